@@ -30,28 +30,29 @@ interface AllowedOrigin {
 
 /** Checks requests against one state of the settings. */
 export class AdminAccess {
-	readonly #token: Buffer | undefined;
-	readonly #origins: readonly AllowedOrigin[] | undefined;
-	readonly #enforceOrigin: boolean;
-	readonly #hosts: ReadonlySet<string>;
+	readonly #tokenDigest: Buffer | undefined;
+	readonly #allowedOrigins: readonly AllowedOrigin[] | undefined;
+	readonly #requiresOrigin: boolean;
+	readonly #allowedHosts: ReadonlySet<string>;
 	readonly #checksHost: boolean;
-	readonly #isUnix: boolean;
+	readonly #isUnixSocket: boolean;
 
 	constructor(settings: AdminSettings, address: AdminEndpointAddress) {
-		this.#token = settings.token === undefined ? undefined : digest(settings.token);
-		this.#origins = settings.origins?.flatMap(origin => parseOrigin(origin) ?? []);
-		this.#enforceOrigin = settings.enforce_origin === true;
-		this.#isUnix = address.kind === 'unix';
-		const hosts = new Set(['localhost', ...(this.#origins ?? []).map(origin => origin.hostname)]);
+		this.#tokenDigest = settings.token === undefined ? undefined : tokenDigest(settings.token);
+		this.#allowedOrigins = settings.origins?.flatMap(origin => parseOrigin(origin) ?? []);
+		this.#requiresOrigin = settings.enforce_origin === true;
+		this.#isUnixSocket = address.kind === 'unix';
+		const hosts = new Set(['localhost', ...(this.#allowedOrigins ?? []).map(origin => origin.hostname)]);
 		if (address.kind === 'tcp' && !isWildcard(address.host)) hosts.add(address.host);
-		this.#hosts = hosts;
+		this.#allowedHosts = hosts;
 		this.#checksHost =
-			address.kind === 'tcp' && (this.#token === undefined || isLoopback(address.host) || address.host === 'localhost');
+			address.kind === 'tcp' &&
+			(this.#tokenDigest === undefined || isLoopback(address.host) || address.host === 'localhost');
 	}
 
 	/** True if requests must carry a token. */
 	get hasToken(): boolean {
-		return this.#token !== undefined;
+		return this.#tokenDigest !== undefined;
 	}
 
 	/**
@@ -59,7 +60,7 @@ export class AdminAccess {
 	 * carries no credentials by design and is answered without reaching an endpoint.
 	 */
 	check(x: Exchange): boolean {
-		if (this.#token === undefined && !this.#isUnix && !isLoopback(x.connection.remoteAddress)) {
+		if (this.#tokenDigest === undefined && !this.#isUnixSocket && !isLoopback(x.connection.remoteAddress)) {
 			throw new AdminError(
 				403,
 				'client_not_allowed',
@@ -70,29 +71,30 @@ export class AdminAccess {
 			throw new AdminError(403, 'host_not_allowed', "The request's Host is not a name of this API.");
 		}
 		const origins = x.request.headers.getAll('origin');
-		const isAllowed = origins.length === 0 || (origins.length === 1 && this.#isOriginAllowed(origins[0]!, x));
-		if (origins.length === 1 && isAllowed && this.#origins !== undefined) allowOrigin(x, origins[0]!);
+		const isOriginAllowed = origins.length === 0 || (origins.length === 1 && this.#isOriginAllowed(origins[0]!, x));
+		if (origins.length === 1 && isOriginAllowed && this.#allowedOrigins !== undefined) allowOrigin(x, origins[0]!);
 		if (
 			x.request.method === 'OPTIONS' &&
 			x.request.headers.has('access-control-request-method') &&
 			origins.length === 1 &&
-			isAllowed &&
-			this.#origins !== undefined
+			isOriginAllowed &&
+			this.#allowedOrigins !== undefined
 		) {
 			return true;
 		}
-		if (this.#token !== undefined && !this.#hasValidToken(x)) {
+		if (this.#tokenDigest !== undefined && !this.#hasValidToken(x)) {
 			throw new AdminError(401, 'unauthorized', 'The access token is missing or wrong.', {
 				headers: [['WWW-Authenticate', 'Bearer']],
 			});
 		}
-		if (!isAllowed) throw new AdminError(403, 'origin_not_allowed', 'This origin is not allowed to call the API.');
+		if (!isOriginAllowed)
+			throw new AdminError(403, 'origin_not_allowed', 'This origin is not allowed to call the API.');
 		if (origins.length === 0) this.#checkWithoutOrigin(x);
 		return false;
 	}
 
 	#checkWithoutOrigin(x: Exchange): void {
-		if (this.#enforceOrigin) throw new AdminError(403, 'origin_not_allowed', 'The request must have an Origin field.');
+		if (this.#requiresOrigin) throw new AdminError(403, 'origin_not_allowed', 'The request must have an Origin field.');
 		const fetchSite = x.request.headers.get('sec-fetch-site');
 		const isWrite = x.request.method !== 'GET' && x.request.method !== 'HEAD';
 		if (isWrite && (fetchSite === 'cross-site' || fetchSite === 'same-site')) {
@@ -108,21 +110,21 @@ export class AdminAccess {
 		const host = x.request.host;
 		return (
 			host === '' ||
-			this.#hosts.has(host) ||
+			this.#allowedHosts.has(host) ||
 			isLoopback(host) ||
 			(host === x.connection.localAddress && /^[0-9.]+$|:/.test(host))
 		);
 	}
 
-	#isOriginAllowed(text: string, x: Exchange): boolean {
-		const origin = parseOrigin(text);
+	#isOriginAllowed(originText: string, x: Exchange): boolean {
+		const origin = parseOrigin(originText);
 		// Browsers send `null` as the origin of sandboxed pages and local files.
 		if (origin?.scheme === undefined) return false;
-		if (this.#origins === undefined) {
+		if (this.#allowedOrigins === undefined) {
 			const ownOrigin = parseOrigin(`${origin.scheme}://${x.request.authority}`);
 			return ownOrigin !== undefined && ownOrigin.host === origin.host;
 		}
-		return this.#origins.some(
+		return this.#allowedOrigins.some(
 			candidate =>
 				candidate.host === origin.host && (candidate.scheme === undefined || candidate.scheme === origin.scheme),
 		);
@@ -130,22 +132,23 @@ export class AdminAccess {
 
 	/** Compares digests of equal length, so that the comparison takes the same time whatever the client sent. */
 	#hasValidToken(x: Exchange): boolean {
-		const fields = x.request.headers.getAll('authorization');
-		const [value = ''] = fields;
-		const token = fields.length === 1 && /^bearer /i.test(value) ? trimBlanks(value.slice('bearer '.length)) : '';
+		const authorizationFields = x.request.headers.getAll('authorization');
+		const [value = ''] = authorizationFields;
+		const token =
+			authorizationFields.length === 1 && /^bearer /i.test(value) ? trimBlanks(value.slice('bearer '.length)) : '';
 		// Field values are decoded as Latin-1, whereas the configured token is Unicode text.
-		return timingSafeEqual(digest(Buffer.from(token, 'latin1')), this.#token!) && token !== '';
+		return timingSafeEqual(tokenDigest(Buffer.from(token, 'latin1')), this.#tokenDigest!) && token !== '';
 	}
 }
 
-function digest(token: string | Buffer): Buffer {
+function tokenDigest(token: string | Buffer): Buffer {
 	return createHash('sha256').update(token).digest();
 }
 
 /** Parses `https://ops.example.com`, `//ops.example.com:8443` or `ops.example.com`; otherwise undefined. */
-function parseOrigin(text: string): AllowedOrigin | undefined {
+function parseOrigin(originText: string): AllowedOrigin | undefined {
 	const match = /^(?:([a-z][a-z0-9+.-]*):)?(?:\/\/)?([^/?#@\s]+)\/?$/i.exec(
-		/^[^/:]+:\d+$/.test(text) || /^\[/.test(text) ? `//${text}` : text,
+		/^[^/:]+:\d+$/.test(originText) || /^\[/.test(originText) ? `//${originText}` : originText,
 	);
 	if (!match) return undefined;
 	const scheme = match[1]?.toLowerCase();

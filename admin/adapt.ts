@@ -16,7 +16,7 @@ import { readText } from './request-text.ts';
 
 export const adapt: AdminEndpoint = {
 	path: '/adapt',
-	methods: {
+	operationsByMethod: {
 		POST: {
 			summary: 'Converts a configuration to the JSON document without applying it.',
 			body: CONFIGURATION_TYPES,

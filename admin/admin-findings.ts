@@ -1,6 +1,6 @@
 /** Preflight check of the Admin API's address: finds what would keep it from listening, without listening. */
 import type { Plan } from '../compiler/codegen/plan/plan.ts';
-import { unixSocketProblem } from '../runtime/listeners/listener-sockets.ts';
+import { unixSocketErrorCode } from '../runtime/listeners/listener-sockets.ts';
 import type { PreflightFinding } from '../runtime/preflight/finding.ts';
 import { hostBindError } from '../runtime/preflight/listener-findings.ts';
 import { DEFAULT_ADMIN_LISTEN, isWildcard, parseAdminAddress } from './listen-address.ts';
@@ -9,16 +9,16 @@ import { DEFAULT_ADMIN_LISTEN, isWildcard, parseAdminAddress } from './listen-ad
 export function adminFindings({ document, listeners }: Plan): PreflightFinding[] {
 	const { admin } = document.settings ?? {};
 	if (!admin || admin.off === true) return [];
-	const text = admin.listen ?? DEFAULT_ADMIN_LISTEN;
-	const address = parseAdminAddress(text);
+	const addressText = admin.listen ?? DEFAULT_ADMIN_LISTEN;
+	const address = parseAdminAddress(addressText);
 	const pointer = admin.listen === undefined ? '/settings/admin' : '/settings/admin/listen';
-	const bindFailure = (reason: string, severity: PreflightFinding['severity'] = 'error'): PreflightFinding[] => [
-		{ code: 'admin/listen', severity, pointer, message: `failed to bind admin API on ${text}: ${reason}.` },
+	const bindFindings = (reason: string, severity: PreflightFinding['severity'] = 'error'): PreflightFinding[] => [
+		{ code: 'admin/listen', severity, pointer, message: `failed to bind admin API on ${addressText}: ${reason}.` },
 	];
 	if (!address || address.kind === 'fd') return [];
 	if (address.kind === 'unix') {
-		const problem = unixSocketProblem(address.path);
-		return problem === undefined ? [] : bindFailure(problem);
+		const problem = unixSocketErrorCode(address.path);
+		return problem === undefined ? [] : bindFindings(problem);
 	}
 	const { host, port } = address;
 	const isTaken = listeners.some(
@@ -28,8 +28,8 @@ export function adminFindings({ document, listeners }: Plan): PreflightFinding[]
 			!listener.host.includes('/') &&
 			(listener.host === host || isWildcard(host) || isWildcard(listener.host)),
 	);
-	if (isTaken) return bindFailure('a site listens there');
+	if (isTaken) return bindFindings('a site listens there');
 	return hostBindError(host) === undefined
 		? []
-		: bindFailure('no network interface of this machine has the address', 'warning');
+		: bindFindings('no network interface of this machine has the address', 'warning');
 }

@@ -20,18 +20,18 @@ import { PurgeNotRecorded, type PurgeSelection } from '../runtime/cache/purging.
 import { PurgeNotShared } from '../runtime/cluster/cluster-error.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
-import { mediaType, readText, unsupportedMediaType } from './request-text.ts';
+import { mediaType, readText, unsupportedMediaTypeError } from './request-text.ts';
 
 /** Maximum bytes of a purge request's body. */
 const MAX_SELECTION_BYTES = 64 * 1024;
 
 const countSchema = { type: 'integer', minimum: 0 };
-const SIZE_FIELDS = { bytes: countSchema, ceiling: countSchema, entries: countSchema };
-const EVENT_FIELDS = {
+const SIZE_FIELD_SCHEMAS = { bytes: countSchema, ceiling: countSchema, entries: countSchema };
+const EVENT_FIELD_SCHEMAS = {
 	...{ hits: countSchema, misses: countSchema, stale: countSchema, bypassed: countSchema, revalidated: countSchema },
 	...{ collapsed: countSchema, stored: countSchema, evicted: countSchema, purged: countSchema },
 };
-const DISK_FIELDS = {
+const DISK_FIELD_SCHEMAS = {
 	written: countSchema,
 	skipped: countSchema,
 	recalled: countSchema,
@@ -41,17 +41,17 @@ const DISK_FIELDS = {
 const STORE_SCHEMA = {
 	type: 'object',
 	properties: {
-		...{ ...SIZE_FIELDS, evicted: countSchema, purged: countSchema },
+		...{ ...SIZE_FIELD_SCHEMAS, evicted: countSchema, purged: countSchema },
 		own: { type: 'boolean', description: 'Belongs to a single directive.' },
 		disk: {
 			type: 'object',
 			description: 'The folder that backs the store.',
 			properties: {
-				...SIZE_FIELDS,
-				...DISK_FIELDS,
+				...SIZE_FIELD_SCHEMAS,
+				...DISK_FIELD_SCHEMAS,
 				idle: { type: 'string', enum: ['opening', 'failing'], description: 'Why responses are not being written.' },
 			},
-			required: [...Object.keys(SIZE_FIELDS), ...Object.keys(DISK_FIELDS)],
+			required: [...Object.keys(SIZE_FIELD_SCHEMAS), ...Object.keys(DISK_FIELD_SCHEMAS)],
 			additionalProperties: false,
 		},
 	},
@@ -61,7 +61,7 @@ const STORE_SCHEMA = {
 
 export const cache: AdminEndpoint = {
 	path: '/cache',
-	methods: {
+	operationsByMethod: {
 		GET: {
 			summary: 'Returns the size of the response caches and their counters.',
 			answer: {
@@ -69,20 +69,20 @@ export const cache: AdminEndpoint = {
 				type: 'application/json',
 				schema: {
 					type: 'object',
-					properties: { ...SIZE_FIELDS, ...EVENT_FIELDS, stores: { type: 'array', items: STORE_SCHEMA } },
-					required: [...Object.keys(SIZE_FIELDS), ...Object.keys(EVENT_FIELDS), 'stores'],
+					properties: { ...SIZE_FIELD_SCHEMAS, ...EVENT_FIELD_SCHEMAS, stores: { type: 'array', items: STORE_SCHEMA } },
+					required: [...Object.keys(SIZE_FIELD_SCHEMAS), ...Object.keys(EVENT_FIELD_SCHEMAS), 'stores'],
 					additionalProperties: false,
 				},
 			},
 			run: (x, { runtime }) => {
 				const { stores, events } = runtime.caches();
-				const sum = (field: 'bytes' | 'ceiling' | 'entries' | 'evictions' | 'purged'): number =>
+				const sumOverStores = (field: 'bytes' | 'ceiling' | 'entries' | 'evictions' | 'purged'): number =>
 					stores.reduce((total, store) => total + store[field], 0);
 				const answer = {
-					...{ bytes: sum('bytes'), ceiling: sum('ceiling'), entries: sum('entries') },
+					...{ bytes: sumOverStores('bytes'), ceiling: sumOverStores('ceiling'), entries: sumOverStores('entries') },
 					...{ hits: events.hit, misses: events.miss, stale: events.stale, bypassed: events.bypass },
 					...{ revalidated: events.revalidated, collapsed: events.collapsed, stored: events.store },
-					...{ evicted: sum('evictions'), purged: sum('purged') },
+					...{ evicted: sumOverStores('evictions'), purged: sumOverStores('purged') },
 					stores: stores.map(({ bytes, ceiling, entries, evictions, purged, own, disk }) => {
 						return { bytes, ceiling, entries, evicted: evictions, purged, own, ...(disk && { disk }) };
 					}),
@@ -97,7 +97,7 @@ const textSchema = (description: string) => ({ type: 'string', minLength: 1, des
 
 export const purgeCache: AdminEndpoint = {
 	path: '/cache/purge',
-	methods: {
+	operationsByMethod: {
 		POST: {
 			summary: 'Removes stored responses: one URL, those with a tag, or those below a path.',
 			body: {
@@ -160,7 +160,7 @@ export const purgeCache: AdminEndpoint = {
 
 async function readSelection(x: Exchange): Promise<PurgeSelection> {
 	const type = mediaType(x);
-	if (type !== undefined && type !== 'application/json') throw unsupportedMediaType(type, ['application/json']);
+	if (type !== undefined && type !== 'application/json') throw unsupportedMediaTypeError(type, ['application/json']);
 	let body: unknown;
 	try {
 		body = JSON.parse(await readText(x, MAX_SELECTION_BYTES));
@@ -169,25 +169,25 @@ async function readSelection(x: Exchange): Promise<PurgeSelection> {
 		throw error;
 	}
 	if (typeof body !== 'object' || body === null || Array.isArray(body))
-		throw badValue('The body is not a JSON object.');
-	const fields = body as { [name: string]: unknown };
-	for (const [name, value] of Object.entries(fields)) {
+		throw badValueError('The body is not a JSON object.');
+	const members = body as { [name: string]: unknown };
+	for (const [name, value] of Object.entries(members)) {
 		if (!['host', 'path', 'tag', 'prefix'].includes(name))
-			throw badValue(`\`/${name}\` is not a member of a purge request.`);
-		if (typeof value !== 'string' || value === '') throw badValue(`\`/${name}\` is not a non-empty string.`);
+			throw badValueError(`\`/${name}\` is not a member of a purge request.`);
+		if (typeof value !== 'string' || value === '') throw badValueError(`\`/${name}\` is not a non-empty string.`);
 	}
-	const { host, path, tag, prefix } = fields as { host?: string; path?: string; tag?: string; prefix?: string };
+	const { host, path, tag, prefix } = members as { host?: string; path?: string; tag?: string; prefix?: string };
 	if ([path, tag, prefix].filter(selector => selector !== undefined).length !== 1) {
-		throw badValue('Give one of `path`, `tag` and `prefix`.');
+		throw badValueError('Give one of `path`, `tag` and `prefix`.');
 	}
 	if (tag !== undefined) return { tag, host };
-	if (host === undefined) throw badValue('`/host` is missing.');
+	if (host === undefined) throw badValueError('`/host` is missing.');
 	if (!(path ?? prefix)!.startsWith('/')) {
-		throw badValue(`\`/${path === undefined ? 'prefix' : 'path'}\` does not begin with a slash.`);
+		throw badValueError(`\`/${path === undefined ? 'prefix' : 'path'}\` does not begin with a slash.`);
 	}
 	return path === undefined ? { prefix: prefix!, host } : { path, host };
 }
 
-function badValue(message: string): AdminError {
+function badValueError(message: string): AdminError {
 	return new AdminError(400, 'bad_value', message);
 }

@@ -25,7 +25,7 @@ const MEMBER_SCHEMA = {
 
 export const cluster: AdminEndpoint = {
 	path: '/cluster',
-	methods: {
+	operationsByMethod: {
 		GET: {
 			summary: 'Lists the running processes of the cluster.',
 			answer: {
@@ -47,12 +47,12 @@ export const cluster: AdminEndpoint = {
 			run: async (x, { runtime }) => {
 				const { cluster } = runtime;
 				if (!cluster) throw new AdminError(404, 'no_cluster', 'The configuration has no option `cluster`.');
-				const members = await cluster.members().catch(error => {
+				const members = await cluster.listMembers().catch(error => {
 					if (error instanceof ClusterError) return undefined;
 					throw error;
 				});
 				const { address, isConnected: connected } = cluster.report();
-				answerJson(x, 200, JSON.stringify({ address, connected, self: cluster.self, members }));
+				answerJson(x, 200, JSON.stringify({ address, connected, self: cluster.ownId, members }));
 			},
 		},
 	},

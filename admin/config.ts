@@ -23,8 +23,8 @@ import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { EditMethod } from '../compiler/schema/edit-document.ts';
 import { type AdminContext, type AdminEndpoint, type AdminOperation, answerJson } from './endpoint.ts';
 import { AdminError, type AdminErrorCode } from './errors.ts';
-import { answerOutcome, CHANGE_ERRORS, editError, OUTCOME_SCHEMA } from './outcome.ts';
-import { mediaType, readText, unsupportedMediaType } from './request-text.ts';
+import { answerOutcome, CHANGE_ERROR_CODES, editError, OUTCOME_SCHEMA } from './outcome.ts';
+import { mediaType, readText, unsupportedMediaTypeError } from './request-text.ts';
 
 interface ConfigPlace {
 	readonly id: string | undefined;
@@ -39,7 +39,7 @@ export const config: AdminEndpoint = {
 	path: '/config/',
 	includesSubpaths: true,
 	describedPaths: { '/config/': {}, '/config/{path}': { path: PATH_DESCRIPTION } },
-	methods: createMethods(path => ({ id: undefined, path: segmentsOf(path, '/config/') })),
+	operationsByMethod: createOperations(path => ({ id: undefined, path: segmentsOf(path, '/config/') })),
 };
 
 export const objectById: AdminEndpoint = {
@@ -49,31 +49,31 @@ export const objectById: AdminEndpoint = {
 		'/id/{id}': { id: ID_DESCRIPTION },
 		'/id/{id}/{path}': { id: ID_DESCRIPTION, path: PATH_DESCRIPTION },
 	},
-	methods: createMethods(path => {
+	operationsByMethod: createOperations(path => {
 		const [id, ...subpath] = segmentsOf(path, '/id/');
 		if (id === undefined) throw new AdminError(404, 'not_found', 'Name an `@id`: /id/<id>.');
 		return { id, path: subpath };
 	}),
 };
 
-function createMethods(placeOf: (path: string) => ConfigPlace): { readonly [method: string]: AdminOperation } {
+function createOperations(placeOf: (path: string) => ConfigPlace): { readonly [method: string]: AdminOperation } {
 	const writeOperation = (summary: string, moreErrors: readonly AdminErrorCode[], hasBody = true): AdminOperation => ({
 		summary,
-		fields: ['If-Match'],
+		requestFields: ['If-Match'],
 		...(hasBody && { body: { 'application/json': { description: 'The value.' } } }),
 		answer: { description: 'The change has been applied.', type: 'application/json', schema: OUTCOME_SCHEMA },
-		errors: [...CHANGE_ERRORS, 'path_not_found', 'precondition_failed', ...moreErrors],
-		run: (x, cx) => edit(x, cx, placeOf(x.request.path)),
+		errors: [...CHANGE_ERROR_CODES, 'path_not_found', 'precondition_failed', ...moreErrors],
+		run: (x, cx) => applyEdit(x, cx, placeOf(x.request.path)),
 	});
 	return {
 		GET: {
 			summary: 'Reads the running configuration, or a value in it, with secrets redacted.',
-			fields: ['If-None-Match'],
+			requestFields: ['If-None-Match'],
 			answer: {
 				description: 'The value; null if it does not exist.',
 				type: 'application/json',
 				schema: {},
-				fields: ['Etag'],
+				responseFields: ['Etag'],
 			},
 			emptyResponses: { 304: 'The value has not changed: its Etag is in If-None-Match.' },
 			errors: ['bad_request'],
@@ -81,7 +81,7 @@ function createMethods(placeOf: (path: string) => ConfigPlace): { readonly [meth
 				const { id, path } = placeOf(x.request.path);
 				const { json, etag } = await runtime.readConfig(path, id);
 				x.response.headers.set('Etag', etag);
-				if (listIncludes(x.request.headers.combined('if-none-match'), etag)) {
+				if (listIncludes(x.request.headers.getCombined('if-none-match'), etag)) {
 					x.response.status = 304;
 					return;
 				}
@@ -95,19 +95,19 @@ function createMethods(placeOf: (path: string) => ConfigPlace): { readonly [meth
 	};
 }
 
-async function edit(x: Exchange, cx: AdminContext, { id, path }: ConfigPlace): Promise<void> {
+async function applyEdit(x: Exchange, cx: AdminContext, { id, path }: ConfigPlace): Promise<void> {
 	const method = x.request.method as EditMethod;
-	let text = '';
+	let valueText = '';
 	if (method !== 'DELETE') {
 		const type = mediaType(x);
 		if (type !== undefined && type !== 'application/json' && !/^application\/[^/]+\+json$/.test(type)) {
-			throw unsupportedMediaType(type, ['application/json']);
+			throw unsupportedMediaTypeError(type, ['application/json']);
 		}
-		text = await readText(x);
+		valueText = await readText(x);
 	}
 	cx.refuseWhilePending();
-	const ifMatch = x.request.headers.combined('if-match');
-	const outcome = await cx.runtime.edit({ method, id, path, text, ifMatch });
+	const ifMatch = x.request.headers.getCombined('if-match');
+	const outcome = await cx.runtime.edit({ method, id, path, text: valueText, ifMatch });
 	if (outcome.result === 'edit_refused') throw editError(outcome);
 	answerOutcome(x, await cx.recordChange(x, outcome));
 }
@@ -127,8 +127,8 @@ function segmentsOf(path: string, prefix: string): string[] {
  * Reports whether a list of entity tags contains a tag, by weak comparison, as If-None-Match requires (RFC 9110 §13.1.2). Our tags
  * may contain commas, so the list is searched, not split.
  */
-function listIncludes(list: string | undefined, etag: string): boolean {
-	if (list === undefined) return false;
-	if (list.trim() === '*') return true;
-	return (list.match(/(?:W\/)?"[^"]*"/g) ?? []).some(tag => tag.replace(/^W\//, '') === etag.replace(/^W\//, ''));
+function listIncludes(entityTags: string | undefined, etag: string): boolean {
+	if (entityTags === undefined) return false;
+	if (entityTags.trim() === '*') return true;
+	return (entityTags.match(/(?:W\/)?"[^"]*"/g) ?? []).some(tag => tag.replace(/^W\//, '') === etag.replace(/^W\//, ''));
 }

@@ -14,17 +14,17 @@ export interface ConfirmationTerms {
 }
 
 /** Milliseconds between checks of the error rate. */
-const CHECK_INTERVAL_MS = 250;
+const ERROR_CHECK_INTERVAL_MS = 250;
 
 /** Minimum number of responses from which an error rate is computed. */
-const MIN_RESPONSES = 20;
+const MIN_RATED_RESPONSES = 20;
 
 /**
  * Maximum number of attempts at a rollback, and the delay between them in milliseconds. A rollback is retried if a thread dies
  * meanwhile, which the loaded configuration may cause.
  */
 const MAX_ROLLBACK_TRIES = 20;
-const RETRY_DELAY_MS = 500;
+const ROLLBACK_RETRY_DELAY_MS = 500;
 
 /** The outcome of a rollback. After a rollback by handover, another process serves the previous configuration. */
 export type RollbackOutcome =
@@ -32,7 +32,7 @@ export type RollbackOutcome =
 	| ({ readonly result: 'handed_over' } & Omit<Extract<HandoverResult, { result: 'done' }>, 'result'>);
 
 /** An applied load, and the way to undo it. */
-export interface Revertible {
+export interface RevertibleLoad {
 	readonly generation: number;
 	/** True to save the configuration for `run --resume` once it is confirmed. */
 	readonly shouldSave: boolean;
@@ -44,9 +44,9 @@ export interface Revertible {
 
 /** An applied load that awaits its confirmation. */
 interface PendingLoad {
-	readonly load: Revertible;
+	readonly load: RevertibleLoad;
 	/** Deadline of the confirmation, in milliseconds since 1970. */
-	readonly until: number;
+	readonly deadlineMs: number;
 	readonly timers: { readonly deadline: NodeJS.Timeout; readonly errorCheck: NodeJS.Timeout | undefined };
 }
 
@@ -59,20 +59,20 @@ export class Confirmation {
 	readonly #onRollback: RollbackListener;
 	#pendingLoad: PendingLoad | undefined = undefined;
 	/** The load whose rollback failed, while it is still being served. Another rollback may be requested. */
-	#failedRollback: Revertible | undefined = undefined;
+	#failedRollback: RevertibleLoad | undefined = undefined;
 	/** The generation that is being rolled back. */
 	#revertingGeneration: number | undefined = undefined;
 
-	constructor(runtime: RuntimeControl, onReverted: RollbackListener) {
+	constructor(runtime: RuntimeControl, onRollback: RollbackListener) {
 		this.#runtime = runtime;
-		this.#onRollback = onReverted;
+		this.#onRollback = onRollback;
 	}
 
 	/** The pending load, if any. `until` is in milliseconds since 1970. */
 	get pending(): { readonly generation: number; readonly until: number } | undefined {
-		this.#clearReplaced();
-		const pending = this.#pendingLoad;
-		return pending && { generation: pending.load.generation, until: pending.until };
+		this.#forgetReplacedLoads();
+		const pendingLoad = this.#pendingLoad;
+		return pendingLoad && { generation: pendingLoad.load.generation, until: pendingLoad.deadlineMs };
 	}
 
 	/** The generation that is being rolled back at the moment, if any. */
@@ -89,33 +89,34 @@ export class Confirmation {
 	}
 
 	/** Starts to wait for a confirmation on the given terms. Returns the deadline, in milliseconds since 1970. */
-	awaitConfirmation(load: Revertible, { within, maxErrorRate }: ConfirmationTerms): number {
+	awaitConfirmation(load: RevertibleLoad, { within: withinMs, maxErrorRate }: ConfirmationTerms): number {
 		this.#clearPending();
 		this.#failedRollback = undefined;
 		const initialTraffic = this.#runtime.traffic;
 		const checkErrorRate = (): void => {
 			const { requests, serverErrors } = this.#runtime.traffic;
-			this.#clearReplaced();
+			this.#forgetReplacedLoads();
 			const responses = requests - initialTraffic.requests;
-			if (responses < MIN_RESPONSES) return;
-			const rate = (serverErrors - initialTraffic.serverErrors) / responses;
-			if (rate > maxErrorRate!) void this.revert(`${(rate * 100).toFixed(1)} % of ${responses} responses were errors`);
+			if (responses < MIN_RATED_RESPONSES) return;
+			const errorRate = (serverErrors - initialTraffic.serverErrors) / responses;
+			if (errorRate > maxErrorRate!)
+				void this.revert(`${(errorRate * 100).toFixed(1)} % of ${responses} responses were errors`);
 		};
-		const until = Date.now() + within;
+		const deadlineMs = Date.now() + withinMs;
 		this.#pendingLoad = {
 			load,
-			until,
+			deadlineMs,
 			timers: {
-				deadline: setTimeout(() => void this.revert('not confirmed in time'), within),
-				errorCheck: maxErrorRate === undefined ? undefined : setInterval(checkErrorRate, CHECK_INTERVAL_MS),
+				deadline: setTimeout(() => void this.revert('not confirmed in time'), withinMs),
+				errorCheck: maxErrorRate === undefined ? undefined : setInterval(checkErrorRate, ERROR_CHECK_INTERVAL_MS),
 			},
 		};
-		return until;
+		return deadlineMs;
 	}
 
 	/** Confirms the pending load and returns it; undefined if none is pending. */
-	confirm(): Revertible | undefined {
-		this.#clearReplaced();
+	confirm(): RevertibleLoad | undefined {
+		this.#forgetReplacedLoads();
 		const load = this.#pendingLoad?.load;
 		this.#clearPending();
 		load?.onKept?.();
@@ -124,7 +125,7 @@ export class Confirmation {
 
 	/** Rolls back the pending load, or a load whose earlier rollback failed. Resolves to undefined if there is no such load. */
 	async revert(cause: string): Promise<RollbackOutcome | undefined> {
-		this.#clearReplaced();
+		this.#forgetReplacedLoads();
 		const load = this.#pendingLoad?.load ?? this.#failedRollback;
 		if (!load) return undefined;
 		this.#clearPending();
@@ -136,20 +137,20 @@ export class Confirmation {
 			outcome = await load.rollBack();
 			if (outcome.result !== 'failed' || attempts === MAX_ROLLBACK_TRIES || this.#runtime.generation !== generation)
 				break;
-			await new Promise(resolve => setTimeout(resolve, RETRY_DELAY_MS));
+			await new Promise(resolve => setTimeout(resolve, ROLLBACK_RETRY_DELAY_MS));
 		}
 		this.#revertingGeneration = undefined;
-		const succeeded = outcome.result === 'applied' || outcome.result === 'handed_over';
-		if (!succeeded && this.#runtime.generation === generation) this.#failedRollback = load;
-		this.#runtime.countRollback(succeeded);
+		const hasSucceeded = outcome.result === 'applied' || outcome.result === 'handed_over';
+		if (!hasSucceeded && this.#runtime.generation === generation) this.#failedRollback = load;
+		this.#runtime.countRollback(hasSucceeded);
 		this.#onRollback(generation, cause, outcome);
 		return outcome;
 	}
 
 	/** Rolls a load back. Never rejects, because nobody awaits a rollback started by a timer. */
-	async #loadPrevious(text: string): Promise<LoadOutcome> {
+	async #loadPrevious(documentText: string): Promise<LoadOutcome> {
 		try {
-			return await this.#runtime.load({ format: 'json', text, name: 'the previous configuration' });
+			return await this.#runtime.load({ format: 'json', text: documentText, name: 'the previous configuration' });
 		} catch (error) {
 			return { result: 'failed', message: error instanceof Error ? error.message : String(error) };
 		}
@@ -161,7 +162,7 @@ export class Confirmation {
 	}
 
 	/** Forgets a load that another load has intentionally replaced, because it must not be undone any more. */
-	#clearReplaced(): void {
+	#forgetReplacedLoads(): void {
 		const { generation } = this.#runtime;
 		const pendingLoad = this.#pendingLoad?.load;
 		if (pendingLoad !== undefined && pendingLoad.generation !== generation) {

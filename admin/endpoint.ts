@@ -47,22 +47,22 @@ export interface AdminContext {
 }
 
 /** A function that answers by filling in the response, or throws AdminError. */
-export type AdminMethod = (x: Exchange, cx: AdminContext) => void | Promise<void>;
+export type AdminHandler = (x: Exchange, cx: AdminContext) => void | Promise<void>;
 
 /** A JSON Schema (draft 2020-12), as OpenAPI 3.1 uses it. */
-export type AnswerSchema = { readonly [keyword: string]: unknown };
+export type JsonSchema = { readonly [keyword: string]: unknown };
 
 /** One method of an endpoint, for the server and for the published API description. */
 export interface AdminOperation {
-	readonly run: AdminMethod;
+	readonly run: AdminHandler;
 	/** One sentence that describes the operation. */
 	readonly summary: string;
 	/** Query parameters, by name. */
-	readonly query?: { readonly [name: string]: { readonly description: string; readonly schema: AnswerSchema } };
+	readonly query?: { readonly [name: string]: { readonly description: string; readonly schema: JsonSchema } };
 	/** Request fields that the method evaluates. */
-	readonly fields?: readonly ('If-Match' | 'If-None-Match')[];
+	readonly requestFields?: readonly ('If-Match' | 'If-None-Match')[];
 	/** Accepted media types, each with the schema of its body. */
-	readonly body?: { readonly [mediaType: string]: AnswerSchema };
+	readonly body?: { readonly [mediaType: string]: JsonSchema };
 	/**
 	 * The media type and schema of the answer with status 200. `otherTypes` are media types that a client can select by `Accept`;
 	 * `fields` are the response fields.
@@ -71,8 +71,8 @@ export interface AdminOperation {
 		readonly description: string;
 		readonly type: string;
 		readonly otherTypes?: readonly string[];
-		readonly schema: AnswerSchema;
-		readonly fields?: readonly 'Etag'[];
+		readonly schema: JsonSchema;
+		readonly responseFields?: readonly 'Etag'[];
 	};
 	/** Descriptions of the other answers, which have no body, by status. */
 	readonly emptyResponses?: { readonly [status: string]: string };
@@ -89,7 +89,7 @@ export interface AdminEndpoint {
 	/** Paths for the API description if they differ from `path`, with descriptions of their parameters. */
 	readonly describedPaths?: { readonly [path: string]: { readonly [parameter: string]: string } };
 	/** The operations by method. For HEAD, the operation for GET is used unless there is one for HEAD. */
-	readonly methods: { readonly [method: string]: AdminOperation };
+	readonly operationsByMethod: { readonly [method: string]: AdminOperation };
 }
 
 export function answerJson(x: Exchange, status: number, json: string | SharedArrayBuffer): void {

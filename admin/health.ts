@@ -6,17 +6,17 @@
  *   responds; otherwise 503, code `not_ready`, with a message that names the threads that do not respond.
  */
 import { LIVE_ANSWER, READY_ANSWER } from '../compiler/exchange/health-answers.ts';
-import { type AdminEndpoint, type AnswerSchema, answerJson } from './endpoint.ts';
+import { type AdminEndpoint, answerJson, type JsonSchema } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 
 /** Returns the schema of an object with one member, which is true. */
-function flagSchema(name: string): AnswerSchema {
+function flagSchema(name: string): JsonSchema {
 	return { type: 'object', properties: { [name]: { const: true } }, required: [name], additionalProperties: false };
 }
 
 export const live: AdminEndpoint = {
 	path: '/live',
-	methods: {
+	operationsByMethod: {
 		GET: {
 			summary: 'Reports that the process is running, even while it drains.',
 			answer: { description: 'The process is running.', type: 'application/json', schema: flagSchema('live') },
@@ -27,7 +27,7 @@ export const live: AdminEndpoint = {
 
 export const ready: AdminEndpoint = {
 	path: '/ready',
-	methods: {
+	operationsByMethod: {
 		GET: {
 			summary: 'Reports whether every listener is bound, every thread responds and no stop has begun.',
 			answer: { description: 'The server is ready.', type: 'application/json', schema: flagSchema('ready') },

@@ -43,30 +43,24 @@ import { parseDuration } from '../compiler/lower/context/values.ts';
 import type { LoadPreview } from '../runtime/compile/load-results.ts';
 import type { RuntimeControl } from '../runtime/main/control.ts';
 import type { ConfirmationTerms } from './confirmation.ts';
-import {
-	type AdminContext,
-	type AdminEndpoint,
-	type AdminOperation,
-	type AnswerSchema,
-	answerJson,
-} from './endpoint.ts';
+import { type AdminContext, type AdminEndpoint, type AdminOperation, answerJson, type JsonSchema } from './endpoint.ts';
 import { AdminError, refusalMessage } from './errors.ts';
 import {
 	answerHandover,
 	answerOutcome,
-	CHANGE_ERRORS,
+	CHANGE_ERROR_CODES,
 	DIAGNOSTICS_SCHEMA,
 	irreversibleError,
 	OUTCOME_SCHEMA,
 } from './outcome.ts';
-import { mediaType, readText, refuseForms, unsupportedMediaType } from './request-text.ts';
+import { mediaType, readText, refuseForms, unsupportedMediaTypeError } from './request-text.ts';
 
 /** Media type of a document with the places of its steps, for logs. */
-const PLACED_TYPE = 'application/vnd.svc.placed+json';
+const PLACED_DOCUMENT_TYPE = 'application/vnd.svc.placed+json';
 const ACCEPTED_TYPES = ['application/json', 'text/caddyfile', 'text/compatfile', 'text/configfile'] as const;
 
 /** Maximum milliseconds until a load must be confirmed: an hour. */
-const MAX_CONFIRMATION_MS = 3_600_000;
+const MAX_TIME_LIMIT_MS = 3_600_000;
 
 /** The media types of configurations. */
 export const CONFIGURATION_TYPES: AdminOperation['body'] & object = {
@@ -101,7 +95,7 @@ const QUERY_PARAMETERS: AdminOperation['query'] & object = {
 	},
 };
 
-const PREVIEW_SCHEMA: AnswerSchema = {
+const PREVIEW_SCHEMA: JsonSchema = {
 	type: 'object',
 	properties: {
 		result: { enum: ['swap', 'unchanged', 'restart_required', 'refused', 'irreversible'] },
@@ -133,18 +127,18 @@ export function configurationFormatOf(x: Exchange, fallback: ConfigFormat): Conf
 	if (type === 'text/caddyfile' || type === 'text/compatfile') return 'compatfile';
 	if (type === 'text/configfile') return 'configfile';
 	if (type === 'application/json' || /^application\/[^/]+\+json$/.test(type)) return 'json';
-	throw unsupportedMediaType(type, ACCEPTED_TYPES);
+	throw unsupportedMediaTypeError(type, ACCEPTED_TYPES);
 }
 
 export const load: AdminEndpoint = {
 	path: '/load',
-	methods: {
+	operationsByMethod: {
 		POST: {
 			summary: 'Replaces the whole configuration.',
 			query: QUERY_PARAMETERS,
 			body: {
 				...CONFIGURATION_TYPES,
-				[PLACED_TYPE]: {
+				[PLACED_DOCUMENT_TYPE]: {
 					type: 'object',
 					description:
 						'A document, and the place in the text of each step of its sites and named routes, for `at` in logs.',
@@ -166,7 +160,7 @@ export const load: AdminEndpoint = {
 				type: 'application/json',
 				schema: { anyOf: [OUTCOME_SCHEMA, PREVIEW_SCHEMA] },
 			},
-			errors: [...CHANGE_ERRORS, 'handover_failed'],
+			errors: [...CHANGE_ERROR_CODES, 'handover_failed'],
 			run: loadConfiguration,
 		},
 	},
@@ -176,14 +170,14 @@ async function loadConfiguration(x: Exchange, cx: AdminContext): Promise<void> {
 	const { runtime, confirmation } = cx;
 	const query = new URLSearchParams(x.request.query);
 	const terms = parseConfirmationTerms(query);
-	const handover = parseHandover(query);
+	const handoverTerms = parseHandover(query);
 	const format = configurationFormatOf(x, 'json');
 	const input = {
 		format,
 		text: await readText(x),
 		name: '<request>',
 		remote: true,
-		...(mediaType(x) === PLACED_TYPE && { placed: true }),
+		...(mediaType(x) === PLACED_DOCUMENT_TYPE && { placed: true }),
 	};
 	const loadOptions = { force: isFlagSet(query, 'force'), reversible: terms !== undefined };
 	if (isFlagSet(query, 'dry_run')) {
@@ -192,9 +186,9 @@ async function loadConfiguration(x: Exchange, cx: AdminContext): Promise<void> {
 	}
 	cx.refuseWhilePending();
 	// A failed load would be counted and logged as a failure, so a preview determines the outcome first.
-	if (handover && needsNewProcess(await runtime.preview(input, loadOptions))) {
+	if (handoverTerms && needsNewProcess(await runtime.preview(input, loadOptions))) {
 		if (terms) await refuseIrreversible(runtime);
-		answerHandover(x, await cx.handOver({ input, shouldSave: true, confirm: terms, ...handover }));
+		answerHandover(x, await cx.handOver({ input, shouldSave: true, confirm: terms, ...handoverTerms }));
 		return;
 	}
 	const outcome = await cx.recordChange(x, await runtime.load(input, loadOptions), terms !== undefined);
@@ -221,7 +215,7 @@ export async function refuseIrreversible(runtime: RuntimeControl): Promise<void>
 
 export const confirmLoad: AdminEndpoint = {
 	path: '/load/confirm',
-	methods: {
+	operationsByMethod: {
 		POST: {
 			summary: 'Confirms the pending load.',
 			answer: {
@@ -247,7 +241,7 @@ export const confirmLoad: AdminEndpoint = {
 
 export const revertLoad: AdminEndpoint = {
 	path: '/load/revert',
-	methods: {
+	operationsByMethod: {
 		POST: {
 			summary: 'Rolls back the pending load.',
 			answer: {
@@ -283,34 +277,37 @@ function isFlagSet(query: URLSearchParams, name: string): boolean {
 const MIN_READY_MS = 10;
 
 /** Reports whether a time limit, in milliseconds, for a new process to become ready is permitted. */
-export function isReadyTime(milliseconds: number): boolean {
-	return milliseconds >= MIN_READY_MS && milliseconds <= MAX_CONFIRMATION_MS;
+export function isReadyTimeAllowed(milliseconds: number): boolean {
+	return milliseconds >= MIN_READY_MS && milliseconds <= MAX_TIME_LIMIT_MS;
 }
 
 /** Parses the query parameter `handover`; undefined if it is absent. */
 function parseHandover(query: URLSearchParams): { readonly within?: number } | undefined {
-	const text = query.get('handover');
-	const milliseconds = text === null ? undefined : parseDuration(text);
+	const handoverText = query.get('handover');
+	const milliseconds = handoverText === null ? undefined : parseDuration(handoverText);
 	if (milliseconds === undefined && !isFlagSet(query, 'handover')) return undefined;
-	if (milliseconds === undefined || text === '0' || text === '1') return {};
-	if (isReadyTime(milliseconds)) return { within: milliseconds };
+	if (milliseconds === undefined || handoverText === '0' || handoverText === '1') return {};
+	if (isReadyTimeAllowed(milliseconds)) return { within: milliseconds };
 	throw new AdminError(400, 'bad_request', '`handover` must be true, false or a duration from 10ms to 1h.');
 }
 
 function parseConfirmationTerms(query: URLSearchParams): ConfirmationTerms | undefined {
-	const text = query.get('confirm');
-	const rate = query.get('max_error_rate');
-	if (text === null) {
-		if (rate === null) return undefined;
+	const confirmText = query.get('confirm');
+	const rateText = query.get('max_error_rate');
+	if (confirmText === null) {
+		if (rateText === null) return undefined;
 		throw new AdminError(400, 'bad_request', '`max_error_rate` needs `confirm`.');
 	}
-	return { within: parseConfirmationTime(text), maxErrorRate: rate === null ? undefined : parseErrorRate(rate) };
+	return {
+		within: parseConfirmationTime(confirmText),
+		maxErrorRate: rateText === null ? undefined : parseErrorRate(rateText),
+	};
 }
 
 /** Parses the time until a load must be confirmed, in milliseconds. Throws AdminError. */
 export function parseConfirmationTime(value: unknown): number {
 	const milliseconds = typeof value === 'string' ? parseDuration(value) : undefined;
-	if (milliseconds !== undefined && milliseconds >= 1000 && milliseconds <= MAX_CONFIRMATION_MS) return milliseconds;
+	if (milliseconds !== undefined && milliseconds >= 1000 && milliseconds <= MAX_TIME_LIMIT_MS) return milliseconds;
 	throw new AdminError(400, 'bad_request', '`confirm` must be a duration from 1s to 1h.');
 }
 

@@ -7,7 +7,7 @@ import type { AdminEndpoint } from './endpoint.ts';
 
 export const metrics: AdminEndpoint = {
 	path: '/metrics',
-	methods: {
+	operationsByMethod: {
 		GET: {
 			summary:
 				'Returns the metrics of the whole process; the body is empty if the configuration does not turn metrics on.',

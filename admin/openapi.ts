@@ -1,14 +1,14 @@
 /** `GET /openapi.json` → 200, the description of the Admin API (OpenAPI 3.1), derived from the endpoints. */
-import type { AdminEndpoint, AdminOperation, AnswerSchema } from './endpoint.ts';
+import type { AdminEndpoint, AdminOperation, JsonSchema } from './endpoint.ts';
 import { answerJson } from './endpoint.ts';
 import { ADMIN_ERRORS, type AdminErrorCode } from './errors.ts';
 
 /** Errors that any request can get. */
-const COMMON_ERRORS: readonly AdminErrorCode[] = [
+const COMMON_ERROR_CODES: readonly AdminErrorCode[] = [
 	...(['unauthorized', 'client_not_allowed', 'host_not_allowed', 'origin_not_allowed', 'internal'] as const),
 ];
 
-const DIAGNOSTIC_SCHEMA: AnswerSchema = {
+const DIAGNOSTIC_SCHEMA: JsonSchema = {
 	type: 'object',
 	description: 'A compiler message about a configuration.',
 	properties: {
@@ -39,14 +39,14 @@ const DIAGNOSTIC_SCHEMA: AnswerSchema = {
 	required: ['code', 'severity', 'message', 'text'],
 };
 
-const RESTART_REASON_SCHEMA: AnswerSchema = {
+const RESTART_REASON_SCHEMA: JsonSchema = {
 	type: 'object',
 	properties: { code: { type: 'string' }, subject: { type: 'string' }, message: { type: 'string' } },
 	required: ['code', 'subject', 'message'],
 	additionalProperties: false,
 };
 
-const ERROR_SCHEMA: AnswerSchema = {
+const ERROR_SCHEMA: JsonSchema = {
 	type: 'object',
 	properties: {
 		error: {
@@ -90,7 +90,7 @@ export function describeApi(endpoints: readonly AdminEndpoint[]): { readonly [ke
 					{
 						...(Object.keys(parameters).length > 0 && { parameters: Object.entries(parameters).map(pathParameter) }),
 						...Object.fromEntries(
-							Object.entries(endpoint.methods).map(([method, operation]) => [
+							Object.entries(endpoint.operationsByMethod).map(([method, operation]) => [
 								method.toLowerCase(),
 								describeOperation(operation),
 							]),
@@ -112,10 +112,10 @@ function pathParameter([name, description]: [string, string]) {
 	return { name, in: 'path', required: true, description, schema: { type: 'string' } };
 }
 
-function describeOperation({ summary, query, fields, body, answer, emptyResponses, errors }: AdminOperation) {
+function describeOperation({ summary, query, requestFields, body, answer, emptyResponses, errors }: AdminOperation) {
 	const parameters = [
 		...Object.entries(query ?? {}).map(([name, parameter]) => ({ name, in: 'query', ...parameter })),
-		...(fields ?? []).map(name => ({ name, in: 'header', schema: { type: 'string' } })),
+		...(requestFields ?? []).map(name => ({ name, in: 'header', schema: { type: 'string' } })),
 	];
 	return {
 		summary,
@@ -124,8 +124,8 @@ function describeOperation({ summary, query, fields, body, answer, emptyResponse
 		responses: {
 			200: {
 				description: answer.description,
-				...(answer.fields && {
-					headers: Object.fromEntries(answer.fields.map(name => [name, { schema: { type: 'string' } }])),
+				...(answer.responseFields && {
+					headers: Object.fromEntries(answer.responseFields.map(name => [name, { schema: { type: 'string' } }])),
 				}),
 				content: contentOf(
 					Object.fromEntries([answer.type, ...(answer.otherTypes ?? [])].map(type => [type, answer.schema])),
@@ -134,24 +134,24 @@ function describeOperation({ summary, query, fields, body, answer, emptyResponse
 			...Object.fromEntries(
 				Object.entries(emptyResponses ?? {}).map(([status, description]) => [status, { description }]),
 			),
-			...errorResponses([...COMMON_ERRORS, ...(errors ?? [])]),
+			...errorResponses([...COMMON_ERROR_CODES, ...(errors ?? [])]),
 		},
 	};
 }
 
-function contentOf(schemas: { readonly [mediaType: string]: AnswerSchema }) {
+function contentOf(schemas: { readonly [mediaType: string]: JsonSchema }) {
 	return Object.fromEntries(Object.entries(schemas).map(([type, schema]) => [type, { schema }]));
 }
 
 /** Returns one response for each status, with the error codes that it may have. */
 function errorResponses(codes: readonly AdminErrorCode[]) {
-	const byStatus = new Map<number, AdminErrorCode[]>();
+	const codesByStatus = new Map<number, AdminErrorCode[]>();
 	for (const code of new Set(codes)) {
 		const { status } = ADMIN_ERRORS[code];
-		byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+		codesByStatus.set(status, [...(codesByStatus.get(status) ?? []), code]);
 	}
 	return Object.fromEntries(
-		[...byStatus].map(([status, codesOfStatus]) => [
+		[...codesByStatus].map(([status, codesOfStatus]) => [
 			status,
 			{
 				description: codesOfStatus.map(code => `\`${code}\`: ${ADMIN_ERRORS[code].description}`).join('\n\n'),
@@ -165,7 +165,7 @@ function errorResponses(codes: readonly AdminErrorCode[]) {
 export function createOpenapiEndpoint(endpoints: readonly AdminEndpoint[]): AdminEndpoint {
 	const endpoint: AdminEndpoint = {
 		path: '/openapi.json',
-		methods: {
+		operationsByMethod: {
 			GET: {
 				summary: 'Returns this description.',
 				answer: { description: 'OpenAPI 3.1.', type: 'application/json', schema: { type: 'object' } },

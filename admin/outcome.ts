@@ -5,13 +5,13 @@ import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { EditRefused, RestartReason } from '../runtime/compile/load-results.ts';
 import type { LoadOutcome } from '../runtime/main/control.ts';
 import type { HandoverResult } from '../runtime/main/handover/successor-process.ts';
-import { type AnswerSchema, answerJson } from './endpoint.ts';
+import { answerJson, type JsonSchema } from './endpoint.ts';
 import { AdminError, type AdminErrorCode, refusalMessage } from './errors.ts';
 
-export const DIAGNOSTICS_SCHEMA: AnswerSchema = { type: 'array', items: { $ref: '#/components/schemas/Diagnostic' } };
+export const DIAGNOSTICS_SCHEMA: JsonSchema = { type: 'array', items: { $ref: '#/components/schemas/Diagnostic' } };
 
 /** Schema of {@link answerOutcome}. */
-export const OUTCOME_SCHEMA: AnswerSchema = {
+export const OUTCOME_SCHEMA: JsonSchema = {
 	type: 'object',
 	properties: {
 		generation: { type: 'integer', minimum: 0, description: 'Number of the generation being served.' },
@@ -38,7 +38,7 @@ export const OUTCOME_SCHEMA: AnswerSchema = {
 };
 
 /** Errors with which a change can be refused. */
-export const CHANGE_ERRORS = [
+export const CHANGE_ERROR_CODES = [
 	...(['bad_request', 'invalid_config', 'restart_required', 'load_failed', 'confirmation_pending'] as const),
 	...(['irreversible', 'body_too_large', 'unsupported_media_type'] as const),
 ];

@@ -15,23 +15,23 @@ const FORM_TYPES: readonly string[] = ['application/x-www-form-urlencoded', 'mul
 
 /** Returns the request's media type in lower case, without parameters; undefined if it has none. */
 export function mediaType(x: Exchange): string | undefined {
-	const fields = x.request.headers.getAll('content-type');
-	if (fields.length === 0) return undefined;
+	const contentTypeFields = x.request.headers.getAll('content-type');
+	if (contentTypeFields.length === 0) return undefined;
 	// Two Content-Type fields could contradict each other, so more than one is refused.
-	if (fields.length > 1) throw new AdminError(400, 'bad_request', 'Content-Type is given more than once.');
-	const type = fields[0]!.split(';', 1)[0]!.trim().toLowerCase();
+	if (contentTypeFields.length > 1) throw new AdminError(400, 'bad_request', 'Content-Type is given more than once.');
+	const type = contentTypeFields[0]!.split(';', 1)[0]!.trim().toLowerCase();
 	return type === '' ? undefined : type;
 }
 
 /** Refuses a request that an HTML form could have sent. */
 export function refuseForms(x: Exchange): void {
 	const type = mediaType(x);
-	if (type !== undefined && FORM_TYPES.includes(type)) throw unsupportedMediaType(type, []);
+	if (type !== undefined && FORM_TYPES.includes(type)) throw unsupportedMediaTypeError(type, []);
 }
 
 /** Returns the error for a media type that is not accepted. */
-export function unsupportedMediaType(type: string, accepted: readonly string[]): AdminError {
-	const hint = accepted.length === 0 ? '' : ` Send ${accepted.join(' or ')}.`;
+export function unsupportedMediaTypeError(type: string, acceptedTypes: readonly string[]): AdminError {
+	const hint = acceptedTypes.length === 0 ? '' : ` Send ${acceptedTypes.join(' or ')}.`;
 	return new AdminError(
 		415,
 		'unsupported_media_type',
@@ -44,7 +44,7 @@ export function unsupportedMediaType(type: string, accepted: readonly string[]):
  * content coding, 400 for bytes that are not UTF-8 or an incomplete body.
  */
 export async function readText(x: Exchange, limitBytes = MAX_BODY_BYTES): Promise<string> {
-	const coding = x.request.headers.combined('content-encoding');
+	const coding = x.request.headers.getCombined('content-encoding');
 	if (coding !== undefined && coding.trim().toLowerCase() !== 'identity') {
 		throw new AdminError(
 			415,
@@ -55,10 +55,10 @@ export async function readText(x: Exchange, limitBytes = MAX_BODY_BYTES): Promis
 	const body = x.request.body;
 	if (body === null) return '';
 	if (typeof body === 'string') return body;
-	if (!isStream(body)) return decode([body]);
+	if (!isStream(body)) return decodeText([body]);
 	if (body.length !== undefined && body.length > limitBytes) throw tooLargeError(limitBytes);
 	const pieces: Uint8Array[] = [];
-	let size = 0;
+	let receivedBytes = 0;
 	for (;;) {
 		let piece: Uint8Array | null;
 		try {
@@ -67,9 +67,9 @@ export async function readText(x: Exchange, limitBytes = MAX_BODY_BYTES): Promis
 			if (error instanceof HttpError) throw new AdminError(error.status, 'bad_request', error.message);
 			throw new AdminError(400, 'bad_request', 'The body is incomplete.');
 		}
-		if (piece === null) return decode(pieces);
-		size += piece.byteLength;
-		if (size > limitBytes) {
+		if (piece === null) return decodeText(pieces);
+		receivedBytes += piece.byteLength;
+		if (receivedBytes > limitBytes) {
 			body.cancel();
 			throw tooLargeError(limitBytes);
 		}
@@ -82,7 +82,7 @@ function tooLargeError(limitBytes: number): AdminError {
 	return new AdminError(413, 'body_too_large', `The body is larger than ${limitBytes} bytes.`);
 }
 
-function decode(pieces: readonly Uint8Array[]): string {
+function decodeText(pieces: readonly Uint8Array[]): string {
 	try {
 		return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces));
 	} catch {

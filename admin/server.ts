@@ -38,7 +38,7 @@ import {
 import { descriptorOf } from '../runtime/sockets/duplicate-descriptor.ts';
 import { AdminAccess } from './access.ts';
 import { AdminBindError, bindAdmin, bindInheritedAdmin, type InheritedAdmin } from './bind.ts';
-import { Confirmation, type ConfirmationTerms, type Revertible, type RollbackOutcome } from './confirmation.ts';
+import { Confirmation, type ConfirmationTerms, type RevertibleLoad, type RollbackOutcome } from './confirmation.ts';
 import type { AdminContext, AdminEndpoint, AdminOperation, HandoverRequest } from './endpoint.ts';
 import { ENDPOINTS } from './endpoints.ts';
 import { AdminError, refusalMessage } from './errors.ts';
@@ -115,7 +115,7 @@ export interface AdminServer {
 	/**
 	 * Waits for the confirmation of a configuration that is already being served. Returns the deadline, in milliseconds since 1970.
 	 */
-	awaitConfirmation(load: Revertible, terms: ConfirmationTerms): number;
+	awaitConfirmation(load: RevertibleLoad, terms: ConfirmationTerms): number;
 	/** Keeps `close` from deleting the file of a Unix socket, because another process uses it now. */
 	keepSocketFile(): void;
 	/** Stops listening, waits up to a second for answers being written, then closes every connection. Idempotent. */
@@ -147,7 +147,7 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	server.on('connection', socket => {
 		// Keeps the last slot free by closing the connection that has been idle longest.
 		if (protocol.connections >= MAX_CONNECTIONS - 1) placeMaker.makeRoom();
-		else placeMaker.reset();
+		else placeMaker.resetFreedSlots();
 		protocol.accept(socket, 'http', peer);
 	});
 	server.on('error', error =>
@@ -175,29 +175,29 @@ export function configuredAddress(settings: AdminSettings | undefined): string |
 }
 
 function parseConfiguredAddress(settings: AdminSettings): AdminAddress {
-	const text = settings.listen ?? DEFAULT_ADMIN_LISTEN;
-	const address = parseAdminAddress(text);
+	const addressText = settings.listen ?? DEFAULT_ADMIN_LISTEN;
+	const address = parseAdminAddress(addressText);
 	if (address) return address;
-	throw new AdminBindError(text, Object.assign(new Error('not an address'), { code: 'EINVAL' }));
+	throw new AdminBindError(addressText, Object.assign(new Error('not an address'), { code: 'EINVAL' }));
 }
 
 class ListeningAdmin implements AdminServer {
 	readonly address: string;
 	/** The path of a Unix socket's file, which is removed when the API closes. */
-	#file: { readonly path: string; readonly inode: bigint } | undefined;
+	#socketFile: { readonly path: string; readonly inode: bigint } | undefined;
 	readonly #boundAddress: AdminEndpointAddress;
 	readonly #server: Server;
 	readonly #protocol: ProtocolServer;
-	readonly #host: AdminHost;
-	#closing: Promise<void> | undefined = undefined;
+	readonly #adminHost: AdminHost;
+	#closePromise: Promise<void> | undefined = undefined;
 
 	constructor(address: AdminEndpointAddress, server: Server, protocol: ProtocolServer, host: AdminHost) {
 		this.address = address.text;
 		this.#boundAddress = address;
-		this.#file = address.kind === 'unix' && address.path !== '' ? socketFile(address.path) : undefined;
+		this.#socketFile = address.kind === 'unix' && address.path !== '' ? identifySocketFile(address.path) : undefined;
 		this.#server = server;
 		this.#protocol = protocol;
-		this.#host = host;
+		this.#adminHost = host;
 	}
 
 	get socket(): InheritedAdmin | undefined {
@@ -209,40 +209,40 @@ class ListeningAdmin implements AdminServer {
 	}
 
 	keepSocketFile(): void {
-		this.#file = undefined;
+		this.#socketFile = undefined;
 	}
 
 	get unconfirmedGeneration(): number | undefined {
-		return this.#host.confirmation.pending?.generation;
+		return this.#adminHost.confirmation.pending?.generation;
 	}
 
-	awaitConfirmation(load: Revertible, terms: ConfirmationTerms): number {
-		return this.#host.confirmation.awaitConfirmation(load, terms);
+	awaitConfirmation(load: RevertibleLoad, terms: ConfirmationTerms): number {
+		return this.#adminHost.confirmation.awaitConfirmation(load, terms);
 	}
 
 	close(): Promise<void> {
-		this.#closing ??= this.#close();
-		return this.#closing;
+		this.#closePromise ??= this.#close();
+		return this.#closePromise;
 	}
 
 	async #close(): Promise<void> {
-		this.#host.draining = true;
-		const file = this.#file;
+		this.#adminHost.draining = true;
+		const file = this.#socketFile;
 		// Another server may have replaced the socket file, so it is removed only if it is still ours.
-		if (file && socketFile(file.path)?.inode === file.inode) unlinkSync(file.path);
+		if (file && identifySocketFile(file.path)?.inode === file.inode) unlinkSync(file.path);
 		const serverClosed = new Promise<void>(resolve => this.#server.close(() => resolve()));
 		this.#protocol.drain();
-		const deadline = performance.now() + CLOSE_GRACE_MS;
-		while (this.#protocol.connections > 0 && performance.now() < deadline) {
+		const deadlineMs = performance.now() + CLOSE_GRACE_MS;
+		while (this.#protocol.connections > 0 && performance.now() < deadlineMs) {
 			await new Promise(resolve => setTimeout(resolve, 10));
 		}
 		this.#protocol.close();
-		this.#host.confirmation.close();
+		this.#adminHost.confirmation.close();
 		await serverClosed;
 	}
 }
 
-function socketFile(path: string): { readonly path: string; readonly inode: bigint } | undefined {
+function identifySocketFile(path: string): { readonly path: string; readonly inode: bigint } | undefined {
 	const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
 	return stats && { path, inode: stats.ino };
 }
@@ -264,7 +264,10 @@ class AdminHost implements ProtocolHost, AdminContext {
 	#finalExchange: Exchange | undefined = undefined;
 	#isStopRequested = false;
 	/** Changes whose answers have not been sent yet: their results, and the generations before and after. */
-	readonly #changes = new WeakMap<Exchange, { readonly result: string; readonly from: number; readonly to: number }>();
+	readonly #changesByExchange = new WeakMap<
+		Exchange,
+		{ readonly result: string; readonly from: number; readonly to: number }
+	>();
 	/** True if the configuration of the last change is served but could not be saved. */
 	#isUnsaved = false;
 
@@ -282,7 +285,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 				return;
 			}
 			const message = 'the configuration could not be rolled back: the unconfirmed configuration is still being served';
-			options.log('error', message, { generation, cause, ...rollbackFailure(outcome) });
+			options.log('error', message, { generation, cause, ...rollbackFailureFields(outcome) });
 		});
 	}
 
@@ -299,7 +302,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	async recordChange(x: Exchange, outcome: LoadOutcome, tentative = false): Promise<LoadOutcome> {
 		const { result } = outcome;
 		const generation = result === 'applied' ? outcome.generation : this.runtime.generation;
-		this.#changes.set(x, {
+		this.#changesByExchange.set(x, {
 			result,
 			from: result === 'applied' && !outcome.unchanged ? generation - 1 : generation,
 			to: generation,
@@ -312,12 +315,12 @@ class AdminHost implements ProtocolHost, AdminContext {
 
 	async saveConfirmed(): Promise<DiagnosticReport[]> {
 		const pendingSave = this.#options.onApplied?.(this.runtime.document) ?? Promise.resolve(undefined);
-		let timer: NodeJS.Timeout | undefined;
-		const timeout = new Promise<string>(resolve => {
-			timer = setTimeout(resolve, SAVE_TIMEOUT_MS, 'The disk does not respond.');
+		let saveTimer: NodeJS.Timeout | undefined;
+		const timeoutReason = new Promise<string>(resolve => {
+			saveTimer = setTimeout(resolve, SAVE_TIMEOUT_MS, 'The disk does not respond.');
 		});
-		const reason = await Promise.race([pendingSave, timeout]);
-		clearTimeout(timer);
+		const reason = await Promise.race([pendingSave, timeoutReason]);
+		clearTimeout(saveTimer);
 		this.#isUnsaved = reason !== undefined;
 		return reason === undefined ? [] : [notSavedWarning(reason)];
 	}
@@ -325,12 +328,12 @@ class AdminHost implements ProtocolHost, AdminContext {
 	handle(x: Exchange): void | Promise<void> {
 		const endpoint = endpointOf(x.request.path);
 		try {
-			const answering = this.#answer(x, endpoint);
-			if (answering !== undefined) {
-				return answering.catch(error => this.#fail(x, error)).then(() => this.#countAndLog(x, endpoint));
+			const answerPromise = this.#answer(x, endpoint);
+			if (answerPromise !== undefined) {
+				return answerPromise.catch(error => this.#answerError(x, error)).then(() => this.#countAndLog(x, endpoint));
 			}
 		} catch (error) {
-			this.#fail(x, error);
+			this.#answerError(x, error);
 		}
 		this.#countAndLog(x, endpoint);
 	}
@@ -390,7 +393,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		headers.set('X-Content-Type-Options', 'nosniff');
 		const isPreflight = this.#admit(x);
 		if (endpoint === undefined) throw new AdminError(404, 'not_found', 'No such endpoint.');
-		const methods = Object.keys(endpoint.methods);
+		const methods = Object.keys(endpoint.operationsByMethod);
 		const allowField = (methods.includes('GET') ? [...methods, 'HEAD'] : methods).join(', ');
 		if (isPreflight) {
 			x.response.status = 204;
@@ -398,7 +401,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 			headers.set('Access-Control-Allow-Headers', 'Authorization, Content-Type, If-Match, If-None-Match');
 			return;
 		}
-		const operation = methodOf(endpoint, x.request.method);
+		const operation = operationOf(endpoint, x.request.method);
 		if (operation === undefined) {
 			throw new AdminError(405, 'method_not_allowed', `${endpoint.path} supports ${allowField}.`, {
 				headers: [['Allow', allowField]],
@@ -408,12 +411,12 @@ class AdminHost implements ProtocolHost, AdminContext {
 	}
 
 	/** Answers with an error, replacing whatever an endpoint had begun to answer. */
-	#fail(x: Exchange, thrown: unknown): void {
+	#answerError(x: Exchange, thrown: unknown): void {
 		const response = x.response;
 		if (isStream(response.body)) response.body.cancel();
 		let error: AdminError;
 		if (thrown instanceof AdminError) error = thrown;
-		else if (thrown instanceof CompilerFailure && thrown.detail === undefined) {
+		else if (thrown instanceof CompilerFailure && thrown.stackTrace === undefined) {
 			error = new AdminError(503, 'load_failed', thrown.message);
 		} else {
 			error = new AdminError(500, 'internal', "Internal error; see the server's log.");
@@ -444,7 +447,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 			status,
 			remote: x.connection.remoteAddress || 'unix socket',
 			authenticated: this.#access.hasToken && !isRefused,
-			...this.#changes.get(x),
+			...this.#changesByExchange.get(x),
 			duration: (performance.now() - x.startedAt) / 1000,
 		});
 	}
@@ -452,12 +455,12 @@ class AdminHost implements ProtocolHost, AdminContext {
 
 /** Describes an unexpected error for the log. */
 function detailOf(thrown: unknown): string {
-	if (thrown instanceof CompilerFailure) return thrown.detail ?? thrown.message;
+	if (thrown instanceof CompilerFailure) return thrown.stackTrace ?? thrown.message;
 	return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
 }
 
 /** Returns why a rollback failed, for the log. */
-function rollbackFailure(outcome: Exclude<RollbackOutcome, { result: 'applied' | 'handed_over' }>): {
+function rollbackFailureFields(outcome: Exclude<RollbackOutcome, { result: 'applied' | 'handed_over' }>): {
 	readonly [name: string]: unknown;
 } {
 	const { result } = outcome;
@@ -486,7 +489,7 @@ function endpointOf(path: string): AdminEndpoint | undefined {
 	return undefined;
 }
 
-function methodOf(endpoint: AdminEndpoint, method: string): AdminOperation | undefined {
-	const name = method === 'HEAD' && !Object.hasOwn(endpoint.methods, 'HEAD') ? 'GET' : method;
-	return Object.hasOwn(endpoint.methods, name) ? endpoint.methods[name] : undefined;
+function operationOf(endpoint: AdminEndpoint, method: string): AdminOperation | undefined {
+	const name = method === 'HEAD' && !Object.hasOwn(endpoint.operationsByMethod, 'HEAD') ? 'GET' : method;
+	return Object.hasOwn(endpoint.operationsByMethod, name) ? endpoint.operationsByMethod[name] : undefined;
 }

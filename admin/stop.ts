@@ -8,7 +8,7 @@ import { refuseForms } from './request-text.ts';
 
 export const stop: AdminEndpoint = {
 	path: '/stop',
-	methods: {
+	operationsByMethod: {
 		POST: {
 			summary: 'Stops the process gracefully.',
 			answer: {

@@ -10,13 +10,13 @@ import path from 'node:path';
 import { parseDuration } from '../compiler/lower/context/values.ts';
 import type { AdminEndpoint, HandoverRequest } from './endpoint.ts';
 import { AdminError } from './errors.ts';
-import { isReadyTime, parseConfirmationTime, parseErrorRate, refuseIrreversible } from './load.ts';
+import { isReadyTimeAllowed, parseConfirmationTime, parseErrorRate, refuseIrreversible } from './load.ts';
 import { answerHandover, OUTCOME_SCHEMA } from './outcome.ts';
 import { readText, refuseForms } from './request-text.ts';
 
 export const upgrade: AdminEndpoint = {
 	path: '/upgrade',
-	methods: {
+	operationsByMethod: {
 		POST: {
 			summary: 'Hands over to a new process with the running configuration.',
 			body: {
@@ -55,10 +55,10 @@ export const upgrade: AdminEndpoint = {
 			],
 			run: async (x, cx) => {
 				refuseForms(x);
-				const terms = parseUpgrade(await readText(x));
+				const handoverRequest = parseUpgrade(await readText(x));
 				cx.refuseWhilePending();
-				if (terms.confirm) await refuseIrreversible(cx.runtime);
-				answerHandover(x, await cx.handOver({ ...terms, shouldSave: false }));
+				if (handoverRequest.confirm) await refuseIrreversible(cx.runtime);
+				answerHandover(x, await cx.handOver({ ...handoverRequest, shouldSave: false }));
 			},
 		},
 	},
@@ -67,23 +67,23 @@ export const upgrade: AdminEndpoint = {
 const BODY_KEYS: readonly string[] = ['binary', 'within', 'confirm', 'max_error_rate'];
 
 /** Parses the body of a request. Throws AdminError. */
-function parseUpgrade(text: string): Pick<HandoverRequest, 'binary' | 'within' | 'confirm'> {
-	if (text.trim() === '') return {};
+function parseUpgrade(bodyText: string): Pick<HandoverRequest, 'binary' | 'within' | 'confirm'> {
+	if (bodyText.trim() === '') return {};
 	let body: unknown;
 	try {
-		body = JSON.parse(text);
+		body = JSON.parse(bodyText);
 	} catch {
-		throw badRequest('The body is not JSON.');
+		throw badRequestError('The body is not JSON.');
 	}
 	if (body === null || typeof body !== 'object' || Object.keys(body).some(name => !BODY_KEYS.includes(name))) {
-		throw badRequest(
+		throw badRequestError(
 			`The body must be an object with no keys other than ${BODY_KEYS.map(key => `\`${key}\``).join(', ')}.`,
 		);
 	}
 	const { binary, within, confirm, max_error_rate } = body as { readonly [key: string]: unknown };
-	if (max_error_rate !== undefined && confirm === undefined) throw badRequest('`max_error_rate` needs `confirm`.');
+	if (max_error_rate !== undefined && confirm === undefined) throw badRequestError('`max_error_rate` needs `confirm`.');
 	return {
-		binary: binary === undefined ? undefined : programOf(binary),
+		binary: binary === undefined ? undefined : resolveProgram(binary),
 		within: within === undefined ? undefined : readyTimeOf(within),
 		confirm:
 			confirm === undefined
@@ -97,19 +97,20 @@ function parseUpgrade(text: string): Pick<HandoverRequest, 'binary' | 'within' |
 
 function readyTimeOf(within: unknown): number {
 	const milliseconds = typeof within === 'string' ? parseDuration(within) : undefined;
-	if (milliseconds !== undefined && isReadyTime(milliseconds)) return milliseconds;
-	throw badRequest('`within` must be a duration from 10ms to 1h.');
+	if (milliseconds !== undefined && isReadyTimeAllowed(milliseconds)) return milliseconds;
+	throw badRequestError('`within` must be a duration from 10ms to 1h.');
 }
 
 /** Returns the path of a program, without links. */
-function programOf(binary: unknown): string {
-	if (typeof binary !== 'string' || !path.isAbsolute(binary)) throw badRequest('`binary` must be an absolute path.');
-	if (!statSync(binary, { throwIfNoEntry: false })?.isFile()) throw badRequest(`There is no program ${binary}.`);
+function resolveProgram(binary: unknown): string {
+	if (typeof binary !== 'string' || !path.isAbsolute(binary))
+		throw badRequestError('`binary` must be an absolute path.');
+	if (!statSync(binary, { throwIfNoEntry: false })?.isFile()) throw badRequestError(`There is no program ${binary}.`);
 	// The path is resolved, because others might change a link in it in the meantime.
 	const program = realpathSync(binary);
 	// A caller of this API must not be able to run programs that others have put in place.
 	if (!isTrusted(statSync(program)) || !isTrusted(statSync(path.dirname(program)))) {
-		throw badRequest(
+		throw badRequestError(
 			`${program} and its folder must belong to root or to the server's user, and nobody else may be able to write to them.`,
 		);
 	}
@@ -124,6 +125,6 @@ function isTrusted(stats: Stats): boolean {
 	return (uid === 0 || uid === process.getuid?.()) && isProtected;
 }
 
-function badRequest(message: string): AdminError {
+function badRequestError(message: string): AdminError {
 	return new AdminError(400, 'bad_request', message);
 }

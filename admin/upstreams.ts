@@ -27,7 +27,7 @@ const UPSTREAM_SCHEMA = {
 
 export const upstreams: AdminEndpoint = {
 	path: '/reverse_proxy/upstreams',
-	methods: {
+	operationsByMethod: {
 		GET: {
 			summary:
 				'Lists the upstreams that the running configuration names, and those that its dynamic sources have found.',

@@ -29,13 +29,13 @@ function start(words: readonly string[]): void {
 
 /** Runs one command line and resolves to the exit status. */
 async function main(words: readonly string[]): Promise<number> {
-	const scanned = scanCommandLine(words);
-	const command = await findCommand(scanned.command ?? 'help').load();
-	const help = async () => (await findCommand('help').load()).run(helpFor(scanned.command));
+	const scannedCommandLine = scanCommandLine(words);
+	const command = await findCommand(scannedCommandLine.command ?? 'help').load();
+	const runHelp = async () => (await findCommand('help').load()).run(helpInvocation(scannedCommandLine.command));
 	// Help is printed before the rest of the command line is checked, because users who ask for help may not know how to write it.
-	if (scanned.help) return help();
-	const parsed = parseArguments(command, scanned.wordsAfterCommand);
-	if (parsed.help) return help();
+	if (scannedCommandLine.help) return runHelp();
+	const parsedArguments = parseArguments(command, scannedCommandLine.wordsAfterCommand);
+	if (parsedArguments.help) return runHelp();
 
 	const program = sade('svc');
 	const placeholders = (command.args ?? []).map(argument => `[${argument.name}]`);
@@ -46,16 +46,16 @@ async function main(words: readonly string[]): Promise<number> {
 		const options = actionArguments.at(-1) as Record<string, unknown>;
 		const { _: extraWords } = actionArguments.at(-1) as { _?: readonly unknown[] };
 		const args = [...actionArguments.slice(0, -1), ...(extraWords ?? [])].filter(word => word !== undefined);
-		status = command.run(createInvocation(parsed, scanned.verbose, options, args.map(String)));
+		status = command.run(createInvocation(parsedArguments, scannedCommandLine.verbose, options, args.map(String)));
 	});
-	program.parse(['node', 'svc', command.name, ...parsed.normalized], {
-		string: (command.options ?? []).filter(option => option.value).map(option => option.name),
-		boolean: (command.options ?? []).filter(option => !option.value).map(option => option.name),
+	program.parse(['node', 'svc', command.name, ...parsedArguments.normalizedWords], {
+		string: (command.options ?? []).filter(option => option.valueName).map(option => option.name),
+		boolean: (command.options ?? []).filter(option => !option.valueName).map(option => option.name),
 	} as Parameters<typeof program.parse>[1]);
 	return status;
 }
 
-function helpFor(command: string | undefined): Invocation {
+function helpInvocation(command: string | undefined): Invocation {
 	return {
 		args: command === undefined ? [] : [command],
 		verbose: false,

@@ -24,9 +24,9 @@ export function scanCommandLine(words: readonly string[]): ScannedCommandLine {
 	let verbose = false;
 	let help = false;
 	let version = false;
-	let at = 0;
-	for (; at < words.length; at++) {
-		const word = words[at]!;
+	let wordIndex = 0;
+	for (; wordIndex < words.length; wordIndex++) {
+		const word = words[wordIndex]!;
 		if (word === '-v' || word === '--verbose') verbose = true;
 		else if (word === '-h' || word === '--help') help = true;
 		else if (word === '-V' || word === '--version') version = true;
@@ -35,7 +35,7 @@ export function scanCommandLine(words: readonly string[]): ScannedCommandLine {
 		} else break;
 	}
 	// With `-V`, nothing but the version is printed, even if the command line names a command.
-	const [command, ...wordsAfterCommand] = version && !help ? ['version'] : joinTwoWordCommand(words.slice(at));
+	const [command, ...wordsAfterCommand] = version && !help ? ['version'] : joinTwoWordCommand(words.slice(wordIndex));
 	return {
 		command,
 		wordsAfterCommand: command === 'help' ? joinTwoWordCommand(wordsAfterCommand) : wordsAfterCommand,
@@ -56,30 +56,30 @@ export interface ParsedArguments {
 	readonly help: boolean;
 	readonly verbose: boolean;
 	/** The command line in a form that sade cannot misunderstand: `--name=value …`, flags, `--`, then the arguments. */
-	readonly normalized: readonly string[];
+	readonly normalizedWords: readonly string[];
 }
 
 /** Checks the words after a command. @throws {@link CommandFailure} for unknown options and missing or surplus words */
 export function parseArguments(command: Command, words: readonly string[]): ParsedArguments {
 	const optionByName = optionsByName(command.options ?? []);
-	const options: string[] = [];
+	const optionWords: string[] = [];
 	const args: string[] = [];
 	const givenOptions = new Set<string>();
 	let help = false;
 	let verbose = false;
 
 	const addOption = (option: CommandOption, value: string | undefined): void => {
-		if (givenOptions.has(option.name) && option.value && !option.repeatable) {
+		if (givenOptions.has(option.name) && option.valueName && !option.repeatable) {
 			throw new CommandFailure(`${quoteWord(`--${option.name}`)} is given more than once.`);
 		}
 		givenOptions.add(option.name);
-		options.push(value === undefined ? `--${option.name}` : `--${option.name}=${value}`);
+		optionWords.push(value === undefined ? `--${option.name}` : `--${option.name}=${value}`);
 	};
 
-	for (let at = 0; at < words.length; at++) {
-		const word = words[at]!;
+	for (let wordIndex = 0; wordIndex < words.length; wordIndex++) {
+		const word = words[wordIndex]!;
 		if (word === '--') {
-			args.push(...words.slice(at + 1));
+			args.push(...words.slice(wordIndex + 1));
 			break;
 		}
 		if (word === '-' || !word.startsWith('-')) {
@@ -92,24 +92,24 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 			const equalsIndex = word.indexOf('=');
 			const name = equalsIndex === -1 ? word : word.slice(0, equalsIndex);
 			const option = optionByName.get(name);
-			if (!option) throw unknownOption(command, name, optionByName);
-			if (!option.value || (option.valueOptional && equalsIndex === -1)) {
+			if (!option) throw unknownOptionFailure(command, name, optionByName);
+			if (!option.valueName || (option.valueOptional && equalsIndex === -1)) {
 				if (equalsIndex !== -1) throw new CommandFailure(`${quoteWord(name)} takes no value.`);
 				addOption(option, undefined);
 			} else if (equalsIndex !== -1) addOption(option, word.slice(equalsIndex + 1));
-			else addOption(option, nextValue(words, ++at, name, option));
+			else addOption(option, nextValue(words, ++wordIndex, name, option));
 		} else {
 			// Short flags may be combined (`-wv`); what follows a letter that takes a value is its value (`-cFILE`).
-			for (let letter = 1; letter < word.length; letter++) {
-				const name = `-${word[letter]}`;
+			for (let letterIndex = 1; letterIndex < word.length; letterIndex++) {
+				const name = `-${word[letterIndex]}`;
 				const option = optionByName.get(name);
 				if (name === '-h' && !option) help = true;
 				else if (name === '-v' && !option) verbose = true;
-				else if (!option) throw unknownOption(command, name, optionByName);
-				else if (!option.value || option.valueOptional) addOption(option, undefined);
+				else if (!option) throw unknownOptionFailure(command, name, optionByName);
+				else if (!option.valueName || option.valueOptional) addOption(option, undefined);
 				else {
-					const attachedValue = word.slice(letter + 1).replace(/^=/, '');
-					addOption(option, attachedValue === '' ? nextValue(words, ++at, name, option) : attachedValue);
+					const attachedValue = word.slice(letterIndex + 1).replace(/^=/, '');
+					addOption(option, attachedValue === '' ? nextValue(words, ++wordIndex, name, option) : attachedValue);
 					break;
 				}
 			}
@@ -120,16 +120,16 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 		const missingOption = command.options?.find(option => option.required && !givenOptions.has(option.name));
 		if (missingOption) {
 			throw new CommandFailure(
-				`${quoteWord(`svc ${command.name}`)} needs ${quoteWord(`--${missingOption.name} <${missingOption.value}>`)}.`,
+				`${quoteWord(`svc ${command.name}`)} needs ${quoteWord(`--${missingOption.name} <${missingOption.valueName}>`)}.`,
 			);
 		}
 	}
-	return { help, verbose, normalized: [...options, '--', ...args] };
+	return { help, verbose, normalizedWords: [...optionWords, '--', ...args] };
 }
 
-/** Converts the result of sade for {@link ParsedArguments.normalized} to the form that commands read. */
+/** Converts the result of sade for {@link ParsedArguments.normalizedWords} to the form that commands read. */
 export function createInvocation(
-	parsed: ParsedArguments,
+	parsedArguments: ParsedArguments,
 	verbose: boolean,
 	options: { readonly [name: string]: unknown },
 	args: readonly string[],
@@ -141,7 +141,7 @@ export function createInvocation(
 	};
 	return {
 		args,
-		verbose: verbose || parsed.verbose,
+		verbose: verbose || parsedArguments.verbose,
 		// sade keeps `--no-compress` as `compress: false`.
 		flag: name => (name.startsWith('no-') ? options[name.slice(3)] === false : options[name] !== undefined),
 		value: name => valuesOf(name).at(-1),
@@ -155,43 +155,47 @@ export function quoteWord(word: string): string {
 }
 
 function optionsByName(options: readonly CommandOption[]): Map<string, CommandOption> {
-	const byName = new Map<string, CommandOption>();
+	const optionByName = new Map<string, CommandOption>();
 	for (const option of options) {
 		for (const name of [option.name, ...(option.short ? [option.short] : []), ...(option.aliases ?? [])]) {
-			byName.set(name.length === 1 ? `-${name}` : `--${name}`, option);
+			optionByName.set(name.length === 1 ? `-${name}` : `--${name}`, option);
 		}
 	}
-	return byName;
+	return optionByName;
 }
 
 /** Returns `words[at]` as the value of an option. @throws {@link CommandFailure} if there is no such word */
 function nextValue(words: readonly string[], at: number, name: string, option: CommandOption): string {
 	const word = words[at];
-	if (word === undefined) throw new CommandFailure(`${quoteWord(name)} needs a value: ${name} <${option.value}>.`);
+	if (word === undefined) throw new CommandFailure(`${quoteWord(name)} needs a value: ${name} <${option.valueName}>.`);
 	return word;
 }
 
-function unknownOption(command: Command, name: string, options: Map<string, CommandOption>): CommandFailure {
+function unknownOptionFailure(
+	command: Command,
+	name: string,
+	optionByName: Map<string, CommandOption>,
+): CommandFailure {
 	return new UnknownWord(
 		`${quoteWord(name)} is not an option of ${quoteWord(`svc ${command.name}`)}`,
 		name,
-		[...options].filter(([, option]) => !option.internal).map(([key]) => key),
+		[...optionByName].filter(([, option]) => !option.internal).map(([key]) => key),
 	);
 }
 
 function checkArgumentCount(command: Command, args: readonly string[]): void {
-	const definitions = command.args ?? [];
-	const missingArgument = definitions.slice(args.length).find(argument => argument.required);
+	const argumentDefinitions = command.args ?? [];
+	const missingArgument = argumentDefinitions.slice(args.length).find(argument => argument.required);
 	if (missingArgument) throw new CommandFailure(`${quoteWord(`svc ${command.name}`)} needs <${missingArgument.name}>.`);
-	if (args.length > definitions.length && definitions.at(-1)?.repeatable !== true) {
+	if (args.length > argumentDefinitions.length && argumentDefinitions.at(-1)?.repeatable !== true) {
 		const limitText =
-			definitions.length === 0
+			argumentDefinitions.length === 0
 				? 'no argument'
-				: definitions.length === 1
+				: argumentDefinitions.length === 1
 					? 'one argument'
-					: `${definitions.length} arguments`;
+					: `${argumentDefinitions.length} arguments`;
 		throw new CommandFailure(
-			`${quoteWord(args[definitions.length]!)} is one word too many: svc ${command.name} takes ${limitText}.`,
+			`${quoteWord(args[argumentDefinitions.length]!)} is one word too many: svc ${command.name} takes ${limitText}.`,
 		);
 	}
 }

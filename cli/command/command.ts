@@ -13,7 +13,7 @@ export interface CommandOption {
 	/** Aliases: other letters and names for the same option. */
 	readonly aliases?: readonly string[];
 	/** Name of the value in help texts. An option without one is a flag. */
-	readonly value?: string;
+	readonly valueName?: string;
 	/** True if the value may be omitted. A value follows `=`; the next word is never taken for the value. */
 	readonly valueOptional?: boolean;
 	/** What completion scripts offer. Default: files if the value or argument is named PATH, otherwise nothing. */

@@ -3,9 +3,9 @@
 import type { Command, CommandEntry, CommandOption } from './command.ts';
 
 /** Line width of help texts, in columns. */
-const WIDTH = 100;
+const HELP_WIDTH_COLUMNS = 100;
 
-const GLOBAL_OPTIONS: readonly (readonly [string, string])[] = [
+const GLOBAL_OPTION_ROWS: readonly (readonly [string, string])[] = [
 	['-v, --verbose', 'Log at level debug for this run'],
 	['-h, --help', 'Print this help'],
 ];
@@ -30,7 +30,7 @@ export function commandList(entries: readonly CommandEntry[], guides: readonly L
 		...formatTable(guides.map(({ topic, summary }) => [topic, summary])),
 		'',
 		'Global flags:',
-		...formatTable([GLOBAL_OPTIONS[0]!, ['-h, --help', 'Print help'], ['-V, --version', 'Print the version']]),
+		...formatTable([GLOBAL_OPTION_ROWS[0]!, ['-h, --help', 'Print help'], ['-V, --version', 'Print the version']]),
 		'',
 		'`svc help <command>` and `svc <command> --help` describe a command.',
 		'`svc help <guide>` prints a guide, and `svc help <words>` searches them: `svc help sticky sessions`.',
@@ -45,23 +45,23 @@ export function commandHelp(command: Command): string {
 		'svc',
 		command.name,
 		'[OPTIONS]',
-		...options.filter(option => option.required).map(option => `--${option.name} <${option.value}>`),
+		...options.filter(option => option.required).map(option => `--${option.name} <${option.valueName}>`),
 		...args.map(({ name, required, repeatable }) => {
 			const dots = repeatable ? '...' : '';
 			return required ? `<${name}>${dots}` : `[${name}]${dots}`;
 		}),
 	].join(' ');
-	const lines = [...wrapText(`${command.summary}.`, '', WIDTH), '', `Usage: ${usage}`];
-	for (const paragraph of command.details ?? []) lines.push('', ...wrapText(paragraph, '', WIDTH));
+	const lines = [...wrapText(`${command.summary}.`, '', HELP_WIDTH_COLUMNS), '', `Usage: ${usage}`];
+	for (const paragraph of command.details ?? []) lines.push('', ...wrapText(paragraph, '', HELP_WIDTH_COLUMNS));
 	if (args.length > 0) {
 		lines.push('', 'Arguments:', ...formatTable(args.map(argument => [argument.name, argument.summary])));
 	}
-	lines.push('', 'Options:', ...formatTable([...options.map(optionRow), ...GLOBAL_OPTIONS]), '');
+	lines.push('', 'Options:', ...formatTable([...options.map(optionRow), ...GLOBAL_OPTION_ROWS]), '');
 	return lines.join('\n');
 }
 
 function optionRow(option: CommandOption): readonly [string, string] {
-	const value = option.value ? (option.valueOptional ? `[=${option.value}]` : ` <${option.value}>`) : '';
+	const value = option.valueName ? (option.valueOptional ? `[=${option.valueName}]` : ` <${option.valueName}>`) : '';
 	const notes = [option.repeatable ? 'may be repeated' : '', option.default ? `default: ${option.default}` : ''];
 	const note = notes.filter(part => part !== '').join('; ');
 	return [
@@ -74,7 +74,7 @@ function optionRow(option: CommandOption): readonly [string, string] {
 function formatTable(rows: readonly (readonly [string, string])[]): string[] {
 	const width = Math.max(...rows.map(([left]) => left.length)) + 2;
 	return rows.flatMap(([left, right]) => {
-		const [first = '', ...continuation] = wrapText(right, ' '.repeat(width + 2), WIDTH);
+		const [first = '', ...continuation] = wrapText(right, ' '.repeat(width + 2), HELP_WIDTH_COLUMNS);
 		return [`  ${left.padEnd(width)}${first.trimStart()}`, ...continuation];
 	});
 }

@@ -13,16 +13,16 @@ export function printError(text: string): void {
 /**
  * Reports whether to use colors on standard error, which is the case if it is a terminal and neither NO_COLOR nor TERM=dumb is set.
  */
-export function colorOnStandardError(): boolean {
-	return isColorful(process.stderr);
+export function shouldColorStandardError(): boolean {
+	return supportsColor(process.stderr);
 }
 
-/** Reports whether to use colors on standard output, by the rules of {@link colorOnStandardError}. */
-export function colorOnStandardOutput(): boolean {
-	return isColorful(process.stdout);
+/** Reports whether to use colors on standard output, by the rules of {@link shouldColorStandardError}. */
+export function shouldColorStandardOutput(): boolean {
+	return supportsColor(process.stdout);
 }
 
-function isColorful(stream: NodeJS.WriteStream): boolean {
+function supportsColor(stream: NodeJS.WriteStream): boolean {
 	return stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
 }
 

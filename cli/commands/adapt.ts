@@ -26,7 +26,7 @@ export const adapt: Command = {
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
 		{ name: 'pretty', short: 'p', summary: 'Indent the JSON' },
-		{ name: 'to', value: 'LANGUAGE', offers: ['json', 'configfile'], summary: 'What to print', default: 'json' },
+		{ name: 'to', valueName: 'LANGUAGE', offers: ['json', 'configfile'], summary: 'What to print', default: 'json' },
 		{ name: 'validate', summary: 'Accepted for compatibility; the document is always checked' },
 		{ name: 'schema', summary: 'Print the JSON Schema of documents instead' },
 	],
@@ -55,9 +55,9 @@ async function printConfigfile(input: ConfigInput): Promise<number> {
 	const { name, text } = input;
 	if (input.format !== 'compatfile')
 		throw new CommandFailure(`${quoteWord(name)} is not a Caddyfile; only a Caddyfile is converted to a Configfile.`);
-	const { convertToConfigfile: convertedToConfigfile } = await import('../../compiler/queries/conversion.ts');
+	const { convertToConfigfile } = await import('../../compiler/queries/conversion.ts');
 	const { diskReader } = await import('../../runtime/compile/disk-reader.ts');
-	const conversion = convertedToConfigfile(input, diskReader(process.cwd()));
+	const conversion = convertToConfigfile(input, diskReader(process.cwd()));
 	if ('problem' in conversion) {
 		const lineSuffix = conversion.offset === undefined ? '' : `:${text.slice(0, conversion.offset).split('\n').length}`;
 		throw new CommandFailure(`${name}${lineSuffix} cannot be converted. ${conversion.problem}`);

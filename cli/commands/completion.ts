@@ -5,10 +5,10 @@ import { print } from '../command/terminal.ts';
 import type { OfferedCommand } from '../completion/offered-words.ts';
 import { COMMANDS } from './index.ts';
 
-type Script = (commands: readonly OfferedCommand[]) => string;
+type ScriptGenerator = (commands: readonly OfferedCommand[]) => string;
 
 /** The supported shells, each with the generator of its script. */
-const SHELLS: { readonly [shell: string]: () => Promise<Script> } = {
+const SHELLS: { readonly [shell: string]: () => Promise<ScriptGenerator> } = {
 	bash: async () => (await import('../completion/bash.ts')).bashCompletion,
 	zsh: async () => (await import('../completion/zsh.ts')).zshCompletion,
 	fish: async () => (await import('../completion/fish.ts')).fishCompletion,
@@ -34,8 +34,8 @@ export const completion: Command = {
 	],
 	async run({ args }) {
 		const shell = args[0]!;
-		const load = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
-		if (!load) {
+		const loadGenerator = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
+		if (!loadGenerator) {
 			const knownShells = Object.keys(SHELLS);
 			throw new UnknownWord(
 				`${quoteWord(shell)} is not a supported shell (${knownShells.join(', ')})`,
@@ -43,12 +43,12 @@ export const completion: Command = {
 				knownShells,
 			);
 		}
-		const [script, { completionsOf }, commands] = await Promise.all([
-			load(),
+		const [generateScript, { completionsOf }, commands] = await Promise.all([
+			loadGenerator(),
 			import('../completion/offered-words.ts'),
 			Promise.all(COMMANDS.map(entry => entry.load())),
 		]);
-		print(script(completionsOf(commands)));
+		print(generateScript(completionsOf(commands)));
 		return EXIT_STATUS.ok;
 	},
 };

@@ -19,7 +19,7 @@ import {
 } from '../control/admin-client.ts';
 
 /** Exit status if the configurations cannot be compared. */
-const NOT_COMPARABLE = 2;
+const NOT_COMPARABLE_STATUS = 2;
 
 const FORMATS = ['text', 'markdown', 'json'] as const;
 
@@ -50,12 +50,12 @@ export const diff: Command = {
 		ADDRESS_OPTION,
 		{
 			name: 'format',
-			value: 'FORMAT',
+			valueName: 'FORMAT',
 			offers: FORMATS,
 			summary: 'text, markdown (for pull requests) or json',
 			default: 'text',
 		},
-		{ name: 'max', value: 'NUMBER', summary: 'Maximum number of requests to derive', default: '10000' },
+		{ name: 'max', valueName: 'NUMBER', summary: 'Maximum number of requests to derive', default: '10000' },
 	],
 	async run(invocation) {
 		const format = FORMATS.find(candidate => candidate === (invocation.value('format') ?? 'text'));
@@ -63,20 +63,22 @@ export const diff: Command = {
 			throw new CommandFailure(
 				`${quoteWord(invocation.value('format')!)} is not a format; give text, markdown or json.`,
 				{
-					status: NOT_COMPARABLE,
+					status: NOT_COMPARABLE_STATUS,
 				},
 			);
 		}
 		try {
-			return await (invocation.flag('running') ? compareWithRunning(invocation, format) : compare(invocation, format));
+			return await (invocation.flag('running')
+				? compareWithRunning(invocation, format)
+				: compareFiles(invocation, format));
 		} catch (error) {
 			if (!(error instanceof CommandFailure)) throw error;
-			throw new CommandFailure(error.message, { status: NOT_COMPARABLE, preamble: error.preamble });
+			throw new CommandFailure(error.message, { status: NOT_COMPARABLE_STATUS, preamble: error.preamble });
 		}
 	},
 };
 
-async function compare(invocation: Invocation, format: Format): Promise<number> {
+async function compareFiles(invocation: Invocation, format: Format): Promise<number> {
 	const maxRequests = Number(invocation.value('max') ?? 10_000);
 	if (!Number.isInteger(maxRequests) || maxRequests < 1) throw new CommandFailure('`--max` takes a number from 1.');
 	const [oldPath, newPath] = invocation.args as readonly [string, string | undefined];
@@ -116,8 +118,9 @@ async function compareWithRunning(invocation: Invocation, format: Format): Promi
 	if (memberOf(answer.body, 'result') === 'refused')
 		throw new CommandFailure(`The server would refuse ${input.name}.`, { preamble: answerWarnings(answer) });
 	const diff = memberOf(answer.body, 'diff');
-	const unavailable = memberOf(diff, 'unavailable') ?? (diff === undefined ? 'The server is too old.' : undefined);
-	if (unavailable !== undefined) throw new CommandFailure(String(unavailable));
+	const unavailableReason =
+		memberOf(diff, 'unavailable') ?? (diff === undefined ? 'The server is too old.' : undefined);
+	if (unavailableReason !== undefined) throw new CommandFailure(String(unavailableReason));
 	const { diffFromJson } = await import('../../compiler/diff/render-diff.ts');
 	return printDiff(diffFromJson(diff), format, 'the running configuration', input.name);
 }

@@ -19,39 +19,39 @@ export const docs: Command = {
 		{
 			name: 'listen',
 			short: 'l',
-			value: 'LISTEN',
+			valueName: 'LISTEN',
 			summary: 'Address to listen on',
 			default: 'a free port on 127.0.0.1, which is printed',
 		},
 		{
 			name: 'output',
 			short: 'o',
-			value: 'DIR',
+			valueName: 'DIR',
 			offers: 'folder',
 			summary: 'Folder to write the site to, instead of serving it; it is created if necessary',
 		},
 	],
 	async run({ value, verbose }) {
-		const output = value('output');
-		if (output !== undefined) {
+		const outputFolder = value('output');
+		if (outputFolder !== undefined) {
 			if (value('listen') !== undefined)
 				throw new CommandFailure(`${quoteWord('--listen')} and ${quoteWord('--output')} cannot be combined.`);
-			const count = await writeSite(output);
-			print(`${count} files written to ${output}.\n`);
+			const count = await writeSite(outputFolder);
+			print(`${count} files written to ${outputFolder}.\n`);
 			return EXIT_STATUS.ok;
 		}
-		const { listenSite, serveDocument } = await import('../serving/quick-server.ts');
-		const site = listenSite(value('listen') ?? '127.0.0.1:0');
+		const { siteListeningAt, serveDocument } = await import('../serving/quick-server.ts');
+		const site = siteListeningAt(value('listen') ?? '127.0.0.1:0');
 		const folder = mkdtempSync(path.join(tmpdir(), 'svc-docs-'));
 		process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 		await writeSite(folder);
 		const { CONTENT_SECURITY_POLICY } = await import('../documentation/layout.ts');
-		const fields = [
+		const headerFields = [
 			{ name: 'Content-Security-Policy', value: `${CONTENT_SECURITY_POLICY}; frame-ancestors 'none'` },
 			{ name: 'X-Content-Type-Options', value: 'nosniff' },
 		];
 		const pipeline = [
-			{ handler: 'edit_headers', response: { set: fields } },
+			{ handler: 'edit_headers', response: { set: headerFields } },
 			{ handler: 'compress' },
 			{ handler: 'files', root: folder },
 		];
@@ -65,8 +65,8 @@ async function writeSite(folder: string): Promise<number> {
 		import('../documentation/documentation-site.ts'),
 		Promise.all(COMMANDS.map(entry => entry.load())),
 	]);
-	const files = await documentationSite(version(), commands);
-	for (const [name, text] of files) {
+	const filesByPath = await documentationSite(version(), commands);
+	for (const [name, text] of filesByPath) {
 		const file = path.join(folder, name);
 		try {
 			mkdirSync(path.dirname(file), { recursive: true });
@@ -75,5 +75,5 @@ async function writeSite(folder: string): Promise<number> {
 			throw new CommandFailure(`${quoteWord(file)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
 		}
 	}
-	return files.size;
+	return filesByPath.size;
 }

@@ -29,11 +29,11 @@ export const explain: Command = {
 	options: [
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
-		{ name: 'header', short: 'H', value: 'NAME: VALUE', repeatable: true, summary: 'Request header' },
-		{ name: 'data', short: 'd', value: 'TEXT', summary: 'Request body' },
-		{ name: 'from', value: 'IP', summary: 'Client address', default: '127.0.0.1' },
-		{ name: 'at', value: 'TIME', summary: 'Time of the request, such as 2026-01-31T12:00:00Z', default: 'now' },
-		{ name: 'protocol', value: 'VERSION', summary: 'Version of HTTP: h1, h2 or h3', default: 'h1' },
+		{ name: 'header', short: 'H', valueName: 'NAME: VALUE', repeatable: true, summary: 'Request header' },
+		{ name: 'data', short: 'd', valueName: 'TEXT', summary: 'Request body' },
+		{ name: 'from', valueName: 'IP', summary: 'Client address', default: '127.0.0.1' },
+		{ name: 'at', valueName: 'TIME', summary: 'Time of the request, such as 2026-01-31T12:00:00Z', default: 'now' },
+		{ name: 'protocol', valueName: 'VERSION', summary: 'Version of HTTP: h1, h2 or h3', default: 'h1' },
 		{ name: 'json', summary: 'Print JSON' },
 	],
 	async run(invocation) {
@@ -72,13 +72,13 @@ async function requestOf(invocation: Invocation): Promise<DryRunRequest> {
 		parseRequestUrl,
 		parseRequestProtocol,
 	} = await import('../../compiler/dry-run/dry-run-request.ts');
-	const [method, target] = invocation.args as readonly [string, string];
+	const [method, urlText] = invocation.args as readonly [string, string];
 	const refuse = ({ message, hint }: { message: string; hint?: string }): never => {
 		throw new CommandFailure(hint === undefined ? message : `${message} ${hint}`);
 	};
 	const mistake = methodMistake(method);
 	if (mistake) refuse(mistake);
-	const url = parseRequestUrl(target);
+	const url = parseRequestUrl(urlText);
 	if (!isRequestUrl(url)) return refuse(url);
 	const headers = invocation.values('header').map((text): [string, string] => {
 		const colon = text.indexOf(':');

@@ -2,14 +2,14 @@
 import { statSync } from 'node:fs';
 import type { ConfigInput, Dialect } from '../../compiler/dialects/dialect.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
-import { firstDifference, unifiedDifference } from '../../compiler/syntax/format-difference.ts';
+import { firstDifferingLine, unifiedDifference } from '../../compiler/syntax/format-difference.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
 import {
 	type ConfigurationSource,
 	configurationsBelow,
-	DEFAULT_PLACES,
+	DEFAULT_FILES_TEXT,
 	fileSource,
 	readConfiguration,
 	requiredSource,
@@ -29,11 +29,11 @@ export const fmt: Command = {
 		{
 			name: 'PATH',
 			repeatable: true,
-			summary: `Files or folders to format; - reads standard input (default: ${DEFAULT_PLACES})`,
+			summary: `Files or folders to format; - reads standard input (default: ${DEFAULT_FILES_TEXT})`,
 		},
 	],
 	options: [
-		{ name: 'config', short: 'c', value: 'PATH', summary: 'File to format, instead of the argument' },
+		{ name: 'config', short: 'c', valueName: 'PATH', summary: 'File to format, instead of the argument' },
 		{ name: 'overwrite', short: 'o', aliases: ['w'], summary: 'Write the result to the file (also -w)' },
 		{ name: 'diff', short: 'd', summary: 'Print what formatting changes, as a unified diff' },
 	],
@@ -45,27 +45,27 @@ export const fmt: Command = {
 			throw new CommandFailure('`--overwrite` needs a file; standard input cannot be overwritten.');
 		if (overwrite && diff) throw new CommandFailure('`--overwrite` and `--diff` cannot be combined.');
 		// All inputs are read first, so that nothing is printed or written if one of the inputs cannot be formatted.
-		const texts: (Pick<ConfigInput, 'text' | 'name'> & { format: Dialect; source: ConfigurationSource })[] = [];
+		const inputs: (Pick<ConfigInput, 'text' | 'name'> & { format: Dialect; source: ConfigurationSource })[] = [];
 		for (const source of sources) {
 			const { text, name, format } = await readConfiguration(source);
 			if (format === 'json')
 				throw new CommandFailure(
 					`${quoteWord(name)} is JSON, which \`svc fmt\` does not format; use \`svc adapt --pretty\`.`,
 				);
-			texts.push({ text, name, format, source });
+			inputs.push({ text, name, format, source });
 		}
 		let status: number = EXIT_STATUS.ok;
-		for (const { text, name, format, source } of texts) {
+		for (const { text, name, format, source } of inputs) {
 			const formatted = formatText(text);
 			if (overwrite) {
 				if (formatted !== text && source.kind === 'file') replaceFile(source.path, formatted, source.name);
 				continue;
 			}
-			const line = firstDifference(text, formatted);
+			const firstChangedLine = firstDifferingLine(text, formatted);
 			if (!diff) print(formatted);
-			else if (line !== undefined) print(unifiedDifference(text, formatted, name));
-			if (line === undefined) continue;
-			printError(`${unformattedMessage(name, line, format)}\n`);
+			else if (firstChangedLine !== undefined) print(unifiedDifference(text, formatted, name));
+			if (firstChangedLine === undefined) continue;
+			printError(`${unformattedMessage(name, firstChangedLine, format)}\n`);
 			status = EXIT_STATUS.failed;
 		}
 		return status;
@@ -81,12 +81,14 @@ function sourcesOf(invocation: Invocation): ConfigurationSource[] {
 	if (value('config') !== undefined) {
 		throw new CommandFailure(`Both ${quoteWord(args[0]!)} and \`--config\` name a file; give the paths as arguments.`);
 	}
-	return args.flatMap(file => {
-		const isFolder = file !== '-' && statSync(file, { throwIfNoEntry: false })?.isDirectory();
-		if (!isFolder) return [requiredSource({ args: [file], value: () => undefined })];
-		const names = configurationsBelow(file);
-		if (names.length === 0)
-			throw new CommandFailure(`The folder ${quoteWord(file)} contains no Configfile, Compatfile or Caddyfile.`);
-		return names.map(name => fileSource(name));
+	return args.flatMap(fileOrFolder => {
+		const isFolder = fileOrFolder !== '-' && statSync(fileOrFolder, { throwIfNoEntry: false })?.isDirectory();
+		if (!isFolder) return [requiredSource({ args: [fileOrFolder], value: () => undefined })];
+		const filePaths = configurationsBelow(fileOrFolder);
+		if (filePaths.length === 0)
+			throw new CommandFailure(
+				`The folder ${quoteWord(fileOrFolder)} contains no Configfile, Compatfile or Caddyfile.`,
+			);
+		return filePaths.map(name => fileSource(name));
 	});
 }

@@ -2,7 +2,7 @@
 import { quoteWord, UnknownWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { commandHelp, commandList } from '../command/help.ts';
-import { colorOnStandardOutput, print } from '../command/terminal.ts';
+import { print, shouldColorStandardOutput } from '../command/terminal.ts';
 import type { Guide } from '../manual/guide.ts';
 import type { FoundSection } from '../manual/guide-search.ts';
 import { TOPICS } from '../manual/topics.ts';
@@ -10,10 +10,10 @@ import { findCommand } from './find-command.ts';
 import { COMMANDS } from './index.ts';
 
 /** Number of further sections that a search names, besides the one that it prints. */
-const MORE_RESULTS = 5;
+const MAX_FURTHER_RESULTS = 5;
 
 /** Maximum width of guides in columns. Longer lines are hard to read. */
-const WIDTH = 100;
+const MAX_GUIDE_COLUMNS = 100;
 
 /** Prints the help of a command (like `--help`), a guide, a directive, or the section of a guide that a search finds. */
 export const help: Command = {
@@ -33,40 +33,40 @@ export const help: Command = {
 	],
 	options: [{ name: 'search', summary: 'Search the guides, even if the words name a command or a guide' }],
 	async run({ args, flag }) {
-		const name = args.join(' ');
+		const topic = args.join(' ');
 		const { allGuides, findGuide } = await import('../manual/guide.ts');
 		if (flag('search')) {
-			if (name === '') throw new CommandFailure(`${quoteWord('--search')} needs words to search for.`);
-			if (await printBestSection(allGuides(), name)) return EXIT_STATUS.ok;
+			if (topic === '') throw new CommandFailure(`${quoteWord('--search')} needs words to search for.`);
+			if (await printBestSection(allGuides(), topic)) return EXIT_STATUS.ok;
 			throw new CommandFailure(
-				`No guide has anything about ${quoteWord(name)}. ${quoteWord('svc help')} lists all guides.`,
+				`No guide has anything about ${quoteWord(topic)}. ${quoteWord('svc help')} lists all guides.`,
 			);
 		}
-		if (name === '') {
+		if (topic === '') {
 			print(commandList(COMMANDS, allGuides()));
 			return EXIT_STATUS.ok;
 		}
-		const guide = findGuide(name);
-		const names = COMMANDS.map(command => command.name);
+		const guide = findGuide(topic);
+		const commandNames = COMMANDS.map(command => command.name);
 		const { moduleEntry, moduleNames } = await import('../manpages/module-entry.ts');
-		const entry = moduleEntry(name);
+		const referenceEntry = moduleEntry(topic);
 		if (guide) await printMarkdown(guide.text);
-		else if (names.includes(name) || name === 'lsp') {
-			print(commandHelp(await findCommand(name).load()));
-			if (entry !== undefined) {
+		else if (commandNames.includes(topic) || topic === 'lsp') {
+			print(commandHelp(await findCommand(topic).load()));
+			if (referenceEntry !== undefined) {
 				print('\n');
-				await printMarkdown(entry);
+				await printMarkdown(referenceEntry);
 			}
-		} else if (entry !== undefined) {
-			await printMarkdown(entry);
+		} else if (referenceEntry !== undefined) {
+			await printMarkdown(referenceEntry);
 			const { searchGuides } = await import('../manual/guide-search.ts');
-			printSeeAlso(searchGuides(allGuides(), name).slice(0, MORE_RESULTS));
+			printSeeAlso(searchGuides(allGuides(), topic).slice(0, MAX_FURTHER_RESULTS));
 		} else if (
-			(args.length === 1 && (await isMisspelled(name, [...names, ...moduleNames()]))) ||
-			!(await printBestSection(allGuides(), name))
+			(args.length === 1 && (await isMisspelled(topic, [...commandNames, ...moduleNames()]))) ||
+			!(await printBestSection(allGuides(), topic))
 		) {
-			const known = [...names, ...TOPICS, ...moduleNames()];
-			throw new UnknownWord(`${quoteWord(name)} is neither a command, a guide nor a directive`, name, known);
+			const knownWords = [...commandNames, ...TOPICS, ...moduleNames()];
+			throw new UnknownWord(`${quoteWord(topic)} is neither a command, a guide nor a directive`, topic, knownWords);
 		}
 		return EXIT_STATUS.ok;
 	},
@@ -83,12 +83,12 @@ async function isMisspelled(word: string, names: readonly string[]): Promise<boo
 /** Searches the guides, prints the best section in full, and lists other results by name. Returns false if nothing was found. */
 async function printBestSection(guides: readonly Guide[], words: string): Promise<boolean> {
 	const { searchGuides } = await import('../manual/guide-search.ts');
-	const [best, ...otherResults] = searchGuides(guides, words);
-	if (!best) return false;
-	const { guide, section } = best;
+	const [bestResult, ...otherResults] = searchGuides(guides, words);
+	if (!bestResult) return false;
+	const { guide, section } = bestResult;
 	const isIntroduction = section === guide.sections[0];
 	await printMarkdown(isIntroduction ? guide.text : `# ${guide.title}: ${section.title}\n\n${section.text}`);
-	printSeeAlso(otherResults.slice(0, MORE_RESULTS), isIntroduction ? undefined : guide.topic);
+	printSeeAlso(otherResults.slice(0, MAX_FURTHER_RESULTS), isIntroduction ? undefined : guide.topic);
 	return true;
 }
 
@@ -103,6 +103,6 @@ function printSeeAlso(sections: readonly FoundSection[], wholeGuide?: string): v
 
 async function printMarkdown(text: string): Promise<void> {
 	const { renderForTerminal } = await import('../manual/terminal-markdown.ts');
-	const width = Math.min(process.stdout.columns || WIDTH, WIDTH);
-	print(renderForTerminal(text, { width, styled: colorOnStandardOutput() }));
+	const width = Math.min(process.stdout.columns || MAX_GUIDE_COLUMNS, MAX_GUIDE_COLUMNS);
+	print(renderForTerminal(text, { width, usesStyles: shouldColorStandardOutput() }));
 }

@@ -22,15 +22,15 @@ export const importCommand: Command = {
 	],
 	args: [{ name: 'FILE', required: true, offers: 'file', summary: 'The file to translate' }],
 	options: [
-		{ name: 'from', value: 'SERVER', offers: ['nginx'], summary: "The server's name", default: 'nginx' },
+		{ name: 'from', valueName: 'SERVER', offers: ['nginx'], summary: "The server's name", default: 'nginx' },
 		{
 			name: 'output',
 			short: 'o',
-			value: 'FILE',
+			valueName: 'FILE',
 			offers: 'file',
 			summary: 'New file for the result, instead of standard output',
 		},
-		{ name: 'format', value: 'FORMAT', offers: ['text', 'json'], summary: 'What to print', default: 'text' },
+		{ name: 'format', valueName: 'FORMAT', offers: ['text', 'json'], summary: 'What to print', default: 'text' },
 	],
 	async run({ args, value }) {
 		const server = value('from') ?? 'nginx';
@@ -39,44 +39,48 @@ export const importCommand: Command = {
 		if (format !== 'text' && format !== 'json') {
 			throw new CommandFailure(`${quoteWord(format)} is not a format; give text or json.`);
 		}
-		const name = args[0]!;
-		const output = value('output');
-		if (output !== undefined && existsSync(output)) {
-			throw new CommandFailure(`${quoteWord(output)} exists already; give the name of a new file.`);
+		const inputFile = args[0]!;
+		const outputPath = value('output');
+		if (outputPath !== undefined && existsSync(outputPath)) {
+			throw new CommandFailure(`${quoteWord(outputPath)} exists already; give the name of a new file.`);
 		}
-		let text: string;
+		let nginxText: string;
 		try {
-			text = readFileSync(name, 'utf8');
+			nginxText = readFileSync(inputFile, 'utf8');
 		} catch (error) {
-			throw new CommandFailure(`${quoteWord(name)} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+			throw new CommandFailure(`${quoteWord(inputFile)} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
 		}
 		const { importNginx } = await import('../../compiler/import/nginx/import-nginx.ts');
 		const { diskReader } = await import('../../runtime/compile/disk-reader.ts');
 		const { renderDiagnostics } = await import('../configuration/compilation.ts');
-		const folder = path.dirname(path.resolve(name));
-		const result = importNginx({ text, name, folder }, diskReader(process.cwd()));
-		const { diagnostics, translated, kept } = result;
+		const folder = path.dirname(path.resolve(inputFile));
+		const importResult = importNginx({ text: nginxText, name: inputFile, folder }, diskReader(process.cwd()));
+		const { diagnostics, translated: translatedCount, kept: keptDirectives } = importResult;
 		if (diagnostics.length > 0) {
 			const countText = `${diagnostics.length} mistake${diagnostics.length === 1 ? '' : 's'}`;
-			throw new CommandFailure(`${quoteWord(name)} has ${countText}; nothing was translated.`, {
+			throw new CommandFailure(`${quoteWord(inputFile)} has ${countText}; nothing was translated.`, {
 				preamble: `${renderDiagnostics(diagnostics)}\n`,
 			});
 		}
 		const { formatText } = await import('../../compiler/syntax/format.ts');
-		const configText = formatText(result.text);
+		const configText = formatText(importResult.text);
 		const outputText =
-			format === 'json' ? `${JSON.stringify({ translated, kept, text: configText }, undefined, 2)}\n` : configText;
-		if (output === undefined) print(outputText);
+			format === 'json'
+				? `${JSON.stringify({ translated: translatedCount, kept: keptDirectives, text: configText }, undefined, 2)}\n`
+				: configText;
+		if (outputPath === undefined) print(outputText);
 		else {
 			try {
-				writeFileSync(output, outputText, { flag: 'wx' });
+				writeFileSync(outputPath, outputText, { flag: 'wx' });
 			} catch (error) {
-				throw new CommandFailure(`${quoteWord(output)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
+				throw new CommandFailure(
+					`${quoteWord(outputPath)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`,
+				);
 			}
 		}
-		const commentsText = `${kept.length} kept as comment${kept.length === 1 ? '' : 's'}`;
-		printError(`${translated} directive${translated === 1 ? '' : 's'} translated, ${commentsText}.\n`);
-		const guards = kept.filter(({ directive }) => GUARD_DIRECTIVES.has(directive.split(' ', 1)[0]!));
+		const commentsText = `${keptDirectives.length} kept as comment${keptDirectives.length === 1 ? '' : 's'}`;
+		printError(`${translatedCount} directive${translatedCount === 1 ? '' : 's'} translated, ${commentsText}.\n`);
+		const guards = keptDirectives.filter(({ directive }) => GUARD_DIRECTIVES.has(directive.split(' ', 1)[0]!));
 		if (guards.length > 0) {
 			const places = guards.map(({ directive, file, line }) => `  ${file}:${line} ${directive}\n`).join('');
 			printError(`These comments may have kept requests out, and no longer do:\n${places}`);

@@ -33,18 +33,18 @@ export const listModules: Command = {
 	async run({ flag }) {
 		if (flag('skip-standard')) return EXIT_STATUS.ok;
 		const modules = await allModules();
-		const release = version();
+		const buildVersion = version();
 		if (flag('json')) {
 			print(
 				`${JSON.stringify(
-					modules.map(({ id, summary }) => ({ id, version: release, summary })),
+					modules.map(({ id, summary }) => ({ id, version: buildVersion, summary })),
 					undefined,
 					2,
 				)}\n`,
 			);
 			return EXIT_STATUS.ok;
 		}
-		const suffix = `${flag('versions') ? ` ${release}` : ''}${flag('packages') ? ' svc' : ''}`;
+		const suffix = `${flag('versions') ? ` ${buildVersion}` : ''}${flag('packages') ? ' svc' : ''}`;
 		print(modules.map(({ id }) => `${id}${suffix}\n`).join(''));
 		return EXIT_STATUS.ok;
 	},
@@ -74,20 +74,20 @@ async function allModules(): Promise<Module[]> {
 		import('../../compiler/modules/providers/stores/index.ts'),
 	]);
 	const modulesById = new Map<string, Module>();
-	const add = (id: string, summary: string): void => {
+	const addModule = (id: string, summary: string): void => {
 		if (!modulesById.has(id)) modulesById.set(id, { id, summary });
 	};
 	for (const directive of directives) {
-		if (directive.kind === 'site') add(`http.sites.${directive.id}`, directive.summary);
-		else if (directive.id !== '') add(`http.handlers.${directive.id}`, directive.summary);
+		if (directive.kind === 'site') addModule(`http.sites.${directive.id}`, directive.summary);
+		else if (directive.id !== '') addModule(`http.handlers.${directive.id}`, directive.summary);
 	}
-	for (const matcher of matchers) add(`http.matchers.${matcher.id}`, matcher.summary);
-	for (const { id, summary } of balancers) add(`http.reverse_proxy.selection_policies.${id}`, summary);
-	for (const { id, summary } of issuers) add(`tls.issuance.${id}`, summary);
-	for (const { id, summary } of dnsProviders) add(`dns.providers.${id}`, summary);
-	for (const { id, summary } of stores) add(`storage.${id}`, summary);
-	for (const option of options) add(`settings.${option.id}`, option.summary);
-	for (const { name, summary } of lintRules) add(`lint.${name}`, summary);
-	for (const { id, summary } of ADMIN_MODULES) add(id, summary);
+	for (const matcher of matchers) addModule(`http.matchers.${matcher.id}`, matcher.summary);
+	for (const { id, summary } of balancers) addModule(`http.reverse_proxy.selection_policies.${id}`, summary);
+	for (const { id, summary } of issuers) addModule(`tls.issuance.${id}`, summary);
+	for (const { id, summary } of dnsProviders) addModule(`dns.providers.${id}`, summary);
+	for (const { id, summary } of stores) addModule(`storage.${id}`, summary);
+	for (const option of options) addModule(`settings.${option.id}`, option.summary);
+	for (const { name, summary } of lintRules) addModule(`lint.${name}`, summary);
+	for (const { id, summary } of ADMIN_MODULES) addModule(id, summary);
 	return [...modulesById.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

@@ -18,7 +18,7 @@ export const manpage: Command = {
 		{
 			name: 'directory',
 			short: 'o',
-			value: 'DIR',
+			valueName: 'DIR',
 			offers: 'folder',
 			required: true,
 			summary: 'Folder to write to',

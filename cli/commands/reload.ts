@@ -46,17 +46,17 @@ export const reload: Command = {
 		},
 		{
 			name: 'confirm',
-			value: 'DURATION',
+			valueName: 'DURATION',
 			summary: 'Roll back unless the new configuration is confirmed within this time, such as 30s',
 		},
 		{
 			name: 'max-error-rate',
-			value: 'RATE',
+			valueName: 'RATE',
 			summary: 'With --confirm, roll back as soon as the share of error responses, 0 to 1, exceeds this',
 		},
 		{
 			name: 'pid',
-			value: 'PID',
+			valueName: 'PID',
 			summary: 'Make this process read its own file again, and wait for the result; see above',
 		},
 		{ name: 'accept', summary: 'Confirm the pending configuration; sends no configuration' },
@@ -70,14 +70,15 @@ export const reload: Command = {
 		const query = queryOf(invocation);
 		const input = await readConfiguration(requiredSource(invocation));
 		const { compileConfiguration } = await import('../configuration/compilation.ts');
-		const { document, places, warnings } = compileConfiguration(input, true);
-		const text = JSON.stringify(document);
+		const { document, places: stepPlaces, warnings } = compileConfiguration(input, true);
+		const documentText = JSON.stringify(document);
 		if (warnings !== '') printError(`${warnings}\n`);
 		const target = { address: invocation.value('address'), settings: document.settings?.admin };
 		const send = (type: string, body: string) => postToAdmin(`/load${query}`, target, { type, text: body });
-		let answer = places && (await send('application/vnd.svc.placed+json', await withPlaces(text, places)));
+		let answer =
+			stepPlaces && (await send('application/vnd.svc.placed+json', await withPlaces(documentText, stepPlaces)));
 		// A server of an earlier release reads the whole request as a document and refuses it, so the document is sent alone.
-		if (answer === undefined || answer.status === 400) answer = await send('application/json', text);
+		if (answer === undefined || answer.status === 400) answer = await send('application/json', documentText);
 		if (answer.status !== 200) {
 			const needsRestart = memberOf(memberOf(answer.body, 'error'), 'code') === 'restart_required';
 			const hint =
@@ -87,16 +88,16 @@ export const reload: Command = {
 			throw answerFailure(answer, `The server did not apply ${input.name}`, hint);
 		}
 		printError(answerWarnings(answer));
-		const successor = memberOf(memberOf(answer.body, 'handover'), 'pid');
-		if (typeof successor === 'number') {
-			print(`${input.name} is now being served by process ${successor}, which has taken over.\n`);
+		const successorPid = memberOf(memberOf(answer.body, 'handover'), 'pid');
+		if (typeof successorPid === 'number') {
+			print(`${input.name} is now being served by process ${successorPid}, which has taken over.\n`);
 		} else {
 			const outcome = memberOf(answer.body, 'unchanged') === true ? 'has not changed' : 'is now being served';
 			print(`${input.name} ${outcome} (generation ${String(memberOf(answer.body, 'generation'))}).\n`);
 		}
-		const deadline = memberOf(memberOf(answer.body, 'confirm'), 'until');
-		if (typeof deadline === 'number') {
-			const seconds = Math.max(0, Math.round((deadline - Date.now()) / 1000));
+		const confirmDeadlineMs = memberOf(memberOf(answer.body, 'confirm'), 'until');
+		if (typeof confirmDeadlineMs === 'number') {
+			const seconds = Math.max(0, Math.round((confirmDeadlineMs - Date.now()) / 1000));
 			print(`Rolling back in ${seconds} s. To keep this configuration, run: svc reload --accept\n`);
 		}
 		return EXIT_STATUS.ok;
@@ -108,9 +109,10 @@ async function reloadProcess(pidText: string, invocation: Invocation): Promise<n
 	const pid = /^[1-9]\d{0,9}$/.test(pidText) ? Number(pidText) : undefined;
 	if (pid === undefined) throw new CommandFailure(`\`${pidText}\` is not the number of a process.`);
 	const valueOptions = ['config', 'adapter', 'address', 'confirm', 'max-error-rate'];
-	const conflicting = valueOptions.filter(name => invocation.value(name) !== undefined);
-	conflicting.push(...['force', 'handover', 'accept', 'revert'].filter(name => invocation.flag(name)));
-	if (conflicting.length > 0) throw new CommandFailure(`\`--pid\` and \`--${conflicting[0]}\` cannot be combined.`);
+	const conflictingOptions = valueOptions.filter(name => invocation.value(name) !== undefined);
+	conflictingOptions.push(...['force', 'handover', 'accept', 'revert'].filter(name => invocation.flag(name)));
+	if (conflictingOptions.length > 0)
+		throw new CommandFailure(`\`--pid\` and \`--${conflictingOptions[0]}\` cannot be combined.`);
 	const { reloadBySignal } = await import('../serving/reload-answer.ts');
 	const { isServed, message, details } = await reloadBySignal(pid);
 	if (!isServed) throw new CommandFailure(message, { preamble: details });
@@ -137,11 +139,11 @@ function decisionOf(invocation: Invocation): 'confirm' | 'revert' | undefined {
 	const isAccept = invocation.flag('accept');
 	const isRevert = invocation.flag('revert');
 	if (!isAccept && !isRevert) return undefined;
-	const conflicting = ['confirm', 'max-error-rate'].filter(name => invocation.value(name) !== undefined);
-	conflicting.push(...['force', 'handover'].filter(name => invocation.flag(name)));
-	if ((isAccept && isRevert) || conflicting.length > 0) {
+	const conflictingOptions = ['confirm', 'max-error-rate'].filter(name => invocation.value(name) !== undefined);
+	conflictingOptions.push(...['force', 'handover'].filter(name => invocation.flag(name)));
+	if ((isAccept && isRevert) || conflictingOptions.length > 0) {
 		const firstOption = isAccept ? '--accept' : '--revert';
-		const secondOption = isAccept && isRevert ? '--revert' : `--${conflicting[0]}`;
+		const secondOption = isAccept && isRevert ? '--revert' : `--${conflictingOptions[0]}`;
 		throw new CommandFailure(`\`${firstOption}\` and \`${secondOption}\` cannot be combined.`);
 	}
 	return isAccept ? 'confirm' : 'revert';
@@ -165,17 +167,17 @@ async function sendDecision(decision: 'confirm' | 'revert', invocation: Invocati
 
 /** Converts `--force`, `--confirm` and `--max-error-rate` to query parameters. The server checks their values. */
 function queryOf(invocation: Invocation): string {
-	const confirm = invocation.value('confirm');
-	const rate = invocation.value('max-error-rate');
-	if (rate !== undefined && confirm === undefined) {
+	const confirmDuration = invocation.value('confirm');
+	const maxErrorRate = invocation.value('max-error-rate');
+	if (maxErrorRate !== undefined && confirmDuration === undefined) {
 		throw new CommandFailure('`--max-error-rate` needs `--confirm`.');
 	}
 	const handover = invocation.flag('handover');
 	const query = new URLSearchParams({
 		...(handover ? { handover: 'true' } : {}),
 		...(invocation.flag('force') ? { force: 'true' } : {}),
-		...(confirm === undefined ? {} : { confirm }),
-		...(rate === undefined ? {} : { max_error_rate: rate }),
+		...(confirmDuration === undefined ? {} : { confirm: confirmDuration }),
+		...(maxErrorRate === undefined ? {} : { max_error_rate: maxErrorRate }),
 	});
 	return query.size === 0 ? '' : `?${query}`;
 }

@@ -1,34 +1,34 @@
 /** The command `svc respond`. */
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure } from '../command/command.ts';
-import { headerEdits, headerField, listenSite, serveDocument } from '../serving/quick-server.ts';
+import { parseHeaderField, serveDocument, siteListeningAt, toHeaderEdits } from '../serving/quick-server.ts';
 
 export const respond: Command = {
 	name: 'respond',
 	summary: 'Serve one fixed response',
 	options: [
-		{ name: 'status', short: 's', value: 'STATUS', summary: 'Status code', default: '200' },
-		{ name: 'header', short: 'H', value: 'HEADERS', repeatable: true, summary: 'Response header, `Field: value`' },
-		{ name: 'body', short: 'b', value: 'BODY', summary: 'Response body', default: 'empty' },
+		{ name: 'status', short: 's', valueName: 'STATUS', summary: 'Status code', default: '200' },
+		{ name: 'header', short: 'H', valueName: 'HEADERS', repeatable: true, summary: 'Response header, `Field: value`' },
+		{ name: 'body', short: 'b', valueName: 'BODY', summary: 'Response body', default: 'empty' },
 		{
 			name: 'listen',
 			short: 'l',
-			value: 'LISTEN',
+			valueName: 'LISTEN',
 			summary: 'Address to listen on',
 			default: 'a free port on 127.0.0.1, which is printed',
 		},
 	],
 	run({ value, values, verbose }) {
-		const site = listenSite(value('listen') ?? '127.0.0.1:0');
-		const fields = values('header').map(headerField);
+		const site = siteListeningAt(value('listen') ?? '127.0.0.1:0');
+		const fields = values('header').map(parseHeaderField);
 		const body = value('body') ?? '';
-		const answer = {
+		const respondStep = {
 			handler: 'respond',
 			status: statusCode(value('status') ?? '200'),
 			...(body === '' ? {} : { body }),
 		};
-		const edits = fields.length === 0 ? [] : [{ handler: 'edit_headers', response: headerEdits(fields) }];
-		return serveDocument({ sites: [{ ...site, pipeline: [...edits, answer] }] }, verbose);
+		const headerSteps = fields.length === 0 ? [] : [{ handler: 'edit_headers', response: toHeaderEdits(fields) }];
+		return serveDocument({ sites: [{ ...site, pipeline: [...headerSteps, respondStep] }] }, verbose);
 	},
 };
 

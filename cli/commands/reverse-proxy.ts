@@ -6,7 +6,7 @@ import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/u
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure } from '../command/command.ts';
-import { headerEdits, headerField, serveDocument } from '../serving/quick-server.ts';
+import { parseHeaderField, serveDocument, toHeaderEdits } from '../serving/quick-server.ts';
 
 export const reverseProxy: Command = {
 	name: 'reverse-proxy',
@@ -15,17 +15,17 @@ export const reverseProxy: Command = {
 		'A host without http:// is served over HTTPS, with redirects from HTTP: public names get certificates from a public authority, localhost and addresses from the internal one. --from :8080 and --from http://localhost:8080 are served over HTTP. An upstream may be host:port, https://host, h2c://host:port or unix//path; all must be of the same kind. A header that is given once replaces existing values; one that is given more than once is appended.',
 	],
 	options: [
-		{ name: 'from', value: 'FROM', summary: 'Address to serve', default: 'localhost' },
-		{ name: 'to', value: 'TO', required: true, repeatable: true, summary: 'Upstream address' },
+		{ name: 'from', valueName: 'FROM', summary: 'Address to serve', default: 'localhost' },
+		{ name: 'to', valueName: 'TO', required: true, repeatable: true, summary: 'Upstream address' },
 		{
 			name: 'header-up',
-			value: 'HEADERS_UP',
+			valueName: 'HEADERS_UP',
 			repeatable: true,
 			summary: 'Request header to send upstream, `Field: value`',
 		},
 		{
 			name: 'header-down',
-			value: 'HEADERS_DOWN',
+			valueName: 'HEADERS_DOWN',
 			repeatable: true,
 			summary: 'Response header to send downstream, `Field: value`',
 		},
@@ -40,15 +40,15 @@ export const reverseProxy: Command = {
 		if (!isSiteAddress(address)) {
 			throw new CommandFailure(`${quoteWord(from)} is not a site address: ${address.message}`);
 		}
-		const requestFields = values('header-up').map(headerField);
+		const requestFields = values('header-up').map(parseHeaderField);
 		if (flag('change-host-header'))
 			requestFields.push({ name: 'Host', value: '{http.reverse_proxy.upstream.hostport}' });
-		const responseFields = values('header-down').map(headerField);
+		const responseFields = values('header-down').map(parseHeaderField);
 		const proxy = {
 			handler: 'proxy',
 			upstreams: upstreamSettings(values('to'), flag('insecure')),
-			...(requestFields.length > 0 ? { header_up: headerEdits(requestFields) } : {}),
-			...(responseFields.length > 0 ? { header_down: headerEdits(responseFields) } : {}),
+			...(requestFields.length > 0 ? { header_up: toHeaderEdits(requestFields) } : {}),
+			...(responseFields.length > 0 ? { header_down: toHeaderEdits(responseFields) } : {}),
 		};
 		const tls = flag('internal-certs') ? { tls: { issuers: [{ issuer: 'internal' }] } } : {};
 		const settings = flag('disable-redirects') ? { settings: { auto_https: ['disable_redirects'] } } : {};

@@ -45,7 +45,7 @@ export const run: Command = {
 		},
 		{
 			name: 'report-fd',
-			value: 'FD',
+			valueName: 'FD',
 			summary: 'Descriptor on which to report the start to `svc start`',
 			internal: true,
 		},

@@ -31,19 +31,19 @@ export const start: Command = {
 		const source = configurationSource(invocation);
 		if (source?.kind === 'stdin')
 			throw new CommandFailure('A background server cannot read standard input; name a file.');
-		const words = ['run', `--report-fd=${REPORT_FD}`];
-		if (source) words.push(`--config=${source.name}`, `--adapter=${source.format}`);
-		if (invocation.verbose) words.push('--verbose');
-		const program = isSea() ? [] : [process.argv[1]!];
-		const child = spawn(process.execPath, [...program, ...words], {
+		const runArguments = ['run', `--report-fd=${REPORT_FD}`];
+		if (source) runArguments.push(`--config=${source.name}`, `--adapter=${source.format}`);
+		if (invocation.verbose) runArguments.push('--verbose');
+		const scriptWords = isSea() ? [] : [process.argv[1]!];
+		const child = spawn(process.execPath, [...scriptWords, ...runArguments], {
 			detached: true,
 			stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
 		});
-		const exited = once(child, 'exit');
-		exited.catch(() => {});
+		const childExit = once(child, 'exit');
+		childExit.catch(() => {});
 		const report = await readReport(child.stdio[REPORT_FD] as Readable);
 		if (!report) {
-			const [status, signal] = await exited.catch(error => [(error as Error).message, null]);
+			const [status, signal] = await childExit.catch(error => [(error as Error).message, null]);
 			throw new CommandFailure(`The server exited with ${signal ?? `status ${status}`} before it was ready.`);
 		}
 		if ('failure' in report) throw new StartFailure(report.failure);

@@ -21,7 +21,7 @@ export const stop: Command = {
 		ADDRESS_OPTION,
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
-		{ name: 'pid', value: 'PID', summary: 'Stop this process, and wait until it has ended; see above' },
+		{ name: 'pid', valueName: 'PID', summary: 'Stop this process, and wait until it has ended; see above' },
 	],
 	async run(invocation) {
 		const pid = invocation.value('pid');
@@ -36,7 +36,7 @@ export const stop: Command = {
 };
 
 /** Milliseconds between two checks whether a process has ended. Only the parent of a process is notified of its end. */
-const CHECK_INTERVAL_MS = 50;
+const EXIT_CHECK_INTERVAL_MS = 50;
 
 /** Stops a process and waits until it has ended (`--pid`). systemd passes an empty PID if the main process has ended already. */
 async function stopProcess(pidText: string, invocation: Invocation): Promise<number> {
@@ -46,7 +46,7 @@ async function stopProcess(pidText: string, invocation: Invocation): Promise<num
 		throw new CommandFailure(`\`--pid\` and \`--${conflictingOption}\` cannot be combined.`);
 	const pid = Number(pidText);
 	if (pid === 0 || !sendSignal(pid, 'SIGTERM')) return EXIT_STATUS.ok;
-	while (sendSignal(pid, 0)) await sleep(CHECK_INTERVAL_MS);
+	while (sendSignal(pid, 0)) await sleep(EXIT_CHECK_INTERVAL_MS);
 	return EXIT_STATUS.ok;
 }
 

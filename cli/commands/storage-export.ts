@@ -13,7 +13,7 @@ import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure } from '../command/command.ts';
 import { printError } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration/configuration.ts';
-import { chooseStore, STORE_RULE, storeFailure } from '../configuration/store-choice.ts';
+import { chooseStore, rethrowStoreFailure, STORE_RULE } from '../configuration/store-choice.ts';
 
 /** Exports the certificate store as a tar archive. */
 export const storageExport: Command = {
@@ -28,7 +28,7 @@ export const storageExport: Command = {
 		{
 			name: 'output',
 			short: 'o',
-			value: 'FILE',
+			valueName: 'FILE',
 			offers: 'file',
 			required: true,
 			summary: 'Archive file; - writes to standard output',
@@ -46,21 +46,21 @@ export const storageExport: Command = {
 	},
 };
 
-async function exportTo(store: Store, output: string): Promise<number> {
+async function exportTo(store: Store, outputPath: string): Promise<number> {
 	const { exportStore } = await import('../../runtime/storage/archive-export.ts');
-	if (output === '-') {
+	if (outputPath === '-') {
 		if (process.stdout.isTTY) {
 			throw new CommandFailure('Standard output is a terminal; write the archive to a file or pipe it to a program.');
 		}
-		await exportStore(store, writeToStandardOutput).catch(storeFailure);
+		await exportStore(store, writeToStandardOutput).catch(rethrowStoreFailure);
 		return 0;
 	}
-	const temporaryPath = unfinishedName(output);
-	await removeAbandonedBeside(output);
+	const temporaryPath = unfinishedName(outputPath);
+	await removeAbandonedExports(outputPath);
 	try {
 		const handle = await open(temporaryPath, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600).catch(
 			error => {
-				throw new CommandFailure(`${quoteWord(output)} cannot be written: ${error.code}.`);
+				throw new CommandFailure(`${quoteWord(outputPath)} cannot be written: ${error.code}.`);
 			},
 		);
 		let result: { readonly values: number };
@@ -71,8 +71,8 @@ async function exportTo(store: Store, output: string): Promise<number> {
 		} finally {
 			await handle.close();
 		}
-		await rename(temporaryPath, output);
-		printError(`${result.values} values exported to ${quoteWord(path.normalize(output))}.\n`);
+		await rename(temporaryPath, outputPath);
+		printError(`${result.values} values exported to ${quoteWord(path.normalize(outputPath))}.\n`);
 		return 0;
 	} catch (error) {
 		await unlink(temporaryPath).catch(() => {});
@@ -81,8 +81,8 @@ async function exportTo(store: Store, output: string): Promise<number> {
 }
 
 /** Deletes the temporary files left behind by earlier exports to the same file that were killed. */
-async function removeAbandonedBeside(output: string): Promise<void> {
-	const { dir, base } = path.parse(unfinishedPrefix(path.resolve(output)));
+async function removeAbandonedExports(outputPath: string): Promise<void> {
+	const { dir, base } = path.parse(unfinishedPrefix(path.resolve(outputPath)));
 	for (const name of await readdir(dir).catch(() => [])) {
 		if (name.startsWith(base) && name.endsWith(UNFINISHED_SUFFIX)) await removeIfAbandoned(path.join(dir, name));
 	}
@@ -90,7 +90,7 @@ async function removeAbandonedBeside(output: string): Promise<void> {
 
 function storeFailureOf(error: unknown): unknown {
 	try {
-		return storeFailure(error);
+		return rethrowStoreFailure(error);
 	} catch (failure) {
 		return failure;
 	}

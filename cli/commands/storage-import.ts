@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import type { Command } from '../command/command.ts';
 import { printError } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION, unreadableFailure } from '../configuration/configuration.ts';
-import { chooseStore, STORE_RULE, storeFailure } from '../configuration/store-choice.ts';
+import { chooseStore, rethrowStoreFailure, STORE_RULE } from '../configuration/store-choice.ts';
 
 /** Imports a tar archive into the certificate store. */
 export const storageImport: Command = {
@@ -20,7 +20,7 @@ export const storageImport: Command = {
 		{
 			name: 'input',
 			short: 'i',
-			value: 'FILE',
+			valueName: 'FILE',
 			offers: 'file',
 			required: true,
 			summary: 'Archive file; - reads standard input',
@@ -30,23 +30,23 @@ export const storageImport: Command = {
 	],
 	async run(invocation) {
 		const { store, folder } = await chooseStore(invocation);
-		const input = invocation.value('input')!;
+		const inputPath = invocation.value('input')!;
 		const { importArchive, importIntoStore } = await import('../../runtime/storage/archive-import.ts');
-		const archive = input === '-' ? process.stdin : createReadStream(input);
+		const archive = inputPath === '-' ? process.stdin : createReadStream(inputPath);
 		const readFailure: { error?: NodeJS.ErrnoException } = {};
 		archive.once('error', error => {
 			readFailure.error = error;
 		});
 		try {
-			const { values } = await (folder === undefined
+			const { values: valueCount } = await (folder === undefined
 				? importIntoStore(archive, store)
 				: importArchive(archive, folder));
-			printError(`${values} values imported into ${folder ?? store.description}.\n`);
+			printError(`${valueCount} values imported into ${folder ?? store.description}.\n`);
 			return 0;
 		} catch (error) {
 			if (readFailure.error !== undefined)
-				throw unreadableFailure(input, readFailure.error.code ?? readFailure.error.message);
-			return storeFailure(error);
+				throw unreadableFailure(inputPath, readFailure.error.code ?? readFailure.error.message);
+			return rethrowStoreFailure(error);
 		} finally {
 			await store.close?.();
 		}

@@ -5,7 +5,7 @@ import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure } from '../command/command.ts';
 import { printError } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration/configuration.ts';
-import { chooseStore, STORE_RULE, storeFailure } from '../configuration/store-choice.ts';
+import { chooseStore, rethrowStoreFailure, STORE_RULE } from '../configuration/store-choice.ts';
 
 /** Copies the certificate store from or to a folder. */
 export const storageMigrate: Command = {
@@ -19,32 +19,36 @@ export const storageMigrate: Command = {
 		'Can also be written as two words: `svc storage migrate`.',
 	],
 	options: [
-		{ name: 'from', value: 'FOLDER', offers: 'folder', summary: 'Copy from this folder to the store' },
-		{ name: 'to', value: 'FOLDER', offers: 'folder', summary: 'Copy from the store to this folder' },
+		{ name: 'from', valueName: 'FOLDER', offers: 'folder', summary: 'Copy from this folder to the store' },
+		{ name: 'to', valueName: 'FOLDER', offers: 'folder', summary: 'Copy from the store to this folder' },
 		{ name: 'replace', summary: 'Replace values of the target that differ' },
 		{ ...CONFIG_OPTION, required: true },
 		ADAPTER_OPTION,
 	],
 	async run(invocation) {
-		const [from, to] = [invocation.value('from'), invocation.value('to')];
-		if ((from === undefined) === (to === undefined)) {
+		const [fromFolder, toFolder] = [invocation.value('from'), invocation.value('to')];
+		if ((fromFolder === undefined) === (toFolder === undefined)) {
 			throw new CommandFailure(`Either ${quoteWord('--from')} or ${quoteWord('--to')} is needed.`);
 		}
-		if (from !== undefined && !(await stat(from).catch(() => undefined))?.isDirectory()) {
-			throw new CommandFailure(`${quoteWord(from)} is not a folder.`);
+		if (fromFolder !== undefined && !(await stat(fromFolder).catch(() => undefined))?.isDirectory()) {
+			throw new CommandFailure(`${quoteWord(fromFolder)} is not a folder.`);
 		}
 		const { store, folder } = await chooseStore(invocation);
 		try {
-			if (folder === path.resolve(from ?? to!)) {
+			if (folder === path.resolve(fromFolder ?? toFolder!)) {
 				throw new CommandFailure('The folder is itself the store of the configuration.');
 			}
 			const { openFileStore } = await import('../../runtime/storage/file-store.ts');
 			const { migrateStore } = await import('../../runtime/storage/migration.ts');
-			const folderStore = openFileStore(from ?? to!);
-			const [source, target] = from === undefined ? [store, folderStore] : [folderStore, store];
-			const { copied, same } = await migrateStore(source, target, invocation.flag('replace')).catch(storeFailure);
-			const sameText = same > 0 ? `; ${same} were already there` : '';
-			printError(`${copied} values copied from ${source.description} to ${target.description}${sameText}.\n`);
+			const folderStore = openFileStore(fromFolder ?? toFolder!);
+			const [source, target] = fromFolder === undefined ? [store, folderStore] : [folderStore, store];
+			const { copied: copiedCount, same: sameCount } = await migrateStore(
+				source,
+				target,
+				invocation.flag('replace'),
+			).catch(rethrowStoreFailure);
+			const sameText = sameCount > 0 ? `; ${sameCount} were already there` : '';
+			printError(`${copiedCount} values copied from ${source.description} to ${target.description}${sameText}.\n`);
 			return 0;
 		} finally {
 			await store.close?.();

@@ -30,27 +30,32 @@ export const test: Command = {
 	options: [
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
-		{ name: 'filter', value: 'TEXT', summary: 'Run only tests whose names contain this text, ignoring case' },
-		{ name: 'format', value: 'FORMAT', offers: FORMATS, summary: 'text, json or junit', default: 'text' },
+		{ name: 'filter', valueName: 'TEXT', summary: 'Run only tests whose names contain this text, ignoring case' },
+		{ name: 'format', valueName: 'FORMAT', offers: FORMATS, summary: 'text, json or junit', default: 'text' },
 		{ name: 'coverage', summary: 'List what no test reaches' },
-		{ name: 'lcov', value: 'FILE', offers: 'file', summary: 'Write the coverage to this file, in the format of lcov' },
-		{ name: 'html', value: 'FILE', offers: 'file', summary: 'Write the coverage to this file, as a page' },
+		{
+			name: 'lcov',
+			valueName: 'FILE',
+			offers: 'file',
+			summary: 'Write the coverage to this file, in the format of lcov',
+		},
+		{ name: 'html', valueName: 'FILE', offers: 'file', summary: 'Write the coverage to this file, as a page' },
 		{ name: 'watch', short: 'w', summary: 'Run again whenever a file of the configuration changes' },
 	],
 	async run(invocation) {
 		const format = FORMATS.find(candidate => candidate === (invocation.value('format') ?? 'text'));
 		if (!format)
 			throw new CommandFailure(`${quoteWord(invocation.value('format')!)} is not a format; give text, json or junit.`);
-		if (!invocation.flag('watch')) return runAll(invocation, format);
-		return watch(invocation, format);
+		if (!invocation.flag('watch')) return runAllTests(invocation, format);
+		return watchTests(invocation, format);
 	},
 };
 
 /** Runs the tests of all configurations once, and prints the results. */
-async function runAll(invocation: Invocation, format: (typeof FORMATS)[number]): Promise<number> {
+async function runAllTests(invocation: Invocation, format: (typeof FORMATS)[number]): Promise<number> {
 	const filter = invocation.value('filter')?.toLowerCase();
-	const [lcov, html] = [invocation.value('lcov'), invocation.value('html')];
-	const needsCoverage = invocation.flag('coverage') || lcov !== undefined || html !== undefined;
+	const [lcovPath, htmlPath] = [invocation.value('lcov'), invocation.value('html')];
+	const needsCoverage = invocation.flag('coverage') || lcovPath !== undefined || htmlPath !== undefined;
 	const inputs = await inputsOf(invocation);
 	if (needsCoverage && inputs.length > 1)
 		throw new CommandFailure('Coverage is of one configuration; give a single file.');
@@ -82,8 +87,8 @@ async function runAll(invocation: Invocation, format: (typeof FORMATS)[number]):
 			'../../compiler/testing/render-coverage.ts'
 		);
 		if (invocation.flag('coverage')) (format === 'text' ? print : printError)(renderCoverage(coverage));
-		if (lcov !== undefined) writeOutput(lcov, coverageAsLcov(coverage));
-		if (html !== undefined) writeOutput(html, coverageAsHtml(coverage));
+		if (lcovPath !== undefined) writeOutput(lcovPath, coverageAsLcov(coverage));
+		if (htmlPath !== undefined) writeOutput(htmlPath, coverageAsHtml(coverage));
 	}
 	if (format === 'junit') {
 		const { junitReport } = await import('../../compiler/testing/junit-report.ts');
@@ -102,9 +107,9 @@ async function inputsOf({ args, value }: Invocation): Promise<readonly ConfigInp
 	return inputs;
 }
 
-async function resultsAsJson(tested: readonly TestedConfiguration[]): Promise<object> {
+async function resultsAsJson(testedConfigurations: readonly TestedConfiguration[]): Promise<object> {
 	const { toReport } = await import('../../compiler/diagnostics/diagnostic-report.ts');
-	return tested.map(({ name, results }) => ({
+	return testedConfigurations.map(({ name, results }) => ({
 		name,
 		tests: results.map(({ test: { name: testName, span }, diagnostics, milliseconds }) => ({
 			name: testName,
@@ -118,22 +123,22 @@ async function resultsAsJson(tested: readonly TestedConfiguration[]): Promise<ob
 }
 
 /** Runs the tests, and again after each change, until the process is ended. */
-async function watch(invocation: Invocation, format: (typeof FORMATS)[number]): Promise<number> {
+async function watchTests(invocation: Invocation, format: (typeof FORMATS)[number]): Promise<number> {
 	const source = requiredSource(invocation);
 	if (source.kind === 'stdin' || invocation.args.length > 1) throw new CommandFailure('`--watch` needs a single file.');
 	const { ConfigurationWatch } = await import('../serving/watch.ts');
 	for (;;) {
 		const input = await readConfiguration(source);
-		const change = Promise.withResolvers<void>();
-		const watcher = new ConfigurationWatch(input, change.resolve);
+		const nextChange = Promise.withResolvers<void>();
+		const watcher = new ConfigurationWatch(input, nextChange.resolve);
 		try {
-			await runAll(invocation, format);
+			await runAllTests(invocation, format);
 		} catch (error) {
 			if (!(error instanceof CommandFailure)) throw error;
 			await reportFailure(error);
 		}
 		print('Waiting for a change; stop with Ctrl+C.\n');
-		await change.promise;
+		await nextChange.promise;
 		watcher.close();
 	}
 }

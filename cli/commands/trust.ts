@@ -7,11 +7,11 @@ import type { Command, Invocation } from '../command/command.ts';
 import { CommandFailure } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration/configuration.ts';
-import { chooseStore, STORE_RULE, storeFailure } from '../configuration/store-choice.ts';
+import { chooseStore, rethrowStoreFailure, STORE_RULE } from '../configuration/store-choice.ts';
 
 /** Options of `trust` and `untrust`. */
 export const TRUST_OPTIONS: NonNullable<Command['options']> = [
-	{ name: 'ca', value: 'ID', summary: 'ID of the internal authority', default: 'local' },
+	{ name: 'ca', valueName: 'ID', summary: 'ID of the internal authority', default: 'local' },
 	{ ...CONFIG_OPTION, default: 'none' },
 	ADAPTER_OPTION,
 ];
@@ -34,9 +34,9 @@ export const trust: Command = {
  * store could not be changed
  */
 export async function runTrustChange(invocation: Invocation, action: 'trust' | 'untrust'): Promise<number> {
-	const authority = invocation.value('ca') ?? 'local';
-	if (!/^(?!\.+$)[A-Za-z0-9._-]{1,64}$/.test(authority)) {
-		throw new CommandFailure(`\`${authority}\` is not a valid authority ID.`);
+	const authorityId = invocation.value('ca') ?? 'local';
+	if (!/^(?!\.+$)[A-Za-z0-9._-]{1,64}$/.test(authorityId)) {
+		throw new CommandFailure(`\`${authorityId}\` is not a valid authority ID.`);
 	}
 	const [{ readRoot, trustRoot, untrustRoot }, { thisMachine }, { TrustError }] = await Promise.all([
 		import('../../runtime/trust/root-trust.ts'),
@@ -44,13 +44,13 @@ export async function runTrustChange(invocation: Invocation, action: 'trust' | '
 		import('../../runtime/trust/trust-error.ts'),
 	]);
 	const { store, folder } = await chooseStore(invocation);
-	const temporaryFolder = folder === undefined ? await copyRoot(store, authority) : undefined;
+	const temporaryFolder = folder === undefined ? await copyRoot(store, authorityId) : undefined;
 	try {
-		const root = await readRoot(folder ?? temporaryFolder!, authority).catch(error => {
+		const root = await readRoot(folder ?? temporaryFolder!, authorityId).catch(error => {
 			throw error instanceof TrustError ? new CommandFailure(error.message) : error;
 		});
-		const change = action === 'trust' ? trustRoot : untrustRoot;
-		const { sentences, failures } = await change(thisMachine(process.env), root);
+		const changeTrust = action === 'trust' ? trustRoot : untrustRoot;
+		const { sentences, failures } = await changeTrust(thisMachine(process.env), root);
 		for (const sentence of sentences) print(`${sentence}\n`);
 		if (failures.length > 0) throw new CommandFailure(failures.join(' '));
 		return 0;
@@ -60,11 +60,11 @@ export async function runTrustChange(invocation: Invocation, action: 'trust' | '
 }
 
 /** Copies the root certificate from the store to a temporary folder and closes the store. Returns the folder's path. */
-async function copyRoot(store: Store, authority: string): Promise<string> {
-	const key = `pki/authorities/${authority}/root.crt`;
+async function copyRoot(store: Store, authorityId: string): Promise<string> {
+	const key = `pki/authorities/${authorityId}/root.crt`;
 	const pem = await store
 		.read(key)
-		.catch(storeFailure)
+		.catch(rethrowStoreFailure)
 		.finally(() => store.close?.());
 	if (!pem) {
 		throw new CommandFailure(

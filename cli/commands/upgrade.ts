@@ -30,11 +30,11 @@ export const upgrade: Command = {
 		ADDRESS_OPTION,
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
-		{ name: 'binary', value: 'PATH', summary: 'Program of the new process', default: "the running one's" },
-		{ name: 'within', value: 'DURATION', summary: 'Time in which the new process must be ready', default: '2m' },
+		{ name: 'binary', valueName: 'PATH', summary: 'Program of the new process', default: "the running one's" },
+		{ name: 'within', valueName: 'DURATION', summary: 'Time in which the new process must be ready', default: '2m' },
 		{
 			name: 'confirm',
-			value: 'DURATION',
+			valueName: 'DURATION',
 			summary: 'Return to the present program unless `svc reload --accept` follows within this time, such as 30s',
 		},
 	],
@@ -48,9 +48,9 @@ export const upgrade: Command = {
 		if (answer.status !== 200) throw answerFailure(answer, 'The server was not upgraded');
 		printError(answerWarnings(answer));
 		print(`Process ${String(memberOf(memberOf(answer.body, 'handover'), 'pid'))} has taken over.\n`);
-		const deadline = memberOf(memberOf(answer.body, 'confirm'), 'until');
-		if (typeof deadline === 'number') {
-			const seconds = Math.max(0, Math.round((deadline - Date.now()) / 1000));
+		const confirmDeadlineMs = memberOf(memberOf(answer.body, 'confirm'), 'until');
+		if (typeof confirmDeadlineMs === 'number') {
+			const seconds = Math.max(0, Math.round((confirmDeadlineMs - Date.now()) / 1000));
 			print(`Returning to the previous process in ${seconds} s. To keep the new one, run: svc reload --accept\n`);
 		}
 		return EXIT_STATUS.ok;
@@ -60,12 +60,12 @@ export const upgrade: Command = {
 /** Asks a running server to hand over to a new process with the running configuration. */
 export async function replaceProcess(
 	invocation: Invocation,
-	terms: {
+	upgradeOptions: {
 		readonly binary?: string | undefined;
 		readonly within?: string | undefined;
 		readonly confirm?: string | undefined;
 	} = {},
 ): Promise<AdminAnswer> {
 	const target = { address: invocation.value('address'), settings: await adminSettings(invocation) };
-	return await postToAdmin('/upgrade', target, { type: 'application/json', text: JSON.stringify(terms) });
+	return await postToAdmin('/upgrade', target, { type: 'application/json', text: JSON.stringify(upgradeOptions) });
 }

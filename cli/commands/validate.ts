@@ -26,7 +26,7 @@ import type { FixedConfiguration } from '../configuration/fixing.ts';
 import type { ConfigurationValidation, ValidationOptions } from '../configuration/validation.ts';
 
 /** Code of the diagnostic for a configuration that cannot be read while others are being checked. */
-const UNREADABLE = 'configuration/unreadable';
+const UNREADABLE_CODE = 'configuration/unreadable';
 
 const FORMATS = ['text', 'json', 'unix', 'github', 'sarif', 'codequality'] as const;
 type Format = (typeof FORMATS)[number];
@@ -52,7 +52,7 @@ export const validate: Command = {
 		{ name: 'strict', summary: 'Treat warnings as errors: exit with status 1' },
 		{
 			name: 'format',
-			value: 'FORMAT',
+			valueName: 'FORMAT',
 			offers: FORMATS,
 			summary:
 				'Report format: text, on standard error, or json, unix (file:line:column: severity: message), github, sarif or codequality (GitLab), on standard output',
@@ -60,7 +60,7 @@ export const validate: Command = {
 		},
 		{
 			name: 'fix',
-			value: 'SAFETY',
+			valueName: 'SAFETY',
 			valueOptional: true,
 			summary: 'Apply the fixes that findings offer: the safe ones, or with --fix=unsafe all of them',
 		},
@@ -74,7 +74,7 @@ export const validate: Command = {
 		if (format === 'text') return printAllAsText(checks, options);
 		const validations: ConfigurationValidation[] = [];
 		for (const { validation } of withoutImported(await runChecks(checks))) validations.push(validation);
-		print(await reportOf(format, validations));
+		print(await renderReport(format, validations));
 		return validations.every(({ valid }) => valid) ? EXIT_STATUS.ok : EXIT_STATUS.failed;
 	},
 };
@@ -84,7 +84,7 @@ interface CheckedConfiguration {
 	readonly input: ConfigInput;
 	readonly validation: ConfigurationValidation;
 	/** What `--fix` did to the configuration. */
-	readonly fixing?: FixedConfiguration;
+	readonly fixResult?: FixedConfiguration;
 	/** True if the configuration was found in a folder, not named on the command line. */
 	readonly isFromFolder?: boolean;
 }
@@ -124,19 +124,22 @@ function fixSafetyOf({ flag, value }: Invocation): FixSafety | undefined {
  * options contradict each other
  */
 function checksOf({ args, value }: Invocation, options: ValidationOptions, fixSafety: FixSafety | undefined): Check[] {
-	const check = async (source: ConfigurationSource): Promise<CheckedConfiguration> => {
+	const checkSource = async (source: ConfigurationSource): Promise<CheckedConfiguration> => {
 		const input = await readConfiguration(source);
 		if (fixSafety) return fixAndWrite(source, input, options, fixSafety);
 		const { validateConfiguration } = await import('../configuration/validation.ts');
 		return { input, validation: await validateConfiguration(input, options) };
 	};
 	const checksInFolder = (folder: string): Check[] =>
-		configurationsBelow(folder).map(name => async () => ({ ...(await check(fileSource(name))), isFromFolder: true }));
+		configurationsBelow(folder).map(name => async () => ({
+			...(await checkSource(fileSource(name))),
+			isFromFolder: true,
+		}));
 	if (args.length < 2) {
 		if (args[0] !== undefined && isFolderOfConfigurations(args[0]) && value('adapter') === undefined)
 			return checksInFolder(args[0]);
 		const source = requiredSource({ args, value });
-		return [() => check(source)];
+		return [() => checkSource(source)];
 	}
 	givenPath({ args, value });
 	if (value('adapter') !== undefined) {
@@ -148,7 +151,9 @@ function checksOf({ args, value }: Invocation, options: ValidationOptions, fixSa
 	const createFileCheck = (file: string): Check => {
 		return async () => {
 			try {
-				return await check(requiredSource({ args: [file], value: name => (file === '-' ? value(name) : undefined) }));
+				return await checkSource(
+					requiredSource({ args: [file], value: name => (file === '-' ? value(name) : undefined) }),
+				);
 			} catch (error) {
 				// A file that cannot be read must not prevent the reports about other files.
 				if (error instanceof CommandFailure) return unreadableResult(file, error.message);
@@ -179,14 +184,14 @@ async function fixAndWrite(
 	safety: FixSafety,
 ): Promise<CheckedConfiguration> {
 	const { fixConfiguration, writeFixes } = await import('../configuration/fixing.ts');
-	const fixing = await fixConfiguration(input, options, safety);
-	if (source.kind === 'stdin') print(fixing.input.text);
-	writeFixes(fixing.changedFiles.filter(({ path }) => source.kind !== 'stdin' || path !== input.path));
-	return { input: fixing.input, validation: fixing.validation, fixing };
+	const fixResult = await fixConfiguration(input, options, safety);
+	if (source.kind === 'stdin') print(fixResult.input.text);
+	writeFixes(fixResult.changedFiles.filter(({ path }) => source.kind !== 'stdin' || path !== input.path));
+	return { input: fixResult.input, validation: fixResult.validation, fixResult };
 }
 
 function unreadableResult(name: string, message: string): CheckedConfiguration {
-	const diagnostics: readonly Diagnostic[] = [{ code: UNREADABLE, severity: 'error', message }];
+	const diagnostics: readonly Diagnostic[] = [{ code: UNREADABLE_CODE, severity: 'error', message }];
 	return {
 		input: { format: 'configfile', text: '', name },
 		validation: {
@@ -204,7 +209,7 @@ function formatOf(text: string): Format {
 	);
 }
 
-async function reportOf(
+async function renderReport(
 	format: Exclude<Format, 'text'>,
 	validations: readonly ConfigurationValidation[],
 ): Promise<string> {
@@ -246,18 +251,18 @@ async function printAllAsText(checks: readonly Check[], options: ValidationOptio
 }
 
 async function printAsText(
-	{ input, validation, fixing }: CheckedConfiguration,
+	{ input, validation, fixResult }: CheckedConfiguration,
 	{ lint, strict }: ValidationOptions,
 ): Promise<number> {
 	const { name, canStart, valid, diagnostics, failures, tests } = validation;
 	const { formatWarning, renderDiagnostics } = await import('../configuration/compilation.ts');
 	const findings = diagnostics.filter(diagnostic => !failures.includes(diagnostic));
 	const [firstFinding] = findings;
-	if (firstFinding?.code === UNREADABLE) throw new CommandFailure(firstFinding.message);
+	if (firstFinding?.code === UNREADABLE_CODE) throw new CommandFailure(firstFinding.message);
 	// Standard output may receive the fixed text, so the report goes to standard error.
-	const printReport = fixing && input.path === undefined ? printError : print;
-	if (fixing) printReport(fixedSentence(fixing));
-	const advice = fixing ? '' : await fixAdvice(findings);
+	const printReport = fixResult && input.path === undefined ? printError : print;
+	if (fixResult) printReport(fixedSentence(fixResult));
+	const advice = fixResult ? '' : await fixAdvice(findings);
 	if (!canStart) {
 		const { refusalSentence } = await import('../command/refusal.ts');
 		throw new CommandFailure(refusalSentence(name, findings), {
@@ -265,8 +270,8 @@ async function printAsText(
 		});
 	}
 	// With --lint, a lint rule reports unformatted text.
-	const unformatted = lint ? '' : formatWarning(input);
-	const warnings = [unformatted, renderDiagnostics(findings)].filter(text => text !== '').join('\n');
+	const unformattedWarning = lint ? '' : formatWarning(input);
+	const warnings = [unformattedWarning, renderDiagnostics(findings)].filter(text => text !== '').join('\n');
 	if (warnings !== '') printError(`${warnings}${advice}\n`);
 	const testCount = tests.passed + tests.failed;
 	const testsText = `${testCount} test${testCount === 1 ? '' : 's'}`;
@@ -281,7 +286,7 @@ async function printAsText(
 			`${quoteWord(name)} has ${warningCount} warning${warningCount === 1 ? '' : 's'}, and --strict allows none.`,
 		);
 	}
-	if (strict && unformatted !== '') {
+	if (strict && unformattedWarning !== '') {
 		throw new CommandFailure(`${quoteWord(name)} is not formatted, and --strict allows no warning.`);
 	}
 	printReport(testCount === 0 ? `${name} is valid.\n` : `${name} is valid: ${testsText} passed.\n`);
@@ -289,10 +294,10 @@ async function printAsText(
 }
 
 /** Returns what `--fix` did, as a line; '' if it changed nothing. */
-function fixedSentence({ count, changedFiles }: FixedConfiguration): string {
+function fixedSentence({ fixCount, changedFiles }: FixedConfiguration): string {
 	if (changedFiles.length === 0) return '';
 	const files = changedFiles.map(({ name }) => quoteWord(name)).join(', ');
-	return `Fixed ${count} problem${count === 1 ? '' : 's'} in ${files}.\n`;
+	return `Fixed ${fixCount} problem${fixCount === 1 ? '' : 's'} in ${files}.\n`;
 }
 
 /** Returns a line that says how to fix some of the findings; '' if no finding has a fix. */

@@ -1,22 +1,23 @@
 /** The completion script for bash 3.2 and later. */
 import type { CompletionCandidates } from '../command/command.ts';
-import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIONS } from './offered-words.ts';
+import { GLOBAL_FLAGS, type OfferedCommand, type OfferedOption, spellingsWithValues } from './offered-words.ts';
 
 /** Returns the script for `source <(svc completion bash)`. */
 export function bashCompletion(commands: readonly OfferedCommand[]): string {
-	const options = new Map<string, string>([
-		['', joinSpellings(TOP_OPTIONS)],
+	const optionCases = new Map<string, string>([
+		['', joinSpellings(GLOBAL_FLAGS)],
 		...commands.map(({ name, options }): [string, string] => [name, joinSpellings(options)]),
 	]);
 	const valueCases = new Map<string, string>();
 	const argumentCases = new Map<string, string>([[' 0', `words=${quote(commands.map(({ name }) => name).join(' '))}`]]);
 	for (const { name, options, args } of commands) {
 		for (const option of options) {
-			if (option.offer === undefined) continue;
-			for (const spelling of option.spellings) valueCases.set(`${name} ${spelling}`, assignment(option.offer));
+			if (option.candidates === undefined) continue;
+			for (const spelling of option.spellings)
+				valueCases.set(`${name} ${spelling}`, candidatesAssignment(option.candidates));
 		}
-		args.forEach(({ offer }, index) => {
-			if (offer !== undefined) argumentCases.set(`${name} ${index}`, assignment(offer));
+		args.forEach(({ candidates }, index) => {
+			if (candidates !== undefined) argumentCases.set(`${name} ${index}`, candidatesAssignment(candidates));
 		});
 	}
 	return `# Completion of svc for bash. Load it with: source <(svc completion bash)
@@ -45,7 +46,7 @@ _svc() {
 	if [[ $current == = ]]; then current=''; fi
 
 	case $command in
-${caseBranches(options, '\t', value => `options=${quote(value)}`)}
+${caseBranches(optionCases, '\t', value => `options=${quote(value)}`)}
 	esac
 	if [[ -n $expects ]]; then
 		case "$command $expects" in
@@ -79,23 +80,23 @@ complete -o bashdefault -o default -F _svc svc
 
 /** Returns the branches of a shell `case` statement, merging patterns with the same outcome. */
 function caseBranches(
-	outcomes: ReadonlyMap<string, string>,
+	outcomesByPattern: ReadonlyMap<string, string>,
 	indent: string,
-	statement: (outcome: string) => string = outcome => outcome,
+	statementFor: (outcome: string) => string = outcome => outcome,
 ): string {
 	const patternsByOutcome = new Map<string, string[]>();
-	for (const [pattern, outcome] of outcomes) {
+	for (const [pattern, outcome] of outcomesByPattern) {
 		const patternsOfOutcome = patternsByOutcome.get(outcome);
 		if (patternsOfOutcome) patternsOfOutcome.push(pattern);
 		else patternsByOutcome.set(outcome, [pattern]);
 	}
 	return [...patternsByOutcome]
-		.map(([outcome, patternList]) => `${indent}${patternList.map(quote).join(' | ')}) ${statement(outcome)} ;;`)
+		.map(([outcome, patternList]) => `${indent}${patternList.map(quote).join(' | ')}) ${statementFor(outcome)} ;;`)
 		.join('\n');
 }
 
-function assignment(offer: CompletionCandidates): string {
-	return typeof offer === 'string' ? `kind=${offer}` : `words=${quote(offer.join(' '))}`;
+function candidatesAssignment(candidates: CompletionCandidates): string {
+	return typeof candidates === 'string' ? `kind=${candidates}` : `words=${quote(candidates.join(' '))}`;
 }
 
 function joinSpellings(options: readonly OfferedOption[]): string {

@@ -1,18 +1,20 @@
 /** The completion script for elvish 0.18 and later. */
 import type { CompletionCandidates } from '../command/command.ts';
-import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIONS } from './offered-words.ts';
+import { GLOBAL_FLAGS, type OfferedCommand, type OfferedOption, spellingsWithValues } from './offered-words.ts';
 
 /** Returns the script for `eval (svc completion elvish | slurp)`. */
 export function elvishCompletion(commands: readonly OfferedCommand[]): string {
 	const valueRows: string[] = [];
 	const argumentRows: string[] = [];
 	for (const { name, options, args } of commands) {
-		for (const { spellings, offer } of options) {
-			if (offer === undefined) continue;
-			for (const spelling of spellings) valueRows.push(`        &${quote(`${name} ${spelling}`)}=${offerText(offer)}`);
+		for (const { spellings, candidates } of options) {
+			if (candidates === undefined) continue;
+			for (const spelling of spellings)
+				valueRows.push(`        &${quote(`${name} ${spelling}`)}=${candidatesText(candidates)}`);
 		}
-		args.forEach(({ offer }, index) => {
-			if (offer !== undefined) argumentRows.push(`        &${quote(`${name} ${index}`)}=${offerText(offer)}`);
+		args.forEach(({ candidates }, index) => {
+			if (candidates !== undefined)
+				argumentRows.push(`        &${quote(`${name} ${index}`)}=${candidatesText(candidates)}`);
 		});
 	}
 	return `# Completion of svc for elvish. Load it with: eval (svc completion elvish | slurp)
@@ -26,8 +28,8 @@ ${spellingsWithValues(commands)
 	.join('\n')}
     ]
     var options = [
-        &''=${pairs(TOP_OPTIONS)}
-${commands.map(({ name, options }) => `        &${quote(name)}=${pairs(options)}`).join('\n')}
+        &''=${optionPairs(GLOBAL_FLAGS)}
+${commands.map(({ name, options }) => `        &${quote(name)}=${optionPairs(options)}`).join('\n')}
     ]
     var values = [
         &''=''
@@ -93,17 +95,17 @@ ${argumentRows.join('\n')}
 `;
 }
 
-function pairs(options: readonly OfferedOption[]): string {
+function optionPairs(options: readonly OfferedOption[]): string {
 	const rows = options.flatMap(option =>
 		option.spellings.map(spelling => `[${quote(spelling)} ${quote(option.summary)}]`),
 	);
 	return `[\n            ${rows.join('\n            ')}\n        ]`;
 }
 
-function offerText(offer: CompletionCandidates): string {
+function candidatesText(candidates: CompletionCandidates): string {
 	// Older versions of Elvish cannot offer folders alone, so files are offered as well.
-	if (typeof offer === 'string') return 'files';
-	return `[${offer.map(word => `[${quote(word)} ${quote(word)}]`).join(' ')}]`;
+	if (typeof candidates === 'string') return 'files';
+	return `[${candidates.map(word => `[${quote(word)} ${quote(word)}]`).join(' ')}]`;
 }
 
 function quote(text: string): string {

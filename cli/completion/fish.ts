@@ -1,6 +1,6 @@
 /** The completion script for fish 3.0 and later. */
 import type { CompletionCandidates } from '../command/command.ts';
-import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIONS } from './offered-words.ts';
+import { GLOBAL_FLAGS, type OfferedCommand, type OfferedOption, spellingsWithValues } from './offered-words.ts';
 
 /** Returns the script for `svc completion fish | source`. */
 export function fishCompletion(commands: readonly OfferedCommand[]): string {
@@ -36,16 +36,16 @@ export function fishCompletion(commands: readonly OfferedCommand[]): string {
 		'',
 		'complete -c svc -e',
 		'complete -c svc -f',
-		...TOP_OPTIONS.map(option => optionLine("__svc_at ''", option)),
+		...GLOBAL_FLAGS.map(option => optionLine("__svc_at ''", option)),
 		...commands.map(
 			({ name, summary }) => `complete -c svc -n ${quote("__svc_at ''")} -a ${quote(name)} -d ${quote(summary)}`,
 		),
 	];
 	for (const { name, options, args } of commands) {
 		lines.push('', ...options.map(option => optionLine(`__svc_at ${name}`, option)));
-		args.forEach(({ offer }, index) => {
-			if (offer !== undefined)
-				lines.push(`complete -c svc -n ${quote(`__svc_at ${name} ${index}`)} ${offerArguments(offer)}`);
+		args.forEach(({ candidates }, index) => {
+			if (candidates !== undefined)
+				lines.push(`complete -c svc -n ${quote(`__svc_at ${name} ${index}`)} ${candidateArguments(candidates)}`);
 		});
 	}
 	return `${lines.join('\n')}\n`;
@@ -55,14 +55,18 @@ function optionLine(condition: string, option: OfferedOption): string {
 	const spellings = option.spellings.map(spelling =>
 		spelling.startsWith('--') ? `-l ${spelling.slice(2)}` : `-s ${spelling.slice(1)}`,
 	);
-	const value =
-		option.value === undefined ? '' : option.offer === undefined ? ' -x' : ` -r ${offerArguments(option.offer)}`;
-	return `complete -c svc -n ${quote(condition)} ${spellings.join(' ')}${value} -d ${quote(option.summary)}`;
+	const valueArguments =
+		option.valueName === undefined
+			? ''
+			: option.candidates === undefined
+				? ' -x'
+				: ` -r ${candidateArguments(option.candidates)}`;
+	return `complete -c svc -n ${quote(condition)} ${spellings.join(' ')}${valueArguments} -d ${quote(option.summary)}`;
 }
 
-function offerArguments(offer: CompletionCandidates): string {
-	if (offer === 'file') return '-F';
-	return `-f -a ${quote(typeof offer === 'string' ? '(__fish_complete_directories)' : offer.join(' '))}`;
+function candidateArguments(candidates: CompletionCandidates): string {
+	if (candidates === 'file') return '-F';
+	return `-f -a ${quote(typeof candidates === 'string' ? '(__fish_complete_directories)' : candidates.join(' '))}`;
 }
 
 function quote(text: string): string {

@@ -8,8 +8,8 @@ export interface OfferedOption {
 	readonly spellings: readonly string[];
 	readonly summary: string;
 	/** Name of the option's value; undefined for a flag. */
-	readonly value: string | undefined;
-	readonly offer: CompletionCandidates | undefined;
+	readonly valueName: string | undefined;
+	readonly candidates: CompletionCandidates | undefined;
 	readonly repeatable: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface OfferedOption {
 export interface OfferedArgument {
 	readonly name: string;
 	readonly required: boolean;
-	readonly offer: CompletionCandidates | undefined;
+	readonly candidates: CompletionCandidates | undefined;
 }
 
 /** A command in the form in which shells offer it. */
@@ -29,25 +29,27 @@ export interface OfferedCommand {
 	readonly args: readonly OfferedArgument[];
 }
 
-const VERBOSE: CommandOption = { name: 'verbose', short: 'v', summary: 'Log at level debug for this run' };
-const HELP: CommandOption = { name: 'help', short: 'h', summary: 'Print help' };
-const VERSION: CommandOption = { name: 'version', short: 'V', summary: 'Print the version' };
+const VERBOSE_OPTION: CommandOption = { name: 'verbose', short: 'v', summary: 'Log at level debug for this run' };
+const HELP_OPTION: CommandOption = { name: 'help', short: 'h', summary: 'Print help' };
+const VERSION_OPTION: CommandOption = { name: 'version', short: 'V', summary: 'Print the version' };
 
 /** Options that go before the command. */
-export const TOP_OPTIONS: readonly OfferedOption[] = [VERBOSE, HELP, VERSION].map(option => offeredOption(option, []));
+export const GLOBAL_FLAGS: readonly OfferedOption[] = [VERBOSE_OPTION, HELP_OPTION, VERSION_OPTION].map(option =>
+	offeredOption(option, []),
+);
 
 /** Returns the words to offer after each command. Internal options are omitted. */
 export function completionsOf(commands: readonly Command[]): OfferedCommand[] {
-	const names = commands.map(command => command.name);
+	const commandNames = commands.map(command => command.name);
 	return commands.map(command => {
 		const ownOptions = (command.options ?? []).filter(option => !option.internal);
-		const ownSpellings = new Set(ownOptions.flatMap(spellings));
-		const globalOptions = [VERBOSE, HELP].map(option => offeredOption(option, names));
+		const ownSpellings = new Set(ownOptions.flatMap(spellingsOf));
+		const globalOptions = [VERBOSE_OPTION, HELP_OPTION].map(option => offeredOption(option, commandNames));
 		return {
 			name: command.name,
 			summary: command.summary,
 			options: [
-				...ownOptions.map(option => offeredOption(option, names)),
+				...ownOptions.map(option => offeredOption(option, commandNames)),
 				// If a command uses the letter of a global flag for an option of its own, the flag is offered without the letter.
 				...globalOptions.map(option => ({
 					...option,
@@ -56,7 +58,11 @@ export function completionsOf(commands: readonly Command[]): OfferedCommand[] {
 			],
 			args: (command.args ?? []).flatMap(argument => {
 				const { name, required } = argument;
-				const offeredArgument = { name, required: required === true, offer: offerOf(argument, name, names) };
+				const offeredArgument = {
+					name,
+					required: required === true,
+					candidates: candidatesOf(argument, name, commandNames),
+				};
 				// The words after `svc help` that follow the first one are search words, so nothing is offered for them.
 				const isRepeated = argument.repeatable && argument.offers !== 'command-or-guide';
 				return isRepeated ? Array.from({ length: MAX_OFFERED_ARGUMENTS }, () => offeredArgument) : [offeredArgument];
@@ -75,24 +81,24 @@ const MAX_OFFERED_ARGUMENTS = 8;
 export function spellingsWithValues(commands: readonly OfferedCommand[]): string[] {
 	return commands.flatMap(({ name, options }) =>
 		options
-			.filter(option => option.value !== undefined)
+			.filter(option => option.valueName !== undefined)
 			.flatMap(option => option.spellings.map(spelling => `${name} ${spelling}`)),
 	);
 }
 
-function offeredOption(option: CommandOption, commands: readonly string[]): OfferedOption {
+function offeredOption(option: CommandOption, commandNames: readonly string[]): OfferedOption {
 	// If the value of an option may be omitted, the next word is never its value.
-	const value = option.valueOptional ? undefined : option.value;
+	const valueName = option.valueOptional ? undefined : option.valueName;
 	return {
-		spellings: spellings(option),
+		spellings: spellingsOf(option),
 		summary: option.summary,
-		value,
-		offer: value === undefined ? undefined : offerOf(option, value, commands),
+		valueName,
+		candidates: valueName === undefined ? undefined : candidatesOf(option, valueName, commandNames),
 		repeatable: option.repeatable === true,
 	};
 }
 
-function spellings(option: CommandOption): string[] {
+function spellingsOf(option: CommandOption): string[] {
 	const names = [option.name, ...(option.short ? [option.short] : []), ...(option.aliases ?? [])];
 	return [
 		...names.filter(name => name.length === 1).map(name => `-${name}`),
@@ -100,12 +106,12 @@ function spellings(option: CommandOption): string[] {
 	];
 }
 
-function offerOf(
+function candidatesOf(
 	definition: Pick<CommandOption | CommandArgument, 'offers'>,
 	name: string,
-	commands: readonly string[],
+	commandNames: readonly string[],
 ): CompletionCandidates | undefined {
-	if (definition.offers === 'command') return commands;
-	if (definition.offers === 'command-or-guide') return [...commands, ...TOPICS];
+	if (definition.offers === 'command') return commandNames;
+	if (definition.offers === 'command-or-guide') return [...commandNames, ...TOPICS];
 	return definition.offers ?? (name === 'PATH' ? 'file' : undefined);
 }

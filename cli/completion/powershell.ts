@@ -1,18 +1,18 @@
 /** The completion script for PowerShell 5 and later. */
 import type { CompletionCandidates } from '../command/command.ts';
-import { type OfferedCommand, type OfferedOption, spellingsWithValues, TOP_OPTIONS } from './offered-words.ts';
+import { GLOBAL_FLAGS, type OfferedCommand, type OfferedOption, spellingsWithValues } from './offered-words.ts';
 
 /** Returns the script for `svc completion powershell | Out-String | Invoke-Expression`. */
 export function powershellCompletion(commands: readonly OfferedCommand[]): string {
 	const valueBranches: string[] = [];
 	const argumentBranches: string[] = [];
 	for (const { name, options, args } of commands) {
-		for (const { spellings, offer } of options) {
-			if (offer === undefined) continue;
-			for (const spelling of spellings) valueBranches.push(switchBranch(`${name} ${spelling}`, offer));
+		for (const { spellings, candidates } of options) {
+			if (candidates === undefined) continue;
+			for (const spelling of spellings) valueBranches.push(switchBranch(`${name} ${spelling}`, candidates));
 		}
-		args.forEach(({ offer }, index) => {
-			if (offer !== undefined) argumentBranches.push(switchBranch(`${name} ${index}`, offer));
+		args.forEach(({ candidates }, index) => {
+			if (candidates !== undefined) argumentBranches.push(switchBranch(`${name} ${index}`, candidates));
 		});
 	}
 	// PowerShell's comparisons ignore case by default, but -c and -C are different options.
@@ -51,7 +51,7 @@ ${spellingsWithValues(commands)
 
     $options = @()
     switch -CaseSensitive ($command) {
-${optionsBranch('', TOP_OPTIONS)}
+${optionsBranch('', GLOBAL_FLAGS)}
 ${commands.map(({ name, options }) => optionsBranch(name, options)).join('\n')}
     }
 
@@ -100,11 +100,11 @@ function optionsBranch(command: string, options: readonly OfferedOption[]): stri
 	return `        ${quote(command)} {\n            $options = @(\n${pairs.map(pairText => `                ${pairText}`).join(',\n')}\n            )\n            break\n        }`;
 }
 
-function switchBranch(key: string, offer: CompletionCandidates): string {
+function switchBranch(key: string, candidates: CompletionCandidates): string {
 	const statement =
-		typeof offer === 'string'
-			? `$kind = ${quote(offer)}`
-			: `$words = @(${offer.map(word => candidatePair(word, word)).join(', ')})`;
+		typeof candidates === 'string'
+			? `$kind = ${quote(candidates)}`
+			: `$words = @(${candidates.map(word => candidatePair(word, word)).join(', ')})`;
 	return `            ${quote(key)} { ${statement}; break }`;
 }
 

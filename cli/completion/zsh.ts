@@ -1,6 +1,6 @@
 /** The completion script for zsh: to be sourced, or installed as the file `_svc` on the fpath. */
 import type { CompletionCandidates } from '../command/command.ts';
-import { type OfferedArgument, type OfferedCommand, type OfferedOption, TOP_OPTIONS } from './offered-words.ts';
+import { GLOBAL_FLAGS, type OfferedArgument, type OfferedCommand, type OfferedOption } from './offered-words.ts';
 
 /** Returns the script for `source <(svc completion zsh)`. */
 export function zshCompletion(commands: readonly OfferedCommand[]): string {
@@ -12,7 +12,7 @@ _svc() {
 	local context state state_descr line ret=1
 	typeset -A opt_args
 	_arguments -C -S \\
-${argumentSpecs(TOP_OPTIONS, [], '\t\t')} \\
+${argumentSpecs(GLOBAL_FLAGS, [], '\t\t')} \\
 		'1: :->command' \\
 		'*:: :->words' && ret=0
 
@@ -53,8 +53,8 @@ fi
 function argumentSpecs(options: readonly OfferedOption[], args: readonly OfferedArgument[], indent: string): string {
 	return [
 		...options.flatMap(optionSpecs),
-		...args.map(({ name, required, offer }, index) =>
-			quote(`${index + 1}:${required ? '' : ':'}${name}:${action(offer)}`),
+		...args.map(({ name, required, candidates }, index) =>
+			quote(`${index + 1}:${required ? '' : ':'}${name}:${completionAction(candidates)}`),
 		),
 	]
 		.map(spec => `${indent}${spec}`)
@@ -64,16 +64,17 @@ function argumentSpecs(options: readonly OfferedOption[], args: readonly Offered
 function optionSpecs(option: OfferedOption): string[] {
 	const exclusions = option.repeatable ? '*' : option.spellings.length > 1 ? `(${option.spellings.join(' ')})` : '';
 	return option.spellings.map(spelling => {
-		const value = option.value === undefined ? '' : `:${escapeSpec(option.value)}:${action(option.offer)}`;
-		const separator = option.value === undefined ? '' : spelling.startsWith('--') ? '=' : '+';
-		return quote(`${exclusions}${spelling}${separator}[${escapeSpec(option.summary)}]${value}`);
+		const valueSpec =
+			option.valueName === undefined ? '' : `:${escapeSpec(option.valueName)}:${completionAction(option.candidates)}`;
+		const separator = option.valueName === undefined ? '' : spelling.startsWith('--') ? '=' : '+';
+		return quote(`${exclusions}${spelling}${separator}[${escapeSpec(option.summary)}]${valueSpec}`);
 	});
 }
 
-function action(offer: CompletionCandidates | undefined): string {
-	if (offer === undefined) return ' ';
-	if (offer === 'file') return '_files';
-	return typeof offer === 'string' ? '_files -/' : `(${offer.join(' ')})`;
+function completionAction(candidates: CompletionCandidates | undefined): string {
+	if (candidates === undefined) return ' ';
+	if (candidates === 'file') return '_files';
+	return typeof candidates === 'string' ? '_files -/' : `(${candidates.join(' ')})`;
 }
 
 function escapeSpec(text: string): string {

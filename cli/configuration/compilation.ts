@@ -7,11 +7,11 @@ import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Document } from '../../compiler/document/document.ts';
 import { SilencingComments } from '../../compiler/lint/silencing-comments.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
-import { firstDifference } from '../../compiler/syntax/format-difference.ts';
+import { firstDifferingLine } from '../../compiler/syntax/format-difference.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { CommandFailure } from '../command/command.ts';
 import { refusalSentence } from '../command/refusal.ts';
-import { colorOnStandardError } from '../command/terminal.ts';
+import { shouldColorStandardError } from '../command/terminal.ts';
 import { unformattedMessage } from './unformatted.ts';
 
 /** A configuration that compiled without errors. */
@@ -40,13 +40,13 @@ export function compileConfiguration(input: ConfigInput, wantsPlaces = false): C
 
 /** Renders diagnostics for standard error, separated by blank lines and ended by a newline; '' if there are none. */
 export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
-	const color = colorOnStandardError();
+	const color = shouldColorStandardError();
 	return diagnostics.map(diagnostic => `${renderDiagnostic(diagnostic, { color })}\n`).join('\n');
 }
 
 /** Returns a warning if `svc fmt` would change the text, otherwise ''. Ignores imported files. */
 export function formatWarning({ format, text, name }: ConfigInput): string {
 	if (format === 'json') return '';
-	const line = firstDifference(text, formatText(text));
+	const line = firstDifferingLine(text, formatText(text));
 	return line === undefined ? '' : `warning: ${unformattedMessage(name, line, format)}\n`;
 }

@@ -9,19 +9,19 @@ import { type CommandArgument, CommandFailure, type CommandOption, type Invocati
 import { readStandardInput } from '../command/terminal.ts';
 
 /** The default file names, in the order in which they are tried. */
-const DEFAULT_FILES: readonly string[] = ['Configfile', 'Compatfile', 'Caddyfile'];
+const DEFAULT_FILE_NAMES: readonly string[] = ['Configfile', 'Compatfile', 'Caddyfile'];
 
-/** The names in {@link DEFAULT_FILES} in words, for help texts. */
-export const DEFAULT_PLACES: string = './Configfile, then ./Compatfile, then ./Caddyfile';
+/** The names in {@link DEFAULT_FILE_NAMES} in words, for help texts. */
+export const DEFAULT_FILES_TEXT: string = './Configfile, then ./Compatfile, then ./Caddyfile';
 
 /** The option `-c` of commands that take a configuration. */
 export const CONFIG_OPTION: CommandOption = {
 	name: 'config',
 	short: 'c',
-	value: 'CONFIG',
+	valueName: 'CONFIG',
 	offers: 'file',
 	summary: 'Configuration file; - reads standard input',
-	default: DEFAULT_PLACES,
+	default: DEFAULT_FILES_TEXT,
 };
 
 /** The argument `[PATH]` of commands that take a configuration. It is equivalent to `-c`. */
@@ -33,7 +33,7 @@ export const PATH_ARGUMENT: CommandArgument = {
 /** The option `--adapter` of commands that take a configuration. */
 export const ADAPTER_OPTION: CommandOption = {
 	name: 'adapter',
-	value: 'ADAPTER',
+	valueName: 'ADAPTER',
 	offers: ['configfile', 'compatfile', 'caddyfile', 'json'],
 	summary: 'Configuration language, regardless of the file name: configfile, compatfile (or caddyfile) or json',
 };
@@ -41,7 +41,7 @@ export const ADAPTER_OPTION: CommandOption = {
 /** The option `--stdin-filename` of commands that check or format a text before it is saved. */
 export const STDIN_FILENAME_OPTION: CommandOption = {
 	name: 'stdin-filename',
-	value: 'PATH',
+	valueName: 'PATH',
 	offers: 'file',
 	summary: 'File whose text is on standard input: it gives the language, the name in reports and the folder of imports',
 };
@@ -146,17 +146,18 @@ export function unreadableFailure(name: string, code: string): CommandFailure {
  * are skipped.
  */
 export function configurationsBelow(folder: string): string[] {
-	const names: string[] = [];
+	const configurationPaths: string[] = [];
 	for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
-		const name = path.join(folder, entry.name);
+		const entryPath = path.join(folder, entry.name);
 		if (entry.isDirectory()) {
-			if (!entry.name.startsWith('.') && entry.name !== 'node_modules') names.push(...configurationsBelow(name));
-		} else if (entry.isFile() && CONFIGURATION_NAME.test(entry.name)) names.push(name);
+			if (!entry.name.startsWith('.') && entry.name !== 'node_modules')
+				configurationPaths.push(...configurationsBelow(entryPath));
+		} else if (entry.isFile() && CONFIGURATION_NAME_PATTERN.test(entry.name)) configurationPaths.push(entryPath);
 	}
-	return names;
+	return configurationPaths;
 }
 
-const CONFIGURATION_NAME = /^(?:config|compat|caddy)file(?!.*\.json$)|\.(?:config|compat|caddy)file$/i;
+const CONFIGURATION_NAME_PATTERN = /^(?:config|compat|caddy)file(?!.*\.json$)|\.(?:config|compat|caddy)file$/i;
 
 /** Returns the source for a file. Without `format`, its name determines the language. */
 export function fileSource(name: string, format?: ConfigFormat): ConfigurationSource {
@@ -167,7 +168,7 @@ export function fileSource(name: string, format?: ConfigFormat): ConfigurationSo
  * Returns the path of the file in a folder that has a default name; undefined if there is none. '' stands for the current folder.
  */
 export function defaultFile(folder: string): string | undefined {
-	return DEFAULT_FILES.map(name => path.join(folder, name)).find(file => fileKindOf(file) === 'file');
+	return DEFAULT_FILE_NAMES.map(name => path.join(folder, name)).find(file => fileKindOf(file) === 'file');
 }
 
 /** Reports whether a path names a folder. */

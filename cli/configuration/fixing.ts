@@ -9,7 +9,7 @@ import { replaceFile } from './replace-file.ts';
 import { type ConfigurationValidation, type ValidationOptions, validateConfiguration } from './validation.ts';
 
 /** Maximum number of times the configuration is checked. A fix may reveal a problem that has a fix itself. */
-const MAX_CHECKS = 200;
+const MAX_FIX_ROUNDS = 200;
 
 /** A configuration after fixes were applied. */
 export interface FixedConfiguration {
@@ -19,7 +19,7 @@ export interface FixedConfiguration {
 	/** The changed files. `before` is their text when they were read. */
 	readonly changedFiles: readonly FixedText[];
 	/** Number of fixes applied. */
-	readonly count: number;
+	readonly fixCount: number;
 }
 
 /**
@@ -34,36 +34,36 @@ export async function fixConfiguration(
 	const originalsByKey = new Map<string, FixedText>();
 	const textsByKey = new Map<string, string>();
 	const rejectedKeys = new Set<string>();
-	const keyOf = ({ path, name }: { path?: string | undefined; name: string }): string => path ?? name;
-	const inputKey = keyOf(input);
-	const check = async (changes: ReadonlyMap<string, string>): Promise<ConfigurationValidation> => {
+	const fileKeyOf = ({ path, name }: { path?: string | undefined; name: string }): string => path ?? name;
+	const inputKey = fileKeyOf(input);
+	const validateWithChanges = async (changedTexts: ReadonlyMap<string, string>): Promise<ConfigurationValidation> => {
 		return validateConfiguration(
-			{ ...input, text: changes.get(inputKey) ?? input.text },
-			{ ...options, texts: changes },
+			{ ...input, text: changedTexts.get(inputKey) ?? input.text },
+			{ ...options, textsByPath: changedTexts },
 		);
 	};
 	let validation = await validateConfiguration(input, options);
-	let count = 0;
+	let fixCount = 0;
 	/**
 	 * Applies the fixes of `diagnostics` together and keeps them, unless they cause errors or failing tests; returns false in
 	 * that case.
 	 */
 	const tryFixes = async (diagnostics: readonly Diagnostic[]): Promise<boolean> => {
-		const { texts: fixedTexts, applied } = applyFixes(diagnostics, safety);
-		if (applied.length === 0) return true;
-		const changes = new Map(textsByKey);
-		for (const fixedText of fixedTexts) changes.set(keyOf(fixedText), fixedText.after);
-		const newValidation = await check(changes);
+		const { texts: fixedTexts, applied: appliedFixes } = applyFixes(diagnostics, safety);
+		if (appliedFixes.length === 0) return true;
+		const changedTexts = new Map(textsByKey);
+		for (const fixedText of fixedTexts) changedTexts.set(fileKeyOf(fixedText), fixedText.after);
+		const newValidation = await validateWithChanges(changedTexts);
 		if (isWorse(validation, newValidation)) return false;
 		for (const fixedText of fixedTexts) {
-			if (!originalsByKey.has(keyOf(fixedText))) originalsByKey.set(keyOf(fixedText), fixedText);
-			textsByKey.set(keyOf(fixedText), fixedText.after);
+			if (!originalsByKey.has(fileKeyOf(fixedText))) originalsByKey.set(fileKeyOf(fixedText), fixedText);
+			textsByKey.set(fileKeyOf(fixedText), fixedText.after);
 		}
 		validation = newValidation;
-		count += applied.length;
+		fixCount += appliedFixes.length;
 		return true;
 	};
-	for (let step = 0; step < MAX_CHECKS; step++) {
+	for (let round = 0; round < MAX_FIX_ROUNDS; round++) {
 		const fixable = validation.diagnostics.filter(
 			diagnostic => isFixable(diagnostic, safety) && !rejectedKeys.has(findingKey(diagnostic)),
 		);
@@ -81,7 +81,7 @@ export async function fixConfiguration(
 		input: { ...input, text: textsByKey.get(inputKey) ?? input.text },
 		validation,
 		changedFiles: [...originalsByKey].map(([key, fixedText]) => ({ ...fixedText, after: textsByKey.get(key)! })),
-		count,
+		fixCount,
 	};
 }
 
@@ -103,7 +103,7 @@ export function writeFixes(changedFiles: readonly FixedText[]): void {
 		path === undefined ? [] : [{ path, before, after }],
 	);
 	const byteOrderMarks = files.map(({ path, before }) => {
-		const current = currentText(path);
+		const current = readCurrentText(path);
 		const mark = current.charCodeAt(0) === BYTE_ORDER_MARK ? current[0]! : '';
 		if (current.slice(mark.length) === before) return mark;
 		throw new CommandFailure(`${quoteWord(path)} was changed while it was being fixed; nothing was written.`);
@@ -113,7 +113,7 @@ export function writeFixes(changedFiles: readonly FixedText[]): void {
 
 const BYTE_ORDER_MARK = 0xfeff;
 
-function currentText(file: string): string {
+function readCurrentText(file: string): string {
 	try {
 		return readFileSync(file, 'utf8');
 	} catch (error) {

@@ -37,7 +37,7 @@ export async function chooseStore(invocation: Pick<Invocation, 'args' | 'value'>
 }
 
 /** Rethrows an error of a store or an archive as a {@link CommandFailure}. */
-export function storeFailure(error: unknown): never {
+export function rethrowStoreFailure(error: unknown): never {
 	if (error instanceof StoreError || error instanceof ArchiveError) throw new CommandFailure(error.message);
 	throw error;
 }

@@ -19,7 +19,7 @@ export interface ValidationOptions {
 	/** True to refuse the configuration for warnings too. */
 	readonly strict: boolean;
 	/** Texts that replace the contents of files that the configuration imports, by absolute path. */
-	readonly texts?: ReadonlyMap<string, string>;
+	readonly textsByPath?: ReadonlyMap<string, string>;
 }
 
 /** The result of {@link validateConfiguration}. */
@@ -37,37 +37,41 @@ export async function validateConfiguration(
 	input: ConfigInput,
 	options: ValidationOptions,
 ): Promise<ConfigurationValidation> {
-	const reader = overlayReader(diskReader(process.cwd()), options.texts ?? new Map());
-	const compiled = compile(input, reader, { facts: hostFacts(process.cwd(), process.env) });
-	const { document, plan } = compiled;
-	const deps = dryRunEnvironment(process.cwd());
-	let { diagnostics } = compiled;
+	const reader = overlayReader(diskReader(process.cwd()), options.textsByPath ?? new Map());
+	const compileResult = compile(input, reader, { facts: hostFacts(process.cwd(), process.env) });
+	const { document, plan } = compileResult;
+	const environment = dryRunEnvironment(process.cwd());
+	let { diagnostics } = compileResult;
 	let canStart = false;
 	if (document && plan) {
 		const { lint } = await import('../../compiler/lint/lint.ts');
-		const findings = await startFindings(plan, compiled);
+		const findings = await startFindings(plan, compileResult);
 		canStart = !findings.some(({ severity }) => severity === 'error');
-		const compiledWithFindings = { ...compiled, document, plan, diagnostics: [...diagnostics, ...findings] };
+		const compiledWithFindings = { ...compileResult, document, plan, diagnostics: [...diagnostics, ...findings] };
 		diagnostics = await lint({
 			input,
 			compiled: compiledWithFindings,
 			reader,
-			deps,
+			deps: environment,
 			ruleSelection: options.lint ? 'all' : 'usual',
 		});
 	} else if (input.format !== 'json') diagnostics = new SilencingComments(input.format).filter(diagnostics);
-	const { failed, count, failures } = canStart ? await runConfigurationTests(compiled, deps) : NO_TESTS;
+	const {
+		failed: failedCount,
+		count: testCount,
+		failures,
+	} = canStart ? await runConfigurationTests(compileResult, environment) : NO_TEST_RESULTS;
 	const isReasonToRefuse = ({ severity }: Diagnostic): boolean =>
 		severity === 'error' || (options.strict && severity === 'warning');
 	return {
 		name: input.name,
 		version: version(),
 		canStart,
-		valid: canStart && failed === 0 && !diagnostics.some(isReasonToRefuse),
+		valid: canStart && failedCount === 0 && !diagnostics.some(isReasonToRefuse),
 		diagnostics: [...diagnostics, ...failures],
 		failures,
-		files: compiled.files,
-		tests: { passed: count - failed, failed },
+		files: compileResult.files,
+		tests: { passed: testCount - failedCount, failed: failedCount },
 	};
 }
 
@@ -80,14 +84,14 @@ async function startFindings(plan: Plan, { locate }: CompileResult): Promise<rea
 }
 
 /** The test results of a configuration whose tests were not run. */
-const NO_TESTS = { failed: 0, count: 0, failures: [] };
+const NO_TEST_RESULTS = { failed: 0, count: 0, failures: [] };
 
 async function runConfigurationTests(
 	{ tests, plan }: CompileResult,
-	deps: DryRunEnvironment,
+	environment: DryRunEnvironment,
 ): Promise<{ failed: number; count: number; failures: readonly Diagnostic[] }> {
-	if (!plan || tests.length === 0) return NO_TESTS;
+	if (!plan || tests.length === 0) return NO_TEST_RESULTS;
 	const { runTests } = await import('../../compiler/testing/run-tests.ts');
-	const { failed, diagnostics } = await runTests(tests, plan, deps);
+	const { failed, diagnostics } = await runTests(tests, plan, environment);
 	return { failed, count: tests.length, failures: diagnostics };
 }

@@ -10,7 +10,7 @@ export const TOKEN_VARIABLE = 'SVC_ADMIN_TOKEN';
 /** The option `--address` of commands that call a server. */
 export const ADDRESS_OPTION: CommandOption = {
 	name: 'address',
-	value: 'ADDRESS',
+	valueName: 'ADDRESS',
 	summary: 'Address of the Admin API',
 	default: `the configuration's, otherwise ${DEFAULT_ADMIN_LISTEN}`,
 };
@@ -82,14 +82,14 @@ export async function postToAdmin(
  * message, and `hintText`.
  */
 export function answerFailure(answer: AdminAnswer, failedAction: string, hintText = ''): CommandFailure {
-	const error = memberOf(answer.body, 'error');
-	const message = memberOf(error, 'message');
-	const sections = listOrEmpty(memberOf(error, 'diagnostics')).map(
+	const replyError = memberOf(answer.body, 'error');
+	const message = memberOf(replyError, 'message');
+	const sections = listOrEmpty(memberOf(replyError, 'diagnostics')).map(
 		diagnostic => `${String(memberOf(diagnostic, 'text') ?? memberOf(diagnostic, 'message'))}\n\n`,
 	);
-	const output = memberOf(error, 'output');
-	if (typeof output === 'string') {
-		sections.push(`The new process wrote:\n${output.replace(/^/gm, '    ')}\n\n`);
+	const processOutput = memberOf(replyError, 'output');
+	if (typeof processOutput === 'string') {
+		sections.push(`The new process wrote:\n${processOutput.replace(/^/gm, '    ')}\n\n`);
 	}
 	const hint =
 		hintText !== ''

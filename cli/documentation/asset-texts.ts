@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
-function textOf(file: string): string {
+function readAsset(file: string): string {
 	return readFileSync(path.join(import.meta.dirname, file), 'utf8');
 }
 
 export const ASSET_TEXTS: { readonly style: string; readonly script: string } = {
-	style: textOf('site.css'),
-	script: textOf('site.js'),
+	style: readAsset('site.css'),
+	script: readAsset('site.js'),
 };

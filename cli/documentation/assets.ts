@@ -3,7 +3,7 @@ import { rank, wordsOf } from '../manual/ranking.ts';
 import { ASSET_TEXTS } from './asset-texts.ts';
 
 /** The style sheet. */
-export const STYLE: string = ASSET_TEXTS.style;
+export const SITE_STYLE_SHEET: string = ASSET_TEXTS.style;
 
 /**
  * Returns the script. It contains the source text of the functions by which `svc help` ranks results, so that both searches

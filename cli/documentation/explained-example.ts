@@ -37,9 +37,9 @@ export interface ExplainedExample {
 /** The folder in which examples are assumed to be. It does not exist, so that no real file has an effect. */
 const EXAMPLE_FOLDER = '/example';
 /** Maximum number of requests that are derived from an example. */
-const MAX_REQUESTS = 300;
+const MAX_DERIVED_REQUESTS = 300;
 /** The time of all requests, so that explanations are reproducible. */
-const NOW = Date.UTC(2026, 0, 1, 12);
+const REQUEST_TIME_MS = Date.UTC(2026, 0, 1, 12);
 
 /**
  * Returns the explanation of an example; undefined if the example does not compile by itself, or if no informative request is
@@ -52,29 +52,35 @@ export async function explainExample(example: Example): Promise<ExplainedExample
 	const attempt = fileResult?.plan?.document.sites?.length
 		? { result: fileResult, added: 0 }
 		: { result: compileExample(`:8080 {\n${example.text}}\n`, example, reader), added: 1 };
-	const { result, added } = attempt;
+	const { result, added: addedLines } = attempt;
 	if (!result?.plan?.document.sites?.length) return undefined;
-	const deps = exampleEnvironment();
+	const environment = exampleEnvironment();
 	const configuration = { plan: result.plan, locate: result.locate };
-	const step = result.tests[0]?.steps[0];
+	const testStep = result.tests[0]?.steps[0];
 	let explanation: Explanation | undefined;
-	if (step) {
-		const { upstreams, busy } = step;
+	if (testStep) {
+		const { upstreams, busyZones: busy } = testStep;
 		const needsScript = upstreams.length > 0 || busy.length > 0;
-		const script = needsScript
+		const upstreamScript = needsScript
 			? new UpstreamScript(
 					upstreams,
 					undefined,
 					busy.map(({ zone }) => zone),
 				)
 			: undefined;
-		const explained = await new Explainer(configuration, deps).explain({ ...step.request, at: NOW }, script);
+		const explained = await new Explainer(configuration, environment).explain(
+			{ ...testStep.request, at: REQUEST_TIME_MS },
+			upstreamScript,
+		);
 		explained?.result.response?.close();
 		explanation = explained?.explanation;
-	} else explanation = await explainBestRequest(configuration, reader, deps);
+	} else explanation = await explainBestRequest(configuration, reader, environment);
 	if (!explanation) return undefined;
 	const { method, url } = explanation.request;
-	return { request: `${method} ${url}`, text: renderExplanation(added === 0 ? explanation : shiftLines(explanation)) };
+	return {
+		request: `${method} ${url}`,
+		text: renderExplanation(addedLines === 0 ? explanation : shiftLines(explanation)),
+	};
 }
 
 function compileExample(text: string, { dialect, name }: Example, reader: Reader): CompileResult | undefined {
@@ -89,30 +95,36 @@ function compileExample(text: string, { dialect, name }: Example, reader: Reader
 async function explainBestRequest(
 	configuration: { readonly plan: NonNullable<CompileResult['plan']>; readonly locate: CompileResult['locate'] },
 	reader: Reader,
-	deps: DryRunEnvironment,
+	environment: DryRunEnvironment,
 ): Promise<Explanation | undefined> {
 	const emptyResult = compile({ format: 'json', text: '{}', name: 'nothing' }, reader);
 	if (!emptyResult.plan) return undefined;
 	const emptyConfiguration = { plan: emptyResult.plan, locate: emptyResult.locate };
-	const { changes } = await diffConfigurations(emptyConfiguration, configuration, deps, MAX_REQUESTS);
-	let best: { readonly request: DryRunRequest; readonly score: number } | undefined;
+	const { changes } = await diffConfigurations(emptyConfiguration, configuration, environment, MAX_DERIVED_REQUESTS);
+	let bestCandidate: { readonly request: DryRunRequest; readonly score: number } | undefined;
 	for (const { request, upstream, after } of changes) {
 		if (upstream !== undefined || !after?.answer || after.answer.handler === HTTPS_REDIRECT_HANDLER) continue;
-		const handlers = after.steps.filter(({ kind }) => kind === 'handler').length;
-		const score = handlers + after.upstreams.length - (after.answer.status >= 400 ? 1 : 0);
-		if (!best || score > best.score) best = { request, score };
+		const handlerCount = after.steps.filter(({ kind }) => kind === 'handler').length;
+		const score = handlerCount + after.upstreams.length - (after.answer.status >= 400 ? 1 : 0);
+		if (!bestCandidate || score > bestCandidate.score) bestCandidate = { request, score };
 	}
-	if (!best) return undefined;
-	const explainer = new Explainer(configuration, deps);
+	if (!bestCandidate) return undefined;
+	const explainer = new Explainer(configuration, environment);
 	const explain = async (request: DryRunRequest): Promise<Explanation | undefined> => {
 		const explained = await explainer.explain(request);
 		explained?.result.response?.close();
 		return explained?.explanation;
 	};
 	// If the explanation is the same without the derived query, the simpler URL is shown.
-	const { url } = best.request;
-	const withoutQuery = { ...best.request, url: { ...url, text: url.text.replace(/\?.*$/, ''), query: undefined } };
-	const [originalExplanation, plainExplanation] = [await explain(best.request), await explain(withoutQuery)];
+	const { url } = bestCandidate.request;
+	const requestWithoutQuery = {
+		...bestCandidate.request,
+		url: { ...url, text: url.text.replace(/\?.*$/, ''), query: undefined },
+	};
+	const [originalExplanation, plainExplanation] = [
+		await explain(bestCandidate.request),
+		await explain(requestWithoutQuery),
+	];
 	return comparisonKey(originalExplanation) === comparisonKey(plainExplanation)
 		? plainExplanation
 		: originalExplanation;
@@ -159,9 +171,9 @@ function exampleReader(files: ReadonlyMap<string, string>): Reader {
 }
 
 function exampleEnvironment(): DryRunEnvironment {
-	const deps = dryRunEnvironment(EXAMPLE_FOLDER);
+	const environment = dryRunEnvironment(EXAMPLE_FOLDER);
 	return {
-		...deps,
+		...environment,
 		// Explanations must not depend on the machine on which the site is generated.
 		facts: {
 			hostname: 'example',
@@ -172,31 +184,31 @@ function exampleEnvironment(): DryRunEnvironment {
 		},
 		lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']) {
 			if (kind === 'files') return ASSUMED_FILES as LeaseKinds[K]['lease'];
-			return deps.lease(kind, settings);
+			return environment.lease(kind, settings);
 		},
 	};
 }
 
-const FILE_CONTENT = new TextEncoder().encode('Hello.\n');
+const ASSUMED_FILE_CONTENT = new TextEncoder().encode('Hello.\n');
 
 /** A reader for which every path without a final slash is a small file. */
 const ASSUMED_FILES: FileReader = {
 	open: (root, path) => ({
 		path: `${root.replace(/\/$/, '')}${path}`,
 		relativePath: path,
-		size: FILE_CONTENT.length,
-		modified: { seconds: NOW / 1000, nanoseconds: 0 },
+		size: ASSUMED_FILE_CONTENT.length,
+		modified: { seconds: REQUEST_TIME_MS / 1000, nanoseconds: 0 },
 		source: 'memory',
-		body: (start, end) => FILE_CONTENT.subarray(start, end),
+		body: (start, end) => ASSUMED_FILE_CONTENT.subarray(start, end),
 		close: () => {},
 	}),
 	kind: (_root, path) => (path.endsWith('/') ? 'directory' : 'file'),
 	stat: (_root, path) => ({
 		type: path.endsWith('/') ? 'directory' : 'file',
-		size: FILE_CONTENT.length,
-		mtimeNs: BigInt(NOW) * 1_000_000n,
+		size: ASSUMED_FILE_CONTENT.length,
+		mtimeNs: BigInt(REQUEST_TIME_MS) * 1_000_000n,
 	}),
 	list: () => [],
-	entries: () => Promise.resolve({ entries: [], mtimeNs: BigInt(NOW) * 1_000_000n }),
-	readStart: () => FILE_CONTENT,
+	entries: () => Promise.resolve({ entries: [], mtimeNs: BigInt(REQUEST_TIME_MS) * 1_000_000n }),
+	readStart: () => ASSUMED_FILE_CONTENT,
 };

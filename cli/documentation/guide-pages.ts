@@ -2,7 +2,7 @@
 import { allGuides } from '../manual/guide.ts';
 import { weightedTexts } from '../manual/guide-search.ts';
 import { groupOf } from '../manual/topics.ts';
-import { type Page, slug } from './page.ts';
+import { type Page, toSlug } from './page.ts';
 
 /** Returns a page for each guide. */
 export function guidePages(): Page[] {
@@ -11,7 +11,7 @@ export function guidePages(): Page[] {
 		title: guide.title,
 		group: groupOf(guide.topic),
 		sections: guide.sections.map((section, index) => ({
-			id: index === 0 ? '' : slug(section.title),
+			id: index === 0 ? '' : toSlug(section.title),
 			title: section.title.replaceAll('`', ''),
 			markdown: section.text,
 			searchTexts: weightedTexts(guide, section),

@@ -19,10 +19,10 @@ export interface Site {
 }
 
 /** Returns the whole HTML of a page. All links are relative, so that the site works in any folder. */
-export function renderLayout(page: RenderedPage, { version, groups }: Site): string {
+export function renderLayout(page: RenderedPage, { version, groups: pagesByGroup }: Site): string {
 	const pathToRoot = '../'.repeat(page.path.split('/').length - 1);
 	const title = page.path === 'index.html' ? page.title : `${page.title} – svc`;
-	const navigation = [...groups]
+	const navigation = [...pagesByGroup]
 		.map(([group, pages]) => {
 			const items = pages.map(({ path, title }) => {
 				const current = path === page.path ? ' aria-current="page"' : '';

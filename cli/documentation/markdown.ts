@@ -5,19 +5,19 @@ import { escapeHtml } from '../../compiler/exchange/html-text.ts';
 import { explainExample } from './explained-example.ts';
 import { highlight } from './highlight.ts';
 
-const markdown = new MarkdownIt({ html: false });
+const markdownIt = new MarkdownIt({ html: false });
 
 /** The context in which a text is rendered. */
 export interface MarkdownContext {
 	/** The files that the page's examples name. */
 	readonly files: ReadonlyMap<string, string>;
 	/** Returns the URL of the page about a code span, such as `encode` or `svc run`; undefined if there is no such page. */
-	link(code: string): string | undefined;
+	urlFor(code: string): string | undefined;
 }
 
 /** Returns the HTML of a text. */
 export async function renderMarkdown(text: string, cx: MarkdownContext): Promise<string> {
-	const tokens = markdown.parse(text, {});
+	const tokens = markdownIt.parse(text, {});
 	for (const token of tokens) {
 		if (token.type === 'fence') {
 			token.meta = { html: await renderCode(token.content, token.info, cx) };
@@ -26,38 +26,42 @@ export async function renderMarkdown(text: string, cx: MarkdownContext): Promise
 			for (const child of token.children ?? []) {
 				if (child.type === 'link_open') openLinks++;
 				else if (child.type === 'link_close') openLinks--;
-				else if (child.type === 'code_inline' && openLinks === 0) child.meta = { link: cx.link(child.content) };
+				else if (child.type === 'code_inline' && openLinks === 0) child.meta = { link: cx.urlFor(child.content) };
 			}
 		}
 	}
-	return markdown.renderer.render(tokens, markdown.options, {});
+	return markdownIt.renderer.render(tokens, markdownIt.options, {});
 }
 
-markdown.renderer.rules.fence = (tokens, at) => String(tokens[at]!.meta?.html);
-markdown.renderer.rules.code_inline = (tokens, at) => {
+markdownIt.renderer.rules.fence = (tokens, at) => String(tokens[at]!.meta?.html);
+markdownIt.renderer.rules.code_inline = (tokens, at) => {
 	const { content, meta } = tokens[at]!;
 	const code = `<code>${escapeHtml(content)}</code>`;
 	const link = meta?.link;
 	return typeof link === 'string' ? `<a href="${escapeHtml(link)}">${code}</a>` : code;
 };
-markdown.renderer.rules.table_open = () => '<div class="table" tabindex="0" role="region" aria-label="Table"><table>\n';
-markdown.renderer.rules.table_close = () => '</table></div>\n';
+markdownIt.renderer.rules.table_open = () =>
+	'<div class="table" tabindex="0" role="region" aria-label="Table"><table>\n';
+markdownIt.renderer.rules.table_close = () => '</table></div>\n';
 
-const DIALECTS: { readonly [language: string]: Dialect } = { configfile: 'configfile', caddyfile: 'compatfile' };
+const DIALECT_BY_LANGUAGE: { readonly [language: string]: Dialect } = {
+	configfile: 'configfile',
+	caddyfile: 'compatfile',
+};
 
 async function renderCode(text: string, info: string, cx: MarkdownContext): Promise<string> {
-	const [infoLanguage = '', file] = info.split(' ');
+	const [infoLanguage = '', fileName] = info.split(' ');
 	if (infoLanguage === 'usage') return `<pre class="usage"><code>${escapeHtml(text.trimEnd())}</code></pre>\n`;
 	// The examples of modules are lines of a Configfile.
 	const language = infoLanguage === '' ? 'configfile' : infoLanguage === 'compatfile' ? 'caddyfile' : infoLanguage;
-	const title = file === undefined ? '' : `<figcaption>${escapeHtml(file)}</figcaption>`;
-	const dialect = DIALECTS[language];
-	const name = file ?? (dialect === 'compatfile' ? 'Caddyfile' : 'Configfile');
+	const caption = fileName === undefined ? '' : `<figcaption>${escapeHtml(fileName)}</figcaption>`;
+	const dialect = DIALECT_BY_LANGUAGE[language];
+	const name = fileName ?? (dialect === 'compatfile' ? 'Caddyfile' : 'Configfile');
 	const explained = dialect && (await explainExample({ dialect, text, name, files: cx.files }));
 	const details = explained
 		? `<details class="explain"><summary>Explain <code>${escapeHtml(explained.request)}</code></summary>` +
 			`<pre tabindex="0"><code>${escapeHtml(explained.text.trimEnd())}</code></pre></details>`
 		: '';
 	const code = `<pre tabindex="0" data-language="${escapeHtml(language)}"><code>${highlight(text.trimEnd(), language)}</code></pre>`;
-	return `<figure class="code">${title}${code}${details}</figure>\n`;
+	return `<figure class="code">${caption}${code}${details}</figure>\n`;
 }

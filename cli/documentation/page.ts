@@ -24,7 +24,7 @@ export interface PageSection {
 }
 
 /** Converts a text to a form that can be the fragment of a URL. */
-export function slug(text: string): string {
+export function toSlug(text: string): string {
 	return text
 		.toLowerCase()
 		.replace(/[^a-z0-9_]+/g, '-')

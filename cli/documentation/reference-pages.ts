@@ -17,7 +17,7 @@ import { REFUSAL_FAMILIES } from '../../runtime/metrics/refusals.ts';
 import type { Command } from '../command/command.ts';
 import { spellingText } from '../manpages/configfile-page.ts';
 import { LANGUAGE_TEXT, LINT_TEXT } from '../manual/language-text.ts';
-import { type Page, type PageSection, slug } from './page.ts';
+import { type Page, type PageSection, toSlug } from './page.ts';
 
 export const REFERENCE_GROUP = 'Reference';
 export const DIRECTIVES_GROUP = 'Directives';
@@ -26,7 +26,7 @@ export const DIRECTIVES_GROUP = 'Directives';
  * Weights of the words of the reference in a search: half of the weights in guides, because a guide answers a question in
  * everyday words better. The name of a directive weighs more, because whoever searches for it means the directive.
  */
-const WEIGHT = { name: 4, directive: 8, summary: 1, text: 0.5 } as const;
+const SEARCH_WEIGHTS = { name: 4, directive: 8, summary: 1, text: 0.5 } as const;
 
 /** The parts of a module's definition that document it. */
 interface DocumentedModule {
@@ -39,58 +39,58 @@ interface DocumentedModule {
 
 /** Returns all pages of the reference. */
 export function referencePages(commands: readonly Command[]): Page[] {
-	const writtenDirectives = directives.filter(({ names }) => names.configfile.length + names.compatfile.length > 0);
+	const namedDirectives = directives.filter(({ names }) => names.configfile.length + names.compatfile.length > 0);
 	return [
-		{ ...page('language', 'The language', LANGUAGE_TEXT), files: new Map() },
-		page(
+		{ ...createPage('language', 'The language', LANGUAGE_TEXT), files: new Map() },
+		createPage(
 			'options',
 			'Global options',
 			'What a block without a name, first in the file, may hold.',
 			options.map(moduleSection),
 		),
-		page(
+		createPage(
 			'matchers',
 			'Matchers',
 			'Conditions on requests, for `when`, `@name` and expressions.',
 			matchers.map(moduleSection),
 		),
-		page(
+		createPage(
 			'placeholders',
 			'Placeholders',
 			'Words in braces are filled in for each request: `{path}`. A final `*` is a parameter.',
 			placeholders.map(({ name, summary }) => ({
-				...section(name, summary, []),
+				...createSection(name, summary, []),
 				title: `{${name}}`,
 			})),
 		),
-		page(
+		createPage(
 			'policies',
 			'Balancing policies',
 			'How `lb_policy` chooses among several upstreams.',
 			balancers.map(moduleSection),
 		),
-		page(
+		createPage(
 			'providers',
 			'Issuers, DNS providers and stores',
 			'Where certificates come from, how DNS challenges are solved, and where keys and certificates are kept.',
 			[...issuers, ...dnsProviders, ...stores].map(moduleSection),
 		),
-		page(
+		createPage(
 			'lint-rules',
 			'Lint rules',
 			LINT_TEXT,
-			lintRules.map(({ name, summary, documentation }) => section(name, summary, [documentation])),
+			lintRules.map(({ name, summary, documentation }) => createSection(name, summary, [documentation])),
 		),
-		page('commands', 'Commands', 'Each command prints this with `--help`.', commands.map(commandSection)),
-		page(
+		createPage('commands', 'Commands', 'Each command prints this with `--help`.', commands.map(commandSection)),
+		createPage(
 			'admin-api',
 			'Admin API',
 			'Requests to the address of the global option `admin`. `GET /openapi.json` returns the same as OpenAPI 3.1, with all schemas. ' +
 				'Every error has the form `{"error":{"code","message","diagnostics":[…]}}`; the last section lists the codes.',
 			adminSections(),
 		),
-		page('metrics', 'Metrics', METRICS_TEXT, metricSections()),
-		...writtenDirectives
+		createPage('metrics', 'Metrics', METRICS_TEXT, metricSections()),
+		...namedDirectives
 			.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
 			.map(directive => directivePage({ ...directive })),
 	];
@@ -100,7 +100,7 @@ const METRICS_TEXT =
 	'The families with labels about requests, upstreams and refused clients. `GET /metrics` describes these and all others, about ' +
 	'threads, files, caches, certificates and the process, in its `# HELP` lines. With the option `metrics`, families about requests are collected.';
 
-function page(name: string, title: string, introduction: string, sections: readonly PageSection[] = []): Page {
+function createPage(name: string, title: string, introduction: string, sections: readonly PageSection[] = []): Page {
 	return {
 		path: `reference/${name}.html`,
 		title,
@@ -111,8 +111,8 @@ function page(name: string, title: string, introduction: string, sections: reado
 				title,
 				markdown: introduction,
 				searchTexts: [
-					[title, WEIGHT.name],
-					[introduction, WEIGHT.text],
+					[title, SEARCH_WEIGHTS.name],
+					[introduction, SEARCH_WEIGHTS.text],
 				],
 			},
 			...sections,
@@ -120,15 +120,15 @@ function page(name: string, title: string, introduction: string, sections: reado
 	};
 }
 
-function section(name: string, summary: string, details: readonly string[]): PageSection {
+function createSection(name: string, summary: string, details: readonly string[]): PageSection {
 	return {
-		id: slug(name.replaceAll('*', 'any')),
+		id: toSlug(name.replaceAll('*', 'any')),
 		title: name,
 		markdown: [summary, ...details].join('\n\n'),
 		searchTexts: [
-			[name, WEIGHT.name],
-			[summary, WEIGHT.summary],
-			[details.join('\n'), WEIGHT.text],
+			[name, SEARCH_WEIGHTS.name],
+			[summary, SEARCH_WEIGHTS.summary],
+			[details.join('\n'), SEARCH_WEIGHTS.text],
 		],
 	};
 }
@@ -138,7 +138,7 @@ function nameOf({ id, names }: DocumentedModule): string {
 }
 
 function moduleSection(module: DocumentedModule): PageSection {
-	return section(nameOf(module), module.summary, detailsOf(module));
+	return createSection(nameOf(module), module.summary, detailsOf(module));
 }
 
 function detailsOf({ usage, documentation, names }: DocumentedModule): string[] {
@@ -150,11 +150,15 @@ function directivePage(directive: DocumentedModule): Page {
 	const name = nameOf(directive);
 	const introduction = moduleSection(directive);
 	return {
-		path: `directives/${slug(name)}.html`,
+		path: `directives/${toSlug(name)}.html`,
 		title: name,
 		group: DIRECTIVES_GROUP,
 		sections: [
-			{ ...introduction, id: '', searchTexts: [[name, WEIGHT.directive], ...introduction.searchTexts.slice(1)] },
+			{
+				...introduction,
+				id: '',
+				searchTexts: [[name, SEARCH_WEIGHTS.directive], ...introduction.searchTexts.slice(1)],
+			},
 		],
 	};
 }
@@ -178,19 +182,19 @@ function commandSection({ name, summary, details, args, options: definedOptions 
 	const visibleOptions = (definedOptions ?? []).filter(option => !option.internal);
 	const usage = [
 		`svc ${name} [OPTIONS]`,
-		...visibleOptions.filter(({ required }) => required).map(option => `--${option.name} <${option.value}>`),
+		...visibleOptions.filter(({ required }) => required).map(option => `--${option.name} <${option.valueName}>`),
 		...(args ?? []).map(
 			argument =>
 				`${argument.required ? `<${argument.name}>` : `[${argument.name}]`}${argument.repeatable ? '...' : ''}`,
 		),
 	].join(' ');
 	const rows = visibleOptions.map(option => {
-		const value = option.value ? (option.valueOptional ? `[=${option.value}]` : ` <${option.value}>`) : '';
+		const value = option.valueName ? (option.valueOptional ? `[=${option.valueName}]` : ` <${option.valueName}>`) : '';
 		const spelling = `${option.short ? `-${option.short}, ` : ''}--${option.name}${value}`;
 		const defaultText = option.default === undefined ? '' : ` Default: ${option.default}.`;
 		return [codeSpan(spelling), `${option.summary}.${defaultText}`] as const;
 	});
-	return section(name, `${summary}.`, [
+	return createSection(name, `${summary}.`, [
 		`\`\`\`usage\n${usage}\n\`\`\``,
 		...(details ?? []),
 		markdownTable(
@@ -202,17 +206,19 @@ function commandSection({ name, summary, details, args, options: definedOptions 
 }
 
 function adminSections(): PageSection[] {
-	const requests = ENDPOINTS.flatMap(endpoint =>
+	const requestSections = ENDPOINTS.flatMap(endpoint =>
 		Object.entries(endpoint.describedPaths ?? { [endpoint.path]: {} }).flatMap(([path, parameters]) =>
-			Object.entries(endpoint.methods).map(([method, operation]) => {
+			Object.entries(endpoint.operationsByMethod).map(([method, operation]) => {
 				const query = Object.entries(operation.query ?? {});
-				return section(`${method} ${path}`, operation.summary, [
+				return createSection(`${method} ${path}`, operation.summary, [
 					markdownTable(
 						['Parameter', 'Meaning'],
 						[
 							...Object.entries(parameters).map(([name, text]) => [codeSpan(name), text] as const),
 							...query.map(([name, { description }]) => [codeSpan(`?${name}`), description] as const),
-							...(operation.fields ?? []).map(name => [codeSpan(name), 'Makes the request conditional.'] as const),
+							...(operation.requestFields ?? []).map(
+								name => [codeSpan(name), 'Makes the request conditional.'] as const,
+							),
 						],
 					),
 					operation.body ? `Body: ${Object.keys(operation.body).map(codeSpan).join(', ')}.` : '',
@@ -222,20 +228,20 @@ function adminSections(): PageSection[] {
 			}),
 		),
 	);
-	const errors = Object.entries(ADMIN_ERRORS).map(
+	const errorRows = Object.entries(ADMIN_ERRORS).map(
 		([name, { status, description }]) => [codeSpan(name), `${status}. ${description}`] as const,
 	);
 	return [
-		...requests,
-		section('Error codes', 'The `code` of an error is stable.', [markdownTable(['Code', 'Meaning'], errors)]),
+		...requestSections,
+		createSection('Error codes', 'The `code` of an error is stable.', [markdownTable(['Code', 'Meaning'], errorRows)]),
 	];
 }
 
 function metricSections(): PageSection[] {
 	return [
-		...SERIES_FAMILIES.map(({ name, help, type }) => section(name, help, [`A ${type}.`])),
+		...SERIES_FAMILIES.map(({ name, help, type }) => createSection(name, help, [`A ${type}.`])),
 		...[...REFUSAL_FAMILIES, ...HTTP2_LABELED_FAMILIES, ...HTTP3_LABELED_FAMILIES].map(({ name, help, label, slots }) =>
-			section(name, help, [
+			createSection(name, help, [
 				`A counter. The label ${codeSpan(label)} is one of ${slots.map(([value]) => codeSpan(value)).join(', ')}.`,
 			]),
 		),

@@ -20,8 +20,8 @@ export interface EditorWords {
 }
 
 /** Subdirectives whose blocks contain directives. */
-const PIPELINES = ['handle_response'];
-const KEYWORDS: { readonly [dialect in Dialect]: readonly string[] } = {
+const PIPELINE_SUBDIRECTIVES = ['handle_response'];
+const KEYWORDS_BY_DIALECT: { readonly [dialect in Dialect]: readonly string[] } = {
 	configfile: ['else', 'import', 'let', 'test', 'upstream', 'use', 'when'],
 	compatfile: ['import'],
 };
@@ -29,12 +29,12 @@ const KEYWORDS: { readonly [dialect in Dialect]: readonly string[] } = {
 /** Returns the words of a dialect. */
 export function editorWords(dialect: Dialect): EditorWords {
 	const { directives, matchers, options } = registryOf(dialect);
-	const keywords = KEYWORDS[dialect];
-	const names = [...directives.keys()].filter(name => !keywords.includes(name));
+	const keywords = KEYWORDS_BY_DIALECT[dialect];
+	const directiveNames = [...directives.keys()].filter(name => !keywords.includes(name));
 	const isBlock = (name: string): boolean => directives.get(name)!.isBlock === true;
 	return {
-		directives: names.toSorted(),
-		blocks: [...names.filter(isBlock), ...PIPELINES].toSorted(),
+		directives: directiveNames.toSorted(),
+		blocks: [...directiveNames.filter(isBlock), ...PIPELINE_SUBDIRECTIVES].toSorted(),
 		matchers: [...matchers.keys()].filter(name => name !== 'not').toSorted(),
 		options: [...options.keys()].toSorted(),
 		keywords,

@@ -4,13 +4,13 @@ import { editorWords } from './editor-words.ts';
 
 /** Returns the file of words that the mode loads. */
 export function emacsWords(): string {
-	const lists = (['configfile', 'compatfile'] as const satisfies readonly Dialect[]).map(dialect => {
+	const definitions = (['configfile', 'compatfile'] as const satisfies readonly Dialect[]).map(dialect => {
 		const { directives, matchers, options, keywords, operators } = editorWords(dialect);
-		const list = (name: string, words: readonly string[]): string =>
+		const lispList = (name: string, words: readonly string[]): string =>
 			`    (${name} ${words.map(word => JSON.stringify(word)).join(' ')})`;
 		const rows = [
-			...[list('directives', directives), list('matchers', matchers), list('options', options)],
-			...[list('keywords', keywords), list('operators', operators)],
+			...[lispList('directives', directives), lispList('matchers', matchers), lispList('options', options)],
+			...[lispList('keywords', keywords), lispList('operators', operators)],
 		];
 		return `(defconst svc-words-${dialect}\n  '(\n${rows.join('\n')}))\n`;
 	});
@@ -21,7 +21,7 @@ export function emacsWords(): string {
 
 ;;; Code:
 
-${lists.join('\n')}
+${definitions.join('\n')}
 (provide 'svc-words)
 ;;; svc-words.el ends here
 `;

@@ -27,34 +27,42 @@ export interface TextMateGrammar {
 }
 
 /** Matches the end of a statement: the end of a line without a backslash that continues it. */
-const LINE_END = '(?<!\\\\)$';
+const LINE_END_PATTERN = '(?<!\\\\)$';
 
 /** Returns the grammar of a dialect. */
 export function textMateGrammar(dialect: Dialect): TextMateGrammar {
 	const words = editorWords(dialect);
 	const isConfigfile = dialect === 'configfile';
-	const statements = include(
+	const statementIncludes = includeRules(
 		...(isConfigfile ? ['let', 'upstream', 'when', 'use'] : []),
 		'import',
 		'invoke',
 		'block-directive',
 	);
-	const lineIncludes = [...statements, ...include('directive', 'matcher-definition')];
-	const toplevel = [
+	const lineIncludes = [...statementIncludes, ...includeRules('directive', 'matcher-definition')];
+	const topLevelRuleNames = [
 		'comment',
 		'options',
 		'snippet',
 		'route',
 		...(isConfigfile ? ['let', 'upstream', 'test', 'when', 'use'] : []),
 	];
-	const withScope = <R extends Rule>(rule: R): R =>
+	const withDialect = <R extends Rule>(rule: R): R =>
 		JSON.parse(JSON.stringify(rule).replaceAll('.LANG"', `.${dialect}"`));
 	return {
 		name: isConfigfile ? 'Configfile' : 'Caddyfile',
 		scopeName: `source.${dialect}`,
 		fileTypes: isConfigfile ? ['Configfile', 'configfile'] : ['Caddyfile', 'caddyfile', 'Compatfile', 'compatfile'],
 		patterns: [
-			...include(...toplevel, 'import', 'invoke', 'block-directive', 'directive', 'matcher-definition', 'site'),
+			...includeRules(
+				...topLevelRuleNames,
+				'import',
+				'invoke',
+				'block-directive',
+				'directive',
+				'matcher-definition',
+				'site',
+			),
 		],
 		repository: Object.fromEntries(
 			Object.entries({
@@ -62,17 +70,17 @@ export function textMateGrammar(dialect: Dialect): TextMateGrammar {
 				...blockRules(words, lineIncludes, isConfigfile),
 				...lineRules(words),
 				...(isConfigfile ? configfileRules(words) : {}),
-			}).map(([name, rule]) => [name, withScope(rule)]),
+			}).map(([name, rule]) => [name, withDialect(rule)]),
 		),
 	};
 }
 
-function include(...names: readonly string[]): Rule[] {
+function includeRules(...names: readonly string[]): Rule[] {
 	return names.map(name => ({ include: `#${name}` }));
 }
 
 /** Returns a regular expression that matches any of the given words as a whole word. */
-function anyWord(words: readonly string[]): string {
+function anyWordPattern(words: readonly string[]): string {
 	return `(?<!\\S)(${words.map(word => word.replace(/[.*+?^$()|[\]{}\\]/g, '\\$&')).join('|')})(?!\\S)`;
 }
 
@@ -84,8 +92,13 @@ function captureNames(...names: readonly string[]): Captures {
  * Returns a rule for the lines that begin with a match of `begin`. The rule covers the rest of such a line and the block that the
  * line opens, if any.
  */
-function lineRule(begin: string, captures: Captures, ...inside: readonly string[]): Rule {
-	return { begin: `^\\s*${begin}`, beginCaptures: captures, end: LINE_END, patterns: include(...inside, 'arguments') };
+function lineRule(begin: string, captures: Captures, ...innerRuleNames: readonly string[]): Rule {
+	return {
+		begin: `^\\s*${begin}`,
+		beginCaptures: captures,
+		end: LINE_END_PATTERN,
+		patterns: includeRules(...innerRuleNames, 'arguments'),
+	};
 }
 
 /** Returns the rules for words that mean the same everywhere. */
@@ -108,39 +121,39 @@ function wordRules({ matchers, operators }: EditorWords, isConfigfile: boolean):
 			name: 'string.unquoted.heredoc.LANG',
 			begin: '(?<!\\S)<<([A-Za-z0-9_-]+)$',
 			end: '\\1',
-			patterns: include('placeholder'),
+			patterns: includeRules('placeholder'),
 		},
 		string: {
 			patterns: [
 				quotedRule('"', 'double', [
 					{ name: 'constant.character.escape.LANG', match: '\\\\["\\\\]' },
-					...include('placeholder'),
+					...includeRules('placeholder'),
 				]),
-				quotedRule('`', 'other', include('placeholder')),
+				quotedRule('`', 'other', includeRules('placeholder')),
 			],
 		},
 		arguments: {
 			patterns: [
-				...include('comment', 'heredoc', 'string'),
+				...includeRules('comment', 'heredoc', 'string'),
 				{ name: 'constant.character.escape.line-continuation.LANG', match: '\\\\$' },
 				{
 					match: '(?<!\\S)(upstream)://([A-Za-z0-9_-]+)',
 					captures: captureNames('keyword.other.LANG', 'entity.name.namespace.LANG'),
 				},
-				...include('placeholder'),
+				...includeRules('placeholder'),
 				{ name: 'variable.other.matcher.LANG', match: '(?<!\\S)@[^\\s{}]+' },
 				{
 					name: 'constant.numeric.LANG',
 					match: '(?<!\\S)(?:[0-9]+(?:\\.[0-9]+)?(?:ns|us|µs|ms|[smhdw]|[KMGTkmgt]i?[Bb]?|[Bb])?|[1-5]xx)(?!\\S)',
 				},
-				{ name: 'constant.language.LANG', match: anyWord(['on', 'off', 'true', 'false', 'yes', 'no']) },
+				{ name: 'constant.language.LANG', match: anyWordPattern(['on', 'off', 'true', 'false', 'yes', 'no']) },
 			],
 		},
 		matchers: {
 			patterns: [
-				...include('comment'),
-				{ name: 'keyword.operator.LANG', match: anyWord([...operators, ...(isConfigfile ? ['(', ')'] : [])]) },
-				{ name: 'support.function.matcher.LANG', match: anyWord(matchers) },
+				...includeRules('comment'),
+				{ name: 'keyword.operator.LANG', match: anyWordPattern([...operators, ...(isConfigfile ? ['(', ')'] : [])]) },
+				{ name: 'support.function.matcher.LANG', match: anyWordPattern(matchers) },
 			],
 		},
 	};
@@ -155,21 +168,21 @@ function blockRules(
 	const blockRule = (patterns: readonly Rule[]): Rule => ({
 		begin: '(?<!\\S)\\{(?!\\S)',
 		end: '(?<!\\S)\\}(?!\\S)',
-		patterns: [...include('comment'), ...patterns],
+		patterns: [...includeRules('comment'), ...patterns],
 	});
-	const imports = include('import', ...(isConfigfile ? ['use'] : []));
+	const imports = includeRules('import', ...(isConfigfile ? ['use'] : []));
 	return {
-		'directives-block': blockRule([...lineIncludes, ...include('directives-block', 'arguments')]),
+		'directives-block': blockRule([...lineIncludes, ...includeRules('directives-block', 'arguments')]),
 		'properties-block': blockRule([
 			...imports,
-			...include('response-block', 'property', 'properties-block', 'arguments'),
+			...includeRules('response-block', 'property', 'properties-block', 'arguments'),
 		]),
-		'matchers-block': blockRule([...imports, ...include('matchers-block', 'matchers', 'arguments')]),
+		'matchers-block': blockRule([...imports, ...includeRules('matchers-block', 'matchers', 'arguments')]),
 		options: {
 			...blockRule([
 				...imports,
-				lineRule(anyWord(options), captureNames('support.type.property-name.option.LANG'), 'properties-block'),
-				...include('property', 'arguments'),
+				lineRule(anyWordPattern(options), captureNames('support.type.property-name.option.LANG'), 'properties-block'),
+				...includeRules('property', 'arguments'),
 			]),
 			begin: '^\\s*\\{(?!\\S)',
 		},
@@ -190,8 +203,16 @@ function blockRules(
 function lineRules({ directives, blocks }: EditorWords): { [name: string]: Rule } {
 	const simpleDirectives = directives.filter(name => !blocks.includes(name) && name !== 'invoke');
 	return {
-		'block-directive': lineRule(anyWord(blocks), captureNames('support.function.directive.LANG'), 'directives-block'),
-		directive: lineRule(anyWord(simpleDirectives), captureNames('support.function.directive.LANG'), 'properties-block'),
+		'block-directive': lineRule(
+			anyWordPattern(blocks),
+			captureNames('support.function.directive.LANG'),
+			'directives-block',
+		),
+		directive: lineRule(
+			anyWordPattern(simpleDirectives),
+			captureNames('support.function.directive.LANG'),
+			'properties-block',
+		),
 		invoke: lineRule(
 			'(invoke)(?!\\S)(?:[ \\t]+(@[^\\s{}]+))?(?:[ \\t]+([^\\s{}]+))?',
 			captureNames('support.function.directive.LANG', 'variable.other.matcher.LANG', 'entity.name.section.route.LANG'),
@@ -219,7 +240,7 @@ function lineRules({ directives, blocks }: EditorWords): { [name: string]: Rule 
 			begin: '^\\s*(?=[^\\s}#])(?!\\{(?:\\s|$))',
 			end: '(?<![,\\\\])$',
 			patterns: [
-				...include('comment', 'directives-block'),
+				...includeRules('comment', 'directives-block'),
 				{ name: 'entity.name.type.site.LANG', match: '(?![{}](?:\\s|$))\\S+' },
 			],
 		},
@@ -228,12 +249,12 @@ function lineRules({ directives, blocks }: EditorWords): { [name: string]: Rule 
 
 /** Returns the rules for lines that only a Configfile has. */
 function configfileRules({ expectations }: EditorWords): { [name: string]: Rule } {
-	const keyword = 'keyword.control.LANG';
+	const keywordScope = 'keyword.control.LANG';
 	return {
-		let: lineRule('(let)(?!\\S)(?:[ \\t]+([^\\s{}]+))?', captureNames(keyword, 'variable.other.let.LANG')),
+		let: lineRule('(let)(?!\\S)(?:[ \\t]+([^\\s{}]+))?', captureNames(keywordScope, 'variable.other.let.LANG')),
 		upstream: lineRule(
 			'(upstream)(?!\\S)(?:[ \\t]+([^\\s{}]+))?',
-			captureNames(keyword, 'entity.name.namespace.LANG'),
+			captureNames(keywordScope, 'entity.name.namespace.LANG'),
 			'properties-block',
 		),
 		use: lineRule(
@@ -245,27 +266,27 @@ function configfileRules({ expectations }: EditorWords): { [name: string]: Rule 
 		'parameter-values': { name: 'variable.parameter.LANG', match: '(?<!\\S)[A-Za-z_][A-Za-z0-9_-]*(?==)' },
 		when: {
 			begin: '^\\s*(when)(?!\\S)',
-			beginCaptures: captureNames(keyword),
-			end: LINE_END,
+			beginCaptures: captureNames(keywordScope),
+			end: LINE_END_PATTERN,
 			patterns: [
-				{ name: keyword, match: anyWord(['else', 'when']) },
-				...include('directives-block', 'matchers', 'arguments'),
+				{ name: keywordScope, match: anyWordPattern(['else', 'when']) },
+				...includeRules('directives-block', 'matchers', 'arguments'),
 			],
 		},
-		test: lineRule('(test)(?!\\S)', captureNames(keyword), 'test-block'),
+		test: lineRule('(test)(?!\\S)', captureNames(keywordScope), 'test-block'),
 		'test-block': {
 			begin: '(?<!\\S)\\{(?!\\S)',
 			end: '(?<!\\S)\\}(?!\\S)',
 			patterns: [
-				...include('comment', 'import', 'use'),
+				...includeRules('comment', 'import', 'use'),
 				lineRule('([A-Z]+)(?!\\S)', captureNames('keyword.other.method.LANG'), 'properties-block'),
 				lineRule(
-					`(expect)(?!\\S)(?:[ \\t]+${anyWord(expectations)})?`,
-					captureNames(keyword, 'support.type.property-name.LANG'),
+					`(expect)(?!\\S)(?:[ \\t]+${anyWordPattern(expectations)})?`,
+					captureNames(keywordScope, 'support.type.property-name.LANG'),
 					'properties-block',
 				),
-				lineRule('(upstream)(?!\\S)', captureNames(keyword), 'properties-block'),
-				...include('property', 'properties-block', 'arguments'),
+				lineRule('(upstream)(?!\\S)', captureNames(keywordScope), 'properties-block'),
+				...includeRules('property', 'properties-block', 'arguments'),
 			],
 		},
 	};

@@ -7,18 +7,18 @@ import {
 	type TextEdit,
 	type WorkspaceEdit,
 } from 'vscode-languageserver';
-import { type Action, actionsAt, type FileEdit, safeFixes } from '../../compiler/queries/actions.ts';
+import { type Action, actionsAt, type FileEdit, safeFixEdits } from '../../compiler/queries/actions.ts';
 import { conversionActions } from './conversion.ts';
 import type { FeatureDeps } from './features.ts';
 import { type RequestedDocument, requestedDocument } from './requested-document.ts';
 
-const FIX_ALL = `${CodeActionKind.SourceFixAll}.svc`;
+const FIX_ALL_KIND = `${CodeActionKind.SourceFixAll}.svc`;
 
-export const ACTION_FEATURES: ServerCapabilities = {
+export const ACTION_CAPABILITIES: ServerCapabilities = {
 	codeActionProvider: {
 		codeActionKinds: [
 			...[CodeActionKind.QuickFix, CodeActionKind.RefactorExtract, CodeActionKind.RefactorInline],
-			...[CodeActionKind.RefactorRewrite, FIX_ALL],
+			...[CodeActionKind.RefactorRewrite, FIX_ALL_KIND],
 		],
 	},
 };
@@ -32,44 +32,44 @@ const ACTION_KINDS: { readonly [kind in Action['kind']]: CodeActionKind } = {
 };
 
 /** Registers the handler of code actions. */
-export function answerActions(connection: Connection, deps: FeatureDeps): void {
+export function registerActionHandler(connection: Connection, deps: FeatureDeps): void {
 	const { documents, publisher } = deps;
 	const findDocument = requestedDocument(deps);
 	const workspaceEdit = (requested: RequestedDocument, edits: readonly FileEdit[]): WorkspaceEdit => {
 		const editsByPath = new Map<string, TextEdit[]>();
 		for (const { path, start, end, text } of edits) {
-			const location = documents.location(requested.workspace, { path, start, end });
+			const location = documents.toLocation(requested.workspace, { path, start, end });
 			if (!location) continue;
 			const fileEdits = editsByPath.get(path) ?? [];
 			fileEdits.push({ range: location.range, newText: text });
 			editsByPath.set(path, fileEdits);
 		}
-		return { documentChanges: documents.documentEdits(editsByPath) };
+		return { documentChanges: documents.toDocumentEdits(editsByPath) };
 	};
 	connection.onCodeAction(async ({ textDocument, range, context }): Promise<CodeAction[]> => {
 		const path = documents.pathOf(textDocument.uri);
 		const version = documents.get(path)?.version;
-		const published = await publisher.findings(path);
+		const publishedFindings = await publisher.findings(path);
 		const requested = findDocument(textDocument.uri);
 		// If the text has changed while the findings were awaited, `range` refers to an older text.
 		if (!requested || requested.document.version !== version) return [];
-		const findings = published.map(({ finding }) => finding);
+		const findings = publishedFindings.map(({ finding }) => finding);
 		const offsets = { start: requested.document.offsetAt(range.start), end: requested.document.offsetAt(range.end) };
 		const isRequestedKind = (kind: CodeActionKind): boolean =>
 			!context.only || context.only.some(only => kind === only || kind.startsWith(`${only}.`));
 		const actions = actionsAt(requested.workspace, requested.syntax, offsets, findings)
 			.filter(({ kind }) => isRequestedKind(ACTION_KINDS[kind]))
 			.map(({ title, kind, edits, finding, isPreferred }): CodeAction => {
-				const diagnostic = finding && published.find(entry => entry.finding === finding)?.diagnostic;
+				const diagnostic = finding && publishedFindings.find(entry => entry.finding === finding)?.diagnostic;
 				return {
 					...{ title, kind: ACTION_KINDS[kind], edit: workspaceEdit(requested, edits) },
 					...(diagnostic ? { diagnostics: [diagnostic] } : {}),
 					...(isPreferred ? { isPreferred: true } : {}),
 				};
 			});
-		const allFixes = context.only && isRequestedKind(FIX_ALL) ? safeFixes(findings) : [];
+		const allFixes = context.only && isRequestedKind(FIX_ALL_KIND) ? safeFixEdits(findings) : [];
 		if (allFixes.length > 0)
-			actions.push({ title: 'Apply all safe fixes', kind: FIX_ALL, edit: workspaceEdit(requested, allFixes) });
+			actions.push({ title: 'Apply all safe fixes', kind: FIX_ALL_KIND, edit: workspaceEdit(requested, allFixes) });
 		if (deps.canCreateFiles() && isRequestedKind(CodeActionKind.RefactorRewrite))
 			actions.push(...conversionActions(requested, range.start));
 		return actions;

@@ -15,10 +15,10 @@ import type { TextSyntax } from '../../compiler/queries/text-syntax.ts';
 import type { FeatureDeps } from './features.ts';
 import type { RequestedDocument } from './requested-document.ts';
 
-export const CONVERT = 'svc.convertToConfigfile';
+export const CONVERT_COMMAND = 'svc.convertToConfigfile';
 
 /** The error code RequestFailed of LSP 3.17. */
-const REQUEST_FAILED = -32803;
+const REQUEST_FAILED_CODE = -32803;
 
 /** Reports whether a client can create the new file. */
 export function canCreateFiles({ workspace }: ClientCapabilities): boolean {
@@ -36,15 +36,15 @@ export function canCreateFiles({ workspace }: ClientCapabilities): boolean {
  */
 export function conversionActions({ document, syntax }: RequestedDocument, position: Position): CodeAction[] {
 	if (syntax.dialect !== 'compatfile') return [];
-	const action = (title: string, ...furtherArguments: readonly unknown[]): CodeAction => ({
+	const createAction = (title: string, ...furtherArguments: readonly unknown[]): CodeAction => ({
 		title,
 		kind: CodeActionKind.RefactorRewrite,
-		command: { title, command: CONVERT, arguments: [document.uri, ...furtherArguments] },
+		command: { title, command: CONVERT_COMMAND, arguments: [document.uri, ...furtherArguments] },
 	});
 	const block = convertibleBlock(syntax, document.offsetAt(position));
 	return [
-		...(block ? [action(`Convert this ${block.kind} to a Configfile`, position)] : []),
-		action('Convert to a Configfile'),
+		...(block ? [createAction(`Convert this ${block.kind} to a Configfile`, position)] : []),
+		createAction('Convert to a Configfile'),
 	];
 }
 
@@ -54,28 +54,31 @@ export function conversionActions({ document, syntax }: RequestedDocument, posit
  */
 export async function convertDocument(
 	connection: Connection,
-	{ documents, workspace }: FeatureDeps,
+	{ documents, getWorkspace }: FeatureDeps,
 	[uri, position]: readonly unknown[],
 ): Promise<{ readonly uri: string; readonly text: string } | ResponseError> {
 	const file = typeof uri === 'string' ? documents.pathOf(uri) : '';
 	const document = documents.get(file);
-	const failed = (problem: string): ResponseError => new ResponseError(REQUEST_FAILED, problem);
-	if (!document) return failed(`${CONVERT} needs an open document.`);
+	const requestFailure = (problem: string): ResponseError => new ResponseError(REQUEST_FAILED_CODE, problem);
+	if (!document) return requestFailure(`${CONVERT_COMMAND} needs an open document.`);
 	if (position !== undefined && !Position.is(position))
-		return failed(`${CONVERT} needs a position after the document.`);
+		return requestFailure(`${CONVERT_COMMAND} needs a position after the document.`);
 	const input = { text: document.getText(), name: path.basename(file), path: file };
-	const { reader } = workspace();
+	const { reader } = getWorkspace();
 	const offset = position && document.offsetAt(position);
 	const conversion = offset === undefined ? convertToConfigfile(input, reader) : convertBlock(input, offset, reader);
 	if ('problem' in conversion) {
-		const line = conversion.offset === undefined ? '' : `Line ${document.positionAt(conversion.offset).line + 1}: `;
-		return failed(`${line}${conversion.problem}`);
+		const linePrefix =
+			conversion.offset === undefined ? '' : `Line ${document.positionAt(conversion.offset).line + 1}: `;
+		return requestFailure(`${linePrefix}${conversion.problem}`);
 	}
-	const syntax = workspace().syntax(file);
-	const name = (offset !== undefined && syntax && blockName(syntax, offset)) || convertedName(path.basename(file));
-	const newPath = path.join(path.dirname(file), name);
+	const syntax = getWorkspace().syntaxOf(file);
+	const newFileName =
+		(offset !== undefined && syntax && blockFileName(syntax, offset)) || convertedFileName(path.basename(file));
+	const newPath = path.join(path.dirname(file), newFileName);
 	// Some editors empty a file that they are asked to create.
-	if (reader.kind(newPath) !== undefined) return failed(`\`${name}\` exists. Rename or delete it first.`);
+	if (reader.kind(newPath) !== undefined)
+		return requestFailure(`\`${newFileName}\` exists. Rename or delete it first.`);
 	const newUri = documents.uriOf(newPath);
 	const start = { line: 0, character: 0 };
 	const edit: WorkspaceEdit = {
@@ -90,12 +93,12 @@ export async function convertDocument(
 	const { applied, failureReason } =
 		(await connection.workspace.applyEdit({ label: 'Convert to a Configfile', edit })) ?? {};
 	if (applied === false)
-		return failed(`The editor did not create \`${name}\`: ${failureReason ?? 'it gives no reason.'}`);
+		return requestFailure(`The editor did not create \`${newFileName}\`: ${failureReason ?? 'it gives no reason.'}`);
 	return { uri: newUri, text: conversion.text };
 }
 
 /** Returns the name of the new file for the block at `offset`, such as `example.com.configfile`. */
-function blockName(syntax: TextSyntax, offset: number): string {
+function blockFileName(syntax: TextSyntax, offset: number): string {
 	const name = convertibleBlock(syntax, offset)?.name ?? '';
 	const stem = name
 		.replace(/^https?:\/\//, '')
@@ -104,7 +107,7 @@ function blockName(syntax: TextSyntax, offset: number): string {
 	return `${stem || 'site'}.configfile`;
 }
 
-function convertedName(name: string): string {
+function convertedFileName(name: string): string {
 	const stem = /^(.+)\.(?:caddy|compat)file$/i.exec(name)?.[1];
 	return stem === undefined ? 'Configfile' : `${stem}.configfile`;
 }

@@ -12,7 +12,7 @@ import type { Documents } from './documents.ts';
  * Milliseconds without a change before the texts are checked, if changes follow each other: shorter than the pauses between typed
  * words, but longer than the pauses within a paste.
  */
-const DEBOUNCE_MS = 15;
+const CHECK_DEBOUNCE_MS = 15;
 
 /**
  * Milliseconds after which a change no longer follows the previous check. It is then checked at once. A change that arrives earlier
@@ -39,53 +39,53 @@ export interface PublishedFinding {
 export class DiagnosticsPublisher {
 	readonly #connection: Connection;
 	readonly #documents: Documents;
-	readonly #workspace: () => Workspace;
+	readonly #getWorkspace: () => Workspace;
 	/** The published findings by path. They belong to the document versions in {@link #versions}. */
-	#published: ReadonlyMap<string, readonly PublishedFinding[]> = new Map();
-	#versions: ReadonlyMap<string, number> = new Map();
+	#publishedByPath: ReadonlyMap<string, readonly PublishedFinding[]> = new Map();
+	#checkedVersions: ReadonlyMap<string, number> = new Map();
 	#changeCount = 0;
-	#timer: NodeJS.Timeout | undefined;
+	#checkTimer: NodeJS.Timeout | undefined;
 	#runningCheck: Promise<void> | undefined;
 	#lastCheckEnd = Number.NEGATIVE_INFINITY;
 
-	constructor(connection: Connection, documents: Documents, workspace: () => Workspace) {
+	constructor(connection: Connection, documents: Documents, getWorkspace: () => Workspace) {
 		this.#connection = connection;
 		this.#documents = documents;
-		this.#workspace = workspace;
+		this.#getWorkspace = getWorkspace;
 	}
 
 	/** Schedules a check after a change. */
 	scheduleCheck(): void {
 		this.#changeCount++;
-		const isFirst = this.#timer === undefined && !this.#runningCheck;
+		const isFirst = this.#checkTimer === undefined && !this.#runningCheck;
 		const isQuiet = performance.now() - this.#lastCheckEnd >= QUIET_MS;
-		clearTimeout(this.#timer);
-		this.#timer = setTimeout(() => void this.#run(), isFirst && isQuiet ? 0 : DEBOUNCE_MS);
+		clearTimeout(this.#checkTimer);
+		this.#checkTimer = setTimeout(() => void this.#runCheck(), isFirst && isQuiet ? 0 : CHECK_DEBOUNCE_MS);
 	}
 
 	stop(): void {
 		this.#changeCount++;
-		clearTimeout(this.#timer);
+		clearTimeout(this.#checkTimer);
 	}
 
 	/** Returns the findings in a file. If a text has changed since the last check, checks first. */
 	async findings(path: string): Promise<readonly PublishedFinding[]> {
-		if (!this.isCurrent) await this.#run();
-		return this.isCurrent ? (this.#published.get(path) ?? []) : [];
+		if (!this.isCurrent) await this.#runCheck();
+		return this.isCurrent ? (this.#publishedByPath.get(path) ?? []) : [];
 	}
 
 	/** True if the texts have not changed since they were checked. */
 	get isCurrent(): boolean {
 		const currentVersions = this.#documents.versions();
 		return (
-			currentVersions.size === this.#versions.size &&
-			[...currentVersions].every(([path, version]) => this.#versions.get(path) === version)
+			currentVersions.size === this.#checkedVersions.size &&
+			[...currentVersions].every(([path, version]) => this.#checkedVersions.get(path) === version)
 		);
 	}
 
-	async #run(): Promise<void> {
-		clearTimeout(this.#timer);
-		this.#timer = undefined;
+	async #runCheck(): Promise<void> {
+		clearTimeout(this.#checkTimer);
+		this.#checkTimer = undefined;
 		while (this.#runningCheck) await this.#runningCheck;
 		this.#runningCheck = this.#check().finally(() => {
 			this.#runningCheck = undefined;
@@ -97,29 +97,31 @@ export class DiagnosticsPublisher {
 	async #check(): Promise<void> {
 		const changeCount = this.#changeCount;
 		const versions = this.#documents.versions();
-		const workspace = this.#workspace();
-		const published = new Map<string, PublishedFinding[]>();
-		for (const path of workspace.openPaths) published.set(path, []);
+		const workspace = this.#getWorkspace();
+		const findingsByPath = new Map<string, PublishedFinding[]>();
+		for (const path of workspace.openPaths) findingsByPath.set(path, []);
 		const roots = new Set(workspace.openPaths.flatMap(path => workspace.rootsOf(path)));
-		for (const root of roots) {
-			const result = await workspace.check(root);
+		for (const rootPath of roots) {
+			const checkResult = await workspace.check(rootPath);
 			// A text has changed meanwhile. The check for that change is already scheduled.
 			if (this.#changeCount !== changeCount) return;
-			if (!result) continue;
-			for (const finding of result.diagnostics) this.#addFinding(published, finding, root);
+			if (!checkResult) continue;
+			for (const finding of checkResult.diagnostics) this.#addFinding(findingsByPath, finding, rootPath);
 		}
-		const previous = this.#published;
-		this.#published = published;
-		this.#versions = versions;
+		const previousFindings = this.#publishedByPath;
+		this.#publishedByPath = findingsByPath;
+		this.#checkedVersions = versions;
 		// Closed files are published first, so that a client that has received the diagnostics of the last open file has received
 		// all.
-		const closedPaths = [...new Set([...previous.keys(), ...published.keys()])].filter(path => !versions.has(path));
+		const closedPaths = [...new Set([...previousFindings.keys(), ...findingsByPath.keys()])].filter(
+			path => !versions.has(path),
+		);
 		for (const path of [...closedPaths, ...versions.keys()]) {
-			const diagnostics = (published.get(path) ?? []).map(({ diagnostic }) => diagnostic);
+			const diagnostics = (findingsByPath.get(path) ?? []).map(({ diagnostic }) => diagnostic);
 			const version = versions.get(path);
 			if (
 				version === undefined &&
-				JSON.stringify(previous.get(path)?.map(entry => entry.diagnostic) ?? []) === JSON.stringify(diagnostics)
+				JSON.stringify(previousFindings.get(path)?.map(entry => entry.diagnostic) ?? []) === JSON.stringify(diagnostics)
 			)
 				continue;
 			void this.#connection.sendDiagnostics({
@@ -130,10 +132,10 @@ export class DiagnosticsPublisher {
 		}
 	}
 
-	#addFinding(published: Map<string, PublishedFinding[]>, finding: Finding, root: string): void {
+	#addFinding(findingsByPath: Map<string, PublishedFinding[]>, finding: Finding, rootPath: string): void {
 		const { code, severity, message, label, hint, span, related } = finding;
-		const path = span?.source.path ?? root;
-		const place = span && this.#location(span);
+		const path = span?.source.path ?? rootPath;
+		const place = span && this.#locationOf(span);
 		const diagnostic: Diagnostic = {
 			range: place?.range ?? { start: { line: 0, character: 0 }, end: { line: 0, character: 0 } },
 			severity: SEVERITIES[severity],
@@ -147,31 +149,31 @@ export class DiagnosticsPublisher {
 		const tag = tagOf(code);
 		if (tag !== undefined) diagnostic.tags = [tag];
 		const relatedLocations = (related ?? []).flatMap(relatedSpan => {
-			const location = this.#location(relatedSpan.span);
+			const location = this.#locationOf(relatedSpan.span);
 			return location ? [{ location, message: relatedSpan.message }] : [];
 		});
 		for (let importSpan = span?.source.importedAt; importSpan; importSpan = importSpan.source.importedAt) {
-			const location = this.#location(importSpan);
+			const location = this.#locationOf(importSpan);
 			if (location) relatedLocations.push({ location, message: 'imported here' });
 		}
 		if (relatedLocations.length > 0) diagnostic.relatedInformation = relatedLocations;
-		const pathFindings = published.get(path);
+		const pathFindings = findingsByPath.get(path);
 		// If several configurations import a file, most of its findings occur in each of them.
-		if (pathFindings?.some(entry => isSame(entry.diagnostic, diagnostic))) return;
+		if (pathFindings?.some(entry => isSameDiagnostic(entry.diagnostic, diagnostic))) return;
 		if (pathFindings) pathFindings.push({ diagnostic, finding });
-		else published.set(path, [{ diagnostic, finding }]);
+		else findingsByPath.set(path, [{ diagnostic, finding }]);
 	}
 
-	#location({ source, start, end }: SourceSpan): { uri: string; range: Diagnostic['range'] } | undefined {
+	#locationOf({ source, start, end }: SourceSpan): { uri: string; range: Diagnostic['range'] } | undefined {
 		if (source.path === undefined) return undefined;
 		return {
 			uri: this.#documents.uriOf(source.path),
-			range: this.#documents.range(source.path, source.text, { start, end }),
+			range: this.#documents.toRange(source.path, source.text, { start, end }),
 		};
 	}
 }
 
-function isSame(left: Diagnostic, right: Diagnostic): boolean {
+function isSameDiagnostic(left: Diagnostic, right: Diagnostic): boolean {
 	const { start, end } = left.range;
 	return (
 		left.code === right.code &&

@@ -18,7 +18,7 @@ export class Documents {
 	 * document.
 	 */
 	pathOf(uri: string): string {
-		const file = filePath(uri) ?? path.join('/', encodeURIComponent(uri));
+		const file = filePathOf(uri) ?? path.join('/', encodeURIComponent(uri));
 		this.#urisByPath.set(file, uri);
 		return file;
 	}
@@ -47,7 +47,7 @@ export class Documents {
 	}
 
 	/** Returns the open document of a file or, if the file is not open, a document with the given text. It converts positions. */
-	#document(file: string, text: string): TextDocument {
+	#documentFor(file: string, text: string): TextDocument {
 		const document = this.#openDocuments.get(file);
 		if (document) return document;
 		if (this.#lastClosed?.path !== file || this.#lastClosed.document.getText() !== text)
@@ -56,20 +56,20 @@ export class Documents {
 	}
 
 	/** Converts offsets in a text to positions. */
-	range(file: string, text: string, { start, end }: TextRange): Range {
-		const document = this.#document(file, text);
+	toRange(file: string, text: string, { start, end }: TextRange): Range {
+		const document = this.#documentFor(file, text);
 		return { start: document.positionAt(start), end: document.positionAt(end) };
 	}
 
 	/** Converts a range in a file of the workspace to a location; undefined if the file cannot be read. */
-	location(workspace: Workspace, { path: file, start, end }: FileRange): { uri: string; range: Range } | undefined {
-		const text = this.#openDocuments.get(file)?.getText() ?? workspace.syntax(file)?.text;
-		return text === undefined ? undefined : { uri: this.uriOf(file), range: this.range(file, text, { start, end }) };
+	toLocation(workspace: Workspace, { path: file, start, end }: FileRange): { uri: string; range: Range } | undefined {
+		const text = this.#openDocuments.get(file)?.getText() ?? workspace.syntaxOf(file)?.text;
+		return text === undefined ? undefined : { uri: this.uriOf(file), range: this.toRange(file, text, { start, end }) };
 	}
 
 	/** Converts edits by path to edits of documents. The editor refuses edits of open documents that have changed meanwhile. */
-	documentEdits(edits: ReadonlyMap<string, TextEdit[]>): TextDocumentEdit[] {
-		return [...edits].map(([file, textEdits]) => ({
+	toDocumentEdits(editsByPath: ReadonlyMap<string, TextEdit[]>): TextDocumentEdit[] {
+		return [...editsByPath].map(([file, textEdits]) => ({
 			textDocument: { uri: this.uriOf(file), version: this.#openDocuments.get(file)?.version ?? null },
 			edits: textEdits,
 		}));
@@ -77,7 +77,7 @@ export class Documents {
 }
 
 /** Returns the path of a file URI; undefined for other URIs, and for files of other hosts. */
-function filePath(uri: string): string | undefined {
+function filePathOf(uri: string): string | undefined {
 	try {
 		return uri.startsWith('file:') ? fileURLToPath(uri) : undefined;
 	} catch {

@@ -16,15 +16,15 @@ import { linksOf } from '../../compiler/queries/links.ts';
 import { enclosingRanges, foldsOf, symbolsOf, type TextSymbol } from '../../compiler/queries/outline.ts';
 import type { TextRange } from '../../compiler/queries/text-syntax.ts';
 import type { Workspace } from '../../compiler/queries/workspace.ts';
-import { ACTION_FEATURES, answerActions } from './actions.ts';
+import { ACTION_CAPABILITIES, registerActionHandler } from './actions.ts';
 import type { DiagnosticsPublisher } from './diagnostics.ts';
 import type { Documents } from './documents.ts';
-import { answerLenses, LENS_FEATURES } from './lenses.ts';
+import { LENS_CAPABILITIES, registerLensHandlers } from './lenses.ts';
 import { type RequestedDocument, requestedDocument } from './requested-document.ts';
-import { answerWords, WORD_FEATURES } from './words.ts';
+import { registerWordHandlers, WORD_CAPABILITIES } from './words.ts';
 
 /** The capabilities that the server announces to a client. */
-export const FEATURES: ServerCapabilities = {
+export const SERVER_CAPABILITIES: ServerCapabilities = {
 	documentFormattingProvider: true,
 	documentRangeFormattingProvider: true,
 	documentOnTypeFormattingProvider: { firstTriggerCharacter: '}' },
@@ -33,15 +33,15 @@ export const FEATURES: ServerCapabilities = {
 	foldingRangeProvider: true,
 	selectionRangeProvider: true,
 	documentLinkProvider: {},
-	...WORD_FEATURES,
-	...ACTION_FEATURES,
-	...LENS_FEATURES,
+	...WORD_CAPABILITIES,
+	...ACTION_CAPABILITIES,
+	...LENS_CAPABILITIES,
 };
 
 /** The objects on which the handlers depend. */
 export interface FeatureDeps {
 	readonly documents: Documents;
-	readonly workspace: () => Workspace;
+	readonly getWorkspace: () => Workspace;
 	readonly publisher: DiagnosticsPublisher;
 	/** Reports whether the client can create files. */
 	readonly canCreateFiles: () => boolean;
@@ -60,58 +60,59 @@ const SYMBOL_KINDS: { readonly [kind in TextSymbol['kind']]: SymbolKind } = {
 };
 
 /** Registers the handlers of all requests. */
-export function answerFeatures(connection: Connection, deps: FeatureDeps): void {
+export function registerHandlers(connection: Connection, deps: FeatureDeps): void {
 	const { documents } = deps;
-	answerWords(connection, deps);
-	answerActions(connection, deps);
-	answerLenses(connection, deps);
+	registerWordHandlers(connection, deps);
+	registerActionHandler(connection, deps);
+	registerLensHandlers(connection, deps);
 	const findDocument = requestedDocument(deps);
-	const rangeIn = ({ path, syntax }: RequestedDocument, range: TextRange) => documents.range(path, syntax.text, range);
+	const rangeIn = ({ path, syntax }: RequestedDocument, range: TextRange) =>
+		documents.toRange(path, syntax.text, range);
 
 	connection.onDocumentFormatting(({ textDocument }) => {
 		const requested = findDocument(textDocument.uri);
-		return requested ? textEdits(requested, formattingEdits(requested.syntax.text)) : [];
+		return requested ? toTextEdits(requested, formattingEdits(requested.syntax.text)) : [];
 	});
 	connection.onDocumentRangeFormatting(({ textDocument, range }) => {
 		const requested = findDocument(textDocument.uri);
 		if (!requested) return [];
 		const offsets = { start: requested.document.offsetAt(range.start), end: requested.document.offsetAt(range.end) };
-		return textEdits(requested, formattingEdits(requested.syntax.text, offsets));
+		return toTextEdits(requested, formattingEdits(requested.syntax.text, offsets));
 	});
 	connection.onDocumentOnTypeFormatting(({ textDocument, position }) => {
 		const requested = findDocument(textDocument.uri);
 		if (!requested) return [];
 		const offset = requested.document.offsetAt(position);
-		return textEdits(requested, formattingEdits(requested.syntax.text, { start: offset, end: offset }));
+		return toTextEdits(requested, formattingEdits(requested.syntax.text, { start: offset, end: offset }));
 	});
-	const textEdits = (requested: RequestedDocument, edits: readonly RangeEdit[]): TextEdit[] =>
+	const toTextEdits = (requested: RequestedDocument, edits: readonly RangeEdit[]): TextEdit[] =>
 		edits.map(edit => ({ range: rangeIn(requested, edit), newText: edit.text }));
 
 	connection.onDocumentSymbol(({ textDocument }) => {
 		const requested = findDocument(textDocument.uri);
 		if (!requested) return [];
-		const convert = ({ name, detail, kind, range, name_range, children }: TextSymbol): DocumentSymbol => ({
+		const toDocumentSymbol = ({ name, detail, kind, range, name_range, children }: TextSymbol): DocumentSymbol => ({
 			...{ name, detail, kind: SYMBOL_KINDS[kind] },
 			...{
 				range: rangeIn(requested, range),
 				selectionRange: rangeIn(requested, name_range),
-				children: children.map(convert),
+				children: children.map(toDocumentSymbol),
 			},
 		});
-		return symbolsOf(requested.syntax).map(convert);
+		return symbolsOf(requested.syntax).map(toDocumentSymbol);
 	});
 	connection.onWorkspaceSymbol(({ query }) => {
-		const workspace = deps.workspace();
+		const workspace = deps.getWorkspace();
 		const lowerQuery = query.toLowerCase();
 		return workspace.everyFile().flatMap(path => {
-			const syntax = workspace.syntax(path);
+			const syntax = workspace.syntaxOf(path);
 			if (!syntax) return [];
 			return flatSymbols(symbolsOf(syntax))
 				.filter(({ symbol }) => symbol.name.toLowerCase().includes(lowerQuery))
 				.map(({ symbol, container }) => ({
 					name: symbol.name,
 					kind: SYMBOL_KINDS[symbol.kind],
-					location: { uri: documents.uriOf(path), range: documents.range(path, syntax.text, symbol.name_range) },
+					location: { uri: documents.uriOf(path), range: documents.toRange(path, syntax.text, symbol.name_range) },
 					...(container === undefined ? {} : { containerName: container }),
 				}));
 		});

@@ -19,25 +19,25 @@ import {
 import { semanticTokens, TOKEN_TYPES } from '../../compiler/queries/semantic-tokens.ts';
 import { ISOLATED_DRY_RUN } from '../../compiler/queries/workspace.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
-import { CONVERT, convertDocument } from './conversion.ts';
+import { CONVERT_COMMAND, convertDocument } from './conversion.ts';
 import type { FeatureDeps } from './features.ts';
 import { requestedDocument } from './requested-document.ts';
 
-const RUN_TEST = 'svc.runTest';
-const EXPLAIN = 'svc.explainRequest';
+const RUN_TEST_COMMAND = 'svc.runTest';
+const EXPLAIN_COMMAND = 'svc.explainRequest';
 
-export const LENS_FEATURES: ServerCapabilities = {
+export const LENS_CAPABILITIES: ServerCapabilities = {
 	semanticTokensProvider: { legend: { tokenTypes: [...TOKEN_TYPES], tokenModifiers: ['definition'] }, full: true },
 	inlayHintProvider: true,
 	codeLensProvider: { resolveProvider: false },
-	executeCommandProvider: { commands: [RUN_TEST, EXPLAIN, CONVERT] },
+	executeCommandProvider: { commands: [RUN_TEST_COMMAND, EXPLAIN_COMMAND, CONVERT_COMMAND] },
 };
 
 /** The error code RequestFailed of LSP 3.17. */
-const REQUEST_FAILED = -32803;
+const REQUEST_FAILED_CODE = -32803;
 
 /** Registers the handlers of tokens, hints, lenses and their commands. */
-export function answerLenses(connection: Connection, deps: FeatureDeps): void {
+export function registerLensHandlers(connection: Connection, deps: FeatureDeps): void {
 	const { documents, publisher } = deps;
 	const findDocument = requestedDocument(deps);
 	/** The places that the tests of a configuration reach. Cached, so that the tests run again only after a change. */
@@ -53,50 +53,51 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 	};
 
 	/** Returns the compiled configuration that a file belongs to, from the current texts. */
-	const compiledOf = async (path: string): Promise<CompileResult | undefined> => {
+	const compileResultOf = async (path: string): Promise<CompileResult | undefined> => {
 		await publisher.findings(path);
-		const [root] = deps.workspace().rootsOf(path);
-		return root === undefined ? undefined : deps.workspace().checked(root)?.compiled;
+		const [root] = deps.getWorkspace().rootsOf(path);
+		return root === undefined ? undefined : deps.getWorkspace().lastResultOf(root)?.compiled;
 	};
 
 	connection.languages.semanticTokens.on(({ textDocument }) => {
 		const requested = findDocument(textDocument.uri);
-		const data: number[] = [];
-		let line = 0;
-		let character = 0;
+		const encodedTokens: number[] = [];
+		let previousLine = 0;
+		let previousCharacter = 0;
 		for (const { start, end, type, definition } of requested ? semanticTokens(requested.syntax) : []) {
 			// Not all editors support tokens that span several lines.
-			for (const linePart of linesOf(requested!.syntax.text, start, end)) {
-				const { start: startPosition, end: endPosition } = documents.range(
+			for (const linePart of linePartsOf(requested!.syntax.text, start, end)) {
+				const { start: startPosition, end: endPosition } = documents.toRange(
 					requested!.path,
 					requested!.syntax.text,
 					linePart,
 				);
-				const column = startPosition.line === line ? startPosition.character - character : startPosition.character;
-				data.push(
-					startPosition.line - line,
+				const column =
+					startPosition.line === previousLine ? startPosition.character - previousCharacter : startPosition.character;
+				encodedTokens.push(
+					startPosition.line - previousLine,
 					column,
 					endPosition.character - startPosition.character,
 					TOKEN_TYPES.indexOf(type),
 					definition ? 1 : 0,
 				);
-				line = startPosition.line;
-				character = startPosition.character;
+				previousLine = startPosition.line;
+				previousCharacter = startPosition.character;
 			}
 		}
-		return { data };
+		return { data: encodedTokens };
 	});
 	connection.languages.inlayHint.on(async ({ textDocument, range }) => {
 		const path = documents.pathOf(textDocument.uri);
 		const version = documents.get(path)?.version;
-		const published = await publisher.findings(path);
+		const publishedFindings = await publisher.findings(path);
 		const requested = findDocument(textDocument.uri);
 		if (!requested || requested.document.version !== version) return [];
 		const start = requested.document.offsetAt(range.start);
 		const end = requested.document.offsetAt(range.end);
 		return inlayHints(
 			requested.syntax,
-			published.map(({ finding }) => finding),
+			publishedFindings.map(({ finding }) => finding),
 		)
 			.filter(({ offset }) => start <= offset && offset <= end)
 			.map(({ offset, label, tooltip, side }) => ({
@@ -107,37 +108,37 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 	});
 	connection.onCodeLens(async ({ textDocument }): Promise<CodeLens[]> => {
 		const path = documents.pathOf(textDocument.uri);
-		const compiled = await compiledOf(path);
-		const reached = compiled ? await placesReachedBy(compiled) : [];
+		const compiled = await compileResultOf(path);
+		const reachedPlaces = compiled ? await placesReachedBy(compiled) : [];
 		const requested = findDocument(textDocument.uri);
 		if (!requested || !publisher.isCurrent) return [];
-		return lensesOf(requested.syntax, compiled, reached).map(lens => ({
-			range: documents.range(requested.path, requested.syntax.text, lens),
+		return lensesOf(requested.syntax, compiled, reachedPlaces).map(lens => ({
+			range: documents.toRange(requested.path, requested.syntax.text, lens),
 			command: commandOf(lens, textDocument.uri),
 		}));
 	});
 	connection.onExecuteCommand(async ({ command, arguments: commandArguments = [] }) => {
-		if (command === CONVERT) return convertDocument(connection, deps, commandArguments);
+		if (command === CONVERT_COMMAND) return convertDocument(connection, deps, commandArguments);
 		// If the third argument (`isQuiet`) is true, the client shows the result itself.
 		const [uri, subject, isQuiet] = commandArguments as readonly unknown[];
 		const { window } = connection;
-		const requestFailed = (message: string): ResponseError => new ResponseError(REQUEST_FAILED, message);
+		const requestFailure = (message: string): ResponseError => new ResponseError(REQUEST_FAILED_CODE, message);
 		if (typeof uri !== 'string' || typeof subject !== 'string')
-			return requestFailed(`${command} needs a document and a name or request.`);
-		const compiled = await compiledOf(documents.pathOf(uri));
-		if (!compiled?.plan) return requestFailed('The configuration is not open, or it has errors.');
+			return requestFailure(`${command} needs a document and a name or request.`);
+		const compiled = await compileResultOf(documents.pathOf(uri));
+		if (!compiled?.plan) return requestFailure('The configuration is not open, or it has errors.');
 		// The user has asked for this run, so it may read files below the sites' roots, like `svc validate`.
-		const realEnvironment = dryRunEnvironment(deps.workspace().reader.workingDirectory);
-		if (command === RUN_TEST) {
+		const realEnvironment = dryRunEnvironment(deps.getWorkspace().reader.workingDirectory);
+		if (command === RUN_TEST_COMMAND) {
 			const result = await runTest(compiled, subject, realEnvironment);
-			if (!result) return requestFailed(`There is no test \`${subject}\`.`);
+			if (!result) return requestFailure(`There is no test \`${subject}\`.`);
 			const { passed, text, failedAt } = result;
 			if (isQuiet !== true) void (passed ? window.showInformationMessage(text) : window.showErrorMessage(text));
-			return { passed, text, location: failedAt && documents.location(deps.workspace(), failedAt) };
+			return { passed, text, location: failedAt && documents.toLocation(deps.getWorkspace(), failedAt) };
 		}
 		const text = await explainRequest(compiled, subject, realEnvironment);
 		if (text === undefined)
-			return requestFailed(
+			return requestFailure(
 				`Nothing listens where \`${subject}\` leads, or it is not a request such as \`POST https://example.com/path\`.`,
 			);
 		if (isQuiet !== true) void window.showInformationMessage(text);
@@ -148,20 +149,20 @@ export function answerLenses(connection: Connection, deps: FeatureDeps): void {
 function commandOf(lens: Lens, uri: string): { title: string; command: string; arguments?: string[] } {
 	switch (lens.kind) {
 		case 'test':
-			return { title: 'Run this test', command: RUN_TEST, arguments: [uri, lens.name] };
+			return { title: 'Run this test', command: RUN_TEST_COMMAND, arguments: [uri, lens.name] };
 		case 'explain':
-			return { title: 'Explain a request', command: EXPLAIN, arguments: [uri, lens.url] };
+			return { title: 'Explain a request', command: EXPLAIN_COMMAND, arguments: [uri, lens.url] };
 		case 'coverage': {
-			const count =
+			const countText =
 				lens.tests === 0 ? 'No test covers' : lens.tests === 1 ? '1 test covers' : `${lens.tests} tests cover`;
 			// An editor shows a lens without a command as text that cannot be clicked.
-			return { title: `${count} this ${lens.of}`, command: '' };
+			return { title: `${countText} this ${lens.of}`, command: '' };
 		}
 	}
 }
 
 /** Splits a range at line breaks, and yields the part on each line. */
-function* linesOf(text: string, start: number, end: number): Generator<{ start: number; end: number }> {
+function* linePartsOf(text: string, start: number, end: number): Generator<{ start: number; end: number }> {
 	for (let at = start; at < end; ) {
 		const newline = text.indexOf('\n', at);
 		const lineEnd = newline === -1 || newline >= end ? end : newline;

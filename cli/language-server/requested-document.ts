@@ -15,13 +15,13 @@ export interface RequestedDocument {
 /** Returns a function that finds an open document by its URI. */
 export function requestedDocument({
 	documents,
-	workspace,
+	getWorkspace,
 }: FeatureDeps): (uri: string) => RequestedDocument | undefined {
 	return uri => {
 		const path = documents.pathOf(uri);
 		const document = documents.get(path);
-		const currentWorkspace = workspace();
-		const syntax = document && currentWorkspace.syntax(path);
+		const currentWorkspace = getWorkspace();
+		const syntax = document && currentWorkspace.syntaxOf(path);
 		return syntax && { document, path, syntax, workspace: currentWorkspace };
 	};
 }

@@ -17,7 +17,7 @@ import { version } from '../command/version.ts';
 import { canCreateFiles } from './conversion.ts';
 import { DiagnosticsPublisher } from './diagnostics.ts';
 import { Documents, dialectOf } from './documents.ts';
-import { answerFeatures, FEATURES } from './features.ts';
+import { registerHandlers, SERVER_CAPABILITIES } from './features.ts';
 import { workspaceReader } from './workspace-reader.ts';
 
 /** Serves one editor over standard input and output. Resolves to the exit status. */
@@ -47,24 +47,24 @@ class LanguageServer {
 		this.#connection = connection;
 		this.#workspace = new Workspace(workspaceReader(this.#folders), []);
 		this.#publisher = new DiagnosticsPublisher(connection, this.#documents, () => this.#workspace);
-		connection.onInitialize(params => this.#initialize(params));
-		connection.onInitialized(() => this.#initialized());
+		connection.onInitialize(params => this.#onInitialize(params));
+		connection.onInitialized(() => this.#onInitialized());
 		connection.onShutdown(() => {
 			this.isShutDown = true;
 			this.#publisher.stop();
 		});
 		this.#handleDocumentEvents();
-		answerFeatures(connection, {
+		registerHandlers(connection, {
 			documents: this.#documents,
-			workspace: () => this.#workspace,
+			getWorkspace: () => this.#workspace,
 			publisher: this.#publisher,
 			canCreateFiles: () => this.#clientCanCreateFiles,
 		});
 	}
 
-	#initialize({ workspaceFolders, rootUri, rootPath, capabilities }: InitializeParams): InitializeResult {
-		const uris = workspaceFolders?.map(({ uri }) => uri) ?? (rootUri ? [rootUri] : []);
-		for (const uri of uris) if (uri.startsWith('file:')) this.#folders.add(this.#documents.pathOf(uri));
+	#onInitialize({ workspaceFolders, rootUri, rootPath, capabilities }: InitializeParams): InitializeResult {
+		const folderUris = workspaceFolders?.map(({ uri }) => uri) ?? (rootUri ? [rootUri] : []);
+		for (const uri of folderUris) if (uri.startsWith('file:')) this.#folders.add(this.#documents.pathOf(uri));
 		if (this.#folders.size === 0 && rootPath) this.#folders.add(path.resolve(rootPath));
 		this.#workspace = new Workspace(workspaceReader(this.#folders), [...this.#folders]);
 		this.#clientCanWatchFiles = capabilities.workspace?.didChangeWatchedFiles?.dynamicRegistration === true;
@@ -74,12 +74,12 @@ class LanguageServer {
 			capabilities: {
 				textDocumentSync: { openClose: true, change: TextDocumentSyncKind.Incremental, save: false },
 				positionEncoding: 'utf-16',
-				...FEATURES,
+				...SERVER_CAPABILITIES,
 			},
 		};
 	}
 
-	#initialized(): void {
+	#onInitialized(): void {
 		if (!this.#clientCanWatchFiles) return;
 		// Imported files can have any name.
 		const watchers = [{ globPattern: '**/*' }];
@@ -93,7 +93,7 @@ class LanguageServer {
 			// For JSON, editors have their own server, which can use the schema that `svc schema` prints.
 			if (/^jsonc?$/.test(languageId) || file.toLowerCase().endsWith('.json')) return;
 			// The folder of a file that is opened on its own is added to the workspace.
-			if (uri.startsWith('file:') && ![...this.#folders].some(folder => isIn(file, folder)))
+			if (uri.startsWith('file:') && ![...this.#folders].some(folder => isInFolder(file, folder)))
 				this.#folders.add(path.dirname(file));
 			this.#updateDocument(file, TextDocument.create(uri, languageId, documentVersion, text));
 		});
@@ -121,6 +121,6 @@ class LanguageServer {
 	}
 }
 
-function isIn(file: string, folder: string): boolean {
+function isInFolder(file: string, folder: string): boolean {
 	return file.startsWith(folder.endsWith(path.sep) ? folder : folder + path.sep);
 }

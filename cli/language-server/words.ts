@@ -18,7 +18,7 @@ import type { FileRange } from '../../compiler/queries/text-syntax.ts';
 import type { FeatureDeps } from './features.ts';
 import { requestedDocument } from './requested-document.ts';
 
-export const WORD_FEATURES: ServerCapabilities = {
+export const WORD_CAPABILITIES: ServerCapabilities = {
 	completionProvider: { triggerCharacters: ['{', '@', '/', '.', '=', ' '] },
 	hoverProvider: true,
 	signatureHelpProvider: { triggerCharacters: [' '] },
@@ -48,11 +48,11 @@ const COMPLETION_KINDS: { readonly [kind in CompletionKind]: CompletionItemKind 
 };
 
 /** Registers the handlers of requests about words. */
-export function answerWords(connection: Connection, deps: FeatureDeps): void {
+export function registerWordHandlers(connection: Connection, deps: FeatureDeps): void {
 	const { documents } = deps;
 	const findDocument = requestedDocument(deps);
-	const locations = (ranges: readonly FileRange[]): Location[] =>
-		ranges.flatMap(range => documents.location(deps.workspace(), range) ?? []);
+	const toLocations = (ranges: readonly FileRange[]): Location[] =>
+		ranges.flatMap(range => documents.toLocation(deps.getWorkspace(), range) ?? []);
 
 	connection.onCompletion(({ textDocument, position }) => {
 		const requested = findDocument(textDocument.uri);
@@ -66,7 +66,7 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 			sortText: String(index).padStart(4, '0'),
 			filterText: label,
 			insertTextFormat: isSnippet ? InsertTextFormat.Snippet : InsertTextFormat.PlainText,
-			textEdit: { range: documents.range(requested.path, requested.syntax.text, range), newText: insert },
+			textEdit: { range: documents.toRange(requested.path, requested.syntax.text, range), newText: insert },
 		}));
 	});
 	connection.onHover(({ textDocument, position }) => {
@@ -75,7 +75,7 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 		if (!requested || !hover) return null;
 		return {
 			contents: { kind: MarkupKind.Markdown, value: hover.text },
-			range: documents.range(requested.path, requested.syntax.text, hover.range),
+			range: documents.toRange(requested.path, requested.syntax.text, hover.range),
 		};
 	});
 	connection.onSignatureHelp(({ textDocument, position }) => {
@@ -96,14 +96,14 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 		if (!requested) return [];
 		const offset = requested.document.offsetAt(position);
 		const occurrences = occurrencesAt(requested.workspace, requested.syntax, offset);
-		if (occurrences.length > 0) return locations(occurrences.filter(({ role }) => role === 'definition'));
-		return locations(importedFiles(requested.workspace, requested.syntax, offset));
+		if (occurrences.length > 0) return toLocations(occurrences.filter(({ role }) => role === 'definition'));
+		return toLocations(importedFiles(requested.workspace, requested.syntax, offset));
 	});
 	connection.onReferences(({ textDocument, position, context }) => {
 		const requested = findDocument(textDocument.uri);
 		if (!requested) return [];
 		const occurrences = occurrencesAt(requested.workspace, requested.syntax, requested.document.offsetAt(position));
-		return locations(occurrences.filter(({ role }) => context.includeDeclaration || role === 'use'));
+		return toLocations(occurrences.filter(({ role }) => context.includeDeclaration || role === 'use'));
 	});
 	connection.onDocumentHighlight(({ textDocument, position }) => {
 		const requested = findDocument(textDocument.uri);
@@ -111,7 +111,7 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 		return occurrencesAt(requested.workspace, requested.syntax, requested.document.offsetAt(position))
 			.filter(({ path }) => path === requested.path)
 			.map(occurrence => ({
-				range: documents.range(requested.path, requested.syntax.text, occurrence),
+				range: documents.toRange(requested.path, requested.syntax.text, occurrence),
 				kind: occurrence.role === 'definition' ? 3 : 2,
 			}));
 	});
@@ -120,7 +120,7 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 		const offset = requested?.document.offsetAt(position);
 		const name = requested && nameAt(requested.syntax, offset!);
 		if (!requested || !name || occurrencesAt(requested.workspace, requested.syntax, offset!).length === 0) return null;
-		return { range: documents.range(requested.path, requested.syntax.text, name), placeholder: name.name };
+		return { range: documents.toRange(requested.path, requested.syntax.text, name), placeholder: name.name };
 	});
 	connection.onRenameRequest(({ textDocument, position, newName }): WorkspaceEdit | ResponseError => {
 		const requested = findDocument(textDocument.uri);
@@ -136,12 +136,12 @@ export function answerWords(connection: Connection, deps: FeatureDeps): void {
 		const newText = newName.replace(/^@/, '');
 		const editsByPath = new Map<string, TextEdit[]>();
 		for (const occurrence of renameResult) {
-			const location = documents.location(requested.workspace, occurrence);
+			const location = documents.toLocation(requested.workspace, occurrence);
 			if (!location) continue;
 			const fileEdits = editsByPath.get(occurrence.path) ?? [];
 			fileEdits.push({ range: location.range, newText });
 			editsByPath.set(occurrence.path, fileEdits);
 		}
-		return { documentChanges: documents.documentEdits(editsByPath) };
+		return { documentChanges: documents.toDocumentEdits(editsByPath) };
 	});
 }

@@ -11,10 +11,11 @@ export function workspaceReader(folders: ReadonlySet<string>): Reader {
 	const realFolders = (): readonly string[] => [...folders].flatMap(folder => realPath(folder) ?? []);
 	const resolveInside = (file: string): string => {
 		const absolutePath = path.resolve(disk.workingDirectory, file);
-		if (!isBelow(absolutePath, folders)) throw new ReadError(WITHHELD, file);
+		if (!isInAnyFolder(absolutePath, folders)) throw new ReadError(WITHHELD, file);
 		const resolvedPath = realPath(absolutePath);
 		if (resolvedPath === undefined) throw new ReadError('ENOENT', file);
-		if (resolvedPath !== absolutePath && !isBelow(resolvedPath, realFolders())) throw new ReadError(WITHHELD, file);
+		if (resolvedPath !== absolutePath && !isInAnyFolder(resolvedPath, realFolders()))
+			throw new ReadError(WITHHELD, file);
 		// The resolved path is returned, so that replacing the link afterwards has no effect.
 		return resolvedPath;
 	};
@@ -35,7 +36,7 @@ export function workspaceReader(folders: ReadonlySet<string>): Reader {
 	};
 }
 
-function isBelow(file: string, folders: Iterable<string>): boolean {
+function isInAnyFolder(file: string, folders: Iterable<string>): boolean {
 	for (const folder of folders) {
 		if (file === folder || file.startsWith(folder.endsWith(path.sep) ? folder : folder + path.sep)) return true;
 	}

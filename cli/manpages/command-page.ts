@@ -1,9 +1,9 @@
 /** The manual pages of commands and of `svc` itself, derived from the definitions that `--help` prints. */
 import type { Command, CommandOption } from '../command/command.ts';
 import { TOPICS } from '../manual/topics.ts';
-import { boldCode, listEntry, type ManualPage, paragraph, section } from './roff.ts';
+import { boldCode, listEntry, type ManualPage, paragraph, sectionHeading } from './roff.ts';
 
-const GLOBAL_ENTRIES = [
+const GLOBAL_OPTION_ENTRIES = [
 	...listEntry('`-v`, `--verbose`', 'Log at level debug for this run.'),
 	...listEntry('`-h`, `--help`', 'Print the help of the command.'),
 ];
@@ -17,7 +17,7 @@ export function commandPage(command: Command): ManualPage {
 		'[\\fIoptions\\fR]',
 		...options
 			.filter(option => option.required)
-			.map(option => `${boldCode(`--${option.name}`)} \\fI${option.value}\\fR`),
+			.map(option => `${boldCode(`--${option.name}`)} \\fI${option.valueName}\\fR`),
 		...args.map(
 			({ name, required, repeatable }) =>
 				`${required ? `\\fI${name}\\fR` : `[\\fI${name}\\fR]`}${repeatable ? ' ...' : ''}`,
@@ -28,16 +28,19 @@ export function commandPage(command: Command): ManualPage {
 		section: 1,
 		summary: command.summary,
 		body: [
-			...section('Synopsis'),
+			...sectionHeading('Synopsis'),
 			usage,
-			...(command.details ? [...section('Description'), ...command.details.flatMap(paragraph)] : []),
+			...(command.details ? [...sectionHeading('Description'), ...command.details.flatMap(paragraph)] : []),
 			...(args.length > 0
-				? [...section('Arguments'), ...args.flatMap(({ name, summary }) => listEntry(`*${name}*`, `${summary}.`))]
+				? [
+						...sectionHeading('Arguments'),
+						...args.flatMap(({ name, summary }) => listEntry(`*${name}*`, `${summary}.`)),
+					]
 				: []),
-			...section('Options'),
+			...sectionHeading('Options'),
 			...options.flatMap(optionEntry),
-			...GLOBAL_ENTRIES,
-			...section('See also'),
+			...GLOBAL_OPTION_ENTRIES,
+			...sectionHeading('See also'),
 			pageReferences(['svc(1)', 'svc-configfile(5)']),
 		],
 	};
@@ -50,35 +53,35 @@ export function overviewPage(commands: readonly Pick<Command, 'name' | 'summary'
 		section: 1,
 		summary: 'a web server and reverse proxy',
 		body: [
-			...section('Synopsis'),
+			...sectionHeading('Synopsis'),
 			`${boldCode('svc')} \\fIcommand\\fR [\\fIarguments\\fR]`,
-			...section('Description'),
+			...sectionHeading('Description'),
 			...paragraph(
 				'A web server and reverse proxy whose configuration can be checked, tested and explained, and changed while the server runs. It reads a `Configfile`, an existing `Caddyfile`, or JSON; svc-configfile(5) describes the language.',
 			),
 			...paragraph('Each command has its own page; `svc help` *command* prints a summary.'),
-			...section('Commands'),
+			...sectionHeading('Commands'),
 			...commands.flatMap(({ name, summary }) => listEntry(`\`${name}\``, `${summary}.`)),
-			...section('Options'),
-			...GLOBAL_ENTRIES,
+			...sectionHeading('Options'),
+			...GLOBAL_OPTION_ENTRIES,
 			...listEntry('`-V`, `--version`', 'Print the version.'),
-			...section('Environment'),
+			...sectionHeading('Environment'),
 			...listEntry(
 				'`SVC_ADMIN_TOKEN`',
 				'Access token that `svc reload` and `svc stop` send to the Admin API; takes precedence over the one in the configuration.',
 			),
 			...listEntry('`NO_COLOR`', 'If set, diagnostics are printed without colors.'),
-			...section('Exit status'),
+			...sectionHeading('Exit status'),
 			...listEntry('0', 'Success; for a server, a graceful stop.'),
 			...listEntry('1', 'The command line or the configuration was wrong, or the server did not start.'),
 			...listEntry('2', 'The server was stopped without waiting for requests in flight.'),
 			...listEntry('3', 'The server ended with an error after it had started.'),
-			...section('Files'),
+			...sectionHeading('Files'),
 			...listEntry(
 				'`Configfile`, `Compatfile`, `Caddyfile`',
 				'Default configuration files in the working directory, in this order.',
 			),
-			...section('See also'),
+			...sectionHeading('See also'),
 			pageReferences([
 				...commands.map(({ name }) => `svc-${name}(1)`),
 				'svc-configfile(5)',
@@ -89,8 +92,9 @@ export function overviewPage(commands: readonly Pick<Command, 'name' | 'summary'
 }
 
 function optionEntry(option: CommandOption): string[] {
-	const value = option.value === undefined ? '' : option.valueOptional ? `[=*${option.value}*]` : ` *${option.value}*`;
-	const names = [option.short, option.name, ...(option.aliases ?? [])]
+	const valueText =
+		option.valueName === undefined ? '' : option.valueOptional ? `[=*${option.valueName}*]` : ` *${option.valueName}*`;
+	const spellings = [option.short, option.name, ...(option.aliases ?? [])]
 		.filter(name => name !== undefined)
 		.map(name => `\`${name.length === 1 ? '-' : '--'}${name}\``);
 	const notes = [
@@ -98,7 +102,7 @@ function optionEntry(option: CommandOption): string[] {
 		...(option.repeatable ? ['May be repeated.'] : []),
 		...(option.default === undefined ? [] : [`Default: ${option.default}.`]),
 	];
-	return listEntry(`${names.join(', ')}${value}`, notes.join(' '));
+	return listEntry(`${spellings.join(', ')}${valueText}`, notes.join(' '));
 }
 
 function pageReferences(pages: readonly string[]): string {

@@ -9,7 +9,15 @@ import { directives } from '../../compiler/modules/registry/directives.ts';
 import { matchers } from '../../compiler/modules/registry/matchers.ts';
 import { options } from '../../compiler/modules/registry/options.ts';
 import { LANGUAGE_TEXT, LINT_TEXT } from '../manual/language-text.ts';
-import { boldCode, codeParagraph, type ManualPage, paragraph, renderMarkdown, section, subsection } from './roff.ts';
+import {
+	boldCode,
+	codeParagraph,
+	type ManualPage,
+	paragraph,
+	renderMarkdown,
+	sectionHeading,
+	subsectionHeading,
+} from './roff.ts';
 
 /** The parts of a definition that document it. */
 interface DocumentedModule {
@@ -26,52 +34,52 @@ export function configfilePage(): ManualPage {
 		section: 5,
 		summary: 'configuration of svc',
 		body: [
-			...section('Description'),
+			...sectionHeading('Description'),
 			...renderMarkdown(LANGUAGE_TEXT),
-			...section('Global options'),
+			...sectionHeading('Global options'),
 			...options
 				.map(option =>
 					hasDirectiveName(option)
 						? option
 						: { ...option, names: { configfile: [option.id], compatfile: [option.id] } },
 				)
-				.sort(byName)
+				.sort(compareByName)
 				.flatMap(definitionLines),
-			...section('Directives'),
-			...directives.filter(hasDirectiveName).sort(byName).flatMap(definitionLines),
-			...section('Matchers'),
+			...sectionHeading('Directives'),
+			...directives.filter(hasDirectiveName).sort(compareByName).flatMap(definitionLines),
+			...sectionHeading('Matchers'),
 			...matchers.flatMap(({ id, ...matcher }) =>
 				definitionLines({ names: { configfile: [id], compatfile: [id] }, ...matcher }),
 			),
-			...section('Balancing policies'),
+			...sectionHeading('Balancing policies'),
 			...balancers.flatMap(({ id, ...balancer }) =>
 				definitionLines({ names: { configfile: [id], compatfile: [id] }, ...balancer }),
 			),
-			...section('Certificate issuers'),
+			...sectionHeading('Certificate issuers'),
 			...issuers.flatMap(module => definitionLines(withNames(module))),
-			...section('DNS providers'),
+			...sectionHeading('DNS providers'),
 			...dnsProviders.flatMap(module => definitionLines(withNames(module))),
-			...section('Stores'),
+			...sectionHeading('Stores'),
 			...stores.flatMap(module => definitionLines(withNames(module))),
-			...section('Handlers without a directive'),
+			...sectionHeading('Handlers without a directive'),
 			...paragraph('These handlers occur only in the JSON document that `svc adapt` prints.'),
 			...directives
 				.filter(directive => !hasDirectiveName(directive))
 				.flatMap(directive =>
 					definitionLines({ ...directive, names: { configfile: [directive.id], compatfile: [directive.id] } }),
 				),
-			...section('Lint rules'),
+			...sectionHeading('Lint rules'),
 			...renderMarkdown(LINT_TEXT),
 			...lintRules.flatMap(rule => [
-				...subsection(rule.name),
+				...subsectionHeading(rule.name),
 				...paragraph(rule.severity === 'note' ? `${rule.summary} A note.` : rule.summary),
 				...renderMarkdown(rule.documentation),
 			]),
-			...section('Files'),
+			...sectionHeading('Files'),
 			...paragraph(
 				'A file is JSON if its name ends in `.json`, a Compatfile if its name begins with `caddyfile` or `compatfile` or ends in `.caddyfile` or `.compatfile`, ignoring case, and otherwise a Configfile.',
 			),
-			...section('See also'),
+			...sectionHeading('See also'),
 			['svc', 'svc-validate', 'svc-explain', 'svc-fmt'].map(page => `${boldCode(page)}(1)`).join(',\n'),
 		],
 	};
@@ -91,7 +99,7 @@ function nameOf({ names }: Pick<DocumentedModule, 'names'>): string {
 	return names.configfile[0] ?? names.compatfile[0]!;
 }
 
-function byName(a: Pick<DocumentedModule, 'names'>, b: Pick<DocumentedModule, 'names'>): number {
+function compareByName(a: Pick<DocumentedModule, 'names'>, b: Pick<DocumentedModule, 'names'>): number {
 	return nameOf(a) < nameOf(b) ? -1 : 1;
 }
 
@@ -99,7 +107,7 @@ function byName(a: Pick<DocumentedModule, 'names'>, b: Pick<DocumentedModule, 'n
 function definitionLines(definition: DocumentedModule): string[] {
 	const spellingNote = spellingText(definition);
 	return [
-		...subsection(nameOf(definition)),
+		...subsectionHeading(nameOf(definition)),
 		...codeParagraph(definition.usage),
 		...paragraph(definition.summary),
 		...renderMarkdown(definition.documentation),

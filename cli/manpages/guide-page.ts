@@ -1,6 +1,6 @@
 /** The manual pages of guides: `svc-<topic>.7`. */
 import type { Guide } from '../manual/guide.ts';
-import { boldCode, type ManualPage, renderMarkdown, section } from './roff.ts';
+import { boldCode, type ManualPage, renderMarkdown, sectionHeading } from './roff.ts';
 
 /** Returns the page of a guide. */
 export function guidePage({ topic, title, summary, sections }: Guide): ManualPage {
@@ -11,10 +11,10 @@ export function guidePage({ topic, title, summary, sections }: Guide): ManualPag
 		section: 7,
 		summary: title,
 		body: [
-			...section('Description'),
+			...sectionHeading('Description'),
 			...renderMarkdown(`${summary}.\n\n${remainingText}`),
-			...otherSections.flatMap(({ title, text }) => [...section(title), ...renderMarkdown(text)]),
-			...section('See also'),
+			...otherSections.flatMap(({ title, text }) => [...sectionHeading(title), ...renderMarkdown(text)]),
+			...sectionHeading('See also'),
 			`${boldCode('svc')}(1),\n${boldCode('svc-configfile')}(5)`,
 		],
 	};

@@ -13,7 +13,7 @@ interface DocumentedModule {
 	readonly documentation: string;
 }
 
-const KINDS: readonly (readonly [kind: string, modules: readonly DocumentedModule[]])[] = [
+const MODULES_BY_KIND: readonly (readonly [kind: string, modules: readonly DocumentedModule[]])[] = [
 	['directive', directives],
 	['matcher', matchers],
 	['global option', options],
@@ -21,7 +21,7 @@ const KINDS: readonly (readonly [kind: string, modules: readonly DocumentedModul
 
 /** Returns, as Markdown, all that the reference says about a word; undefined if no module has this name in either language. */
 export function moduleEntry(word: string): string | undefined {
-	const entries = KINDS.flatMap(([kind, modules]) =>
+	const entries = MODULES_BY_KIND.flatMap(([kind, modules]) =>
 		modules.filter(module => namesOf(module).includes(word)).map(module => entryText(word, kind, module)),
 	);
 	return entries.length === 0 ? undefined : entries.join('\n\n');
@@ -29,7 +29,7 @@ export function moduleEntry(word: string): string | undefined {
 
 /** Returns the names of all modules, for suggestions. */
 export function moduleNames(): string[] {
-	return [...new Set(KINDS.flatMap(([, modules]) => modules.flatMap(namesOf)))];
+	return [...new Set(MODULES_BY_KIND.flatMap(([, modules]) => modules.flatMap(namesOf)))];
 }
 
 /** Returns what a module is called in a configuration. A matcher has its ID as its name. */

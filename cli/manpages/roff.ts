@@ -15,7 +15,7 @@ export interface ManualPage {
 export function renderPage(page: ManualPage, version: string): string {
 	return [
 		`.TH ${quoteArgument(page.name.toUpperCase())} ${page.section} "" ${quoteArgument(`svc ${version}`)}`,
-		...section('Name'),
+		...sectionHeading('Name'),
 		`${escapeLiteral(page.name)} \\- ${escapeProse(page.summary)}`,
 		...page.body,
 		'',
@@ -23,12 +23,12 @@ export function renderPage(page: ManualPage, version: string): string {
 }
 
 /** Returns a section heading, shown in capitals. */
-export function section(title: string): string[] {
+export function sectionHeading(title: string): string[] {
 	return [`.SH ${quoteArgument(title.toUpperCase())}`];
 }
 
 /** Returns the heading of a subsection. */
-export function subsection(title: string): string[] {
+export function subsectionHeading(title: string): string[] {
 	return [`.SS ${quoteArgument(title)}`];
 }
 
@@ -72,43 +72,49 @@ export function codeParagraph(text: string): string[] {
  * entry: the first cell is its term, and the other cells its meaning.
  */
 export function renderMarkdown(text: string): string[] {
-	const output: string[] = [];
+	const outputLines: string[] = [];
 	const lines = text.trim().split('\n');
-	for (let at = 0; at < lines.length; ) {
-		const firstLine = lines[at]!;
+	for (let lineIndex = 0; lineIndex < lines.length; ) {
+		const firstLine = lines[lineIndex]!;
 		if (firstLine.trim() === '') {
-			at++;
+			lineIndex++;
 		} else if (firstLine.startsWith('```')) {
-			const end = lines.indexOf('```', at + 1);
-			const blockEnd = end === -1 ? lines.length : end;
-			output.push(...codeBlock(lines.slice(at + 1, blockEnd)));
-			at = blockEnd + 1;
+			const fenceEnd = lines.indexOf('```', lineIndex + 1);
+			const blockEnd = fenceEnd === -1 ? lines.length : fenceEnd;
+			outputLines.push(...codeBlock(lines.slice(lineIndex + 1, blockEnd)));
+			lineIndex = blockEnd + 1;
 		} else if (firstLine.startsWith('|')) {
-			const blockEnd = endOfBlock(lines, at, codeLine => codeLine.startsWith('|'));
+			const blockEnd = endOfBlock(lines, lineIndex, codeLine => codeLine.startsWith('|'));
 			// The header row and the line below it are omitted, because terms and descriptions need no titles.
-			for (const row of lines.slice(at + 2, blockEnd)) {
+			for (const row of lines.slice(lineIndex + 2, blockEnd)) {
 				const [term = '', ...otherCells] = splitRow(row);
-				output.push(...listEntry(term, otherCells.filter(cell => cell !== '').join('; ')));
+				outputLines.push(...listEntry(term, otherCells.filter(cell => cell !== '').join('; ')));
 			}
-			at = blockEnd;
+			lineIndex = blockEnd;
 		} else if (firstLine.startsWith('- ')) {
-			const blockEnd = endOfBlock(lines, at, codeLine => codeLine.startsWith('  '));
-			const item = [firstLine.slice(2), ...lines.slice(at + 1, blockEnd).map(codeLine => codeLine.trim())].join(' ');
-			output.push('.IP \\(bu 3', escapeLine(renderInline(item)));
-			at = blockEnd;
+			const blockEnd = endOfBlock(lines, lineIndex, codeLine => codeLine.startsWith('  '));
+			const item = [firstLine.slice(2), ...lines.slice(lineIndex + 1, blockEnd).map(codeLine => codeLine.trim())].join(
+				' ',
+			);
+			outputLines.push('.IP \\(bu 3', escapeLine(renderInline(item)));
+			lineIndex = blockEnd;
 		} else {
-			const blockEnd = endOfBlock(lines, at, codeLine => codeLine.trim() !== '' && !/^(```|\||- )/.test(codeLine));
-			output.push(...paragraph(lines.slice(at, blockEnd).join(' ')));
-			at = blockEnd;
+			const blockEnd = endOfBlock(
+				lines,
+				lineIndex,
+				codeLine => codeLine.trim() !== '' && !/^(```|\||- )/.test(codeLine),
+			);
+			outputLines.push(...paragraph(lines.slice(lineIndex, blockEnd).join(' ')));
+			lineIndex = blockEnd;
 		}
 	}
-	return output;
+	return outputLines;
 }
 
 /** Returns the index of the first line after the block that begins at `at`. */
-function endOfBlock(lines: readonly string[], at: number, continues: (line: string) => boolean): number {
+function endOfBlock(lines: readonly string[], at: number, isContinuation: (line: string) => boolean): number {
 	let blockEnd = at + 1;
-	while (blockEnd < lines.length && continues(lines[blockEnd]!)) blockEnd++;
+	while (blockEnd < lines.length && isContinuation(lines[blockEnd]!)) blockEnd++;
 	return blockEnd;
 }
 
@@ -134,7 +140,7 @@ function renderInline(text: string): string {
 	return output + escapeProse(text.slice(proseStart));
 }
 
-const ESCAPES: { readonly [character: string]: string } = {
+const ROFF_ESCAPES: { readonly [character: string]: string } = {
 	'\\': '\\e',
 	// roff may set a hyphen as a dash and curl quotes; code must be copied as it is.
 	'-': '\\-',
@@ -148,21 +154,23 @@ const ESCAPES: { readonly [character: string]: string } = {
 
 /** Escapes text in which every character is literal. */
 function escapeLiteral(text: string): string {
-	return escapeNonAscii(text.replace(/[\\\-'`^~"…]/g, character => ESCAPES[character]!));
+	return escapeNonAscii(text.replace(/[\\\-'`^~"…]/g, character => ROFF_ESCAPES[character]!));
 }
 
 /** Escapes prose, in which hyphens and apostrophes may be typeset. */
 function escapeProse(text: string): string {
 	// An ASCII terminal cannot show a section sign.
-	const words = text.replaceAll('§', 'section ');
-	return escapeNonAscii(words.replace(/[\\`^~"…]|(?<=^|[\s(])-/g, character => ESCAPES[character]!));
+	const prose = text.replaceAll('§', 'section ');
+	return escapeNonAscii(prose.replace(/[\\`^~"…]|(?<=^|[\s(])-/g, character => ROFF_ESCAPES[character]!));
 }
 
 /** Replaces non-ASCII characters by escapes with their numbers, because the page may be formatted in any locale. */
 function escapeNonAscii(text: string): string {
 	return text.replace(/[^\x20-\x7e]/gu, character => {
-		const number = character.codePointAt(0)!;
-		return number < 0x20 || number === 0x7f ? ' ' : `\\[u${number.toString(16).toUpperCase().padStart(4, '0')}]`;
+		const codePoint = character.codePointAt(0)!;
+		return codePoint < 0x20 || codePoint === 0x7f
+			? ' '
+			: `\\[u${codePoint.toString(16).toUpperCase().padStart(4, '0')}]`;
 	});
 }
 

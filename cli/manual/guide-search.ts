@@ -10,7 +10,7 @@ export interface FoundSection {
 }
 
 /** Weights of words, by where they occur. A section named after a word is a better answer than one that only mentions it. */
-const WEIGHT = { heading: 8, words: 8, guideWords: 2, topic: 5, title: 3, text: 1 } as const;
+const WORD_WEIGHTS = { heading: 8, words: 8, guideWords: 2, topic: 5, title: 3, text: 1 } as const;
 
 /**
  * Returns the sections in which all words of the question occur or, if there is no such section, most of the words. The best
@@ -19,8 +19,11 @@ const WEIGHT = { heading: 8, words: 8, guideWords: 2, topic: 5, title: 3, text: 
 export function searchGuides(guides: readonly Guide[], question: string): FoundSection[] {
 	const sections = guides.flatMap(guide => guide.sections.map(section => ({ guide, section })));
 	const builder = new RankingIndexBuilder();
-	for (const { guide, section } of sections) builder.add(weightedTexts(guide, section));
-	return rank(builder.index(), wordsOf(question)).map(({ document, score }) => ({ ...sections[document]!, score }));
+	for (const { guide, section } of sections) builder.addDocument(weightedTexts(guide, section));
+	return rank(builder.buildIndex(), wordsOf(question)).map(({ document, score }) => ({
+		...sections[document]!,
+		score,
+	}));
 }
 
 /** Returns the texts in which a search looks for a section, each with the weight of its words. */
@@ -28,10 +31,10 @@ export function weightedTexts(guide: Guide, section: GuideSection): [text: strin
 	// The `words` of the introduction describe the whole guide. A section that answers the question itself is the better result.
 	const isIntroduction = section === guide.sections[0];
 	return [
-		...(isIntroduction ? [] : [[section.title, WEIGHT.heading] as [string, number]]),
-		[section.words, isIntroduction ? WEIGHT.guideWords : WEIGHT.words],
-		[guide.topic, WEIGHT.topic],
-		[guide.title, WEIGHT.title],
-		[section.text, WEIGHT.text],
+		...(isIntroduction ? [] : [[section.title, WORD_WEIGHTS.heading] as [string, number]]),
+		[section.searchWords, isIntroduction ? WORD_WEIGHTS.guideWords : WORD_WEIGHTS.words],
+		[guide.topic, WORD_WEIGHTS.topic],
+		[guide.title, WORD_WEIGHTS.title],
+		[section.text, WORD_WEIGHTS.text],
 	];
 }

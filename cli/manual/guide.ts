@@ -12,7 +12,7 @@ export interface GuideSection {
 	/** The heading; for the introduction, the title of the guide. */
 	readonly title: string;
 	/** The words of the comment `<!-- words: … -->` below the heading; '' without a comment. */
-	readonly words: string;
+	readonly searchWords: string;
 	/** The Markdown of the section, without the heading and the comment. */
 	readonly text: string;
 }
@@ -29,7 +29,7 @@ export interface Guide {
 	readonly sections: readonly GuideSection[];
 }
 
-const WORDS_COMMENT = /^<!-- words: (.*) -->\n/m;
+const WORDS_COMMENT_PATTERN = /^<!-- words: (.*) -->\n/m;
 
 /** Returns all guides, in the order of {@link TOPICS}. */
 export function allGuides(): Guide[] {
@@ -44,19 +44,19 @@ export function findGuide(topic: string): Guide | undefined {
 function parseGuide(topic: Topic, markdown: string): Guide {
 	const sections: GuideSection[] = [];
 	let lines: string[] = [];
-	let isCode = false;
+	let isInCode = false;
 	const addSection = (): void => {
 		const [heading = '', ...bodyLines] = lines;
 		const body = `${bodyLines.join('\n')}\n`;
 		sections.push({
 			title: heading.replace(/^#+ /, ''),
-			words: WORDS_COMMENT.exec(body)?.[1] ?? '',
-			text: body.replace(WORDS_COMMENT, '').trim(),
+			searchWords: WORDS_COMMENT_PATTERN.exec(body)?.[1] ?? '',
+			text: body.replace(WORDS_COMMENT_PATTERN, '').trim(),
 		});
 	};
 	for (const line of markdown.trimEnd().split('\n')) {
-		if (line.startsWith('```')) isCode = !isCode;
-		if (!isCode && line.startsWith('## ')) {
+		if (line.startsWith('```')) isInCode = !isInCode;
+		if (!isInCode && line.startsWith('## ')) {
 			addSection();
 			lines = [];
 		}
@@ -65,5 +65,5 @@ function parseGuide(topic: Topic, markdown: string): Guide {
 	addSection();
 	const [{ title, text }] = sections as [GuideSection];
 	const summary = text.split('\n\n')[0]!.replaceAll('\n', ' ').replace(/\.$/, '');
-	return { topic, title, summary, text: markdown.replaceAll(new RegExp(WORDS_COMMENT, 'gm'), ''), sections };
+	return { topic, title, summary, text: markdown.replaceAll(new RegExp(WORDS_COMMENT_PATTERN, 'gm'), ''), sections };
 }

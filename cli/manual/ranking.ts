@@ -47,33 +47,34 @@ export function rank(
 	completes: boolean = false,
 ): RankedDocument[] {
 	// Words that say nothing about the subject of a question.
-	const ignored = new Set(
+	const ignoredWords = new Set(
 		'a an and are as at be by can cannot do does for from get have how i in is it me my of on or our set should so svc that the this to use using want what when where which why with without you your'.split(
 			' ',
 		),
 	);
-	const searchWords = [...new Set(questionWords)].filter(word => !ignored.has(word));
-	const scores = new Map<number, { score: number; matched: number }>();
-	searchWords.forEach((word, at) => {
+	const searchWords = [...new Set(questionWords)].filter(word => !ignoredWords.has(word));
+	const scoresByDocument = new Map<number, { score: number; matched: number }>();
+	searchWords.forEach((word, wordIndex) => {
 		let postings: readonly (readonly [number, number])[] = Object.hasOwn(index.words, word) ? index.words[word]! : [];
-		if (postings.length === 0 && completes && at === searchWords.length - 1) {
-			const best = new Map<number, number>();
+		if (postings.length === 0 && completes && wordIndex === searchWords.length - 1) {
+			const bestWeights = new Map<number, number>();
 			for (const [indexedWord, documents] of Object.entries(index.words)) {
 				if (!indexedWord.startsWith(word)) continue;
-				for (const [document, weight] of documents) best.set(document, Math.max(weight, best.get(document) ?? 0));
+				for (const [document, weight] of documents)
+					bestWeights.set(document, Math.max(weight, bestWeights.get(document) ?? 0));
 			}
-			postings = [...best];
+			postings = [...bestWeights];
 		}
 		// A rare word says more about the subject of a question than a common one.
 		const rarity = Math.log(1 + index.count / Math.max(1, postings.length));
 		for (const [document, weight] of postings) {
-			const { score, matched } = scores.get(document) ?? { score: 0, matched: 0 };
-			scores.set(document, { score: score + weight * rarity, matched: matched + 1 });
+			const { score, matched } = scoresByDocument.get(document) ?? { score: 0, matched: 0 };
+			scoresByDocument.set(document, { score: score + weight * rarity, matched: matched + 1 });
 		}
 	});
-	const maxMatched = Math.max(0, ...[...scores.values()].map(({ matched }) => matched));
+	const maxMatched = Math.max(0, ...[...scoresByDocument.values()].map(({ matched }) => matched));
 	if (maxMatched === 0 || maxMatched < searchWords.length / 2) return [];
-	return [...scores]
+	return [...scoresByDocument]
 		.filter(([, { matched }]) => matched === maxMatched)
 		.map(([document, { score }]) => ({ document, score }))
 		.sort((a, b) => b.score - a.score || a.document - b.document);
@@ -82,23 +83,23 @@ export function rank(
 /** Builds the index for {@link rank}. Documents are numbered in the order in which they are added. */
 export class RankingIndexBuilder {
 	#documentCount = 0;
-	readonly #words = new Map<string, [document: number, weight: number][]>();
+	readonly #postingsByWord = new Map<string, [document: number, weight: number][]>();
 
 	/** Adds a document: its texts, each with the weight of its words. */
-	add(texts: readonly (readonly [text: string, weight: number])[]): void {
+	addDocument(texts: readonly (readonly [text: string, weight: number])[]): void {
 		const weights = new Map<string, number>();
 		for (const [text, weight] of texts) {
 			for (const word of new Set(wordsOf(text))) weights.set(word, (weights.get(word) ?? 0) + weight);
 		}
 		for (const [word, weight] of weights) {
-			const documents = this.#words.get(word) ?? [];
-			documents.push([this.#documentCount, weight]);
-			this.#words.set(word, documents);
+			const postings = this.#postingsByWord.get(word) ?? [];
+			postings.push([this.#documentCount, weight]);
+			this.#postingsByWord.set(word, postings);
 		}
 		this.#documentCount++;
 	}
 
-	index(): RankingIndex {
-		return { count: this.#documentCount, words: Object.fromEntries(this.#words) };
+	buildIndex(): RankingIndex {
+		return { count: this.#documentCount, words: Object.fromEntries(this.#postingsByWord) };
 	}
 }

@@ -5,7 +5,7 @@ export interface TerminalOptions {
 	/** Maximum width of text in columns. Code is never wrapped. */
 	readonly width: number;
 	/** True to use escape sequences; false for plain text. */
-	readonly styled: boolean;
+	readonly usesStyles: boolean;
 }
 
 /** The escape sequences that start and end each style. */
@@ -18,51 +18,53 @@ const CODE_END = '\ue001';
 const CODE_BLANK = '\ue002';
 
 /** Returns the rendered text, which ends with a line break. */
-export function renderForTerminal(markdown: string, { width, styled }: TerminalOptions): string {
-	const style = (kind: keyof typeof STYLES, text: string): string =>
-		styled ? `${STYLES[kind][0]}${text}${STYLES[kind][1]}` : text;
+export function renderForTerminal(markdown: string, { width, usesStyles }: TerminalOptions): string {
+	const applyStyle = (kind: keyof typeof STYLES, text: string): string =>
+		usesStyles ? `${STYLES[kind][0]}${text}${STYLES[kind][1]}` : text;
 	const restoreCode = (line: string): string =>
 		line
 			.replaceAll(CODE_BLANK, ' ')
-			.replaceAll(CODE_BEGIN, styled ? STYLES.code[0] : '`')
-			.replaceAll(CODE_END, styled ? STYLES.code[1] : '`');
-	const output: string[] = [];
+			.replaceAll(CODE_BEGIN, usesStyles ? STYLES.code[0] : '`')
+			.replaceAll(CODE_END, usesStyles ? STYLES.code[1] : '`');
+	const outputLines: string[] = [];
 	const lines = markdown.trim().split('\n');
-	for (let at = 0; at < lines.length; ) {
-		const firstLine = lines[at]!;
-		let blockEnd = at + 1;
+	for (let lineIndex = 0; lineIndex < lines.length; ) {
+		const firstLine = lines[lineIndex]!;
+		let blockEnd = lineIndex + 1;
 		if (firstLine.trim() === '') {
-			output.push('');
+			outputLines.push('');
 		} else if (firstLine.startsWith('```')) {
 			while (blockEnd < lines.length && lines[blockEnd] !== '```') blockEnd++;
-			const file = /^```\S* (\S+)/.exec(firstLine)?.[1];
-			if (file !== undefined) output.push(`    ${style('heading', `${file}:`)}`);
-			for (const code of lines.slice(at + 1, blockEnd)) {
-				output.push(code === '' ? '' : `    ${style('code', code.replaceAll('\t', '    '))}`);
+			const fileName = /^```\S* (\S+)/.exec(firstLine)?.[1];
+			if (fileName !== undefined) outputLines.push(`    ${applyStyle('heading', `${fileName}:`)}`);
+			for (const code of lines.slice(lineIndex + 1, blockEnd)) {
+				outputLines.push(code === '' ? '' : `    ${applyStyle('code', code.replaceAll('\t', '    '))}`);
 			}
 			blockEnd++;
 		} else if (firstLine.startsWith('#')) {
-			output.push(style('heading', renderInline(firstLine.replace(/^#+ /, ''), false)));
+			outputLines.push(applyStyle('heading', renderInline(firstLine.replace(/^#+ /, ''), false)));
 		} else if (firstLine.startsWith('|')) {
 			while (blockEnd < lines.length && lines[blockEnd]!.startsWith('|')) blockEnd++;
-			output.push(...renderTable(lines.slice(at, blockEnd), width).map(restoreCode));
+			outputLines.push(...renderTable(lines.slice(lineIndex, blockEnd), width).map(restoreCode));
 		} else if (/^(?:- |\d+\. )/.test(firstLine)) {
 			while (blockEnd < lines.length && lines[blockEnd]!.startsWith('  ')) blockEnd++;
 			const [, bullet, text] = /^(- |\d+\. )(.*)$/.exec(firstLine)!;
-			const itemText = [text!, ...lines.slice(at + 1, blockEnd).map(line => line.trim())].join(' ');
+			const itemText = [text!, ...lines.slice(lineIndex + 1, blockEnd).map(line => line.trim())].join(' ');
 			const [firstItemLine = '', ...continuationLines] = wrapText(
 				renderInline(itemText),
 				' '.repeat(bullet!.length),
 				width,
 			);
-			output.push(restoreCode(bullet + firstItemLine.trimStart()), ...continuationLines.map(restoreCode));
+			outputLines.push(restoreCode(bullet + firstItemLine.trimStart()), ...continuationLines.map(restoreCode));
 		} else {
 			while (blockEnd < lines.length && !/^(?:```|#|\||- |\d+\. |$)/.test(lines[blockEnd]!)) blockEnd++;
-			output.push(...wrapText(renderInline(lines.slice(at, blockEnd).join(' ')), '', width).map(restoreCode));
+			outputLines.push(
+				...wrapText(renderInline(lines.slice(lineIndex, blockEnd).join(' ')), '', width).map(restoreCode),
+			);
 		}
-		at = blockEnd;
+		lineIndex = blockEnd;
 	}
-	return `${output.join('\n')}\n`;
+	return `${outputLines.join('\n')}\n`;
 }
 
 /**
@@ -109,14 +111,14 @@ function renderTable(rows: readonly string[], width: number): string[] {
 		columnWidth > evenWidth ? evenWidth + Math.floor(spareWidth / wideCount) : columnWidth,
 	);
 	return rowCells.flatMap((row, index) => {
-		const wrappedCells = columnWidths.map((limit, column) => wrapText(row[column] ?? '', '', limit));
+		const wrappedCells = columnWidths.map((columnWidth, column) => wrapText(row[column] ?? '', '', columnWidth));
 		const height = Math.max(...wrappedCells.map(lines => lines.length));
 		const lines = Array.from({ length: height }, (_, line) =>
 			wrappedCells
-				.map((texts, column) => (texts[line] ?? '').padEnd(columnWidths[column]!))
+				.map((cellLines, column) => (cellLines[line] ?? '').padEnd(columnWidths[column]!))
 				.join('  ')
 				.trimEnd(),
 		);
-		return index === 0 ? [...lines, columnWidths.map(limit => '-'.repeat(limit)).join('  ')] : lines;
+		return index === 0 ? [...lines, columnWidths.map(columnWidth => '-'.repeat(columnWidth)).join('  ')] : lines;
 	});
 }

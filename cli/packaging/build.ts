@@ -26,11 +26,11 @@ import { linuxExecutable } from './node-executable/linux-executable.ts';
 import { verifyNode } from './pinned-node.js';
 import { acceptRepeatableCaches, REPEATABLE_FLAGS } from './repeatable-caches.ts';
 
-const root = path.resolve(import.meta.dirname, '../..');
+const repositoryFolder = path.resolve(import.meta.dirname, '../..');
 const THIS_PLATFORM = `${process.platform}-${process.arch}`;
 
 /** The script that the binary runs first. */
-const LOADER = 'program-loader.js';
+const LOADER_SCRIPT = 'program-loader.js';
 
 /** Files copied next to the binary. */
 const INSTALLATION_FILES: readonly string[] = [
@@ -54,40 +54,46 @@ function editFile(file: string, edit: (content: Buffer) => void): void {
 /** Options for building a binary. */
 interface BinaryOptions {
 	readonly release: string;
-	readonly output: string;
+	readonly outputPath: string;
 	/** The platform on which the binary runs, named as in node-checksums.json. */
 	readonly platform: string;
 	/** The Node executable of that platform. */
-	readonly node: string;
+	readonly nodeExecutable: string;
 	/** A folder to which the threads' code is copied; undefined for none. */
-	readonly threadCode: string | undefined;
+	readonly threadCodeFolder: string | undefined;
 }
 
 /** Builds the binary and returns its size in bytes. */
-async function buildBinary({ release, output, platform, node, threadCode }: BinaryOptions): Promise<number> {
-	mkdirSync(path.dirname(output), { recursive: true });
+async function buildBinary({
+	release,
+	outputPath,
+	platform,
+	nodeExecutable,
+	threadCodeFolder,
+}: BinaryOptions): Promise<number> {
+	mkdirSync(path.dirname(outputPath), { recursive: true });
 	// The temporary folder is next to the output, so that the finished file can be renamed over the old one.
-	const folder = mkdtempSync(path.join(path.dirname(output), '.build-'));
+	const temporaryFolder = mkdtempSync(path.join(path.dirname(outputPath), '.build-'));
 	try {
-		const pathOf = (name: string): string => path.join(folder, name);
-		const bundles = await writeBundles(release, folder);
-		const caches = bundles.map(cacheAsset);
+		const pathOf = (name: string): string => path.join(temporaryFolder, name);
+		const bundles = await writeBundles(release, temporaryFolder);
+		const cacheNames = bundles.map(cacheAsset);
 		// V8's code caches are valid only for the kind of processor on which they were made. For another platform they are left
 		// empty, and V8 ignores an empty cache.
 		const isOtherPlatform = platform !== THIS_PLATFORM;
-		if (isOtherPlatform) for (const cache of caches) writeFileSync(pathOf(cache), '');
+		if (isOtherPlatform) for (const cache of cacheNames) writeFileSync(pathOf(cache), '');
 		else {
 			for (const script of ['code-cache.ts', 'program-cache.ts']) {
-				runNode([...REPEATABLE_FLAGS, path.join(import.meta.dirname, script)], folder);
+				runNode([...REPEATABLE_FLAGS, path.join(import.meta.dirname, script)], temporaryFolder);
 			}
-			for (const cache of caches) editFile(pathOf(cache), acceptRepeatableCaches);
+			for (const cache of cacheNames) editFile(pathOf(cache), acceptRepeatableCaches);
 		}
-		const assets = [...bundles, ...caches].sort();
-		copyFileSync(path.join(import.meta.dirname, LOADER), pathOf(LOADER));
+		const assets = [...bundles, ...cacheNames].sort();
+		copyFileSync(path.join(import.meta.dirname, LOADER_SCRIPT), pathOf(LOADER_SCRIPT));
 		const isLinux = platform.startsWith('linux-');
-		const config = {
-			...(isLinux ? { output: 'program' } : { executable: node, output: 'svc' }),
-			main: LOADER,
+		const seaConfig = {
+			...(isLinux ? { output: 'program' } : { executable: nodeExecutable, output: 'svc' }),
+			main: LOADER_SCRIPT,
 			disableExperimentalSEAWarning: true,
 			useCodeCache: !isOtherPlatform,
 			// NODE_OPTIONS must not affect the server.
@@ -96,38 +102,38 @@ async function buildBinary({ release, output, platform, node, threadCode }: Bina
 			execArgv: ['--disable-warning=ExperimentalWarning'],
 			assets: Object.fromEntries(assets.map(name => [name, name])),
 		};
-		writeFileSync(pathOf('sea.json'), JSON.stringify(config));
+		writeFileSync(pathOf('sea.json'), JSON.stringify(seaConfig));
 		// Paths become part of the program, so they must be the same wherever it is built.
-		if (isLinux) runNode([...REPEATABLE_FLAGS, '--experimental-sea-config', 'sea.json'], folder);
-		else runNode(['--build-sea', 'sea.json'], folder);
+		if (isLinux) runNode([...REPEATABLE_FLAGS, '--experimental-sea-config', 'sea.json'], temporaryFolder);
+		else runNode(['--build-sea', 'sea.json'], temporaryFolder);
 		if (isLinux) {
 			if (!isOtherPlatform) editFile(pathOf('program'), acceptRepeatableCaches);
-			writeFileSync(pathOf('svc'), linuxExecutable(readFileSync(node), readFileSync(pathOf('program'))));
+			writeFileSync(pathOf('svc'), linuxExecutable(readFileSync(nodeExecutable), readFileSync(pathOf('program'))));
 		}
-		if (threadCode !== undefined) {
-			mkdirSync(threadCode, { recursive: true });
+		if (threadCodeFolder !== undefined) {
+			mkdirSync(threadCodeFolder, { recursive: true });
 			for (const kind of Object.keys(THREAD_ENTRIES) as ThreadKind[]) {
 				const asset = threadAsset(kind);
-				for (const name of [asset, cacheAsset(asset)]) copyFileSync(pathOf(name), path.join(threadCode, name));
+				for (const name of [asset, cacheAsset(asset)]) copyFileSync(pathOf(name), path.join(threadCodeFolder, name));
 			}
 		}
 		chmodSync(pathOf('svc'), 0o755);
-		renameSync(pathOf('svc'), output);
+		renameSync(pathOf('svc'), outputPath);
 		for (const name of INSTALLATION_FILES) {
-			const target = path.join(path.dirname(output), name);
+			const target = path.join(path.dirname(outputPath), name);
 			mkdirSync(path.dirname(target), { recursive: true });
 			copyFileSync(path.join(import.meta.dirname, name), target);
 		}
-		return statSync(output).size;
+		return statSync(outputPath).size;
 	} finally {
-		rmSync(folder, { recursive: true, force: true });
+		rmSync(temporaryFolder, { recursive: true, force: true });
 	}
 }
 
 const { values } = parseArgs({
 	options: {
 		release: { type: 'string', default: version() },
-		output: { type: 'string', default: path.join(root, 'dist/svc') },
+		output: { type: 'string', default: path.join(repositoryFolder, 'dist/svc') },
 		'thread-code': { type: 'string' },
 		platform: { type: 'string', default: THIS_PLATFORM },
 		node: { type: 'string', default: process.execPath },
@@ -140,9 +146,15 @@ if (!/^v\d+\.\d+\.\d+[-+.0-9A-Za-z]*$/.test(release)) {
 } else {
 	try {
 		await verifyNode(node, platform);
-		const output = path.resolve(values.output);
-		const size = await buildBinary({ release, output, platform, node, threadCode: values['thread-code'] });
-		console.log(`${path.relative(process.cwd(), output)}  ${release}  ${(size / 1e6).toFixed(1)} MB`);
+		const outputPath = path.resolve(values.output);
+		const size = await buildBinary({
+			release,
+			outputPath,
+			platform,
+			nodeExecutable: node,
+			threadCodeFolder: values['thread-code'],
+		});
+		console.log(`${path.relative(process.cwd(), outputPath)}  ${release}  ${(size / 1e6).toFixed(1)} MB`);
 	} catch (error) {
 		console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
 		process.exitCode = 1;

@@ -15,7 +15,7 @@ import { ASSET_TEXTS } from '../documentation/asset-texts.ts';
 import { GUIDE_TEXTS } from '../manual/guide-texts.ts';
 import { deferModules } from './defer-modules.js';
 
-const root = path.resolve(import.meta.dirname, '../..');
+const repositoryFolder = path.resolve(import.meta.dirname, '../..');
 
 /** The chunk that starts the program. */
 export const FIRST_CHUNK = 'main.js';
@@ -38,7 +38,7 @@ export function isChunk(name: string): boolean {
  * Replaces the modules that compute the content types, the guides and the documentation site's assets by modules with the
  * computed results.
  */
-const PRECOMPUTED_MODULES: Plugin = {
+const PRECOMPUTED_MODULES_PLUGIN: Plugin = {
 	name: 'prepared',
 	setup(builder) {
 		builder.onLoad({ filter: /\/extension-table\.ts$/ }, () => {
@@ -59,7 +59,7 @@ const PRECOMPUTED_MODULES: Plugin = {
 /** Returns build options for a bundle inside the binary. */
 function bundleOptions(release: string): BuildOptions & { readonly write: false } {
 	return {
-		absWorkingDir: root,
+		absWorkingDir: repositoryFolder,
 		// The bundle names modules by their paths. The paths must be the same whether node_modules is a folder or a symbolic link.
 		preserveSymlinks: true,
 		bundle: true,
@@ -75,7 +75,7 @@ function bundleOptions(release: string): BuildOptions & { readonly write: false 
 		minifyWhitespace: true,
 		legalComments: 'none',
 		logLevel: 'warning',
-		plugins: [PRECOMPUTED_MODULES],
+		plugins: [PRECOMPUTED_MODULES_PLUGIN],
 	};
 }
 
@@ -85,7 +85,7 @@ export async function writeBundles(release: string, folder: string): Promise<str
 		(Object.keys(THREAD_ENTRIES) as ThreadKind[]).map(async kind => {
 			const { outputFiles } = await build({
 				...bundleOptions(release),
-				...COMMON_JS,
+				...COMMON_JS_OPTIONS,
 				entryPoints: [`runtime/${THREAD_ENTRIES[kind]}`],
 			});
 			return [threadAsset(kind), outputFiles[0]!.text] as const;
@@ -108,15 +108,18 @@ export async function writeBundles(release: string, folder: string): Promise<str
 	const chunks = await Promise.all(
 		outputFiles.map(async ({ path: file, text }) => {
 			const { code } = await transform(text, {
-				...COMMON_JS,
+				...COMMON_JS_OPTIONS,
 				platform: 'node',
 				minifySyntax: true,
 				minifyWhitespace: true,
 			});
-			return [path.basename(file), isCommonJs(path.relative(root, file)) ? `${code};${EXPORT_DEFAULT}` : code] as const;
+			return [
+				path.basename(file),
+				isCommonJs(path.relative(repositoryFolder, file)) ? `${code};${EXPORT_DEFAULT_CODE}` : code,
+			] as const;
 		}),
 	);
-	const deferScript = `return (${deferModules})(require, ${JSON.stringify(exportNames())})`;
+	const deferScript = `return (${deferModules})(require, ${JSON.stringify(exportNamesByModule())})`;
 	const bundles = [
 		...threadBundles.map(([name, code]) => [name, `require = (() => {${deferScript}})();${code}`] as const),
 		...chunks,
@@ -129,18 +132,18 @@ export async function writeBundles(release: string, folder: string): Promise<str
 }
 
 /** Returns the names of the exports of each deferred module. */
-function exportNames(): { readonly [module: string]: readonly string[] } {
+function exportNamesByModule(): { readonly [module: string]: readonly string[] } {
 	const require = createRequire(import.meta.url);
 	return Object.fromEntries(DEFERRED_MODULES.map(name => [name, Object.getOwnPropertyNames(require(`node:${name}`))]));
 }
 
 /** Lets `import()` of a CommonJS package find the named exports. In chunks, esbuild puts all exports into the default export. */
-const EXPORT_DEFAULT = 'module.exports=module.exports.default;';
+const EXPORT_DEFAULT_CODE = 'module.exports=module.exports.default;';
 
 /**
  * Bundles are scripts, which cannot use `import()`. esbuild replaces each `import()` by a `require` that runs at the same moment.
  */
-const COMMON_JS = { format: 'cjs', supported: { 'dynamic-import': false } } as const;
+const COMMON_JS_OPTIONS = { format: 'cjs', supported: { 'dynamic-import': false } } as const;
 
 /**
  * Escapes non-ASCII characters, which esbuild leaves in regular expressions. If a source contains a single character beyond

@@ -23,7 +23,7 @@ import type {
 } from '../../runtime/worker/worker-messages.ts';
 import { SAMPLE_CONFIGURATION } from './sample-run.ts';
 
-const scripts = new Map(
+const scriptsByKind = new Map(
 	(Object.keys(THREAD_ENTRIES) as ThreadKind[]).map(kind => {
 		const asset = threadAsset(kind);
 		return [kind, new Script(readFileSync(asset, 'latin1'), { filename: `svc-${asset}` })] as const;
@@ -32,11 +32,13 @@ const scripts = new Map(
 
 /** Runs a bundle as a thread of the given kind would. Returns the port with which the main thread talks to it. */
 function runBundle(kind: ThreadKind, workerData: object): MessagePort {
-	const load = createRequire(import.meta.url);
+	const requireModule = createRequire(import.meta.url);
 	const { port1, port2 } = new MessageChannel();
-	const start = scripts.get(kind)!.runInThisContext() as (require: (name: string) => unknown) => void;
-	start(name =>
-		/^(node:)?worker_threads$/.test(name) ? { ...load(name), parentPort: port2, workerData } : load(name),
+	const runThread = scriptsByKind.get(kind)!.runInThisContext() as (require: (name: string) => unknown) => void;
+	runThread(name =>
+		/^(node:)?worker_threads$/.test(name)
+			? { ...requireModule(name), parentPort: port2, workerData }
+			: requireModule(name),
 	);
 	return port1;
 }
@@ -51,31 +53,40 @@ function askCompiler(port: MessagePort, request: CompilerRequest): Promise<unkno
 
 /** Makes a worker thread build the generation, and resolves when it has done so. */
 function buildGeneration(port: MessagePort, delta: GenerationDelta): Promise<void> {
-	const rows = new SharedRows(1);
-	const post = (message: MessageToWorker): void => port.postMessage(message);
+	const sharedRows = new SharedRows(1);
+	const postToWorker = (message: MessageToWorker): void => port.postMessage(message);
 	return new Promise((resolve, reject) => {
 		port.on('message', (message: MessageFromWorker) => {
 			if (message.type === 'memory_wanted') {
-				post({ type: 'memory', key: message.key, buffer: rows.take(message.key, message.request, 0) });
+				postToWorker({
+					type: 'memory',
+					key: message.key,
+					buffer: sharedRows.takeMemory(message.key, message.request, 0),
+				});
 			} else if (message.type === 'prepared') resolve();
 			else if (message.type === 'refused') reject(new Error(`The sample was not built: ${message.message}`));
 		});
-		post({ type: 'prepare', attempt: 1, generation: 1, delta, listeners: [] });
+		postToWorker({ type: 'prepare', attempt: 1, generation: 1, delta, listeners: [] });
 	});
 }
 
-const deps = { workingDirectory: process.cwd(), environment: {} };
+const processContext = { workingDirectory: process.cwd(), environment: {} };
 const compiler = runBundle('compiler', {
 	etagKey: new Uint8Array(32),
 	activity: new ThreadActivity().memory,
-	...deps,
+	...processContext,
 });
 const input = { format: 'configfile', text: SAMPLE_CONFIGURATION, name: 'Configfile' } as const;
-const prepared = (await askCompiler(compiler, { id: 1, op: 'prepare', input, unconfigured: false })) as PrepareResult;
-if (prepared.result !== 'swap') throw new Error(`The sample was not accepted: ${JSON.stringify(prepared)}`);
+const prepareResult = (await askCompiler(compiler, {
+	id: 1,
+	op: 'prepare',
+	input,
+	unconfigured: false,
+})) as PrepareResult;
+if (prepareResult.result !== 'swap') throw new Error(`The sample was not accepted: ${JSON.stringify(prepareResult)}`);
 await askCompiler(compiler, { id: 2, op: 'commit' });
 
-const data: WorkerStartData = {
+const workerStartData: WorkerStartData = {
 	index: 0,
 	rows: 1,
 	threads: 1,
@@ -86,8 +97,8 @@ const data: WorkerStartData = {
 	sharePorts: true,
 	terminal: false,
 	verbose: false,
-	...deps,
+	...processContext,
 };
-await buildGeneration(runBundle('worker', data), prepared.delta);
-for (const [kind, script] of scripts) writeFileSync(cacheAsset(threadAsset(kind)), script.createCachedData());
+await buildGeneration(runBundle('worker', workerStartData), prepareResult.delta);
+for (const [kind, script] of scriptsByKind) writeFileSync(cacheAsset(threadAsset(kind)), script.createCachedData());
 process.exit();

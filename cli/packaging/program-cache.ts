@@ -17,26 +17,26 @@ interface Module {
 }
 
 const folder = process.cwd();
-const scripts = new Map<string, Script>();
-const chunks = new Map<string, Module>();
+const scriptsByAsset = new Map<string, Script>();
+const chunksByName = new Map<string, Module>();
 
 /** Runs a script that evaluates to a function, and returns that function. */
 function loadFunction(asset: string): (...args: unknown[]) => unknown {
 	const script = new Script(readFileSync(path.join(folder, asset), 'latin1'), { filename: `svc-${asset}` });
-	scripts.set(asset, script);
+	scriptsByAsset.set(asset, script);
 	return script.runInThisContext();
 }
 
 const requireOfNode = loadFunction(NODE_MODULES_SCRIPT)(createRequire(import.meta.url)) as (name: string) => unknown;
 
 /** Loads a chunk, or a module of Node, as the binary does. */
-function load(name: string): unknown {
+function loadModule(name: string): unknown {
 	if (!name.startsWith('./')) return requireOfNode(name);
-	const existing = chunks.get(name);
+	const existing = chunksByName.get(name);
 	if (existing) return existing.exports;
 	const chunk = { exports: {} };
-	chunks.set(name, chunk);
-	loadFunction(name.slice(2))(load, chunk, chunk.exports);
+	chunksByName.set(name, chunk);
+	loadFunction(name.slice(2))(loadModule, chunk, chunk.exports);
 	return chunk.exports;
 }
 
@@ -48,7 +48,7 @@ process.on('exit', status => {
 	process.chdir(folder);
 	rmSync(sampleFolder, { recursive: true });
 	if (status !== 0) return;
-	for (const name of readdirSync(folder).filter(isChunk).sort()) load(`./${name}`);
-	for (const [asset, script] of scripts) writeFileSync(cacheAsset(asset), script.createCachedData());
+	for (const name of readdirSync(folder).filter(isChunk).sort()) loadModule(`./${name}`);
+	for (const [asset, script] of scriptsByAsset) writeFileSync(cacheAsset(asset), script.createCachedData());
 });
-load(`./${FIRST_CHUNK}`);
+loadModule(`./${FIRST_CHUNK}`);

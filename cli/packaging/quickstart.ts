@@ -8,14 +8,14 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
 
-const root = path.resolve(import.meta.dirname, '../..');
+const repositoryFolder = path.resolve(import.meta.dirname, '../..');
 const port = portFrom('QUICKSTART_PORT', 8080);
 const apiPort = portFrom('QUICKSTART_API_PORT', 8081);
 
 /** Returns a port from the environment. If the variable is not a port, prints a sentence and exits with status 1. */
-function portFrom(name: string, fallback: number): number {
+function portFrom(name: string, defaultPort: number): number {
 	const text = process.env[name];
-	if (text === undefined || text === '') return fallback;
+	if (text === undefined || text === '') return defaultPort;
 	const value = Number(text);
 	if (Number.isInteger(value) && value > 0 && value < 65536) return value;
 	console.error(`${name}: ${JSON.stringify(text)} is not a port.`);
@@ -79,19 +79,19 @@ const server = spawn(
 		'-c',
 		GUARD_SCRIPT,
 		'sh',
-		path.join(root, 'cli/svc'),
+		path.join(repositoryFolder, 'cli/svc'),
 		'run',
 		'--watch',
-		path.join(root, 'fixtures/quickstart/Configfile'),
+		path.join(repositoryFolder, 'fixtures/quickstart/Configfile'),
 	],
 	{ stdio: ['inherit', 'inherit', 'inherit', 'pipe'], detached: true },
 );
 const guardPipe = server.stdio[3] as Writable;
 // The process that reads the pipe may end first, which causes an error here that does not matter.
 guardPipe.on('error', () => {});
-let hasEnded = false;
+let hasServerEnded = false;
 server.on('exit', (status, signal) => {
-	hasEnded = true;
+	hasServerEnded = true;
 	api.close();
 	api.closeAllConnections();
 	process.exit(signal ? 1 : (status ?? 1));
@@ -99,12 +99,12 @@ server.on('exit', (status, signal) => {
 
 let isStopping = false;
 /** Stops the server gracefully. A second call sends it another signal, which stops it at once. */
-function stop(): void {
+function stopServer(): void {
 	if (isStopping) process.kill(-server.pid!, 'SIGTERM');
 	else guardPipe.end();
 	isStopping = true;
 }
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stopServer);
 
 // npm forwards only SIGINT and SIGTERM, and nothing if it is killed. So the parent process is watched, to stop once npm is gone.
 if (process.env.npm_lifecycle_event !== undefined) {
@@ -112,11 +112,11 @@ if (process.env.npm_lifecycle_event !== undefined) {
 	const parentWatch = setInterval(() => {
 		if (process.ppid === ppid) return;
 		clearInterval(parentWatch);
-		if (!isStopping) stop();
+		if (!isStopping) stopServer();
 	}, 500).unref();
 }
 
-if (await waitForPort(() => hasEnded)) {
+if (await waitForPort(() => hasServerEnded)) {
 	console.log(`
 The quickstart site is at  http://localhost:${port}/
 

@@ -24,34 +24,38 @@ export const REPEATABLE_FLAGS = [
 	'--max-semi-space-size=256',
 ] as const;
 
-const FLAGS_OFFSET = 12;
+const FLAGS_HASH_OFFSET = 12;
 const HEADER_SIZE = 20;
-const SOURCE_OFFSET = 8;
+const SOURCE_HASH_OFFSET = 8;
 
 /** Makes V8 accept all code caches in a file that was made with {@link REPEATABLE_FLAGS}. Changes `file` in place. */
 export function acceptRepeatableCaches(file: Buffer): void {
 	const flaggedHeader = cacheHeader(REPEATABLE_FLAGS);
 	const plainHeader = cacheHeader([]);
-	const withoutFlags = (bytes: Buffer): string =>
-		bytes.toString('hex', 0, SOURCE_OFFSET) + bytes.toString('hex', FLAGS_OFFSET + 4, HEADER_SIZE);
-	if (flaggedHeader.equals(plainHeader) || withoutFlags(flaggedHeader) !== withoutFlags(plainHeader)) {
+	const headerWithoutFlags = (bytes: Buffer): string =>
+		bytes.toString('hex', 0, SOURCE_HASH_OFFSET) + bytes.toString('hex', FLAGS_HASH_OFFSET + 4, HEADER_SIZE);
+	if (flaggedHeader.equals(plainHeader) || headerWithoutFlags(flaggedHeader) !== headerWithoutFlags(plainHeader)) {
 		throw new Error("V8's code caches no longer name its flags where the build expects them.");
 	}
 	let cacheCount = 0;
-	for (let at = file.indexOf(flaggedHeader.subarray(0, SOURCE_OFFSET)); at !== -1; ) {
-		if (file.subarray(at + FLAGS_OFFSET, at + HEADER_SIZE).equals(flaggedHeader.subarray(FLAGS_OFFSET))) {
-			plainHeader.copy(file, at + FLAGS_OFFSET, FLAGS_OFFSET, FLAGS_OFFSET + 4);
+	for (let cacheOffset = file.indexOf(flaggedHeader.subarray(0, SOURCE_HASH_OFFSET)); cacheOffset !== -1; ) {
+		if (
+			file
+				.subarray(cacheOffset + FLAGS_HASH_OFFSET, cacheOffset + HEADER_SIZE)
+				.equals(flaggedHeader.subarray(FLAGS_HASH_OFFSET))
+		) {
+			plainHeader.copy(file, cacheOffset + FLAGS_HASH_OFFSET, FLAGS_HASH_OFFSET, FLAGS_HASH_OFFSET + 4);
 			cacheCount++;
 		}
-		at = file.indexOf(flaggedHeader.subarray(0, SOURCE_OFFSET), at + 1);
+		cacheOffset = file.indexOf(flaggedHeader.subarray(0, SOURCE_HASH_OFFSET), cacheOffset + 1);
 	}
 	if (cacheCount === 0) throw new Error('There is no code cache where the build expects one.');
 }
 
 /** Returns the header of a code cache that Node makes when it runs with `flags`. */
 function cacheHeader(flags: readonly string[]): Buffer {
-	const print = 'process.stdout.write(new vm.Script("").createCachedData().toString("hex"))';
-	const nodeRun = spawnSync(process.execPath, [...flags, '-e', print], { encoding: 'utf8' });
+	const printScript = 'process.stdout.write(new vm.Script("").createCachedData().toString("hex"))';
+	const nodeRun = spawnSync(process.execPath, [...flags, '-e', printScript], { encoding: 'utf8' });
 	if (nodeRun.status !== 0) throw new Error(`node ${flags.join(' ')} failed:\n${nodeRun.stderr}`);
 	return Buffer.from(nodeRun.stdout, 'hex').subarray(0, HEADER_SIZE);
 }

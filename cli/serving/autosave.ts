@@ -7,7 +7,7 @@ import { openFileStore } from '../../runtime/storage/file-store.ts';
 import { CommandFailure } from '../command/command.ts';
 import { unreadableFailure } from '../configuration/configuration.ts';
 
-const FILE_NAME = 'autosave.json';
+const AUTOSAVE_FILE_NAME = 'autosave.json';
 
 /**
  * Returns the folder for state that outlives a server: the one that systemd made (`StateDirectory=`), otherwise the user's
@@ -67,7 +67,7 @@ export class Autosave {
 			const callbacks = this.#writeCallbacks.splice(0);
 			let failure: Error | undefined;
 			try {
-				await store.write(FILE_NAME, `${document}\n`);
+				await store.write(AUTOSAVE_FILE_NAME, `${document}\n`);
 			} catch (error) {
 				failure = error as Error;
 				this.#onFailed(failure);
@@ -80,7 +80,7 @@ export class Autosave {
 
 /** Returns the last saved configuration; undefined if there is none. @throws {@link CommandFailure} if it cannot be read */
 export async function savedConfiguration(folder: string): Promise<ConfigInput | undefined> {
-	const file = path.join(folder, FILE_NAME);
+	const file = path.join(folder, AUTOSAVE_FILE_NAME);
 	try {
 		return { format: 'json', text: await readFile(file, 'utf8'), name: file, path: file };
 	} catch (error) {

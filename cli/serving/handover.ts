@@ -25,7 +25,7 @@ import { printError } from '../command/terminal.ts';
 import type { ConfigurationSource } from '../configuration/configuration.ts';
 
 /** The settings with which a server was started, as far as its successors need them. */
-export interface StartedAs {
+export interface StartSettings {
 	readonly adminAnyway?: boolean | undefined;
 	readonly source?: Extract<ConfigurationSource, { kind: 'file' }> | undefined;
 	readonly madeOfFlags?: boolean | undefined;
@@ -37,7 +37,7 @@ export interface StartedAs {
 
 /** The part of an offer to a successor that comes from the command line and the Admin API. */
 export interface SuccessorOffer {
-	readonly served: StartedAs;
+	readonly served: StartSettings;
 	readonly admin?: (InheritedAdmin & { readonly wanted: string }) | undefined;
 	/** Descriptor of the pipe to the first process, if the first process waits for its successors; see {@link Keeper}. */
 	readonly keeper?: number | undefined;
@@ -69,12 +69,12 @@ export interface OwnHandover extends HandoverRequest {
 
 /** The process that hands over, as the caller of {@link startSuccessor} describes it. */
 export interface Predecessor {
-	readonly served: StartedAs;
+	readonly startSettings: StartSettings;
 	/** The socket on which the Admin API listens. */
 	readonly adminSocket: InheritedAdmin | undefined;
 	readonly adminSettings: AdminSettings | undefined;
 	/** The pipe to the first process, as in {@link SuccessorOffer.keeper}; {@link OWN_KEEPER} if this process is the first one. */
-	readonly keeper: number | undefined;
+	readonly keeperDescriptor: number | undefined;
 	/** The configuration being served; undefined before the first load. */
 	readonly input: ConfigInput | undefined;
 }
@@ -86,12 +86,12 @@ export function startSuccessor(
 	predecessor: Predecessor,
 	onGo: () => HandedState,
 ): SuccessorProcess {
-	const { served, adminSocket, keeper } = predecessor;
+	const { startSettings, adminSocket, keeperDescriptor } = predecessor;
 	const { confirm, input = predecessor.input } = request;
 	const descriptors = new InheritedDescriptors();
-	const ownExecutable = confirm && isSea() ? openExecutable() : undefined;
+	const ownExecutableFd = confirm && isSea() ? openExecutable() : undefined;
 	const renumberedInheritance = descriptors.renumber(inheritance);
-	const standardError = canDuplicateDescriptors() ? descriptors.add(STANDARD_ERROR) : undefined;
+	const standardError = canDuplicateDescriptors() ? descriptors.add(STANDARD_ERROR_FD) : undefined;
 	const adminAddress = configuredAddress(predecessor.adminSettings);
 	const offeredAdmin = adminSocket &&
 		adminAddress !== undefined && {
@@ -99,16 +99,21 @@ export function startSuccessor(
 			bound: adminSocket.bound,
 			descriptor: descriptors.add(adminSocket.descriptor),
 		};
-	const executable = ownExecutable === undefined ? undefined : descriptors.add(ownExecutable);
-	const isKeeper = keeper === OWN_KEEPER;
-	const keeperPipe = keeper === undefined ? undefined : isKeeper ? descriptors.nextNumber : descriptors.add(keeper);
+	const executableDescriptor = ownExecutableFd === undefined ? undefined : descriptors.add(ownExecutableFd);
+	const isKeeper = keeperDescriptor === OWN_KEEPER;
+	const keeperPipe =
+		keeperDescriptor === undefined ? undefined : isKeeper ? descriptors.nextNumber : descriptors.add(keeperDescriptor);
 	const successorOffer: SuccessorOffer = {
-		served,
+		served: startSettings,
 		...(offeredAdmin && { admin: offeredAdmin }),
 		...(keeperPipe !== undefined && { keeper: keeperPipe }),
 		saves: request.shouldSave,
 		...(confirm && {
-			tentative: { terms: confirm, program: { ...ownProgram(), executable }, input: predecessor.input },
+			tentative: {
+				terms: confirm,
+				program: { ...ownProgram(), executable: executableDescriptor },
+				input: predecessor.input,
+			},
 		}),
 	};
 	// The successor assumes that the pipe has the next number after these descriptors, so no descriptor may be added after this
@@ -128,14 +133,14 @@ export function startSuccessor(
 	try {
 		return new SuccessorProcess(program, offer, descriptors.all, isKeeper, readyLimitMs, onGo, printError);
 	} finally {
-		if (ownExecutable !== undefined) closeSync(ownExecutable);
+		if (ownExecutableFd !== undefined) closeSync(ownExecutableFd);
 	}
 }
 
 /** The file descriptor of standard error. */
-export const STANDARD_ERROR = 2;
+export const STANDARD_ERROR_FD = 2;
 
-/** The value of {@link Predecessor.keeper} in the first process, which has no pipe because it has not handed over yet. */
+/** The value of {@link Predecessor.keeperDescriptor} in the first process, which has no pipe because it has not handed over yet. */
 export const OWN_KEEPER = -1;
 
 /** Returns the program at the path of the running program. This is a new release if the file has been replaced. */
@@ -149,7 +154,7 @@ function ownProgram(): SuccessorProgram {
 /** Returns the program that is running, even if its file has been replaced or removed. */
 export function runningProgram(): SuccessorProgram {
 	const program = ownProgram();
-	return isSea() && existsSync(OWN_EXECUTABLE) ? { ...program, file: `/proc/${process.pid}/exe` } : program;
+	return isSea() && existsSync(OWN_EXECUTABLE_PATH) ? { ...program, file: `/proc/${process.pid}/exe` } : program;
 }
 
 /** Returns the program of a predecessor, even if its file has been replaced or removed. */
@@ -158,12 +163,12 @@ export function keptProgram({ executable, ...program }: KeptProgram): SuccessorP
 }
 
 /** The path of this process's executable file, on Linux. */
-const OWN_EXECUTABLE = '/proc/self/exe';
+const OWN_EXECUTABLE_PATH = '/proc/self/exe';
 
 /** Opens the executable file of this process. Returns undefined where the system does not offer that. */
 function openExecutable(): number | undefined {
 	try {
-		return openSync(OWN_EXECUTABLE, 'r');
+		return openSync(OWN_EXECUTABLE_PATH, 'r');
 	} catch {
 		return undefined;
 	}

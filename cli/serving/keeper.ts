@@ -19,20 +19,20 @@ export class Keeper {
 		// As PID 1, this process becomes the parent of orphaned processes, and must reap them.
 		if (process.pid === 1) process.on('SIGCHLD', reapOrphans);
 		this.exitStatus = new Promise(resolve => {
-			let text = '';
-			let status: number | undefined;
+			let unfinishedLine = '';
+			let reportedStatus: number | undefined;
 			pipe.setEncoding('utf8');
 			pipe.on('data', (chunk: string) => {
-				text += chunk;
-				const lines = text.split('\n');
-				text = lines.pop()!;
+				unfinishedLine += chunk;
+				const lines = unfinishedLine.split('\n');
+				unfinishedLine = lines.pop()!;
 				for (const [kind, value] of lines.map(line => line.split(' '))) {
 					if (kind === 'serving') this.#servingPid = Number(value);
-					else status = Number(value);
+					else reportedStatus = Number(value);
 				}
 			});
 			pipe.on('error', () => {});
-			pipe.once('close', () => resolve(status));
+			pipe.once('close', () => resolve(reportedStatus));
 		});
 	}
 

@@ -11,7 +11,7 @@ export interface HeaderField {
 }
 
 /** Parses `Field: value`. @throws {@link CommandFailure} */
-export function headerField(text: string): HeaderField {
+export function parseHeaderField(text: string): HeaderField {
 	const colon = text.indexOf(':');
 	const name = text.slice(0, colon);
 	const value = text.slice(colon + 1).trim();
@@ -24,7 +24,7 @@ export function headerField(text: string): HeaderField {
 /**
  * Converts header fields to header edits. A field given once replaces existing values; a field given more than once is appended.
  */
-export function headerEdits(fields: readonly HeaderField[]): { add?: HeaderField[]; set?: HeaderField[] } {
+export function toHeaderEdits(fields: readonly HeaderField[]): { add?: HeaderField[]; set?: HeaderField[] } {
 	const isRepeated = (field: HeaderField): boolean =>
 		fields.filter(({ name }) => name.toLowerCase() === field.name.toLowerCase()).length > 1;
 	const add = fields.filter(isRepeated);
@@ -33,11 +33,11 @@ export function headerEdits(fields: readonly HeaderField[]): { add?: HeaderField
 }
 
 /** Parses `host:port`, `[v6]:port`, `:port` or a port into a site that serves all hosts there. @throws {@link CommandFailure} */
-export function listenSite(text: string): Pick<Site, 'addresses' | 'bind'> {
-	const match = /^(?:(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:/[\]]*)):)?(\d{1,5})$/.exec(text);
+export function siteListeningAt(addressText: string): Pick<Site, 'addresses' | 'bind'> {
+	const match = /^(?:(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:/[\]]*)):)?(\d{1,5})$/.exec(addressText);
 	const port = Number(match?.[3]);
 	if (!match || port > 65_535) {
-		throw new CommandFailure(`${quoteWord(text)} is not an address to listen on; give host:port or :port.`);
+		throw new CommandFailure(`${quoteWord(addressText)} is not an address to listen on; give host:port or :port.`);
 	}
 	const host = match[1] ?? match[2] ?? '';
 	return { addresses: [`http://:${port}`], ...(host === '' ? {} : { bind: [host] }) };

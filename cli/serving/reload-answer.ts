@@ -24,10 +24,10 @@ type Environment = { readonly [name: string]: string | undefined };
 const CHECK_INTERVAL_MS = 50;
 
 /** Default number of milliseconds to wait for the result. systemd ends an `ExecReload` after 90 s, without saying why. */
-const ANSWER_LIMIT_MS = 80_000;
+const RESULT_TIMEOUT_MS = 80_000;
 
 /** Returns the file in which a process reports the results of reloads; undefined if it has no folder for run-time files. */
-function answerFile(environment: Environment, pid: number): string | undefined {
+function answerFilePath(environment: Environment, pid: number): string | undefined {
 	const folder = environment.RUNTIME_DIRECTORY?.split(':')[0];
 	return folder ? path.join(folder, `reload-${pid}.json`) : undefined;
 }
@@ -36,8 +36,8 @@ function answerFile(environment: Environment, pid: number): string | undefined {
  * Writes the result of a reload of this process to the file. Does nothing without a folder for run-time files. Throws the
  * system's error.
  */
-export function answerReload(answer: ReloadAnswer): void {
-	const file = answerFile(process.env, process.pid);
+export function writeReloadAnswer(answer: ReloadAnswer): void {
+	const file = answerFilePath(process.env, process.pid);
 	if (file === undefined) return;
 	writeFileSync(`${file}~`, JSON.stringify(answer), { mode: 0o600 });
 	renameSync(`${file}~`, file);
@@ -48,21 +48,21 @@ export function answerReload(answer: ReloadAnswer): void {
  * @param limitMs Maximum milliseconds to wait for the result.
  * @throws {@link CommandFailure} if the process cannot be signaled, or the result has not come in time
  */
-export async function reloadBySignal(pid: number, limitMs = ANSWER_LIMIT_MS): Promise<ReloadAnswer> {
-	const file = answerFile(process.env, pid);
+export async function reloadBySignal(pid: number, limitMs = RESULT_TIMEOUT_MS): Promise<ReloadAnswer> {
+	const file = answerFilePath(process.env, pid);
 	if (file === undefined) {
 		throw new CommandFailure(
 			'`--pid` needs the environment variable RUNTIME_DIRECTORY, with the folder that the server was given by systemd.',
 		);
 	}
-	const sentAt = process.hrtime.bigint();
-	const deadline = performance.now() + limitMs;
+	const sentAtNs = process.hrtime.bigint();
+	const deadlineMs = performance.now() + limitMs;
 	sendSignal(pid, 'SIGUSR1');
 	for (;;) {
 		const answer = readAnswer(file);
 		// The answer may belong to an earlier reload that has only just ended.
-		if (answer !== undefined && BigInt(answer.began) >= sentAt) return answer;
-		if (performance.now() >= deadline) {
+		if (answer !== undefined && BigInt(answer.began) >= sentAtNs) return answer;
+		if (performance.now() >= deadlineMs) {
 			throw new CommandFailure(
 				`Process ${pid} has not reported the result of the reload within ${limitMs < 1000 ? `${limitMs} ms` : `${Math.round(limitMs / 1000)} s`}. The reload may still take effect; see the log of the server.`,
 			);

@@ -26,19 +26,19 @@ import {
 	type OwnHandover,
 	type Predecessor,
 	runningProgram,
-	type StartedAs,
+	type StartSettings,
 	type SuccessorOffer,
 	startSuccessor,
 	type TentativeOffer,
 } from './handover.ts';
 import { Keeper, reportToKeeper } from './keeper.ts';
-import { answerReload, type ReloadAnswer } from './reload-answer.ts';
+import { type ReloadAnswer, writeReloadAnswer } from './reload-answer.ts';
 import type { ServiceManager } from './service-manager.ts';
 import { SuccessorGuard } from './successor-guard.ts';
 import type { ConfigurationWatch } from './watch.ts';
 
 /** Options of a server process. */
-export interface ServeOptions extends StartedAs {
+export interface ServeOptions extends StartSettings {
 	/** The configuration; if undefined, the server starts without sites. */
 	readonly input: ConfigInput | undefined;
 	/** In a process that takes over, the channel to its predecessor and the predecessor's offer. */
@@ -51,7 +51,7 @@ export interface ServeOptions extends StartedAs {
 const THREAD_POOL_SIZE = Math.max(4, Math.min(64, availableParallelism() * 4));
 
 /** Maximum number of Admin API log entries held until the start is complete. */
-const MAX_ADMIN_ENTRIES = 1000;
+const MAX_HELD_LOG_ENTRIES = 1000;
 
 /**
  * Serves until a signal or the Admin API ends it, then ends the process. @throws {@link CommandFailure} if it does not start
@@ -66,17 +66,17 @@ class ServerProcess {
 	readonly #exitStatus: Promise<number>;
 	#resolveExit: (status: number) => void = () => {};
 	#runtime: Runtime | undefined;
-	#admin: AdminServer | undefined;
+	#adminServer: AdminServer | undefined;
 	#autosave: Autosave | undefined;
-	#watch: ConfigurationWatch | undefined;
+	#configurationWatch: ConfigurationWatch | undefined;
 	#serviceManager: ServiceManager | undefined;
 	/** True once the configuration is served. */
 	#isServing = false;
-	readonly #heldAdminEntries: Parameters<AdminLog>[] = [];
+	readonly #heldAdminLogEntries: Parameters<AdminLog>[] = [];
 	#isReady = false;
 	#isStopping = false;
 	/** The successor that has been started but does not serve yet. */
-	#successor: SuccessorProcess | undefined;
+	#pendingSuccessor: SuccessorProcess | undefined;
 	/**
 	 * True if a stop was requested when the handover could no longer be aborted. The successor is then stopped after the
 	 * handover.
@@ -84,7 +84,7 @@ class ServerProcess {
 	#stopsAfterHandover = false;
 	/** The completed handover; undefined until another process serves. */
 	#completedHandover:
-		| { readonly keeper: Keeper | undefined; readonly successor: SuccessorProcess; signaled: boolean }
+		| { readonly keeper: Keeper | undefined; readonly successor: SuccessorProcess; hasForwardedStop: boolean }
 		| undefined;
 	/** The guard of a successor that must be confirmed, set after the handover. */
 	#successorGuard: SuccessorGuard | undefined;
@@ -102,25 +102,25 @@ class ServerProcess {
 	}
 
 	async run(): Promise<never> {
-		process.on('SIGINT', this.#interrupt);
-		process.on('SIGTERM', this.#interrupt);
-		process.on('SIGQUIT', this.#quit);
-		process.on('SIGUSR1', this.#reloadFromSignal);
-		process.on('SIGHUP', this.#hangUp);
-		process.on('SIGUSR2', this.#handOverFromSignal);
+		process.on('SIGINT', this.#onInterrupt);
+		process.on('SIGTERM', this.#onInterrupt);
+		process.on('SIGQUIT', this.#onQuit);
+		process.on('SIGUSR1', this.#onReloadSignal);
+		process.on('SIGHUP', this.#onHangUp);
+		process.on('SIGUSR2', this.#onHandOverSignal);
 		const { input, source, watch } = this.#options;
 		if (watch && source && input) {
 			const { ConfigurationWatch } = await import('./watch.ts');
-			this.#watch = new ConfigurationWatch(input, () => this.#requestReload('a file changed'));
+			this.#configurationWatch = new ConfigurationWatch(input, () => this.#requestReload('a file changed'));
 		}
-		const starting = this.#start();
+		const startPromise = this.#start();
 		// If the server is stopped during the start, the outcome of the start no longer matters.
 		const onFailure = (error: unknown) => {
 			if (this.#isStopping) return this.#exitStatus;
 			throw error;
 		};
-		const status = await Promise.race([this.#exitStatus, starting.then(() => this.#exitStatus, onFailure)]);
-		this.#watch?.close();
+		const status = await Promise.race([this.#exitStatus, startPromise.then(() => this.#exitStatus, onFailure)]);
+		this.#configurationWatch?.close();
 		if (!this.#completedHandover) reportToKeeper(this.#keeperPipe, `ended ${status}`);
 		// Remaining connections and threads must not keep a stopped server alive.
 		if ((await this.#runtime?.threadsEnded) === false) exitWithoutThreads(status);
@@ -143,16 +143,16 @@ class ServerProcess {
 			// served.
 			beforeListening: starting => this.#openAdmin(starting),
 		}).catch(async error => {
-			await this.#admin?.close();
+			await this.#adminServer?.close();
 			// A successor throws the error as it is, because its predecessor reports the diagnostics.
 			throw succession && error instanceof StartError ? error : startFailure(error, this.#options);
 		});
 		if (succession) await this.#takeOver(runtime, succession);
 		process.removeAllListeners('uncaughtException');
-		process.on('uncaughtException', this.#crash);
+		process.on('uncaughtException', this.#onUncaughtException);
 		if (this.#isStopping) return;
 		this.#isServing = true;
-		for (const entry of this.#heldAdminEntries.splice(0)) this.#logAdmin(...entry);
+		for (const entry of this.#heldAdminLogEntries.splice(0)) this.#logAdmin(...entry);
 		if (!succession) await this.#notifyManager(runtime);
 		if (this.#isStopping) return;
 		this.#options.onReady?.(runtime);
@@ -165,26 +165,30 @@ class ServerProcess {
 		const { channel, offer } = succession;
 		await runtime.accept(await channel.reportReady());
 		const { admin, saves, tentative } = offer.process;
-		const usesInheritedAdmin = admin !== undefined && this.#admin === undefined;
+		const usesInheritedAdmin = admin !== undefined && this.#adminServer === undefined;
 		if (usesInheritedAdmin) await this.#listenOnAdmin(runtime, admin);
 		await this.#notifyManager(runtime);
 		// If this process must be confirmed, its predecessor stays the service's main process until then, so that it can take over
 		// again.
-		if (tentative) this.#serviceManager?.reloaded('The new configuration awaits its confirmation.');
+		if (tentative) this.#serviceManager?.notifyReloaded('The new configuration awaits its confirmation.');
 		else if (this.#serviceManager && !(await this.#serviceManager.becomeMain('Took over from another process.'))) {
 			throw new StartError('systemd could not be told which process serves now.', { reason: 'failed' });
 		}
 		runtime.takeOver();
 		const shouldSaveNow = saves && !tentative && runtime.settings.persist_config !== false;
-		const failure = shouldSaveNow && (await this.#autosave?.save(runtime.document));
+		const saveFailure = shouldSaveNow && (await this.#autosave?.save(runtime.document));
 		this.#keeperPipe = offer.process.keeper;
 		reportToKeeper(this.#keeperPipe, `serving ${process.pid}`);
-		const deadline = tentative && this.#awaitConfirmation(runtime, channel, tentative, saves);
+		const confirmDeadlineMs = tentative && this.#awaitConfirmation(runtime, channel, tentative, saves);
 		const unconfirmedTerms =
-			deadline === undefined
+			confirmDeadlineMs === undefined
 				? undefined
-				: { until: deadline, used: [...runtime.usedSockets, ...(usesInheritedAdmin ? ['admin'] : [])] };
-		await channel.reportDone(runtime.generation, failure ? [notSavedWarning(failure.message)] : [], unconfirmedTerms);
+				: { until: confirmDeadlineMs, used: [...runtime.usedSockets, ...(usesInheritedAdmin ? ['admin'] : [])] };
+		await channel.reportDone(
+			runtime.generation,
+			saveFailure ? [notSavedWarning(saveFailure.message)] : [],
+			unconfirmedTerms,
+		);
 	}
 
 	/**
@@ -195,18 +199,19 @@ class ServerProcess {
 		const { terms, program, input } = offer;
 		const rollBack = async (): Promise<RollbackOutcome> => {
 			void channel.report('reverting');
-			let result = await this.#handOver({ input, program: keptProgram(program), shouldSave: false });
+			let rollbackResult = await this.#handOver({ input, program: keptProgram(program), shouldSave: false });
 			// Where processes cannot see each other's descriptors, the kept descriptor of the program's file cannot be used, and
 			// the program is started by its path.
-			if (result.result === 'failed') result = await this.#handOver({ input, program, shouldSave: false });
-			return result.result === 'done' ? { ...result, result: 'handed_over' } : result;
+			if (rollbackResult.result === 'failed')
+				rollbackResult = await this.#handOver({ input, program, shouldSave: false });
+			return rollbackResult.result === 'done' ? { ...rollbackResult, result: 'handed_over' } : rollbackResult;
 		};
 		const onKept = (): void => {
 			if (program.executable !== undefined) closeSync(program.executable);
 			void this.#serviceManager?.becomeMain('The new configuration has been confirmed.');
 			void channel.report('confirmed');
 		};
-		return this.#admin!.awaitConfirmation(
+		return this.#adminServer!.awaitConfirmation(
 			{ generation: runtime.generation, shouldSave: saves, rollBack, onKept },
 			terms,
 		);
@@ -230,8 +235,8 @@ class ServerProcess {
 		return this.#runtime?.admin ?? (this.#options.adminAnyway ? {} : undefined);
 	}
 
-	async #listenOnAdmin(runtime: Runtime, inherited?: InheritedAdmin): Promise<void> {
-		this.#admin = await startAdmin(runtime, {
+	async #listenOnAdmin(runtime: Runtime, inheritedSocket?: InheritedAdmin): Promise<void> {
+		this.#adminServer = await startAdmin(runtime, {
 			...(this.#options.adminAnyway ? { settings: {} } : {}),
 			log: this.#logAdmin,
 			onApplied: async document => {
@@ -240,16 +245,17 @@ class ServerProcess {
 			},
 			onStop: () => this.#stop(),
 			handOver: request => this.#handOver(request),
-			inheritedSocket: inherited,
+			inheritedSocket,
 		});
 		// If the server was stopped while the Admin API was being opened, #stop could not close it.
-		if (this.#isStopping) await this.#admin.close();
+		if (this.#isStopping) await this.#adminServer.close();
 	}
 
 	/** Logs entries of the Admin API. They are held back until the configuration is served, because it determines where logs go. */
 	readonly #logAdmin: AdminLog = (level, message, fields) => {
 		if (this.#isServing) this.#runtime?.log(level, 'admin', message, fields);
-		else if (this.#heldAdminEntries.length < MAX_ADMIN_ENTRIES) this.#heldAdminEntries.push([level, message, fields]);
+		else if (this.#heldAdminLogEntries.length < MAX_HELD_LOG_ENTRIES)
+			this.#heldAdminLogEntries.push([level, message, fields]);
 	};
 
 	async #notifyManager(runtime: Runtime): Promise<void> {
@@ -260,17 +266,17 @@ class ServerProcess {
 			cause => runtime.log('warn', 'service', 'the service manager could not be told', { cause }),
 			() => runtime.whenResponsive(),
 		);
-		this.#serviceManager.ready();
+		this.#serviceManager.notifyReady();
 	}
 
 	/** The first signal stops the server gracefully; the second stops it at once. */
-	readonly #interrupt = (signal: NodeJS.Signals): void => {
+	readonly #onInterrupt = (signal: NodeJS.Signals): void => {
 		if (this.#completedHandover) this.#forwardSignal(signal);
-		else if (this.#isStopping) this.#quit('SIGQUIT');
+		else if (this.#isStopping) this.#onQuit('SIGQUIT');
 		else this.#stop();
 	};
 
-	readonly #quit = (signal: NodeJS.Signals): void => {
+	readonly #onQuit = (signal: NodeJS.Signals): void => {
 		if (this.#completedHandover) {
 			this.#forwardSignal(signal);
 			return;
@@ -281,23 +287,23 @@ class ServerProcess {
 
 	/** Forwards a signal to the successor. A second signal also closes the remaining connections of this process. */
 	#forwardSignal(signal: NodeJS.Signals): void {
-		const { keeper, successor, signaled } = this.#completedHandover!;
+		const { keeper, successor, hasForwardedStop } = this.#completedHandover!;
 		if (keeper) keeper.signal(signal);
 		// Until the successor is confirmed, the service manager signals only this process, so the signal is forwarded.
-		else if (this.#successorGuard?.isWatching) successor.signal(signal);
+		else if (this.#successorGuard?.isWatching) successor.sendSignal(signal);
 		const isStopSignal = signal !== 'SIGUSR1' && signal !== 'SIGUSR2' && signal !== 'SIGHUP';
-		if (signaled) this.#runtime?.kill();
+		if (hasForwardedStop) this.#runtime?.kill();
 		// systemd has signaled the successor as well, and waits for both processes before it starts the service again.
-		else if (isStopSignal && !keeper) void successor.exited.then(() => this.#resolveExit(EXIT_STATUS.ok));
-		this.#completedHandover!.signaled = isStopSignal;
+		else if (isStopSignal && !keeper) void successor.whenExited.then(() => this.#resolveExit(EXIT_STATUS.ok));
+		this.#completedHandover!.hasForwardedStop = isStopSignal;
 	}
 
-	readonly #handOverFromSignal = (signal: NodeJS.Signals): void => {
+	readonly #onHandOverSignal = (signal: NodeJS.Signals): void => {
 		if (this.#completedHandover) this.#forwardSignal(signal);
 		else if (!this.#isReady) this.#runtime?.log('warn', 'signals', 'SIGUSR2 is ignored until the server serves');
-		else if (this.#admin?.unconfirmedGeneration !== undefined) {
+		else if (this.#adminServer?.unconfirmedGeneration !== undefined) {
 			// SIGUSR2 is ignored, because the new process would have nothing to roll back to.
-			const generation = this.#admin.unconfirmedGeneration;
+			const generation = this.#adminServer.unconfirmedGeneration;
 			this.#runtime?.log('warn', 'signals', 'SIGUSR2 is ignored until the load is confirmed or rolled back', {
 				generation,
 			});
@@ -307,60 +313,60 @@ class ServerProcess {
 	/** Hands over to another process. Never rejects. */
 	async #handOver(request: OwnHandover): Promise<HandoverResult> {
 		const runtime = this.#runtime!;
-		const predecessor = this.#predecessor;
-		let result = { result: 'failed', message: 'The server is stopping.' } as HandoverResult;
+		const predecessor = this.#asPredecessor;
+		let handoverResult = { result: 'failed', message: 'The server is stopping.' } as HandoverResult;
 		try {
 			await runtime.handOver(async inheritance => {
 				runtime.log('info', 'runtime', 'handing over to a new process', { binary: request.binary });
-				this.#serviceManager?.reloading();
+				this.#serviceManager?.notifyReloading();
 				const guard = request.confirm && new SuccessorGuard(inheritance, predecessor.adminSocket);
 				try {
 					const successor = startSuccessor(request, inheritance, predecessor, () => runtime.stopExclusiveWork());
-					this.#successor = successor;
+					this.#pendingSuccessor = successor;
 					const successorResult = successor.run();
 					// From here on, the log can say that a process was started, because the successor will serve even if this
 					// process dies.
 					runtime.log('info', 'runtime', 'a new process has been started', { pid: successor.pid });
-					result = await successorResult;
-					if (result.result === 'failed') return false;
-					if (guard && result.unconfirmed) {
-						guard.watch(successor, result.unconfirmed);
+					handoverResult = await successorResult;
+					if (handoverResult.result === 'failed') return false;
+					if (guard && handoverResult.unconfirmed) {
+						guard.watch(successor, handoverResult.unconfirmed);
 						this.#successorGuard = guard;
 					}
-					this.#recordHandover(result.pid, successor);
+					this.#recordHandover(handoverResult.pid, successor);
 					return true;
 				} finally {
-					this.#successor = undefined;
+					this.#pendingSuccessor = undefined;
 					if (this.#successorGuard !== guard) guard?.settle();
 				}
 			});
 		} catch (error) {
-			result = { result: 'failed', message: firstLineOf(error) };
+			handoverResult = { result: 'failed', message: firstLineOf(error) };
 		}
-		if (result.result === 'done') {
-			runtime.log('info', 'runtime', 'a new process has taken over', { pid: result.pid });
-			if (this.#stopsAfterHandover) process.kill(result.pid, 'SIGTERM');
+		if (handoverResult.result === 'done') {
+			runtime.log('info', 'runtime', 'a new process has taken over', { pid: handoverResult.pid });
+			if (this.#stopsAfterHandover) process.kill(handoverResult.pid, 'SIGTERM');
 			void this.#exitAfterHandover(runtime, predecessor);
-			return result;
+			return handoverResult;
 		}
 		runtime.rollLogs(true);
 		if (!this.#isStopping) {
-			void this.#serviceManager?.becomeMain(`Handover failed: ${result.message}`);
-			runtime.log('error', 'runtime', 'the handover failed; serving on as before', { cause: result.message });
+			void this.#serviceManager?.becomeMain(`Handover failed: ${handoverResult.message}`);
+			runtime.log('error', 'runtime', 'the handover failed; serving on as before', { cause: handoverResult.message });
 		}
 		if (this.#stopsAfterHandover) this.#stop();
-		return result;
+		return handoverResult;
 	}
 
-	get #predecessor(): Predecessor {
+	get #asPredecessor(): Predecessor {
 		const { adminAnyway, source, madeOfFlags, verbose, watch, background } = this.#options;
-		const served = { adminAnyway, source, madeOfFlags, verbose, watch, background };
-		const isFirst = this.#keeperPipe === undefined && !background && !process.env.NOTIFY_SOCKET;
+		const startSettings = { adminAnyway, source, madeOfFlags, verbose, watch, background };
+		const isFirstProcess = this.#keeperPipe === undefined && !background && !process.env.NOTIFY_SOCKET;
 		return {
-			served,
-			adminSocket: this.#admin?.socket,
+			startSettings,
+			adminSocket: this.#adminServer?.socket,
 			adminSettings: this.#adminSettings,
-			keeper: isFirst ? OWN_KEEPER : this.#keeperPipe,
+			keeperDescriptor: isFirstProcess ? OWN_KEEPER : this.#keeperPipe,
 			input: this.#runtime && this.#runningInput(this.#runtime),
 		};
 	}
@@ -375,10 +381,10 @@ class ServerProcess {
 	#recordHandover(pid: number, successor: SuccessorProcess): void {
 		const { pipe } = successor;
 		this.#isStopping = true;
-		this.#completedHandover = { keeper: pipe && new Keeper(pipe, pid), successor, signaled: false };
+		this.#completedHandover = { keeper: pipe && new Keeper(pipe, pid), successor, hasForwardedStop: false };
 		void this.#options.succession?.channel.report('left');
-		this.#watch?.close();
-		this.#admin?.keepSocketFile();
+		this.#configurationWatch?.close();
+		this.#adminServer?.keepSocketFile();
 	}
 
 	/**
@@ -387,9 +393,9 @@ class ServerProcess {
 	 */
 	async #exitAfterHandover(runtime: Runtime, predecessor: Predecessor): Promise<void> {
 		try {
-			const whenDrained = Promise.all([runtime.stop(), this.#admin?.close()])
+			const whenDrained = Promise.all([runtime.stop(), this.#adminServer?.close()])
 				.then(() => this.#autosave?.whenWritten())
-				.then(() => this.#successorGuard?.settled);
+				.then(() => this.#successorGuard?.whenSettled);
 			// If no process serves any longer, the parent must learn this immediately, so that it restarts the service before the
 			// last connection has ended.
 			const lossStatus = await Promise.race([whenDrained, this.#waitForLoss(runtime, predecessor)]);
@@ -424,10 +430,11 @@ class ServerProcess {
 	 */
 	async #waitForLoss(runtime: Runtime, predecessor: Predecessor): Promise<number> {
 		const { keeper, successor } = this.#completedHandover!;
-		const status = await (keeper ? keeper.exitStatus : successor.exited);
+		const status = await (keeper ? keeper.exitStatus : successor.whenExited);
 		const guard = this.#successorGuard;
 		if (guard?.isWatching) {
-			const isStopped = status === EXIT_STATUS.ok || status === EXIT_STATUS.forced || this.#completedHandover!.signaled;
+			const isStopped =
+				status === EXIT_STATUS.ok || status === EXIT_STATUS.forced || this.#completedHandover!.hasForwardedStop;
 			const hasReturned = !isStopped && (await this.#returnToPrevious(guard, runtime, predecessor));
 			guard.settle();
 			if (hasReturned) return this.#waitForLoss(runtime, predecessor);
@@ -442,12 +449,12 @@ class ServerProcess {
 	 * failed, too.
 	 */
 	async #returnToPrevious(guard: SuccessorGuard, runtime: Runtime, previous: Predecessor): Promise<boolean> {
-		const { sockets, adminSocket } = guard;
-		if (sockets === undefined) return false;
+		const { keptSockets, adminSocket } = guard;
+		if (keptSockets === undefined) return false;
 		printError('error: the new process failed before it was confirmed; returning to the previous configuration.\n');
 		const predecessor = { ...previous, adminSocket };
 		const onGo = () => ({ upstreams: [], limits: [] });
-		return await runtime.handOverAgain(sockets, async inheritance => {
+		return await runtime.handOverAgain(keptSockets, async inheritance => {
 			const successor = startSuccessor(
 				{ shouldSave: false, program: runningProgram() },
 				inheritance,
@@ -461,7 +468,7 @@ class ServerProcess {
 		});
 	}
 
-	readonly #hangUp = (): void => {
+	readonly #onHangUp = (): void => {
 		if (this.#completedHandover) {
 			this.#forwardSignal('SIGHUP');
 			return;
@@ -471,7 +478,7 @@ class ServerProcess {
 		else this.#runtime?.log('info', 'signals', 'SIGHUP is ignored: the configuration did not come from a file');
 	};
 
-	readonly #reloadFromSignal = (): void => {
+	readonly #onReloadSignal = (): void => {
 		if (this.#completedHandover) this.#forwardSignal('SIGUSR1');
 		else this.#requestReload('SIGUSR1');
 	};
@@ -483,7 +490,7 @@ class ServerProcess {
 			const began = String(process.hrtime.bigint());
 			const reason = 'nothing can be reloaded: the configuration did not come from a file';
 			this.#runtime?.log('warn', 'signals', reason);
-			this.#answerReload({
+			this.#writeReloadAnswer({
 				began,
 				isServed: false,
 				message: 'The configuration did not come from a file.',
@@ -492,7 +499,7 @@ class ServerProcess {
 		}
 	}
 
-	readonly #crash = (error: unknown): void => {
+	readonly #onUncaughtException = (error: unknown): void => {
 		this.#runtime?.log('error', 'main', 'an unexpected failure ends the server', { cause: firstLineOf(error) });
 		printError(`error: unexpected internal failure: ${firstLineOf(error)}\n`);
 		this.#runtime?.kill();
@@ -501,22 +508,22 @@ class ServerProcess {
 
 	#stop(): void {
 		if (this.#isStopping) return;
-		if (this.#successor?.abort('The server was told to stop.') === false) {
+		if (this.#pendingSuccessor?.abort('The server was told to stop.') === false) {
 			this.#stopsAfterHandover = true;
 			return;
 		}
 		this.#isStopping = true;
-		this.#watch?.close();
+		this.#configurationWatch?.close();
 		const runtime = this.#runtime;
 		if (!runtime || !this.#isServing) {
 			runtime?.kill();
-			void Promise.resolve(this.#admin?.close()).then(() => this.#resolveExit(EXIT_STATUS.ok));
+			void Promise.resolve(this.#adminServer?.close()).then(() => this.#resolveExit(EXIT_STATUS.ok));
 			return;
 		}
-		this.#serviceManager?.stopping();
+		this.#serviceManager?.notifyStopping();
 		runtime
 			.stop()
-			.then(() => this.#admin?.close())
+			.then(() => this.#adminServer?.close())
 			.then(() => this.#autosave?.whenWritten())
 			.then(() => this.#serviceManager?.finish())
 			.then(
@@ -528,9 +535,9 @@ class ServerProcess {
 			);
 	}
 
-	#answerReload(answer: ReloadAnswer): void {
+	#writeReloadAnswer(answer: ReloadAnswer): void {
 		try {
-			answerReload(answer);
+			writeReloadAnswer(answer);
 		} catch (error) {
 			const cause = firstLineOf(error);
 			this.#runtime?.log('warn', 'config', 'the answer to a reload could not be written', { cause });
@@ -544,22 +551,25 @@ class ServerProcess {
 			const runtime = this.#runtime;
 			if (!source || !runtime || this.#isStopping) return;
 			runtime.log('info', 'config', 'reloading', { cause, source: source.name });
-			this.#serviceManager?.reloading();
+			this.#serviceManager?.notifyReloading();
 			const began = String(process.hrtime.bigint());
-			let answer: Omit<ReloadAnswer, 'began'>;
+			let reloadAnswer: Omit<ReloadAnswer, 'began'>;
 			try {
 				const input = await readConfiguration(source);
-				this.#watch?.follow(input);
+				this.#configurationWatch?.follow(input);
 				const outcome = await runtime.load(input);
-				answer = reloadAnswerOf(outcome, input.name);
+				reloadAnswer = reloadAnswerOf(outcome, input.name);
 				// The log has the messages; a terminal also gets the source excerpts.
-				if (outcome.result === 'refused' && process.stderr.isTTY) printError(`${answer.details}${answer.message}\n`);
+				if (outcome.result === 'refused' && process.stderr.isTTY)
+					printError(`${reloadAnswer.details}${reloadAnswer.message}\n`);
 			} catch (error) {
-				answer = { isServed: false, message: firstLineOf(error), details: '' };
-				runtime.log('error', 'config', 'the configuration could not be reloaded', { cause: answer.message });
+				reloadAnswer = { isServed: false, message: firstLineOf(error), details: '' };
+				runtime.log('error', 'config', 'the configuration could not be reloaded', { cause: reloadAnswer.message });
 			}
-			this.#serviceManager?.reloaded(answer.isServed ? answer.message : `Reload failed: ${answer.message}`);
-			this.#answerReload({ began, ...answer });
+			this.#serviceManager?.notifyReloaded(
+				reloadAnswer.isServed ? reloadAnswer.message : `Reload failed: ${reloadAnswer.message}`,
+			);
+			this.#writeReloadAnswer({ began, ...reloadAnswer });
 		});
 		return this.#lastReload;
 	}

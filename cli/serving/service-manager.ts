@@ -1,7 +1,7 @@
 /** Notifies systemd (sd_notify(3)) by running systemd-notify, because Node has no Unix datagram sockets. */
 import { spawn } from 'node:child_process';
 
-const PROGRAM = 'systemd-notify';
+const NOTIFY_PROGRAM = 'systemd-notify';
 
 /** Milliseconds after which a notification is considered lost. */
 const NOTIFY_TIMEOUT_MS = 10_000;
@@ -13,34 +13,34 @@ const MAX_STATUS_LENGTH = 300;
 export class ServiceManager {
 	readonly #env: NodeJS.ProcessEnv;
 	readonly #onSendFailed: (cause: string) => void;
-	readonly #threadsResponding: () => Promise<void>;
+	readonly #waitForThreads: () => Promise<void>;
 	#isAskingThreads = false;
 	#lastNotification: Promise<void> = Promise.resolve();
-	#watchdog: NodeJS.Timeout | undefined;
+	#watchdogTimer: NodeJS.Timeout | undefined;
 	#hasFailed = false;
 
 	/**
 	 * @param onFailed Called at most once, when a notification could not be sent.
-	 * @param threadsResponding Resolves when every serving thread has responded.
+	 * @param waitForThreads Resolves when every serving thread has responded.
 	 */
-	constructor(env: NodeJS.ProcessEnv, onFailed: (cause: string) => void, threadsResponding: () => Promise<void>) {
+	constructor(env: NodeJS.ProcessEnv, onFailed: (cause: string) => void, waitForThreads: () => Promise<void>) {
 		this.#env = env;
 		this.#onSendFailed = onFailed;
-		this.#threadsResponding = threadsResponding;
+		this.#waitForThreads = waitForThreads;
 	}
 
 	/** Reports that the server is ready. If the unit has a watchdog, also starts to notify it periodically. */
-	ready(): void {
+	notifyReady(): void {
 		this.#notify('READY=1');
 		const { WATCHDOG_USEC, WATCHDOG_PID } = this.#env;
-		const period = Number(WATCHDOG_USEC) / 1000;
-		if (!(period > 0) || (WATCHDOG_PID !== undefined && Number(WATCHDOG_PID) !== process.pid)) return;
+		const watchdogPeriodMs = Number(WATCHDOG_USEC) / 1000;
+		if (!(watchdogPeriodMs > 0) || (WATCHDOG_PID !== undefined && Number(WATCHDOG_PID) !== process.pid)) return;
 		// The predecessor's last notification may be half a period old. If each process in a series of handovers first waited for
 		// half a period, the watchdog might not be notified in time.
 		this.#notify('WATCHDOG=1');
 		// Notifies after half the period, as sd_watchdog_enabled(3) recommends. A hung process stops notifying.
-		this.#watchdog ??= setInterval(() => void this.#notifyWatchdog(), Math.max(100, period / 2));
-		this.#watchdog.unref();
+		this.#watchdogTimer ??= setInterval(() => void this.#notifyWatchdog(), Math.max(100, watchdogPeriodMs / 2));
+		this.#watchdogTimer.unref();
 	}
 
 	/**
@@ -50,7 +50,7 @@ export class ServiceManager {
 	async #notifyWatchdog(): Promise<void> {
 		if (this.#isAskingThreads) return;
 		this.#isAskingThreads = true;
-		await this.#threadsResponding();
+		await this.#waitForThreads();
 		this.#isAskingThreads = false;
 		this.#notify('WATCHDOG=1');
 	}
@@ -62,41 +62,41 @@ export class ServiceManager {
 		return !this.#hasFailed;
 	}
 
-	reloading(): void {
+	notifyReloading(): void {
 		this.#notify('RELOADING=1');
 	}
 
 	/** Reports the end of a reload. `status` says how it ended, for `systemctl status`. */
-	reloaded(status: string): void {
+	notifyReloaded(status: string): void {
 		this.#notify('READY=1', statusAssignment(status));
 	}
 
 	/** Reports the beginning of a stop. The watchdog is still notified, because requests in flight may take time. */
-	stopping(): void {
+	notifyStopping(): void {
 		this.#notify('STOPPING=1');
 	}
 
 	/** Stops notifying the watchdog. Resolves when all notifications have been sent or have failed. */
 	finish(): Promise<void> {
-		clearInterval(this.#watchdog);
+		clearInterval(this.#watchdogTimer);
 		return this.#lastNotification;
 	}
 
 	/** Sends one notification after the previous one, because their order matters. */
-	#notify(...state: string[]): void {
-		this.#lastNotification = this.#lastNotification.then(() => this.#send(state));
+	#notify(...assignments: string[]): void {
+		this.#lastNotification = this.#lastNotification.then(() => this.#send(assignments));
 	}
 
-	#send(state: readonly string[]): Promise<void> {
+	#send(assignments: readonly string[]): Promise<void> {
 		return new Promise(resolve => {
-			const child = spawn(PROGRAM, state, {
+			const child = spawn(NOTIFY_PROGRAM, assignments, {
 				env: this.#env,
 				stdio: 'ignore',
 				timeout: NOTIFY_TIMEOUT_MS,
 				killSignal: 'SIGKILL',
 			});
 			const finish = (cause: string | undefined): void => {
-				if (cause !== undefined) this.#fail(cause);
+				if (cause !== undefined) this.#reportFailureOnce(cause);
 				resolve();
 			};
 			child.on('error', error => finish(error.message));
@@ -104,7 +104,7 @@ export class ServiceManager {
 		});
 	}
 
-	#fail(cause: string): void {
+	#reportFailureOnce(cause: string): void {
 		if (this.#hasFailed) return;
 		this.#hasFailed = true;
 		this.#onSendFailed(cause);
@@ -116,7 +116,7 @@ function failureOf(status: number | null, signal: NodeJS.Signals | null): string
 	// When the unit is stopped, SIGTERM also reaches systemd-notify. This is not a failure, because the service manager knows
 	// that the service ends.
 	if (status === 0 || signal === 'SIGTERM') return undefined;
-	return `${PROGRAM} exited with ${signal ?? `status ${status}`}`;
+	return `${NOTIFY_PROGRAM} exited with ${signal ?? `status ${status}`}`;
 }
 
 /** Returns the notification that sets the unit's status line. */

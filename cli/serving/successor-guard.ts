@@ -16,12 +16,12 @@ const HANG_LIMIT_MS = 10_000;
 /** Guards a successor from the time at which it serves until it is confirmed or has failed. */
 export class SuccessorGuard {
 	/** Resolves once no rollback is possible any longer. */
-	readonly settled: Promise<void>;
+	readonly whenSettled: Promise<void>;
 	/**
 	 * The sockets kept for another successor; undefined where descriptors cannot be duplicated, so that no other successor can be
 	 * started.
 	 */
-	readonly sockets: KeptSockets | undefined;
+	readonly keptSockets: KeptSockets | undefined;
 	#adminSocket: InheritedAdmin | undefined;
 	#resolveSettled: () => void = () => {};
 	#isSettled = false;
@@ -30,15 +30,15 @@ export class SuccessorGuard {
 
 	/** Duplicates the sockets, before the successor is started. Throws an error with the system's code. */
 	constructor(inheritance: Inheritance, adminSocket: InheritedAdmin | undefined) {
-		this.settled = new Promise(resolve => {
+		this.whenSettled = new Promise(resolve => {
 			this.#resolveSettled = resolve;
 		});
 		if (!canDuplicateDescriptors()) return;
-		this.sockets = new KeptSockets(inheritance);
+		this.keptSockets = new KeptSockets(inheritance);
 		try {
 			this.#adminSocket = adminSocket && { ...adminSocket, descriptor: duplicateDescriptor(adminSocket.descriptor) };
 		} catch (error) {
-			this.sockets.close();
+			this.keptSockets.close();
 			throw error;
 		}
 	}
@@ -56,7 +56,7 @@ export class SuccessorGuard {
 	/** Starts to watch a successor, which already serves. A successor that hangs is killed after the deadline. */
 	watch(successor: SuccessorProcess, { until, used }: UnconfirmedTerms): void {
 		this.#successor = successor;
-		this.sockets?.keepOnly(used);
+		this.keptSockets?.keepOnly(used);
 		if (!used.includes('admin')) this.#closeAdmin();
 		successor.keepAlive(true);
 		successor.onReport = report => {
@@ -72,7 +72,7 @@ export class SuccessorGuard {
 		this.#isSettled = true;
 		clearTimeout(this.#hangTimer);
 		this.#successor?.keepAlive(false);
-		this.sockets?.close();
+		this.keptSockets?.close();
 		this.#closeAdmin();
 		this.#resolveSettled();
 	}

@@ -7,7 +7,7 @@ import { replaceDescriptor } from '../../runtime/sockets/duplicate-descriptor.ts
 import { EXIT_STATUS } from '../command/command.ts';
 import { firstLineOf } from '../command/failure-report.ts';
 import { printError } from '../command/terminal.ts';
-import { STANDARD_ERROR, type SuccessorOffer } from './handover.ts';
+import { STANDARD_ERROR_FD, type SuccessorOffer } from './handover.ts';
 
 /**
  * Takes over from the predecessor and serves until stopped. On failure, reports the reason to the predecessor and ends the process.
@@ -18,12 +18,12 @@ export async function runSuccessor(): Promise<never> {
 	process.prependListener('uncaughtException', error => void channel.reportFailure({ message: firstLineOf(error) }));
 	try {
 		const offer = (await channel.receiveOffer()) as Offer<SuccessorOffer>;
-		if (offer.standardError !== undefined) replaceDescriptor(STANDARD_ERROR, offer.standardError);
+		if (offer.standardError !== undefined) replaceDescriptor(STANDARD_ERROR_FD, offer.standardError);
 		// `WATCHDOG_PID` still names the predecessor, but the service manager watches whichever process serves.
 		delete process.env.WATCHDOG_PID;
 		const { serve } = await import('./serve.ts');
 		const serving = serve({ ...offer.process.served, input: offer.input, succession: { channel, offer } });
-		return await Promise.race([serving, channel.expired]);
+		return await Promise.race([serving, channel.whenExpired]);
 	} catch (error) {
 		const { StartError } = await import('../../runtime/main/runtime.ts');
 		const refusal = error instanceof StartError && error.failure.reason === 'refused' ? error.failure : undefined;

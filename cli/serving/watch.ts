@@ -11,35 +11,38 @@ const POLL_INTERVAL_MS = 1000;
 
 /** Watches the files that a configuration reads, and calls back after each change. */
 export class ConfigurationWatch {
-	readonly #timer: NodeJS.Timeout;
+	readonly #pollTimer: NodeJS.Timeout;
 	/** The fingerprint of each path when it was last polled. */
 	#fingerprints: ReadonlyMap<string, string>;
 
 	/** Must be called before the configuration is compiled, so that no later change is missed. */
 	constructor(input: ConfigInput, onChange: () => void) {
-		const fingerprints = fingerprintsOf(filesOf(input));
+		const fingerprints = fingerprintsOf(watchedPathsOf(input));
 		// The file may have changed since its text was read. In that case, the first poll reports a change.
-		if (input.path !== undefined && textOf(input.path) !== input.text) fingerprints.set(input.path, '');
+		if (input.path !== undefined && readTextIfFile(input.path) !== input.text) fingerprints.set(input.path, '');
 		this.#fingerprints = fingerprints;
-		this.#timer = setInterval(() => {
-			const current = fingerprintsOf(this.#fingerprints.keys());
-			if ([...current].every(([path, fingerprint]) => this.#fingerprints.get(path) === fingerprint)) return;
-			this.#fingerprints = current;
+		this.#pollTimer = setInterval(() => {
+			const currentFingerprints = fingerprintsOf(this.#fingerprints.keys());
+			if ([...currentFingerprints].every(([path, fingerprint]) => this.#fingerprints.get(path) === fingerprint)) return;
+			this.#fingerprints = currentFingerprints;
 			onChange();
 		}, POLL_INTERVAL_MS);
 	}
 
 	/** Switches to the files of another configuration. Must be called before that configuration is loaded. */
 	follow(input: ConfigInput): void {
-		const previous = this.#fingerprints;
+		const previousFingerprints = this.#fingerprints;
 		// Files that were already watched keep the fingerprint of the last poll, so that a change since then is not missed.
 		this.#fingerprints = new Map(
-			[...fingerprintsOf(filesOf(input))].map(([path, fingerprint]) => [path, previous.get(path) ?? fingerprint]),
+			[...fingerprintsOf(watchedPathsOf(input))].map(([path, fingerprint]) => [
+				path,
+				previousFingerprints.get(path) ?? fingerprint,
+			]),
 		);
 	}
 
 	close(): void {
-		clearInterval(this.#timer);
+		clearInterval(this.#pollTimer);
 	}
 }
 
@@ -47,7 +50,7 @@ export class ConfigurationWatch {
  * Returns every path that the configuration refers to, including missing files and the folders of glob patterns, because creating
  * a file is a change, too.
  */
-function filesOf(input: ConfigInput): string[] {
+function watchedPathsOf(input: ConfigInput): string[] {
 	const paths = new Set(input.path === undefined ? [] : [input.path]);
 	if (input.format !== 'json') {
 		try {
@@ -79,7 +82,7 @@ function recordingReader(reader: Reader, paths: Set<string>): Reader {
 	};
 }
 
-function textOf(path: string): string | undefined {
+function readTextIfFile(path: string): string | undefined {
 	const reader = diskReader(process.cwd());
 	try {
 		return reader.kind(path) === 'file' ? reader.readText(path) : undefined;

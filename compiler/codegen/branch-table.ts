@@ -22,8 +22,8 @@ const MIN_TABLE_BRANCHES = 4;
  * path causes an error on first use, and the table must not cause it where an earlier condition would have answered the request.
  */
 export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
-	if (branches.length < MIN_TABLE_BRANCHES || segmentsOf(branches[0]!.when) === undefined) return false;
-	return branches.filter(({ when }) => segmentsOf(when)).length >= MIN_TABLE_BRANCHES;
+	if (branches.length < MIN_TABLE_BRANCHES || firstSegmentsOf(branches[0]!.when) === undefined) return false;
+	return branches.filter(({ when }) => firstSegmentsOf(when)).length >= MIN_TABLE_BRANCHES;
 }
 
 /**
@@ -41,7 +41,7 @@ export function compileBranchTable(
 	otherwise: Handler,
 	sharedTables: SharedBranchTables = new Map(),
 ): Handler {
-	const keyedBranches = branches.map(branch => ({ branch, keys: keysOf(branch) }));
+	const keyedBranches = branches.map(branch => ({ branch, keys: prefixesOf(branch) }));
 	const indexesByKey = new Map<string, number[]>();
 	const unkeyedIndexes: number[] = [];
 	keyedBranches.forEach(({ keys }, index) => {
@@ -56,20 +56,20 @@ export function compileBranchTable(
 	for (const [key, keyIndexes] of indexesByKey) {
 		// Only the candidates for this key are examined. Examining all of ten thousand branches for each key would take quadratic
 		// time.
-		const candidates = mergeAscending(keyIndexes, unkeyedIndexes).map(index => keyedBranches[index]!);
-		handlers.push(handlerFor(key, candidates, otherwise));
+		const candidateBranches = mergeAscending(keyIndexes, unkeyedIndexes).map(index => keyedBranches[index]!);
+		handlers.push(compileCandidates(key, candidateBranches, otherwise));
 	}
-	const fallbackHandler = handlerFor(
+	const fallbackHandler = compileCandidates(
 		undefined,
 		unkeyedIndexes.map(index => keyedBranches[index]!),
 		otherwise,
 	);
-	const table = sharedTable([...indexesByKey.keys()], sharedTables);
+	const prefixTable = sharedTable([...indexesByKey.keys()], sharedTables);
 	return x => {
 		const path = loweredPath(x.request);
 		// The key is the path up to and including its second slash, or the whole path if there is none.
 		const secondSlash = path.indexOf('/', 1);
-		const handlerIndex = table.get(path, secondSlash === -1 ? path.length : secondSlash + 1);
+		const handlerIndex = prefixTable.get(path, secondSlash === -1 ? path.length : secondSlash + 1);
 		return (handlerIndex === undefined ? fallbackHandler : handlers[handlerIndex]!)(x);
 	};
 }
@@ -99,30 +99,34 @@ interface KeyedBranch {
 /** Merges two ascending lists. */
 function mergeAscending(left: readonly number[], right: readonly number[]): readonly number[] {
 	if (right.length === 0) return left;
-	const result: number[] = [];
+	const merged: number[] = [];
 	for (let a = 0, b = 0; a < left.length || b < right.length; ) {
-		if (b === right.length || (a < left.length && left[a]! < right[b]!)) result.push(left[a++]!);
-		else result.push(right[b++]!);
+		if (b === right.length || (a < left.length && left[a]! < right[b]!)) merged.push(left[a++]!);
+		else merged.push(right[b++]!);
 	}
-	return result;
+	return merged;
 }
 
 /** Returns the handler for paths whose key is `key`. `undefined` stands for paths whose key no branch has. */
-function handlerFor(key: string | undefined, keyedBranches: readonly KeyedBranch[], otherwise: Handler): Handler {
-	const candidates: HandlerBranch[] = [];
+function compileCandidates(
+	key: string | undefined,
+	keyedBranches: readonly KeyedBranch[],
+	otherwise: Handler,
+): Handler {
+	const possibleBranches: HandlerBranch[] = [];
 	for (const { branch, keys } of keyedBranches) {
 		const alwaysHolds = keys && (key === undefined ? undefined : keys.get(key));
 		if (keys && alwaysHolds === undefined) continue;
 		if (alwaysHolds || !branch.predicate) {
 			// This branch holds for all of these paths, so the branches after it are unreachable.
-			if (candidates.length === 0) return branch.handler;
-			candidates.push({ ...branch, predicate: undefined });
+			if (possibleBranches.length === 0) return branch.handler;
+			possibleBranches.push({ ...branch, predicate: undefined });
 			break;
 		}
-		candidates.push(branch);
+		possibleBranches.push(branch);
 	}
-	if (candidates.length === 0) return otherwise;
-	return x => (firstMatchingBranch(candidates, x)?.handler ?? otherwise)(x);
+	if (possibleBranches.length === 0) return otherwise;
+	return x => (firstMatchingBranch(possibleBranches, x)?.handler ?? otherwise)(x);
 }
 
 /** Returns the first branch whose condition holds; undefined if there is none. Conditions after it are not evaluated. */
@@ -134,34 +138,35 @@ export function firstMatchingBranch(candidates: readonly HandlerBranch[], x: Exc
 	return undefined;
 }
 
-function keysOf({ when }: HandlerBranch): Map<string, boolean> | undefined {
-	const segments = segmentsOf(when);
-	if (!segments) return undefined;
-	const keys = new Map<string, boolean>();
-	for (const segment of segments) keys.set(segment, false).set(`${segment}/`, false);
+function prefixesOf({ when }: HandlerBranch): Map<string, boolean> | undefined {
+	const firstSegments = firstSegmentsOf(when);
+	if (!firstSegments) return undefined;
+	const holdsByPrefix = new Map<string, boolean>();
+	for (const segment of firstSegments) holdsByPrefix.set(segment, false).set(`${segment}/`, false);
 	for (const pattern of (pathsOf(when!)?.values ?? []).map(text => text.toLowerCase())) {
-		if (keys.has(pattern) && !pattern.endsWith('/')) keys.set(pattern, true);
-		else if (pattern.endsWith('/*') && keys.has(pattern.slice(0, -1))) keys.set(pattern.slice(0, -1), true);
+		if (holdsByPrefix.has(pattern) && !pattern.endsWith('/')) holdsByPrefix.set(pattern, true);
+		else if (pattern.endsWith('/*') && holdsByPrefix.has(pattern.slice(0, -1)))
+			holdsByPrefix.set(pattern.slice(0, -1), true);
 	}
-	return keys;
+	return holdsByPrefix;
 }
 
 /** Returns the first path segments of the paths for which a condition can hold; undefined if it can hold for any path. */
-function segmentsOf(when: Matcher | undefined): Set<string> | undefined {
+function firstSegmentsOf(when: Matcher | undefined): Set<string> | undefined {
 	if (!when) return undefined;
 	if (when.type === 'all') {
 		// Only the first operand counts. Skipping the branch because of a later operand would also skip the captures that the
 		// operands before it store.
 		const [firstOperand] = when.of as readonly Matcher[];
-		return segmentsOf(firstOperand);
+		return firstSegmentsOf(firstOperand);
 	}
-	const paths = pathsOf(when);
-	if (!paths) return undefined;
-	const segments = new Set<string>();
-	for (const pattern of paths.values) {
+	const pathPatterns = pathsOf(when);
+	if (!pathPatterns) return undefined;
+	const firstSegments = new Set<string>();
+	for (const pattern of pathPatterns.values) {
 		const segment = firstSegmentOf(pattern);
 		if (segment === undefined) return undefined;
-		segments.add(segment);
+		firstSegments.add(segment);
 	}
-	return segments;
+	return firstSegments;
 }

@@ -31,7 +31,7 @@ export interface BuildEnvironment {
 }
 
 /**
- * Builds a site. `index` is its index in `document.sites`, for pointers. The closure sets `x.site` and `x.accessLogs`. If no
+ * Builds a site. `index` is its index in `document.sites`, for pointers. The closure sets `x.siteName` and `x.accessLogs`. If no
  * handler answers, the response is 200 with an empty body.
  *
  * Errors go to the error routes, with the request's original method and URI and with `x.error` set. The routes run in order until
@@ -40,38 +40,45 @@ export interface BuildEnvironment {
  *
  * Throws BuildError for a document that matches the schema but cannot be built.
  */
-export function buildSite(site: Site, index: number, env: BuildEnvironment): BuiltSite {
+export function buildSite(site: Site, index: number, environment: BuildEnvironment): BuiltSite {
 	const pointer = `/sites/${index}`;
 	const scope: SiteScope = {
-		settings: env.settings,
-		upstreams: env.upstreams,
-		routes: env.routes,
+		settings: environment.settings,
+		upstreams: environment.upstreams,
+		routes: environment.routes,
 		routeRunners: new Map(),
-		mappedNames: lazyMappedNames(site, env.routes),
-		leases: env.leases,
-		logs: new SiteLogs(site.logs ?? [], env.settings, env.leases),
-		facts: env.facts,
-		clientIp: clientIpOf(env.settings),
-		tracer: env.tracer,
-		sharedCode: env.sharedCode,
+		mappedNames: lazyMappedNames(site, environment.routes),
+		leases: environment.leases,
+		logs: new SiteLogs(site.logs ?? [], environment.settings, environment.leases),
+		facts: environment.facts,
+		clientIp: compileSiteClientIp(environment.settings),
+		tracer: environment.tracer,
+		sharedCode: environment.sharedCode,
 		builtSite: { handle: undefined },
-		siteSpecificUses: 0,
-		numbers: new StepNumbers(site, env.routes),
-		nextExclusive: 0,
+		siteSpecificUseCount: 0,
+		stepNumbers: new StepNumbers(site, environment.routes),
+		nextExclusiveGroup: 0,
 		answersErrors: false,
 	};
-	const place = new SiteCompiler(scope, pointer);
+	const compiler = new SiteCompiler(scope, pointer);
 	const name = site.addresses[0] ?? '';
-	const logs = scope.logs.selectLogs;
-	const main = withClientIp(place.pipeline(site.pipeline, endPipeline), scope);
-	const routes = site.errors ?? [];
-	const handleError = routes.length > 0 || scope.answersErrors ? compileErrors(place, routes) : undefined;
-	const handle = handleError ? withErrorRoutes(name, logs, main, handleError) : withoutErrorRoutes(name, logs, main);
+	const selectLogs = scope.logs.selectLogs;
+	const mainHandler = withClientIp(compiler.pipeline(site.pipeline, endPipeline), scope);
+	const errorRoutes = site.errors ?? [];
+	const handleError = errorRoutes.length > 0 || scope.answersErrors ? compileErrors(compiler, errorRoutes) : undefined;
+	const handle = handleError
+		? withErrorRoutes(name, selectLogs, mainHandler, handleError)
+		: withoutErrorRoutes(name, selectLogs, mainHandler);
 	scope.builtSite.handle = handle;
-	return { name, logs: scope.logs.defaultLogs, handle, mainHandler: handleError || logs ? undefined : main };
+	return {
+		name,
+		logs: scope.logs.defaultLogs,
+		runSite: handle,
+		mainHandler: handleError || selectLogs ? undefined : mainHandler,
+	};
 }
 
-function clientIpOf(settings: Settings): (x: Exchange) => string {
+function compileSiteClientIp(settings: Settings): (x: Exchange) => string {
 	try {
 		return compileClientIp(settings);
 	} catch (error) {
@@ -80,70 +87,70 @@ function clientIpOf(settings: Settings): (x: Exchange) => string {
 }
 
 /** Determines the client's address behind trusted proxies before anything else, because the access log needs it. */
-function withClientIp(main: Handler, scope: SiteScope): Handler {
+function withClientIp(mainHandler: Handler, scope: SiteScope): Handler {
 	const trustedProxies = scope.settings.trusted_proxies as readonly string[] | undefined;
-	if (!scope.logs.hasLogs || !trustedProxies || trustedProxies.length === 0) return main;
+	if (!scope.logs.hasLogs || !trustedProxies || trustedProxies.length === 0) return mainHandler;
 	return x => {
 		scope.clientIp(x);
-		return main(x);
+		return mainHandler(x);
 	};
 }
 
-function withoutErrorRoutes(name: string, logs: AccessLogSelector | undefined, main: Handler): Handler {
-	if (!logs) {
+function withoutErrorRoutes(name: string, selectLogs: AccessLogSelector | undefined, mainHandler: Handler): Handler {
+	if (!selectLogs) {
 		return x => {
-			x.site = name;
-			return main(x);
+			x.siteName = name;
+			return mainHandler(x);
 		};
 	}
 	return x => {
-		x.site = name;
-		x.accessLogs = logs(x);
-		return main(x);
+		x.siteName = name;
+		x.accessLogs = selectLogs(x);
+		return mainHandler(x);
 	};
 }
 
 function withErrorRoutes(
 	name: string,
-	logs: AccessLogSelector | undefined,
-	main: Handler,
+	selectLogs: AccessLogSelector | undefined,
+	mainHandler: Handler,
 	handleError: (x: Exchange, thrown: unknown) => void | Promise<void>,
 ): Handler {
 	return x => {
-		x.site = name;
-		if (logs) x.accessLogs = logs(x);
-		let pending: void | Promise<void>;
+		x.siteName = name;
+		if (selectLogs) x.accessLogs = selectLogs(x);
+		let mainPromise: void | Promise<void>;
 		try {
-			pending = main(x);
+			mainPromise = mainHandler(x);
 		} catch (thrown) {
 			return handleError(x, thrown);
 		}
-		return pending instanceof Promise ? pending.catch(thrown => handleError(x, thrown)) : undefined;
+		return mainPromise instanceof Promise ? mainPromise.catch(thrown => handleError(x, thrown)) : undefined;
 	};
 }
 
 /** Compiles error routes. They run in order until one that covers the status answers. */
-function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
-	let chain: Handler = x => {
+function compileErrors(compiler: SiteCompiler, errorRoutes: readonly ErrorRoute[]) {
+	let handlerChain: Handler = x => {
 		if (x.errorPage === undefined) throw asHttpError(x.error?.cause);
 		x.error!.unanswered = true;
 		return x.errorPage(x);
 	};
-	for (let i = routes.length - 1; i >= 0; i--) {
-		const route = routes[i]!;
-		const nextRoute = chain;
-		const runRoute = place.at(`errors/${i}`).pipeline(route.pipeline, nextRoute);
+	for (let i = errorRoutes.length - 1; i >= 0; i--) {
+		const route = errorRoutes[i]!;
+		const nextRoute = handlerChain;
+		const runRoute = compiler.at(`errors/${i}`).pipeline(route.pipeline, nextRoute);
 		if (!route.statuses || route.statuses.length === 0) {
-			chain = runRoute;
+			handlerChain = runRoute;
 			continue;
 		}
-		const coversStatus = compileStatuses(route.statuses, place.at(`errors/${i}/statuses`));
-		chain = x => (coversStatus(x.error!.status) ? runRoute(x) : nextRoute(x));
+		const coversStatus = compileStatuses(route.statuses, compiler.at(`errors/${i}/statuses`));
+		handlerChain = x => (coversStatus(x.error!.status) ? runRoute(x) : nextRoute(x));
 	}
-	const firstRoute = chain;
+	const firstRoute = handlerChain;
 	return (x: Exchange, thrown: unknown): void | Promise<void> => {
 		// After an abort or an upgrade, it is too late to answer.
-		if (x.aborted || x.upgradeCallback) throw thrown;
+		if (x.isAborted || x.upgradeCallback) throw thrown;
 		const error = asHttpError(thrown);
 		x.stepBase = 0;
 		x.error = { status: error.status, message: error.message, cause: error };
@@ -155,34 +162,34 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 		response.status = 0;
 		response.body = null;
 		response.trailers = undefined;
-		const { answeredBy: failedBy } = x;
+		const { answeredBy: failedHandlerName } = x;
 		x.answeredBy = '';
 		for (const [field, value] of error.headers) response.headers.set(field, value);
-		let pending: void | Promise<void>;
+		let routePromise: void | Promise<void>;
 		// If no error route answered, the handler that failed first is recorded as the handler that answered, as in a site without
 		// error routes.
-		const settle = (): void => {
-			if (x.answeredBy === '' && x.error!.unanswered) x.answeredBy = failedBy;
+		const restoreAnsweredBy = (): void => {
+			if (x.answeredBy === '' && x.error!.unanswered) x.answeredBy = failedHandlerName;
 		};
-		const fail = (secondError: unknown): never => {
-			if (x.answeredBy === '') x.answeredBy = failedBy;
+		const throwCombinedError = (secondError: unknown): never => {
+			if (x.answeredBy === '') x.answeredBy = failedHandlerName;
 			throw errorOfErrorRoute(error, secondError);
 		};
 		try {
-			pending = firstRoute(x);
+			routePromise = firstRoute(x);
 		} catch (secondError) {
-			return fail(secondError);
+			return throwCombinedError(secondError);
 		}
-		if (pending instanceof Promise) return pending.then(settle, fail);
-		settle();
+		if (routePromise instanceof Promise) return routePromise.then(restoreAnsweredBy, throwCombinedError);
+		restoreAnsweredBy();
 	};
 }
 
 /** Returns the error to throw if an error route fails as well. The client still gets the status of the first error. */
 function errorOfErrorRoute(firstError: HttpError, secondError: unknown): HttpError {
 	if (secondError === firstError) return firstError;
-	const { message: text, unforeseen } = asHttpError(secondError);
-	const message = `${firstError.message} (and the error route failed: ${text})`;
+	const { message: secondMessage, unforeseen } = asHttpError(secondError);
+	const message = `${firstError.message} (and the error route failed: ${secondMessage})`;
 	return new HttpError(firstError.status, message, {
 		cause: secondError,
 		headers: firstError.headers,
@@ -202,15 +209,15 @@ function asHttpError(thrown: unknown): HttpError {
  * its first call.
  */
 function lazyMappedNames(site: Site, routes: { readonly [name: string]: readonly Step[] }): () => ReadonlySet<string> {
-	let names: Set<string> | undefined;
+	let mappedNames: Set<string> | undefined;
 	return () => {
-		if (!names) {
-			names = new Set();
-			collectMappedNames(site.pipeline, names);
-			collectMappedNames(site.errors, names);
-			collectMappedNames(routes, names);
+		if (!mappedNames) {
+			mappedNames = new Set();
+			collectMappedNames(site.pipeline, mappedNames);
+			collectMappedNames(site.errors, mappedNames);
+			collectMappedNames(routes, mappedNames);
 		}
-		return names;
+		return mappedNames;
 	};
 }
 

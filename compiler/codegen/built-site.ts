@@ -6,11 +6,11 @@ export interface BuiltSite {
 	/** First address, as written; for logs, tests and `explain`. */
 	readonly name: string;
 	/**
-	 * The whole pipeline, including error routes. Throws only if the error routes fail as well. Sets `x.site` and `x.accessLogs`.
+	 * The whole pipeline, including error routes. Throws only if the error routes fail as well. Sets `x.siteName` and `x.accessLogs`.
 	 */
-	readonly handle: Handler;
+	readonly runSite: Handler;
 	/**
-	 * The pipeline that `handle` calls after setting `x.site`; undefined if `handle` does more than that. Several sites may share
+	 * The pipeline that `handle` calls after setting `x.siteName`; undefined if `handle` does more than that. Several sites may share
 	 * one function.
 	 */
 	readonly mainHandler: Handler | undefined;

@@ -27,14 +27,14 @@ const NO_READS: readonly RecordedRead[] = [];
 
 /**
  * Reports mistakes that only building a site detects, each at its pointer: the first mistake in each step and in each error route
- * of a site. Sites in `builtSites` are not built again unless a file that they read has changed; sites that can be built are added.
+ * of a site. Sites in `readsBySite` are not built again unless a file that they read has changed; sites that can be built are added.
  * @param reader Reads the files that upstream pools name.
  * @param facts Facts about the machine that will serve the document. If omitted, values from its environment are not checked.
  */
 export function checkBuild(
 	document: Document,
 	report: Report,
-	builtSites: ReadsBySite,
+	readsBySite: ReadsBySite,
 	reader: RecordingReader,
 	facts?: HostFacts,
 ): void {
@@ -47,13 +47,13 @@ export function checkBuild(
 		facts: facts ?? UNKNOWN_HOST_FACTS,
 	};
 	(document.sites ?? []).forEach((site, index) => {
-		const recordedReads = builtSites.get(site);
+		const recordedReads = readsBySite.get(site);
 		if (recordedReads && reader.confirms(recordedReads)) return;
-		const reads = reader.record();
-		const mistake = tryBuild(site, index, environment);
-		reader.stop();
-		if (mistake === undefined) {
-			builtSites.set(site, reads.length > 0 ? reads : NO_READS);
+		const newReads = reader.startRecord();
+		const buildError = tryBuild(site, index, environment);
+		reader.endRecord();
+		if (buildError === undefined) {
+			readsBySite.set(site, newReads.length > 0 ? newReads : NO_READS);
 			return;
 		}
 		let isReported = false;
@@ -78,7 +78,7 @@ export function checkBuild(
 				report,
 			);
 		});
-		if (!isReported) reportAt(mistake, mistake.pointer, report);
+		if (!isReported) reportAt(buildError, buildError.pointer, report);
 	});
 }
 

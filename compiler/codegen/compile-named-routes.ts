@@ -19,14 +19,14 @@ const MAX_NESTED_ROUTES = 100;
  * Returns the runner of a route, which is compiled on first use. A route may invoke itself, even through other routes, so the
  * runner exists before the route is compiled. Throws BuildError for an unknown name.
  */
-export function routeRunner(place: SiteCompiler, name: string): RouteRunner {
-	const { scope } = place;
+export function compileRouteRunner(compiler: SiteCompiler, name: string): RouteRunner {
+	const { scope } = compiler;
 	const cachedRunner = scope.routeRunners.get(name);
 	if (cachedRunner) return cachedRunner;
 	if (!Object.hasOwn(scope.routes, name)) {
-		return place.refuse(`cannot invoke named route '${name}', which was not defined`, 'route/unknown');
+		return compiler.refuse(`cannot invoke named route '${name}', which was not defined`, 'route/unknown');
 	}
-	let route: Handler | undefined;
+	let routeHandler: Handler | undefined;
 	const runner: RouteRunner = (x, next) => {
 		let returnStack = x.variable(RETURN_STACK_VARIABLE) as Handler[] | undefined;
 		if (!returnStack) {
@@ -39,10 +39,10 @@ export function routeRunner(place: SiteCompiler, name: string): RouteRunner {
 		const { stepBase } = x;
 		x.stepBase = 0;
 		returnStack.push(stepBase === 0 ? next : withStepBase(stepBase, next));
-		return route!(x);
+		return routeHandler!(x);
 	};
 	scope.routeRunners.set(name, runner);
-	route = new SiteCompiler(scope, '/routes').pipeline(scope.routes[name]!, returnFromRoute, escapePointer(name));
+	routeHandler = new SiteCompiler(scope, '/routes').pipeline(scope.routes[name]!, returnFromRoute, escapePointer(name));
 	return runner;
 }
 

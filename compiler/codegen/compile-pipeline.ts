@@ -12,36 +12,45 @@ import { withBufferedBody } from './context/request-body.ts';
 import type { SiteCompiler } from './site-compiler.ts';
 
 /** Number of bits that `x.exclusiveGroups`, a signed 32-bit integer, provides for groups. */
-const EXCLUSIVE_BITS = 31;
+const EXCLUSIVE_GROUP_BITS = 31;
 
 /**
- * Compiles the steps at `place`. The last step continues with `next`. Of the steps with the same `exclusive` name, only the first
+ * Compiles the steps at `compiler`. The last step continues with `next`. Of the steps with the same `exclusive` name, only the first
  * whose `when` holds runs. If these steps are adjacent, they become plain branches. Otherwise, a bit of `x.exclusiveGroups` records
  * that one of them has run. The bit belongs to the group throughout the site, and is cleared at the start of the pipeline.
  */
-export function compilePipeline(place: SiteCompiler, steps: readonly Step[], next: Handler): Handler {
-	const groupsByName = findScatteredGroups(place, steps);
-	let chain = next;
-	for (let end = steps.length; end > 0; ) {
-		const name = steps[end - 1]!.exclusive;
-		const group = name === undefined ? undefined : groupsByName.get(name);
-		const start = group ? end - 1 : runStart(steps, end);
+export function compilePipeline(compiler: SiteCompiler, steps: readonly Step[], next: Handler): Handler {
+	const groupsByName = findScatteredGroups(compiler, steps);
+	let handlerChain = next;
+	for (let endIndex = steps.length; endIndex > 0; ) {
+		const groupName = steps[endIndex - 1]!.exclusive;
+		const group = groupName === undefined ? undefined : groupsByName.get(groupName);
+		const firstIndex = group ? endIndex - 1 : findRunStart(steps, endIndex);
 		// Whichever branch of the group runs, it continues with the step after the group.
-		const afterGroup = chain;
+		const afterGroup = handlerChain;
 		const runSteps: BuiltStep[] = [];
-		for (let i = end - 1; i >= start; i--) {
-			const builtStep = buildStep(place.at(String(i)), steps[i]!, name === undefined ? chain : afterGroup);
+		for (let i = endIndex - 1; i >= firstIndex; i--) {
+			const builtStep = buildStep(
+				compiler.at(String(i)),
+				steps[i]!,
+				groupName === undefined ? handlerChain : afterGroup,
+			);
 			runSteps.unshift(builtStep);
-			chain = addCondition(builtStep, chain, group);
+			handlerChain = addCondition(builtStep, handlerChain, group);
 		}
-		if (!group && !place.isTraced && !runSteps.some(step => step.conditionNeedsBody) && canUseBranchTable(runSteps)) {
-			chain = compileBranchTable(runSteps, afterGroup, place.scope.sharedCode?.tables);
+		if (
+			!group &&
+			!compiler.isTraced &&
+			!runSteps.some(step => step.conditionNeedsBody) &&
+			canUseBranchTable(runSteps)
+		) {
+			handlerChain = compileBranchTable(runSteps, afterGroup, compiler.scope.sharedCode?.branchTables);
 		}
-		end = start;
+		endIndex = firstIndex;
 	}
-	if (groupsByName.size === 0) return chain;
+	if (groupsByName.size === 0) return handlerChain;
 	const groups = [...groupsByName.values()];
-	const firstHandler = chain;
+	const firstHandler = handlerChain;
 	return x => {
 		for (const group of groups) group.clear(x);
 		return firstHandler(x);
@@ -55,24 +64,24 @@ interface ExclusiveGroup {
 	clear(x: Exchange): void;
 }
 
-function findScatteredGroups(place: SiteCompiler, steps: readonly Step[]): Map<string, ExclusiveGroup> {
-	const lastIndexes = new Map<string, number>();
-	const groups = new Map<string, ExclusiveGroup>();
+function findScatteredGroups(compiler: SiteCompiler, steps: readonly Step[]): Map<string, ExclusiveGroup> {
+	const lastIndexByGroup = new Map<string, number>();
+	const scatteredGroups = new Map<string, ExclusiveGroup>();
 	steps.forEach(({ exclusive }, i) => {
 		if (exclusive === undefined) return;
-		const lastIndex = lastIndexes.get(exclusive);
-		if (lastIndex !== undefined && lastIndex !== i - 1 && !groups.has(exclusive)) {
+		const lastIndex = lastIndexByGroup.get(exclusive);
+		if (lastIndex !== undefined && lastIndex !== i - 1 && !scatteredGroups.has(exclusive)) {
 			// The bit's number is specific to this site, so code that uses it cannot be shared with other sites.
-			place.scope.siteSpecificUses++;
-			groups.set(exclusive, exclusiveGroup(place.scope.nextExclusive++));
+			compiler.scope.siteSpecificUseCount++;
+			scatteredGroups.set(exclusive, createExclusiveGroup(compiler.scope.nextExclusiveGroup++));
 		}
-		lastIndexes.set(exclusive, i);
+		lastIndexByGroup.set(exclusive, i);
 	});
-	return groups;
+	return scatteredGroups;
 }
 
-function exclusiveGroup(groupIndex: number): ExclusiveGroup {
-	if (groupIndex < EXCLUSIVE_BITS) {
+function createExclusiveGroup(groupIndex: number): ExclusiveGroup {
+	if (groupIndex < EXCLUSIVE_GROUP_BITS) {
 		const bit = 1 << groupIndex;
 		return {
 			hasRun: x => (x.exclusiveGroups & bit) !== 0,
@@ -85,34 +94,34 @@ function exclusiveGroup(groupIndex: number): ExclusiveGroup {
 		};
 	}
 	// If a site has more groups than bits, the rest are recorded in variables.
-	const name = `svc.exclusive.${groupIndex}`;
+	const variableName = `svc.exclusive.${groupIndex}`;
 	return {
-		hasRun: x => x.variable(name) === true,
+		hasRun: x => x.variable(variableName) === true,
 		markRun: x => {
-			x.variables.set(name, true);
+			x.variables.set(variableName, true);
 		},
 		clear: x => {
-			if (x.variable(name) !== undefined) x.variables.delete(name);
+			if (x.variable(variableName) !== undefined) x.variables.delete(variableName);
 		},
 	};
 }
 
 /**
- * Returns the start of the run of steps before `end` that is compiled to alternatives: either one exclusive group, or steps that
+ * Returns the start of the run of steps before `endIndex` that is compiled to alternatives: either one exclusive group, or steps that
  * all have a condition.
  */
-function runStart(steps: readonly Step[], end: number): number {
-	const { exclusive, when } = steps[end - 1]!;
-	let start = end - 1;
-	if (exclusive === undefined && !when) return start;
+function findRunStart(steps: readonly Step[], endIndex: number): number {
+	const { exclusive, when } = steps[endIndex - 1]!;
+	let startIndex = endIndex - 1;
+	if (exclusive === undefined && !when) return startIndex;
 	while (
-		start > 0 &&
-		steps[start - 1]!.exclusive === exclusive &&
-		(exclusive !== undefined || steps[start - 1]!.when)
+		startIndex > 0 &&
+		steps[startIndex - 1]!.exclusive === exclusive &&
+		(exclusive !== undefined || steps[startIndex - 1]!.when)
 	) {
-		start--;
+		startIndex--;
 	}
-	return start;
+	return startIndex;
 }
 
 /** A compiled step without its condition. */
@@ -121,16 +130,16 @@ interface BuiltStep extends HandlerBranch {
 	readonly conditionNeedsBody: boolean;
 }
 
-function buildStep(place: SiteCompiler, step: Step, next: Handler): BuiltStep {
-	const module = HANDLERS.get(step.handler);
-	if (!module) return place.refuse(`\`${step.handler}\` is not a handler.`, 'handler/unknown');
-	place.beginStep(step);
-	let handler = module.compile!(step, place, next);
-	if (place.needsWholeBody) handler = withBufferedBody(handler);
-	place.needsWholeBody = false;
-	handler = place.scope.tracer?.handler(place.pointer, step, handler) ?? handler;
-	const predicate = step.when ? place.matcher(step.when) : undefined;
-	return { when: step.when, predicate, handler, conditionNeedsBody: place.needsWholeBody };
+function buildStep(compiler: SiteCompiler, step: Step, next: Handler): BuiltStep {
+	const handlerModule = HANDLERS.get(step.handler);
+	if (!handlerModule) return compiler.refuse(`\`${step.handler}\` is not a handler.`, 'handler/unknown');
+	compiler.beginStep(step);
+	let handler = handlerModule.compile!(step, compiler, next);
+	if (compiler.needsWholeBody) handler = withBufferedBody(handler);
+	compiler.needsWholeBody = false;
+	handler = compiler.scope.tracer?.wrapHandler(compiler.pointer, step, handler) ?? handler;
+	const predicate = step.when ? compiler.matcher(step.when) : undefined;
+	return { when: step.when, predicate, handler, conditionNeedsBody: compiler.needsWholeBody };
 }
 
 function addCondition(step: BuiltStep, otherwise: Handler, group: ExclusiveGroup | undefined): Handler {

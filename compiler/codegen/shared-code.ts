@@ -8,20 +8,20 @@ import type { Handler } from '../exchange/handler.ts';
 import type { SharedBranchTables } from './branch-table.ts';
 
 /** Maximum length of serialized steps that serve as a key themselves. Longer texts are hashed. */
-const MAX_VERBATIM_LENGTH = 128;
+const MAX_VERBATIM_CHARS = 128;
 
 /** The code that is shared during one build. It is filled while sites are built, and discarded afterwards. */
 export class SharedCode {
-	readonly tables: SharedBranchTables = new Map();
+	readonly branchTables: SharedBranchTables = new Map();
 	readonly #pipelinesBySteps = new Map<string, Handler>();
 
 	/**
 	 * Returns the pipeline for equal steps if there is one; otherwise compiles the steps. In the result of `compile`,
 	 * `isSiteSpecific` is true if other sites must not share the pipeline.
 	 */
-	pipeline(steps: readonly Step[], compile: () => { handler: Handler; isSiteSpecific: boolean }): Handler {
-		const text = JSON.stringify(steps);
-		const key = text.length <= MAX_VERBATIM_LENGTH ? text : hash('sha256', text, 'base64');
+	getOrCompile(steps: readonly Step[], compile: () => { handler: Handler; isSiteSpecific: boolean }): Handler {
+		const stepsJson = JSON.stringify(steps);
+		const key = stepsJson.length <= MAX_VERBATIM_CHARS ? stepsJson : hash('sha256', stepsJson, 'base64');
 		const cachedHandler = this.#pipelinesBySteps.get(key);
 		if (cachedHandler) return cachedHandler;
 		const { handler, isSiteSpecific } = compile();

@@ -16,7 +16,7 @@ import type { StepTraits } from '../modules/contract/traits.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
 import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
 import { canUseBranchTable, compileBranchTable, firstMatchingBranch } from './branch-table.ts';
-import { type RouteRunner, routeRunner } from './compile-named-routes.ts';
+import { compileRouteRunner, type RouteRunner } from './compile-named-routes.ts';
 import { compilePipeline } from './compile-pipeline.ts';
 import type { StepNumbers } from './context/step-numbers.ts';
 import { compilePlaceholder, isFieldPlaceholder } from './placeholders/index.ts';
@@ -28,8 +28,8 @@ import type { SiteLogs } from './site-logs.ts';
 
 /** Observes every handler and predicate while the handler graph is built, and may replace it. Used by `explain`. */
 export interface BuildTracer {
-	handler(pointer: string, step: Step, handler: Handler): Handler;
-	matcher(pointer: string, matcher: Matcher, predicate: Predicate): Predicate;
+	wrapHandler(pointer: string, step: Step, handler: Handler): Handler;
+	wrapMatcher(pointer: string, matcher: Matcher, predicate: Predicate): Predicate;
 }
 
 /** State that all places of a site share while it is built. */
@@ -55,13 +55,13 @@ export interface SiteScope {
 	 * Incremented by each use of site-specific state. Code during whose compilation the number changes cannot be shared between
 	 * sites.
 	 */
-	siteSpecificUses: number;
+	siteSpecificUseCount: number;
 	/** Number of the next exclusive group whose members are not adjacent; see compile-pipeline.ts. */
-	nextExclusive: number;
+	nextExclusiveGroup: number;
 	/** True if a handler sets `x.errorPage`. */
 	answersErrors: boolean;
 	/** Numbers of the site's steps and of the steps in named routes. */
-	readonly numbers: StepNumbers;
+	readonly stepNumbers: StepNumbers;
 }
 
 /** The CompileContext of one place in the document. */
@@ -74,7 +74,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	 * Number of the step that is being compiled. It counts from the start of the pipeline rather than of the site, because sites
 	 * may share the pipeline.
 	 */
-	step = 0;
+	stepNumber = 0;
 	/** Number, within the site, of the first step of the pipeline that is being compiled. */
 	readonly #stepBase: number;
 
@@ -85,7 +85,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 
 	get pointer(): string {
-		this.scope.siteSpecificUses++;
+		this.scope.siteSpecificUseCount++;
 		return this.#pointer;
 	}
 
@@ -116,12 +116,12 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	get wholeSite(): Handler {
 		const { builtSite } = this.scope;
-		this.scope.siteSpecificUses++;
+		this.scope.siteSpecificUseCount++;
 		return x => builtSite.handle!(x);
 	}
 
 	answerErrors(): void {
-		this.scope.siteSpecificUses++;
+		this.scope.siteSpecificUseCount++;
 		this.scope.answersErrors = true;
 	}
 
@@ -139,12 +139,12 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] {
-		this.scope.siteSpecificUses++;
+		this.scope.siteSpecificUseCount++;
 		return this.scope.leases.lease(kind, settings);
 	}
 
 	get pageWork(): PageWork | undefined {
-		this.scope.siteSpecificUses++;
+		this.scope.siteSpecificUseCount++;
 		return this.scope.leases.pageWork;
 	}
 
@@ -154,36 +154,39 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		if (next !== endPipeline || scope.sharedCode === undefined || this.isTraced) {
 			return compilePipeline(this.at(field), steps, next);
 		}
-		const base = steps.length === 0 ? this.#stepBase : scope.numbers.numberOf(steps[0]!);
-		const handler = scope.sharedCode.pipeline(steps, () => {
-			const { siteSpecificUses: usesBefore } = scope;
-			const place = new SiteCompiler(scope, `${this.#pointer}/${field}`, base);
-			return { handler: compilePipeline(place, steps, next), isSiteSpecific: scope.siteSpecificUses !== usesBefore };
+		const firstStepNumber = steps.length === 0 ? this.#stepBase : scope.stepNumbers.numberOf(steps[0]!);
+		const handler = scope.sharedCode.getOrCompile(steps, () => {
+			const { siteSpecificUseCount: useCountBefore } = scope;
+			const pipelineCompiler = new SiteCompiler(scope, `${this.#pointer}/${field}`, firstStepNumber);
+			return {
+				handler: compilePipeline(pipelineCompiler, steps, next),
+				isSiteSpecific: scope.siteSpecificUseCount !== useCountBefore,
+			};
 		});
-		return offsetSteps(base - this.#stepBase, handler);
+		return withStepOffset(firstStepNumber - this.#stepBase, handler);
 	}
 
 	/** Starts compiling a step at this place. */
 	beginStep(step: Step): void {
-		this.step = this.scope.numbers.numberOf(step) - this.#stepBase;
+		this.stepNumber = this.scope.stepNumbers.numberOf(step) - this.#stepBase;
 	}
 
 	matcher(matcher: Matcher, field = 'when'): Predicate {
-		const place = this.at(field);
-		const module = MATCHERS_BY_TYPE.get(matcher.type);
-		if (!module) return place.refuse(`\`${matcher.type}\` is not a matcher.`, 'matcher/unknown');
-		const predicate = module.compile(matcher, place);
-		if (place.needsWholeBody) this.needsWholeBody = true;
-		return this.scope.tracer?.matcher(place.#pointer, matcher, predicate) ?? predicate;
+		const matcherCompiler = this.at(field);
+		const matcherModule = MATCHERS_BY_TYPE.get(matcher.type);
+		if (!matcherModule) return matcherCompiler.refuse(`\`${matcher.type}\` is not a matcher.`, 'matcher/unknown');
+		const predicate = matcherModule.compile(matcher, matcherCompiler);
+		if (matcherCompiler.needsWholeBody) this.needsWholeBody = true;
+		return this.scope.tracer?.wrapMatcher(matcherCompiler.#pointer, matcher, predicate) ?? predicate;
 	}
 
 	route(name: string): RouteRunner {
-		this.scope.siteSpecificUses++;
-		return routeRunner(this, name);
+		this.scope.siteSpecificUseCount++;
+		return compileRouteRunner(this, name);
 	}
 
 	isMapped(name: string): boolean {
-		this.scope.siteSpecificUses++;
+		this.scope.siteSpecificUseCount++;
 		return this.scope.mappedNames().has(name);
 	}
 
@@ -202,17 +205,17 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 
 	placeholder(name: string): PlaceholderReader | undefined {
-		const compiled = compilePlaceholder(name, this);
-		if (typeof compiled === 'string') return () => compiled;
-		if (compiled === undefined || !isFieldPlaceholder(name)) return compiled;
+		const compiledPlaceholder = compilePlaceholder(name, this);
+		if (typeof compiledPlaceholder === 'string') return () => compiledPlaceholder;
+		if (compiledPlaceholder === undefined || !isFieldPlaceholder(name)) return compiledPlaceholder;
 		return x => {
-			const value = compiled(x);
+			const value = compiledPlaceholder(x);
 			return typeof value === 'string' ? decodeFieldText(value) : value;
 		};
 	}
 
 	accessLogs(name: string): readonly AccessLog[] {
-		this.scope.siteSpecificUses++;
+		this.scope.siteSpecificUseCount++;
 		return this.scope.logs.logsNamed(name);
 	}
 
@@ -220,7 +223,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return hasPlaceholders(text, this);
 	}
 
-	regexp(source: string, flags?: string): RegExp {
+	regexpFor(source: string, flags?: string): RegExp {
 		try {
 			return compileRegexp(source, flags);
 		} catch (error) {
@@ -243,7 +246,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
  * Offsets the step numbers of a shared pipeline, which count from its own first step. The offset is never undone, because no step
  * outside of the pipeline runs after it.
  */
-function offsetSteps(offset: number, handler: Handler): Handler {
+function withStepOffset(offset: number, handler: Handler): Handler {
 	if (offset === 0) return handler;
 	return x => {
 		x.stepBase += offset;

@@ -28,29 +28,31 @@ export class SiteLogs {
 	constructor(logs: readonly SiteLog[], settings: Settings, leases: Leases) {
 		this.#settings = settings;
 		this.#leases = leases;
-		const logsByEntry = logs.map(log => this.#lease(accessLogTargets(log, settings)));
+		const logsByEntry = logs.map(log => this.#leaseLogs(accessLogTargets(log, settings)));
 		logs.forEach(({ name }, index) => {
 			if (name !== undefined)
 				this.#logsByName.set(name, [...(this.#logsByName.get(name) ?? []), ...logsByEntry[index]!]);
 		});
-		const selectable = logs.flatMap((log, index) => (log.no_hostname ? [] : [{ log, targets: logsByEntry[index]! }]));
+		const selectableLogs = logs.flatMap((log, index) =>
+			log.no_hostname ? [] : [{ log, targets: logsByEntry[index]! }],
+		);
 		this.defaultLogs = logsByEntry.flat();
 		this.hasLogs = this.defaultLogs.length > 0;
-		if (selectable.length === 0) {
+		if (selectableLogs.length === 0) {
 			this.selectLogs = undefined;
 			return;
 		}
-		const alwaysLogs = selectable.flatMap(({ targets }) => targets);
-		if (selectable.every(({ log }) => log.hostnames === undefined)) {
-			this.selectLogs = () => alwaysLogs;
+		const unconditionalLogs = selectableLogs.flatMap(({ targets }) => targets);
+		if (selectableLogs.every(({ log }) => log.hostnames === undefined)) {
+			this.selectLogs = () => unconditionalLogs;
 			return;
 		}
-		const rules = selectable.map(({ log, targets }) => ({
+		const logRules = selectableLogs.map(({ log, targets }) => ({
 			targets,
 			patterns: log.hostnames?.map(name => canonicalHost(name) ?? name),
 		}));
 		this.selectLogs = x =>
-			rules.flatMap(({ targets, patterns }) =>
+			logRules.flatMap(({ targets, patterns }) =>
 				patterns === undefined || patterns.some(pattern => hostMatches(x.request.host, pattern)) ? targets : [],
 			);
 	}
@@ -59,14 +61,14 @@ export class SiteLogs {
 	logsNamed(name: string): readonly AccessLog[] {
 		let logs = this.#logsByName.get(name);
 		if (!logs) {
-			logs = this.#lease(namedLogTargets(name, this.#settings));
+			logs = this.#leaseLogs(namedLogTargets(name, this.#settings));
 			this.hasLogs = true;
 			this.#logsByName.set(name, logs);
 		}
 		return logs;
 	}
 
-	#lease(targets: readonly AccessLogSettings[]): AccessLog[] {
+	#leaseLogs(targets: readonly AccessLogSettings[]): AccessLog[] {
 		return targets.map(settings => this.#leases.lease('access_log', settings));
 	}
 }

@@ -5,16 +5,16 @@ import { compilePathPatterns } from '../modules/matchers/path-pattern.ts';
 import type { ListenedSite } from './plan/plan.ts';
 
 /** A host of a site. */
-interface Candidate {
+interface SiteCandidate {
 	/** Position in order of precedence. Of all candidates that match a request, the one with the lowest number serves it. */
 	readonly order: number;
 	/** Index in `document.sites`, or the number of a redirect; see {@link redirectPort}. */
-	readonly site: number;
+	readonly siteOrRedirect: number;
 	/** Reports whether a request has the deprecated path of the site's address; undefined if the address has no path. */
 	readonly matchesPath: ((request: Request) => boolean) | undefined;
 }
 
-const NO_CANDIDATES: readonly Candidate[] = [];
+const NO_CANDIDATES: readonly SiteCandidate[] = [];
 
 const FIRST_REDIRECT_INDEX = -2;
 
@@ -37,40 +37,41 @@ export class SiteTable {
 	 */
 	readonly #siteByHost: TextTable<number>;
 	/** Candidates by exact host; undefined if there are no exact hosts. */
-	readonly #candidatesByHost: TextTable<readonly Candidate[]> | undefined;
+	readonly #candidatesByHost: TextTable<readonly SiteCandidate[]> | undefined;
 	/** Candidates by wildcard host. */
-	readonly #candidatesByWildcard = new Map<string, Candidate[]>();
+	readonly #candidatesByWildcard = new Map<string, SiteCandidate[]>();
 	/** For each number of labels, the bit masks of the positions at which wildcard hosts have a `*`. Bit 0 is the first label. */
-	readonly #wildcardShapes: number[][] = [];
-	readonly #catchAll: Candidate[] = [];
+	readonly #shapesByLabelCount: number[][] = [];
+	readonly #catchAllCandidates: SiteCandidate[] = [];
 	/** Lowest order of all wildcard and catch-all candidates. If an exact match precedes it, nothing else is looked up. */
 	#lowestInexactOrder = Number.POSITIVE_INFINITY;
 
 	/** Builds the table. `listedSites` are in order of precedence, with hosts in canonical form (see `canonicalHost`). */
 	constructor(listedSites: readonly ListenedSite[]) {
-		const exactCandidates = new Map<string, Candidate[]>();
+		const exactCandidatesByHost = new Map<string, SiteCandidate[]>();
 		for (let order = 0; order < listedSites.length; order++) {
-			const { site: index, hosts, paths, redirect } = listedSites[order]!;
-			const site = redirect === undefined ? index : FIRST_REDIRECT_INDEX - redirect;
-			const candidate: Candidate = {
+			const { site: siteIndex, hosts, paths, redirect } = listedSites[order]!;
+			const siteOrRedirect = redirect === undefined ? siteIndex : FIRST_REDIRECT_INDEX - redirect;
+			const candidate: SiteCandidate = {
 				order,
-				site,
+				siteOrRedirect,
 				matchesPath: paths.length > 0 ? compilePathPatterns(paths) : undefined,
 			};
-			if (hosts.length === 0) this.#addInexact(this.#catchAll, candidate);
+			if (hosts.length === 0) this.#addInexact(this.#catchAllCandidates, candidate);
 			for (const host of hosts) {
-				if (!host.includes('*')) addCandidate(exactCandidates, host, candidate);
+				if (!host.includes('*')) addCandidate(exactCandidatesByHost, host, candidate);
 				else {
-					this.#addShape(host);
+					this.#addWildcardShape(host);
 					addCandidate(this.#candidatesByWildcard, host, candidate);
 					this.#addInexact(undefined, candidate);
 				}
 			}
 		}
 		const siteByHost = new Map<string, number>();
-		this.#candidatesByHost = exactCandidates.size > 0 ? new TextTable(exactCandidates) : undefined;
-		for (const [host, [candidate]] of exactCandidates) {
-			if (!candidate!.matchesPath && candidate!.order < this.#lowestInexactOrder) siteByHost.set(host, candidate!.site);
+		this.#candidatesByHost = exactCandidatesByHost.size > 0 ? new TextTable(exactCandidatesByHost) : undefined;
+		for (const [host, [candidate]] of exactCandidatesByHost) {
+			if (!candidate!.matchesPath && candidate!.order < this.#lowestInexactOrder)
+				siteByHost.set(host, candidate!.siteOrRedirect);
 		}
 		this.#siteByHost = new TextTable(siteByHost);
 	}
@@ -79,60 +80,60 @@ export class SiteTable {
 	 * Returns the index in `document.sites` of the site that serves a request, −1 if no site does, or a lower number for a redirect
 	 * (see {@link redirectPort}). Throws HttpError 400 if a path must be compared and the request's path is malformed.
 	 */
-	find(request: Request): number {
+	findSiteIndex(request: Request): number {
 		const host = request.host;
 		const site = this.#siteByHost.get(host, host.length);
 		if (site !== undefined) return site;
 		const exactMatch =
 			this.#candidatesByHost === undefined
 				? undefined
-				: firstMatching(this.#candidatesByHost.get(host, host.length) ?? NO_CANDIDATES, request);
-		if (exactMatch && exactMatch.order < this.#lowestInexactOrder) return exactMatch.site;
+				: firstMatchingCandidate(this.#candidatesByHost.get(host, host.length) ?? NO_CANDIDATES, request);
+		if (exactMatch && exactMatch.order < this.#lowestInexactOrder) return exactMatch.siteOrRedirect;
 		let bestCandidate = exactMatch;
 		if (this.#candidatesByWildcard.size > 0) bestCandidate = this.#bestWildcard(request, host, bestCandidate);
-		const catchAllMatch = firstMatching(this.#catchAll, request);
+		const catchAllMatch = firstMatchingCandidate(this.#catchAllCandidates, request);
 		if (catchAllMatch && (!bestCandidate || catchAllMatch.order < bestCandidate.order)) bestCandidate = catchAllMatch;
-		return bestCandidate ? bestCandidate.site : -1;
+		return bestCandidate ? bestCandidate.siteOrRedirect : -1;
 	}
 
-	#addInexact(list: Candidate[] | undefined, candidate: Candidate): void {
-		list?.push(candidate);
+	#addInexact(candidates: SiteCandidate[] | undefined, candidate: SiteCandidate): void {
+		candidates?.push(candidate);
 		if (candidate.order < this.#lowestInexactOrder) this.#lowestInexactOrder = candidate.order;
 	}
 
-	#addShape(host: string): void {
+	#addWildcardShape(host: string): void {
 		const labels = host.split('.');
-		let shape = 0;
+		let wildcardShape = 0;
 		labels.forEach((label, i) => {
-			if (label === '*' && i < 31) shape |= 1 << i;
+			if (label === '*' && i < 31) wildcardShape |= 1 << i;
 		});
-		this.#wildcardShapes[labels.length] ??= [];
-		const shapes = this.#wildcardShapes[labels.length]!;
-		if (!shapes.includes(shape)) shapes.push(shape);
+		this.#shapesByLabelCount[labels.length] ??= [];
+		const shapes = this.#shapesByLabelCount[labels.length]!;
+		if (!shapes.includes(wildcardShape)) shapes.push(wildcardShape);
 	}
 
-	#bestWildcard(request: Request, host: string, bestCandidate: Candidate | undefined): Candidate | undefined {
+	#bestWildcard(request: Request, host: string, bestCandidate: SiteCandidate | undefined): SiteCandidate | undefined {
 		const labels = host.split('.');
-		const shapes = this.#wildcardShapes[labels.length];
+		const shapes = this.#shapesByLabelCount[labels.length];
 		// `*` matches one label, but not an empty one.
 		if (!shapes || labels.includes('')) return bestCandidate;
 		let bestSoFar = bestCandidate;
 		for (const shape of shapes) {
-			const key = labels.map((label, i) => (i < 31 && (shape & (1 << i)) !== 0 ? '*' : label)).join('.');
-			const candidate = firstMatching(this.#candidatesByWildcard.get(key) ?? NO_CANDIDATES, request);
+			const wildcardHost = labels.map((label, i) => (i < 31 && (shape & (1 << i)) !== 0 ? '*' : label)).join('.');
+			const candidate = firstMatchingCandidate(this.#candidatesByWildcard.get(wildcardHost) ?? NO_CANDIDATES, request);
 			if (candidate && (!bestSoFar || candidate.order < bestSoFar.order)) bestSoFar = candidate;
 		}
 		return bestSoFar;
 	}
 }
 
-function addCandidate(map: Map<string, Candidate[]>, host: string, candidate: Candidate): void {
-	const list = map.get(host);
-	if (list) list.push(candidate);
-	else map.set(host, [candidate]);
+function addCandidate(candidatesByHost: Map<string, SiteCandidate[]>, host: string, candidate: SiteCandidate): void {
+	const hostCandidates = candidatesByHost.get(host);
+	if (hostCandidates) hostCandidates.push(candidate);
+	else candidatesByHost.set(host, [candidate]);
 }
 
-function firstMatching(candidates: readonly Candidate[], request: Request): Candidate | undefined {
+function firstMatchingCandidate(candidates: readonly SiteCandidate[], request: Request): SiteCandidate | undefined {
 	for (const candidate of candidates) if (!candidate.matchesPath || candidate.matchesPath(request)) return candidate;
 	return undefined;
 }

@@ -14,10 +14,10 @@ const MIN_CONCEALED_LENGTH = 6;
  */
 export class ConcealedValues {
 	/** Maps each value to the text that replaces it. */
-	readonly #replacements = new Map<string, string>();
+	readonly #replacementByValue = new Map<string, string>();
 
 	/** Returns a reader that remembers every environment value that `reader` returns. */
-	watching(reader: Reader): Reader {
+	watchedReader(reader: Reader): Reader {
 		return {
 			workingDirectory: reader.workingDirectory,
 			readText: path => reader.readText(path),
@@ -26,7 +26,8 @@ export class ConcealedValues {
 			kind: path => reader.kind(path),
 			env: name => {
 				const value = reader.env(name);
-				if (value !== undefined && value.length >= MIN_CONCEALED_LENGTH) this.#replacements.set(value, `{$${name}}`);
+				if (value !== undefined && value.length >= MIN_CONCEALED_LENGTH)
+					this.#replacementByValue.set(value, `{$${name}}`);
 				return value;
 			},
 		};
@@ -34,29 +35,30 @@ export class ConcealedValues {
 
 	/** Returns the diagnostic with the names of the variables instead of all remembered values. */
 	conceal(diagnostic: Diagnostic): Diagnostic {
-		if (this.#replacements.size === 0) return diagnostic;
+		if (this.#replacementByValue.size === 0) return diagnostic;
 		const { message, label, hint, fix } = diagnostic;
-		const concealed = {
+		const concealedFields = {
 			message: this.#concealText(message),
 			label: this.#concealText(label),
 			hint: this.#concealText(hint),
 		};
-		const isUnchanged = concealed.message === message && concealed.label === label && concealed.hint === hint;
+		const isUnchanged =
+			concealedFields.message === message && concealedFields.label === label && concealedFields.hint === hint;
 		// A fix that would write a concealed value into the file is dropped.
-		const fixReveals = fix?.edits.some(({ text }) => this.#concealText(text) !== text) ?? false;
-		if (isUnchanged && !fixReveals) return diagnostic;
-		return { ...diagnostic, ...concealed, fix: fixReveals ? undefined : fix };
+		const fixRevealsValue = fix?.edits.some(({ text }) => this.#concealText(text) !== text) ?? false;
+		if (isUnchanged && !fixRevealsValue) return diagnostic;
+		return { ...diagnostic, ...concealedFields, fix: fixRevealsValue ? undefined : fix };
 	}
 
 	#concealText<T extends string | undefined>(text: T): T {
 		if (text === undefined) return text;
-		let concealed: string = text;
+		let concealedText: string = text;
 		// Longer values come first, because a value may contain a shorter one.
-		for (const [value, name] of [...this.#replacements].sort(([one], [other]) => other.length - one.length)) {
+		for (const [value, name] of [...this.#replacementByValue].sort(([one], [other]) => other.length - one.length)) {
 			for (const form of quotedForms(value))
-				if (concealed.includes(form)) concealed = concealed.replaceAll(form, () => name);
+				if (concealedText.includes(form)) concealedText = concealedText.replaceAll(form, () => name);
 		}
-		return concealed as T;
+		return concealedText as T;
 	}
 }
 
@@ -65,7 +67,9 @@ export class ConcealedValues {
  * space or commas.
  */
 function quotedForms(value: string): Set<string> {
-	const trimmed = value.trim();
-	const wholeForms = [value, trimmed, JSON.stringify(value).slice(1, -1), trimmed.toLowerCase()];
-	return new Set([...wholeForms, ...trimmed.split(/[\s,{}]+/)].filter(form => form.length >= MIN_CONCEALED_LENGTH));
+	const trimmedValue = value.trim();
+	const wholeForms = [value, trimmedValue, JSON.stringify(value).slice(1, -1), trimmedValue.toLowerCase()];
+	return new Set(
+		[...wholeForms, ...trimmedValue.split(/[\s,{}]+/)].filter(form => form.length >= MIN_CONCEALED_LENGTH),
+	);
 }

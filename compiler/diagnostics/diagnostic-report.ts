@@ -13,33 +13,39 @@ export function toWithheldReport({ code, severity, span }: Diagnostic): Diagnost
 	return buildReport({ code, severity, span, message, hint: 'Run `svc validate` on the server itself.' }, false);
 }
 
-function buildReport(diagnostic: Diagnostic, withFrame: boolean): DiagnosticReport {
+function buildReport(diagnostic: Diagnostic, includesFrame: boolean): DiagnosticReport {
 	const { code, severity, message, span, pointer, hint, fix } = diagnostic;
-	const start = span?.source.position(span.start);
-	const end = span?.source.position(span.end);
+	const startPosition = span?.source.position(span.start);
+	const endPosition = span?.source.position(span.end);
 	return {
 		code,
 		severity,
 		message,
-		...(span && start && end
-			? { file: span.source.name, line: start.line, column: start.column, end_line: end.line, end_column: end.column }
+		...(span && startPosition && endPosition
+			? {
+					file: span.source.name,
+					line: startPosition.line,
+					column: startPosition.column,
+					end_line: endPosition.line,
+					end_column: endPosition.column,
+				}
 			: {}),
 		...(pointer === undefined ? {} : { pointer }),
 		...(hint === undefined ? {} : { hint }),
-		...(fix ? { fixes: [{ safety: fix.safety, edits: fix.edits.map(reportedEdit) }] } : {}),
-		text: renderDiagnostic(diagnostic, { frame: withFrame }),
+		...(fix ? { fixes: [{ safety: fix.safety, edits: fix.edits.map(toReportedEdit) }] } : {}),
+		text: renderDiagnostic(diagnostic, { frame: includesFrame }),
 	};
 }
 
-function reportedEdit({ span, text }: TextEdit): ReportedEdit {
-	const start = span.source.position(span.start);
-	const end = span.source.position(span.end);
+function toReportedEdit({ span, text }: TextEdit): ReportedEdit {
+	const startPosition = span.source.position(span.start);
+	const endPosition = span.source.position(span.end);
 	return {
 		file: span.source.name,
-		line: start.line,
-		column: start.column,
-		end_line: end.line,
-		end_column: end.column,
+		line: startPosition.line,
+		column: startPosition.column,
+		end_line: endPosition.line,
+		end_column: endPosition.column,
 		text,
 	};
 }

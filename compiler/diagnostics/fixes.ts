@@ -24,47 +24,57 @@ export interface AppliedFixes {
  * equally small ones the first; problems that persist are reported again. A fix is applied completely or not at all.
  */
 export function applyFixes(diagnostics: readonly Diagnostic[], safety: FixSafety): AppliedFixes {
-	const files = new Map<string, { path: string | undefined; name: string; text: string; edits: TextEdit[] }>();
+	const fileByKey = new Map<string, { path: string | undefined; name: string; text: string; edits: TextEdit[] }>();
 	const candidates = diagnostics
 		.map((diagnostic, index) => ({ diagnostic, index, edits: editsInWholeText(diagnostic) }))
 		.filter(({ diagnostic: { fix } }) => fix && (safety === 'unsafe' || fix.safety === 'safe'))
 		.sort((one, other) => extentUnits(one.edits) - extentUnits(other.edits) || one.index - other.index);
-	const applied: { diagnostic: Diagnostic; index: number }[] = [];
+	const appliedFixes: { diagnostic: Diagnostic; index: number }[] = [];
 	for (const { diagnostic, index, edits } of candidates) {
 		const keyedEdits = edits.map(edit => ({ edit, key: edit.span.source.path ?? edit.span.source.name }));
 		// A snippet that is used twice yields the same diagnostic twice, with the same fix.
-		const newEdits = keyedEdits.filter(({ edit, key }) => !files.get(key)?.edits.some(other => isSame(edit, other)));
-		if (newEdits.some(({ edit, key }) => files.get(key)?.edits.some(other => overlaps(edit, other)))) continue;
+		const newEdits = keyedEdits.filter(
+			({ edit, key }) => !fileByKey.get(key)?.edits.some(other => isSameEdit(edit, other)),
+		);
+		if (newEdits.some(({ edit, key }) => fileByKey.get(key)?.edits.some(other => editsOverlap(edit, other)))) continue;
 		for (const { edit, key } of newEdits) {
 			const { source } = edit.span;
-			const file = files.get(key) ?? { path: source.path, name: source.name, text: source.text, edits: [] };
-			files.set(key, file);
+			const file = fileByKey.get(key) ?? { path: source.path, name: source.name, text: source.text, edits: [] };
+			fileByKey.set(key, file);
 			file.edits.push(edit);
 		}
-		applied.push({ diagnostic, index });
+		appliedFixes.push({ diagnostic, index });
 	}
 	return {
-		texts: [...files.values()].map(({ path, name, text, edits }) => {
+		texts: [...fileByKey.values()].map(({ path, name, text, edits }) => {
 			return { path, name, before: text, after: applyEdits(text, edits) };
 		}),
-		applied: applied.sort((one, other) => one.index - other.index).map(({ diagnostic }) => diagnostic),
+		applied: appliedFixes.sort((one, other) => one.index - other.index).map(({ diagnostic }) => diagnostic),
 	};
 }
 
 /** Returns the line that a fix changes, after the fix, without its indentation; undefined if it changes more than one line. */
-export function fixedLine({ edits }: Fix): string | undefined {
-	const [first] = edits;
-	if (!first) return undefined;
-	const { source, start } = wholeSpan(first.span);
+export function lineAfterFix({ edits }: Fix): string | undefined {
+	const [firstEdit] = edits;
+	if (!firstEdit) return undefined;
+	const { source, start } = wholeSpan(firstEdit.span);
 	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;
-	const next = source.text.indexOf('\n', lineStart);
-	const lineEnd = next === -1 ? source.text.length : next;
+	const nextNewline = source.text.indexOf('\n', lineStart);
+	const lineEnd = nextNewline === -1 ? source.text.length : nextNewline;
 	const lineEdits: TextEdit[] = [];
 	for (const { span, text } of edits) {
-		const place = wholeSpan(span);
-		if (place.source.text !== source.text || place.start < lineStart || place.end > lineEnd || text.includes('\n'))
+		const wholePlace = wholeSpan(span);
+		if (
+			wholePlace.source.text !== source.text ||
+			wholePlace.start < lineStart ||
+			wholePlace.end > lineEnd ||
+			text.includes('\n')
+		)
 			return undefined;
-		lineEdits.push({ span: { ...place, start: place.start - lineStart, end: place.end - lineStart }, text });
+		lineEdits.push({
+			span: { ...wholePlace, start: wholePlace.start - lineStart, end: wholePlace.end - lineStart },
+			text,
+		});
 	}
 	return applyEdits(source.text.slice(lineStart, lineEnd), lineEdits).trim();
 }
@@ -72,14 +82,14 @@ export function fixedLine({ edits }: Fix): string | undefined {
 /** Returns a text after edits, which must not overlap. Their order does not matter. */
 export function applyEdits(text: string, edits: readonly TextEdit[]): string {
 	let result = '';
-	let offset = 0;
-	for (const { span, text: inserted } of [...edits].sort(
+	let copiedEnd = 0;
+	for (const { span, text: insertedText } of [...edits].sort(
 		(one, other) => one.span.start - other.span.start || one.span.end - other.span.end,
 	)) {
-		result += text.slice(offset, span.start) + inserted;
-		offset = span.end;
+		result += text.slice(copiedEnd, span.start) + insertedText;
+		copiedEnd = span.end;
 	}
-	return result + text.slice(offset);
+	return result + text.slice(copiedEnd);
 }
 
 function editsInWholeText({ fix }: Diagnostic): readonly TextEdit[] {
@@ -91,16 +101,16 @@ function extentUnits(edits: readonly TextEdit[]): number {
 	return Math.max(...edits.map(({ span }) => span.end)) - Math.min(...edits.map(({ span }) => span.start));
 }
 
-function isSame(one: TextEdit, other: TextEdit): boolean {
+function isSameEdit(one: TextEdit, other: TextEdit): boolean {
 	return one.span.start === other.span.start && one.span.end === other.span.end && one.text === other.text;
 }
 
 /** Reports whether two edits overlap. Two insertions at the same place do, because their order would be arbitrary. */
-function overlaps({ span: one }: TextEdit, { span: other }: TextEdit): boolean {
-	if (isEmpty(one) || isEmpty(other)) return one.start <= other.end && other.start <= one.end;
+function editsOverlap({ span: one }: TextEdit, { span: other }: TextEdit): boolean {
+	if (isEmptySpan(one) || isEmptySpan(other)) return one.start <= other.end && other.start <= one.end;
 	return one.start < other.end && other.start < one.end;
 }
 
-function isEmpty({ start, end }: SourceSpan): boolean {
+function isEmptySpan({ start, end }: SourceSpan): boolean {
 	return start === end;
 }

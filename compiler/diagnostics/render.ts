@@ -7,7 +7,7 @@ import { escapeControlCharacters, layOutTerminalLine, sliceColumns, type Termina
 const MAX_FRAME_COLUMNS = 100;
 /** Maximum UTF-16 units of a line, on each side of the caret, whose width is computed. */
 const maxUnitsPerSide = 4000;
-const ansi = '\u001b[';
+const escapePrefix = '\u001b[';
 const severityColors: { readonly [severity in Severity]: string } = { error: '31', warning: '33', note: '36' };
 
 type Paint = (text: string, style: string) => string;
@@ -20,28 +20,30 @@ export function renderDiagnostic(
 	diagnostic: Diagnostic,
 	options: { readonly color?: boolean; readonly frame?: boolean } = {},
 ): string {
-	const paint: Paint = options.color ? (text, style) => `${ansi}${style}m${text}${ansi}0m` : text => text;
+	const paint: Paint = options.color
+		? (text, style) => `${escapePrefix}${style}m${text}${escapePrefix}0m`
+		: text => text;
 	const { severity, code, span, pointer, label, related, hint } = diagnostic;
 	const severityColor = severityColors[severity];
 	const message = escapeControlCharacters(diagnostic.message);
-	const head = `${paint(`${severity}[${code}]`, `1;${severityColor}`)}${paint(`: ${message}`, '1')}`;
-	const lines = [head];
-	let gutter = 1;
+	const headline = `${paint(`${severity}[${code}]`, `1;${severityColor}`)}${paint(`: ${message}`, '1')}`;
+	const lines = [headline];
+	let gutterWidth = 1;
 	if (span) {
 		const { line } = span.source.position(span.start);
-		gutter = String(Math.min(line + 1, span.source.lineStarts.length)).length;
-		lines.push(`${' '.repeat(gutter + 1)}${paint('-->', '34')} ${formatPlace(span)}`);
-		if (options.frame !== false) addFrame(span, line, gutter, label, paint, severityColor, lines);
+		gutterWidth = String(Math.min(line + 1, span.source.lineStarts.length)).length;
+		lines.push(`${' '.repeat(gutterWidth + 1)}${paint('-->', '34')} ${formatPlace(span)}`);
+		if (options.frame !== false) addFrame(span, line, gutterWidth, label, paint, severityColor, lines);
 	} else {
 		if (pointer !== undefined)
 			lines.push(`  ${paint('-->', '34')} ${escapeControlCharacters(pointer === '' ? 'the whole document' : pointer)}`);
 		if (label !== undefined) lines.push(`   ${escapeControlCharacters(label)}`);
 	}
-	const margin = ' '.repeat(gutter + 2);
+	const margin = ' '.repeat(gutterWidth + 2);
 	for (let importSpan = span?.source.importedAt; importSpan; importSpan = importSpan.source.importedAt)
 		lines.push(`${margin}imported at ${formatPlace(importSpan)}`);
-	for (const other of related ?? [])
-		lines.push(`${margin}${escapeControlCharacters(other.message)}: ${formatPlace(other.span)}`);
+	for (const relatedPlace of related ?? [])
+		lines.push(`${margin}${escapeControlCharacters(relatedPlace.message)}: ${formatPlace(relatedPlace.span)}`);
 	if (hint !== undefined) lines.push(`${margin}${paint('hint:', '36')} ${escapeControlCharacters(hint)}`);
 	return lines.join('\n');
 }
@@ -55,10 +57,13 @@ function formatPlace(span: SourceSpan): string {
 function lineTextFrom(span: SourceSpan, line: number, lineOffset: number): string {
 	const { lineStarts, text } = span.source;
 	const start = lineStarts[line - 1]! + lineOffset;
-	const next = lineStarts[line];
+	const nextLineStart = lineStarts[line];
 	return text.slice(
 		start,
-		Math.min(next === undefined ? text.length : Math.max(start, next - 1), start + 2 * maxUnitsPerSide),
+		Math.min(
+			nextLineStart === undefined ? text.length : Math.max(start, nextLineStart - 1),
+			start + 2 * maxUnitsPerSide,
+		),
 	);
 }
 
@@ -66,7 +71,7 @@ function lineTextFrom(span: SourceSpan, line: number, lineOffset: number): strin
 function addFrame(
 	span: SourceSpan,
 	line: number,
-	gutter: number,
+	gutterWidth: number,
 	label: string | undefined,
 	paint: Paint,
 	severityColor: string,
@@ -74,16 +79,16 @@ function addFrame(
 ): void {
 	const { source } = span;
 	const skippedUnits = Math.max(0, span.start - source.lineStarts[line - 1]! - maxUnitsPerSide);
-	const start = source.lineStarts[line - 1]! + skippedUnits;
+	const layoutStart = source.lineStarts[line - 1]! + skippedUnits;
 	const layout = layOutTerminalLine(lineTextFrom(span, line, skippedUnits));
-	const caretStart = layout.columnOf(span.start - start);
+	const caretStart = layout.columnOf(span.start - layoutStart);
 	const caretEnd = Math.max(
 		caretStart + 1,
-		Math.min(layout.columnOf(span.end - start), layout.columnOf(Number.POSITIVE_INFINITY)),
+		Math.min(layout.columnOf(span.end - layoutStart), layout.columnOf(Number.POSITIVE_INFINITY)),
 	);
 	const leftColumn = firstVisibleColumn(layout, caretStart, caretEnd);
 	const addNumberedLine = (number: number, text: TerminalLine) => {
-		const bar = `${paint(`${String(number).padStart(gutter)} |`, '34')}`;
+		const bar = `${paint(`${String(number).padStart(gutterWidth)} |`, '34')}`;
 		const visibleText = visiblePart(text, leftColumn);
 		lines.push(visibleText === '' ? bar : `${bar} ${visibleText}`);
 	};
@@ -92,9 +97,9 @@ function addFrame(
 	const carets = '^'.repeat(
 		Math.min(caretEnd - caretStart, Math.max(1, MAX_FRAME_COLUMNS - (caretStart - leftColumn))),
 	);
-	const note = label === undefined ? carets : `${carets} ${escapeControlCharacters(label)}`;
+	const caretText = label === undefined ? carets : `${carets} ${escapeControlCharacters(label)}`;
 	lines.push(
-		`${paint(`${' '.repeat(gutter)} |`, '34')} ${' '.repeat(caretStart - leftColumn)}${paint(note, severityColor)}`,
+		`${paint(`${' '.repeat(gutterWidth)} |`, '34')} ${' '.repeat(caretStart - leftColumn)}${paint(caretText, severityColor)}`,
 	);
 	const lineCount = source.lineStarts.length;
 	if (line < lineCount && !(line + 1 === lineCount && source.lineStarts[line] === source.text.length)) {
@@ -103,12 +108,12 @@ function addFrame(
 }
 
 /** Returns the first column to show, which is 0 unless the line is long and the caret far to the right. */
-function firstVisibleColumn(line: TerminalLine, from: number, to: number): number {
+function firstVisibleColumn(line: TerminalLine, caretStart: number, caretEnd: number): number {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
-	if (width <= MAX_FRAME_COLUMNS || to <= MAX_FRAME_COLUMNS - 1) return 0;
+	if (width <= MAX_FRAME_COLUMNS || caretEnd <= MAX_FRAME_COLUMNS - 1) return 0;
 	// Leaves room for some text before the caret, and for all of a short span.
-	const room = Math.max(10, Math.floor((MAX_FRAME_COLUMNS - (to - from)) / 2));
-	return Math.max(0, Math.min(from - room, width - MAX_FRAME_COLUMNS + 1));
+	const leadingColumns = Math.max(10, Math.floor((MAX_FRAME_COLUMNS - (caretEnd - caretStart)) / 2));
+	return Math.max(0, Math.min(caretStart - leadingColumns, width - MAX_FRAME_COLUMNS + 1));
 }
 
 /** Returns the part of a line that fits, starting at column `leftColumn`, with an ellipsis wherever text is cut off. */
@@ -117,10 +122,10 @@ function visiblePart(line: TerminalLine, leftColumn: number): string {
 	if (leftColumn === 0 && width <= MAX_FRAME_COLUMNS) return line.text;
 	if (width <= leftColumn) return '';
 	const cutsRight = width > leftColumn + MAX_FRAME_COLUMNS;
-	const inner = sliceColumns(
+	const visibleText = sliceColumns(
 		line.text,
 		leftColumn === 0 ? 0 : leftColumn + 1,
 		cutsRight ? leftColumn + MAX_FRAME_COLUMNS - 1 : width,
 	);
-	return `${leftColumn === 0 ? '' : '…'}${inner}${cutsRight ? '…' : ''}`;
+	return `${leftColumn === 0 ? '' : '…'}${visibleText}${cutsRight ? '…' : ''}`;
 }

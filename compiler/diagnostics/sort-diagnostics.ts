@@ -4,24 +4,24 @@ import type { Diagnostic } from './diagnostic.ts';
 interface RankedDiagnostic {
 	readonly diagnostic: Diagnostic;
 	/** Offsets from the outside in: of the import in the main file, of each nested import, and of the place itself. */
-	readonly path: readonly number[];
+	readonly offsets: readonly number[];
 }
 
-function sortPath(diagnostic: Diagnostic): number[] {
+function sortOffsets(diagnostic: Diagnostic): number[] {
 	const { span } = diagnostic;
 	if (!span) return [Number.POSITIVE_INFINITY];
-	const path = [span.start];
+	const offsets = [span.start];
 	for (let importSpan = span.source.importedAt; importSpan; importSpan = importSpan.source.importedAt)
-		path.unshift(importSpan.start);
-	return path;
+		offsets.unshift(importSpan.start);
+	return offsets;
 }
 
 function compareRanked(left: RankedDiagnostic, right: RankedDiagnostic): number {
-	const shared = Math.min(left.path.length, right.path.length);
-	for (let index = 0; index < shared; index++) {
-		if (left.path[index] !== right.path[index]) return left.path[index]! < right.path[index]! ? -1 : 1;
+	const sharedLength = Math.min(left.offsets.length, right.offsets.length);
+	for (let index = 0; index < sharedLength; index++) {
+		if (left.offsets[index] !== right.offsets[index]) return left.offsets[index]! < right.offsets[index]! ? -1 : 1;
 	}
-	return left.path.length - right.path.length;
+	return left.offsets.length - right.offsets.length;
 }
 
 /**
@@ -32,19 +32,19 @@ function compareRanked(left: RankedDiagnostic, right: RankedDiagnostic): number 
 export function sortDiagnostics(diagnostics: readonly Diagnostic[]): Diagnostic[] {
 	const seenFindings = new Set<string>();
 	const errorPlaces = new Set<string>();
-	const ranked: RankedDiagnostic[] = [];
+	const rankedDiagnostics: RankedDiagnostic[] = [];
 	for (const diagnostic of diagnostics) {
 		const { span, code, message, pointer, severity } = diagnostic;
-		const text = span ? (span.source.path ?? span.source.name) : '';
-		const place = span ? `${text} ${span.start} ${span.end}` : (pointer ?? '');
-		const finding = `${code} ${place} ${message}`;
-		if (seenFindings.has(finding)) continue;
-		seenFindings.add(finding);
+		const textName = span ? (span.source.path ?? span.source.name) : '';
+		const placeKey = span ? `${textName} ${span.start} ${span.end}` : (pointer ?? '');
+		const findingKey = `${code} ${placeKey} ${message}`;
+		if (seenFindings.has(findingKey)) continue;
+		seenFindings.add(findingKey);
 		if (span && severity === 'error') {
-			if (errorPlaces.has(place)) continue;
-			errorPlaces.add(place);
+			if (errorPlaces.has(placeKey)) continue;
+			errorPlaces.add(placeKey);
 		}
-		ranked.push({ diagnostic, path: sortPath(diagnostic) });
+		rankedDiagnostics.push({ diagnostic, offsets: sortOffsets(diagnostic) });
 	}
-	return ranked.sort(compareRanked).map(({ diagnostic }) => diagnostic);
+	return rankedDiagnostics.sort(compareRanked).map(({ diagnostic }) => diagnostic);
 }

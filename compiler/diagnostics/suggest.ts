@@ -56,19 +56,19 @@ export interface WrittenWord {
 export function nearestName(word: string, candidates: Iterable<string>): string | undefined {
 	if (word.length > MAX_WORD_UNITS) return undefined;
 	const lowerWord = word.toLowerCase();
-	let best: string | undefined;
-	let limit = Math.max(1, Math.floor(word.length / 3));
+	let bestCandidate: string | undefined;
+	let maxDistance = Math.max(1, Math.floor(word.length / 3));
 	for (const candidate of candidates) {
-		if (candidate === word || Math.abs(candidate.length - word.length) > limit) continue;
-		const distance = editDistance(lowerWord, candidate.toLowerCase(), limit);
-		if (distance > limit || (distance === limit && best !== undefined)) continue;
+		if (candidate === word || Math.abs(candidate.length - word.length) > maxDistance) continue;
+		const distance = editDistance(lowerWord, candidate.toLowerCase(), maxDistance);
+		if (distance > maxDistance || (distance === maxDistance && bestCandidate !== undefined)) continue;
 		// Without this check, every single letter would count as similar to every other.
 		if (distance >= candidate.length) continue;
-		best = candidate;
-		limit = distance;
+		bestCandidate = candidate;
+		maxDistance = distance;
 		if (distance === 0) break;
 	}
-	return best;
+	return bestCandidate;
 }
 
 /** Returns the `count` candidates nearest to `word`, nearest first. Ties keep their order. */
@@ -84,17 +84,17 @@ export function nearestNames(word: string, candidates: readonly string[], count:
 /** Returns how different two names are: the share of letters that differ. The result is halved if one name contains the other. */
 function dissimilarity(word: string, candidate: string): number {
 	const length = Math.max(word.length, candidate.length, 1);
-	const share = editDistance(word, candidate, length) / length;
-	return candidate.includes(word) || word.includes(candidate) ? share / 2 : share;
+	const differingShare = editDistance(word, candidate, length) / length;
+	return candidate.includes(word) || word.includes(candidate) ? differingShare / 2 : differingShare;
 }
 
 /** Returns the optimal string alignment distance, or some number above `limit` if the distance exceeds it. */
-function editDistance(word: string, candidate: string, limit: number): number {
+function editDistance(word: string, candidate: string, maxDistance: number): number {
 	let rowBeforePrevious: number[] = [];
 	let previousRow = Array.from({ length: candidate.length + 1 }, (_, index) => index);
 	for (let row = 1; row <= word.length; row++) {
 		const currentRow = [row];
-		let smallest = row;
+		let smallestCost = row;
 		for (let column = 1; column <= candidate.length; column++) {
 			const isSame = word[row - 1] === candidate[column - 1];
 			let cost = Math.min(
@@ -106,9 +106,9 @@ function editDistance(word: string, candidate: string, limit: number): number {
 				cost = Math.min(cost, rowBeforePrevious[column - 2]! + 1);
 			}
 			currentRow.push(cost);
-			if (cost < smallest) smallest = cost;
+			if (cost < smallestCost) smallestCost = cost;
 		}
-		if (smallest > limit) return smallest;
+		if (smallestCost > maxDistance) return smallestCost;
 		rowBeforePrevious = previousRow;
 		previousRow = currentRow;
 	}

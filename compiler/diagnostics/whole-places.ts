@@ -8,7 +8,9 @@ export function withWholePlaces(diagnostic: Diagnostic): Diagnostic {
 	return {
 		...diagnostic,
 		...(span ? { span: wholeSpan(span) } : {}),
-		...(related ? { related: related.map(one => ({ ...one, span: wholeSpan(one.span) })) } : {}),
+		...(related
+			? { related: related.map(relatedPlace => ({ ...relatedPlace, span: wholeSpan(relatedPlace.span) })) }
+			: {}),
 		...(fix ? { fix: { ...fix, edits: fix.edits.map(edit => ({ ...edit, span: wholeSpan(edit.span) })) } } : {}),
 	};
 }

@@ -13,7 +13,7 @@ import type { LeaseKinds } from '../exchange/leases.ts';
 import { Explainer, type Explanation } from '../explain/explanation.ts';
 import { type GraphTrace, GraphTracer, type MatcherEvent } from '../explain/graph-tracer.ts';
 import { walkDocument } from '../lint/inspection/walk-document.ts';
-import { changeOfPlaceholder, type RequestChange, UNMENTIONED_VALUE } from '../modules/contract/request-change.ts';
+import { changeSettingPlaceholder, type RequestChange, UNMENTIONED_VALUE } from '../modules/contract/request-change.ts';
 import type { PasswordVerifier } from '../modules/directives/basic-auth/password-verifier.ts';
 import type { LimitConcurrentStep } from '../modules/directives/limit-concurrent/limit-concurrent-handler.ts';
 import type { RateLimitStep } from '../modules/directives/rate-limit/rate-limit-handler.ts';
@@ -78,13 +78,13 @@ export interface ConfigurationDiff {
 /** Default maximum number of requests. */
 export const DEFAULT_MAX_REQUESTS = 10_000;
 /** Maximum number of paths that are tried at each origin. */
-const MAX_PATHS = 400;
+const MAX_PATHS_PER_HOST = 400;
 /** The time of every request in both configurations, so that it makes no difference. */
-const NOW = Date.UTC(2026, 0, 1, 12);
-const CLIENT = '127.0.0.1';
+const REQUEST_TIME_MS = Date.UTC(2026, 0, 1, 12);
+const CLIENT_ADDRESS = '127.0.0.1';
 
 /**
- * Compares two configurations by at most `maxRequests` requests. Stops earlier if `hasTime`, which is called before each request,
+ * Compares two configurations by at most `maxRequests` requests. Stops earlier if `hasTimeLeft`, which is called before each request,
  * returns false.
  */
 export async function diffConfigurations(
@@ -92,17 +92,17 @@ export async function diffConfigurations(
 	after: ComparedConfiguration,
 	deps: DryRunEnvironment,
 	maxRequests: number = DEFAULT_MAX_REQUESTS,
-	hasTime: () => boolean = () => true,
+	hasTimeLeft: () => boolean = () => true,
 ): Promise<ConfigurationDiff> {
 	const depsWithFakePasswords = withFakePasswords(deps);
 	const comparison = new Comparison(
-		new Side(before, depsWithFakePasswords),
-		new Side(after, depsWithFakePasswords),
+		new ComparedSide(before, depsWithFakePasswords),
+		new ComparedSide(after, depsWithFakePasswords),
 		maxRequests,
-		hasTime,
+		hasTimeLeft,
 	);
 	await comparison.run();
-	return comparison.result();
+	return comparison.buildDiff();
 }
 
 /**
@@ -124,13 +124,13 @@ function withFakePasswords(deps: DryRunEnvironment): DryRunEnvironment {
 }
 
 /** One of the two configurations, with its dry run. */
-class Side {
+class ComparedSide {
 	readonly plan: Plan;
 	readonly document: Document;
 	readonly #configuration: ComparedConfiguration;
 	readonly #deps: DryRunEnvironment;
 	readonly #tracer = new GraphTracer();
-	readonly #files = new RecordedFiles();
+	readonly #recordedFiles = new RecordedFiles();
 	readonly #dryRun: DryRun;
 	readonly #configurationFiles: ReadonlySet<string>;
 
@@ -140,17 +140,18 @@ class Side {
 		this.#configuration = configuration;
 		this.#deps = deps;
 		this.#configurationFiles = new Set(configuration.files);
-		this.#dryRun = new DryRun(this.plan, this.#files.recordingDeps(deps), this.#tracer);
+		this.#dryRun = new DryRun(this.plan, this.#recordedFiles.recordingDeps(deps), this.#tracer);
 	}
 
 	/** Runs one request from the initial state. */
 	async run(request: DryRunRequest, upstream: UpstreamAssumption): Promise<SideRun> {
 		this.#dryRun.reset();
-		this.#files.reset();
+		this.#recordedFiles.reset();
 		const result = await this.#dryRun.run(request, scriptOf(upstream));
 		const trace = result && this.#tracer.traceOf(result.exchange);
 		const outcome = new Map(await outcomeOf(result, trace, this.document, this.#configurationFiles));
-		if (this.#files.lastPath !== undefined) outcome.set('file looked for', this.#files.lastPath);
+		if (this.#recordedFiles.lastLookupPath !== undefined)
+			outcome.set('file looked for', this.#recordedFiles.lastLookupPath);
 		return { result, trace, outcome };
 	}
 
@@ -164,7 +165,7 @@ class Side {
 	 * that request. Leaves out files whose names are in `omitted`.
 	 */
 	async existingPaths(path: string, omitted: ReadonlySet<string>): Promise<readonly string[]> {
-		const pathsByRoot = [...this.#files.firstPathByRoot].map(async ([root, lookedUpPath]) => {
+		const pathListPromises = [...this.#recordedFiles.firstPathByRoot].map(async ([root, lookedUpPath]) => {
 			// A request for a folder looks up its index file. The file's name is not part of `path`, so the folder is compared as
 			// well.
 			const pathInRoot =
@@ -172,15 +173,17 @@ class Side {
 					path.endsWith(candidate),
 				) ?? path;
 			const prefix = path.slice(0, path.length - pathInRoot.length);
-			return (await this.#files.examplesIn(root)).filter(name => !omitted.has(name)).map(name => `${prefix}/${name}`);
+			return (await this.#recordedFiles.examplesIn(root))
+				.filter(name => !omitted.has(name))
+				.map(name => `${prefix}/${name}`);
 		});
-		return (await Promise.all(pathsByRoot)).flat();
+		return (await Promise.all(pathListPromises)).flat();
 	}
 
 	async explain(request: DryRunRequest, upstream: UpstreamAssumption): Promise<Explanation | undefined> {
-		const answer = await new Explainer(this.#configuration, this.#deps).explain(request, scriptOf(upstream));
-		answer?.result.response?.close();
-		return answer?.explanation;
+		const explainedRun = await new Explainer(this.#configuration, this.#deps).explain(request, scriptOf(upstream));
+		explainedRun?.result.response?.close();
+		return explainedRun?.explanation;
 	}
 }
 
@@ -190,7 +193,7 @@ interface SideRun {
 	readonly outcome: Outcome;
 }
 
-interface Group {
+interface DifferenceGroup {
 	readonly request: DryRunRequest;
 	readonly upstream: UpstreamAssumption;
 	readonly aspects: readonly ChangedAspect[];
@@ -198,34 +201,34 @@ interface Group {
 }
 
 class Comparison {
-	readonly #sides: readonly [Side, Side];
+	readonly #sides: readonly [ComparedSide, ComparedSide];
 	readonly #maxRequests: number;
-	readonly #hasTime: () => boolean;
+	readonly #hasTimeLeft: () => boolean;
 	readonly #queue: RequestDraft[] = [];
 	/** Keys of all drafts that have ever been in the queue. */
-	readonly #queuedKeys = new Set<string>();
+	readonly #queuedDraftKeys = new Set<string>();
 	readonly #classKeys = new Set<string>();
-	readonly #groupsByDifference = new Map<string, Group>();
+	readonly #groupsByDifference = new Map<string, DifferenceGroup>();
 	readonly #blindSpots = new Set<string>();
 	readonly #assumptions: readonly UpstreamAssumption[];
 	/** Paths and hosts of the initial drafts in the queue. */
 	readonly #seededTexts = new Set<string>();
 	/** Keys of the initial drafts without their origins and paths; see `keyWithoutTarget`. */
-	readonly #seededRests = new Set<string>();
+	readonly #seededTargetlessKeys = new Set<string>();
 	/** True if a configuration treats responses differently depending on their statuses. */
 	readonly #dependsOnStatuses: boolean;
 	/** Keys of the classes for which range requests and conditional requests have been added. */
-	readonly #classesAskedForParts = new Set<string>();
+	readonly #partialRequestKeys = new Set<string>();
 	#requestCount = 0;
 
-	constructor(before: Side, after: Side, maxRequests: number, hasTime: () => boolean) {
-		this.#hasTime = hasTime;
+	constructor(before: ComparedSide, after: ComparedSide, maxRequests: number, hasTimeLeft: () => boolean) {
+		this.#hasTimeLeft = hasTimeLeft;
 		this.#sides = [before, after];
 		this.#maxRequests = maxRequests;
 		const documents = [before.document, after.document];
 		this.#dependsOnStatuses = /"status":\[|\{http\.response\.status|\bstatus\(/.test(JSON.stringify(documents));
 		this.#assumptions = upstreamAssumptions(documents, upstreamResponseFields(documents));
-		this.#seed();
+		this.#enqueueSeedRequests();
 	}
 
 	async run(): Promise<void> {
@@ -241,12 +244,12 @@ class Comparison {
 			this.#blindSpots.add(`more requests than ${this.#maxRequests} could be derived; --max raises this bound`);
 			return true;
 		}
-		if (this.#hasTime()) return false;
+		if (this.#hasTimeLeft()) return false;
 		this.#blindSpots.add(`the time ran out after ${this.#requestCount} requests`);
 		return true;
 	}
 
-	async result(): Promise<ConfigurationDiff> {
+	async buildDiff(): Promise<ConfigurationDiff> {
 		const [before, after] = this.#sides;
 		const mask = new SecretMask([before.document, after.document]);
 		const changes: MeaningChange[] = [];
@@ -254,7 +257,7 @@ class Comparison {
 			changes.push({
 				request,
 				upstream: upstream === this.#assumptions[0] ? undefined : upstream,
-				aspects: aspects.map(aspect => masked(aspect, mask)),
+				aspects: aspects.map(aspect => maskAspect(aspect, mask)),
 				classes,
 				before: await before.explain(request, upstream),
 				after: await after.explain(request, upstream),
@@ -262,7 +265,7 @@ class Comparison {
 		}
 		return {
 			changes,
-			settings: settingsChanges(before.document, after.document).map(change => masked(change, mask)),
+			settings: settingsChanges(before.document, after.document).map(change => maskAspect(change, mask)),
 			classes: this.#classKeys.size,
 			requests: this.#requestCount,
 			blindSpots: [...this.#blindSpots],
@@ -270,31 +273,32 @@ class Comparison {
 	}
 
 	/** Fills the queue with requests for every path at the border of a pattern, at every origin. */
-	#seed(): void {
+	#enqueueSeedRequests(): void {
 		const documents = this.#sides.map(({ document }) => document);
 		const mentionedParts = changesOfMentionedParts(documents);
 		const witnesses = documents.flatMap(witnessChanges);
 		const paths = [...new Set(['/', `/${UNMENTIONED_VALUE}`, ...witnesses.flatMap(({ path }) => path ?? [])])];
-		if (paths.length > MAX_PATHS) {
+		if (paths.length > MAX_PATHS_PER_HOST) {
 			this.#blindSpots.add(
-				`${paths.length} paths are at the border of a pattern; the first ${MAX_PATHS} are tried at each host`,
+				`${paths.length} paths are at the border of a pattern; the first ${MAX_PATHS_PER_HOST} are tried at each host`,
 			);
 		}
 		const hosts = new Set(witnesses.flatMap(({ host }) => host ?? []));
 		for (const text of [...paths, ...hosts]) this.#seededTexts.add(text);
-		const triedPaths = paths.slice(0, MAX_PATHS);
+		const triedPaths = paths.slice(0, MAX_PATHS_PER_HOST);
 		const allOrigins = origins(
 			this.#sides.flatMap(({ plan }) => plan.listeners),
 			hosts,
 		);
-		for (const origin of allOrigins) for (const path of triedPaths) this.#seedAt(origin, path, mentionedParts);
+		for (const origin of allOrigins) for (const path of triedPaths) this.#enqueueSeedsAt(origin, path, mentionedParts);
 		// Other spellings are queued last, so that a difference is shown with a plain path if possible.
-		const spellings = new Set(triedPaths.flatMap(path => otherSpellings(path, documents)));
-		for (const path of triedPaths) spellings.delete(path);
-		for (const origin of allOrigins) for (const path of spellings) this.#seedAt(origin, path, mentionedParts);
+		const pathSpellings = new Set(triedPaths.flatMap(path => otherSpellings(path, documents)));
+		for (const path of triedPaths) pathSpellings.delete(path);
+		for (const origin of allOrigins)
+			for (const path of pathSpellings) this.#enqueueSeedsAt(origin, path, mentionedParts);
 	}
 
-	#seedAt(origin: Origin, path: string, mentionedParts: readonly RequestChange[]): void {
+	#enqueueSeedsAt(origin: Origin, path: string, mentionedParts: readonly RequestChange[]): void {
 		const minimalDraft: RequestDraft = {
 			...origin,
 			method: 'GET',
@@ -302,63 +306,69 @@ class Comparison {
 			parameters: new Map([[UNMENTIONED_VALUE, '1']]),
 			headers: new Map(),
 			body: '',
-			from: CLIENT,
+			from: CLIENT_ADDRESS,
 		};
 		for (const draft of [minimalDraft, mentionedParts.reduce(changedDraft, minimalDraft)]) {
-			this.#seededRests.add(keyWithoutTarget(draft));
+			this.#seededTargetlessKeys.add(keyWithoutTarget(draft));
 			this.#enqueue(draft);
 		}
 	}
 
 	#enqueue(draft: RequestDraft): void {
 		const key = draftKey(draft);
-		if (this.#queuedKeys.has(key)) return;
-		this.#queuedKeys.add(key);
+		if (this.#queuedDraftKeys.has(key)) return;
+		this.#queuedDraftKeys.add(key);
 		this.#queue.push(draft);
 	}
 
 	async #compare(draft: RequestDraft): Promise<void> {
-		const request = requestOf(draft, NOW);
+		const request = requestOf(draft, REQUEST_TIME_MS);
 		if (!request) return;
-		const reportedAspects = new Set<string>();
+		const reportedAspectKeys = new Set<string>();
 		let differs = false;
 		const [usualAssumption, ...otherAssumptions] = this.#assumptions as [UpstreamAssumption, ...UpstreamAssumption[]];
 		const pendingAssumptions = [usualAssumption];
-		const askedAddresses = new Set<string>();
-		for (const upstream of pendingAssumptions) {
+		const contactedAddresses = new Set<string>();
+		for (const assumption of pendingAssumptions) {
 			if (this.#recordReachedLimit()) return;
 			this.#requestCount++;
-			const [before, after] = await this.#runBoth(request, upstream);
-			const signature = [before, after].map(({ trace, result }) => routeSignature(trace, result?.site)).join('|');
+			const [before, after] = await this.#runBoth(request, assumption);
+			const combinedSignature = [before, after]
+				.map(({ trace, result }) => routeSignature(trace, result?.site))
+				.join('|');
 			const { scheme, host, port } = draft;
-			const key = `${scheme}://${host}:${port}|${signature}`;
-			const isNew = !this.#classKeys.has(key);
-			this.#classKeys.add(key);
-			if (await this.#recordDifference(request, upstream, before, after, isNew, reportedAspects)) differs = true;
-			if (isNew) await this.#addFileRequests(draft);
-			if (isNew) this.#addOppositeRequests(draft, [before, after]);
-			if (isNew) this.#addRedirectTargets(draft, [before, after]);
-			if (this.#dependsOnStatuses) this.#addPartialRequests(draft, [before, after], key);
+			const classKey = `${scheme}://${host}:${port}|${combinedSignature}`;
+			const isNewClass = !this.#classKeys.has(classKey);
+			this.#classKeys.add(classKey);
+			if (await this.#recordDifference(request, assumption, before, after, isNewClass, reportedAspectKeys))
+				differs = true;
+			if (isNewClass) await this.#addFileRequests(draft);
+			if (isNewClass) this.#addOppositeRequests(draft, [before, after]);
+			if (isNewClass) this.#addRedirectTargets(draft, [before, after]);
+			if (this.#dependsOnStatuses) this.#addPartialRequests(draft, [before, after], classKey);
 			const upstreamRequests = [before, after].map(({ result }) => result?.exchange.upstreamRequests ?? []);
-			if (upstream === usualAssumption) {
+			if (assumption === usualAssumption) {
 				const zonesOf = (handler: string): Set<string> =>
 					new Set([before, after].flatMap(({ trace }, side) => this.#zonesOf(side, trace, handler)));
-				for (const exceeds of zonesOf('rate_limit')) pendingAssumptions.push({ ...usualAssumption, exceeds });
-				for (const busy of zonesOf('limit_concurrent')) pendingAssumptions.push({ ...usualAssumption, busy });
+				for (const exceededZone of zonesOf('rate_limit'))
+					pendingAssumptions.push({ ...usualAssumption, exceeds: exceededZone });
+				for (const busyZone of zonesOf('limit_concurrent'))
+					pendingAssumptions.push({ ...usualAssumption, busy: busyZone });
 				if (upstreamRequests.every(requests => requests.length === 0)) continue;
 				// If only one configuration sends the request to an upstream, other upstream answers would only show the same
 				// difference again.
 				if (differs && upstreamRequests.some(requests => requests.length === 0)) continue;
 				pendingAssumptions.push(...otherAssumptions);
 			}
-			if (upstream.exceeds !== undefined || upstream.busy !== undefined) continue;
+			if (assumption.exceeds !== undefined || assumption.busy !== undefined) continue;
 			for (const requests of upstreamRequests) {
 				requests.forEach(({ upstream: { address } }, index) => {
-					if (askedAddresses.has(address)) return;
-					askedAddresses.add(address);
+					if (contactedAddresses.has(address)) return;
+					contactedAddresses.add(address);
 					// The request reaches this upstream only after it has reached other ones, so the behavior of this one is varied
 					// alone.
-					if (index > 0) pendingAssumptions.push(...otherAssumptions.map(one => ({ ...one, of: address })));
+					if (index > 0)
+						pendingAssumptions.push(...otherAssumptions.map(otherAssumption => ({ ...otherAssumption, of: address })));
 				});
 			}
 		}
@@ -382,7 +392,7 @@ class Comparison {
 	}
 
 	/**
-	 * Records a difference between the outcomes of a request. Returns true if an aspect other than settings differs. `reported`
+	 * Records a difference between the outcomes of a request. Returns true if an aspect other than settings differs. `reportedAspectKeys`
 	 * holds the aspects of this request that differ under other assumptions. They are not recorded again, and newly found ones are
 	 * added.
 	 */
@@ -391,13 +401,15 @@ class Comparison {
 		assumption: UpstreamAssumption,
 		before: SideRun,
 		after: SideRun,
-		isNew: boolean,
-		reported: Set<string>,
+		isNewClass: boolean,
+		reportedAspectKeys: Set<string>,
 	): Promise<boolean> {
 		const aspectKey = (name: string): string =>
 			JSON.stringify([name, before.outcome.get(name) ?? null, after.outcome.get(name) ?? null]);
-		let names = differingAspects(before.outcome, after.outcome).filter(name => !reported.has(aspectKey(name)));
-		if (names.length === 0) return false;
+		let differingNames = differingAspects(before.outcome, after.outcome).filter(
+			name => !reportedAspectKeys.has(aspectKey(name)),
+		);
+		if (differingNames.length === 0) return false;
 		// An aspect that differs between two runs of the same configuration, such as a random number, is not a change.
 		const [beforeAgain, afterAgain] = await this.#runBoth(request, assumption);
 		const unsteadyNames = new Set([
@@ -405,15 +417,19 @@ class Comparison {
 			...differingAspects(after.outcome, afterAgain.outcome),
 		]);
 		for (const name of unsteadyNames) this.#blindSpots.add(`${name} is different for each request`);
-		names = names.filter(name => !unsteadyNames.has(name));
-		if (names.length === 0) return false;
-		for (const name of names) reported.add(aspectKey(name));
-		const aspects = names.map(name => ({ name, before: before.outcome.get(name), after: after.outcome.get(name) }));
-		const key = JSON.stringify([decidersOf(before), decidersOf(after), names]);
-		const group = this.#groupsByDifference.get(key);
-		if (!group) this.#groupsByDifference.set(key, { request, upstream: assumption, aspects, classes: 1 });
-		else if (isNew) group.classes++;
-		return names.some(name => !name.startsWith('settings of'));
+		differingNames = differingNames.filter(name => !unsteadyNames.has(name));
+		if (differingNames.length === 0) return false;
+		for (const name of differingNames) reportedAspectKeys.add(aspectKey(name));
+		const aspects = differingNames.map(name => ({
+			name,
+			before: before.outcome.get(name),
+			after: after.outcome.get(name),
+		}));
+		const groupKey = JSON.stringify([decidingParts(before), decidingParts(after), differingNames]);
+		const group = this.#groupsByDifference.get(groupKey);
+		if (!group) this.#groupsByDifference.set(groupKey, { request, upstream: assumption, aspects, classes: 1 });
+		else if (isNewClass) group.classes++;
+		return differingNames.some(name => !name.startsWith('settings of'));
 	}
 
 	/**
@@ -426,9 +442,9 @@ class Comparison {
 			for (const event of trace?.events ?? []) {
 				if (event.kind === 'matcher') for (const leaf of leavesOf(event)) this.#addMatcherProbes(draft, leaf);
 				else if (event.kind === 'handler') {
-					const witnesses = HANDLERS.get(event.handler)?.probeChanges;
-					if (!witnesses) continue;
-					for (const change of witnesses(valueAt(document, event.pointer) as Step))
+					const probeChanges = HANDLERS.get(event.handler)?.probeChanges;
+					if (!probeChanges) continue;
+					for (const change of probeChanges(valueAt(document, event.pointer) as Step))
 						this.#enqueue(changedDraft(draft, change));
 				}
 			}
@@ -459,27 +475,33 @@ class Comparison {
 	}
 
 	/**
-	 * Adds a range request and a conditional request for the draft's resource, once per request class. `key` identifies the class.
+	 * Adds a range request and a conditional request for the draft's resource, once per request class. `classKey` identifies the class.
 	 */
-	#addPartialRequests(draft: RequestDraft, runs: readonly SideRun[], key: string): void {
+	#addPartialRequests(draft: RequestDraft, runs: readonly SideRun[], classKey: string): void {
 		const hasAspect = (aspect: string): boolean => runs.some(({ outcome }) => outcome.has(aspect));
-		if (this.#classesAskedForParts.has(key) || !(hasAspect('header accept-ranges') || hasAspect('header etag'))) return;
-		this.#classesAskedForParts.add(key);
+		if (this.#partialRequestKeys.has(classKey) || !(hasAspect('header accept-ranges') || hasAspect('header etag')))
+			return;
+		this.#partialRequestKeys.add(classKey);
 		if (draft.headers.has('range') || draft.headers.has('if-none-match')) return;
 		if (hasAspect('header accept-ranges')) this.#enqueue(changedDraft(draft, { header: ['Range', 'bytes=0-0'] }));
 		if (hasAspect('header etag')) this.#enqueue(changedDraft(draft, { header: ['If-None-Match', '*'] }));
 	}
 
 	#addMatcherProbes(draft: RequestDraft, { matcher }: MatcherEvent): void {
-		const module = MATCHERS_BY_TYPE.get(matcher.type);
-		if (!module?.probeChanges) {
+		const matcherModule = MATCHERS_BY_TYPE.get(matcher.type);
+		if (!matcherModule?.probeChanges) {
 			this.#blindSpots.add(`\`${matcher.type}\` matchers: requests for both of their results cannot be derived`);
 			return;
 		}
-		for (const change of module.probeChanges(matcher)) {
+		for (const change of matcherModule.probeChanges(matcher)) {
 			// The initial drafts already cover each path and host of the documents' matchers, except those in expressions.
-			const text = change.path ?? change.host;
-			if (text !== undefined && this.#seededTexts.has(text) && this.#seededRests.has(keyWithoutTarget(draft))) continue;
+			const changedTarget = change.path ?? change.host;
+			if (
+				changedTarget !== undefined &&
+				this.#seededTexts.has(changedTarget) &&
+				this.#seededTargetlessKeys.has(keyWithoutTarget(draft))
+			)
+				continue;
 			this.#enqueue(changedDraft(draft, change));
 		}
 	}
@@ -492,18 +514,18 @@ function keyWithoutTarget(draft: RequestDraft): string {
 
 /** Returns other spellings of a path that some matchers and steps treat like the path and others do not. */
 function otherSpellings(path: string, documents: readonly Document[]): readonly string[] {
-	const text = JSON.stringify(documents);
+	const documentsJson = JSON.stringify(documents);
 	// `%*` in a pattern matches a part with encoded slashes, and regular expressions for `uri` match the path as it was sent.
-	const seesEncoded = text.includes('"path_regexp":');
-	const tellsEncodedSlashes = seesEncoded || text.includes('%*');
-	const encodedLetter = path.replace(/[A-Za-z](?=[^/]*$)/, letter => `%${letter.charCodeAt(0).toString(16)}`);
-	const encoded = `/${path.slice(1).replaceAll('/', '%2f')}`;
+	const matchesEncodedPaths = documentsJson.includes('"path_regexp":');
+	const distinguishesEncodedSlashes = matchesEncodedPaths || documentsJson.includes('%*');
+	const letterEncodedPath = path.replace(/[A-Za-z](?=[^/]*$)/, letter => `%${letter.charCodeAt(0).toString(16)}`);
+	const slashEncodedPath = `/${path.slice(1).replaceAll('/', '%2f')}`;
 	// Path patterns ignore case, but later steps may not. These steps can distinguish requests that a pattern treats alike.
-	const isCaseSensitive = /path_regexp|"expression":|"handler":"(?:lookup|files)"|"type":"file"/.test(text);
+	const isCaseSensitive = /path_regexp|"expression":|"handler":"(?:lookup|files)"|"type":"file"/.test(documentsJson);
 	return [
 		`/.${path}`,
-		...(tellsEncodedSlashes ? [encoded, `${encoded}%2f`] : []),
-		...(seesEncoded ? [encodedLetter] : []),
+		...(distinguishesEncodedSlashes ? [slashEncodedPath, `${slashEncodedPath}%2f`] : []),
+		...(matchesEncodedPaths ? [letterEncodedPath] : []),
 		...(isCaseSensitive ? [path.toUpperCase()] : []),
 	];
 }
@@ -511,21 +533,21 @@ function otherSpellings(path: string, documents: readonly Document[]): readonly 
 /**
  * Returns what determines the outcome: the site, the pointer of the step that answered, and the pointers of the steps that failed.
  */
-function decidersOf({ trace, result }: SideRun): readonly string[] {
-	const failures = (trace?.events ?? []).flatMap(event => (event.kind === 'failure' ? [event.pointer] : []));
-	return [String(result?.site), trace?.answer?.pointer ?? '', ...failures];
+function decidingParts({ trace, result }: SideRun): readonly string[] {
+	const failurePointers = (trace?.events ?? []).flatMap(event => (event.kind === 'failure' ? [event.pointer] : []));
+	return [String(result?.site), trace?.answeringHandler?.pointer ?? '', ...failurePointers];
 }
 
 /** Returns a text that is equal for requests that take the same route through a handler graph. */
 function routeSignature(trace: GraphTrace | undefined, site: number | undefined): string {
 	if (!trace) return String(site);
-	const parts = trace.events.map(event => {
+	const eventTexts = trace.events.map(event => {
 		if (event.kind !== 'matcher') return event.pointer;
 		return leavesOf(event)
 			.map(({ pointer, holds }) => `${pointer}=${holds}`)
 			.join();
 	});
-	return `${site} ${parts.join(' ')}`;
+	return `${site} ${eventTexts.join(' ')}`;
 }
 
 function leavesOf(event: MatcherEvent): readonly MatcherEvent[] {
@@ -534,32 +556,32 @@ function leavesOf(event: MatcherEvent): readonly MatcherEvent[] {
 
 /** Returns the request changes that the matchers and steps of a document declare for probing their conditions. */
 function witnessChanges(document: Document): readonly RequestChange[] {
-	const parts = walkDocument(document);
+	const documentParts = walkDocument(document);
 	const changes: RequestChange[] = [];
 	const visit = (value: unknown): void => {
 		if (typeof value !== 'object' || value === null) return;
 		const { type } = value as { type?: unknown };
-		const module = typeof type === 'string' ? MATCHERS_BY_TYPE.get(type) : undefined;
-		if (module?.probeChanges) changes.push(...module.probeChanges(value as never));
+		const matcherModule = typeof type === 'string' ? MATCHERS_BY_TYPE.get(type) : undefined;
+		if (matcherModule?.probeChanges) changes.push(...matcherModule.probeChanges(value as never));
 		for (const inner of Object.values(value)) visit(inner);
 	};
-	for (const { matcher } of parts.matchers) visit(matcher);
-	for (const { step } of parts.steps) changes.push(...(HANDLERS.get(step.handler)?.probeChanges?.(step) ?? []));
+	for (const { matcher } of documentParts.matchers) visit(matcher);
+	for (const { step } of documentParts.steps) changes.push(...(HANDLERS.get(step.handler)?.probeChanges?.(step) ?? []));
 	return changes;
 }
 
 /** Returns changes that set every part of a request that the documents read in placeholders or edit as a field. */
 function changesOfMentionedParts(documents: readonly Document[]): readonly RequestChange[] {
-	const names = new Set<string>();
+	const placeholderNames = new Set<string>();
 	for (const [, name] of JSON.stringify(documents).matchAll(
 		/\{(http\.request\.(?:(?:header|uri\.query|cookie)\.[^{}*]+|body(?=\}|_base64)))/g,
 	)) {
-		names.add(name!);
+		placeholderNames.add(name!);
 	}
-	const fields = documents.flatMap(document => editedFields(document, ['request', 'upstream_request']));
+	const editedFieldNames = documents.flatMap(document => editedFields(document, ['request', 'upstream_request']));
 	return [
-		...[...names].flatMap(name => changeOfPlaceholder(name, UNMENTIONED_VALUE) ?? []),
-		...[...new Set(fields)].map((name): RequestChange => ({ header: [name, UNMENTIONED_VALUE] })),
+		...[...placeholderNames].flatMap(name => changeSettingPlaceholder(name, UNMENTIONED_VALUE) ?? []),
+		...[...new Set(editedFieldNames)].map((name): RequestChange => ({ header: [name, UNMENTIONED_VALUE] })),
 	];
 }
 
@@ -567,11 +589,11 @@ function changesOfMentionedParts(documents: readonly Document[]): readonly Reque
  * Returns the names of the header fields that steps edit in the given kinds of messages, such as `upstream_request`. Leaves out
  * names with wildcards or placeholders.
  */
-function editedFields(document: Document, messages: readonly string[]): string[] {
+function editedFields(document: Document, messageKinds: readonly string[]): string[] {
 	return walkDocument(document).steps.flatMap(({ step }) => {
 		const edits = Object.entries(HANDLERS.get(step.handler)?.fieldEdits ?? {});
 		return edits
-			.filter(([, message]) => messages.includes(message))
+			.filter(([, message]) => messageKinds.includes(message))
 			.flatMap(([field]) => fieldNames(step[field]))
 			.filter(name => /^[\w-]+$/.test(name) && !/^(?:host|connection|content-length|transfer-encoding)$/i.test(name));
 	});
@@ -589,8 +611,8 @@ function fieldNames(edits: unknown): string[] {
 
 /** Returns the header fields of fake upstream responses: every field that the documents edit in responses. */
 function upstreamResponseFields(documents: readonly Document[]): readonly (readonly [name: string, value: string])[] {
-	const names = documents.flatMap(document => editedFields(document, ['response', 'upstream_response']));
-	return [...new Set(names)].map(name => [name, UNMENTIONED_VALUE] as const);
+	const editedFieldNames = documents.flatMap(document => editedFields(document, ['response', 'upstream_response']));
+	return [...new Set(editedFieldNames)].map(name => [name, UNMENTIONED_VALUE] as const);
 }
 
 type Origin = Pick<RequestDraft, 'scheme' | 'host' | 'port'>;
@@ -629,9 +651,9 @@ function settingsChanges(before: Document, after: Document): readonly ChangedAsp
 }
 
 /** Returns the change with the secrets in its values redacted. */
-function masked({ name, before, after }: ChangedAspect, mask: SecretMask): ChangedAspect {
-	const hide = (text: string | undefined): string | undefined => text && mask.hide(text);
-	return { name, before: hide(before), after: hide(after) };
+function maskAspect({ name, before, after }: ChangedAspect, mask: SecretMask): ChangedAspect {
+	const maskText = (text: string | undefined): string | undefined => text && mask.hide(text);
+	return { name, before: maskText(before), after: maskText(after) };
 }
 
 function settingText(value: unknown): string | undefined {

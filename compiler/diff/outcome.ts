@@ -13,15 +13,15 @@ export type Outcome = ReadonlyMap<string, string>;
 /** Maximum characters of a body that are compared and shown as text. A longer body is compared and shown by its hash. */
 const MAX_BODY_CHARS = 200;
 /** Fields that say nothing about the configuration. */
-const IGNORED_FIELDS: ReadonlySet<string> = new Set(['date', 'content-length', 'transfer-encoding']);
-const NO_BODY = JSON.stringify('');
+const IGNORED_HEADER_FIELDS: ReadonlySet<string> = new Set(['date', 'content-length', 'transfer-encoding']);
+const EMPTY_BODY_TEXT = JSON.stringify('');
 /** Matches the names of aspects that only detail another aspect, or that exist only if a particular step runs. */
 const DETAIL_ASPECT = /^(?:settings of |upstream(?: \d+)? field |header server$|file looked for$)/;
 /** Fields of a step that only name it or decide where it runs. The effects are visible in other aspects. */
 const NON_SETTING_FIELDS: ReadonlySet<string> = new Set(['handler', 'when', 'exclusive', '@id']);
 
 /**
- * Returns the outcome of a request, and consumes its response. `result` is undefined if the connection was refused. `ownFiles` are
+ * Returns the outcome of a request, and consumes its response. `result` is undefined if the connection was refused. `configurationFiles` are
  * the paths of the configuration files, which file servers hide; they are left out of the settings, because different names of
  * these files do not change the meaning.
  */
@@ -29,7 +29,7 @@ export async function outcomeOf(
 	result: DryRunResult | undefined,
 	trace: GraphTrace | undefined,
 	document: Document,
-	ownFiles: ReadonlySet<string> = new Set(),
+	configurationFiles: ReadonlySet<string> = new Set(),
 ): Promise<Outcome> {
 	const aspects = new Map<string, string>();
 	if (!result) return aspects.set('connection', 'refused, as nothing listens there');
@@ -38,14 +38,14 @@ export async function outcomeOf(
 		aspects.set('status', String(response.status));
 		for (const [name, value] of response.headers) {
 			const lowerName = name.toLowerCase();
-			if (IGNORED_FIELDS.has(lowerName)) continue;
+			if (IGNORED_HEADER_FIELDS.has(lowerName)) continue;
 			const key = `header ${lowerName}`;
 			const earlierValue = aspects.get(key);
 			aspects.set(key, earlierValue === undefined ? value : `${earlierValue}, ${value}`);
 		}
 		aspects.set('body', bodyText(await response.text()));
 	} else aspects.set('connection', 'closed without an answer');
-	exchange.informed.forEach(({ status, headers }, index) => {
+	exchange.interimResponses.forEach(({ status, headers }, index) => {
 		aspects.set(`interim response ${index + 1}`, `${status} ${JSON.stringify([...headers])}`);
 	});
 	exchange.upstreamRequests.forEach(({ settings, upstream, request }, index) => {
@@ -60,11 +60,11 @@ export async function outcomeOf(
 		}
 	});
 	const settingsByHandler = new Map<string, string[]>();
-	const hasBody = aspects.has('body') && aspects.get('body') !== NO_BODY;
+	const hasBody = aspects.has('body') && aspects.get('body') !== EMPTY_BODY_TEXT;
 	for (const event of trace?.events ?? []) {
 		if (event.kind !== 'handler' || (!hasBody && HANDLERS.get(event.handler)?.changesBodies)) continue;
 		const step = valueAt(document, event.pointer) as Step | undefined;
-		const settings = step && unobservedSettings(step, ownFiles);
+		const settings = step && unobservedSettings(step, configurationFiles);
 		if (settings === undefined) continue;
 		const handlerSettings = settingsByHandler.get(event.handler);
 		if (handlerSettings) handlerSettings.push(settings);
@@ -83,14 +83,16 @@ export async function outcomeOf(
 
 /** Returns the names of the aspects in which two outcomes differ, the most important first. Empty if they are equal. */
 export function differingAspects(before: Outcome, after: Outcome): string[] {
-	const names = [...new Set([...before.keys(), ...after.keys()])].filter(name => before.get(name) !== after.get(name));
+	const differingNames = [...new Set([...before.keys(), ...after.keys()])].filter(
+		name => before.get(name) !== after.get(name),
+	);
 	const isInBoth = (name: string): boolean => before.has(name) && after.has(name);
-	const essentialNames = names.filter(name => isInBoth(name) || !DETAIL_ASPECT.test(name));
+	const essentialNames = differingNames.filter(name => isInBoth(name) || !DETAIL_ASPECT.test(name));
 	// If an essential aspect differs, details follow from it and are omitted. The settings of steps that change bodies, such as
 	// compression, do not follow from header fields, so they are kept if only header fields differ.
-	const shownNames = new Set(essentialNames.length > 0 ? essentialNames : names);
+	const shownNames = new Set(essentialNames.length > 0 ? essentialNames : differingNames);
 	if (essentialNames.every(name => name.startsWith('header ')))
-		for (const name of names) if (isBodyStepSettings(name)) shownNames.add(name);
+		for (const name of differingNames) if (isBodyStepSettings(name)) shownNames.add(name);
 	return [...shownNames].sort((a, b) => aspectRank(a) - aspectRank(b));
 }
 
@@ -107,17 +109,17 @@ function aspectRank(name: string): number {
 }
 
 /** Returns the settings of a step whose effects are not visible in a dry run, as JSON; undefined if there are none. */
-function unobservedSettings(step: Step, ownFiles: ReadonlySet<string>): string | undefined {
-	const observed = HANDLERS.get(step.handler)?.observedFields;
-	if (observed === 'all') return undefined;
-	const unobserved = Object.entries(step).filter(
-		([name]) => !NON_SETTING_FIELDS.has(name) && !observed?.includes(name),
+function unobservedSettings(step: Step, configurationFiles: ReadonlySet<string>): string | undefined {
+	const observedFields = HANDLERS.get(step.handler)?.observedFields;
+	if (observedFields === 'all') return undefined;
+	const unobservedEntries = Object.entries(step).filter(
+		([name]) => !NON_SETTING_FIELDS.has(name) && !observedFields?.includes(name),
 	);
-	if (unobserved.length === 0 && observed) return undefined;
-	const text = JSON.stringify(Object.fromEntries(unobserved), (_, value) =>
-		Array.isArray(value) ? value.filter(one => !ownFiles.has(one)) : value,
+	if (unobservedEntries.length === 0 && observedFields) return undefined;
+	const settingsJson = JSON.stringify(Object.fromEntries(unobservedEntries), (_, value) =>
+		Array.isArray(value) ? value.filter(element => !configurationFiles.has(element)) : value,
 	);
-	return canonicalJson(JSON.parse(text));
+	return canonicalJson(JSON.parse(settingsJson));
 }
 
 function bodyText(text: string): string {

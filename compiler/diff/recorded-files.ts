@@ -3,9 +3,9 @@ import type { DryRunEnvironment } from '../dry-run/dry-run.ts';
 import { FileError, type FileReader, type LeaseKinds } from '../exchange/leases.ts';
 
 /** Maximum entries of a folder that are read to find examples. */
-const MAX_ENTRIES = 200;
+const MAX_DIRECTORY_ENTRIES = 200;
 /** Maximum example files of a folder. Each has a different extension. */
-const MAX_EXAMPLES = 3;
+const MAX_EXAMPLE_FILES = 3;
 
 /**
  * Records lookups of files. A file that does not exist on this machine may exist on the server, so two configurations that look up
@@ -13,14 +13,14 @@ const MAX_EXAMPLES = 3;
  */
 export class RecordedFiles {
 	/** The path of the last lookup since the last {@link reset}; undefined if there was none. */
-	lastPath: string | undefined;
+	lastLookupPath: string | undefined;
 	/** The path of the first lookup in each root folder since the last {@link reset}, by root. */
 	readonly firstPathByRoot = new Map<string, string>();
 	readonly #examplesByRoot = new Map<string, Promise<readonly string[]>>();
 	#reader: FileReader | undefined;
 
 	reset(): void {
-		this.lastPath = undefined;
+		this.lastLookupPath = undefined;
 		this.firstPathByRoot.clear();
 	}
 
@@ -33,13 +33,13 @@ export class RecordedFiles {
 
 	async #readExamples(root: string): Promise<readonly string[]> {
 		try {
-			const { entries } = (await this.#reader?.entries(root, '/', false, MAX_ENTRIES)) ?? { entries: [] };
-			const shown = entries.filter(({ name }) => !name.startsWith('.'));
+			const { entries } = (await this.#reader?.entries(root, '/', false, MAX_DIRECTORY_ENTRIES)) ?? { entries: [] };
+			const visibleEntries = entries.filter(({ name }) => !name.startsWith('.'));
 			const namesOf = (wantedType: 'file' | 'directory'): string[] =>
-				shown.flatMap(({ name, type }) => (type === wantedType ? name : [])).sort();
-			const byExtension = Map.groupBy(namesOf('file'), name => /\.\w+$/.exec(name)?.[0]);
-			const files = [...byExtension.values()].map(([first]) => first!).slice(0, MAX_EXAMPLES);
-			return [...files, ...namesOf('directory').slice(0, 1)];
+				visibleEntries.flatMap(({ name, type }) => (type === wantedType ? name : [])).sort();
+			const namesByExtension = Map.groupBy(namesOf('file'), name => /\.\w+$/.exec(name)?.[0]);
+			const exampleFiles = [...namesByExtension.values()].map(([first]) => first!).slice(0, MAX_EXAMPLE_FILES);
+			return [...exampleFiles, ...namesOf('directory').slice(0, 1)];
 		} catch (error) {
 			if (error instanceof FileError) return [];
 			throw error;
@@ -63,7 +63,7 @@ export class RecordedFiles {
 		this.#reader = reader;
 		const recordLookup = (root: string, path: string): void => {
 			if (!this.firstPathByRoot.has(root)) this.firstPathByRoot.set(root, path);
-			this.lastPath = root.endsWith('/') ? root.slice(0, -1) + path : root + path;
+			this.lastLookupPath = root.endsWith('/') ? root.slice(0, -1) + path : root + path;
 		};
 		return {
 			open(root, path, followSymlinks) {

@@ -10,15 +10,15 @@ const MAX_VALUE_CHARS = 160;
 /** Maximum characters of a request body that text and Markdown show. */
 const MAX_BODY_CHARS = 40;
 /** Width of the trace of each configuration, in columns. The two traces are shown side by side. */
-const TRACE_WIDTH = 72;
+const TRACE_COLUMN_WIDTH = 72;
 
 /** Returns the comparison as text that ends in a newline. */
-export function renderDiff(diff: ConfigurationDiff, before: string, after: string): string {
+export function renderDiff(diff: ConfigurationDiff, beforeName: string, afterName: string): string {
 	const lines: string[] = [];
 	for (const [index, change] of diff.changes.entries()) {
-		lines.push(`${index + 1}. ${requestText(change)}${countText(change)}`);
+		lines.push(`${index + 1}. ${requestText(change)}${similarClassesText(change)}`);
 		for (const aspect of change.aspects) lines.push(`   ${aspectText(aspect)}`);
-		lines.push('', ...sideBySide(traceLines(change.before, before), traceLines(change.after, after)), '');
+		lines.push('', ...sideBySide(traceLines(change.before, beforeName), traceLines(change.after, afterName)), '');
 	}
 	for (const aspect of diff.settings) lines.push(`The global option ${aspectText(aspect)}`);
 	if (diff.settings.length > 0) lines.push('');
@@ -27,13 +27,13 @@ export function renderDiff(diff: ConfigurationDiff, before: string, after: strin
 }
 
 /** Returns the comparison as Markdown that ends in a newline. */
-export function renderDiffAsMarkdown(diff: ConfigurationDiff, before: string, after: string): string {
-	const lines = [`### ${summary(diff)}`, ''];
+export function renderDiffAsMarkdown(diff: ConfigurationDiff, beforeName: string, afterName: string): string {
+	const lines = [`### ${summaryText(diff)}`, ''];
 	for (const change of diff.changes) {
 		lines.push(
-			`#### ${code(requestText(change))}${countText(change)}`,
+			`#### ${markdownCode(requestText(change))}${similarClassesText(change)}`,
 			'',
-			`| | ${code(before)} | ${code(after)} |`,
+			`| | ${markdownCode(beforeName)} | ${markdownCode(afterName)} |`,
 			'| --- | --- | --- |',
 		);
 		for (const { name, before: beforeValue, after: afterValue } of change.aspects) {
@@ -41,15 +41,15 @@ export function renderDiffAsMarkdown(diff: ConfigurationDiff, before: string, af
 		}
 		lines.push('', '<details><summary>Why</summary>', '');
 		for (const [name, explanation] of [
-			[before, change.before],
-			[after, change.after],
+			[beforeName, change.before],
+			[afterName, change.after],
 		] as const) {
-			lines.push(`${code(name)}:`, '', '```', ...traceLines(explanation, name).slice(2), '```', '');
+			lines.push(`${markdownCode(name)}:`, '', '```', ...traceLines(explanation, name).slice(2), '```', '');
 		}
 		lines.push('</details>', '');
 	}
 	for (const { name, before: beforeValue, after: afterValue } of diff.settings) {
-		lines.push(`- Global option ${code(name)}: ${tableCell(beforeValue)} → ${tableCell(afterValue)}`);
+		lines.push(`- Global option ${markdownCode(name)}: ${tableCell(beforeValue)} → ${tableCell(afterValue)}`);
 	}
 	if (diff.settings.length > 0) lines.push('');
 	lines.push(...blindSpotLines(diff).map(line => `- ${line}`));
@@ -99,30 +99,30 @@ export function isSame({ changes, settings }: ConfigurationDiff): boolean {
 	return changes.length === 0 && settings.length === 0;
 }
 
-function summary(diff: ConfigurationDiff): string {
+function summaryText(diff: ConfigurationDiff): string {
 	const { changes, settings } = diff;
-	const classes = `${diff.classes.toLocaleString('en-US')} request class${diff.classes === 1 ? '' : 'es'}`;
-	if (isSame(diff)) return `No difference in ${classes}.`;
+	const classesText = `${diff.classes.toLocaleString('en-US')} request class${diff.classes === 1 ? '' : 'es'}`;
+	if (isSame(diff)) return `No difference in ${classesText}.`;
 	const parts = [
-		changes.length > 0 ? `${changes.length} difference${changes.length === 1 ? '' : 's'} in ${classes}` : '',
+		changes.length > 0 ? `${changes.length} difference${changes.length === 1 ? '' : 's'} in ${classesText}` : '',
 		settings.length > 0 ? `${settings.length} changed global option${settings.length === 1 ? '' : 's'}` : '',
 	];
 	return `${parts.filter(part => part !== '').join(', and ')}.`;
 }
 
 function closingLines(diff: ConfigurationDiff): string[] {
-	return [...blindSpotLines(diff), summary(diff)];
+	return [...blindSpotLines(diff), summaryText(diff)];
 }
 
-function blindSpotLines({ blindSpots: all }: ConfigurationDiff): string[] {
-	return all.map(text => `Not compared completely: ${text}.`);
+function blindSpotLines({ blindSpots }: ConfigurationDiff): string[] {
+	return blindSpots.map(text => `Not compared completely: ${text}.`);
 }
 
 function requestText({ request, upstream }: MeaningChange): string {
-	const fields = request.headers.map(([name, value]) => ` -H '${name}: ${value}'`).join('');
-	const from = request.from === undefined || request.from === '127.0.0.1' ? '' : ` from ${request.from}`;
+	const fieldsText = request.headers.map(([name, value]) => ` -H '${name}: ${value}'`).join('');
+	const clientText = request.from === undefined || request.from === '127.0.0.1' ? '' : ` from ${request.from}`;
 	const protocol = { h1: '', h2: ' over HTTP/2', h3: ' over HTTP/3' }[request.protocol ?? 'h1'];
-	return `${request.method} ${request.url.text}${fields}${bodyText(request)}${from}${protocol}${upstream ? `, ${assumptionText(upstream)}` : ''}`;
+	return `${request.method} ${request.url.text}${fieldsText}${bodyText(request)}${clientText}${protocol}${upstream ? `, ${assumptionText(upstream)}` : ''}`;
 }
 
 function bodyText({ body }: MeaningChange['request']): string {
@@ -132,7 +132,7 @@ function bodyText({ body }: MeaningChange['request']): string {
 		: ` with a body of ${body.length.toLocaleString('en-US')} bytes`;
 }
 
-function countText({ classes }: MeaningChange): string {
+function similarClassesText({ classes }: MeaningChange): string {
 	return classes === 1 ? '' : `, and ${classes - 1} similar class${classes === 2 ? '' : 'es'}`;
 }
 
@@ -148,16 +148,16 @@ function traceLines(explanation: Explanation | undefined, name: string): string[
 	return [name, '', ...renderExplanation(explanation).trimEnd().split('\n').slice(2)];
 }
 
-function sideBySide(left: readonly string[], right: readonly string[]): string[] {
+function sideBySide(leftLines: readonly string[], rightLines: readonly string[]): string[] {
 	const lines: string[] = [];
-	for (let i = 0; i < Math.max(left.length, right.length); i++) {
-		lines.push(`   ${fitColumn(left[i] ?? '').padEnd(TRACE_WIDTH)} | ${fitColumn(right[i] ?? '')}`);
+	for (let i = 0; i < Math.max(leftLines.length, rightLines.length); i++) {
+		lines.push(`   ${fitColumn(leftLines[i] ?? '').padEnd(TRACE_COLUMN_WIDTH)} | ${fitColumn(rightLines[i] ?? '')}`);
 	}
 	return lines;
 }
 
 function fitColumn(text: string): string {
-	return text.length > TRACE_WIDTH ? `${text.slice(0, TRACE_WIDTH - 1)}…` : text;
+	return text.length > TRACE_COLUMN_WIDTH ? `${text.slice(0, TRACE_COLUMN_WIDTH - 1)}…` : text;
 }
 
 function cutValue(text: string): string {
@@ -165,10 +165,10 @@ function cutValue(text: string): string {
 }
 
 function tableCell(value: string | undefined): string {
-	return value === undefined ? '–' : code(cutValue(value)).replaceAll('|', '\\|').replaceAll('\n', ' ');
+	return value === undefined ? '–' : markdownCode(cutValue(value)).replaceAll('|', '\\|').replaceAll('\n', ' ');
 }
 
-function code(text: string): string {
+function markdownCode(text: string): string {
 	const fence = text.includes('`') ? '``' : '`';
 	return `${fence}${text}${fence}`;
 }

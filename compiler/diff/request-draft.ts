@@ -53,15 +53,15 @@ export function draftKey(draft: RequestDraft): string {
 }
 
 /**
- * Returns the request that a draft describes, made at a given time; undefined if no client could send it. `at` is in milliseconds
+ * Returns the request that a draft describes, made at a given time; undefined if no client could send it. `timeMs` is in milliseconds
  * since 1970.
  */
-export function requestOf(draft: RequestDraft, at: number): DryRunRequest | undefined {
+export function requestOf(draft: RequestDraft, timeMs: number): DryRunRequest | undefined {
 	const { scheme, host, port, method, path, parameters, headers, body, from, protocol } = draft;
 	if (protocol === 'h3' && scheme === 'http') return undefined;
 	if (methodMistake(method) || !/^[\w.:-]*$/.test(host)) return undefined;
 	if ([...headers].some(([name, value]) => fieldMistake(name, value))) return undefined;
-	const query = [...parameters].map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join('&');
+	const query = [...parameters].map(([name, value]) => `${percentEncode(name)}=${percentEncode(value)}`).join('&');
 	const hostText = host.includes(':') ? `[${host}]` : host;
 	const authority = port === (scheme === 'http' ? 80 : 443) ? hostText : `${hostText}:${port}`;
 	const escapedPath = path
@@ -77,10 +77,10 @@ export function requestOf(draft: RequestDraft, at: number): DryRunRequest | unde
 		path: escapedPath,
 		query: query === '' ? undefined : query,
 	};
-	return { method, url, headers: [...headers], body: body === '' ? undefined : body, from, at, protocol };
+	return { method, url, headers: [...headers], body: body === '' ? undefined : body, from, at: timeMs, protocol };
 }
 
-function encoded(text: string): string {
+function percentEncode(text: string): string {
 	return encodeURIComponent(text.toWellFormed());
 }
 

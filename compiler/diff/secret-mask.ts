@@ -14,23 +14,24 @@ const MIN_SECRET_CHARS = 4;
  */
 export class SecretMask {
 	/** Each secret with its number, in plain form and, if it differs, escaped as in JSON. The longest texts come first. */
-	readonly #secrets: readonly (readonly [secret: string, number: number])[];
+	readonly #numberedSecrets: readonly (readonly [secret: string, number: number])[];
 
 	constructor(documents: readonly Document[]) {
-		const numbers = new Map<string, number>();
+		const numbersBySecret = new Map<string, number>();
 		for (const document of documents) {
 			for (const { path, parts } of findSecrets(document)) {
-				const text = valueAt(document, path.map(key => `/${escapePointer(key)}`).join('')) as string;
+				const containingText = valueAt(document, path.map(key => `/${escapePointer(key)}`).join('')) as string;
 				for (const { start, end } of parts) {
-					const secret = text.slice(start, end);
-					if (secret.length >= MIN_SECRET_CHARS && !numbers.has(secret)) numbers.set(secret, numbers.size + 1);
+					const secret = containingText.slice(start, end);
+					if (secret.length >= MIN_SECRET_CHARS && !numbersBySecret.has(secret))
+						numbersBySecret.set(secret, numbersBySecret.size + 1);
 				}
 			}
 		}
-		this.#secrets = [...numbers]
+		this.#numberedSecrets = [...numbersBySecret]
 			.flatMap(([secret, number]) => {
-				const escaped = JSON.stringify(secret).slice(1, -1);
-				return [secret, ...(escaped === secret ? [] : [escaped])].map(text => [text, number] as const);
+				const jsonEscaped = JSON.stringify(secret).slice(1, -1);
+				return [secret, ...(jsonEscaped === secret ? [] : [jsonEscaped])].map(text => [text, number] as const);
 			})
 			.sort(([first], [second]) => second.length - first.length);
 	}
@@ -38,7 +39,7 @@ export class SecretMask {
 	/** Returns the text with each secret replaced by its mark. */
 	hide(text: string): string {
 		let masked = text;
-		for (const [secret, number] of this.#secrets) masked = masked.replaceAll(secret, `[redacted ${number}]`);
+		for (const [secret, number] of this.#numberedSecrets) masked = masked.replaceAll(secret, `[redacted ${number}]`);
 		return masked;
 	}
 }

@@ -36,8 +36,9 @@ export function upstreamAssumptions(
 	documents: readonly Document[],
 	headers: readonly (readonly [name: string, value: string])[],
 ): readonly UpstreamAssumption[] {
-	const text = JSON.stringify(documents);
-	const hasSetting = (...settings: readonly string[]): boolean => settings.some(name => text.includes(`"${name}":`));
+	const documentsJson = JSON.stringify(documents);
+	const hasSetting = (...settings: readonly string[]): boolean =>
+		settings.some(name => documentsJson.includes(`"${name}":`));
 	const failures: UpstreamAssumption[] = [
 		{ status: 502, body: '', unreachable: true },
 		{ status: 504, body: '', unreachable: true, timesOut: true },
@@ -54,7 +55,7 @@ export function upstreamAssumptions(
 	return [
 		{ status: 200, body: '' },
 		{ status: 200, body: 'from the upstream', headers },
-		...distinguishedStatuses(text).map(status => ({ status, body: '', headers })),
+		...distinguishedStatuses(documentsJson).map(status => ({ status, body: '', headers })),
 		...failures,
 	];
 }
@@ -92,6 +93,6 @@ export function assumptionText(assumption: UpstreamAssumption): string {
 	if (unreachable) return `if ${subject} cannot be reached${timing}`;
 	if (timesOut) return `if ${subject} does not answer in time${timing}`;
 	if (disconnects) return `if ${subject} closes the connection without an answer${timing}`;
-	const fields = headers.map(([name, value]) => `\`${name}: ${value}\``).join(', ');
-	return `if ${subject} answers ${status}${fields === '' ? '' : ` with ${fields}`}${timing}`;
+	const fieldsText = headers.map(([name, value]) => `\`${name}: ${value}\``).join(', ');
+	return `if ${subject} answers ${status}${fieldsText === '' ? '' : ` with ${fieldsText}`}${timing}`;
 }

@@ -23,7 +23,7 @@ export interface ClusterSettings {
 	readonly database?: number;
 	/** Prefix of all keys in Redis. Default {@link DEFAULT_CLUSTER_PREFIX}. */
 	readonly prefix?: string;
-	/** Maximum milliseconds that a request may wait for Redis. Default {@link DEFAULT_CLUSTER_TIMEOUT}. */
+	/** Maximum milliseconds that a request may wait for Redis. Default {@link DEFAULT_CLUSTER_TIMEOUT_MS}. */
 	readonly timeout?: number;
 	/** Keys of 32 bytes each, in base64. Values are encrypted with the first key, and can be decrypted with any of them. Secret. */
 	readonly keys?: readonly string[];
@@ -31,6 +31,6 @@ export interface ClusterSettings {
 
 export const DEFAULT_CLUSTER_PREFIX = 'svc';
 /** Default of `timeout`, in milliseconds. */
-export const DEFAULT_CLUSTER_TIMEOUT = 200;
+export const DEFAULT_CLUSTER_TIMEOUT_MS = 200;
 /** Matches 32 bytes in base64. */
 export const CLUSTER_KEY_PATTERN = '^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$';

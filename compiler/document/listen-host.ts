@@ -29,18 +29,18 @@ export interface ListenHostMistake {
 /** Default permissions of a socket file. Only its owner may connect. */
 export const DEFAULT_SOCKET_MODE = 0o600;
 
-const HINT = 'Write an address or a host name without a port, unix//path or fd/3.';
-const PLACEHOLDERS = /\{[^{}]*\}/g;
+const HOST_HINT = 'Write an address or a host name without a port, unix//path or fd/3.';
+const PLACEHOLDER_PATTERN = /\{[^{}]*\}/g;
 
 /**
  * Parses a host of `bind`, such as `10.0.0.1`, `[::1]`, `localhost`, `tcp4/0.0.0.0`, `tcp6/[::]`, `unix//run/svc.sock|0660`,
  * `fd/3`, `fd/web` or `fd/{env.LISTENER}`.
  */
 export function parseListenHost(text: string): ListenHost | ListenHostMistake {
-	const slash = text.indexOf('/');
-	if (slash === -1) return parseTcpHost(text, text, '');
-	const network = text.slice(0, slash);
-	const hostText = text.slice(slash + 1);
+	const slashIndex = text.indexOf('/');
+	if (slashIndex === -1) return parseTcpHost(text, text, '');
+	const network = text.slice(0, slashIndex);
+	const hostText = text.slice(slashIndex + 1);
 	switch (network) {
 		case 'tcp':
 		case 'tcp4':
@@ -63,7 +63,7 @@ export function parseListenHost(text: string): ListenHost | ListenHostMistake {
 				hint: 'Leave it out: where `protocols` has `h3`, UDP is bound beside TCP at the same address and port.',
 			};
 		default:
-			return hostMistake(text, HINT);
+			return hostMistake(text, HOST_HINT);
 	}
 }
 
@@ -71,28 +71,28 @@ export function isListenHost(parsed: ListenHost | ListenHostMistake): parsed is 
 	return 'network' in parsed;
 }
 
-function parseTcpHost(text: string, hostText: string, family: string): ListenHost | ListenHostMistake {
+function parseTcpHost(text: string, hostText: string, ipVersion: string): ListenHost | ListenHostMistake {
 	const bareHost = hostText.replace(/^\[(.*)\]$/, '$1');
 	const ip = parseIp(bareHost);
-	const matchesFamily = family === '' || (ip !== undefined && ip.v4 === (family === '4'));
-	if (!matchesFamily) return hostMistake(text, `Write an IPv${family} address after \`tcp${family}/\`.`);
+	const matchesFamily = ipVersion === '' || (ip !== undefined && ip.isIpv4 === (ipVersion === '4'));
+	if (!matchesFamily) return hostMistake(text, `Write an IPv${ipVersion} address after \`tcp${ipVersion}/\`.`);
 	const isName = /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/.test(bareHost);
-	if (!ip && !isName && text !== '') return hostMistake(text, HINT);
-	return { network: 'tcp', host: bareHost, ipv6Only: family === '6' && bareHost === '::' };
+	if (!ip && !isName && text !== '') return hostMistake(text, HOST_HINT);
+	return { network: 'tcp', host: bareHost, ipv6Only: ipVersion === '6' && bareHost === '::' };
 }
 
 function parseUnixSocket(text: string, socketText: string): ListenHost | ListenHostMistake {
-	const [, path, digits] = /^(.*?)(?:\|([^|/]*))?$/s.exec(socketText)!;
+	const [, path, modeDigits] = /^(.*?)(?:\|([^|/]*))?$/s.exec(socketText)!;
 	if (!/^(?:\/|\{).*[^/]$/s.test(path!) || !hasOnlyMachinePlaceholders(path!) || /[\0\n]/.test(path!)) {
 		return hostMistake(text, 'Write the absolute path of the socket: unix//run/svc.sock.');
 	}
-	if (digits === undefined) return { network: 'unix', path: path!, mode: undefined };
-	const mode = /^0?[0-7]{3}$/.test(digits) ? Number.parseInt(digits, 8) : 0;
+	if (modeDigits === undefined) return { network: 'unix', path: path!, mode: undefined };
+	const mode = /^0?[0-7]{3}$/.test(modeDigits) ? Number.parseInt(modeDigits, 8) : 0;
 	// A client needs write permission to connect.
 	if ((mode & 0o222) !== 0) return { network: 'unix', path: path!, mode };
 	return {
 		code: 'bind/mode',
-		message: `With the permissions \`${digits}\`, no client could connect.`,
+		message: `With the permissions \`${modeDigits}\`, no client could connect.`,
 		hint: 'Write three octal digits that grant write permission: |0660.',
 	};
 }
@@ -103,9 +103,9 @@ function hostMistake(text: string, hint: string): ListenHostMistake {
 
 /** Reports whether no placeholder in the text depends on a request, because sockets are bound when a configuration is loaded. */
 function hasOnlyMachinePlaceholders(text: string): boolean {
-	const placeholders = text.match(PLACEHOLDERS) ?? [];
+	const placeholders = text.match(PLACEHOLDER_PATTERN) ?? [];
 	return (
 		placeholders.every(placeholder => /^\{(?:env|system)\./.test(placeholder)) &&
-		!/[{}]/.test(text.replace(PLACEHOLDERS, ''))
+		!/[{}]/.test(text.replace(PLACEHOLDER_PATTERN, ''))
 	);
 }

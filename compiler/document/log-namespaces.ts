@@ -21,12 +21,12 @@ export interface AccessLogSettings {
 }
 
 /** Name of the main process log. */
-const DEFAULT_LOG = 'default';
+const DEFAULT_LOG_NAME = 'default';
 /** Namespace of the access loggers. A named logger is below it. */
 const ACCESS_NAMESPACE = 'http.log.access';
 
 function accessLoggerName(name: string | undefined): string {
-	return name === undefined || name === DEFAULT_LOG ? ACCESS_NAMESPACE : `${ACCESS_NAMESPACE}.${name}`;
+	return name === undefined || name === DEFAULT_LOG_NAME ? ACCESS_NAMESPACE : `${ACCESS_NAMESPACE}.${name}`;
 }
 
 /**
@@ -34,18 +34,18 @@ function accessLoggerName(name: string | undefined): string {
  * longest match decides.
  */
 export function includesLogger(log: Pick<SiteLog, 'include' | 'exclude'>, logger: string): boolean {
-	const includedLength = longestPrefix(log.include, logger);
+	const includedLength = longestPrefixLength(log.include, logger);
 	if (log.include && log.include.length > 0 && includedLength === -1) return false;
-	const excludedLength = longestPrefix(log.exclude, logger);
+	const excludedLength = longestPrefixLength(log.exclude, logger);
 	return excludedLength === -1 || includedLength > excludedLength;
 }
 
-function longestPrefix(names: readonly string[] | undefined, logger: string): number {
-	let length = -1;
-	for (const name of names ?? []) {
-		if (logger === name || logger.startsWith(`${name}.`)) length = Math.max(length, name.length);
+function longestPrefixLength(namespaces: readonly string[] | undefined, logger: string): number {
+	let maxLength = -1;
+	for (const name of namespaces ?? []) {
+		if (logger === name || logger.startsWith(`${name}.`)) maxLength = Math.max(maxLength, name.length);
 	}
-	return length;
+	return maxLength;
 }
 
 /**
@@ -57,14 +57,14 @@ export function accessLogTargets(log: SiteLog, settings: Settings): AccessLogSet
 	const logger = accessLoggerName(log.name);
 	const logs: { readonly [name: string]: SiteLog } = settings.logs ?? {};
 	const hasOwnOutput = log.name !== undefined || !!(log.output || log.format || log.level || log.sampling);
-	const name = log.name ?? DEFAULT_LOG;
+	const name = log.name ?? DEFAULT_LOG_NAME;
 	const processLog = Object.hasOwn(logs, name) ? logs[name]! : {};
 	const targets: AccessLogSettings[] = [];
-	if (hasOwnOutput) targets.push(targetOf(logger, { ...processLog, ...log }, settings));
-	else if (includesLogger(processLog, logger)) targets.push(targetOf(logger, processLog, settings));
+	if (hasOwnOutput) targets.push(accessLogSettings(logger, { ...processLog, ...log }, settings));
+	else if (includesLogger(processLog, logger)) targets.push(accessLogSettings(logger, processLog, settings));
 	for (const [otherName, otherLog] of Object.entries(logs)) {
-		if (otherName === DEFAULT_LOG || otherName === name || !includesLogger(otherLog, logger)) continue;
-		targets.push(targetOf(logger, otherLog, settings));
+		if (otherName === DEFAULT_LOG_NAME || otherName === name || !includesLogger(otherLog, logger)) continue;
+		targets.push(accessLogSettings(logger, otherLog, settings));
 	}
 	return targets;
 }
@@ -75,15 +75,15 @@ export function accessLogTargets(log: SiteLog, settings: Settings): AccessLogSet
  */
 export function namedLogTargets(name: string, settings: Settings): AccessLogSettings[] {
 	const logger = accessLoggerName(name);
-	const { [DEFAULT_LOG]: defaultLog = {}, ...otherLogs } = (settings.logs ?? {}) as {
+	const { [DEFAULT_LOG_NAME]: defaultLog = {}, ...otherLogs } = (settings.logs ?? {}) as {
 		readonly [name: string]: SiteLog;
 	};
 	return [defaultLog, ...Object.values(otherLogs)]
 		.filter(log => includesLogger(log, logger))
-		.map(log => targetOf(logger, log, settings));
+		.map(log => accessLogSettings(logger, log, settings));
 }
 
-function targetOf(logger: string, log: SiteLog, settings: Settings): AccessLogSettings {
+function accessLogSettings(logger: string, log: SiteLog, settings: Settings): AccessLogSettings {
 	return {
 		logger,
 		output: log.output ?? { writer: 'stderr' },

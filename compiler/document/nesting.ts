@@ -9,8 +9,8 @@ const MAX_DOCUMENT_DEPTH = 1000;
 
 /** Reports a document that is nested deeper than {@link MAX_DOCUMENT_DEPTH}. Returns true if it is not. Does not use recursion. */
 export function checkNesting(document: unknown, report: Report): boolean {
-	let level: object[] = isContainer(document) ? [document] : [];
-	for (let depth = 1; level.length > 0; depth++) {
+	let currentLevel: object[] = isContainer(document) ? [document] : [];
+	for (let depth = 1; currentLevel.length > 0; depth++) {
 		if (depth > MAX_DOCUMENT_DEPTH) {
 			report({
 				code: 'document/too-deep',
@@ -21,9 +21,9 @@ export function checkNesting(document: unknown, report: Report): boolean {
 			return false;
 		}
 		const nextLevel: object[] = [];
-		for (const container of level)
+		for (const container of currentLevel)
 			for (const value of Object.values(container)) if (isContainer(value)) nextLevel.push(value);
-		level = nextLevel;
+		currentLevel = nextLevel;
 	}
 	return true;
 }

@@ -27,10 +27,10 @@ interface Mistake {
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-const SPACE = /[ \t\r\n]*/y;
+const WHITE_SPACE = /[ \t\r\n]*/y;
 // Matches the characters that may follow a backslash (RFC 8259 §7).
-const ESCAPE = /["\\/bfnrt]|u[0-9a-fA-F]{4}/y;
-const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
+const ESCAPED_CHARACTER = /["\\/bfnrt]|u[0-9a-fA-F]{4}/y;
+const SCALAR_PATTERN = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
 /** Returns the first place at which a text is not valid JSON. The text must be invalid. */
 function findMistake(text: string): Mistake {
@@ -47,31 +47,31 @@ function findMistake(text: string): Mistake {
 	// A regular expression would repeat an alternation, which overflows the stack on a string of several megabytes.
 	const consumeString = (): boolean => {
 		if (text[offset] !== '"') return false;
-		for (let end = offset + 1; end < text.length; end++) {
-			const code = text.charCodeAt(end);
+		for (let position = offset + 1; position < text.length; position++) {
+			const code = text.charCodeAt(position);
 			if (code < 0x20) return false;
 			if (code === QUOTE) {
-				offset = end + 1;
+				offset = position + 1;
 				return true;
 			}
 			if (code !== BACKSLASH) continue;
-			ESCAPE.lastIndex = end + 1;
-			if (!ESCAPE.test(text)) return false;
-			end = ESCAPE.lastIndex - 1;
+			ESCAPED_CHARACTER.lastIndex = position + 1;
+			if (!ESCAPED_CHARACTER.test(text)) return false;
+			position = ESCAPED_CHARACTER.lastIndex - 1;
 		}
 		return false;
 	};
 	for (;;) {
-		consume(SPACE);
+		consume(WHITE_SPACE);
 		const character = text[offset];
 		const isCloser = character !== undefined && character === closers[closers.length - 1];
 		if (character === undefined)
-			return { offset, message: `The text ends where ${EXPECTATIONS[expectation]} is expected.` };
+			return { offset, message: `The text ends where ${EXPECTATION_NAMES[expectation]} is expected.` };
 		if (isCloser && expectation.endsWith('end')) {
 			closers.pop();
 			offset++;
 			if (closers.length === 0) {
-				consume(SPACE);
+				consume(WHITE_SPACE);
 				return { offset, message: 'There is text after the end of the document.' };
 			}
 			expectation = 'comma-or-end';
@@ -91,9 +91,9 @@ function findMistake(text: string): Mistake {
 			offset++;
 			expectation = character === '{' ? 'key-or-end' : 'value-or-end';
 		} else {
-			if (!consumeString() && !consume(SCALAR)) return mistakeAt(text, offset, expectation);
+			if (!consumeString() && !consume(SCALAR_PATTERN)) return mistakeAt(text, offset, expectation);
 			if (closers.length === 0) {
-				consume(SPACE);
+				consume(WHITE_SPACE);
 				return { offset, message: 'There is text after the end of the document.' };
 			}
 			expectation = 'comma-or-end';
@@ -101,7 +101,7 @@ function findMistake(text: string): Mistake {
 	}
 }
 
-const EXPECTATIONS = {
+const EXPECTATION_NAMES = {
 	value: 'a value',
 	'value-or-end': 'a value or `]`',
 	key: 'a key in double quotes',
@@ -110,9 +110,9 @@ const EXPECTATIONS = {
 	'comma-or-end': '`,` or the end of the list or object',
 } as const;
 
-function mistakeAt(text: string, offset: number, expectation: keyof typeof EXPECTATIONS): Mistake {
+function mistakeAt(text: string, offset: number, expectation: keyof typeof EXPECTATION_NAMES): Mistake {
 	const character = text[offset]!;
 	if (character === '"')
 		return { offset, message: 'This string is not closed, or contains a character that must be escaped.' };
-	return { offset, message: `Found \`${character}\` where ${EXPECTATIONS[expectation]} is expected.` };
+	return { offset, message: `Found \`${character}\` where ${EXPECTATION_NAMES[expectation]} is expected.` };
 }

@@ -7,7 +7,7 @@ import type { Schema } from './schema-type.ts';
  */
 export type MarkVisitor = (mark: unknown, parent: object, path: readonly string[]) => void;
 
-type SchemaMap = { readonly [name: string]: Schema };
+type SchemasByName = { readonly [name: string]: Schema };
 
 /**
  * A schema that is prepared for finding the values marked by one keyword. References and tags are indexed, and parts without the
@@ -16,84 +16,85 @@ type SchemaMap = { readonly [name: string]: Schema };
 export class SchemaMarks {
 	readonly #root: Schema;
 	readonly #keyword: string;
-	readonly #definitions: SchemaMap;
+	readonly #definitions: SchemasByName;
 	readonly #variantsBySchema = new Map<Schema, ReadonlyMap<string, Schema>>();
 	/** Schemas that have the keyword themselves or in a subschema. */
-	readonly #marked = new Set<Schema>();
+	readonly #markedSchemas = new Set<Schema>();
 
 	constructor(root: Schema, keyword: string) {
 		this.#root = root;
 		this.#keyword = keyword;
-		this.#definitions = (root.$defs ?? {}) as SchemaMap;
+		this.#definitions = (root.$defs ?? {}) as SchemasByName;
 		const subschemas = new Map<Schema, readonly Schema[]>();
-		this.#collect(root, subschemas);
+		this.#collectSubschemas(root, subschemas);
 		// Schemas refer to each other in cycles, so this repeats until nothing changes.
-		for (let sizeBefore = -1; sizeBefore !== this.#marked.size; ) {
-			sizeBefore = this.#marked.size;
+		for (let sizeBefore = -1; sizeBefore !== this.#markedSchemas.size; ) {
+			sizeBefore = this.#markedSchemas.size;
 			for (const [schema, parts] of subschemas) {
-				if (parts.some(part => this.#marked.has(part))) this.#marked.add(schema);
+				if (parts.some(part => this.#markedSchemas.has(part))) this.#markedSchemas.add(schema);
 			}
 		}
 	}
 
 	/** Calls `visit` for every marked value. */
-	find(document: unknown, visit: MarkVisitor): void {
-		this.#walk(this.#root, document, undefined, [], visit);
+	visitMarkedValues(document: unknown, visit: MarkVisitor): void {
+		this.#visitValue(this.#root, document, undefined, [], visit);
 	}
 
-	#walk(schema: Schema, value: unknown, parent: object | undefined, path: string[], visit: MarkVisitor): void {
-		const resolved = this.#resolve(schema, value);
-		if (!resolved || !this.#marked.has(resolved)) return;
-		const mark = resolved[this.#keyword];
+	#visitValue(schema: Schema, value: unknown, parent: object | undefined, path: string[], visit: MarkVisitor): void {
+		const resolvedSchema = this.#resolve(schema, value);
+		if (!resolvedSchema || !this.#markedSchemas.has(resolvedSchema)) return;
+		const mark = resolvedSchema[this.#keyword];
 		if (mark !== undefined && parent) visit(mark, parent, path);
-		for (const part of untaggedAlternatives(resolved)) this.#walk(part, value, parent, path, visit);
+		for (const part of untaggedAlternatives(resolvedSchema)) this.#visitValue(part, value, parent, path, visit);
 		if (typeof value !== 'object' || value === null) return;
 		if (Array.isArray(value)) {
-			const items = resolved.items as Schema | undefined;
-			if (!items || !this.#marked.has(items)) return;
+			const itemSchema = resolvedSchema.items as Schema | undefined;
+			if (!itemSchema || !this.#markedSchemas.has(itemSchema)) return;
 			for (let at = 0; at < value.length; at++) {
 				if (value[at] === undefined) continue;
 				path.push(String(at));
-				this.#walk(items, value[at], value, path, visit);
+				this.#visitValue(itemSchema, value[at], value, path, visit);
 				path.pop();
 			}
 			return;
 		}
-		const properties = (resolved.properties ?? {}) as SchemaMap;
-		const additional = resolved.additionalProperties as Schema | boolean | undefined;
+		const properties = (resolvedSchema.properties ?? {}) as SchemasByName;
+		const additionalSchema = resolvedSchema.additionalProperties as Schema | boolean | undefined;
 		for (const name of Object.keys(value)) {
-			const memberSchema = Object.hasOwn(properties, name) ? properties[name] : additional;
-			if (typeof memberSchema !== 'object' || !this.#marked.has(memberSchema)) continue;
+			const memberSchema = Object.hasOwn(properties, name) ? properties[name] : additionalSchema;
+			if (typeof memberSchema !== 'object' || !this.#markedSchemas.has(memberSchema)) continue;
 			path.push(name);
-			this.#walk(memberSchema, (value as { [name: string]: unknown })[name], value, path, visit);
+			this.#visitValue(memberSchema, (value as { [name: string]: unknown })[name], value, path, visit);
 			path.pop();
 		}
 	}
 
 	#resolve(schema: Schema, value: unknown): Schema | undefined {
-		const resolved = this.#dereferenced(schema);
-		const tag = (resolved?.discriminator as { propertyName: string } | undefined)?.propertyName;
-		if (!resolved || tag === undefined) return resolved;
-		const tagValue = (value as { [name: string]: unknown } | null | undefined)?.[tag];
-		return typeof tagValue === 'string' ? this.#variantsOf(resolved, tag).get(tagValue) : undefined;
+		const resolvedSchema = this.#dereference(schema);
+		const tagName = (resolvedSchema?.discriminator as { propertyName: string } | undefined)?.propertyName;
+		if (!resolvedSchema || tagName === undefined) return resolvedSchema;
+		const tagValue = (value as { [name: string]: unknown } | null | undefined)?.[tagName];
+		return typeof tagValue === 'string' ? this.#variantsOf(resolvedSchema, tagName).get(tagValue) : undefined;
 	}
 
-	#dereferenced(schema: Schema): Schema | undefined {
-		let resolved: Schema | undefined = schema;
-		while (resolved && typeof resolved.$ref === 'string') resolved = this.#definition(resolved.$ref);
-		return resolved;
+	#dereference(schema: Schema): Schema | undefined {
+		let resolvedSchema: Schema | undefined = schema;
+		while (resolvedSchema && typeof resolvedSchema.$ref === 'string')
+			resolvedSchema = this.#definitionOf(resolvedSchema.$ref);
+		return resolvedSchema;
 	}
 
-	#definition(reference: string): Schema | undefined {
+	#definitionOf(reference: string): Schema | undefined {
 		return this.#definitions[reference.slice('#/$defs/'.length)];
 	}
 
-	#variantsOf(schema: Schema, tag: string): ReadonlyMap<string, Schema> {
+	#variantsOf(schema: Schema, tagName: string): ReadonlyMap<string, Schema> {
 		let variants = this.#variantsBySchema.get(schema);
 		if (!variants) {
-			const variantSchemas = (schema.oneOf as readonly Schema[]).map(variant => this.#dereferenced(variant)!);
+			const variantSchemas = (schema.oneOf as readonly Schema[]).map(variant => this.#dereference(variant)!);
 			const tagOf = (variant: Schema): string =>
-				(variant.properties as { [name: string]: { const: string } })[tag]!.const;
+				(variant.properties as { [name: string]: { const: string } })[tagName]!.const;
 			variants = new Map(variantSchemas.map(variant => [tagOf(variant), variant]));
 			this.#variantsBySchema.set(schema, variants);
 		}
@@ -104,18 +105,18 @@ export class SchemaMarks {
 	 * Collects every reachable schema with its direct subschemas, and marks the schemas that have the keyword. Inner schemas come
 	 * first.
 	 */
-	#collect(schema: Schema, subschemas: Map<Schema, readonly Schema[]>, visited = new Set<Schema>()): void {
+	#collectSubschemas(schema: Schema, subschemas: Map<Schema, readonly Schema[]>, visited = new Set<Schema>()): void {
 		if (visited.has(schema)) return;
 		visited.add(schema);
 		const parts = this.#partsOf(schema);
-		for (const part of parts) this.#collect(part, subschemas, visited);
+		for (const part of parts) this.#collectSubschemas(part, subschemas, visited);
 		subschemas.set(schema, parts);
-		if (schema[this.#keyword] !== undefined) this.#marked.add(schema);
+		if (schema[this.#keyword] !== undefined) this.#markedSchemas.add(schema);
 	}
 
 	#partsOf(schema: Schema): readonly Schema[] {
 		const parts: Schema[] = [
-			...Object.values((schema.properties ?? {}) as SchemaMap),
+			...Object.values((schema.properties ?? {}) as SchemasByName),
 			...((schema.oneOf ?? []) as readonly Schema[]),
 			...((schema.anyOf ?? []) as readonly Schema[]),
 			...((schema.allOf ?? []) as readonly Schema[]),
@@ -124,7 +125,7 @@ export class SchemaMarks {
 			const child = schema[key];
 			if (typeof child === 'object' && child !== null) parts.push(child as Schema);
 		}
-		const definition = typeof schema.$ref === 'string' ? this.#definition(schema.$ref) : undefined;
+		const definition = typeof schema.$ref === 'string' ? this.#definitionOf(schema.$ref) : undefined;
 		if (definition) parts.push(definition);
 		return parts;
 	}

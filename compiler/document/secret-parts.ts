@@ -12,13 +12,13 @@ export interface TextPart {
 
 /** Returns the text with the given parts replaced by {@link REDACTED}. The parts must be in ascending order. */
 export function redactParts(text: string, parts: readonly TextPart[]): string {
-	let redacted = '';
+	let redactedText = '';
 	let position = 0;
 	for (const { start, end } of parts) {
-		redacted += text.slice(position, start) + REDACTED;
+		redactedText += text.slice(position, start) + REDACTED;
 		position = end;
 	}
-	return redacted + text.slice(position);
+	return redactedText + text.slice(position);
 }
 
 /** Reports whether a text is a single placeholder, which reveals nothing. */
@@ -27,7 +27,7 @@ function isPlaceholder(text: string): boolean {
 }
 
 /** Matches the userinfo of a URL, which ends at the last `@` before the path. */
-const USERINFO = /(?<=^|:)\/\/([^/?#\s]*)@/g;
+const USERINFO_PATTERN = /(?<=^|:)\/\/([^/?#\s]*)@/g;
 const URL_PARAMETER = /(?<=[?&;])([^=&;#\s?]+)=([^&;#\s]+)/g;
 
 /**
@@ -42,7 +42,7 @@ const SIGNATURE_PARAMETERS: ReadonlySet<string> = new Set(['sig', 'signature', '
 export function findUrlSecrets(text: string): TextPart[] {
 	const parts: TextPart[] = [];
 	if (text.includes('@')) {
-		for (const match of text.matchAll(USERINFO)) {
+		for (const match of text.matchAll(USERINFO_PATTERN)) {
 			const userinfo = match[1]!;
 			const passwordIndex = userinfo.indexOf(':') + 1;
 			const start = match.index + 2 + passwordIndex;
@@ -67,11 +67,11 @@ export function redactUrlSecrets(text: string): string {
 
 /** Matches the prefixes that services give to their tokens. */
 const TOKEN_PREFIX = /^(?:gh[opsur]_|github_pat_|glpat-|sk-|xox[abeprs]-|AKIA|ASIA|dop_v1_|hf_|npm_|pypi-|shpat_|SG\.)/;
-const JWT = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;
+const JWT_PATTERN = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;
 
 /** Reports whether a text looks random: it has a long run of letters and digits, or is a token of a known service. */
 function looksRandom(text: string): boolean {
-	if (text.length >= 16 && (TOKEN_PREFIX.test(text) || JWT.test(text))) return true;
+	if (text.length >= 16 && (TOKEN_PREFIX.test(text) || JWT_PATTERN.test(text))) return true;
 	if (!/^[\w+/=-]{20,}$/.test(text) || text.startsWith('/')) return false;
 	return text.split(/[_+/=-]/).some(run => run.length >= 16 && /\d/.test(run) && /[A-Za-z]/.test(run));
 }
@@ -109,30 +109,32 @@ interface Token extends TextPart {
 	readonly text: string;
 }
 
-const TOKEN =
+const TOKEN_PATTERN =
 	/([rRbB]{0,2})("""|'''|"|')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}|([A-Za-z_][\w.]*)|(&&|\|\||[()[\]{}?:,!])|\s+|[^\s]/gy;
 
 /** Maximum length of an expression in UTF-16 units. Longer expressions are rejected elsewhere. */
 const MAX_EXPRESSION_UNITS = 16 * 1024;
 /** Maximum nesting of parentheses that is examined. */
-const MAX_DEPTH = 64;
+const MAX_GROUP_DEPTH = 64;
 
 function tokenize(expression: string): Token[] {
 	const tokens: Token[] = [];
-	TOKEN.lastIndex = 0;
-	for (let match = TOKEN.exec(expression); match; match = TOKEN.exec(expression)) {
-		const [, prefix, quote, placeholder, word, mark] = match;
+	TOKEN_PATTERN.lastIndex = 0;
+	for (let match = TOKEN_PATTERN.exec(expression); match; match = TOKEN_PATTERN.exec(expression)) {
+		const [, prefix, quote, placeholder, word, punctuation] = match;
 		const start = match.index;
 		if (quote !== undefined) {
 			const contentStart = start + prefix!.length + quote.length;
 			const end = endOfLiteral(expression, contentStart, quote, /r/i.test(prefix!));
 			tokens.push({ kind: 'text', text: expression.slice(contentStart, end), start: contentStart, end });
-			TOKEN.lastIndex = Math.min(expression.length, end + quote.length);
+			TOKEN_PATTERN.lastIndex = Math.min(expression.length, end + quote.length);
 		} else if (placeholder !== undefined) {
-			tokens.push({ kind: 'placeholder', text: placeholder, start, end: TOKEN.lastIndex });
-		} else if (word !== undefined) tokens.push({ kind: 'word', text: word, start, end: TOKEN.lastIndex });
-		else if (mark !== undefined) tokens.push({ kind: 'mark', text: mark, start, end: TOKEN.lastIndex });
-		else if (/^[^\s/]$/.test(match[0])) tokens.push({ kind: 'mark', text: match[0], start, end: TOKEN.lastIndex });
+			tokens.push({ kind: 'placeholder', text: placeholder, start, end: TOKEN_PATTERN.lastIndex });
+		} else if (word !== undefined) tokens.push({ kind: 'word', text: word, start, end: TOKEN_PATTERN.lastIndex });
+		else if (punctuation !== undefined)
+			tokens.push({ kind: 'mark', text: punctuation, start, end: TOKEN_PATTERN.lastIndex });
+		else if (/^[^\s/]$/.test(match[0]))
+			tokens.push({ kind: 'mark', text: match[0], start, end: TOKEN_PATTERN.lastIndex });
 	}
 	return tokens;
 }
@@ -152,10 +154,10 @@ export function findExpressionSecrets(expression: string): TextPart[] {
 	if (!/["']/.test(expression)) return [];
 	const tokens = tokenize(expression);
 	const parts: TextPart[] = [];
-	new ExpressionSecrets(tokens, parts).search(
+	new ExpressionSecrets(tokens, parts).searchOperands(
 		0,
 		tokens.length,
-		expression.length > MAX_EXPRESSION_UNITS ? MAX_DEPTH : 0,
+		expression.length > MAX_EXPRESSION_UNITS ? MAX_GROUP_DEPTH : 0,
 	);
 	return parts;
 }
@@ -163,7 +165,7 @@ export function findExpressionSecrets(expression: string): TextPart[] {
 /** Finds the secrets in a tokenized expression. The operands of `&&`, `||` and `?:` are searched separately. */
 class ExpressionSecrets {
 	readonly #tokens: readonly Token[];
-	readonly #parts: TextPart[];
+	readonly #secretParts: TextPart[];
 	/** The index of the last token of each group in brackets, by the index of its first token. */
 	readonly #lastTokenByFirst = new Map<number, number>();
 	/**
@@ -174,7 +176,7 @@ class ExpressionSecrets {
 
 	constructor(tokens: readonly Token[], parts: TextPart[]) {
 		this.#tokens = tokens;
-		this.#parts = parts;
+		this.#secretParts = parts;
 		const openGroups: { readonly start: number; readonly functionName: string }[] = [];
 		for (const [index, { kind, text }] of tokens.entries()) {
 			if (kind === 'text') this.#recordName(index, openGroups.at(-1));
@@ -198,16 +200,17 @@ class ExpressionSecrets {
 	#recordName(index: number, group: { readonly start: number; readonly functionName: string } | undefined): void {
 		if (!group) return;
 		const nextText = this.#tokens[index + 1]?.text;
-		const opener = this.#tokens[group.start]!.text;
-		const isKey = opener === '{' && nextText === ':';
-		const isArgument = opener === '(' && nextText === ',' && /^(?:header|vars)_regexp$/.test(group.functionName);
+		const openingBracket = this.#tokens[group.start]!.text;
+		const isKey = openingBracket === '{' && nextText === ':';
+		const isArgument =
+			openingBracket === '(' && nextText === ',' && /^(?:header|vars)_regexp$/.test(group.functionName);
 		if (!isKey && !isArgument) return;
 		const { text } = this.#tokens[index]!;
 		const isField = group.functionName.startsWith('header');
 		this.#nameLiterals.set(index, refersToSecret(text) || (isField ? isSecretHeader(text) : isSecretVariable(text)));
 	}
 
-	search(start: number, end: number, depth: number): void {
+	searchOperands(start: number, end: number, depth: number): void {
 		let operandStart = start;
 		for (let index = start; index <= end; index++) {
 			const token = this.#tokens[index];
@@ -220,25 +223,25 @@ class ExpressionSecrets {
 		}
 	}
 
-	#searchOperand(from: number, to: number, depth: number): void {
-		let firstToken = from;
-		while (firstToken < to && this.#tokens[firstToken]!.text === '!') firstToken++;
-		const isGroup = this.#tokens[firstToken]?.text === '(' && this.#lastTokenByFirst.get(firstToken) === to - 1;
-		if (isGroup && depth < MAX_DEPTH) {
-			this.search(firstToken + 1, to - 1, depth + 1);
+	#searchOperand(startIndex: number, endIndex: number, depth: number): void {
+		let firstIndex = startIndex;
+		while (firstIndex < endIndex && this.#tokens[firstIndex]!.text === '!') firstIndex++;
+		const isGroup = this.#tokens[firstIndex]?.text === '(' && this.#lastTokenByFirst.get(firstIndex) === endIndex - 1;
+		if (isGroup && depth < MAX_GROUP_DEPTH) {
+			this.searchOperands(firstIndex + 1, endIndex - 1, depth + 1);
 			return;
 		}
-		if (!this.#refersToSecret(from, to)) return;
-		for (let index = from; index < to; index++) {
+		if (!this.#refersToSecret(startIndex, endIndex)) return;
+		for (let index = startIndex; index < endIndex; index++) {
 			const { kind, text, start, end } = this.#tokens[index]!;
 			// A template that inserts a credential does not reveal it.
 			const isRevealing = start < end && !isPlaceholder(text) && !refersToSecret(text);
-			if (kind === 'text' && isRevealing && !this.#nameLiterals.has(index)) this.#parts.push({ start, end });
+			if (kind === 'text' && isRevealing && !this.#nameLiterals.has(index)) this.#secretParts.push({ start, end });
 		}
 	}
 
-	#refersToSecret(from: number, to: number): boolean {
-		for (let index = from; index < to; index++) {
+	#refersToSecret(startIndex: number, endIndex: number): boolean {
+		for (let index = startIndex; index < endIndex; index++) {
 			const { kind, text } = this.#tokens[index]!;
 			if (kind === 'placeholder' && isSecretPlaceholder(text)) return true;
 			if (kind === 'text' && (this.#nameLiterals.get(index) ?? refersToSecret(text))) return true;

@@ -101,17 +101,17 @@ export function parseServerListener(text: string): ListenerAddress | undefined {
  */
 export function serverSettingsFor(settings: Settings, listener: ListenerAddress): ServerSettings {
 	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];
-	let best: ServerSettings | undefined;
+	let bestMatch: ServerSettings | undefined;
 	for (const server of servers) {
 		if (server.listener === undefined) {
-			best ??= server;
+			bestMatch ??= server;
 			continue;
 		}
 		const address = parseServerListener(server.listener);
 		if (address?.port !== listener.port || address.host !== listener.host) continue;
-		if ((best?.listener?.length ?? -1) < server.listener.length) best = server;
+		if ((bestMatch?.listener?.length ?? -1) < server.listener.length) bestMatch = server;
 	}
-	return best ?? NO_SETTINGS;
+	return bestMatch ?? NO_SETTINGS;
 }
 
 /** An item of `listener_wrappers`. The wrapper `tls` marks where TLS starts. */

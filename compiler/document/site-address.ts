@@ -47,14 +47,14 @@ export function parseSiteAddress(writtenText: string): SiteAddress | SiteAddress
 	const schemeEnd = text.indexOf('://');
 	const schemeText = schemeEnd === -1 ? '' : text.slice(0, schemeEnd).toLowerCase();
 	const remainder = schemeEnd === -1 ? text : text.slice(schemeEnd + 3);
-	const slash = indexOutsideBraces(remainder, '/');
-	const authority = slash === -1 ? remainder : remainder.slice(0, slash);
-	const path = slash === -1 ? '' : remainder.slice(slash);
-	const colon = portColon(authority);
-	const portText = colon === -1 ? '' : authority.slice(colon + 1);
-	const hostText = colon === -1 ? authority : authority.slice(0, colon);
+	const slashIndex = indexOutsideBraces(remainder, '/');
+	const authority = slashIndex === -1 ? remainder : remainder.slice(0, slashIndex);
+	const path = slashIndex === -1 ? '' : remainder.slice(slashIndex);
+	const colonIndex = portColonIndex(authority);
+	const portText = colonIndex === -1 ? '' : authority.slice(colonIndex + 1);
+	const hostText = colonIndex === -1 ? authority : authority.slice(0, colonIndex);
 	let port: number | undefined;
-	if (colon !== -1) {
+	if (colonIndex !== -1) {
 		if (!/^[+-]?\d+$/.test(portText)) {
 			return {
 				code: 'address/invalid-port',
@@ -150,28 +150,28 @@ function normalizeHost(text: string): string | undefined {
  * Returns the index of the colon before the port: the last colon outside of brackets and braces; −1 if there is none. An IPv6
  * address without brackets has no port.
  */
-function portColon(authority: string): number {
+function portColonIndex(authority: string): number {
 	if (authority.includes('::') || authority.indexOf(':') !== authority.lastIndexOf(':')) {
 		if (parseIp(authority)) return -1;
 	}
-	let colon = -1;
+	let colonIndex = -1;
 	let depth = 0;
 	for (let index = 0; index < authority.length; index++) {
 		const character = authority[index];
 		if (character === '[' || character === '{') depth++;
 		else if (character === ']' || character === '}') depth--;
-		else if (character === ':' && depth <= 0) colon = index;
+		else if (character === ':' && depth <= 0) colonIndex = index;
 	}
-	return colon;
+	return colonIndex;
 }
 
-function indexOutsideBraces(text: string, wanted: string): number {
+function indexOutsideBraces(text: string, searchedCharacter: string): number {
 	let depth = 0;
 	for (let index = 0; index < text.length; index++) {
 		const character = text[index];
 		if (character === '{') depth++;
 		else if (character === '}') depth--;
-		else if (character === wanted && depth <= 0) return index;
+		else if (character === searchedCharacter && depth <= 0) return index;
 	}
 	return -1;
 }

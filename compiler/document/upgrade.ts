@@ -13,58 +13,58 @@ type Fields = { [key: string]: unknown };
 /** Returns a document in the current form. Parts that are not recognized are kept, so that the schema rejects them. */
 export function upgradeDocument(document: unknown): unknown {
 	if (!isFields(document)) return document;
-	const upgraded: Fields = { ...document };
-	if (Array.isArray(document.sites)) upgraded.sites = document.sites.map(upgradeObject);
+	const upgradedDocument: Fields = { ...document };
+	if (Array.isArray(document.sites)) upgradedDocument.sites = document.sites.map(upgradeObject);
 	if (isFields(document.routes)) {
-		upgraded.routes = Object.fromEntries(
+		upgradedDocument.routes = Object.fromEntries(
 			Object.entries(document.routes).map(([name, steps]) => [name, upgradePipeline(steps)]),
 		);
 	}
 	if (isFields(document.upstreams)) {
-		upgraded.upstreams = Object.fromEntries(
+		upgradedDocument.upstreams = Object.fromEntries(
 			Object.entries(document.upstreams).map(([name, pool]) => [name, upgradeRetries(pool)]),
 		);
 	}
-	return upgraded;
+	return upgradedDocument;
 }
 
 /** Upgrades a site, step, branch, error route or response rule. */
 function upgradeObject(value: unknown): unknown {
 	if (!isFields(value)) return value;
-	const upgraded: Fields = {};
+	const upgradedFields: Fields = {};
 	for (const [key, member] of Object.entries(value)) {
 		switch (key) {
 			case 'handle':
-				if (Object.hasOwn(value, 'pipeline')) upgraded[key] = member;
-				else upgraded.pipeline = upgradePipeline(member);
+				if (Object.hasOwn(value, 'pipeline')) upgradedFields[key] = member;
+				else upgradedFields.pipeline = upgradePipeline(member);
 				break;
 			case 'pipeline':
-				upgraded[key] = upgradePipeline(member);
+				upgradedFields[key] = upgradePipeline(member);
 				break;
 			case 'branches':
 			case 'errors':
 			case 'responses':
 			case 'rules':
 			case 'zones':
-				upgraded[key] = Array.isArray(member) ? member.map(upgradeObject) : member;
+				upgradedFields[key] = Array.isArray(member) ? member.map(upgradeObject) : member;
 				break;
 			case 'when':
 			case 'bypass':
 			case 'sample':
-				upgraded[key] = upgradeMatcher(member);
+				upgradedFields[key] = upgradeMatcher(member);
 				break;
 			case 'upstreams':
-				upgraded[key] = upgradeRetries(member);
+				upgradedFields[key] = upgradeRetries(member);
 				break;
 			case '__proto__':
 				// An assignment to `__proto__` would set the prototype, so that the schema would not see the key.
-				Object.defineProperty(upgraded, key, { value: member, enumerable: true });
+				Object.defineProperty(upgradedFields, key, { value: member, enumerable: true });
 				break;
 			default:
-				upgraded[key] = member;
+				upgradedFields[key] = member;
 		}
 	}
-	return value.handler === 'proxy' ? upgradeRetries(upgraded) : upgraded;
+	return value.handler === 'proxy' ? upgradeRetries(upgradedFields) : upgradedFields;
 }
 
 function upgradePipeline(steps: unknown): unknown {
@@ -77,15 +77,15 @@ function upgradeMatcher(value: unknown): unknown {
 		return of.length === 1 ? of[0] : { type: 'any', of };
 	}
 	if (!isFields(value)) return value;
-	if (typeof value.type === 'string') return upgradeNested(value);
-	const { '@id': id, ...kinds } = value;
-	const parts = Object.entries(kinds).flatMap(([kind, argument]) => upgradeUntagged(kind, argument));
+	if (typeof value.type === 'string') return upgradeOperands(value);
+	const { '@id': id, ...argumentsByKind } = value;
+	const parts = Object.entries(argumentsByKind).flatMap(([kind, argument]) => upgradeUntaggedMatcher(kind, argument));
 	const upgraded = parts.length === 1 ? parts[0]! : { type: 'all', of: parts };
 	return id === undefined ? upgraded : { ...upgraded, '@id': id };
 }
 
 /** Upgrades the operands of a matcher with a tag, because they may lack tags. */
-function upgradeNested(matcher: Fields): Fields {
+function upgradeOperands(matcher: Fields): Fields {
 	const { of } = matcher;
 	if (of === undefined) return matcher;
 	return {
@@ -94,7 +94,7 @@ function upgradeNested(matcher: Fields): Fields {
 	};
 }
 
-function upgradeUntagged(kind: string, argument: unknown): Fields[] {
+function upgradeUntaggedMatcher(kind: string, argument: unknown): Fields[] {
 	switch (kind) {
 		case 'path':
 			return [{ type: kind, patterns: argument }];
@@ -139,10 +139,10 @@ function upgradeUntagged(kind: string, argument: unknown): Fields[] {
 function matchersOfEntries(
 	kind: string,
 	argument: unknown,
-	fields: (name: string, value: unknown) => Fields,
+	fieldsOf: (name: string, value: unknown) => Fields,
 ): Fields[] {
 	if (!isFields(argument)) return [{ type: kind, value: argument }];
-	return Object.entries(argument).map(([name, value]) => ({ type: kind, ...fields(name, value) }));
+	return Object.entries(argument).map(([name, value]) => ({ type: kind, ...fieldsOf(name, value) }));
 }
 
 function headerRule(values: unknown): Fields {
@@ -160,7 +160,12 @@ function regexpFields(regexp: unknown): Fields {
 /** Upgrades the retry policy of a proxy or pool. */
 function upgradeRetries(step: unknown): unknown {
 	if (!isFields(step)) return step;
-	const { retry_methods: methods, retry_statuses: statuses, retry_connect_errors: connectErrors, ...rest } = step;
+	const {
+		retry_methods: methods,
+		retry_statuses: statuses,
+		retry_connect_errors: connectErrors,
+		...otherFields
+	} = step;
 	// Values of another type are kept, so that the schema rejects them.
 	if (![methods, statuses].every(list => list === undefined || Array.isArray(list))) return step;
 	if (connectErrors !== undefined && typeof connectErrors !== 'boolean') return step;
@@ -171,8 +176,8 @@ function upgradeRetries(step: unknown): unknown {
 	const methodMatcher = Array.isArray(methods) ? { type: 'method', methods } : undefined;
 	const predicate =
 		methodMatcher && anyFailure ? { type: 'all', of: [methodMatcher, anyFailure] } : (methodMatcher ?? anyFailure);
-	if (rest.retry_match !== undefined) return step;
-	return predicate ? { ...rest, retry_match: predicate } : rest;
+	if (otherFields.retry_match !== undefined) return step;
+	return predicate ? { ...otherFields, retry_match: predicate } : otherFields;
 }
 
 function isFields(value: unknown): value is Fields {

@@ -1,7 +1,7 @@
 /** Adds `@id` to the schema, because every object of a document may have one. */
 import type { Schema } from './schema-type.ts';
 
-const ID: Schema = {
+const ID_SCHEMA: Schema = {
 	type: 'string',
 	minLength: 1,
 	description: 'A name by which `/id/<name>` of the Admin API addresses this object. Unique in the document.',
@@ -18,23 +18,23 @@ const SCHEMA_KEYWORDS: ReadonlySet<string> = new Set(['items', 'additionalProper
  * time.
  */
 export function withIds(schema: Schema): Schema {
-	const result: { [keyword: string]: unknown } = {};
+	const schemaWithIds: { [keyword: string]: unknown } = {};
 	for (const [keyword, value] of Object.entries(schema)) {
 		if (SCHEMA_MAP_KEYWORDS.has(keyword)) {
 			const entries = Object.entries(value as { [name: string]: Schema }).map(([name, property]) => [
 				name,
 				withIds(property),
 			]);
-			result[keyword] = Object.fromEntries(entries);
+			schemaWithIds[keyword] = Object.fromEntries(entries);
 		} else if (SCHEMA_LIST_KEYWORDS.has(keyword)) {
-			result[keyword] = (value as Schema[]).map(withIds);
+			schemaWithIds[keyword] = (value as Schema[]).map(withIds);
 		} else {
 			const isSchema = SCHEMA_KEYWORDS.has(keyword) && typeof value === 'object';
-			result[keyword] = isSchema ? withIds(value as Schema) : value;
+			schemaWithIds[keyword] = isSchema ? withIds(value as Schema) : value;
 		}
 	}
-	if (canHaveId(schema)) result.properties = { '@id': ID, ...(result.properties as object) };
-	return result;
+	if (canHaveId(schema)) schemaWithIds.properties = { '@id': ID_SCHEMA, ...(schemaWithIds.properties as object) };
+	return schemaWithIds;
 }
 
 /** Reports whether the values of a schema are objects with a fixed set of keys. */

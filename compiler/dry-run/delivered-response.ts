@@ -9,25 +9,25 @@ export class DeliveredResponse {
 	readonly status: number;
 	/** The response fields in order, including `Date` and `Content-Length`. */
 	readonly headers: HeaderList;
-	#body: Body;
-	#bytes: Uint8Array | undefined;
+	#unreadBody: Body;
+	#bodyBytes: Uint8Array | undefined;
 
 	constructor(x: FakeExchange) {
 		const { response, received } = x;
 		const isValidStatus = response.status === 0 || (response.status >= 200 && response.status <= 999);
 		this.status = response.status === 0 ? 200 : isValidStatus ? response.status : 500;
-		this.headers = fieldsToSend(response.headers);
+		this.headers = deliverableFields(response.headers);
 		if (!this.headers.has('date')) this.headers.add('Date', new Date(x.now()).toUTCString());
 		const body = isValidStatus && this.status !== 205 ? response.body : null;
 		const hasNoBody = this.status === 204 || this.status === 304;
 		const isHead = received.method === 'HEAD';
-		const declared = parseDeclaredLength(response.headers);
-		const length = bodyLength(body);
-		if (isHead && !hasNoBody) this.#addContentLength(body === null ? declared : (length ?? declared));
-		else if (!hasNoBody && length === undefined) this.headers.add('Transfer-Encoding', 'chunked');
-		else this.#addContentLength(this.status === 304 ? declared : hasNoBody ? undefined : length);
-		this.#body = hasNoBody || isHead ? null : body;
-		if (this.#body !== response.body && isStream(response.body)) response.body.cancel();
+		const declaredLength = parseDeclaredLength(response.headers);
+		const actualLength = bodyLength(body);
+		if (isHead && !hasNoBody) this.#addContentLength(body === null ? declaredLength : (actualLength ?? declaredLength));
+		else if (!hasNoBody && actualLength === undefined) this.headers.add('Transfer-Encoding', 'chunked');
+		else this.#addContentLength(this.status === 304 ? declaredLength : hasNoBody ? undefined : actualLength);
+		this.#unreadBody = hasNoBody || isHead ? null : body;
+		if (this.#unreadBody !== response.body && isStream(response.body)) response.body.cancel();
 	}
 
 	#addContentLength(length: number | undefined): void {
@@ -36,12 +36,12 @@ export class DeliveredResponse {
 
 	/** Returns the complete body. If a stream fails, returns the bytes received before the failure. */
 	async bytes(): Promise<Uint8Array> {
-		if (this.#bytes) return this.#bytes;
-		const body = this.#body;
-		this.#body = null;
-		if (body === null) this.#bytes = new Uint8Array(0);
-		else if (typeof body === 'string') this.#bytes = Buffer.from(body, 'utf8');
-		else if (!isStream(body)) this.#bytes = body;
+		if (this.#bodyBytes) return this.#bodyBytes;
+		const body = this.#unreadBody;
+		this.#unreadBody = null;
+		if (body === null) this.#bodyBytes = new Uint8Array(0);
+		else if (typeof body === 'string') this.#bodyBytes = Buffer.from(body, 'utf8');
+		else if (!isStream(body)) this.#bodyBytes = body;
 		else {
 			const pieces: Uint8Array[] = [];
 			try {
@@ -51,9 +51,9 @@ export class DeliveredResponse {
 			} catch {
 				// The body failed, but a client would keep the bytes that it has received.
 			}
-			this.#bytes = Buffer.concat(pieces);
+			this.#bodyBytes = Buffer.concat(pieces);
 		}
-		return this.#bytes;
+		return this.#bodyBytes;
 	}
 
 	/** Returns the complete body, decoded from UTF-8. */
@@ -64,8 +64,8 @@ export class DeliveredResponse {
 
 	/** Cancels a body that has not been read. */
 	close(): void {
-		if (isStream(this.#body)) this.#body.cancel();
-		this.#body = null;
+		if (isStream(this.#unreadBody)) this.#unreadBody.cancel();
+		this.#unreadBody = null;
 	}
 }
 
@@ -79,7 +79,7 @@ function parseDeclaredLength(headers: HeaderList): number | undefined {
  * Returns the fields to send. Drops fields that describe the connection, which the protocol sets itself, and fields with invalid
  * values.
  */
-function fieldsToSend(headers: HeaderList): HeaderList {
+function deliverableFields(headers: HeaderList): HeaderList {
 	const fields = new HeaderList();
 	for (const [name, value] of headers) {
 		switch (name.toLowerCase()) {
@@ -90,9 +90,9 @@ function fieldsToSend(headers: HeaderList): HeaderList {
 			case 'transfer-encoding':
 				continue;
 		}
-		const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
+		const valueKind = isToken(name) ? fieldValueKind(value) : 'invalid';
 		// A recipient strips white space around a value, so a client never sees it.
-		if (kind !== 'invalid') fields.add(name, trimBlanks(kind === 'text' ? encodeFieldText(value) : value));
+		if (valueKind !== 'invalid') fields.add(name, trimBlanks(valueKind === 'text' ? encodeFieldText(value) : value));
 	}
 	return fields;
 }

@@ -65,18 +65,18 @@ export function parseRequestProtocol(text: string, scheme: string | undefined): 
 	return protocol;
 }
 
-const URL_PARTS = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?$/is;
+const URL_PATTERN = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?$/is;
 
 /** Parses an absolute http or https URL. Drops a fragment, and encodes bytes that a request line must not contain. */
 export function parseRequestUrl(text: string): RequestUrl | RequestMistake {
-	const parts = URL_PARTS.exec(text);
-	if (!parts) {
+	const urlMatch = URL_PATTERN.exec(text);
+	if (!urlMatch) {
 		return {
 			message: `\`${text}\` is not an absolute URL.`,
 			hint: 'Write scheme, host and path, such as `http://example.com/path`.',
 		};
 	}
-	const [, schemeText, authorityText, pathText, queryText] = parts as unknown as [
+	const [, schemeText, authorityText, pathText, queryText] = urlMatch as unknown as [
 		string,
 		string,
 		string,
@@ -88,8 +88,8 @@ export function parseRequestUrl(text: string): RequestUrl | RequestMistake {
 		return { message: `The scheme \`${schemeText}\` is not supported.`, hint: 'Write `http://` or `https://`.' };
 	}
 	const authority = asciiAuthority(authorityText);
-	const parsed = authority === undefined ? undefined : parseAuthority(authority);
-	if (authority === undefined || !parsed) {
+	const parsedAuthority = authority === undefined ? undefined : parseAuthority(authority);
+	if (authority === undefined || !parsedAuthority) {
 		const message = authorityText === '' ? 'The URL has no host.' : `\`${authorityText}\` is not a host.`;
 		return { message, hint: 'Write a name or an IP address, optionally with a port: `http://example.com:8080/`.' };
 	}
@@ -101,7 +101,7 @@ export function parseRequestUrl(text: string): RequestUrl | RequestMistake {
 		};
 	}
 	const query = queryText === undefined ? undefined : encodeForRequestLine(queryText);
-	return { text, scheme, authority, host: parsed.host, port: parsed.port, path, query };
+	return { text, scheme, authority, host: parsedAuthority.host, port: parsedAuthority.port, path, query };
 }
 
 /** Reports whether a result is a URL rather than a mistake. */
@@ -139,16 +139,16 @@ export function canonicalClientAddress(text: string): string | undefined {
 	return ip && formatIp(ip);
 }
 
-const TIME = /^\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d{2}:\d{2}))?$/;
+const TIME_PATTERN = /^\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d{2}:\d{2}))?$/;
 
 /** Parses `2026-01-31` (midnight UTC) or `2026-01-31T12:00:00Z` to milliseconds since 1970; undefined for anything else. */
 export function parseClockTime(text: string): number | undefined {
-	if (!TIME.test(text)) return undefined;
-	const time = Date.parse(text.replace(' ', 'T').toUpperCase());
-	if (Number.isNaN(time)) return undefined;
+	if (!TIME_PATTERN.test(text)) return undefined;
+	const timeMs = Date.parse(text.replace(' ', 'T').toUpperCase());
+	if (Number.isNaN(timeMs)) return undefined;
 	// February 30 would be parsed as March 2.
 	const day = new Date(`${text.slice(0, 10)}T00:00:00Z`);
-	return Number.isNaN(day.getTime()) || day.toISOString().slice(0, 10) !== text.slice(0, 10) ? undefined : time;
+	return Number.isNaN(day.getTime()) || day.toISOString().slice(0, 10) !== text.slice(0, 10) ? undefined : timeMs;
 }
 
 /** Converts an internationalized host name to ASCII, as clients send it, and keeps the port; undefined if the name is invalid. */

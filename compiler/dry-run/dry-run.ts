@@ -47,10 +47,10 @@ export type LogEntryFields = { readonly [name: string]: unknown };
 /** The information about a request that an access log receives. */
 export interface LoggedExchange {
 	readonly x: Exchange;
-	readonly log: AccessLogSettings;
+	readonly logSettings: AccessLogSettings;
 	readonly settings: Settings;
 	/** True if the log shows the values of fields that contain credentials. */
-	readonly credentials: boolean;
+	readonly logsCredentials: boolean;
 }
 
 /** The result of one request. */
@@ -62,7 +62,7 @@ export interface DryRunResult {
 	 */
 	readonly site: number;
 	/** True if limits exist that requests share, so that the response may depend on earlier requests. */
-	readonly isLimited: boolean;
+	readonly usesRateLimits: boolean;
 	readonly exchange: FakeExchange;
 	/** The response; undefined if the connection was closed (`abort`). */
 	readonly response: DeliveredResponse | undefined;
@@ -74,7 +74,7 @@ export interface DryRunResult {
 
 /** Observes a dry run: receives the exchange and its site before the handler graph runs, and then the events of the graph. */
 export interface DryRunTracer extends BuildTracer {
-	begins(x: FakeExchange, listener: ListenerSpec, site: number): void;
+	onRequestStart(x: FakeExchange, listener: ListenerSpec, site: number): void;
 }
 
 /**
@@ -93,22 +93,24 @@ export class DryRun {
 	readonly #builtSitesByIndex = new Map<number, BuiltSite>();
 
 	/**
-	 * `previous` is an earlier dry run without a tracer. A site that is the same object in both plans, as in successive results of
-	 * a compiler session, is not built again, and shares the state of its pools with `previous`.
+	 * `previousDryRun` is an earlier dry run without a tracer. A site that is the same object in both plans, as in successive results of
+	 * a compiler session, is not built again, and shares the state of its pools with `previousDryRun`.
 	 */
-	constructor(plan: Plan, deps: DryRunEnvironment, tracer?: DryRunTracer, previous?: DryRun) {
+	constructor(plan: Plan, deps: DryRunEnvironment, tracer?: DryRunTracer, previousDryRun?: DryRun) {
 		this.plan = plan;
 		this.#tracer = tracer;
 		this.#logEntry = deps.logEntry;
 		const { document } = plan;
-		const reusable =
-			previous && !tracer && sharedPartsText(previous.plan) === sharedPartsText(plan) ? previous : undefined;
-		this.#poolsBySettings = reusable ? reusable.#poolsBySettings : new Map();
-		this.#cache = reusable ? reusable.#cache : new FakeCache();
-		this.#limitersBySettings = reusable ? reusable.#limitersBySettings : new Map();
-		if (reusable) {
-			const previousSites = reusable.plan.document.sites!;
-			for (const [index, site] of reusable.#builtSitesByIndex)
+		const reusableDryRun =
+			previousDryRun && !tracer && sharedPartsText(previousDryRun.plan) === sharedPartsText(plan)
+				? previousDryRun
+				: undefined;
+		this.#poolsBySettings = reusableDryRun ? reusableDryRun.#poolsBySettings : new Map();
+		this.#cache = reusableDryRun ? reusableDryRun.#cache : new FakeCache();
+		this.#limitersBySettings = reusableDryRun ? reusableDryRun.#limitersBySettings : new Map();
+		if (reusableDryRun) {
+			const previousSites = reusableDryRun.plan.document.sites!;
+			for (const [index, site] of reusableDryRun.#builtSitesByIndex)
 				if (previousSites[index] === document.sites![index]) this.#builtSitesByIndex.set(index, site);
 		}
 		this.#environment = {
@@ -138,21 +140,21 @@ export class DryRun {
 		let site = -1;
 		let failure: unknown;
 		try {
-			const siteIndex = this.#siteTable(listener).find(x.request);
+			const siteIndex = this.#siteTable(listener).findSiteIndex(x.request);
 			site = Math.max(siteIndex, -1);
-			this.#tracer?.begins(x, listener, site);
-			const redirect = redirectPort(siteIndex);
-			if (redirect !== undefined) redirectToHttps(x, redirect);
-			else if (site !== -1) await this.#builtSite(site).handle(x);
+			this.#tracer?.onRequestStart(x, listener, site);
+			const httpsPort = redirectPort(siteIndex);
+			if (httpsPort !== undefined) redirectToHttps(x, httpsPort);
+			else if (site !== -1) await this.#builtSite(site).runSite(x);
 		} catch (error) {
 			failure = error;
 			failResponse(x, error);
 		}
-		for (const finish of x.finishListeners ?? []) finish(x);
-		const response = x.aborted ? undefined : new DeliveredResponse(x);
+		for (const onFinish of x.finishListeners ?? []) onFinish(x);
+		const response = x.isAborted ? undefined : new DeliveredResponse(x);
 		const logEntries = () => this.#logEntries(x, listener, response);
-		const isLimited = this.#limitersBySettings.size > 0;
-		return { listener, site, isLimited, exchange: x, response, failure, logEntries };
+		const usesRateLimits = this.#limitersBySettings.size > 0;
+		return { listener, site, usesRateLimits, exchange: x, response, failure, logEntries };
 	}
 
 	async #logEntries(
@@ -162,13 +164,13 @@ export class DryRun {
 	): Promise<readonly LogEntryFields[]> {
 		if (this.#logEntry === undefined || x.log?.skip === true) return [];
 		x.response.bytesSent = (await response?.bytes())?.byteLength ?? 0;
-		for (const finish of x.log?.beforeEntry ?? []) finish(x);
+		for (const beforeEntry of x.log?.beforeEntry ?? []) beforeEntry(x);
 		const settings = this.plan.document.settings ?? {};
-		const credentials = serverSettingsFor(settings, listener).log_credentials === true;
+		const logsCredentials = serverSettingsFor(settings, listener).log_credentials === true;
 		const entries: LogEntryFields[] = [];
 		for (const lease of x.accessLogs) {
-			const log = this.#settingsByLog.get(lease);
-			const entry = log && (await this.#logEntry({ x, log, settings, credentials }));
+			const logSettings = this.#settingsByLog.get(lease);
+			const entry = logSettings && (await this.#logEntry({ x, logSettings, settings, logsCredentials }));
 			if (entry) entries.push(entry);
 		}
 		return entries;
@@ -233,8 +235,8 @@ export class DryRun {
 }
 
 /** Returns as JSON everything in a document except its sites: the parts on which each site may depend. */
-function sharedPartsText({ document: { sites: _, ...rest } }: Plan): string {
-	return JSON.stringify(rest);
+function sharedPartsText({ document: { sites: _, ...sharedParts } }: Plan): string {
+	return JSON.stringify(sharedParts);
 }
 
 /** Returns the value of a key. Creates the value on first use. */

@@ -20,7 +20,7 @@ interface StoredResponse extends CachedResponse {
 export class FakeCache implements ResponseCache {
 	readonly maxBodyBytes = MAX_BODY_BYTES;
 	#responsesByKey = new Map<string, StoredResponse[]>();
-	#invalidations = 0;
+	#invalidationCount = 0;
 
 	/** Removes all responses. */
 	reset(): void {
@@ -44,24 +44,24 @@ export class FakeCache implements ResponseCache {
 	}
 
 	urlEpoch(): number {
-		return this.#invalidations;
+		return this.#invalidationCount;
 	}
 
 	store(
 		head: CachedHead,
 		_length: number | undefined,
 		maxBytes: number,
-		knownInvalidations: number,
+		knownInvalidationCount: number,
 	): CacheWriter | undefined {
-		if (knownInvalidations !== this.#invalidations) return undefined;
-		const pieces: Uint8Array[] = [];
-		let size = 0;
+		if (knownInvalidationCount !== this.#invalidationCount) return undefined;
+		const chunks: Uint8Array[] = [];
+		let writtenBytes = 0;
 		let isClosed = false;
 		return {
 			write: bytes => {
-				size += bytes.byteLength;
-				if (size > maxBytes) isClosed = true;
-				if (!isClosed) pieces.push(bytes.slice());
+				writtenBytes += bytes.byteLength;
+				if (writtenBytes > maxBytes) isClosed = true;
+				if (!isClosed) chunks.push(bytes.slice());
 				return !isClosed;
 			},
 			commit: () => {
@@ -69,9 +69,12 @@ export class FakeCache implements ResponseCache {
 				isClosed = true;
 				const selectingKey = head.selecting.join('\n');
 				const otherResponses = (this.#responsesByKey.get(head.key) ?? []).filter(
-					stored => stored.head.selecting.join('\n') !== selectingKey,
+					storedResponse => storedResponse.head.selecting.join('\n') !== selectingKey,
 				);
-				this.#responsesByKey.set(head.key, [...otherResponses, { head, length: size, body: Buffer.concat(pieces) }]);
+				this.#responsesByKey.set(head.key, [
+					...otherResponses,
+					{ head, length: writtenBytes, body: Buffer.concat(chunks) },
+				]);
 				return true;
 			},
 			abandon: () => {
@@ -95,7 +98,7 @@ export class FakeCache implements ResponseCache {
 	}
 
 	invalidate(host: string, path: string, query: string | undefined): void {
-		this.#invalidations++;
+		this.#invalidationCount++;
 		for (const [key, responses] of this.#responsesByKey) {
 			const matchesUrl = ({ head }: StoredResponse): boolean =>
 				head.host === host && head.path === path && head.query === query;

@@ -2,14 +2,20 @@
 import { parseAuthority } from '../exchange/authority.ts';
 import type { BodySource } from '../exchange/body.ts';
 import { type ConnectionInfo, Exchange, type ReceivedRequestLine, Request } from '../exchange/exchange.ts';
-import { encodeFieldText, fieldValueKind, TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE } from '../exchange/field-syntax.ts';
+import {
+	DOT_CLASS,
+	encodeFieldText,
+	fieldValueKind,
+	TOKEN_CLASSES,
+	UNDERSCORE_CLASS,
+} from '../exchange/field-syntax.ts';
 import { HeaderList } from '../exchange/header-list.ts';
 import type { Upstream, UpstreamRequest } from '../exchange/leases.ts';
 import type { UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
 import type { DryRunRequest, RequestProtocol } from './dry-run-request.ts';
 
 /** Initial value of the `Server` field, as in the real server. */
-const SERVER_NAME = 'svc';
+const SERVER_FIELD_VALUE = 'svc';
 const CLIENT_PORT = 50_000;
 const PROTOCOL_NAMES = { h1: 'HTTP/1.1', h2: 'HTTP/2.0', h3: 'HTTP/3.0' } as const;
 
@@ -66,15 +72,15 @@ export class UpstreamScript {
 	}
 
 	/** Returns the answer to the next request that an upstream receives, and uses it up. */
-	take(pool: string | undefined, address: string): UpstreamAnswer {
-		const { scriptName, answer } = this.#findNext(pool, address);
+	take(poolName: string | undefined, address: string): UpstreamAnswer {
+		const { scriptName, answer } = this.#findNext(poolName, address);
 		this.#usedCounts.set(scriptName, (this.#usedCounts.get(scriptName) ?? 0) + 1);
 		return answer;
 	}
 
 	/** Returns the answer that the next call of `take` will return, without using it up. */
-	peek(pool: string | undefined, address: string): UpstreamAnswer {
-		return this.#findNext(pool, address).answer;
+	peek(poolName: string | undefined, address: string): UpstreamAnswer {
+		return this.#findNext(poolName, address).answer;
 	}
 
 	/** Reports whether a zone has no free place, and records that a request tried to enter it. */
@@ -98,11 +104,11 @@ export class UpstreamScript {
 		});
 	}
 
-	#findNext(pool: string | undefined, address: string): { scriptName: string | undefined; answer: UpstreamAnswer } {
-		for (const scriptName of new Set([address, pool, undefined])) {
+	#findNext(poolName: string | undefined, address: string): { scriptName: string | undefined; answer: UpstreamAnswer } {
+		for (const scriptName of new Set([address, poolName, undefined])) {
 			const answers = this.#answers.filter(({ upstreamName }) => upstreamName === scriptName);
-			const next = answers[Math.min(this.#usedCounts.get(scriptName) ?? 0, answers.length - 1)];
-			if (next) return { scriptName, answer: next.answer };
+			const nextAnswer = answers[Math.min(this.#usedCounts.get(scriptName) ?? 0, answers.length - 1)];
+			if (nextAnswer) return { scriptName, answer: nextAnswer.answer };
 		}
 		return { scriptName: undefined, answer: DEFAULT_ANSWER };
 	}
@@ -118,83 +124,88 @@ export interface RequestToUpstream {
 /** A dry-run request and its response. */
 export class FakeExchange extends Exchange {
 	/** Interim responses, in the order in which they were sent. */
-	readonly informed: { readonly status: number; readonly headers: HeaderList }[] = [];
+	readonly interimResponses: { readonly status: number; readonly headers: HeaderList }[] = [];
 	/** Requests sent to upstreams, in order. */
 	readonly upstreamRequests: RequestToUpstream[] = [];
 	/** Copies of the request that mirrors received, in order. */
 	readonly mirroredRequests: RequestToUpstream[] = [];
-	readonly #upstreams: UpstreamAnswer | UpstreamScript;
-	readonly #fixedTime: number | undefined;
+	readonly #upstreamAnswers: UpstreamAnswer | UpstreamScript;
+	readonly #fixedTimeMs: number | undefined;
 
 	constructor(
 		received: ReceivedRequestLine,
 		connection: ConnectionInfo,
 		request: Request,
-		fixedTime: number | undefined,
-		upstreams: UpstreamAnswer | UpstreamScript,
+		fixedTimeMs: number | undefined,
+		upstreamAnswers: UpstreamAnswer | UpstreamScript,
 		protocol: RequestProtocol = 'h1',
 	) {
 		super(PROTOCOL_NAMES[protocol], connection, received, request, SILENT_TRANSPORT, performance.now());
-		this.#fixedTime = fixedTime;
-		this.#upstreams = upstreams;
-		this.response.headers.add('Server', SERVER_NAME);
+		this.#fixedTimeMs = fixedTimeMs;
+		this.#upstreamAnswers = upstreamAnswers;
+		this.response.headers.add('Server', SERVER_FIELD_VALUE);
 	}
 
 	/** Returns the scripted answer to the next request that an upstream receives, and uses it up. */
-	takeAnswer(pool: string | undefined, address: string): UpstreamAnswer {
-		return this.#upstreams instanceof UpstreamScript ? this.#upstreams.take(pool, address) : this.#upstreams;
+	takeAnswer(poolName: string | undefined, address: string): UpstreamAnswer {
+		return this.#upstreamAnswers instanceof UpstreamScript
+			? this.#upstreamAnswers.take(poolName, address)
+			: this.#upstreamAnswers;
 	}
 
 	/** Returns the scripted answer to the next request that an upstream receives, without using it up. */
-	nextAnswer(pool: string | undefined, address: string): UpstreamAnswer {
-		return this.#upstreams instanceof UpstreamScript ? this.#upstreams.peek(pool, address) : this.#upstreams;
+	peekAnswer(poolName: string | undefined, address: string): UpstreamAnswer {
+		return this.#upstreamAnswers instanceof UpstreamScript
+			? this.#upstreamAnswers.peek(poolName, address)
+			: this.#upstreamAnswers;
 	}
 
 	/** Reports whether the script declares that the client has no requests left in a zone of rate limits. */
-	exhausts(zone: string): boolean {
-		return this.#upstreams instanceof UpstreamScript && this.#upstreams.exhaustedZone === zone;
+	isZoneExhausted(zone: string): boolean {
+		return this.#upstreamAnswers instanceof UpstreamScript && this.#upstreamAnswers.exhaustedZone === zone;
 	}
 
 	/** Reports whether a zone of concurrency limits has no free place for the client. */
 	isBusy(zone: string): boolean {
-		return this.#upstreams instanceof UpstreamScript && this.#upstreams.isBusy(zone);
+		return this.#upstreamAnswers instanceof UpstreamScript && this.#upstreamAnswers.isBusy(zone);
 	}
 
 	override now(): number {
-		return this.#fixedTime ?? Date.now();
+		return this.#fixedTimeMs ?? Date.now();
 	}
 
 	override sendInterim(status: number, headers: HeaderList): void {
-		this.informed.push({ status, headers });
+		this.interimResponses.push({ status, headers });
 	}
 }
 
 /** The transport of a client that never disconnects early. */
 const SILENT_TRANSPORT = { sendInterim: () => {}, watch: () => {} };
 
-/** Returns the exchange for a request to a listener. `local` is the listener's address. */
+/** Returns the exchange for a request to a listener. `boundAddress` is the listener's address. */
 export function fakeExchange(
 	{ method, url, headers, body, from, at, protocol, sni, certificate }: DryRunRequest,
-	local: { readonly host: string; readonly port: number },
-	upstreams: UpstreamAnswer | UpstreamScript = DEFAULT_ANSWER,
+	boundAddress: { readonly host: string; readonly port: number },
+	upstreamAnswers: UpstreamAnswer | UpstreamScript = DEFAULT_ANSWER,
 ): FakeExchange {
-	const fields = new HeaderList();
+	const requestHeaders = new HeaderList();
 	let authority = url.authority;
 	for (const [name, value] of headers) {
 		if (name.toLowerCase() === 'host') authority = value;
-		else if (reachesHandlers(name)) fields.add(name, fieldValueKind(value) === 'text' ? encodeFieldText(value) : value);
+		else if (fieldReachesHandlers(name))
+			requestHeaders.add(name, fieldValueKind(value) === 'text' ? encodeFieldText(value) : value);
 	}
 	const bodySource = body === undefined || body === '' ? null : new BufferedBody(Buffer.from(body, 'utf8'));
-	if (bodySource) fields.add('Content-Length', String(bodySource.length));
+	if (bodySource) requestHeaders.add('Content-Length', String(bodySource.length));
 	const received: ReceivedRequestLine = { method, path: url.path, query: url.query, authority };
 	const host = parseAuthority(authority)?.host ?? '';
-	const request = new Request(received, url.scheme, host, fields, bodySource);
+	const request = new Request(received, url.scheme, host, requestHeaders, bodySource);
 	const remoteAddress = from ?? '127.0.0.1';
 	const connection: ConnectionInfo = {
 		remoteAddress,
 		remotePort: CLIENT_PORT,
-		localAddress: localAddress(local.host, remoteAddress),
-		localPort: local.port,
+		localAddress: localAddress(boundAddress.host, remoteAddress),
+		localPort: boundAddress.port,
 		tls:
 			url.scheme === 'https'
 				? {
@@ -207,16 +218,16 @@ export function fakeExchange(
 					}
 				: undefined,
 	};
-	return new FakeExchange(received, connection, request, at, upstreams, protocol);
+	return new FakeExchange(received, connection, request, at, upstreamAnswers, protocol);
 }
 
 /**
  * Reports whether handlers receive a field. The server drops fields whose names contain a dot or an underscore, because backends
  * could confuse them with other names.
  */
-function reachesHandlers(name: string): boolean {
+function fieldReachesHandlers(name: string): boolean {
 	for (let i = 0; i < name.length; i++) {
-		if ((TOKEN_CLASS[name.charCodeAt(i)]! & (TOKEN_UNDERSCORE | TOKEN_DOT)) !== 0) return false;
+		if ((TOKEN_CLASSES[name.charCodeAt(i)]! & (UNDERSCORE_CLASS | DOT_CLASS)) !== 0) return false;
 	}
 	return true;
 }

@@ -15,7 +15,7 @@ import { FakeExchange } from './fake-exchange.ts';
  */
 export class FakeRateLimiter implements RateLimiter {
 	readonly #zone: string | undefined;
-	readonly #fullAtByKey = new Map<string, number>();
+	readonly #fullAtMsByKey = new Map<string, number>();
 
 	constructor(zone?: string) {
 		this.#zone = zone;
@@ -23,15 +23,15 @@ export class FakeRateLimiter implements RateLimiter {
 
 	/** Forgets all keys. */
 	reset(): void {
-		this.#fullAtByKey.clear();
+		this.#fullAtMsByKey.clear();
 	}
 
 	take(x: Exchange, key: string, rate: Rate, cost: number): number {
-		const now = x.now();
-		const isExhausted = this.#zone !== undefined && x instanceof FakeExchange && x.exhausts(this.#zone);
-		const fullAt = isExhausted ? now + rate.capacityMs : (this.#fullAtByKey.get(key) ?? 0);
-		const excessMs = computeExcessMs(fullAt, now, rate, cost);
-		if (excessMs <= rate.maxDelayMs) this.#fullAtByKey.set(key, fullAtAfterRequest(fullAt, now, rate, cost));
+		const nowMs = x.now();
+		const isExhausted = this.#zone !== undefined && x instanceof FakeExchange && x.isZoneExhausted(this.#zone);
+		const fullAtMs = isExhausted ? nowMs + rate.capacityMs : (this.#fullAtMsByKey.get(key) ?? 0);
+		const excessMs = computeExcessMs(fullAtMs, nowMs, rate, cost);
+		if (excessMs <= rate.maxDelayMs) this.#fullAtMsByKey.set(key, fullAtAfterRequest(fullAtMs, nowMs, rate, cost));
 		return excessMs;
 	}
 
@@ -41,7 +41,7 @@ export class FakeRateLimiter implements RateLimiter {
 	}
 
 	charge(x: Exchange, key: string, rate: Rate, cost: number): void {
-		this.#fullAtByKey.set(key, fullAtAfterCharge(this.#fullAtByKey.get(key) ?? 0, x.now(), rate, cost));
+		this.#fullAtMsByKey.set(key, fullAtAfterCharge(this.#fullAtMsByKey.get(key) ?? 0, x.now(), rate, cost));
 	}
 
 	delay(): Promise<boolean> {

@@ -32,48 +32,52 @@ const MAX_ATTEMPTS = 64;
  */
 export class FakePool implements UpstreamPool, BalancerView {
 	readonly settings: UpstreamSettings;
-	readonly #choose: UpstreamChoice;
-	readonly #upstreams: readonly FakeUpstream[];
+	readonly #chooseIndex: UpstreamChoice;
+	readonly #staticUpstreams: readonly FakeUpstream[];
 	/** The pauses between the attempts of each exchange, in milliseconds. The pool does not wait for them. */
-	readonly #pauses = new WeakMap<Exchange, number[]>();
+	readonly #pauseMsByExchange = new WeakMap<Exchange, number[]>();
 	#candidates: readonly FakeUpstream[] = [];
 	#avoidedUpstreams: readonly Upstream[] = [];
 	/** The exchange for which an upstream is currently being selected. */
 	#selectingExchange: FakeExchange | undefined = undefined;
 	/** True if the settings let an upstream become unavailable. */
 	readonly #tracksAvailability: boolean;
-	#turn = 0;
+	#turnCount = 0;
 
 	constructor(settings: UpstreamSettings) {
 		this.settings = settings;
 		const { health, fail_duration = 0, circuit } = settings;
 		this.#tracksAvailability = health !== undefined || fail_duration > 0 || circuit !== undefined;
-		this.#choose = compilePoolBalance(settings, {
+		this.#chooseIndex = compilePoolBalance(settings, {
 			clientIp: x => String(x.variable(CLIENT_IP_VARIABLE) ?? x.connection.remoteAddress),
 			trustsPeer: () => false,
 		});
-		this.#upstreams = settings.to.flatMap(text => {
-			const parsed = parseUpstream(text);
-			return parsed.kind === 'static' ? parsed.addresses.map(fakeUpstream) : [];
+		this.#staticUpstreams = settings.to.flatMap(text => {
+			const parsedUpstream = parseUpstream(text);
+			return parsedUpstream.kind === 'static' ? parsedUpstream.addresses.map(fakeUpstream) : [];
 		});
 	}
 
 	/** Resets the pool to its initial state, so that a round-robin balancer starts again with the first upstream. */
 	reset(): void {
-		this.#turn = 0;
+		this.#turnCount = 0;
 	}
 
-	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
-		this.#avoidedUpstreams = avoid ?? [];
+	select(
+		x: Exchange,
+		avoidedUpstreams?: readonly Upstream[],
+		resolvedAddresses?: readonly string[],
+	): Upstream | undefined {
+		this.#avoidedUpstreams = avoidedUpstreams ?? [];
 		this.#selectingExchange = x instanceof FakeExchange ? x : undefined;
 		this.#candidates =
-			resolved === undefined
-				? this.#upstreams
-				: resolved.flatMap(text => {
+			resolvedAddresses === undefined
+				? this.#staticUpstreams
+				: resolvedAddresses.flatMap(text => {
 						const address = parseResolvedUpstream(text);
 						return address ? [fakeUpstream(address)] : [];
 					});
-		return this.#candidates[this.#choose(this, x)];
+		return this.#candidates[this.#chooseIndex(this, x)];
 	}
 
 	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, callbacks: UpstreamOutcome): void {
@@ -84,37 +88,40 @@ export class FakePool implements UpstreamPool, BalancerView {
 	}
 
 	async #answer(x: Exchange, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
-		const fake = x instanceof FakeExchange ? x : undefined;
+		const fakeExchange = x instanceof FakeExchange ? x : undefined;
 		request.headers.map((_name, value) => trimBlanks(value));
 		const upstreamRequest: RequestToUpstream = { settings: this.settings, upstream, request };
 		const recordedRequests =
 			x instanceof MirrorExchange && x.original instanceof FakeExchange
 				? x.original.mirroredRequests
-				: fake?.upstreamRequests;
+				: fakeExchange?.upstreamRequests;
 		recordedRequests?.push(upstreamRequest);
 		try {
-			await drain(request);
+			await drainBody(request);
 		} catch (error) {
 			// The upstream does not receive the complete request, for example if the body is larger than `request_body` allows, so
 			// it does not count.
 			recordedRequests?.splice(recordedRequests.indexOf(upstreamRequest), 1);
 			throw error;
 		}
-		const answer: UpstreamAnswer = fake?.takeAnswer(this.settings.name, upstream.address) ?? { status: 200, body: '' };
+		const answer: UpstreamAnswer = fakeExchange?.takeAnswer(this.settings.name, upstream.address) ?? {
+			status: 200,
+			body: '',
+		};
 		const { status, body, headers, unreachable, timesOut, disconnects } = answer;
 		if (unreachable && timesOut)
 			throw new UpstreamError('timeout', 'no connection came about in time', undefined, true);
 		if (timesOut) throw new UpstreamError('timeout', 'no response came in time');
 		if (disconnects) throw new UpstreamError('response', 'the connection was closed');
 		if (unreachable) throw new UpstreamError('connect', 'the connection was refused');
-		const fields = new HeaderList();
-		for (const [name, value] of headers ?? []) fields.add(name, value);
-		const bodiless = request.method === 'HEAD' || status === 204 || status === 304;
+		const responseHeaders = new HeaderList();
+		for (const [name, value] of headers ?? []) responseHeaders.add(name, value);
+		const hasNoBody = request.method === 'HEAD' || status === 204 || status === 304;
 		return {
 			status,
 			reason: undefined,
-			headers: fields,
-			body: bodiless || body === '' ? null : Buffer.from(body, 'utf8'),
+			headers: responseHeaders,
+			body: hasNoBody || body === '' ? null : Buffer.from(body, 'utf8'),
 			protocol: 'HTTP/1.1',
 			upgradedStream: undefined,
 		};
@@ -126,9 +133,9 @@ export class FakePool implements UpstreamPool, BalancerView {
 	}
 
 	pause(x: Exchange, milliseconds: number): Promise<boolean> {
-		const pauses = this.#pauses.get(x);
-		if (pauses) pauses.push(milliseconds);
-		else this.#pauses.set(x, [milliseconds]);
+		const pausesMs = this.#pauseMsByExchange.get(x);
+		if (pausesMs) pausesMs.push(milliseconds);
+		else this.#pauseMsByExchange.set(x, [milliseconds]);
 		return Promise.resolve(true);
 	}
 
@@ -137,10 +144,10 @@ export class FakePool implements UpstreamPool, BalancerView {
 	 * that the retries end.
 	 */
 	elapsed(x: Exchange): number {
-		const pauses = this.#pauses.get(x) ?? [];
-		const attempts = pauses.length + (x instanceof FakeExchange ? x.upstreamRequests.length : 0);
-		if (attempts >= MAX_ATTEMPTS) return Number.POSITIVE_INFINITY;
-		return pauses.reduce((sum, pause) => sum + pause, 0);
+		const pausesMs = this.#pauseMsByExchange.get(x) ?? [];
+		const attemptCount = pausesMs.length + (x instanceof FakeExchange ? x.upstreamRequests.length : 0);
+		if (attemptCount >= MAX_ATTEMPTS) return Number.POSITIVE_INFINITY;
+		return pausesMs.reduce((sum, pause) => sum + pause, 0);
 	}
 
 	/** Resolves each name to a single upstream whose address is the name. */
@@ -163,7 +170,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		if (this.#avoidedUpstreams.includes(upstream)) return false;
 		return (
 			!this.#tracksAvailability ||
-			!this.#selectingExchange?.nextAnswer(this.settings.name, upstream.address).unavailable
+			!this.#selectingExchange?.peekAnswer(this.settings.name, upstream.address).unavailable
 		);
 	}
 
@@ -171,16 +178,16 @@ export class FakePool implements UpstreamPool, BalancerView {
 		return 0;
 	}
 
-	dial(index: number): string {
+	addressOf(index: number): string {
 		return this.#candidates[index]!.dial;
 	}
 
-	latency(): undefined {
+	latencyMs(): undefined {
 		return undefined;
 	}
 
 	nextTurn(): number {
-		return ++this.#turn;
+		return ++this.#turnCount;
 	}
 
 	random(): number {
@@ -197,15 +204,15 @@ function fakeUpstream({ address, dial, host, port }: UpstreamAddress): FakeUpstr
 }
 
 /** Reads the body as an upstream would, so that size limits apply and a body that was already consumed is detected. */
-async function drain({ body }: UpstreamRequest): Promise<void> {
+async function drainBody({ body }: UpstreamRequest): Promise<void> {
 	if (!isStream(body)) return;
-	let readBytes = 0;
+	let readByteCount = 0;
 	try {
-		for (let piece = await body.pull(); piece !== null; piece = await body.pull()) readBytes += piece.byteLength;
+		for (let piece = await body.pull(); piece !== null; piece = await body.pull()) readByteCount += piece.byteLength;
 	} catch (error) {
 		throw new UpstreamError('request', 'the request body failed', error);
 	}
-	if (body.length !== undefined && readBytes < body.length) {
+	if (body.length !== undefined && readByteCount < body.length) {
 		throw new UpstreamError('request', 'the request body is shorter than declared');
 	}
 }

@@ -3,20 +3,20 @@ import { createHash } from 'node:crypto';
 import type { ClientCertificate } from '../exchange/exchange.ts';
 import type { RequestMistake } from './dry-run-request.ts';
 
-const FACT_NAMES = ['issuer', 'serial', 'fingerprint', 'dns', 'email', 'ip', 'uri'] as const;
+const CERTIFICATE_FACT_NAMES = ['issuer', 'serial', 'fingerprint', 'dns', 'email', 'ip', 'uri'] as const;
 
-export const CERTIFICATE_USAGE = `client_certificate <subject> [${FACT_NAMES.map(fact => `${fact}=<value>`).join('] [')}]`;
+export const CERTIFICATE_USAGE = `client_certificate <subject> [${CERTIFICATE_FACT_NAMES.map(fact => `${fact}=<value>`).join('] [')}]`;
 
 /** A fact of a certificate; `dns`, `email`, `ip` and `uri` are alternative names. */
 export interface CertificateFact {
-	readonly name: (typeof FACT_NAMES)[number];
+	readonly name: (typeof CERTIFICATE_FACT_NAMES)[number];
 	readonly value: string;
 }
 
 /** Parses a fact such as `serial=7`. */
 export function parseCertificateFact(text: string): CertificateFact | RequestMistake {
 	const [, key, value] = /^(\w+)=(.+)$/s.exec(text) ?? [];
-	const name = FACT_NAMES.find(fact => fact === key);
+	const name = CERTIFICATE_FACT_NAMES.find(fact => fact === key);
 	if (name === undefined) {
 		return { message: `\`${text}\` is not a fact of a certificate.`, hint: `Usage: ${CERTIFICATE_USAGE}` };
 	}
@@ -47,13 +47,13 @@ export function imaginedCertificate(
 	}
 	const valuesOf = (name: CertificateFact['name']): string[] =>
 		facts.filter(fact => fact.name === name).map(({ value }) => value);
-	const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
-	const bytes = Buffer.from(`certificate of ${fullSubject}`);
-	const base64 = bytes.toString('base64');
+	const sha256Hex = (text: string): string => createHash('sha256').update(text).digest('hex');
+	const certificateBytes = Buffer.from(`certificate of ${fullSubject}`);
+	const base64 = certificateBytes.toString('base64');
 	return {
-		fingerprint: (valuesOf('fingerprint').at(-1) ?? hash(base64)).toLowerCase(),
-		publicKey: hash(`key of ${fullSubject}`),
-		publicKeySha256: hash(hash(`key of ${fullSubject}`)),
+		fingerprint: (valuesOf('fingerprint').at(-1) ?? sha256Hex(base64)).toLowerCase(),
+		publicKey: sha256Hex(`key of ${fullSubject}`),
+		publicKeySha256: sha256Hex(sha256Hex(`key of ${fullSubject}`)),
 		pem: `-----BEGIN CERTIFICATE-----\n${base64}\n-----END CERTIFICATE-----\n`,
 		derBase64: base64,
 		issuer: valuesOf('issuer').at(-1) ?? 'CN=an imagined authority',

@@ -14,11 +14,11 @@ export interface Authority {
  * For each character code: 1 if a host may contain the character as it is (unreserved and sub-delims of RFC 3986 §3.2.2), 2 for an
  * upper-case letter, and 0 for any other character.
  */
-const HOST_CHAR = new Uint8Array(128);
-for (const c of "abcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=") HOST_CHAR[c.charCodeAt(0)] = 1;
-for (const c of 'ABCDEFGHIJKLMNOPQRSTUVWXYZ') HOST_CHAR[c.charCodeAt(0)] = 2;
+const HOST_CHAR_KINDS = new Uint8Array(128);
+for (const c of "abcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=") HOST_CHAR_KINDS[c.charCodeAt(0)] = 1;
+for (const c of 'ABCDEFGHIJKLMNOPQRSTUVWXYZ') HOST_CHAR_KINDS[c.charCodeAt(0)] = 2;
 
-const MAX_HOST_LENGTH = 255;
+const MAX_HOST_CHARS = 255;
 
 /**
  * Parses `host`, `host:port`, `[v6]` and `[v6]:port` (RFC 9110 §7.2). Returns undefined if the authority is empty or invalid,
@@ -28,26 +28,26 @@ const MAX_HOST_LENGTH = 255;
  */
 export function parseAuthority(text: string): Authority | undefined {
 	if (text.charCodeAt(0) === 91) return parseBracketedIp(text);
-	let end = text.length;
+	let hostEnd = text.length;
 	let hasUpperCase = false;
-	for (let i = 0; i < end; i++) {
+	for (let i = 0; i < hostEnd; i++) {
 		const c = text.charCodeAt(i);
-		const kind = c < 128 ? HOST_CHAR[c] : 0;
-		if (kind === 1) continue;
-		if (kind === 2) hasUpperCase = true;
-		else if (c === 58) end = i;
+		const charKind = c < 128 ? HOST_CHAR_KINDS[c] : 0;
+		if (charKind === 1) continue;
+		if (charKind === 2) hasUpperCase = true;
+		else if (c === 58) hostEnd = i;
 		else return undefined;
 	}
-	if (end === 0) return undefined;
+	if (hostEnd === 0) return undefined;
 	let port: number | undefined;
-	if (end < text.length - 1) {
-		port = parsePort(text, end + 1);
+	if (hostEnd < text.length - 1) {
+		port = parsePort(text, hostEnd + 1);
 		if (port < 0) return undefined;
 	}
-	let host = end === text.length ? text : text.slice(0, end);
+	let host = hostEnd === text.length ? text : text.slice(0, hostEnd);
 	if (hasUpperCase) host = host.toLowerCase();
 	if (host.length > 1 && host.charCodeAt(host.length - 1) === 46) host = host.slice(0, -1);
-	if (host.length > MAX_HOST_LENGTH) return undefined;
+	if (host.length > MAX_HOST_CHARS) return undefined;
 	return { host, port };
 }
 
@@ -65,8 +65,8 @@ export function hostAsSent(authority: string): string {
 function parseBracketedIp(text: string): Authority | undefined {
 	const closingBracket = text.indexOf(']');
 	if (closingBracket === -1) return undefined;
-	const literal = text.slice(1, closingBracket);
-	const ip = literal.includes(':') && !literal.includes('%') ? parseIp(literal) : undefined;
+	const ipText = text.slice(1, closingBracket);
+	const ip = ipText.includes(':') && !ipText.includes('%') ? parseIp(ipText) : undefined;
 	if (!ip) return undefined;
 	let port: number | undefined;
 	if (closingBracket + 1 < text.length) {
@@ -108,8 +108,8 @@ export function canonicalHost(text: string): string | undefined {
 		if (labels.some(label => label === '')) return undefined;
 		host = labels.join('.');
 	}
-	for (let i = 0; i < host.length; i++) if (HOST_CHAR[host.charCodeAt(i)] !== 1) return undefined;
-	return host.length <= MAX_HOST_LENGTH ? host : undefined;
+	for (let i = 0; i < host.length; i++) if (HOST_CHAR_KINDS[host.charCodeAt(i)] !== 1) return undefined;
+	return host.length <= MAX_HOST_CHARS ? host : undefined;
 }
 
 /** Reports whether a host matches a pattern in which each `*` label matches exactly one label. Both must be canonical. */

@@ -28,17 +28,19 @@ export function compileClientIp(settings: TrustSettings): (x: Exchange) => strin
 	if ((!trustedProxies || trustedProxies.length === 0) && settings.trusted_proxies_unix !== true) {
 		return x => x.connection.remoteAddress;
 	}
-	const ranges = new IpRanges(trustedProxies ?? []);
-	const configuredNames = settings.client_ip_headers as readonly string[] | undefined;
-	const fieldNames = (configuredNames ?? ['X-Forwarded-For']).map(name => name.toLowerCase());
+	const trustedRanges = new IpRanges(trustedProxies ?? []);
+	const configuredFieldNames = settings.client_ip_headers as readonly string[] | undefined;
+	const forwardedFieldNames = (configuredFieldNames ?? ['X-Forwarded-For']).map(name => name.toLowerCase());
 	const isStrict = settings.trusted_proxies_strict === true;
-	const trustUnix = settings.trusted_proxies_unix === true;
+	const trustsUnixPeers = settings.trusted_proxies_unix === true;
 	return x => {
 		const cachedAddress = x.variable(CLIENT_IP_VARIABLE);
 		if (cachedAddress !== undefined) return cachedAddress as string;
-		const peer = x.connection.remoteAddress;
-		const isTrusted = peer === '' ? trustUnix : ranges.contains(peer);
-		const address = isTrusted ? (forwardedAddress(x, fieldNames, isStrict ? ranges : undefined) ?? peer) : peer;
+		const peerAddress = x.connection.remoteAddress;
+		const isTrusted = peerAddress === '' ? trustsUnixPeers : trustedRanges.contains(peerAddress);
+		const address = isTrusted
+			? (forwardedAddress(x, forwardedFieldNames, isStrict ? trustedRanges : undefined) ?? peerAddress)
+			: peerAddress;
 		x.variables.set(CLIENT_IP_VARIABLE, address);
 		return address;
 	};
@@ -52,11 +54,12 @@ export function compilePeerTrust(
 	settings: TrustSettings,
 	extraRanges: readonly string[] = [],
 ): (x: Exchange) => boolean {
-	const texts = [...(settings.trusted_proxies ?? []), ...extraRanges];
-	const trustsUnix = settings.trusted_proxies_unix === true;
-	if (texts.length === 0 && !trustsUnix) return () => false;
-	const ranges = new IpRanges(texts);
-	return ({ connection }) => (connection.remoteAddress === '' ? trustsUnix : ranges.contains(connection.remoteAddress));
+	const rangeTexts = [...(settings.trusted_proxies ?? []), ...extraRanges];
+	const trustsUnixPeers = settings.trusted_proxies_unix === true;
+	if (rangeTexts.length === 0 && !trustsUnixPeers) return () => false;
+	const trustedRanges = new IpRanges(rangeTexts);
+	return ({ connection }) =>
+		connection.remoteAddress === '' ? trustsUnixPeers : trustedRanges.contains(connection.remoteAddress);
 }
 
 function forwardedAddress(
@@ -64,8 +67,8 @@ function forwardedAddress(
 	fieldNames: readonly string[],
 	trustedRanges: IpRanges | undefined,
 ): string | undefined {
-	for (const header of fieldNames) {
-		const value = x.request.headers.combined(header);
+	for (const fieldName of fieldNames) {
+		const value = x.request.headers.getCombined(fieldName);
 		if (value === undefined) continue;
 		const items = value.split(',');
 		if (trustedRanges) {

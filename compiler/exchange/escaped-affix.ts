@@ -5,20 +5,20 @@
  * in the prefix also matches its escape in the path, but a `%XX` in the prefix matches only the same escape.
  */
 export function stripPathPrefix(escapedPath: string, prefix: string): string | undefined {
-	let position = 0;
+	let pathPosition = 0;
 	const prefixChars = Buffer.from(prefix, 'utf8').toString('latin1');
 	for (let i = 0; i < prefixChars.length; i++) {
 		const prefixChar = prefixChars[i]!;
-		let pathChar = escapedPath[position++];
+		let pathChar = escapedPath[pathPosition++];
 		if (pathChar === '%' && prefixChar !== '%') {
-			const code = Number.parseInt(escapedPath.slice(position, position + 2), 16);
-			if (Number.isNaN(code)) return undefined;
-			pathChar = String.fromCharCode(code);
-			position += 2;
+			const byteValue = Number.parseInt(escapedPath.slice(pathPosition, pathPosition + 2), 16);
+			if (Number.isNaN(byteValue)) return undefined;
+			pathChar = String.fromCharCode(byteValue);
+			pathPosition += 2;
 		}
 		if (pathChar === undefined || pathChar.toLowerCase() !== prefixChar.toLowerCase()) return undefined;
 	}
-	return escapedPath.slice(position);
+	return escapedPath.slice(pathPosition);
 }
 
 /**
@@ -27,23 +27,26 @@ export function stripPathPrefix(escapedPath: string, prefix: string): string | u
  */
 export function stripPathSuffix(escapedPath: string, suffix: string): string | undefined {
 	const suffixChars = Buffer.from(suffix, 'utf8').toString('latin1');
-	let end = escapedPath.length;
+	let pathEnd = escapedPath.length;
 	for (let i = suffixChars.length - 1; i >= 0; i--) {
 		// `%XX` in the suffix is compared as three characters.
 		const isEscapeInSuffix = i >= 2 && /^%[0-9a-fA-F]{2}$/.test(suffixChars.slice(i - 2, i + 1));
 		if (isEscapeInSuffix) {
-			if (escapedPath.slice(Math.max(0, end - 3), end).toLowerCase() !== suffixChars.slice(i - 2, i + 1).toLowerCase())
+			if (
+				escapedPath.slice(Math.max(0, pathEnd - 3), pathEnd).toLowerCase() !==
+				suffixChars.slice(i - 2, i + 1).toLowerCase()
+			)
 				return undefined;
-			end -= 3;
+			pathEnd -= 3;
 			i -= 2;
 			continue;
 		}
-		const isEscapeInPath = end >= 3 && /^%[0-9a-fA-F]{2}$/.test(escapedPath.slice(end - 3, end));
+		const isEscapeInPath = pathEnd >= 3 && /^%[0-9a-fA-F]{2}$/.test(escapedPath.slice(pathEnd - 3, pathEnd));
 		const pathChar = isEscapeInPath
-			? String.fromCharCode(Number.parseInt(escapedPath.slice(end - 2, end), 16))
-			: escapedPath[end - 1];
+			? String.fromCharCode(Number.parseInt(escapedPath.slice(pathEnd - 2, pathEnd), 16))
+			: escapedPath[pathEnd - 1];
 		if (pathChar === undefined || pathChar.toLowerCase() !== suffixChars[i]!.toLowerCase()) return undefined;
-		end -= isEscapeInPath ? 3 : 1;
+		pathEnd -= isEscapeInPath ? 3 : 1;
 	}
-	return escapedPath.slice(0, end);
+	return escapedPath.slice(0, pathEnd);
 }

@@ -4,7 +4,7 @@ import type { Body } from './body.ts';
 import { HeaderList } from './header-list.ts';
 import type { AccessLog, ServedFile } from './leases.ts';
 
-const NO_LOGS: readonly AccessLog[] = [];
+const NO_ACCESS_LOGS: readonly AccessLog[] = [];
 
 /** The name and version of a protocol, which is the value of `{http.request.proto}`. */
 export type ProtocolName = 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2.0' | 'HTTP/3.0';
@@ -78,10 +78,10 @@ export class Request {
 	readonly headers: HeaderList;
 	body: Body;
 	/** Caches of normalized forms of `path`. A form is valid only while `path` equals its source (see request-path.ts). */
-	normalizedSource: string | undefined = undefined;
-	normalized: string = '';
-	loweredSource: string | undefined = undefined;
-	lowered: string = '';
+	normalizedPathSource: string | undefined = undefined;
+	normalizedPath: string = '';
+	loweredPathSource: string | undefined = undefined;
+	loweredPath: string = '';
 
 	constructor(received: ReceivedRequestLine, scheme: 'http' | 'https', host: string, headers: HeaderList, body: Body) {
 		this.method = received.method;
@@ -178,7 +178,7 @@ export class Exchange {
 	/** When the request head had arrived, by `performance.now()`. */
 	readonly startedAt: number;
 	/** True if the connection must be closed without a response (`abort`). */
-	aborted: boolean = false;
+	isAborted: boolean = false;
 	/** Number of bytes of the request body that have been read from the client. The protocol counts them. */
 	bytesReceived: number = 0;
 	/** Receives the client's byte stream after the head of the response has been written. Set together with status 101. */
@@ -188,7 +188,7 @@ export class Exchange {
 	/** Answers an error that no error route answers; undefined until `errors_page` runs. */
 	errorPage: ((x: Exchange) => void | Promise<void>) | undefined = undefined;
 	/** Name of the site that serves the request, for logs, metrics, tests and `explain`. */
-	site: string = '';
+	siteName: string = '';
 	/** Name of the handler that answered, for logs, metrics, tests and `explain`. */
 	answeredBy: string = '';
 	/** Number of the step that answered or failed (see step-place.ts); −1 if none did. */
@@ -214,7 +214,7 @@ export class Exchange {
 	/** The request fields as received; set before a handler changes them, if an access log may show them. */
 	receivedHeaders: HeaderList | undefined = undefined;
 	/** Access logs in which the runtime records the exchange after it has ended. */
-	accessLogs: readonly AccessLog[] = NO_LOGS;
+	accessLogs: readonly AccessLog[] = NO_ACCESS_LOGS;
 	/** What directives have set for the access log entry; undefined until one does. */
 	log: ExchangeLog | undefined = undefined;
 	/** True if debug log entries record which handlers run (`servers { trace }`). */
@@ -230,7 +230,7 @@ export class Exchange {
 	readonly #transport: ExchangeTransport;
 	#variables: Map<string, unknown> | undefined = undefined;
 	#abortController: AbortController | undefined = undefined;
-	#goneListener: (() => void) | undefined = undefined;
+	#firstGoneListener: (() => void) | undefined = undefined;
 	/** Listeners for the client's disconnection besides the first one, which most exchanges do not have. */
 	#moreGoneListeners: (() => void)[] | undefined = undefined;
 	#isGone = false;
@@ -303,8 +303,8 @@ export class Exchange {
 			listener();
 			return;
 		}
-		if (this.#goneListener === undefined) {
-			this.#goneListener = listener;
+		if (this.#firstGoneListener === undefined) {
+			this.#firstGoneListener = listener;
 			this.#transport.watch(this);
 			return;
 		}
@@ -326,12 +326,12 @@ export class Exchange {
 	markGone(): void {
 		if (this.#isGone) return;
 		this.#isGone = true;
-		const firstListener = this.#goneListener;
-		const listeners = this.#moreGoneListeners;
-		this.#goneListener = undefined;
+		const firstListener = this.#firstGoneListener;
+		const moreListeners = this.#moreGoneListeners;
+		this.#firstGoneListener = undefined;
 		this.#moreGoneListeners = undefined;
 		firstListener?.();
-		if (listeners) for (const listener of listeners) listener();
+		if (moreListeners) for (const listener of moreListeners) listener();
 	}
 
 	/** Sends an interim response, such as 103 Early Hints (RFC 8297). */
@@ -346,7 +346,7 @@ export class Exchange {
 
 	/** Closes the connection without a response. */
 	abort(): void {
-		this.aborted = true;
+		this.isAborted = true;
 	}
 
 	/** Answers 101. `upgradeCallback` receives the client's byte stream once the head has been written (RFC 9110 §7.8). */

@@ -1,21 +1,21 @@
 /** The syntax of field names and values (RFC 9110 §5.1, §5.5, §5.6.2). */
 import { isUtf8 } from 'node:buffer';
 
-/** Bit of TOKEN_CLASS for `_`. */
-export const TOKEN_UNDERSCORE = 2;
-/** Bit of TOKEN_CLASS for `.`. */
-export const TOKEN_DOT = 4;
+/** Bit of TOKEN_CLASSES for `_`. */
+export const UNDERSCORE_CLASS = 2;
+/** Bit of TOKEN_CLASSES for `.`. */
+export const DOT_CLASS = 4;
 
 /**
  * Classes of characters by code below 256: 1 for a token character, but 2 for `_` and 4 for `.`, which some servers confuse with
  * `-`; 0 for all others.
  */
-export const TOKEN_CLASS: Uint8Array = tokenClasses();
+export const TOKEN_CLASSES: Uint8Array = buildTokenClasses();
 /**
  * Indexed by character codes below 256: 1 if a field value may contain the character (HTAB, SP, visible characters, obs-text), 0
  * otherwise.
  */
-export const FIELD_VALUE_CLASS: Uint8Array = valueClasses();
+export const FIELD_VALUE_CLASSES: Uint8Array = buildFieldValueClasses();
 
 /** Reports whether a string is a token, such as a field name or a method. */
 export function isToken(text: string): boolean {
@@ -23,7 +23,7 @@ export function isToken(text: string): boolean {
 	if (length === 0) return false;
 	for (let i = 0; i < length; i++) {
 		const code = text.charCodeAt(i);
-		if (code > 255 || TOKEN_CLASS[code] === 0) return false;
+		if (code > 255 || TOKEN_CLASSES[code] === 0) return false;
 	}
 	return true;
 }
@@ -58,7 +58,7 @@ export function fieldValueKind(text: string): 'bytes' | 'text' | 'invalid' {
 	for (let i = 0; i < length; i++) {
 		const code = text.charCodeAt(i);
 		if (code > 255) hasWideCharacter = true;
-		else if (FIELD_VALUE_CLASS[code] === 0) return 'invalid';
+		else if (FIELD_VALUE_CLASSES[code] === 0) return 'invalid';
 	}
 	return hasWideCharacter ? 'text' : 'bytes';
 }
@@ -81,16 +81,16 @@ export function decodeFieldText(value: string): string {
 	return value;
 }
 
-function tokenClasses(): Uint8Array {
+function buildTokenClasses(): Uint8Array {
 	const classes = new Uint8Array(256);
-	const characters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-	for (let i = 0; i < characters.length; i++) classes[characters.charCodeAt(i)] = 1;
-	classes['_'.charCodeAt(0)] = TOKEN_UNDERSCORE;
-	classes['.'.charCodeAt(0)] = TOKEN_DOT;
+	const tokenCharacters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	for (let i = 0; i < tokenCharacters.length; i++) classes[tokenCharacters.charCodeAt(i)] = 1;
+	classes['_'.charCodeAt(0)] = UNDERSCORE_CLASS;
+	classes['.'.charCodeAt(0)] = DOT_CLASS;
 	return classes;
 }
 
-function valueClasses(): Uint8Array {
+function buildFieldValueClasses(): Uint8Array {
 	const classes = new Uint8Array(256);
 	classes.fill(1, 0x20);
 	classes[0x7f] = 0;

@@ -3,14 +3,14 @@ import type { Exchange, ProtocolName } from './exchange.ts';
 import { HeaderList, isSameFieldName } from './header-list.ts';
 
 /** This server's pseudonym in `Via` (RFC 9110 §7.6.3). */
-export const VIA_NAME = 'svc';
+export const VIA_PSEUDONYM = 'svc';
 
 /** The value of `Via` for a message that was received by each protocol. */
 export const VIA_BY_PROTOCOL: { readonly [protocol in ProtocolName]: string } = {
-	'HTTP/1.0': `1.0 ${VIA_NAME}`,
-	'HTTP/1.1': `1.1 ${VIA_NAME}`,
-	'HTTP/2.0': `2.0 ${VIA_NAME}`,
-	'HTTP/3.0': `3.0 ${VIA_NAME}`,
+	'HTTP/1.0': `1.0 ${VIA_PSEUDONYM}`,
+	'HTTP/1.1': `1.1 ${VIA_PSEUDONYM}`,
+	'HTTP/2.0': `2.0 ${VIA_PSEUDONYM}`,
+	'HTTP/3.0': `3.0 ${VIA_PSEUDONYM}`,
 };
 
 /** The fields to send to an upstream, and the protocol to which the client requested an upgrade. */
@@ -34,28 +34,31 @@ export function forwardedFields(
 	addForwardedField: boolean,
 ): ForwardedFields {
 	const { request } = x;
-	const received = request.headers;
-	const items: string[] = ['Host', useUpstreamHost || request.authority === '' ? upstreamHost : request.authority];
-	let connection: string | undefined;
-	let upgrade: string | undefined;
+	const receivedHeaders = request.headers;
+	const namesAndValues: string[] = [
+		'Host',
+		useUpstreamHost || request.authority === '' ? upstreamHost : request.authority,
+	];
+	let connectionOptions: string | undefined;
+	let requestedUpgrade: string | undefined;
 	let acceptsTrailers = false;
 	let forwardedFor: string | undefined;
 	let forwardedProto: string | undefined;
 	let forwardedHost: string | undefined;
 	let receivedForwarded: string | undefined;
-	for (let i = 0, size = received.size; i < size; i++) {
-		const name = received.nameAt(i);
+	for (let i = 0, size = receivedHeaders.size; i < size; i++) {
+		const name = receivedHeaders.nameAt(i);
 		switch (name.length) {
 			case 9:
 				if (addForwardedField && isSameFieldName(name, 'forwarded')) {
-					const value = received.valueAt(i);
+					const value = receivedHeaders.valueAt(i);
 					receivedForwarded = receivedForwarded === undefined ? value : `${receivedForwarded}, ${value}`;
 					continue;
 				}
 				break;
 			case 2:
 				if (isSameFieldName(name, 'te')) {
-					acceptsTrailers ||= /(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(received.valueAt(i));
+					acceptsTrailers ||= /(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(receivedHeaders.valueAt(i));
 					continue;
 				}
 				break;
@@ -65,13 +68,19 @@ export function forwardedFields(
 				break;
 			case 7:
 				if (isSameFieldName(name, 'upgrade')) {
-					upgrade = upgrade === undefined ? received.valueAt(i) : `${upgrade}, ${received.valueAt(i)}`;
+					requestedUpgrade =
+						requestedUpgrade === undefined
+							? receivedHeaders.valueAt(i)
+							: `${requestedUpgrade}, ${receivedHeaders.valueAt(i)}`;
 					continue;
 				}
 				break;
 			case 10:
 				if (isSameFieldName(name, 'connection')) {
-					connection = connection === undefined ? received.valueAt(i) : `${connection}, ${received.valueAt(i)}`;
+					connectionOptions =
+						connectionOptions === undefined
+							? receivedHeaders.valueAt(i)
+							: `${connectionOptions}, ${receivedHeaders.valueAt(i)}`;
 					continue;
 				}
 				if (isSameFieldName(name, 'keep-alive')) continue;
@@ -81,7 +90,7 @@ export function forwardedFields(
 				break;
 			case 15:
 				if (isSameFieldName(name, 'x-forwarded-for')) {
-					const value = received.valueAt(i);
+					const value = receivedHeaders.valueAt(i);
 					forwardedFor = forwardedFor === undefined ? value : `${forwardedFor}, ${value}`;
 					continue;
 				}
@@ -89,14 +98,14 @@ export function forwardedFields(
 			case 16:
 				if (isSameFieldName(name, 'proxy-connection')) continue;
 				if (isSameFieldName(name, 'x-forwarded-host')) {
-					forwardedHost = received.valueAt(i);
+					forwardedHost = receivedHeaders.valueAt(i);
 					continue;
 				}
 				break;
 			case 17:
 				if (isSameFieldName(name, 'transfer-encoding')) continue;
 				if (isSameFieldName(name, 'x-forwarded-proto')) {
-					forwardedProto = received.valueAt(i);
+					forwardedProto = receivedHeaders.valueAt(i);
 					continue;
 				}
 				break;
@@ -107,16 +116,20 @@ export function forwardedFields(
 				if (isSameFieldName(name, 'proxy-authorization')) continue;
 				break;
 		}
-		items.push(name, received.valueAt(i));
+		namesAndValues.push(name, receivedHeaders.valueAt(i));
 	}
-	const headers = new HeaderList(items);
-	const wantsUpgrade = connection !== undefined && removeConnectionOptions(connection, headers);
+	const headers = new HeaderList(namesAndValues);
+	const wantsUpgrade = connectionOptions !== undefined && removeConnectionOptions(connectionOptions, headers);
 	// These fields are added after `removeConnectionOptions`, so that a client's `Connection` field cannot remove them.
 	if (acceptsTrailers) headers.add('TE', 'trailers');
 	addXForwardedFields(x, headers, isPeerTrusted, forwardedFor, forwardedProto, forwardedHost);
 	if (addForwardedField) headers.add('Forwarded', forwardedValue(x, isPeerTrusted ? receivedForwarded : undefined));
 	headers.add('Via', VIA_BY_PROTOCOL[x.protocol]);
-	return { headers, upgrade: wantsUpgrade && upgrade !== undefined && mayUpgrade(x, upgrade) ? upgrade : undefined };
+	return {
+		headers,
+		upgrade:
+			wantsUpgrade && requestedUpgrade !== undefined && mayUpgrade(x, requestedUpgrade) ? requestedUpgrade : undefined,
+	};
 }
 
 /** Removes the fields that `Connection` names. Returns true if it names `upgrade`. */
@@ -162,14 +175,14 @@ function addXForwardedFields(
 		headers.add('X-Forwarded-Host', x.request.authority);
 		return;
 	}
-	const addresses = forwardedFor(receivedFor, peer);
+	const addresses = forwardedForValue(receivedFor, peer);
 	if (addresses !== '') headers.add('X-Forwarded-For', addresses);
 	headers.add('X-Forwarded-Proto', lastItem(receivedProto) ?? x.request.scheme);
 	headers.add('X-Forwarded-Host', lastItem(receivedHost) ?? x.request.authority);
 }
 
 /** Returns the value of `X-Forwarded-For`: the received addresses, followed by the peer's address. */
-function forwardedFor(received: string | undefined, peer: string): string {
+function forwardedForValue(received: string | undefined, peer: string): string {
 	return received === undefined || received === '' ? peer : peer === '' ? received : `${received}, ${peer}`;
 }
 
@@ -177,12 +190,12 @@ function forwardedFor(received: string | undefined, peer: string): string {
  * Functions that return the `X-Forwarded-*` values to send, by lower-case name, for code that needs these values before the request
  * is built.
  */
-export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, isPeerTrusted: boolean) => string> = new Map([
+export const FORWARDED_VALUE_GETTERS: ReadonlyMap<string, (x: Exchange, isPeerTrusted: boolean) => string> = new Map([
 	[
 		'x-forwarded-for',
 		(x, isPeerTrusted) =>
-			forwardedFor(
-				isPeerTrusted ? x.request.headers.combined('x-forwarded-for') : undefined,
+			forwardedForValue(
+				isPeerTrusted ? x.request.headers.getCombined('x-forwarded-for') : undefined,
 				x.connection.remoteAddress,
 			),
 	],
@@ -202,9 +215,9 @@ export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, isPeerTrusted: 
 /** Returns the value of `Forwarded`: the elements of earlier hops, followed by one for this hop (RFC 7239 §4). */
 function forwardedValue(x: Exchange, earlierElements: string | undefined): string {
 	const peer = x.connection.remoteAddress;
-	const node = peer === '' ? 'unknown' : peer.includes(':') ? `"[${peer}]"` : peer;
+	const peerNode = peer === '' ? 'unknown' : peer.includes(':') ? `"[${peer}]"` : peer;
 	const host = x.request.authority.replace(/["\\]/g, '');
-	const element = `for=${node};host="${host}";proto=${x.request.scheme}`;
+	const element = `for=${peerNode};host="${host}";proto=${x.request.scheme}`;
 	return earlierElements === undefined || earlierElements === '' ? element : `${earlierElements}, ${element}`;
 }
 

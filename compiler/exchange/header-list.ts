@@ -6,57 +6,57 @@
  */
 export class HeaderList {
 	/** Alternating names and values in one array, because lists are short and often copied. */
-	readonly #items: string[];
+	readonly #namesAndValues: string[];
 
-	constructor(items: string[] = []) {
-		this.#items = items;
+	constructor(namesAndValues: string[] = []) {
+		this.#namesAndValues = namesAndValues;
 	}
 
 	/** Number of fields. Fields with the same name are counted separately. */
 	get size(): number {
-		return this.#items.length >> 1;
+		return this.#namesAndValues.length >> 1;
 	}
 
 	/** Returns the value of the first field of that name; undefined if there is none. */
 	get(lowerName: string): string | undefined {
-		const items = this.#items;
+		const items = this.#namesAndValues;
 		for (let i = 0; i < items.length; i += 2) if (isSameFieldName(items[i]!, lowerName)) return items[i + 1];
 		return undefined;
 	}
 
 	/** Returns the values of all fields of that name, in order. */
 	getAll(lowerName: string): string[] {
-		const items = this.#items;
+		const items = this.#namesAndValues;
 		const values: string[] = [];
 		for (let i = 0; i < items.length; i += 2) if (isSameFieldName(items[i]!, lowerName)) values.push(items[i + 1]!);
 		return values;
 	}
 
 	/** Returns the values of all fields of that name, joined by `, ` (RFC 9110 §5.2); undefined if there are none. */
-	combined(lowerName: string): string | undefined {
-		const items = this.#items;
-		let joined: string | undefined;
+	getCombined(lowerName: string): string | undefined {
+		const items = this.#namesAndValues;
+		let combinedValue: string | undefined;
 		for (let i = 0; i < items.length; i += 2) {
 			if (isSameFieldName(items[i]!, lowerName))
-				joined = joined === undefined ? items[i + 1] : `${joined}, ${items[i + 1]}`;
+				combinedValue = combinedValue === undefined ? items[i + 1] : `${combinedValue}, ${items[i + 1]}`;
 		}
-		return joined;
+		return combinedValue;
 	}
 
 	has(lowerName: string): boolean {
-		const items = this.#items;
+		const items = this.#namesAndValues;
 		for (let i = 0; i < items.length; i += 2) if (isSameFieldName(items[i]!, lowerName)) return true;
 		return false;
 	}
 
 	/** Appends a field. The caller must ensure that name and value are valid (see field-syntax.ts). */
 	add(name: string, value: string): void {
-		this.#items.push(name, value);
+		this.#namesAndValues.push(name, value);
 	}
 
 	/** Replaces all fields with that name by a single field, at the position of the first. */
 	set(name: string, value: string): void {
-		const items = this.#items;
+		const items = this.#namesAndValues;
 		const lowerName = name.toLowerCase();
 		for (let i = 0; i < items.length; i += 2) {
 			if (!isSameFieldName(items[i]!, lowerName)) continue;
@@ -75,7 +75,7 @@ export class HeaderList {
 
 	/** Removes the fields for which `shouldKeep` returns false. Names are passed in their original case. */
 	filter(shouldKeep: (name: string, value: string) => boolean): void {
-		const items = this.#items;
+		const items = this.#namesAndValues;
 		let writeIndex = 0;
 		for (let i = 0; i < items.length; i += 2) {
 			const name = items[i]!;
@@ -89,36 +89,37 @@ export class HeaderList {
 
 	/** Replaces each value by what `change` returns for it. */
 	map(change: (name: string, value: string) => string): void {
-		const items = this.#items;
+		const items = this.#namesAndValues;
 		for (let i = 0; i < items.length; i += 2) items[i + 1] = change(items[i]!, items[i + 1]!);
 	}
 
 	clear(): void {
-		this.#items.length = 0;
+		this.#namesAndValues.length = 0;
 	}
 
 	/** Returns the name at an index from 0 to size − 1, in its original case. */
 	nameAt(index: number): string {
-		return this.#items[index * 2]!;
+		return this.#namesAndValues[index * 2]!;
 	}
 
 	/** Returns the value at an index from 0 to size − 1. */
 	valueAt(index: number): string {
-		return this.#items[index * 2 + 1]!;
+		return this.#namesAndValues[index * 2 + 1]!;
 	}
 
 	clone(): HeaderList {
-		return new HeaderList(this.#items.slice());
+		return new HeaderList(this.#namesAndValues.slice());
 	}
 
 	*[Symbol.iterator](): IterableIterator<[name: string, value: string]> {
-		for (let i = 0; i < this.#items.length; i += 2) yield [this.#items[i]!, this.#items[i + 1]!];
+		for (let i = 0; i < this.#namesAndValues.length; i += 2)
+			yield [this.#namesAndValues[i]!, this.#namesAndValues[i + 1]!];
 	}
 
-	#removeFrom(start: number, lower: string): boolean {
-		const items = this.#items;
-		let writeIndex = start;
-		for (let i = start; i < items.length; i += 2) {
+	#removeFrom(startIndex: number, lower: string): boolean {
+		const items = this.#namesAndValues;
+		let writeIndex = startIndex;
+		for (let i = startIndex; i < items.length; i += 2) {
 			const name = items[i]!;
 			if (isSameFieldName(name, lower)) continue;
 			items[writeIndex] = name;

@@ -1,11 +1,11 @@
 /** IP addresses as numbers: strict parsing and canonical text. */
 
 /**
- * An address as four 32-bit words. An IPv4 address, or an IPv6 address that is mapped from one, is in the last word, with `v4` set.
+ * An address as four 32-bit words. An IPv4 address, or an IPv6 address that is mapped from one, is in the last word, with `isIpv4` set.
  * The zone is '' except for an IPv6 address with a zone.
  */
 export interface IpAddress {
-	readonly v4: boolean;
+	readonly isIpv4: boolean;
 	readonly words: readonly [number, number, number, number];
 	readonly zone: string;
 }
@@ -16,12 +16,12 @@ export interface IpAddress {
 function parseIpv4(text: string): number {
 	let value = 0;
 	let octet = -1;
-	let dots = 0;
+	let dotCount = 0;
 	if (text.length < 7 || text.length > 15) return -1;
 	for (let i = 0; i < text.length; i++) {
 		const c = text.charCodeAt(i);
 		if (c === 46) {
-			if (octet < 0 || ++dots > 3) return -1;
+			if (octet < 0 || ++dotCount > 3) return -1;
 			value = value * 256 + octet;
 			octet = -1;
 		} else if (c >= 48 && c <= 57) {
@@ -30,20 +30,20 @@ function parseIpv4(text: string): number {
 			if (octet > 255) return -1;
 		} else return -1;
 	}
-	if (dots !== 3 || octet < 0) return -1;
+	if (dotCount !== 3 || octet < 0) return -1;
 	return value * 256 + octet;
 }
 
 /** Parses an IPv4 or IPv6 address without brackets; undefined for anything else. `fe80::1%eth0` keeps its zone. */
 export function parseIp(text: string): IpAddress | undefined {
 	if (!text.includes(':')) {
-		const v4 = parseIpv4(text);
-		return v4 < 0 ? undefined : { v4: true, words: [0, 0, 0xffff, v4], zone: '' };
+		const ipv4Value = parseIpv4(text);
+		return ipv4Value < 0 ? undefined : { isIpv4: true, words: [0, 0, 0xffff, ipv4Value], zone: '' };
 	}
-	const percent = text.indexOf('%');
-	const zone = percent === -1 ? '' : text.slice(percent + 1);
-	if (percent !== -1 && zone === '') return undefined;
-	const groups = ipv6Groups(percent === -1 ? text : text.slice(0, percent));
+	const percentIndex = text.indexOf('%');
+	const zone = percentIndex === -1 ? '' : text.slice(percentIndex + 1);
+	if (percentIndex !== -1 && zone === '') return undefined;
+	const groups = parseIpv6Groups(percentIndex === -1 ? text : text.slice(0, percentIndex));
 	if (!groups) return undefined;
 	const words: [number, number, number, number] = [
 		groups[0]! * 65536 + groups[1]!,
@@ -51,32 +51,32 @@ export function parseIp(text: string): IpAddress | undefined {
 		groups[4]! * 65536 + groups[5]!,
 		groups[6]! * 65536 + groups[7]!,
 	];
-	const v4 = words[0] === 0 && words[1] === 0 && words[2] === 0xffff;
-	return { v4, words, zone };
+	const isIpv4 = words[0] === 0 && words[1] === 0 && words[2] === 0xffff;
+	return { isIpv4, words, zone };
 }
 
-function ipv6Groups(text: string): number[] | undefined {
-	const gap = text.indexOf('::');
-	if (gap === -1) {
-		const groups = groupList(text);
+function parseIpv6Groups(text: string): number[] | undefined {
+	const gapIndex = text.indexOf('::');
+	if (gapIndex === -1) {
+		const groups = parseGroups(text);
 		return groups?.length === 8 ? groups : undefined;
 	}
-	if (text.indexOf('::', gap + 1) !== -1) return undefined;
-	const groupsBefore = gap === 0 ? [] : groupList(text.slice(0, gap), false);
-	const groupsAfter = gap + 2 === text.length ? [] : groupList(text.slice(gap + 2));
+	if (text.indexOf('::', gapIndex + 1) !== -1) return undefined;
+	const groupsBefore = gapIndex === 0 ? [] : parseGroups(text.slice(0, gapIndex), false);
+	const groupsAfter = gapIndex + 2 === text.length ? [] : parseGroups(text.slice(gapIndex + 2));
 	if (!groupsBefore || !groupsAfter || groupsBefore.length + groupsAfter.length > 7) return undefined;
 	return [...groupsBefore, ...new Array<number>(8 - groupsBefore.length - groupsAfter.length).fill(0), ...groupsAfter];
 }
 
-function groupList(text: string, mayEndInV4 = true): number[] | undefined {
+function parseGroups(text: string, mayEndInIpv4 = true): number[] | undefined {
 	const parts = text.split(':');
 	const groups: number[] = [];
 	for (let i = 0; i < parts.length; i++) {
 		const part = parts[i]!;
-		if (mayEndInV4 && i === parts.length - 1 && part.includes('.')) {
-			const v4 = parseIpv4(part);
-			if (v4 < 0) return undefined;
-			groups.push(Math.floor(v4 / 65536), v4 % 65536);
+		if (mayEndInIpv4 && i === parts.length - 1 && part.includes('.')) {
+			const ipv4Value = parseIpv4(part);
+			if (ipv4Value < 0) return undefined;
+			groups.push(Math.floor(ipv4Value / 65536), ipv4Value % 65536);
 		} else if (/^[0-9a-fA-F]{1,4}$/.test(part)) groups.push(Number.parseInt(part, 16));
 		else return undefined;
 	}
@@ -90,25 +90,28 @@ function formatIpv4(value: number): string {
 
 /** Formats an address in canonical form (RFC 5952). A mapped IPv4 address is written in dotted decimal, and the zone is kept. */
 export function formatIp(address: IpAddress): string {
-	if (address.v4) return formatIpv4(address.words[3]);
+	if (address.isIpv4) return formatIpv4(address.words[3]);
 	const groups: number[] = [];
 	for (const word of address.words) groups.push(Math.floor(word / 65536), word % 65536);
-	let start = -1;
-	let length = 1;
+	let zerosStart = -1;
+	let zerosLength = 1;
 	for (let i = 0; i < 8; i++) {
-		let run = 0;
-		while (i + run < 8 && groups[i + run] === 0) run++;
-		if (run > length) {
-			start = i;
-			length = run;
+		let zeroRun = 0;
+		while (i + zeroRun < 8 && groups[i + zeroRun] === 0) zeroRun++;
+		if (zeroRun > zerosLength) {
+			zerosStart = i;
+			zerosLength = zeroRun;
 		}
-		if (run > 0) i += run - 1;
+		if (zeroRun > 0) i += zeroRun - 1;
 	}
-	const hex = (from: number, to: number) =>
+	const formatGroups = (from: number, to: number) =>
 		groups
 			.slice(from, to)
 			.map(g => g.toString(16))
 			.join(':');
-	const text = start === -1 ? hex(0, 8) : `${hex(0, start)}::${hex(start + length, 8)}`;
+	const text =
+		zerosStart === -1
+			? formatGroups(0, 8)
+			: `${formatGroups(0, zerosStart)}::${formatGroups(zerosStart + zerosLength, 8)}`;
 	return address.zone === '' ? text : `${text}%${address.zone}`;
 }

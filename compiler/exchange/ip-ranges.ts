@@ -11,18 +11,18 @@ export const PRIVATE_RANGES: readonly string[] = [
 	'::1',
 ];
 
-type Words = readonly [number, number, number, number];
+type IpWords = readonly [number, number, number, number];
 
 /** An inclusive interval of addresses. IPv4 addresses are at `::ffff:0:0/96`, so that both families share one order. */
 interface Interval {
-	readonly low: Words;
-	readonly high: Words;
+	readonly low: IpWords;
+	readonly high: IpWords;
 }
 
 /** A parsed range. `zone` is '' if all zones are included; a `*` in it is a wildcard. */
 export interface IpRange {
-	readonly low: Words;
-	readonly high: Words;
+	readonly low: IpWords;
+	readonly high: IpWords;
 	readonly zone: string;
 }
 
@@ -34,41 +34,41 @@ export function parseIpRange(text: string): IpRange | undefined {
 	const ip = parseIp(slash === -1 ? text : text.slice(0, slash));
 	if (!ip) return undefined;
 	if (slash === -1) return { low: ip.words, high: ip.words, zone: ip.zone };
-	const digits = text.slice(slash + 1);
-	if (!/^(0|[1-9][0-9]{0,2})$/.test(digits)) return undefined;
+	const prefixDigits = text.slice(slash + 1);
+	if (!/^(0|[1-9][0-9]{0,2})$/.test(prefixDigits)) return undefined;
 	// The prefix length of `::ffff:10.0.0.0/104` counts bits of an IPv6 address, and that of `10.0.0.0/8` bits of an IPv4 address.
-	const isDotted = ip.v4 && !text.includes(':');
-	const bits = Number(digits) + (isDotted ? 96 : 0);
-	if (bits > 128) return undefined;
-	return { low: applyMask(ip.words, bits, false), high: applyMask(ip.words, bits, true), zone: ip.zone };
+	const isDotted = ip.isIpv4 && !text.includes(':');
+	const prefixBits = Number(prefixDigits) + (isDotted ? 96 : 0);
+	if (prefixBits > 128) return undefined;
+	return { low: applyMask(ip.words, prefixBits, false), high: applyMask(ip.words, prefixBits, true), zone: ip.zone };
 }
 
-function applyMask(words: Words, bits: number, setHostBits: boolean): Words {
-	const result: [number, number, number, number] = [0, 0, 0, 0];
+function applyMask(words: IpWords, prefixBits: number, setHostBits: boolean): IpWords {
+	const maskedWords: [number, number, number, number] = [0, 0, 0, 0];
 	for (let i = 0; i < 4; i++) {
-		const keptBits = Math.min(32, Math.max(0, bits - i * 32));
+		const keptBits = Math.min(32, Math.max(0, prefixBits - i * 32));
 		const mask = keptBits === 0 ? 0 : (0xffffffff << (32 - keptBits)) >>> 0;
-		result[i] = setHostBits ? ((words[i]! & mask) | ~mask) >>> 0 : (words[i]! & mask) >>> 0;
+		maskedWords[i] = setHostBits ? ((words[i]! & mask) | ~mask) >>> 0 : (words[i]! & mask) >>> 0;
 	}
-	return result;
+	return maskedWords;
 }
 
 /** Returns an address truncated to a prefix, in CIDR notation such as `10.1.0.0/16`; undefined if `text` is not an address. */
 export function maskedAddress(text: string, v4Bits: number, v6Bits: number): string | undefined {
 	const ip = parseIp(text);
 	if (!ip) return undefined;
-	const bits = ip.v4 ? v4Bits + 96 : v6Bits;
-	const result: IpAddress = { v4: ip.v4, words: applyMask(ip.words, bits, false), zone: '' };
-	return `${formatIp(result)}/${ip.v4 ? v4Bits : v6Bits}`;
+	const prefixBits = ip.isIpv4 ? v4Bits + 96 : v6Bits;
+	const maskedIp: IpAddress = { isIpv4: ip.isIpv4, words: applyMask(ip.words, prefixBits, false), zone: '' };
+	return `${formatIp(maskedIp)}/${ip.isIpv4 ? v4Bits : v6Bits}`;
 }
 
 /** A set of ranges. A lookup parses the address and does a binary search. The result of the last lookup is cached. */
 export class IpRanges {
 	/** The intervals, sorted and merged. Each takes 8 numbers: the words of its lowest and of its highest address. */
-	readonly #table: Uint32Array;
+	readonly #intervalTable: Uint32Array;
 	readonly #zonedRanges: readonly { range: IpRange; zone: readonly string[] }[];
 	/** The last address that was looked up. Requests on one connection look up the same address repeatedly. */
-	#lastText: string | undefined = undefined;
+	#lastAddress: string | undefined = undefined;
 	#lastAnswer = false;
 
 	/** `texts` are ranges in CIDR notation or `private_ranges`. Throws RangeError with the first invalid range in its message. */
@@ -81,18 +81,18 @@ export class IpRanges {
 			if (range.zone === '') intervals.push(range);
 			else zonedRanges.push({ range, zone: range.zone.split('*') });
 		}
-		intervals.sort((a, b) => compare(a.low, b.low));
-		const merged: Interval[] = [];
+		intervals.sort((a, b) => compareWords(a.low, b.low));
+		const mergedIntervals: Interval[] = [];
 		for (const interval of intervals) {
-			const lastPart = merged.at(-1);
-			if (lastPart && compare(interval.low, lastPart.high) <= 0) {
-				if (compare(interval.high, lastPart.high) > 0)
-					merged[merged.length - 1] = { low: lastPart.low, high: interval.high };
-			} else merged.push(interval);
+			const lastInterval = mergedIntervals.at(-1);
+			if (lastInterval && compareWords(interval.low, lastInterval.high) <= 0) {
+				if (compareWords(interval.high, lastInterval.high) > 0)
+					mergedIntervals[mergedIntervals.length - 1] = { low: lastInterval.low, high: interval.high };
+			} else mergedIntervals.push(interval);
 		}
-		this.#table = new Uint32Array(merged.length * 8);
-		merged.forEach((m, i) => {
-			this.#table.set([...m.low, ...m.high], i * 8);
+		this.#intervalTable = new Uint32Array(mergedIntervals.length * 8);
+		mergedIntervals.forEach((m, i) => {
+			this.#intervalTable.set([...m.low, ...m.high], i * 8);
 		});
 		this.#zonedRanges = zonedRanges;
 	}
@@ -102,22 +102,23 @@ export class IpRanges {
 	 * socket's peer.
 	 */
 	contains(address: string): boolean {
-		if (address === this.#lastText) return this.#lastAnswer;
+		if (address === this.#lastAddress) return this.#lastAnswer;
 		const ip = parseIp(address);
-		const answer = ip !== undefined && (this.#find(ip.words) || this.#zonedRanges.some(z => isInZonedRange(ip, z)));
-		this.#lastText = address;
+		const answer =
+			ip !== undefined && (this.#isInIntervals(ip.words) || this.#zonedRanges.some(z => isInZonedRange(ip, z)));
+		this.#lastAddress = address;
 		this.#lastAnswer = answer;
 		return answer;
 	}
 
-	#find(words: Words): boolean {
-		const table = this.#table;
-		let low = 0;
-		let high = table.length / 8 - 1;
-		while (low <= high) {
-			const middle = (low + high) >> 1;
-			if (compareAt(table, middle * 8, words) > 0) high = middle - 1;
-			else if (compareAt(table, middle * 8 + 4, words) < 0) low = middle + 1;
+	#isInIntervals(words: IpWords): boolean {
+		const table = this.#intervalTable;
+		let lowIndex = 0;
+		let highIndex = table.length / 8 - 1;
+		while (lowIndex <= highIndex) {
+			const middle = (lowIndex + highIndex) >> 1;
+			if (compareWordsAt(table, middle * 8, words) > 0) highIndex = middle - 1;
+			else if (compareWordsAt(table, middle * 8 + 4, words) < 0) lowIndex = middle + 1;
 			else return true;
 		}
 		return false;
@@ -125,7 +126,9 @@ export class IpRanges {
 }
 
 function isInZonedRange(ip: IpAddress, { range, zone }: { range: IpRange; zone: readonly string[] }): boolean {
-	return matchesZone(ip.zone, zone) && compare(range.low, ip.words) <= 0 && compare(range.high, ip.words) >= 0;
+	return (
+		matchesZone(ip.zone, zone) && compareWords(range.low, ip.words) <= 0 && compareWords(range.high, ip.words) >= 0
+	);
 }
 
 /** Reports whether a zone matches a pattern with `*`, which has been split into the parts between the `*`. */
@@ -133,21 +136,21 @@ function matchesZone(zone: string, [firstPart = '', ...otherParts]: readonly str
 	if (!zone.startsWith(firstPart)) return false;
 	const lastPart = otherParts.pop();
 	if (lastPart === undefined) return zone === firstPart;
-	let position = firstPart.length;
-	for (const piece of otherParts) {
-		const partStart = zone.indexOf(piece, position);
+	let searchStart = firstPart.length;
+	for (const middlePart of otherParts) {
+		const partStart = zone.indexOf(middlePart, searchStart);
 		if (partStart === -1) return false;
-		position = partStart + piece.length;
+		searchStart = partStart + middlePart.length;
 	}
-	return zone.length - lastPart.length >= position && zone.endsWith(lastPart);
+	return zone.length - lastPart.length >= searchStart && zone.endsWith(lastPart);
 }
 
-function compare(a: Words, b: Words): number {
+function compareWords(a: IpWords, b: IpWords): number {
 	for (let i = 0; i < 4; i++) if (a[i] !== b[i]) return a[i]! < b[i]! ? -1 : 1;
 	return 0;
 }
 
-function compareAt(table: Uint32Array, offset: number, words: Words): number {
+function compareWordsAt(table: Uint32Array, offset: number, words: IpWords): number {
 	for (let i = 0; i < 4; i++) {
 		const value = table[offset + i]!;
 		if (value !== words[i]) return value < words[i]! ? -1 : 1;

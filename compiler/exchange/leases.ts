@@ -71,7 +71,7 @@ export interface UpstreamResponse {
 /** The phase in which an exchange with an upstream failed. */
 export type UpstreamPhase = 'connect' | 'request' | 'response' | 'timeout';
 
-/** The failure of an exchange with an upstream. `unsent` and `phase` decide whether the request may be retried. */
+/** The failure of an exchange with an upstream. `isUnsent` and `phase` decide whether the request may be retried. */
 export class UpstreamError extends Error {
 	/**
 	 * `connect`: nothing was sent; `request`: sending failed; `response`: the head was missing or invalid; `timeout`: a time limit
@@ -79,13 +79,13 @@ export class UpstreamError extends Error {
 	 */
 	readonly phase: UpstreamPhase;
 	/** True if the upstream cannot have processed any byte of the request, so that a request with any method may be retried. */
-	readonly unsent: boolean;
+	readonly isUnsent: boolean;
 
-	constructor(phase: UpstreamPhase, message: string, cause?: unknown, unsent: boolean = phase === 'connect') {
+	constructor(phase: UpstreamPhase, message: string, cause?: unknown, isUnsent: boolean = phase === 'connect') {
 		super(message, cause === undefined ? undefined : { cause });
 		this.name = 'UpstreamError';
 		this.phase = phase;
-		this.unsent = unsent;
+		this.isUnsent = isUnsent;
 	}
 }
 

@@ -15,12 +15,12 @@ const PLAIN_TEXT_RANGE = /^(?:text\/plain|text\/\*|\*\/\*)$/;
  * Returns the format that an `Accept` field prefers (RFC 9110 §12.5.1): OpenMetrics if the client names it, in version 1.0.0 or
  * without a version, with at least the weight of plain text; otherwise Prometheus.
  */
-export function metricsFormat(accept: string | undefined): MetricsFormat {
-	if (accept === undefined) return 'prometheus';
+export function metricsFormat(acceptField: string | undefined): MetricsFormat {
+	if (acceptField === undefined) return 'prometheus';
 	let openMetricsWeight = 0;
 	let plainWeight = 0;
-	for (const range of accept.split(',', 32)) {
-		const [type, ...parameters] = range.split(';').map(part => part.trim().toLowerCase());
+	for (const mediaRange of acceptField.split(',', 32)) {
+		const [type, ...parameters] = mediaRange.split(';').map(part => part.trim().toLowerCase());
 		const q = parameters.find(parameter => parameter.startsWith('q='));
 		const weight = q === undefined ? 1 : Number(q.slice(2)) || 0;
 		const version = parameters.find(parameter => parameter.startsWith('version='))?.replace(/"/g, '');

@@ -34,16 +34,16 @@ export interface AnswerWriter {
  */
 export class PendingAnswer {
 	readonly #x: Exchange;
-	#settled = false;
-	#failed = false;
+	#isSettled = false;
+	#hasFailed = false;
 	#error: unknown = undefined;
 	#outcomeHandler: AnswerOutcomeHandler | undefined = undefined;
 	#waiter: AnswerWaiter | undefined = undefined;
 	#writer: AnswerWriter | undefined = undefined;
 	#successWork: ((x: Exchange) => void | Promise<void>) | undefined = undefined;
 	#promise: Promise<undefined> | undefined = undefined;
-	#resolve: ((value: undefined) => void) | undefined = undefined;
-	#reject: ((error: unknown) => void) | undefined = undefined;
+	#resolvePromise: ((value: undefined) => void) | undefined = undefined;
+	#rejectPromise: ((error: unknown) => void) | undefined = undefined;
 
 	constructor(x: Exchange) {
 		this.#x = x;
@@ -76,8 +76,8 @@ export class PendingAnswer {
 			earlierWork === undefined
 				? work
 				: x => {
-						const pending = earlierWork(x);
-						return pending === undefined ? work(x) : pending.then(() => work(x));
+						const earlierPromise = earlierWork(x);
+						return earlierPromise === undefined ? work(x) : earlierPromise.then(() => work(x));
 					};
 		return this as unknown as Promise<void>;
 	}
@@ -90,17 +90,17 @@ export class PendingAnswer {
 	/** Makes this object usable as a promise. Continuations run in a microtask. */
 	// biome-ignore lint/suspicious/noThenProperty: it is a promise
 	then<T = void, F = never>(
-		fulfilled?: ((value: undefined) => T | PromiseLike<T>) | null,
-		rejected?: ((error: unknown) => F | PromiseLike<F>) | null,
+		onFulfilled?: ((value: undefined) => T | PromiseLike<T>) | null,
+		onRejected?: ((error: unknown) => F | PromiseLike<F>) | null,
 	): Promise<T | F> {
 		this.#promise ??= new Promise((resolve, reject) => {
-			if (!this.#settled) {
-				this.#resolve = resolve;
-				this.#reject = reject;
-			} else if (this.#failed) reject(this.#error);
+			if (!this.#isSettled) {
+				this.#resolvePromise = resolve;
+				this.#rejectPromise = reject;
+			} else if (this.#hasFailed) reject(this.#error);
 			else resolve(undefined);
 		});
-		return this.#promise.then(fulfilled, rejected);
+		return this.#promise.then(onFulfilled, onRejected);
 	}
 
 	/**
@@ -109,50 +109,50 @@ export class PendingAnswer {
 	 * @throws the error with which the work failed
 	 */
 	handlerResult(): void | Promise<void> {
-		if (!this.#settled) return this as unknown as Promise<void>;
-		if (this.#failed) throw this.#error;
+		if (!this.#isSettled) return this as unknown as Promise<void>;
+		if (this.#hasFailed) throw this.#error;
 		return undefined;
 	}
 
 	/** Ends the handler successfully. `now` is `performance.now()`, if known. */
 	resolve(now?: number): void {
-		if (this.#settled) return;
+		if (this.#isSettled) return;
 		const work = this.#successWork;
 		if (work !== undefined) {
 			this.#successWork = undefined;
-			let pending: void | Promise<void>;
+			let workPromise: void | Promise<void>;
 			try {
-				pending = work(this.#x);
+				workPromise = work(this.#x);
 			} catch (error) {
 				this.reject(error);
 				return;
 			}
-			if (pending !== undefined) {
-				pending.then(
+			if (workPromise !== undefined) {
+				workPromise.then(
 					() => this.resolve(),
 					error => this.reject(error),
 				);
 				return;
 			}
 		}
-		this.#settled = true;
+		this.#isSettled = true;
 		this.#outcomeHandler?.onAnswered(this.#x);
-		this.#resolve?.(undefined);
+		this.#resolvePromise?.(undefined);
 		this.#waiter?.responseReady(now);
 	}
 
 	reject(error: unknown): void {
-		if (this.#settled) return;
-		this.#settled = true;
+		if (this.#isSettled) return;
+		this.#isSettled = true;
 		if (this.#outcomeHandler !== undefined) {
 			this.#outcomeHandler.onFailed(this.#x, error);
-			this.#resolve?.(undefined);
+			this.#resolvePromise?.(undefined);
 			this.#waiter?.responseReady();
 			return;
 		}
-		this.#failed = true;
+		this.#hasFailed = true;
 		this.#error = error;
-		this.#reject?.(error);
+		this.#rejectPromise?.(error);
 		if (this.#waiter === undefined) return;
 		// No outcome handler has converted the failure to a response.
 		this.#x.abort();

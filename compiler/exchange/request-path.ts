@@ -10,20 +10,20 @@ import { HttpError } from './http-error.ts';
  */
 export function normalizedPath(request: Request): string {
 	const path = request.path;
-	if (request.normalizedSource === path) return request.normalized;
-	const normalized = isPlain(path) ? path : cleanDecodedPath(decodeOrThrow(path), true);
-	request.normalized = normalized;
-	request.normalizedSource = path;
+	if (request.normalizedPathSource === path) return request.normalizedPath;
+	const normalized = isPlainPath(path) ? path : cleanDecodedPath(decodeOrThrow(path), true);
+	request.normalizedPath = normalized;
+	request.normalizedPathSource = path;
 	return normalized;
 }
 
 /** Returns `normalizedPath` in lower case, for matchers. The result is cached. Throws the same errors. */
 export function loweredPath(request: Request): string {
 	const path = request.path;
-	if (request.loweredSource === path) return request.lowered;
+	if (request.loweredPathSource === path) return request.loweredPath;
 	const lowered = normalizedPath(request).toLowerCase();
-	request.lowered = lowered;
-	request.loweredSource = path;
+	request.loweredPath = lowered;
+	request.loweredPathSource = path;
 	return lowered;
 }
 
@@ -33,7 +33,7 @@ export function loweredPath(request: Request): string {
  */
 export function normalizedPathWithSlashes(request: Request): string {
 	const path = request.path;
-	return isPlain(path) ? path : cleanDecodedPath(decodeOrThrow(path), false);
+	return isPlainPath(path) ? path : cleanDecodedPath(decodeOrThrow(path), false);
 }
 
 /** Returns the path, still percent-encoded, with dots (including `%2e`) resolved and, by default, repeated slashes merged. */
@@ -49,7 +49,7 @@ function decodeOrThrow(path: string): string {
 }
 
 /** Reports whether decoding and cleaning would change nothing, which is the usual case. Takes one pass. */
-function isPlain(path: string): boolean {
+function isPlainPath(path: string): boolean {
 	let afterSlash = false;
 	for (let i = 0; i < path.length; i++) {
 		const c = path.charCodeAt(i);
@@ -78,18 +78,18 @@ export function cleanDecodedPath(path: string, mergeSlashes: boolean): string {
 	return cleanPath(path, mergeSlashes, DOT, TWO_DOTS);
 }
 
-function cleanPath(path: string, mergeSlashes: boolean, dot: RegExp, twoDots: RegExp): string {
+function cleanPath(path: string, mergeSlashes: boolean, dotPattern: RegExp, twoDotsPattern: RegExp): string {
 	if (path === '*') return path;
 	const segments = path.split('/');
 	const cleanSegments: string[] = [];
-	const start = path.charCodeAt(0) === 47 ? 1 : 0;
-	for (let i = start; i < segments.length; i++) {
+	const firstIndex = path.charCodeAt(0) === 47 ? 1 : 0;
+	for (let i = firstIndex; i < segments.length; i++) {
 		const segment = segments[i]!;
 		const isLast = i === segments.length - 1;
-		if (twoDots.test(segment)) {
+		if (twoDotsPattern.test(segment)) {
 			cleanSegments.pop();
 			if (isLast) cleanSegments.push('');
-		} else if (dot.test(segment)) {
+		} else if (dotPattern.test(segment)) {
 			if (isLast) cleanSegments.push('');
 		} else if (segment === '' && mergeSlashes) {
 			if (isLast) cleanSegments.push('');
@@ -108,7 +108,7 @@ export function decodePercent(text: string): string | undefined {
 		return decodeURIComponent(text);
 	} catch {
 		if (/%(?![0-9a-fA-F]{2})/.test(text)) return undefined;
-		const bytes = text.replace(/%([0-9a-fA-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
-		return Buffer.from(bytes, 'latin1').toString('utf8');
+		const binaryText = text.replace(/%([0-9a-fA-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+		return Buffer.from(binaryText, 'latin1').toString('utf8');
 	}
 }

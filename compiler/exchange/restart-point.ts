@@ -7,7 +7,7 @@ import type { Exchange } from './exchange.ts';
  * to the request, so that a second run does not repeat a rewrite or add a field twice. Variables are not restored.
  */
 export function restartPoint(x: Exchange): () => void {
-	const { request, response, stepBase, exclusiveGroups: exclusive, answeredBy } = x;
+	const { request, response, stepBase, exclusiveGroups, answeredBy } = x;
 	const { method, path, query } = request;
 	const requestHeaders = request.headers.clone();
 	const responseHeaders = response.headers.clone();
@@ -21,7 +21,7 @@ export function restartPoint(x: Exchange): () => void {
 		request.headers.clear();
 		for (const [name, value] of requestHeaders) request.headers.add(name, value);
 		x.stepBase = stepBase;
-		x.exclusiveGroups = exclusive;
+		x.exclusiveGroups = exclusiveGroups;
 		x.answeredBy = answeredBy;
 	};
 }

@@ -1,7 +1,7 @@
 /** A lookup table for keys that are new strings at each lookup, such as the hosts and paths of requests. */
 
 /** Number of Int32 values per slot. */
-const SLOT_SIZE = 4;
+const INTS_PER_SLOT = 4;
 
 /**
  * An immutable map whose lookups take strings that are new each time. For such a key, a Map would first have the engine search all
@@ -10,12 +10,12 @@ const SLOT_SIZE = 4;
 export class TextTable<T> {
 	/**
 	 * The slots of the hash table. Each holds a hash (0 if the slot is empty), the index of the value, the position of the key in
-	 * `units`, and the length of the key. What a lookup needs is adjacent, because with thousands of keys most slots are not in the
+	 * `keyUnits`, and the length of the key. What a lookup needs is adjacent, because with thousands of keys most slots are not in the
 	 * processor's cache.
 	 */
 	readonly #slots: Int32Array;
 	/** The UTF-16 units of all keys, concatenated. */
-	readonly #units: Uint16Array;
+	readonly #keyUnits: Uint16Array;
 	readonly #values: readonly T[];
 	readonly #slotMask: number;
 	readonly #maxKeyLength: number;
@@ -24,19 +24,19 @@ export class TextTable<T> {
 		let slotCount = 4;
 		while (slotCount < entries.size * 2) slotCount *= 2;
 		const slotMask = slotCount - 1;
-		const slots = new Int32Array(slotCount * SLOT_SIZE);
+		const slots = new Int32Array(slotCount * INTS_PER_SLOT);
 		const keys = [...entries.keys()];
-		const units = new Uint16Array(keys.reduce((sum, { length }) => sum + length, 0));
-		let start = 0;
+		const keyUnits = new Uint16Array(keys.reduce((sum, { length }) => sum + length, 0));
+		let keyStart = 0;
 		keys.forEach((key, index) => {
 			const hash = hashOf(key, key.length);
 			let slot = hash & slotMask;
-			while (slots[slot * SLOT_SIZE] !== 0) slot = (slot + 1) & slotMask;
-			slots.set([hash, index, start, key.length], slot * SLOT_SIZE);
-			for (let i = 0; i < key.length; i++) units[start++] = key.charCodeAt(i);
+			while (slots[slot * INTS_PER_SLOT] !== 0) slot = (slot + 1) & slotMask;
+			slots.set([hash, index, keyStart, key.length], slot * INTS_PER_SLOT);
+			for (let i = 0; i < key.length; i++) keyUnits[keyStart++] = key.charCodeAt(i);
 		});
 		this.#slots = slots;
-		this.#units = units;
+		this.#keyUnits = keyUnits;
 		this.#values = [...entries.values()];
 		this.#slotMask = slotMask;
 		this.#maxKeyLength = keys.reduce((longest, { length }) => Math.max(longest, length), 0);
@@ -49,7 +49,7 @@ export class TextTable<T> {
 		const slots = this.#slots;
 		const slotMask = this.#slotMask;
 		for (let slot = hash & slotMask; ; slot = (slot + 1) & slotMask) {
-			const offset = slot * SLOT_SIZE;
+			const offset = slot * INTS_PER_SLOT;
 			const slotHash = slots[offset];
 			if (slotHash === 0) return undefined;
 			if (slotHash === hash && slots[offset + 3] === length && this.#isKeyAt(slots[offset + 2]!, text, length)) {
@@ -58,9 +58,9 @@ export class TextTable<T> {
 		}
 	}
 
-	#isKeyAt(start: number, text: string, length: number): boolean {
-		const units = this.#units;
-		for (let i = 0; i < length; i++) if (units[start + i] !== text.charCodeAt(i)) return false;
+	#isKeyAt(keyStart: number, text: string, length: number): boolean {
+		const keyUnits = this.#keyUnits;
+		for (let i = 0; i < length; i++) if (keyUnits[keyStart + i] !== text.charCodeAt(i)) return false;
 		return true;
 	}
 }

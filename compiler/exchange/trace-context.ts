@@ -17,13 +17,13 @@ export const SAMPLED_FLAG = 1;
 /** Trace flag: the trace ID is random. */
 const RANDOM_FLAG = 2;
 
-const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
-const ZERO_TRACE = '0'.repeat(32);
-const ZERO_SPAN = '0'.repeat(16);
+const TRACEPARENT_PATTERN = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const ZERO_TRACE_ID = '0'.repeat(32);
+const ZERO_SPAN_ID = '0'.repeat(16);
 
 /** Parses `traceparent`. Returns undefined if it is invalid; a new trace must then be started (§3.2). */
 export function parseTraceParent(value: string): TraceParent | undefined {
-	const match = TRACEPARENT.exec(value);
+	const match = TRACEPARENT_PATTERN.exec(value);
 	if (!match) return undefined;
 	const [, version, traceId, parentId, flags, suffix] = match as unknown as [
 		string,
@@ -35,15 +35,15 @@ export function parseTraceParent(value: string): TraceParent | undefined {
 	];
 	// Version ff is invalid. Later versions may append data after the flags, which must be ignored here.
 	if (version === 'ff' || (version === '00' && suffix !== undefined)) return undefined;
-	if (traceId === ZERO_TRACE || parentId === ZERO_SPAN) return undefined;
+	if (traceId === ZERO_TRACE_ID || parentId === ZERO_SPAN_ID) return undefined;
 	return { traceId, parentId, flags: Number.parseInt(flags, 16) & (SAMPLED_FLAG | RANDOM_FLAG) };
 }
 
 /** Maximum number of members of a `tracestate` (§3.3.1.1). */
-const MAX_MEMBERS = 32;
-const STATE_KEY = /^[a-z0-9][a-z0-9_\-*/@]{0,255}$/;
+const MAX_STATE_MEMBERS = 32;
+const STATE_KEY_PATTERN = /^[a-z0-9][a-z0-9_\-*/@]{0,255}$/;
 /** Matches printable ASCII except comma and equals sign, not ending with a space. */
-const STATE_VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
+const STATE_VALUE_PATTERN = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 
 /**
  * Parses `tracestate`, whose fields have been joined by commas. Returns undefined if it is empty, or if it is invalid and must not
@@ -57,8 +57,9 @@ export function parseTraceState(value: string): string | undefined {
 		if (member === '') continue;
 		const equals = member.indexOf('=');
 		const key = member.slice(0, Math.max(equals, 0));
-		if (!STATE_KEY.test(key) || !STATE_VALUE.test(member.slice(equals + 1)) || keys.has(key)) return undefined;
-		if (keys.add(key).size > MAX_MEMBERS) return undefined;
+		if (!STATE_KEY_PATTERN.test(key) || !STATE_VALUE_PATTERN.test(member.slice(equals + 1)) || keys.has(key))
+			return undefined;
+		if (keys.add(key).size > MAX_STATE_MEMBERS) return undefined;
 		members.push(member);
 	}
 	return members.length === 0 ? undefined : members.join(',');
@@ -68,10 +69,10 @@ export function parseTraceState(value: string): string | undefined {
 export function readTraceContext(
 	headers: HeaderList,
 ): { readonly parent: TraceParent; readonly state: string | undefined } | undefined {
-	const fields = headers.getAll('traceparent');
-	const parent = fields.length === 1 ? parseTraceParent(fields[0]!) : undefined;
+	const parentFields = headers.getAll('traceparent');
+	const parent = parentFields.length === 1 ? parseTraceParent(parentFields[0]!) : undefined;
 	if (!parent) return undefined;
-	const state = headers.combined('tracestate');
+	const state = headers.getCombined('tracestate');
 	return { parent, state: state === undefined ? undefined : parseTraceState(state) };
 }
 

@@ -13,16 +13,16 @@ export class TraceScope {
 	/** Trace flags of W3C Trace Context. */
 	readonly flags: number;
 	/** A valid `tracestate`; undefined if there is none. */
-	readonly state: string | undefined;
+	readonly traceState: string | undefined;
 	/** Number of requests to upstreams so far. */
-	attempts = 0;
+	attemptCount = 0;
 
-	constructor(tracer: Tracer, traceId: string, spanId: string, flags: number, state: string | undefined) {
+	constructor(tracer: Tracer, traceId: string, spanId: string, flags: number, traceState: string | undefined) {
 		this.tracer = tracer;
 		this.traceId = traceId;
 		this.spanId = spanId;
 		this.flags = flags;
-		this.state = state;
+		this.traceState = traceState;
 	}
 }
 

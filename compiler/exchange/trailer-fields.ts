@@ -44,8 +44,8 @@ export function isAllowedInTrailers(name: string, messageType: 'request' | 'resp
 }
 
 /** Removes the trailer fields that `Connection` names, as from the head (RFC 9110 §7.6.1). Returns undefined if none are left. */
-export function endToEndTrailers(trailers: HeaderList, connection: string | undefined): HeaderList | undefined {
-	if (connection === undefined) return trailers;
-	for (const option of connection.toLowerCase().split(',')) trailers.delete(option.trim());
+export function endToEndTrailers(trailers: HeaderList, connectionOptions: string | undefined): HeaderList | undefined {
+	if (connectionOptions === undefined) return trailers;
+	for (const option of connectionOptions.toLowerCase().split(',')) trailers.delete(option.trim());
 	return trailers.size === 0 ? undefined : trailers;
 }

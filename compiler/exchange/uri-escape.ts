@@ -5,16 +5,16 @@ import { decodePercent } from './request-path.ts';
  * Matches the characters that a path must not contain: controls, space, non-ASCII characters, and delimiters of other parts. `%`
  * needs other treatment and is not matched.
  */
-const ESCAPED_IN_PATH = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/gu;
+const ESCAPED_PATH_CHARS = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/gu;
 
 /** Encodes a text as data in a path, so that it cannot introduce a delimiter, a query or an escape. Slashes are kept. */
 export function escapePathText(text: string): string {
-	return text.replace(/%/g, '%25').replace(ESCAPED_IN_PATH, percentEncode);
+	return text.replace(/%/g, '%25').replace(ESCAPED_PATH_CHARS, percentEncode);
 }
 
 /** Encodes the characters that a path must not contain, for a text that may already be encoded. Valid escapes are kept. */
 export function escapePathWhereNeeded(text: string): string {
-	return text.replace(/%(?![0-9a-fA-F]{2})/g, '%25').replace(ESCAPED_IN_PATH, percentEncode);
+	return text.replace(/%(?![0-9a-fA-F]{2})/g, '%25').replace(ESCAPED_PATH_CHARS, percentEncode);
 }
 
 /** Encodes only the characters of a query that would break a request line. */
@@ -62,8 +62,8 @@ export function parseQuery(query: string | undefined): Map<string, string[]> | u
 export function parseQueryLeniently(query: string | undefined): Map<string, string[]> {
 	const parameters = parseQuery(query);
 	if (parameters) return parameters;
-	const decodable = query!.split('&').filter(piece => decodeQueryText(piece) !== undefined);
-	return parseQuery(decodable.join('&')) ?? new Map();
+	const decodablePieces = query!.split('&').filter(piece => decodeQueryText(piece) !== undefined);
+	return parseQuery(decodablePieces.join('&')) ?? new Map();
 }
 
 /** Formats parameters as a query. Parameters are sorted by name, while the values of each keep their order. */

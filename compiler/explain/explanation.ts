@@ -175,9 +175,9 @@ export class Explainer {
 			case 'matcher':
 				return this.#explainMatcher(event);
 			case 'handler': {
-				const { pointer, handler, change } = event;
+				const { pointer, handler, targetChange } = event;
 				const step = { kind: 'handler', place: this.#explainPlace(pointer), handler } as const;
-				return change ? { ...step, rewrite: change } : step;
+				return targetChange ? { ...step, rewrite: targetChange } : step;
 			}
 			case 'failure': {
 				const { pointer, status, message } = event;
@@ -205,7 +205,7 @@ export class Explainer {
 		trace: GraphTrace | undefined,
 	): Explanation['answer'] {
 		if (!response) return null;
-		const place = trace?.answer && this.#explainPlace(trace.answer.pointer);
+		const place = trace?.answeringHandler && this.#explainPlace(trace.answeringHandler.pointer);
 		return {
 			status: response.status,
 			handler: failure === undefined ? x.answeredBy : '',
@@ -219,11 +219,11 @@ export class Explainer {
 		const span = this.#locate(pointer);
 		if (!span) return { pointer };
 		const { line, column } = span.source.position(span.start);
-		const text = span.source.text
+		const quotedText = span.source.text
 			.slice(span.start, span.end)
 			.split('\n', 1)[0]!
 			.replace(/\s*\{?\s*$/, '');
-		return { pointer, file: span.source.name, line, column, text: this.#hideSecrets(text, pointer) };
+		return { pointer, file: span.source.name, line, column, text: this.#hideSecrets(quotedText, pointer) };
 	}
 
 	/** Removes an object's secrets from its text. */

@@ -35,7 +35,7 @@ export interface HandlerEvent {
 	readonly pointer: string;
 	readonly handler: string;
 	/** The target before and after the handler; undefined if the handler did not change it. */
-	change: { readonly before: RequestTarget; readonly after: RequestTarget } | undefined;
+	targetChange: { readonly before: RequestTarget; readonly after: RequestTarget } | undefined;
 }
 
 /** The event that a handler or matcher failed. The error routes run next, with the original request. */
@@ -53,27 +53,27 @@ export type TraceEvent = MatcherEvent | HandlerEvent | FailureEvent;
 export class GraphTrace {
 	readonly events: TraceEvent[] = [];
 	/** The handler whose response is sent. */
-	answer: HandlerEvent | undefined = undefined;
-	readonly #evaluating: MatcherEvent[] = [];
-	readonly #failures = new Set<unknown>();
-	readonly #entrySteps = new Map<HandlerEvent, number>();
-	#target: RequestTarget;
+	answeringHandler: HandlerEvent | undefined = undefined;
+	readonly #openMatchers: MatcherEvent[] = [];
+	readonly #recordedErrors = new Set<unknown>();
+	readonly #entryNumbers = new Map<HandlerEvent, number>();
+	#currentTarget: RequestTarget;
 	/** The handler that was called last. */
 	#currentHandler: HandlerEvent | undefined = undefined;
-	#steps = 0;
+	#lastEventNumber = 0;
 	#answeredBy = '';
-	#answerStep = 0;
+	#answerNumber = 0;
 
 	constructor(x: Exchange) {
-		this.#target = targetOf(x);
+		this.#currentTarget = targetOf(x);
 	}
 
 	/** Evaluates a matcher and records the result. */
 	recordMatcher(pointer: string, matcher: Matcher, predicate: Predicate, x: Exchange): boolean {
 		this.#attributeChanges(x);
 		const event: MatcherEvent = { kind: 'matcher', pointer, matcher, holds: undefined, parts: [] };
-		(this.#evaluating.at(-1)?.parts ?? this.events).push(event);
-		this.#evaluating.push(event);
+		(this.#openMatchers.at(-1)?.parts ?? this.events).push(event);
+		this.#openMatchers.push(event);
 		try {
 			event.holds = predicate(x);
 			return event.holds;
@@ -81,42 +81,42 @@ export class GraphTrace {
 			this.recordFailure(event, error);
 			throw error;
 		} finally {
-			this.#evaluating.pop();
+			this.#openMatchers.pop();
 		}
 	}
 
 	/** Records that a handler starts. */
-	recordEnter(pointer: string, step: Step, x: Exchange): HandlerEvent {
+	recordHandlerStart(pointer: string, step: Step, x: Exchange): HandlerEvent {
 		this.#attributeChanges(x);
-		const event: HandlerEvent = { kind: 'handler', pointer, handler: step.handler, change: undefined };
+		const event: HandlerEvent = { kind: 'handler', pointer, handler: step.handler, targetChange: undefined };
 		this.events.push(event);
-		this.#entrySteps.set(event, ++this.#steps);
+		this.#entryNumbers.set(event, ++this.#lastEventNumber);
 		this.#currentHandler = event;
 		return event;
 	}
 
 	/** Records that a handler has returned, after everything that it called. */
-	recordLeave(event: HandlerEvent, x: Exchange): void {
+	recordHandlerEnd(event: HandlerEvent, x: Exchange): void {
 		if (this.#currentHandler === event) this.#attributeChanges(x);
 		// If an outer handler makes a change after the inner ones have returned, it only restores the request, which does not
 		// affect the result.
-		else this.#target = targetOf(x);
-		const isAnswered = x.answeredBy !== '' || x.aborted;
-		const isNew = x.answeredBy !== this.#answeredBy || this.#entrySteps.get(event)! > this.#answerStep;
-		if (!isAnswered || !isNew || (this.answer && event.handler !== x.answeredBy)) return;
-		this.answer = event;
+		else this.#currentTarget = targetOf(x);
+		const isAnswered = x.answeredBy !== '' || x.isAborted;
+		const isNewAnswer = x.answeredBy !== this.#answeredBy || this.#entryNumbers.get(event)! > this.#answerNumber;
+		if (!isAnswered || !isNewAnswer || (this.answeringHandler && event.handler !== x.answeredBy)) return;
+		this.answeringHandler = event;
 		this.#answeredBy = x.answeredBy;
-		this.#answerStep = ++this.#steps;
+		this.#answerNumber = ++this.#lastEventNumber;
 	}
 
 	/** Records that a handler or matcher failed. Only the innermost failure is kept. */
 	recordFailure(event: HandlerEvent | MatcherEvent, error: unknown): void {
-		if (this.#failures.has(error)) return;
-		this.#failures.add(error);
+		if (this.#recordedErrors.has(error)) return;
+		this.#recordedErrors.add(error);
 		const message = error instanceof Error ? error.message : String(error);
 		const status = error instanceof HttpError ? error.status : 500;
 		this.events.push({ kind: 'failure', pointer: event.pointer, status, message });
-		this.answer = undefined;
+		this.answeringHandler = undefined;
 		this.#answeredBy = '';
 		// Error routes receive the original request, so the change back to it is not attributed to a handler.
 		this.#currentHandler = undefined;
@@ -124,13 +124,13 @@ export class GraphTrace {
 
 	/** Attributes all changes since the last call to the handler that was called last. */
 	#attributeChanges(x: Exchange): void {
-		const before = this.#target;
+		const before = this.#currentTarget;
 		const after = targetOf(x);
 		if (before.method === after.method && before.authority === after.authority && before.target === after.target)
 			return;
-		this.#target = after;
-		const current = this.#currentHandler;
-		if (current) current.change = { before: current.change?.before ?? before, after };
+		this.#currentTarget = after;
+		const currentHandler = this.#currentHandler;
+		if (currentHandler) currentHandler.targetChange = { before: currentHandler.targetChange?.before ?? before, after };
 	}
 }
 
@@ -143,15 +143,15 @@ export class GraphTracer implements DryRunTracer {
 		return this.#traces.get(x);
 	}
 
-	begins(x: Exchange): void {
+	onRequestStart(x: Exchange): void {
 		this.#traces.set(x, new GraphTrace(x));
 	}
 
-	handler(pointer: string, step: Step, handler: Handler): Handler {
+	wrapHandler(pointer: string, step: Step, handler: Handler): Handler {
 		return x => {
 			const trace = this.#traces.get(x);
 			if (!trace) return handler(x);
-			const event = trace.recordEnter(pointer, step, x);
+			const event = trace.recordHandlerStart(pointer, step, x);
 			let completion: void | Promise<void>;
 			try {
 				completion = handler(x);
@@ -160,11 +160,11 @@ export class GraphTracer implements DryRunTracer {
 				throw error;
 			}
 			if (!(completion instanceof Promise)) {
-				trace.recordLeave(event, x);
+				trace.recordHandlerEnd(event, x);
 				return;
 			}
 			return completion.then(
-				() => trace.recordLeave(event, x),
+				() => trace.recordHandlerEnd(event, x),
 				error => {
 					trace.recordFailure(event, error);
 					throw error;
@@ -173,7 +173,7 @@ export class GraphTracer implements DryRunTracer {
 		};
 	}
 
-	matcher(pointer: string, matcher: Matcher, predicate: Predicate): Predicate {
+	wrapMatcher(pointer: string, matcher: Matcher, predicate: Predicate): Predicate {
 		return x => {
 			const trace = this.#traces.get(x);
 			return trace ? trace.recordMatcher(pointer, matcher, predicate, x) : predicate(x);

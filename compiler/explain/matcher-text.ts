@@ -3,39 +3,39 @@ import type { Matcher } from '../document/document.ts';
 import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
 
 /** Precedences of the operators. An operand with a lower precedence is put in parentheses. */
-const LOWEST = 0;
-const AND = 1;
-const NOT = 2;
+const LOWEST_PRECEDENCE = 0;
+const AND_PRECEDENCE = 1;
+const NOT_PRECEDENCE = 2;
 
 /** Returns the text of a matcher: `path /api/* and not method GET HEAD`. */
 export function matcherText(matcher: Matcher): string {
-	return formatMatcher(matcher, LOWEST);
+	return formatMatcher(matcher, LOWEST_PRECEDENCE);
 }
 
 function formatMatcher(matcher: Matcher, minPrecedence: number): string {
 	switch (matcher.type) {
 		case 'all':
-			return joinOperands(matcher.of as readonly Matcher[], 'and', AND, minPrecedence);
+			return joinOperands(matcher.of as readonly Matcher[], 'and', AND_PRECEDENCE, minPrecedence);
 		case 'any':
-			return joinOperands(matcher.of as readonly Matcher[], 'or', LOWEST, minPrecedence);
+			return joinOperands(matcher.of as readonly Matcher[], 'or', LOWEST_PRECEDENCE, minPrecedence);
 		case 'not':
-			return `not ${formatMatcher(matcher.of as Matcher, NOT)}`;
+			return `not ${formatMatcher(matcher.of as Matcher, NOT_PRECEDENCE)}`;
 		default: {
-			const ownWords = MATCHERS_BY_TYPE.get(matcher.type)?.wordsOf?.(matcher);
-			return [matcher.type, ...(ownWords ? ownWords.map(quoteWord) : fieldTexts(matcher))].join(' ');
+			const matcherWords = MATCHERS_BY_TYPE.get(matcher.type)?.wordsOf?.(matcher);
+			return [matcher.type, ...(matcherWords ? matcherWords.map(quoteWord) : fieldTexts(matcher))].join(' ');
 		}
 	}
 }
 
 function joinOperands(
 	parts: readonly Matcher[],
-	word: 'and' | 'or',
+	operator: 'and' | 'or',
 	precedence: number,
 	minPrecedence: number,
 ): string {
-	if (parts.length === 0) return word === 'and' ? 'always' : 'never';
+	if (parts.length === 0) return operator === 'and' ? 'always' : 'never';
 	if (parts.length === 1) return formatMatcher(parts[0]!, minPrecedence);
-	const joinedText = parts.map(part => formatMatcher(part, precedence + 1)).join(` ${word} `);
+	const joinedText = parts.map(part => formatMatcher(part, precedence + 1)).join(` ${operator} `);
 	return precedence < minPrecedence ? `( ${joinedText} )` : joinedText;
 }
 

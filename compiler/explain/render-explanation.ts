@@ -12,7 +12,7 @@ const MAX_PLACE_COLUMNS = 32;
 /** Fields that every response has, and which are therefore not shown. */
 const ORDINARY_FIELDS: ReadonlySet<string> = new Set(['server', 'date']);
 
-interface Row {
+interface EventRow {
 	readonly place: string;
 	readonly text: string;
 }
@@ -21,9 +21,9 @@ interface Row {
 export function renderExplanation(explanation: Explanation): string {
 	const { request, listener, site, steps, answer } = explanation;
 	const rows = steps.flatMap(step => stepRows(step));
-	const width = Math.min(MAX_PLACE_COLUMNS, Math.max(0, ...rows.map(({ place }) => place.length)));
+	const placeWidth = Math.min(MAX_PLACE_COLUMNS, Math.max(0, ...rows.map(({ place }) => place.length)));
 	const host = listener.host.includes(':') ? `[${listener.host}]` : listener.host;
-	const port = `${host}:${listener.port} (${listener.scheme})`;
+	const listenerText = `${host}:${listener.port} (${listener.scheme})`;
 	const noSiteReason =
 		answer?.handler === HTTPS_REDIRECT_HANDLER ? 'none: the host is redirected to HTTPS' : 'none matches this host';
 	const noSiteText = answer?.error === undefined ? noSiteReason : 'not determined, because the request failed before';
@@ -31,9 +31,9 @@ export function renderExplanation(explanation: Explanation): string {
 	const lines = [
 		`${request.method} ${request.url} from ${request.from}`,
 		'',
-		`listener  ${port}`,
+		`listener  ${listenerText}`,
 		`site      ${siteText}`,
-		...(rows.length > 0 ? ['', ...rows.map(({ place, text }) => `${place.padEnd(width)}  ${text}`)] : []),
+		...(rows.length > 0 ? ['', ...rows.map(({ place, text }) => `${place.padEnd(placeWidth)}  ${text}`)] : []),
 		'',
 		...outcomeLines(explanation),
 		'',
@@ -41,7 +41,7 @@ export function renderExplanation(explanation: Explanation): string {
 	return lines.map(line => escapeControlCharacters(line).trimEnd()).join('\n');
 }
 
-function stepRows(step: ExplainedStep): Row[] {
+function stepRows(step: ExplainedStep): EventRow[] {
 	switch (step.kind) {
 		case 'matcher':
 			return matcherRows(step, nestingDepth(step.place) * 2, true);
@@ -64,7 +64,11 @@ function stepRows(step: ExplainedStep): Row[] {
 	}
 }
 
-function matcherRows({ place, matcher, holds, parts }: ExplainedMatcher, indent: number, isOutermost: boolean): Row[] {
+function matcherRows(
+	{ place, matcher, holds, parts }: ExplainedMatcher,
+	indent: number,
+	isOutermost: boolean,
+): EventRow[] {
 	const resultWord = holds === null ? 'fail' : holds ? 'yes ' : 'no  ';
 	const row = {
 		place: isOutermost ? placeText(place) : '',
@@ -96,9 +100,9 @@ function outcomeLines({ answer, upstreams, mirrors = [] }: Explanation): string[
 		lines.push(`answer    ${answer.status} by ${answer.handler}${answer.place ? ` (${placeText(answer.place)})` : ''}`);
 	const isUpstreamAnswer = lines.at(-1)?.endsWith("upstream's") === true;
 	for (const [name, value] of answer.headers) {
-		const lower = name.toLowerCase();
+		const lowerName = name.toLowerCase();
 		// The length is that of the fake upstream's body, not of the real one.
-		if (!ORDINARY_FIELDS.has(lower) && !(isUpstreamAnswer && lower === 'content-length'))
+		if (!ORDINARY_FIELDS.has(lowerName) && !(isUpstreamAnswer && lowerName === 'content-length'))
 			lines.push(`          ${name}: ${value}`);
 	}
 	return lines;
@@ -106,14 +110,14 @@ function outcomeLines({ answer, upstreams, mirrors = [] }: Explanation): string[
 
 /** Describes the upstream to which a request was sent, and the request. */
 function upstreamText({ name, address, backup, among, policy, method, target }: ExplainedUpstream): string {
-	const choice = backup ? ', a backup' : among > 1 ? `, one of ${among} by ${policy}` : '';
-	return `${name === undefined ? address : `${name} at ${address}`}${choice}: ${method} ${target}`;
+	const choiceText = backup ? ', a backup' : among > 1 ? `, one of ${among} by ${policy}` : '';
+	return `${name === undefined ? address : `${name} at ${address}`}${choiceText}: ${method} ${target}`;
 }
 
 /** Returns the number of pipelines that enclose a place. */
 function nestingDepth({ pointer }: ExplainedPlace): number {
-	const pipelines = pointer.match(/\/pipeline(?=\/)/g)?.length ?? 0;
-	return Math.max(0, pipelines - 1);
+	const pipelineCount = pointer.match(/\/pipeline(?=\/)/g)?.length ?? 0;
+	return Math.max(0, pipelineCount - 1);
 }
 
 function placeText({ file, line, pointer }: ExplainedPlace): string {

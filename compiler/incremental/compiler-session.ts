@@ -26,7 +26,7 @@ import { lowerPieces, type TextMemory } from './text-compilation.ts';
 export class CompilerSession {
 	readonly #reader: Reader;
 	readonly #phases: RememberingPhases;
-	#compilations = 0;
+	#compilationCount = 0;
 
 	constructor(reader: Reader, options: CompileOptions = {}) {
 		this.#reader = reader;
@@ -35,14 +35,14 @@ export class CompilerSession {
 
 	/** Compiles a configuration as `compile` does. */
 	compile(input: ConfigInput): CompileResult {
-		const compilation = ++this.#compilations;
-		const compiled = compileInPhases(this.#phases, input, this.#reader);
+		const compilationNumber = ++this.#compilationCount;
+		const result = compileInPhases(this.#phases, input, this.#reader);
 		// Places and syntax trees are known only for the text that was compiled last.
-		const isCurrent = (): boolean => compilation === this.#compilations;
-		const { parsedText } = compiled;
+		const isCurrent = (): boolean => compilationNumber === this.#compilationCount;
+		const { parsedText } = result;
 		return {
-			...compiled,
-			locate: pointer => (isCurrent() ? compiled.locate(pointer) : undefined),
+			...result,
+			locate: pointer => (isCurrent() ? result.locate(pointer) : undefined),
 			parsedText: parsedText && {
 				...parsedText,
 				siteBlock: index => (isCurrent() ? parsedText.siteBlock(index) : undefined),
@@ -59,17 +59,17 @@ const MAX_PASSES = 4;
 
 /** The compilation phases for successive versions of a configuration: unchanged parts are not processed again. */
 class RememberingPhases implements CompilePhases {
-	readonly #stateless: StatelessPhases;
+	readonly #statelessPhases: StatelessPhases;
 	readonly #recordsPlaces: boolean;
-	readonly #checks: DocumentChecks;
+	readonly #documentChecks: DocumentChecks;
 	#textMemory: { readonly dialect: Dialect; readonly memory: TextMemory } | undefined;
 	/** The sites of the last JSON document, by their JSON text. */
-	#jsonSites: ReadonlyMap<string, Site> = new Map();
+	#siteByJson: ReadonlyMap<string, Site> = new Map();
 
 	constructor(options: CompileOptions) {
-		this.#stateless = new StatelessPhases(options);
+		this.#statelessPhases = new StatelessPhases(options);
 		this.#recordsPlaces = options.places === true;
-		this.#checks = new DocumentChecks(options.facts);
+		this.#documentChecks = new DocumentChecks(options.facts);
 	}
 
 	readText(input: ConfigInput, dialect: Dialect, reader: RecordingReader): LoweredText {
@@ -78,37 +78,37 @@ class RememberingPhases implements CompilePhases {
 		}
 		const { memory } = this.#textMemory;
 		for (let pass = 1; pass <= MAX_PASSES; pass++) {
-			const lowered = lowerPieces({ input, dialect, reader, memory, places: this.#recordsPlaces });
-			if (lowered === 'whole') break;
-			if (lowered !== 'again') return lowered;
+			const passResult = lowerPieces({ input, dialect, reader, memory, recordsPlaces: this.#recordsPlaces });
+			if (passResult === 'whole') break;
+			if (passResult !== 'again') return passResult;
 		}
-		return this.#stateless.readText(input, dialect, reader);
+		return this.#statelessPhases.readText(input, dialect, reader);
 	}
 
 	readDocument(document: Document): Document {
 		const { sites } = (document ?? {}) as { sites?: unknown };
 		if (!Array.isArray(sites)) return document;
-		const knownSites = this.#jsonSites;
+		const previousSites = this.#siteByJson;
 		const nextSites = new Map<string, Site>();
-		this.#jsonSites = nextSites;
+		this.#siteByJson = nextSites;
 		const reusedSites = (sites as readonly Site[]).map(site => {
-			const text = JSON.stringify(site);
-			const reusedSite = knownSites.get(text) ?? site;
-			if (typeof reusedSite === 'object' && reusedSite !== null) nextSites.set(text, reusedSite);
+			const siteJson = JSON.stringify(site);
+			const reusedSite = previousSites.get(siteJson) ?? site;
+			if (typeof reusedSite === 'object' && reusedSite !== null) nextSites.set(siteJson, reusedSite);
 			return reusedSite;
 		});
 		return { ...document, sites: reusedSites };
 	}
 
 	validate(document: Document, report: Report): boolean {
-		return this.#checks.validate(document, report);
+		return this.#documentChecks.validate(document, report);
 	}
 
 	plan(document: Document, report: Report, reader: Reader, reads: readonly RecordedRead[]): Plan {
-		return this.#checks.plan(document, report, reader, reads);
+		return this.#documentChecks.plan(document, report, reader, reads);
 	}
 
 	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite {
-		return this.#checks.build(document, report, reader);
+		return this.#documentChecks.build(document, report, reader);
 	}
 }

@@ -13,7 +13,7 @@ import type { RecordedRead, RecordingReader } from '../source/recording-reader.t
 /** The result of the last planning of listeners, with its input. */
 interface PlannedListeners {
 	/** The settings with which the addresses and TLS of sites were planned. */
-	readonly settings: string;
+	readonly settingsJson: string;
 	readonly sites: readonly Site[];
 	readonly plan: Plan;
 }
@@ -23,9 +23,9 @@ export class DocumentChecks {
 	readonly #validSites = new WeakSet<Site>();
 	/** Sites that are known to build together with the other parts of the document as in {@link #sharedText}. */
 	#builtSites: ReadsBySite = new WeakMap();
-	#sharedText = '';
+	#sharedPartsJson = '';
 	#lastPlanned: PlannedListeners | undefined;
-	readonly #certificates = new CertificateCheck();
+	readonly #certificateCheck = new CertificateCheck();
 	readonly #facts: HostFacts | undefined;
 
 	/** `facts` describe the machine that will serve the documents. Without them, values from its environment are not checked. */
@@ -41,9 +41,9 @@ export class DocumentChecks {
 	/** Builds the sites that are not yet known to build. Returns all sites that can be built. */
 	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite {
 		const { sites: _, ...sharedParts } = document;
-		const sharedText = JSON.stringify(sharedParts);
-		if (sharedText !== this.#sharedText) {
-			this.#sharedText = sharedText;
+		const sharedPartsJson = JSON.stringify(sharedParts);
+		if (sharedPartsJson !== this.#sharedPartsJson) {
+			this.#sharedPartsJson = sharedPartsJson;
 			this.#builtSites = new WeakMap();
 		}
 		checkBuild(document, report, this.#builtSites, reader, this.#facts);
@@ -56,29 +56,29 @@ export class DocumentChecks {
 	 */
 	plan(document: Document, report: Report, reader: Reader, reads: readonly RecordedRead[]): Plan {
 		const { admin: _, logs: _logs, ...relevantSettings } = document.settings ?? {};
-		const settings = JSON.stringify(relevantSettings);
+		const settingsJson = JSON.stringify(relevantSettings);
 		const sites = document.sites ?? [];
-		const planned = this.#lastPlanned;
+		const lastPlanned = this.#lastPlanned;
 		if (
-			planned?.settings === settings &&
-			planned.sites.length === sites.length &&
-			sites.every(isServedAs(planned.sites))
+			lastPlanned?.settingsJson === settingsJson &&
+			lastPlanned.sites.length === sites.length &&
+			sites.every(isServedAs(lastPlanned.sites))
 		) {
-			return { ...planned.plan, document };
+			return { ...lastPlanned.plan, document };
 		}
 		let hasReported = false;
-		const files = { reader, certificateCheck: this.#certificates, facts: this.#facts };
+		const planInputs = { reader, certificateCheck: this.#certificateCheck, facts: this.#facts };
 		const plan = planDocument(
 			document,
 			diagnostic => {
 				hasReported = true;
 				report(diagnostic);
 			},
-			files,
+			planInputs,
 		);
 		// A plan that depends on files cannot be reused, because the files may change.
 		const isReusable = !hasReported && reads.length === 0;
-		this.#lastPlanned = isReusable ? { settings, sites, plan } : undefined;
+		this.#lastPlanned = isReusable ? { settingsJson, sites, plan } : undefined;
 		return plan;
 	}
 }
@@ -88,7 +88,7 @@ function isServedAs(plannedSites: readonly Site[]): (site: Site, index: number) 
 		const plannedSite = plannedSites[index]!;
 		if (site === plannedSite) return true;
 		if (
-			!sameTexts(site.addresses, plannedSite.addresses) ||
+			!areSameTexts(site.addresses, plannedSite.addresses) ||
 			JSON.stringify(site.bind) !== JSON.stringify(plannedSite.bind)
 		)
 			return false;
@@ -96,6 +96,6 @@ function isServedAs(plannedSites: readonly Site[]): (site: Site, index: number) 
 	};
 }
 
-function sameTexts(a: readonly string[] | undefined, b: readonly string[] | undefined): boolean {
+function areSameTexts(a: readonly string[] | undefined, b: readonly string[] | undefined): boolean {
 	return a === b || (a?.length === b?.length && (a?.every((text, index) => text === b![index]) ?? false));
 }

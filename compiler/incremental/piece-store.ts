@@ -20,23 +20,23 @@ export class PieceStore {
 	}
 
 	/** Starts a compilation. The pieces of the previous compilation become the known pieces. */
-	begin(): void {
+	beginCompilation(): void {
 		this.#previousPieces = this.#currentPieces;
 		this.#currentPieces = new Map();
 	}
 
 	/** Returns the pieces of a file in order; undefined if the file must be parsed as a whole. Called once per file. */
-	cut(source: Source, env: (name: string) => string | undefined): readonly TextPiece[] | undefined {
-		const file = source.importedAt ? (source.path ?? source.name) : '';
-		const previousPieces = this.#previousPieces.get(file);
-		const extents = this.#extents(source, env);
+	cutIntoPieces(source: Source, env: (name: string) => string | undefined): readonly TextPiece[] | undefined {
+		const fileKey = source.importedAt ? (source.path ?? source.name) : '';
+		const previousPieces = this.#previousPieces.get(fileKey);
+		const extents = this.#pieceExtents(source, env);
 		if (!extents) {
 			// While a user types, a missing brace is likely to be back soon, so the pieces are kept for the next compilation.
-			if (previousPieces) this.#currentPieces.set(file, previousPieces);
+			if (previousPieces) this.#currentPieces.set(fileKey, previousPieces);
 			return undefined;
 		}
 		const currentPieces: PiecesByText = new Map();
-		this.#currentPieces.set(file, currentPieces);
+		this.#currentPieces.set(fileKey, currentPieces);
 		return extents.map(({ start, end }) => {
 			const text = source.text.slice(start, end);
 			const equalPieces = currentPieces.get(text);
@@ -53,12 +53,16 @@ export class PieceStore {
 	/**
 	 * Returns the ranges of the pieces in the original text; undefined if a piece would begin or end inside an environment value.
 	 */
-	#extents(source: Source, env: (name: string) => string | undefined): readonly TextExtent[] | undefined {
-		const substituted = substituteEnvironment(source.text, env);
-		const extents = cutAtTopLevel(substituted.text, this.#dialect);
-		if (!extents || substituted.text === source.text) return extents;
-		const isOutsideValues = (offset: number): boolean => substituted.start(offset) === substituted.end(offset);
+	#pieceExtents(source: Source, env: (name: string) => string | undefined): readonly TextExtent[] | undefined {
+		const substitutedText = substituteEnvironment(source.text, env);
+		const extents = cutAtTopLevel(substitutedText.text, this.#dialect);
+		if (!extents || substitutedText.text === source.text) return extents;
+		const isOutsideValues = (offset: number): boolean =>
+			substitutedText.originalStart(offset) === substitutedText.originalEnd(offset);
 		if (!extents.every(({ start, end }) => isOutsideValues(start) && isOutsideValues(end))) return undefined;
-		return extents.map(({ start, end }) => ({ start: substituted.start(start), end: substituted.end(end) }));
+		return extents.map(({ start, end }) => ({
+			start: substitutedText.originalStart(start),
+			end: substitutedText.originalEnd(end),
+		}));
 	}
 }

@@ -15,7 +15,7 @@ import { TextPiece } from '../syntax/text-piece.ts';
 interface Expansion {
 	readonly block: SiteBlock;
 	/** A number that identifies everything before the piece except sites. Equal numbers mean equal contents. */
-	readonly context: number;
+	readonly contextNumber: number;
 	readonly reads: readonly RecordedRead[];
 	readonly snippets: readonly string[];
 	readonly constants: readonly string[];
@@ -39,7 +39,7 @@ export interface LoweredSite {
 	/** Number of logs without a name that come before the site. Such logs are numbered, so the site's own numbers depend on it. */
 	readonly logsBefore: number;
 	/** Number of logs without a name in the site. */
-	readonly logs: number;
+	readonly logCount: number;
 	readonly reads: readonly RecordedRead[];
 	/** Places of the site's steps; empty unless they are requested. */
 	readonly spans: readonly (SourceSpan | undefined)[];
@@ -48,7 +48,7 @@ export interface LoweredSite {
 /** A piece of the configuration text, with the cached results of expanding and lowering it. */
 export class KnownPiece extends TextPiece {
 	expansion: Expansion | undefined = undefined;
-	lowered: LoweredSite | undefined = undefined;
+	loweredSite: LoweredSite | undefined = undefined;
 }
 
 /** A piece that is being parsed. */
@@ -64,11 +64,11 @@ interface PieceReading {
 /** The memory of one configuration, kept between compilations. */
 export class SiteMemory implements PieceMemory {
 	/** The contexts of the previous compilation, each with its number. */
-	#contexts = new Map<string, number>();
+	#previousContexts = new Map<string, number>();
 	/** The contexts of the current compilation, each with its number. */
-	#nextContexts = new Map<string, number>();
+	#currentContexts = new Map<string, number>();
 	#contextCount = 0;
-	#context = 0;
+	#currentContextNumber = 0;
 	#reader: RecordingReader | undefined;
 	#report: ExpansionReport | undefined;
 	#mainPath: string | undefined;
@@ -86,7 +86,7 @@ export class SiteMemory implements PieceMemory {
 	 * Starts a compilation. `mainPath` is the path of the main file, and `rootKey` stands for everything on which all sites depend.
 	 * `addFile` receives the files that a reused site has read.
 	 */
-	begin(
+	beginCompilation(
 		mainPath: string | undefined,
 		rootKey: string,
 		reader: RecordingReader,
@@ -97,11 +97,11 @@ export class SiteMemory implements PieceMemory {
 		this.#mainPath = mainPath;
 		this.#reader = reader;
 		this.#report = report;
-		this.#contexts = this.#nextContexts;
-		this.#nextContexts = new Map();
+		this.#previousContexts = this.#currentContexts;
+		this.#currentContexts = new Map();
 		this.#openReadings.length = 0;
 		this.#inLooseLines = false;
-		this.#context = this.#contextNumber(rootKey);
+		this.#currentContextNumber = this.#contextNumber(rootKey);
 	}
 
 	/**
@@ -116,30 +116,36 @@ export class SiteMemory implements PieceMemory {
 		const { expansion } = asKnownPiece(piece);
 		if (!expansion || this.#inLooseLines) return false;
 		this.#enterImport();
-		if (expansion.context !== this.#context || !this.#reader!.confirms(expansion.reads)) return false;
+		if (expansion.contextNumber !== this.#currentContextNumber || !this.#reader!.confirms(expansion.reads))
+			return false;
 		// A piece that imports the main file cannot be reused, because the main file might now contain the piece.
 		if (expansion.reads.some(({ method, target }) => method === 'readText' && target === this.#mainPath)) return false;
 		const report = this.#report!;
-		for (const { method, target, result: answer } of expansion.reads) {
-			if (method === 'readText' && !answer.startsWith('!')) this.#addFile!(target);
+		for (const { method, target, result: readResult } of expansion.reads) {
+			if (method === 'readText' && !readResult.startsWith('!')) this.#addFile!(target);
 		}
 		for (const name of expansion.snippets) report.markUsed(snippets.get(name)!);
 		for (const name of expansion.constants) report.markUsed(constants.find(name)!);
-		const { lineCount: lines, wordCount: words, characterCount: characters, definedNames: defined } = expansion.record;
-		for (const name of defined) report.define(name);
-		report.countOutput(lines, words, characters);
+		const { lineCount, wordCount, characterCount, definedNames } = expansion.record;
+		for (const name of definedNames) report.recordDefinition(name);
+		report.countOutput(lineCount, wordCount, characterCount);
 		return true;
 	}
 
 	onPieceBegin(piece: TextPiece): void {
 		this.#enterImport();
-		this.#openReadings.push({ piece, reads: this.#reader!.record(), contextBefore: this.#context, hasEntered: false });
+		this.#openReadings.push({
+			piece,
+			reads: this.#reader!.startRecord(),
+			contextBefore: this.#currentContextNumber,
+			hasEntered: false,
+		});
 		this.#record = new ExpansionRecord();
 		this.#report!.setRecord(this.#record);
 	}
 
 	onPieceEnd(site: SiteBlock | undefined, isReusable: boolean, { constants }: DefinedNames): void {
-		this.#reader!.stop();
+		this.#reader!.endRecord();
 		this.#report!.setRecord(undefined);
 		const { piece, reads, contextBefore } = this.#openReadings.pop()!;
 		const record = this.#record;
@@ -147,22 +153,24 @@ export class SiteMemory implements PieceMemory {
 		this.#record = undefined;
 		const knownPiece = asKnownPiece(piece);
 		knownPiece.expansion = undefined;
-		knownPiece.lowered = undefined;
+		knownPiece.loweredSite = undefined;
 		if (this.#openReadings.length === 0) this.#inLooseLines = false;
 		if (!site) {
-			const answers = reads.map(({ method, target, result: answer }) => `${method} ${target} ${answer}`);
-			this.#context = this.#contextNumber([contextBefore, piece.source.text, ...answers].join('\0'));
+			const readTexts = reads.map(({ method, target, result: readResult }) => `${method} ${target} ${readResult}`);
+			this.#currentContextNumber = this.#contextNumber([contextBefore, piece.source.text, ...readTexts].join('\0'));
 			return;
 		}
 		if (!isReusable || !record || record.hasDiagnostics || hadLooseLines) return;
 		const usedDefinitions = [...record.usedDefinitions] as (Snippet | Constant)[];
 		knownPiece.expansion = {
 			block: site,
-			context: contextBefore,
+			contextNumber: contextBefore,
 			reads,
 			snippets: usedDefinitions.flatMap(({ name }) => (typeof name === 'string' ? name : [])),
-			constants: usedDefinitions.flatMap(one =>
-				typeof one.name !== 'string' && constants.find(one.name.text) === one ? one.name.text : [],
+			constants: usedDefinitions.flatMap(definition =>
+				typeof definition.name !== 'string' && constants.find(definition.name.text) === definition
+					? definition.name.text
+					: [],
 			),
 			record,
 		};
@@ -180,38 +188,45 @@ export class SiteMemory implements PieceMemory {
 		const outerReading = this.#openReadings.at(-1);
 		if (!outerReading || outerReading.hasEntered) return;
 		outerReading.hasEntered = true;
-		this.#context = this.#contextNumber(`${outerReading.contextBefore}\0${outerReading.piece.source.text}`);
+		this.#currentContextNumber = this.#contextNumber(
+			`${outerReading.contextBefore}\0${outerReading.piece.source.text}`,
+		);
 	}
 
 	/** Returns the block of a piece that was reused or parsed in this compilation. */
-	block(piece: TextPiece): SiteBlock | undefined {
+	blockOf(piece: TextPiece): SiteBlock | undefined {
 		return asKnownPiece(piece).expansion?.block;
 	}
 
 	/** Returns the lowering of a piece if it is still valid in this context. */
-	reusableLowering(piece: TextPiece, current: LoweringDependencies, logsBefore: number): LoweredSite | undefined {
-		const { lowered } = asKnownPiece(piece);
-		if (!lowered) return undefined;
-		const { dependencies, deps: earlier } = lowered;
-		if (earlier.context !== current.context) return undefined;
-		if (dependencies.usesFolder && earlier.folder !== current.folder) return undefined;
-		if (dependencies.usesFiles && earlier.files !== current.files) return undefined;
-		if (lowered.logs > 0 && lowered.logsBefore !== logsBefore) return undefined;
-		return this.#reader!.confirms(lowered.reads) ? lowered : undefined;
+	reusableLowering(
+		piece: TextPiece,
+		currentDependencies: LoweringDependencies,
+		logsBefore: number,
+	): LoweredSite | undefined {
+		const { loweredSite } = asKnownPiece(piece);
+		if (!loweredSite) return undefined;
+		const { dependencies, deps: earlierDependencies } = loweredSite;
+		if (earlierDependencies.context !== currentDependencies.context) return undefined;
+		if (dependencies.usesFolder && earlierDependencies.folder !== currentDependencies.folder) return undefined;
+		if (dependencies.usesFiles && earlierDependencies.files !== currentDependencies.files) return undefined;
+		if (loweredSite.logCount > 0 && loweredSite.logsBefore !== logsBefore) return undefined;
+		return this.#reader!.confirms(loweredSite.reads) ? loweredSite : undefined;
 	}
 
 	/** Stores the lowering of a piece, unless a later compilation would be unable to determine whether it is still valid. */
-	storeLowering(piece: TextPiece, lowered: LoweredSite): void {
+	storeLowering(piece: TextPiece, loweredSite: LoweredSite): void {
 		const knownPiece = asKnownPiece(piece);
-		const { dependencies } = lowered;
+		const { dependencies } = loweredSite;
 		const isReusable = !dependencies.definesUpstreams && dependencies.diagnostics.every(movesWithPiece);
-		knownPiece.lowered = isReusable && (piece.isIndependentSite || knownPiece.expansion) ? lowered : undefined;
+		knownPiece.loweredSite = isReusable && (piece.isIndependentSite || knownPiece.expansion) ? loweredSite : undefined;
 	}
 
 	#contextNumber(context: string): number {
-		const number = this.#contexts.get(context) ?? this.#nextContexts.get(context) ?? ++this.#contextCount;
-		this.#nextContexts.set(context, number);
-		return number;
+		const contextNumber =
+			this.#previousContexts.get(context) ?? this.#currentContexts.get(context) ?? ++this.#contextCount;
+		this.#currentContexts.set(context, contextNumber);
+		return contextNumber;
 	}
 }
 
@@ -225,7 +240,7 @@ function movesWithPiece({ span, related, fix }: Diagnostic): boolean {
 	const isMovable = ({ source }: SourceSpan): boolean => source.canMove;
 	return (
 		(!span || isMovable(span)) &&
-		(related ?? []).every(one => isMovable(one.span)) &&
+		(related ?? []).every(place => isMovable(place.span)) &&
 		(fix?.edits ?? []).every(edit => isMovable(edit.span))
 	);
 }

@@ -26,7 +26,7 @@ export class SiteReader {
 	}
 
 	/** Returns the site of a piece; undefined if the piece contains anything but one site, or a mistake that must be reported. */
-	read(piece: TextPiece): SiteBlock | undefined {
+	readSite(piece: TextPiece): SiteBlock | undefined {
 		this.#hasReported = false;
 		if (!this.#structure || !this.#importer) {
 			const report = new ExpansionReport(this.#dialect, () => {
@@ -41,9 +41,9 @@ export class SiteReader {
 			);
 		}
 		const structure = this.#structure;
-		const { lines, source, isPlain, hasMistakes: mistaken } = piece.read(this.#importer.env, () => {});
+		const { lines, source, isPlain, hasMistakes } = piece.read(this.#importer.env, () => {});
 		piece.release();
-		if (isPlain && !mistaken && !lines.some(line => line.needsExpansion)) {
+		if (isPlain && !hasMistakes && !lines.some(line => line.needsExpansion)) {
 			structure.addLines(lines, mainFrame(source));
 			const site = structure.sites[0]?.block;
 			if (site && !this.#hasReported && structure.isBetweenBlocks && structure.size === 1) {

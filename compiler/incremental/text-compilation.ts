@@ -20,7 +20,7 @@ import { Expander } from '../syntax/expander.ts';
 import { ExpansionReport } from '../syntax/expansion-report.ts';
 import { FileStructure, type SiteEntry } from '../syntax/file-structure.ts';
 import { Importer } from '../syntax/importer.ts';
-import { reportEmpty } from '../syntax/parse-config.ts';
+import { reportEmptyFile } from '../syntax/parse-config.ts';
 import type { TextPiece } from '../syntax/text-piece.ts';
 import type { PieceStore } from './piece-store.ts';
 import type { LoweringDependencies, SiteMemory } from './site-memory.ts';
@@ -38,7 +38,7 @@ export interface TextPassInput {
 	readonly reader: RecordingReader;
 	readonly memory: TextMemory;
 	/** True to record the places of steps. */
-	readonly places: boolean;
+	readonly recordsPlaces: boolean;
 }
 
 /**
@@ -51,42 +51,50 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 	const report: Report = diagnostic => collector.report(withWholePlaces(diagnostic));
 	const directives = new Set(registryOf(dialect).directives.keys());
 	const source = new Source({ name: input.name, text: input.text, path: input.path });
-	const expansion = new ExpansionReport(dialect, report);
+	const expansionReport = new ExpansionReport(dialect, report);
 	const env = (name: string) => reader.env(name);
-	memory.pieces.begin();
-	const importer = new Importer(expansion, reader, {
-		cut: (wholeSource: Source) => memory.pieces.cut(wholeSource, env),
+	memory.pieces.beginCompilation();
+	const importer = new Importer(expansionReport, reader, {
+		cut: (wholeSource: Source) => memory.pieces.cutIntoPieces(wholeSource, env),
 		mayBeReused: (piece: TextPiece) => memory.sites.mayBeReused(piece),
 	});
-	const structure = new FileStructure(expansion, new Expander(expansion, importer), importer, directives, memory.sites);
+	const structure = new FileStructure(
+		expansionReport,
+		new Expander(expansionReport, importer),
+		importer,
+		directives,
+		memory.sites,
+	);
 	const folder = input.path === undefined ? reader.workingDirectory : dirname(input.path);
-	if (input.text === '') reportEmpty(source, expansion);
-	const main = importer.readMain(source);
-	if (!main.pieces) return 'whole';
-	memory.sites.begin(input.path, folder, reader, expansion, path => importer.addFile(path));
-	structure.addFile(main);
+	if (input.text === '') reportEmptyFile(source, expansionReport);
+	const mainFile = importer.readMainFile(source);
+	if (!mainFile.pieces) return 'whole';
+	memory.sites.beginCompilation(input.path, folder, reader, expansionReport, path => importer.addFile(path));
+	structure.addFile(mainFile);
 	const tree = structure.finish();
 	// In these cases, the order of processing matters, or parts of one site are in different pieces.
-	if (expansion.isExhausted || tree.sites.some(site => !site.hasBraces)) return 'whole';
-	const sites = new SiteReader(dialect, reader, directives);
+	if (expansionReport.isExhausted || tree.sites.some(site => !site.hasBraces)) return 'whole';
+	const siteReader = new SiteReader(dialect, reader, directives);
 	const origins = new Origins();
 	const loweringInput = { dialect, report, reader, placeholders: knownPlaceholders, origins };
-	const lowered = new SitesLowering(pass, structure.sites, tree, sites, folder, loweringInput);
-	const document = lowered.buildDocument();
+	const sitesLowering = new SitesLowering(pass, structure.sites, tree, siteReader, folder, loweringInput);
+	const document = sitesLowering.buildDocument();
 	if (!document) return 'again';
-	const places = lowered.sitePlaces();
+	const sitePlaces = sitesLowering.sitePlaces();
 	return {
 		...{ collector, document, tests: tree.tests, files: tree.files },
 		locate: pointer => {
-			const span = places.locate(document, pointer);
+			const span = sitePlaces.locate(document, pointer);
 			return span && wholeSpan(span);
 		},
 		parsedText: {
 			namedRoutes: tree.namedRoutes,
-			siteBlock: index => lowered.siteBlock(index),
+			siteBlock: index => sitesLowering.siteBlock(index),
 			unusedNames: () => structure.unusedNames(),
 		},
-		places: pass.places ? new PlaceWriter(input.path).formatStepPlaces(lowered.spans, document, origins) : undefined,
+		places: pass.recordsPlaces
+			? new PlaceWriter(input.path).formatStepPlaces(sitesLowering.spansBySite, document, origins)
+			: undefined,
 	};
 }
 
@@ -98,78 +106,78 @@ const NO_SPANS: readonly (SourceSpan | undefined)[] = [];
 /** Lowers the sites in order, or reuses their earlier lowering. */
 class SitesLowering {
 	readonly #pass: TextPassInput;
-	readonly #entries: readonly SiteEntry[];
-	readonly #reader: SiteReader;
+	readonly #siteEntries: readonly SiteEntry[];
+	readonly #siteReader: SiteReader;
 	readonly #origins: Origins;
 	readonly #lowering: TreeLowering;
 	/** Number of logs without a name that come before each site. */
-	readonly #logsBefore: number[] = [];
+	readonly #logCountsBefore: number[] = [];
 	/** Places of the steps of each site. */
-	readonly spans: (readonly (SourceSpan | undefined)[])[] = [];
-	readonly #deps: LoweringDependencies;
+	readonly spansBySite: (readonly (SourceSpan | undefined)[])[] = [];
+	readonly #sharedDependencies: LoweringDependencies;
 	#dependencies = new SiteDependencies();
 
 	constructor(
 		pass: TextPassInput,
-		entries: readonly SiteEntry[],
+		siteEntries: readonly SiteEntry[],
 		tree: ConfigTree,
-		reader: SiteReader,
+		siteReader: SiteReader,
 		folder: string,
 		input: LowerTreeInput,
 	) {
 		this.#pass = pass;
-		this.#entries = entries;
-		this.#reader = reader;
+		this.#siteEntries = siteEntries;
+		this.#siteReader = siteReader;
 		this.#origins = input.origins;
 		this.#lowering = new TreeLowering(tree, () => this.#siteBlocks(), input);
-		this.#deps = { context: this.#lowering.context, folder, files: tree.files.join('\0') };
+		this.#sharedDependencies = { context: this.#lowering.contextKey, folder, files: tree.files.join('\0') };
 	}
 
 	/** Returns the document; undefined if an assumption about a piece turned out to be wrong. */
 	buildDocument(): Document | undefined {
 		const sites: Site[] = [];
-		let wasWrong = false;
+		let hasWrongAssumption = false;
 		const noOrigins = new NoOrigins();
-		for (const entry of this.#entries) {
-			this.#logsBefore.push(this.#lowering.logCount);
+		for (const entry of this.#siteEntries) {
+			this.#logCountsBefore.push(this.#lowering.logCount);
 			const site = this.#lowerOrReuse(entry, noOrigins);
 			if (site) sites.push(site);
-			else wasWrong = true;
+			else hasWrongAssumption = true;
 		}
-		return wasWrong ? undefined : this.#lowering.assembleDocument(sites);
+		return hasWrongAssumption ? undefined : this.#lowering.assembleDocument(sites);
 	}
 
 	#lowerOrReuse(entry: SiteEntry, noOrigins: Origins): Site | undefined {
 		const { piece } = entry;
 		const lowering = this.#lowering;
-		const { reader, memory, places } = this.#pass;
+		const { reader, memory, recordsPlaces } = this.#pass;
 		const logsBefore = lowering.logCount;
-		const deps = this.#deps;
-		const reused = piece && memory.sites.reusableLowering(piece, deps, logsBefore);
-		if (reused) {
-			lowering.repeatEffects(reused.dependencies, reused.logs);
-			this.spans.push(reused.spans);
-			return reused.site;
+		const deps = this.#sharedDependencies;
+		const reusedLowering = piece && memory.sites.reusableLowering(piece, deps, logsBefore);
+		if (reusedLowering) {
+			lowering.repeatEffects(reusedLowering.dependencies, reusedLowering.logCount);
+			this.spansBySite.push(reusedLowering.spans);
+			return reusedLowering.site;
 		}
-		const reads = reader.record();
-		const block = this.#siteBlock(entry);
+		const reads = reader.startRecord();
+		const block = this.#blockOfEntry(entry);
 		const dependencies = this.#dependencies;
-		const origins = places ? new Origins() : noOrigins;
+		const origins = recordsPlaces ? new Origins() : noOrigins;
 		const site = block && lowering.lowerSite(block, { origins, dependencies });
-		const spans = site && places ? stepSpans(site, origins) : NO_SPANS;
-		this.spans.push(spans);
-		reader.stop();
+		const spans = site && recordsPlaces ? stepSpans(site, origins) : NO_SPANS;
+		this.spansBySite.push(spans);
+		reader.endRecord();
 		if (piece && !site) piece.isIndependentSite = false;
 		if (piece && site) {
-			const lowered = {
+			const loweredSite = {
 				site,
 				dependencies: dependencies.isEmpty ? NO_DEPENDENCIES : dependencies,
 				deps,
 				logsBefore,
 				spans,
 			};
-			const logs = lowering.logCount - logsBefore;
-			memory.sites.storeLowering(piece, { ...lowered, logs, reads: reads.length > 0 ? reads : NO_READS });
+			const logCount = lowering.logCount - logsBefore;
+			memory.sites.storeLowering(piece, { ...loweredSite, logCount, reads: reads.length > 0 ? reads : NO_READS });
 		}
 		if (!dependencies.isEmpty) this.#dependencies = new SiteDependencies();
 		return site;
@@ -177,24 +185,24 @@ class SitesLowering {
 
 	/** Returns a parsed site by its index in the document. */
 	siteBlock(index: number): SiteBlock | undefined {
-		const entry = this.#entries[index];
-		return entry && this.#siteBlock(entry);
+		const entry = this.#siteEntries[index];
+		return entry && this.#blockOfEntry(entry);
 	}
 
-	#siteBlock({ block, piece }: SiteEntry): SiteBlock | undefined {
-		return block ?? (piece && (this.#pass.memory.sites.block(piece) ?? this.#reader.read(piece)));
+	#blockOfEntry({ block, piece }: SiteEntry): SiteBlock | undefined {
+		return block ?? (piece && (this.#pass.memory.sites.blockOf(piece) ?? this.#siteReader.readSite(piece)));
 	}
 
 	/** Yields every site that was parsed, for checks across sites. */
 	*#siteBlocks(): Iterable<SiteBlock> {
-		for (const entry of this.#entries) {
-			const block = this.#siteBlock(entry);
+		for (const entry of this.#siteEntries) {
+			const block = this.#blockOfEntry(entry);
 			if (block) yield block;
 		}
 	}
 
 	/** Returns the places of the document's objects. */
 	sitePlaces(): SitePlaces {
-		return new SitePlaces(this.#lowering, this.#origins, index => this.siteBlock(index), this.#logsBefore);
+		return new SitePlaces(this.#lowering, this.#origins, index => this.siteBlock(index), this.#logCountsBefore);
 	}
 }

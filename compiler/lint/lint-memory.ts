@@ -10,55 +10,55 @@ import { type WalkedDocument, walkSite } from './inspection/walk-document.ts';
  */
 export class LintMemory {
 	/** The parts of the document on which every site may depend, as JSON. */
-	#sharedText: string | undefined;
+	#sharedPartsJson: string | undefined;
 	#listeners: Plan['listeners'] | undefined;
 	/** By rule, the sites in which it found nothing. */
-	#clearSites = new Map<LintRule, WeakSet<Site>>();
+	#cleanSites = new Map<LintRule, WeakSet<Site>>();
 	/** The same for rules that also depend on the listeners. */
-	#clearServedSites = new Map<LintRule, WeakSet<Site>>();
+	#cleanServedSites = new Map<LintRule, WeakSet<Site>>();
 	/** Rules that depend only on the listeners, and found nothing. */
-	#clearListeners = new Set<LintRule>();
+	#cleanListenerRules = new Set<LintRule>();
 	readonly #walkedSites = new WeakMap<Site, { readonly index: number; readonly walked: WalkedDocument }>();
 
 	/** Starts an inspection. Forgets what no longer holds. */
-	begin({ sites: _, ...sharedParts }: Document, { listeners }: Plan): void {
-		const sharedText = JSON.stringify(sharedParts);
-		if (sharedText !== this.#sharedText) this.#clearSites = new Map();
-		if (sharedText !== this.#sharedText || listeners !== this.#listeners) {
-			this.#clearServedSites = new Map();
-			this.#clearListeners = new Set();
+	beginInspection({ sites: _, ...sharedParts }: Document, { listeners }: Plan): void {
+		const sharedPartsJson = JSON.stringify(sharedParts);
+		if (sharedPartsJson !== this.#sharedPartsJson) this.#cleanSites = new Map();
+		if (sharedPartsJson !== this.#sharedPartsJson || listeners !== this.#listeners) {
+			this.#cleanServedSites = new Map();
+			this.#cleanListenerRules = new Set();
 		}
-		this.#sharedText = sharedText;
+		this.#sharedPartsJson = sharedPartsJson;
 		this.#listeners = listeners;
 	}
 
 	/** Reports whether a rule is known to find nothing in a site; in the whole document, if `site` is undefined. */
-	isClear(rule: LintRule, site: Site | undefined): boolean {
-		if (!site) return this.#clearListeners.has(rule);
-		return this.#sitesOf(rule).get(rule)?.has(site) ?? false;
+	isClean(rule: LintRule, site: Site | undefined): boolean {
+		if (!site) return this.#cleanListenerRules.has(rule);
+		return this.#cleanSitesOf(rule).get(rule)?.has(site) ?? false;
 	}
 
 	/** Remembers that a rule found nothing. */
-	setClear(rule: LintRule, site: Site | undefined): void {
+	markClean(rule: LintRule, site: Site | undefined): void {
 		if (!site) {
-			if (rule.dependsOn === 'listeners') this.#clearListeners.add(rule);
+			if (rule.dependsOn === 'listeners') this.#cleanListenerRules.add(rule);
 			return;
 		}
-		const sitesByRule = this.#sitesOf(rule);
+		const sitesByRule = this.#cleanSitesOf(rule);
 		const sites = sitesByRule.get(rule);
 		if (sites) sites.add(site);
 		else sitesByRule.set(rule, new WeakSet([site]));
 	}
 
-	#sitesOf(rule: LintRule): Map<LintRule, WeakSet<Site>> {
-		return rule.dependsOn === 'site' ? this.#clearSites : this.#clearServedSites;
+	#cleanSitesOf(rule: LintRule): Map<LintRule, WeakSet<Site>> {
+		return rule.dependsOn === 'site' ? this.#cleanSites : this.#cleanServedSites;
 	}
 
 	/** Returns the steps and conditions of a site. */
 	readonly walkSite = (site: Site, index: number): WalkedDocument => {
-		const known = this.#walkedSites.get(site);
+		const previousWalk = this.#walkedSites.get(site);
 		// The pointers of the steps contain the index.
-		if (known?.index === index) return known.walked;
+		if (previousWalk?.index === index) return previousWalk.walked;
 		const walked = walkSite(site, index);
 		this.#walkedSites.set(site, { index, walked });
 		return walked;

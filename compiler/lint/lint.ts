@@ -70,31 +70,31 @@ export async function lint({
 			return dryRun.run(request);
 		},
 	};
-	memory.begin(document, plan);
+	memory.beginInspection(document, plan);
 	const scopes = new LintScopes(document, parsedText, memory.walkSite);
 	for (const rule of selectedRules) {
 		if (!rule.check) continue;
 		for (const scope of scopesOf(rule, document, scopes, memory)) {
 			const countBefore = findings.length;
 			const cx = new LintContext(subject, scope, rule, findings);
-			const checking = rule.check(cx);
-			if (checking) await checking;
-			if (findings.length === countBefore && !cx.mustInspectAgain) memory.setClear(rule, scope.site);
+			const checkPromise = rule.check(cx);
+			if (checkPromise) await checkPromise;
+			if (findings.length === countBefore && !cx.mustInspectAgain) memory.markClean(rule, scope.site);
 		}
 	}
-	const sorted = sortDiagnostics(findings);
-	if (input.format === 'json') return sorted;
-	const silences = new SilencingComments(input.format);
-	for (const source of sources) silences.add(source);
-	const unsilenced = silences.filter(sorted);
+	const sortedFindings = sortDiagnostics(findings);
+	if (input.format === 'json') return sortedFindings;
+	const silencingComments = new SilencingComments(input.format);
+	for (const source of sources) silencingComments.addFile(source);
+	const unsilencedFindings = silencingComments.filter(sortedFindings);
 	if (ruleSelection === 'all') {
-		const names = lintRules.map(({ name }) => name);
+		const ruleNames = lintRules.map(({ name }) => name);
 		const compilerCodes = new Set(diagnostics.map(({ code }) => code));
-		silences.reportUnused([...names, ...compilerCodes], finding => unsilenced.push(finding));
+		silencingComments.reportUnused([...ruleNames, ...compilerCodes], finding => unsilencedFindings.push(finding));
 	}
 	const concealedValues = new ConcealedValues();
-	readVariables(sources, concealedValues.watching(reader));
-	return sortDiagnostics(unsilenced).map(finding => concealedValues.conceal(finding));
+	readVariables(sources, concealedValues.watchedReader(reader));
+	return sortDiagnostics(unsilencedFindings).map(finding => concealedValues.conceal(finding));
 }
 
 /** Yields the parts of the configuration that a rule must inspect. */
@@ -105,11 +105,11 @@ function* scopesOf(
 	memory: LintMemory,
 ): Generator<LintScope> {
 	if (rule.dependsOn !== 'site' && rule.dependsOn !== 'served site') {
-		if (!memory.isClear(rule, undefined)) yield scopes.whole;
+		if (!memory.isClean(rule, undefined)) yield scopes.wholeScope;
 		return;
 	}
-	yield scopes.outside;
-	for (const [index, site] of sites.entries()) if (!memory.isClear(rule, site)) yield scopes.site(site, index);
+	yield scopes.outsideScope;
+	for (const [index, site] of sites.entries()) if (!memory.isClean(rule, site)) yield scopes.siteScope(site, index);
 }
 
 /** Returns the contents of all configuration files; for JSON, there are none. */

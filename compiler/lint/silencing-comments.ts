@@ -31,7 +31,7 @@ export class SilencingComments {
 	}
 
 	/** Scans the comments of a file, so that {@link reportUnused} covers the file even if it has no findings. */
-	add(source: Source): void {
+	addFile(source: Source): void {
 		this.#silencesOf(source);
 	}
 
@@ -43,8 +43,8 @@ export class SilencingComments {
 	/** Reports names in silencing comments that are not rules, and names that have silenced no finding. */
 	reportUnused(ruleNames: readonly string[], report: Report): void {
 		for (const silences of this.#silencesByFile.values()) {
-			for (const { name, span, hasSilenced: used } of silences) {
-				if (used) continue;
+			for (const { name, span, hasSilenced } of silences) {
+				if (hasSilenced) continue;
 				const isKnownName = name === '*' || ruleNames.some(rule => rule === name || matchesCode(name, rule));
 				if (isKnownName) {
 					report({
@@ -71,9 +71,10 @@ export class SilencingComments {
 
 	#isSilenced({ code, span }: Diagnostic): boolean {
 		let isSilenced = false;
-		for (let place = span; place; place = place.source.importedAt) {
-			for (const silence of this.#silencesOf(place.source)) {
-				if (silence.start > place.start || place.start >= silence.end || !matchesCode(silence.name, code)) continue;
+		for (let currentSpan = span; currentSpan; currentSpan = currentSpan.source.importedAt) {
+			for (const silence of this.#silencesOf(currentSpan.source)) {
+				if (silence.start > currentSpan.start || currentSpan.start >= silence.end || !matchesCode(silence.name, code))
+					continue;
 				silence.hasSilenced = true;
 				isSilenced = true;
 			}
@@ -98,19 +99,19 @@ function parseSilences(source: Source, dialect: Dialect): Silence[] {
 	for (const { start, end, isAlone } of scanComments(text, dialect)) {
 		const match = SILENCING_COMMENT.exec(text.slice(start, end));
 		if (!match) continue;
-		const [comment, scope, list] = match as unknown as [string, string, string];
+		const [comment, keyword, nameList] = match as unknown as [string, string, string];
 		const lineStart = text.lastIndexOf('\n', start - 1) + 1;
-		const lineEnd = text.indexOf('\n', start);
-		const endOfLine = lineEnd === -1 ? text.length : lineEnd;
+		const newline = text.indexOf('\n', start);
+		const endOfLine = newline === -1 ? text.length : newline;
 		const [rangeStart, rangeEnd] =
-			scope === 'off-file'
+			keyword === 'off-file'
 				? [0, text.length + 1]
 				: isAlone
 					? [start, endOfNextLine(text, endOfLine, dialect)]
 					: [lineStart, endOfLine + 1];
-		const listStart = start + comment.indexOf(list, comment.indexOf(scope) + scope.length);
-		const names = [...list.matchAll(/[^\s,]+/g)];
-		if (names.length === 0) {
+		const listStart = start + comment.indexOf(nameList, comment.indexOf(keyword) + keyword.length);
+		const nameMatches = [...nameList.matchAll(/[^\s,]+/g)];
+		if (nameMatches.length === 0) {
 			silences.push({
 				name: '*',
 				span: { source, start, end: start + comment.trimEnd().length },
@@ -119,7 +120,7 @@ function parseSilences(source: Source, dialect: Dialect): Silence[] {
 				hasSilenced: false,
 			});
 		}
-		for (const { 0: name, index } of names) {
+		for (const { 0: name, index } of nameMatches) {
 			const nameStart = listStart + index;
 			silences.push({
 				name,

@@ -12,7 +12,7 @@ const MAX_PER_SEVERITY = 1000;
  * kept, because it may contain the place.
  */
 const MAX_MESSAGE_UNITS = 1000;
-const KEPT_END_UNITS = 200;
+const MESSAGE_END_UNITS = 200;
 
 const UNKNOWN_WORD_CODES: readonly string[] = ['let/unknown', 'let/list-inside-word', 'snippet/unknown-parameter'];
 
@@ -24,7 +24,7 @@ export class DiagnosticCollector {
 	readonly #errorSpans: SourceSpan[] = [];
 	/** Spans of words whose meaning is unknown. Further mistakes in these words are not reported. */
 	readonly #unknownWords: SourceSpan[] = [];
-	readonly #counts: { [severity in Severity]: number } = { error: 0, warning: 0, note: 0 };
+	readonly #countsBySeverity: { [severity in Severity]: number } = { error: 0, warning: 0, note: 0 };
 
 	/** Adds a diagnostic of a phase that processes text. */
 	readonly report = (diagnostic: Diagnostic): void => {
@@ -34,11 +34,11 @@ export class DiagnosticCollector {
 			if (span && this.#unknownWords.some(word => isWithin(span, word))) return;
 			if (span && UNKNOWN_WORD_CODES.includes(diagnostic.code)) this.#unknownWords.push(span);
 		}
-		const count = this.#counts[severity]++;
-		if (count > MAX_PER_SEVERITY) return;
+		const reportedCount = this.#countsBySeverity[severity]++;
+		if (reportedCount > MAX_PER_SEVERITY) return;
 		if (span && severity === 'error') this.#errorSpans.push(span);
 		this.#diagnostics.push(
-			count < MAX_PER_SEVERITY ? insertPlace(withShortStrings(diagnostic)) : tooManyDiagnostic(diagnostic),
+			reportedCount < MAX_PER_SEVERITY ? insertPlace(withShortStrings(diagnostic)) : tooManyDiagnostic(diagnostic),
 		);
 	};
 
@@ -46,7 +46,9 @@ export class DiagnosticCollector {
 	 * Returns a function that adds diagnostics about a lowered document. It gives each diagnostic the span from which the object at
 	 * its pointer was lowered. It drops diagnostics at places that already have an error.
 	 */
-	documentReport(locate: ((pointer: string) => SourceSpan | undefined) | undefined): (diagnostic: Diagnostic) => void {
+	createDocumentReport(
+		locate: ((pointer: string) => SourceSpan | undefined) | undefined,
+	): (diagnostic: Diagnostic) => void {
 		return diagnostic => {
 			const span = diagnostic.span ?? (diagnostic.pointer === undefined ? undefined : locate?.(diagnostic.pointer));
 			if (span && this.#errorSpans.some(error => isWithin(error, span))) return;
@@ -55,7 +57,7 @@ export class DiagnosticCollector {
 	}
 
 	/** Returns all diagnostics, without repeats and sorted by place in the main file. */
-	sorted(): Diagnostic[] {
+	sortedDiagnostics(): Diagnostic[] {
 		return sortDiagnostics(this.#diagnostics);
 	}
 }
@@ -63,8 +65,8 @@ export class DiagnosticCollector {
 /** Returns a diagnostic with long texts shortened, so that they can be shown and sent. */
 function withShortStrings(diagnostic: Diagnostic): Diagnostic {
 	const { message, label, hint, pointer } = diagnostic;
-	const longest = Math.max(message.length, label?.length ?? 0, hint?.length ?? 0, pointer?.length ?? 0);
-	if (longest <= MAX_MESSAGE_UNITS) return diagnostic;
+	const maxLength = Math.max(message.length, label?.length ?? 0, hint?.length ?? 0, pointer?.length ?? 0);
+	if (maxLength <= MAX_MESSAGE_UNITS) return diagnostic;
 	return {
 		...diagnostic,
 		message: shortenText(message),
@@ -76,7 +78,7 @@ function withShortStrings(diagnostic: Diagnostic): Diagnostic {
 
 function shortenText(text: string): string {
 	if (text.length <= MAX_MESSAGE_UNITS) return text;
-	return `${text.slice(0, MAX_MESSAGE_UNITS - KEPT_END_UNITS)}…${text.slice(-KEPT_END_UNITS)}`;
+	return `${text.slice(0, MAX_MESSAGE_UNITS - MESSAGE_END_UNITS)}…${text.slice(-MESSAGE_END_UNITS)}`;
 }
 
 function tooManyDiagnostic({ severity, span, pointer }: Diagnostic): Diagnostic {

@@ -64,16 +64,16 @@ export function sortDirectives<T extends SortedDirective>(
 	positions: ReadonlyMap<string, number>,
 ): T[] {
 	if (items.length < 2) return [...items];
-	const keys = items.flatMap(item => {
+	const sortKeys = items.flatMap(item => {
 		const key: SortKey<T> = {
 			item,
 			position: positions.get(item.directive) ?? 0,
 			path: singlePath(item.when),
-			conditional: item.when !== undefined || item.module.order?.conditional === true,
+			isConditional: item.when !== undefined || item.module.order?.sortsAsConditional === true,
 		};
 		return new Array<SortKey<T>>(item.routeCount).fill(key);
 	});
-	return [...new Set(stableSort(keys, sortsBefore).map(({ item }) => item))];
+	return [...new Set(stableSort(sortKeys, sortsBefore).map(({ item }) => item))];
 }
 
 interface SortKey<T extends SortedDirective> {
@@ -81,7 +81,7 @@ interface SortKey<T extends SortedDirective> {
 	readonly position: number;
 	/** The path pattern of the matcher; undefined unless there is exactly one. */
 	readonly path: string | undefined;
-	readonly conditional: boolean;
+	readonly isConditional: boolean;
 }
 
 /**
@@ -91,10 +91,10 @@ interface SortKey<T extends SortedDirective> {
 function sortsBefore<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): boolean {
 	if (a.position !== b.position) return a.position < b.position;
 	const { order } = a.item.module;
-	if (order?.unsorted && !(a.conditional && b.conditional)) return false;
+	if (order?.keepsPlaces && !(a.isConditional && b.isConditional)) return false;
 	const isSpecific = isMoreSpecific(a, b);
 	// With `reversed`, each of two equal directives sorts before the other, which reverses their order.
-	return order?.reversed ? !isSpecific : isSpecific;
+	return order?.lastRunsFirst ? !isSpecific : isSpecific;
 }
 
 /** Returns the position of each directive name in an order. */
@@ -108,7 +108,7 @@ export function directivePositions(order: readonly string[]): ReadonlyMap<string
 }
 
 function isMoreSpecific<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): boolean {
-	if (!a.path || !b.path) return a.conditional && !b.conditional;
+	if (!a.path || !b.path) return a.isConditional && !b.isConditional;
 	const aText = a.path.endsWith('*') ? a.path.slice(0, -1) : a.path;
 	const bText = b.path.endsWith('*') ? b.path.slice(0, -1) : b.path;
 	if (aText === bText) return a.path.length < b.path.length;

@@ -10,14 +10,14 @@ const PLACEHOLDER_NAME = /^[A-Za-z_%?][A-Za-z0-9_%?-]*(\.[A-Za-z0-9_*?/-]+)*$/;
 
 /** The placeholders of this build. */
 export const knownPlaceholders: Placeholders = {
-	expand: expandShorthands,
-	unknown: text => {
-		const unknown: UnknownPlaceholder[] = [];
+	expandNames: expandShorthands,
+	findUnknown: text => {
+		const unknownPlaceholders: UnknownPlaceholder[] = [];
 		for (const [, name] of text.matchAll(/(?<!\\)\{([^{}]+)\}/g)) {
 			if (!PLACEHOLDER_NAME.test(name!) || isKnownPlaceholder(fullPlaceholderName(name!))) continue;
-			unknown.push({ name: name!, nearest: nearestPlaceholder(name!) });
+			unknownPlaceholders.push({ name: name!, nearest: nearestPlaceholder(name!) });
 		}
-		return unknown;
+		return unknownPlaceholders;
 	},
 	regexpMistake: source => {
 		try {
@@ -34,14 +34,14 @@ export const knownPlaceholders: Placeholders = {
 
 function nearestPlaceholder(name: string): string | undefined {
 	const names = [...shorthandNames(), ...placeholderNames()];
-	const exact = nearestName(
+	const nearestPlainName = nearestName(
 		name,
 		names.filter(known => !known.endsWith('*')),
 	);
-	if (exact !== undefined) return exact;
+	if (nearestPlainName !== undefined) return nearestPlainName;
 	const dot = name.indexOf('.');
 	if (dot <= 0) return undefined;
-	const families = names.filter(known => known.endsWith('.*')).map(known => known.slice(0, -2));
-	const family = nearestName(name.slice(0, dot), families);
-	return family === undefined ? undefined : `${family}${name.slice(dot)}`;
+	const wildcardPrefixes = names.filter(known => known.endsWith('.*')).map(known => known.slice(0, -2));
+	const nearestPrefix = nearestName(name.slice(0, dot), wildcardPrefixes);
+	return nearestPrefix === undefined ? undefined : `${nearestPrefix}${name.slice(dot)}`;
 }

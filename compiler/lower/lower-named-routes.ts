@@ -8,11 +8,11 @@ import type { Lowering } from './lowering.ts';
 export class NamedRoutes {
 	/** Name of the route that is being lowered; undefined while a site is being lowered. */
 	currentRoute: string | undefined = undefined;
-	readonly #uses: { readonly from: string | undefined; readonly name: Word }[] = [];
+	readonly #uses: { readonly usingRoute: string | undefined; readonly name: Word }[] = [];
 
 	/** Records that the current site or route runs the named route. */
 	recordUse(name: Word): void {
-		this.#uses.push({ from: this.currentRoute, name });
+		this.#uses.push({ usingRoute: this.currentRoute, name });
 	}
 
 	/**
@@ -20,13 +20,14 @@ export class NamedRoutes {
 	 * as the compatible server does. In a Configfile, unused routes are reported as well.
 	 */
 	checkUses(lowering: Lowering, routes: readonly NamedBlock[]): void {
-		const names = new Set(routes.map(route => route.name.text));
+		const routeNames = new Set(routes.map(route => route.name.text));
 		const usedRoutes = this.#usedRoutes();
 		const isCompatfile = lowering.dialect === 'compatfile';
-		for (const { from, name } of this.#uses) {
-			if (names.has(name.text) || (isCompatfile && from !== undefined && !usedRoutes.has(from))) continue;
+		for (const { usingRoute, name } of this.#uses) {
+			if (routeNames.has(name.text) || (isCompatfile && usingRoute !== undefined && !usedRoutes.has(usingRoute)))
+				continue;
 			const message = `cannot invoke named route '${name.text}', which was not defined`;
-			const nearest = nearestName(name.text, names);
+			const nearest = nearestName(name.text, routeNames);
 			// The most similar route was probably meant, so it must not be reported as unused.
 			if (nearest !== undefined) usedRoutes.add(nearest);
 			lowering.problem('error', 'route/unknown', name.span, message, {
@@ -48,8 +49,8 @@ export class NamedRoutes {
 		const usedRoutes = new Set<string>();
 		for (let sizeBefore = -1; sizeBefore !== usedRoutes.size; ) {
 			sizeBefore = usedRoutes.size;
-			for (const { from, name } of this.#uses)
-				if (from === undefined || usedRoutes.has(from)) usedRoutes.add(name.text);
+			for (const { usingRoute, name } of this.#uses)
+				if (usingRoute === undefined || usedRoutes.has(usingRoute)) usedRoutes.add(name.text);
 		}
 		return usedRoutes;
 	}

@@ -49,9 +49,10 @@ function reportUnknownOption(lowering: Lowering, line: Line, registry: Registry)
 	}
 	const message =
 		lowering.dialect === 'compatfile' ? `unrecognized global option: ${text}` : `\`${text}\` is not a global option.`;
-	const configfileOnly = lowering.dialect === 'compatfile' ? configfileHint(text, registry.configfileOnly) : undefined;
-	if (configfileOnly !== undefined) {
-		lowering.problem('error', 'option/unknown', span, message, { hint: configfileOnly });
+	const configfileOnlyHint =
+		lowering.dialect === 'compatfile' ? configfileHint(text, registry.configfileOnly) : undefined;
+	if (configfileOnlyHint !== undefined) {
+		lowering.problem('error', 'option/unknown', span, message, { hint: configfileOnlyHint });
 		return;
 	}
 	const { label, fix } = didYouMean({ text, span }, [...registry.options.keys(), ...UNAVAILABLE_GLOBAL_OPTIONS]);
@@ -74,7 +75,7 @@ function lowerOrder(lowering: Lowering, line: Line, order: readonly string[]): r
 	}
 	const usage = 'order <directive> first | last | before <other> | after <other>';
 	const args = line.words.slice(1);
-	const [directive, position, other] = args;
+	const [directive, position, otherDirective] = args;
 	if (!lowering.count(line, args, 2, 3, usage) || !directive || !position) return order;
 	const knownDirectives = lowering.environment.registry.directives;
 	if (!knownDirectives.has(directive.text) && !DEFAULT_ORDER.includes(directive.text)) {
@@ -94,14 +95,14 @@ function lowerOrder(lowering: Lowering, line: Line, order: readonly string[]): r
 		});
 		return order;
 	}
-	if (!other) {
+	if (!otherDirective) {
 		lowering.count(line, args, 3, 3, usage);
 		return order;
 	}
-	const newOrder = moveDirective(order, { directive: directive.text, to: text, other: other.text });
+	const newOrder = moveDirective(order, { directive: directive.text, to: text, other: otherDirective.text });
 	if (newOrder) return newOrder;
-	lowering.problem('error', 'option/order', other.span, `directive '${other.text}' not found`, {
-		...didYouMean(other, order),
+	lowering.problem('error', 'option/order', otherDirective.span, `directive '${otherDirective.text}' not found`, {
+		...didYouMean(otherDirective, order),
 	});
 	return order;
 }

@@ -10,7 +10,7 @@ import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../m
 import { configfileHint, foreignHint } from '../modules/contract/foreign-words.ts';
 import { groupStep } from '../modules/directives/route.ts';
 import { firstMatchStep } from '../modules/directives/when.ts';
-import { pathMatcher } from '../modules/matchers/path.ts';
+import { createPathMatcher } from '../modules/matchers/path.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import { spanOfWords } from './context/sentences.ts';
 import { sortDirectives } from './directive-order.ts';
@@ -55,9 +55,9 @@ export function lowerLines(
 	order: LineOrder,
 	site: SiteDraft | undefined,
 ): Step[] {
-	const outerScope = lowering.scope;
+	const outerScope = lowering.matcherScope;
 	const scope = new MatcherScope(lowering, outerScope);
-	lowering.scope = scope;
+	lowering.matcherScope = scope;
 	lowering.within(undefined, () => {
 		for (const line of lines) if (isMatcherDefinition(line)) scope.define(line);
 	});
@@ -76,26 +76,29 @@ export function lowerLines(
 			runNumber++;
 			continue;
 		}
-		const lowered = lowering.within(line.words[0]!.text, () => lowerHandler(lowering, line, module, runNumber));
-		if (lowered?.module.alternativeTo === undefined) runNumber++;
-		if (lowered) loweredDirectives.push(...(order === 'sorted' ? splitForSorting(lowered) : [lowered]));
+		const loweredDirective = lowering.within(line.words[0]!.text, () =>
+			lowerHandler(lowering, line, module, runNumber),
+		);
+		if (loweredDirective?.module.alternativeTo === undefined) runNumber++;
+		if (loweredDirective)
+			loweredDirectives.push(...(order === 'sorted' ? splitForSorting(loweredDirective) : [loweredDirective]));
 	}
-	scope.close();
-	lowering.scope = outerScope;
+	scope.lowerUnusedMatchers();
+	lowering.matcherScope = outerScope;
 	if (order === 'sorted')
-		return assemble(lowering, sortDirectives(loweredDirectives, lowering.environment.positions), true, true);
-	const compat = lowering.dialect === 'compatfile';
-	if (!compat) warnAboutUnreachable(lowering, loweredDirectives);
-	return assemble(lowering, loweredDirectives, compat, false);
+		return assembleSteps(lowering, sortDirectives(loweredDirectives, lowering.environment.positions), true, true);
+	const isCompatfile = lowering.dialect === 'compatfile';
+	if (!isCompatfile) warnAboutUnreachable(lowering, loweredDirectives);
+	return assembleSteps(lowering, loweredDirectives, isCompatfile, false);
 }
 
 function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSiteLevel: boolean): Directive | undefined {
 	const name = line.words[0]!;
 	const { registry, positions } = lowering.environment;
-	const compat = lowering.dialect === 'compatfile';
+	const isCompatfile = lowering.dialect === 'compatfile';
 	const module = registry.directives.get(name.text);
 	if (!module) {
-		reportUnknown(lowering, line, atSiteLevel);
+		reportUnknownDirective(lowering, line, atSiteLevel);
 		markNamesUsed(lowering, line);
 		return undefined;
 	}
@@ -105,9 +108,9 @@ function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSiteL
 	}
 	if (module.kind === 'site' && !atSiteLevel) {
 		const message =
-			order === 'route' && compat
+			order === 'route' && isCompatfile
 				? `${name.text} directive returned something other than an HTTP route or subroute: settings of the site (only handler directives can be used in routes)`
-				: compat
+				: isCompatfile
 					? `directive '${name.text}' is not an ordered HTTP handler, so it cannot be used here - try placing within a route block or using the order global option`
 					: `\`${name.text}\` is allowed only at site level, not in a block.`;
 		lowering.problem('error', 'directive/misplaced', name.span, message, { hint: 'Move it to site level.' });
@@ -121,11 +124,11 @@ function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSiteL
 	return module;
 }
 
-function reportUnknown(lowering: Lowering, line: Line, atSiteLevel: boolean): void {
+function reportUnknownDirective(lowering: Lowering, line: Line, atSiteLevel: boolean): void {
 	const name = line.words[0]!;
 	const { text, span } = name;
 	const { registry } = lowering.environment;
-	const compat = lowering.dialect === 'compatfile';
+	const isCompatfile = lowering.dialect === 'compatfile';
 	const currentSpelling = registry.oldSpellings.get(text);
 	if (currentSpelling !== undefined) {
 		lowering.problem('error', 'directive/old-spelling', span, `\`${text}\` is written \`${currentSpelling}\` here.`, {
@@ -134,18 +137,19 @@ function reportUnknown(lowering: Lowering, line: Line, atSiteLevel: boolean): vo
 		});
 		return;
 	}
-	if (text === 'else' && !compat) {
+	if (text === 'else' && !isCompatfile) {
 		const message = '`else` must be on the line of the `}` before it.';
 		lowering.problem('error', 'when/misplaced-else', span, message, { hint: 'Write `} else {`.' });
 		return;
 	}
 	const advice = atSiteLevel ? '' : ' - are you sure your Compatfile structure (nesting and braces) is correct?';
-	const message = compat ? `unrecognized directive: ${text}${advice}` : `\`${text}\` is not a directive.`;
-	const foreign = (compat ? configfileHint(text, registry.configfileOnly) : undefined) ?? foreignHint(text);
-	const suggestion = foreign === undefined ? didYouMean(name, registry.directives.keys()) : {};
+	const message = isCompatfile ? `unrecognized directive: ${text}${advice}` : `\`${text}\` is not a directive.`;
+	const foreignNameHint =
+		(isCompatfile ? configfileHint(text, registry.configfileOnly) : undefined) ?? foreignHint(text);
+	const suggestion = foreignNameHint === undefined ? didYouMean(name, registry.directives.keys()) : {};
 	const hint = looksLikeAddress(text)
 		? 'Did you mean to define a second site? If so, you must use curly braces around each site to separate their configurations.'
-		: foreign;
+		: foreignNameHint;
 	lowering.problem('error', 'directive/unknown', span, message, { ...suggestion, hint });
 }
 
@@ -155,7 +159,7 @@ function reportUnknown(lowering: Lowering, line: Line, atSiteLevel: boolean): vo
  */
 function markNamesUsed(lowering: Lowering, line: Line): void {
 	for (const { text } of line.words) {
-		if (text.startsWith('@')) lowering.scope?.markUsed(text);
+		if (text.startsWith('@')) lowering.matcherScope?.markUsed(text);
 		else if (text.startsWith(UPSTREAM_SCHEME)) lowering.upstreamExists(text.slice(UPSTREAM_SCHEME.length));
 	}
 	for (const inner of line.block?.lines ?? []) markNamesUsed(lowering, inner);
@@ -172,15 +176,17 @@ function lowerHandler(
 	module: HandlerDirective,
 	runNumber: number,
 ): LoweredDirective | undefined {
-	const separated = takeMatcher(lowering, line, module);
-	const result = module.lower(separated.directive, lowering);
-	if (result === undefined) return undefined;
-	let steps: readonly Step[] = Array.isArray(result) ? (result as readonly Step[]) : [result as Step];
-	let { when } = separated;
+	const separatedLine = takeMatcher(lowering, line, module);
+	const handlerResult = module.lower(separatedLine.directive, lowering);
+	if (handlerResult === undefined) return undefined;
+	let steps: readonly Step[] = Array.isArray(handlerResult)
+		? (handlerResult as readonly Step[])
+		: [handlerResult as Step];
+	let { when } = separatedLine;
 	const onlyStep = steps.length === 1 ? steps[0]! : undefined;
 	if (onlyStep?.when !== undefined && when === undefined) {
-		const { when: stepMatcher, ...rest } = onlyStep;
-		const unconditionalStep = rest as Step;
+		const { when: stepMatcher, ...otherFields } = onlyStep;
+		const unconditionalStep = otherFields as Step;
 		moveOrigin(lowering, onlyStep, unconditionalStep, line);
 		steps = [unconditionalStep];
 		when = stepMatcher;
@@ -200,7 +206,7 @@ function lowerHandler(
 
 /** Splits a directive into the parts that are sorted separately. For example, a `header` with `?` lines has two parts. */
 function splitForSorting(item: LoweredDirective): LoweredDirective[] {
-	if (!item.module.order?.stepsApart || item.steps.length < 2) return [item];
+	if (!item.module.order?.sortsStepsApart || item.steps.length < 2) return [item];
 	return item.steps.map(step => ({ ...item, steps: [step] }));
 }
 
@@ -212,62 +218,69 @@ function takeMatcher(
 ): { directive: DirectiveLine; when: Matcher | undefined } {
 	const name = line.words[0]!;
 	const args = line.words.slice(1);
-	const token = args[0];
+	const matcherToken = args[0];
 	const minArguments = module.matcherToken === 'with-more-arguments' ? 2 : 1;
-	if (module.matcherToken === 'none' || !token || args.length < minArguments)
+	if (module.matcherToken === 'none' || !matcherToken || args.length < minArguments)
 		return { directive: { line, name, args }, when: undefined };
-	const compat = lowering.dialect === 'compatfile';
-	if (!compat && token.quote !== 'none') return { directive: { line, name, args }, when: undefined };
+	const isCompatfile = lowering.dialect === 'compatfile';
+	if (!isCompatfile && matcherToken.quote !== 'none') return { directive: { line, name, args }, when: undefined };
 	const directive: DirectiveLine = { line, name, args: args.slice(1) };
-	if (token.text === '*') return { directive: directive, when: undefined };
-	if (token.text.startsWith('@'))
-		return { directive: directive, when: lowering.scope?.resolve(token) ?? UNKNOWN_MATCHER };
-	if (token.text.startsWith('/') || (!compat && token.text.startsWith('*'))) {
-		return { directive: directive, when: lowering.origin(pathMatcher([lowering.template(token)]), token.span) };
+	if (matcherToken.text === '*') return { directive, when: undefined };
+	if (matcherToken.text.startsWith('@'))
+		return { directive, when: lowering.matcherScope?.resolve(matcherToken) ?? UNKNOWN_MATCHER };
+	if (matcherToken.text.startsWith('/') || (!isCompatfile && matcherToken.text.startsWith('*'))) {
+		return {
+			directive,
+			when: lowering.origin(createPathMatcher([lowering.template(matcherToken)]), matcherToken.span),
+		};
 	}
 	return { directive: { line, name, args }, when: undefined };
 }
 
 /** Adjacent directives that form one route and share one evaluation of their matcher. */
 interface RouteGroup {
-	readonly items: [LoweredDirective, ...LoweredDirective[]];
+	readonly directives: [LoweredDirective, ...LoweredDirective[]];
 	readonly when: Matcher | undefined;
 	/** Name of the exclusive group, in which only the first matching route runs; undefined if the route is in no group. */
-	readonly group: string | undefined;
+	readonly groupName: string | undefined;
 }
 
 /**
  * Combines lowered directives to a pipeline: sets the conditions of steps, forms exclusive groups, and makes adjacent `handle`
  * blocks alternatives.
  */
-function assemble(
+function assembleSteps(
 	lowering: Lowering,
-	items: readonly LoweredDirective[],
+	loweredDirectives: readonly LoweredDirective[],
 	formsGroups: boolean,
-	sorted: boolean,
+	isSorted: boolean,
 ): Step[] {
-	const routes = formsGroups ? consolidate(items) : items.map(item => routeOfItem(item, undefined));
+	const routes = formsGroups
+		? consolidateRoutes(loweredDirectives)
+		: loweredDirectives.map(item => routeOfDirective(item, undefined));
 	const groupSizes = new Map<string, number>();
-	for (const { group } of routes) if (group !== undefined) groupSizes.set(group, (groupSizes.get(group) ?? 0) + 1);
+	for (const { groupName } of routes)
+		if (groupName !== undefined) groupSizes.set(groupName, (groupSizes.get(groupName) ?? 0) + 1);
 	const steps: Step[] = [];
-	const alternativeRuns = findAlternativeRuns(routes, sorted);
+	const alternativeRuns = findAlternativeRuns(routes, isSorted);
 	for (let index = 0; index < routes.length; index++) {
 		const route = routes[index]!;
-		const { alternativeTo } = route.items[0].module;
+		const { alternativeTo } = route.directives[0].module;
 		if (alternativeTo !== undefined) {
 			const isScattered = formsGroups && alternativeRuns.count > 1;
-			const length = isScattered ? 1 : (alternativeRuns.lengths.get(index) ?? 1);
-			if (length > 1) {
-				steps.push(firstMatchOf(lowering, routes.slice(index, index + length)));
-				index += length - 1;
+			const runLength = isScattered ? 1 : (alternativeRuns.lengths.get(index) ?? 1);
+			if (runLength > 1) {
+				steps.push(firstMatchOf(lowering, routes.slice(index, index + runLength)));
+				index += runLength - 1;
 				continue;
 			}
 			steps.push(conditionalStep(lowering, route, isScattered ? alternativeTo : undefined));
 			continue;
 		}
-		const group = route.group !== undefined && groupSizes.get(route.group)! > 1 ? route.group : undefined;
-		if (route.when === undefined && group === undefined) for (const step of routeSteps(route)) steps.push(step);
-		else steps.push(conditionalStep(lowering, route, group));
+		const groupName =
+			route.groupName !== undefined && groupSizes.get(route.groupName)! > 1 ? route.groupName : undefined;
+		if (route.when === undefined && groupName === undefined) for (const step of routeSteps(route)) steps.push(step);
+		else steps.push(conditionalStep(lowering, route, groupName));
 	}
 	return steps;
 }
@@ -276,25 +289,25 @@ function assemble(
  * Consolidates directives to routes as the compatible server does. Adjacent directives with equal matchers form one route, whose
  * matcher is evaluated once. Without this, `uri /api/* strip_prefix /api` followed by `reverse_proxy /api/*` would not work.
  */
-function consolidate(items: readonly LoweredDirective[]): RouteGroup[] {
+function consolidateRoutes(loweredDirectives: readonly LoweredDirective[]): RouteGroup[] {
 	const directiveCounts = new Map<string, number>();
-	for (const { directive, module } of items) {
+	for (const { directive, module } of loweredDirectives) {
 		const name = module.alternativeTo ?? directive;
 		directiveCounts.set(name, (directiveCounts.get(name) ?? 0) + 1);
 	}
 	const routes: RouteGroup[] = [];
-	for (const item of items) {
+	for (const item of loweredDirectives) {
 		const lastRoute = routes.at(-1);
-		const route = routeOfItem(item, exclusiveGroup(item, directiveCounts));
-		if (lastRoute && lastRoute.group === route.group && sameMatcher(lastRoute.when, route.when))
-			lastRoute.items.push(item);
+		const route = routeOfDirective(item, exclusiveGroup(item, directiveCounts));
+		if (lastRoute && lastRoute.groupName === route.groupName && sameMatcher(lastRoute.when, route.when))
+			lastRoute.directives.push(item);
 		else routes.push(route);
 	}
 	return routes;
 }
 
-function routeOfItem(item: LoweredDirective, group: string | undefined): RouteGroup {
-	return { items: [item], when: item.when, group };
+function routeOfDirective(item: LoweredDirective, groupName: string | undefined): RouteGroup {
+	return { directives: [item], when: item.when, groupName };
 }
 
 /**
@@ -320,27 +333,27 @@ function matcherKey(matcher: Matcher): string {
 	return `all ${(matcher.of as readonly Matcher[]).map(matcherKey).sort().join(' ')}`;
 }
 
-function routeSteps({ items }: RouteGroup): readonly Step[] {
-	return items.flatMap(({ steps }) => steps);
+function routeSteps({ directives }: RouteGroup): readonly Step[] {
+	return directives.flatMap(({ steps }) => steps);
 }
 
 /** Returns the number of runs of alternatives, and the length of each run by the index of its first route. */
 function findAlternativeRuns(
 	routes: readonly RouteGroup[],
-	sorted: boolean,
+	isSorted: boolean,
 ): { count: number; lengths: Map<number, number> } {
 	const lengths = new Map<number, number>();
-	let start = -1;
+	let runStart = -1;
 	for (let index = 0; index < routes.length; index++) {
-		const { module, runNumber } = routes[index]!.items[0];
+		const { module, runNumber } = routes[index]!.directives[0];
 		if (module.alternativeTo === undefined) {
-			start = -1;
+			runStart = -1;
 			continue;
 		}
-		if (start === -1 || !(sorted || routes[index - 1]!.items[0].runNumber === runNumber)) {
-			start = index;
+		if (runStart === -1 || !(isSorted || routes[index - 1]!.directives[0].runNumber === runNumber)) {
+			runStart = index;
 			lengths.set(index, 1);
-		} else lengths.set(start, lengths.get(start)! + 1);
+		} else lengths.set(runStart, lengths.get(runStart)! + 1);
 	}
 	return { count: lengths.size, lengths };
 }
@@ -349,9 +362,9 @@ function firstMatchOf(lowering: Lowering, routes: readonly RouteGroup[]): Step {
 	const branches = routes.map(route => {
 		const steps = routeSteps(route);
 		const pipeline = steps.length === 1 ? (steps[0]!.pipeline as readonly Step[]) : steps;
-		return lowering.origin(route.when ? { when: route.when, pipeline } : { pipeline }, route.items[0].line.span);
+		return lowering.origin(route.when ? { when: route.when, pipeline } : { pipeline }, route.directives[0].line.span);
 	});
-	return lowering.origin(firstMatchStep(branches), routes[0]!.items[0].line.span);
+	return lowering.origin(firstMatchStep(branches), routes[0]!.directives[0].line.span);
 }
 
 /**
@@ -359,7 +372,7 @@ function firstMatchOf(lowering: Lowering, routes: readonly RouteGroup[]): Step {
  */
 function conditionalStep(lowering: Lowering, route: RouteGroup, exclusive: string | undefined): Step {
 	const { when } = route;
-	const { line } = route.items[0];
+	const { line } = route.directives[0];
 	const steps = routeSteps(route);
 	const onlyStep = steps.length === 1 ? steps[0]! : undefined;
 	const singleStep: Step = onlyStep && onlyStep.when === undefined ? onlyStep : groupStep(steps);
@@ -384,10 +397,10 @@ function moveOrigin(lowering: Lowering, oldStep: Step, newStep: Step, line: Line
  * Warns about lines of a Configfile that can never run, because a directive before them always answers, or a branch before them
  * matches every request.
  */
-function warnAboutUnreachable(lowering: Lowering, items: readonly LoweredDirective[]): void {
-	for (let index = 0; index + 1 < items.length; index++) {
-		const item = items[index]!;
-		const nextItem = items[index + 1]!;
+function warnAboutUnreachable(lowering: Lowering, loweredDirectives: readonly LoweredDirective[]): void {
+	for (let index = 0; index + 1 < loweredDirectives.length; index++) {
+		const item = loweredDirectives[index]!;
+		const nextItem = loweredDirectives[index + 1]!;
 		if (item.when !== undefined) continue;
 		const itemSpan = spanOfWords(item.line.words);
 		const nextSpan = spanOfWords(nextItem.line.words);

@@ -40,29 +40,31 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 		});
 		return undefined;
 	}
-	const parsed = parseSiteAddress(lowering.dialect === 'compatfile' ? withoutEmptyPort(lowering, text, word) : text);
-	if (!isSiteAddress(parsed)) {
+	const parsedAddress = parseSiteAddress(
+		lowering.dialect === 'compatfile' ? withoutEmptyPort(lowering, text, word) : text,
+	);
+	if (!isSiteAddress(parsedAddress)) {
 		lowering.problem(
 			'error',
-			parsed.code,
+			parsedAddress.code,
 			word.span,
-			lowering.dialect === 'configfile' ? asSentence(parsed.message) : parsed.message,
-			parsed.hint === undefined ? {} : { hint: parsed.hint },
+			lowering.dialect === 'configfile' ? asSentence(parsedAddress.message) : parsedAddress.message,
+			parsedAddress.hint === undefined ? {} : { hint: parsedAddress.hint },
 		);
 		return undefined;
 	}
-	if (usesOtherSchemesPort(parsed, ports)) {
+	if (usesOtherSchemesPort(parsedAddress, ports)) {
 		const message =
 			lowering.dialect === 'configfile'
-				? `The scheme and the port of \`${parsed.text}\` contradict each other.`
-				: `[${parsed.text}] scheme and port violate convention`;
-		const otherScheme = parsed.scheme === 'http' ? 'HTTPS' : 'HTTP';
+				? `The scheme and the port of \`${parsedAddress.text}\` contradict each other.`
+				: `[${parsedAddress.text}] scheme and port violate convention`;
+		const otherScheme = parsedAddress.scheme === 'http' ? 'HTTPS' : 'HTTP';
 		lowering.problem('error', 'address/scheme-and-port', word.span, message, {
-			hint: `${parsed.port} is the ${otherScheme} port; change the scheme or the port.`,
+			hint: `${parsedAddress.port} is the ${otherScheme} port; change the scheme or the port.`,
 		});
 		return undefined;
 	}
-	if (parsed.path !== '') {
+	if (parsedAddress.path !== '') {
 		const hint = 'Put `handle_path` or a path matcher inside the site.';
 		if (lowering.dialect === 'configfile') {
 			lowering.problem('error', 'address/path', word.span, 'A site address cannot have a path.', { hint });
@@ -71,7 +73,7 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 		const message = 'Using a path in a site address is deprecated.';
 		lowering.problem('warning', 'address/path', word.span, message, { hint });
 	}
-	return formatSiteAddress(parsed);
+	return formatSiteAddress(parsedAddress);
 }
 
 /** Removes a colon that no port follows, which is allowed in a Compatfile. */

@@ -49,13 +49,13 @@ export class TreeLowering {
 	 * A key for everything on which the lowering of a site can depend, except what {@link SiteDependencies} records. If the key
 	 * changes, all sites must be lowered again.
 	 */
-	readonly context: string;
+	readonly contextKey: string;
 	readonly #input: LowerTreeInput;
 	readonly #tree: SharedTree;
 	readonly #environment: LoweringEnvironment;
 	readonly #lowering: Lowering;
 	readonly #settings: SettingsDraft = {};
-	readonly #upstreams: UpstreamTable;
+	readonly #upstreamTable: UpstreamTable;
 	readonly #routes: ReadonlyMap<string, readonly Step[]>;
 	readonly #ports: SchemePorts;
 
@@ -88,29 +88,29 @@ export class TreeLowering {
 		this.#lowering = lowering;
 		const order = lowerOptions(lowering, tree.options, this.#settings);
 		for (const [name, position] of directivePositions(order)) positions.set(name, position);
-		this.#upstreams = new UpstreamTable(lowering, input.origins);
-		for (const upstream of tree.upstreams) this.#upstreams.add(upstream, environment.upstreams);
+		this.#upstreamTable = new UpstreamTable(lowering, input.origins);
+		for (const upstream of tree.upstreams) this.#upstreamTable.addUpstream(upstream, environment.upstreams);
 		const { http_port: http, https_port: https } = this.#settings as Settings;
 		this.#ports = { http: http ?? 80, https: https ?? 443 };
 		this.#routes = lowerNamedRoutes(lowering, tree.namedRoutes);
 		const mappedNames = [...mappedPlaceholderNames(registry.directives, () => tree.namedRoutes)()];
-		const providers = (['dns', 'acme_dns'] as const).map(name => lowering.hasSetting(name));
-		this.context = JSON.stringify([
+		const dnsSettingFlags = (['dns', 'acme_dns'] as const).map(name => lowering.hasSetting(name));
+		this.contextKey = JSON.stringify([
 			input.dialect,
 			this.#ports,
 			order,
 			[...environment.upstreams.keys()],
 			mappedNames,
-			providers,
+			dnsSettingFlags,
 		]);
 	}
 
 	lowerSite(block: SiteBlock, { origins, dependencies }: SiteLoweringOptions): Site {
 		const environment = this.#environment;
 		environment.dependencies = dependencies;
-		const upstreams = this.#upstreams.lowerSiteUpstreams(block.lines);
-		const site = this.#lower(block, origins, upstreams);
-		this.#upstreams.warnAboutUnused(upstreams);
+		const upstreams = this.#upstreamTable.lowerSiteUpstreams(block.lines);
+		const site = this.#lowerSiteBlock(block, origins, upstreams);
+		this.#upstreamTable.warnAboutUnused(upstreams);
 		if (dependencies && upstreams) dependencies.definesUpstreams = true;
 		environment.dependencies = undefined;
 		return site;
@@ -134,11 +134,11 @@ export class TreeLowering {
 		const origins = new Origins();
 		const environment = this.#environment;
 		const { report } = environment;
-		const savedCount = this.logCount;
+		const savedLogCount = this.logCount;
 		environment.report = () => {};
 		this.logCount = logsBefore;
-		const site = this.#lower(block, origins, this.#upstreams.siteUpstreamNames(block.lines));
-		this.logCount = savedCount;
+		const site = this.#lowerSiteBlock(block, origins, this.#upstreamTable.siteUpstreamNames(block.lines));
+		this.logCount = savedLogCount;
 		environment.report = report;
 		return { site, origins };
 	}
@@ -147,8 +147,8 @@ export class TreeLowering {
 	assembleDocument(sites: readonly Site[]): Document {
 		const environment = this.#environment;
 		const settings = this.#settings as Settings;
-		const upstreams = this.#upstreams.loweredUpstreams;
-		this.#upstreams.warnAboutUnused(environment.upstreams);
+		const upstreams = this.#upstreamTable.loweredUpstreams;
+		this.#upstreamTable.warnAboutUnused(environment.upstreams);
 		environment.routes.checkUses(this.#lowering, this.#tree.namedRoutes);
 		return {
 			...(Object.keys(settings).length > 0 ? { settings } : {}),
@@ -158,7 +158,11 @@ export class TreeLowering {
 		};
 	}
 
-	#lower(block: SiteBlock, origins: Origins, upstreams: ReadonlyMap<string, { used: boolean }> | undefined): Site {
+	#lowerSiteBlock(
+		block: SiteBlock,
+		origins: Origins,
+		upstreams: ReadonlyMap<string, { used: boolean }> | undefined,
+	): Site {
 		const environment = this.#environment;
 		const lowering = this.#lowering;
 		const { dialect, reader } = this.#input;
@@ -191,30 +195,30 @@ function lowerNamedRoutes(lowering: Lowering, blocks: readonly NamedBlock[]): Ma
 }
 
 /** Returns the site with fields in the order of the document, with its logs named and its error routes sorted. */
-function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, counter: { logCount: number }): Site {
-	const { addresses, bind, logs, pipeline, errors, ...rest } = draft as SiteDraft & {
+function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, logCounter: { logCount: number }): Site {
+	const { addresses, bind, logs, pipeline, errors, ...otherFields } = draft as SiteDraft & {
 		bind?: string[];
 		logs?: SiteLog[];
 		pipeline: Site['pipeline'];
 		errors?: ErrorRoute[];
 	};
-	const compat = lowering.dialect === 'compatfile';
+	const isCompatfile = lowering.dialect === 'compatfile';
 	const site: Site = {
 		addresses,
 		...(bind && bind.length > 0 ? { bind } : {}),
-		...(logs ? { logs: logs.map(log => nameLog(lowering, log, counter)) } : {}),
+		...(logs ? { logs: logs.map(log => nameLog(lowering, log, logCounter)) } : {}),
 		pipeline,
-		...(errors ? { errors: compat ? sortCompatfileErrors(errors) : errors } : {}),
-		...rest,
+		...(errors ? { errors: isCompatfile ? sortCompatfileErrors(errors) : errors } : {}),
+		...otherFields,
 	};
 	const fields = block.addresses[0] ? { addresses: block.addresses[0].span } : undefined;
 	return lowering.origin(site, block.addresses[0]?.span ?? block.span, fields);
 }
 
 /** Names a log that has settings but no name `log0`, `log1` and so on. */
-function nameLog(lowering: Lowering, log: SiteLog, counter: { logCount: number }): SiteLog {
+function nameLog(lowering: Lowering, log: SiteLog, logCounter: { logCount: number }): SiteLog {
 	if (log.name !== undefined || Object.keys(log).length === 0) return log;
-	const namedLog: SiteLog = { name: `log${counter.logCount++}`, ...log };
+	const namedLog: SiteLog = { name: `log${logCounter.logCount++}`, ...log };
 	lowering.environment.origins.move(log, namedLog);
 	return namedLog;
 }

@@ -51,7 +51,7 @@ export class Lowering implements LowerContext {
 	readonly dialect: Dialect;
 	readonly environment: LoweringEnvironment;
 	/** The named matchers that can be used; undefined outside of a site. */
-	scope: MatcherScope | undefined = undefined;
+	matcherScope: MatcherScope | undefined = undefined;
 	/**
 	 * The directive or option that is being lowered, the innermost one if they are nested. Named in messages about a Compatfile.
 	 */
@@ -70,8 +70,8 @@ export class Lowering implements LowerContext {
 	}
 
 	get files(): readonly string[] {
-		const { files, dependencies: watch } = this.environment;
-		if (watch) watch.usesFiles = true;
+		const { files, dependencies } = this.environment;
+		if (dependencies) dependencies.usesFiles = true;
 		return files;
 	}
 
@@ -100,9 +100,11 @@ export class Lowering implements LowerContext {
 			this.problem('error', code, span, message, { hint });
 			return false;
 		}
-		const bound = tooFew ? min : max;
+		const expectedCount = tooFew ? min : max;
 		const expectation =
-			bound === 0 ? 'no argument' : `${tooFew ? 'at least' : 'at most'} ${bound} argument${bound === 1 ? '' : 's'}`;
+			expectedCount === 0
+				? 'no argument'
+				: `${tooFew ? 'at least' : 'at most'} ${expectedCount} argument${expectedCount === 1 ? '' : 's'}`;
 		const message = `\`${name.text}\` takes ${min === max && max > 0 ? expectation.replace(/^at (least|most) /, '') : expectation}.`;
 		this.problem('error', code, span, message, { hint });
 		return false;
@@ -126,10 +128,10 @@ export class Lowering implements LowerContext {
 				this.dialect === 'compatfile'
 					? compatibleMessage(name.text)
 					: `\`${name.text}\` is not a sub-directive of \`${owner}\`.`;
-			const foreign = foreignWords && foreignHint(name.text, foreignWords);
+			const foreignWordHint = foreignWords && foreignHint(name.text, foreignWords);
 			this.problem('error', 'directive/unknown-subdirective', name.span, message, {
-				...(foreign === undefined ? didYouMean(name, Object.keys(handlers)) : {}),
-				hint: foreign ?? acceptedWordsHint(owner, name.text, Object.keys(handlers)),
+				...(foreignWordHint === undefined ? didYouMean(name, Object.keys(handlers)) : {}),
+				hint: foreignWordHint ?? acceptedWordsHint(owner, name.text, Object.keys(handlers)),
 			});
 		}
 	}
@@ -144,7 +146,7 @@ export class Lowering implements LowerContext {
 	template(word: Word): string {
 		if (!word.text.includes('{')) return word.text;
 		if (this.dialect === 'configfile') {
-			for (const unknown of this.environment.placeholders.unknown(word.text)) {
+			for (const unknown of this.environment.placeholders.findUnknown(word.text)) {
 				if (this.environment.mappedNames().has(unknown.name)) continue;
 				this.problem('error', 'placeholder/unknown', word.span, `\`{${unknown.name}}\` is not a placeholder.`, {
 					...suggestName({ text: `{${unknown.name}}`, span: word.span }, unknown.nearest && `{${unknown.nearest}}`),
@@ -152,7 +154,7 @@ export class Lowering implements LowerContext {
 				});
 			}
 		}
-		return this.environment.placeholders.expand(word.text, this.dialect);
+		return this.environment.placeholders.expandNames(word.text, this.dialect);
 	}
 
 	duration(word: Word): number | undefined {
@@ -242,8 +244,8 @@ export class Lowering implements LowerContext {
 
 	filePath(text: string, span: SourceSpan): string {
 		if (this.dialect === 'compatfile' || isAbsolute(text) || text.startsWith('{')) return text;
-		const { dependencies: watch, workingDirectory } = this.environment;
-		if (watch) watch.usesFolder = true;
+		const { dependencies, workingDirectory } = this.environment;
+		if (dependencies) dependencies.usesFolder = true;
 		return resolve(span.source.path === undefined ? workingDirectory : dirname(span.source.path), text);
 	}
 
@@ -258,8 +260,8 @@ export class Lowering implements LowerContext {
 
 	placeholderKind(name: string): 'shorthand' | 'full' | undefined {
 		const text = `{${name}}`;
-		if (this.environment.placeholders.expand(text, 'configfile') !== text) return 'shorthand';
-		return this.environment.placeholders.unknown(text).length === 0 ? 'full' : undefined;
+		if (this.environment.placeholders.expandNames(text, 'configfile') !== text) return 'shorthand';
+		return this.environment.placeholders.findUnknown(text).length === 0 ? 'full' : undefined;
 	}
 
 	upstreamExists(name: string): boolean {

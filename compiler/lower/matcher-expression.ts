@@ -28,7 +28,7 @@ export function lowerMatcherExpression(
 	name: string | undefined,
 ): Matcher | undefined {
 	const reader = new ExpressionReader(lowering, words, block, name);
-	const matcher = reader.read();
+	const matcher = reader.readExpression();
 	return reader.isBroken ? undefined : matcher;
 }
 
@@ -39,20 +39,20 @@ class ExpressionReader {
 	isBroken = false;
 	readonly #lowering: Lowering;
 	readonly #words: readonly Word[];
-	readonly #name: string | undefined;
+	readonly #matcherName: string | undefined;
 	#block: Block | undefined;
-	#index = 0;
+	#wordIndex = 0;
 	readonly #allowsOperators: boolean;
 
 	constructor(lowering: Lowering, words: readonly Word[], block: Block | undefined, name: string | undefined) {
 		this.#lowering = lowering;
 		this.#words = words;
 		this.#block = block;
-		this.#name = name;
+		this.#matcherName = name;
 		this.#allowsOperators = lowering.dialect === 'configfile';
 	}
 
-	read(): Matcher {
+	readExpression(): Matcher {
 		if (this.#words.length === 0) {
 			if (this.#block) return this.#lowerBlock(this.#block);
 			if (!this.#allowsOperators) return MATCH_ALL;
@@ -60,7 +60,7 @@ class ExpressionReader {
 			return BROKEN_MATCHER;
 		}
 		const matcher = this.#readOr();
-		const unexpectedWord = this.#words[this.#index];
+		const unexpectedWord = this.#words[this.#wordIndex];
 		if (unexpectedWord && !this.isBroken) {
 			const hint = unexpectedWord.text === ')' ? 'Remove it, or add the `(` that it closes.' : undefined;
 			this.#fail('matcher/unexpected-word', unexpectedWord, `\`${unexpectedWord.text}\` is unexpected here.`, { hint });
@@ -75,7 +75,7 @@ class ExpressionReader {
 	}
 
 	#currentOperator(): string | undefined {
-		const word = this.#words[this.#index];
+		const word = this.#words[this.#wordIndex];
 		if (word?.quote !== 'none') return undefined;
 		if (!this.#allowsOperators) return word.text === 'not' ? 'not' : undefined;
 		return OPERATORS.has(word.text) ? word.text : undefined;
@@ -84,7 +84,7 @@ class ExpressionReader {
 	#readOr(): Matcher {
 		const parts = [this.#readAnd()];
 		while (this.#currentOperator() === 'or') {
-			this.#index++;
+			this.#wordIndex++;
 			parts.push(this.#readAnd());
 		}
 		return parts.length === 1 ? parts[0]! : { type: 'any', of: parts };
@@ -93,7 +93,7 @@ class ExpressionReader {
 	#readAnd(): Matcher {
 		const parts = [this.#readUnary()];
 		while (this.#currentOperator() === 'and') {
-			this.#index++;
+			this.#wordIndex++;
 			parts.push(this.#readUnary());
 		}
 		return parts.length === 1 ? parts[0]! : { type: 'all', of: parts };
@@ -102,24 +102,24 @@ class ExpressionReader {
 	#readUnary(): Matcher {
 		const operator = this.#currentOperator();
 		if (operator === 'not') {
-			const word = this.#words[this.#index]!;
-			this.#index++;
-			if (this.#index === this.#words.length && this.#block) {
+			const word = this.#words[this.#wordIndex]!;
+			this.#wordIndex++;
+			if (this.#wordIndex === this.#words.length && this.#block) {
 				const block = this.#block;
 				this.#block = undefined;
 				return this.#withOrigin({ type: 'not', of: this.#readDeeper(word, () => this.#lowerBlock(block)) }, word);
 			}
-			if (this.#index === this.#words.length && !this.#allowsOperators) {
+			if (this.#wordIndex === this.#words.length && !this.#allowsOperators) {
 				this.#lowering.problem('warning', 'matcher/missing', word.span, '`not` without a matcher matches nothing.');
 				return this.#withOrigin({ type: 'not', of: MATCH_ALL }, word);
 			}
 			return this.#withOrigin({ type: 'not', of: this.#readDeeper(word, () => this.#readUnary()) }, word);
 		}
 		if (operator === '(') {
-			const openParenthesis = this.#words[this.#index]!;
-			this.#index++;
-			const inner = this.#readDeeper(openParenthesis, () => this.#readOr());
-			if (this.#currentOperator() === ')') this.#index++;
+			const openParenthesis = this.#words[this.#wordIndex]!;
+			this.#wordIndex++;
+			const innerMatcher = this.#readDeeper(openParenthesis, () => this.#readOr());
+			if (this.#currentOperator() === ')') this.#wordIndex++;
 			else if (!this.isBroken) {
 				const lastWord = this.#words[this.#words.length - 1]!;
 				const isGlued = lastWord.text.length > 1 && lastWord.text.endsWith(')') && lastWord.quote === 'none';
@@ -127,9 +127,9 @@ class ExpressionReader {
 					hint: isGlued ? `Put a space before the \`)\` of \`${lastWord.text}\`.` : undefined,
 				});
 			}
-			return inner;
+			return innerMatcher;
 		}
-		if (operator !== undefined || this.#index >= this.#words.length) return this.#reportMissing(operator);
+		if (operator !== undefined || this.#wordIndex >= this.#words.length) return this.#reportMissingMatcher(operator);
 		return this.#readPrimary();
 	}
 
@@ -142,29 +142,29 @@ class ExpressionReader {
 			matcherLimits.isReported = true;
 		}
 		this.isBroken = true;
-		this.#index = this.#words.length;
+		this.#wordIndex = this.#words.length;
 		return BROKEN_MATCHER;
 	}
 
-	#reportMissing(operator: string | undefined): Matcher {
-		const previousWord = this.#words[this.#index - 1] ?? this.#words[this.#index]!;
-		const reportedWord = operator === undefined ? previousWord : this.#words[this.#index]!;
+	#reportMissingMatcher(operator: string | undefined): Matcher {
+		const previousWord = this.#words[this.#wordIndex - 1] ?? this.#words[this.#wordIndex]!;
+		const reportedWord = operator === undefined ? previousWord : this.#words[this.#wordIndex]!;
 		const message =
 			operator === undefined
 				? `A matcher is missing after \`${previousWord.text}\`.`
 				: `A matcher is missing before \`${operator}\`.`;
 		this.#fail('matcher/missing', reportedWord, message);
-		if (operator !== undefined) this.#index++;
+		if (operator !== undefined) this.#wordIndex++;
 		return BROKEN_MATCHER;
 	}
 
 	#readPrimary(): Matcher {
 		const lowering = this.#lowering;
-		const word = this.#words[this.#index]!;
+		const word = this.#words[this.#wordIndex]!;
 		const isUnquoted = word.quote === 'none';
 		if (isUnquoted && this.#allowsOperators && word.text.startsWith('@')) {
-			this.#index++;
-			const matcher = lowering.scope?.resolve(word);
+			this.#wordIndex++;
+			const matcher = lowering.matcherScope?.resolve(word);
 			if (!matcher) this.isBroken = true;
 			return matcher ?? BROKEN_MATCHER;
 		}
@@ -172,20 +172,20 @@ class ExpressionReader {
 			this.#fail('matcher/glued-parenthesis', word, `\`${word.text}\` is not a matcher.`, {
 				hint: `Put a space after the \`(\`: \`( ${word.text.slice(1)}\`.`,
 			});
-			this.#index = this.#words.length;
+			this.#wordIndex = this.#words.length;
 			return BROKEN_MATCHER;
 		}
 		const words = [word];
-		this.#index++;
-		while (this.#index < this.#words.length && !(this.#allowsOperators && this.#currentOperator() !== undefined)) {
-			words.push(this.#words[this.#index]!);
-			this.#index++;
+		this.#wordIndex++;
+		while (this.#wordIndex < this.#words.length && !(this.#allowsOperators && this.#currentOperator() !== undefined)) {
+			words.push(this.#words[this.#wordIndex]!);
+			this.#wordIndex++;
 		}
 		if (!isUnquoted) return this.#lowerQuotedExpression(words);
 		const module = lowering.environment.registry.matchers.get(word.text);
-		if (!module || COMBINATORS.has(word.text)) return this.#reportUnknown(word);
+		if (!module || COMBINATORS.has(word.text)) return this.#reportUnknownMatcher(word);
 		let block: Block | undefined;
-		if (this.#index === this.#words.length) {
+		if (this.#wordIndex === this.#words.length) {
 			block = this.#block;
 			this.#block = undefined;
 		}
@@ -205,7 +205,7 @@ class ExpressionReader {
 		const wordsSpan = spanOfWords(words);
 		const span = block && block.close.source === wordsSpan.source ? { ...wordsSpan, end: block.close.end } : wordsSpan;
 		const line: Line = { words, block, alternative: undefined, span };
-		const matcher = module.lower(line, this.#lowering, this.#name);
+		const matcher = module.lower(line, this.#lowering, this.#matcherName);
 		if (!matcher) {
 			this.isBroken = true;
 			return BROKEN_MATCHER;
@@ -217,9 +217,9 @@ class ExpressionReader {
 	#lowerBlock(block: Block): Matcher {
 		const parts: Matcher[] = [];
 		for (const line of block.lines) {
-			const matcher = lowerMatcherExpression(this.#lowering, line.words, line.block, this.#name);
+			const matcher = lowerMatcherExpression(this.#lowering, line.words, line.block, this.#matcherName);
 			if (!matcher) this.isBroken = true;
-			else this.#addMerged(parts, matcher, line);
+			else this.#mergeOrAdd(parts, matcher, line);
 		}
 		if (parts.length === 0 && !this.isBroken && !this.#allowsOperators) {
 			const message = 'This block holds no matcher, so it matches everything.';
@@ -231,7 +231,7 @@ class ExpressionReader {
 		return parts.length === 1 ? parts[0]! : { type: 'all', of: parts };
 	}
 
-	#addMerged(parts: Matcher[], matcher: Matcher, line: Line): void {
+	#mergeOrAdd(parts: Matcher[], matcher: Matcher, line: Line): void {
 		const { merge, conflict } = this.#lowering.environment.registry.matchers.get(matcher.type) ?? {};
 		for (const part of conflict ? parts : []) {
 			const reason = part.type === matcher.type ? conflict!(part, matcher) : undefined;
@@ -240,9 +240,9 @@ class ExpressionReader {
 			return;
 		}
 		for (let index = 0; merge && index < parts.length; index++) {
-			const merged = parts[index]!.type === matcher.type ? merge(parts[index]!, matcher) : undefined;
-			if (!merged) continue;
-			parts[index] = merged;
+			const mergedMatcher = parts[index]!.type === matcher.type ? merge(parts[index]!, matcher) : undefined;
+			if (!mergedMatcher) continue;
+			parts[index] = mergedMatcher;
 			return;
 		}
 		parts.push(matcher);
@@ -260,11 +260,11 @@ class ExpressionReader {
 		return this.#lowerModule(expression, [name, word], undefined);
 	}
 
-	#reportUnknown(word: Word): Matcher {
-		const kinds = this.#lowering.environment.registry.matchers.keys();
-		const knownNames = [...new Set([...kinds, 'not'])].filter(name => !COMBINATORS.has(name) || name === 'not');
-		const compat = this.#lowering.dialect === 'compatfile';
-		const message = compat
+	#reportUnknownMatcher(word: Word): Matcher {
+		const matcherTypes = this.#lowering.environment.registry.matchers.keys();
+		const knownNames = [...new Set([...matcherTypes, 'not'])].filter(name => !COMBINATORS.has(name) || name === 'not');
+		const isCompatfile = this.#lowering.dialect === 'compatfile';
+		const message = isCompatfile
 			? `getting matcher module '${word.text}': there is no such matcher`
 			: `\`${word.text}\` is not a matcher.`;
 		const suggestion = didYouMean(word, knownNames);

@@ -14,14 +14,14 @@ export class MatcherLimits {
 	/** Current nesting depth. */
 	depth = 0;
 	/** Number of matchers created so far. A reference to a named matcher adds the number of matchers to which the name expands. */
-	count = 0;
+	matcherCount = 0;
 	/** True if an exceeded limit has been reported. */
 	isReported = false;
 
 	/** Adds to the number of matchers. Returns false if there are now more than the maximum. */
 	addMatchers(count: number): boolean {
-		this.count += count;
-		return this.count <= MAX_MATCHERS;
+		this.matcherCount += count;
+		return this.matcherCount <= MAX_MATCHERS;
 	}
 
 	/** Calls a function one nesting level deeper. If the maximum depth has been reached, returns undefined without calling it. */

@@ -47,14 +47,16 @@ export class MatcherScope {
 	define(line: Line): void {
 		const word = line.words[0]!;
 		const name = word.text;
-		const compat = this.#lowering.dialect === 'compatfile';
+		const isCompatfile = this.#lowering.dialect === 'compatfile';
 		if (name.length < 2) {
 			this.#lowering.problem('error', 'matcher/without-name', word.span, 'A named matcher needs a name after its `@`.');
 			return;
 		}
-		const earlierDefinition = this.#find(name);
+		const earlierDefinition = this.#findDefinition(name);
 		if (earlierDefinition) {
-			const message = compat ? `matcher is defined more than once: ${name}` : `\`${name}\` is defined more than once.`;
+			const message = isCompatfile
+				? `matcher is defined more than once: ${name}`
+				: `\`${name}\` is defined more than once.`;
 			this.#lowering.problem('error', 'matcher/defined-twice', word.span, message, {
 				related: [{ span: earlierDefinition.word.span, message: 'first defined here' }],
 			});
@@ -78,10 +80,10 @@ export class MatcherScope {
 	 * undefined.
 	 */
 	resolve(reference: Word): Matcher | undefined {
-		const definition = this.#find(reference.text);
-		const compat = this.#lowering.dialect === 'compatfile';
+		const definition = this.#findDefinition(reference.text);
+		const isCompatfile = this.#lowering.dialect === 'compatfile';
 		if (!definition) {
-			const message = compat
+			const message = isCompatfile
 				? `unrecognized matcher name: ${reference.text}`
 				: `\`${reference.text}\` is not defined here.`;
 			const nearest = nearestName(reference.text, this.visibleNames());
@@ -110,7 +112,7 @@ export class MatcherScope {
 		const limits = this.#lowering.matcherLimits;
 		const owner = this.#ownerOf(reference.text);
 		if (definition.state === 'pending') {
-			limits.runDeeper(() => owner.#lower(definition));
+			limits.runDeeper(() => owner.#lowerDefinition(definition));
 			// The limit is reported only once, because every matcher that refers to this one exceeds it as well.
 			if ((definition.state as Definition['state']) === 'pending' && !limits.isReported) {
 				limits.isReported = true;
@@ -139,17 +141,17 @@ export class MatcherScope {
 	 * Marks a matcher as used. For references in lines that cannot be lowered, so that the matcher is not also reported as unused.
 	 */
 	markUsed(name: string): void {
-		const definition = this.#find(name);
+		const definition = this.#findDefinition(name);
 		if (definition) definition.isUsed = true;
 	}
 
 	/**
 	 * Lowers the matchers to which nothing refers, so that mistakes in them are reported. In a Configfile, also warns about them.
 	 */
-	close(): void {
+	lowerUnusedMatchers(): void {
 		for (const definition of this.#definitions.values()) {
 			const { isUsed: wasUsed } = definition;
-			this.#lower(definition);
+			this.#lowerDefinition(definition);
 			if (wasUsed || this.#lowering.matcherLimits.isReported || this.#lowering.dialect === 'compatfile') continue;
 			if (definition.isUsed) continue;
 			this.#lowering.problem(
@@ -167,28 +169,28 @@ export class MatcherScope {
 		return [...this.#definitions.keys(), ...(this.#parent?.visibleNames() ?? [])];
 	}
 
-	#lower(definition: Definition): Matcher | undefined {
+	#lowerDefinition(definition: Definition): Matcher | undefined {
 		if (definition.state !== 'pending') return definition.matcher;
 		definition.state = 'resolving';
-		const countBefore = this.#lowering.matcherLimits.count;
+		const matcherCountBefore = this.#lowering.matcherLimits.matcherCount;
 		const lowering = this.#lowering;
-		const outerScope = lowering.scope;
-		lowering.scope = this;
+		const outerScope = lowering.matcherScope;
+		lowering.matcherScope = this;
 		const { words, block } = definition.line;
 		definition.matcher = lowering.within(undefined, () =>
 			lowering.matcherExpression(words.slice(1), block, definition.name.slice(1)),
 		);
 		if (definition.matcher) lowering.origin(definition.matcher, definition.line.span);
-		lowering.scope = outerScope;
+		lowering.matcherScope = outerScope;
 		definition.state = 'done';
-		definition.matcherCount = lowering.matcherLimits.count - countBefore;
+		definition.matcherCount = lowering.matcherLimits.matcherCount - matcherCountBefore;
 		return definition.matcher;
 	}
 
-	#find(name: string): Definition | undefined {
+	#findDefinition(name: string): Definition | undefined {
 		const definition = this.#definitions.get(name);
 		if (definition || !this.#parent) return definition;
-		return this.#parent.#find(name);
+		return this.#parent.#findDefinition(name);
 	}
 
 	#ownerOf(name: string): MatcherScope {

@@ -3,7 +3,7 @@ import type { SourceSpan } from '../source/source.ts';
 
 interface Origin {
 	readonly span: SourceSpan;
-	fields: { readonly [field: string]: SourceSpan | undefined } | undefined;
+	fieldSpans: { readonly [field: string]: SourceSpan | undefined } | undefined;
 }
 
 /**
@@ -13,10 +13,10 @@ export class Origins {
 	readonly #origins = new Map<object, Origin>();
 
 	/** Records the span of an object and of its fields. Later calls for the object add fields but keep its span. */
-	remember(value: object, span: SourceSpan, fields?: { readonly [field: string]: SourceSpan | undefined }): void {
+	remember(value: object, span: SourceSpan, fieldSpans?: { readonly [field: string]: SourceSpan | undefined }): void {
 		const origin = this.#origins.get(value);
-		if (origin) origin.fields = { ...origin.fields, ...fields };
-		else this.#origins.set(value, { span, fields });
+		if (origin) origin.fieldSpans = { ...origin.fieldSpans, ...fieldSpans };
+		else this.#origins.set(value, { span, fieldSpans });
 	}
 
 	/** Makes the spans of an object those of the object that replaces it. */
@@ -32,17 +32,17 @@ export class Origins {
 
 	/** Returns the span of the innermost recorded object or field to which a JSON pointer (RFC 6901) into `document` leads. */
 	locate(document: unknown, pointer: string): SourceSpan | undefined {
-		let current = document;
-		let innermost = this.spanOf(current);
-		if (pointer === '') return innermost;
+		let currentValue = document;
+		let innermostSpan = this.spanOf(currentValue);
+		if (pointer === '') return innermostSpan;
 		for (const token of pointer.slice(1).split('/')) {
-			if (typeof current !== 'object' || current === null) break;
+			if (typeof currentValue !== 'object' || currentValue === null) break;
 			const key = token.replaceAll('~1', '/').replaceAll('~0', '~');
-			innermost = this.#origins.get(current)?.fields?.[key] ?? innermost;
-			current = (current as { [key: string]: unknown })[key];
-			innermost = this.spanOf(current) ?? innermost;
+			innermostSpan = this.#origins.get(currentValue)?.fieldSpans?.[key] ?? innermostSpan;
+			currentValue = (currentValue as { [key: string]: unknown })[key];
+			innermostSpan = this.spanOf(currentValue) ?? innermostSpan;
 		}
-		return innermost;
+		return innermostSpan;
 	}
 
 	/** Returns the span that was recorded for an object itself; undefined if there is none. */

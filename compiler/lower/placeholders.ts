@@ -20,9 +20,9 @@ export interface Placeholders {
 	 * Replaces the short names of placeholders in a text by full names. A name that means something else in the dialect is replaced
 	 * by the name that has this meaning in all dialects.
 	 */
-	expand(text: string, dialect: Dialect): string;
+	expandNames(text: string, dialect: Dialect): string;
 	/** Returns the unknown placeholders in a text. */
-	unknown(text: string): readonly UnknownPlaceholder[];
+	findUnknown(text: string): readonly UnknownPlaceholder[];
 	/** Returns why a text is not accepted as a regular expression; undefined if it is accepted. */
 	regexpMistake(source: string): RegexpMistake | undefined;
 }

@@ -24,8 +24,9 @@ export class SiteDependencies {
 
 	/** True if nothing has been recorded, so that the result depends only on the site's own lines. */
 	get isEmpty(): boolean {
-		const { diagnostics, upstreams, routes, usesFolder: folder, usesFiles: files, definesUpstreams } = this;
-		const hasRecords = diagnostics.length + upstreams.length + routes.length > 0 || folder || files || definesUpstreams;
+		const { diagnostics, upstreams, routes, usesFolder, usesFiles, definesUpstreams } = this;
+		const hasRecords =
+			diagnostics.length + upstreams.length + routes.length > 0 || usesFolder || usesFiles || definesUpstreams;
 		return !hasRecords;
 	}
 }

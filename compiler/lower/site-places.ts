@@ -10,23 +10,23 @@ export class SitePlaces {
 	readonly #lowering: TreeLowering;
 	readonly #sharedOrigins: Origins;
 	readonly #siteBlock: (index: number) => SiteBlock | undefined;
-	readonly #logsBefore: readonly number[];
+	readonly #logCountsBefore: readonly number[];
 	readonly #placesBySite = new Map<number, { readonly site: Site; readonly origins: Origins }>();
 
 	/**
 	 * @param sharedOrigins Spans of everything outside of the sites.
-	 * @param logsBefore For each site, the number of anonymous logs in the sites before it.
+	 * @param logCountsBefore For each site, the number of anonymous logs in the sites before it.
 	 */
 	constructor(
 		lowering: TreeLowering,
 		sharedOrigins: Origins,
 		siteBlock: (index: number) => SiteBlock | undefined,
-		logsBefore: readonly number[],
+		logCountsBefore: readonly number[],
 	) {
 		this.#lowering = lowering;
 		this.#sharedOrigins = sharedOrigins;
 		this.#siteBlock = siteBlock;
-		this.#logsBefore = logsBefore;
+		this.#logCountsBefore = logCountsBefore;
 	}
 
 	/** Returns the place of the object to which a JSON pointer leads; undefined if it has none. */
@@ -37,7 +37,7 @@ export class SitePlaces {
 		if (!block) return this.#sharedOrigins.locate(document, pointer);
 		let places = this.#placesBySite.get(index);
 		if (!places) {
-			places = this.#lowering.lowerForPlaces(block, this.#logsBefore[index]!);
+			places = this.#lowering.lowerForPlaces(block, this.#logCountsBefore[index]!);
 			this.#placesBySite.set(index, places);
 		}
 		return places.origins.locate(places.site, pointer.slice(match![0].length));

@@ -14,17 +14,17 @@ type SortsBefore<T> = (a: T, b: T) => boolean;
  * (Kim and Kutzner, "Stable Minimum Storage Merging by Symmetric Comparisons", 2004) of neighboring blocks of doubling size.
  */
 export function stableSort<T>(items: readonly T[], sortsBefore: SortsBefore<T>): T[] {
-	const sorted = [...items];
-	const { length } = sorted;
+	const sortedItems = [...items];
+	const { length } = sortedItems;
 	for (let start = 0; start < length; start += BLOCK_LENGTH) {
-		sortByInsertion(sorted, start, Math.min(start + BLOCK_LENGTH, length), sortsBefore);
+		sortByInsertion(sortedItems, start, Math.min(start + BLOCK_LENGTH, length), sortsBefore);
 	}
 	for (let size = BLOCK_LENGTH; size < length; size *= 2) {
 		for (let start = 0; start + size < length; start += 2 * size) {
-			merge(sorted, start, start + size, Math.min(start + 2 * size, length), sortsBefore);
+			mergeRanges(sortedItems, start, start + size, Math.min(start + 2 * size, length), sortsBefore);
 		}
 	}
-	return sorted;
+	return sortedItems;
 }
 
 function sortByInsertion<T>(items: T[], start: number, end: number, sortsBefore: SortsBefore<T>): void {
@@ -38,7 +38,7 @@ function sortByInsertion<T>(items: T[], start: number, end: number, sortsBefore:
 }
 
 /** Merges two adjacent sorted ranges, from `start` to `middle` and from `middle` to `end`. Both must have items. */
-function merge<T>(items: T[], start: number, middle: number, end: number, sortsBefore: SortsBefore<T>): void {
+function mergeRanges<T>(items: T[], start: number, middle: number, end: number, sortsBefore: SortsBefore<T>): void {
 	if (middle - start === 1) {
 		const first = items[start]!;
 		rotate(
@@ -70,8 +70,8 @@ function merge<T>(items: T[], start: number, middle: number, end: number, sortsB
 	);
 	const high = sum - low;
 	if (low < middle && middle < high) rotate(items, low, middle, high);
-	if (start < low && low < half) merge(items, start, low, half, sortsBefore);
-	if (half < high && high < end) merge(items, half, high, end, sortsBefore);
+	if (start < low && low < half) mergeRanges(items, start, low, half, sortsBefore);
+	if (half < high && high < end) mergeRanges(items, half, high, end, sortsBefore);
 }
 
 /** Returns the first index from `start` on at which `test` fails; `end` if it never fails. Uses binary search. */

@@ -23,12 +23,13 @@ export interface StepPlaces {
  */
 export function stepSpans(value: object, origins: Origins): (SourceSpan | undefined)[] {
 	const spans: (SourceSpan | undefined)[] = [];
-	const collect = (value: object, parentSpan: SourceSpan | undefined): void => {
+	const collectSpans = (value: object, parentSpan: SourceSpan | undefined): void => {
 		const span = origins.spanOf(value) ?? parentSpan;
 		if ('handler' in value) spans.push(span);
-		for (const child of Object.values(value)) if (typeof child === 'object' && child !== null) collect(child, span);
+		for (const child of Object.values(value))
+			if (typeof child === 'object' && child !== null) collectSpans(child, span);
 	};
-	collect(value, origins.spanOf(value));
+	collectSpans(value, origins.spanOf(value));
 	return spans;
 }
 
@@ -64,16 +65,16 @@ function isListOfPlaces(value: unknown): boolean {
 }
 
 /** Returns a JSON array with the pointers of all steps inside a value, for a document without known places in a source. */
-export function stepPointersJson(value: object, base: string): string {
+export function stepPointersJson(value: object, basePointer: string): string {
 	const pointers: string[] = [];
-	forEachStep(value, base, (_, pointer) => pointers.push(pointer));
+	forEachStep(value, basePointer, (_, pointer) => pointers.push(pointer));
 	return JSON.stringify(pointers);
 }
 
 /** Formats the places of steps as JSON. */
 export class PlaceWriter {
 	readonly #folder: string | undefined;
-	readonly #names = new Map<string, string>();
+	readonly #namesByPath = new Map<string, string>();
 
 	/** `mainPath` is the path of the main file; undefined if the configuration has none. */
 	constructor(mainPath: string | undefined) {
@@ -103,10 +104,10 @@ export class PlaceWriter {
 
 	#shortName(path: string | undefined, name: string): string {
 		if (path === undefined || this.#folder === undefined) return name;
-		let shortName = this.#names.get(path);
+		let shortName = this.#namesByPath.get(path);
 		if (shortName === undefined) {
 			shortName = relative(this.#folder, path);
-			this.#names.set(path, shortName);
+			this.#namesByPath.set(path, shortName);
 		}
 		return shortName;
 	}

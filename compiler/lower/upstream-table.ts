@@ -20,7 +20,7 @@ export class UpstreamTable {
 	readonly loweredUpstreams = new Map<string, unknown>();
 	readonly #lowering: Lowering;
 	readonly #origins: Origins;
-	readonly #spanByName = new Map<string, SourceSpan>();
+	readonly #spansByName = new Map<string, SourceSpan>();
 
 	/** `origins` receives the spans of all definitions, including those in sites. */
 	constructor(lowering: Lowering, origins: Origins) {
@@ -29,9 +29,9 @@ export class UpstreamTable {
 	}
 
 	/** Lowers a definition, and adds its name to `visibleUpstreams`. */
-	add(upstream: NamedBlock, visibleUpstreams: Map<string, { used: boolean }>): void {
+	addUpstream(upstream: NamedBlock, visibleUpstreams: Map<string, { used: boolean }>): void {
 		const { text, span } = upstream.name;
-		const earlierSpan = this.#spanByName.get(text);
+		const earlierSpan = this.#spansByName.get(text);
 		if (earlierSpan) {
 			this.#lowering.problem(
 				'error',
@@ -46,7 +46,7 @@ export class UpstreamTable {
 			visibleUpstreams.set(text, { used: true });
 			return;
 		}
-		this.#spanByName.set(text, span);
+		this.#spansByName.set(text, span);
 		this.#lowering.environment.origins = this.#origins;
 		const settings = lowerNamedUpstream(upstream, this.#lowering);
 		visibleUpstreams.set(text, { used: false });
@@ -67,7 +67,7 @@ export class UpstreamTable {
 				});
 				continue;
 			}
-			this.add({ name, lines: line.block.lines, span: line.span }, siteUpstreams);
+			this.addUpstream({ name, lines: line.block.lines, span: line.span }, siteUpstreams);
 		}
 		return siteUpstreams;
 	}
@@ -84,7 +84,7 @@ export class UpstreamTable {
 		for (const [name, { used }] of upstreams ?? []) {
 			if (used) continue;
 			const message = `The upstream \`${name}\` is never used.`;
-			this.#lowering.problem('warning', 'upstream/unused', this.#spanByName.get(name)!, message, {
+			this.#lowering.problem('warning', 'upstream/unused', this.#spansByName.get(name)!, message, {
 				hint: `Use it with \`reverse_proxy upstream://${name}\`.`,
 			});
 		}

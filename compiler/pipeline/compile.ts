@@ -27,7 +27,7 @@ import { type Reader, WITHHELD } from '../source/reader.ts';
 import { type RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { NamedBlock } from '../syntax/ast.ts';
-import { checkLines } from '../syntax/line-limit.ts';
+import { checkLineCount } from '../syntax/line-limit.ts';
 import { parseConfig } from '../syntax/parse-config.ts';
 import type { ParsedText } from '../syntax/parsed-text.ts';
 import { lowerTests } from '../testing/lower-tests.ts';
@@ -102,12 +102,12 @@ export function compile(input: ConfigInput, reader: Reader, options: CompileOpti
 
 /** Compiles a configuration with the given implementation of the phases. */
 export function compileInPhases(phases: CompilePhases, input: ConfigInput, reader: Reader): CompileResult {
-	const concealed = new ConcealedValues();
+	const concealedValues = new ConcealedValues();
 	const { collector, document, tests, ...otherResults } =
 		input.format === 'json'
 			? readJson(input, phases)
-			: readText(input, input.format, phases, new RecordingReader(concealed.watching(reader)));
-	const report = collector.documentReport(otherResults.locate);
+			: readText(input, input.format, phases, new RecordingReader(concealedValues.watchedReader(reader)));
+	const report = collector.createDocumentReport(otherResults.locate);
 	let plan: Plan | undefined;
 	// `null` is valid JSON, but it does not fit the schema.
 	if (document !== undefined) {
@@ -127,7 +127,7 @@ export function compileInPhases(phases: CompilePhases, input: ConfigInput, reade
 		tests: testCases,
 		document: isUsable ? document : undefined,
 		plan: isUsable ? plan : undefined,
-		diagnostics: collector.sorted().map(diagnostic => concealed.conceal(diagnostic)),
+		diagnostics: collector.sortedDiagnostics().map(diagnostic => concealedValues.conceal(diagnostic)),
 	};
 }
 
@@ -140,33 +140,40 @@ type FirstPhases = Omit<LoweredText, 'document' | 'locate'> & {
 
 function readText(input: ConfigInput, dialect: Dialect, phases: CompilePhases, reader: RecordingReader): FirstPhases {
 	const collector = new DiagnosticCollector();
-	if (checkLines(input, collector.report)) return phases.readText(input, dialect, reader);
-	const nothing = { document: undefined, locate: undefined, parsedText: undefined, places: undefined };
-	return { collector, tests: [], files: mainFile(input), ...nothing };
+	if (checkLineCount(input, collector.report)) return phases.readText(input, dialect, reader);
+	const emptyResults = { document: undefined, locate: undefined, parsedText: undefined, places: undefined };
+	return { collector, tests: [], files: mainFilePaths(input), ...emptyResults };
 }
 
 function readJson(input: ConfigInput, phases: CompilePhases): FirstPhases {
 	const collector = new DiagnosticCollector();
-	const value = parseJson(input.text, input.name, input.path, collector.report);
+	const parsedValue = parseJson(input.text, input.name, input.path, collector.report);
 	const { document: parsedDocument, places } = input.placed
-		? parsePlacedDocument(value)
-		: { document: value, places: undefined };
-	const result = { collector, tests: [], files: mainFile(input), locate: undefined, parsedText: undefined, places };
+		? parsePlacedDocument(parsedValue)
+		: { document: parsedValue, places: undefined };
+	const sharedResults = {
+		collector,
+		tests: [],
+		files: mainFilePaths(input),
+		locate: undefined,
+		parsedText: undefined,
+		places,
+	};
 	if (parsedDocument === undefined || !checkNesting(parsedDocument, collector.report))
-		return { ...result, document: undefined };
+		return { ...sharedResults, document: undefined };
 	const document = phases.readDocument(upgradeDocument(parsedDocument) as Document);
-	if (input.text.includes('@id')) objectIds(document, collector.documentReport(undefined));
-	return { ...result, document };
+	if (input.text.includes('@id')) objectIds(document, collector.createDocumentReport(undefined));
+	return { ...sharedResults, document };
 }
 
-function mainFile({ path }: ConfigInput): readonly string[] {
+function mainFilePaths({ path }: ConfigInput): readonly string[] {
 	return path === undefined ? [] : [path];
 }
 
 function planAndBuild(phases: CompilePhases, document: Document, report: Report, reader: RecordingReader): Plan {
-	const reads = reader.record();
+	const reads = reader.startRecord();
 	const plan = phases.plan(document, report, reader, reads);
-	reader.stop();
+	reader.endRecord();
 	const readsBySite = phases.build(document, report, reader);
 	const files = identifyFiles(
 		reads,
@@ -184,21 +191,22 @@ function withoutWithheldFindings(report: Report): Report {
 
 /** Returns a digest of what was read for the plan and for each site; undefined if nothing was read. */
 function identifyFiles(
-	plan: readonly RecordedRead[],
-	sites: readonly (readonly RecordedRead[])[],
+	planReads: readonly RecordedRead[],
+	readsBySite: readonly (readonly RecordedRead[])[],
 ): FileIdentities | undefined {
-	const bySite = sites.map(digestReads);
-	const identity = digestReads(plan) + bySite.join();
+	const digestBySite = readsBySite.map(digestReads);
+	const identity = digestReads(planReads) + digestBySite.join();
 	if (/^,*$/.test(identity)) return undefined;
 	const contents: { [path: string]: string } = {};
-	for (const { method, target, result: answer } of sites.flat()) if (method === 'readBytes') contents[target] = answer;
-	return { identity: hash('sha256', identity, 'base64'), sites: bySite, contents };
+	for (const { method, target, result: answer } of readsBySite.flat())
+		if (method === 'readBytes') contents[target] = answer;
+	return { identity: hash('sha256', identity, 'base64'), sites: digestBySite, contents };
 }
 
 function digestReads(reads: readonly RecordedRead[]): string {
 	if (reads.length === 0) return '';
-	const answers = reads.map(({ method, target, result: answer }) => `${method} ${target} ${answer}`);
-	return hash('sha256', answers.join('\0'), 'base64');
+	const readTexts = reads.map(({ method, target, result: answer }) => `${method} ${target} ${answer}`);
+	return hash('sha256', readTexts.join('\0'), 'base64');
 }
 
 /** The phases for a single compilation, which process everything. */
@@ -216,29 +224,31 @@ export class StatelessPhases implements CompilePhases {
 			knownDirectives: new Set(registryOf(dialect).directives.keys()),
 		});
 		const origins = new Origins();
-		const deps = { dialect, report, reader, placeholders: knownPlaceholders, origins };
-		const lowering = new TreeLowering(tree, () => tree.sites, deps);
-		const logsBefore: number[] = [];
-		const spans: (readonly (SourceSpan | undefined)[])[] = [];
+		const loweringInput = { dialect, report, reader, placeholders: knownPlaceholders, origins };
+		const lowering = new TreeLowering(tree, () => tree.sites, loweringInput);
+		const logCountsBefore: number[] = [];
+		const spansBySite: (readonly (SourceSpan | undefined)[])[] = [];
 		const noOrigins = new NoOrigins();
 		const sites = tree.sites.map(block => {
-			logsBefore.push(lowering.logCount);
+			logCountsBefore.push(lowering.logCount);
 			const siteOrigins = this.#options.places ? new Origins() : noOrigins;
 			const site = lowering.lowerSite(block, { origins: siteOrigins });
-			if (this.#options.places) spans.push(stepSpans(site, siteOrigins));
+			if (this.#options.places) spansBySite.push(stepSpans(site, siteOrigins));
 			return site;
 		});
 		const document = lowering.assembleDocument(sites);
-		const places = new SitePlaces(lowering, origins, index => tree.sites[index], logsBefore);
+		const sitePlaces = new SitePlaces(lowering, origins, index => tree.sites[index], logCountsBefore);
 		return {
 			...{ collector, document, tests: tree.tests, files: tree.files },
-			locate: pointer => places.locate(document, pointer),
+			locate: pointer => sitePlaces.locate(document, pointer),
 			parsedText: {
 				namedRoutes: tree.namedRoutes,
 				siteBlock: index => tree.sites[index],
 				unusedNames: tree.unusedNames,
 			},
-			places: this.#options.places ? new PlaceWriter(input.path).formatStepPlaces(spans, document, origins) : undefined,
+			places: this.#options.places
+				? new PlaceWriter(input.path).formatStepPlaces(spansBySite, document, origins)
+				: undefined,
 		};
 	}
 

@@ -50,7 +50,7 @@ export function actionsAt(
 }
 
 /** Returns the edits of all safe fixes among the findings of a file, for fixing on save. */
-export function safeFixes(findings: readonly Diagnostic[]): FileEdit[] {
+export function safeFixEdits(findings: readonly Diagnostic[]): FileEdit[] {
 	return mergedEdits(findings.filter(({ fix }) => fix?.safety === 'safe'));
 }
 
@@ -81,13 +81,13 @@ function shortTitle(text: string): string | undefined {
 function fixAllActions(localFindings: readonly Diagnostic[], findings: readonly Diagnostic[]): Action[] {
 	const codes = new Set(localFindings.flatMap(({ code, fix }) => (fix ? code : [])));
 	return [...codes].flatMap(code => {
-		const sameCode = findings.filter(finding => finding.code === code && finding.fix);
-		if (sameCode.length < 2) return [];
+		const sameCodeFindings = findings.filter(finding => finding.code === code && finding.fix);
+		if (sameCodeFindings.length < 2) return [];
 		return [
 			{
-				title: `Fix all ${sameCode.length} findings of ${code} in this file`,
+				title: `Fix all ${sameCodeFindings.length} findings of ${code} in this file`,
 				kind: 'fix-all' as const,
-				edits: mergedEdits(sameCode),
+				edits: mergedEdits(sameCodeFindings),
 			},
 		];
 	});
@@ -99,8 +99,10 @@ function fileEdits({ edits }: Fix): FileEdit[] {
 		if (path === undefined) return [];
 		// An edit that replaces the whole text formats it. It is divided into small edits, which leave the cursor and marks of an
 		// editor in place.
-		const isWhole = start === 0 && end === source.text.length && text === formatText(source.text);
-		return isWhole ? formattingEdits(source.text).map(edit => ({ path, ...edit })) : [{ path, start, end, text }];
+		const replacesWholeText = start === 0 && end === source.text.length && text === formatText(source.text);
+		return replacesWholeText
+			? formattingEdits(source.text).map(edit => ({ path, ...edit }))
+			: [{ path, start, end, text }];
 	});
 }
 
@@ -125,14 +127,14 @@ function silenceActions(syntax: TextSyntax, finding: Diagnostic): Action[] {
 	const { code, severity, span } = finding;
 	if (severity === 'error' || !span) return [];
 	const { text, path } = syntax;
-	const start = text.lastIndexOf('\n', span.start - 1) + 1;
-	const canInsertLine = !/\\\r?\n$/.test(text.slice(0, start)) && !isInsideWord(syntax, start);
+	const lineStart = text.lastIndexOf('\n', span.start - 1) + 1;
+	const canInsertLine = !/\\\r?\n$/.test(text.slice(0, lineStart)) && !isInsideWord(syntax, lineStart);
 	if (!canInsertLine) return [];
-	const commentAbove = /(?:^|\n)[ \t]*# lint: off((?: [\w/*-]+)*)[ \t]*\n$/.exec(text.slice(0, start));
-	const indent = /^[ \t]*/.exec(text.slice(start))![0];
+	const commentAbove = /(?:^|\n)[ \t]*# lint: off((?: [\w/*-]+)*)[ \t]*\n$/.exec(text.slice(0, lineStart));
+	const indent = /^[ \t]*/.exec(text.slice(lineStart))![0];
 	const edit = commentAbove?.[1]
-		? { path, start: start - 1, end: start - 1, text: ` ${code}` }
-		: { path, start, end: start, text: `${indent}# lint: off ${code}\n` };
+		? { path, start: lineStart - 1, end: lineStart - 1, text: ` ${code}` }
+		: { path, start: lineStart, end: lineStart, text: `${indent}# lint: off ${code}\n` };
 	return [{ title: `Silence ${code} here`, kind: 'silence', edits: [edit], finding }];
 }
 
@@ -149,21 +151,21 @@ function inlineActions(workspace: Workspace, syntax: TextSyntax, offset: number)
 	const definitions = uses.filter(({ role }) => role === 'definition');
 	const [definition] = definitions;
 	if (definition?.kind !== 'let' || definitions.length > 1) return [];
-	const definingSyntax = workspace.syntax(definition.path)!;
-	const values = definition.line.words.slice(2);
-	if (values.length === 0) return [];
-	const valueText = definingSyntax.text.slice(values[0]!.span.start, values.at(-1)!.span.end);
-	const isPlain = values.length === 1 && values[0]!.quote === 'none' && values[0]!.text === valueText;
+	const definingSyntax = workspace.syntaxOf(definition.path)!;
+	const valueWords = definition.line.words.slice(2);
+	if (valueWords.length === 0) return [];
+	const valueText = definingSyntax.text.slice(valueWords[0]!.span.start, valueWords.at(-1)!.span.end);
+	const isPlainValue = valueWords.length === 1 && valueWords[0]!.quote === 'none' && valueWords[0]!.text === valueText;
 	const edits: FileEdit[] = [];
 	for (const use of uses) {
 		if (use.role === 'definition') continue;
-		const { text } = workspace.syntax(use.path)!;
+		const { text } = workspace.syntaxOf(use.path)!;
 		const range = { start: use.start - '{let.'.length, end: use.end + 1 };
 		const isWholeWord = use.line.words.some(
 			({ span, quote }) => quote === 'none' && span.start === range.start && span.end === range.end,
 		);
 		// As part of a word, a reference can be replaced only by a single unquoted value.
-		if ((!isWholeWord && !isPlain) || text[range.end - 1] !== '}') return [];
+		if ((!isWholeWord && !isPlainValue) || text[range.end - 1] !== '}') return [];
 		edits.push({ path: use.path, ...range, text: valueText });
 	}
 	edits.push({ path: definition.path, ...wholeLines(definingSyntax.text, rangeOfLine(definition.line)), text: '' });
@@ -190,13 +192,14 @@ function extractActions(workspace: Workspace, syntax: TextSyntax, selection: Tex
 	if (!topLine || !innerBlock) return [];
 	const kind = kindOfTopLevel(topLine, dialect, registryOf(dialect).directives);
 	if (kind !== 'site' && kind !== 'route') return [];
-	const lines = innerBlock.lines.filter(line => overlap(rangeOfLine(line), trimmedRange));
+	const lines = innerBlock.lines.filter(line => rangesOverlap(rangeOfLine(line), trimmedRange));
 	const hasWholeLines =
-		lines.length > 0 && lines.every(line => line.alternative === undefined || overlap(rangeOfLine(line), trimmedRange));
+		lines.length > 0 &&
+		lines.every(line => line.alternative === undefined || rangesOverlap(rangeOfLine(line), trimmedRange));
 	if (!hasWholeLines || lines.some(({ words: [first] }) => first?.text === 'let')) return [];
 	const movedRange = wholeLines(text, { start: rangeOfLine(lines[0]!).start, end: endOfLine(lines.at(-1)!) });
 	if (movedRange.start < innerBlock.open.end || movedRange.end > innerBlock.close.start) return [];
-	const name = unusedName(workspace, syntax);
+	const name = unusedSnippetName(workspace, syntax);
 	const indent = /^[ \t]*/.exec(text.slice(movedRange.start))![0];
 	const body = text
 		.slice(movedRange.start, movedRange.end)
@@ -217,7 +220,7 @@ function extractActions(workspace: Workspace, syntax: TextSyntax, selection: Tex
 	];
 }
 
-function overlap(first: TextRange, second: TextRange): boolean {
+function rangesOverlap(first: TextRange, second: TextRange): boolean {
 	return first.start < second.end && second.start < first.end;
 }
 
@@ -225,10 +228,10 @@ function endOfLine(line: ParsedLine): number {
 	return line.alternative ? endOfLine(line.alternative) : rangeOfLine(line).end;
 }
 
-function unusedName(workspace: Workspace, syntax: TextSyntax): string {
+function unusedSnippetName(workspace: Workspace, syntax: TextSyntax): string {
 	const usedNames = new Set(
 		workspace.relatedFiles(syntax.path).flatMap(file => {
-			const lines = workspace.syntax(file)?.lines ?? [];
+			const lines = workspace.syntaxOf(file)?.lines ?? [];
 			return lines.map(({ words: [first] }) => first?.text);
 		}),
 	);

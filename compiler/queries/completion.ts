@@ -22,7 +22,7 @@ import {
 	subdirectiveManual,
 } from './manual.ts';
 import { type NameKind, type NameUse, namesAround } from './names.ts';
-import { type Expected, expectedAt } from './probe.ts';
+import { type ExpectedWords, expectedAt } from './probe.ts';
 import { type Place, placeAt, type TextRange, type TextSyntax } from './text-syntax.ts';
 import { usageArguments } from './usage.ts';
 import type { Workspace } from './workspace.ts';
@@ -89,10 +89,10 @@ class Completer {
 	readonly #place: Place;
 	readonly #offset: number;
 	/** The range of the word at the offset; empty if there is none or if it is quoted. */
-	readonly #range: TextRange;
-	#names: readonly NameUse[] | undefined;
+	readonly #wordRange: TextRange;
+	#namesAround: readonly NameUse[] | undefined;
 	readonly #completions: Completion[] = [];
-	readonly #labels = new Set<string>();
+	readonly #addedLabels = new Set<string>();
 
 	constructor(workspace: Workspace, syntax: TextSyntax, place: Place, offset: number) {
 		this.#workspace = workspace;
@@ -100,7 +100,7 @@ class Completer {
 		this.#place = place;
 		this.#offset = offset;
 		const { word } = place;
-		this.#range =
+		this.#wordRange =
 			word && word.quote === 'none' ? { start: word.span.start, end: word.span.end } : { start: offset, end: offset };
 	}
 
@@ -110,29 +110,29 @@ class Completer {
 			this.#addPlaceholders(openBrace[1]!);
 			return this.#completions;
 		}
-		const { word, index, line, enclosingLines } = this.#place;
+		const { word, wordIndex, line, enclosingLines } = this.#place;
 		if (word && word.quote !== 'none') return [];
 		const firstWord = line?.words[0];
-		const typed = word ? this.#syntax.text.slice(word.span.start, this.#offset) : '';
-		if (firstWord && index > 0 && firstWord.quote === 'none') {
-			if (firstWord.text === 'import') return this.#completeImport(typed);
+		const typedText = word ? this.#syntax.text.slice(word.span.start, this.#offset) : '';
+		if (firstWord && wordIndex > 0 && firstWord.quote === 'none') {
+			if (firstWord.text === 'import') return this.#completeImport(typedText);
 			if (firstWord.text === 'use' && this.#syntax.dialect === 'configfile')
 				return this.#completeUse(line!.words[1]?.text);
 			if (firstWord.text === 'let' && this.#syntax.dialect === 'configfile') return this.#completions;
 		}
 		const topWord = enclosingLines[0]?.words[0];
-		if (topWord?.text === 'test' && this.#syntax.dialect === 'configfile') return this.#completeTest(index);
-		if (typed.startsWith('upstream://')) {
+		if (topWord?.text === 'test' && this.#syntax.dialect === 'configfile') return this.#completeTest(wordIndex);
+		if (typedText.startsWith('upstream://')) {
 			this.#addUpstreams();
 			return this.#completions;
 		}
 		const expectedWords = expectedAt(this.#syntax, this.#place);
-		if (index === 0) this.#completeLineStart(expectedWords);
-		else this.#completeArgument(expectedWords, typed);
+		if (wordIndex === 0) this.#completeLineStart(expectedWords);
+		else this.#completeArgument(expectedWords, typedText);
 		return this.#completions;
 	}
 
-	#add(
+	#addCompletion(
 		kind: CompletionKind,
 		label: string,
 		details: {
@@ -143,9 +143,9 @@ class Completer {
 			range?: TextRange;
 		} = {},
 	): void {
-		if (this.#labels.has(label)) return;
-		this.#labels.add(label);
-		const { manual, detail = manual?.summary, insert = label, range = this.#range, snippet } = details;
+		if (this.#addedLabels.has(label)) return;
+		this.#addedLabels.add(label);
+		const { manual, detail = manual?.summary, insert = label, range = this.#wordRange, snippet } = details;
 		this.#completions.push({
 			...{ label, kind, detail, insert, range },
 			...(snippet ? { isSnippet: snippet } : {}),
@@ -153,38 +153,33 @@ class Completer {
 		});
 	}
 
-	#definitions(kind: NameKind): readonly NameUse[] {
-		this.#names ??= namesAround(this.#workspace, this.#syntax.path);
-		return this.#names.filter(name => name.kind === kind && name.role === 'definition');
+	#definitionsOf(kind: NameKind): readonly NameUse[] {
+		this.#namesAround ??= namesAround(this.#workspace, this.#syntax.path);
+		return this.#namesAround.filter(name => name.kind === kind && name.role === 'definition');
 	}
 
 	/** Completes the first word of a line. */
-	#completeLineStart({
-		allowsDirective: directive,
-		lineWords: words,
-		owner,
-		top,
-		allowsMatcher: matcher,
-	}: Expected): void {
+	#completeLineStart({ allowsDirective, lineWords, owner, topKind, allowsMatcher }: ExpectedWords): void {
 		const { dialect } = this.#syntax;
 		const { enclosingLines } = this.#place;
 		if (enclosingLines.length === 0) this.#addTopLevelKeywords();
-		if (top === 'options' && enclosingLines.length === 1) {
+		if (topKind === 'options' && enclosingLines.length === 1) {
 			for (const name of registryOf(dialect).options.keys())
-				this.#add('option', name, {
+				this.#addCompletion('option', name, {
 					manual: optionManual(name, dialect),
-					...blockInsert(name, optionManual(name, dialect)),
+					...nameInsertion(name, optionManual(name, dialect)),
 				});
 		}
-		for (const word of words) {
+		for (const word of lineWords) {
 			const manual = subdirectiveManual(word, this.#outerManual(), undefined);
-			this.#add('subdirective', word, { manual, ...(manual ? {} : { detail: `of \`${owner}\`` }) });
+			this.#addCompletion('subdirective', word, { manual, ...(manual ? {} : { detail: `of \`${owner}\`` }) });
 		}
-		if (directive && enclosingLines.length > 0) this.#addDirectives();
-		if (matcher) this.#addMatchers();
-		if (enclosingLines.length > 0 && (words.length > 0 || directive)) this.#addInsertingKeywords(directive);
+		if (allowsDirective && enclosingLines.length > 0) this.#addDirectives();
+		if (allowsMatcher) this.#addMatchers();
+		if (enclosingLines.length > 0 && (lineWords.length > 0 || allowsDirective))
+			this.#addInsertingKeywords(allowsDirective);
 		const outerLine = enclosingLines.at(-1);
-		if (!directive && outerLine && /^(?:header|request_header)$/.test(outerLine.words[0]?.text ?? ''))
+		if (!allowsDirective && outerLine && /^(?:header|request_header)$/.test(outerLine.words[0]?.text ?? ''))
 			this.#addFields(outerLine.words[0]!.text);
 	}
 
@@ -193,12 +188,12 @@ class Completer {
 		for (const word of ['import', 'let', 'upstream', 'test']) {
 			const manual = keywordManual(word, dialect);
 			if (!manual) continue;
-			const block = word === 'upstream' ? 'upstream $1 {\n\tto $2\n}' : undefined;
-			const test = word === 'test' ? 'test "$1" {\n\tGET $2\n\texpect status $3\n}' : undefined;
-			this.#add('keyword', word, {
+			const upstreamInsert = word === 'upstream' ? 'upstream $1 {\n\tto $2\n}' : undefined;
+			const testInsert = word === 'test' ? 'test "$1" {\n\tGET $2\n\texpect status $3\n}' : undefined;
+			this.#addCompletion('keyword', word, {
 				manual,
-				insert: block ?? test ?? `${word} `,
-				snippet: (block ?? test) !== undefined,
+				insert: upstreamInsert ?? testInsert ?? `${word} `,
+				snippet: (upstreamInsert ?? testInsert) !== undefined,
 			});
 		}
 		// The file may be one that sites import.
@@ -211,18 +206,18 @@ class Completer {
 			// Directives that change settings of the site are not allowed in nested blocks.
 			if (kind === 'site' && this.#place.enclosingLines.length > 1) continue;
 			const manual = directiveManual(name, dialect);
-			this.#add('directive', name, { manual, ...blockInsert(name, manual) });
+			this.#addCompletion('directive', name, { manual, ...nameInsertion(name, manual) });
 		}
 	}
 
 	/** Adds the keywords whose lines are replaced by other lines. */
 	#addInsertingKeywords(inSite: boolean): void {
 		const { dialect } = this.#syntax;
-		this.#add('keyword', 'import', { manual: keywordManual('import', dialect), insert: 'import ' });
+		this.#addCompletion('keyword', 'import', { manual: keywordManual('import', dialect), insert: 'import ' });
 		if (dialect === 'compatfile') return;
-		this.#add('keyword', 'use', { manual: keywordManual('use', dialect), insert: 'use ' });
+		this.#addCompletion('keyword', 'use', { manual: keywordManual('use', dialect), insert: 'use ' });
 		if (inSite && this.#place.enclosingLines.length === 1)
-			this.#add('keyword', 'let', { manual: keywordManual('let', dialect), insert: 'let ' });
+			this.#addCompletion('keyword', 'let', { manual: keywordManual('let', dialect), insert: 'let ' });
 	}
 
 	/** Returns the manual of the innermost enclosing line that has one. */
@@ -237,89 +232,91 @@ class Completer {
 		return undefined;
 	}
 
-	#completeArgument({ choices, values, allowsMatcher: matcher, usage, top }: Expected, typed: string): void {
-		const { line, index } = this.#place;
+	#completeArgument({ choices, values, allowsMatcher, usage, topKind }: ExpectedWords, typedText: string): void {
+		const { line, wordIndex } = this.#place;
 		const { dialect } = this.#syntax;
 		const name = line!.words[0]!.text;
-		if (matcher) {
+		if (allowsMatcher) {
 			this.#addMatchers();
-			if (dialect === 'configfile') for (const word of ['not', 'and', 'or']) this.#add('keyword', word);
+			if (dialect === 'configfile') for (const word of ['not', 'and', 'or']) this.#addCompletion('keyword', word);
 		}
-		for (const choice of choices) this.#add('value', choice);
-		if (values.has('boolean')) for (const word of ['on', 'off']) this.#add('value', word);
-		if (values.has('route')) for (const route of this.#definitions('route')) this.#add('route', route.name);
+		for (const choice of choices) this.#addCompletion('value', choice);
+		if (values.has('boolean')) for (const word of ['on', 'off']) this.#addCompletion('value', word);
+		if (values.has('route')) for (const route of this.#definitionsOf('route')) this.#addCompletion('route', route.name);
 		const directive = registryOf(dialect).directives.get(name);
-		const isDirective = directive?.kind === 'handler' && top !== 'options';
+		const isDirective = directive?.kind === 'handler' && topKind !== 'options';
 		const takesMatcher = isDirective && directive.matcherToken !== 'none';
-		if (index === 1 && takesMatcher) this.#addNamedMatchers();
-		const hasMatcher = takesMatcher && index > 1 && /^[@/*]/.test(line!.words[1]!.text);
+		if (wordIndex === 1 && takesMatcher) this.#addNamedMatchers();
+		const hasMatcher = takesMatcher && wordIndex > 1 && /^[@/*]/.test(line!.words[1]!.text);
 		const usageLine = usage ?? directive?.usage ?? registryOf(dialect).options.get(name)?.usage;
-		const position = index - 1 - (hasMatcher ? 1 : 0);
+		const argumentIndex = wordIndex - 1 - (hasMatcher ? 1 : 0);
 		const usageParts = usageLine === undefined ? [] : usageArguments(usageLine);
-		const currentPart = usageParts[position] ?? usageParts.findLast(({ isRepeatable: repeats }) => repeats);
-		for (const word of currentPart?.words ?? []) this.#add('value', word);
-		const kinds = new Set(currentPart?.valueNames.map(value => value.replace(/^.*[-_ ]/, '')));
-		if (values.has('status') || kinds.has('status')) this.#addStatuses();
-		if (kinds.has('upstream')) this.#addUpstreams();
-		if (kinds.has('method')) for (const method of METHODS) this.#add('value', method);
-		if (kinds.has('field') || /^header_(?:up|down)$/.test(name)) this.#addFields(name);
-		const isFile = ['file', 'path', 'certificate', 'key', 'folder'].some(kind => kinds.has(kind));
-		if (values.has('file') || (isFile && dialect === 'configfile')) this.#addFiles(typed);
+		const currentPart = usageParts[argumentIndex] ?? usageParts.findLast(({ isRepeatable }) => isRepeatable);
+		for (const word of currentPart?.words ?? []) this.#addCompletion('value', word);
+		const valueKinds = new Set(currentPart?.valueNames.map(value => value.replace(/^.*[-_ ]/, '')));
+		if (values.has('status') || valueKinds.has('status')) this.#addStatuses();
+		if (valueKinds.has('upstream')) this.#addUpstreams();
+		if (valueKinds.has('method')) for (const method of METHODS) this.#addCompletion('value', method);
+		if (valueKinds.has('field') || /^header_(?:up|down)$/.test(name)) this.#addFields(name);
+		const isFile = ['file', 'path', 'certificate', 'key', 'folder'].some(kind => valueKinds.has(kind));
+		if (values.has('file') || (isFile && dialect === 'configfile')) this.#addFiles(typedText);
 	}
 
 	#addMatchers(): void {
 		const { dialect } = this.#syntax;
 		for (const name of registryOf(dialect).matchers.keys())
-			this.#add('matcher', name, { manual: matcherManual(name, dialect) });
+			this.#addCompletion('matcher', name, { manual: matcherManual(name, dialect) });
 		this.#addNamedMatchers();
 	}
 
 	#addNamedMatchers(): void {
 		const { enclosingLines } = this.#place;
 		const { path, text } = this.#syntax;
-		for (const { name, key, path: definingPath, line, start } of this.#definitions('matcher')) {
+		for (const { name, key, path: definingPath, line, start } of this.#definitionsOf('matcher')) {
 			const scope = /^matcher \S+ (.*) (\d+)$/.exec(key);
 			const isVisible = scope
 				? scope[1] === path && enclosingLines.some(({ block }) => block?.open.start === Number(scope[2]))
 				: true;
-			if (!isVisible || (definingPath === path && start > this.#range.start && start <= this.#range.end)) continue;
+			if (!isVisible || (definingPath === path && start > this.#wordRange.start && start <= this.#wordRange.end))
+				continue;
 			const detail = definingPath === path ? shortLine(text.slice(line.span.start, line.span.end)) : undefined;
-			this.#add('matcher', `@${name}`, detail === undefined ? {} : { detail });
+			this.#addCompletion('matcher', `@${name}`, detail === undefined ? {} : { detail });
 		}
 	}
 
 	#addUpstreams(): void {
-		for (const { name } of this.#definitions('upstream')) this.#add('upstream', `upstream://${name}`);
+		for (const { name } of this.#definitionsOf('upstream')) this.#addCompletion('upstream', `upstream://${name}`);
 	}
 
 	#addStatuses(): void {
-		for (const [status, phrase] of Object.entries(STATUS_CODES)) this.#add('value', status, { detail: phrase });
+		for (const [status, phrase] of Object.entries(STATUS_CODES))
+			this.#addCompletion('value', status, { detail: phrase });
 	}
 
 	#addFields(directive: string): void {
 		const isRequest = /request|_up$/.test(directive);
-		for (const field of isRequest ? REQUEST_FIELDS : RESPONSE_FIELDS) this.#add('field', field);
+		for (const field of isRequest ? REQUEST_FIELDS : RESPONSE_FIELDS) this.#addCompletion('field', field);
 	}
 
-	#completeImport(typed: string): readonly Completion[] {
-		for (const { name, line } of this.#definitions('snippet'))
-			this.#add('snippet', name, { detail: joinWords(line.words) });
-		this.#addFiles(typed);
+	#completeImport(typedText: string): readonly Completion[] {
+		for (const { name, line } of this.#definitionsOf('snippet'))
+			this.#addCompletion('snippet', name, { detail: joinWords(line.words) });
+		this.#addFiles(typedText);
 		return this.#completions;
 	}
 
 	#completeUse(snippet: string | undefined): readonly Completion[] {
-		if (this.#place.index === 1) {
-			for (const { name, line } of this.#definitions('snippet'))
-				this.#add('snippet', name, { detail: joinWords(line.words) });
+		if (this.#place.wordIndex === 1) {
+			for (const { name, line } of this.#definitionsOf('snippet'))
+				this.#addCompletion('snippet', name, { detail: joinWords(line.words) });
 			return this.#completions;
 		}
 		const givenNames = new Set(this.#place.line!.words.slice(2).map(({ text }) => text.split('=')[0]));
-		const definition = this.#definitions('snippet').find(({ name }) => name === snippet);
+		const definition = this.#definitionsOf('snippet').find(({ name }) => name === snippet);
 		for (const { text } of definition?.line.words.slice(1) ?? []) {
 			const [name, value] = text.split(/=(.*)/s) as [string, string | undefined];
 			if (givenNames.has(name) && this.#place.word?.text.split('=')[0] !== name) continue;
-			this.#add('parameter', `${name}=`, { detail: value === undefined ? 'required' : `default: ${value}` });
+			this.#addCompletion('parameter', `${name}=`, { detail: value === undefined ? 'required' : `default: ${value}` });
 		}
 		return this.#completions;
 	}
@@ -327,12 +324,14 @@ class Completer {
 	#completeTest(index: number): readonly Completion[] {
 		const firstWord = this.#place.line?.words[0]?.text;
 		if (index === 0) {
-			for (const method of METHODS) this.#add('keyword', method);
-			for (const word of [...STEP_WORDS, 'cases']) this.#add('keyword', word);
+			for (const method of METHODS) this.#addCompletion('keyword', method);
+			for (const word of [...STEP_WORDS, 'cases']) this.#addCompletion('keyword', word);
 		} else if (firstWord === 'expect' && index === 1) {
-			for (const [word, { usage }] of Object.entries(EXPECTATIONS)) this.#add('keyword', word, { detail: usage });
+			for (const [word, { usage }] of Object.entries(EXPECTATIONS))
+				this.#addCompletion('keyword', word, { detail: usage });
 		} else if (firstWord === 'upstream' && (index === 1 || index === 2)) {
-			for (const behavior of UPSTREAM_BEHAVIORS) this.#add('keyword', behavior === 'times' ? 'times out' : behavior);
+			for (const behavior of UPSTREAM_BEHAVIORS)
+				this.#addCompletion('keyword', behavior === 'times' ? 'times out' : behavior);
 		} else if (firstWord === 'expect' && index === 2 && this.#place.line!.words[1]?.text === 'status')
 			this.#addStatuses();
 		else if (
@@ -344,63 +343,63 @@ class Completer {
 	}
 
 	/** Adds the files and subfolders of the folder in the typed path. */
-	#addFiles(typed: string): void {
-		const slash = typed.lastIndexOf('/') + 1;
-		if (/[{}*]/.test(typed)) return;
-		const folder = typed.startsWith('/')
-			? typed.slice(0, slash)
-			: join(dirname(this.#syntax.path), typed.slice(0, slash));
-		const range = { start: this.#range.start + slash, end: this.#range.end };
-		let names: readonly string[];
+	#addFiles(typedText: string): void {
+		const nameStart = typedText.lastIndexOf('/') + 1;
+		if (/[{}*]/.test(typedText)) return;
+		const folder = typedText.startsWith('/')
+			? typedText.slice(0, nameStart)
+			: join(dirname(this.#syntax.path), typedText.slice(0, nameStart));
+		const range = { start: this.#wordRange.start + nameStart, end: this.#wordRange.end };
+		let fileNames: readonly string[];
 		try {
-			names = this.#workspace.reader.list(folder);
+			fileNames = this.#workspace.reader.list(folder);
 		} catch (error) {
 			if (error instanceof ReadError) return;
 			throw error;
 		}
-		for (const name of names) {
+		for (const name of fileNames) {
 			if (name.startsWith('.') || /\s/.test(name)) continue;
 			const path = join(folder, name);
 			const kind = this.#workspace.reader.kind(path);
-			if (kind === 'directory') this.#add('folder', `${name}/`, { range });
-			else if (kind === 'file' && path !== this.#syntax.path) this.#add('file', name, { range });
+			if (kind === 'directory') this.#addCompletion('folder', `${name}/`, { range });
+			else if (kind === 'file' && path !== this.#syntax.path) this.#addCompletion('file', name, { range });
 		}
 	}
 
-	#addPlaceholders(typed: string): void {
+	#addPlaceholders(typedText: string): void {
 		const { dialect, text } = this.#syntax;
-		const start = this.#offset - typed.length;
+		const start = this.#offset - typedText.length;
 		const closingPart = /^[^{}\s]*\}/.exec(text.slice(this.#offset));
 		const range = { start, end: this.#offset + (closingPart ? closingPart[0].length : 0) };
-		const insertion = (name: string): { insert: string; snippet: boolean; range: TextRange } => {
-			const isOpen = name.endsWith('*');
-			return { insert: isOpen ? `${name.slice(0, -1)}$\{1:NAME}}` : `${name}}`, snippet: isOpen, range };
+		const insertionOf = (name: string): { insert: string; snippet: boolean; range: TextRange } => {
+			const hasWildcard = name.endsWith('*');
+			return { insert: hasWildcard ? `${name.slice(0, -1)}$\{1:NAME}}` : `${name}}`, snippet: hasWildcard, range };
 		};
 		if (dialect === 'configfile') {
-			for (const { name, line } of this.#definitions('let'))
-				this.#add('let', `let.${name}`, {
-					...insertion(`let.${name}`),
+			for (const { name, line } of this.#definitionsOf('let'))
+				this.#addCompletion('let', `let.${name}`, {
+					...insertionOf(`let.${name}`),
 					detail: line.words
 						.slice(2)
 						.map(word => word.text)
 						.join(' '),
 				});
-			const snippet = this.#place.enclosingLines[0]?.words;
-			if (snippet?.[0]?.text.startsWith('(')) {
-				for (const { text: parameter } of snippet.slice(1)) {
+			const snippetWords = this.#place.enclosingLines[0]?.words;
+			if (snippetWords?.[0]?.text.startsWith('(')) {
+				for (const { text: parameter } of snippetWords.slice(1)) {
 					const name = `param.${parameter.split('=')[0]}`;
-					this.#add('parameter', name, insertion(name));
+					this.#addCompletion('parameter', name, insertionOf(name));
 				}
 			}
 		}
-		if (typed.startsWith('$')) return;
+		if (typedText.startsWith('$')) return;
 		for (const name of [...shorthandNames(), ...placeholders.map(placeholder => placeholder.name)])
-			this.#add('placeholder', name, { manual: placeholderManual(name, dialect), ...insertion(name) });
+			this.#addCompletion('placeholder', name, { manual: placeholderManual(name, dialect), ...insertionOf(name) });
 	}
 }
 
 /** Returns the text that completes a name. For a line that needs a block, the block is included. */
-function blockInsert(name: string, manual: Manual | undefined): { insert: string; snippet: boolean } {
+function nameInsertion(name: string, manual: Manual | undefined): { insert: string; snippet: boolean } {
 	// A line with optional arguments is usually written without a block.
 	const hasOptions = /\[(?!matcher\])/.test(manual?.usage?.split('{')[0] ?? '');
 	const needsBlock =

@@ -24,10 +24,10 @@ export type Conversion =
 const OLD_ARGUMENT = /(?<!\\)\{args\.(\d+)\}/g;
 
 /** A line together with the comments above it, which move with it. */
-interface Piece {
+interface LinePiece {
 	readonly text: string;
 	/** The number of the first step that is lowered from the line; undefined if there is none. */
-	readonly step: number | undefined;
+	readonly stepNumber: number | undefined;
 }
 
 /** A top-level block of a Compatfile that can be converted on its own. */
@@ -42,7 +42,7 @@ type CompatInput = Omit<ConfigInput, 'format'>;
 
 /** Converts a Compatfile. The result is a Configfile only if it compiles to the same document. */
 export function convertToConfigfile(input: CompatInput, reader: Reader): Conversion {
-	return convertChecked(input, input.text, reader) ?? { problem: 'The Caddyfile has errors. Correct them first.' };
+	return convertAndCheck(input, input.text, reader) ?? { problem: 'The Caddyfile has errors. Correct them first.' };
 }
 
 /** Returns the block at an offset; undefined if there is none, or if the file has nothing else. */
@@ -87,8 +87,12 @@ export function convertBlock(input: CompatInput, offset: number, reader: Reader)
 	// Imports at the top level are left out at first, because the imported files may contain other sites. They are needed only if
 	// an imported file defines a snippet that is used.
 	for (const importLines of [[], linesOfKind('import')]) {
-		const text = blankOthers(syntax, [...checkedLines, ...importLines]);
-		const conversion = convertChecked({ ...input, text }, blankOthers(syntax, [...shownLines, ...importLines]), reader);
+		const text = blankOtherLines(syntax, [...checkedLines, ...importLines]);
+		const conversion = convertAndCheck(
+			{ ...input, text },
+			blankOtherLines(syntax, [...shownLines, ...importLines]),
+			reader,
+		);
 		if (conversion) return conversion;
 	}
 	return { problem: `By itself, the ${kind} \`${name}\` has errors. Correct them first.` };
@@ -119,7 +123,7 @@ function withUsedDefinitions({ lines }: TextSyntax, startLines: readonly ParsedL
  * Returns the text with every top-level line except `keptLines` replaced by spaces, so that the offsets of the kept lines stay the
  * same.
  */
-function blankOthers({ text, lines }: TextSyntax, keptLines: readonly ParsedLine[]): string {
+function blankOtherLines({ text, lines }: TextSyntax, keptLines: readonly ParsedLine[]): string {
 	// The first and last newlines are kept, so that an empty line remains of the omitted text.
 	const blankOut = (start: number, end: number): string => {
 		const newlines = [text.indexOf('\n', start), text.lastIndexOf('\n', end - 1)];
@@ -127,7 +131,7 @@ function blankOthers({ text, lines }: TextSyntax, keptLines: readonly ParsedLine
 			.slice(start, end)
 			.replace(/[\s\S]/g, (_, index: number) => (newlines.includes(start + index) ? '\n' : ' '));
 	};
-	let result = '';
+	let blankedText = '';
 	let position = 0;
 	let previousEnd = 0;
 	for (const line of lines) {
@@ -136,17 +140,17 @@ function blankOthers({ text, lines }: TextSyntax, keptLines: readonly ParsedLine
 		const comment = /^[ \t]*#.*/.exec(text.slice(end))?.[0] ?? '';
 		previousEnd = end + comment.length;
 		if (!keptLines.includes(line)) continue;
-		result += blankOut(position, start - comments.length) + text.slice(start - comments.length, previousEnd);
+		blankedText += blankOut(position, start - comments.length) + text.slice(start - comments.length, previousEnd);
 		position = previousEnd;
 	}
-	return result + blankOut(position, text.length);
+	return blankedText + blankOut(position, text.length);
 }
 
 /**
  * Converts `shownText`, which is the text of a Compatfile or a part of it at the same offsets. The complete text is converted and
  * checked first. Returns undefined if the Compatfile has errors.
  */
-function convertChecked(input: CompatInput, shownText: string, reader: Reader): Conversion | undefined {
+function convertAndCheck(input: CompatInput, shownText: string, reader: Reader): Conversion | undefined {
 	const compatResult = compile({ ...input, format: 'compatfile' }, reader);
 	if (!compatResult.document) return undefined;
 	const parse = (text: string): TextSyntax => parseSyntax(input.path ?? input.name, text, 'compatfile');
@@ -158,21 +162,21 @@ function convertChecked(input: CompatInput, shownText: string, reader: Reader): 
 		return places;
 	});
 	const convert = (text: string): string => formatText(new Converter(parse(text), placesByStep).convertText());
-	const text = convert(input.text);
-	const configResult = compile({ ...input, text, format: 'configfile' }, reader);
+	const configfileText = convert(input.text);
+	const configResult = compile({ ...input, text: configfileText, format: 'configfile' }, reader);
 	if (!configResult.document) {
 		const [mistake] = configResult.diagnostics.filter(({ severity }) => severity === 'error');
 		return { problem: `A Configfile does not accept it: ${mistake?.message ?? 'it has errors.'}` };
 	}
-	const difference = firstDifference(
+	const differencePointer = firstDifferencePointer(
 		comparableDocument(compatResult.document),
 		comparableDocument(configResult.document),
 		'',
 	);
-	if (difference === undefined) return { text: shownText === input.text ? text : convert(shownText) };
+	if (differencePointer === undefined) return { text: shownText === input.text ? configfileText : convert(shownText) };
 	return {
-		problem: `A Configfile would mean something else: \`${difference}\` of the document differs.`,
-		offset: nearestPlace(difference, compatResult.locate, input.path),
+		problem: `A Configfile would mean something else: \`${differencePointer}\` of the document differs.`,
+		offset: nearestOffset(differencePointer, compatResult.locate, input.path),
 	};
 }
 
@@ -190,21 +194,21 @@ class Converter {
 	readonly #placesByStep: readonly (readonly number[])[];
 	readonly #currentNames = registryOf('configfile').oldSpellings;
 
-	constructor(syntax: TextSyntax, steps: readonly (readonly number[])[]) {
+	constructor(syntax: TextSyntax, placesByStep: readonly (readonly number[])[]) {
 		this.#syntax = syntax;
-		this.#placesByStep = steps;
+		this.#placesByStep = placesByStep;
 	}
 
 	convertText(): string {
 		const { text, lines } = this.#syntax;
-		let result = '';
+		let convertedText = '';
 		let position = 0;
 		for (const line of lines) {
 			const { start, end } = rangeOfLine(line);
-			result += text.slice(position, start) + this.#convertLine(line, line.words.length === 0);
+			convertedText += text.slice(position, start) + this.#convertLine(line, line.words.length === 0);
 			position = end;
 		}
-		return result + text.slice(position);
+		return convertedText + text.slice(position);
 	}
 
 	/** Returns the converted text of a line with its block. */
@@ -213,8 +217,8 @@ class Converter {
 		const { start, end } = rangeOfLine(line);
 		const { block } = line;
 		if (!block) return this.#convertWords(line, text.slice(start, end));
-		const head = this.#convertWords(line, text.slice(start, block.open.end));
-		return `${head}${this.#convertBlock(block, isOptions)}${text.slice(block.close.start, end)}`;
+		const headText = this.#convertWords(line, text.slice(start, block.open.end));
+		return `${headText}${this.#convertBlock(block, isOptions)}${text.slice(block.close.start, end)}`;
 	}
 
 	/** Returns the text of a line's words with current names. An expression becomes a single quoted argument. */
@@ -238,23 +242,23 @@ class Converter {
 	/** Returns the content of a block in the order in which its steps run. Lines without steps come first. */
 	#convertBlock({ open, close, lines }: ParsedBlock, isOptions: boolean): string {
 		const { text } = this.#syntax;
-		const pieces: Piece[] = [];
+		const pieces: LinePiece[] = [];
 		let position = open.end;
 		for (const line of lines) {
 			const { start, end } = rangeOfLine(line);
 			const newline = text.indexOf('\n', end);
 			const lineEnd = newline === -1 || newline > close.start ? end : newline;
-			const step = this.#placesByStep.findIndex(places => places.some(place => place >= start && place < end));
+			const stepNumber = this.#placesByStep.findIndex(places => places.some(place => place >= start && place < end));
 			// A Configfile has no `order` option, because its directives run in the order in which they are written.
 			const isOrder = isOptions && line.words[0]?.text === 'order';
 			const lineText = isOrder ? '' : this.#convertLine(line, false);
 			pieces.push({
 				text: text.slice(position, start) + lineText + text.slice(end, lineEnd),
-				step: step === -1 ? undefined : step,
+				stepNumber: stepNumber === -1 ? undefined : stepNumber,
 			});
 			position = lineEnd;
 		}
-		const sortedPieces = pieces.toSorted((one, other) => (one.step ?? -1) - (other.step ?? -1));
+		const sortedPieces = pieces.toSorted((one, other) => (one.stepNumber ?? -1) - (other.stepNumber ?? -1));
 		return sortedPieces.map(piece => piece.text).join('') + text.slice(position, close.start);
 	}
 }
@@ -270,18 +274,18 @@ function comparableDocument(document: Document): unknown {
 }
 
 /** Returns the JSON pointer of the first part in which two values differ; undefined if they are equal. */
-function firstDifference(first: unknown, second: unknown, pointer: string): string | undefined {
+function firstDifferencePointer(first: unknown, second: unknown, pointer: string): string | undefined {
 	if (Object.is(first, second)) return undefined;
 	if (typeof first !== 'object' || typeof second !== 'object' || first === null || second === null) return pointer;
 	for (const name of new Set([...Object.keys(first), ...Object.keys(second)])) {
-		const difference = firstDifference(first[name as never], second[name as never], `${pointer}/${name}`);
+		const difference = firstDifferencePointer(first[name as never], second[name as never], `${pointer}/${name}`);
 		if (difference !== undefined) return difference;
 	}
 	return undefined;
 }
 
 /** Returns the offset of a part of the document, or of the nearest enclosing part that has a place in the file. */
-function nearestPlace(
+function nearestOffset(
 	pointer: string,
 	locate: (
 		pointer: string,

@@ -10,25 +10,25 @@ export interface RangeEdit extends TextRange {
 
 /** Returns the edits that format a text, in order. With `range`, only edits that touch the lines of the range. */
 export function formattingEdits(text: string, range?: TextRange): RangeEdit[] {
-	const formatted = formatText(text);
-	if (formatted === text) return [];
+	const formattedText = formatText(text);
+	if (formattedText === text) return [];
 	const edits: RangeEdit[] = [];
 	let position = 0;
-	let edit: { start: number; end: number; text: string } | undefined;
-	for (const { mark, line } of markedLines(splitLines(text), splitLines(formatted))) {
+	let currentEdit: { start: number; end: number; text: string } | undefined;
+	for (const { mark, line } of markedLines(splitLines(text), splitLines(formattedText))) {
 		if (mark === ' ') {
-			if (edit) edits.push(edit);
-			edit = undefined;
+			if (currentEdit) edits.push(currentEdit);
+			currentEdit = undefined;
 			position += line.length;
 			continue;
 		}
-		edit ??= { start: position, end: position, text: '' };
+		currentEdit ??= { start: position, end: position, text: '' };
 		if (mark === '-') {
 			position += line.length;
-			edit.end = position;
-		} else edit.text += line;
+			currentEdit.end = position;
+		} else currentEdit.text += line;
 	}
-	if (edit) edits.push(edit);
+	if (currentEdit) edits.push(currentEdit);
 	if (!range) return edits;
 	const start = text.lastIndexOf('\n', range.start - 1) + 1;
 	const newline = text.indexOf('\n', range.end);

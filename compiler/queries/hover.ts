@@ -33,7 +33,7 @@ export function hoverAt(workspace: Workspace, syntax: TextSyntax, offset: number
 	const ruleHover = ruleHoverAt(syntax, offset);
 	if (ruleHover) return ruleHover;
 	const place = placeAt(syntax, offset);
-	const { word, index, line } = place;
+	const { word, wordIndex, line } = place;
 	if (!word || !line) return undefined;
 	const name = nameAt(syntax, offset);
 	if (name) {
@@ -50,7 +50,7 @@ export function hoverAt(workspace: Workspace, syntax: TextSyntax, offset: number
 		if (explanation !== undefined) return { range, text: explanation };
 	}
 	const range = { start, end };
-	if (index === 0) {
+	if (wordIndex === 0) {
 		const manual = lineManual(syntax, place);
 		return manual && { range, text: manualText(manual) };
 	}
@@ -59,7 +59,12 @@ export function hoverAt(workspace: Workspace, syntax: TextSyntax, offset: number
 	if (matcher && expectedAt(syntax, place).allowsMatcher) return { range, text: manualText(matcher) };
 	const { directives } = registryOf(dialect);
 	const directive = directives.get(line.words[0]!.text);
-	if (index === 1 && directive?.kind === 'handler' && directive.matcherToken !== 'none' && word.text.startsWith('/'))
+	if (
+		wordIndex === 1 &&
+		directive?.kind === 'handler' &&
+		directive.matcherToken !== 'none' &&
+		word.text.startsWith('/')
+	)
 		return { range, text: describePattern(word.text) };
 	if (/^[1-5]\d\d$/.test(word.text) && STATUS_CODES[Number(word.text)] !== undefined)
 		return { range, text: `${word.text} ${STATUS_CODES[Number(word.text)]}` };
@@ -83,7 +88,7 @@ function ruleHoverAt({ text, dialect }: TextSyntax, offset: number): Hover | und
 
 function definitionText(workspace: Workspace, syntax: TextSyntax, offset: number, name: NameUse): string | undefined {
 	const definition = occurrencesAt(workspace, syntax, offset).find(({ role }) => role === 'definition');
-	const definingSyntax = definition && workspace.syntax(definition.path);
+	const definingSyntax = definition && workspace.syntaxOf(definition.path);
 	if (!definition || !definingSyntax) return undefined;
 	if (name.kind === 'let') {
 		const values = definition.line.words.slice(2).map(({ text }) => text);
@@ -92,10 +97,10 @@ function definitionText(workspace: Workspace, syntax: TextSyntax, offset: number
 	if (name.kind === 'parameter') {
 		const [snippet] = definition.line.words;
 		const parameterWord = definition.line.words.find(({ span }) => span.start === definition.start);
-		const fallback = parameterWord?.text.includes('=')
+		const defaultText = parameterWord?.text.includes('=')
 			? `default \`${parameterWord.text.slice(parameterWord.text.indexOf('=') + 1)}\``
 			: 'required';
-		return `Parameter of the snippet \`${snippet!.text}\`, ${fallback}.`;
+		return `Parameter of the snippet \`${snippet!.text}\`, ${defaultText}.`;
 	}
 	const { span } = definition.line;
 	const lines = definingSyntax.text
@@ -108,9 +113,9 @@ function definitionText(workspace: Workspace, syntax: TextSyntax, offset: number
 function placeholderText(name: string, { dialect }: TextSyntax): string | undefined {
 	const variable = /^\$([^:]+)(?::(.*))?$/.exec(name) ?? /^env\.(.+)$/.exec(name);
 	if (variable) {
-		const fallback = variable[2] === undefined ? '' : ` Default: \`${variable[2]}\`.`;
+		const defaultText = variable[2] === undefined ? '' : ` Default: \`${variable[2]}\`.`;
 		const timing = name.startsWith('$') ? 'replaced before the text is read' : 'read when the configuration is loaded';
-		return `The environment variable \`${variable[1]}\`, ${timing}.${fallback}`;
+		return `The environment variable \`${variable[1]}\`, ${timing}.${defaultText}`;
 	}
 	const args = /^args\[(\d+)\]$/.exec(name);
 	if (args) return `Argument ${Number(args[1]) + 1} of the \`import\` that inserts these lines.`;
@@ -145,9 +150,9 @@ function lineManual(syntax: TextSyntax, place: Place): Manual | undefined {
 	const keyword = keywordManual(name, dialect);
 	if (keyword && (enclosingLines.length === 0 || name !== 'upstream')) return keyword;
 	const expectedWords = expectedAt(syntax, place);
-	if (expectedWords.top === 'options' && enclosingLines.length === 1) return optionManual(name, dialect);
+	if (expectedWords.topKind === 'options' && enclosingLines.length === 1) return optionManual(name, dialect);
 	if (expectedWords.lineWords.includes(name)) {
-		const { usage } = expectedAt(syntax, { ...place, index: 0 }, true);
+		const { usage } = expectedAt(syntax, { ...place, wordIndex: 0 }, true);
 		return subdirectiveManual(name, outerManual(enclosingLines, syntax), usage);
 	}
 	if (expectedWords.allowsMatcher) return matcherManual(name, dialect);
@@ -180,16 +185,17 @@ export interface Signature {
  */
 export function signatureAt(syntax: TextSyntax, offset: number): Signature | undefined {
 	const place = placeAt(syntax, offset);
-	const { line, index } = place;
-	if (!line || index === 0) return undefined;
-	const manual = lineManual(syntax, { ...place, index: 0, word: line.words[0] });
+	const { line, wordIndex } = place;
+	if (!line || wordIndex === 0) return undefined;
+	const manual = lineManual(syntax, { ...place, wordIndex: 0, word: line.words[0] });
 	if (manual?.usage === undefined) return undefined;
 	const { usage } = manual;
 	const usageParts = usageArguments(usage);
-	const hasMatcher = usage.includes('[matcher]') && index > 1 && /^[@/*]/.test(line.words[1]!.text);
-	const position = index - 1 - (hasMatcher ? 1 : 0);
-	const lastRepeated = usageParts.findLastIndex(({ isRepeatable: repeats }) => repeats);
-	const activeParameter = position < usageParts.length ? position : lastRepeated === -1 ? undefined : lastRepeated;
+	const hasMatcher = usage.includes('[matcher]') && wordIndex > 1 && /^[@/*]/.test(line.words[1]!.text);
+	const argumentIndex = wordIndex - 1 - (hasMatcher ? 1 : 0);
+	const lastRepeatableIndex = usageParts.findLastIndex(({ isRepeatable }) => isRepeatable);
+	const activeParameter =
+		argumentIndex < usageParts.length ? argumentIndex : lastRepeatableIndex === -1 ? undefined : lastRepeatableIndex;
 	return {
 		usage,
 		documentation: manual.summary,

@@ -24,7 +24,7 @@ export function inlayHints(syntax: TextSyntax, findings: readonly Diagnostic[]):
 
 const FIXED_ORDER_NOTE =
 	"a Caddyfile's directives run in a fixed order, not as they are written. `route` keeps the order of its block.";
-const TIE_RULE = ' Lines of the same directive are sorted by their matchers, most specific path first.';
+const TIE_RULE_NOTE = ' Lines of the same directive are sorted by their matchers, most specific path first.';
 
 /**
  * Numbers the directives in the blocks of a Compatfile by the order in which they run, where they are written in a different order.
@@ -35,23 +35,23 @@ function orderHints(syntax: TextSyntax): InlayHint[] {
 	const { directives } = registryOf(dialect);
 	const positions = directivePositions(effectiveOrder(lines));
 	const hints: InlayHint[] = [];
-	for (const top of lines) {
-		observeLowering(top, kindOfTopLevel(top, dialect, directives), syntax, {
-			pipeline: (block, inOrder) => {
+	for (const topLine of lines) {
+		observeLowering(topLine, kindOfTopLevel(topLine, dialect, directives), syntax, {
+			onPipeline: (block, inOrder) => {
 				if (inOrder) return;
-				const inWrittenOrder = block.flatMap((line, index) => {
+				const writtenLines = block.flatMap((line, index) => {
 					const position = positions.get(line.words[0]!.text);
 					return position === undefined ? [] : [{ line, index, position }];
 				});
-				const inRunningOrder = inWrittenOrder.toSorted(
+				const sortedLines = writtenLines.toSorted(
 					(one, other) => one.position - other.position || one.index - other.index,
 				);
-				if (inRunningOrder.every((one, index) => one === inWrittenOrder[index])) return;
-				const steps = [...new Set(inRunningOrder.map(({ position }) => position))];
-				for (const { line, position } of inRunningOrder) {
-					const step = steps.indexOf(position) + 1;
-					const tieRule = inRunningOrder.filter(one => one.position === position).length > 1 ? TIE_RULE : '';
-					const tooltip = `Step ${step} of ${steps.length}: ${FIXED_ORDER_NOTE}${tieRule}`;
+				if (sortedLines.every((one, index) => one === writtenLines[index])) return;
+				const stepPositions = [...new Set(sortedLines.map(({ position }) => position))];
+				for (const { line, position } of sortedLines) {
+					const step = stepPositions.indexOf(position) + 1;
+					const tieRule = sortedLines.filter(one => one.position === position).length > 1 ? TIE_RULE_NOTE : '';
+					const tooltip = `Step ${step} of ${stepPositions.length}: ${FIXED_ORDER_NOTE}${tieRule}`;
 					hints.push({ offset: line.words[0]!.span.start, label: `${step}.`, tooltip, side: 'before' });
 				}
 			},
@@ -64,11 +64,16 @@ function orderHints(syntax: TextSyntax): InlayHint[] {
 function effectiveOrder(lines: readonly ParsedLine[]): readonly string[] {
 	let order: readonly string[] = DEFAULT_ORDER;
 	for (const { words } of lines[0]?.words.length === 0 ? (lines[0].block?.lines ?? []) : []) {
-		const [keyword, directive, position, other] = words.map(({ text }) => text);
+		const [keyword, directive, position, otherDirective] = words.map(({ text }) => text);
 		if (keyword !== 'order' || directive === undefined) continue;
 		const isMove = position === 'first' || position === 'last' || position === 'before' || position === 'after';
 		if (!isMove) continue;
-		order = moveDirective(order, { directive, to: position, ...(other === undefined ? {} : { other }) }) ?? order;
+		order =
+			moveDirective(order, {
+				directive,
+				to: position,
+				...(otherDirective === undefined ? {} : { other: otherDirective }),
+			}) ?? order;
 	}
 	return order;
 }

@@ -41,29 +41,29 @@ export async function placesReachedByTests(
 	if (!plan || tests.length === 0) return [];
 	let reachedPointers = new Set<string>();
 	const tracer: DryRunTracer = {
-		begins: (_x, _listener, site) => void reachedPointers.add(`/sites/${site}`),
-		handler: (pointer, _step, handler) => x => {
+		onRequestStart: (_x, _listener, site) => void reachedPointers.add(`/sites/${site}`),
+		wrapHandler: (pointer, _step, handler) => x => {
 			reachedPointers.add(pointer);
 			return handler(x);
 		},
-		matcher: (_pointer, _matcher, predicate) => predicate,
+		wrapMatcher: (_pointer, _matcher, predicate) => predicate,
 	};
 	const dryRun = new DryRun(plan, deps, tracer);
 	const chainByPointer = new Map<string, PlaceChain>();
-	const placeChain = (pointer: string): PlaceChain => {
+	const placeChainOf = (pointer: string): PlaceChain => {
 		const cached = chainByPointer.get(pointer);
 		if (cached) return cached;
-		const place: { path: string | undefined; start: number }[] = [];
+		const chain: { path: string | undefined; start: number }[] = [];
 		for (let span = locate(pointer); span; span = span.source.importedAt)
-			place.push({ path: span.source.path, start: span.start });
-		chainByPointer.set(pointer, place);
-		return place;
+			chain.push({ path: span.source.path, start: span.start });
+		chainByPointer.set(pointer, chain);
+		return chain;
 	};
 	const reachedPlaces: PlaceChain[][] = [];
 	for (const test of tests) {
 		reachedPointers = new Set();
 		await sendRequests(test, dryRun, () => true);
-		reachedPlaces.push([...reachedPointers].map(placeChain));
+		reachedPlaces.push([...reachedPointers].map(placeChainOf));
 	}
 	return reachedPlaces;
 }
@@ -85,22 +85,22 @@ export function lensesOf(
 		if (span?.source.path === path && origin !== undefined) urlsByOffset.set(span.start, `${origin}/`);
 	}
 	for (const { line, enclosingLines } of everyLine(lines)) {
-		const [first, second] = line.words;
-		if (!first) continue;
-		const range = { start: first.span.start, end: first.span.end };
+		const [firstWord, secondWord] = line.words;
+		if (!firstWord) continue;
+		const range = { start: firstWord.span.start, end: firstWord.span.end };
 		const kind = enclosingLines.length === 0 ? kindOfTopLevel(line, dialect, directives) : undefined;
 		if (kind === 'test') {
-			if (second) lenses.push({ ...range, kind: 'test', name: second.text });
+			if (secondWord) lenses.push({ ...range, kind: 'test', name: secondWord.text });
 			continue;
 		}
 		const isSite = kind === 'site' && line.block !== undefined;
-		const url = isSite ? urlsByOffset.get(first.span.start) : undefined;
+		const url = isSite ? urlsByOffset.get(firstWord.span.start) : undefined;
 		if (url !== undefined) lenses.push({ ...range, kind: 'explain', url });
-		const directive = enclosingLines.length > 0 || kind === 'directive' ? directives.get(first.text) : undefined;
+		const directive = enclosingLines.length > 0 || kind === 'directive' ? directives.get(firstWord.text) : undefined;
 		if (
 			reachedPlaces.length === 0 ||
 			!line.block ||
-			!(isSite || directive?.isBlock || (enclosingLines.length > 0 && first.text === 'else'))
+			!(isSite || directive?.isBlock || (enclosingLines.length > 0 && firstWord.text === 'else'))
 		)
 			continue;
 		if (kindOfTopLevel(enclosingLines[0] ?? line, dialect, directives) === 'options') continue;

@@ -31,7 +31,7 @@ export function linksOf(workspace: Workspace, syntax: TextSyntax): FileLink[] {
 
 /** Returns an empty range at the start of each file that the `import` at an offset names. */
 export function importedFiles(workspace: Workspace, syntax: TextSyntax, offset: number): FileRange[] {
-	const { line, word, index } = placeAt(syntax, offset);
-	if (!word || index !== 1 || line?.words[0]?.text !== 'import') return [];
+	const { line, word, wordIndex } = placeAt(syntax, offset);
+	if (!word || wordIndex !== 1 || line?.words[0]?.text !== 'import') return [];
 	return workspace.filesOfImport(word.text, syntax.path).map(path => ({ path, start: 0, end: 0 }));
 }

@@ -16,7 +16,7 @@ export interface Manual {
 }
 
 /** Manuals of the words that belong to the languages rather than to a module. */
-const KEYWORDS: { readonly [word: string]: Manual } = {
+const KEYWORD_MANUALS: { readonly [word: string]: Manual } = {
 	import: {
 		usage: 'import <file | pattern | snippet> [<argument>…]',
 		summary: 'Inserts the lines of files, or of a snippet.',
@@ -53,7 +53,7 @@ const KEYWORDS: { readonly [word: string]: Manual } = {
 /** Returns the manual of a word of the language, such as `import`; undefined if there is none. */
 export function keywordManual(word: string, dialect: Dialect): Manual | undefined {
 	if (dialect === 'compatfile' && word !== 'import') return undefined;
-	return Object.hasOwn(KEYWORDS, word) ? KEYWORDS[word] : undefined;
+	return Object.hasOwn(KEYWORD_MANUALS, word) ? KEYWORD_MANUALS[word] : undefined;
 }
 
 export function directiveManual(name: string, dialect: Dialect): Manual | undefined {
@@ -80,10 +80,10 @@ function moduleManual(
  */
 export function subdirectiveManual(
 	word: string,
-	outer: Manual | undefined,
+	outerManual: Manual | undefined,
 	usage: string | undefined,
 ): Manual | undefined {
-	const clause = outer && clauseAbout(word, `${outer.summary}\n${outer.details}`);
+	const clause = outerManual && clauseAbout(word, `${outerManual.summary}\n${outerManual.details}`);
 	if (clause === undefined && usage === undefined) return undefined;
 	return { usage, summary: clause ?? '', details: '' };
 }

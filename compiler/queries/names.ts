@@ -21,7 +21,7 @@ export interface NameUse extends FileRange {
 	readonly line: ParsedLine;
 }
 
-const REFERENCE = /\{(let|param)\.([A-Za-z_][\w-]*)/g;
+const REFERENCE_PATTERN = /\{(let|param)\.([A-Za-z_][\w-]*)/g;
 const UPSTREAM_SCHEME = 'upstream://';
 
 const namesBySyntax = new WeakMap<TextSyntax, readonly NameUse[]>();
@@ -30,7 +30,7 @@ const namesBySyntax = new WeakMap<TextSyntax, readonly NameUse[]>();
 export function namesIn(syntax: TextSyntax): readonly NameUse[] {
 	let names = namesBySyntax.get(syntax);
 	if (!names) {
-		names = new NameCollector(syntax).collect();
+		names = new NameCollector(syntax).collectNames();
 		namesBySyntax.set(syntax, names);
 	}
 	return names;
@@ -39,7 +39,7 @@ export function namesIn(syntax: TextSyntax): readonly NameUse[] {
 /** Returns all occurrences of names in the files that belong to the same configurations as a file. */
 export function namesAround(workspace: Workspace, path: string): readonly NameUse[] {
 	return workspace.relatedFiles(path).flatMap(file => {
-		const syntax = workspace.syntax(file);
+		const syntax = workspace.syntaxOf(file);
 		return syntax ? namesIn(syntax) : [];
 	});
 }
@@ -56,7 +56,7 @@ class NameCollector {
 		this.#syntax = syntax;
 	}
 
-	collect(): readonly NameUse[] {
+	collectNames(): readonly NameUse[] {
 		const { lines } = this.#syntax;
 		for (const { line, enclosingLines } of everyLine(lines)) this.#recordScope(line, enclosingLines);
 		for (const { line, enclosingLines } of everyLine(lines)) this.#collectLine(line, enclosingLines);
@@ -65,14 +65,15 @@ class NameCollector {
 
 	/** Records the block in which a line defines a matcher or constant, if it does. */
 	#recordScope({ words }: ParsedLine, enclosingLines: readonly ParsedLine[]): void {
-		const [first, second] = words;
-		const block = enclosingLines.at(-1)?.block?.open.start;
-		if (first?.quote !== 'none' || block === undefined) return;
+		const [firstWord, secondWord] = words;
+		const blockStart = enclosingLines.at(-1)?.block?.open.start;
+		if (firstWord?.quote !== 'none' || blockStart === undefined) return;
 		const isShared = enclosingLines.length === 1 && this.#isInsertedElsewhere(enclosingLines[0]!);
 		if (isShared) return;
-		if (first.text.startsWith('@') && words.length > 0) addToSet(this.#matcherScopes, first.text.slice(1), block);
-		else if (first.text === 'let' && second && enclosingLines.length === 1)
-			addToSet(this.#constantScopes, second.text, block);
+		if (firstWord.text.startsWith('@') && words.length > 0)
+			addToSet(this.#matcherScopes, firstWord.text.slice(1), blockStart);
+		else if (firstWord.text === 'let' && secondWord && enclosingLines.length === 1)
+			addToSet(this.#constantScopes, secondWord.text, blockStart);
 	}
 
 	/** Reports whether a top-level line is a snippet, whose lines may be inserted in several places. */
@@ -82,56 +83,63 @@ class NameCollector {
 
 	#collectLine(line: ParsedLine, enclosingLines: readonly ParsedLine[]): void {
 		const { words } = line;
-		const [first, second] = words;
-		if (first && enclosingLines.length === 0) this.#collectTopLevel(line, first, second);
-		if (first?.quote === 'none' && second) {
+		const [firstWord, secondWord] = words;
+		if (firstWord && enclosingLines.length === 0) this.#collectTopLevel(line, firstWord, secondWord);
+		if (firstWord?.quote === 'none' && secondWord) {
 			const isConfigfile = this.#syntax.dialect === 'configfile';
-			if (first.text === 'import' || (isConfigfile && first.text === 'use')) {
-				if (second.quote === 'none' && !/[{}/*]/.test(second.text))
-					this.#add('snippet', second.text, second.span.start, line, 'use', second.text);
-				if (first.text === 'use') this.#collectArguments(line, second.text);
-			} else if (isConfigfile && first.text === 'let') {
-				this.#add(
+			if (firstWord.text === 'import' || (isConfigfile && firstWord.text === 'use')) {
+				if (secondWord.quote === 'none' && !/[{}/*]/.test(secondWord.text))
+					this.#addOccurrence('snippet', secondWord.text, secondWord.span.start, line, 'use', secondWord.text);
+				if (firstWord.text === 'use') this.#collectArguments(line, secondWord.text);
+			} else if (isConfigfile && firstWord.text === 'let') {
+				this.#addOccurrence(
 					'let',
-					second.text,
-					second.span.start,
+					secondWord.text,
+					secondWord.span.start,
 					line,
 					'definition',
-					this.#constantKey(second.text, enclosingLines),
+					this.#constantKey(secondWord.text, enclosingLines),
 				);
-			} else if (first.text === 'upstream' && isConfigfile && enclosingLines.length === 1 && line.block) {
-				this.#add('upstream', second.text, second.span.start, line, 'definition', second.text);
-			} else if (first.text === 'invoke') {
+			} else if (firstWord.text === 'upstream' && isConfigfile && enclosingLines.length === 1 && line.block) {
+				this.#addOccurrence('upstream', secondWord.text, secondWord.span.start, line, 'definition', secondWord.text);
+			} else if (firstWord.text === 'invoke') {
 				const name = words.at(-1)!;
-				this.#add('route', name.text, name.span.start, line, 'use', name.text);
+				this.#addOccurrence('route', name.text, name.span.start, line, 'use', name.text);
 			}
 		}
 		for (const [index, word] of words.entries()) this.#collectWord(word, index, line, enclosingLines);
 	}
 
-	#collectTopLevel(line: ParsedLine, first: ParsedWord, second: ParsedWord | undefined): void {
+	#collectTopLevel(line: ParsedLine, firstWord: ParsedWord, secondWord: ParsedWord | undefined): void {
 		const kind = kindOfTopLevel(line, this.#syntax.dialect, registryOf(this.#syntax.dialect).directives);
 		if (kind === 'snippet') {
-			const name = first.text.slice(1, -1);
-			this.#add('snippet', name, first.span.start + 1, line, 'definition', name);
+			const name = firstWord.text.slice(1, -1);
+			this.#addOccurrence('snippet', name, firstWord.span.start + 1, line, 'definition', name);
 			for (const parameter of line.words.slice(1)) {
 				const parameterName = parameter.text.split('=')[0]!;
-				this.#add('parameter', parameterName, parameter.span.start, line, 'definition', `${name} ${parameterName}`);
+				this.#addOccurrence(
+					'parameter',
+					parameterName,
+					parameter.span.start,
+					line,
+					'definition',
+					`${name} ${parameterName}`,
+				);
 			}
 		} else if (kind === 'route') {
-			const name = first.text.slice(2, -1);
-			this.#add('route', name, first.span.start + 2, line, 'definition', name);
-		} else if (kind === 'upstream' && second) {
-			this.#add('upstream', second.text, second.span.start, line, 'definition', second.text);
+			const name = firstWord.text.slice(2, -1);
+			this.#addOccurrence('route', name, firstWord.span.start + 2, line, 'definition', name);
+		} else if (kind === 'upstream' && secondWord) {
+			this.#addOccurrence('upstream', secondWord.text, secondWord.span.start, line, 'definition', secondWord.text);
 		}
 	}
 
-	#collectArguments(line: ParsedLine, snippet: string): void {
+	#collectArguments(line: ParsedLine, snippetName: string): void {
 		for (const { text, span } of line.words.slice(2)) {
-			const equals = text.indexOf('=');
-			if (equals < 1) continue;
-			const name = text.slice(0, equals);
-			this.#add('parameter', name, span.start, line, 'use', `${snippet} ${name}`);
+			const equalsIndex = text.indexOf('=');
+			if (equalsIndex < 1) continue;
+			const name = text.slice(0, equalsIndex);
+			this.#addOccurrence('parameter', name, span.start, line, 'use', `${snippetName} ${name}`);
 		}
 	}
 
@@ -144,21 +152,23 @@ class NameCollector {
 		if (quote === 'none' && text.startsWith('@') && text.length > 1 && enclosingLines.length + index > 0) {
 			const name = text.slice(1);
 			const key = this.#matcherKey(name, enclosingLines);
-			this.#add('matcher', name, span.start + 1, line, index === 0 ? 'definition' : 'use', key);
+			this.#addOccurrence('matcher', name, span.start + 1, line, index === 0 ? 'definition' : 'use', key);
 		} else if (text.startsWith(UPSTREAM_SCHEME)) {
 			const name = text.slice(UPSTREAM_SCHEME.length);
 			const nameStart = this.#syntax.text.indexOf(UPSTREAM_SCHEME, span.start) + UPSTREAM_SCHEME.length;
-			this.#add('upstream', name, nameStart, line, 'use', name);
+			this.#addOccurrence('upstream', name, nameStart, line, 'use', name);
 		}
 		if (this.#syntax.dialect !== 'configfile' || !text.includes('{')) return;
 		for (const { 1: kind, 2: name, index: matchIndex } of this.#syntax.text
 			.slice(span.start, span.end)
-			.matchAll(REFERENCE)) {
+			.matchAll(REFERENCE_PATTERN)) {
 			const start = span.start + matchIndex + kind!.length + 2;
-			if (kind === 'let') this.#add('let', name!, start, line, 'use', this.#constantKey(name!, enclosingLines));
+			if (kind === 'let')
+				this.#addOccurrence('let', name!, start, line, 'use', this.#constantKey(name!, enclosingLines));
 			else {
 				const head = (enclosingLines[0] ?? line).words[0]?.text ?? '';
-				if (isSnippetHead(head)) this.#add('parameter', name!, start, line, 'use', `${head.slice(1, -1)} ${name}`);
+				if (isSnippetHead(head))
+					this.#addOccurrence('parameter', name!, start, line, 'use', `${head.slice(1, -1)} ${name}`);
 			}
 		}
 	}
@@ -170,12 +180,19 @@ class NameCollector {
 	}
 
 	#constantKey(name: string, enclosingLines: readonly ParsedLine[]): string {
-		const site = enclosingLines[0]?.block?.open.start;
-		const isSiteConstant = site !== undefined && this.#constantScopes.get(name)?.has(site);
-		return isSiteConstant ? `${name} ${this.#syntax.path} ${site}` : name;
+		const siteStart = enclosingLines[0]?.block?.open.start;
+		const isSiteConstant = siteStart !== undefined && this.#constantScopes.get(name)?.has(siteStart);
+		return isSiteConstant ? `${name} ${this.#syntax.path} ${siteStart}` : name;
 	}
 
-	#add(kind: NameKind, name: string, start: number, line: ParsedLine, role: NameUse['role'], key: string): void {
+	#addOccurrence(
+		kind: NameKind,
+		name: string,
+		start: number,
+		line: ParsedLine,
+		role: NameUse['role'],
+		key: string,
+	): void {
 		if (name === '') return;
 		// The offset of a quoted or escaped name may differ from the one computed from its value. Such a name is left out.
 		if (!this.#syntax.text.startsWith(name, start)) return;
@@ -224,10 +241,13 @@ export function renameAt(
 		return { problem: `\`${newName}\` is not a name. Use letters, digits, \`_\` and \`-\`, beginning with a letter.` };
 	if (!uses.some(({ role }) => role === 'definition'))
 		return { problem: `\`${use.name}\` is not defined in this workspace.` };
-	const scope = use.key.slice(`${use.kind} ${use.kind === 'parameter' ? '' : use.name}`.length);
+	const scopeSuffix = use.key.slice(`${use.kind} ${use.kind === 'parameter' ? '' : use.name}`.length);
 	const isUsed = namesAround(workspace, syntax.path).some(
 		other =>
-			other.kind === use.kind && other.name === bareName && other.name !== use.name && collides(other, use, scope),
+			other.kind === use.kind &&
+			other.name === bareName &&
+			other.name !== use.name &&
+			collides(other, use, scopeSuffix),
 	);
 	return isUsed ? { problem: `There is already a ${use.kind} \`${bareName}\`.` } : uses;
 }
@@ -236,8 +256,10 @@ export function renameAt(
  * Reports whether another name of the same kind would collide with a use. Names in nested scopes collide as well, because the inner
  * one would hide the outer one.
  */
-function collides(other: NameUse, use: NameUse, scope: string): boolean {
-	if (use.kind === 'parameter') return other.key.split(' ')[1] === use.key.split(' ')[1];
+function collides(otherUse: NameUse, use: NameUse, scopeSuffix: string): boolean {
+	if (use.kind === 'parameter') return otherUse.key.split(' ')[1] === use.key.split(' ')[1];
 	if (use.kind !== 'matcher' && use.kind !== 'let') return true;
-	return scope === '' || other.key === `${other.kind} ${other.name}` || other.key.endsWith(scope);
+	return (
+		scopeSuffix === '' || otherUse.key === `${otherUse.kind} ${otherUse.name}` || otherUse.key.endsWith(scopeSuffix)
+	);
 }

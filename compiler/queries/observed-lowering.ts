@@ -35,20 +35,20 @@ export type ReadValue =
 /** Receives the calls with which modules read words. */
 export interface LoweringObserver {
 	/** Called for a block whose lines must begin with one of the given words. `owner` is the directive or option of the block. */
-	block?(block: Block, words: readonly string[], owner: string): void;
+	onBlock?(block: Block, words: readonly string[], owner: string): void;
 	/** Called for a word that must be one of `values`. */
-	choice?(word: Word, values: readonly string[]): void;
+	onChoice?(word: Word, values: readonly string[]): void;
 	/** Called for a word that is read as a value of kind `kind`. */
-	value?(span: SourceSpan, kind: ReadValue, text: string): void;
+	onValue?(span: SourceSpan, kind: ReadValue, text: string): void;
 	/** Called for a line and its usage. */
-	usage?(line: Line, usage: string): void;
+	onUsage?(line: Line, usage: string): void;
 	/**
 	 * Called for a block whose lines are directives. `inOrder` is true if they run in the order in which they are written, even in
 	 * a Compatfile.
 	 */
-	pipeline?(lines: readonly Line[], inOrder: boolean): void;
+	onPipeline?(lines: readonly Line[], inOrder: boolean): void;
 	/** Called for words, and possibly a block, that form a matcher. */
-	matcher?(words: readonly Word[], block: Block | undefined): void;
+	onMatcher?(words: readonly Word[], block: Block | undefined): void;
 }
 
 /**
@@ -87,7 +87,7 @@ export function observeLowering(
 		lowerNamedUpstream({ name: line.words[1], lines: block?.lines ?? [], span: line.span }, lowering);
 	else if (kind === 'site' || kind === 'snippet' || kind === 'route' || kind === 'directive') {
 		const lines = kind === 'directive' ? [line] : (block?.lines ?? []);
-		observer.pipeline?.(lines, kind === 'directive');
+		observer.onPipeline?.(lines, kind === 'directive');
 		lowerLines(lowering, lines, 'route', { addresses: [] });
 	}
 }
@@ -116,7 +116,7 @@ class ObservedLowering extends Lowering {
 	}
 
 	override count(line: Line, args: readonly Word[], min: number, max: number, usage: string): boolean {
-		this.#observer.usage?.(line, usage);
+		this.#observer.onUsage?.(line, usage);
 		return super.count(line, args, min, max, usage);
 	}
 
@@ -126,57 +126,57 @@ class ObservedLowering extends Lowering {
 		owner: string,
 		unknown?: UnknownSubdirective,
 	): void {
-		if (block) this.#observer.block?.(block, Object.keys(handlers), owner);
+		if (block) this.#observer.onBlock?.(block, Object.keys(handlers), owner);
 		super.subdirectives(block, handlers, owner, unknown);
 	}
 
 	override template(word: Word): string {
-		this.#observer.value?.(word.span, 'template', word.text);
+		this.#observer.onValue?.(word.span, 'template', word.text);
 		return super.template(word);
 	}
 
 	override duration(word: Word): number | undefined {
-		this.#observer.value?.(word.span, 'duration', word.text);
+		this.#observer.onValue?.(word.span, 'duration', word.text);
 		return super.duration(word);
 	}
 
 	override size(word: Word): number | undefined {
-		this.#observer.value?.(word.span, 'size', word.text);
+		this.#observer.onValue?.(word.span, 'size', word.text);
 		return super.size(word);
 	}
 
 	override status(word: Word): number | undefined {
-		this.#observer.value?.(word.span, 'status', word.text);
+		this.#observer.onValue?.(word.span, 'status', word.text);
 		return super.status(word);
 	}
 
 	override integer(word: Word, min?: number, max?: number): number | undefined {
-		this.#observer.value?.(word.span, 'integer', word.text);
+		this.#observer.onValue?.(word.span, 'integer', word.text);
 		return super.integer(word, min, max);
 	}
 
 	override boolean(word: Word): boolean | undefined {
-		this.#observer.value?.(word.span, 'boolean', word.text);
+		this.#observer.onValue?.(word.span, 'boolean', word.text);
 		return super.boolean(word);
 	}
 
 	override regexp(word: Word, use?: 'matcher'): string | undefined {
-		this.#observer.value?.(word.span, 'regexp', word.text);
+		this.#observer.onValue?.(word.span, 'regexp', word.text);
 		return super.regexp(word, use);
 	}
 
 	override oneOf<const T extends string>(word: Word, values: readonly T[], valueName: string): T | undefined {
-		this.#observer.choice?.(word, values);
+		this.#observer.onChoice?.(word, values);
 		return super.oneOf(word, values, valueName);
 	}
 
 	override pipeline(lines: readonly Line[]): ReturnType<Lowering['pipeline']> {
-		this.#observer.pipeline?.(lines, false);
+		this.#observer.onPipeline?.(lines, false);
 		return lowerLines(this, lines, 'route', undefined);
 	}
 
 	override pipelineInOrder(lines: readonly Line[]): ReturnType<Lowering['pipelineInOrder']> {
-		this.#observer.pipeline?.(lines, true);
+		this.#observer.onPipeline?.(lines, true);
 		return super.pipelineInOrder(lines);
 	}
 
@@ -185,17 +185,17 @@ class ObservedLowering extends Lowering {
 		block: Block | undefined,
 		name: string | undefined,
 	): Matcher | undefined {
-		this.#observer.matcher?.(words, block);
+		this.#observer.onMatcher?.(words, block);
 		return super.matcherExpression(words, block, name);
 	}
 
 	override filePath(text: string, span: SourceSpan): string {
-		this.#observer.value?.(span, 'file', text);
+		this.#observer.onValue?.(span, 'file', text);
 		return super.filePath(text, span);
 	}
 
 	override useRoute(name: Word): void {
-		this.#observer.value?.(name.span, 'route', name.text);
+		this.#observer.onValue?.(name.span, 'route', name.text);
 		super.useRoute(name);
 	}
 }
@@ -208,7 +208,7 @@ export function filePathsOf(
 ): { readonly span: SourceSpan; readonly path: string }[] {
 	const paths: { span: SourceSpan; path: string }[] = [];
 	const observer: LoweringObserver = {
-		value: (span, kind, text) => {
+		onValue: (span, kind, text) => {
 			if (kind !== 'file' || text === '' || /[{}]/.test(text)) return;
 			// In a Compatfile, relative paths start from the server's working directory, which is not known.
 			if (syntax.dialect === 'configfile' || text.startsWith('/'))

@@ -68,14 +68,14 @@ export function symbolsOf(syntax: TextSyntax): TextSymbol[] {
 
 /** Joins the head of a block with the line of its `{`, which may be the next one. */
 function joinHeads(lines: readonly ParsedLine[]): { readonly head: ParsedLine; readonly line: ParsedLine }[] {
-	const joined: { head: ParsedLine; line: ParsedLine }[] = [];
+	const joinedHeads: { head: ParsedLine; line: ParsedLine }[] = [];
 	for (const line of lines) {
-		const previous = joined.at(-1);
+		const previous = joinedHeads.at(-1);
 		if (line.words.length === 0 && previous && !previous.line.block && previous.line.words.length > 0)
 			previous.line = line;
-		else joined.push({ head: line, line });
+		else joinedHeads.push({ head: line, line });
 	}
-	return joined;
+	return joinedHeads;
 }
 
 function innerSymbols({ block, alternative }: ParsedLine): TextSymbol[] {
@@ -106,12 +106,12 @@ export interface Fold extends TextRange {
 export function foldsOf(syntax: TextSyntax): Fold[] {
 	const { text } = syntax;
 	const folds: Fold[] = [];
-	const add = (kind: Fold['kind'], start: number, end: number): void => {
+	const addFold = (kind: Fold['kind'], start: number, end: number): void => {
 		if (text.slice(start, end).includes('\n')) folds.push({ kind, start, end });
 	};
 	for (const { line } of everyLine(syntax.lines)) {
-		if (line.block) add('block', line.block.open.start, line.block.close.end);
-		for (const { span, quote } of line.words) if (quote !== 'none') add('block', span.start, span.end);
+		if (line.block) addFold('block', line.block.open.start, line.block.close.end);
+		for (const { span, quote } of line.words) if (quote !== 'none') addFold('block', span.start, span.end);
 	}
 	let commentRun: { start: number; end: number } | undefined;
 	for (const { start, end, isAlone } of scanComments(text, syntax.dialect)) {
@@ -123,22 +123,22 @@ export function foldsOf(syntax: TextSyntax): Fold[] {
 		)
 			commentRun.end = end;
 		else {
-			if (commentRun) add('comment', commentRun.start, commentRun.end);
+			if (commentRun) addFold('comment', commentRun.start, commentRun.end);
 			commentRun = isAlone ? { start, end } : undefined;
 		}
 	}
-	if (commentRun) add('comment', commentRun.start, commentRun.end);
+	if (commentRun) addFold('comment', commentRun.start, commentRun.end);
 	let importRun: TextRange | undefined;
 	for (const line of syntax.lines) {
 		const word = line.words[0]?.text;
 		const range = rangeOfLine(line);
 		if (word === 'import' || word === 'use') importRun = { start: importRun?.start ?? range.start, end: range.end };
 		else {
-			if (importRun) add('imports', importRun.start, importRun.end);
+			if (importRun) addFold('imports', importRun.start, importRun.end);
 			importRun = undefined;
 		}
 	}
-	if (importRun) add('imports', importRun.start, importRun.end);
+	if (importRun) addFold('imports', importRun.start, importRun.end);
 	return folds;
 }
 
@@ -149,7 +149,7 @@ export function foldsOf(syntax: TextSyntax): Fold[] {
 export function enclosingRanges(syntax: TextSyntax, offset: number): TextRange[] {
 	const { enclosingLines, line, word } = placeAt(syntax, offset);
 	const ranges: TextRange[] = [];
-	const add = (range: TextRange): void => {
+	const addRange = (range: TextRange): void => {
 		const innermost = ranges.at(-1);
 		if (innermost && (range.start > innermost.start || range.end < innermost.end)) return;
 		if (innermost?.start !== range.start || innermost.end !== range.end) ranges.push(range);
@@ -157,20 +157,20 @@ export function enclosingRanges(syntax: TextSyntax, offset: number): TextRange[]
 	if (word) {
 		const { start, end } = word.span;
 		if (word.quote !== 'none' && word.quote !== 'heredoc' && offset > start && offset < end)
-			add({ start: start + 1, end: end - 1 });
-		add({ start, end });
+			addRange({ start: start + 1, end: end - 1 });
+		addRange({ start, end });
 	}
 	if (line && line.words.length > 0) {
-		add({ start: line.words[0]!.span.start, end: line.words.at(-1)!.span.end });
-		add(rangeOfLine(line));
+		addRange({ start: line.words[0]!.span.start, end: line.words.at(-1)!.span.end });
+		addRange(rangeOfLine(line));
 	}
-	for (const outer of enclosingLines.toReversed()) {
-		if (outer.block) {
-			add({ start: outer.block.open.end, end: outer.block.close.start });
-			add({ start: outer.block.open.start, end: outer.block.close.end });
+	for (const outerLine of enclosingLines.toReversed()) {
+		if (outerLine.block) {
+			addRange({ start: outerLine.block.open.end, end: outerLine.block.close.start });
+			addRange({ start: outerLine.block.open.start, end: outerLine.block.close.end });
 		}
-		add(rangeOfLine(outer));
+		addRange(rangeOfLine(outerLine));
 	}
-	add({ start: 0, end: syntax.text.length });
+	addRange({ start: 0, end: syntax.text.length });
 	return ranges;
 }

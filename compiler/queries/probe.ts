@@ -10,11 +10,11 @@ import { observeLowering, type ReadValue } from './observed-lowering.ts';
 import { kindOfTopLevel, type Place, type TextSyntax, type TopLevelKind } from './text-syntax.ts';
 
 /** The text of the marked word. It begins with a private-use character, so that it cannot be a name. */
-const MARK_TEXT = '\uf8ffmark';
+const MARKED_WORD_TEXT = '\uf8ffmark';
 
 /** The words and values that are expected at a place. */
-export interface Expected {
-	readonly top: TopLevelKind | undefined;
+export interface ExpectedWords {
+	readonly topKind: TopLevelKind | undefined;
 	/** True if a directive is allowed here. */
 	readonly allowsDirective: boolean;
 	/** Words with which a line may begin at this place. */
@@ -33,21 +33,21 @@ export interface Expected {
  * Returns what modules expect at a place. With `keepWord`, the word at the place is not replaced by the marked word, so that the
  * usage of its line is found.
  */
-export function expectedAt(syntax: TextSyntax, place: Place, keepWord: boolean = false): Expected {
-	const { enclosingLines, line, index, word } = place;
+export function expectedAt(syntax: TextSyntax, place: Place, keepWord: boolean = false): ExpectedWords {
+	const { enclosingLines, line, wordIndex, word } = place;
 	const markedWord: ParsedWord =
 		keepWord && word
 			? word
 			: {
-					text: MARK_TEXT,
+					text: MARKED_WORD_TEXT,
 					quote: 'none',
 					span: word?.span ?? { source: syntax.source, start: 0, end: 0 },
 				};
 	const markedLine: ParsedLine = line
 		? {
 				...line,
-				words: [...line.words.slice(0, index), markedWord, ...line.words.slice(index + 1)],
-				...(index === 0 ? { block: undefined } : {}),
+				words: [...line.words.slice(0, wordIndex), markedWord, ...line.words.slice(wordIndex + 1)],
+				...(wordIndex === 0 ? { block: undefined } : {}),
 				alternative: undefined,
 			}
 		: {
@@ -56,11 +56,11 @@ export function expectedAt(syntax: TextSyntax, place: Place, keepWord: boolean =
 				alternative: undefined,
 				span: markedWord.span,
 				needsExpansion: false,
-				shape: 0,
+				shapeFlags: 0,
 			};
-	const topLine = enclosingLines.reduceRight<ParsedLine>((inner, outer) => {
-		const words = withoutElse(outer.words);
-		return { ...outer, words, block: { ...outer.block!, lines: [inner] }, alternative: undefined };
+	const topLine = enclosingLines.reduceRight<ParsedLine>((innerLine, outerLine) => {
+		const words = withoutElse(outerLine.words);
+		return { ...outerLine, words, block: { ...outerLine.block!, lines: [innerLine] }, alternative: undefined };
 	}, markedLine);
 	const kind = kindOfTopLevel(enclosingLines[0] ?? markedLine, syntax.dialect, registryOf(syntax.dialect).directives);
 	const expected = {
@@ -72,28 +72,29 @@ export function expectedAt(syntax: TextSyntax, place: Place, keepWord: boolean =
 		allowsMatcher: false,
 		usage: undefined as string | undefined,
 	};
-	const isMark = (word: Word | undefined): boolean => word === markedWord;
+	const isMarkedWord = (word: Word | undefined): boolean => word === markedWord;
 	observeLowering(topLine, enclosingLines.length === 0 && kind === 'site' ? 'directive' : kind, syntax, {
-		block: (block, lineWords, owner) => {
-			if (block.lines.some(({ words: [first] }) => isMark(first))) Object.assign(expected, { lineWords, owner });
+		onBlock: (block, lineWords, owner) => {
+			if (block.lines.some(({ words: [first] }) => isMarkedWord(first))) Object.assign(expected, { lineWords, owner });
 		},
-		choice: (word, values) => {
-			if (isMark(word)) expected.choices.push(...values);
+		onChoice: (word, values) => {
+			if (isMarkedWord(word)) expected.choices.push(...values);
 		},
-		value: (span, kind) => {
+		onValue: (span, kind) => {
 			if (span === markedWord.span) expected.values.add(kind);
 		},
-		usage: (line, usage) => {
-			if (line.words.some(isMark)) expected.usage = usage;
+		onUsage: (line, usage) => {
+			if (line.words.some(isMarkedWord)) expected.usage = usage;
 		},
-		pipeline: lines => {
-			if (lines.some(({ words: [first] }) => isMark(first))) expected.allowsDirective = true;
+		onPipeline: lines => {
+			if (lines.some(({ words: [first] }) => isMarkedWord(first))) expected.allowsDirective = true;
 		},
-		matcher: (words, block) => {
-			if (words.some(isMark) || block?.lines.some(({ words: [first] }) => isMark(first))) expected.allowsMatcher = true;
+		onMatcher: (words, block) => {
+			if (words.some(isMarkedWord) || block?.lines.some(({ words: [first] }) => isMarkedWord(first)))
+				expected.allowsMatcher = true;
 		},
 	});
-	return { ...expected, top: enclosingLines.length === 0 && !line ? undefined : kind };
+	return { ...expected, topKind: enclosingLines.length === 0 && !line ? undefined : kind };
 }
 
 /** Returns the words of an equivalent line that does not begin with `else`. */

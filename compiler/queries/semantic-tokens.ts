@@ -30,7 +30,7 @@ export interface SemanticToken extends TextRange {
 	readonly definition: boolean;
 }
 
-const TOKEN_TYPES_OF_NAMES = {
+const TOKEN_TYPES_BY_KIND = {
 	snippet: 'macro',
 	parameter: 'parameter',
 	let: 'variable',
@@ -39,10 +39,10 @@ const TOKEN_TYPES_OF_NAMES = {
 	route: 'macro',
 } as const;
 
-const KEYWORDS = /^(?:import|use|let|upstream|test|else|when)$/;
+const KEYWORD_PATTERN = /^(?:import|use|let|upstream|test|else|when)$/;
 /** Matches a placeholder. A brace after a backslash does not begin one. */
 const PLACEHOLDER = /(?<!\\)\{[^{}\s]*[^{}\s\\]\}/;
-const PLACEHOLDERS = new RegExp(PLACEHOLDER, 'g');
+const ALL_PLACEHOLDERS = new RegExp(PLACEHOLDER, 'g');
 
 /** Returns the tokens of a text, in order. */
 export function semanticTokens(syntax: TextSyntax): SemanticToken[] {
@@ -50,76 +50,77 @@ export function semanticTokens(syntax: TextSyntax): SemanticToken[] {
 	const { directives, matchers } = registryOf(dialect);
 	const tokens: SemanticToken[] = [];
 	const usedStarts = new Set<number>();
-	const add = (range: TextRange, type: TokenType, definition: boolean = false): void => {
+	const addToken = (range: TextRange, type: TokenType, definition: boolean = false): void => {
 		if (range.end <= range.start || usedStarts.has(range.start)) return;
 		usedStarts.add(range.start);
 		tokens.push({ start: range.start, end: range.end, type, definition });
 	};
 	for (const { kind, role, start, end } of namesIn(syntax))
-		add({ start, end }, TOKEN_TYPES_OF_NAMES[kind], role === 'definition');
-	for (const { start, end } of scanComments(text, dialect)) add({ start, end }, 'comment');
-	const kinds = new Map(lines.map(line => [line, kindOfTopLevel(line, dialect, directives)]));
+		addToken({ start, end }, TOKEN_TYPES_BY_KIND[kind], role === 'definition');
+	for (const { start, end } of scanComments(text, dialect)) addToken({ start, end }, 'comment');
+	const kindsByLine = new Map(lines.map(line => [line, kindOfTopLevel(line, dialect, directives)]));
 	for (const line of lines) {
-		observeLowering(line, kinds.get(line)!, syntax, {
-			block: (block, words) => {
+		observeLowering(line, kindsByLine.get(line)!, syntax, {
+			onBlock: (block, words) => {
 				for (const {
 					words: [first],
 				} of block.lines)
-					if (first && words.includes(first.text)) add(first.span, 'property');
+					if (first && words.includes(first.text)) addToken(first.span, 'property');
 			},
-			choice: ({ span, text: word }, values) => {
-				if (values.includes(word)) add(span, 'enumMember');
+			onChoice: ({ span, text: word }, values) => {
+				if (values.includes(word)) addToken(span, 'enumMember');
 			},
-			value: (span, kind) => {
+			onValue: (span, kind) => {
 				if (PLACEHOLDER.test(text.slice(span.start, span.end))) return;
 				const isNumber = kind === 'duration' || kind === 'size' || kind === 'status' || kind === 'integer';
-				if (isNumber) add(span, 'number');
-				else if (kind === 'regexp') add(span, 'regexp');
-				else if (kind === 'boolean') add(span, 'enumMember');
-				else if (kind === 'file') add(span, 'string');
+				if (isNumber) addToken(span, 'number');
+				else if (kind === 'regexp') addToken(span, 'regexp');
+				else if (kind === 'boolean') addToken(span, 'enumMember');
+				else if (kind === 'file') addToken(span, 'string');
 			},
-			pipeline: pipelineLines => {
+			onPipeline: pipelineLines => {
 				for (const {
 					words: [first],
 				} of pipelineLines) {
 					if (first?.quote !== 'none' || !directives.has(first.text)) continue;
-					add(first.span, KEYWORDS.test(first.text) ? 'keyword' : 'function');
+					addToken(first.span, KEYWORD_PATTERN.test(first.text) ? 'keyword' : 'function');
 				}
 			},
-			matcher: words => {
+			onMatcher: words => {
 				for (const { text: word, span, quote } of words) {
 					if (quote !== 'none') continue;
-					if (/^(?:and|or|not|[()])$/.test(word)) add(span, 'operator');
-					else if (matchers.has(word)) add(span, 'function');
+					if (/^(?:and|or|not|[()])$/.test(word)) addToken(span, 'operator');
+					else if (matchers.has(word)) addToken(span, 'function');
 				}
 			},
 		});
 	}
 	for (const { line, enclosingLines } of everyLine(lines)) {
-		const [first] = line.words;
-		if (!first) continue;
-		const kind = enclosingLines.length === 0 ? kinds.get(line) : undefined;
-		if (first.quote === 'none' && KEYWORDS.test(first.text) && kind !== 'site') add(first.span, 'keyword');
-		if (kind === 'site') for (const { span } of line.words) add(span, 'class');
+		const [firstWord] = line.words;
+		if (!firstWord) continue;
+		const kind = enclosingLines.length === 0 ? kindsByLine.get(line) : undefined;
+		if (firstWord.quote === 'none' && KEYWORD_PATTERN.test(firstWord.text) && kind !== 'site')
+			addToken(firstWord.span, 'keyword');
+		if (kind === 'site') for (const { span } of line.words) addToken(span, 'class');
 		if (enclosingLines.length === 1 && kindOfTopLevel(enclosingLines[0]!, dialect, directives) === 'options')
-			add(first.span, 'property');
+			addToken(firstWord.span, 'property');
 		for (const { span, quote } of line.words) {
-			for (const { 0: placeholder, index } of text.slice(span.start, span.end).matchAll(PLACEHOLDERS)) {
+			for (const { 0: placeholder, index } of text.slice(span.start, span.end).matchAll(ALL_PLACEHOLDERS)) {
 				const start = span.start + index;
 				// The names in these braces have tokens of their own.
-				if (!/^\{(?:let|param)\./.test(placeholder)) add({ start, end: start + placeholder.length }, 'variable');
+				if (!/^\{(?:let|param)\./.test(placeholder)) addToken({ start, end: start + placeholder.length }, 'variable');
 			}
-			if (quote !== 'none' && !PLACEHOLDER.test(text.slice(span.start, span.end))) add(span, 'string');
+			if (quote !== 'none' && !PLACEHOLDER.test(text.slice(span.start, span.end))) addToken(span, 'string');
 		}
 	}
 	return withoutOverlaps(tokens.sort((one, other) => one.start - other.start || one.end - other.end));
 }
 
 function withoutOverlaps(tokens: readonly SemanticToken[]): SemanticToken[] {
-	let end = 0;
+	let previousEnd = 0;
 	return tokens.filter(token => {
-		if (token.start < end) return false;
-		end = token.end;
+		if (token.start < previousEnd) return false;
+		previousEnd = token.end;
 		return true;
 	});
 }

@@ -29,8 +29,12 @@ export interface TextSyntax {
 /** Parses a text without replacing anything. Mistakes are ignored, because the compiler reports them. */
 export function parseSyntax(path: string, text: string, dialect: Dialect): TextSyntax {
 	const source = new Source({ name: path, text, path });
-	const unsubstituted = { text, start: (offset: number) => offset, end: (offset: number) => offset };
-	const { lines } = parseSubstitutedText(source, unsubstituted, dialect, () => {});
+	const unsubstitutedText = {
+		text,
+		originalStart: (offset: number) => offset,
+		originalEnd: (offset: number) => offset,
+	};
+	const { lines } = parseSubstitutedText(source, unsubstitutedText, dialect, () => {});
 	return { path, text, dialect, source, lines };
 }
 
@@ -76,7 +80,7 @@ export interface Place {
 	/** The line that contains the offset or ends at it; undefined between lines. */
 	readonly line: ParsedLine | undefined;
 	/** Index of the word that contains the offset or ends at it. Between words, the index that a word inserted there would get. */
-	readonly index: number;
+	readonly wordIndex: number;
 	/** The word that contains the offset or ends at it; undefined between words. */
 	readonly word: ParsedWord | undefined;
 }
@@ -99,7 +103,7 @@ function findPlace(
 			if (isOnLine(syntax, part, offset)) return placeInWords(part, enclosingLines, offset);
 		}
 	}
-	return { enclosingLines, line: undefined, index: 0, word: undefined };
+	return { enclosingLines, line: undefined, wordIndex: 0, word: undefined };
 }
 
 /** Returns the end of a block's content. A block without its `}` extends to where the parser ended it. */
@@ -123,7 +127,7 @@ function placeInWords(line: ParsedLine, enclosingLines: readonly ParsedLine[], o
 	const index = words.findIndex(({ span }) => offset <= span.end);
 	const wordIndex = index === -1 ? words.length : index;
 	const word = words[wordIndex];
-	return { enclosingLines, line, index: wordIndex, word: word && word.span.start <= offset ? word : undefined };
+	return { enclosingLines, line, wordIndex, word: word && word.span.start <= offset ? word : undefined };
 }
 
 /** Yields every line of a text, depth first, with the lines that enclose it. An `else` comes after the line to which it belongs. */

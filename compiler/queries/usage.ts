@@ -18,18 +18,19 @@ export interface UsageArgument {
 /** Returns the arguments in a usage line, without the directive's name, `[matcher]` and the block. */
 export function usageArguments(usage: string): readonly UsageArgument[] {
 	const usageParts: UsageArgument[] = [];
-	const block = usage.search(/\s\[?\{ ?/);
-	const end = block === -1 ? usage.length : block;
+	const blockStart = usage.search(/\s\[?\{ ?/);
+	const argumentsEnd = blockStart === -1 ? usage.length : blockStart;
 	let offset = usage.indexOf(' ');
-	while (offset !== -1 && offset < end) {
+	while (offset !== -1 && offset < argumentsEnd) {
 		while (usage[offset] === ' ') offset++;
 		const start = offset;
-		offset = endOfArgument(usage, start, end);
+		offset = endOfArgument(usage, start, argumentsEnd);
 		// Alternatives may be written without brackets, so the word after ` | ` belongs to the same argument.
-		while (usage.startsWith(' | ', offset) && offset < end) offset = endOfArgument(usage, offset + 3, end);
+		while (usage.startsWith(' | ', offset) && offset < argumentsEnd)
+			offset = endOfArgument(usage, offset + 3, argumentsEnd);
 		const text = usage.slice(start, offset);
 		if (text !== '' && text !== '[matcher]') usageParts.push(parseArgument(text, start));
-		if (offset >= end) break;
+		if (offset >= argumentsEnd) break;
 	}
 	return usageParts;
 }

@@ -35,7 +35,7 @@ const COMPATFILE_NAME = /^(?:compat|caddy)file|\.(?:compat|caddy)file$/i;
 
 /** Limits of the search for configurations in a workspace: the number of folders, their depth, and the number of configurations. */
 const MAX_FOLDERS = 2000;
-const MAX_DEPTH = 8;
+const MAX_FOLDER_DEPTH = 8;
 const MAX_CONFIGURATIONS = 200;
 
 /**
@@ -53,7 +53,7 @@ export class Workspace {
 	readonly #sessions = new Map<string, { readonly dialect: Dialect; readonly session: CompilerSession }>();
 	readonly #dryRuns = new Map<string, DryRun>();
 	readonly #lintMemories = new Map<string, LintMemory>();
-	readonly #results = new Map<string, CheckedConfiguration>();
+	readonly #resultsByPath = new Map<string, CheckedConfiguration>();
 	#configurationPaths: readonly string[] | undefined;
 
 	/** `folders` are the absolute paths of the folders in which configurations are searched for. */
@@ -77,7 +77,7 @@ export class Workspace {
 		this.#openTexts.delete(path);
 		this.#syntaxes.delete(path);
 		this.#sessions.delete(path);
-		this.#results.delete(path);
+		this.#resultsByPath.delete(path);
 		this.#dryRuns.delete(path);
 		this.#lintMemories.delete(path);
 	}
@@ -92,11 +92,11 @@ export class Workspace {
 	}
 
 	/** Returns the syntax of a file; undefined if it cannot be read. An unchanged text is parsed only once. */
-	syntax(path: string, dialect: Dialect = this.dialectOf(path)): TextSyntax | undefined {
+	syntaxOf(path: string, dialect: Dialect = this.dialectOf(path)): TextSyntax | undefined {
 		const text = this.#openTexts.get(path)?.text ?? this.#readText(path);
 		if (text === undefined) return undefined;
-		const cached = this.#syntaxes.get(path);
-		if (cached?.text === text && cached.dialect === dialect) return cached;
+		const cachedSyntax = this.#syntaxes.get(path);
+		if (cachedSyntax?.text === text && cachedSyntax.dialect === dialect) return cachedSyntax;
 		const syntax = parseSyntax(path, text, dialect);
 		this.#syntaxes.set(path, syntax);
 		return syntax;
@@ -116,15 +116,17 @@ export class Workspace {
 
 	/** Returns the configurations to which a file belongs: those that import it, directly or not, or else the file itself. */
 	rootsOf(path: string): readonly string[] {
-		const roots = this.#configurations().filter(root => root !== path && this.filesOf(root).includes(path));
-		const outermost = roots.filter(root => !roots.some(other => other !== root && this.filesOf(other).includes(root)));
-		return outermost.length > 0 ? outermost : [path];
+		const roots = this.#findConfigurations().filter(root => root !== path && this.filesOf(root).includes(path));
+		const outermostRoots = roots.filter(
+			root => !roots.some(other => other !== root && this.filesOf(other).includes(root)),
+		);
+		return outermostRoots.length > 0 ? outermostRoots : [path];
 	}
 
 	/** Returns a configuration and the files that it imports, directly or not. */
-	filesOf(root: string): readonly string[] {
-		const dialect = this.#ownDialect(root);
-		const files = new Set([root]);
+	filesOf(mainPath: string): readonly string[] {
+		const dialect = this.#ownDialect(mainPath);
+		const files = new Set([mainPath]);
 		for (const path of files) for (const imported of this.#importsOf(path, dialect)) files.add(imported);
 		return [...files];
 	}
@@ -136,24 +138,29 @@ export class Workspace {
 
 	/** Returns the configurations of the workspace, the open texts, and all files that they import. */
 	everyFile(): readonly string[] {
-		return [...new Set(this.#configurations().flatMap(root => this.filesOf(root)))];
+		return [...new Set(this.#findConfigurations().flatMap(root => this.filesOf(root)))];
 	}
 
 	/** Returns the configurations that were found in the folders, and the open texts. */
-	#configurations(): readonly string[] {
-		this.#configurationPaths ??= this.#search();
+	#findConfigurations(): readonly string[] {
+		this.#configurationPaths ??= this.#searchConfigurations();
 		return [...new Set([...this.#configurationPaths, ...this.#openTexts.keys()])];
 	}
 
-	#search(): readonly string[] {
+	#searchConfigurations(): readonly string[] {
 		const configurations: string[] = [];
 		const folders = this.#folders.map(folder => ({ folder, depth: 0 }));
 		for (let index = 0; index < folders.length && index < MAX_FOLDERS; index++) {
 			const { folder, depth } = folders[index]!;
-			for (const name of this.#list(folder)) {
+			for (const name of this.#listFolder(folder)) {
 				const path = join(folder, name);
 				if (CONFIGURATION_NAME.test(name) && this.#reader.kind(path) === 'file') configurations.push(path);
-				else if (depth < MAX_DEPTH && !name.startsWith('.') && name !== 'node_modules' && !/\.\w{1,4}$/.test(name)) {
+				else if (
+					depth < MAX_FOLDER_DEPTH &&
+					!name.startsWith('.') &&
+					name !== 'node_modules' &&
+					!/\.\w{1,4}$/.test(name)
+				) {
 					if (this.#reader.kind(path) === 'directory') folders.push({ folder: path, depth: depth + 1 });
 				}
 				if (configurations.length >= MAX_CONFIGURATIONS) return configurations;
@@ -169,7 +176,7 @@ export class Workspace {
 	}
 
 	#syntaxAs(path: string, dialect: Dialect): TextSyntax | undefined {
-		return this.syntax(path, this.#openTexts.get(path)?.dialect ?? dialect);
+		return this.syntaxOf(path, this.#openTexts.get(path)?.dialect ?? dialect);
 	}
 
 	/** Returns the files that `import pattern` names in a file, without files that may not be read. */
@@ -179,7 +186,7 @@ export class Workspace {
 		return files.map(file => file.path).filter(file => this.#reader.kind(file) === 'file');
 	}
 
-	#list(folder: string): readonly string[] {
+	#listFolder(folder: string): readonly string[] {
 		try {
 			return this.#reader.list(folder);
 		} catch (error) {
@@ -198,69 +205,76 @@ export class Workspace {
 	}
 
 	/** Returns the input for compiling a configuration; undefined if the file cannot be read. */
-	input(root: string): ConfigInput | undefined {
-		const text = this.#openTexts.get(root)?.text ?? this.#readText(root);
+	inputOf(mainPath: string): ConfigInput | undefined {
+		const text = this.#openTexts.get(mainPath)?.text ?? this.#readText(mainPath);
 		if (text === undefined) return undefined;
-		return { format: this.#ownDialect(root), text, name: root, path: root };
+		return { format: this.#ownDialect(mainPath), text, name: mainPath, path: mainPath };
 	}
 
 	/**
 	 * Returns the last result of checking a configuration. The places in earlier results are no longer valid, because they refer to
 	 * earlier texts.
 	 */
-	checked(root: string): CheckedConfiguration | undefined {
-		return this.#results.get(root);
+	lastResultOf(mainPath: string): CheckedConfiguration | undefined {
+		return this.#resultsByPath.get(mainPath);
 	}
 
 	/** Compiles a configuration, and reuses the results for unchanged parts. Returns undefined if the file cannot be read. */
-	#compile(root: string): { readonly compiled: CompileResult; readonly input: ConfigInput } | undefined {
-		const input = this.input(root);
+	#compile(mainPath: string): { readonly compiled: CompileResult; readonly input: ConfigInput } | undefined {
+		const input = this.inputOf(mainPath);
 		if (!input) return undefined;
 		const dialect = input.format as Dialect;
-		let entry = this.#sessions.get(root);
-		if (entry?.dialect !== dialect) {
-			entry = { dialect, session: createCompiler(this.#reader) };
-			this.#sessions.set(root, entry);
-			this.#lintMemories.set(root, new LintMemory());
+		let sessionEntry = this.#sessions.get(mainPath);
+		if (sessionEntry?.dialect !== dialect) {
+			sessionEntry = { dialect, session: createCompiler(this.#reader) };
+			this.#sessions.set(mainPath, sessionEntry);
+			this.#lintMemories.set(mainPath, new LintMemory());
 		}
-		return { input, compiled: entry.session.compile(input) };
+		return { input, compiled: sessionEntry.session.compile(input) };
 	}
 
 	/** Compiles and lints a configuration as `svc validate --lint` does, but runs no tests and checks nothing on the machine. */
-	async check(root: string): Promise<CheckedConfiguration | undefined> {
-		const result = this.#compile(root);
+	async check(mainPath: string): Promise<CheckedConfiguration | undefined> {
+		const result = this.#compile(mainPath);
 		if (!result) return undefined;
 		const { compiled, input } = result;
 		const { document, plan, diagnostics } = compiled;
 		if (!document || !plan) {
 			const silencingComments = new SilencingComments(input.format as Dialect);
-			return this.#store(root, { compiled, input, diagnostics: silencingComments.filter(diagnostics) });
+			return this.#storeResult(mainPath, { compiled, input, diagnostics: silencingComments.filter(diagnostics) });
 		}
-		const lintable = { ...compiled, document, plan };
+		const compiledForLint = { ...compiled, document, plan };
 		const dryRunFor = (nextPlan: Plan): DryRun => {
-			const dryRun = new DryRun(nextPlan, ISOLATED_DRY_RUN, undefined, this.#dryRuns.get(root));
+			const dryRun = new DryRun(nextPlan, ISOLATED_DRY_RUN, undefined, this.#dryRuns.get(mainPath));
 			dryRun.reset();
-			this.#dryRuns.set(root, dryRun);
+			this.#dryRuns.set(mainPath, dryRun);
 			return dryRun;
 		};
 		// Reads are cached, because several rules read the same files.
 		const reader = new RecordingReader(this.#reader);
-		const memory = this.#lintMemories.get(root)!;
-		const findings = await lint({ input, compiled: lintable, reader, deps: ISOLATED_DRY_RUN, dryRunFor, memory });
-		return this.#store(root, { compiled, input, diagnostics: findings });
+		const memory = this.#lintMemories.get(mainPath)!;
+		const findings = await lint({
+			input,
+			compiled: compiledForLint,
+			reader,
+			deps: ISOLATED_DRY_RUN,
+			dryRunFor,
+			memory,
+		});
+		return this.#storeResult(mainPath, { compiled, input, diagnostics: findings });
 	}
 
-	#store(root: string, checked: CheckedConfiguration): CheckedConfiguration {
-		this.#results.set(root, checked);
-		return checked;
+	#storeResult(mainPath: string, result: CheckedConfiguration): CheckedConfiguration {
+		this.#resultsByPath.set(mainPath, result);
+		return result;
 	}
 }
 
-const knownImports = new WeakMap<TextSyntax, readonly string[]>();
+const importsBySyntax = new WeakMap<TextSyntax, readonly string[]>();
 
 /** Returns the arguments of the imports in a text, as written. */
 function importedNames(syntax: TextSyntax): readonly string[] {
-	let names = knownImports.get(syntax);
+	let names = importsBySyntax.get(syntax);
 	if (!names) {
 		names = [...everyLine(syntax.lines)].flatMap(({ line: { words } }) => {
 			const [keyword, target] = words;
@@ -268,7 +282,7 @@ function importedNames(syntax: TextSyntax): readonly string[] {
 				? [target.text]
 				: [];
 		});
-		knownImports.set(syntax, names);
+		importsBySyntax.set(syntax, names);
 	}
 	return names;
 }

@@ -42,16 +42,16 @@ export function checkValues(document: Document, report: Report): void {
 		});
 	}
 	checkStore(document, report);
-	const checkHosts = (list: unknown, pointer: string): void => {
-		if (!Array.isArray(list)) return;
-		list.forEach((host: unknown, index) => {
+	const checkHosts = (hosts: unknown, pointer: string): void => {
+		if (!Array.isArray(hosts)) return;
+		hosts.forEach((host: unknown, index) => {
 			if (typeof host !== 'string') return;
 			const parsed = parseListenHost(host);
 			if (!isListenHost(parsed)) report({ ...parsed, severity: 'error', pointer: `${pointer}/${index}` });
 		});
 	};
 	const defaultBind = document.settings?.default_bind;
-	if (Array.isArray(defaultBind)) checkHosts(defaultBind.map(bindHost), '/settings/default_bind');
+	if (Array.isArray(defaultBind)) checkHosts(defaultBind.map(hostOfBind), '/settings/default_bind');
 	for (const [name, log] of Object.entries(document.settings?.logs ?? {})) {
 		checkOutput(log, `/settings/logs/${escapePointer(name)}`, report);
 	}
@@ -63,15 +63,15 @@ export function checkValues(document: Document, report: Report): void {
 			report({ code: 'path/invalid-pattern', severity: 'error', pointer, message: mistake });
 		});
 		// Values other than lists are reported by the schema.
-		if (Array.isArray(bind)) checkHosts(bind.map(bindHost), `/sites/${index}/bind`);
+		if (Array.isArray(bind)) checkHosts(bind.map(hostOfBind), `/sites/${index}/bind`);
 		if (Array.isArray(logs)) {
 			for (const [logIndex, log] of logs.entries()) checkOutput(log, `/sites/${index}/logs/${logIndex}`, report);
 		}
 	});
-	const ranges = document.settings?.trusted_proxies as unknown;
+	const trustedRanges = document.settings?.trusted_proxies as unknown;
 	// If there are sites, building them reports invalid ranges, so ranges are checked here only if there are none.
-	if (!Array.isArray(ranges) || (document.sites ?? []).length > 0) return;
-	ranges.forEach((range: unknown, index) => {
+	if (!Array.isArray(trustedRanges) || (document.sites ?? []).length > 0) return;
+	trustedRanges.forEach((range: unknown, index) => {
 		if (typeof range !== 'string' || parseIpRange(range)) return;
 		const message = `\`${range}\` is not an IP address or range.`;
 		const pointer = `/settings/trusted_proxies/${index}`;
@@ -98,7 +98,7 @@ function checkOutput(log: SiteLog, pointer: string, report: Report): void {
 	}
 }
 
-export function bindHost(entry: SiteBind): string {
+export function hostOfBind(entry: SiteBind): string {
 	return typeof entry === 'object' && entry !== null ? entry.host : entry;
 }
 

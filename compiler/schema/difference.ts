@@ -28,7 +28,7 @@ export function documentDifference(
 	shownAfter: unknown,
 ): DocumentChange[] {
 	const changes: DocumentChange[] = [];
-	compare({ value: before, redacted: shownBefore }, { value: after, redacted: shownAfter }, '', '', changes);
+	compareParts({ value: before, redacted: shownBefore }, { value: after, redacted: shownAfter }, '', '', changes);
 	return changes.slice(0, MAX_CHANGES);
 }
 
@@ -37,7 +37,7 @@ interface ComparedPart {
 	readonly redacted: unknown;
 }
 
-function compare(
+function compareParts(
 	before: ComparedPart,
 	after: ComparedPart,
 	oldPath: string,
@@ -51,7 +51,7 @@ function compare(
 		for (const key of Object.keys(before.value)) {
 			const memberPath = `/${escapePointer(key)}`;
 			if (Object.hasOwn(after.value, key)) {
-				compare(memberOf(before, key), memberOf(after, key), oldPath + memberPath, newPath + memberPath, changes);
+				compareParts(memberOf(before, key), memberOf(after, key), oldPath + memberPath, newPath + memberPath, changes);
 			} else changes.push({ op: 'remove', path: oldPath + memberPath, from: memberOf(before, key).redacted });
 		}
 		for (const key of Object.keys(after.value)) {
@@ -70,23 +70,34 @@ function compareArrays(
 ): void {
 	const oldTexts = (before.value as readonly unknown[]).map(jsonText);
 	const newTexts = (after.value as readonly unknown[]).map(jsonText);
-	let start = 0;
-	while (start < oldTexts.length && start < newTexts.length && oldTexts[start] === newTexts[start]) start++;
-	let commonEnd = 0;
-	const maxCommonEnd = Math.min(oldTexts.length, newTexts.length) - start;
+	let commonStart = 0;
 	while (
-		commonEnd < maxCommonEnd &&
-		oldTexts[oldTexts.length - 1 - commonEnd] === newTexts[newTexts.length - 1 - commonEnd]
+		commonStart < oldTexts.length &&
+		commonStart < newTexts.length &&
+		oldTexts[commonStart] === newTexts[commonStart]
 	)
-		commonEnd++;
-	const pairCount = Math.min(oldTexts.length, newTexts.length) - start - commonEnd;
-	for (let index = start; index < start + pairCount; index++) {
-		compare(memberOf(before, index), memberOf(after, index), `${oldPath}/${index}`, `${newPath}/${index}`, changes);
+		commonStart++;
+	let commonTailLength = 0;
+	const maxTailLength = Math.min(oldTexts.length, newTexts.length) - commonStart;
+	while (
+		commonTailLength < maxTailLength &&
+		oldTexts[oldTexts.length - 1 - commonTailLength] === newTexts[newTexts.length - 1 - commonTailLength]
+	)
+		commonTailLength++;
+	const pairCount = Math.min(oldTexts.length, newTexts.length) - commonStart - commonTailLength;
+	for (let index = commonStart; index < commonStart + pairCount; index++) {
+		compareParts(
+			memberOf(before, index),
+			memberOf(after, index),
+			`${oldPath}/${index}`,
+			`${newPath}/${index}`,
+			changes,
+		);
 	}
-	for (let index = start + pairCount; index < oldTexts.length - commonEnd; index++) {
+	for (let index = commonStart + pairCount; index < oldTexts.length - commonTailLength; index++) {
 		changes.push({ op: 'remove', path: `${oldPath}/${index}`, from: memberOf(before, index).redacted });
 	}
-	for (let index = start + pairCount; index < newTexts.length - commonEnd; index++) {
+	for (let index = commonStart + pairCount; index < newTexts.length - commonTailLength; index++) {
 		changes.push({ op: 'add', path: `${newPath}/${index}`, to: memberOf(after, index).redacted });
 	}
 }

@@ -31,7 +31,7 @@ export type EditResult =
 	{ readonly document: unknown; readonly replaces: boolean } | { readonly refusal: EditRefusal };
 
 /** Last segment of a path that appends several values: `POST /config/sites/...`. */
-const APPEND_SEVERAL = '...';
+const APPEND_SEVERAL_SEGMENT = '...';
 
 type Container = { [key: string]: unknown } | unknown[];
 
@@ -47,7 +47,7 @@ type Container = { [key: string]: unknown } | unknown[];
  *  Parents are never created: a path without an existing parent is rejected, and the error names the nearest existing one.
  */
 export function editDocument(document: unknown, { method, path, value }: DocumentEdit): EditResult {
-	const appendsSeveral = path.at(-1) === APPEND_SEVERAL;
+	const appendsSeveral = path.at(-1) === APPEND_SEVERAL_SEGMENT;
 	const segments = appendsSeveral ? path.slice(0, -1) : path;
 	if (appendsSeveral && method !== 'POST')
 		return refuse('value', '`...` at the end of a path is only allowed for POST.', '');
@@ -55,12 +55,12 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 		return refuse('value', 'A path that ends in `...` needs an array of values.', '');
 	const newValues = appendsSeveral ? (value as unknown[]) : [value];
 	if (segments.length === 0) return editRoot(document, method, appendsSeveral, value);
-	const holder = { document };
-	let parent: Container = holder;
+	const wrapper = { document };
+	let parent: Container = wrapper;
 	let key = 'document';
 	// The containers on the path are copied. The copies are discarded if the edit is rejected.
 	for (const [depth, segment] of segments.entries()) {
-		const child: unknown = member(parent, key);
+		const child: unknown = readMember(parent, key);
 		if (typeof child !== 'object' || child === null) return missingMember(segments, depth);
 		if (Array.isArray(child) && !isArrayIndex(segment)) {
 			return refuse(
@@ -70,19 +70,19 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 			);
 		}
 		const copy: Container = Array.isArray(child) ? [...child] : { ...child };
-		assign(parent, key, copy);
+		setMember(parent, key, copy);
 		parent = copy;
 		key = segment;
 		if (depth < segments.length - 1 && !hasMember(parent, key)) return missingMember(segments, depth);
 	}
 	const exists = hasMember(parent, key);
-	const target = exists ? member(parent, key) : undefined;
+	const existingValue = exists ? readMember(parent, key) : undefined;
 	const pointer = pointerOf(segments, segments.length);
 	const parentPointer = pointerOf(segments, segments.length - 1);
 	let replaces = false;
 	switch (method) {
 		case 'POST':
-			if (Array.isArray(target)) assign(parent, key, [...target, ...newValues]);
+			if (Array.isArray(existingValue)) setMember(parent, key, [...existingValue, ...newValues]);
 			else if (appendsSeveral) {
 				if (exists) return refuse('value', `${pointer} is not an array.`, parentPointer);
 				return refuse('missing', `There is no array at ${pointer}.`, parentPointer);
@@ -90,7 +90,7 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 				if (!exists) return outOfBounds(parent, key, parentPointer);
 				parent.push(...newValues);
 			} else {
-				assign(parent, key, value);
+				setMember(parent, key, value);
 				replaces = exists;
 			}
 			break;
@@ -99,14 +99,14 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 				if (Number(key) > parent.length) return outOfBounds(parent, key, parentPointer);
 				parent.splice(Number(key), 0, value);
 			} else if (exists) return refuse('exists', `${pointer} already exists; use PATCH to replace it.`, parentPointer);
-			else assign(parent, key, value);
+			else setMember(parent, key, value);
 			break;
 		case 'PATCH':
 			if (!exists)
 				return Array.isArray(parent)
 					? outOfBounds(parent, key, parentPointer)
 					: missingMember(segments, segments.length - 1, key);
-			assign(parent, key, value);
+			setMember(parent, key, value);
 			replaces = true;
 			break;
 		case 'DELETE':
@@ -117,7 +117,7 @@ export function editDocument(document: unknown, { method, path, value }: Documen
 			if (Array.isArray(parent)) parent.splice(Number(key), 1);
 			else delete parent[key];
 	}
-	return { document: holder.document, replaces };
+	return { document: wrapper.document, replaces };
 }
 
 /** Edits the document as a whole, which always exists. */
@@ -135,19 +135,23 @@ function editRoot(document: unknown, method: EditMethod, appendsSeveral: boolean
 function missingMember(
 	segments: readonly string[],
 	depth: number,
-	missing: string | undefined = segments[depth],
+	missingName: string | undefined = segments[depth],
 ): EditResult {
-	const nearest = pointerOf(segments, depth);
-	const parent = nearest === '' ? 'the document' : nearest;
-	return refuse('missing', `There is no \`${missing}\` in ${parent}, the nearest parent that exists.`, nearest);
+	const nearestPointer = pointerOf(segments, depth);
+	const parent = nearestPointer === '' ? 'the document' : nearestPointer;
+	return refuse(
+		'missing',
+		`There is no \`${missingName}\` in ${parent}, the nearest parent that exists.`,
+		nearestPointer,
+	);
 }
 
-function outOfBounds(array: readonly unknown[], key: string, nearest: string): EditResult {
+function outOfBounds(array: readonly unknown[], key: string, nearestPointer: string): EditResult {
 	const count = array.length === 1 ? '1 element' : `${array.length} elements`;
 	return refuse(
 		'missing',
-		`${nearest}, the nearest parent that exists, has ${count}: there is no index ${key}.`,
-		nearest,
+		`${nearestPointer}, the nearest parent that exists, has ${count}: there is no index ${key}.`,
+		nearestPointer,
 	);
 }
 
@@ -171,13 +175,13 @@ function hasMember(parent: Container, key: string): boolean {
 	return Array.isArray(parent) ? isArrayIndex(key) && Number(key) < parent.length : Object.hasOwn(parent, key);
 }
 
-function member(parent: Container, key: string): unknown {
+function readMember(parent: Container, key: string): unknown {
 	if (Array.isArray(parent)) return parent[Number(key)];
 	return Object.hasOwn(parent, key) ? parent[key] : undefined;
 }
 
 /** Sets a member. `__proto__` is like any other name. */
-function assign(parent: Container, key: string, value: unknown): void {
+function setMember(parent: Container, key: string, value: unknown): void {
 	if (Array.isArray(parent)) parent[Number(key)] = value;
 	else Object.defineProperty(parent, key, { value, writable: true, enumerable: true, configurable: true });
 }

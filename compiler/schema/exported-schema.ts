@@ -24,17 +24,18 @@ export function exportedSchema(): Schema {
 
 function withIdDescriptions(schema: unknown): unknown {
 	if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema;
-	const result: { [word: string]: unknown } = {};
+	const describedSchema: { [word: string]: unknown } = {};
 	for (const [word, value] of Object.entries(schema)) {
 		if (SCHEMA_MAP_KEYWORDS.includes(word)) {
 			const entries = Object.entries(value as { [name: string]: unknown });
-			result[word] = Object.fromEntries(
+			describedSchema[word] = Object.fromEntries(
 				entries.map(([name, property]) => [name, describeId(name, withIdDescriptions(property))]),
 			);
-		} else if (SCHEMA_LIST_KEYWORDS.includes(word)) result[word] = (value as unknown[]).map(withIdDescriptions);
-		else result[word] = SCHEMA_KEYWORDS.includes(word) ? withIdDescriptions(value) : value;
+		} else if (SCHEMA_LIST_KEYWORDS.includes(word))
+			describedSchema[word] = (value as unknown[]).map(withIdDescriptions);
+		else describedSchema[word] = SCHEMA_KEYWORDS.includes(word) ? withIdDescriptions(value) : value;
 	}
-	return result;
+	return describedSchema;
 }
 
 /** Adds the description of `@id`, which is the same everywhere, so that modules need not declare it. */

@@ -14,9 +14,9 @@ interface PrintRules {
 	/** The default of each key, as JSON. */
 	readonly defaults: ReadonlyMap<string, string>;
 	readonly properties: { readonly [key: string]: Schema };
-	readonly additional: Schema | undefined;
-	readonly items: Schema | undefined;
-	readonly tag: string | undefined;
+	readonly additionalSchema: Schema | undefined;
+	readonly itemSchema: Schema | undefined;
+	readonly tagName: string | undefined;
 	readonly variants: ReadonlyMap<string, Schema>;
 }
 
@@ -26,7 +26,7 @@ interface PrintRules {
  */
 export function printedForm(document: Document): Document {
 	const root = documentSchema();
-	return new Printer((root as { $defs: { [name: string]: Schema } }).$defs).print(document, root) as Document;
+	return new Printer((root as { $defs: { [name: string]: Schema } }).$defs).printValue(document, root) as Document;
 }
 
 class Printer {
@@ -38,18 +38,18 @@ class Printer {
 	}
 
 	/** Returns the value in its printed form. */
-	print(value: unknown, schema: Schema | undefined): unknown {
+	printValue(value: unknown, schema: Schema | undefined): unknown {
 		if (typeof value !== 'object' || value === null || !schema) return value;
-		const rules = this.#rulesFor(schema, value as Fields);
-		if (Array.isArray(value)) return this.#printList(value, rules.items);
+		const rules = this.#rulesForValue(schema, value as Fields);
+		if (Array.isArray(value)) return this.#printList(value, rules.itemSchema);
 		return this.#printObject(value as Fields, rules);
 	}
 
-	#printList(list: readonly unknown[], items: Schema | undefined): readonly unknown[] {
-		if (!items) return list;
+	#printList(list: readonly unknown[], itemSchema: Schema | undefined): readonly unknown[] {
+		if (!itemSchema) return list;
 		let copy: unknown[] | undefined;
 		for (let index = 0; index < list.length; index++) {
-			const item = this.print(list[index], items);
+			const item = this.printValue(list[index], itemSchema);
 			if (item !== list[index]) {
 				copy ??= [...list];
 				copy[index] = item;
@@ -58,13 +58,16 @@ class Printer {
 		return copy ?? list;
 	}
 
-	#printObject(value: Fields, { positions, properties, additional: others, defaults }: PrintRules): Fields {
+	#printObject(value: Fields, { positions, properties, additionalSchema, defaults }: PrintRules): Fields {
 		const keys: string[] = [];
 		const positionOf = (key: string): number => positions.get(key) ?? positions.size;
 		let isChanged = false;
 		const printedFields: { [key: string]: unknown } = {};
 		for (const key of Object.keys(value)) {
-			const printedValue = this.print(value[key], Object.hasOwn(properties, key) ? properties[key] : others);
+			const printedValue = this.printValue(
+				value[key],
+				Object.hasOwn(properties, key) ? properties[key] : additionalSchema,
+			);
 			if (printedValue !== value[key]) isChanged = true;
 			const defaultJson = defaults.get(key);
 			if (defaultJson !== undefined && JSON.stringify(printedValue) === defaultJson) {
@@ -82,26 +85,27 @@ class Printer {
 	}
 
 	/** Returns the rules for a value. Follows references and, in a union, uses the variant that the value's tag names. */
-	#rulesFor(schema: Schema, value: Fields): PrintRules {
-		const rules = this.#rulesOf(schema);
-		if (rules.tag === undefined) return rules;
-		const variant = rules.variants.get(String(value[rules.tag]));
-		return variant ? this.#rulesOf(variant) : rules;
+	#rulesForValue(schema: Schema, value: Fields): PrintRules {
+		const rules = this.#rulesOfSchema(schema);
+		if (rules.tagName === undefined) return rules;
+		const variant = rules.variants.get(String(value[rules.tagName]));
+		return variant ? this.#rulesOfSchema(variant) : rules;
 	}
 
-	#rulesOf(schema: Schema): PrintRules {
-		const cached = this.#rulesBySchema.get(schema);
-		if (cached) return cached;
-		const target = this.#resolve(schema);
-		const properties = (target.properties ?? {}) as { readonly [key: string]: Schema };
-		const { additionalProperties: others, items, discriminator, oneOf } = target;
-		const tag = (discriminator as { propertyName?: string } | undefined)?.propertyName;
+	#rulesOfSchema(schema: Schema): PrintRules {
+		const cachedRules = this.#rulesBySchema.get(schema);
+		if (cachedRules) return cachedRules;
+		const resolvedSchema = this.#resolve(schema);
+		const properties = (resolvedSchema.properties ?? {}) as { readonly [key: string]: Schema };
+		const { additionalProperties: additionalSchema, items, discriminator, oneOf } = resolvedSchema;
+		const tagName = (discriminator as { propertyName?: string } | undefined)?.propertyName;
 		const variants = new Map<string, Schema>();
-		for (const variant of tag === undefined ? [] : ((oneOf ?? []) as readonly Schema[])) {
+		for (const variant of tagName === undefined ? [] : ((oneOf ?? []) as readonly Schema[])) {
 			const { properties: variantProperties } = this.#resolve(variant) as {
 				properties?: { [key: string]: { const?: string } };
 			};
-			if (variantProperties?.[tag!]?.const !== undefined) variants.set(variantProperties[tag!]!.const!, variant);
+			if (variantProperties?.[tagName!]?.const !== undefined)
+				variants.set(variantProperties[tagName!]!.const!, variant);
 		}
 		const rules: PrintRules = {
 			positions: new Map(Object.keys(properties).map((key, index) => [key, index])),
@@ -111,9 +115,9 @@ class Printer {
 				),
 			),
 			properties,
-			additional: typeof others === 'object' ? (others as Schema) : undefined,
-			items: typeof items === 'object' ? (items as Schema) : undefined,
-			tag,
+			additionalSchema: typeof additionalSchema === 'object' ? (additionalSchema as Schema) : undefined,
+			itemSchema: typeof items === 'object' ? (items as Schema) : undefined,
+			tagName,
 			variants,
 		};
 		this.#rulesBySchema.set(schema, rules);

@@ -14,7 +14,7 @@ export type QuickCheck = (value: unknown) => boolean;
 type Fields = { readonly [name: string]: unknown };
 
 /** Keywords that only describe values and do not restrict them. */
-const ANNOTATIONS: ReadonlySet<string> = new Set([
+const ANNOTATION_KEYWORDS: ReadonlySet<string> = new Set([
 	'$schema',
 	'$defs',
 	'title',
@@ -27,36 +27,36 @@ const ANNOTATIONS: ReadonlySet<string> = new Set([
 /** The checks of a schema and its definitions, each created on first use. */
 export class QuickChecks {
 	/** Checks a whole document against the schema. */
-	readonly root: QuickCheck;
+	readonly rootCheck: QuickCheck;
 	readonly #definitions: { readonly [name: string]: Schema };
 	readonly #definitionChecks = new Map<string, QuickCheck>();
 
 	/** All references in the schema must have the form `#/$defs/<name>`. */
-	constructor(root: Schema) {
-		this.#definitions = (root.$defs ?? {}) as { readonly [name: string]: Schema };
-		this.root = this.#check(root);
+	constructor(rootSchema: Schema) {
+		this.#definitions = (rootSchema.$defs ?? {}) as { readonly [name: string]: Schema };
+		this.rootCheck = this.#createCheck(rootSchema);
 	}
 
 	/** Returns the check of a definition in `$defs`. */
-	definition(name: string): QuickCheck {
-		return this.#reference(`#/$defs/${name}`);
+	definitionCheck(name: string): QuickCheck {
+		return this.#createReferenceCheck(`#/$defs/${name}`);
 	}
 
-	#check(schema: Schema): QuickCheck {
+	#createCheck(schema: Schema): QuickCheck {
 		const checks: QuickCheck[] = [];
 		for (const [keyword, value] of Object.entries(schema)) {
 			switch (keyword) {
 				case 'type':
-					checks.unshift(checkType(value as string | readonly string[]));
+					checks.unshift(createTypeCheck(value as string | readonly string[]));
 					break;
 				case 'enum':
-					checks.push(checkValueIn(value as readonly unknown[]));
+					checks.push(createEnumCheck(value as readonly unknown[]));
 					break;
 				case 'const':
-					checks.push(checkValueIn([value]));
+					checks.push(createEnumCheck([value]));
 					break;
 				case '$ref':
-					checks.push(this.#reference(value as string));
+					checks.push(this.#createReferenceCheck(value as string));
 					break;
 				case 'properties':
 				case 'required':
@@ -67,7 +67,7 @@ export class QuickChecks {
 				case 'pattern':
 					break;
 				case 'propertyNames': {
-					const check = this.#check(value as Schema);
+					const check = this.#createCheck(value as Schema);
 					checks.push(fields => !isFields(fields) || Object.keys(fields).every(check));
 					break;
 				}
@@ -80,7 +80,7 @@ export class QuickChecks {
 					);
 					break;
 				case 'items':
-					checks.push(this.#checkItems(value as Schema));
+					checks.push(this.#createItemsCheck(value as Schema));
 					break;
 				case 'minItems':
 					checks.push(list => !Array.isArray(list) || list.length >= (value as number));
@@ -101,47 +101,48 @@ export class QuickChecks {
 					checks.push(number => typeof number !== 'number' || number < (value as number));
 					break;
 				case 'anyOf': {
-					const alternatives = (value as readonly Schema[]).map(part => this.#check(part));
+					const alternatives = (value as readonly Schema[]).map(part => this.#createCheck(part));
 					checks.push(item => alternatives.some(check => check(item)));
 					break;
 				}
 				case 'allOf':
-					for (const part of value as readonly Schema[]) checks.push(this.#check(part));
+					for (const part of value as readonly Schema[]) checks.push(this.#createCheck(part));
 					break;
 				case 'oneOf':
-					checks.push(this.#checkOneOf(schema));
+					checks.push(this.#createUnionCheck(schema));
 					break;
 				case 'discriminator':
 					break;
 				default:
-					if (!ANNOTATIONS.has(keyword)) return () => false;
+					if (!ANNOTATION_KEYWORDS.has(keyword)) return () => false;
 			}
 		}
 		const { minLength, maxLength, pattern } = schema;
-		if (minLength !== undefined || maxLength !== undefined || pattern !== undefined) checks.push(checkText(schema));
+		if (minLength !== undefined || maxLength !== undefined || pattern !== undefined)
+			checks.push(createTextCheck(schema));
 		const { properties, required, additionalProperties, patternProperties } = schema;
 		if (properties || required || patternProperties || additionalProperties !== undefined) {
-			checks.push(this.#checkFields(schema));
+			checks.push(this.#createFieldsCheck(schema));
 		}
-		return allOf(checks);
+		return combineChecks(checks);
 	}
 
 	/** Returns the check of a referenced schema. It is created on first use, because schemas are recursive. */
-	#reference(reference: string): QuickCheck {
+	#createReferenceCheck(reference: string): QuickCheck {
 		const name = reference.slice('#/$defs/'.length);
 		return value => {
 			let check = this.#definitionChecks.get(name);
 			if (!check) {
 				const schema = this.#definitions[name];
-				check = schema && reference.startsWith('#/$defs/') ? this.#check(schema) : () => false;
+				check = schema && reference.startsWith('#/$defs/') ? this.#createCheck(schema) : () => false;
 				this.#definitionChecks.set(name, check);
 			}
 			return check(value);
 		};
 	}
 
-	#checkItems(schema: Schema): QuickCheck {
-		const check = this.#check(schema);
+	#createItemsCheck(schema: Schema): QuickCheck {
+		const check = this.#createCheck(schema);
 		return list => {
 			if (!Array.isArray(list)) return true;
 			for (let at = 0; at < list.length; at++) if (!check(list[at])) return false;
@@ -149,18 +150,20 @@ export class QuickChecks {
 		};
 	}
 
-	#checkFields(schema: Schema): QuickCheck {
+	#createFieldsCheck(schema: Schema): QuickCheck {
 		const { properties = {}, required = [], patternProperties = {}, additionalProperties: additional } = schema;
 		const propertyChecks = new Map(
-			Object.entries(properties as { [name: string]: Schema }).map(([k, s]) => [k, this.#check(s)]),
+			Object.entries(properties as { [name: string]: Schema }).map(([k, s]) => [k, this.#createCheck(s)]),
 		);
 		if (canHaveId(schema)) propertyChecks.set('@id', isObjectId);
-		const byPattern = Object.entries(patternProperties as { [pattern: string]: Schema }).map(([pattern, schema]) => ({
-			pattern: new RegExp(pattern, 'u'),
-			check: this.#check(schema),
-		}));
+		const patternChecks = Object.entries(patternProperties as { [pattern: string]: Schema }).map(
+			([pattern, schema]) => ({
+				pattern: new RegExp(pattern, 'u'),
+				check: this.#createCheck(schema),
+			}),
+		);
 		const requiredNames = required as readonly string[];
-		const additionalCheck = typeof additional === 'object' ? this.#check(additional as Schema) : undefined;
+		const additionalCheck = typeof additional === 'object' ? this.#createCheck(additional as Schema) : undefined;
 		return value => {
 			if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;
 			for (let at = 0; at < requiredNames.length; at++)
@@ -168,75 +171,83 @@ export class QuickChecks {
 			for (const name in value) {
 				const check = propertyChecks.get(name);
 				const field = (value as Fields)[name];
-				const matching = byPattern.length === 0 ? byPattern : byPattern.filter(({ pattern }) => pattern.test(name));
-				if (matching.some(({ check: patternCheck }) => !patternCheck(field))) return false;
+				const matchingPatterns =
+					patternChecks.length === 0 ? patternChecks : patternChecks.filter(({ pattern }) => pattern.test(name));
+				if (matchingPatterns.some(({ check: patternCheck }) => !patternCheck(field))) return false;
 				if (check) {
 					if (field !== undefined && !check(field)) return false;
-				} else if (matching.length > 0) continue;
+				} else if (matchingPatterns.length > 0) continue;
 				else if (additional === false || (additionalCheck && !additionalCheck(field))) return false;
 			}
 			return true;
 		};
 	}
 
-	#checkOneOf({ oneOf, discriminator }: Schema): QuickCheck {
-		const variants = (oneOf as readonly Schema[]).map(variant => ({ schema: variant, check: this.#check(variant) }));
-		const tag = (discriminator as { readonly propertyName: string } | undefined)?.propertyName;
+	#createUnionCheck({ oneOf, discriminator }: Schema): QuickCheck {
+		const variants = (oneOf as readonly Schema[]).map(variant => ({
+			schema: variant,
+			check: this.#createCheck(variant),
+		}));
+		const tagName = (discriminator as { readonly propertyName: string } | undefined)?.propertyName;
 		// Exactly one variant must be valid. A check that returns false does not prove that its variant is invalid, so variants
 		// without a tag are told apart by type.
-		if (tag === undefined) return checkByKind(variants);
-		const byTag = new Map(variants.map(({ schema, check }) => [this.#tagOf(schema, tag), check]));
+		if (tagName === undefined) return createUntaggedCheck(variants);
+		const checksByTag = new Map(variants.map(({ schema, check }) => [this.#tagOf(schema, tagName), check]));
 		return value => {
 			if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-			return byTag.get((value as Fields)[tag])?.(value) ?? false;
+			return checksByTag.get((value as Fields)[tagName])?.(value) ?? false;
 		};
 	}
 
-	#tagOf(schema: Schema, tag: string): unknown {
+	#tagOf(schema: Schema, tagName: string): unknown {
 		const variant = typeof schema.$ref === 'string' ? this.#definitions[schema.$ref.slice('#/$defs/'.length)] : schema;
-		return (variant?.properties as { readonly [name: string]: Schema } | undefined)?.[tag]?.const;
+		return (variant?.properties as { readonly [name: string]: Schema } | undefined)?.[tagName]?.const;
 	}
 }
 
 /** Returns the check for a union of variants with different types, of which at most one can be valid. */
-function checkByKind(variants: readonly { readonly schema: Schema; readonly check: QuickCheck }[]): QuickCheck {
-	const checks = new Map(variants.map(({ schema, check }) => [schema.type ?? typeof schema.const, check]));
-	const kinds = ['object', 'array', 'string', 'number', 'boolean'];
-	if (checks.size < variants.length || [...checks.keys()].some(kind => !kinds.includes(kind as string))) {
+function createUntaggedCheck(variants: readonly { readonly schema: Schema; readonly check: QuickCheck }[]): QuickCheck {
+	const checksByType = new Map(variants.map(({ schema, check }) => [schema.type ?? typeof schema.const, check]));
+	const typeNames = ['object', 'array', 'string', 'number', 'boolean'];
+	if (
+		checksByType.size < variants.length ||
+		[...checksByType.keys()].some(kind => !typeNames.includes(kind as string))
+	) {
 		return () => false;
 	}
-	return value => checks.get(Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value)?.(value) ?? false;
+	return value =>
+		checksByType.get(Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value)?.(value) ?? false;
 }
 
 function isFields(value: unknown): value is Fields {
 	return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function allOf(checks: readonly QuickCheck[]): QuickCheck {
-	const [first, second] = checks;
-	if (!first) return () => true;
-	if (!second) return first;
-	if (checks.length === 2) return value => first(value) && second(value);
+function combineChecks(checks: readonly QuickCheck[]): QuickCheck {
+	const [firstCheck, secondCheck] = checks;
+	if (!firstCheck) return () => true;
+	if (!secondCheck) return firstCheck;
+	if (checks.length === 2) return value => firstCheck(value) && secondCheck(value);
 	return value => {
 		for (let at = 0; at < checks.length; at++) if (!checks[at]!(value)) return false;
 		return true;
 	};
 }
 
-function checkText({ minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern }: Schema): QuickCheck {
-	const expression = typeof pattern === 'string' ? new RegExp(pattern, 'u') : undefined;
+function createTextCheck({ minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern }: Schema): QuickCheck {
+	const textPattern = typeof pattern === 'string' ? new RegExp(pattern, 'u') : undefined;
 	return text => {
 		if (typeof text !== 'string') return true;
 		// Lengths in the schema count code points, but these are UTF-16 units. If the difference could matter, the full checker
 		// decides.
 		if (minLength === 1 ? text === '' : text.length < 2 * (minLength as number)) return false;
-		return text.length <= (maxLength as number) && (expression?.test(text) ?? true);
+		return text.length <= (maxLength as number) && (textPattern?.test(text) ?? true);
 	};
 }
 
-function checkType(type: string | readonly string[]): QuickCheck {
+function createTypeCheck(type: string | readonly string[]): QuickCheck {
 	if (typeof type !== 'string') {
-		const typeChecks = type.map(checkType);
+		const typeChecks = type.map(createTypeCheck);
 		return value => typeChecks.some(check => check(value));
 	}
 	switch (type) {
@@ -255,9 +266,9 @@ function checkType(type: string | readonly string[]): QuickCheck {
 	}
 }
 
-function checkValueIn(values: readonly unknown[]): QuickCheck {
+function createEnumCheck(values: readonly unknown[]): QuickCheck {
 	if (values.some(value => typeof value === 'object' && value !== null)) return () => false;
 	if (values.length === 1) return value => value === values[0];
-	const allowed = new Set(values);
-	return value => allowed.has(value);
+	const allowedValues = new Set(values);
+	return value => allowedValues.has(value);
 }

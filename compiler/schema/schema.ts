@@ -13,7 +13,7 @@ import { directives } from '../modules/registry/directives.ts';
 import { matchers } from '../modules/registry/matchers.ts';
 import { options } from '../modules/registry/options.ts';
 
-const ID: Schema = {
+const ID_SCHEMA: Schema = {
 	type: 'string',
 	minLength: 1,
 	description: 'A name by which `/id/<name>` of the Admin API addresses this object. Unique in the document.',
@@ -24,17 +24,17 @@ const ID: Schema = {
  * values that are redacted when read, and `startup: true` marks values that need a restart to change.
  */
 export function documentSchema(): Schema {
-	const stepUnion = union('handler', stepVariants());
-	const matcherUnion = union('type', matcherVariants());
-	const balancerUnion = union('policy', taggedVariants('policy', balancers));
-	const sourceUnion = union('source', taggedVariants('source', DYNAMIC_SOURCES));
+	const stepUnion = taggedUnion('handler', stepVariants());
+	const matcherUnion = taggedUnion('type', matcherVariants());
+	const balancerUnion = taggedUnion('policy', taggedVariants('policy', balancers));
+	const sourceUnion = taggedUnion('source', taggedVariants('source', DYNAMIC_SOURCES));
 	return {
 		$schema: 'http://json-schema.org/draft-07/schema#',
 		title: 'Configuration of svc',
 		type: 'object',
 		properties: {
 			$schema: { type: 'string', description: 'The schema of this document, for editors. Has no effect.' },
-			'@id': ID,
+			'@id': ID_SCHEMA,
 			settings: settingsSchema(),
 			upstreams: {
 				type: 'object',
@@ -71,7 +71,7 @@ export function documentSchema(): Schema {
 }
 
 function settingsSchema(): Schema {
-	const properties: { [id: string]: Schema } = { '@id': ID };
+	const properties: { [id: string]: Schema } = { '@id': ID_SCHEMA };
 	for (const { id, schema, startup, summary } of options) {
 		properties[id] = { description: summary, ...schema, ...(startup ? { startup: true } : {}) };
 	}
@@ -81,7 +81,7 @@ function settingsSchema(): Schema {
 
 function siteSchema(): Schema {
 	const properties: { [id: string]: Schema } = {
-		'@id': ID,
+		'@id': ID_SCHEMA,
 		addresses: {
 			type: 'array',
 			items: { type: 'string' },
@@ -111,7 +111,7 @@ function stepVariants(): Variant[] {
 					type: 'string',
 					description: 'Of the steps of one pipeline with this name, only the first that matches runs.',
 				},
-				'@id': ID,
+				'@id': ID_SCHEMA,
 				...directive.schema.properties,
 			},
 			required: ['handler', ...(directive.schema.required ?? [])],
@@ -131,10 +131,10 @@ function matcherVariants(): Variant[] {
  * kinds.
  */
 function retrySchema(): Schema {
-	const ownKinds = RETRY_PREDICATE_KINDS.map(({ id }) => ({ $ref: `#/$defs/retry.${id}` }));
-	const ids = new Set(RETRY_PREDICATE_KINDS.map(({ id }) => id));
-	const matcherKinds = matchers.filter(({ id }) => !ids.has(id)).map(({ id }) => ({ $ref: `#/$defs/type.${id}` }));
-	return { type: 'object', discriminator: { propertyName: 'type' }, oneOf: [...ownKinds, ...matcherKinds] };
+	const retryKinds = RETRY_PREDICATE_KINDS.map(({ id }) => ({ $ref: `#/$defs/retry.${id}` }));
+	const retryIds = new Set(RETRY_PREDICATE_KINDS.map(({ id }) => id));
+	const matcherKinds = matchers.filter(({ id }) => !retryIds.has(id)).map(({ id }) => ({ $ref: `#/$defs/type.${id}` }));
+	return { type: 'object', discriminator: { propertyName: 'type' }, oneOf: [...retryKinds, ...matcherKinds] };
 }
 
 function retryDefinitions(): { [name: string]: Schema } {
@@ -160,7 +160,7 @@ function taggedVariants(
 		schema: {
 			type: 'object',
 			description: summary,
-			properties: { [tag]: { const: id }, '@id': ID, ...schema.properties },
+			properties: { [tag]: { const: id }, '@id': ID_SCHEMA, ...schema.properties },
 			required: [tag, ...(schema.required ?? [])],
 			additionalProperties: false,
 		},
@@ -177,7 +177,10 @@ interface Variant {
  * Returns a union distinguished by a tag. Each variant is a separate definition, because ajv turns each definition into a
  * function. If one function held the variables of all variants, a deeply nested document would overflow the stack.
  */
-function union(tag: string, variants: readonly Variant[]): { schema: Schema; definitions: { [name: string]: Schema } } {
+function taggedUnion(
+	tag: string,
+	variants: readonly Variant[],
+): { schema: Schema; definitions: { [name: string]: Schema } } {
 	const oneOf = variants.map(({ id }) => ({ $ref: `#/$defs/${tag}.${id}` }));
 	const definitions = Object.fromEntries(variants.map(({ id, schema }) => [`${tag}.${id}`, schema]));
 	return { schema: { type: 'object', discriminator: { propertyName: tag }, oneOf }, definitions };

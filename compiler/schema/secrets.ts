@@ -35,7 +35,7 @@ export interface Secret {
 	/** The parts of the string that are secrets. One part may be the whole string. */
 	readonly parts: readonly TextPart[];
 	/** The string with its secrets replaced by a placeholder. */
-	readonly redacted: string;
+	readonly redactedText: string;
 	readonly schemaMark: unknown;
 }
 
@@ -53,56 +53,55 @@ function lazily<T extends object>(prepare: () => T): () => T {
 /** Returns every non-empty string in a document that is a secret or contains one. */
 export function findSecrets(document: unknown): Secret[] {
 	const secrets: Secret[] = [];
-	const add = (mark: unknown, path: readonly string[], value: unknown, parent: object): void => {
+	const addSecrets = (schemaMark: unknown, path: readonly string[], value: unknown, parent: object): void => {
 		if (Array.isArray(value)) {
-			for (let at = 0; at < value.length; at++) add(mark, [...path, String(at)], value[at], value);
+			for (let at = 0; at < value.length; at++) addSecrets(schemaMark, [...path, String(at)], value[at], value);
 			return;
 		}
 		if (typeof value !== 'string' || value === '') return;
-		const parts = secretPartsOf(mark, path, value, parent, document);
-		if (parts.length > 0)
-			secrets.push({ path: [...path], parts, redacted: redactParts(value, parts), schemaMark: mark });
+		const parts = secretPartsOf(schemaMark, path, value, parent, document);
+		if (parts.length > 0) secrets.push({ path: [...path], parts, redactedText: redactParts(value, parts), schemaMark });
 	};
-	secretMarks().find(document, (mark, parent, path) => {
-		add(mark, path, (parent as { [key: string]: unknown })[path[path.length - 1]!], parent);
+	secretMarks().visitMarkedValues(document, (schemaMark, parent, path) => {
+		addSecrets(schemaMark, path, (parent as { [key: string]: unknown })[path[path.length - 1]!], parent);
 	});
 	return secrets;
 }
 
 function secretPartsOf(
-	mark: unknown,
+	schemaMark: unknown,
 	path: readonly string[],
 	value: string,
 	parent: object,
 	document: unknown,
 ): readonly TextPart[] {
-	if (mark === 'expression') return findExpressionSecrets(value);
-	if (mark === 'argument') return findArgumentSecrets(parent as readonly unknown[], Number(path.at(-1)));
-	const isWhole = mark === true || isSecretInContext(mark, path, document);
-	return isWhole ? [{ start: 0, end: value.length }] : findUrlSecrets(value);
+	if (schemaMark === 'expression') return findExpressionSecrets(value);
+	if (schemaMark === 'argument') return findArgumentSecrets(parent as readonly unknown[], Number(path.at(-1)));
+	const isWholeSecret = schemaMark === true || isSecretInContext(schemaMark, path, document);
+	return isWholeSecret ? [{ start: 0, end: value.length }] : findUrlSecrets(value);
 }
 
 /** Reports whether a value is a secret because of its mark and the values around it. */
-function isSecretInContext(mark: unknown, path: readonly string[], document: unknown): boolean {
+function isSecretInContext(schemaMark: unknown, path: readonly string[], document: unknown): boolean {
 	// The mark of a list applies to each of its elements.
 	const valuePath = /^\d+$/.test(path.at(-1)!) ? path.slice(0, -1) : path;
-	const ancestor = (levels: number): { readonly [key: string]: unknown } =>
+	const ancestorAt = (levels: number): { readonly [key: string]: unknown } =>
 		valueAtPath(document, valuePath.slice(0, valuePath.length - levels)) as { [key: string]: unknown };
 	const isSecretName = (name: unknown, isSecret: (name: string) => boolean): boolean =>
 		typeof name === 'string' && isSecret(name);
-	switch (mark) {
+	switch (schemaMark) {
 		case 'by-name':
-			return isSecretName(ancestor(1).name, isSecretHeader);
+			return isSecretName(ancestorAt(1).name, isSecretHeader);
 		case 'by-variable':
-			return isSecretName(ancestor(1).name, isSecretVariable);
+			return isSecretName(ancestorAt(1).name, isSecretVariable);
 		case 'by-key':
 			return isSecretKey(valuePath.at(-1)!);
 		case 'by-field':
-			return isSecretName(ancestor(1).field, isSecretHeader) || isSecretName(ancestor(1).variable, isSecretKey);
+			return isSecretName(ancestorAt(1).field, isSecretHeader) || isSecretName(ancestorAt(1).variable, isSecretKey);
 		case 'by-source':
-			return isSecretName(ancestor(3).source, refersToSecret);
+			return isSecretName(ancestorAt(3).source, refersToSecret);
 		case 'by-destination': {
-			const { destinations } = ancestor(valuePath.at(-1) === 'defaults' ? 1 : 3);
+			const { destinations } = ancestorAt(valuePath.at(-1) === 'defaults' ? 1 : 3);
 			return Array.isArray(destinations) && isSecretName(destinations[Number(path.at(-1))], isSecretVariable);
 		}
 		default:
@@ -130,29 +129,29 @@ export function jsonPointer(path: readonly string[]): string {
  */
 export function redactSecrets<T>(
 	document: T,
-	replacementFor: (secret: Secret, text: string) => string = secret => secret.redacted,
+	replacementFor: (secret: Secret, text: string) => string = secret => secret.redactedText,
 ): T {
 	const copies = new Set<object>();
-	const holder: { document: T } = { document };
+	const wrapper: { document: T } = { document };
 	for (const secret of findSecrets(document)) {
-		let container = holder as { [key: string]: unknown };
+		let container = wrapper as { [key: string]: unknown };
 		let key = 'document';
-		for (const next of secret.path) {
+		for (const segment of secret.path) {
 			container = copyOnce(container, key, copies);
-			key = next;
+			key = segment;
 		}
 		container[key] = replacementFor(secret, container[key] as string);
 	}
-	return holder.document;
+	return wrapper.document;
 }
 
 /** Returns the object or array under a key, after replacing it by a copy unless it is already one of `copies`. */
-function copyOnce(holder: { [key: string]: unknown }, key: string, copies: Set<object>): { [key: string]: unknown } {
-	const value = holder[key] as { [key: string]: unknown };
+function copyOnce(container: { [key: string]: unknown }, key: string, copies: Set<object>): { [key: string]: unknown } {
+	const value = container[key] as { [key: string]: unknown };
 	if (copies.has(value)) return value;
 	const copy = (Array.isArray(value) ? [...value] : { ...value }) as { [key: string]: unknown };
 	copies.add(copy);
-	holder[key] = copy;
+	container[key] = copy;
 	return copy;
 }
 
@@ -161,26 +160,28 @@ function copyOnce(holder: { [key: string]: unknown }, key: string, copies: Set<o
  * document. A client can thus read a value, change a part and write it back without knowing its secrets. A redacted string that
  * differs from the redacted form of the stored one is kept, and is rejected later.
  */
-export function restoreSecrets<T>(document: T, stored: unknown, parentPath: readonly string[]): T {
+export function restoreSecrets<T>(document: T, storedDocument: unknown, parentPath: readonly string[]): T {
 	const secretsBelow = findSecrets(document).filter(({ path }) =>
 		parentPath.every((segment, at) => path[at] === segment),
 	);
 	const copies = new Set<object>();
-	const holder: { document: T } = { document };
-	const redactedByPointer = new Map(findSecrets(stored).map(({ path, redacted }) => [jsonPointer(path), redacted]));
+	const wrapper: { document: T } = { document };
+	const redactedByPointer = new Map(
+		findSecrets(storedDocument).map(({ path, redactedText: redacted }) => [jsonPointer(path), redacted]),
+	);
 	for (const { path } of secretsBelow) {
 		const pointer = jsonPointer(path);
 		const value = valueAt(document, pointer);
 		if (!String(value).includes(REDACTED) || redactedByPointer.get(pointer) !== value) continue;
-		let container = holder as { [key: string]: unknown };
+		let container = wrapper as { [key: string]: unknown };
 		let key = 'document';
-		for (const next of path) {
+		for (const segment of path) {
 			container = copyOnce(container, key, copies);
-			key = next;
+			key = segment;
 		}
-		container[key] = valueAt(stored, pointer);
+		container[key] = valueAt(storedDocument, pointer);
 	}
-	return holder.document;
+	return wrapper.document;
 }
 
 /** Reports an error for every secret that is redacted, as in a document that was read from the Admin API and is loaded again. */

@@ -13,16 +13,16 @@ export interface StartupChange {
 }
 
 /** Returns the changed settings that need a restart. An option that is `off` counts as absent. */
-export function startupChanges(running: Document, next: Document): StartupChange[] {
+export function startupChanges(runningDocument: Document, nextDocument: Document): StartupChange[] {
 	const changes: StartupChange[] = [];
 	for (const { id, schema, startup } of options) {
 		const markedSchema = startup ? { ...schema, startup } : schema;
-		compare(markedSchema, [id], running.settings?.[id], next.settings?.[id], changes);
+		compareSetting(markedSchema, [id], runningDocument.settings?.[id], nextDocument.settings?.[id], changes);
 	}
 	return changes;
 }
 
-function compare(
+function compareSetting(
 	schema: Schema,
 	path: readonly string[],
 	before: unknown,
@@ -37,7 +37,13 @@ function compare(
 	}
 	const properties = schema.properties as { readonly [name: string]: Schema } | undefined;
 	for (const [name, property] of Object.entries(properties ?? {})) {
-		compare(property, [...path, name], member(before, name, property), member(after, name, property), changes);
+		compareSetting(
+			property,
+			[...path, name],
+			valueOrDefault(before, name, property),
+			valueOrDefault(after, name, property),
+			changes,
+		);
 	}
 }
 
@@ -48,7 +54,7 @@ function withoutIds(value: unknown): unknown {
 }
 
 /** Returns a property's value, or its default if the object lacks it; undefined if the object is turned `off`. */
-function member(holder: unknown, name: string, schema: Schema): unknown {
+function valueOrDefault(holder: unknown, name: string, schema: Schema): unknown {
 	if (typeof holder !== 'object' || holder === null || (holder as { off?: unknown }).off === true) return undefined;
 	return (holder as { [name: string]: unknown })[name] ?? schema.default;
 }

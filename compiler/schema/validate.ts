@@ -10,13 +10,13 @@ import { type QuickCheck, QuickChecks } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
 
 /** Maximum number of names that a hint lists; of more names, it lists the most similar ones. */
-const MAX_NAMES = 8;
+const MAX_HINT_NAMES = 8;
 
 /**
  * Maximum number of ajv's errors to process. It is above the number of errors that are shown; the time to reduce errors grows with
  * the square of their number.
  */
-const MAX_ERRORS = 4000;
+const MAX_AJV_ERRORS = 4000;
 
 /**
  * Reports every schema violation of a value; returns true if there are none. The schema is compiled on first use and cached,
@@ -31,22 +31,22 @@ export function checkDocument(document: unknown, report: Report, validSites?: We
 	if (validSites ? isValid(document, validSites) : quickValidator()(document)) return true;
 	const validate = thoroughValidator();
 	if (validate(document)) return true;
-	const reported = new Set<string>();
-	for (const error of withoutUnionRepeats((validate.errors ?? []).slice(0, MAX_ERRORS))) {
+	const reportedKeys = new Set<string>();
+	for (const error of withoutUnionRepeats((validate.errors ?? []).slice(0, MAX_AJV_ERRORS))) {
 		const diagnostic = describeError(error, document);
 		const reportKey = `${diagnostic.code} ${diagnostic.pointer} ${diagnostic.message}`;
-		if (reported.has(reportKey)) continue;
-		reported.add(reportKey);
+		if (reportedKeys.has(reportKey)) continue;
+		reportedKeys.add(reportKey);
 		report(diagnostic);
 	}
 	return false;
 }
 
 /** Tells whether a document is valid, but not why. This makes the usual case, a valid document, fast. */
-const quickValidator: () => QuickCheck = lazily(() => quickChecks().root);
+const quickValidator: () => QuickCheck = lazily(() => quickChecks().rootCheck);
 
 /** Like {@link quickValidator}, for one site. */
-const quickSiteValidator: () => QuickCheck = lazily(() => quickChecks().definition('site'));
+const quickSiteValidator: () => QuickCheck = lazily(() => quickChecks().definitionCheck('site'));
 
 const quickChecks: () => QuickChecks = lazily(() => new QuickChecks(documentSchema()));
 
@@ -136,7 +136,7 @@ function isWithin(inner: ErrorObject, outer: ErrorObject): boolean {
 function describeError(error: ErrorObject, document: unknown): Diagnostic {
 	const pointer = error.instancePath;
 	const params = error.params as { [name: string]: unknown };
-	const base = { severity: 'error' as const, pointer };
+	const commonFields = { severity: 'error' as const, pointer };
 	switch (error.keyword) {
 		case 'additionalProperties': {
 			const key = String(params.additionalProperty);
@@ -144,7 +144,7 @@ function describeError(error: ErrorObject, document: unknown): Diagnostic {
 			// `@id` is accepted by every object and `$schema` is for editors, so neither would help the reader of the hint.
 			const listedKeys = knownKeys.filter(one => one !== '@id' && one !== '$schema');
 			return {
-				...base,
+				...commonFields,
 				code: 'document/unknown-key',
 				pointer: `${pointer}/${escapePointer(key)}`,
 				message: `\`${key}\` is not a key of ${describePlace(pointer, document)}.`,
@@ -155,34 +155,34 @@ function describeError(error: ErrorObject, document: unknown): Diagnostic {
 		case 'required': {
 			const key = String(params.missingProperty);
 			return {
-				...base,
+				...commonFields,
 				code: 'document/missing-key',
 				message: `\`${key}\` is missing in ${describePlace(pointer, document)}.`,
 			};
 		}
 		case 'discriminator':
-			return describeTag(error, base);
+			return describeTag(error, commonFields);
 		case 'type':
 			return {
-				...base,
+				...commonFields,
 				code: 'document/wrong-type',
-				message: `${quoteOf(error)} is not ${describeTypes(String(params.type))}.`,
+				message: `${quoteInvalidValue(error)} is not ${describeTypes(String(params.type))}.`,
 			};
 		case 'enum': {
 			const allowed = params.allowedValues as readonly unknown[];
 			return {
-				...base,
+				...commonFields,
 				code: 'document/unknown-value',
-				message: `${quoteOf(error)} is not allowed here.`,
+				message: `${quoteInvalidValue(error)} is not allowed here.`,
 				label: typeof error.data === 'string' ? didYouMeanLabel(error.data, allowed.map(String)) : undefined,
 				hint: `Write one of ${allowed.map(value => JSON.stringify(value)).join(', ')}.`,
 			};
 		}
 		case 'const':
 			return {
-				...base,
+				...commonFields,
 				code: 'document/unknown-value',
-				message: `${quoteOf(error)} is not allowed here.`,
+				message: `${quoteInvalidValue(error)} is not allowed here.`,
 				hint: `Write ${JSON.stringify(params.allowedValue)}.`,
 			};
 		case 'minimum':
@@ -190,32 +190,32 @@ function describeError(error: ErrorObject, document: unknown): Diagnostic {
 		case 'exclusiveMinimum':
 		case 'exclusiveMaximum':
 			return {
-				...base,
+				...commonFields,
 				code: 'document/out-of-range',
-				message: `${quoteOf(error)} is out of range: it must be ${String(params.comparison)} ${String(params.limit)}.`,
+				message: `${quoteInvalidValue(error)} is out of range: it must be ${String(params.comparison)} ${String(params.limit)}.`,
 			};
 		case 'minItems':
 			return {
-				...base,
+				...commonFields,
 				code: 'document/too-few',
 				message: `This list needs at least ${String(params.limit)} item${params.limit === 1 ? '' : 's'}.`,
 			};
 		case 'minLength':
-			return { ...base, code: 'document/empty', message: 'This text cannot be empty.' };
+			return { ...commonFields, code: 'document/empty', message: 'This text cannot be empty.' };
 		case 'pattern':
 			return {
-				...base,
+				...commonFields,
 				code: 'document/malformed',
-				message: `${quoteOf(error)} does not have the required form.`,
+				message: `${quoteInvalidValue(error)} does not have the required form.`,
 				hint: `It must match ${String(params.pattern)}.`,
 			};
 		case 'minProperties':
-			return { ...base, code: 'document/empty', message: 'This object cannot be empty.' };
+			return { ...commonFields, code: 'document/empty', message: 'This object cannot be empty.' };
 		default:
 			return {
-				...base,
+				...commonFields,
 				code: 'document/invalid',
-				message: `${quoteOf(error)} violates the schema here (${error.keyword}).`,
+				message: `${quoteInvalidValue(error)} violates the schema here (${error.keyword}).`,
 			};
 	}
 }
@@ -225,12 +225,12 @@ type TaggedSchema =
 	| { readonly $ref: string }
 	| { readonly properties: { readonly [tag: string]: { readonly const: string } } };
 
-function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: string }): Diagnostic {
+function describeTag(error: ErrorObject, commonFields: { severity: 'error'; pointer: string }): Diagnostic {
 	const { tag, tagValue } = error.params as { tag: string; tagValue: unknown };
 	const variants = ((error.parentSchema?.oneOf ?? []) as readonly TaggedSchema[]).map(variant =>
 		'$ref' in variant ? variant.$ref.slice(`#/$defs/${tag}.`.length) : variant.properties[tag]!.const,
 	);
-	const { noun, plural, holder, code } = TAGS[tag] ?? {
+	const { noun, plural, holder, code } = TAG_DESCRIPTIONS[tag] ?? {
 		noun: tag,
 		plural: `values of \`${tag}\``,
 		holder: 'object',
@@ -238,11 +238,11 @@ function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: str
 	};
 	if (typeof tagValue !== 'string') {
 		const hint = knownNamesHint(`values of \`${tag}\``, '', variants);
-		return { ...base, code: 'document/missing-key', message: `\`${tag}\` is missing in this ${holder}.`, hint };
+		return { ...commonFields, code: 'document/missing-key', message: `\`${tag}\` is missing in this ${holder}.`, hint };
 	}
 	return {
-		...base,
-		pointer: `${base.pointer}/${tag}`,
+		...commonFields,
+		pointer: `${commonFields.pointer}/${tag}`,
 		code,
 		message: `\`${tagValue}\` is not a ${noun} of this server.`,
 		label: didYouMeanLabel(tagValue, variants),
@@ -250,7 +250,7 @@ function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: str
 	};
 }
 
-const TAGS: {
+const TAG_DESCRIPTIONS: {
 	readonly [tag: string]: {
 		readonly noun: string;
 		readonly plural: string;
@@ -264,13 +264,13 @@ const TAGS: {
 };
 
 /** Returns a hint that lists the known names or, if there are too many, those most similar to the written one. */
-function knownNamesHint(nouns: string, written: string, knownNames: readonly string[]): string {
-	const quoted = (names: readonly string[]) => names.map(name => `\`${name}\``).join(', ');
-	if (knownNames.length <= MAX_NAMES) return `The ${nouns} are ${quoted(knownNames)}.`;
+function knownNamesHint(nouns: string, writtenName: string, knownNames: readonly string[]): string {
+	const quoteNames = (names: readonly string[]) => names.map(name => `\`${name}\``).join(', ');
+	if (knownNames.length <= MAX_HINT_NAMES) return `The ${nouns} are ${quoteNames(knownNames)}.`;
 	const listAdvice = `\`svc adapt --schema\` lists all ${knownNames.length}`;
-	return written === ''
+	return writtenName === ''
 		? `${listAdvice} ${nouns}.`
-		: `The nearest ${nouns} are ${quoted(nearestNames(written, knownNames, 5))}; ${listAdvice}.`;
+		: `The nearest ${nouns} are ${quoteNames(nearestNames(writtenName, knownNames, 5))}; ${listAdvice}.`;
 }
 
 /**
@@ -294,8 +294,8 @@ function describePlace(pointer: string, document: unknown): string {
 	if (typeof value?.handler === 'string') return `the handler \`${value.handler}\``;
 	if (typeof value?.type === 'string') return `the matcher \`${value.type}\``;
 	const segments = pointer.split('/');
-	const last = segments[segments.length - 1]!;
-	return /^\d+$/.test(last) ? `an item of \`${segments[segments.length - 2]}\`` : `\`${last}\``;
+	const lastSegment = segments[segments.length - 1]!;
+	return /^\d+$/.test(lastSegment) ? `an item of \`${segments[segments.length - 2]}\`` : `\`${lastSegment}\``;
 }
 
 /** Returns the value at a JSON pointer (RFC 6901). */
@@ -320,15 +320,21 @@ export function escapePointer(segment: string): string {
  * Quotes the invalid value, or returns `This secret` if the schema marks it as a secret. A value of the wrong type is hidden, too, unless
  * usually only a part of a value at this place is secret.
  */
-function quoteOf({ data, parentSchema }: ErrorObject): string {
-	const mark = parentSchema?.secret;
-	if (mark === undefined) return quote(data);
-	if (mark === 'url' && typeof data === 'string') return quote(redactUrlSecrets(data));
-	return PARTLY_SECRET.has(mark) && typeof data !== 'string' ? quote(data) : 'This secret';
+function quoteInvalidValue({ data, parentSchema }: ErrorObject): string {
+	const secretMark = parentSchema?.secret;
+	if (secretMark === undefined) return quote(data);
+	if (secretMark === 'url' && typeof data === 'string') return quote(redactUrlSecrets(data));
+	return PARTLY_SECRET_MARKS.has(secretMark) && typeof data !== 'string' ? quote(data) : 'This secret';
 }
 
 /** The values of `secret` for strings of which usually only a part is secret. */
-const PARTLY_SECRET: ReadonlySet<unknown> = new Set(['url', 'argument', 'expression', 'by-key', 'by-destination']);
+const PARTLY_SECRET_MARKS: ReadonlySet<unknown> = new Set([
+	'url',
+	'argument',
+	'expression',
+	'by-key',
+	'by-destination',
+]);
 
 function quote(value: unknown): string {
 	const text = JSON.stringify(value) ?? 'nothing';

@@ -7,12 +7,12 @@ export interface SubstitutedText {
 	 * Converts a start offset to an offset in the original text. Inside an inserted value, the result is the offset of the `{` of
 	 * its `{$NAME}`.
 	 */
-	start(offset: number): number;
+	originalStart(offset: number): number;
 	/**
 	 * Converts an end offset to an offset in the original text. Inside an inserted value, the result is the offset after the `}` of
 	 * its `{$NAME}`.
 	 */
-	end(offset: number): number;
+	originalEnd(offset: number): number;
 }
 
 /** A text in which nothing was replaced. */
@@ -23,11 +23,11 @@ class UnchangedText implements SubstitutedText {
 		this.text = text;
 	}
 
-	start(offset: number): number {
+	originalStart(offset: number): number {
 		return offset;
 	}
 
-	end(offset: number): number {
+	originalEnd(offset: number): number {
 		return offset;
 	}
 }
@@ -35,8 +35,8 @@ class UnchangedText implements SubstitutedText {
 /** Text with replaced ranges, in order. The four arrays run in parallel, one element per range. */
 class ReplacedText implements SubstitutedText {
 	readonly text: string;
-	readonly #starts: readonly number[];
-	readonly #ends: readonly number[];
+	readonly #valueStarts: readonly number[];
+	readonly #valueEnds: readonly number[];
 	readonly #originalStarts: readonly number[];
 	readonly #originalEnds: readonly number[];
 
@@ -45,34 +45,36 @@ class ReplacedText implements SubstitutedText {
 		ranges: { starts: number[]; ends: number[]; originalStarts: number[]; originalEnds: number[] },
 	) {
 		this.text = text;
-		this.#starts = ranges.starts;
-		this.#ends = ranges.ends;
+		this.#valueStarts = ranges.starts;
+		this.#valueEnds = ranges.ends;
 		this.#originalStarts = ranges.originalStarts;
 		this.#originalEnds = ranges.originalEnds;
 	}
 
-	start(offset: number): number {
-		const range = this.#lastRangeAt(offset);
-		if (range < 0) return offset;
-		if (offset < this.#ends[range]!) return this.#originalStarts[range]!;
-		return this.#originalEnds[range]! + offset - this.#ends[range]!;
+	originalStart(offset: number): number {
+		const rangeIndex = this.#lastRangeAt(offset);
+		if (rangeIndex < 0) return offset;
+		if (offset < this.#valueEnds[rangeIndex]!) return this.#originalStarts[rangeIndex]!;
+		return this.#originalEnds[rangeIndex]! + offset - this.#valueEnds[rangeIndex]!;
 	}
 
-	end(offset: number): number {
-		const range = this.#lastRangeAt(offset);
-		if (range < 0) return offset;
-		if (offset > this.#starts[range]! && offset < this.#ends[range]!) return this.#originalEnds[range]!;
-		if (offset === this.#starts[range]! && this.#ends[range]! > offset) return this.#originalStarts[range]!;
-		return this.#originalEnds[range]! + offset - this.#ends[range]!;
+	originalEnd(offset: number): number {
+		const rangeIndex = this.#lastRangeAt(offset);
+		if (rangeIndex < 0) return offset;
+		if (offset > this.#valueStarts[rangeIndex]! && offset < this.#valueEnds[rangeIndex]!)
+			return this.#originalEnds[rangeIndex]!;
+		if (offset === this.#valueStarts[rangeIndex]! && this.#valueEnds[rangeIndex]! > offset)
+			return this.#originalStarts[rangeIndex]!;
+		return this.#originalEnds[rangeIndex]! + offset - this.#valueEnds[rangeIndex]!;
 	}
 
 	/** Returns the index of the last range that begins at or before an offset, or -1. */
 	#lastRangeAt(offset: number): number {
 		let low = 0;
-		let high = this.#starts.length;
+		let high = this.#valueStarts.length;
 		while (low < high) {
 			const middle = (low + high) >> 1;
-			if (this.#starts[middle]! <= offset) low = middle + 1;
+			if (this.#valueStarts[middle]! <= offset) low = middle + 1;
 			else high = middle;
 		}
 		return low - 1;
@@ -85,8 +87,8 @@ class ReplacedText implements SubstitutedText {
  * and an unclosed `{$` stay. Inserted values are not scanned again. Text without `{$` is returned without any work.
  */
 export function substituteEnvironment(text: string, env: (name: string) => string | undefined): SubstitutedText {
-	let open = text.indexOf('{$');
-	if (open === -1) return new UnchangedText(text);
+	let openIndex = text.indexOf('{$');
+	if (openIndex === -1) return new UnchangedText(text);
 	const ranges = {
 		starts: [] as number[],
 		ends: [] as number[],
@@ -95,23 +97,23 @@ export function substituteEnvironment(text: string, env: (name: string) => strin
 	};
 	let output = '';
 	let copiedEnd = 0;
-	while (open !== -1) {
-		const close = text.indexOf('}', open + 2);
-		if (close === -1) break;
-		if (close > open + 2) {
-			const inside = text.slice(open + 2, close);
-			const colon = inside.indexOf(':');
-			const name = colon === -1 ? inside : inside.slice(0, colon);
-			const value = (name === '' ? undefined : env(name)) ?? (colon === -1 ? '' : inside.slice(colon + 1));
-			output += text.slice(copiedEnd, open);
+	while (openIndex !== -1) {
+		const closeIndex = text.indexOf('}', openIndex + 2);
+		if (closeIndex === -1) break;
+		if (closeIndex > openIndex + 2) {
+			const innerText = text.slice(openIndex + 2, closeIndex);
+			const colonIndex = innerText.indexOf(':');
+			const name = colonIndex === -1 ? innerText : innerText.slice(0, colonIndex);
+			const value = (name === '' ? undefined : env(name)) ?? (colonIndex === -1 ? '' : innerText.slice(colonIndex + 1));
+			output += text.slice(copiedEnd, openIndex);
 			ranges.starts.push(output.length);
 			output += value;
 			ranges.ends.push(output.length);
-			ranges.originalStarts.push(open);
-			ranges.originalEnds.push(close + 1);
-			copiedEnd = close + 1;
+			ranges.originalStarts.push(openIndex);
+			ranges.originalEnds.push(closeIndex + 1);
+			copiedEnd = closeIndex + 1;
 		}
-		open = text.indexOf('{$', close + 1);
+		openIndex = text.indexOf('{$', closeIndex + 1);
 	}
 	if (copiedEnd === 0) return new UnchangedText(text);
 	return new ReplacedText(output + text.slice(copiedEnd), ranges);

@@ -22,9 +22,9 @@ type Outcome<T> =
 export class RecordingReader implements Reader {
 	readonly workingDirectory: string;
 	readonly #reader: Reader;
-	readonly #outcomes = new Map<string, Outcome<unknown>>();
+	readonly #outcomeByRead = new Map<string, Outcome<unknown>>();
 	/** The open records, outermost first. Each read is added to all of them. */
-	readonly #records: RecordedRead[][] = [];
+	readonly #openRecords: RecordedRead[][] = [];
 
 	constructor(reader: Reader) {
 		this.#reader = reader;
@@ -51,48 +51,48 @@ export class RecordingReader implements Reader {
 		return this.#read('env', name, value => (value === undefined ? '' : `=${value}`));
 	}
 
-	/** Starts and returns a record of all reads, which is extended until {@link stop}. */
-	record(): readonly RecordedRead[] {
+	/** Starts and returns a record of all reads, which is extended until {@link endRecord}. */
+	startRecord(): readonly RecordedRead[] {
 		const record: RecordedRead[] = [];
-		this.#records.push(record);
+		this.#openRecords.push(record);
 		return record;
 	}
 
 	/** Ends the most recently started record. */
-	stop(): void {
-		this.#records.pop();
+	endRecord(): void {
+		this.#openRecords.pop();
 	}
 
 	/** Reads everything in a record again; reports whether all results are the same. */
 	confirms(record: readonly RecordedRead[]): boolean {
-		return record.every(({ method, target, result: answer }) => {
+		return record.every(({ method, target, result: earlierResult }) => {
 			try {
 				this[method](target);
 			} catch (error) {
 				if (!(error instanceof ReadError)) throw error;
 			}
-			return this.#outcomes.get(`${method} ${target}`)!.read.result === answer;
+			return this.#outcomeByRead.get(`${method} ${target}`)!.read.result === earlierResult;
 		});
 	}
 
 	#read<W extends RecordedRead['method']>(
 		method: W,
 		target: string,
-		asText: (value: ReturnType<Reader[W]>) => string,
+		resultTextOf: (value: ReturnType<Reader[W]>) => string,
 	): ReturnType<Reader[W]> {
-		const key = `${method} ${target}`;
-		let outcome = this.#outcomes.get(key) as Outcome<ReturnType<Reader[W]>> | undefined;
+		const readKey = `${method} ${target}`;
+		let outcome = this.#outcomeByRead.get(readKey) as Outcome<ReturnType<Reader[W]>> | undefined;
 		if (!outcome) {
 			try {
 				const value = this.#reader[method](target) as ReturnType<Reader[W]>;
-				outcome = { value, read: { method, target, result: asText(value) } };
+				outcome = { value, read: { method, target, result: resultTextOf(value) } };
 			} catch (error) {
 				if (!(error instanceof ReadError)) throw error;
 				outcome = { error, read: { method, target, result: `!${error.code}` } };
 			}
-			this.#outcomes.set(key, outcome);
+			this.#outcomeByRead.set(readKey, outcome);
 		}
-		for (const record of this.#records) record.push(outcome.read);
+		for (const record of this.#openRecords) record.push(outcome.read);
 		if ('error' in outcome) throw outcome.error;
 		return outcome.value;
 	}

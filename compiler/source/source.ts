@@ -25,7 +25,7 @@ export class Source {
 	readonly #importedAt: SourceSpan | undefined;
 	readonly #importedAs: string | undefined;
 	#lineStarts: readonly number[] | undefined;
-	readonly #original: Source | undefined;
+	readonly #originalSource: Source | undefined;
 
 	constructor(fields: {
 		name: string;
@@ -42,7 +42,7 @@ export class Source {
 		this.#importedAt = fields.importedAt;
 		this.#importedAs = fields.importedAs;
 		this.cutPlace = fields.cutPlace;
-		this.#original = fields.original;
+		this.#originalSource = fields.original;
 	}
 
 	/** The name printed in diagnostics, as the user gave it: `Configfile`, `snippets/legacy`, `<stdin>`. */
@@ -78,7 +78,7 @@ export class Source {
 
 	/** Offsets at which lines begin; the first is 0. A line ends at `\n`. */
 	get lineStarts(): readonly number[] {
-		if (this.#original) return this.#original.lineStarts;
+		if (this.#originalSource) return this.#originalSource.lineStarts;
 		if (!this.#lineStarts) {
 			const starts = [0];
 			for (let at = this.text.indexOf('\n'); at !== -1; at = this.text.indexOf('\n', at + 1)) starts.push(at + 1);
@@ -120,13 +120,15 @@ export function wholeStart({ source, start }: SourceSpan): number {
  */
 export function wholeSpan(span: SourceSpan): SourceSpan {
 	const { source } = span;
-	const whole = source.cutPlace ? source.cutPlace.wholeText : source;
-	const offset = source.cutPlace ? source.cutPlace.offset : 0;
+	const wholeText = source.cutPlace ? source.cutPlace.wholeText : source;
+	const pieceOffset = source.cutPlace ? source.cutPlace.offset : 0;
 	const { importedAt } = source;
 	const wholeImport = importedAt && wholeSpan(importedAt);
 	const wholeSource =
-		wholeImport === whole.importedAt ? whole : whole.importedFrom(wholeImport!, source.importedAs ?? '');
-	return wholeSource === source ? span : { source: wholeSource, start: span.start + offset, end: span.end + offset };
+		wholeImport === wholeText.importedAt ? wholeText : wholeText.importedFrom(wholeImport!, source.importedAs ?? '');
+	return wholeSource === source
+		? span
+		: { source: wholeSource, start: span.start + pieceOffset, end: span.end + pieceOffset };
 }
 
 /**
@@ -135,9 +137,11 @@ export function wholeSpan(span: SourceSpan): SourceSpan {
  */
 export function wholeLinesSpan({ source, start, end }: SourceSpan): SourceSpan {
 	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;
-	const startsLine = source.text.slice(lineStart, start).trim() === '';
-	if (!startsLine) return { source, start, end };
-	const afterBlank = /(?:^|\{[ \t\r]*\n|\n[ \t\r]*\n)$/.test(source.text.slice(0, lineStart));
-	const lineRest = (afterBlank ? /^[ \t\r]*\n?(?:[ \t\r]*\n)?/ : /^[ \t\r]*\n?/).exec(source.text.slice(end))!;
-	return { source, start: lineStart, end: end + lineRest[0].length };
+	const isAtLineStart = source.text.slice(lineStart, start).trim() === '';
+	if (!isAtLineStart) return { source, start, end };
+	const followsBlankLine = /(?:^|\{[ \t\r]*\n|\n[ \t\r]*\n)$/.test(source.text.slice(0, lineStart));
+	const lineRestMatch = (followsBlankLine ? /^[ \t\r]*\n?(?:[ \t\r]*\n)?/ : /^[ \t\r]*\n?/).exec(
+		source.text.slice(end),
+	)!;
+	return { source, start: lineStart, end: end + lineRestMatch[0].length };
 }

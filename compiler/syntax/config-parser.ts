@@ -32,8 +32,8 @@ class ConfigParser extends EmbeddedActionsParser {
 				{ ALT: () => this.SUBRULE(this.bareBlock) },
 				{
 					ALT: () => {
-						const close = this.CONSUME(CloseBrace);
-						this.ACTION(() => this.tree!.handleStrayClose(close, this.LA(-1)?.tokenType));
+						const strayBrace = this.CONSUME(CloseBrace);
+						this.ACTION(() => this.tree!.handleStrayClose(strayBrace, this.LA(-1)?.tokenType));
 					},
 				},
 			]);
@@ -76,7 +76,7 @@ class ConfigParser extends EmbeddedActionsParser {
 			if (this.tree!.isTooDeep) this.#skipBlock();
 		});
 		this.MANY({
-			GATE: () => this.tree!.staysInside(this.LA(1)),
+			GATE: () => this.tree!.staysInBlock(this.LA(1)),
 			DEF: () =>
 				this.OR([
 					{ ALT: () => this.CONSUME(Newline) },
@@ -93,8 +93,8 @@ class ConfigParser extends EmbeddedActionsParser {
 		this.OPTION({
 			GATE: () => this.tree!.closesBlock(this.LA(1)),
 			DEF: () => {
-				const close = this.CONSUME2(CloseBrace);
-				this.ACTION(() => this.tree!.closeBlock(close, this.LA(-1).tokenType));
+				const closeBrace = this.CONSUME2(CloseBrace);
+				this.ACTION(() => this.tree!.closeBlock(closeBrace, this.LA(-1).tokenType));
 			},
 		});
 		this.ACTION(() => this.tree!.leaveBlock());
@@ -170,25 +170,25 @@ export function parseSource(
  */
 export function parseSubstitutedText(
 	source: Source,
-	substituted: SubstitutedText,
+	substitutedText: SubstitutedText,
 	dialect: Dialect,
 	report: Report,
 ): ParsedFile {
 	// A byte order mark is recognized only at the beginning of a file.
-	const isWholeFile = source.cutPlace === undefined && substituted.start(0) === 0;
-	const hasByteOrderMark = isWholeFile && substituted.text.charCodeAt(0) === 0xfeff;
-	const tokens = tokenize(hasByteOrderMark ? ` ${substituted.text.slice(1)}` : substituted.text, dialect);
-	let tree = buildTree(tokens, new ParsedTree(source, substituted, dialect, false));
+	const isWholeFile = source.cutPlace === undefined && substitutedText.originalStart(0) === 0;
+	const hasByteOrderMark = isWholeFile && substitutedText.text.charCodeAt(0) === 0xfeff;
+	const tokens = tokenize(hasByteOrderMark ? ` ${substitutedText.text.slice(1)}` : substitutedText.text, dialect);
+	let tree = buildTree(tokens, new ParsedTree(source, substitutedText, dialect, false));
 	if (tree.unbalancedBraces > 0 && !tree.hasUnclosedWord) {
 		const splitTokens = splitGluedBraces(tokens);
-		const splitTree = buildTree(splitTokens, new ParsedTree(source, substituted, dialect, false));
+		const splitTree = buildTree(splitTokens, new ParsedTree(source, substitutedText, dialect, false));
 		if (splitTree.unbalancedBraces < tree.unbalancedBraces) tree = splitTree;
 		const indentedTree = buildTree(
 			tree === splitTree ? splitTokens : tokens,
-			new ParsedTree(source, substituted, dialect, true),
+			new ParsedTree(source, substitutedText, dialect, true),
 		);
 		if (indentedTree.unbalancedBraces <= tree.unbalancedBraces) tree = indentedTree;
 	}
 	for (const diagnostic of tree.diagnostics) report(diagnostic);
-	return { source, lines: tree.lines, blank: tokens.every(token => token.tokenType === Newline) };
+	return { source, lines: tree.lines, isBlank: tokens.every(token => token.tokenType === Newline) };
 }

@@ -41,7 +41,7 @@ export class Constants {
 	}
 
 	/** Returns the unused constants of this level that are defined in the main file. */
-	unused(): Constant[] {
-		return [...this.#constants.values()].filter(({ inMainFile: isLocal, isUsed: used }) => isLocal && !used);
+	unusedConstants(): Constant[] {
+		return [...this.#constants.values()].filter(({ inMainFile, isUsed }) => inMainFile && !isUsed);
 	}
 }

@@ -5,7 +5,7 @@
 import type { Dialect } from '../dialects/dialect.ts';
 import { LF, whiteSpaceClass } from './characters.ts';
 import { endOfPlainWord, scanWord } from './scan-word.ts';
-import { CloseBrace, Comment, maxWordsBefore, OpenBrace } from './tokens.ts';
+import { CloseBrace, Comment, maxWordsBeforeValue, OpenBrace } from './tokens.ts';
 
 const blankLine = /[ \t\r]*\n/y;
 // Matches a line that consists of plain words and of quotes that are closed on the same line. Most lines are of this kind, and are
@@ -16,12 +16,12 @@ const openingLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*[ \t]\
 // Matches a line that has only a `}`.
 const closingLine = /[ \t]*\}\r?\n/y;
 // Matches the beginning of a top-level line that is complete without a block.
-const completeLine = /[ \t]*(?:import|use|let)[ \t]/y;
+const blocklessLineStart = /[ \t]*(?:import|use|let)[ \t]/y;
 
 const blankSpace = new RegExp(`[${whiteSpaceClass.replace('\\t-\\r', '\\t\\v-\\r')}]+`, 'y');
-const comment = stickyPattern(Comment.PATTERN);
-const openBrace = stickyPattern(OpenBrace.PATTERN);
-const closeBrace = stickyPattern(CloseBrace.PATTERN);
+const commentPattern = stickyPattern(Comment.PATTERN);
+const openBracePattern = stickyPattern(OpenBrace.PATTERN);
+const closeBracePattern = stickyPattern(CloseBrace.PATTERN);
 
 function stickyPattern(pattern: unknown): RegExp {
 	return new RegExp((pattern as RegExp).source, 'y');
@@ -44,23 +44,23 @@ export interface TextExtent {
 export function cutAtTopLevel(text: string, dialect: Dialect): TextExtent[] | undefined {
 	if (text.charCodeAt(0) === 0xfeff) return undefined;
 	const pieces: TextExtent[] = [];
-	const cutter = new Cutter(text, dialect);
-	let start = -1;
-	while (cutter.offset < text.length) {
-		const lineStart = cutter.offset;
-		cutter.scanLine();
-		if (cutter.depth < 0) return undefined;
-		if (start === -1 && !cutter.isBlank) start = lineStart;
-		if (!cutter.pieceEnded) continue;
-		pieces.push({ start, end: cutter.offset });
-		start = -1;
+	const lineScanner = new LineScanner(text, dialect);
+	let pieceStart = -1;
+	while (lineScanner.offset < text.length) {
+		const lineStart = lineScanner.offset;
+		lineScanner.scanLine();
+		if (lineScanner.depth < 0) return undefined;
+		if (pieceStart === -1 && !lineScanner.isBlank) pieceStart = lineStart;
+		if (!lineScanner.pieceEnded) continue;
+		pieces.push({ start: pieceStart, end: lineScanner.offset });
+		pieceStart = -1;
 	}
-	if (start !== -1) pieces.push({ start, end: text.length });
-	return cutter.depth === 0 ? pieces : undefined;
+	if (pieceStart !== -1) pieces.push({ start: pieceStart, end: text.length });
+	return lineScanner.depth === 0 ? pieces : undefined;
 }
 
 /** Scans a text line by line by the rules of the lexer, without creating tokens. */
-class Cutter {
+class LineScanner {
 	/** The offset at which the next line begins. */
 	offset = 0;
 	/** Number of open blocks; negative after an unmatched closing brace. */
@@ -80,20 +80,20 @@ class Cutter {
 	/** Advances to the next line. */
 	scanLine(): void {
 		this.pieceEnded = false;
-		this.isBlank = this.#skip(blankLine);
+		this.isBlank = this.#skipPattern(blankLine);
 		if (this.isBlank) return;
-		const isComplete = this.depth === 0 && matchesAt(completeLine, this.#text, this.offset);
+		const isBlocklessLine = this.depth === 0 && matchesAt(blocklessLineStart, this.#text, this.offset);
 		this.#scanNonBlankLine();
-		if (isComplete) this.pieceEnded = this.depth === 0;
+		if (isBlocklessLine) this.pieceEnded = this.depth === 0;
 	}
 
 	#scanNonBlankLine(): void {
-		if (this.#skip(plainLine)) return;
-		if (this.#skip(openingLine)) {
+		if (this.#skipPattern(plainLine)) return;
+		if (this.#skipPattern(openingLine)) {
 			this.depth++;
 			return;
 		}
-		if (this.#skip(closingLine)) {
+		if (this.#skipPattern(closingLine)) {
 			this.depth--;
 			this.pieceEnded = this.depth === 0;
 			return;
@@ -102,7 +102,7 @@ class Cutter {
 		this.#scanTokens();
 	}
 
-	#skip(pattern: RegExp): boolean {
+	#skipPattern(pattern: RegExp): boolean {
 		if (!matchesAt(pattern, this.#text, this.offset)) return false;
 		this.offset = pattern.lastIndex;
 		return true;
@@ -116,21 +116,22 @@ class Cutter {
 		/** End of the word at `headStart`; −1 if the word has quotes or escapes. */
 		let headEnd = -1;
 		let wordCount = 0;
-		const acceptsNamedValue = (): boolean => wordCount <= maxWordsBefore && takesNamedValues(text, headStart, headEnd);
+		const acceptsNamedValue = (): boolean =>
+			wordCount <= maxWordsBeforeValue && takesNamedValues(text, headStart, headEnd);
 		while (this.offset < text.length) {
-			if (this.#skip(blankSpace) || this.#skip(comment)) continue;
+			if (this.#skipPattern(blankSpace) || this.#skipPattern(commentPattern)) continue;
 			if (text.charCodeAt(this.offset) === LF) {
 				this.offset++;
 				return;
 			}
 			this.isBlank = false;
-			if (this.#skip(openBrace)) {
+			if (this.#skipPattern(openBracePattern)) {
 				this.depth++;
 				this.pieceEnded = false;
 				wordCount = 0;
 				continue;
 			}
-			if (this.#skip(closeBrace)) {
+			if (this.#skipPattern(closeBracePattern)) {
 				this.depth--;
 				if (this.depth < 0) return;
 				this.pieceEnded = this.depth === 0;
@@ -138,14 +139,14 @@ class Cutter {
 				continue;
 			}
 			this.pieceEnded = false;
-			const start = this.offset;
-			const end = endOfPlainWord(text, start, this.#allowsNamedValues);
+			const wordStart = this.offset;
+			const wordEnd = endOfPlainWord(text, wordStart, this.#allowsNamedValues);
 			const takesValue = this.#allowsNamedValues && wordCount > 0 ? acceptsNamedValue : undefined;
-			this.offset = end === -1 ? scanWord(text, start, takesValue).end : end;
+			this.offset = wordEnd === -1 ? scanWord(text, wordStart, takesValue).end : wordEnd;
 			if (wordCount++ > 0) continue;
-			headStart = start;
+			headStart = wordStart;
 			// The value of a word with quotes or escapes differs from its source text.
-			headEnd = end === -1 ? -1 : end;
+			headEnd = wordEnd === -1 ? -1 : wordEnd;
 		}
 	}
 }

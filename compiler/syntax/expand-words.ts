@@ -4,12 +4,12 @@ import type { Word } from './ast.ts';
 import type { Constants } from './constants.ts';
 import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, spanIn } from './frame.ts';
-import { maxWords, type ParsedWord } from './parsed-file.ts';
+import { maxWordsPerLine, type ParsedWord } from './parsed-file.ts';
 
 const referencePattern = /\\([{}])|\{args\[([^\]]*)\]\}|\{args\.([^{}]*)\}|\{(let|param)\.([^{}]*)\}/g;
 const argumentRange = /^\{args\[([^\]:{}]*):([^\]:{}]*)\]\}$/;
-const wholeConstant = /^\{let\.([^{}]*)\}$/;
-const integer = /^-?\d+$/;
+const constantReference = /^\{let\.([^{}]*)\}$/;
+const integerPattern = /^-?\d+$/;
 
 /** The frame and constants to which references in words are resolved. */
 export interface WordScope {
@@ -30,10 +30,10 @@ export function expandWords(words: readonly ParsedWord[], scope: WordScope): Par
 			expandedWords.push(frame.hasOwnSpans ? word : { ...word, span: spanIn(frame, word.span) });
 		else expandWord(word, scope, expandedWords);
 	}
-	if (expandedWords.length <= maxWords) return expandedWords;
+	if (expandedWords.length <= maxWordsPerLine) return expandedWords;
 	// Constants that double the number of words would exhaust memory long before the limit on lines applies.
-	scope.report.exhaust();
-	return expandedWords.slice(0, maxWords);
+	scope.report.stopExpansion();
+	return expandedWords.slice(0, maxWordsPerLine);
 }
 
 function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void {
@@ -54,7 +54,7 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 		}
 	}
 	if (word.quote === 'none' && report.dialect === 'configfile') {
-		const constantMatch = wholeConstant.exec(text);
+		const constantMatch = constantReference.exec(text);
 		if (constantMatch) {
 			const constant = findConstant(constantMatch[1]!, word, scope);
 			// An unknown reference is kept, so that a missing argument is not reported as well.
@@ -65,25 +65,25 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 		}
 	}
 	let wholeWordValue: Word | undefined;
-	const result = text.replace(referencePattern, (match: string, ...groups: (string | undefined)[]) => {
-		const [brace, index, oldIndex, kind, name] = groups;
-		if (brace !== undefined) return frame.imported ? brace : match;
+	const expandedText = text.replace(referencePattern, (match: string, ...groups: (string | undefined)[]) => {
+		const [escapedBrace, index, oldFormIndex, kind, name] = groups;
+		if (escapedBrace !== undefined) return frame.imported ? escapedBrace : match;
 		let value: Word | undefined;
 		if (kind !== undefined) {
 			if (report.dialect !== 'configfile') return match;
 			value = kind === 'let' ? singleValue(name!, word, scope) : parameterValue(name!, word, scope);
 		} else {
 			if (!frame.imported) return match;
-			value = argumentValue((index ?? oldIndex)!, index === undefined, word, scope);
+			value = argumentValue((index ?? oldFormIndex)!, index === undefined, word, scope);
 		}
 		if (!value) return match;
 		if (match.length === text.length) wholeWordValue = value;
 		return value.text;
 	});
-	if (result !== text) report.countOutput(0, 0, result.length);
+	if (expandedText !== text) report.countOutput(0, 0, expandedText.length);
 	if (wholeWordValue) out.push({ text: wholeWordValue.text, quote: quoteOf(word, wholeWordValue, report), span });
-	else if (result === text) out.push(frame.hasOwnSpans ? word : { ...word, span });
-	else out.push({ ...word, text: result, span });
+	else if (expandedText === text) out.push(frame.hasOwnSpans ? word : { ...word, span });
+	else out.push({ ...word, text: expandedText, span });
 }
 
 /**
@@ -97,8 +97,8 @@ function quoteOf(word: ParsedWord, value: Word, report: ExpansionReport): Word['
 function argumentSlice(range: RegExpExecArray, word: ParsedWord, scope: WordScope): readonly Word[] | undefined {
 	const { args } = scope.frame;
 	const [, from, to] = range;
-	const start = from === '' ? 0 : integer.test(from!) ? Number(from) : Number.NaN;
-	const end = to === '' ? args.length : integer.test(to!) ? Number(to) : Number.NaN;
+	const start = from === '' ? 0 : integerPattern.test(from!) ? Number(from) : Number.NaN;
+	const end = to === '' ? args.length : integerPattern.test(to!) ? Number(to) : Number.NaN;
 	if (start >= 0 && start <= end && end <= args.length) return args.slice(start, end);
 	reportBadArgument(word, scope, `\`${word.text}\` is out of range: ${describeCount(args.length)} passed.`);
 	return undefined;
@@ -107,7 +107,7 @@ function argumentSlice(range: RegExpExecArray, word: ParsedWord, scope: WordScop
 function argumentValue(index: string, isOldForm: boolean, word: ParsedWord, scope: WordScope): Word | undefined {
 	const { args } = scope.frame;
 	const referenceText = isOldForm ? `{args.${index}}` : `{args[${index}]}`;
-	if (!integer.test(index)) {
+	if (!integerPattern.test(index)) {
 		const reason = index.includes(':') ? 'a range must be a word of its own' : 'the index must be a whole number';
 		reportBadArgument(word, scope, `\`${referenceText}\` is not an argument: ${reason}.`);
 		return undefined;

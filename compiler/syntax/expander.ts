@@ -8,7 +8,13 @@ import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, type PassedBlock, spanIn } from './frame.ts';
 import type { Importer } from './importer.ts';
 import { lineShapes, maxNesting, type ParsedBlock, type ParsedLine, type ParsedWord } from './parsed-file.ts';
-import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake, textAfterClose } from './structure-mistake.ts';
+import {
+	emptyBracesMistake,
+	misplacedCloseMistake,
+	misplacedOpenMistake,
+	structureMistake,
+	trailingTextMistake,
+} from './structure-mistake.ts';
 
 /**
  * The position of lines: directly in a site, or in a nested block. `let` is allowed only directly in a site and at the top level of
@@ -16,7 +22,7 @@ import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake, textAfte
  */
 export type LinePosition = 'site' | 'nested';
 
-const namedBlock = /^\{blocks\.(.*)\}$/s;
+const namedBlockReference = /^\{blocks\.(.*)\}$/s;
 
 /** Expands lines of directives, sub-directives and options. */
 export class Expander {
@@ -107,30 +113,30 @@ export class Expander {
 	}
 
 	#expandLine(line: ParsedLine, frame: Frame, constants: Constants, depth: number): ParsedLine | undefined {
-		if (line.shape !== 0) this.#reportShape(line, frame);
+		if (line.shapeFlags !== 0) this.#reportTextAtBraces(line, frame);
 		const lastWord = line.words[line.words.length - 1]!;
 		if (line.words.length > 1 && lastWord.text === '{}' && lastWord.quote === 'none' && line.needsExpansion) {
-			this.report.report(emptyBraces(spanIn(frame, lastWord.span), this.dialect));
+			this.report.report(emptyBracesMistake(spanIn(frame, lastWord.span), this.dialect));
 		}
 		const words = expandWords(line.words, { frame, constants, report: this.report });
 		this.report.countOutput(frame.imported ? 1 : 0, frame.imported ? words.length : 0, 0);
 		if (words.length === 0) return undefined;
 		const block = line.block && this.expandBlock(line.block, frame, constants, depth);
 		const alternative = line.alternative && this.#expandLine(line.alternative, frame, constants, depth);
-		return { words, block, alternative, span: spanIn(frame, line.span), needsExpansion: false, shape: 0 };
+		return { words, block, alternative, span: spanIn(frame, line.span), needsExpansion: false, shapeFlags: 0 };
 	}
 
 	/**
 	 * Reports text after a brace. For the top-level lines of a file or snippet, the parser leaves this to the expander, because
 	 * such text is a mistake only if the line is a directive.
 	 */
-	#reportShape(line: ParsedLine, frame: Frame): void {
-		if (line.shape & lineShapes.afterClose) {
+	#reportTextAtBraces(line: ParsedLine, frame: Frame): void {
+		if (line.shapeFlags & lineShapes.afterClose) {
 			const lineSpan = spanIn(frame, line.span);
-			const close = lineSpan.source.text.lastIndexOf('}', lineSpan.start - 1);
-			this.report.report(textAfterClose({ ...lineSpan, start: close, end: close + 1 }, this.dialect));
+			const closeOffset = lineSpan.source.text.lastIndexOf('}', lineSpan.start - 1);
+			this.report.report(trailingTextMistake({ ...lineSpan, start: closeOffset, end: closeOffset + 1 }, this.dialect));
 		}
-		if (line.shape & lineShapes.contentAfterOpen) {
+		if (line.shapeFlags & lineShapes.contentAfterOpen) {
 			const { block } = line;
 			const span = block!.lines[0]?.span ?? block!.close;
 			const diagnostic = structureMistake(
@@ -141,13 +147,13 @@ export class Expander {
 				{ label: 'belongs on the next line', hint: 'Break the line after `{`.' },
 			);
 			this.report.report(diagnostic);
-		} else if (line.shape & lineShapes.closeAfterWords) {
-			this.report.report(closeAfterWords(spanIn(frame, line.block!.close), this.dialect));
+		} else if (line.shapeFlags & lineShapes.closeAfterWords) {
+			this.report.report(misplacedCloseMistake(spanIn(frame, line.block!.close), this.dialect));
 		}
 	}
 
 	#joinBlockToPrevious(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): void {
-		this.report.report(openOnNewLine(spanIn(frame, line.block!.open), this.dialect));
+		this.report.report(misplacedOpenMistake(spanIn(frame, line.block!.open), this.dialect));
 		const previous = out[out.length - 1];
 		if (!previous || previous.block) return;
 		out[out.length - 1] = { ...previous, block: this.expandBlock(line.block!, frame, constants, depth) };
@@ -244,7 +250,7 @@ export class Expander {
 	/** Expands the block that an import passes to a snippet. Names in the block have the meaning that they have at the import. */
 	expandPassedBlock(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): PassedBlock {
 		const lines = this.expandLines(block.lines, frame, constants, 'nested', depth);
-		return { lines, byName: new Map(lines.map(line => [line.words[0]!.text, line])) };
+		return { lines, linesByName: new Map(lines.map(line => [line.words[0]!.text, line])) };
 	}
 
 	/**
@@ -253,26 +259,26 @@ export class Expander {
 	 * word.
 	 */
 	#insertPassedBlock(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): boolean {
-		if (!line.words.some(word => insertedContent(word, frame.block) !== undefined)) return false;
+		if (!line.words.some(word => insertedContent(word, frame.passedBlock) !== undefined)) return false;
 		let words: ParsedWord[] = [];
 		const scope = { frame, constants, report: this.report };
 		const span = spanIn(frame, line.span);
-		const flush = (block?: ParsedBlock | undefined) => {
+		const flushWords = (block?: ParsedBlock | undefined) => {
 			if (words.length === 0) return;
-			const expanded = block && this.expandBlock(block, frame, constants, depth);
+			const expandedBlock = block && this.expandBlock(block, frame, constants, depth);
 			const alternative = block && line.alternative && this.#expandLine(line.alternative, frame, constants, depth);
-			out.push({ words, block: expanded, alternative, span, needsExpansion: false, shape: 0 });
+			out.push({ words, block: expandedBlock, alternative, span, needsExpansion: false, shapeFlags: 0 });
 			words = [];
 		};
 		for (const word of line.words) {
-			const content = insertedContent(word, frame.block);
+			const content = insertedContent(word, frame.passedBlock);
 			if (this.report.isExhausted) break;
 			if (!content) words = words.concat(expandWords([word], scope));
 			else if (content.args.length > 0 && words.length > 0 && content.lines.length === 0) {
 				words = words.concat(content.args);
 				this.report.countOutput(0, content.args.length, 0);
 			} else {
-				flush();
+				flushWords();
 				if (content.args.length > 0) {
 					const argsSpan = { ...content.args[0]!.span, end: content.args[content.args.length - 1]!.span.end };
 					out.push({
@@ -281,7 +287,7 @@ export class Expander {
 						alternative: undefined,
 						span: argsSpan,
 						needsExpansion: false,
-						shape: 0,
+						shapeFlags: 0,
 					});
 				}
 				this.report.countOutput(content.lines.length, content.args.length, 0);
@@ -293,18 +299,19 @@ export class Expander {
 			if (!previous.block)
 				out[out.length - 1] = { ...previous, block: this.expandBlock(line.block, frame, constants, depth) };
 		}
-		flush(line.block);
+		flushWords(line.block);
 		return true;
 	}
 
 	/** Returns the lines that replace a line that consists of `{block}`; undefined for any other line. */
 	insertedLines(line: ParsedLine, frame: Frame): readonly ParsedLine[] | undefined {
-		const content = line.words.length === 1 && !line.block ? insertedContent(line.words[0]!, frame.block) : undefined;
+		const content =
+			line.words.length === 1 && !line.block ? insertedContent(line.words[0]!, frame.passedBlock) : undefined;
 		return content && frame.imported && content.args.length === 0 ? content.lines : undefined;
 	}
 
 	/** Reports an unknown name, and suggests the most similar known name. */
-	reportUnknown(code: string, message: string, word: Word, knownNames: Iterable<string>, hint?: string): void {
+	reportUnknownName(code: string, message: string, word: Word, knownNames: Iterable<string>, hint?: string): void {
 		const suggestion = didYouMean(word, knownNames);
 		this.report.report({ code, severity: 'error', message, span: word.span, ...suggestion, hint });
 	}
@@ -317,8 +324,8 @@ function insertedContent(
 ): { args: readonly ParsedWord[]; lines: readonly ParsedLine[] } | undefined {
 	if (word.quote !== 'none' || !word.text.startsWith('{block')) return undefined;
 	if (word.text === '{block}') return { args: [], lines: block?.lines ?? [] };
-	const name = namedBlock.exec(word.text);
+	const name = namedBlockReference.exec(word.text);
 	if (!name) return undefined;
-	const line = block?.byName.get(name[1]!);
+	const line = block?.linesByName.get(name[1]!);
 	return { args: line?.words.slice(1) ?? [], lines: line?.block?.lines ?? [] };
 }

@@ -103,7 +103,7 @@ export class ExpansionReport {
 	}
 
 	/** Records a definition, `(name)` or `let name`, in a text that was read. */
-	define(name: string): void {
+	recordDefinition(name: string): void {
 		this.#allDefinitions.add(name);
 		this.#currentRecord?.definedNames.add(name);
 	}
@@ -129,11 +129,11 @@ export class ExpansionReport {
 			this.#characterCount <= outputLimits.characters
 		)
 			return;
-		this.exhaust();
+		this.stopExpansion();
 	}
 
 	/** Stops the expansion, and reports that imports produce too much. */
-	exhaust(): void {
+	stopExpansion(): void {
 		if (this.isExhausted) return;
 		this.isExhausted = true;
 		this.report({

@@ -12,10 +12,10 @@ import type { ImportedLines, Importer } from './importer.ts';
 import { lineShapes, type ParsedBlock, type ParsedLine, type ParsedWord } from './parsed-file.ts';
 import { SiteAddresses } from './site-head.ts';
 import { defineSnippet, isSnippetHead } from './snippet-definition.ts';
-import { closeAfterWords, structureMistake, syntaxError } from './structure-mistake.ts';
+import { misplacedCloseMistake, structureMistake, syntaxError } from './structure-mistake.ts';
 import type { TextPiece } from './text-piece.ts';
 
-const namedRoute = /^&\((.*)\)$/s;
+const namedRouteHead = /^&\((.*)\)$/s;
 
 /** The head of a block whose `{` has not been read yet, because it is on the next line or an address follows first. */
 interface PendingHead {
@@ -64,7 +64,7 @@ export class FileStructure {
 	readonly #upstreams: NamedBlock[] = [];
 	readonly #tests: NamedBlock[] = [];
 	readonly #sites: SiteEntry[] = [];
-	readonly #memory: PieceMemory | undefined;
+	readonly #pieceMemory: PieceMemory | undefined;
 	readonly #addresses: SiteAddresses;
 	#pendingHead: PendingHead | undefined;
 	/** The site that was opened without `{`, to which all lines up to the end of the file belong; undefined if there is none. */
@@ -79,14 +79,14 @@ export class FileStructure {
 		expander: Expander,
 		importer: Importer,
 		directives: ReadonlySet<string>,
-		memory?: PieceMemory,
+		pieceMemory?: PieceMemory,
 	) {
 		this.#dialect = report.dialect;
 		this.#report = report;
 		this.#expander = expander;
 		this.#importer = importer;
 		this.#addresses = new SiteAddresses(report, directives);
-		this.#memory = memory;
+		this.#pieceMemory = pieceMemory;
 	}
 
 	/** Adds the contents of a file. */
@@ -95,7 +95,7 @@ export class FileStructure {
 			this.#addPieces(pieces, frame);
 			return;
 		}
-		this.#memory?.onLooseLines();
+		this.#pieceMemory?.onLooseLines();
 		this.addLines(lines, frame);
 	}
 
@@ -104,27 +104,29 @@ export class FileStructure {
 		const names = { snippets: this.#importer.snippets, constants: this.#constants };
 		for (const piece of pieces) {
 			if (this.#report.isExhausted) return;
-			if (this.isBetweenBlocks && (piece.isIndependentSite || this.#memory?.recall(piece, names))) {
+			if (this.isBetweenBlocks && (piece.isIndependentSite || this.#pieceMemory?.recall(piece, names))) {
 				this.#hasBlocks = true;
 				this.#afterStrayDirective = false;
 				this.#sites.push({ block: undefined, piece });
 				continue;
 			}
-			this.#memory?.onPieceBegin(piece);
+			this.#pieceMemory?.onPieceBegin(piece);
 			const { lines, source, isPlain, hasMistakes } = this.#importer.readPiece(piece);
-			const sizeBefore = this.size;
+			const definitionCountBefore = this.size;
 			const siteCount = this.#sites.length;
 			const constantsCount = this.#siteConstants.length;
 			this.addLines(lines, { ...frame, source });
 			piece.release();
 			const newSite = this.#sites[siteCount];
 			const site =
-				isPlain && this.isBetweenBlocks && newSite && this.size === sizeBefore + 1 ? newSite.block : undefined;
+				isPlain && this.isBetweenBlocks && newSite && this.size === definitionCountBefore + 1
+					? newSite.block
+					: undefined;
 			if (site) this.#sites[siteCount] = { block: site, piece };
 			const reusable =
 				!hasMistakes &&
-				this.#siteConstants.slice(constantsCount).every(siteConstants => siteConstants.unused().length === 0);
-			this.#memory?.onPieceEnd(site, reusable, names);
+				this.#siteConstants.slice(constantsCount).every(siteConstants => siteConstants.unusedConstants().length === 0);
+			this.#pieceMemory?.onPieceEnd(site, reusable, names);
 		}
 	}
 
@@ -159,7 +161,7 @@ export class FileStructure {
 
 	/** Ends the file, and completes or reports anything unfinished. */
 	finish(): ConfigTree {
-		this.#settleHead();
+		this.#settlePendingHead();
 		this.#closeOpenSite();
 		if (this.#dialect === 'configfile') for (const warning of this.unusedNames()) this.#report.report(warning);
 		return {
@@ -175,8 +177,8 @@ export class FileStructure {
 	#addLine(line: ParsedLine, frame: Frame): void {
 		const firstWord = line.words[0];
 		const keyword = firstWord?.quote === 'none' ? firstWord.text : undefined;
-		if (line.shape & lineShapes.afterOpenSite) {
-			this.#settleHead();
+		if (line.shapeFlags & lineShapes.afterOpenSite) {
+			this.#settlePendingHead();
 			this.#closeOpenSite();
 		}
 		if (this.#openSite && !this.#endsOpenSite(line, keyword)) {
@@ -197,18 +199,18 @@ export class FileStructure {
 			return;
 		}
 		if (keyword === 'import' || (keyword === 'use' && this.#dialect === 'configfile')) {
-			if (this.#pendingHead?.kind === 'block') this.#settleHead(line, frame);
+			if (this.#pendingHead?.kind === 'block') this.#settlePendingHead(line, frame);
 			for (const imported of this.#importer.resolveImport(line, frame, this.#constants, this.#expander, 1, true)) {
 				this.addFile(imported);
 			}
 			return;
 		}
 		if (this.#pendingHead) {
-			if (this.#pendingHead.kind === 'site' && this.#addresses.expectsMore) {
+			if (this.#pendingHead.kind === 'site' && this.#addresses.expectsAddress) {
 				this.#addSiteHead(line, frame);
 				return;
 			}
-			this.#settleHead(line, frame);
+			this.#settlePendingHead(line, frame);
 			if (this.#openSite) {
 				this.#addLine(line, frame);
 				return;
@@ -234,7 +236,8 @@ export class FileStructure {
 		const { text, quote } = firstWord;
 		if (quote === 'none' && isSnippetHead(text)) {
 			this.#addNamedBlock(line, frame);
-		} else if (quote === 'none' && namedRoute.test(text) && line.words.length === 1) this.#addNamedBlock(line, frame);
+		} else if (quote === 'none' && namedRouteHead.test(text) && line.words.length === 1)
+			this.#addNamedBlock(line, frame);
 		else if (this.#dialect === 'configfile' && quote === 'none' && text === 'let') {
 			this.#expander.defineConstant(line, frame, this.#constants);
 		} else if (this.#dialect === 'configfile' && quote === 'none' && (text === 'upstream' || text === 'test')) {
@@ -253,7 +256,7 @@ export class FileStructure {
 		}
 		this.#reportAlternative(line, frame);
 		const text = line.words[0]!.text;
-		const route = namedRoute.exec(text);
+		const route = namedRouteHead.exec(text);
 		if (route) this.#addRoute(line, line.block, route[1]!, frame);
 		else if (text === 'upstream' || text === 'test') this.#addUpstreamOrTest(line, line.block, text, frame);
 		else defineSnippet(line, line.block, frame, this.#importer.snippets, this.#constants, this.#report);
@@ -262,23 +265,23 @@ export class FileStructure {
 	#addRoute(line: ParsedLine, block: ParsedBlock, name: string, frame: Frame): void {
 		this.#hasBlocks = true;
 		const word: Word = { text: name, quote: 'none', span: spanIn(frame, line.words[0]!.span) };
-		const existing = this.#routes.find(route => route.name.text === name);
-		if (existing) {
+		const existingRoute = this.#routes.find(route => route.name.text === name);
+		if (existingRoute) {
 			this.#reportProblem('route/defined-twice', word.span, `cannot have duplicate named_routes: ${name}`, {
 				label: 'defined again',
-				related: [{ span: existing.name.span, message: 'first defined here' }],
+				related: [{ span: existingRoute.name.span, message: 'first defined here' }],
 			});
 		}
 		const lines = this.#expander.expandLines(block.lines, frame, new Constants(this.#constants), 'nested', 2);
-		if (!existing) this.#routes.push({ name: word, lines, span: spanIn(frame, line.span) });
+		if (!existingRoute) this.#routes.push({ name: word, lines, span: spanIn(frame, line.span) });
 	}
 
 	/** Adds `upstream NAME { … }` or `test "NAME" { … }`. */
 	#addUpstreamOrTest(line: ParsedLine, block: ParsedBlock, kind: 'upstream' | 'test', frame: Frame): void {
 		this.#hasBlocks = true;
 		const scope = { frame, constants: this.#constants, report: this.#report };
-		const [keyword, name, ...rest] = expandWords(line.words, scope);
-		if (line.shape & lineShapes.closeAfterWords) this.#reportCloseAfterWords(block, frame);
+		const [keyword, name, ...extraWords] = expandWords(line.words, scope);
+		if (line.shapeFlags & lineShapes.closeAfterWords) this.#reportCloseAfterWords(block, frame);
 		if (!name || name.text === '') {
 			this.#reportProblem(
 				`${kind}/no-name`,
@@ -289,8 +292,8 @@ export class FileStructure {
 					hint: kind === 'test' ? 'Write `test "what it shows" { … }`.' : 'Write `upstream NAME { … }`.',
 				},
 			);
-		} else if (rest.length > 0) {
-			this.#reportProblem(`${kind}/too-many-words`, rest[0]!.span, `\`${kind}\` takes only one name`, {
+		} else if (extraWords.length > 0) {
+			this.#reportProblem(`${kind}/too-many-words`, extraWords[0]!.span, `\`${kind}\` takes only one name`, {
 				hint: kind === 'test' ? 'Put the name in quotes.' : 'A name is one word.',
 			});
 		}
@@ -304,7 +307,7 @@ export class FileStructure {
 		if (pendingHead) {
 			this.#pendingHead = undefined;
 			if (pendingHead.kind === 'block') {
-				this.#addNamedBlock({ ...pendingHead.line, block: line.block, shape: line.shape }, pendingHead.frame);
+				this.#addNamedBlock({ ...pendingHead.line, block: line.block, shapeFlags: line.shapeFlags }, pendingHead.frame);
 			} else if (pendingHead.kind === 'site') this.#endSite(line, frame);
 			return;
 		}
@@ -314,7 +317,7 @@ export class FileStructure {
 
 	#addGlobalOptions(line: ParsedLine, block: ParsedBlock, frame: Frame): void {
 		this.#afterStrayDirective = false;
-		if (line.shape & lineShapes.closeAfterWords) this.#reportCloseAfterWords(block, frame);
+		if (line.shapeFlags & lineShapes.closeAfterWords) this.#reportCloseAfterWords(block, frame);
 		if (this.#hasBlocks) {
 			const message = 'server block without any key is global configuration, and if used, it must be first';
 			const hint = this.#options
@@ -350,15 +353,15 @@ export class FileStructure {
 		this.#hasBlocks = true;
 		this.#reportAlternative(line, frame);
 		const block = line.block!;
-		const open = spanIn(frame, block.open);
-		const { words, hasRejected } = this.#addresses.finish(open);
-		if (line.shape & lineShapes.closeAfterWords) this.#reportCloseAfterWords(block, frame);
+		const openSpan = spanIn(frame, block.open);
+		const { words, hasRejected } = this.#addresses.finish(openSpan);
+		if (line.shapeFlags & lineShapes.closeAfterWords) this.#reportCloseAfterWords(block, frame);
 		const constants = this.#newSiteConstants();
 		const lines = this.#expander.expandLines(block.lines, frame, constants, 'site', 2);
 		if (words.length === 0) {
 			if (hasRejected) return;
 			const message = 'server block without any key is global configuration, and if used, it must be first';
-			this.#reportProblem('syntax/options-not-first', open, message, { label: 'has no address' });
+			this.#reportProblem('syntax/options-not-first', openSpan, message, { label: 'has no address' });
 			return;
 		}
 		const firstSpan = words[0]!.span;
@@ -371,7 +374,7 @@ export class FileStructure {
 	 * Handles a head after which neither a block nor another address follows: either it begins a site without braces, or its block
 	 * is missing.
 	 */
-	#settleHead(nextLine?: ParsedLine, frame?: Frame): void {
+	#settlePendingHead(nextLine?: ParsedLine, frame?: Frame): void {
 		const pendingHead = this.#pendingHead;
 		this.#pendingHead = undefined;
 		if (pendingHead?.kind === 'block') this.#reportMissingBlock(pendingHead, nextLine, frame ?? pendingHead.frame);
@@ -390,14 +393,14 @@ export class FileStructure {
 
 	#reportMissingBlock({ line, frame }: PendingHead, nextLine: ParsedLine | undefined, nextFrame: Frame): void {
 		const span = spanIn(frame, line.words[0]!.span);
-		const [head] = line.words;
-		if (frame.imported && nextLine?.words[0]?.text === 'import' && isSnippetHead(head!.text)) {
+		const [headWord] = line.words;
+		if (frame.imported && nextLine?.words[0]?.text === 'import' && isSnippetHead(headWord!.text)) {
 			const name = this.#dialect === 'compatfile' ? 'Compatfile' : 'Configfile';
 			const message = `global options block must appear before import directives; move the global options block to the top of the ${name}`;
 			this.#reportProblem('syntax/options-after-import', span, message, {});
 			return;
 		}
-		const token = nextLine?.words[0] ?? head!;
+		const token = nextLine?.words[0] ?? headWord!;
 		const message = `syntax error: unexpected token '${token.text}', expecting '{'`;
 		this.#reportProblem('syntax/block-expected', span, message, {
 			// As in the compatible server, this message names the place of the token.
@@ -405,7 +408,7 @@ export class FileStructure {
 				message: syntaxError(token.text, '{', spanIn(nextFrame, token.span)),
 			}),
 			label: 'needs a block',
-			hint: `Write \`${head!.text} { … }\`.`,
+			hint: `Write \`${headWord!.text} { … }\`.`,
 		});
 	}
 
@@ -438,7 +441,7 @@ export class FileStructure {
 	}
 
 	#reportCloseAfterWords(block: ParsedBlock, frame: Frame): void {
-		this.#report.report(closeAfterWords(spanIn(frame, block.close), this.#dialect));
+		this.#report.report(misplacedCloseMistake(spanIn(frame, block.close), this.#dialect));
 	}
 
 	#reportProblem(code: string, span: SourceSpan, message: string, details: Partial<Diagnostic>): void {
@@ -454,7 +457,7 @@ export class FileStructure {
 				warnings.push(unusedName('snippet/unused', snippet.headWord, `The snippet \`${snippet.name}\``));
 		}
 		for (const constants of [this.#constants, ...this.#siteConstants]) {
-			for (const constant of constants.unused()) {
+			for (const constant of constants.unusedConstants()) {
 				const subject = `The constant \`${constant.name.text}\``;
 				warnings.push(unusedName('let/unused', constant.name, subject, removalFix(constant)));
 			}

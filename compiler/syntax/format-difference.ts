@@ -3,7 +3,7 @@
 /** Maximum number of pairs of lines that are compared in full. Larger ranges are divided at unique lines, or count as replaced. */
 const maxComparedPairs = 250_000;
 
-interface Range {
+interface LineRange {
 	readonly oldFrom: number;
 	readonly oldTo: number;
 	readonly newFrom: number;
@@ -22,10 +22,10 @@ export interface MarkedLine {
 }
 
 /** Number of unchanged lines around each hunk of a unified diff. */
-const CONTEXT = 3;
+const CONTEXT_LINES = 3;
 
 /** Returns the number, from 1, of the first line in which two texts differ; undefined if they are equal. CRLF counts as LF. */
-export function firstDifference(before: string, after: string): number | undefined {
+export function firstDifferingLine(before: string, after: string): number | undefined {
 	const oldText = before.replaceAll('\r\n', '\n');
 	const newText = after.replaceAll('\r\n', '\n');
 	if (oldText === newText) return undefined;
@@ -43,30 +43,30 @@ export function firstDifference(before: string, after: string): number | undefin
  * carriage returns, and a last line without a newline is marked. Memory grows linearly with the number of lines.
  */
 export function unifiedDifference(oldText: string, newText: string, name: string): string {
-	const marked = markedLines(splitLines(oldText), splitLines(newText));
+	const diffLines = markedLines(splitLines(oldText), splitLines(newText));
 	const hunks: string[] = [];
 	let oldLine = 1;
 	let newLine = 1;
-	for (let index = 0; index < marked.length; ) {
-		if (marked[index]!.mark === ' ') {
+	for (let index = 0; index < diffLines.length; ) {
+		if (diffLines[index]!.mark === ' ') {
 			oldLine++;
 			newLine++;
 			index++;
 			continue;
 		}
-		const hunkStart = Math.max(0, index - CONTEXT);
-		let end = index;
+		const hunkStart = Math.max(0, index - CONTEXT_LINES);
+		let lastChange = index;
 		// Changes with few lines between them share a hunk.
-		for (let next = index; next < marked.length && next - end <= 2 * CONTEXT; next++)
-			if (marked[next]!.mark !== ' ') end = next;
-		const hunkEnd = Math.min(marked.length, end + 1 + CONTEXT);
-		const lines = marked.slice(hunkStart, hunkEnd);
-		const oldCount = lines.filter(({ mark }) => mark !== '+').length;
-		const newCount = lines.filter(({ mark }) => mark !== '-').length;
+		for (let next = index; next < diffLines.length && next - lastChange <= 2 * CONTEXT_LINES; next++)
+			if (diffLines[next]!.mark !== ' ') lastChange = next;
+		const hunkEnd = Math.min(diffLines.length, lastChange + 1 + CONTEXT_LINES);
+		const hunkLines = diffLines.slice(hunkStart, hunkEnd);
+		const oldCount = hunkLines.filter(({ mark }) => mark !== '+').length;
+		const newCount = hunkLines.filter(({ mark }) => mark !== '-').length;
 		const oldRange = formatRange(oldLine - (index - hunkStart), oldCount);
 		const newRange = formatRange(newLine - (index - hunkStart), newCount);
-		hunks.push(`@@ -${oldRange} +${newRange} @@\n${lines.map(formatMarkedLine).join('')}`);
-		for (const { mark } of marked.slice(index, hunkEnd)) {
+		hunks.push(`@@ -${oldRange} +${newRange} @@\n${hunkLines.map(formatMarkedLine).join('')}`);
+		for (const { mark } of diffLines.slice(index, hunkEnd)) {
 			if (mark !== '+') oldLine++;
 			if (mark !== '-') newLine++;
 		}
@@ -76,9 +76,9 @@ export function unifiedDifference(oldText: string, newText: string, name: string
 }
 
 /** Formats the range of a hunk. For an empty range, the number is that of the line before it. */
-function formatRange(first: number, count: number): string {
-	if (count === 0) return `${first - 1},0`;
-	return count === 1 ? String(first) : `${first},${count}`;
+function formatRange(firstLine: number, count: number): string {
+	if (count === 0) return `${firstLine - 1},0`;
+	return count === 1 ? String(firstLine) : `${firstLine},${count}`;
 }
 
 function formatMarkedLine({ mark, line }: MarkedLine): string {
@@ -88,7 +88,7 @@ function formatMarkedLine({ mark, line }: MarkedLine): string {
 /** Returns the lines of both texts, in order and with marks. */
 export function markedLines(oldLines: readonly string[], newLines: readonly string[]): MarkedLine[] {
 	const out: MarkedLine[] = [];
-	const stack: (Range | { readonly same: number; readonly count: number })[] = [
+	const stack: (LineRange | { readonly same: number; readonly count: number })[] = [
 		{ oldFrom: 0, oldTo: oldLines.length, newFrom: 0, newTo: newLines.length },
 	];
 	for (let task = stack.pop(); task; task = stack.pop()) {
@@ -102,13 +102,13 @@ export function markedLines(oldLines: readonly string[], newLines: readonly stri
 			oldFrom++;
 			newFrom++;
 		}
-		const end = oldTo;
+		const untrimmedEnd = oldTo;
 		while (oldTo > oldFrom && newTo > newFrom && oldLines[oldTo - 1] === newLines[newTo - 1]) {
 			oldTo--;
 			newTo--;
 		}
-		if (end > oldTo) stack.push({ same: oldTo, count: end - oldTo });
-		const anchorPairs = anchors(oldLines, newLines, { oldFrom, oldTo, newFrom, newTo });
+		if (untrimmedEnd > oldTo) stack.push({ same: oldTo, count: untrimmedEnd - oldTo });
+		const anchorPairs = findAnchors(oldLines, newLines, { oldFrom, oldTo, newFrom, newTo });
 		if (anchorPairs.length === 0) {
 			for (let index = oldFrom; index < oldTo; index++) out.push({ mark: '-', line: oldLines[index]! });
 			for (let index = newFrom; index < newTo; index++) out.push({ mark: '+', line: newLines[index]! });
@@ -131,15 +131,15 @@ export function markedLines(oldLines: readonly string[], newLines: readonly stri
  * Returns unchanged lines as pairs of indices in both texts, in order. In a small range, they are a longest common subsequence; in
  * a large range, only lines that occur once in each text are found.
  */
-function anchors(oldLines: readonly string[], newLines: readonly string[], range: Range): [number, number][] {
+function findAnchors(oldLines: readonly string[], newLines: readonly string[], range: LineRange): [number, number][] {
 	const { oldFrom, oldTo, newFrom, newTo } = range;
 	if (oldFrom === oldTo || newFrom === newTo) return [];
 	if ((oldTo - oldFrom) * (newTo - newFrom) <= maxComparedPairs) return commonLines(oldLines, newLines, range);
-	const occurrences = new Map<string, { old: number; newIndex: number; count: number }>();
+	const occurrences = new Map<string, { oldIndex: number; newIndex: number; count: number }>();
 	for (let index = oldFrom; index < oldTo; index++) {
 		const entry = occurrences.get(oldLines[index]!);
 		if (entry) entry.count = 3;
-		else occurrences.set(oldLines[index]!, { old: index, newIndex: -1, count: 1 });
+		else occurrences.set(oldLines[index]!, { oldIndex: index, newIndex: -1, count: 1 });
 	}
 	for (let index = newFrom; index < newTo; index++) {
 		const entry = occurrences.get(newLines[index]!);
@@ -151,45 +151,45 @@ function anchors(oldLines: readonly string[], newLines: readonly string[], range
 }
 
 /** Returns the longest series of pairs whose indices increase in both texts (patience sorting). */
-function longestIncreasing(entries: readonly { old: number; newIndex: number }[]): [number, number][] {
-	const lastOfSeries: number[] = [];
+function longestIncreasing(entries: readonly { oldIndex: number; newIndex: number }[]): [number, number][] {
+	const lastByLength: number[] = [];
 	const predecessors = new Int32Array(entries.length).fill(-1);
 	for (const [index, entry] of entries.entries()) {
 		let low = 0;
-		let high = lastOfSeries.length;
+		let high = lastByLength.length;
 		while (low < high) {
 			const middle = (low + high) >> 1;
-			if (entries[lastOfSeries[middle]!]!.newIndex < entry.newIndex) low = middle + 1;
+			if (entries[lastByLength[middle]!]!.newIndex < entry.newIndex) low = middle + 1;
 			else high = middle;
 		}
-		if (low > 0) predecessors[index] = lastOfSeries[low - 1]!;
-		lastOfSeries[low] = index;
+		if (low > 0) predecessors[index] = lastByLength[low - 1]!;
+		lastByLength[low] = index;
 	}
 	const series: [number, number][] = [];
-	for (let at = lastOfSeries[lastOfSeries.length - 1] ?? -1; at !== -1; at = predecessors[at]!)
-		series.push([entries[at]!.old, entries[at]!.newIndex]);
+	for (let at = lastByLength[lastByLength.length - 1] ?? -1; at !== -1; at = predecessors[at]!)
+		series.push([entries[at]!.oldIndex, entries[at]!.newIndex]);
 	return series.reverse();
 }
 
 /** Returns a longest common subsequence of the lines in a range, as pairs of indices. */
-function commonLines(oldLines: readonly string[], newLines: readonly string[], range: Range): [number, number][] {
+function commonLines(oldLines: readonly string[], newLines: readonly string[], range: LineRange): [number, number][] {
 	const { oldFrom, oldTo, newFrom, newTo } = range;
-	const width = newTo - newFrom + 1;
-	const lengths = new Uint32Array((oldTo - oldFrom + 1) * width);
+	const rowWidth = newTo - newFrom + 1;
+	const commonLengths = new Uint32Array((oldTo - oldFrom + 1) * rowWidth);
 	for (let row = oldTo - oldFrom - 1; row >= 0; row--) {
-		for (let column = width - 2; column >= 0; column--) {
-			lengths[row * width + column] =
+		for (let column = rowWidth - 2; column >= 0; column--) {
+			commonLengths[row * rowWidth + column] =
 				oldLines[oldFrom + row] === newLines[newFrom + column]
-					? lengths[(row + 1) * width + column + 1]! + 1
-					: Math.max(lengths[(row + 1) * width + column]!, lengths[row * width + column + 1]!);
+					? commonLengths[(row + 1) * rowWidth + column + 1]! + 1
+					: Math.max(commonLengths[(row + 1) * rowWidth + column]!, commonLengths[row * rowWidth + column + 1]!);
 		}
 	}
 	const pairs: [number, number][] = [];
 	let row = 0;
 	let column = 0;
-	while (row < oldTo - oldFrom && column < width - 1) {
+	while (row < oldTo - oldFrom && column < rowWidth - 1) {
 		if (oldLines[oldFrom + row] === newLines[newFrom + column]) pairs.push([oldFrom + row++, newFrom + column++]);
-		else if (lengths[(row + 1) * width + column]! >= lengths[row * width + column + 1]!) row++;
+		else if (commonLengths[(row + 1) * rowWidth + column]! >= commonLengths[row * rowWidth + column + 1]!) row++;
 		else column++;
 	}
 	return pairs;

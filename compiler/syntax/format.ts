@@ -28,8 +28,8 @@ const misreadSpan = /(?!^)[{\n"`#\\]|\s\}$/;
 /** Matches a word and the white space after it up to the end of the line, unless a newline follows the word at once. */
 const wordAtLineEnd = /[^ \n]*(?: [^\S\n]*\n|[^\S\n]*$)/y;
 
-const heredocMarker = /^[A-Za-z0-9_-]+$/;
-const parameterBefore = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
+const validHeredocMarker = /^[A-Za-z0-9_-]+$/;
+const parameterNameAtEnd = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
 
 /**
  * Returns the text with canonical indentation (one tab per level), spacing, blank lines and placement of braces, ending in one
@@ -38,12 +38,12 @@ const parameterBefore = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
  * changes nothing.
  */
 export function formatText(text: string): string {
-	const trimmed = trimWhiteSpace(text);
-	if (hasQuoteInSpan(trimmed)) return `${trimmed}\n`;
-	const machine = new FormatMachine(trimmed, true);
+	const trimmedText = trimWhiteSpace(text);
+	if (hasQuoteInVariable(trimmedText)) return `${trimmedText}\n`;
+	const machine = new FormatMachine(trimmedText, true);
 	let formatted = machine.run();
 	if (machine.closedInWord) {
-		const strictMachine = new FormatMachine(trimmed, false);
+		const strictMachine = new FormatMachine(trimmedText, false);
 		const strictResult = strictMachine.run();
 		if (strictMachine.isBalanced) formatted = strictResult;
 	}
@@ -55,12 +55,12 @@ export function formatText(text: string): string {
  * recognized, so the quote neither opens nor closes anything, and the lines after it may have another meaning than they seem to
  * have.
  */
-function hasQuoteInSpan(text: string): boolean {
+function hasQuoteInVariable(text: string): boolean {
 	for (let start = text.indexOf('{$'); start !== -1; ) {
 		const end = text.indexOf('}', start);
 		if (end === -1) return false;
-		const span = text.slice(start, end);
-		if (span.includes('\n') && /["`]/.test(span)) return true;
+		const variableText = text.slice(start, end);
+		if (variableText.includes('\n') && /["`]/.test(variableText)) return true;
 		start = text.indexOf('{$', end);
 	}
 	return false;
@@ -75,10 +75,10 @@ function trimWhiteSpace(text: string): string {
 }
 
 /** A `{` that has been read, but not printed yet: the next character shows whether it opens a block. */
-interface Brace {
+interface BraceState {
 	isWritten: boolean;
 	/** True if the space before the brace has been printed. */
-	spaced: boolean;
+	hasSpaceBefore: boolean;
 	/** True if the brace was the first character on its line. */
 	startsLine: boolean;
 }
@@ -92,20 +92,20 @@ class FormatMachine {
 	 */
 	#lastPrinted = '';
 	#offset = 0;
-	#depth = 0;
+	#indentLevel = 0;
 	/** True if the current character follows white space. */
 	#afterSpace = true;
 	/** True if only closing braces have been printed on this line. */
 	#atLineStart = true;
 	/** Number of newlines that have been read since something was last printed. */
 	#newlinesRead = 0;
-	#pendingBrace: Brace | undefined;
-	#quote: '"' | '`' | undefined;
+	#pendingBrace: BraceState | undefined;
+	#openQuote: '"' | '`' | undefined;
 	#inComment = false;
 	/** True if, to the lexer, the `#` of the current comment is part of a word, so that quotes after it are quotes. */
 	#hashInWord = false;
-	#escaped = false;
-	#heredoc: 'opening' | 'inside' | undefined;
+	#afterBackslash = false;
+	#heredocState: 'opening' | 'inside' | undefined;
 	#heredocEscaped = false;
 	/** True if the previous character was a `<` that begins a word. */
 	#mayOpenHeredoc = false;
@@ -121,7 +121,7 @@ class FormatMachine {
 	closedInWord = false;
 	readonly #closesInWords: boolean;
 	/** Number of open blocks. */
-	#openBlocks = 0;
+	#openBlockCount = 0;
 	/** True if there has been a `}` that closes no block. */
 	#hasStrayClose = false;
 
@@ -132,17 +132,17 @@ class FormatMachine {
 	}
 
 	run(): string {
-		for (; this.#offset < this.#input.length; this.#offset++) this.#read(this.#input[this.#offset]!);
+		for (; this.#offset < this.#input.length; this.#offset++) this.#readCharacter(this.#input[this.#offset]!);
 		if (this.#pendingBrace && !this.#pendingBrace.isWritten) {
-			this.#openBlocks++;
-			this.#writeBrace(this.#pendingBrace);
+			this.#openBlockCount++;
+			this.#printBlockBrace(this.#pendingBrace);
 		}
 		return this.#output;
 	}
 
 	/** True if every block has been closed, and every `}` has closed a block. */
 	get isBalanced(): boolean {
-		return this.#openBlocks === 0 && !this.#hasStrayClose;
+		return this.#openBlockCount === 0 && !this.#hasStrayClose;
 	}
 
 	#print(char: string): void {
@@ -150,32 +150,32 @@ class FormatMachine {
 		this.#lastPrinted = char;
 	}
 
-	#newline(): void {
+	#printNewline(): void {
 		this.#print('\n');
 		this.#atLineStart = true;
 	}
 
-	#indent(): void {
-		for (let level = 0; level < this.#depth; level++) this.#print('\t');
+	#printIndent(): void {
+		for (let level = 0; level < this.#indentLevel; level++) this.#print('\t');
 	}
 
-	#read(char: string): void {
+	#readCharacter(char: string): void {
 		if (this.#mayOpenHeredoc) {
 			this.#mayOpenHeredoc = false;
 			if (char === '<') {
 				this.#print(char);
-				this.#heredoc = 'opening';
+				this.#heredocState = 'opening';
 				return;
 			}
 		}
-		if (this.#heredoc && this.#readHeredoc(char)) return;
+		if (this.#heredocState && this.#readHeredoc(char)) return;
 		if (this.#inComment) this.#readComment(char);
-		else if (this.#escaped) this.#readEscaped(char);
-		else if (char === '\\' && this.#quote !== '`') this.#readBackslash();
-		else if (this.#quote) {
+		else if (this.#afterBackslash) this.#readEscaped(char);
+		else if (char === '\\' && this.#openQuote !== '`') this.#readBackslash();
+		else if (this.#openQuote) {
 			this.#print(char);
-			if (char === this.#quote) this.#quote = undefined;
-		} else if (char === '\r' && !this.#afterSpace && this.#insideWord()) return;
+			if (char === this.#openQuote) this.#openQuote = undefined;
+		} else if (char === '\r' && !this.#afterSpace && this.#isInsideWord()) return;
 		else if (isWhiteSpace(char.charCodeAt(0))) this.#readWhiteSpace(char);
 		else this.#readRegular(char);
 	}
@@ -194,31 +194,31 @@ class FormatMachine {
 	 * Reports whether the current character is inside a word. The lexer ignores carriage returns, so the text on both sides of one
 	 * is a single word.
 	 */
-	#insideWord(): boolean {
+	#isInsideWord(): boolean {
 		let index = this.#offset;
 		while (this.#input[index] === '\r') index++;
 		return index < this.#input.length && !isWhiteSpace(this.#input.charCodeAt(index));
 	}
 
 	/** Reports whether the last character was a `}`. */
-	#closedBefore(): boolean {
+	#followsCloseBrace(): boolean {
 		return this.#atLineStart && this.#lastPrinted === '}';
 	}
 
 	/** Processes a character of a heredoc. Returns false if the heredoc has ended before the character. */
 	#readHeredoc(char: string): boolean {
 		const isSpace = isWhiteSpace(char.charCodeAt(0));
-		if (this.#heredoc === 'opening') {
+		if (this.#heredocState === 'opening') {
 			// The lexer ignores a carriage return here as well, even at the end of a line.
 			if (char === '\r') return true;
 			if (char === '\n') {
-				const isValidMarker = heredocMarker.test(this.#heredocMarker);
-				this.#heredoc = isValidMarker ? 'inside' : undefined;
+				const isValidMarker = validHeredocMarker.test(this.#heredocMarker);
+				this.#heredocState = isValidMarker ? 'inside' : undefined;
 				if (isValidMarker) this.#print(char);
 				else {
 					this.#heredocMarker = '';
-					this.#endOfSourceLine();
-					this.#newline();
+					this.#endSourceLine();
+					this.#printNewline();
 				}
 				return true;
 			}
@@ -235,7 +235,7 @@ class FormatMachine {
 				return true;
 			}
 		}
-		this.#heredoc = undefined;
+		this.#heredocState = undefined;
 		this.#heredocMarker = '';
 		this.#heredocTail = '';
 		return false;
@@ -244,25 +244,25 @@ class FormatMachine {
 	#readComment(char: string): void {
 		if (char !== '\n') {
 			const atWordStart = this.#hashInWord && isWhiteSpace(this.#lastPrinted.charCodeAt(0));
-			const startsText = atWordStart && this.#goesBeyondLine(char);
+			const startsText = atWordStart && this.#opensMultilineText(char);
 			if (atWordStart && char === '#') this.#hashInWord = false;
 			this.#print(char);
 			if (!startsText) return;
 			this.#inComment = false;
 			this.#afterSpace = false;
 			if (char === '<') this.#mayOpenHeredoc = true;
-			else this.#quote = char as '"' | '`';
+			else this.#openQuote = char as '"' | '`';
 			return;
 		}
 		this.#inComment = false;
 		this.#afterSpace = true;
-		this.#newline();
+		this.#printNewline();
 		this.#beginLine();
 		this.#afterImport = false;
 	}
 
 	/** Reports whether a character opens a quote that extends beyond this line, or may open a heredoc. */
-	#goesBeyondLine(char: string): boolean {
+	#opensMultilineText(char: string): boolean {
 		if (char === '<') return this.#input[this.#offset + 1] === '<';
 		if (char !== '"' && char !== '`') return false;
 		const lineEnd = this.#input.indexOf('\n', this.#offset);
@@ -279,7 +279,7 @@ class FormatMachine {
 
 	#readBackslash(): void {
 		// A continued line ends at an empty line. Without the empty line, the text would continue with the `}` after it.
-		const continuation = this.#quote
+		const continuation = this.#openQuote
 			? null
 			: emptyContinuation.exec(this.#input.slice(this.#offset, this.#offset + 4096));
 		if (continuation) {
@@ -288,15 +288,15 @@ class FormatMachine {
 		}
 		// At the beginning of a line or block, a backslash is like any other first character.
 		const hasPendingBrace = this.#pendingBrace && !this.#pendingBrace.isWritten;
-		if (!this.#quote && (this.#afterSpace || this.#atLineStart || hasPendingBrace)) this.#readRegular('\\');
+		if (!this.#openQuote && (this.#afterSpace || this.#atLineStart || hasPendingBrace)) this.#readRegular('\\');
 		else this.#print('\\');
-		this.#escaped = true;
+		this.#afterBackslash = true;
 	}
 
 	#readEscaped(char: string): void {
 		if (char === '<') this.#heredocEscaped = true;
 		this.#print(char);
-		this.#escaped = false;
+		this.#afterBackslash = false;
 	}
 
 	#readWhiteSpace(char: string): void {
@@ -305,15 +305,15 @@ class FormatMachine {
 		if (this.#firstWord !== '') this.#firstWordEnded = true;
 		if (char !== '\n') return;
 		this.#newlinesRead++;
-		this.#endOfSourceLine();
+		this.#endSourceLine();
 	}
 
-	#endOfSourceLine(): void {
+	#endSourceLine(): void {
 		// An empty line after a lone `{` must not end the line, because the brace would then be joined to the line before it.
-		const onlyBrace =
+		const hasOnlyBrace =
 			this.#firstWord === '{' && this.#pendingBrace?.startsLine === true && !this.#pendingBrace.isWritten;
-		if (!onlyBrace && this.#firstWord !== '')
-			this.#afterImport = this.#depth === 0 && (this.#firstWord === 'import' || this.#firstWord === 'let');
+		if (!hasOnlyBrace && this.#firstWord !== '')
+			this.#afterImport = this.#indentLevel === 0 && (this.#firstWord === 'import' || this.#firstWord === 'let');
 		this.#beginLine();
 	}
 
@@ -329,34 +329,34 @@ class FormatMachine {
 		if (char === '{') {
 			if (this.#pendingBrace && !this.#pendingBrace.isWritten) {
 				// `{{` is text, whatever follows it.
-				this.#startWord(char, false);
-				this.#printBrace(this.#pendingBrace);
+				this.#printWordSeparator(char, false);
+				this.#printTextBrace(this.#pendingBrace);
 				this.#print(char);
 				return;
 			}
-			if (this.#copyEnvironmentSpan(afterSpace)) return;
-			const spaced = afterSpace && !this.#atLineStart;
-			const printsSpace = spaced && this.#newlinesRead === 0;
+			if (this.#copyEnvironmentVariable(afterSpace)) return;
+			const needsSpace = afterSpace && !this.#atLineStart;
+			const printsSpace = needsSpace && this.#newlinesRead === 0;
 			if (printsSpace) this.#print(' ');
-			this.#pendingBrace = { isWritten: false, spaced: printsSpace, startsLine: this.#newlinesRead > 0 };
+			this.#pendingBrace = { isWritten: false, hasSpaceBefore: printsSpace, startsLine: this.#newlinesRead > 0 };
 			return;
 		}
 		// The lexer also begins a new word after a continued line.
 		const startsWord = afterSpace || this.#lastPrinted === '\n';
-		if (char === '}' && (startsWord || (!this.#pendingBrace && (this.#closesInWords || this.#closedBefore())))) {
+		if (char === '}' && (startsWord || (!this.#pendingBrace && (this.#closesInWords || this.#followsCloseBrace())))) {
 			if (!startsWord) this.closedInWord = true;
 			this.#closeBlock();
 			return;
 		}
 		if ((char === '"' || char === '`') && (startsWord || this.#atLineStart || char === '`' || this.#opensNamedValue()))
-			this.#quote = char;
+			this.#openQuote = char;
 		const atLineStart = this.#atLineStart;
-		this.#startWord(char, afterSpace);
+		this.#printWordSeparator(char, afterSpace);
 		if (char === '<' && (startsWord || atLineStart) && this.#wouldOpenHeredoc()) {
 			this.#print('\\');
 			this.#heredocEscaped = true;
 		}
-		if (this.#pendingBrace && !this.#pendingBrace.isWritten) this.#printBrace(this.#pendingBrace);
+		if (this.#pendingBrace && !this.#pendingBrace.isWritten) this.#printTextBrace(this.#pendingBrace);
 		this.#print(char);
 		this.#atLineStart = false;
 		this.#mayOpenHeredoc = char === '<' && (startsWord || atLineStart) && !this.#heredocEscaped;
@@ -366,42 +366,42 @@ class FormatMachine {
 	 * Copies a `{$NAME:default}` that contains characters which would be misread, and returns true. The lexer does not see these
 	 * characters, because the variable is replaced first.
 	 */
-	#copyEnvironmentSpan(afterSpace: boolean): boolean {
+	#copyEnvironmentVariable(afterSpace: boolean): boolean {
 		if (this.#input[this.#offset + 1] !== '$') return false;
-		const close = this.#input.indexOf('}', this.#offset);
-		if (close < this.#offset + 3) return false;
-		const span = this.#input.slice(this.#offset, close + 1);
-		if (!misreadSpan.test(span)) return false;
-		this.#startWord('{', afterSpace);
-		this.#output += span;
+		const closeOffset = this.#input.indexOf('}', this.#offset);
+		if (closeOffset < this.#offset + 3) return false;
+		const variableText = this.#input.slice(this.#offset, closeOffset + 1);
+		if (!misreadSpan.test(variableText)) return false;
+		this.#printWordSeparator('{', afterSpace);
+		this.#output += variableText;
 		this.#lastPrinted = '}';
-		this.#offset = close;
+		this.#offset = closeOffset;
 		this.#atLineStart = false;
-		this.#pendingBrace = { isWritten: true, spaced: false, startsLine: false };
+		this.#pendingBrace = { isWritten: true, hasSpaceBefore: false, startsLine: false };
 		return true;
 	}
 
 	/** Prints a `{` that has turned out to begin a word. */
-	#printBrace(brace: Brace): void {
+	#printTextBrace(brace: BraceState): void {
 		this.#print('{');
 		brace.isWritten = true;
 		this.#atLineStart = false;
 	}
 
 	/** Prints what precedes a word: newlines, indentation or a space. */
-	#startWord(char: string, afterSpace: boolean): void {
+	#printWordSeparator(char: string, afterSpace: boolean): void {
 		if (char === 'e' && this.#continuesWithElse()) {
 			this.#print(' ');
 			return;
 		}
-		for (let count = Math.min(this.#newlinesRead, 2); count > 0; count--) this.#newline();
+		for (let count = Math.min(this.#newlinesRead, 2); count > 0; count--) this.#printNewline();
 		this.#newlinesRead = 0;
 		if (this.#atLineStart) {
-			const afterBlock = this.#depth === 0 && this.#lastPrinted === '}';
-			this.#indent();
+			const afterBlock = this.#indentLevel === 0 && this.#lastPrinted === '}';
+			this.#printIndent();
 			if (afterBlock) {
-				this.#newline();
-				this.#newline();
+				this.#printNewline();
+				this.#printNewline();
 			}
 		} else if (afterSpace) this.#print(' ');
 	}
@@ -422,35 +422,35 @@ class FormatMachine {
 		if (this.#lastPrinted !== '=') return false;
 		const allowsNamedValue =
 			this.#firstWord === 'use' || (this.#firstWord.startsWith('(') && this.#firstWord.endsWith(')'));
-		return allowsNamedValue && parameterBefore.test(this.#output.slice(-200));
+		return allowsNamedValue && parameterNameAtEnd.test(this.#output.slice(-200));
 	}
 
-	#openBlock(brace: Brace): void {
-		this.#openBlocks++;
-		this.#writeBrace(brace);
-		this.#newline();
+	#openBlock(brace: BraceState): void {
+		this.#openBlockCount++;
+		this.#printBlockBrace(brace);
+		this.#printNewline();
 		this.#newlinesRead = 0;
-		if (this.#depth < maxIndent) this.#depth++;
+		if (this.#indentLevel < maxIndent) this.#indentLevel++;
 		this.#pendingBrace = undefined;
 		this.#beginLine();
 	}
 
-	#writeBrace(brace: Brace): void {
-		if (this.#depth === 0 && this.#atLineStart && this.#lastPrinted === '}') {
-			this.#newline();
-			this.#newline();
-		} else if (this.#atLineStart && this.#lastPrinted === '}') this.#newline();
-		if (brace.startsLine && this.#afterImport && !this.#atLineStart) this.#newline();
-		if (this.#atLineStart) this.#indent();
-		else if (!brace.spaced) this.#print(' ');
+	#printBlockBrace(brace: BraceState): void {
+		if (this.#indentLevel === 0 && this.#atLineStart && this.#lastPrinted === '}') {
+			this.#printNewline();
+			this.#printNewline();
+		} else if (this.#atLineStart && this.#lastPrinted === '}') this.#printNewline();
+		if (brace.startsLine && this.#afterImport && !this.#atLineStart) this.#printNewline();
+		if (this.#atLineStart) this.#printIndent();
+		else if (!brace.hasSpaceBefore) this.#print(' ');
 		this.#print('{');
 	}
 
 	#closeBlock(): void {
-		if (--this.#openBlocks < 0) this.#hasStrayClose = true;
-		if (this.#lastPrinted !== '\n') this.#newline();
-		if (this.#depth > 0) this.#depth--;
-		this.#indent();
+		if (--this.#openBlockCount < 0) this.#hasStrayClose = true;
+		if (this.#lastPrinted !== '\n') this.#printNewline();
+		if (this.#indentLevel > 0) this.#indentLevel--;
+		this.#printIndent();
 		this.#print('}');
 		this.#newlinesRead = 0;
 		this.#pendingBrace = undefined;

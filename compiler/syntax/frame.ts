@@ -7,7 +7,7 @@ import type { ParsedLine, ParsedWord } from './parsed-file.ts';
 export interface PassedBlock {
 	readonly lines: readonly ParsedLine[];
 	/** The lines by their first word, for `{blocks.NAME}`. If several lines have the same first word, the last one counts. */
-	readonly byName: ReadonlyMap<string, ParsedLine>;
+	readonly linesByName: ReadonlyMap<string, ParsedLine>;
 }
 
 /** The definition of a snippet. Its lines are expanded again for each use. */
@@ -32,14 +32,14 @@ export interface Frame {
 	readonly imported: boolean;
 	readonly args: readonly Word[];
 	readonly parameters: ReadonlyMap<string, ParsedWord> | undefined;
-	readonly block: PassedBlock | undefined;
+	readonly passedBlock: PassedBlock | undefined;
 	/** The path of the file, or the snippet. If it occurs twice in a chain of frames, imports are cyclic. */
-	readonly node: string | Snippet;
+	readonly fileOrSnippet: string | Snippet;
 	/** The name of the frame in messages: `FILE` or `FILE:SNIPPET`. */
 	readonly label: string;
 	readonly parent: Frame | undefined;
 	/** Number of imports between this frame and the main file. */
-	readonly depth: number;
+	readonly importDepth: number;
 }
 
 /** Returns the frame of a main file. */
@@ -50,11 +50,11 @@ export function mainFrame(source: Source): Frame {
 		imported: false,
 		args: [],
 		parameters: undefined,
-		block: undefined,
-		node: source.path ?? source.name,
+		passedBlock: undefined,
+		fileOrSnippet: source.path ?? source.name,
 		label: source.name,
 		parent: undefined,
-		depth: 0,
+		importDepth: 0,
 	};
 }
 

@@ -27,11 +27,11 @@ export function importPaths(
 	snippets: Iterable<string>,
 	reader: Reader,
 ): ImportPaths {
-	const displayName = (path: string) => (isAbsolute(path) ? path : join(dirname(importer), path));
+	const displayNameOf = (path: string) => (isAbsolute(path) ? path : join(dirname(importer), path));
 	if (!/[*?[]/.test(pattern)) {
 		const path = resolve(folder, pattern);
 		const kind = reader.kind(path);
-		if (kind === 'file' || kind === 'withheld') return { files: [{ path, name: displayName(pattern) }] };
+		if (kind === 'file' || kind === 'withheld') return { files: [{ path, name: displayNameOf(pattern) }] };
 		if (kind === 'directory') return { files: [], problem: directoryProblem(pattern) };
 		if (kind === 'other') {
 			const message = `Could not import ${pattern}: is neither a file nor a directory`;
@@ -52,15 +52,15 @@ export function importPaths(
 		const hint = 'Use one `*` and at most one `?`, and no `[…]`.';
 		return { files: [], problem: { code: 'import/glob', severity: 'error', message, hint } };
 	}
-	const matches = matchingPaths(pattern, folder, reader);
-	if (matches.length === 0) {
+	const matchedPaths = matchingPaths(pattern, folder, reader);
+	if (matchedPaths.length === 0) {
 		const message = `No files match the import pattern ${pattern}`;
 		return { files: [], problem: { code: 'import/no-match', severity: 'warning', message } };
 	}
-	const matchedDirectory = matches.find(match => reader.kind(resolve(folder, match)) === 'directory');
-	const files = matches
+	const matchedDirectory = matchedPaths.find(match => reader.kind(resolve(folder, match)) === 'directory');
+	const files = matchedPaths
 		.filter(match => match !== matchedDirectory && reader.kind(resolve(folder, match)) === 'file')
-		.map(match => ({ path: resolve(folder, match), name: displayName(match) }));
+		.map(match => ({ path: resolve(folder, match), name: displayNameOf(match) }));
 	return matchedDirectory === undefined ? { files } : { files, problem: directoryProblem(matchedDirectory) };
 }
 
@@ -93,7 +93,7 @@ function matchingPaths(pattern: string, folder: string, reader: Reader): string[
 			paths = paths.map(path => join(path, segment)).filter(path => reader.kind(resolve(folder, path)) !== undefined);
 			continue;
 		}
-		const expression = new RegExp(
+		const segmentPattern = new RegExp(
 			`^${segment
 				.replace(/[\\^$.|+()[\]{}]/g, '\\$&')
 				.replaceAll('*', '.*')
@@ -104,15 +104,15 @@ function matchingPaths(pattern: string, folder: string, reader: Reader): string[
 		paths = paths.flatMap(path => {
 			const absolutePath = resolve(folder, path);
 			if (reader.kind(absolutePath) !== 'directory') return [];
-			let names: readonly string[];
+			let entryNames: readonly string[];
 			try {
-				names = reader.list(absolutePath);
+				entryNames = reader.list(absolutePath);
 			} catch (error) {
 				if (error instanceof ReadError) return [];
 				throw error;
 			}
-			return names
-				.filter(name => expression.test(name) && (matchesHidden || !name.startsWith('.')))
+			return entryNames
+				.filter(name => segmentPattern.test(name) && (matchesHidden || !name.startsWith('.')))
 				.map(name => join(path, name));
 		});
 	}

@@ -37,7 +37,7 @@ export interface TextCutter {
 /** Resolves imports, and keeps the snippets and files that have been read. */
 export class Importer {
 	readonly snippets = new Map<string, Snippet>();
-	readonly #files = new Set<string>();
+	readonly #filePaths = new Set<string>();
 	readonly #report: ExpansionReport;
 	readonly #reader: Reader;
 	readonly #cutter: TextCutter | undefined;
@@ -51,17 +51,17 @@ export class Importer {
 
 	/** Absolute paths of the files that have been read, in order. */
 	get files(): readonly string[] {
-		return [...this.#files];
+		return [...this.#filePaths];
 	}
 
 	/** Adds a file that was not read again, because its contents are already known. */
 	addFile(path: string): void {
-		this.#files.add(path);
+		this.#filePaths.add(path);
 	}
 
 	/** Returns the main file, divided into pieces, or as lines if it cannot be divided. */
-	readMain(source: Source): ImportedLines {
-		if (source.path !== undefined) this.#files.add(source.path);
+	readMainFile(source: Source): ImportedLines {
+		if (source.path !== undefined) this.#filePaths.add(source.path);
 		const pieces = this.#cutPieces(source);
 		return { lines: pieces ? [] : this.#parse(source).lines, frame: mainFrame(source), pieces };
 	}
@@ -103,8 +103,8 @@ export class Importer {
 		for (const line of lines) {
 			if (!line.needsExpansion && !line.words[0]?.text.startsWith('(')) continue;
 			const [first, second] = line.words;
-			if (first?.text === 'let' && second) this.#report.define(`let ${second.text}`);
-			else if (first?.text.startsWith('(')) this.#report.define(first.text);
+			if (first?.text === 'let' && second) this.#report.recordDefinition(`let ${second.text}`);
+			else if (first?.text.startsWith('(')) this.#report.recordDefinition(first.text);
 		}
 	}
 
@@ -130,26 +130,26 @@ export class Importer {
 			this.#report.report(structureMistake(this.#report.dialect, 'import/no-argument', span, message, { hint }));
 			return [];
 		}
-		if (frame.depth >= maxImportDepth) {
+		if (frame.importDepth >= maxImportDepth) {
 			this.#reportProblem('import/too-deep', target.span, `Imports are nested more than ${maxImportDepth} levels deep`);
 			return [];
 		}
 		this.#report.setCurrentImport(target.span);
 		// An import takes more time than one inserted line, so it counts as two lines.
 		this.#report.countOutput(2, 0, 0);
-		const block = line.block && expander.expandPassedBlock(line.block, frame, constants, depth);
+		const passedBlock = line.block && expander.expandPassedBlock(line.block, frame, constants, depth);
 		const snippet = this.snippets.get(target.text);
 		if (keyword.text === 'use') {
 			if (!snippet) {
 				this.#reportUnknownSnippet(target);
 				return [];
 			}
-			return this.#fromSnippet(snippet, target, [], this.#namedArguments(args, snippet), block, frame);
+			return this.#importSnippet(snippet, target, [], this.#namedArguments(args, snippet), passedBlock, frame);
 		}
 		if (snippet) {
-			return this.#fromSnippet(snippet, target, args, new Map(), block, frame);
+			return this.#importSnippet(snippet, target, args, new Map(), passedBlock, frame);
 		}
-		return this.#fromFiles(target, args, block, frame, mayDivide);
+		return this.#importFiles(target, args, passedBlock, frame, mayDivide);
 	}
 
 	#reportProblem(code: string, span: SourceSpan, message: string, hint?: string): void {
@@ -173,8 +173,8 @@ export class Importer {
 	#namedArguments(args: readonly ParsedWord[], snippet: Snippet): Map<string, ParsedWord> {
 		const values = new Map<string, ParsedWord>();
 		for (const arg of args) {
-			const equals = arg.text.indexOf('=');
-			if (equals < 1 || arg.quote !== 'none') {
+			const equalsIndex = arg.text.indexOf('=');
+			if (equalsIndex < 1 || arg.quote !== 'none') {
 				this.#report.report({
 					code: 'snippet/positional',
 					severity: 'error',
@@ -184,8 +184,12 @@ export class Importer {
 				});
 				continue;
 			}
-			const name = arg.text.slice(0, equals);
-			const value: ParsedWord = { text: arg.text.slice(equals + 1), quote: arg.valueQuote ?? 'none', span: arg.span };
+			const name = arg.text.slice(0, equalsIndex);
+			const value: ParsedWord = {
+				text: arg.text.slice(equalsIndex + 1),
+				quote: arg.valueQuote ?? 'none',
+				span: arg.span,
+			};
 			if (!snippet.parameters.has(name)) {
 				const nearest = nearestName(name, snippet.parameters.keys());
 				this.#report.report({
@@ -193,7 +197,7 @@ export class Importer {
 					severity: 'error',
 					message: `The snippet \`${snippet.name}\` has no parameter \`${name}\`.`,
 					span: arg.span,
-					...suggestName({ text: name, span: { ...arg.span, end: arg.span.start + equals } }, nearest),
+					...suggestName({ text: name, span: { ...arg.span, end: arg.span.start + equalsIndex } }, nearest),
 					related: [{ span: snippet.headWord.span, message: 'the snippet' }],
 				});
 				// The nearest parameter was probably meant, so it must not be reported as missing.
@@ -211,12 +215,12 @@ export class Importer {
 		return values;
 	}
 
-	#fromSnippet(
+	#importSnippet(
 		snippet: Snippet,
 		target: ParsedWord,
 		args: readonly Word[],
 		passedValues: ReadonlyMap<string, ParsedWord>,
-		block: PassedBlock | undefined,
+		passedBlock: PassedBlock | undefined,
 		frame: Frame,
 	): ImportedLines[] {
 		this.#report.markUsed(snippet);
@@ -224,8 +228,8 @@ export class Importer {
 		const label = `${snippet.source.name}:${snippet.name}`;
 		if (this.#isCycle(snippet, label, target, frame)) return [];
 		const parameters = new Map<string, ParsedWord>();
-		for (const [name, fallback] of snippet.parameters) {
-			const value = passedValues.get(name) ?? fallback;
+		for (const [name, defaultValue] of snippet.parameters) {
+			const value = passedValues.get(name) ?? defaultValue;
 			// The parameter gets an empty value, so that the lines of the snippet cause no further diagnostics.
 			parameters.set(name, value ?? { text: '', quote: 'double', span: target.span });
 			if (value) continue;
@@ -240,35 +244,35 @@ export class Importer {
 			});
 		}
 		const source = snippet.source.importedFrom(target.span, snippet.name);
-		const depth = frame.depth + 1;
+		const importDepth = frame.importDepth + 1;
 		const snippetFrame: Frame = {
 			source,
 			hasOwnSpans: false,
 			imported: true,
 			args,
 			parameters,
-			block,
-			node: snippet,
+			passedBlock,
+			fileOrSnippet: snippet,
 			label,
 			parent: frame,
-			depth,
+			importDepth,
 		};
 		return [{ lines: snippet.lines, frame: snippetFrame }];
 	}
 
-	#isCycle(node: string | Snippet, label: string, target: Word, frame: Frame): boolean {
+	#isCycle(fileOrSnippet: string | Snippet, label: string, target: Word, frame: Frame): boolean {
 		let ancestor: Frame | undefined = frame;
-		while (ancestor && ancestor.node !== node) ancestor = ancestor.parent;
+		while (ancestor && ancestor.fileOrSnippet !== fileOrSnippet) ancestor = ancestor.parent;
 		if (!ancestor) return false;
 		const message = `a cycle of imports exists between ${frame.label} and ${label}`;
 		this.#reportProblem('import/cycle', target.span, message, 'Move the shared part into a third snippet or file.');
 		return true;
 	}
 
-	#fromFiles(
+	#importFiles(
 		target: ParsedWord,
 		args: readonly Word[],
-		block: PassedBlock | undefined,
+		passedBlock: PassedBlock | undefined,
 		frame: Frame,
 		mayDivide: boolean,
 	): ImportedLines[] {
@@ -290,15 +294,15 @@ export class Importer {
 				severity,
 			});
 		}
-		const imported: ImportedLines[] = [];
+		const importedLines: ImportedLines[] = [];
 		for (const { path, name } of paths.files) {
 			if (this.#isCycle(path, name, target, frame)) continue;
 			const earlierFile = this.#filesByPath.get(path);
 			if (this.#filesByPath.has(path)) this.#repeatEffects(path, earlierFile);
 			if (!earlierFile && this.#filesByPath.has(path)) continue;
-			const file = earlierFile ?? this.#read(path, name, target, mayDivide && args.length === 0 && !block);
+			const file = earlierFile ?? this.#readFile(path, name, target, mayDivide && args.length === 0 && !passedBlock);
 			if (!file) continue;
-			if (file.blank) {
+			if (file.isBlank) {
 				this.#report.report({
 					code: 'import/blank',
 					severity: 'warning',
@@ -309,7 +313,7 @@ export class Importer {
 			}
 			// For the first import of a file, the spans of the parser can be used unchanged.
 			const frameSource = earlierFile ? file.source.importedFrom(target.span, target.text) : file.source;
-			imported.push({
+			importedLines.push({
 				lines: !earlierFile && file.pieces ? [] : file.lines,
 				pieces: earlierFile ? undefined : file.pieces,
 				frame: {
@@ -318,15 +322,15 @@ export class Importer {
 					imported: true,
 					args,
 					parameters: undefined,
-					block,
-					node: path,
+					passedBlock,
+					fileOrSnippet: path,
 					label: name,
 					parent: frame,
-					depth: frame.depth + 1,
+					importDepth: frame.importDepth + 1,
 				},
 			});
 		}
-		return imported;
+		return importedLines;
 	}
 
 	/** Repeats the recorded effects of an earlier import of a file, as if this import had read the file. */
@@ -338,7 +342,7 @@ export class Importer {
 		this.#recordDefinitions(earlierFile.lines);
 	}
 
-	#read(path: string, name: string, target: ParsedWord, mayDivide: boolean): CutFile | undefined {
+	#readFile(path: string, name: string, target: ParsedWord, mayDivide: boolean): CutFile | undefined {
 		let text: string;
 		try {
 			text = this.#reader.readText(path);
@@ -359,7 +363,7 @@ export class Importer {
 			this.#reportProblem('import/unreadable', target.span, `Could not import ${target.text}: ${reason}`);
 			return undefined;
 		}
-		this.#files.add(path);
+		this.#filePaths.add(path);
 		const source = new Source({ name, text, path, importedAt: target.span, importedAs: target.text });
 		const pieces = mayDivide ? this.#cutPieces(source) : undefined;
 		if (!pieces) {
@@ -376,7 +380,7 @@ export class Importer {
 			get lines() {
 				return importer.#parse(source).lines;
 			},
-			blank: pieces.length === 0,
+			isBlank: pieces.length === 0,
 		};
 		this.#filesByPath.set(path, file);
 		return file;

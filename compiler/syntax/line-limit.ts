@@ -6,10 +6,13 @@ import { Source } from '../source/source.ts';
 const MAX_LINES = 1_000_000;
 
 /** Reports a text with too many lines. Returns true if the text is within the limit. */
-export function checkLines({ name, text }: { readonly name: string; readonly text: string }, report: Report): boolean {
-	let lines = 1;
+export function checkLineCount(
+	{ name, text }: { readonly name: string; readonly text: string },
+	report: Report,
+): boolean {
+	let lineCount = 1;
 	for (let newline = text.indexOf('\n'); newline !== -1; newline = text.indexOf('\n', newline + 1)) {
-		if (++lines <= MAX_LINES) continue;
+		if (++lineCount <= MAX_LINES) continue;
 		const span = { source: new Source({ name, text }), start: newline + 1, end: newline + 1 };
 		const message = `The text has more than ${MAX_LINES.toLocaleString('en')} lines.`;
 		report({ code: 'syntax/too-many-lines', severity: 'error', message, span });

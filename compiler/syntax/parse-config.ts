@@ -22,7 +22,7 @@ export interface ParsedConfig extends ConfigTree {
 }
 
 /** Reports a main file without any text. */
-export function reportEmpty(source: Source, report: ExpansionReport): void {
+export function reportEmptyFile(source: Source, report: ExpansionReport): void {
 	report.report({
 		code: 'syntax/empty-file',
 		severity: 'error',
@@ -44,7 +44,7 @@ export function parseConfig(input: ConfigInput, reader: Reader, report: Report, 
 	const expander = new Expander(expansionReport, importer);
 	const structure = new FileStructure(expansionReport, expander, importer, options.knownDirectives);
 	const source = new Source({ name: input.name, text: input.text, path: input.path });
-	if (input.text === '') reportEmpty(source, expansionReport);
-	structure.addFile(importer.readMain(source));
+	if (input.text === '') reportEmptyFile(source, expansionReport);
+	structure.addFile(importer.readMainFile(source));
 	return { ...structure.finish(), unusedNames: () => structure.unusedNames() };
 }

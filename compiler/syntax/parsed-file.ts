@@ -8,7 +8,7 @@ export interface ParsedWord extends Word {
 }
 
 /**
- * How a top-level line is written, as bits of {@link ParsedLine.shape}. Each is a mistake if the line turns out to be a directive.
+ * How a top-level line is written, as bits of {@link ParsedLine.shapeFlags}. Each is a mistake if the line turns out to be a directive.
  */
 export const lineShapes = {
 	/** Text follows the `{` on its line. */
@@ -32,7 +32,7 @@ export interface ParsedLine extends Line {
 	readonly alternative: ParsedLine | undefined;
 	/** False if expansion leaves the line and everything in it unchanged. */
 	readonly needsExpansion: boolean;
-	readonly shape: number;
+	readonly shapeFlags: number;
 }
 
 /** A block in braces, with the information whether anything in it needs expansion. */
@@ -46,11 +46,11 @@ export interface ParsedFile {
 	readonly source: Source;
 	readonly lines: readonly ParsedLine[];
 	/** True if the text contains only white space and comments. */
-	readonly blank: boolean;
+	readonly isBlank: boolean;
 }
 
 /** Maximum number of words on a line: more than anyone writes, yet few enough to be passed as the arguments of one call. */
-export const maxWords = 50_000;
+export const maxWordsPerLine = 50_000;
 
 /** Maximum nesting of blocks, in one text and after expansion. */
 export const maxNesting = 128;

@@ -8,22 +8,22 @@ import {
 	lineShapes,
 	maxAlternatives,
 	maxNesting,
-	maxWords,
+	maxWordsPerLine,
 	type ParsedBlock,
 	type ParsedLine,
 	type ParsedWord,
 } from './parsed-file.ts';
 import type { ScannedWord } from './scan-word.ts';
 import {
-	closeAfterWords,
-	emptyBraces,
+	emptyBracesMistake,
+	excessWordsMistake,
 	fileAndLine,
 	importChain,
-	openOnNewLine,
+	misplacedCloseMistake,
+	misplacedOpenMistake,
 	structureMistake,
 	syntaxError,
-	textAfterClose,
-	tooManyWords,
+	trailingTextMistake,
 } from './structure-mistake.ts';
 import { CloseBrace, Newline, OpenBrace, type WordToken } from './tokens.ts';
 
@@ -37,7 +37,7 @@ interface Container {
 	 * True if every line must be a directive or sub-directive, which is not the case at the top level and directly in a snippet.
 	 */
 	readonly directivesOnly: boolean;
-	readonly open: IToken | undefined;
+	readonly openBrace: IToken | undefined;
 	/** Indentation of the line to which the block belongs, in characters. */
 	readonly indent: number;
 	/**
@@ -45,7 +45,7 @@ interface Container {
 	 * reported.
 	 */
 	readonly ignoresTextAtBrace: boolean;
-	close: IToken | undefined;
+	closeBrace: IToken | undefined;
 	needsExpansion: boolean;
 }
 
@@ -54,7 +54,7 @@ interface LinePart {
 	readonly words: ParsedWord[];
 	block: ParsedBlock | undefined;
 	needsExpansion: boolean;
-	shape: number;
+	shapeFlags: number;
 	start: number;
 	end: number;
 }
@@ -71,32 +71,32 @@ export class ParsedTree {
 	lastToken: WordToken | undefined;
 	/** True if the block that has just been opened exceeds the maximum nesting. */
 	isTooDeep = false;
-	readonly #text: SubstitutedText;
+	readonly #substitutedText: SubstitutedText;
 	readonly #dialect: Dialect;
 	/** True if the indentation decides where blocks end, in the second parse of a text with unbalanced braces. */
-	readonly #byIndentation: boolean;
+	readonly #usesIndentation: boolean;
 	readonly #containers: Container[];
 	readonly #outerParts: LinePart[][] = [];
 	#container: Container;
-	#parts: LinePart[] = [];
+	#lineParts: LinePart[] = [];
 	#isTooDeepReported = false;
 	/** Number of top-level lines before the last stray `}` that ended a site without `{`; 0 if there was none. */
 	#linesBeforeStrayClose = 0;
 	/** Blocks without a name, each with the nesting depth at which the `import` block around it closes. */
-	readonly #anonymousBlocks: { readonly open: SourceSpan; readonly depth: number }[] = [];
+	readonly #anonymousBlocks: { readonly openSpan: SourceSpan; readonly depth: number }[] = [];
 
-	constructor(source: Source, text: SubstitutedText, dialect: Dialect, byIndentation: boolean) {
+	constructor(source: Source, text: SubstitutedText, dialect: Dialect, usesIndentation: boolean) {
 		this.source = source;
-		this.#text = text;
+		this.#substitutedText = text;
 		this.#dialect = dialect;
-		this.#byIndentation = byIndentation;
+		this.#usesIndentation = usesIndentation;
 		this.#container = {
 			lines: [],
 			directivesOnly: false,
-			open: undefined,
+			openBrace: undefined,
 			indent: -1,
 			ignoresTextAtBrace: false,
-			close: undefined,
+			closeBrace: undefined,
 			needsExpansion: false,
 		};
 		this.#containers = [this.#container];
@@ -109,17 +109,17 @@ export class ParsedTree {
 
 	beginLine(previousType: TokenType): void {
 		if (this.#container.directivesOnly && previousType === CloseBrace) this.#reportTextAfterClose();
-		this.#outerParts.push(this.#parts);
+		this.#outerParts.push(this.#lineParts);
 		const part = newPart();
 		const atFileLevel = this.#containers.length === 1;
 		if (atFileLevel && this.#linesBeforeStrayClose > 0 && this.#linesBeforeStrayClose === this.lines.length)
-			part.shape = lineShapes.afterOpenSite;
-		else if (!this.#container.directivesOnly && previousType === CloseBrace) part.shape = lineShapes.afterClose;
-		this.#parts = [part];
+			part.shapeFlags = lineShapes.afterOpenSite;
+		else if (!this.#container.directivesOnly && previousType === CloseBrace) part.shapeFlags = lineShapes.afterClose;
+		this.#lineParts = [part];
 	}
 
 	beginAlternative(): void {
-		this.#parts.push(newPart());
+		this.#lineParts.push(newPart());
 	}
 
 	/** Reports whether a token is an `else` that continues the line whose block has just been closed. */
@@ -128,45 +128,54 @@ export class ParsedTree {
 			this.#dialect === 'configfile' &&
 			token.image === 'else' &&
 			(token as WordToken).payload === undefined &&
-			this.#parts[this.#parts.length - 1]!.block !== undefined &&
-			this.#parts.length < maxAlternatives
+			this.#lineParts[this.#lineParts.length - 1]!.block !== undefined &&
+			this.#lineParts.length < maxAlternatives
 		);
 	}
 
 	addWord(token: WordToken): void {
-		const part = this.#parts[this.#parts.length - 1]!;
+		const part = this.#lineParts[this.#lineParts.length - 1]!;
 		const start = token.startOffset;
 		const end = start + token.image.length;
-		const scanned = token.payload;
+		const scannedWord = token.payload;
 		if (part.words.length === 0) part.start = start;
 		part.end = end;
-		if (scanned) {
-			this.#reportLexicalProblems(token, scanned);
-			if (scanned.text === undefined) return;
+		if (scannedWord) {
+			this.#reportLexicalProblems(token, scannedWord);
+			if (scannedWord.text === undefined) return;
 		}
-		const text = scanned ? scanned.text! : token.image;
-		const span = { source: this.source, start: this.#text.start(start), end: this.#text.end(end) };
-		if (part.words.length >= maxWords) {
-			if (part.words.length === maxWords) this.diagnostics.push(tooManyWords(span));
-			if (part.words.length > maxWords) return;
+		const text = scannedWord ? scannedWord.text! : token.image;
+		const span = {
+			source: this.source,
+			start: this.#substitutedText.originalStart(start),
+			end: this.#substitutedText.originalEnd(end),
+		};
+		if (part.words.length >= maxWordsPerLine) {
+			if (part.words.length === maxWordsPerLine) this.diagnostics.push(excessWordsMistake(span));
+			if (part.words.length > maxWordsPerLine) return;
 		}
 		if (text.includes('{') && expandableText.test(text)) part.needsExpansion = true;
 		part.words.push(
-			scanned?.valueQuote
-				? { text, quote: scanned.quote, span, valueQuote: scanned.valueQuote }
-				: { text, quote: scanned ? scanned.quote : 'none', span },
+			scannedWord?.valueQuote
+				? { text, quote: scannedWord.quote, span, valueQuote: scannedWord.valueQuote }
+				: { text, quote: scannedWord ? scannedWord.quote : 'none', span },
 		);
 	}
 
 	#reportLexicalProblems(token: IToken, scanned: ScannedWord): void {
 		if (scanned.reachesEnd) this.hasUnclosedWord = true;
 		if (scanned.problem) {
-			const { start, end, lineOffset: at, message, ...details } = scanned.problem;
-			const { line } = this.source.position(this.#text.start(at));
-			this.diagnostics.push({ severity: 'error', ...details, message: message(line), span: this.#span(start, end) });
+			const { start, end, lineOffset, message, ...details } = scanned.problem;
+			const { line } = this.source.position(this.#substitutedText.originalStart(lineOffset));
+			this.diagnostics.push({
+				severity: 'error',
+				...details,
+				message: message(line),
+				span: this.#sourceSpan(start, end),
+			});
 		}
 		if (!scanned.unterminated) return;
-		const span = this.#span(token.startOffset, token.startOffset + 1);
+		const span = this.#sourceSpan(token.startOffset, token.startOffset + 1);
 		const hint = 'Close it with the same quote.';
 		const depth = this.#containers.length - 1;
 		if (this.#dialect === 'compatfile' && depth > 0) {
@@ -191,15 +200,15 @@ export class ParsedTree {
 	}
 
 	openBlock(openBrace: IToken, nextToken: IToken): void {
-		const part = this.#parts[this.#parts.length - 1]!;
+		const part = this.#lineParts[this.#lineParts.length - 1]!;
 		const firstWord = part.words[0];
 		const lastWord = part.words[part.words.length - 1];
 		if (!firstWord) part.start = openBrace.startOffset;
 		if (lastWord && lastWord.quote === 'none' && part.end === openBrace.startOffset)
 			this.#reportGluedBrace(openBrace, lastWord);
-		const outer = this.#container;
+		const outerContainer = this.#container;
 		const isSnippet =
-			!outer.directivesOnly &&
+			!outerContainer.directivesOnly &&
 			firstWord !== undefined &&
 			firstWord.text.startsWith('(') &&
 			firstWord.text.endsWith(')');
@@ -212,22 +221,22 @@ export class ParsedTree {
 			nextToken.tokenType !== EOF &&
 			!isBlockReference(nextToken.image)
 		) {
-			if (outer.directivesOnly) {
+			if (outerContainer.directivesOnly) {
 				ignoresTextAtBrace = true;
 				this.#reportMistake('syntax/text-after-open', nextToken, "Unexpected next token after '{' on same line", {
 					label: 'belongs on the next line',
 					hint: 'Break the line after `{`.',
 				});
-			} else part.shape |= lineShapes.contentAfterOpen;
+			} else part.shapeFlags |= lineShapes.contentAfterOpen;
 		}
-		const indent = this.#byIndentation ? this.#indentOfLine(part.start) : -1;
+		const indent = this.#usesIndentation ? this.#indentOfLine(part.start) : -1;
 		this.#container = {
 			lines: [],
 			directivesOnly: !isSnippet,
-			open: openBrace,
+			openBrace,
 			indent,
 			ignoresTextAtBrace,
-			close: undefined,
+			closeBrace: undefined,
 			needsExpansion: false,
 		};
 		this.#containers.push(this.#container);
@@ -260,8 +269,8 @@ export class ParsedTree {
 	}
 
 	/** Reports whether a token is inside the current block rather than ending it. */
-	staysInside(token: IToken): boolean {
-		if (!this.#byIndentation || token.tokenType === Newline) return token.tokenType !== CloseBrace;
+	staysInBlock(token: IToken): boolean {
+		if (!this.#usesIndentation || token.tokenType === Newline) return token.tokenType !== CloseBrace;
 		const indent = this.#indentOf(token);
 		if (indent === -1) return token.tokenType !== CloseBrace;
 		return indent > this.#container.indent;
@@ -270,35 +279,38 @@ export class ParsedTree {
 	/** Reports whether a token is the `}` of the current block. */
 	closesBlock(token: IToken): boolean {
 		if (token.tokenType !== CloseBrace) return false;
-		if (!this.#byIndentation) return true;
+		if (!this.#usesIndentation) return true;
 		const indent = this.#indentOf(token);
 		return indent === -1 || indent === this.#container.indent;
 	}
 
-	closeBlock(close: IToken, previousType: TokenType): void {
+	closeBlock(closeBrace: IToken, previousType: TokenType): void {
 		const container = this.#container;
-		container.close = close;
+		container.closeBrace = closeBrace;
 		if (previousType === Newline || previousType === OpenBrace || previousType === CloseBrace) return;
 		const lastWords = container.lines[container.lines.length - 1]?.words;
 		if (container.ignoresTextAtBrace || (lastWords && isBlockReference(lastWords[lastWords.length - 1]?.text ?? '')))
 			return;
-		const outer = this.#containers[this.#containers.length - 2]!;
-		if (!outer.directivesOnly) this.#parts[this.#parts.length - 1]!.shape |= lineShapes.closeAfterWords;
-		else this.diagnostics.push(closeAfterWords(this.#tokenSpan(close), this.#dialect));
+		const outerContainer = this.#containers[this.#containers.length - 2]!;
+		if (!outerContainer.directivesOnly)
+			this.#lineParts[this.#lineParts.length - 1]!.shapeFlags |= lineShapes.closeAfterWords;
+		else this.diagnostics.push(misplacedCloseMistake(this.#tokenSpan(closeBrace), this.#dialect));
 	}
 
 	leaveBlock(): void {
 		const container = this.#containers.pop()!;
-		const part = this.#parts[this.#parts.length - 1]!;
+		const part = this.#lineParts[this.#lineParts.length - 1]!;
 		this.#container = this.#containers[this.#containers.length - 1]!;
-		const open = this.#tokenSpan(container.open!);
-		if (container.close) part.end = container.close.startOffset + container.close.image.length;
-		else this.#reportUnclosedBlock(container.open!, open, part);
-		const close = container.close ? this.#tokenSpan(container.close) : this.#span(part.end, part.end);
-		part.block = { lines: container.lines, open, close, needsExpansion: container.needsExpansion };
+		const openSpan = this.#tokenSpan(container.openBrace!);
+		if (container.closeBrace) part.end = container.closeBrace.startOffset + container.closeBrace.image.length;
+		else this.#reportUnclosedBlock(container.openBrace!, openSpan, part);
+		const closeSpan = container.closeBrace
+			? this.#tokenSpan(container.closeBrace)
+			: this.#sourceSpan(part.end, part.end);
+		part.block = { lines: container.lines, open: openSpan, close: closeSpan, needsExpansion: container.needsExpansion };
 		if (container.needsExpansion) part.needsExpansion = true;
 		while (this.#anonymousBlocks.at(-1)?.depth === this.#containers.length)
-			this.#reportAnonymousBlock(this.#anonymousBlocks.pop()!.open, close);
+			this.#reportAnonymousBlock(this.#anonymousBlocks.pop()!.openSpan, closeSpan);
 	}
 
 	/**
@@ -307,27 +319,27 @@ export class ParsedTree {
 	 */
 	#reportAnonymousBlock(span: SourceSpan, close: SourceSpan): void {
 		const message = 'anonymous blocks are not supported';
-		const place = this.#dialect === 'compatfile' ? `, at ${fileAndLine(close)}${importChain(close)}` : '.';
+		const placeText = this.#dialect === 'compatfile' ? `, at ${fileAndLine(close)}${importChain(close)}` : '.';
 		this.diagnostics.push({
 			code: 'import/anonymous-block',
 			severity: 'error',
-			message: message + place,
+			message: message + placeText,
 			span,
 			label: 'has no name',
 			hint: 'Name the block, as in `name {`, and use it in the snippet by `{blocks.name}`.',
 		});
 	}
 
-	#reportUnclosedBlock(token: IToken, open: SourceSpan, part: LinePart): void {
+	#reportUnclosedBlock(openBrace: IToken, openSpan: SourceSpan, part: LinePart): void {
 		this.unbalancedBraces++;
-		part.end = Math.max(part.end, token.startOffset + 1);
+		part.end = Math.max(part.end, openBrace.startOffset + 1);
 		if (this.hasUnclosedWord || this.#isTooDeepReported) return;
 		const details = { label: 'this `{` has no `}`', hint: 'Add `}` on a line of its own where the block ends.' };
 		const firstWord = part.words[0]?.text;
 		const isRouteOrSnippet = !this.#container.directivesOnly && firstWord !== undefined && isSnippetOrRoute(firstWord);
 		const isInner = this.#containers.length > 1 || this.unbalancedBraces > 1;
 		const isNested = !isRouteOrSnippet && (isInner || this.lastToken?.tokenType === CloseBrace);
-		this.diagnostics.push(this.#endOfTextMistake('syntax/unclosed-block', open, isNested, details));
+		this.diagnostics.push(this.#endOfTextMistake('syntax/unclosed-block', openSpan, isNested, details));
 	}
 
 	/**
@@ -347,8 +359,8 @@ export class ParsedTree {
 	}
 
 	endLine(): void {
-		const parts = this.#parts;
-		this.#parts = this.#outerParts.pop()!;
+		const parts = this.#lineParts;
+		this.#lineParts = this.#outerParts.pop()!;
 		const container = this.#container;
 		let line: ParsedLine | undefined;
 		for (let index = parts.length - 1; index >= 0; index--) line = this.#finishPart(parts[index]!, line);
@@ -364,12 +376,12 @@ export class ParsedTree {
 	}
 
 	#finishPart(part: LinePart, alternative: ParsedLine | undefined): ParsedLine {
-		const { words, block, shape } = part;
+		const { words, block, shapeFlags: shape } = part;
 		const lastWord = words[words.length - 1];
 		let needsExpansion =
 			part.needsExpansion || shape !== 0 || words.length === 0 || (alternative?.needsExpansion ?? false);
 		if (lastWord && lastWord.text === '{}' && lastWord.quote === 'none' && words.length > 1) {
-			if (this.#container.directivesOnly) this.diagnostics.push(emptyBraces(lastWord.span, this.#dialect));
+			if (this.#container.directivesOnly) this.diagnostics.push(emptyBracesMistake(lastWord.span, this.#dialect));
 			else needsExpansion = true;
 		}
 		const firstWord = words[0];
@@ -377,9 +389,9 @@ export class ParsedTree {
 			const name = firstWord.text;
 			if (name === 'import' || name === 'use' || name === 'let' || name === 'else') needsExpansion = true;
 		}
-		const start = firstWord ? firstWord.span.start : this.#text.start(part.start);
-		const end = alternative ? alternative.span.end : Math.max(start, this.#text.end(part.end));
-		return { words, block, alternative, span: { source: this.source, start, end }, needsExpansion, shape };
+		const start = firstWord ? firstWord.span.start : this.#substitutedText.originalStart(part.start);
+		const end = alternative ? alternative.span.end : Math.max(start, this.#substitutedText.originalEnd(part.end));
+		return { words, block, alternative, span: { source: this.source, start, end }, needsExpansion, shapeFlags: shape };
 	}
 
 	/**
@@ -388,44 +400,44 @@ export class ParsedTree {
 	 */
 	#joinBareBlock(line: ParsedLine): void {
 		const container = this.#container;
-		const open = line.block!.open;
-		const previous = container.lines[container.lines.length - 1];
-		const firstWord = this.#parts[0]?.words[0];
+		const openSpan = line.block!.open;
+		const previousLine = container.lines[container.lines.length - 1];
+		const firstWord = this.#lineParts[0]?.words[0];
 		if (firstWord?.text === 'import' && firstWord.quote === 'none') {
 			// If the block without a name is on the first line, the compatible server takes its end for the end of the block around
 			// it.
 			const isFirst = container.lines.length === 0 && this.#anonymousBlocks.length === 0;
-			if (isFirst) this.#reportAnonymousBlock(open, line.block!.close);
-			else this.#anonymousBlocks.push({ open, depth: this.#containers.length - 1 });
+			if (isFirst) this.#reportAnonymousBlock(openSpan, line.block!.close);
+			else this.#anonymousBlocks.push({ openSpan, depth: this.#containers.length - 1 });
 			return;
 		}
-		if (!container.ignoresTextAtBrace) this.diagnostics.push(openOnNewLine(open, this.#dialect));
-		if (!previous || previous.block) return;
-		const joined: ParsedLine = {
-			...previous,
+		if (!container.ignoresTextAtBrace) this.diagnostics.push(misplacedOpenMistake(openSpan, this.#dialect));
+		if (!previousLine || previousLine.block) return;
+		const joinedLine: ParsedLine = {
+			...previousLine,
 			block: line.block,
-			needsExpansion: previous.needsExpansion || line.block!.needsExpansion,
-			span: { ...previous.span, end: line.span.end },
+			needsExpansion: previousLine.needsExpansion || line.block!.needsExpansion,
+			span: { ...previousLine.span, end: line.span.end },
 		};
-		container.lines[container.lines.length - 1] = joined;
-		if (joined.needsExpansion) container.needsExpansion = true;
+		container.lines[container.lines.length - 1] = joinedLine;
+		if (joinedLine.needsExpansion) container.needsExpansion = true;
 	}
 
-	handleStrayClose(close: IToken, previousType: TokenType | undefined): void {
+	handleStrayClose(strayBrace: IToken, previousType: TokenType | undefined): void {
 		if (previousType === Newline && this.#endsOpenSite()) {
 			this.#linesBeforeStrayClose = this.lines.length;
 			this.diagnostics.push({
 				code: 'syntax/stray-close',
 				severity: 'warning',
 				message: 'This `}` closes a site that has no `{`.',
-				span: this.#tokenSpan(close),
+				span: this.#tokenSpan(strayBrace),
 				label: 'closes nothing',
 				hint: 'Remove it, or write `{` after the address.',
 			});
 			return;
 		}
 		this.unbalancedBraces++;
-		this.#reportMistake('syntax/stray-close', close, "Unexpected '}' because no matching opening brace", {
+		this.#reportMistake('syntax/stray-close', strayBrace, "Unexpected '}' because no matching opening brace", {
 			label: 'closes nothing',
 			hint: 'Remove it, or look further up for an extra `}`.',
 		});
@@ -439,50 +451,56 @@ export class ParsedTree {
 		if (this.#dialect !== 'compatfile' || this.#containers.length > 1) return false;
 		const headIndex = this.lines.findIndex(({ words }, index) => {
 			if (index < this.#linesBeforeStrayClose) return false;
-			const first = words[0]?.text;
-			const last = words[words.length - 1]?.text;
-			return first !== undefined && first !== 'import' && !isSnippetOrRoute(first) && !last!.endsWith(',');
+			const firstText = words[0]?.text;
+			const lastText = words[words.length - 1]?.text;
+			return (
+				firstText !== undefined && firstText !== 'import' && !isSnippetOrRoute(firstText) && !lastText!.endsWith(',')
+			);
 		});
-		const addresses = this.lines[headIndex];
-		if (!addresses || addresses.block || this.lines[headIndex + 1]?.words.length === 0) return false;
-		return !addresses.words.some(({ text }) => text.endsWith('{'));
+		const addressLine = this.lines[headIndex];
+		if (!addressLine || addressLine.block || this.lines[headIndex + 1]?.words.length === 0) return false;
+		return !addressLine.words.some(({ text }) => text.endsWith('{'));
 	}
 
 	#reportTextAfterClose(): void {
 		const previous = this.#container.lines[this.#container.lines.length - 1];
-		if (previous?.block) this.diagnostics.push(textAfterClose(previous.block.close, this.#dialect));
+		if (previous?.block) this.diagnostics.push(trailingTextMistake(previous.block.close, this.#dialect));
 	}
 
 	#reportMistake(code: string, token: IToken, message: string, details: { label: string; hint: string }): void {
 		this.diagnostics.push(structureMistake(this.#dialect, code, this.#tokenSpan(token), message, details));
 	}
 
-	#span(start: number, end: number): SourceSpan {
-		return { source: this.source, start: this.#text.start(start), end: this.#text.end(end) };
+	#sourceSpan(start: number, end: number): SourceSpan {
+		return {
+			source: this.source,
+			start: this.#substitutedText.originalStart(start),
+			end: this.#substitutedText.originalEnd(end),
+		};
 	}
 
 	#tokenSpan(token: IToken): SourceSpan {
 		// The text of a brace token may end with carriage returns.
 		const length = token.tokenType === OpenBrace || token.tokenType === CloseBrace ? 1 : token.image.length;
-		return this.#span(token.startOffset, token.startOffset + length);
+		return this.#sourceSpan(token.startOffset, token.startOffset + length);
 	}
 
 	/** Returns the number of characters before a token that is the first on its line; −1 for other tokens. */
 	#indentOf(token: IToken): number {
-		const text = this.#text.text;
+		const text = this.#substitutedText.text;
 		const lineStart = text.lastIndexOf('\n', token.startOffset - 1) + 1;
 		return text.slice(lineStart, token.startOffset).trim() === '' ? token.startOffset - lineStart : -1;
 	}
 
 	#indentOfLine(offset: number): number {
-		const text = this.#text.text;
+		const text = this.#substitutedText.text;
 		const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
 		return text.slice(lineStart).search(/\S/);
 	}
 }
 
 function newPart(): LinePart {
-	return { words: [], block: undefined, needsExpansion: false, shape: 0, start: 0, end: 0 };
+	return { words: [], block: undefined, needsExpansion: false, shapeFlags: 0, start: 0, end: 0 };
 }
 
 /**

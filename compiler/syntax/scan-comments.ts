@@ -13,8 +13,8 @@ export interface ScannedComment {
 /** Returns the comments of a text, as the lexer sees them: a `#` in a word, quote or heredoc does not begin a comment. */
 export function scanComments(text: string, dialect: Dialect): ScannedComment[] {
 	const comments: ScannedComment[] = [];
-	const collectComments = (start: number, to: number): void => {
-		for (let hash = text.indexOf('#', start); hash !== -1 && hash < to; ) {
+	const collectComments = (rangeStart: number, rangeEnd: number): void => {
+		for (let hash = text.indexOf('#', rangeStart); hash !== -1 && hash < rangeEnd; ) {
 			const newline = text.indexOf('\n', hash);
 			const end = newline === -1 ? text.length : newline;
 			const lineStart = text.lastIndexOf('\n', hash - 1) + 1;

@@ -54,8 +54,8 @@ function endDespiteBadMarker(text: string, end: number, marker: string): number 
 
 function readBody(text: string, start: number, openingEnd: number, marker: string): ScannedWord {
 	const bodyStart = openingEnd + 1;
-	const close = text.indexOf(marker, bodyStart);
-	if (close === -1) {
+	const closingStart = text.indexOf(marker, bodyStart);
+	if (closingStart === -1) {
 		const message = (number: number) =>
 			`incomplete heredoc <<${marker} on line #${number}, expected ending marker ${marker}`;
 		const problem: LexicalProblem = {
@@ -70,37 +70,43 @@ function readBody(text: string, start: number, openingEnd: number, marker: strin
 		};
 		return { text: text.slice(bodyStart), quote: 'heredoc', end: text.length, problem, reachesEnd: true };
 	}
-	const end = close + marker.length;
-	const lastLineStart = text.lastIndexOf('\n', close - 1) + 1;
+	const end = closingStart + marker.length;
+	const lastLineStart = text.lastIndexOf('\n', closingStart - 1) + 1;
 	if (lastLineStart <= bodyStart) return { text: '', quote: 'heredoc', end };
-	const padding = text.slice(lastLineStart, close);
+	const closingIndent = text.slice(lastLineStart, closingStart);
 	const lines: string[] = [];
 	let problem: LexicalProblem | undefined;
 	for (let lineStart = bodyStart; lineStart < lastLineStart; ) {
 		const lineEnd = text.indexOf('\n', lineStart);
 		const line = text.slice(lineStart, lineEnd);
 		if (line === '' || line === '\r') lines.push('');
-		else if (line.startsWith(padding)) lines.push(line.slice(padding.length).replaceAll('\r', ''));
+		else if (line.startsWith(closingIndent)) lines.push(line.slice(closingIndent.length).replaceAll('\r', ''));
 		else {
 			lines.push(line.replaceAll('\r', ''));
-			problem ??= indentationProblem(text, lineStart, lineEnd, marker, padding);
+			problem ??= indentationProblem(text, lineStart, lineEnd, marker, closingIndent);
 		}
 		lineStart = lineEnd + 1;
 	}
 	return { text: lines.join('\n'), quote: 'heredoc', end, problem };
 }
 
-function indentationProblem(text: string, start: number, end: number, marker: string, padding: string): LexicalProblem {
+function indentationProblem(
+	text: string,
+	start: number,
+	end: number,
+	marker: string,
+	closingIndent: string,
+): LexicalProblem {
 	const line = text.slice(start, end).replaceAll('\r', '');
 	const message = (number: number) =>
-		`mismatched leading whitespace in heredoc <<${marker} on line #${number} [${line}], expected whitespace [${padding}] to match the closing marker`;
-	let indent = start;
-	while (indent < end && (text[indent] === ' ' || text[indent] === '\t')) indent++;
+		`mismatched leading whitespace in heredoc <<${marker} on line #${number} [${line}], expected whitespace [${closingIndent}] to match the closing marker`;
+	let indentEnd = start;
+	while (indentEnd < end && (text[indentEnd] === ' ' || text[indentEnd] === '\t')) indentEnd++;
 	return {
 		code: 'syntax/heredoc-indentation',
 		lineOffset: start,
 		start,
-		end: Math.max(indent, start + 1),
+		end: Math.max(indentEnd, start + 1),
 		message,
 		label: 'does not begin with the indentation of the closing marker',
 		hint: `Indent every line of the text at least as far as \`${marker}\`, with the same tabs or spaces.`,

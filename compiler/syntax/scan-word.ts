@@ -129,10 +129,10 @@ function scanBacktick(text: string, open: number): ScannedWord {
 	return { text: remainder || undefined, quote: 'none', end: text.length, unterminated: true, reachesEnd: true };
 }
 
-function scanQuoted(text: string, open: number, escapedBefore: boolean): ScannedWord {
+function scanQuoted(text: string, openOffset: number, escapedBefore: boolean): ScannedWord {
 	let isEscaped = escapedBefore;
 	let word = '';
-	for (let index = open + 1; index < text.length; index++) {
+	for (let index = openOffset + 1; index < text.length; index++) {
 		const code = text.charCodeAt(index);
 		if (isEscaped) {
 			word += code === DOUBLE_QUOTE ? '"' : `\\${text[index]}`;

@@ -10,12 +10,12 @@ export class SiteAddresses {
 	/** True if a word of the current site's addresses has been added. */
 	hasStarted = false;
 	/** True if the last word ended with a comma, so that the next line continues the list. */
-	expectsMore = false;
+	expectsAddress = false;
 	readonly #report: ExpansionReport;
 	readonly #directives: ReadonlySet<string>;
 	#words: Word[] = [];
-	#hasRejected = false;
-	#lastComma: SourceSpan | undefined;
+	#hasRejectedWord = false;
+	#lastCommaSpan: SourceSpan | undefined;
 
 	constructor(report: ExpansionReport, directives: ReadonlySet<string>) {
 		this.#report = report;
@@ -34,7 +34,7 @@ export class SiteAddresses {
 		}
 		if (firstWord?.text.startsWith('@') && !this.hasStarted) {
 			this.#rejectMatcher(firstWord);
-			this.#hasRejected = false;
+			this.#hasRejectedWord = false;
 			return 'directive';
 		}
 		this.hasStarted = true;
@@ -63,10 +63,10 @@ export class SiteAddresses {
 			return;
 		}
 		if (text === '') return;
-		this.expectsMore = text.endsWith(',');
-		if (this.expectsMore) {
+		this.expectsAddress = text.endsWith(',');
+		if (this.expectsAddress) {
 			text = text.slice(0, -1);
-			this.#lastComma = { ...word.span, start: word.span.end - 1 };
+			this.#lastCommaSpan = { ...word.span, start: word.span.end - 1 };
 		}
 		if (text.includes(',')) {
 			const message = `Site addresses cannot contain a comma ',': '${text}' - put a space after the comma to separate site addresses`;
@@ -80,7 +80,7 @@ export class SiteAddresses {
 		if (text === '') return;
 		if (this.#directives.has(text)) {
 			this.#reportDirective(word);
-			this.#hasRejected = true;
+			this.#hasRejectedWord = true;
 			return;
 		}
 		this.#words.push(
@@ -96,11 +96,11 @@ export class SiteAddresses {
 	}
 
 	#reportDirective(word: Word): void {
-		const place = this.#report.dialect === 'compatfile' ? `${fileAndLine(word.span)}: ` : '';
+		const placePrefix = this.#report.dialect === 'compatfile' ? `${fileAndLine(word.span)}: ` : '';
 		this.#report.report({
 			code: 'syntax/directive-outside-site',
 			severity: 'error',
-			message: `${place}parsed '${word.text}' as a site address, but it is a known directive; directives must appear in a site block`,
+			message: `${placePrefix}parsed '${word.text}' as a site address, but it is a known directive; directives must appear in a site block`,
 			span: word.span,
 			label: 'outside of any site',
 			hint: 'Write the address of a site first, and this between its braces.',
@@ -108,7 +108,7 @@ export class SiteAddresses {
 	}
 
 	#reject(code: string, word: Word, message: string, details: Parameters<typeof structureMistake>[4]): void {
-		this.#hasRejected = true;
+		this.#hasRejectedWord = true;
 		this.#report.report(structureMistake(this.#report.dialect, code, word.span, message, details));
 	}
 
@@ -117,23 +117,23 @@ export class SiteAddresses {
 	 * words of the addresses, and whether a word was rejected.
 	 */
 	finish(open: SourceSpan | undefined): { words: readonly Word[]; hasRejected: boolean } {
-		if (this.expectsMore && this.#lastComma) {
+		if (this.expectsAddress && this.#lastCommaSpan) {
 			const { dialect } = this.#report;
 			const message = open
 				? "Expected another address but had '{' - check for extra comma"
 				: 'unexpected EOF: another address is expected after the comma';
 			this.#report.report(
-				structureMistake(dialect, 'syntax/extra-comma', this.#lastComma, message, {
+				structureMistake(dialect, 'syntax/extra-comma', this.#lastCommaSpan, message, {
 					label: 'an address is missing after this',
 				}),
 			);
 		}
 		const words = this.#words;
-		const hasRejected = this.#hasRejected;
+		const hasRejected = this.#hasRejectedWord;
 		this.#words = [];
-		this.#hasRejected = false;
+		this.#hasRejectedWord = false;
 		this.hasStarted = false;
-		this.expectsMore = false;
+		this.expectsAddress = false;
 		return { words, hasRejected };
 	}
 }

@@ -23,11 +23,11 @@ export function defineSnippet(
 	const [headWord, ...parameterWords] = expandWords(line.words, { frame, constants, report });
 	const word = { ...headWord!, span: spanIn(frame, line.words[0]!.span) };
 	const name = headWord!.text.slice(1, -1);
-	const existing = snippets.get(name);
-	if (existing) {
+	const existingSnippet = snippets.get(name);
+	if (existingSnippet) {
 		const details = {
 			label: 'defined again',
-			related: [{ span: existing.headWord.span, message: 'first defined here' }],
+			related: [{ span: existingSnippet.headWord.span, message: 'first defined here' }],
 		};
 		const message = `redeclaration of previously declared snippet ${name}`;
 		report.report(structureMistake(report.dialect, 'snippet/defined-twice', word.span, message, details));
@@ -48,7 +48,7 @@ export function defineSnippet(
 
 function readParameters(
 	words: readonly ParsedWord[],
-	snippet: string,
+	snippetName: string,
 	report: ExpansionReport,
 ): Map<string, ParsedWord | undefined> {
 	const parameters = new Map<string, ParsedWord | undefined>();
@@ -59,15 +59,15 @@ function readParameters(
 		return parameters;
 	}
 	for (const word of words) {
-		const equals = word.text.indexOf('=');
-		const name = equals === -1 ? word.text : word.text.slice(0, equals);
+		const equalsIndex = word.text.indexOf('=');
+		const name = equalsIndex === -1 ? word.text : word.text.slice(0, equalsIndex);
 		if (word.quote !== 'none' || !/^[A-Za-z_][A-Za-z0-9_-]*$/.test(name)) {
 			report.report({
 				code: 'snippet/parameter-name',
 				severity: 'error',
 				message: `\`${word.text}\` is not a parameter.`,
 				span: word.span,
-				hint: `Write \`(${snippet}) name\` or \`(${snippet}) name="default"\`.`,
+				hint: `Write \`(${snippetName}) name\` or \`(${snippetName}) name="default"\`.`,
 			});
 		} else if (parameters.has(name)) {
 			report.report({
@@ -78,8 +78,12 @@ function readParameters(
 				label: 'declared again',
 			});
 		} else {
-			const value = { text: word.text.slice(equals + 1), quote: word.valueQuote ?? 'none', span: word.span } as const;
-			parameters.set(name, equals === -1 ? undefined : value);
+			const value = {
+				text: word.text.slice(equalsIndex + 1),
+				quote: word.valueQuote ?? 'none',
+				span: word.span,
+			} as const;
+			parameters.set(name, equalsIndex === -1 ? undefined : value);
 		}
 	}
 	return parameters;

@@ -2,7 +2,7 @@
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { SourceSpan } from '../source/source.ts';
-import { maxWords } from './parsed-file.ts';
+import { maxWordsPerLine } from './parsed-file.ts';
 
 /** Maximum characters of a token in a message. */
 const MAX_TOKEN_CHARS = 40;
@@ -51,7 +51,7 @@ export function structureMistake(
 }
 
 /** Returns the diagnostic for a `}` that follows words on its line. */
-export function closeAfterWords(span: SourceSpan, dialect: Dialect): Diagnostic {
+export function misplacedCloseMistake(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(
 		dialect,
 		'syntax/close-after-words',
@@ -65,7 +65,7 @@ export function closeAfterWords(span: SourceSpan, dialect: Dialect): Diagnostic 
 }
 
 /** Returns the diagnostic for a directive whose line ends in `{}`. */
-export function emptyBraces(span: SourceSpan, dialect: Dialect): Diagnostic {
+export function emptyBracesMistake(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(dialect, 'syntax/empty-braces', span, "Unexpected '{}' at end of line", {
 		label: 'neither a block nor a placeholder',
 		hint: 'Remove it, or quote it if it is meant as text.',
@@ -73,7 +73,7 @@ export function emptyBraces(span: SourceSpan, dialect: Dialect): Diagnostic {
 }
 
 /** Returns the diagnostic for a directive whose `{` is on the next line. */
-export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
+export function misplacedOpenMistake(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(
 		dialect,
 		'syntax/open-on-new-line',
@@ -84,7 +84,7 @@ export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
 }
 
 /** Returns the diagnostic for a directive that is on the line of a `}`. `span` is the span of the directive. */
-export function textAfterClose(span: SourceSpan, dialect: Dialect): Diagnostic {
+export function trailingTextMistake(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(dialect, 'syntax/text-after-close', span, "Unexpected next token after '}' on same line", {
 		label: 'the line ends here',
 		hint: 'Break the line after `}`.',
@@ -92,11 +92,11 @@ export function textAfterClose(span: SourceSpan, dialect: Dialect): Diagnostic {
 }
 
 /** Returns the diagnostic for a line with too many words. `span` is the span of the first excess word. */
-export function tooManyWords(span: SourceSpan): Diagnostic {
+export function excessWordsMistake(span: SourceSpan): Diagnostic {
 	return {
 		code: 'syntax/too-many-words',
 		severity: 'error',
-		message: `A line has more than ${maxWords.toLocaleString('en')} words; the rest is ignored.`,
+		message: `A line has more than ${maxWordsPerLine.toLocaleString('en')} words; the rest is ignored.`,
 		span,
 		hint: 'Use several lines, or a matcher that expresses the same in fewer words.',
 	};

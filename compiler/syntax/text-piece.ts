@@ -22,11 +22,11 @@ export interface ReadPiece {
 }
 
 /** Words that begin a top-level line which is not a site. */
-const keywords: ReadonlySet<string> = new Set(['import', 'use', 'test', 'upstream']);
+const nonSiteKeywords: ReadonlySet<string> = new Set(['import', 'use', 'test', 'upstream']);
 
 // The two patterns below are approximate. That is safe, because a piece that is taken for an independent site is checked again when
 // it is parsed.
-const maybeDependent = /(?:^|\s)(?:import|use|let|else)(?=\s)|\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
+const dependencyPattern = /(?:^|\s)(?:import|use|let|else)(?=\s)|\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 const beginsAsSite = /^(?:\s|#[^\n]*\n)*(?!(?:import|use|let|test|upstream)\s|[\s#({&@]|$)/;
 
 /** A piece of text, with the result of parsing it. */
@@ -34,29 +34,29 @@ export class TextPiece {
 	readonly source: Source;
 	/** True if the piece seems to be a single site that does not depend on its surroundings. */
 	isIndependentSite: boolean;
-	readonly #place: CutPlace;
+	readonly #cutPlace: CutPlace;
 	readonly #dialect: Dialect;
-	#read: ReadPiece | undefined;
+	#cachedResult: ReadPiece | undefined;
 	/** True if the result stays valid when the text around the piece changes. */
 	#keepsResult = false;
 
 	constructor(text: string, wholeText: Source, offset: number, dialect: Dialect) {
-		this.#place = { wholeText, offset };
-		this.source = new Source({ name: '', text, cutPlace: this.#place });
+		this.#cutPlace = { wholeText, offset };
+		this.source = new Source({ name: '', text, cutPlace: this.#cutPlace });
 		this.#dialect = dialect;
-		this.isIndependentSite = beginsAsSite.test(text) && !maybeDependent.test(text);
+		this.isIndependentSite = beginsAsSite.test(text) && !dependencyPattern.test(text);
 	}
 
 	/** Sets the position of the piece in the complete text. */
 	move(wholeText: Source, offset: number): void {
-		this.#place.wholeText = wholeText;
-		this.#place.offset = offset;
+		this.#cutPlace.wholeText = wholeText;
+		this.#cutPlace.offset = offset;
 		this.release();
 	}
 
 	/** Discards the result, unless it stays valid when the text around the piece changes. */
 	release(): void {
-		if (!this.#keepsResult) this.#read = undefined;
+		if (!this.#keepsResult) this.#cachedResult = undefined;
 	}
 
 	/**
@@ -65,41 +65,41 @@ export class TextPiece {
 	 */
 	read(env: (name: string) => string | undefined, report: Report): ReadPiece {
 		const { source } = this;
-		if (this.#read) {
+		if (this.#cachedResult) {
 			if (source.text.includes('{$')) substituteEnvironment(source.text, env);
-			return this.#read;
+			return this.#cachedResult;
 		}
 		const text = substituteEnvironment(source.text, env);
 		const diagnostics: Diagnostic[] = [];
 		const { lines } = parseSubstitutedText(source, text, this.#dialect, diagnostic => diagnostics.push(diagnostic));
-		const isPlainPiece = lines.every(isPlain);
+		const isPlainPiece = lines.every(isPlainLine);
 		if (isPlainPiece) {
-			this.#read = { lines, source, isPlain: isPlainPiece, hasMistakes: diagnostics.length > 0 };
-			this.#keepsResult = diagnostics.length === 0 && lines.some(isSnippet) && !source.text.includes('{$');
+			this.#cachedResult = { lines, source, isPlain: isPlainPiece, hasMistakes: diagnostics.length > 0 };
+			this.#keepsResult = diagnostics.length === 0 && lines.some(isSnippetLine) && !source.text.includes('{$');
 		} else {
 			// Tests, options and imports are kept for longer than this piece, so they are parsed as parts of the complete text.
-			const { wholeText: whole, offset } = this.#place;
+			const { wholeText, offset } = this.#cutPlace;
 			diagnostics.length = 0;
-			const { lines } = parseSubstitutedText(whole, shiftOffsets(text, offset), this.#dialect, diagnostic =>
+			const { lines } = parseSubstitutedText(wholeText, shiftOffsets(text, offset), this.#dialect, diagnostic =>
 				diagnostics.push(diagnostic),
 			);
-			this.#read = { lines, source: whole, isPlain: isPlainPiece, hasMistakes: diagnostics.length > 0 };
+			this.#cachedResult = { lines, source: wholeText, isPlain: isPlainPiece, hasMistakes: diagnostics.length > 0 };
 		}
 		for (const diagnostic of diagnostics) report(diagnostic);
-		return this.#read;
+		return this.#cachedResult;
 	}
 }
 
-function isPlain({ words, alternative }: ParsedLine): boolean {
+function isPlainLine({ words, alternative }: ParsedLine): boolean {
 	const firstWord = words[0];
 	if (!firstWord || alternative) return false;
 	return (
 		firstWord.quote !== 'none' ||
-		!(keywords.has(firstWord.text) || firstWord.text.startsWith('&(') || firstWord.text.startsWith('{block'))
+		!(nonSiteKeywords.has(firstWord.text) || firstWord.text.startsWith('&(') || firstWord.text.startsWith('{block'))
 	);
 }
 
-function isSnippet({ words }: ParsedLine): boolean {
+function isSnippetLine({ words }: ParsedLine): boolean {
 	return words[0]!.quote === 'none' && isSnippetHead(words[0]!.text);
 }
 
@@ -107,7 +107,7 @@ function isSnippet({ words }: ParsedLine): boolean {
 function shiftOffsets(text: SubstitutedText, distance: number): SubstitutedText {
 	return {
 		text: text.text,
-		start: offset => text.start(offset) + distance,
-		end: offset => text.end(offset) + distance,
+		originalStart: offset => text.originalStart(offset) + distance,
+		originalEnd: offset => text.originalEnd(offset) + distance,
 	};
 }

@@ -58,22 +58,22 @@ export const CloseBrace = createToken({
 export const Word = createToken({ name: 'Word', pattern: Lexer.NA });
 
 /** Maximum number of words before a named value on a line. */
-export const maxWordsBefore = 256;
+export const maxWordsBeforeValue = 256;
 
 /**
  * Reports whether a quote after `NAME=` opens a quoted value, which is the case in the head of a snippet and after `use`. `tokens`
  * are the tokens before the quote.
  */
 function takesNamedValues(tokens: readonly IToken[]): boolean {
-	let head: IToken | undefined;
+	let headToken: IToken | undefined;
 	for (let index = tokens.length - 1; index >= 0; index--) {
 		const type = tokens[index]!.tokenType;
 		if (type === Newline || type === OpenBrace || type === CloseBrace) break;
-		if (tokens.length - index > maxWordsBefore) return false;
-		head = tokens[index];
+		if (tokens.length - index > maxWordsBeforeValue) return false;
+		headToken = tokens[index];
 	}
-	if (!head || (head as WordToken).payload) return false;
-	return head.image === 'use' || (head.image.startsWith('(') && head.image.endsWith(')'));
+	if (!headToken || (headToken as WordToken).payload) return false;
+	return headToken.image === 'use' || (headToken.image.startsWith('(') && headToken.image.endsWith(')'));
 }
 
 type WordMatch = [string] & { payload?: ScannedWord };
@@ -90,7 +90,7 @@ function wordPattern(namedValues: boolean): (text: string, offset: number, token
 }
 
 // The lexer groups code units above 255 in steps of 255, so one unit of each group is listed.
-const wordStarts = Array.from({ length: 256 }, (_, code) => code)
+const wordStartCodes = Array.from({ length: 256 }, (_, code) => code)
 	.concat(Array.from({ length: 257 }, (_, step) => Math.min(256 + step * 255, 0xffff)))
 	.filter(code => !whiteSpaceCodes.includes(code) && code !== 0x23);
 
@@ -98,22 +98,22 @@ function wordToken(name: string, namedValues: boolean): TokenType {
 	return createToken({
 		name,
 		pattern: wordPattern(namedValues) as never,
-		start_chars_hint: wordStarts,
+		start_chars_hint: wordStartCodes,
 		line_breaks: true,
 		categories: [Word],
 	});
 }
 
-const modes = {
+const lexerModes = {
 	configfile: [Blank, Newline, Comment, OpenBrace, CloseBrace, wordToken('ConfigfileWord', true)],
 	compatfile: [Blank, Newline, Comment, OpenBrace, CloseBrace, wordToken('CompatfileWord', false)],
 };
 
 /** All types of tokens, for the parser. */
-export const vocabulary: TokenType[] = [Word, ...new Set([...modes.configfile, ...modes.compatfile])];
+export const vocabulary: TokenType[] = [Word, ...new Set([...lexerModes.configfile, ...lexerModes.compatfile])];
 
 const lexer = new Lexer(
-	{ modes, defaultMode: 'compatfile' },
+	{ modes: lexerModes, defaultMode: 'compatfile' },
 	{ positionTracking: 'onlyOffset', ensureOptimizations: true, skipValidations: true },
 );
 

@@ -12,7 +12,7 @@ interface Cookie {
 	readonly path: string;
 	readonly isSecure: boolean;
 	/** The time at which the cookie expires, in milliseconds since 1970. */
-	readonly expires: number;
+	readonly expiresMs: number;
 }
 
 /** Stores cookies between the requests of one test. */
@@ -20,12 +20,12 @@ export class CookieJar {
 	#cookies: Cookie[] = [];
 
 	/** Returns the value of `Cookie` for a request at a time; undefined if no cookie applies. */
-	valueFor({ scheme, host, path }: RequestUrl, now: number): string | undefined {
+	cookieHeaderFor({ scheme, host, path }: RequestUrl, nowMs: number): string | undefined {
 		const matchingCookies = this.#cookies.filter(
 			cookie =>
-				cookie.expires > now &&
-				(cookie.isShared ? isBelow(host, cookie.domain) : host === cookie.domain) &&
-				isWithin(path, cookie.path) &&
+				cookie.expiresMs > nowMs &&
+				(cookie.isShared ? isInDomain(host, cookie.domain) : host === cookie.domain) &&
+				isInFolder(path, cookie.path) &&
 				(!cookie.isSecure || scheme === 'https'),
 		);
 		// Cookies for longer paths come first; among those, older ones.
@@ -36,9 +36,9 @@ export class CookieJar {
 	}
 
 	/** Stores the cookies that a response sets. */
-	store(headers: HeaderList, url: RequestUrl, now: number): void {
+	storeCookies(headers: HeaderList, url: RequestUrl, nowMs: number): void {
 		for (const text of headers.getAll('set-cookie')) {
-			const cookie = parseCookie(text, url, now);
+			const cookie = parseCookie(text, url, nowMs);
 			if (cookie === undefined) continue;
 			const existingIndex = this.#cookies.findIndex(
 				({ name, domain, path }) => name === cookie.name && domain === cookie.domain && path === cookie.path,
@@ -47,57 +47,57 @@ export class CookieJar {
 			if (existingIndex === -1) this.#cookies.push(cookie);
 			else this.#cookies[existingIndex] = cookie;
 		}
-		this.#cookies = this.#cookies.filter(({ expires }) => expires > now);
+		this.#cookies = this.#cookies.filter(({ expiresMs }) => expiresMs > nowMs);
 	}
 }
 
 /** Parses a value of `Set-Cookie`. Returns undefined if a browser would ignore it. */
-function parseCookie(text: string, { scheme, host, path }: RequestUrl, now: number): Cookie | undefined {
+function parseCookie(text: string, { scheme, host, path }: RequestUrl, nowMs: number): Cookie | undefined {
 	const [pair, ...attributes] = text.split(';') as [string, ...string[]];
-	const equals = pair.indexOf('=');
-	const name = pair.slice(0, equals).trim();
-	if (equals === -1 || name === '') return undefined;
-	const attributesByName = new Map(
+	const equalsIndex = pair.indexOf('=');
+	const name = pair.slice(0, equalsIndex).trim();
+	if (equalsIndex === -1 || name === '') return undefined;
+	const attributeByName = new Map(
 		attributes.map(attribute => {
 			const [key, ...valueParts] = attribute.split('=') as [string, ...string[]];
 			return [key.trim().toLowerCase(), valueParts.join('=').trim()];
 		}),
 	);
-	const domain = (attributesByName.get('domain') ?? '').replace(/^\./, '').toLowerCase();
-	if (domain !== '' && !isBelow(host, domain)) return undefined;
-	const isSecure = attributesByName.has('secure');
+	const domain = (attributeByName.get('domain') ?? '').replace(/^\./, '').toLowerCase();
+	if (domain !== '' && !isInDomain(host, domain)) return undefined;
+	const isSecure = attributeByName.has('secure');
 	if (isSecure && scheme !== 'https') return undefined;
-	const pathAttribute = attributesByName.get('path');
+	const pathAttribute = attributeByName.get('path');
 	if (/^__secure-/i.test(name) && !isSecure) return undefined;
 	if (/^__host-/i.test(name) && (!isSecure || domain !== '' || pathAttribute !== '/')) return undefined;
 	return {
 		name,
-		value: pair.slice(equals + 1).trim(),
+		value: pair.slice(equalsIndex + 1).trim(),
 		domain: domain === '' ? host : domain,
 		isShared: domain !== '',
 		path: pathAttribute?.startsWith('/') ? pathAttribute : folderOf(path),
 		isSecure,
-		expires: expiryOf(attributesByName, now),
+		expiresMs: expiryOf(attributeByName, nowMs),
 	};
 }
 
 /** Returns the expiry time of a cookie, in milliseconds since 1970. `Max-Age` takes precedence over `Expires`. */
-function expiryOf(attributes: ReadonlyMap<string, string>, now: number): number {
-	const age = attributes.get('max-age');
-	if (age !== undefined && /^-?\d+$/.test(age)) return now + Number(age) * 1000;
-	const expires = Date.parse(attributes.get('expires') ?? '');
-	return Number.isNaN(expires) ? Number.POSITIVE_INFINITY : expires;
+function expiryOf(attributeByName: ReadonlyMap<string, string>, nowMs: number): number {
+	const maxAgeSeconds = attributeByName.get('max-age');
+	if (maxAgeSeconds !== undefined && /^-?\d+$/.test(maxAgeSeconds)) return nowMs + Number(maxAgeSeconds) * 1000;
+	const expiresMs = Date.parse(attributeByName.get('expires') ?? '');
+	return Number.isNaN(expiresMs) ? Number.POSITIVE_INFINITY : expiresMs;
 }
 
-function isBelow(host: string, domain: string): boolean {
+function isInDomain(host: string, domain: string): boolean {
 	return host === domain || (host.endsWith(`.${domain}`) && !/^[\d.]+$|:/.test(host));
 }
 
-function isWithin(path: string, folder: string): boolean {
+function isInFolder(path: string, folder: string): boolean {
 	return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 }
 
 function folderOf(path: string): string {
-	const end = path.lastIndexOf('/');
-	return end <= 0 ? '/' : path.slice(0, end);
+	const lastSlash = path.lastIndexOf('/');
+	return lastSlash <= 0 ? '/' : path.slice(0, lastSlash);
 }

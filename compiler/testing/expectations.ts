@@ -18,77 +18,84 @@ type ExpectationCheck = Expectation['check'];
 interface ExpectationWord {
 	/** The arguments, as shown in usage messages. */
 	readonly usage: string;
-	readonly min: number;
-	readonly max: number;
+	readonly minArguments: number;
+	readonly maxArguments: number;
 	/** Returns the check, or undefined after reporting a mistake. */
 	readonly lower: (args: readonly [Word, ...Word[]], problem: TestProblem) => ExpectationCheck | undefined;
 }
 
 /** The kinds of expectations, by the word after `expect`. */
 export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
-	status: { usage: 'status <status> | <class>', min: 1, max: 1, lower: lowerStatus },
+	status: { usage: 'status <status> | <class>', minArguments: 1, maxArguments: 1, lower: lowerStatus },
 	header: {
 		usage: 'header <name> [<value>]',
-		min: 1,
-		max: 2,
-		lower: ([name, value], problem) => {
-			if (!isFieldName(name, problem)) return undefined;
+		minArguments: 1,
+		maxArguments: 2,
+		lower: ([nameWord, valueWord], reportProblem) => {
+			if (!checkFieldName(nameWord, reportProblem)) return undefined;
 			return ({ response }) =>
-				response ? fieldMismatch(response.headers, name.text, value?.text, 'the response') : noResponse();
+				response
+					? fieldMismatch(response.headers, nameWord.text, valueWord?.text, 'the response')
+					: noResponseMismatch();
 		},
 	},
 	no_header: {
 		usage: 'no_header <name>',
-		min: 1,
-		max: 1,
-		lower: ([name], problem) => {
-			if (!isFieldName(name, problem)) return undefined;
+		minArguments: 1,
+		maxArguments: 1,
+		lower: ([nameWord], reportProblem) => {
+			if (!checkFieldName(nameWord, reportProblem)) return undefined;
 			return ({ response }) => {
-				const value = response?.headers.combined(name.text.toLowerCase());
+				const value = response?.headers.getCombined(nameWord.text.toLowerCase());
 				return value === undefined
 					? undefined
-					: { text: `the response has the field \`${name.text}\``, label: `it is ${quoteShort(value)}` };
+					: { text: `the response has the field \`${nameWord.text}\``, label: `it is ${quoteShort(value)}` };
 			};
 		},
 	},
 	body: {
 		usage: 'body <text>',
-		min: 1,
-		max: 1,
-		lower: ([text]) => bodyCheck(body => (body === text.text ? undefined : `the body is not ${quoteShort(text.text)}`)),
+		minArguments: 1,
+		maxArguments: 1,
+		lower: ([textWord]) =>
+			createBodyCheck(body => (body === textWord.text ? undefined : `the body is not ${quoteShort(textWord.text)}`)),
 	},
 	body_contains: {
 		usage: 'body_contains <text>',
-		min: 1,
-		max: 1,
-		lower: ([text]) =>
-			bodyCheck(body => (body.includes(text.text) ? undefined : `the body does not contain ${quoteShort(text.text)}`)),
+		minArguments: 1,
+		maxArguments: 1,
+		lower: ([textWord]) =>
+			createBodyCheck(body =>
+				body.includes(textWord.text) ? undefined : `the body does not contain ${quoteShort(textWord.text)}`,
+			),
 	},
 	body_matches: {
 		usage: 'body_matches <regexp>',
-		min: 1,
-		max: 1,
-		lower: ([text], problem) => {
+		minArguments: 1,
+		maxArguments: 1,
+		lower: ([textWord], reportProblem) => {
 			let pattern: RegExp;
 			try {
-				pattern = compileRegexp(text.text);
+				pattern = compileRegexp(textWord.text);
 			} catch (error) {
 				if (!(error instanceof RegexpError)) throw error;
-				problem('value/not-a-regular-expression', text.span, error.message);
+				reportProblem('value/not-a-regular-expression', textWord.span, error.message);
 				return undefined;
 			}
-			return bodyCheck(body => (pattern.test(body) ? undefined : `the body does not match ${quoteShort(text.text)}`));
+			return createBodyCheck(body =>
+				pattern.test(body) ? undefined : `the body does not match ${quoteShort(textWord.text)}`,
+			);
 		},
 	},
 	upstream: {
 		usage: 'upstream <name> | <address>',
-		min: 1,
-		max: 1,
+		minArguments: 1,
+		maxArguments: 1,
 		lower:
 			([upstreamWord]) =>
 			result => {
 				const lastRequest = result.exchange.upstreamRequests.at(-1);
-				if (!lastRequest) return noUpstreamRequest();
+				if (!lastRequest) return noUpstreamMismatch();
 				const { name } = lastRequest.settings;
 				if (upstreamWord.text === name || upstreamWord.text === lastRequest.upstream.address) return undefined;
 				const destination =
@@ -101,36 +108,36 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 	},
 	upstream_header: {
 		usage: 'upstream_header <name> [<value>]',
-		min: 1,
-		max: 2,
-		lower: ([name, value], problem) => {
-			if (!isFieldName(name, problem)) return undefined;
+		minArguments: 1,
+		maxArguments: 2,
+		lower: ([nameWord, valueWord], reportProblem) => {
+			if (!checkFieldName(nameWord, reportProblem)) return undefined;
 			return ({ exchange }) => {
 				const lastRequest = exchange.upstreamRequests.at(-1);
 				return lastRequest
-					? fieldMismatch(lastRequest.request.headers, name.text, value?.text, 'the request to the upstream')
-					: noUpstreamRequest();
+					? fieldMismatch(lastRequest.request.headers, nameWord.text, valueWord?.text, 'the request to the upstream')
+					: noUpstreamMismatch();
 			};
 		},
 	},
 	upstream_path: {
 		usage: 'upstream_path <path>[?<query>]',
-		min: 1,
-		max: 1,
-		lower: ([expectedPath], problem) => {
-			if (!expectedPath.text.startsWith('/')) {
-				const hint = `Write \`/${expectedPath.text}\`.`;
-				problem('test/not-a-path', expectedPath.span, `\`${expectedPath.text}\` is not a path.`, { hint });
+		minArguments: 1,
+		maxArguments: 1,
+		lower: ([pathWord], reportProblem) => {
+			if (!pathWord.text.startsWith('/')) {
+				const hint = `Write \`/${pathWord.text}\`.`;
+				reportProblem('test/not-a-path', pathWord.span, `\`${pathWord.text}\` is not a path.`, { hint });
 				return undefined;
 			}
 			return ({ exchange }) => {
-				const target = exchange.upstreamRequests.at(-1)?.request.target;
-				if (target === undefined) return noUpstreamRequest();
+				const receivedTarget = exchange.upstreamRequests.at(-1)?.request.target;
+				if (receivedTarget === undefined) return noUpstreamMismatch();
 				// The query is compared only if the expectation contains one.
-				const receivedPath = expectedPath.text.includes('?') ? target : target.split('?', 1)[0]!;
-				if (receivedPath === expectedPath.text) return undefined;
+				const receivedPath = pathWord.text.includes('?') ? receivedTarget : receivedTarget.split('?', 1)[0]!;
+				if (receivedPath === pathWord.text) return undefined;
 				return {
-					text: `the upstream did not receive a request for ${quoteShort(expectedPath.text)}`,
+					text: `the upstream did not receive a request for ${quoteShort(pathWord.text)}`,
 					label: `it received one for ${quoteShort(receivedPath)}`,
 				};
 			};
@@ -138,14 +145,14 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 	},
 	mirror: {
 		usage: 'mirror <name> | <address>',
-		min: 1,
-		max: 1,
+		minArguments: 1,
+		maxArguments: 1,
 		lower:
 			([mirrorWord]) =>
-			({ exchange: { mirroredRequests: mirrored } }) => {
-				if (mirrored.some(({ settings, upstream }) => [settings.name, upstream.address].includes(mirrorWord.text)))
+			({ exchange: { mirroredRequests: copies } }) => {
+				if (copies.some(({ settings, upstream }) => [settings.name, upstream.address].includes(mirrorWord.text)))
 					return undefined;
-				const destinations = mirrored.map(({ upstream }) => upstream.address).join(' and ');
+				const destinations = copies.map(({ upstream }) => upstream.address).join(' and ');
 				return {
 					text: `no copy of the request went to the mirror \`${mirrorWord.text}\``,
 					label: destinations === '' ? 'the request was not copied' : `copies went to ${destinations}`,
@@ -154,12 +161,12 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 	},
 	no_mirror: {
 		usage: 'no_mirror',
-		min: 0,
-		max: 0,
+		minArguments: 0,
+		maxArguments: 0,
 		lower:
 			() =>
-			({ exchange: { mirroredRequests: mirrored } }) => {
-				const destinations = mirrored.map(({ upstream }) => upstream.address).join(' and ');
+			({ exchange: { mirroredRequests: copies } }) => {
+				const destinations = copies.map(({ upstream }) => upstream.address).join(' and ');
 				return destinations === ''
 					? undefined
 					: { text: 'the request was copied', label: `copies went to ${destinations}` };
@@ -167,43 +174,48 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 	},
 	log: {
 		usage: 'log <field> [<value>]',
-		min: 1,
-		max: 2,
+		minArguments: 1,
+		maxArguments: 2,
 		lower:
-			([field, value]) =>
+			([fieldWord, valueWord]) =>
 			async result => {
-				const entries = await result.logEntries();
-				if (entries.length === 0) return { text: 'no access log has an entry for the request' };
-				const values = entries.flatMap(entry => fieldValues(entry, field.text.split('.')));
-				if (values.length === 0) {
-					const names = [...new Set(entries.flatMap(entry => Object.keys(entry)))];
-					const label = didYouMeanLabel(field.text, names) ?? `it has ${names.join(', ')}`;
-					return { text: `the log entry has no field \`${field.text}\``, label };
+				const logEntries = await result.logEntries();
+				if (logEntries.length === 0) return { text: 'no access log has an entry for the request' };
+				const actualValues = logEntries.flatMap(entry => fieldValues(entry, fieldWord.text.split('.')));
+				if (actualValues.length === 0) {
+					const fieldNames = [...new Set(logEntries.flatMap(entry => Object.keys(entry)))];
+					const label = didYouMeanLabel(fieldWord.text, fieldNames) ?? `it has ${fieldNames.join(', ')}`;
+					return { text: `the log entry has no field \`${fieldWord.text}\``, label };
 				}
-				if (value === undefined || values.includes(value.text)) return undefined;
-				const label = `it is ${values.map(quoteShort).join(' and ')}`;
-				return { text: `\`${field.text}\` of the log entry is not ${quoteShort(value.text)}`, label };
+				if (valueWord === undefined || actualValues.includes(valueWord.text)) return undefined;
+				const label = `it is ${actualValues.map(quoteShort).join(' and ')}`;
+				return { text: `\`${fieldWord.text}\` of the log entry is not ${quoteShort(valueWord.text)}`, label };
 			},
 	},
 	no_log: {
 		usage: 'no_log [<field>]',
-		min: 0,
-		max: 1,
+		minArguments: 0,
+		maxArguments: 1,
 		lower:
-			([field]: readonly (Word | undefined)[]) =>
+			([fieldWord]: readonly (Word | undefined)[]) =>
 			async result => {
-				const entries = await result.logEntries();
-				if (field === undefined) {
-					return entries.length === 0 ? undefined : { text: 'an access log has an entry for the request' };
+				const logEntries = await result.logEntries();
+				if (fieldWord === undefined) {
+					return logEntries.length === 0 ? undefined : { text: 'an access log has an entry for the request' };
 				}
-				const [value] = entries.flatMap(entry => fieldValues(entry, field.text.split('.')));
+				const [value] = logEntries.flatMap(entry => fieldValues(entry, fieldWord.text.split('.')));
 				return value === undefined
 					? undefined
-					: { text: `the log entry has the field \`${field.text}\``, label: `it is ${quoteShort(value)}` };
+					: { text: `the log entry has the field \`${fieldWord.text}\``, label: `it is ${quoteShort(value)}` };
 			},
 	},
-	handler: { usage: 'handler <handler> | <directive>', min: 1, max: 1, lower: lowerHandler },
-	site: { usage: 'site <address>', min: 1, max: 1, lower: ([address]) => siteCheck(address.text) },
+	handler: { usage: 'handler <handler> | <directive>', minArguments: 1, maxArguments: 1, lower: lowerHandler },
+	site: {
+		usage: 'site <address>',
+		minArguments: 1,
+		maxArguments: 1,
+		lower: ([addressWord]) => createSiteCheck(addressWord.text),
+	},
 };
 
 /**
@@ -211,38 +223,39 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
  * ignored.
  */
 function fieldValues(value: unknown, path: readonly string[]): string[] {
-	if (Array.isArray(value)) return value.flatMap(one => fieldValues(one, path));
-	const [name, ...rest] = path;
+	if (Array.isArray(value)) return value.flatMap(item => fieldValues(item, path));
+	const [name, ...innerPath] = path;
 	if (name === undefined)
 		return value === null || typeof value === 'object' ? [JSON.stringify(value)] : [String(value)];
 	if (value === null || typeof value !== 'object') return [];
 	const fields = Object.entries(value);
-	const entry =
+	const matchingField =
 		fields.find(([key]) => key === name) ?? fields.find(([key]) => key.toLowerCase() === name.toLowerCase());
-	return entry === undefined ? [] : fieldValues(entry[1], rest);
+	return matchingField === undefined ? [] : fieldValues(matchingField[1], innerPath);
 }
 
-function lowerStatus([word]: readonly [Word, ...Word[]], problem: TestProblem): ExpectationCheck | undefined {
-	const text = word.text.toLowerCase();
-	if (!/^[1-5](?:\d\d|xx)$/.test(text)) {
-		problem('value/not-a-status', word.span, `\`${word.text}\` is not a status.`, {
+function lowerStatus([word]: readonly [Word, ...Word[]], reportProblem: TestProblem): ExpectationCheck | undefined {
+	const expectedStatus = word.text.toLowerCase();
+	if (!/^[1-5](?:\d\d|xx)$/.test(expectedStatus)) {
+		reportProblem('value/not-a-status', word.span, `\`${word.text}\` is not a status.`, {
 			hint: 'Write three digits from 100 to 599, or a class such as 5xx.',
 		});
 		return undefined;
 	}
 	return ({ response }) => {
-		if (!response) return noResponse();
+		if (!response) return noResponseMismatch();
 		const actualStatus = String(response.status);
-		if (text.endsWith('xx') ? actualStatus[0] === text[0] : actualStatus === text) return undefined;
-		return { text: `the status is ${actualStatus}, not ${text}`, label: `${actualStatus} came` };
+		if (expectedStatus.endsWith('xx') ? actualStatus[0] === expectedStatus[0] : actualStatus === expectedStatus)
+			return undefined;
+		return { text: `the status is ${actualStatus}, not ${expectedStatus}`, label: `${actualStatus} came` };
 	};
 }
 
 /** Lowers `expect handler`. The name of a directive stands for its handler. */
-function lowerHandler([word]: readonly [Word, ...Word[]], problem: TestProblem): ExpectationCheck | undefined {
+function lowerHandler([word]: readonly [Word, ...Word[]], reportProblem: TestProblem): ExpectationCheck | undefined {
 	const wantedHandler = resolveHandler(word.text);
 	if (wantedHandler === undefined) {
-		problem('test/unknown-handler', word.span, `\`${word.text}\` is not a handler.`, {
+		reportProblem('test/unknown-handler', word.span, `\`${word.text}\` is not a handler.`, {
 			...didYouMean(word, [...HANDLERS.keys(), ...directives.flatMap(({ names }) => names.configfile)]),
 			hint: 'Write the name of a handler, such as `files`, or of its directive, such as `file_server`.',
 		});
@@ -261,7 +274,7 @@ function resolveHandler(word: string): string | undefined {
 	return directive && directive.id !== '' ? directive.id : undefined;
 }
 
-function siteCheck(address: string): ExpectationCheck {
+function createSiteCheck(address: string): ExpectationCheck {
 	return ({ site }, plan) => {
 		const sites = plan.document.sites ?? [];
 		const addresses = site === -1 ? [] : sites[site]!.addresses;
@@ -269,8 +282,8 @@ function siteCheck(address: string): ExpectationCheck {
 		if (addresses.some(one => canonicalAddress(one) === wantedAddress)) return undefined;
 		const knownAddresses = sites.flatMap(one => one.addresses);
 		if (!knownAddresses.some(one => canonicalAddress(one) === wantedAddress)) {
-			const nearest = didYouMeanLabel(address, knownAddresses);
-			return { text: `there is no site \`${address}\``, label: nearest ?? describeAnswer(addresses) };
+			const suggestionLabel = didYouMeanLabel(address, knownAddresses);
+			return { text: `there is no site \`${address}\``, label: suggestionLabel ?? describeAnswer(addresses) };
 		}
 		return { text: `a site other than \`${address}\` answered`, label: describeAnswer(addresses) };
 	};
@@ -280,13 +293,13 @@ function siteCheck(address: string): ExpectationCheck {
 }
 
 function canonicalAddress(text: string): string {
-	const parsed = parseSiteAddress(text);
-	return isSiteAddress(parsed) ? formatSiteAddress(parsed) : text;
+	const siteAddress = parseSiteAddress(text);
+	return isSiteAddress(siteAddress) ? formatSiteAddress(siteAddress) : text;
 }
 
-function isFieldName(word: Word, problem: TestProblem): boolean {
+function checkFieldName(word: Word, reportProblem: TestProblem): boolean {
 	if (isToken(word.text)) return true;
-	problem('test/not-a-field', word.span, `\`${word.text}\` is not a field name.`);
+	reportProblem('test/not-a-field', word.span, `\`${word.text}\` is not a field name.`);
 	return false;
 }
 
@@ -296,52 +309,57 @@ function isFieldName(word: Word, problem: TestProblem): boolean {
  */
 function fieldMismatch(
 	headers: HeaderList,
-	name: string,
-	expected: string | undefined,
-	owner: string,
+	fieldName: string,
+	expectedValue: string | undefined,
+	messageName: string,
 ): Mismatch | undefined {
-	const lowerName = name.toLowerCase();
+	const lowerName = fieldName.toLowerCase();
 	const values = headers.getAll(lowerName);
 	if (values.length === 0) {
-		const names = [...new Set([...headers].map(([other]) => other))];
-		const nearest = didYouMeanLabel(name, names);
+		const fieldNames = [...new Set([...headers].map(([other]) => other))];
+		const suggestionLabel = didYouMeanLabel(fieldName, fieldNames);
 		return {
-			text: `${owner} has no field \`${name}\``,
-			label: nearest ?? (names.length > 0 ? `it has ${names.join(', ')}` : 'it has none'),
+			text: `${messageName} has no field \`${fieldName}\``,
+			label: suggestionLabel ?? (fieldNames.length > 0 ? `it has ${fieldNames.join(', ')}` : 'it has none'),
 		};
 	}
-	if (expected === undefined) return undefined;
-	const encodedValue = encodeFieldText(expected);
+	if (expectedValue === undefined) return undefined;
+	const encodedValue = encodeFieldText(expectedValue);
 	if (values.includes(encodedValue) || values.join(', ') === encodedValue) return undefined;
 	const actualValues = values.map(value => quoteShort(decodeFieldValue(value))).join(' and ');
-	return { text: `\`${name}\` of ${owner} is not ${quoteShort(expected)}`, label: `it is ${actualValues}` };
+	return {
+		text: `\`${fieldName}\` of ${messageName} is not ${quoteShort(expectedValue)}`,
+		label: `it is ${actualValues}`,
+	};
 }
 
 /** Decodes a raw field value, which holds UTF-8 bytes as Latin-1 characters. */
 function decodeFieldValue(value: string): string {
-	const text = Buffer.from(value, 'latin1').toString('utf8');
-	return text.includes('\ufffd') ? value : text;
+	const decodedText = Buffer.from(value, 'latin1').toString('utf8');
+	return decodedText.includes('\ufffd') ? value : decodedText;
 }
 
-function bodyCheck(mismatch: (body: string) => string | undefined): ExpectationCheck {
+function createBodyCheck(mismatchOf: (body: string) => string | undefined): ExpectationCheck {
 	return async ({ response }: DryRunResult) => {
-		if (!response) return noResponse();
+		if (!response) return noResponseMismatch();
 		const body = await response.text();
-		const text = mismatch(body);
-		return text === undefined ? undefined : { text, label: body === '' ? 'it is empty' : `it is ${quoteShort(body)}` };
+		const mismatchText = mismatchOf(body);
+		return mismatchText === undefined
+			? undefined
+			: { text: mismatchText, label: body === '' ? 'it is empty' : `it is ${quoteShort(body)}` };
 	};
 }
 
-function noResponse(): Mismatch {
+function noResponseMismatch(): Mismatch {
 	return { text: 'there was no response', label: 'the connection was closed' };
 }
 
-function noUpstreamRequest(): Mismatch {
+function noUpstreamMismatch(): Mismatch {
 	return { text: 'the request went to no upstream' };
 }
 
 /** Returns the beginning of a text, in quotes and on one line. */
 function quoteShort(text: string): string {
-	const shortened = text.length > 80 ? `${text.slice(0, 79)}…` : text;
-	return JSON.stringify(shortened);
+	const shortText = text.length > 80 ? `${text.slice(0, 79)}…` : text;
+	return JSON.stringify(shortText);
 }

@@ -10,24 +10,25 @@ export interface TestedConfiguration {
 
 /** Returns one suite per configuration. */
 export function junitReport(configurations: readonly TestedConfiguration[]): string {
-	const suites = configurations.map(({ name, results }) => {
-		const failed = results.filter(({ diagnostics }) => diagnostics.length > 0).length;
-		const time = results.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
-		const cases = results.map(({ test, diagnostics, milliseconds }) => {
+	const suiteElements = configurations.map(({ name, results }) => {
+		const failedCount = results.filter(({ diagnostics }) => diagnostics.length > 0).length;
+		const totalMs = results.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
+		const caseElements = results.map(({ test, diagnostics, milliseconds }) => {
 			const { line } = test.span.source.position(test.span.start);
-			const head = `    <testcase name="${escapeXml(test.name)}" classname="${escapeXml(name)}" file="${escapeXml(test.span.source.name)}" line="${line}" time="${seconds(milliseconds)}"`;
-			if (diagnostics.length === 0) return `${head}/>`;
+			const tagStart = `    <testcase name="${escapeXml(test.name)}" classname="${escapeXml(name)}" file="${escapeXml(test.span.source.name)}" line="${line}" time="${formatSeconds(milliseconds)}"`;
+			if (diagnostics.length === 0) return `${tagStart}/>`;
 			const failures = diagnostics.map(
-				one => `      <failure message="${escapeXml(one.message)}">${escapeXml(renderDiagnostic(one))}</failure>`,
+				diagnostic =>
+					`      <failure message="${escapeXml(diagnostic.message)}">${escapeXml(renderDiagnostic(diagnostic))}</failure>`,
 			);
-			return `${head}>\n${failures.join('\n')}\n    </testcase>`;
+			return `${tagStart}>\n${failures.join('\n')}\n    </testcase>`;
 		});
-		return `  <testsuite name="${escapeXml(name)}" tests="${results.length}" failures="${failed}" time="${seconds(time)}">\n${cases.join('\n')}${cases.length > 0 ? '\n' : ''}  </testsuite>`;
+		return `  <testsuite name="${escapeXml(name)}" tests="${results.length}" failures="${failedCount}" time="${formatSeconds(totalMs)}">\n${caseElements.join('\n')}${caseElements.length > 0 ? '\n' : ''}  </testsuite>`;
 	});
-	return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n${suites.join('\n')}\n</testsuites>\n`;
+	return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n${suiteElements.join('\n')}\n</testsuites>\n`;
 }
 
-function seconds(milliseconds: number): string {
+function formatSeconds(milliseconds: number): string {
 	return (milliseconds / 1000).toFixed(3);
 }
 

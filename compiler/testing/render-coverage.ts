@@ -5,7 +5,7 @@ import type { CoveredLine, TestCoverage } from './test-coverage.ts';
 /** The totals over a whole configuration. */
 interface Totals {
 	readonly directives: number;
-	readonly reached: number;
+	readonly reachedDirectives: number;
 	/** Number of branches: two for each condition, one for each of its results. */
 	readonly branches: number;
 	readonly takenBranches: number;
@@ -17,8 +17,10 @@ export function renderCoverage(coverage: TestCoverage): string {
 		const gap = describeGap(line);
 		return gap === undefined ? [] : [`${line.file}:${line.line}: ${gap}: ${line.text}`];
 	});
-	const { directives, reached, branches, takenBranches } = countTotals(coverage);
-	lines.push(`Tests reach ${reached} of ${directives} directives and ${takenBranches} of ${branches} branches.`);
+	const { directives, reachedDirectives, branches, takenBranches } = countTotals(coverage);
+	lines.push(
+		`Tests reach ${reachedDirectives} of ${directives} directives and ${takenBranches} of ${branches} branches.`,
+	);
 	return `${lines.join('\n')}\n`;
 }
 
@@ -26,19 +28,19 @@ export function renderCoverage(coverage: TestCoverage): string {
 export function coverageAsLcov(coverage: TestCoverage): string {
 	const records = [...coverage.texts.keys()].sort().map(file => {
 		const fileLines = coverage.lines.filter(line => line.file === file);
-		const withRuns = fileLines.filter(({ runs }) => runs !== undefined);
-		const branches = fileLines.flatMap(({ line, condition }) =>
+		const linesWithRuns = fileLines.filter(({ runs }) => runs !== undefined);
+		const branchRecords = fileLines.flatMap(({ line, condition }) =>
 			condition ? [`BRDA:${line},0,0,${condition.held}`, `BRDA:${line},0,1,${condition.failed}`] : [],
 		);
 		return [
 			'TN:',
 			`SF:${file}`,
-			...branches,
-			`BRF:${branches.length}`,
-			`BRH:${branches.filter(text => !text.endsWith(',0')).length}`,
-			...withRuns.map(({ line, runs }) => `DA:${line},${runs}`),
-			`LF:${withRuns.length}`,
-			`LH:${withRuns.filter(({ runs }) => runs! > 0).length}`,
+			...branchRecords,
+			`BRF:${branchRecords.length}`,
+			`BRH:${branchRecords.filter(text => !text.endsWith(',0')).length}`,
+			...linesWithRuns.map(({ line, runs }) => `DA:${line},${runs}`),
+			`LF:${linesWithRuns.length}`,
+			`LH:${linesWithRuns.filter(({ runs }) => runs! > 0).length}`,
 			'end_of_record',
 			'',
 		].join('\n');
@@ -48,21 +50,22 @@ export function coverageAsLcov(coverage: TestCoverage): string {
 
 /** Returns the coverage as a self-contained HTML page. */
 export function coverageAsHtml(coverage: TestCoverage): string {
-	const { directives, reached, branches, takenBranches } = countTotals(coverage);
-	const files = [...coverage.texts]
+	const { directives, reachedDirectives, branches, takenBranches } = countTotals(coverage);
+	const fileSections = [...coverage.texts]
 		.sort(([one], [other]) => (one < other ? -1 : 1))
 		.map(([file, text]) => {
-			const lines = new Map(coverage.lines.filter(line => line.file === file).map(line => [line.line, line]));
+			const lineByNumber = new Map(coverage.lines.filter(line => line.file === file).map(line => [line.line, line]));
 			const rows = text
 				.replace(/\n$/, '')
 				.split('\n')
-				.map((content, index) => {
-					const line = lines.get(index + 1);
+				.map((lineText, index) => {
+					const line = lineByNumber.get(index + 1);
 					const gap = line && describeGap(line);
-					const kind = line === undefined ? '' : gap === undefined ? 'full' : (line.runs ?? 1) > 0 ? 'part' : 'none';
-					const runs = line?.runs === undefined ? '' : `${line.runs}×`;
-					const title = gap === undefined ? '' : ` title="${escapeHtml(gap)}"`;
-					return `<tr class="${kind}"${title}><td>${index + 1}</td><td>${runs}</td><td>${escapeHtml(content)}</td></tr>`;
+					const cssClass =
+						line === undefined ? '' : gap === undefined ? 'full' : (line.runs ?? 1) > 0 ? 'part' : 'none';
+					const runsText = line?.runs === undefined ? '' : `${line.runs}×`;
+					const titleAttribute = gap === undefined ? '' : ` title="${escapeHtml(gap)}"`;
+					return `<tr class="${cssClass}"${titleAttribute}><td>${index + 1}</td><td>${runsText}</td><td>${escapeHtml(lineText)}</td></tr>`;
 				});
 			return `<h2>${escapeHtml(file)}</h2>\n<table>\n${rows.join('\n')}\n</table>`;
 		});
@@ -82,8 +85,8 @@ td:nth-child(-n + 2) { text-align: right; opacity: 0.6; }
 .none td:nth-child(3) { background: light-dark(#ffdfdc, #4d1512); }
 </style>
 <h1>Coverage of a configuration</h1>
-<p>Tests reach ${reached} of ${directives} directives and ${takenBranches} of ${branches} branches.</p>
-${files.join('\n')}
+<p>Tests reach ${reachedDirectives} of ${directives} directives and ${takenBranches} of ${branches} branches.</p>
+${fileSections.join('\n')}
 </html>
 `;
 }
@@ -101,7 +104,7 @@ function countTotals({ lines }: TestCoverage): Totals {
 	const conditions = lines.flatMap(({ condition }) => condition ?? []);
 	return {
 		directives: directives.length,
-		reached: directives.filter(({ runs }) => runs! > 0).length,
+		reachedDirectives: directives.filter(({ runs }) => runs! > 0).length,
 		branches: conditions.length * 2,
 		takenBranches: conditions.reduce((sum, { held, failed }) => sum + Math.min(held, 1) + Math.min(failed, 1), 0),
 	};

@@ -28,9 +28,9 @@ export async function runTests(
 		await sendRequests(
 			test,
 			dryRun,
-			async (step, result, time) => {
+			async (step, result, repetition) => {
 				const mismatches = result
-					? await findMismatches(test, step, result, plan, time)
+					? await findMismatches(test, step, result, plan, repetition)
 					: [nothingListensDiagnostic(test, step, plan)];
 				diagnostics.push(...mismatches);
 				for (const { settings, upstream } of result?.exchange.upstreamRequests ?? []) {
@@ -40,24 +40,24 @@ export async function runTests(
 				}
 				return mismatches.length === 0;
 			},
-			(script, { busy }) => {
+			(script, { busyZones }) => {
 				surplusAnswers.push(...(script.unusedAnswers as TestUpstream[]));
-				const notEnteredZones = script.unenteredBusyZones;
-				idleZones.push(...busy.filter(({ zone }) => notEnteredZones.includes(zone)));
+				const unenteredZones = script.unenteredBusyZones;
+				idleZones.push(...busyZones.filter(({ zone }) => unenteredZones.includes(zone)));
 			},
 		);
 		if (diagnostics.length === 0) {
-			diagnostics.push(...[...unusedUpstreams].map(line => upstreamNotAsked(test, line)));
-			diagnostics.push(...idleZones.map(one => zoneNotEntered(test, one)));
+			diagnostics.push(...[...unusedUpstreams].map(line => upstreamNotAskedDiagnostic(test, line)));
+			diagnostics.push(...idleZones.map(zone => zoneNotEnteredDiagnostic(test, zone)));
 			diagnostics.push(
-				...surplusAnswers.filter(line => !unusedUpstreams.has(line)).map(line => surplusAnswer(test, line)),
+				...surplusAnswers.filter(line => !unusedUpstreams.has(line)).map(line => surplusAnswerDiagnostic(test, line)),
 			);
 		}
 		results.push({ test, diagnostics, milliseconds: performance.now() - startedAt });
 	}
-	const passed = results.filter(({ diagnostics }) => diagnostics.length === 0).length;
+	const passedCount = results.filter(({ diagnostics }) => diagnostics.length === 0).length;
 	const allDiagnostics = results.flatMap(({ diagnostics }) => diagnostics);
-	return { passed, failed: tests.length - passed, diagnostics: allDiagnostics, results };
+	return { passed: passedCount, failed: tests.length - passedCount, diagnostics: allDiagnostics, results };
 }
 
 /**
@@ -68,37 +68,41 @@ export async function runTests(
 export async function sendRequests(
 	{ steps }: TestCase,
 	dryRun: DryRun,
-	onResult: (step: TestStep, result: DryRunResult | undefined, time: number) => Promise<boolean> | boolean,
+	onResult: (step: TestStep, result: DryRunResult | undefined, repetition: number) => Promise<boolean> | boolean,
 	onStepEnd: (script: UpstreamScript, step: TestStep) => void = () => {},
 ): Promise<void> {
 	dryRun.reset();
-	const jar = new CookieJar();
-	let now = Date.now();
+	const cookieJar = new CookieJar();
+	let nowMs = Date.now();
 	for (const step of steps) {
-		now = step.request.at ?? now;
-		const busy = step.busy.map(({ zone }) => zone);
-		const script = new UpstreamScript(step.upstreams, undefined, busy);
-		for (let time = 1; time <= step.repetitions; time++) {
-			const result = await dryRun.run(withCookies(step, jar, now), script);
-			if (result?.response) jar.store(result.response.headers, step.request.url, now);
-			const continues = await onResult(step, result, time);
+		nowMs = step.request.at ?? nowMs;
+		const busyZones = step.busyZones.map(({ zone }) => zone);
+		const script = new UpstreamScript(step.upstreams, undefined, busyZones);
+		for (let repetition = 1; repetition <= step.repetitions; repetition++) {
+			const result = await dryRun.run(requestWithCookies(step, cookieJar, nowMs), script);
+			if (result?.response) cookieJar.storeCookies(result.response.headers, step.request.url, nowMs);
+			const shouldContinue = await onResult(step, result, repetition);
 			result?.response?.close();
-			if (!continues) break;
+			if (!shouldContinue) break;
 		}
 		onStepEnd(script, step);
-		now += step.pauseMs;
+		nowMs += step.pauseMs;
 	}
 }
 
 /** Returns the request of a step with its time and the client's cookies. Adds no cookies if the test sets the field itself. */
-function withCookies({ request, sendsCookies }: TestStep, jar: CookieJar, now: number): DryRunRequest {
+function requestWithCookies({ request, sendsCookies }: TestStep, cookieJar: CookieJar, nowMs: number): DryRunRequest {
 	const { url, headers } = request;
-	const isGiven = headers.some(([name]) => name.toLowerCase() === 'cookie');
-	const cookieValue = sendsCookies && !isGiven ? jar.valueFor(url, now) : undefined;
-	return { ...request, at: now, headers: cookieValue === undefined ? headers : [...headers, ['Cookie', cookieValue]] };
+	const hasCookieField = headers.some(([name]) => name.toLowerCase() === 'cookie');
+	const cookieValue = sendsCookies && !hasCookieField ? cookieJar.cookieHeaderFor(url, nowMs) : undefined;
+	return {
+		...request,
+		at: nowMs,
+		headers: cookieValue === undefined ? headers : [...headers, ['Cookie', cookieValue]],
+	};
 }
 
-function upstreamNotAsked(test: TestCase, { upstreamName, span }: TestUpstream): Diagnostic {
+function upstreamNotAskedDiagnostic(test: TestCase, { upstreamName, span }: TestUpstream): Diagnostic {
 	return {
 		code: 'test/upstream-not-asked',
 		severity: 'error',
@@ -108,7 +112,7 @@ function upstreamNotAsked(test: TestCase, { upstreamName, span }: TestUpstream):
 	};
 }
 
-function zoneNotEntered(test: TestCase, { zone, span }: BusyZone): Diagnostic {
+function zoneNotEnteredDiagnostic(test: TestCase, { zone, span }: BusyZone): Diagnostic {
 	return {
 		code: 'test/zone-not-entered',
 		severity: 'error',
@@ -118,7 +122,7 @@ function zoneNotEntered(test: TestCase, { zone, span }: BusyZone): Diagnostic {
 	};
 }
 
-function surplusAnswer(test: TestCase, { span }: TestUpstream): Diagnostic {
+function surplusAnswerDiagnostic(test: TestCase, { span }: TestUpstream): Diagnostic {
 	return {
 		code: 'test/surplus-answer',
 		severity: 'error',
@@ -144,10 +148,10 @@ async function findMismatches(
 	step: TestStep,
 	result: DryRunResult,
 	plan: Plan,
-	time: number,
+	repetition: number,
 ): Promise<Diagnostic[]> {
 	const diagnostics: Diagnostic[] = [];
-	const position = step.repetitions === 1 ? '' : `, at request ${time} of ${step.repetitions}`;
+	const repetitionText = step.repetitions === 1 ? '' : `, at request ${repetition} of ${step.repetitions}`;
 	for (const { span, check } of step.expectations) {
 		const mismatch = await check(result, plan);
 		if (!mismatch) continue;
@@ -155,9 +159,9 @@ async function findMismatches(
 			code: 'test/failed',
 			severity: 'error',
 			span,
-			message: `${JSON.stringify(test.name)}: ${mismatch.text}${position}.`,
+			message: `${JSON.stringify(test.name)}: ${mismatch.text}${repetitionText}.`,
 			label: mismatch.label,
-			related: relatedTo(test, step),
+			related: relatedPlaces(test, step),
 			hint: describeResult(result, plan),
 		});
 	}
@@ -168,7 +172,7 @@ async function findMismatches(
  * Returns places that help to explain a failed expectation: the request if the test has several, and the row if the test has a
  * table.
  */
-function relatedTo({ steps, row }: TestCase, { span }: TestStep): Diagnostic['related'] {
+function relatedPlaces({ steps, row }: TestCase, { span }: TestStep): Diagnostic['related'] {
 	const related = [
 		...(steps.length > 1 ? [{ span, message: 'the request' }] : []),
 		...(row ? [{ span: row, message: 'the case' }] : []),
@@ -178,13 +182,13 @@ function relatedTo({ steps, row }: TestCase, { span }: TestStep): Diagnostic['re
 
 /** Describes the response in one or two sentences. */
 function describeResult({ site, exchange: x, response, failure }: DryRunResult, plan: Plan): string {
-	const name = site === -1 ? undefined : plan.document.sites![site]!.addresses[0];
-	if (name === undefined) return 'No site served the request: it was answered with 200 and an empty body.';
-	const error = x.error
+	const siteAddress = site === -1 ? undefined : plan.document.sites![site]!.addresses[0];
+	if (siteAddress === undefined) return 'No site served the request: it was answered with 200 and an empty body.';
+	const errorText = x.error
 		? ` after the error ${x.error.status}${x.error.message === '' ? '' : `, ${x.error.message}`}`
 		: '';
-	if (failure !== undefined) return `No error route of \`${name}\` answered${error}.`;
-	if (!response) return `\`abort\` of \`${name}\` closed the connection${error}.`;
-	const answerer = x.answeredBy === '' ? 'nothing' : `\`${x.answeredBy}\``;
-	return `Answered ${response.status} by ${answerer} of \`${name}\`${error}.`;
+	if (failure !== undefined) return `No error route of \`${siteAddress}\` answered${errorText}.`;
+	if (!response) return `\`abort\` of \`${siteAddress}\` closed the connection${errorText}.`;
+	const answererText = x.answeredBy === '' ? 'nothing' : `\`${x.answeredBy}\``;
+	return `Answered ${response.status} by ${answererText} of \`${siteAddress}\`${errorText}.`;
 }

@@ -24,7 +24,7 @@ export interface TestStep {
 	/** What the fake upstreams do, in order; if empty, they answer 200 with an empty body. */
 	readonly upstreams: readonly TestUpstream[];
 	/** The zones of `limit_concurrent` that have no free place. */
-	readonly busy: readonly BusyZone[];
+	readonly busyZones: readonly BusyZone[];
 	/** True to send the cookies that earlier responses of the test have set. */
 	readonly sendsCookies: boolean;
 	/** Number of times that the request is sent. */

@@ -8,24 +8,24 @@ import type { SourceSpan } from '../source/source.ts';
 /** Counts the steps that run and the results of conditions while tests are executed. */
 export class CoverageTracer implements DryRunTracer {
 	/** Number of runs of each step, by its pointer. */
-	readonly steps = new Map<string, number>();
+	readonly runsByStep = new Map<string, number>();
 	/** How often each condition held, and how often it did not, by its pointer. */
-	readonly conditions = new Map<string, { held: number; failed: number }>();
+	readonly resultsByCondition = new Map<string, { held: number; failed: number }>();
 
-	begins(): void {}
+	onRequestStart(): void {}
 
-	handler(pointer: string, _step: Step, handler: Handler): Handler {
+	wrapHandler(pointer: string, _step: Step, handler: Handler): Handler {
 		return x => {
-			this.steps.set(pointer, (this.steps.get(pointer) ?? 0) + 1);
+			this.runsByStep.set(pointer, (this.runsByStep.get(pointer) ?? 0) + 1);
 			return handler(x);
 		};
 	}
 
-	matcher(pointer: string, _matcher: Matcher, predicate: Predicate): Predicate {
+	wrapMatcher(pointer: string, _matcher: Matcher, predicate: Predicate): Predicate {
 		return x => {
 			const holds = predicate(x);
-			const counts = this.conditions.get(pointer) ?? { held: 0, failed: 0 };
-			this.conditions.set(pointer, counts);
+			const counts = this.resultsByCondition.get(pointer) ?? { held: 0, failed: 0 };
+			this.resultsByCondition.set(pointer, counts);
 			if (holds) counts.held++;
 			else counts.failed++;
 			return holds;
@@ -57,38 +57,38 @@ export interface TestCoverage {
 export function testCoverage(
 	document: Document,
 	locate: (pointer: string) => SourceSpan | undefined,
-	{ steps, conditions }: CoverageTracer,
+	{ runsByStep, resultsByCondition }: CoverageTracer,
 ): TestCoverage {
-	const lines = new Map<string, { -readonly [K in keyof CoveredLine]: CoveredLine[K] }>();
+	const lineByPlace = new Map<string, { -readonly [K in keyof CoveredLine]: CoveredLine[K] }>();
 	const texts = new Map<string, string>();
-	const lineAt = (pointer: string) => {
+	const coveredLineAt = (pointer: string) => {
 		const span = locate(pointer);
 		if (!span) return undefined;
 		const { name, text } = span.source;
 		const { line } = span.source.position(span.start);
-		const key = `${name}\n${String(line).padStart(9, '0')}`;
+		const placeKey = `${name}\n${String(line).padStart(9, '0')}`;
 		texts.set(name, text);
-		const coveredLine = lines.get(key) ?? {
+		const coveredLine = lineByPlace.get(placeKey) ?? {
 			file: name,
 			line,
 			text: (text.split('\n')[line - 1] ?? '').trim(),
 			runs: undefined,
 			condition: undefined,
 		};
-		lines.set(key, coveredLine);
+		lineByPlace.set(placeKey, coveredLine);
 		return coveredLine;
 	};
-	const walked = walkDocument(document);
-	for (const { pointer } of walked.steps) {
-		const line = lineAt(pointer);
-		if (line) line.runs = (line.runs ?? 0) + (steps.get(pointer) ?? 0);
+	const walkedDocument = walkDocument(document);
+	for (const { pointer } of walkedDocument.steps) {
+		const line = coveredLineAt(pointer);
+		if (line) line.runs = (line.runs ?? 0) + (runsByStep.get(pointer) ?? 0);
 	}
-	for (const { pointer } of walked.matchers) {
-		const line = lineAt(pointer);
-		const { held, failed } = conditions.get(pointer) ?? { held: 0, failed: 0 };
+	for (const { pointer } of walkedDocument.matchers) {
+		const line = coveredLineAt(pointer);
+		const { held, failed } = resultsByCondition.get(pointer) ?? { held: 0, failed: 0 };
 		if (line)
 			line.condition = { held: (line.condition?.held ?? 0) + held, failed: (line.condition?.failed ?? 0) + failed };
 	}
-	const sorted = [...lines].sort(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0));
-	return { lines: sorted.map(([, line]) => line), texts };
+	const sortedLines = [...lineByPlace].sort(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0));
+	return { lines: sortedLines.map(([, line]) => line), texts };
 }

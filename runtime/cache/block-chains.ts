@@ -9,7 +9,7 @@ export class BlockChains {
 	readonly data: Uint8Array;
 	readonly #words: Int32Array;
 	/** Index of the word that contains the successor of block 0, if there were one. */
-	readonly #nextAt: number;
+	readonly #nextIndex: number;
 	readonly #blockCount: number;
 	readonly #makeRoom: () => boolean;
 
@@ -18,7 +18,7 @@ export class BlockChains {
 		this.data = data;
 		this.#words = words;
 		// Blocks are numbered from 1.
-		this.#nextAt = nextAt - 1;
+		this.#nextIndex = nextAt - 1;
 		this.#blockCount = blocks;
 		this.#makeRoom = makeRoom;
 	}
@@ -27,17 +27,17 @@ export class BlockChains {
 	takeBlock(): number {
 		const words = this.#words;
 		for (let evictions = 0; ; evictions++) {
-			const free = words[HEADER_WORD.freeBlock]!;
-			if (free !== 0) {
-				words[HEADER_WORD.freeBlock] = words[this.#nextAt + free]!;
-				words[this.#nextAt + free] = 0;
+			const freeBlock = words[HEADER_WORD.freeBlock]!;
+			if (freeBlock !== 0) {
+				words[HEADER_WORD.freeBlock] = words[this.#nextIndex + freeBlock]!;
+				words[this.#nextIndex + freeBlock] = 0;
 				words[HEADER_WORD.usedBlocks]!++;
-				return free;
+				return freeBlock;
 			}
 			if (words[HEADER_WORD.freshBlock]! < this.#blockCount) {
 				words[HEADER_WORD.usedBlocks]!++;
 				const freshBlock = ++words[HEADER_WORD.freshBlock]!;
-				words[this.#nextAt + freshBlock] = 0;
+				words[this.#nextIndex + freshBlock] = 0;
 				return freshBlock;
 			}
 			if (evictions === MAX_EVICTIONS || !this.#makeRoom()) return 0;
@@ -45,66 +45,67 @@ export class BlockChains {
 	}
 
 	/** Appends a block to a chain. */
-	link(last: number, block: number): void {
-		this.#words[this.#nextAt + last] = block;
+	linkBlock(lastBlock: number, block: number): void {
+		this.#words[this.#nextIndex + lastBlock] = block;
 	}
 
 	/** Returns the last block of a chain. */
-	lastOf(first: number): number {
-		let last = first;
-		for (let next = this.#next(last); next !== 0; next = this.#next(last)) last = next;
-		return last;
+	lastBlockOf(firstBlock: number): number {
+		let lastBlock = firstBlock;
+		for (let nextBlock = this.#nextBlock(lastBlock); nextBlock !== 0; nextBlock = this.#nextBlock(lastBlock))
+			lastBlock = nextBlock;
+		return lastBlock;
 	}
 
 	/** Frees a chain of `count` blocks, preserving its order, so that adjacent blocks are reused together. */
-	free(first: number, last: number, count: number): void {
-		if (first === 0) return;
+	freeChain(firstBlock: number, lastBlock: number, count: number): void {
+		if (firstBlock === 0) return;
 		const words = this.#words;
-		words[this.#nextAt + last] = words[HEADER_WORD.freeBlock]!;
-		words[HEADER_WORD.freeBlock] = first;
+		words[this.#nextIndex + lastBlock] = words[HEADER_WORD.freeBlock]!;
+		words[HEADER_WORD.freeBlock] = firstBlock;
 		words[HEADER_WORD.usedBlocks]! -= count;
 	}
 
-	/** Returns the block of a chain that contains the byte at offset `bytes`; 0 past the end of the chain. */
-	blockAfter(first: number, bytes: number): number {
-		let block = first;
-		for (let bytesLeft = bytes; bytesLeft >= BLOCK_BYTES && block !== 0; bytesLeft -= BLOCK_BYTES)
-			block = this.#next(block);
+	/** Returns the block of a chain that contains the byte at offset `byteOffset`; 0 past the end of the chain. */
+	blockAfter(firstBlock: number, byteOffset: number): number {
+		let block = firstBlock;
+		for (let bytesLeft = byteOffset; bytesLeft >= BLOCK_BYTES && block !== 0; bytesLeft -= BLOCK_BYTES)
+			block = this.#nextBlock(block);
 		return block;
 	}
 
 	/** Returns at most `maxBytes` contiguous bytes from a position in a chain. Requires a pin or the lock. */
 	contiguousBytes(block: number, offset: number, maxBytes: number): Uint8Array {
-		const start = (block - 1) * BLOCK_BYTES + offset;
-		let size = BLOCK_BYTES - offset;
-		let last = block;
-		while (size < maxBytes && this.#next(last) === last + 1) {
-			size += BLOCK_BYTES;
-			last++;
+		const startOffset = (block - 1) * BLOCK_BYTES + offset;
+		let runBytes = BLOCK_BYTES - offset;
+		let lastBlock = block;
+		while (runBytes < maxBytes && this.#nextBlock(lastBlock) === lastBlock + 1) {
+			runBytes += BLOCK_BYTES;
+			lastBlock++;
 		}
-		return this.data.subarray(start, start + Math.min(size, maxBytes));
+		return this.data.subarray(startOffset, startOffset + Math.min(runBytes, maxBytes));
 	}
 
 	/** Copies `length` bytes of a chain, starting at `offset`. Requires a pin or the lock. */
-	copy(first: number, offset: number, length: number, target: Uint8Array): void {
-		let block = this.blockAfter(first, offset);
+	copyBytes(firstBlock: number, offset: number, length: number, target: Uint8Array): void {
+		let block = this.blockAfter(firstBlock, offset);
 		let offsetInBlock = offset % BLOCK_BYTES;
 		let copiedBytes = 0;
 		while (copiedBytes < length) {
-			const start = (block - 1) * BLOCK_BYTES + offsetInBlock;
-			let size = BLOCK_BYTES - offsetInBlock;
+			const startOffset = (block - 1) * BLOCK_BYTES + offsetInBlock;
+			let runBytes = BLOCK_BYTES - offsetInBlock;
 			// Adjacent blocks are copied together.
-			let next = this.#next(block);
-			while (size < length - copiedBytes && next === block + 1) {
-				size += BLOCK_BYTES;
-				block = next;
-				next = this.#next(block);
+			let nextBlock = this.#nextBlock(block);
+			while (runBytes < length - copiedBytes && nextBlock === block + 1) {
+				runBytes += BLOCK_BYTES;
+				block = nextBlock;
+				nextBlock = this.#nextBlock(block);
 			}
-			const partBytes = Math.min(size, length - copiedBytes);
-			target.set(this.data.subarray(start, start + partBytes), copiedBytes);
+			const partBytes = Math.min(runBytes, length - copiedBytes);
+			target.set(this.data.subarray(startOffset, startOffset + partBytes), copiedBytes);
 			copiedBytes += partBytes;
 			offsetInBlock = 0;
-			block = next;
+			block = nextBlock;
 		}
 	}
 
@@ -113,7 +114,7 @@ export class BlockChains {
 		this.data.set(bytes, (block - 1) * BLOCK_BYTES + offset);
 	}
 
-	#next(block: number): number {
-		return this.#words[this.#nextAt + block]!;
+	#nextBlock(block: number): number {
+		return this.#words[this.#nextIndex + block]!;
 	}
 }

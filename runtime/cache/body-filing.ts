@@ -14,7 +14,7 @@ export const MIN_FILED_BODY_BYTES: number = 65_536;
 /** Maximum size, in bytes, of a body that is moved to a file, because the file is written in one go. */
 const MAX_FILED_BODY_BYTES = 8 * 1024 * 1024;
 /** Maximum number of files of one store. Each file uses a file descriptor of the process. */
-const MAX_FILES = 256;
+const MAX_STORE_FILES = 256;
 /** Maximum number of contiguous runs of blocks in a body. Each run costs a system call. */
 const MAX_BLOCK_RUNS = 64;
 /** Fraction of the maximum cache size that files may use in addition to the block memory that was returned in exchange. */
@@ -40,7 +40,7 @@ export class BodyFiling {
 		start: number,
 		length: number,
 		createIfMissing: boolean,
-		release: () => void,
+		onRelease: () => void,
 	): FiledBody | undefined {
 		const { words } = this.#memory;
 		const entryIndex = this.#memory.entryIndex(entry);
@@ -49,13 +49,13 @@ export class BodyFiling {
 		let file = Atomics.load(words, entryIndex + ENTRY_WORD.file);
 		if (file === 0 && createIfMissing) file = this.#createFile(entry);
 		if (file === 0) return undefined;
-		this.readEnded(entry);
+		this.onReadEnded(entry);
 		if (words[entryIndex + ENTRY_WORD.memoryReturned] === 0) this.#returnMemory(entry);
-		return new FiledBody(this.#openFiles()?.calls, file - 1, start, length, release);
+		return new FiledBody(this.#openFiles()?.calls, file - 1, start, length, onRelease);
 	}
 
 	/** Records that a reader of the blocks has finished. The entry is still pinned. */
-	readEnded(entry: number): void {
+	onReadEnded(entry: number): void {
 		Atomics.sub(this.#memory.words, this.#memory.entryIndex(entry) + ENTRY_WORD.readers, 1);
 	}
 
@@ -65,13 +65,13 @@ export class BodyFiling {
 		const { words, blocks } = memory;
 		const entryIndex = memory.entryIndex(entry);
 		const length = words[entryIndex + ENTRY_WORD.bodyLength]!;
-		if (length > MAX_FILED_BODY_BYTES || words[HEADER_WORD.files]! >= MAX_FILES) return 0;
+		if (length > MAX_FILED_BODY_BYTES || words[HEADER_WORD.files]! >= MAX_STORE_FILES) return 0;
 		const files = this.#openFiles();
 		const blockRuns = files && blockRunsOf(memory, entry, files);
 		if (files === undefined || blockRuns === undefined) return 0;
 		const looseCount = looseBlockCount(length, blockRuns);
 		if (words[HEADER_WORD.looseBlocks]! + looseCount > memory.layout.blocks * MAX_LOOSE_SHARE) return 0;
-		const parts = function* () {
+		const bodyParts = function* () {
 			let bytesLeft = length;
 			for (const { start, size } of blockRuns) {
 				const partBytes = Math.min(size, bytesLeft);
@@ -79,7 +79,7 @@ export class BodyFiling {
 				bytesLeft -= partBytes;
 			}
 		};
-		const file = files.create(parts());
+		const file = files.create(bodyParts());
 		if (file < 0) return 0;
 		const usedFile = memory.withLock(() => {
 			const existingFile = Atomics.load(words, entryIndex + ENTRY_WORD.file);

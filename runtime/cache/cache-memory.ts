@@ -41,7 +41,7 @@ export class CacheMemory {
 	readonly blocks: BlockChains;
 	readonly queues: QueueKeeper;
 	readonly #lock: MemoryLock;
-	readonly #filter: Uint8Array;
+	readonly #diskFilter: Uint8Array;
 	/** Null before the first use; undefined if the system has no in-memory files. */
 	#files: MemoryFiles | undefined | null = null;
 	readonly #threadNumber: number;
@@ -57,9 +57,9 @@ export class CacheMemory {
 	constructor(buffer: SharedArrayBuffer, maxBytes: number, maxThreads: number, thread: number, diskBytes: number = 0) {
 		this.layout = cacheLayout(maxBytes, maxThreads, diskBytes);
 		this.words = new Int32Array(buffer, 0, this.layout.dataAt / 4);
-		const data = new Uint8Array(buffer, this.layout.dataAt, this.layout.blocks * BLOCK_BYTES);
-		this.blocks = new BlockChains(this.words, data, this.layout, () => this.#evictEntry());
-		this.#filter = new Uint8Array(buffer, this.layout.filterAt * 4, this.layout.filterBytes);
+		const blockData = new Uint8Array(buffer, this.layout.dataAt, this.layout.blocks * BLOCK_BYTES);
+		this.blocks = new BlockChains(this.words, blockData, this.layout, () => this.#evictEntry());
+		this.#diskFilter = new Uint8Array(buffer, this.layout.filterAt * 4, this.layout.filterBytes);
 		this.queues = new QueueKeeper(this.words, this.layout);
 		this.#threadNumber = thread + 1;
 		this.#lock = new MemoryLock(
@@ -106,11 +106,11 @@ export class CacheMemory {
 	}
 
 	/** Returns the version of a bucket, which changes whenever an entry in the bucket is added, changed or removed. */
-	version(bucket: number): number {
+	bucketVersion(bucket: number): number {
 		return Atomics.load(this.words, this.layout.versionsAt + bucket);
 	}
 
-	serial(entry: number): number {
+	entrySerial(entry: number): number {
 		return Atomics.load(this.words, this.entryIndex(entry) + ENTRY_WORD.serial);
 	}
 
@@ -133,15 +133,15 @@ export class CacheMemory {
 
 	/** Counts a response with this hash that was written to the disk (1) or removed from it (−1). Called on the main thread. */
 	countOnDisk(hashA: number, change: 1 | -1): void {
-		const filterIndex = (hashA >>> 3) & (this.#filter.length - 1);
-		const count = this.#filter[filterIndex]!;
+		const filterIndex = (hashA >>> 3) & (this.#diskFilter.length - 1);
+		const count = this.#diskFilter[filterIndex]!;
 		// A saturated counter stays saturated, because its true value is unknown.
-		if (count < 255) this.#filter[filterIndex] = count + change;
+		if (count < 255) this.#diskFilter[filterIndex] = count + change;
 	}
 
 	/** Returns false if no response with this hash is on disk. */
 	mayBeOnDisk(hashA: number): boolean {
-		return this.#filter.length > 0 && this.#filter[(hashA >>> 3) & (this.#filter.length - 1)] !== 0;
+		return this.#diskFilter.length > 0 && this.#diskFilter[(hashA >>> 3) & (this.#diskFilter.length - 1)] !== 0;
 	}
 
 	/** Yields live entries with these hashes. */
@@ -150,10 +150,10 @@ export class CacheMemory {
 		let entry = this.words[this.layout.bucketsAt + this.bucketOf(a)]!;
 		while (entry !== 0) {
 			const entryIndex = this.entryIndex(entry);
-			const next = this.words[entryIndex + ENTRY_WORD.chain]!;
+			const nextEntry = this.words[entryIndex + ENTRY_WORD.chain]!;
 			if (this.words[entryIndex + ENTRY_WORD.hashA] === a && this.words[entryIndex + ENTRY_WORD.hashB] === b)
 				yield entry;
-			entry = next;
+			entry = nextEntry;
 		}
 	}
 
@@ -163,9 +163,9 @@ export class CacheMemory {
 		let entry = this.words[this.layout.urlsAt + this.bucketOf(hash)]!;
 		while (entry !== 0) {
 			const entryIndex = this.entryIndex(entry);
-			const next = this.words[entryIndex + ENTRY_WORD.urlChain]!;
+			const nextEntry = this.words[entryIndex + ENTRY_WORD.urlChain]!;
 			if (this.words[entryIndex + ENTRY_WORD.urlHash] === hash) yield entry;
-			entry = next;
+			entry = nextEntry;
 		}
 	}
 
@@ -199,9 +199,9 @@ export class CacheMemory {
 		if (block === 0) return 0;
 		const { words } = this;
 		const entryIndex = this.entryIndex(entry);
-		const last = words[entryIndex + ENTRY_WORD.bodyLast]!;
-		if (last === 0) words[entryIndex + ENTRY_WORD.bodyBlock] = block;
-		else this.blocks.link(last, block);
+		const lastBlock = words[entryIndex + ENTRY_WORD.bodyLast]!;
+		if (lastBlock === 0) words[entryIndex + ENTRY_WORD.bodyBlock] = block;
+		else this.blocks.linkBlock(lastBlock, block);
 		words[entryIndex + ENTRY_WORD.bodyLast] = block;
 		words[entryIndex + ENTRY_WORD.blocks]!++;
 		return block;
@@ -211,23 +211,23 @@ export class CacheMemory {
 	setHead(entry: number, bytes: Uint8Array): boolean {
 		const { words, blocks } = this;
 		const blockCount = headBlockCount(bytes.byteLength);
-		const serial = this.serial(entry);
+		const serial = this.entrySerial(entry);
 		let firstBlock = 0;
 		let lastBlock = 0;
 		for (let i = 0; i < blockCount; i++) {
 			const block = blocks.takeBlock();
 			if (block === 0) {
-				blocks.free(firstBlock, lastBlock, i);
+				blocks.freeChain(firstBlock, lastBlock, i);
 				return false;
 			}
 			if (lastBlock === 0) firstBlock = block;
-			else blocks.link(lastBlock, block);
+			else blocks.linkBlock(lastBlock, block);
 			lastBlock = block;
 			blocks.write(block, 0, bytes.subarray(i * BLOCK_BYTES, (i + 1) * BLOCK_BYTES));
 		}
-		if (this.serial(entry) !== serial) {
+		if (this.entrySerial(entry) !== serial) {
 			// Making room has evicted the entry whose head is to be replaced.
-			blocks.free(firstBlock, lastBlock, blockCount);
+			blocks.freeChain(firstBlock, lastBlock, blockCount);
 			return false;
 		}
 		const oldHeadBlocks = this.#freeHead(entry);
@@ -240,14 +240,14 @@ export class CacheMemory {
 	}
 
 	/** Returns the bytes of an entry's head. */
-	head(entry: number): Buffer {
+	readHead(entry: number): Buffer {
 		const bytes = Buffer.allocUnsafe(this.field(entry, ENTRY_WORD.headLength));
-		this.blocks.copy(this.field(entry, ENTRY_WORD.headBlock), 0, bytes.byteLength, bytes);
+		this.blocks.copyBytes(this.field(entry, ENTRY_WORD.headBlock), 0, bytes.byteLength, bytes);
 		return bytes;
 	}
 
 	/** Makes the entry visible to all threads. */
-	publish(entry: number): void {
+	publishEntry(entry: number): void {
 		const { words, layout } = this;
 		const entryIndex = this.entryIndex(entry);
 		words[entryIndex + ENTRY_WORD.owner] = 0;
@@ -260,7 +260,7 @@ export class CacheMemory {
 		words[entryIndex + ENTRY_WORD.urlChain] = words[urlBucket]!;
 		words[urlBucket] = entry;
 		words[HEADER_WORD.entries]!++;
-		this.queues.enter(entry);
+		this.queues.addEntry(entry);
 		this.bumpVersion(hashA);
 	}
 
@@ -276,9 +276,17 @@ export class CacheMemory {
 		const state = words[entryIndex + ENTRY_WORD.state]!;
 		if (state === ENTRY_FREE || state === ENTRY_ZOMBIE || this.isBroken) return;
 		if (state === ENTRY_LIVE) {
-			this.#unlink(layout.bucketsAt + this.bucketOf(words[entryIndex + ENTRY_WORD.hashA]!), entry, ENTRY_WORD.chain);
-			this.#unlink(layout.urlsAt + this.bucketOf(words[entryIndex + ENTRY_WORD.urlHash]!), entry, ENTRY_WORD.urlChain);
-			this.queues.leave(entry);
+			this.#unlinkEntry(
+				layout.bucketsAt + this.bucketOf(words[entryIndex + ENTRY_WORD.hashA]!),
+				entry,
+				ENTRY_WORD.chain,
+			);
+			this.#unlinkEntry(
+				layout.urlsAt + this.bucketOf(words[entryIndex + ENTRY_WORD.urlHash]!),
+				entry,
+				ENTRY_WORD.urlChain,
+			);
+			this.queues.removeEntry(entry);
 			words[HEADER_WORD.entries]!--;
 		}
 		// The serial is incremented before the pins are checked, so that a thread that pins the entry later sees that it has been
@@ -288,7 +296,7 @@ export class CacheMemory {
 		if (this.#isPinned(entryIndex)) {
 			words[entryIndex + ENTRY_WORD.state] = ENTRY_ZOMBIE;
 			words[HEADER_WORD.zombies]!++;
-		} else this.#release(entry);
+		} else this.#releaseEntry(entry);
 	}
 
 	/** Prevents an entry's memory from being reused while this thread reads it. Does not need the lock. */
@@ -300,14 +308,14 @@ export class CacheMemory {
 	unpin(entry: number, serial: number): void {
 		const entryIndex = this.entryIndex(entry);
 		Atomics.and(this.words, entryIndex + this.#pinWord, ~this.#pinBit);
-		if (this.serial(entry) !== serial) this.withLock(() => this.#freeRemoved(entry));
+		if (this.entrySerial(entry) !== serial) this.withLock(() => this.#freeRemovedEntry(entry));
 	}
 
 	/**
 	 * Releases the pins and unfinished entries of a dead thread. Called on the main thread. If the thread died during a change, the
 	 * store is no longer trusted. Throws LockLost if another dead thread, whose end has not been reported yet, holds the lock.
 	 */
-	threadEnded(thread: number): void {
+	onThreadEnded(thread: number): void {
 		const { words } = this;
 		this.#lock.takeOver(thread + 1, () => this.#markBroken());
 		const lastEntry = words[HEADER_WORD.freshEntry]!;
@@ -320,7 +328,7 @@ export class CacheMemory {
 			if (state !== ENTRY_ZOMBIE && (state !== ENTRY_FILLING || words[entryIndex + ENTRY_WORD.owner] !== thread + 1))
 				continue;
 			this.withLock(() => {
-				if (words[entryIndex + ENTRY_WORD.state] === ENTRY_ZOMBIE) this.#freeRemoved(entry);
+				if (words[entryIndex + ENTRY_WORD.state] === ENTRY_ZOMBIE) this.#freeRemovedEntry(entry);
 				else if (words[entryIndex + ENTRY_WORD.owner] === thread + 1) this.remove(entry);
 			});
 		}
@@ -378,12 +386,12 @@ export class CacheMemory {
 	}
 
 	/** Frees a removed entry that nobody reads any longer. */
-	#freeRemoved(entry: number): void {
+	#freeRemovedEntry(entry: number): void {
 		const entryIndex = this.entryIndex(entry);
 		if (this.words[entryIndex + ENTRY_WORD.state] !== ENTRY_ZOMBIE || this.#isPinned(entryIndex) || this.isBroken)
 			return;
 		this.words[HEADER_WORD.zombies]!--;
-		this.#release(entry);
+		this.#releaseEntry(entry);
 	}
 
 	#isPinned(entryIndex: number): boolean {
@@ -393,12 +401,12 @@ export class CacheMemory {
 		return false;
 	}
 
-	#release(entry: number): void {
+	#releaseEntry(entry: number): void {
 		const { words } = this;
 		const entryIndex = this.entryIndex(entry);
 		if (words[entryIndex + ENTRY_WORD.file] !== 0) this.#closeFile(entryIndex);
 		const headBlocks = this.#freeHead(entry);
-		this.blocks.free(
+		this.blocks.freeChain(
 			words[entryIndex + ENTRY_WORD.bodyBlock]!,
 			words[entryIndex + ENTRY_WORD.bodyLast]!,
 			words[entryIndex + ENTRY_WORD.blocks]! - headBlocks,
@@ -426,11 +434,11 @@ export class CacheMemory {
 		const firstBlock = this.words[entryIndex + ENTRY_WORD.headBlock]!;
 		if (firstBlock === 0) return 0;
 		const blockCount = headBlockCount(this.words[entryIndex + ENTRY_WORD.headLength]!);
-		this.blocks.free(firstBlock, this.blocks.lastOf(firstBlock), blockCount);
+		this.blocks.freeChain(firstBlock, this.blocks.lastBlockOf(firstBlock), blockCount);
 		return blockCount;
 	}
 
-	#unlink(firstLink: number, entry: number, link: number): void {
+	#unlinkEntry(firstLink: number, entry: number, link: number): void {
 		const { words } = this;
 		let wordIndex = firstLink;
 		while (words[wordIndex] !== 0 && words[wordIndex] !== entry) wordIndex = this.entryIndex(words[wordIndex]!) + link;

@@ -9,26 +9,26 @@ export class EntryWriter implements CacheWriter {
 	readonly #entry: number;
 	readonly #serial: number;
 	readonly #maxBytes: number;
-	readonly #publish: () => boolean;
+	readonly #onComplete: () => boolean;
 	#writtenBytes = 0;
 	/** The last block of the body. */
-	#block = 0;
+	#lastBlock = 0;
 	/** Number of bytes in use in the last block. */
 	#usedBytes = BLOCK_BYTES;
 	#isDone = false;
 
-	/** @param publish Called when the body is complete. Returns false if the response is no longer wanted. */
-	constructor(memory: CacheMemory, entry: number, maxBytes: number, publish: () => boolean) {
+	/** @param onComplete Called when the body is complete. Returns false if the response is no longer wanted. */
+	constructor(memory: CacheMemory, entry: number, maxBytes: number, onComplete: () => boolean) {
 		this.#memory = memory;
 		this.#entry = entry;
-		this.#serial = memory.serial(entry);
+		this.#serial = memory.entrySerial(entry);
 		this.#maxBytes = maxBytes;
-		this.#publish = publish;
+		this.#onComplete = onComplete;
 	}
 
 	write(bytes: Uint8Array): boolean {
 		if (this.#isDone) return false;
-		if (this.#writtenBytes + bytes.byteLength > this.#maxBytes || !this.#append(bytes)) {
+		if (this.#writtenBytes + bytes.byteLength > this.#maxBytes || !this.#appendBytes(bytes)) {
 			this.abandon();
 			return false;
 		}
@@ -36,10 +36,10 @@ export class EntryWriter implements CacheWriter {
 	}
 
 	commit(): boolean {
-		if (this.#isDone || !this.#isMine()) return false;
+		if (this.#isDone || !this.#ownsEntry()) return false;
 		const memory = this.#memory;
 		memory.words[memory.entryIndex(this.#entry) + ENTRY_WORD.bodyLength] = this.#writtenBytes;
-		if (this.#publish()) {
+		if (this.#onComplete()) {
 			this.#isDone = true;
 			return true;
 		}
@@ -52,35 +52,35 @@ export class EntryWriter implements CacheWriter {
 		this.#isDone = true;
 		const memory = this.#memory;
 		memory.withLock(() => {
-			if (this.#isMine()) memory.remove(this.#entry);
+			if (this.#ownsEntry()) memory.remove(this.#entry);
 		});
 	}
 
 	/** Returns false after a reset of the store, because the entry may then hold another response. */
-	#isMine(): boolean {
-		return this.#memory.serial(this.#entry) === this.#serial;
+	#ownsEntry(): boolean {
+		return this.#memory.entrySerial(this.#entry) === this.#serial;
 	}
 
 	/** Appends bytes to the body. Returns false if there is no room, or if the store has been reset. */
-	#append(bytes: Uint8Array): boolean {
+	#appendBytes(bytes: Uint8Array): boolean {
 		const { blocks } = this.#memory;
 		const newBlockCount = Math.ceil((bytes.byteLength - (BLOCK_BYTES - this.#usedBytes)) / BLOCK_BYTES);
 		const newBlocks = newBlockCount > 0 ? this.#allocateBlocks(newBlockCount) : [];
-		if (newBlocks === undefined || !this.#isMine()) return false;
+		if (newBlocks === undefined || !this.#ownsEntry()) return false;
 		let appendedBytes = 0;
 		let nextBlock = 0;
 		while (appendedBytes < bytes.byteLength) {
 			if (this.#usedBytes === BLOCK_BYTES) {
-				this.#block = newBlocks[nextBlock++]!;
+				this.#lastBlock = newBlocks[nextBlock++]!;
 				this.#usedBytes = 0;
 			}
 			const bytesLeft = bytes.byteLength - appendedBytes;
-			const firstBlock = this.#block;
+			const firstBlock = this.#lastBlock;
 			const firstOffset = this.#usedBytes;
 			let roomBytes = BLOCK_BYTES - firstOffset;
 			// Adjacent blocks are written together.
-			while (roomBytes < bytesLeft && newBlocks[nextBlock] === this.#block + 1) {
-				this.#block = newBlocks[nextBlock++]!;
+			while (roomBytes < bytesLeft && newBlocks[nextBlock] === this.#lastBlock + 1) {
+				this.#lastBlock = newBlocks[nextBlock++]!;
 				roomBytes += BLOCK_BYTES;
 			}
 			const size = Math.min(roomBytes, bytesLeft);
@@ -101,7 +101,7 @@ export class EntryWriter implements CacheWriter {
 		const memory = this.#memory;
 		return memory.withLock(() => {
 			const newBlocks: number[] = [];
-			while (newBlocks.length < count && this.#isMine()) {
+			while (newBlocks.length < count && this.#ownsEntry()) {
 				const block = memory.appendBlock(this.#entry);
 				if (block === 0) return undefined;
 				newBlocks.push(block);

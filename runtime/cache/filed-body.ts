@@ -16,71 +16,78 @@ const MAX_BYTES_PER_TURN = 2 * 1024 * 1024;
 export class FiledBody implements BodySource {
 	readonly length: number;
 	readonly #calls: SystemCalls | undefined;
-	readonly #descriptor: number;
-	readonly #end: number;
-	readonly #release: () => void;
+	readonly #fileDescriptor: number;
+	readonly #endOffset: number;
+	readonly #onRelease: () => void;
 	#offset: number;
 	#isDone = false;
 	/** True if the socket could not accept all data at the last attempt to send. */
 	#isBlocked = false;
-	#piece: Buffer | undefined = undefined;
+	#pieceBuffer: Buffer | undefined = undefined;
 
-	/** @param release Called when the file is no longer needed. */
-	constructor(calls: SystemCalls | undefined, descriptor: number, start: number, length: number, release: () => void) {
+	/** @param onRelease Called when the file is no longer needed. */
+	constructor(
+		calls: SystemCalls | undefined,
+		fileDescriptor: number,
+		start: number,
+		length: number,
+		onRelease: () => void,
+	) {
 		this.#calls = calls;
-		this.#descriptor = descriptor;
+		this.#fileDescriptor = fileDescriptor;
 		this.#offset = start;
-		this.#end = start + length;
+		this.#endOffset = start + length;
 		this.length = length;
-		this.#release = release;
+		this.#onRelease = onRelease;
 	}
 
 	sendTo(socket: number, maxBytes: number = MAX_BYTES_PER_TURN): number {
 		const calls = this.#calls;
 		if (this.#isDone || calls === undefined) return 0;
-		const start = this.#offset;
+		const startOffset = this.#offset;
 		this.#isBlocked = false;
-		const end = Math.min(this.#end, start + maxBytes);
-		while (this.#offset < end && this.#offset - start < MAX_BYTES_PER_TURN) {
-			const length = Math.min(end - this.#offset, MAX_BYTES_PER_TURN);
-			const count = calls.sendFile(socket, this.#descriptor, this.#offset, length);
-			if (count > 0) this.#offset += count;
-			if (count < length) {
+		const endOffset = Math.min(this.#endOffset, startOffset + maxBytes);
+		while (this.#offset < endOffset && this.#offset - startOffset < MAX_BYTES_PER_TURN) {
+			const length = Math.min(endOffset - this.#offset, MAX_BYTES_PER_TURN);
+			const sentBytes = calls.sendFile(socket, this.#fileDescriptor, this.#offset, length);
+			if (sentBytes > 0) this.#offset += sentBytes;
+			if (sentBytes < length) {
 				this.#isBlocked = true;
 				break;
 			}
 		}
-		if (this.#offset === this.#end) this.cancel();
-		return this.#offset - start;
+		if (this.#offset === this.#endOffset) this.cancel();
+		return this.#offset - startOffset;
 	}
 
 	onIdle(): void {
-		this.#piece = undefined;
+		this.#pieceBuffer = undefined;
 	}
 
 	pull(maxBytes: number = PIECE_BYTES): Uint8Array | null {
-		const bytesLeft = this.#end - this.#offset;
+		const bytesLeft = this.#endOffset - this.#offset;
 		if (this.#isDone || bytesLeft === 0) {
 			this.cancel();
 			return null;
 		}
-		const size = Math.min(
+		const pieceBytes = Math.min(
 			this.#isBlocked ? SMALL_PIECE_BYTES : PIECE_BYTES,
 			Math.max(maxBytes, MIN_PIECE_BYTES),
 			bytesLeft,
 		);
 		// The previous chunk has been sent, so its memory can be reused.
-		if (this.#piece === undefined || this.#piece.byteLength < size) this.#piece = Buffer.allocUnsafeSlow(size);
-		const count = readSync(this.#descriptor, this.#piece, 0, size, this.#offset);
-		if (count === 0) throw new Error('The file of a stored response is too short.');
-		this.#offset += count;
-		return this.#piece.subarray(0, count);
+		if (this.#pieceBuffer === undefined || this.#pieceBuffer.byteLength < pieceBytes)
+			this.#pieceBuffer = Buffer.allocUnsafeSlow(pieceBytes);
+		const readBytes = readSync(this.#fileDescriptor, this.#pieceBuffer, 0, pieceBytes, this.#offset);
+		if (readBytes === 0) throw new Error('The file of a stored response is too short.');
+		this.#offset += readBytes;
+		return this.#pieceBuffer.subarray(0, readBytes);
 	}
 
 	cancel(): void {
 		if (this.#isDone) return;
 		this.#isDone = true;
-		this.#piece = undefined;
-		this.#release();
+		this.#pieceBuffer = undefined;
+		this.#onRelease();
 	}
 }

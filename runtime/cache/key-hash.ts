@@ -19,10 +19,10 @@ export function hashKey(text: string, seed: number): KeyHash {
 		b = Math.imul(b ^ code, 0x1b873593);
 		b = ((b << 11) | (b >>> 21)) + a;
 	}
-	return { a: finalize(a ^ b) || 1, b: finalize(b + Math.imul(a, 5)) || 1 };
+	return { a: finalizeHash(a ^ b) || 1, b: finalizeHash(b + Math.imul(a, 5)) || 1 };
 }
 
-function finalize(hash: number): number {
+function finalizeHash(hash: number): number {
 	let h = hash ^ (hash >>> 16);
 	h = Math.imul(h, 0x85ebca6b);
 	h ^= h >>> 13;

@@ -15,7 +15,7 @@ export class LocalHeadCache<T extends CachedHeadsOfKey> {
 	readonly #maxBytes: number;
 	#youngMap = new Map<string, T>();
 	#oldMap = new Map<string, T>();
-	#bytes = 0;
+	#youngBytes = 0;
 
 	/** The limits apply to both maps together. */
 	constructor(maxKeys: number, maxBytes: number) {
@@ -24,14 +24,14 @@ export class LocalHeadCache<T extends CachedHeadsOfKey> {
 	}
 
 	get(key: string): T | undefined {
-		const young = this.#youngMap.get(key);
-		if (young !== undefined) return young;
-		const old = this.#oldMap.get(key);
-		if (old !== undefined) {
+		const youngValue = this.#youngMap.get(key);
+		if (youngValue !== undefined) return youngValue;
+		const oldValue = this.#oldMap.get(key);
+		if (oldValue !== undefined) {
 			this.#oldMap.delete(key);
-			this.set(key, old);
+			this.set(key, oldValue);
 		}
-		return old;
+		return oldValue;
 	}
 
 	/** Caches a value for a key, unless it is too large. */
@@ -50,7 +50,7 @@ export class LocalHeadCache<T extends CachedHeadsOfKey> {
 	}
 
 	/** Accounts for a value's growth; returns false if it would be too large. */
-	grow(value: T, bytes: number): boolean {
+	growValue(value: T, bytes: number): boolean {
 		if (value.bytes + bytes > this.#maxBytes) return false;
 		this.#makeRoom(bytes);
 		value.bytes += bytes;
@@ -58,11 +58,11 @@ export class LocalHeadCache<T extends CachedHeadsOfKey> {
 	}
 
 	#makeRoom(bytes: number): void {
-		if (this.#youngMap.size >= this.#maxKeys || this.#bytes + bytes > this.#maxBytes) {
+		if (this.#youngMap.size >= this.#maxKeys || this.#youngBytes + bytes > this.#maxBytes) {
 			this.#oldMap = this.#youngMap;
 			this.#youngMap = new Map();
-			this.#bytes = 0;
+			this.#youngBytes = 0;
 		}
-		this.#bytes += bytes;
+		this.#youngBytes += bytes;
 	}
 }

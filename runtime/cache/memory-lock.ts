@@ -2,9 +2,9 @@
 import { HEADER_WORD } from './memory-layout.ts';
 
 /** Number of attempts before the thread sleeps. */
-const SPINS = 200;
+const SPINS_BEFORE_SLEEP = 200;
 /** Length of one sleep in milliseconds. Sleeps have a time limit, because a holder that has died wakes no other thread. */
-const SLEEP_MS = 5;
+const LOCK_SLEEP_MS = 5;
 
 /** Thrown if a dead thread holds the lock and its end has not been reported to the main thread yet. */
 export class LockLost extends Error {
@@ -35,17 +35,17 @@ export class MemoryLock {
 		const words = this.#words;
 		let sleeps = 0;
 		for (let spins = 0; Atomics.compareExchange(words, HEADER_WORD.lock, 0, this.#threadNumber) !== 0; spins++) {
-			if (spins < SPINS) continue;
+			if (spins < SPINS_BEFORE_SLEEP) continue;
 			if (sleeps++ >= this.#maxSleeps) throw new LockLost();
 			Atomics.add(words, HEADER_WORD.lockWaiters, 1);
 			const holder = Atomics.load(words, HEADER_WORD.lock);
-			if (holder !== 0) Atomics.wait(words, HEADER_WORD.lock, holder, SLEEP_MS);
+			if (holder !== 0) Atomics.wait(words, HEADER_WORD.lock, holder, LOCK_SLEEP_MS);
 			Atomics.sub(words, HEADER_WORD.lockWaiters, 1);
 		}
 		try {
 			return run();
 		} finally {
-			this.#release(this.#threadNumber);
+			this.#releaseLock(this.#threadNumber);
 		}
 	}
 
@@ -56,11 +56,11 @@ export class MemoryLock {
 	takeOver(deadThread: number, run: () => void): boolean {
 		if (Atomics.load(this.#words, HEADER_WORD.lock) !== deadThread) return false;
 		run();
-		this.#release(deadThread);
+		this.#releaseLock(deadThread);
 		return true;
 	}
 
-	#release(holder: number): void {
+	#releaseLock(holder: number): void {
 		const words = this.#words;
 		if (Atomics.compareExchange(words, HEADER_WORD.lock, holder, 0) !== holder) return;
 		if (Atomics.load(words, HEADER_WORD.lockWaiters) > 0) Atomics.notify(words, HEADER_WORD.lock, 1);

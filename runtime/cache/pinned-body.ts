@@ -4,9 +4,9 @@ import type { BlockChains } from './block-chains.ts';
 import { BLOCK_BYTES } from './memory-layout.ts';
 
 /** Number of bytes copied at a time if the blocks are not contiguous. */
-const COPIED_BYTES = 65_536;
+const MAX_COPY_BYTES = 65_536;
 /** Minimum number of bytes copied at a time for a consumer that asks for less. */
-const MIN_COPIED_BYTES = 1024;
+const MIN_COPY_BYTES = 1024;
 /** Minimum number of contiguous bytes sent directly from the shared memory at a time. */
 const MIN_RUN_BYTES = 16_384;
 /** Maximum number of contiguous bytes sent directly from the shared memory at a time. */
@@ -22,7 +22,7 @@ export class PinnedBody implements BodySource {
 	/** Number of bytes of the next block that have been sent already. */
 	#blockOffset: number;
 	#sentBytes = 0;
-	#piece: Buffer | undefined = undefined;
+	#copyBuffer: Buffer | undefined = undefined;
 	#isDone = false;
 
 	/** Reads `length` bytes, beginning at `start`. `release` is called when the bytes have been sent or are not needed. */
@@ -35,26 +35,31 @@ export class PinnedBody implements BodySource {
 	}
 
 	onIdle(): void {
-		this.#piece = undefined;
+		this.#copyBuffer = undefined;
 	}
 
-	pull(maxBytes: number = COPIED_BYTES): Uint8Array | null {
+	pull(maxBytes: number = MAX_COPY_BYTES): Uint8Array | null {
 		const bytesLeft = this.length - this.#sentBytes;
 		if (this.#isDone || bytesLeft === 0) {
 			this.cancel();
 			return null;
 		}
-		const run = this.#blocks.contiguousBytes(this.#block, this.#blockOffset, Math.min(MAX_RUN_BYTES, bytesLeft));
-		if (run.byteLength >= MIN_RUN_BYTES || run.byteLength === bytesLeft) {
-			this.#advance(run.byteLength);
-			return run;
+		const contiguousRun = this.#blocks.contiguousBytes(
+			this.#block,
+			this.#blockOffset,
+			Math.min(MAX_RUN_BYTES, bytesLeft),
+		);
+		if (contiguousRun.byteLength >= MIN_RUN_BYTES || contiguousRun.byteLength === bytesLeft) {
+			this.#advance(contiguousRun.byteLength);
+			return contiguousRun;
 		}
 		// The previous chunk has been sent, so its memory can be reused.
-		const size = Math.min(COPIED_BYTES, Math.max(maxBytes, MIN_COPIED_BYTES), bytesLeft);
-		if (this.#piece === undefined || this.#piece.byteLength < size) this.#piece = Buffer.allocUnsafeSlow(size);
-		this.#blocks.copy(this.#block, this.#blockOffset, size, this.#piece.subarray(0, size));
-		this.#advance(size);
-		return this.#piece.subarray(0, size);
+		const copyBytes = Math.min(MAX_COPY_BYTES, Math.max(maxBytes, MIN_COPY_BYTES), bytesLeft);
+		if (this.#copyBuffer === undefined || this.#copyBuffer.byteLength < copyBytes)
+			this.#copyBuffer = Buffer.allocUnsafeSlow(copyBytes);
+		this.#blocks.copyBytes(this.#block, this.#blockOffset, copyBytes, this.#copyBuffer.subarray(0, copyBytes));
+		this.#advance(copyBytes);
+		return this.#copyBuffer.subarray(0, copyBytes);
 	}
 
 	#advance(size: number): void {
@@ -66,7 +71,7 @@ export class PinnedBody implements BodySource {
 	cancel(): void {
 		if (this.#isDone) return;
 		this.#isDone = true;
-		this.#piece = undefined;
+		this.#copyBuffer = undefined;
 		this.#release();
 	}
 }

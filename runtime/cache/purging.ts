@@ -6,11 +6,11 @@ import { ENTRY_FILLING, ENTRY_LIVE, ENTRY_WORD, HEADER_WORD } from './memory-lay
 import { LockLost } from './memory-lock.ts';
 
 /** Maximum milliseconds of scanning before other work of the main thread gets its turn. */
-const SLICE_MS = 5;
+const MAX_SLICE_MS = 5;
 /** Number of entries between checks of the clock. */
 const ENTRIES_PER_CHECK = 256;
 /** Milliseconds between attempts to acquire a lock that a dead thread holds. */
-const RETRY_MS = 50;
+const LOCK_RETRY_MS = 50;
 
 /** The responses that a purge removes: those of one URL, those with a tag, or those below a path. */
 export type PurgeSelection =
@@ -53,7 +53,7 @@ export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection
 				return 1;
 			});
 		}
-		if (entry % ENTRIES_PER_CHECK !== 0 || performance.now() - sliceStart < SLICE_MS) continue;
+		if (entry % ENTRIES_PER_CHECK !== 0 || performance.now() - sliceStart < MAX_SLICE_MS) continue;
 		await new Promise(resolve => setImmediate(resolve));
 		sliceStart = performance.now();
 	}
@@ -67,7 +67,7 @@ async function retryWithLock<T>(memory: CacheMemory, run: () => T): Promise<T> {
 			return memory.withLock(run);
 		} catch (error) {
 			if (!(error instanceof LockLost)) throw error;
-			await new Promise(resolve => setTimeout(resolve, RETRY_MS));
+			await new Promise(resolve => setTimeout(resolve, LOCK_RETRY_MS));
 		}
 	}
 }
@@ -79,12 +79,12 @@ function createPrefilter(memory: CacheMemory, selection: PurgeSelection): (entry
 		return state === ENTRY_LIVE || state === ENTRY_FILLING;
 	};
 	if (!('path' in selection)) return isOccupied;
-	const path = hashKey(normalizePath(withoutQuery(selection.path)), memory.seed).a;
-	return entry => isOccupied(entry) && memory.field(entry, ENTRY_WORD.pathHash) === path;
+	const pathHash = hashKey(normalizePath(withoutQuery(selection.path)), memory.seed).a;
+	return entry => isOccupied(entry) && memory.field(entry, ENTRY_WORD.pathHash) === pathHash;
 }
 
 function readHead(memory: CacheMemory, entry: number): CachedHead {
-	return JSON.parse(memory.head(entry).toString('utf8')) as CachedHead;
+	return JSON.parse(memory.readHead(entry).toString('utf8')) as CachedHead;
 }
 
 /** Compiles a selection into a predicate. */
@@ -93,26 +93,26 @@ export function compileSelection(selection: PurgeSelection): EntryPredicate {
 	if ('tag' in selection) return head => head.tags.includes(selection.tag) && matchesHost(head.host);
 	if ('prefix' in selection) {
 		const { prefix } = selection;
-		const normalized = normalizePath(prefix);
+		const normalizedPrefix = normalizePath(prefix);
 		return head =>
-			matchesHost(head.host) && (head.path.startsWith(prefix) || normalizePath(head.path).startsWith(normalized));
+			matchesHost(head.host) && (head.path.startsWith(prefix) || normalizePath(head.path).startsWith(normalizedPrefix));
 	}
 	const queryStart = selection.path.indexOf('?');
 	const path = withoutQuery(selection.path);
 	const query = queryStart === -1 ? undefined : selection.path.slice(queryStart + 1);
-	const normalized = normalizePath(path);
+	const normalizedPath = normalizePath(path);
 	return head =>
 		matchesHost(head.host) &&
-		(head.path === path || normalizePath(head.path) === normalized) &&
+		(head.path === path || normalizePath(head.path) === normalizedPath) &&
 		(query === undefined || (head.query ?? '') === query);
 }
 
 /** Returns a test for hosts. A host without a port matches every port. */
 function compileHostTest(host: string | undefined): (actual: string) => boolean {
 	if (host === undefined) return () => true;
-	const expected = host.toLowerCase();
-	const hasPort = /:\d+$/.test(expected);
-	return actual => actual === expected || (!hasPort && actual.replace(/:\d+$/, '') === expected);
+	const expectedHost = host.toLowerCase();
+	const hasPort = /:\d+$/.test(expectedHost);
+	return actual => actual === expectedHost || (!hasPort && actual.replace(/:\d+$/, '') === expectedHost);
 }
 
 /** Returns the path of a request target. */

@@ -5,9 +5,9 @@
 import { type CacheLayout, ENTRY_WORD, HEADER_WORD, MAIN_QUEUE, NO_QUEUE, SMALL_QUEUE } from './memory-layout.ts';
 
 /** Fraction of the blocks that the small queue may use if the main queue is not empty. */
-const SMALL_SHARE = 0.1;
+const SMALL_QUEUE_SHARE = 0.1;
 /** Maximum number of entries reinserted before one is evicted in any case, so that a call does not scan the whole store. */
-const MAX_ROUNDS = 256;
+const MAX_REINSERTIONS = 256;
 
 /** The two queues, and the ghost table of evicted entries. The methods must be called with the lock held. */
 export class QueueKeeper {
@@ -21,36 +21,36 @@ export class QueueKeeper {
 
 	/** Counts a request for an entry. Needs no lock, because a lost update does no harm. */
 	countUse(entry: number): void {
-		const at = this.#entryIndex(entry) + ENTRY_WORD.uses;
-		const uses = this.#words[at]!;
-		if (uses < 3) this.#words[at] = uses + 1;
+		const usesIndex = this.#entryIndex(entry) + ENTRY_WORD.uses;
+		const uses = this.#words[usesIndex]!;
+		if (uses < 3) this.#words[usesIndex] = uses + 1;
 	}
 
 	/** Adds a new entry to the small queue, or to the main queue if the entry was evicted recently. */
-	enter(entry: number): void {
+	addEntry(entry: number): void {
 		const words = this.#words;
-		const at = this.#entryIndex(entry);
-		const hash = words[at + ENTRY_WORD.hashA]!;
+		const entryIndex = this.#entryIndex(entry);
+		const hash = words[entryIndex + ENTRY_WORD.hashA]!;
 		const ghostIndex = this.#ghostIndex(hash);
-		const isReturning = words[ghostIndex] === words[at + ENTRY_WORD.hashB] && words[ghostIndex] !== 0;
+		const isReturning = words[ghostIndex] === words[entryIndex + ENTRY_WORD.hashB] && words[ghostIndex] !== 0;
 		if (isReturning) words[ghostIndex] = 0;
-		words[at + ENTRY_WORD.uses] = 0;
-		this.#push(entry, isReturning ? MAIN_QUEUE : SMALL_QUEUE);
+		words[entryIndex + ENTRY_WORD.uses] = 0;
+		this.#pushEntry(entry, isReturning ? MAIN_QUEUE : SMALL_QUEUE);
 	}
 
-	leave(entry: number): void {
+	removeEntry(entry: number): void {
 		const words = this.#words;
-		const at = this.#entryIndex(entry);
-		const queue = words[at + ENTRY_WORD.queue]!;
+		const entryIndex = this.#entryIndex(entry);
+		const queue = words[entryIndex + ENTRY_WORD.queue]!;
 		if (queue === NO_QUEUE) return;
-		const newer = words[at + ENTRY_WORD.newer]!;
-		const older = words[at + ENTRY_WORD.older]!;
-		if (newer === 0) words[queue === SMALL_QUEUE ? HEADER_WORD.smallHead : HEADER_WORD.mainHead] = older;
-		else words[this.#entryIndex(newer) + ENTRY_WORD.older] = older;
-		if (older === 0) words[queue === SMALL_QUEUE ? HEADER_WORD.smallTail : HEADER_WORD.mainTail] = newer;
-		else words[this.#entryIndex(older) + ENTRY_WORD.newer] = newer;
-		if (queue === SMALL_QUEUE) words[HEADER_WORD.smallBlocks]! -= words[at + ENTRY_WORD.blocks]!;
-		words[at + ENTRY_WORD.queue] = NO_QUEUE;
+		const newerEntry = words[entryIndex + ENTRY_WORD.newer]!;
+		const olderEntry = words[entryIndex + ENTRY_WORD.older]!;
+		if (newerEntry === 0) words[queue === SMALL_QUEUE ? HEADER_WORD.smallHead : HEADER_WORD.mainHead] = olderEntry;
+		else words[this.#entryIndex(newerEntry) + ENTRY_WORD.older] = olderEntry;
+		if (olderEntry === 0) words[queue === SMALL_QUEUE ? HEADER_WORD.smallTail : HEADER_WORD.mainTail] = newerEntry;
+		else words[this.#entryIndex(olderEntry) + ENTRY_WORD.newer] = newerEntry;
+		if (queue === SMALL_QUEUE) words[HEADER_WORD.smallBlocks]! -= words[entryIndex + ENTRY_WORD.blocks]!;
+		words[entryIndex + ENTRY_WORD.queue] = NO_QUEUE;
 	}
 
 	/** Accounts for blocks added to or removed from an entry. */
@@ -62,43 +62,43 @@ export class QueueKeeper {
 	/** Returns the entry to evict; 0 if there is none. */
 	chooseVictim(): number {
 		const words = this.#words;
-		const maxSmallBlocks = this.#layout.blocks * SMALL_SHARE;
+		const maxSmallBlocks = this.#layout.blocks * SMALL_QUEUE_SHARE;
 		for (let rounds = 0; ; rounds++) {
 			const smallTail = words[HEADER_WORD.smallTail]!;
 			const mainTail = words[HEADER_WORD.mainTail]!;
 			if (smallTail !== 0 && (words[HEADER_WORD.smallBlocks]! > maxSmallBlocks || mainTail === 0)) {
-				const at = this.#entryIndex(smallTail);
-				if (words[at + ENTRY_WORD.uses]! > 0 && rounds < MAX_ROUNDS) {
-					this.leave(smallTail);
-					words[at + ENTRY_WORD.uses] = 0;
-					this.#push(smallTail, MAIN_QUEUE);
+				const entryIndex = this.#entryIndex(smallTail);
+				if (words[entryIndex + ENTRY_WORD.uses]! > 0 && rounds < MAX_REINSERTIONS) {
+					this.removeEntry(smallTail);
+					words[entryIndex + ENTRY_WORD.uses] = 0;
+					this.#pushEntry(smallTail, MAIN_QUEUE);
 					continue;
 				}
-				words[this.#ghostIndex(words[at + ENTRY_WORD.hashA]!)] = words[at + ENTRY_WORD.hashB]!;
+				words[this.#ghostIndex(words[entryIndex + ENTRY_WORD.hashA]!)] = words[entryIndex + ENTRY_WORD.hashB]!;
 				return smallTail;
 			}
 			if (mainTail === 0) return smallTail;
 			const at = this.#entryIndex(mainTail);
-			if (words[at + ENTRY_WORD.uses]! === 0 || rounds >= MAX_ROUNDS) return mainTail;
+			if (words[at + ENTRY_WORD.uses]! === 0 || rounds >= MAX_REINSERTIONS) return mainTail;
 			words[at + ENTRY_WORD.uses]!--;
-			this.leave(mainTail);
-			this.#push(mainTail, MAIN_QUEUE);
+			this.removeEntry(mainTail);
+			this.#pushEntry(mainTail, MAIN_QUEUE);
 		}
 	}
 
-	#push(entry: number, queue: number): void {
+	#pushEntry(entry: number, queue: number): void {
 		const words = this.#words;
-		const at = this.#entryIndex(entry);
+		const entryIndex = this.#entryIndex(entry);
 		const headWord = queue === SMALL_QUEUE ? HEADER_WORD.smallHead : HEADER_WORD.mainHead;
 		const tailWord = queue === SMALL_QUEUE ? HEADER_WORD.smallTail : HEADER_WORD.mainTail;
-		const head = words[headWord]!;
-		words[at + ENTRY_WORD.newer] = 0;
-		words[at + ENTRY_WORD.older] = head;
-		if (head === 0) words[tailWord] = entry;
-		else words[this.#entryIndex(head) + ENTRY_WORD.newer] = entry;
+		const headEntry = words[headWord]!;
+		words[entryIndex + ENTRY_WORD.newer] = 0;
+		words[entryIndex + ENTRY_WORD.older] = headEntry;
+		if (headEntry === 0) words[tailWord] = entry;
+		else words[this.#entryIndex(headEntry) + ENTRY_WORD.newer] = entry;
 		words[headWord] = entry;
-		words[at + ENTRY_WORD.queue] = queue;
-		if (queue === SMALL_QUEUE) words[HEADER_WORD.smallBlocks]! += words[at + ENTRY_WORD.blocks]!;
+		words[entryIndex + ENTRY_WORD.queue] = queue;
+		if (queue === SMALL_QUEUE) words[HEADER_WORD.smallBlocks]! += words[entryIndex + ENTRY_WORD.blocks]!;
 	}
 
 	/** Returns the slot of a hash in the ghost table. */

@@ -11,11 +11,11 @@ import { FETCH_WORDS, MAX_FETCHES, UNCOALESCED_KEY_WORDS, UNCOALESCED_KEYS } fro
 const HIT_FOR_MISS_SECONDS = 120;
 
 /** The ticket of a fetch that is not coalesced: nobody waits for it, and it waits for nobody. */
-const UNCOALESCED: FetchTicket = { ended: undefined, done: () => {} };
+const UNCOALESCED_TICKET: FetchTicket = { ended: undefined, done: () => {} };
 
 /** A fetch in progress on this thread. */
 interface OwnFetch {
-	readonly ended: Promise<void>;
+	readonly whenEnded: Promise<void>;
 	/** When the fetch started, by {@link clockMs}. */
 	readonly startedAt: number;
 }
@@ -40,36 +40,36 @@ export class RequestCoalescer {
 	join(key: string, hash: KeyHash, maxWaitMs: number): FetchTicket {
 		const ownFetch = this.#ownFetches.get(key);
 		// A fetch older than `maxWaitMs` is presumed to be stuck, and the next request starts another one.
-		const ownEnd = ownFetch !== undefined && !isOverdue(ownFetch.startedAt, maxWaitMs) ? ownFetch.ended : undefined;
+		const ownEnd = ownFetch !== undefined && !isOverdue(ownFetch.startedAt, maxWaitMs) ? ownFetch.whenEnded : undefined;
 		const pendingEnd = ownEnd ?? this.#otherFetches.get(key);
 		if (pendingEnd !== undefined) return { ended: waitAtMost(pendingEnd, maxWaitMs), done: () => {} };
-		if (this.#isUncoalesced(hash)) return UNCOALESCED;
+		if (this.#isUncoalesced(hash)) return UNCOALESCED_TICKET;
 		const { words } = this.#memory;
 		let slot = 0;
 		let state = 0;
 		const isLeader = this.#memory.withLock(() => {
-			const { at, isFound } = this.#findSlot(hash);
-			slot = at;
-			if (at === 0) return true;
-			state = Atomics.load(words, at);
-			if (isFound && !isOverdue(words[at + 4]!, maxWaitMs)) return false;
-			words[at + 1] = hash.a;
-			words[at + 2] = hash.b;
-			words[at + 3] = this.#threadNumber;
-			words[at + 4] = clockMs();
+			const { slotIndex: foundSlot, isFound } = this.#findSlot(hash);
+			slot = foundSlot;
+			if (foundSlot === 0) return true;
+			state = Atomics.load(words, foundSlot);
+			if (isFound && !isOverdue(words[foundSlot + 4]!, maxWaitMs)) return false;
+			words[foundSlot + 1] = hash.a;
+			words[foundSlot + 2] = hash.b;
+			words[foundSlot + 3] = this.#threadNumber;
+			words[foundSlot + 4] = clockMs();
 			// Slot states are odd while a fetch is in progress; each new fetch increments the number.
 			state += isFound ? 2 : 1;
-			Atomics.store(words, at, state);
+			Atomics.store(words, foundSlot, state);
 			return true;
 		});
-		if (!isLeader) return this.#wait(key, slot, state, maxWaitMs);
-		return this.#lead(key, hash, slot, state);
+		if (!isLeader) return this.#waitForFetch(key, slot, state, maxWaitMs);
+		return this.#startFetch(key, hash, slot, state);
 	}
 
-	#lead(key: string, hash: KeyHash, slot: number, state: number): FetchTicket {
+	#startFetch(key: string, hash: KeyHash, slot: number, state: number): FetchTicket {
 		const { words } = this.#memory;
 		const { promise, resolve } = Promise.withResolvers<void>();
-		const ownFetch: OwnFetch = { ended: promise, startedAt: clockMs() };
+		const ownFetch: OwnFetch = { whenEnded: promise, startedAt: clockMs() };
 		this.#ownFetches.set(key, ownFetch);
 		let isDone = false;
 		return {
@@ -87,7 +87,7 @@ export class RequestCoalescer {
 		};
 	}
 
-	#wait(key: string, slot: number, state: number, maxWaitMs: number): FetchTicket {
+	#waitForFetch(key: string, slot: number, state: number, maxWaitMs: number): FetchTicket {
 		if (maxWaitMs === 0) return { ended: Promise.resolve(), done: () => {} };
 		const { words } = this.#memory;
 		const waitResult = Atomics.waitAsync(words, slot, state, maxWaitMs);
@@ -100,29 +100,30 @@ export class RequestCoalescer {
 	}
 
 	/** Returns the slot of a fetch, or a free one; 0 if there is none. Free slots have even states. */
-	#findSlot(hash: KeyHash): { at: number; isFound: boolean } {
+	#findSlot(hash: KeyHash): { slotIndex: number; isFound: boolean } {
 		const { words, layout } = this.#memory;
 		let freeSlot = 0;
 		for (let probe = 0; probe < 16; probe++) {
-			const at = layout.fetchesAt + ((hash.a + probe) & (MAX_FETCHES - 1)) * FETCH_WORDS;
-			if ((Atomics.load(words, at) & 1) === 0) {
-				if (freeSlot === 0) freeSlot = at;
-			} else if (words[at + 1] === hash.a && words[at + 2] === hash.b) return { at, isFound: true };
+			const slotIndex = layout.fetchesAt + ((hash.a + probe) & (MAX_FETCHES - 1)) * FETCH_WORDS;
+			if ((Atomics.load(words, slotIndex) & 1) === 0) {
+				if (freeSlot === 0) freeSlot = slotIndex;
+			} else if (words[slotIndex + 1] === hash.a && words[slotIndex + 2] === hash.b)
+				return { slotIndex, isFound: true };
 		}
-		return { at: freeSlot, isFound: false };
+		return { slotIndex: freeSlot, isFound: false };
 	}
 
 	#isUncoalesced(hash: KeyHash): boolean {
 		const { words } = this.#memory;
-		const at = this.#uncoalescedAt(hash);
-		return words[at] === hash.b && words[at + 1]! - nowSeconds() > 0;
+		const keyIndex = this.#uncoalescedAt(hash);
+		return words[keyIndex] === hash.b && words[keyIndex + 1]! - nowSeconds() > 0;
 	}
 
 	#markUncoalesced(hash: KeyHash): void {
 		const { words } = this.#memory;
-		const at = this.#uncoalescedAt(hash);
-		words[at + 1] = nowSeconds() + HIT_FOR_MISS_SECONDS;
-		words[at] = hash.b;
+		const keyIndex = this.#uncoalescedAt(hash);
+		words[keyIndex + 1] = nowSeconds() + HIT_FOR_MISS_SECONDS;
+		words[keyIndex] = hash.b;
 	}
 
 	#uncoalescedAt(hash: KeyHash): number {
@@ -133,10 +134,10 @@ export class RequestCoalescer {
 /** Ends the fetches of a dead thread. Called on the main thread. */
 export function endFetchesOf({ words, layout }: CacheMemory, thread: number): void {
 	for (let i = 0; i < MAX_FETCHES; i++) {
-		const at = layout.fetchesAt + i * FETCH_WORDS;
-		const state = Atomics.load(words, at);
-		if ((state & 1) === 0 || words[at + 3] !== thread + 1) continue;
-		if (Atomics.compareExchange(words, at, state, state + 1) === state) Atomics.notify(words, at);
+		const slotIndex = layout.fetchesAt + i * FETCH_WORDS;
+		const state = Atomics.load(words, slotIndex);
+		if ((state & 1) === 0 || words[slotIndex + 3] !== thread + 1) continue;
+		if (Atomics.compareExchange(words, slotIndex, state, state + 1) === state) Atomics.notify(words, slotIndex);
 	}
 }
 

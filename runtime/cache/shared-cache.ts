@@ -46,9 +46,9 @@ export class StoredResponse implements CachedResponse {
 	readonly serial: number;
 	readonly knownKey: KnownKey;
 	/** Number of requests for the whole body so far. */
-	requestCount = 0;
+	bodyRequestCount = 0;
 	/** A copy of the body; undefined until the response has turned out to be popular. */
-	copy: Uint8Array | string | undefined = undefined;
+	bodyCopy: Uint8Array | string | undefined = undefined;
 
 	constructor(head: CachedHead, length: number, entry: number, serial: number, knownKey: KnownKey) {
 		this.head = head;
@@ -68,10 +68,10 @@ interface KnownKey extends CachedHeadsOfKey {
 }
 
 /** Maximum attempts to read a bucket that other threads are changing. */
-const MAX_ATTEMPTS = 8;
+const MAX_PUBLISH_ATTEMPTS = 8;
 
 /** Maximum milliseconds that a request waits for the disk. */
-const MAX_RECALL_MS = 1000;
+const MAX_RECALL_WAIT_MS = 1000;
 
 /** Minimum milliseconds between two revalidations that are written to disk, if the later one changes nothing. */
 const MIN_REWRITE_INTERVAL_MS = 60_000;
@@ -96,7 +96,7 @@ export interface SharedCacheDeps {
 	readonly ceiling: number;
 	/** Maximum number of worker threads. */
 	readonly rows: number;
-	/** This thread, counted from 0; equal to `rows` on the main thread. */
+	/** This thread, counted from 0; equal to `maxThreads` on the main thread. */
 	readonly thread: number;
 	count(event: CacheEvent): void;
 	/** Size of the disk tier in bytes; undefined if there is none. */
@@ -110,31 +110,31 @@ export class SharedCache implements ResponseCache {
 	readonly maxBodyBytes: number;
 	readonly #memory: CacheMemory;
 	readonly #coalescer: RequestCoalescer;
-	readonly #count: (event: CacheEvent) => void;
+	readonly #countEvent: (event: CacheEvent) => void;
 	readonly #localHeads: LocalHeadCache<KnownKey>;
 	readonly #bodyFiling: BodyFiling;
 	readonly #servesRequests: boolean;
 	readonly #disk: DiskPort | undefined;
-	readonly #recalls = new Map<string, Promise<void>>();
+	readonly #recallsByKey = new Map<string, Promise<void>>();
 	/** Entries pinned by this thread, with the number of uses of each pin and the serial of the pinned response. */
-	readonly #pins = new Map<number, { uses: number; readonly serial: number }>();
+	readonly #pinsByEntry = new Map<number, { uses: number; readonly serial: number }>();
 
-	constructor({ buffer, ceiling, rows, thread, count, diskSize, disk }: SharedCacheDeps) {
-		this.#memory = new CacheMemory(buffer, ceiling, rows, thread, diskSize);
+	constructor({ buffer, ceiling: maxBytes, rows: maxThreads, thread, count, diskSize, disk }: SharedCacheDeps) {
+		this.#memory = new CacheMemory(buffer, maxBytes, maxThreads, thread, diskSize);
 		this.#disk = disk;
 		this.#coalescer = new RequestCoalescer(this.#memory, thread);
-		this.#count = count;
+		this.#countEvent = count;
 		this.#bodyFiling = new BodyFiling(this.#memory);
 		// The main thread serves no requests.
-		this.#servesRequests = thread !== rows;
-		const localCacheBytes = thread === rows ? 0 : (ceiling * LOCAL_CACHE_SHARE) / rows;
+		this.#servesRequests = thread !== maxThreads;
+		const localCacheBytes = thread === maxThreads ? 0 : (maxBytes * LOCAL_CACHE_SHARE) / maxThreads;
 		this.#localHeads = new LocalHeadCache(MAX_LOCAL_KEYS, Math.max(MIN_LOCAL_CACHE_BYTES, localCacheBytes));
 		this.maxBodyBytes = Math.floor((this.#memory.layout.blocks * BLOCK_BYTES) / 8);
 	}
 
 	find(key: string): readonly CachedResponse[] {
 		const knownKey = this.#localHeads.get(key);
-		if (knownKey !== undefined && this.#memory.version(knownKey.bucket) === knownKey.version) {
+		if (knownKey !== undefined && this.#memory.bucketVersion(knownKey.bucket) === knownKey.version) {
 			const { responses } = knownKey;
 			for (let i = 0; i < responses.length; i++) this.#memory.queues.countUse(responses[i]!.entry);
 			return responses;
@@ -152,51 +152,56 @@ export class SharedCache implements ResponseCache {
 
 	loadFromDisk(key: string): Promise<void> | undefined {
 		if (this.#disk === undefined) return undefined;
-		const pendingRecall = this.#recalls.get(key);
+		const pendingRecall = this.#recallsByKey.get(key);
 		if (pendingRecall !== undefined || !this.#memory.mayBeOnDisk(hashKey(key, this.#memory.seed).a))
 			return pendingRecall;
 		// Requests must not wait for a disk that is slower than an origin, or that does not respond at all.
-		const recall = waitAtMost(this.#disk.recall(key), MAX_RECALL_MS).finally(() => this.#recalls.delete(key));
-		this.#recalls.set(key, recall);
+		const recall = waitAtMost(this.#disk.recall(key), MAX_RECALL_WAIT_MS).finally(() => this.#recallsByKey.delete(key));
+		this.#recallsByKey.set(key, recall);
 		return recall;
 	}
 
 	body(response: CachedResponse, start: number, end: number): Body | undefined {
-		const stored = response as StoredResponse;
-		const { entry, serial } = stored;
+		const storedResponse = response as StoredResponse;
+		const { entry, serial } = storedResponse;
 		// A thread that holds a removed response can still read it.
-		if (stored.copy !== undefined && end - start === stored.length && this.#memory.serial(entry) === serial) {
-			return stored.copy;
+		if (
+			storedResponse.bodyCopy !== undefined &&
+			end - start === storedResponse.length &&
+			this.#memory.entrySerial(entry) === serial
+		) {
+			return storedResponse.bodyCopy;
 		}
-		if (!this.#pin(entry, serial)) return undefined;
+		if (!this.#pinEntry(entry, serial)) return undefined;
 		const memory = this.#memory;
 		const length = end - start;
-		const isLong = stored.length >= MIN_FILED_BODY_BYTES;
+		const isLong = storedResponse.length >= MIN_FILED_BODY_BYTES;
 		if (isLong) {
-			const wantsFile = this.#servesRequests && length > MAX_COPIED_BODY_BYTES && ++stored.requestCount > 2;
-			const filedBody = this.#bodyFiling.openBody(entry, start, length, wantsFile, () => this.#unpin(entry));
+			const wantsFile = this.#servesRequests && length > MAX_COPIED_BODY_BYTES && ++storedResponse.bodyRequestCount > 2;
+			const filedBody = this.#bodyFiling.openBody(entry, start, length, wantsFile, () => this.#unpinEntry(entry));
 			if (filedBody !== undefined) return filedBody;
 		}
 		const firstBlock = memory.field(entry, ENTRY_WORD.bodyBlock);
-		const release = (): void => {
-			if (isLong) this.#bodyFiling.readEnded(entry);
-			this.#unpin(entry);
+		const releaseBody = (): void => {
+			if (isLong) this.#bodyFiling.onReadEnded(entry);
+			this.#unpinEntry(entry);
 		};
-		if (length > MAX_COPIED_BODY_BYTES) return new PinnedBody(memory.blocks, firstBlock, start, length, release);
+		if (length > MAX_COPIED_BODY_BYTES) return new PinnedBody(memory.blocks, firstBlock, start, length, releaseBody);
 		const bytes = Buffer.allocUnsafe(length);
-		memory.blocks.copy(firstBlock, start, length, bytes);
-		release();
-		if (!isLong && length === stored.length && ++stored.requestCount > 2) this.#keepCopy(stored, bytes);
+		memory.blocks.copyBytes(firstBlock, start, length, bytes);
+		releaseBody();
+		if (!isLong && length === storedResponse.length && ++storedResponse.bodyRequestCount > 2)
+			this.#keepCopy(storedResponse, bytes);
 		return bytes;
 	}
 
 	pin(response: CachedResponse): (() => void) | undefined {
 		const { entry, serial } = response as StoredResponse;
-		if (!this.#pin(entry, serial)) return undefined;
-		let isHeld = true;
+		if (!this.#pinEntry(entry, serial)) return undefined;
+		let isPinned = true;
 		return () => {
-			if (isHeld) this.#unpin(entry);
-			isHeld = false;
+			if (isPinned) this.#unpinEntry(entry);
+			isPinned = false;
 		};
 	}
 
@@ -210,9 +215,9 @@ export class SharedCache implements ResponseCache {
 	}
 
 	store(head: CachedHead, length: number | undefined, maxBytes: number, requestEpoch: number): CacheWriter | undefined {
-		const bytes = Buffer.from(JSON.stringify(head), 'utf8');
+		const headBytes = Buffer.from(JSON.stringify(head), 'utf8');
 		const limitBytes = Math.min(maxBytes, this.maxBodyBytes);
-		if (bytes.byteLength > MAX_HEAD_BYTES || (length ?? 0) > limitBytes) return undefined;
+		if (headBytes.byteLength > MAX_HEAD_BYTES || (length ?? 0) > limitBytes) return undefined;
 		const memory = this.#memory;
 		const hashes = hashesOf(head, memory.seed);
 		const entry = memory.withLock(() => {
@@ -220,23 +225,23 @@ export class SharedCache implements ResponseCache {
 			if (memory.urlEpoch(hashes.url) !== requestEpoch) return 0;
 			const newEntry = memory.allocateEntry(hashes);
 			if (newEntry === 0) return 0;
-			if (memory.setHead(newEntry, bytes)) return newEntry;
+			if (memory.setHead(newEntry, headBytes)) return newEntry;
 			memory.remove(newEntry);
 			return 0;
 		});
 		if (entry === 0) return undefined;
-		return new EntryWriter(memory, entry, limitBytes, () => this.#publish(head, entry));
+		return new EntryWriter(memory, entry, limitBytes, () => this.#publishEntry(head, entry));
 	}
 
 	refresh(response: CachedResponse, head: CachedHead): CachedResponse {
 		const { entry, serial, knownKey, length } = response as StoredResponse;
 		const memory = this.#memory;
-		const bytes = Buffer.from(JSON.stringify(head), 'utf8');
-		if (bytes.byteLength <= MAX_HEAD_BYTES) {
+		const headBytes = Buffer.from(JSON.stringify(head), 'utf8');
+		if (headBytes.byteLength <= MAX_HEAD_BYTES) {
 			memory.withLock(() => {
-				if (memory.serial(entry) !== serial || memory.field(entry, ENTRY_WORD.state) !== ENTRY_LIVE) return;
-				if (memory.setHead(entry, bytes)) memory.bumpVersion(knownKey.hash.a);
-				else if (memory.serial(entry) === serial) memory.remove(entry);
+				if (memory.entrySerial(entry) !== serial || memory.field(entry, ENTRY_WORD.state) !== ENTRY_LIVE) return;
+				if (memory.setHead(entry, headBytes)) memory.bumpVersion(knownKey.hash.a);
+				else if (memory.entrySerial(entry) === serial) memory.remove(entry);
 			});
 			if (this.#disk !== undefined && !isRecentRevalidation(head, response.head))
 				this.#disk.reportStored(head.key, entry, serial);
@@ -248,7 +253,7 @@ export class SharedCache implements ResponseCache {
 		const { entry, serial, head } = response as StoredResponse;
 		const memory = this.#memory;
 		memory.withLock(() => {
-			if (memory.serial(entry) === serial) memory.remove(entry);
+			if (memory.entrySerial(entry) === serial) memory.remove(entry);
 		});
 		this.#disk?.reportRemoved(head.key);
 	}
@@ -268,13 +273,13 @@ export class SharedCache implements ResponseCache {
 	}
 
 	countEvent(event: CacheEvent): void {
-		this.#count(event);
+		this.#countEvent(event);
 	}
 
 	/** Keeps a copy of a popular body, because copying it for each response would dominate the cost. */
-	#keepCopy(stored: StoredResponse, bytes: Buffer): void {
-		if (!this.#localHeads.grow(stored.knownKey, bytes.byteLength)) return;
-		stored.copy = bytes.byteLength <= MAX_TEXT_BYTES && isAscii(bytes) ? bytes.toString('latin1') : bytes;
+	#keepCopy(storedResponse: StoredResponse, bytes: Buffer): void {
+		if (!this.#localHeads.growValue(storedResponse.knownKey, bytes.byteLength)) return;
+		storedResponse.bodyCopy = bytes.byteLength <= MAX_TEXT_BYTES && isAscii(bytes) ? bytes.toString('latin1') : bytes;
 	}
 
 	/** Reads the heads of a key from the shared memory. */
@@ -285,11 +290,16 @@ export class SharedCache implements ResponseCache {
 		const heads: { bytes: Buffer; entry: number; serial: number; length: number }[] = [];
 		const version = memory.withLock(() => {
 			for (const entry of memory.entriesOfKey(hash)) {
-				const serial = memory.serial(entry);
-				heads.push({ bytes: memory.head(entry), entry, serial, length: memory.field(entry, ENTRY_WORD.bodyLength) });
+				const serial = memory.entrySerial(entry);
+				heads.push({
+					bytes: memory.readHead(entry),
+					entry,
+					serial,
+					length: memory.field(entry, ENTRY_WORD.bodyLength),
+				});
 				memory.queues.countUse(entry);
 			}
-			return memory.version(bucket);
+			return memory.bucketVersion(bucket);
 		});
 		if (heads.length === 0) {
 			this.#localHeads.delete(key);
@@ -308,25 +318,26 @@ export class SharedCache implements ResponseCache {
 	}
 
 	/** Publishes a complete response. Returns false if it has been purged meanwhile or if a newer one is stored. */
-	#publish(head: CachedHead, entry: number): boolean {
+	#publishEntry(head: CachedHead, entry: number): boolean {
 		const memory = this.#memory;
 		const bucket = memory.bucketOf(hashKey(head.key, memory.seed).a);
-		const serial = memory.serial(entry);
+		const serial = memory.entrySerial(entry);
 		let isPublished = false;
 		for (let attempts = 0, isSettled = false; !isSettled; attempts++) {
-			const version = memory.version(bucket);
+			const version = memory.bucketVersion(bucket);
 			const replacedResponses = this.#responsesReplacedBy(head);
 			const now = Date.now();
 			// A response from the future means that the clock was set back.
 			const isLate = replacedResponses.some(({ head: { storedAt } }) => storedAt > head.storedAt && storedAt <= now);
 			memory.withLock(() => {
 				// Another thread has published the same response in the meantime.
-				if (memory.version(bucket) !== version && attempts < MAX_ATTEMPTS) return;
+				if (memory.bucketVersion(bucket) !== version && attempts < MAX_PUBLISH_ATTEMPTS) return;
 				isSettled = true;
 				if (isLate || memory.isBroken || memory.field(entry, ENTRY_WORD.doomed) !== 0) return;
 				for (const replacedResponse of replacedResponses)
-					if (memory.serial(replacedResponse.entry) === replacedResponse.serial) memory.remove(replacedResponse.entry);
-				memory.publish(entry);
+					if (memory.entrySerial(replacedResponse.entry) === replacedResponse.serial)
+						memory.remove(replacedResponse.entry);
+				memory.publishEntry(entry);
 				isPublished = true;
 			});
 		}
@@ -341,12 +352,12 @@ export class SharedCache implements ResponseCache {
 			({ head: { selecting } }) => selecting.join('\n') === head.selecting.join('\n'),
 		);
 		if (storedResponses.length - sameVariant.length < MAX_VARIANTS) return sameVariant;
-		const oldest = storedResponses.reduce((a, b) => (a.head.storedAt <= b.head.storedAt ? a : b));
-		return oldest.head.storedAt <= head.storedAt ? [...sameVariant, oldest] : storedResponses;
+		const oldestResponse = storedResponses.reduce((a, b) => (a.head.storedAt <= b.head.storedAt ? a : b));
+		return oldestResponse.head.storedAt <= head.storedAt ? [...sameVariant, oldestResponse] : storedResponses;
 	}
 
-	#pin(entry: number, serial: number): boolean {
-		const heldPin = this.#pins.get(entry);
+	#pinEntry(entry: number, serial: number): boolean {
+		const heldPin = this.#pinsByEntry.get(entry);
 		if (heldPin !== undefined) {
 			if (heldPin.serial !== serial) return false;
 			heldPin.uses++;
@@ -354,18 +365,18 @@ export class SharedCache implements ResponseCache {
 		}
 		const memory = this.#memory;
 		memory.pin(entry);
-		if (memory.serial(entry) !== serial) {
+		if (memory.entrySerial(entry) !== serial) {
 			memory.unpin(entry, serial);
 			return false;
 		}
-		this.#pins.set(entry, { uses: 1, serial });
+		this.#pinsByEntry.set(entry, { uses: 1, serial });
 		return true;
 	}
 
-	#unpin(entry: number): void {
-		const heldPin = this.#pins.get(entry);
+	#unpinEntry(entry: number): void {
+		const heldPin = this.#pinsByEntry.get(entry);
 		if (heldPin === undefined || --heldPin.uses > 0) return;
-		this.#pins.delete(entry);
+		this.#pinsByEntry.delete(entry);
 		this.#memory.unpin(entry, heldPin.serial);
 	}
 }
@@ -374,9 +385,10 @@ export class SharedCache implements ResponseCache {
  * Reports whether a response was revalidated shortly before, with the same lifetime and caching rules. If each revalidation were
  * written to disk, a popular response would displace everything else there.
  */
-function isRecentRevalidation(head: CachedHead, previous: CachedHead): boolean {
+function isRecentRevalidation(head: CachedHead, previousHead: CachedHead): boolean {
 	return (
-		head.storedAt - previous.storedAt < MIN_REWRITE_INTERVAL_MS && cachingRulesOf(head) === cachingRulesOf(previous)
+		head.storedAt - previousHead.storedAt < MIN_REWRITE_INTERVAL_MS &&
+		cachingRulesOf(head) === cachingRulesOf(previousHead)
 	);
 }
 

@@ -37,63 +37,63 @@ export class Authorities {
 	 * Opens the CAs that a document uses. Rejects with AuthorityError if files named by the document are invalid. Failures of
 	 * the store are logged and retried when a certificate is needed.
 	 */
-	async use(ids: readonly string[], pki: PkiSettings, store: Store): Promise<void> {
+	async openAll(ids: readonly string[], pki: PkiSettings, store: Store): Promise<void> {
 		this.#pki = pki;
 		this.#store = store;
 		for (const id of ids) {
-			const entry = await this.#open(id);
+			const entry = await this.#openEntry(id);
 			if (!entry.plan.root && !entry.plan.intermediate) continue;
 			await openAuthority(entry.plan, store, this.#now);
 			// The authority's files may have changed since it was opened.
-			await this.#maintain(entry);
+			await this.#maintainEntry(entry);
 		}
 	}
 
 	/** Returns the CA, or undefined while it cannot sign. */
 	async get(id: string): Promise<Authority | undefined> {
-		const entry = await this.#open(id);
+		const entry = await this.#openEntry(id);
 		const now = this.#now();
-		const isDue = now - entry.maintainedAt >= entry.plan.maintenanceInterval;
-		if (!entry.authority || isDue) await this.#maintain(entry);
+		const isDue = now - entry.maintainedAt >= entry.plan.maintenanceIntervalMs;
+		if (!entry.authority || isDue) await this.#maintainEntry(entry);
 		return entry.authority;
 	}
 
 	/** Maintains the CAs whose maintenance interval has elapsed. Returns the milliseconds until the next CA needs maintenance. */
-	async maintain(): Promise<number> {
+	async maintainDue(): Promise<number> {
 		let nextWaitMs = Number.POSITIVE_INFINITY;
 		for (const entry of this.#openAuthorities.values()) {
-			const waitMs = entry.maintainedAt + entry.plan.maintenanceInterval - this.#now();
-			if (waitMs <= 0) await this.#maintain(entry);
-			nextWaitMs = Math.min(nextWaitMs, waitMs <= 0 ? entry.plan.maintenanceInterval : waitMs);
+			const waitMs = entry.maintainedAt + entry.plan.maintenanceIntervalMs - this.#now();
+			if (waitMs <= 0) await this.#maintainEntry(entry);
+			nextWaitMs = Math.min(nextWaitMs, waitMs <= 0 ? entry.plan.maintenanceIntervalMs : waitMs);
 		}
 		return nextWaitMs;
 	}
 
-	#open(id: string): Promise<OpenAuthority> {
+	#openEntry(id: string): Promise<OpenAuthority> {
 		const authoritySettings = this.#pki.authorities?.[id] ?? {};
 		const settings = JSON.stringify(authoritySettings);
-		const existing = this.#openAuthorities.get(id);
-		if (existing?.settings === settings) return Promise.resolve(existing);
-		const key = `${id} ${settings}`;
-		let opening = this.#pendingOpens.get(key);
-		if (!opening) {
+		const existingAuthority = this.#openAuthorities.get(id);
+		if (existingAuthority?.settings === settings) return Promise.resolve(existingAuthority);
+		const pendingKey = `${id} ${settings}`;
+		let pendingOpen = this.#pendingOpens.get(pendingKey);
+		if (!pendingOpen) {
 			const entry: OpenAuthority = {
 				settings,
 				plan: authorityPlan(id, authoritySettings, this.#now()),
 				authority: undefined,
 				maintainedAt: 0,
 			};
-			opening = this.#maintain(entry).then(() => {
+			pendingOpen = this.#maintainEntry(entry).then(() => {
 				this.#openAuthorities.set(id, entry);
-				this.#pendingOpens.delete(key);
+				this.#pendingOpens.delete(pendingKey);
 				return entry;
 			});
-			this.#pendingOpens.set(key, opening);
+			this.#pendingOpens.set(pendingKey, pendingOpen);
 		}
-		return opening;
+		return pendingOpen;
 	}
 
-	async #maintain(entry: OpenAuthority): Promise<void> {
+	async #maintainEntry(entry: OpenAuthority): Promise<void> {
 		entry.maintainedAt = this.#now();
 		const { id } = entry.plan;
 		try {

@@ -11,10 +11,10 @@ export interface AuthorityPlan {
 	readonly rootName: string;
 	readonly intermediateName: string;
 	/** Lifetimes in milliseconds. */
-	readonly rootLifetime: number;
-	readonly intermediateLifetime: number;
+	readonly rootLifetimeMs: number;
+	readonly intermediateLifetimeMs: number;
 	/** Milliseconds between two checks whether a certificate of the CA must be renewed. */
-	readonly maintenanceInterval: number;
+	readonly maintenanceIntervalMs: number;
 	/** A certificate is renewed when this fraction of its lifetime remains. */
 	readonly renewalRatio: number;
 	/** Files that replace the root or intermediate in the store. */
@@ -26,15 +26,15 @@ export interface AuthorityPlan {
 export function authorityPlan(id: string, settings: AuthoritySettings, now: number): AuthorityPlan {
 	const name = settings.name ?? (id === 'local' ? 'svc Local Authority' : `svc Authority ${id}`);
 	const year = String(new Date(now).getUTCFullYear());
-	const expand = (text: string): string =>
+	const expandPlaceholders = (text: string): string =>
 		text.replaceAll('{pki.ca.name}', name).replaceAll('{time.now.year}', year).slice(0, MAX_COMMON_NAME);
 	return {
 		id,
-		rootName: expand(settings.root_cn ?? '{pki.ca.name} - {time.now.year} ECC Root'),
-		intermediateName: expand(settings.intermediate_cn ?? '{pki.ca.name} - ECC Intermediate'),
-		rootLifetime: ROOT_LIFETIME_MS,
-		intermediateLifetime: settings.intermediate_lifetime ?? DEFAULT_INTERMEDIATE_LIFETIME_MS,
-		maintenanceInterval: settings.maintenance_interval ?? 600_000,
+		rootName: expandPlaceholders(settings.root_cn ?? '{pki.ca.name} - {time.now.year} ECC Root'),
+		intermediateName: expandPlaceholders(settings.intermediate_cn ?? '{pki.ca.name} - ECC Intermediate'),
+		rootLifetimeMs: ROOT_LIFETIME_MS,
+		intermediateLifetimeMs: settings.intermediate_lifetime ?? DEFAULT_INTERMEDIATE_LIFETIME_MS,
+		maintenanceIntervalMs: settings.maintenance_interval ?? 600_000,
 		renewalRatio: settings.renewal_window_ratio ?? 0.2,
 		root: filesOf(settings.root),
 		intermediate: filesOf(settings.intermediate),

@@ -7,7 +7,7 @@ import { type KeyType, makePrivateKey, parsePrivateKey, privateKeyPem } from './
 import { type CertificateSigner, certificatePem, issueCertificate } from './issue-certificate.ts';
 
 /** Milliseconds by which certificates are backdated, for clients whose clocks are slow. */
-const BACKDATED_MS = 60_000;
+const BACKDATING_MS = 60_000;
 
 /** The error for a CA that cannot sign. The message is a full sentence for the operator. */
 export class AuthorityError extends Error {
@@ -31,7 +31,7 @@ export interface SigningRequest {
 	/** The key to certify, private or public. */
 	readonly key: KeyObject;
 	/** Lifetime in milliseconds. It is limited to the remaining lifetime of the signing certificate. */
-	readonly lifetime: number;
+	readonly lifetimeMs: number;
 	/** True to sign with the root instead of the intermediate. */
 	readonly withRoot?: boolean | undefined;
 }
@@ -107,19 +107,19 @@ class InternalAuthority implements Authority {
 		return this.#intermediate!.notAfter;
 	}
 
-	sign({ names, key, lifetime, withRoot }: SigningRequest): string {
+	sign({ names, key, lifetimeMs, withRoot }: SigningRequest): string {
 		const signer = withRoot ? this.#root! : this.#intermediate!;
 		const now = this.#now();
-		const notBefore = Math.max(now - BACKDATED_MS, signer.notBefore);
-		const notAfter = Math.min(notBefore + lifetime, signer.notAfter);
+		const notBefore = Math.max(now - BACKDATING_MS, signer.notBefore);
+		const notAfter = Math.min(notBefore + lifetimeMs, signer.notAfter);
 		if (notAfter <= now) throw new AuthorityError(`The certificate \`${signer.subject}\` has expired.`);
 		const der = issueCertificate({ names, key, signer, notBefore: new Date(notBefore), notAfter: new Date(notAfter) });
 		return certificatePem(der) + (withRoot ? '' : signer.pem);
 	}
 
 	async maintain(): Promise<boolean> {
-		const previous = this.#intermediate;
-		if (await this.#readAndCheck()) return this.#intermediate !== previous;
+		const previousIntermediate = this.#intermediate;
+		if (await this.#readAndCheck()) return this.#intermediate !== previousIntermediate;
 		const lock = await this.#store.lock(`pki-${this.#plan.id}`);
 		try {
 			// Another process may have created the certificates while this one waited for the lock.
@@ -131,7 +131,7 @@ class InternalAuthority implements Authority {
 		} finally {
 			await lock.release();
 		}
-		return this.#intermediate !== previous;
+		return this.#intermediate !== previousIntermediate;
 	}
 
 	/** Reads both certificates. Returns true if neither is missing or due for renewal. */
@@ -162,16 +162,20 @@ class InternalAuthority implements Authority {
 			commonName: this.#root?.subject ?? this.#plan.rootName,
 			authority: { pathLength: 1 },
 			key,
-			notBefore: new Date(now - BACKDATED_MS),
-			notAfter: new Date(now + this.#plan.rootLifetime),
+			notBefore: new Date(now - BACKDATING_MS),
+			notAfter: new Date(now + this.#plan.rootLifetimeMs),
 		});
-		this.#root = await this.#save(store, 'root', der, key);
+		this.#root = await this.#storeCertificate(store, 'root', der, key);
 	}
 
 	async #makeIntermediate(store: Store): Promise<void> {
 		const root = this.#root!;
-		const previous = this.#intermediate;
-		if (this.#plan.intermediate || (previous && !this.#isDue(previous) && isSignedBy(previous, root))) return;
+		const previousIntermediate = this.#intermediate;
+		if (
+			this.#plan.intermediate ||
+			(previousIntermediate && !this.#isDue(previousIntermediate) && isSignedBy(previousIntermediate, root))
+		)
+			return;
 		const key = await makePrivateKey('p256' satisfies KeyType);
 		const now = this.#now();
 		if (root.notAfter <= now) throw new AuthorityError(`The root \`${root.subject}\` has expired.`);
@@ -180,17 +184,17 @@ class InternalAuthority implements Authority {
 			authority: { pathLength: 0 },
 			key,
 			signer: root,
-			notBefore: new Date(Math.max(now - BACKDATED_MS, root.notBefore)),
-			notAfter: new Date(Math.min(now + this.#plan.intermediateLifetime, root.notAfter)),
+			notBefore: new Date(Math.max(now - BACKDATING_MS, root.notBefore)),
+			notAfter: new Date(Math.min(now + this.#plan.intermediateLifetimeMs, root.notAfter)),
 		});
-		this.#intermediate = await this.#save(store, 'intermediate', der, key);
+		this.#intermediate = await this.#storeCertificate(store, 'intermediate', der, key);
 	}
 
 	/**
 	 * Stores a key and its certificate, the key first. If the process dies between the two writes, the next process finds that key
 	 * and certificate do not match, and creates both again.
 	 */
-	async #save(
+	async #storeCertificate(
 		store: Store,
 		level: 'root' | 'intermediate',
 		der: Uint8Array,
@@ -218,7 +222,7 @@ class InternalAuthority implements Authority {
 	}
 }
 
-/** Returns `previous` if both certificates are equal, otherwise `current`, so that changes can be detected by identity. */
+/** Returns `previousIntermediate` if both certificates are equal, otherwise `current`, so that changes can be detected by identity. */
 function keepIfEqual(previous: SigningCertificate | undefined, current: SigningCertificate): SigningCertificate {
 	return previous?.pem === current.pem ? previous : current;
 }
@@ -251,11 +255,11 @@ async function readFiles(
 	files: { readonly cert: string; readonly key: string },
 	role: string,
 ): Promise<SigningCertificate> {
-	const read = (file: string): Promise<Buffer> =>
+	const readPem = (file: string): Promise<Buffer> =>
 		readFile(file).catch(error => {
 			throw new AuthorityError(`The ${role} file \`${file}\` cannot be read: ${error.code}.`);
 		});
-	const [pem, key] = await Promise.all([read(files.cert), read(files.key)]);
+	const [pem, key] = await Promise.all([readPem(files.cert), readPem(files.key)]);
 	const certificate = parseSigningCertificate(pem.toString('latin1'), parsePrivateKey(key));
 	if (!certificate)
 		throw new AuthorityError(`\`${files.cert}\` and \`${files.key}\` are not a matching certificate and key.`);

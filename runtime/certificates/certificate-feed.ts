@@ -91,7 +91,7 @@ export interface CertificateManager {
 	/** Obtains a certificate for a waiting client. Resolves to true once one has been published for the name. Never rejects. */
 	obtain(question: CertificateRequestedByClient): Promise<boolean>;
 	/** Returns the root and intermediate certificates of an internal CA in PEM. Rejects if the CA does not exist. */
-	authority?(id: string): Promise<{ readonly root: string; readonly intermediate: string }>;
+	authorityCertificates?(id: string): Promise<{ readonly root: string; readonly intermediate: string }>;
 	/** Answers a request to a site's ACME server. */
 	answerAcme?(
 		request: AcmeServerRequest,

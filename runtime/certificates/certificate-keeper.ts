@@ -16,9 +16,9 @@ import { retryDelay } from './renewal-times.ts';
 import { forEachConcurrently, WorkQueue } from './work-queue.ts';
 
 /** Maximum concurrent orders. */
-const MAX_ORDERS = 24;
+const MAX_CONCURRENT_ORDERS = 24;
 /** Maximum concurrent reads from the store. */
-const MAX_READS = 32;
+const MAX_CONCURRENT_READS = 32;
 /** Maximum number of certificates per message to the threads. Parsing more would stall a thread. */
 const MAX_PUBLISHED_AT_ONCE = 250;
 /** Milliseconds until the next attempt after an error that only a new configuration can fix. */
@@ -46,8 +46,8 @@ export class CertificateKeeper {
 	/** Number of attempts to obtain a certificate, by issuer and result. */
 	readonly attempts: LabelledCounter = new LabelledCounter();
 	readonly #deps: KeeperDeps;
-	readonly #orders = new WorkQueue(MAX_ORDERS);
-	readonly #writes = new WorkQueue(8);
+	readonly #orderQueue = new WorkQueue(MAX_CONCURRENT_ORDERS);
+	readonly #writeQueue = new WorkQueue(8);
 	/** CAs for which `svc trust` has been suggested. */
 	readonly #suggestedAuthorities = new Set<string>();
 
@@ -62,7 +62,7 @@ export class CertificateKeeper {
 			if (batch.length > 0) this.#deps.sink.publish(batch);
 			batch = [];
 		};
-		await forEachConcurrently(entries, MAX_READS, async entry => {
+		await forEachConcurrently(entries, MAX_CONCURRENT_READS, async entry => {
 			await this.#loadEntry(entry);
 			const publication = entry.publication;
 			if (!publication || entry.isDropped || entry.isPublished) return;
@@ -77,8 +77,8 @@ export class CertificateKeeper {
 	startOrder(entry: ManagedCertificate): Promise<void> {
 		if (entry.currentOrder) return entry.currentOrder.done;
 		const abort = new AbortController();
-		const done = this.#orders
-			.run(() => this.#obtain(entry, abort.signal))
+		const done = this.#orderQueue
+			.run(() => this.#obtainCertificate(entry, abort.signal))
 			.catch(error => {
 				// A bug here must not end the process, which serves other sites too.
 				this.#deps.log('error', 'tls.obtain', 'obtaining a certificate failed unexpectedly', {
@@ -137,8 +137,8 @@ export class CertificateKeeper {
 	async #loadEntry(entry: ManagedCertificate): Promise<void> {
 		const { now } = this.#deps;
 		try {
-			const stored = await this.#readStored(entry);
-			if (stored) entry.setRecord(stored, this.#renewalRatioOf(entry, stored));
+			const storedRecord = await this.#readStored(entry);
+			if (storedRecord) entry.setRecord(storedRecord, this.#renewalRatioOf(entry, storedRecord));
 		} catch (error) {
 			if (!(error instanceof StoreError)) throw error;
 			this.#deps.log('error', 'tls.cache', 'a certificate cannot be read from the store', {
@@ -147,8 +147,8 @@ export class CertificateKeeper {
 			});
 		}
 		const [firstIssuer] = entry.policy.issuers;
-		if (firstIssuer?.immediate && (!entry.record || now() >= entry.renewAt)) {
-			await this.#obtain(entry, AbortSignal.timeout(60_000));
+		if (firstIssuer?.isImmediate && (!entry.record || now() >= entry.renewAt)) {
+			await this.#obtainCertificate(entry, AbortSignal.timeout(60_000));
 		}
 		entry.isLoaded = true;
 	}
@@ -158,16 +158,16 @@ export class CertificateKeeper {
 	 * expired one.
 	 */
 	async #readStored(entry: ManagedCertificate): Promise<CertificateRecord | undefined> {
-		let expired: CertificateRecord | undefined;
+		let expiredRecord: CertificateRecord | undefined;
 		for (const { storeName } of entry.policy.issuers) {
 			const record = await readCertificateRecord(this.#deps.store(), storeName, entry.name);
 			if (record && record.notAfter > this.#deps.now()) return record;
-			expired ??= record;
+			expiredRecord ??= record;
 		}
-		return expired;
+		return expiredRecord;
 	}
 
-	async #obtain(entry: ManagedCertificate, signal: AbortSignal): Promise<void> {
+	async #obtainCertificate(entry: ManagedCertificate, signal: AbortSignal): Promise<void> {
 		if (entry.isDropped || signal.aborted) return;
 		const failures: { issuer: Issuer; error: IssueError | StoreError }[] = [];
 		const logger = loggerOf(entry);
@@ -193,7 +193,7 @@ export class CertificateKeeper {
 		}
 		const retryTimes = failures.map(({ error }) => {
 			if (!(error instanceof IssueError)) return undefined;
-			return error.final ? this.#deps.now() + FINAL_ERROR_RETRY_MS : error.retryAt;
+			return error.isFinal ? this.#deps.now() + FINAL_ERROR_RETRY_MS : error.retryAt;
 		});
 		// The next attempt is at the earliest time that any of the issuers allows.
 		const retryAt = retryTimes.includes(undefined) ? undefined : Math.min(...(retryTimes as number[]));
@@ -206,11 +206,11 @@ export class CertificateKeeper {
 
 	/** Obtains a certificate from one issuer. Resolves to true once the entry has the certificate. */
 	async #obtainFrom(issuer: Issuer, entry: ManagedCertificate, signal: AbortSignal): Promise<boolean> {
-		if (issuer.immediate) {
-			const issued = await issuer.issue(this.#orderOf(entry, signal));
-			const record = createCheckedRecord(issuer, entry.name, issued);
-			this.#take(entry, issuer, record);
-			void this.#writes.run(() => this.#storeOnce(record, issued));
+		if (issuer.isImmediate) {
+			const issuedCertificate = await issuer.issue(this.#orderOf(entry, signal));
+			const record = createCheckedRecord(issuer, entry.name, issuedCertificate);
+			this.#useRecord(entry, issuer, record);
+			void this.#writeQueue.run(() => this.#storeOnce(record, issuedCertificate));
 			return true;
 		}
 		await this.#deps.checkStore();
@@ -218,13 +218,13 @@ export class CertificateKeeper {
 		try {
 			if (await this.#useRenewedElsewhere(entry)) return true;
 			const combinedSignal = AbortSignal.any([signal, lock.lost]);
-			const issued = await issuer.issue(this.#orderOf(entry, combinedSignal)).catch(error => {
+			const issuedCertificate = await issuer.issue(this.#orderOf(entry, combinedSignal)).catch(error => {
 				if (!lock.lost.aborted || signal.aborted) throw error;
 				throw new IssueError('issuer/lock-lost', 'Another process took over the order.');
 			});
-			const record = createCheckedRecord(issuer, entry.name, issued);
-			await this.#storeWithRetries(this.#deps.store().fenced(lock), record, issued, signal);
-			this.#take(entry, issuer, record);
+			const record = createCheckedRecord(issuer, entry.name, issuedCertificate);
+			await this.#storeWithRetries(this.#deps.store().fenced(lock), record, issuedCertificate, signal);
+			this.#useRecord(entry, issuer, record);
 			return true;
 		} finally {
 			await lock.release();
@@ -233,10 +233,10 @@ export class CertificateKeeper {
 
 	/** Uses a certificate that another process with the same store obtained while this one waited for the lock. */
 	async #useRenewedElsewhere(entry: ManagedCertificate): Promise<boolean> {
-		const stored = await this.#readStored(entry);
-		if (!stored || stored.fingerprint === entry.record?.fingerprint) return false;
+		const storedRecord = await this.#readStored(entry);
+		if (!storedRecord || storedRecord.fingerprint === entry.record?.fingerprint) return false;
 		const previousRecord = entry.record;
-		entry.setRecord(stored, this.#renewalRatioOf(entry, stored));
+		entry.setRecord(storedRecord, this.#renewalRatioOf(entry, storedRecord));
 		if (this.#deps.now() >= entry.renewAt) {
 			if (previousRecord) entry.setRecord(previousRecord, this.#renewalRatioOf(entry, previousRecord));
 			return false;
@@ -244,8 +244,8 @@ export class CertificateKeeper {
 		this.#recordSuccess(entry);
 		this.#deps.log('info', 'tls.cache', 'using a certificate obtained by another process', {
 			name: entry.name,
-			issuer: stored.issuer,
-			expires: new Date(stored.notAfter).toISOString(),
+			issuer: storedRecord.issuer,
+			expires: new Date(storedRecord.notAfter).toISOString(),
 		});
 		return true;
 	}
@@ -266,13 +266,13 @@ export class CertificateKeeper {
 	async #storeWithRetries(
 		store: Store,
 		record: CertificateRecord,
-		issued: IssuedCertificate,
+		issuedCertificate: IssuedCertificate,
 		signal: AbortSignal,
 	): Promise<void> {
 		for (let tries = 0; ; tries++) {
 			try {
-				await writeCertificateRecord(store, record, issued.details);
-				await issued.onStored?.();
+				await writeCertificateRecord(store, record, issuedCertificate.details);
+				await issuedCertificate.onStored?.();
 				return;
 			} catch (error) {
 				if (!(error instanceof StoreError) || error.code === 'store/lock-lost' || tries === 3) throw error;
@@ -281,9 +281,9 @@ export class CertificateKeeper {
 		}
 	}
 
-	async #storeOnce(record: CertificateRecord, issued: IssuedCertificate): Promise<void> {
+	async #storeOnce(record: CertificateRecord, issuedCertificate: IssuedCertificate): Promise<void> {
 		try {
-			await writeCertificateRecord(this.#deps.store(), record, issued.details);
+			await writeCertificateRecord(this.#deps.store(), record, issuedCertificate.details);
 		} catch (error) {
 			if (!(error instanceof StoreError)) throw error;
 			this.#deps.log('warn', 'tls.cache', 'a certificate could not be stored', {
@@ -293,7 +293,7 @@ export class CertificateKeeper {
 		}
 	}
 
-	#take(entry: ManagedCertificate, issuer: Issuer, record: CertificateRecord): void {
+	#useRecord(entry: ManagedCertificate, issuer: Issuer, record: CertificateRecord): void {
 		const isRenewal = entry.record !== undefined;
 		entry.setRecord(record, this.#renewalRatioOf(entry, record));
 		this.#recordSuccess(entry);
@@ -308,19 +308,19 @@ export class CertificateKeeper {
 	}
 
 	/** Logs, once per CA, the command that makes this machine trust its certificates. */
-	#suggestTrust(authority: string): void {
-		if (this.#suggestedAuthorities.has(authority)) return;
-		this.#suggestedAuthorities.add(authority);
-		const command = authority === 'local' ? 'svc trust' : `svc trust --ca ${authority}`;
+	#suggestTrust(authorityId: string): void {
+		if (this.#suggestedAuthorities.has(authorityId)) return;
+		this.#suggestedAuthorities.add(authorityId);
+		const command = authorityId === 'local' ? 'svc trust' : `svc trust --ca ${authorityId}`;
 		this.#deps.log('info', 'pki', `to have browsers on this machine accept internal certificates, run: ${command}`, {
-			ca: authority,
+			ca: authorityId,
 			store: this.#deps.store().description,
 		});
 	}
 
 	#recordSuccess(entry: ManagedCertificate): void {
 		entry.failures = 0;
-		entry.attemptAt = 0;
+		entry.nextAttemptAt = 0;
 		entry.lastError = undefined;
 		this.publish(entry);
 	}
@@ -329,14 +329,14 @@ export class CertificateKeeper {
 		const now = this.#deps.now();
 		if (entry.failures++ === 0) entry.failingSince = now;
 		const waitMs = retryDelay(entry.failures, now - entry.failingSince, Math.random());
-		entry.attemptAt = Math.max(now + waitMs, retryAt ?? 0);
+		entry.nextAttemptAt = Math.max(now + waitMs, retryAt ?? 0);
 		entry.lastError = causes.join(' ');
 		if (causes.length === 0) return;
 		this.#deps.log('error', loggerOf(entry), 'no issuer provided a certificate', {
 			name: entry.name,
 			causes,
 			failures: entry.failures,
-			next_attempt: new Date(entry.attemptAt).toISOString(),
+			next_attempt: new Date(entry.nextAttemptAt).toISOString(),
 		});
 	}
 

@@ -8,21 +8,21 @@ export const KEY_TYPES = ['ed25519', 'p256', 'p384', 'rsa2048', 'rsa4096'] as co
 /** One of {@link KEY_TYPES}. */
 export type KeyType = (typeof KEY_TYPES)[number];
 
-const generate = promisify(generateKeyPair);
+const generateKeys = promisify(generateKeyPair);
 
 /** Generates a private key on the libuv thread pool, because generating an RSA key is slow. */
 export async function makePrivateKey(type: KeyType): Promise<KeyObject> {
 	switch (type) {
 		case 'ed25519':
-			return (await generate('ed25519')).privateKey;
+			return (await generateKeys('ed25519')).privateKey;
 		case 'p256':
-			return (await generate('ec', { namedCurve: 'P-256' })).privateKey;
+			return (await generateKeys('ec', { namedCurve: 'P-256' })).privateKey;
 		case 'p384':
-			return (await generate('ec', { namedCurve: 'P-384' })).privateKey;
+			return (await generateKeys('ec', { namedCurve: 'P-384' })).privateKey;
 		case 'rsa2048':
-			return (await generate('rsa', { modulusLength: 2048 })).privateKey;
+			return (await generateKeys('rsa', { modulusLength: 2048 })).privateKey;
 		case 'rsa4096':
-			return (await generate('rsa', { modulusLength: 4096 })).privateKey;
+			return (await generateKeys('rsa', { modulusLength: 4096 })).privateKey;
 	}
 }
 
@@ -51,25 +51,25 @@ export interface SignatureAlgorithm {
 	/** Name of the digest; null for algorithms that include their own hash. */
 	readonly digest: string | null;
 	/** True if the algorithm identifier has NULL parameters (RFC 4055 §5). */
-	readonly nullParameters: boolean;
+	readonly hasNullParameters: boolean;
 }
 
 /** Returns the algorithm with which a key signs certificates. Throws for unsupported key types. */
 export function signatureAlgorithm(key: KeyObject): SignatureAlgorithm {
 	switch (key.asymmetricKeyType) {
 		case 'ed25519':
-			return { oid: '1.3.101.112', digest: null, nullParameters: false };
+			return { oid: '1.3.101.112', digest: null, hasNullParameters: false };
 		case 'ec':
 			switch (key.asymmetricKeyDetails?.namedCurve) {
 				case 'secp384r1':
-					return { oid: '1.2.840.10045.4.3.3', digest: 'sha384', nullParameters: false };
+					return { oid: '1.2.840.10045.4.3.3', digest: 'sha384', hasNullParameters: false };
 				case 'secp521r1':
-					return { oid: '1.2.840.10045.4.3.4', digest: 'sha512', nullParameters: false };
+					return { oid: '1.2.840.10045.4.3.4', digest: 'sha512', hasNullParameters: false };
 				default:
-					return { oid: '1.2.840.10045.4.3.2', digest: 'sha256', nullParameters: false };
+					return { oid: '1.2.840.10045.4.3.2', digest: 'sha256', hasNullParameters: false };
 			}
 		case 'rsa':
-			return { oid: '1.2.840.113549.1.1.11', digest: 'sha256', nullParameters: true };
+			return { oid: '1.2.840.113549.1.1.11', digest: 'sha256', hasNullParameters: true };
 		default:
 			throw new TypeError(`keys of type ${key.asymmetricKeyType} sign no certificates`);
 	}

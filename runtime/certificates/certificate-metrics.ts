@@ -23,19 +23,19 @@ export const MAX_EXPIRY_SERIES = 1000;
 
 /** A counter with labels. */
 export class LabelledCounter {
-	readonly #counts = new Map<string, { readonly labels: { readonly [name: string]: string }; value: number }>();
+	readonly #countsByLabels = new Map<string, { readonly labels: { readonly [name: string]: string }; value: number }>();
 
 	/** Adds `amount` to the count for a set of labels. */
 	count(labels: { readonly [name: string]: string }, amount = 1): void {
 		const key = JSON.stringify(labels);
-		const existing = this.#counts.get(key);
-		if (existing) existing.value += amount;
-		else this.#counts.set(key, { labels, value: amount });
+		const existingCount = this.#countsByLabels.get(key);
+		if (existingCount) existingCount.value += amount;
+		else this.#countsByLabels.set(key, { labels, value: amount });
 	}
 
 	/** Returns all counts. */
 	samples(): CertificateSample[] {
-		return [...this.#counts.values()].map(({ labels, value }) => ({ labels, value }));
+		return [...this.#countsByLabels.values()].map(({ labels, value }) => ({ labels, value }));
 	}
 }
 

@@ -53,10 +53,10 @@ async function readUnfinishedPair(
 	issuer: string,
 	name: string,
 ): Promise<CertificateRecord | undefined> {
-	const text = await store.read(`${pathPrefix}.next`);
-	if (!text) return undefined;
+	const pairJson = await store.read(`${pathPrefix}.next`);
+	if (!pairJson) return undefined;
 	try {
-		const { chain, key } = JSON.parse(text.toString('utf8')) as { chain: string; key: string };
+		const { chain, key } = JSON.parse(pairJson.toString('utf8')) as { chain: string; key: string };
 		return createCertificateRecord(issuer, name, chain, key);
 	} catch {
 		return undefined;
@@ -91,7 +91,7 @@ export function createCertificateRecord(
 	try {
 		const certificate = new X509Certificate(chain);
 		const key: KeyObject | undefined = parsePrivateKey(privateKey);
-		if (!key || !certificate.checkPrivateKey(key) || !covers(certificate, name)) return undefined;
+		if (!key || !certificate.checkPrivateKey(key) || !coversName(certificate, name)) return undefined;
 		return {
 			issuer,
 			name,
@@ -111,10 +111,10 @@ export function createCertificateRecord(
  * Reports whether a certificate is valid for a name. Compares alternative names literally, because X509Certificate.checkHost
  * rejects `*.localhost` and `*.tld`.
  */
-function covers(certificate: X509Certificate, name: string): boolean {
+function coversName(certificate: X509Certificate, name: string): boolean {
 	if (isIP(name)) return certificate.checkIP(name) !== undefined;
 	const alternativeNames = (certificate.subjectAltName ?? '').toLowerCase().split(', ');
 	if (alternativeNames.includes(`dns:${name}`)) return true;
-	const dot = name.indexOf('.');
-	return dot > 0 && !name.startsWith('*') && alternativeNames.includes(`dns:*${name.slice(dot)}`);
+	const firstDot = name.indexOf('.');
+	return firstDot > 0 && !name.startsWith('*') && alternativeNames.includes(`dns:*${name.slice(firstDot)}`);
 }

@@ -11,39 +11,39 @@ import {
 	subjectPublicKey,
 } from './issue-certificate.ts';
 
-const SEQUENCE = 0x30;
-const SET = 0x31;
-const INTEGER = 0x02;
-const BIT_STRING = 0x03;
-const OCTET_STRING = 0x04;
-const OID = 0x06;
-const ATTRIBUTES = 0xa0;
+const SEQUENCE_TAG = 0x30;
+const SET_TAG = 0x31;
+const INTEGER_TAG = 0x02;
+const BIT_STRING_TAG = 0x03;
+const OCTET_STRING_TAG = 0x04;
+const OID_TAG = 0x06;
+const ATTRIBUTES_TAG = 0xa0;
 
 /** Returns the DER of a certificate signing request for these names. */
 export function certificateRequest(names: readonly string[], key: KeyObject): Buffer {
 	const extension = encodeDer(
-		SEQUENCE,
+		SEQUENCE_TAG,
 		encodeOid(id_ce_subjectAltName),
-		encodeDer(OCTET_STRING, Buffer.from(AsnConvert.serialize(alternativeNames(names)))),
+		encodeDer(OCTET_STRING_TAG, Buffer.from(AsnConvert.serialize(alternativeNames(names)))),
 	);
 	const attribute = encodeDer(
-		SEQUENCE,
+		SEQUENCE_TAG,
 		encodeOid('1.2.840.113549.1.9.14'),
-		encodeDer(SET, encodeDer(SEQUENCE, extension)),
+		encodeDer(SET_TAG, encodeDer(SEQUENCE_TAG, extension)),
 	);
-	const info = encodeDer(
-		SEQUENCE,
-		encodeDer(INTEGER, Buffer.of(0)),
-		encodeDer(SEQUENCE),
+	const requestInfo = encodeDer(
+		SEQUENCE_TAG,
+		encodeDer(INTEGER_TAG, Buffer.of(0)),
+		encodeDer(SEQUENCE_TAG),
 		subjectPublicKey(key),
-		encodeDer(ATTRIBUTES, attribute),
+		encodeDer(ATTRIBUTES_TAG, attribute),
 	);
-	const signature = Buffer.concat([Buffer.of(0), signDer(key, info)]);
+	const signature = Buffer.concat([Buffer.of(0), signDer(key, requestInfo)]);
 	return encodeDer(
-		SEQUENCE,
-		info,
+		SEQUENCE_TAG,
+		requestInfo,
 		Buffer.from(AsnConvert.serialize(algorithmIdentifier(key))),
-		encodeDer(BIT_STRING, signature),
+		encodeDer(BIT_STRING_TAG, signature),
 	);
 }
 
@@ -61,7 +61,7 @@ export async function challengeCertificate(
 		commonName: 'ACME challenge',
 		notBefore: new Date(now - 3_600_000),
 		notAfter: new Date(now + 7 * 86_400_000),
-		extensions: [{ oid: '1.3.6.1.5.5.7.1.31', critical: true, value: encodeDer(OCTET_STRING, digest) }],
+		extensions: [{ oid: '1.3.6.1.5.5.7.1.31', critical: true, value: encodeDer(OCTET_STRING_TAG, digest) }],
 	});
 	return { chain: certificatePem(certificate), key: privateKeyPem(key) };
 }
@@ -70,8 +70,8 @@ function encodeDer(tag: number, ...parts: readonly Buffer[]): Buffer {
 	const content = Buffer.concat(parts);
 	const { length } = content;
 	if (length < 128) return Buffer.concat([Buffer.of(tag, length), content]);
-	const bytes = length < 256 ? [length] : [length >> 8, length & 255];
-	return Buffer.concat([Buffer.of(tag, 0x80 | bytes.length, ...bytes), content]);
+	const lengthBytes = length < 256 ? [length] : [length >> 8, length & 255];
+	return Buffer.concat([Buffer.of(tag, 0x80 | lengthBytes.length, ...lengthBytes), content]);
 }
 
 function encodeOid(text: string): Buffer {
@@ -82,5 +82,5 @@ function encodeOid(text: string): Buffer {
 		for (let remaining = part >> 7; remaining > 0; remaining >>= 7) groups.unshift((remaining & 127) | 128);
 		bytes.push(...groups);
 	}
-	return encodeDer(OID, Buffer.from(bytes));
+	return encodeDer(OID_TAG, Buffer.from(bytes));
 }

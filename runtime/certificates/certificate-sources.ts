@@ -24,8 +24,8 @@ export async function fetchFromManager(
 ): Promise<{ readonly chain: string; readonly key: string } | undefined> {
 	if (source.manager !== 'http')
 		throw new ManagerFailure(`The certificate manager \`${source.manager}\` is not supported.`);
-	const text = await askHttp(String(source.url), question);
-	return text === undefined ? undefined : splitPem(text);
+	const pem = await askHttp(String(source.url), question);
+	return pem === undefined ? undefined : splitPem(pem);
 }
 
 async function askHttp(address: string, question: CertificateRequestedByClient): Promise<string | undefined> {
@@ -55,10 +55,10 @@ async function askHttp(address: string, question: CertificateRequestedByClient):
 
 async function readLimitedText(response: Response): Promise<string> {
 	const chunks: Uint8Array[] = [];
-	let size = 0;
+	let receivedBytes = 0;
 	for await (const chunk of response.body ?? []) {
-		size += chunk.length;
-		if (size > MAX_ANSWER_BYTES) throw new ManagerFailure('The response of the manager exceeds one megabyte.');
+		receivedBytes += chunk.length;
+		if (receivedBytes > MAX_ANSWER_BYTES) throw new ManagerFailure('The response of the manager exceeds one megabyte.');
 		chunks.push(chunk);
 	}
 	return Buffer.concat(chunks).toString('latin1');

@@ -8,7 +8,7 @@ import { type CertificateStatus, encodeStatusRequest, parseStatus, responderOf, 
 import { type StapledCertificate, type StaplerDeps, statusKey } from './status-stapler.ts';
 
 /** Timeout of the request in milliseconds. */
-const TIMEOUT_MS = 15_000;
+const FETCH_TIMEOUT_MS = 15_000;
 /** Maximum size of a response in bytes. */
 const MAX_RESPONSE_BYTES: number = 64 * 1024;
 /** Milliseconds until the second attempt, if there is no usable response. The interval doubles with each further attempt. */
@@ -25,25 +25,25 @@ export async function refreshStatus<Certificate extends StapledCertificate>(
 	const [leaf, issuer] = parseLeafAndIssuer(record.chain);
 	const responder = leaf && responderOf(leaf);
 	if (!leaf || !issuer || responder === undefined) {
-		entry.statusAt = Number.POSITIVE_INFINITY;
+		entry.statusCheckAt = Number.POSITIVE_INFINITY;
 		if (leaf && responder !== undefined) {
 			const cause = 'The chain does not contain the certificate of the issuer.';
 			deps.log('warn', 'tls.ocsp', 'OCSP response unavailable', { name: record.name, cause });
 		}
 		return;
 	}
-	const read = (response: Uint8Array): CertificateStatus => parseStatus(response, leaf, issuer, deps.now());
-	const key = statusKey(record);
+	const parseResponse = (response: Uint8Array): CertificateStatus => parseStatus(response, leaf, issuer, deps.now());
+	const storeKey = statusKey(record);
 	const store = await deps.store();
-	const stored = await store.read(key).catch(() => undefined);
-	const storedStatus = stored && readIfGood(stored, read);
-	if (stored && storedStatus && deps.now() < middleOfLifetime(storedStatus)) {
-		publishResponse(entry, record, stored, storedStatus, deps);
+	const storedResponse = await store.read(storeKey).catch(() => undefined);
+	const storedStatus = storedResponse && parseIfGood(storedResponse, parseResponse);
+	if (storedResponse && storedStatus && deps.now() < middleOfLifetime(storedStatus)) {
+		publishResponse(entry, record, storedResponse, storedStatus, deps);
 		return;
 	}
 	try {
 		const response = await fetchStatus(responder, encodeStatusRequest(leaf, issuer));
-		const status = read(response);
+		const status = parseResponse(response);
 		fetchCounter.count({ result: status.status });
 		if (status.status === 'revoked') {
 			const consequence = entry.record === record ? entry.onRevoked() : 'it is no longer served';
@@ -51,7 +51,7 @@ export async function refreshStatus<Certificate extends StapledCertificate>(
 			return;
 		}
 		if (status.status === 'unknown') throw new StatusError('The responder does not know the certificate.');
-		await store.write(key, response).catch(error => {
+		await store.write(storeKey, response).catch(error => {
 			if (!(error instanceof StoreError)) throw error;
 			const fields = { name: record.name, cause: error.message };
 			deps.log('warn', 'tls.ocsp', 'an OCSP response could not be stored', fields);
@@ -63,11 +63,11 @@ export async function refreshStatus<Certificate extends StapledCertificate>(
 		const cause = error.message;
 		deps.log('warn', 'tls.ocsp', 'OCSP response unavailable', { name: record.name, cause });
 		// The responder has not answered. The store's response is past half of its lifetime, but still valid, so it is stapled.
-		if (stored && storedStatus)
-			publishResponse(entry, record, stored, { ...storedStatus, thisUpdate: deps.now() }, deps);
-		else if (dropExpired(entry, record, deps)) {
+		if (storedResponse && storedStatus)
+			publishResponse(entry, record, storedResponse, { ...storedStatus, thisUpdate: deps.now() }, deps);
+		else if (dropExpiredResponse(entry, record, deps)) {
 			const waitMs = FIRST_RETRY_MS * 2 ** Math.min(entry.statusFailures++, 10);
-			entry.statusAt = Math.min(entry.statusAt, deps.now() + waitMs);
+			entry.statusCheckAt = Math.min(entry.statusCheckAt, deps.now() + waitMs);
 		}
 	}
 }
@@ -82,14 +82,14 @@ function publishResponse<Certificate extends StapledCertificate>(
 ): void {
 	if (entry.record !== record || entry.isDropped) return;
 	entry.statusFailures = 0;
-	entry.statusAt = Math.max(Math.min(entry.statusAt, middleOfLifetime(status)), deps.now() + 1000);
+	entry.statusCheckAt = Math.max(Math.min(entry.statusCheckAt, middleOfLifetime(status)), deps.now() + 1000);
 	if (entry.ocsp && Buffer.from(entry.ocsp).equals(response)) return;
 	entry.ocsp = Uint8Array.from(response);
 	deps.publish(entry);
 }
 
 /** Removes the certificate's response if it has expired, because clients would reject it. Returns true if no response is left. */
-function dropExpired<Certificate extends StapledCertificate>(
+function dropExpiredResponse<Certificate extends StapledCertificate>(
 	entry: Certificate,
 	record: NonNullable<StapledCertificate['record']>,
 	deps: StaplerDeps<Certificate>,
@@ -97,7 +97,7 @@ function dropExpired<Certificate extends StapledCertificate>(
 	if (entry.record !== record) return false;
 	if (!entry.ocsp) return true;
 	const [leaf, issuer] = parseLeafAndIssuer(record.chain);
-	if (leaf && issuer && readIfGood(entry.ocsp, response => parseStatus(response, leaf, issuer, deps.now())))
+	if (leaf && issuer && parseIfGood(entry.ocsp, response => parseStatus(response, leaf, issuer, deps.now())))
 		return false;
 	entry.ocsp = undefined;
 	deps.publish(entry);
@@ -105,12 +105,12 @@ function dropExpired<Certificate extends StapledCertificate>(
 }
 
 /** Returns the parsed response; undefined if it is invalid or its status is not `good`. */
-function readIfGood(
+function parseIfGood(
 	response: Uint8Array,
-	read: (response: Uint8Array) => CertificateStatus,
+	parseResponse: (response: Uint8Array) => CertificateStatus,
 ): CertificateStatus | undefined {
 	try {
-		const status = read(response);
+		const status = parseResponse(response);
 		return status.status === 'good' ? status : undefined;
 	} catch {
 		return undefined;
@@ -134,13 +134,13 @@ async function fetchStatus(responder: string, request: Buffer): Promise<Buffer> 
 			headers: { 'content-type': 'application/ocsp-request', accept: 'application/ocsp-response' },
 			body: new Uint8Array(request),
 			redirect: 'error',
-			signal: AbortSignal.timeout(TIMEOUT_MS),
+			signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
 		});
 		const chunks: Uint8Array[] = [];
-		let size = 0;
+		let receivedBytes = 0;
 		for await (const chunk of response.body ?? []) {
-			size += chunk.length;
-			if (size > MAX_RESPONSE_BYTES) throw new StatusError('The response is too large.');
+			receivedBytes += chunk.length;
+			if (receivedBytes > MAX_RESPONSE_BYTES) throw new StatusError('The response is too large.');
 			chunks.push(chunk);
 		}
 		if (response.status === 200) return Buffer.concat(chunks);

@@ -4,8 +4,8 @@ import type { CertificateSink } from './certificate-feed.ts';
 /** Collects the challenge answers of all orders. */
 export class ChallengeRegistry {
 	readonly #sink: CertificateSink;
-	readonly #http01 = new Map<string, string>();
-	readonly #alpn = new Map<string, { readonly chain: string; readonly key: string }>();
+	readonly #keyAuthorizations = new Map<string, string>();
+	readonly #challengeCertificates = new Map<string, { readonly chain: string; readonly key: string }>();
 	#currentPublication: Promise<void> | undefined;
 	#nextPublication: Promise<void> | undefined;
 
@@ -15,30 +15,30 @@ export class ChallengeRegistry {
 
 	/** Adds the answer to an HTTP-01 challenge. Resolves once every thread serves it. */
 	async addToken(token: string, keyAuthorization: string): Promise<void> {
-		this.#http01.set(token, keyAuthorization);
-		await this.#publish();
+		this.#keyAuthorizations.set(token, keyAuthorization);
+		await this.#publishAnswers();
 	}
 
 	/** Removes the answer to an HTTP-01 challenge. */
 	async removeToken(token: string): Promise<void> {
-		if (this.#http01.delete(token)) await this.#publish();
+		if (this.#keyAuthorizations.delete(token)) await this.#publishAnswers();
 	}
 
 	/** Adds the certificate that answers a TLS-ALPN-01 challenge. Resolves once every thread serves it. */
 	async addCertificate(name: string, certificate: { readonly chain: string; readonly key: string }): Promise<void> {
-		this.#alpn.set(name, certificate);
-		await this.#publish();
+		this.#challengeCertificates.set(name, certificate);
+		await this.#publishAnswers();
 	}
 
 	/** Removes the certificate of a TLS-ALPN-01 challenge. */
 	async removeCertificate(name: string): Promise<void> {
-		if (this.#alpn.delete(name)) await this.#publish();
+		if (this.#challengeCertificates.delete(name)) await this.#publishAnswers();
 	}
 
 	/** Publishes the answers. Changes made while a publication is in progress are combined in the next one. */
-	#publish(): Promise<void> {
+	#publishAnswers(): Promise<void> {
 		if (!this.#currentPublication) {
-			this.#currentPublication = this.#send().finally(() => {
+			this.#currentPublication = this.#sendAnswers().finally(() => {
 				this.#currentPublication = undefined;
 			});
 			return this.#currentPublication;
@@ -47,15 +47,15 @@ export class ChallengeRegistry {
 			.catch(() => {})
 			.then(() => {
 				this.#nextPublication = undefined;
-				return this.#publish();
+				return this.#publishAnswers();
 			});
 		return this.#nextPublication;
 	}
 
-	#send(): Promise<void> {
+	#sendAnswers(): Promise<void> {
 		return this.#sink.setChallenges({
-			http01: Object.fromEntries(this.#http01),
-			alpn: Object.fromEntries(this.#alpn),
+			http01: Object.fromEntries(this.#keyAuthorizations),
+			alpn: Object.fromEntries(this.#challengeCertificates),
 		});
 	}
 }

@@ -4,7 +4,7 @@ export class FairQueue {
 	readonly #maxWaiting: number;
 	#runningCount = 0;
 	/** Waiting tasks by owner. The owner whose turn is next comes first. */
-	readonly #waiting = new Map<string, (() => Promise<void>)[]>();
+	readonly #waitingByOwner = new Map<string, (() => Promise<void>)[]>();
 
 	/**
 	 * @param maxRunning Maximum tasks running at a time.
@@ -19,17 +19,17 @@ export class FairQueue {
 	add(owner: string, task: () => Promise<void>): boolean {
 		if (this.#runningCount < this.#maxRunning) {
 			this.#runningCount++;
-			void this.#run(task);
+			void this.#runTasks(task);
 			return true;
 		}
-		const ownerTasks = this.#waiting.get(owner);
-		if (ownerTasks === undefined) this.#waiting.set(owner, [task]);
+		const ownerTasks = this.#waitingByOwner.get(owner);
+		if (ownerTasks === undefined) this.#waitingByOwner.set(owner, [task]);
 		else if (ownerTasks.length >= this.#maxWaiting) return false;
 		else ownerTasks.push(task);
 		return true;
 	}
 
-	async #run(task: () => Promise<void>): Promise<void> {
+	async #runTasks(task: () => Promise<void>): Promise<void> {
 		let currentTask: (() => Promise<void>) | undefined = task;
 		while (currentTask) {
 			await currentTask();
@@ -39,13 +39,13 @@ export class FairQueue {
 	}
 
 	#takeNext(): (() => Promise<void>) | undefined {
-		const firstEntry = this.#waiting.entries().next().value;
+		const firstEntry = this.#waitingByOwner.entries().next().value;
 		if (firstEntry === undefined) return undefined;
 		const [owner, tasks] = firstEntry;
 		const task = tasks.shift()!;
 		// An owner with more tasks moves to the end, and waits there for the next turn.
-		this.#waiting.delete(owner);
-		if (tasks.length > 0) this.#waiting.set(owner, tasks);
+		this.#waitingByOwner.delete(owner);
+		if (tasks.length > 0) this.#waitingByOwner.set(owner, tasks);
 		return task;
 	}
 }

@@ -7,25 +7,28 @@ import { type IssuedCertificate, IssueError, type IssueOrder, type Issuer, issue
 /** Default lifetime in milliseconds: 12 hours. */
 const DEFAULT_LIFETIME_MS = 43_200_000;
 
-/** Creates the issuer. `authority` resolves to the CA with an ID, or to undefined while it cannot sign. */
+/** Creates the issuer. `findAuthority` resolves to the CA with an ID, or to undefined while it cannot sign. */
 export function internalIssuer(
 	settings: IssuerSettings,
-	authority: (id: string) => Promise<Authority | undefined>,
+	findAuthority: (id: string) => Promise<Authority | undefined>,
 ): Issuer {
-	const id = issuerSetting<string>(settings, 'ca') ?? 'local';
-	const lifetime = issuerSetting<number>(settings, 'lifetime') ?? DEFAULT_LIFETIME_MS;
+	const authorityId = issuerSetting<string>(settings, 'ca') ?? 'local';
+	const lifetimeMs = issuerSetting<number>(settings, 'lifetime') ?? DEFAULT_LIFETIME_MS;
 	const withRoot = issuerSetting<boolean>(settings, 'sign_with_root') === true;
 	return {
 		kind: 'internal',
-		storeName: id,
-		immediate: true,
+		storeName: authorityId,
+		isImmediate: true,
 		async issue({ name, keyType, privateKey }: IssueOrder): Promise<IssuedCertificate> {
-			const signer = await authority(id);
+			const signer = await findAuthority(authorityId);
 			if (!signer)
-				throw new IssueError('issuer/no-authority', `The internal authority \`${id}\` cannot sign at present.`);
+				throw new IssueError(
+					'issuer/no-authority',
+					`The internal authority \`${authorityId}\` cannot sign at present.`,
+				);
 			const key = (privateKey !== undefined && parsePrivateKey(privateKey)) || (await makePrivateKey(keyType));
 			try {
-				return { chain: signer.sign({ names: [name], key, lifetime, withRoot }), privateKey: privateKeyPem(key) };
+				return { chain: signer.sign({ names: [name], key, lifetimeMs, withRoot }), privateKey: privateKeyPem(key) };
 			} catch (error) {
 				if (error instanceof AuthorityError) throw new IssueError('issuer/no-authority', error.message);
 				throw error;

@@ -134,8 +134,8 @@ export function distinguishedName(commonName: string): Name {
 
 /** Returns the identifier of the algorithm with which a key signs. */
 export function algorithmIdentifier(key: KeyObject): AlgorithmIdentifier {
-	const { oid, nullParameters } = signatureAlgorithm(key);
-	return new AlgorithmIdentifier({ algorithm: oid, ...(nullParameters ? { parameters: null } : {}) });
+	const { oid, hasNullParameters } = signatureAlgorithm(key);
+	return new AlgorithmIdentifier({ algorithm: oid, ...(hasNullParameters ? { parameters: null } : {}) });
 }
 
 /** Returns the public key of a private or public key, as SPKI in DER. */

@@ -12,7 +12,7 @@ export interface IssuerDeps {
 	readonly store: Store;
 	readonly challenges: ChallengeRegistry;
 	readonly sharedChallenges: SharedChallenges;
-	readonly authority: (id: string) => Promise<Authority | undefined>;
+	readonly findAuthority: (id: string) => Promise<Authority | undefined>;
 	/** Returns the ports on which challenges arrive. */
 	readonly ports: () => { readonly http_port: number; readonly https_port: number };
 	readonly environment: { readonly [name: string]: string | undefined };

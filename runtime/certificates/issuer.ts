@@ -45,7 +45,7 @@ export interface Issuer {
 	 * True if the issuer issues certificates immediately, without validation. Sites then have their certificates before they are
 	 * first served.
 	 */
-	readonly immediate: boolean;
+	readonly isImmediate: boolean;
 	/** Default fraction of a certificate's lifetime that remains when it is renewed. */
 	readonly renewalRatio?: number | undefined;
 	/** Obtains a certificate. Rejects with {@link IssueError}, StoreError or the signal's reason. */
@@ -65,14 +65,14 @@ export class IssueError extends Error {
 	/** Earliest time at which a retry can succeed, in milliseconds since the epoch. */
 	readonly retryAt: number | undefined;
 	/** True if a retry cannot succeed, for example because the issuer does not accept the name. */
-	readonly final: boolean;
+	readonly isFinal: boolean;
 
-	constructor(code: string, message: string, options: { retryAt?: number | undefined; final?: boolean } = {}) {
+	constructor(code: string, message: string, options: { retryAt?: number | undefined; isFinal?: boolean } = {}) {
 		super(message);
 		this.name = 'IssueError';
 		this.code = code;
 		this.retryAt = options.retryAt;
-		this.final = options.final === true;
+		this.isFinal = options.isFinal === true;
 	}
 }
 

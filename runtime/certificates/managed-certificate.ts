@@ -4,7 +4,7 @@ import type { PublishedCertificate } from './certificate-feed.ts';
 import { type KeyType, keyTypeOf } from './certificate-keys.ts';
 import type { CertificateRecord } from './certificate-records.ts';
 import type { Issuer } from './issuer.ts';
-import { RENEWAL_RATIO, renewalTime } from './renewal-times.ts';
+import { DEFAULT_RENEWAL_RATIO, renewalTime } from './renewal-times.ts';
 import type { StapledCertificate } from './status-stapler.ts';
 
 /** A policy and its issuers. */
@@ -33,11 +33,11 @@ export class ManagedCertificate implements StapledCertificate {
 	/** Time at which to renew the certificate, in milliseconds since the epoch. */
 	renewAt = 0;
 	/** Earliest time of the next attempt, in milliseconds since the epoch. */
-	attemptAt = 0;
+	nextAttemptAt = 0;
 	/** Time at which to ask the issuer for renewal information, in milliseconds since the epoch. */
 	adviseAt = 0;
 	/** Time at which to ask the OCSP responder for the status, in milliseconds since the epoch. */
-	statusAt = 0;
+	statusCheckAt = 0;
 	statusFailures = 0;
 	/** Number of consecutive failures. */
 	failures = 0;
@@ -78,12 +78,12 @@ export class ManagedCertificate implements StapledCertificate {
 	setRecord(record: CertificateRecord, globalRatio: number | undefined): void {
 		if (record.fingerprint !== this.record?.fingerprint) {
 			this.ocsp = undefined;
-			this.statusAt = 0;
+			this.statusCheckAt = 0;
 			this.statusFailures = 0;
 			this.adviseAt = 0;
 		}
 		this.record = record;
-		const ratio = this.policy.settings.renewal_window_ratio ?? globalRatio ?? RENEWAL_RATIO;
+		const ratio = this.policy.settings.renewal_window_ratio ?? globalRatio ?? DEFAULT_RENEWAL_RATIO;
 		this.renewAt = renewalTime(record, ratio, Math.random());
 	}
 
@@ -98,7 +98,7 @@ export class ManagedCertificate implements StapledCertificate {
 			this.isLoaded &&
 			!this.isDropped &&
 			!this.currentOrder &&
-			now >= this.attemptAt &&
+			now >= this.nextAttemptAt &&
 			(!this.record || now >= this.renewAt)
 		);
 	}

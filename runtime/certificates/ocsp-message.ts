@@ -36,10 +36,10 @@ export class StatusError extends Error {
 const DEFAULT_VALIDITY_MS = 86_400_000;
 /** Maximum milliseconds by which the clock of a responder may be ahead of this machine's clock. */
 const MAX_CLOCK_SKEW_MS = 300_000;
-const SHA1 = '1.3.14.3.2.26';
+const SHA1_OID = '1.3.14.3.2.26';
 
 /** Digests of the supported signature algorithms; null for Ed25519, which includes its own hash. */
-const DIGESTS: { readonly [oid: string]: string | null } = {
+const DIGESTS_BY_OID: { readonly [oid: string]: string | null } = {
 	'1.2.840.113549.1.1.11': 'sha256',
 	'1.2.840.113549.1.1.12': 'sha384',
 	'1.2.840.113549.1.1.13': 'sha512',
@@ -71,10 +71,10 @@ export function parseStatus(
 	issuer: X509Certificate,
 	now: number,
 ): CertificateStatus {
-	const basic = parseBasicResponse(response);
-	verifySignature(basic, issuer, now);
+	const basicResponse = parseBasicResponse(response);
+	verifySignature(basicResponse, issuer, now);
 	const expectedId = certificateId(certificate, issuer);
-	const singleResponse = basic.tbsResponseData.responses.find(({ certID }) => isSameId(certID, expectedId));
+	const singleResponse = basicResponse.tbsResponseData.responses.find(({ certID }) => isSameId(certID, expectedId));
 	if (!singleResponse) throw new StatusError('The response is for other certificates.');
 	const thisUpdate = singleResponse.thisUpdate.getTime();
 	const nextUpdate = singleResponse.nextUpdate?.getTime() ?? thisUpdate + DEFAULT_VALIDITY_MS;
@@ -99,14 +99,14 @@ function parseBasicResponse(der: Uint8Array): BasicOCSPResponse {
 	}
 }
 
-function verifySignature(basic: BasicOCSPResponse, issuer: X509Certificate, now: number): void {
-	const digest = DIGESTS[basic.signatureAlgorithm.algorithm];
+function verifySignature(basicResponse: BasicOCSPResponse, issuer: X509Certificate, now: number): void {
+	const digest = DIGESTS_BY_OID[basicResponse.signatureAlgorithm.algorithm];
 	if (digest === undefined) throw new StatusError('The signature algorithm of the response is not supported.');
-	const data = Buffer.from(basic.tbsResponseDataRaw ?? new ArrayBuffer(0));
-	const signature = Buffer.from(basic.signature);
-	for (const signer of [issuer, ...authorizedSigners(basic, issuer, now)]) {
+	const signedData = Buffer.from(basicResponse.tbsResponseDataRaw ?? new ArrayBuffer(0));
+	const signature = Buffer.from(basicResponse.signature);
+	for (const signer of [issuer, ...authorizedSigners(basicResponse, issuer, now)]) {
 		try {
-			if (verify(digest, data, signer.publicKey, signature)) return;
+			if (verify(digest, signedData, signer.publicKey, signature)) return;
 		} catch {
 			// `verify` throws if the key's type does not fit the signature. In that case, the signature is invalid.
 		}
@@ -115,8 +115,8 @@ function verifySignature(basic: BasicOCSPResponse, issuer: X509Certificate, now:
 }
 
 /** Returns the certificates in the response that the issuer has authorized to sign responses. */
-function authorizedSigners(basic: BasicOCSPResponse, issuer: X509Certificate, now: number): X509Certificate[] {
-	return (basic.certs ?? []).slice(0, 4).flatMap(element => {
+function authorizedSigners(basicResponse: BasicOCSPResponse, issuer: X509Certificate, now: number): X509Certificate[] {
+	return (basicResponse.certs ?? []).slice(0, 4).flatMap(element => {
 		const certificate = new X509Certificate(Buffer.from(AsnConvert.serialize(element)));
 		const isAuthorized = certificate.keyUsage?.includes(id_kp_OCSPSigning) === true;
 		const isValid =
@@ -132,7 +132,7 @@ function certificateId(certificate: X509Certificate, issuer: X509Certificate): C
 	const sha1 = (bytes: ArrayBuffer): OctetString =>
 		new OctetString(toArrayBuffer(createHash('sha1').update(Buffer.from(bytes)).digest()));
 	return new CertID({
-		hashAlgorithm: new AlgorithmIdentifier({ algorithm: SHA1, parameters: null }),
+		hashAlgorithm: new AlgorithmIdentifier({ algorithm: SHA1_OID, parameters: null }),
 		issuerNameHash: sha1(AsnConvert.serialize(tbsCertificate.issuer)),
 		issuerKeyHash: sha1(issuerKey),
 		serialNumber: tbsCertificate.serialNumber,

@@ -10,11 +10,11 @@ export interface PermissionSettings {
 
 /** The decision about a name. */
 export interface PermissionDecision {
-	readonly allowed: boolean;
+	readonly isAllowed: boolean;
 	/** Why the name is not permitted, for the log. */
 	readonly cause: string;
 	/** True if the endpoint could not be reached. */
-	readonly failed: boolean;
+	readonly hasFailed: boolean;
 }
 
 /** Timeout of the request in milliseconds. */
@@ -31,7 +31,7 @@ export async function askPermission(
 		// Without an endpoint, only explicitly configured names and names with certificates from internal CAs are permitted.
 		const isListed = policy.subjects.includes(name);
 		const isInternal = policy.issuers.every(({ issuer }) => issuer === 'internal');
-		return { allowed: isListed || isInternal, cause: 'no permission endpoint is configured', failed: false };
+		return { isAllowed: isListed || isInternal, cause: 'no permission endpoint is configured', hasFailed: false };
 	}
 	try {
 		const url = new URL(endpoint);
@@ -40,17 +40,17 @@ export async function askPermission(
 		await response.body?.cancel();
 		const { status } = response;
 		return {
-			allowed: status >= 200 && status <= 299,
+			isAllowed: status >= 200 && status <= 299,
 			cause: `the endpoint answered with status ${status}`,
-			failed: false,
+			hasFailed: false,
 		};
 	} catch (error) {
 		// The error's message may contain the URL with credentials, so only the kind of the error is logged.
 		const { cause, name: errorName } = error as Error & { cause?: { code?: string } };
 		return {
-			allowed: false,
+			isAllowed: false,
 			cause: `the endpoint cannot be reached: ${cause?.code ?? (errorName === 'TimeoutError' ? 'the request timed out' : errorName)}`,
-			failed: true,
+			hasFailed: true,
 		};
 	}
 }

@@ -8,7 +8,7 @@ import type { ManagerLog } from './manager-log.ts';
 import { askPermission, type PermissionSettings } from './on-demand-permission.ts';
 
 /** Maximum number of names for which certificates are obtained at a time. Clients that ask for further names are rejected. */
-const MAX_PENDING = 64;
+const MAX_PENDING_NAMES = 64;
 /**
  * Maximum new names in {@link NEW_NAMES_WINDOW_MS} milliseconds, permitted or not, so that a client that scans names cannot
  * flood the permission endpoint or the issuer.
@@ -42,7 +42,7 @@ export class OnDemandCertificates {
 	/** Certificates by name, and names for which no certificate could be obtained. */
 	readonly #entries = new Map<string, ManagedCertificate>();
 	/** Results of the calls of `obtain` that are in progress, by name. */
-	readonly #pending = new Map<string, Promise<boolean>>();
+	readonly #pendingByName = new Map<string, Promise<boolean>>();
 	/** Rejected names, oldest first, each with the time until which it is rejected. */
 	readonly #refusedUntil = new Map<string, number>();
 	/** IDs of certificates from managers, each with the time until which it is served. */
@@ -57,14 +57,14 @@ export class OnDemandCertificates {
 	}
 
 	/** Applies the policies of a new active document. `permission` is its option `on_demand_tls`. */
-	serve(policies: readonly ReadyPolicy[], permission: unknown): void {
+	applyPolicies(policies: readonly ReadyPolicy[], permission: unknown): void {
 		this.#policies = policies.filter(
 			({ settings }) => settings.on_demand === true || (settings.managers?.length ?? 0) > 0,
 		);
 		this.#permission = (permission ?? {}) as PermissionSettings;
 		this.#refusedUntil.clear();
 		for (const [name, entry] of this.#entries) {
-			if (this.#policyFor(name)?.key !== entry.policy.key) this.#remove(entry);
+			if (this.#policyFor(name)?.key !== entry.policy.key) this.#removeEntry(entry);
 		}
 	}
 
@@ -76,13 +76,13 @@ export class OnDemandCertificates {
 	/** Obtains a certificate for a name. Resolves to false if none could be obtained. Never rejects. */
 	obtain(question: CertificateRequestedByClient): Promise<boolean> {
 		const { name } = question;
-		const pending = this.#pending.get(name);
-		if (pending) return pending;
+		const pendingObtain = this.#pendingByName.get(name);
+		if (pendingObtain) return pendingObtain;
 		const policy = this.#policyFor(name);
-		if (!policy || !isObtainable(name)) return Promise.resolve(false);
+		if (!policy || !isValidName(name)) return Promise.resolve(false);
 		const now = this.#deps.now();
 		if ((this.#refusedUntil.get(name) ?? 0) > now) return Promise.resolve(false);
-		if (this.#pending.size >= MAX_PENDING || !this.#admitNewName(now)) {
+		if (this.#pendingByName.size >= MAX_PENDING_NAMES || !this.#admitNewName(now)) {
 			return Promise.resolve(false);
 		}
 		const pendingResult = this.#obtain(question, policy)
@@ -91,12 +91,12 @@ export class OnDemandCertificates {
 				this.#deps.log('error', 'tls.on_demand', 'a certificate could not be obtained on demand', { name, cause });
 				return false;
 			})
-			.then(obtained => {
-				this.#pending.delete(name);
-				if (!obtained) this.#refuse(name);
-				return obtained;
+			.then(isObtained => {
+				this.#pendingByName.delete(name);
+				if (!isObtained) this.#refuseName(name);
+				return isObtained;
 			});
-		this.#pending.set(name, pendingResult);
+		this.#pendingByName.set(name, pendingResult);
 		return pendingResult;
 	}
 
@@ -106,18 +106,18 @@ export class OnDemandCertificates {
 	async renew(entry: ManagedCertificate): Promise<void> {
 		// A certificate that was never obtained is not renewed here: it is ordered again when a client asks for it.
 		if (!entry.record) return;
-		entry.attemptAt = this.#deps.now() + RENEWAL_RETRY_MS;
-		const { allowed, cause } = await askPermission(this.#permission, entry.policy.settings, entry.name);
-		if (allowed) await this.#deps.keeper.startOrder(entry);
+		entry.nextAttemptAt = this.#deps.now() + RENEWAL_RETRY_MS;
+		const { isAllowed, cause } = await askPermission(this.#permission, entry.policy.settings, entry.name);
+		if (isAllowed) await this.#deps.keeper.startOrder(entry);
 		else this.#deps.log('info', 'tls.on_demand', 'certificate not renewed', { name: entry.name, cause });
 	}
 
 	/** Drops expired certificates, and forgets names whose failure or rejection is old. */
-	sweep(): void {
+	removeExpired(): void {
 		const now = this.#deps.now();
 		for (const entry of this.#entries.values()) {
-			const forgetAt = entry.record ? entry.record.notAfter : entry.attemptAt + FAILURE_TTL_MS;
-			if (forgetAt <= now && !entry.currentOrder && !this.#pending.has(entry.name)) this.#remove(entry);
+			const forgetAt = entry.record ? entry.record.notAfter : entry.nextAttemptAt + FAILURE_TTL_MS;
+			if (forgetAt <= now && !entry.currentOrder && !this.#pendingByName.has(entry.name)) this.#removeEntry(entry);
 		}
 		const staleIds: string[] = [];
 		for (const [id, until] of this.#servedUntil) if (until <= now) staleIds.push(id);
@@ -132,8 +132,8 @@ export class OnDemandCertificates {
 		if (!settings.on_demand && settings.subjects.length === 0) return false;
 		const { name } = question;
 		const decision = await askPermission(this.#permission, settings, name);
-		if (!decision.allowed) {
-			this.#deps.log(decision.failed ? 'error' : 'info', 'tls.on_demand', 'name not permitted', {
+		if (!decision.isAllowed) {
+			this.#deps.log(decision.hasFailed ? 'error' : 'info', 'tls.on_demand', 'name not permitted', {
 				name,
 				cause: decision.cause,
 			});
@@ -142,12 +142,12 @@ export class OnDemandCertificates {
 		// The configuration may have changed while the permission was requested.
 		if (this.#policyFor(name) !== policy) return false;
 		const entry = this.#entries.get(name) ?? new ManagedCertificate(name, policy);
-		if (this.#entries.size >= MAX_ENTRIES && !this.#entries.has(name)) this.#evictOne();
+		if (this.#entries.size >= MAX_ENTRIES && !this.#entries.has(name)) this.#evictEntry();
 		this.#entries.set(name, entry);
 		await this.#deps.keeper.load([entry]);
 		const now = this.#deps.now();
 		if (!entry.record || entry.record.notAfter <= now) {
-			if (now < entry.attemptAt) return false;
+			if (now < entry.nextAttemptAt) return false;
 			await this.#deps.keeper.startOrder(entry);
 		}
 		return entry.isPublished && entry.record !== undefined;
@@ -180,14 +180,14 @@ export class OnDemandCertificates {
 		const dot = name.indexOf('.');
 		const wildcard = dot === -1 ? undefined : `*${name.slice(dot)}`;
 		let catchAll: ReadyPolicy | undefined;
-		let byWildcard: ReadyPolicy | undefined;
+		let wildcardPolicy: ReadyPolicy | undefined;
 		for (const policy of this.#policies) {
 			const { subjects } = policy.settings;
 			if (subjects.length === 0) catchAll ??= policy;
 			else if (subjects.includes(name)) return policy;
-			else if (wildcard !== undefined && subjects.includes(wildcard)) byWildcard ??= policy;
+			else if (wildcard !== undefined && subjects.includes(wildcard)) wildcardPolicy ??= policy;
 		}
-		return byWildcard ?? catchAll;
+		return wildcardPolicy ?? catchAll;
 	}
 
 	#admitNewName(now: number): boolean {
@@ -204,7 +204,7 @@ export class OnDemandCertificates {
 		return this.#newNameCount <= MAX_NEW_NAMES;
 	}
 
-	#refuse(name: string): void {
+	#refuseName(name: string): void {
 		this.#refusedUntil.delete(name);
 		this.#refusedUntil.set(name, this.#deps.now() + REFUSAL_TTL_MS);
 		if (this.#refusedUntil.size <= MAX_REFUSALS) return;
@@ -213,16 +213,16 @@ export class OnDemandCertificates {
 	}
 
 	/** Removes the certificate that expires first from memory. It stays in the store and can be loaded again. */
-	#evictOne(): void {
+	#evictEntry(): void {
 		let candidate: ManagedCertificate | undefined;
 		for (const entry of this.#entries.values()) {
 			if (entry.currentOrder) continue;
 			if (!candidate || (entry.record?.notAfter ?? 0) < (candidate.record?.notAfter ?? 0)) candidate = entry;
 		}
-		if (candidate) this.#remove(candidate);
+		if (candidate) this.#removeEntry(candidate);
 	}
 
-	#remove(entry: ManagedCertificate): void {
+	#removeEntry(entry: ManagedCertificate): void {
 		entry.isDropped = true;
 		entry.currentOrder?.abort.abort(new Error('The certificate is no longer needed.'));
 		this.#entries.delete(entry.name);
@@ -231,7 +231,7 @@ export class OnDemandCertificates {
 }
 
 /** Reports whether a name can have a certificate. Clients may send any text as a name. */
-function isObtainable(name: string): boolean {
+function isValidName(name: string): boolean {
 	if (isIP(name)) return true;
 	if (name.length > 253) return false;
 	return name.split('.').every(label => /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/.test(label));

@@ -1,7 +1,7 @@
 /** Renewal times and retry delays. */
 
 /** Default fraction of a certificate's lifetime that remains when it is renewed. */
-export const RENEWAL_RATIO: number = 1 / 3;
+export const DEFAULT_RENEWAL_RATIO: number = 1 / 3;
 
 /** The validity of a certificate, in milliseconds since the epoch. */
 export interface ValidityPeriod {
@@ -14,13 +14,13 @@ export interface ValidityPeriod {
  * issued together are not renewed all at once. `chance` is a random number from 0 to 1.
  */
 export function renewalTime({ notBefore, notAfter }: ValidityPeriod, ratio: number, chance: number): number {
-	const renewalWindow = (notAfter - notBefore) * ratio;
-	return notAfter - renewalWindow - (renewalWindow / 20) * chance;
+	const renewalWindowMs = (notAfter - notBefore) * ratio;
+	return notAfter - renewalWindowMs - (renewalWindowMs / 20) * chance;
 }
 
 const MINUTE_MS = 60_000;
 /** Delays in milliseconds, by the number of consecutive failures. */
-const RETRY_DELAYS: readonly number[] = [
+const RETRY_DELAYS_MS: readonly number[] = [
 	...[1, 2, 2, 5, 10, 10, 10, 20, 20, 20, 20, 30, 30, 30, 30, 30, 30].map(minutes => minutes * MINUTE_MS),
 	...[60, 60, 120, 120, 180, 180, 360].map(minutes => minutes * MINUTE_MS),
 ];
@@ -34,9 +34,9 @@ const LATE_RETRY_MS = 24 * 60 * MINUTE_MS;
  * the first of these failures; `chance` is a random number from 0 to 1.
  */
 export function retryDelay(failures: number, failingMs: number, chance: number): number {
-	const delay =
+	const delayMs =
 		failingMs > FREQUENT_RETRIES_MS
 			? LATE_RETRY_MS
-			: RETRY_DELAYS[Math.min(Math.max(failures, 1), RETRY_DELAYS.length) - 1]!;
-	return delay * (0.9 + 0.2 * chance);
+			: RETRY_DELAYS_MS[Math.min(Math.max(failures, 1), RETRY_DELAYS_MS.length) - 1]!;
+	return delayMs * (0.9 + 0.2 * chance);
 }

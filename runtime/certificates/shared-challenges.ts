@@ -19,7 +19,7 @@ interface SharedChallenge {
 export class SharedChallenges {
 	readonly #store: () => Store | Promise<Store>;
 	/** Lookups in progress. Concurrent lookups of one challenge are coalesced. */
-	readonly #lookups = new Map<string, Promise<SharedChallenge | undefined>>();
+	readonly #lookupsByKey = new Map<string, Promise<SharedChallenge | undefined>>();
 
 	constructor(store: () => Store | Promise<Store>) {
 		this.#store = store;
@@ -29,7 +29,7 @@ export class SharedChallenges {
 	 * Publishes a challenge so that other processes can answer it. Resolves to a function that withdraws it. Failures of the
 	 * store are ignored, because this process can still answer.
 	 */
-	async put(type: ChallengeQuestion['type'], name: string, keyAuthorization: string): Promise<() => Promise<void>> {
+	async share(type: ChallengeQuestion['type'], name: string, keyAuthorization: string): Promise<() => Promise<void>> {
 		const token = keyAuthorization.slice(0, keyAuthorization.indexOf('.'));
 		const key = storeKeyOf(type === 'http-01' ? { type, token } : { type, name });
 		const challenge: SharedChallenge = { type, name, key_authorization: keyAuthorization };
@@ -41,10 +41,10 @@ export class SharedChallenges {
 	/** Returns the answer published by another process. Failures of the store and invalid contents count as no answer. */
 	async answer(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined> {
 		const key = storeKeyOf(question);
-		let lookup = this.#lookups.get(key);
+		let lookup = this.#lookupsByKey.get(key);
 		if (!lookup) {
-			lookup = this.#read(key).finally(() => this.#lookups.delete(key));
-			this.#lookups.set(key, lookup);
+			lookup = this.#readChallenge(key).finally(() => this.#lookupsByKey.delete(key));
+			this.#lookupsByKey.set(key, lookup);
 		}
 		const challenge = await lookup;
 		if (challenge?.type !== question.type) return undefined;
@@ -57,11 +57,12 @@ export class SharedChallenges {
 		return { certificate: await challengeCertificate(challenge.name, authorization) };
 	}
 
-	async #read(key: string): Promise<SharedChallenge | undefined> {
+	async #readChallenge(key: string): Promise<SharedChallenge | undefined> {
 		try {
 			const store = await this.#store();
-			const text = await store.read(key, true);
-			const challenge = text && (JSON.parse(text.toString('utf8')) as Partial<SharedChallenge> | null);
+			const challengeJson = await store.read(key, true);
+			const challenge =
+				challengeJson && (JSON.parse(challengeJson.toString('utf8')) as Partial<SharedChallenge> | null);
 			const isComplete = [challenge?.type, challenge?.name, challenge?.key_authorization].every(
 				part => typeof part === 'string',
 			);

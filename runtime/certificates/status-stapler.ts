@@ -20,7 +20,7 @@ export interface StapledCertificate {
 	/** The stapled response in DER. */
 	ocsp: Uint8Array | undefined;
 	/** Time at which to ask the responder, in milliseconds since the epoch. */
-	statusAt: number;
+	statusCheckAt: number;
 	/** Number of consecutive failures without any usable response. */
 	statusFailures: number;
 	/** True if the certificate is no longer served. */
@@ -50,8 +50,8 @@ export class StatusStapler<Certificate extends StapledCertificate> {
 	/** OCSP fetches by result. */
 	readonly fetchCounter: LabelledCounter = new LabelledCounter();
 	readonly #deps: StaplerDeps<Certificate>;
-	readonly #queue = new WorkQueue(8);
-	#enabled = true;
+	readonly #refreshQueue = new WorkQueue(8);
+	#isEnabled = true;
 	#intervalMs = DEFAULT_INTERVAL_MS;
 
 	constructor(deps: StaplerDeps<Certificate>) {
@@ -60,33 +60,33 @@ export class StatusStapler<Certificate extends StapledCertificate> {
 
 	/** Applies `ocsp_stapling` and `ocsp_interval` of the active document. */
 	configure(settings: Settings): void {
-		this.#enabled = settings.ocsp_stapling !== false;
+		this.#isEnabled = settings.ocsp_stapling !== false;
 		this.#intervalMs = (settings.ocsp_interval as number | undefined) ?? DEFAULT_INTERVAL_MS;
 	}
 
 	/**
 	 * Refreshes a certificate's response if it is due. Returns the time at which it is due next, in milliseconds since the epoch.
 	 */
-	check(certificate: Certificate): number {
+	refreshIfDue(certificate: Certificate): number {
 		if (!certificate.record?.hasResponder) return Number.POSITIVE_INFINITY;
-		if (!this.#enabled) {
+		if (!this.#isEnabled) {
 			// The response would no longer be refreshed, but still be stapled after its expiry.
 			if (certificate.ocsp) {
 				certificate.ocsp = undefined;
-				certificate.statusAt = 0;
+				certificate.statusCheckAt = 0;
 				this.#deps.publish(certificate);
 			}
 			return Number.POSITIVE_INFINITY;
 		}
-		if (this.#deps.now() >= certificate.statusAt) void this.refresh(certificate);
-		return certificate.statusAt;
+		if (this.#deps.now() >= certificate.statusCheckAt) void this.refresh(certificate);
+		return certificate.statusCheckAt;
 	}
 
 	/** Refreshes a certificate's response now, from the store if the response there is still fresh. Never rejects. */
 	async refresh(certificate: Certificate): Promise<void> {
-		certificate.statusAt = this.#deps.now() + this.#intervalMs;
+		certificate.statusCheckAt = this.#deps.now() + this.#intervalMs;
 		try {
-			await this.#queue.run(async () => {
+			await this.#refreshQueue.run(async () => {
 				const { refreshStatus } = await import('./certificate-status.ts');
 				await refreshStatus(certificate, this.#deps, this.fetchCounter);
 			});
@@ -98,7 +98,7 @@ export class StatusStapler<Certificate extends StapledCertificate> {
 	}
 
 	/** Removes the response of a replaced certificate from the store. Never rejects. */
-	async forget({ record }: StapledCertificate): Promise<void> {
+	async forgetResponse({ record }: StapledCertificate): Promise<void> {
 		try {
 			if (record?.hasResponder) await (await this.#deps.store()).remove(statusKey(record));
 		} catch (error) {

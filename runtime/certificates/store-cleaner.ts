@@ -25,7 +25,7 @@ export class StoreCleaner {
 	readonly #store: () => Store;
 	#intervalMs = DEFAULT_INTERVAL_MS;
 	#nextCleaningAt = 0;
-	#closed = false;
+	#isClosed = false;
 
 	constructor({
 		log,
@@ -47,9 +47,9 @@ export class StoreCleaner {
 	}
 
 	/** Cleans the store if the interval has elapsed. Keeps the certificates for `neededNames`, even if they have expired. */
-	check(neededNames: ReadonlySet<string>): void {
+	cleanIfDue(neededNames: ReadonlySet<string>): void {
 		const now = this.#now();
-		if (this.#closed || this.#intervalMs === 0 || now < this.#nextCleaningAt) return;
+		if (this.#isClosed || this.#intervalMs === 0 || now < this.#nextCleaningAt) return;
 		// The first cleaning is deferred, to keep the start fast.
 		const isFirst = this.#nextCleaningAt === 0;
 		this.#nextCleaningAt = now + (isFirst ? Math.min(600_000, this.#intervalMs) : this.#intervalMs);
@@ -72,8 +72,8 @@ export class StoreCleaner {
 			if (this.#now() - cleanedAt < this.#intervalMs) return;
 			const removedCount =
 				(await this.#cleanCertificates(store, neededNames)) +
-				(await this.#cleanOld(store, OCSP_RESPONSES_FOLDER, STATUS_RETENTION_MS)) +
-				(await this.#cleanOld(store, CHALLENGES_FOLDER, CHALLENGE_RETENTION_MS));
+				(await this.#cleanFolder(store, OCSP_RESPONSES_FOLDER, STATUS_RETENTION_MS)) +
+				(await this.#cleanFolder(store, CHALLENGES_FOLDER, CHALLENGE_RETENTION_MS));
 			await store.write(LAST_CLEANING_KEY, JSON.stringify({ cleaned_at: new Date(this.#now()).toISOString() }));
 			if (removedCount > 0) this.#log('info', 'tls.cache', 'store cleaned', { removed: removedCount });
 		} catch (error) {
@@ -86,7 +86,7 @@ export class StoreCleaner {
 
 	/** Prevents further cleanings. */
 	close(): void {
-		this.#closed = true;
+		this.#isClosed = true;
 	}
 
 	async #cleanCertificates(store: Store, neededNames: ReadonlySet<string>): Promise<number> {
@@ -104,7 +104,7 @@ export class StoreCleaner {
 	}
 
 	/** Removes the values in a folder that were written more than `retentionMs` milliseconds ago. Returns their number. */
-	async #cleanOld(store: Store, folder: string, retentionMs: number): Promise<number> {
+	async #cleanFolder(store: Store, folder: string, retentionMs: number): Promise<number> {
 		let removedCount = 0;
 		for (const key of await store.list(folder)) {
 			const entry = await store.stat(key);

@@ -37,7 +37,7 @@ export async function forEachConcurrently<T>(
 ): Promise<void> {
 	const iterator = items[Symbol.iterator]();
 	const worker = async (): Promise<void> => {
-		for (let next = iterator.next(); !next.done; next = iterator.next()) await task(next.value);
+		for (let nextItem = iterator.next(); !nextItem.done; nextItem = iterator.next()) await task(nextItem.value);
 	};
 	await Promise.all(Array.from({ length: maxRunning }, worker));
 }

@@ -2,7 +2,7 @@
 import {
 	type ClusterSettings,
 	DEFAULT_CLUSTER_PREFIX,
-	DEFAULT_CLUSTER_TIMEOUT,
+	DEFAULT_CLUSTER_TIMEOUT_MS,
 } from '../../compiler/document/cluster-settings.ts';
 import type { ClusterMember, ClusterMembers, MemberFacts } from './cluster-members.ts';
 import type { RedisConnection, RedisConnectionDeps, RedisReply } from './redis-connection.ts';
@@ -42,15 +42,15 @@ const NO_PURGES: PurgeCounts = { sent: 0, received: 0, unconfirmed: 0, complete:
 export class Cluster {
 	readonly #settings: ClusterSettings;
 	readonly #deps: ClusterDeps;
-	#redis: Promise<RedisConnection> | undefined;
+	#connectionPromise: Promise<RedisConnection> | undefined;
 	#connection: RedisConnection | undefined;
-	#sealed: SealedValues | undefined;
+	#sealedValues: SealedValues | undefined;
 	/** The state of the connection that was logged last. */
 	#loggedState: 'none' | 'connected' | 'failed' = 'none';
 	#isClosed = false;
 	#members: ClusterMembers | undefined;
 	#purges: SharedPurges | undefined;
-	#purging: Promise<SharedPurges> | undefined;
+	#purgesPromise: Promise<SharedPurges> | undefined;
 	#limits: SharedLimits | undefined;
 
 	constructor(settings: ClusterSettings, deps: ClusterDeps) {
@@ -64,20 +64,20 @@ export class Cluster {
 	}
 
 	/** Returns a name of a key in Redis. */
-	key(name: string): string {
+	redisKey(name: string): string {
 		return `${this.#settings.prefix ?? DEFAULT_CLUSTER_PREFIX}:${name}`;
 	}
 
 	/** Maximum milliseconds that a request may wait for Redis. */
-	get timeout(): number {
-		return this.#settings.timeout ?? DEFAULT_CLUSTER_TIMEOUT;
+	get timeoutMs(): number {
+		return this.#settings.timeout ?? DEFAULT_CLUSTER_TIMEOUT_MS;
 	}
 
 	/** Encrypts and decrypts private values; undefined if the settings contain no key. */
-	get sealed(): SealedValues | undefined {
+	get sealedValues(): SealedValues | undefined {
 		const { keys } = this.#settings;
-		this.#sealed ??= keys && new SealedValues(keys);
-		return this.#sealed;
+		this.#sealedValues ??= keys && new SealedValues(keys);
+		return this.#sealedValues;
 	}
 
 	/** The rate limits that the machines share; undefined if the settings contain no key. */
@@ -93,26 +93,26 @@ export class Cluster {
 
 	/** Makes this process a member, and lets it receive purges. */
 	join(deps: MembershipDeps): void {
-		this.#purging ??= this.#join(deps);
+		this.#purgesPromise ??= this.#joinCluster(deps);
 	}
 
 	/** Purges of all machines; undefined before {@link join}. */
 	get purges(): Promise<SharedPurges> | undefined {
-		return this.#purging;
+		return this.#purgesPromise;
 	}
 
 	/** Looks for purges that a newly opened disk cache has missed. */
-	diskOpened(): void {
-		this.#purges?.diskOpened();
+	onDiskOpened(): void {
+		this.#purges?.onDiskOpened();
 	}
 
 	/** The ID of this process among the members; undefined before it has joined. */
-	get self(): string | undefined {
-		return this.#members?.self;
+	get ownId(): string | undefined {
+		return this.#members?.ownId;
 	}
 
 	/** Returns all members. Rejects with ClusterError. */
-	async members(): Promise<readonly ClusterMember[]> {
+	async listMembers(): Promise<readonly ClusterMember[]> {
 		return (await this.#members?.list()) ?? [];
 	}
 
@@ -121,7 +121,7 @@ export class Cluster {
 		return {
 			address,
 			isConnected,
-			members: this.#members?.count ?? 0,
+			members: this.#members?.memberCount ?? 0,
 			purges: this.#purges?.counts ?? NO_PURGES,
 			limits: this.#limits?.counts ?? NO_LIMITS,
 		};
@@ -141,20 +141,20 @@ export class Cluster {
 	}
 
 	/** Sends a command. Rejects with ClusterError, after at most `limitMs` milliseconds. */
-	async command(args: readonly (string | Buffer)[], limitMs: number = this.timeout): Promise<RedisReply> {
-		this.#redis ??= this.#connect();
-		const connection = this.#connection ?? (await this.#redis);
-		return connection.command(args, limitMs);
+	async sendCommand(args: readonly (string | Buffer)[], limitMs: number = this.timeoutMs): Promise<RedisReply> {
+		this.#connectionPromise ??= this.#connect();
+		const connection = this.#connection ?? (await this.#connectionPromise);
+		return connection.sendCommand(args, limitMs);
 	}
 
-	/** Runs a Lua script. Rejects like {@link command}. */
-	script(
+	/** Runs a Lua script. Rejects like {@link sendCommand}. */
+	runScript(
 		text: string,
 		keys: readonly string[],
 		args: readonly (string | Buffer)[],
 		limitMs?: number,
 	): Promise<RedisReply> {
-		return this.command(['EVAL', text, String(keys.length), ...keys, ...args], limitMs);
+		return this.sendCommand(['EVAL', text, String(keys.length), ...keys, ...args], limitMs);
 	}
 
 	close(): void {
@@ -163,7 +163,7 @@ export class Cluster {
 		this.#connection?.close();
 	}
 
-	async #join({ caches, ...facts }: MembershipDeps): Promise<SharedPurges> {
+	async #joinCluster({ caches, ...facts }: MembershipDeps): Promise<SharedPurges> {
 		const [{ ClusterMembers }, { SharedPurges }] = await Promise.all([
 			import('./cluster-members.ts'),
 			import('./shared-purges.ts'),
@@ -181,16 +181,16 @@ export class Cluster {
 	async #connect(): Promise<RedisConnection> {
 		const { RedisConnection } = await import('./redis-connection.ts');
 		this.#connection = new RedisConnection(this.#settings, {
-			onConnected: () => this.#report('connected', 'info', 'connected to Redis', {}),
+			onConnected: () => this.#logStateChange('connected', 'info', 'connected to Redis', {}),
 			onFailed: cause =>
-				this.#report('failed', 'warn', 'Redis is unavailable; the server continues without it', { cause }),
+				this.#logStateChange('failed', 'warn', 'Redis is unavailable; the server continues without it', { cause }),
 		});
 		if (this.#isClosed) this.#connection.close();
 		return this.#connection;
 	}
 
 	/** Logs a change of the connection's state, once. */
-	#report(
+	#logStateChange(
 		state: 'connected' | 'failed',
 		level: 'info' | 'warn',
 		message: string,

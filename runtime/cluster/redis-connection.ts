@@ -15,19 +15,21 @@ export interface RedisConnectionDeps {
 }
 
 /** Milliseconds for connecting, including the TLS handshake and authentication. */
-const CONNECT_LIMIT_MS = 3000;
+const CONNECT_TIMEOUT_MS = 3000;
 /** Milliseconds until the next attempt to connect: initially, and at most. */
-const FIRST_PAUSE_MS = 100;
-const MAX_PAUSE_MS = 2000;
+const FIRST_RETRY_MS = 100;
+const MAX_RETRY_MS = 2000;
 /** The connection is replaced if a reply is due and nothing has arrived for this many milliseconds. */
-const SILENCE_LIMIT_MS = 3000;
+const MAX_SILENCE_MS = 3000;
 /** Maximum number of commands that wait for a reply. */
-const MAX_PENDING = 10_000;
+const MAX_PENDING_COMMANDS = 10_000;
 
-const AS_BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.SIMPLE_STRING]: Buffer } } as const;
+const REPLIES_AS_BYTES = {
+	typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.SIMPLE_STRING]: Buffer },
+} as const;
 
 interface RedisClient {
-	sendCommand(args: readonly (string | Buffer)[], options: typeof AS_BYTES): Promise<unknown>;
+	sendCommand(args: readonly (string | Buffer)[], options: typeof REPLIES_AS_BYTES): Promise<unknown>;
 	connect(): Promise<unknown>;
 	destroy(): void;
 	readonly isOpen: boolean;
@@ -39,10 +41,10 @@ export class RedisConnection {
 	readonly #deps: RedisConnectionDeps;
 	#client: RedisClient | undefined;
 	/** The attempt to connect in progress. Resolves to false if it failed. */
-	#connecting: Promise<boolean> | undefined;
-	#timer: NodeJS.Timeout | undefined;
-	#pauseMs = FIRST_PAUSE_MS;
-	#cause = 'not connected yet';
+	#connectAttempt: Promise<boolean> | undefined;
+	#retryTimer: NodeJS.Timeout | undefined;
+	#retryDelayMs = FIRST_RETRY_MS;
+	#failureCause = 'not connected yet';
 	#isClosed = false;
 	#pendingCommands = 0;
 	/** Time, by `performance.now()`, of the last reply, or of a later command that was sent while no reply was due. */
@@ -51,7 +53,7 @@ export class RedisConnection {
 	constructor(settings: ClusterSettings, deps: RedisConnectionDeps) {
 		this.#settings = settings;
 		this.#deps = deps;
-		this.#connect();
+		this.#startConnecting();
 	}
 
 	get isConnected(): boolean {
@@ -60,27 +62,27 @@ export class RedisConnection {
 
 	/** Why the last connection failed or could not be established. */
 	get cause(): string {
-		return this.#cause;
+		return this.#failureCause;
 	}
 
 	/**
 	 * Sends a command. Waits for an attempt to connect that is in progress, but not for the next one. Rejects with ClusterError
 	 * after at most `limitMs` milliseconds; Redis may still execute the command.
 	 */
-	async command(args: readonly (string | Buffer)[], limitMs: number): Promise<RedisReply> {
-		if (this.#pendingCommands >= MAX_PENDING) throw unavailableError('too many commands wait for a reply');
+	async sendCommand(args: readonly (string | Buffer)[], limitMs: number): Promise<RedisReply> {
+		if (this.#pendingCommands >= MAX_PENDING_COMMANDS) throw unavailableError('too many commands wait for a reply');
 		let timer: NodeJS.Timeout | undefined;
-		const timeout = new Promise<never>((_, reject) => {
+		const timeoutPromise = new Promise<never>((_, reject) => {
 			timer = setTimeout(() => reject(unavailableError(`no answer within ${limitMs} ms`)), limitMs);
 		});
 		try {
-			if (!this.#client) await Promise.race([this.#connecting, timeout]);
+			if (!this.#client) await Promise.race([this.#connectAttempt, timeoutPromise]);
 			const client = this.#client;
-			if (!client) throw unavailableError(this.#cause);
-			return await Promise.race([this.#send(client, args), timeout]);
+			if (!client) throw unavailableError(this.#failureCause);
+			return await Promise.race([this.#sendToClient(client, args), timeoutPromise]);
 		} catch (error) {
-			if (this.#client && this.#pendingCommands > 0 && performance.now() - this.#lastReplyAt > SILENCE_LIMIT_MS) {
-				this.#fail(this.#client, `no answer for ${SILENCE_LIMIT_MS / 1000} seconds`);
+			if (this.#client && this.#pendingCommands > 0 && performance.now() - this.#lastReplyAt > MAX_SILENCE_MS) {
+				this.#handleFailure(this.#client, `no answer for ${MAX_SILENCE_MS / 1000} seconds`);
 			}
 			throw error;
 		} finally {
@@ -90,74 +92,80 @@ export class RedisConnection {
 
 	close(): void {
 		this.#isClosed = true;
-		clearTimeout(this.#timer);
+		clearTimeout(this.#retryTimer);
 		const client = this.#client;
 		this.#client = undefined;
 		if (client?.isOpen) client.destroy();
 	}
 
-	async #send(client: RedisClient, args: readonly (string | Buffer)[]): Promise<RedisReply> {
+	async #sendToClient(client: RedisClient, args: readonly (string | Buffer)[]): Promise<RedisReply> {
 		if (this.#pendingCommands++ === 0) this.#lastReplyAt = performance.now();
 		try {
-			const reply = (await client.sendCommand(args, AS_BYTES)) as RedisReply;
+			const reply = (await client.sendCommand(args, REPLIES_AS_BYTES)) as RedisReply;
 			this.#lastReplyAt = performance.now();
 			return reply;
 		} catch (error) {
-			const text = (error as Error).message;
-			const [, code] = /^(?:-)?([A-Z][A-Z0-9]{2,})\b/.exec(text) ?? [];
-			if (code === undefined) throw unavailableError(this.#client === client ? plainCause(error) : this.#cause);
+			const errorMessage = (error as Error).message;
+			const [, replyCode] = /^(?:-)?([A-Z][A-Z0-9]{2,})\b/.exec(errorMessage) ?? [];
+			if (replyCode === undefined)
+				throw unavailableError(this.#client === client ? plainCause(error) : this.#failureCause);
 			this.#lastReplyAt = performance.now();
-			throw new ClusterError('cluster/refused', replyCause(code), code);
+			throw new ClusterError('cluster/refused', replyCause(replyCode), replyCode);
 		} finally {
 			this.#pendingCommands--;
 		}
 	}
 
-	#connect(): void {
-		this.#connecting = this.#open().then(
+	#startConnecting(): void {
+		this.#connectAttempt = this.#openClient().then(
 			client => {
 				if (this.#isClosed) {
 					client.destroy();
 					return false;
 				}
 				this.#client = client;
-				this.#pauseMs = FIRST_PAUSE_MS;
+				this.#retryDelayMs = FIRST_RETRY_MS;
 				this.#deps.onConnected();
 				return true;
 			},
 			error => {
-				this.#fail(undefined, plainCause(error));
+				this.#handleFailure(undefined, plainCause(error));
 				return false;
 			},
 		);
 	}
 
-	async #open(): Promise<RedisClient> {
+	async #openClient(): Promise<RedisClient> {
 		const { address, tls, user, password, database } = this.#settings;
 		const [, host = '', port = ''] = /^\[?([^\]]+)\]?:(\d+)$/.exec(address) ?? [];
-		const common = { host, port: Number(port), connectTimeout: CONNECT_LIMIT_MS, reconnectStrategy: false as const };
-		const socket = tls ? { ...common, tls: true as const, ...(await this.#tlsOptions(host)) } : common;
+		const baseOptions = {
+			host,
+			port: Number(port),
+			connectTimeout: CONNECT_TIMEOUT_MS,
+			reconnectStrategy: false as const,
+		};
+		const socketOptions = tls ? { ...baseOptions, tls: true as const, ...(await this.#tlsOptions(host)) } : baseOptions;
 		const client = createClient({
 			RESP: 2,
-			socket,
+			socket: socketOptions,
 			...(user === undefined ? {} : { username: user }),
 			...(password === undefined ? {} : { password }),
 			...(database === undefined ? {} : { database }),
 			disableOfflineQueue: true,
 		});
 		// A client without a listener would end the process.
-		client.on('error', error => this.#fail(client as unknown as RedisClient, plainCause(error)));
+		client.on('error', error => this.#handleFailure(client as unknown as RedisClient, plainCause(error)));
 		let timer: NodeJS.Timeout | undefined;
-		const timeout = new Promise<never>((_, reject) => {
+		const timeoutPromise = new Promise<never>((_, reject) => {
 			timer = setTimeout(
-				() => reject(unavailableError(`no connection within ${CONNECT_LIMIT_MS} ms`)),
-				CONNECT_LIMIT_MS,
+				() => reject(unavailableError(`no connection within ${CONNECT_TIMEOUT_MS} ms`)),
+				CONNECT_TIMEOUT_MS,
 			);
 		});
 		try {
 			const connecting = client.connect();
 			connecting.catch(() => {});
-			await Promise.race([connecting, timeout]);
+			await Promise.race([connecting, timeoutPromise]);
 			return client as unknown as RedisClient;
 		} catch (error) {
 			if (client.isOpen) client.destroy();
@@ -168,31 +176,31 @@ export class RedisConnection {
 	}
 
 	async #tlsOptions(host: string) {
-		const { ca, server_name: name, client } = this.#settings.tls!;
-		const read = (file: string): Promise<Buffer> =>
+		const { ca, server_name: serverName, client } = this.#settings.tls!;
+		const readTlsFile = (file: string): Promise<Buffer> =>
 			readFile(file).catch(error => {
 				throw unavailableError(`${file} cannot be read: ${error.code}`);
 			});
-		const servername = name ?? (/^[\d.]+$|:/.test(host) ? undefined : host);
+		const servername = serverName ?? (/^[\d.]+$|:/.test(host) ? undefined : host);
 		return {
 			...(servername === undefined ? {} : { servername }),
-			...(ca === undefined ? {} : { ca: await read(ca) }),
-			...(client ? { cert: await read(client.cert), key: await read(client.key) } : {}),
+			...(ca === undefined ? {} : { ca: await readTlsFile(ca) }),
+			...(client ? { cert: await readTlsFile(client.cert), key: await readTlsFile(client.key) } : {}),
 		};
 	}
 
 	/** Gives up a client and schedules the next attempt. */
-	#fail(client: RedisClient | undefined, cause: string): void {
+	#handleFailure(client: RedisClient | undefined, cause: string): void {
 		if (this.#isClosed || client !== this.#client) return;
 		this.#client = undefined;
-		this.#cause = cause;
-		this.#connecting = undefined;
+		this.#failureCause = cause;
+		this.#connectAttempt = undefined;
 		if (client?.isOpen) client.destroy();
 		this.#deps.onFailed(cause);
-		clearTimeout(this.#timer);
-		this.#timer = setTimeout(() => this.#connect(), this.#pauseMs * (0.75 + Math.random() / 2));
-		this.#timer.unref();
-		this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_PAUSE_MS);
+		clearTimeout(this.#retryTimer);
+		this.#retryTimer = setTimeout(() => this.#startConnecting(), this.#retryDelayMs * (0.75 + Math.random() / 2));
+		this.#retryTimer.unref();
+		this.#retryDelayMs = Math.min(this.#retryDelayMs * 2, MAX_RETRY_MS);
 	}
 }
 

@@ -5,12 +5,12 @@ import { ClusterError } from './cluster-error.ts';
 import type { RedisReply } from './redis-connection.ts';
 
 export class RedisScript {
-	readonly #text: string;
+	readonly #source: string;
 	readonly #hash: string;
 
-	constructor(text: string) {
-		this.#text = text;
-		this.#hash = createHash('sha1').update(text).digest('hex');
+	constructor(source: string) {
+		this.#source = source;
+		this.#hash = createHash('sha1').update(source).digest('hex');
 	}
 
 	/** Runs the script. Rejects with ClusterError after at most twice `limitMs`. */
@@ -20,12 +20,12 @@ export class RedisScript {
 		args: readonly (string | Buffer)[],
 		limitMs: number,
 	): Promise<RedisReply> {
-		const rest = [String(keys.length), ...keys, ...args];
+		const keysAndArgs = [String(keys.length), ...keys, ...args];
 		try {
-			return await cluster.command(['EVALSHA', this.#hash, ...rest], limitMs);
+			return await cluster.sendCommand(['EVALSHA', this.#hash, ...keysAndArgs], limitMs);
 		} catch (error) {
 			if (!(error instanceof ClusterError) || error.reply !== 'NOSCRIPT') throw error;
-			return cluster.command(['EVAL', this.#text, ...rest], limitMs);
+			return cluster.sendCommand(['EVAL', this.#source, ...keysAndArgs], limitMs);
 		}
 	}
 }

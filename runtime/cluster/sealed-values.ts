@@ -2,11 +2,11 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 
 const CIPHER = 'aes-256-gcm';
-const VERSION = 1;
+const FORMAT_VERSION = 1;
 const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const HEAD_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES;
+const AUTH_TAG_BYTES = 16;
+const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES;
 
 interface SealingKey {
 	/** Identifies the key in sealed values. */
@@ -33,21 +33,28 @@ export class SealedValues {
 	seal(name: string, value: Uint8Array): Buffer {
 		const { id, key } = this.#keys[0]!;
 		const nonce = randomBytes(NONCE_BYTES);
-		const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(name));
-		return Buffer.concat([Buffer.of(VERSION), id, nonce, cipher.update(value), cipher.final(), cipher.getAuthTag()]);
+		const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: AUTH_TAG_BYTES }).setAAD(Buffer.from(name));
+		return Buffer.concat([
+			Buffer.of(FORMAT_VERSION),
+			id,
+			nonce,
+			cipher.update(value),
+			cipher.final(),
+			cipher.getAuthTag(),
+		]);
 	}
 
 	/** Decrypts a value. Returns undefined if it was sealed with another key or under another name, or has been altered. */
 	open(name: string, sealed: Buffer): Buffer | undefined {
-		if (sealed.length < HEAD_BYTES + TAG_BYTES || sealed[0] !== VERSION) return undefined;
+		if (sealed.length < HEADER_BYTES + AUTH_TAG_BYTES || sealed[0] !== FORMAT_VERSION) return undefined;
 		const id = sealed.subarray(1, 1 + KEY_ID_BYTES);
-		const nonce = sealed.subarray(1 + KEY_ID_BYTES, HEAD_BYTES);
+		const nonce = sealed.subarray(1 + KEY_ID_BYTES, HEADER_BYTES);
 		const sealingKey = this.#keys.find(candidate => candidate.id.equals(id));
 		if (!sealingKey) return undefined;
 		try {
-			const decipher = createDecipheriv(CIPHER, sealingKey.key, nonce, { authTagLength: TAG_BYTES });
-			decipher.setAAD(Buffer.from(name)).setAuthTag(sealed.subarray(-TAG_BYTES));
-			return Buffer.concat([decipher.update(sealed.subarray(HEAD_BYTES, -TAG_BYTES)), decipher.final()]);
+			const decipher = createDecipheriv(CIPHER, sealingKey.key, nonce, { authTagLength: AUTH_TAG_BYTES });
+			decipher.setAAD(Buffer.from(name)).setAuthTag(sealed.subarray(-AUTH_TAG_BYTES));
+			return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES, -AUTH_TAG_BYTES)), decipher.final()]);
 		} catch {
 			return undefined;
 		}

@@ -9,24 +9,24 @@
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import type { RateLimiterSettings } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import { type KeyReport, LimitTable } from '../rate-limits/limit-table.ts';
-import { monotonicNow, type SharedTables } from '../rate-limits/limit-tables.ts';
+import { monotonicNowMs, type SharedTables } from '../rate-limits/limit-tables.ts';
 import type { Cluster } from './cluster.ts';
 import { RedisScript } from './redis-script.ts';
 
 /** Milliseconds for which usage is collected before it is reported, if no request waits. */
-const COLLECT_MS = 5;
+const COLLECT_DELAY_MS = 5;
 /** Milliseconds before a report that failed is repeated. */
-const RETRY_MS = 200;
+const RETRY_DELAY_MS = 200;
 /** Maximum milliseconds of a report. Requests wait for less. */
-const REPORT_LIMIT_MS = 5000;
+const REPORT_TIMEOUT_MS = 5000;
 /** Maximum number of keys in a report. Redis takes about a millisecond for them. */
-const MAX_KEYS = 500;
+const MAX_REPORT_KEYS = 500;
 /** Maximum number of keys of a closed table that are reported. */
 const MAX_CLOSING_KEYS = 20_000;
 /** Maximum milliseconds for the last reports when the process ends. */
-const CLOSE_LIMIT_MS = 1000;
+const CLOSE_TIMEOUT_MS = 1000;
 /** Bytes of a key's name in Redis. */
-const NAME_BYTES = 12;
+const KEY_NAME_BYTES = 12;
 /** Bytes of the secret of the tables' hash. */
 const SECRET_BYTES = 8;
 
@@ -36,7 +36,7 @@ const SECRET_BYTES = 8;
  * number of keys, and for each key its name, its usage, the whole burst, and 1 if the report must not raise the usage beyond the burst.
  * If there are too many keys, a new one takes the place of the one that has used least, and continues with its time, as in `LimitTable`.
  */
-const REPORT = new RedisScript(`
+const REPORT_SCRIPT = new RedisScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local isRepeated = redis.call('GET', KEYS[2]) == ARGV[1]
@@ -85,8 +85,8 @@ interface OpenTable {
 
 /** Usage of keys of one table. */
 interface ZoneReport extends OpenTable {
-	readonly number: number;
-	readonly keys: readonly KeyReport[];
+	readonly reportNumber: number;
+	readonly keyReports: readonly KeyReport[];
 }
 
 /** Reports the usage of all shared tables of this process. */
@@ -95,22 +95,22 @@ export class SharedLimits implements SharedTables {
 	/** Secret of the tables' hash. It is the same on all machines, so that a key has the same hash. */
 	readonly secret: Buffer;
 	readonly #nameKey: Buffer;
-	readonly #process = randomBytes(8).toString('hex');
-	readonly #tables = new Map<string, OpenTable>();
+	readonly #processId = randomBytes(8).toString('hex');
+	readonly #openTables = new Map<string, OpenTable>();
 	/** Places whose usage requests wait for. */
-	readonly #urgent = new Map<OpenTable, Set<number>>();
+	readonly #urgentPlaces = new Map<OpenTable, Set<number>>();
 	/** Usage of tables that have been closed. */
-	#closing: { readonly open: OpenTable; readonly keys: KeyReport[] }[] = [];
+	#closedTableUsage: { readonly openTable: OpenTable; readonly keyReports: KeyReport[] }[] = [];
 	/** Reports that Redis has not answered. They are sent before all others. */
-	#unanswered: ZoneReport[] = [];
-	#lastNumber = 0;
-	#since: number | 'away' | undefined;
-	#sending: Promise<void> | undefined;
-	#timer: NodeJS.Timeout | undefined;
-	#isUrgent = false;
+	#unansweredReports: ZoneReport[] = [];
+	#lastReportNumber = 0;
+	#waitingSince: number | 'away' | undefined;
+	#sendInProgress: Promise<void> | undefined;
+	#sendTimer: NodeJS.Timeout | undefined;
+	#isSendScheduled = false;
 	/** Calls back at the end of the current report, and of the next one. */
 	#currentWaiters: (() => void)[] = [];
-	#waiters: (() => void)[] = [];
+	#nextWaiters: (() => void)[] = [];
 	readonly #counts = { reports: 0, keys: 0, failures: 0 };
 	#isClosed = false;
 
@@ -121,7 +121,8 @@ export class SharedLimits implements SharedTables {
 			Buffer.from(hkdfSync('sha256', Buffer.from(key, 'base64'), '', purpose, bytes));
 		this.secret = derive('svc hash of rate limits', SECRET_BYTES);
 		// A table replaces words of 0, which mean that it has no secret yet.
-		for (const at of [0, 4]) if (this.secret.readInt32LE(at) === 0) this.secret.writeInt32LE(1, at);
+		for (const wordOffset of [0, 4])
+			if (this.secret.readInt32LE(wordOffset) === 0) this.secret.writeInt32LE(1, wordOffset);
 		this.#nameKey = derive('svc names of rate limits', 32);
 	}
 
@@ -130,173 +131,180 @@ export class SharedLimits implements SharedTables {
 	}
 
 	/** Adds a table, before it is used. */
-	opened(key: string, { zone, maxKeys }: RateLimiterSettings, buffer: SharedArrayBuffer): void {
+	onTableOpened(key: string, { zone, maxKeys }: RateLimiterSettings, buffer: SharedArrayBuffer): void {
 		const table = new LimitTable(buffer, maxKeys, true);
-		table.unreported!.setWaitingSince(this.#since);
-		this.#tables.set(key, { zone, maxKeys, table });
+		table.unreported!.setWaitingSince(this.#waitingSince);
+		this.#openTables.set(key, { zone, maxKeys, table });
 	}
 
 	/** Removes a table that no thread uses any longer. What it has counted is still reported. */
-	closed(key: string): void {
-		const open = this.#tables.get(key);
-		if (!open) return;
-		this.#tables.delete(key);
-		this.#urgent.delete(open);
-		const keys = open.table.takeAllReports(monotonicNow(), MAX_CLOSING_KEYS);
-		if (keys.length === 0) return;
-		this.#closing.push({ open, keys });
-		this.#schedule(COLLECT_MS);
+	onTableClosed(key: string): void {
+		const openTable = this.#openTables.get(key);
+		if (!openTable) return;
+		this.#openTables.delete(key);
+		this.#urgentPlaces.delete(openTable);
+		const keyReports = openTable.table.takeAllReports(monotonicNowMs(), MAX_CLOSING_KEYS);
+		if (keyReports.length === 0) return;
+		this.#closedTableUsage.push({ openTable, keyReports });
+		this.#scheduleSend(COLLECT_DELAY_MS);
 	}
 
 	/**
 	 * Reports the listed usage of a table soon. With a place, reports its usage at once, and resolves when Redis has counted it or is
 	 * unavailable.
 	 */
-	report(key: string, place: number | undefined): Promise<void> {
-		const open = this.#tables.get(key);
-		if (!open || this.#since === 'away' || this.#isClosed) return Promise.resolve();
+	reportUsage(key: string, place: number | undefined): Promise<void> {
+		const openTable = this.#openTables.get(key);
+		if (!openTable || this.#waitingSince === 'away' || this.#isClosed) return Promise.resolve();
 		if (place === undefined) {
-			this.#schedule(COLLECT_MS);
+			this.#scheduleSend(COLLECT_DELAY_MS);
 			return Promise.resolve();
 		}
 		return new Promise(resolve => {
-			if (this.#sending && open.table.unreported!.isReporting(place)) {
+			if (this.#sendInProgress && openTable.table.unreported!.isReporting(place)) {
 				this.#currentWaiters.push(resolve);
 				return;
 			}
-			this.#waiters.push(resolve);
-			const places = this.#urgent.get(open);
+			this.#nextWaiters.push(resolve);
+			const places = this.#urgentPlaces.get(openTable);
 			if (places) places.add(place);
-			else this.#urgent.set(open, new Set([place]));
-			this.#schedule(0);
+			else this.#urgentPlaces.set(openTable, new Set([place]));
+			this.#scheduleSend(0);
 		});
 	}
 
-	/** Reports what is unreported, for at most {@link CLOSE_LIMIT_MS}, and ends. Never rejects. */
+	/** Reports what is unreported, for at most {@link CLOSE_TIMEOUT_MS}, and ends. Never rejects. */
 	async close(): Promise<void> {
-		for (const key of [...this.#tables.keys()]) this.closed(key);
+		for (const key of [...this.#openTables.keys()]) this.onTableClosed(key);
 		const { promise: timeout, resolve } = Promise.withResolvers<void>();
-		const timer = setTimeout(resolve, CLOSE_LIMIT_MS);
-		await Promise.race([this.#sendRest(), timeout]);
+		const timer = setTimeout(resolve, CLOSE_TIMEOUT_MS);
+		await Promise.race([this.#sendRemaining(), timeout]);
 		clearTimeout(timer);
-		clearTimeout(this.#timer);
+		clearTimeout(this.#sendTimer);
 		this.#isClosed = true;
 	}
 
-	async #sendRest(): Promise<void> {
-		await this.#sending;
-		while (this.#since !== 'away' && this.#closing.length > 0 && !this.#isClosed) await this.#send();
+	async #sendRemaining(): Promise<void> {
+		await this.#sendInProgress;
+		while (this.#waitingSince !== 'away' && this.#closedTableUsage.length > 0 && !this.#isClosed)
+			await this.#sendPending();
 	}
 
 	/** Sends a report after `delayMs` milliseconds; as soon as possible if it is 0. */
-	#schedule(delayMs: number): void {
-		if (this.#isClosed || this.#sending || this.#isUrgent) return;
+	#scheduleSend(delayMs: number): void {
+		if (this.#isClosed || this.#sendInProgress || this.#isSendScheduled) return;
 		if (delayMs === 0) {
-			this.#isUrgent = true;
-			clearTimeout(this.#timer);
+			this.#isSendScheduled = true;
+			clearTimeout(this.#sendTimer);
 			setImmediate(() => this.#sendScheduled());
 		} else {
-			this.#timer ??= setTimeout(() => this.#sendScheduled(), delayMs).unref();
+			this.#sendTimer ??= setTimeout(() => this.#sendScheduled(), delayMs).unref();
 		}
 	}
 
 	#sendScheduled(): void {
-		clearTimeout(this.#timer);
-		this.#timer = undefined;
-		this.#isUrgent = false;
-		if (!this.#isClosed) void this.#send();
+		clearTimeout(this.#sendTimer);
+		this.#sendTimer = undefined;
+		this.#isSendScheduled = false;
+		if (!this.#isClosed) void this.#sendPending();
 	}
 
 	/** Sends one report for each table. Resolves when all are answered or have failed. */
-	async #send(): Promise<void> {
-		this.#sending ??= this.#sendReports();
-		await this.#sending;
+	async #sendPending(): Promise<void> {
+		this.#sendInProgress ??= this.#sendReports();
+		await this.#sendInProgress;
 	}
 
 	async #sendReports(): Promise<void> {
-		clearTimeout(this.#timer);
-		this.#timer = undefined;
-		this.#currentWaiters = this.#waiters;
-		this.#waiters = [];
-		const reports = this.#unanswered.length > 0 ? this.#unanswered : this.#collect();
-		this.#unanswered = [];
-		if (this.#since !== 'away' && reports.length > 0) this.#setWaitingSince(monotonicNow());
-		const results = await Promise.allSettled(reports.map(report => this.#sendReport(report)));
-		this.#unanswered = reports.filter((_, index) => results[index]!.status === 'rejected');
-		const hasFailed = this.#unanswered.length > 0;
+		clearTimeout(this.#sendTimer);
+		this.#sendTimer = undefined;
+		this.#currentWaiters = this.#nextWaiters;
+		this.#nextWaiters = [];
+		const reports = this.#unansweredReports.length > 0 ? this.#unansweredReports : this.#collectReports();
+		this.#unansweredReports = [];
+		if (this.#waitingSince !== 'away' && reports.length > 0) this.#setWaitingSince(monotonicNowMs());
+		const sendResults = await Promise.allSettled(reports.map(report => this.#sendReport(report)));
+		this.#unansweredReports = reports.filter((_, index) => sendResults[index]!.status === 'rejected');
+		const hasFailed = this.#unansweredReports.length > 0;
 		this.#setWaitingSince(hasFailed ? 'away' : undefined);
 		for (const resolve of this.#currentWaiters.splice(0)) resolve();
-		this.#sending = undefined;
+		this.#sendInProgress = undefined;
 		if (hasFailed) {
-			this.#counts.failures += this.#unanswered.length;
-			for (const resolve of this.#waiters.splice(0)) resolve();
-			this.#schedule(RETRY_MS);
-		} else if (this.#waiters.length > 0) this.#schedule(0);
+			this.#counts.failures += this.#unansweredReports.length;
+			for (const resolve of this.#nextWaiters.splice(0)) resolve();
+			this.#scheduleSend(RETRY_DELAY_MS);
+		} else if (this.#nextWaiters.length > 0) this.#scheduleSend(0);
 		// Usage may have been listed in the meantime, or may not have fitted into the report.
-		else if (reports.length > 0) this.#schedule(COLLECT_MS);
+		else if (reports.length > 0) this.#scheduleSend(COLLECT_DELAY_MS);
 	}
 
 	async #sendReport(report: ZoneReport): Promise<void> {
-		const { zone, maxKeys, table, number, keys } = report;
-		const key = this.#cluster.key(`limits:${zone}`);
-		const args: (string | Buffer)[] = [String(number), String(maxKeys)];
-		for (const { first, second, amountMs, capacityMs, isBeyondBatch } of keys) {
+		const { zone, maxKeys, table, reportNumber, keyReports } = report;
+		const key = this.#cluster.redisKey(`limits:${zone}`);
+		const args: (string | Buffer)[] = [String(reportNumber), String(maxKeys)];
+		for (const { first, second, amountMs, capacityMs, isBeyondBatch } of keyReports) {
 			const [amount, capacity] = [amountMs, capacityMs].map(time => String(Math.round(time * 1000))) as [
 				string,
 				string,
 			];
-			args.push(this.#nameOf(zone, first, second), amount, capacity, isBeyondBatch ? '1' : '0');
+			args.push(this.#redisNameOf(zone, first, second), amount, capacity, isBeyondBatch ? '1' : '0');
 		}
-		const reply = await REPORT.run(this.#cluster, [key, `${key}:${this.#process}`], args, REPORT_LIMIT_MS);
-		const now = monotonicNow();
+		const reply = await REPORT_SCRIPT.run(this.#cluster, [key, `${key}:${this.#processId}`], args, REPORT_TIMEOUT_MS);
+		const now = monotonicNowMs();
 		(reply as readonly number[]).forEach((usage, index) => {
-			table.confirmReport(keys[index]!, now, usage / 1000);
+			table.confirmReport(keyReports[index]!, now, usage / 1000);
 		});
 		this.#counts.reports++;
-		this.#counts.keys += keys.length;
+		this.#counts.keys += keyReports.length;
 	}
 
-	/** Returns the reports of all tables, with at most {@link MAX_KEYS} keys in total. */
-	#collect(): ZoneReport[] {
-		const now = monotonicNow();
+	/** Returns the reports of all tables, with at most {@link MAX_REPORT_KEYS} keys in total. */
+	#collectReports(): ZoneReport[] {
+		const now = monotonicNowMs();
 		const reports: ZoneReport[] = [];
-		let room = MAX_KEYS;
-		const add = (open: OpenTable, keys: readonly KeyReport[]): void => {
-			room -= keys.length;
-			if (keys.length > 0) reports.push({ ...open, number: ++this.#lastNumber, keys });
+		let remainingKeys = MAX_REPORT_KEYS;
+		const addReport = (openTable: OpenTable, keyReports: readonly KeyReport[]): void => {
+			remainingKeys -= keyReports.length;
+			if (keyReports.length > 0) reports.push({ ...openTable, reportNumber: ++this.#lastReportNumber, keyReports });
 		};
-		for (const open of this.#tables.values()) {
-			const unreported = open.table.unreported!;
-			const keys: KeyReport[] = [];
-			for (const place of this.#urgent.get(open) ?? []) {
-				const report = open.table.takeReport(place, now);
-				if (report) keys.push(report);
+		for (const openTable of this.#openTables.values()) {
+			const unreported = openTable.table.unreported!;
+			const keyReports: KeyReport[] = [];
+			for (const place of this.#urgentPlaces.get(openTable) ?? []) {
+				const report = openTable.table.takeReport(place, now);
+				if (report) keyReports.push(report);
 			}
-			unreported.startList();
-			while (keys.length < room) {
-				const place = unreported.nextListed();
+			unreported.allowNotification();
+			while (keyReports.length < remainingKeys) {
+				const place = unreported.takeListedPlace();
 				if (place === -1) break;
-				const report = open.table.takeReport(place, now);
-				if (report) keys.push(report);
+				const report = openTable.table.takeReport(place, now);
+				if (report) keyReports.push(report);
 			}
-			add(open, keys);
+			addReport(openTable, keyReports);
 		}
-		this.#urgent.clear();
-		for (const { open, keys } of this.#closing) add(open, keys.splice(0, Math.max(0, room)));
-		this.#closing = this.#closing.filter(({ keys }) => keys.length > 0);
+		this.#urgentPlaces.clear();
+		for (const { openTable, keyReports } of this.#closedTableUsage)
+			addReport(openTable, keyReports.splice(0, Math.max(0, remainingKeys)));
+		this.#closedTableUsage = this.#closedTableUsage.filter(({ keyReports }) => keyReports.length > 0);
 		return reports;
 	}
 
 	/** Returns the name of a key in Redis. It cannot be traced back to the key without the cluster's key. */
-	#nameOf(zone: string, first: number, second: number): Buffer {
+	#redisNameOf(zone: string, first: number, second: number): Buffer {
 		const id = Buffer.allocUnsafe(8);
 		id.writeInt32LE(first);
 		id.writeInt32LE(second, 4);
-		return createHmac('sha256', this.#nameKey).update(zone).update('\0').update(id).digest().subarray(0, NAME_BYTES);
+		return createHmac('sha256', this.#nameKey)
+			.update(zone)
+			.update('\0')
+			.update(id)
+			.digest()
+			.subarray(0, KEY_NAME_BYTES);
 	}
 
-	#setWaitingSince(since: number | 'away' | undefined): void {
-		this.#since = since;
-		for (const { table } of this.#tables.values()) table.unreported!.setWaitingSince(since);
+	#setWaitingSince(waitingSince: number | 'away' | undefined): void {
+		this.#waitingSince = waitingSince;
+		for (const { table } of this.#openTables.values()) table.unreported!.setWaitingSince(waitingSince);
 	}
 }

@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { PurgeNotRecorded, type PurgeSelection } from '../cache/purging.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterError, PurgeNotShared } from './cluster-error.ts';
-import { type ClusterMembers, LUA_NOW } from './cluster-members.ts';
+import { type ClusterMembers, LUA_SET_NOW } from './cluster-members.ts';
 import type { RedisConnection, RedisReply } from './redis-connection.ts';
 
 /** The response caches of this process. */
@@ -45,35 +45,35 @@ export interface PurgeCounts {
 }
 
 /** Number of purges that the stream keeps for machines that are cut off. */
-const KEPT = 10_000;
+const MAX_STREAM_ENTRIES = 10_000;
 /** Milliseconds to wait for the confirmations of the other machines. */
-const CONFIRMATION_LIMIT = 1000;
+const CONFIRMATION_TIMEOUT_MS = 1000;
 /** Milliseconds for which Redis waits for new entries when the streams are read, and additional milliseconds for its answer. */
-const BLOCK = 1000;
-const ANSWER_LIMIT = 3000;
+const READ_BLOCK_MS = 1000;
+const EXTRA_ANSWER_MS = 3000;
 /** Milliseconds before a failed read is repeated. */
-const RETRY = 200;
+const RETRY_DELAY_MS = 200;
 /** Milliseconds before a read is repeated that failed because of a bug. */
-const RETRY_AFTER_BUG = 5000;
+const BUG_RETRY_MS = 5000;
 /** Maximum number of entries of one read. */
 const MAX_READ_ENTRIES = 100;
 /** Maximum number of purges that wait until Redis is available. If there are more, one purge of everything replaces them. */
 const MAX_UNSENT = 1000;
 /** Maximum number of own purges whose confirmations are remembered. */
-const MAX_AWAITED = 1000;
+const MAX_AWAITED_PURGES = 1000;
 /** Milliseconds after which Redis deletes the confirmations to a process that no longer reads them. */
-const CONFIRMATIONS_KEPT = 60_000;
+const CONFIRMATION_LIFETIME_MS = 60_000;
 
 /** A selection of all responses. */
 const EVERYTHING: PurgeSelection = { prefix: '/' };
 /** Name under which the selections of purges are sealed. */
 const SEALED_NAME = 'purge';
 
-const PUBLISH = `${LUA_NOW}
+const PUBLISH_SCRIPT = `${LUA_SET_NOW}
 local number = redis.call('INCR', KEYS[2])
 local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], '*', 'number', number, 'from', ARGV[1], 'selection', ARGV[2])
 return {id, number, redis.call('ZRANGEBYSCORE', KEYS[3], '(' .. now, '+inf')}`;
-const CONFIRM = `redis.call('XADD', KEYS[1], 'MAXLEN', '~', '10000', '*', 'purge', ARGV[1], 'by', ARGV[2])
+const CONFIRM_SCRIPT = `redis.call('XADD', KEYS[1], 'MAXLEN', '~', '10000', '*', 'purge', ARGV[1], 'by', ARGV[2])
 return redis.call('PEXPIRE', KEYS[1], ARGV[3])`;
 
 /** An entry of the stream. */
@@ -101,23 +101,23 @@ export class SharedPurges {
 	/** The highest number of an entry that was read. An own purge with a higher number is applied here by {@link purge} itself. */
 	#newestNumber = 0;
 	/** Own purges that are being applied to the caches of this machine. */
-	readonly #applying = new Set<Promise<number>>();
+	readonly #localPurges = new Set<Promise<number>>();
 	/** True while {@link #position} is known to be in the stream, so that reading continues after it. */
 	#isLocated = false;
 	/** True if a disk cache was opened whose position has not been read. */
 	#hasNewDisk = false;
 	/** True until the first attempt to join has ended. The caches in memory are empty until then. */
-	#isFirst = true;
+	#isFirstAttempt = true;
 	/** False after a disk cache could not record a purge: a restart must apply it again. */
 	#recordsPositions = true;
 	/** Position in the stream of confirmations to this process. */
-	#confirmationsRead = '0-0';
+	#confirmationPosition = '0-0';
 	/** Purges of this process that have not been sent to Redis yet. */
-	#unsent: PurgeSelection[] = [];
+	#unsentPurges: PurgeSelection[] = [];
 	/**
 	 * For each purge of this process: the IDs of the members that have confirmed it, and a function to call after each confirmation.
 	 */
-	readonly #awaited = new Map<string, { readonly confirmed: Set<string>; check: () => void }>();
+	readonly #awaitedConfirmations = new Map<string, { readonly confirmed: Set<string>; onConfirmed: () => void }>();
 	readonly #counts = { sent: 0, received: 0, unconfirmed: 0, complete: 0 };
 	#isClosed = false;
 
@@ -143,16 +143,16 @@ export class SharedPurges {
 		if (this.#isClosed) this.#connection.close();
 		while (!this.#isClosed) {
 			try {
-				if (!this.#isLocated) await this.#locate();
+				if (!this.#isLocated) await this.#locatePosition();
 				await this.#sendUnsent();
 				await this.#readOnce();
 			} catch (error) {
 				this.#isLocated = false;
 				const isExpected = error instanceof ClusterError;
 				if (!isExpected) this.#log('error', 'cluster', `receiving purges failed: ${(error as Error).message}`);
-				if (!this.#isClosed) await pause(isExpected ? RETRY : RETRY_AFTER_BUG, undefined, { ref: false });
+				if (!this.#isClosed) await pause(isExpected ? RETRY_DELAY_MS : BUG_RETRY_MS, undefined, { ref: false });
 			}
-			this.#isFirst = false;
+			this.#isFirstAttempt = false;
 		}
 	}
 
@@ -162,127 +162,137 @@ export class SharedPurges {
 	}
 
 	/** Looks for purges that a newly opened disk cache has missed. */
-	diskOpened(): void {
+	onDiskOpened(): void {
 		this.#hasNewDisk = true;
 		this.#isLocated = false;
 	}
 
 	/**
-	 * Purges on all machines. Resolves once every other member has confirmed, or after {@link CONFIRMATION_LIMIT}. Rejects with
+	 * Purges on all machines. Resolves once every other member has confirmed, or after {@link CONFIRMATION_TIMEOUT_MS}. Rejects with
 	 * PurgeNotRecorded, and with PurgeNotShared if Redis does not accept it in time.
 	 */
 	async purge(selection: PurgeSelection): Promise<PurgeOutcome> {
 		// The other machines can purge while this one does.
-		const sending = this.#publish(selection).catch(error => {
+		const sending = this.#publishPurge(selection).catch(error => {
 			if (!(error instanceof ClusterError)) throw error;
 			this.#queueUnsent(selection);
 			return error;
 		});
-		const applied = this.#caches.purge(selection);
-		this.#applying.add(applied);
-		const [local, sent] = await Promise.allSettled([applied, sending]);
-		this.#applying.delete(applied);
-		if (local.status === 'rejected' && local.reason instanceof PurgeNotRecorded) this.#recordsPositions = false;
-		if (sent.status === 'rejected') throw sent.reason;
-		if (sent.value instanceof ClusterError) {
-			if (local.status === 'rejected') throw local.reason;
-			throw new PurgeNotShared(sent.value);
+		const localPurge = this.#caches.purge(selection);
+		this.#localPurges.add(localPurge);
+		const [localResult, sendResult] = await Promise.allSettled([localPurge, sending]);
+		this.#localPurges.delete(localPurge);
+		if (localResult.status === 'rejected' && localResult.reason instanceof PurgeNotRecorded)
+			this.#recordsPositions = false;
+		if (sendResult.status === 'rejected') throw sendResult.reason;
+		if (sendResult.value instanceof ClusterError) {
+			if (localResult.status === 'rejected') throw localResult.reason;
+			throw new PurgeNotShared(sendResult.value);
 		}
-		const { id, others } = sent.value;
-		const confirmed = await this.#confirmations(id, others);
-		if (local.status === 'rejected') throw local.reason;
-		const unconfirmed = others.filter(member => !confirmed.has(member));
+		const { id, otherMembers } = sendResult.value;
+		const confirmed = await this.#awaitConfirmations(id, otherMembers);
+		if (localResult.status === 'rejected') throw localResult.reason;
+		const unconfirmed = otherMembers.filter(member => !confirmed.has(member));
 		this.#counts.unconfirmed += unconfirmed.length;
-		return { purged: local.value, confirmed: [...confirmed], unconfirmed };
+		return { purged: localResult.value, confirmed: [...confirmed], unconfirmed };
 	}
 
 	/** Adds a purge to the stream. Resolves to its ID, and the IDs of the other members. Rejects with ClusterError. */
-	async #publish(selection: PurgeSelection): Promise<{ id: string; others: string[] }> {
-		const keys = [this.#stream, this.#numbers, this.#members.keys[0]];
-		const text = Buffer.from(JSON.stringify(selection));
-		const sealed = this.#cluster.sealed?.seal(SEALED_NAME, text) ?? text;
-		const reply = await this.#cluster.script(PUBLISH, keys, [this.#members.self, sealed, String(KEPT)]);
+	async #publishPurge(selection: PurgeSelection): Promise<{ id: string; otherMembers: string[] }> {
+		const keys = [this.#streamKey, this.#lastNumberKey, this.#members.redisKeys[0]];
+		const selectionBytes = Buffer.from(JSON.stringify(selection));
+		const sealedSelection = this.#cluster.sealedValues?.seal(SEALED_NAME, selectionBytes) ?? selectionBytes;
+		const reply = await this.#cluster.runScript(PUBLISH_SCRIPT, keys, [
+			this.#members.ownId,
+			sealedSelection,
+			String(MAX_STREAM_ENTRIES),
+		]);
 		const [id, , members] = reply as readonly [Buffer, number, readonly Buffer[]];
 		this.#counts.sent++;
-		return { id: String(id), others: members.map(String).filter(member => member !== this.#members.self) };
+		return { id: String(id), otherMembers: members.map(String).filter(member => member !== this.#members.ownId) };
 	}
 
 	#queueUnsent(selection: PurgeSelection): void {
-		this.#unsent.push(selection);
-		if (this.#unsent.length > MAX_UNSENT) this.#unsent = [EVERYTHING];
+		this.#unsentPurges.push(selection);
+		if (this.#unsentPurges.length > MAX_UNSENT) this.#unsentPurges = [EVERYTHING];
 	}
 
 	async #sendUnsent(): Promise<void> {
-		while (this.#unsent.length > 0) {
-			const [selection] = this.#unsent;
-			await this.#publish(selection!);
+		while (this.#unsentPurges.length > 0) {
+			const [selection] = this.#unsentPurges;
+			await this.#publishPurge(selection!);
 			// The list of unsent purges may have been replaced by one purge of everything meanwhile.
-			if (this.#unsent[0] === selection) this.#unsent.shift();
+			if (this.#unsentPurges[0] === selection) this.#unsentPurges.shift();
 		}
 	}
 
-	/** Resolves to the members that have confirmed a purge, once all `others` have confirmed it or the time limit has expired. */
-	async #confirmations(purge: string, others: readonly string[]): Promise<ReadonlySet<string>> {
-		const awaited = this.#awaitedOf(purge);
+	/** Resolves to the members that have confirmed a purge, once all `otherMembers` have confirmed it or the time limit has expired. */
+	async #awaitConfirmations(purge: string, otherMembers: readonly string[]): Promise<ReadonlySet<string>> {
+		const awaited = this.#confirmationsFor(purge);
 		const { promise, resolve } = Promise.withResolvers<void>();
-		awaited.check = () => {
-			if (others.every(member => awaited.confirmed.has(member))) resolve();
+		awaited.onConfirmed = () => {
+			if (otherMembers.every(member => awaited.confirmed.has(member))) resolve();
 		};
-		awaited.check();
-		const timer = setTimeout(resolve, CONFIRMATION_LIMIT);
+		awaited.onConfirmed();
+		const timer = setTimeout(resolve, CONFIRMATION_TIMEOUT_MS);
 		await promise;
 		clearTimeout(timer);
-		this.#awaited.delete(purge);
+		this.#awaitedConfirmations.delete(purge);
 		return awaited.confirmed;
 	}
 
 	/** Returns the confirmations of a purge. They can arrive before the answer with the purge's ID. */
-	#awaitedOf(purge: string): { readonly confirmed: Set<string>; check: () => void } {
-		let awaited = this.#awaited.get(purge);
+	#confirmationsFor(purge: string): { readonly confirmed: Set<string>; onConfirmed: () => void } {
+		let awaited = this.#awaitedConfirmations.get(purge);
 		if (awaited) return awaited;
-		awaited = { confirmed: new Set<string>(), check: () => {} };
-		this.#awaited.set(purge, awaited);
+		awaited = { confirmed: new Set<string>(), onConfirmed: () => {} };
+		this.#awaitedConfirmations.set(purge, awaited);
 		// The entry of a purge whose confirmations arrive too late is never used, so the oldest entry is removed.
-		if (this.#awaited.size > MAX_AWAITED) this.#awaited.delete(this.#awaited.keys().next().value!);
+		if (this.#awaitedConfirmations.size > MAX_AWAITED_PURGES)
+			this.#awaitedConfirmations.delete(this.#awaitedConfirmations.keys().next().value!);
 		return awaited;
 	}
 
 	/** Finds the position from which to read. Purges everything if purges could have been missed. */
-	async #locate(): Promise<void> {
+	async #locatePosition(): Promise<void> {
 		const readsDisks = this.#position === undefined || this.#hasNewDisk;
 		this.#hasNewDisk = false;
 		this.#isLocated = true;
-		const stored = readsDisks ? await this.#caches.purgePositions() : [];
-		const positions = stored.map(text => positionFrom(text, this.#logName));
+		const storedPositions = readsDisks ? await this.#caches.purgePositions() : [];
+		const positions = storedPositions.map(text => positionFrom(text, this.#streamName));
 		if (this.#position) positions.push(this.#position);
 		const earliest = earliestOf(positions);
-		if (earliest !== undefined && (await this.#has(earliest))) {
+		if (earliest !== undefined && (await this.#streamHas(earliest))) {
 			this.#position = earliest;
 			return;
 		}
-		const end = await this.#end();
-		if (positions.length > 0 || !this.#isFirst) {
+		const streamEnd = await this.#streamEnd();
+		if (positions.length > 0 || !this.#isFirstAttempt) {
 			this.#counts.complete++;
 			this.#log('warn', 'cluster', 'purges may have been missed, so all stored responses are purged');
-			await this.#apply(EVERYTHING);
+			await this.#applyPurge(EVERYTHING);
 		}
-		this.#position = end;
-		this.#newestNumber = end.number;
-		this.#record();
+		this.#position = streamEnd;
+		this.#newestNumber = streamEnd.number;
+		this.#recordPosition();
 	}
 
 	/** Reports whether an entry of the stream still exists and has the expected number. */
-	async #has({ id, number }: Position): Promise<boolean> {
-		const [found] = entriesOf(await this.#command(['XRANGE', this.#stream, id, id]));
-		return found !== undefined && Number(fieldOf(found, 'number')) === number;
+	async #streamHas({ id, number }: Position): Promise<boolean> {
+		const [entry] = entriesOf(await this.#sendCommand(['XRANGE', this.#streamKey, id, id]));
+		return entry !== undefined && Number(fieldOf(entry, 'number')) === number;
 	}
 
 	/** Returns the last entry of the stream. If the stream is empty, adds an entry first. */
-	async #end(): Promise<Position> {
-		const [last] = entriesOf(await this.#command(['XREVRANGE', this.#stream, '+', '-', 'COUNT', '1']));
-		if (last) return { id: last.id, number: Number(fieldOf(last, 'number')) };
-		const keys = [this.#stream, this.#numbers, this.#members.keys[0]];
-		const reply = await this.#cluster.script(PUBLISH, keys, [this.#members.self, '', String(KEPT)]);
+	async #streamEnd(): Promise<Position> {
+		const [lastEntry] = entriesOf(await this.#sendCommand(['XREVRANGE', this.#streamKey, '+', '-', 'COUNT', '1']));
+		if (lastEntry) return { id: lastEntry.id, number: Number(fieldOf(lastEntry, 'number')) };
+		const keys = [this.#streamKey, this.#lastNumberKey, this.#members.redisKeys[0]];
+		const reply = await this.#cluster.runScript(PUBLISH_SCRIPT, keys, [
+			this.#members.ownId,
+			'',
+			String(MAX_STREAM_ENTRIES),
+		]);
 		const [id, number] = reply as readonly [Buffer, number];
 		return { id: String(id), number };
 	}
@@ -291,19 +301,20 @@ export class SharedPurges {
 	async #readOnce(): Promise<void> {
 		const position = this.#position!;
 		const [streams, positions] = [
-			[this.#stream, this.#confirmationsOf(this.#members.self)],
-			[position.id, this.#confirmationsRead],
+			[this.#streamKey, this.#confirmationsKey(this.#members.ownId)],
+			[position.id, this.#confirmationPosition],
 		];
-		const options = ['COUNT', String(MAX_READ_ENTRIES), 'BLOCK', String(BLOCK)];
-		const reply = await this.#command(['XREAD', ...options, 'STREAMS', ...streams, ...positions]);
+		const options = ['COUNT', String(MAX_READ_ENTRIES), 'BLOCK', String(READ_BLOCK_MS)];
+		const reply = await this.#sendCommand(['XREAD', ...options, 'STREAMS', ...streams, ...positions]);
 		if (!this.#isLocated) return;
 		for (const [name, entries] of (reply ?? []) as readonly (readonly [Buffer, RedisReply])[]) {
-			if (String(name) === this.#stream) await this.#take(entriesOf(entries).map(entry => this.#purgeOf(entry)));
+			if (String(name) === this.#streamKey)
+				await this.#applyPurges(entriesOf(entries).map(entry => this.#purgeOf(entry)));
 			else this.#takeConfirmations(entriesOf(entries));
 		}
 	}
 
-	async #take(purges: readonly PurgeEntry[]): Promise<void> {
+	async #applyPurges(purges: readonly PurgeEntry[]): Promise<void> {
 		for (const purge of purges) {
 			if (purge.number !== this.#position!.number + 1) {
 				// Redis dropped entries before they were read.
@@ -311,25 +322,25 @@ export class SharedPurges {
 				this.#position = { id: '0-0', number: 0 };
 				return;
 			}
-			const isOwn = purge.from === this.#members.self;
+			const isOwn = purge.from === this.#members.ownId;
 			const isNew = purge.number > this.#newestNumber;
 			// Applying it a second time would remove responses that were stored after it.
-			if (isOwn && isNew) await Promise.allSettled(this.#applying);
+			if (isOwn && isNew) await Promise.allSettled(this.#localPurges);
 			else if (purge.selection !== undefined) {
-				const isRecorded = await this.#apply(purge.selection);
+				const isRecorded = await this.#applyPurge(purge.selection);
 				if (!isOwn) {
 					this.#counts.received++;
-					if (isRecorded) this.#confirm(purge);
+					if (isRecorded) this.#confirmPurge(purge);
 				}
 			}
 			this.#newestNumber = Math.max(this.#newestNumber, purge.number);
 			this.#position = { id: purge.id, number: purge.number };
 		}
-		this.#record();
+		this.#recordPosition();
 	}
 
 	/** Applies a purge. Returns false if the responses may reappear after a restart. */
-	async #apply(selection: PurgeSelection): Promise<boolean> {
+	async #applyPurge(selection: PurgeSelection): Promise<boolean> {
 		try {
 			await this.#caches.purge(selection);
 			return true;
@@ -341,24 +352,24 @@ export class SharedPurges {
 		}
 	}
 
-	#confirm({ id, from }: PurgeEntry): void {
-		const args = [id, this.#members.self, String(CONFIRMATIONS_KEPT)];
+	#confirmPurge({ id, from }: PurgeEntry): void {
+		const args = [id, this.#members.ownId, String(CONFIRMATION_LIFETIME_MS)];
 		// If the confirmation fails, the purging process reports this one as unconfirmed, although the purge has taken effect here.
-		this.#cluster.script(CONFIRM, [this.#confirmationsOf(from)], args).catch(() => {});
+		this.#cluster.runScript(CONFIRM_SCRIPT, [this.#confirmationsKey(from)], args).catch(() => {});
 	}
 
 	#takeConfirmations(entries: readonly StreamEntry[]): void {
 		for (const entry of entries) {
-			this.#confirmationsRead = entry.id;
-			const awaited = this.#awaitedOf(String(fieldOf(entry, 'purge')));
+			this.#confirmationPosition = entry.id;
+			const awaited = this.#confirmationsFor(String(fieldOf(entry, 'purge')));
 			awaited.confirmed.add(String(fieldOf(entry, 'by')));
-			awaited.check();
+			awaited.onConfirmed();
 		}
 	}
 
-	#record(): void {
+	#recordPosition(): void {
 		if (!this.#recordsPositions || !this.#isLocated || this.#position === undefined) return;
-		this.#caches.recordPurgePosition(JSON.stringify({ log: this.#logName, ...this.#position }));
+		this.#caches.recordPurgePosition(JSON.stringify({ log: this.#streamName, ...this.#position }));
 	}
 
 	#purgeOf(entry: StreamEntry): PurgeEntry {
@@ -369,35 +380,35 @@ export class SharedPurges {
 	/** Returns the selection of an entry. One that cannot be read selects everything. */
 	#selectionOf(value: Buffer | undefined): PurgeSelection | undefined {
 		if (value === undefined || value.length === 0) return undefined;
-		const { sealed } = this.#cluster;
-		const opened = sealed ? sealed.open(SEALED_NAME, value) : value;
+		const { sealedValues: sealed } = this.#cluster;
+		const selectionText = sealed ? sealed.open(SEALED_NAME, value) : value;
 		try {
-			return selectionFrom(JSON.parse(String(opened))) ?? EVERYTHING;
+			return selectionFrom(JSON.parse(String(selectionText))) ?? EVERYTHING;
 		} catch {
 			return EVERYTHING;
 		}
 	}
 
-	#command(args: readonly string[]): Promise<RedisReply> {
-		return this.#connection!.command(args, BLOCK + ANSWER_LIMIT);
+	#sendCommand(args: readonly string[]): Promise<RedisReply> {
+		return this.#connection!.sendCommand(args, READ_BLOCK_MS + EXTRA_ANSWER_MS);
 	}
 
-	get #stream(): string {
-		return this.#cluster.key('purges');
+	get #streamKey(): string {
+		return this.#cluster.redisKey('purges');
 	}
 
 	/** Name of the key with the number of the last purge. */
-	get #numbers(): string {
-		return this.#cluster.key('purges:last');
+	get #lastNumberKey(): string {
+		return this.#cluster.redisKey('purges:last');
 	}
 
-	#confirmationsOf(member: string): string {
-		return this.#cluster.key(`purges:confirmed:${member}`);
+	#confirmationsKey(member: string): string {
+		return this.#cluster.redisKey(`purges:confirmed:${member}`);
 	}
 
 	/** Identifies the stream in the folders of disk caches. */
-	get #logName(): string {
-		return `${this.#cluster.address} ${this.#stream}`;
+	get #streamName(): string {
+		return `${this.#cluster.address} ${this.#streamKey}`;
 	}
 }
 
@@ -428,10 +439,10 @@ function earliestOf(positions: readonly (Position | undefined)[]): Position | un
 }
 
 /** Parses a recorded position. Returns undefined if there is none, or if it belongs to another stream. */
-function positionFrom(text: string | undefined, logName: string): Position | undefined {
+function positionFrom(text: string | undefined, streamName: string): Position | undefined {
 	try {
 		const { log, id, number } = JSON.parse(text ?? 'null') as { log: unknown; id: unknown; number: unknown };
-		const isValid = log === logName && typeof id === 'string' && /^\d+-\d+$/.test(id) && Number.isInteger(number);
+		const isValid = log === streamName && typeof id === 'string' && /^\d+-\d+$/.test(id) && Number.isInteger(number);
 		return isValid ? { id, number: number as number } : undefined;
 	} catch {
 		return undefined;

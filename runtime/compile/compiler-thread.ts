@@ -63,7 +63,7 @@ export interface CompilerStart {
  * Nice value of the thread, so that requests take slight precedence. With a value of 5, compiling ten thousand sites on busy cores
  * took seconds longer.
  */
-const NICE = 1;
+const NICE_VALUE = 1;
 
 /** Minimum number of characters of a source text that takes noticeable time to compile. */
 const LONG_TEXT_CHARACTERS = 1024 * 1024;
@@ -72,15 +72,15 @@ const LONG_TEXT_CHARACTERS = 1024 * 1024;
 const LONG_READING_CHARACTERS = 64 * 1024;
 
 /** Serves requests of the main thread until it ends this thread. */
-export function runCompilerThread(port: MessagePort, start: CompilerStart): void {
-	lowerPriority(NICE);
-	const activity = new ThreadActivity(start.activity);
-	activity.beat();
+export function runCompilerThread(port: MessagePort, startData: CompilerStart): void {
+	lowerPriority(NICE_VALUE);
+	const activity = new ThreadActivity(startData.activity);
+	activity.sendHeartbeat();
 	startThreadMemoryRelief();
-	const compilation = new Compilation(start);
-	const vitals = new ThreadVitals(start.vitals);
+	const compilation = new Compilation(startData);
+	const vitals = new ThreadVitals(startData.vitals);
 	port.on('message', async (request: CompilerRequest) => {
-		activity.beat();
+		activity.sendHeartbeat();
 		vitals.recordIfWanted();
 		let reply: CompilerReply;
 		try {
@@ -99,8 +99,8 @@ type Answer = CompilerReplies[CompilerRequest['op']];
 /** The running document and the candidate of a load. Answers requests about both. */
 class Compilation {
 	readonly #reader: Reader;
-	readonly #machine: TargetMachine;
-	readonly #facts: HostFacts;
+	readonly #targetMachine: TargetMachine;
+	readonly #hostFacts: HostFacts;
 	readonly #etagKey: Uint8Array;
 	/**
 	 * Compiles the configurations of loads. `adapt` does not use it, because an unrelated configuration would displace what this
@@ -108,7 +108,7 @@ class Compilation {
 	 */
 	#compiler: CompilerSession;
 	/** Number of characters of the source text that {@link #compiler} compiled last. */
-	#compiledLength = 0;
+	#compiledChars = 0;
 	readonly #imageCache = new DocumentImageCache();
 	/** All host names that the process has served over TLS. */
 	readonly #servedNames: Set<string>;
@@ -117,7 +117,7 @@ class Compilation {
 	/** The files of all documents that have run while this thread existed. Diagnostics for clients may quote these files. */
 	#quotableFiles: ReadonlySet<string> = new Set();
 	#candidateFiles: readonly string[] = [];
-	#redacted: { readonly image: DocumentImage; readonly value: unknown } | undefined;
+	#redactedDocument: { readonly image: DocumentImage; readonly value: unknown } | undefined;
 	/** The last answer to `read`, so that polling a large document does not serialize it each time. */
 	#lastReading:
 		| { readonly image: DocumentImage; readonly key: string; readonly answer: CompilerReplies['read'] }
@@ -127,14 +127,14 @@ class Compilation {
 		this.#reader = diskReader(workingDirectory, environment);
 		this.#etagKey = etagKey;
 		this.#servedNames = new Set(served);
-		this.#machine = { workingDirectory, environment };
-		this.#facts = hostFacts(workingDirectory, environment);
-		this.#compiler = createCompiler(this.#reader, { places: true, facts: this.#facts });
+		this.#targetMachine = { workingDirectory, environment };
+		this.#hostFacts = hostFacts(workingDirectory, environment);
+		this.#compiler = createCompiler(this.#reader, { places: true, facts: this.#hostFacts });
 		if (running) {
-			const text = Buffer.from(running).toString();
-			const { document, plan } = this.#compiler.compile({ format: 'json', text, name: '<running>' });
+			const documentText = Buffer.from(running).toString();
+			const { document, plan } = this.#compiler.compile({ format: 'json', text: documentText, name: '<running>' });
 			// The contents of the files when this document was loaded are no longer known.
-			if (document) this.#runningImage = { ...this.#image(document, plan), filesDigest: undefined };
+			if (document) this.#runningImage = { ...this.#createImage(document, plan), filesDigest: undefined };
 		}
 	}
 
@@ -157,23 +157,23 @@ class Compilation {
 				this.#quotableFiles = this.#quotableFiles.union(new Set(this.#candidateFiles));
 				for (const name of this.#runningImage.certificates?.names ?? []) this.#servedNames.add(name);
 				this.#candidateImage = undefined;
-				return documentBytes(this.#runningImage);
+				return encodeDocument(this.#runningImage);
 			case 'discard':
 				this.#discardCandidate();
 				return null;
 			case 'snapshot': {
-				const image = this.#runningImage ?? this.#image({}, undefined);
+				const image = this.#runningImage ?? this.#createImage({}, undefined);
 				return { facts: documentFacts(image, []), delta: generationDelta(undefined, image) };
 			}
 			case 'read':
-				return this.#readOnce(request.path, request.object);
+				return this.#readCached(request.path, request.object);
 			case 'stall':
 				stallThread(request.how);
 				return null;
 		}
 	}
 
-	#image(document: Document, plan: Plan | undefined, places?: StepPlaces, forced?: number): DocumentImage {
+	#createImage(document: Document, plan: Plan | undefined, places?: StepPlaces, forced?: number): DocumentImage {
 		return createDocumentImage(document, plan, this.#imageCache, places, forced ?? this.#runningImage?.forcedLoads);
 	}
 
@@ -181,7 +181,7 @@ class Compilation {
 	 * Redacts diagnostics for clients of the Admin API. Clients must not learn the contents of files from which no running
 	 * configuration was read.
 	 */
-	#reports({ remote }: ConfigInput, diagnostics: readonly Diagnostic[]): DiagnosticReport[] {
+	#toReports({ remote }: ConfigInput, diagnostics: readonly Diagnostic[]): DiagnosticReport[] {
 		return diagnostics.map(diagnostic => {
 			const file = diagnostic.span?.source.path;
 			return remote && file !== undefined && !this.#quotableFiles.has(file)
@@ -192,20 +192,20 @@ class Compilation {
 
 	#adapt(input: ConfigInput): CompilerReplies['adapt'] {
 		const { document, diagnostics } = compile(input, this.#reader);
-		const text = document && JSON.stringify(printedForm(document));
-		return { document: text, diagnostics: this.#reports(input, diagnostics) };
+		const documentText = document && JSON.stringify(printedForm(document));
+		return { document: documentText, diagnostics: this.#toReports(input, diagnostics) };
 	}
 
 	#prepare(input: ConfigInput, { unconfigured, force }: PrepareOptions): PrepareResult {
 		this.#candidateImage = undefined;
-		this.#compiledLength = input.text.length;
-		const compiled: CompileResult = this.#compiler.compile(input);
-		const { document, plan, files, places } = compiled;
-		const diagnostics = this.#reports(input, compiled.diagnostics);
+		this.#compiledChars = input.text.length;
+		const compileResult: CompileResult = this.#compiler.compile(input);
+		const { document, plan, files, places } = compileResult;
+		const diagnostics = this.#toReports(input, compileResult.diagnostics);
 		if (!document || !plan) return { result: 'refused', diagnostics };
-		const forced = (this.#runningImage?.forcedLoads ?? 0) + (force ? 1 : 0);
-		const image = this.#image(document, plan, places, forced);
-		const currentImage = this.#runningImage ?? (unconfigured ? this.#image({}, undefined) : undefined);
+		const forcedLoads = (this.#runningImage?.forcedLoads ?? 0) + (force ? 1 : 0);
+		const image = this.#createImage(document, plan, places, forcedLoads);
+		const currentImage = this.#runningImage ?? (unconfigured ? this.#createImage({}, undefined) : undefined);
 		if (currentImage) {
 			const reasons = restartReasons(currentImage, image, { unconfigured, servedNames: this.#servedNames });
 			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
@@ -226,21 +226,25 @@ class Compilation {
 
 	/** Does the same as {@link #prepare}, but discards a candidate that could not be rolled back. */
 	async #prepareReversible(input: ConfigInput, options: PrepareOptions): Promise<PrepareResult> {
-		const prepared = this.#prepare(input, options);
-		if (prepared.result !== 'swap') return prepared;
-		const irreversible = await this.#whyIrreversible(this.#candidateImage!, options.unconfigured);
-		if (!irreversible) return prepared;
+		const prepareResult = this.#prepare(input, options);
+		if (prepareResult.result !== 'swap') return prepareResult;
+		const irreversibleLoad = await this.#findIrreversibleLoad(this.#candidateImage!, options.unconfigured);
+		if (!irreversibleLoad) return prepareResult;
 		this.#candidateImage = undefined;
-		return irreversible;
+		return irreversibleLoad;
 	}
 
 	/** Returns why the running document could not be loaded again in place of `image`; undefined if it could be. */
-	async #whyIrreversible(image: DocumentImage, unconfigured: boolean): Promise<IrreversibleLoad | undefined> {
-		const text = this.#runningImage ? documentJson(this.#runningImage) : '{}';
+	async #findIrreversibleLoad(image: DocumentImage, unconfigured: boolean): Promise<IrreversibleLoad | undefined> {
+		const documentText = this.#runningImage ? documentJson(this.#runningImage) : '{}';
 		// Compiles the document that a rollback would load, because the files that it names may have changed.
-		const compiled = compile({ format: 'json', text, name: '<running>' }, this.#reader, { facts: this.#facts });
-		const { document, plan } = compiled;
-		const errors = plan ? await this.#startErrors(compiled) : compiled.diagnostics.filter(isErrorDiagnostic);
+		const compileResult = compile({ format: 'json', text: documentText, name: '<running>' }, this.#reader, {
+			facts: this.#hostFacts,
+		});
+		const { document, plan } = compileResult;
+		const errors = plan
+			? await this.#findStartErrors(compileResult)
+			: compileResult.diagnostics.filter(isErrorDiagnostic);
 		if (!document || !plan || errors.length > 0) {
 			return { result: 'irreversible', reasons: [], diagnostics: errors.map(toReport) };
 		}
@@ -252,14 +256,14 @@ class Compilation {
 	}
 
 	/** Returns the errors, with their places, that would prevent a configuration that compiles from being served. */
-	async #startErrors({ plan, locate }: CompileResult): Promise<readonly Diagnostic[]> {
+	async #findStartErrors({ plan, locate }: CompileResult): Promise<readonly Diagnostic[]> {
 		const { preflight } = await import('../preflight/preflight.ts');
-		return locateFindings(await preflight(plan!, this.#machine), locate).filter(isErrorDiagnostic);
+		return locateFindings(await preflight(plan!, this.#targetMachine), locate).filter(isErrorDiagnostic);
 	}
 
-	#discardUnlessUsable<Result extends PrepareResult | EditRefused>(prepared: Result): Result {
-		if (prepared.result !== 'swap' && prepared.result !== 'unchanged') this.#discardCandidate();
-		return prepared;
+	#discardUnlessUsable<Result extends PrepareResult | EditRefused>(prepareResult: Result): Result {
+		if (prepareResult.result !== 'swap' && prepareResult.result !== 'unchanged') this.#discardCandidate();
+		return prepareResult;
 	}
 
 	/**
@@ -268,39 +272,39 @@ class Compilation {
 	 */
 	#discardCandidate(): void {
 		this.#candidateImage = undefined;
-		if (this.#compiledLength < LONG_TEXT_CHARACTERS) return;
-		this.#compiler = createCompiler(this.#reader, { places: true, facts: this.#facts });
-		this.#compiledLength = 0;
+		if (this.#compiledChars < LONG_TEXT_CHARACTERS) return;
+		this.#compiler = createCompiler(this.#reader, { places: true, facts: this.#hostFacts });
+		this.#compiledChars = 0;
 	}
 
 	#edit(edit: ConfigEdit, options: PrepareOptions): PrepareResult | EditRefused {
 		this.#candidateImage = undefined;
-		const input = editedDocument(this.#runningImage?.document ?? {}, edit, path => this.#etag(path));
+		const input = editedDocument(this.#runningImage?.document ?? {}, edit, path => this.#currentEtag(path));
 		return 'result' in input ? input : this.#prepare(input, options);
 	}
 
 	async #preview(input: ConfigInput, options: PrepareOptions): Promise<CompilerReplies['preview']> {
 		try {
-			const prepared = await (options.reversible
+			const prepareResult = await (options.reversible
 				? this.#prepareReversible(input, options)
 				: this.#prepare(input, options));
-			const preview = await this.#previewOf(input, prepared, options.compares === true);
-			return { preview, ...(prepared.result === 'swap' && { facts: prepared.facts }) };
+			const preview = await this.#createPreview(input, prepareResult, options.compares === true);
+			return { preview, ...(prepareResult.result === 'swap' && { facts: prepareResult.facts }) };
 		} finally {
 			this.#discardCandidate();
 		}
 	}
 
-	async #previewOf(input: ConfigInput, prepared: PrepareResult, compares: boolean): Promise<LoadPreview> {
-		const { result, diagnostics } = prepared;
-		if (result === 'refused' || result === 'irreversible') return prepared;
-		const compiled = this.#compiler.compile(input);
+	async #createPreview(input: ConfigInput, prepareResult: PrepareResult, compares: boolean): Promise<LoadPreview> {
+		const { result, diagnostics } = prepareResult;
+		if (result === 'refused' || result === 'irreversible') return prepareResult;
+		const compileResult = this.#compiler.compile(input);
 		if (result === 'swap') {
-			const errors = await this.#startErrors(compiled);
+			const errors = await this.#findStartErrors(compileResult);
 			if (errors.length > 0)
-				return { result: 'refused', diagnostics: [...this.#reports(input, errors), ...diagnostics] };
+				return { result: 'refused', diagnostics: [...this.#toReports(input, errors), ...diagnostics] };
 		}
-		const newDocument = compiled.document;
+		const newDocument = compileResult.document;
 		const oldDocument = this.#runningImage?.document ?? {};
 		const changes = documentDifference(
 			oldDocument,
@@ -310,40 +314,43 @@ class Compilation {
 		);
 		const diff = compares && newDocument ? await this.#compareMeaning(oldDocument, newDocument) : undefined;
 		return result === 'restart_required'
-			? { result, diagnostics, reasons: prepared.reasons, changes, diff }
+			? { result, diagnostics, reasons: prepareResult.reasons, changes, diff }
 			: { result, diagnostics, changes, diff };
 	}
 
 	async #compareMeaning(oldDocument: Document, newDocument: Document): Promise<MeaningDifference> {
 		const { meaningDifference } = await import('./meaning-difference.ts');
-		return meaningDifference(oldDocument, newDocument, this.#machine.workingDirectory);
+		return meaningDifference(oldDocument, newDocument, this.#targetMachine.workingDirectory);
 	}
 
-	#readOnce(subpath: readonly string[], object: string | undefined): CompilerReplies['read'] {
+	#readCached(subpath: readonly string[], object: string | undefined): CompilerReplies['read'] {
 		const image = this.#runningImage;
-		if (!image) return this.#answerOf(subpath, object);
+		if (!image) return this.#createReading(subpath, object);
 		const key = JSON.stringify([object, ...subpath]);
 		if (this.#lastReading?.image !== image || this.#lastReading.key !== key) {
-			this.#lastReading = { image, key, answer: this.#answerOf(subpath, object) };
+			this.#lastReading = { image, key, answer: this.#createReading(subpath, object) };
 		}
 		return this.#lastReading.answer;
 	}
 
-	#answerOf(subpath: readonly string[], object: string | undefined): CompilerReplies['read'] {
+	#createReading(subpath: readonly string[], object: string | undefined): CompilerReplies['read'] {
 		const runningImage = this.#runningImage;
 		const document: unknown = runningImage?.document ?? {};
-		const base = object === undefined ? [] : pathOfId(document, object);
-		if (!base) return { json: 'null', etag: this.#etagOf(['@id', object!, ...subpath], 'null') };
-		const path = [...base, ...subpath];
-		if (runningImage && this.#redacted?.image !== runningImage) {
-			this.#redacted = { image: runningImage, value: redactSecrets(runningImage.document) };
+		const basePath = object === undefined ? [] : pathOfId(document, object);
+		if (!basePath) return { json: 'null', etag: this.#etagOf(['@id', object!, ...subpath], 'null') };
+		const path = [...basePath, ...subpath];
+		if (runningImage && this.#redactedDocument?.image !== runningImage) {
+			this.#redactedDocument = { image: runningImage, value: redactSecrets(runningImage.document) };
 		}
-		const json = JSON.stringify(valueAtPath(runningImage ? this.#redacted?.value : document, path)) ?? 'null';
-		return { json: json.length < LONG_READING_CHARACTERS ? json : sharedText(`${json}\n`), etag: this.#etag(path) };
+		const json = JSON.stringify(valueAtPath(runningImage ? this.#redactedDocument?.value : document, path)) ?? 'null';
+		return {
+			json: json.length < LONG_READING_CHARACTERS ? json : encodeShared(`${json}\n`),
+			etag: this.#currentEtag(path),
+		};
 	}
 
 	/** Returns the Etag of a path in the running document. */
-	#etag(path: readonly string[]): string {
+	#currentEtag(path: readonly string[]): string {
 		return this.#etagOf(path, JSON.stringify(valueAtPath(this.#runningImage?.document ?? {}, path)) ?? 'null');
 	}
 
@@ -359,16 +366,16 @@ function isErrorDiagnostic({ severity }: Diagnostic): boolean {
 }
 
 /** Encodes a string as UTF-8 in shared memory. */
-function sharedText(text: string): SharedArrayBuffer {
+function encodeShared(text: string): SharedArrayBuffer {
 	const memory = new SharedArrayBuffer(Buffer.byteLength(text));
 	Buffer.from(memory).write(text);
 	return memory;
 }
 
 /** Encodes a document as UTF-8 JSON. */
-function documentBytes(image: DocumentImage): ArrayBuffer {
-	const text = documentJson(image);
-	const bytes = new ArrayBuffer(Buffer.byteLength(text));
-	Buffer.from(bytes).write(text);
+function encodeDocument(image: DocumentImage): ArrayBuffer {
+	const documentText = documentJson(image);
+	const bytes = new ArrayBuffer(Buffer.byteLength(documentText));
+	Buffer.from(bytes).write(documentText);
 	return bytes;
 }

@@ -19,13 +19,13 @@ export function diskReader(
 		try {
 			return read(resolve(workingDirectory, path));
 		} catch (error) {
-			throw new ReadError(systemCode(error), path);
+			throw new ReadError(errorCodeOf(error), path);
 		}
 	};
 	return {
 		workingDirectory,
-		readText: path => readAbsolute(path, absolute => decodeText(readRegular(absolute))),
-		readBytes: path => readAbsolute(path, readRegular),
+		readText: path => readAbsolute(path, absolute => decodeText(readRegularFile(absolute))),
+		readBytes: path => readAbsolute(path, readRegularFile),
 		list: path => readAbsolute(path, absolute => readdirSync(absolute).sort()),
 		kind: path => {
 			try {
@@ -42,9 +42,9 @@ export function diskReader(
 /** Reads a file named on the command line, which may also be a pipe. Throws ReadError. */
 export function readConfigurationText(path: string): string {
 	try {
-		return decodeText(readBounded(path));
+		return decodeText(readBoundedFile(path));
 	} catch (error) {
-		throw new ReadError(systemCode(error), path);
+		throw new ReadError(errorCodeOf(error), path);
 	}
 }
 
@@ -54,27 +54,27 @@ function decodeText(bytes: Buffer): string {
 }
 
 /** Reads a regular file. A pipe without a writer, or a terminal, would block the compiler forever. */
-function readRegular(path: string): Buffer {
+function readRegularFile(path: string): Buffer {
 	const stats = statSync(path);
-	if (stats.isFile()) return readBounded(path);
+	if (stats.isFile()) return readBoundedFile(path);
 	throw Object.assign(new Error('not a regular file'), { code: stats.isDirectory() ? 'EISDIR' : 'EINVAL' });
 }
 
-function readBounded(path: string): Buffer {
+function readBoundedFile(path: string): Buffer {
 	const file = openSync(path, 'r');
 	try {
 		const pieces: Buffer[] = [];
-		let size = 0;
+		let totalBytes = 0;
 		for (;;) {
 			// Requests one byte more than the reported size, so that a single read returns a typical file and also shows its end.
 			const { size: reportedSize } = pieces.length === 0 ? statSync(path) : { size: 0 };
 			const piece = Buffer.allocUnsafe(reportedSize > 0 ? Math.min(MAX_FILE_BYTES + 1, reportedSize + 1) : PIECE_BYTES);
 			const bytesRead = readSync(file, piece, 0, piece.length, null);
-			if (bytesRead === 0) return Buffer.concat(pieces, size);
-			size += bytesRead;
+			if (bytesRead === 0) return Buffer.concat(pieces, totalBytes);
+			totalBytes += bytesRead;
 			// A regular file returns fewer bytes than requested only at its end.
 			if (reportedSize > 0 && bytesRead === reportedSize) return piece.subarray(0, bytesRead);
-			if (size > MAX_FILE_BYTES) throw Object.assign(new Error('the file is too large'), { code: 'EFBIG' });
+			if (totalBytes > MAX_FILE_BYTES) throw Object.assign(new Error('the file is too large'), { code: 'EFBIG' });
 			pieces.push(piece.subarray(0, bytesRead));
 		}
 	} finally {
@@ -83,7 +83,7 @@ function readBounded(path: string): Buffer {
 }
 
 /** Returns the system's code of an error, or `EIO` if it has none. */
-function systemCode(error: unknown): string {
+function errorCodeOf(error: unknown): string {
 	const code = (error as { code?: unknown } | null)?.code;
 	return typeof code === 'string' ? code : 'EIO';
 }

@@ -31,9 +31,9 @@ export function editedDocument(
 	edit: ConfigEdit,
 	etagOf: (path: readonly string[]) => string,
 ): ConfigInput | EditRefused {
-	const base = edit.id === undefined ? [] : pathOfId(document, edit.id);
-	if (base === undefined) return editRefused('missing', `No object has the \`@id\` \`${edit.id}\`.`, '');
-	const path = [...base, ...edit.path];
+	const basePath = edit.id === undefined ? [] : pathOfId(document, edit.id);
+	if (basePath === undefined) return editRefused('missing', `No object has the \`@id\` \`${edit.id}\`.`, '');
+	const path = [...basePath, ...edit.path];
 	if (edit.ifMatch !== undefined && !etagMatches(edit.ifMatch, document, path, etagOf)) {
 		return editRefused('changed', 'The configuration has changed since it was read; read it again.', '');
 	}
@@ -45,24 +45,24 @@ export function editedDocument(
 			return editRefused('value', `The body is not JSON: ${(error as Error).message}.`, '');
 		}
 	}
-	const result = editDocument(document, { method: edit.method, path, value });
-	if ('refusal' in result) return { result: 'edit_refused', ...result.refusal };
-	const newDocument = result.replaces ? restoreSecrets(result.document, document, path) : result.document;
+	const editResult = editDocument(document, { method: edit.method, path, value });
+	if ('refusal' in editResult) return { result: 'edit_refused', ...editResult.refusal };
+	const newDocument = editResult.replaces ? restoreSecrets(editResult.document, document, path) : editResult.document;
 	return { format: 'json', text: JSON.stringify(newDocument), name: '<request>' };
 }
 
 /** Evaluates If-Match, which compares strongly (RFC 9110 §13.1.1). `*` matches any existing value. */
 function etagMatches(
-	list: string,
+	etagList: string,
 	document: unknown,
 	path: readonly string[],
 	etagOf: (path: readonly string[]) => string,
 ): boolean {
 	const pathToRead = path.at(-1) === '...' ? path.slice(0, -1) : path;
-	if (list.trim() === '*') return valueAtPath(document, pathToRead) !== undefined;
+	if (etagList.trim() === '*') return valueAtPath(document, pathToRead) !== undefined;
 	const etag = etagOf(pathToRead);
 	// Our Etags may contain commas, so the list is searched, not split.
-	return (list.match(/(?:W\/)?"[^"]*"/g) ?? []).some(tag => tag === etag);
+	return (etagList.match(/(?:W\/)?"[^"]*"/g) ?? []).some(tag => tag === etag);
 }
 
 function editRefused(reason: EditRefused['reason'], message: string, nearest: string): EditRefused {

@@ -41,11 +41,11 @@ export function restartReasons(
 }
 
 /** Maximum number of reported reasons about host names. A longer list would not help. */
-const MAX_NAMES = 50;
+const MAX_NAME_REASONS = 50;
 
 /** Adds the Admin API to the document of a process that was started without a configuration and always has one. */
-function withAdmin(document: Document, always: boolean): Document {
-	if (!always || document.settings?.admin) return document;
+function withAdmin(document: Document, needsAdmin: boolean): Document {
+	if (!needsAdmin || document.settings?.admin) return document;
 	return { ...document, settings: { ...document.settings, admin: {} } };
 }
 
@@ -60,14 +60,14 @@ function addTlsReasons(
 	reasons: RestartReason[],
 ): void {
 	// With certificates on demand for any name, the names served so far were chosen by clients.
-	const servesAny = oldImage.certificates?.managed.policies.some(
+	const servesAnyName = oldImage.certificates?.managed.policies.some(
 		({ subjects, on_demand }) => subjects.length === 0 && on_demand === true,
 	);
-	for (const name of servesAny ? [] : (newImage.certificates?.names ?? [])) {
+	for (const name of servesAnyName ? [] : (newImage.certificates?.names ?? [])) {
 		if (servedNames.has(name) || coveringWildcards(name).some(wildcard => servedNames.has(wildcard))) continue;
 		const message = `Adding the TLS host name \`${name}\` needs a restart: the process has never served it.`;
 		reasons.push({ code: 'tls_hostname_added', subject: name, message });
-		if (reasons.length >= MAX_NAMES) break;
+		if (reasons.length >= MAX_NAME_REASONS) break;
 	}
 	const mutualListeners = new Set(oldImage.certificates?.mutual);
 	const httpsListeners = new Set(
@@ -83,14 +83,14 @@ function addTlsReasons(
 function addListenerReasons(
 	oldImage: DocumentImage,
 	newImage: DocumentImage,
-	mayAddPlain: boolean,
+	mayAddPlaintext: boolean,
 	reasons: RestartReason[],
 ): void {
 	const identityOf = (address: ListenerAddress) => `${address.scheme} ${address.key}`;
 	const oldListeners = new Set(oldImage.listeners.map(listener => identityOf(listener.address)));
 	const newListeners = new Set(newImage.listeners.map(listener => identityOf(listener.address)));
 	for (const { address } of newImage.listeners) {
-		if (oldListeners.has(identityOf(address)) || (mayAddPlain && address.scheme === 'http')) continue;
+		if (oldListeners.has(identityOf(address)) || (mayAddPlaintext && address.scheme === 'http')) continue;
 		const subject = socketText(address);
 		reasons.push({
 			code: 'listener_added',

@@ -17,9 +17,9 @@ import type { Coding } from '../../compiler/exchange/leases.ts';
 const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT, ZSTD_c_checksumFlag, ZSTD_c_compressionLevel } = constants;
 
 /** Compression levels that are used if a configuration sets none. */
-const GZIP_LEVEL = 5;
-const BROTLI_LEVEL = 4;
-const ZSTD_LEVEL = 3;
+const DEFAULT_GZIP_LEVEL = 5;
+const DEFAULT_BROTLI_LEVEL = 4;
+const DEFAULT_ZSTD_LEVEL = 3;
 
 /** Maximum bytes encoded in one call. */
 export const MAX_ONE_SHOT_BYTES: number = 32 * 1024;
@@ -58,27 +58,31 @@ export function createCodingStream(coding: Coding, length: number | undefined): 
 export function maxOneShotBytes({ name, level }: Coding): number {
 	switch (name) {
 		case 'gzip':
-			return (level ?? GZIP_LEVEL) <= 6 ? MAX_ONE_SHOT_BYTES : MAX_ONE_SHOT_BYTES / 2;
+			return (level ?? DEFAULT_GZIP_LEVEL) <= 6 ? MAX_ONE_SHOT_BYTES : MAX_ONE_SHOT_BYTES / 2;
 		case 'br':
-			return (level ?? BROTLI_LEVEL) <= 4
+			return (level ?? DEFAULT_BROTLI_LEVEL) <= 4
 				? MAX_ONE_SHOT_BYTES / 2
-				: (level ?? BROTLI_LEVEL) <= 8
+				: (level ?? DEFAULT_BROTLI_LEVEL) <= 8
 					? MAX_ONE_SHOT_BYTES / 4
 					: 0;
 		case 'zstd':
-			return (level ?? ZSTD_LEVEL) <= 6 ? MAX_ONE_SHOT_BYTES : (level ?? ZSTD_LEVEL) <= 10 ? MAX_ONE_SHOT_BYTES / 4 : 0;
+			return (level ?? DEFAULT_ZSTD_LEVEL) <= 6
+				? MAX_ONE_SHOT_BYTES
+				: (level ?? DEFAULT_ZSTD_LEVEL) <= 10
+					? MAX_ONE_SHOT_BYTES / 4
+					: 0;
 	}
 }
 
 /** Returns gzip options for a coding. */
 export function gzipOptions({ level }: Coding): ZlibOptions {
-	return { level: level ?? GZIP_LEVEL };
+	return { level: level ?? DEFAULT_GZIP_LEVEL };
 }
 
 function brotliOptions({ level }: Coding, length: number | undefined): BrotliOptions {
 	return {
 		params: {
-			[BROTLI_PARAM_QUALITY]: level ?? BROTLI_LEVEL,
+			[BROTLI_PARAM_QUALITY]: level ?? DEFAULT_BROTLI_LEVEL,
 			...(length !== undefined && length < 2 ** 30 && { [BROTLI_PARAM_SIZE_HINT]: length }),
 		},
 	};
@@ -88,7 +92,7 @@ function brotliOptions({ level }: Coding, length: number | undefined): BrotliOpt
 export function zstdOptions({ level, checksum }: Coding): ZstdOptions {
 	return {
 		params: {
-			[ZSTD_c_compressionLevel]: level ?? ZSTD_LEVEL,
+			[ZSTD_c_compressionLevel]: level ?? DEFAULT_ZSTD_LEVEL,
 			[ZSTD_c_checksumFlag]: checksum === false ? 0 : 1,
 		},
 	};

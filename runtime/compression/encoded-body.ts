@@ -12,12 +12,12 @@ export class EncodedBody implements BodySource {
 	bytesOut = 0;
 	readonly #source: BodySource;
 	readonly #createEncoder: () => CodingStream;
-	#stream: CodingStream | undefined = undefined;
-	readonly #flush: boolean;
+	#codingStream: CodingStream | undefined = undefined;
+	readonly #mustFlush: boolean;
 	readonly #onEnd: (isComplete: boolean) => void;
 	#firstChunk: Uint8Array | undefined;
 	#encodedPieces: Buffer[] = [];
-	#isOver = false;
+	#hasEnded = false;
 	#isEncoding = false;
 	#failure: unknown;
 	/** Resumes the code that waits for the stream's last operation. */
@@ -26,19 +26,19 @@ export class EncodedBody implements BodySource {
 	/**
 	 * @param createEncoder Creates the encoder on the first pull, because it takes at least a quarter of a megabyte.
 	 * @param firstChunk The first chunk, which has been pulled already.
-	 * @param flush If true, data is sent before waiting for more.
+	 * @param mustFlush If true, data is sent before waiting for more.
 	 * @param onEnd Called once. Its argument tells whether the whole source was encoded.
 	 */
 	constructor(
 		source: BodySource,
 		createEncoder: () => CodingStream,
-		flush: boolean,
+		mustFlush: boolean,
 		firstChunk: Uint8Array | undefined,
 		onEnd: (isComplete: boolean) => void,
 	) {
 		this.#source = source;
 		this.#createEncoder = createEncoder;
-		this.#flush = flush;
+		this.#mustFlush = mustFlush;
 		this.#firstChunk = firstChunk;
 		this.#onEnd = onEnd;
 	}
@@ -50,7 +50,7 @@ export class EncodedBody implements BodySource {
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
 		const piece = this.#encodedPieces.shift();
 		if (piece) return piece;
-		if (this.#isOver) return null;
+		if (this.#hasEnded) return null;
 		return this.#encodeMore();
 	}
 
@@ -60,28 +60,28 @@ export class EncodedBody implements BodySource {
 
 	cancel(reason?: unknown): void {
 		this.#source.cancel(reason);
-		this.#end(false);
+		this.#endBody(false);
 		this.#encodedPieces = [];
 	}
 
 	async #encodeMore(): Promise<Uint8Array | null> {
 		this.#isEncoding = true;
 		try {
-			await this.#encode();
+			await this.#encodeUntilOutput();
 		} finally {
 			this.#isEncoding = false;
 		}
 		return this.#encodedPieces.shift() ?? null;
 	}
 
-	async #encode(): Promise<void> {
-		while (this.#encodedPieces.length === 0 && !this.#isOver) {
+	async #encodeUntilOutput(): Promise<void> {
+		while (this.#encodedPieces.length === 0 && !this.#hasEnded) {
 			const bytes = this.#firstChunk ?? (await this.#pullSource());
 			this.#firstChunk = undefined;
 			// The body has been canceled in the meantime.
-			if (this.#isOver) break;
-			if (bytes === null) await this.#finish();
-			else await this.#write(bytes);
+			if (this.#hasEnded) break;
+			if (bytes === null) await this.#finishEncoder();
+			else await this.#writeToEncoder(bytes);
 			if (this.#failure) {
 				const failure = this.#failure;
 				this.cancel(failure);
@@ -92,9 +92,9 @@ export class EncodedBody implements BodySource {
 
 	/** The encoder, created on first use. */
 	get #encoder(): CodingStream {
-		if (this.#stream !== undefined) return this.#stream;
+		if (this.#codingStream !== undefined) return this.#codingStream;
 		const stream = this.#createEncoder();
-		this.#stream = stream;
+		this.#codingStream = stream;
 		stream.on('data', (piece: Buffer) => {
 			this.bytesOut += piece.length;
 			this.#encodedPieces.push(piece);
@@ -111,29 +111,29 @@ export class EncodedBody implements BodySource {
 			return await this.#source.pull();
 		} catch (error) {
 			// A truncated body must not end like a complete one.
-			this.#end(false);
+			this.#endBody(false);
 			throw error;
 		}
 	}
 
 	/** Writes bytes, which are valid until the next pull. When zlib calls back, it has consumed them. */
-	#write(bytes: Uint8Array): Promise<void> {
+	#writeToEncoder(bytes: Uint8Array): Promise<void> {
 		this.bytesIn += bytes.byteLength;
 		const stream = this.#encoder;
 		return new Promise(resolve => {
 			this.#onOperationDone = resolve;
 			stream.write(bytes, () => {
-				if (this.#flush && !this.#failure) stream.flush(resolve);
+				if (this.#mustFlush && !this.#failure) stream.flush(resolve);
 				else resolve();
 			});
 		});
 	}
 
-	#finish(): Promise<void> {
+	#finishEncoder(): Promise<void> {
 		const stream = this.#encoder;
 		return new Promise(resolve => {
 			this.#onOperationDone = () => {
-				this.#end(this.#failure === undefined);
+				this.#endBody(this.#failure === undefined);
 				resolve();
 			};
 			stream.once('end', this.#onOperationDone);
@@ -141,10 +141,10 @@ export class EncodedBody implements BodySource {
 		});
 	}
 
-	#end(isComplete: boolean): void {
-		if (this.#isOver) return;
-		this.#isOver = true;
-		if (!isComplete) this.#stream?.destroy();
+	#endBody(isComplete: boolean): void {
+		if (this.#hasEnded) return;
+		this.#hasEnded = true;
+		if (!isComplete) this.#codingStream?.destroy();
 		this.#onEnd(isComplete);
 	}
 }

@@ -17,7 +17,7 @@ const MAX_FORM_BYTES: number = 1024 * 1024;
 /** An LRU cache of encoded forms. */
 class EncodedFiles {
 	readonly #forms = new Map<string, Uint8Array>();
-	#bytes = 0;
+	#cachedBytes = 0;
 
 	get(file: ServedFile, coding: Coding): Uint8Array | undefined {
 		const key = cacheKeyOf(file, coding);
@@ -33,13 +33,13 @@ class EncodedFiles {
 	set(file: ServedFile, coding: Coding, form: Uint8Array): void {
 		if (form.byteLength > MAX_FORM_BYTES) return;
 		const key = cacheKeyOf(file, coding);
-		this.#bytes += form.byteLength - (this.#forms.get(key)?.byteLength ?? 0);
+		this.#cachedBytes += form.byteLength - (this.#forms.get(key)?.byteLength ?? 0);
 		this.#forms.delete(key);
 		this.#forms.set(key, form);
 		for (const [oldestKey, { byteLength }] of this.#forms) {
-			if (this.#bytes <= MAX_CACHED_BYTES) break;
+			if (this.#cachedBytes <= MAX_CACHED_BYTES) break;
 			this.#forms.delete(oldestKey);
-			this.#bytes -= byteLength;
+			this.#cachedBytes -= byteLength;
 		}
 	}
 }
@@ -49,17 +49,17 @@ function cacheKeyOf({ path, size, modified }: ServedFile, { name, level, checksu
 }
 
 /** Maximum number of bodies encoded on the thread pool at a time. Further bodies are sent unencoded. */
-const MAX_STREAMS = 64;
+const MAX_ENCODING_STREAMS = 64;
 
 type EncodeOptions = Parameters<Compressor['encode']>[2];
 type EncodeReturn = ReturnType<Compressor['encode']>;
 
 export class ThreadCompressor implements Compressor {
-	readonly #files = new EncodedFiles();
+	readonly #encodedFiles = new EncodedFiles();
 	/** Encoders by name, level and checksum; null if not available. */
-	readonly #encoders = new Map<string, ReusedEncoder | null>();
+	readonly #encodersByCoding = new Map<string, ReusedEncoder | null>();
 	/** Output buffers. Output longer than the longest input is not worth sending. */
-	readonly #pages = new FilePages(MAX_ONE_SHOT_BYTES + 1024, undefined);
+	readonly #outputPages = new FilePages(MAX_ONE_SHOT_BYTES + 1024, undefined);
 	readonly #counters: Float64Array;
 	#streamCount = 0;
 
@@ -70,7 +70,7 @@ export class ThreadCompressor implements Compressor {
 
 	encode(body: Exclude<Body, null>, coding: Coding, options: EncodeOptions): EncodeReturn {
 		const { identity } = options;
-		const cachedForm = identity && this.#files.get(identity, coding);
+		const cachedForm = identity && this.#encodedFiles.get(identity, coding);
 		if (cachedForm) {
 			if (isStream(body)) body.cancel();
 			this.#counters[ENCODING_SLOT.kept]!++;
@@ -106,8 +106,8 @@ export class ThreadCompressor implements Compressor {
 						this.#encodeShort(source, pieces, coding, identity),
 				);
 			}
-			const result = this.#onShortChunk(piece, source, pieces, coding, identity);
-			if (result) return result;
+			const encodedResult = this.#onShortChunk(piece, source, pieces, coding, identity);
+			if (encodedResult) return encodedResult;
 		}
 	}
 
@@ -128,33 +128,35 @@ export class ThreadCompressor implements Compressor {
 			pieces.push(Uint8Array.from(bytes));
 			return undefined;
 		}
-		const result = this.#encodeAtOnce(bytes, coding, identity);
+		const encodedResult = this.#encodeAtOnce(bytes, coding, identity);
 		const lastPull = source.pull();
-		return lastPull instanceof Promise ? lastPull.then(() => result) : result;
+		return lastPull instanceof Promise ? lastPull.then(() => encodedResult) : encodedResult;
 	}
 
 	#encodeAtOnce(bytes: Uint8Array, coding: Coding, identity: ServedFile | undefined): EncodedResult {
-		const page = this.#pages.take();
-		const length = this.#encoder(coding)?.(bytes, page.memory, RESPONSE_HEAD_ROOM_BYTES);
-		if (length !== undefined && identity === undefined) {
-			countEncodedResponse(this.#counters, coding.name, bytes.byteLength, length);
-			return { body: new ReadBody(this.#pages, page, length), encoded: true };
+		const page = this.#outputPages.takePage();
+		const encodedLength = this.#reusedEncoderFor(coding)?.(bytes, page.memory, RESPONSE_HEAD_ROOM_BYTES);
+		if (encodedLength !== undefined && identity === undefined) {
+			countEncodedResponse(this.#counters, coding.name, bytes.byteLength, encodedLength);
+			return { body: new ReadBody(this.#outputPages, page, encodedLength), encoded: true };
 		}
-		const form =
-			length === undefined ? encodeWhole(bytes, coding) : copyOf(page.memory, RESPONSE_HEAD_ROOM_BYTES, length);
-		this.#pages.returnPage(page);
-		if (identity !== undefined) this.#files.set(identity, coding, form);
-		countEncodedResponse(this.#counters, coding.name, bytes.byteLength, form.byteLength);
-		return { body: form, encoded: true };
+		const encodedForm =
+			encodedLength === undefined
+				? encodeWhole(bytes, coding)
+				: copyBytes(page.memory, RESPONSE_HEAD_ROOM_BYTES, encodedLength);
+		this.#outputPages.returnPage(page);
+		if (identity !== undefined) this.#encodedFiles.set(identity, coding, encodedForm);
+		countEncodedResponse(this.#counters, coding.name, bytes.byteLength, encodedForm.byteLength);
+		return { body: encodedForm, encoded: true };
 	}
 
-	#encoder(coding: Coding): ReusedEncoder | null {
+	#reusedEncoderFor(coding: Coding): ReusedEncoder | null {
 		if (coding.name === 'br') return null;
 		const key = `${coding.name} ${coding.level} ${coding.checksum}`;
-		let encoder = this.#encoders.get(key);
+		let encoder = this.#encodersByCoding.get(key);
 		if (encoder === undefined) {
 			encoder = createReusedEncoder(coding.name, () => createCodingStream(coding, undefined)) ?? null;
-			this.#encoders.set(key, encoder);
+			this.#encodersByCoding.set(key, encoder);
 		}
 		return encoder;
 	}
@@ -167,7 +169,7 @@ export class ThreadCompressor implements Compressor {
 		const firstPull = source.pull();
 		if (firstPull instanceof Promise)
 			return this.#encodeStreaming(new ResumedBody(firstPull, source), undefined, coding, options);
-		if (firstPull === null) return { body: EMPTY, encoded: false };
+		if (firstPull === null) return { body: EMPTY_BYTES, encoded: false };
 		const firstChunk = Uint8Array.from(firstPull);
 		if (firstChunk.byteLength > options.minimum) return this.#encodeStreaming(source, firstChunk, coding, options);
 		return { body: new ResumedBody(firstChunk, source), encoded: false };
@@ -179,7 +181,7 @@ export class ThreadCompressor implements Compressor {
 		coding: Coding,
 		options: EncodeOptions,
 	): EncodeReturn {
-		if (this.#streamCount >= MAX_STREAMS) {
+		if (this.#streamCount >= MAX_ENCODING_STREAMS) {
 			this.#counters[ENCODING_SLOT.skipped]!++;
 			return { body: firstChunk ? new ResumedBody(firstChunk, source) : source, encoded: false };
 		}
@@ -194,16 +196,16 @@ export class ThreadCompressor implements Compressor {
 		const body = new EncodedBody(source, createEncoder, options.flush, firstChunk, isComplete => {
 			this.#streamCount--;
 			countEncodedResponse(this.#counters, coding.name, body.bytesIn, body.bytesOut);
-			if (isComplete && isCacheable) this.#files.set(options.identity!, coding, Buffer.concat(pieces));
+			if (isComplete && isCacheable) this.#encodedFiles.set(options.identity!, coding, Buffer.concat(pieces));
 		});
 		return { body, encoded: true };
 	}
 }
 
-const EMPTY: Uint8Array = new Uint8Array();
+const EMPTY_BYTES: Uint8Array = new Uint8Array();
 
 /** Copies bytes, because a slice of a buffer would keep all of it alive. */
-function copyOf(memory: Buffer, start: number, length: number): Buffer {
+function copyBytes(memory: Buffer, start: number, length: number): Buffer {
 	const copy = Buffer.allocUnsafeSlow(length);
 	memory.copy(copy, 0, start, start + length);
 	return copy;

@@ -3,87 +3,87 @@ import { HalfSipHash } from '../rate-limits/half-sip-hash.ts';
 import { sharedSecret } from '../rate-limits/limit-table.ts';
 
 /** Number of keys in a set. A key is always in the set that its hash selects. */
-const WAYS = 16;
+const KEYS_PER_SET = 16;
 /** Maximum number of requests that one thread runs in a zone at a time. */
-const MAX_RUNNING = 32_768;
+const MAX_RUNNING_REQUESTS = 32_768;
 /** Maximum number of requests that wait in a zone on one thread. */
-const MAX_WAITING = 4096;
+const MAX_WAITING_REQUESTS = 4096;
 /** Number of attempts to lock a set before the thread sleeps. The lock is held for a few microseconds at most. */
-const SPINS = 1000;
+const SPINS_BEFORE_SLEEP = 1000;
 /** Length of one sleep in milliseconds. */
-const SLEEP_MS = 1;
+const LOCK_SLEEP_MS = 1;
 
 /** Words of a thread's row. The first one is incremented to wake the thread. */
-const WAKE = 0;
+const WAKE_COUNT_OFFSET = 0;
 /** Set to 1 if a request may have been admitted but is missing from the list of admitted requests. */
-const RESCAN = 1;
+const RESCAN_OFFSET = 1;
 /** The first request in the list of this thread's requests that have been admitted but not handled yet; 0 if there is none. */
-const ADMITTED = 2;
+const ADMITTED_OFFSET = 2;
 /** For each running request, the number of its place plus 1; 0 if the slot is free. */
-const SLOTS = 3;
-const WAITERS = SLOTS + MAX_RUNNING;
+const SLOTS_OFFSET = 3;
+const WAITERS_OFFSET = SLOTS_OFFSET + MAX_RUNNING_REQUESTS;
 
 /** Words of a waiting request. */
-const STATE = 0;
-const PLACE = 1;
+const STATE_OFFSET = 0;
+const PLACE_OFFSET = 1;
 /** The number of the next request in the queue or in the list of admitted ones; numbers begin with 1. */
-const NEXT = 2;
-const PREVIOUS = 3;
+const NEXT_OFFSET = 2;
+const PREVIOUS_OFFSET = 3;
 /** The limit of the zone where this request waits. */
-const LIMIT = 4;
+const LIMIT_OFFSET = 4;
 /** The slot that the waiting request will have when it is admitted. */
-const SLOT = 5;
+const SLOT_OFFSET = 5;
 /** Position of the waiting request in the order of arrival. */
-const ARRIVAL = 6;
+const ARRIVAL_OFFSET = 6;
 const WAITER_WORDS = 7;
 
-const IDLE = 0;
-const QUEUED = 1;
-const RUNS = 2;
+const STATE_IDLE = 0;
+const STATE_QUEUED = 1;
+const STATE_RUNNING = 2;
 
 /** Number of Int32 values in each thread's row. */
-export const CONCURRENCY_ROW = WAITERS + MAX_WAITING * WAITER_WORDS;
+export const CONCURRENCY_ROW_WORDS = WAITERS_OFFSET + MAX_WAITING_REQUESTS * WAITER_WORDS;
 
 /** Words after the rows: the secret of the hash, and the arrivals so far. */
-const ARRIVALS = 2;
+const ARRIVAL_COUNT_OFFSET = 2;
 const HEADER_WORDS = 3;
 
 /** Words of a place, which belongs to one key as long as the key has requests. */
-const FIRST = 0;
-const SECOND = 1;
-const RUNNING = 2;
-const WAITING = 3;
-const HEAD = 4;
-const TAIL = 5;
+const FIRST_HASH_OFFSET = 0;
+const SECOND_HASH_OFFSET = 1;
+const RUNNING_COUNT_OFFSET = 2;
+const WAITING_COUNT_OFFSET = 3;
+const QUEUE_HEAD_OFFSET = 4;
+const QUEUE_TAIL_OFFSET = 5;
 /** An upper bound of the limits of the waiting requests: the highest limit since the queue was last empty. */
-const HIGHEST = 6;
+const HIGHEST_LIMIT_OFFSET = 6;
 const PLACE_WORDS = 7;
 
 /** Returns the number of sets. There are two places for each key, so that sets are rarely full before the table is. */
 function setCount(maxKeys: number): number {
-	return Math.ceil((2 * maxKeys) / WAYS);
+	return Math.ceil((2 * maxKeys) / KEYS_PER_SET);
 }
 
 /** Returns the number of Int32 values after the rows. */
 export function concurrencyTableWords(maxKeys: number): number {
 	const sets = setCount(maxKeys);
-	return HEADER_WORDS + sets * WAYS * PLACE_WORDS + sets;
+	return HEADER_WORDS + sets * KEYS_PER_SET * PLACE_WORDS + sets;
 }
 
 /** Returns how many requests run and wait. Threads may change the counts during the call. */
 export function readConcurrency(
 	buffer: SharedArrayBuffer,
-	rows: number,
+	rowCount: number,
 	maxKeys: number,
 ): { readonly running: number; readonly waiting: number } {
 	const words = new Int32Array(buffer);
-	const start = rows * CONCURRENCY_ROW + HEADER_WORDS;
-	const end = start + setCount(maxKeys) * WAYS * PLACE_WORDS;
+	const placesStart = rowCount * CONCURRENCY_ROW_WORDS + HEADER_WORDS;
+	const placesEnd = placesStart + setCount(maxKeys) * KEYS_PER_SET * PLACE_WORDS;
 	let running = 0;
 	let waiting = 0;
-	for (let at = start; at < end; at += PLACE_WORDS) {
-		running += words[at + RUNNING]!;
-		waiting += words[at + WAITING]!;
+	for (let placeOffset = placesStart; placeOffset < placesEnd; placeOffset += PLACE_WORDS) {
+		running += words[placeOffset + RUNNING_COUNT_OFFSET]!;
+		waiting += words[placeOffset + WAITING_COUNT_OFFSET]!;
 	}
 	return { running, waiting };
 }
@@ -98,15 +98,15 @@ export const NO_PLACE = -1;
  */
 export class ConcurrencyTable {
 	readonly #words: Int32Array;
-	readonly #rows: number;
+	readonly #rowCount: number;
 	/** The thread's row; −1 on the main thread, which has no requests. */
 	readonly #row: number;
-	readonly #sets: number;
-	readonly #places: number;
-	readonly #locks: number;
+	readonly #setCount: number;
+	readonly #placesOffset: number;
+	readonly #locksOffset: number;
 	readonly #hash: HalfSipHash;
-	readonly #freeSlots = new FreeNumbers(MAX_RUNNING);
-	readonly #freeWaiters = new FreeNumbers(MAX_WAITING);
+	readonly #freeSlots = new FreeNumbers(MAX_RUNNING_REQUESTS);
+	readonly #freeWaiters = new FreeNumbers(MAX_WAITING_REQUESTS);
 	/** The callbacks of this thread's waiting requests, by number of the waiting request. */
 	readonly #callbacks = new Map<number, (slot: number) => void>();
 	/** Rows of the requests that the current change has admitted. */
@@ -114,15 +114,15 @@ export class ConcurrencyTable {
 	#isListening = false;
 	#isClosed = false;
 
-	/** @param buffer `rows` rows and {@link concurrencyTableWords} Int32 values. All are 0 when the first thread opens it. */
-	constructor(buffer: SharedArrayBuffer, rows: number, maxKeys: number, row: number) {
+	/** @param buffer `#rowCount` rows and {@link concurrencyTableWords} Int32 values. All are 0 when the first thread opens it. */
+	constructor(buffer: SharedArrayBuffer, rowCount: number, maxKeys: number, row: number) {
 		this.#words = new Int32Array(buffer);
-		this.#rows = rows;
+		this.#rowCount = rowCount;
 		this.#row = row;
-		this.#sets = setCount(maxKeys);
-		const afterRows = rows * CONCURRENCY_ROW;
-		this.#places = afterRows + HEADER_WORDS;
-		this.#locks = this.#places + this.#sets * WAYS * PLACE_WORDS;
+		this.#setCount = setCount(maxKeys);
+		const afterRows = rowCount * CONCURRENCY_ROW_WORDS;
+		this.#placesOffset = afterRows + HEADER_WORDS;
+		this.#locksOffset = this.#placesOffset + this.#setCount * KEYS_PER_SET * PLACE_WORDS;
 		const secret = this.#words.subarray(afterRows, afterRows + 2);
 		this.#hash = new HalfSipHash(sharedSecret(secret, 0), sharedSecret(secret, 1));
 	}
@@ -131,67 +131,68 @@ export class ConcurrencyTable {
 	 * Counts a request. If it may run, returns its slot, which {@link leave} frees. If it must wait, returns −2 − its number, and
 	 * {@link wait} must be called at once. If there is no place, returns {@link NO_PLACE}.
 	 */
-	enter(key: string, limit: number, queue: number): number {
+	enter(key: string, limit: number, maxWaiting: number): number {
 		const words = this.#words;
-		this.#hash.update(key);
-		const set = (this.#hash.first >>> 0) % this.#sets;
-		this.#lock(set);
+		this.#hash.hashText(key);
+		const set = (this.#hash.first >>> 0) % this.#setCount;
+		this.#lockSet(set);
 		const place = this.#placeFor(set);
-		let result = NO_PLACE;
+		let slotOrWaiter = NO_PLACE;
 		if (place !== -1) {
-			const at = this.#placeIndex(place);
-			const running = words[at + RUNNING]!;
+			const placeOffset = this.#placeOffset(place);
+			const running = words[placeOffset + RUNNING_COUNT_OFFSET]!;
 			// If requests wait although this one may run, their limits are lower. If all limits are equal, no request overtakes
 			// another.
 			if (running < limit) {
-				result = this.#freeSlots.take();
-				if (result !== NO_PLACE) this.#countRunning(place, this.#row, result);
-			} else if (words[at + WAITING]! < queue) result = this.#enqueue(place, limit);
+				slotOrWaiter = this.#freeSlots.takeNumber();
+				if (slotOrWaiter !== NO_PLACE) this.#countRunning(place, this.#row, slotOrWaiter);
+			} else if (words[placeOffset + WAITING_COUNT_OFFSET]! < maxWaiting)
+				slotOrWaiter = this.#enqueueRequest(place, limit);
 		}
-		this.#unlock(set);
-		return result;
+		this.#unlockSet(set);
+		return slotOrWaiter;
 	}
 
 	/** Waits for a request to be admitted. Calls back with its slot, possibly at once, unless {@link cancel} comes first. */
 	wait(waiter: number, onAdmitted: (slot: number) => void): void {
 		this.#callbacks.set(waiter, onAdmitted);
-		this.#listen();
+		this.#listenForAdmissions();
 	}
 
 	/** Ends a running request. */
 	leave(slot: number): void {
-		const at = this.#row * CONCURRENCY_ROW + SLOTS + slot;
-		const place = this.#words[at]! - 1;
-		const set = Math.floor(place / WAYS);
-		this.#lock(set);
-		this.#words[at] = 0;
-		this.#words[this.#placeIndex(place) + RUNNING]!--;
-		this.#admit(place);
-		this.#unlock(set);
+		const slotOffset = this.#row * CONCURRENCY_ROW_WORDS + SLOTS_OFFSET + slot;
+		const place = this.#words[slotOffset]! - 1;
+		const set = Math.floor(place / KEYS_PER_SET);
+		this.#lockSet(set);
+		this.#words[slotOffset] = 0;
+		this.#words[this.#placeOffset(place) + RUNNING_COUNT_OFFSET]!--;
+		this.#admitWaiters(place);
+		this.#unlockSet(set);
 		this.#freeSlots.returnNumber(slot);
-		this.#wake();
+		this.#wakeAdmitted();
 	}
 
 	/** Ends a wait. Returns false if the request has already been admitted, so that its callback has been called. */
 	cancel(waiter: number): boolean {
 		this.#handleAdmitted();
 		if (!this.#callbacks.has(waiter)) return false;
-		const at = this.#waiterAt(waiter);
-		const place = this.#words[at + PLACE]!;
-		const set = Math.floor(place / WAYS);
-		this.#lock(set);
-		const isWaiting = this.#words[at + STATE] === QUEUED;
+		const waiterOffset = this.#waiterOffset(waiter);
+		const place = this.#words[waiterOffset + PLACE_OFFSET]!;
+		const set = Math.floor(place / KEYS_PER_SET);
+		this.#lockSet(set);
+		const isWaiting = this.#words[waiterOffset + STATE_OFFSET] === STATE_QUEUED;
 		if (isWaiting) {
-			this.#unlink(waiter);
-			this.#words[at + STATE] = IDLE;
+			this.#unlinkWaiter(waiter);
+			this.#words[waiterOffset + STATE_OFFSET] = STATE_IDLE;
 		}
-		this.#unlock(set);
+		this.#unlockSet(set);
 		if (isWaiting) {
 			this.#callbacks.delete(waiter);
-			this.#freeSlots.returnNumber(this.#words[at + SLOT]!);
-			this.#freeWaiters.returnNumber(waiter - 1 - this.#row * MAX_WAITING);
+			this.#freeSlots.returnNumber(this.#words[waiterOffset + SLOT_OFFSET]!);
+			this.#freeWaiters.returnNumber(waiter - 1 - this.#row * MAX_WAITING_REQUESTS);
 		}
-		this.#wake();
+		this.#wakeAdmitted();
 		// If the request was admitted just before, it is now in the list of admitted requests.
 		if (!isWaiting) this.#handleAdmitted();
 		return isWaiting;
@@ -200,86 +201,92 @@ export class ConcurrencyTable {
 	/** Stops waiting for other threads. The row may then be used by another table. */
 	close(): void {
 		this.#isClosed = true;
-		if (this.#isListening) this.#notify(this.#row);
+		if (this.#isListening) this.#wakeThread(this.#row);
 	}
 
 	/**
 	 * Removes the requests of a thread that has died, and admits requests that waited for their places. Called on the main thread.
 	 */
-	threadEnded(row: number): void {
+	removeThread(row: number): void {
 		const words = this.#words;
-		const start = row * CONCURRENCY_ROW;
-		for (let set = 0; set < this.#sets; set++) {
-			if (Atomics.load(words, this.#locks + set) === row + 1) this.#repair(set, row);
+		const rowStart = row * CONCURRENCY_ROW_WORDS;
+		for (let set = 0; set < this.#setCount; set++) {
+			if (Atomics.load(words, this.#locksOffset + set) === row + 1) this.#repairSet(set, row);
 		}
-		for (let index = 0; index < MAX_WAITING; index++) {
-			const at = start + WAITERS + index * WAITER_WORDS;
-			if (Atomics.load(words, at + STATE) === IDLE) continue;
-			const place = words[at + PLACE]!;
-			const set = Math.floor(place / WAYS);
-			this.#lock(set);
-			if (words[at + STATE] === QUEUED) this.#unlink(row * MAX_WAITING + index + 1);
-			words[at + STATE] = IDLE;
-			this.#unlock(set);
+		for (let index = 0; index < MAX_WAITING_REQUESTS; index++) {
+			const waiterOffset = rowStart + WAITERS_OFFSET + index * WAITER_WORDS;
+			if (Atomics.load(words, waiterOffset + STATE_OFFSET) === STATE_IDLE) continue;
+			const place = words[waiterOffset + PLACE_OFFSET]!;
+			const set = Math.floor(place / KEYS_PER_SET);
+			this.#lockSet(set);
+			if (words[waiterOffset + STATE_OFFSET] === STATE_QUEUED)
+				this.#unlinkWaiter(row * MAX_WAITING_REQUESTS + index + 1);
+			words[waiterOffset + STATE_OFFSET] = STATE_IDLE;
+			this.#unlockSet(set);
 		}
 		// No request of this thread is admitted any longer. All its places are freed before waiting requests get them.
 		const freedPlaces = new Set<number>();
-		for (let slot = 0; slot < MAX_RUNNING; slot++) {
-			const at = start + SLOTS + slot;
-			const place = Atomics.load(words, at) - 1;
+		for (let slot = 0; slot < MAX_RUNNING_REQUESTS; slot++) {
+			const slotOffset = rowStart + SLOTS_OFFSET + slot;
+			const place = Atomics.load(words, slotOffset) - 1;
 			if (place === -1) continue;
-			const set = Math.floor(place / WAYS);
-			this.#lock(set);
-			words[at] = 0;
-			words[this.#placeIndex(place) + RUNNING]!--;
+			const set = Math.floor(place / KEYS_PER_SET);
+			this.#lockSet(set);
+			words[slotOffset] = 0;
+			words[this.#placeOffset(place) + RUNNING_COUNT_OFFSET]!--;
 			freedPlaces.add(place);
-			this.#unlock(set);
+			this.#unlockSet(set);
 		}
 		for (const place of freedPlaces) {
-			const set = Math.floor(place / WAYS);
-			this.#lock(set);
-			this.#admit(place);
-			this.#unlock(set);
+			const set = Math.floor(place / KEYS_PER_SET);
+			this.#lockSet(set);
+			this.#admitWaiters(place);
+			this.#unlockSet(set);
 		}
-		words.fill(0, start, start + SLOTS);
+		words.fill(0, rowStart, rowStart + SLOTS_OFFSET);
 		// The thread may have died after it had admitted requests and before it had woken their threads.
-		for (let otherRow = 0; otherRow < this.#rows; otherRow++) if (otherRow !== row) this.#notify(otherRow);
+		for (let otherRow = 0; otherRow < this.#rowCount; otherRow++) if (otherRow !== row) this.#wakeThread(otherRow);
 		this.#admittedRows.clear();
 	}
 
 	/** Restores the counts and queues of a set whose lock a dead thread holds, from what the other threads' rows say. */
-	#repair(set: number, deadRow: number): void {
+	#repairSet(set: number, deadRow: number): void {
 		const words = this.#words;
-		const first = set * WAYS;
-		const isInSet = (place: number): boolean => place >= first && place < first + WAYS;
-		for (let place = first; place < first + WAYS; place++) {
-			const at = this.#placeIndex(place);
-			words.fill(0, at + RUNNING, at + PLACE_WORDS);
+		const firstPlace = set * KEYS_PER_SET;
+		const isInSet = (place: number): boolean => place >= firstPlace && place < firstPlace + KEYS_PER_SET;
+		for (let place = firstPlace; place < firstPlace + KEYS_PER_SET; place++) {
+			const placeOffset = this.#placeOffset(place);
+			words.fill(0, placeOffset + RUNNING_COUNT_OFFSET, placeOffset + PLACE_WORDS);
 		}
-		const queued: number[] = [];
-		for (let row = 0; row < this.#rows; row++) {
-			const start = row * CONCURRENCY_ROW;
-			for (let at = start + SLOTS; at < start + WAITERS; at++) {
-				const place = Atomics.load(words, at) - 1;
+		const queuedWaiters: number[] = [];
+		for (let row = 0; row < this.#rowCount; row++) {
+			const rowStart = row * CONCURRENCY_ROW_WORDS;
+			for (let slotOffset = rowStart + SLOTS_OFFSET; slotOffset < rowStart + WAITERS_OFFSET; slotOffset++) {
+				const place = Atomics.load(words, slotOffset) - 1;
 				if (!isInSet(place)) continue;
-				if (row === deadRow) words[at] = 0;
-				else words[this.#placeIndex(place) + RUNNING]!++;
+				if (row === deadRow) words[slotOffset] = 0;
+				else words[this.#placeOffset(place) + RUNNING_COUNT_OFFSET]!++;
 			}
-			for (let index = 0; index < MAX_WAITING; index++) {
-				const at = start + WAITERS + index * WAITER_WORDS;
-				if (Atomics.load(words, at + STATE) !== QUEUED || !isInSet(words[at + PLACE]!)) continue;
-				if (row === deadRow) words[at + STATE] = IDLE;
-				else if (words[words[at + SLOT]! + start + SLOTS] === 0) queued.push(row * MAX_WAITING + index + 1);
+			for (let index = 0; index < MAX_WAITING_REQUESTS; index++) {
+				const waiterOffset = rowStart + WAITERS_OFFSET + index * WAITER_WORDS;
+				if (
+					Atomics.load(words, waiterOffset + STATE_OFFSET) !== STATE_QUEUED ||
+					!isInSet(words[waiterOffset + PLACE_OFFSET]!)
+				)
+					continue;
+				if (row === deadRow) words[waiterOffset + STATE_OFFSET] = STATE_IDLE;
+				else if (words[words[waiterOffset + SLOT_OFFSET]! + rowStart + SLOTS_OFFSET] === 0)
+					queuedWaiters.push(row * MAX_WAITING_REQUESTS + index + 1);
 				// The thread died while it was admitting this request.
-				else words[at + STATE] = RUNS;
+				else words[waiterOffset + STATE_OFFSET] = STATE_RUNNING;
 			}
-			Atomics.store(words, start + RESCAN, 1);
+			Atomics.store(words, rowStart + RESCAN_OFFSET, 1);
 		}
-		const arrivalOf = (waiter: number): number => words[this.#waiterAt(waiter) + ARRIVAL]!;
-		queued.sort((one, other) => (arrivalOf(one) - arrivalOf(other)) | 0);
-		for (const waiter of queued) this.#append(waiter);
-		for (let place = first; place < first + WAYS; place++) this.#admit(place);
-		this.#unlock(set);
+		const arrivalOf = (waiter: number): number => words[this.#waiterOffset(waiter) + ARRIVAL_OFFSET]!;
+		queuedWaiters.sort((one, other) => (arrivalOf(one) - arrivalOf(other)) | 0);
+		for (const waiter of queuedWaiters) this.#appendWaiter(waiter);
+		for (let place = firstPlace; place < firstPlace + KEYS_PER_SET; place++) this.#admitWaiters(place);
+		this.#unlockSet(set);
 	}
 
 	/** Returns the place of the hashed key in a set, or one that no key uses; −1 if there is none. */
@@ -287,139 +294,146 @@ export class ConcurrencyTable {
 		const words = this.#words;
 		const { first, second } = this.#hash;
 		let freePlace = -1;
-		for (let place = set * WAYS; place < (set + 1) * WAYS; place++) {
-			const at = this.#placeIndex(place);
-			if (words[at + RUNNING] === 0 && words[at + WAITING] === 0) {
+		for (let place = set * KEYS_PER_SET; place < (set + 1) * KEYS_PER_SET; place++) {
+			const placeOffset = this.#placeOffset(place);
+			if (words[placeOffset + RUNNING_COUNT_OFFSET] === 0 && words[placeOffset + WAITING_COUNT_OFFSET] === 0) {
 				if (freePlace === -1) freePlace = place;
-			} else if (words[at + FIRST] === first && words[at + SECOND] === second) return place;
+			} else if (words[placeOffset + FIRST_HASH_OFFSET] === first && words[placeOffset + SECOND_HASH_OFFSET] === second)
+				return place;
 		}
 		if (freePlace !== -1) {
-			const at = this.#placeIndex(freePlace);
-			words[at + FIRST] = first;
-			words[at + SECOND] = second;
+			const placeOffset = this.#placeOffset(freePlace);
+			words[placeOffset + FIRST_HASH_OFFSET] = first;
+			words[placeOffset + SECOND_HASH_OFFSET] = second;
 		}
 		return freePlace;
 	}
 
 	/** Counts a request as running. */
 	#countRunning(place: number, row: number, slot: number): void {
-		this.#words[row * CONCURRENCY_ROW + SLOTS + slot] = place + 1;
-		this.#words[this.#placeIndex(place) + RUNNING]!++;
+		this.#words[row * CONCURRENCY_ROW_WORDS + SLOTS_OFFSET + slot] = place + 1;
+		this.#words[this.#placeOffset(place) + RUNNING_COUNT_OFFSET]!++;
 	}
 
-	#enqueue(place: number, limit: number): number {
-		const slot = this.#freeSlots.take();
+	#enqueueRequest(place: number, limit: number): number {
+		const slot = this.#freeSlots.takeNumber();
 		if (slot === NO_PLACE) return NO_PLACE;
-		const index = this.#freeWaiters.take();
+		const index = this.#freeWaiters.takeNumber();
 		if (index === NO_PLACE) {
 			this.#freeSlots.returnNumber(slot);
 			return NO_PLACE;
 		}
-		const waiter = this.#row * MAX_WAITING + index + 1;
+		const waiter = this.#row * MAX_WAITING_REQUESTS + index + 1;
 		const words = this.#words;
-		const at = this.#waiterAt(waiter);
-		words[at + PLACE] = place;
-		words[at + LIMIT] = limit;
-		words[at + SLOT] = slot;
-		words[at + ARRIVAL] = Atomics.add(words, this.#rows * CONCURRENCY_ROW + ARRIVALS, 1);
-		words[at + STATE] = QUEUED;
-		this.#append(waiter);
+		const waiterOffset = this.#waiterOffset(waiter);
+		words[waiterOffset + PLACE_OFFSET] = place;
+		words[waiterOffset + LIMIT_OFFSET] = limit;
+		words[waiterOffset + SLOT_OFFSET] = slot;
+		words[waiterOffset + ARRIVAL_OFFSET] = Atomics.add(
+			words,
+			this.#rowCount * CONCURRENCY_ROW_WORDS + ARRIVAL_COUNT_OFFSET,
+			1,
+		);
+		words[waiterOffset + STATE_OFFSET] = STATE_QUEUED;
+		this.#appendWaiter(waiter);
 		return -2 - waiter;
 	}
 
 	/** Appends a waiting request to the queue of its place. */
-	#append(waiter: number): void {
+	#appendWaiter(waiter: number): void {
 		const words = this.#words;
-		const at = this.#waiterAt(waiter);
-		const placeAt = this.#placeIndex(words[at + PLACE]!);
-		const tail = words[placeAt + TAIL]!;
-		words[placeAt + HIGHEST] =
-			tail === 0 ? words[at + LIMIT]! : Math.max(words[placeAt + HIGHEST]!, words[at + LIMIT]!);
-		words[at + NEXT] = 0;
-		words[at + PREVIOUS] = tail;
-		if (tail === 0) words[placeAt + HEAD] = waiter;
-		else words[this.#waiterAt(tail) + NEXT] = waiter;
-		words[placeAt + TAIL] = waiter;
-		words[placeAt + WAITING]!++;
+		const waiterOffset = this.#waiterOffset(waiter);
+		const placeOffset = this.#placeOffset(words[waiterOffset + PLACE_OFFSET]!);
+		const tail = words[placeOffset + QUEUE_TAIL_OFFSET]!;
+		words[placeOffset + HIGHEST_LIMIT_OFFSET] =
+			tail === 0
+				? words[waiterOffset + LIMIT_OFFSET]!
+				: Math.max(words[placeOffset + HIGHEST_LIMIT_OFFSET]!, words[waiterOffset + LIMIT_OFFSET]!);
+		words[waiterOffset + NEXT_OFFSET] = 0;
+		words[waiterOffset + PREVIOUS_OFFSET] = tail;
+		if (tail === 0) words[placeOffset + QUEUE_HEAD_OFFSET] = waiter;
+		else words[this.#waiterOffset(tail) + NEXT_OFFSET] = waiter;
+		words[placeOffset + QUEUE_TAIL_OFFSET] = waiter;
+		words[placeOffset + WAITING_COUNT_OFFSET]!++;
 	}
 
 	/** Removes a waiting request from the queue of its place. */
-	#unlink(waiter: number): void {
+	#unlinkWaiter(waiter: number): void {
 		const words = this.#words;
-		const at = this.#waiterAt(waiter);
-		const placeAt = this.#placeIndex(words[at + PLACE]!);
-		const next = words[at + NEXT]!;
-		const previous = words[at + PREVIOUS]!;
-		if (next === 0) words[placeAt + TAIL] = previous;
-		else words[this.#waiterAt(next) + PREVIOUS] = previous;
-		if (previous === 0) words[placeAt + HEAD] = next;
-		else words[this.#waiterAt(previous) + NEXT] = next;
-		words[placeAt + WAITING]!--;
+		const waiterOffset = this.#waiterOffset(waiter);
+		const placeOffset = this.#placeOffset(words[waiterOffset + PLACE_OFFSET]!);
+		const nextWaiter = words[waiterOffset + NEXT_OFFSET]!;
+		const previousWaiter = words[waiterOffset + PREVIOUS_OFFSET]!;
+		if (nextWaiter === 0) words[placeOffset + QUEUE_TAIL_OFFSET] = previousWaiter;
+		else words[this.#waiterOffset(nextWaiter) + PREVIOUS_OFFSET] = previousWaiter;
+		if (previousWaiter === 0) words[placeOffset + QUEUE_HEAD_OFFSET] = nextWaiter;
+		else words[this.#waiterOffset(previousWaiter) + NEXT_OFFSET] = nextWaiter;
+		words[placeOffset + WAITING_COUNT_OFFSET]!--;
 	}
 
 	/** Admits waiting requests that may run, in the order of arrival. */
-	#admit(place: number): void {
+	#admitWaiters(place: number): void {
 		const words = this.#words;
-		const placeAt = this.#placeIndex(place);
-		let waiter = words[placeAt + HEAD]!;
-		while (waiter !== 0 && words[placeAt + RUNNING]! < words[placeAt + HIGHEST]!) {
-			const at = this.#waiterAt(waiter);
-			const next = words[at + NEXT]!;
-			if (words[placeAt + RUNNING]! < words[at + LIMIT]!) {
-				this.#unlink(waiter);
-				const row = Math.floor((waiter - 1) / MAX_WAITING);
-				this.#countRunning(place, row, words[at + SLOT]!);
-				Atomics.store(words, at + STATE, RUNS);
+		const placeOffset = this.#placeOffset(place);
+		let waiter = words[placeOffset + QUEUE_HEAD_OFFSET]!;
+		while (waiter !== 0 && words[placeOffset + RUNNING_COUNT_OFFSET]! < words[placeOffset + HIGHEST_LIMIT_OFFSET]!) {
+			const waiterOffset = this.#waiterOffset(waiter);
+			const nextWaiter = words[waiterOffset + NEXT_OFFSET]!;
+			if (words[placeOffset + RUNNING_COUNT_OFFSET]! < words[waiterOffset + LIMIT_OFFSET]!) {
+				this.#unlinkWaiter(waiter);
+				const row = Math.floor((waiter - 1) / MAX_WAITING_REQUESTS);
+				this.#countRunning(place, row, words[waiterOffset + SLOT_OFFSET]!);
+				Atomics.store(words, waiterOffset + STATE_OFFSET, STATE_RUNNING);
 				this.#addToAdmitted(waiter, row);
 			}
-			waiter = next;
+			waiter = nextWaiter;
 		}
 	}
 
 	/** Adds an admitted request to its thread's list, which the thread takes without a lock. */
 	#addToAdmitted(waiter: number, row: number): void {
 		const words = this.#words;
-		const listIndex = row * CONCURRENCY_ROW + ADMITTED;
-		const at = this.#waiterAt(waiter);
+		const listIndex = row * CONCURRENCY_ROW_WORDS + ADMITTED_OFFSET;
+		const waiterOffset = this.#waiterOffset(waiter);
 		let firstWaiter: number;
 		do {
 			firstWaiter = Atomics.load(words, listIndex);
-			words[at + NEXT] = firstWaiter;
+			words[waiterOffset + NEXT_OFFSET] = firstWaiter;
 		} while (Atomics.compareExchange(words, listIndex, firstWaiter, waiter) !== firstWaiter);
 		this.#admittedRows.add(row);
 	}
 
 	/** Wakes the threads whose requests the last change has admitted. */
-	#wake(): void {
+	#wakeAdmitted(): void {
 		if (this.#admittedRows.size === 0) return;
-		const rows = [...this.#admittedRows];
+		const admittedRows = [...this.#admittedRows];
 		this.#admittedRows.clear();
-		for (const row of rows) {
+		for (const row of admittedRows) {
 			if (row === this.#row) this.#handleAdmitted();
-			else this.#notify(row);
+			else this.#wakeThread(row);
 		}
 	}
 
-	#notify(row: number): void {
-		const at = row * CONCURRENCY_ROW + WAKE;
-		Atomics.add(this.#words, at, 1);
-		Atomics.notify(this.#words, at);
+	#wakeThread(row: number): void {
+		const wakeOffset = row * CONCURRENCY_ROW_WORDS + WAKE_COUNT_OFFSET;
+		Atomics.add(this.#words, wakeOffset, 1);
+		Atomics.notify(this.#words, wakeOffset);
 	}
 
 	/** Waits for other threads to admit requests of this thread, as long as any of its requests wait. */
-	#listen(): void {
-		const at = this.#row * CONCURRENCY_ROW + WAKE;
+	#listenForAdmissions(): void {
+		const wakeOffset = this.#row * CONCURRENCY_ROW_WORDS + WAKE_COUNT_OFFSET;
 		while (!this.#isListening && this.#callbacks.size > 0) {
-			const wakeCount = Atomics.load(this.#words, at);
+			const wakeCount = Atomics.load(this.#words, wakeOffset);
 			this.#handleAdmitted();
-			const waitResult = Atomics.waitAsync(this.#words, at, wakeCount);
+			const waitResult = Atomics.waitAsync(this.#words, wakeOffset, wakeCount);
 			if (!waitResult.async) continue;
 			this.#isListening = true;
 			void waitResult.value.then(() => {
 				if (this.#isClosed) return;
 				this.#isListening = false;
 				this.#handleAdmitted();
-				this.#listen();
+				this.#listenForAdmissions();
 			});
 		}
 	}
@@ -427,72 +441,73 @@ export class ConcurrencyTable {
 	/** Calls back for the requests of this thread that have been admitted, in the order of their admission. */
 	#handleAdmitted(): void {
 		const words = this.#words;
-		const start = this.#row * CONCURRENCY_ROW;
-		const admitted: number[] = [];
-		let waiter = Atomics.exchange(words, start + ADMITTED, 0);
-		for (; waiter !== 0; waiter = words[this.#waiterAt(waiter) + NEXT]!) admitted.push(waiter);
-		admitted.reverse();
-		if (Atomics.load(words, start + RESCAN) === 1) {
-			Atomics.store(words, start + RESCAN, 0);
+		const rowStart = this.#row * CONCURRENCY_ROW_WORDS;
+		const admittedWaiters: number[] = [];
+		let waiter = Atomics.exchange(words, rowStart + ADMITTED_OFFSET, 0);
+		for (; waiter !== 0; waiter = words[this.#waiterOffset(waiter) + NEXT_OFFSET]!) admittedWaiters.push(waiter);
+		admittedWaiters.reverse();
+		if (Atomics.load(words, rowStart + RESCAN_OFFSET) === 1) {
+			Atomics.store(words, rowStart + RESCAN_OFFSET, 0);
 			for (const waitingNumber of this.#callbacks.keys())
-				if (Atomics.load(words, this.#waiterAt(waitingNumber) + STATE) === RUNS) admitted.push(waitingNumber);
+				if (Atomics.load(words, this.#waiterOffset(waitingNumber) + STATE_OFFSET) === STATE_RUNNING)
+					admittedWaiters.push(waitingNumber);
 		}
-		for (const admittedWaiter of admitted) {
+		for (const admittedWaiter of admittedWaiters) {
 			const callback = this.#callbacks.get(admittedWaiter);
 			if (!callback) continue;
 			this.#callbacks.delete(admittedWaiter);
-			const at = this.#waiterAt(admittedWaiter);
-			const slot = words[at + SLOT]!;
-			Atomics.store(words, at + STATE, IDLE);
-			this.#freeWaiters.returnNumber(admittedWaiter - 1 - this.#row * MAX_WAITING);
+			const waiterOffset = this.#waiterOffset(admittedWaiter);
+			const slot = words[waiterOffset + SLOT_OFFSET]!;
+			Atomics.store(words, waiterOffset + STATE_OFFSET, STATE_IDLE);
+			this.#freeWaiters.returnNumber(admittedWaiter - 1 - this.#row * MAX_WAITING_REQUESTS);
 			callback(slot);
 		}
 	}
 
-	#placeIndex(place: number): number {
-		return this.#places + place * PLACE_WORDS;
+	#placeOffset(place: number): number {
+		return this.#placesOffset + place * PLACE_WORDS;
 	}
 
-	#waiterAt(waiter: number): number {
+	#waiterOffset(waiter: number): number {
 		const index = waiter - 1;
-		const row = Math.floor(index / MAX_WAITING);
-		return row * CONCURRENCY_ROW + WAITERS + (index - row * MAX_WAITING) * WAITER_WORDS;
+		const row = Math.floor(index / MAX_WAITING_REQUESTS);
+		return row * CONCURRENCY_ROW_WORDS + WAITERS_OFFSET + (index - row * MAX_WAITING_REQUESTS) * WAITER_WORDS;
 	}
 
 	/** Locks a set. If its holder has died, the main thread repairs the set and unlocks it. */
-	#lock(set: number): void {
+	#lockSet(set: number): void {
 		const words = this.#words;
-		const at = this.#locks + set;
+		const lockOffset = this.#locksOffset + set;
 		for (let spins = 0; ; spins++) {
-			const holder = Atomics.compareExchange(words, at, 0, this.#row + 1 || -1);
+			const holder = Atomics.compareExchange(words, lockOffset, 0, this.#row + 1 || -1);
 			if (holder === 0) return;
-			if (spins >= SPINS) Atomics.wait(words, at, holder, SLEEP_MS);
+			if (spins >= SPINS_BEFORE_SLEEP) Atomics.wait(words, lockOffset, holder, LOCK_SLEEP_MS);
 		}
 	}
 
-	#unlock(set: number): void {
-		Atomics.store(this.#words, this.#locks + set, 0);
+	#unlockSet(set: number): void {
+		Atomics.store(this.#words, this.#locksOffset + set, 0);
 	}
 }
 
 /** The numbers from 0 that are not in use. */
 class FreeNumbers {
-	readonly #count: number;
-	readonly #returned: number[] = [];
+	readonly #maxCount: number;
+	readonly #returnedNumbers: number[] = [];
 	#nextNumber = 0;
 
 	constructor(count: number) {
-		this.#count = count;
+		this.#maxCount = count;
 	}
 
 	/** Returns {@link NO_PLACE} if all numbers are in use. */
-	take(): number {
-		const returned = this.#returned.pop();
+	takeNumber(): number {
+		const returned = this.#returnedNumbers.pop();
 		if (returned !== undefined) return returned;
-		return this.#nextNumber < this.#count ? this.#nextNumber++ : NO_PLACE;
+		return this.#nextNumber < this.#maxCount ? this.#nextNumber++ : NO_PLACE;
 	}
 
 	returnNumber(number: number): void {
-		this.#returned.push(number);
+		this.#returnedNumbers.push(number);
 	}
 }

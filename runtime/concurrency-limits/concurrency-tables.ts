@@ -13,30 +13,35 @@ export interface ConcurrencyReport {
 interface OpenTable {
 	readonly settings: ConcurrencyLimiterSettings;
 	readonly buffer: SharedArrayBuffer;
-	readonly rows: number;
+	readonly rowCount: number;
 }
 
 /** Frees the places of dead threads, and reports how many requests run and wait. */
 export class ConcurrencyTables implements ConcurrencyWatcher {
 	readonly #openTables = new Map<string, OpenTable>();
 
-	concurrencyOpened(key: string, settings: ConcurrencyLimiterSettings, buffer: SharedArrayBuffer, rows: number): void {
-		this.#openTables.set(key, { settings, buffer, rows });
+	onConcurrencyOpened(
+		key: string,
+		settings: ConcurrencyLimiterSettings,
+		buffer: SharedArrayBuffer,
+		rowCount: number,
+	): void {
+		this.#openTables.set(key, { settings, buffer, rowCount });
 	}
 
-	concurrencyClosed(key: string): void {
+	onConcurrencyClosed(key: string): void {
 		this.#openTables.delete(key);
 	}
 
-	threadEnded(key: string, thread: number): void {
+	onThreadEnded(key: string, thread: number): void {
 		const table = this.#openTables.get(key);
 		if (!table) return;
-		const { settings, buffer, rows } = table;
-		new ConcurrencyTable(buffer, rows, settings.maxKeys, -1).threadEnded(thread);
+		const { settings, buffer, rowCount: rows } = table;
+		new ConcurrencyTable(buffer, rows, settings.maxKeys, -1).removeThread(thread);
 	}
 
 	reports(): readonly ConcurrencyReport[] {
-		return [...this.#openTables.values()].map(({ settings: { zone, maxKeys }, buffer, rows }) => ({
+		return [...this.#openTables.values()].map(({ settings: { zone, maxKeys }, buffer, rowCount: rows }) => ({
 			zone,
 			...readConcurrency(buffer, rows, maxKeys),
 		}));

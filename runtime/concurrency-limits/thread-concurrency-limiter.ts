@@ -13,7 +13,7 @@ import { type ConcurrencyTable, NO_PLACE } from './concurrency-table.ts';
 export class ThreadConcurrencyLimiter implements ConcurrencyLimiter {
 	readonly #table: ConcurrencyTable;
 	readonly #counterOf: (outcome: ConcurrencyOutcome) => EventCounter;
-	readonly #counters = new Map<ConcurrencyOutcome, EventCounter>();
+	readonly #countersByOutcome = new Map<ConcurrencyOutcome, EventCounter>();
 
 	/** @param counterOf Returns the counter of an outcome; called once for each outcome that occurs. */
 	constructor(table: ConcurrencyTable, counterOf: (outcome: ConcurrencyOutcome) => EventCounter) {
@@ -24,13 +24,13 @@ export class ThreadConcurrencyLimiter implements ConcurrencyLimiter {
 	enter(
 		x: Exchange,
 		key: string,
-		{ maxRequests: requests, maxQueued: queue, timeoutMs: timeout }: ConcurrencyLimit,
+		{ maxRequests: maxRunning, maxQueued: maxWaiting, timeoutMs: waitLimitMs }: ConcurrencyLimit,
 	): ConcurrencyPlace | 'refused' | Promise<ConcurrencyPlace | 'timed_out' | 'left'> {
 		const table = this.#table;
-		const result = table.enter(key, requests, queue);
-		if (result === NO_PLACE) return 'refused';
-		if (result > NO_PLACE) return new Place(table, result);
-		const waiter = -2 - result;
+		const slotOrWaiter = table.enter(key, maxRunning, maxWaiting);
+		if (slotOrWaiter === NO_PLACE) return 'refused';
+		if (slotOrWaiter > NO_PLACE) return new TablePlace(table, slotOrWaiter);
+		const waiter = -2 - slotOrWaiter;
 		return new Promise(resolve => {
 			// True once the wait has ended. Another request may then have the same waiter number.
 			let isSettled = false;
@@ -40,27 +40,27 @@ export class ThreadConcurrencyLimiter implements ConcurrencyLimiter {
 				clearTimeout(timer);
 				resolve(outcome);
 			};
-			const timer = setTimeout(() => endWait('timed_out'), timeout);
+			const timer = setTimeout(() => endWait('timed_out'), waitLimitMs);
 			table.wait(waiter, slot => {
 				isSettled = true;
 				clearTimeout(timer);
-				resolve(new Place(table, slot));
+				resolve(new TablePlace(table, slot));
 			});
 			x.onGone(() => endWait('left'));
 		});
 	}
 
 	countOutcome(outcome: ConcurrencyOutcome): void {
-		let counter = this.#counters.get(outcome);
+		let counter = this.#countersByOutcome.get(outcome);
 		if (!counter) {
 			counter = this.#counterOf(outcome);
-			this.#counters.set(outcome, counter);
+			this.#countersByOutcome.set(outcome, counter);
 		}
 		counter.add();
 	}
 }
 
-class Place implements ConcurrencyPlace {
+class TablePlace implements ConcurrencyPlace {
 	readonly #table: ConcurrencyTable;
 	#slot: number;
 

@@ -19,7 +19,7 @@ const MIN_PIECE_BYTES = 1024;
 /**
  * To find out whether the file is in the page cache, one byte per this many is checked. The kernel reads at least this far ahead.
  */
-const STRIDE_BYTES = 256 * 1024;
+const CHECK_STRIDE_BYTES = 256 * 1024;
 /** Number of bytes that the kernel sends before other connections get their turn. */
 const MAX_BYTES_PER_TURN = 2 * 1024 * 1024;
 
@@ -32,7 +32,7 @@ export class FileBody implements BodySource {
 	readonly length: number;
 	readonly #descriptor: OpenDescriptor;
 	readonly #calls: SystemCalls | undefined;
-	readonly #end: number;
+	readonly #endOffset: number;
 	#offset: number;
 	#isReading = false;
 	#hasEnded = false;
@@ -49,29 +49,29 @@ export class FileBody implements BodySource {
 		this.#descriptor = descriptor;
 		this.#calls = calls;
 		this.#offset = start;
-		this.#end = end;
+		this.#endOffset = end;
 		this.length = end - start;
 	}
 
 	sendTo(socket: number, maxBytes: number = MAX_BYTES_PER_TURN): number {
 		const calls = this.#calls;
 		if (calls === undefined || this.#hasEnded || this.#isReading) return 0;
-		const start = this.#offset;
+		const startOffset = this.#offset;
 		this.#isSentByKernel = true;
 		this.#isBlocked = false;
-		const end = Math.min(this.#end, start + maxBytes);
-		while (this.#offset < end && this.#offset - start < MAX_BYTES_PER_TURN) {
-			const length = this.#cachedBytes(calls, end);
+		const endOffset = Math.min(this.#endOffset, startOffset + maxBytes);
+		while (this.#offset < endOffset && this.#offset - startOffset < MAX_BYTES_PER_TURN) {
+			const length = this.#countCachedBytes(calls, endOffset);
 			if (length === 0) break;
-			const count = calls.sendFile(socket, this.#descriptor.number, this.#offset, length);
-			if (count > 0) this.#offset += count;
-			if (count < length) {
+			const acceptedBytes = calls.sendFile(socket, this.#descriptor.number, this.#offset, length);
+			if (acceptedBytes > 0) this.#offset += acceptedBytes;
+			if (acceptedBytes < length) {
 				this.#isBlocked = true;
 				break;
 			}
 		}
-		const sentBytes = this.#offset - start;
-		if (this.#offset === this.#end) this.#finish();
+		const sentBytes = this.#offset - startOffset;
+		if (this.#offset === this.#endOffset) this.#endBody();
 		return sentBytes;
 	}
 
@@ -81,39 +81,39 @@ export class FileBody implements BodySource {
 
 	pull(maxBytes: number = PIECE_BYTES): Uint8Array | null | Promise<Uint8Array | null> {
 		if (this.#hasEnded) return null;
-		const bytesLeft = this.#end - this.#offset;
+		const bytesLeft = this.#endOffset - this.#offset;
 		if (bytesLeft === 0) {
-			this.#finish();
+			this.#endBody();
 			return null;
 		}
 		const maxPieceBytes = this.#isSentByKernel ? PIECE_BYTES : COPIED_PIECE_BYTES;
-		const size = Math.min(
+		const pieceBytes = Math.min(
 			this.#isBlocked ? SMALL_PIECE_BYTES : maxPieceBytes,
 			Math.max(maxBytes, MIN_PIECE_BYTES),
 			bytesLeft,
 		);
 		let buffer = this.#buffer;
 		// A socket may stay full for a long time, and should not hold a large buffer meanwhile.
-		if (buffer === undefined || buffer.length < size || (this.#isBlocked && buffer.length > SMALL_PIECE_BYTES)) {
-			buffer = Buffer.allocUnsafeSlow(size);
+		if (buffer === undefined || buffer.length < pieceBytes || (this.#isBlocked && buffer.length > SMALL_PIECE_BYTES)) {
+			buffer = Buffer.allocUnsafeSlow(pieceBytes);
 			this.#buffer = buffer;
 		}
-		const piece = buffer.length === size ? buffer : buffer.subarray(0, size);
-		return this.#calls?.isInMemory(this.#descriptor.number, this.#offset + size - 1)
+		const piece = buffer.length === pieceBytes ? buffer : buffer.subarray(0, pieceBytes);
+		return this.#calls?.isInMemory(this.#descriptor.number, this.#offset + pieceBytes - 1)
 			? this.#readNow(piece)
 			: this.#readLater(piece);
 	}
 
 	cancel(): void {
-		this.#finish();
+		this.#endBody();
 	}
 
-	/** Returns how many of the bytes up to `end` are in the page cache, estimated by one check per stride. */
-	#cachedBytes(calls: SystemCalls, end: number): number {
+	/** Returns how many of the bytes up to `#endOffset` are in the page cache, estimated by one check per stride. */
+	#countCachedBytes(calls: SystemCalls, end: number): number {
 		const bytesLeft = Math.min(end - this.#offset, MAX_BYTES_PER_TURN);
 		let cachedBytes = 0;
 		while (cachedBytes < bytesLeft) {
-			const nextBytes = Math.min(cachedBytes + STRIDE_BYTES, bytesLeft);
+			const nextBytes = Math.min(cachedBytes + CHECK_STRIDE_BYTES, bytesLeft);
 			if (!calls.isInMemory(this.#descriptor.number, this.#offset + nextBytes - 1)) break;
 			cachedBytes = nextBytes;
 		}
@@ -121,14 +121,14 @@ export class FileBody implements BodySource {
 	}
 
 	#readNow(piece: Buffer): Uint8Array {
-		let count: number;
+		let readBytes: number;
 		try {
-			count = readSync(this.#descriptor.number, piece, 0, piece.length, this.#offset);
+			readBytes = readSync(this.#descriptor.number, piece, 0, piece.length, this.#offset);
 		} catch (error) {
-			throw this.#fail(error);
+			throw this.#endWithError(error);
 		}
-		if (count === 0) throw this.#fail(undefined);
-		return this.#advance(piece, count);
+		if (readBytes === 0) throw this.#endWithError(undefined);
+		return this.#advance(piece, readBytes);
 	}
 
 	#readLater(piece: Buffer): Promise<Uint8Array | null> {
@@ -139,27 +139,27 @@ export class FileBody implements BodySource {
 				this.#isReading = false;
 				this.#descriptor.release();
 				if (this.#hasEnded) resolve(null);
-				else if (error || count === 0) reject(this.#fail(error));
+				else if (error || count === 0) reject(this.#endWithError(error));
 				else resolve(this.#advance(piece, count));
 			});
 		});
 	}
 
-	#advance(piece: Buffer, count: number): Uint8Array {
-		this.#offset += count;
+	#advance(piece: Buffer, readBytes: number): Uint8Array {
+		this.#offset += readBytes;
 		// The file is closed with the last bytes, not with the next pull, because a client that has received everything may not pull
 		// again.
-		if (this.#offset === this.#end) this.#finish();
-		return count === piece.length ? piece : piece.subarray(0, count);
+		if (this.#offset === this.#endOffset) this.#endBody();
+		return readBytes === piece.length ? piece : piece.subarray(0, readBytes);
 	}
 
-	#fail(error: unknown): FileError {
-		this.#finish();
+	#endWithError(error: unknown): FileError {
+		this.#endBody();
 		const message = error ? 'the file cannot be read' : 'the file was truncated while it was being sent';
 		return new FileError('unavailable', message, error ?? undefined);
 	}
 
-	#finish(): void {
+	#endBody(): void {
 		if (this.#hasEnded) return;
 		this.#hasEnded = true;
 		this.#descriptor.release();

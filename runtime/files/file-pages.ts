@@ -26,12 +26,12 @@ export class FilePages {
 	}
 
 	/** Takes a buffer. */
-	take(): FilePage {
+	takePage(): FilePage {
 		const freePage = this.#freePages.pop();
 		if (freePage !== undefined) return freePage;
 		const memory = Buffer.allocUnsafeSlow(RESPONSE_HEAD_ROOM_BYTES + this.#maxFileBytes);
-		const start = this.#addressOf?.(memory);
-		return { memory, address: start === undefined ? 0n : start + BigInt(RESPONSE_HEAD_ROOM_BYTES) };
+		const memoryAddress = this.#addressOf?.(memory);
+		return { memory, address: memoryAddress === undefined ? 0n : memoryAddress + BigInt(RESPONSE_HEAD_ROOM_BYTES) };
 	}
 
 	/** Returns an unused buffer to the pool. A buffer that is never returned is merely replaced by a new one. */

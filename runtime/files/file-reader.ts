@@ -31,7 +31,7 @@ import { type FileReadDeps, MAX_SMALL_FILE_BYTES, OpenedFile } from './opened-fi
  */
 const ROOT_LIFETIME_MS = 1000;
 /** Maximum number of roots to remember. Roots may contain placeholders, so clients can influence their number. */
-const MAX_ROOTS = 1000;
+const MAX_REMEMBERED_ROOTS = 1000;
 
 /** Flags with which opening does not block on a FIFO, and does not make a terminal our controlling terminal. */
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0);
@@ -53,38 +53,38 @@ export function createFileReader(
 	const calls = useSystemCalls ? systemCalls() : undefined;
 	const deps: FileReadDeps = { calls, pages: new FilePages(MAX_SMALL_FILE_BYTES, calls?.addressOf) };
 	const cache = useCache ? new OpenFileCache(calls, counters) : undefined;
-	const roots = new Map<string, { real: string; at: number }>();
+	const realRoots = new Map<string, { real: string; resolvedAt: number }>();
 
 	/** Returns the real path of a root, with one Latin-1 character per byte. Throws the system's error. */
-	function realRoot(root: string, mustRefresh: boolean): string {
+	function resolveRoot(root: string, mustRefresh: boolean): string {
 		const now = performance.now();
-		const cachedRoot = roots.get(root);
-		if (cachedRoot && !mustRefresh && now - cachedRoot.at < ROOT_LIFETIME_MS) return cachedRoot.real;
-		if (roots.size >= MAX_ROOTS) roots.clear();
+		const cachedRoot = realRoots.get(root);
+		if (cachedRoot && !mustRefresh && now - cachedRoot.resolvedAt < ROOT_LIFETIME_MS) return cachedRoot.real;
+		if (realRoots.size >= MAX_REMEMBERED_ROOTS) realRoots.clear();
 		const realPath = realpathSync.native(root, 'latin1');
-		roots.set(root, { real: realPath, at: now });
+		realRoots.set(root, { real: realPath, resolvedAt: now });
 		return realPath;
 	}
 
 	/** Converts a real path to one relative to the root. Returns undefined if it is outside of the root. */
-	function relativeTo(root: string, real: string): string | undefined {
-		const relativePath = pathWithin(realRoot(root, false), real);
-		return relativePath === undefined ? pathWithin(realRoot(root, true), real) : relativePath;
+	function pathBelowRoot(root: string, real: string): string | undefined {
+		const relativePath = pathWithin(resolveRoot(root, false), real);
+		return relativePath === undefined ? pathWithin(resolveRoot(root, true), real) : relativePath;
 	}
 
 	function relativeText(root: string, real: string): string | undefined {
-		const relativePath = relativeTo(root, real);
-		return relativePath === undefined ? undefined : fromBytes(relativePath);
+		const relativePath = pathBelowRoot(root, real);
+		return relativePath === undefined ? undefined : pathFromBytes(relativePath);
 	}
 
 	function open(root: string, path: string, followSymlinks: boolean): OpenFile {
-		const cached = cache?.get(root, path);
-		if (cached !== undefined) return cached;
+		const cachedFile = cache?.get(root, path);
+		if (cachedFile !== undefined) return cachedFile;
 		let descriptor = -1;
 		let isDirect = false;
 		try {
 			// If the root is a link, it may lead elsewhere by now, so it is resolved again each time.
-			if (calls !== undefined && realRoot(root, false) === root) {
+			if (calls !== undefined && resolveRoot(root, false) === root) {
 				descriptor = calls.openWithoutLinks(root, path);
 				isDirect = descriptor !== -1;
 			}
@@ -97,15 +97,15 @@ export function createFileReader(
 				relativePath = resolvedPath === undefined ? undefined : relativeText(root, resolvedPath);
 				if (relativePath === undefined && !followSymlinks)
 					throw new FileError('not_found', 'a link leads out of the root');
-				resolvedPath = resolvedPath === undefined ? `${root}${path}` : fromBytes(resolvedPath);
+				resolvedPath = resolvedPath === undefined ? `${root}${path}` : pathFromBytes(resolvedPath);
 			}
 			// From here on, only the descriptor is used, because the name may refer to another file at any time.
 			const identity = requireRegularFile(
-				calls?.identity(descriptor) ?? toFileIdentity(fstatSync(descriptor, { bigint: true })),
+				calls?.fileIdentity(descriptor) ?? toFileIdentity(fstatSync(descriptor, { bigint: true })),
 			);
 			counters[FILE_SLOT.disk]!++;
 			const file = new OpenedFile(deps, descriptor, root, resolvedPath, relativePath, identity);
-			return cache !== undefined && relativePath === path ? cache.consider(file, path) : file;
+			return cache !== undefined && relativePath === path ? cache.considerCaching(file, path) : file;
 		} catch (error) {
 			if (isDirect) calls!.close(descriptor);
 			else if (descriptor !== -1) closeSync(descriptor);
@@ -118,7 +118,8 @@ export function createFileReader(
 		try {
 			const stat = statSync(fullPath, { throwIfNoEntry: false });
 			if (stat === undefined) return undefined;
-			if (!followSymlinks && relativeTo(root, realpathSync.native(fullPath, 'latin1')) === undefined) return undefined;
+			if (!followSymlinks && pathBelowRoot(root, realpathSync.native(fullPath, 'latin1')) === undefined)
+				return undefined;
 			return stat.isDirectory() ? 'directory' : stat.isFile() ? 'file' : undefined;
 		} catch (error) {
 			const failure = toFileError(error);
@@ -132,7 +133,8 @@ export function createFileReader(
 			const fullPath = systemPath(root, path);
 			const stats = statSync(fullPath, { throwIfNoEntry: false, bigint: true });
 			if (stats === undefined) return undefined;
-			if (!followSymlinks && relativeTo(root, realpathSync.native(fullPath, 'latin1')) === undefined) return undefined;
+			if (!followSymlinks && pathBelowRoot(root, realpathSync.native(fullPath, 'latin1')) === undefined)
+				return undefined;
 			const type = stats.isDirectory() ? 'directory' : 'file';
 			return { type, size: Number(stats.size), mtimeNs: stats.mtimeNs };
 		} catch {
@@ -143,7 +145,7 @@ export function createFileReader(
 	function list(root: string, path: string, followSymlinks: boolean): readonly string[] {
 		try {
 			const fullPath = systemPath(root, path);
-			if (!followSymlinks && relativeTo(root, realpathSync.native(fullPath, 'latin1')) === undefined) return [];
+			if (!followSymlinks && pathBelowRoot(root, realpathSync.native(fullPath, 'latin1')) === undefined) return [];
 			return readdirSync(fullPath).sort();
 		} catch {
 			return [];
@@ -153,11 +155,11 @@ export function createFileReader(
 	async function entries(root: string, path: string, followSymlinks: boolean, maxEntries: number) {
 		try {
 			const fullPath = systemPath(root, path === '' ? '/' : path);
-			if (!followSymlinks && relativeTo(root, realpathSync.native(fullPath, 'latin1')) === undefined) {
+			if (!followSymlinks && pathBelowRoot(root, realpathSync.native(fullPath, 'latin1')) === undefined) {
 				throw new FileError('not_found', 'a link leads out of the root');
 			}
 			const isWithin = (real: string): boolean =>
-				followSymlinks || relativeTo(root, Buffer.from(real).toString('latin1')) !== undefined;
+				followSymlinks || pathBelowRoot(root, Buffer.from(real).toString('latin1')) !== undefined;
 			return await folderEntries(fullPath, isWithin, maxEntries);
 		} catch (error) {
 			throw toFileError(error);
@@ -215,20 +217,20 @@ function requireRegularFile(identity: FileIdentity): FileIdentity {
  * without a leading slash, or on Windows with characters that would be separators, drives or streams.
  */
 function systemPath(root: string, path: string): string | Buffer {
-	if (!path.startsWith('/') || path.includes('\0') || root.includes('\0')) throw invalidPath();
-	if (path.includes('/..') && path.split('/').includes('..')) throw invalidPath();
-	if (IS_WINDOWS && /[\\:]/.test(path)) throw invalidPath();
+	if (!path.startsWith('/') || path.includes('\0') || root.includes('\0')) throw invalidPathError();
+	if (path.includes('/..') && path.split('/').includes('..')) throw invalidPathError();
+	if (IS_WINDOWS && /[\\:]/.test(path)) throw invalidPathError();
 	const fullPath = root === '/' ? path : `${root}${path}`;
-	return fullPath.isWellFormed() ? fullPath : toBytes(fullPath);
+	return fullPath.isWellFormed() ? fullPath : pathToBytes(fullPath);
 }
 
-function invalidPath(): FileError {
+function invalidPathError(): FileError {
 	return new FileError('invalid', 'the path is malformed');
 }
 
 /** Returns the bytes of a path in which U+DC80 to U+DCFF stand for bytes that are not UTF-8. */
-function toBytes(path: string): Buffer {
-	const parts: Buffer[] = [];
+function pathToBytes(path: string): Buffer {
+	const byteParts: Buffer[] = [];
 	let partStart = 0;
 	for (let at = 0; at < path.length; at++) {
 		const unit = path.charCodeAt(at);
@@ -237,16 +239,16 @@ function toBytes(path: string): Buffer {
 			at += 1;
 			continue;
 		}
-		if (unit < 0xdc80 || unit > 0xdcff) throw invalidPath();
-		parts.push(Buffer.from(path.slice(partStart, at)), Buffer.from([unit & 0xff]));
+		if (unit < 0xdc80 || unit > 0xdcff) throw invalidPathError();
+		byteParts.push(Buffer.from(path.slice(partStart, at)), Buffer.from([unit & 0xff]));
 		partStart = at + 1;
 	}
-	parts.push(Buffer.from(path.slice(partStart)));
-	return Buffer.concat(parts);
+	byteParts.push(Buffer.from(path.slice(partStart)));
+	return Buffer.concat(byteParts);
 }
 
 /** Decodes a path that has one Latin-1 character per byte. */
-function fromBytes(path: string): string {
+function pathFromBytes(path: string): string {
 	for (let i = 0; i < path.length; i++) {
 		if (path.charCodeAt(i) > 0x7f) return Buffer.from(path, 'latin1').toString('utf8');
 	}
@@ -254,34 +256,34 @@ function fromBytes(path: string): string {
 }
 
 /** Returns `/x/y` if `real` is `root/x/y`, `/` if it is the root itself, and undefined if it is elsewhere. */
-function pathWithin(root: string, real: string): string | undefined {
-	if (real === root) return '/';
-	if (root === '/') return real;
-	return real.startsWith(root) && real[root.length] === '/' ? real.slice(root.length) : undefined;
+function pathWithin(root: string, realPath: string): string | undefined {
+	if (realPath === root) return '/';
+	if (root === '/') return realPath;
+	return realPath.startsWith(root) && realPath[root.length] === '/' ? realPath.slice(root.length) : undefined;
 }
 
 /** Returns the real path of an open file, one Latin-1 character per byte; undefined if it cannot be determined reliably. */
 function realPathOf(descriptor: number, path: string | Buffer): string | undefined {
 	try {
-		return withoutDeleted(readlinkSync(`/proc/self/fd/${descriptor}`, 'latin1'), descriptor);
+		return withoutDeletedSuffix(readlinkSync(`/proc/self/fd/${descriptor}`, 'latin1'), descriptor);
 	} catch {
 		// Without /proc, the name is used only if it still refers to the open file.
 	}
 	try {
-		const real = realpathSync.native(path, 'latin1');
-		const namedStats = statSync(Buffer.from(real, 'latin1'), { bigint: true });
+		const realPath = realpathSync.native(path, 'latin1');
+		const namedStats = statSync(Buffer.from(realPath, 'latin1'), { bigint: true });
 		const openedStats = fstatSync(descriptor, { bigint: true });
-		return namedStats.ino === openedStats.ino && namedStats.dev === openedStats.dev ? real : undefined;
+		return namedStats.ino === openedStats.ino && namedStats.dev === openedStats.dev ? realPath : undefined;
 	} catch {
 		return undefined;
 	}
 }
 
 /** Removes the suffix by which Linux marks the path of a file that was removed or replaced since it was opened. */
-function withoutDeleted(real: string, descriptor: number): string {
+function withoutDeletedSuffix(realPath: string, descriptor: number): string {
 	const suffix = ' (deleted)';
-	if (!real.endsWith(suffix)) return real;
-	return fstatSync(descriptor).nlink === 0 ? real.slice(0, -suffix.length) : real;
+	if (!realPath.endsWith(suffix)) return realPath;
+	return fstatSync(descriptor).nlink === 0 ? realPath.slice(0, -suffix.length) : realPath;
 }
 
 /** Converts a system error to a FileError. */

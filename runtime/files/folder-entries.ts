@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { FolderEntry } from '../../compiler/exchange/leases.ts';
 
 /** Maximum number of entries examined concurrently, because the thread pool serves other requests too. */
-const MAX_CONCURRENT = 32;
+const MAX_CONCURRENT_ENTRIES = 32;
 
 /**
  * Returns at most `maxEntries` entries of a folder, without links for whose target `isWithin` is false. Rejects with the system's
@@ -13,16 +13,22 @@ const MAX_CONCURRENT = 32;
  */
 export async function folderEntries(
 	folder: string | Buffer,
-	isWithin: (real: string) => boolean,
+	isWithin: (realPath: string) => boolean,
 	maxEntries: number,
 ): Promise<{ entries: FolderEntry[]; mtimeNs: bigint }> {
 	const { mtimeNs } = await stat(folder, { bigint: true });
 	const names = (await readdir(folder, { encoding: 'buffer' })).filter(isUtf8).map(String).sort();
 	const folderPath = typeof folder === 'string' ? folder : folder.toString();
 	const entries: FolderEntry[] = [];
-	for (let start = 0; start < names.length && entries.length < maxEntries; start += MAX_CONCURRENT) {
+	for (
+		let batchStart = 0;
+		batchStart < names.length && entries.length < maxEntries;
+		batchStart += MAX_CONCURRENT_ENTRIES
+	) {
 		const examinedEntries = await Promise.all(
-			names.slice(start, start + MAX_CONCURRENT).map(name => examineEntry(path.join(folderPath, name), name, isWithin)),
+			names
+				.slice(batchStart, batchStart + MAX_CONCURRENT_ENTRIES)
+				.map(name => examineEntry(path.join(folderPath, name), name, isWithin)),
 		);
 		for (const entry of examinedEntries) if (entry && entries.length < maxEntries) entries.push(entry);
 	}
@@ -32,13 +38,13 @@ export async function folderEntries(
 async function examineEntry(
 	fullPath: string,
 	name: string,
-	isWithin: (real: string) => boolean,
+	isWithin: (realPath: string) => boolean,
 ): Promise<FolderEntry | undefined> {
 	try {
 		const ownStats = await lstat(fullPath, { bigint: true });
 		const isLink = ownStats.isSymbolicLink();
-		const real = isLink ? await realpath(fullPath) : undefined;
-		if (real !== undefined && !isWithin(real)) return undefined;
+		const realTarget = isLink ? await realpath(fullPath) : undefined;
+		if (realTarget !== undefined && !isWithin(realTarget)) return undefined;
 		const stats = isLink ? await stat(fullPath, { bigint: true }) : ownStats;
 		if (!stats.isFile() && !stats.isDirectory()) return undefined;
 		const isFolder = stats.isDirectory();
@@ -49,7 +55,7 @@ async function examineEntry(
 			mtimeNs: stats.mtimeNs,
 			mode: Number(stats.mode),
 			target: isLink ? await readlink(fullPath) : undefined,
-			realPath: real,
+			realPath: realTarget,
 		};
 	} catch {
 		// The entry has been removed since the folder was read, or is not accessible.

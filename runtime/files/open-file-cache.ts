@@ -11,7 +11,7 @@ import { MAX_SMALL_FILE_BYTES, type OpenedFile } from './opened-file.ts';
 import { UseSketch } from './use-sketch.ts';
 
 /** Maximum number of folders watched by a thread. The system limits the number of watches per user. */
-const MAX_FOLDERS = 256;
+const MAX_WATCHED_FOLDERS = 256;
 
 /** True on Linux. Other systems do not report the names of changed entries reliably. */
 const REPORTS_NAMES = process.platform === 'linux';
@@ -33,8 +33,8 @@ class FolderWatches {
 	}
 
 	/** Watches a folder, if possible. Without a watch, changes are found by checking the files. */
-	add(folder: string): void {
-		if (!REPORTS_NAMES || this.#watchers.has(folder) || this.#watchers.size >= MAX_FOLDERS) return;
+	addFolder(folder: string): void {
+		if (!REPORTS_NAMES || this.#watchers.has(folder) || this.#watchers.size >= MAX_WATCHED_FOLDERS) return;
 		try {
 			const folderName = folder.slice(folder.lastIndexOf('/') + 1);
 			const watcher = watch(folder, { persistent: false }, (_, name) => {
@@ -62,13 +62,13 @@ class FolderWatches {
 const REOPEN_WINDOW_MS = 10_000;
 
 /** Maximum bytes of file contents per thread. */
-const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_CACHED_BYTES = 16 * 1024 * 1024;
 /** Maximum cached files per thread, however small. */
-const MAX_FILES = 8192;
+const MAX_CACHED_FILES = 8192;
 /** Maximum open descriptors per thread. */
-const MAX_OPEN = 256;
+const MAX_OPEN_DESCRIPTORS = 256;
 /** Idle descriptors are closed after this many milliseconds; a deleted file would otherwise keep its disk space. */
-const OPEN_IDLE_MS = 10_000;
+const DESCRIPTOR_IDLE_MS = 10_000;
 /** Maximum number of large files, requested once so far, that are remembered. */
 const MAX_REMEMBERED_LARGE_FILES = 4096;
 /**
@@ -78,9 +78,9 @@ const MAX_REMEMBERED_LARGE_FILES = 4096;
 const ADMISSION_SAMPLE = 32;
 const ADMISSION_RATIO = 2;
 /** After a rejection, as many new small files are skipped as have been rejected in a row, but at most this many. */
-const MAX_REJECTIONS = 15;
+const MAX_SKIPPED_FILES = 15;
 /** Cached metadata is trusted for this many milliseconds. Changes reported by the kernel take effect at once. */
-const REVALIDATE_MS = 1000;
+const METADATA_LIFETIME_MS = 1000;
 /** Files modified less than this many seconds ago are not cached: two writes within one clock tick have the same mtime. */
 const SETTLED_SECONDS = 2;
 
@@ -198,31 +198,31 @@ export class OpenFileCache {
 	 * Files by hash. Of two files with the same hash, only one is cached. If paths were the keys, the Map would first have to intern
 	 * each requested path.
 	 */
-	readonly #files = new Map<number, CachedFile>();
+	readonly #filesByHash = new Map<number, CachedFile>();
 	/** The cached files whose descriptors are kept open. */
 	readonly #largeFiles = new Map<number, CachedFile>();
 	/** Popularity of each file, cached or not. */
 	readonly #popularity = new UseSketch();
 	/** Time of the last request for large files that are not cached. */
 	readonly #requestTimes = new Map<number, number>();
-	#bytes = 0;
+	#cachedBytes = 0;
 	/** Number of consecutive rejections of new small files. */
-	#rejections = 0;
+	#consecutiveRejections = 0;
 	/** Number of new small files that are still to be skipped. */
 	#skipsLeft = 0;
 	#sweepTimer: NodeJS.Timeout | undefined = undefined;
 	readonly #folderWatches = new FolderWatches(
-		path => this.#remove(hashOf(path, 0)),
+		path => this.#removeFile(hashOf(path, 0)),
 		() => {
-			for (const hash of this.#files.keys()) this.#remove(hash);
+			for (const hash of this.#filesByHash.keys()) this.#removeFile(hash);
 		},
 	);
 	/** Iterates over the cached files that may be replaced. */
-	#candidates = this.#files.values();
+	#candidates = this.#filesByHash.values();
 	/** The last requested root. */
-	#root = '';
+	#lastRoot = '';
 	/** Hash of the last requested root. */
-	#rootHash = 0;
+	#lastRootHash = 0;
 
 	/** @param counters The thread's counter row. */
 	constructor(calls: SystemCalls | undefined, counters: Float64Array) {
@@ -232,13 +232,13 @@ export class OpenFileCache {
 
 	/** Returns the cached file at a path, if it has been checked within the last second and is not known to have changed. */
 	get(root: string, path: string): OpenFile | undefined {
-		const hash = this.#hash(root, path);
+		const hash = this.#hashPath(root, path);
 		this.#popularity.add(hash);
-		const file = this.#files.get(hash);
-		if (file === undefined || !file.hasPath(root, path) || performance.now() - file.checkedAt >= REVALIDATE_MS)
+		const file = this.#filesByHash.get(hash);
+		if (file === undefined || !file.hasPath(root, path) || performance.now() - file.checkedAt >= METADATA_LIFETIME_MS)
 			return undefined;
 		if (!file.isUnchanged()) {
-			this.#remove(hash);
+			this.#removeFile(hash);
 			return undefined;
 		}
 		file.wasRequested = true;
@@ -251,10 +251,10 @@ export class OpenFileCache {
 	 * is cached, now or unchanged from before, closes the opened file and returns the cached one; otherwise returns the opened file.
 	 * Throws FileError.
 	 */
-	consider(openedFile: OpenedFile, path: string): OpenFile {
+	considerCaching(openedFile: OpenedFile, path: string): OpenFile {
 		const { root } = openedFile;
-		const hash = this.#hash(root, path);
-		const cachedFile = this.#files.get(hash);
+		const hash = this.#hashPath(root, path);
+		const cachedFile = this.#filesByHash.get(hash);
 		if (cachedFile !== undefined) {
 			if (!cachedFile.hasPath(root, path)) return openedFile;
 			if (isSameFile(cachedFile.identity, openedFile.identity)) {
@@ -263,7 +263,7 @@ export class OpenFileCache {
 				openedFile.close();
 				return cachedFile;
 			}
-			this.#remove(hash);
+			this.#removeFile(hash);
 		}
 		const isSmall = openedFile.size <= MAX_SMALL_FILE_BYTES;
 		if (isSmall && this.#skipsLeft > 0) {
@@ -276,17 +276,17 @@ export class OpenFileCache {
 		)
 			return openedFile;
 		if (isSmall && !this.#makeRoom(hash, openedFile.size)) {
-			this.#rejections = Math.min(this.#rejections + 1, MAX_REJECTIONS);
-			this.#skipsLeft = this.#rejections;
+			this.#consecutiveRejections = Math.min(this.#consecutiveRejections + 1, MAX_SKIPPED_FILES);
+			this.#skipsLeft = this.#consecutiveRejections;
 			return openedFile;
 		}
-		this.#rejections = 0;
+		this.#consecutiveRejections = 0;
 		const file = isSmall
 			? new FileInMemory(hash, path, openedFile)
 			: new FileHeldOpen(hash, path, openedFile, this.#calls);
-		if (!openedFile.noLinkFollowed && openedFile.path !== root + path) this.#watchLinks(root);
-		this.#watch(root, path);
-		this.#add(file);
+		if (!openedFile.noLinkFollowed && openedFile.path !== root + path) this.#watchFoldersAbove(root);
+		this.#watchFolders(root, path);
+		this.#addFile(file);
 		this.#closeExcess();
 		openedFile.close();
 		return file;
@@ -303,51 +303,53 @@ export class OpenFileCache {
 	}
 
 	/** Watches every folder from the root's parent to the file's: replacing any of them replaces the file. */
-	#watch(root: string, relativePath: string): void {
+	#watchFolders(root: string, relativePath: string): void {
 		const parent = root.slice(0, root.lastIndexOf('/'));
-		if (parent !== '') this.#folderWatches.add(parent);
-		for (let at = 0; at !== -1; at = relativePath.indexOf('/', at + 1)) {
-			this.#folderWatches.add(root === '/' ? relativePath.slice(0, at) || '/' : root + relativePath.slice(0, at));
+		if (parent !== '') this.#folderWatches.addFolder(parent);
+		for (let slashIndex = 0; slashIndex !== -1; slashIndex = relativePath.indexOf('/', slashIndex + 1)) {
+			this.#folderWatches.addFolder(
+				root === '/' ? relativePath.slice(0, slashIndex) || '/' : root + relativePath.slice(0, slashIndex),
+			);
 		}
 	}
 
 	/** Watches the folders above the root, because a link on the path to the root (`current -> releases/7`) may change. */
-	#watchLinks(root: string): void {
-		for (let end = root.lastIndexOf('/'); end > 0; end = root.lastIndexOf('/', end - 1)) {
-			this.#folderWatches.add(root.slice(0, end));
+	#watchFoldersAbove(root: string): void {
+		for (let folderEnd = root.lastIndexOf('/'); folderEnd > 0; folderEnd = root.lastIndexOf('/', folderEnd - 1)) {
+			this.#folderWatches.addFolder(root.slice(0, folderEnd));
 		}
 	}
 
-	#add(file: CachedFile): void {
-		this.#files.set(file.hash, file);
+	#addFile(file: CachedFile): void {
+		this.#filesByHash.set(file.hash, file);
 		if (file.size > MAX_SMALL_FILE_BYTES) {
 			this.#requestTimes.delete(file.hash);
 			this.#largeFiles.set(file.hash, file);
-			this.#sweepTimer ??= setInterval(() => this.#sweep(), OPEN_IDLE_MS).unref();
+			this.#sweepTimer ??= setInterval(() => this.#closeIdle(), DESCRIPTOR_IDLE_MS).unref();
 		}
-		this.#bytes += file.memoryBytes;
+		this.#cachedBytes += file.memoryBytes;
 		this.#updateCounters();
 	}
 
-	#sweep(): void {
-		const idleBefore = performance.now() - OPEN_IDLE_MS;
-		for (const [hash, { checkedAt: checked }] of this.#largeFiles) if (checked < idleBefore) this.#remove(hash);
+	#closeIdle(): void {
+		const idleBefore = performance.now() - DESCRIPTOR_IDLE_MS;
+		for (const [hash, { checkedAt: checked }] of this.#largeFiles) if (checked < idleBefore) this.#removeFile(hash);
 		if (this.#largeFiles.size > 0) return;
 		clearInterval(this.#sweepTimer);
 		this.#sweepTimer = undefined;
 	}
 
 	#updateCounters(): void {
-		this.#counters[FILE_SLOT.keptBytes] = this.#bytes;
+		this.#counters[FILE_SLOT.keptBytes] = this.#cachedBytes;
 		this.#counters[FILE_SLOT.heldOpen] = this.#largeFiles.size;
 	}
 
-	#remove(hash: number): void {
-		const file = this.#files.get(hash);
+	#removeFile(hash: number): void {
+		const file = this.#filesByHash.get(hash);
 		if (file === undefined) return;
-		this.#files.delete(hash);
+		this.#filesByHash.delete(hash);
 		this.#largeFiles.delete(hash);
-		this.#bytes -= file.memoryBytes;
+		this.#cachedBytes -= file.memoryBytes;
 		this.#updateCounters();
 		file.release();
 	}
@@ -355,12 +357,16 @@ export class OpenFileCache {
 	/** Makes room for a small file, if the files to be evicted are less popular and have not been requested since the last pass. */
 	#makeRoom(hash: number, size: number): boolean {
 		const popularity = this.#popularity.estimate(hash);
-		for (let candidateCount = 0; this.#bytes + size > MAX_BYTES || this.#files.size >= MAX_FILES; candidateCount++) {
+		for (
+			let candidateCount = 0;
+			this.#cachedBytes + size > MAX_CACHED_BYTES || this.#filesByHash.size >= MAX_CACHED_FILES;
+			candidateCount++
+		) {
 			const candidate = this.#nextCandidate();
 			if (candidateCount === ADMISSION_SAMPLE || candidate === undefined) return false;
 			if (candidate.wasRequested) candidate.wasRequested = false;
 			else if (this.#popularity.estimate(candidate.hash) + ADMISSION_RATIO > popularity) return false;
-			else this.#remove(candidate.hash);
+			else this.#removeFile(candidate.hash);
 		}
 		return true;
 	}
@@ -369,30 +375,30 @@ export class OpenFileCache {
 	#nextCandidate(): CachedFile | undefined {
 		const candidate = this.#candidates.next();
 		if (!candidate.done) return candidate.value;
-		this.#candidates = this.#files.values();
+		this.#candidates = this.#filesByHash.values();
 		return this.#candidates.next().value;
 	}
 
 	/** Closes descriptors that have not been used since the last pass, oldest first, until their number is within the limit. */
 	#closeExcess(): void {
 		for (const file of this.#largeFiles.values()) {
-			if (this.#largeFiles.size <= MAX_OPEN) return;
+			if (this.#largeFiles.size <= MAX_OPEN_DESCRIPTORS) return;
 			if (file.wasRequested) {
 				file.wasRequested = false;
 				// Moves the file to the end, so that files not used since the last pass come first.
 				this.#largeFiles.delete(file.hash);
 				this.#largeFiles.set(file.hash, file);
-			} else this.#remove(file.hash);
+			} else this.#removeFile(file.hash);
 		}
 	}
 
 	/** Returns the hash of the whole path. */
-	#hash(root: string, path: string): number {
-		if (root !== this.#root) {
-			this.#root = root;
-			this.#rootHash = root === '/' ? 0 : hashOf(root, 0);
+	#hashPath(root: string, path: string): number {
+		if (root !== this.#lastRoot) {
+			this.#lastRoot = root;
+			this.#lastRootHash = root === '/' ? 0 : hashOf(root, 0);
 		}
-		return hashOf(path, this.#rootHash);
+		return hashOf(path, this.#lastRootHash);
 	}
 }
 
@@ -404,7 +410,7 @@ function hashOf(text: string, seed: number): number {
 }
 
 function readIdentity(descriptor: number, calls: SystemCalls | undefined): FileIdentity {
-	return calls?.identity(descriptor) ?? toFileIdentity(fstatSync(descriptor, { bigint: true }));
+	return calls?.fileIdentity(descriptor) ?? toFileIdentity(fstatSync(descriptor, { bigint: true }));
 }
 
 function isSettled({ changeSeconds, changeNanoseconds, seconds, nanoseconds }: FileIdentity): boolean {

@@ -72,7 +72,7 @@ export class OpenedFile implements OpenFile {
 		try {
 			const length = end - start;
 			if (length > MAX_SMALL_FILE_BYTES) return new FileBody(this.shareDescriptor(), start, end, this.#deps.calls);
-			return length === 0 ? EMPTY : this.#read(start, length);
+			return length === 0 ? EMPTY_BYTES : this.#readSmall(start, length);
 		} finally {
 			if (!keepOpen) this.close();
 		}
@@ -102,14 +102,14 @@ export class OpenedFile implements OpenFile {
 		else closeSync(this.#descriptor);
 	}
 
-	#read(start: number, length: number): ReadBody {
+	#readSmall(start: number, length: number): ReadBody {
 		const { calls, pages } = this.#deps;
-		const page = pages.take();
+		const page = pages.takePage();
 		try {
 			// A read of the whole file is always its first read, so it can start at the descriptor's position.
-			const count =
+			const readBytes =
 				calls !== undefined && length === this.size ? calls.read(this.#descriptor, page.address, length) : -1;
-			if (count !== length) this.#readInto(page.memory, RESPONSE_HEAD_ROOM_BYTES, length, start);
+			if (readBytes !== length) this.#readInto(page.memory, RESPONSE_HEAD_ROOM_BYTES, length, start);
 		} catch (error) {
 			pages.returnPage(page);
 			throw error;
@@ -120,16 +120,16 @@ export class OpenedFile implements OpenFile {
 	#readInto(bytes: Buffer, offset: number, length: number, start: number): void {
 		let readBytes = 0;
 		while (readBytes < length) {
-			let count: number;
+			let chunkBytes: number;
 			try {
-				count = readSync(this.#descriptor, bytes, offset + readBytes, length - readBytes, start + readBytes);
+				chunkBytes = readSync(this.#descriptor, bytes, offset + readBytes, length - readBytes, start + readBytes);
 			} catch (error) {
 				throw new FileError('unavailable', 'the file cannot be read', error);
 			}
-			if (count === 0) throw new FileError('unavailable', 'the file was truncated while it was being read');
-			readBytes += count;
+			if (chunkBytes === 0) throw new FileError('unavailable', 'the file was truncated while it was being read');
+			readBytes += chunkBytes;
 		}
 	}
 }
 
-const EMPTY: Uint8Array = new Uint8Array();
+const EMPTY_BYTES: Uint8Array = new Uint8Array();

@@ -28,14 +28,14 @@ export class ReadBody implements BodySource {
 	pull(maxBytes: number = this.length): Uint8Array | null {
 		const page = this.#page;
 		if (page === undefined) return this.#pullRemainder(maxBytes);
-		const start = this.#offset;
-		if (start === this.length) {
+		const startOffset = this.#offset;
+		if (startOffset === this.length) {
 			this.#page = undefined;
 			this.#pages.returnPage(page);
 			return null;
 		}
-		this.#offset = Math.min(this.length, start + maxBytes);
-		return page.memory.subarray(RESPONSE_HEAD_ROOM_BYTES + start, RESPONSE_HEAD_ROOM_BYTES + this.#offset);
+		this.#offset = Math.min(this.length, startOffset + maxBytes);
+		return page.memory.subarray(RESPONSE_HEAD_ROOM_BYTES + startOffset, RESPONSE_HEAD_ROOM_BYTES + this.#offset);
 	}
 
 	#pullRemainder(maxBytes: number): Uint8Array | null {
@@ -61,9 +61,9 @@ export class ReadBody implements BodySource {
 		const page = this.#page;
 		if (page === undefined || this.#offset > 0 || head.length > RESPONSE_HEAD_ROOM_BYTES) return undefined;
 		this.#offset = this.length;
-		const start = RESPONSE_HEAD_ROOM_BYTES - head.length;
-		page.memory.write(head, start, 'latin1');
-		return page.memory.subarray(start, RESPONSE_HEAD_ROOM_BYTES + this.length);
+		const headStart = RESPONSE_HEAD_ROOM_BYTES - head.length;
+		page.memory.write(head, headStart, 'latin1');
+		return page.memory.subarray(headStart, RESPONSE_HEAD_ROOM_BYTES + this.length);
 	}
 
 	cancel(): void {

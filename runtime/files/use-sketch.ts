@@ -4,7 +4,7 @@
 const COUNTERS_PER_ROW = 1 << 16;
 const MAX_COUNT = 255;
 /** Number of requests after which all counters are halved, so that popularity decays. */
-const HALVING_INTERVAL = COUNTERS_PER_ROW * 8;
+const HALVING_INTERVAL_USES = COUNTERS_PER_ROW * 8;
 
 /** Counts by hash. Collisions make a count too large, never too small. */
 export class UseSketch {
@@ -18,7 +18,7 @@ export class UseSketch {
 		const secondSlot = COUNTERS_PER_ROW + secondHash(hash);
 		if (counts[firstSlot]! < MAX_COUNT) counts[firstSlot]!++;
 		if (counts[secondSlot]! < MAX_COUNT) counts[secondSlot]!++;
-		if (++this.#usesSinceHalving === HALVING_INTERVAL) this.#halve();
+		if (++this.#usesSinceHalving === HALVING_INTERVAL_USES) this.#halve();
 	}
 
 	/** Returns the number of recent uses. */

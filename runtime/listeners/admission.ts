@@ -14,9 +14,9 @@ import type { PlaceMaker } from './place-maker.ts';
 export const ADMISSION_SLOT_COUNT = 16;
 
 /** Slots in a row of counts. */
-const CONNECTIONS = 0;
-const REQUESTS = 1;
-const QUEUED = 2;
+const CONNECTIONS_SLOT = 0;
+const REQUESTS_SLOT = 1;
+const QUEUED_SLOT = 2;
 
 /** Kinds of counts per client: of its connections and of its requests. */
 const CLIENT_CONNECTIONS = 1;
@@ -38,9 +38,9 @@ export interface AdmissionDeps {
 	/** Returns a request's client address, taking trusted proxies into account. */
 	readonly clientIp: (x: Exchange) => string;
 	/** Called when a connection or request was rejected, with the limit that was reached. */
-	readonly rejected: (limit: OverloadLimit) => void;
+	readonly onRejected: (limit: OverloadLimit) => void;
 	/** Called when the number of waiting requests changes. */
-	readonly queueChanged: (change: 1 | -1) => void;
+	readonly onQueueChanged: (change: 1 | -1) => void;
 }
 
 interface Waiter {
@@ -77,7 +77,7 @@ export class Admission {
 		return (this.#limits.connections ?? 0) > 0 || (this.#limits.connections_per_client ?? 0) > 0;
 	}
 
-	/** True if requests must be passed to {@link enter}. */
+	/** True if requests must be passed to {@link admitRequest}. */
 	get limitsRequests(): boolean {
 		return (
 			(this.#limits.requests ?? 0) > 0 || (this.#limits.requests_per_client ?? 0) > 0 || this.#clientByRequest.size > 0
@@ -97,26 +97,26 @@ export class Admission {
 		const { connections = 0, connections_per_client: maxPerClient = 0 } = this.#limits;
 		const client = maxPerClient > 0 ? clientKey(address) : '';
 		const { clients } = this.#deps;
-		if (maxPerClient > 0 && clients.count(client, CLIENT_CONNECTIONS) >= maxPerClient) {
+		if (maxPerClient > 0 && clients.clientCount(client, CLIENT_CONNECTIONS) >= maxPerClient) {
 			return this.#countRejection('connections_per_client');
 		}
 		if (connections > 0) {
-			if (this.#sumOf(CONNECTIONS) < connections) placeMaker.reset();
+			if (this.#sumOverThreads(CONNECTIONS_SLOT) < connections) placeMaker.resetFreedSlots();
 			else if (!placeMaker.makeRoom()) return this.#countRejection('connections');
 		}
-		this.#add(CONNECTIONS, 1);
-		if (maxPerClient > 0) clients.add(client, CLIENT_CONNECTIONS, 1);
+		this.#changeCount(CONNECTIONS_SLOT, 1);
+		if (maxPerClient > 0) clients.addToCount(client, CLIENT_CONNECTIONS, 1);
 		return () => {
-			this.#add(CONNECTIONS, -1);
-			if (maxPerClient > 0) clients.add(client, CLIENT_CONNECTIONS, -1);
+			this.#changeCount(CONNECTIONS_SLOT, -1);
+			if (maxPerClient > 0) clients.addToCount(client, CLIENT_CONNECTIONS, -1);
 		};
 	}
 
 	/**
 	 * Admits a request. Returns undefined if it may run, a 503 error if it is rejected, or a promise of one of these if it must
-	 * wait. In all cases, {@link leave} must be called when the request ends.
+	 * wait. In all cases, {@link endRequest} must be called when the request ends.
 	 */
-	enter(x: Exchange): undefined | HttpError | Promise<undefined | HttpError> {
+	admitRequest(x: Exchange): undefined | HttpError | Promise<undefined | HttpError> {
 		const {
 			requests = 0,
 			requests_per_client: maxPerClient = 0,
@@ -126,46 +126,47 @@ export class Admission {
 		if (maxPerClient > 0) {
 			const { clients } = this.#deps;
 			client = clientKey(this.#deps.clientIp(x));
-			if (clients.count(client, CLIENT_REQUESTS) >= maxPerClient) return this.#createRefusal('requests_per_client');
-			clients.add(client, CLIENT_REQUESTS, 1);
+			if (clients.clientCount(client, CLIENT_REQUESTS) >= maxPerClient)
+				return this.#createRefusal('requests_per_client');
+			clients.addToCount(client, CLIENT_REQUESTS, 1);
 		}
-		if (requests === 0 || (this.#queue.length === 0 && this.#sumOf(REQUESTS) < requests)) {
-			this.#begin(x, client);
+		if (requests === 0 || (this.#queue.length === 0 && this.#sumOverThreads(REQUESTS_SLOT) < requests)) {
+			this.#startRequest(x, client);
 			return undefined;
 		}
-		if (this.#sumOf(QUEUED) >= maxQueued) {
-			if (client !== '') this.#deps.clients.add(client, CLIENT_REQUESTS, -1);
+		if (this.#sumOverThreads(QUEUED_SLOT) >= maxQueued) {
+			if (client !== '') this.#deps.clients.addToCount(client, CLIENT_REQUESTS, -1);
 			return this.#createRefusal('queue');
 		}
-		return this.#wait(x, client);
+		return this.#waitInQueue(x, client);
 	}
 
 	/** Records the end of a request. */
-	leave(x: Exchange): void {
+	endRequest(x: Exchange): void {
 		const client = this.#clientByRequest.get(x);
 		if (client === undefined) return;
 		this.#clientByRequest.delete(x);
-		this.#add(REQUESTS, -1);
-		if (client !== '') this.#deps.clients.add(client, CLIENT_REQUESTS, -1);
+		this.#changeCount(REQUESTS_SLOT, -1);
+		if (client !== '') this.#deps.clients.addToCount(client, CLIENT_REQUESTS, -1);
 		this.#admitWaiting();
 	}
 
-	#begin(x: Exchange, client: string): void {
+	#startRequest(x: Exchange, client: string): void {
 		this.#clientByRequest.set(x, client);
-		this.#add(REQUESTS, 1);
+		this.#changeCount(REQUESTS_SLOT, 1);
 	}
 
-	#wait(x: Exchange, client: string): Promise<undefined | HttpError> {
+	#waitInQueue(x: Exchange, client: string): Promise<undefined | HttpError> {
 		const deadline = performance.now() + (this.#limits.queue_time ?? DEFAULT_QUEUE_TIME_MS);
-		this.#add(QUEUED, 1);
-		this.#deps.queueChanged(1);
+		this.#changeCount(QUEUED_SLOT, 1);
+		this.#deps.onQueueChanged(1);
 		this.#timer ??= setInterval(() => this.#checkQueue(), CHECK_INTERVAL_MS).unref();
 		return new Promise(resolve => {
 			const settle = (error: HttpError | undefined): void => {
-				this.#add(QUEUED, -1);
-				this.#deps.queueChanged(-1);
-				if (error === undefined) this.#begin(x, client);
-				else if (client !== '') this.#deps.clients.add(client, CLIENT_REQUESTS, -1);
+				this.#changeCount(QUEUED_SLOT, -1);
+				this.#deps.onQueueChanged(-1);
+				if (error === undefined) this.#startRequest(x, client);
+				else if (client !== '') this.#deps.clients.addToCount(client, CLIENT_REQUESTS, -1);
 				resolve(error);
 			};
 			const waiter: Waiter = { x, deadline, settle };
@@ -182,7 +183,7 @@ export class Admission {
 	/** Admits waiting requests in order of arrival while there are free slots. */
 	#admitWaiting(): void {
 		const { requests = 0 } = this.#limits;
-		while (this.#queue.length > 0 && (requests === 0 || this.#sumOf(REQUESTS) < requests)) {
+		while (this.#queue.length > 0 && (requests === 0 || this.#sumOverThreads(REQUESTS_SLOT) < requests)) {
 			this.#queue.shift()!.settle(undefined);
 		}
 		if (this.#queue.length > 0 || this.#timer === undefined) return;
@@ -200,22 +201,22 @@ export class Admission {
 	}
 
 	#countRejection(limit: OverloadLimit): undefined {
-		this.#deps.rejected(limit);
+		this.#deps.onRejected(limit);
 		return undefined;
 	}
 
 	#createRefusal(limit: OverloadLimit): HttpError {
-		this.#deps.rejected(limit);
+		this.#deps.onRejected(limit);
 		return new HttpError(503, 'The server is overloaded.', { headers: [['Retry-After', this.retryAfter]] });
 	}
 
-	#sumOf(slot: number): number {
+	#sumOverThreads(slot: number): number {
 		let sum = 0;
 		for (let at = slot; at < this.#counts.length; at += ADMISSION_SLOT_COUNT) sum += Atomics.load(this.#counts, at);
 		return sum;
 	}
 
-	#add(slot: number, change: 1 | -1): void {
+	#changeCount(slot: number, change: 1 | -1): void {
 		Atomics.add(this.#counts, this.#rowStart + slot, change);
 	}
 }

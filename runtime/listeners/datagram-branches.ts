@@ -12,16 +12,16 @@ import type { ListenerAddress } from './listener-address.ts';
  */
 export function withBranches(
 	listeners: readonly ListenerAddress[],
-	threads: number,
+	threadCount: number,
 ): { readonly listeners: readonly ListenerAddress[]; readonly channels: readonly number[] } {
 	const channels: number[] = [];
 	const withSockets = listeners.map(listener => {
 		const { datagrams = [] } = listener;
-		const { library } = datagrams.length > 0 && datagrams.length < threads ? quicSupport() : {};
+		const { library } = datagrams.length > 0 && datagrams.length < threadCount ? quicSupport() : {};
 		if (library === undefined) return listener;
 		const branches = datagrams.map((): number[] => []);
 		const branchDatagrams: InheritedDatagrams[] = [];
-		for (let thread = datagrams.length; thread < threads; thread++) {
+		for (let thread = datagrams.length; thread < threadCount; thread++) {
 			const pair = createRelayPair(library);
 			if (pair === undefined) break;
 			channels.push(...pair);

@@ -18,7 +18,10 @@ export function descriptorLimit(): number | undefined {
  * Returns the maximum number of client connections for each of `threads` threads. The remaining descriptors are reserved for other
  * purposes.
  */
-export function maxConnectionsPerThread(limit: number | undefined, threads: number): number {
-	if (limit === undefined) return Infinity;
-	return Math.max(16, Math.floor((limit - Math.max(MIN_RESERVED_DESCRIPTORS, limit / 10)) / threads));
+export function maxConnectionsPerThread(maxDescriptors: number | undefined, threadCount: number): number {
+	if (maxDescriptors === undefined) return Infinity;
+	return Math.max(
+		16,
+		Math.floor((maxDescriptors - Math.max(MIN_RESERVED_DESCRIPTORS, maxDescriptors / 10)) / threadCount),
+	);
 }

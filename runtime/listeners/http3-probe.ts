@@ -45,13 +45,13 @@ export class Http3Probe {
 			cause =
 				errorCode === 'EADDRINUSE' ? 'another program has the UDP port' : `the UDP port cannot be bound (${errorCode})`;
 		}
-		if (http3 === 'named') throw http3Unavailable(code, address, cause!);
+		if (http3 === 'named') throw http3UnavailableError(code, address, cause!);
 		// If a function is missing on this machine, the cause concerns the whole process, so it is logged once and not for each
 		// listener.
-		const subject = missing === undefined ? key : '';
-		if (this.#loggedCauses.get(subject) !== cause) {
-			this.#loggedCauses.set(subject, cause!);
-			this.#log(missing === undefined ? withoutHttp3(address, cause!) : unavailableEntry(missing));
+		const causeKey = missing === undefined ? key : '';
+		if (this.#loggedCauses.get(causeKey) !== cause) {
+			this.#loggedCauses.set(causeKey, cause!);
+			this.#log(missing === undefined ? withoutHttp3Entry(address, cause!) : unavailableEntry(missing));
 		}
 		return { key, ...addressWithoutHttp3 };
 	}
@@ -63,12 +63,12 @@ export class Http3Probe {
 }
 
 /** Returns the error for a listener whose configuration names HTTP/3. */
-export function http3Unavailable(code: string, address: ListenerAddress, cause: string): ListenError {
+export function http3UnavailableError(code: string, address: ListenerAddress, cause: string): ListenError {
 	return new ListenError(code, socketText(address), `HTTP/3 (\`h3\`) is unavailable, because ${cause}`);
 }
 
 /** Returns the log entry for a listener that could not bind UDP, where HTTP/3 is only the default. */
-export function withoutHttp3(address: ListenerAddress, cause: string): LogEntry {
+export function withoutHttp3Entry(address: ListenerAddress, cause: string): LogEntry {
 	const fields = { address: socketText(address), cause };
 	return { level: 'warn', logger: 'http', message: 'serving without HTTP/3', fields };
 }

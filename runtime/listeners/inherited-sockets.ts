@@ -14,12 +14,12 @@ import type { ListenerAddress } from './listener-address.ts';
 
 /** The inherited sockets that the successor has not taken over yet. */
 export class InheritedSockets {
-	readonly #listeners: ReadonlyMap<string, BequeathedListener>;
-	readonly #held: ReadonlyMap<string, BequeathedSocket>;
+	readonly #listenersByKey: ReadonlyMap<string, BequeathedListener>;
+	readonly #heldByKey: ReadonlyMap<string, BequeathedSocket>;
 
 	constructor({ listeners, held }: BequeathedSockets) {
-		this.#listeners = new Map(listeners.map(listener => [listener.key, listener]));
-		this.#held = new Map(held.map(socket => [socket.key, socket]));
+		this.#listenersByKey = new Map(listeners.map(listener => [listener.key, listener]));
+		this.#heldByKey = new Map(held.map(socket => [socket.key, socket]));
 	}
 
 	/**
@@ -27,29 +27,30 @@ export class InheritedSockets {
 	 * an inherited listener has the same port and would conflict with it. Returns undefined in all other cases.
 	 */
 	findDeferred(address: ListenerAddress): ListenerAddress | undefined {
-		const inheritedListener = this.#listeners.get(address.key);
+		const inheritedListener = this.#listenersByKey.get(address.key);
 		if (inheritedListener) {
 			const { port, descriptors: inherited, datagrams } = inheritedListener;
 			return { ...address, port, inherited, ...(datagrams && { datagrams }), deferred: true };
 		}
 		const { port } = address;
-		for (const listener of this.#listeners.values()) if (listener.port === port) return { ...address, deferred: true };
+		for (const listener of this.#listenersByKey.values())
+			if (listener.port === port) return { ...address, deferred: true };
 		return undefined;
 	}
 
 	/** Returns the inherited socket with this listener key, among those that the main thread holds. */
 	findHeld(key: string): BequeathedSocket | undefined {
-		return this.#held.get(key);
+		return this.#heldByKey.get(key);
 	}
 
 	/** Returns the inherited sockets that the new configuration does not use, given the keys that it uses. */
 	findAbandoned(keys: ReadonlySet<string>): BequeathedSocket[] {
-		return [...this.#held.values()].filter(socket => !keys.has(socket.key));
+		return [...this.#heldByKey.values()].filter(socket => !keys.has(socket.key));
 	}
 
 	/** Closes the inherited descriptors of TCP and UDP sockets. The threads have duplicates of the sockets that they serve. */
 	close(): void {
-		for (const { descriptors, datagrams = [] } of this.#listeners.values()) {
+		for (const { descriptors, datagrams = [] } of this.#listenersByKey.values()) {
 			for (const descriptor of descriptors) closeSync(descriptor);
 			for (const datagramSocket of datagrams)
 				for (const descriptor of descriptorsOf(datagramSocket)) closeSync(descriptor);
@@ -64,17 +65,17 @@ export class InheritedSockets {
  */
 export function addressesForThread(
 	listeners: readonly ListenerAddress[],
-	thread: number,
-	threads: number,
+	threadIndex: number,
+	threadCount: number,
 ): ListenerAddress[] {
-	const shareOf = <T>(all: readonly T[]): T[] => all.filter((_, at) => at % threads === thread);
+	const shareOf = <T>(sockets: readonly T[]): T[] => sockets.filter((_, at) => at % threadCount === threadIndex);
 	return listeners.map(listener => {
-		const { inherited: all, datagrams } = listener;
-		if (all === undefined || all.length === 0) return listener;
-		const ownSockets = shareOf(all);
+		const { inherited: inheritedSockets, datagrams } = listener;
+		if (inheritedSockets === undefined || inheritedSockets.length === 0) return listener;
+		const ownSockets = shareOf(inheritedSockets);
 		return {
 			...listener,
-			inherited: ownSockets.length > 0 ? ownSockets : [all[thread % all.length]!],
+			inherited: ownSockets.length > 0 ? ownSockets : [inheritedSockets[threadIndex % inheritedSockets.length]!],
 			...(datagrams && { datagrams: shareOf(datagrams) }),
 		};
 	});

@@ -15,7 +15,7 @@ export interface ListenerGatesDeps {
 	/** Number of rows in shared memory, one for each thread. */
 	readonly rows: number;
 	/** Returns memory that all threads share under a key. */
-	memory(key: string, slots: number): Promise<SharedArrayBuffer>;
+	sharedMemory(key: string, slotCount: number): Promise<SharedArrayBuffer>;
 	clientIp(x: Exchange): string;
 	/** The thread's fixed counters. */
 	readonly counters: Float64Array;
@@ -23,7 +23,7 @@ export interface ListenerGatesDeps {
 
 export class ListenerGates {
 	readonly #deps: ListenerGatesDeps;
-	readonly #gates = new Map<string, Admission>();
+	readonly #admissionsByKey = new Map<string, Admission>();
 	#clients: ClientCounts | undefined;
 
 	constructor(deps: ListenerGatesDeps) {
@@ -32,37 +32,37 @@ export class ListenerGates {
 
 	/** Creates the admission of a listener if its settings have limits. Called before the generation is activated. */
 	async prepare(address: ListenerAddress, settings: Settings): Promise<void> {
-		if (this.#gates.has(address.key) || !hasLimits(serverSettingsFor(settings, address).limits)) return;
+		if (this.#admissionsByKey.has(address.key) || !hasLimits(serverSettingsFor(settings, address).limits)) return;
 		const { row, rows, counters, clientIp } = this.#deps;
-		const memory = await this.#deps.memory(address.key, ADMISSION_SLOT_COUNT);
+		const memory = await this.#deps.sharedMemory(address.key, ADMISSION_SLOT_COUNT);
 		if (!this.#clients) {
-			const cells = await this.#deps.memory('clients', CLIENT_SLOTS);
-			this.#clients ??= new ClientCounts(cells, rows, row);
+			const clientsMemory = await this.#deps.sharedMemory('clients', CLIENT_SLOTS);
+			this.#clients ??= new ClientCounts(clientsMemory, rows, row);
 		}
-		const gate = new Admission({
+		const admission = new Admission({
 			memory,
 			clients: this.#clients,
 			row,
 			clientIp,
-			rejected: limit => {
+			onRejected: limit => {
 				counters[overloadSlot(limit)]!++;
 			},
-			queueChanged: by => {
-				counters[ROW_SLOT.queued]! += by;
-				if (by === 1) counters[ROW_SLOT.queuedRequests]!++;
+			onQueueChanged: change => {
+				counters[ROW_SLOT.queued]! += change;
+				if (change === 1) counters[ROW_SLOT.queuedRequests]!++;
 			},
 		});
-		this.#gates.set(address.key, gate);
+		this.#admissionsByKey.set(address.key, admission);
 	}
 
 	/**
 	 * Sets the limits of a listener's admission, and returns it; undefined if the listener has no admission, because it has never
 	 * had limits.
 	 */
-	use(address: ListenerAddress, limits: ServerLimits | undefined): Admission | undefined {
-		const gate = this.#gates.get(address.key);
-		gate?.configure(limits ?? {});
-		return gate;
+	applyLimits(address: ListenerAddress, limits: ServerLimits | undefined): Admission | undefined {
+		const admission = this.#admissionsByKey.get(address.key);
+		admission?.configure(limits ?? {});
+		return admission;
 	}
 }
 

@@ -42,31 +42,31 @@ interface SocketFile {
 export class ListenerSockets {
 	readonly #expand: ExpandText;
 	readonly #log: (entry: LogEntry) => void;
-	readonly #passed: PassedSockets;
-	readonly #http3: Http3Probe;
+	readonly #passedSockets: PassedSockets;
+	readonly #http3Probe: Http3Probe;
 	#servedAddresses = new Map<string, ListenerAddress>();
 	readonly #heldListeners = new Map<string, HeldListener>();
 	/** The predecessor's sockets, until this process accepts connections. */
-	#inherited: InheritedSockets | undefined;
+	#inheritedSockets: InheritedSockets | undefined;
 
 	/**
 	 * @param expand Expands placeholders in addresses.
 	 * @param log Receives failures to change or remove files.
-	 * @param passed Sockets from a service manager.
-	 * @param inherited Sockets of the predecessor.
+	 * @param passedSockets Sockets from a service manager.
+	 * @param bequeathedSockets Sockets of the predecessor.
 	 */
 	constructor(
 		expand: ExpandText,
 		log: (entry: LogEntry) => void,
-		passed: PassedSockets = new PassedSockets(undefined),
-		inherited?: BequeathedSockets,
+		passedSockets: PassedSockets = new PassedSockets(undefined),
+		bequeathedSockets?: BequeathedSockets,
 	) {
-		this.#passed = passed;
-		this.#inherited = inherited && new InheritedSockets(inherited);
+		this.#passedSockets = passedSockets;
+		this.#inheritedSockets = bequeathedSockets && new InheritedSockets(bequeathedSockets);
 
 		this.#expand = expand;
 		this.#log = log;
-		this.#http3 = new Http3Probe(log);
+		this.#http3Probe = new Http3Probe(log);
 	}
 
 	/** The addresses being served. */
@@ -78,18 +78,20 @@ export class ListenerSockets {
 	 * Resolves to addresses on which threads can listen, with their final ports. Addresses that are not served yet are checked to be
 	 * free. Rejects with ListenError.
 	 */
-	async prepareAddresses(requested: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
+	async prepareAddresses(requestedAddresses: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
 		const listeners: ListenerAddress[] = [];
-		for (const address of requested) {
+		for (const address of requestedAddresses) {
 			if (address.host.includes('/')) {
-				listeners.push(await this.#openHeld(address));
+				listeners.push(await this.#openHeldListener(address));
 				continue;
 			}
 			const knownAddress =
-				this.#servedAddresses.get(address.key) ?? this.#inherited?.findDeferred(address) ?? this.#findPassed(address);
-			const { http3: _, ...bound } = knownAddress ?? (await this.#probe(address));
+				this.#servedAddresses.get(address.key) ??
+				this.#inheritedSockets?.findDeferred(address) ??
+				this.#findPassed(address);
+			const { http3: _, ...boundAddress } = knownAddress ?? (await this.#probe(address));
 			const { http3 } = address;
-			listeners.push(await this.#http3.check(http3 === undefined ? bound : { ...bound, http3 }));
+			listeners.push(await this.#http3Probe.check(http3 === undefined ? boundAddress : { ...boundAddress, http3 }));
 		}
 		return listeners;
 	}
@@ -105,22 +107,22 @@ export class ListenerSockets {
 
 	/** Takes over from the predecessor. All threads must be listening. */
 	takeOver(): void {
-		const inherited = this.#inherited;
+		const inherited = this.#inheritedSockets;
 		if (!inherited) return;
-		this.#inherited = undefined;
+		this.#inheritedSockets = undefined;
 		inherited.close();
 		for (const socket of inherited.findAbandoned(new Set(this.#heldListeners.keys())))
 			this.#heldListeners.set(socket.key, toHeldListener(socket));
-		this.#ownFiles(true);
+		this.#setFileOwnership(true);
 		this.#keepOnly(this.#servedAddresses.values());
 	}
 
 	/** Leaves the files of Unix sockets to the successor, so that this process does not delete them. */
 	leaveFiles(): void {
-		this.#ownFiles(false);
+		this.#setFileOwnership(false);
 	}
 
-	#ownFiles(isOurs: boolean): void {
+	#setFileOwnership(isOurs: boolean): void {
 		for (const { unix } of this.#heldListeners.values()) if (unix) unix.file.isOurs = isOurs;
 	}
 
@@ -128,7 +130,7 @@ export class ListenerSockets {
 	 * Returns the sockets that a successor inherits. `threadDescriptorsOf` returns the descriptors of all threads'
 	 * sockets for a listener; `datagrams` has the threads' UDP sockets.
 	 */
-	bequeathed(
+	toBequeathedSockets(
 		threadDescriptorsOf: (key: string) => number[],
 		datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>,
 	): BequeathedSockets {
@@ -144,12 +146,12 @@ export class ListenerSockets {
 			const file = unix && { path: unix.file.path, inode: String(unix.file.inode), mode: unix.file.mode };
 			return { key, descriptor, ...(file && { file }) };
 		});
-		return { listeners, held, passed: this.#passed.bequeathed() };
+		return { listeners, held, passed: this.#passedSockets.toBequeathedSockets() };
 	}
 
 	/** True if a service manager has passed sockets, which stay open when this process ends. */
-	get hasPassed(): boolean {
-		return this.#passed.hasAny;
+	get hasPassedSockets(): boolean {
+		return this.#passedSockets.hasAny;
 	}
 
 	/** Closes the sockets that were opened for a load that has failed. */
@@ -169,7 +171,7 @@ export class ListenerSockets {
 		// A socket that systemd binds to a port without an address accepts IPv6 and IPv4, or only IPv4 on a system without IPv6.
 		const hosts = host === '' ? ['[::]', '0.0.0.0'] : [host.includes(':') ? `[${host}]` : host];
 		for (const hostText of hosts) {
-			const descriptor = this.#passed.descriptorAt(`${hostText}:${port}`);
+			const descriptor = this.#passedSockets.descriptorAt(`${hostText}:${port}`);
 			if (descriptor !== undefined) return { ...address, descriptor };
 		}
 		return undefined;
@@ -180,7 +182,7 @@ export class ListenerSockets {
 		try {
 			return await probeListener(address);
 		} catch (error) {
-			const hosts = (error as ListenError).code === 'EADDRINUSE' ? this.#passed.hostsAt(address.port) : [];
+			const hosts = (error as ListenError).code === 'EADDRINUSE' ? this.#passedSockets.hostsAt(address.port) : [];
 			if (hosts.length === 0) throw error;
 			const passedAddresses = hosts.map(host => `${host}:${address.port}`).join(' and ');
 			const message = `the service manager passed a socket at ${passedAddresses}, which serves only sites with \`bind ${hosts.join(' ')}\``;
@@ -188,19 +190,19 @@ export class ListenerSockets {
 		}
 	}
 
-	async #openHeld(address: ListenerAddress): Promise<ListenerAddress> {
-		let held = this.#heldListeners.get(address.key);
-		if (!held) {
-			const inherited = this.#inherited?.findHeld(address.key);
-			held = inherited
+	async #openHeldListener(address: ListenerAddress): Promise<ListenerAddress> {
+		let heldListener = this.#heldListeners.get(address.key);
+		if (!heldListener) {
+			const inherited = this.#inheritedSockets?.findHeld(address.key);
+			heldListener = inherited
 				? toHeldListener(inherited)
-				: await this.#bindHeld(address).catch(error => {
+				: await this.#bindHeldListener(address).catch(error => {
 						throw listenError(error, address);
 					});
-			this.#heldListeners.set(address.key, held);
+			this.#heldListeners.set(address.key, heldListener);
 		}
-		const deferred = this.#inherited?.findHeld(address.key) !== undefined;
-		return { ...address, descriptor: held.descriptor, ...(deferred && { deferred }) };
+		const deferred = this.#inheritedSockets?.findHeld(address.key) !== undefined;
+		return { ...address, descriptor: heldListener.descriptor, ...(deferred && { deferred }) };
 	}
 
 	#keepOnly(addresses: Iterable<ListenerAddress>): void {
@@ -209,24 +211,24 @@ export class ListenerSockets {
 			keptKeys.add(key);
 			const file = this.#heldListeners.get(key)?.unix?.file;
 			if (!file || file.mode === mode || !file.isOurs) continue;
-			this.#tryChange(key, () => isSameFile(file) && chmodSync(file.path, mode));
+			this.#tryFileChange(key, () => isSameFile(file) && chmodSync(file.path, mode));
 			file.mode = mode;
 		}
-		this.#http3.keepOnly(keptKeys);
-		for (const key of [...this.#heldListeners.keys()]) if (!keptKeys.has(key)) this.#close(key);
+		this.#http3Probe.keepOnly(keptKeys);
+		for (const key of [...this.#heldListeners.keys()]) if (!keptKeys.has(key)) this.#closeHeldListener(key);
 	}
 
-	#close(key: string): void {
-		const held = this.#heldListeners.get(key);
+	#closeHeldListener(key: string): void {
+		const heldListener = this.#heldListeners.get(key);
 		this.#heldListeners.delete(key);
-		if (!held?.unix) return;
-		const { file, socket } = held.unix;
+		if (!heldListener?.unix) return;
+		const { file, socket } = heldListener.unix;
 		// The file is deleted only if it is still the file of this socket: another server may have replaced it.
-		if (file.isOurs) this.#tryChange(key, () => isSameFile(file) && unlinkSync(file.path));
+		if (file.isOurs) this.#tryFileChange(key, () => isSameFile(file) && unlinkSync(file.path));
 		socket.close();
 	}
 
-	#tryChange(key: string, change: () => void): void {
+	#tryFileChange(key: string, change: () => void): void {
 		try {
 			change();
 		} catch (error) {
@@ -235,17 +237,17 @@ export class ListenerSockets {
 		}
 	}
 
-	async #bindHeld({ host, mode = DEFAULT_SOCKET_MODE }: ListenerAddress): Promise<HeldListener> {
+	async #bindHeldListener({ host, mode = DEFAULT_SOCKET_MODE }: ListenerAddress): Promise<HeldListener> {
 		const listenHost = parseListenHost(this.#expandHost(host));
 		if ('network' in listenHost && listenHost.network === 'fd') {
-			const descriptor = this.#passed.descriptorOf(listenHost.descriptor);
+			const descriptor = this.#passedSockets.descriptorOf(listenHost.descriptor);
 			// `fstatSync` throws EBADF if the descriptor is not open. Whether it is a listening socket is known only when a thread tries
 			// to listen on it.
 			if (!fstatSync(descriptor).isSocket()) throw systemError('ENOTSOCK');
 			return { descriptor, unix: undefined };
 		}
 		if ('network' in listenHost && listenHost.network === 'unix') {
-			const descriptor = this.#passed.descriptorAt(listenHost.path);
+			const descriptor = this.#passedSockets.descriptorAt(listenHost.path);
 			return descriptor === undefined ? bindUnix(listenHost.path, mode) : { descriptor, unix: undefined };
 		}
 		throw systemError('EINVAL');
@@ -284,13 +286,13 @@ export function distinctSockets(descriptors: readonly number[]): number[] {
  * Returns the error code with which binding a Unix socket at a path would fail; undefined if no problem can be seen without
  * binding.
  */
-export function unixSocketProblem(file: string): string | undefined {
-	if (Buffer.byteLength(file) > MAX_PATH_BYTES) return 'ENAMETOOLONG';
+export function unixSocketErrorCode(socketPath: string): string | undefined {
+	if (Buffer.byteLength(socketPath) > MAX_PATH_BYTES) return 'ENAMETOOLONG';
 	try {
 		// For a missing folder, `statSync` throws ENOENT, which describes the problem better than the EACCES with which Node's `listen`
 		// fails.
-		if (!statSync(path.dirname(file)).isDirectory()) return 'ENOTDIR';
-		const stats = statsOf(file);
+		if (!statSync(path.dirname(socketPath)).isDirectory()) return 'ENOTDIR';
+		const stats = statsOf(socketPath);
 		return stats && !stats.isSocket() ? 'EEXIST' : undefined;
 	} catch (error) {
 		return (error as NodeJS.ErrnoException).code ?? 'EIO';
@@ -301,20 +303,20 @@ export function unixSocketProblem(file: string): string | undefined {
  * Binds a socket under a temporary name and renames it, so that the socket never has other permissions, and a socket left behind by
  * another server is replaced atomically.
  */
-async function bindUnix(file: string, mode: number): Promise<HeldListener> {
-	const problem = unixSocketProblem(file);
-	if (problem !== undefined) throw systemError(problem);
-	const stats = statsOf(file);
-	if (stats && (await someoneListens(file))) throw systemError('EADDRINUSE');
-	const temporaryPath = path.join(path.dirname(file), `.${process.pid.toString(36)}~`);
+async function bindUnix(socketPath: string, mode: number): Promise<HeldListener> {
+	const errorCode = unixSocketErrorCode(socketPath);
+	if (errorCode !== undefined) throw systemError(errorCode);
+	const stats = statsOf(socketPath);
+	if (stats && (await someoneListens(socketPath))) throw systemError('EADDRINUSE');
+	const temporaryPath = path.join(path.dirname(socketPath), `.${process.pid.toString(36)}~`);
 	if (statsOf(temporaryPath)?.isSocket()) unlinkSync(temporaryPath);
 	let inode = 0n;
 	const socket = await holdUnixSocket(temporaryPath, LISTEN_BACKLOG, () => {
 		chmodSync(temporaryPath, mode);
 		inode = lstatSync(temporaryPath, { bigint: true }).ino;
-		renameSync(temporaryPath, file);
+		renameSync(temporaryPath, socketPath);
 	});
-	return { descriptor: socket.descriptor, unix: { socket, file: { path: file, inode, mode, isOurs: true } } };
+	return { descriptor: socket.descriptor, unix: { socket, file: { path: socketPath, inode, mode, isOurs: true } } };
 }
 
 function isSameFile({ path: file, inode }: { readonly path: string; readonly inode: bigint }): boolean {

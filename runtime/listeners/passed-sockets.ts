@@ -4,12 +4,12 @@ import type { BequeathedPassedSocket } from '../sockets/bequeathed-sockets.ts';
 import { socketAddresses } from './socket-addresses.ts';
 
 /** The first passed descriptor. */
-const FIRST_DESCRIPTOR = 3;
+const FIRST_PASSED_DESCRIPTOR = 3;
 /** Maximum number of sockets accepted. */
-const MAX_SOCKETS = 1024;
+const MAX_PASSED_SOCKETS = 1024;
 
 /** The environment variables that describe the passed sockets. */
-const VARIABLES = ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES'] as const;
+const LISTEN_VARIABLES = ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES'] as const;
 
 /** The error for a socket that was not passed to the process. The message is the end of a sentence. */
 export class SocketNotPassed extends Error {
@@ -21,28 +21,28 @@ export class PassedSockets {
 	/**
 	 * The sockets' names, in the order of their descriptors, which begin at 3. Undefined if no service manager has passed sockets.
 	 */
-	readonly #names: readonly string[] | undefined;
+	readonly #socketNames: readonly string[] | undefined;
 
 	/** Only in a successor: the current descriptor of each passed socket, by the descriptor that it had in the first process. */
 	readonly #newDescriptorByOld: ReadonlyMap<number, number> | undefined;
 
 	/** The sockets' addresses by descriptor; undefined until they are needed for the first time. */
-	#addresses: ReadonlyMap<number, string> | undefined;
+	#cachedAddresses: ReadonlyMap<number, string> | undefined;
 
 	/** @param names Names in the order in which the sockets were passed. The first one belongs to descriptor 3. */
 	constructor(names: readonly string[] | undefined, newDescriptorByOld?: ReadonlyMap<number, number>) {
-		this.#names = names;
+		this.#socketNames = names;
 		this.#newDescriptorByOld = newDescriptorByOld;
 	}
 
 	get hasAny(): boolean {
-		return (this.#names?.length ?? 0) > 0;
+		return (this.#socketNames?.length ?? 0) > 0;
 	}
 
 	/** Returns the sockets for a successor. */
-	bequeathed(): BequeathedPassedSocket[] {
-		return (this.#names ?? []).map((name, at) => {
-			const number = FIRST_DESCRIPTOR + at;
+	toBequeathedSockets(): BequeathedPassedSocket[] {
+		return (this.#socketNames ?? []).map((name, at) => {
+			const number = FIRST_PASSED_DESCRIPTOR + at;
 			return { number, name, descriptor: this.#newDescriptorByOld?.get(number) ?? number };
 		});
 	}
@@ -51,7 +51,8 @@ export class PassedSockets {
 	 * Returns the descriptor of the socket with an address, as {@link socketAddresses} writes it, or undefined if no socket has it.
 	 */
 	descriptorAt(address: string): number | undefined {
-		for (const [descriptor, at] of this.#addressByDescriptor) if (at === address) return descriptor;
+		for (const [descriptor, socketAddress] of this.#addressByDescriptor)
+			if (socketAddress === address) return descriptor;
 		return undefined;
 	}
 
@@ -64,41 +65,41 @@ export class PassedSockets {
 	}
 
 	get #addressByDescriptor(): ReadonlyMap<number, string> {
-		this.#addresses ??= socketAddresses(this.bequeathed().map(({ descriptor }) => descriptor));
-		return this.#addresses;
+		this.#cachedAddresses ??= socketAddresses(this.toBequeathedSockets().map(({ descriptor }) => descriptor));
+		return this.#cachedAddresses;
 	}
 
 	/**
 	 * Returns the descriptor for `fd/…` in a configuration, where `text` stands for `…`: a number or a name. Throws
 	 * {@link SocketNotPassed}.
 	 */
-	descriptorOf(text: string): number {
-		const names = this.#names;
-		if (/^\d+$/.test(text)) {
-			const descriptor = Number(text);
-			if (names === undefined || names[descriptor - FIRST_DESCRIPTOR] !== undefined) {
+	descriptorOf(nameOrNumber: string): number {
+		const names = this.#socketNames;
+		if (/^\d+$/.test(nameOrNumber)) {
+			const descriptor = Number(nameOrNumber);
+			if (names === undefined || names[descriptor - FIRST_PASSED_DESCRIPTOR] !== undefined) {
 				return this.#newDescriptorByOld?.get(descriptor) ?? descriptor;
 			}
 			throw new SocketNotPassed(`the service manager did not pass this descriptor, but ${describeSockets(names)}`);
 		}
 		if (names === undefined) throw new SocketNotPassed('no service manager has passed any sockets');
-		const descriptors = names.flatMap((name, at) => (name === text ? [FIRST_DESCRIPTOR + at] : []));
+		const descriptors = names.flatMap((name, at) => (name === nameOrNumber ? [FIRST_PASSED_DESCRIPTOR + at] : []));
 		if (descriptors.length === 1) return this.#newDescriptorByOld?.get(descriptors[0]!) ?? descriptors[0]!;
 		if (descriptors.length === 0) {
 			throw new SocketNotPassed(
 				`the service manager did not pass a socket with this name, but ${describeSockets(names)}`,
 			);
 		}
-		const numbers = descriptors.map(descriptor => `fd/${descriptor}`).join(' and ');
-		throw new SocketNotPassed(`${descriptors.length} sockets were passed with this name: write ${numbers}`);
+		const descriptorList = descriptors.map(descriptor => `fd/${descriptor}`).join(' and ');
+		throw new SocketNotPassed(`${descriptors.length} sockets were passed with this name: write ${descriptorList}`);
 	}
 }
 
 /** Returns the sockets that a service manager passed to the predecessor, or to one of its predecessors. */
-export function inheritedPassedSockets(passed: readonly BequeathedPassedSocket[]): PassedSockets {
-	if (passed.length === 0) return new PassedSockets(undefined);
-	const names = passed.map(({ name }) => name);
-	return new PassedSockets(names, new Map(passed.map(({ number, descriptor }) => [number, descriptor])));
+export function inheritedPassedSockets(passedSockets: readonly BequeathedPassedSocket[]): PassedSockets {
+	if (passedSockets.length === 0) return new PassedSockets(undefined);
+	const names = passedSockets.map(({ name }) => name);
+	return new PassedSockets(names, new Map(passedSockets.map(({ number, descriptor }) => [number, descriptor])));
 }
 
 /**
@@ -106,12 +107,12 @@ export function inheritedPassedSockets(passed: readonly BequeathedPassedSocket[]
  * sockets for theirs. The variables are ignored if they name another process.
  */
 export function takePassedSockets(environment: { [name: string]: string | undefined }, pid: number): PassedSockets {
-	const [ownerPid, count, names = ''] = VARIABLES.map(name => environment[name]);
-	for (const name of VARIABLES) delete environment[name];
-	if (ownerPid !== String(pid) || !/^\d{1,4}$/.test(count ?? '')) return new PassedSockets(undefined);
+	const [ownerPid, countText, names = ''] = LISTEN_VARIABLES.map(name => environment[name]);
+	for (const name of LISTEN_VARIABLES) delete environment[name];
+	if (ownerPid !== String(pid) || !/^\d{1,4}$/.test(countText ?? '')) return new PassedSockets(undefined);
 	const nameList = names.split(':');
 	const socketNames = Array.from(
-		{ length: Math.min(Number(count), MAX_SOCKETS) },
+		{ length: Math.min(Number(countText), MAX_PASSED_SOCKETS) },
 		(_, at) => nameList[at] || 'unknown',
 	);
 	return new PassedSockets(socketNames);
@@ -119,5 +120,5 @@ export function takePassedSockets(environment: { [name: string]: string | undefi
 
 function describeSockets(names: readonly string[]): string {
 	if (names.length === 0) return 'none';
-	return names.map((name, at) => `fd/${FIRST_DESCRIPTOR + at} (${name})`).join(', ');
+	return names.map((name, at) => `fd/${FIRST_PASSED_DESCRIPTOR + at} (${name})`).join(', ');
 }

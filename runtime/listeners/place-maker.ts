@@ -5,11 +5,11 @@ import type { ClosableConnection, ProtocolServer } from '../protocols/protocol.t
  * Maximum number of connections closed at a time. Several are closed at once, because finding idle connections takes time, and
  * more new connections are likely to follow.
  */
-const MAX_CLOSED = 32;
-/** Number of idle connections for each connection that is closed at a time; at most {@link MAX_CLOSED} are. */
+const MAX_CLOSED_CONNECTIONS = 32;
+/** Number of idle connections for each connection that is closed at a time; at most {@link MAX_CLOSED_CONNECTIONS} are. */
 const IDLE_PER_CLOSED = 8;
 /** Milliseconds during which no search is made, after a search that found no idle connection. */
-const QUIET_MS = 100;
+const SEARCH_PAUSE_MS = 100;
 
 /** Closes idle connections of some of a thread's servers. */
 export class PlaceMaker {
@@ -17,7 +17,7 @@ export class PlaceMaker {
 	readonly #onClosed: (connections: number) => void;
 	/** Number of slots that have been freed but not used yet. */
 	#freedSlots = 0;
-	#quietUntil = 0;
+	#nextSearchAt = 0;
 
 	/** @param onClosed Called with the number of connections that were closed. */
 	constructor(servers: () => Iterable<ProtocolServer>, onClosed: (connections: number) => void) {
@@ -32,19 +32,19 @@ export class PlaceMaker {
 			return true;
 		}
 		const now = performance.now();
-		if (now < this.#quietUntil) return false;
+		if (now < this.#nextSearchAt) return false;
 		const idleConnections: ClosableConnection[] = [];
 		for (const server of this.#servers()) {
 			for (const connection of server.closable()) if (connection.idleSince <= now) idleConnections.push(connection);
 		}
 		if (idleConnections.length === 0) {
-			this.#quietUntil = now + QUIET_MS;
+			this.#nextSearchAt = now + SEARCH_PAUSE_MS;
 			return false;
 		}
 		const longestIdle = idleConnections
 			.map(connection => ({ connection, since: connection.idleSince }))
 			.sort((a, b) => a.since - b.since)
-			.slice(0, Math.max(1, Math.min(MAX_CLOSED, Math.floor(idleConnections.length / IDLE_PER_CLOSED))));
+			.slice(0, Math.max(1, Math.min(MAX_CLOSED_CONNECTIONS, Math.floor(idleConnections.length / IDLE_PER_CLOSED))));
 		for (const { connection } of longestIdle) connection.giveWay();
 		this.#onClosed(longestIdle.length);
 		this.#freedSlots = longestIdle.length - 1;
@@ -52,7 +52,7 @@ export class PlaceMaker {
 	}
 
 	/** Resets the count of freed slots. Called when there is room again. */
-	reset(): void {
+	resetFreedSlots(): void {
 		this.#freedSlots = 0;
 	}
 }

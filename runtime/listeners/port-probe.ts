@@ -14,7 +14,7 @@ export class ListenError extends Error {
 	/** The address as it is configured, such as `127.0.0.1:8080` or `:8080`. */
 	readonly address: string;
 
-	constructor(code: string, address: string, reason: string = REASONS[code] ?? code) {
+	constructor(code: string, address: string, reason: string = REASONS_BY_CODE[code] ?? code) {
 		super(`Cannot listen on ${address}: ${reason}.`);
 		this.name = 'ListenError';
 		this.code = code;
@@ -33,7 +33,7 @@ export function bindOptions({ host, only6 }: ListenerAddress): { readonly host?:
 	return { ...(host === '' ? {} : { host }), ...(only6 ? { ipv6Only: true } : {}) };
 }
 
-const REASONS: { readonly [code: string]: string } = {
+const REASONS_BY_CODE: { readonly [code: string]: string } = {
 	EADDRINUSE: 'the address is in use',
 	EACCES:
 		'permission denied; ports below 1024 need root or CAP_NET_BIND_SERVICE, and the options `http_port` and `https_port` select others',

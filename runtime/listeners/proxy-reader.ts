@@ -7,7 +7,7 @@ import type { ConnectionPeer } from '../protocols/protocol.ts';
 import { parseProxyHeader } from './proxy-header.ts';
 
 /** Default milliseconds to wait for the header. */
-const DEFAULT_TIMEOUT_MS = 5000;
+const DEFAULT_HEADER_TIMEOUT_MS = 5000;
 
 /** Called with the reason for closing a connection: `bad_proxy_header`, `proxy_header_timeout`. */
 export type ProxyRefused = (reason: string) => void;
@@ -20,24 +20,24 @@ export class ProxyReader {
 	readonly #onRefused: ProxyRefused;
 
 	/** Throws RangeError for an invalid IP range. */
-	constructor(settings: ProxyProtocolWrapper, refused: ProxyRefused) {
+	constructor(settings: ProxyProtocolWrapper, onRefused: ProxyRefused) {
 		const { timeout, allow, deny, fallback_policy } = settings;
-		this.#timeoutMs = timeout ?? DEFAULT_TIMEOUT_MS;
+		this.#timeoutMs = timeout ?? DEFAULT_HEADER_TIMEOUT_MS;
 		this.#allowedRanges = allow && new IpRanges(allow);
 		this.#deniedRanges = deny && new IpRanges(deny);
 		this.#fallbackPolicy = fallback_policy ?? (allow || deny ? 'ignore' : 'use');
-		this.#onRefused = refused;
+		this.#onRefused = onRefused;
 	}
 
 	/**
 	 * Reads the header and calls `accepted` with the peer that it names. Bytes after the header are put back into the stream first.
 	 * `isUnix` is true for a listener on a Unix socket, whose clients have no address.
 	 */
-	read(socket: Socket, isUnix: boolean, accepted: (peer: ConnectionPeer | undefined) => void): void {
+	read(socket: Socket, isUnix: boolean, onAccepted: (peer: ConnectionPeer | undefined) => void): void {
 		const { remoteAddress } = socket;
 		// The connection was reset before it was accepted. Its address is unknown, so it cannot be compared with the ranges.
 		if (remoteAddress === undefined && !isUnix) {
-			socket.on('error', ignore);
+			socket.on('error', ignoreError);
 			socket.destroy();
 			return;
 		}
@@ -47,13 +47,13 @@ export class ProxyReader {
 			return;
 		}
 		const policy = this.#allowedRanges?.contains(address) ? 'use' : this.#fallbackPolicy;
-		if (policy === 'skip') accepted(undefined);
-		else new HeaderWait(socket, policy, this.#timeoutMs, accepted, reason => this.#refuse(socket, reason));
+		if (policy === 'skip') onAccepted(undefined);
+		else new HeaderWait(socket, policy, this.#timeoutMs, onAccepted, reason => this.#refuse(socket, reason));
 	}
 
 	#refuse(socket: Socket, reason: string): void {
 		this.#onRefused(reason);
-		socket.on('error', ignore);
+		socket.on('error', ignoreError);
 		socket.destroy();
 	}
 }
@@ -66,23 +66,23 @@ class HeaderWait {
 	readonly #refuse: (reason: string) => void;
 	readonly #timer: NodeJS.Timeout | undefined;
 	readonly #onReadable = (): void => this.#readHeader();
-	readonly #onEnd = (): void => this.#ended();
+	readonly #onEnd = (): void => this.#connectionEnded();
 	#readBytes: Buffer | undefined;
 
 	constructor(
 		socket: Socket,
 		policy: ProxyPolicy,
-		timeout: number,
-		accepted: (peer: ConnectionPeer | undefined) => void,
+		timeoutMs: number,
+		onAccepted: (peer: ConnectionPeer | undefined) => void,
 		refuse: (reason: string) => void,
 	) {
 		this.#socket = socket;
 		this.#policy = policy;
-		this.#onAccepted = accepted;
+		this.#onAccepted = onAccepted;
 		this.#refuse = refuse;
-		this.#timer = timeout > 0 ? setTimeout(() => this.#onTimeout(), timeout).unref() : undefined;
+		this.#timer = timeoutMs > 0 ? setTimeout(() => this.#onTimeout(), timeoutMs).unref() : undefined;
 		socket.on('readable', this.#onReadable);
-		socket.on('error', ignore);
+		socket.on('error', ignoreError);
 		socket.once('end', this.#onEnd);
 		socket.once('close', this.#onEnd);
 	}
@@ -113,7 +113,7 @@ class HeaderWait {
 	}
 
 	#accept(bytesAfterHeader: Buffer, peer: ConnectionPeer | undefined): void {
-		this.#socket.off('error', ignore);
+		this.#socket.off('error', ignoreError);
 		if (bytesAfterHeader.length > 0) this.#socket.unshift(bytesAfterHeader);
 		this.#onAccepted(peer);
 	}
@@ -128,7 +128,7 @@ class HeaderWait {
 		else this.#refuse('proxy_header_timeout');
 	}
 
-	#ended(): void {
+	#connectionEnded(): void {
 		this.#stop();
 		this.#socket.destroy();
 	}
@@ -141,4 +141,4 @@ class HeaderWait {
 	}
 }
 
-function ignore(): void {}
+function ignoreError(): void {}

@@ -32,15 +32,15 @@ const ADVERTISED_SECONDS = 2_592_000;
 const NO_SETTINGS: QuicSettings = {};
 
 /** The refusals that are logged, because they mean that a limit was reached. */
-const REPORTED_REFUSALS: ReadonlySet<QuicRefusal> = new Set<QuicRefusal>([
+const LOGGED_REFUSALS: ReadonlySet<QuicRefusal> = new Set<QuicRefusal>([
 	...(['too_many_handshakes', 'evicted', 'too_many_connections', 'client_limit', 'client_rate', 'retry'] as const),
 	...(['no_memory'] as const),
 ]);
 /** Minimum milliseconds between two log entries about refusals. */
-const REPORT_INTERVAL_MS = 60_000;
+const REFUSAL_LOG_INTERVAL_MS = 60_000;
 
 /** Names of reasons, as in metrics and logs, by the TLS alert that we sent (RFC 8446 §6). */
-const ALERT_REASONS: { readonly [alert: number]: string } = {
+const REASONS_BY_ALERT: { readonly [alert: number]: string } = {
 	40: 'no_shared_cipher',
 	42: 'client_certificate_untrusted',
 	45: 'client_certificate_expired',
@@ -61,10 +61,10 @@ export interface QuicListenerDeps extends QuicCertificatesDeps {
 	 */
 	admit(address: string): (() => void) | undefined;
 	/** Counts a completed handshake. */
-	completed(version: string, resumed: boolean): void;
+	onHandshakeCompleted(version: string, resumed: boolean): void;
 	log(entry: LogEntry): void;
 	/** Called when a connection, or an attempt to establish one, has ended. */
-	ended(): void;
+	onConnectionEnded(): void;
 }
 
 /** HTTP/3 of one listener on one thread. It accepts connections between `open` and `drain`. */
@@ -83,17 +83,17 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	#handshakeRate: HandshakeRate | undefined;
 	#handshakeLimitMs = DEFAULT_HANDSHAKE_TIMEOUT_MS;
 	#isOpen = false;
-	#warnAgainAt = 0;
+	#nextWarningAt = 0;
 	/** Number of refusals since the last log entry, by reason. */
-	readonly #refusals = new Map<QuicRefusal, number>();
-	#reportAgainAt = 0;
+	readonly #refusalCounts = new Map<QuicRefusal, number>();
+	#nextReportAt = 0;
 	#isDraining = false;
 
 	/**
 	 * Binds, or takes duplicates of `inherited` sockets. Throws an error with the system's code, or ENOSYS where HTTP/3 is
 	 * unavailable.
 	 */
-	constructor(address: UdpAddress, deps: QuicListenerDeps, inherited?: readonly InheritedDatagrams[]) {
+	constructor(address: UdpAddress, deps: QuicListenerDeps, inheritedSockets?: readonly InheritedDatagrams[]) {
 		this.#deps = deps;
 		this.#certificates = new QuicCertificates(deps);
 		this.#http3 = createHttp3Server(deps.host);
@@ -102,8 +102,8 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 			throw Object.assign(new Error(`HTTP/3 is unavailable: ${quicSupport().missing}.`), { code: 'ENOSYS' });
 		}
 		try {
-			if (inherited === undefined) this.#endpoints.push(new QuicEndpoint(thread, address, this));
-			for (const datagrams of inherited ?? []) {
+			if (inheritedSockets === undefined) this.#endpoints.push(new QuicEndpoint(thread, address, this));
+			for (const datagrams of inheritedSockets ?? []) {
 				this.#endpoints.push(new QuicEndpoint(thread, address, this, datagrams));
 			}
 		} catch (error) {
@@ -112,7 +112,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		}
 		this.#port = this.#endpoints[0]?.port ?? address.port;
 		this.onSettingsChanged();
-		deps.tls.listen(this);
+		deps.tls.addListener(this);
 	}
 
 	/** Opens a temporary socket with the same settings, and checks that it answers a packet. Rejects if it does not. */
@@ -127,7 +127,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	}
 
 	/** The value of `Alt-Svc` for clients over TCP (RFC 7838 §3). */
-	get advertisement(): string {
+	get altSvcValue(): string {
 		return `h3=":${this.#port}"; ma=${ADVERTISED_SECONDS}`;
 	}
 
@@ -142,18 +142,18 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 
 	/**
 	 * Limits new handshakes.
-	 * @param rate Handshakes per second; undefined for no limit.
+	 * @param handshakeRate Handshakes per second; undefined for no limit.
 	 * @param limitMs Milliseconds per handshake; 0 for no limit.
-	 * @param quic Limits of QUIC that differ from the defaults.
+	 * @param quicSettings Limits of QUIC that differ from the defaults.
 	 */
 	limitHandshakes(
-		rate: HandshakeRate | undefined,
+		handshakeRate: HandshakeRate | undefined,
 		limitMs: number = DEFAULT_HANDSHAKE_TIMEOUT_MS,
-		quic: QuicSettings = NO_SETTINGS,
+		quicSettings: QuicSettings = NO_SETTINGS,
 	): void {
-		const limits = quicLimits(quic);
+		const limits = quicLimits(quicSettings);
 		for (const endpoint of this.#endpoints) endpoint.limits = limits;
-		this.#handshakeRate = rate;
+		this.#handshakeRate = handshakeRate;
 		this.#handshakeLimitMs = limitMs === 0 ? Number.POSITIVE_INFINITY : limitMs;
 	}
 
@@ -163,7 +163,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 
 	/** Number of open connections, including unfinished handshakes. */
 	get connections(): number {
-		return this.#endpoints.reduce((sum, endpoint) => sum + endpoint.connections, 0);
+		return this.#endpoints.reduce((sum, endpoint) => sum + endpoint.connectionCount, 0);
 	}
 
 	/** Returns the sockets for a successor of this process; see `QuicEndpoint.bequeath`. */
@@ -197,19 +197,19 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 
 	/** Closes all connections at once, and the socket. */
 	close(): void {
-		this.#deps.tls.unlisten(this);
+		this.#deps.tls.removeListener(this);
 		for (const endpoint of this.#endpoints) endpoint.close();
 	}
 
 	chooseCertificate: (hello: QuicHello, resume: () => void) => QuicCertificateChoice = (hello, resume) =>
 		this.#certificates.choose(hello, resume);
 
-	connected(connection: QuicConnection): void {
+	onConnected(connection: QuicConnection): void {
 		const { cipherSuite, serverName, resumed, client } = connection.facts;
 		let tls: TlsInfo = { version: 'tls1.3', cipherSuite, protocol: 'h3', serverName, resumed };
 		if (client !== undefined) {
 			const certificate = client.certificate && new X509Certificate(client.certificate);
-			const refusal = this.#certificates.refusal(client, certificate);
+			const refusal = this.#certificates.refusalReason(client, certificate);
 			if (refusal !== undefined) {
 				this.#deps.failed(refusal);
 				connection.close(H3_ERROR.rejected);
@@ -218,12 +218,12 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 			if (certificate !== undefined) tls = { ...tls, client: new PresentedCertificate(certificate) };
 			this.#trustKeyByTls.set(tls, this.#certificates.trustKey(client));
 		}
-		this.#deps.completed('tls1.3', resumed);
+		this.#deps.onHandshakeCompleted('tls1.3', resumed);
 		this.#http3.accept(connection, tls);
 	}
 
-	handshakeEnded(result: HandshakeResult, resumed: boolean, alert?: HandshakeAlert): void {
-		this.#deps.counters.handshake(result, resumed);
+	onHandshakeEnded(result: HandshakeResult, resumed: boolean, alert?: HandshakeAlert): void {
+		this.#deps.counters.countHandshake(result, resumed);
 		if (result === 'timeout') this.#deps.failed('timeout');
 		else if (alert !== undefined) this.#deps.failed(alertReason(alert));
 	}
@@ -236,31 +236,31 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		return this.#deps.admit(address);
 	}
 
-	refused(reason: QuicRefusal): void {
-		this.#deps.counters.refused(reason);
-		if (!REPORTED_REFUSALS.has(reason)) return;
-		this.#refusals.set(reason, (this.#refusals.get(reason) ?? 0) + 1);
+	onRefused(reason: QuicRefusal): void {
+		this.#deps.counters.countRefusal(reason);
+		if (!LOGGED_REFUSALS.has(reason)) return;
+		this.#refusalCounts.set(reason, (this.#refusalCounts.get(reason) ?? 0) + 1);
 		const now = performance.now();
-		if (now < this.#reportAgainAt) return;
-		this.#reportAgainAt = now + REPORT_INTERVAL_MS;
-		const fields = { port: this.#port, refused: Object.fromEntries(this.#refusals) };
-		this.#refusals.clear();
+		if (now < this.#nextReportAt) return;
+		this.#nextReportAt = now + REFUSAL_LOG_INTERVAL_MS;
+		const fields = { port: this.#port, refused: Object.fromEntries(this.#refusalCounts) };
+		this.#refusalCounts.clear();
 		this.#deps.log({ level: 'warn', logger: 'http.quic', message: 'QUIC packets were refused', fields });
 	}
 
 	countDatagrams(received: number, sent: number, lost: number): void {
-		this.#deps.counters.datagrams(received, sent, lost);
+		this.#deps.counters.countDatagrams(received, sent, lost);
 	}
 
-	ended(): void {
-		this.#deps.ended();
+	onConnectionEnded(): void {
+		this.#deps.onConnectionEnded();
 	}
 
-	failed(error: unknown): void {
+	onError(error: unknown): void {
 		// At most one warning a minute is logged, because an error of one connection may occur on many others, too.
 		const now = performance.now();
-		if (now < this.#warnAgainAt) return;
-		this.#warnAgainAt = now + 60_000;
+		if (now < this.#nextWarningAt) return;
+		this.#nextWarningAt = now + 60_000;
 		process.emitWarning(error instanceof Error ? error : String(error));
 	}
 
@@ -269,7 +269,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	}
 
 	onCertificateGone(certificate: TableCertificate): void {
-		for (const endpoint of this.#endpoints) endpoint.tls.forget(certificate.serial);
+		for (const endpoint of this.#endpoints) endpoint.tls.forgetCertificate(certificate.serial);
 	}
 
 	onSettingsChanged(): void {
@@ -289,18 +289,18 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 
 /** Returns the reason of a failed handshake for metrics and logs. The reasons are the same as for TLS over TCP. */
 function alertReason({ alert, byPeer }: HandshakeAlert): string {
-	return byPeer ? 'alert' : (ALERT_REASONS[alert] ?? 'protocol');
+	return byPeer ? 'alert' : (REASONS_BY_ALERT[alert] ?? 'protocol');
 }
 
 /** Returns the limits of QUIC that a configuration sets. */
 export function quicLimits(settings: QuicSettings): Partial<QuicLimits> {
-	const limitNames = Object.entries(LIMIT_NAMES) as [keyof QuicSettings, keyof QuicLimits][];
+	const limitNames = Object.entries(LIMIT_BY_SETTING) as [keyof QuicSettings, keyof QuicLimits][];
 	return Object.fromEntries(
 		limitNames.flatMap(([name, limit]) => (settings[name] === undefined ? [] : [[limit, settings[name]]])),
 	);
 }
 
-const LIMIT_NAMES: { readonly [name in keyof QuicSettings]-?: keyof QuicLimits } = {
+const LIMIT_BY_SETTING: { readonly [name in keyof QuicSettings]-?: keyof QuicLimits } = {
 	connections: 'maxConnections',
 	connections_per_client: 'maxConnectionsPerClient',
 	handshakes: 'maxHandshakes',

@@ -5,7 +5,7 @@
 import { fstatSync, readFileSync } from 'node:fs';
 
 /** State of a listening TCP socket in /proc/net/tcp. */
-const LISTENING = '0A';
+const LISTEN_STATE = '0A';
 
 /**
  * Returns the addresses of listening sockets by descriptor: `127.0.0.1:80`, `[::]:80` or the path of a Unix socket. Omits
@@ -14,10 +14,10 @@ const LISTENING = '0A';
 export function socketAddresses(descriptors: readonly number[]): ReadonlyMap<number, string> {
 	const addresses = new Map<number, string>();
 	if (descriptors.length === 0) return addresses;
-	const addressOfInode = addressesByInode();
+	const addressByInode = addressesByInode();
 	for (const descriptor of descriptors) {
 		try {
-			const address = addressOfInode.get(String(fstatSync(descriptor).ino));
+			const address = addressByInode.get(String(fstatSync(descriptor).ino));
 			if (address !== undefined) addresses.set(descriptor, address);
 		} catch {
 			// The descriptor is not open.
@@ -29,17 +29,17 @@ export function socketAddresses(descriptors: readonly number[]): ReadonlyMap<num
 function addressesByInode(): ReadonlyMap<string, string> {
 	const addressByInode = new Map<string, string>();
 	for (const family of ['tcp', 'tcp6']) {
-		for (const [, local, , state, , , , , , inode] of rows(family)) {
-			if (state === LISTENING && inode !== undefined) addressByInode.set(inode, tcpAddress(local!));
+		for (const [, localAddress, , state, , , , , , inode] of readProcRows(family)) {
+			if (state === LISTEN_STATE && inode !== undefined) addressByInode.set(inode, tcpAddress(localAddress!));
 		}
 	}
-	for (const [, , , , , , inode, ...path] of rows('unix')) {
+	for (const [, , , , , , inode, ...path] of readProcRows('unix')) {
 		if (inode !== undefined && path.length > 0) addressByInode.set(inode, path.join(' '));
 	}
 	return addressByInode;
 }
 
-function rows(file: string): string[][] {
+function readProcRows(file: string): string[][] {
 	try {
 		const lines = readFileSync(`/proc/self/net/${file}`, 'utf8').split('\n');
 		return lines.slice(1).map(line => line.trim().split(/\s+/));
@@ -52,9 +52,9 @@ function rows(file: string): string[][] {
 function tcpAddress(text: string): string {
 	const [address = '', port = ''] = text.split(':');
 	const bytes = Buffer.from(address, 'hex').swap32();
-	const number = Number.parseInt(port, 16);
-	if (bytes.length === 4) return `${bytes.join('.')}:${number}`;
+	const portNumber = Number.parseInt(port, 16);
+	if (bytes.length === 4) return `${bytes.join('.')}:${portNumber}`;
 	const groups = Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(at * 2).toString(16));
 	// The URL parser is used because it writes an IPv6 address in its shortest form.
-	return `${new URL(`http://[${groups.join(':')}]`).hostname}:${number}`;
+	return `${new URL(`http://[${groups.join(':')}]`).hostname}:${portNumber}`;
 }

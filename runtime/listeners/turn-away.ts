@@ -18,15 +18,15 @@ export class ConnectionRejecter {
 	 * Responds with 503 without reading a request, and closes the connection. The client takes this for the response to its first
 	 * request. A TLS connection is closed without a response, because the client could not read it.
 	 */
-	refuse(socket: Socket, scheme: 'http' | 'https', retryAfter: string): void {
-		socket.on('error', ignore);
+	refuse(socket: Socket, scheme: 'http' | 'https', retryAfterSeconds: string): void {
+		socket.on('error', ignoreError);
 		if (scheme === 'https') {
 			socket.destroy();
 			return;
 		}
 		socket.write(
 			`HTTP/1.1 503 Service Unavailable\r\nServer: ${SERVER_NAME}\r\nDate: ${new Date().toUTCString()}\r\n` +
-				`Retry-After: ${retryAfter}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
+				`Retry-After: ${retryAfterSeconds}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
 			'latin1',
 		);
 		if (this.#waitingClients.size >= MAX_WAITING_CLIENTS) {
@@ -52,4 +52,4 @@ export class ConnectionRejecter {
 	}
 }
 
-function ignore(): void {}
+function ignoreError(): void {}

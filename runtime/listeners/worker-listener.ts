@@ -41,14 +41,14 @@ export class WorkerListener implements ListeningOwner {
 	 * Usually one socket. After a handover to fewer threads, the thread may have the sockets of several threads of the predecessor.
 	 */
 	readonly #sockets: readonly ListeningSocket[];
-	readonly #socket: ListeningSocket;
+	readonly #firstSocket: ListeningSocket;
 	#isBound = false;
 	readonly #events: ListenerEvents;
 	#heldConnections: Socket[] | undefined = [];
 	#admission: Admission | undefined;
 	#proxyReader: ProxyReader | undefined;
 	/** Connections whose PROXY header has not arrived. */
-	readonly #awaitingHeader = new Set<Socket>();
+	readonly #socketsAwaitingHeader = new Set<Socket>();
 	readonly #rejecter = new ConnectionRejecter();
 	readonly #placeMaker: PlaceMaker;
 	#settings: ServerSettings = {};
@@ -62,17 +62,17 @@ export class WorkerListener implements ListeningOwner {
 			connections => events.gaveWay(connections),
 		);
 		this.#sockets = Array.from({ length: address.inherited?.length || 1 }, () => createListeningSocket(this));
-		this.#socket = this.#sockets[0]!;
+		this.#firstSocket = this.#sockets[0]!;
 		// Connections that arrive before the first settings get the default keep-alive settings.
 		for (const socket of this.#sockets) socket.configure(keepAliveOf({}));
 	}
 
 	/** Sets the settings for new connections. Throws RangeError for an invalid IP range. */
 	configure(settings: ServerSettings, admission: Admission | undefined): void {
-		const header = settings.listener_wrappers?.find(
+		const proxySettings = settings.listener_wrappers?.find(
 			(wrapper): wrapper is ProxyProtocolWrapper => wrapper.wrapper === 'proxy_protocol',
 		);
-		this.#proxyReader = header && new ProxyReader(header, reason => this.#events.refused(reason));
+		this.#proxyReader = proxySettings && new ProxyReader(proxySettings, reason => this.#events.refused(reason));
 		this.#admission = admission;
 		this.#settings = settings;
 		for (const socket of this.#sockets) socket.configure(keepAliveOf(settings));
@@ -124,7 +124,7 @@ export class WorkerListener implements ListeningOwner {
 			this.#handleSocket(socket);
 			return;
 		}
-		socket.on('error', ignore);
+		socket.on('error', ignoreError);
 		this.#heldConnections.push(socket);
 	}
 
@@ -137,7 +137,7 @@ export class WorkerListener implements ListeningOwner {
 		const heldConnections = this.#heldConnections;
 		this.#heldConnections = undefined;
 		for (const socket of heldConnections ?? []) {
-			socket.off('error', ignore);
+			socket.off('error', ignoreError);
 			// The client has closed its side without sending anything, so it expects no response. The protocol would miss the `end` event,
 			// which has already been emitted.
 			if (socket.readableEnded) socket.destroy();
@@ -147,12 +147,12 @@ export class WorkerListener implements ListeningOwner {
 
 	/** Number of open sockets, including those that have not reached the protocol. */
 	get connections(): number {
-		return this.#awaitingHeader.size + this.protocol.connections - (this.protocol.connectionsWithoutSocket ?? 0);
+		return this.#socketsAwaitingHeader.size + this.protocol.connections - (this.protocol.connectionsWithoutSocket ?? 0);
 	}
 
 	/** The IP address and port that are bound; undefined for a Unix socket or an inherited socket. */
-	get bound(): AddressInfo | undefined {
-		return this.address.host.includes('/') ? undefined : this.#socket.address;
+	get boundAddress(): AddressInfo | undefined {
+		return this.address.host.includes('/') ? undefined : this.#firstSocket.address;
 	}
 
 	/**
@@ -181,22 +181,22 @@ export class WorkerListener implements ListeningOwner {
 			this.#refuse(socket, this.#admission?.retryAfter ?? '1');
 			return;
 		}
-		this.#socket.prepare(socket);
-		const reader = this.#proxyReader;
-		if (!reader || socket instanceof DirectSocket) {
+		this.#firstSocket.prepare(socket);
+		const proxyReader = this.#proxyReader;
+		if (!proxyReader || socket instanceof DirectSocket) {
 			this.#admit(socket, undefined);
 			return;
 		}
 		const maxConnections = this.#settings.limits?.connections ?? 0;
-		if (maxConnections > 0 && this.#awaitingHeader.size >= maxConnections) {
-			socket.on('error', ignore);
+		if (maxConnections > 0 && this.#socketsAwaitingHeader.size >= maxConnections) {
+			socket.on('error', ignoreError);
 			socket.destroy();
 			return;
 		}
-		const forget = (): void => void this.#awaitingHeader.delete(socket);
-		this.#awaitingHeader.add(socket);
+		const forget = (): void => void this.#socketsAwaitingHeader.delete(socket);
+		this.#socketsAwaitingHeader.add(socket);
 		socket.once('close', forget);
-		reader.read(socket, this.#socket.isUnix, peer => {
+		proxyReader.read(socket, this.#firstSocket.isUnix, peer => {
 			socket.off('close', forget);
 			forget();
 			this.#admit(socket, peer);
@@ -205,14 +205,14 @@ export class WorkerListener implements ListeningOwner {
 
 	/** @param proxyPeer The peer that a PROXY header names. */
 	#admit(socket: Socket | DirectSocket, proxyPeer: ConnectionPeer | undefined): void {
-		const peer = proxyPeer ?? (this.#socket.isUnix ? UNIX_PEER : undefined);
+		const peer = proxyPeer ?? (this.#firstSocket.isUnix ? UNIX_PEER : undefined);
 		const admission = this.#admission;
 		if (admission?.limitsConnections) {
 			const address = peer?.remoteAddress ?? socket.remoteAddress;
 			if (address === undefined) {
 				// The connection was reset before it was accepted. Its address is unknown, so it cannot be counted, and no client is waiting
 				// for a response.
-				if (!(socket instanceof DirectSocket)) socket.on('error', ignore);
+				if (!(socket instanceof DirectSocket)) socket.on('error', ignoreError);
 				socket.destroy();
 				return;
 			}
@@ -221,31 +221,32 @@ export class WorkerListener implements ListeningOwner {
 				this.#refuse(socket, admission.retryAfter);
 				return;
 			}
-			if (socket instanceof DirectSocket) socket.whenClosed = release;
+			if (socket instanceof DirectSocket) socket.onClosed = release;
 			else socket.once('close', release);
 		}
 		this.protocol.accept(socket, this.address.scheme, peer);
 	}
 
-	#refuse(socket: Socket | DirectSocket, retryAfter: string): void {
+	#refuse(socket: Socket | DirectSocket, retryAfterSeconds: string): void {
 		const stream = socket instanceof DirectSocket ? socket.toSocket() : socket;
-		this.#rejecter.refuse(stream, this.address.scheme, retryAfter);
+		this.#rejecter.refuse(stream, this.address.scheme, retryAfterSeconds);
 	}
 
-	#stopListening(gently = false): void {
+	#stopListening(keepsWaitingSockets = false): void {
 		for (const socket of this.#sockets) socket.close();
 		for (const socket of this.#heldConnections ?? []) socket.destroy();
 		this.#heldConnections = undefined;
-		if (!gently) for (const socket of this.#awaitingHeader) socket.destroy();
+		if (!keepsWaitingSockets) for (const socket of this.#socketsAwaitingHeader) socket.destroy();
 		this.#rejecter.close();
 	}
 }
 
 /** Returns the TCP keep-alive settings; undefined to turn keep-alive off. The system accepts only whole seconds, at least 1. */
 function keepAliveOf(settings: ServerSettings): TcpKeepAlive | undefined {
-	const { keepalive_interval: interval = DEFAULT_KEEPALIVE_MS, keepalive_idle: idle = DEFAULT_KEEPALIVE_MS } = settings;
-	if (interval < 0) return undefined;
-	return { idle: Math.max(1000, idle), interval: Math.max(1000, interval), count: settings.keepalive_count };
+	const { keepalive_interval: intervalMs = DEFAULT_KEEPALIVE_MS, keepalive_idle: idleMs = DEFAULT_KEEPALIVE_MS } =
+		settings;
+	if (intervalMs < 0) return undefined;
+	return { idleMs: Math.max(1000, idleMs), intervalMs: Math.max(1000, intervalMs), count: settings.keepalive_count };
 }
 
-function ignore(): void {}
+function ignoreError(): void {}

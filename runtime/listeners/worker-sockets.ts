@@ -10,7 +10,7 @@ import type { ListenerAddress } from './listener-address.ts';
 /** The sockets of all threads. */
 export class WorkerSockets {
 	/** Sockets by thread, and then by listener key. */
-	readonly #sockets = new Map<number, Map<string, readonly SocketDescriptors[]>>();
+	readonly #socketsByThread = new Map<number, Map<string, readonly SocketDescriptors[]>>();
 	#isClosed = false;
 
 	/** Adds a thread's listening sockets. */
@@ -19,10 +19,10 @@ export class WorkerSockets {
 			closeAll(sockets);
 			return;
 		}
-		let socketsByKey = this.#sockets.get(thread);
+		let socketsByKey = this.#socketsByThread.get(thread);
 		if (!socketsByKey) {
 			socketsByKey = new Map();
-			this.#sockets.set(thread, socketsByKey);
+			this.#socketsByThread.set(thread, socketsByKey);
 		}
 		closeAll(socketsByKey.get(key) ?? []);
 		socketsByKey.set(key, sockets);
@@ -30,12 +30,14 @@ export class WorkerSockets {
 
 	/** Returns the descriptors of all threads' sockets for a listener. */
 	descriptorsOf(key: string): number[] {
-		return [...this.#sockets.values()].flatMap(socketsByKey => (socketsByKey.get(key) ?? []).map(({ copy }) => copy));
+		return [...this.#socketsByThread.values()].flatMap(socketsByKey =>
+			(socketsByKey.get(key) ?? []).map(({ copy }) => copy),
+		);
 	}
 
 	/** Returns the listeners for a thread's replacement, with the existing sockets. */
 	withInherited(thread: number, listeners: readonly ListenerAddress[]): ListenerAddress[] {
-		const socketsByKey = this.#sockets.get(thread);
+		const socketsByKey = this.#socketsByThread.get(thread);
 		return listeners.map(listener => {
 			const sockets = socketsByKey?.get(listener.key);
 			if (listener.descriptor !== undefined || sockets === undefined) return listener;
@@ -48,14 +50,14 @@ export class WorkerSockets {
 	 * its last turn of the event loop and never serve them.
 	 */
 	detach(thread: number): void {
-		for (const sockets of this.#sockets.get(thread)?.values() ?? []) {
+		for (const sockets of this.#socketsByThread.get(thread)?.values() ?? []) {
 			for (const { own, copy } of sockets) detachDescriptor(own, copy);
 		}
 	}
 
 	/** Closes the sockets of listeners that are no longer served. */
 	keepOnly(keys: ReadonlySet<string>): void {
-		for (const socketsByKey of this.#sockets.values()) {
+		for (const socketsByKey of this.#socketsByThread.values()) {
 			for (const [key, sockets] of socketsByKey) {
 				if (keys.has(key)) continue;
 				socketsByKey.delete(key);
@@ -66,14 +68,14 @@ export class WorkerSockets {
 
 	/** Closes the sockets of one thread. */
 	release(thread: number): void {
-		for (const sockets of this.#sockets.get(thread)?.values() ?? []) closeAll(sockets);
-		this.#sockets.delete(thread);
+		for (const sockets of this.#socketsByThread.get(thread)?.values() ?? []) closeAll(sockets);
+		this.#socketsByThread.delete(thread);
 	}
 
 	/** Closes all sockets. Sockets that are added later are closed immediately. */
 	close(): void {
 		this.#isClosed = true;
-		for (const thread of [...this.#sockets.keys()]) this.release(thread);
+		for (const thread of [...this.#socketsByThread.keys()]) this.release(thread);
 	}
 }
 

@@ -13,9 +13,9 @@ const MAX_BYTES_PER_UNIT = 3;
 /** The destination of a batch's text. */
 export interface BatchPort {
 	/** Posts lines to the main thread. */
-	post(text: string, entries: number): void;
+	postText(text: string, entryCount: number): void;
 	/** Reports dropped entries. */
-	reportDropped(entries: number): void;
+	reportDropped(entryCount: number): void;
 	/** Counts characters in transit: incremented here, and decremented when the main thread has received the text. */
 	readonly charsInTransit: Int32Array;
 	readonly charsInTransitSlot: number;
@@ -24,17 +24,17 @@ export interface BatchPort {
 /** The destination of an access log's lines. */
 export interface AccessPort extends BatchPort {
 	/** Posts the first bytes of a segment, which belongs to the main thread until it returns it. */
-	postSegment(memory: SharedArrayBuffer, length: number, entries: number): void;
+	postSegment(memory: SharedArrayBuffer, length: number, entryCount: number): void;
 }
 
 export class AccessBatch implements LineSink {
 	readonly #port: AccessPort;
 	readonly #segments: LogSegment[] = [];
 	/** The current segment; undefined while none is free. */
-	#segment: LogSegment | undefined;
+	#currentSegment: LogSegment | undefined;
 	#usedBytes = 0;
 	#entryCount = 0;
-	#timer: NodeJS.Timeout | undefined;
+	#flushTimer: NodeJS.Timeout | undefined;
 
 	constructor(port: AccessPort) {
 		this.#port = port;
@@ -43,14 +43,14 @@ export class AccessBatch implements LineSink {
 	write(line: string): void {
 		const freeBytes = SEGMENT_BYTES - this.#usedBytes;
 		if (line.length * MAX_BYTES_PER_UNIT > freeBytes && !this.#makeRoom(line)) return;
-		const segment = this.#segment ?? this.#takeSegment();
+		const segment = this.#currentSegment ?? this.#takeSegment();
 		if (segment === undefined) {
 			this.#port.reportDropped(1);
 			return;
 		}
 		this.#usedBytes += segment.bytes.write(line, this.#usedBytes);
 		this.#entryCount++;
-		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), FLUSH_DELAY_MS).unref();
+		if (this.#flushTimer === undefined) this.#flushTimer = setTimeout(() => this.flush(), FLUSH_DELAY_MS).unref();
 	}
 
 	writeBytes(line: Buffer): void {
@@ -60,7 +60,7 @@ export class AccessBatch implements LineSink {
 			return;
 		}
 		if (length > SEGMENT_BYTES - this.#usedBytes) this.flush();
-		const segment = this.#segment ?? this.#takeSegment();
+		const segment = this.#currentSegment ?? this.#takeSegment();
 		if (segment === undefined) {
 			this.#port.reportDropped(1);
 			return;
@@ -68,18 +68,18 @@ export class AccessBatch implements LineSink {
 		line.copy(segment.bytes, this.#usedBytes);
 		this.#usedBytes += length;
 		this.#entryCount++;
-		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), FLUSH_DELAY_MS).unref();
+		if (this.#flushTimer === undefined) this.#flushTimer = setTimeout(() => this.flush(), FLUSH_DELAY_MS).unref();
 	}
 
 	/** Posts the lines collected so far to the main thread. */
 	flush(): void {
-		clearTimeout(this.#timer);
-		this.#timer = undefined;
-		const segment = this.#segment;
+		clearTimeout(this.#flushTimer);
+		this.#flushTimer = undefined;
+		const segment = this.#currentSegment;
 		if (segment === undefined || this.#entryCount === 0) return;
 		segment.handOver();
 		this.#port.postSegment(segment.memory, this.#usedBytes, this.#entryCount);
-		this.#segment = undefined;
+		this.#currentSegment = undefined;
 		this.#usedBytes = 0;
 		this.#entryCount = 0;
 	}
@@ -92,7 +92,7 @@ export class AccessBatch implements LineSink {
 		if (Atomics.load(charsInTransit, charsInTransitSlot) > MAX_LOG_IN_TRANSIT_CHARS) this.#port.reportDropped(1);
 		else {
 			Atomics.add(charsInTransit, charsInTransitSlot, line.length);
-			this.#port.post(line, 1);
+			this.#port.postText(line, 1);
 		}
 		return false;
 	}
@@ -103,7 +103,7 @@ export class AccessBatch implements LineSink {
 			freeSegment = new LogSegment();
 			this.#segments.push(freeSegment);
 		}
-		this.#segment = freeSegment;
+		this.#currentSegment = freeSegment;
 		return freeSegment;
 	}
 }

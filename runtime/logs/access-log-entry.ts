@@ -5,21 +5,26 @@ import { compileClientIp } from '../../compiler/exchange/client-ip.ts';
 import { AccessLogger } from './access-log.ts';
 
 /** Returns the entry that a log would write, with the log's edits of fields; undefined if its level omits the entry. */
-export function accessLogEntry({ x, log, settings, credentials }: LoggedExchange): LogEntryFields | undefined {
+export function accessLogEntry({
+	x,
+	logSettings: log,
+	settings,
+	logsCredentials: credentials,
+}: LoggedExchange): LogEntryFields | undefined {
 	let line: string | undefined;
 	const sink = {
 		write(text: string) {
 			line = text;
 		},
 	};
-	const deps = { terminal: false, clientIp: compileClientIp(settings), expand: (text: string) => text };
-	new AccessLogger({ ...log, format: asJson(log.format) }, sink, deps).record(x, credentials);
+	const deps = { isTerminal: false, clientIp: compileClientIp(settings), expand: (text: string) => text };
+	new AccessLogger({ ...log, format: toJsonFormat(log.format) }, sink, deps).record(x, credentials);
 	return line === undefined ? undefined : (JSON.parse(line) as LogEntryFields);
 }
 
 /** Returns a format that edits fields in the same way, but writes lines as plain JSON. */
-function asJson(format: LogFormat): LogFormat {
-	if (format.encoder === 'journald') return asJson(format.wrap ?? { encoder: 'json' });
+function toJsonFormat(format: LogFormat): LogFormat {
+	if (format.encoder === 'journald') return toJsonFormat(format.wrap ?? { encoder: 'json' });
 	if (format.encoder !== 'filter' && format.encoder !== 'append') return { encoder: 'json' };
-	return { ...format, wrap: asJson(format.wrap ?? { encoder: 'json' }) };
+	return { ...format, wrap: toJsonFormat(format.wrap ?? { encoder: 'json' }) };
 }

@@ -22,7 +22,7 @@ export interface LineSink {
 /** Dependencies shared by a thread's access logs. */
 export interface AccessLogDeps {
 	/** Whether standard error is a terminal. If it is, a log to standard error that has no format is human-readable. */
-	readonly terminal: boolean;
+	readonly isTerminal: boolean;
 	/** Returns the client address, taking trusted proxies into account. */
 	readonly clientIp: (x: Exchange) => string;
 	/** Expands placeholders in a format. */
@@ -35,7 +35,7 @@ export class AccessLogger implements AccessLog {
 	readonly #sampler: LogSampler | undefined;
 	readonly #logger: string;
 	readonly #sink: LineSink;
-	readonly #rank: number;
+	readonly #minRank: number;
 	readonly #deps: AccessLogDeps;
 	readonly #clock = new WallClock();
 	readonly #requestFields = new HeaderFields();
@@ -55,11 +55,11 @@ export class AccessLogger implements AccessLog {
 
 	/** Throws UnknownEncoder. */
 	constructor(settings: AccessLogSettings, sink: LineSink, deps: AccessLogDeps, sampler?: LogSampler) {
-		const defaultEncoder = deps.terminal && settings.output.writer === 'stderr' ? 'console' : 'json';
+		const defaultEncoder = deps.isTerminal && settings.output.writer === 'stderr' ? 'console' : 'json';
 		this.#format = compileLogFormat(settings.format, defaultEncoder, deps.expand);
 		this.#sampler = sampler;
 		this.#logger = settings.logger;
-		this.#rank = levelRank(settings.level);
+		this.#minRank = levelRank(settings.level);
 		this.#sink = sink;
 		this.#template = this.#format.isDefaultJson && sink.writeBytes ? new LineTemplate() : undefined;
 		this.#deps = deps;
@@ -67,7 +67,7 @@ export class AccessLogger implements AccessLog {
 
 	record(x: Exchange, showCredentials = false, configPlace?: string): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
-		if (LEVEL_RANK[level]! < this.#rank) return;
+		if (LEVEL_RANK[level]! < this.#minRank) return;
 		// If there is an error but no error route, the handler that raised the error has also handled it.
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
 		const endedAt = performance.now();
@@ -85,11 +85,17 @@ export class AccessLogger implements AccessLog {
 			this.#sink.writeBytes!(template.bytes);
 			return;
 		}
-		const duration = this.#format.duration(milliseconds);
+		const duration = this.#format.formatDuration(milliseconds);
 		const fields = `"request":{"remote_ip":${this.#peerText.toJson(peer)},"remote_port":"${port}","client_ip":${requestPart},"bytes_read":${bytesRead},"user_id":${jsonString(user)},"duration":${duration},"size":${responsePart}`;
 		const line = this.#format.encode(level, this.#logger, message, fields, now);
 		if (template && requestPart === this.#previousRequestPart && responsePart === this.#previousResponsePart) {
-			template.store(line, { level, message, peer, requestPart, bytesRead, user, responsePart }, port, now, duration);
+			template.storeLine(
+				line,
+				{ level, message, peer, requestPart, bytesRead, user, responsePart },
+				port,
+				now,
+				duration,
+			);
 		}
 		this.#previousRequestPart = requestPart;
 		this.#previousResponsePart = responsePart;
@@ -102,72 +108,92 @@ export class AccessLogger implements AccessLog {
 	 */
 	#formatRequest(x: Exchange, showCredentials: boolean): string {
 		const { connection, received } = x;
-		const fields = this.#requestFields.write(x.receivedHeaders ?? x.request.headers, showCredentials);
+		const headerFields = this.#requestFields.formatHeaders(x.receivedHeaders ?? x.request.headers, showCredentials);
 		const client = this.#deps.clientIp(x);
-		const previous = this.#lastRequest;
+		const previousRequest = this.#lastRequest;
 		if (
-			fields === previous.fields &&
-			client === previous.client &&
-			connection.tls === previous.tls &&
-			received.path === previous.path &&
-			received.authority === previous.authority &&
-			received.query === previous.query &&
-			received.method === previous.method &&
-			x.protocol === previous.protocol
+			headerFields === previousRequest.fields &&
+			client === previousRequest.client &&
+			connection.tls === previousRequest.tls &&
+			received.path === previousRequest.path &&
+			received.authority === previousRequest.authority &&
+			received.query === previousRequest.query &&
+			received.method === previousRequest.method &&
+			x.protocol === previousRequest.protocol
 		) {
-			return previous.text;
+			return previousRequest.text;
 		}
 		const { path, query, authority, method } = received;
 		const target = query === undefined ? path : `${path}?${query}`;
 		const { tls } = connection;
 		const clientAndTarget = `${this.#clientText.toJson(client)},"proto":"${x.protocol}","method":${this.#methodText.toJson(method)},"host":${this.#hostText.toJson(authority)}`;
-		const text = flattenString(
-			`${clientAndTarget},"uri":${jsonString(target)},"headers":${fields}${tls ? `,"tls":${tlsFields(tls)}` : ''}}`,
+		const requestText = flattenString(
+			`${clientAndTarget},"uri":${jsonString(target)},"headers":${headerFields}${tls ? `,"tls":${tlsFields(tls)}` : ''}}`,
 		);
-		this.#lastRequest = { fields, client, tls, path, query, authority, method, protocol: x.protocol, text };
-		return text;
+		this.#lastRequest = {
+			fields: headerFields,
+			client,
+			tls,
+			path,
+			query,
+			authority,
+			method,
+			protocol: x.protocol,
+			text: requestText,
+		};
+		return requestText;
 	}
 
 	/** Returns the response part of the line, reusing the response part of the previous entry if possible. */
 	#formatResponse(x: Exchange, showCredentials: boolean, configPlace: string | undefined): string {
 		const { response } = x;
 		const { bytesSent: size, status } = response;
-		const fields = this.#responseFields.write(response.headers, showCredentials);
+		const headerFields = this.#responseFields.formatHeaders(response.headers, showCredentials);
 		const handler = x.answeredBy;
 		const place = handler !== '' || x.error !== undefined ? configPlace : undefined;
 		// Configurations that use the UUID as a request id need it in the log.
 		const uuid = x.variable(UUID_VARIABLE);
 		const isRepeatable = uuid === undefined && x.proxyFacts === undefined && x.log?.fields === undefined;
-		const previous = this.#lastResponse;
+		const previousResponse = this.#lastResponse;
 		if (
 			isRepeatable &&
-			fields === previous.fields &&
-			size === previous.size &&
-			status === previous.status &&
-			handler === previous.handler &&
-			place === previous.place &&
-			x.fileSource === previous.file &&
-			x.contentCoding === previous.encoding &&
-			x.cacheStatus === previous.cache
+			headerFields === previousResponse.fields &&
+			size === previousResponse.size &&
+			status === previousResponse.status &&
+			handler === previousResponse.handler &&
+			place === previousResponse.place &&
+			x.fileSource === previousResponse.file &&
+			x.contentCoding === previousResponse.encoding &&
+			x.cacheStatus === previousResponse.cache
 		) {
-			return previous.text;
+			return previousResponse.text;
 		}
-		let entry = `${size},"status":${status},"resp_headers":${fields}`;
+		let responseText = `${size},"status":${status},"resp_headers":${headerFields}`;
 		const proxyFacts = proxyFactsOf(x);
-		if (proxyFacts?.upstream) entry += `,"upstream":${upstreamFields(proxyFacts, this.#format)}`;
-		if (x.fileSource !== '') entry += `,"file":"${x.fileSource}"`;
-		if (x.contentCoding !== '') entry += `,"encoding":"${x.contentCoding}"`;
-		if (x.cacheStatus !== '') entry += `,"cache":"${x.cacheStatus}"`;
-		if (handler !== '') entry += `,"handler":"${handler}"`;
-		if (place !== undefined) entry += `,"at":${this.#placeText.toJson(place)}`;
-		if (uuid !== undefined) entry += `,"uuid":"${uuid as string}"`;
+		if (proxyFacts?.upstream) responseText += `,"upstream":${upstreamFields(proxyFacts, this.#format)}`;
+		if (x.fileSource !== '') responseText += `,"file":"${x.fileSource}"`;
+		if (x.contentCoding !== '') responseText += `,"encoding":"${x.contentCoding}"`;
+		if (x.cacheStatus !== '') responseText += `,"cache":"${x.cacheStatus}"`;
+		if (handler !== '') responseText += `,"handler":"${handler}"`;
+		if (place !== undefined) responseText += `,"at":${this.#placeText.toJson(place)}`;
+		if (uuid !== undefined) responseText += `,"uuid":"${uuid as string}"`;
 		const extraFields = jsonMembers(x.log?.fields);
-		if (extraFields !== '') entry += `,${extraFields}`;
+		if (extraFields !== '') responseText += `,${extraFields}`;
 		if (isRepeatable) {
 			const { fileSource: file, contentCoding: encoding, cacheStatus: cache } = x;
-			this.#lastResponse = { fields, size, status, handler, place, file, encoding, cache, text: flattenString(entry) };
+			this.#lastResponse = {
+				fields: headerFields,
+				size,
+				status,
+				handler,
+				place,
+				file,
+				encoding,
+				cache,
+				text: flattenString(responseText),
+			};
 		}
-		return entry;
+		return responseText;
 	}
 }
 
@@ -207,16 +233,16 @@ const CLOCK_INTERVAL_MS = 20;
 
 /** Derives the time of day from the clock that measures durations, so that an entry needs to read only one clock. */
 class WallClock {
-	#offset = 0;
+	#offsetMs = 0;
 	#readAt = Number.NEGATIVE_INFINITY;
 
 	/** Returns milliseconds since 1970; `now` is from performance.now(). */
 	timeAt(now: number): number {
 		if (now - this.#readAt >= CLOCK_INTERVAL_MS) {
 			this.#readAt = now;
-			this.#offset = Date.now() - now;
+			this.#offsetMs = Date.now() - now;
 		}
-		return Math.floor(now + this.#offset);
+		return Math.floor(now + this.#offsetMs);
 	}
 }
 
@@ -238,10 +264,10 @@ class LastText {
  * head, and its failure.
  */
 function upstreamFields(
-	{ upstream, retries, attemptStartedAt: attemptAt, answeredAt, failure }: ProxyFacts,
+	{ upstream, retryCount: retries, attemptStartedAt: attemptAt, answeredAt, failure }: ProxyFacts,
 	format: LineFormat,
 ): string {
-	const latency = answeredAt === 0 ? '' : `,"latency":${format.duration(answeredAt - attemptAt)}`;
+	const latency = answeredAt === 0 ? '' : `,"latency":${format.formatDuration(answeredAt - attemptAt)}`;
 	const error = failure === undefined ? '' : `,"error":${jsonString(failure)}`;
 	return `{"address":${jsonString(upstream!.address)},"tries":${retries + 1}${latency}${error}}`;
 }

@@ -1,7 +1,7 @@
 /** The log formats `json` and `console`. A value can never start a new line or control a terminal. */
 import type { PlainLogFormat } from '../../compiler/document/log-settings.ts';
 import type { LogLevel } from './log-entry.ts';
-import { createTimeFormatter, wallTime } from './time-text.ts';
+import { createTimeFormatter, formatWallTime } from './time-text.ts';
 
 /** Formats an entry as a line, including its newline. */
 export interface LogEncoder {
@@ -45,7 +45,7 @@ export function plainEncoder(name: 'console' | 'json', settings: PlainLogFormat)
 function createDefaultJsonEncoder(): LogEncoder {
 	// Many entries have the same millisecond, and formatting numbers is slow.
 	let lastTime = Number.NaN;
-	let seconds = '';
+	let secondsText = '';
 	// Many entries also have the same logger and message as the previous one.
 	let lastLogger = '';
 	let lastMessage = '';
@@ -54,23 +54,23 @@ function createDefaultJsonEncoder(): LogEncoder {
 		encode(level, logger, message, fields, timeMs) {
 			if (timeMs !== lastTime) {
 				lastTime = timeMs;
-				seconds = String(timeMs / 1000);
+				secondsText = String(timeMs / 1000);
 			}
 			if (logger !== lastLogger || message !== lastMessage) {
 				lastLogger = logger;
 				lastMessage = message;
 				loggerAndMessage = flattenString(`"logger":${jsonString(logger)},"msg":${jsonString(message)}`);
 			}
-			if (fields === '') return `{"level":"${level}","ts":${seconds},${loggerAndMessage}}\n`;
-			return `{"level":"${level}","ts":${seconds},${loggerAndMessage},${fields}}\n`;
+			if (fields === '') return `{"level":"${level}","ts":${secondsText},${loggerAndMessage}}\n`;
+			return `{"level":"${level}","ts":${secondsText},${loggerAndMessage},${fields}}\n`;
 		},
 	};
 }
 
 const CONSOLE_ENCODER: LogEncoder = {
 	encode(level, logger, message, fields, timeMs) {
-		const head = `${wallTime(timeMs)}\t${level.toUpperCase()}\t${escapeControls(logger)}\t${escapeControls(message)}`;
-		return fields === '' ? `${head}\n` : `${head}\t{${fields}}\n`;
+		const linePrefix = `${formatWallTime(timeMs)}\t${level.toUpperCase()}\t${escapeControls(logger)}\t${escapeControls(message)}`;
+		return fields === '' ? `${linePrefix}\n` : `${linePrefix}\t{${fields}}\n`;
 	},
 };
 
@@ -153,7 +153,7 @@ const SAFE_STRING = /^[ !#-[\]-~]*$/;
 // JSON.stringify escapes C0 controls itself; these remain: DEL, C1 and the Unicode line separators.
 const UNSAFE_CHARACTER = /[\u007f-\u009f\u2028\u2029]/;
 const UNSAFE_CHARACTERS = /[\u007f-\u009f\u2028\u2029]/g;
-const UNPRINTABLE = /[^\u0020-\u007e\u00a0-\u2027\u202a-\uffff]/g;
+const UNPRINTABLE_CHARACTERS = /[^\u0020-\u007e\u00a0-\u2027\u202a-\uffff]/g;
 
 function unicodeEscape(character: string): string {
 	return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
@@ -161,5 +161,5 @@ function unicodeEscape(character: string): string {
 
 /** Escapes every control character. */
 function escapeControls(value: string): string {
-	return value.replace(UNPRINTABLE, unicodeEscape);
+	return value.replace(UNPRINTABLE_CHARACTERS, unicodeEscape);
 }

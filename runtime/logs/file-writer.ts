@@ -33,7 +33,7 @@ import { RolledFiles } from './rolled-files.ts';
 const CHECK_INTERVAL_MS = 1000;
 /** Maximum delay of a timer in milliseconds. A timer with a longer delay fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-const NEWLINE = 10;
+const NEWLINE_BYTE = 10;
 /**
  * Flags with which opening and writing never block: opening a named pipe without a reader fails, and writing to a pipe whose reader
  * has stopped is retried.
@@ -76,15 +76,15 @@ class FileWriter extends QueuedWriter {
 	readonly #mode: number;
 	readonly #maxBytes: number;
 	readonly #rolledFiles: RolledFiles | undefined;
-	readonly #rolling: { readonly allowed: boolean };
+	readonly #rollPermission: { readonly allowed: boolean };
 	#descriptor: number;
 	/** False for pipes and devices, which are not rolled. */
-	#isFile = true;
-	#size = 0;
+	#isRegularFile = true;
+	#sizeBytes = 0;
 	#openedAt = 0;
 	#checkedAt = 0;
 	#nextRollAt = Number.POSITIVE_INFINITY;
-	#timer: NodeJS.Timeout | undefined;
+	#rollTimer: NodeJS.Timeout | undefined;
 	#isClosed = false;
 
 	constructor(path: string, settings: FileOutput, options: WriterOptions) {
@@ -92,33 +92,34 @@ class FileWriter extends QueuedWriter {
 		const { mode, rolling = {} } = settings;
 		this.#path = path;
 		this.#settings = settings;
-		this.#rolling = options.rolling ?? { allowed: true };
+		this.#rollPermission = options.rolling ?? { allowed: true };
 		this.#mode = mode === undefined ? 0o600 : Number.parseInt(mode, 8);
 		this.#maxBytes = rolling === false ? Number.POSITIVE_INFINITY : (rolling.size ?? ROLLING_DEFAULTS.size);
 		this.#rolledFiles = rolling === false ? undefined : new RolledFiles(path, rolling, this.#mode);
 		makeFolder(dirname(path), parent => this.#folderMode(parent));
-		if (this.#rolling.allowed) this.#rolledFiles?.finishRoll();
-		this.#descriptor = this.#open();
-		if (this.#rolling.allowed && this.#isFile && this.#size > 0) endLine(path, this.#size, this.#descriptor);
+		if (this.#rollPermission.allowed) this.#rolledFiles?.finishRoll();
+		this.#descriptor = this.#openFile();
+		if (this.#rollPermission.allowed && this.#isRegularFile && this.#sizeBytes > 0)
+			completeLastLine(path, this.#sizeBytes, this.#descriptor);
 		// Files that an earlier process rolled but did not compress are compressed now.
-		if (this.#rolling.allowed) void this.#rolledFiles?.cleanUp();
+		if (this.#rollPermission.allowed) void this.#rolledFiles?.cleanUp();
 	}
 
 	override async close(): Promise<void> {
 		this.#isClosed = true;
 		await super.close();
-		clearTimeout(this.#timer);
+		clearTimeout(this.#rollTimer);
 		closeSync(this.#descriptor);
 	}
 
 	/** Opens the file for appending and records its identity. */
-	#open(): number {
+	#openFile(): number {
 		const descriptor = openSync(this.#path, APPEND_FLAGS, this.#mode);
 		// The umask may have removed permissions, or the file already existed.
 		if (this.#settings.mode !== undefined) fchmodSync(descriptor, this.#mode);
 		const stats = fstatSync(descriptor);
-		this.#isFile = stats.isFile();
-		this.#size = stats.size;
+		this.#isRegularFile = stats.isFile();
+		this.#sizeBytes = stats.size;
 		const now = Date.now();
 		this.#checkedAt = now;
 		// A file created by an earlier process keeps its age.
@@ -129,12 +130,12 @@ class FileWriter extends QueuedWriter {
 
 	#scheduleRoll(now: number): void {
 		const { rolling = {} } = this.#settings;
-		clearTimeout(this.#timer);
-		if (rolling === false || !this.#isFile) return;
+		clearTimeout(this.#rollTimer);
+		if (rolling === false || !this.#isRegularFile) return;
 		this.#nextRollAt = nextRoll(rolling, this.#openedAt, now);
 		if (this.#nextRollAt === Number.POSITIVE_INFINITY) return;
 		// Rolls the file on time even if nothing is written.
-		this.#timer = setTimeout(
+		this.#rollTimer = setTimeout(
 			() => this.#rollIfDue(),
 			Math.min(Math.max(0, this.#nextRollAt - now), MAX_TIMER_MS),
 		).unref();
@@ -153,43 +154,43 @@ class FileWriter extends QueuedWriter {
 	}
 
 	protected async drain(): Promise<void> {
-		if (this.#isCheckDue()) await this.#check();
-		for (let chunk = this.queue.take(); chunk !== undefined; chunk = this.queue.take()) {
-			await this.#append(chunk);
+		if (this.#isCheckDue()) await this.#checkFile();
+		for (let chunk = this.queue.takeChunk(); chunk !== undefined; chunk = this.queue.takeChunk()) {
+			await this.#appendLines(chunk);
 			chunk.done();
-			if (this.#isCheckDue()) await this.#check();
+			if (this.#isCheckDue()) await this.#checkFile();
 		}
 	}
 
 	/** Writes whole lines. Rolls the file before a line that does not fit. */
-	async #append({ bytes, kind }: QueuedChunk): Promise<void> {
-		let remaining = bytes;
-		while (remaining.length > 0) {
-			let endOffset = remaining.length;
-			if (this.#size + endOffset > this.#maxBytes && this.#isFile) {
-				const roomBytes = this.#maxBytes - this.#size;
-				endOffset = roomBytes > 0 ? remaining.lastIndexOf(NEWLINE, roomBytes - 1) + 1 : 0;
-				if (endOffset === 0 && this.#size > 0) {
-					this.#roll();
+	async #appendLines({ bytes, kind }: QueuedChunk): Promise<void> {
+		let remainingBytes = bytes;
+		while (remainingBytes.length > 0) {
+			let endOffset = remainingBytes.length;
+			if (this.#sizeBytes + endOffset > this.#maxBytes && this.#isRegularFile) {
+				const roomBytes = this.#maxBytes - this.#sizeBytes;
+				endOffset = roomBytes > 0 ? remainingBytes.lastIndexOf(NEWLINE_BYTE, roomBytes - 1) + 1 : 0;
+				if (endOffset === 0 && this.#sizeBytes > 0) {
+					this.#rollFile();
 					continue;
 				}
 				// A line longer than the maximum size gets a file of its own.
-				if (endOffset === 0) endOffset = remaining.indexOf(NEWLINE) + 1 || remaining.length;
+				if (endOffset === 0) endOffset = remainingBytes.indexOf(NEWLINE_BYTE) + 1 || remainingBytes.length;
 			}
-			const piece = remaining.subarray(0, endOffset);
-			remaining = remaining.subarray(endOffset);
-			const { written, errorCode } = await this.lines.write(this.#descriptor, piece, kind, partialLine =>
-				this.#removeEnd(partialLine),
+			const linesToWrite = remainingBytes.subarray(0, endOffset);
+			remainingBytes = remainingBytes.subarray(endOffset);
+			const { written, errorCode } = await this.lines.write(this.#descriptor, linesToWrite, kind, partialLine =>
+				this.#removePartialLine(partialLine),
 			);
-			this.#size += written;
+			this.#sizeBytes += written;
 			if (errorCode === undefined) continue;
-			this.events.onLost(countLines(remaining), kind, errorCode);
+			this.events.onLost(countLines(remainingBytes), kind, errorCode);
 			return;
 		}
 	}
 
-	#removeEnd(partialLine: Buffer): boolean {
-		return this.#isFile && removeEndOfFile(this.#path, this.#descriptor, partialLine);
+	#removePartialLine(partialLine: Buffer): boolean {
+		return this.#isRegularFile && removeEndOfFile(this.#path, this.#descriptor, partialLine);
 	}
 
 	#isCheckDue(): boolean {
@@ -198,10 +199,10 @@ class FileWriter extends QueuedWriter {
 	}
 
 	/** Rolls the file if the time has come, and reopens it if another program has renamed or truncated it. */
-	async #check(): Promise<void> {
+	async #checkFile(): Promise<void> {
 		const now = Date.now();
 		if (now >= this.#nextRollAt) {
-			if (this.#size > 0) this.#roll();
+			if (this.#sizeBytes > 0) this.#rollFile();
 			else {
 				this.#openedAt = now;
 				this.#scheduleRoll(now);
@@ -211,25 +212,26 @@ class FileWriter extends QueuedWriter {
 		this.#checkedAt = now;
 		const namedFile = await stat(this.#path).catch(() => undefined);
 		const openFile = fstatSync(this.#descriptor);
-		if (namedFile && namedFile.ino === openFile.ino && namedFile.dev === openFile.dev) this.#size = openFile.size;
-		else this.#reopen();
+		if (namedFile && namedFile.ino === openFile.ino && namedFile.dev === openFile.dev) this.#sizeBytes = openFile.size;
+		else this.#reopenFile();
 	}
 
 	/** Renames the file and creates a new one. If either fails, the file keeps growing. */
-	#roll(): void {
+	#rollFile(): void {
 		const now = Date.now();
 		// Another process rolls the file. The new file is found when the name is checked.
-		if (!this.#rolling.allowed) {
+		if (!this.#rollPermission.allowed) {
 			this.#continueFile(now);
 			return;
 		}
 		try {
 			for (let attempt = 0; ; attempt++) {
 				try {
-					const name = this.#rolledFiles!.rolledPath(now, attempt);
-					if (this.#rolledFiles!.wasCompressed(name)) throw Object.assign(new Error(name), { code: 'EEXIST' });
+					const rolledPath = this.#rolledFiles!.rolledPath(now, attempt);
+					if (this.#rolledFiles!.wasCompressed(rolledPath))
+						throw Object.assign(new Error(rolledPath), { code: 'EEXIST' });
 					// Uses a link, because renaming would replace an existing file of that name.
-					linkSync(this.#path, name);
+					linkSync(this.#path, rolledPath);
 					break;
 				} catch (error) {
 					if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt === 99) throw error;
@@ -240,28 +242,28 @@ class FileWriter extends QueuedWriter {
 			this.#continueFile(now);
 			return;
 		}
-		this.#reopen();
+		this.#reopenFile();
 		void this.#rolledFiles!.cleanUp();
 	}
 
 	/** Continues with the same file as if it were a new one. */
 	#continueFile(now: number): void {
-		this.#size = 0;
+		this.#sizeBytes = 0;
 		this.#openedAt = now;
 		this.#scheduleRoll(now);
 	}
 
-	#reopen(): void {
+	#reopenFile(): void {
 		const oldDescriptor = this.#descriptor;
 		try {
 			makeFolder(dirname(this.#path), parent => this.#folderMode(parent));
-			this.#descriptor = this.#open();
+			this.#descriptor = this.#openFile();
 			this.lines.discardPartialLine();
 			closeSync(oldDescriptor);
 		} catch {
 			// The folder is gone, or no descriptor is free: keeps writing to the old file.
 			this.#descriptor = oldDescriptor;
-			this.#size = 0;
+			this.#sizeBytes = 0;
 			this.#scheduleRoll(Date.now());
 		}
 	}
@@ -275,12 +277,12 @@ class FileWriter extends QueuedWriter {
 }
 
 /** Completes a line that a killed process left incomplete, so that the next line is not joined to it. */
-function endLine(path: string, size: number, descriptor: number): void {
+function completeLastLine(path: string, size: number, descriptor: number): void {
 	const lastByte = Buffer.alloc(1);
 	try {
 		const reader = openSync(path, 'r');
 		try {
-			if (readSync(reader, lastByte, 0, 1, size - 1) === 1 && lastByte[0] !== NEWLINE) writeSync(descriptor, '\n');
+			if (readSync(reader, lastByte, 0, 1, size - 1) === 1 && lastByte[0] !== NEWLINE_BYTE) writeSync(descriptor, '\n');
 		} finally {
 			closeSync(reader);
 		}

@@ -4,7 +4,7 @@ import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import { jsonString } from './encoders.ts';
 
 /** Maximum number of cached names. Names are limited because clients choose them. */
-const MAX_NAMES = 1000;
+const MAX_CACHED_NAMES = 1000;
 /** Maximum length of a cached name. */
 const MAX_NAME_LENGTH = 64;
 
@@ -27,34 +27,34 @@ export class HeaderFields {
 	#lastList: readonly string[] = [];
 	#lastText = '{}';
 	#lastShowCredentials = false;
-	readonly #names = new Map<string, CachedName>();
+	readonly #cachedNames = new Map<string, CachedName>();
 	/** The last occurrence of each name, by its lowercase form. */
-	readonly #occurrences = new Map<string, { listNumber: number }>();
-	/** Total length of the names in {@link #occurrences}. */
+	readonly #occurrencesByName = new Map<string, { listNumber: number }>();
+	/** Total length of the names in {@link #occurrencesByName}. */
 	#occurrencesLength = 0;
 	#listNumber = 0;
 
 	/** Returns `{"Accept":["a","b"]}`, with repeated fields in one array. Values of credential fields are redacted. */
-	write(headers: HeaderList, showCredentials: boolean): string {
-		if (this.#isLast(headers, showCredentials)) return this.#lastText;
-		const text = this.#format(headers, showCredentials);
-		const list: string[] = [];
+	formatHeaders(headers: HeaderList, showCredentials: boolean): string {
+		if (this.#isLastList(headers, showCredentials)) return this.#lastText;
+		const fieldsJson = this.#format(headers, showCredentials);
+		const fieldList: string[] = [];
 		for (let i = 0; i < headers.size; i++) {
 			const name = headers.nameAt(i);
 			// Secrets are not kept beyond their request.
 			if (this.#cachedName(name).isSecret) {
 				this.#lastList = UNMATCHED_LIST;
-				return text;
+				return fieldsJson;
 			}
-			list.push(name, headers.valueAt(i));
+			fieldList.push(name, headers.valueAt(i));
 		}
-		this.#lastList = list;
-		this.#lastText = text;
+		this.#lastList = fieldList;
+		this.#lastText = fieldsJson;
 		this.#lastShowCredentials = showCredentials;
-		return text;
+		return fieldsJson;
 	}
 
-	#isLast(headers: HeaderList, showCredentials: boolean): boolean {
+	#isLastList(headers: HeaderList, showCredentials: boolean): boolean {
 		const previousList = this.#lastList;
 		const size = headers.size;
 		if (previousList.length !== size * 2 || this.#lastShowCredentials !== showCredentials) return false;
@@ -67,50 +67,54 @@ export class HeaderFields {
 	#format(headers: HeaderList, showCredentials: boolean): string {
 		const size = headers.size;
 		if (size === 0) return '{}';
-		if (this.#occurrences.size + size > MAX_NAMES || this.#occurrencesLength > MAX_NAMES * MAX_NAME_LENGTH) {
+		if (
+			this.#occurrencesByName.size + size > MAX_CACHED_NAMES ||
+			this.#occurrencesLength > MAX_CACHED_NAMES * MAX_NAME_LENGTH
+		) {
 			// Cleared so that names in use can be cached again, but never while a list is being formatted.
-			this.#occurrences.clear();
+			this.#occurrencesByName.clear();
 			this.#occurrencesLength = 0;
-			this.#names.clear();
+			this.#cachedNames.clear();
 		}
 		const listNumber = ++this.#listNumber;
-		let text = '{';
+		let fieldsJson = '{';
 		for (let i = 0; i < size; i++) {
 			const { prefix, isSecret, occurrence } = this.#cachedName(headers.nameAt(i));
 			if (occurrence.listNumber === listNumber) return this.#formatJoined(headers, showCredentials);
 			occurrence.listNumber = listNumber;
 			const value = isSecret && !showCredentials ? '"REDACTED"' : jsonString(headers.valueAt(i));
-			text += i === 0 ? `${prefix}${value}]` : `,${prefix}${value}]`;
+			fieldsJson += i === 0 ? `${prefix}${value}]` : `,${prefix}${value}]`;
 		}
-		return `${text}}`;
+		return `${fieldsJson}}`;
 	}
 
 	/** Formats a list with repeated names, joining their values. */
 	#formatJoined(headers: HeaderList, showCredentials: boolean): string {
-		const values = new Map<object, string>();
+		const valuesByOccurrence = new Map<object, string>();
 		for (let i = 0; i < headers.size; i++) {
 			const { prefix, isSecret, occurrence } = this.#cachedName(headers.nameAt(i));
 			const value = isSecret && !showCredentials ? '"REDACTED"' : jsonString(headers.valueAt(i));
-			const joinedValues = values.get(occurrence);
-			values.set(occurrence, joinedValues === undefined ? prefix + value : `${joinedValues},${value}`);
+			const joinedValues = valuesByOccurrence.get(occurrence);
+			valuesByOccurrence.set(occurrence, joinedValues === undefined ? prefix + value : `${joinedValues},${value}`);
 		}
-		return `{${[...values.values()].join('],')}]}`;
+		return `{${[...valuesByOccurrence.values()].join('],')}]}`;
 	}
 
 	#cachedName(name: string): CachedName {
-		return this.#names.get(name) ?? this.#addName(name);
+		return this.#cachedNames.get(name) ?? this.#addName(name);
 	}
 
 	#addName(name: string): CachedName {
 		const lowerName = name.toLowerCase();
-		let occurrence = this.#occurrences.get(lowerName);
+		let occurrence = this.#occurrencesByName.get(lowerName);
 		if (occurrence === undefined) {
 			occurrence = { listNumber: 0 };
-			this.#occurrences.set(lowerName, occurrence);
+			this.#occurrencesByName.set(lowerName, occurrence);
 			this.#occurrencesLength += lowerName.length;
 		}
 		const cachedName = { prefix: `${jsonString(name)}:[`, isSecret: isSecretHeader(lowerName), occurrence };
-		if (name.length <= MAX_NAME_LENGTH && this.#names.size < 2 * MAX_NAMES) this.#names.set(name, cachedName);
+		if (name.length <= MAX_NAME_LENGTH && this.#cachedNames.size < 2 * MAX_CACHED_NAMES)
+			this.#cachedNames.set(name, cachedName);
 		return cachedName;
 	}
 }

@@ -26,12 +26,12 @@ export interface LineParts {
 export class LineTemplate {
 	/** The line with its newline. */
 	bytes: Buffer = Buffer.alloc(0);
-	#parts: LineParts | undefined;
+	#lineParts: LineParts | undefined;
 	#timeMs = 0;
-	#timeAt = 0;
-	#portAt = 0;
-	#portDigits = 0;
-	#durationAt = 0;
+	#timeOffset = 0;
+	#portOffset = 0;
+	#portDigitCount = 0;
+	#durationOffset = 0;
 
 	/** Overwrites the digits of the line with those of another entry. Returns false if the entry also differs in other parts. */
 	tryUpdate(
@@ -46,7 +46,7 @@ export class LineTemplate {
 		timeMs: number,
 		durationNs: number,
 	): boolean {
-		const parts = this.#parts;
+		const parts = this.#lineParts;
 		if (
 			parts === undefined ||
 			requestPart !== parts.requestPart ||
@@ -56,7 +56,7 @@ export class LineTemplate {
 			user !== parts.user ||
 			level !== parts.level ||
 			message !== parts.message ||
-			digitCount(port) !== this.#portDigits ||
+			digitCount(port) !== this.#portDigitCount ||
 			!(durationNs >= 0 && durationNs < 1e9)
 		) {
 			return false;
@@ -64,38 +64,39 @@ export class LineTemplate {
 		if (timeMs !== this.#timeMs) {
 			this.#timeMs = timeMs;
 			const seconds = Math.floor(timeMs / 1000);
-			this.#writeDigits(seconds, this.#timeAt, TIME_LENGTH - 4);
-			this.#writeDigits(timeMs - seconds * 1000, this.#timeAt + TIME_LENGTH - 3, 3);
+			this.#writeDigits(seconds, this.#timeOffset, TIME_LENGTH - 4);
+			this.#writeDigits(timeMs - seconds * 1000, this.#timeOffset + TIME_LENGTH - 3, 3);
 		}
-		this.#writeDigits(port, this.#portAt, this.#portDigits);
-		this.#writeDigits(durationNs, this.#durationAt, DURATION_DIGITS);
+		this.#writeDigits(port, this.#portOffset, this.#portDigitCount);
+		this.#writeDigits(durationNs, this.#durationOffset, DURATION_DIGITS);
 		return true;
 	}
 
 	/** Stores a formatted line as the template, if its form allows changing only digits. */
-	store(line: string, parts: LineParts, port: number, timeMs: number, duration: string): void {
+	storeLine(line: string, parts: LineParts, port: number, timeMs: number, duration: string): void {
 		const bytes = Buffer.from(line);
-		const timeAt = line.indexOf('"ts":') + 5;
-		const portAt = line.indexOf('"remote_port":"') + 15;
-		const durationAt = bytes.length - `,"size":${parts.responsePart}}\n`.length - DURATION_DIGITS;
+		const timeOffset = line.indexOf('"ts":') + 5;
+		const portOffset = line.indexOf('"remote_port":"') + 15;
+		const durationOffset = bytes.length - `,"size":${parts.responsePart}}\n`.length - DURATION_DIGITS;
 		// Character offsets are byte offsets only if the line is ASCII, and a time may have fewer decimals.
-		if (bytes.length !== line.length || line[timeAt + TIME_LENGTH] !== ',' || !DURATION_PATTERN.test(duration)) return;
+		if (bytes.length !== line.length || line[timeOffset + TIME_LENGTH] !== ',' || !DURATION_PATTERN.test(duration))
+			return;
 		this.bytes = bytes;
-		this.#parts = parts;
+		this.#lineParts = parts;
 		this.#timeMs = timeMs;
-		this.#timeAt = timeAt;
-		this.#portAt = portAt;
-		this.#portDigits = digitCount(port);
-		this.#durationAt = durationAt;
+		this.#timeOffset = timeOffset;
+		this.#portOffset = portOffset;
+		this.#portDigitCount = digitCount(port);
+		this.#durationOffset = durationOffset;
 	}
 
 	#writeDigits(value: number, start: number, digits: number): void {
 		const { bytes } = this;
-		let remaining = value;
-		for (let at = start + digits - 1; at >= start; at--) {
-			const tenth = Math.floor(remaining / 10);
-			bytes[at] = DIGIT_ZERO + remaining - tenth * 10;
-			remaining = tenth;
+		let remainingValue = value;
+		for (let digitIndex = start + digits - 1; digitIndex >= start; digitIndex--) {
+			const tenth = Math.floor(remainingValue / 10);
+			bytes[digitIndex] = DIGIT_ZERO + remainingValue - tenth * 10;
+			remainingValue = tenth;
 		}
 	}
 }

@@ -3,8 +3,8 @@ import { closeSync, fstatSync, ftruncateSync, openSync, readSync, write as syste
 import { countLines, type LineKind, LOSS_CLOSED, type WriterEvents } from './log-losses.ts';
 
 /** Milliseconds until a write to a full descriptor is retried. */
-const RETRY_MS = 10;
-const NEWLINE = 10;
+const WRITE_RETRY_MS = 10;
+const NEWLINE_BYTE = 10;
 
 /** The result of a write: the number of bytes written, and the system's error code if the write failed. */
 interface WriteResult {
@@ -49,13 +49,13 @@ export class LineWrites {
 			this.#events.onWritten();
 			return { written: finishResult.written + written, errorCode };
 		}
-		const lastLineEnd = written === 0 ? 0 : bytes.lastIndexOf(NEWLINE, written - 1) + 1;
+		const lastLineEnd = written === 0 ? 0 : bytes.lastIndexOf(NEWLINE_BYTE, written - 1) + 1;
 		let keptEnd = written;
 		let lostStart = lastLineEnd;
 		if (written > lastLineEnd) {
 			if (removePartialLine(bytes.subarray(lastLineEnd, written))) keptEnd = lastLineEnd;
 			else {
-				lostStart = bytes.indexOf(NEWLINE, written) + 1 || bytes.length;
+				lostStart = bytes.indexOf(NEWLINE_BYTE, written) + 1 || bytes.length;
 				this.#partialLine = { bytes: Buffer.from(bytes.subarray(written, lostStart)), kind };
 			}
 		}
@@ -108,7 +108,7 @@ function writeAll(write: typeof systemWrite, descriptor: number, bytes: Buffer):
 		const writeFrom = (offset: number): void => {
 			write(descriptor, bytes, offset, bytes.length - offset, null, (error, written) => {
 				if (error && (error.code === 'EAGAIN' || error.code === 'EINTR')) {
-					setTimeout(writeFrom, RETRY_MS, offset);
+					setTimeout(writeFrom, WRITE_RETRY_MS, offset);
 				} else if (error) resolve({ written: offset, errorCode: error.code ?? 'EIO' });
 				else if (offset + written >= bytes.length) resolve({ written: bytes.length, errorCode: undefined });
 				else writeFrom(offset + written);

@@ -102,25 +102,25 @@ function hashText(value: string): string {
 }
 
 /** Masks addresses, alone or in a comma-separated list, with or without ports; leaves anything else unchanged. */
-function maskAddresses(value: string, ipv4: number, ipv6: number): string {
+function maskAddresses(value: string, ipv4Bits: number, ipv6Bits: number): string {
 	return value
 		.split(',')
 		.map(item => {
 			const text = item.trim();
 			const host = /^\[(.*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
-			return maskedAddress(host, ipv4, ipv6)?.replace(/\/\d+$/, '') ?? text;
+			return maskedAddress(host, ipv4Bits, ipv6Bits)?.replace(/\/\d+$/, '') ?? text;
 		})
 		.join(', ');
 }
 
 function applyActions(actions: readonly ParameterAction[], name: string, value: string): string | undefined {
-	let result: string | undefined = value;
+	let newValue: string | undefined = value;
 	for (const action of actions) {
-		if (action.name !== name || result === undefined) continue;
-		if (action.action === 'delete') result = undefined;
-		else result = action.action === 'hash' ? hashText(result) : (action.value ?? '');
+		if (action.name !== name || newValue === undefined) continue;
+		if (action.action === 'delete') newValue = undefined;
+		else newValue = action.action === 'hash' ? hashText(newValue) : (action.value ?? '');
 	}
-	return result;
+	return newValue;
 }
 
 /** Filters the query of a URI. The remaining parameters are written in the order of their names. */
@@ -129,9 +129,9 @@ function filterQuery(uri: string, actions: readonly ParameterAction[]): string {
 	if (queryStart === -1) return uri;
 	const parameters = parseQueryLeniently(uri.slice(queryStart + 1));
 	for (const [name, values] of parameters) {
-		const remaining = values.flatMap(value => applyActions(actions, name, value) ?? []);
-		if (remaining.length === 0) parameters.delete(name);
-		else parameters.set(name, remaining);
+		const remainingValues = values.flatMap(value => applyActions(actions, name, value) ?? []);
+		if (remainingValues.length === 0) parameters.delete(name);
+		else parameters.set(name, remainingValues);
 	}
 	const query = formatQuery(parameters);
 	return query === '' ? uri.slice(0, queryStart) : `${uri.slice(0, queryStart)}?${query}`;
@@ -139,22 +139,22 @@ function filterQuery(uri: string, actions: readonly ParameterAction[]): string {
 
 /** Filters the cookies of a field `Cookie`. */
 function filterCookies(field: string, actions: readonly ParameterAction[]): string {
-	const remaining = field.split(';').flatMap(piece => filterPair(piece.trim(), actions) ?? []);
-	return remaining.filter(piece => piece !== '').join('; ');
+	const remainingCookies = field.split(';').flatMap(piece => filterPair(piece.trim(), actions) ?? []);
+	return remainingCookies.filter(piece => piece !== '').join('; ');
 }
 
 /** Filters the cookie of a field `Set-Cookie`, keeping its attributes. If the cookie is deleted, so is the field. */
 function filterSetCookie(field: string, actions: readonly ParameterAction[]): string {
 	const [cookie, ...attributes] = field.split(';');
-	const remaining = filterPair(cookie!.trim(), actions);
-	return remaining === undefined ? '' : [remaining, ...attributes].join(';');
+	const remainingCookie = filterPair(cookie!.trim(), actions);
+	return remainingCookie === undefined ? '' : [remainingCookie, ...attributes].join(';');
 }
 
 function filterPair(pair: string, actions: readonly ParameterAction[]): string | undefined {
-	const equals = pair.indexOf('=');
-	const name = equals === -1 ? pair : pair.slice(0, equals);
-	const value = equals === -1 ? '' : pair.slice(equals + 1);
-	const result = applyActions(actions, name, value);
-	if (result === undefined) return undefined;
-	return result === value ? pair : `${name}=${result}`;
+	const equalsIndex = pair.indexOf('=');
+	const name = equalsIndex === -1 ? pair : pair.slice(0, equalsIndex);
+	const value = equalsIndex === -1 ? '' : pair.slice(equalsIndex + 1);
+	const newValue = applyActions(actions, name, value);
+	if (newValue === undefined) return undefined;
+	return newValue === value ? pair : `${name}=${newValue}`;
 }

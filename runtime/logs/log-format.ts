@@ -20,7 +20,7 @@ export interface LineFormat {
 	/** `fields` are JSON members without braces, or ''. `timeMs` is in milliseconds since the epoch. */
 	encode(level: LogLevel, logger: string, message: string, fields: string, timeMs: number): string;
 	/** Formats a duration in milliseconds as JSON. */
-	readonly duration: (milliseconds: number) => string;
+	readonly formatDuration: (milliseconds: number) => string;
 	/** True if lines have the form of `json` with default settings, with durations in seconds. */
 	readonly isDefaultJson: boolean;
 }
@@ -41,14 +41,14 @@ export function compileLogFormat(
 		case 'default':
 			return {
 				encode: encoderOf(defaultEncoder).encode,
-				duration: createDurationFormatter('s'),
+				formatDuration: createDurationFormatter('s'),
 				isDefaultJson: defaultEncoder === 'json',
 			};
 		case 'console':
 		case 'json': {
 			const { encode } = plainEncoder(format.encoder, format);
 			const isDefaultJson = format.encoder === 'json' && Object.keys(format).length === 1;
-			return { encode, duration: createDurationFormatter(format.duration_format ?? 's'), isDefaultJson };
+			return { encode, formatDuration: createDurationFormatter(format.duration_format ?? 's'), isDefaultJson };
 		}
 		case 'common':
 		case 'combined':
@@ -65,12 +65,12 @@ export function compileLogFormat(
 					]),
 				),
 			);
-			const inner = compileLogFormat(innerFormat(format), defaultEncoder, expand);
+			const wrappedFormat = compileLogFormat(innerFormat(format), defaultEncoder, expand);
 			return {
-				...inner,
+				...wrappedFormat,
 				isDefaultJson: false,
 				encode: (level, logger, message, fields, timeMs) =>
-					inner.encode(
+					wrappedFormat.encode(
 						level,
 						logger,
 						message,
@@ -80,11 +80,11 @@ export function compileLogFormat(
 			};
 		}
 		case 'journald': {
-			const inner = compileLogFormat(innerFormat(format), defaultEncoder, expand);
+			const wrappedFormat = compileLogFormat(innerFormat(format), defaultEncoder, expand);
 			return {
-				...inner,
+				...wrappedFormat,
 				isDefaultJson: false,
-				encode: (level, ...rest) => `<${SYSLOG_SEVERITIES[level]}>${inner.encode(level, ...rest)}`,
+				encode: (level, ...otherArgs) => `<${SYSLOG_SEVERITIES[level]}>${wrappedFormat.encode(level, ...otherArgs)}`,
 			};
 		}
 		default:
@@ -96,15 +96,15 @@ function innerFormat(format: { readonly wrap?: LogFormat }): LogFormat {
 	return format.wrap ?? { encoder: 'default' };
 }
 
-function withEdits(inner: LineFormat, edit: FieldEdit): LineFormat {
+function withEdits(wrappedFormat: LineFormat, edit: FieldEdit): LineFormat {
 	return {
-		...inner,
+		...wrappedFormat,
 		isDefaultJson: false,
 		encode(level, logger, message, fields, timeMs) {
-			if (fields === '') return inner.encode(level, logger, message, fields, timeMs);
+			if (fields === '') return wrappedFormat.encode(level, logger, message, fields, timeMs);
 			const fieldObject = JSON.parse(`{${fields}}`) as { [name: string]: unknown };
 			edit(fieldObject);
-			return inner.encode(level, logger, message, jsonMembers(fieldObject), timeMs);
+			return wrappedFormat.encode(level, logger, message, jsonMembers(fieldObject), timeMs);
 		},
 	};
 }

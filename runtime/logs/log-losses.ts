@@ -22,16 +22,16 @@ export const LOSS_CLOSED = 'it was closed';
 
 /** Milliseconds between two reports about the same output. */
 const REPORT_INTERVAL_MS = 60_000;
-const NEWLINE = 10;
+const NEWLINE_BYTE = 10;
 
 /** The losses of one output. */
 export class LogLosses implements WriterEvents {
 	/** Lines lost since the start. */
-	readonly total: Record<LineKind, number> = { access: 0, process: 0 };
+	readonly lostLines: Record<LineKind, number> = { access: 0, process: 0 };
 	readonly #output: string;
 	readonly #log: (entry: LogEntry) => void;
 	readonly #reportIntervalMs: number;
-	#cause = '';
+	#lastCause = '';
 	#isFailing = false;
 	/** Number of lines lost since the last report. */
 	#unreportedLines = 0;
@@ -39,7 +39,7 @@ export class LogLosses implements WriterEvents {
 	#lostSinceWorking = 0;
 	/** Whether the failure has been reported. */
 	#isReported = false;
-	#timer: NodeJS.Timeout | undefined;
+	#reportTimer: NodeJS.Timeout | undefined;
 
 	/**
 	 * @param output Name of the output in reports.
@@ -52,38 +52,38 @@ export class LogLosses implements WriterEvents {
 	}
 
 	onLost(lines: number, kind: LineKind, cause: string): void {
-		this.total[kind] += lines;
-		this.report(lines, cause);
+		this.lostLines[kind] += lines;
+		this.reportLosses(lines, cause);
 	}
 
 	/** Reports lost lines that are counted elsewhere. */
-	report(lines: number, cause: string): void {
+	reportLosses(lines: number, cause: string): void {
 		if (lines === 0) return;
-		this.#cause = cause;
+		this.#lastCause = cause;
 		this.#unreportedLines += lines;
 		this.#lostSinceWorking += lines;
 		this.#isFailing = true;
-		if (!this.#timer) this.#sendReport();
+		if (!this.#reportTimer) this.#sendReport();
 	}
 
 	onWritten(): void {
 		if (!this.#isFailing) return;
 		this.#isFailing = false;
-		if (!this.#timer) this.#sendReport();
+		if (!this.#reportTimer) this.#sendReport();
 	}
 
 	/** Stops reporting, because the output is being closed. */
 	close(): void {
-		clearTimeout(this.#timer);
+		clearTimeout(this.#reportTimer);
 		if (this.#unreportedLines > 0) this.#sendReport();
-		clearTimeout(this.#timer);
+		clearTimeout(this.#reportTimer);
 	}
 
 	#sendReport(): void {
-		this.#timer = undefined;
+		this.#reportTimer = undefined;
 		const output = this.#output;
 		if (this.#unreportedLines > 0) {
-			const fields = { output, cause: this.#cause, lost: this.#unreportedLines };
+			const fields = { output, cause: this.#lastCause, lost: this.#unreportedLines };
 			this.#isReported = true;
 			this.#unreportedLines = 0;
 			this.#log({ level: 'error', logger: 'logs', message: 'log entries were lost', fields });
@@ -95,14 +95,19 @@ export class LogLosses implements WriterEvents {
 			});
 			this.#lostSinceWorking = 0;
 		} else return;
-		this.#timer = setTimeout(() => this.#sendReport(), this.#reportIntervalMs).unref();
+		this.#reportTimer = setTimeout(() => this.#sendReport(), this.#reportIntervalMs).unref();
 	}
 }
 
 /** Counts the lines in a piece of text, including a last line without a newline. */
 export function countLines(bytes: Buffer): number {
 	if (bytes.length === 0) return 0;
-	let lines = bytes.at(-1) === NEWLINE ? 0 : 1;
-	for (let at = bytes.indexOf(NEWLINE); at !== -1; at = bytes.indexOf(NEWLINE, at + 1)) lines++;
+	let lines = bytes.at(-1) === NEWLINE_BYTE ? 0 : 1;
+	for (
+		let newlineIndex = bytes.indexOf(NEWLINE_BYTE);
+		newlineIndex !== -1;
+		newlineIndex = bytes.indexOf(NEWLINE_BYTE, newlineIndex + 1)
+	)
+		lines++;
 	return lines;
 }

@@ -23,7 +23,7 @@ export class LogQueue {
 	}
 
 	/** Adds lines; returns false if the queue is full. */
-	add(text: string, kind: LineKind): boolean {
+	addLines(text: string, kind: LineKind): boolean {
 		if (this.#queuedSize > MAX_QUEUED_SIZE) return false;
 		this.#queuedSize += text.length;
 		const lastChunk = this.#chunks.at(-1);
@@ -41,19 +41,19 @@ export class LogQueue {
 	}
 
 	/** Returns the next data; undefined if the queue is empty. The data counts as queued until `done` is called. */
-	take(): QueuedChunk | undefined {
+	takeChunk(): QueuedChunk | undefined {
 		const chunk = this.#chunks.shift();
 		if (chunk === undefined) return undefined;
 		const { kind } = chunk;
 		if ('bytes' in chunk) {
 			const { bytes, done } = chunk;
-			return { bytes, kind, done: () => this.#done(bytes.length, done) };
+			return { bytes, kind, done: () => this.#finishChunk(bytes.length, done) };
 		}
 		const text = chunk.texts.join('');
-		return { bytes: Buffer.from(text), kind, done: () => this.#done(text.length, undefined) };
+		return { bytes: Buffer.from(text), kind, done: () => this.#finishChunk(text.length, undefined) };
 	}
 
-	#done(size: number, done: (() => void) | undefined): void {
+	#finishChunk(size: number, done: (() => void) | undefined): void {
 		this.#queuedSize -= size;
 		done?.();
 	}

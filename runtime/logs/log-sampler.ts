@@ -30,10 +30,10 @@ export class LogSampler {
 		const slot = kindOf(level, message) * SLOTS_PER_KIND;
 		// Interval 0 is replaced by 1, because 0 is the initial value of the slot.
 		const intervalNumber = Math.floor(timeMs / this.#intervalMs) | 0 || 1;
-		const previousNumber = Atomics.load(this.#counts, slot);
+		const previousIntervalNumber = Atomics.load(this.#counts, slot);
 		if (
-			previousNumber !== intervalNumber &&
-			Atomics.compareExchange(this.#counts, slot, previousNumber, intervalNumber) === previousNumber
+			previousIntervalNumber !== intervalNumber &&
+			Atomics.compareExchange(this.#counts, slot, previousIntervalNumber, intervalNumber) === previousIntervalNumber
 		) {
 			Atomics.store(this.#counts, slot + 1, 0);
 		}

@@ -63,9 +63,9 @@ export function outputLocation(
 		return { file };
 	}
 	if (output.writer !== 'net') return undefined;
-	const text = expandRequired(output.address ?? '', 'log collector');
-	const collector = parseCollectorAddress(text);
-	if (!collector) throw new LogOutputError(`\`${text}\` is not the address of a log collector.`);
+	const addressText = expandRequired(output.address ?? '', 'log collector');
+	const collector = parseCollectorAddress(addressText);
+	if (!collector) throw new LogOutputError(`\`${addressText}\` is not the address of a log collector.`);
 	return { collector };
 }
 
@@ -76,7 +76,7 @@ export class LogSinks {
 	readonly #workingDirectory: string;
 	readonly #expand: ExpandText;
 	readonly #pendingCloses = new Set<Promise<void>>();
-	readonly #report: ReportLosses;
+	readonly #reportLosses: ReportLosses;
 	/** The losses of open outputs and of outputs that are being closed. */
 	readonly #losses = new Set<LogLosses>();
 	/** Number of lines lost by outputs that have been closed. */
@@ -90,13 +90,13 @@ export class LogSinks {
 	 * @param report Receives reports on lost lines.
 	 */
 	constructor(
-		standard: StandardWriters,
+		standardWriters: StandardWriters,
 		workingDirectory: string,
 		expand: ExpandText = path => path,
 		report: ReportLosses = () => {},
 	) {
-		this.#standardWriters = standard;
-		this.#report = report;
+		this.#standardWriters = standardWriters;
+		this.#reportLosses = report;
 		this.#workingDirectory = workingDirectory;
 		this.#expand = expand;
 	}
@@ -111,8 +111,8 @@ export class LogSinks {
 		const key = sinkKey(output);
 		let sink = this.#sinks.get(key);
 		if (!sink) {
-			const losses = new LogLosses(outputName(output), entry => this.#report(entry, key));
-			sink = { output, writer: this.#open(output, losses), losses, userCount: 0 };
+			const losses = new LogLosses(outputName(output), entry => this.#reportLosses(entry, key));
+			sink = { output, writer: this.#openWriter(output, losses), losses, userCount: 0 };
 			this.#losses.add(losses);
 			this.#sinks.set(key, sink);
 		}
@@ -126,21 +126,21 @@ export class LogSinks {
 		if (!sink || --sink.userCount > 0) return;
 		this.#sinks.delete(key);
 		const { writer, losses } = sink;
-		const closing = writer.close().finally(() => {
-			this.#pendingCloses.delete(closing);
+		const pendingClose = writer.close().finally(() => {
+			this.#pendingCloses.delete(pendingClose);
 			losses.close();
 			this.#losses.delete(losses);
-			this.#lostByClosed.access += losses.total.access;
-			this.#lostByClosed.process += losses.total.process;
+			this.#lostByClosed.access += losses.lostLines.access;
+			this.#lostByClosed.process += losses.lostLines.process;
 		});
-		this.#pendingCloses.add(closing);
+		this.#pendingCloses.add(pendingClose);
 	}
 
 	/** Returns the number of lines lost so far. */
 	lostLines(kind: LineKind): number {
-		let sum = this.#lostByClosed[kind];
-		for (const { total } of this.#losses) sum += total[kind];
-		return sum;
+		let lostLineCount = this.#lostByClosed[kind];
+		for (const { lostLines } of this.#losses) lostLineCount += lostLines[kind];
+		return lostLineCount;
 	}
 
 	/** Returns the writer in use that has this key. */
@@ -170,15 +170,15 @@ export class LogSinks {
 	}
 
 	/** Reports lines that a worker thread dropped and has counted itself. */
-	droppedByThread(key: string, entries: number): void {
-		this.#sinks.get(key)?.losses.report(entries, LOSS_TOO_SLOW);
+	onDroppedByThread(key: string, entries: number): void {
+		this.#sinks.get(key)?.losses.reportLosses(entries, LOSS_TOO_SLOW);
 	}
 
 	/** Waits until each of the writers in use has shown whether it can write. Rejects with LogOutputError. */
 	async whenAllOpened(): Promise<void> {
 		for (const { output, writer } of this.#sinks.values()) {
 			try {
-				await writer.opened;
+				await writer.whenOpened;
 			} catch (error) {
 				const code = (error as { code?: string }).code ?? 'EIO';
 				throw new LogOutputError(`The log collector ${output.address} cannot be reached: ${code}.`);
@@ -205,7 +205,7 @@ export class LogSinks {
 		clearTimeout(timer);
 	}
 
-	#open(output: LogOutputSettings, events: WriterEvents): LogWriter {
+	#openWriter(output: LogOutputSettings, events: WriterEvents): LogWriter {
 		switch (output.writer) {
 			case 'stdout':
 				return this.#standardWriters.stdout ?? new DescriptorWriter(1, { events });
@@ -235,8 +235,12 @@ export class LogSinks {
 	#openNet(output: LogOutputSettings, events: WriterEvents): LogWriter {
 		const { collector: address } = outputLocation(output, this.#expand) as { readonly collector: CollectorAddress };
 		if (address.network === 'udp') return new DatagramWriter(address, events);
-		const fallback = output.soft_start ? this.#open({ writer: 'stderr' }, events) : undefined;
-		return new StreamWriter(address, { timeout: output.dial_timeout ?? DIAL_TIMEOUT_MS, fallback: fallback, events });
+		const fallback = output.soft_start ? this.#openWriter({ writer: 'stderr' }, events) : undefined;
+		return new StreamWriter(address, {
+			connectTimeoutMs: output.dial_timeout ?? DIAL_TIMEOUT_MS,
+			fallbackWriter: fallback,
+			events,
+		});
 	}
 }
 

@@ -7,7 +7,7 @@ import { LogQueue } from './log-queue.ts';
 /** A destination of log text. */
 export interface LogWriter {
 	/** Resolves once the writer can write, and rejects if it cannot. Undefined if it can write already. */
-	readonly opened?: Promise<void>;
+	readonly whenOpened?: Promise<void>;
 	/**
 	 * Accepts whole lines, by default of the process log. Returns false if they were dropped because earlier lines have not been
 	 * written yet.
@@ -47,7 +47,7 @@ export abstract class QueuedWriter implements LogWriter {
 	}
 
 	write(text: string, kind: LineKind = 'process'): boolean {
-		if (this.queue.add(text, kind)) {
+		if (this.queue.addLines(text, kind)) {
 			this.startWriting();
 			return true;
 		}
@@ -105,7 +105,7 @@ export class DescriptorWriter extends QueuedWriter {
 	}
 
 	protected async drain(): Promise<void> {
-		for (let chunk = this.queue.take(); chunk !== undefined; chunk = this.queue.take()) {
+		for (let chunk = this.queue.takeChunk(); chunk !== undefined; chunk = this.queue.takeChunk()) {
 			await this.lines.write(this.#descriptor, chunk.bytes, chunk.kind);
 			chunk.done();
 		}

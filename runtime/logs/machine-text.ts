@@ -10,16 +10,16 @@ export function machineText(facts: HostFacts): ExpandText {
 	return (text, missing) =>
 		text.replace(/\\([{}])|\{([^{}]*)\}/g, (placeholder, brace: string | undefined, name: string) => {
 			if (brace !== undefined) return brace;
-			const value = /^(?:env|system)\./.test(name) ? compilePlaceholder(name, scopeOf(facts)) : undefined;
+			const value = /^(?:env|system)\./.test(name) ? compilePlaceholder(name, placeholderScope(facts)) : undefined;
 			if (typeof value === 'string' && value !== '') return value;
 			missing?.(placeholder);
 			return '';
 		});
 }
 
-function scopeOf(facts: HostFacts): PlaceholderScope {
-	const noRequest = (): never => {
+function placeholderScope(facts: HostFacts): PlaceholderScope {
+	const throwNoRequest = (): never => {
 		throw new Error('There is no request.');
 	};
-	return { facts, clientIp: noRequest, isMapped: () => false, files: noRequest, needsBody: noRequest };
+	return { facts, clientIp: throwNoRequest, isMapped: () => false, files: throwNoRequest, needsBody: throwNoRequest };
 }

@@ -15,9 +15,9 @@ import type { LogWriter } from './log-writer.ts';
 /** Maximum characters queued. */
 const MAX_QUEUED_CHARS = 8 * 1024 * 1024;
 /** Milliseconds until the first attempt to reconnect. The wait doubles with each attempt. */
-const FIRST_DELAY_MS = 250;
+const FIRST_RECONNECT_MS = 250;
 /** Maximum milliseconds until an attempt to reconnect. */
-const MAX_DELAY_MS = 30_000;
+const MAX_RECONNECT_MS = 30_000;
 /** Milliseconds to deliver the remaining lines when the writer is closed. */
 const MAX_CLOSE_MS = 2000;
 /** Maximum bytes of a datagram (RFC 768, minus headers). */
@@ -26,9 +26,9 @@ const MAX_DATAGRAM_BYTES = 65_507;
 /** Options of the connection. */
 export interface NetWriterOptions {
 	/** Connection timeout in milliseconds. */
-	readonly timeout: number;
+	readonly connectTimeoutMs: number;
 	/** Receives lines until the first connection; if undefined, opening waits for the connection. */
-	readonly fallback: LogWriter | undefined;
+	readonly fallbackWriter: LogWriter | undefined;
 	readonly events?: WriterEvents | undefined;
 }
 
@@ -39,7 +39,7 @@ interface QueuedText {
 
 /** Sends lines in order over a stream socket, and reconnects whenever the connection ends. */
 export class StreamWriter implements LogWriter {
-	readonly opened: Promise<void>;
+	readonly whenOpened: Promise<void>;
 	readonly #address: Exclude<CollectorAddress, { network: 'udp' }>;
 	readonly #options: NetWriterOptions;
 	#socket: Socket | undefined;
@@ -49,8 +49,8 @@ export class StreamWriter implements LogWriter {
 	readonly #queue: QueuedText[] = [];
 	readonly #events: WriterEvents;
 	#queuedChars = 0;
-	#delayMs = FIRST_DELAY_MS;
-	#timer: NodeJS.Timeout | undefined;
+	#reconnectDelayMs = FIRST_RECONNECT_MS;
+	#reconnectTimer: NodeJS.Timeout | undefined;
 	#isClosed = false;
 	#idleCallbacks: (() => void)[] = [];
 
@@ -59,19 +59,19 @@ export class StreamWriter implements LogWriter {
 		this.#options = options;
 		this.#events = options.events ?? IGNORED_WRITER_EVENTS;
 		const firstConnection = new Promise<void>((resolve, reject) => this.#connect(resolve, reject));
-		this.opened = options.fallback ? Promise.resolve() : firstConnection;
+		this.whenOpened = options.fallbackWriter ? Promise.resolve() : firstConnection;
 		firstConnection.catch(() => {});
 	}
 
 	write(text: string, kind: LineKind = 'process'): boolean {
-		if (!this.#wasReached && this.#options.fallback) return this.#options.fallback.write(text, kind);
+		if (!this.#wasReached && this.#options.fallbackWriter) return this.#options.fallbackWriter.write(text, kind);
 		if (this.#queuedChars + text.length > MAX_QUEUED_CHARS) {
 			this.#reportLost({ text, kind }, LOSS_TOO_SLOW);
 			return false;
 		}
 		this.#queue.push({ text, kind });
 		this.#queuedChars += text.length;
-		this.#send();
+		this.#sendQueued();
 		return true;
 	}
 
@@ -88,7 +88,7 @@ export class StreamWriter implements LogWriter {
 	async close(): Promise<void> {
 		await this.flush();
 		this.#isClosed = true;
-		clearTimeout(this.#timer);
+		clearTimeout(this.#reconnectTimer);
 		for (const queuedText of this.#queue.splice(0)) this.#reportLost(queuedText, LOSS_CLOSED);
 		// Data that was passed to the socket may not have been sent yet, so the socket is closed only after sending it.
 		const socket = this.#socket;
@@ -110,29 +110,29 @@ export class StreamWriter implements LogWriter {
 		const { host, port, path } = this.#address as { host?: string; port?: number; path?: string };
 		const socket = connect(path === undefined ? { host: host!, port: port! } : { path });
 		this.#socket = socket;
-		socket.setTimeout(this.#options.timeout, () => {
+		socket.setTimeout(this.#options.connectTimeoutMs, () => {
 			if (!this.#isConnected) socket.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }));
 		});
 		socket.once('connect', () => {
 			this.#isConnected = true;
 			this.#wasReached = true;
-			this.#delayMs = FIRST_DELAY_MS;
+			this.#reconnectDelayMs = FIRST_RECONNECT_MS;
 			socket.setTimeout(0);
 			socket.setKeepAlive(true, 30_000);
 			socket.unref();
 			onConnected?.();
-			this.#send();
+			this.#sendQueued();
 		});
 		// Discards whatever the collector sends.
 		socket.resume();
-		socket.on('drain', () => this.#send());
+		socket.on('drain', () => this.#sendQueued());
 		socket.on('error', error => onFailed?.(error));
 		socket.once('close', () => {
 			this.#isConnected = false;
 			this.#socket = undefined;
 			if (this.#isClosed) return;
-			this.#timer = setTimeout(() => this.#connect(), this.#delayMs).unref();
-			this.#delayMs = Math.min(this.#delayMs * 2, MAX_DELAY_MS);
+			this.#reconnectTimer = setTimeout(() => this.#connect(), this.#reconnectDelayMs).unref();
+			this.#reconnectDelayMs = Math.min(this.#reconnectDelayMs * 2, MAX_RECONNECT_MS);
 		});
 	}
 
@@ -140,7 +140,7 @@ export class StreamWriter implements LogWriter {
 	 * Passes lines to the socket until it is full. If the connection breaks, lines in the socket are lost, but not those in the
 	 * queue.
 	 */
-	#send(): void {
+	#sendQueued(): void {
 		const socket = this.#socket;
 		while (this.#isConnected && socket && this.#queue.length > 0 && !socket.writableNeedDrain) {
 			const queuedText = this.#queue.shift()!;

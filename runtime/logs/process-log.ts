@@ -10,18 +10,18 @@ import type { LogWriter } from './log-writer.ts';
 import type { ExpandText } from './machine-text.ts';
 
 /** An open log that receives entries of the process log. */
-interface Target {
+interface LogTarget {
 	readonly writer: LogWriter;
 	readonly key: string;
 	readonly format: LineFormat;
-	readonly rank: number;
+	readonly minRank: number;
 	readonly sampler: LogSampler | undefined;
 	readonly log: Pick<SiteLog, 'include' | 'exclude'>;
 }
 
 /** Outputs of a configuration, opened but not in use yet. */
 export interface PreparedProcessLog {
-	readonly targets: readonly Target[];
+	readonly targets: readonly LogTarget[];
 }
 
 /** Writes process log entries to the logs in the settings, or to standard error until there are settings. */
@@ -30,8 +30,8 @@ export class ProcessLog {
 	readonly #isTerminal: boolean;
 	readonly #isVerbose: boolean;
 	readonly #expand: ExpandText;
-	#targets: readonly Target[];
-	readonly #standardError: Target;
+	#targets: readonly LogTarget[];
+	readonly #standardError: LogTarget;
 
 	/**
 	 * @param isTerminal True if standard error is a terminal, so that entries written there are human-readable.
@@ -42,31 +42,31 @@ export class ProcessLog {
 		this.#isTerminal = isTerminal;
 		this.#isVerbose = isVerbose;
 		this.#expand = expand;
-		this.#standardError = this.#target('default', {}, {});
+		this.#standardError = this.#openTarget('default', {}, {});
 		this.#targets = this.prepare({}).targets;
 	}
 
 	/** Opens the outputs of a configuration, which must be passed to `activate` or `release`. Throws LogOutputError. */
 	prepare(settings: Settings): PreparedProcessLog {
 		const logs = settings.logs ?? {};
-		const targets: Target[] = [];
-		const prepared = { targets };
+		const targets: LogTarget[] = [];
+		const preparedLog = { targets };
 		try {
 			for (const [name, log] of Object.entries({ ...logs, default: logs.default ?? {} })) {
-				targets.push(this.#target(name, log, settings));
+				targets.push(this.#openTarget(name, log, settings));
 			}
 		} catch (error) {
-			this.release(prepared);
+			this.release(preparedLog);
 			throw error;
 		}
-		return prepared;
+		return preparedLog;
 	}
 
 	/** Switches to the given outputs, and closes the previous outputs. */
 	activate(prepared: PreparedProcessLog): void {
-		const previous = this.#targets;
+		const previousTargets = this.#targets;
 		this.#targets = prepared.targets;
-		this.release({ targets: previous });
+		this.release({ targets: previousTargets });
 	}
 
 	/** Closes outputs that turned out not to be needed. */
@@ -88,7 +88,7 @@ export class ProcessLog {
 		const now = Date.now();
 		let json: string | undefined;
 		for (const target of this.#targets) {
-			if (!accepts(target, level, logger)) continue;
+			if (!acceptsEntry(target, level, logger)) continue;
 			if (target.sampler && !target.sampler.shouldWrite(level, message, now)) continue;
 			json ??= jsonMembers(fields);
 			target.writer.write(target.format.encode(level, logger, message, json, now));
@@ -96,9 +96,9 @@ export class ProcessLog {
 	}
 
 	/** Writes an entry about a failing output to the other outputs, or to standard error if none of them accepts it. */
-	report(entry: LogEntry, failedKey: string): void {
+	reportFailure(entry: LogEntry, failedKey: string): void {
 		const { level, logger, message, fields } = entry;
-		const acceptingTargets = this.#targets.filter(target => accepts(target, level, logger));
+		const acceptingTargets = this.#targets.filter(target => acceptsEntry(target, level, logger));
 		const workingTargets = acceptingTargets.filter(target => target.key !== failedKey);
 		const [target = this.#standardError, ...otherTargets] = workingTargets;
 		if (acceptingTargets.length === 0 || target.key === failedKey) return;
@@ -108,7 +108,7 @@ export class ProcessLog {
 		}
 	}
 
-	#target(name: string, log: SiteLog, settings: Settings): Target {
+	#openTarget(name: string, log: SiteLog, settings: Settings): LogTarget {
 		const output: LogOutputSettings = log.output ?? { writer: 'stderr' };
 		const defaultEncoder = this.#isTerminal && output.writer === 'stderr' ? 'console' : 'json';
 		let format: LineFormat;
@@ -124,12 +124,12 @@ export class ProcessLog {
 			key: sinkKey(output),
 			format,
 			sampler: log.sampling && new LogSampler(log.sampling, new Int32Array(SAMPLER_SLOTS)),
-			rank: this.#isVerbose ? 0 : levelRank(level),
+			minRank: this.#isVerbose ? 0 : levelRank(level),
 			log,
 		};
 	}
 }
 
-function accepts({ rank, log }: Target, level: LogLevel, logger: string): boolean {
-	return LEVEL_RANK[level]! >= rank && includesLogger(log, logger);
+function acceptsEntry({ minRank, log }: LogTarget, level: LogLevel, logger: string): boolean {
+	return LEVEL_RANK[level]! >= minRank && includesLogger(log, logger);
 }

@@ -20,8 +20,8 @@ export function nextRoll({ interval, minutes, at, local_time }: LogRolling, open
 		if (candidate <= localNow) candidate += HOUR_MS;
 		nextRollAt = Math.min(nextRollAt, candidate + offsetMs);
 	}
-	for (const text of at ?? []) {
-		const [hour, minute] = text.split(':').map(Number) as [number, number];
+	for (const timeText of at ?? []) {
+		const [hour, minute] = timeText.split(':').map(Number) as [number, number];
 		nextRollAt = Math.min(nextRollAt, nextTimeOfDay(hour, minute, now, local_time === true));
 	}
 	return nextRollAt;

@@ -8,42 +8,45 @@ import type { LogRolling } from '../../compiler/document/log-settings.ts';
 import { ROLLING_DEFAULTS } from '../../compiler/modules/providers/log-writers/file-output.ts';
 import { formatTime, timePattern } from '../../compiler/modules/templates/time-layout.ts';
 
-const SUFFIXES = { none: '', gzip: '.gz', zstd: '.zst' } as const;
+const COMPRESSION_SUFFIXES = { none: '', gzip: '.gz', zstd: '.zst' } as const;
 
 /** Suffix of files being compressed. */
 const UNFINISHED_SUFFIX = '.unfinished';
 
 /** The rolled files of a log file: `access-2026-11-21T09-30-00.000.log.gz` next to `access.log`. */
 export class RolledFiles {
-	readonly #file: string;
+	readonly #logFile: string;
 	readonly #rolling: LogRolling;
 	readonly #mode: number;
 	/** Matches names of rolled files; other logs in the folder may have the same prefix. */
 	readonly #namePattern: RegExp;
-	#cleanup: Promise<void> | undefined = undefined;
+	#currentCleanup: Promise<void> | undefined = undefined;
 	#needsRerun = false;
 
 	/** @param mode The mode of the log file. Derived files must not be readable by more users. */
 	constructor(file: string, rolling: LogRolling, mode: number) {
-		this.#file = file;
+		this.#logFile = file;
 		this.#rolling = rolling;
 		this.#mode = mode;
 		const { name, ext } = path.parse(file);
 		// Files with names of the default layout are managed as well. Custom layouts that were configured earlier are not known.
-		const time = `(?:${timePattern(this.#layout)}|${timePattern(ROLLING_DEFAULTS.time_format)})`;
+		const time = `(?:${timePattern(this.#timeLayout)}|${timePattern(ROLLING_DEFAULTS.time_format)})`;
 		this.#namePattern = new RegExp(
 			`^${RegExp.escape(name)}-${time}(?:-[0-9]{1,2})?${RegExp.escape(ext)}(?:\\.gz|\\.zst)?$`,
 		);
 	}
 
-	get #layout(): string {
+	get #timeLayout(): string {
 		return (this.#rolling.time_format ?? ROLLING_DEFAULTS.time_format).replaceAll('/', '-');
 	}
 
 	/** Returns the path to which the file is rolled. `attempt` distinguishes files with the same time. */
 	rolledPath(time: number, attempt: number): string {
-		const timeText = formatTime(time, this.#layout, this.#rolling.local_time ? 'Local' : 'UTC').replaceAll('/', '-');
-		const { dir, name, ext } = path.parse(this.#file);
+		const timeText = formatTime(time, this.#timeLayout, this.#rolling.local_time ? 'Local' : 'UTC').replaceAll(
+			'/',
+			'-',
+		);
+		const { dir, name, ext } = path.parse(this.#logFile);
 		return path.join(dir, `${name}-${timeText}${attempt === 0 ? '' : `-${attempt}`}${ext}`);
 	}
 
@@ -51,28 +54,28 @@ export class RolledFiles {
 	 * Reports whether an earlier file with this path has been compressed, which is possible if the layout contains only the date.
 	 */
 	wasCompressed(file: string): boolean {
-		return existsSync(file + SUFFIXES.gzip) || existsSync(file + SUFFIXES.zstd);
+		return existsSync(file + COMPRESSION_SUFFIXES.gzip) || existsSync(file + COMPRESSION_SUFFIXES.zstd);
 	}
 
 	/** Completes a roll during which a process was killed: the file has its new name, but still has its old name as well. */
 	finishRoll(): void {
-		const logFile = lstatSync(this.#file, { throwIfNoEntry: false });
+		const logFile = lstatSync(this.#logFile, { throwIfNoEntry: false });
 		if (!logFile?.isFile() || logFile.nlink < 2) return;
-		const dir = path.dirname(this.#file);
-		for (const entry of readdirSync(dir)) {
-			if (!this.#namePattern.test(entry)) continue;
-			const candidate = lstatSync(path.join(dir, entry), { throwIfNoEntry: false });
+		const dir = path.dirname(this.#logFile);
+		for (const entryName of readdirSync(dir)) {
+			if (!this.#namePattern.test(entryName)) continue;
+			const candidate = lstatSync(path.join(dir, entryName), { throwIfNoEntry: false });
 			if (candidate?.ino !== logFile.ino) continue;
-			unlinkSync(this.#file);
+			unlinkSync(this.#logFile);
 			return;
 		}
 	}
 
 	/** Compresses files, and deletes files that are too old or too many. Only one run is in progress at a time. Never rejects. */
 	cleanUp(): Promise<void> {
-		if (this.#cleanup) this.#needsRerun = true;
-		this.#cleanup ??= this.#runCleanups();
-		return this.#cleanup;
+		if (this.#currentCleanup) this.#needsRerun = true;
+		this.#currentCleanup ??= this.#runCleanups();
+		return this.#currentCleanup;
 	}
 
 	async #runCleanups(): Promise<void> {
@@ -80,35 +83,35 @@ export class RolledFiles {
 			this.#needsRerun = false;
 			await this.#cleanUpOnce().catch(() => {});
 		} while (this.#needsRerun);
-		this.#cleanup = undefined;
+		this.#currentCleanup = undefined;
 	}
 
 	async #cleanUpOnce(): Promise<void> {
 		const { compression = ROLLING_DEFAULTS.compression, keep = ROLLING_DEFAULTS.keep } = this.#rolling;
 		const { keep_for = ROLLING_DEFAULTS.keep_for } = this.#rolling;
-		const files = await this.#list();
+		const files = await this.#listRolledFiles();
 		const now = Date.now();
 		for (const [index, { file, time }] of files.entries()) {
 			const isSurplus = keep > 0 && index >= keep;
 			const isOld = keep_for > 0 && now - time > keep_for;
 			// If both files exist, a process was killed after completing the compressed file and before deleting the original.
 			const isDuplicate =
-				compression !== 'none' && files.some(otherFile => otherFile.file === file + SUFFIXES[compression]);
+				compression !== 'none' && files.some(otherFile => otherFile.file === file + COMPRESSION_SUFFIXES[compression]);
 			if (isSurplus || isOld || isDuplicate) await unlink(file).catch(() => {});
 			else if (compression !== 'none' && !/\.(?:gz|zst)$/.test(file)) {
-				await this.#compress(file, compression).catch(() => {});
+				await this.#compressFile(file, compression).catch(() => {});
 			}
 		}
 	}
 
 	/** Returns rolled files, newest first. Deletes incomplete files of a killed process. */
-	async #list(): Promise<{ file: string; time: number }[]> {
-		const dir = path.dirname(this.#file);
+	async #listRolledFiles(): Promise<{ file: string; time: number }[]> {
+		const dir = path.dirname(this.#logFile);
 		const rolledFiles: { file: string; time: number }[] = [];
-		for (const entry of await readdir(dir)) {
-			const isUnfinished = entry.endsWith(UNFINISHED_SUFFIX);
-			if (!this.#namePattern.test(isUnfinished ? entry.slice(0, -UNFINISHED_SUFFIX.length) : entry)) continue;
-			const file = path.join(dir, entry);
+		for (const entryName of await readdir(dir)) {
+			const isUnfinished = entryName.endsWith(UNFINISHED_SUFFIX);
+			if (!this.#namePattern.test(isUnfinished ? entryName.slice(0, -UNFINISHED_SUFFIX.length) : entryName)) continue;
+			const file = path.join(dir, entryName);
 			if (isUnfinished) {
 				await unlink(file).catch(() => {});
 				continue;
@@ -120,9 +123,9 @@ export class RolledFiles {
 	}
 
 	/** Compresses a file under a temporary name, so that nothing is lost if the process is killed. */
-	async #compress(file: string, compression: 'gzip' | 'zstd'): Promise<void> {
-		const target = file + SUFFIXES[compression];
-		const unfinishedPath = target + UNFINISHED_SUFFIX;
+	async #compressFile(file: string, compression: 'gzip' | 'zstd'): Promise<void> {
+		const compressedPath = file + COMPRESSION_SUFFIXES[compression];
+		const unfinishedPath = compressedPath + UNFINISHED_SUFFIX;
 		const { atimeMs, mtimeMs } = await stat(file);
 		const compressor = compression === 'gzip' ? createGzip() : createZstdCompress();
 		await pipeline(
@@ -132,7 +135,7 @@ export class RolledFiles {
 		);
 		await chmod(unfinishedPath, this.#mode);
 		await utimes(unfinishedPath, atimeMs / 1000, mtimeMs / 1000);
-		await rename(unfinishedPath, target);
+		await rename(unfinishedPath, compressedPath);
 		await unlink(file);
 	}
 }

@@ -21,16 +21,16 @@ interface Entry {
 	readonly fields: Fields;
 }
 
-type Part = string | ((entry: Entry) => string);
+type LinePart = string | ((entry: Entry) => string);
 
 /** Compiles a text format. Entries that are not about a request are formatted as by `console`. */
 export function compileTextFormat(format: TextLogFormat, expand: ExpandText): LineFormat {
-	const time = createTimeFormatter(format.time_format ?? 'common_log', format.time_local === true);
-	const parts = parseLogText(logTextOf(format)).map((part): Part => {
+	const formatEntryTime = createTimeFormatter(format.time_format ?? 'common_log', format.time_local === true);
+	const parts = parseLogText(logTextOf(format)).map((part): LinePart => {
 		if ('literal' in part) return part.literal;
 		if ('machine' in part) return expand(part.machine);
 		if ('unknown' in part) return '-';
-		if ('computed' in part) return compileComputed(part.computed, time);
+		if ('computed' in part) return compileComputed(part.computed, formatEntryTime);
 		const { path, index } = part;
 		// Header fields and the request line have a character for each byte. Other values, such as user names, are Unicode.
 		const isLatin1 = path[0] === 'request' || path[0] === 'resp_headers';
@@ -38,7 +38,7 @@ export function compileTextFormat(format: TextLogFormat, expand: ExpandText): Li
 	});
 	const consoleEncoder = encoderOf('console');
 	return {
-		duration: createDurationFormatter(format.duration_format ?? 's'),
+		formatDuration: createDurationFormatter(format.duration_format ?? 's'),
 		isDefaultJson: false,
 		encode(level, logger, message, json, timeMs) {
 			const fields = (json === '' ? {} : JSON.parse(`{${json}}`)) as Fields;
@@ -53,10 +53,10 @@ export function compileTextFormat(format: TextLogFormat, expand: ExpandText): Li
 	};
 }
 
-function compileComputed(field: ComputedField, time: (timeMs: number) => string | number): Part {
+function compileComputed(field: ComputedField, formatEntryTime: (timeMs: number) => string | number): LinePart {
 	switch (field) {
 		case 'time':
-			return ({ timeMs }) => String(time(timeMs));
+			return ({ timeMs }) => String(formatEntryTime(timeMs));
 		case 'level':
 			return ({ level }) => level;
 		case 'logger':

@@ -2,7 +2,7 @@
 import { formatTime } from '../../compiler/modules/templates/time-layout.ts';
 
 /** Layouts of named time formats. */
-const LAYOUTS: { readonly [name: string]: string } = {
+const NAMED_LAYOUTS: { readonly [name: string]: string } = {
 	iso8601: '2006-01-02T15:04:05.000Z0700',
 	rfc3339: '2006-01-02T15:04:05Z07:00',
 	rfc3339_nano: '2006-01-02T15:04:05.999999999Z07:00',
@@ -23,14 +23,14 @@ export function createTimeFormatter(format: string, isLocal: boolean): (timeMs: 
 			// The result exceeds the integers that JSON readers represent exactly, but the format is defined this way.
 			return timeMs => timeMs * 1e6;
 		default: {
-			const layout = Object.hasOwn(LAYOUTS, format) ? LAYOUTS[format]! : format;
+			const layout = Object.hasOwn(NAMED_LAYOUTS, format) ? NAMED_LAYOUTS[format]! : format;
 			return timeMs => formatTime(timeMs, layout, isLocal ? 'Local' : 'UTC');
 		}
 	}
 }
 
 /** Returns `2026/11/21 05:46:45.123`, in UTC. */
-export function wallTime(timeMs: number): string {
+export function formatWallTime(timeMs: number): string {
 	return new Date(timeMs).toISOString().slice(0, 23).replace('T', ' ').replace('-', '/').replace('-', '/');
 }
 
@@ -38,13 +38,13 @@ export function wallTime(timeMs: number): string {
 export function createDurationFormatter(format: 's' | 'ms' | 'ns' | 'string'): (milliseconds: number) => string {
 	switch (format) {
 		case 's':
-			return secondsText;
+			return formatSeconds;
 		case 'ms':
 			return milliseconds => String(Math.round(milliseconds * 1e6) / 1e6);
 		case 'ns':
 			return milliseconds => String(Math.round(milliseconds * 1e6));
 		case 'string':
-			return milliseconds => `"${durationText(Math.round(milliseconds * 1e6))}"`;
+			return milliseconds => `"${formatNanoseconds(Math.round(milliseconds * 1e6))}"`;
 	}
 }
 
@@ -52,7 +52,7 @@ export function createDurationFormatter(format: 's' | 'ms' | 'ns' | 'string'): (
  * Formats a duration in seconds, with nine decimals if it is below a second: formatting its nanoseconds, which are an integer, is three
  * times as fast as formatting a fraction.
  */
-function secondsText(milliseconds: number): string {
+function formatSeconds(milliseconds: number): string {
 	const nanoseconds = Math.round(milliseconds * 1e6);
 	// Long durations are rare and need not be fast.
 	if (!(nanoseconds >= 0 && nanoseconds < 1e9)) return String(nanoseconds / 1e9);
@@ -60,7 +60,7 @@ function secondsText(milliseconds: number): string {
 }
 
 /** Formats nanoseconds with units: `1h2m3.5s`, `1.5ms`, `750ns`. */
-export function durationText(nanoseconds: number): string {
+export function formatNanoseconds(nanoseconds: number): string {
 	if (nanoseconds === 0) return '0s';
 	if (nanoseconds < 1e3) return `${nanoseconds}ns`;
 	if (nanoseconds < 1e6) return `${nanoseconds / 1e3}µs`;

@@ -58,61 +58,67 @@ interface Store {
 }
 
 export class CacheRegistry implements CacheWatcher {
-	readonly #stores = new Map<string, Store>();
+	readonly #storesByKey = new Map<string, Store>();
 	/** The latest disk tier by folder. A new tier for the same folder waits until the previous one is closed. */
-	readonly #disks = new Map<string, DiskTier>();
+	readonly #disksByFolder = new Map<string, DiskTier>();
 	readonly #deps: CacheRegistryDeps;
 	/** Settles once all positions passed to {@link recordPurgePosition} have been recorded. */
-	#recording: Promise<void> = Promise.resolve();
+	#pendingRecording: Promise<void> = Promise.resolve();
 
 	constructor(deps: CacheRegistryDeps) {
 		this.#deps = deps;
 	}
 
-	cacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void {
+	onCacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void {
 		const { ceiling } = settings;
 		const folder = settings.disk && path.resolve(this.#deps.workingDirectory, settings.disk.folder);
-		const seed = folder === undefined ? undefined : this.#seedOf(folder);
+		const seed = folder === undefined ? undefined : this.#readSeed(folder);
 		CacheMemory.prepare(buffer, seed);
 		const memory = new CacheMemory(buffer, ceiling, rows, rows, settings.disk?.size);
 		const layoutBytes = memory.layout.bytes - memory.layout.blocks * BLOCK_BYTES;
 		if (folder === undefined || seed === undefined) {
-			this.#stores.set(key, { memory, settings, layoutBytes, cache: undefined, disk: undefined });
+			this.#storesByKey.set(key, { memory, settings, layoutBytes, cache: undefined, disk: undefined });
 			return;
 		}
 		const { size } = settings.disk!;
 		const cache = new SharedCache({ buffer, ceiling, rows, thread: rows, count: () => {}, diskSize: size });
 		const disk = new DiskTier(
 			{
-				...{ folder, size, cache, lock: () => lockFolder(folder), onCountChange: (a, by) => memory.countOnDisk(a, by) },
+				...{
+					folder,
+					size,
+					cache,
+					lock: () => lockFolder(folder),
+					onCountChange: (a, change) => memory.countOnDisk(a, change),
+				},
 				log: (level, message, fields) => this.#deps.log(level, 'http.cache', message, fields),
 			},
-			this.#disks.get(folder)?.closed ?? Promise.resolve(),
+			this.#disksByFolder.get(folder)?.whenReleased ?? Promise.resolve(),
 		);
-		this.#disks.set(folder, disk);
-		this.#stores.set(key, { memory, settings, layoutBytes, cache, disk });
+		this.#disksByFolder.set(folder, disk);
+		this.#storesByKey.set(key, { memory, settings, layoutBytes, cache, disk });
 		this.#deps.onDiskAdded?.();
 	}
 
-	cacheClosed(key: string): void {
-		const store = this.#stores.get(key);
-		this.#stores.delete(key);
+	onCacheClosed(key: string): void {
+		const store = this.#storesByKey.get(key);
+		this.#storesByKey.delete(key);
 		if (store === undefined) return;
 		const diskClose = store.disk?.close() ?? Promise.resolve();
 		void diskClose.then(() => this.#closeFilesLater(store.memory));
 	}
 
 	/** Handles a thread's report about the responses of a store. */
-	takeEvent(key: string, event: DiskEvent): void {
-		const disk = this.#stores.get(key)?.disk;
+	onDiskEvent(key: string, event: DiskEvent): void {
+		const disk = this.#storesByKey.get(key)?.disk;
 		if (event.event === 'stored') disk?.onStored(event.key, event.entry, event.serial);
 		else void disk?.removeKey(event.key);
 	}
 
 	/** Performs a thread's request about the disk tier of a store. */
 	async runDiskRequest(key: string, request: DiskRequest): Promise<true> {
-		const { cache, disk } = this.#stores.get(key) ?? {};
-		if (request.request === 'recall') await disk?.recall(request.key);
+		const { cache, disk } = this.#storesByKey.get(key) ?? {};
+		if (request.request === 'recall') await disk?.recallKey(request.key);
 		else {
 			const { host, path: requestPath, query } = request;
 			const diskInvalidation = disk?.invalidateUrl(host, requestPath, query);
@@ -129,14 +135,14 @@ export class CacheRegistry implements CacheWatcher {
 
 	/** Writes all pending responses to the disks, and closes the disk tiers. */
 	async close(): Promise<void> {
-		await Promise.all([this.#recording, ...[...this.#stores.values()].map(({ disk }) => disk?.close())]);
+		await Promise.all([this.#pendingRecording, ...[...this.#storesByKey.values()].map(({ disk }) => disk?.close())]);
 	}
 
-	threadEnded(thread: number): void {
-		for (const [key, store] of this.#stores) {
+	onThreadEnded(thread: number): void {
+		for (const [key, store] of this.#storesByKey) {
 			const { memory } = store;
 			try {
-				memory.threadEnded(thread);
+				memory.onThreadEnded(thread);
 			} catch (error) {
 				// Another thread, which has also died, holds the lock. When its end is reported, the store is reset.
 				if (!(error instanceof LockLost)) throw error;
@@ -148,7 +154,7 @@ export class CacheRegistry implements CacheWatcher {
 
 	/** Returns one report for each store. */
 	reports(): readonly CacheReport[] {
-		return [...this.#stores.values()].map(({ memory, settings, layoutBytes, disk }) => ({
+		return [...this.#storesByKey.values()].map(({ memory, settings, layoutBytes, disk }) => ({
 			bytes: memory.words[HEADER_WORD.usedBlocks]! * BLOCK_BYTES + layoutBytes,
 			ceiling: settings.ceiling,
 			entries: memory.words[HEADER_WORD.entries]!,
@@ -165,17 +171,17 @@ export class CacheRegistry implements CacheWatcher {
 	 */
 	async purge(selection: PurgeSelection): Promise<number> {
 		let purgedCount = 0;
-		let failure: PurgeNotRecorded | undefined;
-		for (const { memory, disk } of this.#stores.values()) {
+		let purgeFailure: PurgeNotRecorded | undefined;
+		for (const { memory, disk } of this.#storesByKey.values()) {
 			const purgeFromMemory = (): Promise<number> => purgeMemory(memory, selection);
 			try {
 				purgedCount += disk === undefined ? await purgeFromMemory() : await disk.purge(selection, purgeFromMemory);
 			} catch (error) {
 				if (!(error instanceof PurgeNotRecorded)) throw error;
-				failure = error;
+				purgeFailure = error;
 			}
 		}
-		if (failure !== undefined) throw failure;
+		if (purgeFailure !== undefined) throw purgeFailure;
 		return purgedCount;
 	}
 
@@ -194,14 +200,14 @@ export class CacheRegistry implements CacheWatcher {
 	/** Records, for all disk tiers, the position up to which purges have been applied to them. */
 	recordPurgePosition(position: string): void {
 		const folders = this.#diskFolders();
-		this.#recording = this.#recording.then(async () => {
+		this.#pendingRecording = this.#pendingRecording.then(async () => {
 			// A folder that is not available keeps an earlier position, so that the purges after it are applied again.
 			await Promise.all(folders.map(folder => writePurgePosition(folder, position).catch(() => {})));
 		});
 	}
 
 	#diskFolders(): string[] {
-		const stores = [...this.#stores.values()].filter(({ disk }) => disk !== undefined);
+		const stores = [...this.#storesByKey.values()].filter(({ disk }) => disk !== undefined);
 		return stores.map(({ settings }) => path.resolve(this.#deps.workingDirectory, settings.disk!.folder));
 	}
 
@@ -209,7 +215,7 @@ export class CacheRegistry implements CacheWatcher {
 	 * Returns the hash seed of a folder's disk tier; undefined if the folder is not available, and the store therefore has no disk
 	 * tier.
 	 */
-	#seedOf(folder: string): number | undefined {
+	#readSeed(folder: string): number | undefined {
 		try {
 			return folderSeed(folder);
 		} catch (error) {
@@ -228,7 +234,7 @@ export class CacheRegistry implements CacheWatcher {
 	/** Resets a broken store once no thread reads it. */
 	#resetLater(key: string, store: Store): void {
 		const timer = setTimeout(() => {
-			if (this.#stores.get(key) === store && store.memory.isBroken && !tryReset(store.memory))
+			if (this.#storesByKey.get(key) === store && store.memory.isBroken && !tryReset(store.memory))
 				this.#resetLater(key, store);
 		}, this.#deps.resetDelayMs ?? RESET_DELAY_MS);
 		timer.unref();

@@ -18,18 +18,18 @@ type Request<Op extends CompilerRequest['op']> = Omit<Extract<CompilerRequest, {
 /** Sends requests to the current compile thread. */
 export class CompileService {
 	/** Number of threads abandoned because they did not respond. */
-	stalls = 0;
+	stallCount = 0;
 	/** The vitals of the current compile thread. */
 	readonly vitals: ThreadVitals;
-	readonly #start: Omit<CompilerStart, 'activity'>;
+	readonly #startData: Omit<CompilerStart, 'activity'>;
 	readonly #log: CompilerLog;
-	readonly #limits: CompilerLimits;
+	readonly #compilerLimits: CompilerLimits;
 	/** UTF-8 JSON of the running document. */
 	#runningDocument: ArrayBuffer | undefined;
 	/** Host names that the process has served over TLS since its start. */
 	readonly #servedNames = new Set<string>();
 	#client: CompilerClient;
-	#timer: NodeJS.Timeout | undefined;
+	#restartTimer: NodeJS.Timeout | undefined;
 	/** Resolves when the current replacement of a dead thread is complete. */
 	#replacement: Promise<void> | undefined;
 
@@ -38,11 +38,11 @@ export class CompileService {
 		log: CompilerLog,
 		limits: CompilerLimits = DEFAULT_LIMITS,
 	) {
-		const memory = new SharedArrayBuffer(ThreadVitals.BYTES);
-		this.vitals = new ThreadVitals(memory);
-		this.#start = { ...start, vitals: memory };
+		const vitalsMemory = new SharedArrayBuffer(ThreadVitals.BYTES);
+		this.vitals = new ThreadVitals(vitalsMemory);
+		this.#startData = { ...start, vitals: vitalsMemory };
 		this.#log = log;
-		this.#limits = limits;
+		this.#compilerLimits = limits;
 		this.#client = this.#startClient();
 	}
 
@@ -58,31 +58,34 @@ export class CompileService {
 	}
 
 	/** Makes the candidate the running document. `names` are the host names that it serves over TLS. */
-	async commit(names: readonly string[]): Promise<void> {
+	async commitCandidate(names: readonly string[]): Promise<void> {
 		this.#runningDocument = await this.ask('commit', {});
 		for (const name of names) this.#servedNames.add(name);
 	}
 
 	/** Ends the thread permanently. Resolves to false if it cannot be ended. */
 	end(): Promise<boolean> {
-		clearTimeout(this.#timer);
+		clearTimeout(this.#restartTimer);
 		return this.#client.end();
 	}
 
 	#startClient(): CompilerClient {
 		return new CompilerClient(
-			{ ...this.#start, running: this.#runningDocument, served: [...this.#servedNames] },
-			{ onLost: (reason, stalled) => this.#onLost(reason, stalled), onBusy: (...of) => this.#onBusy(...of) },
-			this.#limits,
+			{ ...this.#startData, running: this.#runningDocument, served: [...this.#servedNames] },
+			{
+				onLost: (reason, stalled) => this.#onLost(reason, stalled),
+				onBusy: (...busyDetails) => this.#onBusy(...busyDetails),
+			},
+			this.#compilerLimits,
 		);
 	}
 
 	#onLost(cause: string, hasStalled: boolean): void {
-		if (hasStalled) this.stalls++;
+		if (hasStalled) this.stallCount++;
 		const problem = hasStalled ? 'stopped responding' : 'died';
 		this.#log('error', `the compile thread ${problem} and is being replaced`, { cause });
 		this.#replacement = new Promise(resolve => {
-			this.#timer = setTimeout(() => {
+			this.#restartTimer = setTimeout(() => {
 				this.#client = this.#startClient();
 				this.#replacement = undefined;
 				resolve();

@@ -27,12 +27,12 @@ export interface CompilerLimits {
 /** A failure of the compile thread itself: it died, or hit a bug. Never a mistake in the input. */
 export class CompilerFailure extends Error {
 	/** The stack trace. It may be logged, but must never be shown to a user. */
-	readonly detail: string | undefined;
+	readonly stackTrace: string | undefined;
 
-	constructor(message: string, detail?: string) {
+	constructor(message: string, stackTrace?: string) {
 		super(message);
 		this.name = 'CompilerFailure';
-		this.detail = detail;
+		this.stackTrace = stackTrace;
 	}
 }
 
@@ -48,21 +48,21 @@ interface PendingRequest {
 export class CompilerClient {
 	readonly #thread: Worker;
 	readonly #pendingRequests = new Map<number, PendingRequest>();
-	readonly #watch = new ThreadWatch();
+	readonly #threadWatch = new ThreadWatch();
 	readonly #events: CompilerEvents;
-	readonly #limits: CompilerLimits;
+	readonly #requestLimits: CompilerLimits;
 	#checkTimer: NodeJS.Timeout | undefined;
 	#lastCheckAt = 0;
 	/** Whether the current request has been reported as slow. */
-	#isReported = false;
-	#nextId = 1;
+	#isSlowReported = false;
+	#nextRequestId = 1;
 	#isEnded = false;
 
 	constructor(start: Omit<CompilerStart, 'activity'>, events: CompilerEvents, limits: CompilerLimits) {
 		this.#events = events;
-		this.#limits = limits;
-		this.#thread = startThread('compiler', { ...start, activity: this.#watch.activity.memory });
-		this.#thread.on('message', (reply: CompilerReply) => this.#settle(reply));
+		this.#requestLimits = limits;
+		this.#thread = startThread('compiler', { ...start, activity: this.#threadWatch.activity.memory });
+		this.#thread.on('message', (reply: CompilerReply) => this.#settleRequest(reply));
 		let reason = 'The compile thread ended.';
 		this.#thread.on('error', error => {
 			reason = `The compile thread failed: ${error instanceof Error ? error.message : String(error)}`;
@@ -73,7 +73,7 @@ export class CompilerClient {
 	/** Sends a request. Rejects with CompilerFailure. */
 	ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerReplies[Op]> {
 		if (this.#isEnded) return Promise.reject(new CompilerFailure('The compile thread has ended.'));
-		const id = this.#nextId++;
+		const id = this.#nextRequestId++;
 		return new Promise<CompilerReplies[Op]>((resolve, reject) => {
 			this.#pendingRequests.set(id, { op, resolve, reject });
 			this.#startChecking();
@@ -99,18 +99,18 @@ export class CompilerClient {
 		this.#lastCheckAt = performance.now();
 		this.#checkTimer = setInterval(() => {
 			const now = performance.now();
-			this.#watch.check(now - this.#lastCheckAt);
+			this.#threadWatch.check(now - this.#lastCheckAt);
 			this.#lastCheckAt = now;
-			const { unansweredMs } = this.#watch;
+			const { unansweredMs } = this.#threadWatch;
 			const request = this.#pendingRequests.values().next().value?.op ?? '';
-			if (unansweredMs < this.#limits.reportAfterMs) this.#isReported = false;
-			else if (!this.#isReported) {
-				this.#isReported = true;
+			if (unansweredMs < this.#requestLimits.reportAfterMs) this.#isSlowReported = false;
+			else if (!this.#isSlowReported) {
+				this.#isSlowReported = true;
 				this.#events.onBusy(request, unansweredMs);
 			}
-			if (unansweredMs < this.#limits.abandonAfterMs) return;
+			if (unansweredMs < this.#requestLimits.abandonAfterMs) return;
 			void this.#thread.terminate();
-			const seconds = this.#limits.abandonAfterMs / 1000;
+			const seconds = this.#requestLimits.abandonAfterMs / 1000;
 			this.#onThreadLost(`The compile thread did not finish \`${request}\` within ${seconds} s.`, true);
 		}, CHECK_INTERVAL_MS).unref();
 	}
@@ -128,7 +128,7 @@ export class CompilerClient {
 		this.#pendingRequests.clear();
 	}
 
-	#settle(reply: CompilerReply): void {
+	#settleRequest(reply: CompilerReply): void {
 		const request = this.#pendingRequests.get(reply.id);
 		this.#pendingRequests.delete(reply.id);
 		if (this.#pendingRequests.size === 0) {

@@ -3,9 +3,9 @@ import type { LoadOutcome } from './control.ts';
 
 /** The result of the last load. */
 export interface LastReload {
-	readonly successful: boolean;
+	readonly isSuccessful: boolean;
 	/** Time of the last successful load, in seconds since 1970; 0 if there was none. */
-	readonly successAt: number;
+	readonly lastSuccessAt: number;
 }
 
 /** Rollbacks since the start. */
@@ -17,9 +17,9 @@ export interface Rollbacks {
 }
 
 export class LoadRecord {
-	#lastReload: LastReload = { successful: true, successAt: 0 };
-	#succeeded = 0;
-	#failed = 0;
+	#lastReload: LastReload = { isSuccessful: true, lastSuccessAt: 0 };
+	#rollbackSuccesses = 0;
+	#rollbackFailures = 0;
 	/** The generation that a failed rollback left in place. */
 	#stuckGeneration: number | undefined;
 
@@ -29,24 +29,31 @@ export class LoadRecord {
 
 	/** Records that the initial configuration is being served. */
 	recordStart(): void {
-		this.#lastReload = { successful: true, successAt: Date.now() / 1000 };
+		this.#lastReload = { isSuccessful: true, lastSuccessAt: Date.now() / 1000 };
 	}
 
 	/** Records a load. */
 	recordLoad({ result }: LoadOutcome): void {
-		const successful = result === 'applied';
-		this.#lastReload = { successful, successAt: successful ? Date.now() / 1000 : this.#lastReload.successAt };
+		const isSuccessful = result === 'applied';
+		this.#lastReload = {
+			isSuccessful,
+			lastSuccessAt: isSuccessful ? Date.now() / 1000 : this.#lastReload.lastSuccessAt,
+		};
 	}
 
 	/** Records a rollback. `generation` is the generation that is served afterwards. */
 	recordRollback(succeeded: boolean, generation: number): void {
-		if (succeeded) this.#succeeded++;
-		else this.#failed++;
+		if (succeeded) this.#rollbackSuccesses++;
+		else this.#rollbackFailures++;
 		this.#stuckGeneration = succeeded ? undefined : generation;
 	}
 
 	/** Returns the rollbacks so far. `generation` is the generation that is being served. */
 	rollbacks(generation: number): Rollbacks {
-		return { succeeded: this.#succeeded, failed: this.#failed, isStuck: this.#stuckGeneration === generation };
+		return {
+			succeeded: this.#rollbackSuccesses,
+			failed: this.#rollbackFailures,
+			isStuck: this.#stuckGeneration === generation,
+		};
 	}
 }

@@ -72,15 +72,15 @@ export interface RuntimeGauges {
 
 interface AdminRequests {
 	readonly labels: MetricLabels;
-	readonly failed: boolean;
+	readonly hasFailed: boolean;
 	value: number;
 }
 
 /** The metrics of a runtime. */
 export class MetricsRegistry {
 	/** Families of histograms and of the workers' labeled series. There may be thousands of series. */
-	readonly #series: readonly MetricFamily[];
-	readonly #collected: CollectedFamilies;
+	readonly #seriesFamilies: readonly MetricFamily[];
+	readonly #collectedFamilies: CollectedFamilies;
 	readonly #exposition = new Exposition();
 	readonly #totals: ThreadTotals;
 	readonly #gauges: RuntimeGauges;
@@ -89,11 +89,11 @@ export class MetricsRegistry {
 	constructor(totals: ThreadTotals, gauges: RuntimeGauges) {
 		this.#totals = totals;
 		this.#gauges = gauges;
-		this.#series = [
+		this.#seriesFamilies = [
 			...SERIES_FAMILIES.map(family => seriesFamily(family, totals)),
 			garbageCollectionFamily(() => this.#allVitals()),
 		];
-		this.#collected = new CollectedFamilies([
+		this.#collectedFamilies = new CollectedFamilies([
 			{
 				name: 'std_admin_http_requests_total',
 				help: 'Admin API requests.',
@@ -104,7 +104,7 @@ export class MetricsRegistry {
 				name: 'std_admin_http_request_errors_total',
 				help: 'Admin API requests answered with a status of 400 or more.',
 				type: 'counter',
-				samples: () => [...this.#adminRequests.values()].filter(({ failed }) => failed),
+				samples: () => [...this.#adminRequests.values()].filter(({ hasFailed }) => hasFailed),
 			},
 			...runtimeFamilies(gauges),
 			...rowFamilies(totals),
@@ -115,19 +115,19 @@ export class MetricsRegistry {
 				'svc_access_log_dropped_total',
 				'Access log entries lost because they could not be written, or not fast enough.',
 				'counter',
-				() => totals.total(ROW_SLOT.accessLogDropped) + gauges.accessLogDropped(),
+				() => totals.slotTotal(ROW_SLOT.accessLogDropped) + gauges.accessLogDropped(),
 			),
 			plainFamily(
 				'svc_process_log_dropped_total',
 				'Entries of the process log lost because they could not be written, or not fast enough.',
 				'counter',
-				() => totals.total(ROW_SLOT.processLogDropped) + gauges.processLogDropped(),
+				() => totals.slotTotal(ROW_SLOT.processLogDropped) + gauges.processLogDropped(),
 			),
 			plainFamily(
 				'svc_trace_spans_dropped_total',
 				'Spans dropped because they could not be exported, or not fast enough.',
 				'counter',
-				() => totals.total(ROW_SLOT.spansDropped) + gauges.spansDropped(),
+				() => totals.slotTotal(ROW_SLOT.spansDropped) + gauges.spansDropped(),
 			),
 			...fileFamilies(totals),
 			...cacheFamilies(totals, gauges.caches),
@@ -143,32 +143,33 @@ export class MetricsRegistry {
 	/** Counts Admin API responses. */
 	countAdminRequests(path: string, method: string, status: number, count: number): void {
 		const key = `${path} ${method} ${status}`;
-		const existing = this.#adminRequests.get(key);
-		if (existing) existing.value += count;
-		else this.#adminRequests.set(key, { labels: { path, method, code: status }, failed: status >= 400, value: count });
+		const existingRequests = this.#adminRequests.get(key);
+		if (existingRequests) existingRequests.value += count;
+		else
+			this.#adminRequests.set(key, { labels: { path, method, code: status }, hasFailed: status >= 400, value: count });
 	}
 
 	/** Names of all metric families, as in the Prometheus format. */
 	get names(): readonly string[] {
-		return [...this.#series.map(({ name }) => name), ...this.#collected.names];
+		return [...this.#seriesFamilies.map(({ name }) => name), ...this.#collectedFamilies.names];
 	}
 
 	/** Renders all metrics as UTF-8. Does not wait for other threads. */
 	async render(format: MetricsFormat): Promise<ScrapeResult> {
-		const collectedText = await this.#collected.render(format);
-		const scrape = this.#exposition.render(this.#series, format, collectedText);
+		const collectedText = await this.#collectedFamilies.render(format);
+		const scrape = this.#exposition.render(this.#seriesFamilies, format, collectedText);
 		for (const [, vitals] of this.#allVitals()) vitals.startPeriod();
 		return scrape;
 	}
 
 	#allVitals(): readonly NamedVitals[] {
-		const workers = this.#totals.vitals().map(([index, vitals]): NamedVitals => [`worker-${index}`, vitals]);
+		const workers = this.#totals.threadVitals().map(([index, vitals]): NamedVitals => [`worker-${index}`, vitals]);
 		return [...this.#gauges.vitals, ...workers];
 	}
 }
 
 function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
-	const build = {
+	const buildLabels = {
 		version: gauges.version(),
 		target: `${process.platform}-${process.arch}`,
 		node: process.version,
@@ -177,13 +178,13 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 	};
 	return [
 		plainFamily('std_config_last_reload_successful', 'Whether the last load was applied.', 'gauge', () =>
-			gauges.lastReload().successful ? 1 : 0,
+			gauges.lastReload().isSuccessful ? 1 : 0,
 		),
 		plainFamily(
 			'std_config_last_reload_success_timestamp_seconds',
 			'Time of the last successful load.',
 			'gauge',
-			() => gauges.lastReload().successAt,
+			() => gauges.lastReload().lastSuccessAt,
 		),
 		{
 			name: 'svc_config_rollbacks_total',
@@ -207,7 +208,7 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 			name: 'svc_build_info',
 			help: 'Always 1; its labels describe the build.',
 			type: 'gauge',
-			samples: () => [{ labels: build, value: 1 }],
+			samples: () => [{ labels: buildLabels, value: 1 }],
 		},
 		plainFamily('svc_config_generation', 'Number of the configuration being served.', 'gauge', gauges.generation),
 		plainFamily(
@@ -279,12 +280,12 @@ function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 			ROW_SLOT.droppedFields,
 		],
 	];
-	return families.map(([name, help, type, slot]) => plainFamily(name, help, type, () => totals.total(slot)));
+	return families.map(([name, help, type, slot]) => plainFamily(name, help, type, () => totals.slotTotal(slot)));
 }
 
 function slotFamily({ name, help, label, slots }: LabeledSlotFamily, totals: ThreadTotals): PlainFamily {
 	const slotLabels = slots.map(([value, slot]) => ({ labels: { [label]: value }, slot }));
-	const samples = () => slotLabels.map(({ labels, slot }) => ({ labels, value: totals.total(slot) }));
+	const samples = () => slotLabels.map(({ labels, slot }) => ({ labels, value: totals.slotTotal(slot) }));
 	return { name, help, type: 'counter', samples };
 }
 

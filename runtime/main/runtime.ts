@@ -86,9 +86,9 @@ export { StartError, type StartFailure } from './start-error.ts';
  */
 const RESTART_WAITS: RequestWaits = { nextRequestMs: 1000, firstRequestMs: 1000 };
 /** Maximum milliseconds for writing the last log lines when the server stops. */
-const FLUSH_LIMIT_MS = 1000;
+const FLUSH_TIMEOUT_MS = 1000;
 /** Maximum milliseconds for exporting the last spans when the server stops. */
-const EXPORT_LIMIT_MS = 3000;
+const EXPORT_TIMEOUT_MS = 3000;
 
 /** Starts a server. Resolves when every listener is bound and the configuration is served. Rejects with StartError. */
 export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtime> {
@@ -107,40 +107,40 @@ export class Runtime implements RuntimeControl {
 	readonly #options: RuntimeOptions;
 	readonly #controlMemory = new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT);
 	readonly #controlWords = new Int32Array(this.#controlMemory);
-	readonly #totals = new ThreadTotals();
+	readonly #threadTotals = new ThreadTotals();
 	readonly #threadDeps: Pick<WorkerStartData, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
-	readonly #sinks: LogSinks;
-	readonly #pools: PoolRegistry;
-	readonly #limits: LimitTables;
-	readonly #concurrency = new ConcurrencyTables();
-	readonly #caches: CacheRegistry;
+	readonly #logSinks: LogSinks;
+	readonly #upstreamPools: PoolRegistry;
+	readonly #limitTables: LimitTables;
+	readonly #concurrencyTables = new ConcurrencyTables();
+	readonly #cacheRegistry: CacheRegistry;
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
 	readonly #metrics: RuntimeMetrics;
-	readonly #vitals = new ThreadVitals();
+	readonly #mainThreadVitals = new ThreadVitals();
 	readonly #passwords: PasswordQueue;
 	readonly #accountFiles = new AccountFiles((...entry) => this.log(...entry));
 	readonly #pageWork: PageWorkQueue;
-	readonly #spans: SpanExport;
-	readonly #tls: TlsControl;
+	readonly #spanExport: SpanExport;
+	readonly #tlsControl: TlsControl;
 	/** The cluster that the option `cluster` configures. Only a restart can change it. */
 	#cluster: Cluster | undefined;
-	readonly #sockets: ListenerSockets;
+	readonly #listenerSockets: ListenerSockets;
 	/** Log outputs that could not be opened during the current load. */
 	readonly #sinkErrors: LogOutputError[] = [];
-	readonly #threads: ThreadPools;
+	readonly #threadPools: ThreadPools;
 	#settings: Settings = {};
-	#files: readonly string[] = [];
+	#configFiles: readonly string[] = [];
 	#isReady = false;
 	/** True in a successor until it takes over from its predecessor. */
 	#awaitsTakeover: boolean;
 	#generation = 0;
 	#passwordStalls = 0;
 	#threadsEnded: Promise<boolean> | undefined;
-	readonly #loads = new LoadRecord();
+	readonly #loadRecord = new LoadRecord();
 	/** Settles after the last queued operation. Operations that must not overlap are queued: loads, and starting new threads. */
-	#queue: Promise<unknown> = Promise.resolve();
-	#stopping: Promise<void> | undefined;
+	#lastOperation: Promise<unknown> = Promise.resolve();
+	#stopPromise: Promise<void> | undefined;
 	/** Functions that stop the memory relief of this thread and of the process. */
 	readonly #reliefStops: (() => void)[] = [];
 	/** Settles once the start has succeeded or failed. Never rejects. */
@@ -150,23 +150,23 @@ export class Runtime implements RuntimeControl {
 		this.#options = options;
 		const workingDirectory = options.workingDirectory ?? process.cwd();
 		const environment = { ...(options.environment ?? process.env) };
-		const terminal = options.writers?.stderr === undefined && process.stderr.isTTY === true;
-		this.#threadDeps = { terminal, verbose: options.verbose === true, workingDirectory, environment };
-		const expand = machineText(hostFacts(workingDirectory, environment));
+		const isTerminal = options.writers?.stderr === undefined && process.stderr.isTTY === true;
+		this.#threadDeps = { terminal: isTerminal, verbose: options.verbose === true, workingDirectory, environment };
+		const expandText = machineText(hostFacts(workingDirectory, environment));
 		const { inheritance } = options;
 		const log = (entry: LogEntry) => this.#log.writeEntry(entry);
-		this.#sockets = new ListenerSockets(expand, log, options.passed, inheritance?.sockets);
+		this.#listenerSockets = new ListenerSockets(expandText, log, options.passed, inheritance?.sockets);
 		this.#awaitsTakeover = inheritance !== undefined;
-		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory, expand, (entry, key) =>
-			this.#log.report(entry, key),
+		this.#logSinks = new LogSinks(options.writers ?? {}, workingDirectory, expandText, (entry, key) =>
+			this.#log.reportFailure(entry, key),
 		);
-		this.#sinks.rolls = !this.#awaitsTakeover;
-		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true, expand);
-		this.#pools = new PoolRegistry({
+		this.#logSinks.rolls = !this.#awaitsTakeover;
+		this.#log = new ProcessLog(this.#logSinks, isTerminal, options.verbose === true, expandText);
+		this.#upstreamPools = new PoolRegistry({
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
-			expand: text => expand(text),
+			expand: text => expandText(text),
 			environment,
-			provideTls: material => this.#tls.provideUpstreams(material),
+			provideTls: material => this.#tlsControl.provideUpstreams(material),
 		});
 		this.#compiler = new CompileService(
 			{ workingDirectory, environment, etagKey: randomBytes(32) },
@@ -177,54 +177,56 @@ export class Runtime implements RuntimeControl {
 			this.log('error', 'http.authentication', reason);
 		});
 		this.#pageWork = new PageWorkQueue(reason => this.log('error', 'http.handlers.templates', reason));
-		this.#spans = new SpanExport(environment, (level, message, fields) => this.log(level, 'tracing', message, fields));
-		this.#tls = new TlsControl({
+		this.#spanExport = new SpanExport(environment, (level, message, fields) =>
+			this.log(level, 'tracing', message, fields),
+		);
+		this.#tlsControl = new TlsControl({
 			workingDirectory,
 			environment,
 			ticketKeys: inheritance?.ticketKeys.map(key => Buffer.from(key, 'base64')),
 			cluster: () => this.#cluster,
-			broadcast: update => this.#threads.broadcast({ type: 'tls', update }),
+			broadcast: update => this.#threadPools.broadcast({ type: 'tls', update }),
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 		});
-		this.#limits = new LimitTables(inheritance?.limitSecret, () => this.#cluster?.limits);
-		this.#caches = new CacheRegistry({
+		this.#limitTables = new LimitTables(inheritance?.limitSecret, () => this.#cluster?.limits);
+		this.#cacheRegistry = new CacheRegistry({
 			workingDirectory,
 			log: (...entry) => this.log(...entry),
-			onDiskAdded: () => this.#cluster?.diskOpened(),
+			onDiskAdded: () => this.#cluster?.onDiskOpened(),
 		});
-		this.#threads = new ThreadPools(this.#controlMemory, this.#poolHost());
-		this.#metrics = new RuntimeMetrics(this.#totals, {
+		this.#threadPools = new ThreadPools(this.#controlMemory, this.#poolHost());
+		this.#metrics = new RuntimeMetrics(this.#threadTotals, {
 			version: options.version ?? (() => 'unknown'),
 			ready: () => this.ready,
 			generation: () => this.#generation,
-			lastReload: () => this.#loads.lastReload,
-			rollbacks: () => this.#loads.rollbacks(this.#generation),
-			workerRestarts: () => this.#threads.restarts,
+			lastReload: () => this.#loadRecord.lastReload,
+			rollbacks: () => this.#loadRecord.rollbacks(this.#generation),
+			workerRestarts: () => this.#threadPools.restartCount,
 			threadStalls: () => ({
-				worker: this.#threads.stalls,
-				compiler: this.#compiler.stalls,
+				worker: this.#threadPools.stallCount,
+				compiler: this.#compiler.stallCount,
 				passwords: this.#passwordStalls,
 			}),
-			accessLogDropped: () => this.#sinks.lostLines('access'),
-			processLogDropped: () => this.#sinks.lostLines('process'),
-			upstreams: () => this.#pools.reports(),
-			upstreamsWaited: () => this.#pools.waiting,
-			caches: () => this.#caches.reports(),
-			concurrency: () => this.#concurrency.reports(),
+			accessLogDropped: () => this.#logSinks.lostLines('access'),
+			processLogDropped: () => this.#logSinks.lostLines('process'),
+			upstreams: () => this.#upstreamPools.reports(),
+			upstreamsWaited: () => this.#upstreamPools.waiting,
+			caches: () => this.#cacheRegistry.reports(),
+			concurrency: () => this.#concurrencyTables.reports(),
 			cluster: () => this.#cluster?.report(),
-			spansExported: () => this.#spans.exported,
-			spansDropped: () => this.#spans.dropped,
-			certificates: () => this.#tls.readings(),
+			spansExported: () => this.#spanExport.exportedCount,
+			spansDropped: () => this.#spanExport.droppedCount,
+			certificates: () => this.#tlsControl.readings(),
 			vitals: [
-				['main', this.#vitals],
+				['main', this.#mainThreadVitals],
 				['compiler', this.#compiler.vitals],
 			],
 		});
 	}
 
 	/** The threads that accept connections. */
-	get #pool(): WorkerPool | undefined {
-		return this.#threads.serving;
+	get #servingPool(): WorkerPool | undefined {
+		return this.#threadPools.servingPool;
 	}
 
 	get ready(): boolean {
@@ -233,12 +235,12 @@ export class Runtime implements RuntimeControl {
 
 	get unreadyReason(): string | undefined {
 		if (!this.#isReady) return 'The server is not ready for requests.';
-		const stalledThreads = this.#pool?.unresponsiveThreads ?? [];
+		const stalledThreads = this.#servingPool?.unresponsiveThreads ?? [];
 		if (stalledThreads.length > 0) {
 			const [threads, pronoun] = stalledThreads.length === 1 ? ['thread', 'it'] : ['threads', 'them'];
 			return `Worker ${threads} ${stalledThreads.join(' and ')} did not answer; the server is replacing ${pronoun}.`;
 		}
-		return this.#generation > 0 && this.#pool?.serves === false ? 'No worker thread is running.' : undefined;
+		return this.#generation > 0 && this.#servingPool?.serves === false ? 'No worker thread is running.' : undefined;
 	}
 
 	get generation(): number {
@@ -246,22 +248,22 @@ export class Runtime implements RuntimeControl {
 	}
 
 	upstreams(): readonly UpstreamReport[] {
-		return this.#pools.allReports();
+		return this.#upstreamPools.allReports();
 	}
 
 	/** Returns the contents of response caches and their counters. */
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } } {
-		return { stores: this.#caches.reports(), events: cacheEvents(this.#totals) };
+		return { stores: this.#cacheRegistry.reports(), events: cacheEvents(this.#threadTotals) };
 	}
 
 	/** Returns how often an event that a module counts has happened since the start, summed over all threads. */
 	moduleEvents(event: string): number {
-		return moduleEvents(this.#totals, event);
+		return moduleEvents(this.#threadTotals, event);
 	}
 
 	async purge(selection: PurgeSelection): Promise<PurgeResult> {
 		const purges = await this.#cluster?.purges;
-		if (!purges) return { purged: await this.#caches.purge(selection) };
+		if (!purges) return { purged: await this.#cacheRegistry.purge(selection) };
 		const { purged, ...machines } = await purges.purge(selection);
 		return { purged, machines };
 	}
@@ -272,12 +274,17 @@ export class Runtime implements RuntimeControl {
 
 	/** Number of worker threads. */
 	get threads(): number {
-		return this.#pool?.size ?? 0;
+		return this.#servingPool?.size ?? 0;
 	}
 
 	/** Bound addresses with their real ports. */
 	get listeners(): BoundListener[] {
-		return this.#sockets.servedAddresses.map(({ key, host, port, scheme }) => ({ key, address: host, port, scheme }));
+		return this.#listenerSockets.servedAddresses.map(({ key, host, port, scheme }) => ({
+			key,
+			address: host,
+			port,
+			scheme,
+		}));
 	}
 
 	/** Settings of the running document. */
@@ -292,7 +299,7 @@ export class Runtime implements RuntimeControl {
 
 	/** Absolute paths of the files that the running configuration was read from, including imports. */
 	get files(): readonly string[] {
-		return this.#files;
+		return this.#configFiles;
 	}
 
 	/** Writes to the process log. */
@@ -304,7 +311,9 @@ export class Runtime implements RuntimeControl {
 		const unconfigured = !this.#options.input;
 		const recordedOutcome = this.#recordChange(input.name, async () => {
 			const previousDocument = terms.reversible ? this.document : undefined;
-			const outcome = await this.#apply(() => this.#compiler.ask('prepare', { input, unconfigured, ...terms }));
+			const outcome = await this.#applyCandidate(() =>
+				this.#compiler.ask('prepare', { input, unconfigured, ...terms }),
+			);
 			return outcome.result === 'applied' && previousDocument !== undefined
 				? { ...outcome, replacedDocument: previousDocument }
 				: outcome;
@@ -314,14 +323,14 @@ export class Runtime implements RuntimeControl {
 
 	edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused> {
 		const unconfigured = !this.#options.input;
-		const apply = () => this.#apply(() => this.#compiler.ask('edit', { edit, unconfigured }));
+		const apply = () => this.#applyCandidate(() => this.#compiler.ask('edit', { edit, unconfigured }));
 		return this.#recordChange(`${edit.method} of the Admin API`, apply);
 	}
 
 	preview(input: ConfigInput, terms: LoadTerms = {}): Promise<LoadPreview> {
 		// Previews are serialized with loads, because the compile thread keeps only one candidate document.
 		const unconfigured = !this.#options.input;
-		return this.#serialize(async () => {
+		return this.#runSerially(async () => {
 			const { preview, facts } = await this.#compiler.ask('preview', { input, unconfigured, ...terms });
 			const reason = preview.result === 'swap' && facts && this.#threadShortage(facts.settings);
 			return reason ? { ...preview, result: 'restart_required', reasons: [reason] } : preview;
@@ -342,7 +351,10 @@ export class Runtime implements RuntimeControl {
 	}
 
 	get traffic(): { readonly requests: number; readonly serverErrors: number } {
-		return { requests: this.#totals.total(ROW_SLOT.requests), serverErrors: this.#totals.total(ROW_SLOT.serverErrors) };
+		return {
+			requests: this.#threadTotals.slotTotal(ROW_SLOT.requests),
+			serverErrors: this.#threadTotals.slotTotal(ROW_SLOT.serverErrors),
+		};
 	}
 
 	async renderMetrics(format: MetricsFormat): Promise<ScrapeResult> {
@@ -359,23 +371,23 @@ export class Runtime implements RuntimeControl {
 	}
 
 	countRollback(succeeded: boolean): void {
-		this.#loads.recordRollback(succeeded, this.#generation);
+		this.#loadRecord.recordRollback(succeeded, this.#generation);
 	}
 
 	stop(): Promise<void> {
-		this.#stopping ??= this.#stop();
-		return this.#stopping;
+		this.#stopPromise ??= this.#stop();
+		return this.#stopPromise;
 	}
 
 	kill(): void {
 		this.#endRelief();
 		this.#isReady = false;
-		this.#stopping ??= Promise.resolve();
-		this.#pools.close();
+		this.#stopPromise ??= Promise.resolve();
+		this.#upstreamPools.close();
 		void this.#endThreads();
-		void this.#tls.close();
+		void this.#tlsControl.close();
 		this.#cluster?.close();
-		this.#sockets.close();
+		this.#listenerSockets.close();
 		this.#log.close();
 	}
 
@@ -394,19 +406,19 @@ export class Runtime implements RuntimeControl {
 	 */
 	async accept(state?: HandedState): Promise<void> {
 		if (state) {
-			this.#pools.restoreStates(state.upstreams);
-			this.#limits.adopt(state.limits ?? []);
+			this.#upstreamPools.restoreStates(state.upstreams);
+			this.#limitTables.adoptStates(state.limits ?? []);
 		}
 		this.#awaitsTakeover = false;
-		this.#sinks.rolls = true;
-		this.#tls.activate();
-		await this.#pool?.acceptAll();
+		this.#logSinks.rolls = true;
+		this.#tlsControl.activate();
+		await this.#servingPool?.acceptAll();
 		this.#markServing();
 	}
 
 	/** Completes the takeover that {@link accept} began, once it is certain that the predecessor will not serve again. */
 	takeOver(): void {
-		this.#sockets.takeOver();
+		this.#listenerSockets.takeOver();
 	}
 
 	/**
@@ -415,12 +427,12 @@ export class Runtime implements RuntimeControl {
 	 * process continues as before.
 	 */
 	handOver(startSuccessor: (inheritance: Inheritance) => Promise<boolean>): Promise<boolean> {
-		return this.#serialize(async () => {
-			if (this.#stopping) return false;
-			const datagrams = (await this.#pool?.bequeathAll()) ?? new Map<string, readonly BequeathedDatagrams[]>();
+		return this.#runSerially(async () => {
+			if (this.#stopPromise) return false;
+			const datagrams = (await this.#servingPool?.bequeathAll()) ?? new Map<string, readonly BequeathedDatagrams[]>();
 			try {
-				const succeeded = await startSuccessor(this.#inheritance(datagrams));
-				if (succeeded) this.#stopping ??= this.#stop(true);
+				const succeeded = await startSuccessor(this.#createInheritance(datagrams));
+				if (succeeded) this.#stopPromise ??= this.#stop(true);
 				return succeeded;
 			} finally {
 				closeChannels(datagrams);
@@ -436,9 +448,9 @@ export class Runtime implements RuntimeControl {
 		keptSockets: KeptSockets,
 		startSuccessor: (inheritance: Inheritance) => Promise<boolean>,
 	): Promise<boolean> {
-		const datagrams = (await this.#pool?.bequeathAll()) ?? new Map<string, readonly BequeathedDatagrams[]>();
+		const datagrams = (await this.#servingPool?.bequeathAll()) ?? new Map<string, readonly BequeathedDatagrams[]>();
 		try {
-			return await startSuccessor(keptSockets.inheritance([...datagrams.values()].flat()));
+			return await startSuccessor(keptSockets.createInheritance([...datagrams.values()].flat()));
 		} finally {
 			closeChannels(datagrams);
 		}
@@ -446,7 +458,7 @@ export class Runtime implements RuntimeControl {
 
 	/** Returns which inherited sockets are used; see `UnconfirmedTerms.used`. */
 	get usedSockets(): string[] {
-		return this.#sockets.servedAddresses.flatMap(({ key, http3 }) =>
+		return this.#listenerSockets.servedAddresses.flatMap(({ key, http3 }) =>
 			http3 === undefined ? [key] : [key, `udp ${key}`],
 		);
 	}
@@ -457,45 +469,48 @@ export class Runtime implements RuntimeControl {
 	 */
 	stopExclusiveWork(): HandedState {
 		this.rollLogs(false);
-		return { upstreams: this.#pools.states(), limits: this.#limits.states() };
+		return { upstreams: this.#upstreamPools.exportStates(), limits: this.#limitTables.exportStates() };
 	}
 
 	/** Sets whether this process rolls log files. Two processes must not roll the same files, so this process stops before a successor starts. */
 	rollLogs(rolls: boolean): void {
-		this.#sinks.rolls = rolls;
+		this.#logSinks.rolls = rolls;
 	}
 
 	/** Returns what a successor inherits. Throws HandoverImpossible. */
-	#inheritance(datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>): Inheritance {
-		const sockets: BequeathedSockets = this.#sockets.bequeathed(key => this.#pool?.descriptorsOf(key) ?? [], datagrams);
+	#createInheritance(datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>): Inheritance {
+		const sockets: BequeathedSockets = this.#listenerSockets.toBequeathedSockets(
+			key => this.#servingPool?.descriptorsOf(key) ?? [],
+			datagrams,
+		);
 		const unpassableListener = sockets.listeners.find(({ descriptors }) => descriptors.length === 0);
 		if (unpassableListener)
 			throw new HandoverImpossible(`The sockets of ${unpassableListener.key} cannot be passed to another process.`);
-		const ticketKeys = this.#tls.ticketKeys.map(key => Buffer.from(key).toString('base64'));
-		return { sockets, ticketKeys, limitSecret: this.#limits.secret };
+		const ticketKeys = this.#tlsControl.ticketKeys.map(key => Buffer.from(key).toString('base64'));
+		return { sockets, ticketKeys, limitSecret: this.#limitTables.secret };
 	}
 
 	/** Ends a worker thread as a crash would, so that operators can test how it is replaced. */
 	async terminateWorker(index: number): Promise<void> {
-		await this.#pool?.kill(index);
+		await this.#servingPool?.killThread(index);
 	}
 
 	/** Makes a worker thread throw outside any request, or stop responding, so that operators can test how the server recovers. */
 	crashWorker(index: number, kind: 'crash' | StallKind = 'crash'): void {
-		this.#pool?.fail(index, kind);
+		this.#servingPool?.failThread(index, kind);
 	}
 
 	/** Resolves once every worker thread has responded, or has been terminated because it did not respond. */
 	async whenResponsive(): Promise<void> {
-		await this.#pool?.whenResponsive();
+		await this.#servingPool?.whenResponsive();
 	}
 
 	/** Compiles, binds and serves. Called by startRuntime. */
 	begin(): Promise<void> {
 		// Loads may be requested as soon as the Admin API listens.
-		const starting = this.#serialize(() =>
-			this.#begin().catch(error => {
-				this.#stopping ??= Promise.resolve();
+		const starting = this.#runSerially(() =>
+			this.#startServing().catch(error => {
+				this.#stopPromise ??= Promise.resolve();
 				throw error;
 			}),
 		);
@@ -503,7 +518,7 @@ export class Runtime implements RuntimeControl {
 		return starting;
 	}
 
-	async #begin(): Promise<void> {
+	async #startServing(): Promise<void> {
 		this.#reliefStops.push(startThreadMemoryRelief(), startProcessMemoryRelief());
 		const { input, onStep } = this.#options;
 		onStep?.('compile');
@@ -526,27 +541,27 @@ export class Runtime implements RuntimeControl {
 		// Starting the threads takes as long as compiling, so both happen concurrently. The number of threads is guessed, nearly
 		// always correctly.
 		this.#startPool(expectedSettings(input));
-		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
-		if (prepared.result !== 'swap') throw configurationRefusedError(prepared.diagnostics);
-		this.#useSettings(prepared.facts.settings);
+		const prepareResult = await this.#compiler.ask('prepare', { input, unconfigured: false });
+		if (prepareResult.result !== 'swap') throw configurationRefusedError(prepareResult.diagnostics);
+		this.#useSettings(prepareResult.facts.settings);
 		onStep?.('bind');
 		await this.#beforeListening();
-		await this.#fitPool(prepared.facts.settings);
-		const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
+		await this.#fitPool(prepareResult.facts.settings);
+		const outcome = await this.#swapGeneration(prepareResult.facts, prepareResult.delta, prepareResult.diagnostics);
 		if (outcome.result === 'refused') throw configurationRefusedError(outcome.diagnostics);
 		if (outcome.result === 'failed') throw new StartError(outcome.message, { reason: 'failed' });
-		this.#loads.recordStart();
-		for (const { message } of prepared.diagnostics) this.log('warn', 'config', message);
+		this.#loadRecord.recordStart();
+		for (const { message } of prepareResult.diagnostics) this.log('warn', 'config', message);
 		if (this.#awaitsTakeover) {
 			onStep?.('check');
-			await this.#pool!.checkAll();
+			await this.#servingPool!.checkAll();
 		} else this.#markServing();
 	}
 
 	#markServing(): void {
 		this.#isReady = true;
 		this.#cluster?.join({
-			caches: this.#caches,
+			caches: this.#cacheRegistry,
 			version: this.#options.version ?? (() => 'unknown'),
 			generation: () => this.#generation,
 		});
@@ -555,7 +570,7 @@ export class Runtime implements RuntimeControl {
 			threads: this.threads,
 			io: ioMode(),
 			tls: tlsMode(),
-			listeners: this.#sockets.servedAddresses.map(socketText),
+			listeners: this.#listenerSockets.servedAddresses.map(socketText),
 		});
 	}
 
@@ -563,10 +578,10 @@ export class Runtime implements RuntimeControl {
 	#useSettings(settings: Settings): void {
 		this.#settings = settings;
 		if (!settings.metrics) return;
-		this.#vitals.requestRecording();
-		this.#vitals.recordIfWanted();
+		this.#mainThreadVitals.requestRecording();
+		this.#mainThreadVitals.recordIfWanted();
 		this.#compiler.vitals.requestRecording();
-		this.#totals.requestVitals();
+		this.#threadTotals.requestVitals();
 	}
 
 	#joinCluster({ cluster }: Settings): void {
@@ -584,13 +599,13 @@ export class Runtime implements RuntimeControl {
 	/** Cleans up after a failed start. Called by startRuntime. */
 	async abandon(): Promise<void> {
 		this.#endRelief();
-		this.#stopping ??= Promise.resolve();
-		this.#pools.close();
-		this.#sockets.close();
-		await Promise.all([this.#endThreads(), this.#tls.close()]);
+		this.#stopPromise ??= Promise.resolve();
+		this.#upstreamPools.close();
+		this.#listenerSockets.close();
+		await Promise.all([this.#endThreads(), this.#tlsControl.close()]);
 		this.#cluster?.close();
 		this.#log.close();
-		await this.#sinks.flush(FLUSH_LIMIT_MS);
+		await this.#logSinks.flush(FLUSH_TIMEOUT_MS);
 	}
 
 	/**
@@ -599,53 +614,60 @@ export class Runtime implements RuntimeControl {
 	 */
 	async #fitPool(settings: Settings): Promise<void> {
 		const io = chooseIoMode(settings.io);
-		if (this.#pool?.size === this.#threadsFor(settings) && io === ioMode()) return;
+		if (this.#servingPool?.size === this.#threadCountFor(settings) && io === ioMode()) return;
 		setIoMode(io);
-		await this.#threads.terminate();
-		if (this.#stopping) throw new WorkerLostError('The server is stopping.');
+		await this.#threadPools.terminate();
+		if (this.#stopPromise) throw new WorkerLostError('The server is stopping.');
 		this.#startPool(settings);
 	}
 
 	#startPool(settings: Settings): void {
-		this.#threads.start(this.#threadsFor(settings));
+		this.#threadPools.start(this.#threadCountFor(settings));
 	}
 
-	#threadsFor(settings: Settings): number {
+	#threadCountFor(settings: Settings): number {
 		return workerThreadCount(this.#options.threads ?? settings.threads);
 	}
 
 	/** Returns the reason for a restart if this process cannot start the threads that the settings ask for. */
 	#threadShortage(settings: Settings): RestartReason | undefined {
-		const threads = this.#threadsFor(settings);
-		const { freeThreads } = this.#threads;
-		return threads !== this.threads && threads > freeThreads ? tooManyThreadsReason(threads, freeThreads) : undefined;
+		const threadCount = this.#threadCountFor(settings);
+		const { freeThreads } = this.#threadPools;
+		return threadCount !== this.threads && threadCount > freeThreads
+			? tooManyThreadsReason(threadCount, freeThreads)
+			: undefined;
 	}
 
 	#poolHost(): WorkerPoolHost {
 		return {
-			totals: this.#totals,
+			totals: this.#threadTotals,
 			deps: this.#threadDeps,
 			log: entry => this.#log.writeEntry(entry),
-			writeAccessLines: (sink, lines, entries) => this.#sinks.write(sink, lines, entries),
-			onAccessDropped: (sink, entries) => this.#sinks.droppedByThread(sink, entries),
+			writeAccessLines: (sink, lines, entries) => this.#logSinks.write(sink, lines, entries),
+			onAccessDropped: (sink, entries) => this.#logSinks.onDroppedByThread(sink, entries),
 			onSinkOpened: (_sink, output) => {
 				try {
-					this.#sinks.acquire(output);
+					this.#logSinks.acquire(output);
 				} catch (error) {
 					if (!(error instanceof LogOutputError)) throw error;
 					this.#sinkErrors.push(error);
 				}
 			},
-			onSinkReleased: sink => this.#sinks.release(sink),
-			pools: this.#pools,
-			limits: this.#limits,
-			concurrency: this.#concurrency,
-			caches: this.#caches,
-			onTracingOpened: () => this.#spans.open(),
-			queueSpans: (text, spans) => this.#spans.queue(text, spans),
+			onSinkReleased: sink => this.#logSinks.release(sink),
+			pools: this.#upstreamPools,
+			limits: this.#limitTables,
+			concurrency: this.#concurrencyTables,
+			caches: this.#cacheRegistry,
+			onTracingOpened: () => this.#spanExport.openExporter(),
+			queueSpans: (text, spans) => this.#spanExport.queueSpans(text, spans),
 			answer: question => {
 				const queues = { passwords: this.#passwords, accountFiles: this.#accountFiles, pageWork: this.#pageWork };
-				const services = { metrics: this.#metrics, tls: this.#tls, caches: this.#caches, settings: this.#settings };
+				const services = {
+					metrics: this.#metrics,
+					tls: this.#tlsControl,
+					caches: this.#cacheRegistry,
+					settings: this.#settings,
+				};
 				const sharedLimits = this.#cluster?.limits;
 				return answerThreadRequest(question, {
 					...queues,
@@ -654,57 +676,59 @@ export class Runtime implements RuntimeControl {
 					unreadyReason: this.unreadyReason,
 				});
 			},
-			introduction: () => this.#tls.initialUpdates().map(update => ({ type: 'tls', update })),
-			onChallengesReceived: (index, number) => this.#tls.challengesTaken(index, number),
-			onThreadEnded: index => this.#tls.threadEnded(index),
-			onThreadReplaced: index => void this.#serialize(() => this.#bringUp(index)),
+			introductoryMessages: () => this.#tlsControl.initialUpdates().map(update => ({ type: 'tls', update })),
+			onChallengesReceived: (index, number) => this.#tlsControl.onChallengesApplied(index, number),
+			onThreadEnded: index => this.#tlsControl.onThreadEnded(index),
+			onThreadReplaced: index => void this.#runSerially(() => this.#bringUp(index)),
 		};
 	}
 
 	/** Makes a change and records its outcome. Changes are serialized. */
 	#recordChange(source: string, apply: () => Promise<LoadOutcome | EditRefused>): Promise<LoadOutcome | EditRefused> {
-		return this.#serialize(async () => {
+		return this.#runSerially(async () => {
 			const outcome = await apply();
 			if (outcome.result === 'edit_refused') return outcome;
-			this.#loads.recordLoad(outcome);
+			this.#loadRecord.recordLoad(outcome);
 			this.#log.writeEntry(createLoadEntry(source, outcome));
 			return outcome;
 		});
 	}
 
 	/** Applies the candidate that `prepare` creates on the compile thread. */
-	async #apply(
+	async #applyCandidate(
 		prepare: () => Promise<PrepareResult | EditRefused>,
 		isRetry = false,
 	): Promise<LoadOutcome | EditRefused> {
-		if (this.#stopping) return STOPPING_OUTCOME;
+		if (this.#stopPromise) return STOPPING_OUTCOME;
 		try {
-			const prepared = await prepare();
-			if (prepared.result === 'unchanged') {
-				const { diagnostics } = prepared;
-				await this.#tls.checkTrust();
+			const prepareResult = await prepare();
+			if (prepareResult.result === 'unchanged') {
+				const { diagnostics } = prepareResult;
+				await this.#tlsControl.checkTrust();
 				return { result: 'applied', generation: this.#generation, unchanged: true, diagnostics };
 			}
-			if (prepared.result !== 'swap') return prepared;
-			if (this.#stopping) return STOPPING_OUTCOME;
-			const reason = this.#threadShortage(prepared.facts.settings);
+			if (prepareResult.result !== 'swap') return prepareResult;
+			if (this.#stopPromise) return STOPPING_OUTCOME;
+			const reason = this.#threadShortage(prepareResult.facts.settings);
 			if (reason) {
 				await this.#compiler.ask('discard', {});
-				return { result: 'restart_required', reasons: [reason], diagnostics: prepared.diagnostics };
+				return { result: 'restart_required', reasons: [reason], diagnostics: prepareResult.diagnostics };
 			}
-			const threads = this.#threadsFor(prepared.facts.settings);
-			this.#threads.closeIdleConnections();
-			const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
-			return outcome.result === 'applied' && threads !== this.threads ? await this.#resize(threads, outcome) : outcome;
+			const threadCount = this.#threadCountFor(prepareResult.facts.settings);
+			this.#threadPools.closeIdleConnections();
+			const outcome = await this.#swapGeneration(prepareResult.facts, prepareResult.delta, prepareResult.diagnostics);
+			return outcome.result === 'applied' && threadCount !== this.threads
+				? await this.#resizePool(threadCount, outcome)
+				: outcome;
 		} catch (error) {
 			if (error instanceof NoResponsiveThread) {
 				if (isRetry) return { result: 'failed', message: error.message };
-				for (const index of (await this.#pool?.whenStarted()) ?? []) await this.#bringUp(index);
-				return this.#apply(prepare, true);
+				for (const index of (await this.#servingPool?.whenStarted()) ?? []) await this.#bringUp(index);
+				return this.#applyCandidate(prepare, true);
 			}
 			if (error instanceof ListenError) return refusedOutcome('listen', error.message);
 			if (error instanceof CompilerFailure) {
-				this.log('error', 'runtime', 'compiling failed', { cause: error.detail ?? error.message });
+				this.log('error', 'runtime', 'compiling failed', { cause: error.stackTrace ?? error.message });
 				return { result: 'failed', message: error.message };
 			}
 			throw error;
@@ -715,43 +739,43 @@ export class Runtime implements RuntimeControl {
 	 * Activates a new generation in two phases: first every thread builds it, then one store to shared memory activates it on all
 	 * threads. Rejects with ListenError and `NoResponsiveThread`.
 	 */
-	async #swap(
+	async #swapGeneration(
 		facts: DocumentFacts,
 		delta: GenerationDelta,
 		diagnostics: readonly DiagnosticReport[],
 	): Promise<LoadOutcome> {
-		const pool = this.#pool!;
+		const pool = this.#servingPool!;
 		const generation = this.#generation + 1;
 		this.#sinkErrors.length = 0;
 		let processLog: PreparedProcessLog | undefined;
 		try {
 			processLog = this.#log.prepare(facts.settings);
-			const listeners = await this.#sockets.prepareAddresses(facts.listeners);
+			const listeners = await this.#listenerSockets.prepareAddresses(facts.listeners);
 			this.#joinCluster(facts.settings);
 			// All certificates and trusted authorities are sent to the threads before any of them builds the generation.
 			if (this.#awaitsTakeover) this.#options.onStep?.('threads');
-			await this.#tls.prepare(facts.certificates, facts.settings);
+			await this.#tlsControl.prepare(facts.certificates, facts.settings);
 			await pool.prepareAll({ generation, delta, listeners });
 			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
-			await this.#sinks.whenAllOpened();
-			await this.#compiler.commit(facts.certificates?.names ?? []);
-			if (this.#stopping) throw new WorkerLostError('The server is stopping.');
+			await this.#logSinks.whenAllOpened();
+			await this.#compiler.commitCandidate(facts.certificates?.names ?? []);
+			if (this.#stopPromise) throw new WorkerLostError('The server is stopping.');
 			this.#generation = generation;
 			this.#useSettings(facts.settings);
-			this.#files = facts.files;
+			this.#configFiles = facts.files;
 			Atomics.store(this.#controlWords, CONTROL_GENERATION, generation);
-			this.#pools.setNamedPools(facts.pools);
+			this.#upstreamPools.setNamedPools(facts.pools);
 			pool.activateAll();
 			// Until this process takes over, the predecessor manages certificates and answers challenges.
-			if (!this.#awaitsTakeover) this.#tls.activate();
+			if (!this.#awaitsTakeover) this.#tlsControl.activate();
 			this.#log.activate(processLog);
-			this.#sockets.serve(listeners);
+			this.#listenerSockets.serve(listeners);
 			return { result: 'applied', generation, unchanged: false, diagnostics };
 		} catch (error) {
 			pool.discardAll();
-			this.#tls.discard();
+			this.#tlsControl.discard();
 			if (processLog) this.#log.release(processLog);
-			this.#sockets.discardUnserved();
+			this.#listenerSockets.discardUnserved();
 			await this.#compiler.ask('discard', {}).catch(() => {});
 			return outcomeOfError(error, diagnostics);
 		}
@@ -761,14 +785,17 @@ export class Runtime implements RuntimeControl {
 	 * Changes the number of threads after a load that asks for it. If the change fails, the load is in effect nevertheless, and its
 	 * outcome contains a warning.
 	 */
-	async #resize(threads: number, outcome: Extract<LoadOutcome, { result: 'applied' }>): Promise<LoadOutcome> {
+	async #resizePool(threadCount: number, outcome: Extract<LoadOutcome, { result: 'applied' }>): Promise<LoadOutcome> {
 		const previousThreads = this.threads;
 		try {
 			const { facts, delta } = await this.#compiler.ask('snapshot', {});
-			const listeners = await this.#sockets.prepareAddresses(facts.listeners);
+			const listeners = await this.#listenerSockets.prepareAddresses(facts.listeners);
 			const request = { generation: this.#generation, delta, listeners };
-			await this.#threads.resize(threads, request, this.#settings.grace_period);
-			this.log('info', 'runtime', 'changed the number of worker threads', { threads, before: previousThreads });
+			await this.#threadPools.resize(threadCount, request, this.#settings.grace_period);
+			this.log('info', 'runtime', 'changed the number of worker threads', {
+				threads: threadCount,
+				before: previousThreads,
+			});
 			return outcome;
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
@@ -782,16 +809,16 @@ export class Runtime implements RuntimeControl {
 
 	/** Sends a new thread the state that the other threads have. */
 	async #bringUp(index: number): Promise<void> {
-		const pool = this.#pool;
-		if (!pool || this.#stopping || this.#generation === 0) return;
+		const pool = this.#servingPool;
+		if (!pool || this.#stopPromise || this.#generation === 0) return;
 		try {
 			const { facts, delta } = await this.#compiler.ask('snapshot', {});
-			const listeners = await this.#sockets.prepareAddresses(facts.listeners);
+			const listeners = await this.#listenerSockets.prepareAddresses(facts.listeners);
 			if (await pool.bringUp(index, { generation: this.#generation, delta, listeners })) {
 				this.log('info', 'runtime', 'a worker thread was replaced', { thread: index });
 			}
 		} catch (error) {
-			if (this.#stopping) return;
+			if (this.#stopPromise) return;
 			const cause = error instanceof Error ? error.message : String(error);
 			this.log('error', 'runtime', 'a worker thread could not load the configuration', { thread: index, cause });
 			pool.giveUp(index);
@@ -799,47 +826,56 @@ export class Runtime implements RuntimeControl {
 	}
 
 	#endRelief(): void {
-		for (const end of this.#reliefStops.splice(0)) end();
+		for (const stopRelief of this.#reliefStops.splice(0)) stopRelief();
 	}
 
 	/** @param hasSuccessor True if another process serves new connections on the same sockets. */
 	async #stop(hasSuccessor = false): Promise<void> {
 		this.#endRelief();
 		this.#isReady = false;
-		if (hasSuccessor) this.#sockets.leaveFiles();
+		if (hasSuccessor) this.#listenerSockets.leaveFiles();
 		else await waitBeforeStop(this.#settings.shutdown_delay, this.#controlWords, this.#log);
 		const message = hasSuccessor ? 'handed over; finishing open connections' : 'stopping';
 		this.log('info', 'runtime', message, { grace_period_ms: this.#settings.grace_period ?? null });
-		const waits = hasSuccessor ? HANDOVER_WAITS : this.#sockets.hasPassed ? RESTART_WAITS : NO_WAIT;
-		this.#pools.close();
+		const requestWaits = hasSuccessor
+			? HANDOVER_WAITS
+			: this.#listenerSockets.hasPassedSockets
+				? RESTART_WAITS
+				: NO_WAIT;
+		this.#upstreamPools.close();
 		// From here on, the system refuses new connections, because the listening sockets are closed.
-		this.#sockets.close();
+		this.#listenerSockets.close();
 		// The successor waits until this process has released the folders of disk caches.
-		if (hasSuccessor) void this.#caches.close();
-		await withTimeLimit(this.#threads.drain(waits), this.#settings.grace_period);
+		if (hasSuccessor) void this.#cacheRegistry.close();
+		await withTimeLimit(this.#threadPools.drain(requestWaits), this.#settings.grace_period);
 		await Promise.all([
 			// What the threads have counted is reported to the cluster once they have ended.
 			this.#endThreads().then(() => this.#cluster?.leave()),
-			this.#spans.close(EXPORT_LIMIT_MS),
-			withTimeLimit(this.#caches.close(), FLUSH_LIMIT_MS),
-			this.#tls.close(),
+			this.#spanExport.close(EXPORT_TIMEOUT_MS),
+			withTimeLimit(this.#cacheRegistry.close(), FLUSH_TIMEOUT_MS),
+			this.#tlsControl.close(),
 		]);
 		this.#cluster?.close();
-		if (!hasSuccessor) await this.#queue.catch(() => {});
+		if (!hasSuccessor) await this.#lastOperation.catch(() => {});
 		this.log('info', 'runtime', hasSuccessor ? 'ended after a handover' : 'stopped');
 		this.#log.close();
-		await this.#sinks.flush(FLUSH_LIMIT_MS);
+		await this.#logSinks.flush(FLUSH_TIMEOUT_MS);
 	}
 
 	#endThreads(): Promise<boolean> {
-		const endAll = () => [this.#threads.terminate(), this.#compiler.end(), this.#passwords.end(), this.#pageWork.end()];
+		const endAll = () => [
+			this.#threadPools.terminate(),
+			this.#compiler.end(),
+			this.#passwords.end(),
+			this.#pageWork.end(),
+		];
 		this.#threadsEnded ??= Promise.all(endAll()).then(ended => !ended.includes(false));
 		return this.#threadsEnded;
 	}
 
-	#serialize<T>(operation: () => Promise<T>): Promise<T> {
-		const result = this.#queue.then(operation);
-		this.#queue = result.catch(() => {});
-		return result;
+	#runSerially<T>(operation: () => Promise<T>): Promise<T> {
+		const operationResult = this.#lastOperation.then(operation);
+		this.#lastOperation = operationResult.catch(() => {});
+		return operationResult;
 	}
 }

@@ -14,36 +14,39 @@ import type { CacheReport } from './cache-registry.ts';
 
 /** Returns one series for each upstream. If an upstream is in several pools, its worst state is reported. */
 export function upstreamFamilies(reports: () => readonly UpstreamReport[]): PlainFamily[] {
-	const gauge = (
+	const createGauge = (
 		name: string,
 		help: string,
 		value: (report: UpstreamReport) => number,
 		combine: (a: number, b: number) => number,
 	): PlainFamily => {
 		const samples = () => {
-			const values = new Map<string, number>();
+			const valuesByUpstream = new Map<string, number>();
 			for (const report of reports()) {
-				const previous = values.get(report.address);
-				values.set(report.address, previous === undefined ? value(report) : combine(previous, value(report)));
+				const previousValue = valuesByUpstream.get(report.address);
+				valuesByUpstream.set(
+					report.address,
+					previousValue === undefined ? value(report) : combine(previousValue, value(report)),
+				);
 			}
-			return [...values].map(([upstream, combined]) => ({ labels: { upstream }, value: combined }));
+			return [...valuesByUpstream].map(([upstream, combined]) => ({ labels: { upstream }, value: combined }));
 		};
 		return { name, help, type: 'gauge', samples };
 	};
 	return [
-		gauge(
+		createGauge(
 			'std_reverse_proxy_upstreams_healthy',
 			'Whether an upstream is healthy, by active checks and recent failures.',
 			({ healthy }) => (healthy ? 1 : 0),
 			Math.min,
 		),
-		gauge(
+		createGauge(
 			'svc_upstream_requests_in_flight',
 			'Requests in flight to an upstream.',
 			({ requests }) => requests,
 			(a, b) => a + b,
 		),
-		gauge(
+		createGauge(
 			'svc_upstream_circuit_state',
 			"State of an upstream's circuit breaker: 0 closed, 1 open, 2 half-open.",
 			({ circuit }) => CIRCUIT_STATES.indexOf(circuit),
@@ -56,21 +59,22 @@ export function upstreamFamilies(reports: () => readonly UpstreamReport[]): Plai
  * Returns how many requests of each zone of concurrency limits run and wait. The numbers of zones with equal names are added up.
  */
 export function concurrencyFamilies(reports: () => readonly ConcurrencyReport[]): PlainFamily[] {
-	const gauge = (name: string, help: string, value: (report: ConcurrencyReport) => number): PlainFamily => {
+	const createGauge = (name: string, help: string, value: (report: ConcurrencyReport) => number): PlainFamily => {
 		const samples = () => {
-			const values = new Map<string, number>();
-			for (const report of reports()) values.set(report.zone, (values.get(report.zone) ?? 0) + value(report));
-			return [...values].map(([zone, sum]) => ({ labels: { zone }, value: sum }));
+			const valuesByZone = new Map<string, number>();
+			for (const report of reports())
+				valuesByZone.set(report.zone, (valuesByZone.get(report.zone) ?? 0) + value(report));
+			return [...valuesByZone].map(([zone, sum]) => ({ labels: { zone }, value: sum }));
 		};
 		return { name, help, type: 'gauge', samples };
 	};
 	return [
-		gauge(
+		createGauge(
 			'svc_limit_concurrent_running',
 			'Requests of a zone of `limit_concurrent` that run.',
 			report => report.running,
 		),
-		gauge(
+		createGauge(
 			'svc_limit_concurrent_waiting',
 			'Requests of a zone of `limit_concurrent` that wait.',
 			report => report.waiting,
@@ -80,7 +84,7 @@ export function concurrencyFamilies(reports: () => readonly ConcurrencyReport[])
 
 /** Returns metrics about the cluster and the purges of all machines. Outside of a cluster, they have no series. */
 export function clusterFamilies(report: () => ClusterReport | undefined): PlainFamily[] {
-	const family = (
+	const createFamily = (
 		name: string,
 		help: string,
 		type: 'counter' | 'gauge',
@@ -92,37 +96,49 @@ export function clusterFamilies(report: () => ClusterReport | undefined): PlainF
 		};
 		return { name, help, type, samples };
 	};
-	const sample = (value: number, labels: MetricSample['labels'] = {}): MetricSample => ({ labels, value });
+	const createSample = (value: number, labels: MetricSample['labels'] = {}): MetricSample => ({ labels, value });
 	return [
-		family('svc_cluster_connected', 'Whether Redis is connected.', 'gauge', one => [sample(one.isConnected ? 1 : 0)]),
-		family('svc_cluster_members', 'Running processes of the cluster.', 'gauge', one => [sample(one.members)]),
-		family('svc_cluster_purges_total', 'Purges sent to other machines and received from them.', 'counter', one => [
-			sample(one.purges.sent, { direction: 'sent' }),
-			sample(one.purges.received, { direction: 'received' }),
+		createFamily('svc_cluster_connected', 'Whether Redis is connected.', 'gauge', cluster => [
+			createSample(cluster.isConnected ? 1 : 0),
 		]),
-		family(
+		createFamily('svc_cluster_members', 'Running processes of the cluster.', 'gauge', cluster => [
+			createSample(cluster.members),
+		]),
+		createFamily(
+			'svc_cluster_purges_total',
+			'Purges sent to other machines and received from them.',
+			'counter',
+			cluster => [
+				createSample(cluster.purges.sent, { direction: 'sent' }),
+				createSample(cluster.purges.received, { direction: 'received' }),
+			],
+		),
+		createFamily(
 			'svc_cluster_purges_unconfirmed_total',
 			'Confirmations of purges by other machines that did not arrive in time.',
 			'counter',
-			one => [sample(one.purges.unconfirmed)],
+			cluster => [createSample(cluster.purges.unconfirmed)],
 		),
-		family(
+		createFamily(
 			'svc_cluster_complete_purges_total',
 			'Times that all stored responses were purged because purges could have been missed.',
 			'counter',
-			one => [sample(one.purges.complete)],
+			cluster => [createSample(cluster.purges.complete)],
 		),
-		family(
+		createFamily(
 			'svc_cluster_limit_reports_total',
 			'Reports of the usage of shared rate limits to Redis, by result.',
 			'counter',
-			one => [sample(one.limits.reports, { result: 'counted' }), sample(one.limits.failures, { result: 'failed' })],
+			cluster => [
+				createSample(cluster.limits.reports, { result: 'counted' }),
+				createSample(cluster.limits.failures, { result: 'failed' }),
+			],
 		),
-		family(
+		createFamily(
 			'svc_cluster_limit_keys_total',
 			'Keys of shared rate limits in the reports that Redis has counted.',
 			'counter',
-			one => [sample(one.limits.keys)],
+			cluster => [createSample(cluster.limits.keys)],
 		),
 	];
 }
@@ -151,7 +167,7 @@ const DISK_FAMILIES: readonly (readonly [string, string, 'counter' | 'gauge', (d
 
 /** Returns the events of response caches on all threads, and the total size of all caches. */
 export function cacheFamilies(totals: ThreadTotals, reports: () => readonly CacheReport[]): PlainFamily[] {
-	const sum = (value: (report: CacheReport) => number) => () =>
+	const createSum = (value: (report: CacheReport) => number) => () =>
 		reports().reduce((total, report) => total + value(report), 0);
 	const requests = (['hit', 'miss', 'stale', 'bypass'] as const).map(status => ({ labels: { status }, status }));
 	const events = [
@@ -164,47 +180,48 @@ export function cacheFamilies(totals: ThreadTotals, reports: () => readonly Cach
 			name: 'svc_cache_requests_total',
 			help: 'Requests handled by a response cache, by result.',
 			type: 'counter',
-			samples: () => requests.map(({ labels, status }) => ({ labels, value: totals.total(cacheEventSlot(status)) })),
+			samples: () =>
+				requests.map(({ labels, status }) => ({ labels, value: totals.slotTotal(cacheEventSlot(status)) })),
 		},
 		...events.map(([event, name, help]) =>
-			plainFamily(name, help, 'counter', () => totals.total(cacheEventSlot(event))),
+			plainFamily(name, help, 'counter', () => totals.slotTotal(cacheEventSlot(event))),
 		),
 		plainFamily(
 			'svc_cache_evictions_total',
 			'Stored responses evicted to make room.',
 			'counter',
-			sum(report => report.evictions),
+			createSum(report => report.evictions),
 		),
 		plainFamily(
 			'svc_cache_purged_total',
 			'Stored responses purged.',
 			'counter',
-			sum(report => report.purged),
+			createSum(report => report.purged),
 		),
 		plainFamily(
 			'svc_cache_entries',
 			'Responses currently stored.',
 			'gauge',
-			sum(report => report.entries),
+			createSum(report => report.entries),
 		),
 		plainFamily(
 			'svc_cache_bytes',
 			'Bytes used by stored responses, including tables.',
 			'gauge',
-			sum(report => report.bytes),
+			createSum(report => report.bytes),
 		),
 		plainFamily(
 			'svc_cache_ceiling_bytes',
 			'Maximum bytes for stored responses.',
 			'gauge',
-			sum(report => report.ceiling),
+			createSum(report => report.ceiling),
 		),
 		...DISK_FAMILIES.map(([name, help, type, value]) =>
 			plainFamily(
 				name,
 				help,
 				type,
-				sum(({ disk }) => (disk === undefined ? 0 : value(disk))),
+				createSum(({ disk }) => (disk === undefined ? 0 : value(disk))),
 			),
 		),
 	];
@@ -242,11 +259,11 @@ export function certificateFamilies(readings: () => CertificateReadings): PlainF
 
 /** Of samples with equal labels, keeps the one with the lowest value. Duplicate series would make the exposition invalid. */
 function distinctSamples(samples: CertificateReadings['expiry']): MetricSample[] {
-	const byLabels = new Map<string, MetricSample>();
+	const samplesByLabels = new Map<string, MetricSample>();
 	for (const sample of samples) {
 		const key = JSON.stringify(sample.labels);
-		const previous = byLabels.get(key);
-		if (!previous || sample.value < previous.value) byLabels.set(key, sample);
+		const previousSample = samplesByLabels.get(key);
+		if (!previousSample || sample.value < previousSample.value) samplesByLabels.set(key, sample);
 	}
-	return [...byLabels.values()];
+	return [...samplesByLabels.values()];
 }

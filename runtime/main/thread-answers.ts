@@ -64,7 +64,7 @@ export async function answerThreadRequest(
 		case 'cache':
 			return caches.runDiskRequest(request.store, request.diskRequest);
 		case 'rate_limit':
-			await sharedLimits?.report(request.table, request.place);
+			await sharedLimits?.reportUsage(request.table, request.place);
 			return true;
 		case 'acme':
 			return tls.answerAcme(request.request, request.settings, settings);

@@ -19,7 +19,7 @@ import { WorkerPool } from './worker-pool.ts';
 import type { GenerationBuildRequest, WorkerPoolHost } from './worker-pool-host.ts';
 
 /** Minimum number of rows of the shared memory. A row costs a few bytes for each upstream. */
-const MIN_ROWS = 8;
+const MIN_MEMORY_ROWS = 8;
 
 /**
  * Milliseconds that idle connections of an old pool may wait for another request. `firstRequestMs` is longer, because
@@ -29,55 +29,55 @@ export const HANDOVER_WAITS: RequestWaits = { nextRequestMs: 5000, firstRequestM
 
 /** All worker threads of the process. */
 export class ThreadPools {
-	readonly #control: SharedArrayBuffer;
+	readonly #controlMemory: SharedArrayBuffer;
 	readonly #host: WorkerPoolHost;
-	#memory: SharedRows | undefined;
-	#serving: WorkerPool | undefined;
+	#sharedRows: SharedRows | undefined;
+	#servingPool: WorkerPool | undefined;
 	/** Pools that do not accept connections: those that drain, and possibly one that is being started. */
 	readonly #otherPools = new Set<WorkerPool>();
 	/** Numbers of restarts and of stalls in pools that have ended. */
-	#restarts = 0;
-	#stalls = 0;
+	#endedPoolRestarts = 0;
+	#endedPoolStalls = 0;
 
 	constructor(control: SharedArrayBuffer, host: WorkerPoolHost) {
-		this.#control = control;
+		this.#controlMemory = control;
 		this.#host = host;
 	}
 
 	/** The pool that accepts connections. */
-	get serving(): WorkerPool | undefined {
-		return this.#serving;
+	get servingPool(): WorkerPool | undefined {
+		return this.#servingPool;
 	}
 
 	/** Number of threads that died or stopped responding, and were replaced. */
-	get restarts(): number {
-		return this.#allPools.reduce((sum, pool) => sum + pool.restarts, this.#restarts);
+	get restartCount(): number {
+		return this.#allPools.reduce((sum, pool) => sum + pool.restartCount, this.#endedPoolRestarts);
 	}
 
 	/** Number of times that a thread stopped responding. */
-	get stalls(): number {
-		return this.#allPools.reduce((sum, pool) => sum + pool.stalls, this.#stalls);
+	get stallCount(): number {
+		return this.#allPools.reduce((sum, pool) => sum + pool.stallCount, this.#endedPoolStalls);
 	}
 
 	get #allPools(): WorkerPool[] {
-		return this.#serving ? [this.#serving, ...this.#otherPools] : [...this.#otherPools];
+		return this.#servingPool ? [this.#servingPool, ...this.#otherPools] : [...this.#otherPools];
 	}
 
 	/** Starts the first pool. A second call replaces the first pool, whose threads must have ended by then. */
-	start(threads: number): void {
-		const rows = Math.min(MAX_THREADS, Math.max(MIN_ROWS, 2 * threads, 2 * availableParallelism()));
+	start(threadCount: number): void {
+		const rowCount = Math.min(MAX_THREADS, Math.max(MIN_MEMORY_ROWS, 2 * threadCount, 2 * availableParallelism()));
 		const { pools, caches, limits, concurrency } = this.#host;
-		this.#memory = new SharedRows(rows, pools, caches, limits, concurrency);
-		this.#serving = this.#create(threads);
+		this.#sharedRows = new SharedRows(rowCount, pools, caches, limits, concurrency);
+		this.#servingPool = this.#createPool(threadCount);
 	}
 
-	#create(threads: number): WorkerPool {
-		return new WorkerPool(threads, this.#memory!, this.#control, this.#host);
+	#createPool(threadCount: number): WorkerPool {
+		return new WorkerPool(threadCount, this.#sharedRows!, this.#controlMemory, this.#host);
 	}
 
 	/** Number of threads that {@link resize} could start at the moment. */
 	get freeThreads(): number {
-		return this.#memory?.freeCount ?? 0;
+		return this.#sharedRows?.freeCount ?? 0;
 	}
 
 	/**
@@ -85,9 +85,9 @@ export class ThreadPools {
 	 * Rejects if the new threads cannot serve. In that case, the old threads continue to serve.
 	 * @param request Asks a new thread to build the generation that is being served.
 	 */
-	async resize(threads: number, request: GenerationBuildRequest, graceMs: number | undefined): Promise<void> {
-		const oldPool = this.#serving!;
-		const newPool = this.#create(threads);
+	async resize(threadCount: number, request: GenerationBuildRequest, graceMs: number | undefined): Promise<void> {
+		const oldPool = this.#servingPool!;
+		const newPool = this.#createPool(threadCount);
 		this.#otherPools.add(newPool);
 		const datagrams = await oldPool.bequeathAll();
 		try {
@@ -105,15 +105,15 @@ export class ThreadPools {
 		}
 		this.#otherPools.delete(newPool);
 		this.#otherPools.add(oldPool);
-		this.#serving = newPool;
+		this.#servingPool = newPool;
 		void withTimeLimit(oldPool.drain(HANDOVER_WAITS), graceMs).then(() => this.#endPool(oldPool));
 	}
 
 	async #endPool(pool: WorkerPool): Promise<void> {
 		await pool.terminate();
 		if (!this.#otherPools.delete(pool)) return;
-		this.#restarts += pool.restarts;
-		this.#stalls += pool.stalls;
+		this.#endedPoolRestarts += pool.restartCount;
+		this.#endedPoolStalls += pool.stallCount;
 	}
 
 	/** Closes idle connections of old pools, because their next requests would be served with an old configuration. */
@@ -133,8 +133,8 @@ export class ThreadPools {
 
 	/** Terminates every thread. Resolves to false if one of them cannot be terminated. */
 	async terminate(): Promise<boolean> {
-		const results = await Promise.all(this.#allPools.map(pool => pool.terminate()));
-		return !results.includes(false);
+		const terminationResults = await Promise.all(this.#allPools.map(pool => pool.terminate()));
+		return !terminationResults.includes(false);
 	}
 }
 

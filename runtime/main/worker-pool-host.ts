@@ -67,7 +67,7 @@ export interface WorkerPoolHost {
 	/** Answers a request of a thread. Never rejects. */
 	answer(question: MainThreadRequest): Promise<unknown>;
 	/** Returns the messages that a new thread receives before all others. */
-	introduction(): readonly MessageToWorker[];
+	introductoryMessages(): readonly MessageToWorker[];
 	/** Called when a thread has received the ACME challenge responses of the update with this number. */
 	onChallengesReceived(index: number, number: number): void;
 	/** Called when a thread has died. */

@@ -28,7 +28,7 @@ import {
 } from './worker-pool-host.ts';
 
 /** Maximum milliseconds that a thread may take to build a generation. */
-const BUILD_LIMIT_MS = 60_000;
+const BUILD_TIMEOUT_MS = 60_000;
 /**
  * A thread that dies within this many milliseconds of its start probably died of a cause that will recur, so its replacement is
  * delayed.
@@ -43,7 +43,7 @@ const RESTART_DELAYS_MS = [0, 100, 500, 2000, 5000, 10_000];
 const MAX_SOCKET_WAIT_MS = 500;
 
 interface PendingStep {
-	readonly number: number;
+	readonly stepNumber: number;
 	readonly resolve: () => void;
 	readonly reject: (error: Error) => void;
 }
@@ -78,23 +78,23 @@ interface WorkerSlot {
 /** The pool of worker threads. */
 export class WorkerPool {
 	/** Number of threads that died or stopped responding, and were replaced. */
-	restarts = 0;
+	restartCount = 0;
 	/** Number of times that a thread stopped responding. */
-	stalls = 0;
+	stallCount = 0;
 	readonly #host: WorkerPoolHost;
-	readonly #control: SharedArrayBuffer;
+	readonly #controlMemory: SharedArrayBuffer;
 	/** UDP sockets for a successor, by listener. */
 	#bequeathedDatagrams = new Map<string, readonly BequeathedDatagrams[]>();
 	/** Channels between threads that have not been duplicated yet; see `withBranches`. */
-	readonly #channels: number[] = [];
+	readonly #openChannels: number[] = [];
 	readonly #controlWords: Int32Array;
 	readonly #slots: WorkerSlot[] = [];
-	readonly #memory: SharedRows;
+	readonly #sharedRows: SharedRows;
 	/** True once the threads serve a generation. */
 	#hasGeneration = false;
 	/** Threads that take part in the current start or reload. */
 	#buildingSlots: WorkerSlot[] = [];
-	readonly #sockets = new WorkerSockets();
+	readonly #workerSockets = new WorkerSockets();
 	/** Keys of the listeners that are being served. */
 	#servedKeys: ReadonlySet<string> = new Set();
 	/** Keys of the listeners in the configuration that is being loaded. */
@@ -108,15 +108,15 @@ export class WorkerPool {
 	#lastStepNumber = 0;
 	#lastPingNumber = 0;
 	#isStopping = false;
-	readonly #drained = Promise.withResolvers<void>();
+	readonly #drainCompletion = Promise.withResolvers<void>();
 
-	/** @param memory The memory that the threads of all pools share. Must have a free row for each thread. */
-	constructor(threads: number, memory: SharedRows, control: SharedArrayBuffer, host: WorkerPoolHost) {
+	/** @param sharedRows The memory that the threads of all pools share. Must have a free row for each thread. */
+	constructor(threadCount: number, sharedRows: SharedRows, control: SharedArrayBuffer, host: WorkerPoolHost) {
 		this.#host = host;
-		this.#control = control;
+		this.#controlMemory = control;
 		this.#controlWords = new Int32Array(control);
-		this.#memory = memory;
-		for (const [position, index] of memory.claim(threads).entries()) {
+		this.#sharedRows = sharedRows;
+		for (const [position, index] of sharedRows.claimRows(threadCount).entries()) {
 			const slot: WorkerSlot = {
 				index,
 				position,
@@ -136,7 +136,7 @@ export class WorkerPool {
 			this.#slots.push(slot);
 		}
 		// Threads start only after all slots exist, because each thread is told how many there are.
-		for (const slot of this.#slots) this.#start(slot);
+		for (const slot of this.#slots) this.#startThread(slot);
 		this.#checkTimer = setInterval(() => this.#checkThreads(), CHECK_INTERVAL_MS).unref();
 	}
 
@@ -161,23 +161,25 @@ export class WorkerPool {
 	 * Rejects with `NoResponsiveThread` if no thread responds.
 	 */
 	async prepareAll(request: GenerationBuildRequest): Promise<void> {
-		const slots = this.#slots.filter(slot => (slot.isServing || !this.#hasGeneration) && !slot.terminationTimer);
-		if (slots.length === 0) {
+		const preparingSlots = this.#slots.filter(
+			slot => (slot.isServing || !this.#hasGeneration) && !slot.terminationTimer,
+		);
+		if (preparingSlots.length === 0) {
 			throw this.unresponsiveThreads.length > 0
 				? new NoResponsiveThread()
 				: new WorkerLostError('No worker thread is running.');
 		}
 		this.#loadingKeys = new Set(request.listeners.map(listener => listener.key));
-		this.#buildingSlots = slots;
+		this.#buildingSlots = preparingSlots;
 		const { listeners: allListeners, channels } = withBranches(request.listeners, this.size);
-		this.#channels.push(...channels);
+		this.#openChannels.push(...channels);
 		const preparation = Promise.all(
-			slots.map(slot => {
+			preparingSlots.map(slot => {
 				const listeners = addressesForThread(allListeners, slot.position, this.size);
-				return this.#prepare(slot, { ...request, listeners });
+				return this.#prepareThread(slot, { ...request, listeners });
 			}),
 		);
-		for (const slot of slots) if (slot.isUnresponsive) this.#replace(slot);
+		for (const slot of preparingSlots) if (slot.isUnresponsive) this.#terminateUnresponsive(slot);
 		await preparation;
 		if (this.#buildingSlots.length === 0) throw new NoResponsiveThread();
 	}
@@ -198,12 +200,12 @@ export class WorkerPool {
 	}
 
 	#closeChannels(): void {
-		for (const channel of this.#channels.splice(0)) closeSync(channel);
+		for (const channel of this.#openChannels.splice(0)) closeSync(channel);
 	}
 
 	/** Returns the file descriptors of all threads' sockets for a listener. Another process may inherit them. */
 	descriptorsOf(key: string): number[] {
-		return this.#sockets.descriptorsOf(key);
+		return this.#workerSockets.descriptorsOf(key);
 	}
 
 	/**
@@ -212,8 +214,8 @@ export class WorkerPool {
 	 */
 	async bequeathAll(): Promise<ReadonlyMap<string, readonly BequeathedDatagrams[]>> {
 		this.#bequeathedDatagrams = new Map();
-		const slots = this.#slots.filter(slot => slot.isServing && !slot.isUnresponsive);
-		await Promise.allSettled(slots.map(slot => this.#runStep(slot, attempt => ({ type: 'bequeath', attempt }))));
+		const servingSlots = this.#slots.filter(slot => slot.isServing && !slot.isUnresponsive);
+		await Promise.allSettled(servingSlots.map(slot => this.#runStep(slot, attempt => ({ type: 'bequeath', attempt }))));
 		return this.#bequeathedDatagrams;
 	}
 
@@ -233,10 +235,13 @@ export class WorkerPool {
 	async bringUp(index: number, request: GenerationBuildRequest): Promise<boolean> {
 		const slot = this.#slotOf(index);
 		if (!slot || slot.isServing) return false;
-		await this.#prepare(slot, { ...request, listeners: this.#sockets.withInherited(index, request.listeners) });
+		await this.#prepareThread(slot, {
+			...request,
+			listeners: this.#workerSockets.withInherited(index, request.listeners),
+		});
 		slot.isServing = true;
 		slot.isUnresponsive = false;
-		this.#post(slot, { type: 'activate' });
+		this.#postMessage(slot, { type: 'activate' });
 		return true;
 	}
 
@@ -245,10 +250,10 @@ export class WorkerPool {
 		this.#hasGeneration = true;
 		for (const slot of this.#buildingSlots.splice(0)) {
 			slot.isServing = slot.thread !== undefined;
-			this.#post(slot, { type: 'activate' });
+			this.#postMessage(slot, { type: 'activate' });
 		}
 		this.#servedKeys = this.#loadingKeys;
-		this.#sockets.keepOnly(this.#servedKeys);
+		this.#workerSockets.keepOnly(this.#servedKeys);
 	}
 
 	/** Discards the generation being built. */
@@ -257,9 +262,9 @@ export class WorkerPool {
 		for (const slot of this.#buildingSlots.splice(0)) {
 			// This also ends the timer of the step, which would keep the process alive even after a failed start.
 			slot.pendingStep?.reject(new WorkerLostError('The load was canceled.'));
-			this.#post(slot, { type: 'discard' });
+			this.#postMessage(slot, { type: 'discard' });
 		}
-		this.#sockets.keepOnly(this.#servedKeys);
+		this.#workerSockets.keepOnly(this.#servedKeys);
 	}
 
 	/**
@@ -267,19 +272,19 @@ export class WorkerPool {
 	 * connections wait.
 	 */
 	drain(waits: RequestWaits): Promise<void> {
-		this.#stop();
+		this.#beginStop();
 		for (const slot of this.#slots) {
 			slot.pendingStep?.reject(new WorkerLostError('The server is stopping.'));
-			this.#post(slot, { type: 'drain', waits });
-			if (slot.isUnresponsive) this.#replace(slot);
+			this.#postMessage(slot, { type: 'drain', waits });
+			if (slot.isUnresponsive) this.#terminateUnresponsive(slot);
 		}
 		this.#checkDrained();
-		return this.#drained.promise;
+		return this.#drainCompletion.promise;
 	}
 
 	/** Terminates every thread. Resolves to false if one of them cannot be terminated. */
 	async terminate(): Promise<boolean> {
-		this.#stop();
+		this.#beginStop();
 		clearInterval(this.#checkTimer);
 		await withTimeLimit(
 			Promise.all([...this.#runningThreads].map(endThread)).then(() => {}),
@@ -288,46 +293,46 @@ export class WorkerPool {
 		return this.#runningThreads.size === 0;
 	}
 
-	#stop(): void {
+	#beginStop(): void {
 		if (this.#isStopping) return;
 		this.#isStopping = true;
 		for (const slot of this.#slots) {
 			clearTimeout(slot.restartTimer);
-			if (!slot.thread) this.#memory.releaseRow(slot.index);
+			if (!slot.thread) this.#sharedRows.releaseRow(slot.index);
 		}
 		// The system refuses new connections only once all descriptors of the listening sockets are closed, including these
 		// duplicates.
-		this.#sockets.close();
+		this.#workerSockets.close();
 		for (const resolve of this.#startCallbacks.splice(0)) resolve();
 	}
 
 	/** Sends a message to every thread. Returns the indices of those that received it. */
 	broadcast(message: MessageToWorker): number[] {
 		const receivers = this.#slots.filter(slot => slot.thread);
-		for (const slot of receivers) this.#post(slot, message);
+		for (const slot of receivers) this.#postMessage(slot, message);
 		return receivers.map(slot => slot.index);
 	}
 
 	/** Terminates one thread, as a crash would. */
-	async kill(index: number): Promise<void> {
+	async killThread(index: number): Promise<void> {
 		const thread = this.#slotOf(index)?.thread;
 		if (thread) await endThread(thread);
 	}
 
 	/** Makes a thread throw an error outside any request, or hang. */
-	fail(index: number, kind: 'crash' | StallKind): void {
+	failThread(index: number, kind: 'crash' | StallKind): void {
 		const slot = this.#slotOf(index);
-		if (slot) this.#post(slot, { type: kind });
+		if (slot) this.#postMessage(slot, { type: kind });
 	}
 
 	/** Resolves once every thread has replied to a ping, or has been terminated because it did not reply. */
 	async whenResponsive(): Promise<void> {
-		const number = ++this.#lastPingNumber;
+		const pingNumber = ++this.#lastPingNumber;
 		await Promise.all(
 			this.#slots.map(slot => {
 				if (!slot.thread) return undefined;
-				this.#post(slot, { type: 'ping', number });
-				return new Promise<void>(resolve => slot.pongCallbacks.set(number, resolve));
+				this.#postMessage(slot, { type: 'ping', number: pingNumber });
+				return new Promise<void>(resolve => slot.pongCallbacks.set(pingNumber, resolve));
 			}),
 		);
 	}
@@ -344,14 +349,14 @@ export class WorkerPool {
 		return this.#slots.find(slot => slot.index === index);
 	}
 
-	#start(slot: WorkerSlot): void {
+	#startThread(slot: WorkerSlot): void {
 		slot.watch = new ThreadWatch();
 		const descriptors = new OwnedDescriptors();
-		const data: WorkerStartData = {
+		const startData: WorkerStartData = {
 			index: slot.index,
-			rows: this.#memory.count,
+			rows: this.#sharedRows.rowCount,
 			threads: this.size,
-			control: this.#control,
+			control: this.#controlMemory,
 			counters: this.#host.totals.addThread(slot.index),
 			activity: slot.watch.activity.memory,
 			descriptors: descriptors.memory,
@@ -359,13 +364,13 @@ export class WorkerPool {
 			...this.#host.deps,
 		};
 		Atomics.store(this.#controlWords, CONTROL_LOG_IN_TRANSIT + slot.index, 0);
-		const thread = startThread('worker', data);
+		const thread = startThread('worker', startData);
 		slot.thread = thread;
 		this.#runningThreads.add(thread);
 		slot.startedAt = Date.now();
 		slot.isServing = false;
 		let cause = 'ended';
-		for (const message of this.#host.introduction()) thread.postMessage(message);
+		for (const message of this.#host.introductoryMessages()) thread.postMessage(message);
 		thread.on('message', (message: MessageFromWorker) => {
 			// An abandoned thread may recover and send messages, which are ignored.
 			if (slot.thread === thread) this.#onMessage(slot, message);
@@ -398,28 +403,28 @@ export class WorkerPool {
 		const { watch, index } = slot;
 		if (!slot.isUnresponsive) {
 			slot.isUnresponsive = true;
-			this.stalls++;
-			this.#log('warn', 'a worker thread does not respond', { thread: index, ...watch.fields });
+			this.stallCount++;
+			this.#logEntry('warn', 'a worker thread does not respond', { thread: index, ...watch.logFields });
 		}
 		// While a thread builds, only the time limit of the load applies.
 		if (slot.pendingStep && watch.isBuilding) return;
-		if (slot.pendingStep || this.#isStopping || watch.isOverdue) this.#replace(slot);
+		if (slot.pendingStep || this.#isStopping || watch.isOverdue) this.#terminateUnresponsive(slot);
 	}
 
 	#onRecovery(slot: WorkerSlot): void {
 		slot.isUnresponsive = false;
-		this.#log('info', 'a worker thread responds again', { thread: slot.index });
+		this.#logEntry('info', 'a worker thread responds again', { thread: slot.index });
 	}
 
 	/** Terminates an unresponsive thread. A reload in progress continues without it. */
-	#replace(slot: WorkerSlot): void {
+	#terminateUnresponsive(slot: WorkerSlot): void {
 		const { thread } = slot;
 		if (!thread || slot.terminationTimer) return;
 		// A thread that cannot be terminated is abandoned. It will never run any of our code again.
 		slot.terminationTimer = setTimeout(() => this.#onThreadEnd(slot, ''), THREAD_END_LIMIT_MS);
 		this.#buildingSlots = this.#buildingSlots.filter(building => building !== slot);
 		slot.pendingStep?.resolve();
-		this.#sockets.detach(slot.index);
+		this.#workerSockets.detach(slot.index);
 		void endThread(thread);
 	}
 
@@ -435,11 +440,11 @@ export class WorkerPool {
 		slot.sinks.clear();
 		for (const onPong of slot.pongCallbacks.values()) onPong();
 		slot.pongCallbacks.clear();
-		this.#memory.releaseAll(slot.index);
+		this.#sharedRows.releaseThread(slot.index);
 		const { pendingStep } = slot;
 		slot.pendingStep = undefined;
 		if (this.#isStopping) {
-			this.#memory.releaseRow(slot.index);
+			this.#sharedRows.releaseRow(slot.index);
 			pendingStep?.reject(new WorkerLostError('The server is stopping.'));
 			this.#checkDrained();
 			return;
@@ -449,13 +454,13 @@ export class WorkerPool {
 		const delayMs = terminationTimer
 			? 0
 			: (RESTART_DELAYS_MS[Math.min(slot.shortLives, RESTART_DELAYS_MS.length) - 1] ?? 0);
-		if (delayMs > MAX_SOCKET_WAIT_MS) this.#sockets.release(slot.index);
-		this.restarts++;
-		const fields = terminationTimer ? slot.watch.fields : { cause, after_ms: delayMs };
+		if (delayMs > MAX_SOCKET_WAIT_MS) this.#workerSockets.release(slot.index);
+		this.restartCount++;
+		const fields = terminationTimer ? slot.watch.logFields : { cause, after_ms: delayMs };
 		const problem = terminationTimer ? 'stopped responding' : 'died';
-		this.#log('error', `a worker thread ${problem} and is being replaced`, { thread: slot.index, ...fields });
+		this.#logEntry('error', `a worker thread ${problem} and is being replaced`, { thread: slot.index, ...fields });
 		slot.restartTimer = setTimeout(() => {
-			this.#start(slot);
+			this.#startThread(slot);
 			this.#host.onThreadReplaced(slot.index);
 		}, delayMs);
 		const [firstLine] = cause.split('\n');
@@ -464,7 +469,7 @@ export class WorkerPool {
 		);
 	}
 
-	#prepare(slot: WorkerSlot, request: GenerationBuildRequest): Promise<void> {
+	#prepareThread(slot: WorkerSlot, request: GenerationBuildRequest): Promise<void> {
 		return this.#runStep(slot, attempt => ({ type: 'prepare', attempt, ...request }));
 	}
 
@@ -475,59 +480,59 @@ export class WorkerPool {
 		if (!slot.thread) return Promise.reject(new WorkerLostError('A worker thread has died.'));
 		const stepNumber = ++this.#lastStepNumber;
 		return new Promise((resolve, reject) => {
-			const settle = (finish: () => void) => {
+			const settleStep = (finish: () => void) => {
 				clearTimeout(stepTimer);
-				if (slot.pendingStep?.number === stepNumber) slot.pendingStep = undefined;
+				if (slot.pendingStep?.stepNumber === stepNumber) slot.pendingStep = undefined;
 				finish();
 			};
 			const stepTimer = setTimeout(
-				() => settle(() => reject(new WorkerLostError('A worker thread did not build the configuration in time.'))),
-				BUILD_LIMIT_MS,
+				() => settleStep(() => reject(new WorkerLostError('A worker thread did not build the configuration in time.'))),
+				BUILD_TIMEOUT_MS,
 			);
 			slot.pendingStep = {
-				number: stepNumber,
-				resolve: () => settle(resolve),
-				reject: error => settle(() => reject(error)),
+				stepNumber,
+				resolve: () => settleStep(resolve),
+				reject: error => settleStep(() => reject(error)),
 			};
-			this.#post(slot, createMessage(stepNumber));
+			this.#postMessage(slot, createMessage(stepNumber));
 		});
 	}
 
 	#onMessage(slot: WorkerSlot, message: MessageFromWorker): void {
 		switch (message.type) {
 			case 'listening':
-				this.#sockets.add(slot.index, message.key, message.sockets);
+				this.#workerSockets.add(slot.index, message.key, message.sockets);
 				return;
 			case 'prepared':
-				if (slot.pendingStep?.number === message.attempt) slot.pendingStep.resolve();
+				if (slot.pendingStep?.stepNumber === message.attempt) slot.pendingStep.resolve();
 				return;
 			case 'bequeathed':
 				for (const [key, datagrams] of message.datagrams) {
-					if (slot.pendingStep?.number === message.attempt) {
+					if (slot.pendingStep?.stepNumber === message.attempt) {
 						this.#bequeathedDatagrams.set(key, [...(this.#bequeathedDatagrams.get(key) ?? []), ...datagrams]);
 					} else for (const socket of datagrams) for (const channel of channelsOf(socket)) closeSync(channel);
 				}
-				if (slot.pendingStep?.number === message.attempt) slot.pendingStep.resolve();
+				if (slot.pendingStep?.stepNumber === message.attempt) slot.pendingStep.resolve();
 				return;
 			case 'refused':
-				if (slot.pendingStep?.number !== message.attempt) return;
+				if (slot.pendingStep?.stepNumber !== message.attempt) return;
 				slot.pendingStep.reject(new BuildRefused(message.code, message.message, message.pointer));
 				return;
 			case 'memory_wanted':
-				this.#post(slot, {
+				this.#postMessage(slot, {
 					type: 'memory',
 					key: message.key,
-					buffer: this.#memory.take(message.key, message.request, slot.index),
+					buffer: this.#sharedRows.takeMemory(message.key, message.request, slot.index),
 				});
 				return;
 			case 'cache':
-				this.#host.caches.takeEvent(message.store, message.event);
+				this.#host.caches.onDiskEvent(message.store, message.event);
 				return;
 			case 'upstreams_found':
-				this.#host.pools.poolFound(message.key, slot.index, message.addresses);
+				this.#host.pools.onAddressesFound(message.key, slot.index, message.addresses);
 				return;
 			case 'memory_released':
-				this.#memory.release(message.key, slot.index);
+				this.#sharedRows.releaseMemory(message.key, slot.index);
 				return;
 			case 'page':
 				this.#host.totals.addPage(slot.index, message.buffer);
@@ -569,7 +574,7 @@ export class WorkerPool {
 				slot.pongCallbacks.delete(message.number);
 				return;
 			case 'ask':
-				this.#answer(slot.thread, message.id, message.question);
+				this.#answerRequest(slot.thread, message.id, message.question);
 				return;
 			case 'challenges_taken':
 				this.#host.onChallengesReceived(slot.index, message.number);
@@ -582,7 +587,7 @@ export class WorkerPool {
 	}
 
 	/** Replies to the thread that sent the request, not to its replacement. */
-	#answer(thread: Worker | undefined, id: number, question: MainThreadRequest): void {
+	#answerRequest(thread: Worker | undefined, id: number, question: MainThreadRequest): void {
 		const send = (message: MessageToWorker): void => thread?.postMessage(message);
 		this.#host.answer(question).then(
 			answer => send({ type: 'answer', id, answer }),
@@ -595,14 +600,14 @@ export class WorkerPool {
 	}
 
 	#checkDrained(): void {
-		if (this.#isStopping && this.#slots.every(slot => !slot.thread || slot.isDrained)) this.#drained.resolve();
+		if (this.#isStopping && this.#slots.every(slot => !slot.thread || slot.isDrained)) this.#drainCompletion.resolve();
 	}
 
-	#log(level: LogEntry['level'], message: string, fields: { readonly [name: string]: unknown }): void {
+	#logEntry(level: LogEntry['level'], message: string, fields: { readonly [name: string]: unknown }): void {
 		this.#host.log({ level, logger: 'runtime', message, fields });
 	}
 
-	#post(slot: WorkerSlot, message: MessageToWorker): void {
+	#postMessage(slot: WorkerSlot, message: MessageToWorker): void {
 		slot.thread?.postMessage(message);
 	}
 }

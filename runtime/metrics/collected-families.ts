@@ -31,8 +31,8 @@ export class CollectedFamilies {
 	constructor(families: readonly PlainFamily[]) {
 		this.names = families.map(({ name }) => name);
 		this.#registries = {
-			prometheus: registryOf(families, false),
-			openmetrics: registryOf(families, true),
+			prometheus: createRegistry(families, false),
+			openmetrics: createRegistry(families, true),
 		};
 	}
 
@@ -42,7 +42,7 @@ export class CollectedFamilies {
 	}
 }
 
-function registryOf(families: readonly PlainFamily[], isOpenMetrics: boolean): Registry<RegistryContentType> {
+function createRegistry(families: readonly PlainFamily[], isOpenMetrics: boolean): Registry<RegistryContentType> {
 	const registry = new Registry<RegistryContentType>();
 	if (isOpenMetrics) registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
 	for (const family of families) {
@@ -50,13 +50,13 @@ function registryOf(families: readonly PlainFamily[], isOpenMetrics: boolean): R
 		const metric: CollectedMetric = {
 			name,
 			type,
-			get: () => Promise.resolve({ name: metric.name, help, type, aggregator: 'sum', values: valuesOf(family) }),
+			get: () => Promise.resolve({ name: metric.name, help, type, aggregator: 'sum', values: collectValues(family) }),
 		};
 		registry.registerMetric(metric as unknown as Metric);
 	}
 	return registry;
 }
 
-function valuesOf({ samples }: PlainFamily): readonly CollectedValue[] {
+function collectValues({ samples }: PlainFamily): readonly CollectedValue[] {
 	return samples().map(({ labels, value }) => ({ labels: NO_LABELS, sharedLabels: labels, value }));
 }

@@ -49,7 +49,7 @@ export class Exposition {
 	readonly #scrapeMemory = new ScrapeMemory();
 	readonly #labelTexts = new WeakMap<MetricLabels, string>();
 	/** Cached text by format and family, and then by labels. */
-	readonly #histograms = new Map<string, WeakMap<MetricLabels, HistogramText>>();
+	readonly #textsByFamily = new Map<string, WeakMap<MetricLabels, HistogramText>>();
 
 	/** Renders the families in the given order, followed by `suffix`, as UTF-8. */
 	render(families: readonly MetricFamily[], format: MetricsFormat, suffix: string): ScrapeResult {
@@ -64,46 +64,46 @@ export class Exposition {
 				parts.push(Buffer.from(lines));
 				lines = '';
 				const bounds = [...family.bounds, Number.POSITIVE_INFINITY].map(
-					bound => `le="${boundText(bound, isOpenMetrics)}"`,
+					bound => `le="${formatBound(bound, isOpenMetrics)}"`,
 				);
-				const histogramTexts = this.#textsOf(`${format} ${family.name}`);
+				const histogramTexts = this.#histogramTextsOf(`${format} ${family.name}`);
 				family.histograms((labels, counts) => {
-					let text = histogramTexts.get(labels);
-					if (text === undefined) {
-						text = new HistogramText(family.name, this.#labelText(labels), bounds);
-						histogramTexts.set(labels, text);
+					let histogramText = histogramTexts.get(labels);
+					if (histogramText === undefined) {
+						histogramText = new HistogramText(family.name, this.#labelText(labels), bounds);
+						histogramTexts.set(labels, histogramText);
 					}
-					parts.push(text.lines(counts));
+					parts.push(histogramText.renderLines(counts));
 				});
 				continue;
 			}
 			for (const { labels, value } of family.samples()) {
-				const text = this.#labelText(labels);
-				lines += `${family.name}${text === '' ? '' : `{${text}}`} ${formatMetricValue(value)}\n`;
+				const labelText = this.#labelText(labels);
+				lines += `${family.name}${labelText === '' ? '' : `{${labelText}}`} ${formatMetricValue(value)}\n`;
 			}
 		}
 		parts.push(Buffer.from(lines + suffix));
-		return this.#scrapeMemory.join(parts);
+		return this.#scrapeMemory.joinParts(parts);
 	}
 
-	#textsOf(key: string): WeakMap<MetricLabels, HistogramText> {
-		let histogramTexts = this.#histograms.get(key);
+	#histogramTextsOf(key: string): WeakMap<MetricLabels, HistogramText> {
+		let histogramTexts = this.#textsByFamily.get(key);
 		if (histogramTexts === undefined) {
 			histogramTexts = new WeakMap();
-			this.#histograms.set(key, histogramTexts);
+			this.#textsByFamily.set(key, histogramTexts);
 		}
 		return histogramTexts;
 	}
 
 	#labelText(labels: MetricLabels): string {
-		let text = this.#labelTexts.get(labels);
-		if (text === undefined) {
-			text = Object.entries(labels)
+		let labelText = this.#labelTexts.get(labels);
+		if (labelText === undefined) {
+			labelText = Object.entries(labels)
 				.map(([name, value]) => `${name}="${escapeValue(String(value))}"`)
 				.join(',');
-			this.#labelTexts.set(labels, text);
+			this.#labelTexts.set(labels, labelText);
 		}
-		return text;
+		return labelText;
 	}
 }
 
@@ -120,7 +120,7 @@ function escapeHelp(help: string, isOpenMetrics: boolean): string {
 }
 
 /** Formats the upper bound of a bucket. OpenMetrics requires a decimal point in whole numbers: `1.0`. */
-function boundText(bound: number, isOpenMetrics: boolean): string {
+function formatBound(bound: number, isOpenMetrics: boolean): string {
 	const text = formatMetricValue(bound);
 	return isOpenMetrics && Number.isInteger(bound) ? `${text}.0` : text;
 }

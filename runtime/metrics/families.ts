@@ -9,8 +9,8 @@ export interface SeriesFamily {
 	readonly buckets?: readonly number[];
 }
 
-const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-const BYTES = [256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
+const SECONDS_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const BYTES_BUCKETS = [256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
 
 /** Families about requests. They are collected only with the `metrics` setting. */
 export const HTTP_FAMILIES = {
@@ -29,25 +29,25 @@ export const HTTP_FAMILIES = {
 		name: 'std_http_request_duration_seconds',
 		help: 'Seconds from the end of a request head to the end of its response.',
 		type: 'histogram',
-		buckets: SECONDS,
+		buckets: SECONDS_BUCKETS,
 	},
 	responseDuration: {
 		name: 'std_http_response_duration_seconds',
 		help: 'Seconds from the end of a request head to the start of its response.',
 		type: 'histogram',
-		buckets: SECONDS,
+		buckets: SECONDS_BUCKETS,
 	},
 	requestSize: {
 		name: 'std_http_request_size_bytes',
 		help: 'Size of request bodies in bytes.',
 		type: 'histogram',
-		buckets: BYTES,
+		buckets: BYTES_BUCKETS,
 	},
 	responseSize: {
 		name: 'std_http_response_size_bytes',
 		help: 'Size of response bodies in bytes.',
 		type: 'histogram',
-		buckets: BYTES,
+		buckets: BYTES_BUCKETS,
 	},
 } as const satisfies { readonly [name: string]: SeriesFamily };
 
@@ -57,19 +57,19 @@ export const UPSTREAM_FAMILIES = {
 		name: 'svc_upstream_connect_seconds',
 		help: 'Seconds to connect to an upstream; reused connections are not counted.',
 		type: 'histogram',
-		buckets: SECONDS,
+		buckets: SECONDS_BUCKETS,
 	},
 	firstByte: {
 		name: 'svc_upstream_first_byte_seconds',
 		help: 'Seconds from sending a request to the head of its response.',
 		type: 'histogram',
-		buckets: SECONDS,
+		buckets: SECONDS_BUCKETS,
 	},
 	total: {
 		name: 'svc_upstream_duration_seconds',
 		help: 'Seconds from sending a request to the end of its response.',
 		type: 'histogram',
-		buckets: SECONDS,
+		buckets: SECONDS_BUCKETS,
 	},
 	errors: {
 		name: 'svc_upstream_errors_total',

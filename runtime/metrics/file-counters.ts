@@ -25,8 +25,8 @@ export const ENCODING_SLOT = {
 } as const;
 
 /** First slot of each content coding. The three slots are responses, bytes before encoding, and bytes after encoding. */
-const FIRST_SLOTS: { readonly [coding in CodingName]: number } = { gzip: 135, br: 138, zstd: 141 };
-const CODINGS = Object.keys(FIRST_SLOTS) as CodingName[];
+const FIRST_CODING_SLOTS: { readonly [coding in CodingName]: number } = { gzip: 135, br: 138, zstd: 141 };
+const CODINGS = Object.keys(FIRST_CODING_SLOTS) as CodingName[];
 
 /** The first slot after the counters of this file. */
 export const FILE_SLOTS_END = 144;
@@ -35,7 +35,7 @@ export const FILE_SLOTS_END = 144;
  * Counts an encoded response. If the response was cut short, `bytesIn` and `bytesOut` count only the bytes processed until then.
  */
 export function countEncodedResponse(row: Float64Array, coding: CodingName, bytesIn: number, bytesOut: number): void {
-	const firstSlot = FIRST_SLOTS[coding];
+	const firstSlot = FIRST_CODING_SLOTS[coding];
 	row[firstSlot]!++;
 	row[firstSlot + 1]! += bytesIn;
 	row[firstSlot + 2]! += bytesOut;
@@ -43,12 +43,15 @@ export function countEncodedResponse(row: Float64Array, coding: CodingName, byte
 
 /** Returns the metric families of the counters in this file, summed over all threads. */
 export function fileFamilies(totals: ThreadTotals): PlainFamily[] {
-	const byCoding = (name: string, help: string, offset: number): PlainFamily => ({
+	const codingFamily = (name: string, help: string, offset: number): PlainFamily => ({
 		name,
 		help,
 		type: 'counter',
 		samples: () =>
-			CODINGS.map(encoding => ({ labels: { encoding }, value: totals.total(FIRST_SLOTS[encoding] + offset) })),
+			CODINGS.map(encoding => ({
+				labels: { encoding },
+				value: totals.slotTotal(FIRST_CODING_SLOTS[encoding] + offset),
+			})),
 	});
 	return [
 		{
@@ -56,25 +59,28 @@ export function fileFamilies(totals: ThreadTotals): PlainFamily[] {
 			help: 'Files that were served or read, by source.',
 			type: 'counter',
 			samples: () =>
-				(['memory', 'held', 'disk'] as const).map(from => ({ labels: { from }, value: totals.total(FILE_SLOT[from]) })),
+				(['memory', 'held', 'disk'] as const).map(from => ({
+					labels: { from },
+					value: totals.slotTotal(FILE_SLOT[from]),
+				})),
 		},
 		plainFamily('svc_files_kept_bytes', 'Bytes of files cached in memory.', 'gauge', () =>
-			totals.total(FILE_SLOT.keptBytes),
+			totals.slotTotal(FILE_SLOT.keptBytes),
 		),
 		plainFamily('svc_files_held_open', 'Files kept open for further requests.', 'gauge', () =>
-			totals.total(FILE_SLOT.heldOpen),
+			totals.slotTotal(FILE_SLOT.heldOpen),
 		),
-		byCoding('svc_encode_responses_total', 'Responses that were encoded.', 0),
-		byCoding('svc_encode_bytes_in_total', 'Bytes of encoded responses before encoding.', 1),
-		byCoding('svc_encode_bytes_out_total', 'Bytes of encoded responses after encoding.', 2),
+		codingFamily('svc_encode_responses_total', 'Responses that were encoded.', 0),
+		codingFamily('svc_encode_bytes_in_total', 'Bytes of encoded responses before encoding.', 1),
+		codingFamily('svc_encode_bytes_out_total', 'Bytes of encoded responses after encoding.', 2),
 		plainFamily('svc_encode_kept_total', 'Responses whose encoded form was cached.', 'counter', () =>
-			totals.total(ENCODING_SLOT.kept),
+			totals.slotTotal(ENCODING_SLOT.kept),
 		),
 		plainFamily(
 			'svc_encode_skipped_total',
 			'Responses that were sent unencoded because too many were being encoded.',
 			'counter',
-			() => totals.total(ENCODING_SLOT.skipped),
+			() => totals.slotTotal(ENCODING_SLOT.skipped),
 		),
 	];
 }

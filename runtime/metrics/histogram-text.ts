@@ -6,21 +6,21 @@
 const POWERS_OF_TEN: readonly number[] = Array.from({ length: 17 }, (_, digits) => 10 ** digits);
 const DIGIT_ZERO = 48;
 /** Number of decimals of a fraction (nanoseconds). It is fixed, so that decimals can be overwritten in place. */
-const DECIMALS = 9;
+const DECIMAL_COUNT = 9;
 
 /** The text of one histogram: its buckets, sum and count. */
 export class HistogramText {
 	/** The text before each number. The numbers are those of the buckets, the sum and the count. */
 	readonly #prefixes: readonly string[];
 	/** The numbers that the text currently shows. */
-	readonly #values: Float64Array;
+	readonly #shownValues: Float64Array;
 	/** For each number, the offset in the text at which its integer digits end. */
 	readonly #integerEnds: Uint32Array;
 	/** For each number, how many integer digits it has; 0 for a number without digits. */
-	readonly #widths: Uint8Array;
+	readonly #integerDigitCounts: Uint8Array;
 	/** The number of decimals that each number has. */
-	readonly #decimals: Uint8Array;
-	#bytes: Buffer | undefined;
+	readonly #hasDecimals: Uint8Array;
+	#textBytes: Buffer | undefined;
 
 	/**
 	 * @param labels The text between the braces, or '' if there are no labels.
@@ -34,73 +34,79 @@ export class HistogramText {
 			`${name}_sum${braces} `,
 			`${name}_count${braces} `,
 		];
-		this.#values = new Float64Array(this.#prefixes.length);
+		this.#shownValues = new Float64Array(this.#prefixes.length);
 		this.#integerEnds = new Uint32Array(this.#prefixes.length);
-		this.#widths = new Uint8Array(this.#prefixes.length);
-		this.#decimals = new Uint8Array(this.#prefixes.length);
+		this.#integerDigitCounts = new Uint8Array(this.#prefixes.length);
+		this.#hasDecimals = new Uint8Array(this.#prefixes.length);
 	}
 
 	/** Returns the lines for these bucket counts (not cumulative) followed by the sum of the values. Valid until the next call. */
-	lines(counts: ArrayLike<number>): Buffer {
-		const buckets = this.#prefixes.length - 2;
-		let isCurrent = this.#bytes !== undefined;
-		let count = 0;
-		for (let i = 0; i < buckets; i++) {
-			count += counts[i]!;
-			isCurrent = this.#overwrite(i, count) && isCurrent;
+	renderLines(counts: ArrayLike<number>): Buffer {
+		const bucketCount = this.#prefixes.length - 2;
+		let isCurrent = this.#textBytes !== undefined;
+		let totalCount = 0;
+		for (let i = 0; i < bucketCount; i++) {
+			totalCount += counts[i]!;
+			isCurrent = this.#overwriteNumber(i, totalCount) && isCurrent;
 		}
-		isCurrent = this.#overwrite(buckets, counts[buckets]!) && isCurrent;
-		isCurrent = this.#overwrite(buckets + 1, count) && isCurrent;
-		if (!isCurrent) this.#bytes = this.#format();
-		return this.#bytes!;
+		isCurrent = this.#overwriteNumber(bucketCount, counts[bucketCount]!) && isCurrent;
+		isCurrent = this.#overwriteNumber(bucketCount + 1, totalCount) && isCurrent;
+		if (!isCurrent) this.#textBytes = this.#formatText();
+		return this.#textBytes!;
 	}
 
 	/** Overwrites a number in place. Returns false if its number of digits differs. */
-	#overwrite(index: number, value: number): boolean {
-		if (this.#values[index] === value) return true;
-		this.#values[index] = value;
-		const bytes = this.#bytes;
-		const width = this.#widths[index]!;
-		if (bytes === undefined || width === 0) return false;
+	#overwriteNumber(index: number, value: number): boolean {
+		if (this.#shownValues[index] === value) return true;
+		this.#shownValues[index] = value;
+		const bytes = this.#textBytes;
+		const digitCount = this.#integerDigitCounts[index]!;
+		if (bytes === undefined || digitCount === 0) return false;
 		let integer = value;
-		if (Number.isInteger(value) === (this.#decimals[index] === 1)) return false;
-		if (this.#decimals[index] === 1) {
+		if (Number.isInteger(value) === (this.#hasDecimals[index] === 1)) return false;
+		if (this.#hasDecimals[index] === 1) {
 			const [integerPart, decimalPart] = splitValue(value);
 			integer = integerPart;
-			putDigits(bytes, decimalPart, this.#integerEnds[index]! + 1 + DECIMALS, DECIMALS);
+			putDigits(bytes, decimalPart, this.#integerEnds[index]! + 1 + DECIMAL_COUNT, DECIMAL_COUNT);
 		}
-		if (!(integer >= 0 && integer < POWERS_OF_TEN[width]! && (width === 1 || integer >= POWERS_OF_TEN[width - 1]!)))
+		if (
+			!(
+				integer >= 0 &&
+				integer < POWERS_OF_TEN[digitCount]! &&
+				(digitCount === 1 || integer >= POWERS_OF_TEN[digitCount - 1]!)
+			)
+		)
 			return false;
-		putDigits(bytes, integer, this.#integerEnds[index]!, width);
+		putDigits(bytes, integer, this.#integerEnds[index]!, digitCount);
 		return true;
 	}
 
-	#format(): Buffer {
-		let text = '';
+	#formatText(): Buffer {
+		let linesText = '';
 		let offset = 0;
 		for (const [index, prefix] of this.#prefixes.entries()) {
-			const value = this.#values[index]!;
-			const number = fixedText(value);
-			text += `${prefix}${number}\n`;
-			const [, integer = '', decimals] = DIGITS.exec(number) ?? [];
-			const width = integer.length;
+			const value = this.#shownValues[index]!;
+			const numberText = formatFixed(value);
+			linesText += `${prefix}${numberText}\n`;
+			const [, integer = '', decimals] = FIXED_NUMBER_PATTERN.exec(numberText) ?? [];
+			const digitCount = integer.length;
 			offset += Buffer.byteLength(prefix);
-			this.#integerEnds[index] = offset + width;
-			this.#widths[index] = width;
-			this.#decimals[index] = decimals === undefined ? 0 : 1;
-			offset += number.length + 1;
+			this.#integerEnds[index] = offset + digitCount;
+			this.#integerDigitCounts[index] = digitCount;
+			this.#hasDecimals[index] = decimals === undefined ? 0 : 1;
+			offset += numberText.length + 1;
 		}
-		return Buffer.from(text);
+		return Buffer.from(linesText);
 	}
 }
 
-const DIGITS = /^(\d{1,16})(\.\d{9})?$/;
+const FIXED_NUMBER_PATTERN = /^(\d{1,16})(\.\d{9})?$/;
 
 /** Formats a value. A fraction gets a fixed number of decimals. */
-function fixedText(value: number): string {
+function formatFixed(value: number): string {
 	if (Number.isInteger(value) || !(value > 0 && value < 1e9)) return formatMetricValue(value);
 	const [integer, decimals] = splitValue(value);
-	return `${integer}.${String(decimals).padStart(DECIMALS, '0')}`;
+	return `${integer}.${String(decimals).padStart(DECIMAL_COUNT, '0')}`;
 }
 
 /** Splits a value into its integer part and its decimals, which are returned as an integer. */
@@ -111,12 +117,12 @@ function splitValue(value: number): [whole: number, decimals: number] {
 }
 
 /** Writes an integer with exactly this many digits, ending before the offset `end`. */
-function putDigits(bytes: Buffer, value: number, end: number, digits: number): void {
-	let remaining = value;
-	for (let offset = end - 1; offset >= end - digits; offset--) {
-		const tenth = Math.floor(remaining / 10);
-		bytes[offset] = DIGIT_ZERO + (remaining - tenth * 10);
-		remaining = tenth;
+function putDigits(bytes: Buffer, value: number, end: number, digitCount: number): void {
+	let remainingValue = value;
+	for (let offset = end - 1; offset >= end - digitCount; offset--) {
+		const tenth = Math.floor(remainingValue / 10);
+		bytes[offset] = DIGIT_ZERO + (remainingValue - tenth * 10);
+		remainingValue = tenth;
 	}
 }
 

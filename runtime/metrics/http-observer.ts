@@ -22,7 +22,7 @@ interface HandlerSeries {
 	readonly requests: SeriesPlace;
 	readonly errors: SeriesPlace;
 	/** The series for each combination of status and method. */
-	readonly codes: Map<number, CodeSeries>;
+	readonly seriesByCode: Map<number, CodeSeries>;
 }
 
 /** The series that the previous exchange used, with the properties by which they were chosen. */
@@ -33,60 +33,60 @@ interface LastSeries {
 	readonly method: string;
 	readonly status: number;
 	readonly series: HandlerSeries;
-	readonly codes: CodeSeries;
+	readonly codeSeries: CodeSeries;
 }
 
 /** Records metrics of one listener's exchanges. */
 export class HttpObserver {
 	readonly #pages: SeriesPages;
-	readonly #server: string;
-	readonly #perHost: boolean;
-	readonly #observesAll: boolean;
+	readonly #serverLabel: string;
+	readonly #labelsHosts: boolean;
+	readonly #observesAllHosts: boolean;
 	readonly #otherHosts = new Set<string>();
 	/** Series by the value of the label `host` and then by handler. */
-	readonly #hosts = new Map<string, Map<string, HandlerSeries>>();
-	readonly #inFlight: SeriesPlace;
+	readonly #seriesByHost = new Map<string, Map<string, HandlerSeries>>();
+	readonly #inFlightGauge: SeriesPlace;
 	#lastSeries: LastSeries | undefined;
 
-	/** `server` is the listener's address, used as a label. */
+	/** `#serverLabel` is the listener's address, used as a label. */
 	constructor(pages: SeriesPages, server: string, settings: NonNullable<Settings['metrics']>) {
 		this.#pages = pages;
-		this.#server = server;
-		this.#perHost = settings.per_host === true;
-		this.#observesAll = settings.observe_catchall_hosts === true;
-		this.#inFlight = pages.allocate(HTTP_FAMILIES.inFlight.name, { server }, 1);
+		this.#serverLabel = server;
+		this.#labelsHosts = settings.per_host === true;
+		this.#observesAllHosts = settings.observe_catchall_hosts === true;
+		this.#inFlightGauge = pages.allocate(HTTP_FAMILIES.inFlight.name, { server }, 1);
 	}
 
-	exchangeBegan(): void {
-		this.#inFlight.page[this.#inFlight.slot]!++;
+	onExchangeBegan(): void {
+		this.#inFlightGauge.page[this.#inFlightGauge.slot]!++;
 	}
 
 	/**
 	 * Records a finished exchange. `servedHosts` are the hosts that the configuration names, or undefined without `per_host`.
 	 * `answeredAt` is when the response ended, by performance.now(), or 0 if the exchange ended at the same time.
 	 */
-	exchangeEnded(
+	onExchangeEnded(
 		x: Exchange,
 		servedHosts: ReadonlySet<string> | undefined,
 		answeredAt: number,
 		hasFailed: boolean,
 	): void {
-		this.#inFlight.page[this.#inFlight.slot]!--;
-		const { series, codes } = this.#seriesOf(x, servedHosts);
+		this.#inFlightGauge.page[this.#inFlightGauge.slot]!--;
+		const { series, codeSeries } = this.#seriesOf(x, servedHosts);
 		series.requests.page[series.requests.slot]!++;
 		if (hasFailed) series.errors.page[series.errors.slot]!++;
 		const now = performance.now();
 		const durationSeconds = (now - x.startedAt) / 1000;
-		observe(codes.duration, HTTP_FAMILIES.duration.buckets, durationSeconds);
+		addToHistogram(codeSeries.duration, HTTP_FAMILIES.duration.buckets, durationSeconds);
 		const responseSeconds = answeredAt === 0 ? durationSeconds : (answeredAt - x.startedAt) / 1000;
-		observe(codes.responseDuration, HTTP_FAMILIES.responseDuration.buckets, responseSeconds);
-		observe(codes.requestSize, HTTP_FAMILIES.requestSize.buckets, x.bytesReceived);
-		observe(codes.responseSize, HTTP_FAMILIES.responseSize.buckets, x.response.bytesSent);
+		addToHistogram(codeSeries.responseDuration, HTTP_FAMILIES.responseDuration.buckets, responseSeconds);
+		addToHistogram(codeSeries.requestSize, HTTP_FAMILIES.requestSize.buckets, x.bytesReceived);
+		addToHistogram(codeSeries.responseSize, HTTP_FAMILIES.responseSize.buckets, x.response.bytesSent);
 	}
 
 	#hostLabel(host: string, servedHosts: ReadonlySet<string> | undefined): string {
 		if (servedHosts?.has(host)) return host;
-		if (!this.#observesAll) return 'other';
+		if (!this.#observesAllHosts) return 'other';
 		if (this.#otherHosts.has(host)) return host;
 		if (this.#otherHosts.size >= MAX_OTHER_HOSTS) return 'other';
 		this.#otherHosts.add(host);
@@ -108,33 +108,33 @@ export class HttpObserver {
 			lastSeries.handler === x.answeredBy &&
 			lastSeries.status === status &&
 			lastSeries.method === method &&
-			(!this.#perHost || lastSeries.host === host)
+			(!this.#labelsHosts || lastSeries.host === host)
 		) {
 			return lastSeries;
 		}
-		const hostLabel = this.#perHost ? this.#hostLabel(host, servedHosts) : '';
+		const hostLabel = this.#labelsHosts ? this.#hostLabel(host, servedHosts) : '';
 		const series = this.#handlerSeries(hostLabel, x.answeredBy);
-		const codes = this.#codeSeries(series, status, method);
-		this.#lastSeries = { servedHosts, host, handler: x.answeredBy, method, status, series, codes };
+		const codeSeries = this.#codeSeries(series, status, method);
+		this.#lastSeries = { servedHosts, host, handler: x.answeredBy, method, status, series, codeSeries };
 		return this.#lastSeries;
 	}
 
 	#handlerSeries(host: string, handler: string): HandlerSeries {
-		let handlers = this.#hosts.get(host);
-		if (!handlers) {
-			handlers = new Map();
-			this.#hosts.set(host, handlers);
+		let seriesByHandler = this.#seriesByHost.get(host);
+		if (!seriesByHandler) {
+			seriesByHandler = new Map();
+			this.#seriesByHost.set(host, seriesByHandler);
 		}
-		let series = handlers.get(handler);
+		let series = seriesByHandler.get(handler);
 		if (!series) {
-			const labels = this.#labels(host, handler);
+			const labels = this.#createLabels(host, handler);
 			series = {
 				labels,
-				requests: this.#allocate(HTTP_FAMILIES.requests, labels),
-				errors: this.#allocate(HTTP_FAMILIES.errors, labels),
-				codes: new Map(),
+				requests: this.#allocateSeries(HTTP_FAMILIES.requests, labels),
+				errors: this.#allocateSeries(HTTP_FAMILIES.errors, labels),
+				seriesByCode: new Map(),
 			};
-			handlers.set(handler, series);
+			seriesByHandler.set(handler, series);
 		}
 		return series;
 	}
@@ -142,8 +142,8 @@ export class HttpObserver {
 	#codeSeries(handler: HandlerSeries, status: number, methodName: string): CodeSeries {
 		const methodIndex = METHODS.indexOf(methodName);
 		const methodNumber = methodIndex === -1 ? OTHER_METHOD : methodIndex;
-		const key = status * 16 + methodNumber;
-		let series = handler.codes.get(key);
+		const codeKey = status * 16 + methodNumber;
+		let series = handler.seriesByCode.get(codeKey);
 		if (!series) {
 			const labels = {
 				...handler.labels,
@@ -151,27 +151,27 @@ export class HttpObserver {
 				method: METHODS[methodNumber] ?? 'OTHER',
 			};
 			series = {
-				duration: this.#allocate(HTTP_FAMILIES.duration, labels),
-				responseDuration: this.#allocate(HTTP_FAMILIES.responseDuration, labels),
-				requestSize: this.#allocate(HTTP_FAMILIES.requestSize, labels),
-				responseSize: this.#allocate(HTTP_FAMILIES.responseSize, labels),
+				duration: this.#allocateSeries(HTTP_FAMILIES.duration, labels),
+				responseDuration: this.#allocateSeries(HTTP_FAMILIES.responseDuration, labels),
+				requestSize: this.#allocateSeries(HTTP_FAMILIES.requestSize, labels),
+				responseSize: this.#allocateSeries(HTTP_FAMILIES.responseSize, labels),
 			};
-			handler.codes.set(key, series);
+			handler.seriesByCode.set(codeKey, series);
 		}
 		return series;
 	}
 
-	#labels(host: string, handler: string): { [name: string]: string } {
-		return this.#perHost ? { server: this.#server, handler, host } : { server: this.#server, handler };
+	#createLabels(host: string, handler: string): { [name: string]: string } {
+		return this.#labelsHosts ? { server: this.#serverLabel, handler, host } : { server: this.#serverLabel, handler };
 	}
 
-	#allocate(family: SeriesFamily, labels: { readonly [name: string]: string }): SeriesPlace {
+	#allocateSeries(family: SeriesFamily, labels: { readonly [name: string]: string }): SeriesPlace {
 		return this.#pages.allocate(family.name, labels, slotsPerSeries(family));
 	}
 }
 
 /** Adds a value to a histogram: to its bucket, and to the sum. The scrape makes the buckets cumulative. */
-function observe(series: SeriesPlace, buckets: readonly number[], value: number): void {
+function addToHistogram(series: SeriesPlace, buckets: readonly number[], value: number): void {
 	let bucket = 0;
 	while (bucket < buckets.length && value > buckets[bucket]!) bucket++;
 	series.page[series.slot + bucket]!++;

@@ -4,35 +4,35 @@ import type { Http2Counters } from '../protocols/protocol.ts';
 import type { LabeledSlotFamily } from './refusals.ts';
 
 /** Slots of the counter row (see counter-row.ts): 112 to 126. */
-const SESSIONS = 112;
-const STREAMS = 113;
-const RESETS_BY_CLIENT = 114;
-const RESETS_BY_SERVER = 115;
+const SESSIONS_SLOT = 112;
+const STREAMS_SLOT = 113;
+const CLIENT_RESETS_SLOT = 114;
+const SERVER_RESETS_SLOT = 115;
 const FIRST_CUT_SLOT = 116;
 
 /** Slot of the gauge of open HTTP/2 connections. */
-export const HTTP2_SESSIONS_SLOT: number = SESSIONS;
+export const HTTP2_SESSIONS_SLOT: number = SESSIONS_SLOT;
 /** Slot of the counter of opened streams. */
-export const HTTP2_STREAMS_SLOT: number = STREAMS;
+export const HTTP2_STREAMS_SLOT: number = STREAMS_SLOT;
 
 /** Returns an object that counts in a thread's counter row. */
 export function http2Counters(row: Float64Array): Http2Counters {
-	const cutSlots = new Map<string, number>(CUT_REASONS.map((reason, index) => [reason, FIRST_CUT_SLOT + index]));
+	const slotsByReason = new Map<string, number>(CUT_REASONS.map((reason, index) => [reason, FIRST_CUT_SLOT + index]));
 	return {
 		sessionOpened: () => {
-			row[SESSIONS]!++;
+			row[SESSIONS_SLOT]!++;
 		},
 		sessionClosed: () => {
-			row[SESSIONS]!--;
+			row[SESSIONS_SLOT]!--;
 		},
 		streamOpened: () => {
-			row[STREAMS]!++;
+			row[STREAMS_SLOT]!++;
 		},
 		streamReset: byClient => {
-			row[byClient ? RESETS_BY_CLIENT : RESETS_BY_SERVER]!++;
+			row[byClient ? CLIENT_RESETS_SLOT : SERVER_RESETS_SLOT]!++;
 		},
 		connectionCut: reason => {
-			const slot = cutSlots.get(reason);
+			const slot = slotsByReason.get(reason);
 			if (slot !== undefined) row[slot]!++;
 		},
 	};
@@ -45,8 +45,8 @@ export const HTTP2_LABELED_FAMILIES: readonly LabeledSlotFamily[] = [
 		help: 'HTTP/2 streams that were reset, by side.',
 		label: 'by',
 		slots: [
-			['client', RESETS_BY_CLIENT],
-			['server', RESETS_BY_SERVER],
+			['client', CLIENT_RESETS_SLOT],
+			['server', SERVER_RESETS_SLOT],
 		],
 	},
 	{

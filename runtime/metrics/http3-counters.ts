@@ -5,81 +5,81 @@ import { type HandshakeResult, QUIC_REFUSALS, type QuicRefusal } from '../socket
 import { FILE_SLOTS_END } from './file-counters.ts';
 import type { LabeledSlotFamily } from './refusals.ts';
 
-const FIRST_SLOT = FILE_SLOTS_END;
-const CONNECTIONS = FIRST_SLOT;
-const STREAMS = FIRST_SLOT + 1;
-const RESETS_BY_CLIENT = FIRST_SLOT + 2;
-const RESETS_BY_SERVER = FIRST_SLOT + 3;
-const RESUMPTIONS = FIRST_SLOT + 4;
-const DATAGRAMS_RECEIVED = FIRST_SLOT + 5;
-const DATAGRAMS_SENT = FIRST_SLOT + 6;
-const DATAGRAMS_LOST = FIRST_SLOT + 7;
-const HANDSHAKES: { readonly [result in HandshakeResult]: number } = {
-	ok: FIRST_SLOT + 8,
-	timeout: FIRST_SLOT + 9,
-	failed: FIRST_SLOT + 10,
+const FIRST_HTTP3_SLOT = FILE_SLOTS_END;
+const CONNECTIONS_SLOT = FIRST_HTTP3_SLOT;
+const STREAMS_SLOT = FIRST_HTTP3_SLOT + 1;
+const CLIENT_RESETS_SLOT = FIRST_HTTP3_SLOT + 2;
+const SERVER_RESETS_SLOT = FIRST_HTTP3_SLOT + 3;
+const RESUMPTIONS_SLOT = FIRST_HTTP3_SLOT + 4;
+const RECEIVED_DATAGRAMS_SLOT = FIRST_HTTP3_SLOT + 5;
+const SENT_DATAGRAMS_SLOT = FIRST_HTTP3_SLOT + 6;
+const LOST_DATAGRAMS_SLOT = FIRST_HTTP3_SLOT + 7;
+const HANDSHAKE_SLOTS: { readonly [result in HandshakeResult]: number } = {
+	ok: FIRST_HTTP3_SLOT + 8,
+	timeout: FIRST_HTTP3_SLOT + 9,
+	failed: FIRST_HTTP3_SLOT + 10,
 };
-const FIRST_CUT_SLOT = FIRST_SLOT + 11;
+const FIRST_CUT_SLOT = FIRST_HTTP3_SLOT + 11;
 const FIRST_REFUSAL_SLOT: number = FIRST_CUT_SLOT + CUT_REASONS.length;
 
 /** Slot of the gauge of open HTTP/3 connections. */
-export const HTTP3_CONNECTIONS_SLOT: number = CONNECTIONS;
+export const HTTP3_CONNECTIONS_SLOT: number = CONNECTIONS_SLOT;
 /** The first slot after the HTTP/3 counters. */
 export const HTTP3_SLOTS_END: number = FIRST_REFUSAL_SLOT + QUIC_REFUSALS.length;
 
 /** The metric families of the HTTP/3 counters that have no label, each with its slot. */
 export const HTTP3_PLAIN_FAMILIES: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
-	['svc_http3_connections', 'Open HTTP/3 connections.', 'gauge', CONNECTIONS],
-	['svc_http3_streams_total', 'HTTP/3 streams that carried a request.', 'counter', STREAMS],
-	['svc_http3_resumptions_total', 'QUIC handshakes that resumed a session.', 'counter', RESUMPTIONS],
-	['svc_http3_datagrams_received_total', 'UDP datagrams received for HTTP/3.', 'counter', DATAGRAMS_RECEIVED],
-	['svc_http3_datagrams_sent_total', 'UDP datagrams sent for HTTP/3.', 'counter', DATAGRAMS_SENT],
+	['svc_http3_connections', 'Open HTTP/3 connections.', 'gauge', CONNECTIONS_SLOT],
+	['svc_http3_streams_total', 'HTTP/3 streams that carried a request.', 'counter', STREAMS_SLOT],
+	['svc_http3_resumptions_total', 'QUIC handshakes that resumed a session.', 'counter', RESUMPTIONS_SLOT],
+	['svc_http3_datagrams_received_total', 'UDP datagrams received for HTTP/3.', 'counter', RECEIVED_DATAGRAMS_SLOT],
+	['svc_http3_datagrams_sent_total', 'UDP datagrams sent for HTTP/3.', 'counter', SENT_DATAGRAMS_SLOT],
 	[
 		'svc_http3_datagrams_lost_total',
 		'UDP datagrams that the operating system did not accept.',
 		'counter',
-		DATAGRAMS_LOST,
+		LOST_DATAGRAMS_SLOT,
 	],
 ];
 
 /** What the QUIC layer counts: handshakes, rejected datagrams, and datagrams in and out. */
 export interface QuicCounters {
-	handshake(result: HandshakeResult, resumed: boolean): void;
-	refused(reason: QuicRefusal): void;
-	datagrams(received: number, sent: number, lost: number): void;
+	countHandshake(result: HandshakeResult, resumed: boolean): void;
+	countRefusal(reason: QuicRefusal): void;
+	countDatagrams(received: number, sent: number, lost: number): void;
 }
 
 /** Returns an object that counts in a thread's counter row. */
 export function http3Counters(row: Float64Array): Http3Counters & QuicCounters {
-	const cutSlots = new Map<string, number>(CUT_REASONS.map((reason, index) => [reason, FIRST_CUT_SLOT + index]));
+	const slotsByReason = new Map<string, number>(CUT_REASONS.map((reason, index) => [reason, FIRST_CUT_SLOT + index]));
 	return {
 		connectionOpened: () => {
-			row[CONNECTIONS]!++;
+			row[CONNECTIONS_SLOT]!++;
 		},
 		connectionClosed: () => {
-			row[CONNECTIONS]!--;
+			row[CONNECTIONS_SLOT]!--;
 		},
 		streamOpened: () => {
-			row[STREAMS]!++;
+			row[STREAMS_SLOT]!++;
 		},
 		streamReset: byClient => {
-			row[byClient ? RESETS_BY_CLIENT : RESETS_BY_SERVER]!++;
+			row[byClient ? CLIENT_RESETS_SLOT : SERVER_RESETS_SLOT]!++;
 		},
 		connectionCut: reason => {
-			const slot = cutSlots.get(reason);
+			const slot = slotsByReason.get(reason);
 			if (slot !== undefined) row[slot]!++;
 		},
-		handshake: (result, resumed) => {
-			row[HANDSHAKES[result]]!++;
-			if (resumed) row[RESUMPTIONS]!++;
+		countHandshake: (result, resumed) => {
+			row[HANDSHAKE_SLOTS[result]]!++;
+			if (resumed) row[RESUMPTIONS_SLOT]!++;
 		},
-		refused: reason => {
+		countRefusal: reason => {
 			row[FIRST_REFUSAL_SLOT + QUIC_REFUSALS.indexOf(reason)]!++;
 		},
-		datagrams: (received, sent, lost) => {
-			row[DATAGRAMS_RECEIVED]! += received;
-			row[DATAGRAMS_SENT]! += sent;
-			row[DATAGRAMS_LOST]! += lost;
+		countDatagrams: (received, sent, lost) => {
+			row[RECEIVED_DATAGRAMS_SLOT]! += received;
+			row[SENT_DATAGRAMS_SLOT]! += sent;
+			row[LOST_DATAGRAMS_SLOT]! += lost;
 		},
 	};
 }
@@ -91,8 +91,8 @@ export const HTTP3_LABELED_FAMILIES: readonly LabeledSlotFamily[] = [
 		help: 'HTTP/3 streams that were reset, by side.',
 		label: 'by',
 		slots: [
-			['client', RESETS_BY_CLIENT],
-			['server', RESETS_BY_SERVER],
+			['client', CLIENT_RESETS_SLOT],
+			['server', SERVER_RESETS_SLOT],
 		],
 	},
 	{
@@ -105,7 +105,7 @@ export const HTTP3_LABELED_FAMILIES: readonly LabeledSlotFamily[] = [
 		name: 'svc_http3_handshakes_total',
 		help: 'QUIC handshakes, by result.',
 		label: 'result',
-		slots: Object.entries(HANDSHAKES),
+		slots: Object.entries(HANDSHAKE_SLOTS),
 	},
 	{
 		name: 'svc_http3_refused_total',

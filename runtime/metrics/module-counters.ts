@@ -10,7 +10,7 @@ import type { ThreadTotals } from './thread-totals.ts';
 /** A thread's counters. They exist as long as the thread does, so that loading a configuration does not reset them. */
 export class ModuleCounters {
 	readonly #pages: SeriesPages;
-	readonly #counters = new Map<string, EventCounter>();
+	readonly #countersByLabels = new Map<string, EventCounter>();
 
 	constructor(pages: SeriesPages) {
 		this.#pages = pages;
@@ -18,32 +18,32 @@ export class ModuleCounters {
 
 	/** Returns the counter of an event. */
 	eventCounter(event: string): EventCounter {
-		return this.#counter(MODULE_FAMILIES.events.name, { event });
+		return this.#counterOf(MODULE_FAMILIES.events.name, { event });
 	}
 
 	/** Returns the counter of an event of a `rate_limit` zone. */
 	rateLimitCounter(zone: string, event: RateLimitEvent): EventCounter {
-		if (event === 'waited') return this.#counter(MODULE_FAMILIES.rateLimitWaits.name, { zone });
-		if (typeof event === 'object') return this.#counter(MODULE_FAMILIES.rateLimitFallbacks.name, { zone, ...event });
-		return this.#counter(MODULE_FAMILIES.rateLimits.name, { zone, outcome: event });
+		if (event === 'waited') return this.#counterOf(MODULE_FAMILIES.rateLimitWaits.name, { zone });
+		if (typeof event === 'object') return this.#counterOf(MODULE_FAMILIES.rateLimitFallbacks.name, { zone, ...event });
+		return this.#counterOf(MODULE_FAMILIES.rateLimits.name, { zone, outcome: event });
 	}
 
 	/** Returns the counters of the copies that mirrors send to an upstream. */
 	mirrorCounters(upstream: string): MirrorCounts {
 		return {
-			countSent: outcome => this.#counter(MODULE_FAMILIES.mirrored.name, { upstream, outcome }).add(),
-			countDropped: reason => this.#counter(MODULE_FAMILIES.mirrorDrops.name, { upstream, reason }).add(),
+			countSent: outcome => this.#counterOf(MODULE_FAMILIES.mirrored.name, { upstream, outcome }).add(),
+			countDropped: reason => this.#counterOf(MODULE_FAMILIES.mirrorDrops.name, { upstream, reason }).add(),
 		};
 	}
 
 	/** Returns the counter of the requests of a `limit_concurrent` zone that had the given outcome. */
 	concurrencyLimitCounter(zone: string, outcome: ConcurrencyOutcome): EventCounter {
-		return this.#counter(MODULE_FAMILIES.concurrencyLimits.name, { zone, outcome });
+		return this.#counterOf(MODULE_FAMILIES.concurrencyLimits.name, { zone, outcome });
 	}
 
-	#counter(family: string, labels: { readonly [name: string]: string }): EventCounter {
+	#counterOf(family: string, labels: { readonly [name: string]: string }): EventCounter {
 		const key = JSON.stringify([family, labels]);
-		let counter = this.#counters.get(key);
+		let counter = this.#countersByLabels.get(key);
 		if (!counter) {
 			const { page, slot } = this.#pages.allocate(family, labels, 1);
 			counter = {
@@ -51,7 +51,7 @@ export class ModuleCounters {
 					page[slot]!++;
 				},
 			};
-			this.#counters.set(key, counter);
+			this.#countersByLabels.set(key, counter);
 		}
 		return counter;
 	}

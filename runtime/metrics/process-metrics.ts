@@ -45,10 +45,15 @@ export function processFamilies(): PlainFamily[] {
 			() => countOpenFiles() ?? Number.NaN,
 		),
 	);
-	const limit = fileLimit();
-	if (limit !== undefined) {
+	const maxOpenFiles = readFileLimit();
+	if (maxOpenFiles !== undefined) {
 		families.push(
-			...standardAndOwnFamilies('process_max_fds', 'Maximum number of open file descriptors.', 'gauge', () => limit),
+			...standardAndOwnFamilies(
+				'process_max_fds',
+				'Maximum number of open file descriptors.',
+				'gauge',
+				() => maxOpenFiles,
+			),
 		);
 	}
 	return families;
@@ -61,12 +66,12 @@ function standardAndOwnFamilies(
 	type: 'counter' | 'gauge',
 	read: () => number,
 ): PlainFamily[] {
-	let value = Number.NaN;
-	const standard = plainFamily(name, help, type, () => {
-		value = read();
-		return value;
+	let lastValue = Number.NaN;
+	const standardFamily = plainFamily(name, help, type, () => {
+		lastValue = read();
+		return lastValue;
 	});
-	return [standard, plainFamily(`svc_${name}`, help, type, () => value)];
+	return [standardFamily, plainFamily(`svc_${name}`, help, type, () => lastValue)];
 }
 
 function contextSwitchFamily(): PlainFamily {
@@ -94,7 +99,7 @@ function countOpenFiles(): number | undefined {
 	}
 }
 
-function fileLimit(): number | undefined {
+function readFileLimit(): number | undefined {
 	try {
 		const match = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
 		return match ? Number(match[1]) : undefined;

@@ -4,7 +4,7 @@
  */
 
 /** Maximum number of buffers kept. Additional concurrent scrapes allocate their own. */
-const MAX_BUFFERS = 2;
+const MAX_POOLED_BUFFERS = 2;
 
 /** The result of a scrape, in a buffer that must be released. */
 export interface ScrapeResult {
@@ -27,11 +27,11 @@ export class ScrapeMemory {
 	#buffers: { buffer: Buffer; isFree: boolean }[] = [];
 
 	/** Joins parts in a buffer from the pool. */
-	join(parts: readonly Uint8Array[]): ScrapeResult {
-		let size = 0;
-		for (const part of parts) size += part.length;
-		const pooledBuffer = this.#takeBuffer(size);
-		const buffer = pooledBuffer?.buffer ?? Buffer.allocUnsafeSlow(size);
+	joinParts(parts: readonly Uint8Array[]): ScrapeResult {
+		let totalBytes = 0;
+		for (const part of parts) totalBytes += part.length;
+		const pooledBuffer = this.#takeBuffer(totalBytes);
+		const buffer = pooledBuffer?.buffer ?? Buffer.allocUnsafeSlow(totalBytes);
 		let offset = 0;
 		for (const part of parts) {
 			buffer.set(part, offset);
@@ -40,7 +40,7 @@ export class ScrapeMemory {
 		const release = (): void => {
 			if (pooledBuffer) pooledBuffer.isFree = true;
 		};
-		return { text: buffer.subarray(0, size), release };
+		return { text: buffer.subarray(0, totalBytes), release };
 	}
 
 	#takeBuffer(size: number): { readonly buffer: Buffer; isFree: boolean } | undefined {
@@ -48,7 +48,7 @@ export class ScrapeMemory {
 		if (pooledBuffer === undefined) {
 			// A buffer that has become too small will not be large enough again, because the number of series never decreases.
 			this.#buffers = this.#buffers.filter(({ isFree }) => !isFree);
-			if (this.#buffers.length >= MAX_BUFFERS) return undefined;
+			if (this.#buffers.length >= MAX_POOLED_BUFFERS) return undefined;
 			pooledBuffer = { buffer: Buffer.allocUnsafeSlow(Math.ceil(size * 1.25)), isFree: true };
 			this.#buffers.push(pooledBuffer);
 		}

@@ -5,7 +5,7 @@
 import type { SeriesAnnouncement } from './series-announcement.ts';
 
 /** Number of Float64 slots per page. */
-const PAGE_SLOTS = 4096;
+const SLOTS_PER_PAGE = 4096;
 
 /** Where a series is stored: `page[slot]` is its first number. */
 export interface SeriesPlace {
@@ -17,7 +17,7 @@ export interface SeriesPlace {
 export class SeriesPages {
 	readonly #announcePage: (buffer: SharedArrayBuffer) => void;
 	readonly #announceSeries: (series: SeriesAnnouncement) => void;
-	#page: Float64Array | undefined;
+	#currentPage: Float64Array | undefined;
 	#pageCount = 0;
 	#nextSlot = 0;
 
@@ -28,14 +28,14 @@ export class SeriesPages {
 
 	/** Allocates a series of `slots` numbers, all 0. */
 	allocate(family: string, labels: { readonly [name: string]: string }, slots: number): SeriesPlace {
-		if (!this.#page || this.#nextSlot + slots > PAGE_SLOTS) {
-			const buffer = new SharedArrayBuffer(PAGE_SLOTS * Float64Array.BYTES_PER_ELEMENT);
-			this.#page = new Float64Array(buffer);
+		if (!this.#currentPage || this.#nextSlot + slots > SLOTS_PER_PAGE) {
+			const buffer = new SharedArrayBuffer(SLOTS_PER_PAGE * Float64Array.BYTES_PER_ELEMENT);
+			this.#currentPage = new Float64Array(buffer);
 			this.#pageCount++;
 			this.#nextSlot = 0;
 			this.#announcePage(buffer);
 		}
-		const place = { page: this.#page, slot: this.#nextSlot };
+		const place = { page: this.#currentPage, slot: this.#nextSlot };
 		this.#nextSlot += slots;
 		this.#announceSeries({ family, labels, page: this.#pageCount - 1, slot: place.slot });
 		return place;

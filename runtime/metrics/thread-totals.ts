@@ -24,55 +24,57 @@ interface ThreadPages {
 	readonly pages: Float64Array[];
 }
 
-const FAMILIES: ReadonlyMap<string, SeriesFamily> = new Map(SERIES_FAMILIES.map(family => [family.name, family]));
+const FAMILIES_BY_NAME: ReadonlyMap<string, SeriesFamily> = new Map(
+	SERIES_FAMILIES.map(family => [family.name, family]),
+);
 
 /** Collects the counters of threads. A read may miss a concurrent increment, but at most one. */
 export class ThreadTotals {
-	readonly #threads = new Map<number, ThreadPages>();
+	readonly #threadsByIndex = new Map<number, ThreadPages>();
 	#wantsVitals = false;
 	/** Sums of the final counter rows of dead threads. */
-	readonly #deadRow = new Float64Array(ROW_LENGTH);
+	readonly #deadRowTotals = new Float64Array(ROW_LENGTH);
 	/** Series by family, then by labels as JSON. */
-	readonly #series = new Map<string, Map<string, TotalSeries>>();
+	readonly #seriesByFamily = new Map<string, Map<string, TotalSeries>>();
 
 	/** Allocates the counter row of a thread that starts with this index. */
 	addThread(index: number): SharedArrayBuffer {
 		const buffer = createCounterRow();
 		const vitals = threadVitalsIn(buffer);
 		if (this.#wantsVitals) vitals.requestRecording();
-		this.#threads.set(index, { row: counterRow(buffer), vitals, pages: [] });
+		this.#threadsByIndex.set(index, { row: counterRow(buffer), vitals, pages: [] });
 		return buffer;
 	}
 
 	/** Asks all threads, including those that start later, to record their vitals. */
 	requestVitals(): void {
 		this.#wantsVitals = true;
-		for (const { vitals } of this.#threads.values()) vitals.requestRecording();
+		for (const { vitals } of this.#threadsByIndex.values()) vitals.requestRecording();
 	}
 
 	/** Returns the vitals of the threads, by index. */
-	vitals(): readonly (readonly [index: number, vitals: ThreadVitals])[] {
-		return [...this.#threads].map(([index, { vitals }]) => [index, vitals]);
+	threadVitals(): readonly (readonly [index: number, vitals: ThreadVitals])[] {
+		return [...this.#threadsByIndex].map(([index, { vitals }]) => [index, vitals]);
 	}
 
 	addPage(index: number, buffer: SharedArrayBuffer): void {
-		this.#threads.get(index)?.pages.push(new Float64Array(buffer));
+		this.#threadsByIndex.get(index)?.pages.push(new Float64Array(buffer));
 	}
 
 	addSeries(index: number, { family, labels, page, slot }: SeriesAnnouncement): void {
-		const thread = this.#threads.get(index);
-		const definition = FAMILIES.get(family);
+		const thread = this.#threadsByIndex.get(index);
+		const seriesFamily = FAMILIES_BY_NAME.get(family);
 		const pageSlots = thread?.pages[page];
-		if (!thread || !definition || !pageSlots) return;
-		let seriesOfFamily = this.#series.get(family);
+		if (!thread || !seriesFamily || !pageSlots) return;
+		let seriesOfFamily = this.#seriesByFamily.get(family);
 		if (!seriesOfFamily) {
 			seriesOfFamily = new Map();
-			this.#series.set(family, seriesOfFamily);
+			this.#seriesByFamily.set(family, seriesOfFamily);
 		}
 		const key = JSON.stringify(labels);
 		let series = seriesOfFamily.get(key);
 		if (!series) {
-			series = { labels, places: [], deadTotals: new Float64Array(slotsPerSeries(definition)) };
+			series = { labels, places: [], deadTotals: new Float64Array(slotsPerSeries(seriesFamily)) };
 			seriesOfFamily.set(key, series);
 		}
 		series.places.push({ thread, page: pageSlots, slot });
@@ -80,14 +82,14 @@ export class ThreadTotals {
 
 	/** Records that a thread has died. Its gauges disappear, and its counters are kept. */
 	removeThread(index: number): void {
-		const thread = this.#threads.get(index);
+		const thread = this.#threadsByIndex.get(index);
 		if (!thread) return;
-		this.#threads.delete(index);
+		this.#threadsByIndex.delete(index);
 		for (let slot = 0; slot < ROW_LENGTH; slot++) {
-			if (!GAUGE_SLOTS.includes(slot)) this.#deadRow[slot]! += thread.row[slot]!;
+			if (!GAUGE_SLOTS.includes(slot)) this.#deadRowTotals[slot]! += thread.row[slot]!;
 		}
-		for (const [family, seriesOfFamily] of this.#series) {
-			const isGauge = FAMILIES.get(family)?.type === 'gauge';
+		for (const [family, seriesOfFamily] of this.#seriesByFamily) {
+			const isGauge = FAMILIES_BY_NAME.get(family)?.type === 'gauge';
 			for (const [key, { places, deadTotals }] of seriesOfFamily) {
 				for (let placeIndex = places.length - 1; placeIndex >= 0; placeIndex--) {
 					const place = places[placeIndex]!;
@@ -102,9 +104,9 @@ export class ThreadTotals {
 	}
 
 	/** Returns the sum of a slot over all rows (see counter-row.ts). */
-	total(slot: number): number {
-		let sum = this.#deadRow[slot]!;
-		for (const thread of this.#threads.values()) sum += thread.row[slot]!;
+	slotTotal(slot: number): number {
+		let sum = this.#deadRowTotals[slot]!;
+		for (const thread of this.#threadsByIndex.values()) sum += thread.row[slot]!;
 		return sum;
 	}
 
@@ -114,7 +116,7 @@ export class ThreadTotals {
 	 */
 	forEachSeries(family: string, receive: (labels: SeriesLabels, values: Float64Array) => void): void {
 		let sums: Float64Array | undefined;
-		for (const { labels, places, deadTotals } of this.#series.get(family)?.values() ?? []) {
+		for (const { labels, places, deadTotals } of this.#seriesByFamily.get(family)?.values() ?? []) {
 			sums ??= new Float64Array(deadTotals.length);
 			sums.set(deadTotals);
 			for (const { page, slot } of places) {

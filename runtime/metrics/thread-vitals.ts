@@ -6,7 +6,7 @@ import { constants, type ELDHistogram, monitorEventLoopDelay, PerformanceObserve
 import { getHeapStatistics } from 'node:v8';
 
 /** Milliseconds between publications. */
-const INTERVAL_MS = 1000;
+const PUBLISH_INTERVAL_MS = 1000;
 
 /** Upper bounds of the buckets for garbage collection pauses in seconds, without `+Inf`. prom-client uses the same bounds. */
 export const GC_BUCKET_BOUNDS_SECONDS: readonly number[] = [0.001, 0.01, 0.1, 1, 2, 5];
@@ -45,56 +45,56 @@ const [WANTED_SLOT, SCRAPES_SLOT, PUBLISHED_SLOT] = [0, 1, 2];
 const FIRST_GAUGE_SLOT = 3;
 const FIRST_GC_SLOT = FIRST_GAUGE_SLOT + VITAL_GAUGES.length;
 /** Number of slots for each kind of garbage collection: its buckets, `+Inf`, and the sum. */
-const GC_SLOTS = GC_BUCKET_BOUNDS_SECONDS.length + 2;
+const GC_KIND_SLOTS = GC_BUCKET_BOUNDS_SECONDS.length + 2;
 /** Total number of slots. */
-const SLOTS = FIRST_GC_SLOT + GC_KINDS.length * GC_SLOTS;
+const SLOT_COUNT = FIRST_GC_SLOT + GC_KINDS.length * GC_KIND_SLOTS;
 
 /** The vitals of one thread. Both the thread and the scraper use this class. */
 export class ThreadVitals {
 	/** Bytes of memory that {@link ThreadVitals} needs. */
-	static readonly BYTES = SLOTS * Float64Array.BYTES_PER_ELEMENT;
-	readonly #values: Float64Array;
+	static readonly BYTES = SLOT_COUNT * Float64Array.BYTES_PER_ELEMENT;
+	readonly #slots: Float64Array;
 	#isRecording = false;
 
 	constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(ThreadVitals.BYTES), offset = 0) {
-		this.#values = new Float64Array(memory, offset, SLOTS);
+		this.#slots = new Float64Array(memory, offset, SLOT_COUNT);
 	}
 
 	// Methods for the scraper.
 
 	/** Asks the thread to start recording. The thread notices when it handles its next message. */
 	requestRecording(): void {
-		this.#values[WANTED_SLOT] = 1;
+		this.#slots[WANTED_SLOT] = 1;
 	}
 
 	/** True once the thread has published. */
 	get isPublished(): boolean {
-		return this.#values[PUBLISHED_SLOT] === 1;
+		return this.#slots[PUBLISHED_SLOT] === 1;
 	}
 
 	/** Returns the value of one of {@link VITAL_GAUGES}. */
-	gauge(slot: number): number {
-		return this.#values[FIRST_GAUGE_SLOT + slot]!;
+	gaugeValue(slot: number): number {
+		return this.#slots[FIRST_GAUGE_SLOT + slot]!;
 	}
 
 	/** Calls `receive` for each kind of garbage collection with its bucket counts (not cumulative, `+Inf` last), then the sum. */
 	forEachCollectionKind(receive: (kind: string, counts: Float64Array) => void): void {
 		for (const [index, [, kind]] of GC_KINDS.entries()) {
-			const start = FIRST_GC_SLOT + index * GC_SLOTS;
-			receive(kind, this.#values.subarray(start, start + GC_SLOTS));
+			const firstSlot = FIRST_GC_SLOT + index * GC_KIND_SLOTS;
+			receive(kind, this.#slots.subarray(firstSlot, firstSlot + GC_KIND_SLOTS));
 		}
 	}
 
 	/** Starts a new measuring period: after its next publication, the thread discards the event-loop delays recorded so far. */
 	startPeriod(): void {
-		this.#values[SCRAPES_SLOT]!++;
+		this.#slots[SCRAPES_SLOT]!++;
 	}
 
 	// Methods for the thread.
 
 	/** Starts recording if the scraper has asked for it. Must be called after each message from the main thread. */
 	recordIfWanted(): void {
-		if (this.#isRecording || this.#values[WANTED_SLOT] !== 1) return;
+		if (this.#isRecording || this.#slots[WANTED_SLOT] !== 1) return;
 		this.#isRecording = true;
 		// One sample per iteration of the event loop, so that an idle thread is not woken.
 		const options = { resolution: 10, samplePerIteration: true };
@@ -107,27 +107,27 @@ export class ThreadVitals {
 			}
 		});
 		observer.observe({ entryTypes: ['gc'] });
-		let nextTickAt = performance.now() + INTERVAL_MS;
-		let lastScrapeCount = this.#values[SCRAPES_SLOT]!;
+		let nextTickAt = performance.now() + PUBLISH_INTERVAL_MS;
+		let lastScrapeCount = this.#slots[SCRAPES_SLOT]!;
 		this.#publish(delays, 0);
-		const tick = (): void => {
+		const onTick = (): void => {
 			const now = performance.now();
 			this.#publish(delays, Math.max(0, now - nextTickAt) / 1000);
-			nextTickAt = now + INTERVAL_MS;
-			const scrapeCount = this.#values[SCRAPES_SLOT]!;
+			nextTickAt = now + PUBLISH_INTERVAL_MS;
+			const scrapeCount = this.#slots[SCRAPES_SLOT]!;
 			if (scrapeCount !== lastScrapeCount) delays.reset();
 			lastScrapeCount = scrapeCount;
 		};
-		setInterval(tick, INTERVAL_MS).unref();
+		setInterval(onTick, PUBLISH_INTERVAL_MS).unref();
 	}
 
 	#recordCollection(seconds: number, kind: number | undefined): void {
 		const index = GC_KINDS.findIndex(([number]) => number === kind);
 		if (index < 0) return;
-		const start = FIRST_GC_SLOT + index * GC_SLOTS;
+		const firstSlot = FIRST_GC_SLOT + index * GC_KIND_SLOTS;
 		const bucket = GC_BUCKET_BOUNDS_SECONDS.findIndex(bound => seconds <= bound);
-		this.#values[start + (bucket < 0 ? GC_BUCKET_BOUNDS_SECONDS.length : bucket)]!++;
-		this.#values[start + GC_BUCKET_BOUNDS_SECONDS.length + 1]! += seconds;
+		this.#slots[firstSlot + (bucket < 0 ? GC_BUCKET_BOUNDS_SECONDS.length : bucket)]!++;
+		this.#slots[firstSlot + GC_BUCKET_BOUNDS_SECONDS.length + 1]! += seconds;
 	}
 
 	#publish(delays: ELDHistogram, lagSeconds: number): void {
@@ -140,8 +140,8 @@ export class ThreadVitals {
 					...[delays.min, delays.max, delays.mean, delays.stddev],
 					...[delays.percentile(50), delays.percentile(90), delays.percentile(99)],
 				];
-		const values = [lagSeconds, ...delayValues.map(nanoseconds => nanoseconds / 1e9)];
-		this.#values.set([...values, total_heap_size, used_heap_size, external_memory], FIRST_GAUGE_SLOT);
-		this.#values[PUBLISHED_SLOT] = 1;
+		const gaugeValues = [lagSeconds, ...delayValues.map(nanoseconds => nanoseconds / 1e9)];
+		this.#slots.set([...gaugeValues, total_heap_size, used_heap_size, external_memory], FIRST_GAUGE_SLOT);
+		this.#slots[PUBLISHED_SLOT] = 1;
 	}
 }

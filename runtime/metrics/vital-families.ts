@@ -12,7 +12,7 @@ export function vitalFamilies(threads: () => readonly NamedVitals[]): PlainFamil
 		const samples = (): MetricSample[] => {
 			const allSamples: MetricSample[] = [];
 			for (const [thread, vitals] of threads()) {
-				if (vitals.isPublished) allSamples.push({ labels: labels.intern({ thread }), value: vitals.gauge(slot) });
+				if (vitals.isPublished) allSamples.push({ labels: labels.intern({ thread }), value: vitals.gaugeValue(slot) });
 			}
 			return allSamples;
 		};
@@ -39,13 +39,13 @@ export function garbageCollectionFamily(threads: () => readonly NamedVitals[]): 
 
 /** Returns the same object for equal labels, because the exposition caches their text by object. */
 class LabelCache {
-	readonly #labels = new Map<string, MetricLabels>();
+	readonly #labelsByKey = new Map<string, MetricLabels>();
 
 	intern(labels: MetricLabels): MetricLabels {
 		const key = Object.values(labels).join();
-		const cached = this.#labels.get(key);
-		if (cached) return cached;
-		this.#labels.set(key, labels);
+		const cachedLabels = this.#labelsByKey.get(key);
+		if (cachedLabels) return cachedLabels;
+		this.#labelsByKey.set(key, labels);
 		return labels;
 	}
 }

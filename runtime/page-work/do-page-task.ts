@@ -10,21 +10,21 @@ export type ComputedTask = Exclude<PageTask, { task: 'addresses' }>;
 /** The cost of bcrypt hashes, the same as in the compatible server. */
 const BCRYPT_COST = 10;
 /** Parameters of scrypt, as in the Master Password algorithm. */
-const SCRYPT = { N: 32_768, r: 8, p: 2, maxmem: 64 * 1024 * 1024 };
+const SCRYPT_OPTIONS = { N: 32_768, r: 8, p: 2, maxmem: 64 * 1024 * 1024 };
 
 export function runPageTask(task: ComputedTask): string {
 	switch (task.task) {
 		case 'bcrypt':
 			return hashSync(task.password, `$2a$${BCRYPT_COST}$${encodeBase64(randomBytes(16), 16)}`);
 		case 'scrypt':
-			return scryptSync(task.password, Buffer.from(task.salt, 'latin1'), 64, SCRYPT).toString('hex');
+			return scryptSync(task.password, Buffer.from(task.salt, 'latin1'), 64, SCRYPT_OPTIONS).toString('hex');
 		case 'key':
-			return privateKey(task.kind);
+			return generatePrivateKey(task.kind);
 	}
 }
 
 /** Generates a private key and returns it in the traditional PEM format of its kind. */
-function privateKey(kind: PageKeyKind): string {
+function generatePrivateKey(kind: PageKeyKind): string {
 	switch (kind) {
 		case 'rsa':
 			return exportPem(generateKeyPairSync('rsa', { modulusLength: 4096 }).privateKey, 'pkcs1');

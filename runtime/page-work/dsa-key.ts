@@ -2,20 +2,20 @@
 import type { KeyObject } from 'node:crypto';
 
 /** The DER tag of a sequence (X.690). */
-const SEQUENCE = 0x30;
+const SEQUENCE_TAG = 0x30;
 /** The DER tag of an integer. */
-const INTEGER = 0x02;
+const INTEGER_TAG = 0x02;
 /** The DER tag of an octet string. */
-const OCTET_STRING = 0x04;
+const OCTET_STRING_TAG = 0x04;
 
 /** Returns a private key as PEM. It contains a DER sequence of 0, p, q, g, the public y and the private x. */
 export function dsaKeyPem(key: KeyObject): string {
-	const [, algorithm, wrapped] = sequenceElements(key.export({ type: 'pkcs8', format: 'der' }));
+	const [, algorithm, wrappedKey] = sequenceElements(key.export({ type: 'pkcs8', format: 'der' }));
 	const [, parameters] = sequenceElements(algorithm!);
-	const [p, q, g] = sequenceElements(parameters!).map(integerOf) as [bigint, bigint, bigint];
-	const x = integerOf(elementsOf(wrapped!, OCTET_STRING)[0]!);
-	const body = Buffer.concat([0n, p, q, g, modularPower(g, x, p), x].map(encodeInteger));
-	const lines = encodeElement(SEQUENCE, body)
+	const [p, q, g] = sequenceElements(parameters!).map(decodeInteger) as [bigint, bigint, bigint];
+	const x = decodeInteger(elementsOf(wrappedKey!, OCTET_STRING_TAG)[0]!);
+	const keyBody = Buffer.concat([0n, p, q, g, modularPower(g, x, p), x].map(encodeInteger));
+	const lines = encodeElement(SEQUENCE_TAG, keyBody)
 		.toString('base64')
 		.match(/.{1,64}/g)!;
 	return `-----BEGIN DSA PRIVATE KEY-----\n${lines.join('\n')}\n-----END DSA PRIVATE KEY-----\n`;
@@ -23,7 +23,7 @@ export function dsaKeyPem(key: KeyObject): string {
 
 /** Returns the elements of a DER sequence. */
 function sequenceElements(bytes: Buffer): Buffer[] {
-	return elementsOf(bytes, SEQUENCE);
+	return elementsOf(bytes, SEQUENCE_TAG);
 }
 
 /** Returns the elements within a DER element of the given tag, each with its own tag and length. */
@@ -31,10 +31,10 @@ function elementsOf(bytes: Buffer, tag: number): Buffer[] {
 	if (bytes[0] !== tag) throw new Error(`expected tag ${tag} in a key`);
 	const elements: Buffer[] = [];
 	for (let offset = headLength(bytes); offset < bytes.length; ) {
-		const rest = bytes.subarray(offset);
-		const size = headLength(rest) + contentLength(rest);
-		elements.push(rest.subarray(0, size));
-		offset += size;
+		const remainingBytes = bytes.subarray(offset);
+		const elementLength = headLength(remainingBytes) + contentLength(remainingBytes);
+		elements.push(remainingBytes.subarray(0, elementLength));
+		offset += elementLength;
 	}
 	return elements;
 }
@@ -47,8 +47,8 @@ function contentLength(bytes: Buffer): number {
 	return bytes[1]! < 0x80 ? bytes[1]! : bytes.readUIntBE(2, bytes[1]! & 0x7f);
 }
 
-function integerOf(bytes: Buffer): bigint {
-	if (bytes[0] !== INTEGER) throw new Error('expected an integer in a key');
+function decodeInteger(bytes: Buffer): bigint {
+	if (bytes[0] !== INTEGER_TAG) throw new Error('expected an integer in a key');
 	return BigInt(`0x${bytes.toString('hex', headLength(bytes))}`);
 }
 
@@ -57,13 +57,13 @@ function encodeInteger(value: bigint): Buffer {
 	if (hex.length % 2 === 1) hex = `0${hex}`;
 	// The first bit is the sign: a positive number whose first bit is set needs a leading zero byte.
 	if (Number.parseInt(hex.slice(0, 2), 16) >= 0x80) hex = `00${hex}`;
-	return encodeElement(INTEGER, Buffer.from(hex, 'hex'));
+	return encodeElement(INTEGER_TAG, Buffer.from(hex, 'hex'));
 }
 
 function encodeElement(tag: number, content: Buffer): Buffer {
 	const { length } = content;
-	const size = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
-	return Buffer.concat([Buffer.from([tag, ...size]), content]);
+	const lengthBytes = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
+	return Buffer.concat([Buffer.from([tag, ...lengthBytes]), content]);
 }
 
 function modularPower(base: bigint, exponent: bigint, modulus: bigint): bigint {

@@ -4,9 +4,9 @@ import type { ComputedTask } from './do-page-task.ts';
 import type { PageTaskResult } from './page-work-thread.ts';
 
 /** Timeout of a task in milliseconds. Generating a key takes several seconds, with a large variance. */
-const TASK_LIMIT_MS = 60_000;
+const TASK_TIMEOUT_MS = 60_000;
 /** Maximum number of waiting and running tasks. */
-const MAX_TASKS = 64;
+const MAX_PENDING_TASKS = 64;
 
 /** The reply to a worker thread. Null means that too many tasks are waiting. */
 export type PageTaskReply = PageTaskResult | null;
@@ -18,11 +18,11 @@ export class PageWorkQueue {
 
 	/** @param onFailure Called with the reason if the thread died or was terminated. */
 	constructor(onFailure: OnThreadFailure) {
-		const timeoutMessage = `a template function did not finish within ${TASK_LIMIT_MS} ms`;
+		const timeoutMessage = `a template function did not finish within ${TASK_TIMEOUT_MS} ms`;
 		this.#threads = new TaskThreads({
 			kind: 'pages',
 			maxThreads: 1,
-			limitMs: TASK_LIMIT_MS,
+			limitMs: TASK_TIMEOUT_MS,
 			timeoutMessage,
 			onFailure,
 		});
@@ -30,7 +30,7 @@ export class PageWorkQueue {
 
 	/** Runs a task and resolves to its result, or to null if too many tasks are waiting. */
 	async run(task: ComputedTask): Promise<PageTaskReply> {
-		if (this.#pendingCount >= MAX_TASKS) return null;
+		if (this.#pendingCount >= MAX_PENDING_TASKS) return null;
 		this.#pendingCount++;
 		try {
 			return (await this.#threads.run(task)) ?? { failure: 'the task was canceled' };

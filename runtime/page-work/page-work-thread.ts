@@ -7,11 +7,11 @@ import { type ComputedTask, runPageTask } from './do-page-task.ts';
 export type PageTaskResult = { readonly result: string } | { readonly failure: string };
 
 /** The thread's nice value, so that templates do not take CPU time from other requests. */
-const NICE = 5;
+const NICE_VALUE = 5;
 
 /** Answers tasks in order. */
 export function runPageWorkThread(port: MessagePort): void {
-	lowerPriority(NICE);
+	lowerPriority(NICE_VALUE);
 	port.on('message', (task: ComputedTask) => {
 		let answer: PageTaskResult;
 		try {

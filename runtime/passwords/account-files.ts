@@ -11,9 +11,9 @@ import type { LogLevel } from '../logs/log-entry.ts';
 /** Minimum milliseconds between two checks of a file. */
 export const ACCOUNT_CHECK_INTERVAL_MS = 1000;
 /** If a file is modified twice within this many milliseconds, its modification time may be the same both times. */
-const SETTLING_MS = 100;
+const MTIME_SETTLING_MS = 100;
 /** Maximum number of files to remember. */
-const MAX_FILES = 256;
+const MAX_KNOWN_FILES = 256;
 
 /** A thread's request for the current version of a file. */
 export interface AccountFileQuestion {
@@ -38,7 +38,7 @@ export type AccountFileLog = (
 
 interface KnownFile {
 	/** Identifies the state in which the file was last read. */
-	state: string;
+	lastState: string;
 	version: number;
 	bytes: Uint8Array | undefined;
 	/** Time of the last check, by `performance.now()`. */
@@ -50,7 +50,7 @@ interface KnownFile {
 
 /** Reads account files for all threads. */
 export class AccountFiles {
-	readonly #files = new Map<string, KnownFile>();
+	readonly #filesByPath = new Map<string, KnownFile>();
 	readonly #log: AccountFileLog;
 	#lastVersion = 0;
 
@@ -60,14 +60,14 @@ export class AccountFiles {
 
 	/** Resolves to the last valid version of a file. Checks the file first if its last check is too long ago. Never rejects. */
 	async answer({ path, version }: AccountFileQuestion): Promise<AccountFileAnswer> {
-		const existing = this.#files.get(path);
-		const file = existing ?? createKnownFile();
+		const existingFile = this.#filesByPath.get(path);
+		const file = existingFile ?? createKnownFile();
 		// Moves the file to the end, because files are ordered by their last use.
-		this.#files.delete(path);
-		this.#files.set(path, file);
-		if (this.#files.size > MAX_FILES) this.#files.delete(this.#files.keys().next().value!);
+		this.#filesByPath.delete(path);
+		this.#filesByPath.set(path, file);
+		if (this.#filesByPath.size > MAX_KNOWN_FILES) this.#filesByPath.delete(this.#filesByPath.keys().next().value!);
 		if (performance.now() - file.checkedAt >= ACCOUNT_CHECK_INTERVAL_MS / 2) {
-			file.pendingCheck ??= this.#check(path, file).finally(() => {
+			file.pendingCheck ??= this.#checkFile(path, file).finally(() => {
 				file.pendingCheck = undefined;
 			});
 			await file.pendingCheck;
@@ -75,7 +75,7 @@ export class AccountFiles {
 		return { version: file.version, bytes: file.version === version ? undefined : file.bytes };
 	}
 
-	async #check(path: string, file: KnownFile): Promise<void> {
+	async #checkFile(path: string, file: KnownFile): Promise<void> {
 		let handle: FileHandle | undefined;
 		try {
 			// Without O_NONBLOCK, opening a pipe that nobody writes to would never end.
@@ -84,12 +84,12 @@ export class AccountFiles {
 			const stats = await handle.stat({ bigint: true });
 			if (!stats.isFile()) throw new AccountFileError('auth/htpasswd-unreadable', 'it is not a regular file');
 			const { dev, ino, size, mtimeNs, ctimeNs } = stats;
-			const state = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
-			if (state === file.state) return;
+			const newState = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+			if (newState === file.lastState) return;
 			const bytes = await readBounded(handle);
 			// An invalid version is not parsed again either, because the state is stored before parsing.
-			const isSettled = Math.abs(Date.now() - Number(ctimeNs / 1_000_000n)) > SETTLING_MS;
-			file.state = isSettled ? state : '';
+			const isSettled = Math.abs(Date.now() - Number(ctimeNs / 1_000_000n)) > MTIME_SETTLING_MS;
+			file.lastState = isSettled ? newState : '';
 			parseAccountFile(bytes, path);
 			file.lastLoggedFailure = undefined;
 			if (file.bytes && Buffer.compare(bytes, file.bytes) === 0) return;
@@ -99,7 +99,7 @@ export class AccountFiles {
 			this.#log('info', 'passwords', message, { path });
 		} catch (error) {
 			const { message, hint } = error as AccountFileError | (Error & { readonly hint?: undefined });
-			if (!(error instanceof AccountFileError && error.code === 'auth/htpasswd-invalid')) file.state = '';
+			if (!(error instanceof AccountFileError && error.code === 'auth/htpasswd-invalid')) file.lastState = '';
 			if (file.lastLoggedFailure === message) return;
 			file.lastLoggedFailure = message;
 			const consequence = file.bytes ? 'its previous version stays in use' : 'nobody can log in';
@@ -118,18 +118,18 @@ export class AccountFiles {
 /** Reads a file from its start, at most one byte more than the maximum size of a file of accounts. */
 async function readBounded(handle: FileHandle): Promise<Uint8Array> {
 	const buffer = new Uint8Array(MAX_ACCOUNT_FILE_BYTES + 1);
-	let length = 0;
-	while (length < buffer.length) {
-		const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
+	let readBytes = 0;
+	while (readBytes < buffer.length) {
+		const { bytesRead } = await handle.read(buffer, readBytes, buffer.length - readBytes, readBytes);
 		if (bytesRead === 0) break;
-		length += bytesRead;
+		readBytes += bytesRead;
 	}
-	return buffer.slice(0, length);
+	return buffer.slice(0, readBytes);
 }
 
 function createKnownFile(): KnownFile {
 	return {
-		state: '',
+		lastState: '',
 		version: 0,
 		bytes: undefined,
 		checkedAt: Number.NEGATIVE_INFINITY,

@@ -11,11 +11,11 @@ import { PasswordThreads, type PasswordVerificationRunner } from './password-thr
 import { VerdictMemory } from './verdict-memory.ts';
 
 /** Maximum pending verifications of all clients. */
-const MAX_TOTAL_PENDING = 64;
+const MAX_PENDING_VERIFICATIONS = 64;
 /** Number of milliseconds that a verification is assumed to take until one has been measured. */
 const INITIAL_ESTIMATE_MS = 1000;
 /** Weight of the latest measurement in the moving average. */
-const LATEST_WEIGHT = 0.25;
+const LATEST_DURATION_WEIGHT = 0.25;
 /** Maximum `Retry-After`, in seconds. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
@@ -43,12 +43,12 @@ interface Client {
  */
 export class PasswordQueue {
 	readonly #verifier: PasswordVerificationRunner;
-	readonly #verdicts = new VerdictMemory();
-	readonly #verifications = new Map<string, Verification>();
+	readonly #verdictMemory = new VerdictMemory();
+	readonly #verificationsByKey = new Map<string, Verification>();
 	/** Unanswered checks by ID. */
-	readonly #checks = new Map<string, Verification>();
+	readonly #verificationsByCheck = new Map<string, Verification>();
 	/** Clients with pending verifications, ordered by how long they have waited. */
-	readonly #clients = new Map<string, Client>();
+	readonly #clientsByName = new Map<string, Client>();
 	#runningCount = 0;
 	#averageMs = INITIAL_ESTIMATE_MS;
 
@@ -66,20 +66,26 @@ export class PasswordQueue {
 
 	/** Number of waiting and running verifications. */
 	get pendingCount(): number {
-		return this.#verifications.size;
+		return this.#verificationsByKey.size;
 	}
 
 	/** Verifies a password. Resolves to the verdict, or to a refusal if too many are pending. */
 	verify({ id, client, user, task }: PasswordCheck): Promise<PasswordAnswer> {
-		const key = this.#verdicts.keyOf(user, task.hash.text, task.password);
-		const verdict = this.#verdicts.recall(key);
+		const key = this.#verdictMemory.keyOf(user, task.hash.text, task.password);
+		const verdict = this.#verdictMemory.recallVerdict(key);
 		if (verdict !== undefined) return Promise.resolve(verdict);
-		const existing = this.#verifications.get(key);
-		const refusal = existing ? undefined : this.#refusalFor(client);
+		const existingVerification = this.#verificationsByKey.get(key);
+		const refusal = existingVerification ? undefined : this.#refusalFor(client);
 		if (refusal) return Promise.resolve(refusal);
-		const verification = existing ?? { key, task, clients: new Set(), resolvers: new Map(), isStarted: false };
-		this.#verifications.set(key, verification);
-		this.#checks.set(id, verification);
+		const verification = existingVerification ?? {
+			key,
+			task,
+			clients: new Set(),
+			resolvers: new Map(),
+			isStarted: false,
+		};
+		this.#verificationsByKey.set(key, verification);
+		this.#verificationsByCheck.set(id, verification);
 		if (!verification.isStarted) this.#enqueue(verification, client);
 		return new Promise(resolve => {
 			verification.resolvers.set(id, resolve);
@@ -89,12 +95,12 @@ export class PasswordQueue {
 
 	/** Withdraws a check. The verification is canceled unless it has started or another check needs it. */
 	withdraw(id: string): void {
-		const verification = this.#checks.get(id);
+		const verification = this.#verificationsByCheck.get(id);
 		if (!verification) return;
-		this.#checks.delete(id);
+		this.#verificationsByCheck.delete(id);
 		verification.resolvers.get(id)!(null);
 		verification.resolvers.delete(id);
-		if (verification.resolvers.size === 0 && !verification.isStarted) this.#cancel(verification);
+		if (verification.resolvers.size === 0 && !verification.isStarted) this.#cancelVerification(verification);
 	}
 
 	/** Stops verifying. Waiting checks get no verdict. */
@@ -107,25 +113,25 @@ export class PasswordQueue {
 	 * pending checks, that client's last check is dropped to make room.
 	 */
 	#refusalFor(clientName: string): PasswordRefusal | undefined {
-		const client = this.#clients.get(clientName);
+		const client = this.#clientsByName.get(clientName);
 		const ownCount = client ? pendingCount(client) : 0;
 		if (ownCount >= MAX_CHECKS_PER_CLIENT) return this.#createRefusal('client', ownCount, this.#maxPerClient);
-		if (this.#verifications.size < MAX_TOTAL_PENDING) return undefined;
-		const [busiest] = [...this.#clients.values()].sort(
+		if (this.#verificationsByKey.size < MAX_PENDING_VERIFICATIONS) return undefined;
+		const [busiestClient] = [...this.#clientsByName.values()].sort(
 			(a, b) => b.waitingVerifications.size - a.waitingVerifications.size,
 		);
-		if (!busiest || busiest.waitingVerifications.size === 0 || pendingCount(busiest) <= ownCount + 1)
-			return this.#createRefusal('all', MAX_TOTAL_PENDING, this.#verifier.maxThreads);
-		const lastVerification = [...busiest.waitingVerifications].at(-1)!;
-		const refusal = this.#createRefusal('client', pendingCount(busiest), this.#maxPerClient);
-		this.#cancel(lastVerification);
-		this.#answer(lastVerification, refusal);
+		if (!busiestClient || busiestClient.waitingVerifications.size === 0 || pendingCount(busiestClient) <= ownCount + 1)
+			return this.#createRefusal('all', MAX_PENDING_VERIFICATIONS, this.#verifier.maxThreads);
+		const lastVerification = [...busiestClient.waitingVerifications].at(-1)!;
+		const refusal = this.#createRefusal('client', pendingCount(busiestClient), this.#maxPerClient);
+		this.#cancelVerification(lastVerification);
+		this.#answerChecks(lastVerification, refusal);
 		return undefined;
 	}
 
-	#createRefusal(refused: PasswordRefusal['refused'], aheadCount: number, threads: number): PasswordRefusal {
-		const seconds = Math.ceil((aheadCount * this.#averageMs) / (1000 * threads));
-		return { refused, retryAfter: Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS) };
+	#createRefusal(refused: PasswordRefusal['refused'], aheadCount: number, threadCount: number): PasswordRefusal {
+		const retrySeconds = Math.ceil((aheadCount * this.#averageMs) / (1000 * threadCount));
+		return { refused, retryAfter: Math.min(Math.max(retrySeconds, 1), MAX_RETRY_AFTER_SECONDS) };
 	}
 
 	/** Maximum threads per client. One thread is left for other clients. */
@@ -134,12 +140,12 @@ export class PasswordQueue {
 	}
 
 	#enqueue(verification: Verification, clientName: string): void {
-		const client = this.#clients.get(clientName) ?? {
+		const client = this.#clientsByName.get(clientName) ?? {
 			name: clientName,
 			waitingVerifications: new Set<Verification>(),
 			runningCount: 0,
 		};
-		this.#clients.set(clientName, client);
+		this.#clientsByName.set(clientName, client);
 		client.waitingVerifications.add(verification);
 		verification.clients.add(client);
 	}
@@ -148,20 +154,20 @@ export class PasswordQueue {
 		while (this.#runningCount < this.#verifier.maxThreads) {
 			const client = this.#nextClient();
 			if (!client) return;
-			void this.#run(client, client.waitingVerifications.values().next().value!);
+			void this.#runVerification(client, client.waitingVerifications.values().next().value!);
 		}
 	}
 
 	#nextClient(): Client | undefined {
 		let bestClient: Client | undefined;
-		for (const client of this.#clients.values()) {
+		for (const client of this.#clientsByName.values()) {
 			if (client.waitingVerifications.size === 0 || client.runningCount >= this.#maxPerClient) continue;
 			if (!bestClient || client.runningCount < bestClient.runningCount) bestClient = client;
 		}
 		return bestClient;
 	}
 
-	async #run(client: Client, verification: Verification): Promise<void> {
+	async #runVerification(client: Client, verification: Verification): Promise<void> {
 		this.#runningCount++;
 		client.runningCount++;
 		verification.isStarted = true;
@@ -171,34 +177,34 @@ export class PasswordQueue {
 		this.#runningCount--;
 		client.runningCount--;
 		// The client has just been served, so it moves to the end of the order.
-		this.#clients.delete(client.name);
-		if (pendingCount(client) > 0) this.#clients.set(client.name, client);
-		this.#verifications.delete(verification.key);
+		this.#clientsByName.delete(client.name);
+		if (pendingCount(client) > 0) this.#clientsByName.set(client.name, client);
+		this.#verificationsByKey.delete(verification.key);
 		if (verdict !== null) {
-			this.#averageMs += LATEST_WEIGHT * (performance.now() - startedAt - this.#averageMs);
-			this.#verdicts.remember(verification.key, verdict);
+			this.#averageMs += LATEST_DURATION_WEIGHT * (performance.now() - startedAt - this.#averageMs);
+			this.#verdictMemory.rememberVerdict(verification.key, verdict);
 		}
-		this.#answer(verification, verdict);
+		this.#answerChecks(verification, verdict);
 		this.#startNext();
 	}
 
 	/** Cancels a verification that has not started. */
-	#cancel(verification: Verification): void {
-		this.#verifications.delete(verification.key);
+	#cancelVerification(verification: Verification): void {
+		this.#verificationsByKey.delete(verification.key);
 		this.#dequeue(verification);
 	}
 
 	#dequeue(verification: Verification): void {
 		for (const client of verification.clients) {
 			client.waitingVerifications.delete(verification);
-			if (pendingCount(client) === 0) this.#clients.delete(client.name);
+			if (pendingCount(client) === 0) this.#clientsByName.delete(client.name);
 		}
 		verification.clients.clear();
 	}
 
-	#answer({ resolvers }: Verification, answer: PasswordAnswer): void {
+	#answerChecks({ resolvers }: Verification, answer: PasswordAnswer): void {
 		for (const [id, resolve] of resolvers) {
-			this.#checks.delete(id);
+			this.#verificationsByCheck.delete(id);
 			resolve(answer);
 		}
 		resolvers.clear();

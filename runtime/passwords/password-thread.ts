@@ -14,11 +14,11 @@ export interface PasswordTask {
 export type PasswordVerdict = boolean | null;
 
 /** The thread's nice value, so that brute-force attacks do not take CPU time from requests. */
-const NICE = 5;
+const NICE_VALUE = 5;
 
 /** Answers every task with its verdict, in order. */
 export function runPasswordThread(port: MessagePort): void {
-	lowerPriority(NICE);
+	lowerPriority(NICE_VALUE);
 	port.on('message', ({ hash, password }: PasswordTask) => {
 		let verdict: PasswordVerdict;
 		try {

@@ -4,7 +4,7 @@ import { type OnThreadFailure, TaskThreads } from '../threads/task-threads.ts';
 import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
 
 /** Timeout of a verification in milliseconds. A hash of cost 31 would occupy its thread for a day. */
-const VERIFICATION_LIMIT_MS = 30_000;
+const VERIFICATION_TIMEOUT_MS = 30_000;
 
 /** Runs verifications. */
 export interface PasswordVerificationRunner {
@@ -22,7 +22,7 @@ export class PasswordThreads implements PasswordVerificationRunner {
 	readonly #threads: TaskThreads<PasswordTask, PasswordVerdict>;
 
 	/** @param limitMs Timeout of a verification in milliseconds. */
-	constructor(onFailure: OnThreadFailure, limitMs: number = VERIFICATION_LIMIT_MS) {
+	constructor(onFailure: OnThreadFailure, limitMs: number = VERIFICATION_TIMEOUT_MS) {
 		const timeoutMessage = `a password was not verified within ${limitMs} ms: the cost of its hash is too high`;
 		this.#threads = new TaskThreads({
 			kind: 'passwords',

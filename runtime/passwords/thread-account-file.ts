@@ -10,29 +10,29 @@ import { ACCOUNT_CHECK_INTERVAL_MS, type AccountFileAnswer, type AccountFileQues
 /** The accounts of one file. All requests that arrive during a check of the file wait for that check. */
 export class ThreadAccountFile implements AccountFile {
 	readonly #path: string;
-	readonly #ask: (question: AccountFileQuestion) => Promise<AccountFileAnswer>;
+	readonly #askMainThread: (question: AccountFileQuestion) => Promise<AccountFileAnswer>;
 	#accounts: Accounts | undefined;
 	#version = 0;
 	/** Time of the last check, by `performance.now()`. */
 	#checkedAt = Number.NEGATIVE_INFINITY;
 	#pendingCheck: Promise<Accounts> | undefined;
 
-	/** @param ask Asks the main thread. */
-	constructor(path: string, ask: (question: AccountFileQuestion) => Promise<AccountFileAnswer>) {
+	/** @param askMainThread Asks the main thread. */
+	constructor(path: string, askMainThread: (question: AccountFileQuestion) => Promise<AccountFileAnswer>) {
 		this.#path = path;
-		this.#ask = ask;
+		this.#askMainThread = askMainThread;
 	}
 
 	accounts(): Accounts | Promise<Accounts> {
 		if (this.#accounts && performance.now() - this.#checkedAt < ACCOUNT_CHECK_INTERVAL_MS) return this.#accounts;
-		this.#pendingCheck ??= this.#check().finally(() => {
+		this.#pendingCheck ??= this.#checkFile().finally(() => {
 			this.#pendingCheck = undefined;
 		});
 		return this.#pendingCheck;
 	}
 
-	async #check(): Promise<Accounts> {
-		const { version, bytes } = await this.#ask({ path: this.#path, version: this.#version });
+	async #checkFile(): Promise<Accounts> {
+		const { version, bytes } = await this.#askMainThread({ path: this.#path, version: this.#version });
 		if (bytes) {
 			this.#accounts = parseAccountFile(bytes, this.#path);
 			this.#version = version;

@@ -19,14 +19,14 @@ import { VerdictMemory } from './verdict-memory.ts';
  */
 const REFUSAL_PAUSE_MS = 250;
 /** Maximum number of paused clients to remember. */
-const MAX_PAUSES = 1024;
+const MAX_PAUSED_CLIENTS = 1024;
 /** `Retry-After` in seconds after a failed verification. */
 const RETRY_AFTER_FAILURE_SECONDS = 2;
 
 /** The connection of a thread's verifier to the main thread. */
 export interface PasswordPort {
 	/** Sends a check to the main thread. */
-	ask(check: PasswordCheck): Promise<PasswordAnswer>;
+	sendCheck(check: PasswordCheck): Promise<PasswordAnswer>;
 	/** Tells the main thread that the answer to a check is no longer needed. */
 	withdraw(id: string): void;
 	/** Returns the client's address, as reported by trusted proxies. */
@@ -43,7 +43,7 @@ interface PendingCheck {
 
 interface Pause {
 	/** When the client's pause ends, by `performance.now()`. */
-	readonly until: number;
+	readonly endsAt: number;
 	readonly refusal: PasswordRefusal;
 }
 
@@ -51,48 +51,48 @@ interface Pause {
 export class ThreadPasswords implements PasswordVerifier {
 	readonly isLive = true;
 	readonly #port: PasswordPort;
-	readonly #verdicts = new VerdictMemory();
+	readonly #verdictMemory = new VerdictMemory();
 	/** Checks sent to the main thread. Equal checks are coalesced. */
 	readonly #pendingChecks = new Map<string, PendingCheck>();
 	/** Number of pending checks by client. */
-	readonly #pendingCounts = new Map<string, number>();
-	readonly #pauses = new Map<string, Pause>();
+	readonly #pendingByClient = new Map<string, number>();
+	readonly #pausesByClient = new Map<string, Pause>();
 	/** Prefix of this thread's check IDs. A replacement thread has a different prefix. */
 	readonly #idPrefix = randomUUID();
-	#lastId = 0;
+	#lastCheckNumber = 0;
 
 	constructor(port: PasswordPort) {
 		this.#port = port;
 	}
 
 	/** Number of checks sent to the main thread and not yet answered. */
-	get pending(): number {
+	get pendingCount(): number {
 		return this.#pendingChecks.size;
 	}
 
 	verify(x: Exchange, user: string, hash: PasswordHash, password: string): boolean | Promise<boolean> {
-		const key = this.#verdicts.keyOf(user, hash.text, password);
-		const verdict = this.#verdicts.recall(key);
+		const key = this.#verdictMemory.keyOf(user, hash.text, password);
+		const verdict = this.#verdictMemory.recallVerdict(key);
 		if (verdict !== undefined) return verdict;
 		return new Promise((resolve, reject) => {
 			const pendingCheck =
-				this.#pendingChecks.get(key) ?? this.#ask(key, clientKey(this.#port.clientOf(x)), user, hash, password);
+				this.#pendingChecks.get(key) ?? this.#sendCheck(key, clientKey(this.#port.clientOf(x)), user, hash, password);
 			pendingCheck.waiters.push({ x, resolve, reject });
 			x.onGone(() => this.#onGone(key, pendingCheck));
 		});
 	}
 
 	/** Sends a check. Throws HttpError if the client has too many pending checks. */
-	#ask(key: string, client: string, user: string, hash: PasswordHash, password: string): PendingCheck {
-		const clientCount = this.#pendingCounts.get(client) ?? 0;
-		const pause = this.#pauses.get(client);
-		if (pause && performance.now() < pause.until) throw this.#createRefusalError(pause.refusal);
+	#sendCheck(key: string, client: string, user: string, hash: PasswordHash, password: string): PendingCheck {
+		const clientCount = this.#pendingByClient.get(client) ?? 0;
+		const pause = this.#pausesByClient.get(client);
+		if (pause && performance.now() < pause.endsAt) throw this.#createRefusalError(pause.refusal);
 		if (clientCount >= MAX_CHECKS_PER_CLIENT)
 			throw this.#createRefusalError(pause?.refusal ?? { refused: 'client', retryAfter: 1 });
-		const pendingCheck: PendingCheck = { id: `${this.#idPrefix} ${++this.#lastId}`, client, waiters: [] };
-		this.#pendingCounts.set(client, clientCount + 1);
+		const pendingCheck: PendingCheck = { id: `${this.#idPrefix} ${++this.#lastCheckNumber}`, client, waiters: [] };
+		this.#pendingByClient.set(client, clientCount + 1);
 		this.#pendingChecks.set(key, pendingCheck);
-		this.#port.ask({ id: pendingCheck.id, client, user, task: { hash, password } }).then(
+		this.#port.sendCheck({ id: pendingCheck.id, client, user, task: { hash, password } }).then(
 			answer => this.#onAnswer(key, pendingCheck, answer),
 			() => this.#onAnswer(key, pendingCheck, null),
 		);
@@ -102,21 +102,22 @@ export class ThreadPasswords implements PasswordVerifier {
 	#onAnswer(key: string, pendingCheck: PendingCheck, answer: PasswordAnswer): void {
 		// The check has been withdrawn, and perhaps sent again.
 		if (this.#pendingChecks.get(key) !== pendingCheck) return;
-		this.#forget(key, pendingCheck);
+		this.#forgetCheck(key, pendingCheck);
 		if (typeof answer === 'boolean') {
-			this.#verdicts.remember(key, answer);
+			this.#verdictMemory.rememberVerdict(key, answer);
 			for (const { resolve } of pendingCheck.waiters) resolve(answer);
 			return;
 		}
-		if (answer) this.#pause(pendingCheck.client, answer);
+		if (answer) this.#pauseClient(pendingCheck.client, answer);
 		for (const { reject } of pendingCheck.waiters)
 			reject(answer ? this.#createRefusalError(answer) : unverifiedError());
 	}
 
-	#pause(client: string, refusal: PasswordRefusal): void {
-		this.#pauses.delete(client);
-		this.#pauses.set(client, { until: performance.now() + REFUSAL_PAUSE_MS, refusal });
-		if (this.#pauses.size > MAX_PAUSES) this.#pauses.delete(this.#pauses.keys().next().value!);
+	#pauseClient(client: string, refusal: PasswordRefusal): void {
+		this.#pausesByClient.delete(client);
+		this.#pausesByClient.set(client, { endsAt: performance.now() + REFUSAL_PAUSE_MS, refusal });
+		if (this.#pausesByClient.size > MAX_PAUSED_CLIENTS)
+			this.#pausesByClient.delete(this.#pausesByClient.keys().next().value!);
 	}
 
 	#createRefusalError({ refused, retryAfter }: PasswordRefusal): HttpError {
@@ -130,16 +131,16 @@ export class ThreadPasswords implements PasswordVerifier {
 	/** Handles the disconnect of a client. Withdraws the check if no other client waits for its verdict. */
 	#onGone(key: string, pendingCheck: PendingCheck): void {
 		if (this.#pendingChecks.get(key) !== pendingCheck || pendingCheck.waiters.some(({ x }) => !x.isGone)) return;
-		this.#forget(key, pendingCheck);
+		this.#forgetCheck(key, pendingCheck);
 		this.#port.withdraw(pendingCheck.id);
 		for (const { resolve } of pendingCheck.waiters) resolve(false);
 	}
 
-	#forget(key: string, { client }: PendingCheck): void {
+	#forgetCheck(key: string, { client }: PendingCheck): void {
 		this.#pendingChecks.delete(key);
-		const remaining = (this.#pendingCounts.get(client) ?? 1) - 1;
-		if (remaining === 0) this.#pendingCounts.delete(client);
-		else this.#pendingCounts.set(client, remaining);
+		const remainingCount = (this.#pendingByClient.get(client) ?? 1) - 1;
+		if (remainingCount === 0) this.#pendingByClient.delete(client);
+		else this.#pendingByClient.set(client, remainingCount);
 	}
 }
 

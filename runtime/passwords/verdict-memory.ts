@@ -2,9 +2,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
 
 /** Maximum number of valid credentials to remember. Even a large site has fewer accounts. */
-const MAX_VALID = 16_384;
+const MAX_VALID_CREDENTIALS = 16_384;
 /** Maximum invalid credentials to remember. They have their own limit, so that guesses cannot evict valid credentials. */
-const MAX_INVALID = 1024;
+const MAX_INVALID_CREDENTIALS = 1024;
 
 /**
  * A bounded table of verdicts. Its keys are HMACs with a secret that never leaves this object. Therefore a dump of the table
@@ -13,12 +13,12 @@ const MAX_INVALID = 1024;
  */
 export class VerdictMemory {
 	readonly #secret = randomBytes(32);
-	readonly #valid: BoundedSet;
-	readonly #invalid: BoundedSet;
+	readonly #validKeys: BoundedSet;
+	readonly #invalidKeys: BoundedSet;
 
-	constructor(maxValid: number = MAX_VALID, maxInvalid: number = MAX_INVALID) {
-		this.#valid = new BoundedSet(maxValid);
-		this.#invalid = new BoundedSet(maxInvalid);
+	constructor(maxValid: number = MAX_VALID_CREDENTIALS, maxInvalid: number = MAX_INVALID_CREDENTIALS) {
+		this.#validKeys = new BoundedSet(maxValid);
+		this.#invalidKeys = new BoundedSet(maxInvalid);
 	}
 
 	/**
@@ -31,14 +31,14 @@ export class VerdictMemory {
 	}
 
 	/** Returns the verdict on credentials, or undefined if it is not in the table. */
-	recall(key: string): boolean | undefined {
-		if (this.#valid.touch(key)) return true;
-		return this.#invalid.touch(key) ? false : undefined;
+	recallVerdict(key: string): boolean | undefined {
+		if (this.#validKeys.markUsed(key)) return true;
+		return this.#invalidKeys.markUsed(key) ? false : undefined;
 	}
 
 	/** Adds a verdict. If the table is full, the least recently used verdict is evicted. */
-	remember(key: string, verdict: boolean): void {
-		(verdict ? this.#valid : this.#invalid).add(key);
+	rememberVerdict(key: string, verdict: boolean): void {
+		(verdict ? this.#validKeys : this.#invalidKeys).add(key);
 	}
 }
 
@@ -51,7 +51,7 @@ class BoundedSet {
 	}
 
 	/** Reports whether a set contains a key, and marks the key as the most recently used. */
-	touch(key: string): boolean {
+	markUsed(key: string): boolean {
 		if (!this.#members.delete(key)) return false;
 		this.#members.add(key);
 		return true;

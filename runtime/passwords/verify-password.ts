@@ -7,10 +7,10 @@ import type { PasswordHash } from '../../compiler/modules/directives/basic-auth/
 export function verifyPassword(hash: PasswordHash, password: string): boolean {
 	if (hash.algorithm === 'bcrypt') {
 		// Compares the digests in constant time.
-		const salted = hashSync(password, `$2b${hash.text.slice(3, 29)}`);
-		return timingSafeEqual(Buffer.from(salted.slice(29)), Buffer.from(hash.text.slice(29)));
+		const computedHash = hashSync(password, `$2b${hash.text.slice(3, 29)}`);
+		return timingSafeEqual(Buffer.from(computedHash.slice(29)), Buffer.from(hash.text.slice(29)));
 	}
-	const tag = argon2Sync('argon2id', {
+	const computedTag = argon2Sync('argon2id', {
 		message: password,
 		nonce: hash.salt,
 		memory: hash.memory,
@@ -18,5 +18,5 @@ export function verifyPassword(hash: PasswordHash, password: string): boolean {
 		parallelism: hash.parallelism,
 		tagLength: hash.tag.length,
 	});
-	return timingSafeEqual(tag, hash.tag);
+	return timingSafeEqual(computedTag, hash.tag);
 }

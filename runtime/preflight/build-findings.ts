@@ -27,27 +27,27 @@ const rejectRequest = (): Promise<never> => Promise.reject(new Error('There is n
 export async function buildFindings(plan: Plan, machine: TargetMachine): Promise<PreflightFinding[]> {
 	const { workingDirectory, environment } = machine;
 	const facts = hostFacts(workingDirectory, environment);
-	const rows = new SharedRows(1, undefined, CACHE_WATCHER);
+	const sharedRows = new SharedRows(1, undefined, CACHE_WATCHER);
 	let isTracing = false;
-	const send = (message: MessageFromWorker): void => {
+	const handleMessage = (message: MessageFromWorker): void => {
 		if (message.type === 'tracing_opened') isTracing = true;
 		if (message.type !== 'memory_wanted') return;
 		const { key, request: memoryRequest } = message;
 		// Answers asynchronously, as another thread would.
-		setImmediate(() => leases.handleMemory(key, rows.take(key, memoryRequest, 0)));
+		setImmediate(() => leases.handleMemory(key, sharedRows.takeMemory(key, memoryRequest, 0)));
 	};
-	const control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT));
-	const port = {
-		post: () => {},
+	const controlWords = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT));
+	const discardingPort = {
+		postText: () => {},
 		postSegment: () => {},
 		reportDropped: () => {},
-		charsInTransit: control,
+		charsInTransit: controlWords,
 		charsInTransitSlot: 0,
 	};
 	const leases: ThreadLeases = new ThreadLeases({
 		index: 0,
-		rows: 1,
-		threads: 1,
+		rowCount: 1,
+		threadCount: 1,
 		counters: new Float64Array(createCounterRow()),
 		moduleCounters: new ModuleCounters(
 			new SeriesPages(
@@ -55,7 +55,7 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 				() => {},
 			),
 		),
-		accessLogs: { terminal: false, clientIp: () => '', expand: machineText(facts) },
+		accessLogs: { isTerminal: false, clientIp: () => '', expand: machineText(facts) },
 		pools: {
 			clientIp: () => '',
 			trustsPeer: () => false,
@@ -65,31 +65,31 @@ export async function buildFindings(plan: Plan, machine: TargetMachine): Promise
 			onStderr: () => {},
 			upstreamObserver: undefined,
 		},
-		send,
-		ask: rejectRequest,
-		batchPort: () => port,
+		sendMessage: handleMessage,
+		askMainThread: rejectRequest,
+		batchPort: () => discardingPort,
 		sampler: createSampler(environment),
-		spanPort: port,
+		spanPort: discardingPort,
 	});
 	const delta = generationDelta(undefined, createDocumentImage(plan.document, plan));
-	const shared = { settings: {}, upstreams: {}, routes: {} };
+	const sharedParts = { settings: {}, upstreams: {}, routes: {} };
 	try {
 		const build = new GenerationBuild(leases, facts, () => {}, new StepPlaceTable(''));
-		await build.run(delta, 1, new Generations(control, leases.registry), shared);
+		await build.run(delta, 1, new Generations(controlWords, leases.leaseRegistry), sharedParts);
 		return isTracing ? await tracingFindings(environment) : [];
 	} catch (error) {
 		return [{ ...toBuildProblem(error), severity: 'error' }];
 	} finally {
-		leases.registry.closeAll();
+		leases.leaseRegistry.closeAll();
 	}
 }
 
 /** Prepares the memory of response caches, without their disk tier. */
 const CACHE_WATCHER = {
-	cacheOpened: (_key: string, _settings: unknown, buffer: SharedArrayBuffer): void => CacheMemory.prepare(buffer),
-	cacheClosed: (): void => {},
-	threadEnded: (): void => {},
-	takeEvent: (): void => {},
+	onCacheOpened: (_key: string, _settings: unknown, buffer: SharedArrayBuffer): void => CacheMemory.prepare(buffer),
+	onCacheClosed: (): void => {},
+	onThreadEnded: (): void => {},
+	onDiskEvent: (): void => {},
 };
 
 /** Returns mistakes in the environment variables that configure the export of spans. */
@@ -98,7 +98,7 @@ async function tracingFindings(environment: TargetMachine['environment']): Promi
 	const spanExport = new SpanExport(environment, (_level, message) => {
 		findings.push({ code: 'tracing/environment', severity: 'warning', message });
 	});
-	spanExport.open();
+	spanExport.openExporter();
 	await spanExport.close(0);
 	return findings;
 }

@@ -21,11 +21,16 @@ export async function certificateFindings(
 		manager: () => Promise.reject(new TrustError('There is no certificate manager.')),
 		store: async selection => openStore(selection ?? configuredStore, machine),
 	};
-	for (const [site, { tls }] of sites.entries()) {
+	for (const [siteIndex, { tls }] of sites.entries()) {
 		if (!tls?.client_auth) continue;
 		const message = await trustProblem(tls.client_auth, trustDeps);
 		if (message === undefined) continue;
-		findings.push({ code: 'tls/unavailable', severity: 'error', message, pointer: `/sites/${site}/tls/client_auth` });
+		findings.push({
+			code: 'tls/unavailable',
+			severity: 'error',
+			message,
+			pointer: `/sites/${siteIndex}/tls/client_auth`,
+		});
 	}
 	const checkedIssuers = new Set<string>();
 	for (const { issuers, subjects } of certificates?.managed.policies ?? []) {
@@ -35,8 +40,10 @@ export async function certificateFindings(
 			checkedIssuers.add(key);
 			const problem = await findIssuerProblem(issuer, machine);
 			if (!problem) continue;
-			const site = sites.findIndex(({ addresses }) => addresses.some(address => subjects.includes(hostOf(address))));
-			const pointer = site === -1 ? undefined : `/sites/${site}${sites[site]!.tls ? '/tls' : ''}`;
+			const siteIndex = sites.findIndex(({ addresses }) =>
+				addresses.some(address => subjects.includes(hostOf(address))),
+			);
+			const pointer = siteIndex === -1 ? undefined : `/sites/${siteIndex}${sites[siteIndex]!.tls ? '/tls' : ''}`;
 			findings.push({ ...problem, severity: 'error', ...(pointer === undefined ? {} : { pointer }) });
 		}
 	}
@@ -45,7 +52,7 @@ export async function certificateFindings(
 
 async function trustProblem({ trust_pool: pool, ...otherSettings }: ClientAuth, trustDeps: TrustDeps) {
 	try {
-		const localPool = pool && localPart(pool);
+		const localPool = pool && localTrustPool(pool);
 		await loadClientTrust({ ...otherSettings, ...(localPool ? { trust_pool: localPool } : {}) }, trustDeps);
 		return undefined;
 	} catch (error) {
@@ -57,14 +64,14 @@ async function trustProblem({ trust_pool: pool, ...otherSettings }: ClientAuth, 
  * Returns the part of a trust pool that can be loaded here. Omits sources that need the network, and internal authorities, because
  * loading an internal authority would create it.
  */
-function localPart(pool: TrustPool): TrustPool | undefined {
+function localTrustPool(pool: TrustPool): TrustPool | undefined {
 	switch (pool.source) {
 		case 'http':
 		case 'pki_root':
 		case 'pki_intermediate':
 			return undefined;
 		case 'combined':
-			return { ...pool, of: pool.of.flatMap(part => localPart(part) ?? []) };
+			return { ...pool, of: pool.of.flatMap(part => localTrustPool(part) ?? []) };
 		case 'storage': {
 			const { store = 'file_system' } = (pool.storage ?? {}) as Partial<StoreSelection>;
 			return store === 'file_system' ? pool : undefined;

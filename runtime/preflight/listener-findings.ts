@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import type { ListenerSpec, Plan } from '../../compiler/codegen/plan/plan.ts';
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import { parseListenHost } from '../../compiler/document/listen-host.ts';
-import { unixSocketProblem } from '../listeners/listener-sockets.ts';
+import { unixSocketErrorCode } from '../listeners/listener-sockets.ts';
 import { ListenError } from '../listeners/port-probe.ts';
 import { type ExpandText, machineText } from '../logs/machine-text.ts';
 import { hostFacts } from '../threads/host-facts.ts';
@@ -21,12 +21,12 @@ export function listenerFindings(
 		const code = listener.host.includes('/') ? socketProblem(listener, expand) : hostBindError(listener.host);
 		if (code === undefined) continue;
 		const { message } = new ListenError(code, socketText(listener));
-		const site = listener.sites.find(siteEntry => siteEntry.site >= 0)?.site;
+		const siteIndex = listener.sites.find(siteEntry => siteEntry.site >= 0)?.site;
 		findings.push({
 			code: 'listen',
 			severity: WARNING_CODES.has(code) ? 'warning' : 'error',
 			message,
-			...(site === undefined ? {} : { pointer: `/sites/${site}/bind` }),
+			...(siteIndex === undefined ? {} : { pointer: `/sites/${siteIndex}/bind` }),
 		});
 	}
 	return findings;
@@ -45,7 +45,7 @@ function socketProblem({ host }: ListenerSpec, expand: ExpandText): string | und
 	);
 	if (isIncomplete || !('network' in parsed)) return 'EINVAL';
 	// Sockets that a service manager passes are not checked, because only the process that it starts knows them.
-	return parsed.network === 'unix' ? unixSocketProblem(parsed.path) : undefined;
+	return parsed.network === 'unix' ? unixSocketErrorCode(parsed.path) : undefined;
 }
 
 /** Returns `EADDRNOTAVAIL` if `host` is an address that this machine does not have. */

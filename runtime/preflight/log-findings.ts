@@ -12,13 +12,13 @@ import type { PreflightFinding, TargetMachine } from './finding.ts';
 export function logFindings({ settings = {}, sites = [] }: Document, machine: TargetMachine): PreflightFinding[] {
 	const expand = machineText(hostFacts(machine.workingDirectory, machine.environment));
 	const findings: PreflightFinding[] = [];
-	const check = (log: SiteLog, pointer: string): void => {
+	const checkLog = (log: SiteLog, pointer: string): void => {
 		const finding = logFinding(log, machine, expand);
 		if (finding) findings.push({ ...finding, pointer });
 	};
-	for (const [name, log] of Object.entries(settings.logs ?? {})) check(log, `/settings/logs/${escapePointer(name)}`);
-	for (const [site, { logs = [] }] of sites.entries()) {
-		for (const [logIndex, log] of logs.entries()) check(log, `/sites/${site}/logs/${logIndex}`);
+	for (const [name, log] of Object.entries(settings.logs ?? {})) checkLog(log, `/settings/logs/${escapePointer(name)}`);
+	for (const [siteIndex, { logs = [] }] of sites.entries()) {
+		for (const [logIndex, log] of logs.entries()) checkLog(log, `/sites/${siteIndex}/logs/${logIndex}`);
 	}
 	return findings;
 }

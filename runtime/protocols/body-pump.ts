@@ -4,16 +4,16 @@ import type { BodySource } from '../../compiler/exchange/body.ts';
 /** Receives the chunks of a body, and is told how the transfer ended. */
 export interface BodyPumpOwner {
 	/**
-	 * Writes a non-empty chunk. Returns true if the chunk has left the process. If it returns false, {@link BodyPump.flushed} must
+	 * Writes a non-empty chunk. Returns true if the chunk has left the process. If it returns false, {@link BodyPump.onPieceFlushed} must
 	 * be called later.
 	 */
 	writePiece(bytes: Uint8Array): boolean;
 	/** Lets the kernel send body data directly, as much as it can at the moment. */
 	sendDirectly?(body: BodySource): void;
 	/** Called when the body is complete. */
-	bodyEnded(): void;
+	onBodyEnded(): void;
 	/** Called when the body could not be read. */
-	pumpFailed(error: unknown): void;
+	onPumpFailed(error: unknown): void;
 }
 
 /** Maximum consecutive chunks sent without yielding to other work, if neither the body nor the peer causes a delay. */
@@ -22,8 +22,8 @@ const MAX_PIECES_PER_TURN = 32;
 export class BodyPump {
 	readonly #body: BodySource;
 	readonly #owner: BodyPumpOwner;
-	#started = false;
-	#stopped = false;
+	#isStarted = false;
+	#isStopped = false;
 	#writeCount = 0;
 	#isWritePending = false;
 	/** Value of `#writeCount` at the previous check if a write was in progress then; otherwise 0. */
@@ -35,56 +35,56 @@ export class BodyPump {
 	}
 
 	/** True once bytes may have been pulled from the body, so that the body cannot be sent again. */
-	get started(): boolean {
-		return this.#started;
+	get hasStarted(): boolean {
+		return this.#isStarted;
 	}
 
 	/** Reports whether the write that was in progress at the previous call is still in progress. */
 	checkStalled(): boolean {
-		const pendingWrite = this.#isWritePending && !this.#stopped ? this.#writeCount : 0;
-		const stalled = pendingWrite !== 0 && pendingWrite === this.#lastCheckedWrite;
+		const pendingWrite = this.#isWritePending && !this.#isStopped ? this.#writeCount : 0;
+		const isStalled = pendingWrite !== 0 && pendingWrite === this.#lastCheckedWrite;
 		this.#lastCheckedWrite = pendingWrite;
-		return stalled;
+		return isStalled;
 	}
 
 	/** Starts sending. Idempotent. */
 	start(): void {
-		if (this.#started || this.#stopped) return;
-		this.#started = true;
+		if (this.#isStarted || this.#isStopped) return;
+		this.#isStarted = true;
 		this.#pump();
 	}
 
 	/** Cancels the body unless it has ended. */
 	stop(): void {
-		if (this.#stopped) return;
-		this.#stopped = true;
-		if (this.#started) this.#body.cancel();
+		if (this.#isStopped) return;
+		this.#isStopped = true;
+		if (this.#isStarted) this.#body.cancel();
 	}
 
 	/** Must be called when the chunk for which `writePiece` returned false has left the process. */
-	flushed(): void {
+	onPieceFlushed(): void {
 		if (!this.#isWritePending) return;
 		this.#isWritePending = false;
-		if (!this.#stopped) this.#pump();
+		if (!this.#isStopped) this.#pump();
 	}
 
 	readonly #onPulled = (bytes: Uint8Array | null): void => {
-		if (!this.#stopped && this.#writeOrEnd(bytes)) this.#pump();
+		if (!this.#isStopped && this.#writeOrEnd(bytes)) this.#pump();
 	};
 
 	readonly #onPullFailed = (error: unknown): void => {
-		if (this.#stopped) return;
-		this.#stopped = true;
-		this.#owner.pumpFailed(error);
+		if (this.#isStopped) return;
+		this.#isStopped = true;
+		this.#owner.onPumpFailed(error);
 	};
 
 	readonly #onNextTurn = (): void => {
-		if (!this.#stopped) this.#pump();
+		if (!this.#isStopped) this.#pump();
 	};
 
 	#pump(): void {
 		try {
-			for (let pieces = 0; pieces < MAX_PIECES_PER_TURN; pieces++) {
+			for (let pieceCount = 0; pieceCount < MAX_PIECES_PER_TURN; pieceCount++) {
 				if (this.#body.sendTo !== undefined) this.#owner.sendDirectly?.(this.#body);
 				const bytes = this.#body.pull();
 				if (bytes instanceof Promise) {
@@ -102,8 +102,8 @@ export class BodyPump {
 	/** Writes a chunk. Returns true if the next one may be pulled at once. */
 	#writeOrEnd(bytes: Uint8Array | null): boolean {
 		if (bytes === null) {
-			this.#stopped = true;
-			this.#owner.bodyEnded();
+			this.#isStopped = true;
+			this.#owner.onBodyEnded();
 			return false;
 		}
 		if (bytes.length === 0) return true;
@@ -112,6 +112,6 @@ export class BodyPump {
 		if (!this.#owner.writePiece(bytes)) return false;
 		this.#isWritePending = false;
 		// The owner may have canceled the body meanwhile.
-		return !this.#stopped;
+		return !this.#isStopped;
 	}
 }

@@ -17,11 +17,11 @@ export interface TimedCall {
 	 * True while we read the response. The read timeout applies only during this time, because it is not the upstream's fault if we
 	 * do not read.
 	 */
-	readonly reading: boolean;
+	readonly isReading: boolean;
 	/** Reports whether the write that was in progress at the previous call is still in progress. */
 	checkStalled(): boolean;
 	/** Called on a timeout; ends the request. `reason` is a predicate about the peer, such as `took nothing for too long`. */
-	timedOut(reason: string): void;
+	onTimeout(reason: string): void;
 }
 
 /** The timers of one request, or of a connection's consecutive requests. Without timeouts, no timers are created. */
@@ -55,7 +55,7 @@ export class CallClock {
 		if (writeTimeout <= 0) return;
 		this.#writeTimer = setInterval(
 			() => {
-				if (this.#call.checkStalled()) this.#call.timedOut('took nothing for too long');
+				if (this.#call.checkStalled()) this.#call.onTimeout('took nothing for too long');
 			},
 			Math.min(writeTimeout, MAX_TIMER_MS),
 		);
@@ -77,7 +77,7 @@ export class CallClock {
 		if (readTimeout > 0) {
 			this.#readTimer = setInterval(
 				() => {
-					if (this.#call.reading) this.#call.timedOut('sent nothing for too long');
+					if (this.#call.isReading) this.#call.onTimeout('sent nothing for too long');
 				},
 				Math.min(readTimeout, MAX_TIMER_MS),
 			);
@@ -86,7 +86,7 @@ export class CallClock {
 		this.#headTimer = setTimeout(
 			() => {
 				this.#headTimer = undefined;
-				this.#call.timedOut('sent no response head in time');
+				this.#call.onTimeout('sent no response head in time');
 			},
 			Math.min(responseHeaderTimeout, MAX_TIMER_MS),
 		);

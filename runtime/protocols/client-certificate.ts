@@ -80,11 +80,13 @@ export class PresentedCertificate implements ClientCertificate {
 function publicKeyBytes({ publicKey }: X509Certificate): Buffer {
 	if (publicKey.asymmetricKeyType === 'rsa') return publicKey.export({ type: 'pkcs1', format: 'der' });
 	const { crv, x, y } = publicKey.export({ format: 'jwk' });
-	const decode = (text: string | undefined) => Buffer.from(text ?? '', 'base64url');
-	return crv?.startsWith('P-') ? Buffer.concat([Buffer.from([4]), decode(x), decode(y)]) : decode(x);
+	const decodeBase64Url = (text: string | undefined) => Buffer.from(text ?? '', 'base64url');
+	return crv?.startsWith('P-')
+		? Buffer.concat([Buffer.from([4]), decodeBase64Url(x), decodeBase64Url(y)])
+		: decodeBase64Url(x);
 }
 
 /** Converts a name from Node's format, one attribute per line, to RFC 2253: one line, in reverse order. */
-function distinguishedName(lines: string | undefined): string {
-	return (lines ?? '').split('\n').filter(Boolean).reverse().join(',');
+function distinguishedName(nameLines: string | undefined): string {
+	return (nameLines ?? '').split('\n').filter(Boolean).reverse().join(',');
 }

@@ -26,7 +26,7 @@ export interface PaceClock {
 	callAfter(milliseconds: number, callback: () => void): () => void;
 }
 
-const CLOCK: PaceClock = {
+const SYSTEM_CLOCK: PaceClock = {
 	now: () => performance.now(),
 	callAfter: (milliseconds, callback) => {
 		const timer = setTimeout(callback, milliseconds).unref();
@@ -71,7 +71,7 @@ export class PacedBody implements BodySource {
 	#allowedBytes: number;
 	#accruedAt: number;
 	/** Number of bytes of the body that have not been sent; Infinity if unknown. */
-	#bytesLeft: number;
+	#unsentBytes: number;
 	/** Bytes that have been pulled but may not be sent yet. */
 	#remainder: Uint8Array | undefined = undefined;
 	/** True if the kernel has moved all the bytes that were allowed, so that it can probably move the next ones, too. */
@@ -80,17 +80,17 @@ export class PacedBody implements BodySource {
 	/** Stops the timer of the current wait. */
 	#stopTimer: (() => void) | undefined = undefined;
 	/** Ends the current wait with an error. */
-	#reject: ((reason: unknown) => void) | undefined = undefined;
+	#rejectWait: ((reason: unknown) => void) | undefined = undefined;
 	/** When the current wait began; −1 if there is none. */
 	#waitingSince = -1;
 	/** Total milliseconds of all previous waits. */
 	#waitedMs = 0;
 
 	/** @param unpacedBytes Number of bytes, at the beginning of the body, whose rate is not limited. */
-	constructor(body: BodySource, bytesPerSecond: number, unpacedBytes: number, clock: PaceClock = CLOCK) {
+	constructor(body: BodySource, bytesPerSecond: number, unpacedBytes: number, clock: PaceClock = SYSTEM_CLOCK) {
 		this.#body = body;
 		this.length = body.length;
-		this.#bytesLeft = body.length ?? Infinity;
+		this.#unsentBytes = body.length ?? Infinity;
 		this.#bytesPerMs = bytesPerSecond / 1000;
 		this.#partBytes = partBytesFor(bytesPerSecond);
 		this.#maxAllowedBytes = Math.max(this.#bytesPerMs * BURST_MS, 2 * MIN_PART_BYTES);
@@ -113,13 +113,13 @@ export class PacedBody implements BodySource {
 	}
 
 	readonly #sendTo = (socketFd: number, maxBytes: number = Infinity): number => {
-		if (this.#remainder !== undefined || this.#bytesLeft <= 0) return 0;
-		const allowedBytes = Math.floor(Math.min(this.#accrue(this.#clock.now()), maxBytes, this.#bytesLeft));
+		if (this.#remainder !== undefined || this.#unsentBytes <= 0) return 0;
+		const allowedBytes = Math.floor(Math.min(this.#accrue(this.#clock.now()), maxBytes, this.#unsentBytes));
 		if (allowedBytes < this.#minBytes) return 0;
 		const sentBytes = this.#body.sendTo!(socketFd, allowedBytes);
 		this.#canKernelContinue = sentBytes === allowedBytes;
 		this.#allowedBytes -= sentBytes;
-		this.#bytesLeft -= sentBytes;
+		this.#unsentBytes -= sentBytes;
 		return sentBytes;
 	};
 
@@ -134,18 +134,18 @@ export class PacedBody implements BodySource {
 
 	pull(maxBytes: number = Infinity): Uint8Array | null | Promise<Uint8Array | null> {
 		// No wait is needed to find out whether the body ends as announced.
-		if (this.#bytesLeft <= 0 && this.#remainder === undefined) return this.#body.pull(maxBytes);
+		if (this.#unsentBytes <= 0 && this.#remainder === undefined) return this.#body.pull(maxBytes);
 		const now = this.#clock.now();
 		const allowedBytes = this.#accrue(now);
 		const canKernelContinue = this.#canKernelContinue;
 		this.#canKernelContinue = false;
 		if (allowedBytes >= this.#minBytes) return canKernelContinue ? NO_BYTES : this.#pullAllowed(maxBytes);
-		const partBytes = Math.min(this.#partBytes, this.#bytesLeft);
+		const partBytes = Math.min(this.#partBytes, this.#unsentBytes);
 		this.#waitingSince = now;
 		return new Promise((resolve, reject) => {
-			this.#reject = reject;
+			this.#rejectWait = reject;
 			this.#stopTimer = this.#clock.callAfter(Math.ceil((partBytes - allowedBytes) / this.#bytesPerMs), () => {
-				this.#reject = undefined;
+				this.#rejectWait = undefined;
 				this.#waitedMs = this.waitedMs(this.#clock.now());
 				this.#waitingSince = -1;
 				try {
@@ -160,16 +160,16 @@ export class PacedBody implements BodySource {
 	cancel(reason?: unknown): void {
 		this.#stopTimer?.();
 		this.#remainder = undefined;
-		this.#bytesLeft = 0;
+		this.#unsentBytes = 0;
 		this.#body.cancel(reason);
-		const reject = this.#reject;
-		this.#reject = undefined;
+		const reject = this.#rejectWait;
+		this.#rejectWait = undefined;
 		reject?.(reason ?? new Error('the body was canceled'));
 	}
 
 	/** Number of bytes that must be allowed before the next part is sent. */
 	get #minBytes(): number {
-		return Math.min(this.#partBytes * MIN_PART_SHARE, this.#bytesLeft);
+		return Math.min(this.#partBytes * MIN_PART_SHARE, this.#unsentBytes);
 	}
 
 	/** Adds what the rate has allowed since the last call. Returns the bytes that may be sent. */
@@ -204,7 +204,7 @@ export class PacedBody implements BodySource {
 		const piece = isLonger ? bytes.subarray(0, maxBytes) : bytes;
 		if (isLonger) this.#remainder = bytes.subarray(maxBytes);
 		this.#allowedBytes -= piece.byteLength;
-		this.#bytesLeft -= piece.byteLength;
+		this.#unsentBytes -= piece.byteLength;
 		return piece;
 	}
 }

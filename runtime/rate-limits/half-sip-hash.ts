@@ -18,19 +18,19 @@ export class HalfSipHash {
 	}
 
 	/** Hashes the UTF-16 code units of a text. */
-	update(text: string): void {
+	hashText(text: string): void {
 		let v0 = this.#low;
 		let v1 = this.#high ^ 0xee;
 		let v2 = 0x6c796765 ^ this.#low;
 		let v3 = 0x74656462 ^ this.#high;
 		const { length } = text;
 		// Each round takes two code units. The last word holds the remaining unit, if any, and the length.
-		const words = length >> 1;
-		for (let i = 0; i <= words + 3; i++) {
+		const wordCount = length >> 1;
+		for (let i = 0; i <= wordCount + 3; i++) {
 			let word = 0;
-			if (i < words) word = text.charCodeAt(2 * i) | (text.charCodeAt(2 * i + 1) << 16);
-			else if (i === words) word = (length << 25) | (length & 1 ? text.charCodeAt(length - 1) : 0);
-			else if (i === words + 1) v2 ^= 0xee;
+			if (i < wordCount) word = text.charCodeAt(2 * i) | (text.charCodeAt(2 * i + 1) << 16);
+			else if (i === wordCount) word = (length << 25) | (length & 1 ? text.charCodeAt(length - 1) : 0);
+			else if (i === wordCount + 1) v2 ^= 0xee;
 			v3 ^= word;
 			v0 = (v0 + v1) | 0;
 			v1 = (v1 << 5) | (v1 >>> 27);

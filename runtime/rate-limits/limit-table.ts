@@ -11,35 +11,41 @@ import { HalfSipHash } from './half-sip-hash.ts';
 import { UnreportedUsage, type UsageReport, unreportedUsageWords } from './unreported-usage.ts';
 
 /** Number of keys in a set. A key is always in the set that its hash selects. */
-const WAYS = 8;
+const KEYS_PER_SET = 8;
 /** Number of words at the beginning of the memory: the secret key of the hash. */
 export const SECRET_WORDS = 2;
 /** Number of attempts to lock a set before the thread sleeps. The lock is held for less than a microsecond. */
-const SPINS = 1000;
+const SPINS_BEFORE_SLEEP = 1000;
 /** Length of one sleep in milliseconds. */
-const SLEEP_MS = 1;
+const LOCK_SLEEP_MS = 1;
 /** Number of sleeps after which the holder of a lock is considered dead. */
-const MAX_SLEEPS = 50;
+const MAX_LOCK_SLEEPS = 50;
 
 /**
  * Returns the number of Int32 values that a table needs.
  * @param isShared True if the machines of a cluster share the counts.
  */
 export function limitTableWords(maxKeys: number, isShared = false): number {
-	const { locks, setCount, unreported } = layout(maxKeys);
-	return isShared ? unreported + unreportedUsageWords(WAYS * setCount) : locks + setCount;
+	const { locksIndex, setCount, unreportedIndex } = tableLayout(maxKeys);
+	return isShared ? unreportedIndex + unreportedUsageWords(KEYS_PER_SET * setCount) : locksIndex + setCount;
 }
 
 /**
  * Returns the number of sets, and the indexes of the Int32 values at which the parts of a table begin. Times and unreported usage are
  * aligned to 8 bytes.
  */
-function layout(maxKeys: number): { setCount: number; times: number; ids: number; locks: number; unreported: number } {
-	const setCount = Math.ceil(maxKeys / WAYS);
-	const times = SECRET_WORDS;
-	const ids = times + 2 * WAYS * setCount;
-	const locks = ids + 2 * WAYS * setCount;
-	return { setCount, times, ids, locks, unreported: locks + setCount + (setCount & 1) };
+function tableLayout(maxKeys: number): {
+	setCount: number;
+	timesIndex: number;
+	idsIndex: number;
+	locksIndex: number;
+	unreportedIndex: number;
+} {
+	const setCount = Math.ceil(maxKeys / KEYS_PER_SET);
+	const timesIndex = SECRET_WORDS;
+	const idsIndex = timesIndex + 2 * KEYS_PER_SET * setCount;
+	const locksIndex = idsIndex + 2 * KEYS_PER_SET * setCount;
+	return { setCount, timesIndex, idsIndex, locksIndex, unreportedIndex: locksIndex + setCount + (setCount & 1) };
 }
 
 /** A place that a key uses. */
@@ -76,13 +82,13 @@ export function writeLimitTable(buffer: SharedArrayBuffer, maxKeys: number, used
 }
 
 function viewsOf(buffer: SharedArrayBuffer, maxKeys: number) {
-	const { setCount, times, ids, locks, unreported } = layout(maxKeys);
+	const { setCount, timesIndex, idsIndex, locksIndex, unreportedIndex } = tableLayout(maxKeys);
 	return {
 		setCount,
-		unreportedOffset: unreported * 4,
-		times: new Float64Array(buffer, times * 4, WAYS * setCount),
-		ids: new Int32Array(buffer, ids * 4, 2 * WAYS * setCount),
-		locks: new Int32Array(buffer, locks * 4, setCount),
+		unreportedOffset: unreportedIndex * 4,
+		times: new Float64Array(buffer, timesIndex * 4, KEYS_PER_SET * setCount),
+		ids: new Int32Array(buffer, idsIndex * 4, 2 * KEYS_PER_SET * setCount),
+		locks: new Int32Array(buffer, locksIndex * 4, setCount),
 	};
 }
 
@@ -102,9 +108,9 @@ export interface KeyReport extends UsageReport {
 export class LimitTable {
 	readonly #setCount: number;
 	/** For each key, the time, in milliseconds, at which its whole burst is available again; 0 if the place was never used. */
-	readonly #times: Float64Array;
+	readonly #fullAtTimes: Float64Array;
 	/** For each key, the halves of its hash; both are 0 if the place was never used. */
-	readonly #ids: Int32Array;
+	readonly #keyHashes: Int32Array;
 	readonly #locks: Int32Array;
 	readonly #hash: HalfSipHash;
 	/** Usage that Redis has not counted; undefined if the counts are those of this machine. */
@@ -116,10 +122,10 @@ export class LimitTable {
 	 */
 	constructor(buffer: SharedArrayBuffer, maxKeys: number, isShared = false) {
 		const { setCount, times, ids, locks, unreportedOffset } = viewsOf(buffer, maxKeys);
-		this.unreported = isShared ? new UnreportedUsage(buffer, unreportedOffset, WAYS * setCount) : undefined;
+		this.unreported = isShared ? new UnreportedUsage(buffer, unreportedOffset, KEYS_PER_SET * setCount) : undefined;
 		this.#setCount = setCount;
-		this.#times = times;
-		this.#ids = ids;
+		this.#fullAtTimes = times;
+		this.#keyHashes = ids;
 		this.#locks = locks;
 		const secret = new Int32Array(buffer, 0, SECRET_WORDS);
 		this.#hash = new HalfSipHash(sharedSecret(secret, 0), sharedSecret(secret, 1));
@@ -130,60 +136,60 @@ export class LimitTable {
 	 * @param isAlone True to decide without Redis.
 	 */
 	take(key: string, now: number, rate: Rate, cost: number, isAlone = false): number {
-		const set = this.#select(key);
-		this.#lock(set);
-		let place = this.#find(set);
+		const set = this.#selectSet(key);
+		this.#lockSet(set);
+		let place = this.#findPlace(set);
 		const isNew = place === -1;
-		if (isNew) place = this.#leastUsed(set);
-		let fullAt = this.#times[place]!;
+		if (isNew) place = this.#leastUsedPlace(set);
+		let fullAt = this.#fullAtTimes[place]!;
 		if (isNew) fullAt = Math.min(fullAt, now + rate.capacityMs - Math.max(cost, 1) * rate.intervalMs);
-		let result = computeExcessMs(fullAt, now, rate, cost);
-		if (result <= rate.maxDelayMs) {
-			if (!isNew && !isAlone && this.#mustReport(place, rate, cost)) result = UNDECIDED;
+		let excessMs = computeExcessMs(fullAt, now, rate, cost);
+		if (excessMs <= rate.maxDelayMs) {
+			if (!isNew && !isAlone && this.#mustReport(place, rate, cost)) excessMs = UNDECIDED;
 			// A key that has used nothing needs no place.
 			else if (cost > 0) {
-				this.#times[place] = fullAtAfterRequest(fullAt, now, rate, cost);
-				if (isNew) this.#occupy(place);
+				this.#fullAtTimes[place] = fullAtAfterRequest(fullAt, now, rate, cost);
+				if (isNew) this.#occupyPlace(place);
 				this.#addUnreported(place, cost * rate.intervalMs, rate);
 			}
 		}
 		Atomics.store(this.#locks, set, 0);
-		return result;
+		return excessMs;
 	}
 
 	/** Changes the usage of a key as {@link RateLimiter.charge} does. */
 	charge(key: string, now: number, rate: Rate, cost: number): void {
-		const set = this.#select(key);
-		this.#lock(set);
-		let place = this.#find(set);
+		const set = this.#selectSet(key);
+		this.#lockSet(set);
+		let place = this.#findPlace(set);
 		if (place === -1 && cost > 0) {
-			place = this.#leastUsed(set);
-			this.#occupy(place);
+			place = this.#leastUsedPlace(set);
+			this.#occupyPlace(place);
 		}
 		if (place !== -1) {
-			const fullAt = this.#times[place]!;
-			const chargedTime = fullAtAfterCharge(fullAt, now, rate, cost);
-			this.#times[place] = chargedTime;
-			this.#addUnreported(place, chargedTime - Math.max(fullAt, now), rate);
+			const fullAt = this.#fullAtTimes[place]!;
+			const newFullAt = fullAtAfterCharge(fullAt, now, rate, cost);
+			this.#fullAtTimes[place] = newFullAt;
+			this.#addUnreported(place, newFullAt - Math.max(fullAt, now), rate);
 		}
 		Atomics.store(this.#locks, set, 0);
 	}
 
 	/** Returns the place of a key; −1 if it has none. */
 	placeOf(key: string): number {
-		const set = this.#select(key);
-		this.#lock(set);
-		const place = this.#find(set);
+		const set = this.#selectSet(key);
+		this.#lockSet(set);
+		const place = this.#findPlace(set);
 		Atomics.store(this.#locks, set, 0);
 		return place;
 	}
 
 	/** Returns the usage of a place that must be reported to Redis, and remembers it as sent. Returns undefined if there is none. */
 	takeReport(place: number, now: number): KeyReport | undefined {
-		const set = Math.floor(place / WAYS);
-		this.#lock(set);
-		const report = this.unreported!.takeReport(place, this.#times[place]! - now);
-		const [first, second] = [this.#ids[2 * place]!, this.#ids[2 * place + 1]!];
+		const set = Math.floor(place / KEYS_PER_SET);
+		this.#lockSet(set);
+		const report = this.unreported!.takeReport(place, this.#fullAtTimes[place]! - now);
+		const [first, second] = [this.#keyHashes[2 * place]!, this.#keyHashes[2 * place + 1]!];
 		Atomics.store(this.#locks, set, 0);
 		return report && { ...report, place, first, second };
 	}
@@ -193,18 +199,18 @@ export class LimitTable {
 	 * @param remainingMs The usage of the key on all machines.
 	 */
 	confirmReport({ place, first, second }: KeyReport, now: number, remainingMs: number): void {
-		const set = Math.floor(place / WAYS);
-		this.#lock(set);
+		const set = Math.floor(place / KEYS_PER_SET);
+		this.#lockSet(set);
 		// Another key may have taken the place in the meantime.
-		if (this.#ids[2 * place] === first && this.#ids[2 * place + 1] === second)
-			this.#times[place] = now + remainingMs + this.unreported!.confirm(place);
+		if (this.#keyHashes[2 * place] === first && this.#keyHashes[2 * place + 1] === second)
+			this.#fullAtTimes[place] = now + remainingMs + this.unreported!.confirmSent(place);
 		Atomics.store(this.#locks, set, 0);
 	}
 
 	/** Returns all usage that has not been sent to Redis, for at most `maxReports` keys. */
 	takeAllReports(now: number, maxReports: number): KeyReport[] {
 		const reports: KeyReport[] = [];
-		for (let place = 0; place < this.#times.length && reports.length < maxReports; place++) {
+		for (let place = 0; place < this.#fullAtTimes.length && reports.length < maxReports; place++) {
 			const report = this.takeReport(place, now);
 			if (report) reports.push(report);
 		}
@@ -222,49 +228,49 @@ export class LimitTable {
 	}
 
 	/** Hashes a key and returns its set. */
-	#select(key: string): number {
+	#selectSet(key: string): number {
 		const hash = this.#hash;
-		hash.update(key);
+		hash.hashText(key);
 		// A hash of 0 would look like an unused place.
 		if ((hash.first | hash.second) === 0) hash.second = 1;
 		return (hash.first >>> 0) % this.#setCount;
 	}
 
 	/** Returns the place of the hashed key in a set; −1 if the key has none. */
-	#find(set: number): number {
-		const ids = this.#ids;
+	#findPlace(set: number): number {
+		const ids = this.#keyHashes;
 		const { first, second } = this.#hash;
-		for (let place = set * WAYS; place < (set + 1) * WAYS; place++) {
+		for (let place = set * KEYS_PER_SET; place < (set + 1) * KEYS_PER_SET; place++) {
 			if (ids[2 * place] === first && ids[2 * place + 1] === second) return place;
 		}
 		return -1;
 	}
 
-	#leastUsed(set: number): number {
-		const times = this.#times;
-		let leastUsed = set * WAYS;
-		for (let place = leastUsed + 1; place < (set + 1) * WAYS; place++)
-			if (times[place]! < times[leastUsed]!) leastUsed = place;
-		return leastUsed;
+	#leastUsedPlace(set: number): number {
+		const times = this.#fullAtTimes;
+		let leastUsedPlace = set * KEYS_PER_SET;
+		for (let place = leastUsedPlace + 1; place < (set + 1) * KEYS_PER_SET; place++)
+			if (times[place]! < times[leastUsedPlace]!) leastUsedPlace = place;
+		return leastUsedPlace;
 	}
 
-	#occupy(place: number): void {
-		this.unreported?.forget(place);
-		this.#ids[2 * place] = this.#hash.first;
-		this.#ids[2 * place + 1] = this.#hash.second;
+	#occupyPlace(place: number): void {
+		this.unreported?.clearPlace(place);
+		this.#keyHashes[2 * place] = this.#hash.first;
+		this.#keyHashes[2 * place + 1] = this.#hash.second;
 	}
 
 	/**
 	 * Locks a set. If the holder of the lock has died, takes over the lock. The set is still consistent in this case, and at most
 	 * one count is lost.
 	 */
-	#lock(set: number): void {
+	#lockSet(set: number): void {
 		const locks = this.#locks;
 		let sleeps = 0;
 		for (let spins = 0; Atomics.compareExchange(locks, set, 0, 1) !== 0; spins++) {
-			if (spins < SPINS) continue;
-			if (sleeps++ === MAX_SLEEPS) return;
-			Atomics.wait(locks, set, 1, SLEEP_MS);
+			if (spins < SPINS_BEFORE_SLEEP) continue;
+			if (sleeps++ === MAX_LOCK_SLEEPS) return;
+			Atomics.wait(locks, set, 1, LOCK_SLEEP_MS);
 		}
 	}
 }

@@ -4,7 +4,7 @@ import type { RateLimiterSettings } from '../../compiler/modules/directives/rate
 import { readLimitTable, SECRET_WORDS, type UsedPlace, writeLimitTable } from './limit-table.ts';
 
 /** Maximum number of keys passed to a successor. If there are more, the keys that have used least are left out. */
-const MAX_HANDED_KEYS = 100_000;
+const MAX_HANDOVER_KEYS = 100_000;
 /**
  * Maximum number of keys that are read to choose the keys for a successor. Reading that many takes the main thread half a second.
  */
@@ -25,9 +25,9 @@ export interface SharedTables {
 	/** Secret of the tables' hash, of as many bytes as any table's. */
 	readonly secret: Buffer;
 	/** Adds a table, before it is used. */
-	opened(key: string, settings: RateLimiterSettings, buffer: SharedArrayBuffer): void;
+	onTableOpened(key: string, settings: RateLimiterSettings, buffer: SharedArrayBuffer): void;
 	/** Removes a table that no thread uses any longer. */
-	closed(key: string): void;
+	onTableClosed(key: string): void;
 }
 
 /** Tables whose hashes have the same secret, so that each key has the same place in a successor. */
@@ -42,8 +42,8 @@ export class LimitTables {
 	 */
 	constructor(secret?: string, sharedTables: () => SharedTables | undefined = () => undefined) {
 		this.#sharedTables = sharedTables;
-		const inherited = Buffer.from(secret ?? '', 'base64');
-		this.#secret = inherited.length === SECRET_WORDS * 4 ? inherited : randomBytes(SECRET_WORDS * 4);
+		const inheritedSecret = Buffer.from(secret ?? '', 'base64');
+		this.#secret = inheritedSecret.length === SECRET_WORDS * 4 ? inheritedSecret : randomBytes(SECRET_WORDS * 4);
 	}
 
 	/** The secret in Base64. */
@@ -52,23 +52,23 @@ export class LimitTables {
 	}
 
 	/** Adds a table. Must be called after its memory has been allocated, and before the table is used. */
-	limitsOpened(key: string, settings: RateLimiterSettings, buffer: SharedArrayBuffer): void {
+	onLimitsOpened(key: string, settings: RateLimiterSettings, buffer: SharedArrayBuffer): void {
 		const { maxKeys } = settings;
-		const shared = settings.isShared ? this.#sharedTables() : undefined;
-		(shared?.secret ?? this.#secret).copy(new Uint8Array(buffer, 0, this.#secret.length));
-		shared?.opened(key, settings, buffer);
+		const sharedTables = settings.isShared ? this.#sharedTables() : undefined;
+		(sharedTables?.secret ?? this.#secret).copy(new Uint8Array(buffer, 0, this.#secret.length));
+		sharedTables?.onTableOpened(key, settings, buffer);
 		this.#openTables.set(key, { buffer, maxKeys });
 	}
 
 	/** Removes a table that no thread uses any longer. */
-	limitsClosed(key: string): void {
+	onLimitsClosed(key: string): void {
 		this.#openTables.delete(key);
-		this.#sharedTables()?.closed(key);
+		this.#sharedTables()?.onTableClosed(key);
 	}
 
 	/** Returns the counts of all tables. Of very large tables, only some keys are included. */
-	states(): LimitTableState[] {
-		const now = monotonicNow();
+	exportStates(): LimitTableState[] {
+		const now = monotonicNowMs();
 		const usedPlaces: [key: string, place: UsedPlace][] = [];
 		for (const [key, { buffer, maxKeys }] of this.#openTables) {
 			for (const place of readLimitTable(buffer, maxKeys, now)) {
@@ -76,52 +76,52 @@ export class LimitTables {
 				usedPlaces.push([key, place]);
 			}
 		}
-		if (usedPlaces.length > MAX_HANDED_KEYS)
-			usedPlaces.sort(([, one], [, other]) => other.fullAt - one.fullAt).length = MAX_HANDED_KEYS;
-		const byKey = new Map<string, UsedPlace[]>();
+		if (usedPlaces.length > MAX_HANDOVER_KEYS)
+			usedPlaces.sort(([, one], [, other]) => other.fullAt - one.fullAt).length = MAX_HANDOVER_KEYS;
+		const placesByKey = new Map<string, UsedPlace[]>();
 		for (const [key, place] of usedPlaces) {
-			const places = byKey.get(key);
+			const places = placesByKey.get(key);
 			if (places) places.push(place);
-			else byKey.set(key, [place]);
+			else placesByKey.set(key, [place]);
 		}
-		return [...byKey].map(([key, places]) => [key, encodePlaces(places).toString('base64')]);
+		return [...placesByKey].map(([key, places]) => [key, encodePlaces(places).toString('base64')]);
 	}
 
 	/**
 	 * Continues with the counts of a predecessor. Must be called before any thread counts. Forgets zones that are no longer used.
 	 */
-	adopt(states: readonly LimitTableState[]): void {
-		for (const [key, text] of states) {
+	adoptStates(states: readonly LimitTableState[]): void {
+		for (const [key, records] of states) {
 			const table = this.#openTables.get(key);
-			if (table) writeLimitTable(table.buffer, table.maxKeys, decodePlaces(Buffer.from(text, 'base64')));
+			if (table) writeLimitTable(table.buffer, table.maxKeys, decodePlaces(Buffer.from(records, 'base64')));
 		}
 	}
 }
 
 /** Returns the time in milliseconds, by a clock that all processes of the machine share. */
-export function monotonicNow(): number {
+export function monotonicNowMs(): number {
 	return Number(process.hrtime.bigint()) / 1e6;
 }
 
 function encodePlaces(places: readonly UsedPlace[]): Buffer {
 	const bytes = Buffer.allocUnsafe(places.length * RECORD_BYTES);
 	places.forEach(({ place, first, second, fullAt: full }, index) => {
-		const at = index * RECORD_BYTES;
-		bytes.writeUInt32LE(place, at);
-		bytes.writeInt32LE(first, at + 4);
-		bytes.writeInt32LE(second, at + 8);
-		bytes.writeDoubleLE(full, at + 12);
+		const recordOffset = index * RECORD_BYTES;
+		bytes.writeUInt32LE(place, recordOffset);
+		bytes.writeInt32LE(first, recordOffset + 4);
+		bytes.writeInt32LE(second, recordOffset + 8);
+		bytes.writeDoubleLE(full, recordOffset + 12);
 	});
 	return bytes;
 }
 
 function* decodePlaces(bytes: Buffer): Iterable<UsedPlace> {
-	for (let at = 0; at + RECORD_BYTES <= bytes.length; at += RECORD_BYTES) {
+	for (let recordOffset = 0; recordOffset + RECORD_BYTES <= bytes.length; recordOffset += RECORD_BYTES) {
 		yield {
-			place: bytes.readUInt32LE(at),
-			first: bytes.readInt32LE(at + 4),
-			second: bytes.readInt32LE(at + 8),
-			fullAt: bytes.readDoubleLE(at + 12),
+			place: bytes.readUInt32LE(recordOffset),
+			first: bytes.readInt32LE(recordOffset + 4),
+			second: bytes.readInt32LE(recordOffset + 8),
+			fullAt: bytes.readDoubleLE(recordOffset + 12),
 		};
 	}
 }

@@ -21,7 +21,7 @@ export interface ThreadRateLimiterDeps {
 	 * Reports the listed usage of the table to Redis. With a place, does so at once, and resolves when Redis has counted its usage or is
 	 * unavailable.
 	 */
-	report(place: number | undefined): Promise<unknown>;
+	reportUsage(place: number | undefined): Promise<unknown>;
 }
 
 /** Counts in a shared table, by a clock that all threads and processes of the machine share. */
@@ -30,11 +30,11 @@ export class ThreadRateLimiter implements RateLimiter {
 	readonly #deps: ThreadRateLimiterDeps;
 	readonly #counters = new Map<string, EventCounter>();
 	/** Reports in progress, by place, so that requests of one key share them. */
-	readonly #reports = new Map<number, Promise<unknown>>();
+	readonly #reportsByPlace = new Map<number, Promise<unknown>>();
 	/**
 	 * The time of the system's monotonic clock, in milliseconds, when the thread started. `performance.now()` counts from then on.
 	 */
-	readonly #threadStart = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+	readonly #threadStartMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
 	constructor(table: LimitTable, deps: ThreadRateLimiterDeps) {
 		this.#table = table;
@@ -42,7 +42,7 @@ export class ThreadRateLimiter implements RateLimiter {
 	}
 
 	take(x: Exchange, key: string, rate: Rate, cost: number): number {
-		const now = this.#threadStart + x.startedAt;
+		const now = this.#threadStartMs + x.startedAt;
 		const excessMs = this.#table.take(key, now, rate, cost);
 		if (rate.shared === undefined) return excessMs;
 		this.#tellMainThread();
@@ -56,7 +56,7 @@ export class ThreadRateLimiter implements RateLimiter {
 		for (;;) {
 			const place = this.#table.placeOf(key);
 			if (place !== -1) await this.#reportWithin(place, deadline - performance.now());
-			const now = this.#threadStart + performance.now();
+			const now = this.#threadStartMs + performance.now();
 			const excessMs = this.#table.take(key, now, rate, cost);
 			this.#tellMainThread();
 			if (excessMs <= rate.maxDelayMs) return excessMs;
@@ -68,7 +68,7 @@ export class ThreadRateLimiter implements RateLimiter {
 	}
 
 	charge(_x: Exchange, key: string, rate: Rate, cost: number): void {
-		this.#table.charge(key, this.#threadStart + performance.now(), rate, cost);
+		this.#table.charge(key, this.#threadStartMs + performance.now(), rate, cost);
 		if (rate.shared !== undefined) this.#tellMainThread();
 	}
 
@@ -98,10 +98,11 @@ export class ThreadRateLimiter implements RateLimiter {
 	/** Returns the decision about a request that the table has not admitted. */
 	#reconsider(excessMs: number, key: string, now: number, rate: Rate, cost: number): number {
 		const { waitMs, onError } = rate.shared!;
-		const isAway = this.#table.unreported!.isAway(now, waitMs);
-		if (excessMs === UNDECIDED) return isAway || waitMs === 0 ? this.#decideAlone(key, now, rate, cost) : UNDECIDED;
+		const isRedisUnavailable = this.#table.unreported!.isAway(now, waitMs);
+		if (excessMs === UNDECIDED)
+			return isRedisUnavailable || waitMs === 0 ? this.#decideAlone(key, now, rate, cost) : UNDECIDED;
 		// The table's own count may be over the limit because of requests that were admitted without Redis.
-		return isAway && onError === 'allow' ? this.#decideAlone(key, now, rate, cost) : excessMs;
+		return isRedisUnavailable && onError === 'allow' ? this.#decideAlone(key, now, rate, cost) : excessMs;
 	}
 
 	/** Decides about a request while Redis is unavailable or too slow. */
@@ -115,16 +116,16 @@ export class ThreadRateLimiter implements RateLimiter {
 
 	/** Waits until Redis has counted the usage of a place, for at most `limitMs`. */
 	async #reportWithin(place: number, limitMs: number): Promise<void> {
-		let report = this.#reports.get(place);
+		let report = this.#reportsByPlace.get(place);
 		if (!report) {
-			report = this.#deps.report(place).finally(() => this.#reports.delete(place));
-			this.#reports.set(place, report);
+			report = this.#deps.reportUsage(place).finally(() => this.#reportsByPlace.delete(place));
+			this.#reportsByPlace.set(place, report);
 		}
 		let timer: NodeJS.Timeout | undefined;
-		const timeout = new Promise<void>(resolve => {
+		const timeoutPromise = new Promise<void>(resolve => {
 			timer = setTimeout(resolve, Math.max(0, limitMs));
 		});
-		await Promise.race([report, timeout]);
+		await Promise.race([report, timeoutPromise]);
 		clearTimeout(timer);
 	}
 
@@ -133,6 +134,6 @@ export class ThreadRateLimiter implements RateLimiter {
 		const unreported = this.#table.unreported!;
 		if (!unreported.mustTell) return;
 		unreported.mustTell = false;
-		void this.#deps.report(undefined);
+		void this.#deps.reportUsage(undefined);
 	}
 }

@@ -14,7 +14,7 @@ type WithHandle<T> = T & { _handle?: ListeningHandle | null };
  * Passes the handle of each accepted connection to `take` before Node creates a `net.Socket` for it. `take` returns false to leave
  * the handle to Node. If Node's handles are not as expected, `take` is never called.
  */
-export function interceptHandles(server: WithHandle<Server>, take: (handle: StreamHandle) => boolean): void {
+export function interceptHandles(server: WithHandle<Server>, takeHandle: (handle: StreamHandle) => boolean): void {
 	if (!isDirectIo()) return;
 	const listeningHandle = server._handle;
 	const nodeCallback = listeningHandle?.onconnection;
@@ -28,7 +28,7 @@ export function interceptHandles(server: WithHandle<Server>, take: (handle: Stre
 		return true;
 	};
 	listeningHandle.onconnection = (status, handle) => {
-		if (status === 0 && handle !== undefined && isUsable(handle) && take(handle)) return;
+		if (status === 0 && handle !== undefined && isUsable(handle) && takeHandle(handle)) return;
 		nodeCallback.call(listeningHandle, status, handle);
 	};
 }
@@ -52,7 +52,7 @@ export function setSocketOptions(socket: Socket | DirectSocket, keepAlive: TcpKe
 	if (!(socket instanceof DirectSocket) && !isDirectIo()) {
 		socket.setNoDelay(true);
 		// `setKeepAlive` accepts the idle time, but neither the interval nor the number of the keep-alive probes.
-		if (keepAlive) socket.setKeepAlive(true, keepAlive.idle);
+		if (keepAlive) socket.setKeepAlive(true, keepAlive.idleMs);
 		return;
 	}
 	const handle = (socket as WithHandle<Socket>)._handle;
@@ -62,6 +62,6 @@ export function setSocketOptions(socket: Socket | DirectSocket, keepAlive: TcpKe
 
 function setKeepAlive(handle: ListeningHandle, keepAlive: TcpKeepAlive | undefined): number {
 	if (!keepAlive) return handle.setKeepAlive?.(false, 0, 0, undefined) ?? 0;
-	const { idle, interval, count } = keepAlive;
-	return handle.setKeepAlive?.(true, Math.floor(idle / 1000), Math.floor(interval / 1000), count) ?? 0;
+	const { idleMs, intervalMs, count } = keepAlive;
+	return handle.setKeepAlive?.(true, Math.floor(idleMs / 1000), Math.floor(intervalMs / 1000), count) ?? 0;
 }

@@ -13,12 +13,12 @@ export interface ClientSocket {
 	readonly remotePort?: number | undefined;
 	readonly localAddress?: string | undefined;
 	readonly localPort?: number | undefined;
-	write(text: string, encoding: 'latin1', done?: (error?: Error | null) => void): unknown;
-	write(bytes: Uint8Array, done?: (error?: Error | null) => void): unknown;
+	write(text: string, encoding: 'latin1', onWritten?: (error?: Error | null) => void): unknown;
+	write(bytes: Uint8Array, onWritten?: (error?: Error | null) => void): unknown;
 	cork(): void;
 	uncork(): void;
 	/** Closes our side of the connection. The connection closes completely once the client has closed its side, too. */
-	end(finished?: () => void): unknown;
+	end(onFinished?: () => void): unknown;
 	/** Closes the connection immediately, in both directions. */
 	destroy(error?: Error): unknown;
 	pause(): unknown;

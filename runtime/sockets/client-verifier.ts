@@ -30,36 +30,36 @@ export interface ClientVerifier {
 	/**
 	 * Verifies a certificate inside OpenSSL's verification callback, for contexts without {@link enableFor}. Returns
 	 * false if the certificate is rejected. Never throws.
-	 * @param store The callback's `X509_STORE_CTX`, with the trusted authorities set.
+	 * @param storeContext The callback's `X509_STORE_CTX`, with the trusted authorities set.
 	 */
-	accepts(store: bigint, criteria: ClientCertificateCriteria): boolean;
+	accepts(storeContext: bigint, criteria: ClientCertificateCriteria): boolean;
 	/** True if the last rejected certificate had expired. `accepts` itself does not tell why it rejects a certificate. */
 	readonly refusedAsExpired: boolean;
 }
 
 /** OpenSSL's verification results (x509_vfy.h). OpenSSL sends a different alert for each. */
-const OK = 0;
+const VERIFY_OK = 0;
 const NOT_YET_VALID = 9;
-const EXPIRED = 10;
-const REJECTED = 28;
-const FAILED = 50;
+const CERTIFICATE_EXPIRED = 10;
+const CERTIFICATE_REJECTED = 28;
+const VERIFICATION_FAILED = 50;
 
 const SHA256_BYTES = 32;
 
-let verifier: ClientVerifier | undefined | null = null;
+let threadVerifier: ClientVerifier | undefined | null = null;
 
 /** Returns the verifier of this thread, or undefined if OpenSSL cannot be accessed. */
 export function clientVerifier(): ClientVerifier | undefined {
 	if (!isDirectIo()) return undefined;
-	if (verifier === null) {
+	if (threadVerifier === null) {
 		try {
-			verifier = makeVerifier();
+			threadVerifier = makeVerifier();
 		} catch {
 			// This Node has no `node:ffi`, or does not export OpenSSL's symbols.
-			verifier = undefined;
+			threadVerifier = undefined;
 		}
 	}
-	return verifier;
+	return threadVerifier;
 }
 
 /** Criteria whose fingerprints are hexadecimal, without separators. */
@@ -68,7 +68,7 @@ interface PreparedCriteria {
 	readonly leaves: ReadonlySet<string> | undefined;
 }
 
-function prepare({ chain, leaves }: ClientCertificateCriteria): PreparedCriteria {
+function prepareCriteria({ chain, leaves }: ClientCertificateCriteria): PreparedCriteria {
 	const hexFingerprints = leaves?.map(fingerprint => fingerprint.replaceAll(':', '').toLowerCase());
 	return { chain, leaves: hexFingerprints && new Set(hexFingerprints) };
 }
@@ -107,51 +107,54 @@ function makeVerifier(): ClientVerifier | undefined {
 		isValid => isValid,
 	);
 	const verifyLeaf = (certificate: bigint, leaves: ReadonlySet<string>): number => {
-		if (functions.X509_digest(certificate, sha256, digestAddress, 0n) !== 1) return FAILED;
-		if (!leaves.has(digest.toString('hex'))) return REJECTED;
+		if (functions.X509_digest(certificate, sha256, digestAddress, 0n) !== 1) return VERIFICATION_FAILED;
+		if (!leaves.has(digest.toString('hex'))) return CERTIFICATE_REJECTED;
 		if (functions.X509_cmp_current_time(functions.X509_get0_notBefore(certificate)) > 0) return NOT_YET_VALID;
-		return functions.X509_cmp_current_time(functions.X509_get0_notAfter(certificate)) > 0 ? OK : EXPIRED;
+		return functions.X509_cmp_current_time(functions.X509_get0_notAfter(certificate)) > 0
+			? VERIFY_OK
+			: CERTIFICATE_EXPIRED;
 	};
-	const verify = (store: bigint, preparedCriteria: PreparedCriteria | undefined): number => {
-		if (preparedCriteria === undefined) return FAILED;
+	const verify = (storeContext: bigint, preparedCriteria: PreparedCriteria | undefined): number => {
+		if (preparedCriteria === undefined) return VERIFICATION_FAILED;
 		if (preparedCriteria.chain) {
-			functions.X509_STORE_CTX_set_verify_cb(store, stopAtFirstProblem);
-			if (functions.X509_verify_cert(store) !== 1) return functions.X509_STORE_CTX_get_error(store) || FAILED;
+			functions.X509_STORE_CTX_set_verify_cb(storeContext, stopAtFirstProblem);
+			if (functions.X509_verify_cert(storeContext) !== 1)
+				return functions.X509_STORE_CTX_get_error(storeContext) || VERIFICATION_FAILED;
 		}
-		if (preparedCriteria.leaves === undefined) return OK;
-		const certificate = functions.X509_STORE_CTX_get0_cert(store);
-		return certificate === 0n ? FAILED : verifyLeaf(certificate, preparedCriteria.leaves);
+		if (preparedCriteria.leaves === undefined) return VERIFY_OK;
+		const certificate = functions.X509_STORE_CTX_get0_cert(storeContext);
+		return certificate === 0n ? VERIFICATION_FAILED : verifyLeaf(certificate, preparedCriteria.leaves);
 	};
-	const accepts = (store: bigint, preparedCriteria: PreparedCriteria | undefined): boolean => {
-		let error = FAILED;
+	const acceptsPrepared = (storeContext: bigint, preparedCriteria: PreparedCriteria | undefined): boolean => {
+		let error = VERIFICATION_FAILED;
 		try {
-			error = verify(store, preparedCriteria);
-			functions.X509_STORE_CTX_set_error(store, error);
+			error = verify(storeContext, preparedCriteria);
+			functions.X509_STORE_CTX_set_error(storeContext, error);
 		} catch {
-			error = FAILED;
+			error = VERIFICATION_FAILED;
 		}
-		wasExpired = error === EXPIRED;
-		return error === OK;
+		wasExpired = error === CERTIFICATE_EXPIRED;
+		return error === VERIFY_OK;
 	};
-	const callback = lib.registerCallback(
+	const verifyCallback = lib.registerCallback(
 		{ return: 'int32', arguments: ['pointer', 'pointer'] },
-		(store, number): number => (accepts(store as bigint, criteriaByNumber[Number(number)]) ? 1 : 0),
+		(store, number): number => (acceptsPrepared(store as bigint, criteriaByNumber[Number(number)]) ? 1 : 0),
 	);
 	return {
 		accepts(store, criteria) {
-			const preparedCriteria = preparedByCriteria.get(criteria) ?? prepare(criteria);
+			const preparedCriteria = preparedByCriteria.get(criteria) ?? prepareCriteria(criteria);
 			preparedByCriteria.set(criteria, preparedCriteria);
-			return accepts(store, preparedCriteria);
+			return acceptsPrepared(store, preparedCriteria);
 		},
 		enableFor(context, criteria) {
 			const key = JSON.stringify([criteria.chain, criteria.leaves]);
-			let number = numberByKey.get(key);
-			if (number === undefined) {
-				number = criteriaByNumber.length;
-				criteriaByNumber.push(prepare(criteria));
-				numberByKey.set(key, number);
+			let criteriaNumber = numberByKey.get(key);
+			if (criteriaNumber === undefined) {
+				criteriaNumber = criteriaByNumber.length;
+				criteriaByNumber.push(prepareCriteria(criteria));
+				numberByKey.set(key, criteriaNumber);
 			}
-			functions.SSL_CTX_set_cert_verify_callback(contextAddress(context), callback, BigInt(number));
+			functions.SSL_CTX_set_cert_verify_callback(contextAddress(context), verifyCallback, BigInt(criteriaNumber));
 		},
 		get refusedAsExpired() {
 			return wasExpired;

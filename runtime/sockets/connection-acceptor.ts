@@ -18,9 +18,9 @@ const MAX_ACCEPTS_PER_TURN = 16;
 /** Milliseconds for which no connections are accepted after the system has run out of memory or descriptors. */
 const BACK_OFF_MS = 100;
 /** Maximum attempts to take over the listening socket from Node's event loop. Each turn of the loop allows one attempt. */
-const MAX_ATTEMPTS = 50;
+const MAX_TAKEOVER_ATTEMPTS = 50;
 
-const WOULD_BLOCK = -11;
+const WOULD_BLOCK_ERROR = -11;
 const NO_DESCRIPTOR_ERRORS = [-24, -23];
 /**
  * Errors after which the next `accept` would fail, too: ENOMEM, ENOBUFS, EBADF, EINVAL, ENOTSOCK, EOPNOTSUPP. All other errors
@@ -31,12 +31,12 @@ const LASTING_ERRORS = [-12, -105, -9, -22, -88, -95];
 /** Accepts the connections of one listening socket. */
 export class ConnectionAcceptor implements PolledSocket {
 	/** Implements PolledSocket. */
-	pollTurn = 0;
+	registrationNumber = 0;
 	readonly #descriptor: number;
 	readonly #owner: ListeningOwner;
 	readonly #isUnix: boolean;
 	#calls: ConnectionCalls | undefined;
-	#attempts = 0;
+	#attemptCount = 0;
 	#isClosed = false;
 	/**
 	 * A spare descriptor; −1 if there is none. When the process has no free descriptors, the spare one is closed, so that a
@@ -53,16 +53,16 @@ export class ConnectionAcceptor implements PolledSocket {
 		this.#descriptor = descriptor;
 		this.#owner = owner;
 		this.#isUnix = isUnix;
-		setImmediate(attempt, this);
+		setImmediate(attemptTakeOver, this);
 	}
 
 	/** Tries to take over the listening socket from Node's event loop. */
-	attempt(): void {
+	tryTakeOver(): void {
 		if (this.#isClosed) return;
 		const calls = connectionCalls();
 		// Node's event loop registers a new socket only in its next turn, so the first attempts may be too early.
 		if (calls?.poller.takeFromLoop(this.#descriptor) !== true) {
-			if (++this.#attempts < MAX_ATTEMPTS) setImmediate(attempt, this);
+			if (++this.#attemptCount < MAX_TAKEOVER_ATTEMPTS) setImmediate(attemptTakeOver, this);
 			return;
 		}
 		if (!calls.poller.addListening(this.#descriptor, this)) {
@@ -89,12 +89,12 @@ export class ConnectionAcceptor implements PolledSocket {
 	}
 
 	/** Implements PolledSocket. */
-	readable(): void {
+	onReadable(): void {
 		const calls = this.#calls!;
 		for (let acceptCount = 0; acceptCount < MAX_ACCEPTS_PER_TURN && !this.#isClosed; acceptCount++) {
 			const descriptor = calls.accept(this.#descriptor);
 			if (descriptor >= 0) this.#handleConnection(descriptor, calls);
-			else if (descriptor === WOULD_BLOCK || this.#handleError(descriptor, calls)) return;
+			else if (descriptor === WOULD_BLOCK_ERROR || this.#handleError(descriptor, calls)) return;
 		}
 	}
 
@@ -128,7 +128,7 @@ export class ConnectionAcceptor implements PolledSocket {
 
 	/** Handles a failed `accept`. Returns true if no further connection can be accepted for now. */
 	#handleError(status: number, calls: ConnectionCalls): boolean {
-		if (NO_DESCRIPTOR_ERRORS.includes(status)) return this.#turnAway(status, calls);
+		if (NO_DESCRIPTOR_ERRORS.includes(status)) return this.#refuseConnection(status, calls);
 		if (!LASTING_ERRORS.includes(status)) return false;
 		this.#owner.acceptFailed(acceptError(status));
 		return this.#backOff(calls);
@@ -138,7 +138,7 @@ export class ConnectionAcceptor implements PolledSocket {
 	 * Frees the spare descriptor to accept a connection, which is closed at once, so that the client need not wait until a
 	 * descriptor becomes free.
 	 */
-	#turnAway(status: number, calls: ConnectionCalls): boolean {
+	#refuseConnection(status: number, calls: ConnectionCalls): boolean {
 		if (this.#spareDescriptor < 0) {
 			this.#owner.acceptFailed(acceptError(status));
 			return this.#backOff(calls);
@@ -179,6 +179,6 @@ function acceptError(status: number): NodeJS.ErrnoException {
 	return Object.assign(new Error(`accept ${code}`), { errno: status, code, syscall: 'accept' });
 }
 
-function attempt(acceptor: ConnectionAcceptor): void {
-	acceptor.attempt();
+function attemptTakeOver(acceptor: ConnectionAcceptor): void {
+	acceptor.tryTakeOver();
 }

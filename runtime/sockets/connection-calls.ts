@@ -14,28 +14,28 @@ const ACCEPT_FLAGS = 0o4000 | 0o2000000;
 /** Maximum total size in bytes of the chunks that are joined into one write. */
 const MAX_JOINED_BYTES = 65_536;
 
-type Call = (...values: (number | bigint)[]) => number;
+type SystemCall = (...values: (number | bigint)[]) => number;
 
 /** One of Node's classes of handles, for TCP or for Unix sockets. */
 type HandleClass = new (kind: number) => StreamHandle & { open(descriptor: number): number };
 
-const KIND_SOCKET = 0;
+const HANDLE_KIND_SOCKET = 0;
 
 /** The system calls that one thread uses for connections, and the memory that they share. */
 export class ConnectionCalls {
 	/** The set of this thread's descriptors that no Node handle owns. */
 	readonly ownedDescriptors: OwnedDescriptors;
 	readonly poller: SocketPoller;
-	readonly #accept: Call;
-	readonly #close: Call;
-	readonly #shutdown: Call;
-	readonly #getsockname: Call;
+	readonly #accept: SystemCall;
+	readonly #close: SystemCall;
+	readonly #shutdown: SystemCall;
+	readonly #getsockname: SystemCall;
 	readonly #errno: () => number;
 	readonly #tcpClass: HandleClass;
 	readonly #pipeClass: HandleClass;
 	/** Memory that receives a peer's address: its length (4 bytes), followed by a `sockaddr`. */
-	readonly #address: Buffer = Buffer.allocUnsafeSlow(128).fill(0);
-	readonly #addressBytes: Uint8Array = this.#address.subarray(4, 4 + SOCKET_ADDRESS_BYTES);
+	readonly #addressMemory: Buffer = Buffer.allocUnsafeSlow(128).fill(0);
+	readonly #addressBytes: Uint8Array = this.#addressMemory.subarray(4, 4 + SOCKET_ADDRESS_BYTES);
 	readonly #addressPointer: bigint;
 	readonly #joinBuffer: Buffer = Buffer.allocUnsafeSlow(MAX_JOINED_BYTES);
 	/** Handles that have been closed, each with the callback that is still to be called. */
@@ -50,7 +50,7 @@ export class ConnectionCalls {
 		this.#tcpClass = binding.call(process, 'tcp_wrap').TCP as HandleClass;
 		this.#pipeClass = binding.call(process, 'pipe_wrap').Pipe as HandleClass;
 		for (const handleClass of [this.#tcpClass, this.#pipeClass]) {
-			const probeHandle = new handleClass(KIND_SOCKET);
+			const probeHandle = new handleClass(HANDLE_KIND_SOCKET);
 			const isUsable = isDirectHandle(probeHandle) && typeof probeHandle.open === 'function';
 			probeHandle.close();
 			if (!isUsable) throw new Error('handles are not as expected');
@@ -65,13 +65,13 @@ export class ConnectionCalls {
 			getsockname: { return: 'int32', arguments: ['int32', 'pointer', 'pointer'] },
 			__errno_location: { return: 'pointer', arguments: [] },
 		});
-		this.#accept = uncheckedFunctions.accept4 as Call;
-		this.#close = uncheckedFunctions.close as Call;
-		this.#shutdown = functions.shutdown as Call;
-		this.#getsockname = functions.getsockname as Call;
+		this.#accept = uncheckedFunctions.accept4 as SystemCall;
+		this.#close = uncheckedFunctions.close as SystemCall;
+		this.#shutdown = functions.shutdown as SystemCall;
+		this.#getsockname = functions.getsockname as SystemCall;
 		const errnoAddress = (functions.__errno_location as unknown as () => bigint)();
 		this.#errno = () => ffi.getInt32(errnoAddress);
-		this.#addressPointer = ffi.getRawPointer(this.#address);
+		this.#addressPointer = ffi.getRawPointer(this.#addressMemory);
 	}
 
 	/**
@@ -79,7 +79,7 @@ export class ConnectionCalls {
 	 * peer's address.
 	 */
 	accept(listeningDescriptor: number): number {
-		this.#address.writeUInt32LE(SOCKET_ADDRESS_BYTES, 0);
+		this.#addressMemory.writeUInt32LE(SOCKET_ADDRESS_BYTES, 0);
 		const descriptor = this.#accept(listeningDescriptor, this.#addressPointer + 4n, this.#addressPointer, ACCEPT_FLAGS);
 		return descriptor >= 0 ? descriptor : -this.#errno();
 	}
@@ -87,13 +87,13 @@ export class ConnectionCalls {
 	/** Returns a copy of the address of the connection that was accepted last. */
 	peerAddress(): Uint8Array {
 		// `Buffer.from` would allocate from a shared pool, and an idle connection would then keep the whole pool in memory.
-		const copy = new Uint8Array(SOCKET_ADDRESS_BYTES);
-		copy.set(this.#addressBytes);
-		return copy;
+		const addressCopy = new Uint8Array(SOCKET_ADDRESS_BYTES);
+		addressCopy.set(this.#addressBytes);
+		return addressCopy;
 	}
 
 	localAddress(descriptor: number): Uint8Array | undefined {
-		this.#address.writeUInt32LE(SOCKET_ADDRESS_BYTES, 0);
+		this.#addressMemory.writeUInt32LE(SOCKET_ADDRESS_BYTES, 0);
 		return this.#getsockname(descriptor, this.#addressPointer + 4n, this.#addressPointer) === 0
 			? this.peerAddress()
 			: undefined;
@@ -124,56 +124,56 @@ export class ConnectionCalls {
 	 */
 	join(chunks: readonly unknown[], allBuffers: boolean): Uint8Array | undefined {
 		const buffer = this.#joinBuffer;
-		let length = 0;
+		let joinedBytes = 0;
 		for (let at = 0; at < chunks.length; at += allBuffers ? 1 : 2) {
 			const chunk = chunks[at];
 			if (typeof chunk !== 'string') {
 				const bytes = chunk as Uint8Array;
-				if (length + bytes.byteLength > MAX_JOINED_BYTES) return undefined;
-				buffer.set(bytes, length);
-				length += bytes.byteLength;
+				if (joinedBytes + bytes.byteLength > MAX_JOINED_BYTES) return undefined;
+				buffer.set(bytes, joinedBytes);
+				joinedBytes += bytes.byteLength;
 				continue;
 			}
 			// No encoding needs more than three bytes for a character of a string.
-			if (length + chunk.length * 3 > MAX_JOINED_BYTES) return undefined;
-			length += buffer.write(chunk, length, chunks[at + 1] as BufferEncoding);
+			if (joinedBytes + chunk.length * 3 > MAX_JOINED_BYTES) return undefined;
+			joinedBytes += buffer.write(chunk, joinedBytes, chunks[at + 1] as BufferEncoding);
 		}
-		return buffer.subarray(0, length);
+		return buffer.subarray(0, joinedBytes);
 	}
 
 	/** Creates a Node handle that owns the descriptor. Returns undefined if that fails. */
 	createNodeHandle(descriptor: number, isUnix: boolean): StreamHandle | undefined {
-		const handle = new (isUnix ? this.#pipeClass : this.#tcpClass)(KIND_SOCKET);
+		const handle = new (isUnix ? this.#pipeClass : this.#tcpClass)(HANDLE_KIND_SOCKET);
 		if (handle.open(descriptor) === 0) return handle;
 		handle.close();
 		return undefined;
 	}
 
 	/** Schedules a call of `closed` in a microtask, so that it does not run while its handle is still being closed. */
-	callLater(handle: DescriptorHandle, closed: (this: StreamHandle) => void): void {
-		if (this.#closedHandles.length === 0) queueMicrotask(() => this.#callClosed());
-		this.#closedHandles.push([handle, closed]);
+	callClosedLater(handle: DescriptorHandle, onClosed: (this: StreamHandle) => void): void {
+		if (this.#closedHandles.length === 0) queueMicrotask(() => this.#runClosedCallbacks());
+		this.#closedHandles.push([handle, onClosed]);
 	}
 
-	#callClosed(): void {
+	#runClosedCallbacks(): void {
 		const closedHandles = this.#closedHandles;
 		this.#closedHandles = [];
 		for (const [handle, closed] of closedHandles) closed.call(handle);
 	}
 }
 
-let calls: ConnectionCalls | undefined | null = null;
+let threadCalls: ConnectionCalls | undefined | null = null;
 
 /** Returns this thread's calls; undefined until the thread's poller has passed its self-test, or if a function is missing. */
 export function connectionCalls(): ConnectionCalls | undefined {
 	const poller = threadPoller();
 	if (poller === undefined || !isDirectIo()) return undefined;
-	if (calls === null) {
+	if (threadCalls === null) {
 		try {
-			calls = new ConnectionCalls(poller, threadDescriptors());
+			threadCalls = new ConnectionCalls(poller, threadDescriptors());
 		} catch {
-			calls = undefined;
+			threadCalls = undefined;
 		}
 	}
-	return calls;
+	return threadCalls;
 }

@@ -9,14 +9,14 @@ import type { PendingWrite } from './handle-writes.ts';
 import { readSocketAddress } from './socket-address.ts';
 
 /** Error numbers of libuv. */
-const NOT_CONNECTED = -107;
-const UNSUPPORTED = -95;
+const NOT_CONNECTED_ERROR = -107;
+const UNSUPPORTED_ERROR = -95;
 /** What a Node handle's `shutdown` returns if the shutdown is already complete. */
-const DONE = 1;
+const SHUTDOWN_DONE = 1;
 
 /** The handle of a connection on a Unix socket, and the base class of {@link TcpDescriptorHandle}. */
 export class DescriptorHandle implements StreamHandle {
-	onread: StreamHandle['onread'] = nothing;
+	onread: StreamHandle['onread'] = doNothing;
 	svcSocket?: DirectSocket;
 	readonly fd: number;
 	protected readonly calls: ConnectionCalls;
@@ -53,7 +53,7 @@ export class DescriptorHandle implements StreamHandle {
 	useUserBuffer(): void {}
 
 	readStart(): number {
-		return UNSUPPORTED;
+		return UNSUPPORTED_ERROR;
 	}
 
 	readStop(): number {
@@ -61,7 +61,7 @@ export class DescriptorHandle implements StreamHandle {
 	}
 
 	writeLatin1String(_request: null, text: string): number | PendingWrite {
-		if (this.#isClosed) return NOT_CONNECTED;
+		if (this.#isClosed) return NOT_CONNECTED_ERROR;
 		if (this.#nodeHandle !== undefined) return this.#nodeHandle.writeLatin1String(null, text);
 		const writtenCount = this.calls.writeText(this.fd, text);
 		if (writtenCount === text.length) return 0;
@@ -71,7 +71,7 @@ export class DescriptorHandle implements StreamHandle {
 	}
 
 	writeBuffer(_request: null, bytes: Uint8Array): number | PendingWrite {
-		if (this.#isClosed) return NOT_CONNECTED;
+		if (this.#isClosed) return NOT_CONNECTED_ERROR;
 		if (this.#nodeHandle !== undefined) return this.#nodeHandle.writeBuffer(null, bytes);
 		const writtenCount = this.calls.write(this.fd, bytes);
 		if (writtenCount === bytes.byteLength) return 0;
@@ -82,7 +82,7 @@ export class DescriptorHandle implements StreamHandle {
 
 	/** Writes `chunks`: bytes or text, each followed by its encoding; with `allBuffers`, only bytes. */
 	writev(_request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite {
-		if (this.#isClosed) return NOT_CONNECTED;
+		if (this.#isClosed) return NOT_CONNECTED_ERROR;
 		if (this.#nodeHandle !== undefined) return this.#nodeHandle.writev(null, chunks, allBuffers);
 		const joinedBytes = this.calls.join(chunks, allBuffers);
 		if (joinedBytes === undefined)
@@ -97,23 +97,23 @@ export class DescriptorHandle implements StreamHandle {
 	}
 
 	shutdown(request: object): number {
-		if (this.#isClosed) return NOT_CONNECTED;
+		if (this.#isClosed) return NOT_CONNECTED_ERROR;
 		if (this.#nodeHandle !== undefined) return this.#nodeHandle.shutdown(request);
-		return this.calls.shutdown(this.fd) < 0 ? NOT_CONNECTED : DONE;
+		return this.calls.shutdown(this.fd) < 0 ? NOT_CONNECTED_ERROR : SHUTDOWN_DONE;
 	}
 
-	close(closed?: (this: StreamHandle) => void): void {
+	close(onClosed?: (this: StreamHandle) => void): void {
 		if (this.#isClosed) return;
 		this.#isClosed = true;
 		if (this.#nodeHandle !== undefined) {
-			this.#nodeHandle.close(() => closed?.call(this));
+			this.#nodeHandle.close(() => onClosed?.call(this));
 			return;
 		}
 		// The descriptor is removed from `ownedDescriptors` before it is closed, because another thread may get the
 		// same number immediately afterwards.
 		this.calls.ownedDescriptors.delete(this.fd);
 		this.calls.close(this.fd);
-		if (closed) this.calls.callLater(this, closed);
+		if (onClosed) this.calls.callClosedLater(this, onClosed);
 	}
 
 	/**
@@ -122,18 +122,18 @@ export class DescriptorHandle implements StreamHandle {
 	 */
 	#writeWithNode(write: (nodeHandle: StreamHandle) => number | PendingWrite): number | PendingWrite {
 		const nodeHandle = this.toNodeHandle();
-		return nodeHandle === undefined ? NOT_CONNECTED : write(nodeHandle);
+		return nodeHandle === undefined ? NOT_CONNECTED_ERROR : write(nodeHandle);
 	}
 }
 
 /** The handle of a TCP connection. */
 export class TcpDescriptorHandle extends DescriptorHandle {
-	readonly #peer: Uint8Array;
+	readonly #peerAddress: Uint8Array;
 
-	/** @param peer The peer's address as a `sockaddr`, which this handle keeps. */
-	constructor(descriptor: number, calls: ConnectionCalls, peer: Uint8Array) {
+	/** @param peerAddress The peer's address as a `sockaddr`, which this handle keeps. */
+	constructor(descriptor: number, calls: ConnectionCalls, peerAddress: Uint8Array) {
 		super(descriptor, calls);
-		this.#peer = peer;
+		this.#peerAddress = peerAddress;
 	}
 
 	protected override get isUnix(): boolean {
@@ -141,12 +141,12 @@ export class TcpDescriptorHandle extends DescriptorHandle {
 	}
 
 	getpeername(name: { address?: string | undefined; family?: string | undefined; port?: number | undefined }): number {
-		return fillSocketName(name, this.#peer);
+		return fillSocketName(name, this.#peerAddress);
 	}
 
 	getsockname(name: { address?: string | undefined; family?: string | undefined; port?: number | undefined }): number {
 		const address = this.calls.localAddress(this.fd);
-		return address === undefined ? NOT_CONNECTED : fillSocketName(name, address);
+		return address === undefined ? NOT_CONNECTED_ERROR : fillSocketName(name, address);
 	}
 
 	// The two methods below do nothing, because accepted connections inherit these options from the listening socket.
@@ -176,4 +176,4 @@ function retainBuffer(result: number | PendingWrite, bytes: Buffer): number | Pe
 	return result;
 }
 
-function nothing(): undefined {}
+function doNothing(): undefined {}

@@ -6,9 +6,9 @@ import type { UpstreamSocket } from './upstream-socket.ts';
 /** Callbacks of a connection attempt. Exactly one is called, unless the attempt is abandoned. */
 export interface DialOwner {
 	/** Called when the socket is ready for the protocol's first byte. Its new owner must be set during the call. */
-	dialed(socket: UpstreamSocket): void;
+	onDialed(socket: UpstreamSocket): void;
 	/** Called when the attempt has failed with an error of phase `connect` or `timeout`. No part of the request has been sent. */
-	dialFailed(error: UpstreamError): void;
+	onDialFailed(error: UpstreamError): void;
 }
 
 /** A connection attempt. */

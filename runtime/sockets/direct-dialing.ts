@@ -28,7 +28,7 @@ interface TcpBinding {
 	readonly constants: { readonly SOCKET: number };
 }
 
-const BINDING: TcpBinding | undefined = findBinding();
+const TCP_BINDING: TcpBinding | undefined = findTcpBinding();
 
 /** Starts a connection attempt. Returns undefined if `net` must be used instead. */
 export function dialDirectly(
@@ -37,10 +37,10 @@ export function dialDirectly(
 	proxyHeader: Uint8Array | undefined,
 	owner: DialOwner,
 ): DialAttempt | undefined {
-	if (BINDING === undefined || !('port' in target) || options.localAddress !== undefined) return undefined;
+	if (TCP_BINDING === undefined || !('port' in target) || options.localAddress !== undefined) return undefined;
 	const family = isIP(target.host);
 	if (family === 0) return undefined;
-	const handle = new BINDING.TCP(BINDING.constants.SOCKET);
+	const handle = new TCP_BINDING.TCP(TCP_BINDING.constants.SOCKET);
 	if (isDirectHandle(handle)) return new DirectDialing(handle, target, family, options, proxyHeader, owner);
 	handle.close();
 	return undefined;
@@ -68,13 +68,13 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 		this.#options = options;
 		this.#proxyHeader = proxyHeader;
 		this.#owner = owner;
-		const request = new BINDING!.TCPConnectWrap();
-		request.oncomplete = status => this.#connectCompleted(status);
+		const request = new TCP_BINDING!.TCPConnectWrap();
+		request.oncomplete = status => this.#onConnectCompleted(status);
 		handle.setNoDelay(true);
 		const { host, port } = target;
-		const result = family === 6 ? handle.connect6(request, host, port) : handle.connect(request, host, port);
-		if (result !== 0) {
-			queueMicrotask(() => this.#connectCompleted(result));
+		const connectStatus = family === 6 ? handle.connect6(request, host, port) : handle.connect(request, host, port);
+		if (connectStatus !== 0) {
+			queueMicrotask(() => this.#onConnectCompleted(connectStatus));
 			return;
 		}
 		const { connectTimeout } = options;
@@ -99,7 +99,7 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 
 	closed(): void {}
 
-	#connectCompleted(status: number): void {
+	#onConnectCompleted(status: number): void {
 		if (this.#isFinished) return;
 		if (status !== 0) {
 			const { host, port } = this.#target;
@@ -114,7 +114,7 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 		const upstreamSocket = new UpstreamSocket(this);
 		upstreamSocket.attachDirect(socket, readBuffer());
 		if (this.#proxyHeader) socket.write(this.#proxyHeader);
-		this.#owner.dialed(upstreamSocket);
+		this.#owner.onDialed(upstreamSocket);
 	}
 
 	#fail(phase: 'connect' | 'timeout', message: string): void {
@@ -125,7 +125,7 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 		Error.stackTraceLimit = 0;
 		const error = new UpstreamError(phase, message, undefined, true);
 		Error.stackTraceLimit = stackTraceLimit;
-		this.#owner.dialFailed(error);
+		this.#owner.onDialFailed(error);
 	}
 
 	/** Marks the attempt as finished. Returns true only on the first call. */
@@ -138,7 +138,7 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 }
 
 /** Returns Node's binding through a public but deprecated function, or undefined if it is missing or has changed. */
-function findBinding(): TcpBinding | undefined {
+function findTcpBinding(): TcpBinding | undefined {
 	try {
 		const { binding } = process as unknown as { binding(name: string): Partial<TcpBinding> };
 		const { TCP, TCPConnectWrap, constants } = binding.call(process, 'tcp_wrap');

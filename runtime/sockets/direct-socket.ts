@@ -33,7 +33,7 @@ export interface PeekOwner extends SocketOwner {
 	 * Called when `count` bytes have been read. They are at the start of the memory passed to `peek`, and valid only during the
 	 * call.
 	 */
-	peeked(count: number): void;
+	onPeeked(count: number): void;
 }
 
 /**
@@ -66,7 +66,7 @@ export interface StreamHandle {
 	writeLatin1String(request: null, text: string): number | PendingWrite;
 	writeBuffer(request: null, bytes: Uint8Array): number | PendingWrite;
 	shutdown(request: object): number;
-	close(closed?: (this: StreamHandle) => void): void;
+	close(onClosed?: (this: StreamHandle) => void): void;
 	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite;
 	/** Only on handles that are not Node's: creates a Node handle that replaces this one. Returns undefined on failure. */
 	toNodeHandle?(): StreamHandle | undefined;
@@ -86,9 +86,9 @@ interface StreamBinding {
 	readonly ShutdownWrap: new () => { oncomplete: (status: number) => void };
 }
 
-const BINDING: StreamBinding | undefined = findBinding();
-const STREAM_STATE: Int32Array = BINDING?.streamBaseState ?? new Int32Array(1);
-const READ_COUNT: number = BINDING?.kReadBytesOrError ?? 0;
+const STREAM_BINDING: StreamBinding | undefined = findBinding();
+const STREAM_STATE: Int32Array = STREAM_BINDING?.streamBaseState ?? new Int32Array(1);
+const READ_RESULT_INDEX: number = STREAM_BINDING?.kReadBytesOrError ?? 0;
 const END_OF_STREAM = -4095;
 /** Maximum reads from one socket, each as large as its memory, before other sockets are served. */
 const MAX_READS_PER_TURN = 16;
@@ -106,7 +106,7 @@ const REQUIRED_METHODS = [
 
 /** Reports whether a {@link DirectSocket} can be made from the handle of an accepted connection. */
 export function isDirectHandle(handle: object): handle is StreamHandle {
-	if (BINDING === undefined || !CAN_WRITE_WITHOUT_REQUEST || !isDirectIo()) return false;
+	if (STREAM_BINDING === undefined || !CAN_WRITE_WITHOUT_REQUEST || !isDirectIo()) return false;
 	const members = handle as Record<string, unknown>;
 	return (
 		REQUIRED_METHODS.every(method => typeof members[method] === 'function') &&
@@ -137,7 +137,7 @@ export class DirectSocket implements PolledSocket {
 	/** The result of the TLS handshake, if this socket carries the decrypted bytes of a TLS connection. */
 	tls: TlsInfo | undefined = undefined;
 	/** Called when the connection has closed, for admission control. */
-	whenClosed: (() => void) | undefined = undefined;
+	onClosed: (() => void) | undefined = undefined;
 	/** True once the peer has closed its side. */
 	#hasPeerEnded = false;
 	/** True once our side is closed. */
@@ -147,7 +147,7 @@ export class DirectSocket implements PolledSocket {
 	 * Number of writes that the handle has not completed. While there are any, nothing may be written to the descriptor directly,
 	 * because it would overtake their data.
 	 */
-	#pendingCount = 0;
+	#pendingWriteCount = 0;
 	pendingWrites = 0;
 	#peerAddress: SocketName | undefined = undefined;
 	#localAddress: SocketName | undefined = undefined;
@@ -167,11 +167,11 @@ export class DirectSocket implements PolledSocket {
 	/** True until the first read, after which the poller watches the socket if it is still open. */
 	#isFresh: boolean;
 	/** The memory into which the socket reads. The poller needs its address, too. */
-	#memory: Uint8Array | undefined = undefined;
-	#memoryAddress = 0n;
+	#readMemory: Uint8Array | undefined = undefined;
+	#readMemoryAddress = 0n;
 	#readLimitBytes = 0;
 	/** Implements PolledSocket. */
-	pollTurn = 0;
+	registrationNumber = 0;
 
 	/**
 	 * Takes over the handle. Nothing is read before `start`.
@@ -194,16 +194,16 @@ export class DirectSocket implements PolledSocket {
 		this.holder = holder;
 		let handle = this._handle;
 		if (handle === null) return;
-		this.#memory = memory;
+		this.#readMemory = memory;
 		const poller = this.#isReading ? undefined : threadPoller();
 		const descriptor = poller === undefined ? undefined : handle.fd;
 		if (descriptor !== undefined && descriptor >= 0) {
 			this.#poller = poller;
 			this.#descriptor = descriptor;
 			this.#isUnix = handle.getpeername === undefined;
-			this.#memoryAddress = poller!.addressOf(memory);
+			this.#readMemoryAddress = poller!.addressOf(memory);
 		} else {
-			handle = this.#nodeHandle(handle);
+			handle = this.#toNodeHandle(handle);
 			if (handle === null) return;
 			handle.useUserBuffer(memory);
 		}
@@ -221,7 +221,7 @@ export class DirectSocket implements PolledSocket {
 		const handle = this._handle;
 		if (handle === null) return;
 		this.#peekOwner = holder;
-		this.#memory = memory;
+		this.#readMemory = memory;
 		if (handle.reading === true) {
 			handle.readStop();
 			// If the connection becomes a stream again, the stream must start to read.
@@ -233,9 +233,9 @@ export class DirectSocket implements PolledSocket {
 			this.#poller = poller;
 			this.#descriptor = descriptor;
 			this.#isUnix = handle.getpeername === undefined;
-			this.#memoryAddress = poller!.addressOf(memory);
+			this.#readMemoryAddress = poller!.addressOf(memory);
 		} else {
-			const nodeHandle = this.#nodeHandle(handle);
+			const nodeHandle = this.#toNodeHandle(handle);
 			if (nodeHandle === null) return;
 			this.#peekByHandle(nodeHandle, memory);
 		}
@@ -246,7 +246,7 @@ export class DirectSocket implements PolledSocket {
 	 * Returns a Node handle for the connection, because only Node's handles can read by themselves or become streams: `handle`
 	 * itself, or one that replaces it. If none can be created, closes the connection and returns null.
 	 */
-	#nodeHandle(handle: StreamHandle): StreamHandle | null {
+	#toNodeHandle(handle: StreamHandle): StreamHandle | null {
 		this.#isFresh = false;
 		if (handle.toNodeHandle === undefined) return handle;
 		const nodeHandle = handle.toNodeHandle();
@@ -265,7 +265,7 @@ export class DirectSocket implements PolledSocket {
 	 */
 	readFirst(): void {
 		if (!this.#isFresh) return;
-		if (this.#isReading && this.#poller !== undefined && this._handle !== null) this.readable(false, false);
+		if (this.#isReading && this.#poller !== undefined && this._handle !== null) this.onReadable(false, false);
 		if (!this.#isFresh) return;
 		this.#isFresh = false;
 		if (this.#isReading && this.#poller !== undefined && this._handle !== null && !this.#isWatched) this.#watch();
@@ -317,8 +317,8 @@ export class DirectSocket implements PolledSocket {
 	 * Limits the next read to `bytes`; 0 removes the limit, so that the read may fill the memory. Returns false if the handle reads
 	 * the socket, in which case reads cannot be limited.
 	 */
-	limitRead(bytes: number): boolean {
-		this.#readLimitBytes = bytes;
+	limitRead(maxBytes: number): boolean {
+		this.#readLimitBytes = maxBytes;
 		return this.#poller !== undefined;
 	}
 
@@ -328,39 +328,39 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/** Implements PolledSocket. */
-	readable(hasEnd: boolean, hasMark: boolean): void {
+	onReadable(hasEnd: boolean, hasUrgentMark: boolean): void {
 		const poller = this.#poller!;
 		const peekOwner = this.#peekOwner;
-		for (let reads = 0; reads < MAX_READS_PER_TURN; reads++) {
+		for (let readCount = 0; readCount < MAX_READS_PER_TURN; readCount++) {
 			if (!this.#isReading) break;
-			const roomBytes = this.#nextRead;
+			const roomBytes = this.#nextReadBytes;
 			this.#readLimitBytes = 0;
-			const count = poller.read(this.#descriptor, this.#memoryAddress, roomBytes);
-			if (count === 0 && reads > 0) break;
+			const count = poller.read(this.#descriptor, this.#readMemoryAddress, roomBytes);
+			if (count === 0 && readCount > 0) break;
 			if (count <= 0) {
-				if (count !== WOULD_BLOCK) this.read(count === 0 ? END_OF_STREAM : count);
+				if (count !== WOULD_BLOCK) this.handleRead(count === 0 ? END_OF_STREAM : count);
 				return;
 			}
 			if (peekOwner === undefined) this.holder?.received(count);
 			else {
 				// The new owner of the connection, chosen by `peeked`, reads the remaining data if `hasMore` is true.
-				this.#hasMore = hasEnd || hasMark || count === roomBytes;
-				peekOwner.peeked(count);
+				this.#hasMore = hasEnd || hasUrgentMark || count === roomBytes;
+				peekOwner.onPeeked(count);
 				if (this.#poller === undefined) return;
 			}
 			const { nextMemory } = this;
 			if (nextMemory !== undefined) {
 				this.nextMemory = undefined;
-				this.#memory = nextMemory;
-				this.#memoryAddress = poller.addressOf(nextMemory);
+				this.#readMemory = nextMemory;
+				this.#readMemoryAddress = poller.addressOf(nextMemory);
 			}
 			if (this._handle === null) return;
 			// A limited read may only have checked whether there is data. Its consumer then lets the kernel move the data, so nothing
 			// more is read here.
-			if (count < roomBytes ? hasEnd : this.#nextRead > roomBytes) break;
+			if (count < roomBytes ? hasEnd : this.#nextReadBytes > roomBytes) break;
 			// After a short read, a TCP socket is empty, and the poller will report new data. A Unix socket may still have data,
 			// because a read also ends after data that was sent together with descriptors.
-			if (count < roomBytes && !hasMark && !this.#isUnix) return;
+			if (count < roomBytes && !hasUrgentMark && !this.#isUnix) return;
 		}
 		// The rest is read in the next turn, after the callbacks that the received bytes have scheduled. If it were read now, the end
 		// of the connection might be handled before its request.
@@ -369,8 +369,8 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/** Maximum bytes of the next read. */
-	get #nextRead(): number {
-		return this.#readLimitBytes === 0 ? this.#memory!.length : this.#readLimitBytes;
+	get #nextReadBytes(): number {
+		return this.#readLimitBytes === 0 ? this.#readMemory!.length : this.#readLimitBytes;
 	}
 
 	/** Makes the poller report the remaining data, if the socket is being read. If it is paused, `resume` does so later. */
@@ -380,7 +380,7 @@ export class DirectSocket implements PolledSocket {
 
 	/** Returns the connection as a `net.Socket`. Allowed only before `start`. This object must not be used afterwards. */
 	toSocket(): Socket {
-		const handle = this._handle && this.#nodeHandle(this._handle);
+		const handle = this._handle && this.#toNodeHandle(this._handle);
 		this.pause();
 		if (this.#isWatched) this.#poller!.remove(this.#descriptor);
 		this.#isWatched = false;
@@ -391,7 +391,7 @@ export class DirectSocket implements PolledSocket {
 		const options: SocketConstructorOpts = { handle: handle as never, allowHalfOpen: true };
 		const socket = new Socket(options);
 		if (this.#peekMemory && handle) readByCopies(handle, this.#peekMemory);
-		if (this.whenClosed) socket.once('close', this.whenClosed);
+		if (this.onClosed) socket.once('close', this.onClosed);
 		return socket;
 	}
 
@@ -418,7 +418,7 @@ export class DirectSocket implements PolledSocket {
 
 	/** True if so many bytes are waiting to be sent that nothing more should be written until `drained` is called. */
 	get writableNeedDrain(): boolean {
-		return this.#pendingCount > 0 && this.writableLength >= WRITE_HIGH_WATER_BYTES;
+		return this.#pendingWriteCount > 0 && this.writableLength >= WRITE_HIGH_WATER_BYTES;
 	}
 
 	/** `cork` and `uncork` do nothing, because each write is sent separately. */
@@ -429,47 +429,47 @@ export class DirectSocket implements PolledSocket {
 	 * Writes bytes, or text as Latin-1. `done` is called once the system has accepted them, or with an error, and possibly before
 	 * `write` returns.
 	 */
-	write(text: string, encoding: 'latin1', done?: (error?: Error | null) => void): void;
-	write(bytes: Uint8Array, done?: (error?: Error | null) => void): void;
+	write(text: string, encoding: 'latin1', onWritten?: (error?: Error | null) => void): void;
+	write(bytes: Uint8Array, onWritten?: (error?: Error | null) => void): void;
 	write(
 		data: string | Uint8Array,
-		encodingOrDone?: 'latin1' | ((error?: Error | null) => void),
-		doneAfterEncoding?: (error?: Error | null) => void,
+		encodingOrCallback?: 'latin1' | ((error?: Error | null) => void),
+		callbackAfterEncoding?: (error?: Error | null) => void,
 	): void {
 		const handle = this._handle;
-		const done = typeof encodingOrDone === 'function' ? encodingOrDone : doneAfterEncoding;
+		const onWritten = typeof encodingOrCallback === 'function' ? encodingOrCallback : callbackAfterEncoding;
 		if (handle === null || this.writableEnded) {
-			done?.(new Error('The connection has ended.'));
+			onWritten?.(new Error('The connection has ended.'));
 			return;
 		}
 		const result = typeof data === 'string' ? handle.writeLatin1String(null, data) : handle.writeBuffer(null, data);
-		if (result === 0) done?.();
+		if (result === 0) onWritten?.();
 		else if (typeof result === 'number') {
 			const error = systemError(result, 'write');
 			this.writeFailed(error);
-			done?.(error);
-		} else this.#awaitWrite(result, data, done);
+			onWritten?.(error);
+		} else this.#awaitWrite(result, data, onWritten);
 	}
 
 	/**
 	 * Closes our side once the system has accepted everything written, then calls `finished`. The connection closes when both sides
 	 * are closed.
 	 */
-	end(finished?: () => void): void {
+	end(onFinished?: () => void): void {
 		const handle = this._handle;
 		if (handle === null || this.writableEnded) return;
 		this.writableEnded = true;
-		const request = new BINDING!.ShutdownWrap();
-		const complete = (): void => {
+		const shutdownRequest = new STREAM_BINDING!.ShutdownWrap();
+		const onShutdown = (): void => {
 			if (this.destroyed) return;
 			this.#hasEnded = true;
-			finished?.();
+			onFinished?.();
 			if (this.#hasPeerEnded) this.destroy();
 		};
-		request.oncomplete = status => (status < 0 ? this.destroy(systemError(status, 'shutdown')) : complete());
-		const result = handle.shutdown(request);
+		shutdownRequest.oncomplete = status => (status < 0 ? this.destroy(systemError(status, 'shutdown')) : onShutdown());
+		const result = handle.shutdown(shutdownRequest);
 		// If the client has reset the connection, our side need not be closed.
-		if (result !== 0) complete();
+		if (result !== 0) onShutdown();
 	}
 
 	/** Closes the connection immediately, in both directions. */
@@ -511,7 +511,7 @@ export class DirectSocket implements PolledSocket {
 		if (this.#isReading || handle === null || this.#hasPeerEnded) return;
 		this.#isReading = true;
 		const poller = this.#poller;
-		if (poller === undefined) this.#startHandle(handle);
+		if (poller === undefined) this.#startReading(handle);
 		else if (!this.#isWatched) {
 			if (!this.#isFresh) this.#watch();
 		} else if (this.#hasMore) this.#requestReport();
@@ -523,7 +523,7 @@ export class DirectSocket implements PolledSocket {
 		this.#poller!.reportAgain(this.#descriptor, this);
 	}
 
-	#startHandle(handle: StreamHandle): void {
+	#startReading(handle: StreamHandle): void {
 		const result = handle.readStart();
 		if (result < 0) this.destroy(systemError(result, 'read'));
 	}
@@ -531,22 +531,22 @@ export class DirectSocket implements PolledSocket {
 	/** Lets the handle read the socket, because the poller cannot watch it. */
 	#readByHandle(): void {
 		this.#poller = undefined;
-		const handle = this._handle && this.#nodeHandle(this._handle);
+		const handle = this._handle && this.#toNodeHandle(this._handle);
 		if (handle === null) return;
-		if (this.#peekOwner) this.#peekByHandle(handle, this.#memory!);
-		else handle.useUserBuffer(this.#memory!);
-		this.#startHandle(handle);
+		if (this.#peekOwner) this.#peekByHandle(handle, this.#readMemory!);
+		else handle.useUserBuffer(this.#readMemory!);
+		this.#startReading(handle);
 	}
 
 	/** Handles the result of a read: the number of bytes in the memory, `END_OF_STREAM`, or another negative error code. */
-	read(count: number): void {
-		if (count > 0) {
-			this.holder?.received(count);
+	handleRead(readResult: number): void {
+		if (readResult > 0) {
+			this.holder?.received(readResult);
 			return;
 		}
-		if (count === 0 || this.destroyed) return;
-		if (count !== END_OF_STREAM) {
-			this.destroy(systemError(count, 'read'));
+		if (readResult === 0 || this.destroyed) return;
+		if (readResult !== END_OF_STREAM) {
+			this.destroy(systemError(readResult, 'read'));
 			return;
 		}
 		this.#hasPeerEnded = true;
@@ -557,36 +557,40 @@ export class DirectSocket implements PolledSocket {
 
 	/** Called by the handle: `count` bytes are in the memory passed to `peek`. */
 	peeked(count: number): void {
-		this.#peekOwner?.peeked(count);
+		this.#peekOwner?.onPeeked(count);
 	}
 
 	/** Called by the handle when it has closed. */
 	closed(): void {
-		this.whenClosed?.();
+		this.onClosed?.();
 		this.holder?.closed(this.#error);
 	}
 
-	#awaitWrite(write: PendingWrite, data: unknown, done: ((error?: Error | null) => void) | undefined): void {
-		this.#pendingCount++;
+	#awaitWrite(
+		pendingWrite: PendingWrite,
+		data: unknown,
+		onWritten: ((error?: Error | null) => void) | undefined,
+	): void {
+		this.#pendingWriteCount++;
 		this.pendingWrites++;
-		const complete = (status: number): void => {
-			this.#pendingCount--;
+		const onComplete = (status: number): void => {
+			this.#pendingWriteCount--;
 			this.pendingWrites--;
 			if (status < 0) {
 				const error = systemError(status, 'write');
 				this.writeFailed(error);
-				done?.(error);
+				onWritten?.(error);
 				return;
 			}
-			done?.();
-			if (this.#pendingCount === 0 && !this.destroyed) this.holder?.drained();
+			onWritten?.();
+			if (this.#pendingWriteCount === 0 && !this.destroyed) this.holder?.drained();
 		};
-		write.buffer = data;
-		write.oncomplete = complete;
-		const status = write.writeStatus;
+		pendingWrite.buffer = data;
+		pendingWrite.oncomplete = onComplete;
+		const status = pendingWrite.writeStatus;
 		if (status !== null && status !== undefined) {
-			write.writeStatus = null;
-			complete(status);
+			pendingWrite.writeStatus = null;
+			onComplete(status);
 		}
 	}
 
@@ -635,7 +639,7 @@ function reportRest(socket: DirectSocket): void {
 
 function onRead(this: StreamHandle): Uint8Array | undefined {
 	const socket = this.svcSocket!;
-	socket.read(lastReadResult());
+	socket.handleRead(lastReadResult());
 	const { nextMemory } = socket;
 	if (nextMemory !== undefined) socket.nextMemory = undefined;
 	return nextMemory;
@@ -645,7 +649,7 @@ function onPeek(this: StreamHandle): undefined {
 	const socket = this.svcSocket!;
 	const count = lastReadResult();
 	if (count > 0) socket.peeked(count);
-	else socket.read(count);
+	else socket.handleRead(count);
 }
 
 /**
@@ -662,7 +666,7 @@ function readByCopies(handle: StreamHandle, memory: Uint8Array): void {
 
 /** Returns the result of the read that a handle is reporting: the number of bytes, or an error code. */
 export function lastReadResult(): number {
-	return STREAM_STATE[READ_COUNT]!;
+	return STREAM_STATE[READ_RESULT_INDEX]!;
 }
 
 function onClosed(this: StreamHandle): void {

@@ -24,9 +24,9 @@ export function duplicateDescriptor(descriptor: number): number {
 		fcntl: { arguments: ['i32', 'i32', 'i32'], return: 'i32' },
 	});
 	try {
-		const copy =
+		const duplicate =
 			process.platform === 'linux' ? functions.fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : functions.dup(descriptor);
-		if (copy >= 0) return copy;
+		if (duplicate >= 0) return duplicate;
 	} finally {
 		lib.close();
 	}
@@ -47,12 +47,12 @@ export function descriptorOf(server: Server): number {
  * Redirects a descriptor to the null device if it refers to the same socket as `copy`. Does nothing if it refers to anything else,
  * or if redirecting is not possible here.
  */
-export function detachDescriptor(descriptor: number, copy: number): void {
+export function detachDescriptor(descriptor: number, duplicate: number): void {
 	const ffi = foreignFunctions();
 	if (ffi === undefined) return;
 	const { lib, functions } = ffi.dlopen(null, { dup2: { arguments: ['i32', 'i32'], return: 'i32' } });
 	try {
-		if (!isSameFile(descriptor, copy)) return;
+		if (!isSameFile(descriptor, duplicate)) return;
 		const nullDevice = openSync('/dev/null', 'r');
 		functions.dup2(nullDevice, descriptor);
 		closeSync(nullDevice);
@@ -83,9 +83,9 @@ export function replaceDescriptor(target: number, descriptor: number): void {
  * Closes a duplicate on which Node could not listen. Node may already have adopted and closed the duplicate, and its number may
  * belong to something else by now, so it is closed only if it still refers to the same socket as `original`.
  */
-export function closeDuplicate(copy: number, original: number): void {
+export function closeDuplicate(duplicate: number, original: number): void {
 	try {
-		if (isSameFile(copy, original)) closeSync(copy);
+		if (isSameFile(duplicate, original)) closeSync(duplicate);
 	} catch {
 		// The descriptor is already closed.
 	}

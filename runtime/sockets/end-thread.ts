@@ -11,30 +11,30 @@ import { isDirectIo } from './io-mode.ts';
 const SETTLE_MS = 100;
 
 /** After this many milliseconds, optimization is allowed again even if the thread has not ended. */
-const MAX_HOLD_MS = 5000;
+const MAX_SUSPENSION_MS = 5000;
 
-let holderCount = 0;
+let suspensionCount = 0;
 
 /** Terminates a thread, as a crash would. Resolves when it has ended. */
 export async function endThread(thread: Worker): Promise<void> {
 	// Only in direct I/O mode are `node:ffi` functions called often enough for V8 to optimize the calls.
-	const release = isDirectIo() ? suspendOptimization() : undefined;
-	if (release) await new Promise(resolve => setTimeout(resolve, SETTLE_MS));
+	const resumeOptimization = isDirectIo() ? suspendOptimization() : undefined;
+	if (resumeOptimization) await new Promise(resolve => setTimeout(resolve, SETTLE_MS));
 	await thread.terminate();
-	release?.();
+	resumeOptimization?.();
 }
 
 /** Stops V8 from optimizing. Returns a function that allows it again. */
 function suspendOptimization(): () => void {
 	// This filter matches no function. It applies to the whole process.
-	if (holderCount++ === 0) setFlagsFromString('--turbo-filter=~');
-	let isHeld = true;
-	const release = (): void => {
-		if (!isHeld) return;
-		isHeld = false;
+	if (suspensionCount++ === 0) setFlagsFromString('--turbo-filter=~');
+	let isSuspended = true;
+	const resumeOptimization = (): void => {
+		if (!isSuspended) return;
+		isSuspended = false;
 		clearTimeout(timer);
-		if (--holderCount === 0) setFlagsFromString('--turbo-filter=*');
+		if (--suspensionCount === 0) setFlagsFromString('--turbo-filter=*');
 	};
-	const timer = setTimeout(release, MAX_HOLD_MS).unref();
-	return release;
+	const timer = setTimeout(resumeOptimization, MAX_SUSPENSION_MS).unref();
+	return resumeOptimization;
 }

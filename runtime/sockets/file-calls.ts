@@ -23,7 +23,7 @@ export interface SystemCalls {
 	 */
 	openWithoutLinks(root: string, path: string): number;
 	/** Returns the metadata of an open file, or undefined if not available. */
-	identity(descriptor: number): FileIdentity | undefined;
+	fileIdentity(descriptor: number): FileIdentity | undefined;
 	/** Reads from the current position to an address. Returns the number of bytes, 0 at the end, −1 on failure. */
 	read(descriptor: number, address: bigint, length: number): number;
 	/** Returns the address of memory outside the heap. */
@@ -31,14 +31,14 @@ export interface SystemCalls {
 	close(descriptor: number): void;
 }
 
-type Call = (...values: (number | bigint)[]) => bigint;
-type ShortCall = (...values: (number | bigint)[]) => number;
+type BigIntCall = (...values: (number | bigint)[]) => bigint;
+type NumberCall = (...values: (number | bigint)[]) => number;
 
 /** Flags of `openat2`: O_NONBLOCK, O_NOCTTY and O_CLOEXEC. They have the same values on all architectures that Node supports. */
 const OPEN_FLAGS = 0o4000n | 0o400n | 0o2000000n;
 const RESOLVE_NO_SYMLINKS = 4n;
 /** System call number of `openat2`, which has no libc function. The number is the same on all architectures. */
-const OPENAT2 = 437;
+const OPENAT2_NUMBER = 437;
 const AT_FDCWD = -100;
 const RWF_NOWAIT = 8;
 /**
@@ -58,14 +58,14 @@ const TWO_POW_32 = 2 ** 32;
 export function systemCalls(): SystemCalls | undefined {
 	if (process.platform !== 'linux' || !isDirectIo()) return undefined;
 	try {
-		return load();
+		return loadSystemCalls();
 	} catch {
 		// This Node has no `node:ffi`, or this libc lacks the functions.
 		return undefined;
 	}
 }
 
-function load(): SystemCalls | undefined {
+function loadSystemCalls(): SystemCalls | undefined {
 	const ffi = foreignFunctions();
 	if (ffi === undefined) return undefined;
 	const functions = uncheckedFunctionsOf(ffi, {
@@ -76,11 +76,11 @@ function load(): SystemCalls | undefined {
 		statx: { return: 'int32', arguments: ['int32', 'pointer', 'int32', 'uint32', 'pointer'] },
 		syscall: { return: 'int32', arguments: ['int32', 'int32', 'pointer', 'pointer', 'int32'] },
 	});
-	const sendfile = functions.sendfile as Call;
-	const preadv2 = functions.preadv2 as Call;
-	const read = functions.read as ShortCall;
-	const statx = functions.statx as ShortCall;
-	const syscall = functions.syscall as ShortCall;
+	const sendfile = functions.sendfile as BigIntCall;
+	const preadv2 = functions.preadv2 as BigIntCall;
+	const read = functions.read as NumberCall;
+	const statx = functions.statx as NumberCall;
+	const syscall = functions.syscall as NumberCall;
 	const { close } = functions;
 
 	// One block outside the heap, at a fixed address. It holds an offset, an iovec with its one-byte buffer, the arguments of
@@ -97,49 +97,49 @@ function load(): SystemCalls | undefined {
 	memory.writeBigUInt64LE(1n, 16);
 	memory.writeBigUInt64LE(OPEN_FLAGS, 32);
 	memory.writeBigUInt64LE(RESOLVE_NO_SYMLINKS, 48);
-	const offsets = new BigInt64Array(memory.buffer, memory.byteOffset, 1);
+	const offsetArgument = new BigInt64Array(memory.buffer, memory.byteOffset, 1);
 	const metadataWords = new Int32Array(memory.buffer, memory.byteOffset + METADATA_OFFSET, 64);
 
-	const uint32 = (offset: number): number => metadataWords[offset >> 2]! >>> 0;
+	const readUint32 = (offset: number): number => metadataWords[offset >> 2]! >>> 0;
 	/** Returns the signed 64-bit number at an offset. */
-	const int64 = (offset: number): number => metadataWords[(offset >> 2) + 1]! * TWO_POW_32 + uint32(offset);
+	const readInt64 = (offset: number): number => metadataWords[(offset >> 2) + 1]! * TWO_POW_32 + readUint32(offset);
 
 	/**
 	 * The root whose path is currently in `memory`. `rootLength` is the length of that path in bytes; −1 if the root cannot be used.
 	 */
-	let root: string | undefined;
+	let currentRoot: string | undefined;
 	let rootLength = -1;
 
 	const calls: SystemCalls = {
 		sendFile(socket, file, offset, length) {
-			offsets[0] = BigInt(offset);
+			offsetArgument[0] = BigInt(offset);
 			return Number(sendfile(socket, file, memoryAddress, BigInt(length)));
 		},
 		isInMemory: (file, offset) => preadv2(file, iovecAddress, 1, BigInt(offset), RWF_NOWAIT) === 1n,
 		openWithoutLinks(newRoot, path) {
-			if (newRoot !== root) {
-				root = newRoot;
+			if (newRoot !== currentRoot) {
+				currentRoot = newRoot;
 				rootLength = newRoot === '/' ? 0 : writePath(newRoot, memory, PATH_OFFSET);
 			}
 			if (rootLength === -1) return -1;
 			const length = writePath(path, memory, PATH_OFFSET + rootLength);
 			if (length === -1) return -1;
 			memory[PATH_OFFSET + rootLength + length] = 0;
-			return syscall(OPENAT2, AT_FDCWD, pathAddress, openHowAddress, 24);
+			return syscall(OPENAT2_NUMBER, AT_FDCWD, pathAddress, openHowAddress, 24);
 		},
-		identity(descriptor) {
+		fileIdentity(descriptor) {
 			if (statx(descriptor, emptyPathAddress, AT_EMPTY_PATH, STATX_BASIC_STATS, metadataAddress) !== 0)
 				return undefined;
 			return {
-				mode: uint32(28) & 0xffff,
-				size: int64(40),
-				seconds: int64(112),
-				nanoseconds: uint32(120),
-				changeSeconds: int64(96),
-				changeNanoseconds: uint32(104),
-				device: uint32(136) * TWO_POW_32 + uint32(140),
-				inodeHigh: uint32(36),
-				inodeLow: uint32(32),
+				mode: readUint32(28) & 0xffff,
+				size: readInt64(40),
+				seconds: readInt64(112),
+				nanoseconds: readUint32(120),
+				changeSeconds: readInt64(96),
+				changeNanoseconds: readUint32(104),
+				device: readUint32(136) * TWO_POW_32 + readUint32(140),
+				inodeHigh: readUint32(36),
+				inodeLow: readUint32(32),
 			};
 		},
 		read,
@@ -148,7 +148,7 @@ function load(): SystemCalls | undefined {
 	};
 	// To check that the functions work as expected, calls with an invalid descriptor must fail in the expected way.
 	const failsAsExpected =
-		calls.sendFile(-1, -1, 0, 1) === -1 && !calls.isInMemory(-1, 0) && calls.identity(-1) === undefined;
+		calls.sendFile(-1, -1, 0, 1) === -1 && !calls.isInMemory(-1, 0) && calls.fileIdentity(-1) === undefined;
 	return failsAsExpected ? calls : undefined;
 }
 
@@ -159,16 +159,16 @@ function load(): SystemCalls | undefined {
 function writePath(path: string, memory: Buffer, at: number): number {
 	const length = path.length;
 	if (length === 0 || at + length >= memory.length || path.charCodeAt(0) !== SLASH) return -1;
-	let lastCode = 0;
+	let previousCode = 0;
 	for (let i = 0; i < length; i++) {
 		const code = path.charCodeAt(i);
 		// A dot after a slash may also begin an ordinary hidden name, but hidden files are rarely requested, so they are refused as
 		// well.
-		if (code === 0 || code > 0x7e || (lastCode === SLASH && (code === SLASH || code === DOT))) return -1;
+		if (code === 0 || code > 0x7e || (previousCode === SLASH && (code === SLASH || code === DOT))) return -1;
 		memory[at + i] = code;
-		lastCode = code;
+		previousCode = code;
 	}
-	return lastCode === SLASH ? -1 : length;
+	return previousCode === SLASH ? -1 : length;
 }
 
 const SLASH = 47;

@@ -20,13 +20,13 @@ export interface ForeignLibrary<Name extends string = string> {
 	/** Returns the address of memory outside the heap. The memory must neither be freed nor move while the address is used. */
 	addressOf(memory: Uint8Array): bigint;
 	/** Registers a function for C to call on this thread. It is kept as long as the thread lives, and must not throw. */
-	callback(result: string, parameterTypes: readonly string[], run: (...values: never[]) => unknown): bigint;
+	registerCallback(result: string, parameterTypes: readonly string[], run: (...values: never[]) => unknown): bigint;
 	/** Copies the bytes at an address into a new Buffer. */
-	copy(address: bigint, length: number): Buffer;
+	copyBytes(address: bigint, length: number): Buffer;
 	/** Returns the zero-terminated string at an address. */
-	text(address: bigint): string;
+	readText(address: bigint): string;
 	/** Writes bytes to an address. */
-	write(address: bigint, bytes: Uint8Array): void;
+	writeBytes(address: bigint, bytes: Uint8Array): void;
 	writeUint64(address: bigint, value: bigint): void;
 	writeUint8(address: bigint, value: number): void;
 	writeInt32(address: bigint, value: number): void;
@@ -53,14 +53,14 @@ export function foreignSignature(result: string, ...parameterTypes: string[]): F
 
 /**
  * Looks up all functions in OpenSSL 3.5 or a later 3.x, on Linux.
- * @param reentrant Functions that call back into JavaScript. They are called in the way that Node documents.
- * @param hot Functions that are called often and never call back. Their arguments are not checked.
+ * @param reentrantNames Functions that call back into JavaScript. They are called in the way that Node documents.
+ * @param hotSignatures Functions that are called often and never call back. Their arguments are not checked.
  */
 export function findOpenssl<Name extends string>(
 	signatures: { readonly [name in Name]: ForeignSignature },
-	reentrant: readonly NoInfer<Name>[],
+	reentrantNames: readonly NoInfer<Name>[],
 	simulated: LibrarySimulation = {},
-	hot: { readonly [name in NoInfer<Name>]?: ForeignSignature } = {},
+	hotSignatures: { readonly [name in NoInfer<Name>]?: ForeignSignature } = {},
 ): ForeignSupport<Name> {
 	const version = simulated.openssl ?? process.versions.openssl ?? '';
 	const [major = 0, minor = 0] = version.split('.').map(Number);
@@ -74,9 +74,9 @@ export function findOpenssl<Name extends string>(
 	try {
 		const allSignatures: { [name: string]: ForeignSignature } = { ...signatures };
 		if (simulated.missing !== undefined) allSignatures[`missing_${simulated.missing}`] = foreignSignature('void');
-		const unchecked = uncheckedFunctionsOf(ffi, hot as { [name: string]: ForeignSignature });
-		const functions = { ...loadForeignFunctions(ffi, allSignatures), ...unchecked } as ForeignCalls<Name>;
-		const reentrantSignatures = Object.fromEntries(reentrant.map(name => [name, signatures[name]]));
+		const uncheckedFunctions = uncheckedFunctionsOf(ffi, hotSignatures as { [name: string]: ForeignSignature });
+		const functions = { ...loadForeignFunctions(ffi, allSignatures), ...uncheckedFunctions } as ForeignCalls<Name>;
+		const reentrantSignatures = Object.fromEntries(reentrantNames.map(name => [name, signatures[name]]));
 		return { library: new BoundLibrary(ffi, functions, reentrantSignatures) };
 	} catch (error) {
 		const cause = error instanceof Error ? error.message : String(error);
@@ -85,14 +85,16 @@ export function findOpenssl<Name extends string>(
 }
 
 /** Returns the reason why a thread without direct I/O cannot use the functions; undefined if it can. */
-export function withoutDirectIo(): { readonly missing: string } | undefined {
+export function directIoProblem(): { readonly missing: string } | undefined {
 	return isDirectIo() ? undefined : { missing: 'it needs `direct` I/O' };
 }
 
 class BoundLibrary<Name extends string> implements ForeignLibrary<Name> {
 	readonly functions: ForeignCalls<Name>;
 	readonly #ffi: typeof import('node:ffi');
-	readonly #library: { registerCallback(signature: ForeignSignature, run: (...values: never[]) => unknown): bigint };
+	readonly #callbackLibrary: {
+		registerCallback(signature: ForeignSignature, run: (...values: never[]) => unknown): bigint;
+	};
 	readonly #errnoAddress: bigint;
 	/** Registered callbacks, kept here because C may call them as long as the thread lives. */
 	readonly #callbacks: unknown[] = [];
@@ -107,11 +109,11 @@ class BoundLibrary<Name extends string> implements ForeignLibrary<Name> {
 			...(reentrant as { [name: string]: never }),
 			__errno_location: { return: 'pointer', arguments: [] },
 		});
-		const { __errno_location: errnoLocation, ...reentrantSignatures } = functions as unknown as {
+		const { __errno_location: errnoLocation, ...reentrantFunctions } = functions as unknown as {
 			[name: string]: ForeignFunction;
 		};
-		this.functions = { ...foundFunctions, ...reentrantSignatures };
-		this.#library = lib as never;
+		this.functions = { ...foundFunctions, ...reentrantFunctions };
+		this.#callbackLibrary = lib as never;
 		this.#errnoAddress = errnoLocation!() as bigint;
 	}
 
@@ -119,20 +121,20 @@ class BoundLibrary<Name extends string> implements ForeignLibrary<Name> {
 		return this.#ffi.getRawPointer(memory);
 	}
 
-	callback(result: string, parameterTypes: readonly string[], run: (...values: never[]) => unknown): bigint {
+	registerCallback(result: string, parameterTypes: readonly string[], run: (...values: never[]) => unknown): bigint {
 		this.#callbacks.push(run);
-		return this.#library.registerCallback({ return: result, arguments: parameterTypes }, run);
+		return this.#callbackLibrary.registerCallback({ return: result, arguments: parameterTypes }, run);
 	}
 
-	copy(address: bigint, length: number): Buffer {
+	copyBytes(address: bigint, length: number): Buffer {
 		return Buffer.from(this.#ffi.toBuffer(address, length, true));
 	}
 
-	text(address: bigint): string {
+	readText(address: bigint): string {
 		return this.#ffi.toString(address) ?? '';
 	}
 
-	write(address: bigint, bytes: Uint8Array): void {
+	writeBytes(address: bigint, bytes: Uint8Array): void {
 		this.#ffi.exportArrayBufferView(bytes, address, bytes.byteLength);
 	}
 

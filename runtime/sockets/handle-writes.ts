@@ -38,18 +38,18 @@ function probeWrites(): boolean {
 			acceptsNull = request === null;
 			return 0;
 		},
-		close(closed?: () => void): void {
-			closed?.();
+		close(onClosed?: () => void): void {
+			onClosed?.();
 		},
-		readStart: ignore,
-		readStop: ignore,
+		readStart: doNothing,
+		readStop: doNothing,
 		getAsyncId: () => 0,
-		ref: ignore,
-		unref: ignore,
+		ref: doNothing,
+		unref: doNothing,
 	};
 	try {
 		const socket = new Socket({ handle, manualStart: true } as never);
-		socket.on('error', ignore);
+		socket.on('error', doNothing);
 		socket.write('-', 'latin1');
 		socket.destroy();
 	} catch {
@@ -58,4 +58,4 @@ function probeWrites(): boolean {
 	return acceptsNull;
 }
 
-function ignore(): void {}
+function doNothing(): void {}

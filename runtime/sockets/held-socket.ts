@@ -49,7 +49,7 @@ async function holdDuplicate(path: string, backlog: number, publish: () => void)
  * The code of the thread of {@link holdInThread}. It binds the socket, then blocks the thread, because a server accepts
  * connections while the event loop runs.
  */
-const HOLDER = `
+const HOLDER_SCRIPT = `
 const { createServer } = require('node:net');
 const { parentPort, workerData: { path, backlog, state } } = require('node:worker_threads');
 const server = createServer();
@@ -69,7 +69,7 @@ if (server.listening) {
 function holdInThread(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
 	const state = new Int32Array(new SharedArrayBuffer(4));
 	const options = { eval: true, workerData: { path, backlog, state }, name: 'svc-socket' };
-	const thread = new Worker(HOLDER, { ...options, resourceLimits: { maxYoungGenerationSizeMb: 1 } });
+	const thread = new Worker(HOLDER_SCRIPT, { ...options, resourceLimits: { maxYoungGenerationSizeMb: 1 } });
 	thread.unref();
 	const close = (): void => {
 		Atomics.store(state, 0, 1);

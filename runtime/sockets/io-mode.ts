@@ -13,7 +13,7 @@ export const IO_MODES: readonly IoMode[] = ['direct', 'node'];
  * The Node releases on which the whole test suite passes in `direct` mode. That mode depends on internals of Node, which may
  * change in any release. All other releases use `node` by default.
  */
-const DIRECT_RELEASES: readonly string[] = ['26.10.0'];
+const DIRECT_IO_RELEASES: readonly string[] = ['26.10.0'];
 
 /** Returns the mode set in the environment, or undefined if it is unset, empty or invalid. */
 export function environmentIoMode(environment: NodeJS.ProcessEnv = process.env): IoMode | undefined {
@@ -25,16 +25,16 @@ export function environmentIoMode(environment: NodeJS.ProcessEnv = process.env):
  * release.
  */
 export function chooseIoMode(
-	configured?: IoMode,
+	configuredMode?: IoMode,
 	environment: NodeJS.ProcessEnv = process.env,
 	release: string = process.versions.node,
 ): IoMode {
-	return environmentIoMode(environment) ?? configured ?? (isDirectIoRelease(release) ? 'direct' : 'node');
+	return environmentIoMode(environment) ?? configuredMode ?? (isDirectIoRelease(release) ? 'direct' : 'node');
 }
 
 /** Reports whether the whole test suite passes in `direct` mode on this Node release. */
 export function isDirectIoRelease(release: string = process.versions.node): boolean {
-	return DIRECT_RELEASES.includes(release);
+	return DIRECT_IO_RELEASES.includes(release);
 }
 
 let currentMode: IoMode = chooseIoMode();

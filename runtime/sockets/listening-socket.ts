@@ -7,8 +7,8 @@ import { NodeListeningSocket } from './node-listening-socket.ts';
 
 /** The TCP keep-alive settings, which determine when dead peers are detected. Times are in milliseconds. */
 export interface TcpKeepAlive {
-	readonly idle: number;
-	readonly interval: number;
+	readonly idleMs: number;
+	readonly intervalMs: number;
 	/** Number of unanswered probes after which a connection is closed; undefined for the system's default. */
 	readonly count: number | undefined;
 }

@@ -29,14 +29,14 @@ export interface MemoryFiles {
 /** Loads the functions. Returns undefined if they are not available. */
 export function memoryFiles(): MemoryFiles | undefined {
 	try {
-		return load();
+		return loadMemoryFiles();
 	} catch {
 		// This libc lacks the functions.
 		return undefined;
 	}
 }
 
-function load(): MemoryFiles | undefined {
+function loadMemoryFiles(): MemoryFiles | undefined {
 	const calls = systemCalls();
 	const ffi = foreignFunctions();
 	if (calls === undefined || ffi === undefined) return undefined;
@@ -48,23 +48,23 @@ function load(): MemoryFiles | undefined {
 	const create = functions.memfd_create as (name: bigint, flags: number) => number;
 	const advise = functions.madvise as (address: bigint, length: bigint, advice: number) => number;
 	const close = functions.close as (descriptor: number) => number;
-	const name = Buffer.allocUnsafeSlow(16).fill(0);
-	name.write('svc-cache', 'latin1');
+	const fileName = Buffer.allocUnsafeSlow(16).fill(0);
+	fileName.write('svc-cache', 'latin1');
 	return {
 		calls,
 		create(pieces) {
-			const file = create(ffi.getRawPointer(name), MFD_CLOEXEC);
-			if (file < 0) return -1;
+			const descriptor = create(ffi.getRawPointer(fileName), MFD_CLOEXEC);
+			if (descriptor < 0) return -1;
 			try {
 				let at = 0;
 				for (const piece of pieces) {
-					if (writeSync(file, piece, 0, piece.byteLength, at) !== piece.byteLength)
+					if (writeSync(descriptor, piece, 0, piece.byteLength, at) !== piece.byteLength)
 						throw new Error('The write was incomplete.');
 					at += piece.byteLength;
 				}
-				return file;
+				return descriptor;
 			} catch {
-				close(file);
+				close(descriptor);
 				return -1;
 			}
 		},

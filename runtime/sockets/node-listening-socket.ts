@@ -42,7 +42,7 @@ export class NodeListeningSocket implements ListeningSocket {
 	}
 
 	async listen(target: ListenTarget): Promise<void> {
-		if (!('descriptor' in target)) await this.#listen(target);
+		if (!('descriptor' in target)) await this.#listenOn(target);
 		else if (canDuplicateDescriptors()) await this.#listenOnDuplicate(target.descriptor);
 		else await this.#listenOnReceived(target.descriptor);
 		// `net.Server` reports errors of `accept` as events. Without a listener, such an event would terminate the thread.
@@ -57,7 +57,7 @@ export class NodeListeningSocket implements ListeningSocket {
 
 	prepare(socket: AcceptedSocket): void {
 		// Node's method accepts the idle time, but neither the interval nor the number of the keep-alive probes.
-		if (this.#keepAlive) (socket as Socket).setKeepAlive(true, this.#keepAlive.idle);
+		if (this.#keepAlive) (socket as Socket).setKeepAlive(true, this.#keepAlive.idleMs);
 	}
 
 	duplicate(): SocketDescriptors | undefined {
@@ -74,7 +74,7 @@ export class NodeListeningSocket implements ListeningSocket {
 		this.#server.close();
 	}
 
-	#listen(address: { readonly port: number } | { readonly fd: number }): Promise<void> {
+	#listenOn(address: { readonly port: number } | { readonly fd: number }): Promise<void> {
 		const server = this.#server;
 		return new Promise((resolve, reject) => {
 			server.once('error', reject);
@@ -88,7 +88,7 @@ export class NodeListeningSocket implements ListeningSocket {
 	async #listenOnDuplicate(descriptor: number): Promise<void> {
 		const fd = duplicateDescriptor(descriptor);
 		try {
-			await this.#listen({ fd });
+			await this.#listenOn({ fd });
 		} catch (error) {
 			closeDuplicate(fd, descriptor);
 			throw error;

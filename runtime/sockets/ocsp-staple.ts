@@ -14,14 +14,14 @@ export function registerStapleCallback(
 	getResponse: () => Uint8Array | undefined,
 ): bigint {
 	const { functions } = library;
-	return library.callback('int32', ['pointer', 'pointer'], (ssl: bigint) => {
+	return library.registerCallback('int32', ['pointer', 'pointer'], (ssl: bigint) => {
 		try {
 			const response = getResponse();
 			if (response === undefined) return STATUS_NONE;
 			// OpenSSL frees this memory with the connection.
 			const responseAddress = functions.CRYPTO_malloc(BigInt(response.length), 0n, 0) as bigint;
 			if (responseAddress === 0n) return STATUS_NONE;
-			library.write(responseAddress, response);
+			library.writeBytes(responseAddress, response);
 			functions.SSL_ctrl(ssl, CTRL_SET_OCSP_RESPONSE, BigInt(response.length), responseAddress);
 			return STATUS_OK;
 		} catch {

@@ -13,9 +13,9 @@ import type { OpensslContext } from './openssl-context.ts';
 import {
 	type BufferOwner,
 	type CallbackTarget,
+	MAX_READ_BYTES,
+	MAX_WRITE_BYTES,
 	type OpensslThread,
-	READ_BYTES,
-	WRITE_BYTES,
 } from './openssl-thread.ts';
 import { type PolledSocket, type SocketPoller, WOULD_BLOCK } from './socket-poller.ts';
 import type { ClientProof, HandshakeCallbacks, HandshakeFacts } from './tls-handle.ts';
@@ -25,42 +25,42 @@ const WANT_READ = 2;
 const WANT_WRITE = 3;
 const ERROR_SYSTEM = 5;
 const ZERO_RETURN = 6;
-const NO_CLOSE = 0;
+const BIO_NO_CLOSE = 0;
 const CTRL_MODE = 33;
 /** SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, SSL_MODE_AUTO_RETRY. */
-const MODES = 6n;
+const SSL_MODES = 6n;
 /** SSL_OP_IGNORE_UNEXPECTED_EOF: a peer that has closed its half without `close_notify` still gets its response. */
-const OPTIONS = 128n;
+const SSL_OPTIONS = 128n;
 const VERSION_NAMES: { readonly [versionNumber: number]: string } = { 771: 'TLSv1.2', 772: 'TLSv1.3' };
 
 /** X509_V_OK, X509_V_ERR_CERT_HAS_EXPIRED. */
-const VERIFIED = 0;
-const EXPIRED = 10;
+const VERIFY_OK = 0;
+const CERTIFICATE_EXPIRED = 10;
 
 /** Error numbers of libuv: canceled, reset by the client, the end of a stream. */
 const CANCELED = -125;
 const CONNECTION_RESET = -104;
 const END_OF_STREAM = -4095;
 /** Maximum bytes of plaintext in one record. Longer writes are sent as several records in one call. */
-const RECORD_BYTES = 16_384;
+const MAX_RECORD_BYTES = 16_384;
 /** A read that returns fewer bytes than this has emptied the socket. */
-const SHORT_READ_BYTES = READ_BYTES - 1024;
+const SHORT_READ_BYTES = MAX_READ_BYTES - 1024;
 /**
  * Maximum attempts to write a block to the BIO pair. The pair is emptied after each attempt; a block that OpenSSL splits into
  * small records may need several.
  */
-const MAX_TRIES = 16;
+const MAX_WRITE_ATTEMPTS = 16;
 /** Maximum reads from one connection before other connections get their turn. */
 const MAX_READS_PER_TURN = 32;
 
 /** The TLS of one connection. */
 export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget, BufferOwner {
-	onread: StreamHandle['onread'] = nothing;
+	onread: StreamHandle['onread'] = doNothing;
 	svcSocket: DirectSocket;
 	/** Implements PolledSocket. */
-	pollTurn = 0;
+	registrationNumber = 0;
 	/** Implements BufferOwner. */
-	active = true;
+	usedSinceCheck = true;
 	readonly #tcpHandle: StreamHandle;
 	readonly #thread: OpensslThread;
 	readonly #poller: SocketPoller;
@@ -91,15 +91,15 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#isInputEmpty = false;
 	/** Number of bytes that OpenSSL has read from the descriptor, modulo 2³². */
 	#socketBytesRead = 0;
-	#memory: Uint8Array | undefined = undefined;
-	#memoryAddress: bigint;
-	#memoryLength: number;
+	#readMemory: Uint8Array | undefined = undefined;
+	#readMemoryAddress: bigint;
+	#readMemoryBytes: number;
 	/** True if records are written to the thread's BIO pair: during the handshake, or because earlier bytes must be sent first. */
-	#usesPair = true;
+	#usesBioPair = true;
 	/** Number of writes that Node's handle has not completed. */
-	#queuedWrites = 0;
+	#queuedWriteCount = 0;
 	#isInBufferList = false;
-	#protocol: string | false = false;
+	#negotiatedProtocol: string | false = false;
 
 	/**
 	 * Throws if OpenSSL has no memory for the connection.
@@ -122,11 +122,11 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#context = context;
 		this.#handshakeCallbacks = callbacks;
 		this.#hasMore = hasMore;
-		this.#memoryAddress = thread.scratchAddress;
-		this.#memoryLength = thread.scratch.length;
+		this.#readMemoryAddress = thread.discardAddress;
+		this.#readMemoryBytes = thread.discardBuffer.length;
 		const ssl = context.createSsl();
-		const socketBio = ssl === 0n ? 0n : (functions.BIO_new_socket(this.#descriptor, NO_CLOSE) as bigint);
-		const memoryBio = socketBio === 0n ? 0n : (functions.BIO_new(thread.memoryMethod) as bigint);
+		const socketBio = ssl === 0n ? 0n : (functions.BIO_new_socket(this.#descriptor, BIO_NO_CLOSE) as bigint);
+		const memoryBio = socketBio === 0n ? 0n : (functions.BIO_new(thread.memoryBioMethod) as bigint);
 		if (memoryBio === 0n) {
 			if (socketBio !== 0n) functions.BIO_free(socketBio);
 			if (ssl !== 0n) functions.SSL_free(ssl);
@@ -134,13 +134,13 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		}
 		// From here on, OpenSSL frees the memory BIO with the connection. It frees `socketBio` only if it has been assigned to the
 		// connection.
-		functions.BIO_up_ref(thread.pairIn);
+		functions.BIO_up_ref(thread.opensslPairEnd);
 		functions.SSL_set0_rbio(ssl, memoryBio);
-		functions.SSL_set0_wbio(ssl, thread.pairIn);
+		functions.SSL_set0_wbio(ssl, thread.opensslPairEnd);
 		functions.SSL_set_accept_state(ssl);
-		functions.SSL_ctrl(ssl, CTRL_MODE, MODES, 0n);
-		functions.SSL_set_options(ssl, OPTIONS);
-		functions.SSL_set_default_read_buffer_len(ssl, BigInt(READ_BYTES));
+		functions.SSL_ctrl(ssl, CTRL_MODE, SSL_MODES, 0n);
+		functions.SSL_set_options(ssl, SSL_OPTIONS);
+		functions.SSL_set_default_read_buffer_len(ssl, BigInt(MAX_READ_BYTES));
 		functions.SSL_set_read_ahead(ssl, 1);
 		this.#ssl = ssl;
 		thread.connectionCount++;
@@ -151,7 +151,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	/** Processes the first bytes and continues reading. */
 	handleFirstBytes(bytes: Uint8Array): void {
 		const hasMore = this.#hasMore;
-		if (this.#continue(this.#thread.library.addressOf(bytes), bytes.length) && hasMore) this.#readHandshake(true);
+		if (this.#continueHandshake(this.#thread.library.addressOf(bytes), bytes.length) && hasMore)
+			this.#readHandshake(true);
 	}
 
 	/** What the handshake negotiated, and whether it resumed a session. */
@@ -165,7 +166,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		return {
 			getProtocol: () => VERSION_NAMES[versionNumber] ?? null,
 			getCipher: () => (standardName === undefined ? undefined : { standardName }),
-			getALPNNegotiatedProtocol: () => this.#protocol,
+			getALPNNegotiatedProtocol: () => this.#negotiatedProtocol,
 			isSessionReused: () => isReused,
 		};
 	}
@@ -183,8 +184,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		thread.functions.ERR_clear_error();
 		return {
 			certificate: new X509Certificate(der),
-			authorized: result === VERIFIED,
-			authorizationError: result === EXPIRED ? 'CERT_HAS_EXPIRED' : undefined,
+			authorized: result === VERIFY_OK,
+			authorizationError: result === CERTIFICATE_EXPIRED ? 'CERT_HAS_EXPIRED' : undefined,
 		};
 	}
 
@@ -202,11 +203,11 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		return this.#context.duties.ocspResponse;
 	}
 
-	negotiated(at: number, length: number): void {
-		this.#protocol = this.#context.protocols.toString('latin1', at, at + length);
+	onNegotiated(at: number, length: number): void {
+		this.#negotiatedProtocol = this.#context.protocols.toString('latin1', at, at + length);
 	}
 
-	secret(line: string): void {
+	onSecretLine(line: string): void {
 		this.#context.duties.onSecret?.(line);
 	}
 
@@ -219,11 +220,11 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	// Implements PolledSocket.
 
-	readable(hasEnd: boolean, hasMark: boolean): void {
+	onReadable(hasEnd: boolean, hasUrgentMark: boolean): void {
 		if (this.#ssl === 0n || this.#hasEnded) return;
 		if (!this.#isReading) this.#hasMore = true;
-		else if (this.#handshakeCallbacks !== undefined) this.#readHandshake(hasEnd || hasMark);
-		else this.#read(hasEnd || hasMark);
+		else if (this.#handshakeCallbacks !== undefined) this.#readHandshake(hasEnd || hasUrgentMark);
+		else this.#read(hasEnd || hasUrgentMark);
 	}
 
 	// Implements StreamHandle.
@@ -234,9 +235,9 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	}
 
 	useUserBuffer(memory: Uint8Array): void {
-		this.#memory = memory;
-		this.#memoryAddress = this.#thread.library.addressOf(memory);
-		this.#memoryLength = memory.length;
+		this.#readMemory = memory;
+		this.#readMemoryAddress = this.#thread.library.addressOf(memory);
+		this.#readMemoryBytes = memory.length;
 	}
 
 	readStart(): number {
@@ -256,7 +257,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		const { length } = text;
 		if (this.#isClosed || length === 0) return this.#isClosed ? CANCELED : 0;
 		const { plaintext, plaintextAddress } = this.#thread;
-		if (length > WRITE_BYTES) return this.writeBuffer(null, Buffer.from(text, 'latin1'));
+		if (length > MAX_WRITE_BYTES) return this.writeBuffer(null, Buffer.from(text, 'latin1'));
 		plaintext.write(text, 0, 'latin1');
 		return this.#write(plaintextAddress, length);
 	}
@@ -271,12 +272,12 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	writev(_request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite {
 		if (this.#isClosed) return CANCELED;
 		const step = allBuffers ? 1 : 2;
-		let length = 0;
-		for (let at = 0; at < chunks.length; at += step) length += sizeOf(chunks[at], chunks[at + 1], allBuffers);
-		if (length === 0) return 0;
+		let totalBytes = 0;
+		for (let at = 0; at < chunks.length; at += step) totalBytes += byteLengthOf(chunks[at], chunks[at + 1], allBuffers);
+		if (totalBytes === 0) return 0;
 		const { plaintext, plaintextAddress } = this.#thread;
-		const isLarge = length > WRITE_BYTES;
-		const memory = isLarge ? Buffer.allocUnsafeSlow(length) : plaintext;
+		const isLarge = totalBytes > MAX_WRITE_BYTES;
+		const memory = isLarge ? Buffer.allocUnsafeSlow(totalBytes) : plaintext;
 		let filledBytes = 0;
 		for (let at = 0; at < chunks.length; at += step) {
 			const chunk = chunks[at];
@@ -297,12 +298,12 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	}
 
 	/** Closes the connection. Calls after this have no effect. */
-	close(closed?: (this: StreamHandle) => void): void {
+	close(onClosed?: (this: StreamHandle) => void): void {
 		if (this.#isClosed) return;
 		this.#isClosed = true;
 		this.#handshakeCallbacks = undefined;
-		if (this.#isBusy) this.#pendingCloseCallback = closed ?? nothing;
-		else this.#release(closed);
+		if (this.#isBusy) this.#pendingCloseCallback = onClosed ?? doNothing;
+		else this.#releaseSsl(onClosed);
 	}
 
 	getpeername(name: object): number {
@@ -313,7 +314,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		return this.#tcpHandle.getsockname?.(name) ?? 0;
 	}
 
-	#release(closed: ((this: StreamHandle) => void) | undefined): void {
+	#releaseSsl(onClosed: ((this: StreamHandle) => void) | undefined): void {
 		const { functions } = this.#thread;
 		const ssl = this.#ssl;
 		this.#ssl = 0n;
@@ -321,9 +322,9 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		functions.SSL_free(ssl);
 		this.#thread.connectionCount--;
 		// Releases the additional reference to the descriptor's BIO from `#attachPair`.
-		if (this.#usesPair) functions.BIO_free(this.#socketBio);
+		if (this.#usesBioPair) functions.BIO_free(this.#socketBio);
 		functions.ERR_clear_error();
-		this.#tcpHandle.close(() => closed?.call(this));
+		this.#tcpHandle.close(() => onClosed?.call(this));
 	}
 
 	// The handshake.
@@ -333,7 +334,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	 * is empty.
 	 */
 	#readHandshake(hasEnd: boolean): void {
-		const { inputAddress, input } = this.#thread;
+		const { handshakeInputAddress: inputAddress, handshakeInput: input } = this.#thread;
 		for (;;) {
 			const count = this.#poller.read(this.#descriptor, inputAddress, input.length);
 			if (count === WOULD_BLOCK) return;
@@ -344,12 +345,12 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			const hasMore = hasEnd || count === input.length;
 			// The first read after the handshake depends on whether the socket may have more data.
 			this.#hasMore = hasMore;
-			if (!this.#continue(inputAddress, count) || !hasMore) return;
+			if (!this.#continueHandshake(inputAddress, count) || !hasMore) return;
 		}
 	}
 
 	/** Continues the handshake with the bytes at an address. Returns false once it is over. */
-	#continue(address: bigint, length: number): boolean {
+	#continueHandshake(address: bigint, length: number): boolean {
 		const thread = this.#thread;
 		const { functions } = thread;
 		if (functions.BIO_write(this.#memoryBio, address, length) !== length) {
@@ -365,7 +366,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			thread.currentTarget = undefined;
 			this.#sendRecords();
 			if (this.#isClosed) {
-				this.#release(this.#pendingCloseCallback);
+				this.#releaseSsl(this.#pendingCloseCallback);
 				return false;
 			}
 			if (result === 1) {
@@ -405,7 +406,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#handshakeCompleted(): void {
 		const callbacks = this.#handshakeCallbacks;
 		this.#handshakeCallbacks = undefined;
-		if (this.#queuedWrites === 0) this.#detachPair();
+		if (this.#queuedWriteCount === 0) this.#detachPair();
 		callbacks?.secured(this.svcSocket);
 		if (this.#isClosed) return;
 		// OpenSSL may already hold data that the client has sent after its handshake.
@@ -417,7 +418,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		const callbacks = this.#handshakeCallbacks;
 		this.#handshakeCallbacks = undefined;
 		this.#hasEnded = true;
-		if (callbacks) callbacks.failed(error, this.svcSocket);
+		if (callbacks) callbacks.onError(error, this.svcSocket);
 		else this.svcSocket.destroy(error);
 	}
 
@@ -442,18 +443,18 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#read(hasEnd: boolean): void {
 		const { functions } = this.#thread;
 		const socket = this.svcSocket;
-		this.active = true;
+		this.usedSinceCheck = true;
 		// Errors left in the queue by other connections would be mistaken for errors of this connection.
 		functions.ERR_clear_error();
-		for (let reads = 0; reads < MAX_READS_PER_TURN; reads++) {
+		for (let readCount = 0; readCount < MAX_READS_PER_TURN; readCount++) {
 			const ssl = this.#ssl;
-			const count = functions.SSL_read(ssl, this.#memoryAddress, this.#memoryLength) as number;
+			const count = functions.SSL_read(ssl, this.#readMemoryAddress, this.#readMemoryBytes) as number;
 			if (count <= 0) {
 				if (this.#handleNoData(count)) continue;
 				return;
 			}
-			if (this.#usesPair) this.#flush();
-			if (this.#memory !== undefined) socket.read(count);
+			if (this.#usesBioPair) this.#flush();
+			if (this.#readMemory !== undefined) socket.handleRead(count);
 			// The connection has been closed.
 			if (this.#ssl === 0n) return;
 			const { nextMemory } = socket;
@@ -468,9 +469,9 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			}
 			if (hasEnd || !this.#isInputEmpty || functions.SSL_has_pending(ssl) !== 0) continue;
 			// If the socket returned fewer bytes than requested, it is empty, and the poller reports whatever arrives next.
-			const bytes = functions.BIO_number_read(this.#socketBio) as number;
-			const isEmpty = (bytes - this.#socketBytesRead) >>> 0 < SHORT_READ_BYTES;
-			this.#socketBytesRead = bytes;
+			const bytesRead = functions.BIO_number_read(this.#socketBio) as number;
+			const isEmpty = (bytesRead - this.#socketBytesRead) >>> 0 < SHORT_READ_BYTES;
+			this.#socketBytesRead = bytesRead;
 			if (!isEmpty) continue;
 			if (!this.#isInBufferList) this.#keepBuffers();
 			return;
@@ -487,7 +488,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		const ssl = this.#ssl;
 		const reason = functions.SSL_get_error(this.#ssl, count) as number;
 		const errno = reason === ERROR_SYSTEM ? thread.library.errno() : 0;
-		if (this.#usesPair) this.#flush();
+		if (this.#usesBioPair) this.#flush();
 		if (this.#ssl === 0n) return false;
 		switch (reason) {
 			case WANT_READ:
@@ -503,7 +504,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				return true;
 			case ZERO_RETURN:
 				functions.ERR_clear_error();
-				this.#finish(END_OF_STREAM);
+				this.#endReading(END_OF_STREAM);
 				return false;
 			default:
 				this.#isBroken = true;
@@ -512,15 +513,15 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 					// The error's text is not looked up: that would be slow, nothing uses the text, and many clients end connections in
 					// this way.
 					functions.ERR_clear_error();
-					this.#finish(errno === 0 ? END_OF_STREAM : -errno);
+					this.#endReading(errno === 0 ? END_OF_STREAM : -errno);
 				}
 				return false;
 		}
 	}
 
-	#finish(status: number): void {
+	#endReading(status: number): void {
 		this.#hasEnded = true;
-		this.svcSocket.read(status);
+		this.svcSocket.handleRead(status);
 	}
 
 	/** Lets OpenSSL keep its buffers until the connection is idle. Frees them now if too many connections already keep theirs. */
@@ -536,7 +537,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		if (this.#isBroken || this.#ssl === 0n || this.#handshakeCallbacks !== undefined) return CONNECTION_RESET;
 		const { functions } = this.#thread;
 		functions.ERR_clear_error();
-		if (!this.#usesPair && length <= RECORD_BYTES) {
+		if (!this.#usesBioPair && length <= MAX_RECORD_BYTES) {
 			const count = functions.SSL_write(this.#ssl, address, length) as number;
 			if (count === length) {
 				if (!this.#isInBufferList) this.#keepBuffers();
@@ -545,26 +546,26 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			if (!this.#mustWait(count)) return CONNECTION_RESET;
 		}
 		this.#attachPair();
-		let result: number | PendingWrite = 0;
-		for (let at = 0; at < length; at += WRITE_BYTES) {
-			const bytes = Math.min(WRITE_BYTES, length - at);
+		let writeResult: number | PendingWrite = 0;
+		for (let at = 0; at < length; at += MAX_WRITE_BYTES) {
+			const partBytes = Math.min(MAX_WRITE_BYTES, length - at);
 			for (let tryCount = 0; ; tryCount++) {
-				const count = functions.SSL_write(this.#ssl, address + BigInt(at), bytes) as number;
-				const isWritten = count === bytes || !this.#mustWait(count) || tryCount === MAX_TRIES;
+				const count = functions.SSL_write(this.#ssl, address + BigInt(at), partBytes) as number;
+				const isWritten = count === partBytes || !this.#mustWait(count) || tryCount === MAX_WRITE_ATTEMPTS;
 				const sendResult = this.#sendRecords();
-				if (sendResult !== 0) result = sendResult;
+				if (sendResult !== 0) writeResult = sendResult;
 				if (!isWritten) continue;
-				if (count !== bytes) {
+				if (count !== partBytes) {
 					this.#isBroken = true;
-					result = CONNECTION_RESET;
+					writeResult = CONNECTION_RESET;
 				}
 				break;
 			}
-			if (typeof result === 'number' && result < 0) break;
+			if (typeof writeResult === 'number' && writeResult < 0) break;
 		}
-		if (this.#queuedWrites === 0) this.#detachPair();
+		if (this.#queuedWriteCount === 0) this.#detachPair();
 		if (!this.#isInBufferList) this.#keepBuffers();
-		return result;
+		return writeResult;
 	}
 
 	/** Handles a write that OpenSSL did not accept. Returns true if it must be repeated, and false if the connection is broken. */
@@ -579,10 +580,10 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	/** Makes OpenSSL write records to the thread's BIO pair. */
 	#attachPair(): void {
-		if (this.#usesPair) return;
-		const { functions, pairIn } = this.#thread;
+		if (this.#usesBioPair) return;
+		const { functions, opensslPairEnd: pairIn } = this.#thread;
 		this.#thread.dropRecords();
-		this.#usesPair = true;
+		this.#usesBioPair = true;
 		functions.BIO_up_ref(pairIn);
 		// `SSL_set0_wbio` makes OpenSSL release its reference to the descriptor's BIO. An additional reference keeps that BIO for
 		// later.
@@ -592,8 +593,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	/** Makes OpenSSL write records to the descriptor again. */
 	#detachPair(): void {
-		if (!this.#usesPair || this.#ssl === 0n) return;
-		this.#usesPair = false;
+		if (!this.#usesBioPair || this.#ssl === 0n) return;
+		this.#usesBioPair = false;
 		// OpenSSL takes over the additional reference to the descriptor's BIO from `#attachPair`.
 		this.#thread.functions.SSL_set0_wbio(this.#ssl, this.#socketBio);
 	}
@@ -601,21 +602,23 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	/** Sends the records in the BIO pair. If nothing is pending afterwards, makes OpenSSL write to the descriptor again. */
 	#flush(): void {
 		this.#sendRecords();
-		if (this.#queuedWrites === 0) this.#detachPair();
+		if (this.#queuedWriteCount === 0) this.#detachPair();
 	}
 
 	/** Sends the records in the BIO pair. Returns 0, an error number, or the write in progress, as `#write` does. */
 	#sendRecords(): number | PendingWrite {
 		const thread = this.#thread;
 		let result: number | PendingWrite = 0;
-		for (let count = thread.takeRecords(); count > 0; count = thread.takeRecords()) {
+		for (let recordBytes = thread.takeRecords(); recordBytes > 0; recordBytes = thread.takeRecords()) {
 			if (this.#isClosed || (typeof result === 'number' && result < 0)) continue;
 			const recordsAddress = thread.recordsAddress;
 			let acceptedBytes = 0;
-			if (this.#queuedWrites === 0)
-				acceptedBytes = Math.max(0, this.#poller.writeAt(this.#descriptor, recordsAddress, count));
-			if (acceptedBytes === count) continue;
-			result = this.#enqueue(thread.library.copy(recordsAddress + BigInt(acceptedBytes), count - acceptedBytes));
+			if (this.#queuedWriteCount === 0)
+				acceptedBytes = Math.max(0, this.#poller.writeAt(this.#descriptor, recordsAddress, recordBytes));
+			if (acceptedBytes === recordBytes) continue;
+			result = this.#enqueue(
+				thread.library.copyBytes(recordsAddress + BigInt(acceptedBytes), recordBytes - acceptedBytes),
+			);
 		}
 		return result;
 	}
@@ -630,22 +633,22 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			if (result < 0) this.#isBroken = true;
 			return result;
 		}
-		const outerWrite: PendingWrite = { oncomplete: nothing, buffer: undefined, writeStatus: null };
-		this.#queuedWrites++;
-		const done = (status: number): void => {
-			this.#queuedWrites--;
-			if (this.#queuedWrites === 0) this.#detachPair();
+		const outerWrite: PendingWrite = { oncomplete: doNothing, buffer: undefined, writeStatus: null };
+		this.#queuedWriteCount++;
+		const onWritten = (status: number): void => {
+			this.#queuedWriteCount--;
+			if (this.#queuedWriteCount === 0) this.#detachPair();
 			if (status < 0) this.#isBroken = true;
 			outerWrite.oncomplete(status);
 		};
 		const status = result.writeStatus;
 		if (typeof status === 'number') {
-			this.#queuedWrites--;
+			this.#queuedWriteCount--;
 			if (status < 0) this.#isBroken = true;
 			return status;
 		}
 		result.buffer = records;
-		result.oncomplete = done;
+		result.oncomplete = onWritten;
 		return outerWrite;
 	}
 
@@ -659,7 +662,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			functions.SSL_shutdown(this.#ssl);
 		}
 		functions.ERR_clear_error();
-		if (this.#usesPair) this.#flush();
+		if (this.#usesBioPair) this.#flush();
 	}
 }
 
@@ -667,7 +670,7 @@ function continueReading(handle: OpensslHandle): void {
 	handle.continueReading();
 }
 
-function sizeOf(chunk: unknown, encoding: unknown, isBuffer: boolean): number {
+function byteLengthOf(chunk: unknown, encoding: unknown, isBuffer: boolean): number {
 	if (isBuffer || typeof chunk !== 'string') return (chunk as Uint8Array).byteLength;
 	return encoding === 'latin1' ? chunk.length : Buffer.byteLength(chunk, encoding as BufferEncoding);
 }
@@ -682,4 +685,4 @@ const NO_FACTS: HandshakeFacts = {
 
 const NO_CLIENT: ClientProof = { certificate: undefined, authorized: false, authorizationError: undefined };
 
-function nothing(): undefined {}
+function doNothing(): undefined {}

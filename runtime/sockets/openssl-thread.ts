@@ -1,11 +1,11 @@
 /** What the TLS connections of one thread share: OpenSSL's functions, buffers, and the callbacks that OpenSSL calls. */
 import { foreignFunctions } from './foreign-functions.ts';
 import {
+	directIoProblem,
 	type ForeignLibrary,
 	findOpenssl,
 	foreignSignature,
 	type LibrarySimulation,
-	withoutDirectIo,
 } from './foreign-library.ts';
 import { registerStapleCallback } from './ocsp-staple.ts';
 import { uncheckedFunctionsOf } from './unchecked-functions.ts';
@@ -18,7 +18,7 @@ const VOID = 'void';
 const INT64 = 'int64';
 
 /** Functions that are called for each connection, read or write. They never call back into JavaScript. */
-const HOT_FUNCTIONS = {
+const HOT_SIGNATURES = {
 	SSL_read: foreignSignature(INT32, POINTER, POINTER, INT32),
 	SSL_write: foreignSignature(INT32, POINTER, POINTER, INT32),
 	SSL_has_pending: foreignSignature(INT32, POINTER),
@@ -50,7 +50,7 @@ const HOT_FUNCTIONS = {
 } as const;
 
 const SIGNATURES = {
-	...HOT_FUNCTIONS,
+	...HOT_SIGNATURES,
 	SSL_CTX_up_ref: foreignSignature(INT32, POINTER),
 	SSL_CTX_free: foreignSignature(VOID, POINTER),
 	SSL_CTX_set_alpn_select_cb: foreignSignature(VOID, POINTER, POINTER, POINTER),
@@ -73,11 +73,11 @@ const SIGNATURES = {
 export type OpensslLibrary = ForeignLibrary<keyof typeof SIGNATURES>;
 
 /** Maximum bytes of plaintext per write. A record holds sixteen KiB. */
-export const WRITE_BYTES = 65_536;
+export const MAX_WRITE_BYTES = 65_536;
 /** Size of the BIO pair: four records with OpenSSL's overhead, and room for an alert. */
-const PAIR_BYTES = WRITE_BYTES + 8192;
+const PAIR_BYTES = MAX_WRITE_BYTES + 8192;
 /** Maximum bytes that OpenSSL reads from a socket at once. */
-export const READ_BYTES = 32_768;
+export const MAX_READ_BYTES = 32_768;
 /** Maximum number of connections that keep OpenSSL's buffers between requests, about 50 KB each. */
 const MAX_BUFFER_OWNERS = 256;
 /** Milliseconds for which an idle connection keeps OpenSSL's buffers. */
@@ -96,9 +96,9 @@ export interface CallbackTarget {
 	/** DER of an OCSP response to staple. */
 	readonly ocspResponse: Uint8Array | undefined;
 	/** Called with the position and length of the negotiated protocol in `protocols`. */
-	negotiated(at: number, length: number): void;
+	onNegotiated(at: number, length: number): void;
 	/** Called with each line of the secrets log, if the context has one. */
-	secret(line: string): void;
+	onSecretLine(line: string): void;
 }
 
 /** A connection whose OpenSSL buffers are freed when it is idle. */
@@ -107,7 +107,7 @@ export interface BufferOwner {
 	 * Set to true by each read, and to false by each check for idle connections. If it is still false at the next check, the
 	 * connection is idle.
 	 */
-	active: boolean;
+	usedSinceCheck: boolean;
 	freeBuffers(): void;
 }
 
@@ -116,14 +116,14 @@ export class OpensslThread {
 	readonly library: OpensslLibrary;
 	readonly functions: OpensslLibrary['functions'];
 	/** Buffer for plaintext that is being written. */
-	readonly plaintext: Buffer = Buffer.allocUnsafeSlow(WRITE_BYTES);
+	readonly plaintext: Buffer = Buffer.allocUnsafeSlow(MAX_WRITE_BYTES);
 	readonly plaintextAddress: bigint;
 	/** Buffer for reads whose bytes are discarded. */
-	readonly scratch: Buffer = Buffer.allocUnsafeSlow(4096);
-	readonly scratchAddress: bigint;
+	readonly discardBuffer: Buffer = Buffer.allocUnsafeSlow(4096);
+	readonly discardAddress: bigint;
 	/** Buffer for reads during handshakes. */
-	readonly input: Buffer = Buffer.allocUnsafeSlow(16_384);
-	readonly inputAddress: bigint;
+	readonly handshakeInput: Buffer = Buffer.allocUnsafeSlow(16_384);
+	readonly handshakeInputAddress: bigint;
 	/** Memory for results that OpenSSL returns through pointers. */
 	readonly results: Buffer = Buffer.allocUnsafeSlow(64).fill(0);
 	readonly resultsAddress: bigint;
@@ -134,11 +134,11 @@ export class OpensslThread {
 	readonly alpnCallback: bigint;
 	readonly statusCallback: bigint;
 	readonly keyLogCallback: bigint;
-	readonly memoryMethod: bigint;
+	readonly memoryBioMethod: bigint;
 	/** OpenSSL's end of a BIO pair. Records that cannot be written to a socket directly pass through this pair. */
-	readonly pairIn: bigint;
+	readonly opensslPairEnd: bigint;
 	/** Our end of the BIO pair, from which records are taken. */
-	readonly #pairOut: bigint;
+	readonly #ourPairEnd: bigint;
 	readonly #cipherNames = new Map<bigint, string>();
 	#bufferOwners: BufferOwner[] = [];
 	#sweepTimer: NodeJS.Timeout | undefined;
@@ -147,22 +147,24 @@ export class OpensslThread {
 	constructor(library: OpensslLibrary) {
 		this.library = library;
 		const ffi = foreignFunctions()!;
-		const functions = { ...library.functions, ...uncheckedFunctionsOf(ffi, HOT_FUNCTIONS) };
+		const functions = { ...library.functions, ...uncheckedFunctionsOf(ffi, HOT_SIGNATURES) };
 		this.functions = functions;
 		this.plaintextAddress = library.addressOf(this.plaintext);
-		this.scratchAddress = library.addressOf(this.scratch);
-		this.inputAddress = library.addressOf(this.input);
+		this.discardAddress = library.addressOf(this.discardBuffer);
+		this.handshakeInputAddress = library.addressOf(this.handshakeInput);
 		this.resultsAddress = library.addressOf(this.results);
-		this.memoryMethod = functions.BIO_s_mem() as bigint;
-		const size = BigInt(PAIR_BYTES);
-		if ((functions.BIO_new_bio_pair(this.resultsAddress, size, this.resultsAddress + 8n, size) as number) !== 1) {
+		this.memoryBioMethod = functions.BIO_s_mem() as bigint;
+		const pairBytes = BigInt(PAIR_BYTES);
+		if (
+			(functions.BIO_new_bio_pair(this.resultsAddress, pairBytes, this.resultsAddress + 8n, pairBytes) as number) !== 1
+		) {
 			functions.ERR_clear_error();
 			throw new Error('OpenSSL makes no BIO pair.');
 		}
-		this.pairIn = this.results.readBigUInt64LE(0);
-		this.#pairOut = this.results.readBigUInt64LE(8);
+		this.opensslPairEnd = this.results.readBigUInt64LE(0);
+		this.#ourPairEnd = this.results.readBigUInt64LE(8);
 		// The callbacks must not throw, because OpenSSL calls them, and C code cannot pass an exception on.
-		const types = [POINTER, POINTER, POINTER, POINTER, UINT32, POINTER];
+		const alpnParameterTypes = [POINTER, POINTER, POINTER, POINTER, UINT32, POINTER];
 		const chooseAlpn = (_ssl: bigint, out: bigint, outLength: bigint, list: bigint, length: number): number => {
 			try {
 				return this.#chooseAlpn(out, outLength, list, length);
@@ -170,18 +172,18 @@ export class OpensslThread {
 				return ALPN_FATAL;
 			}
 		};
-		this.alpnCallback = library.callback(INT32, types, chooseAlpn);
+		this.alpnCallback = library.registerCallback(INT32, alpnParameterTypes, chooseAlpn);
 		this.statusCallback = registerStapleCallback(library, () => this.currentTarget?.ocspResponse);
-		this.keyLogCallback = library.callback(VOID, [POINTER, POINTER], (_ssl: bigint, line: bigint): void => {
+		this.keyLogCallback = library.registerCallback(VOID, [POINTER, POINTER], (_ssl: bigint, line: bigint): void => {
 			try {
-				this.currentTarget?.secret(library.text(line));
+				this.currentTarget?.onSecretLine(library.readText(line));
 			} catch {
 				// The connection continues; only the secrets log lacks this line.
 			}
 		});
 	}
 
-	#chooseAlpn(out: bigint, outLength: bigint, list: bigint, length: number): number {
+	#chooseAlpn(outAddress: bigint, outLengthAddress: bigint, listAddress: bigint, listBytes: number): number {
 		const target = this.currentTarget;
 		if (target === undefined) return ALPN_FATAL;
 		const { protocols, protocolsAddress } = target;
@@ -192,15 +194,15 @@ export class OpensslThread {
 			resultsAddress + 8n,
 			protocolsAddress,
 			protocols.length,
-			list,
-			length,
+			listAddress,
+			listBytes,
 		);
 		if (selectResult !== NEGOTIATED) return ALPN_FATAL;
 		const protocolAddress = results.readBigUInt64LE(0);
-		const bytes = results[8]!;
-		library.writeUint64(out, protocolAddress);
-		library.writeUint8(outLength, bytes);
-		target.negotiated(Number(protocolAddress - protocolsAddress), bytes);
+		const protocolBytes = results[8]!;
+		library.writeUint64(outAddress, protocolAddress);
+		library.writeUint8(outLengthAddress, protocolBytes);
+		target.onNegotiated(Number(protocolAddress - protocolsAddress), protocolBytes);
 		return ALPN_OK;
 	}
 
@@ -210,7 +212,7 @@ export class OpensslThread {
 		if (cipher === 0n) return undefined;
 		let name = this.#cipherNames.get(cipher);
 		if (name === undefined) {
-			name = this.library.text(this.functions.SSL_CIPHER_standard_name(cipher) as bigint);
+			name = this.library.readText(this.functions.SSL_CIPHER_standard_name(cipher) as bigint);
 			this.#cipherNames.set(cipher, name);
 		}
 		return name;
@@ -232,7 +234,7 @@ export class OpensslThread {
 	 * pair is empty. The records are at {@link recordsAddress} until the next write to the pair.
 	 */
 	takeRecords(): number {
-		const count = this.functions.BIO_nread(this.#pairOut, this.resultsAddress, PAIR_BYTES) as number;
+		const count = this.functions.BIO_nread(this.#ourPairEnd, this.resultsAddress, PAIR_BYTES) as number;
 		return count > 0 ? count : 0;
 	}
 
@@ -250,10 +252,10 @@ export class OpensslThread {
 	takeError(): Error & { code?: string } {
 		const reasons: string[] = [];
 		for (let i = 0; i < 8; i++) {
-			const number = this.functions.ERR_get_error() as bigint;
-			if (number === 0n) break;
-			const reasonAddress = this.functions.ERR_reason_error_string(number) as bigint;
-			reasons.push(reasonAddress === 0n ? `error ${number.toString(16)}` : this.library.text(reasonAddress));
+			const errorNumber = this.functions.ERR_get_error() as bigint;
+			if (errorNumber === 0n) break;
+			const reasonAddress = this.functions.ERR_reason_error_string(errorNumber) as bigint;
+			reasons.push(reasonAddress === 0n ? `error ${errorNumber.toString(16)}` : this.library.readText(reasonAddress));
 		}
 		this.functions.ERR_clear_error();
 		const { stackTraceLimit } = Error;
@@ -271,15 +273,15 @@ export class OpensslThread {
 	keepBuffers(owner: BufferOwner): boolean {
 		if (this.#bufferOwners.length >= MAX_BUFFER_OWNERS) return false;
 		this.#bufferOwners.push(owner);
-		this.#sweepTimer ??= setInterval(() => this.#freeIdle(), BUFFER_KEEP_MS).unref();
+		this.#sweepTimer ??= setInterval(() => this.#freeIdleBuffers(), BUFFER_KEEP_MS).unref();
 		return true;
 	}
 
-	#freeIdle(): void {
+	#freeIdleBuffers(): void {
 		const stillActive: BufferOwner[] = [];
 		for (const owner of this.#bufferOwners) {
-			if (owner.active) {
-				owner.active = false;
+			if (owner.usedSinceCheck) {
+				owner.usedSinceCheck = false;
 				stillActive.push(owner);
 			} else owner.freeBuffers();
 		}
@@ -292,7 +294,7 @@ export class OpensslThread {
 
 /** Looks up all functions. Returns undefined if something is missing, which tests can simulate. */
 export function findOpensslThread(simulated?: LibrarySimulation): OpensslThread | undefined {
-	if (withoutDirectIo()) return undefined;
+	if (directIoProblem()) return undefined;
 	const { library } = findOpenssl(SIGNATURES, ['SSL_do_handshake'], simulated);
 	if (library === undefined) return undefined;
 	try {
@@ -302,11 +304,11 @@ export function findOpensslThread(simulated?: LibrarySimulation): OpensslThread 
 	}
 }
 
-let thread: OpensslThread | undefined | null = null;
+let currentThread: OpensslThread | undefined | null = null;
 
 /** Returns what the TLS connections of this thread share; undefined if OpenSSL cannot be used directly. The first call decides. */
 export function opensslThread(): OpensslThread | undefined {
-	if (withoutDirectIo()) return undefined;
-	if (thread === null) thread = findOpensslThread();
-	return thread;
+	if (directIoProblem()) return undefined;
+	if (currentThread === null) currentThread = findOpensslThread();
+	return currentThread;
 }

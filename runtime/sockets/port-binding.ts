@@ -30,13 +30,17 @@ export function tryBindPort(
 	port: number,
 	only6: boolean,
 ): { readonly port: number } | string | undefined {
-	const create = (net as typeof net & { _createServerHandle?: CreateHandle })._createServerHandle;
-	if (typeof create !== 'function' || (host !== '' && net.isIP(host) === 0)) return undefined;
-	const handle = create(host || null, port, net.isIPv4(host) ? 4 : 6, -1, only6 ? IPV6_ONLY : 0);
+	const createHandle = (net as typeof net & { _createServerHandle?: CreateHandle })._createServerHandle;
+	if (typeof createHandle !== 'function' || (host !== '' && net.isIP(host) === 0)) return undefined;
+	const handle = createHandle(host || null, port, net.isIPv4(host) ? 4 : 6, -1, only6 ? IPV6_ONLY : 0);
 	if (typeof handle === 'number') return getSystemErrorName(handle);
 	if (typeof handle.getsockname !== 'function') return undefined;
-	const name: { port?: number } = {};
-	const error = handle.getsockname(name);
+	const boundName: { port?: number } = {};
+	const errorStatus = handle.getsockname(boundName);
 	handle.close();
-	return error ? getSystemErrorName(error) : name.port === undefined ? undefined : { port: name.port };
+	return errorStatus
+		? getSystemErrorName(errorStatus)
+		: boundName.port === undefined
+			? undefined
+			: { port: boundName.port };
 }

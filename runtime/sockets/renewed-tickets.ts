@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
 
 /** Size, in bytes, of each part of a key in Node's format: the key name, the HMAC secret and the AES secret. */
-const PART_BYTES = 16;
+const KEY_PART_BYTES = 16;
 /** Return values of OpenSSL's ticket key callback: accept, accept and renew, unknown key. */
 const [ACCEPT, RENEW, UNKNOWN] = [1, 2, 0];
 
@@ -29,26 +29,31 @@ interface ResultIndexes {
  */
 export function renewTickets(context: SecureContext, oldKey: Buffer, newKey: Buffer): boolean {
 	const { context: internalContext } = context as SecureContext & { readonly context?: InnerContext };
-	const indexes = internalContext?.constructor as unknown as Partial<ResultIndexes> | undefined;
-	if (typeof internalContext?.enableTicketKeyCallback !== 'function' || !indexes || !isComplete(indexes)) return false;
+	const resultIndexes = internalContext?.constructor as unknown as Partial<ResultIndexes> | undefined;
+	if (typeof internalContext?.enableTicketKeyCallback !== 'function' || !resultIndexes || !hasAllIndexes(resultIndexes))
+		return false;
 	internalContext.onticketkeycallback = (name: Buffer, _vector: Buffer, isEncrypting: boolean) => {
 		const result: unknown[] = [];
-		const isKnownKey = isEncrypting || name.equals(oldKey.subarray(0, PART_BYTES));
+		const isKnownKey = isEncrypting || name.equals(oldKey.subarray(0, KEY_PART_BYTES));
 		const key = isEncrypting ? newKey : oldKey;
-		result[indexes.kTicketKeyReturnIndex] = isKnownKey ? (isEncrypting ? ACCEPT : RENEW) : UNKNOWN;
-		result[indexes.kTicketKeyHMACIndex] = key.subarray(PART_BYTES, 2 * PART_BYTES);
-		result[indexes.kTicketKeyAESIndex] = key.subarray(2 * PART_BYTES, 3 * PART_BYTES);
-		result[indexes.kTicketKeyNameIndex] = key.subarray(0, PART_BYTES);
-		result[indexes.kTicketKeyIVIndex] = randomBytes(PART_BYTES);
+		result[resultIndexes.kTicketKeyReturnIndex] = isKnownKey ? (isEncrypting ? ACCEPT : RENEW) : UNKNOWN;
+		result[resultIndexes.kTicketKeyHMACIndex] = key.subarray(KEY_PART_BYTES, 2 * KEY_PART_BYTES);
+		result[resultIndexes.kTicketKeyAESIndex] = key.subarray(2 * KEY_PART_BYTES, 3 * KEY_PART_BYTES);
+		result[resultIndexes.kTicketKeyNameIndex] = key.subarray(0, KEY_PART_BYTES);
+		result[resultIndexes.kTicketKeyIVIndex] = randomBytes(KEY_PART_BYTES);
 		return result;
 	};
 	internalContext.enableTicketKeyCallback();
 	return true;
 }
 
-function isComplete(indexes: Partial<ResultIndexes>): indexes is ResultIndexes {
-	const { kTicketKeyReturnIndex: returnIndex, kTicketKeyHMACIndex: hmac, kTicketKeyAESIndex: aes } = indexes;
-	return [returnIndex, hmac, aes, indexes.kTicketKeyNameIndex, indexes.kTicketKeyIVIndex].every(
-		place => typeof place === 'number',
+function hasAllIndexes(resultIndexes: Partial<ResultIndexes>): resultIndexes is ResultIndexes {
+	const {
+		kTicketKeyReturnIndex: returnIndex,
+		kTicketKeyHMACIndex: hmacIndex,
+		kTicketKeyAESIndex: aesIndex,
+	} = resultIndexes;
+	return [returnIndex, hmacIndex, aesIndex, resultIndexes.kTicketKeyNameIndex, resultIndexes.kTicketKeyIVIndex].every(
+		index => typeof index === 'number',
 	);
 }

@@ -7,7 +7,7 @@ import { constants, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { isDirectIo } from './io-mode.ts';
 
 /** The handle of a zlib stream. */
-interface Handle {
+interface ZlibHandle {
 	reset(): void;
 	writeSync(
 		flush: number,
@@ -32,7 +32,7 @@ export function createReusedEncoder(coding: 'gzip' | 'zstd', createStream: () =>
 				? ([constants.Z_FINISH, gunzipSync] as const)
 				: ([constants.ZSTD_e_end, zstdDecompressSync] as const);
 		const { _handle: handle, _writeState: writeState } = createStream() as {
-			_handle: Handle;
+			_handle: ZlibHandle;
 			_writeState: Uint32Array;
 		};
 		const encode: ReusedEncoder = (bytes, output, offset) => {
@@ -46,8 +46,10 @@ export function createReusedEncoder(coding: 'gzip' | 'zstd', createStream: () =>
 		const sample = Buffer.from('a sample, a sample, a sample');
 		const output = Buffer.alloc(sample.length + 100);
 		encode(sample.subarray(1), output, 0);
-		const length = encode(sample, output, 10);
-		return length !== undefined && decode(output.subarray(10, 10 + length)).equals(sample) ? encode : undefined;
+		const encodedBytes = encode(sample, output, 10);
+		return encodedBytes !== undefined && decode(output.subarray(10, 10 + encodedBytes)).equals(sample)
+			? encode
+			: undefined;
 	} catch {
 		return undefined;
 	}

@@ -18,7 +18,7 @@ export function writeSocketAddress(address: string, port: number): Buffer | unde
 	const [addressPart, zone] = address.split('%');
 	const ip = parseIp(addressPart!);
 	if (ip === undefined) return undefined;
-	const isIpv4 = ip.v4 && !addressPart!.includes(':');
+	const isIpv4 = ip.isIpv4 && !addressPart!.includes(':');
 	const bytes = Buffer.alloc(isIpv4 ? 16 : SOCKET_ADDRESS_BYTES);
 	bytes.writeUInt16LE(isIpv4 ? AF_INET : AF_INET6, 0);
 	bytes.writeUInt16BE(port, 2);
@@ -48,16 +48,16 @@ export function formatIpv6(bytes: Buffer, at: number): string {
 	for (let i = 0; i < 8; i++) groups.push(bytes.readUInt16BE(at + i * 2));
 	if (groups.slice(0, 5).every(group => group === 0) && groups[5] === 0xffff) return formatIpv4(bytes, at + 12);
 	let runStart = -1;
-	let longestRun = 1;
+	let longestRunLength = 1;
 	for (let i = 0; i < 8; i++) {
-		let end = i;
-		while (end < 8 && groups[end] === 0) end++;
-		if (end - i > longestRun) {
+		let runEnd = i;
+		while (runEnd < 8 && groups[runEnd] === 0) runEnd++;
+		if (runEnd - i > longestRunLength) {
 			runStart = i;
-			longestRun = end - i;
+			longestRunLength = runEnd - i;
 		}
 	}
-	const text = groups.map(group => group.toString(16));
-	if (runStart < 0) return text.join(':');
-	return `${text.slice(0, runStart).join(':')}::${text.slice(runStart + longestRun).join(':')}`;
+	const hexGroups = groups.map(group => group.toString(16));
+	if (runStart < 0) return hexGroups.join(':');
+	return `${hexGroups.slice(0, runStart).join(':')}::${hexGroups.slice(runStart + longestRunLength).join(':')}`;
 }

@@ -20,7 +20,7 @@ interface StreamHandle {
 /** The members of a socket that are needed for writing. */
 type WrittenSocket = Omit<ClientSocket, 'end' | 'pause' | 'resume' | 'writableEnded'>;
 
-type WithHandle = WrittenSocket & { _handle?: (Partial<StreamHandle> & { writeQueueSize?: number }) | null };
+type SocketWithHandle = WrittenSocket & { _handle?: (Partial<StreamHandle> & { writeQueueSize?: number }) | null };
 
 /** The user of a `SocketOutput`. */
 export interface OutputOwner {
@@ -28,7 +28,7 @@ export interface OutputOwner {
 	 * Called when everything written has been sent, but not if it had already been sent when the write returned. May be called more
 	 * than once per write.
 	 */
-	outputDrained(): void;
+	onOutputDrained(): void;
 }
 
 /**
@@ -37,17 +37,17 @@ export interface OutputOwner {
  * reports it.
  */
 export class SocketOutput {
-	readonly #socket: WithHandle;
+	readonly #socket: SocketWithHandle;
 	readonly #handle: StreamHandle | undefined;
 	readonly #owner: OutputOwner;
 	/** True if the socket is a Node stream, which has its own queue. */
 	readonly #isStream: boolean;
 	/** Writes directly to the descriptor of `#directSocket` while nothing is pending; undefined if that is not possible. */
-	readonly #writer: SocketPoller | undefined;
+	readonly #directPoller: SocketPoller | undefined;
 	readonly #directSocket: DirectSocket | undefined;
 	readonly #descriptor: number;
 	/** Number of pending writes. */
-	#pendingCount = 0;
+	#pendingWriteCount = 0;
 	/** True if a write has failed and the socket is still being read. */
 	#hasFailed = false;
 
@@ -58,20 +58,21 @@ export class SocketOutput {
 		this.#directSocket = socket instanceof DirectSocket ? socket : undefined;
 		this.#isStream = this.#directSocket === undefined;
 		this.#descriptor = this.#isStream ? -1 : (this.#handle?.fd ?? -1);
-		this.#writer = this.#descriptor < 0 ? undefined : threadPoller();
+		this.#directPoller = this.#descriptor < 0 ? undefined : threadPoller();
 	}
 
 	/** True while written bytes have not been sent, so that their memory must not change. */
 	get hasPending(): boolean {
 		// A stream calls back one tick after its bytes have been sent, so its queue length is examined, too.
 		return (
-			(this.#pendingCount > 0 && (this.#handle !== undefined || this.#socket.writableLength > 0)) || this.#hasFailed
+			(this.#pendingWriteCount > 0 && (this.#handle !== undefined || this.#socket.writableLength > 0)) ||
+			this.#hasFailed
 		);
 	}
 
 	/** True if nothing more should be written before `outputDrained` is called, or before the stream emits `drain`. */
 	get needsDrain(): boolean {
-		if (this.#pendingCount === 0) return false;
+		if (this.#pendingWriteCount === 0) return false;
 		const socket = this.#socket;
 		return this.#handle === undefined ? socket.writableNeedDrain : queuedBytes(socket) >= WRITE_HIGH_WATER_BYTES;
 	}
@@ -91,32 +92,35 @@ export class SocketOutput {
 	writeText(latin1: string): boolean {
 		const handle = this.#directHandle();
 		if (handle) {
-			const writer = this.#writer;
-			const count =
-				writer === undefined || this.#directSocket!.pendingWrites > 0 ? 0 : writer.writeText(this.#descriptor, latin1);
-			if (count === latin1.length) return this.#pendingCount === 0;
+			const poller = this.#directPoller;
+			const acceptedCount =
+				poller === undefined || this.#directSocket!.pendingWrites > 0 ? 0 : poller.writeText(this.#descriptor, latin1);
+			if (acceptedCount === latin1.length) return this.#pendingWriteCount === 0;
 			// The handle writes the rest later, or reports why the system did not accept it.
-			return this.#handleResult(handle.writeLatin1String(null, count > 0 ? latin1.slice(count) : latin1), undefined);
+			return this.#handleResult(
+				handle.writeLatin1String(null, acceptedCount > 0 ? latin1.slice(acceptedCount) : latin1),
+				undefined,
+			);
 		}
 		if (this.#socket.destroyed) return true;
-		this.#pendingCount++;
+		this.#pendingWriteCount++;
 		this.#socket.write(latin1, 'latin1', this.#onStreamWritten);
 		return !this.hasPending;
 	}
 
 	/** Writes bytes. The result is that of {@link writeText}. */
-	bytes(bytes: Uint8Array): boolean {
+	writeBytes(bytes: Uint8Array): boolean {
 		const handle = this.#directHandle();
 		if (handle) {
-			const writer = this.#writer;
-			const count =
-				writer === undefined || this.#directSocket!.pendingWrites > 0 ? 0 : writer.write(this.#descriptor, bytes);
-			if (count === bytes.byteLength) return this.#pendingCount === 0;
-			const unwritten = count > 0 ? bytes.subarray(count) : bytes;
-			return this.#handleResult(handle.writeBuffer(null, unwritten), unwritten);
+			const poller = this.#directPoller;
+			const acceptedCount =
+				poller === undefined || this.#directSocket!.pendingWrites > 0 ? 0 : poller.write(this.#descriptor, bytes);
+			if (acceptedCount === bytes.byteLength) return this.#pendingWriteCount === 0;
+			const unwrittenBytes = acceptedCount > 0 ? bytes.subarray(acceptedCount) : bytes;
+			return this.#handleResult(handle.writeBuffer(null, unwrittenBytes), unwrittenBytes);
 		}
 		if (this.#socket.destroyed) return true;
-		this.#pendingCount++;
+		this.#pendingWriteCount++;
 		this.#socket.write(bytes, this.#onStreamWritten);
 		return !this.hasPending;
 	}
@@ -130,7 +134,7 @@ export class SocketOutput {
 		}
 		const socket = this.#socket;
 		if (socket.destroyed) return true;
-		this.#pendingCount++;
+		this.#pendingWriteCount++;
 		socket.cork();
 		socket.write(head, 'latin1');
 		if (tail === '') socket.write(bytes, this.#onStreamWritten);
@@ -154,7 +158,7 @@ export class SocketOutput {
 	}
 
 	#handleResult(result: WriteResult, retainedData: unknown): boolean {
-		if (result === 0) return this.#pendingCount === 0;
+		if (result === 0) return this.#pendingWriteCount === 0;
 		if (typeof result === 'number') return this.#fail(result);
 		this.#addPending(1);
 		result.buffer = retainedData;
@@ -165,7 +169,7 @@ export class SocketOutput {
 			this.#addPending(-1);
 			if (status < 0) return this.#fail(status);
 		}
-		return this.#pendingCount === 0;
+		return this.#pendingWriteCount === 0;
 	}
 
 	/**
@@ -181,7 +185,7 @@ export class SocketOutput {
 	}
 
 	#addPending(change: number): void {
-		this.#pendingCount += change;
+		this.#pendingWriteCount += change;
 		if (this.#directSocket) this.#directSocket.pendingWrites += change;
 	}
 
@@ -190,17 +194,17 @@ export class SocketOutput {
 		this.#addPending(-1);
 		if (this.#socket.destroyed) return;
 		if (status < 0) this.#fail(status);
-		else if (this.#pendingCount === 0) this.#owner.outputDrained();
+		else if (this.#pendingWriteCount === 0) this.#owner.onOutputDrained();
 	};
 
 	readonly #onStreamWritten = (error?: Error | null): void => {
-		this.#pendingCount--;
+		this.#pendingWriteCount--;
 		// A failed write closes the socket by itself.
-		if (!error && this.#pendingCount === 0 && !this.#socket.destroyed) this.#owner.outputDrained();
+		if (!error && this.#pendingWriteCount === 0 && !this.#socket.destroyed) this.#owner.onOutputDrained();
 	};
 }
 
-function handleOf(socket: WithHandle): StreamHandle | undefined {
+function handleOf(socket: SocketWithHandle): StreamHandle | undefined {
 	const prototype = Object.getPrototypeOf(socket);
 	if (
 		!CAN_WRITE_WITHOUT_REQUEST ||

@@ -18,12 +18,12 @@ export interface PolledSocket {
 	 * `hasMark` is true if a read may return less than is available. Reports are edge-triggered, which means that there is no
 	 * further call for unread data.
 	 */
-	readable(hasEnd: boolean, hasMark: boolean): void;
+	onReadable(hasEnd: boolean, hasUrgentMark: boolean): void;
 	/** Set by the poller, to distinguish the socket from earlier ones that had the same descriptor. */
-	pollTurn: number;
+	registrationNumber: number;
 }
 
-type Call = (...values: (number | bigint)[]) => number;
+type SystemCall = (...values: (number | bigint)[]) => number;
 
 /** A Node handle. */
 interface PipeHandle {
@@ -48,17 +48,17 @@ const EPOLLIN = 1;
 /** EPOLLRDHUP, EPOLLHUP, EPOLLERR. */
 const END_EVENTS = 0x2018;
 /** EPOLLPRI: a read stops at the mark of urgent data. */
-const MARK_EVENT = 2;
+const URGENT_MARK_EVENT = 2;
 /** Includes EPOLLRDHUP and EPOLLET, so that each arrival is reported once and the system need not check each socket twice. */
-const ARRIVAL_EVENTS = EPOLLIN | MARK_EVENT | 0x2000 | (1 << 31);
+const ARRIVAL_EVENTS = EPOLLIN | URGENT_MARK_EVENT | 0x2000 | (1 << 31);
 const CLOEXEC = 0o2000000;
 const NONBLOCK = 0o4000;
 /** Result of `read` if no data is available (EAGAIN). */
 export const WOULD_BLOCK = -11;
 /** Maximum number of sockets reported by one call. The next call reports the remaining ones. */
-const MAX_EVENTS = 256;
+const MAX_EVENTS_PER_CALL = 256;
 /** Number of sockets reported in one turn after which the event loop continues with other work. */
-const ENOUGH_EVENTS = 64;
+const MAX_TURN_EVENTS = 64;
 /** Maximum bytes of text that are copied to the poller's memory for one write. */
 const MAX_TEXT_BYTES = 65_536;
 /** Only descriptors below this number are polled. Node handles sockets with other descriptors. */
@@ -70,26 +70,26 @@ const DATA_WORD = process.arch === 'x64' ? 1 : 2;
 
 /** The poller of one thread. */
 export class SocketPoller {
-	readonly #read: Call;
-	readonly #write: Call;
-	readonly #wait: Call;
-	readonly #epollCtl: Call;
+	readonly #read: SystemCall;
+	readonly #write: SystemCall;
+	readonly #wait: SystemCall;
+	readonly #epollCtl: SystemCall;
 	readonly #errno: () => number;
 	readonly #addressOf: (memory: Uint8Array) => bigint;
 	/** Memory that the kernel reads and writes: one event to register, followed by the events of a turn. */
-	readonly #words: Int32Array;
+	readonly #eventWords: Int32Array;
 	readonly #eventPointer: bigint;
 	readonly #eventsPointer: bigint;
-	readonly #text: Buffer;
-	readonly #textPointer: bigint;
+	readonly #textBuffer: Buffer;
+	readonly #textBufferPointer: bigint;
 	readonly #epoll: number;
 	/** The `epoll` of Node's event loop. */
 	readonly #loopEpoll: number;
 	/** The watched sockets, indexed by descriptor. */
-	readonly #sockets: (PolledSocket | undefined)[] = [];
-	#turn = 1;
+	readonly #socketsByDescriptor: (PolledSocket | undefined)[] = [];
+	#nextRegistrationNumber = 1;
 	/** Node handles that own the poller's descriptors, so that Node closes them even if the thread is terminated. */
-	readonly #handles: readonly PipeHandle[];
+	readonly #ownerHandles: readonly PipeHandle[];
 	#isProven = false;
 
 	/** Opens a poller; undefined if not available. It must not be used until `isProven` is true. */
@@ -122,23 +122,23 @@ export class SocketPoller {
 			uv_backend_fd: { return: 'int32', arguments: ['pointer'] },
 			__errno_location: { return: 'pointer', arguments: [] },
 		});
-		this.#read = uncheckedFunctions.read as Call;
-		this.#write = uncheckedFunctions.write as Call;
-		this.#wait = uncheckedFunctions.epoll_wait as Call;
-		this.#epollCtl = functions.epoll_ctl as Call;
+		this.#read = uncheckedFunctions.read as SystemCall;
+		this.#write = uncheckedFunctions.write as SystemCall;
+		this.#wait = uncheckedFunctions.epoll_wait as SystemCall;
+		this.#epollCtl = functions.epoll_ctl as SystemCall;
 		this.#addressOf = memory => ffi.getRawPointer(memory);
 		const errnoPointer = (functions.__errno_location as unknown as () => bigint)();
 		this.#errno = () => ffi.getInt32(errnoPointer);
 
-		const memory = Buffer.allocUnsafeSlow((MAX_EVENTS + 1) * EVENT_WORDS * 4).fill(0);
-		this.#words = new Int32Array(memory.buffer, 0, memory.length / 4);
+		const memory = Buffer.allocUnsafeSlow((MAX_EVENTS_PER_CALL + 1) * EVENT_WORDS * 4).fill(0);
+		this.#eventWords = new Int32Array(memory.buffer, 0, memory.length / 4);
 		this.#eventPointer = ffi.getRawPointer(memory);
 		this.#eventsPointer = this.#eventPointer + BigInt(EVENT_WORDS * 4);
-		this.#text = Buffer.allocUnsafeSlow(MAX_TEXT_BYTES);
-		this.#textPointer = ffi.getRawPointer(this.#text);
+		this.#textBuffer = Buffer.allocUnsafeSlow(MAX_TEXT_BYTES);
+		this.#textBufferPointer = ffi.getRawPointer(this.#textBuffer);
 
 		const handles: PipeHandle[] = [];
-		this.#handles = handles;
+		this.#ownerHandles = handles;
 		const takeOwnership = (descriptor: number): PipeHandle => {
 			const pipe = new pipes.Pipe(pipes.constants.SOCKET);
 			handles.push(pipe);
@@ -148,26 +148,26 @@ export class SocketPoller {
 			throw new Error('no descriptor');
 		};
 		try {
-			this.#epoll = (functions.epoll_create1 as Call)(CLOEXEC);
+			this.#epoll = (functions.epoll_create1 as SystemCall)(CLOEXEC);
 			takeOwnership(this.#epoll);
 			// The event loop watches the `epoll` through a handle for another descriptor, which is never readable: the handle tries to
 			// read that descriptor, finds nothing, and calls us back.
-			const wakeUpHandle = takeOwnership((functions.eventfd as Call)(0, CLOEXEC | NONBLOCK));
+			const wakeUpHandle = takeOwnership((functions.eventfd as SystemCall)(0, CLOEXEC | NONBLOCK));
 			wakeUpHandle.onread = () => this.#reportEvents();
 			wakeUpHandle.useUserBuffer(Buffer.allocUnsafeSlow(8));
 			if (wakeUpHandle.readStart() !== 0) throw new Error('not read');
-			this.#loopEpoll = (functions.uv_backend_fd as Call)(ffi.getCurrentEventLoop());
-			if (!this.#control(this.#loopEpoll, EPOLL_CTL_ADD, this.#epoll, EPOLLIN, wakeUpHandle.fd, 0))
+			this.#loopEpoll = (functions.uv_backend_fd as SystemCall)(ffi.getCurrentEventLoop());
+			if (!this.#controlEpoll(this.#loopEpoll, EPOLL_CTL_ADD, this.#epoll, EPOLLIN, wakeUpHandle.fd, 0))
 				throw new Error('not watched');
 			// The self-test: a descriptor that is always readable. Once its event arrives, everything works.
-			const probeHandle = takeOwnership((functions.eventfd as Call)(1, CLOEXEC | NONBLOCK));
+			const probeHandle = takeOwnership((functions.eventfd as SystemCall)(1, CLOEXEC | NONBLOCK));
 			const descriptor = probeHandle.fd;
 			const markProven = (): void => {
 				this.#isProven = true;
 				this.remove(descriptor);
 				probeHandle.close();
 			};
-			this.add(descriptor, { readable: markProven, pollTurn: 0 });
+			this.add(descriptor, { onReadable: markProven, registrationNumber: 0 });
 		} catch (error) {
 			this.close();
 			throw error;
@@ -182,7 +182,7 @@ export class SocketPoller {
 	/** Closes the poller. The sockets that it watches are no longer read. */
 	close(): void {
 		this.#isProven = false;
-		for (const handle of this.#handles) handle.close();
+		for (const handle of this.#ownerHandles) handle.close();
 	}
 
 	/** Watches a socket until it is removed or closed. Returns false if that is not possible. */
@@ -202,40 +202,41 @@ export class SocketPoller {
 
 	/** Makes Node's event loop watch a descriptor again. */
 	returnToLoop(descriptor: number): void {
-		this.#control(this.#loopEpoll, EPOLL_CTL_ADD, descriptor, EPOLLIN, descriptor, 0);
+		this.#controlEpoll(this.#loopEpoll, EPOLL_CTL_ADD, descriptor, EPOLLIN, descriptor, 0);
 	}
 
 	#add(descriptor: number, socket: PolledSocket, events: number): boolean {
 		if (descriptor < 0 || descriptor >= MAX_DESCRIPTORS) return false;
-		const turn = this.#turn;
-		this.#turn = (turn + 1) | 0;
-		if (!this.#control(this.#epoll, EPOLL_CTL_ADD, descriptor, events, descriptor, turn)) return false;
-		while (this.#sockets.length <= descriptor) this.#sockets.push(undefined);
-		this.#sockets[descriptor] = socket;
-		socket.pollTurn = turn;
+		const registrationNumber = this.#nextRegistrationNumber;
+		this.#nextRegistrationNumber = (registrationNumber + 1) | 0;
+		if (!this.#controlEpoll(this.#epoll, EPOLL_CTL_ADD, descriptor, events, descriptor, registrationNumber))
+			return false;
+		while (this.#socketsByDescriptor.length <= descriptor) this.#socketsByDescriptor.push(undefined);
+		this.#socketsByDescriptor[descriptor] = socket;
+		socket.registrationNumber = registrationNumber;
 		return true;
 	}
 
 	/** Stops watching a socket, which must still be open. */
 	remove(descriptor: number): void {
-		this.#sockets[descriptor] = undefined;
+		this.#socketsByDescriptor[descriptor] = undefined;
 		this.#epollCtl(this.#epoll, EPOLL_CTL_DEL, descriptor, this.#eventPointer);
 	}
 
 	/** Makes the poller report a watched socket again if it has unread data. */
 	reportAgain(descriptor: number, socket: PolledSocket): void {
-		this.#control(this.#epoll, EPOLL_CTL_MOD, descriptor, ARRIVAL_EVENTS, descriptor, socket.pollTurn);
+		this.#controlEpoll(this.#epoll, EPOLL_CTL_MOD, descriptor, ARRIVAL_EVENTS, descriptor, socket.registrationNumber);
 	}
 
 	/** Reports events of a watched descriptor to another socket object from now on. */
 	replace(descriptor: number, socket: PolledSocket, newSocket: PolledSocket): void {
-		this.#sockets[descriptor] = newSocket;
-		newSocket.pollTurn = socket.pollTurn;
+		this.#socketsByDescriptor[descriptor] = newSocket;
+		newSocket.registrationNumber = socket.registrationNumber;
 	}
 
 	/** Stops watching a socket that is being closed. */
 	forget(descriptor: number): void {
-		this.#sockets[descriptor] = undefined;
+		this.#socketsByDescriptor[descriptor] = undefined;
 	}
 
 	/** Returns the address of memory outside the heap. */
@@ -266,47 +267,47 @@ export class SocketPoller {
 	writeText(descriptor: number, text: string): number {
 		const { length } = text;
 		if (length > MAX_TEXT_BYTES) return -1;
-		this.#text.write(text, 0, 'latin1');
-		return this.#write(descriptor, this.#textPointer, length);
+		this.#textBuffer.write(text, 0, 'latin1');
+		return this.#write(descriptor, this.#textBufferPointer, length);
 	}
 
-	#control(
+	#controlEpoll(
 		epoll: number,
 		operation: number,
 		descriptor: number,
 		events: number,
-		number: number,
-		turn: number,
+		watchedDescriptor: number,
+		registrationNumber: number,
 	): boolean {
-		const words = this.#words;
+		const words = this.#eventWords;
 		words[0] = events;
-		words[DATA_WORD] = number;
-		words[DATA_WORD + 1] = turn;
+		words[DATA_WORD] = watchedDescriptor;
+		words[DATA_WORD + 1] = registrationNumber;
 		return this.#epollCtl(epoll, operation, descriptor, this.#eventPointer) === 0;
 	}
 
 	#reportEvents(): void {
 		let reportedCount = 0;
 		for (;;) {
-			const count = this.#wait(this.#epoll, this.#eventsPointer, MAX_EVENTS, 0);
+			const count = this.#wait(this.#epoll, this.#eventsPointer, MAX_EVENTS_PER_CALL, 0);
 			this.#reportBatch(count);
 			reportedCount += count;
 			// After a single event, usually no other one is waiting. After several, asking again is cheaper than another turn of
 			// the event loop.
-			if (count < 2 || reportedCount >= ENOUGH_EVENTS) return;
+			if (count < 2 || reportedCount >= MAX_TURN_EVENTS) return;
 		}
 	}
 
 	#reportBatch(count: number): void {
-		const words = this.#words;
+		const words = this.#eventWords;
 		for (let i = 1; i <= count; i++) {
 			const at = i * EVENT_WORDS;
-			const socket = this.#sockets[words[at + DATA_WORD]!];
+			const socket = this.#socketsByDescriptor[words[at + DATA_WORD]!];
 			// The socket has been closed, and its descriptor may belong to another socket by now.
-			if (socket === undefined || socket.pollTurn !== words[at + DATA_WORD + 1]) continue;
+			if (socket === undefined || socket.registrationNumber !== words[at + DATA_WORD + 1]) continue;
 			try {
 				const events = words[at]!;
-				socket.readable((events & END_EVENTS) !== 0, (events & MARK_EVENT) !== 0);
+				socket.onReadable((events & END_EVENTS) !== 0, (events & URGENT_MARK_EVENT) !== 0);
 			} catch (error) {
 				// The system does not report the events of the other sockets again, so they are handled before the error is thrown.
 				queueMicrotask(() => {
@@ -319,7 +320,7 @@ export class SocketPoller {
 
 let sharedPoller: SocketPoller | undefined;
 let hasTriedOpening = false;
-let isOff = false;
+let isDisabled = false;
 
 /** Returns this thread's poller once it has passed its self-test. The first call opens it. */
 export function threadPoller(): SocketPoller | undefined {
@@ -328,10 +329,10 @@ export function threadPoller(): SocketPoller | undefined {
 		hasTriedOpening = true;
 		sharedPoller = SocketPoller.open();
 	}
-	return sharedPoller?.isProven && !isOff ? sharedPoller : undefined;
+	return sharedPoller?.isProven && !isDisabled ? sharedPoller : undefined;
 }
 
 /** Enables or disables pollers for new sockets, for tests of both implementations: without a poller, Node handles the sockets. */
-export function setPollerEnabled(on: boolean): void {
-	isOff = !on;
+export function setPollerEnabled(isEnabled: boolean): void {
+	isDisabled = !isEnabled;
 }

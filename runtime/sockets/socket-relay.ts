@@ -5,7 +5,7 @@
 import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 
-type Call = (...values: (number | bigint)[]) => bigint;
+type SystemCall = (...values: (number | bigint)[]) => bigint;
 
 /** Flags of `pipe2`: O_NONBLOCK, O_CLOEXEC. */
 const PIPE_FLAGS = 0o2004000;
@@ -35,16 +35,16 @@ export class SocketRelay {
 	sentBytes = 0;
 	/** Bytes that the last move read from one socket but could not write to the other. */
 	remainder: Buffer | undefined = undefined;
-	readonly #splice: Call;
-	readonly #read: Call;
-	readonly #receive: Call;
+	readonly #splice: SystemCall;
+	readonly #read: SystemCall;
+	readonly #receive: SystemCall;
 	/** Buffer for peeking. Its contents are ignored. */
-	readonly #byte: Buffer = Buffer.allocUnsafeSlow(1);
-	readonly #bytePointer: bigint;
+	readonly #peekBuffer: Buffer = Buffer.allocUnsafeSlow(1);
+	readonly #peekBufferPointer: bigint;
 	readonly #close: (descriptor: number) => unknown;
 	readonly #pointerTo: (bytes: Buffer) => bigint;
-	readonly #output: number;
-	readonly #input: number;
+	readonly #pipeOutput: number;
+	readonly #pipeInput: number;
 	#isClosed = false;
 
 	/** Opens a relay; undefined if the system does not support it or no descriptor is free. */
@@ -70,17 +70,17 @@ export class SocketRelay {
 			recv: { return: 'int64', arguments: ['int32', 'pointer', 'uint64', 'int32'] },
 			close: { return: 'int32', arguments: ['int32'] },
 		});
-		this.#splice = functions.splice as Call;
-		this.#read = functions.read as Call;
-		this.#receive = functions.recv as Call;
-		this.#bytePointer = ffi.getRawPointer(this.#byte);
+		this.#splice = functions.splice as SystemCall;
+		this.#read = functions.read as SystemCall;
+		this.#receive = functions.recv as SystemCall;
+		this.#peekBufferPointer = ffi.getRawPointer(this.#peekBuffer);
 		this.#close = functions.close as (descriptor: number) => unknown;
 		this.#pointerTo = bytes => ffi.getRawPointer(bytes);
-		const ends = Buffer.allocUnsafeSlow(8);
-		if (functions.pipe2(ffi.getRawPointer(ends), PIPE_FLAGS) !== 0) throw new Error('no pipe');
-		const [output, input] = new Int32Array(ends.buffer, 0, 2) as unknown as [number, number];
-		this.#output = output;
-		this.#input = input;
+		const pipeEnds = Buffer.allocUnsafeSlow(8);
+		if (functions.pipe2(ffi.getRawPointer(pipeEnds), PIPE_FLAGS) !== 0) throw new Error('no pipe');
+		const [output, input] = new Int32Array(pipeEnds.buffer, 0, 2) as unknown as [number, number];
+		this.#pipeOutput = output;
+		this.#pipeInput = input;
 		functions.fcntl(output, F_SETPIPE_SZ, PIPE_BYTES);
 		// Self-test: a call with an invalid descriptor must fail in the expected way.
 		if (this.#move(-1, input, 1) !== -1) {
@@ -94,24 +94,28 @@ export class SocketRelay {
 	 * `remainder`. The end or an error of either socket shows when it is next read or written. Returns false if bytes
 	 * were lost: both sockets are then unusable.
 	 */
-	move(from: number, to: number, maxBytes: number): boolean {
+	move(fromDescriptor: number, toDescriptor: number, maxBytes: number): boolean {
 		this.takenBytes = 0;
 		this.sentBytes = 0;
 		this.remainder = undefined;
 		if (this.#isClosed) return true;
-		const limit = Math.min(maxBytes, MAX_TURN_BYTES);
-		while (this.takenBytes < limit) {
-			const readCount = this.#move(from, this.#input, Math.min(limit - this.takenBytes, MAX_MOVE_BYTES));
+		const limitBytes = Math.min(maxBytes, MAX_TURN_BYTES);
+		while (this.takenBytes < limitBytes) {
+			const readCount = this.#move(
+				fromDescriptor,
+				this.#pipeInput,
+				Math.min(limitBytes - this.takenBytes, MAX_MOVE_BYTES),
+			);
 			if (readCount <= 0) return true;
 			this.takenBytes += readCount;
-			let remaining = readCount;
-			while (remaining > 0) {
-				const writtenCount = this.#move(this.#output, to, remaining);
+			let remainingBytes = readCount;
+			while (remainingBytes > 0) {
+				const writtenCount = this.#move(this.#pipeOutput, toDescriptor, remainingBytes);
 				if (writtenCount <= 0) break;
-				remaining -= writtenCount;
+				remainingBytes -= writtenCount;
 			}
-			this.sentBytes += readCount - remaining;
-			if (remaining > 0) return this.#takeBack(remaining);
+			this.sentBytes += readCount - remainingBytes;
+			if (remainingBytes > 0) return this.#drainPipe(remainingBytes);
 			if (readCount < LARGE_MOVE_BYTES) return true;
 		}
 		return true;
@@ -124,23 +128,23 @@ export class SocketRelay {
 
 	/** Reports whether a socket has anything to read, including its end, without reading it. */
 	hasMore(socket: number): boolean {
-		return this.#receive(socket, this.#bytePointer, 1n, PEEK_FLAGS) >= 0n;
+		return this.#receive(socket, this.#peekBufferPointer, 1n, PEEK_FLAGS) >= 0n;
 	}
 
 	/** Closes the pipe. */
 	close(): void {
 		if (this.#isClosed) return;
 		this.#isClosed = true;
-		this.#close(this.#input);
-		this.#close(this.#output);
+		this.#close(this.#pipeInput);
+		this.#close(this.#pipeOutput);
 	}
 
 	/** Reads the bytes that remain in the pipe into `remainder`. */
-	#takeBack(count: number): boolean {
+	#drainPipe(count: number): boolean {
 		const remainder = Buffer.allocUnsafeSlow(count);
-		const start = this.#pointerTo(remainder);
+		const remainderPointer = this.#pointerTo(remainder);
 		for (let at = 0; at < count; ) {
-			const readCount = Number(this.#read(this.#output, start + BigInt(at), BigInt(count - at)));
+			const readCount = Number(this.#read(this.#pipeOutput, remainderPointer + BigInt(at), BigInt(count - at)));
 			if (readCount <= 0) {
 				this.close();
 				return false;
@@ -151,7 +155,7 @@ export class SocketRelay {
 		return true;
 	}
 
-	#move(from: number, to: number, count: number): number {
-		return Number(this.#splice(from, 0n, to, 0n, BigInt(count), SPLICE_FLAGS));
+	#move(fromDescriptor: number, toDescriptor: number, count: number): number {
+		return Number(this.#splice(fromDescriptor, 0n, toDescriptor, 0n, BigInt(count), SPLICE_FLAGS));
 	}
 }

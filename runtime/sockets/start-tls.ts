@@ -58,6 +58,6 @@ export function clientProof(socket: DirectSocket): ClientProof | undefined {
 }
 
 /** Returns what all TLS connections of this thread share if OpenSSL is used directly; undefined if Node's handles are used. */
-export function directTls(): OpensslThread | undefined {
+export function directTlsThread(): OpensslThread | undefined {
 	return tlsMode() === 'openssl' ? opensslThread() : undefined;
 }

@@ -68,10 +68,10 @@ const REQUIRED_METHODS = [
 	...['getProtocol', 'getCipher', 'getALPNNegotiatedProtocol', 'isSessionReused'],
 ];
 
-const BINDING: TlsBinding | undefined = findBinding();
+const TLS_BINDING: TlsBinding | undefined = findTlsBinding();
 
 /** True if {@link TlsHandle} can be used with this release of Node. */
-export const HAS_DIRECT_TLS: boolean = BINDING !== undefined;
+export const HAS_DIRECT_TLS: boolean = TLS_BINDING !== undefined;
 
 /** Maximum bytes of several writes that are joined into one. */
 const MAX_JOINED_BYTES = 65_536;
@@ -91,18 +91,18 @@ export interface HandshakeOptions {
 /** Callbacks for the end of a handshake. Exactly one is called, unless we close the connection. */
 export interface HandshakeCallbacks {
 	secured(socket: DirectSocket): void;
-	failed(error: Error & { readonly code?: string }, socket: DirectSocket): void;
+	onError(error: Error & { readonly code?: string }, socket: DirectSocket): void;
 }
 
 /** A queued write. OpenSSL handles only one at a time. */
 interface WaitingWrite extends PendingWrite {
 	readonly chunks: readonly unknown[];
-	readonly bytes: number;
+	readonly byteCount: number;
 }
 
 /** The handle of a connection with TLS by Node. */
 export class TlsHandle implements StreamHandle {
-	onread: StreamHandle['onread'] = nothing;
+	onread: StreamHandle['onread'] = doNothing;
 	svcSocket: DirectSocket;
 	/** The callbacks for the end of the handshake; undefined once it has ended. */
 	#handshakeCallbacks: HandshakeCallbacks | undefined;
@@ -123,28 +123,28 @@ export class TlsHandle implements StreamHandle {
 	/** True while a check of the last write's progress is scheduled. */
 	#isCheckScheduled = false;
 	/** The buffer in use for reads. `#wantedMemory` is the one that the socket wants to use after the current read. */
-	#memory: Uint8Array | undefined = undefined;
-	#wantedMemory: Uint8Array | undefined = undefined;
+	#readMemory: Uint8Array | undefined = undefined;
+	#nextReadMemory: Uint8Array | undefined = undefined;
 	#isPaused = false;
 	/** Data decrypted while reading was paused. A number at the end is the status with which the connection ended. */
 	#heldData: (Uint8Array | number)[] | undefined = undefined;
 
 	/** Starts a handshake on a socket's connection, whose first bytes have been read, and becomes the socket's handle. */
-	constructor(socket: DirectSocket, terms: HandshakeOptions, callbacks: HandshakeCallbacks) {
+	constructor(socket: DirectSocket, options: HandshakeOptions, callbacks: HandshakeCallbacks) {
 		this.svcSocket = socket;
 		const handle = socket._handle!;
-		const tcp = handle.toNodeHandle === undefined ? handle : handle.toNodeHandle()!;
-		this.#tcpHandle = tcp;
+		const tcpHandle = handle.toNodeHandle === undefined ? handle : handle.toNodeHandle()!;
+		this.#tcpHandle = tcpHandle;
 		this.#handshakeCallbacks = callbacks;
-		const { context } = terms.context as SecureContext & { readonly context: unknown };
-		const tls = BINDING!.wrap(tcp, context, true, false);
+		const { context } = options.context as SecureContext & { readonly context: unknown };
+		const tls = TLS_BINDING!.wrap(tcpHandle, context, true, false);
 		this.#tls = tls;
 		tls.svcHandle = this;
 		tls.onread = onRead;
 		tls.onhandshakedone = onHandshakeDone;
 		tls.onerror = onError;
-		tls.setALPNProtocols(terms.protocols);
-		if (terms.ocspResponse) tls.setOCSPResponse(terms.ocspResponse);
+		tls.setALPNProtocols(options.protocols);
+		if (options.ocspResponse) tls.setOCSPResponse(options.ocspResponse);
 	}
 
 	/** Processes the first bytes, and continues reading. */
@@ -167,8 +167,8 @@ export class TlsHandle implements StreamHandle {
 	}
 
 	useUserBuffer(memory: Uint8Array): void {
-		this.#memory = memory;
-		this.#wantedMemory = memory;
+		this.#readMemory = memory;
+		this.#nextReadMemory = memory;
 		if (!this.#isClosed) this.#tls.useUserBuffer(memory);
 	}
 
@@ -176,7 +176,7 @@ export class TlsHandle implements StreamHandle {
 		this.#isPaused = false;
 		if (this.#heldData === undefined) return this.#startReading();
 		// Delivered in a microtask, because the caller of a handle does not expect data before the call returns.
-		queueMicrotask(() => this.#release());
+		queueMicrotask(() => this.#deliverHeld());
 		return 0;
 	}
 
@@ -201,10 +201,10 @@ export class TlsHandle implements StreamHandle {
 	writev(_request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite {
 		if (this.#isClosed) return CANCELED;
 		if (!this.#isWriting) return this.#handleResult(this.#tls.writev(null, chunks, allBuffers), chunks);
-		const pairs = allBuffers ? chunks.flatMap(chunk => [chunk, '']) : chunks;
-		let bytes = 0;
-		for (let at = 0; at < pairs.length; at += 2) bytes += (pairs[at] as string | Uint8Array).length;
-		return this.#enqueue(pairs, bytes);
+		const chunkPairs = allBuffers ? chunks.flatMap(chunk => [chunk, '']) : chunks;
+		let byteCount = 0;
+		for (let at = 0; at < chunkPairs.length; at += 2) byteCount += (chunkPairs[at] as string | Uint8Array).length;
+		return this.#enqueue(chunkPairs, byteCount);
 	}
 
 	/** Sends `close_notify` after pending writes, then closes our half of the connection. */
@@ -217,7 +217,7 @@ export class TlsHandle implements StreamHandle {
 	}
 
 	/** Closes the connection. Later calls have no effect, because they would use objects that OpenSSL has freed. */
-	close(closed?: (this: StreamHandle) => void): void {
+	close(onClosed?: (this: StreamHandle) => void): void {
 		if (this.#isClosed) return;
 		this.#isClosed = true;
 		this.#handshakeCallbacks = undefined;
@@ -226,7 +226,7 @@ export class TlsHandle implements StreamHandle {
 			// OpenSSL's objects are freed only now, because OpenSSL may have called `close`.
 			this.#isDestroyed = true;
 			tls.destroySSL();
-			closed?.call(this);
+			onClosed?.call(this);
 		});
 	}
 
@@ -241,50 +241,50 @@ export class TlsHandle implements StreamHandle {
 	// Callbacks from Node.
 
 	/** Called when the handshake has succeeded. */
-	handshakeDone(): void {
+	onHandshakeDone(): void {
 		const callbacks = this.#handshakeCallbacks;
 		this.#handshakeCallbacks = undefined;
 		callbacks?.secured(this.svcSocket);
 	}
 
-	failed(error: Error): void {
+	onError(error: Error): void {
 		const callbacks = this.#handshakeCallbacks;
 		this.#handshakeCallbacks = undefined;
-		if (callbacks) callbacks.failed(error, this.svcSocket);
+		if (callbacks) callbacks.onError(error, this.svcSocket);
 		else this.svcSocket.destroy(error);
 	}
 
 	/** See {@link StreamHandle.onread}. */
-	read(count: number): Uint8Array | undefined {
+	handleRead(readResult: number): Uint8Array | undefined {
 		const socket = this.svcSocket;
 		if (
 			this.#heldData === undefined &&
 			!this.#isPaused &&
-			this.#memory === this.#wantedMemory &&
-			this.#memory !== undefined
+			this.#readMemory === this.#nextReadMemory &&
+			this.#readMemory !== undefined
 		) {
-			socket.read(count);
+			socket.handleRead(readResult);
 			const { nextMemory } = socket;
 			if (nextMemory === undefined) return undefined;
 			socket.nextMemory = undefined;
-			this.#memory = nextMemory;
-			this.#wantedMemory = nextMemory;
+			this.#readMemory = nextMemory;
+			this.#nextReadMemory = nextMemory;
 			return nextMemory;
 		}
-		if (this.#isClosed || count === 0) return undefined;
+		if (this.#isClosed || readResult === 0) return undefined;
 		const callbacks = this.#handshakeCallbacks;
 		if (callbacks) {
 			this.#handshakeCallbacks = undefined;
-			callbacks.failed(systemError(CONNECTION_RESET, 'read'), socket);
+			callbacks.onError(systemError(CONNECTION_RESET, 'read'), socket);
 			return undefined;
 		}
-		if (this.#memory === undefined && count > 0) return undefined;
+		if (this.#readMemory === undefined && readResult > 0) return undefined;
 		this.#heldData ??= [];
-		this.#heldData.push(count < 0 ? count : Uint8Array.prototype.slice.call(this.#memory, 0, count));
-		if (!this.#isPaused) this.#release();
-		if (this.#memory === this.#wantedMemory) return undefined;
-		this.#memory = this.#wantedMemory;
-		return this.#wantedMemory;
+		this.#heldData.push(readResult < 0 ? readResult : Uint8Array.prototype.slice.call(this.#readMemory, 0, readResult));
+		if (!this.#isPaused) this.#deliverHeld();
+		if (this.#readMemory === this.#nextReadMemory) return undefined;
+		this.#readMemory = this.#nextReadMemory;
+		return this.#nextReadMemory;
 	}
 
 	#startReading(): number {
@@ -292,7 +292,7 @@ export class TlsHandle implements StreamHandle {
 	}
 
 	/** Delivers held data as far as the socket accepts it. */
-	#release(): void {
+	#deliverHeld(): void {
 		const socket = this.svcSocket;
 		for (;;) {
 			const heldData = this.#heldData;
@@ -305,18 +305,18 @@ export class TlsHandle implements StreamHandle {
 			}
 			if (typeof firstItem === 'number') {
 				heldData.shift();
-				socket.read(firstItem);
+				socket.handleRead(firstItem);
 				continue;
 			}
-			const memory = this.#wantedMemory!;
+			const memory = this.#nextReadMemory!;
 			if (firstItem.length <= memory.length) heldData.shift();
 			else heldData[0] = firstItem.subarray(memory.length);
 			memory.set(firstItem.length <= memory.length ? firstItem : firstItem.subarray(0, memory.length));
-			socket.read(Math.min(firstItem.length, memory.length));
+			socket.handleRead(Math.min(firstItem.length, memory.length));
 			const { nextMemory } = socket;
 			if (nextMemory === undefined) continue;
 			socket.nextMemory = undefined;
-			this.#wantedMemory = nextMemory;
+			this.#nextReadMemory = nextMemory;
 		}
 	}
 
@@ -332,7 +332,7 @@ export class TlsHandle implements StreamHandle {
 			return status;
 		}
 		if (this.#tcpHandle.writeQueueSize === 0) return 0;
-		const outerWrite: PendingWrite = { oncomplete: ignore, buffer: undefined, writeStatus: null };
+		const outerWrite: PendingWrite = { oncomplete: ignoreStatus, buffer: undefined, writeStatus: null };
 		this.#currentWrites = [outerWrite];
 		return outerWrite;
 	}
@@ -344,14 +344,14 @@ export class TlsHandle implements StreamHandle {
 		write.oncomplete = status => this.#writeCompleted(status);
 	}
 
-	#enqueue(chunks: readonly unknown[], bytes: number): PendingWrite {
-		const write: WaitingWrite = { oncomplete: ignore, buffer: undefined, writeStatus: null, chunks, bytes };
+	#enqueue(chunks: readonly unknown[], byteCount: number): PendingWrite {
+		const write: WaitingWrite = { oncomplete: ignoreStatus, buffer: undefined, writeStatus: null, chunks, byteCount };
 		if (this.#queuedWrites === undefined) {
 			this.#queuedWrites = [];
 			this.#checkProgress();
 		}
 		this.#queuedWrites.push(write);
-		this.#queuedBytes += bytes;
+		this.#queuedBytes += byteCount;
 		return write;
 	}
 
@@ -360,7 +360,7 @@ export class TlsHandle implements StreamHandle {
 	 * data that OpenSSL itself sends, such as session tickets for a client that has reset the connection, Node stops writing without
 	 * reporting it, and the pending writes must be failed.
 	 */
-	#checkProgress(write = -1, previousBytes = -1): void {
+	#checkProgress(writeNumber = -1, previousBytes = -1): void {
 		if (this.#isCheckScheduled) return;
 		this.#isCheckScheduled = true;
 		setImmediate(() => {
@@ -368,7 +368,7 @@ export class TlsHandle implements StreamHandle {
 			if (!this.#isWriting || this.#isClosed || this.#tcpHandle.writeQueueSize > 0) return;
 			const pendingBytes = this.#tls.writeQueueSize;
 			// A write that the system has accepted is completed before the next turn, and the pending bytes have changed.
-			if (write !== this.#writeCount || pendingBytes !== previousBytes)
+			if (writeNumber !== this.#writeCount || pendingBytes !== previousBytes)
 				this.#checkProgress(this.#writeCount, pendingBytes);
 			else this.#writeCompleted(CONNECTION_RESET);
 		});
@@ -400,14 +400,17 @@ export class TlsHandle implements StreamHandle {
 			return;
 		}
 		let count = 0;
-		let bytes = 0;
-		while (count < queuedWrites.length && (count === 0 || bytes + queuedWrites[count]!.bytes <= MAX_JOINED_BYTES)) {
-			bytes += queuedWrites[count]!.bytes;
+		let joinedBytes = 0;
+		while (
+			count < queuedWrites.length &&
+			(count === 0 || joinedBytes + queuedWrites[count]!.byteCount <= MAX_JOINED_BYTES)
+		) {
+			joinedBytes += queuedWrites[count]!.byteCount;
 			count++;
 		}
 		const writes = count === queuedWrites.length ? queuedWrites : queuedWrites.splice(0, count);
 		if (writes === queuedWrites) this.#queuedWrites = undefined;
-		this.#queuedBytes -= bytes;
+		this.#queuedBytes -= joinedBytes;
 		const chunks = writes.length === 1 ? writes[0]!.chunks : writes.flatMap(write => write.chunks);
 		const result = this.#tls.writev(null, chunks, false);
 		if (typeof result === 'number') {
@@ -453,23 +456,23 @@ const CANCELED = -125;
 const CONNECTION_RESET = -104;
 
 function onRead(this: TlsWrap): Uint8Array | undefined {
-	return this.svcHandle!.read(lastReadResult());
+	return this.svcHandle!.handleRead(lastReadResult());
 }
 
 function onHandshakeDone(this: TlsWrap): void {
-	this.svcHandle!.handshakeDone();
+	this.svcHandle!.onHandshakeDone();
 }
 
 function onError(this: TlsWrap, error: Error): void {
-	this.svcHandle!.failed(error);
+	this.svcHandle!.onError(error);
 }
 
-function ignore(): void {}
+function ignoreStatus(): void {}
 
-function nothing(): undefined {}
+function doNothing(): undefined {}
 
 /** Returns Node's TLS binding, through a public but deprecated name; undefined if it is missing or differs from what is expected. */
-function findBinding(): TlsBinding | undefined {
+function findTlsBinding(): TlsBinding | undefined {
 	// Wrong use of Node's internal TLS object would abort the process, and any release of Node may change it, so `direct` I/O mode
 	// is required.
 	if (!CAN_WRITE_WITHOUT_REQUEST || process.platform === 'win32' || !isDirectIoRelease()) {

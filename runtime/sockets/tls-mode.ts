@@ -25,6 +25,6 @@ export function tlsMode(): TlsMode {
 }
 
 /** Selects the implementation of TLS, for tests of both: OpenSSL itself where it is available, or Node's. */
-export function useDirectTls(on: boolean): void {
-	isOpensslWanted = on;
+export function useDirectTls(isEnabled: boolean): void {
+	isOpensslWanted = isEnabled;
 }

@@ -17,23 +17,24 @@ export function uncheckedFunctionsOf<Names extends string>(
 	ffi: typeof import('node:ffi'),
 	signatures: { readonly [Name in Names]: ForeignSignature },
 ): { readonly [Name in Names]: ForeignFunction } {
-	const unchecked = new Map<string, ForeignFunction>();
+	const uncheckedByName = new Map<string, ForeignFunction>();
 	// Node looks up properties on its functions that most of them lack, so that the lookup reaches the prototype's prototype.
 	const basePrototype = Object.getPrototypeOf(Function.prototype);
 	const recordingPrototype = new Proxy(basePrototype, {
 		get(target, key, receiver) {
-			if (typeof key === 'symbol' && typeof receiver === 'function') unchecked.set(receiver.name, receiver);
+			if (typeof key === 'symbol' && typeof receiver === 'function') uncheckedByName.set(receiver.name, receiver);
 			return Reflect.get(target, key, receiver);
 		},
 	});
-	let checked: { readonly [Name in Names]: ForeignFunction };
+	let checkedFunctions: { readonly [Name in Names]: ForeignFunction };
 	Object.setPrototypeOf(Function.prototype, recordingPrototype);
 	try {
-		checked = loadForeignFunctions(ffi, signatures);
+		checkedFunctions = loadForeignFunctions(ffi, signatures);
 	} finally {
 		Object.setPrototypeOf(Function.prototype, basePrototype);
 	}
 	const functions: Partial<Record<Names, ForeignFunction>> = {};
-	for (const name of Object.keys(signatures) as Names[]) functions[name] = unchecked.get(name) ?? checked[name];
+	for (const name of Object.keys(signatures) as Names[])
+		functions[name] = uncheckedByName.get(name) ?? checkedFunctions[name];
 	return functions as { readonly [Name in Names]: ForeignFunction };
 }

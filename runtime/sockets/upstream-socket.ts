@@ -16,7 +16,7 @@ export const FULL_READ_BYTES = 49_152;
 /** Size, in bytes, of a read by a stream. */
 const STREAM_READ_BYTES = 65_536;
 
-type Done = (error?: Error | null) => void;
+type WriteCallback = (error?: Error | null) => void;
 
 /** Number of turns of the event loop without data after which a socket with a failed write is closed. */
 const QUIET_TURNS = 3;
@@ -34,7 +34,7 @@ export interface UpstreamSocketOwner {
 	/** Called when a write has failed and nothing more can be sent. Data that arrived before is still delivered, then `closed` follows. */
 	writeFailed?(): void;
 	/** True while the owner is receiving a response. If a write fails meanwhile, the rest of the response is still read. */
-	readonly answering?: boolean;
+	readonly isAnswering?: boolean;
 }
 
 /** A connection to an upstream. It passes the events of its socket to the holder. */
@@ -44,13 +44,13 @@ export class UpstreamSocket implements SocketOwner {
 	protocol = '';
 	#socket: Socket | undefined = undefined;
 	#directSocket: DirectSocket | undefined = undefined;
-	#error: Error | undefined = undefined;
+	#socketError: Error | undefined = undefined;
 	/**
 	 * The read buffer that all sockets of the thread share. `#memory` is the buffer in use: the shared one, or one that the owner
 	 * has provided.
 	 */
 	#sharedMemory: Buffer | undefined = undefined;
-	#memory: Buffer | undefined = undefined;
+	#readMemory: Buffer | undefined = undefined;
 	/** The start of the shared read buffer, for limited reads. */
 	#shortMemory: Buffer | undefined = undefined;
 	/** Size, in bytes, of the next read if it is limited; otherwise 0. */
@@ -58,7 +58,7 @@ export class UpstreamSocket implements SocketOwner {
 	#hasFilledBuffer = false;
 	#isReceiving = false;
 	/** The error of a failed write; undefined if none has failed. */
-	#failure: Error | undefined = undefined;
+	#writeError: Error | undefined = undefined;
 	/** True if data has arrived since the last check of a socket with a failed write. */
 	#hasDataArrived = false;
 	/** True while the owner has paused reading. */
@@ -75,7 +75,7 @@ export class UpstreamSocket implements SocketOwner {
 	}
 
 	/** Returns options with which the socket reads into shared memory. */
-	onread(buffer: Buffer): OnReadOpts {
+	readOptions(buffer: Buffer): OnReadOpts {
 		this.#sharedMemory = buffer;
 		return {
 			buffer,
@@ -94,7 +94,7 @@ export class UpstreamSocket implements SocketOwner {
 		const { _write: write, _writev: writeAll } = socket;
 		// If a stream learns of a failed write, it discards its unread data. Therefore, the error is hidden from it if `writeFailed`
 		// returns true.
-		const unlessFailed = (done: Done): Done => {
+		const unlessFailed = (done: WriteCallback): WriteCallback => {
 			return error => {
 				if (!error || !this.writeFailed(error)) done(error);
 			};
@@ -111,9 +111,9 @@ export class UpstreamSocket implements SocketOwner {
 		}
 		socket.on('end', () => this.ended());
 		socket.on('error', error => {
-			this.#error = error;
+			this.#socketError = error;
 		});
-		socket.on('close', () => this.closed(this.#error));
+		socket.on('close', () => this.closed(this.#socketError));
 	}
 
 	/**
@@ -122,7 +122,7 @@ export class UpstreamSocket implements SocketOwner {
 	 */
 	attachDirect(socket: DirectSocket, memory: Buffer): void {
 		this.#sharedMemory = memory;
-		this.#memory = memory;
+		this.#readMemory = memory;
 		this.#directSocket = socket;
 		socket.start(memory, this);
 	}
@@ -147,7 +147,7 @@ export class UpstreamSocket implements SocketOwner {
 
 	/** True if nothing more can be written. */
 	get isBroken(): boolean {
-		return this.#failure !== undefined;
+		return this.#writeError !== undefined;
 	}
 
 	/** While bytes are received: true if they fill the read buffer, so that more may be available. */
@@ -161,14 +161,14 @@ export class UpstreamSocket implements SocketOwner {
 	}
 
 	/** Limits the next read to about this many bytes, fewer than {@link FULL_READ_BYTES}, if possible. */
-	readAtMost(bytes: number): void {
+	readAtMost(maxBytes: number): void {
 		const directSocket = this.#directSocket;
-		const shared = this.#sharedMemory;
-		if (!directSocket || shared === undefined || this.#memory !== shared) return;
-		const readSize = bytes < MEDIUM_READ_BYTES ? SHORT_READ_BYTES : MEDIUM_READ_BYTES;
+		const sharedMemory = this.#sharedMemory;
+		if (!directSocket || sharedMemory === undefined || this.#readMemory !== sharedMemory) return;
+		const readSize = maxBytes < MEDIUM_READ_BYTES ? SHORT_READ_BYTES : MEDIUM_READ_BYTES;
 		if (directSocket.limitRead(readSize)) this.#nextReadLimit = readSize;
 		else if (this.#isReceiving) {
-			this.#shortMemory ??= shared.subarray(0, SHORT_READ_BYTES);
+			this.#shortMemory ??= sharedMemory.subarray(0, SHORT_READ_BYTES);
 			directSocket.nextMemory = this.#shortMemory;
 			this.#nextReadLimit = SHORT_READ_BYTES;
 		}
@@ -185,18 +185,18 @@ export class UpstreamSocket implements SocketOwner {
 		if (!directSocket) return;
 		this.#nextReadLimit = 0;
 		directSocket.limitRead(0);
-		this.#memory = memory ?? this.#sharedMemory!;
-		directSocket.nextMemory = this.#memory;
+		this.#readMemory = memory ?? this.#sharedMemory!;
+		directSocket.nextMemory = this.#readMemory;
 	}
 
 	// Implements SocketOwner.
 
 	received(count: number): void {
-		this.#hasFilledBuffer = count >= (this.#nextReadLimit === 0 ? this.#memory!.length : this.#nextReadLimit);
+		this.#hasFilledBuffer = count >= (this.#nextReadLimit === 0 ? this.#readMemory!.length : this.#nextReadLimit);
 		if (this.#nextReadLimit > 0 && !this.#directSocket!.limitRead(0)) this.setReadMemory(undefined);
 		this.#nextReadLimit = 0;
 		this.#isReceiving = true;
-		if (!this.#deliver(this.#memory!, count)) this.#directSocket!.pause();
+		if (!this.#deliver(this.#readMemory!, count)) this.#directSocket!.pause();
 		this.#isReceiving = false;
 	}
 
@@ -208,14 +208,14 @@ export class UpstreamSocket implements SocketOwner {
 	}
 
 	ended(): void {
-		if (this.#failure !== undefined && this.holder.answering !== true) this.#giveUp();
+		if (this.#writeError !== undefined && this.holder.isAnswering !== true) this.#giveUp();
 		else this.holder.ended();
 	}
 
 	drained(): void {}
 
 	closed(error: Error | undefined): void {
-		this.holder.closed(this.#failure ?? error);
+		this.holder.closed(this.#writeError ?? error);
 	}
 
 	/**
@@ -224,8 +224,8 @@ export class UpstreamSocket implements SocketOwner {
 	 */
 	writeFailed(error: Error): boolean {
 		if (this.#isEnding) return false;
-		if (this.#failure === undefined) {
-			this.#failure = error;
+		if (this.#writeError === undefined) {
+			this.#writeError = error;
 			this.holder.writeFailed?.();
 			this.#continueReading(QUIET_TURNS);
 		}
@@ -239,7 +239,7 @@ export class UpstreamSocket implements SocketOwner {
 				this.#hasDataArrived = false;
 				this.#continueReading(QUIET_TURNS);
 			} else if (turns > 1) this.#continueReading(turns - 1);
-			else if (this.#isPaused || (this.#directSocket !== undefined && this.holder.answering === true)) {
+			else if (this.#isPaused || (this.#directSocket !== undefined && this.holder.isAnswering === true)) {
 				setTimeout(() => this.#continueReading(QUIET_TURNS), PAUSED_CHECK_MS).unref();
 			} else this.#giveUp();
 		});
@@ -247,7 +247,7 @@ export class UpstreamSocket implements SocketOwner {
 
 	#giveUp(): void {
 		this.#isEnding = true;
-		(this.#directSocket ?? this.socket).destroy(this.#failure);
+		(this.#directSocket ?? this.socket).destroy(this.#writeError);
 	}
 }
 

@@ -17,8 +17,8 @@ export interface ExportTotals {
  */
 export async function exportStore(store: Store, write: (bytes: Uint8Array) => Promise<void>): Promise<ExportTotals> {
 	await store.recover?.();
-	let values = 0;
-	let bytes = 0;
+	let valueCount = 0;
+	let totalBytes = 0;
 	for (const key of await store.list('')) {
 		const value = await store.read(key);
 		// A running server has removed the value since the keys were listed.
@@ -28,19 +28,20 @@ export async function exportStore(store: Store, write: (bytes: Uint8Array) => Pr
 		await write(value);
 		const padding = (BLOCK_BYTES - (value.length % BLOCK_BYTES)) % BLOCK_BYTES;
 		if (padding > 0) await write(Buffer.alloc(padding));
-		values++;
-		bytes += value.length;
+		valueCount++;
+		totalBytes += value.length;
 	}
-	if (values === 0) throw new ArchiveError(`The store (${store.description}) is empty; there is nothing to export.`);
+	if (valueCount === 0)
+		throw new ArchiveError(`The store (${store.description}) is empty; there is nothing to export.`);
 	await write(Buffer.alloc(2 * BLOCK_BYTES));
-	return { values, bytes };
+	return { values: valueCount, bytes: totalBytes };
 }
 
 function encodeHeader(path: string, size: number, modified: Date): Buffer {
 	// Fractions of a second would need an extended header for every value.
 	const mtime = new Date(Math.floor(modified.getTime() / 1000) * 1000);
-	const data = { path, size, mode: 0o600, mtime, type: 'File', uid: 0, gid: 0, uname: '', gname: '' } as const;
+	const headerData = { path, size, mode: 0o600, mtime, type: 'File', uid: 0, gid: 0, uname: '', gname: '' } as const;
 	const block = Buffer.alloc(BLOCK_BYTES);
-	const needsExtendedHeader = new Header(data).encode(block, 0);
+	const needsExtendedHeader = new Header(headerData).encode(block, 0);
 	return needsExtendedHeader ? Buffer.concat([new Pax({ path, size, mode: 0o600, mtime }).encode(), block]) : block;
 }

@@ -47,12 +47,12 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
 		await rollBackImports(folder);
 		await mkdir(path.join(temporaryFolder, NEW_FILES_FOLDER), { recursive: true, mode: 0o700 });
 		await mkdir(path.join(temporaryFolder, OLD_FILES_FOLDER), { mode: 0o700 });
-		const unpacked = await unpack(archive, path.join(temporaryFolder, NEW_FILES_FOLDER));
-		if (unpacked.keys.length === 0) throw new ArchiveError(NOTHING_TO_RESTORE);
-		await moveIntoPlace(unpacked.keys, folder, temporaryFolder);
-		return { values: unpacked.keys.length, bytes: unpacked.bytes };
+		const unpackedArchive = await unpackArchive(archive, path.join(temporaryFolder, NEW_FILES_FOLDER));
+		if (unpackedArchive.keys.length === 0) throw new ArchiveError(NOTHING_TO_RESTORE);
+		await moveIntoPlace(unpackedArchive.keys, folder, temporaryFolder);
+		return { values: unpackedArchive.keys.length, bytes: unpackedArchive.bytes };
 	} catch (error) {
-		throw asArchiveError(error);
+		throw toArchiveError(error);
 	} finally {
 		// If the plan still exists, the temporary folder contains the replaced files, and the next process that opens the store rolls
 		// back.
@@ -70,13 +70,13 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
 export async function importIntoStore(archive: AsyncIterable<Uint8Array>, store: Store): Promise<ImportTotals> {
 	const temporaryFolder = await mkdtemp(path.join(tmpdir(), 'svc-import-'));
 	try {
-		const unpacked = await unpack(archive, temporaryFolder);
-		if (unpacked.keys.length === 0) throw new ArchiveError(NOTHING_TO_RESTORE);
-		for (const key of unpacked.keys)
+		const unpackedArchive = await unpackArchive(archive, temporaryFolder);
+		if (unpackedArchive.keys.length === 0) throw new ArchiveError(NOTHING_TO_RESTORE);
+		for (const key of unpackedArchive.keys)
 			await store.write(key, await readFile(path.join(temporaryFolder, ...key.split('/'))));
-		return { values: unpacked.keys.length, bytes: unpacked.bytes };
+		return { values: unpackedArchive.keys.length, bytes: unpackedArchive.bytes };
 	} catch (error) {
-		throw asArchiveError(error);
+		throw toArchiveError(error);
 	} finally {
 		await rm(temporaryFolder, { recursive: true, force: true });
 	}
@@ -88,12 +88,12 @@ interface UnpackedArchive {
 }
 
 /** Unpacks the archive entry by entry. The parser waits while a file is being written. */
-async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promise<UnpackedArchive> {
+async function unpackArchive(archive: AsyncIterable<Uint8Array>, folder: string): Promise<UnpackedArchive> {
 	const keys = new Map<string, true>();
-	let bytes = 0;
+	let totalBytes = 0;
 	let firstFailure: unknown;
-	let writing: Promise<void> = Promise.resolve();
-	const refuse = (message: string): void => {
+	let pendingWrites: Promise<void> = Promise.resolve();
+	const recordRefusal = (message: string): void => {
 		firstFailure ??= new ArchiveError(message);
 	};
 	const onEntry = (entry: ReadEntry): void => {
@@ -109,11 +109,12 @@ async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promi
 			}
 			if (keys.has(key)) throw new ArchiveError(`The archive contains \`${key}\` more than once.`);
 			if (entry.size > MAX_VALUE_BYTES) throw new ArchiveError(`\`${key}\` in the archive is too large.`);
-			bytes += entry.size;
-			if (bytes > MAX_ARCHIVE_BYTES || keys.size >= MAX_VALUES) throw new ArchiveError('The archive is too large.');
+			totalBytes += entry.size;
+			if (totalBytes > MAX_ARCHIVE_BYTES || keys.size >= MAX_VALUES)
+				throw new ArchiveError('The archive is too large.');
 			keys.set(key, true);
-			writing = writing.then(() => writeEntry(entry, path.join(folder, ...key.split('/'))));
-			writing.catch(error => {
+			pendingWrites = pendingWrites.then(() => writeEntry(entry, path.join(folder, ...key.split('/'))));
+			pendingWrites.catch(error => {
 				firstFailure ??= error;
 				entry.resume();
 			});
@@ -124,32 +125,32 @@ async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promi
 	};
 	const parser = new Parser({ strict: true, onReadEntry: onEntry });
 	parser.on('ignoredEntry', (entry: ReadEntry) =>
-		refuse(`\`${printableName(entry.path)}\` in the archive has a type that a store cannot contain.`),
+		recordRefusal(`\`${printableName(entry.path)}\` in the archive has a type that a store cannot contain.`),
 	);
 	const parserEnd = new Promise<void>(resolve => {
 		parser.on('error', (error: Error) => {
-			refuse(`The archive cannot be read: ${error.message.replace(/^TAR_\w+: |[.\s]+$/g, '')}.`);
+			recordRefusal(`The archive cannot be read: ${error.message.replace(/^TAR_\w+: |[.\s]+$/g, '')}.`);
 			resolve();
 		});
 		parser.on('end', () => resolve());
 	});
-	let isFirst = true;
+	let isFirstChunk = true;
 	for await (const chunk of archive) {
-		if (isFirst) refuseCompressed(chunk);
-		isFirst = false;
+		if (isFirstChunk) refuseCompressed(chunk);
+		isFirstChunk = false;
 		if (firstFailure !== undefined) break;
 		if (!parser.write(Buffer.from(chunk))) {
 			await Promise.race([new Promise<void>(resolve => parser.once('drain', () => resolve())), parserEnd]);
 		}
 	}
-	if (isFirst) refuse(NOTHING_TO_RESTORE);
+	if (isFirstChunk) recordRefusal(NOTHING_TO_RESTORE);
 	if (firstFailure === undefined) {
 		parser.end();
 		await parserEnd;
 	}
-	await writing.catch(() => {});
+	await pendingWrites.catch(() => {});
 	if (firstFailure !== undefined) throw firstFailure;
-	return { keys: [...keys.keys()], bytes };
+	return { keys: [...keys.keys()], bytes: totalBytes };
 }
 
 /** Returns the key of an entry; undefined for folders. Throws for entries that a store cannot contain. */
@@ -157,7 +158,7 @@ function checkedKeyOf(entry: ReadEntry): string | undefined {
 	const { type } = entry;
 	const name = printableName(entry.path);
 	if (type !== 'File' && type !== 'OldFile' && type !== 'ContiguousFile' && type !== 'Directory') {
-		throw new ArchiveError(`\`${name}\` in the archive is a ${kindOf(type)}; a store can contain only files.`);
+		throw new ArchiveError(`\`${name}\` in the archive is a ${entryKindText(type)}; a store can contain only files.`);
 	}
 	if (path.posix.isAbsolute(entry.path) || /^[A-Za-z]:/.test(entry.path)) {
 		throw new ArchiveError(`\`${name}\` in the archive is an absolute path.`);
@@ -196,9 +197,9 @@ async function moveIntoPlace(keys: readonly string[], folder: string, temporaryF
 		for (const [index, key] of keys.entries()) {
 			const target = path.join(folder, ...key.split('/'));
 			await makeFolders(folder, key);
-			const existing = await lstat(target).catch(() => undefined);
-			if (existing?.isDirectory()) throw new ArchiveError(`\`${key}\` is a folder in the store.`);
-			if (existing) await rename(target, path.join(temporaryFolder, OLD_FILES_FOLDER, String(index)));
+			const existingFile = await lstat(target).catch(() => undefined);
+			if (existingFile?.isDirectory()) throw new ArchiveError(`\`${key}\` is a folder in the store.`);
+			if (existingFile) await rename(target, path.join(temporaryFolder, OLD_FILES_FOLDER, String(index)));
 			await rename(path.join(temporaryFolder, NEW_FILES_FOLDER, ...key.split('/')), target);
 		}
 	} catch (error) {
@@ -233,7 +234,7 @@ function refuseCompressed(chunk: Uint8Array): void {
 	}
 }
 
-function kindOf(type: string): string {
+function entryKindText(type: string): string {
 	const kinds: { readonly [type: string]: string } = {
 		SymbolicLink: 'symbolic link',
 		Link: 'link',
@@ -248,7 +249,7 @@ function printableName(name: string): string {
 	return name.replace(/\p{C}/gu, '?').slice(0, 200);
 }
 
-function asArchiveError(error: unknown): unknown {
+function toArchiveError(error: unknown): unknown {
 	if (error instanceof ArchiveError || error instanceof StoreError) return error;
 	const { code, path: file } = error as NodeJS.ErrnoException;
 	if (code === undefined) return error;

@@ -16,12 +16,12 @@ export class FencedStore implements Store {
 	}
 
 	async write(key: StoreKey, value: string | Uint8Array): Promise<void> {
-		this.#check();
+		this.#assertLocked();
 		await this.#store.write(key, value);
 	}
 
 	async remove(key: StoreKey): Promise<void> {
-		this.#check();
+		this.#assertLocked();
 		await this.#store.remove(key);
 	}
 
@@ -49,7 +49,7 @@ export class FencedStore implements Store {
 		return this.#store.fenced(lock);
 	}
 
-	#check(): void {
+	#assertLocked(): void {
 		if (!this.#lock.lost.aborted) return;
 		throw lockLostError();
 	}

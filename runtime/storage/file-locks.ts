@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type StoreLock, toKeySegment } from './store.ts';
 
 /** Milliseconds between two heartbeats of a lock's holder. */
-const HEARTBEAT_MS = 5000;
+const HEARTBEAT_INTERVAL_MS = 5000;
 /** Milliseconds without a heartbeat after which a holder is presumed dead. Network file systems may show heartbeats late. */
 const DEAD_AFTER_MS = 30_000;
 /** The first wait between two attempts to take a lock that is held, in milliseconds. */
@@ -51,13 +51,13 @@ export class FileLocks {
 	async tryTake(name: string): Promise<StoreLock | undefined> {
 		const file = path.join(this.#folder, `${toKeySegment(name)}.lock`);
 		const holder: LockHolder = { id: randomBytes(12).toString('hex'), ...currentHolder() };
-		if (await this.#create(file, holder)) return new FileLock(file, holder.id);
+		if (await this.#createLockFile(file, holder)) return new FileLock(file, holder.id);
 		if (!(await clearIfDead(file))) return undefined;
-		return (await this.#create(file, holder)) ? new FileLock(file, holder.id) : undefined;
+		return (await this.#createLockFile(file, holder)) ? new FileLock(file, holder.id) : undefined;
 	}
 
 	/** Deletes temporary files of dead processes that were taking a lock. Never rejects. */
-	async clean(): Promise<void> {
+	async removeAbandoned(): Promise<void> {
 		const names = await readdir(this.#folder).catch(() => []);
 		for (const name of names.filter(entry => /\.lock\.[0-9a-f]+$/.test(entry))) {
 			const file = path.join(this.#folder, name);
@@ -70,7 +70,7 @@ export class FileLocks {
 	}
 
 	/** Creates the lock file together with its contents, by linking a complete file, so that nobody reads a partial one. */
-	async #create(file: string, holder: LockHolder): Promise<boolean> {
+	async #createLockFile(file: string, holder: LockHolder): Promise<boolean> {
 		const temporaryFile = `${file}.${holder.id}`;
 		const write = async () => {
 			const handle = await open(temporaryFile, 'wx', 0o600);
@@ -95,32 +95,32 @@ export class FileLocks {
 
 class FileLock implements StoreLock {
 	readonly #file: string;
-	readonly #id: string;
-	readonly #lost = new AbortController();
-	readonly #timer: NodeJS.Timeout;
+	readonly #holderId: string;
+	readonly #lostController = new AbortController();
+	readonly #heartbeatTimer: NodeJS.Timeout;
 
 	constructor(file: string, id: string) {
 		this.#file = file;
-		this.#id = id;
-		this.#timer = setInterval(() => void this.#sendHeartbeat(), HEARTBEAT_MS);
-		this.#timer.unref();
+		this.#holderId = id;
+		this.#heartbeatTimer = setInterval(() => void this.#sendHeartbeat(), HEARTBEAT_INTERVAL_MS);
+		this.#heartbeatTimer.unref();
 	}
 
 	get lost(): AbortSignal {
-		return this.#lost.signal;
+		return this.#lostController.signal;
 	}
 
 	async release(): Promise<void> {
-		clearInterval(this.#timer);
-		if (this.#lost.signal.aborted) return;
+		clearInterval(this.#heartbeatTimer);
+		if (this.#lostController.signal.aborted) return;
 		const holder = await readHolder(this.#file).catch(() => undefined);
-		if (holder?.id === this.#id) await unlink(this.#file).catch(() => {});
+		if (holder?.id === this.#holderId) await unlink(this.#file).catch(() => {});
 	}
 
 	async #sendHeartbeat(): Promise<void> {
 		try {
 			const holder = await readHolder(this.#file);
-			if (holder?.id === this.#id) {
+			if (holder?.id === this.#holderId) {
 				const now = new Date();
 				await utimes(this.#file, now, now);
 				return;
@@ -128,8 +128,8 @@ class FileLock implements StoreLock {
 		} catch (error) {
 			if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return;
 		}
-		clearInterval(this.#timer);
-		this.#lost.abort(new Error('Another process took over the lock.'));
+		clearInterval(this.#heartbeatTimer);
+		this.#lostController.abort(new Error('Another process took over the lock.'));
 	}
 }
 
@@ -160,15 +160,15 @@ async function clearIfDead(file: string): Promise<boolean> {
 
 function isDead(holder: LockHolder | undefined, modifiedMs: number): boolean {
 	if (Date.now() - modifiedMs > DEAD_AFTER_MS) return true;
-	const current = currentHolder();
-	if (holder === undefined || holder.machine !== current.machine) return false;
+	const currentProcess = currentHolder();
+	if (holder === undefined || holder.machine !== currentProcess.machine) return false;
 	return processStartTime(holder.pid) !== holder.started;
 }
 
 async function readHolder(file: string): Promise<LockHolder | undefined> {
-	const text = await readFile(file, 'utf8');
+	const holderJson = await readFile(file, 'utf8');
 	try {
-		const value = JSON.parse(text) as Partial<LockHolder> | null;
+		const value = JSON.parse(holderJson) as Partial<LockHolder> | null;
 		const { id, machine, pid, started } = value ?? {};
 		if (typeof id !== 'string' || typeof machine !== 'string') return undefined;
 		if (typeof pid !== 'number' || typeof started !== 'string') return undefined;
@@ -201,9 +201,9 @@ export function machineId(): string {
  */
 export function processStartTime(pid: number): string {
 	try {
-		const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+		const statText = readFileSync(`/proc/${pid}/stat`, 'utf8');
 		// The process name in parentheses may contain anything; the start time is the twentieth field after it.
-		return text.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+		return statText.slice(statText.lastIndexOf(')') + 2).split(' ')[19] ?? '';
 	} catch {
 		return '';
 	}

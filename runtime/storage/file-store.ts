@@ -20,11 +20,11 @@ export function openFileStore(folder: string): Store {
 
 class FileStore implements Store {
 	readonly description: string;
-	readonly #root: string;
+	readonly #rootFolder: string;
 	readonly #locks: FileLocks;
 
 	constructor(root: string) {
-		this.#root = root;
+		this.#rootFolder = root;
 		this.description = `file_system ${root}`;
 		this.#locks = new FileLocks(path.join(root, LOCKS_FOLDER), folder => this.#makeFolder(folder));
 	}
@@ -65,7 +65,7 @@ class FileStore implements Store {
 		try {
 			await rm(file, { recursive: true, force: true });
 			// Removes empty parent folders. rmdir fails at the first folder that is not empty.
-			for (let folder = path.dirname(file); folder.length > this.#root.length; folder = path.dirname(folder)) {
+			for (let folder = path.dirname(file); folder.length > this.#rootFolder.length; folder = path.dirname(folder)) {
 				await rmdir(folder);
 			}
 		} catch (error) {
@@ -78,7 +78,7 @@ class FileStore implements Store {
 	async list(prefix: StoreKey): Promise<StoreKey[]> {
 		if (prefix !== '') checkKey(prefix);
 		const keys: StoreKey[] = [];
-		await this.#collect(prefix, keys);
+		await this.#collectKeys(prefix, keys);
 		return keys.sort();
 	}
 
@@ -94,13 +94,13 @@ class FileStore implements Store {
 
 	async recover(): Promise<void> {
 		// Listing also removes the temporary files of processes that were killed while writing.
-		await Promise.all([this.list('').catch(() => {}), this.#locks.clean()]);
-		if (!(await hasUnfinishedImport(this.#root))) return;
+		await Promise.all([this.list('').catch(() => {}), this.#locks.removeAbandoned()]);
+		if (!(await hasUnfinishedImport(this.#rootFolder))) return;
 		const lock = await this.tryLock(IMPORT_LOCK);
 		// If the lock is not free, its holder is importing or rolling back.
 		if (!lock) return;
 		try {
-			await rollBackImports(this.#root);
+			await rollBackImports(this.#rootFolder);
 		} catch (error) {
 			throw new StoreError('store/unwritable', `An interrupted import cannot be rolled back: ${reasonOf(error)}.`);
 		} finally {
@@ -122,7 +122,7 @@ class FileStore implements Store {
 
 	#fileOf(key: StoreKey): string {
 		checkKey(key);
-		return path.join(this.#root, ...key.split('/'));
+		return path.join(this.#rootFolder, ...key.split('/'));
 	}
 
 	async #writeTemporary(folder: string, temporaryFile: string, value: string | Uint8Array): Promise<void> {
@@ -146,8 +146,8 @@ class FileStore implements Store {
 		await mkdir(folder, { recursive: true, mode: 0o700 });
 	}
 
-	async #collect(prefix: StoreKey, keys: StoreKey[]): Promise<void> {
-		const folder = path.join(this.#root, ...prefix.split('/'));
+	async #collectKeys(prefix: StoreKey, keys: StoreKey[]): Promise<void> {
+		const folder = path.join(this.#rootFolder, ...prefix.split('/'));
 		let entries: import('node:fs').Dirent[];
 		try {
 			entries = await readdir(folder, { withFileTypes: true });
@@ -158,7 +158,7 @@ class FileStore implements Store {
 		for (const entry of entries) {
 			if (prefix === '' && (entry.name === LOCKS_FOLDER || entry.name.startsWith(IMPORT_FOLDER_PREFIX))) continue;
 			const key = prefix === '' ? entry.name : `${prefix}/${entry.name}`;
-			if (entry.isDirectory()) await this.#collect(key, keys);
+			if (entry.isDirectory()) await this.#collectKeys(key, keys);
 			else if (!entry.isFile()) continue;
 			else if (entry.name.endsWith(UNFINISHED_SUFFIX)) await removeIfAbandoned(path.join(folder, entry.name));
 			else keys.push(key);

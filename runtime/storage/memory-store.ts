@@ -8,37 +8,41 @@ export function createMemoryStore(): Store {
 
 class MemoryStore implements Store {
 	readonly description = 'memory';
-	readonly #values = new Map<StoreKey, { readonly value: Buffer; readonly modified: number }>();
+	readonly #valuesByKey = new Map<StoreKey, { readonly value: Buffer; readonly modified: number }>();
 	/** The held locks by name. Each promise resolves when its lock is released. */
-	readonly #locks = new Map<string, Promise<void>>();
+	readonly #releasesByName = new Map<string, Promise<void>>();
 
 	async read(key: StoreKey): Promise<Buffer | undefined> {
 		checkKey(key);
-		return this.#values.get(key)?.value;
+		return this.#valuesByKey.get(key)?.value;
 	}
 
 	async write(key: StoreKey, value: string | Uint8Array): Promise<void> {
 		checkKey(key);
-		this.#values.set(key, { value: Buffer.from(value), modified: Date.now() });
+		this.#valuesByKey.set(key, { value: Buffer.from(value), modified: Date.now() });
 	}
 
 	async remove(key: StoreKey): Promise<void> {
-		for (const storedKey of this.#values.keys()) {
-			if (storedKey === key || storedKey.startsWith(`${key}/`)) this.#values.delete(storedKey);
+		for (const storedKey of this.#valuesByKey.keys()) {
+			if (storedKey === key || storedKey.startsWith(`${key}/`)) this.#valuesByKey.delete(storedKey);
 		}
 	}
 
 	async list(prefix: StoreKey): Promise<StoreKey[]> {
-		return [...this.#values.keys()].filter(key => prefix === '' || key.startsWith(`${prefix}/`)).sort();
+		return [...this.#valuesByKey.keys()].filter(key => prefix === '' || key.startsWith(`${prefix}/`)).sort();
 	}
 
 	async stat(key: StoreKey): Promise<StoreEntry | undefined> {
-		const entry = this.#values.get(key);
+		const entry = this.#valuesByKey.get(key);
 		return entry && { key, size: entry.value.length, modified: entry.modified };
 	}
 
 	async lock(name: string, signal?: AbortSignal): Promise<StoreLock> {
-		for (let pendingRelease = this.#locks.get(name); pendingRelease; pendingRelease = this.#locks.get(name)) {
+		for (
+			let pendingRelease = this.#releasesByName.get(name);
+			pendingRelease;
+			pendingRelease = this.#releasesByName.get(name)
+		) {
 			await pendingRelease;
 			signal?.throwIfAborted();
 		}
@@ -46,7 +50,7 @@ class MemoryStore implements Store {
 	}
 
 	async tryLock(name: string): Promise<StoreLock | undefined> {
-		return this.#locks.has(name) ? undefined : this.#takeLock(name);
+		return this.#releasesByName.has(name) ? undefined : this.#takeLock(name);
 	}
 
 	fenced(): Store {
@@ -55,7 +59,7 @@ class MemoryStore implements Store {
 
 	#takeLock(name: string): StoreLock {
 		let resolveRelease = () => {};
-		this.#locks.set(
+		this.#releasesByName.set(
 			name,
 			new Promise(resolve => {
 				resolveRelease = resolve;
@@ -64,7 +68,7 @@ class MemoryStore implements Store {
 		return {
 			lost: new AbortController().signal,
 			release: async () => {
-				this.#locks.delete(name);
+				this.#releasesByName.delete(name);
 				resolveRelease();
 			},
 		};

@@ -22,25 +22,25 @@ export async function migrateStore(source: Store, target: Store, replace: boolea
 	const keys = await source.list('');
 	if (keys.length === 0)
 		throw new ArchiveError(`The store (${source.description}) is empty; there is nothing to migrate.`);
-	const missing: StoreKey[] = [];
-	const different: StoreKey[] = [];
+	const missingKeys: StoreKey[] = [];
+	const differentKeys: StoreKey[] = [];
 	let sameCount = 0;
 	for (const key of keys) {
-		const [value, existing] = [await source.read(key), await target.read(key)];
+		const [value, existingValue] = [await source.read(key), await target.read(key)];
 		if (!value) continue;
-		if (!existing) missing.push(key);
-		else if (existing.equals(value)) sameCount++;
-		else different.push(key);
+		if (!existingValue) missingKeys.push(key);
+		else if (existingValue.equals(value)) sameCount++;
+		else differentKeys.push(key);
 	}
-	if (different.length > 0 && !replace) {
-		const namedKeys = different.slice(0, MAX_NAMED_KEYS).map(key => `\`${key}\``);
-		const more = different.length > MAX_NAMED_KEYS ? ` and ${different.length - MAX_NAMED_KEYS} more` : '';
+	if (differentKeys.length > 0 && !replace) {
+		const namedKeys = differentKeys.slice(0, MAX_NAMED_KEYS).map(key => `\`${key}\``);
+		const moreText = differentKeys.length > MAX_NAMED_KEYS ? ` and ${differentKeys.length - MAX_NAMED_KEYS} more` : '';
 		throw new ArchiveError(
-			`The store (${target.description}) has other values at ${namedKeys.join(', ')}${more}. Nothing was written; to replace them, add --replace.`,
+			`The store (${target.description}) has other values at ${namedKeys.join(', ')}${moreText}. Nothing was written; to replace them, add --replace.`,
 		);
 	}
 	let copiedCount = 0;
-	for (const key of [...missing, ...different]) {
+	for (const key of [...missingKeys, ...differentKeys]) {
 		const value = await source.read(key);
 		// A running server has removed the value since the keys were listed.
 		if (!value) continue;

@@ -18,7 +18,7 @@ const TOKEN_LIFETIME_MS = 7 * 86_400_000;
 const FIRST_POLL_MS = 50;
 const MAX_POLL_MS = 500;
 /** Maximum milliseconds of one command. No request waits for it. */
-const COMMAND_LIMIT_MS = 5000;
+const COMMAND_TIMEOUT_MS = 5000;
 
 /**
  * Takes the lock and returns its token; returns 0 if the lock is held. Tokens follow the clock, so that they increase even if Redis
@@ -54,7 +54,7 @@ const RELEASE_SCRIPT = `if redis.call('GET', KEYS[1]) == ARGV[1] .. ' ' .. ARGV[
 
 /** The name of the Redis key with the last token of a lock. */
 export function tokenKey(cluster: Cluster, name: string): string {
-	return cluster.key(`lock_token:${name}`);
+	return cluster.redisKey(`lock_token:${name}`);
 }
 
 /** The locks of a cluster. All functions reject with ClusterError. */
@@ -80,10 +80,10 @@ export class RedisLocks {
 
 	/** Takes the lock if it is free. Resolves to undefined otherwise. */
 	async tryTake(name: string, owner: string = randomBytes(12).toString('hex')): Promise<StoreLock | undefined> {
-		const keys = [this.#cluster.key(`lock:${name}`), tokenKey(this.#cluster, name)];
+		const redisKeys = [this.#cluster.redisKey(`lock:${name}`), tokenKey(this.#cluster, name)];
 		const sentAt = performance.now();
 		const args = [owner, String(LOCK_LIFETIME_MS), String(TOKEN_LIFETIME_MS)];
-		const token = await this.#cluster.script(TAKE_SCRIPT, keys, args, COMMAND_LIMIT_MS);
+		const token = await this.#cluster.runScript(TAKE_SCRIPT, redisKeys, args, COMMAND_TIMEOUT_MS);
 		return Buffer.isBuffer(token) ? new RedisLock(this.#cluster, name, owner, token.toString(), sentAt) : undefined;
 	}
 }
@@ -95,8 +95,8 @@ export class RedisLock implements StoreLock {
 	readonly token: string;
 	readonly #cluster: Cluster;
 	readonly #owner: string;
-	readonly #lost = new AbortController();
-	readonly #timer: NodeJS.Timeout;
+	readonly #lostController = new AbortController();
+	readonly #renewalTimer: NodeJS.Timeout;
 	/** The time, by `performance.now()`, when the last successful renewal was sent. */
 	#renewedAt: number;
 	#isRenewing = false;
@@ -107,25 +107,25 @@ export class RedisLock implements StoreLock {
 		this.#owner = owner;
 		this.token = token;
 		this.#renewedAt = sentAt;
-		this.#timer = setInterval(() => void this.#renew(), RENEWAL_INTERVAL_MS);
-		this.#timer.unref();
+		this.#renewalTimer = setInterval(() => void this.#renew(), RENEWAL_INTERVAL_MS);
+		this.#renewalTimer.unref();
 	}
 
 	get lost(): AbortSignal {
-		return this.#lost.signal;
+		return this.#lostController.signal;
 	}
 
 	async release(): Promise<void> {
-		clearInterval(this.#timer);
-		if (this.#lost.signal.aborted) return;
+		clearInterval(this.#renewalTimer);
+		if (this.#lostController.signal.aborted) return;
 		// A lock that cannot be released ends with its lifetime.
 		await this.#cluster
-			.script(RELEASE_SCRIPT, this.#keys.slice(0, 1), [this.#owner, this.token], COMMAND_LIMIT_MS)
+			.runScript(RELEASE_SCRIPT, this.#redisKeys.slice(0, 1), [this.#owner, this.token], COMMAND_TIMEOUT_MS)
 			.catch(() => {});
 	}
 
-	get #keys(): string[] {
-		return [this.#cluster.key(`lock:${this.name}`), tokenKey(this.#cluster, this.name)];
+	get #redisKeys(): string[] {
+		return [this.#cluster.redisKey(`lock:${this.name}`), tokenKey(this.#cluster, this.name)];
 	}
 
 	async #renew(): Promise<void> {
@@ -135,7 +135,7 @@ export class RedisLock implements StoreLock {
 		const sentAt = performance.now();
 		try {
 			const args = [this.#owner, this.token, String(LOCK_LIFETIME_MS), String(TOKEN_LIFETIME_MS)];
-			const reply = await this.#cluster.script(RENEW_SCRIPT, this.#keys, args, COMMAND_LIMIT_MS);
+			const reply = await this.#cluster.runScript(RENEW_SCRIPT, this.#redisKeys, args, COMMAND_TIMEOUT_MS);
 			if (reply === 1) this.#renewedAt = sentAt;
 			else this.#markLost();
 		} catch (error) {
@@ -146,7 +146,8 @@ export class RedisLock implements StoreLock {
 	}
 
 	#markLost(): void {
-		clearInterval(this.#timer);
-		if (!this.#lost.signal.aborted) this.#lost.abort(new Error('Another process took over the lock.'));
+		clearInterval(this.#renewalTimer);
+		if (!this.#lostController.signal.aborted)
+			this.#lostController.abort(new Error('Another process took over the lock.'));
 	}
 }

@@ -7,7 +7,7 @@ import { type RedisLock, RedisLocks, tokenKey } from './redis-locks.ts';
 import { checkKey, type Store, type StoreEntry, StoreError, type StoreKey, type StoreLock } from './store.ts';
 
 /** Maximum milliseconds of one command if no request waits for it. */
-const COMMAND_LIMIT_MS = 5000;
+const COMMAND_TIMEOUT_MS = 5000;
 /** Maximum bytes of a value. Keys and certificate chains have a few thousand bytes. */
 const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
 /** The first word of the error with which Redis rejects a write under a lock that has been lost. */
@@ -17,19 +17,19 @@ const FENCED_REPLY = 'FENCED';
  * Lua code that rejects the script if the token in the argument is not the latest one of its lock. An empty token means that no
  * lock is needed.
  */
-const CHECK_TOKEN = `
+const CHECK_TOKEN_LUA = `
 if ARGV[1] ~= '' then
 	local last = redis.call('GET', KEYS[2])
 	if last and last ~= ARGV[1] then return redis.error_reply('${FENCED_REPLY} lock lost') end
 end`;
 
-const WRITE_SCRIPT = `${CHECK_TOKEN}
+const WRITE_SCRIPT = `${CHECK_TOKEN_LUA}
 redis.call('HSET', KEYS[3], 'value', ARGV[2], 'size', ARGV[3], 'modified', ARGV[4])
 redis.call('ZADD', KEYS[1], 0, ARGV[5])
 return 1`;
 
 /** Removes a value and everything below its key. */
-const REMOVE_SCRIPT = `${CHECK_TOKEN}
+const REMOVE_SCRIPT = `${CHECK_TOKEN_LUA}
 local names = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. ARGV[2] .. '/', '(' .. ARGV[2] .. '0')
 names[#names + 1] = ARGV[2]
 for _, name in ipairs(names) do
@@ -40,25 +40,26 @@ return #names`;
 
 /** Opens the store of a cluster. Throws StoreError if the cluster has no key to encrypt with. */
 export function openRedisStore(cluster: Cluster): Store {
-	const { sealed } = cluster;
-	if (!sealed) throw new StoreError('store/unreadable', '`storage redis` needs the `key` of the option `cluster`.');
-	return new RedisStore(cluster, sealed, new RedisLocks(cluster));
+	const { sealedValues } = cluster;
+	if (!sealedValues)
+		throw new StoreError('store/unreadable', '`storage redis` needs the `key` of the option `cluster`.');
+	return new RedisStore(cluster, sealedValues, new RedisLocks(cluster));
 }
 
 class RedisStore implements Store {
 	readonly description: string;
 	readonly isRemote = true;
 	readonly #cluster: Cluster;
-	readonly #sealed: SealedValues;
+	readonly #sealedValues: SealedValues;
 	readonly #locks: RedisLocks;
 	/** The lock that must be held for writes to succeed; undefined if none is needed. */
-	readonly #fence: RedisLock | undefined;
+	readonly #fencingLock: RedisLock | undefined;
 
-	constructor(cluster: Cluster, sealed: SealedValues, locks: RedisLocks, fence?: RedisLock) {
+	constructor(cluster: Cluster, sealedValues: SealedValues, locks: RedisLocks, fencingLock?: RedisLock) {
 		this.#cluster = cluster;
-		this.#sealed = sealed;
+		this.#sealedValues = sealedValues;
 		this.#locks = locks;
-		this.#fence = fence;
+		this.#fencingLock = fencingLock;
 		this.description = `redis ${cluster.address}`;
 	}
 
@@ -66,13 +67,13 @@ class RedisStore implements Store {
 		checkKey(key);
 		let sealedValue: Buffer | null;
 		try {
-			const limitMs = urgent ? this.#cluster.timeout : COMMAND_LIMIT_MS;
-			sealedValue = (await this.#cluster.command(['HGET', this.#valueKey(key), 'value'], limitMs)) as Buffer | null;
+			const limitMs = urgent ? this.#cluster.timeoutMs : COMMAND_TIMEOUT_MS;
+			sealedValue = (await this.#cluster.sendCommand(['HGET', this.#valueKey(key), 'value'], limitMs)) as Buffer | null;
 		} catch (error) {
 			throw unreadableError(key, error);
 		}
 		if (sealedValue === null) return undefined;
-		const value = this.#sealed.open(key, sealedValue);
+		const value = this.#sealedValues.open(key, sealedValue);
 		if (value) return value;
 		const message = `\`${key}\` in the store cannot be decrypted: it was written with another \`key\` of \`cluster\`.`;
 		throw new StoreError('store/unreadable', message);
@@ -84,21 +85,21 @@ class RedisStore implements Store {
 		if (bytes.length > MAX_VALUE_BYTES) {
 			throw new StoreError('store/unwritable', `\`${key}\` is too large for the store.`);
 		}
-		const args = [this.#sealed.seal(key, bytes), String(bytes.length), String(Date.now()), key];
-		await this.#change(key, WRITE_SCRIPT, [this.#valueKey(key)], args);
+		const args = [this.#sealedValues.seal(key, bytes), String(bytes.length), String(Date.now()), key];
+		await this.#changeValues(key, WRITE_SCRIPT, [this.#valueKey(key)], args);
 	}
 
 	async remove(key: StoreKey): Promise<void> {
 		checkKey(key);
-		await this.#change(key, REMOVE_SCRIPT, [], [key, this.#valueKey('')]);
+		await this.#changeValues(key, REMOVE_SCRIPT, [], [key, this.#valueKey('')]);
 	}
 
 	async list(prefix: StoreKey): Promise<StoreKey[]> {
 		if (prefix !== '') checkKey(prefix);
 		const range = prefix === '' ? ['-', '+'] : [`[${prefix}/`, `(${prefix}0`];
 		try {
-			const names = await this.#cluster.command(['ZRANGEBYLEX', this.#indexKey, ...range], COMMAND_LIMIT_MS);
-			return (names as readonly Buffer[]).map(name => name.toString()).sort();
+			const storedKeys = await this.#cluster.sendCommand(['ZRANGEBYLEX', this.#indexKey, ...range], COMMAND_TIMEOUT_MS);
+			return (storedKeys as readonly Buffer[]).map(name => name.toString()).sort();
 		} catch (error) {
 			throw unreadableError(prefix, error);
 		}
@@ -107,7 +108,10 @@ class RedisStore implements Store {
 	async stat(key: StoreKey): Promise<StoreEntry | undefined> {
 		checkKey(key);
 		try {
-			const fields = await this.#cluster.command(['HMGET', this.#valueKey(key), 'size', 'modified'], COMMAND_LIMIT_MS);
+			const fields = await this.#cluster.sendCommand(
+				['HMGET', this.#valueKey(key), 'size', 'modified'],
+				COMMAND_TIMEOUT_MS,
+			);
 			const [size, modified] = fields as readonly (Buffer | null)[];
 			return size && modified ? { key, size: Number(size), modified: Number(modified) } : undefined;
 		} catch (error) {
@@ -124,7 +128,7 @@ class RedisStore implements Store {
 	}
 
 	fenced(lock: StoreLock): Store {
-		return new RedisStore(this.#cluster, this.#sealed, this.#locks, lock as RedisLock);
+		return new RedisStore(this.#cluster, this.#sealedValues, this.#locks, lock as RedisLock);
 	}
 
 	async close(): Promise<void> {
@@ -132,29 +136,29 @@ class RedisStore implements Store {
 	}
 
 	get #indexKey(): string {
-		return this.#cluster.key('store_keys');
+		return this.#cluster.redisKey('store_keys');
 	}
 
 	#valueKey(key: StoreKey): string {
-		return this.#cluster.key(`store:${key}`);
+		return this.#cluster.redisKey(`store:${key}`);
 	}
 
 	/** Runs a script that changes values, unless the lock of this store has been lost. */
-	async #change(
+	async #changeValues(
 		key: StoreKey,
 		script: string,
 		keys: readonly string[],
 		args: readonly (string | Buffer)[],
 	): Promise<void> {
-		const fence = this.#fence;
-		if (fence?.lost.aborted) throw lockLostError();
-		const lockKey = fence ? tokenKey(this.#cluster, fence.name) : this.#indexKey;
+		const fencingLock = this.#fencingLock;
+		if (fencingLock?.lost.aborted) throw lockLostError();
+		const lockKey = fencingLock ? tokenKey(this.#cluster, fencingLock.name) : this.#indexKey;
 		try {
-			await this.#cluster.script(
+			await this.#cluster.runScript(
 				script,
 				[this.#indexKey, lockKey, ...keys],
-				[fence?.token ?? '', ...args],
-				COMMAND_LIMIT_MS,
+				[fencingLock?.token ?? '', ...args],
+				COMMAND_TIMEOUT_MS,
 			);
 		} catch (error) {
 			if (error instanceof ClusterError && error.reply === FENCED_REPLY) throw lockLostError();

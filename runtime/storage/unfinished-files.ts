@@ -13,7 +13,7 @@ const MAX_NAME_CHARACTERS = 60;
 const WRITER_PATTERN = /\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{12}\.unfinished$/;
 
 /** A hash of the machine, its boot and its PID namespace; undefined where processes cannot be distinguished. */
-const MACHINE_DIGEST = processStartTime(process.pid) === '' ? undefined : digest(machineId());
+const MACHINE_DIGEST = processStartTime(process.pid) === '' ? undefined : shortDigest(machineId());
 
 /** Returns the name under which a file is written before it is renamed to `file`. */
 export function unfinishedName(file: string): string {
@@ -48,6 +48,6 @@ function isOrphan(file: string): boolean {
 	return match !== null && match[1] === MACHINE_DIGEST && processStartTime(Number(match[2])) !== match[3];
 }
 
-function digest(text: string): string {
+function shortDigest(text: string): string {
 	return createHash('sha256').update(text).digest('hex').slice(0, 12);
 }

@@ -41,8 +41,8 @@ export async function hasPlan(importFolder: string): Promise<boolean> {
 
 /** Reports whether an import is in progress or was interrupted. */
 export async function hasUnfinishedImport(folder: string): Promise<boolean> {
-	const names = await readdir(folder).catch(() => []);
-	return names.some(name => name.startsWith(IMPORT_FOLDER_PREFIX));
+	const fileNames = await readdir(folder).catch(() => []);
+	return fileNames.some(name => name.startsWith(IMPORT_FOLDER_PREFIX));
 }
 
 /** Rolls back every interrupted import. The caller must hold {@link IMPORT_LOCK}. Rejects with system errors. */

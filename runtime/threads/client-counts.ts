@@ -17,34 +17,34 @@ export const CLIENT_SLOTS: number = SEED_SLOT + 1;
  */
 export class ClientCounts {
 	readonly #cells: Int32Array;
-	readonly #rows: number;
+	readonly #rowCount: number;
 	readonly #rowStart: number;
 	readonly #seed: number;
 
-	/** @param buffer `rows` rows of CLIENT_SLOTS Int32 values. @param row This thread's row. */
-	constructor(buffer: SharedArrayBuffer, rows: number, row: number) {
+	/** @param buffer `#rowCount` rows of CLIENT_SLOTS Int32 values. @param row This thread's row. */
+	constructor(buffer: SharedArrayBuffer, rowCount: number, row: number) {
 		this.#cells = new Int32Array(buffer);
-		this.#rows = rows;
+		this.#rowCount = rowCount;
 		this.#rowStart = row * CLIENT_SLOTS;
 		this.#seed = this.#agreedSeed();
 	}
 
 	/** Adds to one kind of count of a client. `client` is the key that {@link clientKey} returns. */
-	add(client: string, kind: number, change: 1 | -1): void {
+	addToCount(client: string, kind: number, change: 1 | -1): void {
 		const hash = hashText(client, this.#seed + kind);
 		Atomics.add(this.#cells, this.#rowStart + firstCell(hash), change);
 		Atomics.add(this.#cells, this.#rowStart + secondCell(hash), change);
 	}
 
 	/** Returns a client's count, summed over all threads. */
-	count(client: string, kind: number): number {
+	clientCount(client: string, kind: number): number {
 		const hash = hashText(client, this.#seed + kind);
-		return Math.min(this.#sum(firstCell(hash)), this.#sum(secondCell(hash)));
+		return Math.min(this.#sumCell(firstCell(hash)), this.#sumCell(secondCell(hash)));
 	}
 
-	#sum(cell: number): number {
+	#sumCell(cell: number): number {
 		let sum = 0;
-		for (let row = 0; row < this.#rows; row++) sum += Atomics.load(this.#cells, row * CLIENT_SLOTS + cell);
+		for (let row = 0; row < this.#rowCount; row++) sum += Atomics.load(this.#cells, row * CLIENT_SLOTS + cell);
 		return sum;
 	}
 
@@ -54,7 +54,7 @@ export class ClientCounts {
 	 */
 	#agreedSeed(): number {
 		let seed = 0;
-		for (let row = 0; row < this.#rows && seed === 0; row++) {
+		for (let row = 0; row < this.#rowCount && seed === 0; row++) {
 			seed = Atomics.load(this.#cells, row * CLIENT_SLOTS + SEED_SLOT);
 		}
 		if (seed === 0) seed = sharedHashSeed(this.#cells, SEED_SLOT);
@@ -68,7 +68,7 @@ export function clientKey(address: string): string {
 	if (!address.includes(':')) return address;
 	const ip = parseIp(address);
 	if (!ip) return address;
-	return ip.v4 ? String(ip.words[3]) : `${ip.words[0]}:${ip.words[1]}`;
+	return ip.isIpv4 ? String(ip.words[3]) : `${ip.words[0]}:${ip.words[1]}`;
 }
 
 /** Returns the seed in a shared cell; the first thread creates it. */

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 
-interface Entry {
+interface SharedResource {
 	readonly value: unknown;
 	readonly close: () => void;
 	userCount: number;
@@ -15,19 +15,19 @@ export type LeaseHandle = string;
 
 /** Counts the users of each resource by key, and closes it when the last one releases it. */
 export class LeaseRegistry {
-	readonly #entries = new Map<string, Entry>();
+	readonly #resourcesByKey = new Map<string, SharedResource>();
 
 	/** Number of open resources. */
 	get size(): number {
-		return this.#entries.size;
+		return this.#resourcesByKey.size;
 	}
 
 	/** Acquires the resource with that key, opening it if necessary. If `open` throws, nothing is kept. */
 	acquire<T>(key: string, open: () => { value: T; close: () => void }): T {
-		let entry = this.#entries.get(key);
+		let entry = this.#resourcesByKey.get(key);
 		if (!entry) {
 			entry = { ...open(), userCount: 0 };
-			this.#entries.set(key, entry);
+			this.#resourcesByKey.set(key, entry);
 		}
 		entry.userCount++;
 		return entry.value as T;
@@ -35,31 +35,31 @@ export class LeaseRegistry {
 
 	/** Releases one use. */
 	release(key: LeaseHandle): void {
-		const entry = this.#entries.get(key);
+		const entry = this.#resourcesByKey.get(key);
 		if (!entry || --entry.userCount > 0) return;
-		this.#entries.delete(key);
+		this.#resourcesByKey.delete(key);
 		entry.close();
 	}
 
 	/** Returns the open resources whose keys begin with the prefix. */
 	*values<T>(prefix: string): IterableIterator<T> {
-		for (const [key, entry] of this.#entries) if (key.startsWith(prefix)) yield entry.value as T;
+		for (const [key, entry] of this.#resourcesByKey) if (key.startsWith(prefix)) yield entry.value as T;
 	}
 
 	/** Returns the keys and values of the open resources whose keys begin with the prefix. */
 	*entries<T>(prefix: string): IterableIterator<[key: string, value: T]> {
-		for (const [key, entry] of this.#entries) if (key.startsWith(prefix)) yield [key, entry.value as T];
+		for (const [key, entry] of this.#resourcesByKey) if (key.startsWith(prefix)) yield [key, entry.value as T];
 	}
 
 	/** Closes everything when the thread ends. */
 	closeAll(): void {
-		for (const entry of this.#entries.values()) entry.close();
-		this.#entries.clear();
+		for (const entry of this.#resourcesByKey.values()) entry.close();
+		this.#resourcesByKey.clear();
 	}
 }
 
 /** Returns the key of a resource: its kind and its settings as canonical JSON (sorted members), hashed if long. */
 export function leaseKey(kind: string, settings: unknown): LeaseHandle {
-	const text = canonicalJson(settings);
-	return `${kind} ${text.length <= 128 ? text : createHash('sha256').update(text).digest('base64')}`;
+	const settingsJson = canonicalJson(settings);
+	return `${kind} ${settingsJson.length <= 128 ? settingsJson : createHash('sha256').update(settingsJson).digest('base64')}`;
 }

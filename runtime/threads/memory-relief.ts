@@ -7,7 +7,7 @@ import { runInNewContext } from 'node:vm';
 import { memoryTrim } from '../sockets/memory-trim.ts';
 
 /** Milliseconds between two checks. */
-const INTERVAL_MS = 5000;
+const CHECK_INTERVAL_MS = 5000;
 /** Maximum milliseconds between two checks. The interval doubles while collections free too little. */
 const MAX_INTERVAL_MS = 60_000;
 /** A collection is tried when memory use exceeds its lowest value so far by this many bytes. */
@@ -28,7 +28,7 @@ type CollectGarbage = (options: {
 interface MemoryUse {
 	/** Returns the number of bytes in use. */
 	bytesInUse(): number;
-	reduce(): void;
+	reduceUsage(): void;
 }
 
 /** Lowers a kind of memory use whenever it has grown. The attempts become less frequent while they free little. */
@@ -37,51 +37,51 @@ class MemoryRelief {
 	readonly #intervalMs: number;
 	/** The lowest use seen so far, in bytes. */
 	#leastBytes: number;
-	#waitMs: number;
+	#checkDelayMs: number;
 	#nextCheckAt = 0;
 
 	constructor(memoryUse: MemoryUse, intervalMs: number) {
 		this.#memoryUse = memoryUse;
 		this.#intervalMs = intervalMs;
 		this.#leastBytes = memoryUse.bytesInUse();
-		this.#waitMs = intervalMs;
+		this.#checkDelayMs = intervalMs;
 	}
 
-	check(): void {
+	relieveIfDue(): void {
 		const now = performance.now();
 		if (now < this.#nextCheckAt) return;
 		const bytesInUse = this.#memoryUse.bytesInUse();
 		this.#leastBytes = Math.min(this.#leastBytes, bytesInUse);
 		if (bytesInUse - this.#leastBytes < MIN_GROWTH_BYTES) return;
-		this.#memoryUse.reduce();
+		this.#memoryUse.reduceUsage();
 		const bytesAfter = this.#memoryUse.bytesInUse();
 		this.#leastBytes = Math.min(this.#leastBytes, bytesAfter);
-		this.#waitMs =
-			bytesInUse - bytesAfter >= MIN_FREED_BYTES ? this.#intervalMs : Math.min(this.#waitMs * 2, MAX_INTERVAL_MS);
-		this.#nextCheckAt = now + this.#waitMs;
+		this.#checkDelayMs =
+			bytesInUse - bytesAfter >= MIN_FREED_BYTES ? this.#intervalMs : Math.min(this.#checkDelayMs * 2, MAX_INTERVAL_MS);
+		this.#nextCheckAt = now + this.#checkDelayMs;
 	}
 }
 
 /** Keeps the heap of the calling thread small while the thread is idle. Returns a function that stops it. */
-export function startThreadMemoryRelief(intervalMs: number = INTERVAL_MS): () => void {
-	let collect: CollectGarbage | undefined;
+export function startThreadMemoryRelief(intervalMs: number = CHECK_INTERVAL_MS): () => void {
+	let collectGarbage: CollectGarbage | undefined;
 	const heap: MemoryUse = {
 		bytesInUse: () => {
 			const { total_heap_size: size, external_memory: external } = getHeapStatistics();
 			return size + external;
 		},
-		reduce: () => {
-			collect ??= exposeCollect();
-			collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+		reduceUsage: () => {
+			collectGarbage ??= exposeGarbageCollector();
+			collectGarbage({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 		},
 	};
 	const relief = new MemoryRelief(heap, intervalMs);
-	let previous = performance.eventLoopUtilization();
+	let previousUtilization = performance.eventLoopUtilization();
 	return startChecking(intervalMs, () => {
-		const now = performance.eventLoopUtilization();
-		const { utilization } = performance.eventLoopUtilization(now, previous);
-		previous = now;
-		if (utilization <= IDLE_UTILIZATION) relief.check();
+		const currentUtilization = performance.eventLoopUtilization();
+		const { utilization } = performance.eventLoopUtilization(currentUtilization, previousUtilization);
+		previousUtilization = currentUtilization;
+		if (utilization <= IDLE_UTILIZATION) relief.relieveIfDue();
 	});
 }
 
@@ -89,11 +89,11 @@ export function startThreadMemoryRelief(intervalMs: number = INTERVAL_MS): () =>
  * Makes the allocator return the memory that all threads have freed, if it has a function for that. Runs on the main thread.
  * Returns a function that stops it.
  */
-export function startProcessMemoryRelief(intervalMs: number = INTERVAL_MS): () => void {
+export function startProcessMemoryRelief(intervalMs: number = CHECK_INTERVAL_MS): () => void {
 	const trim = memoryTrim();
 	if (trim === undefined) return () => {};
-	const memory = new MemoryRelief({ bytesInUse: () => process.memoryUsage.rss(), reduce: trim }, intervalMs);
-	return startChecking(intervalMs, () => memory.check());
+	const memory = new MemoryRelief({ bytesInUse: () => process.memoryUsage.rss(), reduceUsage: trim }, intervalMs);
+	return startChecking(intervalMs, () => memory.relieveIfDue());
 }
 
 function startChecking(intervalMs: number, check: () => void): () => void {
@@ -105,7 +105,7 @@ function startChecking(intervalMs: number, check: () => void): () => void {
  * Returns V8's `gc` function. Only contexts that are created after setting a flag have this function. The flag applies to the whole
  * process.
  */
-function exposeCollect(): CollectGarbage {
+function exposeGarbageCollector(): CollectGarbage {
 	setFlagsFromString('--expose-gc');
 	return runInNewContext('gc') as CollectGarbage;
 }

@@ -26,40 +26,40 @@ export interface MemoryRequest {
 /** Receives notifications about the memory of upstream pools. */
 export interface PoolWatcher {
 	/** Called when memory has been allocated, before it is used. All values are 0. */
-	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void;
+	onPoolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void;
 	/** Called when the last user has released the memory. */
-	poolClosed(key: string): void;
+	onPoolClosed(key: string): void;
 	/** Called with the addresses that the pool's dynamic source has found on one thread. */
-	poolFound(key: string, thread: number, addresses: readonly string[]): void;
+	onAddressesFound(key: string, thread: number, addresses: readonly string[]): void;
 	/** Called when a thread has died. */
-	threadEnded(thread: number): void;
+	onThreadEnded(thread: number): void;
 }
 
 /** Receives notifications about the memory of response caches. */
 export interface CacheWatcher {
 	/** Called when the memory of a cache has been allocated, before it is used. */
-	cacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void;
-	cacheClosed(key: string): void;
+	onCacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void;
+	onCacheClosed(key: string): void;
 	/** Called when a thread has died. */
-	threadEnded(thread: number): void;
+	onThreadEnded(thread: number): void;
 	/** Handles an event of a cache that also stores on disk. */
-	takeEvent(key: string, event: DiskEvent): void;
+	onDiskEvent(key: string, event: DiskEvent): void;
 }
 
 /** Receives notifications about the tables of rate limits. */
 export interface LimitsWatcher {
 	/** Called when the memory of a table has been allocated, before it is used. */
-	limitsOpened(key: string, settings: RateLimiterSettings, buffer: SharedArrayBuffer): void;
-	limitsClosed(key: string): void;
+	onLimitsOpened(key: string, settings: RateLimiterSettings, buffer: SharedArrayBuffer): void;
+	onLimitsClosed(key: string): void;
 }
 
 /** Receives notifications about the tables of concurrency limits. */
 export interface ConcurrencyWatcher {
 	/** Called when the memory of a table has been allocated, before it is used. */
-	concurrencyOpened(key: string, settings: ConcurrencyLimiterSettings, buffer: SharedArrayBuffer, rows: number): void;
-	concurrencyClosed(key: string): void;
+	onConcurrencyOpened(key: string, settings: ConcurrencyLimiterSettings, buffer: SharedArrayBuffer, rows: number): void;
+	onConcurrencyClosed(key: string): void;
 	/** Called when a thread that used the table has died, before its row is cleared. */
-	threadEnded(key: string, thread: number): void;
+	onThreadEnded(key: string, thread: number): void;
 }
 
 interface SharedMemory {
@@ -71,28 +71,28 @@ interface SharedMemory {
 /** Allocates shared memory for threads, and clears the rows of dead threads. */
 export class SharedRows {
 	/** Number of rows: how many threads can use the memory at a time. */
-	readonly count: number;
+	readonly rowCount: number;
 	/** Rows that belong to no thread. */
 	readonly #freeRows: Set<number>;
-	readonly #watcher: PoolWatcher | undefined;
-	readonly #caches: CacheWatcher | undefined;
-	readonly #limits: LimitsWatcher | undefined;
-	readonly #concurrency: ConcurrencyWatcher | undefined;
-	readonly #memories = new Map<string, SharedMemory>();
+	readonly #poolWatcher: PoolWatcher | undefined;
+	readonly #cacheWatcher: CacheWatcher | undefined;
+	readonly #limitsWatcher: LimitsWatcher | undefined;
+	readonly #concurrencyWatcher: ConcurrencyWatcher | undefined;
+	readonly #memoriesByKey = new Map<string, SharedMemory>();
 
 	constructor(
-		count: number,
-		watcher?: PoolWatcher,
-		caches?: CacheWatcher,
-		limits?: LimitsWatcher,
-		concurrency?: ConcurrencyWatcher,
+		rowCount: number,
+		poolWatcher?: PoolWatcher,
+		cacheWatcher?: CacheWatcher,
+		limitsWatcher?: LimitsWatcher,
+		concurrencyWatcher?: ConcurrencyWatcher,
 	) {
-		this.count = count;
-		this.#freeRows = new Set(Array(count).keys());
-		this.#watcher = watcher;
-		this.#caches = caches;
-		this.#limits = limits;
-		this.#concurrency = concurrency;
+		this.rowCount = rowCount;
+		this.#freeRows = new Set(Array(rowCount).keys());
+		this.#poolWatcher = poolWatcher;
+		this.#cacheWatcher = cacheWatcher;
+		this.#limitsWatcher = limitsWatcher;
+		this.#concurrencyWatcher = concurrencyWatcher;
 	}
 
 	/** Number of rows that belong to no thread. */
@@ -104,7 +104,7 @@ export class SharedRows {
 	 * Takes `threads` free rows and returns their indices. {@link releaseRow} makes a row available again. Throws RangeError if there
 	 * are not enough free rows.
 	 */
-	claim(threads: number): number[] {
+	claimRows(threads: number): number[] {
 		if (threads > this.#freeRows.size) throw new RangeError('Too few rows are free.');
 		const claimedRows = [...this.#freeRows].slice(0, threads);
 		for (const row of claimedRows) this.#freeRows.delete(row);
@@ -118,57 +118,58 @@ export class SharedRows {
 
 	/** Number of keys in use. */
 	get size(): number {
-		return this.#memories.size;
+		return this.#memoriesByKey.size;
 	}
 
 	/**
 	 * Returns the memory of a key, which is allocated for its first user. Its values are then 0, except those that a watcher sets.
 	 * Returns undefined if there is not enough memory.
 	 */
-	take(key: string, request: MemoryRequest, thread: number): SharedArrayBuffer | undefined {
-		let memory = this.#memories.get(key);
+	takeMemory(key: string, request: MemoryRequest, thread: number): SharedArrayBuffer | undefined {
+		let memory = this.#memoriesByKey.get(key);
 		if (!memory) {
-			const slots = this.count * request.slots + (request.common ?? 0);
-			const buffer = allocate(slots * Int32Array.BYTES_PER_ELEMENT);
+			const slotCount = this.rowCount * request.slots + (request.common ?? 0);
+			const buffer = allocateMemory(slotCount * Int32Array.BYTES_PER_ELEMENT);
 			if (!buffer) return undefined;
 			memory = { buffer, request, userThreads: new Set() };
-			this.#memories.set(key, memory);
-			if (request.pool) this.#watcher?.poolOpened(key, request.pool, buffer, this.count);
-			if (request.cache) this.#caches?.cacheOpened(key, request.cache, buffer, this.count);
-			if (request.limits) this.#limits?.limitsOpened(key, request.limits, buffer);
-			if (request.concurrency) this.#concurrency?.concurrencyOpened(key, request.concurrency, buffer, this.count);
+			this.#memoriesByKey.set(key, memory);
+			if (request.pool) this.#poolWatcher?.onPoolOpened(key, request.pool, buffer, this.rowCount);
+			if (request.cache) this.#cacheWatcher?.onCacheOpened(key, request.cache, buffer, this.rowCount);
+			if (request.limits) this.#limitsWatcher?.onLimitsOpened(key, request.limits, buffer);
+			if (request.concurrency)
+				this.#concurrencyWatcher?.onConcurrencyOpened(key, request.concurrency, buffer, this.rowCount);
 		}
 		memory.userThreads.add(thread);
 		return memory.buffer;
 	}
 
 	/** Releases the memory on behalf of a thread. */
-	release(key: string, thread: number): void {
-		const memory = this.#memories.get(key);
+	releaseMemory(key: string, thread: number): void {
+		const memory = this.#memoriesByKey.get(key);
 		if (!memory) return;
 		memory.userThreads.delete(thread);
 		if (memory.userThreads.size > 0) return;
-		this.#memories.delete(key);
-		if (memory.request.pool) this.#watcher?.poolClosed(key);
-		if (memory.request.cache) this.#caches?.cacheClosed(key);
-		if (memory.request.limits) this.#limits?.limitsClosed(key);
-		if (memory.request.concurrency) this.#concurrency?.concurrencyClosed(key);
+		this.#memoriesByKey.delete(key);
+		if (memory.request.pool) this.#poolWatcher?.onPoolClosed(key);
+		if (memory.request.cache) this.#cacheWatcher?.onCacheClosed(key);
+		if (memory.request.limits) this.#limitsWatcher?.onLimitsClosed(key);
+		if (memory.request.concurrency) this.#concurrencyWatcher?.onConcurrencyClosed(key);
 	}
 
 	/** Clears and releases all rows of a thread that has died. */
-	releaseAll(thread: number): void {
-		this.#caches?.threadEnded(thread);
-		this.#watcher?.threadEnded(thread);
-		for (const [key, { buffer, request, userThreads }] of this.#memories) {
+	releaseThread(thread: number): void {
+		this.#cacheWatcher?.onThreadEnded(thread);
+		this.#poolWatcher?.onThreadEnded(thread);
+		for (const [key, { buffer, request, userThreads }] of this.#memoriesByKey) {
 			if (!userThreads.has(thread)) continue;
-			if (request.concurrency) this.#concurrency?.threadEnded(key, thread);
+			if (request.concurrency) this.#concurrencyWatcher?.onThreadEnded(key, thread);
 			new Int32Array(buffer).fill(0, thread * request.slots, (thread + 1) * request.slots);
-			this.release(key, thread);
+			this.releaseMemory(key, thread);
 		}
 	}
 }
 
-function allocate(bytes: number): SharedArrayBuffer | undefined {
+function allocateMemory(bytes: number): SharedArrayBuffer | undefined {
 	try {
 		return new SharedArrayBuffer(bytes);
 	} catch (error) {

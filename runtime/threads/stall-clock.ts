@@ -20,7 +20,7 @@ export interface ThreadTimes {
 export class StallClock {
 	#lastBeat = 0;
 	#unansweredMs = 0;
-	#times: ThreadTimes | undefined;
+	#lastTimes: ThreadTimes | undefined;
 
 	/**
 	 * Returns how many milliseconds of the thread's own time have passed since its last sign of life, which is a change of `beat`.
@@ -31,31 +31,31 @@ export class StallClock {
 		if (beat !== this.#lastBeat || beat === 0) {
 			this.#lastBeat = beat;
 			this.#unansweredMs = 0;
-			this.#times = undefined;
+			this.#lastTimes = undefined;
 			return 0;
 		}
-		const previous = this.#times;
-		const current = readTimes();
-		this.#times = current;
+		const previousTimes = this.#lastTimes;
+		const currentTimes = readTimes();
+		this.#lastTimes = currentTimes;
 		const maxMs = Math.min(elapsedMs, CHECK_INTERVAL_MS);
-		if (current === undefined) this.#unansweredMs += maxMs;
-		else if (previous !== undefined) this.#unansweredMs += ownTimeMs(previous, current, maxMs);
+		if (currentTimes === undefined) this.#unansweredMs += maxMs;
+		else if (previousTimes !== undefined) this.#unansweredMs += ownTimeMs(previousTimes, currentTimes, maxMs);
 		return this.#unansweredMs;
 	}
 }
 
-function ownTimeMs(previous: ThreadTimes, current: ThreadTimes, maxMs: number): number {
-	if (current.state === 'T' || current.state === 't') return 0;
+function ownTimeMs(previousTimes: ThreadTimes, currentTimes: ThreadTimes, maxMs: number): number {
+	if (currentTimes.state === 'T' || currentTimes.state === 't') return 0;
 	// The statistics of a runnable thread do not include its current wait until that wait is over.
-	if (current.state === 'R') return Math.min(maxMs, current.ranMs - previous.ranMs);
-	return Math.max(0, maxMs - (current.waitedMs - previous.waitedMs));
+	if (currentTimes.state === 'R') return Math.min(maxMs, currentTimes.ranMs - previousTimes.ranMs);
+	return Math.max(0, maxMs - (currentTimes.waitedMs - previousTimes.waitedMs));
 }
 
 /** Reads the times of a thread of this process, by its kernel ID. Returns undefined if the system does not provide them. */
-export function readThreadTimes(task: number): ThreadTimes | undefined {
-	if (task === 0) return undefined;
+export function readThreadTimes(threadId: number): ThreadTimes | undefined {
+	if (threadId === 0) return undefined;
 	try {
-		const folder = `/proc/self/task/${task}`;
+		const folder = `/proc/self/task/${threadId}`;
 		const [ran, waited] = readFileSync(`${folder}/schedstat`, 'latin1').split(' ');
 		const stat = readFileSync(`${folder}/stat`, 'latin1');
 		// The thread's name, in parentheses before this field, may itself contain parentheses.

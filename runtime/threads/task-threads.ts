@@ -30,7 +30,7 @@ export class TaskThreads<Task, Answer> {
 	readonly #allThreads = new Set<Worker>();
 	/** Abandoned threads that have not ended. */
 	readonly #abandonedThreads = new Set<Worker>();
-	readonly #queue: QueuedTask<Task, Answer>[] = [];
+	readonly #queuedTasks: QueuedTask<Task, Answer>[] = [];
 	#isEnded = false;
 
 	constructor(options: TaskThreadsOptions) {
@@ -41,15 +41,15 @@ export class TaskThreads<Task, Answer> {
 	run(task: Task): Promise<Answer | null> {
 		if (this.#isEnded) return Promise.resolve(null);
 		return new Promise(settle => {
-			this.#queue.push({ task, settle });
-			this.#startNext();
+			this.#queuedTasks.push({ task, settle });
+			this.#startNextTask();
 		});
 	}
 
 	/** Terminates the threads; waiting tasks resolve to null. Resolves to false if a thread cannot be terminated. */
 	async end(): Promise<boolean> {
 		this.#isEnded = true;
-		for (const { settle } of this.#queue.splice(0)) settle(null);
+		for (const { settle } of this.#queuedTasks.splice(0)) settle(null);
 		await withTimeLimit(
 			Promise.all([...this.#allThreads].map(thread => thread.terminate())).then(() => {}),
 			THREAD_END_LIMIT_MS,
@@ -57,14 +57,14 @@ export class TaskThreads<Task, Answer> {
 		return this.#allThreads.size + this.#abandonedThreads.size === 0;
 	}
 
-	#startNext(): void {
-		if (this.#queue.length === 0) return;
+	#startNextTask(): void {
+		if (this.#queuedTasks.length === 0) return;
 		const thread =
-			this.#idleThreads.pop() ?? (this.#allThreads.size < this.#options.maxThreads ? this.#start() : undefined);
+			this.#idleThreads.pop() ?? (this.#allThreads.size < this.#options.maxThreads ? this.#startThread() : undefined);
 		if (!thread) return;
-		const { task, settle } = this.#queue.shift()!;
+		const { task, settle } = this.#queuedTasks.shift()!;
 		let isSettled = false;
-		const end = (answer: Answer | null): void => {
+		const settleTask = (answer: Answer | null): void => {
 			if (isSettled) return;
 			isSettled = true;
 			clearTimeout(timer);
@@ -73,11 +73,11 @@ export class TaskThreads<Task, Answer> {
 			settle(answer);
 		};
 		const onAnswer = (answer: Answer): void => {
-			end(answer);
+			settleTask(answer);
 			this.#idleThreads.push(thread);
-			this.#startNext();
+			this.#startNextTask();
 		};
-		const onExit = (): void => end(null);
+		const onExit = (): void => settleTask(null);
 		const { limitMs, timeoutMessage, onFailure } = this.#options;
 		const timer = setTimeout(() => {
 			onFailure(timeoutMessage, true);
@@ -85,15 +85,15 @@ export class TaskThreads<Task, Answer> {
 			// Work inside OpenSSL cannot be interrupted, so this does not wait for the thread to end.
 			this.#allThreads.delete(thread);
 			this.#abandonedThreads.add(thread);
-			end(null);
-			this.#startNext();
+			settleTask(null);
+			this.#startNextTask();
 		}, limitMs);
 		thread.on('message', onAnswer);
 		thread.on('exit', onExit);
 		thread.postMessage(task);
 	}
 
-	#start(): Worker {
+	#startThread(): Worker {
 		const { kind, onFailure } = this.#options;
 		const thread = startThread(kind, {});
 		this.#allThreads.add(thread);
@@ -103,7 +103,7 @@ export class TaskThreads<Task, Answer> {
 			this.#abandonedThreads.delete(thread);
 			const at = this.#idleThreads.indexOf(thread);
 			if (at !== -1) this.#idleThreads.splice(at, 1);
-			if (!this.#isEnded) this.#startNext();
+			if (!this.#isEnded) this.#startNextTask();
 		});
 		return thread;
 	}

@@ -48,7 +48,7 @@ new (require('node:vm').Script)(source, { filename: 'svc-${asset}', cachedData }
 }
 
 /** Reads an asset embedded in the binary. */
-const READ_ASSET = `name => Buffer.from(require('node:sea').getRawAsset(name))`;
+const READ_ASSET_EXPRESSION = `name => Buffer.from(require('node:sea').getRawAsset(name))`;
 
 /**
  * The environment variable with a folder that holds the threads' assets as files. In a checkout, threads start from these files if
@@ -58,13 +58,13 @@ const READ_ASSET = `name => Buffer.from(require('node:sea').getRawAsset(name))`;
 export const THREAD_CODE_VARIABLE = 'SVC_THREAD_CODE';
 
 /** Reads an asset from the folder that {@link THREAD_CODE_VARIABLE} names. */
-const READ_FILE = `name => require('node:fs').readFileSync(process.env.${THREAD_CODE_VARIABLE} + '/' + name)`;
+const READ_FILE_EXPRESSION = `name => require('node:fs').readFileSync(process.env.${THREAD_CODE_VARIABLE} + '/' + name)`;
 
 /**
  * Maximum size of V8's young generation in megabytes. By default, it triples over hundreds of reloads, which does not help
  * requests, whose objects die young. Compilation proceeds site by site and needs little more at a time.
  */
-const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
+const MAX_YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
 	compiler: 32,
 	worker: 16,
 	passwords: 4,
@@ -79,15 +79,16 @@ export function startThread(kind: ThreadKind, data: object): Worker {
 	const options: WorkerOptions = {
 		workerData: { ...data, io: ioMode() },
 		name: `svc-${kind}`,
-		resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MEGABYTES[kind] },
+		resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_MEGABYTES[kind] },
 	};
 	// The binary contains no script file that a Worker could load, so it gets the code as a text.
-	if (isSea()) return new Worker(threadScript(kind, READ_ASSET), { ...options, eval: true });
+	if (isSea()) return new Worker(threadScript(kind, READ_ASSET_EXPRESSION), { ...options, eval: true });
 	if (process.env[THREAD_CODE_VARIABLE]) {
-		return new Worker(threadScript(kind, READ_FILE), { ...options, eval: true });
+		return new Worker(threadScript(kind, READ_FILE_EXPRESSION), { ...options, eval: true });
 	}
 	// Threads do not inherit the compile cache. Without it, they take twice as long to start.
-	const cache = getCompileCacheDir();
-	const env = cache === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: path.dirname(cache) };
+	const cacheFolder = getCompileCacheDir();
+	const env =
+		cacheFolder === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: path.dirname(cacheFolder) };
 	return new Worker(new URL(`../${THREAD_ENTRIES[kind]}`, import.meta.url), { ...options, env });
 }

@@ -6,7 +6,7 @@ import type { ThreadTls } from './thread-tls.ts';
 const CHALLENGE_PREFIX = '/.well-known/acme-challenge/';
 
 /** The syntax of challenge tokens (RFC 8555 §8.1). */
-const TOKEN = /^[A-Za-z0-9_-]{1,512}$/;
+const TOKEN_PATTERN = /^[A-Za-z0-9_-]{1,512}$/;
 
 /** The parts of a data-plane thread that answering a challenge needs. */
 interface AnsweringThread {
@@ -22,14 +22,14 @@ export function answerChallenge(x: Exchange, thread: AnsweringThread): boolean |
 	if (!path.startsWith(CHALLENGE_PREFIX) || (method !== 'GET' && method !== 'HEAD')) return false;
 	const token = path.slice(CHALLENGE_PREFIX.length);
 	const authorization = tls.keyAuthorization(token);
-	if (authorization !== undefined) return answerWith(x, authorization);
-	if (!tls.sharesChallenges || !TOKEN.test(token)) return false;
-	return tls.sharedAnswer({ type: 'http-01', token }, thread.clientIp(x)).then(answer => {
-		return answer !== undefined && 'authorization' in answer && answerWith(x, answer.authorization);
+	if (authorization !== undefined) return respondWith(x, authorization);
+	if (!tls.sharesChallenges || !TOKEN_PATTERN.test(token)) return false;
+	return tls.lookUpSharedAnswer({ type: 'http-01', token }, thread.clientIp(x)).then(answer => {
+		return answer !== undefined && 'authorization' in answer && respondWith(x, answer.authorization);
 	});
 }
 
-function answerWith(x: Exchange, authorization: string): true {
+function respondWith(x: Exchange, authorization: string): true {
 	x.response.status = 200;
 	x.response.headers.set('Content-Type', 'text/plain');
 	x.response.body = authorization;

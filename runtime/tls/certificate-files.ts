@@ -21,7 +21,7 @@ const RESPONDER_OID = Buffer.from('06082b06010505073001', 'hex');
 /** DER object identifier of the must-staple extension (RFC 7633). */
 const TLS_FEATURE_OID = Buffer.from('06082b06010505070118', 'hex');
 
-const FIRST_BLOCK = /-----BEGIN CERTIFICATE-----([\s\S]*?)-----END CERTIFICATE-----/;
+const FIRST_CERTIFICATE = /-----BEGIN CERTIFICATE-----([\s\S]*?)-----END CERTIFICATE-----/;
 
 /** A certificate loaded from files. It keeps its identity when only its key file is reloaded. */
 class FileCertificate implements StapledCertificate {
@@ -29,14 +29,14 @@ class FileCertificate implements StapledCertificate {
 	/** True if clients reject the certificate without a stapled OCSP response. */
 	readonly mustStaple: boolean;
 	ocsp: Uint8Array | undefined = undefined;
-	statusAt = 0;
+	statusCheckAt = 0;
 	statusFailures = 0;
 	isDropped = false;
-	readonly #pair: PublishedCertificate;
+	readonly #publishedPair: PublishedCertificate;
 
 	constructor(pair: PublishedCertificate) {
-		this.#pair = pair;
-		const der = Buffer.from(FIRST_BLOCK.exec(pair.chain)?.[1] ?? '', 'base64');
+		this.#publishedPair = pair;
+		const der = Buffer.from(FIRST_CERTIFICATE.exec(pair.chain)?.[1] ?? '', 'base64');
 		this.mustStaple = der.includes(TLS_FEATURE_OID);
 		this.record = {
 			name: pair.names[0] ?? pair.id,
@@ -47,7 +47,7 @@ class FileCertificate implements StapledCertificate {
 	}
 
 	get id(): string {
-		return this.#pair.id;
+		return this.#publishedPair.id;
 	}
 
 	get name(): string {
@@ -56,14 +56,14 @@ class FileCertificate implements StapledCertificate {
 
 	/** The certificate in the form that threads serve. */
 	get publication(): PublishedCertificate {
-		return this.ocsp ? { ...this.#pair, ocsp: this.ocsp } : this.#pair;
+		return this.ocsp ? { ...this.#publishedPair, ocsp: this.ocsp } : this.#publishedPair;
 	}
 
 	/** Takes over the OCSP response of the object it replaces, if both hold the same certificate. */
 	inheritStaple(previous: FileCertificate): void {
 		if (previous.record.fingerprint !== this.record.fingerprint) return;
 		this.ocsp = previous.ocsp;
-		this.statusAt = previous.statusAt;
+		this.statusCheckAt = previous.statusCheckAt;
 	}
 
 	onRevoked(): string {
@@ -139,12 +139,12 @@ export class CertificateFiles {
 	 * Reads the files that a document names and publishes new and changed certificates. Must-staple certificates wait
 	 * up to {@link STAPLE_TIMEOUT_MS} for their OCSP responses. Rejects with CertificateFileError.
 	 */
-	async prepare(requested: readonly LoadedCertificate[], settings: Settings = {}): Promise<void> {
+	async prepare(requestedFiles: readonly LoadedCertificate[], settings: Settings = {}): Promise<void> {
 		const preparedPairs = new Map<string, LoadedPair>();
 		const newCertificates: FileCertificate[] = [];
-		await inSlices(requested, files => {
+		await inSlices(requestedFiles, files => {
 			const servedPair = this.#servedPairs.get(files.id);
-			const fileState = stateOf(files);
+			const fileState = fileStateOf(files);
 			if (
 				servedPair?.fileState === fileState &&
 				servedPair.files.key === files.key &&
@@ -173,7 +173,7 @@ export class CertificateFiles {
 		const removedIds: string[] = [];
 		for (const [id, { certificate }] of this.#servedPairs) {
 			const replacement = preparedPairs.get(id);
-			if (replacement) this.#replace(certificate, replacement.certificate);
+			if (replacement) this.#retireReplaced(certificate, replacement.certificate);
 			else {
 				certificate.isDropped = true;
 				removedIds.push(id);
@@ -184,7 +184,7 @@ export class CertificateFiles {
 		this.#stapler.configure(this.#settings);
 		if (removedIds.length > 0) this.#deps.drop(removedIds);
 		if (preparedPairs.size === 0) return;
-		for (const { certificate } of preparedPairs.values()) this.#stapler.check(certificate);
+		for (const { certificate } of preparedPairs.values()) this.#stapler.refreshIfDue(certificate);
 		this.#timer ??= this.#scheduleCheck();
 	}
 
@@ -229,14 +229,14 @@ export class CertificateFiles {
 		const changedCertificates: FileCertificate[] = [];
 		await inSlices([...servedPairs.values()], ({ files, fileState: previousState, certificate }) => {
 			try {
-				const fileState = stateOf(files);
+				const fileState = fileStateOf(files);
 				if (fileState === previousState || this.#reportedProblems.get(files.id) === fileState) return;
 				this.#reportedProblems.set(files.id, fileState);
 				const loadedPair = readPair(files, fileState);
 				if (this.#servedPairs !== servedPairs) return;
 				servedPairs.set(files.id, loadedPair);
 				loadedPair.certificate.inheritStaple(certificate);
-				this.#replace(certificate, loadedPair.certificate);
+				this.#retireReplaced(certificate, loadedPair.certificate);
 				this.#reportedProblems.delete(files.id);
 				changedCertificates.push(loadedPair.certificate);
 			} catch (error) {
@@ -262,7 +262,7 @@ export class CertificateFiles {
 			for (const { id } of changedCertificates)
 				this.#deps.log('info', 'tls', 'certificate file reloaded', { certificate: id.slice(5) });
 		}
-		for (const { certificate } of this.#servedPairs.values()) this.#stapler.check(certificate);
+		for (const { certificate } of this.#servedPairs.values()) this.#stapler.refreshIfDue(certificate);
 		this.#timer = this.#servedPairs.size > 0 ? this.#scheduleCheck() : undefined;
 	}
 
@@ -270,22 +270,22 @@ export class CertificateFiles {
 	 * Waits until must-staple certificates have their first OCSP responses, because clients reject these certificates without one.
 	 */
 	async #awaitStaples(newCertificates: readonly FileCertificate[], settings: Settings): Promise<void> {
-		const withoutStaple = newCertificates.filter(
+		const unstapledCertificates = newCertificates.filter(
 			({ mustStaple, record, ocsp }) => mustStaple && record.hasResponder && !ocsp,
 		);
-		if (settings.ocsp_stapling === false || withoutStaple.length === 0) return;
-		const responses = Promise.all(withoutStaple.map(certificate => this.#stapler.refresh(certificate)));
+		if (settings.ocsp_stapling === false || unstapledCertificates.length === 0) return;
+		const stapleFetches = Promise.all(unstapledCertificates.map(certificate => this.#stapler.refresh(certificate)));
 		await withTimeLimit(
-			responses.then(() => {}),
+			stapleFetches.then(() => {}),
 			STAPLE_TIMEOUT_MS,
 		);
 	}
 
 	/** Retires a certificate that `replacement` replaces; does nothing if they are the same object. */
-	#replace(previous: FileCertificate, replacement: FileCertificate): void {
+	#retireReplaced(previous: FileCertificate, replacement: FileCertificate): void {
 		if (previous === replacement) return;
 		previous.isDropped = true;
-		if (previous.record.fingerprint !== replacement.record.fingerprint) void this.#stapler.forget(previous);
+		if (previous.record.fingerprint !== replacement.record.fingerprint) void this.#stapler.forgetResponse(previous);
 	}
 
 	#scheduleCheck(): NodeJS.Timeout {
@@ -293,7 +293,7 @@ export class CertificateFiles {
 	}
 }
 
-function stateOf({ certificate, key }: LoadedCertificate): string {
+function fileStateOf({ certificate, key }: LoadedCertificate): string {
 	const states = [certificate, key].map(path => {
 		try {
 			const { size, mtimeMs, ino } = statSync(path);
@@ -305,7 +305,7 @@ function stateOf({ certificate, key }: LoadedCertificate): string {
 	return states.join();
 }
 
-function readPair(files: LoadedCertificate, state: string): LoadedPair {
+function readPair(files: LoadedCertificate, fileState: string): LoadedPair {
 	const { certificate, key } = files;
 	const certificateBytes = readBytes(certificate);
 	const keyBytes = key === certificate ? certificateBytes : readBytes(key);
@@ -315,8 +315,8 @@ function readPair(files: LoadedCertificate, state: string): LoadedPair {
 	if (isFileMistake(pair)) throw new CertificateFileError(pair.code, pair.message);
 	const chain = certificateBytes.toString('latin1').match(PEM_CERTIFICATE) ?? [];
 	const privateKey = PEM_KEY.exec(keyBytes.toString('latin1'))?.[0] ?? '';
-	const published = { id: files.id, names: pair.names, chain: `${chain.join('\n')}\n`, key: `${privateKey}\n` };
-	return { files: files, certificate: new FileCertificate(published), fileState: state, notAfter: pair.notAfter };
+	const publishedPair = { id: files.id, names: pair.names, chain: `${chain.join('\n')}\n`, key: `${privateKey}\n` };
+	return { files, certificate: new FileCertificate(publishedPair), fileState, notAfter: pair.notAfter };
 }
 
 function readBytes(path: string): Buffer {
@@ -339,10 +339,10 @@ function unreadableError(path: string, error: unknown): CertificateFileError {
  * Runs a function for every item, and yields to the event loop after each {@link SLICE_MS} milliseconds of work. Passing the work to a
  * thread pool would cost more than the work itself.
  */
-async function inSlices<T>(items: readonly T[], run: (item: T) => void): Promise<void> {
+async function inSlices<T>(items: readonly T[], runItem: (item: T) => void): Promise<void> {
 	let sliceStart = performance.now();
 	for (const item of items) {
-		run(item);
+		runItem(item);
 		if (performance.now() - sliceStart < SLICE_MS) continue;
 		await new Promise(resolve => setImmediate(resolve));
 		sliceStart = performance.now();

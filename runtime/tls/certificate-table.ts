@@ -5,41 +5,41 @@ import { type ClientAbilities, chooseCertificate, TableCertificate } from './tab
 
 /** The certificates of one thread, by ID and by name. */
 export class CertificateTable {
-	readonly #byId = new Map<string, TableCertificate>();
+	readonly #certificatesById = new Map<string, TableCertificate>();
 	/** The certificate for each name, or a list in order of preference if a name has several. */
-	readonly #byName = new Map<string, TableCertificate | readonly TableCertificate[]>();
-	#serial = 0;
+	readonly #certificatesByName = new Map<string, TableCertificate | readonly TableCertificate[]>();
+	#lastSerial = 0;
 
 	/** The number of certificates. */
 	get size(): number {
-		return this.#byId.size;
+		return this.#certificatesById.size;
 	}
 
 	/** Adds a certificate. If it replaces one with the same ID, returns the replaced one. */
 	set(published: PublishedCertificate): TableCertificate | undefined {
-		const previous = this.#byId.get(published.id);
+		const previous = this.#certificatesById.get(published.id);
 		if (previous) this.#forget(previous);
-		const certificate = new TableCertificate(published, ++this.#serial);
-		this.#byId.set(published.id, certificate);
+		const certificate = new TableCertificate(published, ++this.#lastSerial);
+		this.#certificatesById.set(published.id, certificate);
 		for (const name of published.names) this.#addName(name, certificate);
 		return previous;
 	}
 
 	/** Removes a certificate and returns it. */
 	delete(id: string): TableCertificate | undefined {
-		const previous = this.#byId.get(id);
+		const previous = this.#certificatesById.get(id);
 		if (previous) this.#forget(previous);
-		this.#byId.delete(id);
+		this.#certificatesById.delete(id);
 		return previous;
 	}
 
-	byId(id: string): TableCertificate | undefined {
-		return this.#byId.get(id);
+	findById(id: string): TableCertificate | undefined {
+		return this.#certificatesById.get(id);
 	}
 
 	/** Returns the best certificate for a lower-case name and a client's abilities. */
 	find(name: string, client: ClientAbilities): TableCertificate | undefined {
-		const match = lookUpName(this.#byName, name);
+		const match = lookUpName(this.#certificatesByName, name);
 		return match === undefined || match instanceof TableCertificate ? match : chooseCertificate(match, client);
 	}
 
@@ -48,29 +48,29 @@ export class CertificateTable {
 	 * only if none has the exact name.
 	 */
 	findAll(name: string): readonly TableCertificate[] {
-		const match = lookUpName(this.#byName, name);
+		const match = lookUpName(this.#certificatesByName, name);
 		return match === undefined ? [] : match instanceof TableCertificate ? [match] : match;
 	}
 
 	#addName(name: string, certificate: TableCertificate): void {
-		const previous = this.#byName.get(name);
+		const previous = this.#certificatesByName.get(name);
 		if (!previous) {
-			this.#byName.set(name, certificate);
+			this.#certificatesByName.set(name, certificate);
 			return;
 		}
-		const all = previous instanceof TableCertificate ? [previous] : [...previous];
-		let insertIndex = all.length;
-		while (insertIndex > 0 && byPreference(certificate, all[insertIndex - 1]!) < 0) insertIndex--;
-		this.#byName.set(name, all.toSpliced(insertIndex, 0, certificate));
+		const nameCertificates = previous instanceof TableCertificate ? [previous] : [...previous];
+		let insertIndex = nameCertificates.length;
+		while (insertIndex > 0 && byPreference(certificate, nameCertificates[insertIndex - 1]!) < 0) insertIndex--;
+		this.#certificatesByName.set(name, nameCertificates.toSpliced(insertIndex, 0, certificate));
 	}
 
 	#forget(certificate: TableCertificate): void {
 		for (const name of certificate.published.names) {
-			const previous = this.#byName.get(name);
-			if (previous === certificate) this.#byName.delete(name);
+			const previous = this.#certificatesByName.get(name);
+			if (previous === certificate) this.#certificatesByName.delete(name);
 			if (previous === undefined || previous instanceof TableCertificate) continue;
 			const remaining = previous.filter(other => other !== certificate);
-			this.#byName.set(name, remaining.length > 1 ? remaining : remaining[0]!);
+			this.#certificatesByName.set(name, remaining.length > 1 ? remaining : remaining[0]!);
 		}
 	}
 }
@@ -79,5 +79,5 @@ export class CertificateTable {
 function byPreference(a: TableCertificate, b: TableCertificate): number {
 	const idA = a.published.id;
 	const idB = b.published.id;
-	return Number(a.fromFile) - Number(b.fromFile) || (idA < idB ? -1 : idA > idB ? 1 : 0);
+	return Number(a.isFromFile) - Number(b.isFromFile) || (idA < idB ? -1 : idA > idB ? 1 : 0);
 }

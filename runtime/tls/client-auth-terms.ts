@@ -22,7 +22,7 @@ export interface ClientAuthTerms {
 /** Returns the terms, or undefined if the trusted certificates are not known. */
 export function clientAuthTerms(auth: ClientAuth, tls: ThreadTls): ClientAuthTerms | undefined {
 	const key = canonicalJson(auth);
-	const trust = tls.trust(key);
+	const trust = tls.trustFor(key);
 	if (!trust) return undefined;
 	const authorities = [...trust.authorities];
 	const context = createHash('sha256')

@@ -24,7 +24,7 @@ const MESSAGE_HEADER_BYTES = 4;
 const MAX_RECORD_BYTES = 16_384 + 256;
 const HANDSHAKE_RECORD = 22;
 const CLIENT_HELLO = 1;
-const MAX_NAME_LENGTH = 255;
+const MAX_SERVER_NAME_BYTES = 255;
 
 /** Parses the ClientHello at the start of `bytes`, which may be split across several records. Never throws. */
 export function readClientHello(bytes: Buffer): ClientHello | ClientHelloProblem {
@@ -32,7 +32,7 @@ export function readClientHello(bytes: Buffer): ClientHello | ClientHelloProblem
 	if (bytes[0] !== HANDSHAKE_RECORD) return 'not-tls';
 	if (bytes.length > 1 && bytes[1] !== 3) return 'not-tls';
 	const message = extractMessage(bytes);
-	return typeof message === 'string' ? message : readMessage(message);
+	return typeof message === 'string' ? message : parseHello(message);
 }
 
 /**
@@ -41,8 +41,8 @@ export function readClientHello(bytes: Buffer): ClientHello | ClientHelloProblem
  */
 function extractMessage(bytes: Buffer): Buffer | ClientHelloProblem {
 	const headerBytes: number[] = [];
-	let length = 0;
-	let size = Infinity;
+	let receivedBytes = 0;
+	let messageBytes = Infinity;
 	for (let at = 0; ; ) {
 		if (bytes.length < at + RECORD_HEADER_BYTES) return 'incomplete';
 		if (bytes[at] !== HANDSHAKE_RECORD) return 'malformed';
@@ -51,27 +51,27 @@ function extractMessage(bytes: Buffer): Buffer | ClientHelloProblem {
 		const start = at + RECORD_HEADER_BYTES;
 		at = start + recordBytes;
 		const fragmentEnd = Math.min(at, bytes.length);
-		length += fragmentEnd - start;
+		receivedBytes += fragmentEnd - start;
 		for (let i = start; i < fragmentEnd && headerBytes.length < MESSAGE_HEADER_BYTES; i++) headerBytes.push(bytes[i]!);
 		if (headerBytes.length > 0 && headerBytes[0] !== CLIENT_HELLO) return 'malformed';
-		if (size === Infinity && headerBytes.length === MESSAGE_HEADER_BYTES) {
-			size = MESSAGE_HEADER_BYTES + ((headerBytes[1]! << 16) | (headerBytes[2]! << 8) | headerBytes[3]!);
-			if (size > MAX_HELLO_BYTES) return 'malformed';
+		if (messageBytes === Infinity && headerBytes.length === MESSAGE_HEADER_BYTES) {
+			messageBytes = MESSAGE_HEADER_BYTES + ((headerBytes[1]! << 16) | (headerBytes[2]! << 8) | headerBytes[3]!);
+			if (messageBytes > MAX_HELLO_BYTES) return 'malformed';
 		}
-		if (length >= size) return joinRecords(bytes, size);
+		if (receivedBytes >= messageBytes) return joinRecords(bytes, messageBytes);
 		if (bytes.length < at) return 'incomplete';
 	}
 }
 
 /** Joins the contents of the records at the start of `bytes`, up to `size` bytes. The records must contain at least that many. */
-function joinRecords(bytes: Buffer, size: number): Buffer {
+function joinRecords(bytes: Buffer, messageBytes: number): Buffer {
 	const pieces: Buffer[] = [];
-	let remaining = size;
-	for (let at = 0; remaining > 0; ) {
+	let remainingBytes = messageBytes;
+	for (let at = 0; remainingBytes > 0; ) {
 		const start = at + RECORD_HEADER_BYTES;
 		at = start + bytes.readUInt16BE(at + 3);
-		pieces.push(bytes.subarray(start, Math.min(at, start + remaining)));
-		remaining -= at - start;
+		pieces.push(bytes.subarray(start, Math.min(at, start + remainingBytes)));
+		remainingBytes -= at - start;
 	}
 	return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
 }
@@ -125,12 +125,12 @@ class Cursor {
 }
 
 /** A parsed ClientHello. The lists that are rarely needed are parsed when they are first read. */
-class ReadHello implements ClientHello {
+class ParsedHello implements ClientHello {
 	readonly serverName: string;
 	readonly alpn: readonly string[];
 	readonly ticket: Buffer | undefined;
-	readonly #suites: Cursor;
-	readonly #schemes: Cursor | undefined;
+	readonly #suitesCursor: Cursor;
+	readonly #schemesCursor: Cursor | undefined;
 
 	constructor(
 		serverName: string,
@@ -141,21 +141,21 @@ class ReadHello implements ClientHello {
 	) {
 		this.serverName = serverName;
 		this.alpn = alpn;
-		this.#suites = suites;
-		this.#schemes = schemes;
+		this.#suitesCursor = suites;
+		this.#schemesCursor = schemes;
 		this.ticket = ticket;
 	}
 
 	get cipherSuites(): readonly string[] {
-		return toHexIds(this.#suites.remainingBytes);
+		return toHexIds(this.#suitesCursor.remainingBytes);
 	}
 
 	get signatureSchemes(): readonly string[] {
-		return this.#schemes ? toHexIds(this.#schemes.remainingBytes) : [];
+		return this.#schemesCursor ? toHexIds(this.#schemesCursor.remainingBytes) : [];
 	}
 }
 
-function readMessage(message: Buffer): ClientHello | 'malformed' {
+function parseHello(message: Buffer): ClientHello | 'malformed' {
 	const cursor = new Cursor(message, 0, message.length);
 	cursor.skip(4 + 2 + 32);
 	cursor.readVector(1);
@@ -168,46 +168,46 @@ function readMessage(message: Buffer): ClientHello | 'malformed' {
 	let ticket: Buffer | undefined;
 	const extensions = cursor.remaining > 0 ? cursor.readVector(2) : cursor;
 	while (extensions.remaining > 0) {
-		const type = extensions.readNumber(2);
-		const body = extensions.readVector(2);
+		const extensionType = extensions.readNumber(2);
+		const extensionBody = extensions.readVector(2);
 		if (extensions.failed) return 'malformed';
-		if (type === 0) serverName = readServerName(body);
-		else if (type === 16) alpn = readAlpn(body);
-		else if (type === 13) schemes = body.readVector(2);
-		else if (type === 35) ticket ??= body.remainingBytes;
-		else if (type === 41) {
-			const identities = body.readVector(2);
+		if (extensionType === 0) serverName = readServerName(extensionBody);
+		else if (extensionType === 16) alpn = readAlpn(extensionBody);
+		else if (extensionType === 13) schemes = extensionBody.readVector(2);
+		else if (extensionType === 35) ticket ??= extensionBody.remainingBytes;
+		else if (extensionType === 41) {
+			const identities = extensionBody.readVector(2);
 			ticket = identities.readVector(2).remainingBytes;
 		}
-		if (body.failed) return 'malformed';
+		if (extensionBody.failed) return 'malformed';
 	}
 	if (cursor.failed) return 'malformed';
-	return new ReadHello(serverName, alpn, suites, schemes, ticket);
+	return new ParsedHello(serverName, alpn, suites, schemes, ticket);
 }
 
 /** Returns the first DNS name. An invalid name counts as absent; OpenSSL decides whether the handshake fails. */
 function readServerName(body: Cursor): string {
-	const list = body.readVector(2);
-	while (list.remaining > 0) {
-		const type = list.readNumber(1);
-		const name = list.readVector(2);
-		if (list.failed) break;
+	const nameList = body.readVector(2);
+	while (nameList.remaining > 0) {
+		const type = nameList.readNumber(1);
+		const name = nameList.readVector(2);
+		if (nameList.failed) break;
 		if (type !== 0) continue;
-		if (name.remaining > MAX_NAME_LENGTH) return '';
+		if (name.remaining > MAX_SERVER_NAME_BYTES) return '';
 		const text = name.bytes.toString('latin1', name.at, name.end).toLowerCase();
 		if (!/^[a-z0-9._:-]+$/.test(text)) return '';
 		return text.endsWith('.') ? text.slice(0, -1) : text;
 	}
-	if (list.failed) body.failed = true;
+	if (nameList.failed) body.failed = true;
 	return '';
 }
 
 function readAlpn(body: Cursor): string[] {
-	const list = body.readVector(2);
+	const protocolList = body.readVector(2);
 	const protocols: string[] = [];
-	while (list.remaining > 0) {
-		const name = list.readVector(1);
-		if (list.failed || name.remaining === 0) {
+	while (protocolList.remaining > 0) {
+		const name = protocolList.readVector(1);
+		if (protocolList.failed || name.remaining === 0) {
 			body.failed = true;
 			break;
 		}

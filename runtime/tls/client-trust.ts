@@ -49,7 +49,9 @@ export async function loadPoolCertificates(pool: TrustPool, deps: TrustDeps): Pr
 		case 'inline':
 			return pool.certificates.map(pemOfDer);
 		case 'file':
-			return (await Promise.all(pool.files.map(file => readCertificates(resolve(deps.workingDirectory, file))))).flat();
+			return (
+				await Promise.all(pool.files.map(file => readCertificateFile(resolve(deps.workingDirectory, file))))
+			).flat();
 		case 'system':
 			return getCACertificates('system');
 		case 'combined':
@@ -68,7 +70,7 @@ export async function loadPoolCertificates(pool: TrustPool, deps: TrustDeps): Pr
 	}
 }
 
-function fingerprint(pem: string): string {
+function fingerprintOf(pem: string): string {
 	try {
 		return new X509Certificate(pem).fingerprint256;
 	} catch {
@@ -77,7 +79,7 @@ function fingerprint(pem: string): string {
 }
 
 async function authorityOf(id: string, manager: CertificateManager) {
-	const authority = await manager.authority?.(id).catch(() => undefined);
+	const authority = await manager.authorityCertificates?.(id).catch(() => undefined);
 	if (!authority) throw new TrustError(`The trusted internal authority \`${id}\` does not exist.`);
 	return authority;
 }
@@ -90,7 +92,7 @@ function pemOfDer(base64: string): string {
 	}
 }
 
-async function readCertificates(path: string): Promise<string[]> {
+async function readCertificateFile(path: string): Promise<string[]> {
 	try {
 		return parsePemCertificates(await readFile(path, 'latin1'));
 	} catch (error) {
@@ -141,9 +143,9 @@ async function leafFingerprints(
 ) {
 	const fromFolders = (await Promise.all(folders.map(folder => pemFiles(resolve(workingDirectory, folder))))).flat();
 	const paths = [...files.map(file => resolve(workingDirectory, file)), ...fromFolders];
-	const fromFiles = (await Promise.all(paths.map(readCertificates))).flat();
+	const fromFiles = (await Promise.all(paths.map(readCertificateFile))).flat();
 	const pems = [...certificates.map(pemOfDer), ...fromFiles, ...pem];
-	return pems.map(fingerprint);
+	return pems.map(fingerprintOf);
 }
 
 async function pemFiles(folder: string): Promise<string[]> {

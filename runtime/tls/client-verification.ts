@@ -25,30 +25,30 @@ export function clientRefusalReason(
 		case 'request':
 			return undefined;
 		case 'require':
-			return certificate ? leafRefusal(auth, tls, certificate) : 'client_certificate_missing';
+			return certificate ? leafRefusalReason(auth, tls, certificate) : 'client_certificate_missing';
 		case 'verify_if_given':
-			return certificate ? trustRefusal(verification, auth, tls, certificate) : undefined;
+			return certificate ? trustRefusalReason(verification, auth, tls, certificate) : undefined;
 		case 'require_and_verify':
-			return certificate ? trustRefusal(verification, auth, tls, certificate) : 'client_certificate_missing';
+			return certificate ? trustRefusalReason(verification, auth, tls, certificate) : 'client_certificate_missing';
 		default:
 			return 'client_certificate_untrusted';
 	}
 }
 
-function trustRefusal(
+function trustRefusalReason(
 	verification: ClientVerdict,
 	auth: ClientAuth,
 	tls: ThreadTls,
 	certificate: X509Certificate,
 ): ClientRefusal | undefined {
-	if (auth.trust_pool && !verification.authorized) return refusalByNode(verification);
+	if (auth.trust_pool && !verification.authorized) return nodeRefusalReason(verification);
 	if (!auth.trust_pool && !auth.trusted_leaves) return 'client_certificate_untrusted';
-	return leafRefusal(auth, tls, certificate);
+	return leafRefusalReason(auth, tls, certificate);
 }
 
-function leafRefusal(auth: ClientAuth, tls: ThreadTls, certificate: X509Certificate): ClientRefusal | undefined {
+function leafRefusalReason(auth: ClientAuth, tls: ThreadTls, certificate: X509Certificate): ClientRefusal | undefined {
 	if (!auth.trusted_leaves) return undefined;
-	const leaves = tls.trust(canonicalJson(auth))?.leaves;
+	const leaves = tls.trustFor(canonicalJson(auth))?.leaves;
 	if (!leaves?.includes(certificate.fingerprint256)) return 'client_certificate_untrusted';
 	const now = Date.now();
 	if (now < Date.parse(certificate.validFrom)) return 'client_certificate_untrusted';
@@ -56,7 +56,7 @@ function leafRefusal(auth: ClientAuth, tls: ThreadTls, certificate: X509Certific
 }
 
 /** Returns the reason for which Node did not authorize a client. */
-export function refusalByNode({ authorizationError }: ClientVerdict): ClientRefusal {
+export function nodeRefusalReason({ authorizationError }: ClientVerdict): ClientRefusal {
 	return String(authorizationError) === 'CERT_HAS_EXPIRED'
 		? 'client_certificate_expired'
 		: 'client_certificate_untrusted';

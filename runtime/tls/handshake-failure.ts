@@ -2,7 +2,7 @@
 import type { TLSSocket } from 'node:tls';
 import { clientVerifier } from '../sockets/client-verifier.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
-import { refusalByNode } from './client-verification.ts';
+import { nodeRefusalReason } from './client-verification.ts';
 
 /** Maps an OpenSSL or Node error to one of a few reasons for metrics and logs. */
 export function classifyHandshakeFailure(
@@ -11,7 +11,7 @@ export function classifyHandshakeFailure(
 ): string {
 	// If Node has rejected the client's certificate, the error only says that the connection was closed, so the
 	// reason is taken from the socket.
-	if (!(socket instanceof DirectSocket) && socket.authorizationError) return refusalByNode(socket);
+	if (!(socket instanceof DirectSocket) && socket.authorizationError) return nodeRefusalReason(socket);
 	if (code === 'ECONNRESET' || code === 'EPIPE') return 'closed';
 	if (code === 'ERR_TLS_HANDSHAKE_TIMEOUT') return 'timeout';
 	const text = `${code ?? ''} ${message}`.toUpperCase();

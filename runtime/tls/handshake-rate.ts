@@ -9,7 +9,7 @@ const SEED_SLOT = 2 * CELLS_PER_ROW;
 const LISTENER_SLOT = SEED_SLOT + 1;
 
 /** Number of Int32 values in the shared memory of one listener, regardless of the number of threads. */
-export const HANDSHAKE_SLOTS: number = LISTENER_SLOT + 1;
+export const HANDSHAKE_SLOT_COUNT: number = LISTENER_SLOT + 1;
 
 /** Number of low bits of a cell that hold the count. The high bits hold the second to which the count belongs. */
 const COUNT_BITS = 20;
@@ -27,15 +27,15 @@ export class HandshakeRate {
 	#maxClientRate = DEFAULT_HANDSHAKES_PER_CLIENT;
 	#exemptsLoopback = true;
 
-	/** @param buffer Room for {@link HANDSHAKE_SLOTS} Int32 values. */
+	/** @param buffer Room for {@link HANDSHAKE_SLOT_COUNT} Int32 values. */
 	constructor(buffer: SharedArrayBuffer) {
 		this.#cells = new Int32Array(buffer);
 		this.#seed = sharedHashSeed(this.#cells, SEED_SLOT);
 	}
 
 	/** Sets the limits. The default limit per client exempts loopback addresses, which belong to local proxies and tests. */
-	configure({ handshakes = 0, handshakes_per_client: maxClientRate }: ServerLimits): void {
-		this.#maxRate = handshakes;
+	configure({ handshakes: maxRate = 0, handshakes_per_client: maxClientRate }: ServerLimits): void {
+		this.#maxRate = maxRate;
 		this.#maxClientRate = maxClientRate ?? DEFAULT_HANDSHAKES_PER_CLIENT;
 		this.#exemptsLoopback = maxClientRate === undefined;
 	}
@@ -45,25 +45,25 @@ export class HandshakeRate {
 		const second = Math.floor(now / 1000);
 		// The client is checked first, so that its rejected handshakes do not use up the listener's limit.
 		if (!this.#admitsClient(address, second)) return false;
-		return this.#maxRate === 0 || this.#add(LISTENER_SLOT, second) <= this.#maxRate;
+		return this.#maxRate === 0 || this.#countInCell(LISTENER_SLOT, second) <= this.#maxRate;
 	}
 
 	#admitsClient(address: string, second: number): boolean {
 		if (this.#maxClientRate === 0 || address === '') return true;
 		if (this.#exemptsLoopback && (address.startsWith('127.') || address === '::1')) return true;
 		const hash = hashText(clientKey(address), this.#seed);
-		const firstCount = this.#add(firstSlot(hash) % CELLS_PER_ROW, second);
-		const secondCount = this.#add(CELLS_PER_ROW + (secondSlot(hash) % CELLS_PER_ROW), second);
+		const firstCount = this.#countInCell(firstSlot(hash) % CELLS_PER_ROW, second);
+		const secondCount = this.#countInCell(CELLS_PER_ROW + (secondSlot(hash) % CELLS_PER_ROW), second);
 		return Math.min(firstCount, secondCount) <= this.#maxClientRate;
 	}
 
 	/** Increments a cell's count for this second and returns it. */
-	#add(cell: number, second: number): number {
-		const stamp = (second << COUNT_BITS) | 0;
+	#countInCell(cell: number, second: number): number {
+		const secondBits = (second << COUNT_BITS) | 0;
 		for (;;) {
 			const oldValue = Atomics.load(this.#cells, cell);
-			const count = (oldValue & ~MAX_COUNT) === stamp ? Math.min((oldValue & MAX_COUNT) + 1, MAX_COUNT) : 1;
-			if (Atomics.compareExchange(this.#cells, cell, oldValue, stamp | count) === oldValue) return count;
+			const count = (oldValue & ~MAX_COUNT) === secondBits ? Math.min((oldValue & MAX_COUNT) + 1, MAX_COUNT) : 1;
+			if (Atomics.compareExchange(this.#cells, cell, oldValue, secondBits | count) === oldValue) return count;
 		}
 	}
 }

@@ -10,22 +10,22 @@ import { chooseCertificate, type TableCertificate } from './table-certificate.ts
 export class HandshakeSelector {
 	readonly settings: ListenerTls;
 	readonly handshakers: HandshakerCache;
-	readonly #policyByName: ReadonlyMap<string, number>;
+	readonly #policyIndexByName: ReadonlyMap<string, number>;
 	/** For each policy, the IDs of the certificates that it names; undefined if it names at most one. */
-	readonly #policyIds: readonly (ReadonlySet<string> | undefined)[];
+	readonly #certificateIdsByPolicy: readonly (ReadonlySet<string> | undefined)[];
 
 	constructor(settings: ListenerTls, handshakers: HandshakerCache) {
 		this.settings = settings;
 		this.handshakers = handshakers;
-		this.#policyByName = new Map(Object.entries(settings.names));
-		this.#policyIds = settings.policies.map(({ certificates: ids = [] }) =>
+		this.#policyIndexByName = new Map(Object.entries(settings.names));
+		this.#certificateIdsByPolicy = settings.policies.map(({ certificates: ids = [] }) =>
 			ids.length > 1 ? new Set(ids) : undefined,
 		);
 	}
 
 	/** Returns the index of the policy for a name. */
 	policyIndexOf(name: string): number {
-		return lookUpName(this.#policyByName, name) ?? this.settings.other;
+		return lookUpName(this.#policyIndexByName, name) ?? this.settings.other;
 	}
 
 	policy(index: number): HandshakePolicy {
@@ -42,29 +42,30 @@ export class HandshakeSelector {
 		hello: ClientHello,
 		table: CertificateTable,
 	): TableCertificate | undefined {
-		const ids = this.policy(policyIndex).certificates;
-		if (ids === undefined) return table.find(name, hello);
-		const policyIds = this.#policyIds[policyIndex];
-		if (policyIds === undefined) return table.byId(ids[0]!) ?? table.find(name, hello);
+		const certificateIds = this.policy(policyIndex).certificates;
+		if (certificateIds === undefined) return table.find(name, hello);
+		const policyIds = this.#certificateIdsByPolicy[policyIndex];
+		if (policyIds === undefined) return table.findById(certificateIds[0]!) ?? table.find(name, hello);
 		const certificatesForName = table.findAll(name).filter(({ published }) => policyIds.has(published.id));
-		if (certificatesForName.length > 0) return chooseCertificate(inOrder(certificatesForName, ids), hello);
+		if (certificatesForName.length > 0)
+			return chooseCertificate(sortedByIds(certificatesForName, certificateIds), hello);
 		// The table returns no wildcard certificates if another site's certificate has the exact name, so this policy's certificates
 		// are looked up by ID.
-		const loadedCertificates = ids.flatMap(id => table.byId(id) ?? []);
-		const coveringCertificates = loadedCertificates.filter(certificate => covers(certificate, name));
+		const loadedCertificates = certificateIds.flatMap(id => table.findById(id) ?? []);
+		const coveringCertificates = loadedCertificates.filter(certificate => coversName(certificate, name));
 		if (loadedCertificates.length === 0) return table.find(name, hello);
 		return chooseCertificate(coveringCertificates.length > 0 ? coveringCertificates : loadedCertificates, hello);
 	}
 }
 
 /** Sorts certificates into the order in which the site lists them. */
-function inOrder(certificates: readonly TableCertificate[], ids: readonly string[]): readonly TableCertificate[] {
+function sortedByIds(certificates: readonly TableCertificate[], ids: readonly string[]): readonly TableCertificate[] {
 	if (certificates.length === 1) return certificates;
 	return certificates.toSorted((a, b) => ids.indexOf(a.published.id) - ids.indexOf(b.published.id));
 }
 
-function covers({ published }: TableCertificate, name: string): boolean {
+function coversName({ published }: TableCertificate, name: string): boolean {
 	if (published.names.includes(name)) return true;
-	const dot = name.indexOf('.');
-	return dot > 0 && published.names.includes(`*${name.slice(dot)}`);
+	const dotIndex = name.indexOf('.');
+	return dotIndex > 0 && published.names.includes(`*${name.slice(dotIndex)}`);
 }

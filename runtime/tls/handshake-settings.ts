@@ -48,8 +48,8 @@ export function handshakeSettings(policy: HandshakePolicy): TlsOptions {
 /** Returns the ALPN protocols to offer: the policy's own list, or else the listener's protocols. */
 export function offeredProtocols(policy: HandshakePolicy, protocols: readonly string[]): string[] {
 	if (policy.alpn) return [...policy.alpn];
-	const offeredNames: string[] = [];
-	if (protocols.includes('h2')) offeredNames.push('h2');
-	if (protocols.includes('h1')) offeredNames.push('http/1.1');
-	return offeredNames;
+	const alpnNames: string[] = [];
+	if (protocols.includes('h2')) alpnNames.push('h2');
+	if (protocols.includes('h1')) alpnNames.push('http/1.1');
+	return alpnNames;
 }

@@ -12,7 +12,7 @@ import type { ThreadTls } from './thread-tls.ts';
 import { ticketKeyIndex } from './ticket-keys.ts';
 
 /** Maximum number of certificates with cached handshakers, per listener and thread. The oldest is evicted. */
-const MAX_CERTIFICATES = 2000;
+const MAX_CACHED_CERTIFICATES = 2000;
 
 /** The handshakers of one listener. */
 export class HandshakerCache {
@@ -24,8 +24,8 @@ export class HandshakerCache {
 	 * Handshakers by {@link TableCertificate.serial}, in the order of insertion. An array has one element for each combination of
 	 * ticket key and policy; see `get`.
 	 */
-	readonly #handshakers = new Map<number, (Handshaker | undefined)[]>();
-	readonly #challenges = new Map<string, Handshaker>();
+	readonly #handshakersBySerial = new Map<number, (Handshaker | undefined)[]>();
+	readonly #challengeHandshakers = new Map<string, Handshaker>();
 
 	constructor(
 		tls: ThreadTls,
@@ -41,7 +41,7 @@ export class HandshakerCache {
 
 	/** Number of certificates with cached handshakers. */
 	get size(): number {
-		return this.#handshakers.size;
+		return this.#handshakersBySerial.size;
 	}
 
 	/**
@@ -52,64 +52,70 @@ export class HandshakerCache {
 	get(policyIndex: number, certificate: TableCertificate, ticket?: Buffer): Handshaker | undefined {
 		const { ticketKeys } = this.#tls;
 		const keyIndex = ticketKeyIndex(ticketKeys, ticket);
-		const index = keyIndex === 0 ? policyIndex : policyIndex + keyIndex * this.#policies.length;
-		let byPolicy = this.#handshakers.get(certificate.serial);
-		const cached = byPolicy?.[index];
+		const cacheIndex = keyIndex === 0 ? policyIndex : policyIndex + keyIndex * this.#policies.length;
+		let handshakersByPolicy = this.#handshakersBySerial.get(certificate.serial);
+		const cached = handshakersByPolicy?.[cacheIndex];
 		if (cached) return cached;
 		const newestKey = keyIndex === 0 ? undefined : ticketKeys[0];
-		const handshaker = this.#create(this.#policies[policyIndex]!, certificate, ticketKeys[keyIndex], newestKey);
+		const handshaker = this.#createHandshaker(
+			this.#policies[policyIndex]!,
+			certificate,
+			ticketKeys[keyIndex],
+			newestKey,
+		);
 		if (!handshaker) return undefined;
-		if (!byPolicy) {
-			if (this.#handshakers.size >= MAX_CERTIFICATES) this.#drop(this.#handshakers.keys().next().value!);
-			byPolicy = [];
-			this.#handshakers.set(certificate.serial, byPolicy);
+		if (!handshakersByPolicy) {
+			if (this.#handshakersBySerial.size >= MAX_CACHED_CERTIFICATES)
+				this.#dropHandshakers(this.#handshakersBySerial.keys().next().value!);
+			handshakersByPolicy = [];
+			this.#handshakersBySerial.set(certificate.serial, handshakersByPolicy);
 		}
-		byPolicy[index] = handshaker;
+		handshakersByPolicy[cacheIndex] = handshaker;
 		return handshaker;
 	}
 
 	/** Returns the handshaker that answers the TLS-ALPN-01 challenge for a name (RFC 8737) with a certificate. */
-	challenge(name: string, certificate: { readonly chain: string; readonly key: string }): Handshaker {
+	challengeHandshaker(name: string, certificate: { readonly chain: string; readonly key: string }): Handshaker {
 		const key = `${name}\n${certificate.chain}`;
-		let handshaker = this.#challenges.get(key);
+		let handshaker = this.#challengeHandshakers.get(key);
 		if (!handshaker) {
-			if (this.#challenges.size >= 100) this.#dropChallenges();
+			if (this.#challengeHandshakers.size >= 100) this.#dropChallenges();
 			const options = { ...handshakeSettings({}), ca: [], cert: certificate.chain, key: certificate.key };
 			const closeSocket = (socket: TLSSocket | DirectSocket): void => {
 				if (!(socket instanceof DirectSocket)) socket.on('error', () => {});
 				socket.resume();
 				socket.end();
 			};
-			const outcome = { secured: closeSocket, failed: this.#outcome.failed };
+			const outcome = { secured: closeSocket, onError: this.#outcome.onError };
 			handshaker = new PlainHandshaker({ ...options, ALPNProtocols: ['acme-tls/1'] }, outcome);
-			this.#challenges.set(key, handshaker);
+			this.#challengeHandshakers.set(key, handshaker);
 		}
 		return handshaker;
 	}
 
 	/** Drops the handshakers of a certificate. Handshakes in progress continue. */
 	forget(certificate: TableCertificate): void {
-		this.#drop(certificate.serial);
+		this.#dropHandshakers(certificate.serial);
 	}
 
 	/** Drops all handshakers, so that they are created again with the current settings. */
 	clear(): void {
-		for (const serial of [...this.#handshakers.keys()]) this.#drop(serial);
+		for (const serial of [...this.#handshakersBySerial.keys()]) this.#dropHandshakers(serial);
 		this.#dropChallenges();
 	}
 
-	#drop(serial: number): void {
-		for (const handshaker of this.#handshakers.get(serial) ?? []) handshaker?.close();
-		this.#handshakers.delete(serial);
+	#dropHandshakers(serial: number): void {
+		for (const handshaker of this.#handshakersBySerial.get(serial) ?? []) handshaker?.close();
+		this.#handshakersBySerial.delete(serial);
 	}
 
 	#dropChallenges(): void {
-		for (const handshaker of this.#challenges.values()) handshaker.close();
-		this.#challenges.clear();
+		for (const handshaker of this.#challengeHandshakers.values()) handshaker.close();
+		this.#challengeHandshakers.clear();
 	}
 
 	/** @param newestKey The key that encrypts new tickets if `ticketKeys` only decrypts; undefined if `ticketKeys` does both. */
-	#create(
+	#createHandshaker(
 		policy: HandshakePolicy,
 		{ published }: TableCertificate,
 		ticketKeys: Buffer | undefined,

@@ -16,14 +16,14 @@ import { clientVerifier } from '../sockets/client-verifier.ts';
 import type { DirectSocket } from '../sockets/direct-socket.ts';
 import { type HandshakeDuties, OpensslContext } from '../sockets/openssl-context.ts';
 import { renewTickets } from '../sockets/renewed-tickets.ts';
-import { directTls } from '../sockets/start-tls.ts';
+import { directTlsThread } from '../sockets/start-tls.ts';
 import type { HandshakeOptions } from '../sockets/tls-handle.ts';
 import { closeContext, copyPeerAddress, releaseControl, sharedContextOf } from '../sockets/tls-internals.ts';
 
 /** Callbacks for the end of a handshake. For each connection, at most one of them is called, and only once. */
 export interface HandshakeOutcome {
 	secured(socket: TLSSocket | DirectSocket): void;
-	failed(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void;
+	onError(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void;
 }
 
 /** Performs handshakes with one policy and one certificate. */
@@ -62,7 +62,7 @@ export class PlainHandshaker implements Handshaker {
 	readonly directOptions: HandshakeOptions;
 	readonly outcome: HandshakeOutcome;
 	readonly #directOptions: DirectHandshakeOptions;
-	#options: SocketOptions | undefined;
+	#cachedSocketOptions: SocketOptions | undefined;
 
 	constructor(options: HandshakerOptions, outcome: HandshakeOutcome) {
 		this.#directOptions = new DirectHandshakeOptions(options, {});
@@ -75,25 +75,25 @@ export class PlainHandshaker implements Handshaker {
 	}
 
 	get #socketOptions(): SocketOptions {
-		this.#options ??= {
+		this.#cachedSocketOptions ??= {
 			isServer: true,
 			secureContext: this.directOptions.context!,
 			requestCert: false,
 			rejectUnauthorized: false,
 			ALPNProtocols: this.directOptions.protocols,
 		};
-		return this.#options;
+		return this.#cachedSocketOptions;
 	}
 
 	handshake(connection: Socket): void {
 		const socket: HandshakingSocket = new TLSSocket(connection, this.#socketOptions);
 		copyPeerAddress(socket, connection);
 		socket[OUTCOME] = this.outcome;
-		socket.on('secure', secured);
-		socket.on('error', failed);
-		socket.on('close', failed);
+		socket.on('secure', onSecure);
+		socket.on('error', onFailure);
+		socket.on('close', onFailure);
 		// A client that closes its side during the handshake cannot complete it, even on a half-open connection.
-		socket.on('end', failed);
+		socket.on('end', onFailure);
 	}
 }
 
@@ -103,7 +103,7 @@ const OUTCOME = Symbol('outcome');
 /** A socket during its handshake. */
 type HandshakingSocket = TLSSocket & { [OUTCOME]?: HandshakeOutcome | undefined };
 
-function secured(this: HandshakingSocket): void {
+function onSecure(this: HandshakingSocket): void {
 	const outcome = this[OUTCOME];
 	if (outcome === undefined) return;
 	this[OUTCOME] = undefined;
@@ -111,11 +111,11 @@ function secured(this: HandshakingSocket): void {
 	outcome.secured(this);
 }
 
-function failed(this: HandshakingSocket, error?: Error | boolean): void {
+function onFailure(this: HandshakingSocket, error?: Error | boolean): void {
 	const outcome = this[OUTCOME];
 	if (outcome === undefined) return;
 	this[OUTCOME] = undefined;
-	outcome.failed(error instanceof Error ? error : new HandshakeAborted('closed'), this);
+	outcome.onError(error instanceof Error ? error : new HandshakeAborted('closed'), this);
 }
 
 /**
@@ -161,7 +161,7 @@ export class ServerHandshaker implements Handshaker {
 		if (clientTerms && context) clientVerifier()?.enableFor(context, clientTerms.criteria);
 		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
 		server.on('secureConnection', socket => this.outcome.secured(socket));
-		server.on('tlsClientError', (error, socket) => this.outcome.failed(error, socket));
+		server.on('tlsClientError', (error, socket) => this.outcome.onError(error, socket));
 		if (onSecret) server.on('keylog', line => onSecret(line.toString('latin1').trimEnd()));
 		if (ocspResponse) {
 			server.on('OCSPRequest', (_certificate, _issuer, answer: (error: null, response: Buffer) => void) =>
@@ -182,7 +182,7 @@ class DirectHandshakeOptions implements HandshakeOptions {
 	readonly #options: HandshakerOptions;
 	readonly #duties: HandshakeDuties;
 	/** False if the duties include something that Node's handles cannot do: client certificates or a secrets log. */
-	readonly #isForNode: boolean;
+	readonly #supportsNode: boolean;
 	#context: SecureContext | undefined;
 	#openssl: OpensslContext | undefined;
 
@@ -190,20 +190,20 @@ class DirectHandshakeOptions implements HandshakeOptions {
 	constructor(options: HandshakerOptions, duties: HandshakeDuties) {
 		this.#options = options;
 		this.#duties = duties;
-		this.#isForNode = duties.clientTerms === undefined && duties.onSecret === undefined;
+		this.#supportsNode = duties.clientTerms === undefined && duties.onSecret === undefined;
 		this.protocols = encodeProtocols(options.ALPNProtocols);
 		this.ocspResponse = duties.ocspResponse;
-		if (this.openssl === undefined && this.#isForNode) this.#context = this.#createContext();
+		if (this.openssl === undefined && this.#supportsNode) this.#context = this.#createContext();
 	}
 
 	get context(): SecureContext | undefined {
-		if (this.#isForNode) this.#context ??= this.#createContext();
+		if (this.#supportsNode) this.#context ??= this.#createContext();
 		return this.#context;
 	}
 
 	get openssl(): OpensslContext | undefined {
 		if (this.#openssl !== undefined) return this.#openssl;
-		const thread = directTls();
+		const thread = directTlsThread();
 		if (thread === undefined || (this.#duties.clientTerms && clientVerifier() === undefined)) return undefined;
 		this.#openssl = new OpensslContext(thread, this.#createContext(), this.protocols, this.#duties);
 		return this.#openssl;

@@ -13,7 +13,7 @@ export interface HandshakeOwner {
 	/** Called when the client has closed its side. */
 	onEnd(pending: PendingHandshake): void;
 	/** Called when the connection is closed. */
-	forget(pending: PendingHandshake): void;
+	forgetHandshake(pending: PendingHandshake): void;
 }
 
 /** The state of a connection until its handshake ends. */
@@ -26,13 +26,13 @@ export class PendingHandshake implements PeekOwner {
 	 */
 	readonly selector: HandshakeSelector;
 	/** The bytes that have been read but not yet passed to the handshake. */
-	readBytes: Buffer | undefined = undefined;
+	pendingBytes: Buffer | undefined = undefined;
 	/** True once the ClientHello has been read or found invalid. */
 	isPeekDone = false;
 	serverName = '';
 	policyIndex = 0;
 	/** The session ticket that the client offers. */
-	ticket: Buffer | undefined = undefined;
+	sessionTicket: Buffer | undefined = undefined;
 	/** The value of {@link ThreadTls.trustLosses} when the handshake began. */
 	trustLosses = 0;
 	/** The time, by `performance.now()`, at which an unfinished handshake is aborted. */
@@ -54,7 +54,7 @@ export class PendingHandshake implements PeekOwner {
 
 	// Implements PeekOwner, which is used for connections without a stream.
 
-	peeked(count: number): void {
+	onPeeked(count: number): void {
 		if (!this.isPeekDone) this.owner.onHelloBytes(this, this.owner.peekMemory.subarray(0, count));
 	}
 
@@ -63,7 +63,7 @@ export class PendingHandshake implements PeekOwner {
 	}
 
 	closed(): void {
-		this.owner.forget(this);
+		this.owner.forgetHandshake(this);
 	}
 
 	received(): void {}

@@ -7,12 +7,12 @@ const MAX_HEAD_BYTES = 16 * 1024;
 /** Milliseconds within which the head must arrive. */
 const HEAD_TIMEOUT_MS = 5000;
 
-const METHOD = /^[A-Z]{2,20} /;
+const METHOD_PATTERN = /^[A-Z]{2,20} /;
 const EXPLANATION = 'Client sent an HTTP request to an HTTPS server.\n';
 
 /** Reports whether the first bytes of a connection look like an HTTP request. */
 export function looksLikeHttp(bytes: Buffer): boolean {
-	return METHOD.test(bytes.toString('latin1', 0, 24));
+	return METHOD_PATTERN.test(bytes.toString('latin1', 0, 24));
 }
 
 /**
@@ -20,9 +20,9 @@ export function looksLikeHttp(bytes: Buffer): boolean {
  * with 400 if not.
  * @param firstBytes The bytes read so far.
  */
-export function answerPlainHttp(socket: Socket, firstBytes: Buffer, redirect: boolean, port: number): void {
-	if (!redirect) {
-		finish(socket, '400 Bad Request', '', EXPLANATION);
+export function answerPlainHttp(socket: Socket, firstBytes: Buffer, redirects: boolean, port: number): void {
+	if (!redirects) {
+		sendResponse(socket, '400 Bad Request', '', EXPLANATION);
 		return;
 	}
 	let head = firstBytes.toString('latin1');
@@ -33,8 +33,8 @@ export function answerPlainHttp(socket: Socket, firstBytes: Buffer, redirect: bo
 		clearTimeout(timer);
 		socket.off('data', onData);
 		const target = headEnd === -1 ? undefined : redirectTarget(head.slice(0, headEnd), port);
-		if (target === undefined) finish(socket, '400 Bad Request', '', EXPLANATION);
-		else finish(socket, '308 Permanent Redirect', `Location: ${target}\r\n`, '');
+		if (target === undefined) sendResponse(socket, '400 Bad Request', '', EXPLANATION);
+		else sendResponse(socket, '308 Permanent Redirect', `Location: ${target}\r\n`, '');
 	};
 	const onData = (bytes: Buffer): void => {
 		head += bytes.toString('latin1');
@@ -58,10 +58,10 @@ function redirectTarget(head: string, port: number): string | undefined {
 	return `https://${host}${port === 443 ? '' : `:${port}`}${target}`;
 }
 
-function finish(socket: Socket, status: string, fields: string, body: string): void {
-	const type = body === '' ? '' : 'Content-Type: text/plain; charset=utf-8\r\n';
+function sendResponse(socket: Socket, status: string, fields: string, body: string): void {
+	const contentTypeField = body === '' ? '' : 'Content-Type: text/plain; charset=utf-8\r\n';
 	socket.end(
-		`HTTP/1.1 ${status}\r\n${fields}${type}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+		`HTTP/1.1 ${status}\r\n${fields}${contentTypeField}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
 		'latin1',
 	);
 	// Further input is discarded for a second, because closing a connection with unread input would reset it, and the client could

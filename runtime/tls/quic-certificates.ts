@@ -19,9 +19,9 @@ import type { ThreadTls } from './thread-tls.ts';
 /** Maximum number of handshakes that wait for on-demand certificates. */
 const MAX_WAITING_HANDSHAKES = 64;
 /** TLS alerts (RFC 8446 §6). */
-const HANDSHAKE_FAILURE = 40;
-const INTERNAL_ERROR = 80;
-const UNRECOGNIZED_NAME = 112;
+const HANDSHAKE_FAILURE_ALERT = 40;
+const INTERNAL_ERROR_ALERT = 80;
+const UNRECOGNIZED_NAME_ALERT = 112;
 
 /** Dependencies of {@link QuicCertificates}. */
 export interface QuicCertificatesDeps {
@@ -62,7 +62,7 @@ export class QuicCertificates {
 	 * The certificates requested from the main thread, by name. `resumeCallbacks` continue the waiting handshakes;
 	 * `wasObtained` is the result, once it is known.
 	 */
-	readonly #requests = new Map<string, { resumeCallbacks: (() => void)[]; wasObtained: boolean | undefined }>();
+	readonly #requestsByName = new Map<string, { resumeCallbacks: (() => void)[]; wasObtained: boolean | undefined }>();
 
 	constructor(deps: QuicCertificatesDeps) {
 		this.#deps = deps;
@@ -72,24 +72,24 @@ export class QuicCertificates {
 	choose(hello: QuicHello, resume: () => void): QuicCertificateChoice {
 		const { tls } = this.#deps;
 		const selector = this.#deps.selector();
-		const { default_sni: defaultName, fallback_sni: fallback } = selector.settings;
+		const { default_sni: defaultName, fallback_sni: fallbackName } = selector.settings;
 		const name = hello.serverName || defaultName || hello.localAddress;
 		const policyIndex = selector.policyIndexOf(name);
 		const policy = selector.policy(policyIndex);
-		if (!servesHttp3(policy)) return this.#refuse('not_over_quic', HANDSHAKE_FAILURE);
-		const client: ClientHello = { ...hello, alpn: ['h3'], ticket: undefined };
-		let certificate = selector.selectCertificate(policyIndex, name, client, tls.certificates);
-		if (certificate === undefined && tls.onDemand) {
-			if (this.#request(hello, name, resume)) return 'wait';
-			certificate = tls.certificates.find(name, client);
+		if (!servesHttp3(policy)) return this.#refuse('not_over_quic', HANDSHAKE_FAILURE_ALERT);
+		const clientHello: ClientHello = { ...hello, alpn: ['h3'], ticket: undefined };
+		let certificate = selector.selectCertificate(policyIndex, name, clientHello, tls.certificates);
+		if (certificate === undefined && tls.obtainsOnDemand) {
+			if (this.#requestCertificate(hello, name, resume)) return 'wait';
+			certificate = tls.certificates.find(name, clientHello);
 		}
-		certificate ??= fallback === undefined ? undefined : tls.certificates.find(fallback, client);
-		if (certificate === undefined) return this.#refuse('no_certificate', UNRECOGNIZED_NAME);
+		certificate ??= fallbackName === undefined ? undefined : tls.certificates.find(fallbackName, clientHello);
+		if (certificate === undefined) return this.#refuse('no_certificate', UNRECOGNIZED_NAME_ALERT);
 		const { client_auth: auth, insecure_secrets_log: secretsLogFile } = policy;
 		const quicCertificate = toQuicCertificate(certificate, policy);
 		if (auth === undefined && secretsLogFile === undefined) return quicCertificate;
-		const clientAuth = auth && this.#clientAuth(auth);
-		if (auth !== undefined && clientAuth === undefined) return this.#refuse('no_certificate', INTERNAL_ERROR);
+		const clientAuth = auth && this.#createClientAuth(auth);
+		if (auth !== undefined && clientAuth === undefined) return this.#refuse('no_certificate', INTERNAL_ERROR_ALERT);
 		return {
 			...quicCertificate,
 			clientAuth,
@@ -101,14 +101,14 @@ export class QuicCertificates {
 	 * Returns the client authentication for a handshake; undefined if the trusted certificates are not known, or if OpenSSL's
 	 * verification is not accessible.
 	 */
-	#clientAuth(auth: ClientAuth): HandshakeClientAuth | undefined {
+	#createClientAuth(auth: ClientAuth): HandshakeClientAuth | undefined {
 		const { tls } = this.#deps;
 		const terms = clientVerifier() && clientAuthTerms(auth, tls);
 		return terms && { ...terms, auth, trustLosses: tls.trustLosses };
 	}
 
 	/** Returns the reason to reject the client of a completed handshake, or undefined to accept it. */
-	refusal(
+	refusalReason(
 		{ auth: handshakeAuth, verified }: QuicClientFacts,
 		certificate: X509Certificate | undefined,
 	): ClientRefusal | undefined {
@@ -126,24 +126,24 @@ export class QuicCertificates {
 	}
 
 	/** Requests a certificate. Returns true if the handshake must wait for it. */
-	#request(hello: QuicHello, name: string, resume: () => void): boolean {
-		const pendingRequest = this.#requests.get(name);
+	#requestCertificate(hello: QuicHello, name: string, resume: () => void): boolean {
+		const pendingRequest = this.#requestsByName.get(name);
 		if (pendingRequest !== undefined) {
 			if (pendingRequest.wasObtained !== undefined) return false;
 			if (pendingRequest.resumeCallbacks.length >= MAX_WAITING_HANDSHAKES) return false;
 			pendingRequest.resumeCallbacks.push(resume);
 			return true;
 		}
-		if (this.#requests.size >= MAX_WAITING_HANDSHAKES) return false;
+		if (this.#requestsByName.size >= MAX_WAITING_HANDSHAKES) return false;
 		const newRequest = { resumeCallbacks: [resume], wasObtained: undefined as boolean | undefined };
-		this.#requests.set(name, newRequest);
+		this.#requestsByName.set(name, newRequest);
 		const { cipherSuites, signatureSchemes, localAddress: localIp, remoteAddress: remoteIp } = hello;
 		const handleAnswer = (wasObtained: boolean): void => {
 			newRequest.wasObtained = wasObtained;
 			for (const resumeHandshake of newRequest.resumeCallbacks) resumeHandshake();
 			// The entry is kept until the waiting handshakes have chosen again, in a later turn of the event loop. Afterwards, a new
 			// handshake may request the certificate again.
-			setImmediate(() => setImmediate(() => this.#requests.delete(name)));
+			setImmediate(() => setImmediate(() => this.#requestsByName.delete(name)));
 		};
 		const question = { name, cipherSuites, signatureSchemes, localIp, remoteIp };
 		// An async function turns any error into a rejection, because this code runs in a callback of OpenSSL, which must not throw.

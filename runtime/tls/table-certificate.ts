@@ -25,7 +25,7 @@ export class TableCertificate {
 	}
 
 	/** True if the certificate comes from files; false if the certificate manager obtained it. */
-	get fromFile(): boolean {
+	get isFromFile(): boolean {
 		return this.published.id.startsWith('file ');
 	}
 }
@@ -51,17 +51,17 @@ const ECDSA_SUITES: ReadonlySet<string> = new Set([
 export function chooseCertificate(candidates: readonly TableCertificate[], client: ClientAbilities): TableCertificate {
 	const firstCandidate = candidates[0]!;
 	let rsaCandidate: TableCertificate | undefined;
-	let schemes: readonly string[] | undefined;
+	let clientSchemes: readonly string[] | undefined;
 	for (const candidate of candidates) {
 		// Managed certificates come first in the list. They take precedence over certificates from files, because a site has
 		// requested them.
-		if (candidate.fromFile !== firstCandidate.fromFile) break;
+		if (candidate.isFromFile !== firstCandidate.isFromFile) break;
 		if (candidate.keyKind === 'rsa') {
 			rsaCandidate ??= candidate;
 			continue;
 		}
-		schemes ??= supportsEcdsa(client) ? client.signatureSchemes : [];
-		if (schemes.includes(SCHEME_BY_KEY_KIND[candidate.keyKind] ?? '')) return candidate;
+		clientSchemes ??= supportsEcdsa(client) ? client.signatureSchemes : [];
+		if (clientSchemes.includes(SCHEME_BY_KEY_KIND[candidate.keyKind] ?? '')) return candidate;
 	}
 	return rsaCandidate ?? firstCandidate;
 }

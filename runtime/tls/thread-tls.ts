@@ -11,7 +11,7 @@ import type { ClientTrust, TlsUpdate } from './tls-update.ts';
  * Maximum concurrent lookups of other processes' challenges. They are limited because any client can cause them, and the store
  * may be slow.
  */
-const MAX_LOOKUPS = 256;
+const MAX_PENDING_LOOKUPS = 256;
 
 const NO_ANSWERS: ChallengeAnswers = { http01: {}, alpn: {} };
 
@@ -42,17 +42,17 @@ export class ThreadTls {
 	 */
 	trustLosses = 0;
 	/** True if the main thread can obtain certificates that this thread does not have. */
-	onDemand = false;
+	obtainsOnDemand = false;
 	/** True if another process with the same store may have published a challenge that this one does not know. */
 	sharesChallenges = false;
-	#trust: ReadonlyMap<string, ClientTrust> = new Map();
+	#trustByKey: ReadonlyMap<string, ClientTrust> = new Map();
 	readonly #listeners = new Set<ThreadTlsListener>();
 	#challengeAnswers = NO_ANSWERS;
 	#tokenCount = 0;
-	#pendingLookups = 0;
+	#pendingLookupCount = 0;
 	readonly #lookupLimiter = new LookupLimiter();
 	readonly #acknowledge: (number: number) => void;
-	readonly #ask: (question: ChallengeQuestion) => Promise<ChallengeAnswer | undefined>;
+	readonly #askMainThread: (question: ChallengeQuestion) => Promise<ChallengeAnswer | undefined>;
 
 	/**
 	 * @param acknowledge Called with the number of a `challenges` update once its answers are in effect.
@@ -63,7 +63,7 @@ export class ThreadTls {
 		ask: (question: ChallengeQuestion) => Promise<ChallengeAnswer | undefined> = async () => undefined,
 	) {
 		this.#acknowledge = acknowledge;
-		this.#ask = ask;
+		this.#askMainThread = ask;
 	}
 
 	/** Applies an update from the main thread. */
@@ -79,7 +79,7 @@ export class ThreadTls {
 				this.#acknowledge(update.number);
 				return;
 			case 'on_demand':
-				this.onDemand = update.asked;
+				this.obtainsOnDemand = update.asked;
 				return;
 			case 'shared_challenges':
 				this.sharesChallenges = update.asked;
@@ -95,23 +95,23 @@ export class ThreadTls {
 	}
 
 	#applyTrust(trust: ReadonlyMap<string, ClientTrust>): void {
-		const lostKeys = findLostKeys(this.#trust, trust);
-		this.#trust = trust;
+		const lostKeys = findLostKeys(this.#trustByKey, trust);
+		this.#trustByKey = trust;
 		if (lostKeys.size === 0) return;
 		this.trustLosses++;
 		for (const listener of this.#listeners) listener.onTrustLost(lostKeys);
 	}
 
 	/** Returns the trusted certificates for a key; undefined if they are not known, in which case no client can be verified. */
-	trust(key: string): ClientTrust | undefined {
-		return this.#trust.get(key);
+	trustFor(key: string): ClientTrust | undefined {
+		return this.#trustByKey.get(key);
 	}
 
-	listen(listener: ThreadTlsListener): void {
+	addListener(listener: ThreadTlsListener): void {
 		this.#listeners.add(listener);
 	}
 
-	unlisten(listener: ThreadTlsListener): void {
+	removeListener(listener: ThreadTlsListener): void {
 		this.#listeners.delete(listener);
 	}
 
@@ -133,14 +133,18 @@ export class ThreadTls {
 	}
 
 	/** Looks up the answer to a challenge of another process. Resolves to undefined if there is none or the client is rate-limited. */
-	async sharedAnswer(question: ChallengeQuestion, client: string): Promise<ChallengeAnswer | undefined> {
-		if (!this.sharesChallenges || this.#pendingLookups >= MAX_LOOKUPS || !this.#lookupLimiter.admits(clientKey(client)))
+	async lookUpSharedAnswer(question: ChallengeQuestion, client: string): Promise<ChallengeAnswer | undefined> {
+		if (
+			!this.sharesChallenges ||
+			this.#pendingLookupCount >= MAX_PENDING_LOOKUPS ||
+			!this.#lookupLimiter.admits(clientKey(client))
+		)
 			return undefined;
-		this.#pendingLookups++;
+		this.#pendingLookupCount++;
 		try {
-			return await this.#ask(question);
+			return await this.#askMainThread(question);
 		} finally {
-			this.#pendingLookups--;
+			this.#pendingLookupCount--;
 		}
 	}
 
@@ -171,6 +175,6 @@ function includesAll(list: readonly string[], members: readonly string[]): boole
 	return members.every(member => knownItems.has(member));
 }
 
-function trustsLeaves({ leaves: now }: ClientTrust, { leaves: old }: ClientTrust): boolean {
-	return now === undefined || (old !== undefined && includesAll(now, old));
+function trustsLeaves({ leaves: newLeaves }: ClientTrust, { leaves: oldLeaves }: ClientTrust): boolean {
+	return newLeaves === undefined || (oldLeaves !== undefined && includesAll(newLeaves, oldLeaves));
 }

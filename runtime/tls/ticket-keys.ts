@@ -7,17 +7,17 @@ import { randomBytes } from 'node:crypto';
 /** Size of a key in bytes, in Node's format: the key name, the HMAC secret and the AES secret. */
 const KEY_BYTES = 48;
 /** Size, in bytes, of the key name, with which every ticket begins. */
-const NAME_BYTES = 16;
+const KEY_NAME_BYTES = 16;
 /** Number of keys that decrypt tickets: the current one and the previous one. */
-const KEPT_KEYS = 2;
+const MAX_KEYS = 2;
 
 /** Generates and rotates ticket keys, on the main thread. */
 export class TicketKeys {
 	#keys: readonly Uint8Array[];
 
-	/** @param inherited The keys of the predecessor, whose sessions can then be resumed. */
-	constructor(inherited: readonly Uint8Array[] = []) {
-		this.#keys = inherited.length > 0 ? inherited : [randomBytes(KEY_BYTES)];
+	/** @param inheritedKeys The keys of the predecessor, whose sessions can then be resumed. */
+	constructor(inheritedKeys: readonly Uint8Array[] = []) {
+		this.#keys = inheritedKeys.length > 0 ? inheritedKeys : [randomBytes(KEY_BYTES)];
 	}
 
 	/** All keys, newest first. The newest one encrypts. */
@@ -27,16 +27,16 @@ export class TicketKeys {
 
 	/** Adds a new key and drops the oldest one. */
 	rotate(): readonly Uint8Array[] {
-		this.#keys = [randomBytes(KEY_BYTES), ...this.#keys.slice(0, KEPT_KEYS - 1)];
+		this.#keys = [randomBytes(KEY_BYTES), ...this.#keys.slice(0, MAX_KEYS - 1)];
 		return this.#keys;
 	}
 }
 
 /** Returns the index of the key that encrypted a ticket; 0, the newest, if there is no ticket or its key is unknown. */
 export function ticketKeyIndex(keys: readonly Uint8Array[], ticket: Buffer | undefined): number {
-	if (ticket === undefined || ticket.length < NAME_BYTES) return 0;
+	if (ticket === undefined || ticket.length < KEY_NAME_BYTES) return 0;
 	for (let at = 1; at < keys.length; at++) {
-		if (ticket.compare(keys[at]!, 0, NAME_BYTES, 0, NAME_BYTES) === 0) return at;
+		if (ticket.compare(keys[at]!, 0, KEY_NAME_BYTES, 0, KEY_NAME_BYTES) === 0) return at;
 	}
 	return 0;
 }

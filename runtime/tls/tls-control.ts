@@ -54,7 +54,7 @@ export class TlsRefused extends Error {
 const NO_READINGS: CertificateReadings = { attempts: [], expiry: [], ocsp: [], missing: 0 };
 
 /** Maximum certificates per message; larger messages would block the receiving thread for too long. */
-const MAX_PER_MESSAGE = 200;
+const MAX_MESSAGE_CERTIFICATES = 200;
 
 /** Maximum milliseconds to wait until all threads have acknowledged the answers to challenges. */
 const CHALLENGE_TIMEOUT_MS = 10_000;
@@ -62,41 +62,41 @@ const CHALLENGE_TIMEOUT_MS = 10_000;
 /** The TLS state of the process. */
 export class TlsControl implements CertificateSink {
 	readonly #deps: TlsControlDeps;
-	readonly #files: CertificateFiles;
-	readonly #certificates = new Map<string, PublishedCertificate>();
+	readonly #certificateFiles: CertificateFiles;
+	readonly #certificatesById = new Map<string, PublishedCertificate>();
 	readonly #pendingChallenges = new Map<number, { readonly threads: Set<number>; readonly resolve: () => void }>();
-	#answers: ChallengeAnswers = { http01: {}, alpn: {} };
+	#challengeAnswers: ChallengeAnswers = { http01: {}, alpn: {} };
 	#challengeCount = 0;
-	readonly #trust: TrustWatch;
+	readonly #trustWatch: TrustWatch;
 	/** The trusted client certificates that were last sent to the threads, as JSON. */
-	#sentTrust = '[]';
+	#sentTrustJson = '[]';
 	/** Settings of the server's own store, from the document. */
-	#storage: StoreSelection | undefined;
+	#storeSelection: StoreSelection | undefined;
 	/** Open stores, by their settings. */
-	readonly #stores = new Map<string, Promise<Store>>();
+	readonly #storesBySettings = new Map<string, Promise<Store>>();
 	readonly #ticketKeys: TicketKeys;
 	#rotationTimer: NodeJS.Timeout | undefined;
-	#manager: Promise<CertificateManager> | undefined;
+	#managerPromise: Promise<CertificateManager> | undefined;
 	#sharedChallenges: Promise<SharedChallenges> | undefined;
 	#startedManager: CertificateManager | undefined;
 	#isManaging = false;
-	#onDemand = false;
-	#nextOnDemand = false;
+	#obtainsOnDemand = false;
+	#nextObtainsOnDemand = false;
 	#sharesChallenges = false;
 	#nextSharesChallenges = false;
 
 	constructor(deps: TlsControlDeps) {
 		this.#deps = deps;
 		this.#ticketKeys = new TicketKeys(deps.ticketKeys);
-		this.#files = new CertificateFiles({
+		this.#certificateFiles = new CertificateFiles({
 			publish: certificates => this.publish(certificates),
 			drop: ids => this.drop(ids),
-			store: () => this.#openStore(this.#storage),
+			store: () => this.#openStore(this.#storeSelection),
 			log: (...entry) => deps.log(...entry),
 		});
-		this.#trust = new TrustWatch({
+		this.#trustWatch = new TrustWatch({
 			trustDeps: this.#trustDeps,
-			changed: () => this.#sendTrust(),
+			onChanged: () => this.#sendTrust(),
 			log: (...entry) => deps.log(...entry),
 		});
 	}
@@ -105,11 +105,15 @@ export class TlsControl implements CertificateSink {
 	initialUpdates(): TlsUpdate[] {
 		return [
 			{ kind: 'tickets', keys: this.#ticketKeys.current },
-			{ kind: 'trust', trust: this.#trust.trust },
-			{ kind: 'on_demand', asked: this.#onDemand },
+			{ kind: 'trust', trust: this.#trustWatch.trust },
+			{ kind: 'on_demand', asked: this.#obtainsOnDemand },
 			{ kind: 'shared_challenges', asked: this.#sharesChallenges },
-			...chunks([...this.#certificates.values()]).map(set => ({ kind: 'certificates' as const, set, dropped: [] })),
-			{ kind: 'challenges', number: 0, answers: this.#answers },
+			...certificateChunks([...this.#certificatesById.values()]).map(set => ({
+				kind: 'certificates' as const,
+				set,
+				dropped: [],
+			})),
+			{ kind: 'challenges', number: 0, answers: this.#challengeAnswers },
 		];
 	}
 
@@ -125,13 +129,13 @@ export class TlsControl implements CertificateSink {
 
 	/** Returns the current values of the certificate metrics, including those of certificates from files. */
 	readings(): CertificateReadings {
-		const managed = this.#startedManager?.readings?.() ?? NO_READINGS;
-		const files = this.#files.expiry.slice(0, MAX_EXPIRY_SERIES).map(({ subject, notAfter }) => ({
+		const managedReadings = this.#startedManager?.readings?.() ?? NO_READINGS;
+		const fileExpiries = this.#certificateFiles.expiry.slice(0, MAX_EXPIRY_SERIES).map(({ subject, notAfter }) => ({
 			labels: { subject, issuer: 'file' },
 			value: notAfter / 1000,
 		}));
-		const ocsp = sumByLabels([...managed.ocsp, ...this.#files.statuses]);
-		return { ...managed, ocsp, expiry: [...managed.expiry, ...files] };
+		const ocsp = sumByLabels([...managedReadings.ocsp, ...this.#certificateFiles.statuses]);
+		return { ...managedReadings, ocsp, expiry: [...managedReadings.expiry, ...fileExpiries] };
 	}
 
 	/**
@@ -148,8 +152,8 @@ export class TlsControl implements CertificateSink {
 
 	/** Does the work of {@link prepare}. Rejects with CertificateFileError, TrustError, or the error of the manager. */
 	async #prepare(planned: PlannedCertificates | undefined, settings: Settings): Promise<void> {
-		this.#storage = settings.storage as StoreSelection | undefined;
-		await this.#files.prepare(planned?.loaded ?? [], settings);
+		this.#storeSelection = settings.storage as StoreSelection | undefined;
+		await this.#certificateFiles.prepare(planned?.loaded ?? [], settings);
 		const managed = planned?.managed;
 		const needsManager = managed && managed.policies.length + managed.authorities.length > 0;
 		if (needsManager || this.#isManaging) {
@@ -158,18 +162,18 @@ export class TlsControl implements CertificateSink {
 			await manager.prepare(managed ?? { policies: [], authorities: [], http_port, https_port }, settings);
 		}
 		this.#isManaging ||= needsManager === true;
-		this.#nextOnDemand = managed?.policies.some(({ on_demand: asked, managers }) => asked || managers) ?? false;
+		this.#nextObtainsOnDemand = managed?.policies.some(({ on_demand: asked, managers }) => asked || managers) ?? false;
 		// The update is sent before activation, because the first client may arrive as soon as the document is active.
-		if (this.#nextOnDemand) this.#deps.broadcast({ kind: 'on_demand', asked: true });
+		if (this.#nextObtainsOnDemand) this.#deps.broadcast({ kind: 'on_demand', asked: true });
 		this.#nextSharesChallenges = sharesChallenges(managed?.policies.flatMap(({ issuers }) => issuers) ?? []);
-		await this.#trust.prepare(planned?.client_auth ?? []);
+		await this.#trustWatch.prepare(planned?.client_auth ?? []);
 		// Until the load is committed or discarded, threads need the trusted certificates of the active and of the new document.
 		this.#sendTrust();
 	}
 
 	/** Checks immediately, in addition to the periodic checks, whether trusted client certificates have changed. */
 	checkTrust(): Promise<void> {
-		return this.#trust.checkNow();
+		return this.#trustWatch.checkNow();
 	}
 
 	/**
@@ -177,10 +181,10 @@ export class TlsControl implements CertificateSink {
 	 * recreate their contexts.
 	 */
 	#sendTrust(): void {
-		const { trust } = this.#trust;
-		const text = JSON.stringify(trust);
-		if (text === this.#sentTrust) return;
-		this.#sentTrust = text;
+		const { trust } = this.#trustWatch;
+		const trustJson = JSON.stringify(trust);
+		if (trustJson === this.#sentTrustJson) return;
+		this.#sentTrustJson = trustJson;
 		this.#deps.broadcast({ kind: 'trust', trust });
 	}
 
@@ -188,16 +192,16 @@ export class TlsControl implements CertificateSink {
 		return {
 			workingDirectory: this.#deps.workingDirectory,
 			manager: () => this.#startManager(),
-			store: selection => this.#openStore(selection ?? this.#storage),
+			store: selection => this.#openStore(selection ?? this.#storeSelection),
 		};
 	}
 
 	#openStore(selection: StoreSelection | undefined): Promise<Store> {
 		const key = JSON.stringify(selection ?? {});
-		const existingStore = this.#stores.get(key);
+		const existingStore = this.#storesBySettings.get(key);
 		if (existingStore) return existingStore;
 		const newStore = import('../storage/open-store.ts').then(({ openStore }) => openStore(selection, this.#deps));
-		this.#stores.set(key, newStore);
+		this.#storesBySettings.set(key, newStore);
 		return newStore;
 	}
 
@@ -227,58 +231,58 @@ export class TlsControl implements CertificateSink {
 	 * for it.
 	 */
 	async #certificateFor(name: string): Promise<PublishedCertificate | undefined> {
-		const find = () => {
+		const findCertificate = () => {
 			const wildcard = name.replace(/^[^.]+/, '*');
-			const certificates = [...this.#certificates.values()];
+			const certificates = [...this.#certificatesById.values()];
 			return (
 				certificates.find(({ names }) => names.includes(name)) ??
 				certificates.find(({ names }) => names.includes(wildcard))
 			);
 		};
-		const existingCertificate = find();
+		const existingCertificate = findCertificate();
 		if (existingCertificate) return existingCertificate;
 		await this.obtain({ name, signatureSchemes: [], cipherSuites: [], localIp: '', remoteIp: '' });
-		return find();
+		return findCertificate();
 	}
 
 	/** Commits the last prepared document. */
 	activate(): void {
-		this.#files.activate();
+		this.#certificateFiles.activate();
 		this.#startedManager?.activate();
-		this.#trust.activate();
+		this.#trustWatch.activate();
 		this.#sendTrust();
-		if (this.#onDemand && !this.#nextOnDemand) this.#deps.broadcast({ kind: 'on_demand', asked: false });
-		this.#onDemand = this.#nextOnDemand;
+		if (this.#obtainsOnDemand && !this.#nextObtainsOnDemand) this.#deps.broadcast({ kind: 'on_demand', asked: false });
+		this.#obtainsOnDemand = this.#nextObtainsOnDemand;
 		if (this.#sharesChallenges !== this.#nextSharesChallenges) {
 			this.#deps.broadcast({ kind: 'shared_challenges', asked: this.#nextSharesChallenges });
 		}
 		this.#sharesChallenges = this.#nextSharesChallenges;
-		this.#rotationTimer ??= setInterval(() => this.#rotate(), SESSION_LIFETIME_SECONDS * 1000).unref();
+		this.#rotationTimer ??= setInterval(() => this.#rotateTicketKeys(), SESSION_LIFETIME_SECONDS * 1000).unref();
 	}
 
 	/** Discards the last prepared document. */
 	discard(): void {
-		this.#files.discard();
+		this.#certificateFiles.discard();
 		this.#startedManager?.discard();
-		this.#trust.discard();
+		this.#trustWatch.discard();
 		this.#sendTrust();
-		if (this.#nextOnDemand && !this.#onDemand) this.#deps.broadcast({ kind: 'on_demand', asked: false });
-		this.#nextOnDemand = this.#onDemand;
+		if (this.#nextObtainsOnDemand && !this.#obtainsOnDemand) this.#deps.broadcast({ kind: 'on_demand', asked: false });
+		this.#nextObtainsOnDemand = this.#obtainsOnDemand;
 		this.#nextSharesChallenges = this.#sharesChallenges;
 	}
 
 	publish(certificates: readonly PublishedCertificate[]): void {
-		for (const certificate of certificates) this.#certificates.set(certificate.id, certificate);
-		for (const set of chunks(certificates)) this.#deps.broadcast({ kind: 'certificates', set, dropped: [] });
+		for (const certificate of certificates) this.#certificatesById.set(certificate.id, certificate);
+		for (const set of certificateChunks(certificates)) this.#deps.broadcast({ kind: 'certificates', set, dropped: [] });
 	}
 
 	drop(ids: readonly string[]): void {
-		for (const id of ids) this.#certificates.delete(id);
+		for (const id of ids) this.#certificatesById.delete(id);
 		this.#deps.broadcast({ kind: 'certificates', set: [], dropped: ids });
 	}
 
 	setChallenges(answers: ChallengeAnswers): Promise<void> {
-		this.#answers = answers;
+		this.#challengeAnswers = answers;
 		const number = ++this.#challengeCount;
 		const threads = new Set(this.#deps.broadcast({ kind: 'challenges', number, answers }));
 		if (threads.size === 0) return Promise.resolve();
@@ -295,15 +299,15 @@ export class TlsControl implements CertificateSink {
 	}
 
 	/** Records that a thread has applied the `challenges` update with this number. */
-	challengesTaken(thread: number, number: number): void {
+	onChallengesApplied(thread: number, number: number): void {
 		const pendingChallenge = this.#pendingChallenges.get(number);
 		pendingChallenge?.threads.delete(thread);
 		if (pendingChallenge?.threads.size === 0) this.#resolveChallenge(number);
 	}
 
 	/** Stops waiting for a dead thread. Its replacement gets the current state when it starts. */
-	threadEnded(thread: number): void {
-		for (const number of [...this.#pendingChallenges.keys()]) this.challengesTaken(thread, number);
+	onThreadEnded(thread: number): void {
+		for (const number of [...this.#pendingChallenges.keys()]) this.onChallengesApplied(thread, number);
 	}
 
 	/** Obtains a certificate for a waiting client. Returns true once one has been published. Never rejects. */
@@ -320,7 +324,7 @@ export class TlsControl implements CertificateSink {
 	async answerChallenge(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined> {
 		try {
 			this.#sharedChallenges ??= import('../certificates/shared-challenges.ts').then(
-				({ SharedChallenges }) => new SharedChallenges(() => this.#openStore(this.#storage)),
+				({ SharedChallenges }) => new SharedChallenges(() => this.#openStore(this.#storeSelection)),
 			);
 			return await (await this.#sharedChallenges).answer(question);
 		} catch (error) {
@@ -345,8 +349,8 @@ export class TlsControl implements CertificateSink {
 	}
 
 	async close(): Promise<void> {
-		this.#files.close();
-		this.#trust.close();
+		this.#certificateFiles.close();
+		this.#trustWatch.close();
 		clearInterval(this.#rotationTimer);
 		for (const number of [...this.#pendingChallenges.keys()]) this.#resolveChallenge(number);
 		await this.#startedManager?.close();
@@ -361,17 +365,19 @@ export class TlsControl implements CertificateSink {
 	/** Starts the certificate manager. Its modules are imported here because configurations without managed certificates do not need them. */
 	#startManager(): Promise<CertificateManager> {
 		const { workingDirectory, environment, log, cluster } = this.#deps;
-		this.#manager ??= import('../certificates/manager/certificate-manager.ts').then(({ createCertificateManager }) => {
-			this.#startedManager = createCertificateManager({
-				...{ sink: this, workingDirectory, environment, log },
-				...(cluster ? { cluster } : {}),
-			});
-			return this.#startedManager;
-		});
-		return this.#manager;
+		this.#managerPromise ??= import('../certificates/manager/certificate-manager.ts').then(
+			({ createCertificateManager }) => {
+				this.#startedManager = createCertificateManager({
+					...{ sink: this, workingDirectory, environment, log },
+					...(cluster ? { cluster } : {}),
+				});
+				return this.#startedManager;
+			},
+		);
+		return this.#managerPromise;
 	}
 
-	#rotate(): void {
+	#rotateTicketKeys(): void {
 		this.#deps.broadcast({ kind: 'tickets', keys: this.#ticketKeys.rotate() });
 	}
 }
@@ -381,14 +387,14 @@ export class TlsControl implements CertificateSink {
  * it does not know, so the result is false only if all ACME issuers of the document set `distributed` to false.
  */
 function sharesChallenges(issuers: readonly IssuerSettings[]): boolean {
-	const acme = issuers.filter(({ issuer }) => issuer === 'acme');
-	return acme.length === 0 || acme.some(({ distributed }) => distributed !== false);
+	const acmeIssuers = issuers.filter(({ issuer }) => issuer === 'acme');
+	return acmeIssuers.length === 0 || acmeIssuers.some(({ distributed }) => distributed !== false);
 }
 
-function chunks(certificates: readonly PublishedCertificate[]): PublishedCertificate[][] {
+function certificateChunks(certificates: readonly PublishedCertificate[]): PublishedCertificate[][] {
 	const messages: PublishedCertificate[][] = [];
-	for (let at = 0; at < certificates.length; at += MAX_PER_MESSAGE) {
-		messages.push(certificates.slice(at, at + MAX_PER_MESSAGE));
+	for (let at = 0; at < certificates.length; at += MAX_MESSAGE_CERTIFICATES) {
+		messages.push(certificates.slice(at, at + MAX_MESSAGE_CERTIFICATES));
 	}
 	return messages;
 }

@@ -5,31 +5,34 @@ import type { SeriesPages, SeriesPlace } from '../metrics/series-pages.ts';
 /** Counts handshakes. */
 export class TlsObserver {
 	readonly #pages: SeriesPages;
-	readonly #completedPlaces = new Map<string, SeriesPlace>();
-	readonly #resumedPlaces = new Map<string, SeriesPlace>();
-	readonly #failedPlaces = new Map<string, SeriesPlace>();
+	readonly #completedPlaceByVersion = new Map<string, SeriesPlace>();
+	readonly #resumedPlaceByVersion = new Map<string, SeriesPlace>();
+	readonly #failedPlaceByReason = new Map<string, SeriesPlace>();
 
 	constructor(pages: SeriesPages) {
 		this.#pages = pages;
 	}
 
 	/** Counts a successful handshake. */
-	completed(version: string, resumed: boolean): void {
+	countCompleted(version: string, resumed: boolean): void {
 		const place =
-			this.#completedPlaces.get(version) ?? this.#allocate(TLS_FAMILIES.handshakes.name, { version, result: 'ok' });
-		this.#completedPlaces.set(version, place);
+			this.#completedPlaceByVersion.get(version) ??
+			this.#allocate(TLS_FAMILIES.handshakes.name, { version, result: 'ok' });
+		this.#completedPlaceByVersion.set(version, place);
 		place.page[place.slot]!++;
 		if (!resumed) return;
-		const resumedPlace = this.#resumedPlaces.get(version) ?? this.#allocate(TLS_FAMILIES.resumptions.name, { version });
-		this.#resumedPlaces.set(version, resumedPlace);
+		const resumedPlace =
+			this.#resumedPlaceByVersion.get(version) ?? this.#allocate(TLS_FAMILIES.resumptions.name, { version });
+		this.#resumedPlaceByVersion.set(version, resumedPlace);
 		resumedPlace.page[resumedPlace.slot]!++;
 	}
 
 	/** Counts a failed handshake. Each distinct reason becomes a metric label, so there must be only a few. */
-	failed(reason: string): void {
+	countFailed(reason: string): void {
 		const place =
-			this.#failedPlaces.get(reason) ?? this.#allocate(TLS_FAMILIES.handshakes.name, { version: '', result: reason });
-		this.#failedPlaces.set(reason, place);
+			this.#failedPlaceByReason.get(reason) ??
+			this.#allocate(TLS_FAMILIES.handshakes.name, { version: '', result: reason });
+		this.#failedPlaceByReason.set(reason, place);
 		place.page[place.slot]!++;
 	}
 

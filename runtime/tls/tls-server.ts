@@ -21,7 +21,7 @@ import {
 } from '../protocols/protocol.ts';
 import { attachTlsInfo, describeHandshake } from '../protocols/tls-info.ts';
 import { DirectSocket, toDirectSocket } from '../sockets/direct-socket.ts';
-import { canStartTls, clientProof, directTls, handshakeFacts, startTls } from '../sockets/start-tls.ts';
+import { canStartTls, clientProof, directTlsThread, handshakeFacts, startTls } from '../sockets/start-tls.ts';
 import type { ClientProof } from '../sockets/tls-handle.ts';
 import { underlyingConnection } from '../sockets/tls-internals.ts';
 import { type ClientHello, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
@@ -42,14 +42,19 @@ const MAX_HANDSHAKES = 8192;
 /** Milliseconds that a connection waits for an on-demand certificate. */
 const CERTIFICATE_TIMEOUT_MS = 60_000;
 /** Milliseconds between checks for handshakes past their deadline. */
-const WATCH_INTERVAL_MS = 500;
+const DEADLINE_CHECK_MS = 500;
 /** Size in bytes of the buffer for reading ClientHellos. */
 const PEEK_BYTES = 16 * 1024;
 /** Maximum connections waiting for on-demand certificates. */
 const MAX_WAITING_CONNECTIONS = 256;
 
 /** Alerts sent in the clear, before the handshake begins (RFC 8446 §6). */
-const ALERTS = { unrecognized_name: 112, decode_error: 50, internal_error: 80, no_application_protocol: 120 } as const;
+const ALERT_NUMBERS = {
+	unrecognized_name: 112,
+	decode_error: 50,
+	internal_error: 80,
+	no_application_protocol: 120,
+} as const;
 
 /** Dependencies of {@link TlsServer}. */
 export interface TlsServerDeps {
@@ -93,9 +98,9 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	http3Side: Http3Side | undefined = undefined;
 	readonly #deps: TlsServerDeps;
 	#selector: HandshakeSelector;
-	#settingsText = '';
-	#protocols = '';
-	#waitingCount = 0;
+	#settingsJson = '';
+	#protocolList = '';
+	#waitingConnectionCount = 0;
 	#handshakeRate: HandshakeRate | undefined;
 	#handshakeLimitMs = DEFAULT_HANDSHAKE_TIMEOUT_MS;
 	#isDraining = false;
@@ -113,20 +118,20 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	constructor(deps: TlsServerDeps) {
 		this.#deps = deps;
 		// Called for its side effect: OpenSSL's functions are looked up before the first connection needs them.
-		directTls();
+		directTlsThread();
 		this.#selector = this.#createSelector({ policies: [{}], names: {}, other: 0, strict_sni_host: false });
-		deps.tls.listen(this);
+		deps.tls.addListener(this);
 	}
 
 	/** Applies the listener's TLS settings from a plan, as JSON. Handshakes in progress keep their settings. */
-	configure(text: string): void {
+	configure(settingsJson: string): void {
 		const protocols = this.#deps.protocols().join();
-		if (text === this.#settingsText && protocols === this.#protocols) return;
-		if (speaksHttp2(this.#protocols) && !speaksHttp2(protocols)) this.#deps.http2?.retire(() => true);
-		this.#settingsText = text;
-		this.#protocols = protocols;
+		if (settingsJson === this.#settingsJson && protocols === this.#protocolList) return;
+		if (speaksHttp2(this.#protocolList) && !speaksHttp2(protocols)) this.#deps.http2?.retire(() => true);
+		this.#settingsJson = settingsJson;
+		this.#protocolList = protocols;
 		const previousSelector = this.#selector;
-		this.#selector = this.#createSelector(JSON.parse(text) as ListenerTls);
+		this.#selector = this.#createSelector(JSON.parse(settingsJson) as ListenerTls);
 		previousSelector.handshakers.clear();
 	}
 
@@ -167,19 +172,19 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		this.retire(isAffected);
 	}
 
-	accept(accepted: Socket | DirectSocket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
-		if (accepted.destroyed) return;
-		if (accepted instanceof DirectSocket) {
-			this.#accept(accepted, undefined, peer);
+	accept(acceptedSocket: Socket | DirectSocket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
+		if (acceptedSocket.destroyed) return;
+		if (acceptedSocket instanceof DirectSocket) {
+			this.#acceptSocket(acceptedSocket, undefined, peer);
 			return;
 		}
-		accepted.on('error', ignore);
-		const withoutStream = directTls() && takeFromStream(accepted);
-		this.#accept(withoutStream?.socket ?? accepted, withoutStream?.extraBytes, peer);
+		acceptedSocket.on('error', ignoreError);
+		const takenSocket = directTlsThread() && takeFromStream(acceptedSocket);
+		this.#acceptSocket(takenSocket?.socket ?? acceptedSocket, takenSocket?.extraBytes, peer);
 	}
 
 	/** @param extraBytes Bytes after the PROXY header that have been read with it. */
-	#accept(socket: Socket | DirectSocket, extraBytes: Buffer | undefined, peer: ConnectionPeer | undefined): void {
+	#acceptSocket(socket: Socket | DirectSocket, extraBytes: Buffer | undefined, peer: ConnectionPeer | undefined): void {
 		const isDirect = socket instanceof DirectSocket;
 		if (this.#isRefusing || this.#pendingHandshakes.size >= MAX_HANDSHAKES) {
 			this.#deps.failed('too_many_handshakes');
@@ -199,9 +204,9 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			performance.now() + this.#handshakeLimitMs,
 		);
 		this.#pendingHandshakes.set(socket, pending);
-		this.#deadlineTimer ??= setInterval(() => this.#closeExpired(), WATCH_INTERVAL_MS).unref();
+		this.#deadlineTimer ??= setInterval(() => this.#closeExpired(), DEADLINE_CHECK_MS).unref();
 		if (isDirect) {
-			socket.peek(this.peekMemory, pending, directTls() !== undefined);
+			socket.peek(this.peekMemory, pending, directTlsThread() !== undefined);
 			if (extraBytes) this.onHelloBytes(pending, extraBytes);
 		} else {
 			addHandshakeListeners(socket, pending);
@@ -217,13 +222,13 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	onHelloBytes(pending: PendingHandshake, bytes: Buffer): void {
 		const { socket } = pending;
-		const readBytes = pending.readBytes === undefined ? bytes : Buffer.concat([pending.readBytes, bytes]);
+		const readBytes = pending.pendingBytes === undefined ? bytes : Buffer.concat([pending.pendingBytes, bytes]);
 		const hello = readClientHello(readBytes);
 		if (hello === 'incomplete' && readBytes.length < MAX_HELLO_BYTES) {
-			pending.readBytes = readBytes === bytes ? Buffer.from(bytes) : readBytes;
+			pending.pendingBytes = readBytes === bytes ? Buffer.from(bytes) : readBytes;
 			return;
 		}
-		pending.readBytes = readBytes;
+		pending.pendingBytes = readBytes;
 		pending.isPeekDone = true;
 		if (!(socket instanceof DirectSocket)) socket.off('data', onHelloData);
 		if (typeof hello === 'string') {
@@ -231,7 +236,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			return;
 		}
 		if (!(socket instanceof DirectSocket)) {
-			pending.readBytes = undefined;
+			pending.pendingBytes = undefined;
 			socket.pause();
 			socket.unshift(readBytes);
 		}
@@ -245,7 +250,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	/** Called when the connection is closed or has been passed to its protocol. */
-	forget({ socket }: PendingHandshake): void {
+	forgetHandshake({ socket }: PendingHandshake): void {
 		if (!this.#pendingHandshakes.delete(socket)) return;
 		if (this.#isDraining) this.#deps.ended();
 	}
@@ -283,7 +288,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	close(): void {
-		this.#deps.tls.unlisten(this);
+		this.#deps.tls.removeListener(this);
 		for (const socket of this.#pendingHandshakes.keys()) socket.destroy();
 		this.#deps.http1.close();
 		this.#deps.http2?.close();
@@ -306,40 +311,40 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	#createSelector(settings: ListenerTls): HandshakeSelector {
 		const handshakers = new HandshakerCache(this.#deps.tls, settings.policies, this.#deps.protocols(), {
 			secured: socket => this.#secured(socket),
-			failed: (error, socket) => this.#failed(error, socket),
+			onError: (error, socket) => this.#failed(error, socket),
 		});
 		return new HandshakeSelector(settings, handshakers);
 	}
 
-	#handleNoHello(pending: PendingHandshake, readBytes: Buffer, state: string): void {
+	#handleNoHello(pending: PendingHandshake, readBytes: Buffer, helloProblem: string): void {
 		const { socket } = pending;
-		if (state === 'not-tls' && looksLikeHttp(readBytes)) {
+		if (helloProblem === 'not-tls' && looksLikeHttp(readBytes)) {
 			this.#deps.failed('plain_http');
-			const stream = socket instanceof DirectSocket ? socket.toSocket().on('error', ignore) : socket;
-			this.forget(pending);
+			const stream = socket instanceof DirectSocket ? socket.toSocket().on('error', ignoreError) : socket;
+			this.forgetHandshake(pending);
 			answerPlainHttp(stream, readBytes, this.#selector.settings.http_redirect === true, this.#deps.port);
 			return;
 		}
-		this.#deps.failed(state === 'not-tls' ? 'not_tls' : 'bad_client_hello');
-		if (state === 'not-tls') socket.destroy();
+		this.#deps.failed(helloProblem === 'not-tls' ? 'not_tls' : 'bad_client_hello');
+		if (helloProblem === 'not-tls') socket.destroy();
 		else sendAlert(socket, 'decode_error');
 	}
 
 	#dispatch(pending: PendingHandshake, hello: ClientHello): void {
 		const { selector, socket } = pending;
 		pending.serverName = hello.serverName;
-		pending.ticket = hello.ticket;
+		pending.sessionTicket = hello.ticket;
 		// Reading the local address costs a system call, so it is done only if the client sent no name.
 		const name = hello.serverName || selector.settings.default_sni || unmapAddress(socket.localAddress);
 		if (hello.alpn.includes('acme-tls/1')) {
 			const challengedName = hello.serverName || unmapAddress(socket.localAddress);
 			const certificate = this.#deps.tls.challengeCertificate(challengedName);
 			if (certificate) {
-				this.#begin(pending, selector.handshakers.challenge(challengedName, certificate));
+				this.#startHandshake(pending, selector.handshakers.challengeHandshaker(challengedName, certificate));
 				return;
 			}
 			if (this.#deps.tls.sharesChallenges) {
-				void this.#askOthers(pending, this.#pauseForLookup(pending, hello), challengedName);
+				void this.#askOtherProcesses(pending, this.#pauseForLookup(pending, hello), challengedName);
 				return;
 			}
 		}
@@ -349,13 +354,13 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	/**
 	 * Looks for the TLS-ALPN-01 challenge in the store, where another process may have published it, and continues with the result.
 	 */
-	async #askOthers(pending: PendingHandshake, hello: ClientHello, name: string): Promise<void> {
+	async #askOtherProcesses(pending: PendingHandshake, hello: ClientHello, name: string): Promise<void> {
 		const { socket } = pending;
-		const client = pending.peer?.remoteAddress ?? unmapAddress(socket.remoteAddress);
-		const answer = await this.#deps.tls.sharedAnswer({ type: 'tls-alpn-01', name }, client);
+		const clientAddress = pending.peer?.remoteAddress ?? unmapAddress(socket.remoteAddress);
+		const answer = await this.#deps.tls.lookUpSharedAnswer({ type: 'tls-alpn-01', name }, clientAddress);
 		if (socket.destroyed) return;
 		if (answer !== undefined && 'certificate' in answer) {
-			this.#begin(pending, pending.selector.handshakers.challenge(name, answer.certificate));
+			this.#startHandshake(pending, pending.selector.handshakers.challengeHandshaker(name, answer.certificate));
 			return;
 		}
 		this.#chooseCertificate(pending, hello, name);
@@ -366,7 +371,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		pending.policyIndex = selector.policyIndexOf(name);
 		const certificate = selector.selectCertificate(pending.policyIndex, name, hello, this.#deps.tls.certificates);
 		if (certificate) {
-			this.#handshake(pending, certificate);
+			this.#startWithCertificate(pending, certificate);
 			return;
 		}
 		void this.#obtain(pending, this.#pauseForLookup(pending, hello), name);
@@ -378,10 +383,10 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	 */
 	#pauseForLookup(pending: PendingHandshake, hello: ClientHello): ClientHello {
 		pending.socket.pause();
-		if (pending.readBytes === undefined) return hello;
-		pending.readBytes = Buffer.from(pending.readBytes);
-		const helloCopy = readClientHello(pending.readBytes) as ClientHello;
-		pending.ticket = helloCopy.ticket;
+		if (pending.pendingBytes === undefined) return hello;
+		pending.pendingBytes = Buffer.from(pending.pendingBytes);
+		const helloCopy = readClientHello(pending.pendingBytes) as ClientHello;
+		pending.sessionTicket = helloCopy.ticket;
 		return helloCopy;
 	}
 
@@ -389,36 +394,36 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		const { obtain, tls } = this.#deps;
 		const { socket } = pending;
 		let certificate: TableCertificate | undefined;
-		if (tls.onDemand && this.#waitingCount < MAX_WAITING_CONNECTIONS) {
+		if (tls.obtainsOnDemand && this.#waitingConnectionCount < MAX_WAITING_CONNECTIONS) {
 			pending.deadline = performance.now() + CERTIFICATE_TIMEOUT_MS;
-			this.#waitingCount++;
+			this.#waitingConnectionCount++;
 			const remoteIp = pending.peer?.remoteAddress ?? unmapAddress(socket.remoteAddress);
 			const { cipherSuites, signatureSchemes } = hello;
 			const localIp = unmapAddress(socket.localAddress);
 			const isPublished = await obtain({ name, cipherSuites, signatureSchemes, localIp, remoteIp });
-			this.#waitingCount--;
+			this.#waitingConnectionCount--;
 			if (socket.destroyed) return;
 			pending.deadline = performance.now() + this.#handshakeLimitMs;
 			if (isPublished) certificate = tls.certificates.find(name, hello);
 		}
-		const { fallback_sni: fallback } = pending.selector.settings;
-		certificate ??= fallback === undefined ? undefined : tls.certificates.find(fallback, hello);
+		const { fallback_sni: fallbackName } = pending.selector.settings;
+		certificate ??= fallbackName === undefined ? undefined : tls.certificates.find(fallbackName, hello);
 		if (certificate) {
-			this.#handshake(pending, certificate);
+			this.#startWithCertificate(pending, certificate);
 			return;
 		}
 		this.#deps.failed('no_certificate');
 		sendAlert(socket, 'unrecognized_name');
 	}
 
-	#handshake(pending: PendingHandshake, certificate: TableCertificate): void {
+	#startWithCertificate(pending: PendingHandshake, certificate: TableCertificate): void {
 		let handshaker: Handshaker | undefined;
 		try {
 			pending.trustLosses = this.#deps.tls.trustLosses;
-			handshaker = pending.selector.handshakers.get(pending.policyIndex, certificate, pending.ticket);
+			handshaker = pending.selector.handshakers.get(pending.policyIndex, certificate, pending.sessionTicket);
 			// The ticket is a part of the buffer of read bytes, and would keep that buffer in memory.
-			pending.ticket = undefined;
-			if (handshaker) this.#begin(pending, handshaker);
+			pending.sessionTicket = undefined;
+			if (handshaker) this.#startHandshake(pending, handshaker);
 		} catch {
 			// OpenSSL rejects the certificate or key, although the main thread's checks have accepted it.
 			handshaker = undefined;
@@ -429,7 +434,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	/** Starts the handshake. Throws if OpenSSL rejects the certificate. */
-	#begin(pending: PendingHandshake, handshaker: Handshaker): void {
+	#startHandshake(pending: PendingHandshake, handshaker: Handshaker): void {
 		const { socket } = pending;
 		if (!(socket instanceof DirectSocket)) {
 			handshaker.handshake(socket);
@@ -440,17 +445,17 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			handshaker.handshake(this.#toStream(socket, pending));
 			return;
 		}
-		const readBytes = pending.readBytes!;
-		pending.readBytes = undefined;
+		const readBytes = pending.pendingBytes!;
+		pending.pendingBytes = undefined;
 		startTls(socket, readBytes, directOptions, handshaker.outcome);
 	}
 
 	/** Converts a connection into a stream, with the bytes read so far put back. */
 	#toStream(directSocket: DirectSocket, pending: PendingHandshake): Socket {
-		const readBytes = Buffer.from(pending.readBytes!);
-		pending.readBytes = undefined;
+		const readBytes = Buffer.from(pending.pendingBytes!);
+		pending.pendingBytes = undefined;
 		const socket = directSocket.toSocket();
-		socket.on('error', ignore);
+		socket.on('error', ignoreError);
 		this.#pendingHandshakes.delete(directSocket);
 		this.#pendingHandshakes.set(socket, pending);
 		pending.socket = socket;
@@ -474,42 +479,42 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		}
 		const deps = this.#deps;
 		const auth = pending.selector.policy(pending.policyIndex).client_auth;
-		const client = auth && readClientProof(socket);
-		let info: TlsInfo;
+		const proof = auth && readClientProof(socket);
+		let tlsInfo: TlsInfo;
 		if (socket instanceof DirectSocket) {
-			info = describeHandshake(handshakeFacts(socket), pending.serverName, client?.certificate);
-			socket.tls = info;
-		} else info = attachTlsInfo(socket, pending.serverName, client?.certificate);
+			tlsInfo = describeHandshake(handshakeFacts(socket), pending.serverName, proof?.certificate);
+			socket.tls = tlsInfo;
+		} else tlsInfo = attachTlsInfo(socket, pending.serverName, proof?.certificate);
 		if (auth) {
-			const refusal = client ? this.#findRefusal(pending, client, auth) : 'client_certificate_untrusted';
+			const refusal = proof ? this.#findRefusal(pending, proof, auth) : 'client_certificate_untrusted';
 			if (refusal) {
 				this.#refuse(socket, refusal);
 				return;
 			}
-			this.#trustKeyByTls.set(info, canonicalJson(auth));
+			this.#trustKeyByTls.set(tlsInfo, canonicalJson(auth));
 		}
-		deps.completed(info.version, info.resumed);
+		deps.completed(tlsInfo.version, tlsInfo.resumed);
 		const { http1, http2 } = deps;
-		const protocol = info.protocol === 'h2' ? http2 : http1;
+		const protocol = tlsInfo.protocol === 'h2' ? http2 : http1;
 		// A listener that speaks only HTTP/2 cannot serve a client that did not negotiate it.
-		if (!protocol || (info.protocol !== 'h2' && !deps.protocols().includes('h1'))) {
+		if (!protocol || (tlsInfo.protocol !== 'h2' && !deps.protocols().includes('h1'))) {
 			this.#refuse(socket, 'no_application_protocol');
 			return;
 		}
 		protocol.accept(socket, 'https', pending.peer);
-		this.forget(pending);
+		this.forgetHandshake(pending);
 	}
 
-	#findRefusal(pending: PendingHandshake, client: ClientProof, auth: ClientAuth): ClientRefusal | undefined {
+	#findRefusal(pending: PendingHandshake, proof: ClientProof, auth: ClientAuth): ClientRefusal | undefined {
 		const { tls } = this.#deps;
 		// The CA that verified this certificate may have been removed during the handshake.
-		if (client.certificate && pending.trustLosses !== tls.trustLosses) return 'client_certificate_untrusted';
-		return clientRefusalReason(client, auth, tls, client.certificate);
+		if (proof.certificate && pending.trustLosses !== tls.trustLosses) return 'client_certificate_untrusted';
+		return clientRefusalReason(proof, auth, tls, proof.certificate);
 	}
 
 	#refuse(socket: TLSSocket | DirectSocket, reason: string): void {
 		this.#deps.failed(reason);
-		if (!(socket instanceof DirectSocket)) socket.on('error', ignore);
+		if (!(socket instanceof DirectSocket)) socket.on('error', ignoreError);
 		socket.destroy();
 	}
 }
@@ -526,7 +531,7 @@ function takeFromStream(stream: Socket): { socket: DirectSocket; extraBytes: Buf
 		return undefined;
 	}
 	// The listener counts open connections, and learns of their end by the stream's `close` event, which is therefore still emitted.
-	if (stream.listenerCount('close') > 0) socket.whenClosed = () => void stream.destroy();
+	if (stream.listenerCount('close') > 0) socket.onClosed = () => void stream.destroy();
 	else stream.destroy();
 	return { socket, extraBytes: extraBytes ?? undefined };
 }
@@ -542,9 +547,9 @@ function speaksHttp2(protocols: string): boolean {
 }
 
 /** Sends a fatal alert and closes the connection. */
-function sendAlert(socket: Socket | DirectSocket, description: keyof typeof ALERTS): void {
+function sendAlert(socket: Socket | DirectSocket, alertName: keyof typeof ALERT_NUMBERS): void {
 	socket.resume();
-	socket.write(Buffer.from([21, 3, 3, 0, 2, 2, ALERTS[description]]));
+	socket.write(Buffer.from([21, 3, 3, 0, 2, 2, ALERT_NUMBERS[alertName]]));
 	socket.end();
 	setTimeout(() => socket.destroy(), 500).unref();
 }
@@ -552,7 +557,7 @@ function sendAlert(socket: Socket | DirectSocket, description: keyof typeof ALER
 /** Registers the event listeners that a stream needs before its handshake. */
 function addHandshakeListeners(socket: PendingSocket, pending: PendingHandshake): void {
 	socket[PENDING] = pending;
-	socket.on('close', forget);
+	socket.on('close', onStreamClosed);
 	socket.on('end', onStreamEnd);
 }
 
@@ -566,9 +571,9 @@ function onStreamEnd(this: PendingSocket): void {
 	pending.owner.onEnd(pending);
 }
 
-function forget(this: PendingSocket): void {
+function onStreamClosed(this: PendingSocket): void {
 	const pending = this[PENDING]!;
-	pending.owner.forget(pending);
+	pending.owner.forgetHandshake(pending);
 }
 
-function ignore(): void {}
+function ignoreError(): void {}

@@ -28,7 +28,7 @@ interface WatchedTrust {
 export interface TrustWatchDeps {
 	readonly trustDeps: TrustDeps;
 	/** Called when the trust of the active document has changed. */
-	changed(): void;
+	onChanged(): void;
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
 
@@ -55,14 +55,14 @@ export class TrustWatch {
 	 * document's entry is used.
 	 */
 	get trust(): readonly ClientTrust[] {
-		const byKey = new Map([...this.#activeTrust, ...(this.#preparedTrust ?? [])]);
-		return [...byKey.values()].map(({ trust }) => trust);
+		const watchedByKey = new Map([...this.#activeTrust, ...(this.#preparedTrust ?? [])]);
+		return [...watchedByKey.values()].map(({ trust }) => trust);
 	}
 
 	/** Loads the trust that a document needs. Rejects with TrustError. */
 	async prepare(auths: readonly ClientAuth[]): Promise<void> {
-		const loaded = await Promise.all(auths.map(auth => this.#read(auth)));
-		this.#preparedTrust = new Map(loaded.map(watched => [watched.trust.key, watched]));
+		const watchedTrusts = await Promise.all(auths.map(auth => this.#loadTrust(auth)));
+		this.#preparedTrust = new Map(watchedTrusts.map(watched => [watched.trust.key, watched]));
 	}
 
 	/** Commits the last prepared document. */
@@ -83,7 +83,7 @@ export class TrustWatch {
 		clearTimeout(this.#timer);
 	}
 
-	async #read(auth: ClientAuth): Promise<WatchedTrust> {
+	async #loadTrust(auth: ClientAuth): Promise<WatchedTrust> {
 		const { trustDeps } = this.#deps;
 		// The files' state is recorded before they are read, so that a change during the reading is noticed at the next check.
 		const state = fileStatesOf(filesOf(auth, trustDeps.workingDirectory));
@@ -93,13 +93,13 @@ export class TrustWatch {
 
 	#scheduleCheck(): void {
 		if (this.#isClosed || this.#activeTrust.size === 0) return;
-		const wait = Math.max(CHECK_INTERVAL_MS, this.#activeTrust.size);
+		const delayMs = Math.max(CHECK_INTERVAL_MS, this.#activeTrust.size);
 		this.#timer ??= setTimeout(() => {
 			void this.checkNow().finally(() => {
 				this.#timer = undefined;
 				this.#scheduleCheck();
 			});
-		}, wait).unref();
+		}, delayMs).unref();
 	}
 
 	/** Reloads changed trust pools. Failures are logged and leave the previous pool in place. Never rejects. */
@@ -114,11 +114,11 @@ export class TrustWatch {
 		for (const [key, previous] of activeTrust) {
 			const state = fileStatesOf(filesOf(previous.auth, this.#deps.trustDeps.workingDirectory));
 			const isReloadDue =
-				isReloaded(previous.auth.trust_pool) && performance.now() - previous.readAt >= RELOAD_INTERVAL_MS;
+				reloadsPeriodically(previous.auth.trust_pool) && performance.now() - previous.readAt >= RELOAD_INTERVAL_MS;
 			if (!isReloadDue && (state === previous.state || state === this.#reportedStates.get(key))) continue;
 			const fields = { sources: sourcesOf(previous.auth) };
 			try {
-				const reloaded = await this.#read(previous.auth);
+				const reloaded = await this.#loadTrust(previous.auth);
 				// If a configuration was loaded meanwhile, everything has been read again, so the rest of this check is skipped.
 				if (this.#activeTrust !== activeTrust || this.#preparedTrust) break;
 				activeTrust.set(key, reloaded);
@@ -136,15 +136,15 @@ export class TrustWatch {
 				this.#deps.log('error', 'tls', message, { ...fields, cause });
 			}
 		}
-		if (hasChanged) this.#deps.changed();
+		if (hasChanged) this.#deps.onChanged();
 	}
 }
 
 /** Returns the paths of the files that a `client_auth` names, directly or through a folder. */
 function filesOf({ trust_pool: pool, trusted_leaves: leaves }: ClientAuth, workingDirectory: string): string[] {
 	const namedFiles = [...(pool ? poolFiles(pool) : []), ...(leaves?.files ?? [])];
-	const inFolders = (leaves?.folders ?? []).flatMap(folder => pemFiles(resolve(workingDirectory, folder)));
-	return [...namedFiles.map(file => resolve(workingDirectory, file)), ...inFolders];
+	const folderFiles = (leaves?.folders ?? []).flatMap(folder => pemFiles(resolve(workingDirectory, folder)));
+	return [...namedFiles.map(file => resolve(workingDirectory, file)), ...folderFiles];
 }
 
 function poolFiles(pool: TrustPool): readonly string[] {
@@ -174,7 +174,7 @@ function fileStatesOf(files: readonly string[]): string {
 }
 
 /** Reports whether a pool has sources that may change and are not files. */
-function isReloaded(pool: TrustPool | undefined): boolean {
+function reloadsPeriodically(pool: TrustPool | undefined): boolean {
 	switch (pool?.source) {
 		case 'storage':
 		case 'http':
@@ -182,7 +182,7 @@ function isReloaded(pool: TrustPool | undefined): boolean {
 		case 'pki_intermediate':
 			return true;
 		case 'combined':
-			return pool.of.some(isReloaded);
+			return pool.of.some(reloadsPeriodically);
 		default:
 			return false;
 	}
@@ -191,5 +191,5 @@ function isReloaded(pool: TrustPool | undefined): boolean {
 /** Returns the sources of trusted certificates (files, folders, URLs, …) that a log entry names. */
 function sourcesOf({ trust_pool: pool, trusted_leaves: leaves }: ClientAuth): string[] {
 	const files = [...(pool ? poolFiles(pool) : []), ...(leaves?.files ?? []), ...(leaves?.folders ?? [])];
-	return pool && isReloaded(pool) ? [pool.source, ...files] : files;
+	return pool && reloadsPeriodically(pool) ? [pool.source, ...files] : files;
 }

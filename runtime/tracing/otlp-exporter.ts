@@ -28,7 +28,7 @@ export interface SpanExporter {
 /** The members that the exporters of the packages have in common. */
 type ExporterDelegate = Pick<OTLPTraceExporter, 'export' | 'shutdown'>;
 
-const SCOPE: InstrumentationScope = { name: 'svc' };
+const INSTRUMENTATION_SCOPE: InstrumentationScope = { name: 'svc' };
 
 /** Creates the exporter configured by `OTEL_EXPORTER_OTLP_…`; `warn` receives mistakes in the configuration. */
 export function openOtlpExporter(
@@ -110,7 +110,7 @@ function toReadableSpan(span: SpanRecord, resource: Resource): ReadableSpan {
 	const context = { traceId, spanId: span.spanId, traceFlags: span.flags, ...(traceState ? { traceState } : {}) };
 	return {
 		name: span.name,
-		kind: KINDS[span.kind],
+		kind: SPAN_KINDS[span.kind],
 		spanContext: () => context,
 		...(parentId === undefined
 			? {}
@@ -124,7 +124,7 @@ function toReadableSpan(span: SpanRecord, resource: Resource): ReadableSpan {
 		events: [],
 		ended: true,
 		resource,
-		instrumentationScope: SCOPE,
+		instrumentationScope: INSTRUMENTATION_SCOPE,
 		droppedAttributesCount: 0,
 		droppedEventsCount: 0,
 		droppedLinksCount: 0,
@@ -137,4 +137,4 @@ function toHrTime(milliseconds: number): HrTime {
 	return [seconds, Math.min(999_999_999, Math.round((milliseconds - seconds * 1000) * 1_000_000))];
 }
 
-const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
+const SPAN_KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;

@@ -25,19 +25,19 @@ interface BatchSettings {
 /** Queues the spans of all threads and exports them in batches. */
 export class SpanExport {
 	/** Number of spans that a collector has accepted. */
-	exported = 0;
+	exportedCount = 0;
 	/** Number of spans that were dropped because the queue was full, or whose export failed. */
-	dropped = 0;
+	droppedCount = 0;
 	readonly #environment: { readonly [name: string]: string | undefined };
 	readonly #log: SpanExportLogger;
 	readonly #settings: BatchSettings;
-	readonly #queue: SpanRecord[] = [];
+	readonly #queuedSpans: SpanRecord[] = [];
 	#exporter: Promise<SpanExporter | undefined> | undefined;
 	#currentExport: Promise<void> | undefined;
-	#timer: NodeJS.Timeout | undefined;
+	#batchTimer: NodeJS.Timeout | undefined;
 	#isClosed = false;
 	#isFailing = false;
-	#loggedAt = Number.NEGATIVE_INFINITY;
+	#lastLoggedAt = Number.NEGATIVE_INFINITY;
 	#unloggedDrops = 0;
 
 	constructor(environment: { readonly [name: string]: string | undefined }, log: SpanExportLogger) {
@@ -47,60 +47,60 @@ export class SpanExport {
 	}
 
 	/** Called when a thread begins to trace. Loads the exporter, and logs mistakes in the environment. */
-	open(): void {
-		this.#exporter ??= this.#load();
+	openExporter(): void {
+		this.#exporter ??= this.#loadExporter();
 	}
 
-	/** Queues `spans` spans, given as comma-separated JSON objects. */
-	queue(text: string, spans: number): void {
-		const freeSpans = this.#isClosed ? 0 : this.#settings.queueSpans - this.#queue.length;
+	/** Queues `spanCount` spans, given as comma-separated JSON objects. */
+	queueSpans(text: string, spanCount: number): void {
+		const freeSpans = this.#isClosed ? 0 : this.#settings.queueSpans - this.#queuedSpans.length;
 		if (freeSpans > 0) {
 			const records = JSON.parse(`[${text}]`) as SpanRecord[];
-			for (let i = 0; i < records.length && i < freeSpans; i++) this.#queue.push(records[i]!);
+			for (let i = 0; i < records.length && i < freeSpans; i++) this.#queuedSpans.push(records[i]!);
 		}
-		this.#countDropped(Math.max(0, spans - freeSpans));
-		this.#schedule();
+		this.#countDropped(Math.max(0, spanCount - freeSpans));
+		this.#scheduleExport();
 	}
 
 	/** Exports the queued spans, for at most `limitMs`. No more spans are accepted. */
 	async close(limitMs: number): Promise<void> {
 		this.#isClosed = true;
-		clearTimeout(this.#timer);
+		clearTimeout(this.#batchTimer);
 		if (!this.#exporter) return;
-		const finish = async (): Promise<void> => {
+		const finishExports = async (): Promise<void> => {
 			await this.#currentExport;
 			// If no collector responds, every batch would wait for its timeout.
-			while (this.#queue.length > 0 && !this.#isFailing) await this.#exportBatch();
+			while (this.#queuedSpans.length > 0 && !this.#isFailing) await this.#exportBatch();
 			await (await this.#exporter)?.close();
 		};
-		await withinLimit(finish(), limitMs);
-		this.#countDropped(this.#queue.splice(0).length);
+		await withinLimit(finishExports(), limitMs);
+		this.#countDropped(this.#queuedSpans.splice(0).length);
 	}
 
-	#schedule(): void {
-		if (this.#currentExport || this.#queue.length === 0 || this.#isClosed) return;
-		if (this.#queue.length >= this.#settings.batchSpans) {
-			clearTimeout(this.#timer);
-			this.#timer = undefined;
-			this.#start();
+	#scheduleExport(): void {
+		if (this.#currentExport || this.#queuedSpans.length === 0 || this.#isClosed) return;
+		if (this.#queuedSpans.length >= this.#settings.batchSpans) {
+			clearTimeout(this.#batchTimer);
+			this.#batchTimer = undefined;
+			this.#startExport();
 		} else {
-			this.#timer ??= setTimeout(() => {
-				this.#timer = undefined;
-				this.#start();
+			this.#batchTimer ??= setTimeout(() => {
+				this.#batchTimer = undefined;
+				this.#startExport();
 			}, this.#settings.delayMs).unref();
 		}
 	}
 
-	#start(): void {
+	#startExport(): void {
 		this.#currentExport ??= this.#exportBatch().finally(() => {
 			this.#currentExport = undefined;
-			this.#schedule();
+			this.#scheduleExport();
 		});
 	}
 
 	async #exportBatch(): Promise<void> {
 		const exporter = await this.#exporter;
-		const spans = this.#queue.splice(0, this.#settings.batchSpans);
+		const spans = this.#queuedSpans.splice(0, this.#settings.batchSpans);
 		if (!exporter || spans.length === 0) return;
 		try {
 			await exporter.export(spans, this.#settings.timeoutMs);
@@ -109,20 +109,20 @@ export class SpanExport {
 			this.#countDropped(spans.length, error);
 			return;
 		}
-		this.exported += spans.length;
+		this.exportedCount += spans.length;
 		if (!this.#isFailing) return;
 		this.#isFailing = false;
-		this.#loggedAt = Number.NEGATIVE_INFINITY;
+		this.#lastLoggedAt = Number.NEGATIVE_INFINITY;
 		this.#log('info', 'spans are exported again');
 	}
 
-	#countDropped(spans: number, error?: unknown): void {
-		if (spans === 0) return;
-		this.dropped += spans;
-		this.#unloggedDrops += spans;
+	#countDropped(spanCount: number, error?: unknown): void {
+		if (spanCount === 0) return;
+		this.droppedCount += spanCount;
+		this.#unloggedDrops += spanCount;
 		const now = performance.now();
-		if (now - this.#loggedAt < REMINDER_INTERVAL_MS) return;
-		this.#loggedAt = now;
+		if (now - this.#lastLoggedAt < REMINDER_INTERVAL_MS) return;
+		this.#lastLoggedAt = now;
 		const cause = error instanceof Error ? error.message : error === undefined ? undefined : String(error);
 		const message =
 			error === undefined
@@ -135,7 +135,7 @@ export class SpanExport {
 		this.#unloggedDrops = 0;
 	}
 
-	async #load(): Promise<SpanExporter | undefined> {
+	async #loadExporter(): Promise<SpanExporter | undefined> {
 		const problem = samplerProblem(this.#environment);
 		if (problem !== undefined) this.#log('warn', problem);
 		const exporterName = this.#environment.OTEL_TRACES_EXPORTER?.trim() ?? '';
@@ -180,9 +180,9 @@ function batchSettings(environment: { readonly [name: string]: string | undefine
 
 async function withinLimit(promise: Promise<void>, limitMs: number): Promise<void> {
 	let timer: NodeJS.Timeout | undefined;
-	const end = new Promise<void>(resolve => {
+	const timeLimit = new Promise<void>(resolve => {
 		timer = setTimeout(resolve, limitMs);
 	});
-	await Promise.race([promise.catch(() => {}), end]);
+	await Promise.race([promise.catch(() => {}), timeLimit]);
 	clearTimeout(timer);
 }

@@ -22,7 +22,7 @@ export interface MachineToTrust {
 }
 
 /** Timeout of a program in milliseconds. */
-const PROGRAM_LIMIT_MS = 60_000;
+const PROGRAM_TIMEOUT_MS = 60_000;
 /** Maximum characters of output to keep. */
 const MAX_OUTPUT_CHARACTERS = 2000;
 
@@ -33,7 +33,7 @@ export function thisMachine(environment: { readonly [name: string]: string | und
 
 function runProgram(program: string, args: readonly string[]): Promise<ProgramResult> {
 	return new Promise(resolve => {
-		const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: PROGRAM_LIMIT_MS });
+		const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: PROGRAM_TIMEOUT_MS });
 		let output = '';
 		const addOutput = (text: string): void => {
 			if (output.length < MAX_OUTPUT_CHARACTERS) output += text.slice(0, MAX_OUTPUT_CHARACTERS - output.length);

@@ -5,7 +5,7 @@ import type { MachineToTrust } from './machine.ts';
 import { TrustError } from './trust-error.ts';
 
 /** Folders below the home folder that are databases. */
-const DATABASES = ['.pki/nssdb', 'snap/chromium/current/.pki/nssdb'];
+const DATABASE_FOLDERS = ['.pki/nssdb', 'snap/chromium/current/.pki/nssdb'];
 /** Folders below the home folder that contain databases. */
 const PROFILE_FOLDERS = [
 	'.mozilla/firefox',
@@ -34,20 +34,20 @@ export async function removeFromNss(machine: MachineToTrust, name: string): Prom
 /** Runs a command for every database, or only for those that contain a certificate named `existingName`. */
 async function changeDatabases(
 	machine: MachineToTrust,
-	command: (database: string) => readonly string[],
+	commandArgs: (database: string) => readonly string[],
 	existingName?: string,
 ): Promise<NssChangeResult> {
 	const databases = await findDatabases(machine);
 	let changedCount = 0;
 	for (const database of databases) {
-		const listing = await machine.run('certutil', ['-L', '-d', `sql:${database}`, '-n', existingName ?? '-']);
-		if (listing.status === undefined) {
+		const listResult = await machine.run('certutil', ['-L', '-d', `sql:${database}`, '-n', existingName ?? '-']);
+		if (listResult.status === undefined) {
 			throw new TrustError(
 				'Browsers have NSS databases, but `certutil`, which is needed to change them, is not installed. Install libnss3-tools (nss-tools, nss).',
 			);
 		}
-		if (existingName !== undefined && listing.status !== 0) continue;
-		const { status, output } = await machine.run('certutil', command(database));
+		if (existingName !== undefined && listResult.status !== 0) continue;
+		const { status, output } = await machine.run('certutil', commandArgs(database));
 		if (status !== 0) {
 			throw new TrustError(
 				`The NSS database \`${database}\` could not be changed: ${output.split('\n').at(-1) ?? status}`,
@@ -55,15 +55,15 @@ async function changeDatabases(
 		}
 		changedCount++;
 	}
-	return { changedCount: changedCount, foundCount: databases.length };
+	return { changedCount, foundCount: databases.length };
 }
 
 async function findDatabases({ home }: MachineToTrust): Promise<string[]> {
 	if (!home) return [];
-	const candidates = DATABASES.map(folder => path.join(home, folder));
-	for (const profiles of PROFILE_FOLDERS) {
-		const entries = await readdir(path.join(home, profiles)).catch(() => []);
-		candidates.push(...entries.map(entry => path.join(home, profiles, entry)));
+	const candidates = DATABASE_FOLDERS.map(folder => path.join(home, folder));
+	for (const profileFolder of PROFILE_FOLDERS) {
+		const entries = await readdir(path.join(home, profileFolder)).catch(() => []);
+		candidates.push(...entries.map(entry => path.join(home, profileFolder, entry)));
 	}
 	const databases: string[] = [];
 	for (const candidate of candidates) {

@@ -33,9 +33,9 @@ export async function readRoot(store: string, authority: string): Promise<Truste
 	try {
 		const certificate = new X509Certificate(pem);
 		if (!certificate.ca) throw new TrustError(`\`${file}\` is not a CA certificate.`);
-		const digits = certificate.fingerprint256.replaceAll(':', '').toLowerCase().slice(0, 16);
+		const fingerprintDigits = certificate.fingerprint256.replaceAll(':', '').toLowerCase().slice(0, 16);
 		const title = /^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? authority;
-		return { file, pem: certificate.toString(), name: `svc-${authority}-${digits}`, title };
+		return { file, pem: certificate.toString(), name: `svc-${authority}-${fingerprintDigits}`, title };
 	} catch (error) {
 		throw error instanceof TrustError ? error : new TrustError(`\`${file}\` is not a certificate.`);
 	}
@@ -51,8 +51,8 @@ export interface TrustReport {
 /** Adds the root to every trust store. If one store cannot be changed, the other stores are changed nevertheless. */
 export async function trustRoot(machine: MachineToTrust, root: TrustedRoot): Promise<TrustReport> {
 	return changeStores(machine, {
-		system: () => addToSystem(machine, root.name, root.pem),
-		nss: () => addToNss(machine, root.name, root.file),
+		changeSystem: () => addToSystem(machine, root.name, root.pem),
+		changeNss: () => addToNss(machine, root.name, root.file),
 		doneText: `trusts \`${root.title}\` now`,
 		unchangedText: 'trusted it already',
 	});
@@ -61,8 +61,8 @@ export async function trustRoot(machine: MachineToTrust, root: TrustedRoot): Pro
 /** Removes the root from every trust store. */
 export async function untrustRoot(machine: MachineToTrust, root: TrustedRoot): Promise<TrustReport> {
 	return changeStores(machine, {
-		system: () => removeFromSystem(machine, root.name),
-		nss: () => removeFromNss(machine, root.name),
+		changeSystem: () => removeFromSystem(machine, root.name),
+		changeNss: () => removeFromNss(machine, root.name),
 		doneText: `does not trust \`${root.title}\` any more`,
 		unchangedText: 'did not trust it',
 	});
@@ -71,15 +71,15 @@ export async function untrustRoot(machine: MachineToTrust, root: TrustedRoot): P
 async function changeStores(
 	machine: MachineToTrust,
 	changes: {
-		readonly system: () => ReturnType<typeof addToSystem>;
-		readonly nss: () => ReturnType<typeof addToNss>;
+		readonly changeSystem: () => ReturnType<typeof addToSystem>;
+		readonly changeNss: () => ReturnType<typeof addToNss>;
 		readonly doneText: string;
 		readonly unchangedText: string;
 	},
 ): Promise<TrustReport> {
 	const sentences: string[] = [];
 	const failures: string[] = [];
-	const attempt = async (change: () => Promise<string | undefined>): Promise<void> => {
+	const attemptChange = async (change: () => Promise<string | undefined>): Promise<void> => {
 		try {
 			const sentence = await change();
 			if (sentence !== undefined) sentences.push(sentence);
@@ -88,13 +88,13 @@ async function changeStores(
 			failures.push(error.message);
 		}
 	};
-	await attempt(async () => {
-		const change = await changes.system();
+	await attemptChange(async () => {
+		const change = await changes.changeSystem();
 		if (change === 'no-store') throw new TrustError('No supported trust store was found on this system.');
 		return `The trust store of the system ${change === 'changed' ? changes.doneText : changes.unchangedText}.`;
 	});
-	await attempt(async () => {
-		const { changedCount, foundCount } = await changes.nss();
+	await attemptChange(async () => {
+		const { changedCount, foundCount } = await changes.changeNss();
 		if (foundCount === 0 || machine.home === undefined) return undefined;
 		const isSingle = foundCount === 1;
 		if (changedCount === 0) return `The NSS database${isSingle ? '' : 's'} of browsers ${changes.unchangedText}.`;

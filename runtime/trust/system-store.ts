@@ -13,7 +13,7 @@ interface StoreLayout {
 	readonly refreshCommand: readonly [program: string, ...args: string[]];
 }
 
-const LAYOUTS: readonly StoreLayout[] = [
+const STORE_LAYOUTS: readonly StoreLayout[] = [
 	{
 		name: 'Red Hat',
 		folder: 'etc/pki/ca-trust/source/anchors',
@@ -81,7 +81,7 @@ export async function removeFromSystem(machine: MachineToTrust, name: string): P
 }
 
 async function findLayout(machine: MachineToTrust): Promise<StoreLayout | undefined> {
-	for (const layout of LAYOUTS) {
+	for (const layout of STORE_LAYOUTS) {
 		const exists = await access(path.join(machine.root, layout.folder)).then(
 			() => true,
 			() => false,

@@ -5,7 +5,7 @@ import { writeTraceContext } from '../../compiler/exchange/trace-context.ts';
 import { type TraceScope, traceScopeOf } from '../../compiler/exchange/trace-scope.ts';
 
 /** Maximum characters of an attribute. The method may contain placeholders, whose values come from the client. */
-const MAX_VALUE_CHARS = 256;
+const MAX_ATTRIBUTE_CHARS = 256;
 
 /** A span in progress. */
 export class AttemptSpan {
@@ -20,29 +20,29 @@ export class AttemptSpan {
 	constructor(scope: TraceScope, x: Exchange, upstream: Upstream, request: UpstreamRequest) {
 		this.#scope = scope;
 		this.#spanId = scope.tracer.newSpanId();
-		this.#method = request.method.slice(0, MAX_VALUE_CHARS);
+		this.#method = request.method.slice(0, MAX_ATTRIBUTE_CHARS);
 		this.#startedAt = x.now();
 		this.#attributes = {
 			'http.request.method': this.#method,
 			'server.address': upstream.host,
 			...(upstream.port === 0 ? {} : { 'server.port': upstream.port }),
-			...(scope.attempts === 0 ? {} : { 'http.request.resend_count': scope.attempts }),
+			...(scope.attemptCount === 0 ? {} : { 'http.request.resend_count': scope.attemptCount }),
 		};
-		scope.attempts++;
+		scope.attemptCount++;
 		// If the configuration has removed `traceparent`, the upstream must not learn about the trace, so the field is not added again.
 		if (request.headers.get('traceparent') === undefined) return;
-		writeTraceContext(request.headers, scope.traceId, this.#spanId, scope.flags, scope.state);
+		writeTraceContext(request.headers, scope.traceId, this.#spanId, scope.flags, scope.traceState);
 	}
 
 	/** Records the response's head. */
-	answered(status: number, protocol: string): void {
+	recordResponse(status: number, protocol: string): void {
 		this.#attributes['http.response.status_code'] = status;
 		this.#attributes['network.protocol.version'] = protocol.slice('HTTP/'.length).replace(/^([23])\.0$/, '$1');
 		if (status >= 400) this.#attributes['error.type'] = String(status);
 	}
 
 	/** Ends the span. `failure` is the error, if any; '' means that the client canceled the request. */
-	ended(failure: UpstreamError | '' | undefined): void {
+	end(failure: UpstreamError | '' | undefined): void {
 		if (failure !== undefined) this.#attributes['error.type'] = failure === '' ? 'aborted' : failure.phase;
 		const scope = this.#scope;
 		scope.tracer.record({
@@ -51,7 +51,7 @@ export class AttemptSpan {
 			traceId: scope.traceId,
 			spanId: this.#spanId,
 			flags: scope.flags,
-			state: scope.state,
+			state: scope.traceState,
 			parentId: scope.spanId,
 			parentIsRemote: false,
 			startedAt: this.#startedAt,

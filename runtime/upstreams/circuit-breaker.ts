@@ -61,12 +61,12 @@ export class CircuitBreaker {
 	}
 
 	/** Records that a request is sent. Returns true if the request is a probe; this result must be passed to `ended`. */
-	began(now: number): boolean {
+	beginRequest(now: number): boolean {
 		const state = this.#load(UPSTREAM_STATE.circuit);
 		if (state === CLOSED) return false;
 		if (
 			millisecondsBetween(this.#load(UPSTREAM_STATE.circuitAt), now) >= this.#openForMs &&
-			this.#swap(state, HALF_OPEN, now)
+			this.#changeState(state, HALF_OPEN, now)
 		) {
 			this.#store(UPSTREAM_STATE.total, 1);
 			this.#store(UPSTREAM_STATE.errors, 0);
@@ -80,18 +80,19 @@ export class CircuitBreaker {
 	/**
 	 * Records the end of a request. `milliseconds` is the time until the response head. Returns true if this has closed the circuit.
 	 */
-	ended(isProbe: boolean, hasFailed: boolean, milliseconds: number, now: number): boolean {
-		const isSlow = this.#slowAfterMs > 0 && milliseconds >= this.#slowAfterMs;
+	endRequest(isProbe: boolean, hasFailed: boolean, latencyMs: number, now: number): boolean {
+		const isSlow = this.#slowAfterMs > 0 && latencyMs >= this.#slowAfterMs;
 		const state = this.#load(UPSTREAM_STATE.circuit);
 		if (state === HALF_OPEN) {
 			if (!isProbe) return false;
 			if (hasFailed || isSlow) {
-				this.#swap(HALF_OPEN, OPEN, now);
+				this.#changeState(HALF_OPEN, OPEN, now);
 				return false;
 			}
 			// In the half-open state, `errors` counts successful probes.
-			if (this.#add(UPSTREAM_STATE.errors) < this.#maxProbes || !this.#swap(HALF_OPEN, CLOSED, now)) return false;
-			this.#restart(now);
+			if (this.#add(UPSTREAM_STATE.errors) < this.#maxProbes || !this.#changeState(HALF_OPEN, CLOSED, now))
+				return false;
+			this.#restartWindow(now);
 			return true;
 		}
 		if (state === OPEN) return false;
@@ -99,7 +100,7 @@ export class CircuitBreaker {
 		if (millisecondsBetween(windowAt, now) >= this.#windowMs || this.#load(UPSTREAM_STATE.total) === 0) {
 			const isFirst =
 				Atomics.compareExchange(this.#words, this.#stateStart + UPSTREAM_STATE.windowAt, windowAt, now) === windowAt;
-			if (isFirst) this.#restart(now);
+			if (isFirst) this.#restartWindow(now);
 		}
 		const totalCount = this.#add(UPSTREAM_STATE.total);
 		const errorCount = hasFailed ? this.#add(UPSTREAM_STATE.errors) : this.#load(UPSTREAM_STATE.errors);
@@ -109,45 +110,47 @@ export class CircuitBreaker {
 		const isOverLimit =
 			errorCount >= totalCount * this.#errorRatio ||
 			(this.#slowAfterMs > 0 && slowCount >= totalCount * this.#slowRatio);
-		if (isOverLimit) this.#swap(CLOSED, OPEN, now);
+		if (isOverLimit) this.#changeState(CLOSED, OPEN, now);
 		return false;
 	}
 
 	/** Records that a probe was canceled by its client. Its outcome is unknown, so another probe may be sent. */
-	abandoned(isProbe: boolean): void {
+	abandonProbe(isProbe: boolean): void {
 		if (isProbe && this.#load(UPSTREAM_STATE.circuit) === HALF_OPEN)
 			Atomics.sub(this.#words, this.#stateStart + UPSTREAM_STATE.total, 1);
 	}
 
-	#restart(now: number): void {
+	#restartWindow(now: number): void {
 		this.#store(UPSTREAM_STATE.windowAt, now);
 		this.#store(UPSTREAM_STATE.total, 0);
 		this.#store(UPSTREAM_STATE.errors, 0);
 		this.#store(UPSTREAM_STATE.slow, 0);
 	}
 
-	#swap(from: number, to: number, now: number): boolean {
-		if (from === HALF_OPEN && to === HALF_OPEN) {
+	#changeState(fromState: number, toState: number, now: number): boolean {
+		if (fromState === HALF_OPEN && toState === HALF_OPEN) {
 			const changedAt = this.#load(UPSTREAM_STATE.circuitAt);
 			return (
 				Atomics.compareExchange(this.#words, this.#stateStart + UPSTREAM_STATE.circuitAt, changedAt, now) === changedAt
 			);
 		}
-		if (Atomics.compareExchange(this.#words, this.#stateStart + UPSTREAM_STATE.circuit, from, to) !== from)
+		if (
+			Atomics.compareExchange(this.#words, this.#stateStart + UPSTREAM_STATE.circuit, fromState, toState) !== fromState
+		)
 			return false;
 		this.#store(UPSTREAM_STATE.circuitAt, now);
 		return true;
 	}
 
-	#load(slot: number): number {
-		return Atomics.load(this.#words, this.#stateStart + slot);
+	#load(offset: number): number {
+		return Atomics.load(this.#words, this.#stateStart + offset);
 	}
 
-	#store(slot: number, value: number): void {
-		Atomics.store(this.#words, this.#stateStart + slot, value);
+	#store(offset: number, value: number): void {
+		Atomics.store(this.#words, this.#stateStart + offset, value);
 	}
 
-	#add(slot: number): number {
-		return Atomics.add(this.#words, this.#stateStart + slot, 1) + 1;
+	#add(offset: number): number {
+		return Atomics.add(this.#words, this.#stateStart + offset, 1) + 1;
 	}
 }

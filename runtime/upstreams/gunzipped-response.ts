@@ -12,17 +12,17 @@ export function gunzipResponse(response: UpstreamResponse): UpstreamResponse {
 	if (headers.get('content-encoding')?.trim().toLowerCase() !== 'gzip') return response;
 	headers.delete('content-encoding');
 	headers.delete('content-length');
-	return { ...response, body: new GunzippedBody(isStream(body) ? body : bytesOf(body)) };
+	return { ...response, body: new GunzippedBody(isStream(body) ? body : completeSource(body)) };
 }
 
 /** Wraps a complete body as a source. */
-function bytesOf(body: string | Uint8Array): BodySource {
-	let remaining: Uint8Array | null = typeof body === 'string' ? Buffer.from(body) : body;
+function completeSource(body: string | Uint8Array): BodySource {
+	let remainingBytes: Uint8Array | null = typeof body === 'string' ? Buffer.from(body) : body;
 	return {
-		length: remaining.length,
+		length: remainingBytes.length,
 		pull() {
-			const piece = remaining;
-			remaining = null;
+			const piece = remainingBytes;
+			remainingBytes = null;
 			return piece;
 		},
 		cancel() {},
@@ -35,45 +35,48 @@ function bytesOf(body: string | Uint8Array): BodySource {
  */
 class GunzippedBody implements BodySource {
 	readonly length = undefined;
-	readonly #source: BodySource;
+	readonly #gzipSource: BodySource;
 	#gunzip: Gunzip | undefined = undefined;
 	#decodedPieces: AsyncIterator<Uint8Array> | undefined = undefined;
 	#isPlain = false;
 
 	constructor(source: BodySource) {
-		this.#source = source;
+		this.#gzipSource = source;
 	}
 
 	get trailers(): HeaderList | undefined {
-		return this.#source.trailers;
+		return this.#gzipSource.trailers;
 	}
 
 	async pull(): Promise<Uint8Array | null> {
 		if (!this.#decodedPieces) {
-			const firstPiece = await this.#source.pull();
+			const firstPiece = await this.#gzipSource.pull();
 			if (firstPiece === null || this.#isPlain) return firstPiece;
 			if (firstPiece.length > 0 && (firstPiece[0] !== 0x1f || (firstPiece.length > 1 && firstPiece[1] !== 0x8b))) {
 				this.#isPlain = true;
 				return firstPiece;
 			}
-			this.#decodedPieces = this.#begin(Uint8Array.from(firstPiece));
+			this.#decodedPieces = this.#startDecoding(Uint8Array.from(firstPiece));
 		}
 		const { done, value } = await this.#decodedPieces.next();
 		return done ? null : value;
 	}
 
 	cancel(reason?: unknown): void {
-		this.#source.cancel(reason);
+		this.#gzipSource.cancel(reason);
 		this.#gunzip?.destroy();
 	}
 
-	#begin(firstPiece: Uint8Array): AsyncIterator<Uint8Array> {
+	#startDecoding(firstPiece: Uint8Array): AsyncIterator<Uint8Array> {
 		const gunzip = createGunzip();
 		this.#gunzip = gunzip;
-		const compressed = Readable.from(piecesOf(firstPiece, this.#source), { objectMode: false, highWaterMark: 65_536 });
-		compressed.on('error', error => gunzip.destroy(error));
-		gunzip.on('error', () => this.#source.cancel());
-		compressed.pipe(gunzip);
+		const compressedStream = Readable.from(piecesOf(firstPiece, this.#gzipSource), {
+			objectMode: false,
+			highWaterMark: 65_536,
+		});
+		compressedStream.on('error', error => gunzip.destroy(error));
+		gunzip.on('error', () => this.#gzipSource.cancel());
+		compressedStream.pipe(gunzip);
 		return gunzip[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
 	}
 }

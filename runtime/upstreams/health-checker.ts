@@ -19,7 +19,7 @@ export interface CheckedUpstream {
 
 const DEFAULT_INTERVAL_MS = 30_000;
 /** Random fraction of the interval by which checks are shifted, so that pools opened together are not checked together. */
-const JITTER = 0.1;
+const INTERVAL_JITTER = 0.1;
 
 /**
  * The periodic checks of one pool's upstreams, which start immediately. An upstream counts as healthy until a check has failed.
@@ -29,17 +29,22 @@ export class HealthChecker {
 	readonly #probe: HealthProbe;
 	readonly #timers = new Set<NodeJS.Timeout>();
 	readonly #deps: PoolRegistryDeps;
-	readonly #gate: CheckGate;
+	readonly #checkGate: CheckGate;
 	#isStopped = false;
 
-	constructor(pool: UpstreamSettings, upstreams: readonly CheckedUpstream[], deps: PoolRegistryDeps, gate: CheckGate) {
-		this.#gate = gate;
+	constructor(
+		pool: UpstreamSettings,
+		upstreams: readonly CheckedUpstream[],
+		deps: PoolRegistryDeps,
+		checkGate: CheckGate,
+	) {
+		this.#checkGate = checkGate;
 		const settings = pool.health!;
 		this.#settings = settings;
 		this.#deps = deps;
 		const isHealthyStatus = compileStatuses([settings.status ?? '2xx'], REFUSING);
-		const body = settings.body === undefined ? undefined : compileRegexp(settings.body);
-		this.#probe = new HealthProbe(pool, isHealthyStatus, body, deps);
+		const bodyPattern = settings.body === undefined ? undefined : compileRegexp(settings.body);
+		this.#probe = new HealthProbe(pool, isHealthyStatus, bodyPattern, deps);
 		for (const upstream of upstreams) void this.#check(upstream, 0, 0);
 	}
 
@@ -52,7 +57,7 @@ export class HealthChecker {
 	}
 
 	async #check(upstream: CheckedUpstream, passCount: number, failCount: number): Promise<void> {
-		const problem = await this.#gate.run(() => this.#probe.run(upstream.address));
+		const problem = await this.#checkGate.run(() => this.#probe.run(upstream.address));
 		if (this.#isStopped) return;
 		const newPassCount = problem === undefined ? passCount + 1 : 0;
 		const newFailCount = problem === undefined ? 0 : failCount + 1;
@@ -60,27 +65,27 @@ export class HealthChecker {
 		const fields = { upstream: upstream.address };
 		if (problem === undefined) {
 			if (newPassCount >= (this.#settings.passes ?? 1) && upstream.health.setDown(false, processClockNow())) {
-				log('info', LOGGER, 'an upstream is healthy again', fields);
+				log('info', LOGGER_NAME, 'an upstream is healthy again', fields);
 			}
 		} else if (newFailCount >= (this.#settings.fails ?? 1) && upstream.health.setDown(true, processClockNow())) {
-			log('warn', LOGGER, 'an upstream is unhealthy', { ...fields, cause: problem });
+			log('warn', LOGGER_NAME, 'an upstream is unhealthy', { ...fields, cause: problem });
 		} else {
-			log('debug', LOGGER, 'a health check failed', { ...fields, cause: problem });
+			log('debug', LOGGER_NAME, 'a health check failed', { ...fields, cause: problem });
 		}
-		const interval = this.#settings.interval ?? DEFAULT_INTERVAL_MS;
+		const intervalMs = this.#settings.interval ?? DEFAULT_INTERVAL_MS;
 		const timer = setTimeout(
 			() => {
 				this.#timers.delete(timer);
 				void this.#check(upstream, newPassCount, newFailCount);
 			},
-			Math.min(interval * (1 + JITTER * (2 * Math.random() - 1)), 2 ** 31 - 1),
+			Math.min(intervalMs * (1 + INTERVAL_JITTER * (2 * Math.random() - 1)), 2 ** 31 - 1),
 		);
 		timer.unref();
 		this.#timers.add(timer);
 	}
 }
 
-const LOGGER = 'http.reverse_proxy.health_checker';
+const LOGGER_NAME = 'http.reverse_proxy.health_checker';
 
 /** `refuse` is never called, because the schema accepts only valid statuses. */
 const REFUSING = {

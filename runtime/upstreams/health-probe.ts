@@ -25,7 +25,7 @@ const MAX_BODY_BYTES = 524_288;
 /** Maximum redirects followed. */
 const MAX_REDIRECTS = 10;
 
-const READ_BYTES = 16_384;
+const READ_BUFFER_BYTES = 16_384;
 
 /** Matches the placeholder for the checked upstream in header values and in the body. */
 const UPSTREAM_PLACEHOLDER = /\{(?:http\.reverse_proxy\.active|rp\.active)\.target_upstream\}/;
@@ -33,26 +33,26 @@ const UPSTREAM_PLACEHOLDER = /\{(?:http\.reverse_proxy\.active|rp\.active)\.targ
 /** Checks the upstreams of one pool. */
 export class HealthProbe implements ConnectorDeps {
 	readonly pieceMemory: PieceMemory = new PieceMemory();
-	readonly threads = 1;
+	readonly threadCount = 1;
 	readonly #settings: HealthCheckSettings;
 	readonly #isHealthyStatus: (status: number) => boolean;
-	readonly #body: RegExp | undefined;
+	readonly #bodyPattern: RegExp | undefined;
 	readonly #deps: PoolRegistryDeps;
 	/** The pool's settings without keep-alive, because a check includes connecting. */
 	readonly #connectorSettings: UpstreamSettings;
 	#readBuffer: Buffer | undefined = undefined;
 	#isClosed = false;
-	readonly #calls = new Set<ProbeCall>();
+	readonly #pendingCalls = new Set<ProbeCall>();
 
 	constructor(
 		pool: UpstreamSettings,
 		isHealthyStatus: (status: number) => boolean,
-		body: RegExp | undefined,
+		bodyPattern: RegExp | undefined,
 		deps: PoolRegistryDeps,
 	) {
 		this.#settings = pool.health!;
 		this.#isHealthyStatus = isHealthyStatus;
-		this.#body = body;
+		this.#bodyPattern = bodyPattern;
 		this.#deps = deps;
 		this.#connectorSettings = { ...pool, keepalive: 0 };
 	}
@@ -62,20 +62,20 @@ export class HealthProbe implements ConnectorDeps {
 	 * Never rejects.
 	 */
 	async run(upstream: string): Promise<string | undefined> {
-		const text = this.#settings.upstream ?? upstream;
-		const parsed = parseUpstream(text);
-		if (parsed.kind !== 'static') return `${text} is not an address`;
+		const upstreamText = this.#settings.upstream ?? upstream;
+		const parsedUpstream = parseUpstream(upstreamText);
+		if (parsedUpstream.kind !== 'static') return `${upstreamText} is not an address`;
 		let address = withPort(
-			parsed.addresses[0]!,
+			parsedUpstream.addresses[0]!,
 			this.#settings.upstream === undefined ? this.#settings.port : undefined,
 		);
 		let target = requestTargetOf(this.#settings.uri);
 		const deadline = performance.now() + (this.#settings.timeout ?? DEFAULT_TIMEOUT_MS);
 		try {
-			for (let redirects = 0; ; redirects++) {
+			for (let redirectCount = 0; ; redirectCount++) {
 				const response = await this.#send(address, upstream, target, deadline);
 				if (this.#settings.follow_redirects !== true || !isRedirect(response)) return this.#findProblem(response);
-				if (redirects === MAX_REDIRECTS) return 'too many redirects';
+				if (redirectCount === MAX_REDIRECTS) return 'too many redirects';
 				const url = new URL(response.location!, `http://${address.address}${target}`);
 				const redirectTarget = parseUpstream(url.host);
 				if (url.host !== '' && url.host !== new URL(`http://${hostOf(address)}`).host) {
@@ -91,13 +91,13 @@ export class HealthProbe implements ConnectorDeps {
 
 	close(): void {
 		this.#isClosed = true;
-		for (const call of this.#calls) call.carrier.cancel(call);
+		for (const call of this.#pendingCalls) call.carrier.cancel(call);
 	}
 
 	// Implements ConnectorDeps.
 
 	readonly readBuffer = (): Buffer => {
-		this.#readBuffer ??= Buffer.allocUnsafeSlow(READ_BYTES);
+		this.#readBuffer ??= Buffer.allocUnsafeSlow(READ_BUFFER_BYTES);
 		return this.#readBuffer;
 	};
 
@@ -118,19 +118,19 @@ export class HealthProbe implements ConnectorDeps {
 	async #send(address: UpstreamAddress, upstream: string, target: string, deadline: number): Promise<ProbeResponse> {
 		if (this.#isClosed) throw new Error('health checks have been stopped');
 		const connector = createConnector(address, this.#connectorSettings, this);
-		const call = new ProbeCall(this.#request(address, upstream, target), connector);
-		this.#calls.add(call);
+		const call = new ProbeCall(this.#createRequest(address, upstream, target), connector);
+		this.#pendingCalls.add(call);
 		const timer = setTimeout(() => call.giveUp(), Math.max(0, deadline - performance.now()));
 		try {
 			return await call.run();
 		} finally {
 			clearTimeout(timer);
-			this.#calls.delete(call);
+			this.#pendingCalls.delete(call);
 			connector.close();
 		}
 	}
 
-	#request(address: UpstreamAddress, upstream: string, target: string): UpstreamRequest {
+	#createRequest(address: UpstreamAddress, upstream: string, target: string): UpstreamRequest {
 		const headers = new HeaderList(['Host', hostOf(address), 'User-Agent', 'svc-health-check']);
 		for (const { name, value } of this.#settings.headers ?? []) {
 			const lowerName = name.toLowerCase();
@@ -157,7 +157,7 @@ export class HealthProbe implements ConnectorDeps {
 
 	#findProblem({ status, body }: ProbeResponse): string | undefined {
 		if (!this.#isHealthyStatus(status)) return `it answered with status ${status}`;
-		if (this.#body && !this.#body.test(body)) return 'its response body does not match';
+		if (this.#bodyPattern && !this.#bodyPattern.test(body)) return 'its response body does not match';
 		return undefined;
 	}
 }
@@ -175,7 +175,7 @@ class ProbeCall implements ClientCall {
 	readonly #connector: UpstreamConnector;
 	#resolve: (answer: ProbeResponse) => void = () => {};
 	#reject: (error: Error) => void = () => {};
-	#isLate = false;
+	#hasTimedOut = false;
 
 	constructor(request: UpstreamRequest, connector: UpstreamConnector) {
 		this.request = request;
@@ -191,7 +191,7 @@ class ProbeCall implements ClientCall {
 	}
 
 	giveUp(): void {
-		this.#isLate = true;
+		this.#hasTimedOut = true;
 		this.carrier.cancel(this);
 		this.#reject(new Error('it took too long'));
 	}
@@ -207,12 +207,12 @@ class ProbeCall implements ClientCall {
 		}
 		void readText(response.body).then(
 			body => this.#resolve({ status, location: headers.get('location'), body }),
-			error => this.#reject(this.#isLate ? new Error('it took too long') : asError(error)),
+			error => this.#reject(this.#hasTimedOut ? new Error('it took too long') : asError(error)),
 		);
 	}
 
 	failed(error: UpstreamError): void {
-		this.#reject(this.#isLate ? new Error('it took too long') : error);
+		this.#reject(this.#hasTimedOut ? new Error('it took too long') : error);
 	}
 
 	released(): void {}
@@ -223,11 +223,11 @@ async function readText(body: UpstreamResponse['body']): Promise<string> {
 	if (typeof body === 'string') return body;
 	if (!isStream(body)) return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8');
 	const pieces: Buffer[] = [];
-	let size = 0;
+	let receivedBytes = 0;
 	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 		pieces.push(Buffer.from(piece));
-		size += piece.length;
-		if (size < MAX_BODY_BYTES) continue;
+		receivedBytes += piece.length;
+		if (receivedBytes < MAX_BODY_BYTES) continue;
 		body.cancel();
 		break;
 	}

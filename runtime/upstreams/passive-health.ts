@@ -5,25 +5,25 @@ import type { UpstreamSettings } from '../../compiler/modules/directives/reverse
 /** Conditions under which failed requests make an upstream unavailable. */
 export interface PassiveHealth {
 	/** Milliseconds for which a failure counts against the upstream. */
-	readonly failDuration: number;
-	/** Number of failures within {@link failDuration} that make the upstream unavailable. */
+	readonly failDurationMs: number;
+	/** Number of failures within {@link failDurationMs} that make the upstream unavailable. */
 	readonly maxFails: number;
 	/** Statuses that count as failures. */
-	readonly isUnhealthy: ((status: number) => boolean) | undefined;
+	readonly isUnhealthyStatus: ((status: number) => boolean) | undefined;
 	/** Milliseconds until the response head beyond which a request counts as failed; 0 for no limit. */
-	readonly latency: number;
+	readonly maxLatencyMs: number;
 }
 
 /** Returns a pool's passive health settings, or undefined if none are configured. */
 export function passiveHealthOf(settings: UpstreamSettings): PassiveHealth | undefined {
-	const failDuration = settings.fail_duration ?? 0;
-	if (failDuration <= 0) return undefined;
+	const failDurationMs = settings.fail_duration ?? 0;
+	if (failDurationMs <= 0) return undefined;
 	const statuses = settings.unhealthy_status;
 	return {
-		failDuration,
+		failDurationMs,
 		maxFails: Math.min(settings.max_fails ?? 1, MAX_FAILS),
-		isUnhealthy: statuses && statuses.length > 0 ? compileStatuses(statuses, WRONG_STATUS) : undefined,
-		latency: settings.unhealthy_latency ?? 0,
+		isUnhealthyStatus: statuses && statuses.length > 0 ? compileStatuses(statuses, WRONG_STATUS) : undefined,
+		maxLatencyMs: settings.unhealthy_latency ?? 0,
 	};
 }
 

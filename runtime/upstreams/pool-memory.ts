@@ -23,7 +23,7 @@ export interface SharedPoolMemory {
  * Number of slots for addresses from placeholders and lookups. If there are more addresses, each thread counts only its own
  * requests to them.
  */
-const DYNAMIC_SLOTS = 256;
+const DYNAMIC_SLOT_COUNT = 256;
 
 /** Offsets of the values at the start of the common part. */
 const COMMON_OFFSETS = { turn: 0, budget: 1, budgetAt: 2 } as const;
@@ -71,9 +71,9 @@ export interface PoolLayout {
 	readonly rowSize: number;
 	readonly commonSize: number;
 	/** Number of static upstreams. */
-	readonly upstreams: number;
+	readonly upstreamCount: number;
 	/** Number of slots: one for each static upstream, and more if the pool has dynamic addresses. */
-	readonly slots: number;
+	readonly slotCount: number;
 	/** Number of Int32 values in one upstream's state. */
 	readonly stateSize: number;
 	/** Number of latest failures whose times are remembered. */
@@ -81,17 +81,24 @@ export interface PoolLayout {
 }
 
 export function poolLayout(settings: UpstreamSettings): PoolLayout {
-	let upstreams = 0;
+	let upstreamCount = 0;
 	let hasDynamic = settings.dynamic !== undefined;
-	for (const text of settings.to) {
-		const parsed = parseUpstream(text);
-		if (parsed.kind === 'static') upstreams += parsed.addresses.length;
+	for (const upstreamText of settings.to) {
+		const parsedUpstream = parseUpstream(upstreamText);
+		if (parsedUpstream.kind === 'static') upstreamCount += parsedUpstream.addresses.length;
 		else hasDynamic = true;
 	}
-	const slots = upstreams + (hasDynamic ? DYNAMIC_SLOTS : 0);
+	const slotCount = upstreamCount + (hasDynamic ? DYNAMIC_SLOT_COUNT : 0);
 	const ringSize = passiveHealthOf(settings)?.maxFails ?? 0;
 	const stateSize = STATE_SIZE + ringSize;
-	return { rowSize: slots + 1, commonSize: COMMON_SIZE + slots * stateSize, upstreams, slots, stateSize, ringSize };
+	return {
+		rowSize: slotCount + 1,
+		commonSize: COMMON_SIZE + slotCount * stateSize,
+		upstreamCount,
+		slotCount,
+		stateSize,
+		ringSize,
+	};
 }
 
 /** Reports whether a pool's policy or its fallback uses latencies. */
@@ -117,42 +124,43 @@ export class PoolMemory {
 	readonly #rowSize: number;
 
 	/** Uses memory that only this thread has if no shared memory is given or if it is too small. */
-	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined) {
+	constructor(settings: UpstreamSettings, sharedMemory: SharedPoolMemory | undefined) {
 		this.layout = poolLayout(settings);
-		const isShared = shared !== undefined && shared.buffer.byteLength >= poolMemoryBytes(settings, shared.rows);
-		const rows = isShared ? shared.rows : 1;
+		const isShared =
+			sharedMemory !== undefined && sharedMemory.buffer.byteLength >= poolMemoryBytes(settings, sharedMemory.rows);
+		const rows = isShared ? sharedMemory.rows : 1;
 		this.words = isShared
-			? new Int32Array(shared.buffer)
+			? new Int32Array(sharedMemory.buffer)
 			: new Int32Array(this.layout.rowSize + this.layout.commonSize);
-		this.#rowStart = isShared ? shared.row * this.layout.rowSize : 0;
+		this.#rowStart = isShared ? sharedMemory.row * this.layout.rowSize : 0;
 		this.#rowsEnd = rows * this.layout.rowSize;
 		this.#rowSize = this.layout.rowSize;
 	}
 
 	/** Returns the requests in flight in the whole process. */
-	active(slot: number): number {
+	requestsInFlight(slot: number): number {
 		// These reads are not atomic, because slightly outdated counts are acceptable and balancing reads many of them.
 		const { words } = this;
-		const step = this.#rowSize;
+		const rowSize = this.#rowSize;
 		let sum = 0;
-		for (let at = slot, end = this.#rowsEnd; at < end; at += step) sum += words[at]!;
+		for (let at = slot, end = this.#rowsEnd; at < end; at += rowSize) sum += words[at]!;
 		return sum;
 	}
 
 	/** Adds to the number of this thread's requests in flight. */
-	addActive(slot: number, change: 1 | -1): void {
+	addInFlight(slot: number, change: 1 | -1): void {
 		// Only this thread writes to its row.
 		this.words[this.#rowStart + slot]! += change;
 	}
 
 	/** Number of requests in the whole process that wait for an upstream. */
-	get waiting(): number {
-		return this.active(this.layout.rowSize - 1);
+	get waitingCount(): number {
+		return this.requestsInFlight(this.layout.rowSize - 1);
 	}
 
 	/** Adds to the number of this thread's waiting requests. */
 	addWaiting(change: 1 | -1): void {
-		this.addActive(this.layout.rowSize - 1, change);
+		this.addInFlight(this.layout.rowSize - 1, change);
 	}
 
 	/** Returns the next value of the round-robin counter, starting with 1. */
@@ -172,19 +180,19 @@ export class PoolMemory {
 
 	/** Returns the slot of a dynamic address, the same on all threads; undefined if all slots are in use. */
 	claimSlot(hash: number, now: number): number | undefined {
-		const { upstreams, slots } = this.layout;
-		const count = slots - upstreams;
-		if (count <= 0) return undefined;
-		const key = hash | 0 || 1;
-		for (let probe = 0; probe < 16; probe++) {
-			const slot = upstreams + (((key >>> 0) + probe) % count);
+		const { upstreamCount, slotCount } = this.layout;
+		const dynamicSlotCount = slotCount - upstreamCount;
+		if (dynamicSlotCount <= 0) return undefined;
+		const addressKey = hash | 0 || 1;
+		for (let probeIndex = 0; probeIndex < 16; probeIndex++) {
+			const slot = upstreamCount + (((addressKey >>> 0) + probeIndex) % dynamicSlotCount);
 			const at = this.stateIndex(slot);
 			const slotKey = Atomics.load(this.words, at + UPSTREAM_STATE.key);
-			const isFree = slotKey === 0 || (slotKey !== key && this.#isUnused(slot, at, now));
-			if (slotKey !== key && !isFree) continue;
-			if (slotKey !== key) {
-				if (Atomics.compareExchange(this.words, at + UPSTREAM_STATE.key, slotKey, key) !== slotKey) {
-					probe--;
+			const isFree = slotKey === 0 || (slotKey !== addressKey && this.#isUnused(slot, at, now));
+			if (slotKey !== addressKey && !isFree) continue;
+			if (slotKey !== addressKey) {
+				if (Atomics.compareExchange(this.words, at + UPSTREAM_STATE.key, slotKey, addressKey) !== slotKey) {
+					probeIndex--;
 					continue;
 				}
 				for (let i = 0; i < this.layout.stateSize; i++)
@@ -198,24 +206,25 @@ export class PoolMemory {
 
 	/** Returns the slot of a dynamic address; undefined if the address has none. */
 	findSlot(hash: number): number | undefined {
-		const { upstreams, slots } = this.layout;
-		const count = slots - upstreams;
-		const key = hash | 0 || 1;
-		for (let probe = 0; count > 0 && probe < 16; probe++) {
-			const slot = upstreams + (((key >>> 0) + probe) % count);
-			if (Atomics.load(this.words, this.stateIndex(slot) + UPSTREAM_STATE.key) === key) return slot;
+		const { upstreamCount, slotCount } = this.layout;
+		const dynamicSlotCount = slotCount - upstreamCount;
+		const addressKey = hash | 0 || 1;
+		for (let probeIndex = 0; dynamicSlotCount > 0 && probeIndex < 16; probeIndex++) {
+			const slot = upstreamCount + (((addressKey >>> 0) + probeIndex) % dynamicSlotCount);
+			if (Atomics.load(this.words, this.stateIndex(slot) + UPSTREAM_STATE.key) === addressKey) return slot;
 		}
 		return undefined;
 	}
 
 	/** Records that a dynamic address is used. */
-	touch(slot: number, now: number): void {
+	markUsed(slot: number, now: number): void {
 		Atomics.store(this.words, this.stateIndex(slot) + UPSTREAM_STATE.usedAt, now);
 	}
 
-	#isUnused(slot: number, at: number, now: number): boolean {
+	#isUnused(slot: number, stateStart: number, now: number): boolean {
 		return (
-			((now - Atomics.load(this.words, at + UPSTREAM_STATE.usedAt)) | 0) > SLOT_LIFETIME_MS && this.active(slot) === 0
+			((now - Atomics.load(this.words, stateStart + UPSTREAM_STATE.usedAt)) | 0) > SLOT_LIFETIME_MS &&
+			this.requestsInFlight(slot) === 0
 		);
 	}
 }

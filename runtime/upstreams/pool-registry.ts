@@ -77,17 +77,17 @@ const UNKNOWN_STATE = { requests: 0, fails: 0, healthy: true, circuit: 'closed',
  * Maximum number of upstream states that are kept after their pool was closed. They are kept because a pool whose only thread has
  * died is opened again.
  */
-const MAX_REMEMBERED = 4096;
+const MAX_REMEMBERED_STATES = 4096;
 
 /** Maximum concurrent health checks. */
 const MAX_CONCURRENT_CHECKS = 256;
 
 export class PoolRegistry implements PoolWatcher {
 	readonly #deps: PoolRegistryDeps;
-	readonly #pools = new Map<string, RegisteredPool>();
+	readonly #poolsByKey = new Map<string, RegisteredPool>();
 	readonly #rememberedStates = new Map<string, Int32Array>();
 	/** The newest state of each upstream, by its key. */
-	readonly #states = new Map<string, Int32Array>();
+	readonly #statesByKey = new Map<string, Int32Array>();
 	readonly #checkGate = new CheckGate(MAX_CONCURRENT_CHECKS);
 	/** The named pools of the configuration, whether or not a thread has opened them. */
 	#namedPools: readonly SharedPool[] = [];
@@ -97,9 +97,9 @@ export class PoolRegistry implements PoolWatcher {
 		this.#deps = deps;
 	}
 
-	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void {
+	onPoolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void {
 		const memory = new PoolMemory(settings, { buffer, rows, row: 0 });
-		const passive = passiveHealthOf(settings);
+		const passiveHealth = passiveHealthOf(settings);
 		const stateSettings = hasState(settings)
 			? canonicalJson({ ...settings, to: [], name: '', balance: null, dynamic: null })
 			: undefined;
@@ -117,7 +117,7 @@ export class PoolRegistry implements PoolWatcher {
 					address,
 					stateKey: stateSettings && `${address} ${stateSettings}`,
 					slot,
-					...createStateReaders(settings, memory, slot, passive),
+					...createStateReaders(settings, memory, slot, passiveHealth),
 				});
 			}
 		}
@@ -130,39 +130,39 @@ export class PoolRegistry implements PoolWatcher {
 			dynamicAddresses: new Map(),
 			checker: undefined,
 		};
-		this.#pools.set(key, pool);
+		this.#poolsByKey.set(key, pool);
 		if (settings.health !== undefined && upstreams.length > 0) void this.#beginChecks(key, pool);
 	}
 
-	poolClosed(key: string): void {
-		const pool = this.#pools.get(key);
+	onPoolClosed(key: string): void {
+		const pool = this.#poolsByKey.get(key);
 		if (!pool) return;
-		this.#pools.delete(key);
+		this.#poolsByKey.delete(key);
 		pool.checker?.stop();
 		for (const { stateKey, slot } of pool.upstreams) {
 			if (stateKey === undefined) continue;
 			const state = stateOf(pool.memory, slot);
-			if (this.#states.get(stateKey)?.buffer === state.buffer) this.#states.delete(stateKey);
-			if (this.#rememberedStates.size >= MAX_REMEMBERED)
+			if (this.#statesByKey.get(stateKey)?.buffer === state.buffer) this.#statesByKey.delete(stateKey);
+			if (this.#rememberedStates.size >= MAX_REMEMBERED_STATES)
 				this.#rememberedStates.delete(this.#rememberedStates.keys().next().value!);
 			this.#rememberedStates.set(stateKey, state.slice());
 		}
 	}
 
-	poolFound(key: string, thread: number, addresses: readonly string[]): void {
-		this.#pools.get(key)?.dynamicAddresses.set(thread, addresses);
+	onAddressesFound(key: string, thread: number, addresses: readonly string[]): void {
+		this.#poolsByKey.get(key)?.dynamicAddresses.set(thread, addresses);
 	}
 
-	threadEnded(thread: number): void {
-		for (const { dynamicAddresses } of this.#pools.values()) dynamicAddresses.delete(thread);
+	onThreadEnded(thread: number): void {
+		for (const { dynamicAddresses } of this.#poolsByKey.values()) dynamicAddresses.delete(thread);
 	}
 
-	/** Returns the state of upstreams for a successor of this process, at most {@link MAX_REMEMBERED}. */
-	states(): UpstreamState[] {
+	/** Returns the state of upstreams for a successor of this process, at most {@link MAX_REMEMBERED_STATES}. */
+	exportStates(): UpstreamState[] {
 		const states: UpstreamState[] = [];
-		for (const [key, words] of [...this.#states, ...this.#rememberedStates].slice(0, MAX_REMEMBERED)) {
-			const copy = words.slice();
-			states.push([key, Buffer.from(copy.buffer, 0, copy.byteLength).toString('base64')]);
+		for (const [key, words] of [...this.#statesByKey, ...this.#rememberedStates].slice(0, MAX_REMEMBERED_STATES)) {
+			const wordsCopy = words.slice();
+			states.push([key, Buffer.from(wordsCopy.buffer, 0, wordsCopy.byteLength).toString('base64')]);
 		}
 		return states;
 	}
@@ -176,7 +176,7 @@ export class PoolRegistry implements PoolWatcher {
 			const bytes = Buffer.from(text, 'base64');
 			const words = new Int32Array(bytes.length >> 2);
 			bytes.copy(new Uint8Array(words.buffer), 0, 0, words.byteLength);
-			const state = this.#states.get(key);
+			const state = this.#statesByKey.get(key);
 			if (state === undefined) this.#rememberedStates.set(key, words);
 			else if (state.length === words.length) state.set(words);
 		}
@@ -193,13 +193,13 @@ export class PoolRegistry implements PoolWatcher {
 	 */
 	allReports(): UpstreamReport[] {
 		const reports = this.reports(true);
-		const openPoolNames = new Set(Array.from(this.#pools.values(), ({ settings }) => settings.name));
-		const known = new Set(reports.map(({ address }) => address));
+		const openPoolNames = new Set(Array.from(this.#poolsByKey.values(), ({ settings }) => settings.name));
+		const knownAddresses = new Set(reports.map(({ address }) => address));
 		for (const { pool, to } of this.#namedPools) {
 			if (pool !== undefined && openPoolNames.has(pool)) continue;
 			for (const address of to.flatMap(addressesOf)) {
-				if (pool === undefined && known.has(address)) continue;
-				known.add(address);
+				if (pool === undefined && knownAddresses.has(address)) continue;
+				knownAddresses.add(address);
 				reports.push({ address, pool, ...UNKNOWN_STATE });
 			}
 		}
@@ -214,10 +214,10 @@ export class PoolRegistry implements PoolWatcher {
 		const now = processClockNow();
 		const reports: UpstreamReport[] = [];
 		// Threads open pools in varying order. The report must not depend on it, so the pools are sorted.
-		const pools = [...this.#pools].sort(
+		const pools = [...this.#poolsByKey].sort(
 			([aKey, a], [bKey, b]) => compareTexts(a.settings.name ?? '', b.settings.name ?? '') || compareTexts(aKey, bKey),
 		);
-		for (const [, { settings, memory, upstreams, templates, dynamicAddresses: byThread }] of pools) {
+		for (const [, { settings, memory, upstreams, templates, dynamicAddresses: addressesByThread }] of pools) {
 			const pool = settings.name;
 			for (const upstream of upstreams) {
 				reports.push(reportOf(upstream, pool, memory, now));
@@ -226,7 +226,7 @@ export class PoolRegistry implements PoolWatcher {
 				reports.push({ address, pool, ...UNKNOWN_STATE });
 			}
 			if (!includeDynamic) continue;
-			for (const text of new Set([...byThread.values()].flat().sort())) {
+			for (const text of new Set([...addressesByThread.values()].flat().sort())) {
 				const address = parseResolvedUpstream(text)?.address;
 				if (address === undefined) continue;
 				const slot = memory.findSlot(hashText(address));
@@ -241,21 +241,21 @@ export class PoolRegistry implements PoolWatcher {
 	/** Number of requests that wait for an upstream. */
 	get waiting(): number {
 		let sum = 0;
-		for (const { memory } of this.#pools.values()) sum += memory.waiting;
+		for (const { memory } of this.#poolsByKey.values()) sum += memory.waitingCount;
 		return sum;
 	}
 
 	/** Stops all checks. */
 	close(): void {
 		this.#isClosed = true;
-		for (const { checker } of this.#pools.values()) checker?.stop();
+		for (const { checker } of this.#poolsByKey.values()) checker?.stop();
 	}
 
 	/** Starts the checks. Their code is loaded when the first pool needs it. */
 	async #beginChecks(key: string, pool: RegisteredPool): Promise<void> {
 		try {
 			const { HealthChecker } = await import('./health-checker.ts');
-			if (this.#isClosed || this.#pools.get(key) !== pool) return;
+			if (this.#isClosed || this.#poolsByKey.get(key) !== pool) return;
 			pool.checker = new HealthChecker(pool.settings, pool.upstreams, this.#deps, this.#checkGate);
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
@@ -267,10 +267,10 @@ export class PoolRegistry implements PoolWatcher {
 	#copyState(memory: PoolMemory, { stateKey, slot }: RegisteredUpstream): void {
 		if (stateKey === undefined) return;
 		const state = stateOf(memory, slot);
-		const known = this.#states.get(stateKey) ?? this.#rememberedStates.get(stateKey);
+		const previousState = this.#statesByKey.get(stateKey) ?? this.#rememberedStates.get(stateKey);
 		this.#rememberedStates.delete(stateKey);
-		if (known?.length === state.length) state.set(known);
-		this.#states.set(stateKey, state);
+		if (previousState?.length === state.length) state.set(previousState);
+		this.#statesByKey.set(stateKey, state);
 	}
 }
 
@@ -279,10 +279,10 @@ function createStateReaders(
 	settings: UpstreamSettings,
 	memory: PoolMemory,
 	slot: number,
-	passive: PassiveHealth | undefined = passiveHealthOf(settings),
+	passiveHealth: PassiveHealth | undefined = passiveHealthOf(settings),
 ): Pick<RegisteredUpstream, 'health' | 'circuit'> {
 	return {
-		health: new UpstreamHealth(memory, slot, passive, settings.slow_start ?? 0),
+		health: new UpstreamHealth(memory, slot, passiveHealth, settings.slow_start ?? 0),
 		circuit: settings.circuit && new CircuitBreaker(memory, slot, settings.circuit),
 	};
 }
@@ -296,11 +296,11 @@ function reportOf(
 	return {
 		address,
 		pool,
-		requests: memory.active(slot),
-		fails: health.fails(now),
+		requests: memory.requestsInFlight(slot),
+		fails: health.countFails(now),
 		healthy: !health.isDown && health.isPassing(now),
 		circuit: circuit?.state ?? 'closed',
-		latency: health.latency(now),
+		latency: health.latencyMs(now),
 	};
 }
 

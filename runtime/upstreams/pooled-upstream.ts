@@ -39,7 +39,7 @@ export class PooledUpstream implements Upstream {
 	 */
 	readonly record: UpstreamRecord | undefined;
 	readonly #memory: PoolMemory;
-	#localActive = 0;
+	#localInFlight = 0;
 
 	constructor(
 		address: UpstreamAddress,
@@ -58,22 +58,22 @@ export class PooledUpstream implements Upstream {
 	}
 
 	get active(): number {
-		return this.record === undefined ? this.#localActive : this.#memory.active(this.record.slot);
+		return this.record === undefined ? this.#localInFlight : this.#memory.requestsInFlight(this.record.slot);
 	}
 
 	get fails(): number {
-		return this.record?.health.fails(processClockNow()) ?? 0;
+		return this.record?.health.countFails(processClockNow()) ?? 0;
 	}
 
 	/** Number of requests in flight on this thread. */
 	get localActive(): number {
-		return this.#localActive;
+		return this.#localInFlight;
 	}
 
 	/** Counts the start or end of a request. */
-	countActive(change: 1 | -1): void {
-		this.#localActive += change;
-		if (this.record !== undefined) this.#memory.addActive(this.record.slot, change);
+	addInFlight(change: 1 | -1): void {
+		this.#localInFlight += change;
+		if (this.record !== undefined) this.#memory.addInFlight(this.record.slot, change);
 	}
 
 	/** Reports whether the upstream may be selected for a request now. */
@@ -86,46 +86,47 @@ export class PooledUpstream implements Upstream {
 	}
 
 	/** Records that a request is sent. Returns true if it is a probe of an open circuit. */
-	began(now: number): boolean {
-		return this.record?.circuit?.began(now) ?? false;
+	beginRequest(now: number): boolean {
+		return this.record?.circuit?.beginRequest(now) ?? false;
 	}
 
 	/** Records a response head and the milliseconds until it arrived. */
-	answered(isProbe: boolean, status: number, milliseconds: number, now: number): void {
+	recordResponse(isProbe: boolean, status: number, latencyMs: number, now: number): void {
 		const { record } = this;
 		if (!record) return;
 		const { passive, health, circuit } = record;
-		const isUnhealthy = passive?.isUnhealthy?.(status) === true;
-		if (record.isMeasured) health.observeLatency(milliseconds, now);
-		if (passive && (isUnhealthy || (passive.latency > 0 && milliseconds >= passive.latency))) health.fail(now);
-		const hasFailed = passive?.isUnhealthy ? isUnhealthy : status >= 500;
-		if (circuit?.ended(isProbe, hasFailed, milliseconds, now)) health.returned(now);
+		const isUnhealthy = passive?.isUnhealthyStatus?.(status) === true;
+		if (record.isMeasured) health.observeLatency(latencyMs, now);
+		if (passive && (isUnhealthy || (passive.maxLatencyMs > 0 && latencyMs >= passive.maxLatencyMs)))
+			health.recordFail(now);
+		const hasFailed = passive?.isUnhealthyStatus ? isUnhealthy : status >= 500;
+		if (circuit?.endRequest(isProbe, hasFailed, latencyMs, now)) health.recordReturn(now);
 	}
 
 	/** Records a failed request. Requests canceled by their client do not count against the upstream. */
-	failed(isProbe: boolean, error: UpstreamError, milliseconds: number, now: number): void {
+	recordFailure(isProbe: boolean, error: UpstreamError, latencyMs: number, now: number): void {
 		const { record } = this;
 		if (!record) return;
 		if (isClientError(error)) {
-			record.circuit?.abandoned(isProbe);
+			record.circuit?.abandonProbe(isProbe);
 			return;
 		}
-		if (record.isMeasured) record.health.observeLatency(Math.max(milliseconds, FAILURE_LATENCY_MS), now);
-		record.health.fail(now);
-		record.circuit?.ended(isProbe, true, milliseconds, now);
+		if (record.isMeasured) record.health.observeLatency(Math.max(latencyMs, FAILURE_LATENCY_MS), now);
+		record.health.recordFail(now);
+		record.circuit?.endRequest(isProbe, true, latencyMs, now);
 	}
 
 	/** Records that a response was cut short after its head. */
-	cutShort(isProbe: boolean, error: UpstreamError, now: number): void {
+	recordCutShort(isProbe: boolean, error: UpstreamError, now: number): void {
 		const { record } = this;
 		if (!record || isClientError(error)) return;
-		record.health.fail(now);
-		record.circuit?.ended(isProbe, true, 0, now);
+		record.health.recordFail(now);
+		record.circuit?.endRequest(isProbe, true, 0, now);
 	}
 
 	/** Records that the client canceled a request before its response. */
-	abandoned(isProbe: boolean): void {
-		this.record?.circuit?.abandoned(isProbe);
+	recordAbandoned(isProbe: boolean): void {
+		this.record?.circuit?.abandonProbe(isProbe);
 	}
 }
 

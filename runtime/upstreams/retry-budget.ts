@@ -16,14 +16,14 @@ export class RetryBudget {
 	/** The fraction of a retry that a request adds, in thousandths. */
 	readonly #tokensPerRequest: number;
 	readonly #tokensPerSecond: number;
-	readonly #capacity: number;
+	readonly #capacityTokens: number;
 
 	constructor(memory: PoolMemory, settings: RetryBudgetSettings | undefined) {
 		this.#words = memory.words;
 		this.#budgetIndex = memory.budgetIndex;
 		this.#tokensPerRequest = Math.round((settings?.ratio ?? 1) * TOKENS_PER_RETRY);
 		this.#tokensPerSecond = (settings?.per_second ?? 10) * TOKENS_PER_RETRY;
-		this.#capacity = Math.max(this.#tokensPerSecond * 10, TOKENS_PER_RETRY * 10);
+		this.#capacityTokens = Math.max(this.#tokensPerSecond * 10, TOKENS_PER_RETRY * 10);
 	}
 
 	/** Adds a new request's fraction of a retry to the bucket. */
@@ -34,19 +34,19 @@ export class RetryBudget {
 	}
 
 	/** Takes one retry from the bucket. Returns false if it holds less than that. */
-	take(now: number): boolean {
+	takeRetry(now: number): boolean {
 		const filledAt = Atomics.load(this.#words, this.#budgetIndex + 1);
-		const elapsed = millisecondsBetween(filledAt, now);
-		if (elapsed >= 100 && Atomics.compareExchange(this.#words, this.#budgetIndex + 1, filledAt, now) === filledAt) {
+		const elapsedMs = millisecondsBetween(filledAt, now);
+		if (elapsedMs >= 100 && Atomics.compareExchange(this.#words, this.#budgetIndex + 1, filledAt, now) === filledAt) {
 			Atomics.sub(
 				this.#words,
 				this.#budgetIndex,
-				Math.min((elapsed * this.#tokensPerSecond) / 1000, this.#capacity) | 0,
+				Math.min((elapsedMs * this.#tokensPerSecond) / 1000, this.#capacityTokens) | 0,
 			);
 		}
 		const tokensTaken = Atomics.load(this.#words, this.#budgetIndex);
 		if (tokensTaken < 0) Atomics.compareExchange(this.#words, this.#budgetIndex, tokensTaken, 0);
-		if (Math.max(0, tokensTaken) + TOKENS_PER_RETRY > this.#capacity) return false;
+		if (Math.max(0, tokensTaken) + TOKENS_PER_RETRY > this.#capacityTokens) return false;
 		Atomics.add(this.#words, this.#budgetIndex, TOKENS_PER_RETRY);
 		return true;
 	}

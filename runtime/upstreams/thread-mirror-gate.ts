@@ -10,8 +10,8 @@ export class ThreadMirrorGate implements MirrorGate {
 	readonly counts: MirrorCounts;
 	readonly #maxInFlight: number;
 	readonly #maxBytes: number;
-	#inFlight = 0;
-	#bytes = 0;
+	#inFlightCount = 0;
+	#reservedBytes = 0;
 
 	constructor({ maxInFlight, maxBytes }: MirrorGateSettings, counts: MirrorCounts) {
 		this.#maxInFlight = maxInFlight;
@@ -20,22 +20,22 @@ export class ThreadMirrorGate implements MirrorGate {
 	}
 
 	enter(): boolean {
-		if (this.#inFlight >= this.#maxInFlight) return false;
-		this.#inFlight++;
+		if (this.#inFlightCount >= this.#maxInFlight) return false;
+		this.#inFlightCount++;
 		return true;
 	}
 
 	leave(): void {
-		this.#inFlight--;
+		this.#inFlightCount--;
 	}
 
-	reserve(bytes: number): boolean {
-		if (this.#bytes + bytes > this.#maxBytes) return false;
-		this.#bytes += bytes;
+	reserve(byteCount: number): boolean {
+		if (this.#reservedBytes + byteCount > this.#maxBytes) return false;
+		this.#reservedBytes += byteCount;
 		return true;
 	}
 
-	release(bytes: number): void {
-		this.#bytes -= bytes;
+	release(byteCount: number): void {
+		this.#reservedBytes -= byteCount;
 	}
 }

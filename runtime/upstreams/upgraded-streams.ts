@@ -8,7 +8,7 @@ interface UpgradedConnection {
 
 /** A pool's upgraded connections on one thread. */
 export class UpgradedStreams {
-	readonly #streams = new Set<UpgradedConnection>();
+	readonly #connections = new Set<UpgradedConnection>();
 	#isRetired = false;
 
 	/**
@@ -16,11 +16,11 @@ export class UpgradedStreams {
 	 */
 	register(close: () => void, delayMs: number): () => void {
 		const connection: UpgradedConnection = { close, delayMs, timer: undefined };
-		this.#streams.add(connection);
+		this.#connections.add(connection);
 		if (this.#isRetired) this.#closeLater(connection);
 		return () => {
 			clearTimeout(connection.timer);
-			this.#streams.delete(connection);
+			this.#connections.delete(connection);
 		};
 	}
 
@@ -28,20 +28,20 @@ export class UpgradedStreams {
 	retire(): void {
 		if (this.#isRetired) return;
 		this.#isRetired = true;
-		for (const connection of this.#streams) this.#closeLater(connection);
+		for (const connection of this.#connections) this.#closeLater(connection);
 	}
 
 	/** Cancels `retire`, because a served configuration uses the pool again. */
 	revive(): void {
 		if (!this.#isRetired) return;
 		this.#isRetired = false;
-		for (const connection of this.#streams) clearTimeout(connection.timer);
+		for (const connection of this.#connections) clearTimeout(connection.timer);
 	}
 
 	#closeLater(connection: UpgradedConnection): void {
 		connection.timer = setTimeout(
 			() => {
-				this.#streams.delete(connection);
+				this.#connections.delete(connection);
 				connection.close();
 			},
 			Math.min(connection.delayMs, 2 ** 31 - 1),

@@ -30,7 +30,7 @@ export class UpstreamCall implements ClientCall {
 	readonly #outcome: UpstreamOutcome;
 	readonly #startedAt: number;
 	readonly #isProbe: boolean;
-	readonly #span: AttemptSpan | undefined;
+	readonly #attemptSpan: AttemptSpan | undefined;
 	#hasRetried = false;
 
 	constructor(
@@ -47,14 +47,14 @@ export class UpstreamCall implements ClientCall {
 		this.#observer = deps.upstreamObserver;
 		this.#outcome = outcome;
 		this.#startedAt = proxyFactsOf(x)?.attemptStartedAt ?? performance.now();
-		this.#span = beginAttemptSpan(x, upstream, request);
-		upstream.countActive(1);
-		this.#isProbe = upstream.record?.circuit === undefined ? false : upstream.began(processClockNow());
+		this.#attemptSpan = beginAttemptSpan(x, upstream, request);
+		upstream.addInFlight(1);
+		this.#isProbe = upstream.record?.circuit === undefined ? false : upstream.beginRequest(processClockNow());
 		upstream.connector.send(this, false);
 		x.onGone(() => this.carrier.cancel(this));
 	}
 
-	get room(): number {
+	get roomBytes(): number {
 		return this.#x.writableBytes;
 	}
 
@@ -72,45 +72,45 @@ export class UpstreamCall implements ClientCall {
 		const { record } = this.#upstream;
 		if (this.#observer !== undefined || record?.isGuarded || record?.isMeasured) {
 			const elapsedMs = performance.now() - this.#startedAt;
-			this.#observer?.answered(this.#upstream.address, this.connectTime, elapsedMs);
-			this.#upstream.answered(this.#isProbe, response.status, elapsedMs, processClockNow());
+			this.#observer?.recordResponse(this.#upstream.address, this.connectTime, elapsedMs);
+			this.#upstream.recordResponse(this.#isProbe, response.status, elapsedMs, processClockNow());
 		}
-		this.#span?.answered(response.status, response.protocol);
+		this.#attemptSpan?.recordResponse(response.status, response.protocol);
 		this.#outcome.onResponse(this.request.decodeGzip === true ? gunzipResponse(response) : response, canWriteNow);
 	}
 
 	failed(error: UpstreamError, canRetry: boolean): void {
-		const mayResend = error.unsent || isIdempotent(this.request.method);
+		const mayResend = error.isUnsent || isIdempotent(this.request.method);
 		if (canRetry && !this.#hasRetried && mayResend && !this.#x.isGone) {
 			// The upstream closed an idle connection while the request was on its way, or refused a stream above its limit (RFC 9113
 			// §8.7). A retry on a new connection shows whether the upstream is available.
 			this.#hasRetried = true;
-			this.#observer?.retried(this.#upstream.address);
+			this.#observer?.recordRetry(this.#upstream.address);
 			this.#upstream.connector.send(this, true);
 			return;
 		}
-		this.#upstream.countActive(-1);
-		this.#span?.ended(this.#x.isGone ? '' : error);
-		if (this.#x.isGone) this.#upstream.abandoned(this.#isProbe);
+		this.#upstream.addInFlight(-1);
+		this.#attemptSpan?.end(this.#x.isGone ? '' : error);
+		if (this.#x.isGone) this.#upstream.recordAbandoned(this.#isProbe);
 		else {
-			this.#observer?.failed(this.#upstream.address, error);
-			this.#upstream.failed(this.#isProbe, error, performance.now() - this.#startedAt, processClockNow());
+			this.#observer?.recordFailure(this.#upstream.address, error);
+			this.#upstream.recordFailure(this.#isProbe, error, performance.now() - this.#startedAt, processClockNow());
 		}
 		this.#outcome.onError(error);
 	}
 
 	released(failure?: UpstreamError): void {
-		this.#upstream.countActive(-1);
+		this.#upstream.addInFlight(-1);
 		if (failure && !this.#x.isGone) {
-			this.#observer?.failed(this.#upstream.address, failure);
+			this.#observer?.recordFailure(this.#upstream.address, failure);
 			// The client has already received the status, so the failure can be reported only in the log.
 			const facts = proxyFactsOf(this.#x);
 			if (facts) facts.failure = failure.message;
 			this.#deps.onCutShort?.(this.#upstream.address, failure.message);
-			this.#upstream.cutShort(this.#isProbe, failure, processClockNow());
+			this.#upstream.recordCutShort(this.#isProbe, failure, processClockNow());
 		}
-		this.#span?.ended(failure);
-		this.#observer?.ended(this.#upstream.address, performance.now() - this.#startedAt);
+		this.#attemptSpan?.end(failure);
+		this.#observer?.recordEnd(this.#upstream.address, performance.now() - this.#startedAt);
 	}
 }
 

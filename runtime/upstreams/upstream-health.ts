@@ -4,7 +4,7 @@ import { type PoolMemory, UPSTREAM_STATE } from './pool-memory.ts';
 import { millisecondsBetween } from './process-clock.ts';
 
 /** Fraction of its usual requests that a recovered upstream gets at the beginning of its slow start. */
-const FIRST_SHARE = 0.1;
+const INITIAL_SHARE = 0.1;
 
 /** Milliseconds in which a recorded latency decays to about a third. */
 const LATENCY_DECAY_MS = 10_000;
@@ -14,15 +14,15 @@ export class UpstreamHealth {
 	readonly #words: Int32Array;
 	readonly #stateStart: number;
 	readonly #ringSize: number;
-	readonly #passive: PassiveHealth | undefined;
+	readonly #passiveHealth: PassiveHealth | undefined;
 	/** Duration of slow start in milliseconds; 0 for none. */
 	readonly #slowStartMs: number;
 
-	constructor(memory: PoolMemory, slot: number, passive: PassiveHealth | undefined, slowStartMs: number) {
+	constructor(memory: PoolMemory, slot: number, passiveHealth: PassiveHealth | undefined, slowStartMs: number) {
 		this.#words = memory.words;
 		this.#stateStart = memory.stateIndex(slot);
 		this.#ringSize = memory.layout.ringSize;
-		this.#passive = passive;
+		this.#passiveHealth = passiveHealth;
 		this.#slowStartMs = slowStartMs;
 	}
 
@@ -32,66 +32,67 @@ export class UpstreamHealth {
 	}
 
 	/** Records the result of active checks. Returns true if it changed. */
-	setDown(down: boolean, now: number): boolean {
-		if (Atomics.exchange(this.#words, this.#stateStart + UPSTREAM_STATE.down, down ? 1 : 0) === (down ? 1 : 0))
+	setDown(isDown: boolean, now: number): boolean {
+		if (Atomics.exchange(this.#words, this.#stateStart + UPSTREAM_STATE.down, isDown ? 1 : 0) === (isDown ? 1 : 0))
 			return false;
-		if (!down) this.returned(now);
+		if (!isDown) this.recordReturn(now);
 		return true;
 	}
 
 	/** Records that the upstream is available again, which begins its slow start. */
-	returned(now: number): void {
+	recordReturn(now: number): void {
 		if (this.#slowStartMs > 0) Atomics.store(this.#words, this.#stateStart + UPSTREAM_STATE.returnedAt, now || 1);
 	}
 
 	/** Returns the number of failures within `failDuration`. */
-	fails(now: number): number {
-		if (!this.#passive) return 0;
+	countFails(now: number): number {
+		if (!this.#passiveHealth) return 0;
 		let count = 0;
 		for (let i = 0, size = Math.min(this.#load(UPSTREAM_STATE.fails) >>> 0, this.#ringSize); i < size; i++) {
-			if (millisecondsBetween(this.#load(RING_OFFSET + i), now) < this.#passive.failDuration) count++;
+			if (millisecondsBetween(this.#load(FAILURE_TIMES_OFFSET + i), now) < this.#passiveHealth.failDurationMs) count++;
 		}
 		return count;
 	}
 
 	/** Records a failure. */
-	fail(now: number): void {
-		if (!this.#passive) return;
+	recordFail(now: number): void {
+		if (!this.#passiveHealth) return;
 		const failureNumber = Atomics.add(this.#words, this.#stateStart + UPSTREAM_STATE.fails, 1) >>> 0;
-		Atomics.store(this.#words, this.#stateStart + RING_OFFSET + (failureNumber % this.#ringSize), now);
+		Atomics.store(this.#words, this.#stateStart + FAILURE_TIMES_OFFSET + (failureNumber % this.#ringSize), now);
 	}
 
 	/** Reports whether the upstream may be used, because it has not failed too often. */
 	isPassing(now: number): boolean {
-		const passive = this.#passive;
+		const passive = this.#passiveHealth;
 		if (!passive) return true;
-		const count = this.#load(UPSTREAM_STATE.fails) >>> 0;
+		const failCount = this.#load(UPSTREAM_STATE.fails) >>> 0;
 		// Only the oldest of the latest `maxFails` failures is examined: if it is recent, the later ones are, too.
 		const isFailing =
-			count >= this.#ringSize &&
-			millisecondsBetween(this.#load(RING_OFFSET + (count % this.#ringSize)), now) < passive.failDuration;
+			failCount >= this.#ringSize &&
+			millisecondsBetween(this.#load(FAILURE_TIMES_OFFSET + (failCount % this.#ringSize)), now) <
+				passive.failDurationMs;
 		if (isFailing) {
 			if (this.#slowStartMs > 0) Atomics.store(this.#words, this.#stateStart + UPSTREAM_STATE.failed, 1);
 			return false;
 		}
 		if (this.#slowStartMs > 0 && Atomics.exchange(this.#words, this.#stateStart + UPSTREAM_STATE.failed, 0) === 1)
-			this.returned(now);
+			this.recordReturn(now);
 		return true;
 	}
 
 	/** Returns the fraction of its usual requests that the upstream gets: 1, or less during slow start. */
-	share(now: number): number {
+	trafficShare(now: number): number {
 		if (this.#slowStartMs === 0) return 1;
 		const returnedAt = this.#load(UPSTREAM_STATE.returnedAt);
 		if (returnedAt === 0) return 1;
-		const elapsed = millisecondsBetween(returnedAt, now);
-		if (elapsed < this.#slowStartMs) return Math.max(FIRST_SHARE, elapsed / this.#slowStartMs);
+		const elapsedMs = millisecondsBetween(returnedAt, now);
+		if (elapsedMs < this.#slowStartMs) return Math.max(INITIAL_SHARE, elapsedMs / this.#slowStartMs);
 		Atomics.compareExchange(this.#words, this.#stateStart + UPSTREAM_STATE.returnedAt, returnedAt, 0);
 		return 1;
 	}
 
 	/** Returns the decaying peak of the milliseconds until the response head; undefined before the first response. */
-	latency(now: number): number | undefined {
+	latencyMs(now: number): number | undefined {
 		const latency = this.#load(UPSTREAM_STATE.latency);
 		if (latency === 0) return undefined;
 		return (
@@ -116,10 +117,10 @@ export class UpstreamHealth {
 		Atomics.store(this.#words, this.#stateStart + UPSTREAM_STATE.latencyAt, now);
 	}
 
-	#load(slot: number): number {
-		return Atomics.load(this.#words, this.#stateStart + slot);
+	#load(offset: number): number {
+		return Atomics.load(this.#words, this.#stateStart + offset);
 	}
 }
 
 /** Offset of the failure times in an upstream's state. */
-const RING_OFFSET = 16;
+const FAILURE_TIMES_OFFSET = 16;

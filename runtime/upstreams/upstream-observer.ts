@@ -6,7 +6,7 @@ import type { SeriesPages, SeriesPlace } from '../metrics/series-pages.ts';
 /** Maximum upstreams with their own series; all others share `other`, because placeholders can create any number of addresses. */
 const MAX_UPSTREAMS = 1000;
 
-interface Series {
+interface UpstreamSeries {
 	readonly connect: SeriesPlace;
 	readonly firstByte: SeriesPlace;
 	readonly total: SeriesPlace;
@@ -16,49 +16,49 @@ interface Series {
 
 export class UpstreamObserver {
 	readonly #pages: SeriesPages;
-	readonly #upstreams = new Map<string, Series>();
+	readonly #seriesByUpstream = new Map<string, UpstreamSeries>();
 
 	constructor(pages: SeriesPages) {
 		this.#pages = pages;
 	}
 
 	/** Records a response head. `connectMs` is −1 for a reused connection. */
-	answered(upstream: string, connectMs: number, firstByteMs: number): void {
-		const series = this.#series(upstream);
-		if (connectMs >= 0) observe(series.connect, UPSTREAM_FAMILIES.connect.buckets, connectMs / 1000);
-		observe(series.firstByte, UPSTREAM_FAMILIES.firstByte.buckets, firstByteMs / 1000);
+	recordResponse(upstream: string, connectMs: number, firstByteMs: number): void {
+		const series = this.#seriesOf(upstream);
+		if (connectMs >= 0) addToHistogram(series.connect, UPSTREAM_FAMILIES.connect.buckets, connectMs / 1000);
+		addToHistogram(series.firstByte, UPSTREAM_FAMILIES.firstByte.buckets, firstByteMs / 1000);
 	}
 
 	/** Records the end of a response. */
-	ended(upstream: string, totalMs: number): void {
-		observe(this.#series(upstream).total, UPSTREAM_FAMILIES.total.buckets, totalMs / 1000);
+	recordEnd(upstream: string, totalMs: number): void {
+		addToHistogram(this.#seriesOf(upstream).total, UPSTREAM_FAMILIES.total.buckets, totalMs / 1000);
 	}
 
 	/** Records a failed request. */
-	failed(upstream: string, error: UpstreamError): void {
-		const { errors } = this.#series(upstream);
+	recordFailure(upstream: string, error: UpstreamError): void {
+		const { errors } = this.#seriesOf(upstream);
 		let place = errors.get(error.phase);
 		if (!place) {
-			place = this.#allocate(UPSTREAM_FAMILIES.errors, { upstream: this.#label(upstream), kind: error.phase });
+			place = this.#allocate(UPSTREAM_FAMILIES.errors, { upstream: this.#labelOf(upstream), kind: error.phase });
 			errors.set(error.phase, place);
 		}
 		place.page[place.slot]!++;
 	}
 
 	/** Records a retry. */
-	retried(upstream: string): void {
-		const { retries } = this.#series(upstream);
+	recordRetry(upstream: string): void {
+		const { retries } = this.#seriesOf(upstream);
 		retries.page[retries.slot]!++;
 	}
 
-	#label(upstream: string): string {
-		return this.#upstreams.has(upstream) ? upstream : 'other';
+	#labelOf(upstream: string): string {
+		return this.#seriesByUpstream.has(upstream) ? upstream : 'other';
 	}
 
-	#series(upstream: string): Series {
-		const existing = this.#upstreams.get(upstream);
+	#seriesOf(upstream: string): UpstreamSeries {
+		const existing = this.#seriesByUpstream.get(upstream);
 		if (existing) return existing;
-		if (this.#upstreams.size >= MAX_UPSTREAMS && upstream !== 'other') return this.#series('other');
+		if (this.#seriesByUpstream.size >= MAX_UPSTREAMS && upstream !== 'other') return this.#seriesOf('other');
 		const labels = { upstream };
 		const series = {
 			connect: this.#allocate(UPSTREAM_FAMILIES.connect, labels),
@@ -67,7 +67,7 @@ export class UpstreamObserver {
 			retries: this.#allocate(UPSTREAM_FAMILIES.retries, labels),
 			errors: new Map(),
 		};
-		this.#upstreams.set(upstream, series);
+		this.#seriesByUpstream.set(upstream, series);
 		return series;
 	}
 
@@ -77,7 +77,7 @@ export class UpstreamObserver {
 }
 
 /** Adds a value to a histogram: to one bucket and to the sum. (Buckets become cumulative when they are scraped.) */
-function observe(place: SeriesPlace, buckets: readonly number[], value: number): void {
+function addToHistogram(place: SeriesPlace, buckets: readonly number[], value: number): void {
 	let bucket = 0;
 	while (bucket < buckets.length && value > buckets[bucket]!) bucket++;
 	place.page[place.slot + bucket]!++;

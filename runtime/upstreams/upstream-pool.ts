@@ -36,47 +36,47 @@ export interface OwnedUpstreamPool extends UpstreamPool {
 	/** Number of requests in flight on this thread. */
 	readonly inFlight: number;
 	/** Sets whether the served configuration uses the pool. If it does not, upgraded connections end after their delay. */
-	setInUse(used: boolean): void;
+	setInUse(isUsed: boolean): void;
 }
 
 /** Default maximum bytes of one read from an upstream's socket. */
 const DEFAULT_READ_BYTES = 65536;
 /** Maximum dynamic addresses with connections; the least recently used is dropped first. */
-const MAX_RESOLVED = 1024;
+const MAX_RESOLVED_UPSTREAMS = 1024;
 /** Maximum milliseconds between sweeps of idle connections. */
 const MAX_SWEEP_INTERVAL_MS = 1000;
 
 /**
  * Creates a pool. Addresses must have been validated (see upstream-address.ts); invalid ones are omitted.
- * @param shared Memory of the whole process; without it, the pool's counts cover only this thread.
+ * @param sharedMemory Memory of the whole process; without it, the pool's counts cover only this thread.
  */
 export function createUpstreamPool(
 	settings: UpstreamSettings,
-	shared?: SharedPoolMemory,
+	sharedMemory?: SharedPoolMemory,
 	deps: PoolDeps = PLAIN_POOL_DEPS,
 	onAddressesFound?: (addresses: readonly string[]) => void,
 ): OwnedUpstreamPool {
-	return new Pool(settings, shared, deps, onAddressesFound);
+	return new Pool(settings, sharedMemory, deps, onAddressesFound);
 }
 
 class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly settings: UpstreamSettings;
 	readonly pieceMemory: PieceMemory = new PieceMemory();
-	readonly threads: number;
+	readonly threadCount: number;
 	readonly #connectorFactory: ConnectorFactory;
 	readonly #deps: PoolDeps;
 	readonly #memory: PoolMemory;
-	readonly #choose: UpstreamChoice;
-	readonly #budget: RetryBudget;
+	readonly #chooseUpstream: UpstreamChoice;
+	readonly #retryBudget: RetryBudget;
 	/** True if retries are enabled, so that requests are counted for the retry budget. */
 	readonly #countsForBudget: boolean;
-	readonly #dynamic: DynamicAddresses | undefined;
-	readonly #streams = new UpgradedStreams();
+	readonly #dynamicAddresses: DynamicAddresses | undefined;
+	readonly #upgradedStreams = new UpgradedStreams();
 	readonly #upstreams: PooledUpstream[] = [];
 	/** True if health checks or limits can make an upstream unavailable. */
 	readonly #isGuarded: boolean;
-	readonly #slowStart: number;
-	readonly #passive: PassiveHealth | undefined;
+	readonly #slowStartMs: number;
+	readonly #passiveHealth: PassiveHealth | undefined;
 	/** True if the policy uses latencies. */
 	readonly #isMeasured: boolean;
 	/** The upstreams of dynamic addresses, by address. */
@@ -84,42 +84,42 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	/** The last list of dynamic addresses. */
 	#lastAddresses: readonly string[] | undefined = undefined;
 	/** The upstreams of the last list of dynamic addresses. */
-	#lastResolved: readonly PooledUpstream[] = [];
+	#lastResolvedUpstreams: readonly PooledUpstream[] = [];
 	/** The read buffer, created with the first connection, because most pools of a large configuration never open one. */
 	#readBuffer: Buffer | undefined = undefined;
-	#timer: NodeJS.Timeout | undefined = undefined;
+	#sweepTimer: NodeJS.Timeout | undefined = undefined;
 	#isClosed = false;
 	/** The relay, opened for the first large body, and closed with the last connection; null if not available. */
 	#relay: SocketRelay | null | undefined = undefined;
 	// The upstreams among which the current selection chooses.
 	#candidates: readonly PooledUpstream[];
 	#avoidedUpstreams: readonly Upstream[] | undefined = undefined;
-	#now = 0;
+	#selectionTime = 0;
 	/** True while a selection may pass over upstreams in slow start. */
 	#isRamping = false;
 
 	constructor(
 		settings: UpstreamSettings,
-		shared: SharedPoolMemory | undefined,
+		sharedMemory: SharedPoolMemory | undefined,
 		deps: PoolDeps,
 		onAddressesFound: ((addresses: readonly string[]) => void) | undefined,
 	) {
 		this.settings = settings;
-		this.threads = shared?.threads ?? 1;
+		this.threadCount = sharedMemory?.threads ?? 1;
 		this.#deps = deps;
 		this.#connectorFactory = new ConnectorFactory(settings, this);
-		this.#memory = new PoolMemory(settings, shared);
-		this.#budget = new RetryBudget(this.#memory, settings.retry_budget);
+		this.#memory = new PoolMemory(settings, sharedMemory);
+		this.#retryBudget = new RetryBudget(this.#memory, settings.retry_budget);
 		this.#countsForBudget = settings.retries !== undefined || settings.retry_duration !== undefined;
-		this.#slowStart = settings.slow_start ?? 0;
-		this.#passive = passiveHealthOf(settings);
+		this.#slowStartMs = settings.slow_start ?? 0;
+		this.#passiveHealth = passiveHealthOf(settings);
 		this.#isMeasured = usesLatency(settings);
 		this.#isGuarded =
 			settings.health !== undefined ||
 			(settings.fail_duration ?? 0) > 0 ||
 			(settings.unhealthy_request_count ?? 0) > 0 ||
 			settings.circuit !== undefined;
-		this.#choose = compilePoolBalance(settings, {
+		this.#chooseUpstream = compilePoolBalance(settings, {
 			clientIp: x => deps.clientIp(x),
 			trustsPeer: x => deps.trustsPeer(x),
 		});
@@ -131,7 +131,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 			}
 		}
 		this.#candidates = this.#upstreams;
-		this.#dynamic = settings.dynamic && new DynamicAddresses(settings.dynamic, onAddressesFound);
+		this.#dynamicAddresses = settings.dynamic && new DynamicAddresses(settings.dynamic, onAddressesFound);
 	}
 
 	get idleConnections(): number {
@@ -146,29 +146,38 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		return sum;
 	}
 
-	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
-		const candidates = resolved === undefined ? this.#upstreams : this.#upstreamsOf(resolved);
-		if (candidates.length === 1 && avoid === undefined && !this.#isGuarded && this.settings.balance === undefined) {
+	select(
+		x: Exchange,
+		avoidedUpstreams?: readonly Upstream[],
+		resolvedAddresses?: readonly string[],
+	): Upstream | undefined {
+		const candidates = resolvedAddresses === undefined ? this.#upstreams : this.#upstreamsOf(resolvedAddresses);
+		if (
+			candidates.length === 1 &&
+			avoidedUpstreams === undefined &&
+			!this.#isGuarded &&
+			this.settings.balance === undefined
+		) {
 			return candidates[0];
 		}
 		this.#candidates = candidates;
-		this.#avoidedUpstreams = avoid;
-		if (this.#isGuarded) this.#now = processClockNow();
-		this.#isRamping = this.#slowStart > 0;
-		const chosen = candidates[this.#choose(this, x)];
+		this.#avoidedUpstreams = avoidedUpstreams;
+		if (this.#isGuarded) this.#selectionTime = processClockNow();
+		this.#isRamping = this.#slowStartMs > 0;
+		const chosen = candidates[this.#chooseUpstream(this, x)];
 		if (chosen || !this.#isRamping) return chosen;
 		// No other upstream is available, so an upstream in slow start gets the request.
 		this.#isRamping = false;
-		return candidates[this.#choose(this, x)];
+		return candidates[this.#chooseUpstream(this, x)];
 	}
 
 	lookUp(names: readonly string[]): readonly string[] | undefined | Promise<readonly string[] | undefined> {
-		return this.#dynamic?.lookUp(names);
+		return this.#dynamicAddresses?.lookUp(names);
 	}
 
-	mayRetry(upstream: Upstream, free: boolean): boolean {
-		if (!free && !this.#budget.take(processClockNow())) return false;
-		this.#deps.upstreamObserver?.retried(upstream.address);
+	mayRetry(upstream: Upstream, isFree: boolean): boolean {
+		if (!isFree && !this.#retryBudget.takeRetry(processClockNow())) return false;
+		this.#deps.upstreamObserver?.recordRetry(upstream.address);
 		return true;
 	}
 
@@ -193,28 +202,28 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		return performance.now() - startedAt;
 	}
 
-	registerStream(close: () => void, delay: number): () => void {
-		return this.#streams.register(close, delay);
+	registerStream(close: () => void, delayMs: number): () => void {
+		return this.#upgradedStreams.register(close, delayMs);
 	}
 
-	setInUse(used: boolean): void {
-		if (used) this.#streams.revive();
-		else this.#streams.retire();
+	setInUse(isUsed: boolean): void {
+		if (isUsed) this.#upgradedStreams.revive();
+		else this.#upgradedStreams.retire();
 	}
 
 	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void {
-		if (this.#countsForBudget) this.#budget.addRequest();
+		if (this.#countsForBudget) this.#retryBudget.addRequest();
 		new UpstreamCall(x, upstream as PooledUpstream, request, outcome, this.#deps);
 	}
 
 	close(): void {
 		this.#isClosed = true;
-		if (this.#timer) clearInterval(this.#timer);
-		this.#timer = undefined;
+		if (this.#sweepTimer) clearInterval(this.#sweepTimer);
+		this.#sweepTimer = undefined;
 		for (const upstream of this.#allUpstreams()) upstream.connector.close();
 		this.#resolvedUpstreams.clear();
 		this.#lastAddresses = undefined;
-		this.#dynamic?.close();
+		this.#dynamicAddresses?.close();
 		this.#closeRelay();
 	}
 
@@ -234,9 +243,9 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		const upstream = this.#candidates[index]!;
 		if (this.#avoidedUpstreams?.includes(upstream)) return false;
 		if (!this.#isGuarded) return true;
-		if (!upstream.isAvailable(this.#now)) return false;
+		if (!upstream.isAvailable(this.#selectionTime)) return false;
 		if (!this.#isRamping) return true;
-		const share = upstream.record?.health.share(this.#now) ?? 1;
+		const share = upstream.record?.health.trafficShare(this.#selectionTime) ?? 1;
 		return share === 1 || Math.random() < share;
 	}
 
@@ -244,12 +253,12 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		return this.#candidates[index]!.active;
 	}
 
-	dial(index: number): string {
+	addressOf(index: number): string {
 		return this.#candidates[index]!.dial;
 	}
 
-	latency(index: number): number | undefined {
-		return this.#candidates[index]!.record?.health.latency(processClockNow());
+	latencyMs(index: number): number | undefined {
+		return this.#candidates[index]!.record?.health.latencyMs(processClockNow());
 	}
 
 	nextTurn(): number {
@@ -265,9 +274,9 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly readBuffer = (): Buffer => {
 		// On Windows, reads of several sockets are in progress at the same time, so each needs a buffer of its own.
 		const { transport } = this.settings;
-		const size = (transport?.type === 'http' ? transport.read_buffer : undefined) ?? DEFAULT_READ_BYTES;
-		if (process.platform === 'win32') return Buffer.allocUnsafeSlow(size);
-		this.#readBuffer ??= Buffer.allocUnsafeSlow(size);
+		const bufferBytes = (transport?.type === 'http' ? transport.read_buffer : undefined) ?? DEFAULT_READ_BYTES;
+		if (process.platform === 'win32') return Buffer.allocUnsafeSlow(bufferBytes);
+		this.#readBuffer ??= Buffer.allocUnsafeSlow(bufferBytes);
 		return this.#readBuffer;
 	};
 
@@ -287,10 +296,10 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly onStderr = (text: string, status: number): void => this.#deps.onStderr?.(text, status);
 
 	onIdle(): void {
-		if (this.#timer !== undefined || this.#isClosed) return;
-		const interval = Math.min(MAX_SWEEP_INTERVAL_MS, Math.max(50, keepAliveOf(this.settings).timeout / 4));
-		this.#timer = setInterval(() => this.#sweep(), interval);
-		this.#timer.unref();
+		if (this.#sweepTimer !== undefined || this.#isClosed) return;
+		const intervalMs = Math.min(MAX_SWEEP_INTERVAL_MS, Math.max(50, keepAliveOf(this.settings).timeoutMs / 4));
+		this.#sweepTimer = setInterval(() => this.#sweep(), intervalMs);
+		this.#sweepTimer.unref();
 	}
 
 	#createUpstream(address: UpstreamAddress, slot: number | undefined): PooledUpstream {
@@ -304,10 +313,10 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 
 	#createRecord(slot: number): UpstreamRecord {
 		const { settings } = this;
-		const passive = this.#passive;
+		const passive = this.#passiveHealth;
 		return {
 			slot,
-			health: new UpstreamHealth(this.#memory, slot, passive, this.#slowStart),
+			health: new UpstreamHealth(this.#memory, slot, passive, this.#slowStartMs),
 			circuit: settings.circuit && new CircuitBreaker(this.#memory, slot, settings.circuit),
 			passive,
 			maxRequests: settings.unhealthy_request_count ?? 0,
@@ -316,30 +325,30 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		};
 	}
 
-	#upstreamsOf(texts: readonly string[]): readonly PooledUpstream[] {
+	#upstreamsOf(addressTexts: readonly string[]): readonly PooledUpstream[] {
 		// The same array means the same addresses: a lookup returns a new array only if something has changed.
-		if (texts === this.#lastAddresses) return this.#lastResolved;
+		if (addressTexts === this.#lastAddresses) return this.#lastResolvedUpstreams;
 		const upstreams: PooledUpstream[] = [];
 		const now = processClockNow();
-		for (const text of texts) {
+		for (const text of addressTexts) {
 			const address = parseResolvedUpstream(text);
 			if (!address) continue;
 			let upstream = this.#resolvedUpstreams.get(address.address);
 			if (upstream) {
 				// Moves the entry to the end: the first entry is always the least recently used one, which is dropped first.
 				this.#resolvedUpstreams.delete(address.address);
-				if (upstream.record) this.#memory.touch(upstream.record.slot, now);
+				if (upstream.record) this.#memory.markUsed(upstream.record.slot, now);
 			} else {
 				upstream = this.#createUpstream(address, this.#memory.claimSlot(hashText(address.address), now));
 				if (this.#isClosed) upstream.connector.close();
-				if (this.#resolvedUpstreams.size >= MAX_RESOLVED) this.#dropOldest();
+				if (this.#resolvedUpstreams.size >= MAX_RESOLVED_UPSTREAMS) this.#dropOldest();
 			}
 			this.#resolvedUpstreams.set(address.address, upstream);
 			upstreams.push(upstream);
 		}
-		if (this.#dynamic) {
-			this.#lastAddresses = texts;
-			this.#lastResolved = upstreams;
+		if (this.#dynamicAddresses) {
+			this.#lastAddresses = addressTexts;
+			this.#lastResolvedUpstreams = upstreams;
 		}
 		return upstreams;
 	}
@@ -357,8 +366,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		if (this.#connectorFactory.takeReplaced()) this.#reconnect();
 		for (const upstream of this.#allUpstreams()) upstream.connector.sweep(now);
 		if (this.idleConnections > 0) return;
-		clearInterval(this.#timer);
-		this.#timer = undefined;
+		clearInterval(this.#sweepTimer);
+		this.#sweepTimer = undefined;
 		this.#closeRelay();
 	}
 

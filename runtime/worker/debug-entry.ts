@@ -9,21 +9,22 @@ export function createDebugEntry(x: Exchange, place: string | undefined): LogEnt
 	const proxyFacts = proxyFactsOf(x);
 	const upstream = proxyFacts?.upstream && {
 		address: proxyFacts.upstream.address,
-		tries: proxyFacts.retries + 1,
+		tries: proxyFacts.retryCount + 1,
 		latency: proxyFacts.answeredAt === 0 ? undefined : toSeconds(proxyFacts.answeredAt - proxyFacts.attemptStartedAt),
 		error: proxyFacts.failure,
 	};
 	return {
 		level: 'debug',
 		logger: 'http.handlers',
-		message: x.site === '' ? 'no site matches the request' : x.answeredBy === '' ? 'no handler answered' : 'answered',
+		message:
+			x.siteName === '' ? 'no site matches the request' : x.answeredBy === '' ? 'no handler answered' : 'answered',
 		fields: {
 			remote_ip: x.connection.remoteAddress,
 			method: x.received.method,
 			host: x.received.authority,
 			path: x.received.path,
 			rewritten: x.request.path === x.received.path ? undefined : x.request.path,
-			site: x.site === '' ? undefined : x.site,
+			site: x.siteName === '' ? undefined : x.siteName,
 			handler: x.answeredBy === '' ? undefined : x.answeredBy,
 			at: place,
 			status: x.response.status,

@@ -19,13 +19,13 @@ const PROCESS_SETTINGS: ReadonlySet<string> = new Set([
 ]);
 
 /** Number of characters of JSON that a worker parses in one slice, which takes about half a millisecond. */
-const CHUNK_CHARS = 48 * 1024;
+const MAX_CHUNK_CHARS = 48 * 1024;
 
 /** A compiled document, divided into parts. */
 export interface DocumentImage {
 	readonly document: Document;
 	/** JSON of everything except the sites. */
-	readonly restJson: string;
+	readonly otherMembersJson: string;
 	/** JSON of `{settings, upstreams, routes, protocols, material}`, for workers. */
 	readonly sharedJson: string;
 	/** JSON of the settings that closures may depend on. */
@@ -59,45 +59,47 @@ export interface DocumentImage {
  * listeners.
  */
 export class DocumentImageCache {
-	readonly #sites = new WeakMap<Site, string>();
-	readonly #pointers = new WeakMap<Site, string>();
-	readonly #listeners = new WeakMap<ListenerSpec, readonly string[]>();
+	readonly #jsonBySite = new WeakMap<Site, string>();
+	readonly #pointersBySite = new WeakMap<Site, string>();
+	readonly #chunksByListener = new WeakMap<ListenerSpec, readonly string[]>();
 	/** The JSON of each site's dependencies on named upstreams and routes, valid for the names in {@link #namedJson}. */
-	#dependencies = new WeakMap<Site, string>();
+	#dependenciesBySite = new WeakMap<Site, string>();
 	#namedJson = '';
 
 	/** Returns the JSON of a site. */
 	siteJson(site: Site): string {
-		return memoize(this.#sites, site, () => JSON.stringify(site));
+		return memoize(this.#jsonBySite, site, () => JSON.stringify(site));
 	}
 
 	/** Returns the JSON pointers of all steps, for a document that was not compiled from source text. */
 	stepPointers({ sites = [], routes = {} }: Document): StepPlaces {
-		const texts = sites.map(site => memoize(this.#pointers, site, () => stepPointersJson(site, '')));
+		const texts = sites.map(site => memoize(this.#pointersBySite, site, () => stepPointersJson(site, '')));
 		return { sites: texts, routes: stepPointersJson(routes, '/routes') };
 	}
 
 	/** Returns the JSON of a listener's sites, in chunks. */
 	listenerChunks(listener: ListenerSpec): readonly string[] {
-		return memoize(this.#listeners, listener, () => toChunks(listener.sites.map(entry => JSON.stringify(entry))));
+		return memoize(this.#chunksByListener, listener, () =>
+			toChunks(listener.sites.map(entry => JSON.stringify(entry))),
+		);
 	}
 
 	/** Returns a function that yields the dependencies of a site; undefined if the document has no named upstreams or routes. */
-	dependencies(document: Document): ((site: Site) => string) | undefined {
+	siteDependencies(document: Document): ((site: Site) => string) | undefined {
 		const dependenciesOf = namedDependencies(document);
 		if (!dependenciesOf) return undefined;
 		const namedParts = JSON.stringify([document.upstreams, document.routes]);
 		if (namedParts !== this.#namedJson) {
 			this.#namedJson = namedParts;
-			this.#dependencies = new WeakMap();
+			this.#dependenciesBySite = new WeakMap();
 		}
-		return site => memoize(this.#dependencies, site, () => dependenciesOf(site));
+		return site => memoize(this.#dependenciesBySite, site, () => dependenciesOf(site));
 	}
 }
 
 function memoize<K extends object, V>(cache: WeakMap<K, V>, key: K, compute: () => V): V {
-	const cached = cache.get(key);
-	if (cached !== undefined) return cached;
+	const cachedValue = cache.get(key);
+	if (cachedValue !== undefined) return cachedValue;
 	const value = compute();
 	cache.set(key, value);
 	return value;
@@ -109,21 +111,21 @@ export function createDocumentImage(
 	plan: Plan | undefined,
 	cache: DocumentImageCache = new DocumentImageCache(),
 	places?: StepPlaces,
-	forced = 0,
+	forcedLoads = 0,
 ): DocumentImage {
 	const { sites = [], ...otherMembers } = document;
 	const settings: Settings = document.settings ?? {};
 	const siteSettings = Object.fromEntries(Object.entries(settings).filter(([name]) => !PROCESS_SETTINGS.has(name)));
 	const siteTexts = sites.map(site => cache.siteJson(site));
-	const dependencies = cache.dependencies(document);
+	const dependencies = cache.siteDependencies(document);
 	const { files } = plan ?? {};
-	const material = { ...files?.contents, ...(forced > 0 ? { '': String(forced) } : {}) };
+	const material = { ...files?.contents, ...(forcedLoads > 0 ? { '': String(forcedLoads) } : {}) };
 	const listenerProtocols = (plan?.listeners ?? []).flatMap(({ key, protocols }) =>
 		protocols ? [[key, protocols] as const] : [],
 	);
 	return {
 		document,
-		restJson: JSON.stringify(otherMembers),
+		otherMembersJson: JSON.stringify(otherMembers),
 		sharedJson: JSON.stringify({
 			...{ settings, upstreams: document.upstreams ?? {}, routes: document.routes ?? {} },
 			...(listenerProtocols.length > 0 ? { protocols: Object.fromEntries(listenerProtocols) } : {}),
@@ -144,16 +146,16 @@ export function createDocumentImage(
 		}),
 		certificates: plan?.certificates,
 		filesDigest: files?.identity ?? '',
-		forcedLoads: forced,
+		forcedLoads,
 		places: places ?? cache.stepPointers(document),
 		hasText: places !== undefined,
 	};
 }
 
 /** Joins the parts to the JSON of the whole document. */
-export function documentJson({ restJson, sites }: DocumentImage): string {
+export function documentJson({ otherMembersJson, sites }: DocumentImage): string {
 	const member = `"sites":[${sites.join(',')}]`;
-	return restJson === '{}' ? `{${member}}` : `${restJson.slice(0, -1)},${member}}`;
+	return otherMembersJson === '{}' ? `{${member}}` : `${otherMembersJson.slice(0, -1)},${member}}`;
 }
 
 /** Returns the facts about the document that the main thread needs. */
@@ -184,7 +186,8 @@ export function generationDelta(oldImage: DocumentImage | undefined, newImage: D
 		listeners: newImage.listeners.map(({ address: { key }, sites, tls }) => {
 			const { sites: oldSites, tls: oldTls } = oldListeners.get(key) ?? {};
 			const isSame =
-				oldSites?.length === sites.length && (oldSites === sites || sites.every((chunk, at) => chunk === oldSites[at]));
+				oldSites?.length === sites.length &&
+				(oldSites === sites || sites.every((chunk, chunkIndex) => chunk === oldSites[chunkIndex]));
 			return { key, sites: isSame ? undefined : sites, ...(tls === oldTls ? {} : { tls }) };
 		}),
 	};
@@ -199,8 +202,8 @@ function changedPlaces(
 	const changedEntries: string[] = [];
 	let index = 0;
 	for (const [oldIndex, count] of runs) {
-		for (let at = 0; at < count; at++, index++) {
-			const oldPlaces = oldIndex === -1 ? undefined : oldImage?.places.sites[oldIndex + at];
+		for (let offsetInRun = 0; offsetInRun < count; offsetInRun++, index++) {
+			const oldPlaces = oldIndex === -1 ? undefined : oldImage?.places.sites[oldIndex + offsetInRun];
 			const newPlaces = places.sites[index]!;
 			if (newPlaces !== oldPlaces) changedEntries.push(JSON.stringify([index, newPlaces]));
 		}
@@ -214,7 +217,7 @@ function changedPlaces(
 /** Determines which sites can be reused. Sites at the beginning or the end that are the same in both lists need no lookups. */
 function siteRuns(
 	oldKeys: readonly string[],
-	{ siteKeys: keys, sites }: DocumentImage,
+	{ siteKeys: newKeys, sites }: DocumentImage,
 ): { runs: SiteRange[]; changed: string[] } {
 	const runs: [from: number, count: number][] = [];
 	const changed: string[] = [];
@@ -225,23 +228,25 @@ function siteRuns(
 		if (continuesRun) lastRun[1]++;
 		else runs.push([oldIndex, 1]);
 	};
-	const maxCommon = Math.min(oldKeys.length, keys.length);
-	let commonStart = 0;
-	while (commonStart < maxCommon && oldKeys[commonStart] === keys[commonStart]) addToRun(commonStart++);
-	let commonEnd = 0;
+	const maxCommonCount = Math.min(oldKeys.length, newKeys.length);
+	let commonStartCount = 0;
+	while (commonStartCount < maxCommonCount && oldKeys[commonStartCount] === newKeys[commonStartCount])
+		addToRun(commonStartCount++);
+	let commonEndCount = 0;
 	while (
-		commonEnd < maxCommon - commonStart &&
-		oldKeys[oldKeys.length - 1 - commonEnd] === keys[keys.length - 1 - commonEnd]
+		commonEndCount < maxCommonCount - commonStartCount &&
+		oldKeys[oldKeys.length - 1 - commonEndCount] === newKeys[newKeys.length - 1 - commonEndCount]
 	)
-		commonEnd++;
+		commonEndCount++;
 	const oldIndexByKey = new Map<string, number>();
-	for (let index = commonStart; index < oldKeys.length - commonEnd; index++) oldIndexByKey.set(oldKeys[index]!, index);
-	for (let index = commonStart; index < keys.length - commonEnd; index++) {
-		const oldIndex = oldIndexByKey.get(keys[index]!) ?? -1;
+	for (let index = commonStartCount; index < oldKeys.length - commonEndCount; index++)
+		oldIndexByKey.set(oldKeys[index]!, index);
+	for (let index = commonStartCount; index < newKeys.length - commonEndCount; index++) {
+		const oldIndex = oldIndexByKey.get(newKeys[index]!) ?? -1;
 		if (oldIndex === -1) changed.push(sites[index]!);
 		addToRun(oldIndex);
 	}
-	for (let index = oldKeys.length - commonEnd; index < oldKeys.length; index++) addToRun(index);
+	for (let index = oldKeys.length - commonEndCount; index < oldKeys.length; index++) addToRun(index);
 	return { runs, changed };
 }
 
@@ -254,7 +259,7 @@ export function haveSamePlaces({ places: a }: DocumentImage, { places: b }: Docu
 export function isSameDocument(a: DocumentImage, b: DocumentImage): boolean {
 	return (
 		a.filesDigest === b.filesDigest &&
-		a.restJson === b.restJson &&
+		a.otherMembersJson === b.otherMembersJson &&
 		a.sites.length === b.sites.length &&
 		a.sites.every((text, index) => text === b.sites[index])
 	);
@@ -262,17 +267,17 @@ export function isSameDocument(a: DocumentImage, b: DocumentImage): boolean {
 
 /** Joins JSON values to JSON arrays of limited size. */
 function toChunks(texts: readonly string[]): string[] {
-	const arrays: string[] = [];
-	let start = 0;
-	let size = 0;
+	const chunks: string[] = [];
+	let chunkStart = 0;
+	let chunkChars = 0;
 	for (let i = 0; i < texts.length; i++) {
-		size += texts[i]!.length;
-		if (size < CHUNK_CHARS && i + 1 < texts.length) continue;
-		arrays.push(`[${texts.slice(start, i + 1).join(',')}]`);
-		start = i + 1;
-		size = 0;
+		chunkChars += texts[i]!.length;
+		if (chunkChars < MAX_CHUNK_CHARS && i + 1 < texts.length) continue;
+		chunks.push(`[${texts.slice(chunkStart, i + 1).join(',')}]`);
+		chunkStart = i + 1;
+		chunkChars = 0;
 	}
-	return arrays;
+	return chunks;
 }
 
 /**
@@ -285,25 +290,26 @@ function namedDependencies(document: Document): ((value: unknown) => string) | u
 	for (const [name, value] of Object.entries(document.routes ?? {}))
 		namedParts.set(name, [namedParts.get(name), value]);
 	if (namedParts.size === 0) return undefined;
-	const texts = new Map<string, string>();
-	for (const [name, value] of namedParts) texts.set(name, `${JSON.stringify(name)}=${canonicalJson(value)}\n`);
+	const definitionsByName = new Map<string, string>();
+	for (const [name, value] of namedParts)
+		definitionsByName.set(name, `${JSON.stringify(name)}=${canonicalJson(value)}\n`);
 	return value => {
 		const usedNames = new Set<string>();
-		const visit = (part: unknown): void => {
+		const collectNames = (part: unknown): void => {
 			if (typeof part === 'string') {
 				if (usedNames.has(part) || !namedParts.has(part)) return;
 				usedNames.add(part);
-				visit(namedParts.get(part));
+				collectNames(namedParts.get(part));
 			} else if (Array.isArray(part)) {
-				for (const item of part) visit(item);
+				for (const item of part) collectNames(item);
 			} else if (part !== null && typeof part === 'object') {
-				for (const key in part) visit((part as Record<string, unknown>)[key]);
+				for (const key in part) collectNames((part as Record<string, unknown>)[key]);
 			}
 		};
-		visit(value);
+		collectNames(value);
 		return [...usedNames]
 			.sort()
-			.map(name => texts.get(name)!)
+			.map(name => definitionsByName.get(name)!)
 			.join('');
 	};
 }

@@ -24,7 +24,7 @@ import { createStepTracer } from './step-tracer.ts';
 import type { GenerationDelta } from './worker-messages.ts';
 
 /** After building for this many milliseconds, the thread handles requests first. */
-const SLICE_MS = 2;
+const MAX_SLICE_MS = 2;
 
 /** The parts of a document, besides the site itself, on which sites depend. */
 export interface SharedDocumentParts {
@@ -109,7 +109,7 @@ export class GenerationBuild {
 	 * thread.
 	 */
 	constructor(
-		source: LeaseSource,
+		leaseSource: LeaseSource,
 		facts: HostFacts,
 		log: (entry: LogEntry) => void = () => {},
 		routePlaces: StepPlaceTable = new StepPlaceTable(''),
@@ -117,7 +117,7 @@ export class GenerationBuild {
 	) {
 		this.#routePlaces = routePlaces;
 		this.#activity = activity;
-		this.#leaseSource = source;
+		this.#leaseSource = leaseSource;
 		this.#facts = facts;
 		this.#log = log;
 	}
@@ -133,31 +133,31 @@ export class GenerationBuild {
 		generations: Generations,
 		previousShared: SharedDocumentParts,
 	): Promise<BuildResult> {
-		const base = generations.newest;
-		this.#activity?.enter('build');
+		const baseGeneration = generations.newest;
+		this.#activity?.enterPhase('build');
 		try {
 			const shared = delta.shared === undefined ? previousShared : (JSON.parse(delta.shared) as SharedDocumentParts);
-			const { sites, dropped } = await this.#buildSites(delta, base, shared);
+			const { sites, dropped } = await this.#buildSites(delta, baseGeneration, shared);
 			const perHost = shared.settings.metrics?.per_host === true;
-			const tables = await this.#buildTables(delta, base, perHost);
+			const tables = await this.#buildTables(delta, baseGeneration, perHost);
 			const places = await this.#readPlaces(delta);
 			return { generation: new Generation(number, sites, tables, dropped, places), shared };
 		} catch (error) {
 			for (const site of this.builtSites) for (const lease of site.leases) this.#leaseSource.release(lease);
 			throw error;
 		} finally {
-			this.#activity?.leave('build');
+			this.#activity?.leavePhase('build');
 		}
 	}
 
-	async #buildSites(delta: GenerationDelta, base: Generation, shared: SharedDocumentParts) {
+	async #buildSites(delta: GenerationDelta, baseGeneration: Generation, shared: SharedDocumentParts) {
 		const sites: (BuiltSiteWithLeases | undefined)[] = [];
 		const changedIndexes: number[] = [];
 		let reusedCount = 0;
 		for (const [oldIndex, count] of delta.runs) {
 			for (let i = 0; i < count; i++) {
 				if (oldIndex === -1) changedIndexes.push(sites.length);
-				sites.push(oldIndex === -1 ? undefined : base.sites[oldIndex + i]);
+				sites.push(oldIndex === -1 ? undefined : baseGeneration.sites[oldIndex + i]);
 			}
 			if (oldIndex !== -1) reusedCount += count;
 		}
@@ -166,39 +166,39 @@ export class GenerationBuild {
 		for (const chunk of delta.changed) {
 			for (const site of JSON.parse(chunk) as Site[]) {
 				const index = changedIndexes[changedCount++]!;
-				sites[index] = this.#buildUnit(site, index, shared);
+				sites[index] = this.#buildSite(site, index, shared);
 				if (!sites[index]) waitingSites.push({ index, site });
 				await this.#yieldIfDue();
 			}
 		}
 		while (waitingSites.length > 0) {
-			this.#activity?.leave('build');
+			this.#activity?.leavePhase('build');
 			await this.#leaseSource.whenMemoryArrives();
-			this.#activity?.enter('build');
+			this.#activity?.enterPhase('build');
 			if (this.#isAborted) throw new BuildAborted();
-			for (const entry of waitingSites.splice(0)) {
-				sites[entry.index] = this.#buildUnit(entry.site, entry.index, shared);
-				if (!sites[entry.index]) {
-					waitingSites.push(entry);
-					this.#requestAllMemory(entry.site, entry.index, shared);
+			for (const waitingSite of waitingSites.splice(0)) {
+				sites[waitingSite.index] = this.#buildSite(waitingSite.site, waitingSite.index, shared);
+				if (!sites[waitingSite.index]) {
+					waitingSites.push(waitingSite);
+					this.#requestAllMemory(waitingSite.site, waitingSite.index, shared);
 				}
 				await this.#yieldIfDue();
 			}
 		}
 		return {
 			sites: sites as BuiltSiteWithLeases[],
-			dropped: reusedCount === base.sites.length ? [] : droppedSites(base, delta),
+			dropped: reusedCount === baseGeneration.sites.length ? [] : droppedSites(baseGeneration, delta),
 		};
 	}
 
 	/** Builds one site. Returns undefined if memory must be fetched first. */
-	#buildUnit(site: Site, index: number, shared: SharedDocumentParts): BuiltSiteWithLeases | undefined {
-		const handles: LeaseHandle[] = [];
+	#buildSite(site: Site, index: number, shared: SharedDocumentParts): BuiltSiteWithLeases | undefined {
+		const leaseHandles: LeaseHandle[] = [];
 		const leases: Leases = {
 			lease: (kind, settings) => {
 				const material = materialOf(kind, settings, shared);
 				const { lease, handle } = this.#leaseSource.acquire(kind, settings, material);
-				handles.push(handle);
+				leaseHandles.push(handle);
 				return lease;
 			},
 			pageWork: this.#leaseSource.pageWork,
@@ -212,11 +212,11 @@ export class GenerationBuild {
 				tracer,
 				sharedCode: this.#sharedCode,
 			});
-			const builtSite = { built, leases: handles, places: new StepPlaceTable(`/sites/${index}`) };
+			const builtSite = { built, leases: leaseHandles, places: new StepPlaceTable(`/sites/${index}`) };
 			this.builtSites.push(builtSite);
 			return builtSite;
 		} catch (error) {
-			for (const handle of handles) this.#leaseSource.release(handle);
+			for (const handle of leaseHandles) this.#leaseSource.release(handle);
 			if (error instanceof NeedsSharedMemory) return undefined;
 			throw error;
 		}
@@ -227,12 +227,12 @@ export class GenerationBuild {
 	 * would be built many times. Builds the site with fake leases in place of those that wait for memory, and discards it.
 	 */
 	#requestAllMemory(site: Site, index: number, shared: SharedDocumentParts): void {
-		const handles: LeaseHandle[] = [];
+		const leaseHandles: LeaseHandle[] = [];
 		const leases: Leases = {
 			lease: (kind, settings) => {
 				try {
 					const { lease, handle } = this.#leaseSource.acquire(kind, settings, materialOf(kind, settings, shared));
-					handles.push(handle);
+					leaseHandles.push(handle);
 					return lease;
 				} catch (error) {
 					if (!(error instanceof NeedsSharedMemory)) throw error;
@@ -252,7 +252,7 @@ export class GenerationBuild {
 		} catch {
 			// The next attempt to build the site reports the error.
 		} finally {
-			for (const handle of handles) this.#leaseSource.release(handle);
+			for (const handle of leaseHandles) this.#leaseSource.release(handle);
 		}
 	}
 
@@ -265,10 +265,14 @@ export class GenerationBuild {
 		return { sites, routes: places.routes, routePlaces: this.#routePlaces };
 	}
 
-	async #buildTables(delta: GenerationDelta, base: Generation, perHost: boolean): Promise<Map<string, ListenerTable>> {
+	async #buildTables(
+		delta: GenerationDelta,
+		baseGeneration: Generation,
+		perHost: boolean,
+	): Promise<Map<string, ListenerTable>> {
 		const tables = new Map<string, ListenerTable>();
 		for (const { key, sites, tls: changedTls } of delta.listeners) {
-			const oldTable = base.tables.get(key);
+			const oldTable = baseGeneration.tables.get(key);
 			const tls = changedTls ?? oldTable?.tls;
 			if (!sites && oldTable) {
 				tables.set(key, tls === oldTable.tls ? oldTable : { ...oldTable, tls });
@@ -276,13 +280,13 @@ export class GenerationBuild {
 			}
 			const listedSites: ListenedSite[] = [];
 			for (const chunk of sites ?? []) {
-				for (const entry of JSON.parse(chunk) as ListenedSite[]) listedSites.push(entry);
+				for (const listedSite of JSON.parse(chunk) as ListenedSite[]) listedSites.push(listedSite);
 				await this.#yieldIfDue();
 			}
 			const hosts = perHost
 				? new Set(listedSites.flatMap(entry => entry.hosts.filter(host => !host.includes('*'))))
 				: undefined;
-			tables.set(key, { table: new SiteTable(listedSites), hosts, tls });
+			tables.set(key, { table: new SiteTable(listedSites), servedHosts: hosts, tls });
 			await this.#yieldIfDue();
 		}
 		return tables;
@@ -290,10 +294,10 @@ export class GenerationBuild {
 
 	/** Yields to the event loop once the current time slice is over, so that requests are served. */
 	async #yieldIfDue(): Promise<void> {
-		if (performance.now() - this.#sliceStart < SLICE_MS) return;
-		this.#activity?.leave('build');
+		if (performance.now() - this.#sliceStart < MAX_SLICE_MS) return;
+		this.#activity?.leavePhase('build');
 		await new Promise(resolve => setImmediate(resolve));
-		this.#activity?.enter('build');
+		this.#activity?.enterPhase('build');
 		if (this.#isAborted) throw new BuildAborted();
 		this.#sliceStart = performance.now();
 	}
@@ -308,8 +312,8 @@ function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: Sha
 }
 
 /** Returns the sites of the base generation that are not reused. */
-function droppedSites(base: Generation, delta: GenerationDelta): BuiltSiteWithLeases[] {
-	const reusedFlags = new Uint8Array(base.sites.length);
+function droppedSites(baseGeneration: Generation, delta: GenerationDelta): BuiltSiteWithLeases[] {
+	const reusedFlags = new Uint8Array(baseGeneration.sites.length);
 	for (const [oldIndex, count] of delta.runs) if (oldIndex !== -1) reusedFlags.fill(1, oldIndex, oldIndex + count);
-	return base.sites.filter((_, index) => reusedFlags[index] === 0);
+	return baseGeneration.sites.filter((_, index) => reusedFlags[index] === 0);
 }

@@ -30,7 +30,7 @@ export interface ListenerTable {
 	/** Returns an index into {@link Generation.sites}. */
 	readonly table: SiteTable;
 	/** Exact host names that the listener serves, for the label `host`; undefined unless that label is on. */
-	readonly hosts: ReadonlySet<string> | undefined;
+	readonly servedHosts: ReadonlySet<string> | undefined;
 	/** JSON of the listener's ListenerTls; undefined without TLS. */
 	readonly tls?: string | undefined;
 }
@@ -42,9 +42,9 @@ export class Generation {
 	readonly sites: readonly BuiltSiteWithLeases[];
 	readonly tables: ReadonlyMap<string, ListenerTable>;
 	/** Sites of the previous generation that this one does not have. */
-	readonly dropped: readonly BuiltSiteWithLeases[];
+	readonly droppedSites: readonly BuiltSiteWithLeases[];
 	/** Number of exchanges that began in this generation and have not ended. */
-	exchanges = 0;
+	openExchangeCount = 0;
 	readonly #places: GenerationPlaces | undefined;
 	/**
 	 * The handlers of the sites. They are kept apart from `sites`, because every object on the path of a request costs a cache miss
@@ -57,13 +57,13 @@ export class Generation {
 		number: number,
 		sites: readonly BuiltSiteWithLeases[],
 		tables: ReadonlyMap<string, ListenerTable>,
-		dropped: readonly BuiltSiteWithLeases[],
+		droppedSites: readonly BuiltSiteWithLeases[],
 		places?: GenerationPlaces,
 	) {
 		this.number = number;
 		this.sites = sites;
 		this.tables = tables;
-		this.dropped = dropped;
+		this.droppedSites = droppedSites;
 		this.#places = places;
 		this.#mainHandlers = sites.map(({ built }) => built.mainHandler);
 		this.#siteNames = sites.map(({ built }) => built.name);
@@ -88,26 +88,26 @@ export class Generation {
 	}
 
 	/** Runs the site with that index. */
-	handle(index: number, x: Exchange): void | Promise<void> {
+	runSite(index: number, x: Exchange): void | Promise<void> {
 		x.siteIndex = index;
 		const mainHandler = this.#mainHandlers[index];
-		if (mainHandler === undefined) return this.sites[index]!.built.handle(x);
-		x.site = this.#siteNames[index]!;
+		if (mainHandler === undefined) return this.sites[index]!.built.runSite(x);
+		x.siteName = this.#siteNames[index]!;
 		return mainHandler(x);
 	}
 }
 
 /** A thread's generations: the current one, one built ahead, and older ones until their last exchange ends. */
 export class Generations {
-	readonly #control: Int32Array;
+	readonly #controlWords: Int32Array;
 	readonly #leases: LeaseRegistry;
-	#current = new Generation(0, [], new Map(), []);
-	#prepared: Generation | undefined;
+	#currentGeneration = new Generation(0, [], new Map(), []);
+	#preparedGeneration: Generation | undefined;
 	/** Previous generations with unfinished exchanges, oldest first. */
 	readonly #oldGenerations: Generation[] = [];
 
-	constructor(control: Int32Array, leases: LeaseRegistry) {
-		this.#control = control;
+	constructor(controlWords: Int32Array, leases: LeaseRegistry) {
+		this.#controlWords = controlWords;
 		this.#leases = leases;
 	}
 
@@ -115,14 +115,14 @@ export class Generations {
 	 * Returns the generation whose number is in shared memory. Reads it without `Atomics.load`, because a function call per request
 	 * would cost more.
 	 */
-	current(): Generation {
-		const number = this.#control[CONTROL_GENERATION]!;
-		return number === this.#current.number ? this.#current : this.#switchTo(number);
+	currentGeneration(): Generation {
+		const number = this.#controlWords[CONTROL_GENERATION]!;
+		return number === this.#currentGeneration.number ? this.#currentGeneration : this.#switchTo(number);
 	}
 
 	/** The generation that was activated last, without looking at shared memory. The next build is based on it. */
 	get newest(): Generation {
-		return this.#current;
+		return this.#currentGeneration;
 	}
 
 	/** Number of old generations that still have unfinished exchanges. */
@@ -132,46 +132,46 @@ export class Generations {
 
 	/** Keeps a built generation until its number is in shared memory. */
 	prepare(generation: Generation): void {
-		this.#prepared = generation;
+		this.#preparedGeneration = generation;
 	}
 
 	/** Discards the generation built ahead, except for the sites that it shares with the current one. */
 	discard(): void {
-		const prepared = this.#prepared;
-		if (!prepared) return;
-		this.#prepared = undefined;
-		const currentSites = new Set(this.#current.sites);
-		for (const site of prepared.sites) if (!currentSites.has(site)) this.release(site);
+		const preparedGeneration = this.#preparedGeneration;
+		if (!preparedGeneration) return;
+		this.#preparedGeneration = undefined;
+		const currentSites = new Set(this.#currentGeneration.sites);
+		for (const site of preparedGeneration.sites) if (!currentSites.has(site)) this.releaseSite(site);
 	}
 
 	/** Records the end of an exchange. */
-	exchangeEnded(generation: Generation): void {
-		if (--generation.exchanges === 0 && generation !== this.#current) this.#releaseOld();
+	onExchangeEnded(generation: Generation): void {
+		if (--generation.openExchangeCount === 0 && generation !== this.#currentGeneration) this.#releaseOld();
 	}
 
 	/** Releases a site's leases. */
-	release(site: BuiltSiteWithLeases): void {
+	releaseSite(site: BuiltSiteWithLeases): void {
 		for (const lease of site.leases) this.#leases.release(lease);
 	}
 
 	#switchTo(number: number): Generation {
-		const prepared = this.#prepared;
+		const preparedGeneration = this.#preparedGeneration;
 		// A thread that starts late builds the generation already named in memory, and until then serves the one it has.
-		if (prepared?.number !== number) return this.#current;
-		this.#prepared = undefined;
-		this.#oldGenerations.push(this.#current);
-		this.#current = prepared;
-		prepared.updatePlaces();
+		if (preparedGeneration?.number !== number) return this.#currentGeneration;
+		this.#preparedGeneration = undefined;
+		this.#oldGenerations.push(this.#currentGeneration);
+		this.#currentGeneration = preparedGeneration;
+		preparedGeneration.updatePlaces();
 		this.#releaseOld();
-		return prepared;
+		return preparedGeneration;
 	}
 
 	/** Releases old generations, oldest first, because a site that a generation has dropped may still run in an older one. */
 	#releaseOld(): void {
-		while (this.#oldGenerations.length > 0 && this.#oldGenerations[0]!.exchanges === 0) {
+		while (this.#oldGenerations.length > 0 && this.#oldGenerations[0]!.openExchangeCount === 0) {
 			this.#oldGenerations.shift();
-			const successor = this.#oldGenerations[0] ?? this.#current;
-			for (const site of successor.dropped) this.release(site);
+			const successor = this.#oldGenerations[0] ?? this.#currentGeneration;
+			for (const site of successor.droppedSites) this.releaseSite(site);
 		}
 	}
 }

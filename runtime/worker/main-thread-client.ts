@@ -10,12 +10,12 @@ interface PendingRequest {
 
 /** Sends requests to the main thread, and resolves their replies. */
 export class MainThreadClient {
-	readonly #send: (message: MessageFromWorker) => void;
+	readonly #sendMessage: (message: MessageFromWorker) => void;
 	readonly #pendingRequests = new Map<number, PendingRequest>();
-	#lastId = 0;
+	#lastRequestId = 0;
 
-	constructor(send: (message: MessageFromWorker) => void) {
-		this.#send = send;
+	constructor(sendMessage: (message: MessageFromWorker) => void) {
+		this.#sendMessage = sendMessage;
 	}
 
 	/**
@@ -23,10 +23,10 @@ export class MainThreadClient {
 	 * replies to every request.
 	 */
 	ask<Q extends MainThreadRequest>(question: Q): Promise<MainThreadReplies[Q['about']]> {
-		const id = ++this.#lastId;
+		const id = ++this.#lastRequestId;
 		return new Promise((resolve, reject) => {
 			this.#pendingRequests.set(id, { resolve, reject });
-			this.#send({ type: 'ask', id, question });
+			this.#sendMessage({ type: 'ask', id, question });
 		});
 	}
 

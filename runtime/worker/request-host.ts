@@ -25,18 +25,18 @@ import type { Generation, Generations, ListenerTable } from './generation.ts';
 export interface RequestHostThread {
 	readonly generations: Generations;
 	/** The thread's fixed counters (see counter-row.ts). */
-	readonly row: Float64Array;
+	readonly counters: Float64Array;
 	readonly activity: ThreadActivity;
 	readonly limits: ProtocolLimits;
 	readonly tls: ThreadTls;
-	draining: boolean;
+	isDraining: boolean;
 	/** Returns the client's address, taking trusted proxies into account. */
 	clientIp(x: Exchange): string;
 	/** Whether debug entries are logged. */
-	debug: boolean;
+	logsDebug: boolean;
 	log(entry: LogEntry): void;
 	/** Called when a connection has ended while the thread is draining. */
-	connectionEnded(): void;
+	onConnectionEnded(): void;
 }
 
 /** The host of one listener on one thread. */
@@ -47,7 +47,7 @@ export class RequestHost implements ProtocolHost {
 	/** Limits the requests of the listener; undefined if it has no limit. */
 	admission: Admission | undefined = undefined;
 	/** True if the host of a request must match the server name of the TLS handshake. */
-	strictHost = false;
+	requiresSameHost = false;
 	/** Records metrics of exchanges; undefined unless the setting `metrics` is on. */
 	observer: HttpObserver | undefined = undefined;
 	/** Whether debug entries list the handlers that ran. */
@@ -61,78 +61,78 @@ export class RequestHost implements ProtocolHost {
 	readonly http2: Http2Counters;
 	readonly http3: Http3Counters & QuicCounters;
 	readonly #thread: RequestHostThread;
-	readonly #key: string;
+	readonly #listenerKey: string;
 	readonly #outcomeHandler: AnswerOutcomeHandler = {
 		onAnswered: x => this.#completeResponse(x),
 		onFailed: (x, error) => this.#failExchange(x, error),
 	};
 	#tableGeneration: Generation | undefined;
-	#table: ListenerTable | undefined;
+	#listenerTable: ListenerTable | undefined;
 
 	constructor(key: string, thread: RequestHostThread) {
-		this.#key = key;
+		this.#listenerKey = key;
 		this.#thread = thread;
 		this.limits = thread.limits;
-		this.http2 = http2Counters(thread.row);
-		this.http3 = http3Counters(thread.row);
+		this.http2 = http2Counters(thread.counters);
+		this.http3 = http3Counters(thread.counters);
 	}
 
 	get draining(): boolean {
-		return this.#thread.draining;
+		return this.#thread.isDraining;
 	}
 
 	handle(x: Exchange): void | Promise<void> {
 		const thread = this.#thread;
-		thread.activity.request(x);
-		const generation = thread.generations.current();
-		generation.exchanges++;
-		thread.row[ROW_SLOT.inFlight]!++;
+		thread.activity.recordRequest(x);
+		const generation = thread.generations.currentGeneration();
+		generation.openExchangeCount++;
+		thread.counters[ROW_SLOT.inFlight]!++;
 		x.generation = generation;
 		if (this.logsSteps) x.logsSteps = true;
-		if (this.altSvc !== undefined) this.#advertise(x, this.altSvc);
-		this.observer?.exchangeBegan();
+		if (this.altSvc !== undefined) this.#advertiseHttp3(x, this.altSvc);
+		this.observer?.onExchangeBegan();
 		const { admission } = this;
-		if (admission === undefined) return this.#run(x, generation);
-		const verdict = admission.enter(x);
-		if (verdict === undefined) return this.#run(x, generation);
+		if (admission === undefined) return this.#runExchange(x, generation);
+		const verdict = admission.admitRequest(x);
+		if (verdict === undefined) return this.#runExchange(x, generation);
 		if (verdict instanceof HttpError) {
 			failResponse(x, verdict);
 			return;
 		}
 		return verdict.then(error => {
-			if (error === undefined) return this.#run(x, generation);
+			if (error === undefined) return this.#runExchange(x, generation);
 			failResponse(x, error);
 		});
 	}
 
 	/** Advertises HTTP/3 to clients of other protocols (RFC 7838). Handlers may change the field. */
-	#advertise(x: Exchange, value: string): void {
+	#advertiseHttp3(x: Exchange, value: string): void {
 		if (x.protocol === 'HTTP/3.0') return;
 		if (this.advertisesHttp3?.(x.connection.tls?.serverName ?? '') === false) return;
 		x.response.headers.set('Alt-Svc', value);
 	}
 
-	#run(x: Exchange, generation: Generation): void | Promise<void> {
+	#runExchange(x: Exchange, generation: Generation): void | Promise<void> {
 		if (generation !== this.#tableGeneration) {
 			this.#tableGeneration = generation;
-			this.#table = generation.tables.get(this.#key);
+			this.#listenerTable = generation.tables.get(this.#listenerKey);
 		}
-		let result: void | Promise<void>;
+		let handlerResult: void | Promise<void>;
 		try {
-			result = this.#serve(x, generation);
+			handlerResult = this.#serve(x, generation);
 		} catch (error) {
 			this.#failExchange(x, error);
 			return;
 		}
-		if (result === undefined) {
+		if (handlerResult === undefined) {
 			this.#completeResponse(x);
 			return;
 		}
-		if (result instanceof PendingAnswer) {
-			result.setOutcomeHandler(this.#outcomeHandler);
-			return result;
+		if (handlerResult instanceof PendingAnswer) {
+			handlerResult.setOutcomeHandler(this.#outcomeHandler);
+			return handlerResult;
 		}
-		return result.then(
+		return handlerResult.then(
 			() => this.#completeResponse(x),
 			error => this.#failExchange(x, error),
 		);
@@ -140,20 +140,20 @@ export class RequestHost implements ProtocolHost {
 
 	/** Runs the site of a request, after the checks that precede sites. May throw for a malformed path. */
 	#serve(x: Exchange, generation: Generation): void | Promise<void> {
-		if (this.strictHost) requireSameHost(x);
+		if (this.requiresSameHost) requireSameHost(x);
 		const { tls } = this.#thread;
 		if (tls.mayHaveChallenge && x.connection.tls === undefined) {
 			const challengeResult = answerChallenge(x, this.#thread);
 			if (challengeResult === true) return undefined;
 			if (challengeResult !== false)
-				return challengeResult.then(isAnswered => (isAnswered ? undefined : this.#route(x, generation)));
+				return challengeResult.then(isAnswered => (isAnswered ? undefined : this.#routeToSite(x, generation)));
 		}
-		return this.#route(x, generation);
+		return this.#routeToSite(x, generation);
 	}
 
-	#route(x: Exchange, generation: Generation): void | Promise<void> {
-		const index = this.#table === undefined ? -1 : this.#table.table.find(x.request);
-		if (index >= 0) return generation.handle(index, x);
+	#routeToSite(x: Exchange, generation: Generation): void | Promise<void> {
+		const index = this.#listenerTable === undefined ? -1 : this.#listenerTable.table.findSiteIndex(x.request);
+		if (index >= 0) return generation.runSite(index, x);
 		if (index < -1) redirectToHttps(x, redirectPort(index)!);
 		return undefined;
 	}
@@ -162,12 +162,12 @@ export class RequestHost implements ProtocolHost {
 		const generation = x.generation as Generation | undefined;
 		if (generation === undefined) return;
 		x.generation = undefined;
-		const { row, generations } = this.#thread;
+		const { counters: row, generations } = this.#thread;
 		row[ROW_SLOT.inFlight]!--;
 		row[ROW_SLOT.requests]!++;
 		if (x.response.status >= 500) row[ROW_SLOT.serverErrors]!++;
-		this.admission?.leave(x);
-		if (this.observer) this.#observe(x, generation);
+		this.admission?.endRequest(x);
+		if (this.observer) this.#recordMetrics(x, generation);
 		if (x.finishListeners !== undefined) this.#runCallbacks(x, x.finishListeners);
 		const logs = x.accessLogs;
 		if (logs.length > 0 && x.log?.skip !== true) {
@@ -175,24 +175,24 @@ export class RequestHost implements ProtocolHost {
 			const place = generation.placeOf(x);
 			for (let i = 0; i < logs.length; i++) logs[i]!.record(x, this.logsCredentials, place);
 		}
-		if (this.#thread.debug) this.#thread.log(createDebugEntry(x, generation.placeOf(x)));
-		generations.exchangeEnded(generation);
+		if (this.#thread.logsDebug) this.#thread.log(createDebugEntry(x, generation.placeOf(x)));
+		generations.onExchangeEnded(generation);
 	}
 
 	refused(reason: string): void {
 		const slot = reason === 'invalid_response_field' ? ROW_SLOT.droppedFields : refusalSlot(reason);
-		this.#thread.row[slot]!++;
+		this.#thread.counters[slot]!++;
 	}
 
 	opened(): void {
-		const { row } = this.#thread;
+		const { counters: row } = this.#thread;
 		row[ROW_SLOT.connections]!++;
 		row[ROW_SLOT.accepted]!++;
 	}
 
 	closed(): void {
-		this.#thread.row[ROW_SLOT.connections]!--;
-		if (this.#thread.draining) this.#thread.connectionEnded();
+		this.#thread.counters[ROW_SLOT.connections]!--;
+		if (this.#thread.isDraining) this.#thread.onConnectionEnded();
 	}
 
 	/** Runs the handlers' completion callbacks. A bug in a callback must not keep the generation from ending. */
@@ -235,17 +235,17 @@ export class RequestHost implements ProtocolHost {
 		const isHttpError = error instanceof HttpError;
 		const unexpectedCause = isHttpError ? (error.status === 500 ? error.cause : undefined) : error;
 		const isSerious = !isHttpError || unexpectedCause !== undefined || (error.status >= 500 && !handled);
-		if (!isSerious && !this.#thread.debug) return;
-		const text = error instanceof Error ? error.message : String(error);
+		if (!isSerious && !this.#thread.logsDebug) return;
+		const errorMessage = error instanceof Error ? error.message : String(error);
 		// Omits header fields and the query, which may contain secrets.
 		this.#thread.log({
 			level: isSerious ? 'error' : 'debug',
 			logger: 'http.log.error',
 			// The message for unexpected errors begins like that of the compatible server, because people may search for it.
-			message: isHttpError ? text : `http: panic serving ${x.connection.remoteAddress}: ${text}`,
+			message: isHttpError ? errorMessage : `http: panic serving ${x.connection.remoteAddress}: ${errorMessage}`,
 			fields: {
 				status: x.response.status,
-				site: x.site,
+				site: x.siteName,
 				method: x.received.method,
 				host: x.received.authority,
 				path: x.received.path,
@@ -258,8 +258,13 @@ export class RequestHost implements ProtocolHost {
 		});
 	}
 
-	#observe(x: Exchange, generation: Generation): void {
-		this.observer!.exchangeEnded(x, generation.tables.get(this.#key)?.hosts, x.answeredAt, x.error !== undefined);
+	#recordMetrics(x: Exchange, generation: Generation): void {
+		this.observer!.onExchangeEnded(
+			x,
+			generation.tables.get(this.#listenerKey)?.servedHosts,
+			x.answeredAt,
+			x.error !== undefined,
+		);
 	}
 }
 

@@ -11,8 +11,8 @@ export function createStepTracer(settings: Settings, log: (entry: LogEntry) => v
 	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];
 	if (!servers.some(({ trace }) => trace === true)) return undefined;
 	return {
-		matcher: (_pointer, _matcher, predicate) => predicate,
-		handler: (pointer, step, handler) => x => {
+		wrapMatcher: (_pointer, _matcher, predicate) => predicate,
+		wrapHandler: (pointer, step, handler) => x => {
 			if (x.logsSteps) {
 				log({
 					level: 'debug',
@@ -21,7 +21,7 @@ export function createStepTracer(settings: Settings, log: (entry: LogEntry) => v
 					// Omits header fields and the query, which may contain secrets.
 					fields: {
 						place: pointer,
-						site: x.site,
+						site: x.siteName,
 						method: x.request.method,
 						host: x.request.authority,
 						path: x.request.path,

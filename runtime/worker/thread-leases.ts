@@ -12,7 +12,11 @@ import type { UpstreamPool } from '../../compiler/modules/directives/reverse-pro
 import { cacheLayout } from '../cache/memory-layout.ts';
 import { type DiskPort, SharedCache } from '../cache/shared-cache.ts';
 import { ThreadCompressor } from '../compression/thread-compressor.ts';
-import { CONCURRENCY_ROW, ConcurrencyTable, concurrencyTableWords } from '../concurrency-limits/concurrency-table.ts';
+import {
+	CONCURRENCY_ROW_WORDS,
+	ConcurrencyTable,
+	concurrencyTableWords,
+} from '../concurrency-limits/concurrency-table.ts';
 import { ThreadConcurrencyLimiter } from '../concurrency-limits/thread-concurrency-limiter.ts';
 import { createFileReader } from '../files/file-reader.ts';
 import { AccessBatch, type AccessPort, type BatchPort } from '../logs/access-batch.ts';
@@ -44,14 +48,14 @@ export interface LeaseThreadDeps {
 	/** The thread's row in shared memory. */
 	readonly index: number;
 	/** Number of rows in shared memory: one for each thread, whether or not it is running. */
-	readonly rows: number;
+	readonly rowCount: number;
 	/** Number of threads that serve requests. */
-	readonly threads: number;
+	readonly threadCount: number;
 	readonly accessLogs: AccessLogDeps;
 	readonly pools: PoolDeps;
-	send(message: MessageFromWorker): void;
+	sendMessage(message: MessageFromWorker): void;
 	/** Sends a request to the main thread. */
-	ask<Q extends MainThreadRequest>(question: Q): Promise<MainThreadReplies[Q['about']]>;
+	askMainThread<Q extends MainThreadRequest>(question: Q): Promise<MainThreadReplies[Q['about']]>;
 	/** Returns the destination of an access log's batches. */
 	batchPort(sink: string): AccessPort;
 	/** The thread's row of counters. */
@@ -65,38 +69,38 @@ export interface LeaseThreadDeps {
 
 /** Provides leases on one thread. */
 export class ThreadLeases implements LeaseSource {
-	readonly registry = new LeaseRegistry();
+	readonly leaseRegistry = new LeaseRegistry();
 	readonly pageWork: PageWork;
 	readonly #thread: LeaseThreadDeps;
-	readonly #files: FileReader;
+	readonly #fileReader: FileReader;
 	readonly #compressor: ThreadCompressor;
 	readonly #passwords: ThreadPasswords;
 	readonly #metrics: MetricsSource;
 	readonly #health: HealthSource;
 	readonly #memoryByKey = new Map<string, SharedArrayBuffer>();
-	readonly #pendingMemory = new Set<string>();
-	readonly #refusedMemory = new Set<string>();
+	readonly #pendingMemoryKeys = new Set<string>();
+	readonly #refusedMemoryKeys = new Set<string>();
 	#arrivalCallbacks: (() => void)[] = [];
 
 	constructor(thread: LeaseThreadDeps) {
 		this.#thread = thread;
-		this.#files = createFileReader(true, true, thread.counters);
+		this.#fileReader = createFileReader(true, true, thread.counters);
 		this.#compressor = new ThreadCompressor(thread.counters);
 		this.#passwords = new ThreadPasswords({
-			ask: check => thread.ask({ about: 'password', check }),
-			withdraw: id => void thread.ask({ about: 'password_withdrawn', id }),
+			sendCheck: check => thread.askMainThread({ about: 'password', check }),
+			withdraw: id => void thread.askMainThread({ about: 'password_withdrawn', id }),
 			clientOf: x => thread.accessLogs.clientIp(x),
 			countRefusal: () => {
 				thread.counters[overloadSlot('passwords')]!++;
 			},
 		});
-		this.pageWork = new ThreadPageWork(task => thread.ask({ about: 'page_work', task }));
+		this.pageWork = new ThreadPageWork(task => thread.askMainThread({ about: 'page_work', task }));
 		const renderers = {
-			prometheus: shareResult(() => thread.ask({ about: 'metrics', format: 'prometheus' })),
-			openmetrics: shareResult(() => thread.ask({ about: 'metrics', format: 'openmetrics' })),
+			prometheus: shareResult(() => thread.askMainThread({ about: 'metrics', format: 'prometheus' })),
+			openmetrics: shareResult(() => thread.askMainThread({ about: 'metrics', format: 'openmetrics' })),
 		};
 		this.#metrics = { render: format => renderers[format]() };
-		this.#health = { notReadyReason: shareResult(() => thread.ask({ about: 'health' })) };
+		this.#health = { notReadyReason: shareResult(() => thread.askMainThread({ about: 'health' })) };
 	}
 
 	acquire<K extends keyof LeaseKinds>(
@@ -105,16 +109,16 @@ export class ThreadLeases implements LeaseSource {
 		material?: string,
 	): { readonly lease: LeaseKinds[K]['lease']; readonly handle: string } {
 		const handle = leaseKey(kind, material ? [settings, material] : settings);
-		const lease = this.registry.acquire(handle, () => this.#open(kind, settings, handle));
+		const lease = this.leaseRegistry.acquire(handle, () => this.#openLease(kind, settings, handle));
 		return { lease: lease as LeaseKinds[K]['lease'], handle };
 	}
 
 	release(handle: string): void {
-		this.registry.release(handle);
+		this.leaseRegistry.release(handle);
 	}
 
 	whenMemoryArrives(): Promise<void> {
-		if (this.#pendingMemory.size === 0) return Promise.resolve();
+		if (this.#pendingMemoryKeys.size === 0) return Promise.resolve();
 		return new Promise(resolve => {
 			this.#arrivalCallbacks.push(resolve);
 		});
@@ -123,15 +127,15 @@ export class ThreadLeases implements LeaseSource {
 	/** Handles the arrival of requested memory. `buffer` is undefined if it could not be allocated. */
 	handleMemory(key: string, buffer: SharedArrayBuffer | undefined): void {
 		if (buffer) this.#memoryByKey.set(key, buffer);
-		else this.#refusedMemory.add(key);
-		this.#pendingMemory.delete(key);
-		if (this.#pendingMemory.size > 0) return;
+		else this.#refusedMemoryKeys.add(key);
+		this.#pendingMemoryKeys.delete(key);
+		if (this.#pendingMemoryKeys.size > 0) return;
 		for (const resolve of this.#arrivalCallbacks.splice(0)) resolve();
 	}
 
 	/** Called after a switch of generations. Tells the pools that no site uses any more to end their upgraded connections. */
 	retirePools(inUse: (handle: string) => boolean): void {
-		for (const [handle, pool] of this.registry.entries<OwnedUpstreamPool>('upstreams ')) {
+		for (const [handle, pool] of this.leaseRegistry.entries<OwnedUpstreamPool>('upstreams ')) {
 			pool.setInUse(inUse(handle));
 		}
 	}
@@ -153,21 +157,23 @@ export class ThreadLeases implements LeaseSource {
 
 	/** Posts the lines and spans collected so far. */
 	flushLogs(): void {
-		for (const batch of this.registry.values<AccessBatch>('batch ')) batch.flush();
-		for (const tracer of this.registry.values<ThreadTracer>('tracer ')) tracer.flush();
+		for (const batch of this.leaseRegistry.values<AccessBatch>('batch ')) batch.flush();
+		for (const tracer of this.leaseRegistry.values<ThreadTracer>('tracer ')) tracer.flush();
 	}
 
-	#open(kind: keyof LeaseKinds, settings: unknown, handle: string): { value: unknown; close: () => void } {
+	#openLease(kind: keyof LeaseKinds, settings: unknown, handle: string): { value: unknown; close: () => void } {
 		switch (kind) {
 			case 'files':
-				return { value: this.#files, close: () => {} };
+				return { value: this.#fileReader, close: () => {} };
 			case 'upstreams':
 				return this.#openPool(settings as LeaseKinds['upstreams']['settings'], handle);
 			case 'password_verifier':
 				return { value: this.#passwords, close: () => {} };
 			case 'account_file': {
 				const { path } = settings as LeaseKinds['account_file']['settings'];
-				const file = new ThreadAccountFile(path, question => this.#thread.ask({ about: 'account_file', question }));
+				const file = new ThreadAccountFile(path, question =>
+					this.#thread.askMainThread({ about: 'account_file', question }),
+				);
 				// Reads the file before the first login. If it then becomes invalid, the valid version is kept.
 				void Promise.resolve(file.accounts()).catch(() => undefined);
 				return { value: file, close: () => {} };
@@ -179,7 +185,7 @@ export class ThreadLeases implements LeaseSource {
 			case 'acme_authority': {
 				const serverSettings = settings as LeaseKinds['acme_authority']['settings'];
 				const answer: LeaseKinds['acme_authority']['lease']['answer'] = request =>
-					this.#thread.ask({ about: 'acme', request, settings: serverSettings });
+					this.#thread.askMainThread({ about: 'acme', request, settings: serverSettings });
 				return { value: { answer }, close: () => {} };
 			}
 			case 'tracer':
@@ -211,9 +217,9 @@ export class ThreadLeases implements LeaseSource {
 	#openPool(settings: LeaseKinds['upstreams']['settings'], handle: string): { value: UpstreamPool; close: () => void } {
 		const { rowSize: slots, commonSize: common } = poolLayout(settings);
 		const buffer = this.#sharedMemory(handle, { slots, common, pool: settings });
-		const { rows, threads, index: row, pools } = this.#thread;
+		const { rowCount: rows, threadCount: threads, index: row, pools } = this.#thread;
 		const reportAddresses = (addresses: readonly string[]) =>
-			this.#thread.send({ type: 'upstreams_found', key: handle, addresses });
+			this.#thread.sendMessage({ type: 'upstreams_found', key: handle, addresses });
 		const pool = createUpstreamPool(settings, { buffer, rows, row, threads }, pools, reportAddresses);
 		return {
 			value: pool,
@@ -229,13 +235,13 @@ export class ThreadLeases implements LeaseSource {
 		handle: string,
 	): { value: RateLimiter; close: () => void } {
 		const { zone, maxKeys, isShared } = settings;
-		const common = limitTableWords(maxKeys, isShared);
-		const buffer = this.#sharedMemory(handle, { slots: 0, common, limits: settings });
+		const commonWords = limitTableWords(maxKeys, isShared);
+		const buffer = this.#sharedMemory(handle, { slots: 0, common: commonWords, limits: settings });
 		const { moduleCounters } = this.#thread;
 		return {
 			value: new ThreadRateLimiter(new LimitTable(buffer, maxKeys, isShared), {
 				counterOf: event => moduleCounters.rateLimitCounter(zone, event),
-				report: place => this.#thread.ask({ about: 'rate_limit', table: handle, place }),
+				reportUsage: place => this.#thread.askMainThread({ about: 'rate_limit', table: handle, place }),
 			}),
 			close: () => this.#releaseMemory(handle),
 		};
@@ -246,9 +252,13 @@ export class ThreadLeases implements LeaseSource {
 		handle: string,
 	): { value: ConcurrencyLimiter; close: () => void } {
 		const { zone, maxKeys } = settings;
-		const { rows, index, moduleCounters } = this.#thread;
-		const common = concurrencyTableWords(maxKeys);
-		const buffer = this.#sharedMemory(handle, { slots: CONCURRENCY_ROW, common, concurrency: settings });
+		const { rowCount: rows, index, moduleCounters } = this.#thread;
+		const commonWords = concurrencyTableWords(maxKeys);
+		const buffer = this.#sharedMemory(handle, {
+			slots: CONCURRENCY_ROW_WORDS,
+			common: commonWords,
+			concurrency: settings,
+		});
 		const table = new ConcurrencyTable(buffer, rows, maxKeys, index);
 		return {
 			value: new ThreadConcurrencyLimiter(table, outcome => moduleCounters.concurrencyLimitCounter(zone, outcome)),
@@ -260,15 +270,15 @@ export class ThreadLeases implements LeaseSource {
 	}
 
 	#openCache(settings: LeaseKinds['cache']['settings'], handle: string): { value: SharedCache; close: () => void } {
-		const { rows, index: thread, counters } = this.#thread;
+		const { rowCount: rows, index: thread, counters } = this.#thread;
 		const { ceiling } = settings;
 		const diskSize = settings.disk?.size;
-		const common = cacheLayout(ceiling, rows, diskSize).words;
-		const buffer = this.#sharedMemory(handle, { slots: 0, common, cache: settings });
-		const count = (event: CacheEvent): void => countCacheEvent(counters, event);
+		const commonWords = cacheLayout(ceiling, rows, diskSize).words;
+		const buffer = this.#sharedMemory(handle, { slots: 0, common: commonWords, cache: settings });
+		const countEvent = (event: CacheEvent): void => countCacheEvent(counters, event);
 		return {
 			value: new SharedCache({
-				...{ buffer, ceiling, rows, thread, count, diskSize },
+				...{ buffer, ceiling, rows, thread, count: countEvent, diskSize },
 				disk: settings.disk && diskPort(this.#thread, handle),
 			}),
 			close: () => this.#releaseMemory(handle),
@@ -279,52 +289,57 @@ export class ThreadLeases implements LeaseSource {
 	#sharedMemory(key: string, request: MemoryRequest): SharedArrayBuffer {
 		const memory = this.#memoryByKey.get(key);
 		if (memory) return memory;
-		if (this.#refusedMemory.delete(key)) {
-			throw new OutOfSharedMemory(4 * (request.slots * this.#thread.rows + (request.common ?? 0)));
+		if (this.#refusedMemoryKeys.delete(key)) {
+			throw new OutOfSharedMemory(4 * (request.slots * this.#thread.rowCount + (request.common ?? 0)));
 		}
-		if (!this.#pendingMemory.has(key)) {
-			this.#pendingMemory.add(key);
-			this.#thread.send({ type: 'memory_wanted', key, request });
+		if (!this.#pendingMemoryKeys.has(key)) {
+			this.#pendingMemoryKeys.add(key);
+			this.#thread.sendMessage({ type: 'memory_wanted', key, request });
 		}
 		throw new NeedsSharedMemory();
 	}
 
 	#releaseMemory(key: string): void {
 		this.#memoryByKey.delete(key);
-		this.#thread.send({ type: 'memory_released', key });
+		this.#thread.sendMessage({ type: 'memory_released', key });
 	}
 
 	#openTracer(): { value: ThreadTracer; close: () => void } {
 		const tracer = new ThreadTracer(this.#thread.sampler, this.#thread.spanPort);
-		this.#thread.send({ type: 'tracing_opened' });
+		this.#thread.sendMessage({ type: 'tracing_opened' });
 		return { value: tracer, close: () => tracer.flush() };
 	}
 
 	#openAccessLog(settings: AccessLogSettings, handle: string): { value: AccessLogger; close: () => void } {
 		const { sampling } = settings;
-		const counts = sampling && new Int32Array(this.#sharedMemory(handle, { slots: SAMPLER_SLOTS }));
+		const samplerCounts = sampling && new Int32Array(this.#sharedMemory(handle, { slots: SAMPLER_SLOTS }));
 		const sink = sinkKey(settings.output);
 		const batchHandle = `batch ${sink}`;
-		const batch = this.registry.acquire(batchHandle, () => {
+		const batch = this.leaseRegistry.acquire(batchHandle, () => {
 			const newBatch = new AccessBatch(this.#thread.batchPort(sink));
-			this.#thread.send({ type: 'sink_opened', sink, output: settings.output });
+			this.#thread.sendMessage({ type: 'sink_opened', sink, output: settings.output });
 			const close = () => {
 				newBatch.flush();
-				this.#thread.send({ type: 'sink_released', sink });
+				this.#thread.sendMessage({ type: 'sink_released', sink });
 			};
 			return { value: newBatch, close };
 		});
 		try {
 			return {
-				value: new AccessLogger(settings, batch, this.#thread.accessLogs, counts && new LogSampler(sampling, counts)),
+				value: new AccessLogger(
+					settings,
+					batch,
+					this.#thread.accessLogs,
+					samplerCounts && new LogSampler(sampling, samplerCounts),
+				),
 				close: () => {
-					this.registry.release(batchHandle);
-					if (counts) this.#releaseMemory(handle);
+					this.leaseRegistry.release(batchHandle);
+					if (samplerCounts) this.#releaseMemory(handle);
 				},
 			};
 		} catch (error) {
-			this.registry.release(batchHandle);
-			if (counts) this.#releaseMemory(handle);
+			this.leaseRegistry.release(batchHandle);
+			if (samplerCounts) this.#releaseMemory(handle);
 			throw error;
 		}
 	}
@@ -334,13 +349,13 @@ export class ThreadLeases implements LeaseSource {
 function diskPort(thread: LeaseThreadDeps, store: string): DiskPort {
 	return {
 		reportStored: (key, entry, serial) =>
-			thread.send({ type: 'cache', store, event: { event: 'stored', key, entry, serial } }),
-		reportRemoved: key => thread.send({ type: 'cache', store, event: { event: 'removed', key } }),
+			thread.sendMessage({ type: 'cache', store, event: { event: 'stored', key, entry, serial } }),
+		reportRemoved: key => thread.sendMessage({ type: 'cache', store, event: { event: 'removed', key } }),
 		invalidateUrl: async (host, path, query) => {
-			await thread.ask({ about: 'cache', store, diskRequest: { request: 'invalidate', host, path, query } });
+			await thread.askMainThread({ about: 'cache', store, diskRequest: { request: 'invalidate', host, path, query } });
 		},
 		recall: async key => {
-			await thread.ask({ about: 'cache', store, diskRequest: { request: 'recall', key } });
+			await thread.askMainThread({ about: 'cache', store, diskRequest: { request: 'recall', key } });
 		},
 	};
 }

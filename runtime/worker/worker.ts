@@ -10,7 +10,7 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { StepPlaceTable } from '../../compiler/exchange/step-place.ts';
 import { DEFAULT_PROTOCOLS } from '../../compiler/modules/options/servers/protocols.ts';
 import { descriptorLimit, maxConnectionsPerThread } from '../listeners/descriptor-limit.ts';
-import { http3Unavailable, withoutHttp3 } from '../listeners/http3-probe.ts';
+import { http3UnavailableError, withoutHttp3Entry } from '../listeners/http3-probe.ts';
 import type { ListenerAddress } from '../listeners/listener-address.ts';
 import { ListenerGates } from '../listeners/listener-gates.ts';
 import { PlaceMaker } from '../listeners/place-maker.ts';
@@ -41,7 +41,7 @@ import { hostFacts } from '../threads/host-facts.ts';
 import { startThreadMemoryRelief } from '../threads/memory-relief.ts';
 import { stallThread } from '../threads/stop-answering.ts';
 import { ThreadActivity } from '../threads/thread-activity.ts';
-import { HANDSHAKE_SLOTS, HandshakeRate } from '../tls/handshake-rate.ts';
+import { HANDSHAKE_SLOT_COUNT, HandshakeRate } from '../tls/handshake-rate.ts';
 import { advertisesHttp3 } from '../tls/quic-certificates.ts';
 import { ThreadTls } from '../tls/thread-tls.ts';
 import { TlsObserver } from '../tls/tls-observer.ts';
@@ -60,21 +60,21 @@ import type { MessageFromWorker, MessageToWorker, WorkerStartData } from './work
 type PrepareMessage = Extract<MessageToWorker, { type: 'prepare' }>;
 
 /** Runs the thread until the main thread ends it. */
-export function runWorker(port: MessagePort, start: WorkerStartData): void {
+export function runWorker(port: MessagePort, startData: WorkerStartData): void {
 	// The poller's self-test runs in a turn of the event loop that precedes the first connection.
 	threadPoller();
-	shareDescriptors(start.descriptors);
-	const activity = new ThreadActivity(start.activity);
-	const worker = new DataPlaneWorker(port, start, activity);
-	const vitals = threadVitalsIn(start.counters);
+	shareDescriptors(startData.descriptors);
+	const activity = new ThreadActivity(startData.activity);
+	const worker = new DataPlaneWorker(port, startData, activity);
+	const vitals = threadVitalsIn(startData.counters);
 	port.on('message', (message: MessageToWorker) => {
-		activity.enter('message');
+		activity.enterPhase('message');
 		worker.handleMessage(message);
 		vitals.recordIfWanted();
 		// A build continues in later turns of the event loop.
-		activity.leave('message');
+		activity.leavePhase('message');
 	});
-	activity.begin();
+	activity.startHeartbeats();
 	startThreadMemoryRelief();
 	// An unhandled rejection in a handler must affect only its request, not the thread's other connections.
 	process.on('unhandledRejection', reason => {
@@ -85,24 +85,24 @@ export function runWorker(port: MessagePort, start: WorkerStartData): void {
 
 class DataPlaneWorker implements RequestHostThread {
 	readonly generations: Generations;
-	readonly row: Float64Array;
+	readonly counters: Float64Array;
 	readonly activity: ThreadActivity;
 	readonly limits = DEFAULT_LIMITS;
-	readonly #hosts = new Map<WorkerListener, RequestHost>();
-	readonly #gates: ListenerGates;
+	readonly #hostsByListener = new Map<WorkerListener, RequestHost>();
+	readonly #listenerGates: ListenerGates;
 	readonly tls = new ThreadTls(
-		number => this.#send({ type: 'challenges_taken', number }),
+		number => this.#sendMessage({ type: 'challenges_taken', number }),
 		challenge => this.#mainThread.ask({ about: 'challenge', challenge }),
 	);
-	draining = false;
-	debug = false;
+	isDraining = false;
+	logsDebug = false;
 	readonly #port: MessagePort;
-	readonly #start: WorkerStartData;
+	readonly #startData: WorkerStartData;
 	readonly #hostFacts: HostFacts;
-	readonly #control: Int32Array;
+	readonly #controlWords: Int32Array;
 	readonly #leases: ThreadLeases;
-	readonly #mainThread = new MainThreadClient(message => this.#send(message));
-	readonly #pages: SeriesPages;
+	readonly #mainThread = new MainThreadClient(message => this.#sendMessage(message));
+	readonly #seriesPages: SeriesPages;
 	readonly #tlsObserver: TlsObserver;
 	readonly #handshakeRates = new Map<string, HandshakeRate>();
 	readonly #listeners = new Map<string, WorkerListener>();
@@ -115,7 +115,7 @@ class DataPlaneWorker implements RequestHostThread {
 	readonly #routePlaces = new StepPlaceTable('');
 	#sharedParts: SharedDocumentParts = { settings: {}, upstreams: {}, routes: {} };
 	#nextSharedParts: SharedDocumentParts | undefined;
-	#build: GenerationBuild | undefined;
+	#currentBuild: GenerationBuild | undefined;
 	#hasReportedDrained = false;
 	#nextAcceptReportAt = 0;
 	/** Number of dropped access log entries that have not been reported to the main thread yet, by log writer. */
@@ -123,68 +123,68 @@ class DataPlaneWorker implements RequestHostThread {
 	#nextDropReportAt = 0;
 	readonly #maxConnections: number;
 	readonly #placeMaker = new PlaceMaker(
-		() => this.#protocols(),
+		() => this.#listenerProtocols(),
 		connections => this.#countClosedIdle(connections),
 	);
 	#clientIp = compileClientIp({});
 	#trustsPeer = compilePeerTrust({});
 	#upstreamObserver: UpstreamObserver | undefined;
 
-	constructor(port: MessagePort, start: WorkerStartData, activity: ThreadActivity) {
+	constructor(port: MessagePort, startData: WorkerStartData, activity: ThreadActivity) {
 		this.activity = activity;
 		this.#port = port;
-		this.#start = start;
-		const control = new Int32Array(start.control);
-		const stopsAt = (): number => Atomics.load(control, CONTROL_STOPS_AT) * 1000;
-		this.#hostFacts = hostFacts(start.workingDirectory, start.environment, stopsAt);
-		this.#control = control;
-		this.row = counterRow(start.counters);
-		this.#maxConnections = maxConnectionsPerThread(descriptorLimit(), start.threads);
-		this.#pages = new SeriesPages(
-			buffer => this.#send({ type: 'page', buffer }),
-			series => this.#send({ type: 'series', series }),
+		this.#startData = startData;
+		const controlWords = new Int32Array(startData.control);
+		const stopsAt = (): number => Atomics.load(controlWords, CONTROL_STOPS_AT) * 1000;
+		this.#hostFacts = hostFacts(startData.workingDirectory, startData.environment, stopsAt);
+		this.#controlWords = controlWords;
+		this.counters = counterRow(startData.counters);
+		this.#maxConnections = maxConnectionsPerThread(descriptorLimit(), startData.threads);
+		this.#seriesPages = new SeriesPages(
+			buffer => this.#sendMessage({ type: 'page', buffer }),
+			series => this.#sendMessage({ type: 'series', series }),
 		);
 		this.#leases = new ThreadLeases({
-			index: start.index,
-			rows: start.rows,
-			threads: start.threads,
-			counters: this.row,
-			moduleCounters: new ModuleCounters(this.#pages),
+			index: startData.index,
+			rowCount: startData.rows,
+			threadCount: startData.threads,
+			counters: this.counters,
+			moduleCounters: new ModuleCounters(this.#seriesPages),
 			accessLogs: {
-				terminal: start.terminal,
+				isTerminal: startData.terminal,
 				clientIp: x => this.#clientIp(x),
 				expand: machineText(this.#hostFacts),
 			},
 			pools: this.#poolDeps(),
-			send: message => this.#send(message),
-			ask: question => this.#mainThread.ask(question),
+			sendMessage: message => this.#sendMessage(message),
+			askMainThread: question => this.#mainThread.ask(question),
 			batchPort: sink => ({
-				post: (text, entries) => this.#send({ type: 'access', sink, text, entries }),
+				postText: (text, entries) => this.#sendMessage({ type: 'access', sink, text, entries }),
 				postSegment: (memory, length, entries) =>
-					this.#send({ type: 'access_segment', sink, lines: { memory, length }, entries }),
+					this.#sendMessage({ type: 'access_segment', sink, lines: { memory, length }, entries }),
 				reportDropped: entries => this.#countDroppedEntries(sink, entries),
-				charsInTransit: control,
-				charsInTransitSlot: CONTROL_LOG_IN_TRANSIT + start.index,
+				charsInTransit: controlWords,
+				charsInTransitSlot: CONTROL_LOG_IN_TRANSIT + startData.index,
 			}),
-			sampler: createSampler(start.environment),
+			sampler: createSampler(startData.environment),
 			spanPort: {
-				post: (text, spans) => this.#send({ type: 'spans', text, spans }),
+				postText: (text, spans) => this.#sendMessage({ type: 'spans', text, spans }),
 				reportDropped: spans => {
-					this.row[ROW_SLOT.spansDropped]! += spans;
+					this.counters[ROW_SLOT.spansDropped]! += spans;
 				},
-				charsInTransit: control,
-				charsInTransitSlot: CONTROL_LOG_IN_TRANSIT + start.index,
+				charsInTransit: controlWords,
+				charsInTransitSlot: CONTROL_LOG_IN_TRANSIT + startData.index,
 			},
 		});
-		this.#gates = new ListenerGates({
-			row: start.index,
-			rows: start.rows,
-			memory: (key, slots) => this.#leases.listenerMemory(key, slots),
+		this.#listenerGates = new ListenerGates({
+			row: startData.index,
+			rows: startData.rows,
+			sharedMemory: (key, slots) => this.#leases.listenerMemory(key, slots),
 			clientIp: x => this.#clientIp(x),
-			counters: this.row,
+			counters: this.counters,
 		});
-		this.generations = new Generations(control, this.#leases.registry);
-		this.#tlsObserver = new TlsObserver(this.#pages);
+		this.generations = new Generations(controlWords, this.#leases.leaseRegistry);
+		this.#tlsObserver = new TlsObserver(this.#seriesPages);
 	}
 
 	clientIp(x: Exchange): string {
@@ -194,13 +194,13 @@ class DataPlaneWorker implements RequestHostThread {
 	handleMessage(message: MessageToWorker): void {
 		switch (message.type) {
 			case 'prepare':
-				void this.#prepare(message);
+				void this.#prepareGeneration(message);
 				return;
 			case 'activate':
-				this.#activate();
+				this.#activateGeneration();
 				return;
 			case 'discard':
-				this.#discard();
+				this.#discardBuild();
 				return;
 			case 'memory':
 				this.#leases.handleMemory(message.key, message.buffer);
@@ -212,19 +212,19 @@ class DataPlaneWorker implements RequestHostThread {
 				this.#mainThread.handleReply(message);
 				return;
 			case 'check':
-				void this.#runStep(message.attempt, () => this.#check());
+				void this.#runStep(message.attempt, () => this.#checkListeners());
 				return;
 			case 'accept':
-				void this.#runStep(message.attempt, () => this.#accept());
+				void this.#runStep(message.attempt, () => this.#acceptDeferred());
 				return;
 			case 'bequeath':
-				this.#send({ type: 'bequeathed', attempt: message.attempt, datagrams: this.#collectDatagrams() });
+				this.#sendMessage({ type: 'bequeathed', attempt: message.attempt, datagrams: this.#collectDatagrams() });
 				return;
 			case 'drain':
 				this.#drain(message.waits);
 				return;
 			case 'ping':
-				this.#send({ type: 'pong', number: message.number });
+				this.#sendMessage({ type: 'pong', number: message.number });
 				return;
 			case 'stall':
 			case 'spin':
@@ -241,68 +241,68 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	log(entry: LogEntry): void {
-		const slot = CONTROL_LOG_IN_TRANSIT + this.#start.index;
+		const slot = CONTROL_LOG_IN_TRANSIT + this.#startData.index;
 		// A flood of errors must not fill the main thread's memory.
-		if (Atomics.load(this.#control, slot) > MAX_LOG_IN_TRANSIT_CHARS) {
-			this.row[ROW_SLOT.processLogDropped]!++;
+		if (Atomics.load(this.#controlWords, slot) > MAX_LOG_IN_TRANSIT_CHARS) {
+			this.counters[ROW_SLOT.processLogDropped]!++;
 			return;
 		}
-		Atomics.add(this.#control, slot, LOG_ENTRY_WEIGHT);
-		this.#send({ type: 'log', entry });
+		Atomics.add(this.#controlWords, slot, LOG_ENTRY_WEIGHT);
+		this.#sendMessage({ type: 'log', entry });
 	}
 
 	/** Counts dropped entries, and reports them in batches, because a log that is too slow drops thousands of entries per second. */
 	#countDroppedEntries(sink: string, entries: number): void {
-		this.row[ROW_SLOT.accessLogDropped]! += entries;
+		this.counters[ROW_SLOT.accessLogDropped]! += entries;
 		this.#droppedEntries.set(sink, (this.#droppedEntries.get(sink) ?? 0) + entries);
 		const now = performance.now();
 		if (now < this.#nextDropReportAt) return;
 		this.#nextDropReportAt = now + 1000;
 		for (const [writerKey, count] of this.#droppedEntries)
-			this.#send({ type: 'access_dropped', sink: writerKey, entries: count });
+			this.#sendMessage({ type: 'access_dropped', sink: writerKey, entries: count });
 		this.#droppedEntries.clear();
 	}
 
-	connectionEnded(): void {
+	onConnectionEnded(): void {
 		// The protocol decrements its connection count after this call.
 		setImmediate(() => this.#reportDrained());
 	}
 
-	async #prepare({ attempt, generation, delta, listeners }: PrepareMessage): Promise<void> {
-		this.#build?.abort();
+	async #prepareGeneration({ attempt, generation, delta, listeners }: PrepareMessage): Promise<void> {
+		this.#currentBuild?.abort();
 		const log = (entry: LogEntry): void => this.log(entry);
 		const build = new GenerationBuild(this.#leases, this.#hostFacts, log, this.#routePlaces, this.activity);
-		this.#build = build;
+		this.#currentBuild = build;
 		try {
-			const result = await build.run(delta, generation, this.generations, this.#sharedParts);
-			if (this.#build !== build) {
-				for (const site of build.builtSites) this.generations.release(site);
+			const buildResult = await build.run(delta, generation, this.generations, this.#sharedParts);
+			if (this.#currentBuild !== build) {
+				for (const site of build.builtSites) this.generations.releaseSite(site);
 				return;
 			}
-			this.generations.prepare(result.generation);
-			this.#nextSharedParts = result.shared;
-			await this.#bind(listeners, result.shared);
+			this.generations.prepare(buildResult.generation);
+			this.#nextSharedParts = buildResult.shared;
+			await this.#bindListeners(listeners, buildResult.shared);
 			for (const address of listeners) {
-				await this.#gates.prepare(address, result.shared.settings);
-				await this.#prepareHandshakes(address);
+				await this.#listenerGates.prepare(address, buildResult.shared.settings);
+				await this.#prepareHandshakeRate(address);
 			}
-			if (this.#build !== build) return;
-			this.#send({ type: 'prepared', attempt });
+			if (this.#currentBuild !== build) return;
+			this.#sendMessage({ type: 'prepared', attempt });
 		} catch (error) {
 			if (error instanceof BuildAborted) return;
-			this.#discard();
-			this.#send({ type: 'refused', attempt, ...toBuildProblem(error) });
+			this.#discardBuild();
+			this.#sendMessage({ type: 'refused', attempt, ...toBuildProblem(error) });
 		}
 	}
 
-	async #bind(listeners: readonly ListenerAddress[], shared: SharedDocumentParts): Promise<void> {
+	async #bindListeners(listeners: readonly ListenerAddress[], shared: SharedDocumentParts): Promise<void> {
 		if (listeners.some(({ http3 }) => http3 !== undefined)) await waitForPoller();
 		for (const address of listeners) {
 			if (this.#listeners.has(address.key)) continue;
 			const host = new RequestHost(address.key, this);
 			const { metrics } = shared.settings;
-			const name = serverSettingsFor(shared.settings, address).name ?? socketText(address);
-			if (metrics) host.observer = new HttpObserver(this.#pages, name, metrics);
+			const serverName = serverSettingsFor(shared.settings, address).name ?? socketText(address);
+			if (metrics) host.observer = new HttpObserver(this.#seriesPages, serverName, metrics);
 			const listener = new WorkerListener(
 				address,
 				address.scheme === 'https'
@@ -315,32 +315,32 @@ class DataPlaneWorker implements RequestHostThread {
 					acceptFailed: error => this.#onAcceptFailure(address, error),
 				},
 			);
-			this.#hosts.set(listener, host);
+			this.#hostsByListener.set(listener, host);
 			this.#pendingListeners.push(listener);
-			if (!address.deferred) await this.#listen(listener);
+			if (!address.deferred) await this.#startListening(listener);
 		}
 		for (const address of listeners) if (!address.deferred) this.#bindQuic(address);
 	}
 
-	async #listen(listener: WorkerListener): Promise<void> {
+	async #startListening(listener: WorkerListener): Promise<void> {
 		const { address } = listener;
-		const sockets = await listener.bind(this.#start.sharePorts).catch(error => {
+		const sockets = await listener.bind(this.#startData.sharePorts).catch(error => {
 			throw listenError(error, address);
 		});
-		if (sockets.length > 0) this.#send({ type: 'listening', key: address.key, sockets });
+		if (sockets.length > 0) this.#sendMessage({ type: 'listening', key: address.key, sockets });
 	}
 
 	/** Runs a step of the main thread, and replies with the attempt's number and the result. */
 	async #runStep(attempt: number, run: () => Promise<void>): Promise<void> {
 		try {
 			await run();
-			this.#send({ type: 'prepared', attempt });
+			this.#sendMessage({ type: 'prepared', attempt });
 		} catch (error) {
-			this.#send({ type: 'refused', attempt, ...toBuildProblem(error) });
+			this.#sendMessage({ type: 'refused', attempt, ...toBuildProblem(error) });
 		}
 	}
 
-	async #check(): Promise<void> {
+	async #checkListeners(): Promise<void> {
 		for (const listener of this.#listeners.values()) {
 			const { address, protocol } = listener;
 			try {
@@ -355,12 +355,12 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	/** Begins to accept connections on the addresses whose listening was deferred because the predecessor still serves them. */
-	async #accept(): Promise<void> {
+	async #acceptDeferred(): Promise<void> {
 		for (const listener of this.#listeners.values()) {
 			if (listener.isBound) continue;
-			await this.#listen(listener);
+			await this.#startListening(listener);
 			this.#bindQuic(listener.address);
-			this.#configure(listener);
+			this.#configureListener(listener);
 		}
 	}
 
@@ -373,7 +373,7 @@ class DataPlaneWorker implements RequestHostThread {
 		if (http3 === undefined || this.#quicListeners.has(key) || this.#pendingQuicListeners.has(key)) return;
 		const listener =
 			this.#listeners.get(key) ?? this.#pendingListeners.find(candidate => candidate.address.key === key)!;
-		const boundAddress = listener.bound;
+		const boundAddress = listener.boundAddress;
 		const { protocol } = listener;
 		if (boundAddress === undefined || !(protocol instanceof TlsServer)) {
 			throw new ListenError('ENOTSUP', socketText(address), 'HTTP/3 (`h3`) needs an IP address and a port of its own');
@@ -382,7 +382,7 @@ class DataPlaneWorker implements RequestHostThread {
 			address: boundAddress.address,
 			port: boundAddress.port,
 			only6: address.only6 === true,
-			shared: this.#start.sharePorts,
+			shared: this.#startData.sharePorts,
 		};
 		try {
 			const quic = new QuicListener(
@@ -395,13 +395,13 @@ class DataPlaneWorker implements RequestHostThread {
 			const { missing } = quicSupport();
 			const code = (error as NodeJS.ErrnoException).code ?? 'EIO';
 			const reason = missing === undefined ? `the UDP port cannot be bound (${code})` : missing;
-			if (http3 === 'named') throw http3Unavailable(code, address, reason);
-			this.log(withoutHttp3(address, reason));
+			if (http3 === 'named') throw http3UnavailableError(code, address, reason);
+			this.log(withoutHttp3Entry(address, reason));
 		}
 	}
 
 	#quicDeps(listener: WorkerListener, protocol: TlsServer, port: number): QuicListenerDeps {
-		const host = this.#hosts.get(listener)!;
+		const host = this.#hostsByListener.get(listener)!;
 		return {
 			tls: this.tls,
 			host,
@@ -409,16 +409,16 @@ class DataPlaneWorker implements RequestHostThread {
 			selector: () => protocol.selector,
 			obtain: certificate => this.#mainThread.ask({ about: 'certificate', certificate }),
 			admit: client => listener.admit(client),
-			completed: (version, resumed) => this.#tlsObserver.completed(version, resumed),
+			onHandshakeCompleted: (version, resumed) => this.#tlsObserver.countCompleted(version, resumed),
 			failed: reason => this.#onHandshakeFailure(port, reason),
 			log: entry => this.log(entry),
-			ended: () => this.#onQuicEnd(listener.address.key),
+			onConnectionEnded: () => this.#onQuicEnd(listener.address.key),
 		};
 	}
 
 	/** Returns the UDP sockets for a successor of this process. */
 	#collectDatagrams(): [key: string, datagrams: BequeathedDatagrams[]][] {
-		const openListeners = [...this.#quicListeners].filter(([, quic]) => this.draining || !quic.draining);
+		const openListeners = [...this.#quicListeners].filter(([, quic]) => this.isDraining || !quic.draining);
 		return openListeners.map(([key, quic]) => [key, quic.bequeath()]);
 	}
 
@@ -429,20 +429,20 @@ class DataPlaneWorker implements RequestHostThread {
 	/** Called when a listener that no longer offers HTTP/3 has closed its last HTTP/3 connection. */
 	#onQuicEnd(key: string): void {
 		const quic = this.#quicListeners.get(key);
-		if (quic?.draining && quic.connections === 0 && !this.draining) {
+		if (quic?.draining && quic.connections === 0 && !this.isDraining) {
 			setImmediate(() => {
 				if (!quic.draining || quic.connections > 0 || this.#quicListeners.get(key) !== quic) return;
 				this.#quicListeners.delete(key);
 				quic.close();
 			});
 		}
-		if (this.draining) this.connectionEnded();
+		if (this.isDraining) this.onConnectionEnded();
 	}
 
 	/** Gets the memory of the handshake counters that all threads of a TLS listener share. */
-	async #prepareHandshakes({ scheme, key }: ListenerAddress): Promise<void> {
+	async #prepareHandshakeRate({ scheme, key }: ListenerAddress): Promise<void> {
 		if (scheme !== 'https' || this.#handshakeRates.has(key)) return;
-		const memory = await this.#leases.listenerMemory(`handshakes ${key}`, HANDSHAKE_SLOTS);
+		const memory = await this.#leases.listenerMemory(`handshakes ${key}`, HANDSHAKE_SLOT_COUNT);
 		this.#handshakeRates.set(key, new HandshakeRate(memory));
 	}
 
@@ -455,61 +455,61 @@ class DataPlaneWorker implements RequestHostThread {
 			http1: createHttp1Server(host),
 			http2: createHttp2Server(host),
 			obtain: certificate => this.#mainThread.ask({ about: 'certificate', certificate }),
-			completed: (version, resumed) => this.#tlsObserver.completed(version, resumed),
+			completed: (version, resumed) => this.#tlsObserver.countCompleted(version, resumed),
 			failed: reason => this.#onHandshakeFailure(port, reason),
-			ended: () => this.connectionEnded(),
+			ended: () => this.onConnectionEnded(),
 		});
 	}
 
 	#onHandshakeFailure(port: number, reason: string): void {
-		this.#tlsObserver.failed(reason);
-		if (!this.debug) return;
+		this.#tlsObserver.countFailed(reason);
+		if (!this.logsDebug) return;
 		this.log({ level: 'debug', logger: 'tls.handshake', message: 'a handshake failed', fields: { port, reason } });
 	}
 
-	#activate(): void {
-		this.#build = undefined;
-		this.generations.current();
+	#activateGeneration(): void {
+		this.#currentBuild = undefined;
+		this.generations.currentGeneration();
 		this.#sharedParts = this.#nextSharedParts ?? this.#sharedParts;
 		this.#clientIp = compileClientIp(this.#sharedParts.settings);
 		this.#trustsPeer = compilePeerTrust(this.#sharedParts.settings);
-		if (this.#sharedParts.settings.metrics) this.#upstreamObserver ??= new UpstreamObserver(this.#pages);
+		if (this.#sharedParts.settings.metrics) this.#upstreamObserver ??= new UpstreamObserver(this.#seriesPages);
 		const usedHandles = new Set(this.generations.newest.sites.flatMap(({ leases }) => leases));
 		this.#leases.retirePools(handle => usedHandles.has(handle));
-		this.debug = this.#start.verbose || wantsDebug(this.#sharedParts.settings);
+		this.logsDebug = this.#startData.verbose || wantsDebug(this.#sharedParts.settings);
 		this.#nextSharedParts = undefined;
-		for (const listener of this.#listeners.values()) this.#configure(listener);
+		for (const listener of this.#listeners.values()) this.#configureListener(listener);
 		for (const listener of this.#pendingListeners.splice(0)) {
 			this.#listeners.set(listener.address.key, listener);
-			this.#configure(listener);
+			this.#configureListener(listener);
 			listener.open();
 		}
 	}
 
 	/** Applies the settings to a listener. */
-	#configure(listener: WorkerListener): void {
+	#configureListener(listener: WorkerListener): void {
 		const serverSettings = serverSettingsFor(this.#sharedParts.settings, listener.address);
-		const host = this.#hosts.get(listener)!;
-		host.logsSteps = serverSettings.trace === true && this.debug;
+		const host = this.#hostsByListener.get(listener)!;
+		host.logsSteps = serverSettings.trace === true && this.logsDebug;
 		host.logsCredentials = serverSettings.log_credentials === true;
 		host.protocols = this.#protocolsOf(listener.address, this.#sharedParts);
-		const limits = protocolLimits(serverSettings);
+		const newLimits = protocolLimits(serverSettings);
 		// Protocols detect a change by the object's identity.
-		if (!isDeepStrictEqual(limits, host.limits)) host.limits = limits;
+		if (!isDeepStrictEqual(newLimits, host.limits)) host.limits = newLimits;
 		const { protocol, address } = listener;
 		const tlsJson = this.generations.newest.tables.get(address.key)?.tls;
 		if (protocol instanceof TlsServer && tlsJson !== undefined) {
 			protocol.configure(tlsJson);
-			host.strictHost = protocol.requiresSameHost;
-			const rate = this.#handshakeRates.get(address.key);
-			rate?.configure(serverSettings.limits ?? {});
-			protocol.limitHandshakes(rate, serverSettings.timeouts?.handshake);
+			host.requiresSameHost = protocol.requiresSameHost;
+			const handshakeRate = this.#handshakeRates.get(address.key);
+			handshakeRate?.configure(serverSettings.limits ?? {});
+			protocol.limitHandshakes(handshakeRate, serverSettings.timeouts?.handshake);
 			this.#configureQuic(protocol, host, address.key);
 			this.#quicListeners
 				.get(address.key)
-				?.limitHandshakes(rate, serverSettings.timeouts?.handshake, serverSettings.quic);
+				?.limitHandshakes(handshakeRate, serverSettings.timeouts?.handshake, serverSettings.quic);
 		}
-		host.admission = this.#gates.use(listener.address, serverSettings.limits);
+		host.admission = this.#listenerGates.applyLimits(listener.address, serverSettings.limits);
 		listener.configure(serverSettings, host.admission);
 	}
 
@@ -530,10 +530,10 @@ class DataPlaneWorker implements RequestHostThread {
 				this.#onQuicEnd(key);
 			}
 		}
-		host.altSvc = offersHttp3 ? quic.advertisement : undefined;
+		host.altSvc = offersHttp3 ? quic.altSvcValue : undefined;
 		const { selector } = protocol;
-		const allAdvertise = selector.settings.policies.every(advertisesHttp3);
-		host.advertisesHttp3 = allAdvertise
+		const allPoliciesAdvertise = selector.settings.policies.every(advertisesHttp3);
+		host.advertisesHttp3 = allPoliciesAdvertise
 			? undefined
 			: name => advertisesHttp3(selector.policy(selector.policyIndexOf(name)));
 	}
@@ -546,19 +546,19 @@ class DataPlaneWorker implements RequestHostThread {
 		let connectionCount = 0;
 		for (const listener of this.#listeners.values()) connectionCount += listener.connections;
 		if (connectionCount < this.#maxConnections) {
-			this.#placeMaker.reset();
+			this.#placeMaker.resetFreedSlots();
 			return true;
 		}
 		if (this.#placeMaker.makeRoom()) return true;
-		this.row[overloadSlot('descriptors')]!++;
+		this.counters[overloadSlot('descriptors')]!++;
 		return false;
 	}
 
 	#countClosedIdle(connections: number): void {
-		this.row[ROW_SLOT.gaveWay]! += connections;
+		this.counters[ROW_SLOT.gaveWay]! += connections;
 	}
 
-	*#protocols(): Generator<ProtocolServer> {
+	*#listenerProtocols(): Generator<ProtocolServer> {
 		for (const { protocol } of this.#listeners.values()) yield protocol;
 	}
 
@@ -567,7 +567,7 @@ class DataPlaneWorker implements RequestHostThread {
 	 * minute is logged, with the number of failures.
 	 */
 	#onAcceptFailure(address: ListenerAddress, error: NodeJS.ErrnoException): void {
-		this.row[ROW_SLOT.acceptFailures]!++;
+		this.counters[ROW_SLOT.acceptFailures]!++;
 		// Closes idle connections, which frees descriptors for new connections.
 		this.#placeMaker.makeRoom();
 		const now = performance.now();
@@ -582,7 +582,7 @@ class DataPlaneWorker implements RequestHostThread {
 		return {
 			clientIp: x => this.#clientIp(x),
 			trustsPeer: x => this.#trustsPeer(x),
-			environment: this.#start.environment,
+			environment: this.#startData.environment,
 			provideTls: material => this.#mainThread.ask({ about: 'upstream_tls', material }),
 			onCutShort: (upstream, cause) =>
 				this.log({
@@ -591,7 +591,7 @@ class DataPlaneWorker implements RequestHostThread {
 					message: 'a response was cut short',
 					fields: { upstream, cause },
 				}),
-			onStderr: (text, status) => this.#fastcgiStderr(text, status),
+			onStderr: (text, status) => this.#logFastcgiStderr(text, status),
 			get upstreamObserver() {
 				return observer();
 			},
@@ -599,7 +599,7 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	/** Logs what a FastCGI application wrote to standard error. */
-	#fastcgiStderr(text: string, status: number): void {
+	#logFastcgiStderr(text: string, status: number): void {
 		const level = status >= 400 ? 'error' : 'warn';
 		for (const line of text.split(/\r?\n/)) {
 			if (line.trim() === '') continue;
@@ -607,22 +607,22 @@ class DataPlaneWorker implements RequestHostThread {
 		}
 	}
 
-	#discard(): void {
-		this.#build?.abort();
-		this.#build = undefined;
+	#discardBuild(): void {
+		this.#currentBuild?.abort();
+		this.#currentBuild = undefined;
 		this.#nextSharedParts = undefined;
 		this.generations.discard();
 		for (const quic of this.#pendingQuicListeners.values()) quic.close();
 		this.#pendingQuicListeners.clear();
 		for (const listener of this.#pendingListeners.splice(0)) {
-			this.#hosts.delete(listener);
+			this.#hostsByListener.delete(listener);
 			listener.close();
 		}
 	}
 
 	#drain(waits: RequestWaits): void {
-		this.#discard();
-		this.draining = true;
+		this.#discardBuild();
+		this.isDraining = true;
 		for (const listener of this.#listeners.values()) listener.drain(waits);
 		this.#reportDrained();
 	}
@@ -632,10 +632,10 @@ class DataPlaneWorker implements RequestHostThread {
 		for (const { protocol } of this.#listeners.values()) if (protocol.connections > 0) return;
 		this.#hasReportedDrained = true;
 		this.#leases.flushLogs();
-		this.#send({ type: 'drained' });
+		this.#sendMessage({ type: 'drained' });
 	}
 
-	#send(message: MessageFromWorker): void {
+	#sendMessage(message: MessageFromWorker): void {
 		this.#port.postMessage(message);
 	}
 }

@@ -23,7 +23,7 @@ published('is valid OpenAPI', async () => {
 published('lists every endpoint and method, with a summary and every error status', () => {
 	for (const endpoint of ENDPOINTS) {
 		for (const place of Object.keys(endpoint.describedPaths ?? { [endpoint.path]: {} })) {
-			for (const method of Object.keys(endpoint.methods)) {
+			for (const method of Object.keys(endpoint.operationsByMethod)) {
 				const operation = description.paths[place]?.[method.toLowerCase()];
 				assert.ok(operation?.summary.endsWith('.'), `${method} ${place}`);
 				assert.ok(operation.responses['401'] && operation.responses['403'], `${method} ${place}`);

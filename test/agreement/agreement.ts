@@ -163,7 +163,7 @@ async function expectedAnswer({ result }: ExplainedResult, place: ConfigurationT
 	const { request, upstream } = sent;
 	const seen: { [name: string]: string } = {};
 	for (const name of UPSTREAM_FIELDS) {
-		const value = request.headers.combined(name);
+		const value = request.headers.getCombined(name);
 		if (value !== undefined) seen[name] = value;
 	}
 	const port = Number(upstream.address.split(':').at(-1));

@@ -88,19 +88,21 @@ function connections(): { readonly handle: MemoryHandle; readonly socket: Direct
 		{ settings: {}, upstreams: {}, routes: {}, leases: NO_LEASES, facts: UNKNOWN_HOST_FACTS },
 	);
 	const table = new SiteTable([{ site: 0, hosts: ['127.0.0.1'], paths: [] }]);
-	generations.prepare(new Generation(1, [{ built, leases: [] }], new Map([['here', { table, hosts: undefined }]]), []));
+	generations.prepare(
+		new Generation(1, [{ built, leases: [] }], new Map([['here', { table, servedHosts: undefined }]]), []),
+	);
 	control[CONTROL_GENERATION] = 1;
 	const host = new RequestHost('here', {
 		generations,
 		activity: new ThreadActivity(),
-		row: new Float64Array(new SharedArrayBuffer(ROW_LENGTH * Float64Array.BYTES_PER_ELEMENT)),
+		counters: new Float64Array(new SharedArrayBuffer(ROW_LENGTH * Float64Array.BYTES_PER_ELEMENT)),
 		limits: DEFAULT_LIMITS,
 		tls: new ThreadTls(() => {}),
 		clientIp: x => x.connection.remoteAddress,
-		draining: false,
-		debug: false,
+		isDraining: false,
+		logsDebug: false,
 		log() {},
-		connectionEnded() {},
+		onConnectionEnded() {},
 	});
 	const server = createHttp1Server(host);
 	return Array.from({ length: CONNECTION_COUNT }, () => {
@@ -127,7 +129,7 @@ for (const [name, text] of Object.entries(shapes)) {
 			const { handle, socket } = open[i % CONNECTION_COUNT]!;
 			const head = heads[(i * 31) % HEAD_COUNT]!;
 			handle.memory.set(head);
-			socket.read(head.length);
+			socket.handleRead(head.length);
 		}
 		const { user, system } = process.cpuUsage(before);
 		return ((user + system) * 1000) / count;

@@ -10,9 +10,9 @@ const command: Command = {
 	summary: 'Try',
 	args: [{ name: 'PATH', summary: 'A path' }],
 	options: [
-		{ name: 'config', short: 'c', value: 'CONFIG', summary: 'A file' },
-		{ name: 'pretty', short: 'p', value: 'N', summary: 'A number' },
-		{ name: 'header', short: 'H', value: 'H', repeatable: true, summary: 'A header' },
+		{ name: 'config', short: 'c', valueName: 'CONFIG', summary: 'A file' },
+		{ name: 'pretty', short: 'p', valueName: 'N', summary: 'A number' },
+		{ name: 'header', short: 'H', valueName: 'H', repeatable: true, summary: 'A header' },
 		{ name: 'watch', short: 'w', summary: 'A flag' },
 		{ name: 'overwrite', short: 'o', aliases: ['x', 'replace'], summary: 'Another flag' },
 		{ name: 'no-compress', summary: 'A negative flag' },
@@ -21,7 +21,7 @@ const command: Command = {
 };
 
 function plain(...words: string[]): string[] {
-	return [...parseArguments(command, words).normalized];
+	return [...parseArguments(command, words).normalizedWords];
 }
 
 function refusal(...words: string[]): string {

@@ -33,7 +33,7 @@ fixing('fixing again changes nothing', async () => {
 	const first = await fixConfiguration(inputOf(messy), OPTIONS, 'unsafe');
 	assert.is(first.input.text, ':8080 {\n\t@api path /api /api/*\n\trespond @api "{host}"\n}\n');
 	const second = await fixConfiguration(inputOf(first.input.text), OPTIONS, 'unsafe');
-	assert.equal([second.count, second.changedFiles], [0, []]);
+	assert.equal([second.fixCount, second.changedFiles], [0, []]);
 	assert.equal(second.validation.diagnostics, []);
 });
 
@@ -52,7 +52,7 @@ fixing('of several fixes, only the one that would break a test is left out', asy
 
 fixing('warnings of a configuration that is refused are left alone', async () => {
 	// A definition that looks unused may be used in the part that could not be read, so no definition is removed.
-	const { count } = await fixConfiguration(inputOf(`${UNUSED.slice(0, -2)}\troot\n}\n`), OPTIONS, 'safe');
+	const { fixCount: count } = await fixConfiguration(inputOf(`${UNUSED.slice(0, -2)}\troot\n}\n`), OPTIONS, 'safe');
 	assert.is(count, 0);
 });
 

@@ -142,7 +142,7 @@ manager('a hanging thread suspends watchdog messages until it is replaced; a thr
 			() => runtime.whenResponsive(),
 		);
 		try {
-			systemd.ready();
+			systemd.notifyReady();
 			await eventually('a sign of life', () => existsSync(notificationsFile) && signs() > 0);
 			runtime.crashWorker(1);
 			await eventually('replaced', () => log.text().includes('a worker thread was replaced'));

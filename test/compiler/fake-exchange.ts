@@ -96,7 +96,7 @@ export async function serveRequest(
 	fields: SiteFields = {},
 ): Promise<FakeExchange> {
 	const x = fakeExchange(request);
-	await buildTestSite(pipeline, fields).handle(x);
+	await buildTestSite(pipeline, fields).runSite(x);
 	return x;
 }
 

@@ -119,7 +119,7 @@ for (const [lines, request] of REQUESTS) {
 			const x = fakeExchange(request);
 			if (lines.startsWith('header ')) x.response.headers.add('X-A', DASHES);
 			try {
-				assert.is(site.handle(x), undefined);
+				assert.is(site.runSite(x), undefined);
 			} catch (error) {
 				assert.is((error as Error).name, 'HttpError');
 			}

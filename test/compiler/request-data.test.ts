@@ -180,7 +180,7 @@ const CASES: readonly Case[] = [
 		method: 'GET',
 		site: 'push * /{query.x}.css\nrespond x',
 		target: '/?x=%7Benv.SVC_TEST_SECRET%7D',
-		out: seen => seen.exchange.informed[0]?.headers.get('link'),
+		out: seen => seen.exchange.interimResponses[0]?.headers.get('link'),
 		expected: '</%7Benv.SVC_TEST_SECRET%7D.css>; rel=preload; as=style',
 	},
 	{
@@ -301,7 +301,7 @@ const CASES: readonly Case[] = [
 		of: 'push',
 		method: 'GET',
 		site: 'push * {\n/a.css\nheaders {\nX-Out {header.x-data}\n}\n}\nrespond x',
-		out: seen => seen.exchange.informed[0]?.headers.get('link'),
+		out: seen => seen.exchange.interimResponses[0]?.headers.get('link'),
 		expected: '</a.css>; rel=preload; as=style',
 	},
 	{
@@ -481,7 +481,7 @@ data('limit_concurrent: a key contains the data as sent, not expanded', async ()
 	const leases: Leases = { lease: kind => (kind === 'concurrency_limiter' ? limiter : { record() {} }) as never };
 	const step = { handler: 'limit_concurrent', zones: [{ name: 'a', requests: 1, key: '{http.request.header.X-Key}' }] };
 	const site = buildTestSite([step as Step, { handler: 'respond' }], { leases });
-	await site.handle(fakeExchange({ headers: [['X-Key', CLIENT_DATA]] }));
+	await site.runSite(fakeExchange({ headers: [['X-Key', CLIENT_DATA]] }));
 	assert.equal(keys, [CLIENT_DATA]);
 });
 

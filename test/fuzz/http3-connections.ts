@@ -33,7 +33,7 @@ const decoder = new QpackDecoder(new StringMemory(65_536));
 class FakeStream implements QuicStream {
 	owner: QuicStreamOwner | undefined = undefined;
 	readonly id: number;
-	room = 0;
+	roomBytes = 0;
 	paused = false;
 	/** True once the server has reset, ended or released its side. */
 	over = false;
@@ -49,7 +49,7 @@ class FakeStream implements QuicStream {
 		this.#sent = new SentFrames(skipsType);
 	}
 
-	get bidirectional(): boolean {
+	get isBidirectional(): boolean {
 		return (this.id & 2) === 0;
 	}
 
@@ -60,7 +60,7 @@ class FakeStream implements QuicStream {
 	write(bytes: Uint8Array, start: number, end: number, fin: boolean): boolean {
 		if (this.over || this.released) return false;
 		this.#sent.read(Buffer.from(bytes.subarray(start, end)));
-		this.room = Math.max(0, this.room - (end - start));
+		this.roomBytes = Math.max(0, this.roomBytes - (end - start));
 		if (fin) this.over = true;
 		return true;
 	}
@@ -92,14 +92,14 @@ class SentFrames {
 	#skips: boolean;
 	#final = false;
 	readonly #reader = new FrameReader({
-		frame: type => {
+		onFrame: type => {
 			if (type === FRAME_TYPE.data && !this.#final) this.fault = 'DATA before a final response';
 			return type === FRAME_TYPE.headers ? 'gather' : 'skip';
 		},
-		payloadPart: () => true,
-		wholePayload: (_type, bytes, start, end) => {
+		onPayloadPart: () => true,
+		onWholePayload: (_type, bytes, start, end) => {
 			const valid = decoder.decode(bytes, start, end, {
-				field: ({ name, value }) => {
+				onField: ({ name, value }) => {
 					if (name === ':status' && value >= '200') {
 						if (this.#final) this.fault = 'two final responses';
 						this.#final = true;
@@ -148,7 +148,7 @@ class FakeConnection implements QuicConnection {
 	close(code: number): void {
 		if (this.code !== undefined) return;
 		this.code = code;
-		this.owner?.closed({ byPeer: false, transport: false, code });
+		this.owner?.onClosed({ byPeer: false, isTransportError: false, code });
 	}
 
 	destroy(): void {
@@ -287,7 +287,7 @@ async function one(chance: SeededChance): Promise<string | undefined> {
 		const sending = quic.streams.filter(({ id, released }) => (id & 1) === 0 && !released);
 		if (sending.length === 0 || chance.once(4)) openStream(quic, ids, chance);
 		else delivered += actRandomly(chance.of(sending), chance);
-		quic.owner?.settled();
+		quic.owner?.onEventsDelivered();
 		for (const stream of quic.streams) {
 			const { held = 0 } = (stream.owner ?? {}) as { held?: number };
 			if (held > MAX_HELD_BODY_BYTES + delivered) return `holds ${held} bytes of one body`;
@@ -309,10 +309,10 @@ function openStream(quic: FakeConnection, ids: number[], chance: SeededChance): 
 	const isUni = chance.once(4) ? 1 : 0;
 	const stream = new FakeStream(ids[isUni]!, false);
 	ids[isUni]! += 4;
-	stream.room = isUni === 1 ? 0 : chance.below(60_000);
+	stream.roomBytes = isUni === 1 ? 0 : chance.below(60_000);
 	stream.unsentInput = isUni === 1 ? unidirectional(chance) : randomFrames(chance);
 	quic.streams.push(stream);
-	quic.owner!.opened(stream);
+	quic.owner!.onStreamOpened(stream);
 	actRandomly(stream, chance);
 }
 
@@ -322,17 +322,17 @@ function actRandomly(stream: FakeStream, chance: SeededChance): number {
 	if (owner === undefined) return 0;
 	switch (chance.below(12)) {
 		case 0:
-			owner.reset(chance.below(600));
+			owner.onReset(chance.below(600));
 			return 0;
 		case 1:
-			if (stream.bidirectional) owner.stopped();
+			if (stream.isBidirectional) owner.onStopped();
 			return 0;
 		case 2:
 		case 3:
-			stream.room = 100_000;
+			stream.roomBytes = 100_000;
 			if (stream.starved) {
 				stream.starved = false;
-				owner.drained();
+				owner.onDrained();
 			}
 			return 0;
 	}
@@ -340,6 +340,6 @@ function actRandomly(stream: FakeStream, chance: SeededChance): number {
 	const taken = chance.once(2) ? stream.unsentInput.length : chance.below(stream.unsentInput.length + 1);
 	const piece = stream.unsentInput.subarray(0, taken);
 	stream.unsentInput = stream.unsentInput.subarray(taken);
-	if (!owner.data(Buffer.from(piece), stream.unsentInput.length === 0 && chance.once(2))) stream.paused = true;
+	if (!owner.onData(Buffer.from(piece), stream.unsentInput.length === 0 && chance.once(2))) stream.paused = true;
 	return taken;
 }

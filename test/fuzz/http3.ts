@@ -42,15 +42,15 @@ function survives(
 ): boolean {
 	let sum = 0;
 	decoder.decode(bytes, 0, bytes.length, {
-		field: ({ name, value }) => {
+		onField: ({ name, value }) => {
 			sum += name.length + value.length;
 		},
 	});
-	const target = { ids: new Set<string>() };
+	const target = { registeredIds: new Set<string>() };
 	router.route(bytes, 0, bytes.length, now);
 	router.registerFromPacket(bytes, 0, bytes.length, target);
-	const known = target.ids.size === router.size;
-	router.forget(target);
+	const known = target.registeredIds.size === router.size;
+	router.forgetTarget(target);
 	// The frames must be the same whether the bytes arrive at once or in pieces.
 	const whole = frames([bytes]);
 	const pieces: Buffer[] = [];
@@ -63,15 +63,15 @@ function frames(pieces: readonly Buffer[]): string {
 	let receivedData = '';
 	let payload = 0;
 	const reader = new FrameReader({
-		frame(type, length) {
+		onFrame(type, length) {
 			receivedData += `${type}:${length};`;
 			return type === 1 && length < 1000 ? 'gather' : type === 0 ? 'stream' : 'skip';
 		},
-		payloadPart(_bytes, start, end) {
+		onPayloadPart(_bytes, start, end) {
 			payload += end - start;
 			return true;
 		},
-		wholePayload(_type, bytes, start, end) {
+		onWholePayload(_type, bytes, start, end) {
 			receivedData += `${bytes.toString('hex', start, end)};`;
 			return true;
 		},

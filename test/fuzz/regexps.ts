@@ -89,6 +89,6 @@ export function compileForBothEngines(
 	const ownFlags = `${flags.replace('i', '')}u`;
 	const automaton = new ReverseAutomaton(program);
 	const paths = new MatchPaths(program, automaton);
-	const linear = { ...parsed, jsSource, fastLength: -1, program, automaton, paths };
+	const linear = { ...parsed, jsSource, maxFastLength: -1, program, automaton, matchPaths: paths };
 	return { linear: new LinearRegExp(linear, ownFlags), backtracking: new RegExp(jsSource, ownFlags) };
 }

@@ -44,7 +44,7 @@ const filed = suite('long cached bodies in memory files, shared by several threa
 filed('every byte read is correct, and the cache stays within its size limit', async () => {
 	const buffer = new SharedArrayBuffer(cacheLayout(MAX_BYTES, THREADS).words * 4);
 	const registry = new CacheRegistry({ resetDelayMs: 20, workingDirectory: '/', log: () => {} });
-	registry.cacheOpened('cache', { ceiling: MAX_BYTES }, buffer, THREADS);
+	registry.onCacheOpened('cache', { ceiling: MAX_BYTES }, buffer, THREADS);
 	const words = new Int32Array(buffer);
 	let most = 0;
 	let files = 0;
@@ -74,7 +74,7 @@ filed('every byte read is correct, and the cache stays within its size limit', a
 	assert.ok(files > 5, 'too few bodies were moved to files');
 	assert.ok(most > MAX_BYTES / 2 && most < MAX_BYTES * 1.05, `${most} bytes`);
 	await registry.close();
-	registry.cacheClosed('cache');
+	registry.onCacheClosed('cache');
 	for (let tries = 0; tries < 100 && residentBytes(buffer).files > 0; tries++)
 		await new Promise(resolve => setTimeout(resolve, 10));
 	assert.is(residentBytes(buffer).files, 0);

@@ -24,7 +24,7 @@ export interface ZipfRun extends Omit<ZipfThreadResult, 'hits' | 'counted'> {
 const [ceiling, requests, rows] = process.argv.slice(2).map(Number) as [number, number, number];
 const buffer = new SharedArrayBuffer(cacheLayout(ceiling, rows).words * 4);
 const registry = new CacheRegistry({ workingDirectory: '/', log: () => {} });
-registry.cacheOpened('cache', { ceiling }, buffer, rows);
+registry.onCacheOpened('cache', { ceiling }, buffer, rows);
 const outcomes = await Promise.all(
 	Array.from({ length: rows }, async (_, thread) => {
 		const order: ZipfThreadInput = { buffer, ceiling, rows, thread, requests: requests / rows };

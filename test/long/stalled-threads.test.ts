@@ -191,7 +191,7 @@ stalled('a stalled compile thread is replaced: pending requests fail, and the ne
 			assert.is(next.status, 'rejected');
 			assert.is(typeof (await compiler.ask('adapt', { input: jsonInput({}) })).document, 'string');
 		}
-		assert.is(compiler.stalls, 2);
+		assert.is(compiler.stallCount, 2);
 		const said = [
 			'warn the compile thread has been busy for a long time',
 			'error the compile thread stopped responding and is being replaced',

@@ -84,7 +84,7 @@ function solver(digest: string, key = secret): ReturnType<typeof createDnsSolver
 			store: createMemoryStore(),
 			challenges: new ChallengeRegistry(recordingSink()),
 			sharedChallenges: new SharedChallenges(createMemoryStore),
-			authority: async () => undefined,
+			findAuthority: async () => undefined,
 			ports: () => ({ http_port: 80, https_port: 443 }),
 			environment: {},
 			workingDirectory: '/',

@@ -41,7 +41,7 @@ for (const type of KEY_TYPES) {
 		const folder = temporaryFolder();
 		const authority = await openAuthority(authorityPlan('local', {}, Date.now()), createMemoryStore(), Date.now);
 		const names = ['localhost', '*.example.com', '127.0.0.1', '::1'];
-		const chain = authority.sign({ names, key: await makePrivateKey(type), lifetime: 3_600_000 });
+		const chain = authority.sign({ names, key: await makePrivateKey(type), lifetimeMs: 3_600_000 });
 		writeFileSync(path.join(folder, 'root.pem'), authority.rootPem);
 		writeFileSync(path.join(folder, 'chain.pem'), chain);
 		for (const check of [

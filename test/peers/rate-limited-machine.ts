@@ -7,7 +7,7 @@ import type { Rate } from '../../compiler/modules/directives/rate-limit/rate-lim
 import { UNDECIDED } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import { Cluster } from '../../runtime/cluster/cluster.ts';
 import { LimitTable, limitTableWords } from '../../runtime/rate-limits/limit-table.ts';
-import { LimitTables, monotonicNow } from '../../runtime/rate-limits/limit-tables.ts';
+import { LimitTables, monotonicNowMs } from '../../runtime/rate-limits/limit-tables.ts';
 import { ThreadRateLimiter } from '../../runtime/rate-limits/thread-rate-limiter.ts';
 
 /** What a machine does. */
@@ -41,11 +41,11 @@ if (process.argv[2] !== undefined) {
 async function runMachine({ address, key, durationMs, limits, pauseMs }: MachinePlan): Promise<MachineResult> {
 	const cluster = new Cluster({ address, keys: [key] }, { log: () => {} });
 	// Loading the client and connecting take longer than a batch lasts.
-	await cluster.command(['PING'], 30_000);
+	await cluster.sendCommand(['PING'], 30_000);
 	const shared = cluster.limits!;
 	const settings = { zone: 'all', maxKeys: 1024, isShared: true } as const;
 	const buffer = new SharedArrayBuffer(4 * limitTableWords(settings.maxKeys, true));
-	new LimitTables(undefined, () => shared).limitsOpened('table', settings, buffer);
+	new LimitTables(undefined, () => shared).onLimitsOpened('table', settings, buffer);
 	const counts = { waits: 0, fallbacks: 0 };
 	const limiter = new ThreadRateLimiter(new LimitTable(buffer, settings.maxKeys, true), {
 		counterOf: event => ({
@@ -54,21 +54,21 @@ async function runMachine({ address, key, durationMs, limits, pauseMs }: Machine
 				if (typeof event === 'object') counts.fallbacks++;
 			},
 		}),
-		report: place => shared.report('table', place),
+		reportUsage: place => shared.reportUsage('table', place),
 	});
 	const admitted: { [key: string]: number[] } = {};
 	const requests: { [key: string]: number[] } = {};
 	let longestWaitMs = 0;
 	const end = performance.now() + durationMs;
 	const request = async (name: string, rate: Rate): Promise<void> => {
-		requests[name]!.push(monotonicNow());
+		requests[name]!.push(monotonicNowMs());
 		const x = { startedAt: performance.now(), isGone: false } as Exchange;
 		let excessMs = limiter.take(x, name, rate, 1);
 		if (excessMs === UNDECIDED) {
 			excessMs = await limiter.takeAfterReport(x, name, rate, 1);
 			longestWaitMs = Math.max(longestWaitMs, performance.now() - x.startedAt);
 		}
-		if (excessMs <= 0) admitted[name]!.push(monotonicNow());
+		if (excessMs <= 0) admitted[name]!.push(monotonicNowMs());
 	};
 	const client = async (name: string, rate: Rate): Promise<void> => {
 		admitted[name] = [];

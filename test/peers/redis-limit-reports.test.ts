@@ -7,7 +7,7 @@ import type { Cluster } from '../../runtime/cluster/cluster.ts';
 import { ClusterError } from '../../runtime/cluster/cluster-error.ts';
 import type { SharedLimits } from '../../runtime/cluster/shared-limits.ts';
 import { LimitTable, limitTableWords } from '../../runtime/rate-limits/limit-table.ts';
-import { LimitTables, monotonicNow } from '../../runtime/rate-limits/limit-tables.ts';
+import { LimitTables, monotonicNowMs } from '../../runtime/rate-limits/limit-tables.ts';
 import { RedisServer } from './redis-server.ts';
 
 const test = suite('reports of shared rate limits');
@@ -26,18 +26,18 @@ const RATE: Rate = {
 function open(cluster: Cluster): { readonly table: LimitTable; readonly shared: SharedLimits } {
 	const shared = cluster.limits!;
 	const buffer = new SharedArrayBuffer(4 * limitTableWords(MAX_KEYS, true));
-	new LimitTables(undefined, () => shared).limitsOpened('table', SETTINGS, buffer);
+	new LimitTables(undefined, () => shared).onLimitsOpened('table', SETTINGS, buffer);
 	return { table: new LimitTable(buffer, MAX_KEYS, true), shared };
 }
 
 /** Sends a request, and reports it before it returns whether it was admitted. */
 async function request({ table, shared }: ReturnType<typeof open>, key: string): Promise<boolean> {
-	let excessMs = table.take(key, monotonicNow(), RATE, 1);
+	let excessMs = table.take(key, monotonicNowMs(), RATE, 1);
 	while (excessMs === UNDECIDED) {
-		await shared.report('table', table.placeOf(key));
-		excessMs = table.take(key, monotonicNow(), RATE, 1);
+		await shared.reportUsage('table', table.placeOf(key));
+		excessMs = table.take(key, monotonicNowMs(), RATE, 1);
 	}
-	await shared.report('table', table.placeOf(key));
+	await shared.reportUsage('table', table.placeOf(key));
 	return excessMs <= 0;
 }
 
@@ -46,8 +46,8 @@ test('an attacker with 30,000 keys fills neither the table nor Redis, and does n
 	const clusters = [redis.cluster({ keys: [KEY] }), redis.cluster({ keys: [KEY] })] as const;
 	const [one, other] = [open(clusters[0]), open(clusters[1])];
 	try {
-		await clusters[0].command(['PING'], 30_000);
-		await clusters[1].command(['PING'], 30_000);
+		await clusters[0].sendCommand(['PING'], 30_000);
+		await clusters[1].sendCommand(['PING'], 30_000);
 		for (let index = 0; index < 5; index++) assert.ok(await request(one, 'victim'));
 		assert.not.ok(await request(one, 'victim'));
 		for (let batch = 0; batch < 100; batch++) {
@@ -74,9 +74,9 @@ test('keys are forgotten once their burst is available again', async () => {
 	const shared = { batchMs: 20, waitMs: 50, onError: 'local' } as const;
 	const brief: Rate = { intervalMs: 20, capacityMs: 200, maxDelayMs: 0, shared };
 	try {
-		await cluster.command(['PING'], 30_000);
-		machine.table.take('a', monotonicNow(), brief, 1);
-		await machine.shared.report('table', machine.table.placeOf('a'));
+		await cluster.sendCommand(['PING'], 30_000);
+		machine.table.take('a', monotonicNowMs(), brief, 1);
+		await machine.shared.reportUsage('table', machine.table.placeOf('a'));
 		assert.is(machine.shared.counts.keys, 1);
 		while (redis.cli('exists', 'svc:limits:all').trim() !== '0') await new Promise(resolve => setTimeout(resolve, 10));
 	} finally {
@@ -89,17 +89,17 @@ test('a report whose reply is lost is counted once', async () => {
 	const redis = await RedisServer.start();
 	const cluster = redis.cluster({ keys: [KEY] });
 	const machine = open(cluster);
-	const { command } = cluster;
+	const { sendCommand: command } = cluster;
 	let lostCount = 0;
-	cluster.command = async (args, limitMs) => {
+	cluster.sendCommand = async (args, limitMs) => {
 		const reply = await command.call(cluster, args, limitMs);
 		if (!String(args[0]).startsWith('EVAL') || lostCount++ > 0) return reply;
 		throw new ClusterError('cluster/unavailable', 'no answer');
 	};
 	try {
-		await cluster.command(['PING'], 30_000);
-		assert.ok(machine.table.take('a', monotonicNow(), RATE, 1) <= 0);
-		await machine.shared.report('table', machine.table.placeOf('a'));
+		await cluster.sendCommand(['PING'], 30_000);
+		assert.ok(machine.table.take('a', monotonicNowMs(), RATE, 1) <= 0);
+		await machine.shared.reportUsage('table', machine.table.placeOf('a'));
 		assert.is(machine.shared.counts.failures, 1);
 		while (machine.shared.counts.reports === 0) await new Promise(resolve => setTimeout(resolve, 10));
 		// One of five requests is used, so that four remain.
@@ -117,9 +117,9 @@ test('what a process has not reported is reported when it ends', async () => {
 	const [one, other] = [open(clusters[0]), open(clusters[1])];
 	const shared = { ...RATE.shared!, batchMs: 4 * RATE.intervalMs };
 	try {
-		for (const cluster of clusters) await cluster.command(['PING'], 30_000);
+		for (const cluster of clusters) await cluster.sendCommand(['PING'], 30_000);
 		// One of a batch of four is not worth a report.
-		one.table.take('a', monotonicNow(), { ...RATE, shared }, 1);
+		one.table.take('a', monotonicNowMs(), { ...RATE, shared }, 1);
 		await one.shared.close();
 		const used = [true, true, true, true, false];
 		for (const expected of used) assert.is(await request(other, 'a'), expected);

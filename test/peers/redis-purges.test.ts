@@ -170,7 +170,7 @@ purging('take effect on every machine before the answer, which names them', asyn
 		assert.ok(members!.some(({ id }) => id === self));
 		// Checks the answer against the schema in the OpenAPI description. Other tests see only the answer of a server without a
 		// cluster.
-		const { methods } = clusterEndpoint;
+		const { operationsByMethod: methods } = clusterEndpoint;
 		const validate = new Ajv2020({ strict: false }).compile(methods.GET!.answer!.schema as object);
 		assert.ok(validate(await first.cluster()), JSON.stringify(validate.errors));
 		assert.is(await third.metric('svc_cluster_members'), 3);

@@ -52,10 +52,10 @@ async function withMachines(
 			withServer(document, {}, async other => {
 				const members = async () => (await one.runtime.metrics()).includes('svc_cluster_members 2');
 				await until('both are members', async () => {
-					await one.runtime.cluster!.members().catch(() => {});
+					await one.runtime.cluster!.listMembers().catch(() => {});
 					return members();
 				});
-				await other.runtime.cluster!.members();
+				await other.runtime.cluster!.listMembers();
 				await run(redis, [one, other]);
 			}),
 		);

@@ -103,7 +103,7 @@ redis('commands fail within their limit when Redis is killed or frozen, and work
 	open.push(() => cluster.close());
 	const failed = async (): Promise<string> => {
 		const begin = performance.now();
-		const error = await cluster.command(['PING']).then(
+		const error = await cluster.sendCommand(['PING']).then(
 			() => undefined,
 			reason => reason,
 		);
@@ -114,7 +114,7 @@ redis('commands fail within their limit when Redis is killed or frozen, and work
 		return error.message;
 	};
 	const works = (): Promise<boolean> =>
-		cluster.command(['PING']).then(
+		cluster.sendCommand(['PING']).then(
 			reply => String(reply) === 'PONG',
 			() => false,
 		);
@@ -193,7 +193,7 @@ redis('TLS with a client certificate, an ACL user and a database', async () => {
 	const causes = async (more: object): Promise<string> => {
 		const logged: unknown[] = [];
 		const bad = own.cluster({ ...settings, ...more }, (_message, cause) => logged.push(cause));
-		const error = await bad.command(['GET', 'app:x'], 5000).catch(reason => reason);
+		const error = await bad.sendCommand(['GET', 'app:x'], 5000).catch(reason => reason);
 		bad.close();
 		assert.not.match(JSON.stringify([logged, error.message]), /canary/);
 		return error.message;

@@ -6,8 +6,8 @@ import { findBinary, programFolders } from './find-binary.ts';
 import { TestExplorer } from './test-explorer.ts';
 
 /** The languages that the server knows. */
-const LANGUAGES = ['configfile', 'caddyfile'];
-const EXPLAIN = 'svc.explainRequest';
+const LANGUAGE_IDS = ['configfile', 'caddyfile'];
+const EXPLAIN_COMMAND = 'svc.explainRequest';
 
 /** Starts the extension. Called by the editor when a configuration is opened. */
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
@@ -21,8 +21,8 @@ class Extension {
 	readonly #traces = vscode.window.createOutputChannel('svc: Explained Requests');
 	readonly #disposables: vscode.Disposable[] = [this.#log, this.#traces];
 	#client: LanguageClient | undefined;
-	#explorer: TestExplorer | undefined;
-	#binary: string | undefined;
+	#testExplorer: TestExplorer | undefined;
+	#binaryPath: string | undefined;
 	/** Settles when the most recent start or stop has finished. Each operation waits for the previous one. */
 	#lastOperation: Promise<void> = Promise.resolve();
 
@@ -33,10 +33,10 @@ class Extension {
 			registerCommand('svc.showLog', () => this.#log.show()),
 			registerCommand('svc.validate', () => this.#validate()),
 			vscode.tasks.registerTaskProvider('svc', {
-				provideTasks: () => (vscode.workspace.workspaceFolders ?? []).map(folder => this.#task(folder)),
+				provideTasks: () => (vscode.workspace.workspaceFolders ?? []).map(folder => this.#createTask(folder)),
 				resolveTask: task => {
 					const { scope } = task;
-					return typeof scope === 'object' ? this.#task(scope, task.definition) : undefined;
+					return typeof scope === 'object' ? this.#createTask(scope, task.definition) : undefined;
 				},
 			}),
 			vscode.workspace.onDidChangeConfiguration(event => {
@@ -61,26 +61,26 @@ class Extension {
 
 	async #startClient(): Promise<void> {
 		const settings = vscode.workspace.getConfiguration('svc');
-		const search = await findBinary({
-			configured: settings.get<string>('path', '').trim(),
+		const searchResult = await findBinary({
+			pathSetting: settings.get<string>('path', '').trim(),
 			home: homedir(),
 			folders: programFolders(process.env.PATH ?? '', homedir()),
 		});
-		if ('problem' in search) return this.#showProblem(search.problem);
-		this.#binary = search.path;
-		this.#log.info(`starting ${search.path}`);
+		if ('problem' in searchResult) return this.#showProblem(searchResult.problem);
+		this.#binaryPath = searchResult.path;
+		this.#log.info(`starting ${searchResult.path}`);
 		const client = new LanguageClient(
 			'svc',
 			'svc',
-			{ command: search.path, args: ['language-server'] },
+			{ command: searchResult.path, args: ['language-server'] },
 			{
-				documentSelector: LANGUAGES.map(language => ({ language })),
+				documentSelector: LANGUAGE_IDS.map(language => ({ language })),
 				outputChannel: this.#log,
 				middleware: {
 					executeCommand: (command, args, next) => {
 						// A command from the palette has no arguments, and refers to the document in the active editor.
 						const commandArguments = args.length > 0 ? args : [vscode.window.activeTextEditor?.document.uri.toString()];
-						return command === EXPLAIN
+						return command === EXPLAIN_COMMAND
 							? this.#explain(commandArguments, fullArguments => next(command, fullArguments))
 							: next(command, commandArguments);
 					},
@@ -89,28 +89,28 @@ class Extension {
 		);
 		this.#client = client;
 		await client.start();
-		if (settings.get('testExplorer.enabled', true)) this.#explorer = new TestExplorer(client, LANGUAGES);
+		if (settings.get('testExplorer.enabled', true)) this.#testExplorer = new TestExplorer(client, LANGUAGE_IDS);
 	}
 
 	async #stop(): Promise<void> {
 		const client = this.#client;
 		this.#client = undefined;
-		this.#explorer?.dispose();
-		this.#explorer = undefined;
+		this.#testExplorer?.dispose();
+		this.#testExplorer = undefined;
 		await client?.dispose();
 	}
 
 	/** Asks the user for a request, and shows its trace. */
-	async #explain(commandArguments: readonly unknown[], run: (args: unknown[]) => unknown): Promise<void> {
-		const [uri, example = 'https://example.com/'] = commandArguments as readonly [string?, string?];
+	async #explain(commandArguments: readonly unknown[], executeCommand: (args: unknown[]) => unknown): Promise<void> {
+		const [uri, exampleUrl = 'https://example.com/'] = commandArguments as readonly [string?, string?];
 		if (uri === undefined) return;
 		const request = await vscode.window.showInputBox({
 			title: 'Explain a request',
 			prompt: 'A URL, after a method if it is not GET',
-			value: example,
+			value: exampleUrl,
 		});
 		if (request === undefined) return;
-		const answer = (await run([uri, request, true])) as { readonly text: string } | undefined;
+		const answer = (await executeCommand([uri, request, true])) as { readonly text: string } | undefined;
 		if (!answer) return;
 		this.#traces.replace(answer.text);
 		this.#traces.show(true);
@@ -120,20 +120,20 @@ class Extension {
 		const activeUri = vscode.window.activeTextEditor?.document.uri;
 		const folder =
 			(activeUri && vscode.workspace.getWorkspaceFolder(activeUri)) ?? vscode.workspace.workspaceFolders?.[0];
-		if (folder) await vscode.tasks.executeTask(this.#task(folder));
+		if (folder) await vscode.tasks.executeTask(this.#createTask(folder));
 	}
 
-	#task(
+	#createTask(
 		folder: vscode.WorkspaceFolder,
 		definition: vscode.TaskDefinition = { type: 'svc', command: 'validate' },
 	): vscode.Task {
 		const command = definition.command === 'test' ? 'test' : 'validate';
 		const options = command === 'test' ? [] : ['--lint', '--format', 'unix'];
-		const file = typeof definition.path === 'string' ? [definition.path] : [];
-		const run = new vscode.ProcessExecution(this.#binary ?? 'svc', [command, ...options, ...file], {
+		const pathArguments = typeof definition.path === 'string' ? [definition.path] : [];
+		const execution = new vscode.ProcessExecution(this.#binaryPath ?? 'svc', [command, ...options, ...pathArguments], {
 			cwd: folder.uri.fsPath,
 		});
-		const task = new vscode.Task(definition, folder, command, 'svc', run, command === 'test' ? [] : ['$svc']);
+		const task = new vscode.Task(definition, folder, command, 'svc', execution, command === 'test' ? [] : ['$svc']);
 		task.group = command === 'test' ? vscode.TaskGroup.Test : vscode.TaskGroup.Build;
 		return task;
 	}

@@ -6,7 +6,7 @@ import path from 'node:path';
 /** The input of the search for the program `svc`. */
 export interface BinarySearch {
 	/** The setting `svc.path`; empty if it is not set. */
-	readonly configured: string;
+	readonly pathSetting: string;
 	readonly home: string;
 	/** Folders, in the order in which they are searched. */
 	readonly folders: readonly string[];
@@ -27,17 +27,17 @@ export function programFolders(searchPath: string, home: string): string[] {
 export type BinarySearchResult = { readonly path: string } | { readonly problem: string };
 
 /** Milliseconds within which a program must show that it is svc. */
-const ANSWER_TIMEOUT_MS = 20_000;
+const PROBE_TIMEOUT_MS = 20_000;
 
 /** Returns the first program named `svc` that proves to be this server. Other programs may have the same name. */
-export async function findBinary({ configured, home, folders }: BinarySearch): Promise<BinarySearchResult> {
-	if (configured !== '') {
-		const configuredPath = path.resolve(home, configured.replace(/^~(?=\/|$)/, home));
+export async function findBinary({ pathSetting, home, folders }: BinarySearch): Promise<BinarySearchResult> {
+	if (pathSetting !== '') {
+		const configuredPath = path.resolve(home, pathSetting.replace(/^~(?=\/|$)/, home));
 		if (!isProgram(configuredPath))
-			return { problem: `The setting svc.path is "${configured}", which is not a program.` };
+			return { problem: `The setting svc.path is "${pathSetting}", which is not a program.` };
 		if (await isSvc(configuredPath)) return { path: configuredPath };
 		return {
-			problem: `The setting svc.path is "${configured}", which is not svc, or a version without a language server.`,
+			problem: `The setting svc.path is "${pathSetting}", which is not svc, or a version without a language server.`,
 		};
 	}
 	for (const folder of folders) {
@@ -58,7 +58,7 @@ function isProgram(file: string): boolean {
 
 function isSvc(file: string): Promise<boolean> {
 	return new Promise(resolve => {
-		const limits = { timeout: ANSWER_TIMEOUT_MS, maxBuffer: 1 << 20 };
+		const limits = { timeout: PROBE_TIMEOUT_MS, maxBuffer: 1 << 20 };
 		const child = execFile(file, ['language-server', '--help'], limits, (error, output) =>
 			resolve(!error && output.includes('svc language-server')),
 		);

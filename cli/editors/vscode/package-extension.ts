@@ -10,7 +10,7 @@ import { build } from 'esbuild';
 import { zipSync } from 'fflate';
 import { escapeHtml } from '../../../compiler/exchange/html-text.ts';
 
-const root = path.resolve(import.meta.dirname, '../../..');
+const repositoryFolder = path.resolve(import.meta.dirname, '../../..');
 /** Files of this folder that are packaged as they are. */
 const COPIED_FILES = [
 	'README.md',
@@ -35,14 +35,14 @@ interface Manifest {
 	readonly extensionKind: readonly string[];
 }
 
-function read(...names: readonly string[]): string {
+function readText(...names: readonly string[]): string {
 	return readFileSync(path.join(...names), 'utf8');
 }
 
 /** Bundles the extension to one script that needs nothing but Node and the editor. */
-async function bundle(entry: string): Promise<string> {
+async function bundleScript(entry: string): Promise<string> {
 	const { outputFiles } = await build({
-		absWorkingDir: root,
+		absWorkingDir: repositoryFolder,
 		entryPoints: [path.join(import.meta.dirname, entry)],
 		bundle: true,
 		write: false,
@@ -62,9 +62,9 @@ async function bundle(entry: string): Promise<string> {
 /** Returns the package manifest, which the editor and its gallery read. */
 function packageManifest(manifest: Manifest): string {
 	const { name, displayName, description, publisher, version, engines, categories, keywords, extensionKind } = manifest;
-	const property = (id: string, value: string): string =>
+	const propertyXml = (id: string, value: string): string =>
 		`\t\t\t<Property Id="Microsoft.VisualStudio.Code.${id}" Value="${escapeHtml(value)}" />\n`;
-	const asset = (type: string, file: string): string =>
+	const assetXml = (type: string, file: string): string =>
 		`\t\t<Asset Type="Microsoft.VisualStudio.${type}" Path="extension/${file}" Addressable="true" />\n`;
 	return `<?xml version="1.0" encoding="utf-8"?>
 <PackageManifest Version="2.0.0" xmlns="http://schemas.microsoft.com/developer/vsx-schema/2011">
@@ -76,7 +76,7 @@ function packageManifest(manifest: Manifest): string {
 		<Categories>${escapeHtml(categories.join(','))}</Categories>
 		<GalleryFlags>Public</GalleryFlags>
 		<Properties>
-${property('Engine', engines.vscode)}${property('ExtensionKind', extensionKind.join(','))}		</Properties>
+${propertyXml('Engine', engines.vscode)}${propertyXml('ExtensionKind', extensionKind.join(','))}		</Properties>
 		<License>extension/LICENSE.txt</License>
 	</Metadata>
 	<Installation>
@@ -84,12 +84,12 @@ ${property('Engine', engines.vscode)}${property('ExtensionKind', extensionKind.j
 	</Installation>
 	<Dependencies />
 	<Assets>
-${asset('Code.Manifest', 'package.json')}${asset('Services.Content.Details', 'README.md')}${asset('Services.Content.License', 'LICENSE.txt')}	</Assets>
+${assetXml('Code.Manifest', 'package.json')}${assetXml('Services.Content.Details', 'README.md')}${assetXml('Services.Content.License', 'LICENSE.txt')}	</Assets>
 </PackageManifest>
 `;
 }
 
-const CONTENT_TYPES = `<?xml version="1.0" encoding="utf-8"?>
+const CONTENT_TYPES_XML = `<?xml version="1.0" encoding="utf-8"?>
 <Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">
 	<Default Extension=".cjs" ContentType="application/javascript" />
 	<Default Extension=".json" ContentType="application/json" />
@@ -99,25 +99,27 @@ const CONTENT_TYPES = `<?xml version="1.0" encoding="utf-8"?>
 </Types>
 `;
 
-async function packageExtension(output: string): Promise<void> {
-	const { version } = JSON.parse(read(root, 'package.json')) as { version: string };
-	const { private: _, type: __, ...packageFields } = JSON.parse(read(import.meta.dirname, 'package.json'));
+async function packageExtension(outputPath: string): Promise<void> {
+	const { version } = JSON.parse(readText(repositoryFolder, 'package.json')) as { version: string };
+	const { private: _, type: __, ...packageFields } = JSON.parse(readText(import.meta.dirname, 'package.json'));
 	const manifest: Manifest = { ...packageFields, version };
-	const files: { [name: string]: string } = {
-		'[Content_Types].xml': CONTENT_TYPES,
+	const textsByPath: { [name: string]: string } = {
+		'[Content_Types].xml': CONTENT_TYPES_XML,
 		'extension.vsixmanifest': packageManifest(manifest),
 		'extension/package.json': `${JSON.stringify(manifest, undefined, '\t')}\n`,
-		[path.posix.join('extension', manifest.main)]: await bundle('extension.ts'),
-		'extension/LICENSE.txt': read(root, 'LICENSE'),
+		[path.posix.join('extension', manifest.main)]: await bundleScript('extension.ts'),
+		'extension/LICENSE.txt': readText(repositoryFolder, 'LICENSE'),
 	};
-	for (const file of COPIED_FILES) files[`extension/${file}`] = read(import.meta.dirname, file);
+	for (const file of COPIED_FILES) textsByPath[`extension/${file}`] = readText(import.meta.dirname, file);
 	const encoder = new TextEncoder();
-	const entries = Object.entries(files).map(([name, text]) => [name, encoder.encode(text)] as const);
+	const entries = Object.entries(textsByPath).map(([name, text]) => [name, encoder.encode(text)] as const);
 	const archive = zipSync(Object.fromEntries(entries), { level: 9, mtime: FILE_TIME });
-	mkdirSync(path.dirname(output), { recursive: true });
-	writeFileSync(output, archive);
-	console.log(`${path.relative(process.cwd(), output)}  v${version}  ${(archive.length / 1000).toFixed(0)} KB`);
+	mkdirSync(path.dirname(outputPath), { recursive: true });
+	writeFileSync(outputPath, archive);
+	console.log(`${path.relative(process.cwd(), outputPath)}  v${version}  ${(archive.length / 1000).toFixed(0)} KB`);
 }
 
-const { values } = parseArgs({ options: { output: { type: 'string', default: path.join(root, 'dist/svc.vsix') } } });
+const { values } = parseArgs({
+	options: { output: { type: 'string', default: path.join(repositoryFolder, 'dist/svc.vsix') } },
+});
 await packageExtension(path.resolve(values.output));

@@ -11,11 +11,11 @@ interface TestResult {
 }
 
 /** The kind of symbol that the server gives to tests: SymbolKind.Event of LSP. */
-const TEST_SYMBOL = 24;
+const TEST_SYMBOL_KIND = 24;
 /** The pattern of files that may have tests. */
-const TEST_FILES = '**/{Configfile,*.configfile}';
+const TEST_FILES_PATTERN = '**/{Configfile,*.configfile}';
 /** Milliseconds without typing after which tests are listed. */
-const DEBOUNCE_MS = 400;
+const LISTING_DEBOUNCE_MS = 400;
 
 /** The tests of all configurations of a workspace. */
 export class TestExplorer {
@@ -31,22 +31,24 @@ export class TestExplorer {
 			if (languages.includes(document.languageId)) this.#scheduleListing(document);
 		};
 		this.#controller.resolveHandler = async item => {
-			if (!item) for (const uri of await workspace.findFiles(TEST_FILES, '**/node_modules/**')) this.#fileItem(uri);
+			if (!item)
+				for (const uri of await workspace.findFiles(TEST_FILES_PATTERN, '**/node_modules/**'))
+					this.#findOrCreateFileItem(uri);
 			else if (item.uri) await this.#listTests(await workspace.openTextDocument(item.uri));
 		};
 		this.#controller.refreshHandler = () => this.#controller.resolveHandler?.(undefined);
-		const run = (request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> =>
+		const handleRun = (request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> =>
 			this.#run(request, token);
 		this.#disposables = [
 			this.#controller,
-			this.#controller.createRunProfile('Run', vscode.TestRunProfileKind.Run, run, true),
+			this.#controller.createRunProfile('Run', vscode.TestRunProfileKind.Run, handleRun, true),
 			workspace.onDidOpenTextDocument(onChange),
 			workspace.onDidChangeTextDocument(({ document }) => onChange(document)),
 		];
 		for (const document of workspace.textDocuments) onChange(document);
 	}
 
-	#fileItem(uri: vscode.Uri): vscode.TestItem {
+	#findOrCreateFileItem(uri: vscode.Uri): vscode.TestItem {
 		const id = uri.toString();
 		const existing = this.#controller.items.get(id);
 		if (existing) return existing;
@@ -61,7 +63,7 @@ export class TestExplorer {
 		clearTimeout(this.#listingTimersById.get(id));
 		this.#listingTimersById.set(
 			id,
-			setTimeout(() => void this.#listTests(document), DEBOUNCE_MS),
+			setTimeout(() => void this.#listTests(document), LISTING_DEBOUNCE_MS),
 		);
 	}
 
@@ -70,12 +72,12 @@ export class TestExplorer {
 		const params = { textDocument: { uri: uri.toString() } };
 		if (!this.#client.isRunning()) return;
 		const symbols = await this.#client.sendRequest<DocumentSymbol[] | null>('textDocument/documentSymbol', params);
-		const tests = (symbols ?? []).filter(({ kind }) => kind === TEST_SYMBOL);
-		if (tests.length === 0) return this.#controller.items.delete(uri.toString());
-		const file = this.#fileItem(uri);
-		file.children.replace(
-			tests.map(({ name, range }) => {
-				const item = this.#controller.createTestItem(`${file.id}#${name}`, name, uri);
+		const testSymbols = (symbols ?? []).filter(({ kind }) => kind === TEST_SYMBOL_KIND);
+		if (testSymbols.length === 0) return this.#controller.items.delete(uri.toString());
+		const fileItem = this.#findOrCreateFileItem(uri);
+		fileItem.children.replace(
+			testSymbols.map(({ name, range }) => {
+				const item = this.#controller.createTestItem(`${fileItem.id}#${name}`, name, uri);
 				item.range = this.#client.protocol2CodeConverter.asRange(range);
 				return item;
 			}),
@@ -84,19 +86,19 @@ export class TestExplorer {
 
 	async #run(request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> {
 		const run = this.#controller.createTestRun(request);
-		const excluded = new Set(request.exclude);
-		const tests: vscode.TestItem[] = [];
-		const collect = async (item: vscode.TestItem): Promise<void> => {
-			if (excluded.has(item)) return;
-			if (!item.canResolveChildren) return void tests.push(item);
+		const excludedItems = new Set(request.exclude);
+		const testItems: vscode.TestItem[] = [];
+		const collectTests = async (item: vscode.TestItem): Promise<void> => {
+			if (excludedItems.has(item)) return;
+			if (!item.canResolveChildren) return void testItems.push(item);
 			if (item.children.size === 0) await this.#controller.resolveHandler?.(item);
-			for (const [, child] of item.children) await collect(child);
+			for (const [, child] of item.children) await collectTests(child);
 		};
 		try {
-			if (request.include) for (const item of request.include) await collect(item);
-			else for (const [, item] of this.#controller.items) await collect(item);
-			for (const item of tests) run.enqueued(item);
-			for (const item of tests) {
+			if (request.include) for (const item of request.include) await collectTests(item);
+			else for (const [, item] of this.#controller.items) await collectTests(item);
+			for (const item of testItems) run.enqueued(item);
+			for (const item of testItems) {
 				if (token.isCancellationRequested) run.skipped(item);
 				else await this.#runTest(run, item);
 			}
@@ -108,20 +110,20 @@ export class TestExplorer {
 	async #runTest(run: vscode.TestRun, item: vscode.TestItem): Promise<void> {
 		run.started(item);
 		const startedAt = performance.now();
-		const elapsed = (): number => performance.now() - startedAt;
+		const elapsedMs = (): number => performance.now() - startedAt;
 		try {
 			const { passed, text, location } = await this.#client.sendRequest<TestResult>('workspace/executeCommand', {
 				command: 'svc.runTest',
 				arguments: [item.uri!.toString(), item.label, true],
 			});
 			run.appendOutput(`${text.replaceAll('\n', '\r\n')}\r\n`, undefined, item);
-			if (passed) return run.passed(item, elapsed());
+			if (passed) return run.passed(item, elapsedMs());
 			const message = new vscode.TestMessage(text);
 			if (location) message.location = this.#client.protocol2CodeConverter.asLocation(location);
-			run.failed(item, message, elapsed());
+			run.failed(item, message, elapsedMs());
 		} catch (error) {
 			// The configuration does not compile, or the test is gone.
-			run.errored(item, new vscode.TestMessage(error instanceof Error ? error.message : String(error)), elapsed());
+			run.errored(item, new vscode.TestMessage(error instanceof Error ? error.message : String(error)), elapsedMs());
 		}
 	}
 

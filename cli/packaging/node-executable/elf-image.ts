@@ -3,9 +3,9 @@
  * headers, dynamic entries, symbols and relocations. See elf(5) and the System V gABI.
  */
 
-export const SEGMENT = { load: 1, dynamic: 2, interpreter: 3, note: 4, table: 6 } as const;
-export const SECTION = { none: 0, note: 7, versionNeeds: 0x6ffffffe } as const;
-export const DYNAMIC = {
+export const SEGMENT_TYPE = { load: 1, dynamic: 2, interpreter: 3, note: 4, table: 6 } as const;
+export const SECTION_TYPE = { none: 0, note: 7, versionNeeds: 0x6ffffffe } as const;
+export const DYNAMIC_TAG = {
 	needed: 1,
 	pltRelocationSize: 2,
 	strings: 5,
@@ -17,15 +17,15 @@ export const DYNAMIC = {
 	versionNeeds: 0x6ffffffe,
 	versionNeedCount: 0x6fffffff,
 } as const;
-export const FLAG_EXECUTE = 1;
+export const SEGMENT_FLAG_EXECUTE = 1;
 export const SEGMENT_ENTRY_SIZE = 56;
 const SYMBOL_SIZE = 24;
 export const RELOCATION_SIZE = 24;
 
-const MACHINES: { readonly [machine: number]: 'x64' | 'arm64' } = { 62: 'x64', 183: 'arm64' };
+const MACHINE_BY_NUMBER: { readonly [machine: number]: 'x64' | 'arm64' } = { 62: 'x64', 183: 'arm64' };
 const SECTION_HEADER_SIZE = 64;
 const DYNAMIC_ENTRY_SIZE = 16;
-const FLAG_ALLOCATED = 2;
+const SECTION_FLAG_ALLOCATED = 2;
 
 /** A program header: a range of the file, and where it is mapped. */
 export interface Segment {
@@ -40,7 +40,7 @@ export interface Segment {
 
 /** A section header. The system loads segments; sections are read only by debuggers and similar tools. */
 export interface Section {
-	name: number;
+	nameOffset: number;
 	type: number;
 	flags: number;
 	address: number;
@@ -79,42 +79,42 @@ export class ElfImage {
 		if (bytes.readUInt32BE(0) !== 0x7f454c46 || bytes[4] !== 2 || bytes[5] !== 1) {
 			throw new Error('The executable is not a 64-bit little-endian ELF file.');
 		}
-		const machine = MACHINES[bytes.readUInt16LE(18)];
+		const machine = MACHINE_BY_NUMBER[bytes.readUInt16LE(18)];
 		if (machine === undefined) throw new Error('The executable is neither for x86-64 nor for AArch64.');
 		this.machine = machine;
-		const programHeadersOffset = readNumber(bytes, 32);
+		const programHeadersOffset = readUInt64(bytes, 32);
 		for (let i = 0; i < bytes.readUInt16LE(56); i++) {
-			const at = programHeadersOffset + i * SEGMENT_ENTRY_SIZE;
+			const headerOffset = programHeadersOffset + i * SEGMENT_ENTRY_SIZE;
 			this.segments.push({
-				type: bytes.readUInt32LE(at),
-				flags: bytes.readUInt32LE(at + 4),
-				offset: readNumber(bytes, at + 8),
-				address: readNumber(bytes, at + 16),
-				fileSize: readNumber(bytes, at + 32),
-				memorySize: readNumber(bytes, at + 40),
-				alignment: readNumber(bytes, at + 48),
+				type: bytes.readUInt32LE(headerOffset),
+				flags: bytes.readUInt32LE(headerOffset + 4),
+				offset: readUInt64(bytes, headerOffset + 8),
+				address: readUInt64(bytes, headerOffset + 16),
+				fileSize: readUInt64(bytes, headerOffset + 32),
+				memorySize: readUInt64(bytes, headerOffset + 40),
+				alignment: readUInt64(bytes, headerOffset + 48),
 			});
 		}
 		const sections: Section[] = [];
 		for (let i = 0; i < bytes.readUInt16LE(60); i++) {
-			const at = readNumber(bytes, 40) + i * SECTION_HEADER_SIZE;
+			const headerOffset = readUInt64(bytes, 40) + i * SECTION_HEADER_SIZE;
 			sections.push({
-				name: bytes.readUInt32LE(at),
-				type: bytes.readUInt32LE(at + 4),
-				flags: readNumber(bytes, at + 8),
-				address: readNumber(bytes, at + 16),
-				offset: readNumber(bytes, at + 24),
-				size: readNumber(bytes, at + 32),
-				link: bytes.readUInt32LE(at + 40),
-				info: bytes.readUInt32LE(at + 44),
-				alignment: readNumber(bytes, at + 48),
-				entrySize: readNumber(bytes, at + 56),
+				nameOffset: bytes.readUInt32LE(headerOffset),
+				type: bytes.readUInt32LE(headerOffset + 4),
+				flags: readUInt64(bytes, headerOffset + 8),
+				address: readUInt64(bytes, headerOffset + 16),
+				offset: readUInt64(bytes, headerOffset + 24),
+				size: readUInt64(bytes, headerOffset + 32),
+				link: bytes.readUInt32LE(headerOffset + 40),
+				info: bytes.readUInt32LE(headerOffset + 44),
+				alignment: readUInt64(bytes, headerOffset + 48),
+				entrySize: readUInt64(bytes, headerOffset + 56),
 			});
 		}
 		const namesSection = sections[bytes.readUInt16LE(62)];
 		if (namesSection === undefined) throw new Error('The executable has no section names.');
 		this.#sectionNames = Buffer.from(bytes.subarray(namesSection.offset, namesSection.offset + namesSection.size));
-		const mappedCount = sections.findLastIndex(section => section.flags & FLAG_ALLOCATED) + 1;
+		const mappedCount = sections.findLastIndex(section => section.flags & SECTION_FLAG_ALLOCATED) + 1;
 		// Symbols refer to sections by number, so only sections after the last mapped one may be left out.
 		this.sections = sections.slice(0, mappedCount);
 	}
@@ -122,7 +122,8 @@ export class ElfImage {
 	/** Returns the file offset of the byte that is mapped to an address. */
 	offsetOf(address: number): number {
 		const segment = this.segments.find(
-			({ type, address: start, fileSize }) => type === SEGMENT.load && start <= address && address < start + fileSize,
+			({ type, address: start, fileSize }) =>
+				type === SEGMENT_TYPE.load && start <= address && address < start + fileSize,
 		);
 		if (segment === undefined) throw new Error(`Nothing of the executable is mapped to ${address.toString(16)}.`);
 		return address - segment.address + segment.offset;
@@ -143,31 +144,38 @@ export class ElfImage {
 	/** Removes the dependency on a shared library. Returns false if the executable does not depend on it. */
 	removeDependency(library: string): boolean {
 		const entries = this.#dynamicEntries();
-		const dependency = entries.find(({ tag, value }) => tag === DYNAMIC.needed && this.string(value) === library);
+		const dependency = entries.find(
+			({ tag, value }) => tag === DYNAMIC_TAG.needed && this.readString(value) === library,
+		);
 		if (dependency === undefined) return false;
-		const end = entries.at(-1)!.at + DYNAMIC_ENTRY_SIZE;
-		this.bytes.copyWithin(dependency.at, dependency.at + DYNAMIC_ENTRY_SIZE, end);
-		this.bytes.fill(0, end - DYNAMIC_ENTRY_SIZE, end);
+		const entriesEnd = entries.at(-1)!.at + DYNAMIC_ENTRY_SIZE;
+		this.bytes.copyWithin(dependency.at, dependency.at + DYNAMIC_ENTRY_SIZE, entriesEnd);
+		this.bytes.fill(0, entriesEnd - DYNAMIC_ENTRY_SIZE, entriesEnd);
 		return true;
 	}
 
 	/** Returns the string at an offset in the dynamic string table. */
-	string(offset: number): string {
-		const start = this.offsetOf(this.dynamicValue(DYNAMIC.strings)) + offset;
+	readString(offset: number): string {
+		const start = this.offsetOf(this.dynamicValue(DYNAMIC_TAG.strings)) + offset;
 		return this.bytes.toString('latin1', start, this.bytes.indexOf(0, start));
 	}
 
 	/** Returns the dynamic symbols for which `isWanted` holds. */
-	symbols(isWanted: (name: string, index: number) => boolean): DynamicSymbol[] {
-		const table = this.offsetOf(this.dynamicValue(DYNAMIC.symbols));
+	findSymbols(isWanted: (name: string, index: number) => boolean): DynamicSymbol[] {
+		const symbolTableOffset = this.offsetOf(this.dynamicValue(DYNAMIC_TAG.symbols));
 		// No dynamic entry gives the table's size, but linkers place the strings directly after the table.
-		const symbolCount = (this.offsetOf(this.dynamicValue(DYNAMIC.strings)) - table) / SYMBOL_SIZE;
+		const symbolCount = (this.offsetOf(this.dynamicValue(DYNAMIC_TAG.strings)) - symbolTableOffset) / SYMBOL_SIZE;
 		const matches: DynamicSymbol[] = [];
 		for (let index = 1; index < Math.floor(symbolCount); index++) {
-			const at = table + index * SYMBOL_SIZE;
-			const name = this.string(this.bytes.readUInt32LE(at));
+			const symbolOffset = symbolTableOffset + index * SYMBOL_SIZE;
+			const name = this.readString(this.bytes.readUInt32LE(symbolOffset));
 			if (isWanted(name, index)) {
-				matches.push({ index, name, address: readNumber(this.bytes, at + 8), size: readNumber(this.bytes, at + 16) });
+				matches.push({
+					index,
+					name,
+					address: readUInt64(this.bytes, symbolOffset + 8),
+					size: readUInt64(this.bytes, symbolOffset + 16),
+				});
 			}
 		}
 		return matches;
@@ -177,42 +185,44 @@ export class ElfImage {
 	 * Returns the executable with updated headers, without the range `cut`, and without the bytes after the last segment that is
 	 * loaded.
 	 */
-	write(cut: { readonly start: number; readonly end: number }): Buffer {
+	toExecutable(cut: { readonly start: number; readonly end: number }): Buffer {
 		const contentEnd = Math.max(
-			...this.segments.filter(({ type }) => type === SEGMENT.load).map(({ offset, fileSize }) => offset + fileSize),
+			...this.segments
+				.filter(({ type }) => type === SEGMENT_TYPE.load)
+				.map(({ offset, fileSize }) => offset + fileSize),
 		);
-		const newOffset = (offset: number): number => (offset >= cut.end ? offset - (cut.end - cut.start) : offset);
+		const offsetAfterCut = (offset: number): number => (offset >= cut.end ? offset - (cut.end - cut.start) : offset);
 		const content = Buffer.concat([this.bytes.subarray(0, cut.start), this.bytes.subarray(cut.end, contentEnd)]);
-		const segments = Buffer.alloc(this.segments.length * SEGMENT_ENTRY_SIZE);
+		const segmentTable = Buffer.alloc(this.segments.length * SEGMENT_ENTRY_SIZE);
 		for (const [i, segment] of this.segments.entries()) {
-			const at = i * SEGMENT_ENTRY_SIZE;
-			segments.writeUInt32LE(segment.type, at);
-			segments.writeUInt32LE(segment.flags, at + 4);
-			for (const [field, value] of [
-				[8, newOffset(segment.offset)],
+			const headerOffset = i * SEGMENT_ENTRY_SIZE;
+			segmentTable.writeUInt32LE(segment.type, headerOffset);
+			segmentTable.writeUInt32LE(segment.flags, headerOffset + 4);
+			for (const [fieldOffset, value] of [
+				[8, offsetAfterCut(segment.offset)],
 				[16, segment.address],
 				[24, segment.address],
 				[32, segment.fileSize],
 				[40, segment.memorySize],
 				[48, segment.alignment],
 			] as const) {
-				segments.writeBigUInt64LE(BigInt(value), at + field);
+				segmentTable.writeBigUInt64LE(BigInt(value), headerOffset + fieldOffset);
 			}
 		}
-		segments.copy(content, readNumber(content, 32));
+		segmentTable.copy(content, readUInt64(content, 32));
 		const namesOffset = content.length;
 		const sectionsOffset = Math.ceil((namesOffset + this.#sectionNames.length) / 8) * 8;
 		const writtenSections: Section[] = [
-			...this.sections.map(section => ({ ...section, offset: newOffset(section.offset) })),
-			{ ...sectionNames(this.#sectionNames), offset: namesOffset },
+			...this.sections.map(section => ({ ...section, offset: offsetAfterCut(section.offset) })),
+			{ ...sectionNamesHeader(this.#sectionNames), offset: namesOffset },
 		];
 		const tail = Buffer.alloc(sectionsOffset - namesOffset + writtenSections.length * SECTION_HEADER_SIZE);
 		this.#sectionNames.copy(tail);
 		for (const [i, section] of writtenSections.entries()) {
-			const at = sectionsOffset - namesOffset + i * SECTION_HEADER_SIZE;
-			tail.writeUInt32LE(section.name, at);
-			tail.writeUInt32LE(section.type, at + 4);
-			for (const [field, value] of [
+			const headerOffset = sectionsOffset - namesOffset + i * SECTION_HEADER_SIZE;
+			tail.writeUInt32LE(section.nameOffset, headerOffset);
+			tail.writeUInt32LE(section.type, headerOffset + 4);
+			for (const [fieldOffset, value] of [
 				[8, section.flags],
 				[16, section.address],
 				[24, section.offset],
@@ -220,10 +230,10 @@ export class ElfImage {
 				[48, section.alignment],
 				[56, section.entrySize],
 			] as const) {
-				tail.writeBigUInt64LE(BigInt(value), at + field);
+				tail.writeBigUInt64LE(BigInt(value), headerOffset + fieldOffset);
 			}
-			tail.writeUInt32LE(section.link, at + 40);
-			tail.writeUInt32LE(section.info, at + 44);
+			tail.writeUInt32LE(section.link, headerOffset + 40);
+			tail.writeUInt32LE(section.info, headerOffset + 44);
 		}
 		content.writeBigUInt64LE(BigInt(sectionsOffset), 40);
 		content.writeUInt16LE(this.segments.length, 56);
@@ -233,23 +243,23 @@ export class ElfImage {
 	}
 
 	#dynamicEntries(): { readonly tag: number; readonly value: number; readonly at: number }[] {
-		const segment = this.segments.find(({ type }) => type === SEGMENT.dynamic);
+		const segment = this.segments.find(({ type }) => type === SEGMENT_TYPE.dynamic);
 		if (segment === undefined) throw new Error('The executable is not linked dynamically.');
 		const entries = [];
 		for (let at = segment.offset; ; at += DYNAMIC_ENTRY_SIZE) {
-			const tag = readNumber(this.bytes, at);
-			entries.push({ tag, value: readNumber(this.bytes, at + 8), at });
+			const tag = readUInt64(this.bytes, at);
+			entries.push({ tag, value: readUInt64(this.bytes, at + 8), at });
 			if (tag === 0) return entries;
 		}
 	}
 }
 
 /** Returns the header of the section that holds the names of sections. */
-function sectionNames(names: Buffer): Section {
-	const stringTable = 3;
+function sectionNamesHeader(names: Buffer): Section {
+	const stringTableType = 3;
 	return {
-		name: names.indexOf('.shstrtab\0', 'latin1'),
-		type: stringTable,
+		nameOffset: names.indexOf('.shstrtab\0', 'latin1'),
+		type: stringTableType,
 		flags: 0,
 		address: 0,
 		offset: 0,
@@ -262,6 +272,6 @@ function sectionNames(names: Buffer): Section {
 }
 
 /** Reads a 64-bit number. The offsets, sizes and addresses of executables are small enough for a double. */
-export function readNumber(bytes: Buffer, at: number): number {
-	return Number(bytes.readBigUInt64LE(at));
+export function readUInt64(bytes: Buffer, offset: number): number {
+	return Number(bytes.readBigUInt64LE(offset));
 }

@@ -6,11 +6,11 @@
  * Node finds the program as a note: a segment of type `PT_NOTE` with a note named `NODE_SEA_BLOB`, if its "fuse" is on. `node
  * --build-sea` writes the same note, but keeps the symbols, and does not reuse the space of removed data.
  */
-import { ElfImage, SECTION, SEGMENT, SEGMENT_ENTRY_SIZE, type Section, type Segment } from './elf-image.ts';
+import { ElfImage, SECTION_TYPE, SEGMENT_ENTRY_SIZE, SEGMENT_TYPE, type Section, type Segment } from './elf-image.ts';
 import { reduceIcuData } from './reduce-icu-data.ts';
 import { replaceLibatomic } from './replace-libatomic.ts';
 
-const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2:';
+const FUSE_MARKER = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2:';
 const NOTE_NAME = Buffer.from('NODE_SEA_BLOB\0\0\0');
 const NOTE_NAME_SIZE = 14;
 const NOTE_HEADER_SIZE = 12;
@@ -22,13 +22,13 @@ export function linuxExecutable(node: Buffer, program: Buffer): Buffer {
 	const elf = new ElfImage(node);
 	replaceLibatomic(elf);
 	turnFuseOn(elf);
-	return elf.write(replaceUnicodeData(elf, createProgramNote(program)));
+	return elf.toExecutable(replaceUnicodeData(elf, createProgramNote(program)));
 }
 
 function turnFuseOn(elf: ElfImage): void {
-	const at = elf.bytes.indexOf(`${FUSE}0`);
-	if (at === -1) throw new Error('The executable does not run embedded programs.');
-	elf.bytes.write('1', at + FUSE.length);
+	const fuseOffset = elf.bytes.indexOf(`${FUSE_MARKER}0`);
+	if (fuseOffset === -1) throw new Error('The executable does not run embedded programs.');
+	elf.bytes.write('1', fuseOffset + FUSE_MARKER.length);
 }
 
 function createProgramNote(program: Buffer): Buffer {
@@ -43,41 +43,44 @@ function createProgramNote(program: Buffer): Buffer {
  * that is no longer used.
  */
 function replaceUnicodeData(elf: ElfImage, note: Buffer): { readonly start: number; readonly end: number } {
-	const [data] = elf.symbols(name => /^icudt\d+_dat$/.test(name));
-	if (data === undefined) throw new Error('The executable has no Unicode data (icudt..._dat).');
-	const at = elf.offsetOf(data.address);
-	const reducedData = reduceIcuData(elf.bytes.subarray(at, at + data.size));
+	const [dataSymbol] = elf.findSymbols(name => /^icudt\d+_dat$/.test(name));
+	if (dataSymbol === undefined) throw new Error('The executable has no Unicode data (icudt..._dat).');
+	const dataOffset = elf.offsetOf(dataSymbol.address);
+	const reducedData = reduceIcuData(elf.bytes.subarray(dataOffset, dataOffset + dataSymbol.size));
 	const noteContentOffset = NOTE_HEADER_SIZE + NOTE_NAME.length;
 	const noteOffset =
 		Math.ceil((reducedData.length + noteContentOffset) / PROGRAM_ALIGNMENT) * PROGRAM_ALIGNMENT - noteContentOffset;
-	const roomBytes = data.size - noteOffset;
+	const roomBytes = dataSymbol.size - noteOffset;
 	if (note.length > roomBytes) {
 		throw new Error(
 			`The program has ${note.length} bytes; ${roomBytes} fit into the executable in place of its Unicode data.`,
 		);
 	}
-	elf.bytes.fill(0, at, at + data.size);
-	reducedData.copy(elf.bytes, at);
-	note.copy(elf.bytes, at + noteOffset);
+	elf.bytes.fill(0, dataOffset, dataOffset + dataSymbol.size);
+	reducedData.copy(elf.bytes, dataOffset);
+	note.copy(elf.bytes, dataOffset + noteOffset);
 
 	// What follows in the segment must keep its address, and therefore becomes a separate segment.
 	const segment = elf.segments.find(
 		({ type, address, fileSize }) =>
-			type === SEGMENT.load && address <= data.address && data.address < address + fileSize,
+			type === SEGMENT_TYPE.load && address <= dataSymbol.address && dataSymbol.address < address + fileSize,
 	)!;
 	const pageSize = segment.alignment;
-	const cutStart = Math.ceil((data.address + noteOffset + note.length) / pageSize) * pageSize;
-	const cutEnd = Math.max(cutStart, Math.floor((data.address + data.size) / pageSize) * pageSize);
-	const cut = { start: elf.offsetOf(cutStart), end: elf.offsetOf(cutEnd) };
-	describeNote(elf.segments, data.address + noteOffset, at + noteOffset, note.length);
-	splitSegment(elf, segment, cutStart, cutEnd);
-	splitSection(elf.sections, data.address, cutStart, cutEnd);
-	return cut;
+	const cutStartAddress = Math.ceil((dataSymbol.address + noteOffset + note.length) / pageSize) * pageSize;
+	const cutEndAddress = Math.max(
+		cutStartAddress,
+		Math.floor((dataSymbol.address + dataSymbol.size) / pageSize) * pageSize,
+	);
+	const unusedRange = { start: elf.offsetOf(cutStartAddress), end: elf.offsetOf(cutEndAddress) };
+	describeNote(elf.segments, dataSymbol.address + noteOffset, dataOffset + noteOffset, note.length);
+	splitSegment(elf, segment, cutStartAddress, cutEndAddress);
+	splitSection(elf.sections, dataSymbol.address, cutStartAddress, cutEndAddress);
+	return unusedRange;
 }
 
 /** Changes the segment that describes Node's own notes, such as the ID of its build, so that it describes the program's note. */
 function describeNote(segments: Segment[], address: number, offset: number, size: number): void {
-	const segment = segments.find(({ type }) => type === SEGMENT.note);
+	const segment = segments.find(({ type }) => type === SEGMENT_TYPE.note);
 	if (segment === undefined) throw new Error('The executable has no notes.');
 	Object.assign(segment, { address, offset, fileSize: size, memorySize: size });
 }
@@ -86,36 +89,40 @@ function describeNote(segments: Segment[], address: number, offset: number, size
  * Splits a segment around a range of addresses. The table of segments must stay where it is, because older kernels expect it
  * there. The new entry is therefore written over the interpreter's name, which moves into the space of Node's own notes.
  */
-function splitSegment(elf: ElfImage, segment: Segment, start: number, end: number): void {
+function splitSegment(elf: ElfImage, segment: Segment, startAddress: number, endAddress: number): void {
 	const { bytes, segments, sections } = elf;
-	const interpreter = segments.find(({ type }) => type === SEGMENT.interpreter);
-	const table = segments.find(({ type }) => type === SEGMENT.table);
-	const notes = sections.filter(({ type }) => type === SECTION.note);
+	const interpreter = segments.find(({ type }) => type === SEGMENT_TYPE.interpreter);
+	const segmentTable = segments.find(({ type }) => type === SEGMENT_TYPE.table);
+	const notes = sections.filter(({ type }) => type === SECTION_TYPE.note);
 	const notesEndOffset = Math.max(...notes.map(({ offset, size }) => offset + size));
-	if (interpreter === undefined || table === undefined || interpreter.offset !== table.offset + table.fileSize) {
+	if (
+		interpreter === undefined ||
+		segmentTable === undefined ||
+		interpreter.offset !== segmentTable.offset + segmentTable.fileSize
+	) {
 		throw new Error('The executable is not laid out as the build expects: segments, interpreter, notes.');
 	}
 	if (interpreter.offset + SEGMENT_ENTRY_SIZE + interpreter.fileSize > notesEndOffset) {
 		throw new Error('The executable has no room for the description of another segment.');
 	}
-	const name = Buffer.from(bytes.subarray(interpreter.offset, interpreter.offset + interpreter.fileSize));
+	const interpreterName = Buffer.from(bytes.subarray(interpreter.offset, interpreter.offset + interpreter.fileSize));
 	bytes.fill(0, interpreter.offset, notesEndOffset);
-	name.copy(bytes, interpreter.offset + SEGMENT_ENTRY_SIZE);
-	const section = sections.find(({ offset, size }) => offset === interpreter.offset && size === name.length);
+	interpreterName.copy(bytes, interpreter.offset + SEGMENT_ENTRY_SIZE);
+	const section = sections.find(({ offset, size }) => offset === interpreter.offset && size === interpreterName.length);
 	for (const header of section ? [interpreter, section] : [interpreter]) {
 		header.offset += SEGMENT_ENTRY_SIZE;
 		header.address += SEGMENT_ENTRY_SIZE;
 	}
-	table.fileSize += SEGMENT_ENTRY_SIZE;
-	table.memorySize += SEGMENT_ENTRY_SIZE;
-	for (const note of notes) Object.assign(note, { type: SECTION.none, flags: 0, size: 0 });
+	segmentTable.fileSize += SEGMENT_ENTRY_SIZE;
+	segmentTable.memorySize += SEGMENT_ENTRY_SIZE;
+	for (const note of notes) Object.assign(note, { type: SECTION_TYPE.none, flags: 0, size: 0 });
 
-	const lowerSize = start - segment.address;
-	const upperOffset = end - segment.address;
+	const lowerSize = startAddress - segment.address;
+	const upperOffset = endAddress - segment.address;
 	segments.splice(segments.indexOf(segment) + 1, 0, {
 		...segment,
 		offset: segment.offset + upperOffset,
-		address: end,
+		address: endAddress,
 		fileSize: segment.fileSize - upperOffset,
 		memorySize: segment.memorySize - upperOffset,
 	});
@@ -126,12 +133,17 @@ function splitSegment(elf: ElfImage, segment: Segment, start: number, end: numbe
 /**
  * Splits a section around a range of addresses. The second part is added at the end, because symbols refer to sections by number.
  */
-function splitSection(sections: Section[], address: number, start: number, end: number): void {
+function splitSection(sections: Section[], address: number, startAddress: number, endAddress: number): void {
 	const section = sections.find(
 		section => section.address !== 0 && section.address <= address && address < section.address + section.size,
 	);
 	if (section === undefined) return;
-	const upperOffset = end - section.address;
-	sections.push({ ...section, address: end, offset: section.offset + upperOffset, size: section.size - upperOffset });
-	section.size = start - section.address;
+	const upperOffset = endAddress - section.address;
+	sections.push({
+		...section,
+		address: endAddress,
+		offset: section.offset + upperOffset,
+		size: section.size - upperOffset,
+	});
+	section.size = startAddress - section.address;
 }

@@ -7,14 +7,15 @@
  */
 
 /** Items that are dropped: names of languages, regions and units, rules for breaking words and lines, and legacy character sets. */
-const DROPPED_ITEMS = /^(?:brkitr|lang|rbnf|region|translit|unit)\/|\.(?:cnv|spp|cfu)$|^(?:cnvalias|unames)\.icu$/;
+const DROPPED_ITEMS_PATTERN =
+	/^(?:brkitr|lang|rbnf|region|translit|unit)\/|\.(?:cnv|spp|cfu)$|^(?:cnvalias|unames)\.icu$/;
 /**
  * Matches the items of one language, such as `de.res` and `curr/zh_Hant.res`, but not `res_index.res`, the list of all languages.
  */
-const LANGUAGE_ITEM = /^(?:\w+\/)?(?!res_index)([a-z]{2,3})(?:_\w+)?\.res$/;
+const LANGUAGE_ITEM_PATTERN = /^(?:\w+\/)?(?!res_index)([a-z]{2,3})(?:_\w+)?\.res$/;
 
 /** The alignment of each item, in bytes. */
-const ALIGNMENT = 16;
+const ITEM_ALIGNMENT = 16;
 
 /** Returns the data without the dropped items and the items of languages other than English. */
 export function reduceIcuData(data: Buffer): Buffer {
@@ -30,26 +31,26 @@ export function reduceIcuData(data: Buffer): Buffer {
 			start: content.readUInt32LE(8 + 8 * i),
 		};
 	});
-	const items = allItems.flatMap(({ name, start }, i) =>
+	const keptItems = allItems.flatMap(({ name, start }, i) =>
 		isKept(name.slice(name.indexOf('/') + 1)) ? [{ name, data: content.subarray(start, allItems[i + 1]?.start) }] : [],
 	);
-	const align = (size: number): number => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
-	const namesOffset = 4 + 8 * items.length;
-	const names = Buffer.from(items.map(({ name }) => `${name}\0`).join(''), 'latin1');
+	const align = (size: number): number => Math.ceil(size / ITEM_ALIGNMENT) * ITEM_ALIGNMENT;
+	const namesOffset = 4 + 8 * keptItems.length;
+	const names = Buffer.from(keptItems.map(({ name }) => `${name}\0`).join(''), 'latin1');
 	// Items must be aligned in memory, counted from the start of the header.
 	const dataOffset = align(headerSize + namesOffset + names.length) - headerSize;
-	const size = items.reduce((sum, item) => sum + align(item.data.length), dataOffset);
-	const reducedData = Buffer.alloc(headerSize + size);
+	const contentSize = keptItems.reduce((sum, item) => sum + align(item.data.length), dataOffset);
+	const reducedData = Buffer.alloc(headerSize + contentSize);
 	data.copy(reducedData, 0, 0, headerSize);
-	const contents = reducedData.subarray(headerSize);
-	contents.writeUInt32LE(items.length, 0);
-	names.copy(contents, namesOffset);
+	const reducedContent = reducedData.subarray(headerSize);
+	reducedContent.writeUInt32LE(keptItems.length, 0);
+	names.copy(reducedContent, namesOffset);
 	let nameAt = namesOffset;
 	let itemOffset = dataOffset;
-	for (const [i, item] of items.entries()) {
-		contents.writeUInt32LE(nameAt, 4 + 8 * i);
-		contents.writeUInt32LE(itemOffset, 8 + 8 * i);
-		item.data.copy(contents, itemOffset);
+	for (const [i, item] of keptItems.entries()) {
+		reducedContent.writeUInt32LE(nameAt, 4 + 8 * i);
+		reducedContent.writeUInt32LE(itemOffset, 8 + 8 * i);
+		item.data.copy(reducedContent, itemOffset);
 		nameAt += item.name.length + 1;
 		itemOffset += align(item.data.length);
 	}
@@ -57,7 +58,7 @@ export function reduceIcuData(data: Buffer): Buffer {
 }
 
 function isKept(name: string): boolean {
-	if (DROPPED_ITEMS.test(name)) return false;
-	const language = LANGUAGE_ITEM.exec(name)?.[1];
+	if (DROPPED_ITEMS_PATTERN.test(name)) return false;
+	const language = LANGUAGE_ITEM_PATTERN.exec(name)?.[1];
 	return language === undefined || language === 'en';
 }

@@ -6,10 +6,18 @@
  * relocations of the function are changed to the address of that code. This is compatible with other accesses to the same memory:
  * for these sizes, libatomic takes no lock either, and all other accesses are instructions within V8.
  */
-import { DYNAMIC, type ElfImage, FLAG_EXECUTE, RELOCATION_SIZE, readNumber, SECTION, SEGMENT } from './elf-image.ts';
+import {
+	DYNAMIC_TAG,
+	type ElfImage,
+	RELOCATION_SIZE,
+	readUInt64,
+	SECTION_TYPE,
+	SEGMENT_FLAG_EXECUTE,
+	SEGMENT_TYPE,
+} from './elf-image.ts';
 
-const LIBRARY = 'libatomic.so.1';
-const FUNCTION = '__atomic_compare_exchange';
+const LIBRARY_NAME = 'libatomic.so.1';
+const FUNCTION_NAME = '__atomic_compare_exchange';
 
 /** The machine code for a processor, and the numbers of its relocation types. */
 interface MachineCode {
@@ -24,7 +32,7 @@ interface MachineCode {
 	readonly code: string;
 }
 
-const MACHINES: { readonly [machine in ElfImage['machine']]: MachineCode } = {
+const MACHINE_CODES: { readonly [machine in ElfImage['machine']]: MachineCode } = {
 	x64: {
 		symbolRelocations: [6, 7],
 		relativeRelocation: 8,
@@ -130,21 +138,21 @@ const MACHINES: { readonly [machine in ElfImage['machine']]: MachineCode } = {
 
 /** Returns the machine code of `__atomic_compare_exchange`. */
 export function compareExchangeCode(machine: ElfImage['machine']): Buffer {
-	const lines = MACHINES[machine].code.trim().split('\n');
+	const lines = MACHINE_CODES[machine].code.trim().split('\n');
 	return Buffer.from(lines.map(line => line.trim().split(' ')[0]).join(''), 'hex');
 }
 
 /** Removes the dependency on libatomic, if there is one. Throws if the executable needs another function of the library. */
 export function replaceLibatomic(elf: ElfImage): void {
-	if (!elf.removeDependency(LIBRARY)) return;
-	const versions = removeVersionNeeds(elf);
-	const versionTable = elf.offsetOf(elf.dynamicValue(DYNAMIC.versions));
+	if (!elf.removeDependency(LIBRARY_NAME)) return;
+	const versionIndexes = removeVersionNeeds(elf);
+	const versionTable = elf.offsetOf(elf.dynamicValue(DYNAMIC_TAG.versions));
 	const versionOf = (index: number): number => elf.bytes.readUInt16LE(versionTable + 2 * index) & 0x7fff;
-	const symbols = elf.symbols((_, index) => versions.has(versionOf(index)));
-	const otherSymbols = symbols.filter(({ name }) => name !== FUNCTION).map(({ name }) => name);
+	const symbols = elf.findSymbols((_, index) => versionIndexes.has(versionOf(index)));
+	const otherSymbols = symbols.filter(({ name }) => name !== FUNCTION_NAME).map(({ name }) => name);
 	if (otherSymbols.length > 0) {
 		throw new Error(
-			`The executable needs ${otherSymbols.join(', ')} of ${LIBRARY}, for which the build has no replacement.`,
+			`The executable needs ${otherSymbols.join(', ')} of ${LIBRARY_NAME}, for which the build has no replacement.`,
 		);
 	}
 	const address = addCode(elf, compareExchangeCode(elf.machine));
@@ -158,84 +166,88 @@ export function replaceLibatomic(elf: ElfImage): void {
 /** Removes the library from the list of needed versions. Returns the version indexes that belonged to the library. */
 function removeVersionNeeds(elf: ElfImage): Set<number> {
 	const { bytes } = elf;
-	const firstNeed = elf.dynamicValue(DYNAMIC.versionNeeds);
-	const versions = new Set<number>();
-	let previousNeed: number | undefined;
-	for (let at = elf.offsetOf(firstNeed); ; ) {
-		const nextOffset = bytes.readUInt32LE(at + 12);
-		if (elf.string(bytes.readUInt32LE(at + 4)) === LIBRARY) {
-			for (let version = at + bytes.readUInt32LE(at + 8); ; ) {
-				versions.add(bytes.readUInt16LE(version + 6));
-				const versionStep = bytes.readUInt32LE(version + 12);
+	const firstNeedAddress = elf.dynamicValue(DYNAMIC_TAG.versionNeeds);
+	const versionIndexes = new Set<number>();
+	let previousNeedOffset: number | undefined;
+	for (let needOffset = elf.offsetOf(firstNeedAddress); ; ) {
+		const needStep = bytes.readUInt32LE(needOffset + 12);
+		if (elf.readString(bytes.readUInt32LE(needOffset + 4)) === LIBRARY_NAME) {
+			for (let versionOffset = needOffset + bytes.readUInt32LE(needOffset + 8); ; ) {
+				versionIndexes.add(bytes.readUInt16LE(versionOffset + 6));
+				const versionStep = bytes.readUInt32LE(versionOffset + 12);
 				if (versionStep === 0) break;
-				version += versionStep;
+				versionOffset += versionStep;
 			}
-			if (previousNeed !== undefined) {
+			if (previousNeedOffset !== undefined) {
 				bytes.writeUInt32LE(
-					nextOffset === 0 ? 0 : bytes.readUInt32LE(previousNeed + 12) + nextOffset,
-					previousNeed + 12,
+					needStep === 0 ? 0 : bytes.readUInt32LE(previousNeedOffset + 12) + needStep,
+					previousNeedOffset + 12,
 				);
 			} else {
-				elf.setDynamicValue(DYNAMIC.versionNeeds, firstNeed + nextOffset);
+				elf.setDynamicValue(DYNAMIC_TAG.versionNeeds, firstNeedAddress + needStep);
 			}
-			const needCount = elf.dynamicValue(DYNAMIC.versionNeedCount) - 1;
-			elf.setDynamicValue(DYNAMIC.versionNeedCount, needCount);
-			const section = elf.sections.find(({ type }) => type === SECTION.versionNeeds);
+			const needCount = elf.dynamicValue(DYNAMIC_TAG.versionNeedCount) - 1;
+			elf.setDynamicValue(DYNAMIC_TAG.versionNeedCount, needCount);
+			const section = elf.sections.find(({ type }) => type === SECTION_TYPE.versionNeeds);
 			if (section) {
 				section.info = needCount;
-				if (previousNeed === undefined) {
-					section.address += nextOffset;
-					section.offset += nextOffset;
-					section.size -= nextOffset;
+				if (previousNeedOffset === undefined) {
+					section.address += needStep;
+					section.offset += needStep;
+					section.size -= needStep;
 				}
 			}
-			return versions;
+			return versionIndexes;
 		}
-		if (nextOffset === 0) return versions;
-		previousNeed = at;
-		at += nextOffset;
+		if (needStep === 0) return versionIndexes;
+		previousNeedOffset = needOffset;
+		needOffset += needStep;
 	}
 }
 
 /** Puts code after the contents of the executable segment, in the unused part of its last page. Returns the code's address. */
 function addCode(elf: ElfImage, code: Buffer): number {
-	const segment = elf.segments.find(({ type, flags }) => type === SEGMENT.load && flags & FLAG_EXECUTE);
+	const segment = elf.segments.find(({ type, flags }) => type === SEGMENT_TYPE.load && flags & SEGMENT_FLAG_EXECUTE);
 	if (segment === undefined) throw new Error('The executable has no code.');
 	const address = Math.ceil((segment.address + segment.fileSize) / 16) * 16;
-	const size = address - segment.address + code.length;
+	const newSegmentSize = address - segment.address + code.length;
 	const roomBytes = Math.ceil((segment.address + segment.fileSize) / 4096) * 4096 - segment.address;
-	const start = segment.offset + segment.fileSize;
-	const freeBytes = elf.bytes.subarray(start, segment.offset + size);
-	if (size > roomBytes || segment.memorySize !== segment.fileSize || freeBytes.some(byte => byte !== 0)) {
-		throw new Error(`The executable has no room for the replacement of ${LIBRARY}.`);
+	const freeOffset = segment.offset + segment.fileSize;
+	const freeBytes = elf.bytes.subarray(freeOffset, segment.offset + newSegmentSize);
+	if (newSegmentSize > roomBytes || segment.memorySize !== segment.fileSize || freeBytes.some(byte => byte !== 0)) {
+		throw new Error(`The executable has no room for the replacement of ${LIBRARY_NAME}.`);
 	}
 	code.copy(elf.bytes, segment.offset + address - segment.address);
-	segment.fileSize = size;
-	segment.memorySize = size;
+	segment.fileSize = newSegmentSize;
+	segment.memorySize = newSegmentSize;
 	return address;
 }
 
 /** Changes the relocations of a symbol so that they store the given address. */
-function redirectRelocations(elf: ElfImage, symbol: number, address: number): void {
-	const { symbolRelocations, relativeRelocation } = MACHINES[elf.machine];
+function redirectRelocations(elf: ElfImage, symbolIndex: number, address: number): void {
+	const { symbolRelocations, relativeRelocation } = MACHINE_CODES[elf.machine];
 	const { bytes } = elf;
 	let changedCount = 0;
-	for (const [table, size] of [
-		[DYNAMIC.relocations, DYNAMIC.relocationSize],
-		[DYNAMIC.pltRelocations, DYNAMIC.pltRelocationSize],
+	for (const [tableTag, sizeTag] of [
+		[DYNAMIC_TAG.relocations, DYNAMIC_TAG.relocationSize],
+		[DYNAMIC_TAG.pltRelocations, DYNAMIC_TAG.pltRelocationSize],
 	] as const) {
-		const start = elf.offsetOf(elf.dynamicValue(table));
-		for (let at = start; at < start + elf.dynamicValue(size); at += RELOCATION_SIZE) {
-			if (bytes.readUInt32LE(at + 12) !== symbol) continue;
-			const type = bytes.readUInt32LE(at + 8);
-			if (!symbolRelocations.includes(type) || readNumber(bytes, at + 16) !== 0) {
-				throw new Error(`The executable uses ${FUNCTION} in a way for which the build has no replacement.`);
+		const tableOffset = elf.offsetOf(elf.dynamicValue(tableTag));
+		for (
+			let relocationOffset = tableOffset;
+			relocationOffset < tableOffset + elf.dynamicValue(sizeTag);
+			relocationOffset += RELOCATION_SIZE
+		) {
+			if (bytes.readUInt32LE(relocationOffset + 12) !== symbolIndex) continue;
+			const type = bytes.readUInt32LE(relocationOffset + 8);
+			if (!symbolRelocations.includes(type) || readUInt64(bytes, relocationOffset + 16) !== 0) {
+				throw new Error(`The executable uses ${FUNCTION_NAME} in a way for which the build has no replacement.`);
 			}
-			bytes.writeUInt32LE(relativeRelocation, at + 8);
-			bytes.writeUInt32LE(0, at + 12);
-			bytes.writeBigUInt64LE(BigInt(address), at + 16);
+			bytes.writeUInt32LE(relativeRelocation, relocationOffset + 8);
+			bytes.writeUInt32LE(0, relocationOffset + 12);
+			bytes.writeBigUInt64LE(BigInt(address), relocationOffset + 16);
 			changedCount++;
 		}
 	}
-	if (changedCount === 0) throw new Error(`The executable never uses ${FUNCTION}.`);
+	if (changedCount === 0) throw new Error(`The executable never uses ${FUNCTION_NAME}.`);
 }

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
-const ROOT = path.resolve(import.meta.dirname, '../../..');
+const REPOSITORY_FOLDER = path.resolve(import.meta.dirname, '../../..');
 
 /** A component of a CycloneDX document. */
 export interface Component {
@@ -31,12 +31,12 @@ interface Bill {
  */
 function npmBill(): Bill {
 	const args = ['sbom', '--sbom-format', 'cyclonedx', '--sbom-type', 'application', '--package-lock-only'];
-	const result = spawnSync('npm', args, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 26 });
+	const result = spawnSync('npm', args, { cwd: REPOSITORY_FOLDER, encoding: 'utf8', maxBuffer: 1 << 26 });
 	if (result.status !== 0) {
 		throw new Error(`npm sbom failed; it needs npm 10 or later:\n${result.error?.message ?? result.stderr}`);
 	}
 	const bill = JSON.parse(result.stdout) as Bill;
-	const { dependencies } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
+	const { dependencies } = JSON.parse(readFileSync(path.join(REPOSITORY_FOLDER, 'package.json'), 'utf8')) as {
 		readonly dependencies: { readonly [name: string]: string };
 	};
 	const neededReferences = new Set<string>();
@@ -92,7 +92,7 @@ export function billOfMaterials(
 		...nodeComponents,
 		...otherComponents.map(other => ({ 'bom-ref': other.purl, ...other })),
 	];
-	const references = new Set(bill.components.map(component => component['bom-ref'] as string));
+	const componentReferences = new Set(bill.components.map(component => component['bom-ref'] as string));
 	bill.dependencies = [
 		{
 			ref: programReference,
@@ -101,22 +101,22 @@ export function billOfMaterials(
 				...Object.keys(nodeHashes).map(platform => `node-${platform}`),
 			],
 		},
-		...bill.dependencies.filter(({ ref }) => references.has(ref)),
-	].map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter(other => references.has(other)) }));
+		...bill.dependencies.filter(({ ref }) => componentReferences.has(ref)),
+	].map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter(other => componentReferences.has(other)) }));
 	return `${JSON.stringify(bill, null, '\t')}\n`;
 }
 
 /** Returns the licenses of the program, of Node and of the npm packages, one after the other. */
-export function licenses(nodeLicense: string): string {
+export function collectLicenses(nodeLicense: string): string {
 	const separator = `\n${'='.repeat(78)}\n`;
 	const texts = npmBill().components.map(({ name, version }) => {
-		const folder = path.join(ROOT, 'node_modules', name);
+		const folder = path.join(REPOSITORY_FOLDER, 'node_modules', name);
 		const file = existsSync(folder) ? readdirSync(folder).find(entry => /^licen[cs]e/i.test(entry)) : undefined;
 		const text = file === undefined ? 'See its package.' : readFileSync(path.join(folder, file), 'utf8').trim();
 		return `${name} ${version}\n\n${text}\n`;
 	});
 	return [
-		`svc\n\n${readFileSync(path.join(ROOT, 'LICENSE'), 'utf8').trim()}\n`,
+		`svc\n\n${readFileSync(path.join(REPOSITORY_FOLDER, 'LICENSE'), 'utf8').trim()}\n`,
 		`Node ${process.versions.node}\n\n${readFileSync(nodeLicense, 'utf8').trim()}\n`,
 		...texts,
 	].join(separator);

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 /** The files with Debian's own package sources: in a container image, and on an installed system. */
-const SOURCES = ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list'];
+const PACKAGE_SOURCE_FILES = ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list'];
 
 /** A downloaded package and its file in a folder. */
 export interface DownloadedPackage {
@@ -17,30 +17,30 @@ export interface DownloadedPackage {
 export function downloadPackages(
 	folder: string,
 	architecture: 'amd64' | 'arm64',
-	names: readonly string[],
+	packageNames: readonly string[],
 ): DownloadedPackage[] {
-	const sources = SOURCES.find(existsSync);
-	if (sources === undefined)
+	const sourceFile = PACKAGE_SOURCE_FILES.find(existsSync);
+	if (sourceFile === undefined)
 		throw new Error('The libraries of the image come from Debian; make the release on Debian.');
 	const stateFolder = path.join(folder, 'apt');
 	for (const part of ['lists/partial', 'cache/archives/partial'])
 		mkdirSync(path.join(stateFolder, part), { recursive: true });
 	writeFileSync(path.join(stateFolder, 'status'), '');
-	const options = [
+	const aptOptions = [
 		...[`APT::Architecture=${architecture}`, `APT::Architectures=${architecture}`, 'APT::Sandbox::User=root'],
 		...[
 			`Dir::State=${stateFolder}`,
 			`Dir::State::lists=${stateFolder}/lists`,
 			`Dir::State::status=${stateFolder}/status`,
 		],
-		...[`Dir::Cache=${stateFolder}/cache`, `Dir::Etc::sourcelist=${sources}`, 'Dir::Etc::sourceparts=/dev/null'],
+		...[`Dir::Cache=${stateFolder}/cache`, `Dir::Etc::sourcelist=${sourceFile}`, 'Dir::Etc::sourceparts=/dev/null'],
 		...['Acquire::Languages=none', 'Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false'],
 	].flatMap(option => ['-o', option]);
 	for (const command of [
 		['update', '-qq'],
-		['download', '-qq', ...names],
+		['download', '-qq', ...packageNames],
 	]) {
-		const result = spawnSync('apt-get', [...options, ...command], { cwd: folder, encoding: 'utf8' });
+		const result = spawnSync('apt-get', [...aptOptions, ...command], { cwd: folder, encoding: 'utf8' });
 		if (result.status !== 0) {
 			throw new Error(`apt-get ${command.join(' ')} failed:\n${result.error?.message ?? result.stderr}`);
 		}

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { compressXz, type Effort, type PackedFile, tarFile } from './tar-file.ts';
+import { type CompressionLevel, compressXz, type PackedFile, tarFile } from './tar-file.ts';
 
-const SCRIPTS = ['postinst', 'prerm', 'postrm'] as const;
+const MAINTAINER_SCRIPTS = ['postinst', 'prerm', 'postrm'] as const;
 const MAINTAINER = 'svc maintainers <maintainers@users.noreply.svc.example>';
 
 /** The contents and properties of a Debian package. */
@@ -16,8 +16,8 @@ export interface DebianPackageOptions {
 	/** The texts of all licenses. */
 	readonly licenses: string;
 	/** The time of all files in the package, in seconds since 1970. */
-	readonly time: number;
-	readonly effort: Effort;
+	readonly timeSeconds: number;
+	readonly compressionLevel: CompressionLevel;
 }
 
 /** Returns Debian's name for the processor of a platform. */
@@ -35,7 +35,7 @@ export function debianVersion(release: string): string {
 
 /** Returns the contents of a package file. */
 export async function debianPackage(options: DebianPackageOptions): Promise<Buffer> {
-	const { release, platform, files, licenses, time, effort } = options;
+	const { release, platform, files, licenses, timeSeconds, compressionLevel } = options;
 	const version = debianVersion(release);
 	const documentationFolder = 'usr/share/doc/svc';
 	const dataFiles: PackedFile[] = [
@@ -44,15 +44,15 @@ export async function debianPackage(options: DebianPackageOptions): Promise<Buff
 		{ path: `${documentationFolder}/LICENSES.gz`, content: gzipSync(licenses, { level: 9 }) },
 		{ path: 'usr/share/lintian/overrides/svc', content: LINTIAN_OVERRIDES },
 		{ path: 'usr/share/man/man1/vc.1.gz', link: 'svc.1.gz' },
-		{ path: `${documentationFolder}/changelog.gz`, content: gzipSync(changelog(version, time), { level: 9 }) },
+		{ path: `${documentationFolder}/changelog.gz`, content: gzipSync(changelog(version, timeSeconds), { level: 9 }) },
 	];
 	const configurationFiles = dataFiles.filter(file => file.path.startsWith('etc/'));
 	const sizeKib = dataFiles.reduce((sum, { content }) => sum + Math.ceil(Buffer.byteLength(content ?? '') / 1024), 0);
 	const controlFiles: PackedFile[] = [
 		{ path: 'control', content: controlFile(version, debianArchitecture(platform), sizeKib) },
 		{ path: 'conffiles', content: configurationFiles.map(file => `/${file.path}\n`).join('') },
-		{ path: 'md5sums', content: checksums(dataFiles.filter(file => !configurationFiles.includes(file))) },
-		...SCRIPTS.map(name => ({
+		{ path: 'md5sums', content: md5Sums(dataFiles.filter(file => !configurationFiles.includes(file))) },
+		...MAINTAINER_SCRIPTS.map(name => ({
 			path: name,
 			mode: 0o755,
 			content: readFileSync(path.join(import.meta.dirname, 'debian', name)),
@@ -61,10 +61,13 @@ export async function debianPackage(options: DebianPackageOptions): Promise<Buff
 	return arArchive(
 		[
 			['debian-binary', Buffer.from('2.0\n')],
-			['control.tar.xz', await compressXz(tarFile([{ path: '' }, ...controlFiles], time, './'), effort)],
-			['data.tar.xz', await compressXz(tarFile([{ path: '' }, ...dataFiles], time, './'), effort)],
+			[
+				'control.tar.xz',
+				await compressXz(tarFile([{ path: '' }, ...controlFiles], timeSeconds, './'), compressionLevel),
+			],
+			['data.tar.xz', await compressXz(tarFile([{ path: '' }, ...dataFiles], timeSeconds, './'), compressionLevel)],
 		],
-		time,
+		timeSeconds,
 	);
 }
 
@@ -72,12 +75,12 @@ export async function debianPackage(options: DebianPackageOptions): Promise<Buff
  * Returns the control file of the package. Node needs glibc 2.28 and the C++ library of GCC 7; the programs that create the user
  * are in `passwd`.
  */
-function controlFile(version: string, architecture: string, size: number): string {
+function controlFile(version: string, architecture: string, sizeKib: number): string {
 	return `Package: svc
 Version: ${version}
 Architecture: ${architecture}
 Maintainer: ${MAINTAINER}
-Installed-Size: ${size}
+Installed-Size: ${sizeKib}
 Depends: libc6 (>= 2.28), libgcc-s1 (>= 3.4), libstdc++6 (>= 7), passwd
 Recommends: ca-certificates
 Section: httpd
@@ -91,15 +94,15 @@ Description: web server and reverse proxy whose configuration is code
 `;
 }
 
-function checksums(files: readonly PackedFile[]): string {
+function md5Sums(files: readonly PackedFile[]): string {
 	return files
 		.filter(file => file.content !== undefined)
 		.map(({ path, content }) => `${createHash('md5').update(content!).digest('hex')}  ${path}\n`)
 		.join('');
 }
 
-function changelog(version: string, time: number): string {
-	const date = new Date(time * 1000).toUTCString().replace('GMT', '+0000');
+function changelog(version: string, timeSeconds: number): string {
+	const date = new Date(timeSeconds * 1000).toUTCString().replace('GMT', '+0000');
 	return `svc (${version}) stable; urgency=medium\n\n  * Release ${version}.\n\n -- ${MAINTAINER}  ${date}\n`;
 }
 
@@ -123,10 +126,10 @@ svc: maintainer-script-calls-systemctl *
 `;
 
 /** Returns an `ar` archive. See ar(5). */
-function arArchive(members: readonly (readonly [name: string, content: Buffer])[], time: number): Buffer {
+function arArchive(members: readonly (readonly [name: string, content: Buffer])[], timeSeconds: number): Buffer {
 	const parts = members.flatMap(([name, content]) => [
 		Buffer.from(
-			`${name.padEnd(16)}${String(time).padEnd(12)}${'0'.padEnd(6)}${'0'.padEnd(6)}${'100644'.padEnd(8)}` +
+			`${name.padEnd(16)}${String(timeSeconds).padEnd(12)}${'0'.padEnd(6)}${'0'.padEnd(6)}${'100644'.padEnd(8)}` +
 				`${String(content.length).padEnd(10)}\`\n`,
 		),
 		content,

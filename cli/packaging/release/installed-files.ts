@@ -18,21 +18,21 @@ const PACKAGE_PATHS: readonly (readonly [RegExp, string])[] = [
  * @param binary The binary to install, which may be for another platform.
  */
 export function installedFiles(buildFolder: string, binary: string): PackedFile[] {
-	const root = mkdtempSync(path.join(tmpdir(), 'svc-package-'));
+	const installRoot = mkdtempSync(path.join(tmpdir(), 'svc-package-'));
 	try {
 		const installation = spawnSync(path.join(buildFolder, 'install.sh'), {
-			env: { PATH: process.env.PATH, DESTDIR: root, PREFIX: '/usr' },
+			env: { PATH: process.env.PATH, DESTDIR: installRoot, PREFIX: '/usr' },
 			encoding: 'utf8',
 		});
 		if (installation.status !== 0) throw new Error(`install.sh failed:\n${installation.stdout}${installation.stderr}`);
-		const entries = readdirSync(root, { recursive: true, withFileTypes: true });
+		const entries = readdirSync(installRoot, { recursive: true, withFileTypes: true });
 		return entries
 			.filter(entry => !entry.isDirectory())
 			.map(entry => {
 				const file = path.join(entry.parentPath, entry.name);
 				const packagePath = PACKAGE_PATHS.reduce(
 					(result, [from, to]) => result.replace(from, to),
-					path.relative(root, file),
+					path.relative(installRoot, file),
 				);
 				if (entry.isSymbolicLink()) return { path: packagePath, link: 'svc' };
 				if (packagePath === 'usr/bin/svc') return { path: packagePath, mode: 0o755, content: readFileSync(binary) };
@@ -42,6 +42,6 @@ export function installedFiles(buildFolder: string, binary: string): PackedFile[
 					: { path: packagePath, content };
 			});
 	} finally {
-		rmSync(root, { recursive: true, force: true });
+		rmSync(installRoot, { recursive: true, force: true });
 	}
 }

@@ -7,12 +7,12 @@ import path from 'node:path';
 import { transform } from 'esbuild';
 import type { PackedFile } from './tar-file.ts';
 
-const ROOT = path.resolve(import.meta.dirname, '../../..');
+const REPOSITORY_FOLDER = path.resolve(import.meta.dirname, '../../..');
 
 /** The folders that contain the program's sources. */
 const SOURCE_FOLDERS = ['admin', 'cli', 'compiler', 'runtime'] as const;
 /** Files in these folders that are not part of the running program. */
-const EXCLUDED_FILES = /^cli\/(?:packaging|svc$)/;
+const EXCLUDED_FILES_PATTERN = /^cli\/(?:packaging|svc$)/;
 
 /** An entry of package-lock.json. */
 interface LockedPackage {
@@ -22,22 +22,24 @@ interface LockedPackage {
 /** Returns the files of the package. */
 export async function npmPackage(release: string, licenses: string): Promise<PackedFile[]> {
 	const version = release.replace(/^v/, '');
-	const sources = SOURCE_FOLDERS.flatMap(folder =>
-		readdirSync(path.join(ROOT, folder), { recursive: true, withFileTypes: true })
+	const sourceFiles = SOURCE_FOLDERS.flatMap(folder =>
+		readdirSync(path.join(REPOSITORY_FOLDER, folder), { recursive: true, withFileTypes: true })
 			.filter(entry => entry.isFile())
-			.map(entry => path.relative(ROOT, path.join(entry.parentPath, entry.name))),
-	).filter(file => !EXCLUDED_FILES.test(file));
+			.map(entry => path.relative(REPOSITORY_FOLDER, path.join(entry.parentPath, entry.name))),
+	).filter(file => !EXCLUDED_FILES_PATTERN.test(file));
 	const files = await Promise.all(
-		sources.map(async (file): Promise<PackedFile> => {
-			const content = readFileSync(path.join(ROOT, file));
+		sourceFiles.map(async (file): Promise<PackedFile> => {
+			const content = readFileSync(path.join(REPOSITORY_FOLDER, file));
 			if (!file.endsWith('.ts')) return { path: file, content };
 			return { path: javaScriptName(file), content: await toJavaScript(String(content), release) };
 		}),
 	);
 	const manifest = readJson('package.json');
 	const { name, description, license, type, dependencies, optionalDependencies } = manifest;
-	const lock = readJson('package-lock.json');
-	const usedPackages = Object.entries(lock.packages as { [path: string]: LockedPackage }).filter(([, { dev }]) => !dev);
+	const lockFile = readJson('package-lock.json');
+	const usedPackages = Object.entries(lockFile.packages as { [path: string]: LockedPackage }).filter(
+		([, { dev }]) => !dev,
+	);
 	const publishedManifest = {
 		...{ name, version, description, license, type },
 		bin: { svc: 'bin/svc' },
@@ -46,21 +48,21 @@ export async function npmPackage(release: string, licenses: string): Promise<Pac
 		...{ dependencies, optionalDependencies },
 	};
 	const packages = { ...Object.fromEntries(usedPackages), '': publishedManifest };
-	const json = (value: object): string => `${JSON.stringify(value, null, '\t')}\n`;
+	const toJson = (value: object): string => `${JSON.stringify(value, null, '\t')}\n`;
 	return [
 		...files,
-		{ path: 'package.json', content: json(publishedManifest) },
+		{ path: 'package.json', content: toJson(publishedManifest) },
 		// npm installs exactly the packages in this file, and verifies them.
-		{ path: 'npm-shrinkwrap.json', content: json({ ...lock, version, packages }) },
+		{ path: 'npm-shrinkwrap.json', content: toJson({ ...lockFile, version, packages }) },
 		{ path: 'bin/svc', mode: 0o755, content: readFileSync(path.join(import.meta.dirname, 'npm-launcher')) },
-		{ path: 'README.md', content: readFileSync(path.join(ROOT, 'README.md')) },
-		{ path: 'LICENSE', content: readFileSync(path.join(ROOT, 'LICENSE')) },
+		{ path: 'README.md', content: readFileSync(path.join(REPOSITORY_FOLDER, 'README.md')) },
+		{ path: 'LICENSE', content: readFileSync(path.join(REPOSITORY_FOLDER, 'LICENSE')) },
 		{ path: 'LICENSES', content: licenses },
 	].map(file => ({ ...file, path: `package/${file.path}` }));
 }
 
 function readJson(file: string): Record<string, unknown> {
-	return JSON.parse(readFileSync(path.join(ROOT, file), 'utf8')) as Record<string, unknown>;
+	return JSON.parse(readFileSync(path.join(REPOSITORY_FOLDER, file), 'utf8')) as Record<string, unknown>;
 }
 
 function javaScriptName(file: string): string {

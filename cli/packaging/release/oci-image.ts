@@ -10,22 +10,22 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { list, type ReadEntry } from 'tar';
 import { type DownloadedPackage, downloadPackages } from './debian-archive.ts';
-import { compressGzip, type Effort, type PackedFile, tarFile } from './tar-file.ts';
+import { type CompressionLevel, compressGzip, type PackedFile, tarFile } from './tar-file.ts';
 
 /**
  * The number of the user that the program runs as. Kubernetes requires a number, because the user has a name only inside the
  * image.
  */
-export const IMAGE_USER = 65532;
+export const IMAGE_USER_ID = 65532;
 
 /** The Debian packages from which the image contains files. */
-const PACKAGES = ['ca-certificates', 'libc6', 'libgcc-s1', 'libstdc++6'] as const;
+const DEBIAN_PACKAGES = ['ca-certificates', 'libc6', 'libgcc-s1', 'libstdc++6'] as const;
 
 /**
  * Matches the files of Debian packages that the image contains: shared libraries (without converters of character sets),
  * certificates of authorities, and licenses.
  */
-const IMAGE_FILES =
+const IMAGE_FILES_PATTERN =
 	/^(?:(?:usr\/)?lib(?:64)?\/(?:[\w-]+\/)?[\w.+-]+\.so(?:\.[\d.]+)?|usr\/share\/(?:ca-certificates\/mozilla\/.*|doc\/[^/]+\/copyright))$/;
 
 const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
@@ -62,8 +62,8 @@ export interface ImageOptions {
 	/** The texts of all licenses. */
 	readonly licenses: string;
 	/** The time of all files in the image, in seconds since 1970. */
-	readonly time: number;
-	readonly effort: Effort;
+	readonly timeSeconds: number;
+	readonly compressionLevel: CompressionLevel;
 }
 
 /** A reference to content by its digest. */
@@ -80,14 +80,14 @@ export async function imageLibraries(
 	architecture: ImagePart['architecture'],
 ): Promise<{ readonly files: PackedFile[]; readonly packages: readonly DownloadedPackage[] }> {
 	mkdirSync(folder, { recursive: true });
-	const packages = downloadPackages(folder, architecture, PACKAGES);
+	const packages = downloadPackages(folder, architecture, DEBIAN_PACKAGES);
 	const files: PackedFile[] = [];
-	for (const { file } of packages) files.push(...(await filesOf(file)));
-	const authorities = files.filter(({ path }) => path.startsWith('usr/share/ca-certificates/'));
-	const certificateBundle = authorities.map(({ content }) => String(content).trimEnd()).join('\n');
+	for (const { file } of packages) files.push(...(await imageFilesOf(file)));
+	const certificateFiles = files.filter(({ path }) => path.startsWith('usr/share/ca-certificates/'));
+	const certificateBundle = certificateFiles.map(({ content }) => String(content).trimEnd()).join('\n');
 	return {
 		files: [
-			...files.filter(file => !authorities.includes(file)),
+			...files.filter(file => !certificateFiles.includes(file)),
 			{ path: 'etc/ssl/certs/ca-certificates.crt', content: `${certificateBundle}\n` },
 		],
 		packages,
@@ -95,7 +95,7 @@ export async function imageLibraries(
 }
 
 /** Returns the files of a Debian package that belong in the image. */
-async function filesOf(packageFile: string): Promise<PackedFile[]> {
+async function imageFilesOf(packageFile: string): Promise<PackedFile[]> {
 	const folder = mkdtempSync(`${packageFile}-`);
 	try {
 		const archive = path.join(folder, 'data.tar');
@@ -103,25 +103,31 @@ async function filesOf(packageFile: string): Promise<PackedFile[]> {
 			encoding: 'utf8',
 		});
 		if (result.status !== 0) throw new Error(`dpkg-deb cannot read ${packageFile}:\n${result.stderr}`);
-		const files: Promise<PackedFile>[] = [];
+		const filePromises: Promise<PackedFile>[] = [];
 		const onReadEntry = (entry: ReadEntry): void => {
 			const name = path.normalize(entry.path);
-			if (!IMAGE_FILES.test(name)) entry.resume();
-			else if (entry.type === 'SymbolicLink') files.push(Promise.resolve({ path: name, link: entry.linkpath! }));
+			if (!IMAGE_FILES_PATTERN.test(name)) entry.resume();
+			else if (entry.type === 'SymbolicLink') filePromises.push(Promise.resolve({ path: name, link: entry.linkpath! }));
 			else if (entry.type === 'File') {
 				const mode = entry.mode ?? 0o644;
-				files.push(entry.concat().then(content => ({ path: name, mode, content: Buffer.from(content) })));
+				filePromises.push(entry.concat().then(content => ({ path: name, mode, content: Buffer.from(content) })));
 			}
 		};
 		await list({ file: archive, onReadEntry });
-		return await Promise.all(files);
+		return await Promise.all(filePromises);
 	} finally {
 		rmSync(folder, { recursive: true, force: true });
 	}
 }
 
 /** Returns the tar file of the image layout. */
-export async function ociImage({ release, parts, licenses, time, effort }: ImageOptions): Promise<Buffer> {
+export async function ociImage({
+	release,
+	parts,
+	licenses,
+	timeSeconds,
+	compressionLevel,
+}: ImageOptions): Promise<Buffer> {
 	const blobs = new Map<string, Buffer>();
 	const addBlob = (mediaType: string, content: Buffer | object): Descriptor => {
 		const bytes = Buffer.isBuffer(content) ? content : Buffer.from(JSON.stringify(content));
@@ -129,7 +135,7 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 		blobs.set(`blobs/sha256/${digest}`, bytes);
 		return { mediaType, digest: `sha256:${digest}`, size: bytes.length };
 	};
-	const created = new Date(time * 1000).toISOString().replace('.000', '');
+	const created = new Date(timeSeconds * 1000).toISOString().replace('.000', '');
 	const annotations = {
 		'org.opencontainers.image.title': 'svc',
 		'org.opencontainers.image.version': release.replace(/^v/, ''),
@@ -140,24 +146,24 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 		parts.map(async ({ architecture, program, libraries }) => {
 			// The program comes last, so that releases share the layer of libraries.
 			const layers = [
-				tarFile([...libraries, ...SYSTEM_FILES], time),
+				tarFile([...libraries, ...SYSTEM_FILES], timeSeconds),
 				tarFile(
 					[
 						{ path: 'etc/svc/Configfile', content: CONFIGFILE },
 						{ path: 'usr/bin/svc', mode: 0o755, content: program },
 						{ path: 'usr/share/doc/svc/LICENSES', content: licenses },
-						{ path: 'var/lib/svc', mode: 0o700, owner: IMAGE_USER },
+						{ path: 'var/lib/svc', mode: 0o700, owner: IMAGE_USER_ID },
 					],
-					time,
+					timeSeconds,
 				),
 			];
-			const packedLayers = await Promise.all(layers.map(layer => compressGzip(layer, effort)));
-			const configuration = addBlob(CONFIGURATION_TYPE, {
+			const packedLayers = await Promise.all(layers.map(layer => compressGzip(layer, compressionLevel)));
+			const configurationDescriptor = addBlob(CONFIGURATION_TYPE, {
 				created,
 				architecture,
 				os: 'linux',
 				config: {
-					User: `${IMAGE_USER}:${IMAGE_USER}`,
+					User: `${IMAGE_USER_ID}:${IMAGE_USER_ID}`,
 					ExposedPorts: { '8080/tcp': {}, '9090/tcp': {} },
 					Env: [
 						'PATH=/usr/bin',
@@ -179,17 +185,17 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 				},
 				history: ['libraries and certificate authorities of Debian', 'svc'].map(comment => ({ created, comment })),
 			});
-			const manifest = addBlob(MANIFEST_TYPE, {
+			const manifestDescriptor = addBlob(MANIFEST_TYPE, {
 				schemaVersion: 2,
 				mediaType: MANIFEST_TYPE,
-				config: configuration,
+				config: configurationDescriptor,
 				layers: packedLayers.map(layer => addBlob(LAYER_TYPE, layer)),
 				annotations,
 			});
-			return { ...manifest, platform: { architecture, os: 'linux' } };
+			return { ...manifestDescriptor, platform: { architecture, os: 'linux' } };
 		}),
 	);
-	const index = addBlob(INDEX_TYPE, { schemaVersion: 2, mediaType: INDEX_TYPE, manifests, annotations });
+	const indexDescriptor = addBlob(INDEX_TYPE, { schemaVersion: 2, mediaType: INDEX_TYPE, manifests, annotations });
 	const nameAnnotation = { 'org.opencontainers.image.ref.name': release.replace(/^v/, '').replaceAll('+', '-') };
 	return tarFile(
 		[
@@ -199,22 +205,22 @@ export async function ociImage({ release, parts, licenses, time, effort }: Image
 				content: JSON.stringify({
 					schemaVersion: 2,
 					mediaType: INDEX_TYPE,
-					manifests: [{ ...index, annotations: nameAnnotation }],
+					manifests: [{ ...indexDescriptor, annotations: nameAnnotation }],
 				}),
 			},
 			...[...blobs].map(([path, content]) => ({ path, content })),
 		],
-		time,
+		timeSeconds,
 	);
 }
 
 /** Files that programs expect on any system, in addition to libraries. */
 const SYSTEM_FILES: readonly PackedFile[] = [
-	{ path: 'etc/group', content: `root:x:0:\nsvc:x:${IMAGE_USER}:\n` },
+	{ path: 'etc/group', content: `root:x:0:\nsvc:x:${IMAGE_USER_ID}:\n` },
 	{ path: 'etc/nsswitch.conf', content: 'passwd: files\ngroup: files\nhosts: files dns\n' },
 	{
 		path: 'etc/passwd',
-		content: `root:x:0:0:root:/:/nonexistent\nsvc:x:${IMAGE_USER}:${IMAGE_USER}:svc:/var/lib/svc:/nonexistent\n`,
+		content: `root:x:0:0:root:/:/nonexistent\nsvc:x:${IMAGE_USER_ID}:${IMAGE_USER_ID}:svc:/var/lib/svc:/nonexistent\n`,
 	},
 	{ path: 'tmp', mode: 0o1777 },
 ];

@@ -11,21 +11,21 @@ const CACHE_FOLDER = path.resolve(import.meta.dirname, '../../../node_modules/.c
 export interface PlatformNode {
 	readonly executable: string;
 	/** The licenses of Node and of the software it includes. */
-	readonly license: string;
+	readonly licenseFile: string;
 }
 
 /** Returns the verified Node of a platform. If it is neither installed nor in the cache, downloads it from npm. */
 export async function platformNode(platform: string, version: string): Promise<PlatformNode> {
-	const name = `node-${platform}`;
-	const installedFolder = path.resolve(CACHE_FOLDER, '../..', name);
-	const folder = existsSync(installedFolder) ? installedFolder : path.join(CACHE_FOLDER, `${name}-${version}`);
+	const packageName = `node-${platform}`;
+	const installedFolder = path.resolve(CACHE_FOLDER, '../..', packageName);
+	const folder = existsSync(installedFolder) ? installedFolder : path.join(CACHE_FOLDER, `${packageName}-${version}`);
 	const executable = path.join(folder, 'bin/node');
-	if (!existsSync(executable)) await download(`${name}@${version}`, folder);
+	if (!existsSync(executable)) await downloadNode(`${packageName}@${version}`, folder);
 	await verifyNode(executable, platform);
-	return { executable, license: path.join(folder, 'LICENSE') };
+	return { executable, licenseFile: path.join(folder, 'LICENSE') };
 }
 
-async function download(specifier: string, folder: string): Promise<void> {
+async function downloadNode(specifier: string, folder: string): Promise<void> {
 	rmSync(folder, { recursive: true, force: true });
 	mkdirSync(folder, { recursive: true });
 	const result = spawnSync('npm', ['pack', specifier, '--loglevel=error', '--pack-destination', folder], {
@@ -35,8 +35,8 @@ async function download(specifier: string, folder: string): Promise<void> {
 	if (result.status !== 0 || archive === undefined) {
 		throw new Error(`npm cannot get ${specifier}: ${result.error?.message ?? result.stderr}`);
 	}
-	const file = path.join(folder, archive);
-	const neededFiles = /^[^/]+\/(?:bin\/node|LICENSE)$/;
-	await extract({ file, cwd: folder, strip: 1, filter: name => neededFiles.test(name) });
-	rmSync(file);
+	const archiveFile = path.join(folder, archive);
+	const neededFilesPattern = /^[^/]+\/(?:bin\/node|LICENSE)$/;
+	await extract({ file: archiveFile, cwd: folder, strip: 1, filter: name => neededFilesPattern.test(name) });
+	rmSync(archiveFile);
 }

@@ -24,10 +24,10 @@ const BLOCK_SIZE = 512;
 
 /**
  * Returns an archive with the given files, and the folders above them.
- * @param time The time of modification of all files, in seconds since 1970.
+ * @param timeSeconds The time of modification of all files, in seconds since 1970.
  * @param prefix The beginning of all paths: `./` in a Debian package.
  */
-export function tarFile(files: readonly PackedFile[], time: number, prefix = ''): Buffer {
+export function tarFile(files: readonly PackedFile[], timeSeconds: number, prefix = ''): Buffer {
 	const blocks: Buffer[] = [];
 	for (const file of withFolders(files)) {
 		const content = Buffer.from(file.content ?? '');
@@ -39,7 +39,7 @@ export function tarFile(files: readonly PackedFile[], time: number, prefix = '')
 			gid: file.owner ?? 0,
 			...(file.owner === undefined ? { uname: 'root', gname: 'root' } : {}),
 			size: content.length,
-			mtime: new Date(time * 1000),
+			mtime: new Date(timeSeconds * 1000),
 			type: isFolder ? 'Directory' : file.link === undefined ? 'File' : 'SymbolicLink',
 			...(file.link === undefined ? {} : { linkpath: file.link }),
 		});
@@ -51,21 +51,21 @@ export function tarFile(files: readonly PackedFile[], time: number, prefix = '')
 }
 
 /** The effort of compression, from 1 to 9. */
-export type Effort = number;
+export type CompressionLevel = number;
 
 /** Compresses an archive by gzip, which every system can open. */
-export function compressGzip(archive: Buffer, effort: Effort): Promise<Buffer> {
-	return promisify(gzip)(archive, { level: effort });
+export function compressGzip(archive: Buffer, compressionLevel: CompressionLevel): Promise<Buffer> {
+	return promisify(gzip)(archive, { level: compressionLevel });
 }
 
 /** Compresses an archive by the program xz. The result is a third smaller than with gzip. */
-export async function compressXz(archive: Buffer, effort: Effort): Promise<Buffer> {
+export async function compressXz(archive: Buffer, compressionLevel: CompressionLevel): Promise<Buffer> {
 	// xz always uses two threads, because its output with one thread differs.
-	const xz = spawn('xz', [`-${effort}`, '--threads=2', '--stdout'], { stdio: ['pipe', 'pipe', 'inherit'] });
-	const closed = once(xz, 'close');
+	const xz = spawn('xz', [`-${compressionLevel}`, '--threads=2', '--stdout'], { stdio: ['pipe', 'pipe', 'inherit'] });
+	const closeEvent = once(xz, 'close');
 	xz.stdin.on('error', () => {});
 	xz.stdin.end(archive);
-	const [compressed, [status]] = await Promise.all([buffer(xz.stdout), closed]);
+	const [compressed, [status]] = await Promise.all([buffer(xz.stdout), closeEvent]);
 	if (status !== 0) throw new Error('xz failed; it is in the package xz-utils.');
 	return compressed;
 }
@@ -74,8 +74,12 @@ export async function compressXz(archive: Buffer, effort: Effort): Promise<Buffe
 function withFolders(files: readonly PackedFile[]): PackedFile[] {
 	const filesByPath = new Map(files.map(file => [file.path, file]));
 	for (const { path } of files) {
-		for (let end = path.lastIndexOf('/'); end !== -1; end = path.lastIndexOf('/', end - 1)) {
-			const folder = path.slice(0, end);
+		for (
+			let slashIndex = path.lastIndexOf('/');
+			slashIndex !== -1;
+			slashIndex = path.lastIndexOf('/', slashIndex - 1)
+		) {
+			const folder = path.slice(0, slashIndex);
 			if (!filesByPath.has(folder)) filesByPath.set(folder, { path: folder });
 		}
 	}

@@ -11,18 +11,21 @@ export const URL_PATTERN_VARIABLE = 'http.url_pattern';
 
 /** The groups of a matching URL pattern. */
 export class UrlPatternGroups {
-	readonly #components = new Map<string, { readonly names: readonly string[]; readonly match: readonly string[] }>();
+	readonly #matchesByComponent = new Map<
+		string,
+		{ readonly names: readonly string[]; readonly match: readonly string[] }
+	>();
 
 	/** Adds a component of the URL, such as `pathname`. `names` are the names of its groups in order. */
 	add(component: string, names: readonly string[], match: readonly string[]): void {
-		this.#components.set(component, { names, match });
+		this.#matchesByComponent.set(component, { names, match });
 	}
 
 	/** Returns the text that a group of a component matched; empty if the group took no part in the match. */
 	get(component: string, name: string): string {
-		const groups = this.#components.get(component);
-		const groupIndex = groups?.names.indexOf(name) ?? -1;
-		return groupIndex === -1 ? '' : (groups?.match[groupIndex + 1] ?? '');
+		const componentMatch = this.#matchesByComponent.get(component);
+		const groupIndex = componentMatch?.names.indexOf(name) ?? -1;
+		return groupIndex === -1 ? '' : (componentMatch?.match[groupIndex + 1] ?? '');
 	}
 }
 

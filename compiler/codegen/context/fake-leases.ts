@@ -4,11 +4,11 @@ import type { LeaseKinds, Leases } from '../../exchange/leases.ts';
 import { UpstreamError } from '../../exchange/leases.ts';
 
 /** One error for all calls. Creating one for each would record thousands of stacks, because lint rules run many requests. */
-const NO_FILES = new Error('There are no files while a configuration is checked.');
+const NO_FILES_ERROR = new Error('There are no files while a configuration is checked.');
 
 type FakeLeases = { readonly [K in keyof LeaseKinds]: (settings: LeaseKinds[K]['settings']) => LeaseKinds[K]['lease'] };
 
-const FAKE_LEASES: FakeLeases = {
+const FAKE_LEASES_BY_KIND: FakeLeases = {
 	upstreams: settings => ({
 		settings,
 		select: () => undefined,
@@ -19,11 +19,11 @@ const FAKE_LEASES: FakeLeases = {
 		send: () => Promise.reject(new UpstreamError('connect', 'There is no network while a configuration is checked.')),
 	}),
 	files: () => ({
-		open: () => Promise.reject(NO_FILES),
+		open: () => Promise.reject(NO_FILES_ERROR),
 		kind: () => undefined,
 		stat: () => undefined,
 		list: () => [],
-		entries: () => Promise.reject(NO_FILES),
+		entries: () => Promise.reject(NO_FILES_ERROR),
 		readStart: () => undefined,
 	}),
 	access_log: () => ({ record: () => {} }),
@@ -61,5 +61,5 @@ const FAKE_LEASES: FakeLeases = {
 
 /** Leases of fake resources, for building a site without a server. */
 export const fakeLeases: Leases = {
-	lease: (kind, settings) => FAKE_LEASES[kind](settings),
+	lease: (kind, settings) => FAKE_LEASES_BY_KIND[kind](settings),
 };

@@ -15,22 +15,22 @@ export function compileRoot(root: string | undefined, cx: CompileContext): (x: E
 	if (root === undefined) {
 		const workingDirectory = resolve('.');
 		// Most sites have a single root, so the path is resolved only when the variable changes.
-		let lastVariable = '';
-		let lastRoot = workingDirectory;
+		let lastRootVariable = '';
+		let lastResolvedRoot = workingDirectory;
 		return x => {
-			const variable = x.variable('root');
-			if (typeof variable !== 'string' || variable === '') return workingDirectory;
-			if (variable !== lastVariable) {
-				lastRoot = resolveRequestRoot(variable);
-				lastVariable = variable;
+			const rootVariable = x.variable('root');
+			if (typeof rootVariable !== 'string' || rootVariable === '') return workingDirectory;
+			if (rootVariable !== lastRootVariable) {
+				lastResolvedRoot = resolveRequestRoot(rootVariable);
+				lastRootVariable = rootVariable;
 			}
-			return lastRoot;
+			return lastResolvedRoot;
 		};
 	}
 	const template = cx.template(root, 'empty');
 	if (template.constant === undefined) return x => resolveRequestRoot(template.render(x));
-	const constant = resolve(template.constant);
-	return () => constant;
+	const constantRoot = resolve(template.constant);
+	return () => constantRoot;
 }
 
 /**

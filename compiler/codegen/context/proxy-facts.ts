@@ -20,12 +20,12 @@ export class ProxyFacts {
 	/** When the response head of the current attempt arrived; 0 if it has not. */
 	answeredAt = 0;
 	/** Number of retries. */
-	retries = 0;
+	retryCount = 0;
 	response: UpstreamResponse | undefined = undefined;
 	/** Why the last attempt got no response, or a truncated one; undefined if it succeeded. */
 	failure: string | undefined = undefined;
 	/** Set while a failed attempt is evaluated: true if there was no response, false if there was one. */
-	transportError: boolean | undefined = undefined;
+	isTransportError: boolean | undefined = undefined;
 	/**
 	 * Facts of a proxy that ran earlier in this exchange: `forward_auth`, or the proxy whose `handle_response` or error route
 	 * contains this proxy.
@@ -47,11 +47,11 @@ export class ProxyFacts {
 	}
 
 	/** Returns the value of `{http.reverse_proxy.<path>}`; undefined if the placeholder does not exist or has no value yet. */
-	placeholder(path: string): string | number | boolean | undefined {
-		if (path.startsWith('upstream.')) return this.#upstreamPlaceholder(path.slice(9));
+	placeholderValue(path: string): string | number | boolean | undefined {
+		if (path.startsWith('upstream.')) return this.#upstreamValue(path.slice(9));
 		switch (path) {
 			case 'retries':
-				return this.retries;
+				return this.retryCount;
 			case 'duration':
 				return formatSeconds(performance.now() - this.startedAt);
 			case 'duration_ms':
@@ -61,7 +61,7 @@ export class ProxyFacts {
 			case 'status_text':
 				return statusText(this.#lastResponse());
 			case 'is_transport_error':
-				return this.transportError;
+				return this.isTransportError;
 		}
 		if (path.startsWith('header.')) return this.#lastResponse()?.headers.getAll(path.slice(7).toLowerCase()).join(',');
 		return undefined;
@@ -74,9 +74,9 @@ export class ProxyFacts {
 		return undefined;
 	}
 
-	#upstreamPlaceholder(name: string): string | number | boolean | undefined {
+	#upstreamValue(name: string): string | number | boolean | undefined {
 		const { upstream } = this;
-		if (!upstream) return this.earlierFacts?.placeholder(`upstream.${name}`);
+		if (!upstream) return this.earlierFacts?.placeholderValue(`upstream.${name}`);
 		switch (name) {
 			case 'address':
 				return upstream.address;
@@ -96,11 +96,11 @@ export class ProxyFacts {
 				return upstream.fails;
 			case 'latency':
 				return this.answeredAt === 0
-					? this.earlierFacts?.placeholder(`upstream.${name}`)
+					? this.earlierFacts?.placeholderValue(`upstream.${name}`)
 					: formatSeconds(this.answeredAt - this.attemptStartedAt);
 			case 'latency_ms':
 				return this.answeredAt === 0
-					? this.earlierFacts?.placeholder(`upstream.${name}`)
+					? this.earlierFacts?.placeholderValue(`upstream.${name}`)
 					: this.answeredAt - this.attemptStartedAt;
 			case 'duration':
 				return formatSeconds(performance.now() - this.attemptStartedAt);

@@ -6,7 +6,7 @@ import type { CompileContext, EscapeValue, Template } from '../../modules/contra
 export type Replacement = (subject: string, regexp: RegExp, x: Exchange) => string;
 
 /** One part of a replacement: a text with placeholders, or the number or name of a group. */
-type Piece = { readonly text: Template } | { readonly group: string };
+type ReplacementPiece = { readonly text: Template } | { readonly group: string };
 
 /** Returns what a group, given by its number or name, matched; empty if it matched nothing or does not exist. */
 export type GroupText = (group: string) => string;
@@ -23,8 +23,8 @@ export function compilePatternReplacement(
 	const replacement = compileMatchReplacement(text, cx, whenUnknown);
 	return (subject, regexp, x) => {
 		regexp.lastIndex = 0;
-		const replace = replacement(x);
-		return subject.replace(regexp, (...match: unknown[]) => replace(group => groupText(match, group)));
+		const replaceMatch = replacement(x);
+		return subject.replace(regexp, (...match: unknown[]) => replaceMatch(group => captureText(match, group)));
 	};
 }
 
@@ -38,7 +38,7 @@ export function compileMatchReplacement(
 	whenUnknown: 'keep' | 'empty',
 	encode?: EscapeValue,
 ): (x: Exchange) => (groupText: GroupText) => string {
-	const pieces: Piece[] = [];
+	const pieces: ReplacementPiece[] = [];
 	let literalStart = 0;
 	let literal = '';
 	for (const match of text.matchAll(/\$(?:(\$)|(\w+)|\{(\w+)\})/g)) {
@@ -53,12 +53,12 @@ export function compileMatchReplacement(
 	literal += text.slice(literalStart);
 	if (literal !== '') pieces.push({ text: cx.template(literal, whenUnknown, encode) });
 	return x => {
-		const texts = pieces.map(piece => ('text' in piece ? piece.text.render(x) : ''));
+		const renderedTexts = pieces.map(piece => ('text' in piece ? piece.text.render(x) : ''));
 		return groupText => {
 			let result = '';
 			for (let i = 0; i < pieces.length; i++) {
 				const piece = pieces[i]!;
-				result += 'text' in piece ? texts[i] : groupText(piece.group);
+				result += 'text' in piece ? renderedTexts[i] : groupText(piece.group);
 			}
 			return result;
 		};
@@ -69,7 +69,7 @@ export function compileMatchReplacement(
  * Returns the text of a group. `match` holds the arguments of a `replace` callback: the whole match, the groups, the offset, the
  * subject, and an object of named groups if there are any.
  */
-function groupText(match: readonly unknown[], group: string): string {
+function captureText(match: readonly unknown[], group: string): string {
 	const lastArgument = match.at(-1);
 	const namedGroups =
 		typeof lastArgument === 'object' && lastArgument !== null
@@ -86,21 +86,21 @@ function groupText(match: readonly unknown[], group: string): string {
  */
 export function compileSearch(source: string, cx: CompileContext): (x: Exchange) => RegExp | undefined {
 	if (!cx.hasPlaceholders(source)) {
-		const regexp = cx.regexp(source, 'g');
+		const regexp = cx.regexpFor(source, 'g');
 		return () => regexp;
 	}
 	const template = cx.template(source, 'keep');
-	let lastText = '';
-	let compiled: RegExp | undefined;
+	let lastSource = '';
+	let lastRegexp: RegExp | undefined;
 	return x => {
-		const text = template.render(x);
-		if (text === lastText) return compiled;
-		lastText = text;
+		const renderedSource = template.render(x);
+		if (renderedSource === lastSource) return lastRegexp;
+		lastSource = renderedSource;
 		try {
-			compiled = cx.dynamicRegexp(text, 'g');
+			lastRegexp = cx.dynamicRegexp(renderedSource, 'g');
 		} catch {
-			compiled = undefined;
+			lastRegexp = undefined;
 		}
-		return compiled;
+		return lastRegexp;
 	};
 }

@@ -5,7 +5,7 @@ import type { Handler } from '../../exchange/handler.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 
 /** Maximum number of bytes of a buffered body; larger bodies are rejected with 413. */
-const MAX_BODY_BYTES = 10 * 1024 * 1024;
+const MAX_BUFFERED_BYTES = 10 * 1024 * 1024;
 
 const EMPTY_BODY = new Uint8Array(0);
 
@@ -20,21 +20,21 @@ export function withBufferedBody(handler: Handler): Handler {
 async function bufferBody(x: Exchange): Promise<void> {
 	const body = x.request.body;
 	if (!isStream(body)) return;
-	const pieces: Uint8Array[] = [];
-	let size = 0;
+	const chunks: Uint8Array[] = [];
+	let totalBytes = 0;
 	for (;;) {
-		const pulled = body.pull();
-		const piece = pulled instanceof Promise ? await pulled : pulled;
-		if (piece === null) break;
-		size += piece.byteLength;
-		if (size > MAX_BODY_BYTES) {
+		const pulledChunk = body.pull();
+		const chunk = pulledChunk instanceof Promise ? await pulledChunk : pulledChunk;
+		if (chunk === null) break;
+		totalBytes += chunk.byteLength;
+		if (totalBytes > MAX_BUFFERED_BYTES) {
 			body.cancel();
 			throw new HttpError(413, 'The request body is too large to be used as a placeholder.');
 		}
 		// Copied, because the bytes are valid only until the next pull.
-		pieces.push(Uint8Array.prototype.slice.call(piece));
+		chunks.push(Uint8Array.prototype.slice.call(chunk));
 	}
-	x.request.body = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, size);
+	x.request.body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, totalBytes);
 }
 
 /** Returns the bytes of a buffered body. */

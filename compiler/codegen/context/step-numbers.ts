@@ -5,9 +5,9 @@ import { FIRST_ROUTE_STEP } from '../../exchange/step-place.ts';
 /** Calls `visit` for every step inside `value`, with its JSON pointer. An outer step comes before the steps nested in it. */
 export function forEachStep(value: object, pointer: string, visit: (step: Step, pointer: string) => void): void {
 	if ('handler' in value) visit(value as Step, pointer);
-	for (const [name, nested] of Object.entries(value)) {
-		if (typeof nested !== 'object' || nested === null) continue;
-		forEachStep(nested, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, visit);
+	for (const [name, child] of Object.entries(value)) {
+		if (typeof child !== 'object' || child === null) continue;
+		forEachStep(child, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, visit);
 	}
 }
 
@@ -15,7 +15,7 @@ export function forEachStep(value: object, pointer: string, visit: (step: Step, 
 export class StepNumbers {
 	readonly #site: Site;
 	readonly #routes: { readonly [name: string]: readonly Step[] };
-	#numbers: Map<object, number> | undefined;
+	#numbersByStep: Map<object, number> | undefined;
 
 	constructor(site: Site, routes: { readonly [name: string]: readonly Step[] }) {
 		this.#site = site;
@@ -24,19 +24,19 @@ export class StepNumbers {
 
 	/** Returns the number of a step; 0 if the step is not in the document. */
 	numberOf(step: Step): number {
-		this.#numbers ??= this.#numberSteps();
-		return this.#numbers.get(step) ?? 0;
+		this.#numbersByStep ??= this.#numberSteps();
+		return this.#numbersByStep.get(step) ?? 0;
 	}
 
 	#numberSteps(): Map<object, number> {
-		const numbers = new Map<object, number>();
+		const numbersByStep = new Map<object, number>();
 		let nextNumber = 0;
 		const assignNumber = (step: Step): void => {
-			numbers.set(step, nextNumber++);
+			numbersByStep.set(step, nextNumber++);
 		};
 		forEachStep(this.#site, '', assignNumber);
 		nextNumber = FIRST_ROUTE_STEP;
 		forEachStep(this.#routes, '', assignNumber);
-		return numbers;
+		return numbersByStep;
 	}
 }

@@ -36,19 +36,19 @@ export function compilePlaceholder(name: string, scope: PlaceholderScope): Place
 	for (const family of PLACEHOLDER_FAMILIES) {
 		const prefix = family.name.slice(0, -1);
 		if (!name.startsWith(prefix)) continue;
-		const compiled = family.compile(name.slice(prefix.length), scope);
-		if (compiled !== undefined) return compiled;
+		const reader = family.compile(name.slice(prefix.length), scope);
+		if (reader !== undefined) return reader;
 	}
 	return scope.isMapped(name) ? compileMappedValue(MAPPED_VARIABLE_PREFIX + name) : undefined;
 }
 
 /** Matches placeholders whose values come from header fields. */
-const FIELD_PLACEHOLDER =
+const FIELD_PLACEHOLDER_PATTERN =
 	/^http\.(?:request\.(?:header|cookie)|response\.header|reverse_proxy\.header|intercept\.header)\./;
 
 /** Reports whether the value of a placeholder consists of the bytes of a field, one character per byte, rather than of text. */
 export function isFieldPlaceholder(fullName: string): boolean {
-	return FIELD_PLACEHOLDER.test(fullName);
+	return FIELD_PLACEHOLDER_PATTERN.test(fullName);
 }
 
 /** Facts for checking a configuration when the machine that will serve it is unknown. */

@@ -15,25 +15,25 @@ function padTwo(n: number): string {
 	return n < 10 ? `0${n}` : String(n);
 }
 
-function utcOffset(date: Date): string {
-	const minutes = -date.getTimezoneOffset();
-	const absolute = Math.abs(minutes);
-	return `${minutes < 0 ? '-' : '+'}${padTwo(Math.floor(absolute / 60))}${padTwo(absolute % 60)}`;
+function utcOffsetText(date: Date): string {
+	const offsetMinutes = -date.getTimezoneOffset();
+	const absoluteMinutes = Math.abs(offsetMinutes);
+	return `${offsetMinutes < 0 ? '-' : '+'}${padTwo(Math.floor(absoluteMinutes / 60))}${padTwo(absoluteMinutes % 60)}`;
 }
 
-function clockTime(date: Date): string {
+function clockTimeText(date: Date): string {
 	return `${padTwo(date.getHours())}:${padTwo(date.getMinutes())}:${padTwo(date.getSeconds())}`;
 }
 
 /** Formats a date as in the Common Log Format, `02/Jan/2006:15:04:05 -0700`, in local time. */
 function commonLogDate(date: Date): string {
-	return `${padTwo(date.getDate())}/${MONTHS[date.getMonth()]}/${date.getFullYear()}:${clockTime(date)} ${utcOffset(date)}`;
+	return `${padTwo(date.getDate())}/${MONTHS[date.getMonth()]}/${date.getFullYear()}:${clockTimeText(date)} ${utcOffsetText(date)}`;
 }
 
 /** Formats a date as `2006-01-02 15:04:05.000 -0700`, in local time. */
 function timeText(date: Date): string {
-	const day = `${date.getFullYear()}-${padTwo(date.getMonth() + 1)}-${padTwo(date.getDate())}`;
-	return `${day} ${clockTime(date)}.${String(date.getMilliseconds()).padStart(3, '0')} ${utcOffset(date)}`;
+	const dateText = `${date.getFullYear()}-${padTwo(date.getMonth() + 1)}-${padTwo(date.getDate())}`;
+	return `${dateText} ${clockTimeText(date)}.${String(date.getMilliseconds()).padStart(3, '0')} ${utcOffsetText(date)}`;
 }
 
 /**

@@ -86,9 +86,9 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 		path => {
 			const dot = path.indexOf('.');
 			if (dot === -1) return x => captureText(x.variable(LAST_CAPTURES_VARIABLE) as RegExpExecArray | undefined, path);
-			const key = NAMED_CAPTURES_PREFIX + path.slice(0, dot);
-			const name = path.slice(dot + 1);
-			return x => captureText(x.variable(key) as RegExpExecArray | undefined, name);
+			const captureKey = NAMED_CAPTURES_PREFIX + path.slice(0, dot);
+			const groupName = path.slice(dot + 1);
+			return x => captureText(x.variable(captureKey) as RegExpExecArray | undefined, groupName);
 		},
 	),
 	...(['relative', 'absolute', 'type', 'remainder'] as const).map(field =>
@@ -126,7 +126,7 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 		'http.reverse_proxy.*',
 		'Results of proxying: `upstream.hostport`, `status_code`, `header.NAME` and others.',
 		path => {
-			return x => proxyFactsOf(x)?.placeholder(path);
+			return x => proxyFactsOf(x)?.placeholderValue(path);
 		},
 	),
 ];

@@ -9,7 +9,7 @@ import { URI_PLACEHOLDERS } from './uri.ts';
 /** Variable with the UUID of a request, set when it is first read. */
 export const UUID_VARIABLE = 'http.request.uuid';
 
-function hostPort(host: string, port: number): string {
+function formatHostPort(host: string, port: number): string {
 	return host.includes(':') ? `[${host}]:${port}` : host === '' ? '' : `${host}:${port}`;
 }
 
@@ -25,10 +25,10 @@ function protocolName(x: Exchange): string {
 
 /** Formats the time since the request arrived, such as `1.25ms` or `2.5s`. */
 function elapsedText(x: Exchange): string {
-	const ms = performance.now() - x.startedAt;
-	if (ms >= 1000) return `${Number((ms / 1000).toFixed(9))}s`;
-	if (ms >= 1) return `${Number(ms.toFixed(6))}ms`;
-	return `${Number((ms * 1000).toFixed(3))}µs`;
+	const elapsedMs = performance.now() - x.startedAt;
+	if (elapsedMs >= 1000) return `${Number((elapsedMs / 1000).toFixed(9))}s`;
+	if (elapsedMs >= 1) return `${Number(elapsedMs.toFixed(6))}ms`;
+	return `${Number((elapsedMs * 1000).toFixed(3))}µs`;
 }
 
 /** Returns the first value of a cookie whose name, in lower case, is `lowerName`; undefined if it was not sent. */
@@ -73,12 +73,12 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 		},
 	),
 	definePlaceholder('http.request.local', 'Local address and port of the connection.', x =>
-		hostPort(x.connection.localAddress, x.connection.localPort),
+		formatHostPort(x.connection.localAddress, x.connection.localPort),
 	),
 	definePlaceholder('http.request.local.host', 'Local address of the connection.', x => x.connection.localAddress),
 	definePlaceholder('http.request.local.port', 'Local port of the connection.', x => x.connection.localPort),
 	definePlaceholder('http.request.remote', 'Address and port of the peer.', x =>
-		hostPort(x.connection.remoteAddress, x.connection.remotePort),
+		formatHostPort(x.connection.remoteAddress, x.connection.remotePort),
 	),
 	definePlaceholder('http.request.remote.host', 'Address of the peer.', x => x.connection.remoteAddress),
 	definePlaceholder('http.request.remote.port', 'Port of the peer.', x => x.connection.remotePort),
@@ -86,10 +86,10 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 		'http.request.remote.host/*',
 		'Address of the peer truncated to a prefix: `/24`, or `/24,64` for both families.',
 		bits => {
-			const lengths = /^(\d{1,2})(?:,(\d{1,3}))?$/.exec(bits);
-			if (!lengths) return undefined;
-			const v4Bits = Number(lengths[1]);
-			const v6Bits = Number(lengths[2] ?? 128);
+			const lengthsMatch = /^(\d{1,2})(?:,(\d{1,3}))?$/.exec(bits);
+			if (!lengthsMatch) return undefined;
+			const v4Bits = Number(lengthsMatch[1]);
+			const v6Bits = Number(lengthsMatch[2] ?? 128);
 			if (v4Bits > 32 || v6Bits > 128) return undefined;
 			return x => maskedAddress(x.connection.remoteAddress, v4Bits, v6Bits) ?? '';
 		},

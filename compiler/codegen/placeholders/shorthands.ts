@@ -56,7 +56,7 @@ const PARAMETER_PREFIXES: { readonly [prefix: string]: string } = {
 	file_match: 'http.matchers.file.',
 };
 
-const PREFIXES_WITH_DOTS: ReadonlySet<string> = new Set(['re', 'rp', 'resp', 'err']);
+const DOTTED_PARAMETER_PREFIXES: ReadonlySet<string> = new Set(['re', 'rp', 'resp', 'err']);
 
 /** Returns the full name that a short name stands for. Other names are returned unchanged. */
 export function fullPlaceholderName(name: string): string {
@@ -66,12 +66,12 @@ export function fullPlaceholderName(name: string): string {
 	const prefix = name.slice(0, dot);
 	if (!Object.hasOwn(PARAMETER_PREFIXES, prefix)) return name;
 	const parameter = name.slice(dot + 1);
-	const pattern = PREFIXES_WITH_DOTS.has(prefix) ? /^[\w.-]+$/ : /^[\w-]+$/;
+	const pattern = DOTTED_PARAMETER_PREFIXES.has(prefix) ? /^[\w.-]+$/ : /^[\w-]+$/;
 	return pattern.test(parameter) ? PARAMETER_PREFIXES[prefix] + parameter : name;
 }
 
 /** Placeholders with the meaning that a name has in a Compatfile, by the full name, where that meaning differs. */
-const COMPATFILE_NAMES: { readonly [fullName: string]: string } = {
+const COMPATFILE_PLACEHOLDER_NAMES: { readonly [fullName: string]: string } = {
 	'http.request.host': 'http.request.sent_host',
 	'http.reverse_proxy.upstream.address': 'http.reverse_proxy.upstream.network_address',
 };
@@ -91,7 +91,7 @@ export function expandShorthands(text: string, dialect: Dialect = 'configfile'):
 
 /** Returns the full name of the placeholder that has the meaning of `fullName` in a Compatfile. */
 export function compatiblePlaceholderName(fullName: string): string {
-	return Object.hasOwn(COMPATFILE_NAMES, fullName) ? COMPATFILE_NAMES[fullName]! : fullName;
+	return Object.hasOwn(COMPATFILE_PLACEHOLDER_NAMES, fullName) ? COMPATFILE_PLACEHOLDER_NAMES[fullName]! : fullName;
 }
 
 /** Returns the short names, with `*` for parameters, for completion and "did you mean". */

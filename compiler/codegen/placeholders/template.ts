@@ -6,17 +6,17 @@ import { compilePlaceholder, isFieldPlaceholder } from './index.ts';
 import { type PlaceholderReader, type PlaceholderScope, placeholderText } from './placeholder.ts';
 
 /** Maximum number of unclosed `{` in a string. More would make scanning take quadratic time, so the string is rejected. */
-const MAX_UNCLOSED = 100;
+const MAX_UNCLOSED_BRACES = 100;
 
 /** An `encode` function for bytes of fields that are inserted into another field: returns the value unchanged. */
 export function rawFieldBytes(partText: string): string {
 	return partText;
 }
 
-type Part = string | PlaceholderPart;
+type TemplatePart = string | PlaceholderPart;
 
 interface PlaceholderPart {
-	readonly resolve: PlaceholderReader;
+	readonly readValue: PlaceholderReader;
 	/** True if the value consists of the bytes of a field and must be decoded to text. */
 	readonly decodesBytes: boolean;
 	readonly encode: ((partText: string) => string) | undefined;
@@ -39,7 +39,7 @@ export function compileTemplate(
 	encode?: EscapeValue,
 ): Template {
 	if (!text.includes('{') && !text.includes('}')) return constantTemplate(text);
-	return templateOf(splitParts(text, whenUnknown, scope, encode));
+	return templateOfParts(splitParts(text, whenUnknown, scope, encode));
 }
 
 /** Returns the template for a string without placeholders. */
@@ -57,8 +57,8 @@ function splitParts(
 	whenUnknown: 'keep' | 'empty',
 	scope: PlaceholderScope,
 	encode?: EscapeValue,
-): Part[] {
-	const parts: Part[] = [];
+): TemplatePart[] {
+	const parts: TemplatePart[] = [];
 	let literal = '';
 	let literalStart = 0;
 	let unclosedBraces = 0;
@@ -70,31 +70,32 @@ function splitParts(
 			continue;
 		}
 		if (c !== 123) continue;
-		const end = closingBrace(text, i + 1);
-		if (end === -1) {
-			if (++unclosedBraces > MAX_UNCLOSED) throw new TemplateError('too many unclosed placeholders');
+		const closingIndex = findClosingBrace(text, i + 1);
+		if (closingIndex === -1) {
+			if (++unclosedBraces > MAX_UNCLOSED_BRACES) throw new TemplateError('too many unclosed placeholders');
 			continue;
 		}
-		const name = text.slice(i + 1, end);
-		const compiled = compilePlaceholder(name, scope);
+		const name = text.slice(i + 1, closingIndex);
+		const compiledPlaceholder = compilePlaceholder(name, scope);
 		// The braces of an unknown name are kept as text, and the search continues inside them: `{"path": "{http.request.uri}"}`
 		// contains a placeholder.
-		if (compiled === undefined && whenUnknown === 'keep') continue;
+		if (compiledPlaceholder === undefined && whenUnknown === 'keep') continue;
 		literal += text.slice(literalStart, i);
-		if (typeof compiled === 'string') literal += encode?.(name)?.(compiled) ?? compiled;
-		else if (compiled) {
+		if (typeof compiledPlaceholder === 'string')
+			literal += encode?.(name)?.(compiledPlaceholder) ?? compiledPlaceholder;
+		else if (compiledPlaceholder) {
 			if (literal !== '') parts.push(literal);
 			literal = '';
 			const escapeValue = encode?.(name);
 			parts.push({
-				resolve: compiled,
+				readValue: compiledPlaceholder,
 				decodesBytes: isFieldPlaceholder(name) && escapeValue !== rawFieldBytes,
 				encode: escapeValue === rawFieldBytes ? undefined : escapeValue,
 				fallbackText: whenUnknown === 'keep' ? `{${name}}` : '',
 			});
 		}
-		i = end;
-		literalStart = end + 1;
+		i = closingIndex;
+		literalStart = closingIndex + 1;
 	}
 	literal += text.slice(literalStart);
 	if (literal !== '') parts.push(literal);
@@ -105,17 +106,17 @@ function isBrace(c: number): boolean {
 	return c === 123 || c === 125;
 }
 
-function closingBrace(text: string, start: number): number {
-	let end = text.indexOf('}', start);
-	while (end !== -1 && text.charCodeAt(end - 1) === 92) end = text.indexOf('}', end + 1);
-	return end;
+function findClosingBrace(text: string, start: number): number {
+	let braceIndex = text.indexOf('}', start);
+	while (braceIndex !== -1 && text.charCodeAt(braceIndex - 1) === 92) braceIndex = text.indexOf('}', braceIndex + 1);
+	return braceIndex;
 }
 
-function templateOf(parts: readonly Part[]): Template {
+function templateOfParts(parts: readonly TemplatePart[]): Template {
 	if (parts.every(part => typeof part === 'string')) return constantTemplate(parts.join(''));
 	if (parts.length === 1) {
 		const singlePart = parts[0] as PlaceholderPart;
-		return { constant: undefined, render: x => partText(singlePart, x) };
+		return { constant: undefined, render: x => renderPart(singlePart, x) };
 	}
 	return {
 		constant: undefined,
@@ -123,15 +124,15 @@ function templateOf(parts: readonly Part[]): Template {
 			let text = '';
 			for (let i = 0; i < parts.length; i++) {
 				const part = parts[i]!;
-				text += typeof part === 'string' ? part : partText(part, x);
+				text += typeof part === 'string' ? part : renderPart(part, x);
 			}
 			return text;
 		},
 	};
 }
 
-function partText(part: PlaceholderPart, x: Exchange): string {
-	const rawValue = part.resolve(x);
+function renderPart(part: PlaceholderPart, x: Exchange): string {
+	const rawValue = part.readValue(x);
 	if (rawValue === undefined) return part.fallbackText;
 	const valueText = typeof rawValue === 'string' ? rawValue : placeholderText(rawValue);
 	const text = part.decodesBytes ? decodeFieldText(valueText) : valueText;

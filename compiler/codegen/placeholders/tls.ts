@@ -2,16 +2,16 @@
 import type { ClientCertificate, TlsInfo } from '../../exchange/exchange.ts';
 import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 
-function sessionPlaceholder(name: string, summary: string, read: (tls: TlsInfo) => unknown): Placeholder {
+function defineSessionPlaceholder(name: string, summary: string, read: (tls: TlsInfo) => unknown): Placeholder {
 	return definePlaceholder(`http.request.tls.${name}`, summary, x => (x.connection.tls ? read(x.connection.tls) : ''));
 }
 
-function clientPlaceholder(
+function defineClientPlaceholder(
 	name: string,
 	summary: string,
 	read: (certificate: ClientCertificate) => unknown,
 ): Placeholder {
-	return sessionPlaceholder(`client.${name}`, summary, ({ client: certificate }) =>
+	return defineSessionPlaceholder(`client.${name}`, summary, ({ client: certificate }) =>
 		certificate ? read(certificate) : '',
 	);
 }
@@ -25,45 +25,45 @@ const SAN_FIELDS = {
 
 /** The placeholders `http.request.tls.*`. */
 export const TLS_PLACEHOLDERS: readonly Placeholder[] = [
-	sessionPlaceholder('version', 'TLS version.', tls => tls.version),
-	sessionPlaceholder('cipher_suite', 'TLS cipher suite.', tls => tls.cipherSuite),
-	sessionPlaceholder('resumed', 'True if the TLS session was resumed.', tls => tls.resumed),
-	sessionPlaceholder('proto', 'Protocol negotiated by ALPN.', tls => tls.protocol),
-	sessionPlaceholder(
+	defineSessionPlaceholder('version', 'TLS version.', tls => tls.version),
+	defineSessionPlaceholder('cipher_suite', 'TLS cipher suite.', tls => tls.cipherSuite),
+	defineSessionPlaceholder('resumed', 'True if the TLS session was resumed.', tls => tls.resumed),
+	defineSessionPlaceholder('proto', 'Protocol negotiated by ALPN.', tls => tls.protocol),
+	defineSessionPlaceholder(
 		'proto_mutual',
 		'True if ALPN selected a protocol that both sides support.',
 		tls => tls.protocol !== '',
 	),
-	sessionPlaceholder('server_name', 'Server name requested by the client.', tls => tls.serverName),
-	sessionPlaceholder('ech', 'True if the ClientHello was encrypted; always false here.', () => false),
-	clientPlaceholder(
+	defineSessionPlaceholder('server_name', 'Server name requested by the client.', tls => tls.serverName),
+	defineSessionPlaceholder('ech', 'True if the ClientHello was encrypted; always false here.', () => false),
+	defineClientPlaceholder(
 		'fingerprint',
 		'SHA-256 of the client certificate, in hexadecimal.',
 		certificate => certificate.fingerprint,
 	),
-	clientPlaceholder(
+	defineClientPlaceholder(
 		'public_key',
 		'Public key of the client certificate, in hexadecimal.',
 		certificate => certificate.publicKey,
 	),
-	clientPlaceholder(
+	defineClientPlaceholder(
 		'public_key_sha256',
 		'SHA-256 of that key, in hexadecimal.',
 		certificate => certificate.publicKeySha256,
 	),
-	clientPlaceholder('certificate_pem', 'The client certificate as PEM.', certificate => certificate.pem),
-	clientPlaceholder(
+	defineClientPlaceholder('certificate_pem', 'The client certificate as PEM.', certificate => certificate.pem),
+	defineClientPlaceholder(
 		'certificate_der_base64',
 		'The client certificate as DER in Base64.',
 		certificate => certificate.derBase64,
 	),
-	clientPlaceholder('issuer', 'Issuer of the client certificate.', certificate => certificate.issuer),
-	clientPlaceholder(
+	defineClientPlaceholder('issuer', 'Issuer of the client certificate.', certificate => certificate.issuer),
+	defineClientPlaceholder(
 		'serial',
 		'Serial number of the client certificate, in decimal.',
 		certificate => certificate.serial,
 	),
-	clientPlaceholder('subject', 'Subject of the client certificate.', certificate => certificate.subject),
+	defineClientPlaceholder('subject', 'Subject of the client certificate.', certificate => certificate.subject),
 	definePlaceholderFamily(
 		'http.request.tls.client.san.*',
 		'Names in the client certificate: `dns_names`, `emails`, `ips`, `uris`, alone or with an index.',

@@ -7,8 +7,8 @@ import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './
 /** Reads the escaped path. */
 type PathReader = (x: Exchange) => string;
 
-const currentPath: PathReader = x => x.request.path;
-const originalPath: PathReader = x => x.received.path;
+const readCurrentPath: PathReader = x => x.request.path;
+const readOriginalPath: PathReader = x => x.received.path;
 
 function uriText(path: string, query: string | undefined): string {
 	return query === undefined ? path : `${path}?${query}`;
@@ -39,7 +39,7 @@ function extensionOf(name: string): string {
 	return dot === -1 ? '' : name.slice(dot);
 }
 
-function segmentPlaceholder(readPath: PathReader) {
+function compileSegmentPlaceholder(readPath: PathReader) {
 	return (index: string) => {
 		if (!/^\d{1,3}$/.test(index)) return undefined;
 		const segmentIndex = Number(index);
@@ -67,7 +67,7 @@ export const URI_PLACEHOLDERS: readonly Placeholder[] = [
 	definePlaceholderFamily(
 		'http.request.uri.path.*',
 		'A segment of the path, counted from 0.',
-		segmentPlaceholder(currentPath),
+		compileSegmentPlaceholder(readCurrentPath),
 	),
 	definePlaceholder('http.request.uri.path.dir', 'Directory of the path, with its last slash.', x =>
 		directoryOf(decodePath(x.request.path)),
@@ -111,7 +111,7 @@ export const URI_PLACEHOLDERS: readonly Placeholder[] = [
 	definePlaceholderFamily(
 		'http.request.orig_uri.path.*',
 		'A segment of the original path, counted from 0.',
-		segmentPlaceholder(originalPath),
+		compileSegmentPlaceholder(readOriginalPath),
 	),
 	definePlaceholder('http.request.orig_uri.path.dir', 'Directory of the original path.', x =>
 		directoryOf(decodePath(x.received.path)),

@@ -15,7 +15,7 @@ import type { PlanFiles } from './plan-tls.ts';
 /** Matches references to environment variables. */
 const ENVIRONMENT_REFERENCE = /\{(?:env\.|\$)([^{}\s]+)\}/g;
 
-const NOT_AN_AUTHORITY = 'Use a CA certificate: its basic constraints must say `CA:TRUE`.';
+const NOT_AUTHORITY_HINT = 'Use a CA certificate: its basic constraints must say `CA:TRUE`.';
 
 /** A file with root certificates, and its place in the document. */
 interface RootFile {
@@ -33,23 +33,24 @@ export function checkAuthorityFiles(
 	{ reader, certificateCheck, facts }: PlanFiles,
 	report: Report,
 ): void {
-	const unusedFile = { severity: 'warning', hint: 'No site uses it.' } as const;
+	const unusedFileFields = { severity: 'warning', hint: 'No site uses it.' } as const;
 	let usedAuthorities: ReadonlySet<string> | undefined;
 	const isUsed = (id: string): boolean => {
-		usedAuthorities ??= new Set([...certificatePlan.authorities, ...authoritiesIn(document)]);
+		usedAuthorities ??= new Set([...certificatePlan.authorities, ...referencedAuthorities(document)]);
 		return usedAuthorities.has(id);
 	};
 	const { authorities = {} } = (document.settings?.pki ?? {}) as PkiSettings;
 	for (const [id, authority] of Object.entries(authorities)) {
 		for (const level of ['root', 'intermediate'] as const) {
-			const files = authority[level];
-			if (files?.cert === undefined || files.key === undefined) continue;
-			const outcome = certificateCheck.checkPair(files.cert, files.key, reader);
+			const certificateFiles = authority[level];
+			if (certificateFiles?.cert === undefined || certificateFiles.key === undefined) continue;
+			const pairCheck = certificateCheck.checkPair(certificateFiles.cert, certificateFiles.key, reader);
 			const pointer = `/settings/pki/authorities/${escapePointer(id)}/${level}`;
-			if (isFileMistake(outcome)) report({ ...outcome, pointer, ...(isUsed(id) ? { severity: 'error' } : unusedFile) });
-			else if (!new X509Certificate(reader.readBytes(files.cert)).ca) {
-				const message = `\`${files.cert}\` is not a CA certificate.`;
-				report({ code: 'tls/not-an-authority', severity: 'error', pointer, message, hint: NOT_AN_AUTHORITY });
+			if (isFileMistake(pairCheck))
+				report({ ...pairCheck, pointer, ...(isUsed(id) ? { severity: 'error' } : unusedFileFields) });
+			else if (!new X509Certificate(reader.readBytes(certificateFiles.cert)).ca) {
+				const message = `\`${certificateFiles.cert}\` is not a CA certificate.`;
+				report({ code: 'tls/not-an-authority', severity: 'error', pointer, message, hint: NOT_AUTHORITY_HINT });
 			}
 		}
 	}
@@ -62,15 +63,15 @@ export function checkAuthorityFiles(
 		const isNeeded = certificatePlan.policies.some(({ issuers }) =>
 			issuers.some(({ trusted_roots: roots }) => (roots as readonly string[] | undefined)?.includes(configuredFile)),
 		);
-		report({ code: 'tls/bad-root', pointer, message, ...(isNeeded ? { severity: 'error' } : unusedFile) });
+		report({ code: 'tls/bad-root', pointer, message, ...(isNeeded ? { severity: 'error' } : unusedFileFields) });
 	}
 }
 
 function rootFilesOf({ settings = {}, sites = [] }: Document): RootFile[] {
-	const roots: RootFile[] = [];
+	const rootFiles: RootFile[] = [];
 	const addRoots = (issuer: { readonly [setting: string]: unknown } | undefined, pointer: string): void => {
 		for (const [index, file] of ((issuer?.trusted_roots ?? []) as readonly string[]).entries()) {
-			roots.push({ file, pointer: `${pointer}/trusted_roots/${index}` });
+			rootFiles.push({ file, pointer: `${pointer}/trusted_roots/${index}` });
 		}
 	};
 	const addIssuers = (issuers: unknown, pointer: string): void => {
@@ -80,14 +81,14 @@ function rootFilesOf({ settings = {}, sites = [] }: Document): RootFile[] {
 	};
 	addIssuers(settings.cert_issuers, '/settings/cert_issuers');
 	if (typeof settings.acme_ca_root === 'string') {
-		roots.push({ file: settings.acme_ca_root, pointer: '/settings/acme_ca_root' });
+		rootFiles.push({ file: settings.acme_ca_root, pointer: '/settings/acme_ca_root' });
 	}
 	for (const [index, { tls }] of sites.entries()) {
 		if (!tls) continue;
 		addIssuers(tls.issuers, `/sites/${index}/tls/issuers`);
 		addRoots(tls.acme, `/sites/${index}/tls/acme`);
 	}
-	return roots;
+	return rootFiles;
 }
 
 function rootFileMistake(file: string, reader: Reader): string | undefined {
@@ -102,7 +103,7 @@ function rootFileMistake(file: string, reader: Reader): string | undefined {
 }
 
 /** Returns the names of the internal authorities that handlers and trust pools of a document use. Issuers are not examined. */
-function authoritiesIn(value: unknown): string[] {
+function referencedAuthorities(value: unknown): string[] {
 	if (typeof value !== 'object' || value === null) return [];
 	const { handler, source, authorities } = value as { readonly [field: string]: unknown };
 	const handlerAuthority =
@@ -111,5 +112,5 @@ function authoritiesIn(value: unknown): string[] {
 	if ((source === 'pki_root' || source === 'pki_intermediate') && Array.isArray(authorities)) {
 		authorityIds.push(...(authorities as readonly string[]));
 	}
-	return [...authorityIds, ...Object.values(value).flatMap(authoritiesIn)];
+	return [...authorityIds, ...Object.values(value).flatMap(referencedAuthorities)];
 }

@@ -11,9 +11,9 @@ import type { LoadedCertificate } from './site-tls.ts';
 
 /** The parts of automatic HTTPS that are in effect. */
 export interface AutoHttpsModes {
-	readonly certificates: boolean;
-	readonly redirects: boolean;
-	readonly ignoreLoaded: boolean;
+	readonly managesCertificates: boolean;
+	readonly addsRedirects: boolean;
+	readonly ignoresLoaded: boolean;
 }
 
 /** Returns which parts of automatic HTTPS the settings leave in effect. */
@@ -21,9 +21,9 @@ export function activeAutoHttps(settings: Settings): AutoHttpsModes {
 	const modes = (settings.auto_https ?? []) as readonly string[];
 	const isOff = modes.includes('off');
 	return {
-		certificates: !isOff && !modes.includes('disable_certs'),
-		redirects: !isOff && !modes.includes('disable_redirects'),
-		ignoreLoaded: modes.includes('ignore_loaded_certs'),
+		managesCertificates: !isOff && !modes.includes('disable_certs'),
+		addsRedirects: !isOff && !modes.includes('disable_redirects'),
+		ignoresLoaded: modes.includes('ignore_loaded_certs'),
 	};
 }
 
@@ -49,23 +49,23 @@ export function planCertificates(
 	loadedCertificates: readonly LoadedCertificate[],
 	report: Report,
 ): CertificatePlan {
-	const modes = activeAutoHttps(settings);
+	const autoHttps = activeAutoHttps(settings);
 	const ports = { http_port: settings.http_port ?? 80, https_port: settings.https_port ?? 443 };
-	const policies = new PolicySet();
+	const policySet = new PolicySet();
 	const poolAuthorities = addresses.flatMap(({ tls }) => authoritiesOfPool(tls?.client_auth?.trust_pool));
-	if (modes.certificates) {
-		const names = namesToManage(addresses, settings, report);
+	if (autoHttps.managesCertificates) {
+		const managedNames = namesToManage(addresses, settings, report);
 		const loadedCertificateNames = loadedNames(loadedCertificates);
-		for (const [name, managedName] of names) {
-			if (!modes.ignoreLoaded && hasNameOrWildcard(name, loadedCertificateNames)) continue;
-			const hasWildcard = coveringWildcards(name).some(wildcard => names.has(wildcard));
-			if (hasWildcard && !managedName.isForced) continue;
+		for (const [name, managedName] of managedNames) {
+			if (!autoHttps.ignoresLoaded && hasNameOrWildcard(name, loadedCertificateNames)) continue;
+			const hasManagedWildcard = coveringWildcards(name).some(wildcard => managedNames.has(wildcard));
+			if (hasManagedWildcard && !managedName.isForced) continue;
 			if (name.endsWith('.ts.net') && !managedName.isExplicit)
 				reportTailscale(name, managedName.pointer, settings, report);
-			policies.add(name, managedName.policySettings);
+			policySet.add(name, managedName.policySettings);
 		}
 	}
-	const policyList = policies.list();
+	const policyList = policySet.toPolicies();
 	return {
 		policies: policyList,
 		authorities: [
@@ -82,13 +82,13 @@ class PolicySet {
 	 * The canonical JSON of each {@link PolicySettings}, which is the key of its entry. Many names share few settings, so each is
 	 * serialized only once.
 	 */
-	readonly #keys = new WeakMap<PolicySettings, string>();
+	readonly #keysBySettings = new WeakMap<PolicySettings, string>();
 
 	add(name: string, policySettings: PolicySettings): void {
-		let key = this.#keys.get(policySettings);
+		let key = this.#keysBySettings.get(policySettings);
 		if (key === undefined) {
 			key = canonicalJson(policySettings);
-			this.#keys.set(policySettings, key);
+			this.#keysBySettings.set(policySettings, key);
 		}
 		let entry = this.#entriesByKey.get(key);
 		if (!entry) {
@@ -101,12 +101,12 @@ class PolicySet {
 
 	#anyNameSettings: PolicySettings | undefined;
 
-	list(): AutomationPolicy[] {
-		const list: AutomationPolicy[] = [];
+	toPolicies(): AutomationPolicy[] {
+		const policies: AutomationPolicy[] = [];
 		for (const { policySettings, subjects } of this.#entriesByKey.values())
-			if (subjects.length > 0) list.push({ subjects, ...policySettings });
-		if (this.#anyNameSettings) list.push({ subjects: [], ...this.#anyNameSettings });
-		return list;
+			if (subjects.length > 0) policies.push({ subjects, ...policySettings });
+		if (this.#anyNameSettings) policies.push({ subjects: [], ...this.#anyNameSettings });
+		return policies;
 	}
 }
 
@@ -116,7 +116,7 @@ function namesToManage(
 	settings: Settings,
 	report: Report,
 ): ReadonlyMap<string, ManagedName> {
-	const names = new Map<string, ManagedName>();
+	const managedNames = new Map<string, ManagedName>();
 	const settingsCache = new PolicySettingsCache(settings);
 	for (const { host, tls, pointer, site } of addresses) {
 		const isExplicit = configuresCertificates(tls);
@@ -125,10 +125,10 @@ function namesToManage(
 			const policySettings = settingsCache.settingsFor('', tls);
 			requirePermission(host, policySettings, settings, `/sites/${site}/tls`, report);
 			if (policySettings.on_demand || policySettings.managers) {
-				const earlierName = names.get('');
+				const earlierName = managedNames.get('');
 				if (earlierName && canonicalJson(earlierName.policySettings) !== canonicalJson(policySettings))
 					reportConflict('', pointer, report);
-				names.set('', { policySettings, isExplicit, isForced: false, pointer });
+				managedNames.set('', { policySettings, isExplicit, isForced: false, pointer });
 			}
 			continue;
 		}
@@ -145,60 +145,60 @@ function namesToManage(
 			continue;
 		}
 		const policySettings = settingsCache.settingsFor(host, tls);
-		const earlier = names.get(host);
-		if (earlier) {
+		const earlierManaged = managedNames.get(host);
+		if (earlierManaged) {
 			if (
-				earlier.policySettings !== policySettings &&
-				earlier.isExplicit &&
+				earlierManaged.policySettings !== policySettings &&
+				earlierManaged.isExplicit &&
 				isExplicit &&
-				canonicalJson(earlier.policySettings) !== canonicalJson(policySettings)
+				canonicalJson(earlierManaged.policySettings) !== canonicalJson(policySettings)
 			) {
 				reportConflict(host, pointer, report);
 			}
-			if (earlier.isExplicit || !isExplicit) continue;
+			if (earlierManaged.isExplicit || !isExplicit) continue;
 		}
 		requirePermission(host, policySettings, settings, `/sites/${site}/tls`, report);
-		names.set(host, { policySettings, isExplicit, isForced: tls?.force_automate === true, pointer });
+		managedNames.set(host, { policySettings, isExplicit, isForced: tls?.force_automate === true, pointer });
 	}
-	return names;
+	return managedNames;
 }
 
 /** Reports whether a site configures how its certificates are obtained. */
 function configuresCertificates(tls: SiteTls | undefined): boolean {
 	if (!tls) return false;
 	const { issuers, acme, managers, key_type, on_demand, reuse_private_keys, renewal_window_ratio } = tls;
-	const firstSetting =
+	const definedSetting =
 		issuers ?? acme ?? managers ?? key_type ?? on_demand ?? reuse_private_keys ?? renewal_window_ratio;
-	return firstSetting !== undefined;
+	return definedSetting !== undefined;
 }
 
 /** Creates the settings of certificates. Names for which they are the same share one object. */
 class PolicySettingsCache {
-	readonly #settings: Settings;
-	readonly #defaultSettings = new Map<boolean, PolicySettings>();
+	readonly #globalSettings: Settings;
+	readonly #defaultsByKind = new Map<boolean, PolicySettings>();
 	readonly #settingsBySite = new Map<SiteTls, Map<boolean, PolicySettings>>();
 
 	constructor(settings: Settings) {
-		this.#settings = settings;
+		this.#globalSettings = settings;
 	}
 
 	settingsFor(name: string, tls: SiteTls | undefined): PolicySettings {
 		const isInternal = name !== '' && isInternalName(name);
-		let settingsByKind = this.#defaultSettings;
+		let settingsByKind = this.#defaultsByKind;
 		if (tls && configuresCertificates(tls)) {
 			settingsByKind = this.#settingsBySite.get(tls) ?? new Map();
 			this.#settingsBySite.set(tls, settingsByKind);
 		}
 		let policySettings = settingsByKind.get(isInternal);
 		if (!policySettings) {
-			policySettings = this.#createSettings(name, settingsByKind === this.#defaultSettings ? undefined : tls);
+			policySettings = this.#createSettings(name, settingsByKind === this.#defaultsByKind ? undefined : tls);
 			settingsByKind.set(isInternal, policySettings);
 		}
 		return policySettings;
 	}
 
 	#createSettings(name: string, tls: SiteTls | undefined): PolicySettings {
-		const settings = this.#settings;
+		const settings = this.#globalSettings;
 		const keyType = tls?.key_type ?? (settings.key_type as string | undefined);
 		const renewalRatio = tls?.renewal_window_ratio ?? (settings.renewal_window_ratio as number | undefined);
 		const issuers: readonly IssuerSettings[] = issuersOf(name, tls, settings);

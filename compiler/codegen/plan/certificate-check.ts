@@ -31,21 +31,21 @@ const MAX_CACHED_PAIRS = 50_000;
 
 /** Checks certificate and key pairs. Each distinct content is checked once. */
 export class CertificateCheck {
-	readonly #cache = new Map<string, CachedPair>();
+	readonly #pairsByPaths = new Map<string, CachedPair>();
 
 	/** Reads a certificate file and a key file, and checks that they match. If both paths are the same, the file is a bundle. */
-	checkPair(certificate: string, key: string, reader: Reader): CheckedCertificatePair | FileMistake {
-		const certificateBytes = readOrMistake(certificate, 'certificate', reader);
+	checkPair(certificatePath: string, keyPath: string, reader: Reader): CheckedCertificatePair | FileMistake {
+		const certificateBytes = readOrMistake(certificatePath, 'certificate', reader);
 		if ('code' in certificateBytes) return certificateBytes;
-		const keyBytes = key === certificate ? certificateBytes : readOrMistake(key, 'key', reader);
+		const keyBytes = keyPath === certificatePath ? certificateBytes : readOrMistake(keyPath, 'key', reader);
 		if ('code' in keyBytes) return keyBytes;
-		const pathsKey = `${certificate}\0${key}`;
-		const cached = this.#cache.get(pathsKey);
-		if (cached && sameBytes(cached.certificate, certificateBytes) && sameBytes(cached.key, keyBytes))
-			return cached.outcome;
-		const outcome = checkCertificatePair(certificateBytes, keyBytes, certificate, key);
-		if (this.#cache.size >= MAX_CACHED_PAIRS) this.#cache.clear();
-		this.#cache.set(pathsKey, { certificate: certificateBytes, key: keyBytes, outcome });
+		const pathsKey = `${certificatePath}\0${keyPath}`;
+		const cachedPair = this.#pairsByPaths.get(pathsKey);
+		if (cachedPair && sameBytes(cachedPair.certificate, certificateBytes) && sameBytes(cachedPair.key, keyBytes))
+			return cachedPair.outcome;
+		const outcome = checkCertificatePair(certificateBytes, keyBytes, certificatePath, keyPath);
+		if (this.#pairsByPaths.size >= MAX_CACHED_PAIRS) this.#pairsByPaths.clear();
+		this.#pairsByPaths.set(pathsKey, { certificate: certificateBytes, key: keyBytes, outcome });
 		return outcome;
 	}
 }
@@ -74,7 +74,7 @@ function parseCertificate(pem: Uint8Array): X509Certificate {
 }
 
 /** Returns the names and addresses that a certificate covers: its subject alternative names, or its common name if it has none. */
-function namesOf(certificate: X509Certificate): string[] {
+function certificateNames(certificate: X509Certificate): string[] {
 	const names: string[] = [];
 	for (const { kind, value } of alternativeNames(certificate)) {
 		if (kind === 'DNS') names.push(value.toLowerCase());
@@ -94,10 +94,10 @@ function namesOf(certificate: X509Certificate): string[] {
 export function alternativeNames(certificate: X509Certificate): { readonly kind: string; readonly value: string }[] {
 	const entries = (certificate.subjectAltName ?? '').match(/(?:[^,"]|"(?:[^"\\]|\\.)*")+/g) ?? [];
 	return entries.map(entry => {
-		const trimmed = entry.trim();
-		const colon = trimmed.indexOf(':');
-		const kind = trimmed.slice(0, colon);
-		const value = trimmed.slice(colon + 1);
+		const entryText = entry.trim();
+		const colon = entryText.indexOf(':');
+		const kind = entryText.slice(0, colon);
+		const value = entryText.slice(colon + 1);
 		return { kind, value: value.startsWith('"') ? unquote(value) : value };
 	});
 }
@@ -160,7 +160,7 @@ export function checkCertificatePair(
 		};
 	}
 	return {
-		names: namesOf(certificate),
+		names: certificateNames(certificate),
 		notAfter: Date.parse(certificate.validTo),
 		digest: certificatePairDigest(certificateBytes, keyBytes),
 	};

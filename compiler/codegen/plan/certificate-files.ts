@@ -16,34 +16,37 @@ export interface DocumentCertificates {
 }
 
 /** Maximum nesting of folders that are searched for bundles. */
-const MAX_DEPTH = 16;
+const MAX_FOLDER_DEPTH = 16;
 
 /** Reads every certificate and key file that the sites name. Mistakes are reported at the `tls` of the site. */
 export function readDocumentCertificates(
 	document: Document,
 	reader: Reader,
-	check: CertificateCheck,
+	certificateCheck: CertificateCheck,
 	report: Report,
 ): DocumentCertificates {
-	const loadedById = new Map<string, LoadedCertificate>();
-	const bySite = new Map<number, readonly string[]>();
+	const certificatesById = new Map<string, LoadedCertificate>();
+	const idsBySite = new Map<number, readonly string[]>();
 	(document.sites ?? []).forEach(({ tls }, site) => {
 		if (!tls) return;
 		const pointer = `/sites/${site}/tls`;
-		const ids: string[] = [];
-		const addPair = (writtenCertificate: string, writtenKey: string, pairPointer: string): void => {
-			const certificate = resolve(reader.workingDirectory, writtenCertificate);
-			const key = resolve(reader.workingDirectory, writtenKey);
+		const certificateIds: string[] = [];
+		const addPair = (configuredCertificate: string, configuredKey: string, pairPointer: string): void => {
+			const certificate = resolve(reader.workingDirectory, configuredCertificate);
+			const key = resolve(reader.workingDirectory, configuredKey);
 			const id = `file ${certificate}`;
-			const existing = loadedById.get(id);
-			const pair = existing && existing.key === key ? existing : check.checkPair(certificate, key, reader);
-			if (isFileMistake(pair)) {
-				report({ ...pair, severity: 'error', pointer: pairPointer });
+			const existingCertificate = certificatesById.get(id);
+			const checkedPair =
+				existingCertificate && existingCertificate.key === key
+					? existingCertificate
+					: certificateCheck.checkPair(certificate, key, reader);
+			if (isFileMistake(checkedPair)) {
+				report({ ...checkedPair, severity: 'error', pointer: pairPointer });
 				return;
 			}
-			const { names, notAfter, digest } = pair;
-			loadedById.set(id, existing ?? { id, certificate, key, names, notAfter, digest });
-			if (!ids.includes(id)) ids.push(id);
+			const { names, notAfter, digest } = checkedPair;
+			certificatesById.set(id, existingCertificate ?? { id, certificate, key, names, notAfter, digest });
+			if (!certificateIds.includes(id)) certificateIds.push(id);
 		};
 		tls.certificates?.forEach(({ certificate, key }, index) => {
 			addPair(certificate, key, `${pointer}/certificates/${index}`);
@@ -52,12 +55,13 @@ export function readDocumentCertificates(
 			for (const path of bundlePaths(folder, reader, `${pointer}/load/${index}`, report))
 				addPair(path, path, `${pointer}/load/${index}`);
 		});
-		if (ids.length > 0) bySite.set(site, ids);
-		if (tls.client_auth?.trust_pool) checkPool(tls.client_auth.trust_pool, reader, `${pointer}/client_auth`, report);
+		if (certificateIds.length > 0) idsBySite.set(site, certificateIds);
+		if (tls.client_auth?.trust_pool)
+			checkTrustPool(tls.client_auth.trust_pool, reader, `${pointer}/client_auth`, report);
 		if (tls.client_auth?.trusted_leaves)
-			checkLeaves(tls.client_auth.trusted_leaves, reader, `${pointer}/client_auth`, report);
+			checkTrustedLeaves(tls.client_auth.trusted_leaves, reader, `${pointer}/client_auth`, report);
 	});
-	return { loadedCertificates: [...loadedById.values()], idsBySite: bySite };
+	return { loadedCertificates: [...certificatesById.values()], idsBySite };
 }
 
 /** Returns the PEM files in a folder and its subfolders, in lexical order. */
@@ -76,7 +80,7 @@ function bundlePaths(configuredPath: string, reader: Reader, pointer: string, re
 	for (const name of names) {
 		const path = join(folder, name);
 		if (reader.kind(path) === 'directory') {
-			if (depth < MAX_DEPTH) paths.push(...bundlePaths(path, reader, pointer, report, depth + 1));
+			if (depth < MAX_FOLDER_DEPTH) paths.push(...bundlePaths(path, reader, pointer, report, depth + 1));
 		} else if (name.endsWith('.pem')) paths.push(path);
 	}
 	return paths;
@@ -90,12 +94,12 @@ export function parsePemCertificates(text: string): string[] {
 	return certificates;
 }
 
-function checkPool(pool: TrustPool, reader: Reader, pointer: string, report: Report): void {
-	if (pool.source === 'combined') for (const part of pool.of) checkPool(part, reader, pointer, report);
+function checkTrustPool(pool: TrustPool, reader: Reader, pointer: string, report: Report): void {
+	if (pool.source === 'combined') for (const part of pool.of) checkTrustPool(part, reader, pointer, report);
 	else if (pool.source === 'file') checkPemFiles(pool.files, reader, pointer, report);
 }
 
-function checkLeaves(
+function checkTrustedLeaves(
 	{ files = [], folders = [] }: TrustedLeaves,
 	reader: Reader,
 	pointer: string,

@@ -22,11 +22,11 @@ export function checkServers(document: Document, report: Report): void {
 		}
 		(server.listener_wrappers ?? []).forEach((listenerWrapper, wrapperIndex) => {
 			if (listenerWrapper.wrapper !== 'proxy_protocol') return;
-			for (const list of ['allow', 'deny'] as const) {
-				(listenerWrapper[list] ?? []).forEach((range, itemIndex) => {
+			for (const listName of ['allow', 'deny'] as const) {
+				(listenerWrapper[listName] ?? []).forEach((range, itemIndex) => {
 					if (parseIpRange(range)) return;
 					const message = `\`${range.slice(0, 200)}\` is not an address or range.`;
-					reportProblem('value/not-a-range', `/listener_wrappers/${wrapperIndex}/${list}/${itemIndex}`, message);
+					reportProblem('value/not-a-range', `/listener_wrappers/${wrapperIndex}/${listName}/${itemIndex}`, message);
 				});
 			}
 		});

@@ -25,7 +25,7 @@ export function handshakePolicy(tls: SiteTls, certificates: readonly string[]): 
 /** An address with two policies that differ in some fields. */
 export interface PolicyConflict {
 	readonly address: TlsAddress;
-	readonly fields: readonly string[];
+	readonly conflictingFields: readonly string[];
 }
 
 /** Plans the handshakes of a listener. `policyOf` returns the policy of an address's site; undefined for a site without `tls`. */
@@ -37,37 +37,37 @@ export function planHandshakes(
 	onConflict: (conflict: PolicyConflict) => void,
 ): ListenerTls {
 	const policies: HandshakePolicy[] = [{}];
-	const indexByKey = new Map<string, number>([['{}', 0]]);
-	const indexOf = (policy: HandshakePolicy): number => {
+	const indexByPolicyKey = new Map<string, number>([['{}', 0]]);
+	const policyIndexOf = (policy: HandshakePolicy): number => {
 		const key = canonicalJson(policy);
-		let index = indexByKey.get(key);
+		let index = indexByPolicyKey.get(key);
 		if (index === undefined) {
 			index = policies.push(policy) - 1;
-			indexByKey.set(key, index);
+			indexByPolicyKey.set(key, index);
 		}
 		return index;
 	};
-	const names = new Map<string, number>();
+	const policyIndexByName = new Map<string, number>();
 	let catchAllIndex: number | undefined;
 	for (const address of addresses) {
 		const policy = policyOf(address);
 		if (!policy) continue;
-		const index = indexOf(policy);
-		const earlierIndex = address.host === '' ? catchAllIndex : names.get(address.host);
+		const index = policyIndexOf(policy);
+		const earlierIndex = address.host === '' ? catchAllIndex : policyIndexByName.get(address.host);
 		if (earlierIndex !== undefined && earlierIndex !== index) {
-			const fields = differingFields(policies[earlierIndex]!, policy);
-			if (fields.length > 0) onConflict({ address, fields });
+			const conflictingFields = differingFields(policies[earlierIndex]!, policy);
+			if (conflictingFields.length > 0) onConflict({ address, conflictingFields });
 		}
 		if (address.host === '') catchAllIndex ??= index;
-		else if (earlierIndex === undefined) names.set(address.host, index);
+		else if (earlierIndex === undefined) policyIndexByName.set(address.host, index);
 	}
-	shieldFromClientAuth(addresses, names, policies, indexOf);
+	shieldFromClientAuth(addresses, policyIndexByName, policies, policyIndexOf);
 	const requestsClientAuth = policies.some(policy => policy.client_auth !== undefined);
 	const strictSniHost = server.strict_sni_host as boolean | undefined;
 	const { protocols, listener_wrappers: wrappers } = server;
 	return {
 		policies,
-		names: Object.fromEntries(names),
+		names: Object.fromEntries(policyIndexByName),
 		other: catchAllIndex ?? 0,
 		strict_sni_host: strictSniHost ?? requestsClientAuth,
 		...(settings.default_sni === undefined ? {} : { default_sni: settings.default_sni as string }),
@@ -100,15 +100,15 @@ function differingFields(a: HandshakePolicy, b: HandshakePolicy): string[] {
  */
 function shieldFromClientAuth(
 	addresses: readonly TlsAddress[],
-	names: Map<string, number>,
+	policyIndexByName: Map<string, number>,
 	policies: readonly HandshakePolicy[],
-	indexOf: (policy: HandshakePolicy) => number,
+	policyIndexOf: (policy: HandshakePolicy) => number,
 ): void {
 	for (const { host } of addresses) {
-		if (host === '' || names.has(host)) continue;
-		const wildcard = coveringWildcards(host).find(name => names.has(name));
+		if (host === '' || policyIndexByName.has(host)) continue;
+		const wildcard = coveringWildcards(host).find(name => policyIndexByName.has(name));
 		if (wildcard === undefined) continue;
-		const { client_auth: clientAuth, ...withoutClientAuth } = policies[names.get(wildcard)!]!;
-		if (clientAuth) names.set(host, indexOf(withoutClientAuth));
+		const { client_auth: clientAuth, ...withoutClientAuth } = policies[policyIndexByName.get(wildcard)!]!;
+		if (clientAuth) policyIndexByName.set(host, policyIndexOf(withoutClientAuth));
 	}
 }

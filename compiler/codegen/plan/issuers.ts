@@ -11,8 +11,9 @@ export function issuersOf(name: string, tls: SiteTls | undefined, settings: Sett
 	if (tls?.issuers && tls.issuers.length > 0) return tls.issuers.map(issuer => withDefaults(issuer, settings));
 	if (tls?.acme && Object.keys(tls.acme).length > 0) return publicIssuers(tls.acme, settings);
 	if (settings.local_certs === true) return INTERNAL_ISSUERS;
-	const configured = settings.cert_issuers as readonly IssuerSettings[] | undefined;
-	if (configured && configured.length > 0) return configured.map(issuer => withDefaults(issuer, settings));
+	const configuredIssuers = settings.cert_issuers as readonly IssuerSettings[] | undefined;
+	if (configuredIssuers && configuredIssuers.length > 0)
+		return configuredIssuers.map(issuer => withDefaults(issuer, settings));
 	return name !== '' && isInternalName(name) ? INTERNAL_ISSUERS : publicIssuers({}, settings);
 }
 
@@ -32,13 +33,13 @@ function withDefaults(issuer: IssuerSettings, settings: Settings): IssuerSetting
 	if (issuer.issuer !== 'acme') return issuer;
 	const { default_dns: usesDefaultDns, ...issuerSettings } = issuer;
 	const provider = settings.acme_dns as { readonly provider: string } | undefined;
-	const processDns = provider?.provider === 'default' ? settings.dns : provider;
+	const acmeDns = provider?.provider === 'default' ? settings.dns : provider;
 	const defaults: { [setting: string]: unknown } = {
 		email: settings.email,
 		directory: settings.acme_ca,
 		trusted_roots: settings.acme_ca_root === undefined ? undefined : [settings.acme_ca_root],
 		eab: settings.acme_eab,
-		dns: usesDefaultDns === true ? settings.dns : processDns,
+		dns: usesDefaultDns === true ? settings.dns : acmeDns,
 		resolvers: settings.tls_resolvers,
 		preferred_chains: settings.preferred_chains,
 		lifetime: settings.cert_lifetime,

@@ -14,7 +14,7 @@ import {
 	usesOtherSchemesPort,
 } from '../../document/site-address.ts';
 import { DEFAULT_PROTOCOLS } from '../../modules/options/servers/protocols.ts';
-import { bindHost } from '../../schema/check-values.ts';
+import { hostOfBind } from '../../schema/check-values.ts';
 import type { ListenedSite, ListenerSpec, Plan } from './plan.ts';
 import { type PlanFiles, type PlannedTls, planTls, type TlsListener } from './plan-tls.ts';
 import { type PlannedSocket, plannedSocket, socketText } from './planned-socket.ts';
@@ -41,7 +41,7 @@ interface ListenedEntry {
 	readonly site: number;
 	hosts: string[];
 	readonly path: string;
-	catchAll: boolean;
+	isCatchAll: boolean;
 }
 
 /**
@@ -57,7 +57,7 @@ export function planDocument(document: Document, report: Report, files?: PlanFil
 	for (const listener of listeners.values()) {
 		const scheme = schemeOf(listener, sites, ports, report);
 		schemeByListener.set(listener.socket.key, scheme);
-		if (scheme === 'https') tlsListeners.push(tlsListener(listener, sites));
+		if (scheme === 'https') tlsListeners.push(buildTlsListener(listener, sites));
 	}
 	refuseUnservedTls(document, listeners, schemeByListener, report);
 	const tls = planTls(document, tlsListeners, files, report);
@@ -83,12 +83,12 @@ export function planDocument(document: Document, report: Report, files?: PlanFil
 function placeAddresses(document: Document, ports: SchemePorts, report: Report): Map<string, Listener> {
 	const defaultBind = document.settings?.default_bind ?? [];
 	const listeners = new Map<string, Listener>();
-	(document.sites ?? []).forEach((site, index) => {
-		const hosts = (site.bind?.length ? site.bind : defaultBind.length > 0 ? defaultBind : ['']).map(bindHost);
+	(document.sites ?? []).forEach((site, siteIndex) => {
+		const hosts = (site.bind?.length ? site.bind : defaultBind.length > 0 ? defaultBind : ['']).map(hostOfBind);
 		// Invalid hosts have already been reported (see `checkValues`).
 		const boundHosts = hosts.map(parseListenHost).filter(isListenHost);
 		site.addresses.forEach((text, addressIndex) => {
-			const pointer = `/sites/${index}/addresses/${addressIndex}`;
+			const pointer = `/sites/${siteIndex}/addresses/${addressIndex}`;
 			const address = parseSiteAddress(text);
 			if (!isSiteAddress(address)) {
 				report({ ...address, severity: 'error', pointer });
@@ -105,8 +105,13 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 				return;
 			}
 			for (const host of boundHosts) {
-				const listener = listenerOf(listeners, plannedSocket(host, effectivePort(address, ports)), pointer, report);
-				addAddress(listener, address, index, pointer, report);
+				const listener = getOrCreateListener(
+					listeners,
+					plannedSocket(host, effectivePort(address, ports)),
+					pointer,
+					report,
+				);
+				addAddress(listener, address, siteIndex, pointer, report);
 			}
 		});
 	});
@@ -156,9 +161,11 @@ function refuseTlsWithoutProtocols(
  */
 function refuseHttp3(listener: Listener, boundProtocols: readonly string[], document: Document, report: Report): void {
 	const { socket } = listener;
-	const server = serverSettingsFor(document.settings ?? {}, socket);
-	const appliesToAll = server.listener === undefined;
-	if (!(boundProtocols.length > 0 ? boundProtocols : appliesToAll ? [] : (server.protocols ?? [])).includes('h3'))
+	const serverSettings = serverSettingsFor(document.settings ?? {}, socket);
+	const appliesToAll = serverSettings.listener === undefined;
+	if (
+		!(boundProtocols.length > 0 ? boundProtocols : appliesToAll ? [] : (serverSettings.protocols ?? [])).includes('h3')
+	)
 		return;
 	report({
 		code: 'servers/http3-without-address',
@@ -200,17 +207,17 @@ function schemeOf(
 	);
 	let scheme: 'http' | 'https' | undefined;
 	for (const { address, pointer } of addresses) {
-		const tls = !isPlainHttp(address, ports) && (forcesTls || needsTls(address, ports));
-		const addressScheme = tls ? 'https' : 'http';
+		const isTls = !isPlainHttp(address, ports) && (forcesTls || needsTls(address, ports));
+		const addressScheme = isTls ? 'https' : 'http';
 		scheme ??= addressScheme;
 		if (scheme === addressScheme) continue;
 		const socketName = socketText(socket);
-		const otherScheme = scheme.toUpperCase();
+		const schemeName = scheme.toUpperCase();
 		report({
 			code: 'address/http-and-https',
 			severity: 'error',
 			pointer,
-			message: `server listening on [${socketName}] is configured for ${otherScheme} and cannot natively multiplex HTTP and HTTPS: ${address.text} (try specifying ${scheme}:// in the address)`,
+			message: `server listening on [${socketName}] is configured for ${schemeName} and cannot natively multiplex HTTP and HTTPS: ${address.text} (try specifying ${scheme}:// in the address)`,
 			hint: 'Give one of them a different port.',
 		});
 		break;
@@ -222,14 +229,14 @@ function schemeOf(
 function refuseUnservedTls(
 	document: Document,
 	listeners: ReadonlyMap<string, Listener>,
-	schemes: ReadonlyMap<string, 'http' | 'https'>,
+	schemeByListener: ReadonlyMap<string, 'http' | 'https'>,
 	report: Report,
 ): void {
 	const tlsSites = new Set<number>();
 	const plainListeners = new Map<number, Listener>();
 	for (const listener of listeners.values()) {
 		for (const { site } of listener.addresses) {
-			if (schemes.get(listener.socket.key) === 'https') tlsSites.add(site);
+			if (schemeByListener.get(listener.socket.key) === 'https') tlsSites.add(site);
 			else if (!plainListeners.has(site)) plainListeners.set(site, listener);
 		}
 	}
@@ -246,7 +253,7 @@ function refuseUnservedTls(
 	});
 }
 
-function tlsListener(listener: Listener, sites: readonly Site[]): TlsListener {
+function buildTlsListener(listener: Listener, sites: readonly Site[]): TlsListener {
 	const { key, host, port } = listener.socket;
 	const addresses = listener.addresses.map(({ site, address, pointer }) => ({
 		site,
@@ -264,34 +271,35 @@ function tlsListener(listener: Listener, sites: readonly Site[]): TlsListener {
  * added.
  */
 function withRedirects(specs: readonly ListenerSpec[], tls: PlannedTls, ports: SchemePorts): ListenerSpec[] {
-	const result = new Map(specs.map(spec => [spec.key, spec]));
+	const specsByKey = new Map(specs.map(spec => [spec.key, spec]));
 	const managesCertificates = tls.certificates.managed.policies.length > 0;
-	for (const [host, entries] of tls.redirects) {
+	for (const [host, redirectSites] of tls.redirects) {
 		// Unix sockets and passed descriptors have no corresponding HTTP port.
 		if (host.includes('/')) continue;
 		const socket = plannedSocket({ network: 'tcp', host, ipv6Only: false }, ports.http);
 		const { key } = socket;
-		const existing = result.get(key);
-		if (!existing) {
-			const allRedirects = entries.at(-1)?.hosts.length === 0 ? entries : [...entries, REDIRECT_ALL_HOSTS];
-			result.set(key, { ...socket, scheme: 'http', sites: allRedirects });
+		const existingSpec = specsByKey.get(key);
+		if (!existingSpec) {
+			const allRedirects =
+				redirectSites.at(-1)?.hosts.length === 0 ? redirectSites : [...redirectSites, REDIRECT_ALL_HOSTS];
+			specsByKey.set(key, { ...socket, scheme: 'http', sites: allRedirects });
 			continue;
 		}
-		if (existing.scheme === 'https' || !managesCertificates) continue;
-		const catchAllIndex = existing.sites.findIndex(({ hosts }) => hosts.length === 0);
-		const insertIndex = catchAllIndex === -1 ? existing.sites.length : catchAllIndex;
+		if (existingSpec.scheme === 'https' || !managesCertificates) continue;
+		const catchAllIndex = existingSpec.sites.findIndex(({ hosts }) => hosts.length === 0);
+		const insertIndex = catchAllIndex === -1 ? existingSpec.sites.length : catchAllIndex;
 		const sites = [
-			...existing.sites.slice(0, insertIndex),
-			...entries,
-			...existing.sites.slice(insertIndex),
+			...existingSpec.sites.slice(0, insertIndex),
+			...redirectSites,
+			...existingSpec.sites.slice(insertIndex),
 			REDIRECT_ALL_HOSTS,
 		];
-		result.set(key, { ...existing, sites });
+		specsByKey.set(key, { ...existingSpec, sites });
 	}
-	return [...result.values()];
+	return [...specsByKey.values()];
 }
 
-function listenerOf(
+function getOrCreateListener(
 	listeners: Map<string, Listener>,
 	socket: PlannedSocket,
 	pointer: string,
@@ -313,27 +321,27 @@ function listenerOf(
 function addAddress(listener: Listener, address: SiteAddress, site: number, pointer: string, report: Report): void {
 	const { host } = address;
 	const key = host + address.path;
-	const earlier = listener.siteByAddress.get(key);
-	if (earlier && earlier.site !== site) {
+	const earlierSite = listener.siteByAddress.get(key);
+	if (earlierSite && earlierSite.site !== site) {
 		report({
 			code: 'site/ambiguous',
 			severity: 'error',
 			pointer,
 			message: `ambiguous site definition: ${formatSiteAddress(address)}`,
-			hint: `Site ${earlier.site + 1} has the same address on the same listener, so one of them would be unreachable.`,
+			hint: `Site ${earlierSite.site + 1} has the same address on the same listener, so one of them would be unreachable.`,
 		});
 		return;
 	}
 	listener.addresses.push({ site, address, pointer });
-	if (!earlier) listener.siteByAddress.set(key, { site, pointer });
+	if (!earlierSite) listener.siteByAddress.set(key, { site, pointer });
 	const entryKey = `${site} ${address.path}`;
 	let entry = listener.entryBySiteAndPath.get(entryKey);
 	if (!entry) {
-		entry = { site, hosts: [], path: address.path, catchAll: false };
+		entry = { site, hosts: [], path: address.path, isCatchAll: false };
 		listener.entryBySiteAndPath.set(entryKey, entry);
 		listener.entries.push(entry);
 	}
-	if (host === '') entry.catchAll = true;
+	if (host === '') entry.isCatchAll = true;
 	else if (!entry.hosts.includes(host)) entry.hosts.push(host);
 }
 
@@ -342,16 +350,16 @@ function compareKeys(a: ListenerSpec, b: ListenerSpec): number {
 }
 
 function servedSites(listener: Listener): ListenedSite[] {
-	const ranked = listener.entries.map(entry => ({ entry, rank: specificity(entry) }));
-	ranked.sort((a, b) => {
-		if (a.entry.catchAll !== b.entry.catchAll) return a.entry.catchAll ? 1 : -1;
+	const rankedEntries = listener.entries.map(entry => ({ entry, rank: specificity(entry) }));
+	rankedEntries.sort((a, b) => {
+		if (a.entry.isCatchAll !== b.entry.isCatchAll) return a.entry.isCatchAll ? 1 : -1;
 		if (a.rank.length !== b.rank.length) return b.rank.length - a.rank.length;
 		if (a.rank.isWild !== b.rank.isWild) return a.rank.isWild ? 1 : -1;
 		return b.entry.path.length - a.entry.path.length;
 	});
-	return ranked.map(({ entry }) => ({
+	return rankedEntries.map(({ entry }) => ({
 		site: entry.site,
-		hosts: entry.catchAll ? [] : entry.hosts,
+		hosts: entry.isCatchAll ? [] : entry.hosts,
 		paths: entry.path === '' ? [] : [entry.path],
 	}));
 }
@@ -361,15 +369,15 @@ function servedSites(listener: Listener): ListenedSite[] {
  * rather than a wildcard of the same length.
  */
 function specificity(entry: ListenedEntry): { length: number; isWild: boolean } {
-	let length = -1;
+	let longestLength = -1;
 	let isWild = true;
 	for (const host of entry.hosts) {
 		const hostLength = host.includes('*') ? host.replaceAll('*', '').length : host.length;
 		const hasWildcard = host.includes('*');
-		if (hostLength > length || (hostLength === length && isWild && !hasWildcard)) {
-			length = hostLength;
+		if (hostLength > longestLength || (hostLength === longestLength && isWild && !hasWildcard)) {
+			longestLength = hostLength;
 			isWild = hasWildcard;
 		}
 	}
-	return { length, isWild };
+	return { length: longestLength, isWild };
 }

@@ -67,21 +67,21 @@ export function planTls(
 	const { loadedCertificates, idsBySite: certificatesBySite } = files
 		? readDocumentCertificates(document, files.reader, files.certificateCheck, report)
 		: { loadedCertificates: [], idsBySite: new Map<number, readonly string[]>() };
-	const policies = new Map<number, HandshakePolicy>();
+	const policiesBySite = new Map<number, HandshakePolicy>();
 	const policyOf = ({ site, tls }: TlsAddress): HandshakePolicy | undefined => {
 		if (!tls) return undefined;
-		let policy = policies.get(site);
+		let policy = policiesBySite.get(site);
 		if (!policy) {
 			policy = handshakePolicy(tls, certificatesBySite.get(site) ?? []);
-			policies.set(site, policy);
+			policiesBySite.set(site, policy);
 		}
 		return policy;
 	};
 	const tlsByListener = new Map<string, ListenerTls>();
 	for (const { key, host, port, addresses } of listeners) {
-		const server = serverSettingsFor(settings, { host, port });
-		const tls = planHandshakes(addresses, policyOf, settings, server, ({ address, fields }) => {
-			const message = `two policies with same match criteria have conflicting ${fields.map(field => `\`${field}\``).join(', ')}`;
+		const serverSettings = serverSettingsFor(settings, { host, port });
+		const tls = planHandshakes(addresses, policyOf, settings, serverSettings, ({ address, conflictingFields }) => {
+			const message = `two policies with same match criteria have conflicting ${conflictingFields.map(field => `\`${field}\``).join(', ')}`;
 			const hint = 'Sites that share a name on a listener must use the same TLS settings.';
 			report({
 				code: 'tls/conflicting-policies',
@@ -94,22 +94,28 @@ export function planTls(
 		tlsByListener.set(key, tls);
 	}
 	const allAddresses = listeners.flatMap(({ addresses }) => addresses);
-	const managed = planCertificates(allAddresses, settings, loadedCertificates, report);
-	if (files) checkAuthorityFiles(document, managed, files, report);
-	const ports = { http: managed.http_port, https: managed.https_port };
-	const redirects = activeAutoHttps(settings).redirects
+	const certificatePlan = planCertificates(allAddresses, settings, loadedCertificates, report);
+	if (files) checkAuthorityFiles(document, certificatePlan, files, report);
+	const ports = { http: certificatePlan.http_port, https: certificatePlan.https_port };
+	const redirects = activeAutoHttps(settings).addsRedirects
 		? planRedirects(allAddresses, ports)
 		: new Map<string, readonly ListenedSite[]>();
-	const mutual = listeners
+	const mutualListeners = listeners
 		.filter(({ key }) => tlsByListener.get(key)!.policies.some(policy => policy.client_auth !== undefined))
 		.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`);
-	const names = [...new Set(allAddresses.map(({ host }) => host))].filter(host => host !== '').sort();
+	const servedNames = [...new Set(allAddresses.map(({ host }) => host))].filter(host => host !== '').sort();
 	const clientAuths = [...tlsByListener.values()].flatMap(({ policies }) =>
 		policies.flatMap(policy => policy.client_auth ?? []),
 	);
 	const clientAuth = [...new Map(clientAuths.map(auth => [canonicalJson(auth), auth])).values()];
 	return {
-		certificates: { managed, loaded: loadedCertificates, names, mutual, client_auth: clientAuth },
+		certificates: {
+			managed: certificatePlan,
+			loaded: loadedCertificates,
+			names: servedNames,
+			mutual: mutualListeners,
+			client_auth: clientAuth,
+		},
 		listeners: tlsByListener,
 		redirects,
 	};

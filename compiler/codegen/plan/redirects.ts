@@ -21,39 +21,39 @@ export function planRedirects(
 	addresses: readonly TlsAddress[],
 	ports: SchemePorts,
 ): ReadonlyMap<string, readonly ListenedSite[]> {
-	const portsByInterface = new Map<string, Map<string, number>>();
+	const portsByBoundHost = new Map<string, Map<string, number>>();
 	for (const { boundHost, host, port } of addresses) {
-		let portByHost = portsByInterface.get(boundHost);
+		let portByHost = portsByBoundHost.get(boundHost);
 		if (!portByHost) {
 			portByHost = new Map();
-			portsByInterface.set(boundHost, portByHost);
+			portsByBoundHost.set(boundHost, portByHost);
 		}
 		const earlierPort = portByHost.get(host);
 		if (earlierPort === undefined || port === ports.https || (earlierPort !== ports.https && port < earlierPort))
 			portByHost.set(host, port);
 	}
 	const redirects = new Map<string, readonly ListenedSite[]>();
-	for (const [boundHost, portByHost] of portsByInterface) redirects.set(boundHost, entriesOf(portByHost, ports));
+	for (const [boundHost, portByHost] of portsByBoundHost) redirects.set(boundHost, redirectSitesOf(portByHost, ports));
 	return redirects;
 }
 
 /** Groups hosts into entries. Adjacent exact hosts that redirect to the same port share an entry. */
-function entriesOf(portByHost: ReadonlyMap<string, number>, ports: SchemePorts): ListenedSite[] {
+function redirectSitesOf(portByHost: ReadonlyMap<string, number>, ports: SchemePorts): ListenedSite[] {
 	const shownPort = (port: number) =>
 		port === ports.https || port === ports.http || port === 443 || port === 80 ? 0 : port;
-	const entries: (ListenedSite & { readonly hosts: string[] })[] = [];
+	const redirectSites: (ListenedSite & { readonly hosts: string[] })[] = [];
 	for (const host of [...portByHost.keys()].sort(byPrecedence)) {
 		const redirect = shownPort(portByHost.get(host)!);
 		if (host === '') {
-			entries.push({ site: -1, hosts: [], paths: [], redirect });
+			redirectSites.push({ site: -1, hosts: [], paths: [], redirect });
 			continue;
 		}
-		const lastEntry = entries.at(-1);
+		const lastEntry = redirectSites.at(-1);
 		if (lastEntry?.redirect === redirect && !host.includes('*') && !lastEntry.hosts[0]?.includes('*'))
 			lastEntry.hosts.push(host);
-		else entries.push({ site: -1, hosts: [host], paths: [], redirect });
+		else redirectSites.push({ site: -1, hosts: [host], paths: [], redirect });
 	}
-	return entries;
+	return redirectSites;
 }
 
 /** An entry that redirects all hosts that no other entry matches. */

@@ -47,16 +47,16 @@ export function coveringWildcards(name: string): string[] {
 }
 
 /** Returns the value for a name in a table of exact names and wildcards; undefined if nothing matches. */
-export function lookUpName<T>(table: ReadonlyMap<string, T>, name: string): T | undefined {
-	const exact = table.get(name);
-	if (exact !== undefined) return exact;
+export function lookUpName<T>(valuesByPattern: ReadonlyMap<string, T>, name: string): T | undefined {
+	const exactValue = valuesByPattern.get(name);
+	if (exactValue !== undefined) return exactValue;
 	let dot = name.indexOf('.');
-	let stars = '*';
+	let wildcardLabels = '*';
 	for (let depth = 0; dot !== -1 && depth < 10; depth++) {
-		const match = table.get(stars + name.slice(dot));
-		if (match !== undefined) return match;
+		const wildcardValue = valuesByPattern.get(wildcardLabels + name.slice(dot));
+		if (wildcardValue !== undefined) return wildcardValue;
 		dot = name.indexOf('.', dot + 1);
-		stars += '.*';
+		wildcardLabels += '.*';
 	}
 	return undefined;
 }

@@ -14,12 +14,12 @@ import type { RegexpNode } from './regexp-node.ts';
 /**
  * Maximum number of paths per character of a long subject, and in total for a short subject. The engine takes 1 or 2 ns per path.
  */
-const MAX_PATHS = 250;
+const MAX_CHARACTER_PATHS = 250;
 const MAX_SHORT_SUBJECT_PATHS = 20_000;
 /** Nesting depth up to which the time per path holds. On deeper expressions, the engine is slower in proportion. */
 const USUAL_DEPTH = 4;
 /** Number of steps after which the analysis stops. */
-const MAX_STEPS = 200_000;
+const MAX_ANALYSIS_STEPS = 200_000;
 
 /**
  * Where a search must attempt a match. An expression that begins with `.*` must be tried only at the start of each line, and an
@@ -50,42 +50,43 @@ export function matchStartsOf(node: RegexpNode): MatchStarts {
  */
 export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): number {
 	let automaton = new GlushkovAutomaton(root, 'all');
-	if (automaton.tooLarge) automaton = new GlushkovAutomaton(root, 'small');
-	if (automaton.tooLarge) return -1;
-	const { sets, followers: follow, rootPart } = automaton;
-	const depth = Math.max(USUAL_DEPTH, depthOf(root)) / USUAL_DEPTH;
+	if (automaton.isTooLarge) automaton = new GlushkovAutomaton(root, 'small');
+	if (automaton.isTooLarge) return -1;
+	const { sets, followersByState, rootPart } = automaton;
+	const depthFactor = Math.max(USUAL_DEPTH, nestingDepthOf(root)) / USUAL_DEPTH;
 	const alphabet = new Alphabet([...sets, NOT_NEWLINE]);
 	const isLineFeed = alphabet.classFlags.at(-1)!.map(isInSet => 1 - isInSet);
-	const links = follow.map(followers => [...followers]);
+	const linksByState = followersByState.map(followers => [...followers]);
 	const firstStates = [...rootPart.firstStates];
 	/** The prefixes found so far, except those that another prefix covers (see {@link covers}). */
 	let knownPrefixes: PrefixStates[] = [];
 	const countsByState = new Float64Array(sets.length);
-	let steps = 0;
+	let stepCount = 0;
 	/** Maximum number of paths that any prefix so far has. */
 	let maxPaths = 0;
 	/** The sum of `maxPaths` over all lengths so far. */
 	let totalPaths = 0;
-	let fastLength: number | undefined;
+	let maxFastLength: number | undefined;
 	/** New prefixes of the current length. */
 	let prefixes = [prefixStatesOf([...firstStates, ...rootPart.firstAtStart], countsByState)];
 	for (let length = 0; ; length++) {
-		for (const { totalPaths: total } of prefixes) maxPaths = Math.max(maxPaths, depth * total);
+		for (const { totalPaths: total } of prefixes) maxPaths = Math.max(maxPaths, depthFactor * total);
 		totalPaths += maxPaths;
-		if (totalPaths > MAX_SHORT_SUBJECT_PATHS) fastLength ??= length - 1;
-		if (steps > MAX_STEPS || (fastLength !== undefined && maxPaths > MAX_PATHS)) return fastLength ?? length;
+		if (totalPaths > MAX_SHORT_SUBJECT_PATHS) maxFastLength ??= length - 1;
+		if (stepCount > MAX_ANALYSIS_STEPS || (maxFastLength !== undefined && maxPaths > MAX_CHARACTER_PATHS))
+			return maxFastLength ?? length;
 		const longerPrefixes: PrefixStates[] = [];
 		for (const { states, pathCounts } of prefixes) {
-			for (let characterClass = 0; characterClass < alphabet.size; characterClass++) {
+			for (let characterClass = 0; characterClass < alphabet.classCount; characterClass++) {
 				const nextCounts =
 					starts === 'anywhere' || (starts === 'lines' && isLineFeed[characterClass] === 1) ? [...firstStates] : [];
 				for (let index = 0; index < states.length; index++) {
 					const state = states[index]!;
 					if (alphabet.classFlags[state]![characterClass] === 0) continue;
-					for (const [target, count] of links[state]!) nextCounts.push([target, count * pathCounts[index]!]);
+					for (const [target, count] of linksByState[state]!) nextCounts.push([target, count * pathCounts[index]!]);
 				}
 				const prefix = prefixStatesOf(nextCounts, countsByState);
-				steps += states.length + nextCounts.length + knownPrefixes.length;
+				stepCount += states.length + nextCounts.length + knownPrefixes.length;
 				if (knownPrefixes.some(knownPrefix => covers(knownPrefix, prefix))) continue;
 				knownPrefixes = knownPrefixes.filter(knownPrefix => !covers(prefix, knownPrefix));
 				knownPrefixes.push(prefix);
@@ -93,7 +94,9 @@ export function maxFastSubjectLength(root: RegexpNode, starts: MatchStarts): num
 			}
 		}
 		if (longerPrefixes.length === 0) {
-			return maxPaths <= MAX_PATHS ? Infinity : length + Math.floor((MAX_SHORT_SUBJECT_PATHS - totalPaths) / maxPaths);
+			return maxPaths <= MAX_CHARACTER_PATHS
+				? Infinity
+				: length + Math.floor((MAX_SHORT_SUBJECT_PATHS - totalPaths) / maxPaths);
 		}
 		prefixes = longerPrefixes.filter(
 			candidate => !longerPrefixes.some(other => other !== candidate && covers(other, candidate)),
@@ -112,19 +115,19 @@ interface PrefixStates {
 
 function prefixStatesOf(
 	counts: readonly (readonly [state: number, paths: number])[],
-	scratch: Float64Array,
+	countsByState: Float64Array,
 ): PrefixStates {
 	const states: number[] = [];
-	let total = 0;
+	let totalPaths = 0;
 	for (const [state, count] of counts) {
-		if (scratch[state] === 0) states.push(state);
-		scratch[state]! += count;
-		total += count;
+		if (countsByState[state] === 0) states.push(state);
+		countsByState[state]! += count;
+		totalPaths += count;
 	}
 	states.sort((a, b) => a - b);
-	const pathCounts = states.map(state => scratch[state]!);
-	for (const state of states) scratch[state] = 0;
-	return { states, pathCounts, totalPaths: total };
+	const pathCounts = states.map(state => countsByState[state]!);
+	for (const state of states) countsByState[state] = 0;
+	return { states, pathCounts, totalPaths };
 }
 
 /**
@@ -141,14 +144,14 @@ function covers(other: PrefixStates, { states, pathCounts, totalPaths: total }: 
 	return true;
 }
 
-function depthOf(node: RegexpNode): number {
+function nestingDepthOf(node: RegexpNode): number {
 	switch (node.kind) {
 		case 'cat':
 		case 'alt':
-			return node.children.reduce((deepest, child) => Math.max(deepest, depthOf(child)), 0);
+			return node.children.reduce((deepest, child) => Math.max(deepest, nestingDepthOf(child)), 0);
 		case 'group':
 		case 'repeat':
-			return 1 + depthOf(node.child);
+			return 1 + nestingDepthOf(node.child);
 		default:
 			return 0;
 	}

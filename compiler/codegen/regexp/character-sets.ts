@@ -13,7 +13,7 @@ export const NOT_NEWLINE: CharacterSet = [
 	[11, MAX_CODE_POINT],
 ];
 /** The characters of `\d`. */
-export const DIGIT: CharacterSet = [[48, 57]];
+export const DIGITS: CharacterSet = [[48, 57]];
 /** The characters of `\s`: tab, line feed, form feed, carriage return, space. */
 export const WHITE_SPACE: CharacterSet = [
 	[9, 10],
@@ -32,8 +32,8 @@ const UPPER: CharacterSet = [[65, 90]];
 const LOWER: CharacterSet = [[97, 122]];
 const ALPHA: CharacterSet = [...UPPER, ...LOWER];
 
-const POSIX: { readonly [name: string]: CharacterSet } = {
-	alnum: [...DIGIT, ...ALPHA],
+const POSIX_CLASSES: { readonly [name: string]: CharacterSet } = {
+	alnum: [...DIGITS, ...ALPHA],
 	alpha: ALPHA,
 	ascii: [[0, 127]],
 	blank: [
@@ -44,7 +44,7 @@ const POSIX: { readonly [name: string]: CharacterSet } = {
 		[0, 31],
 		[127, 127],
 	],
-	digit: DIGIT,
+	digit: DIGITS,
 	graph: [[33, 126]],
 	lower: LOWER,
 	print: [[32, 126]],
@@ -69,18 +69,18 @@ const POSIX: { readonly [name: string]: CharacterSet } = {
 
 /** Returns the set of the POSIX class `[:name:]`; undefined if there is no such class. */
 export function posixClass(name: string): CharacterSet | undefined {
-	return Object.hasOwn(POSIX, name) ? POSIX[name] : undefined;
+	return Object.hasOwn(POSIX_CLASSES, name) ? POSIX_CLASSES[name] : undefined;
 }
 
 /** Returns the union of ranges, which may be in any order and overlap. */
 export function unionOfSets(ranges: CharacterSet): CharacterSet {
-	const merged: [number, number][] = [];
+	const mergedRanges: [number, number][] = [];
 	for (const [low, high] of [...ranges].sort((a, b) => a[0] - b[0])) {
-		const last = merged.at(-1);
-		if (last && low <= last[1] + 1) last[1] = Math.max(last[1], high);
-		else merged.push([low, high]);
+		const lastRange = mergedRanges.at(-1);
+		if (lastRange && low <= lastRange[1] + 1) lastRange[1] = Math.max(lastRange[1], high);
+		else mergedRanges.push([low, high]);
 	}
-	return merged;
+	return mergedRanges;
 }
 
 /** Returns every character that is not in the set. */
@@ -143,40 +143,40 @@ function* asciiLetters(): Iterable<number> {
  * Caches of constants: the sets of Unicode properties by their `RegExp` source, and the groups of characters that differ only in
  * case.
  */
-const propertySets = new Map<string, CharacterSet>();
+const setsByClassSource = new Map<string, CharacterSet>();
 let cachedOrbits: readonly (readonly number[])[] | undefined;
 
 /** Returns the set of a Unicode property, given as `\p{…}`. The first use of each takes about 10 ms. */
 export function unicodePropertySet(classSource: string): CharacterSet {
-	let set = propertySets.get(classSource);
+	let set = setsByClassSource.get(classSource);
 	if (!set) {
-		set = scanClass(classSource);
-		propertySets.set(classSource, set);
+		set = scanUnicodeClass(classSource);
+		setsByClassSource.set(classSource, set);
 	}
 	return set;
 }
 
 /** Number of code points that are tested at a time. They share one high surrogate. */
-const CHUNK_SIZE = 0x400;
+const CHUNK_CODE_POINTS = 0x400;
 
 /** Returns the characters that a class of `RegExp` matches. */
-function scanClass(classSource: string): CharacterSet {
-	const runs = new RegExp(`${classSource}+`, 'gu');
+function scanUnicodeClass(classSource: string): CharacterSet {
+	const runPattern = new RegExp(`${classSource}+`, 'gu');
 	const ranges: [number, number][] = [];
-	const bmpUnits = new Uint16Array(CHUNK_SIZE);
-	const surrogatePairs = Uint16Array.from({ length: 2 * CHUNK_SIZE }, (_, index) => 0xdc00 + (index >>> 1));
-	for (let chunkStart = 0; chunkStart <= MAX_CODE_POINT; chunkStart += CHUNK_SIZE) {
+	const bmpUnits = new Uint16Array(CHUNK_CODE_POINTS);
+	const surrogatePairs = Uint16Array.from({ length: 2 * CHUNK_CODE_POINTS }, (_, index) => 0xdc00 + (index >>> 1));
+	for (let chunkStart = 0; chunkStart <= MAX_CODE_POINT; chunkStart += CHUNK_CODE_POINTS) {
 		const unitsPerCharacter = chunkStart > 0xffff ? 2 : 1;
-		for (let index = 0; index < CHUNK_SIZE; index++) {
+		for (let index = 0; index < CHUNK_CODE_POINTS; index++) {
 			if (unitsPerCharacter === 1) bmpUnits[index] = chunkStart + index;
 			else surrogatePairs[2 * index] = 0xd7c0 + (chunkStart >>> 10);
 		}
-		const text: string = Reflect.apply(
+		const chunkText: string = Reflect.apply(
 			String.fromCharCode,
 			undefined,
 			unitsPerCharacter === 1 ? bmpUnits : surrogatePairs,
 		);
-		for (const run of text.matchAll(runs)) {
+		for (const run of chunkText.matchAll(runPattern)) {
 			const low = chunkStart + run.index / unitsPerCharacter;
 			ranges.push([low, low + run[0].length / unitsPerCharacter - 1]);
 		}
@@ -191,19 +191,19 @@ function caseOrbits(): readonly (readonly number[])[] {
 
 function findOrbits(): readonly (readonly number[])[] {
 	const sameIgnoringCase = /^(.)\1$/isu;
-	const orbitOf = new Map<number, Set<number>>();
-	for (const [low, high] of scanClass('[\\p{Changes_When_Casemapped}\\p{Changes_When_Casefolded}]')) {
+	const orbitsByCode = new Map<number, Set<number>>();
+	for (const [low, high] of scanUnicodeClass('[\\p{Changes_When_Casemapped}\\p{Changes_When_Casefolded}]')) {
 		for (let code = low; code <= high; code++) {
 			const c = String.fromCodePoint(code);
 			const [lower, upper] = [c.toLowerCase(), c.toUpperCase()];
-			const orbit = orbitOf.get(code) ?? new Set([code]);
+			const orbit = orbitsByCode.get(code) ?? new Set([code]);
 			for (const variantText of [lower, upper, lower.toUpperCase(), upper.toLowerCase()]) {
 				if (!sameIgnoringCase.test(c + variantText)) continue;
 				const variantCode = variantText.codePointAt(0)!;
-				for (const member of orbitOf.get(variantCode) ?? [variantCode]) orbit.add(member);
+				for (const member of orbitsByCode.get(variantCode) ?? [variantCode]) orbit.add(member);
 			}
-			for (const member of orbit) orbitOf.set(member, orbit);
+			for (const member of orbit) orbitsByCode.set(member, orbit);
 		}
 	}
-	return [...new Set(orbitOf.values())].filter(orbit => orbit.size > 1).map(orbit => [...orbit]);
+	return [...new Set(orbitsByCode.values())].filter(orbit => orbit.size > 1).map(orbit => [...orbit]);
 }

@@ -11,9 +11,9 @@ export type PathCounts = ReadonlyMap<number, number>;
 /** Describes how the matches of a part of an expression can begin and end. */
 export interface AutomatonPart {
 	/** Number of ways to match the empty string at any position. */
-	readonly nullable: number;
+	readonly emptyMatches: number;
 	/** Number of ways to match the empty string only at the beginning of the subject. */
-	readonly nullableAtStart: number;
+	readonly emptyMatchesAtStart: number;
 	/** States that can come first at any position. */
 	readonly firstStates: PathCounts;
 	/** States that can come first only at the beginning of the subject. */
@@ -23,8 +23,8 @@ export interface AutomatonPart {
 
 const NO_PATHS: PathCounts = new Map();
 const EMPTY_PART: AutomatonPart = {
-	nullable: 1,
-	nullableAtStart: 0,
+	emptyMatches: 1,
+	emptyMatchesAtStart: 0,
 	firstStates: NO_PATHS,
 	firstAtStart: NO_PATHS,
 	lastStates: NO_PATHS,
@@ -33,17 +33,17 @@ const EMPTY_PART: AutomatonPart = {
 const MAX_STATES = 500;
 const MAX_RANGES = 20_000;
 const MAX_WORK_STEPS = 100_000;
-const LARGE_COUNT = 8;
+const LARGE_REPEAT_COUNT = 8;
 
 /** The automaton. Assertions other than the beginning of the text are assumed to hold everywhere. */
 export class GlushkovAutomaton {
 	readonly sets: CharacterSet[] = [];
 	/** For each state, the states that can follow it, with the number of links to each. */
-	readonly followers: Map<number, number>[] = [];
+	readonly followersByState: Map<number, number>[] = [];
 	readonly rootPart: AutomatonPart;
 	/** True if the expression was too large, so that the automaton is incomplete. */
-	tooLarge = false;
-	readonly #maxCount: number;
+	isTooLarge = false;
+	readonly #maxRepeatCount: number;
 	#workSteps = 0;
 	#rangeCount = 0;
 
@@ -52,7 +52,7 @@ export class GlushkovAutomaton {
 	 * LARGE_COUNT} are treated as unlimited: the automaton then accepts more texts, and each of them by at least as many paths.
 	 */
 	constructor(root: RegexpNode, repetitions: 'all' | 'small') {
-		this.#maxCount = repetitions === 'all' ? Infinity : LARGE_COUNT;
+		this.#maxRepeatCount = repetitions === 'all' ? Infinity : LARGE_REPEAT_COUNT;
 		// The end of the expression counts as a character set, because the engine has to try it as well.
 		const endNode: RegexpNode = { kind: 'set', ranges: [] };
 		this.rootPart = this.#buildPart({ kind: 'cat', children: [root, endNode] });
@@ -60,16 +60,18 @@ export class GlushkovAutomaton {
 
 	#buildPart(node: RegexpNode): AutomatonPart {
 		if (this.sets.length > MAX_STATES || this.#rangeCount > MAX_RANGES || this.#workSteps > MAX_WORK_STEPS)
-			this.tooLarge = true;
-		if (this.tooLarge) return EMPTY_PART;
+			this.isTooLarge = true;
+		if (this.isTooLarge) return EMPTY_PART;
 		switch (node.kind) {
 			case 'assert':
-				return node.assertion === 'text-start' ? { ...EMPTY_PART, nullable: 0, nullableAtStart: 1 } : EMPTY_PART;
+				return node.assertion === 'text-start'
+					? { ...EMPTY_PART, emptyMatches: 0, emptyMatchesAtStart: 1 }
+					: EMPTY_PART;
 			case 'set': {
 				const singleState = new Map([[this.sets.push(node.ranges) - 1, 1]]);
-				this.followers.push(new Map());
+				this.followersByState.push(new Map());
 				this.#rangeCount += node.ranges.length;
-				return { ...EMPTY_PART, nullable: 0, firstStates: singleState, lastStates: singleState };
+				return { ...EMPTY_PART, emptyMatches: 0, firstStates: singleState, lastStates: singleState };
 			}
 			case 'group':
 				return this.#buildPart(node.child);
@@ -82,15 +84,16 @@ export class GlushkovAutomaton {
 				return node.children.map(child => this.#buildPart(child)).reduce((a, b) => this.#alternate(a, b));
 			case 'repeat':
 				// Each iteration that can be empty adds another path, so the number of iterations matters.
-				if (node.max <= this.#maxCount || isNullable(node.child)) return this.#repeat(node.child, node.min, node.max);
+				if (node.max <= this.#maxRepeatCount || isNullable(node.child))
+					return this.#repeat(node.child, node.min, node.max);
 				return this.#repeat(node.child, Math.min(node.min, 1), Infinity);
 		}
 	}
 
 	#alternate(a: AutomatonPart, b: AutomatonPart): AutomatonPart {
 		return {
-			nullable: a.nullable + b.nullable,
-			nullableAtStart: a.nullableAtStart + b.nullableAtStart,
+			emptyMatches: a.emptyMatches + b.emptyMatches,
+			emptyMatchesAtStart: a.emptyMatchesAtStart + b.emptyMatchesAtStart,
 			firstStates: this.#addCounts(a.firstStates, b.firstStates),
 			firstAtStart: this.#addCounts(a.firstAtStart, b.firstAtStart),
 			lastStates: this.#addCounts(a.lastStates, b.lastStates),
@@ -100,52 +103,54 @@ export class GlushkovAutomaton {
 	#concatenate(a: AutomatonPart, b: AutomatonPart): AutomatonPart {
 		this.#addLinks(a.lastStates, b.firstStates, 1);
 		return {
-			nullable: a.nullable * b.nullable,
-			nullableAtStart: a.nullable * b.nullableAtStart + a.nullableAtStart * (b.nullable + b.nullableAtStart),
-			firstStates: this.#addCounts(a.firstStates, b.firstStates, a.nullable),
+			emptyMatches: a.emptyMatches * b.emptyMatches,
+			emptyMatchesAtStart:
+				a.emptyMatches * b.emptyMatchesAtStart + a.emptyMatchesAtStart * (b.emptyMatches + b.emptyMatchesAtStart),
+			firstStates: this.#addCounts(a.firstStates, b.firstStates, a.emptyMatches),
 			firstAtStart: this.#addCounts(
-				this.#addCounts(a.firstAtStart, b.firstAtStart, a.nullable + a.nullableAtStart),
+				this.#addCounts(a.firstAtStart, b.firstAtStart, a.emptyMatches + a.emptyMatchesAtStart),
 				b.firstStates,
-				a.nullableAtStart,
+				a.emptyMatchesAtStart,
 			),
-			lastStates: this.#addCounts(b.lastStates, a.lastStates, b.nullable),
+			lastStates: this.#addCounts(b.lastStates, a.lastStates, b.emptyMatches),
 		};
 	}
 
 	#repeat(node: RegexpNode, min: number, max: number): AutomatonPart {
-		let required = EMPTY_PART;
-		for (let i = 0; i < min && !this.tooLarge; i++) required = this.#concatenate(required, this.#buildPart(node));
+		let requiredPart = EMPTY_PART;
+		for (let i = 0; i < min && !this.isTooLarge; i++)
+			requiredPart = this.#concatenate(requiredPart, this.#buildPart(node));
 		if (max !== Infinity) {
 			// `x{0,2}` is `(?:x(?:x)?)?`.
-			let optional = EMPTY_PART;
-			for (let i = min; i < max && !this.tooLarge; i++) {
-				const { nullable, ...otherFields } = this.#concatenate(this.#buildPart(node), optional);
-				optional = { ...otherFields, nullable: nullable + 1 };
+			let optionalPart = EMPTY_PART;
+			for (let i = min; i < max && !this.isTooLarge; i++) {
+				const { emptyMatches, ...otherFields } = this.#concatenate(this.#buildPart(node), optionalPart);
+				optionalPart = { ...otherFields, emptyMatches: emptyMatches + 1 };
 			}
-			return this.#concatenate(required, optional);
+			return this.#concatenate(requiredPart, optionalPart);
 		}
-		const { nullable, ...loop } = this.#buildPart(node);
+		const { emptyMatches: nullable, ...loopPart } = this.#buildPart(node);
 		// The engine also tries an empty iteration before it gives up.
-		this.#addLinks(loop.lastStates, loop.firstStates, 1 + nullable);
-		return this.#concatenate(required, { ...loop, nullable: nullable + 1 });
+		this.#addLinks(loopPart.lastStates, loopPart.firstStates, 1 + nullable);
+		return this.#concatenate(requiredPart, { ...loopPart, emptyMatches: nullable + 1 });
 	}
 
 	#addCounts(a: PathCounts, b: PathCounts, factor = 1): PathCounts {
 		if (factor === 0 || b.size === 0) return a;
 		if (a.size === 0 && factor === 1) return b;
 		this.#workSteps += a.size + b.size;
-		const sum = new Map(a);
-		for (const [state, paths] of b) sum.set(state, (sum.get(state) ?? 0) + factor * paths);
-		return sum;
+		const summedCounts = new Map(a);
+		for (const [state, paths] of b) summedCounts.set(state, (summedCounts.get(state) ?? 0) + factor * paths);
+		return summedCounts;
 	}
 
 	#addLinks(sources: PathCounts, targets: PathCounts, factor: number): void {
 		this.#workSteps += sources.size * targets.size;
 		if (this.#workSteps > MAX_WORK_STEPS) return;
-		for (const [source, pathsBefore] of sources) {
-			const followers = this.followers[source]!;
+		for (const [source, sourcePaths] of sources) {
+			const followers = this.followersByState[source]!;
 			for (const [target, paths] of targets)
-				followers.set(target, (followers.get(target) ?? 0) + factor * pathsBefore * paths);
+				followers.set(target, (followers.get(target) ?? 0) + factor * sourcePaths * paths);
 		}
 	}
 }

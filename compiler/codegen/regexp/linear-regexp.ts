@@ -8,13 +8,13 @@ export interface LinearRegExpSource {
 	/** Source of the expression for `RegExp`. */
 	readonly jsSource: string;
 	/** Maximum length of a subject, in UTF-16 units, for which `RegExp` is fast; −1 if it is never fast. */
-	readonly fastLength: number;
+	readonly maxFastLength: number;
 	readonly program: RegexpProgram;
-	readonly groups: number;
+	readonly groupCount: number;
 	/** The numbers of the named groups, by name. */
-	readonly names: ReadonlyMap<string, number>;
+	readonly groupsByName: ReadonlyMap<string, number>;
 	readonly automaton: ReverseAutomaton;
-	readonly paths: MatchPaths;
+	readonly matchPaths: MatchPaths;
 }
 
 /**
@@ -36,13 +36,13 @@ export class LinearRegExp extends RegExp {
 	}
 
 	override test(subject: string): boolean {
-		if (subject.length <= this.#source.fastLength) return super.test(subject);
+		if (subject.length <= this.#source.maxFastLength) return super.test(subject);
 		if (this.global || this.sticky) return this.exec(subject) !== null;
 		return this.#automaton.test(subject);
 	}
 
 	override exec(subject: string): RegExpExecArray | null {
-		if (subject.length <= this.#source.fastLength) return super.exec(subject);
+		if (subject.length <= this.#source.maxFastLength) return super.exec(subject);
 		if (!this.global && !this.sticky) {
 			const start = this.#automaton.find(subject);
 			return start === -1 ? null : this.#matchFrom(subject, start);
@@ -60,10 +60,10 @@ export class LinearRegExp extends RegExp {
 	}
 
 	#matchFrom(subject: string, start: number): RegExpExecArray {
-		const { groups, names, program } = this.#source;
-		const slots = new Int32Array(2 * groups + 2).fill(-1);
+		const { groupCount, groupsByName, program } = this.#source;
+		const slots = new Int32Array(2 * groupCount + 2).fill(-1);
 		slots[0] = start;
-		slots[1] = this.#follow(program.start, start, slots);
+		slots[1] = this.#followPath(program.startInstruction, start, slots);
 		const match = [] as unknown as RegExpExecArray;
 		for (let slot = 0; slot < slots.length; slot += 2) {
 			// As in the results of JavaScript's own `exec`, a group that took no part in the match is undefined.
@@ -71,24 +71,24 @@ export class LinearRegExp extends RegExp {
 		}
 		match.index = start;
 		match.input = subject;
-		if (names.size > 0) {
+		if (groupsByName.size > 0) {
 			match.groups = Object.create(null) as { [name: string]: string };
-			for (const [name, group] of names) match.groups[name] = match[group]!;
+			for (const [name, group] of groupsByName) match.groups[name] = match[group]!;
 		}
 		return match;
 	}
 
 	/** Follows a match from its first position and fills `slots` with the positions of groups. Returns the end of the match. */
-	#follow(firstInstruction: number, start: number, slots: Int32Array): number {
-		const { automaton, paths } = this.#source;
+	#followPath(firstInstruction: number, start: number, slots: Int32Array): number {
+		const { automaton, matchPaths } = this.#source;
 		let position = start;
 		for (let instruction = firstInstruction; ; ) {
-			const { next, savedSlots, clearedSlots } = paths.pathFrom(instruction, position);
+			const { nextInstruction, savedSlots, clearedSlots } = matchPaths.pathFrom(instruction, position);
 			for (let i = 0; i < savedSlots.length; i++) slots[savedSlots[i]!] = position;
 			for (let i = 0; i < clearedSlots.length; i++) slots[clearedSlots[i]!] = -1;
-			if (next < 0) return position;
+			if (nextInstruction < 0) return position;
 			position = automaton.positionAfter(position);
-			instruction = next;
+			instruction = nextInstruction;
 		}
 	}
 }

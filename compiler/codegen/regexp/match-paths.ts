@@ -5,7 +5,7 @@ import type { ReverseAutomaton } from './reverse-automaton.ts';
 /** A path from an instruction to the next instruction that consumes a character, or to the end of the match. */
 export interface MatchPath {
 	/** The instruction after the consumed character; −1 at the end of the match. */
-	readonly next: number;
+	readonly nextInstruction: number;
 	/** Capture slots that are set to the position of the character. */
 	readonly savedSlots: readonly number[];
 	/** Capture slots that are cleared. */
@@ -13,16 +13,16 @@ export interface MatchPath {
 }
 
 /** Maximum number of cached paths. */
-const MAX_PATHS = 16_384;
+const MAX_CACHED_PATHS = 16_384;
 
 /** Finds the path that a match takes from each position: the first one, in order of priority, that can lead to a match. */
 export class MatchPaths {
 	readonly #instructions: readonly RegexpInstruction[];
 	readonly #automaton: ReverseAutomaton;
 	/** Cached paths. The key combines a state of the automaton and an instruction. */
-	readonly #paths = new Map<number, MatchPath>();
+	readonly #pathsByKey = new Map<number, MatchPath>();
 	/** The generation of the automaton's states for which the cached paths are valid. */
-	#generation = 0;
+	#automatonGeneration = 0;
 
 	constructor({ instructions }: RegexpProgram, automaton: ReverseAutomaton) {
 		this.#instructions = instructions;
@@ -36,15 +36,15 @@ export class MatchPaths {
 	pathFrom(instruction: number, position: number): MatchPath {
 		const state = this.#automaton.stateAt(position);
 		if (state < 0) return this.#walk(instruction, position);
-		if (this.#generation !== this.#automaton.generation || this.#paths.size >= MAX_PATHS) {
-			this.#paths.clear();
-			this.#generation = this.#automaton.generation;
+		if (this.#automatonGeneration !== this.#automaton.generation || this.#pathsByKey.size >= MAX_CACHED_PATHS) {
+			this.#pathsByKey.clear();
+			this.#automatonGeneration = this.#automaton.generation;
 		}
 		const key = state * this.#instructions.length + instruction;
-		let path = this.#paths.get(key);
+		let path = this.#pathsByKey.get(key);
 		if (!path) {
 			path = this.#walk(instruction, position);
-			this.#paths.set(key, path);
+			this.#pathsByKey.set(key, path);
 		}
 		return path;
 	}
@@ -55,7 +55,7 @@ export class MatchPaths {
 			const instruction = this.#instructions[index]!;
 			switch (instruction.op) {
 				case 'choice':
-					index = this.#automaton.firstThatLeadsOn(instruction.targets, position);
+					index = this.#automaton.firstLeadingToMatch(instruction.targets, position);
 					continue;
 				case 'save':
 					isSavedBySlot.set(instruction.slot, true);
@@ -68,8 +68,8 @@ export class MatchPaths {
 				default: {
 					const slotsWhere = (isSaved: boolean) =>
 						[...isSavedBySlot].flatMap(([slot, isSlotSaved]) => (isSlotSaved === isSaved ? [slot] : []));
-					const next = instruction.op === 'set' ? instruction.next : -1;
-					return { next, savedSlots: slotsWhere(true), clearedSlots: slotsWhere(false) };
+					const nextInstruction = instruction.op === 'set' ? instruction.next : -1;
+					return { nextInstruction, savedSlots: slotsWhere(true), clearedSlots: slotsWhere(false) };
 				}
 			}
 			index = instruction.next;
@@ -79,24 +79,24 @@ export class MatchPaths {
 
 /** Returns the maximum number of instructions that a path from one character to the next visits. */
 export function maxPathLength({ instructions }: RegexpProgram): number {
-	const lengths = new Int32Array(instructions.length);
-	for (let first = 0; first < instructions.length; first++) {
-		const stack = [first];
+	const pathLengths = new Int32Array(instructions.length);
+	for (let firstInstruction = 0; firstInstruction < instructions.length; firstInstruction++) {
+		const stack = [firstInstruction];
 		for (let index = stack.at(-1); index !== undefined; index = stack.at(-1)) {
 			const instruction = instructions[index]!;
 			const targets = nextInstructions(instruction);
-			const unmeasured = targets.find(target => lengths[target] === 0);
-			if (unmeasured !== undefined) {
-				stack.push(unmeasured);
+			const unmeasuredTarget = targets.find(target => pathLengths[target] === 0);
+			if (unmeasuredTarget !== undefined) {
+				stack.push(unmeasuredTarget);
 				continue;
 			}
 			// Choosing among many targets takes time as well, so every eight targets count as one more instruction.
-			lengths[index] =
-				1 + (targets.length >>> 3) + targets.reduce((longest, target) => Math.max(longest, lengths[target]!), 0);
+			pathLengths[index] =
+				1 + (targets.length >>> 3) + targets.reduce((longest, target) => Math.max(longest, pathLengths[target]!), 0);
 			stack.pop();
 		}
 	}
-	return lengths.reduce((longest, length) => Math.max(longest, length), 0);
+	return pathLengths.reduce((longest, length) => Math.max(longest, length), 0);
 }
 
 /**

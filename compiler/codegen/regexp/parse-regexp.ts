@@ -3,7 +3,7 @@ import {
 	ANY_CHARACTER,
 	type CharacterSet,
 	complementOfSet,
-	DIGIT,
+	DIGITS,
 	NOT_NEWLINE,
 	posixClass,
 	unicodePropertySet,
@@ -17,11 +17,11 @@ import { CONFIGURED_REGEXP_BOUNDS, type RegexpBounds } from './regexp-bounds.ts'
 import { RegexpError, RegexpTooLarge } from './regexp-error.ts';
 import type { ParsedRegexp, RegexpAssertion, RegexpNode } from './regexp-node.ts';
 
-const MAX_DEPTH = 100;
-const MAX_REPEAT = 1000;
+const MAX_GROUP_DEPTH = 100;
+const MAX_REPEAT_COUNT = 1000;
 /** Maximum number of ranges in all bracketed classes of an expression. */
-const MAX_RANGES = 20_000;
-const ASSERTIONS: { readonly [letter: string]: RegexpAssertion | undefined } = {
+const MAX_TOTAL_RANGES = 20_000;
+const ASSERTIONS_BY_LETTER: { readonly [letter: string]: RegexpAssertion | undefined } = {
 	A: 'text-start',
 	z: 'text-end',
 	b: 'word-boundary',
@@ -37,29 +37,30 @@ export function parseRegexp(
 	ignoreCase: boolean,
 	bounds: RegexpBounds = CONFIGURED_REGEXP_BOUNDS,
 ): ParsedRegexp {
-	const { maxLength } = bounds;
-	if (source.length > maxLength) throw new RegexpError(`The expression is longer than ${maxLength} characters.`);
-	return new Parser(source, ignoreCase, bounds).parse();
+	const { maxSourceLength } = bounds;
+	if (source.length > maxSourceLength)
+		throw new RegexpError(`The expression is longer than ${maxSourceLength} characters.`);
+	return new RegexpParser(source, ignoreCase, bounds).parse();
 }
 
-interface Flags {
+interface RegexpFlags {
 	i: boolean;
 	m: boolean;
 	s: boolean;
 	U: boolean;
 }
 
-class Parser {
+class RegexpParser {
 	readonly #source: string;
 	#position = 0;
 	#depth = 0;
-	#flags: Flags;
+	#flags: RegexpFlags;
 	#groupCount = 0;
-	readonly #names = new Map<string, number>();
+	readonly #groupsByName = new Map<string, number>();
 	readonly #properties = new Set<string>();
 	readonly #maxProperties: number;
 	/** The sets of bracketed classes that have been parsed, by their source text and the flag `i`. */
-	readonly #sets = new Map<string, CharacterSet>();
+	readonly #setsByText = new Map<string, CharacterSet>();
 	#rangeCount = 0;
 
 	constructor(source: string, ignoreCase: boolean, { maxProperties: properties }: RegexpBounds) {
@@ -69,9 +70,9 @@ class Parser {
 	}
 
 	parse(): ParsedRegexp {
-		const root = this.#alternatives();
+		const root = this.#parseAlternatives();
 		if (this.#position < this.#source.length) this.#fail('unexpected `)`');
-		return { root, groups: this.#groupCount, names: this.#names };
+		return { root, groupCount: this.#groupCount, groupsByName: this.#groupsByName };
 	}
 
 	#fail(problem: string): never {
@@ -88,11 +89,11 @@ class Parser {
 	 * Parses alternatives up to a `)` or the end. Flags that are set inside apply until the end of the group, even in later
 	 * alternatives.
 	 */
-	#alternatives(): RegexpNode {
-		if (++this.#depth > MAX_DEPTH) this.#fail('it is nested too deeply');
+	#parseAlternatives(): RegexpNode {
+		if (++this.#depth > MAX_GROUP_DEPTH) this.#fail('it is nested too deeply');
 		const outerFlags = this.#flags;
 		const nodes: RegexpNode[] = [];
-		do nodes.push(this.#sequence());
+		do nodes.push(this.#parseSequence());
 		while (this.#consume('|'));
 		this.#flags = outerFlags;
 		this.#depth--;
@@ -103,26 +104,26 @@ class Parser {
 		return { kind: 'alt', children: nodes };
 	}
 
-	#sequence(): RegexpNode {
+	#parseSequence(): RegexpNode {
 		const nodes: RegexpNode[] = [];
 		while (this.#position < this.#source.length && !/[|)]/.test(this.#source[this.#position]!)) {
-			const groupsBefore = this.#groupCount;
-			const atom = this.#atom();
-			if (atom) nodes.push(this.#withQuantifier(atom, groupsBefore));
+			const groupCountBefore = this.#groupCount;
+			const atom = this.#parseAtom();
+			if (atom) nodes.push(this.#parseQuantifier(atom, groupCountBefore));
 		}
 		return nodes.length === 1 ? nodes[0]! : { kind: 'cat', children: nodes };
 	}
 
 	/** Parses one atom. Returns undefined after `(?flags)`. */
-	#atom(): RegexpNode | undefined {
+	#parseAtom(): RegexpNode | undefined {
 		const c = this.#nextCharacter();
 		switch (c) {
 			case '(':
-				return this.#group();
+				return this.#parseGroup();
 			case '[':
-				return this.#bracketed();
+				return this.#parseBracketClass();
 			case '\\':
-				return this.#escape();
+				return this.#parseEscape();
 			case '.':
 				return { kind: 'set', ranges: this.#flags.s ? ANY_CHARACTER : NOT_NEWLINE };
 			case '^':
@@ -134,7 +135,7 @@ class Parser {
 			case '?':
 				return this.#fail(`nothing stands before \`${c}\``);
 			default:
-				return this.#set(singleCharacter(c.codePointAt(0)!));
+				return this.#setNode(singleCharacter(c.codePointAt(0)!));
 		}
 	}
 
@@ -144,7 +145,7 @@ class Parser {
 		return c;
 	}
 
-	#set(ranges: CharacterSet): RegexpNode {
+	#setNode(ranges: CharacterSet): RegexpNode {
 		return { kind: 'set', ranges: this.#foldCase(ranges) };
 	}
 
@@ -152,62 +153,62 @@ class Parser {
 		return this.#flags.i ? withBothCases(ranges) : ranges;
 	}
 
-	#group(): RegexpNode | undefined {
-		if (!this.#consume('?')) return this.#capturingGroup();
-		if (this.#consume(':')) return this.#groupBody();
+	#parseGroup(): RegexpNode | undefined {
+		if (!this.#consume('?')) return this.#parseCapturingGroup();
+		if (this.#consume(':')) return this.#parseGroupBody();
 		for (const lookaround of ['=', '!', '<=', '<!']) {
 			if (this.#source.startsWith(lookaround, this.#position))
 				this.#fail(`lookaround \`(?${lookaround}\` is not part of the language`);
 		}
 		if (this.#consume('>')) this.#fail('atomic groups `(?>` are not part of the language');
-		const name = /^P?<([^>]*)>/.exec(this.#source.slice(this.#position));
-		if (name) {
-			this.#position += name[0].length;
-			if (!/^[A-Za-z_]\w*$/.test(name[1]!)) this.#fail(`\`${name[1]}\` cannot name a group`);
-			if (this.#names.has(name[1]!)) this.#fail(`two groups are named \`${name[1]}\``);
-			this.#names.set(name[1]!, this.#groupCount + 1);
-			return this.#capturingGroup();
+		const nameMatch = /^P?<([^>]*)>/.exec(this.#source.slice(this.#position));
+		if (nameMatch) {
+			this.#position += nameMatch[0].length;
+			if (!/^[A-Za-z_]\w*$/.test(nameMatch[1]!)) this.#fail(`\`${nameMatch[1]}\` cannot name a group`);
+			if (this.#groupsByName.has(nameMatch[1]!)) this.#fail(`two groups are named \`${nameMatch[1]}\``);
+			this.#groupsByName.set(nameMatch[1]!, this.#groupCount + 1);
+			return this.#parseCapturingGroup();
 		}
-		const flags = /^([imsU]*)(?:-([imsU]+))?([:)])/.exec(this.#source.slice(this.#position));
-		if (!flags || flags[0] === ')')
+		const flagsMatch = /^([imsU]*)(?:-([imsU]+))?([:)])/.exec(this.#source.slice(this.#position));
+		if (!flagsMatch || flagsMatch[0] === ')')
 			return this.#fail(`\`(?${this.#source.slice(this.#position, this.#position + 3)}\` is not known`);
-		this.#position += flags[0].length;
+		this.#position += flagsMatch[0].length;
 		const newFlags = { ...this.#flags };
-		for (const flag of flags[1]!) newFlags[flag as keyof Flags] = true;
-		for (const flag of flags[2] ?? '') newFlags[flag as keyof Flags] = false;
-		if (flags[3] === ')') {
+		for (const flag of flagsMatch[1]!) newFlags[flag as keyof RegexpFlags] = true;
+		for (const flag of flagsMatch[2] ?? '') newFlags[flag as keyof RegexpFlags] = false;
+		if (flagsMatch[3] === ')') {
 			this.#flags = newFlags;
 			return undefined;
 		}
 		const outerFlags = this.#flags;
 		this.#flags = newFlags;
-		const inner = this.#groupBody();
+		const groupNode = this.#parseGroupBody();
 		this.#flags = outerFlags;
-		return inner;
+		return groupNode;
 	}
 
-	#capturingGroup(): RegexpNode {
+	#parseCapturingGroup(): RegexpNode {
 		const index = ++this.#groupCount;
-		return { kind: 'group', child: this.#groupBody(), index };
+		return { kind: 'group', child: this.#parseGroupBody(), index };
 	}
 
-	#groupBody(): RegexpNode {
-		const inner = this.#alternatives();
+	#parseGroupBody(): RegexpNode {
+		const bodyNode = this.#parseAlternatives();
 		if (!this.#consume(')')) this.#fail('a `(` is not closed');
-		return inner;
+		return bodyNode;
 	}
 
-	/** Parses the quantifier after an atom, if there is one. `groupsBefore` is the number of capturing groups before the atom. */
-	#withQuantifier(atom: RegexpNode, groupsBefore: number): RegexpNode {
-		const match = /^(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})(\??)/.exec(
+	/** Parses the quantifier after an atom, if there is one. `groupCountBefore` is the number of capturing groups before the atom. */
+	#parseQuantifier(atom: RegexpNode, groupCountBefore: number): RegexpNode {
+		const quantifierMatch = /^(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})(\??)/.exec(
 			this.#source.slice(this.#position, this.#position + 24),
 		);
-		if (!match) return atom;
-		this.#position += match[0].length;
+		if (!quantifierMatch) return atom;
+		this.#position += quantifierMatch[0].length;
 		if (/^(?:[*+?]|\{\d+(?:,\d*)?\})/.test(this.#source.slice(this.#position, this.#position + 16))) {
-			this.#fail(`\`${match[0]}${this.#source[this.#position]}\` repeats a repetition`);
+			this.#fail(`\`${quantifierMatch[0]}${this.#source[this.#position]}\` repeats a repetition`);
 		}
-		const [, symbol, minDigits, comma, maxDigits, lazy] = match;
+		const [, symbol, minDigits, comma, maxDigits, lazy] = quantifierMatch;
 		const min = symbol ? (symbol === '+' ? 1 : 0) : Number(minDigits);
 		const max = symbol
 			? symbol === '?'
@@ -218,42 +219,42 @@ class Parser {
 					? Infinity
 					: Number(maxDigits)
 				: min;
-		if (min > max || min > MAX_REPEAT || (max !== Infinity && max > MAX_REPEAT)) {
-			this.#fail(`\`${match[0]}\` is not a repeat count (at most ${MAX_REPEAT})`);
+		if (min > max || min > MAX_REPEAT_COUNT || (max !== Infinity && max > MAX_REPEAT_COUNT)) {
+			this.#fail(`\`${quantifierMatch[0]}\` is not a repeat count (at most ${MAX_REPEAT_COUNT})`);
 		}
-		const groups = [groupsBefore + 1, this.#groupCount + 1] as const;
-		return { kind: 'repeat', child: atom, min, max, lazy: (lazy === '?') !== this.#flags.U, groups };
+		const groupRange = [groupCountBefore + 1, this.#groupCount + 1] as const;
+		return { kind: 'repeat', child: atom, min, max, lazy: (lazy === '?') !== this.#flags.U, groups: groupRange };
 	}
 
-	#escape(): RegexpNode {
+	#parseEscape(): RegexpNode {
 		if (this.#position >= this.#source.length) this.#fail('it ends in a backslash');
-		const assertion = ASSERTIONS[this.#source[this.#position]!];
+		const assertion = ASSERTIONS_BY_LETTER[this.#source[this.#position]!];
 		if (assertion) {
 			this.#position++;
 			return { kind: 'assert', assertion };
 		}
-		return this.#consume('Q') ? this.#quoted() : this.#set(this.#classEscape());
+		return this.#consume('Q') ? this.#parseQuoted() : this.#setNode(this.#parseClassEscape());
 	}
 
-	#quoted(): RegexpNode {
-		const end = this.#source.indexOf('\\E', this.#position);
-		const text = this.#source.slice(this.#position, end === -1 ? undefined : end);
-		this.#position = end === -1 ? this.#source.length : end + 2;
-		const nodes = Array.from(text, c => this.#set(singleCharacter(c.codePointAt(0)!)));
+	#parseQuoted(): RegexpNode {
+		const quoteEnd = this.#source.indexOf('\\E', this.#position);
+		const quotedText = this.#source.slice(this.#position, quoteEnd === -1 ? undefined : quoteEnd);
+		this.#position = quoteEnd === -1 ? this.#source.length : quoteEnd + 2;
+		const nodes = Array.from(quotedText, c => this.#setNode(singleCharacter(c.codePointAt(0)!)));
 		// A quantifier after `\Q…\E` belongs to the last character.
 		const lastNode = nodes.pop();
-		if (lastNode) nodes.push(this.#withQuantifier(lastNode, this.#groupCount));
+		if (lastNode) nodes.push(this.#parseQuantifier(lastNode, this.#groupCount));
 		return { kind: 'cat', children: nodes };
 	}
 
 	/** Parses an escape after its backslash, inside or outside of a bracketed class. */
-	#classEscape(): CharacterSet {
+	#parseClassEscape(): CharacterSet {
 		const c = this.#nextCharacter();
 		switch (c) {
 			case 'd':
-				return DIGIT;
+				return DIGITS;
 			case 'D':
-				return complementOfSet(DIGIT);
+				return complementOfSet(DIGITS);
 			case 's':
 				return WHITE_SPACE;
 			case 'S':
@@ -264,46 +265,47 @@ class Parser {
 				return wordComplement(this.#flags.i);
 			case 'p':
 			case 'P':
-				return this.#property(c === 'P');
+				return this.#parseProperty(c === 'P');
 			case 'x':
-				return this.#hex();
+				return this.#parseHex();
 			default:
-				return singleCharacter(this.#simpleEscape(c));
+				return singleCharacter(this.#parseSimpleEscape(c));
 		}
 	}
 
-	#simpleEscape(c: string): number {
-		const control = 'afnrtv'.indexOf(c);
-		if (control !== -1) return [7, 12, 10, 13, 9, 11][control]!;
+	#parseSimpleEscape(c: string): number {
+		const controlIndex = 'afnrtv'.indexOf(c);
+		if (controlIndex !== -1) return [7, 12, 10, 13, 9, 11][controlIndex]!;
 		if (/[0-7]/.test(c)) {
-			const octal = /^[0-7]{1,3}/.exec(this.#source.slice(this.#position - 1, this.#position + 2))![0];
-			if (c !== '0' && octal.length === 1) this.#fail(`backreferences such as \`\\${c}\` are not part of the language`);
-			this.#position += octal.length - 1;
-			return Number.parseInt(octal, 8);
+			const octalDigits = /^[0-7]{1,3}/.exec(this.#source.slice(this.#position - 1, this.#position + 2))![0];
+			if (c !== '0' && octalDigits.length === 1)
+				this.#fail(`backreferences such as \`\\${c}\` are not part of the language`);
+			this.#position += octalDigits.length - 1;
+			return Number.parseInt(octalDigits, 8);
 		}
 		if (/[89k]/.test(c)) this.#fail(`backreferences such as \`\\${c}\` are not part of the language`);
 		if (/[A-Za-z]/.test(c) || c.codePointAt(0)! > 127) this.#fail(`\`\\${c}\` is not an escape`);
 		return c.charCodeAt(0);
 	}
 
-	#hex(): CharacterSet {
-		const match = /^(?:\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{2}))/.exec(
+	#parseHex(): CharacterSet {
+		const hexMatch = /^(?:\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{2}))/.exec(
 			this.#source.slice(this.#position, this.#position + 10),
 		);
-		const code = match ? Number.parseInt((match[1] ?? match[2])!, 16) : Number.POSITIVE_INFINITY;
+		const code = hexMatch ? Number.parseInt((hexMatch[1] ?? hexMatch[2])!, 16) : Number.POSITIVE_INFINITY;
 		if (code > 0x10ffff) this.#fail('`\\x` needs two hex digits, or braces around some');
-		this.#position += match![0].length;
+		this.#position += hexMatch![0].length;
 		return singleCharacter(code);
 	}
 
-	#property(negated: boolean): CharacterSet {
-		const match = /^(?:\{(\^?)(\w+)\}|([A-Z]))/.exec(this.#source.slice(this.#position, this.#position + 40));
-		if (!match) return this.#fail('`\\p` needs the name of a class');
-		this.#position += match[0].length;
-		const name = (match[2] ?? match[3])!;
-		const negate = negated !== (match[1] === '^');
+	#parseProperty(isNegated: boolean): CharacterSet {
+		const propertyMatch = /^(?:\{(\^?)(\w+)\}|([A-Z]))/.exec(this.#source.slice(this.#position, this.#position + 40));
+		if (!propertyMatch) return this.#fail('`\\p` needs the name of a class');
+		this.#position += propertyMatch[0].length;
+		const name = (propertyMatch[2] ?? propertyMatch[3])!;
+		const isComplement = isNegated !== (propertyMatch[1] === '^');
 		for (const property of [name, `Script=${name}`]) {
-			const propertyEscape = `\\${negate ? 'P' : 'p'}{${property}}`;
+			const propertyEscape = `\\${isComplement ? 'P' : 'p'}{${property}}`;
 			if (!isProperty(propertyEscape)) continue;
 			this.#properties.add(propertyEscape);
 			const maxProperties = this.#maxProperties;
@@ -314,49 +316,50 @@ class Parser {
 	}
 
 	/** Parses a bracketed class after its `[`. */
-	#bracketed(): RegexpNode {
+	#parseBracketClass(): RegexpNode {
 		const start = this.#position;
-		const negated = this.#consume('^');
-		const items = this.#classItems();
-		const text = this.#source.slice(start, this.#position) + this.#flags.i;
-		let ranges = this.#sets.get(text);
+		const isNegated = this.#consume('^');
+		const itemRanges = this.#parseClassItems();
+		const setKey = this.#source.slice(start, this.#position) + this.#flags.i;
+		let ranges = this.#setsByText.get(setKey);
 		if (!ranges) {
-			ranges = this.#foldCase(unionOfSets(items));
-			if (negated) ranges = complementOfSet(ranges);
-			this.#sets.set(text, ranges);
+			ranges = this.#foldCase(unionOfSets(itemRanges));
+			if (isNegated) ranges = complementOfSet(ranges);
+			this.#setsByText.set(setKey, ranges);
 			this.#rangeCount += ranges.length;
-			if (this.#rangeCount > MAX_RANGES) throw new RegexpTooLarge();
+			if (this.#rangeCount > MAX_TOTAL_RANGES) throw new RegexpTooLarge();
 		}
 		return { kind: 'set', ranges };
 	}
 
-	#classItems(): CharacterSet {
+	#parseClassItems(): CharacterSet {
 		const ranges: (readonly [number, number])[] = [];
 		for (let isFirst = true; ; isFirst = false) {
 			if (this.#position >= this.#source.length) this.#fail('a `[` is not closed');
 			if (!isFirst && this.#consume(']')) return ranges;
-			const posix = /^\[:(\^?)(\w+):\]/.exec(this.#source.slice(this.#position, this.#position + 16));
-			if (posix) {
-				const posixSet = posixClass(posix[2]!);
-				if (!posixSet) return this.#fail(`\`${posix[0]}\` is not the name of a class`);
-				this.#position += posix[0].length;
-				ranges.push(...(posix[1] === '^' ? complementOfSet(posixSet) : posixSet));
+			const posixMatch = /^\[:(\^?)(\w+):\]/.exec(this.#source.slice(this.#position, this.#position + 16));
+			if (posixMatch) {
+				const posixSet = posixClass(posixMatch[2]!);
+				if (!posixSet) return this.#fail(`\`${posixMatch[0]}\` is not the name of a class`);
+				this.#position += posixMatch[0].length;
+				ranges.push(...(posixMatch[1] === '^' ? complementOfSet(posixSet) : posixSet));
 				continue;
 			}
-			const low = this.#classItem();
-			if (!isSingleCharacter(low) || !/^-[^\]]/s.test(this.#source.slice(this.#position, this.#position + 2))) {
-				ranges.push(...low);
+			const firstItem = this.#parseClassItem();
+			if (!isSingleCharacter(firstItem) || !/^-[^\]]/s.test(this.#source.slice(this.#position, this.#position + 2))) {
+				ranges.push(...firstItem);
 				continue;
 			}
 			this.#position++;
-			const high = this.#classItem();
-			if (!isSingleCharacter(high) || high[0]![0] < low[0]![0]) this.#fail('a range in `[ ]` is upside down');
-			ranges.push([low[0]![0], high[0]![0]]);
+			const lastItem = this.#parseClassItem();
+			if (!isSingleCharacter(lastItem) || lastItem[0]![0] < firstItem[0]![0])
+				this.#fail('a range in `[ ]` is upside down');
+			ranges.push([firstItem[0]![0], lastItem[0]![0]]);
 		}
 	}
 
-	#classItem(): CharacterSet {
-		return this.#consume('\\') ? this.#classEscape() : singleCharacter(this.#nextCharacter().codePointAt(0)!);
+	#parseClassItem(): CharacterSet {
+		return this.#consume('\\') ? this.#parseClassEscape() : singleCharacter(this.#nextCharacter().codePointAt(0)!);
 	}
 }
 

@@ -26,7 +26,7 @@ export type RegexpInstruction =
 /** A compiled expression. */
 export interface RegexpProgram {
 	readonly instructions: readonly RegexpInstruction[];
-	readonly start: number;
+	readonly startInstruction: number;
 	/** The character sets that instructions refer to by index. */
 	readonly sets: readonly CharacterSet[];
 }
@@ -42,12 +42,12 @@ const VISITS_PER_INSTRUCTION = 5;
 
 /** Compiles an expression to a program. Throws RegexpTooLarge. */
 export function compileProgram({ root }: ParsedRegexp, bounds: RegexpBounds): RegexpProgram {
-	const builder = new Builder(bounds);
-	const start = builder.compileNode(root, MATCH_INSTRUCTION);
-	return { instructions: builder.instructions, start, sets: builder.sets };
+	const builder = new ProgramBuilder(bounds);
+	const startInstruction = builder.compileNode(root, MATCH_INSTRUCTION);
+	return { instructions: builder.instructions, startInstruction, sets: builder.sets };
 }
 
-type Repeat = Extract<RegexpNode, { kind: 'repeat' }>;
+type RepeatNode = Extract<RegexpNode, { kind: 'repeat' }>;
 
 /**
  * The optional iterations of a repetition. `entry` is the instruction at which they begin or are skipped, and `iteration` the
@@ -61,13 +61,13 @@ interface OptionalPart {
 /**
  * Builds a program backward: every method receives the next instruction and returns the instruction at which its own part begins.
  */
-class Builder {
+class ProgramBuilder {
 	readonly instructions: RegexpInstruction[] = [{ op: 'fail' }, { op: 'match' }];
 	readonly sets: CharacterSet[] = [];
 	readonly #setNumbers = new Map<CharacterSet | string, number>();
-	readonly #optionalParts = new Map<Repeat, Map<number, OptionalPart>>();
+	readonly #optionalParts = new Map<RepeatNode, Map<number, OptionalPart>>();
 	readonly #bounds: RegexpBounds;
-	#visits = 0;
+	#visitCount = 0;
 
 	constructor(bounds: RegexpBounds) {
 		this.#bounds = bounds;
@@ -83,7 +83,7 @@ class Builder {
 		return this.instructions.push(instruction) - 1;
 	}
 
-	#choice(targets: readonly number[]): number {
+	#addChoice(targets: readonly number[]): number {
 		const liveTargets = targets.filter(target => target !== FAIL_INSTRUCTION);
 		return liveTargets.length < 2
 			? (liveTargets[0] ?? FAIL_INSTRUCTION)
@@ -95,40 +95,42 @@ class Builder {
 	 * in JavaScript, an optional iteration must consume a character, so `nextIfEmpty` is FAIL_INSTRUCTION for it.
 	 */
 	#compileEither(node: RegexpNode, nextIfEmpty: number, nextIfConsumed: number): number {
-		if (++this.#visits > VISITS_PER_INSTRUCTION * this.#bounds.maxInstructions) throw new RegexpTooLarge();
+		if (++this.#visitCount > VISITS_PER_INSTRUCTION * this.#bounds.maxInstructions) throw new RegexpTooLarge();
 		switch (node.kind) {
 			case 'assert':
 				return nextIfEmpty === FAIL_INSTRUCTION
 					? FAIL_INSTRUCTION
 					: this.#addInstruction({ op: 'assert', assertion: node.assertion, next: nextIfEmpty });
 			case 'set':
-				return this.#addInstruction({ op: 'set', set: this.#numberOf(node.ranges), next: nextIfConsumed });
+				return this.#addInstruction({ op: 'set', set: this.#setNumberOf(node.ranges), next: nextIfConsumed });
 			case 'group': {
 				const saveEnd = (next: number): number =>
 					next === FAIL_INSTRUCTION
 						? FAIL_INSTRUCTION
 						: this.#addInstruction({ op: 'save', slot: 2 * node.index + 1, next });
 				const saveEndIfConsumed = saveEnd(nextIfConsumed);
-				const inner = this.#compileEither(
+				const groupEntry = this.#compileEither(
 					node.child,
 					nextIfEmpty === nextIfConsumed ? saveEndIfConsumed : saveEnd(nextIfEmpty),
 					saveEndIfConsumed,
 				);
-				return inner === FAIL_INSTRUCTION
+				return groupEntry === FAIL_INSTRUCTION
 					? FAIL_INSTRUCTION
-					: this.#addInstruction({ op: 'save', slot: 2 * node.index, next: inner });
+					: this.#addInstruction({ op: 'save', slot: 2 * node.index, next: groupEntry });
 			}
 			case 'alt':
-				return this.#choice(node.children.map(child => this.#compileEither(child, nextIfEmpty, nextIfConsumed)));
+				return this.#addChoice(node.children.map(child => this.#compileEither(child, nextIfEmpty, nextIfConsumed)));
 			case 'cat':
-				return this.#sequence(node.children, nextIfEmpty, nextIfConsumed, (index, ...next) =>
+				return this.#compileSequence(node.children, nextIfEmpty, nextIfConsumed, (index, ...next) =>
 					this.#compileEither(node.children[index]!, ...next),
 				);
 			case 'repeat': {
-				const { entry, iteration } = this.#optional(node, nextIfConsumed);
-				const entryIfEmpty = nextIfEmpty === nextIfConsumed ? entry : this.#orSkip(node, iteration, nextIfEmpty);
-				const required = new Array<RegexpNode>(node.min).fill(node.child);
-				return this.#sequence(required, entryIfEmpty, entry, (_, ...next) => this.#iteration(node, ...next));
+				const { entry, iteration } = this.#compileOptional(node, nextIfConsumed);
+				const entryIfEmpty = nextIfEmpty === nextIfConsumed ? entry : this.#addSkipChoice(node, iteration, nextIfEmpty);
+				const requiredNodes = new Array<RegexpNode>(node.min).fill(node.child);
+				return this.#compileSequence(requiredNodes, entryIfEmpty, entry, (_, ...next) =>
+					this.#compileIteration(node, ...next),
+				);
 			}
 		}
 	}
@@ -137,7 +139,7 @@ class Builder {
 	 * Compiles nodes in sequence. Where the two continuations differ, a node that can match nothing is compiled twice: for the case
 	 * that a character has been consumed before it, and for the case that none has.
 	 */
-	#sequence(
+	#compileSequence(
 		nodes: readonly RegexpNode[],
 		nextIfEmpty: number,
 		nextIfConsumed: number,
@@ -157,47 +159,52 @@ class Builder {
 	 * Compiles the iterations after the required ones. The result is cached for each `nextIfConsumed`, because the iterations of
 	 * nested repetitions would otherwise multiply.
 	 */
-	#optional(node: Repeat, nextIfConsumed: number): OptionalPart {
-		const parts = this.#optionalParts.get(node) ?? new Map<number, OptionalPart>();
-		this.#optionalParts.set(node, parts);
-		let part = parts.get(nextIfConsumed);
-		if (part) return part;
-		part = { entry: nextIfConsumed, iteration: FAIL_INSTRUCTION };
+	#compileOptional(node: RepeatNode, nextIfConsumed: number): OptionalPart {
+		const partsByNext = this.#optionalParts.get(node) ?? new Map<number, OptionalPart>();
+		this.#optionalParts.set(node, partsByNext);
+		let optionalPart = partsByNext.get(nextIfConsumed);
+		if (optionalPart) return optionalPart;
+		optionalPart = { entry: nextIfConsumed, iteration: FAIL_INSTRUCTION };
 		if (node.max === Infinity) {
 			const targets: number[] = [];
 			const entry = this.#addInstruction({ op: 'choice', targets });
-			const iteration = this.#iteration(node, FAIL_INSTRUCTION, entry);
+			const iteration = this.#compileIteration(node, FAIL_INSTRUCTION, entry);
 			targets.push(...(node.lazy ? [nextIfConsumed, iteration] : [iteration, nextIfConsumed]));
-			part = { entry, iteration };
+			optionalPart = { entry, iteration };
 		} else {
 			for (let remaining = node.max - node.min; remaining > 0; remaining--) {
-				const iteration = this.#iteration(node, FAIL_INSTRUCTION, part.entry);
-				part = { entry: this.#orSkip(node, iteration, nextIfConsumed), iteration };
+				const iteration = this.#compileIteration(node, FAIL_INSTRUCTION, optionalPart.entry);
+				optionalPart = { entry: this.#addSkipChoice(node, iteration, nextIfConsumed), iteration };
 			}
 		}
-		parts.set(nextIfConsumed, part);
-		return part;
+		partsByNext.set(nextIfConsumed, optionalPart);
+		return optionalPart;
 	}
 
-	#orSkip(node: Repeat, iteration: number, next: number): number {
-		return this.#choice(node.lazy ? [next, iteration] : [iteration, next]);
+	#addSkipChoice(node: RepeatNode, iteration: number, next: number): number {
+		return this.#addChoice(node.lazy ? [next, iteration] : [iteration, next]);
 	}
 
 	/** Compiles one iteration, which first clears the captures of the previous iteration. */
-	#iteration(node: Repeat, nextIfEmpty: number, nextIfConsumed: number): number {
-		const start = this.#compileEither(node.child, nextIfEmpty, nextIfConsumed);
+	#compileIteration(node: RepeatNode, nextIfEmpty: number, nextIfConsumed: number): number {
+		const iterationStart = this.#compileEither(node.child, nextIfEmpty, nextIfConsumed);
 		const [firstGroup, endGroup] = node.groups;
-		if (firstGroup === endGroup || start === FAIL_INSTRUCTION) return start;
-		return this.#addInstruction({ op: 'clear', firstSlot: 2 * firstGroup, endSlot: 2 * endGroup, next: start });
+		if (firstGroup === endGroup || iterationStart === FAIL_INSTRUCTION) return iterationStart;
+		return this.#addInstruction({
+			op: 'clear',
+			firstSlot: 2 * firstGroup,
+			endSlot: 2 * endGroup,
+			next: iterationStart,
+		});
 	}
 
 	/** Returns the index of a set. Equal sets share one index. */
-	#numberOf(ranges: CharacterSet): number {
-		let number = this.#setNumbers.get(ranges);
-		if (number !== undefined) return number;
-		const text = ranges.join();
-		number = this.#setNumbers.get(text) ?? this.sets.push(ranges) - 1;
-		this.#setNumbers.set(ranges, number).set(text, number);
-		return number;
+	#setNumberOf(ranges: CharacterSet): number {
+		let setNumber = this.#setNumbers.get(ranges);
+		if (setNumber !== undefined) return setNumber;
+		const rangesText = ranges.join();
+		setNumber = this.#setNumbers.get(rangesText) ?? this.sets.push(ranges) - 1;
+		this.#setNumbers.set(ranges, setNumber).set(rangesText, setNumber);
+		return setNumber;
 	}
 }

@@ -9,9 +9,9 @@ export interface RegexpAlternative {
 	/** The number of the group that takes part only in matches of this expression and contains the whole match. */
 	readonly group: number;
 	/** Number of the expression's own groups. Their numbers follow `group`. */
-	readonly groups: number;
+	readonly groupCount: number;
 	/** Numbers of the expression's named groups, counted from `group`: the first group after it has number 1. */
-	readonly names: ReadonlyMap<string, number>;
+	readonly groupsByName: ReadonlyMap<string, number>;
 }
 
 export interface RegexpAlternatives {
@@ -24,7 +24,7 @@ export interface RegexpAlternatives {
 	readonly parsed: ParsedRegexp;
 	readonly alternatives: readonly RegexpAlternative[];
 	/** Maximum length of a match in UTF-16 units; Infinity if matches can have any length. */
-	readonly maxLength: number;
+	readonly maxMatchLength: number;
 }
 
 /** Combines expressions to one and compiles it. Throws RegexpError. */
@@ -32,32 +32,32 @@ export function compileRegexpAlternatives(
 	expressions: readonly { readonly source: string; readonly ignoreCase: boolean }[],
 ): RegexpAlternatives {
 	const alternatives: RegexpAlternative[] = [];
-	const nodes: RegexpNode[] = [];
-	let groups = 0;
+	const groupNodes: RegexpNode[] = [];
+	let groupCount = 0;
 	for (const { source, ignoreCase } of expressions) {
 		const parsed = parseRegexp(source, ignoreCase);
-		const group = groups + 1;
-		alternatives.push({ group, groups: parsed.groups, names: parsed.names });
-		nodes.push({ kind: 'group', index: group, child: withGroupsAfter(parsed.root, group) });
-		groups += 1 + parsed.groups;
+		const group = groupCount + 1;
+		alternatives.push({ group, groupCount: parsed.groupCount, groupsByName: parsed.groupsByName });
+		groupNodes.push({ kind: 'group', index: group, child: shiftGroups(parsed.root, group) });
+		groupCount += 1 + parsed.groupCount;
 	}
 	// Several expressions may use the same group names, so the combined expression has none.
-	const parsed: ParsedRegexp = { root: { kind: 'alt', children: nodes }, groups, names: new Map() };
+	const parsed: ParsedRegexp = { root: { kind: 'alt', children: groupNodes }, groupCount, groupsByName: new Map() };
 	const regexp = compileParsedRegexp(parsed, 'g', CONFIGURED_REGEXP_BOUNDS);
-	return { regexp, parsed, alternatives, maxLength: maxLengthOf(parsed.root) };
+	return { regexp, parsed, alternatives, maxMatchLength: maxMatchLengthOf(parsed.root) };
 }
 
 /** Returns the node with the numbers of its groups increased by `offset`. */
-function withGroupsAfter(node: RegexpNode, offset: number): RegexpNode {
+function shiftGroups(node: RegexpNode, offset: number): RegexpNode {
 	switch (node.kind) {
 		case 'group':
-			return { ...node, index: node.index + offset, child: withGroupsAfter(node.child, offset) };
+			return { ...node, index: node.index + offset, child: shiftGroups(node.child, offset) };
 		case 'cat':
 		case 'alt':
-			return { ...node, children: node.children.map(child => withGroupsAfter(child, offset)) };
+			return { ...node, children: node.children.map(child => shiftGroups(child, offset)) };
 		case 'repeat': {
 			const [firstGroup, endGroup] = node.groups;
-			return { ...node, groups: [firstGroup + offset, endGroup + offset], child: withGroupsAfter(node.child, offset) };
+			return { ...node, groups: [firstGroup + offset, endGroup + offset], child: shiftGroups(node.child, offset) };
 		}
 		default:
 			return node;
@@ -65,21 +65,21 @@ function withGroupsAfter(node: RegexpNode, offset: number): RegexpNode {
 }
 
 /** Returns the maximum length of a match in UTF-16 units; Infinity if matches can have any length. */
-function maxLengthOf(node: RegexpNode): number {
+function maxMatchLengthOf(node: RegexpNode): number {
 	switch (node.kind) {
 		case 'assert':
 			return 0;
 		case 'set':
 			return (node.ranges.at(-1)?.[1] ?? 0) > 0xffff ? 2 : 1;
 		case 'cat':
-			return node.children.reduce((sum, child) => sum + maxLengthOf(child), 0);
+			return node.children.reduce((sum, child) => sum + maxMatchLengthOf(child), 0);
 		case 'alt':
-			return node.children.reduce((longest, child) => Math.max(longest, maxLengthOf(child)), 0);
+			return node.children.reduce((longest, child) => Math.max(longest, maxMatchLengthOf(child)), 0);
 		case 'repeat': {
-			const length = maxLengthOf(node.child);
+			const length = maxMatchLengthOf(node.child);
 			return length === 0 || node.max === 0 ? 0 : length * node.max;
 		}
 		case 'group':
-			return maxLengthOf(node.child);
+			return maxMatchLengthOf(node.child);
 	}
 }

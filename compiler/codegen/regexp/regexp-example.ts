@@ -5,7 +5,7 @@ import { RegexpError, RegexpTooLarge } from './regexp-error.ts';
 import type { RegexpNode } from './regexp-node.ts';
 
 /** Maximum number of characters of an example. */
-const MAX_LENGTH = 500;
+const MAX_EXAMPLE_CHARS = 500;
 /** Maximum number of examples for one expression. */
 const MAX_EXAMPLES = 16;
 
@@ -15,7 +15,7 @@ const MAX_EXAMPLES = 16;
  */
 export function regexpExamples(source: string): readonly string[] {
 	try {
-		return examplesOf(parseRegexp(source, false).root).filter(text => text.length <= MAX_LENGTH);
+		return examplesOf(parseRegexp(source, false).root).filter(text => text.length <= MAX_EXAMPLE_CHARS);
 	} catch (error) {
 		if (error instanceof RegexpError || error instanceof RegexpTooLarge) return [];
 		throw error;
@@ -36,22 +36,22 @@ function examplesOf(node: RegexpNode): readonly string[] {
 			return node.children.flatMap(examplesOf).slice(0, MAX_EXAMPLES);
 		case 'repeat': {
 			const childExamples = node.max === 0 ? [''] : examplesOf(node.child);
-			const count = Math.max(node.min, Math.min(node.max, 1));
-			const repeated = childExamples.map(text => text.repeat(Math.min(count, MAX_LENGTH)));
-			return node.min === 0 ? [...repeated, ''].slice(0, MAX_EXAMPLES) : repeated;
+			const repeatCount = Math.max(node.min, Math.min(node.max, 1));
+			const repeatedExamples = childExamples.map(text => text.repeat(Math.min(repeatCount, MAX_EXAMPLE_CHARS)));
+			return node.min === 0 ? [...repeatedExamples, ''].slice(0, MAX_EXAMPLES) : repeatedExamples;
 		}
 		case 'cat': {
-			let texts: readonly string[] = [''];
+			let partialExamples: readonly string[] = [''];
 			for (const part of node.children) {
 				const partExamples = examplesOf(part);
 				// All examples of one part are combined only with the first example of every other part, so that their number stays
 				// small.
-				texts = partExamples.flatMap((text, index) =>
-					(index === 0 ? texts : texts.slice(0, 1)).map(prefix => prefix + text),
+				partialExamples = partExamples.flatMap((text, index) =>
+					(index === 0 ? partialExamples : partialExamples.slice(0, 1)).map(prefix => prefix + text),
 				);
-				texts = texts.slice(0, MAX_EXAMPLES);
+				partialExamples = partialExamples.slice(0, MAX_EXAMPLES);
 			}
-			return texts;
+			return partialExamples;
 		}
 	}
 }

@@ -30,9 +30,9 @@ export type RegexpNode =
 export interface ParsedRegexp {
 	readonly root: RegexpNode;
 	/** Number of capturing groups. */
-	readonly groups: number;
+	readonly groupCount: number;
 	/** Numbers of the named groups, by name. */
-	readonly names: ReadonlyMap<string, number>;
+	readonly groupsByName: ReadonlyMap<string, number>;
 }
 
 /** Reports whether a node can match the empty string. */

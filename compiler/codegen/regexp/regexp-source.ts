@@ -2,7 +2,7 @@
 import { ANY_CHARACTER, type CharacterSet, complementOfSet, NOT_NEWLINE, WORD_CHARACTERS } from './character-sets.ts';
 import type { ParsedRegexp, RegexpAssertion, RegexpNode } from './regexp-node.ts';
 
-const ASSERTIONS: { readonly [assertion in RegexpAssertion]: string } = {
+const ASSERTION_SOURCES: { readonly [assertion in RegexpAssertion]: string } = {
 	'text-start': '^',
 	'text-end': '$',
 	// With the flag `m`, `^` and `$` would also match at line terminators other than `\n`.
@@ -13,33 +13,35 @@ const ASSERTIONS: { readonly [assertion in RegexpAssertion]: string } = {
 };
 
 /** Returns the `RegExp` source of an expression. */
-export function regexpSource({ root, names }: ParsedRegexp): string {
-	const nameByGroup = new Map(Array.from(names, ([name, index]) => [index, name]));
-	const write = (node: RegexpNode): string => {
+export function regexpSource({ root, groupsByName }: ParsedRegexp): string {
+	const nameByGroup = new Map(Array.from(groupsByName, ([name, index]) => [index, name]));
+	const writeNode = (node: RegexpNode): string => {
 		switch (node.kind) {
 			case 'set':
 				return setSource(node.ranges);
 			case 'assert':
-				return ASSERTIONS[node.assertion];
+				return ASSERTION_SOURCES[node.assertion];
 			case 'group': {
 				const name = nameByGroup.get(node.index);
-				return `(${name === undefined ? '' : `?<${name}>`}${write(node.child)})`;
+				return `(${name === undefined ? '' : `?<${name}>`}${writeNode(node.child)})`;
 			}
 			case 'cat':
-				return node.children.map(child => (child.kind === 'alt' ? `(?:${write(child)})` : write(child))).join('');
+				return node.children
+					.map(child => (child.kind === 'alt' ? `(?:${writeNode(child)})` : writeNode(child)))
+					.join('');
 			case 'alt':
-				return node.children.map(write).join('|');
+				return node.children.map(writeNode).join('|');
 			case 'repeat': {
-				const childSource = write(node.child);
+				const childSource = writeNode(node.child);
 				const isAtom = node.child.kind === 'set' || node.child.kind === 'group';
-				return `${isAtom ? childSource : `(?:${childSource})`}${countSource(node.min, node.max)}${node.lazy ? '?' : ''}`;
+				return `${isAtom ? childSource : `(?:${childSource})`}${quantifierSource(node.min, node.max)}${node.lazy ? '?' : ''}`;
 			}
 		}
 	};
-	return write(root);
+	return writeNode(root);
 }
 
-function countSource(min: number, max: number): string {
+function quantifierSource(min: number, max: number): string {
 	if (max === Infinity) return min === 0 ? '*' : min === 1 ? '+' : `{${min},}`;
 	if (min === 0 && max === 1) return '?';
 	return min === max ? `{${min}}` : `{${min},${max}}`;
@@ -49,15 +51,15 @@ function setSource(ranges: CharacterSet): string {
 	if (ranges === NOT_NEWLINE) return '[^\\n]';
 	if (ranges === ANY_CHARACTER) return '[^]';
 	if (ranges === WORD_CHARACTERS) return '\\w';
-	if (ranges.length === 1 && ranges[0]![0] === ranges[0]![1]) return character(ranges[0]![0]);
+	if (ranges.length === 1 && ranges[0]![0] === ranges[0]![1]) return characterSource(ranges[0]![0]);
 	const isNegated = ranges[0]?.[0] === 0 && ranges.at(-1)![1] === 0x10ffff;
 	const rangeTexts = (isNegated ? complementOfSet(ranges) : ranges).map(([low, high]) =>
-		low === high ? character(low) : `${character(low)}-${character(high)}`,
+		low === high ? characterSource(low) : `${characterSource(low)}-${characterSource(high)}`,
 	);
 	return `[${isNegated ? '^' : ''}${rangeTexts.join('')}]`;
 }
 
-function character(code: number): string {
+function characterSource(code: number): string {
 	const c = String.fromCodePoint(code);
 	return /[A-Za-z0-9]/.test(c) ? c : `\\u{${code.toString(16)}}`;
 }

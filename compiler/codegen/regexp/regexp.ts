@@ -36,15 +36,15 @@ export function compileRegexp(source: string, flags = '', bounds: RegexpBounds =
 /** Compiles a parsed expression. The parser has already applied the flag `i`. Throws RegexpTooLarge. */
 export function compileParsedRegexp(parsed: ParsedRegexp, flags: string, bounds: RegexpBounds): RegExp {
 	// With `g` or `y`, a search may continue in the middle of a line, and must find matches that begin there.
-	const starts = flags.includes('g') || flags.includes('y') ? 'anywhere' : matchStartsOf(parsed.root);
-	const fastLength = maxFastSubjectLength(parsed.root, starts);
-	const jsSource = fastLength < 0 ? '' : START_PREFIXES[starts] + regexpSource(parsed);
+	const matchStarts = flags.includes('g') || flags.includes('y') ? 'anywhere' : matchStartsOf(parsed.root);
+	const maxFastLength = maxFastSubjectLength(parsed.root, matchStarts);
+	const jsSource = maxFastLength < 0 ? '' : START_PREFIXES[matchStarts] + regexpSource(parsed);
 	const effectiveFlags = `${flags.replace('i', '')}u`;
-	if (fastLength === Infinity) return new RegExp(jsSource, effectiveFlags);
+	if (maxFastLength === Infinity) return new RegExp(jsSource, effectiveFlags);
 	const program = compileProgram(parsed, bounds);
 	const automaton = new ReverseAutomaton(program);
-	const isSmall = automaton.size <= MAX_ACTIVE_NODES || automaton.complete(bounds.maxSteps);
+	const isSmall = automaton.nodeCount <= MAX_ACTIVE_NODES || automaton.complete(bounds.maxSteps);
 	if (!isSmall || maxPathLength(program) > MAX_PATH_LENGTH) throw new RegexpTooLarge();
-	const paths = new MatchPaths(program, automaton);
-	return new LinearRegExp({ ...parsed, jsSource, fastLength, program, automaton, paths }, effectiveFlags);
+	const matchPaths = new MatchPaths(program, automaton);
+	return new LinearRegExp({ ...parsed, jsSource, maxFastLength, program, automaton, matchPaths }, effectiveFlags);
 }

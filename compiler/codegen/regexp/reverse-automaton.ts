@@ -7,7 +7,7 @@ import type { RegexpProgram } from './program.ts';
 import { CONTEXT_COUNT, type GraphEdges, NO_CONTEXT, ReverseProgram } from './reverse-program.ts';
 
 /** Maximum number of states that an automaton caches, unless it has been completed. */
-const MAX_STATES = 2048;
+const MAX_CACHED_STATES = 2048;
 /** Maximum number of cached states of an automaton that {@link ReverseAutomaton.complete} has completed. */
 const MAX_COMPLETE_STATES = 16_384;
 /** Maximum number of entries in the transition table of an automaton. */
@@ -17,8 +17,8 @@ const MAX_KEPT_POSITIONS = 65_536;
 /** Marks a position inside a surrogate pair, which has no state. */
 const INSIDE_PAIR = 0x7fffffff;
 
-/** Flags of a state. `STARTS_FLAG` means that a match can start here, and `DEAD_FLAG` that no match can start here or earlier. */
-const STARTS_FLAG = 1;
+/** Flags of a state. `MATCH_START_FLAG` means that a match can start here, and `DEAD_FLAG` that no match can start here or earlier. */
+const MATCH_START_FLAG = 1;
 const DEAD_FLAG = 2;
 
 /** Determines the positions at which a program can match, for one subject at a time. */
@@ -28,21 +28,21 @@ export class ReverseAutomaton {
 	 * Number of transitions per state: one for each class of characters or, if an assertion looks back, for each class and
 	 * preceding context.
 	 */
-	readonly #width: number;
+	readonly #transitionsPerState: number;
 	#maxStates: number;
 	/** The nodes of each state, in ascending order. */
-	#states: Int32Array[] = [];
-	#flags = new Uint8Array(64);
+	#nodesByState: Int32Array[] = [];
+	#flagsByState = new Uint8Array(64);
 	readonly #statesByHash = new Map<number, number[]>();
 	/** For each state and transition, the number of the next state plus 1; 0 if it has not been computed yet. */
-	#table: Int32Array;
+	#transitionTable: Int32Array;
 	/** The states at the end of a subject, by the context before it. */
 	readonly #endStates: (number | undefined)[] = [];
 	/**
 	 * States beyond the maximum number, as bit sets of nodes. They are valid for one subject only. State ~n is row n, so their
 	 * numbers are negative.
 	 */
-	#rows = new Uint32Array(0);
+	#overflowRows = new Uint32Array(0);
 	#rowCount = 0;
 	/** Bit set of the nodes in the state that is being computed. */
 	readonly #markBits: Uint32Array;
@@ -53,25 +53,25 @@ export class ReverseAutomaton {
 	#stateByPosition = new Int32Array(0);
 	#lowestPosition = 0;
 	/** The subject of the last {@link findNext}. */
-	#subject: string | undefined = undefined;
+	#scannedSubject: string | undefined = undefined;
 	/** The position from which the last {@link findNext} searched. */
 	#searchStart = 0;
 	/** Incremented whenever all states are discarded. */
 	generation = 0;
 
 	/** Number of nodes. Unless {@link complete} has succeeded, a character can take time proportional to it. */
-	get size(): number {
-		return this.#program.size;
+	get nodeCount(): number {
+		return this.#program.nodeCount;
 	}
 
 	constructor(program: RegexpProgram) {
 		this.#program = new ReverseProgram(program);
-		const { alphabet, looksBack, size } = this.#program;
-		this.#width = alphabet.size * (looksBack ? CONTEXT_COUNT : 1);
-		this.#maxStates = Math.min(MAX_STATES, Math.floor(MAX_TABLE_ENTRIES / this.#width));
-		this.#table = new Int32Array(16 * this.#width);
-		this.#markBits = new Uint32Array((size + 31) >>> 5);
-		this.#markedNodes = new Int32Array(size);
+		const { alphabet, looksBack, nodeCount } = this.#program;
+		this.#transitionsPerState = alphabet.classCount * (looksBack ? CONTEXT_COUNT : 1);
+		this.#maxStates = Math.min(MAX_CACHED_STATES, Math.floor(MAX_TABLE_ENTRIES / this.#transitionsPerState));
+		this.#transitionTable = new Int32Array(16 * this.#transitionsPerState);
+		this.#markBits = new Uint32Array((nodeCount + 31) >>> 5);
+		this.#markedNodes = new Int32Array(nodeCount);
 	}
 
 	/** Reports whether a subject has a match. */
@@ -89,21 +89,21 @@ export class ReverseAutomaton {
 	 * do not scan it again.
 	 */
 	findNext(subject: string, start: number): number {
-		if (subject !== this.#subject || start < this.#searchStart) {
+		if (subject !== this.#scannedSubject || start < this.#searchStart) {
 			this.#scan(subject, start, false);
-			this.#subject = subject;
+			this.#scannedSubject = subject;
 			this.#searchStart = start;
 		}
 		for (let position = Math.max(start, this.#lowestPosition); position <= subject.length; position++) {
 			const state = this.#stateByPosition[position]!;
-			if (state !== INSIDE_PAIR && this.#isStart(state)) return position;
+			if (state !== INSIDE_PAIR && this.#isMatchStart(state)) return position;
 		}
 		return -1;
 	}
 
 	/** Forgets the subject of {@link findNext}. */
 	forget(): void {
-		this.#subject = undefined;
+		this.#scannedSubject = undefined;
 		if (this.#stateByPosition.length > MAX_KEPT_POSITIONS) this.#stateByPosition = new Int32Array(0);
 	}
 
@@ -116,13 +116,13 @@ export class ReverseAutomaton {
 	 * Returns the first of the given instructions that can lead to a match from a position of the last subject. The caller ensures
 	 * that one of them can.
 	 */
-	firstThatLeadsOn(instructions: readonly number[], position: number): number {
-		const { nodeOf } = this.#program;
+	firstLeadingToMatch(instructions: readonly number[], position: number): number {
+		const { nodeByInstruction } = this.#program;
 		const state = this.#stateByPosition[position]!;
 		const lastIndex = instructions.length - 1;
 		for (let index = 0; index < lastIndex; index++) {
-			const node = nodeOf[instructions[index]!]!;
-			if (state < 0 ? this.#rowHas(~state, node) : includesSorted(this.#states[state]!, node))
+			const node = nodeByInstruction[instructions[index]!]!;
+			if (state < 0 ? this.#rowHas(~state, node) : includesSorted(this.#nodesByState[state]!, node))
 				return instructions[index]!;
 		}
 		return instructions[lastIndex]!;
@@ -133,22 +133,22 @@ export class ReverseAutomaton {
 		return this.#stateByPosition[position + 1] === INSIDE_PAIR ? position + 2 : position + 1;
 	}
 
-	#scan(subject: string, searchStart: number, anyMatch: boolean): number {
-		this.#prepare(subject.length);
-		const { alphabet, contexts, looksBack } = this.#program;
-		const { latin1 } = alphabet;
+	#scan(subject: string, searchStart: number, stopsAtMatch: boolean): number {
+		this.#prepareScan(subject.length);
+		const { alphabet, contextByClass, looksBack } = this.#program;
+		const { latin1Classes: latin1 } = alphabet;
 		const positions = this.#stateByPosition;
-		const width = this.#width;
-		let table = this.#table;
+		const width = this.#transitionsPerState;
+		let table = this.#transitionTable;
 		let position = subject.length;
 		let matchStart = -1;
 		let state = this.#endState(looksBack ? this.#contextBefore(subject, position) : NO_CONTEXT);
 		for (;;) {
 			positions[position] = state;
-			const flags = state < 0 ? (this.#isStart(state) ? STARTS_FLAG : 0) : this.#flags[state]!;
-			if ((flags & STARTS_FLAG) !== 0) {
+			const flags = state < 0 ? (this.#isMatchStart(state) ? MATCH_START_FLAG : 0) : this.#flagsByState[state]!;
+			if ((flags & MATCH_START_FLAG) !== 0) {
 				matchStart = position;
-				if (anyMatch) break;
+				if (stopsAtMatch) break;
 			} else if ((flags & DEAD_FLAG) !== 0) break;
 			if (position <= searchStart) break;
 			const unit = subject.charCodeAt(--position);
@@ -164,8 +164,8 @@ export class ReverseAutomaton {
 			const cachedNext = state < 0 ? 0 : table[state * width + transition]!;
 			if (cachedNext > 0) state = cachedNext - 1;
 			else {
-				const next = this.#step(state, characterClass, contextBefore, contexts[characterClass]!);
-				table = this.#table;
+				const next = this.#nextState(state, characterClass, contextBefore, contextByClass[characterClass]!);
+				table = this.#transitionTable;
 				if (state >= 0 && next >= 0) table[state * width + transition] = next + 1;
 				state = next;
 			}
@@ -179,32 +179,33 @@ export class ReverseAutomaton {
 	 * cache, or if computing them takes more than `maxSteps` steps.
 	 */
 	complete(maxSteps: number): boolean {
-		this.#maxStates = Math.min(MAX_COMPLETE_STATES, Math.floor(MAX_TABLE_ENTRIES / this.#width));
-		const { alphabet, contexts, end, looksBack } = this.#program;
-		const endConsumers = this.#consumersByClass([end]);
+		this.#maxStates = Math.min(MAX_COMPLETE_STATES, Math.floor(MAX_TABLE_ENTRIES / this.#transitionsPerState));
+		const { alphabet, contextByClass, endNode, looksBack } = this.#program;
+		const endConsumers = this.#consumersByClass([endNode]);
 		const nextFromEndOnly: (number | undefined)[] = [];
 		const contextsBefore = looksBack ? [0, 1, 2, 3] : [NO_CONTEXT];
 		for (const contextBefore of contextsBefore) if (this.#endState(contextBefore) < 0) return false;
 		let steps = 0;
-		for (let state = 0; state < this.#states.length; state++) {
-			const stateConsumers = this.#consumersByClass(this.#states[state]!.filter(member => member !== end));
-			for (let characterClass = 0; characterClass < alphabet.size; characterClass++) {
+		for (let state = 0; state < this.#nodesByState.length; state++) {
+			const stateConsumers = this.#consumersByClass(this.#nodesByState[state]!.filter(member => member !== endNode));
+			for (let characterClass = 0; characterClass < alphabet.classCount; characterClass++) {
 				for (const contextBefore of contextsBefore) {
 					// Every state contains the end node. For most classes of characters, no other node has predecessors, so the
 					// next state is the same for all states.
-					const key = characterClass * CONTEXT_COUNT + contextBefore;
-					let next = stateConsumers[characterClass] ? undefined : nextFromEndOnly[key];
+					const classAndContext = characterClass * CONTEXT_COUNT + contextBefore;
+					let next = stateConsumers[characterClass] ? undefined : nextFromEndOnly[classAndContext];
 					if (next === undefined) {
 						for (const consumer of endConsumers[characterClass] ?? []) this.#mark(consumer);
 						for (const consumer of stateConsumers[characterClass] ?? []) this.#mark(consumer);
-						next = this.#close(contextBefore, contexts[characterClass]!);
+						next = this.#close(contextBefore, contextByClass[characterClass]!);
 						if (next < 0) return false;
-						steps += this.#states[next]!.length;
-						if (!stateConsumers[characterClass]) nextFromEndOnly[key] = next;
+						steps += this.#nodesByState[next]!.length;
+						if (!stateConsumers[characterClass]) nextFromEndOnly[classAndContext] = next;
 					}
 					if (steps > maxSteps) return false;
-					this.#table[
-						state * this.#width + (looksBack ? characterClass * CONTEXT_COUNT + contextBefore : characterClass)
+					this.#transitionTable[
+						state * this.#transitionsPerState +
+							(looksBack ? characterClass * CONTEXT_COUNT + contextBefore : characterClass)
 					] = next + 1;
 				}
 			}
@@ -217,44 +218,48 @@ export class ReverseAutomaton {
 	 */
 	#consumersByClass(nodes: Iterable<number>): (number[] | undefined)[] {
 		const { consumers, consumesByClass } = this.#program;
-		const byClass: (number[] | undefined)[] = [];
+		const consumersByClass: (number[] | undefined)[] = [];
 		for (const node of nodes) {
 			for (let edge = consumers.offsets[node]!; edge < consumers.offsets[node + 1]!; edge++) {
 				const consumer = consumers.targets[edge]!;
 				for (let characterClass = 0; characterClass < consumesByClass.length; characterClass++) {
 					if (consumesByClass[characterClass]![consumer] === 0) continue;
-					const classConsumers = byClass[characterClass];
+					const classConsumers = consumersByClass[characterClass];
 					if (classConsumers) classConsumers.push(consumer);
-					else byClass[characterClass] = [consumer];
+					else consumersByClass[characterClass] = [consumer];
 				}
 			}
 		}
-		return byClass;
+		return consumersByClass;
 	}
 
 	/**
 	 * Makes room for a subject of a given length. Discards all states if the last subject led to more states than can be cached.
 	 */
-	#prepare(length: number): void {
-		this.#subject = undefined;
-		if (this.#stateByPosition.length <= length) {
-			this.#stateByPosition = new Int32Array(Math.max(256, length + 1, Math.min(2 * length, MAX_KEPT_POSITIONS)));
+	#prepareScan(subjectLength: number): void {
+		this.#scannedSubject = undefined;
+		if (this.#stateByPosition.length <= subjectLength) {
+			this.#stateByPosition = new Int32Array(
+				Math.max(256, subjectLength + 1, Math.min(2 * subjectLength, MAX_KEPT_POSITIONS)),
+			);
 		}
 		if (this.#rowCount === 0) return;
 		this.#rowCount = 0;
 		this.generation++;
-		if (this.#rows.length > MAX_KEPT_POSITIONS) this.#rows = new Uint32Array(0);
-		this.#states = [];
+		if (this.#overflowRows.length > MAX_KEPT_POSITIONS) this.#overflowRows = new Uint32Array(0);
+		this.#nodesByState = [];
 		this.#statesByHash.clear();
 		this.#endStates.length = 0;
-		this.#table = new Int32Array(16 * this.#width);
+		this.#transitionTable = new Int32Array(16 * this.#transitionsPerState);
 	}
 
 	#contextBefore(subject: string, position: number): number {
 		if (position === 0) return NO_CONTEXT;
-		const { alphabet, contexts } = this.#program;
+		const { alphabet, contextByClass } = this.#program;
 		const unit = subject.charCodeAt(position - 1);
-		return contexts[unit < 256 ? alphabet.latin1[unit]! : alphabet.classOf(codeBefore(subject, position))]!;
+		return contextByClass[
+			unit < 256 ? alphabet.latin1Classes[unit]! : alphabet.classOf(codeBefore(subject, position))
+		]!;
 	}
 
 	#endState(contextBefore: number): number {
@@ -267,17 +272,17 @@ export class ReverseAutomaton {
 	}
 
 	/** Returns the state before a character. `state` is the state after the character. */
-	#step(state: number, characterClass: number, contextBefore: number, contextAfter: number): number {
+	#nextState(state: number, characterClass: number, contextBefore: number, contextAfter: number): number {
 		const { consumers, consumesByClass } = this.#program;
 		const consumesCharacter = consumesByClass[characterClass]!;
 		const wordsPerRow = this.#markBits.length;
 		if (state >= 0) {
-			const members = this.#states[state]!;
+			const members = this.#nodesByState[state]!;
 			for (let index = 0; index < members.length; index++) this.#consume(members[index]!, consumers, consumesCharacter);
 		} else {
-			for (let word = 0, rowStart = ~state * wordsPerRow; word < wordsPerRow; word++) {
-				for (let bits = this.#rows[rowStart + word]!; bits !== 0; bits &= bits - 1) {
-					this.#consume(32 * word + 31 - Math.clz32(bits & -bits), consumers, consumesCharacter);
+			for (let wordIndex = 0, rowStart = ~state * wordsPerRow; wordIndex < wordsPerRow; wordIndex++) {
+				for (let bits = this.#overflowRows[rowStart + wordIndex]!; bits !== 0; bits &= bits - 1) {
+					this.#consume(32 * wordIndex + 31 - Math.clz32(bits & -bits), consumers, consumesCharacter);
 				}
 			}
 		}
@@ -285,18 +290,22 @@ export class ReverseAutomaton {
 	}
 
 	/** Marks the nodes that lead to `node` by consuming the current character. */
-	#consume(node: number, { offsets: from, targets: to }: GraphEdges, consumesCharacter: Uint8Array): void {
-		for (let edge = from[node]!, end = from[node + 1]!; edge < end; edge++) {
-			if (consumesCharacter[to[edge]!] === 1) this.#mark(to[edge]!);
+	#consume(
+		node: number,
+		{ offsets: edgeOffsets, targets: edgeTargets }: GraphEdges,
+		consumesCharacter: Uint8Array,
+	): void {
+		for (let edge = edgeOffsets[node]!, end = edgeOffsets[node + 1]!; edge < end; edge++) {
+			if (consumesCharacter[edgeTargets[edge]!] === 1) this.#mark(edgeTargets[edge]!);
 		}
 	}
 
 	#mark(node: number): void {
 		const markBits = this.#markBits;
-		const word = node >>> 5;
+		const wordIndex = node >>> 5;
 		const bit = 1 << (node & 31);
-		if ((markBits[word]! & bit) !== 0) return;
-		markBits[word]! |= bit;
+		if ((markBits[wordIndex]! & bit) !== 0) return;
+		markBits[wordIndex]! |= bit;
 		this.#markedNodes[this.#markedCount++] = node;
 	}
 
@@ -306,43 +315,43 @@ export class ReverseAutomaton {
 	 */
 	#close(contextBefore: number, contextAfter: number): number {
 		const { passers, assertions } = this.#program;
-		const { offsets: from, targets: to } = passers;
+		const { offsets: edgeOffsets, targets: edgeTargets } = passers;
 		const markedNodes = this.#markedNodes;
-		this.#mark(this.#program.end);
+		this.#mark(this.#program.endNode);
 		for (let next = 0; next < this.#markedCount; next++) {
 			const node = markedNodes[next]!;
-			for (let edge = from[node]!, end = from[node + 1]!; edge < end; edge++) {
-				const assertion = assertions[to[edge]!];
+			for (let edge = edgeOffsets[node]!, end = edgeOffsets[node + 1]!; edge < end; edge++) {
+				const assertion = assertions[edgeTargets[edge]!];
 				if (assertion === undefined || this.#program.assertionHolds(assertion, contextBefore, contextAfter))
-					this.#mark(to[edge]!);
+					this.#mark(edgeTargets[edge]!);
 			}
 		}
-		return this.#intern();
+		return this.#internMarkedState();
 	}
 
 	/** Returns the number of the state that consists of the marked nodes, adding the state if it is new. Clears the marks. */
-	#intern(): number {
-		const count = this.#markedCount;
+	#internMarkedState(): number {
+		const markedCount = this.#markedCount;
 		// The hash must not depend on the order in which nodes were found.
-		let hash = count;
-		for (let index = 0; index < count; index++)
+		let hash = markedCount;
+		for (let index = 0; index < markedCount; index++)
 			hash = (hash + Math.imul(this.#markedNodes[index]! + 1, 0x9e3779b1)) | 0;
 		const sameHashStates = this.#statesByHash.get(hash);
-		let state = sameHashStates?.find(number => this.#isMarked(number));
+		let state = sameHashStates?.find(number => this.#equalsMarked(number));
 		if (state === undefined) {
-			if (this.#states.length < this.#maxStates) {
+			if (this.#nodesByState.length < this.#maxStates) {
 				state = this.#addState();
 				if (sameHashStates) sameHashStates.push(state);
 				else this.#statesByHash.set(hash, [state]);
 			} else state = this.#addRow();
 		}
-		for (let index = 0; index < count; index++) this.#markBits[this.#markedNodes[index]! >>> 5] = 0;
+		for (let index = 0; index < markedCount; index++) this.#markBits[this.#markedNodes[index]! >>> 5] = 0;
 		this.#markedCount = 0;
 		return state;
 	}
 
-	#isMarked(state: number): boolean {
-		const members = this.#states[state]!;
+	#equalsMarked(state: number): boolean {
+		const members = this.#nodesByState[state]!;
 		if (members.length !== this.#markedCount) return false;
 		for (let index = 0; index < members.length; index++) {
 			if ((this.#markBits[members[index]! >>> 5]! & (1 << (members[index]! & 31))) === 0) return false;
@@ -352,28 +361,33 @@ export class ReverseAutomaton {
 
 	#addState(): number {
 		const members = this.#markedNodes.slice(0, this.#markedCount).sort();
-		const state = this.#states.push(members) - 1;
-		if (state >= this.#flags.length) this.#flags = enlarge(this.#flags);
-		const { start, idleNodes } = this.#program;
-		const starts = members.includes(start) ? STARTS_FLAG : 0;
-		this.#flags[state] = starts | (idleNodes && members.every(member => idleNodes.has(member)) ? DEAD_FLAG : 0);
-		while (this.#states.length * this.#width > this.#table.length) this.#table = enlarge(this.#table);
+		const state = this.#nodesByState.push(members) - 1;
+		if (state >= this.#flagsByState.length) this.#flagsByState = enlarge(this.#flagsByState);
+		const { startNode, idleNodes } = this.#program;
+		const startFlag = members.includes(startNode) ? MATCH_START_FLAG : 0;
+		this.#flagsByState[state] =
+			startFlag | (idleNodes && members.every(member => idleNodes.has(member)) ? DEAD_FLAG : 0);
+		while (this.#nodesByState.length * this.#transitionsPerState > this.#transitionTable.length)
+			this.#transitionTable = enlarge(this.#transitionTable);
 		return state;
 	}
 
 	#addRow(): number {
 		const rowStart = this.#rowCount * this.#markBits.length;
-		while (rowStart + this.#markBits.length > this.#rows.length) this.#rows = enlarge(this.#rows);
-		this.#rows.set(this.#markBits, rowStart);
+		while (rowStart + this.#markBits.length > this.#overflowRows.length)
+			this.#overflowRows = enlarge(this.#overflowRows);
+		this.#overflowRows.set(this.#markBits, rowStart);
 		return ~this.#rowCount++;
 	}
 
-	#isStart(state: number): boolean {
-		return state < 0 ? this.#rowHas(~state, this.#program.start) : (this.#flags[state]! & STARTS_FLAG) !== 0;
+	#isMatchStart(state: number): boolean {
+		return state < 0
+			? this.#rowHas(~state, this.#program.startNode)
+			: (this.#flagsByState[state]! & MATCH_START_FLAG) !== 0;
 	}
 
 	#rowHas(row: number, node: number): boolean {
-		return (this.#rows[row * this.#markBits.length + (node >>> 5)]! & (1 << (node & 31))) !== 0;
+		return (this.#overflowRows[row * this.#markBits.length + (node >>> 5)]! & (1 << (node & 31))) !== 0;
 	}
 }
 

@@ -6,9 +6,9 @@ import type { RegexpAssertion } from './regexp-node.ts';
 
 /** The contexts of a position on which assertions depend: no character, or the kind of the character on one side of it. */
 export const NO_CONTEXT = 0;
-const LINE_FEED = 1;
-const WORD_CHARACTER = 2;
-const OTHER_CHARACTER = 3;
+const LINE_FEED_CONTEXT = 1;
+const WORD_CONTEXT = 2;
+const OTHER_CONTEXT = 3;
 export const CONTEXT_COUNT = 4;
 
 const LOOK_BEHIND_ASSERTIONS: readonly RegexpAssertion[] = [
@@ -27,16 +27,16 @@ export interface GraphEdges {
 /** The reversed graph of a program. Its nodes stand for the program's instructions. */
 export class ReverseProgram {
 	/** The node for each instruction. An instruction that saves or clears captures shares the node of the instruction after it. */
-	readonly nodeOf: Int32Array;
+	readonly nodeByInstruction: Int32Array;
 	/** Number of nodes. */
-	readonly size: number;
+	readonly nodeCount: number;
 	/** The node of the first instruction. */
-	readonly start: number;
+	readonly startNode: number;
 	/** The node of the instruction that ends a match. */
-	readonly end: number;
+	readonly endNode: number;
 	readonly alphabet: Alphabet;
 	/** The context that a character of each class provides. */
-	readonly contexts: Uint8Array;
+	readonly contextByClass: Uint8Array;
 	/** True if an assertion depends on the character before a position. */
 	readonly looksBack: boolean;
 	/** For each node, the nodes that lead to it by consuming a character. */
@@ -53,45 +53,46 @@ export class ReverseProgram {
 	 */
 	readonly idleNodes: ReadonlySet<number> | undefined;
 
-	constructor({ instructions, start, sets }: RegexpProgram) {
+	constructor({ instructions, startInstruction, sets }: RegexpProgram) {
 		const nodes: RegexpInstruction[] = [];
-		this.nodeOf = new Int32Array(instructions.length);
+		this.nodeByInstruction = new Int32Array(instructions.length);
 		for (const [index, instruction] of instructions.entries()) {
 			// The instruction after a capture instruction was compiled before it, so its node is already known.
-			const follower = instruction.op === 'save' || instruction.op === 'clear' ? instruction.next : undefined;
-			this.nodeOf[index] = follower === undefined ? nodes.push(instruction) - 1 : this.nodeOf[follower]!;
+			const nextInstruction = instruction.op === 'save' || instruction.op === 'clear' ? instruction.next : undefined;
+			this.nodeByInstruction[index] =
+				nextInstruction === undefined ? nodes.push(instruction) - 1 : this.nodeByInstruction[nextInstruction]!;
 		}
-		this.size = nodes.length;
-		this.start = this.nodeOf[start]!;
-		this.end = this.nodeOf[MATCH_INSTRUCTION]!;
+		this.nodeCount = nodes.length;
+		this.startNode = this.nodeByInstruction[startInstruction]!;
+		this.endNode = this.nodeByInstruction[MATCH_INSTRUCTION]!;
 		this.assertions = nodes.map(instruction => (instruction.op === 'assert' ? instruction.assertion : undefined));
 		this.looksBack = LOOK_BEHIND_ASSERTIONS.some(assertion => this.assertions.includes(assertion));
 		const hasAssertions = this.assertions.some(assertion => assertion !== undefined);
 		this.alphabet = new Alphabet(hasAssertions ? [...sets, NOT_NEWLINE, WORD_CHARACTERS] : sets);
-		const { classFlags: members } = this.alphabet;
-		this.contexts = new Uint8Array(this.alphabet.size).fill(OTHER_CHARACTER);
+		const { classFlags } = this.alphabet;
+		this.contextByClass = new Uint8Array(this.alphabet.classCount).fill(OTHER_CONTEXT);
 		if (hasAssertions) {
-			const [notNewline, wordCharacters] = members.slice(-2);
-			this.contexts.forEach((_, characterClass) => {
-				if (notNewline![characterClass] === 0) this.contexts[characterClass] = LINE_FEED;
-				else if (wordCharacters![characterClass] === 1) this.contexts[characterClass] = WORD_CHARACTER;
+			const [notNewline, wordCharacters] = classFlags.slice(-2);
+			this.contextByClass.forEach((_, characterClass) => {
+				if (notNewline![characterClass] === 0) this.contextByClass[characterClass] = LINE_FEED_CONTEXT;
+				else if (wordCharacters![characterClass] === 1) this.contextByClass[characterClass] = WORD_CONTEXT;
 			});
 		}
-		this.consumesByClass = Array.from({ length: this.alphabet.size }, (_, characterClass) =>
+		this.consumesByClass = Array.from({ length: this.alphabet.classCount }, (_, characterClass) =>
 			Uint8Array.from(nodes, instruction =>
-				instruction.op === 'set' ? members[instruction.set]![characterClass]! : 0,
+				instruction.op === 'set' ? classFlags[instruction.set]![characterClass]! : 0,
 			),
 		);
-		const consumers: number[][] = nodes.map(() => []);
-		const passers: number[][] = nodes.map(() => []);
+		const consumersByNode: number[][] = nodes.map(() => []);
+		const passersByNode: number[][] = nodes.map(() => []);
 		for (const [node, instruction] of nodes.entries()) {
-			if (instruction.op === 'set') consumers[this.nodeOf[instruction.next]!]!.push(node);
-			else if (instruction.op === 'assert') passers[this.nodeOf[instruction.next]!]!.push(node);
+			if (instruction.op === 'set') consumersByNode[this.nodeByInstruction[instruction.next]!]!.push(node);
+			else if (instruction.op === 'assert') passersByNode[this.nodeByInstruction[instruction.next]!]!.push(node);
 			else if (instruction.op === 'choice')
-				for (const target of instruction.targets) passers[this.nodeOf[target]!]!.push(node);
+				for (const target of instruction.targets) passersByNode[this.nodeByInstruction[target]!]!.push(node);
 		}
-		this.consumers = edgesOf(consumers);
-		this.passers = edgesOf(passers);
+		this.consumers = edgesOf(consumersByNode);
+		this.passers = edgesOf(passersByNode);
 		this.idleNodes = this.#findIdleNodes();
 	}
 
@@ -103,21 +104,21 @@ export class ReverseProgram {
 			case 'text-end':
 				return contextAfter === NO_CONTEXT;
 			case 'line-start':
-				return contextBefore === NO_CONTEXT || contextBefore === LINE_FEED;
+				return contextBefore === NO_CONTEXT || contextBefore === LINE_FEED_CONTEXT;
 			case 'line-end':
-				return contextAfter === NO_CONTEXT || contextAfter === LINE_FEED;
+				return contextAfter === NO_CONTEXT || contextAfter === LINE_FEED_CONTEXT;
 			case 'word-boundary':
-				return (contextBefore === WORD_CHARACTER) !== (contextAfter === WORD_CHARACTER);
+				return (contextBefore === WORD_CONTEXT) !== (contextAfter === WORD_CONTEXT);
 			case 'no-word-boundary':
-				return (contextBefore === WORD_CHARACTER) === (contextAfter === WORD_CHARACTER);
+				return (contextBefore === WORD_CONTEXT) === (contextAfter === WORD_CONTEXT);
 		}
 	}
 
 	#findIdleNodes(): ReadonlySet<number> | undefined {
-		const idleNodes = new Set([this.end]);
+		const idleNodes = new Set([this.endNode]);
 		for (const node of idleNodes) {
 			const { offsets } = this.consumers;
-			if (node === this.start || offsets[node] !== offsets[node + 1]) return undefined;
+			if (node === this.startNode || offsets[node] !== offsets[node + 1]) return undefined;
 			for (let edge = this.passers.offsets[node]!; edge < this.passers.offsets[node + 1]!; edge++) {
 				const passer = this.passers.targets[edge]!;
 				if (this.assertions[passer] !== 'text-end') idleNodes.add(passer);

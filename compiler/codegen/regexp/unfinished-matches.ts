@@ -26,7 +26,7 @@ interface Closure {
 /** A regular expression that is prepared for {@link UnfinishedMatches}. The object can be used for any number of texts. */
 export class FollowedRegexp {
 	readonly #program: RegexpProgram;
-	readonly #closures: (Closure | undefined)[] = [];
+	readonly #closureByInstruction: (Closure | undefined)[] = [];
 	readonly alphabet: Alphabet;
 	/** For each class of characters, the instructions that can begin a match by consuming such a character. */
 	readonly firstConsumers: readonly (readonly number[])[];
@@ -34,45 +34,51 @@ export class FollowedRegexp {
 	constructor(parsed: ParsedRegexp) {
 		this.#program = compileProgram(parsed, CONFIGURED_REGEXP_BOUNDS);
 		this.alphabet = new Alphabet(this.#program.sets);
-		const initialConsumers = this.closureOf(this.#program.start).consumers;
-		this.firstConsumers = Array.from({ length: this.alphabet.size }, (_, characterClass) =>
+		const initialConsumers = this.closureOf(this.#program.startInstruction).consumers;
+		this.firstConsumers = Array.from({ length: this.alphabet.classCount }, (_, characterClass) =>
 			initialConsumers.filter(candidate => this.consumesClass(candidate, characterClass)),
 		);
 	}
 
-	get size(): number {
+	get instructionCount(): number {
 		return this.#program.instructions.length;
 	}
 
 	/** Reports whether an instruction consumes characters of a class. */
 	consumesClass(instruction: number, characterClass: number): boolean {
-		const compiled = this.#program.instructions[instruction]!;
-		return compiled.op === 'set' && this.alphabet.classFlags[compiled.set]![characterClass] === 1;
+		const compiledInstruction = this.#program.instructions[instruction]!;
+		return compiledInstruction.op === 'set' && this.alphabet.classFlags[compiledInstruction.set]![characterClass] === 1;
 	}
 
 	/** Returns the closure for the position after an instruction has consumed a character. */
 	closureAfter(instruction: number): Closure {
-		const compiled = this.#program.instructions[instruction]!;
-		return this.closureOf(compiled.op === 'set' ? compiled.next : instruction);
+		const compiledInstruction = this.#program.instructions[instruction]!;
+		return this.closureOf(compiledInstruction.op === 'set' ? compiledInstruction.next : instruction);
 	}
 
 	closureOf(instruction: number): Closure {
-		const cached = this.#closures[instruction];
-		if (cached) return cached;
+		const cachedClosure = this.#closureByInstruction[instruction];
+		if (cachedClosure) return cachedClosure;
 		const consumers: number[] = [];
 		let looksAhead = false;
 		const reachable = new Set([instruction]);
 		for (const index of reachable) {
-			const compiled = this.#program.instructions[index]!;
-			if (compiled.op === 'set') consumers.push(index);
-			else if (compiled.op === 'choice') for (const target of compiled.targets) reachable.add(target);
-			else if (compiled.op === 'save' || compiled.op === 'clear' || compiled.op === 'assert') {
-				if (compiled.op === 'assert' && LOOK_AHEAD_ASSERTIONS.has(compiled.assertion)) looksAhead = true;
-				reachable.add(compiled.next);
+			const compiledInstruction = this.#program.instructions[index]!;
+			if (compiledInstruction.op === 'set') consumers.push(index);
+			else if (compiledInstruction.op === 'choice')
+				for (const target of compiledInstruction.targets) reachable.add(target);
+			else if (
+				compiledInstruction.op === 'save' ||
+				compiledInstruction.op === 'clear' ||
+				compiledInstruction.op === 'assert'
+			) {
+				if (compiledInstruction.op === 'assert' && LOOK_AHEAD_ASSERTIONS.has(compiledInstruction.assertion))
+					looksAhead = true;
+				reachable.add(compiledInstruction.next);
 			}
 		}
 		const closure = { consumers, looksAhead };
-		this.#closures[instruction] = closure;
+		this.#closureByInstruction[instruction] = closure;
 		return closure;
 	}
 }
@@ -81,23 +87,23 @@ export class FollowedRegexp {
 export class UnfinishedMatches {
 	readonly #regexp: FollowedRegexp;
 	/** Maximum number of units that a match may have. */
-	readonly #maxLength: number;
+	readonly #maxMatchLength: number;
 	/** Instructions that can consume the next character, in ascending order of `#activeStarts`. */
-	#active: number[] = [];
-	/** For each instruction in `#active`, the first position from which a match has reached the instruction. */
+	#activeInstructions: number[] = [];
+	/** For each instruction in `#activeInstructions`, the first position from which a match has reached the instruction. */
 	#activeStarts: number[] = [];
 	#nextActive: number[] = [];
-	#nextStarts: number[] = [];
-	/** For each instruction, the position at which it was last added to `#active`. */
-	readonly #addedAt: Float64Array;
+	#nextActiveStarts: number[] = [];
+	/** For each instruction, the position at which it was last added to `#activeInstructions`. */
+	readonly #addedAtPosition: Float64Array;
 	#position = 0;
 	/** The result of the last {@link read}. */
-	#unfinished = 0;
+	#unfinishedStart = 0;
 
-	constructor(regexp: FollowedRegexp, maxLength: number) {
+	constructor(regexp: FollowedRegexp, maxMatchLength: number) {
 		this.#regexp = regexp;
-		this.#maxLength = maxLength;
-		this.#addedAt = new Float64Array(regexp.size).fill(-1);
+		this.#maxMatchLength = maxMatchLength;
+		this.#addedAtPosition = new Float64Array(regexp.instructionCount).fill(-1);
 	}
 
 	/**
@@ -107,60 +113,64 @@ export class UnfinishedMatches {
 	 */
 	read(text: string, start: number): number {
 		let index = start;
-		if (start === text.length) return this.#unfinished;
-		const skippedUnits = text.length - start - this.#maxLength;
+		if (start === text.length) return this.#unfinishedStart;
+		const skippedUnits = text.length - start - this.#maxMatchLength;
 		if (skippedUnits > 0) {
 			// No unfinished match can begin before this position, because it would be too long.
 			index = start + skippedUnits;
 			if (isInsidePair(text, index)) index++;
-			this.#active.length = 0;
+			this.#activeInstructions.length = 0;
 			this.#activeStarts.length = 0;
 		}
 		const positionOffset = this.#position - start;
-		let firstUnfinished = Infinity;
+		let firstUnfinishedStart = Infinity;
 		while (index < text.length) {
 			const code = text.codePointAt(index)!;
-			const end = index + (code > 0xffff ? 2 : 1);
-			firstUnfinished = this.#step(this.#regexp.alphabet.classOf(code), positionOffset + index, positionOffset + end);
-			index = end;
+			const characterEnd = index + (code > 0xffff ? 2 : 1);
+			firstUnfinishedStart = this.#step(
+				this.#regexp.alphabet.classOf(code),
+				positionOffset + index,
+				positionOffset + characterEnd,
+			);
+			index = characterEnd;
 		}
 		this.#position = positionOffset + text.length;
-		this.#unfinished = Math.min(firstUnfinished, this.#position);
-		return this.#unfinished;
+		this.#unfinishedStart = Math.min(firstUnfinishedStart, this.#position);
+		return this.#unfinishedStart;
 	}
 
 	/** Consumes a character. Returns the first position at which an unfinished match begins; Infinity if there is none. */
-	#step(characterClass: number, position: number, end: number): number {
+	#step(characterClass: number, position: number, characterEnd: number): number {
 		const regexp = this.#regexp;
-		const active = this.#nextActive;
-		const starts = this.#nextStarts;
-		let firstUnfinished = Infinity;
-		const follow = (instruction: number, start: number): void => {
+		const nextActive = this.#nextActive;
+		const nextStarts = this.#nextActiveStarts;
+		let firstUnfinishedStart = Infinity;
+		const followInstruction = (instruction: number, start: number): void => {
 			const { consumers, looksAhead } = regexp.closureAfter(instruction);
-			if (looksAhead && start < firstUnfinished) firstUnfinished = start;
+			if (looksAhead && start < firstUnfinishedStart) firstUnfinishedStart = start;
 			for (let i = 0; i < consumers.length; i++) {
 				const next = consumers[i]!;
-				if (this.#addedAt[next] === end) continue;
-				this.#addedAt[next] = end;
-				active.push(next);
-				starts.push(start);
+				if (this.#addedAtPosition[next] === characterEnd) continue;
+				this.#addedAtPosition[next] = characterEnd;
+				nextActive.push(next);
+				nextStarts.push(start);
 			}
 		};
-		for (let i = 0; i < this.#active.length; i++) {
-			const instruction = this.#active[i]!;
+		for (let i = 0; i < this.#activeInstructions.length; i++) {
+			const instruction = this.#activeInstructions[i]!;
 			// Matches beyond the maximum length are given up.
-			if (end - this.#activeStarts[i]! > this.#maxLength) continue;
-			if (regexp.consumesClass(instruction, characterClass)) follow(instruction, this.#activeStarts[i]!);
+			if (characterEnd - this.#activeStarts[i]! > this.#maxMatchLength) continue;
+			if (regexp.consumesClass(instruction, characterClass)) followInstruction(instruction, this.#activeStarts[i]!);
 		}
 		const firstConsumers = regexp.firstConsumers[characterClass]!;
-		for (let i = 0; i < firstConsumers.length; i++) follow(firstConsumers[i]!, position);
-		this.#nextActive = this.#active;
-		this.#nextStarts = this.#activeStarts;
+		for (let i = 0; i < firstConsumers.length; i++) followInstruction(firstConsumers[i]!, position);
+		this.#nextActive = this.#activeInstructions;
+		this.#nextActiveStarts = this.#activeStarts;
 		this.#nextActive.length = 0;
-		this.#nextStarts.length = 0;
-		this.#active = active;
-		this.#activeStarts = starts;
-		return Math.min(firstUnfinished, starts[0] ?? Infinity);
+		this.#nextActiveStarts.length = 0;
+		this.#activeInstructions = nextActive;
+		this.#activeStarts = nextStarts;
+		return Math.min(firstUnfinishedStart, nextStarts[0] ?? Infinity);
 	}
 }
 

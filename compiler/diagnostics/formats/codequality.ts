@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Diagnostic } from '../diagnostic.ts';
 import type { Findings } from './findings.ts';
 
-const SEVERITIES: { readonly [severity in Diagnostic['severity']]: string } = {
+const GITLAB_SEVERITIES: { readonly [severity in Diagnostic['severity']]: string } = {
 	error: 'critical',
 	warning: 'minor',
 	note: 'info',
@@ -14,38 +14,41 @@ const SEVERITIES: { readonly [severity in Diagnostic['severity']]: string } = {
  * that does not depend on line numbers. A finding in a file that several configurations import appears once.
  */
 export function codequalityReport(configurations: readonly Findings[]): string {
-	const issuesByFingerprint = new Map<string, object>();
+	const issueByFingerprint = new Map<string, object>();
 	for (const { name, diagnostics } of configurations) {
 		const seenPlaces = new Set<string>();
-		const counts = new Map<string, number>();
+		const countByIdentity = new Map<string, number>();
 		for (const diagnostic of diagnostics) {
 			const { code, severity, message, hint, span, pointer } = diagnostic;
 			const path = span?.source.name ?? name;
-			const start = span?.source.position(span.start);
-			const end = span?.source.position(span.end);
-			const identity = [path, code, message, start ? lineText(diagnostic) : (pointer ?? '')].join('\n');
+			const startPosition = span?.source.position(span.start);
+			const endPosition = span?.source.position(span.end);
+			const identity = [path, code, message, startPosition ? firstLineText(diagnostic) : (pointer ?? '')].join('\n');
 			// A finding in a file that is imported twice counts once. A finding with the same text on another line is a different
 			// finding.
-			const place = `${identity}\n${start?.line}:${start?.column}`;
-			if (seenPlaces.has(place)) continue;
-			seenPlaces.add(place);
-			const count = counts.get(identity) ?? 0;
-			counts.set(identity, count + 1);
-			const fingerprint = createHash('sha256').update(`${identity}\n${count}`).digest('hex');
-			issuesByFingerprint.set(fingerprint, {
+			const placeKey = `${identity}\n${startPosition?.line}:${startPosition?.column}`;
+			if (seenPlaces.has(placeKey)) continue;
+			seenPlaces.add(placeKey);
+			const earlierCount = countByIdentity.get(identity) ?? 0;
+			countByIdentity.set(identity, earlierCount + 1);
+			const fingerprint = createHash('sha256').update(`${identity}\n${earlierCount}`).digest('hex');
+			issueByFingerprint.set(fingerprint, {
 				description: hint === undefined ? message : `${message} ${hint}`,
 				check_name: code,
 				fingerprint,
-				severity: SEVERITIES[severity],
-				location: { path, lines: { begin: start?.line ?? 1, ...(end ? { end: end.line } : {}) } },
+				severity: GITLAB_SEVERITIES[severity],
+				location: {
+					path,
+					lines: { begin: startPosition?.line ?? 1, ...(endPosition ? { end: endPosition.line } : {}) },
+				},
 			});
 		}
 	}
-	return `${JSON.stringify([...issuesByFingerprint.values()], undefined, 2)}\n`;
+	return `${JSON.stringify([...issueByFingerprint.values()], undefined, 2)}\n`;
 }
 
 /** Returns the text of the line at which a finding begins, without its indentation. */
-function lineText({ span }: Diagnostic): string {
+function firstLineText({ span }: Diagnostic): string {
 	const { text } = span!.source;
 	const lineStart = text.lastIndexOf('\n', span!.start - 1) + 1;
 	const lineEnd = text.indexOf('\n', lineStart);

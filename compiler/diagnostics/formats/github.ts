@@ -1,9 +1,9 @@
 /** Findings as GitHub workflow commands, which GitHub shows next to the lines of a change: `--format github`. */
 import type { Diagnostic } from '../diagnostic.ts';
-import { fixedLine } from '../fixes.ts';
+import { lineAfterFix } from '../fixes.ts';
 import type { Findings } from './findings.ts';
 
-const COMMANDS: { readonly [severity in Diagnostic['severity']]: string } = {
+const COMMAND_BY_SEVERITY: { readonly [severity in Diagnostic['severity']]: string } = {
 	error: 'error',
 	warning: 'warning',
 	note: 'notice',
@@ -14,7 +14,7 @@ const COMMANDS: { readonly [severity in Diagnostic['severity']]: string } = {
  */
 export function githubReport(configurations: readonly Findings[]): string {
 	const lines = configurations.flatMap(({ name, diagnostics }) =>
-		diagnostics.map(one => `${workflowCommand(one, name)}\n`),
+		diagnostics.map(diagnostic => `${workflowCommand(diagnostic, name)}\n`),
 	);
 	return [...new Set(lines)].join('');
 }
@@ -23,18 +23,19 @@ function workflowCommand(diagnostic: Diagnostic, name: string): string {
 	const { severity, code, message, label, hint, span, pointer, fix } = diagnostic;
 	const properties = [`file=${escapeProperty(span?.source.name ?? name)}`];
 	if (span) {
-		const start = span.source.position(span.start);
-		const end = span.source.position(span.end);
-		properties.push(`line=${start.line}`, `endLine=${end.line}`);
+		const startPosition = span.source.position(span.start);
+		const endPosition = span.source.position(span.end);
+		properties.push(`line=${startPosition.line}`, `endLine=${endPosition.line}`);
 		// GitHub shows columns only for a finding within one line.
-		if (start.line === end.line) properties.push(`col=${start.column}`, `endColumn=${end.column}`);
+		if (startPosition.line === endPosition.line)
+			properties.push(`col=${startPosition.column}`, `endColumn=${endPosition.column}`);
 	}
 	properties.push(`title=${escapeProperty(code)}`);
-	const place = span || pointer === undefined ? '' : `${pointer}: `;
-	const fixedText = fix && fixedLine(fix);
+	const pointerPrefix = span || pointer === undefined ? '' : `${pointer}: `;
+	const fixedText = fix && lineAfterFix(fix);
 	const suggestion = fixedText === undefined ? undefined : `Suggested: ${fixedText}`;
-	const lines = [`${place}${message}`, label, hint, suggestion].filter(line => line !== undefined);
-	return `::${COMMANDS[severity]} ${properties.join(',')}::${escapeData(lines.join('\n'))}`;
+	const lines = [`${pointerPrefix}${message}`, label, hint, suggestion].filter(line => line !== undefined);
+	return `::${COMMAND_BY_SEVERITY[severity]} ${properties.join(',')}::${escapeData(lines.join('\n'))}`;
 }
 
 /** Escapes a text for GitHub's runner. The percent sign must be replaced first, because the other replacements contain it. */

@@ -7,31 +7,31 @@ import type { SourceSpan } from '../../source/source.ts';
 import type { Diagnostic, Fix } from '../diagnostic.ts';
 import type { DescribedRule, Findings } from './findings.ts';
 
-const SCHEMA = 'https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json';
+const SARIF_SCHEMA_URL = 'https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json';
 
 /**
  * Returns the log of one run, ending in a newline. The log describes `rules` and every other code that a finding has. A finding
  * in a file that several configurations import appears once.
  */
 export function sarifReport(configurations: readonly Findings[], rules: readonly DescribedRule[]): string {
-	const rulesByCode = new Map(rules.map(rule => [rule.name, describeRule(rule)]));
+	const ruleByCode = new Map(rules.map(rule => [rule.name, describeRule(rule)]));
 	for (const { code, severity } of configurations.flatMap(({ diagnostics }) => diagnostics)) {
-		if (!rulesByCode.has(code)) rulesByCode.set(code, { id: code, defaultConfiguration: { level: severity } });
+		if (!ruleByCode.has(code)) ruleByCode.set(code, { id: code, defaultConfiguration: { level: severity } });
 	}
-	const allValid = configurations.every(one => one.valid);
+	const allValid = configurations.every(configuration => configuration.valid);
 	const version = configurations[0]?.version ?? '';
-	const ruleIndices = new Map([...rulesByCode.keys()].map((code, index) => [code, index]));
+	const ruleIndexByCode = new Map([...ruleByCode.keys()].map((code, index) => [code, index]));
 	const log = {
-		$schema: SCHEMA,
+		$schema: SARIF_SCHEMA_URL,
 		version: '2.1.0',
 		runs: [
 			{
-				tool: { driver: { name: 'svc', semanticVersion: version.replace(/^v/, ''), rules: [...rulesByCode.values()] } },
+				tool: { driver: { name: 'svc', semanticVersion: version.replace(/^v/, ''), rules: [...ruleByCode.values()] } },
 				columnKind: 'utf16CodeUnits',
 				invocations: [{ executionSuccessful: true, exitCode: allValid ? 0 : 1 }],
 				results: withoutRepeats(
 					configurations.flatMap(({ name, diagnostics }) =>
-						diagnostics.map(one => sarifResult(one, ruleIndices.get(one.code)!, name)),
+						diagnostics.map(diagnostic => sarifResult(diagnostic, ruleIndexByCode.get(diagnostic.code)!, name)),
 					),
 				),
 			},
@@ -41,7 +41,7 @@ export function sarifReport(configurations: readonly Findings[], rules: readonly
 }
 
 function withoutRepeats(results: readonly object[]): object[] {
-	return [...new Map(results.map(one => [JSON.stringify(one), one])).values()];
+	return [...new Map(results.map(result => [JSON.stringify(result), result])).values()];
 }
 
 function describeRule({ name, severity, summary, documentation }: DescribedRule): object {
@@ -56,13 +56,13 @@ function describeRule({ name, severity, summary, documentation }: DescribedRule)
 
 function sarifResult(diagnostic: Diagnostic, ruleIndex: number, name: string): object {
 	const { code, severity, message, hint, label, span, pointer, related, fix } = diagnostic;
-	const text = [message, label, hint].filter(part => part !== undefined).join(' ');
-	const physicalLocation = span ? place(span) : { artifactLocation: { uri: fileUri(name) } };
+	const messageText = [message, label, hint].filter(part => part !== undefined).join(' ');
+	const physicalLocation = span ? physicalLocationOf(span) : { artifactLocation: { uri: fileUri(name) } };
 	return {
 		ruleId: code,
 		ruleIndex,
 		level: severity,
-		message: { text },
+		message: { text: messageText },
 		locations: [
 			{
 				physicalLocation,
@@ -73,10 +73,10 @@ function sarifResult(diagnostic: Diagnostic, ruleIndex: number, name: string): o
 		],
 		...(related && related.length > 0
 			? {
-					relatedLocations: related.map((other, id) => ({
+					relatedLocations: related.map((relatedPlace, id) => ({
 						id,
-						message: { text: other.message },
-						physicalLocation: place(other.span),
+						message: { text: relatedPlace.message },
+						physicalLocation: physicalLocationOf(relatedPlace.span),
 					})),
 				}
 			: {}),
@@ -98,18 +98,23 @@ function sarifFix({ edits, safety }: Fix, description: string): object {
 	};
 }
 
-function place(span: SourceSpan): object {
+function physicalLocationOf(span: SourceSpan): object {
 	return { artifactLocation: { uri: fileUri(span.source.name) }, region: sarifRegion(span) };
 }
 
 function sarifRegion({ source, start, end }: SourceSpan): object {
-	const from = source.position(start);
-	const to = source.position(end);
-	return { startLine: from.line, startColumn: from.column, endLine: to.line, endColumn: to.column };
+	const startPosition = source.position(start);
+	const endPosition = source.position(end);
+	return {
+		startLine: startPosition.line,
+		startColumn: startPosition.column,
+		endLine: endPosition.line,
+		endColumn: endPosition.column,
+	};
 }
 
 /** Returns a file name as a URI reference (RFC 3986). */
 function fileUri(name: string): string {
-	const encoded = name.split(/[/\\]/).map(encodeURIComponent).join('/');
-	return name.startsWith('/') ? `file://${encoded}` : encoded;
+	const encodedPath = name.split(/[/\\]/).map(encodeURIComponent).join('/');
+	return name.startsWith('/') ? `file://${encodedPath}` : encodedPath;
 }

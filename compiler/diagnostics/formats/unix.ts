@@ -13,9 +13,11 @@ export function unixReport(configurations: readonly Findings[]): string {
 }
 
 function formatLine({ severity, code, message, label, hint, span, pointer }: Diagnostic, name: string): string {
-	const place = span?.source.position(span.start);
-	const location = place ? `${span!.source.name}:${place.line}:${place.column}` : `${name}:1:1`;
-	const inDocument = span || pointer === undefined ? undefined : `${pointer}:`;
-	const text = [inDocument, message, label && `(${label})`, hint].filter(part => part !== undefined).join(' ');
-	return escapeControlCharacters(`${location}: ${severity}: ${text} [${code}]`.replaceAll('\n', ' '));
+	const startPosition = span?.source.position(span.start);
+	const location = startPosition ? `${span!.source.name}:${startPosition.line}:${startPosition.column}` : `${name}:1:1`;
+	const pointerPrefix = span || pointer === undefined ? undefined : `${pointer}:`;
+	const messageText = [pointerPrefix, message, label && `(${label})`, hint]
+		.filter(part => part !== undefined)
+		.join(' ');
+	return escapeControlCharacters(`${location}: ${severity}: ${messageText} [${code}]`.replaceAll('\n', ' '));
 }

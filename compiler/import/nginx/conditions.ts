@@ -1,7 +1,7 @@
 /** Translates the conditions of `if` blocks, and `allow` and `deny` lines, to expressions of matchers. */
-import { quoted, word } from './configfile-writer.ts';
+import { quoteText, word } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { hasVariable, regexpOf, translated, type Variables } from './nginx-values.ts';
+import { hasVariable, regexpOf, translateText, type Variables } from './nginx-values.ts';
 import { Untranslatable } from './untranslatable.ts';
 
 /** An expression of matchers, with the variables that can be used in the requests that it matches. */
@@ -25,28 +25,28 @@ export interface ConditionContext {
 
 /** Translates the arguments of an `if`. Throws Untranslatable. */
 export function translateCondition(args: readonly string[], cx: ConditionContext): Condition {
-	const text = args
+	const conditionText = args
 		.join(' ')
 		.replace(/^\s*\(\s*/, '')
 		.replace(/\s*\)\s*$/, '');
-	const fileTest = /^(!?)-([fdex])\s+(.+)$/.exec(text);
+	const fileTest = /^(!?)-([fdex])\s+(.+)$/.exec(conditionText);
 	if (fileTest)
 		return { expression: fileCondition(fileTest[1] === '!', fileTest[2]!, fileTest[3]!, cx), variables: cx.variables };
-	const comparison = /^\$\{?(\w+)\}?\s*(?:(!?~\*?|!?=)\s*(.*))?$/s.exec(text);
+	const comparison = /^\$\{?(\w+)\}?\s*(?:(!?~\*?|!?=)\s*(.*))?$/s.exec(conditionText);
 	if (!comparison) throw new Untranslatable('the condition is not one that the import knows');
 	const [, name = '', operator, operand = ''] = comparison;
 	if (operator === undefined) return { expression: truthCondition(name, cx), variables: cx.variables };
 	const isNegated = operator.startsWith('!');
 	if (operator.includes('~')) {
-		const label = cx.unusedName('if');
+		const captureName = cx.unusedName('if');
 		const pattern = regexpOf(operand, operator.endsWith('*'));
-		const isPath = name === 'uri' || name === 'document_uri';
-		const subject = isPath ? 'path_regexp' : `vars_regexp`;
-		const operandText = isPath ? '' : `${cx.variables.placeholder(name)} `;
-		const expression = `${subject} ${isNegated ? '' : `${label} `}${operandText}${word(pattern)}`;
+		const testsPath = name === 'uri' || name === 'document_uri';
+		const matcherName = testsPath ? 'path_regexp' : `vars_regexp`;
+		const operandText = testsPath ? '' : `${cx.variables.placeholderOf(name)} `;
+		const expression = `${matcherName} ${isNegated ? '' : `${captureName} `}${operandText}${word(pattern)}`;
 		return isNegated
 			? { expression: `not ${expression}`, variables: cx.variables }
-			: { expression, variables: cx.variables.withGroups(label, operand) };
+			: { expression, variables: cx.variables.withGroups(captureName, operand) };
 	}
 	const expression = equalityCondition(name, operand, cx);
 	return { expression: isNegated ? `not ${expression}` : expression, variables: cx.variables };
@@ -60,19 +60,19 @@ function equalityCondition(name: string, value: string, cx: ConditionContext): s
 	if (name === 'host' && /^[a-z\d.-]+$/.test(value)) return `host ${value}`;
 	if (name === 'ssl_client_verify' && (value === 'SUCCESS' || value === 'NONE'))
 		return `${value === 'NONE' ? '' : 'not '}vars {tls_client_fingerprint} ""`;
-	return `vars ${cx.variables.placeholder(name)} ${quoted(translated(value, cx.variables))}`;
+	return `vars ${cx.variables.placeholderOf(name)} ${quoteText(translateText(value, cx.variables))}`;
 }
 
 function truthCondition(name: string, cx: ConditionContext): string {
 	if (name === 'invalid_referer') {
 		if (!cx.referers) throw new Untranslatable('there is no `valid_referers` beside it');
-		return invalidReferer(cx.referers);
+		return invalidRefererExpression(cx.referers);
 	}
 	if (name === 'https') return 'protocol https';
-	return `not vars ${cx.variables.placeholder(name)} "" "0"`;
+	return `not vars ${cx.variables.placeholderOf(name)} "" "0"`;
 }
 
-function invalidReferer(names: readonly string[]): string {
+function invalidRefererExpression(names: readonly string[]): string {
 	const validExpressions = names.map(name => {
 		if (name === 'none') return 'vars {header.Referer} ""';
 		if (name === 'blocked')
@@ -89,22 +89,27 @@ function invalidReferer(names: readonly string[]): string {
 	return `not ( ${validExpressions.join(' or ')} )`;
 }
 
-function fileCondition(isNegated: boolean, test: string, fileText: string, cx: ConditionContext): string {
-	if (test === 'x') throw new Untranslatable('there is no test for executable files');
+function fileCondition(isNegated: boolean, testKind: string, fileText: string, cx: ConditionContext): string {
+	if (testKind === 'x') throw new Untranslatable('there is no test for executable files');
 	const { root } = cx;
 	if (root === undefined) throw new Untranslatable('the folder of the file is not known here');
-	const text = fileText.replace(/^\$request_filename/, '$document_root$uri');
+	const expandedText = fileText.replace(/^\$request_filename/, '$document_root$uri');
 	const isBelowRoot =
-		text.startsWith('$document_root/') || text.startsWith('$document_root$') || text.startsWith(`${root}/`);
+		expandedText.startsWith('$document_root/') ||
+		expandedText.startsWith('$document_root$') ||
+		expandedText.startsWith(`${root}/`);
 	if (!isBelowRoot) throw new Untranslatable('only files below the root are looked up');
-	const pathBelowRoot = text.replace(/^\$document_root/, '');
-	const path = translated(
+	const pathBelowRoot = expandedText.replace(/^\$document_root/, '');
+	const path = translateText(
 		pathBelowRoot.startsWith(`${root}/`) ? pathBelowRoot.slice(root.length) : pathBelowRoot,
 		cx.variables,
 	);
 	if (!path.startsWith('/') && !path.startsWith('{path}'))
 		throw new Untranslatable('the file is no path below the root');
-	const files = [...(test === 'd' ? [] : [word(path)]), ...(test === 'f' ? [] : [word(`${path.replace(/\/$/, '')}/`)])];
+	const files = [
+		...(testKind === 'd' ? [] : [word(path)]),
+		...(testKind === 'f' ? [] : [word(`${path.replace(/\/$/, '')}/`)]),
+	];
 	return `${isNegated ? 'not ' : ''}file ${files.join(' ')}`;
 }
 
@@ -113,20 +118,20 @@ function fileCondition(isNegated: boolean, test: string, fileText: string, cx: C
  * matches an address decides. Returns true if all addresses are admitted, and false if none are.
  */
 export function translateAddressRules(rules: readonly NginxDirective[], matcher: string): string | boolean {
-	let allowed: string | boolean = true;
+	let allowedCondition: string | boolean = true;
 	for (const { name, args } of rules.toReversed()) {
 		const [range = ''] = args;
-		if (range === 'all') allowed = name === 'allow';
+		if (range === 'all') allowedCondition = name === 'allow';
 		else if (range === 'unix:') continue;
 		else if (hasVariable(range) || !/^[\da-fA-F.:/]+$/.test(range))
 			throw new Untranslatable(`\`${range}\` is no address`);
-		else if (name === 'allow') allowed = eitherOf(`${matcher} ${range}`, allowed, matcher);
-		else allowed = bothOf(`not ${matcher} ${range}`, allowed);
+		else if (name === 'allow') allowedCondition = joinWithOr(`${matcher} ${range}`, allowedCondition, matcher);
+		else allowedCondition = joinWithAnd(`not ${matcher} ${range}`, allowedCondition);
 	}
-	return allowed;
+	return allowedCondition;
 }
 
-function eitherOf(expression: string, alternative: string | boolean, matcher: string): string | boolean {
+function joinWithOr(expression: string, alternative: string | boolean, matcher: string): string | boolean {
 	if (typeof alternative === 'boolean') return alternative || expression;
 	// Ranges of successive `allow` lines become one matcher.
 	if (new RegExp(`^${matcher} [^()]*$`).test(alternative) && !/ (?:and|or) /.test(alternative))
@@ -134,7 +139,7 @@ function eitherOf(expression: string, alternative: string | boolean, matcher: st
 	return `${expression} or ( ${alternative} )`;
 }
 
-function bothOf(expression: string, condition: string | boolean): string | boolean {
+function joinWithAnd(expression: string, condition: string | boolean): string | boolean {
 	if (typeof condition === 'boolean') return condition && expression;
 	return / or /.test(condition) ? `${expression} and ( ${condition} )` : `${expression} and ${condition}`;
 }

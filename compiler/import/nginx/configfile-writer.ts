@@ -14,7 +14,7 @@ export interface KeptDirective {
 type Piece = { readonly depth: number; readonly text: string } | { readonly depth: number; readonly slot: Slot };
 
 /** Lines that were captured instead of written. {@link ConfigfileWriter.append} adds them to the text. */
-export type Lines = readonly Piece[];
+export type CapturedLines = readonly Piece[];
 
 /** A slot in the text, for lines that are known only after the lines below it have been written. */
 export class Slot {
@@ -30,27 +30,27 @@ export class Slot {
 export class ConfigfileWriter {
 	readonly keptDirectives: KeptDirective[] = [];
 	translatedCount = 0;
-	#lines: Piece[] = [];
+	#pieces: Piece[] = [];
 	#depth = 0;
-	readonly #tests: string[] = [];
+	readonly #testLines: string[] = [];
 	readonly #testNames = new Set<string>();
 	readonly #countedDirectives = new Set<NginxDirective>();
-	readonly #countsByKind = new Map<string, number>();
+	readonly #nameCountsByKind = new Map<string, number>();
 
 	/** Writes a line at the current depth. */
-	line(text: string): void {
-		this.#lines.push({ depth: text === '' ? 0 : this.#depth, text });
+	writeLine(text: string): void {
+		this.#pieces.push({ depth: text === '' ? 0 : this.#depth, text });
 	}
 
 	/** Writes a block. */
-	block(head: string, content: () => void): void {
-		this.line(head === '' ? '{' : `${head} {`);
+	writeBlock(head: string, content: () => void): void {
+		this.writeLine(head === '' ? '{' : `${head} {`);
 		this.#depth++;
 		try {
 			content();
 		} finally {
 			this.#depth--;
-			this.line('}');
+			this.writeLine('}');
 		}
 	}
 
@@ -58,68 +58,68 @@ export class ConfigfileWriter {
 	 * Writes a block with a condition, or an `else` after the block that was written last. `head` is the condition; undefined for
 	 * none. If the first branch has no condition, it is the only one, and its content is written without a block.
 	 */
-	branch(condition: string | undefined, isFirst: boolean, content: () => void): void {
+	writeBranch(condition: string | undefined, isFirst: boolean, content: () => void): void {
 		if (isFirst && condition === undefined) {
 			content();
 			return;
 		}
 		const prefix = condition === undefined ? '' : `when ${condition} `;
-		if (isFirst) this.line(`${prefix}{`);
+		if (isFirst) this.writeLine(`${prefix}{`);
 		else {
-			const lastPiece = this.#lines.pop();
+			const lastPiece = this.#pieces.pop();
 			if (!lastPiece || !('text' in lastPiece) || lastPiece.text !== '}')
 				throw new Error('No block is above this `else`.');
-			this.line(`} else ${prefix}{`);
+			this.writeLine(`} else ${prefix}{`);
 		}
 		this.#depth++;
 		try {
 			content();
 		} finally {
 			this.#depth--;
-			this.line('}');
+			this.writeLine('}');
 		}
 	}
 
 	/** Writes lines as the `else` of the block that was written last. */
-	elseLines(lines: Lines): void {
-		this.branch(undefined, false, () => this.append(lines));
+	writeElse(lines: CapturedLines): void {
+		this.writeBranch(undefined, false, () => this.append(lines));
 	}
 
 	/** Reserves a place for lines at the current position. */
 	slot(slot: Slot = new Slot()): Slot {
-		this.#lines.push({ depth: this.#depth, slot });
+		this.#pieces.push({ depth: this.#depth, slot });
 		return slot;
 	}
 
 	/** Returns what `content` writes, without adding it to the text. */
-	capture(content: () => void): Lines {
-		const [outerLines, outerDepth] = [this.#lines, this.#depth];
+	capture(content: () => void): CapturedLines {
+		const [outerLines, outerDepth] = [this.#pieces, this.#depth];
 		const captured: Piece[] = [];
-		this.#lines = captured;
+		this.#pieces = captured;
 		this.#depth = 0;
 		try {
 			content();
 		} finally {
-			this.#lines = outerLines;
+			this.#pieces = outerLines;
 			this.#depth = outerDepth;
 		}
 		return captured;
 	}
 
 	/** Adds lines that were captured. */
-	append(lines: Lines): void {
-		for (const piece of lines) this.#lines.push({ ...piece, depth: piece.depth + this.#depth });
+	append(lines: CapturedLines): void {
+		for (const piece of lines) this.#pieces.push({ ...piece, depth: piece.depth + this.#depth });
 	}
 
 	/** Returns a name that has not been used yet: `kind1`, `kind2` and so on. */
-	unusedName(kind: string): string {
-		const count = (this.#countsByKind.get(kind) ?? 0) + 1;
-		this.#countsByKind.set(kind, count);
-		return `${kind}${count}`;
+	unusedName(namePrefix: string): string {
+		const count = (this.#nameCountsByKind.get(namePrefix) ?? 0) + 1;
+		this.#nameCountsByKind.set(namePrefix, count);
+		return `${namePrefix}${count}`;
 	}
 
 	/** Counts a directive as translated. A directive that several servers or locations inherit counts once. */
-	count(directive: NginxDirective): void {
+	countTranslated(directive: NginxDirective): void {
 		if (this.#countedDirectives.has(directive)) return;
 		this.#countedDirectives.add(directive);
 		this.translatedCount++;
@@ -134,15 +134,15 @@ export class ConfigfileWriter {
 	 * Writes a directive and everything in its block as a comment, with the reason why it is not translated. Does nothing if the
 	 * directive has already been counted.
 	 */
-	keep(directive: NginxDirective, reason: string): void {
+	keepAsComment(directive: NginxDirective, reason: string): void {
 		if (this.#countedDirectives.has(directive)) return;
 		const text = directive.block ? `${directive.text} { … }` : `${directive.text};`;
-		this.line(comment(`nginx: ${text} -- ${reason}`));
-		this.#record(directive, reason);
+		this.writeLine(commentLine(`nginx: ${text} -- ${reason}`));
+		this.#recordKept(directive, reason);
 		const keepInner = (directive: NginxDirective): void => {
 			if (this.#countedDirectives.has(directive)) return;
-			this.line(comment(`  ${directive.text}${directive.block ? ' { … }' : ';'}`));
-			this.#record(directive, reason);
+			this.writeLine(commentLine(`  ${directive.text}${directive.block ? ' { … }' : ';'}`));
+			this.#recordKept(directive, reason);
 			for (const inner of directive.block ?? []) keepInner(inner);
 		};
 		for (const inner of directive.block ?? []) keepInner(inner);
@@ -151,7 +151,7 @@ export class ConfigfileWriter {
 	/** Writes a comment about a directive that was counted as translated, and counts it as kept instead. */
 	keepInstead(directive: NginxDirective, reason: string): void {
 		if (this.#countedDirectives.delete(directive)) this.translatedCount--;
-		this.keep(directive, reason);
+		this.keepAsComment(directive, reason);
 	}
 
 	/**
@@ -161,33 +161,36 @@ export class ConfigfileWriter {
 	keepUnused(directives: readonly NginxDirective[], reasonOf: (name: string) => string | undefined): void {
 		for (const directive of directives) {
 			if (!this.#countedDirectives.has(directive)) {
-				const place = `line ${lineOf(directive)} of ${directive.span.source.name}`;
-				this.keep(directive, `${place}: ${reasonOf(directive.name) ?? 'nothing that is translated uses it'}`);
+				const sourcePlace = `line ${lineOf(directive)} of ${directive.span.source.name}`;
+				this.keepAsComment(
+					directive,
+					`${sourcePlace}: ${reasonOf(directive.name) ?? 'nothing that is translated uses it'}`,
+				);
 			} else if (directive.block) this.keepUnused(directive.block, reasonOf);
 		}
 	}
 
-	#record(directive: NginxDirective, reason: string): void {
+	#recordKept(directive: NginxDirective, reason: string): void {
 		this.#countedDirectives.add(directive);
 		const { name: file } = directive.span.source;
 		this.keptDirectives.push({ directive: directive.text, file, line: lineOf(directive), reason });
 	}
 
 	/** Adds a test of one request. Does nothing if a test of the same name exists. */
-	test(name: string, lines: readonly string[]): void {
+	addTest(name: string, lines: readonly string[]): void {
 		if (this.#testNames.has(name)) return;
 		this.#testNames.add(name);
-		this.#tests.push(`test ${word(name)} {`, ...lines.map(text => `\t${text}`), '}', '');
+		this.#testLines.push(`test ${word(name)} {`, ...lines.map(text => `\t${text}`), '}', '');
 	}
 
 	/** Returns the text of the Configfile, with its tests at the end. */
-	text(): string {
-		const lines = this.#lines.flatMap(piece =>
+	renderText(): string {
+		const lines = this.#pieces.flatMap(piece =>
 			('slot' in piece ? piece.slot.lines : [piece.text]).map(text =>
 				text === '' ? '' : '\t'.repeat(piece.depth) + text,
 			),
 		);
-		return `${[...lines, ...(this.#tests.length > 0 ? ['', ...this.#tests] : [])]
+		return `${[...lines, ...(this.#testLines.length > 0 ? ['', ...this.#testLines] : [])]
 			.join('\n')
 			.replace(/\n{3,}/g, '\n\n')
 			.trim()}\n`;
@@ -195,7 +198,7 @@ export class ConfigfileWriter {
 }
 
 /** Returns a comment of one line. Control characters are replaced, because a line break would end the comment. */
-function comment(text: string): string {
+function commentLine(text: string): string {
 	return `# ${text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')}`;
 }
 
@@ -209,11 +212,11 @@ function lineOf({ span }: NginxDirective): number {
  */
 export function word(text: string): string {
 	const isPlain = /^[^\s"`#<]+$/.test(text) && !/^(?:[{}()]|and|or|not)$|[\\{]$/.test(text);
-	return isPlain ? text : quoted(text);
+	return isPlain ? text : quoteText(text);
 }
 
 /** Returns a text as one quoted word, which cannot be mistaken for a matcher, a number or an operator. Throws Untranslatable. */
-export function quoted(text: string): string {
+export function quoteText(text: string): string {
 	if (!text.includes('`')) return /["\\]/.test(text) ? `\`${text}\`` : `"${text}"`;
 	if (/\\(?:"|$)/.test(text))
 		throw new Untranslatable('the text has a backquote and a backslash, which no quotation marks can hold');

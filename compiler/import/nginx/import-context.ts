@@ -44,14 +44,14 @@ export interface ServerContext extends ImportContext {
 	 */
 	readonly routeOf: (name: string) => string;
 	/** Returns the location for exactly this path (`location = PATH`); undefined if there is none. */
-	readonly exactLocation: (path: string) => NginxDirective | undefined;
+	readonly findExactLocation: (path: string) => NginxDirective | undefined;
 	/** Returns the name of the error rules of a scope; undefined if the rules of the server apply. */
 	readonly errorRulesName: (scope: Scope) => string | undefined;
 	/**
 	 * Records the slot at the start of a location that uses the error rules of the server. A line is added to the slot if requests
 	 * from other locations may arrive with other error rules, which must be reset.
 	 */
-	readonly noteEntry: (slot: Slot) => void;
+	readonly noteEntrySlot: (slot: Slot) => void;
 	/**
 	 * True if compression is written in the locations rather than in the server, because some of them have settings of their own.
 	 */

@@ -30,25 +30,26 @@ export function importNginx(file: { text: string; name: string; folder: string }
 	checkBlocks(directives, undefined, one => diagnostics.push(one));
 	if (diagnostics.length > 0) return { text: '', translated: 0, kept: [], diagnostics };
 	const out = new ConfigfileWriter();
-	const http: NginxDirective[] = [];
+	const httpDirectives: NginxDirective[] = [];
 	for (const directive of directives) {
 		if (directive.name === 'http' && directive.block) {
-			out.count(directive);
-			http.push(...directive.block);
-		} else if (['server', 'upstream', 'map', 'geo', 'split_clients'].includes(directive.name)) http.push(directive);
+			out.countTranslated(directive);
+			httpDirectives.push(...directive.block);
+		} else if (['server', 'upstream', 'map', 'geo', 'split_clients'].includes(directive.name))
+			httpDirectives.push(directive);
 		else if (directive.name === 'stream')
-			out.keep(directive, 'only HTTP is served: connections of other protocols are not passed on');
+			out.keepAsComment(directive, 'only HTTP is served: connections of other protocols are not passed on');
 		else if (directive.name === 'events' && directive.block)
-			out.keep(directive, 'connections are handled without such settings');
-		else out.keep(directive, 'settings of the process have no counterpart in a Configfile');
+			out.keepAsComment(directive, 'connections are handled without such settings');
+		else out.keepAsComment(directive, 'settings of the process have no counterpart in a Configfile');
 	}
-	writeServers(http, out);
+	writeServers(httpDirectives, out);
 	out.keepUnused(directives, knownReason);
-	return { text: out.text(), translated: out.translatedCount, kept: out.keptDirectives, diagnostics };
+	return { text: out.renderText(), translated: out.translatedCount, kept: out.keptDirectives, diagnostics };
 }
 
 /** Directives that must have a block. */
-const BLOCKS: ReadonlySet<string> = new Set([
+const BLOCK_DIRECTIVES: ReadonlySet<string> = new Set([
 	'http',
 	'server',
 	'location',
@@ -66,7 +67,8 @@ const BLOCKS: ReadonlySet<string> = new Set([
  */
 function checkBlocks(directives: readonly NginxDirective[], parent: string | undefined, report: Report): void {
 	for (const { name, block, span } of directives) {
-		const needsBlock = BLOCKS.has(name) && !['upstream', 'map', 'geo', 'split_clients'].includes(parent ?? '');
+		const needsBlock =
+			BLOCK_DIRECTIVES.has(name) && !['upstream', 'map', 'geo', 'split_clients'].includes(parent ?? '');
 		if (needsBlock && !block) {
 			const message = `\`${name}\` has no block.`;
 			report({ code: 'nginx/missing-block', severity: 'error', message, span, hint: 'Write `{ … }` in place of `;`.' });

@@ -5,68 +5,79 @@ import { Source } from '../../source/source.ts';
 import { type NginxDirective, parseNginx } from './nginx-parser.ts';
 
 /** Maximum number of files that a configuration may include, and maximum depth of inclusions, so that circular inclusion ends. */
-const MAX_FILES = 1000;
-const MAX_DEPTH = 20;
+const MAX_INCLUDED_FILES = 1000;
+const MAX_INCLUDE_DEPTH = 20;
 
 /** Parses a file and all files that it includes. Relative paths start from `folder`, the folder of the main file. */
-export function readNginx(main: Source, folder: string, reader: Reader, report: Report): NginxDirective[] {
+export function readNginx(mainSource: Source, folder: string, reader: Reader, report: Report): NginxDirective[] {
 	let fileCount = 0;
-	const expand = (directives: readonly NginxDirective[], depth: number): NginxDirective[] =>
+	const expandIncludes = (directives: readonly NginxDirective[], depth: number): NginxDirective[] =>
 		directives.flatMap(directive => {
-			if (directive.name === 'include' && directive.block === undefined) return include(directive, depth);
-			return [directive.block ? { ...directive, block: expand(directive.block, depth) } : directive];
+			if (directive.name === 'include' && directive.block === undefined) return readInclude(directive, depth);
+			return [directive.block ? { ...directive, block: expandIncludes(directive.block, depth) } : directive];
 		});
-	const include = (line: NginxDirective, depth: number): NginxDirective[] => {
+	const readInclude = (includeDirective: NginxDirective, depth: number): NginxDirective[] => {
 		const refuse = (code: string, message: string, hint: string): NginxDirective[] => {
-			report({ code: `nginx/${code}`, severity: 'error', message, span: line.span, hint });
+			report({ code: `nginx/${code}`, severity: 'error', message, span: includeDirective.span, hint });
 			return [];
 		};
-		const [name] = line.args;
-		if (name === undefined) return refuse('include-nothing', '`include` names no file.', 'Write the name after it.');
+		const [fileName] = includeDirective.args;
+		if (fileName === undefined)
+			return refuse('include-nothing', '`include` names no file.', 'Write the name after it.');
 		// The content types in this file are built in.
-		if (/(^|\/)mime\.types$/.test(name)) return [];
-		if (depth >= MAX_DEPTH) {
+		if (/(^|\/)mime\.types$/.test(fileName)) return [];
+		if (depth >= MAX_INCLUDE_DEPTH) {
 			return refuse(
 				'include-depth',
-				`Files include each other more than ${MAX_DEPTH} deep.`,
+				`Files include each other more than ${MAX_INCLUDE_DEPTH} deep.`,
 				'Look for a file that includes itself.',
 			);
 		}
-		const path = name.startsWith('/') ? name : `${folder}/${name}`;
-		const paths = /[*?[]/.test(path) ? matchingFiles(path, reader) : [path];
+		const pathPattern = fileName.startsWith('/') ? fileName : `${folder}/${fileName}`;
+		const paths = /[*?[]/.test(pathPattern) ? matchingFiles(pathPattern, reader) : [pathPattern];
 		return paths.flatMap(file => {
-			if (++fileCount > MAX_FILES) {
-				return fileCount > MAX_FILES + 1
+			if (++fileCount > MAX_INCLUDED_FILES) {
+				return fileCount > MAX_INCLUDED_FILES + 1
 					? []
-					: refuse('include-count', `More than ${MAX_FILES} files are included.`, 'Import the files separately.');
+					: refuse(
+							'include-count',
+							`More than ${MAX_INCLUDED_FILES} files are included.`,
+							'Import the files separately.',
+						);
 			}
 			try {
 				const text = reader.readText(file);
-				const source = new Source({ name: file, text, path: file, importedAt: line.span, importedAs: name });
-				return expand(parseNginx(source, report), depth + 1);
+				const source = new Source({
+					name: file,
+					text,
+					path: file,
+					importedAt: includeDirective.span,
+					importedAs: fileName,
+				});
+				return expandIncludes(parseNginx(source, report), depth + 1);
 			} catch (error) {
 				if (!(error instanceof ReadError)) throw error;
 				return refuse(
 					'include-unreadable',
-					`\`${name}\` cannot be read: ${error.code}.`,
+					`\`${fileName}\` cannot be read: ${error.code}.`,
 					'Relative names start from the folder of the imported file.',
 				);
 			}
 		});
 	};
-	return expand(parseNginx(main, report), 0);
+	return expandIncludes(parseNginx(mainSource, report), 0);
 }
 
 /** Returns the files that a pattern matches, in lexical order. `*`, `?` and `[…]` do not match slashes. */
 function matchingFiles(pattern: string, reader: Reader): string[] {
 	let paths = [''];
-	for (const part of pattern.split('/').slice(1)) {
-		if (!/[*?[]/.test(part)) {
-			paths = paths.map(folder => `${folder}/${part}`);
+	for (const segment of pattern.split('/').slice(1)) {
+		if (!/[*?[]/.test(segment)) {
+			paths = paths.map(folder => `${folder}/${segment}`);
 			continue;
 		}
-		const regexp = new RegExp(
-			`^${part
+		const segmentRegexp = new RegExp(
+			`^${segment
 				.replace(/[.+^$(){}|\\]/g, '\\$&')
 				.replace(/\*/g, '.*')
 				.replace(/\?/g, '.')
@@ -76,7 +87,7 @@ function matchingFiles(pattern: string, reader: Reader): string[] {
 			try {
 				return reader
 					.list(folder === '' ? '/' : folder)
-					.filter(name => regexp.test(name) && (!name.startsWith('.') || part.startsWith('.')))
+					.filter(name => segmentRegexp.test(name) && (!name.startsWith('.') || segment.startsWith('.')))
 					.map(name => `${folder}/${name}`);
 			} catch {
 				return [];

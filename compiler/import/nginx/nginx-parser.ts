@@ -16,7 +16,7 @@ export interface NginxDirective {
 }
 
 /** Maximum depth of nested blocks, far above what real configurations need. */
-const MAX_DEPTH = 64;
+const MAX_BLOCK_DEPTH = 64;
 
 interface Token {
 	readonly kind: 'word' | ';' | '{' | '}' | 'end';
@@ -27,21 +27,21 @@ interface Token {
 
 /** Parses a file. Reports every mistake and continues after it, so that one run shows all of them. */
 export function parseNginx(source: Source, report: Report): NginxDirective[] {
-	const tokens = tokensOf(source, report);
-	let position = 0;
+	const tokens = tokenize(source, report);
+	let tokenIndex = 0;
 	const spanOf = (first: Token, last: Token): SourceSpan => ({ source, start: first.start, end: last.end });
 	const reportMistake = (code: string, token: Token, message: string, hint: string): void =>
 		report({ code: `nginx/${code}`, severity: 'error', message, span: spanOf(token, token), hint });
 	const parseBlock = (depth: number, openingBrace: Token | undefined): NginxDirective[] => {
 		const directives: NginxDirective[] = [];
 		for (;;) {
-			const token = tokens[position]!;
+			const token = tokens[tokenIndex]!;
 			if (token.kind === 'end') {
 				if (openingBrace)
 					reportMistake('missing-brace', openingBrace, 'This block is never closed.', 'Add the missing `}`.');
 				return directives;
 			}
-			position++;
+			tokenIndex++;
 			if (token.kind === '}') {
 				if (openingBrace) return directives;
 				reportMistake(
@@ -59,80 +59,85 @@ export function parseNginx(source: Source, report: Report): NginxDirective[] {
 				);
 				if (token.kind === '{') parseBlock(depth + 1, token);
 			} else {
-				const parsed = parseDirective(token, depth);
-				if (parsed) directives.push(parsed);
+				const parsedDirective = parseDirective(token, depth);
+				if (parsedDirective) directives.push(parsedDirective);
 			}
 		}
 	};
-	const parseDirective = (name: Token, depth: number): NginxDirective | undefined => {
-		const words: Token[] = [name];
-		while (tokens[position]!.kind === 'word') words.push(tokens[position++]!);
-		const last = words.at(-1)!;
-		const next = tokens[position]!;
-		const span = spanOf(name, last);
-		const common = { name: name.text, args: words.slice(1).map(({ text }) => text), span };
+	const parseDirective = (nameToken: Token, depth: number): NginxDirective | undefined => {
+		const words: Token[] = [nameToken];
+		while (tokens[tokenIndex]!.kind === 'word') words.push(tokens[tokenIndex++]!);
+		const lastWord = words.at(-1)!;
+		const nextToken = tokens[tokenIndex]!;
+		const span = spanOf(nameToken, lastWord);
+		const commonFields = { name: nameToken.text, args: words.slice(1).map(({ text }) => text), span };
 		const text = source.text.slice(span.start, span.end).replace(/\s+/g, ' ');
-		if (next.kind === ';') {
-			position++;
-			return { ...common, block: undefined, text };
+		if (nextToken.kind === ';') {
+			tokenIndex++;
+			return { ...commonFields, block: undefined, text };
 		}
-		if (next.kind === '{') {
-			position++;
-			if (depth < MAX_DEPTH) return { ...common, block: parseBlock(depth + 1, next), text };
-			reportMistake('too-deep', next, `Blocks are nested more than ${MAX_DEPTH} deep.`, 'Remove some of them.');
+		if (nextToken.kind === '{') {
+			tokenIndex++;
+			if (depth < MAX_BLOCK_DEPTH) return { ...commonFields, block: parseBlock(depth + 1, nextToken), text };
+			reportMistake(
+				'too-deep',
+				nextToken,
+				`Blocks are nested more than ${MAX_BLOCK_DEPTH} deep.`,
+				'Remove some of them.',
+			);
 			skipBlock();
 			return undefined;
 		}
-		reportMistake('missing-semicolon', last, `\`${name.text}\` is not ended by \`;\`.`, 'Add `;` after it.');
+		reportMistake('missing-semicolon', lastWord, `\`${nameToken.text}\` is not ended by \`;\`.`, 'Add `;` after it.');
 		return undefined;
 	};
 	const skipBlock = (): void => {
-		for (let openBlocks = 1; openBlocks > 0 && tokens[position]!.kind !== 'end'; position++) {
-			if (tokens[position]!.kind === '{') openBlocks++;
-			else if (tokens[position]!.kind === '}') openBlocks--;
+		for (let openBlocks = 1; openBlocks > 0 && tokens[tokenIndex]!.kind !== 'end'; tokenIndex++) {
+			if (tokens[tokenIndex]!.kind === '{') openBlocks++;
+			else if (tokens[tokenIndex]!.kind === '}') openBlocks--;
 		}
 	};
 	return parseBlock(0, undefined);
 }
 
-function tokensOf(source: Source, report: Report): Token[] {
+function tokenize(source: Source, report: Report): Token[] {
 	const { text } = source;
 	const tokens: Token[] = [];
-	let at = 0;
-	while (at < text.length) {
-		const start = at;
-		const char = text[at]!;
-		if (/\s/.test(char)) at++;
+	let offset = 0;
+	while (offset < text.length) {
+		const start = offset;
+		const char = text[offset]!;
+		if (/\s/.test(char)) offset++;
 		else if (char === '#') {
-			while (at < text.length && text[at] !== '\n') at++;
+			while (offset < text.length && text[offset] !== '\n') offset++;
 		} else if (char === ';' || char === '{' || char === '}') {
-			at++;
-			tokens.push({ kind: char, text: char, start, end: at });
+			offset++;
+			tokens.push({ kind: char, text: char, start, end: offset });
 		} else if (char === '"' || char === "'") {
 			let word = '';
-			for (at++; at < text.length && text[at] !== char; at++) {
-				if (text[at] === '\\' && at + 1 < text.length) word += unescapeChar(text[++at]!);
-				else word += text[at];
+			for (offset++; offset < text.length && text[offset] !== char; offset++) {
+				if (text[offset] === '\\' && offset + 1 < text.length) word += unescapeChar(text[++offset]!);
+				else word += text[offset];
 			}
-			if (at >= text.length) {
+			if (offset >= text.length) {
 				const message = 'This quotation mark is never closed.';
 				const span = { source, start, end: start + 1 };
 				report({ code: 'nginx/missing-quote', severity: 'error', message, span, hint: `Add the missing \`${char}\`.` });
 			}
-			at++;
-			tokens.push({ kind: 'word', text: word, start, end: Math.min(at, text.length) });
+			offset++;
+			tokens.push({ kind: 'word', text: word, start, end: Math.min(offset, text.length) });
 		} else {
 			let word = '';
-			for (; at < text.length && !/[\s;{]/.test(text[at]!); at++) {
-				if (text[at] === '\\' && at + 1 < text.length) word += unescapeChar(text[++at]!);
-				else if (text.startsWith('${', at)) {
-					const close = text.indexOf('}', at);
-					const stop = close === -1 ? at + 1 : close;
-					word += text.slice(at, stop + 1);
-					at = stop;
-				} else word += text[at];
+			for (; offset < text.length && !/[\s;{]/.test(text[offset]!); offset++) {
+				if (text[offset] === '\\' && offset + 1 < text.length) word += unescapeChar(text[++offset]!);
+				else if (text.startsWith('${', offset)) {
+					const closingBrace = text.indexOf('}', offset);
+					const lastIndex = closingBrace === -1 ? offset + 1 : closingBrace;
+					word += text.slice(offset, lastIndex + 1);
+					offset = lastIndex;
+				} else word += text[offset];
 			}
-			tokens.push({ kind: 'word', text: word, start, end: at });
+			tokens.push({ kind: 'word', text: word, start, end: offset });
 		}
 	}
 	tokens.push({ kind: 'end', text: '', start: text.length, end: text.length });

@@ -4,7 +4,7 @@ import { RegexpError } from '../../codegen/regexp/regexp-error.ts';
 import { Untranslatable } from './untranslatable.ts';
 
 /** The placeholders of variables that mean the same everywhere, by variable. */
-const PLACEHOLDERS: { readonly [name: string]: string } = {
+const PLACEHOLDERS_BY_VARIABLE: { readonly [name: string]: string } = {
 	...{ host: '{host}', http_host: '{hostport}', uri: '{path}', document_uri: '{path}', request_uri: '{orig_uri}' },
 	...{ args: '{query}', query_string: '{query}', is_args_args: '{?query}', scheme: '{scheme}' },
 	...{ request_method: '{method}', remote_port: '{remote_port}', server_port: '{http.request.local.port}' },
@@ -37,8 +37,8 @@ export class Variables {
 	 * the expression has in the Configfile.
 	 */
 	withGroups(name: string, pattern: string): Variables {
-		const groups = new Set([...pattern.matchAll(/\(\?P?<(\w+)>/g)].map(([, group]) => group));
-		const groupLookup: VariableLookup = group => (groups.has(group) ? `{re.${name}.${group}}` : undefined);
+		const groupNames = new Set([...pattern.matchAll(/\(\?P?<(\w+)>/g)].map(([, group]) => group));
+		const groupLookup: VariableLookup = group => (groupNames.has(group) ? `{re.${name}.${group}}` : undefined);
 		return new Variables([groupLookup, ...this.#lookups], name);
 	}
 
@@ -53,7 +53,7 @@ export class Variables {
 	}
 
 	/** Returns the placeholder of a variable. Throws Untranslatable if it has none. */
-	placeholder(name: string): string {
+	placeholderOf(name: string): string {
 		if (/^\d$/.test(name)) {
 			if (this.#captureName === undefined)
 				throw new Untranslatable(`\`$${name}\` refers to a group of another directive`);
@@ -63,29 +63,31 @@ export class Variables {
 			const placeholder = lookup(name);
 			if (placeholder !== undefined) return placeholder;
 		}
-		const common = Object.hasOwn(PLACEHOLDERS, name) ? PLACEHOLDERS[name] : undefined;
-		if (common !== undefined) return common;
+		const commonPlaceholder = Object.hasOwn(PLACEHOLDERS_BY_VARIABLE, name)
+			? PLACEHOLDERS_BY_VARIABLE[name]
+			: undefined;
+		if (commonPlaceholder !== undefined) return commonPlaceholder;
 		const [, kind, suffix] = /^(http|arg|cookie)_(\w+)$/.exec(name) ?? [];
-		if (kind === 'http') return `{header.${fieldName(suffix!)}}`;
+		if (kind === 'http') return `{header.${toFieldName(suffix!)}}`;
 		if (kind === 'arg') return `{query.${suffix}}`;
 		if (kind === 'cookie') return `{cookie.${suffix}}`;
 		throw new Untranslatable(`the variable \`$${name}\` has no counterpart`);
 	}
 }
 
-function fieldName(text: string): string {
+function toFieldName(text: string): string {
 	return text
 		.replaceAll('_', '-')
 		.replace(/(^|-)([a-z])/g, (_, dash: string, letter: string) => dash + letter.toUpperCase());
 }
 
 /** Returns a text with variables replaced by placeholders. Literal braces are escaped. Throws Untranslatable. */
-export function translated(text: string, variables: Variables): string {
+export function translateText(text: string, variables: Variables): string {
 	return text
 		.replace(/\$is_args\$(?:args|query_string)\b/g, '$is_args_args')
 		.replace(/\$\{(\w+)\}|\$(\w+)|[{}]/g, (matched, braced: string | undefined, plain: string | undefined) => {
 			const name = braced ?? plain;
-			return name === undefined ? `\\${matched}` : variables.placeholder(name);
+			return name === undefined ? `\\${matched}` : variables.placeholderOf(name);
 		});
 }
 
@@ -95,14 +97,14 @@ export function hasVariable(text: string): boolean {
 
 /** Returns a regular expression of nginx (PCRE) in the syntax of a Configfile. Throws Untranslatable. */
 export function regexpOf(pattern: string, ignoreCase = false): string {
-	const supported = withoutLookahead(pattern);
+	const supportedPattern = replaceLookahead(pattern);
 	try {
-		parseRegexp(supported, ignoreCase);
+		parseRegexp(supportedPattern, ignoreCase);
 	} catch (error) {
 		if (!(error instanceof RegexpError)) throw error;
 		throw new Untranslatable(`the regular expression cannot be read here: ${error.message}`);
 	}
-	return ignoreCase ? `(?i)${supported}` : supported;
+	return ignoreCase ? `(?i)${supportedPattern}` : supportedPattern;
 }
 
 /**
@@ -110,30 +112,31 @@ export function regexpOf(pattern: string, ignoreCase = false): string {
  * without lookahead. Only `.*` may follow the lookahead, because the replacement consumes characters that a different ending would
  * have to match.
  */
-function withoutLookahead(pattern: string): string {
-	const [, before, texts] = /^((?:[^(\\]|\\.)*)\(\?!((?:[\w\-/|]|\\[.\-/])+)\)(?:\.\*\$?)?$/.exec(pattern) ?? [];
-	if (before === undefined || texts === undefined) return pattern;
-	const literals = texts.split('|').map(text => text.replaceAll('\\', ''));
-	return `${before}${notBeginning(literals)}`;
+function replaceLookahead(pattern: string): string {
+	const [, patternBefore, excludedTexts] =
+		/^((?:[^(\\]|\\.)*)\(\?!((?:[\w\-/|]|\\[.\-/])+)\)(?:\.\*\$?)?$/.exec(pattern) ?? [];
+	if (patternBefore === undefined || excludedTexts === undefined) return pattern;
+	const literals = excludedTexts.split('|').map(text => text.replaceAll('\\', ''));
+	return `${patternBefore}${notBeginningPattern(literals)}`;
 }
 
-function notBeginning(literals: readonly string[]): string {
-	const suffixesByFirst = new Map<string, string[]>();
+function notBeginningPattern(literals: readonly string[]): string {
+	const suffixesByFirstChar = new Map<string, string[]>();
 	for (const text of literals) {
-		const suffixes = suffixesByFirst.get(text[0]!);
+		const suffixes = suffixesByFirstChar.get(text[0]!);
 		if (suffixes) suffixes.push(text.slice(1));
-		else suffixesByFirst.set(text[0]!, [text.slice(1)]);
+		else suffixesByFirstChar.set(text[0]!, [text.slice(1)]);
 	}
-	const firstCharacters = [...suffixesByFirst.keys()].map(char => (/[\w/]/.test(char) ? char : `\\${char}`));
-	const continued = [...suffixesByFirst].filter(([, rests]) => !rests.includes(''));
-	const deeperPatterns = continued.map(
-		([char, rests]) => `${/[\w/]/.test(char) ? char : `\\${char}`}${notBeginning(rests)}`,
+	const firstCharacters = [...suffixesByFirstChar.keys()].map(char => (/[\w/]/.test(char) ? char : `\\${char}`));
+	const continuedEntries = [...suffixesByFirstChar].filter(([, rests]) => !rests.includes(''));
+	const deeperPatterns = continuedEntries.map(
+		([char, rests]) => `${/[\w/]/.test(char) ? char : `\\${char}`}${notBeginningPattern(rests)}`,
 	);
 	return `(?:${['$', `[^${firstCharacters.join('')}]`, ...deeperPatterns].join('|')})`;
 }
 
 /** Returns a regular expression that matches exactly the text. */
-export function escapedRegexp(text: string): string {
+export function escapeRegexp(text: string): string {
 	return text.replace(/[.*+?^$()[\]{}|\\]/g, '\\$&');
 }
 
@@ -144,7 +147,7 @@ export function sizeOf(text: string): string {
 	return `${count}${{ '': 'B', k: 'KiB', m: 'MiB', g: 'GiB' }[unit!.toLowerCase()]}`;
 }
 
-const SECONDS: { readonly [unit: string]: number } = {
+const SECONDS_BY_UNIT: { readonly [unit: string]: number } = {
 	...{ ms: 0.001, s: 1, m: 60, h: 3600, d: 86400, w: 604800, M: 2592000, y: 31536000 },
 };
 
@@ -152,7 +155,7 @@ const SECONDS: { readonly [unit: string]: number } = {
 export function secondsOf(text: string): number {
 	if (!/^(?:\d+(?:ms|[smhdwMy])?)+$/.test(text)) throw new Untranslatable(`\`${text}\` is not a time`);
 	return [...text.matchAll(/(\d+)(ms|[smhdwMy])?/g)].reduce(
-		(sum, [, n, unit = 's']) => sum + Number(n) * SECONDS[unit]!,
+		(sum, [, n, unit = 's']) => sum + Number(n) * SECONDS_BY_UNIT[unit]!,
 		0,
 	);
 }

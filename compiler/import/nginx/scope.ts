@@ -2,10 +2,10 @@
 import type { NginxDirective } from './nginx-parser.ts';
 
 /**
- * Directives that inner blocks inherit, besides those that match `INHERITED_PREFIX`. A block that has such a directive itself does
+ * Directives that inner blocks inherit, besides those that match `INHERITED_NAME_PATTERN`. A block that has such a directive itself does
  * not inherit others of the same name.
  */
-const INHERITED: ReadonlySet<string> = new Set([
+const INHERITED_DIRECTIVES: ReadonlySet<string> = new Set([
 	...['root', 'index', 'autoindex', 'autoindex_format', 'autoindex_exact_size', 'autoindex_localtime', 'add_header'],
 	...['client_max_body_size', 'gzip', 'expires', 'error_page', 'access_log', 'auth_basic', 'auth_basic_user_file'],
 	...[
@@ -29,12 +29,12 @@ const INHERITED: ReadonlySet<string> = new Set([
 	...['sub_filter_last_modified', 'mirror', 'mirror_request_body', 'limit_rate', 'limit_rate_after', 'etag', 'charset'],
 	...['recursive_error_pages', 'real_ip_header', 'real_ip_recursive', 'set_real_ip_from', 'disable_symlinks'],
 ]);
-const INHERITED_PREFIX = /^(?:proxy|fastcgi|grpc|gzip|ssl)_(?!pass$)/;
+const INHERITED_NAME_PATTERN = /^(?:proxy|fastcgi|grpc|gzip|ssl)_(?!pass$)/;
 
 function inheritanceGroup({ name, block }: NginxDirective): string | undefined {
 	if (block !== undefined && name !== 'types') return undefined;
 	if (name === 'allow' || name === 'deny') return 'access';
-	return INHERITED.has(name) || INHERITED_PREFIX.test(name) ? name : undefined;
+	return INHERITED_DIRECTIVES.has(name) || INHERITED_NAME_PATTERN.test(name) ? name : undefined;
 }
 
 /** One level of scope: `http`, `server`, `location`, or an `if` in a location. */
@@ -47,8 +47,8 @@ export class Scope {
 		for (const directive of directives) {
 			const group = inheritanceGroup(directive);
 			if (group === undefined) continue;
-			const sameGroup = this.#ownDirectives.get(group);
-			if (sameGroup) sameGroup.push(directive);
+			const groupDirectives = this.#ownDirectives.get(group);
+			if (groupDirectives) groupDirectives.push(directive);
 			else this.#ownDirectives.set(group, [directive]);
 		}
 	}
@@ -62,17 +62,17 @@ export class Scope {
 	 * Returns the directives of a group that apply in this scope. A group is a directive's name, or `access` for `allow` and
 	 * `deny`.
 	 */
-	all(group: string): readonly NginxDirective[] {
-		return this.#ownDirectives.get(group) ?? this.#parent?.all(group) ?? [];
+	directivesIn(group: string): readonly NginxDirective[] {
+		return this.#ownDirectives.get(group) ?? this.#parent?.directivesIn(group) ?? [];
 	}
 
 	/** Returns the last directive of a group that applies in this scope. */
-	last(group: string): NginxDirective | undefined {
-		return this.all(group).at(-1);
+	lastDirective(group: string): NginxDirective | undefined {
+		return this.directivesIn(group).at(-1);
 	}
 
 	/** Returns the first argument of the last directive of a group that applies in this scope; undefined if there is none. */
 	lastArgument(group: string): string | undefined {
-		return this.last(group)?.args[0];
+		return this.lastDirective(group)?.args[0];
 	}
 }

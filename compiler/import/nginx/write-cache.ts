@@ -3,25 +3,27 @@ import { isNeverStored } from '../../modules/directives/cache/storable.ts';
 import { type ConfigfileWriter, word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { durationOf, secondsOf, translated, type Variables } from './nginx-values.ts';
+import { durationOf, secondsOf, translateText, type Variables } from './nginx-values.ts';
 import type { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
-import { orKeep } from './write-rewrites.ts';
+import { translateOrKeep } from './write-rewrites.ts';
 
 /** The kinds of nginx caches, by the prefix of their directives. */
 export type CachePrefix = 'proxy' | 'fastcgi';
 
 /** How long nginx keeps a response that is not requested if `inactive` is not set. */
-const DEFAULT_INACTIVE = '10m';
+const DEFAULT_INACTIVE_TIME = '10m';
 /** How long a request waits for the response to a concurrent one if the lock timeout is not set. */
 const DEFAULT_LOCK_TIMEOUT = '5s';
 /** Minimum size of a store on disk, in MiB. */
 const MIN_DISK_MIB = 4;
 
 /** Returns the `proxy_cache_path` and `fastcgi_cache_path` lines, by the names of their zones. */
-export function cacheZones(http: readonly NginxDirective[]): ReadonlyMap<string, NginxDirective> {
-	const paths = http.filter(({ name }) => name === 'proxy_cache_path' || name === 'fastcgi_cache_path');
-	return new Map(paths.map(path => [optionOf(path, 'keys_zone')?.split(':', 1)[0] ?? '', path]));
+export function findCacheZones(httpDirectives: readonly NginxDirective[]): ReadonlyMap<string, NginxDirective> {
+	const pathDirectives = httpDirectives.filter(
+		({ name }) => name === 'proxy_cache_path' || name === 'fastcgi_cache_path',
+	);
+	return new Map(pathDirectives.map(path => [optionOf(path, 'keys_zone')?.split(':', 1)[0] ?? '', path]));
 }
 
 function optionOf({ args }: NginxDirective, name: string): string | undefined {
@@ -38,22 +40,24 @@ export function cacheOptionLines(
 	directives: readonly NginxDirective[],
 	out: ConfigfileWriter,
 ): string[] {
-	const names = usedZones(directives);
-	const usedPaths = [...zones].filter(([name]) => names.has(name)).map(([, path]) => path);
-	const [firstPath] = usedPaths;
+	const usedZoneNames = collectUsedZones(directives);
+	const usedPathDirectives = [...zones].filter(([name]) => usedZoneNames.has(name)).map(([, path]) => path);
+	const [firstPath] = usedPathDirectives;
 	if (!firstPath) return [];
-	const sizes = usedPaths.map(path => optionOf(path, 'max_size'));
-	let mebibytes = 0;
+	const sizes = usedPathDirectives.map(path => optionOf(path, 'max_size'));
+	let totalMebibytes = 0;
 	for (const size of sizes) {
 		const [, count = '0', unit = ''] = /^(\d+)([kmg]?)$/i.exec(size ?? '') ?? [];
-		mebibytes += Number(count) * { '': 1 / 1024 ** 2, k: 1 / 1024, m: 1, g: 1024 }[unit.toLowerCase()]!;
+		totalMebibytes += Number(count) * { '': 1 / 1024 ** 2, k: 1 / 1024, m: 1, g: 1024 }[unit.toLowerCase()]!;
 	}
-	for (const path of usedPaths) out.count(path);
+	for (const path of usedPathDirectives) out.countTranslated(path);
 	const folder = `${(firstPath.args[0] ?? '').replace(/\/$/, '')}-svc`;
-	const sizeText = sizes.includes(undefined) ? '' : ` ${Math.max(MIN_DISK_MIB, Math.round(mebibytes))}MiB`;
+	const sizeText = sizes.includes(undefined) ? '' : ` ${Math.max(MIN_DISK_MIB, Math.round(totalMebibytes))}MiB`;
 	return [
-		...(usedPaths.length > 1
-			? [`# The zones ${[...zones.keys()].filter(name => names.has(name)).join(' and ')} of nginx share this store.`]
+		...(usedPathDirectives.length > 1
+			? [
+					`# The zones ${[...zones.keys()].filter(name => usedZoneNames.has(name)).join(' and ')} of nginx share this store.`,
+				]
 			: []),
 		...(sizeText === '' ? ['# nginx has no limit for the folder of a zone without `max_size`; here it is 1 GiB.'] : []),
 		...['cache {', `\tdisk ${word(folder)}${sizeText}`, '\tclient_control off', '\tstatus_header off', '}'],
@@ -61,11 +65,11 @@ export function cacheOptionLines(
 }
 
 /** Returns the names of the cache zones that directives use, including those in inner blocks. */
-function usedZones(directives: readonly NginxDirective[]): Set<string> {
+function collectUsedZones(directives: readonly NginxDirective[]): Set<string> {
 	return new Set(
 		directives.flatMap(({ name, args, block }) => [
 			...(name === 'proxy_cache' || name === 'fastcgi_cache' ? [args[0] ?? ''] : []),
-			...usedZones(block ?? []),
+			...collectUsedZones(block ?? []),
 		]),
 	);
 }
@@ -77,22 +81,22 @@ export function isCached(scope: Scope): boolean {
 /** Writes the cache of a scope. The line must precede the `reverse_proxy` whose responses it stores. */
 export function writeCache(prefix: CachePrefix, scope: Scope, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
-	const cacheDirective = scope.last(`${prefix}_cache`);
+	const cacheDirective = scope.lastDirective(`${prefix}_cache`);
 	if (!cacheDirective) return;
 	if (cacheDirective.args[0] === 'off') {
-		out.count(cacheDirective);
+		out.countTranslated(cacheDirective);
 		return;
 	}
-	orKeep(cacheDirective, out, () => {
+	translateOrKeep(cacheDirective, out, () => {
 		const zone = cx.cacheZones.get(cacheDirective.args[0] ?? '');
 		if (!zone) throw new Untranslatable(`there is no \`${prefix}_cache_path\` for the zone`);
 		const lines = [
 			...ttlLines(prefix, scope, out),
 			...keyLines(prefix, scope, out, variables),
-			...staleLines(prefix, scope, out, optionOf(zone, 'inactive') ?? DEFAULT_INACTIVE),
+			...staleLines(prefix, scope, out, optionOf(zone, 'inactive') ?? DEFAULT_INACTIVE_TIME),
 			...lockLines(prefix, scope, out),
 		];
-		const bypass = bypassLines(prefix, scope, out, variables);
+		const bypassSettings = bypassLines(prefix, scope, out, variables);
 		keepSettings(prefix, scope, out);
 		cx.head.addLine(
 			'# Responses to requests with `Cookie` or `Authorization` are cached only if they say `public` or `s-maxage`.',
@@ -100,56 +104,56 @@ export function writeCache(prefix: CachePrefix, scope: Scope, cx: ServerContext,
 		cx.head.addLine(
 			'# Cached responses stay until they are stale or the cache is full, although nobody asks for them.',
 		);
-		if (lines.length + bypass.length === 0) out.line('cache');
+		if (lines.length + bypassSettings.length === 0) out.writeLine('cache');
 		else
-			out.block('cache', () => {
-				for (const line of [...lines, ...bypass]) out.line(line);
+			out.writeBlock('cache', () => {
+				for (const line of [...lines, ...bypassSettings]) out.writeLine(line);
 			});
 	});
 }
 
 /** Returns the `ttl` lines for `proxy_cache_valid`. If a status has several times, nginx uses the first. */
 function ttlLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): string[] {
-	const timesByStatus = new Map<string, string>();
-	let hasAny = false;
-	for (const directive of scope.all(`${prefix}_cache_valid`)) {
-		const isWritten = orKeep(directive, out, () => {
+	const ttlsByStatus = new Map<string, string>();
+	let hasAnyStatus = false;
+	for (const directive of scope.directivesIn(`${prefix}_cache_valid`)) {
+		const isWritten = translateOrKeep(directive, out, () => {
 			const time = durationOf(directive.args.at(-1) ?? '');
 			const writtenStatuses = directive.args.slice(0, -1);
 			const statuses = writtenStatuses.length === 0 ? ['200', '301', '302'] : writtenStatuses;
-			for (const status of hasAny ? [] : statuses) {
-				if (status === 'any') hasAny = true;
+			for (const status of hasAnyStatus ? [] : statuses) {
+				if (status === 'any') hasAnyStatus = true;
 				const statusesOrClasses = status === 'any' ? ['2xx', '3xx', '4xx', '5xx'] : [status];
 				for (const statusOrClass of statusesOrClasses)
-					if (!timesByStatus.has(statusOrClass)) timesByStatus.set(statusOrClass, time);
+					if (!ttlsByStatus.has(statusOrClass)) ttlsByStatus.set(statusOrClass, time);
 			}
 		});
 		const neverStored = directive.args.slice(0, -1).filter(status => isNeverStored(Number(status)));
-		for (const status of neverStored) timesByStatus.delete(status);
+		for (const status of neverStored) ttlsByStatus.delete(status);
 		if (isWritten && neverStored.length > 0)
 			out.keepInstead(directive, `responses with ${neverStored.join(', ')} are never stored`);
 	}
-	const statusesByTime = Map.groupBy(timesByStatus, ([, time]) => time);
-	return [...statusesByTime].map(([time, entries]) => `ttl ${entries.map(([status]) => status).join(' ')} ${time}`);
+	const entriesByTtl = Map.groupBy(ttlsByStatus, ([, time]) => time);
+	return [...entriesByTtl].map(([time, entries]) => `ttl ${entries.map(([status]) => status).join(' ')} ${time}`);
 }
 
 /** Matches variables that are parts of the request URL, which is the default key of `cache`. */
-const URL_PART =
+const URL_VARIABLE =
 	/\$(?:scheme|host|http_host|server_name|proxy_host|server_port|request_method|request_uri|uri|document_uri|is_args|args|query_string)\b/g;
 
 function keyLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, variables: Variables): string[] {
-	const key = scope.last(`${prefix}_cache_key`);
-	if (!key) return [];
+	const keyDirective = scope.lastDirective(`${prefix}_cache_key`);
+	if (!keyDirective) return [];
 	const lines: string[] = [];
-	orKeep(key, out, () => {
-		const text = key.args.join(' ').replace(/\$\{(\w+)\}/g, '$$$1');
-		const hasWholeUrl = /\$request_uri|\$(?:document_)?uri\$is_args\$(?:args|query_string)/.test(text);
-		const isUrl = hasWholeUrl && /^[^\w$]*$/.test(text.replace(URL_PART, ''));
+	translateOrKeep(keyDirective, out, () => {
+		const keyText = keyDirective.args.join(' ').replace(/\$\{(\w+)\}/g, '$$$1');
+		const hasWholeUrl = /\$request_uri|\$(?:document_)?uri\$is_args\$(?:args|query_string)/.test(keyText);
+		const isUrl = hasWholeUrl && /^[^\w$]*$/.test(keyText.replace(URL_VARIABLE, ''));
 		// These variables are left out: each location has its own keys, and HEAD is answered with the response to GET.
-		const shortened = text.replace(/\$(?:proxy_host|request_method)\b/g, '').trim();
-		if (isUrl && /\$(?:host|http_host|proxy_host|server_name)\b/.test(text)) return;
-		if (shortened === '') throw new Untranslatable('the key is the same for all requests');
-		lines.push(`key ${word(translated(shortened, variables))}`);
+		const shortenedKey = keyText.replace(/\$(?:proxy_host|request_method)\b/g, '').trim();
+		if (isUrl && /\$(?:host|http_host|proxy_host|server_name)\b/.test(keyText)) return;
+		if (shortenedKey === '') throw new Untranslatable('the key is the same for all requests');
+		lines.push(`key ${word(translateText(shortenedKey, variables))}`);
 	});
 	return lines;
 }
@@ -159,26 +163,28 @@ function keyLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, vari
  * response that is not requested.
  */
 function staleLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, inactive: string): string[] {
-	const useStale = scope.last(`${prefix}_cache_use_stale`);
-	const background = scope.last(`${prefix}_cache_background_update`);
-	if (background) out.count(background);
+	const useStale = scope.lastDirective(`${prefix}_cache_use_stale`);
+	const backgroundUpdate = scope.lastDirective(`${prefix}_cache_background_update`);
+	if (backgroundUpdate) out.countTranslated(backgroundUpdate);
 	if (!useStale || useStale.args.includes('off')) {
-		if (useStale) out.count(useStale);
+		if (useStale) out.countTranslated(useStale);
 		return [];
 	}
 	const lines: string[] = [];
 	const failureKinds = useStale.args.filter(arg => /^(?:error|timeout|invalid_header|http_5\d\d)$/.test(arg));
-	const isWritten = orKeep(useStale, out, () => {
+	const isWritten = translateOrKeep(useStale, out, () => {
 		const seconds = secondsOf(inactive);
 		if (failureKinds.length > 0) lines.push(`stale if_error ${seconds}s`);
 		if (useStale.args.includes('updating')) lines.push(`stale while_revalidate ${seconds}s`);
 	});
-	const clientErrors = useStale.args.filter(arg => /^http_4/.test(arg));
+	const clientErrorKinds = useStale.args.filter(arg => /^http_4/.test(arg));
 	const coversServerErrors = useStale.args.some(arg => arg.startsWith('http_5'));
 	const differences = [
-		...(clientErrors.length > 0 ? [`after ${clientErrors.join(' and ')}, the stored response is not used`] : []),
+		...(clientErrorKinds.length > 0
+			? [`after ${clientErrorKinds.join(' and ')}, the stored response is not used`]
+			: []),
 		...(coversServerErrors || failureKinds.length === 0 ? [] : ['answers with 5xx count as failures too']),
-		...(useStale.args.includes('updating') && background?.args[0] !== 'on'
+		...(useStale.args.includes('updating') && backgroundUpdate?.args[0] !== 'on'
 			? ['the request that finds the response stale gets it too, and does not wait']
 			: []),
 	];
@@ -187,11 +193,11 @@ function staleLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, in
 }
 
 function lockLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): string[] {
-	const lock = scope.last(`${prefix}_cache_lock`);
-	const timeout = scope.last(`${prefix}_cache_lock_timeout`);
-	for (const directive of [lock, timeout]) if (directive) out.count(directive);
-	if (lock?.args[0] !== 'on') return [];
-	return [`collapse ${durationOf(timeout?.args[0] ?? DEFAULT_LOCK_TIMEOUT)}`];
+	const lockDirective = scope.lastDirective(`${prefix}_cache_lock`);
+	const timeoutDirective = scope.lastDirective(`${prefix}_cache_lock_timeout`);
+	for (const directive of [lockDirective, timeoutDirective]) if (directive) out.countTranslated(directive);
+	if (lockDirective?.args[0] !== 'on') return [];
+	return [`collapse ${durationOf(timeoutDirective?.args[0] ?? DEFAULT_LOCK_TIMEOUT)}`];
 }
 
 /**
@@ -200,34 +206,34 @@ function lockLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): st
  * differs.
  */
 function bypassLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, variables: Variables): string[] {
-	const bypass = scope.all(`${prefix}_cache_bypass`);
-	const noCache = scope.all(`${prefix}_no_cache`);
+	const bypassDirectives = scope.directivesIn(`${prefix}_cache_bypass`);
+	const noCacheDirectives = scope.directivesIn(`${prefix}_no_cache`);
 	const lines = new Set<string>();
 	const translatedDirectives = new Set<NginxDirective>();
-	for (const directive of [...bypass, ...noCache]) {
-		const isTranslated = orKeep(directive, out, () => {
+	for (const directive of [...bypassDirectives, ...noCacheDirectives]) {
+		const isTranslated = translateOrKeep(directive, out, () => {
 			for (const text of directive.args) {
 				const [, name] = /^\$\{?(\w+)\}?$/.exec(text) ?? [];
 				if (name === undefined) throw new Untranslatable('only single variables are tested');
-				lines.add(`bypass not vars ${variables.placeholder(name)} "" "0"`);
+				lines.add(`bypass not vars ${variables.placeholderOf(name)} "" "0"`);
 			}
 		});
 		if (isTranslated) translatedDirectives.add(directive);
 	}
 	const argumentsOf = (list: readonly NginxDirective[]): string =>
 		[...new Set(list.flatMap(({ args }) => args))].sort().join(' ');
-	if (argumentsOf(bypass) === argumentsOf(noCache)) return [...lines];
-	for (const directive of bypass)
+	if (argumentsOf(bypassDirectives) === argumentsOf(noCacheDirectives)) return [...lines];
+	for (const directive of bypassDirectives)
 		if (translatedDirectives.has(directive))
 			out.keepInstead(directive, 'the responses to such requests do not replace what is stored');
-	for (const directive of noCache)
+	for (const directive of noCacheDirectives)
 		if (translatedDirectives.has(directive))
 			out.keepInstead(directive, 'such requests are not answered from the cache');
 	return [...lines];
 }
 
 /** Matches the values of settings that need no line, because `cache` always behaves in that way. By setting, without its prefix. */
-const BUILT_IN: { readonly [name: string]: RegExp } = {
+const BUILT_IN_VALUES: { readonly [name: string]: RegExp } = {
 	cache_methods: /^(?:GET|HEAD| )*$/,
 	cache_revalidate: /^on$/,
 	cache_min_uses: /^1$/,
@@ -235,7 +241,7 @@ const BUILT_IN: { readonly [name: string]: RegExp } = {
 };
 
 /** The reasons why settings of caches have no counterpart, by setting without its prefix. */
-const NO_COUNTERPART: { readonly [name: string]: string } = {
+const NO_COUNTERPART_REASONS: { readonly [name: string]: string } = {
 	cache_methods: 'only responses to GET are stored',
 	cache_revalidate: 'stale responses are always revalidated if they have a validator',
 	cache_min_uses: 'responses are stored at their first use',
@@ -247,10 +253,10 @@ const NO_COUNTERPART: { readonly [name: string]: string } = {
 };
 
 function keepSettings(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): void {
-	for (const [name, reason] of Object.entries(NO_COUNTERPART)) {
-		for (const directive of scope.all(`${prefix}_${name}`)) {
-			if (BUILT_IN[name]?.test(directive.args.join(' '))) out.count(directive);
-			else out.keep(directive, reason);
+	for (const [name, reason] of Object.entries(NO_COUNTERPART_REASONS)) {
+		for (const directive of scope.directivesIn(`${prefix}_${name}`)) {
+			if (BUILT_IN_VALUES[name]?.test(directive.args.join(' '))) out.countTranslated(directive);
+			else out.keepAsComment(directive, reason);
 		}
 	}
 }

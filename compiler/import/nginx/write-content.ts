@@ -3,7 +3,7 @@ import { translateCondition } from './conditions.ts';
 import { word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { hasVariable, translated, type Variables } from './nginx-values.ts';
+import { hasVariable, translateText, type Variables } from './nginx-values.ts';
 import { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
 import { writeAccess } from './write-access.ts';
@@ -13,7 +13,7 @@ import { writeMirrors } from './write-mirror.ts';
 import { type Place, writePhp, writeProxy } from './write-proxy.ts';
 import { writeResponseRate } from './write-rate.ts';
 import { writeReplacements } from './write-replacements.ts';
-import { choosesContent, mayLeave, orKeep, writeRewrites } from './write-rewrites.ts';
+import { choosesContent, mayLeave, translateOrKeep, writeRewrites } from './write-rewrites.ts';
 
 /** The reasons why some directives that produce content have no counterpart, by directive. */
 const UNSUPPORTED_CONTENT: { readonly [name: string]: string } = {
@@ -29,7 +29,7 @@ const UNSUPPORTED_CONTENT: { readonly [name: string]: string } = {
 };
 
 /**
- * Writes everything in a location, from its rewrites to its content. `scope` is the scope of `block`, and `outer` the scope around
+ * Writes everything in a location, from its rewrites to its content. `scope` is the scope of `block`, and `outerScope` the scope around
  * it.
  */
 export function writeLocationBody(
@@ -38,39 +38,40 @@ export function writeLocationBody(
 	cx: ServerContext,
 	place: Place,
 	variables: Variables,
-	outer: Scope,
+	outerScope: Scope,
 ): void {
 	const { out } = cx;
 	for (const directive of block) {
 		const reason = Object.hasOwn(UNSUPPORTED_CONTENT, directive.name) ? UNSUPPORTED_CONTENT[directive.name] : undefined;
 		if (reason !== undefined) {
-			out.keep(directive, reason);
-			out.line('error 502');
+			out.keepAsComment(directive, reason);
+			out.writeLine('error 502');
 			return;
 		}
 	}
-	const internal = block.find(({ name }) => name === 'internal');
-	if (internal) {
-		out.count(internal);
-		out.block('when not vars internal "yes"', () => out.line('error 404'));
+	const internalDirective = block.find(({ name }) => name === 'internal');
+	if (internalDirective) {
+		out.countTranslated(internalDirective);
+		out.writeBlock('when not vars internal "yes"', () => out.writeLine('error 404'));
 	}
-	const log = scope.last('access_log');
-	if (log?.args[0] === 'off') {
-		out.count(log);
-		if (outer.all('access_log').some(({ args }) => args[0] !== 'off')) out.line('log_skip');
+	const accessLog = scope.lastDirective('access_log');
+	if (accessLog?.args[0] === 'off') {
+		out.countTranslated(accessLog);
+		if (outerScope.directivesIn('access_log').some(({ args }) => args[0] !== 'off')) out.writeLine('log_skip');
 	}
-	const root = writeRoot(block, scope, cx, place, variables, outer);
+	const root = writeRoot(block, scope, cx, place, variables, outerScope);
 	const errorRules = cx.errorRulesName(scope);
-	if (errorRules !== undefined) out.line(`vars errors ${errorRules}`);
-	else cx.noteEntry(out.slot());
+	if (errorRules !== undefined) out.writeLine(`vars errors ${errorRules}`);
+	else cx.noteEntrySlot(out.slot());
 	const tryFiles = block.find(({ name }) => name === 'try_files');
-	const leavesToIndex =
-		root !== undefined && !block.some(({ name }) => name === 'alias') && indexMayLeave(block, scope, cx);
-	const mayLeaveLocation = mayLeave(block) || tryFiles !== undefined || leavesToIndex || block.some(answersWithFields);
+	const mayLeaveToIndex =
+		root !== undefined && !block.some(({ name }) => name === 'alias') && mayIndexLeave(block, scope, cx);
+	const mayLeaveLocation =
+		mayLeave(block) || tryFiles !== undefined || mayLeaveToIndex || block.some(answersWithFields);
 	const writeOwnFields = (): void => writeFields(scope, out, variables);
 	if (!mayLeaveLocation) writeOwnFields();
 	const referers = block.find(({ name }) => name === 'valid_referers');
-	if (referers) out.count(referers);
+	if (referers) out.countTranslated(referers);
 	const isAnswered = writeRewrites(block, {
 		out,
 		place: 'location',
@@ -83,29 +84,29 @@ export function writeLocationBody(
 	});
 	if (isAnswered) {
 		const rules = block.filter(({ name }) => name === 'allow' || name === 'deny' || name.startsWith('auth_'));
-		for (const one of rules) out.keep(one, 'the `return` answers before access is looked at');
+		for (const rule of rules) out.keepAsComment(rule, 'the `return` answers before access is looked at');
 		return;
 	}
 	writeLimitExcept(block, scope, cx, variables);
 	const isRewritten = block.some(({ name, args }) => name === 'rewrite' && args[2] === 'break');
-	const choices = block.filter(choosesContent).toReversed();
+	const ifDirectives = block.filter(choosesContent).toReversed();
 	let isFirst = true;
-	for (const choice of choices) {
-		orKeep(choice, out, () => {
-			const condition = translateCondition(choice.args, {
+	for (const ifDirective of ifDirectives) {
+		translateOrKeep(ifDirective, out, () => {
+			const condition = translateCondition(ifDirective.args, {
 				variables,
 				root,
 				referers: referers?.args,
 				unusedName: kind => out.unusedName(kind),
 			});
-			const innerDirectives = choice.block!.filter(
+			const innerDirectives = ifDirective.block!.filter(
 				({ name }) => !['if', 'return', 'rewrite', 'set', 'break'].includes(name),
 			);
 			const contentDirectives = innerDirectives.some(({ name }) => CONTENT_DIRECTIVES.has(name))
 				? []
 				: block.filter(({ name }) => CONTENT_DIRECTIVES.has(name));
 			const innerScope = new Scope(scope, innerDirectives);
-			out.branch(condition.expression, isFirst, () => {
+			out.writeBranch(condition.expression, isFirst, () => {
 				writeRoot(innerDirectives, innerScope, cx, place, condition.variables, scope);
 				if (mayLeaveLocation || innerDirectives.some(({ name }) => name === 'add_header' || name === 'expires'))
 					writeFields(innerScope, out, condition.variables);
@@ -123,14 +124,14 @@ export function writeLocationBody(
 		});
 	}
 	const writeUnconditional = (): void => {
-		if ((tryFiles || leavesToIndex) && writeAccess(scope, cx, variables)) return;
-		if (tryFiles) orKeep(tryFiles, out, () => writeTryFiles(tryFiles, cx, variables));
-		if (leavesToIndex) writeIndexRedirect(scope, cx);
+		if ((tryFiles || mayLeaveToIndex) && writeAccess(scope, cx, variables)) return;
+		if (tryFiles) translateOrKeep(tryFiles, out, () => writeTryFiles(tryFiles, cx, variables));
+		if (mayLeaveToIndex) writeIndexRedirect(scope, cx);
 		if (mayLeaveLocation) writeOwnFields();
-		writeAnswer(block, scope, cx, place, variables, isRewritten, root, tryFiles !== undefined || leavesToIndex);
+		writeAnswer(block, scope, cx, place, variables, isRewritten, root, tryFiles !== undefined || mayLeaveToIndex);
 	};
 	if (isFirst) writeUnconditional();
-	else out.branch(undefined, false, writeUnconditional);
+	else out.writeBranch(undefined, false, writeUnconditional);
 }
 
 const CONTENT_DIRECTIVES: ReadonlySet<string> = new Set(['proxy_pass', 'grpc_pass', 'fastcgi_pass', 'alias']);
@@ -153,13 +154,13 @@ function writeAnswer(
 	writeResponseRate(scope, out);
 	if (cx.locationsCompress) writeCompression(scope, out);
 	writeReplacements(scope, cx, variables);
-	const proxy = block.find(({ name }) => name === 'proxy_pass' || name === 'grpc_pass');
-	const php = block.find(({ name }) => name === 'fastcgi_pass');
-	if (proxy || php) {
+	const proxyPass = block.find(({ name }) => name === 'proxy_pass' || name === 'grpc_pass');
+	const fastcgiPass = block.find(({ name }) => name === 'fastcgi_pass');
+	if (proxyPass || fastcgiPass) {
 		writeBodyLimit(scope, out);
-		writeCache(proxy ? 'proxy' : 'fastcgi', scope, cx, variables);
-		if (proxy) writeProxy(proxy, scope, cx, place, variables, isRewritten);
-		else writePhp(php!, scope, cx, variables);
+		writeCache(proxyPass ? 'proxy' : 'fastcgi', scope, cx, variables);
+		if (proxyPass) writeProxy(proxyPass, scope, cx, place, variables, isRewritten);
+		else writePhp(fastcgiPass!, scope, cx, variables);
 		return;
 	}
 	writeFiles(block, scope, cx, root);
@@ -175,23 +176,25 @@ function writeRoot(
 	cx: ServerContext,
 	place: Place,
 	variables: Variables,
-	outer: Scope,
+	outerScope: Scope,
 ): string | undefined {
 	const { out } = cx;
 	const alias = block.find(({ name }) => name === 'alias');
 	if (alias) {
-		if (!orKeep(alias, out, () => writeAlias(alias.args[0] ?? '', cx, place, variables))) out.line('error 500');
+		if (!translateOrKeep(alias, out, () => writeAlias(alias.args[0] ?? '', cx, place, variables)))
+			out.writeLine('error 500');
 		return undefined;
 	}
-	const root = scope.last('root');
+	const root = scope.lastDirective('root');
 	if (!root) return undefined;
 	const differsFromOuter =
-		root !== outer.last('root') || cx.directives.some(directive => directive.name === 'location' && hasRoot(directive));
+		root !== outerScope.lastDirective('root') ||
+		cx.directives.some(directive => directive.name === 'location' && hasRoot(directive));
 	const readsFiles =
 		block.some(({ name }) => name === 'try_files' || name === 'if' || name === 'fastcgi_pass') ||
 		!block.some(({ name }) => name === 'return' || name === 'proxy_pass' || name === 'grpc_pass');
 	if (differsFromOuter && readsFiles)
-		orKeep(root, out, () => out.line(`root ${word(translated(root.args[0] ?? '', variables))}`));
+		translateOrKeep(root, out, () => out.writeLine(`root ${word(translateText(root.args[0] ?? '', variables))}`));
 	return root.args[0]?.replace(/\/$/, '');
 }
 
@@ -204,18 +207,18 @@ function hasRoot(location: NginxDirective): boolean {
 function writeAlias(folder: string, { out }: ServerContext, place: Place, variables: Variables): void {
 	if (place.kind === 'prefix' && !hasVariable(folder)) {
 		const prefix = place.path.replace(/\/$/, '');
-		if (prefix !== '') out.line(`uri strip_prefix ${word(prefix)}`);
-		out.line(`root ${word(folder)}`);
+		if (prefix !== '') out.writeLine(`uri strip_prefix ${word(prefix)}`);
+		out.writeLine(`root ${word(folder)}`);
 	} else if (place.kind === 'exact' && !hasVariable(folder)) {
-		const cut = folder.replace(/\/$/, '').lastIndexOf('/');
-		out.line(`rewrite ${word(folder.slice(cut))}`);
-		out.line(`root ${word(cut === 0 ? '/' : folder.slice(0, cut))}`);
+		const splitIndex = folder.replace(/\/$/, '').lastIndexOf('/');
+		out.writeLine(`rewrite ${word(folder.slice(splitIndex))}`);
+		out.writeLine(`root ${word(splitIndex === 0 ? '/' : folder.slice(0, splitIndex))}`);
 	} else if (place.kind === 'regexp') {
 		const firstVariable = folder.indexOf('$');
-		const cut = folder.lastIndexOf('/', firstVariable === -1 ? undefined : firstVariable);
-		if (cut < 1) throw new Untranslatable('the folder of `alias` is not fixed');
-		out.line(`rewrite ${word(translated(folder.slice(cut), variables))}`);
-		out.line(`root ${word(folder.slice(0, cut))}`);
+		const splitIndex = folder.lastIndexOf('/', firstVariable === -1 ? undefined : firstVariable);
+		if (splitIndex < 1) throw new Untranslatable('the folder of `alias` is not fixed');
+		out.writeLine(`rewrite ${word(translateText(folder.slice(splitIndex), variables))}`);
+		out.writeLine(`root ${word(folder.slice(0, splitIndex))}`);
 	} else throw new Untranslatable('`alias` is translated only in a location with a path');
 }
 
@@ -226,13 +229,13 @@ function writeLimitExcept(
 	variables: Variables,
 ): void {
 	const { out } = cx;
-	for (const except of block.filter(({ name, block }) => name === 'limit_except' && block)) {
-		out.count(except);
-		const methods = except.args.includes('GET') ? [...except.args, 'HEAD'] : except.args;
-		out.block(`when not method ${[...new Set(methods)].join(' ')}`, () => {
-			const accessLines = out.capture(() => void writeAccess(new Scope(scope, except.block!), cx, variables));
+	for (const limitExcept of block.filter(({ name, block }) => name === 'limit_except' && block)) {
+		out.countTranslated(limitExcept);
+		const methods = limitExcept.args.includes('GET') ? [...limitExcept.args, 'HEAD'] : limitExcept.args;
+		out.writeBlock(`when not method ${[...new Set(methods)].join(' ')}`, () => {
+			const accessLines = out.capture(() => void writeAccess(new Scope(scope, limitExcept.block!), cx, variables));
 			if (accessLines.length > 0) out.append(accessLines);
-			else out.line('# Every client may use other methods.');
+			else out.writeLine('# Every client may use other methods.');
 		});
 	}
 }
@@ -244,63 +247,63 @@ function writeTryFiles(directive: NginxDirective, cx: ServerContext, variables: 
 	const files = directive.args.slice(0, -1).map(text => translateFile(text, variables));
 	if (files.some(file => !/^(?:\/|\{path\}|\{map_)/.test(file)))
 		throw new Untranslatable('a file is no path below the root');
-	const fallback = (): void => {
+	const writeFallback = (): void => {
 		if (fallbackTarget.startsWith('@')) {
 			const route = cx.routeOf(fallbackTarget);
-			if (cx.hasInternalLocation) out.line('vars internal "yes"');
-			out.line(`invoke ${route}`);
+			if (cx.hasInternalLocation) out.writeLine('vars internal "yes"');
+			out.writeLine(`invoke ${route}`);
 		} else if (/^=\d{3}$/.test(fallbackTarget)) {
 			const status = Number(fallbackTarget.slice(1));
-			out.line(status < 400 ? `respond ${status}` : `error ${status}`);
+			out.writeLine(status < 400 ? `respond ${status}` : `error ${status}`);
 		} else {
-			const value = translated(fallbackTarget, variables);
-			out.line(`rewrite ${word(value.startsWith('/') || value.startsWith('{path}') ? value : `/${value}`)}`);
+			const value = translateText(fallbackTarget, variables);
+			out.writeLine(`rewrite ${word(value.startsWith('/') || value.startsWith('{path}') ? value : `/${value}`)}`);
 			cx.chooseLocation();
 		}
 	};
-	if (files.length === 0) fallback();
-	else out.block(`when not file ${files.map(word).join(' ')}`, fallback);
+	if (files.length === 0) writeFallback();
+	else out.writeBlock(`when not file ${files.map(word).join(' ')}`, writeFallback);
 	const rewrittenFiles = files.filter(file => file !== '{path}' && file !== '{path}/');
 	if (rewrittenFiles.length === 0) return;
-	if (rewrittenFiles.length === files.length) out.line(`try_files ${rewrittenFiles.map(word).join(' ')}`);
+	if (rewrittenFiles.length === files.length) out.writeLine(`try_files ${rewrittenFiles.map(word).join(' ')}`);
 	else
-		out.block(`when not file ${files.filter(file => !rewrittenFiles.includes(file)).join(' ')}`, () =>
-			out.line(`try_files ${rewrittenFiles.map(word).join(' ')}`),
+		out.writeBlock(`when not file ${files.filter(file => !rewrittenFiles.includes(file)).join(' ')}`, () =>
+			out.writeLine(`try_files ${rewrittenFiles.map(word).join(' ')}`),
 		);
 }
 
 function translateFile(text: string, variables: Variables): string {
-	return translated(text.replace('$fastcgi_script_name', '$uri'), variables);
+	return translateText(text.replace('$fastcgi_script_name', '$uri'), variables);
 }
 
-const DEFAULT_INDEX = ['index.html'];
+const DEFAULT_INDEX_NAMES = ['index.html'];
 
 /**
  * Reports whether nginx may answer a request for a folder in another location than this one, because the path of the index file
  * belongs to it.
  */
-function indexMayLeave(block: readonly NginxDirective[], scope: Scope, cx: ServerContext): boolean {
+function mayIndexLeave(block: readonly NginxDirective[], scope: Scope, cx: ServerContext): boolean {
 	if (block.some(({ name }) => CONTENT_DIRECTIVES.has(name) || name === 'return')) return false;
-	const names = scope.last('index')?.args ?? DEFAULT_INDEX;
+	const names = scope.lastDirective('index')?.args ?? DEFAULT_INDEX_NAMES;
 	return names.some(name =>
 		['/', '/x/'].some(folder => cx.mayBelongElsewhere(`${folder}${name.replace(/^\//, '')}`, block)),
 	);
 }
 
 function indexNames(scope: Scope): string[] {
-	const names = scope.last('index')?.args ?? DEFAULT_INDEX;
+	const names = scope.lastDirective('index')?.args ?? DEFAULT_INDEX_NAMES;
 	return names.filter(name => !hasVariable(name)).map(name => name.replace(/^\//, ''));
 }
 
 /** Writes that a request for a folder with an index file is passed to the location for the path of that file. */
 function writeIndexRedirect(scope: Scope, cx: ServerContext): void {
 	const { out } = cx;
-	out.block(
+	out.writeBlock(
 		`when path */ and file ${indexNames(scope)
 			.map(name => word(`{path}/${name}`))
 			.join(' ')}`,
 		() => {
-			out.line('rewrite {file_match.relative}');
+			out.writeLine('rewrite {file_match.relative}');
 			cx.chooseLocation();
 		},
 	);
@@ -319,21 +322,21 @@ function writeFiles(block: readonly NginxDirective[], scope: Scope, cx: ServerCo
 	const { out } = cx;
 	const isAlias = block.some(({ name }) => name === 'alias');
 	if (root === undefined && !isAlias) {
-		out.line('# No `root` holds here. nginx looks into a folder of its own, `html`.');
-		out.line('error 404');
+		out.writeLine('# No `root` holds here. nginx looks into a folder of its own, `html`.');
+		out.writeLine('error 404');
 		return;
 	}
-	const index = scope.last('index');
-	if (index) out.count(index);
-	const names = indexNames(scope);
-	const autoindex = scope.last('autoindex');
-	if (autoindex) out.count(autoindex);
-	const precompressed = scope.last('gzip_static');
-	if (precompressed) out.count(precompressed);
+	const indexDirective = scope.lastDirective('index');
+	if (indexDirective) out.countTranslated(indexDirective);
+	const indexFileNames = indexNames(scope);
+	const autoindex = scope.lastDirective('autoindex');
+	if (autoindex) out.countTranslated(autoindex);
+	const gzipStatic = scope.lastDirective('gzip_static');
+	if (gzipStatic) out.countTranslated(gzipStatic);
 	const head = autoindex?.args[0] === 'on' ? 'file_server browse' : 'file_server';
-	const lines = index ? [`index ${names.map(word).join(' ')}`] : ['index index.html'];
-	if (precompressed?.args[0] === 'on') lines.push('precompressed gzip');
-	out.block(head, () => {
-		for (const line of lines) out.line(line);
+	const lines = indexDirective ? [`index ${indexFileNames.map(word).join(' ')}`] : ['index index.html'];
+	if (gzipStatic?.args[0] === 'on') lines.push('precompressed gzip');
+	out.writeBlock(head, () => {
+		for (const line of lines) out.writeLine(line);
 	});
 }

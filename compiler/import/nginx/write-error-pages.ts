@@ -1,11 +1,11 @@
 /** Writes `error_page`, and the header fields that nginx adds to error responses, as `handle_errors`. */
-import { quoted, type Slot, word } from './configfile-writer.ts';
+import { quoteText, type Slot, word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { hasVariable, translated } from './nginx-values.ts';
+import { hasVariable, translateText } from './nginx-values.ts';
 import type { Scope } from './scope.ts';
 import { hasErrorFields, writeFields } from './write-headers.ts';
-import { orKeep } from './write-rewrites.ts';
+import { translateOrKeep } from './write-rewrites.ts';
 
 /**
  * The scopes of a server that have error rules of their own, each with a name. The variable `errors` has this name in requests of
@@ -23,18 +23,21 @@ export class ErrorRules {
 	}
 
 	/** Returns the name of the error rules of a scope; undefined if the rules of the server apply. */
-	nameOf(scope: Scope): string | undefined {
-		const pages = scope.all('error_page');
+	rulesNameOf(scope: Scope): string | undefined {
+		const errorPages = scope.directivesIn('error_page');
 		const hasServerPages =
-			pages === this.#serverScope.all('error_page') || pages.length + this.#serverScope.all('error_page').length === 0;
-		const fields = scope.all('add_header');
+			errorPages === this.#serverScope.directivesIn('error_page') ||
+			errorPages.length + this.#serverScope.directivesIn('error_page').length === 0;
+		const addedFields = scope.directivesIn('add_header');
 		if (
 			hasServerPages &&
-			(fields === this.#serverScope.all('add_header') || !(hasErrorFields(scope) || hasErrorFields(this.#serverScope)))
+			(addedFields === this.#serverScope.directivesIn('add_header') ||
+				!(hasErrorFields(scope) || hasErrorFields(this.#serverScope)))
 		)
 			return undefined;
-		for (const [name, other] of this.#scopesByName) {
-			if (other.all('error_page') === pages && other.all('add_header') === fields) return name;
+		for (const [name, otherScope] of this.#scopesByName) {
+			if (otherScope.directivesIn('error_page') === errorPages && otherScope.directivesIn('add_header') === addedFields)
+				return name;
 		}
 		const name = this.#unusedName('place');
 		this.#scopesByName.set(name, scope);
@@ -42,7 +45,7 @@ export class ErrorRules {
 	}
 
 	/** Records the slot at the start of a location that uses the error rules of the server. */
-	noteEntry(slot: Slot): void {
+	noteEntrySlot(slot: Slot): void {
 		this.#entrySlots.push(slot);
 	}
 
@@ -57,58 +60,63 @@ export class ErrorRules {
 	/** Writes the `handle_errors` blocks of all error rules, including those that are added meanwhile. */
 	write(cx: ServerContext): void {
 		for (const [name, scope] of this.#scopesByName) {
-			const head = `when vars errors ${quoted(name)}`;
-			for (const page of scope.all('error_page')) writeErrorPage(page, cx, head);
-			const writeFieldsOnly = (): void => cx.out.block(head, () => writeBareError(scope, cx));
-			if (hasErrorFields(scope) || this.#serverScope.all('error_page').length > 0 || hasErrorFields(this.#serverScope))
-				cx.out.block('handle_errors', writeFieldsOnly);
+			const head = `when vars errors ${quoteText(name)}`;
+			for (const page of scope.directivesIn('error_page')) writeErrorPage(page, cx, head);
+			const writeFieldsOnly = (): void => cx.out.writeBlock(head, () => writeBareError(scope, cx));
+			if (
+				hasErrorFields(scope) ||
+				this.#serverScope.directivesIn('error_page').length > 0 ||
+				hasErrorFields(this.#serverScope)
+			)
+				cx.out.writeBlock('handle_errors', writeFieldsOnly);
 		}
-		for (const page of this.#serverScope.all('error_page')) writeErrorPage(page, cx, undefined);
-		if (hasErrorFields(this.#serverScope)) cx.out.block('handle_errors', () => writeBareError(this.#serverScope, cx));
+		for (const page of this.#serverScope.directivesIn('error_page')) writeErrorPage(page, cx, undefined);
+		if (hasErrorFields(this.#serverScope))
+			cx.out.writeBlock('handle_errors', () => writeBareError(this.#serverScope, cx));
 	}
 }
 
 function writeBareError(scope: Scope, cx: ServerContext): void {
 	writeFields(scope, cx.out, cx.variables, true);
-	cx.out.line('respond "" {err.status_code}');
+	cx.out.writeLine('respond "" {err.status_code}');
 }
 
-function writeErrorPage(page: NginxDirective, cx: ServerContext, head: string | undefined): void {
+function writeErrorPage(errorPage: NginxDirective, cx: ServerContext, head: string | undefined): void {
 	const { out } = cx;
-	const target = page.args.at(-1) ?? '';
-	const changeAndStatuses = page.args.slice(0, -1);
+	const pageTarget = errorPage.args.at(-1) ?? '';
+	const changeAndStatuses = errorPage.args.slice(0, -1);
 	const statusChange = changeAndStatuses.find(text => text.startsWith('='));
 	const statuses = changeAndStatuses.filter(text => /^[3-5]\d{2}$/.test(text));
 	// Only nginx uses the statuses 494 to 499, and errors start at 400.
 	const possibleStatuses = statuses.filter(text => Number(text) >= 400 && !/^49[4-9]$/.test(text));
 	if (possibleStatuses.length === 0) {
-		out.keep(page, 'such errors do not occur here');
+		out.keepAsComment(errorPage, 'such errors do not occur here');
 		return;
 	}
 	const lines = out.capture(() =>
-		orKeep(page, out, () => {
-			if (/^https?:\/\//.test(target)) {
+		translateOrKeep(errorPage, out, () => {
+			if (/^https?:\/\//.test(pageTarget)) {
 				const status = statusChange && /^=3\d\d$/.test(statusChange) ? statusChange.slice(1) : '302';
-				out.line(`redir ${quoted(translated(target, cx.variables))} ${status}`);
+				out.writeLine(`redir ${quoteText(translateText(pageTarget, cx.variables))} ${status}`);
 				return;
 			}
 			if (statusChange !== '=')
-				out.block('intercept', () =>
-					out.line(`replace_status ${statusChange === undefined ? '{err.status_code}' : statusChange.slice(1)}`),
+				out.writeBlock('intercept', () =>
+					out.writeLine(`replace_status ${statusChange === undefined ? '{err.status_code}' : statusChange.slice(1)}`),
 				);
-			if (cx.hasInternalLocation) out.line('vars internal "yes"');
-			if (target.startsWith('@')) {
-				out.line(`invoke ${cx.routeOf(target)}`);
+			if (cx.hasInternalLocation) out.writeLine('vars internal "yes"');
+			if (pageTarget.startsWith('@')) {
+				out.writeLine(`invoke ${cx.routeOf(pageTarget)}`);
 				return;
 			}
-			out.block('when not method GET HEAD', () => out.line('method GET'));
-			out.line(`rewrite ${word(hasVariable(target) ? translated(target, cx.variables) : target)}`);
+			out.writeBlock('when not method GET HEAD', () => out.writeLine('method GET'));
+			out.writeLine(`rewrite ${word(hasVariable(pageTarget) ? translateText(pageTarget, cx.variables) : pageTarget)}`);
 			cx.chooseLocation();
 		}),
 	);
 	if (lines.length === 0) return;
-	out.block(`handle_errors ${possibleStatuses.join(' ')}`, () => {
+	out.writeBlock(`handle_errors ${possibleStatuses.join(' ')}`, () => {
 		if (head === undefined) out.append(lines);
-		else out.block(head, () => out.append(lines));
+		else out.writeBlock(head, () => out.append(lines));
 	});
 }

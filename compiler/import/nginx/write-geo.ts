@@ -1,5 +1,5 @@
 /** Writes `geo` as a choice by the client's address that sets a variable. */
-import { quoted } from './configfile-writer.ts';
+import { quoteText } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
 import { Untranslatable } from './untranslatable.ts';
 
@@ -11,11 +11,11 @@ export interface GeoEntry {
 }
 
 /** Words that are options of a `geo`. All other lines in it begin with a range. */
-const OPTIONS: ReadonlySet<string> = new Set(['ranges', 'delete', 'proxy', 'proxy_recursive']);
+const GEO_OPTIONS: ReadonlySet<string> = new Set(['ranges', 'delete', 'proxy', 'proxy_recursive']);
 
 /** Returns the values that the variable of a `geo` may have. */
 export function geoValues(lines: readonly NginxDirective[]): string[] {
-	const values = lines.filter(({ name }) => !OPTIONS.has(name)).map(({ args }) => args[0] ?? '');
+	const values = lines.filter(({ name }) => !GEO_OPTIONS.has(name)).map(({ args }) => args[0] ?? '');
 	return lines.some(({ name }) => name === 'default') ? values : [...values, ''];
 }
 
@@ -24,24 +24,26 @@ export function geoValues(lines: readonly NginxDirective[]): string[] {
  * ranges of `$remote_addr`. Throws Untranslatable.
  */
 export function geoLines({ args, block }: NginxDirective, variable: string, matcher: string): string[] {
-	const address = args.length > 1 ? args[0]! : '$remote_addr';
-	if (address !== '$remote_addr' && address !== '$realip_remote_addr')
-		throw new Untranslatable(`only the address of the client or its connection is compared, not \`${address}\``);
+	const addressVariable = args.length > 1 ? args[0]! : '$remote_addr';
+	if (addressVariable !== '$remote_addr' && addressVariable !== '$realip_remote_addr')
+		throw new Untranslatable(
+			`only the address of the client or its connection is compared, not \`${addressVariable}\``,
+		);
 	if (block!.some(({ name }) => name === 'proxy' || name === 'proxy_recursive'))
 		throw new Untranslatable('write its proxies as `trusted_proxies`, and the `geo` without them');
-	const subject = address === '$remote_addr' ? matcher : 'remote_ip';
-	const { entries, fallback } = geoChoice({ block });
+	const subject = addressVariable === '$remote_addr' ? matcher : 'remote_ip';
+	const { entries, fallback } = parseGeo({ block });
 	const lines: string[] = [];
-	const setLine = (value: string): string => `\tvars ${variable} ${quoted(value.replace(/[{}]/g, '\\$&'))}`;
+	const assignmentLine = (value: string): string => `\tvars ${variable} ${quoteText(value.replace(/[{}]/g, '\\$&'))}`;
 	for (const { ranges, value } of joinByValue(entries))
-		lines.push(`${lines.length === 0 ? '' : '} else '}when ${subject} ${ranges.join(' ')} {`, setLine(value));
-	if (lines.length === 0) return [setLine(fallback).slice(1)];
-	if (fallback !== '') lines.push('} else {', setLine(fallback));
+		lines.push(`${lines.length === 0 ? '' : '} else '}when ${subject} ${ranges.join(' ')} {`, assignmentLine(value));
+	if (lines.length === 0) return [assignmentLine(fallback).slice(1)];
+	if (fallback !== '') lines.push('} else {', assignmentLine(fallback));
 	return [...lines, '}'];
 }
 
 /** Returns the ranges of a `geo` in the order in which they must be tried, and the value for all other addresses. */
-export function geoChoice({ block }: Pick<NginxDirective, 'block'>): {
+export function parseGeo({ block }: Pick<NginxDirective, 'block'>): {
 	readonly entries: readonly GeoEntry[];
 	readonly fallback: string;
 } {
@@ -66,8 +68,12 @@ function networkEntries(lines: readonly NginxDirective[]): GeoEntry[] {
 	}
 	return [...valuesByNetwork]
 		.map(([range, value]) => {
-			const [network = '', bits] = range.split('/');
-			return { range, prefixBits: bits === undefined ? (network.includes(':') ? 128 : 32) : Number(bits), value };
+			const [network = '', prefixText] = range.split('/');
+			return {
+				range,
+				prefixBits: prefixText === undefined ? (network.includes(':') ? 128 : 32) : Number(prefixText),
+				value,
+			};
 		})
 		.sort((a, b) => b.prefixBits - a.prefixBits || (a.value < b.value ? -1 : a.value > b.value ? 1 : 0));
 }
@@ -78,13 +84,18 @@ function networkEntries(lines: readonly NginxDirective[]): GeoEntry[] {
  */
 function rangeEntries(lines: readonly NginxDirective[]): GeoEntry[] {
 	return lines
-		.filter(({ name }) => !OPTIONS.has(name) && name !== 'default')
+		.filter(({ name }) => !GEO_OPTIONS.has(name) && name !== 'default')
 		.toReversed()
 		.flatMap(({ name, args }) => {
-			const [first, last, extra] = name.split('-').map(parseIpv4);
-			if (first === undefined || last === undefined || extra !== undefined || first > last)
+			const [firstAddress, lastAddress, extraPart] = name.split('-').map(parseIpv4);
+			if (
+				firstAddress === undefined ||
+				lastAddress === undefined ||
+				extraPart !== undefined ||
+				firstAddress > lastAddress
+			)
 				throw new Untranslatable(`\`${name}\` is not a range of IPv4 addresses`);
-			return networksOf(first, last).map(range => ({ range, prefixBits: 0, value: args[0] ?? '' }));
+			return networksOf(firstAddress, lastAddress).map(range => ({ range, prefixBits: 0, value: args[0] ?? '' }));
 		});
 }
 
@@ -95,15 +106,16 @@ export function parseIpv4(text: string): number | undefined {
 	return octets.reduce((sum, octet) => sum * 256 + octet, 0);
 }
 
-/** Returns the fewest networks that contain exactly the addresses from `first` to `last`. */
-function networksOf(first: number, last: number): string[] {
+/** Returns the fewest networks that contain exactly the addresses from `firstAddress` to `lastAddress`. */
+function networksOf(firstAddress: number, lastAddress: number): string[] {
 	const networks: string[] = [];
-	for (let start = first; start <= last; ) {
-		let size = 1;
-		while (start % (size * 2) === 0 && start + size * 2 - 1 <= last) size *= 2;
-		const octets = [24, 16, 8, 0].map(shift => Math.floor(start / 2 ** shift) % 256);
-		networks.push(`${octets.join('.')}/${32 - Math.log2(size)}`);
-		start += size;
+	for (let networkStart = firstAddress; networkStart <= lastAddress; ) {
+		let networkSize = 1;
+		while (networkStart % (networkSize * 2) === 0 && networkStart + networkSize * 2 - 1 <= lastAddress)
+			networkSize *= 2;
+		const octets = [24, 16, 8, 0].map(shift => Math.floor(networkStart / 2 ** shift) % 256);
+		networks.push(`${octets.join('.')}/${32 - Math.log2(networkSize)}`);
+		networkStart += networkSize;
 	}
 	return networks;
 }
@@ -112,8 +124,8 @@ function networksOf(first: number, last: number): string[] {
 function joinByValue(entries: readonly GeoEntry[]): { readonly ranges: string[]; readonly value: string }[] {
 	const groups: { ranges: string[]; value: string }[] = [];
 	for (const { range, value } of entries) {
-		const last = groups.at(-1);
-		if (last?.value === value) last.ranges.push(range);
+		const lastGroup = groups.at(-1);
+		if (lastGroup?.value === value) lastGroup.ranges.push(range);
 		else groups.push({ ranges: [range], value });
 	}
 	return groups;

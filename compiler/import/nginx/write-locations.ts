@@ -1,8 +1,8 @@
 /** Writes the locations of a server as branches of a `when`, in the order in which nginx considers them. */
-import { quoted, word } from './configfile-writer.ts';
+import { quoteText, word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { escapedRegexp, hasVariable, regexpOf, type Variables } from './nginx-values.ts';
+import { escapeRegexp, hasVariable, regexpOf, type Variables } from './nginx-values.ts';
 import { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
 import { writeLocationBody } from './write-content.ts';
@@ -15,7 +15,7 @@ export interface Location {
 	readonly directive: NginxDirective;
 	readonly kind: 'exact' | 'prefix' | 'final' | 'regexp' | 'regexp-nocase' | 'named';
 	readonly pattern: string;
-	readonly inner: readonly Location[];
+	readonly innerLocations: readonly Location[];
 }
 
 const KINDS_BY_MODIFIER: { readonly [modifier: string]: Location['kind'] } = {
@@ -29,18 +29,20 @@ export function locationsOf(directives: readonly NginxDirective[]): Location[] {
 
 function parseLocation(directive: NginxDirective): Location {
 	const [modifierOrPattern = '/', pattern] = directive.args;
-	const inner = locationsOf(directive.block!);
+	const innerLocations = locationsOf(directive.block!);
 	if (pattern !== undefined)
 		return {
 			directive,
 			kind: (Object.hasOwn(KINDS_BY_MODIFIER, modifierOrPattern) && KINDS_BY_MODIFIER[modifierOrPattern]) || 'prefix',
-			pattern: pattern,
-			inner,
+			pattern,
+			innerLocations,
 		};
-	if (modifierOrPattern.startsWith('@')) return { directive, kind: 'named', pattern: modifierOrPattern, inner };
-	const withModifier = /^(=|\^~|~\*|~)(.+)$/s.exec(modifierOrPattern);
-	if (withModifier) return { directive, kind: KINDS_BY_MODIFIER[withModifier[1]!]!, pattern: withModifier[2]!, inner };
-	return { directive, kind: 'prefix', pattern: modifierOrPattern, inner };
+	if (modifierOrPattern.startsWith('@'))
+		return { directive, kind: 'named', pattern: modifierOrPattern, innerLocations };
+	const modifierMatch = /^(=|\^~|~\*|~)(.+)$/s.exec(modifierOrPattern);
+	if (modifierMatch)
+		return { directive, kind: KINDS_BY_MODIFIER[modifierMatch[1]!]!, pattern: modifierMatch[2]!, innerLocations };
+	return { directive, kind: 'prefix', pattern: modifierOrPattern, innerLocations };
 }
 
 /** A branch for a location, with the condition for choosing it if no branch before it is chosen. */
@@ -62,32 +64,32 @@ function isRegexp({ kind }: Location): boolean {
 }
 
 /**
- * Orders locations as nginx searches them. A branch in `decided` ends the search. A branch in `longest`, for a prefix, is used only
+ * Orders locations as nginx searches them. A branch in `decidedBranches` ends the search. A branch in `longestBranches`, for a prefix, is used only
  * if no regular expression matches in the block around these locations.
  */
 function branchesOf(
 	locations: readonly Location[],
 	parents: readonly Location[],
 	cx: ServerContext,
-): { decided: LocationBranch[]; longest: LocationBranch[] } {
+): { decidedBranches: LocationBranch[]; longestBranches: LocationBranch[] } {
 	const prefixes = locations
 		.filter(({ kind }) => kind === 'prefix' || kind === 'final')
 		.sort((a, b) => b.pattern.length - a.pattern.length);
-	const decided: LocationBranch[] = [];
-	const longest: LocationBranch[] = [];
+	const decidedBranches: LocationBranch[] = [];
+	const longestBranches: LocationBranch[] = [];
 	const longestPrefixCondition = ({ pattern }: Location): string => {
-		const longer = prefixes.filter(other => other.pattern !== pattern && other.pattern.startsWith(pattern));
+		const longerPrefixes = prefixes.filter(other => other.pattern !== pattern && other.pattern.startsWith(pattern));
 		const prefixTest = prefixCondition(pattern);
-		return longer.length === 0
+		return longerPrefixes.length === 0
 			? prefixTest
-			: `${prefixTest} and not ${prefixCondition(...longer.map(({ pattern }) => pattern))}`;
+			: `${prefixTest} and not ${prefixCondition(...longerPrefixes.map(({ pattern }) => pattern))}`;
 	};
 	for (const location of locations.filter(({ kind }) => kind === 'exact')) {
 		const { pattern } = location;
-		decided.push({
+		decidedBranches.push({
 			location,
 			parents,
-			condition: `path_regexp ${word(`^${escapedRegexp(pattern)}$`)}`,
+			condition: `path_regexp ${word(`^${escapeRegexp(pattern)}$`)}`,
 			place: { kind: 'exact', path: pattern },
 		});
 	}
@@ -97,55 +99,58 @@ function branchesOf(
 		const isProxied = location.directive.block!.some(({ name }) => /^(?:proxy|fastcgi|grpc)_pass$/.test(name));
 		const hasExactLocation = locations.some(other => other.kind === 'exact' && other.pattern === pathWithoutSlash);
 		if (isProxied && !hasExactLocation && pattern.endsWith('/') && pathWithoutSlash !== '')
-			decided.push({
+			decidedBranches.push({
 				location,
 				parents,
-				condition: `path_regexp ${word(`^${escapedRegexp(pathWithoutSlash)}$`)}`,
+				condition: `path_regexp ${word(`^${escapeRegexp(pathWithoutSlash)}$`)}`,
 				place: { kind: 'exact', path: pathWithoutSlash },
 				redirectPath: pattern,
 			});
 	}
 	const finalConditions: string[] = [];
 	for (const location of prefixes) {
-		const innerBranches = branchesOf(location.inner, [...parents, location], cx);
+		const innerBranches = branchesOf(location.innerLocations, [...parents, location], cx);
 		const ownBranch: LocationBranch = {
 			location,
 			parents,
 			condition: location.pattern === '/' ? undefined : prefixCondition(location.pattern),
 			place: { kind: 'prefix', path: location.pattern },
 		};
-		for (const branch of innerBranches.decided)
-			decided.push({ ...branch, condition: joinConditions(longestPrefixCondition(location), branch.condition) });
-		const prefixBranches = [...innerBranches.longest, ownBranch];
+		for (const branch of innerBranches.decidedBranches)
+			decidedBranches.push({
+				...branch,
+				condition: joinConditions(longestPrefixCondition(location), branch.condition),
+			});
+		const prefixBranches = [...innerBranches.longestBranches, ownBranch];
 		if (location.kind === 'final' && parents.length === 0)
 			for (const branch of prefixBranches)
-				decided.push({
+				decidedBranches.push({
 					...branch,
 					condition:
 						branch === ownBranch
 							? longestPrefixCondition(location)
 							: joinConditions(longestPrefixCondition(location), branch.condition),
 				});
-		else longest.push(...prefixBranches);
+		else longestBranches.push(...prefixBranches);
 		if (location.kind === 'final' && parents.length > 0) finalConditions.push(longestPrefixCondition(location));
 	}
-	const notFinal = finalConditions.map(text => `not ( ${text} )`).join(' and ');
+	const notFinalCondition = finalConditions.map(text => `not ( ${text} )`).join(' and ');
 	for (const location of locations.filter(isRegexp)) {
-		const name = cx.out.unusedName('location');
+		const captureName = cx.out.unusedName('location');
 		try {
-			const expression = `path_regexp ${name} ${word(regexpOf(location.pattern, location.kind === 'regexp-nocase'))}`;
-			decided.push({
+			const expression = `path_regexp ${captureName} ${word(regexpOf(location.pattern, location.kind === 'regexp-nocase'))}`;
+			decidedBranches.push({
 				location,
 				parents,
-				condition: notFinal === '' ? expression : `${expression} and ${notFinal}`,
-				place: { kind: 'regexp', captures: name },
+				condition: notFinalCondition === '' ? expression : `${expression} and ${notFinalCondition}`,
+				place: { kind: 'regexp', captureName },
 			});
 		} catch (error) {
 			if (!(error instanceof Untranslatable)) throw error;
-			cx.out.keep(location.directive, error.message);
+			cx.out.keepAsComment(location.directive, error.message);
 		}
 	}
-	return { decided, longest };
+	return { decidedBranches, longestBranches };
 }
 
 function joinConditions(first: string, second: string | undefined): string {
@@ -153,30 +158,31 @@ function joinConditions(first: string, second: string | undefined): string {
 }
 
 function prefixCondition(...prefixes: readonly string[]): string {
-	const [first = ''] = prefixes;
-	const pattern = prefixes.length === 1 ? `^${escapedRegexp(first)}` : `^(?:${prefixes.map(escapedRegexp).join('|')})`;
+	const [firstPrefix = ''] = prefixes;
+	const pattern =
+		prefixes.length === 1 ? `^${escapeRegexp(firstPrefix)}` : `^(?:${prefixes.map(escapeRegexp).join('|')})`;
 	return `path_regexp ${word(pattern)}`;
 }
 
 /** Writes the choice among the locations, and the content of each. The server's own directives answer if no location is chosen. */
 export function writeLocations(locations: readonly Location[], cx: ServerContext): void {
 	const { out } = cx;
-	const { decided, longest } = branchesOf(
+	const { decidedBranches, longestBranches } = branchesOf(
 		locations.filter(({ kind }) => kind !== 'named'),
 		[],
 		cx,
 	);
 	let isFirst = true;
-	let isComplete = false;
-	for (const branch of [...decided, ...longest]) {
-		if (isComplete) continue;
-		out.branch(branch.condition, isFirst, () => writeBranch(branch, cx));
+	let hasCatchAll = false;
+	for (const branch of [...decidedBranches, ...longestBranches]) {
+		if (hasCatchAll) continue;
+		out.writeBranch(branch.condition, isFirst, () => writeBranch(branch, cx));
 		isFirst = false;
-		isComplete = branch.condition === undefined;
+		hasCatchAll = branch.condition === undefined;
 		if (branch.redirectPath === undefined) writeTest(branch, locations, cx);
 	}
-	if (!isComplete)
-		out.branch(undefined, isFirst, () =>
+	if (!hasCatchAll)
+		out.writeBranch(undefined, isFirst, () =>
 			writeLocationBody(
 				cx.directives.filter(one => !isRewrite(one) && one.name !== 'location'),
 				cx.scope,
@@ -188,18 +194,18 @@ export function writeLocations(locations: readonly Location[], cx: ServerContext
 		);
 }
 
-function writeBranch({ location, parents, place, redirectPath: slash }: LocationBranch, cx: ServerContext): void {
+function writeBranch({ location, parents, place, redirectPath: slashPath }: LocationBranch, cx: ServerContext): void {
 	const { out } = cx;
 	let scope = cx.scope;
 	for (const { directive } of parents) scope = new Scope(scope, directive.block!);
 	let { variables } = cx;
-	if (slash !== undefined) {
+	if (slashPath !== undefined) {
 		writeFields(new Scope(scope, location.directive.block!), out, variables);
-		out.line(`redir "${slash}{?query}" 301`);
+		out.writeLine(`redir "${slashPath}{?query}" 301`);
 		return;
 	}
-	if (place.kind === 'regexp') variables = variables.withGroups(place.captures, location.pattern);
-	out.line(`# ${location.directive.text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')}`);
+	if (place.kind === 'regexp') variables = variables.withGroups(place.captureName, location.pattern);
+	out.writeLine(`# ${location.directive.text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')}`);
 	writeLocation(location, scope, cx, place, variables);
 }
 
@@ -215,35 +221,37 @@ export function writeLocation(
 ): void {
 	const { out } = cx;
 	const block = location.directive.block!;
-	out.count(location.directive);
+	out.countTranslated(location.directive);
 	const ownScope = new Scope(scope, block);
 	for (const directive of block)
 		if (!ownScope.isInherited(directive) && !KNOWN_DIRECTIVES.has(directive.name))
-			out.keep(directive, untranslatedReason(directive.name));
+			out.keepAsComment(directive, untranslatedReason(directive.name));
 	const writeBody = (): void => {
 		try {
 			writeLocationBody(block, ownScope, cx, place, variables, cx.scope);
 		} catch (error) {
 			if (!(error instanceof Untranslatable)) throw error;
 			out.keepInstead(location.directive, error.message);
-			out.line('error 500');
+			out.writeLine('error 500');
 		}
 	};
-	if (place.kind !== 'regexp' || location.inner.length === 0) {
+	if (place.kind !== 'regexp' || location.innerLocations.length === 0) {
 		writeBody();
 		return;
 	}
-	const { decided, longest } = branchesOf(location.inner, [], cx);
+	const { decidedBranches, longestBranches } = branchesOf(location.innerLocations, [], cx);
 	let isFirst = true;
-	for (const branch of [...decided, ...longest]) {
+	for (const branch of [...decidedBranches, ...longestBranches]) {
 		const branchVariables =
-			branch.place.kind === 'regexp' ? variables.withGroups(branch.place.captures, branch.location.pattern) : variables;
-		out.branch(branch.condition ?? 'path *', isFirst, () =>
+			branch.place.kind === 'regexp'
+				? variables.withGroups(branch.place.captureName, branch.location.pattern)
+				: variables;
+		out.writeBranch(branch.condition ?? 'path *', isFirst, () =>
 			writeLocation(branch.location, ownScope, cx, branch.place, branchVariables),
 		);
 		isFirst = false;
 	}
-	out.branch(undefined, isFirst, writeBody);
+	out.writeBranch(undefined, isFirst, writeBody);
 }
 
 const KNOWN_DIRECTIVES: ReadonlySet<string> = new Set([
@@ -279,7 +287,7 @@ export function isKnownDirective(name: string): boolean {
 }
 
 /** Reasons why directives have no counterpart or need none, by the directive's name. */
-const FIXED_REASONS: { readonly [name: string]: string } = {
+const REASONS_BY_DIRECTIVE: { readonly [name: string]: string } = {
 	...{ sendfile: 'files are always sent efficiently', tcp_nopush: 'decided by the server', tcp_nodelay: 'always on' },
 	...{ server_tokens: 'no version is ever sent', default_type: 'used by `return` only', http2: 'always on' },
 	...{ types_hash_max_size: 'sizes itself', server_names_hash_bucket_size: 'sizes itself', gzip_vary: 'always on' },
@@ -304,7 +312,7 @@ export function untranslatedReason(name: string): string {
 
 /** Returns the reason why directives of this name are never translated; undefined if they may be. */
 export function knownReason(name: string): string | undefined {
-	return Object.hasOwn(FIXED_REASONS, name) ? FIXED_REASONS[name] : undefined;
+	return Object.hasOwn(REASONS_BY_DIRECTIVE, name) ? REASONS_BY_DIRECTIVE[name] : undefined;
 }
 
 /** Reports whether the regular expression of a location matches a path. Returns true if it cannot be compiled here. */
@@ -327,7 +335,7 @@ export function mayBelongElsewhere(
 	const longestPrefix = locations.filter(isMatchingPrefix).sort((a, b) => b.pattern.length - a.pattern.length)[0];
 	return locations.some(location => {
 		if (location.directive.block === ownDirectives) return false;
-		if (location.inner.length > 0 && isMatchingPrefix(location)) return true;
+		if (location.innerLocations.length > 0 && isMatchingPrefix(location)) return true;
 		if (location.kind === 'exact') return location.pattern === path;
 		return isRegexp(location)
 			? matchesOrUnknown(location, path)
@@ -347,22 +355,22 @@ function writeTest(
 	if (directives.some(one => mayRewrite(one, path)) || mayBelongElsewhere(path, location.directive.block!, locations))
 		return;
 	const block = location.directive.block!;
-	const name = `${location.directive.text} (${address}${path})`;
+	const testName = `${location.directive.text} (${address}${path})`;
 	const request = `GET ${address}${path}`;
 	const guardDirectives = [...directives, ...block].filter(({ name }) => GUARD_DIRECTIVES.has(name));
 	const isGuarded = guardDirectives.length > 0;
 	const hasUnauthorizedPage = directives.some(({ name, args }) => name === 'error_page' && args.includes('401'));
 	if (asksForPassword(block) && guardDirectives.length === 1 && !hasUnauthorizedPage) {
-		out.test(name, [request, 'expect status 401']);
+		out.addTest(testName, [request, 'expect status 401']);
 		return;
 	}
 	const returnDirective = block.find(({ name }) => name === 'return');
 	const hasErrorPage = (status: string): boolean =>
 		[...directives, ...block].some(({ name, args }) => name === 'error_page' && args.slice(0, -1).includes(status));
-	const clientTest = isGuarded ? [] : testByClient(block, maps, hasErrorPage);
+	const clientTest = isGuarded ? [] : clientExpectations(block, maps, hasErrorPage);
 	if (clientTest.length > 0) {
-		out.test(
-			name,
+		out.addTest(
+			testName,
 			clientTest.flatMap(({ client, lines }) => [request, `from ${client}`, ...lines]),
 		);
 		return;
@@ -379,12 +387,12 @@ function writeTest(
 			return;
 		const lines = [request, `expect status ${status}`];
 		if (/^30[12378]$/.test(status) && target !== '') lines.push(`expect header Location ${word(target)}`);
-		out.test(name, lines);
+		out.addTest(testName, lines);
 	} else if (
 		block.some(({ name, args }) => name === 'proxy_pass' && !args[0]?.includes('$')) &&
 		!block.some(({ name }) => isRewriteName(name))
 	) {
-		out.test(name, [request, 'upstream answers 200 "from the upstream"', 'expect body "from the upstream"']);
+		out.addTest(testName, [request, 'upstream answers 200 "from the upstream"', 'expect body "from the upstream"']);
 	}
 }
 
@@ -398,42 +406,43 @@ interface ClientExpectation {
  * Returns what different clients are answered if that depends on a `geo` or `split_clients`: because a `return` has its variable, or
  * because one `if` refuses requests by it. Returns nothing for any other location.
  */
-function testByClient(
+function clientExpectations(
 	block: readonly NginxDirective[],
 	maps: ServerContext['maps'],
 	hasErrorPage: (status: string) => boolean,
 ): readonly ClientExpectation[] {
-	const answer = block.findLast(({ name }) => name === 'return');
-	const steps = block.filter(({ name }) => isRewriteName(name));
-	if (answer && steps.length === 1) {
-		const [status = '', target = ''] = answer.args;
-		const names = new Set([...target.matchAll(/\$\{?(\w+)\}?/g)].map(([, found]) => found!));
-		const [variable] = names;
-		if (variable === undefined || names.size > 1 || !/^(?:200|30[12378])$/.test(status)) return [];
+	const returnDirective = block.findLast(({ name }) => name === 'return');
+	const rewriteDirectives = block.filter(({ name }) => isRewriteName(name));
+	if (returnDirective && rewriteDirectives.length === 1) {
+		const [status = '', target = ''] = returnDirective.args;
+		const variableNames = new Set([...target.matchAll(/\$\{?(\w+)\}?/g)].map(([, found]) => found!));
+		const [variable] = variableNames;
+		if (variable === undefined || variableNames.size > 1 || !/^(?:200|30[12378])$/.test(status)) return [];
 		return maps.clientSamples(variable).flatMap(({ address, value }) => {
-			const text = target.replace(/\$\{?\w+\}?/g, () => value);
-			if (/[{}\\`]/.test(text)) return [];
-			const expected = status === '200' ? `body ${quoted(text)}` : `header Location ${word(text)}`;
-			return [{ client: address, lines: [`expect status ${status}`, `expect ${expected}`] }];
+			const expandedTarget = target.replace(/\$\{?\w+\}?/g, () => value);
+			if (/[{}\\`]/.test(expandedTarget)) return [];
+			const expectation =
+				status === '200' ? `body ${quoteText(expandedTarget)}` : `header Location ${word(expandedTarget)}`;
+			return [{ client: address, lines: [`expect status ${status}`, `expect ${expectation}`] }];
 		});
 	}
-	const [guard] = steps;
-	if (guard?.name !== 'if') return [];
-	if (steps.length > (answer ? 2 : 1)) return [];
+	const [guardIf] = rewriteDirectives;
+	if (guardIf?.name !== 'if') return [];
+	if (rewriteDirectives.length > (returnDirective ? 2 : 1)) return [];
 	const [, variable, operator, operand] =
-		/^\(\s*\$(\w+)(?:\s*(!?=)\s*["']?([^"'\s()]*)["']?)?\s*\)$/.exec(guard.args.join(' ')) ?? [];
-	const [refusal, ...others] = guard.block ?? [];
+		/^\(\s*\$(\w+)(?:\s*(!?=)\s*["']?([^"'\s()]*)["']?)?\s*\)$/.exec(guardIf.args.join(' ')) ?? [];
+	const [refusal, ...otherDirectives] = guardIf.block ?? [];
 	const status = refusal?.args[0] ?? '';
-	if (variable === undefined || refusal?.name !== 'return' || others.length > 0) return [];
+	if (variable === undefined || refusal?.name !== 'return' || otherDirectives.length > 0) return [];
 	if (!/^[45]\d\d$/.test(status) || status === '444' || hasErrorPage(status)) return [];
-	const [otherStatus = '', otherText = ''] = answer?.args ?? [];
-	if (answer && (!/^2\d\d$/.test(otherStatus) || /[${}]/.test(otherText))) return [];
+	const [fallbackStatus = '', fallbackText = ''] = returnDirective?.args ?? [];
+	if (returnDirective && (!/^2\d\d$/.test(fallbackStatus) || /[${}]/.test(fallbackText))) return [];
 	const isProxied = block.some(({ name, args }) => name === 'proxy_pass' && !args[0]?.includes('$'));
 	return maps.clientSamples(variable).flatMap(({ address, value }) => {
 		const isRefused =
 			operator === undefined ? value !== '' && value !== '0' : (value === operand) === (operator === '=');
 		if (isRefused) return [{ client: address, lines: [`expect status ${status}`] }];
-		if (answer) return [{ client: address, lines: [`expect status ${otherStatus}`] }];
+		if (returnDirective) return [{ client: address, lines: [`expect status ${fallbackStatus}`] }];
 		return isProxied
 			? [{ client: address, lines: ['upstream answers 200 "from the upstream"', 'expect body "from the upstream"'] }]
 			: [];
@@ -443,9 +452,12 @@ function testByClient(
 /** Reports whether access to a location requires the password of a user in a fixed file, and nothing answers before. */
 function asksForPassword(block: readonly NginxDirective[]): boolean {
 	const hasUsers = block.some(({ name, args }) => name === 'auth_basic_user_file' && !hasVariable(args[0] ?? ''));
-	const realms = block.filter(({ name }) => name === 'auth_basic');
-	const isPlain = realms.length === 1 && realms[0]!.args[0] !== 'off' && !hasVariable(realms[0]!.args[0] ?? '');
-	return hasUsers && isPlain && !block.some(({ name }) => isRewriteName(name));
+	const realmDirectives = block.filter(({ name }) => name === 'auth_basic');
+	const hasPlainRealm =
+		realmDirectives.length === 1 &&
+		realmDirectives[0]!.args[0] !== 'off' &&
+		!hasVariable(realmDirectives[0]!.args[0] ?? '');
+	return hasUsers && hasPlainRealm && !block.some(({ name }) => isRewriteName(name));
 }
 
 /** Reports whether a directive of the server may answer or rewrite a request for `path`. */

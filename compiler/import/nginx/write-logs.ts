@@ -1,9 +1,9 @@
 /** Writes `access_log` and `log_format`. */
-import { quoted, word } from './configfile-writer.ts';
+import { quoteText, word } from './configfile-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import type { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
-import { orKeep } from './write-rewrites.ts';
+import { translateOrKeep } from './write-rewrites.ts';
 
 const LOG_PLACEHOLDERS: { readonly [name: string]: string } = {
 	...{
@@ -36,38 +36,38 @@ const LOG_PLACEHOLDERS: { readonly [name: string]: string } = {
 /** Writes the access logs of a server. */
 export function writeLogs(scope: Scope, cx: ImportContext): void {
 	const { out } = cx;
-	for (const logDirective of scope.all('access_log')) {
-		orKeep(logDirective, out, () => {
-			const [path = '', format = 'combined', ...parameters] = logDirective.args;
+	for (const logDirective of scope.directivesIn('access_log')) {
+		translateOrKeep(logDirective, out, () => {
+			const [path = '', formatName = 'combined', ...parameters] = logDirective.args;
 			if (path === 'off') return;
 			if (parameters.some(text => text.startsWith('if=')))
 				throw new Untranslatable('requests are not selected by a variable');
 			if (/\$|^(?:syslog|memory):/.test(path)) throw new Untranslatable('only files are written');
-			const text = format === 'combined' ? undefined : logFormatText(format, cx);
-			out.block('log', () => {
-				out.line(
+			const formatText = formatName === 'combined' ? undefined : logFormatText(formatName, cx);
+			out.writeBlock('log', () => {
+				out.writeLine(
 					`output ${path === '/dev/stdout' ? 'stdout' : path === '/dev/stderr' ? 'stderr' : `file ${word(path)}`}`,
 				);
-				out.line(text === undefined ? 'format combined' : `format text ${quoted(text)}`);
+				out.writeLine(formatText === undefined ? 'format combined' : `format text ${quoteText(formatText)}`);
 			});
 		});
 	}
 }
 
 function logFormatText(name: string, { logFormats, out }: ImportContext): string {
-	const format = logFormats.get(name);
-	if (!format) throw new Untranslatable(`there is no log_format \`${name}\``);
-	const parts = format.args.slice(1).filter(text => !text.startsWith('escape='));
-	const text = parts
+	const formatDirective = logFormats.get(name);
+	if (!formatDirective) throw new Untranslatable(`there is no log_format \`${name}\``);
+	const formatParts = formatDirective.args.slice(1).filter(text => !text.startsWith('escape='));
+	const text = formatParts
 		.join('')
 		.replace(/\$\{(\w+)\}|\$(\w+)|[{}]/g, (matched, braced: string | undefined, plain: string | undefined) => {
 			const variable = braced ?? plain;
 			if (variable === undefined) return `\\${matched}`;
 			if (Object.hasOwn(LOG_PLACEHOLDERS, variable)) return LOG_PLACEHOLDERS[variable]!;
-			const field = /^(?:(sent)_)?http_(\w+)$/.exec(variable);
-			if (!field) throw new Untranslatable(`logs have no \`$${variable}\``);
-			return `{${field[1] ? 'resp_headers' : 'request>headers'}>${field[2]!.replaceAll('_', '-')}}`;
+			const fieldMatch = /^(?:(sent)_)?http_(\w+)$/.exec(variable);
+			if (!fieldMatch) throw new Untranslatable(`logs have no \`$${variable}\``);
+			return `{${fieldMatch[1] ? 'resp_headers' : 'request>headers'}>${fieldMatch[2]!.replaceAll('_', '-')}}`;
 		});
-	out.count(format);
+	out.countTranslated(formatDirective);
 	return text;
 }

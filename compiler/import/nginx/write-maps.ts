@@ -1,10 +1,10 @@
 /** Writes `map`, `geo` and `split_clients` as snippets, which sites use if they read the variable. */
 
 import { type ClientSample, clientSamples } from './client-samples.ts';
-import { type ConfigfileWriter, quoted, word } from './configfile-writer.ts';
+import { type ConfigfileWriter, quoteText, word } from './configfile-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { escapedRegexp, regexpOf, translated, Variables } from './nginx-values.ts';
+import { escapeRegexp, regexpOf, translateText, Variables } from './nginx-values.ts';
 import { Untranslatable } from './untranslatable.ts';
 import { CACHE_STATUS_LINES, CACHE_STATUS_SNIPPET } from './write-cache.ts';
 import { geoLines, geoValues } from './write-geo.ts';
@@ -16,13 +16,13 @@ interface MapEntry {
 	/** The placeholder that stands for the variable. */
 	readonly placeholder: string;
 	/** Name of the snippet; undefined until it is written. */
-	snippet: string | undefined;
+	snippetName: string | undefined;
 	/** Why the directive has no counterpart; undefined if it has one, or if no site reads its variable. */
-	reason: string | undefined;
+	keptReason: string | undefined;
 }
 
 /** Prefixes of the names of snippets and placeholders, by the directive that defines the variable. */
-const PREFIXES: { readonly [name: string]: string } = { map: 'map_', geo: 'geo_', split_clients: 'split_' };
+const VARIABLE_PREFIXES: { readonly [name: string]: string } = { map: 'map_', geo: 'geo_', split_clients: 'split_' };
 
 /** The `map`, `geo` and `split_clients` blocks of a configuration. A block is translated when a site first reads its variable. */
 export class MapTable {
@@ -32,12 +32,12 @@ export class MapTable {
 	readonly #addressMatcher: string;
 	readonly #linesBySnippet = new Map<string, readonly string[]>();
 
-	constructor(http: readonly NginxDirective[], out: ConfigfileWriter, address: ImportContext['address']) {
+	constructor(httpDirectives: readonly NginxDirective[], out: ConfigfileWriter, address: ImportContext['address']) {
 		this.#out = out;
 		this.#addressMatcher = address.matcher;
-		for (const directive of http) {
+		for (const directive of httpDirectives) {
 			const variable = directive.args.at(-1)?.replace(/^\$/, '');
-			const prefix = Object.hasOwn(PREFIXES, directive.name) ? PREFIXES[directive.name] : undefined;
+			const prefix = Object.hasOwn(VARIABLE_PREFIXES, directive.name) ? VARIABLE_PREFIXES[directive.name] : undefined;
 			if (prefix === undefined || !directive.block || variable === undefined) continue;
 			// A `map` is evaluated when its placeholder is read; the other directives set a variable.
 			const placeholder = directive.name === 'map' ? `{map_${variable}}` : `{vars.${prefix}${variable}}`;
@@ -45,8 +45,8 @@ export class MapTable {
 				directive,
 				variable,
 				placeholder,
-				snippet: undefined,
-				reason: undefined,
+				snippetName: undefined,
+				keptReason: undefined,
 			});
 		}
 		this.#variables = new Variables([
@@ -73,7 +73,7 @@ export class MapTable {
 		if (!block) return undefined;
 		if (kind === 'geo') return geoValues(block);
 		if (kind === 'split_clients') return splitValues(block);
-		const outputs = block.filter(line => !FLAGS.has(line.name)).map(({ args }) => args[0] ?? '');
+		const outputs = block.filter(line => !MAP_FLAGS.has(line.name)).map(({ args }) => args[0] ?? '');
 		return outputs.some(value => value.includes('$')) ? undefined : outputs;
 	}
 
@@ -83,22 +83,22 @@ export class MapTable {
 	 */
 	clientSamples(name: string): readonly ClientSample[] {
 		const entry = this.#entriesByVariable.get(name);
-		return entry?.snippet === undefined ? [] : clientSamples(entry.directive);
+		return entry?.snippetName === undefined ? [] : clientSamples(entry.directive);
 	}
 
 	/** Writes the snippets that sites use, and keeps the blocks that could not be translated as comments. */
 	write(): void {
 		for (const [name, lines] of this.#linesBySnippet) {
-			this.#out.block(`(${name})`, () => {
-				for (const line of lines) this.#out.line(line);
+			this.#out.writeBlock(`(${name})`, () => {
+				for (const line of lines) this.#out.writeLine(line);
 			});
-			this.#out.line('');
+			this.#out.writeLine('');
 		}
-		for (const { directive, reason, snippet } of this.#entriesByVariable.values()) {
-			if (reason !== undefined) this.#out.keep(directive, reason);
+		for (const { directive, keptReason: reason, snippetName: snippet } of this.#entriesByVariable.values()) {
+			if (reason !== undefined) this.#out.keepAsComment(directive, reason);
 			else if (snippet === undefined && directive.name === 'map' && directive.args[0] === '$http_upgrade') {
 				// It computes the field `Connection` of a WebSocket for an upstream, which `reverse_proxy` does by itself.
-				for (const line of [directive, ...directive.block!]) this.#out.count(line);
+				for (const line of [directive, ...directive.block!]) this.#out.countTranslated(line);
 			}
 		}
 	}
@@ -106,103 +106,104 @@ export class MapTable {
 	#snippetsOf(entry: MapEntry, ancestors: readonly MapEntry[]): readonly string[] {
 		if (ancestors.includes(entry)) throw new Untranslatable(`the map of \`$${entry.variable}\` refers to itself`);
 		const lines = entry.directive.block!;
-		const texts = [entry.directive.args[0] ?? '', ...lines.flatMap(({ args }) => args)].join(' ');
-		const usedVariables = new Set([...texts.matchAll(/\$\{?(\w+)/g)].map(([, name]) => name));
+		const entryText = [entry.directive.args[0] ?? '', ...lines.flatMap(({ args }) => args)].join(' ');
+		const usedVariables = new Set([...entryText.matchAll(/\$\{?(\w+)/g)].map(([, name]) => name));
 		const dependencies = [...this.#entriesByVariable.values()].filter(
 			other => other !== entry && usedVariables.has(other.variable),
 		);
 		const dependencySnippets = dependencies.flatMap(other => this.#snippetsOf(other, [...ancestors, entry]));
-		if (entry.snippet === undefined) {
-			const name = `${PREFIXES[entry.directive.name]}${entry.variable}`;
+		if (entry.snippetName === undefined) {
+			const snippetName = `${VARIABLE_PREFIXES[entry.directive.name]}${entry.variable}`;
 			try {
-				this.#linesBySnippet.set(name, this.#linesOf(entry));
+				this.#linesBySnippet.set(snippetName, this.#linesOf(entry));
 			} catch (error) {
-				if (error instanceof Untranslatable) entry.reason = error.message;
+				if (error instanceof Untranslatable) entry.keptReason = error.message;
 				throw error;
 			}
-			entry.snippet = name;
-			this.#out.count(entry.directive);
-			for (const line of lines) this.#out.count(line);
+			entry.snippetName = snippetName;
+			this.#out.countTranslated(entry.directive);
+			for (const line of lines) this.#out.countTranslated(line);
 		}
-		return [...new Set([...dependencySnippets, entry.snippet])];
+		return [...new Set([...dependencySnippets, entry.snippetName])];
 	}
 
 	#linesOf(entry: MapEntry): string[] {
 		const { directive } = entry;
 		if (directive.name === 'map') return this.#mapLines(entry);
-		const variable = `${PREFIXES[directive.name]}${entry.variable}`;
+		const variable = `${VARIABLE_PREFIXES[directive.name]}${entry.variable}`;
 		return directive.name === 'geo'
 			? geoLines(directive, variable, this.#addressMatcher)
 			: splitLines(directive, variable, this.#variables);
 	}
 
 	#mapLines({ directive, placeholder }: MapEntry): string[] {
-		const source = directive.args[0] ?? '';
-		const exact: string[] = [];
-		const hosts: string[] = [];
-		const regexps: string[] = [];
-		const defaults: string[] = [];
+		const sourceText = directive.args[0] ?? '';
+		const exactLines: string[] = [];
+		const hostLines: string[] = [];
+		const regexpLines: string[] = [];
+		const defaultLines: string[] = [];
 		const matchesHostNames = directive.block!.some(({ name }) => name === 'hostnames');
-		const isLowerCase = /^\$(?:host|server_name|scheme)$/.test(source);
+		const isLowerCaseSource = /^\$(?:host|server_name|scheme)$/.test(sourceText);
 		const caseOutputs: string[] = [];
 		// The output for a regular expression may contain groups, but no placeholders. If it has placeholders, the first map yields
 		// the number of a case, and a second map yields the output for the case.
 		const regexpLine = (regexp: string, output: string): string => {
-			const input = quoted(`~${regexp}`);
-			if (!/(?<![\\$])\{/.test(output)) return `${input} ${output}`;
+			const inputWord = quoteText(`~${regexp}`);
+			if (!/(?<![\\$])\{/.test(output)) return `${inputWord} ${output}`;
 			if (output.includes('${')) throw new Untranslatable('a value has both a group and a variable');
 			caseOutputs.push(output);
-			return `${input} "case ${caseOutputs.length}"`;
+			return `${inputWord} "case ${caseOutputs.length}"`;
 		};
 		for (const { name, args } of directive.block!) {
 			if (name === 'hostnames' || name === 'volatile') continue;
 			const output = this.#translateOutput(args[0] ?? '', name);
-			if (name === 'default') defaults.push(`default ${output}`);
+			if (name === 'default') defaultLines.push(`default ${output}`);
 			else if (name.startsWith('~')) {
 				const ignoresCase = name.startsWith('~*');
-				regexps.push(regexpLine(regexpOf(name.slice(ignoresCase ? 2 : 1), ignoresCase), output));
+				regexpLines.push(regexpLine(regexpOf(name.slice(ignoresCase ? 2 : 1), ignoresCase), output));
 			} else if (matchesHostNames && /^\*?\.|\.\*$/.test(name)) {
-				const middle = escapedRegexp(name.replace(/^\*?\./, '').replace(/\.\*$/, ''));
-				const before = name.startsWith('.') ? '^(?:.+\\.)?' : name.startsWith('*') ? '^.+\\.' : '^';
-				hosts.push(regexpLine(`(?i)${before}${middle}${name.endsWith('*') ? '\\.[^.]' : '$'}`, output));
+				const hostPattern = escapeRegexp(name.replace(/^\*?\./, '').replace(/\.\*$/, ''));
+				const hostPrefix = name.startsWith('.') ? '^(?:.+\\.)?' : name.startsWith('*') ? '^.+\\.' : '^';
+				hostLines.push(regexpLine(`(?i)${hostPrefix}${hostPattern}${name.endsWith('*') ? '\\.[^.]' : '$'}`, output));
 			} else {
-				const text = name.replace(/^\\(?=[~*.]|default|hostnames|volatile|include)/, '');
+				const inputText = name.replace(/^\\(?=[~*.]|default|hostnames|volatile|include)/, '');
 				// nginx ignores case in this comparison. A text without letters, or one that is compared with lower-case values,
 				// needs no expression.
 				const isCaseIrrelevant =
-					text.toLowerCase() === text.toUpperCase() || (isLowerCase && text === text.toLowerCase());
-				exact.push(
-					isCaseIrrelevant && !text.startsWith('~')
-						? `${quoted(text)} ${output}`
-						: regexpLine(`(?i)^${escapedRegexp(text)}$`, output),
+					inputText.toLowerCase() === inputText.toUpperCase() ||
+					(isLowerCaseSource && inputText === inputText.toLowerCase());
+				exactLines.push(
+					isCaseIrrelevant && !inputText.startsWith('~')
+						? `${quoteText(inputText)} ${output}`
+						: regexpLine(`(?i)^${escapeRegexp(inputText)}$`, output),
 				);
 			}
 		}
-		const subject = translated(source, this.#variables);
+		const subject = translateText(sourceText, this.#variables);
 		if (!/^\{[^{}]+\}$/.test(subject) && subject.includes('\\'))
 			throw new Untranslatable('its source is not one that the import knows');
 		const firstOutput = caseOutputs.length === 0 ? placeholder : placeholder.replace('}', '_case}');
 		const lines = [
 			`map ${word(subject)} ${firstOutput} {`,
-			...[...exact, ...hosts, ...regexps, ...defaults].map(line => `\t${line}`),
+			...[...exactLines, ...hostLines, ...regexpLines, ...defaultLines].map(line => `\t${line}`),
 			'}',
 		];
 		if (caseOutputs.length === 0) return lines;
-		const cases = caseOutputs.map((output, index) => `\t"case ${index + 1}" ${output}`);
-		return [...lines, `map ${firstOutput} ${placeholder} {`, ...cases, `\tdefault "${firstOutput}"`, '}'];
+		const caseLines = caseOutputs.map((output, index) => `\t"case ${index + 1}" ${output}`);
+		return [...lines, `map ${firstOutput} ${placeholder} {`, ...caseLines, `\tdefault "${firstOutput}"`, '}'];
 	}
 
 	/** Returns the output for a line in quotation marks. References to groups of a regular expression are written as `${1}`. */
 	#translateOutput(value: string, input: string): string {
 		if (value === '-') throw new Untranslatable('a value `-` means something else here');
-		const groups = new Set([...input.matchAll(/\(\?P?<(\w+)>/g)].map(([, name]) => name!));
-		const withMarkedGroups = input.startsWith('~')
+		const groupNames = new Set([...input.matchAll(/\(\?P?<(\w+)>/g)].map(([, name]) => name!));
+		const markedValue = input.startsWith('~')
 			? value.replace(/\$\{?(\w+)\}?/g, (text, name: string) =>
-					/^\d$/.test(name) || groups.has(name) ? `\uE000${name}\uE001` : text,
+					/^\d$/.test(name) || groupNames.has(name) ? `\uE000${name}\uE001` : text,
 				)
 			: value;
-		return quoted(translated(withMarkedGroups, this.#variables).replace(/\uE000(\w+)\uE001/g, '$${$1}'));
+		return quoteText(translateText(markedValue, this.#variables).replace(/\uE000(\w+)\uE001/g, '$${$1}'));
 	}
 }
 
-const FLAGS: ReadonlySet<string> = new Set(['hostnames', 'volatile']);
+const MAP_FLAGS: ReadonlySet<string> = new Set(['hostnames', 'volatile']);

@@ -3,29 +3,31 @@ import type { ConfigfileWriter } from './configfile-writer.ts';
 import { hasVariable, sizeOf } from './nginx-values.ts';
 import type { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
-import { orKeep } from './write-rewrites.ts';
+import { translateOrKeep } from './write-rewrites.ts';
 
 /** The lowest rate that `limit_rate` accepts, in bytes per second. */
 const MIN_BYTES_PER_SECOND = 1024;
 
 /** Writes the rate limit for the responses of a scope. */
 export function writeResponseRate(scope: Scope, out: ConfigfileWriter): void {
-	const rate = scope.last('limit_rate');
-	const after = scope.last('limit_rate_after');
-	const isLimited = rate !== undefined && !isZero(rate.args[0]);
-	if (rate !== undefined && !isLimited) out.count(rate);
+	const rateDirective = scope.lastDirective('limit_rate');
+	const afterDirective = scope.lastDirective('limit_rate_after');
+	const isLimited = rateDirective !== undefined && !isZero(rateDirective.args[0]);
+	if (rateDirective !== undefined && !isLimited) out.countTranslated(rateDirective);
 	const isWritten =
 		isLimited &&
-		orKeep(rate, out, () => {
-			const line = `limit_rate ${translateRate(rate.args[0] ?? '')}`;
-			const unlimitedSize = after?.args[0];
-			out.line(
-				unlimitedSize === undefined || isZero(unlimitedSize) ? line : `${line} after ${translateSize(unlimitedSize)}`,
+		translateOrKeep(rateDirective, out, () => {
+			const limitLine = `limit_rate ${translateRate(rateDirective.args[0] ?? '')}`;
+			const unlimitedSize = afterDirective?.args[0];
+			out.writeLine(
+				unlimitedSize === undefined || isZero(unlimitedSize)
+					? limitLine
+					: `${limitLine} after ${translateSize(unlimitedSize)}`,
 			);
 		});
-	if (after === undefined) return;
-	if (isWritten) out.count(after);
-	else if (rate !== undefined) out.keep(after, 'no rate is limited');
+	if (afterDirective === undefined) return;
+	if (isWritten) out.countTranslated(afterDirective);
+	else if (rateDirective !== undefined) out.keepAsComment(afterDirective, 'no rate is limited');
 }
 
 function isZero(size: string | undefined): boolean {

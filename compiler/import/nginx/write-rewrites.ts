@@ -1,8 +1,8 @@
 /** Writes `return`, `rewrite`, `set`, `break` and `if`, the directives that nginx runs before it looks for content. */
 import { type Condition, type ConditionContext, translateCondition } from './conditions.ts';
-import { type ConfigfileWriter, quoted, word } from './configfile-writer.ts';
+import { type ConfigfileWriter, quoteText, word } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { regexpOf, translated, type Variables } from './nginx-values.ts';
+import { regexpOf, translateText, type Variables } from './nginx-values.ts';
 import { Untranslatable } from './untranslatable.ts';
 
 /** The block that contains the rewrite directives, with what their translation needs. */
@@ -66,20 +66,20 @@ export function writeRewrites(
 				case 'return':
 					place.beforeAnswer();
 					writeReturn(step, place, variables);
-					out.count(step);
-					keepRest(laterSteps, out, 'the `return` before it ends the request');
+					out.countTranslated(step);
+					keepSteps(laterSteps, out, 'the `return` before it ends the request');
 					return true;
 				case 'break':
-					out.count(step);
-					keepRest(laterSteps, out, 'the `break` before it ends the rewrites');
+					out.countTranslated(step);
+					keepSteps(laterSteps, out, 'the `break` before it ends the rewrites');
 					return false;
 				case 'set':
 					writeSet(step, place, variables);
-					out.count(step);
+					out.countTranslated(step);
 					break;
 				case 'rewrite': {
 					const isFinished = writeRewrite(step, place, variables, laterSteps);
-					out.count(step);
+					out.countTranslated(step);
 					if (isFinished) return false;
 					break;
 				}
@@ -87,15 +87,15 @@ export function writeRewrites(
 					if (writeIf(step, place, variables, laterSteps)) return false;
 					break;
 				default:
-					out.keep(step, 'it changes only what is logged');
+					out.keepAsComment(step, 'it changes only what is logged');
 			}
 		} catch (error) {
 			if (!(error instanceof Untranslatable)) throw error;
-			out.keep(step, error.message);
+			out.keepAsComment(step, error.message);
 			// A `return` that cannot be translated becomes an error, because otherwise the lines below it would answer the request.
 			if (step.name === 'return') {
-				out.line('error 500');
-				keepRest(laterSteps, out, 'the `return` before it ends the request');
+				out.writeLine('error 500');
+				keepSteps(laterSteps, out, 'the `return` before it ends the request');
 				return true;
 			}
 		}
@@ -103,8 +103,8 @@ export function writeRewrites(
 	return false;
 }
 
-function keepRest(steps: readonly NginxDirective[], out: ConfigfileWriter, reason: string): void {
-	for (const step of steps) out.keep(step, reason);
+function keepSteps(steps: readonly NginxDirective[], out: ConfigfileWriter, reason: string): void {
+	for (const step of steps) out.keepAsComment(step, reason);
 }
 
 function writeReturn(
@@ -112,28 +112,28 @@ function writeReturn(
 	{ out, textType, beforeText }: RewritePlace,
 	variables: Variables,
 ): void {
-	const [first = '', second] = args;
-	const status = /^\d{3}$/.test(first) ? first : '302';
-	const text = /^\d{3}$/.test(first) ? second : first;
-	if (status === '444') out.line('abort');
+	const [firstArgument = '', secondArgument] = args;
+	const status = /^\d{3}$/.test(firstArgument) ? firstArgument : '302';
+	const text = /^\d{3}$/.test(firstArgument) ? secondArgument : firstArgument;
+	if (status === '444') out.writeLine('abort');
 	else if (/^30[12378]$/.test(status) && text !== undefined)
-		out.line(`redir ${quoted(translated(text, variables))} ${status}`);
+		out.writeLine(`redir ${quoteText(translateText(text, variables))} ${status}`);
 	else if (text !== undefined) {
-		const value = quoted(translated(text, variables));
+		const value = quoteText(translateText(text, variables));
 		beforeText();
-		if (textType !== undefined) out.line(`header Content-Type ${quoted(textType)}`);
-		out.line(/^\d{3}$/.test(text) ? `respond * ${value} ${status}` : `respond ${value} ${status}`);
-	} else if (Number(status) >= 400) out.line(`error ${status}`);
-	else out.line(`respond ${status}`);
+		if (textType !== undefined) out.writeLine(`header Content-Type ${quoteText(textType)}`);
+		out.writeLine(/^\d{3}$/.test(text) ? `respond * ${value} ${status}` : `respond ${value} ${status}`);
+	} else if (Number(status) >= 400) out.writeLine(`error ${status}`);
+	else out.writeLine(`respond ${status}`);
 }
 
 function writeSet(directive: NginxDirective, { out }: RewritePlace, variables: Variables): void {
-	const name = directive.args[0]?.replace(/^\$/, '') ?? '';
-	const value = translated(directive.args[1] ?? '', variables);
-	if (name === 'args') out.line(`rewrite ${word(`?${value}`)}`);
-	else if (/^(?:limit_rate|host|uri|request_uri|http_\w+)$/.test(name))
-		throw new Untranslatable(`\`$${name}\` cannot be set here`);
-	else out.line(`vars ${name} ${quoted(value)}`);
+	const variableName = directive.args[0]?.replace(/^\$/, '') ?? '';
+	const value = translateText(directive.args[1] ?? '', variables);
+	if (variableName === 'args') out.writeLine(`rewrite ${word(`?${value}`)}`);
+	else if (/^(?:limit_rate|host|uri|request_uri|http_\w+)$/.test(variableName))
+		throw new Untranslatable(`\`$${variableName}\` cannot be set here`);
+	else out.writeLine(`vars ${variableName} ${quoteText(value)}`);
 }
 
 /** Reports whether a pattern matches every path and has no groups. */
@@ -153,51 +153,51 @@ function writeRewrite(
 ): boolean {
 	const { out } = place;
 	const [pattern = '', target = '', flag] = directive.args;
-	const name = out.unusedName('rewrite');
-	const innerVariables = variables.withGroups(name, pattern);
+	const captureName = out.unusedName('rewrite');
+	const innerVariables = variables.withGroups(captureName, pattern);
 	const isRedirect = flag === 'permanent' || flag === 'redirect' || /^(?:https?:\/\/|\$scheme)/.test(target);
 	const rewriteLine = isRedirect
 		? redirectOf(target, flag, innerVariables)
 		: `rewrite ${word(rewriteTarget(target, innerVariables))}`;
-	const condition = matchesEveryPath(pattern) ? undefined : `path_regexp ${name} ${word(regexpOf(pattern))}`;
-	const continues = !isRedirect && flag === undefined && (place.place === 'server' || laterSteps.length > 0);
-	if (continues && place.place === 'location' && laterSteps.some(({ name }) => name !== 'set')) {
+	const condition = matchesEveryPath(pattern) ? undefined : `path_regexp ${captureName} ${word(regexpOf(pattern))}`;
+	const continuesRewrites = !isRedirect && flag === undefined && (place.place === 'server' || laterSteps.length > 0);
+	if (continuesRewrites && place.place === 'location' && laterSteps.some(({ name }) => name !== 'set')) {
 		throw new Untranslatable('a `rewrite` without a flag is translated only at the end');
 	}
 	const leavesLocation = place.place === 'location' && flag !== 'break' && !isRedirect;
-	out.branch(condition, true, () => {
+	out.writeBranch(condition, true, () => {
 		if (isRedirect) {
 			place.beforeAnswer();
 			// If the target has a query, the client's query is appended to it, but only if it is not empty.
 			if (rewriteLine.endsWith('&{query}" 301') || rewriteLine.endsWith('&{query}" 302'))
-				out.block('when vars {query} ""', () => out.line(rewriteLine.replace('&{query}" ', '" ')));
+				out.writeBlock('when vars {query} ""', () => out.writeLine(rewriteLine.replace('&{query}" ', '" ')));
 		}
 		if (leavesLocation)
-			for (const step of laterSteps.filter(() => continues))
+			for (const step of laterSteps.filter(() => continuesRewrites))
 				if (step.name === 'set') writeSet(step, place, innerVariables);
-		out.line(rewriteLine);
+		out.writeLine(rewriteLine);
 		if (leavesLocation) place.chooseAgain();
 	});
 	const endsRewrites = !isRedirect && !leavesLocation && flag !== undefined;
 	if (!endsRewrites || laterSteps.length === 0) return endsRewrites;
-	if (condition === undefined) keepRest(laterSteps, out, 'the `rewrite` before it ends the rewrites');
+	if (condition === undefined) keepSteps(laterSteps, out, 'the `rewrite` before it ends the rewrites');
 	else {
 		const lines = out.capture(() => writeRewrites(laterSteps, place, variables));
-		if (lines.length > 0) out.elseLines(lines);
+		if (lines.length > 0) out.writeElse(lines);
 	}
 	return true;
 }
 
 function redirectOf(target: string, flag: string | undefined, variables: Variables): string {
 	const keepsQuery = !target.endsWith('?');
-	const value = translated(keepsQuery ? target : target.slice(0, -1), variables);
+	const value = translateText(keepsQuery ? target : target.slice(0, -1), variables);
 	const query = !keepsQuery ? '' : target.includes('?') ? '&{query}' : '{?query}';
-	return `redir ${quoted(`${value}${query}`)} ${flag === 'permanent' ? 301 : 302}`;
+	return `redir ${quoteText(`${value}${query}`)} ${flag === 'permanent' ? 301 : 302}`;
 }
 
 function rewriteTarget(target: string, variables: Variables): string {
 	const keepsQuery = !target.endsWith('?');
-	const value = translated(keepsQuery ? target : target.slice(0, -1), variables);
+	const value = translateText(keepsQuery ? target : target.slice(0, -1), variables);
 	const path = value.startsWith('/') || value.startsWith('{path}') ? value : `/${value}`;
 	if (!target.includes('?')) return path;
 	return keepsQuery ? `${path}&{query}` : target.indexOf('?') === target.length - 1 ? `${path}?` : path;
@@ -235,23 +235,23 @@ function writeIf(
 			'a `rewrite` in an `if` that ends the rewrites is translated only if it matches every path',
 		);
 	}
-	out.count(directive);
-	const keptBefore = out.keptDirectives.length;
+	out.countTranslated(directive);
+	const keptCountBefore = out.keptDirectives.length;
 	const hasFields = directive.block!.some(({ name }) => name === 'add_header' || name === 'expires');
 	const innerPlace = hasFields ? { ...place, beforeAnswer: () => place.beforeAnswerOf(directive.block!) } : place;
 	const lines = out.capture(() => writeRewrites(steps, innerPlace, condition.variables));
 	if (lines.length === 0) {
-		if (out.keptDirectives.length > keptBefore || !endsRewrites) return false;
+		if (out.keptDirectives.length > keptCountBefore || !endsRewrites) return false;
 		if (laterSteps.length === 0) return false;
 		const laterLines = out.capture(() => writeRewrites(laterSteps, place, variables));
-		if (laterLines.length > 0) out.branch(`not ( ${condition.expression} )`, true, () => out.append(laterLines));
+		if (laterLines.length > 0) out.writeBranch(`not ( ${condition.expression} )`, true, () => out.append(laterLines));
 		return true;
 	}
-	out.branch(condition.expression, true, () => out.append(lines));
-	if (out.keptDirectives.length > keptBefore) out.keepInstead(directive, 'see what its block has');
+	out.writeBranch(condition.expression, true, () => out.append(lines));
+	if (out.keptDirectives.length > keptCountBefore) out.keepInstead(directive, 'see what its block has');
 	if (!endsRewrites || laterSteps.length === 0) return false;
-	const others = out.capture(() => writeRewrites(laterSteps, place, variables));
-	if (others.length > 0) out.elseLines(others);
+	const remainingLines = out.capture(() => writeRewrites(laterSteps, place, variables));
+	if (remainingLines.length > 0) out.writeElse(remainingLines);
 	return true;
 }
 
@@ -259,14 +259,14 @@ function writeIf(
  * Runs a translation and counts the directive. If the translation throws Untranslatable, keeps the directive as a comment and
  * returns false.
  */
-export function orKeep(directive: NginxDirective, out: ConfigfileWriter, translate: () => void): boolean {
+export function translateOrKeep(directive: NginxDirective, out: ConfigfileWriter, translate: () => void): boolean {
 	try {
 		translate();
-		out.count(directive);
+		out.countTranslated(directive);
 		return true;
 	} catch (error) {
 		if (!(error instanceof Untranslatable)) throw error;
-		out.keep(directive, error.message);
+		out.keepAsComment(directive, error.message);
 		return false;
 	}
 }

@@ -1,11 +1,11 @@
 /** Writes the `server` blocks of an nginx.conf as sites. */
-import { type ConfigfileWriter, type Lines, Slot, word } from './configfile-writer.ts';
+import { type CapturedLines, type ConfigfileWriter, Slot, word } from './configfile-writer.ts';
 import type { ImportContext, ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
-import { escapedRegexp, regexpOf, translated, type VariableLookup, Variables } from './nginx-values.ts';
+import { escapeRegexp, regexpOf, translateText, type VariableLookup, Variables } from './nginx-values.ts';
 import { Scope } from './scope.ts';
 import { Untranslatable } from './untranslatable.ts';
-import { cacheOptionLines, cacheZones } from './write-cache.ts';
+import { cacheOptionLines, findCacheZones } from './write-cache.ts';
 import { ErrorRules } from './write-error-pages.ts';
 import { textTypeOf, writeCompression, writeFields } from './write-headers.ts';
 import {
@@ -19,7 +19,7 @@ import {
 import { writeLogs } from './write-logs.ts';
 import { MapTable } from './write-maps.ts';
 import { writeReplacements } from './write-replacements.ts';
-import { orKeep, writeRewrites } from './write-rewrites.ts';
+import { translateOrKeep, writeRewrites } from './write-rewrites.ts';
 import { Pools } from './write-upstream.ts';
 
 /** An address and port on which a `server` block listens. */
@@ -27,7 +27,7 @@ interface ListenAddress {
 	readonly port: string;
 	/** The address to listen on; undefined for all interfaces. */
 	readonly host: string | undefined;
-	readonly tls: boolean;
+	readonly isTls: boolean;
 	readonly isDefault: boolean;
 	/** The `listen` directive; undefined if the server has none that the import can translate. */
 	readonly directive: NginxDirective | undefined;
@@ -47,7 +47,7 @@ interface Site {
 /** A named route that several places of a site run. */
 interface Route {
 	readonly name: string;
-	readonly lines: Lines;
+	readonly lines: CapturedLines;
 }
 
 /** Reports whether a server listens on every combination of its addresses and ports, as a site of a Configfile does. */
@@ -59,35 +59,39 @@ function listensOnAllCombinations(listenAddresses: readonly ListenAddress[]): bo
 }
 
 /** Writes the global options, pools, maps and sites for an `http` block. */
-export function writeServers(http: readonly NginxDirective[], out: ConfigfileWriter): void {
-	const sites: Site[] = http
+export function writeServers(httpDirectives: readonly NginxDirective[], out: ConfigfileWriter): void {
+	const sites: Site[] = httpDirectives
 		.filter(({ name }) => name === 'server')
-		.map(server => ({ server, listenAddresses: listenAddressesOf(server, out), ...namesOf(server, out) }));
-	out.line('# Imported from nginx. A comment that begins with `nginx:` is a directive without a counterpart.');
+		.map(server => ({ server, listenAddresses: listenAddressesOf(server, out), ...serverNamesOf(server, out) }));
+	out.writeLine('# Imported from nginx. A comment that begins with `nginx:` is a directive without a counterpart.');
 	const headComments = out.slot();
 	if (hasPublicName(sites)) headComments.addLine('# lint: off-file tls/off-on-public-name -- as the nginx.conf says');
-	if (setsFields(http))
+	if (setsFields(httpDirectives))
 		headComments.addLine(
 			'# lint: off-file header/after-answer -- as in nginx, errors and other locations have fields of their own',
 		);
-	out.line('');
-	const scope = new Scope(undefined, http);
-	const allDirectives = [...http, ...sites.flatMap(({ server }) => server.block!)];
+	out.writeLine('');
+	const scope = new Scope(undefined, httpDirectives);
+	const allDirectives = [...httpDirectives, ...sites.flatMap(({ server }) => server.block!)];
 	const trustedProxies = allDirectives.filter(({ name }) => name === 'set_real_ip_from');
-	const cacheZonesByName = cacheZones(http);
-	writeOptions(sites, allDirectives, trustedProxies, cacheOptionLines(cacheZonesByName, http, out), out);
+	const cacheZonesByName = findCacheZones(httpDirectives);
+	writeOptions(sites, allDirectives, trustedProxies, cacheOptionLines(cacheZonesByName, httpDirectives, out), out);
 	const placeholder = trustedProxies.length > 0 ? '{client_ip}' : '{remote_host}';
-	const directivesByArgument = (kind: string): Map<string, NginxDirective> =>
-		new Map(http.filter(({ name }) => name === kind).map(directive => [directive.args[0] ?? '', directive]));
+	const directivesByArgument = (directiveName: string): Map<string, NginxDirective> =>
+		new Map(
+			httpDirectives
+				.filter(({ name }) => name === directiveName)
+				.map(directive => [directive.args[0] ?? '', directive]),
+		);
 	const zones = new Map(
-		http
+		httpDirectives
 			.filter(({ name }) => /^limit_(?:req|conn)_zone$/.test(name))
 			.map(directive => [/ zone=([^:\s]+)/.exec(directive.text)?.[1] ?? '', directive]),
 	);
-	const address: VariableLookup = name => (/^(?:binary_)?remote_addr$/.test(name) ? placeholder : undefined);
+	const addressLookup: VariableLookup = name => (/^(?:binary_)?remote_addr$/.test(name) ? placeholder : undefined);
 	const matcher = trustedProxies.length > 0 ? 'client_ip' : 'remote_ip';
-	const maps = new MapTable(http, out, { placeholder, matcher });
-	const pools = new Pools(http, out, new Variables([address]));
+	const maps = new MapTable(httpDirectives, out, { placeholder, matcher });
+	const pools = new Pools(httpDirectives, out, new Variables([addressLookup]));
 	const cx: ImportContext = {
 		...{ out, scope, pools, maps, zones, head: headComments },
 		cacheZones: cacheZonesByName,
@@ -95,18 +99,18 @@ export function writeServers(http: readonly NginxDirective[], out: ConfigfileWri
 		address: { placeholder, matcher },
 	};
 	const routes: Route[] = [];
-	const lines = out.capture(() => {
+	const siteLines = out.capture(() => {
 		const preparedSites = sites.map((site, index) => prepareSite(site, index, sites, cx, routes));
 		for (const site of preparedSites) writeSite(site, preparedSites, cx);
 	});
 	maps.write();
 	pools.write();
-	out.append(lines);
+	out.append(siteLines);
 	for (const route of routes) {
-		out.line('');
-		out.block(`&(${route.name})`, () => out.append(route.lines));
+		out.writeLine('');
+		out.writeBlock(`&(${route.name})`, () => out.append(route.lines));
 	}
-	const usedElsewhere: ReadonlySet<string> = new Set([
+	const elsewhereDirectives: ReadonlySet<string> = new Set([
 		'server',
 		'map',
 		'geo',
@@ -116,9 +120,9 @@ export function writeServers(http: readonly NginxDirective[], out: ConfigfileWri
 		'limit_conn_zone',
 		'log_format',
 	]);
-	for (const directive of http)
-		if (!usedElsewhere.has(directive.name) && !scope.isInherited(directive))
-			out.keep(directive, untranslatedReason(directive.name));
+	for (const directive of httpDirectives)
+		if (!elsewhereDirectives.has(directive.name) && !scope.isInherited(directive))
+			out.keepAsComment(directive, untranslatedReason(directive.name));
 }
 
 function setsFields(directives: readonly NginxDirective[]): boolean {
@@ -134,23 +138,32 @@ function writeOptions(
 	out: ConfigfileWriter,
 ): void {
 	const lines: string[] = [...cacheLines];
-	if (sites.some(({ listenAddresses }) => listenAddresses.some(({ tls }) => tls)))
+	if (sites.some(({ listenAddresses }) => listenAddresses.some(({ isTls: tls }) => tls)))
 		lines.push('auto_https disable_redirects');
-	const ranges = trustedProxies.map(({ args }) => args[0] ?? '').filter(range => /^[\d.:a-fA-F/]+$/.test(range));
-	if (ranges.length > 0) {
-		const field = directives.find(({ name }) => name === 'real_ip_header');
-		lines.push('servers {', `\ttrusted_proxies static ${[...new Set(ranges)].join(' ')}`, '\ttrusted_proxies_strict');
-		if (field && /^[\w-]+$/.test(field.args[0] ?? '') && field.args[0] !== 'proxy_protocol')
-			lines.push(`\tclient_ip_headers ${field.args[0]}`);
+	const trustedRanges = trustedProxies.map(({ args }) => args[0] ?? '').filter(range => /^[\d.:a-fA-F/]+$/.test(range));
+	if (trustedRanges.length > 0) {
+		const headerDirective = directives.find(({ name }) => name === 'real_ip_header');
+		lines.push(
+			'servers {',
+			`\ttrusted_proxies static ${[...new Set(trustedRanges)].join(' ')}`,
+			'\ttrusted_proxies_strict',
+		);
+		if (
+			headerDirective &&
+			/^[\w-]+$/.test(headerDirective.args[0] ?? '') &&
+			headerDirective.args[0] !== 'proxy_protocol'
+		)
+			lines.push(`\tclient_ip_headers ${headerDirective.args[0]}`);
 		lines.push('}');
 		for (const directive of directives)
-			if (['real_ip_header', 'real_ip_recursive', 'set_real_ip_from'].includes(directive.name)) out.count(directive);
+			if (['real_ip_header', 'real_ip_recursive', 'set_real_ip_from'].includes(directive.name))
+				out.countTranslated(directive);
 	}
 	if (lines.length === 0) return;
-	out.block('', () => {
-		for (const line of lines) out.line(line);
+	out.writeBlock('', () => {
+		for (const line of lines) out.writeLine(line);
 	});
-	out.line('');
+	out.writeLine('');
 }
 
 /** A site whose content has been captured but not written yet. */
@@ -160,15 +173,15 @@ interface PreparedSite extends Site {
 	readonly defaultPorts: ReadonlySet<string>;
 	/** Name of the route with the site's content; undefined if only this site uses the content. */
 	readonly route: string | undefined;
-	readonly body: Lines;
+	readonly bodyLines: CapturedLines;
 	readonly context: ServerContext;
 	/** The `handle_errors` lines of the site. */
-	readonly errorLines: Lines;
+	readonly errorLines: CapturedLines;
 }
 
 function prepareSite(
 	site: Site,
-	index: number,
+	siteIndex: number,
 	sites: readonly Site[],
 	cx: ImportContext,
 	routes: Route[],
@@ -182,12 +195,12 @@ function prepareSite(
 			: sites.findIndex(other => other.listenAddresses.some(one => one.port === port));
 	};
 	const addresses = new Set<string>();
-	const defaultOf = new Set<string>();
-	for (const { port, tls } of listenAddresses) {
+	const defaultPorts = new Set<string>();
+	for (const { port, isTls: tls } of listenAddresses) {
 		const scheme = tls ? 'https' : 'http';
 		for (const name of names) addresses.add(`${scheme}://${name}:${port}`);
-		if (defaultSiteIndex(port) !== index) continue;
-		defaultOf.add(port);
+		if (defaultSiteIndex(port) !== siteIndex) continue;
+		defaultPorts.add(port);
 		addresses.add(`${scheme}://:${port}`);
 	}
 	const isRoute = site.patterns.length > 0;
@@ -195,7 +208,7 @@ function prepareSite(
 	const errorRules = new ErrorRules(isRoute ? new Scope(undefined, []) : scope, kind => out.unusedName(kind));
 	const testableAddress = [...addresses].find(address => !address.includes('*') && address.startsWith('http:'));
 	const startSlot = new Slot();
-	const { context, finish } = serverContext(
+	const { context, finishLocations } = serverContext(
 		site,
 		scope,
 		cx,
@@ -204,21 +217,21 @@ function prepareSite(
 		errorRules,
 		startSlot,
 	);
-	const route = isRoute ? `server${index + 1}` : undefined;
+	const route = isRoute ? `server${siteIndex + 1}` : undefined;
 	const isReached = addresses.size > 0 || isRoute;
 	const rewrites = isReached ? writeServerRewrites(context, startSlot) : { lines: [], isAnswered: true };
 	const locations = rewrites.isAnswered
 		? []
 		: out.capture(() => writeLocations(locationsOf(context.directives), context));
 	const errorLines = isReached ? out.capture(() => errorRules.write(context)) : [];
-	const locationsRoute = finish(locations);
-	const body = out.capture(() => {
+	const locationsRoute = finishLocations(locations);
+	const bodyLines = out.capture(() => {
 		out.append(rewrites.lines);
-		if (locationsRoute !== undefined && !rewrites.isAnswered) out.line(`invoke ${locationsRoute}`);
+		if (locationsRoute !== undefined && !rewrites.isAnswered) out.writeLine(`invoke ${locationsRoute}`);
 		else if (locationsRoute === undefined) out.append(locations);
 	});
-	if (route !== undefined) routes.push({ name: route, lines: body });
-	return { ...site, addresses: [...addresses], defaultPorts: defaultOf, route, body, context, errorLines: errorLines };
+	if (route !== undefined) routes.push({ name: route, lines: bodyLines });
+	return { ...site, addresses: [...addresses], defaultPorts, route, bodyLines, context, errorLines };
 }
 
 function writeSite(site: PreparedSite, sites: readonly PreparedSite[], cx: ImportContext): void {
@@ -226,17 +239,17 @@ function writeSite(site: PreparedSite, sites: readonly PreparedSite[], cx: Impor
 	const { server, listenAddresses, addresses, route, context } = site;
 	if (addresses.length === 0) {
 		if (route === undefined)
-			out.keep(server, 'it is reached by no name of its own, and another server is the default of its port');
-		else out.count(server);
+			out.keepAsComment(server, 'it is reached by no name of its own, and another server is the default of its port');
+		else out.countTranslated(server);
 		return;
 	}
-	out.count(server);
+	out.countTranslated(server);
 	// A server whose name is a regular expression is chosen inside the site of its port's default server.
 	const patternSites = sites.filter(
 		other => other.route !== undefined && other.listenAddresses.some(({ port }) => site.defaultPorts.has(port)),
 	);
-	out.line('');
-	out.block(addresses.join(', '), () => {
+	out.writeLine('');
+	out.writeBlock(addresses.join(', '), () => {
 		const hosts = listenAddresses.map(({ host }) => host);
 		if (!listensOnAllCombinations(listenAddresses)) {
 			const reason = hosts.includes(undefined)
@@ -245,20 +258,22 @@ function writeSite(site: PreparedSite, sites: readonly PreparedSite[], cx: Impor
 			for (const { directive, host } of listenAddresses)
 				if (directive && host !== undefined) out.keepInstead(directive, reason);
 		}
-		if (hosts.every(host => host !== undefined)) out.line(`bind ${[...new Set(hosts)].join(' ')}`);
+		if (hosts.every(host => host !== undefined)) out.writeLine(`bind ${[...new Set(hosts)].join(' ')}`);
 		writeCertificate(
 			context.scope,
-			listenAddresses.some(one => one.tls),
+			listenAddresses.some(one => one.isTls),
 			out,
 		);
 		writeLogs(context.scope, cx);
-		for (const other of patternSites) {
-			for (const { label, pattern } of other.patterns) {
-				out.block(`when vars_regexp ${label} {host} ${word(pattern)}`, () => out.line(`invoke ${other.route}`));
+		for (const patternSite of patternSites) {
+			for (const { label, pattern } of patternSite.patterns) {
+				out.writeBlock(`when vars_regexp ${label} {host} ${word(pattern)}`, () =>
+					out.writeLine(`invoke ${patternSite.route}`),
+				);
 			}
 		}
-		if (route === undefined) out.append(site.body);
-		else out.line(`invoke ${route}`);
+		if (route === undefined) out.append(site.bodyLines);
+		else out.writeLine(`invoke ${route}`);
 		for (const other of patternSites) if (other !== site) out.append(other.errorLines);
 		out.append(site.errorLines);
 	});
@@ -268,24 +283,27 @@ function writeSite(site: PreparedSite, sites: readonly PreparedSite[], cx: Impor
 function writeServerRewrites(
 	cx: ServerContext,
 	startSlot: Slot,
-): { readonly lines: Lines; readonly isAnswered: boolean } {
+): { readonly lines: CapturedLines; readonly isAnswered: boolean } {
 	const { out, directives, scope, variables } = cx;
 	let isAnswered = false;
 	const lines = out.capture(() => {
 		out.slot(startSlot);
 		for (const directive of directives)
 			if (!scope.isInherited(directive) && !isKnownDirective(directive.name))
-				out.keep(directive, untranslatedReason(directive.name));
-		const root = scope.last('root');
-		if (root) orKeep(root, out, () => out.line(`root ${word(translated(root.args[0] ?? '', variables))}`));
+				out.keepAsComment(directive, untranslatedReason(directive.name));
+		const rootDirective = scope.lastDirective('root');
+		if (rootDirective)
+			translateOrKeep(rootDirective, out, () =>
+				out.writeLine(`root ${word(translateText(rootDirective.args[0] ?? '', variables))}`),
+			);
 		if (!cx.locationsCompress) writeCompression(scope, out);
 		const errorRules = cx.errorRulesName(scope);
-		if (errorRules !== undefined) out.line(`vars errors ${errorRules}`);
+		if (errorRules !== undefined) out.writeLine(`vars errors ${errorRules}`);
 		isAnswered = writeRewrites(directives, {
 			...{ out, place: 'server' },
 			condition: {
 				variables,
-				root: root?.args[0]?.replace(/\/$/, ''),
+				root: rootDirective?.args[0]?.replace(/\/$/, ''),
 				referers: undefined,
 				unusedName: kind => out.unusedName(kind),
 			},
@@ -307,12 +325,15 @@ function serverContext(
 	routes: Route[],
 	errorRules: ErrorRules,
 	startSlot: Slot,
-): { readonly context: ServerContext; readonly finish: (lines: Lines) => string | undefined } {
+): { readonly context: ServerContext; readonly finishLocations: (lines: CapturedLines) => string | undefined } {
 	const { out } = cx;
 	const directives = site.server.block!;
 	const locations = locationsOf(directives);
 	const setDirectives = directivesNamed(directives, 'set');
-	const authSets = [...directivesNamed(directives, 'auth_request_set'), ...cx.scope.all('auth_request_set')];
+	const authSetDirectives = [
+		...directivesNamed(directives, 'auth_request_set'),
+		...cx.scope.directivesIn('auth_request_set'),
+	];
 	const constants = new Map<string, string>();
 	for (const directive of setDirectives) {
 		const [name = '', value = ''] = directive.args;
@@ -321,13 +342,13 @@ function serverContext(
 	}
 	const lookUp: VariableLookup = name => {
 		if (name === 'server_name') return site.names[0] ?? '';
-		if (name === 'https') return site.listenAddresses.every(({ tls }) => tls) ? 'on' : '';
+		if (name === 'https') return site.listenAddresses.every(({ isTls: tls }) => tls) ? 'on' : '';
 		if (/^(?:binary_)?remote_addr$/.test(name)) return cx.address.placeholder;
 		if (name === 'document_root' && scope.lastArgument('root') !== undefined) return translatedRoot(scope);
 		if (name === 'request_filename' && scope.lastArgument('root') !== undefined)
 			return `${translatedRoot(scope)}{path}`;
 		if (setDirectives.some(({ args }) => args[0] === `$${name}`)) return `{vars.${name}}`;
-		const authField = authSets.find(({ args }) => args[0] === `$${name}`)?.args[1];
+		const authField = authSetDirectives.find(({ args }) => args[0] === `$${name}`)?.args[1];
 		if (authField?.startsWith('$upstream_http_')) return `{header.${authField.slice(15).replaceAll('_', '-')}}`;
 		const mapPlaceholder = cx.maps.placeholder(name);
 		if (!mapPlaceholder) return undefined;
@@ -341,18 +362,18 @@ function serverContext(
 		({ name, block }) =>
 			name === 'location' && directivesNamed(block!, 'gzip').length + directivesNamed(block!, 'gzip_types').length > 0,
 	);
-	let route: string | undefined;
+	let locationsRoute: string | undefined;
 	const routesByLocation = new Map<string, string>();
 	const context: ServerContext = {
 		...cx,
 		...{ directives, scope, variables, constants, testAddress, hasInternalLocation: hasInternal, locationsCompress },
 		chooseLocation: () => {
-			route ??= out.unusedName('locations');
-			if (hasInternal) out.line('vars internal "yes"');
-			out.line(`invoke ${route}`);
+			locationsRoute ??= out.unusedName('locations');
+			if (hasInternal) out.writeLine('vars internal "yes"');
+			out.writeLine(`invoke ${locationsRoute}`);
 		},
 		mayBelongElsewhere: (path: string, block: readonly NginxDirective[]) => mayBelongElsewhere(path, block, locations),
-		exactLocation: (path: string) =>
+		findExactLocation: (path: string) =>
 			(
 				locations.find(({ kind, pattern }) => kind === 'exact' && pattern === path) ??
 				locations.find(({ pattern }) => pattern === path)
@@ -370,19 +391,19 @@ function serverContext(
 			});
 			return routeName;
 		},
-		errorRulesName: (scope: Scope) => errorRules.nameOf(scope),
-		noteEntry: (slot: Slot) => errorRules.noteEntry(slot),
+		errorRulesName: (scope: Scope) => errorRules.rulesNameOf(scope),
+		noteEntrySlot: (slot: Slot) => errorRules.noteEntrySlot(slot),
 	};
-	const finish = (lines: Lines): string | undefined => {
-		if (route !== undefined || routesByLocation.size > 0) errorRules.fillEntrySlots();
-		if (route !== undefined) routes.push({ name: route, lines });
-		return route;
+	const finishLocations = (lines: CapturedLines): string | undefined => {
+		if (locationsRoute !== undefined || routesByLocation.size > 0) errorRules.fillEntrySlots();
+		if (locationsRoute !== undefined) routes.push({ name: locationsRoute, lines });
+		return locationsRoute;
 	};
-	return { context, finish };
+	return { context, finishLocations };
 }
 
 function translatedRoot(scope: Scope): string {
-	return translated(scope.lastArgument('root')!.replace(/\/$/, ''), new Variables([]));
+	return translateText(scope.lastArgument('root')!.replace(/\/$/, ''), new Variables([]));
 }
 
 function directivesNamed(directives: readonly NginxDirective[], name: string): NginxDirective[] {
@@ -394,45 +415,45 @@ function listenAddressesOf(server: NginxDirective, out: ConfigfileWriter): Liste
 	for (const directive of server.block ?? []) {
 		if (directive.name !== 'listen') continue;
 		const [address = '80', ...flags] = directive.args;
-		const match = /^(?:(\[[^\]]*\]|[^:[\]]*[^\d:[\]][^:[\]]*|\d+\.\d+\.\d+\.\d+):?)?(\d+)?$/.exec(address);
-		if (!match || address.startsWith('unix:')) {
-			out.keep(directive, 'only ports and addresses are translated');
+		const addressMatch = /^(?:(\[[^\]]*\]|[^:[\]]*[^\d:[\]][^:[\]]*|\d+\.\d+\.\d+\.\d+):?)?(\d+)?$/.exec(address);
+		if (!addressMatch || address.startsWith('unix:')) {
+			out.keepAsComment(directive, 'only ports and addresses are translated');
 			continue;
 		}
-		out.count(directive);
-		const [, host, port] = match;
-		const isEverywhere = host === undefined || ['*', '0.0.0.0', '[::]'].includes(host);
+		out.countTranslated(directive);
+		const [, host, port] = addressMatch;
+		const isAnyAddress = host === undefined || ['*', '0.0.0.0', '[::]'].includes(host);
 		addresses.push({
 			port: port ?? '80',
-			host: isEverywhere ? undefined : host === 'localhost' ? '127.0.0.1' : host,
-			tls: flags.includes('ssl'),
+			host: isAnyAddress ? undefined : host === 'localhost' ? '127.0.0.1' : host,
+			isTls: flags.includes('ssl'),
 			isDefault: flags.includes('default_server') || flags.includes('default'),
-			directive: directive,
+			directive,
 		});
 	}
 	return addresses.length > 0
 		? addresses
-		: [{ port: '80', host: undefined, tls: false, isDefault: false, directive: undefined }];
+		: [{ port: '80', host: undefined, isTls: false, isDefault: false, directive: undefined }];
 }
 
 /** Returns the names of a server that can be site addresses, and expressions for its other names. */
-function namesOf(server: NginxDirective, out: ConfigfileWriter): Pick<Site, 'names' | 'patterns'> {
+function serverNamesOf(server: NginxDirective, out: ConfigfileWriter): Pick<Site, 'names' | 'patterns'> {
 	const names: string[] = [];
 	const patterns: { label: string; pattern: string; written: string }[] = [];
 	for (const directive of server.block ?? []) {
 		if (directive.name !== 'server_name') continue;
-		orKeep(directive, out, () => {
+		translateOrKeep(directive, out, () => {
 			for (const name of directive.args) {
 				if (name.startsWith('~')) {
 					const written = name.slice(1);
 					patterns.push({ label: out.unusedName('host'), pattern: regexpOf(written, true), written });
 				} else if (name.endsWith('*')) {
-					const written = `^${escapedRegexp(name.slice(0, -1))}.+$`;
+					const written = `^${escapeRegexp(name.slice(0, -1))}.+$`;
 					patterns.push({ label: out.unusedName('host'), pattern: regexpOf(written), written });
 				} else if (/^\.?(?:\*\.)?[\w-]+(?:\.[\w-]+)*\.?$/.test(name) && name !== '_') {
-					const lowerCase = name.toLowerCase().replace(/\.$/, '');
-					if (lowerCase.startsWith('.')) names.push(lowerCase.slice(1), `*${lowerCase}`);
-					else names.push(lowerCase);
+					const lowerName = name.toLowerCase().replace(/\.$/, '');
+					if (lowerName.startsWith('.')) names.push(lowerName.slice(1), `*${lowerName}`);
+					else names.push(lowerName);
 				}
 			}
 		});
@@ -440,37 +461,43 @@ function namesOf(server: NginxDirective, out: ConfigfileWriter): Pick<Site, 'nam
 	return { names, patterns };
 }
 
-function writeCertificate(scope: Scope, tls: boolean, out: ConfigfileWriter): void {
-	const lines = [
+function writeCertificate(scope: Scope, isTls: boolean, out: ConfigfileWriter): void {
+	const directiveNames = [
 		'ssl_certificate',
 		'ssl_certificate_key',
 		'ssl_protocols',
 		'ssl_client_certificate',
 		'ssl_verify_client',
 	];
-	const [certificate, key, protocols, clientAuthorities, verify] = lines.map(name => scope.last(name));
-	if (!tls) return;
+	const [certificate, key, protocols, clientAuthorities, verifyDirective] = directiveNames.map(name =>
+		scope.lastDirective(name),
+	);
+	if (!isTls) return;
 	const settings: string[] = [];
 	if (protocols) {
 		const versions = protocols.args.filter(name => /^TLSv1\.[23]$/.test(name)).map(name => `tls${name.slice(4)}`);
 		if (versions.length > 0) settings.push(`protocols ${versions.sort().join(' ')}`);
-		if (versions.length === protocols.args.length) out.count(protocols);
-		else out.keep(protocols, 'versions before TLS 1.2 are not supported');
+		if (versions.length === protocols.args.length) out.countTranslated(protocols);
+		else out.keepAsComment(protocols, 'versions before TLS 1.2 are not supported');
 	}
-	if (clientAuthorities && verify && (verify.args[0] === 'on' || verify.args[0] === 'optional')) {
-		out.count(clientAuthorities);
-		out.count(verify);
-		const mode = verify.args[0] === 'on' ? 'require_and_verify' : 'verify_if_given';
+	if (
+		clientAuthorities &&
+		verifyDirective &&
+		(verifyDirective.args[0] === 'on' || verifyDirective.args[0] === 'optional')
+	) {
+		out.countTranslated(clientAuthorities);
+		out.countTranslated(verifyDirective);
+		const mode = verifyDirective.args[0] === 'on' ? 'require_and_verify' : 'verify_if_given';
 		settings.push('client_auth {', `\tmode ${mode}`, `\ttrust_pool file ${word(clientAuthorities.args[0] ?? '')}`, '}');
-	} else if (verify?.args[0] === 'off') out.count(verify);
+	} else if (verifyDirective?.args[0] === 'off') out.countTranslated(verifyDirective);
 	if (!certificate || !key) return;
-	out.count(certificate);
-	out.count(key);
+	out.countTranslated(certificate);
+	out.countTranslated(key);
 	const head = `tls ${word(certificate.args[0] ?? '')} ${word(key.args[0] ?? '')}`;
-	if (settings.length === 0) out.line(head);
+	if (settings.length === 0) out.writeLine(head);
 	else
-		out.block(head, () => {
-			for (const line of settings) out.line(line);
+		out.writeBlock(head, () => {
+			for (const line of settings) out.writeLine(line);
 		});
 }
 

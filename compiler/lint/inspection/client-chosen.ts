@@ -1,11 +1,11 @@
 /** Finds placeholders whose values a client chooses freely. */
 
 /** Matches the full names of placeholders to which a client can give any value. */
-const CLIENT_CHOSEN = /^http\.request\.(?:header\.|cookie\.|uri|orig_uri|body|method)/;
+const CLIENT_CHOSEN_NAME = /^http\.request\.(?:header\.|cookie\.|uri|orig_uri|body|method)/;
 
 /** Reports whether a client can give a placeholder any value. `name` is the placeholder's full name. */
 export function isClientChosen(name: string): boolean {
-	return CLIENT_CHOSEN.test(name);
+	return CLIENT_CHOSEN_NAME.test(name);
 }
 
 /** Returns the names of the placeholders in a text. */

@@ -21,16 +21,16 @@ export function coversMatcher(wide: Matcher | undefined, narrow: Matcher | undef
 	if (narrow.type === 'all' && operandsOf(narrow).some(part => coversMatcher(wide, part))) return true;
 	const [wideValues, narrowValues] = [valuesOf(wide), valuesOf(narrow)];
 	if (!wideValues || !narrowValues || wideValues.kind !== narrowValues.kind) return matchesEverything(wide);
-	const covering = COVERS_BY_KIND[wideValues.kind];
-	return narrowValues.values.every(value => wideValues.values.some(other => covering(other, value)));
+	const coversValue = COVERS_BY_KIND[wideValues.kind];
+	return narrowValues.values.every(value => wideValues.values.some(other => coversValue(other, value)));
 }
 
 /** Returns true only if it is certain that no request can match both matchers. */
 export function areDisjoint(first: Matcher, second: Matcher): boolean {
 	const [firstValues, secondValues] = [valuesOf(first), valuesOf(second)];
 	if (!firstValues || !secondValues || firstValues.kind !== secondValues.kind) return false;
-	const disjoint = DISJOINT_BY_KIND[firstValues.kind];
-	return firstValues.values.every(a => secondValues.values.every(b => disjoint(a, b)));
+	const areValuesDisjoint = DISJOINT_BY_KIND[firstValues.kind];
+	return firstValues.values.every(a => secondValues.values.every(b => areValuesDisjoint(a, b)));
 }
 
 /** Returns true only if it is certain that no request for a path, given without placeholders, can match. */
@@ -45,9 +45,9 @@ export function excludesPath(matcher: Matcher, path: string): boolean {
  * and if a value has placeholders.
  */
 function valuesOf(matcher: Matcher): { readonly kind: ListedValue; readonly values: readonly string[] } | undefined {
-	const listed = listedValuesOf(matcher);
-	if (!listed || listed.values.some(value => value.includes('{'))) return undefined;
-	const { kind, values } = listed;
+	const listedValues = listedValuesOf(matcher);
+	if (!listedValues || listedValues.values.some(value => value.includes('{'))) return undefined;
+	const { kind, values } = listedValues;
 	return { kind, values: kind === 'method' ? values : values.map(value => value.toLowerCase()) };
 }
 
@@ -69,20 +69,20 @@ export function coversHost(wide: string, narrow: string): boolean {
 	return wide === narrow || (!isWildcard(narrow) && isWildcard(wide) && hostMatches(narrow, wide));
 }
 
-const LITERAL = /^[^*?[\]%\\]*$/;
+const LITERAL_PATTERN = /^[^*?[\]%\\]*$/;
 
 /** Reports whether the pattern `wide` matches every path that `narrow` matches. */
 export function coversPath(wide: string, narrow: string): boolean {
 	if (wide === narrow || wide === '*' || wide === '/*') return true;
 	if (wide.includes('//') || wide.includes('%') || narrow.includes('%')) return false;
-	if (wide.endsWith('*') && LITERAL.test(wide.slice(0, -1))) {
+	if (wide.endsWith('*') && LITERAL_PATTERN.test(wide.slice(0, -1))) {
 		const literal = /^[^*?[\]\\]*/.exec(narrow)![0];
 		return literal.startsWith(wide.slice(0, -1));
 	}
-	if (wide.startsWith('*') && LITERAL.test(wide.slice(1))) {
-		const literal = LITERAL.test(narrow)
+	if (wide.startsWith('*') && LITERAL_PATTERN.test(wide.slice(1))) {
+		const literal = LITERAL_PATTERN.test(narrow)
 			? narrow
-			: narrow.startsWith('*') && LITERAL.test(narrow.slice(1))
+			: narrow.startsWith('*') && LITERAL_PATTERN.test(narrow.slice(1))
 				? narrow.slice(1)
 				: '';
 		return literal.endsWith(wide.slice(1)) && literal !== '';
@@ -101,9 +101,9 @@ function arePathsDisjoint(a: string, b: string): boolean {
 
 /** Returns the text of a pattern that is a path or a prefix of paths; undefined for other patterns. */
 function parsePathPattern(pattern: string): { readonly text: string; readonly isPrefix: boolean } | undefined {
-	if (LITERAL.test(pattern)) return { text: pattern, isPrefix: false };
+	if (LITERAL_PATTERN.test(pattern)) return { text: pattern, isPrefix: false };
 	const text = pattern.slice(0, -1);
-	return pattern.endsWith('*') && LITERAL.test(text) ? { text, isPrefix: true } : undefined;
+	return pattern.endsWith('*') && LITERAL_PATTERN.test(text) ? { text, isPrefix: true } : undefined;
 }
 
 /** By kind of value, a function that reports whether `wide` matches every request that `narrow` matches. */

@@ -11,8 +11,8 @@ export interface FileRoot {
 }
 
 /** Yields the roots that do not depend on the request, in document order. */
-export function* rootsOf(walked: WalkedDocument): Generator<FileRoot> {
-	for (const { step, pointer, pipeline } of walked.steps) {
+export function* rootsOf(walkedDocument: WalkedDocument): Generator<FileRoot> {
+	for (const { step, pointer, pipeline } of walkedDocument.steps) {
 		const root = traitsOf(step).rootOf?.(step);
 		if (!root || root.text.includes('{')) continue;
 		yield { folder: root.text, pointer: `${pointer}${root.pointer}`, site: pipeline.site };

@@ -21,20 +21,20 @@ interface StepEdits {
 	readonly delete?: readonly string[];
 }
 
-const knownEdits = new WeakMap<WalkedDocument, readonly FieldEdit[]>();
+const editsByDocument = new WeakMap<WalkedDocument, readonly FieldEdit[]>();
 
 /** Returns all edits of header fields, in document order. Many rules inspect them, so they are collected only once. */
-export function fieldEditsOf(walked: WalkedDocument): readonly FieldEdit[] {
-	let edits = knownEdits.get(walked);
+export function fieldEditsOf(walkedDocument: WalkedDocument): readonly FieldEdit[] {
+	let edits = editsByDocument.get(walkedDocument);
 	if (!edits) {
-		edits = [...collectFieldEdits(walked)];
-		knownEdits.set(walked, edits);
+		edits = [...collectFieldEdits(walkedDocument)];
+		editsByDocument.set(walkedDocument, edits);
 	}
 	return edits;
 }
 
-function* collectFieldEdits(walked: WalkedDocument): Generator<FieldEdit> {
-	for (const walkedStep of walked.steps) {
+function* collectFieldEdits(walkedDocument: WalkedDocument): Generator<FieldEdit> {
+	for (const walkedStep of walkedDocument.steps) {
 		for (const [field, editedMessage] of Object.entries(traitsOf(walkedStep.step).fieldEdits ?? {})) {
 			const edits = walkedStep.step[field] as StepEdits | undefined;
 			if (typeof edits !== 'object' || edits === null) continue;

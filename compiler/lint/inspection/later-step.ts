@@ -13,20 +13,20 @@ import type { WalkedStep } from './walk-document.ts';
 export function findLaterStep(
 	startStep: WalkedStep,
 	when: Matcher | undefined,
-	isMatch: (step: Step) => boolean,
+	isWanted: (step: Step) => boolean,
 ): { readonly step: Step; readonly pointer: string } | undefined {
-	let current: WalkedStep | undefined = startStep;
-	while (current) {
-		const { steps, owner } = current.pipeline as WalkedStep['pipeline'];
-		const firstIndex = steps.indexOf(current) + 1;
+	let currentStep: WalkedStep | undefined = startStep;
+	while (currentStep) {
+		const { steps, owner } = currentStep.pipeline as WalkedStep['pipeline'];
+		const firstIndex = steps.indexOf(currentStep) + 1;
 		const { laterStep, isEnd } = searchSteps(
 			steps.slice(firstIndex).map(({ step, pointer }) => ({ step, pointer })),
 			when,
-			isMatch,
+			isWanted,
 		);
 		if (laterStep) return laterStep;
 		if (isEnd) return undefined;
-		current = owner;
+		currentStep = owner;
 	}
 	return undefined;
 }
@@ -40,18 +40,18 @@ interface PlacedStep {
 function searchSteps(
 	steps: readonly PlacedStep[],
 	when: Matcher | undefined,
-	isMatch: (step: Step) => boolean,
+	isWanted: (step: Step) => boolean,
 ): { readonly laterStep?: PlacedStep; readonly isEnd: boolean } {
-	for (const placed of steps) {
-		const { step, pointer } = placed;
+	for (const placedStep of steps) {
+		const { step, pointer } = placedStep;
 		if (isDisjoint(step.when, when)) continue;
-		if (isMatch(step)) return { laterStep: placed, isEnd: true };
+		if (isWanted(step)) return { laterStep: placedStep, isEnd: true };
 		for (const { when: condition, pipeline, pointer: branchPointer } of branchesOf(step)) {
 			if (isDisjoint(condition, when)) continue;
 			const { laterStep } = searchSteps(
 				pipeline.map((inner, index) => ({ step: inner, pointer: `${pointer}${branchPointer}/pipeline/${index}` })),
 				when,
-				isMatch,
+				isWanted,
 			);
 			if (laterStep) return { laterStep, isEnd: true };
 		}

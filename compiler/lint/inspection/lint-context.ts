@@ -77,8 +77,8 @@ export class LintContext {
 	}
 
 	/** The steps and conditions in the scope. */
-	get walked(): WalkedDocument {
-		return this.scope.walked;
+	get walkedDocument(): WalkedDocument {
+		return this.scope.walkedDocument;
 	}
 
 	/** The expanded syntax trees in the scope; undefined for JSON. */
@@ -92,7 +92,7 @@ export class LintContext {
 	}
 
 	/** Must be called if the absence of findings also depends on anything that the rule does not declare. */
-	inspectAgain(): void {
+	requestReinspection(): void {
 		this.#mustInspectAgain = true;
 	}
 
@@ -107,12 +107,12 @@ export class LintContext {
 	 * the object's first line, and for JSON at the pointer.
 	 */
 	reportAt(pointer: string, message: string, details: FindingDetails & WordPlacement = {}): void {
-		const { words, lastOccurrence, ...rest } = details;
+		const { words, lastOccurrence, ...otherDetails } = details;
 		const { name, severity } = this.#rule;
 		const span = this.span(pointer, words, lastOccurrence);
-		if (span && this.#isReported(span)) this.inspectAgain();
+		if (span && this.#isReported(span)) this.requestReinspection();
 		else {
-			const finding = { ...rest, code: name, severity, message, ...(span ? { span } : { pointer }) };
+			const finding = { ...otherDetails, code: name, severity, message, ...(span ? { span } : { pointer }) };
 			this.#findings.push(withWholePlaces(finding));
 		}
 	}
@@ -132,15 +132,19 @@ export class LintContext {
 		if (!span) return undefined;
 		if (words === undefined) return firstLineSpan(span);
 		let occurrence = findWords(span, words);
-		for (let next = occurrence; next && lastOccurrence; next = findWords({ ...span, start: next.end }, words))
-			occurrence = next;
+		for (
+			let nextOccurrence = occurrence;
+			nextOccurrence && lastOccurrence;
+			nextOccurrence = findWords({ ...span, start: nextOccurrence.end }, words)
+		)
+			occurrence = nextOccurrence;
 		return occurrence ?? findOnlyOccurrence(span.source, words) ?? firstLineSpan(span);
 	}
 
 	/**
 	 * Returns a `related` entry, for a diagnostic, that refers to an object; undefined if the object has no place in the source.
 	 */
-	related(pointer: string, message: string): Diagnostic['related'] {
+	relatedEntry(pointer: string, message: string): Diagnostic['related'] {
 		const span = this.span(pointer);
 		return span && [{ span, message }];
 	}
@@ -176,8 +180,8 @@ function isWordPart(neighborChar: string | undefined, edgeChar: string | undefin
 export function firstLineSpan({ source, start, end }: SourceSpan): SourceSpan {
 	const newline = source.text.indexOf('\n', start);
 	const line = source.text.slice(start, newline === -1 || newline > end ? end : newline);
-	const trimmed = line.replace(/\s*\{?\s*(?:#.*)?$/, '');
-	return { source, start, end: start + Math.max(1, trimmed.length) };
+	const trimmedLine = line.replace(/\s*\{?\s*(?:#.*)?$/, '');
+	return { source, start, end: start + Math.max(1, trimmedLine.length) };
 }
 
 /** Yields every line of a tree together with the lines that enclose it, outermost first. */

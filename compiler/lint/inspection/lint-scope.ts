@@ -10,7 +10,7 @@ export interface LintScope {
 	readonly site: Site | undefined;
 	/** This part of the document. Sites have their usual indexes. */
 	readonly document: Document;
-	readonly walked: WalkedDocument;
+	readonly walkedDocument: WalkedDocument;
 	/** The syntax trees of the sites and, outside of sites, of the named routes; undefined for JSON. */
 	readonly tree: Pick<ConfigTree, 'sites' | 'namedRoutes'> | undefined;
 	/** True if the tree lacks a site, because its text is no longer known. */
@@ -20,11 +20,11 @@ export interface LintScope {
 /** Divides a configuration into scopes. Everything is prepared only when a rule first needs it. */
 export class LintScopes {
 	readonly #document: Document;
-	readonly #text: ParsedText | undefined;
+	readonly #parsedText: ParsedText | undefined;
 	readonly #walkSite: (site: Site, index: number) => WalkedDocument;
-	readonly #scopes = new Map<number, LintScope>();
-	#outside: LintScope | undefined;
-	#whole: LintScope | undefined;
+	readonly #scopesBySite = new Map<number, LintScope>();
+	#outsideScope: LintScope | undefined;
+	#wholeScope: LintScope | undefined;
 
 	/** `text` is undefined for JSON. */
 	constructor(
@@ -33,70 +33,70 @@ export class LintScopes {
 		walkSite: (site: Site, index: number) => WalkedDocument,
 	) {
 		this.#document = document;
-		this.#text = text;
+		this.#parsedText = text;
 		this.#walkSite = walkSite;
 	}
 
 	/** Everything outside of sites. */
-	get outside(): LintScope {
-		this.#outside ??= this.#scope(undefined, { ...this.#document, sites: [] }, [], true);
-		return this.#outside;
+	get outsideScope(): LintScope {
+		this.#outsideScope ??= this.#createScope(undefined, { ...this.#document, sites: [] }, [], true);
+		return this.#outsideScope;
 	}
 
 	/** The whole configuration. */
-	get whole(): LintScope {
+	get wholeScope(): LintScope {
 		const { sites = [] } = this.#document;
-		this.#whole ??= this.#scope(undefined, this.#document, [...sites.entries()], true);
-		return this.#whole;
+		this.#wholeScope ??= this.#createScope(undefined, this.#document, [...sites.entries()], true);
+		return this.#wholeScope;
 	}
 
 	/** Returns the scope of one site. */
-	site(site: Site, index: number): LintScope {
-		let scope = this.#scopes.get(index);
+	siteScope(site: Site, index: number): LintScope {
+		let scope = this.#scopesBySite.get(index);
 		if (!scope) {
 			// The list has holes, so that the site keeps its index.
 			const sites: Site[] = [];
 			sites[index] = site;
-			scope = this.#scope(site, { sites }, [[index, site]], false);
-			this.#scopes.set(index, scope);
+			scope = this.#createScope(site, { sites }, [[index, site]], false);
+			this.#scopesBySite.set(index, scope);
 		}
 		return scope;
 	}
 
-	#scope(
+	#createScope(
 		site: Site | undefined,
 		document: Document,
 		sites: readonly (readonly [number, Site])[],
 		withRoutes: boolean,
 	): LintScope {
-		const text = this.#text;
+		const parsedText = this.#parsedText;
 		const walkSite = this.#walkSite;
 		let walked: WalkedDocument | undefined;
-		let blocks: readonly (SiteBlock | undefined)[] | undefined;
-		const siteBlocks = (): readonly (SiteBlock | undefined)[] => {
-			blocks ??= sites.map(([index]) => text?.siteBlock(index));
-			return blocks;
+		let cachedBlocks: readonly (SiteBlock | undefined)[] | undefined;
+		const loadSiteBlocks = (): readonly (SiteBlock | undefined)[] => {
+			cachedBlocks ??= sites.map(([index]) => parsedText?.siteBlock(index));
+			return cachedBlocks;
 		};
 		return {
 			site,
 			document,
-			get walked() {
+			get walkedDocument() {
 				if (!walked) {
-					const parts = sites.map(([index, one]) => walkSite(one, index));
+					const parts = sites.map(([index, currentSite]) => walkSite(currentSite, index));
 					if (withRoutes) parts.push(walkRoutes(document));
 					walked = parts.length === 1 ? parts[0]! : joinWalked(parts);
 				}
 				return walked;
 			},
 			get tree() {
-				if (!text) return undefined;
+				if (!parsedText) return undefined;
 				return {
-					sites: siteBlocks().flatMap(block => block ?? []),
-					namedRoutes: withRoutes ? text.namedRoutes : [],
+					sites: loadSiteBlocks().flatMap(block => block ?? []),
+					namedRoutes: withRoutes ? parsedText.namedRoutes : [],
 				};
 			},
 			get isIncomplete() {
-				return text !== undefined && (blocks?.includes(undefined) ?? false);
+				return parsedText !== undefined && (cachedBlocks?.includes(undefined) ?? false);
 			},
 		};
 	}

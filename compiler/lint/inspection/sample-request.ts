@@ -27,11 +27,11 @@ export function sampleRequest(listener: ListenerSpec, host: string): Request {
 }
 
 /** Returns the origins, such as `https://example.com`, at which a site is served. */
-export function siteOrigins(plan: Plan, site: number): string[] {
+export function siteOrigins(plan: Plan, siteIndex: number): string[] {
 	const origins: string[] = [];
 	for (const { scheme, port, sites, host: boundHost } of plan.listeners) {
 		for (const { site: index, hosts } of sites) {
-			if (index !== site) continue;
+			if (index !== siteIndex) continue;
 			const host = hosts[0] === undefined ? sampleHost(boundHost === '' ? '' : boundHost) : sampleHost(hosts[0]);
 			const isDefaultPort = port === (scheme === 'http' ? 80 : 443);
 			origins.push(`${scheme}://${host.includes(':') ? `[${host}]` : host}${isDefaultPort ? '' : `:${port}`}`);
@@ -57,16 +57,18 @@ export function samplePaths(step: WalkedStep, conditions: readonly Matcher[]): s
 }
 
 /** Returns the conditions of a step and of the steps and branches that contain it, innermost first. */
-export function conditionsOf(walked: WalkedStep): Matcher[] {
+export function conditionsOf(walkedStep: WalkedStep): Matcher[] {
 	const conditions: Matcher[] = [];
 	for (
-		let current: WalkedStep | undefined = walked, innerPointer = '';
-		current;
-		innerPointer = current.pointer, current = current.pipeline.owner
+		let currentStep: WalkedStep | undefined = walkedStep, innerPointer = '';
+		currentStep;
+		innerPointer = currentStep.pointer, currentStep = currentStep.pipeline.owner
 	) {
-		if (current.step.when) conditions.push(current.step.when);
-		const relativePointer = innerPointer.slice(current.pointer.length);
-		const branch = branchesOf(current.step).find(({ pointer }) => relativePointer.startsWith(`${pointer}/pipeline/`));
+		if (currentStep.step.when) conditions.push(currentStep.step.when);
+		const relativePointer = innerPointer.slice(currentStep.pointer.length);
+		const branch = branchesOf(currentStep.step).find(({ pointer }) =>
+			relativePointer.startsWith(`${pointer}/pipeline/`),
+		);
 		if (branch?.when) conditions.push(branch.when);
 	}
 	return conditions;

@@ -43,7 +43,7 @@ type Fields = { readonly [key: string]: unknown };
 /** The place of a pipeline. */
 type PipelinePlace = Pick<WalkedPipeline, 'site' | 'owner' | 'handlesErrors'>;
 
-interface Collected {
+interface CollectedParts {
 	readonly pipelines: WalkedPipeline[];
 	readonly steps: WalkedStep[];
 	readonly matchers: WalkedMatcher[];
@@ -54,7 +54,7 @@ interface Collected {
  * where they have pipelines.
  */
 export function walkSite({ errors, ...siteWithoutErrors }: Site, index: number): WalkedDocument {
-	const walked: Collected = { pipelines: [], steps: [], matchers: [] };
+	const walked: CollectedParts = { pipelines: [], steps: [], matchers: [] };
 	const place = { site: index, owner: undefined };
 	visitFields(walked, siteWithoutErrors as unknown as Fields, `/sites/${index}`, { ...place, handlesErrors: false });
 	if (errors) visitFields(walked, { errors } as Fields, `/sites/${index}`, { ...place, handlesErrors: true });
@@ -68,7 +68,7 @@ export function walkDocument(document: Document): WalkedDocument {
 
 /** Collects the pipelines, steps and conditions of the named routes. */
 export function walkRoutes(document: Document): WalkedDocument {
-	const walked: Collected = { pipelines: [], steps: [], matchers: [] };
+	const walked: CollectedParts = { pipelines: [], steps: [], matchers: [] };
 	for (const [name, steps] of Object.entries(document.routes ?? {})) {
 		const place = { site: undefined, owner: undefined, handlesErrors: false };
 		addPipeline(walked, steps, `/routes/${escapePointer(name)}`, place);
@@ -85,7 +85,7 @@ export function joinWalked(parts: readonly WalkedDocument[]): WalkedDocument {
 	};
 }
 
-function addPipeline(walked: Collected, steps: readonly Step[], pointer: string, place: PipelinePlace): void {
+function addPipeline(walked: CollectedParts, steps: readonly Step[], pointer: string, place: PipelinePlace): void {
 	const walkedPipeline: WalkedPipeline & { steps: WalkedStep[] } = { pointer, steps: [], ...place };
 	walked.pipelines.push(walkedPipeline);
 	steps.forEach((step, index) => {
@@ -96,21 +96,21 @@ function addPipeline(walked: Collected, steps: readonly Step[], pointer: string,
 	});
 }
 
-function visitFields(walked: Collected, value: Fields, pointer: string, place: PipelinePlace): void {
-	for (const [key, inner] of Object.entries(value)) {
-		if (typeof inner !== 'object' || inner === null) continue;
+function visitFields(walked: CollectedParts, value: Fields, pointer: string, place: PipelinePlace): void {
+	for (const [key, fieldValue] of Object.entries(value)) {
+		if (typeof fieldValue !== 'object' || fieldValue === null) continue;
 		const fieldPointer = `${pointer}/${escapePointer(key)}`;
-		if (key === 'when' && place.owner && isMatcher(inner)) {
-			walked.matchers.push({ matcher: inner, pointer: fieldPointer, owner: place.owner });
+		if (key === 'when' && place.owner && isMatcher(fieldValue)) {
+			walked.matchers.push({ matcher: fieldValue, pointer: fieldPointer, owner: place.owner });
 			continue;
 		}
-		if (Array.isArray(inner)) {
-			if (isPipeline(key, inner)) addPipeline(walked, inner, fieldPointer, place);
+		if (Array.isArray(fieldValue)) {
+			if (isPipeline(key, fieldValue)) addPipeline(walked, fieldValue, fieldPointer, place);
 			else
-				inner.forEach((item, index) => {
+				fieldValue.forEach((item, index) => {
 					if (isFields(item)) visitFields(walked, item, `${fieldPointer}/${index}`, place);
 				});
-		} else visitFields(walked, inner as Fields, fieldPointer, place);
+		} else visitFields(walked, fieldValue as Fields, fieldPointer, place);
 	}
 }
 
@@ -137,8 +137,8 @@ export function assertedMatchers(
 	const matchers = [{ matcher, pointer }];
 	if (matcher.type !== 'all' && matcher.type !== 'any') return matchers;
 	const operands = (matcher.of ?? []) as readonly Matcher[];
-	operands.forEach((inner, index) => {
-		matchers.push(...assertedMatchers(inner, `${pointer}/of/${index}`));
+	operands.forEach((operand, index) => {
+		matchers.push(...assertedMatchers(operand, `${pointer}/of/${index}`));
 	});
 	return matchers;
 }
@@ -153,8 +153,8 @@ export function allNestedMatchers(
 	}
 	const matchers = [{ matcher, pointer }];
 	if (matcher.type !== 'all' && matcher.type !== 'any') return matchers;
-	((matcher.of ?? []) as readonly Matcher[]).forEach((inner, index) => {
-		matchers.push(...allNestedMatchers(inner, `${pointer}/of/${index}`));
+	((matcher.of ?? []) as readonly Matcher[]).forEach((operand, index) => {
+		matchers.push(...allNestedMatchers(operand, `${pointer}/of/${index}`));
 	});
 	return matchers;
 }

@@ -16,9 +16,9 @@ export const accountsServed: LintRule = {
 		'under `hide` of `file_server`.',
 	].join('\n'),
 	check: cx => {
-		const { steps } = cx.walked;
+		const { steps } = cx.walkedDocument;
 		if (!steps.some(({ step }) => step.handler === basicAuth.id)) return;
-		const roots = [...rootsOf(cx.walked)].filter(({ folder: root }) => root.startsWith('/'));
+		const roots = [...rootsOf(cx.walkedDocument)].filter(({ folder: root }) => root.startsWith('/'));
 		for (const { step, pointer } of steps) {
 			if (step.handler !== basicAuth.id) continue;
 			const { htpasswd } = step as BasicAuthStep;
@@ -29,7 +29,7 @@ export const accountsServed: LintRule = {
 					steps
 						.filter(({ pipeline }) => pipeline.site === site)
 						.flatMap(other => traitsOf(other.step).servesFiles?.(other.step) ?? [])
-						.some(({ hiddenPatterns: hides }) => !isHidden(hides, basename(htpasswd))),
+						.some(({ hiddenPatterns }) => !isHidden(hiddenPatterns, basename(htpasswd))),
 			);
 			if (!isServed) continue;
 			cx.reportAt(`${pointer}/htpasswd`, 'The file of accounts is in a folder from which files are served.', {

@@ -15,7 +15,7 @@ export const passwordOverPlainHttp: LintRule = {
 	dependsOn: 'served site',
 	check: cx => {
 		if ((cx.document.settings?.trusted_proxies as unknown) !== undefined) return;
-		for (const { step, pointer, pipeline } of cx.walked.steps) {
+		for (const { step, pointer, pipeline } of cx.walkedDocument.steps) {
 			if (!traitsOf(step).asksForPasswords || pipeline.site === undefined) continue;
 			const plainListener = cx.plan.listeners.find(
 				({ scheme, host, sites }) =>

@@ -5,7 +5,7 @@ import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** The names of directives that have a block of directives. */
-const BLOCKS = { configfile: blockNames('configfile'), compatfile: blockNames('compatfile') } as const;
+const BLOCK_NAMES = { configfile: blockNames('configfile'), compatfile: blockNames('compatfile') } as const;
 
 function blockNames(dialect: Dialect): ReadonlySet<string> {
 	return new Set(['else', ...directives.flatMap(({ isBlock, names }) => (isBlock ? names[dialect] : []))]);
@@ -21,7 +21,7 @@ export const blockEmpty: LintRule = {
 	dependsOn: 'site',
 	check: cx => {
 		if (!cx.tree || !cx.dialect) return;
-		const dialectBlockNames = BLOCKS[cx.dialect];
+		const dialectBlockNames = BLOCK_NAMES[cx.dialect];
 		for (const { line } of linesOf(cx.tree)) {
 			const name = line.words[0]!;
 			if (!dialectBlockNames.has(name.text) || !line.block || line.block.lines.length > 0) continue;

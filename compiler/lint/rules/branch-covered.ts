@@ -15,7 +15,7 @@ export const branchCovered: LintRule = {
 	checkedForConfigfile: true,
 	dependsOn: 'site',
 	check: cx => {
-		for (const { step, pointer } of cx.walked.steps) {
+		for (const { step, pointer } of cx.walkedDocument.steps) {
 			const branches = branchesOf(step);
 			branches.forEach((branch, index) => {
 				const earlierIndex = branches.findIndex(
@@ -25,7 +25,7 @@ export const branchCovered: LintRule = {
 				// In a Configfile, lines after a branch without a matcher are reported by `branch/never-runs`.
 				if (branches[earlierIndex]!.when === undefined && cx.dialect === 'configfile') return;
 				cx.reportAt(pointer + branch.pointer, 'This branch can never run: an earlier one takes all its requests.', {
-					related: cx.related(pointer + branches[earlierIndex]!.pointer, 'takes them'),
+					related: cx.relatedEntry(pointer + branches[earlierIndex]!.pointer, 'takes them'),
 					hint: 'Put the narrower branch first, or remove it.',
 				});
 			});

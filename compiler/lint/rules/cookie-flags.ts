@@ -12,7 +12,7 @@ export const cookieWithoutFlags: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { name, value, pointer, editedMessage, removes } of fieldEditsOf(cx.walked)) {
+		for (const { name, value, pointer, editedMessage, removes } of fieldEditsOf(cx.walkedDocument)) {
 			if (
 				removes ||
 				(editedMessage !== 'response' && editedMessage !== 'upstream_response') ||

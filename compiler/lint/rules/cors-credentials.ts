@@ -14,11 +14,12 @@ export const corsForEveryone: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		const credentials: FieldEdit[] = [];
-		const origins: FieldEdit[] = [];
-		for (const edit of fieldEditsOf(cx.walked)) {
+		const credentialEdits: FieldEdit[] = [];
+		const originEdits: FieldEdit[] = [];
+		for (const edit of fieldEditsOf(cx.walkedDocument)) {
 			const name = edit.name.toLowerCase();
-			if (name === 'access-control-allow-credentials' && edit.value.toLowerCase() === 'true') credentials.push(edit);
+			if (name === 'access-control-allow-credentials' && edit.value.toLowerCase() === 'true')
+				credentialEdits.push(edit);
 			if (name === 'access-control-allow-origin' && /^(?:\*|\{http\.request\.header\.origin\})$/i.test(edit.value)) {
 				// A matcher on the origin restricts the field to an allowlist.
 				if (
@@ -27,11 +28,11 @@ export const corsForEveryone: LintRule = {
 						.toLowerCase()
 						.includes('origin')
 				)
-					origins.push(edit);
+					originEdits.push(edit);
 			}
 		}
-		for (const edit of origins) {
-			const credentialEdit = credentials.find(
+		for (const edit of originEdits) {
+			const credentialEdit = credentialEdits.find(
 				({ walkedStep }) => walkedStep.pipeline.site === edit.walkedStep.pipeline.site,
 			);
 			if (!credentialEdit) continue;
@@ -41,7 +42,7 @@ export const corsForEveryone: LintRule = {
 					: `Every origin is allowed to use the user's credentials.`;
 			cx.reportAt(edit.pointer, message, {
 				words: edit.name,
-				related: cx.related(credentialEdit.pointer, 'credentials are allowed here'),
+				related: cx.relatedEntry(credentialEdit.pointer, 'credentials are allowed here'),
 				hint: 'Name the allowed origins with a matcher on `header Origin`.',
 			});
 		}

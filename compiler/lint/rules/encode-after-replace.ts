@@ -19,13 +19,13 @@ export const encodeAfterReplace: LintRule = {
 	dependsOn: 'site',
 	check: cx => {
 		const reportedPointers = new Set<string>();
-		for (const replaceStep of cx.walked.steps) {
+		for (const replaceStep of cx.walkedDocument.steps) {
 			if (replaceStep.step.handler !== replace.id) continue;
 			const laterEncode = findLaterStep(replaceStep, replaceStep.step.when, ({ handler }) => handler === encode.id);
 			if (!laterEncode || reportedPointers.has(laterEncode.pointer)) continue;
 			reportedPointers.add(laterEncode.pointer);
 			cx.reportAt(laterEncode.pointer, 'This `encode` compresses nothing that passes the `replace` before it.', {
-				related: cx.related(replaceStep.pointer, 'asks for uncompressed responses'),
+				related: cx.relatedEntry(replaceStep.pointer, 'asks for uncompressed responses'),
 				hint: 'Put `encode` first.',
 			});
 		}

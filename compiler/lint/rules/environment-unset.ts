@@ -60,14 +60,14 @@ function checkPlaceholders(cx: LintContext): void {
 	if (mentionsEnvironment(outside) || sites.some(mentionsEnvironment)) visit(cx.document, '', '', new Set());
 }
 
-const knownMentions = new WeakMap<object, boolean>();
+const mentionsByPart = new WeakMap<object, boolean>();
 
 /** Reports whether a part of a document may contain such a placeholder. */
 function mentionsEnvironment(part: object): boolean {
-	let isMentioned = knownMentions.get(part);
+	let isMentioned = mentionsByPart.get(part);
 	if (isMentioned === undefined) {
 		isMentioned = JSON.stringify(part).includes('{env.');
-		knownMentions.set(part, isMentioned);
+		mentionsByPart.set(part, isMentioned);
 	}
 	return isMentioned;
 }

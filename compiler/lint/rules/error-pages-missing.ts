@@ -15,7 +15,7 @@ export const errorPagesMissing: LintRule = {
 		'`error.html` for all others.',
 	].join('\n'),
 	check: cx => {
-		for (const { step, pointer } of cx.walked.steps) {
+		for (const { step, pointer } of cx.walkedDocument.steps) {
 			if (step.handler !== errorsPage.id) continue;
 			const { folder } = step as ErrorsPageStep;
 			if (folder === undefined || !isAbsolute(folder)) continue;

@@ -18,15 +18,15 @@ export const filesPrivate: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { folder: root, pointer } of rootsOf(cx.walked)) {
+		for (const { folder: root, pointer } of rootsOf(cx.walkedDocument)) {
 			// Files may change at any time.
-			cx.inspectAgain();
+			cx.requestReinspection();
 			if (!root.startsWith('/') || cx.reader.kind(root) !== 'directory') continue;
-			const fileServers = cx.walked.steps.flatMap(({ step }) => traitsOf(step).servesFiles?.(step) ?? []);
+			const fileServers = cx.walkedDocument.steps.flatMap(({ step }) => traitsOf(step).servesFiles?.(step) ?? []);
 			if (fileServers.length === 0) continue;
 			const privateNames = PRIVATE_NAMES.filter(name => cx.reader.kind(join(root, name)) !== undefined);
 			const servedNames = privateNames.filter(name =>
-				fileServers.some(({ hiddenPatterns: hides }) => !isHidden(hides, name)),
+				fileServers.some(({ hiddenPatterns }) => !isHidden(hiddenPatterns, name)),
 			);
 			if (servedNames.length === 0) continue;
 			cx.reportAt(pointer, `${servedNames.map(name => `\`${name}\``).join(' and ')} would be served from here.`, {

@@ -14,7 +14,7 @@ export const headerAfterAnswer: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { steps } of cx.walked.pipelines) {
+		for (const { steps } of cx.walkedDocument.pipelines) {
 			steps.forEach((laterStep, index) => {
 				const { step } = laterStep;
 				if (step.when !== undefined || !editsResponse(step)) return;
@@ -25,7 +25,7 @@ export const headerAfterAnswer: LintRule = {
 				if (!earlierStep) return;
 				const answerName = directiveNameOf(earlierStep.step);
 				cx.reportAt(laterStep.pointer, `Responses of the \`${answerName}\` before it lack this field.`, {
-					related: cx.related(earlierStep.pointer, 'this answers first'),
+					related: cx.relatedEntry(earlierStep.pointer, 'this answers first'),
 					hint: 'Put `header` first.',
 				});
 			});

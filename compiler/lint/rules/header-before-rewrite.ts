@@ -24,7 +24,7 @@ export const headerBeforeRewrite: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { edit, when } of editsByPath(cx)) {
+		for (const { edit, when } of pathDependentEdits(cx)) {
 			if (!FILE_FIELD.test(edit.name) && !isLongLivedCaching(edit)) continue;
 			const rewrite = findLaterStep(edit.walkedStep, when, step => {
 				const target = traitsOf(step).rewritesTo?.(step);
@@ -33,7 +33,7 @@ export const headerBeforeRewrite: LintRule = {
 			if (!rewrite) continue;
 			cx.reportAt(edit.pointer, `Requests that are later rewritten to another file also get this \`${edit.name}\`.`, {
 				words: edit.name,
-				related: cx.related(rewrite.pointer, 'rewrites'),
+				related: cx.relatedEntry(rewrite.pointer, 'rewrites'),
 				hint: fixHint(cx),
 			});
 		}
@@ -47,8 +47,8 @@ function fixHint({ dialect }: LintContext): string {
 }
 
 /** Yields the edits of response fields that depend on the path but not on whether a file exists. */
-function* editsByPath(cx: LintContext): Generator<{ edit: FieldEdit; when: Matcher }> {
-	for (const edit of fieldEditsOf(cx.walked)) {
+function* pathDependentEdits(cx: LintContext): Generator<{ edit: FieldEdit; when: Matcher }> {
+	for (const edit of fieldEditsOf(cx.walkedDocument)) {
 		const { when, response } = edit.walkedStep.step;
 		if (
 			edit.editedMessage !== 'response' ||

@@ -26,7 +26,7 @@ export const headerCachesErrors: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const edit of fieldEditsOf(cx.walked)) {
+		for (const edit of fieldEditsOf(cx.walkedDocument)) {
 			if (edit.editedMessage !== 'response' || edit.walkedStep.pipeline.handlesErrors || !isLongLivedCaching(edit))
 				continue;
 			const response = edit.walkedStep.step.response as ResponseEdits;
@@ -45,7 +45,7 @@ export const headerCachesErrors: LintRule = {
 				`A 404 of the \`${directiveNameOf(fileServer.step)}\` after it also gets this \`${edit.name}\`.`,
 				{
 					words: edit.name,
-					related: cx.related(fileServer.pointer, 'answers 404'),
+					related: cx.relatedEntry(fileServer.pointer, 'answers 404'),
 					hint: `Write \`>${edit.name}\` to set the field only when the response is known.`,
 					fix: deferralFix(cx, edit, response),
 				},

@@ -4,7 +4,7 @@ import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** The fields that `reverse_proxy` sends by default, with their values. */
-const DEFAULT_VALUES: { readonly [name: string]: readonly string[] } = {
+const DEFAULT_FIELD_VALUES: { readonly [name: string]: readonly string[] } = {
 	host: ['{http.request.host}', '{http.request.hostport}', '{http.request.header.host}'],
 	'x-forwarded-host': ['{http.request.host}', '{http.request.hostport}', '{http.request.header.host}'],
 	'x-forwarded-proto': ['{http.request.scheme}'],
@@ -23,9 +23,9 @@ export const headerUpDefault: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { name, value, pointer, editedMessage, removes } of fieldEditsOf(cx.walked)) {
+		for (const { name, value, pointer, editedMessage, removes } of fieldEditsOf(cx.walkedDocument)) {
 			if (editedMessage !== 'upstream_request' || removes) continue;
-			if (!DEFAULT_VALUES[name.toLowerCase()]?.includes(value.toLowerCase())) continue;
+			if (!DEFAULT_FIELD_VALUES[name.toLowerCase()]?.includes(value.toLowerCase())) continue;
 			const words = `header_up ${name}`;
 			const span = cx.span(pointer, words);
 			const isOwnLine = span && /^[ \t]*header_up[ \t]/.exec(lineText(span));

@@ -15,14 +15,14 @@ export const hostNeverMatches: LintRule = {
 	].join('\n'),
 	dependsOn: 'served site',
 	check: cx => {
-		for (const { matcher, pointer, owner } of cx.walked.matchers) {
+		for (const { matcher, pointer, owner } of cx.walkedDocument.matchers) {
 			const { site } = owner.pipeline;
 			if (site === undefined) continue;
-			const hosts = cx.plan.listeners.flatMap(({ sites }) =>
+			const hostLists = cx.plan.listeners.flatMap(({ sites }) =>
 				sites.filter(entry => entry.site === site).map(entry => entry.hosts),
 			);
-			if (hosts.length === 0 || hosts.some(list => list.length === 0)) continue;
-			const servedHosts = hosts.flat();
+			if (hostLists.length === 0 || hostLists.some(list => list.length === 0)) continue;
+			const servedHosts = hostLists.flat();
 			for (const { matcher: inner, pointer: innerPointer } of assertedMatchers(matcher, pointer)) {
 				const list = listedValuesOf(inner);
 				if (list?.kind !== 'host') continue;

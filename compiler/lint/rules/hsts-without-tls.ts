@@ -13,7 +13,7 @@ export const hstsWithoutTls: LintRule = {
 	].join('\n'),
 	dependsOn: 'served site',
 	check: cx => {
-		for (const { name, pointer, walkedStep, editedMessage, removes } of fieldEditsOf(cx.walked)) {
+		for (const { name, pointer, walkedStep, editedMessage, removes } of fieldEditsOf(cx.walkedDocument)) {
 			const { site } = walkedStep.pipeline;
 			if (removes || editedMessage === 'request' || editedMessage === 'upstream_request' || site === undefined)
 				continue;

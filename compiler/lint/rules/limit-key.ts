@@ -22,9 +22,9 @@ export const limitKeyOfClient: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { step, pointer } of cx.walked.steps) {
+		for (const { step, pointer } of cx.walkedDocument.steps) {
 			const keys = traitsOf(step).limitKeysOf?.(step) ?? [];
-			const clientKeys = keys.filter(({ text }) => isChosenByClient(text));
+			const clientKeys = keys.filter(({ text }) => isClientChosenKey(text));
 			if (clientKeys.length < keys.length) continue;
 			for (const key of clientKeys) {
 				const usesAddressField = placeholdersOf(key.text).some(name => ADDRESS_FIELD.test(name));
@@ -39,7 +39,7 @@ export const limitKeyOfClient: LintRule = {
 };
 
 /** Reports whether a key depends on the request, but only on values that the client chooses. */
-function isChosenByClient(key: string): boolean {
+function isClientChosenKey(key: string): boolean {
 	const names = placeholdersOf(key).filter(name => name.startsWith('http.'));
 	return names.length > 0 && names.every(isClientChosen);
 }

@@ -14,12 +14,12 @@ export const limitRateOfClient: LintRule = {
 		'rate with `map`, or take it from a field that another directive sets, such as `forward_auth` with `copy_headers`.',
 	].join('\n'),
 	check: cx => {
-		if (!cx.walked.steps.some(({ step }) => step.handler === limitRate.id)) return;
+		if (!cx.walkedDocument.steps.some(({ step }) => step.handler === limitRate.id)) return;
 		const editedFields = new Set<string>();
-		for (const { name, editedMessage, removes } of fieldEditsOf(cx.walked)) {
+		for (const { name, editedMessage, removes } of fieldEditsOf(cx.walkedDocument)) {
 			if (editedMessage === 'request' && !removes) editedFields.add(`http.request.header.${name.toLowerCase()}`);
 		}
-		for (const { step, pointer } of cx.walked.steps) {
+		for (const { step, pointer } of cx.walkedDocument.steps) {
 			if (step.handler !== limitRate.id) continue;
 			const { rate } = step as LimitRateStep;
 			if (typeof rate !== 'string') continue;

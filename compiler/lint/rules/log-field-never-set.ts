@@ -3,8 +3,8 @@ import { nearestName, suggestName } from '../../diagnostics/suggest.ts';
 import type { SiteLog } from '../../document/document.ts';
 import type { LogFormat } from '../../document/log-settings.ts';
 import {
-	ENTRY_FIELDS,
-	FILTERABLE_FIELDS,
+	ENTRY_FIELD_PATHS,
+	FILTERABLE_PATHS,
 	isEntryField,
 	isFilterableField,
 } from '../../modules/providers/log-formats/entry-fields.ts';
@@ -28,14 +28,14 @@ export const logFieldNeverSet: LintRule = {
 	check: cx => {
 		const formats = logFormatsOf(cx);
 		const addedFields = [
-			...cx.walked.steps.flatMap(({ step }) => traitsOf(step).logFieldsOf?.(step) ?? []),
+			...cx.walkedDocument.steps.flatMap(({ step }) => traitsOf(step).logFieldsOf?.(step) ?? []),
 			...formats.flatMap(({ format }) => fieldsAddedBy(format)),
 		];
 		const addedPaths = new Set(addedFields.map(path => path.toLowerCase()));
-		const writableFields = [...ENTRY_FIELDS, ...shorthandsOfLogText(), ...addedFields];
-		const filterableFields = [...FILTERABLE_FIELDS, ...addedFields];
+		const writableFields = [...ENTRY_FIELD_PATHS, ...shorthandsOfLogText(), ...addedFields];
+		const filterableFields = [...FILTERABLE_PATHS, ...addedFields];
 		const reportedKeys = new Set<string>();
-		const report = ({ pointer, text, suggestion, message, hint }: UnsetField): void => {
+		const reportField = ({ pointer, text, suggestion, message, hint }: UnsetField): void => {
 			const span = cx.span(pointer, text);
 			// Several sites may import the same log, which is reported once.
 			const reportKey = span ? `${span.source.name}:${span.start} ${text}` : `${pointer} ${text}`;
@@ -48,9 +48,15 @@ export const logFieldNeverSet: LintRule = {
 		for (const { format, pointer, onlyAccess } of formats) {
 			for (const { name, path } of fieldsInLogText(textTemplateOf(format))) {
 				if (isEntryField(path, addedPaths)) continue;
-				const nearestName = nearestField(name, writableFields);
+				const suggestedName = nearestField(name, writableFields);
 				const message = `No entry of an access log has a field \`${name}\`.`;
-				report({ pointer, text: `{${name}}`, suggestion: nearestName && `{${nearestName}}`, message, hint: ADD_FIELD });
+				reportField({
+					pointer,
+					text: `{${name}}`,
+					suggestion: suggestedName && `{${suggestedName}}`,
+					message,
+					hint: ADD_FIELD_HINT,
+				});
 			}
 			// Log entries other than those of access logs may have any field.
 			if (!onlyAccess) continue;
@@ -64,16 +70,16 @@ export const logFieldNeverSet: LintRule = {
 					? `Filters do not change the field \`${field}\`.`
 					: `No entry of an access log has a field \`${field}\`, so the filter changes nothing.`;
 				const suggestion = isWritten ? undefined : nearestField(field, unusedFields);
-				report({ pointer, text: field, suggestion, message, hint: isWritten ? OMIT_KEY : FIELD_PATH });
+				reportField({ pointer, text: field, suggestion, message, hint: isWritten ? OMIT_KEY_HINT : FIELD_PATH_HINT });
 			}
 		}
 	},
 };
 
-const ADD_FIELD = 'Correct the name, or add the field with `log_append NAME VALUE`.';
-const FIELD_PATH =
+const ADD_FIELD_HINT = 'Correct the name, or add the field with `log_append NAME VALUE`.';
+const FIELD_PATH_HINT =
 	'Write the path of a field in an entry as JSON, such as `request>headers>Cookie`, or remove the line.';
-const OMIT_KEY =
+const OMIT_KEY_HINT =
 	'The formats `json` and `console` rename or omit it: `message_key`, `level_key`, `time_key`, `name_key`.';
 
 /** A field in the format of a log that no entry has. */

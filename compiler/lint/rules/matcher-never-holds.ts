@@ -16,7 +16,7 @@ export const matcherNeverHolds: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { matcher, pointer } of cx.walked.matchers) {
+		for (const { matcher, pointer } of cx.walkedDocument.matchers) {
 			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
 				if (nested.type !== 'all') continue;
 				const operands = nested.of as readonly Matcher[];

@@ -13,7 +13,7 @@ export const matcherRepeats: LintRule = {
 		'A path needs to match only one of the patterns. A pattern covered by another one can be removed, or is a mistake for a different one.',
 	dependsOn: 'site',
 	check: cx => {
-		for (const { matcher, pointer } of cx.walked.matchers) {
+		for (const { matcher, pointer } of cx.walkedDocument.matchers) {
 			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
 				const paths = pathsOf(nested);
 				if (!paths) continue;

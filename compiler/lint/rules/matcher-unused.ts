@@ -16,8 +16,8 @@ export const matcherUnused: LintRule = {
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const definitions = new Map<string, Definition>();
 		for (const { lines } of [...cx.tree.sites, ...cx.tree.namedRoutes]) collectDefinitions(lines, definitions);
-		for (const { word, span, isUsed: used } of definitions.values()) {
-			if (used) continue;
+		for (const { word, span, isUsed } of definitions.values()) {
+			if (isUsed) continue;
 			cx.report(word.span, `\`${word.text}\` is never used.`, {
 				fix: { safety: 'safe', edits: [{ span: wholeLinesSpan(span), text: '' }] },
 			});

@@ -14,7 +14,7 @@ export const metricsNotCollected: LintRule = {
 	dependsOn: 'site',
 	check: cx => {
 		if (cx.document.settings?.metrics !== undefined) return;
-		for (const { step, pointer } of cx.walked.steps) {
+		for (const { step, pointer } of cx.walkedDocument.steps) {
 			if (step.handler !== metricsEndpoint.id) continue;
 			cx.reportAt(pointer, 'No metrics of requests are collected.', {
 				hint: 'Add `metrics` to the global options.',

@@ -28,7 +28,7 @@ export const metricsPublic: LintRule = {
 	].join('\n'),
 	dependsOn: 'served site',
 	check: async cx => {
-		for (const walkedStep of cx.walked.steps) {
+		for (const walkedStep of cx.walkedDocument.steps) {
 			if (walkedStep.step.handler !== metricsEndpoint.id || walkedStep.pipeline.site === undefined) continue;
 			const url = await publicUrl(walkedStep, walkedStep.pipeline.site, cx);
 			if (url === undefined) continue;
@@ -46,11 +46,12 @@ async function publicUrl(walkedStep: WalkedStep, site: number, cx: LintContext):
 		if (!URL.canParse(origin) || !isPublicName(new URL(origin).hostname)) continue;
 		for (const path of samplePaths(walkedStep, conditionsOf(walkedStep))) {
 			const request = sampleGet(`${origin}${path}`);
-			const result = request && (await cx.subject.dryRun({ ...request, from: INTERNET_CLIENT_ADDRESS }));
-			result?.response?.close();
+			const dryRunResult = request && (await cx.subject.dryRun({ ...request, from: INTERNET_CLIENT_ADDRESS }));
+			dryRunResult?.response?.close();
 			// The answer depends on a site that may change, or on earlier requests.
-			if (result && ((result.site !== site && result.site !== -1) || result.isLimited)) cx.inspectAgain();
-			if (result?.exchange.answeredBy === metricsEndpoint.id) return `${origin}${path}`;
+			if (dryRunResult && ((dryRunResult.site !== site && dryRunResult.site !== -1) || dryRunResult.usesRateLimits))
+				cx.requestReinspection();
+			if (dryRunResult?.exchange.answeredBy === metricsEndpoint.id) return `${origin}${path}`;
 		}
 	}
 	return undefined;

@@ -18,7 +18,7 @@ export const directiveNeverRuns: LintRule = {
 	check: cx => {
 		// For a Configfile, the compiler reports steps that never run, with their places in the text.
 		if (cx.dialect === 'configfile') return;
-		for (const { steps } of cx.walked.pipelines) {
+		for (const { steps } of cx.walkedDocument.pipelines) {
 			const answerIndex = steps.findIndex(({ step }) => alwaysAnswers(step));
 			const [answeringStep, nextStep] = [steps[answerIndex], steps[answerIndex + 1]];
 			if (answerIndex === -1 || !answeringStep || !nextStep) continue;
@@ -29,7 +29,7 @@ export const directiveNeverRuns: LintRule = {
 					: 'Give the one before it a matcher, or remove one of them.';
 			cx.reportAt(nextStep.pointer, `\`${nextName}\` can never run: \`${answeringName}\` before it always answers.`, {
 				hint,
-				related: cx.related(answeringStep.pointer, 'answers every request that reaches it'),
+				related: cx.relatedEntry(answeringStep.pointer, 'answers every request that reaches it'),
 			});
 		}
 	},

@@ -24,7 +24,7 @@ export const pathAsSent: LintRule = {
 	checkedForConfigfile: true,
 	dependsOn: 'site',
 	check: cx => {
-		for (const { matcher, pointer } of cx.walked.matchers) {
+		for (const { matcher, pointer } of cx.walkedDocument.matchers) {
 			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
 				for (const { name: fullName, text, field } of MATCHERS_BY_TYPE.get(nested.type)?.comparedPlaceholders?.(
 					nested,

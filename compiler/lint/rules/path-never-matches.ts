@@ -16,19 +16,19 @@ export const pathNeverMatches: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { matcher, pointer } of cx.walked.matchers) {
+		for (const { matcher, pointer } of cx.walkedDocument.matchers) {
 			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
 				const paths = pathsOf(nested);
 				if (!paths) continue;
 				paths.values.forEach((pattern, index) => {
-					const reason = patternMistake(pattern);
-					if (!reason) return;
+					const mistake = patternMistake(pattern);
+					if (!mistake) return;
 					cx.reportAt(
 						`${nestedPointer}/${paths.field}/${index}`,
-						`\`${pattern}\` can match no path: ${reason.problem}.`,
+						`\`${pattern}\` can match no path: ${mistake.problem}.`,
 						{
 							words: pattern,
-							hint: reason.hint,
+							hint: mistake.hint,
 						},
 					);
 				});

@@ -16,7 +16,7 @@ export const pathWithoutSlash: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { matcher, pointer } of cx.walked.matchers) {
+		for (const { matcher, pointer } of cx.walkedDocument.matchers) {
 			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
 				const paths = pathsOf(nested);
 				if (!paths) continue;

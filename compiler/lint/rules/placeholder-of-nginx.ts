@@ -27,7 +27,7 @@ const PLACEHOLDERS_BY_VARIABLE: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Prefixes of placeholders that correspond to the prefixes of nginx variables such as `$http_NAME`. */
-const FAMILIES_BY_PREFIX: ReadonlyMap<string, string> = new Map([
+const PLACEHOLDER_PREFIXES: ReadonlyMap<string, string> = new Map([
 	['http', 'header'],
 	['arg', 'query'],
 	['cookie', 'cookie'],
@@ -54,9 +54,9 @@ export const nginxVariable: LintRule = {
 					if (placeholder === undefined || line.words.some(word => definesGroup(word.text, name!))) continue;
 					const offset = span.source.text.indexOf(variable, span.start);
 					const isLiteral = offset !== -1 && offset + variable.length <= span.end;
-					const place = isLiteral ? { source: span.source, start: offset, end: offset + variable.length } : span;
-					cx.report(place, `\`${variable}\` is an nginx variable and plain text here.`, {
-						...suggestName({ text: variable, span: place }, placeholder),
+					const reportedSpan = isLiteral ? { source: span.source, start: offset, end: offset + variable.length } : span;
+					cx.report(reportedSpan, `\`${variable}\` is an nginx variable and plain text here.`, {
+						...suggestName({ text: variable, span: reportedSpan }, placeholder),
 					});
 				}
 			}
@@ -67,11 +67,12 @@ export const nginxVariable: LintRule = {
 function placeholderFor(name: string): string | undefined {
 	const placeholder = PLACEHOLDERS_BY_VARIABLE.get(name);
 	if (placeholder !== undefined) return placeholder;
-	const underscore = name.indexOf('_');
-	const family = FAMILIES_BY_PREFIX.get(name.slice(0, underscore));
-	if (underscore === -1 || family === undefined || underscore === name.length - 1) return undefined;
-	const suffix = name.slice(underscore + 1);
-	return `{${family}.${family === 'header' ? fieldName(suffix) : suffix}}`;
+	const underscoreIndex = name.indexOf('_');
+	const placeholderPrefix = PLACEHOLDER_PREFIXES.get(name.slice(0, underscoreIndex));
+	if (underscoreIndex === -1 || placeholderPrefix === undefined || underscoreIndex === name.length - 1)
+		return undefined;
+	const suffix = name.slice(underscoreIndex + 1);
+	return `{${placeholderPrefix}.${placeholderPrefix === 'header' ? fieldName(suffix) : suffix}}`;
 }
 
 /** Converts a name such as `x_real_ip` to the usual spelling of a field: `X-Real-Ip`. */

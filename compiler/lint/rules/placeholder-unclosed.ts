@@ -25,12 +25,12 @@ export const placeholderUnclosed: LintRule = {
 					)
 						continue;
 					const offset = span.source.text.indexOf(`{${name}`, span.start);
-					const place =
+					const reportedSpan =
 						offset !== -1 && offset < span.end
 							? { source: span.source, start: offset, end: offset + name!.length + 1 }
 							: span;
-					const opening = { text: `{${name}`, span: place };
-					cx.report(place, `\`{${name}\` is never closed.`, suggestName(opening, `{${name}}`));
+					const opening = { text: `{${name}`, span: reportedSpan };
+					cx.report(reportedSpan, `\`{${name}\` is never closed.`, suggestName(opening, `{${name}}`));
 				}
 			}
 		}

@@ -27,7 +27,7 @@ export const placeholderUnknown: LintRule = {
 			const ownPlaceholders = (module?.kind === 'handler' && module.ownPlaceholders) || [];
 			for (const word of line.words) {
 				if (!word.text.includes('{') || word.quote === 'heredoc') continue;
-				for (const { name, nearest } of knownPlaceholders.unknown(word.text)) {
+				for (const { name, nearest } of knownPlaceholders.findUnknown(word.text)) {
 					// `${name}` refers to a group of a regular expression.
 					if (word.text.includes(`$\{${name}}`)) continue;
 					// This directive itself defines the placeholder.

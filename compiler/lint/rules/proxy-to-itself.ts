@@ -14,7 +14,7 @@ export const proxyToItself: LintRule = {
 	].join('\n'),
 	dependsOn: 'served site',
 	check: cx => {
-		for (const { step, pointer, pipeline } of cx.walked.steps) {
+		for (const { step, pointer, pipeline } of cx.walkedDocument.steps) {
 			for (const { text: address, pointer: addressPointer } of traitsOf(step).upstreamAddressesOf?.(step) ?? []) {
 				const parts = /^(?:(https?):\/\/)?(\[[^\]]*\]|[^:/[\]]*)(?::(\d+))?$/.exec(address);
 				if (!parts) continue;

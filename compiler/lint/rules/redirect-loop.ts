@@ -9,7 +9,7 @@ import { conditionsOf, sampleGet, samplePaths, siteOrigins } from '../inspection
 import type { WalkedStep } from '../inspection/walk-document.ts';
 
 /** Number of redirects that a browser follows before it gives up. */
-const MAX_HOPS = 20;
+const MAX_REDIRECTS = 20;
 /** Maximum number of characters of a URL that is followed. Clients do not send longer ones. */
 const MAX_URL_CHARS = 8192;
 
@@ -24,8 +24,8 @@ export const redirectLoop: LintRule = {
 	].join('\n'),
 	dependsOn: 'served site',
 	check: async cx => {
-		if (mustEnd(cx)) return;
-		for (const walkedStep of cx.walked.steps) {
+		if (cannotLoop(cx)) return;
+		for (const walkedStep of cx.walkedDocument.steps) {
 			const redirect = traitsOf(walkedStep.step).redirectsTo?.(walkedStep.step);
 			const { site } = walkedStep.pipeline;
 			if (!redirect || redirect.isByPage || site === undefined) continue;
@@ -47,7 +47,7 @@ const OWN_PATH = /^\/(?!\/)(?:[\w/-]|\.(?![./]|$))*$/;
  * Returns true only if it is certain that the redirects of a site lead to paths that it does not redirect. That is so in most
  * sites, and requests take long.
  */
-function mustEnd({ scope: { site }, walked }: LintContext): boolean {
+function cannotLoop({ scope: { site }, walkedDocument: walked }: LintContext): boolean {
 	if (!site?.addresses.every(hasNoPath)) return false;
 	const redirects: { readonly walkedStep: WalkedStep; readonly to: string }[] = [];
 	for (const walkedStep of walked.steps) {
@@ -86,18 +86,19 @@ async function followRedirects(startUrl: string, site: number, cx: LintContext):
 	for (let url = startUrl; ; ) {
 		visitedUrls.push(url);
 		// In a loop that adds the URL to itself, the length doubles with every redirect.
-		if (visitedUrls.length > MAX_HOPS || url.length > MAX_URL_CHARS) return visitedUrls;
+		if (visitedUrls.length > MAX_REDIRECTS || url.length > MAX_URL_CHARS) return visitedUrls;
 		const request = sampleGet(url);
-		const result = request && (await cx.subject.dryRun(request));
-		const { response } = result ?? {};
+		const dryRunResult = request && (await cx.subject.dryRun(request));
+		const { response } = dryRunResult ?? {};
 		// The redirect depends on a site that may change, or on earlier requests.
-		if (result && ((result.site !== site && result.site !== -1) || result.isLimited)) cx.inspectAgain();
+		if (dryRunResult && ((dryRunResult.site !== site && dryRunResult.site !== -1) || dryRunResult.usesRateLimits))
+			cx.requestReinspection();
 		response?.close();
 		const location = response && response.status >= 300 && response.status < 400 && response.headers.get('Location');
 		if (!location || !URL.canParse(location, url)) return undefined;
-		const next = new URL(location, url);
-		next.hash = '';
-		url = next.href;
+		const nextUrl = new URL(location, url);
+		nextUrl.hash = '';
+		url = nextUrl.href;
 		if (visitedUrls.includes(url)) return [...visitedUrls.slice(visitedUrls.indexOf(url)), url];
 	}
 }

@@ -13,11 +13,11 @@ export const redirectOpen: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { step, pointer } of cx.walked.steps) {
-			const target = traitsOf(step).redirectsTo?.(step)?.to;
-			if (target === undefined) continue;
+		for (const { step, pointer } of cx.walkedDocument.steps) {
+			const redirectTarget = traitsOf(step).redirectsTo?.(step)?.to;
+			if (redirectTarget === undefined) continue;
 			const startsWithClientValue = /^(?:https?:\/\/)?\{http\.request\.(?:uri\.query\.|header\.|cookie\.)[^}]+\}/.exec(
-				target,
+				redirectTarget,
 			);
 			if (!startsWithClientValue) continue;
 			cx.reportAt(`${pointer}/to`, 'Whoever sends the request chooses where this leads.', {

@@ -14,12 +14,12 @@ export const rootMissing: LintRule = {
 		`to the server's working directory.`,
 	].join('\n'),
 	check: cx => {
-		const compat = cx.dialect === 'compatfile';
-		for (const { folder: root, pointer } of rootsOf(cx.walked)) {
-			if (!isAbsolute(root) && !compat) continue;
+		const isCompatfile = cx.dialect === 'compatfile';
+		for (const { folder: root, pointer } of rootsOf(cx.walkedDocument)) {
+			if (!isAbsolute(root) && !isCompatfile) continue;
 			const kind = cx.reader.kind(resolve(cx.reader.workingDirectory, root));
 			if (kind === 'directory' || kind === 'withheld') continue;
-			const place = compat ? `server's working directory` : 'configuration file';
+			const place = isCompatfile ? `server's working directory` : 'configuration file';
 			cx.reportAt(pointer, `The root folder ${kind === 'file' ? 'is a file' : 'does not exist'}.`, {
 				hint: `A relative path is relative to the ${place}; the folder may also be created later.`,
 			});

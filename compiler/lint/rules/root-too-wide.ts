@@ -15,7 +15,7 @@ export const rootTooWide: LintRule = {
 		'Such folders contain keys, databases, logs and configurations. Serve a folder created for the purpose.',
 	dependsOn: 'site',
 	check: cx => {
-		for (const { folder: root, pointer } of rootsOf(cx.walked)) {
+		for (const { folder: root, pointer } of rootsOf(cx.walkedDocument)) {
 			if (!WIDE_FOLDER.test(root)) continue;
 			cx.reportAt(pointer, `\`${root}\` contains much that is not meant to be served.`, { words: root });
 		}

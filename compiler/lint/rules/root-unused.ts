@@ -13,15 +13,15 @@ export const rootUnused: LintRule = {
 	dependsOn: 'site',
 	check: cx => {
 		const sitesReadingRoot = new Set<number | undefined>();
-		for (const { step, pipeline } of cx.walked.steps)
+		for (const { step, pipeline } of cx.walkedDocument.steps)
 			if (traitsOf(step).readsRoot?.(step)) sitesReadingRoot.add(pipeline.site);
 		for (const {
 			step,
 			pointer,
 			pipeline: { site },
-		} of cx.walked.steps) {
+		} of cx.walkedDocument.steps) {
 			if (!traitsOf(step).setsRoot?.(step) || site === undefined || sitesReadingRoot.has(site)) continue;
-			if (READS_ROOT.test(JSON.stringify(cx.document.sites![site]))) {
+			if (ROOT_USE_PATTERN.test(JSON.stringify(cx.document.sites![site]))) {
 				sitesReadingRoot.add(site);
 				continue;
 			}
@@ -30,9 +30,11 @@ export const rootUnused: LintRule = {
 	},
 };
 
-const FILE_MATCHERS = matchers.flatMap(({ id, dependsOn }) => (dependsOn === 'files' ? id : [])).join('|');
+const FILE_MATCHER_PATTERN = matchers.flatMap(({ id, dependsOn }) => (dependsOn === 'files' ? id : [])).join('|');
 /**
  * Matches the JSON of a site that reads the variable `root` outside of directives: in a matcher, in an expression, or by the
  * placeholder.
  */
-const READS_ROOT = new RegExp(`"type":"(?:${FILE_MATCHERS})"|\\b(?:${FILE_MATCHERS})\\(|http\\.vars\\.root`);
+const ROOT_USE_PATTERN = new RegExp(
+	`"type":"(?:${FILE_MATCHER_PATTERN})"|\\b(?:${FILE_MATCHER_PATTERN})\\(|http\\.vars\\.root`,
+);

@@ -13,7 +13,7 @@ export const routeUnused: LintRule = {
 		// For a Configfile, the compiler reports unused routes.
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const usedRoutes = new Set<string>();
-		for (const { step } of cx.walked.steps) {
+		for (const { step } of cx.walkedDocument.steps) {
 			const route = traitsOf(step).routeOf?.(step);
 			if (route !== undefined) usedRoutes.add(route);
 		}

@@ -27,19 +27,19 @@ export const secretInFile: LintRule = {
 	check: cx => {
 		for (const secret of findSecrets(cx.scope.document)) {
 			// Whether it is reported depends on the texts of all files.
-			cx.inspectAgain();
-			const { path, parts, schemaMark: mark } = secret;
+			cx.requestReinspection();
+			const { path, parts, schemaMark } = secret;
 			const pointer = jsonPointer(path);
 			// The compiler itself reports the token of the Admin API.
 			if (path.at(-1) === 'hash' || (pointer === '/settings/admin/token' && cx.dialect)) continue;
-			if (UNRELIABLE_MARKS.has(mark)) continue;
+			if (UNRELIABLE_MARKS.has(schemaMark)) continue;
 			const text = String(valueAt(cx.document, pointer));
 			for (const { start, end } of parts) reportSecret(text.slice(start, end), end - start < text.length, secret, cx);
 		}
 	},
 };
 
-function reportSecret(value: string, isPart: boolean, { path, schemaMark: mark }: Secret, cx: LintContext): void {
+function reportSecret(value: string, isPart: boolean, { path, schemaMark }: Secret, cx: LintContext): void {
 	const pointer = jsonPointer(path);
 	if (value.includes('{')) return;
 	if (cx.dialect && !cx.subject.sources.some(({ text }) => text.includes(value))) return;
@@ -47,16 +47,16 @@ function reportSecret(value: string, isPart: boolean, { path, schemaMark: mark }
 	// A listed value with `*` is a pattern of a matcher rather than a complete secret.
 	if (isListed && value.includes('*')) return;
 	const fieldPath = isListed ? path.slice(0, -1) : path;
-	const holder = valueAt(cx.document, jsonPointer(fieldPath.slice(0, -1))) as { name?: unknown };
+	const parentObject = valueAt(cx.document, jsonPointer(fieldPath.slice(0, -1))) as { name?: unknown };
 	// A cookie with a fixed value is the same for everybody, so it is not a secret.
-	if (String(holder?.name).toLowerCase() === 'set-cookie' && !isPart) return;
-	const isField = (isListed || fieldPath.at(-1) === 'value') && typeof holder?.name === 'string';
+	if (String(parentObject?.name).toLowerCase() === 'set-cookie' && !isPart) return;
+	const isField = (isListed || fieldPath.at(-1) === 'value') && typeof parentObject?.name === 'string';
 	const subject =
-		mark === 'expression'
+		schemaMark === 'expression'
 			? 'The value a credential is compared with'
 			: isPart
 				? `Part of \`${fieldPath.at(-1)}\``
-				: `The value of ${isField ? `the field \`${holder.name}\`` : `\`${fieldPath.at(-1)}\``}`;
+				: `The value of ${isField ? `the field \`${parentObject.name}\`` : `\`${fieldPath.at(-1)}\``}`;
 	cx.reportAt(pointer, `${subject} is a secret and is written into the file.`, {
 		words: value,
 		hint: cx.dialect ? 'Take it from the environment: `{$NAME}`.' : 'Use `{env.NAME}` where placeholders are replaced.',

@@ -20,22 +20,22 @@ export const siteShadowed: LintRule = {
 		const ports = { http: cx.document.settings?.http_port ?? 80, https: cx.document.settings?.https_port ?? 443 };
 		for (const listener of cx.plan.listeners) {
 			if (listener.sites.length < 2) continue;
-			const table = new SiteTable(listener.sites);
+			const siteTable = new SiteTable(listener.sites);
 			for (const site of new Set(listener.sites.map(entry => entry.site))) {
 				// A redirect to HTTPS that was generated has no addresses in the document.
 				const { addresses = [] } = cx.document.sites?.[site] ?? {};
-				addresses.forEach((text, index) => {
-					const address = parseSiteAddress(text);
+				addresses.forEach((addressText, index) => {
+					const address = parseSiteAddress(addressText);
 					if (!isSiteAddress(address) || address.path !== '' || effectivePort(address, ports) !== listener.port) return;
-					const servingSite = table.find(sampleRequest(listener, sampleHost(address.host)));
+					const servingSite = siteTable.findSiteIndex(sampleRequest(listener, sampleHost(address.host)));
 					if (servingSite === site || servingSite === -1) return;
 					const servingAddress = cx.document.sites?.[servingSite]?.addresses[0];
 					if (servingAddress === undefined) return;
 					cx.reportAt(
 						`/sites/${site}/addresses/${index}`,
-						`\`${servingAddress}\` takes the requests for \`${text}\`.`,
+						`\`${servingAddress}\` takes the requests for \`${addressText}\`.`,
 						{
-							related: cx.related(`/sites/${servingSite}/addresses/0`, 'this site serves them'),
+							related: cx.relatedEntry(`/sites/${servingSite}/addresses/0`, 'this site serves them'),
 							hint: 'Give the host its own site.',
 						},
 					);

@@ -14,7 +14,7 @@ export const directiveCovered: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { steps } of cx.walked.pipelines) {
+		for (const { steps } of cx.walkedDocument.pipelines) {
 			steps.forEach((laterStep, index) => {
 				const { when } = laterStep.step;
 				if (when === undefined) return;
@@ -29,7 +29,7 @@ export const directiveCovered: LintRule = {
 					laterStep.pointer,
 					`This \`${laterName}\` can never run: the \`${earlierName}\` before it answers all its requests.`,
 					{
-						related: cx.related(earlierStep.pointer, 'answers them'),
+						related: cx.relatedEntry(earlierStep.pointer, 'answers them'),
 						hint: 'Put the narrower matcher first.',
 					},
 				);

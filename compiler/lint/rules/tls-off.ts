@@ -22,9 +22,9 @@ export const tlsOff: LintRule = {
 		const ports = { http: cx.document.settings?.http_port ?? 80, https: cx.document.settings?.https_port ?? 443 };
 		if (cx.document.settings?.trusted_proxies !== undefined) return;
 		(cx.scope.document.sites ?? []).forEach((site, index) => {
-			if (onlyRedirects(site)) return;
-			site.addresses.forEach((text, addressIndex) => {
-				const address = parseSiteAddress(text);
+			if (redirectsToHttps(site)) return;
+			site.addresses.forEach((addressText, addressIndex) => {
+				const address = parseSiteAddress(addressText);
 				if (!isSiteAddress(address) || needsTls(address, ports) || !isPublicName(address.host)) return;
 				if ((site as { tls?: unknown }).tls !== undefined) return;
 				const cause = address.scheme === 'http' ? 'the scheme `http://`' : `port ${effectivePort(address, ports)}`;
@@ -37,7 +37,7 @@ export const tlsOff: LintRule = {
 	},
 };
 
-function onlyRedirects({ pipeline }: Site): boolean {
+function redirectsToHttps({ pipeline }: Site): boolean {
 	const toHttps = (step: Step): boolean => traitsOf(step).redirectsTo?.(step)?.to.startsWith('https://') === true;
 	return pipeline.length > 0 && pipeline.every(toHttps);
 }

@@ -12,13 +12,13 @@ export const trustsEveryone: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		const lists = [
+		const proxyLists = [
 			{ pointer: '/settings/trusted_proxies', list: cx.scope.document.settings?.trusted_proxies as unknown },
 		];
-		for (const { step, pointer } of cx.walked.steps) {
-			lists.push({ pointer: `${pointer}/trusted_proxies`, list: step.trusted_proxies });
+		for (const { step, pointer } of cx.walkedDocument.steps) {
+			proxyLists.push({ pointer: `${pointer}/trusted_proxies`, list: step.trusted_proxies });
 		}
-		for (const { pointer, list } of lists) {
+		for (const { pointer, list } of proxyLists) {
 			const ranges = Array.isArray(list) ? list : ((list as { ranges?: unknown } | undefined)?.ranges as unknown);
 			if (!Array.isArray(ranges)) continue;
 			ranges.forEach((range: unknown, index) => {

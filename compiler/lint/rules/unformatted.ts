@@ -1,6 +1,6 @@
 /** The lint rule `format/unformatted`. */
 import { formatText } from '../../syntax/format.ts';
-import { firstDifference } from '../../syntax/format-difference.ts';
+import { firstDifferingLine } from '../../syntax/format-difference.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Reports configuration text that is not formatted. */
@@ -13,7 +13,7 @@ export const unformatted: LintRule = {
 		const [source] = cx.subject.sources;
 		if (!cx.dialect || !source) return;
 		const formatted = formatText(source.text);
-		const line = firstDifference(source.text, formatted);
+		const line = firstDifferingLine(source.text, formatted);
 		if (line === undefined) return;
 		const start = source.lineStarts[Math.min(line, source.lineStarts.length) - 1]!;
 		const newline = source.text.indexOf('\n', start);

@@ -12,7 +12,7 @@ export const upstreamTwice: LintRule = {
 	dependsOn: 'site',
 	check: cx => {
 		const pools: { to: unknown; pointer: string }[] = [];
-		for (const { step, pointer } of cx.walked.steps) {
+		for (const { step, pointer } of cx.walkedDocument.steps) {
 			const { upstreams } = step as { upstreams?: { to?: unknown } };
 			if (upstreams) pools.push({ to: upstreams.to, pointer: `${pointer}/upstreams/to` });
 		}
@@ -21,11 +21,11 @@ export const upstreamTwice: LintRule = {
 		}
 		for (const { to, pointer } of pools) {
 			if (!Array.isArray(to)) continue;
-			const spellings = new Set<string>();
+			const canonicalAddresses = new Set<string>();
 			(to as readonly unknown[]).forEach((address, index) => {
 				if (typeof address !== 'string') return;
-				const sizeBefore = spellings.size;
-				if (spellings.add(canonicalAddress(address)).size > sizeBefore) return;
+				const sizeBefore = canonicalAddresses.size;
+				if (canonicalAddresses.add(canonicalAddress(address)).size > sizeBefore) return;
 				cx.reportAt(`${pointer}/${index}`, `\`${address}\` is already in this pool.`, {
 					words: address,
 					lastOccurrence: true,

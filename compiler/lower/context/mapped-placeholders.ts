@@ -10,31 +10,31 @@ export function mappedPlaceholderNames(
 	directives: ReadonlyMap<string, Directive>,
 	blocks: () => Iterable<{ readonly lines: readonly Line[] }>,
 ): () => ReadonlySet<string> {
-	let names: Set<string> | undefined;
+	let mappedNames: Set<string> | undefined;
 	return () => {
-		if (!names) {
-			names = new Set();
-			for (const { lines } of blocks()) collectMappedNames(lines, directives, names);
+		if (!mappedNames) {
+			mappedNames = new Set();
+			for (const { lines } of blocks()) collectMappedNames(lines, directives, mappedNames);
 		}
-		return names;
+		return mappedNames;
 	};
 }
 
 function collectMappedNames(
 	lines: readonly Line[],
 	directives: ReadonlyMap<string, Directive>,
-	names: Set<string>,
+	mappedNames: Set<string>,
 ): void {
 	for (const line of lines) {
 		const { words, block, alternative } = line;
 		const module = directives.get(words[0]!.text);
 		if (module?.kind === 'handler') {
 			for (const { text } of module.definesPlaceholders?.(line) ?? []) {
-				if (isPlaceholder(text)) names.add(text.slice(1, -1));
+				if (isPlaceholder(text)) mappedNames.add(text.slice(1, -1));
 			}
 		}
-		if (block) collectMappedNames(block.lines, directives, names);
-		if (alternative) collectMappedNames([alternative], directives, names);
+		if (block) collectMappedNames(block.lines, directives, mappedNames);
+		if (alternative) collectMappedNames([alternative], directives, mappedNames);
 	}
 }
 

@@ -1,6 +1,6 @@
 /** Parses the value types that both languages share: durations, sizes, statuses, booleans. */
 
-const DURATION_UNITS: { readonly [unit: string]: number } = {
+const MILLISECONDS_PER_UNIT: { readonly [unit: string]: number } = {
 	ns: 1e-6,
 	us: 1e-3,
 	µs: 1e-3,
@@ -15,7 +15,7 @@ const DURATION_PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/y;
 const MAX_DURATION_CHARS = 1024;
 const SIZE_PATTERN = /^(\d+(?:\.\d*)?|\.\d+)(?:([kmgt])(i?))?b?$/i;
 /** The exponent of 1000 or 1024 that each letter of a size stands for. */
-const SIZE_POWERS: { readonly [letter: string]: number } = { k: 1, m: 2, g: 3, t: 4 };
+const SIZE_EXPONENTS: { readonly [letter: string]: number } = { k: 1, m: 2, g: 3, t: 4 };
 
 /** Parses a duration such as `300ms`, `1h30m`, `-1s`, `7d` or `0` to milliseconds; undefined if the text is invalid. */
 export function parseDuration(text: string): number | undefined {
@@ -29,7 +29,7 @@ export function parseDuration(text: string): number | undefined {
 		DURATION_PART.lastIndex = offset;
 		const part = DURATION_PART.exec(text);
 		if (!part) return undefined;
-		milliseconds += Number(part[1]) * DURATION_UNITS[part[2]!]!;
+		milliseconds += Number(part[1]) * MILLISECONDS_PER_UNIT[part[2]!]!;
 		offset = DURATION_PART.lastIndex;
 	}
 	return sign * milliseconds;
@@ -42,8 +42,8 @@ export function parseDuration(text: string): number | undefined {
 export function parseSize(text: string): number | undefined {
 	const parts = SIZE_PATTERN.exec(text);
 	if (!parts) return undefined;
-	const power = parts[2] === undefined ? 0 : SIZE_POWERS[parts[2].toLowerCase()]!;
-	const bytes = Math.floor(Number(parts[1]) * (parts[3] ? 1024 : 1000) ** power);
+	const exponent = parts[2] === undefined ? 0 : SIZE_EXPONENTS[parts[2].toLowerCase()]!;
+	const bytes = Math.floor(Number(parts[1]) * (parts[3] ? 1024 : 1000) ** exponent);
 	return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 

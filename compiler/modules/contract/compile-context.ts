@@ -30,7 +30,7 @@ export interface CompileContext extends Leases {
 	 * Number of the step, for `x.markAnswered`. It is counted from the start of the pipeline, not of the site, because several sites
 	 * may share the pipeline.
 	 */
-	readonly step: number;
+	readonly stepNumber: number;
 	/** Compiles steps. Each step continues with the step after it, and the last one with `next`. */
 	pipeline(steps: readonly Step[], next: Handler, field?: string): Handler;
 	matcher(matcher: Matcher, field?: string): Predicate;
@@ -42,7 +42,7 @@ export interface CompileContext extends Leases {
 	/** Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. */
 	firstBranch(branches: readonly HandlerBranch[], otherwise: Handler): Handler;
 	/** Compiles a string with placeholders. Unknown placeholders stay as written (`keep`) or become empty (`empty`). */
-	template(text: string, whenUnknown: 'keep' | 'empty', encode?: EscapeValue): Template;
+	template(text: string, whenUnknown: 'keep' | 'empty', escapeValue?: EscapeValue): Template;
 	/**
 	 * Returns a function that reads the value of the placeholder with this full name, not converted to text, or undefined
 	 * if it does not exist.
@@ -66,7 +66,7 @@ export interface CompileContext extends Leases {
 	/** The traits of all handlers in this build, by handler name. */
 	readonly handlers: ReadonlyMap<string, StepTraits>;
 	/** Compiles a regular expression in RE2 syntax, see {@link compileRegexp}. Throws BuildError. */
-	regexp(source: string, flags?: string): RegExp;
+	regexpFor(source: string, flags?: string): RegExp;
 	/** Compiles a regular expression that contains request data. Throws RegexpError. */
 	dynamicRegexp(source: string, flags?: string): RegExp;
 	/** Throws a BuildError whose place is the step or matcher being compiled. */

@@ -178,23 +178,23 @@ const CADDY_1: readonly TranslationRow[] = [
 	['startup shutdown on git', undefined, 'This server does not run commands; leave them to the service manager.'],
 ];
 
-const PLUGINS: readonly TranslationRow[] = [['ratelimit', 'rate_limit', 'Write `rate_limit ZONE 10 per 1s`.']];
+const CADDY_PLUGINS: readonly TranslationRow[] = [['ratelimit', 'rate_limit', 'Write `rate_limit ZONE 10 per 1s`.']];
 
-const WORDS_BY_SERVER: readonly (readonly [server: string, entries: readonly TranslationRow[]])[] = [
+const TRANSLATIONS_BY_SERVER: readonly (readonly [server: string, entries: readonly TranslationRow[]])[] = [
 	['nginx', NGINX],
 	['HAProxy', HAPROXY],
 	['Apache', APACHE],
 	['Traefik', TRAEFIK],
 	// If two servers share a word, the list that comes later wins.
 	['Caddy 1', CADDY_1],
-	['a Caddy plugin', PLUGINS],
+	['a Caddy plugin', CADDY_PLUGINS],
 ];
 
 /** Translations of other servers' words. The keys are the words in lower case. */
 export type ForeignWords = ReadonlyMap<string, ForeignWordTranslation>;
 
 /** Words that other servers use where a directive is expected, in lower case. */
-export const FOREIGN_WORDS: ForeignWords = indexByWord(WORDS_BY_SERVER);
+export const FOREIGN_WORDS: ForeignWords = indexByWord(TRANSLATIONS_BY_SERVER);
 
 /** Words that other servers use in the block of a `reverse_proxy` or an `upstream`. */
 export const FOREIGN_PROXY_WORDS: ForeignWords = indexByWord([
@@ -233,17 +233,17 @@ export const FOREIGN_PROXY_WORDS: ForeignWords = indexByWord([
 	],
 ]);
 
-function indexByWord(lists: typeof WORDS_BY_SERVER): ForeignWords {
+function indexByWord(rowsByServer: typeof TRANSLATIONS_BY_SERVER): ForeignWords {
 	const translations = new Map<string, ForeignWordTranslation>();
-	for (const [server, entries] of lists) {
-		for (const [words, ourWord, advice] of entries)
+	for (const [server, rows] of rowsByServer) {
+		for (const [words, ourWord, advice] of rows)
 			for (const word of words.split(' ')) translations.set(word, { server, ourWord, advice });
 	}
 	return translations;
 }
 
 /** Words of our own language that a Compatfile lacks, with what has the same effect there, if anything has. */
-const CONFIGFILE_WORDS: ReadonlyMap<string, string> = new Map([
+const COMPATFILE_EQUIVALENTS: ReadonlyMap<string, string> = new Map([
 	['when', 'Here, write named matchers and `handle @name { … }`.'],
 	['split', 'Here, write a matcher `@some share 10% {client_ip}` and `handle @some { … }`.'],
 	['errors_page', 'Here, write `handle_errors { … }`.'],
@@ -253,7 +253,7 @@ const CONFIGFILE_WORDS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Words of the language itself, which no module defines, and what they are called in a hint. */
-const CONFIGFILE_SYNTAX: ReadonlyMap<string, string> = new Map([
+const SYNTAX_WORD_SUBJECTS: ReadonlyMap<string, string> = new Map([
 	['use', '`use`'],
 	['let', '`let`'],
 	['upstream', 'A block `upstream`'],
@@ -269,17 +269,17 @@ const CONFIGFILE_SYNTAX: ReadonlyMap<string, string> = new Map([
  * Returns what to do about a word in a Compatfile that exists only in a Configfile; undefined for other words. `modules` are the names
  * of such directives and options.
  */
-export function configfileHint(word: string, modules: ReadonlySet<string>): string | undefined {
-	const subject = CONFIGFILE_SYNTAX.get(word) ?? (modules.has(word) ? `\`${word}\`` : undefined);
+export function configfileHint(word: string, moduleNames: ReadonlySet<string>): string | undefined {
+	const subject = SYNTAX_WORD_SUBJECTS.get(word) ?? (moduleNames.has(word) ? `\`${word}\`` : undefined);
 	if (subject === undefined) return undefined;
-	const instead = CONFIGFILE_WORDS.get(word);
-	return `${subject} exists only in a Configfile, to which \`svc adapt --to configfile\` translates a Compatfile.${instead === undefined ? '' : ` ${instead}`}`;
+	const equivalent = COMPATFILE_EQUIVALENTS.get(word);
+	return `${subject} exists only in a Configfile, to which \`svc adapt --to configfile\` translates a Compatfile.${equivalent === undefined ? '' : ` ${equivalent}`}`;
 }
 
 /** Returns what to write instead of another server's word; undefined for unknown words. Ignores case and a final `;`. */
-export function foreignHint(word: string, table: ForeignWords = FOREIGN_WORDS): string | undefined {
+export function foreignHint(word: string, foreignWords: ForeignWords = FOREIGN_WORDS): string | undefined {
 	const trimmedWord = word.replace(/;$/, '');
-	const translation = table.get(trimmedWord.toLowerCase());
+	const translation = foreignWords.get(trimmedWord.toLowerCase());
 	if (!translation) return undefined;
 	const { server, ourWord, advice } = translation;
 	return ourWord === undefined

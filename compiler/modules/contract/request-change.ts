@@ -15,12 +15,12 @@ export interface RequestChange {
 	readonly parameter?: readonly [name: string, value: string | undefined];
 	/** True to remove the query. */
 	readonly noQuery?: true;
-	/** The body; an empty string for no body. At most {@link MAX_DERIVED_BODY} characters. */
+	/** The body; an empty string for no body. At most {@link MAX_DERIVED_BODY_CHARS} characters. */
 	readonly body?: string;
 }
 
 /** Maximum number of characters in a derived body. Each of many requests may carry such a body. */
-export const MAX_DERIVED_BODY = 1 << 20;
+export const MAX_DERIVED_BODY_CHARS = 1 << 20;
 
 /** A value that no configuration mentions. */
 export const UNMENTIONED_VALUE = 'svc-diff';
@@ -28,7 +28,7 @@ export const UNMENTIONED_VALUE = 'svc-diff';
 /**
  * Returns the change that gives the placeholder with the full name `name` this value; undefined if no change to a request does so.
  */
-export function changeOfPlaceholder(name: string, value: string): RequestChange | undefined {
+export function changeSettingPlaceholder(name: string, value: string): RequestChange | undefined {
 	const familyMatch = /^http\.request\.(header|uri\.query|cookie)\.(.+)$/.exec(name);
 	switch (familyMatch?.[1]) {
 		case 'header':
@@ -73,17 +73,22 @@ export function samplePaths(pattern: string): readonly string[] {
 		.replace(/\\(.)/g, '$1')
 		.replace(/\[([^\]^])[^\]]*\]/g, '$1')
 		.replaceAll('?', 'a');
-	const withSlash = (text: string): string => (text.startsWith('/') ? text : `/${text}`);
+	const withLeadingSlash = (text: string): string => (text.startsWith('/') ? text : `/${text}`);
 	if (!example.includes('*'))
-		return [withSlash(example), `${withSlash(example)}/`, `${withSlash(example)}/a`, `${withSlash(example)}a`];
+		return [
+			withLeadingSlash(example),
+			`${withLeadingSlash(example)}/`,
+			`${withLeadingSlash(example)}/a`,
+			`${withLeadingSlash(example)}a`,
+		];
 	const stem = example.replace(/\*+$/, '');
-	const matchingPath = withSlash(stem.replaceAll('*', 'a'));
+	const matchingPath = withLeadingSlash(stem.replaceAll('*', 'a'));
 	if (stem === example) return [matchingPath, `${matchingPath}a`];
-	const withoutSlash = matchingPath.replace(/\/$/, '');
+	const withoutTrailingSlash = matchingPath.replace(/\/$/, '');
 	return [
 		matchingPath,
 		`${matchingPath}a`,
 		`${matchingPath}a/b`,
-		...(withoutSlash === '' ? [] : [withoutSlash, `${withoutSlash}x`]),
+		...(withoutTrailingSlash === '' ? [] : [withoutTrailingSlash, `${withoutTrailingSlash}x`]),
 	];
 }

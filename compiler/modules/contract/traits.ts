@@ -116,13 +116,13 @@ export interface CompatfileOrder {
 	/** Lower ranks run first. The obsolete names of a directive are sorted directly before its first name. */
 	readonly rank: number;
 	/** True if a line is sorted like a line with a matcher even if it has none. */
-	readonly conditional?: true;
+	readonly sortsAsConditional?: true;
 	/** True if, of lines that sort equally, the last runs first. */
-	readonly reversed?: true;
+	readonly lastRunsFirst?: true;
 	/** True if lines without a matcher keep their places. */
-	readonly unsorted?: true;
+	readonly keepsPlaces?: true;
 	/** True if the steps of one line are sorted separately. */
-	readonly stepsApart?: true;
+	readonly sortsStepsApart?: true;
 	/** Returns how many routes the compatible server generates for a line that lowers to this single step; default 1. */
 	readonly routeCount?: (step: Step) => number;
 }

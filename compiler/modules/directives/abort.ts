@@ -26,7 +26,7 @@ export const abort = handlerDirective<Step>({
 		return { handler: 'abort' };
 	},
 	schema: { properties: {} },
-	compile: (_, { step }) => {
+	compile: (_, { stepNumber: step }) => {
 		return x => {
 			x.markAnswered('abort', step);
 			x.abort();

@@ -40,7 +40,7 @@ const USAGE =
 const MAX_NAME_LENGTH = 256;
 
 /** Matches the characters that RFC 6265 §4.1.1 allows in an attribute's value. */
-const ATTRIBUTE_VALUE = '^[ -:<-~]+$';
+const ATTRIBUTE_VALUE_PATTERN = '^[ -:<-~]+$';
 
 /** Syntax: `cookie [matcher] [<name>…] { … }`. */
 export const cookie = handlerDirective<EditCookiesStep>({
@@ -118,25 +118,28 @@ export const cookie = handlerDirective<EditCookiesStep>({
 		},
 	},
 	compile: (step, cx, next) => {
-		const edit = compileCookieEdits(step, cx);
+		const editCookies = compileCookieEdits(step, cx);
 		return x => {
 			let pending: void | Promise<void>;
 			try {
 				pending = next(x);
 			} catch (error) {
 				// Cookies that were set before the error may be part of the error response.
-				edit(x.response.headers);
+				editCookies(x.response.headers);
 				throw error;
 			}
-			if (pending instanceof Promise) return pending.finally(() => edit(x.response.headers));
-			edit(x.response.headers);
+			if (pending instanceof Promise) return pending.finally(() => editCookies(x.response.headers));
+			editCookies(x.response.headers);
 		};
 	},
 });
 
 function attributeSchema(name: string): object {
 	return {
-		anyOf: [{ type: 'string', pattern: ATTRIBUTE_VALUE, description: `Value of \`${name}\`.` }, { const: false }],
+		anyOf: [
+			{ type: 'string', pattern: ATTRIBUTE_VALUE_PATTERN, description: `Value of \`${name}\`.` },
+			{ const: false },
+		],
 	};
 }
 
@@ -160,7 +163,10 @@ function lowerEdits(line: Line, cx: LowerContext): CookieEdits {
 		([word, ...extraWords], innerLine) => {
 			if (!cx.count(innerLine, word ? [word, ...extraWords] : [], 1, 1, `${name} <${name}> | off`)) return;
 			if (word!.text === 'off') edits[name] = false;
-			else if (!new RegExp(ATTRIBUTE_VALUE).test(word!.text) || (name === 'path' && !word!.text.startsWith('/'))) {
+			else if (
+				!new RegExp(ATTRIBUTE_VALUE_PATTERN).test(word!.text) ||
+				(name === 'path' && !word!.text.startsWith('/'))
+			) {
 				const hint =
 					name === 'path' ? 'A path begins with a slash.' : 'Write a domain, such as `example.com`, or `off`.';
 				const message = `\`${word!.text}\` is not a ${name} of a cookie.`;
@@ -233,13 +239,13 @@ export function compileCookieEdits(step: EditCookiesStep, cx: CompileContext): (
 	changeAttribute('HttpOnly', step.http_only);
 	changeAttribute('SameSite', step.same_site === 'off' ? false : step.same_site && SAME_SITE_VALUES[step.same_site]);
 	changeAttribute('Partitioned', step.partitioned);
-	const isSelected = (value: string): boolean => {
-		const name = cookieName(value);
+	const isSelected = (cookieField: string): boolean => {
+		const name = cookieName(cookieField);
 		if (name === undefined) return false;
 		return !patterns || (name.length <= MAX_NAME_LENGTH && patterns.some(matches => matches(name)));
 	};
-	const editCookie = (value: string): string => {
-		const [pair, ...attributes] = value.split(';') as [string, ...string[]];
+	const editCookie = (cookieField: string): string => {
+		const [pair, ...attributes] = cookieField.split(';') as [string, ...string[]];
 		const newPair = step.rename === undefined ? pair : `${step.rename}${pair.slice(pair.indexOf('='))}`;
 		return [newPair, ...attributes.filter(text => !replacedNames.has(attributeName(text)))].join(';') + newAttributes;
 	};
@@ -254,11 +260,11 @@ export function compileCookieEdits(step: EditCookiesStep, cx: CompileContext): (
 }
 
 /** Returns the name of a cookie as browsers read it (RFC 6265 §5.2); undefined for a cookie without a name. */
-function cookieName(value: string): string | undefined {
-	const end = value.indexOf(';');
-	const equals = value.indexOf('=');
+function cookieName(cookieField: string): string | undefined {
+	const end = cookieField.indexOf(';');
+	const equals = cookieField.indexOf('=');
 	if (equals === -1 || (end !== -1 && equals > end)) return undefined;
-	return value.slice(0, equals).trim() || undefined;
+	return cookieField.slice(0, equals).trim() || undefined;
 }
 
 function attributeName(text: string): string {

@@ -77,9 +77,9 @@ function compileResponseEdits(edits: ResponseEdits, cx: CompileContext, next: Ha
 	if (defaults && defaults.length > 0) handler = compileDeferredEdits({ default: defaults }, match, cx, handler);
 	if (Object.keys(otherEdits).length === 0) return handler;
 	if (deferred || match) return compileDeferredEdits(otherEdits, match, cx, handler);
-	const edit = compileHeaderEdits(otherEdits, cx);
+	const applyEdits = compileHeaderEdits(otherEdits, cx);
 	return x => {
-		edit(x, x.response.headers);
+		applyEdits(x, x.response.headers);
 		return handler(x);
 	};
 }
@@ -90,11 +90,11 @@ function compileDeferredEdits(
 	cx: CompileContext,
 	next: Handler,
 ): Handler {
-	const editHeaders = compileHeaderEdits(edits, cx);
+	const applyEdits = compileHeaderEdits(edits, cx);
 	const matchesResponse = match && compileResponseMatcher(match, cx);
 	const editIfMatching = (x: Exchange) => {
 		const { status, headers } = x.response;
-		if (!matchesResponse || matchesResponse(x, status || (x.error?.status ?? 0), headers)) editHeaders(x, headers);
+		if (!matchesResponse || matchesResponse(x, status || (x.error?.status ?? 0), headers)) applyEdits(x, headers);
 	};
 	// If no error route answers, the error is rethrown, and its response has the header fields edited here.
 	const editOnError = (x: Exchange, thrown: unknown): never => {
@@ -119,11 +119,11 @@ function compileDeferredEdits(
 }
 
 function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handler): Handler {
-	const editHeaders = compileHeaderEdits(edits, cx);
+	const applyEdits = compileHeaderEdits(edits, cx);
 	if (!mayAffectHost(edits)) {
 		return x => {
 			x.keepReceivedHeaders();
-			editHeaders(x, x.request.headers);
+			applyEdits(x, x.request.headers);
 			return next(x);
 		};
 	}
@@ -132,7 +132,7 @@ function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handl
 		x.keepReceivedHeaders();
 		// `Host` is stored outside the list of headers; it is in the list only during the edits.
 		request.headers.set('Host', request.authority);
-		editHeaders(x, request.headers);
+		applyEdits(x, request.headers);
 		const authority = request.headers.get('host');
 		request.headers.delete('host');
 		const newAuthority =

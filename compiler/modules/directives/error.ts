@@ -11,7 +11,7 @@ interface FailStep extends Step {
 	readonly message?: string;
 }
 
-const DEFAULT_STATUS = 500;
+const DEFAULT_ERROR_STATUS = 500;
 const USAGE = 'error [matcher] <status> | <message> [<status>] [{ message <text> }]';
 
 /** Syntax: `error [matcher] <status> | <message> [<status>]`. */
@@ -71,9 +71,9 @@ export const error = handlerDirective<FailStep>({
 		},
 	},
 	compile: (step, cx) => {
-		const status = compileStepStatus(step.status, cx, () => DEFAULT_STATUS);
+		const status = compileStepStatus(step.status, cx, () => DEFAULT_ERROR_STATUS);
 		const message = cx.template(step.message ?? '', 'keep');
-		const { step: stepNumber } = cx;
+		const { stepNumber } = cx;
 		return x => {
 			x.markAnswered('fail', stepNumber);
 			throw new HttpError(typeof status === 'number' ? status : status(x), message.render(x));

@@ -45,8 +45,8 @@ export const handleErrors: SiteDirective = {
 		}
 		const pipeline = block ? cx.pipeline(block.lines) : [];
 		const route: ErrorRoute = statuses.length > 0 ? { statuses, pipeline } : { pipeline };
-		const errors = (site.errors ?? []) as ErrorRoute[];
-		site.errors = [...errors, cx.origin(route, line.span)];
+		const earlierRoutes = (site.errors ?? []) as ErrorRoute[];
+		site.errors = [...earlierRoutes, cx.origin(route, line.span)];
 	},
 	schema: {
 		type: 'array',

@@ -39,13 +39,13 @@ export const handlePath = handlerDirective<Step>({
 			cx.problem('error', 'handle-path/not-a-path', patternWord.span, message, { hint: `Usage: ${handlePath.usage}` });
 			return undefined;
 		}
-		const text = cx.template(patternWord);
-		const prefix = text.replace(/\/?\*$/, '');
+		const pathPattern = cx.template(patternWord);
+		const prefix = pathPattern.replace(/\/?\*$/, '');
 		const stripSteps: readonly Step[] =
 			prefix === '' ? [] : [cx.origin({ handler: 'rewrite_target', strip_prefix: prefix }, name.span)];
 		return {
 			handler: 'group',
-			when: cx.origin({ type: 'path', patterns: [text] }, patternWord.span),
+			when: cx.origin({ type: 'path', patterns: [pathPattern] }, patternWord.span),
 			pipeline: [...stripSteps, ...pipeline],
 		};
 	},

@@ -8,7 +8,7 @@ import { type HeaderEdits, lowerHeaderEdit } from '../words/header-edits.ts';
 import type { EditHeadersStep } from './edit-headers.ts';
 
 const HEADER_USAGE = 'header [matcher] [+|-|?|>]<field> [<value>|<regexp> [<replacement>]] [{ … }]';
-const REQUEST_USAGE = 'request_header [matcher] [+|-]<field> [<value>|<regexp> [<replacement>]]';
+const REQUEST_HEADER_USAGE = 'request_header [matcher] [+|-]<field> [<value>|<regexp> [<replacement>]]';
 
 /** `header`: edits header fields of the response. */
 export const header = handlerDirective<EditHeadersStep>({
@@ -44,9 +44,9 @@ export const header = handlerDirective<EditHeadersStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
-	order: { rank: 90, stepsApart: true },
+	order: { rank: 90, sortsStepsApart: true },
 	lower: ({ line, args }, cx) => {
-		const draft = new ResponseDraft(cx);
+		const draft = new ResponseEditsDraft(cx);
 		if (args.length > 0) draft.addEdit(args, line, HEADER_USAGE);
 		else if (!line.block && cx.dialect === 'compatfile') {
 			cx.problem('warning', 'header/no-field', line.span, 'This `header` names no field and does nothing.', {
@@ -68,19 +68,19 @@ export const header = handlerDirective<EditHeadersStep>({
 				draft.addEdit(innerLine.words, innerLine, '[+|-|?|>]<field> [<value>|<regexp> [<replacement>]]');
 			}
 		}
-		return draft.steps().map(step => cx.origin(step, line.span));
+		return draft.toSteps().map(step => cx.origin(step, line.span));
 	},
 	schema: { properties: {} },
 	compile: undefined,
 });
 
 /** Collects the edits in the lines of one `header`. */
-class ResponseDraft {
+class ResponseEditsDraft {
 	deferred = false;
 	match: ResponseMatcher | undefined;
 	readonly #cx: LowerContext;
 	#edits: HeaderEdits = {};
-	#defaults: HeaderEdits = {};
+	#defaultEdits: HeaderEdits = {};
 
 	constructor(cx: LowerContext) {
 		this.#cx = cx;
@@ -90,7 +90,7 @@ class ResponseDraft {
 		if (!this.#cx.count(line, words, 1, 3, usage)) return;
 		const fieldWord = words[0]!;
 		if (fieldWord.text.startsWith('?')) {
-			this.#defaults = lowerHeaderEdit(words, this.#defaults, 'response', this.#cx);
+			this.#defaultEdits = lowerHeaderEdit(words, this.#defaultEdits, 'response', this.#cx);
 			return;
 		}
 		if (fieldWord.text.startsWith('-')) this.deferred = true;
@@ -103,14 +103,15 @@ class ResponseDraft {
 	}
 
 	/** Returns the lowered steps. `?` lines become a separate step, so that they do not defer the other edits. */
-	steps(): EditHeadersStep[] {
+	toSteps(): EditHeadersStep[] {
 		const match = this.match ? { match: this.match } : {};
 		const steps: EditHeadersStep[] = [];
 		if (Object.keys(this.#edits).length > 0) {
 			const deferred = this.deferred || this.match ? { deferred: true } : {};
 			steps.push({ handler: 'edit_headers', response: { ...this.#edits, ...deferred, ...match } });
 		}
-		if (this.#defaults.default) steps.push({ handler: 'edit_headers', response: { ...this.#defaults, ...match } });
+		if (this.#defaultEdits.default)
+			steps.push({ handler: 'edit_headers', response: { ...this.#defaultEdits, ...match } });
 		return steps;
 	}
 }
@@ -120,7 +121,7 @@ export const requestHeader = handlerDirective<EditHeadersStep>({
 	kind: 'handler',
 	id: '',
 	names: { configfile: ['request_header'], compatfile: ['request_header'] },
-	usage: REQUEST_USAGE,
+	usage: REQUEST_HEADER_USAGE,
 	summary: 'Edits a header field of the request.',
 	documentation: [
 		'Like `header`, but for the request: later matchers, handlers and upstreams see the edited fields. Setting `Host` changes',
@@ -135,7 +136,7 @@ export const requestHeader = handlerDirective<EditHeadersStep>({
 	order: { rank: 200 },
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
-		if (!cx.count(line, args, 1, 3, REQUEST_USAGE)) return undefined;
+		if (!cx.count(line, args, 1, 3, REQUEST_HEADER_USAGE)) return undefined;
 		const request = lowerHeaderEdit(args, undefined, 'request', cx);
 		return cx.origin<EditHeadersStep>({ handler: 'edit_headers', request }, line.span);
 	},

@@ -49,7 +49,7 @@ export const invoke = handlerDirective<RunRouteStep>({
 		required: ['route'],
 	},
 	compile: (step, cx, next) => {
-		const run = cx.route(step.route);
-		return x => run(x, next);
+		const runRoute = cx.route(step.route);
+		return x => runRoute(x, next);
 	},
 });

@@ -18,7 +18,7 @@ export interface LimitRateStep extends Step {
 }
 
 const USAGE = 'limit_rate [matcher] <size per second>|off [after <size>]';
-const RANGE_HINT = 'Write the bytes per second as a size from 1KiB to 100GiB, such as `500KiB`, or `off` for no limit.';
+const RATE_HINT = 'Write the bytes per second as a size from 1KiB to 100GiB, such as `500KiB`, or `off` for no limit.';
 
 const MIN_BYTES_PER_SECOND = 1024;
 const MAX_BYTES_PER_SECOND = 100 * 1024 ** 3;
@@ -97,15 +97,15 @@ export const limitRate = handlerDirective<LimitRateStep>({
 	},
 	compile: (step, cx, next) => {
 		const { rate, after = 0 } = step;
-		const limitsOf = typeof rate === 'string' ? compileRate(rate, after, cx) : toLimits(rate, after);
-		if (typeof limitsOf === 'function') {
+		const limits = typeof rate === 'string' ? compileRate(rate, after, cx) : toLimits(rate, after);
+		if (typeof limits === 'function') {
 			return x => {
-				x.setLimits(limitsOf(x));
+				x.setLimits(limits(x));
 				return next(x);
 			};
 		}
 		return x => {
-			x.setLimits(limitsOf);
+			x.setLimits(limits);
 			return next(x);
 		};
 	},
@@ -117,7 +117,7 @@ function lowerRate(word: Word, cx: LowerContext): number | string | undefined {
 	const rate = cx.size(word);
 	if (rate === undefined || isRateInRange(rate)) return rate;
 	const message = `A rate of ${rate} bytes per second is out of range.`;
-	cx.problem('error', 'value/out-of-range', word.span, message, { hint: RANGE_HINT });
+	cx.problem('error', 'value/out-of-range', word.span, message, { hint: RATE_HINT });
 	return undefined;
 }
 
@@ -138,17 +138,17 @@ function toLimits(rate: number, unlimitedBytes: number): TransferLimits {
 }
 
 function compileRate(
-	text: string,
+	rateText: string,
 	unlimitedBytes: number,
 	cx: CompileContext,
 ): TransferLimits | ((x: Exchange) => TransferLimits) {
-	const template = cx.template(text, 'empty');
+	const template = cx.template(rateText, 'empty');
 	if (template.constant !== undefined) {
 		const rate = parseRate(template.constant);
 		if (rate !== undefined) return toLimits(rate, unlimitedBytes);
 		// The constant may come from an environment variable, which may differ on the machine that runs the server. So the rate is
 		// checked for each request.
-		if (!text.includes('{')) return cx.refuse(`\`${text}\` is not a rate.`, 'limit-rate/invalid', RANGE_HINT);
+		if (!rateText.includes('{')) return cx.refuse(`\`${rateText}\` is not a rate.`, 'limit-rate/invalid', RATE_HINT);
 	}
 	return x => {
 		const value = template.render(x);

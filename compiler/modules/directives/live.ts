@@ -45,7 +45,7 @@ export const live = handlerDirective<LiveStep>({
 	schema: { properties: {} },
 	compile: (_step, cx) => {
 		const health = cx.lease('health', {});
-		const { step: stepNumber } = cx;
+		const { stepNumber } = cx;
 		return x => health.notReadyReason().then(() => answerProbe(x, 200, LIVE_ANSWER, 'live', stepNumber));
 	},
 });

@@ -18,7 +18,7 @@ interface AddLogFieldStep extends Step {
 const USAGE = 'log_append [matcher] [<]<key> <value>';
 const RESPONSE_BODY_PLACEHOLDER = '{http.response.body}';
 /** Maximum number of bytes of a response body that are logged. */
-const MAX_BODY_BYTES = 64 * 1024;
+const MAX_LOGGED_BODY_BYTES = 64 * 1024;
 
 /** Syntax: `log_append [matcher] [<]<key> <value>`. */
 export const logAppend = handlerDirective<AddLogFieldStep>({
@@ -43,16 +43,22 @@ export const logAppend = handlerDirective<AddLogFieldStep>({
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 2, 2, USAGE)) return undefined;
-		const [key, valueWord] = args as [(typeof args)[number], (typeof args)[number]];
-		const isEarly = key.text.startsWith('<');
-		const name = isEarly ? key.text.slice(1) : key.text;
-		if (name === '') {
-			cx.problem('error', 'log/no-key', key.span, 'The field needs a name.', { hint: `Usage: ${USAGE}` });
+		const [keyWord, valueWord] = args as [(typeof args)[number], (typeof args)[number]];
+		const isEarly = keyWord.text.startsWith('<');
+		const fieldName = isEarly ? keyWord.text.slice(1) : keyWord.text;
+		if (fieldName === '') {
+			cx.problem('error', 'log/no-key', keyWord.span, 'The field needs a name.', { hint: `Usage: ${USAGE}` });
 			return undefined;
 		}
-		const text = valueWord.text === RESPONSE_BODY_PLACEHOLDER ? RESPONSE_BODY_PLACEHOLDER : cx.template(valueWord);
-		const step = { handler: 'add_log_field', key: name, value: text, ...(isEarly ? { early: isEarly } : {}) } as const;
-		return cx.origin<AddLogFieldStep>(step, line.span, { key: key.span, value: valueWord.span });
+		const valueTemplate =
+			valueWord.text === RESPONSE_BODY_PLACEHOLDER ? RESPONSE_BODY_PLACEHOLDER : cx.template(valueWord);
+		const step = {
+			handler: 'add_log_field',
+			key: fieldName,
+			value: valueTemplate,
+			...(isEarly ? { early: isEarly } : {}),
+		} as const;
+		return cx.origin<AddLogFieldStep>(step, line.span, { key: keyWord.span, value: valueWord.span });
 	},
 	schema: {
 		properties: {
@@ -76,7 +82,7 @@ export const logAppend = handlerDirective<AddLogFieldStep>({
 function compileAddLogField(step: AddLogFieldStep, cx: CompileContext, next: Handler): Handler {
 	const { key, value } = step;
 	if (value === RESPONSE_BODY_PLACEHOLDER && !step.early) return compileResponseBodyField(key, next);
-	const evaluateValue = compileValue(value, cx);
+	const evaluateValue = compileLogValue(value, cx);
 	if (step.early) {
 		return x => {
 			setLogField(x, key, evaluateValue(x));
@@ -92,7 +98,7 @@ function compileAddLogField(step: AddLogFieldStep, cx: CompileContext, next: Han
 	};
 }
 
-function compileValue(value: string, cx: CompileContext): (x: Exchange) => unknown {
+function compileLogValue(value: string, cx: CompileContext): (x: Exchange) => unknown {
 	const placeholderName = /^\{([^{}]+)\}$/.exec(value)?.[1];
 	if (placeholderName !== undefined) return cx.placeholder(placeholderName) ?? (() => '');
 	return x => x.variable(value) ?? value;
@@ -121,7 +127,7 @@ function captureFirstBytes(body: Body, onBytes: (bytes: Buffer) => void): Body {
 	if (body === null) return null;
 	if (!isStream(body)) {
 		const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.from(body);
-		onBytes(bytes.subarray(0, MAX_BODY_BYTES));
+		onBytes(bytes.subarray(0, MAX_LOGGED_BODY_BYTES));
 		return body;
 	}
 	return new CapturingBody(body, onBytes);
@@ -166,9 +172,9 @@ class CapturingBody implements BodySource {
 
 	#capture(bytes: Uint8Array | null): Uint8Array | null {
 		if (bytes === null) this.#reportBytes();
-		else if (this.#capturedBytes < MAX_BODY_BYTES) {
+		else if (this.#capturedBytes < MAX_LOGGED_BODY_BYTES) {
 			// Copied, because the bytes are valid only until the next pull.
-			const piece = Buffer.from(bytes.subarray(0, MAX_BODY_BYTES - this.#capturedBytes));
+			const piece = Buffer.from(bytes.subarray(0, MAX_LOGGED_BODY_BYTES - this.#capturedBytes));
 			this.#capturedPieces.push(piece);
 			this.#capturedBytes += piece.length;
 		}

@@ -63,16 +63,17 @@ export const log: SiteDirective = {
 		'of the request are shown as the client sent them.',
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
-		const [name] = args;
-		const looksLikeOutput = name?.quote === 'none' && (/^[./]/.test(name.text) || /^std(?:out|err)$/.test(name.text));
+		const [nameWord] = args;
+		const looksLikeOutput =
+			nameWord?.quote === 'none' && (/^[./]/.test(nameWord.text) || /^std(?:out|err)$/.test(nameWord.text));
 		const usage = looksLikeOutput ? 'log { output stdout | stderr | file <path> }' : log.usage;
 		if (cx.count(line, args, 0, 1, usage) && looksLikeOutput && !line.block) {
-			const output = /^std/.test(name.text) ? name.text : `file ${name.text}`;
+			const output = /^std/.test(nameWord.text) ? nameWord.text : `file ${nameWord.text}`;
 			cx.problem(
 				'warning',
 				'log/name-of-an-output',
-				name.span,
-				`\`${name.text}\` is the name of the log here, not an output.`,
+				nameWord.span,
+				`\`${nameWord.text}\` is the name of the log here, not an output.`,
 				{
 					hint: `Write the output in a block: \`output ${output}\`.`,
 				},
@@ -80,7 +81,7 @@ export const log: SiteDirective = {
 		}
 		const hostnames: string[] = [];
 		let noHostname = false;
-		const draft = lowerLogBlock(line, cx, {
+		const logFields = lowerLogBlock(line, cx, {
 			hostnames: (hosts, innerLine) => {
 				if (!cx.count(innerLine, hosts, 1, Number.POSITIVE_INFINITY, 'hostnames <host>…')) return;
 				hostnames.push(...hosts.map(host => host.text.toLowerCase()));
@@ -98,10 +99,10 @@ export const log: SiteDirective = {
 			});
 		}
 		const entry: SiteLog = {
-			...(name ? { name: name.text } : {}),
+			...(nameWord ? { name: nameWord.text } : {}),
 			...(hostnames.length > 0 ? { hostnames } : {}),
 			...(noHostname ? { no_hostname: true } : {}),
-			...draft,
+			...logFields,
 		};
 		site.logs = [...((site.logs ?? []) as SiteLog[]), cx.origin(entry, line.span)];
 	},

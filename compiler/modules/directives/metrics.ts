@@ -51,7 +51,7 @@ export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
 	},
 	compile: (step, cx) => {
 		const metricsSource = cx.lease('metrics', {});
-		const { step: stepNumber } = cx;
+		const { stepNumber } = cx;
 		return x => {
 			x.markAnswered('expose_metrics', stepNumber);
 			const format = step.disable_openmetrics ? 'prometheus' : metricsFormat(x.request.headers.get('accept'));

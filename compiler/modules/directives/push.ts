@@ -17,7 +17,7 @@ interface HintResourcesStep extends Step {
 }
 
 const USAGE = 'push [matcher] [<resource>] [{ [GET | HEAD] <resource>…; headers { … } }]';
-const EARLY_HINTS = 103;
+const EARLY_HINTS_STATUS = 103;
 
 /** Request destinations by the extension of the resource. A destination is the value of `as` in a preload link. */
 const DESTINATION_BY_EXTENSION: { readonly [extension: string]: string } = {
@@ -106,19 +106,19 @@ function lowerResourceLine(line: Line, cx: LowerContext): string[] {
 
 function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler): Handler {
 	const templates = step.resources.map(resource => compileFieldValue(resource, cx, 'empty'));
-	const constantHints = templates.every(target => target.constant !== undefined)
-		? toHintHeaders(templates.map(target => target.constant!))
+	const constantHints = templates.every(template => template.constant !== undefined)
+		? toHintHeaders(templates.map(template => template.constant!))
 		: undefined;
 	const hintMemory = new HintMemory();
 	return x => {
 		const { method } = x.received;
 		if (method !== 'GET' && method !== 'HEAD') return next(x);
-		const configuredHints = constantHints ?? toHintHeaders(templates.map(target => target.render(x)));
+		const configuredHints = constantHints ?? toHintHeaders(templates.map(template => template.render(x)));
 		const pageKey = `${x.request.host}${x.received.path}`;
 		const rememberedLinks = hintMemory.recall(pageKey);
 		const sentHints = rememberedLinks.length === 0 ? configuredHints : configuredHints.clone();
 		for (const value of rememberedLinks) if (!sentHints.getAll('link').includes(value)) sentHints.add('Link', value);
-		if (sentHints.size > 0) x.sendInterim(EARLY_HINTS, sentHints);
+		if (sentHints.size > 0) x.sendInterim(EARLY_HINTS_STATUS, sentHints);
 		const sendAndRememberHints = (): void => {
 			const { status } = x.response;
 			if (status < 200 || status > 299) return;
@@ -127,7 +127,7 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 			// For the first client of a page, no links are remembered yet, so it gets the hints just before the response.
 			const newHints = new HeaderList();
 			for (const value of links) if (!sentHints.getAll('link').includes(value)) newHints.add('Link', value);
-			if (newHints.size > 0) x.sendInterim(EARLY_HINTS, newHints);
+			if (newHints.size > 0) x.sendInterim(EARLY_HINTS_STATUS, newHints);
 		};
 		const pending = next(x);
 		return pending instanceof Promise ? pending.then(sendAndRememberHints) : sendAndRememberHints();
@@ -135,7 +135,7 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 }
 
 /** Maximum number of `Link` values remembered per page. */
-const MAX_LINKS = 20;
+const MAX_LINKS_PER_PAGE = 20;
 /** Maximum number of characters of all remembered pages and their values on one thread. */
 const MAX_REMEMBERED_CHARACTERS = 256 * 1024;
 
@@ -143,7 +143,7 @@ const MAX_REMEMBERED_CHARACTERS = 256 * 1024;
 class HintMemory {
 	/** `Link` values by page, the page that was remembered first in front. */
 	readonly #linksByPage = new Map<string, readonly string[]>();
-	#characterCount = 0;
+	#rememberedCharacters = 0;
 
 	recall(page: string): readonly string[] {
 		return this.#linksByPage.get(page) ?? [];
@@ -153,15 +153,15 @@ class HintMemory {
 		const oldLinks = this.#linksByPage.get(page);
 		if (oldLinks) {
 			this.#linksByPage.delete(page);
-			this.#characterCount -= countCharacters(page, oldLinks);
+			this.#rememberedCharacters -= countCharacters(page, oldLinks);
 		}
 		if (links.length === 0) return;
 		this.#linksByPage.set(page, links);
-		this.#characterCount += countCharacters(page, links);
+		this.#rememberedCharacters += countCharacters(page, links);
 		for (const [oldestPage, oldestLinks] of this.#linksByPage) {
-			if (this.#characterCount <= MAX_REMEMBERED_CHARACTERS) break;
+			if (this.#rememberedCharacters <= MAX_REMEMBERED_CHARACTERS) break;
 			this.#linksByPage.delete(oldestPage);
-			this.#characterCount -= countCharacters(oldestPage, oldestLinks);
+			this.#rememberedCharacters -= countCharacters(oldestPage, oldestLinks);
 		}
 	}
 }
@@ -177,21 +177,21 @@ function countCharacters(page: string, links: readonly string[]): number {
 function mayShareHints(x: Exchange): boolean {
 	const { request, response } = x;
 	if (request.headers.has('authorization') || response.headers.has('set-cookie')) return false;
-	return !/\b(?:private|no-store)\b/i.test(response.headers.combined('cache-control') ?? '');
+	return !/\b(?:private|no-store)\b/i.test(response.headers.getCombined('cache-control') ?? '');
 }
 
 /** Matches one value of a `Link` field: its target and its parameters (RFC 8288 §3). */
-const LINK = /<([^<>\s]*)>((?:\s*;\s*[^\s;,="<>]+(?:\s*=\s*(?:"[^"]*"|[^\s;,"]+))?)*)\s*(?:,|$)/y;
+const LINK_VALUE_PATTERN = /<([^<>\s]*)>((?:\s*;\s*[^\s;,="<>]+(?:\s*=\s*(?:"[^"]*"|[^\s;,"]+))?)*)\s*(?:,|$)/y;
 
 /** Returns the values of the response's `Link` fields that are hints, each as a separate string. */
 function hintsOfResponse(x: Exchange): string[] {
 	const links: string[] = [];
 	for (const field of x.response.headers.getAll('link')) {
-		LINK.lastIndex = 0;
-		for (let linkMatch = LINK.exec(field); linkMatch; linkMatch = LINK.exec(field)) {
+		LINK_VALUE_PATTERN.lastIndex = 0;
+		for (let linkMatch = LINK_VALUE_PATTERN.exec(field); linkMatch; linkMatch = LINK_VALUE_PATTERN.exec(field)) {
 			const [, target, parameters] = linkMatch as unknown as [string, string, string];
-			if (links.length < MAX_LINKS && isHint(target, parameters)) links.push(`<${target}>${parameters}`);
-			while (field[LINK.lastIndex] === ' ') LINK.lastIndex++;
+			if (links.length < MAX_LINKS_PER_PAGE && isHint(target, parameters)) links.push(`<${target}>${parameters}`);
+			while (field[LINK_VALUE_PATTERN.lastIndex] === ' ') LINK_VALUE_PATTERN.lastIndex++;
 		}
 	}
 	return links;
@@ -200,8 +200,8 @@ function hintsOfResponse(x: Exchange): string[] {
 function isHint(target: string, parameters: string): boolean {
 	// The target must be a path on this server. `//other.example/x` is a URL of another server.
 	if (!/^\/(?![/\\])/.test(target) || /;\s*nopush\b/i.test(parameters)) return false;
-	const relation = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/i.exec(parameters);
-	return /(?:^|\s)(?:module)?preload(?:\s|$)/i.test(relation?.[1] ?? relation?.[2] ?? '');
+	const relationMatch = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/i.exec(parameters);
+	return /(?:^|\s)(?:module)?preload(?:\s|$)/i.test(relationMatch?.[1] ?? relationMatch?.[2] ?? '');
 }
 
 function toHintHeaders(targets: readonly string[]): HeaderList {
@@ -218,6 +218,6 @@ function formatLink(target: string): string {
 		suffixStart === -1 ? '' : target.slice(suffixStart).replace(/[<>"\s]/g, character => encodeURIComponent(character));
 	const destination = DESTINATION_BY_EXTENSION[/\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ''];
 	// Browsers load fonts and fetches in CORS mode; without `crossorigin`, they would load the resource twice.
-	const cors = destination === 'font' || destination === 'fetch' ? '; crossorigin' : '';
-	return `<${escapePathWhereNeeded(path)}${queryAndFragment}>; rel=preload${destination === undefined ? '' : `; as=${destination}`}${cors}`;
+	const corsAttribute = destination === 'font' || destination === 'fetch' ? '; crossorigin' : '';
+	return `<${escapePathWhereNeeded(path)}${queryAndFragment}>; rel=preload${destination === undefined ? '' : `; as=${destination}`}${corsAttribute}`;
 }

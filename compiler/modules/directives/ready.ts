@@ -37,7 +37,7 @@ export const ready = handlerDirective<ReadyStep>({
 	schema: { properties: {} },
 	compile: (_step, cx) => {
 		const health = cx.lease('health', {});
-		const { step: stepNumber } = cx;
+		const { stepNumber } = cx;
 		return x =>
 			health.notReadyReason().then(reason => {
 				if (reason === undefined) answerProbe(x, 200, READY_ANSWER, 'ready', stepNumber);

@@ -19,7 +19,7 @@ interface RedirectStep extends Step {
 	readonly html?: boolean;
 }
 
-const DEFAULT_STATUS = 302;
+const DEFAULT_REDIRECT_STATUS = 302;
 const USAGE = 'redir [matcher] <to> [<status> | temporary | permanent | html]';
 
 /** Syntax: `redir [matcher] <to> [<status>]`. */
@@ -50,11 +50,12 @@ export const redir = handlerDirective<RedirectStep>({
 				hint: 'Write a line for each target; use a named matcher for the condition: `redir @name /to 308`.',
 			});
 		}
-		const matcher = line.words.length > args.length + 1 ? line.words[1] : undefined;
-		if (args.length === 0 && matcher && cx.dialect === 'configfile') return reportNoTarget(matcher, cx);
+		const matcherWord = line.words.length > args.length + 1 ? line.words[1] : undefined;
+		if (args.length === 0 && matcherWord && cx.dialect === 'configfile') return reportNoTarget(matcherWord, cx);
 		if (!cx.count(line, args, 1, 2, USAGE)) return undefined;
 		const [targetWord, statusWord] = args as readonly [Word, Word | undefined];
-		if (looksLikeStatus(targetWord) && reportStatus(targetWord, statusWord, matcher, cx) === 'error') return undefined;
+		if (looksLikeStatus(targetWord) && reportStatus(targetWord, statusWord, matcherWord, cx) === 'error')
+			return undefined;
 		const step = {
 			handler: 'redirect',
 			to: cx.template(targetWord),
@@ -74,7 +75,7 @@ export const redir = handlerDirective<RedirectStep>({
 		},
 		required: ['to'],
 	},
-	compile: (step, cx, next) => (step.html ? compilePage(step, cx) : compileRedirect(step, cx, next)),
+	compile: (step, cx, next) => (step.html ? compileRedirectPage(step, cx) : compileRedirect(step, cx, next)),
 });
 
 /** Reports whether a word looks like a status, such as `301` in `redir 301 /new`. */
@@ -89,7 +90,7 @@ function looksLikeStatus({ text, quote }: Word): boolean {
 function reportStatus(
 	misplacedWord: Word,
 	nextWord: Word | undefined,
-	matcher: Word | undefined,
+	matcherWord: Word | undefined,
 	cx: LowerContext,
 ): Severity {
 	const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
@@ -103,36 +104,36 @@ function reportStatus(
 		});
 	if (nextWord !== undefined && !looksLikeStatus(nextWord)) {
 		// Without a matcher, a path as the first argument would be parsed as the matcher.
-		const target = matcher === undefined && looksLikePath(nextWord) ? `* ${nextWord.text}` : nextWord.text;
-		const hint = `Write the target first: \`redir ${matcher ? `${matcher.text} ` : ''}${target} ${misplacedWord.text}\`.`;
+		const targetText = matcherWord === undefined && looksLikePath(nextWord) ? `* ${nextWord.text}` : nextWord.text;
+		const hint = `Write the target first: \`redir ${matcherWord ? `${matcherWord.text} ` : ''}${targetText} ${misplacedWord.text}\`.`;
 		report(
 			', but comes before the target.',
 			hint,
-			swapFix(misplacedWord, nextWord, target, severity === 'error' ? 'safe' : 'unsafe'),
+			createSwapFix(misplacedWord, nextWord, targetText, severity === 'error' ? 'safe' : 'unsafe'),
 		);
-	} else if (nextWord === undefined && matcher && looksLikePath(matcher)) {
+	} else if (nextWord === undefined && matcherWord && looksLikePath(matcherWord)) {
 		report(
-			`, but is in the place of the target: \`${matcher.text}\` is the matcher here.`,
-			`To redirect every request there, write \`redir * ${matcher.text} ${misplacedWord.text}\`.`,
-			insertMatcherFix(matcher),
+			`, but is in the place of the target: \`${matcherWord.text}\` is the matcher here.`,
+			`To redirect every request there, write \`redir * ${matcherWord.text} ${misplacedWord.text}\`.`,
+			createMatcherFix(matcherWord),
 		);
 	} else report(', but there is no target.', `Usage: ${USAGE}`);
 	return severity;
 }
 
 /** Reports a `redir` without a target: its only argument is a path and was therefore parsed as the matcher. */
-function reportNoTarget(matcher: Word, cx: LowerContext): undefined {
-	const matcherHint = looksLikePath(matcher)
-		? `To redirect every request there, write \`redir * ${matcher.text}\`.`
+function reportNoTarget(matcherWord: Word, cx: LowerContext): undefined {
+	const matcherHint = looksLikePath(matcherWord)
+		? `To redirect every request there, write \`redir * ${matcherWord.text}\`.`
 		: undefined;
 	cx.problem(
 		'error',
 		'redirect/no-target',
-		matcher.span,
-		`\`${matcher.text}\` is the matcher here, and the target is missing.`,
+		matcherWord.span,
+		`\`${matcherWord.text}\` is the matcher here, and the target is missing.`,
 		{
 			hint: matcherHint ?? `Usage: ${USAGE}`,
-			fix: matcherHint === undefined ? undefined : insertMatcherFix(matcher),
+			fix: matcherHint === undefined ? undefined : createMatcherFix(matcherWord),
 		},
 	);
 	return undefined;
@@ -143,12 +144,12 @@ function looksLikePath({ text, quote }: Word): boolean {
 }
 
 /** Returns the edit that inserts the matcher `*` before a path, making the path an argument. */
-function insertMatcherFix(path: Word): Fix | undefined {
-	if (!isVerbatim(path)) return undefined;
-	return { safety: 'unsafe', edits: [{ span: { ...path.span, end: path.span.start }, text: '* ' }] };
+function createMatcherFix(pathWord: Word): Fix | undefined {
+	if (!isVerbatim(pathWord)) return undefined;
+	return { safety: 'unsafe', edits: [{ span: { ...pathWord.span, end: pathWord.span.start }, text: '* ' }] };
 }
 
-function swapFix(statusWord: Word, targetWord: Word, targetText: string, safety: FixSafety): Fix | undefined {
+function createSwapFix(statusWord: Word, targetWord: Word, targetText: string, safety: FixSafety): Fix | undefined {
 	if (!isVerbatim(statusWord) || !isVerbatim(targetWord)) return undefined;
 	const edits = [
 		{ span: statusWord.span, text: targetText },
@@ -205,9 +206,9 @@ function nearestStatusWord(text: string): string | undefined {
 }
 
 function compileRedirect(step: RedirectStep, cx: CompileContext, _next: Handler): Handler {
-	const status = compileStepStatus(step.status ?? DEFAULT_STATUS, cx, () => DEFAULT_STATUS);
+	const status = compileStepStatus(step.status ?? DEFAULT_REDIRECT_STATUS, cx, () => DEFAULT_REDIRECT_STATUS);
 	const targetTemplate = compileFieldValue(step.to, cx, 'empty');
-	const { step: stepNumber } = cx;
+	const { stepNumber } = cx;
 	return x => {
 		const { response } = x;
 		response.status = typeof status === 'number' ? status : status(x);
@@ -217,22 +218,24 @@ function compileRedirect(step: RedirectStep, cx: CompileContext, _next: Handler)
 	};
 }
 
-function compilePage(step: RedirectStep, cx: CompileContext): Handler {
+function compileRedirectPage(step: RedirectStep, cx: CompileContext): Handler {
 	// Only the literal text is escaped here; the template escapes the values of placeholders.
-	const text = step.to.replace(/\{[^{}]*\}|[^{}]+/g, piece => (piece.startsWith('{') ? piece : escapeHtml(piece)));
-	const targetTemplate = cx.template(text, 'empty', () => escapeHtml);
-	const { step: stepNumber } = cx;
+	const htmlTemplate = step.to.replace(/\{[^{}]*\}|[^{}]+/g, piece =>
+		piece.startsWith('{') ? piece : escapeHtml(piece),
+	);
+	const targetTemplate = cx.template(htmlTemplate, 'empty', () => escapeHtml);
+	const { stepNumber } = cx;
 	return x => {
 		const { response } = x;
 		response.status = 200;
 		response.headers.set('Content-Type', 'text/html; charset=utf-8');
-		response.body = redirectPage(targetTemplate.constant ?? targetTemplate.render(x));
+		response.body = renderRedirectPage(targetTemplate.constant ?? targetTemplate.render(x));
 		x.markAnswered('redirect', stepNumber);
 	};
 }
 
 /** Returns the redirect page. Its script reads the address from the link, so that no request data becomes part of the script. */
-function redirectPage(target: string): string {
+function renderRedirectPage(target: string): string {
 	return `<!DOCTYPE html>
 <html>
 	<head>

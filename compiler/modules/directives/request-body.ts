@@ -4,7 +4,7 @@ import { type Body, type BodySource, bodyLength, isStream } from '../../exchange
 import type { HeaderList } from '../../exchange/header-list.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import { handlerDirective } from '../contract/directive.ts';
-import { MAX_DERIVED_BODY } from '../contract/request-change.ts';
+import { MAX_DERIVED_BODY_CHARS } from '../contract/request-change.ts';
 
 interface RequestContentStep extends Step {
 	readonly handler: 'request_content';
@@ -18,8 +18,8 @@ const USAGE = 'request_body [matcher] { max_size <size>; set <text> }';
 export const requestBody = handlerDirective<RequestContentStep>({
 	kind: 'handler',
 	id: 'request_content',
-	probeChanges: ({ max_size: maxBytes = MAX_DERIVED_BODY }) =>
-		maxBytes < MAX_DERIVED_BODY ? [{ body: 'x'.repeat(maxBytes + 1) }, { body: '' }] : [],
+	probeChanges: ({ max_size: maxBytes = MAX_DERIVED_BODY_CHARS }) =>
+		maxBytes < MAX_DERIVED_BODY_CHARS ? [{ body: 'x'.repeat(maxBytes + 1) }, { body: '' }] : [],
 	names: { configfile: ['request_body'], compatfile: ['request_body'] },
 	usage: USAGE,
 	summary: 'Limits the size of the request body or replaces it.',
@@ -117,7 +117,7 @@ class LimitedBody implements BodySource {
 	}
 
 	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
-		if (this.#remainingBytes < 0) return this.#refuse();
+		if (this.#remainingBytes < 0) return this.#failTooLarge();
 		const result = this.#body.pull(maxBytes);
 		return result instanceof Promise ? result.then(piece => this.#countPiece(piece)) : this.#countPiece(result);
 	}
@@ -129,10 +129,10 @@ class LimitedBody implements BodySource {
 	#countPiece(piece: Uint8Array | null): Uint8Array | null {
 		if (piece === null) return null;
 		this.#remainingBytes -= piece.byteLength;
-		return this.#remainingBytes < 0 ? this.#refuse() : piece;
+		return this.#remainingBytes < 0 ? this.#failTooLarge() : piece;
 	}
 
-	#refuse(): never {
+	#failTooLarge(): never {
 		this.#remainingBytes = -1;
 		const error = tooLargeError();
 		this.#body.cancel(error);

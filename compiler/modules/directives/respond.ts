@@ -19,7 +19,7 @@ interface RespondStep extends Step {
 
 const JSON_TYPE = 'application/json';
 const TEXT_TYPE = 'text/plain; charset=utf-8';
-const EARLY_HINTS = 103;
+const EARLY_HINTS_STATUS = 103;
 
 /** Syntax: `respond [matcher] <status> | <body> [<status>] [{ body <text>; close }]`. */
 export const respond = handlerDirective<RespondStep>({
@@ -49,21 +49,21 @@ export const respond = handlerDirective<RespondStep>({
 	order: { rank: 320 },
 	lower: ({ line, args }, cx) => {
 		const fields: { status?: number | string; body?: string; close?: boolean } = {};
-		const spans: { status?: Word['span']; body?: Word['span'] } = {};
+		const fieldSpans: { status?: Word['span']; body?: Word['span'] } = {};
 		cx.count(line, args, line.block && cx.dialect === 'configfile' ? 0 : 1, 2, respond.usage);
 		const [firstWord, secondWord] = args;
 		if (firstWord && !secondWord && /^\d{3}$/.test(firstWord.text)) {
 			fields.status = lowerStepStatus(firstWord, cx);
-			spans.status = firstWord.span;
+			fieldSpans.status = firstWord.span;
 		} else if (firstWord) {
 			fields.body = cx.template(firstWord);
-			spans.body = firstWord.span;
+			fieldSpans.body = firstWord.span;
 		}
 		const failStep = secondWord && failingStatusStep(secondWord, cx);
 		if (failStep) return cx.origin(failStep as unknown as RespondStep, line.span);
 		if (secondWord) {
 			fields.status = lowerStepStatus(secondWord, cx);
-			spans.status = secondWord.span;
+			fieldSpans.status = secondWord.span;
 		}
 		cx.subdirectives(
 			line.block,
@@ -72,7 +72,7 @@ export const respond = handlerDirective<RespondStep>({
 					if (!cx.count(innerLine, words, 1, 1, 'body <text>')) return;
 					if (fields.body !== undefined) reportTwice('body', innerLine.words[0]!, cx);
 					fields.body = cx.template(words[0]!);
-					spans.body = words[0]!.span;
+					fieldSpans.body = words[0]!.span;
 				},
 				close: (words, innerLine) => {
 					cx.count(innerLine, words, 0, 0, 'close');
@@ -82,7 +82,7 @@ export const respond = handlerDirective<RespondStep>({
 			},
 			'respond',
 		);
-		return cx.origin({ handler: 'respond', ...fields } as RespondStep, line.span, spans);
+		return cx.origin({ handler: 'respond', ...fields } as RespondStep, line.span, fieldSpans);
 	},
 	schema: {
 		properties: {
@@ -103,15 +103,15 @@ function reportTwice(name: string, word: Word, cx: LowerContext): void {
 
 function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): Handler {
 	const status = compileStepStatus(step.status, cx, x => x.error?.status ?? 200);
-	if (typeof status === 'number' && status < 200 && status !== EARLY_HINTS) {
+	if (typeof status === 'number' && status < 200 && status !== EARLY_HINTS_STATUS) {
 		return cx.refuse(
 			`Status ${status} does not end a response: use a status of 200 or above, or 103.`,
 			'status/not-final',
 		);
 	}
-	const body = cx.template(step.body ?? '', 'keep');
-	const close = step.close === true;
-	const { step: stepNumber } = cx;
+	const bodyTemplate = cx.template(step.body ?? '', 'keep');
+	const closesConnection = step.close === true;
+	const { stepNumber } = cx;
 	// Used only for pages that `templates` executes, because `templates` must distinguish inserted values from template text.
 	let markedTemplate: Template | undefined;
 	const renderPage = (x: Exchange, page: TemplatePage): string => {
@@ -122,26 +122,38 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 		return text;
 	};
 	const constantHandler =
-		typeof status === 'number' && status !== EARLY_HINTS && body.constant !== undefined
-			? constantResponseHandler(status, body.constant, close, cx.step)
+		typeof status === 'number' && status !== EARLY_HINTS_STATUS && bodyTemplate.constant !== undefined
+			? constantResponseHandler(status, bodyTemplate.constant, closesConnection, cx.stepNumber)
 			: undefined;
 	if (constantHandler) return constantHandler;
 	return x => {
 		const statusCode = typeof status === 'number' ? status : status(x);
-		if (statusCode === EARLY_HINTS) {
+		if (statusCode === EARLY_HINTS_STATUS) {
 			x.sendInterim(statusCode, x.response.headers.clone());
 			return next(x);
 		}
-		if (body.constant !== undefined) return setResponse(x, statusCode, body.constant, close, stepNumber);
+		if (bodyTemplate.constant !== undefined)
+			return setResponse(x, statusCode, bodyTemplate.constant, closesConnection, stepNumber);
 		const templatePage = templatePageOf(x);
-		setResponse(x, statusCode, templatePage ? renderPage(x, templatePage) : body.render(x), close, stepNumber);
+		setResponse(
+			x,
+			statusCode,
+			templatePage ? renderPage(x, templatePage) : bodyTemplate.render(x),
+			closesConnection,
+			stepNumber,
+		);
 	};
 }
 
 /** Returns a handler for a constant response. For each request, the handler only sets a status, a body and a header field. */
-function constantResponseHandler(status: number, text: string, close: boolean, step: number): Handler {
-	const type = contentType(text);
-	const body = text === '' ? null : text;
+function constantResponseHandler(
+	status: number,
+	bodyText: string,
+	closesConnection: boolean,
+	stepNumber: number,
+): Handler {
+	const type = guessContentType(bodyText);
+	const body = bodyText === '' ? null : bodyText;
 	return x => {
 		const { response } = x;
 		response.status = status;
@@ -149,24 +161,31 @@ function constantResponseHandler(status: number, text: string, close: boolean, s
 		if (type !== undefined && (response.headers.size === 0 || !response.headers.has('content-type'))) {
 			response.headers.add('Content-Type', type);
 		}
-		if (close) response.headers.set('Connection', 'close');
-		x.markAnswered('respond', step);
+		if (closesConnection) response.headers.set('Connection', 'close');
+		x.markAnswered('respond', stepNumber);
 	};
 }
 
-function setResponse(x: Exchange, status: number, text: string, close: boolean, step: number): void {
+function setResponse(
+	x: Exchange,
+	status: number,
+	bodyText: string,
+	closesConnection: boolean,
+	stepNumber: number,
+): void {
 	const { response } = x;
 	response.status = status;
-	response.body = text === '' ? null : text;
-	if (text !== '' && !response.headers.has('content-type')) response.headers.add('Content-Type', contentType(text)!);
-	if (close) response.headers.set('Connection', 'close');
-	x.markAnswered('respond', step);
+	response.body = bodyText === '' ? null : bodyText;
+	if (bodyText !== '' && !response.headers.has('content-type'))
+		response.headers.add('Content-Type', guessContentType(bodyText)!);
+	if (closesConnection) response.headers.set('Connection', 'close');
+	x.markAnswered('respond', stepNumber);
 }
 
 /**
  * Returns the `Content-Type` of a body: JSON for non-empty objects and arrays, otherwise plain text; undefined for an empty body.
  */
-function contentType(body: string): string | undefined {
+function guessContentType(body: string): string | undefined {
 	if (body === '') return undefined;
 	const text = body.trim();
 	const firstCharacter = text[0];

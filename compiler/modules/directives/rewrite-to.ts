@@ -9,8 +9,8 @@ import {
 } from '../../exchange/uri-escape.ts';
 import type { CompileContext, Template } from '../contract/compile-context.ts';
 
-const URI_PATH = 'http.request.uri.path';
-const URI_QUERY = 'http.request.uri.query';
+const URI_PATH_PLACEHOLDER = 'http.request.uri.path';
+const URI_QUERY_PLACEHOLDER = 'http.request.uri.query';
 
 /**
  * Reports whether the value of a placeholder is a decoded part of a path, in which `%` and `?` are literal. Other values (`{uri}`,
@@ -35,14 +35,14 @@ export type UriEdit = (x: Exchange) => void;
  * query, `{query}` is inserted verbatim and other values are encoded; a parameter that turns out empty is omitted with its `&`. If
  * a value such as `{uri}` inserts a `?` into the path, that `?` begins the query, unless the target contains a `?` itself.
  */
-export function compileRewriteTo(text: string, cx: CompileContext): UriEdit {
-	const target = splitTarget(text);
-	const path = target.path === undefined ? undefined : compilePath(target.path, cx);
-	const query = target.query === undefined ? undefined : compileQuery(target.query, cx);
+export function compileRewriteTo(targetText: string, cx: CompileContext): UriEdit {
+	const targetParts = splitTarget(targetText);
+	const renderPath = targetParts.path === undefined ? undefined : compilePath(targetParts.path, cx);
+	const renderQuery = targetParts.query === undefined ? undefined : compileQuery(targetParts.query, cx);
 	return x => {
 		const { request } = x;
-		let newPath = path?.(x);
-		let newQuery = query?.(x);
+		let newPath = renderPath?.(x);
+		let newQuery = renderQuery?.(x);
 		if (newPath !== undefined) {
 			const queryStart = newPath.indexOf('?');
 			if (queryStart !== -1) {
@@ -60,8 +60,8 @@ export function compileRewriteTo(text: string, cx: CompileContext): UriEdit {
  * Splits the text of a target into path and query. A `?` inside a placeholder is not a separator; `{?query}` has already been
  * expanded.
  */
-function splitTarget(text: string): { path: string | undefined; query: string | undefined } {
-	const withoutFragment = text.split(/#(?![^{}]*\})/, 1)[0]!;
+function splitTarget(targetText: string): { path: string | undefined; query: string | undefined } {
+	const withoutFragment = targetText.split(/#(?![^{}]*\})/, 1)[0]!;
 	const queryStart = withoutFragment.search(/\?(?![^{}]*\})/);
 	const path = queryStart === -1 ? withoutFragment : withoutFragment.slice(0, queryStart);
 	return {
@@ -70,18 +70,20 @@ function splitTarget(text: string): { path: string | undefined; query: string | 
 	};
 }
 
-function compilePath(text: string, cx: CompileContext): (x: Exchange) => string {
+function compilePath(pathText: string, cx: CompileContext): (x: Exchange) => string {
 	// `{http.request.uri.path}` inserts the current path without changing its escapes.
-	const pieces = text.split(`{${URI_PATH}}`).map(piece => cx.template(piece, 'empty', pathEncoder));
-	if (pieces.length === 1) return pieces[0]!.render;
+	const pieceTemplates = pathText
+		.split(`{${URI_PATH_PLACEHOLDER}}`)
+		.map(piece => cx.template(piece, 'empty', pathEncoderFor));
+	if (pieceTemplates.length === 1) return pieceTemplates[0]!.render;
 	return x => {
-		let path = pieces[0]!.render(x);
-		for (let i = 1; i < pieces.length; i++) path += x.request.path + pieces[i]!.render(x);
+		let path = pieceTemplates[0]!.render(x);
+		for (let i = 1; i < pieceTemplates.length; i++) path += x.request.path + pieceTemplates[i]!.render(x);
 		return path;
 	};
 }
 
-function pathEncoder(name: string): ((value: string) => string) | undefined {
+function pathEncoderFor(name: string): ((value: string) => string) | undefined {
 	if (name.startsWith('http.request.uri.query.')) return escapeBeforeQuery;
 	return isDecodedPath(name) ? escapePathText : undefined;
 }
@@ -97,8 +99,8 @@ function escapeBeforeQuery(value: string): string {
 		: escapePathText(value.slice(0, queryStart)) + value.slice(queryStart).replaceAll('%', '%25');
 }
 
-function queryEncoder(name: string): ((value: string) => string) | undefined {
-	return name === URI_QUERY ? undefined : escapeQueryText;
+function queryEncoderFor(name: string): ((value: string) => string) | undefined {
+	return name === URI_QUERY_PLACEHOLDER ? undefined : escapeQueryText;
 }
 
 /** A piece of a query's text: a parameter's name, its value, or the separator `&`. `isValue` is true for values. */
@@ -107,17 +109,17 @@ interface QueryPiece {
 	readonly isValue: boolean;
 }
 
-function compileQuery(text: string, cx: CompileContext): (x: Exchange) => string {
+function compileQuery(queryText: string, cx: CompileContext): (x: Exchange) => string {
 	const queryPieces: QueryPiece[] = [];
 	let isValue = false;
-	for (const piece of text.match(/(?:\{[^{}]*\}|[^=&{]|\{)+|[=&]/g) ?? []) {
+	for (const piece of queryText.match(/(?:\{[^{}]*\}|[^=&{]|\{)+|[=&]/g) ?? []) {
 		if (piece === '=' && !isValue) isValue = true;
 		else if (piece === '&') {
 			queryPieces.push({ template: cx.template('&', 'empty'), isValue: false });
 			isValue = false;
 		} else {
 			// Within a value, `{query}` is data and encoded. Elsewhere, it stands for whole parameters and is inserted verbatim.
-			const encoder = isValue ? () => escapeQueryText : queryEncoder;
+			const encoder = isValue ? () => escapeQueryText : queryEncoderFor;
 			queryPieces.push({ template: cx.template(piece, 'empty', encoder), isValue });
 		}
 	}

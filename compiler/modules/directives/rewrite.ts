@@ -35,7 +35,7 @@ const USAGE = 'rewrite [matcher] <to>';
 
 const TEXT_SCHEMA: Schema = { type: 'string' };
 
-function listSchema(
+function objectListSchema(
 	properties: { readonly [name: string]: Schema },
 	required: readonly string[],
 	description: string,
@@ -43,11 +43,11 @@ function listSchema(
 	return { type: 'array', items: { type: 'object', properties, required, additionalProperties: false }, description };
 }
 
-const NAME_SCHEMA: Schema = { type: 'string', description: 'Name of the parameter.' };
+const PARAMETER_NAME_SCHEMA: Schema = { type: 'string', description: 'Name of the parameter.' };
 const FIND_SCHEMA: Schema = { type: 'string', description: 'Text to find.' };
 const REPLACEMENT_SCHEMA: Schema = { type: 'string', description: 'Replacement text.' };
 const NAME_VALUE_PROPERTIES = {
-	name: NAME_SCHEMA,
+	name: PARAMETER_NAME_SCHEMA,
 	value: { type: 'string', secret: 'by-variable', description: 'Its value, with placeholders.' },
 };
 
@@ -75,17 +75,17 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 	rewritesTo: ({ to }) => to,
 	order: { rank: 150 },
 	lower: (directive, cx) => {
-		const to = soleArgument(directive, cx, USAGE, 'URI');
-		if (!to) return undefined;
+		const targetWord = soleArgument(directive, cx, USAGE, 'URI');
+		if (!targetWord) return undefined;
 		const { line } = directive;
-		return cx.origin<RewriteTargetStep>({ handler: 'rewrite_target', to: cx.template(to) }, line.span);
+		return cx.origin<RewriteTargetStep>({ handler: 'rewrite_target', to: cx.template(targetWord) }, line.span);
 	},
 	schema: {
 		properties: {
 			to: { type: 'string', secret: 'url', description: 'New path, query or both, with placeholders.' },
 			strip_prefix: { type: 'string', description: 'Prefix to remove from the path.' },
 			strip_suffix: { type: 'string', description: 'Suffix to remove from the path.' },
-			replace: listSchema(
+			replace: objectListSchema(
 				{
 					find: FIND_SCHEMA,
 					replace: REPLACEMENT_SCHEMA,
@@ -94,7 +94,7 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 				['find', 'replace'],
 				'Text replacements in path and query.',
 			),
-			path_regexp: listSchema(
+			path_regexp: objectListSchema(
 				{ find: FIND_SCHEMA, replace: REPLACEMENT_SCHEMA },
 				['find', 'replace'],
 				'Regular expression replacements in the escaped path.',
@@ -102,20 +102,20 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 			query: {
 				type: 'object',
 				properties: {
-					rename: listSchema(
-						{ from: NAME_SCHEMA, to: { type: 'string', description: 'The new name.' } },
+					rename: objectListSchema(
+						{ from: PARAMETER_NAME_SCHEMA, to: { type: 'string', description: 'The new name.' } },
 						['from', 'to'],
 						'Parameters to rename.',
 					),
-					set: listSchema(
+					set: objectListSchema(
 						NAME_VALUE_PROPERTIES,
 						['name', 'value'],
 						'Parameters to set, replacing those of the same name.',
 					),
-					add: listSchema(NAME_VALUE_PROPERTIES, ['name', 'value'], 'Parameters to add.'),
-					replace: listSchema(
+					add: objectListSchema(NAME_VALUE_PROPERTIES, ['name', 'value'], 'Parameters to add.'),
+					replace: objectListSchema(
 						{
-							name: NAME_SCHEMA,
+							name: PARAMETER_NAME_SCHEMA,
 							find: { ...FIND_SCHEMA, secret: 'by-variable' },
 							replace: { ...REPLACEMENT_SCHEMA, secret: 'by-variable' },
 						},

@@ -26,10 +26,10 @@ export const root = handlerDirective<SetVariablesStep>({
 	exclusive: true,
 	order: { rank: 50 },
 	lower: (directive, cx) => {
-		const path = soleArgument(directive, cx, USAGE, 'path');
-		if (!path) return undefined;
+		const pathWord = soleArgument(directive, cx, USAGE, 'path');
+		if (!pathWord) return undefined;
 		const { line } = directive;
-		const folder = cx.filePath(cx.template(path), path.span);
+		const folder = cx.filePath(cx.template(pathWord), pathWord.span);
 		return cx.origin<SetVariablesStep>({ handler: 'set_variables', variables: { root: folder } }, line.span);
 	},
 	schema: { properties: {} },

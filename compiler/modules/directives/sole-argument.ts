@@ -15,23 +15,17 @@ export function soleArgument(
 	argumentName: string,
 ): Word | undefined {
 	cx.noBlock(line);
-	const [onlyArgument, extraWord] = args;
-	if (onlyArgument && !extraWord) return onlyArgument;
-	if (onlyArgument && name.text === 'rewrite' && /^[~^]/.test(onlyArgument.text)) {
-		cx.problem(
-			'error',
-			'rewrite/arguments',
-			onlyArgument.span,
-			`\`${onlyArgument.text}\` is not a target for \`rewrite\`.`,
-			{
-				hint: 'For a regular expression, write `uri path_regexp FIND REPLACE`.',
-			},
-		);
+	const [firstWord, extraWord] = args;
+	if (firstWord && !extraWord) return firstWord;
+	if (firstWord && name.text === 'rewrite' && /^[~^]/.test(firstWord.text)) {
+		cx.problem('error', 'rewrite/arguments', firstWord.span, `\`${firstWord.text}\` is not a target for \`rewrite\`.`, {
+			hint: 'For a regular expression, write `uri path_regexp FIND REPLACE`.',
+		});
 		return undefined;
 	}
 	if (cx.dialect === 'configfile') cx.count(line, args, 1, 1, usage);
 	else {
-		const message = onlyArgument
+		const message = firstWord
 			? `too many arguments; should only be a matcher and a ${argumentName}`
 			: `too few arguments; must have at least a ${name.text} ${argumentName}`;
 		cx.problem('error', `${name.text}/arguments`, (extraWord ?? line).span, message);

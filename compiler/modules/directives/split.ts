@@ -60,26 +60,31 @@ function lowerBranches(lines: readonly Line[], key: string, cx: LowerContext): W
 	// The sum of the percentages so far, in hundredths of a percent, because sums of decimal fractions are inexact.
 	let assignedHundredths = 0;
 	for (const [index, line] of lines.entries()) {
-		const word = line.words[0]!;
+		const portionWord = line.words[0]!;
 		const pipeline = cx.pipeline(requireBlock(line, cx)?.lines ?? []);
 		if (line.words[1]) {
-			const message = `\`${line.words[1].text}\` is unexpected after \`${word.text}\`.`;
+			const message = `\`${line.words[1].text}\` is unexpected after \`${portionWord.text}\`.`;
 			cx.problem('error', 'split/unexpected-word', line.words[1].span, message, { hint: `Usage: ${USAGE}` });
 		}
-		if (word.text === '*') {
+		if (portionWord.text === '*') {
 			if (index < lines.length - 1) {
 				cx.problem('error', 'split/after-rest', lines[index + 1]!.words[0]!.span, 'Nothing can follow the line `*`.');
 			}
 			if (assignedHundredths >= 10_000) {
-				cx.problem('error', 'split/no-rest', word.span, 'The percentages above leave no requests for this line.');
+				cx.problem(
+					'error',
+					'split/no-rest',
+					portionWord.span,
+					'The percentages above leave no requests for this line.',
+				);
 			}
 			branches.push(cx.origin({ pipeline }, line.span));
 			continue;
 		}
-		const percentage = parsePercentage(word.text);
+		const percentage = parsePercentage(portionWord.text);
 		if (percentage === undefined) {
-			const message = `\`${word.text}\` is not a percentage.`;
-			cx.problem('error', 'split/invalid-percentage', word.span, message, {
+			const message = `\`${portionWord.text}\` is not a percentage.`;
+			cx.problem('error', 'split/invalid-percentage', portionWord.span, message, {
 				hint: 'Write one from 0% to 100%, with at most two decimals, or `*` for the rest.',
 			});
 			continue;
@@ -87,7 +92,12 @@ function lowerBranches(lines: readonly Line[], key: string, cx: LowerContext): W
 		const startHundredths = assignedHundredths;
 		assignedHundredths += Math.round(percentage * 100);
 		if (assignedHundredths > 10_000) {
-			cx.problem('error', 'split/above-100', word.span, `The percentages add up to ${assignedHundredths / 100}%.`);
+			cx.problem(
+				'error',
+				'split/above-100',
+				portionWord.span,
+				`The percentages add up to ${assignedHundredths / 100}%.`,
+			);
 			assignedHundredths = 10_000;
 		}
 		const when: ShareMatcher = {
@@ -96,7 +106,7 @@ function lowerBranches(lines: readonly Line[], key: string, cx: LowerContext): W
 			...(startHundredths > 0 && { from: startHundredths / 100 }),
 			to: assignedHundredths / 100,
 		};
-		branches.push(cx.origin({ when: cx.origin(when, word.span), pipeline }, line.span));
+		branches.push(cx.origin({ when: cx.origin(when, portionWord.span), pipeline }, line.span));
 	}
 	return branches;
 }

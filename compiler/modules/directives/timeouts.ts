@@ -56,13 +56,13 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
 		const fields: TransferTimesFields = {};
-		const timeoutHandler = (field: 'read' | 'write') => (words: readonly Word[], innerLine: Line) => {
+		const timeoutHandler = (direction: 'read' | 'write') => (words: readonly Word[], innerLine: Line) => {
 			cx.noBlock(innerLine);
-			if (!cx.count(innerLine, words, 1, 2, `${field}_timeout <duration> [<bytes/s>]`)) return;
+			if (!cx.count(innerLine, words, 1, 2, `${direction}_timeout <duration> [<bytes/s>]`)) return;
 			const milliseconds = lowerTimeout(words[0]!, cx);
-			if (milliseconds !== undefined) fields[`${field}_timeout`] = milliseconds;
+			if (milliseconds !== undefined) fields[`${direction}_timeout`] = milliseconds;
 			const bytesPerSecond = words[1] && cx.integer(words[1], 0);
-			if (bytesPerSecond !== undefined) fields[`${field}_rate`] = bytesPerSecond;
+			if (bytesPerSecond !== undefined) fields[`${direction}_rate`] = bytesPerSecond;
 		};
 		cx.subdirectives(
 			line.block,
@@ -126,9 +126,9 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 });
 
 function lowerTimeout(word: Word, cx: LowerContext): number | undefined {
-	const value = cx.duration(word);
-	if (value === undefined || (value >= 0 && value <= MAX_TIMEOUT_MS)) return value;
-	const message = value < 0 ? 'A timeout cannot be negative.' : 'A timeout of more than ten years is not a limit.';
+	const timeoutMs = cx.duration(word);
+	if (timeoutMs === undefined || (timeoutMs >= 0 && timeoutMs <= MAX_TIMEOUT_MS)) return timeoutMs;
+	const message = timeoutMs < 0 ? 'A timeout cannot be negative.' : 'A timeout of more than ten years is not a limit.';
 	cx.problem('error', 'value/out-of-range', word.span, message, { hint: 'Write 0 for no limit.' });
 	return undefined;
 }

@@ -25,7 +25,7 @@ export const tryFiles = handlerDirective<Step>({
 	order: {
 		rank: 170,
 		// Sorted like a line with a matcher, because its effect depends on which files exist.
-		conditional: true,
+		sortsAsConditional: true,
 		routeCount: ({ branches }) => (Array.isArray(branches) ? branches.length : 1),
 	},
 	lower: ({ line, args }, cx) => {
@@ -44,12 +44,13 @@ export const tryFiles = handlerDirective<Step>({
 		const fileGroups: { files: string[]; query: string }[] = [];
 		for (const word of args) {
 			checkErrorStatus(word, cx);
-			const text = cx.template(word);
-			const queryStart = findQueryStart(text);
+			const fileTemplate = cx.template(word);
+			const queryStart = findQueryStart(fileTemplate);
 			const lastGroup = fileGroups.at(-1);
-			if (queryStart !== -1) fileGroups.push({ files: [text.slice(0, queryStart)], query: text.slice(queryStart) });
-			else if (lastGroup?.query === '') lastGroup.files.push(text);
-			else fileGroups.push({ files: [text], query: '' });
+			if (queryStart !== -1)
+				fileGroups.push({ files: [fileTemplate.slice(0, queryStart)], query: fileTemplate.slice(queryStart) });
+			else if (lastGroup?.query === '') lastGroup.files.push(fileTemplate);
+			else fileGroups.push({ files: [fileTemplate], query: '' });
 		}
 		const branches = fileGroups.map(({ files, query }) => {
 			const when = { type: 'file', files, ...(policy === undefined ? {} : { policy }) };

@@ -86,11 +86,11 @@ export function compileUriReplace(edit: UriReplace, cx: CompileContext): UriEdit
 function replaceText(subject: string, find: string, replacement: string, maxReplacements: number): string {
 	if (maxReplacements === Number.POSITIVE_INFINITY) return subject.replaceAll(find, () => replacement);
 	const pieces = subject.split(find);
-	const count = Math.min(maxReplacements, pieces.length - 1);
+	const replacementCount = Math.min(maxReplacements, pieces.length - 1);
 	return (
-		pieces.slice(0, count + 1).join(replacement) +
+		pieces.slice(0, replacementCount + 1).join(replacement) +
 		pieces
-			.slice(count + 1)
+			.slice(replacementCount + 1)
 			.map(piece => find + piece)
 			.join('')
 	);
@@ -98,10 +98,10 @@ function replaceText(subject: string, find: string, replacement: string, maxRepl
 
 /** Compiles an edit that replaces matches of a regular expression in the escaped path. */
 export function compilePathRegexpReplace(edit: UriRegexpReplace, cx: CompileContext): UriEdit {
-	const regexp = cx.regexp(edit.find, 'g');
-	const replace = compilePatternReplacement(edit.replace, cx, 'empty');
+	const regexp = cx.regexpFor(edit.find, 'g');
+	const replaceMatches = compilePatternReplacement(edit.replace, cx, 'empty');
 	return x => {
-		setPath(x.request, replace(x.request.path, regexp, x));
+		setPath(x.request, replaceMatches(x.request.path, regexp, x));
 	};
 }
 

@@ -8,7 +8,7 @@ import type { QueryEdits } from './uri-edits.ts';
 
 const USAGE =
 	'uri [matcher] strip_prefix <p> | strip_suffix <s> | replace <find> <to> [<limit>] | path_regexp <re> <to> | query <op> | query { … }';
-const OPERATIONS = ['strip_prefix', 'strip_suffix', 'replace', 'path_regexp', 'query'] as const;
+const URI_OPERATIONS = ['strip_prefix', 'strip_suffix', 'replace', 'path_regexp', 'query'] as const;
 
 /** Syntax: `uri [matcher] <operation> …`. */
 export const uri = handlerDirective<RewriteTargetStep>({
@@ -44,13 +44,13 @@ export const uri = handlerDirective<RewriteTargetStep>({
 	matcherToken: 'optional',
 	order: { rank: 160 },
 	lower: ({ line, args }, cx) => {
-		const [operation, ...operationArgs] = args;
-		if (!operation) {
+		const [operationWord, ...operationArgs] = args;
+		if (!operationWord) {
 			cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE);
 			return undefined;
 		}
-		if (operation.text !== 'query') cx.noBlock(line);
-		const fields = lowerOperation(operation, operationArgs, line, cx);
+		if (operationWord.text !== 'query') cx.noBlock(line);
+		const fields = lowerOperation(operationWord, operationArgs, line, cx);
 		return fields && cx.origin<RewriteTargetStep>({ handler: 'rewrite_target', ...fields }, line.span);
 	},
 	schema: { properties: {} },
@@ -59,9 +59,14 @@ export const uri = handlerDirective<RewriteTargetStep>({
 
 type UriFields = Omit<RewriteTargetStep, 'handler'>;
 
-function lowerOperation(operation: Word, args: readonly Word[], line: Line, cx: LowerContext): UriFields | undefined {
+function lowerOperation(
+	operationWord: Word,
+	args: readonly Word[],
+	line: Line,
+	cx: LowerContext,
+): UriFields | undefined {
 	const [firstWord, secondWord, thirdWord] = args as readonly [Word, Word, Word | undefined];
-	switch (operation.text) {
+	switch (operationWord.text) {
 		case 'strip_prefix':
 			return cx.count(line, args, 1, 1, USAGE) ? { strip_prefix: cx.template(firstWord) } : undefined;
 		case 'strip_suffix':
@@ -72,8 +77,8 @@ function lowerOperation(operation: Word, args: readonly Word[], line: Line, cx: 
 				cx.problem('error', 'uri/limit', thirdWord.span, `limit must be an integer; invalid: ${thirdWord.text}`);
 				return undefined;
 			}
-			const limit = thirdWord ? { limit: Number(thirdWord.text) } : {};
-			return { replace: [{ find: cx.template(firstWord), replace: cx.template(secondWord), ...limit }] };
+			const limitField = thirdWord ? { limit: Number(thirdWord.text) } : {};
+			return { replace: [{ find: cx.template(firstWord), replace: cx.template(secondWord), ...limitField }] };
 		}
 		case 'path_regexp': {
 			if (!cx.count(line, args, 2, 2, USAGE)) return undefined;
@@ -87,13 +92,13 @@ function lowerOperation(operation: Word, args: readonly Word[], line: Line, cx: 
 		case 'query':
 			return lowerQuery(args, line, cx);
 	}
-	if (cx.dialect === 'configfile') cx.oneOf(operation, OPERATIONS, 'operation');
-	else cx.problem('error', 'uri/unknown', operation.span, `unrecognized URI manipulation '${operation.text}'`);
+	if (cx.dialect === 'configfile') cx.oneOf(operationWord, URI_OPERATIONS, 'operation');
+	else cx.problem('error', 'uri/unknown', operationWord.span, `unrecognized URI manipulation '${operationWord.text}'`);
 	return undefined;
 }
 
 function lowerQuery(args: readonly Word[], line: Line, cx: LowerContext): UriFields | undefined {
-	let query: QueryEdits = {};
+	let queryEdits: QueryEdits = {};
 	if (args.length > 0 && line.block) {
 		const message = 'Cannot specify uri query rewrites in both argument and block';
 		cx.problem('error', 'uri/arguments-and-block', line.block.open, message);
@@ -101,24 +106,25 @@ function lowerQuery(args: readonly Word[], line: Line, cx: LowerContext): UriFie
 	}
 	if (!line.block) {
 		if (!cx.count(line, args, 1, 3, 'uri query <operation>')) return undefined;
-		query = addOperation(query, args, line, cx);
+		queryEdits = addQueryEdit(queryEdits, args, line, cx);
 	}
 	for (const innerLine of line.block?.lines ?? []) {
 		cx.noBlock(innerLine);
 		if (cx.count(innerLine, innerLine.words, 1, 3, '<operation>'))
-			query = addOperation(query, innerLine.words, innerLine, cx);
+			queryEdits = addQueryEdit(queryEdits, innerLine.words, innerLine, cx);
 	}
-	return Object.keys(query).length > 0 ? { query } : undefined;
+	return Object.keys(queryEdits).length > 0 ? { query: queryEdits } : undefined;
 }
 
-function addOperation(edits: QueryEdits, words: readonly Word[], line: Line, cx: LowerContext): QueryEdits {
+function addQueryEdit(edits: QueryEdits, words: readonly Word[], line: Line, cx: LowerContext): QueryEdits {
 	const [keyWord, valueWord, replacementWord] = words as readonly [Word, Word | undefined, Word | undefined];
-	const text = cx.template(keyWord);
+	const parameterText = cx.template(keyWord);
 	if (!valueWord) {
-		const arrowIndex = text.indexOf('>');
-		if (text.startsWith('-') && text.length > 1) return { ...edits, delete: [...(edits.delete ?? []), text.slice(1)] };
-		if (arrowIndex > 0 && arrowIndex < text.length - 1) {
-			const entry = { from: text.slice(0, arrowIndex), to: text.slice(arrowIndex + 1) };
+		const arrowIndex = parameterText.indexOf('>');
+		if (parameterText.startsWith('-') && parameterText.length > 1)
+			return { ...edits, delete: [...(edits.delete ?? []), parameterText.slice(1)] };
+		if (arrowIndex > 0 && arrowIndex < parameterText.length - 1) {
+			const entry = { from: parameterText.slice(0, arrowIndex), to: parameterText.slice(arrowIndex + 1) };
 			return { ...edits, rename: [...(edits.rename ?? []), entry] };
 		}
 		cx.count(
@@ -135,11 +141,11 @@ function addOperation(edits: QueryEdits, words: readonly Word[], line: Line, cx:
 		if (find === undefined) return edits;
 		return {
 			...edits,
-			replace: [...(edits.replace ?? []), { name: text, find, replace: cx.template(replacementWord) }],
+			replace: [...(edits.replace ?? []), { name: parameterText, find, replace: cx.template(replacementWord) }],
 		};
 	}
-	const isAddition = text.startsWith('+') && text.length > 1;
-	const entry = { name: isAddition ? text.slice(1) : text, value: cx.template(valueWord) };
-	const kind = isAddition ? 'add' : 'set';
-	return { ...edits, [kind]: [...(edits[kind] ?? []), entry] };
+	const isAddition = parameterText.startsWith('+') && parameterText.length > 1;
+	const entry = { name: isAddition ? parameterText.slice(1) : parameterText, value: cx.template(valueWord) };
+	const editKind = isAddition ? 'add' : 'set';
+	return { ...edits, [editKind]: [...(edits[editKind] ?? []), entry] };
 }

@@ -41,7 +41,7 @@ export const vars = handlerDirective<SetVariablesStep>({
 	setsRoot: ({ variables }) => variables.root !== undefined,
 	rootOf: ({ variables: { root } }) => (typeof root === 'string' ? { text: root, pointer: '' } : undefined),
 	writtenAs: ({ variables }) => (Object.hasOwn(variables, 'root') ? 'root' : undefined),
-	order: { rank: 30, reversed: true },
+	order: { rank: 30, lastRunsFirst: true },
 	lower: ({ line, args }, cx) => {
 		const variables: { [name: string]: VariableValue } = {};
 		if (args.length > 0 || !line.block) {
@@ -68,9 +68,14 @@ export const vars = handlerDirective<SetVariablesStep>({
 	compile: compileSetVariables,
 });
 
-function assignVariable(variables: { [name: string]: VariableValue }, name: Word, word: Word, cx: LowerContext): void {
-	const parsedValue = word.quote === 'none' ? parseScalar(word.text) : word.text;
-	const value = typeof parsedValue === 'string' ? cx.template(word) : parsedValue;
+function assignVariable(
+	variables: { [nameWord: string]: VariableValue },
+	name: Word,
+	valueWord: Word,
+	cx: LowerContext,
+): void {
+	const parsedValue = valueWord.quote === 'none' ? parseScalar(valueWord.text) : valueWord.text;
+	const value = typeof parsedValue === 'string' ? cx.template(valueWord) : parsedValue;
 	// The value is defined as a property, so that `__proto__` is a name like any other.
 	Object.defineProperty(variables, cx.template(name), { value, enumerable: true, configurable: true, writable: true });
 }
@@ -92,16 +97,16 @@ function compileSetVariables(step: SetVariablesStep, cx: CompileContext, next: H
 	};
 }
 
-function compileSetter(name: Template, value: VariableValue, cx: CompileContext): (x: Exchange) => void {
+function compileSetter(nameTemplate: Template, value: VariableValue, cx: CompileContext): (x: Exchange) => void {
 	const template = typeof value === 'string' ? cx.template(value, 'empty') : undefined;
 	const constant = template ? template.constant : value;
-	if (name.constant !== undefined && constant !== undefined) {
-		const key = name.constant;
+	if (nameTemplate.constant !== undefined && constant !== undefined) {
+		const key = nameTemplate.constant;
 		return x => {
 			x.variables.set(key, constant);
 		};
 	}
 	return x => {
-		x.variables.set(name.render(x), constant ?? template!.render(x));
+		x.variables.set(nameTemplate.render(x), constant ?? template!.render(x));
 	};
 }

@@ -24,7 +24,7 @@ export function compileEscapedPattern(pattern: string): (escapedPath: string) =>
  * match.
  */
 function decodeForComparison(pattern: string, path: string): string | undefined {
-	let text = '';
+	let comparedBytes = '';
 	let patternIndex = 0;
 	let pathIndex = 0;
 	while (patternIndex < pattern.length && pathIndex < path.length) {
@@ -32,7 +32,7 @@ function decodeForComparison(pattern: string, path: string): string | undefined 
 		const escapeText = path[pathIndex] === '%' ? path.slice(pathIndex, pathIndex + 3) : '';
 		const isEscape = escapeText.length === 3;
 		if (patternCharacter === '%' && patternIndex + 3 <= pattern.length && pattern[patternIndex + 1] !== '*') {
-			text += isEscape ? escapeText : '';
+			comparedBytes += isEscape ? escapeText : '';
 			pathIndex += isEscape ? 3 : 1;
 			patternIndex += 3;
 		} else if (patternCharacter === '%' || patternCharacter === '*') {
@@ -49,24 +49,24 @@ function decodeForComparison(pattern: string, path: string): string | undefined 
 						? path.slice(pathIndex, wildcardEnd)
 						: decodeBytes(path.slice(pathIndex, wildcardEnd));
 			if (wildcardText === undefined) return undefined;
-			text += wildcardText;
+			comparedBytes += wildcardText;
 			pathIndex = wildcardEnd;
 			patternIndex++;
 		} else {
 			const character = isEscape ? decodeBytes(escapeText) : path[pathIndex]!;
 			if (character === undefined) return undefined;
-			text += character;
+			comparedBytes += character;
 			pathIndex += isEscape ? 3 : 1;
 			patternIndex++;
 		}
 	}
 	const remainder = path.slice(pathIndex);
-	return text + (decodeBytes(remainder) ?? remainder);
+	return comparedBytes + (decodeBytes(remainder) ?? remainder);
 }
 
 /** Returns the bytes of an escaped string, each as one character; undefined if an escape is malformed. */
-function decodeBytes(text: string): string | undefined {
-	if (!text.includes('%')) return text;
-	if (/%(?![0-9a-f]{2})/.test(text)) return undefined;
-	return text.replace(/%(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+function decodeBytes(escapedText: string): string | undefined {
+	if (!escapedText.includes('%')) return escapedText;
+	if (/%(?![0-9a-f]{2})/.test(escapedText)) return undefined;
+	return escapedText.replace(/%(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }

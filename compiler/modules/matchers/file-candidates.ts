@@ -27,12 +27,12 @@ type FileEntry = { readonly status: number } | PathEntry;
  * tried.
  */
 interface PathEntry {
-	readonly text: Template;
+	readonly pathTemplate: Template;
 	readonly folderRule: boolean | 'as-rendered';
 }
 
 /** Maximum number of candidates from the globs of one entry. */
-const MAX_CANDIDATES = 10_000;
+const MAX_GLOB_CANDIDATES = 10_000;
 
 /** The file that the matcher tries if none is named. */
 export const REQUEST_PATH_PLACEHOLDER = '{http.request.uri.path}';
@@ -47,11 +47,16 @@ export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Pr
 		compileEntry(text, countsRenderedSlashes, cx),
 	);
 	const { split_path: splitExtensions = [], policy = 'first_exist' } = matcher;
-	const candidatesOf = (x: Exchange, root: string, { text, folderRule }: PathEntry) =>
-		expandEntry(reader, root, text.constant ?? text.render(x), splitExtensions, folderRule);
+	const candidatesOf = (x: Exchange, root: string, { pathTemplate, folderRule }: PathEntry) =>
+		expandEntry(reader, root, pathTemplate.constant ?? pathTemplate.render(x), splitExtensions, folderRule);
 	const selectFile = policy.startsWith('first_exist')
-		? selectFirst(reader, entries, policy, candidatesOf)
-		: selectBest(reader, entries, BETTER_BY_POLICY[policy as keyof typeof BETTER_BY_POLICY], candidatesOf);
+		? createFirstSelector(reader, entries, policy, candidatesOf)
+		: createBestSelector(
+				reader,
+				entries,
+				IS_BETTER_BY_POLICY[policy as keyof typeof IS_BETTER_BY_POLICY],
+				candidatesOf,
+			);
 	return x => {
 		const fileSystem = x.variable('fs');
 		if (fileSystem !== undefined && fileSystem !== DEFAULT_FILE_SYSTEM && fileSystem !== '') return false;
@@ -59,13 +64,13 @@ export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Pr
 		const selectedFile = selectFile(x, root);
 		if (!selectedFile) return false;
 		const { path, remainder } = selectedFile.candidate;
-		const match: FileMatch = {
+		const fileMatch: FileMatch = {
 			relative: path,
 			absolute: root === '/' ? path : root + path,
 			type: selectedFile.facts?.type ?? 'file',
 			remainder,
 		};
-		x.variables.set(FILE_MATCH_VARIABLE, match);
+		x.variables.set(FILE_MATCH_VARIABLE, fileMatch);
 		return true;
 	};
 }
@@ -78,7 +83,7 @@ function compileEntry(text: string, countsRenderedSlashes: boolean, cx: CompileC
 	}
 	// Text in the configuration may be a glob, but request data is literal.
 	return {
-		text: cx.template(text, 'empty', () => escapeGlob),
+		pathTemplate: cx.template(text, 'empty', () => escapeGlob),
 		folderRule: countsRenderedSlashes ? 'as-rendered' : text.endsWith('/'),
 	};
 }
@@ -92,7 +97,7 @@ interface SelectedFile {
 type FileSelector = (x: Exchange, root: string) => SelectedFile | undefined;
 type CandidatesOf = (x: Exchange, root: string, entry: PathEntry) => readonly Candidate[];
 
-function selectFirst(
+function createFirstSelector(
 	reader: FileReader,
 	entries: readonly FileEntry[],
 	policy: string,
@@ -107,7 +112,7 @@ function selectFirst(
 			for (const candidate of candidatesOf(x, root, entry)) {
 				if (i === entries.length - 1) {
 					if (skipsLastCheck) return { candidate, facts: undefined };
-					if (lastMayBeAnything && exists(reader, root, candidate)) return { candidate, facts: undefined };
+					if (lastMayBeAnything && candidateExists(reader, root, candidate)) return { candidate, facts: undefined };
 				}
 				const facts = factsOfRequiredType(reader, root, candidate);
 				if (facts) return { candidate, facts };
@@ -118,13 +123,13 @@ function selectFirst(
 }
 
 /** Comparisons by policy. Each reports whether candidate `b` is better than candidate `a`. */
-const BETTER_BY_POLICY = {
+const IS_BETTER_BY_POLICY = {
 	smallest_size: (a: FileFacts, b: FileFacts) => b.size < a.size,
 	largest_size: (a: FileFacts, b: FileFacts) => b.size > a.size,
 	most_recently_modified: (a: FileFacts, b: FileFacts) => b.mtimeNs > a.mtimeNs,
 };
 
-function selectBest(
+function createBestSelector(
 	reader: FileReader,
 	entries: readonly FileEntry[],
 	isBetter: (a: FileFacts, b: FileFacts) => boolean,
@@ -154,7 +159,7 @@ function factsOfRequiredType(
 }
 
 /** Reports whether a candidate exists, and is a folder if a folder is required. */
-function exists(reader: FileReader, root: string, { path, mustBeFolder }: Candidate): boolean {
+function candidateExists(reader: FileReader, root: string, { path, mustBeFolder }: Candidate): boolean {
 	const facts = reader.stat(root, withoutTrailingSlash(path), false);
 	return facts !== undefined && (!mustBeFolder || facts.type === 'directory');
 }
@@ -194,8 +199,8 @@ function splitPosition(path: string, splitExtensions: readonly string[]): number
 			position !== -1;
 			position = searchedPath.indexOf(extension, position + 1)
 		) {
-			const end = position + extension.length;
-			if (end === path.length || path[end] === '/') return end;
+			const extensionEnd = position + extension.length;
+			if (extensionEnd === path.length || path[extensionEnd] === '/') return extensionEnd;
 		}
 	}
 	return path.length;
@@ -214,7 +219,7 @@ function expandGlob(reader: FileReader, root: string, pattern: string): string[]
 		const nextPaths: string[] = [];
 		for (const path of paths) {
 			for (const name of reader.list(root, path === '' ? '/' : path, false)) {
-				if (nextPaths.length < MAX_CANDIDATES && matchesSegment(name)) nextPaths.push(`${path}/${name}`);
+				if (nextPaths.length < MAX_GLOB_CANDIDATES && matchesSegment(name)) nextPaths.push(`${path}/${name}`);
 			}
 		}
 		paths = nextPaths;

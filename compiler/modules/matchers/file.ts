@@ -18,7 +18,7 @@ export const TRY_POLICIES = [
 export const COMPATIBLE_FALLBACK_POLICY = 'first_exist_last_any';
 
 /** All policies that a document may name. */
-const POLICIES = [...TRY_POLICIES, COMPATIBLE_FALLBACK_POLICY] as const;
+const DOCUMENT_POLICIES = [...TRY_POLICIES, COMPATIBLE_FALLBACK_POLICY] as const;
 
 /** The `file` matcher in the document. */
 export interface FileMatcher extends Matcher {
@@ -31,7 +31,7 @@ export interface FileMatcher extends Matcher {
 	 * slash does.
 	 */
 	readonly slashes?: 'rendered';
-	readonly policy?: (typeof POLICIES)[number];
+	readonly policy?: (typeof DOCUMENT_POLICIES)[number];
 	readonly split_path?: readonly string[];
 }
 
@@ -111,7 +111,7 @@ export const file = requestMatcher<FileMatcher>({
 					'Whether a slash that asks for a folder may come from a placeholder; by default only literal ones count.',
 			},
 			policy: {
-				enum: POLICIES,
+				enum: DOCUMENT_POLICIES,
 				default: 'first_exist',
 				description: [
 					'How one of several files is selected; default `first_exist`. `first_exist_fallback` selects the last one without',

@@ -55,11 +55,11 @@ function parseElement(characters: readonly string[], i: number): { element: Glob
 
 function parseClass(characters: readonly string[], start: number): { element: GlobElement; end: number } | undefined {
 	let i = start;
-	const negated = characters[i] === '^' || characters[i] === '!';
-	if (negated) i++;
+	const isNegated = characters[i] === '^' || characters[i] === '!';
+	if (isNegated) i++;
 	const ranges: [number, number][] = [];
 	for (;;) {
-		if (characters[i] === ']' && ranges.length > 0) return { element: { isNegated: negated, ranges }, end: i + 1 };
+		if (characters[i] === ']' && ranges.length > 0) return { element: { isNegated, ranges }, end: i + 1 };
 		const firstCode = readClassCharacter();
 		if (firstCode === undefined) return undefined;
 		let lastCode: number | undefined = firstCode;
@@ -89,7 +89,7 @@ export function matchesGlobSegment(elements: readonly GlobElement[], text: strin
 		if (element === ANY_RUN) {
 			starElementIndex = elementIndex++;
 			starCharacterIndex = characterIndex;
-		} else if (element !== undefined && matches(element, characters[characterIndex]!)) {
+		} else if (element !== undefined && matchesElement(element, characters[characterIndex]!)) {
 			elementIndex++;
 			characterIndex++;
 		} else if (starElementIndex !== -1) {
@@ -102,7 +102,7 @@ export function matchesGlobSegment(elements: readonly GlobElement[], text: strin
 	return elementIndex === elements.length;
 }
 
-function matches(element: GlobElement, character: string): boolean {
+function matchesElement(element: GlobElement, character: string): boolean {
 	if (typeof element === 'string') return element === character;
 	if (element === ANY_CHARACTER) return true;
 	if (element === ANY_RUN) return false;

@@ -33,9 +33,9 @@ export const headerRegexp = requestMatcher<HeaderRegexpMatcher>({
 		'```',
 	].join('\n'),
 	lower: (line, cx, matcherName) => {
-		const lowered = lowerRegexpArguments(line, cx, matcherName, 1, USAGE);
-		if (!lowered) return undefined;
-		const { subject, fields } = lowered;
+		const loweredArguments = lowerRegexpArguments(line, cx, matcherName, 1, USAGE);
+		if (!loweredArguments) return undefined;
+		const { subject, fields } = loweredArguments;
 		if (isToken(subject.text)) return { type: 'header_regexp', field: subject.text, ...fields };
 		cx.problem('error', 'header/malformed', subject.span, `\`${subject.text}\` is not a field name.`);
 		return undefined;
@@ -53,10 +53,10 @@ export const headerRegexp = requestMatcher<HeaderRegexpMatcher>({
 	},
 	compile: (matcher, cx) => {
 		const search = compileRegexpSearch(matcher, cx);
-		const name = matcher.field.toLowerCase();
-		if (name === 'host') return x => search(x, x.request.authority);
+		const lowerName = matcher.field.toLowerCase();
+		if (lowerName === 'host') return x => search(x, x.request.authority);
 		return (x: Exchange) => {
-			for (const value of x.request.headers.getAll(name)) if (search(x, decodeFieldText(value))) return true;
+			for (const value of x.request.headers.getAll(lowerName)) if (search(x, decodeFieldText(value))) return true;
 			return false;
 		};
 	},

@@ -33,24 +33,26 @@ export const HEADER_RULE_PROPERTIES: { readonly [name: string]: Schema } = {
 
 /** Lowers `header FIELD VALUE`, `header FIELD *` and `header !FIELD`; returns undefined after reporting a mistake. */
 export function lowerHeaderRule(line: Line, cx: LowerContext): HeaderRule | undefined {
-	const [word, fieldWord, valueWord, surplusWord] = line.words;
-	const fail = (message: string, span = word!.span) => {
+	const [matcherWord, fieldWord, valueWord, surplusWord] = line.words;
+	const reportMalformed = (message: string, span = matcherWord!.span) => {
 		cx.problem('error', 'header/malformed', span, `malformed header matcher: ${message}`, {
 			hint: 'Write `header FIELD VALUE`, `header FIELD *` or `header !FIELD`.',
 		});
 		return undefined;
 	};
-	if (line.block) return fail('blocks are not supported', line.block.open);
-	if (!fieldWord) return fail('expected field');
-	if (surplusWord) return fail('expected both field and value', surplusWord.span);
+	if (line.block) return reportMalformed('blocks are not supported', line.block.open);
+	if (!fieldWord) return reportMalformed('expected field');
+	if (surplusWord) return reportMalformed('expected both field and value', surplusWord.span);
 	if (fieldWord.text.startsWith('!')) {
 		const name = fieldWord.text.slice(1);
-		if (name === '') return fail('must have field name following ! character', fieldWord.span);
-		if (valueWord) return fail('null matching headers cannot have a field value', valueWord.span);
-		return isFieldName(name) ? { name, absent: true } : fail(`\`${name}\` is not a field name`, fieldWord.span);
+		if (name === '') return reportMalformed('must have field name following ! character', fieldWord.span);
+		if (valueWord) return reportMalformed('null matching headers cannot have a field value', valueWord.span);
+		return isFieldName(name)
+			? { name, absent: true }
+			: reportMalformed(`\`${name}\` is not a field name`, fieldWord.span);
 	}
-	if (!valueWord) return fail('expected both field and value', fieldWord.span);
-	if (!isFieldName(fieldWord.text)) return fail(`\`${fieldWord.text}\` is not a field name`, fieldWord.span);
+	if (!valueWord) return reportMalformed('expected both field and value', fieldWord.span);
+	if (!isFieldName(fieldWord.text)) return reportMalformed(`\`${fieldWord.text}\` is not a field name`, fieldWord.span);
 	return valueWord.text === '*'
 		? { name: fieldWord.text, present: true }
 		: { name: fieldWord.text, values: [cx.template(valueWord)] };

@@ -46,11 +46,11 @@ export const header = requestMatcher<HeaderMatcher>({
 	},
 	schema: { properties: HEADER_RULE_PROPERTIES, required: ['name'] },
 	compile: (matcher, cx) => {
-		const name = matcher.name.toLowerCase();
+		const lowerName = matcher.name.toLowerCase();
 		const valuesOf =
-			name === 'host'
+			lowerName === 'host'
 				? (x: Exchange) => (x.request.authority === '' ? [] : [x.request.authority])
-				: (x: Exchange) => x.request.headers.getAll(name);
+				: (x: Exchange) => x.request.headers.getAll(lowerName);
 		return compileHeaderRule(matcher, cx, valuesOf);
 	},
 });

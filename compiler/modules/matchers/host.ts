@@ -63,8 +63,8 @@ function compileHost(matcher: HostMatcher, cx: CompileContext): Predicate {
 	const exactNames = new Set<string>();
 	const wildcardHosts: string[] = [];
 	const dynamicTests: Predicate[] = [];
-	for (const text of matcher.hosts) {
-		const template = cx.template(text, 'empty');
+	for (const hostText of matcher.hosts) {
+		const template = cx.template(hostText, 'empty');
 		if (template.constant === undefined) {
 			dynamicTests.push(x => {
 				const name = canonicalHost(template.render(x));
@@ -73,7 +73,7 @@ function compileHost(matcher: HostMatcher, cx: CompileContext): Predicate {
 			continue;
 		}
 		const name = canonicalHost(template.constant);
-		if (name === undefined) return cx.refuse(`\`${text}\` is not a host name.`, 'host/invalid');
+		if (name === undefined) return cx.refuse(`\`${hostText}\` is not a host name.`, 'host/invalid');
 		if (name.includes('*')) wildcardHosts.push(name);
 		else exactNames.add(name);
 	}

@@ -12,7 +12,7 @@ interface IpMatcher extends Matcher {
 	readonly ranges: readonly string[];
 }
 
-const SCHEMA = stringListSchema('ranges', 'Addresses, CIDR ranges or `private_ranges`, any of which may match.');
+const RANGES_SCHEMA = stringListSchema('ranges', 'Addresses, CIDR ranges or `private_ranges`, any of which may match.');
 
 const RANGE_DOCUMENTATION = [
 	'A range is an address, a CIDR range such as `10.0.0.0/8` or `2001:db8::/32`, or `private_ranges` for the private',
@@ -35,7 +35,7 @@ export const remoteIp = requestMatcher<IpMatcher>({
 	valuesOptional: true,
 	lower: (line, cx) => lowerIpMatcher('remote_ip', line, cx),
 	merge: (a, b) => ({ type: 'remote_ip', ranges: mergeDistinct(a.ranges, b.ranges) }),
-	schema: SCHEMA,
+	schema: RANGES_SCHEMA,
 	compile: (matcher, cx) => {
 		const ranges = compileRanges(matcher.ranges, cx);
 		return x => ranges.contains(x.connection.remoteAddress);
@@ -58,7 +58,7 @@ export const clientIp = requestMatcher<IpMatcher>({
 	valuesOptional: true,
 	lower: (line, cx) => lowerIpMatcher('client_ip', line, cx),
 	merge: (a, b) => ({ type: 'client_ip', ranges: mergeDistinct(a.ranges, b.ranges) }),
-	schema: SCHEMA,
+	schema: RANGES_SCHEMA,
 	compile: (matcher, cx) => {
 		const ranges = compileRanges(matcher.ranges, cx);
 		const { clientIp: readClientIp } = cx;

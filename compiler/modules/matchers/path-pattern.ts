@@ -50,9 +50,11 @@ function isExactPattern(pattern: string): boolean {
  * paths with different first segments match, or if the pattern is not compared with the normalized path.
  */
 export function firstSegmentOf(pattern: string): string | undefined {
-	const text = /^\/[^/*?[\\%{]+(?=\/|$)/.exec(pattern)?.[0];
+	const firstSegment = /^\/[^/*?[\\%{]+(?=\/|$)/.exec(pattern)?.[0];
 	// Patterns with `//` or `%` are compared with another form of the path.
-	return text === undefined || pattern.includes('//') || pattern.includes('%') ? undefined : text.toLowerCase();
+	return firstSegment === undefined || pattern.includes('//') || pattern.includes('%')
+		? undefined
+		: firstSegment.toLowerCase();
 }
 
 /** Compiles one pattern, which is in lower case. */

@@ -32,8 +32,8 @@ export const pathRegexp = requestMatcher<RegexpMatcher>({
 	probeChanges: ({ pattern }) =>
 		regexpExamples(pattern).map(text => ({ path: text.startsWith('/') ? text : `/${text}` })),
 	lower: (line, cx, matcherName) => {
-		const lowered = lowerRegexpArguments(line, cx, matcherName, 0, USAGE);
-		return lowered && { type: 'path_regexp', ...lowered.fields };
+		const loweredArguments = lowerRegexpArguments(line, cx, matcherName, 0, USAGE);
+		return loweredArguments && { type: 'path_regexp', ...loweredArguments.fields };
 	},
 	conflict: () => ONCE_PER_SET_MESSAGE,
 	schema: { properties: REGEXP_PROPERTIES, required: ['pattern'] },

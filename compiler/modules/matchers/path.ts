@@ -75,7 +75,7 @@ export const path = requestMatcher<PathMatcher>({
 });
 
 /** Returns a `path` matcher with these patterns. */
-export function pathMatcher(patterns: readonly string[]): Matcher {
+export function createPathMatcher(patterns: readonly string[]): Matcher {
 	return { type: path.id, patterns };
 }
 
@@ -87,9 +87,9 @@ function compilePath(matcher: PathMatcher, cx: CompileContext): Predicate {
 		.filter(pattern => cx.hasPlaceholders(pattern))
 		.map(p => compileTemplatePattern(p, cx));
 	try {
-		const test = constantPatterns.length > 0 ? compilePathPatterns(constantPatterns) : undefined;
-		if (test && dynamicTests.length === 0) return x => test(x.request);
-		return x => (test?.(x.request) ?? false) || dynamicTests.some(predicate => predicate(x));
+		const constantTest = constantPatterns.length > 0 ? compilePathPatterns(constantPatterns) : undefined;
+		if (constantTest && dynamicTests.length === 0) return x => constantTest(x.request);
+		return x => (constantTest?.(x.request) ?? false) || dynamicTests.some(predicate => predicate(x));
 	} catch (error) {
 		if (error instanceof PathPatternError) return cx.refuse(error.message, 'path/invalid-pattern');
 		throw error;
@@ -112,11 +112,11 @@ function compileTemplatePattern(pattern: string, cx: CompileContext): Predicate 
 	if (wildcards.length === (startsWithStar ? 1 : 0) + (endsWithStar ? 1 : 0)) {
 		const template = cx.template(pattern.slice(startsWithStar ? 1 : 0, endsWithStar ? -1 : undefined), 'empty');
 		return x => {
-			const text = template.render(x).toLowerCase();
+			const patternText = template.render(x).toLowerCase();
 			const pathText = loweredPath(x.request);
-			if (startsWithStar && endsWithStar) return pathText.includes(text);
-			if (startsWithStar) return pathText.endsWith(text);
-			return endsWithStar ? pathText.startsWith(text) : pathText === text;
+			if (startsWithStar && endsWithStar) return pathText.includes(patternText);
+			if (startsWithStar) return pathText.endsWith(patternText);
+			return endsWithStar ? pathText.startsWith(patternText) : pathText === patternText;
 		};
 	}
 	const globParts = pieces.map(piece => (piece.isWildcard ? piece.text : cx.template(piece.text, 'empty')));

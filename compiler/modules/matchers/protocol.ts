@@ -13,7 +13,7 @@ interface ProtocolMatcher extends Matcher {
 const USAGE = 'protocol http | https | grpc | http/<version>[+]';
 
 /** The versions of HTTP, oldest first: as written in a configuration, and as named in `Exchange.protocol`. */
-const VERSIONS: readonly (readonly [written: string, name: string])[] = [
+const HTTP_VERSIONS: readonly (readonly [written: string, name: string])[] = [
 	['http/1.0', 'HTTP/1.0'],
 	['http/1.1', 'HTTP/1.1'],
 	['http/2', 'HTTP/2.0'],
@@ -24,7 +24,7 @@ const KNOWN_PROTOCOLS = [
 	'http',
 	'https',
 	'grpc',
-	...VERSIONS.flatMap(([versionText]) => [versionText, `${versionText}+`]),
+	...HTTP_VERSIONS.flatMap(([versionText]) => [versionText, `${versionText}+`]),
 ];
 
 export const protocol = requestMatcher<ProtocolMatcher>({
@@ -72,14 +72,15 @@ export const protocol = requestMatcher<ProtocolMatcher>({
 });
 
 /** Compiles a protocol's name to a predicate. An unknown protocol matches nothing. */
-function compileProtocol(text: string): Predicate {
-	if (text === 'http' || text === 'https') return x => x.request.scheme === text;
-	if (text === 'grpc') return x => x.request.headers.get('content-type')?.startsWith('application/grpc') ?? false;
-	const acceptsNewer = text.endsWith('+');
-	const versionText = acceptsNewer ? text.slice(0, -1) : text;
-	const versionIndex = VERSIONS.findIndex(version => version[0] === versionText);
+function compileProtocol(protocolText: string): Predicate {
+	if (protocolText === 'http' || protocolText === 'https') return x => x.request.scheme === protocolText;
+	if (protocolText === 'grpc')
+		return x => x.request.headers.get('content-type')?.startsWith('application/grpc') ?? false;
+	const acceptsNewer = protocolText.endsWith('+');
+	const versionText = acceptsNewer ? protocolText.slice(0, -1) : protocolText;
+	const versionIndex = HTTP_VERSIONS.findIndex(version => version[0] === versionText);
 	if (versionIndex === -1) return () => false;
-	const versionNames = VERSIONS.slice(versionIndex, acceptsNewer ? undefined : versionIndex + 1).map(
+	const versionNames = HTTP_VERSIONS.slice(versionIndex, acceptsNewer ? undefined : versionIndex + 1).map(
 		version => version[1],
 	);
 	return x => versionNames.includes(x.protocol);

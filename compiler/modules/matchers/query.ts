@@ -30,21 +30,21 @@ export const query = requestMatcher<QueryMatcher>({
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
-		const hasNoArguments = args.length === 0 && cx.dialect === 'compatfile';
-		if (!hasNoArguments && !cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;
+		const isEmptyCompatfileLine = args.length === 0 && cx.dialect === 'compatfile';
+		if (!isEmptyCompatfileLine && !cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;
 		const parameters: { [name: string]: string[] } = {};
-		if (hasNoArguments || (args.length === 1 && args[0]!.text === '')) return { type: 'query', parameters };
+		if (isEmptyCompatfileLine || (args.length === 1 && args[0]!.text === '')) return { type: 'query', parameters };
 		for (const word of args) {
-			const text = cx.template(word);
-			const equalsIndex = text.indexOf('=');
+			const argumentText = cx.template(word);
+			const equalsIndex = argumentText.indexOf('=');
 			if (equalsIndex === -1) {
 				const message = `malformed query matcher token: ${word.text}; must be in param=val format`;
 				cx.problem('error', 'query/malformed', word.span, message, { hint: `Write \`${word.text}=*\` for any value.` });
 				continue;
 			}
-			const name = text.slice(0, equalsIndex);
+			const name = argumentText.slice(0, equalsIndex);
 			if (!Object.hasOwn(parameters, name)) defineProperty(parameters, name, []);
-			parameters[name]!.push(text.slice(equalsIndex + 1));
+			parameters[name]!.push(argumentText.slice(equalsIndex + 1));
 		}
 		return { type: 'query', parameters };
 	},

@@ -54,7 +54,7 @@ export function compileRegexpSearch(
 	matcher: RegexpMatcher,
 	cx: CompileContext,
 ): (x: Exchange, text: string) => boolean {
-	const regexp = cx.regexp(matcher.pattern);
+	const regexp = cx.regexpFor(matcher.pattern);
 	const capturesVariable = matcher.name === undefined ? '' : NAMED_CAPTURES_PREFIX + matcher.name;
 	return (x, text) => {
 		const match = regexp.exec(text);

@@ -53,21 +53,21 @@ export function lowerResponseMatcher(
 	ownerLine: Line,
 	cx: LowerContext,
 ): ResponseMatcher | undefined {
-	const lines: Line[] =
+	const conditionLines: Line[] =
 		words.length > 0 ? [{ words, block, alternative: undefined, span: ownerLine.span }] : [...(block?.lines ?? [])];
-	if (lines.length === 0) {
+	if (conditionLines.length === 0) {
 		cx.problem('error', 'match/empty', ownerLine.span, 'A response matcher needs `status` or `header`.');
 		return undefined;
 	}
-	const status: string[] = [];
-	const headers: HeaderRule[] = [];
+	const statuses: string[] = [];
+	const headerRules: HeaderRule[] = [];
 	let isValid = true;
-	for (const line of lines) {
+	for (const line of conditionLines) {
 		const [kindWord, ...args] = line.words;
 		if (kindWord!.text === 'status') {
 			isValid = cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'status <code>…') && isValid;
 			for (const { text, span } of args) {
-				if (/^[1-9](?:\d\d|xx)?$/.test(text)) status.push(text);
+				if (/^[1-9](?:\d\d|xx)?$/.test(text)) statuses.push(text);
 				else {
 					isValid = false;
 					cx.problem(
@@ -80,7 +80,7 @@ export function lowerResponseMatcher(
 			}
 		} else if (kindWord!.text === 'header') {
 			const rule = lowerHeaderRule(line, cx);
-			if (rule) addRule(headers, rule);
+			if (rule) addRule(headerRules, rule);
 			else isValid = false;
 		} else {
 			isValid = false;
@@ -90,7 +90,10 @@ export function lowerResponseMatcher(
 		}
 	}
 	if (!isValid) return undefined;
-	return { ...(status.length > 0 ? { status } : {}), ...(headers.length > 0 ? { headers } : {}) };
+	return {
+		...(statuses.length > 0 ? { status: statuses } : {}),
+		...(headerRules.length > 0 ? { headers: headerRules } : {}),
+	};
 }
 
 function addRule(rules: HeaderRule[], rule: HeaderRule): void {
@@ -109,12 +112,12 @@ export type ResponseTest = (x: Exchange, status: number, headers: HeaderList) =>
 export function compileResponseMatcher(matcher: ResponseMatcher, cx: CompileContext): ResponseTest {
 	const coversStatus = matcher.status && matcher.status.length > 0 ? compileStatuses(matcher.status, cx) : undefined;
 	const rules = (matcher.headers ?? []).map(rule => {
-		const name = rule.name.toLowerCase();
+		const lowerName = rule.name.toLowerCase();
 		// Set for each call from `headers`, which are not always the header fields of the exchange.
-		let values: readonly string[] = [];
-		const test = compileHeaderRule(rule, cx, () => values);
+		let fieldValues: readonly string[] = [];
+		const test = compileHeaderRule(rule, cx, () => fieldValues);
 		return (x: Exchange, headers: HeaderList) => {
-			values = headers.getAll(name);
+			fieldValues = headers.getAll(lowerName);
 			return test(x);
 		};
 	});

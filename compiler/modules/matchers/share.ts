@@ -3,7 +3,7 @@ import type { Matcher } from '../../document/document.ts';
 import type { Word } from '../../syntax/ast.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { changeOfPlaceholder, type RequestChange } from '../contract/request-change.ts';
+import { changeSettingPlaceholder, type RequestChange } from '../contract/request-change.ts';
 import { murmurHash2 } from './murmur-hash2.ts';
 
 export interface ShareMatcher extends Matcher {
@@ -25,7 +25,7 @@ const TOTAL_HUNDREDTHS = 10_000;
  * Number of keys that `svc diff` tries in order to find keys just inside and outside of a share. Even a share of 0.05% contains
  * some of this many keys.
  */
-const TRIED_KEYS = 8192;
+const TRIED_KEY_COUNT = 8192;
 
 export const share = requestMatcher<ShareMatcher>({
 	id: 'share',
@@ -52,9 +52,9 @@ export const share = requestMatcher<ShareMatcher>({
 		cx.noBlock(line);
 		if (!cx.count(line, args, 2, 2, USAGE)) return undefined;
 		const [portionWord, keyWord] = args as readonly Word[] as readonly [Word, Word];
-		const [, from, to] = /^(?:([\d.]+)%?-)?([\d.]+%)$/.exec(portionWord.text) ?? [];
-		const startPercentage = from === undefined ? 0 : parsePercentage(`${from}%`);
-		const endPercentage = to === undefined ? undefined : parsePercentage(to);
+		const [, startText, endText] = /^(?:([\d.]+)%?-)?([\d.]+%)$/.exec(portionWord.text) ?? [];
+		const startPercentage = startText === undefined ? 0 : parsePercentage(`${startText}%`);
+		const endPercentage = endText === undefined ? undefined : parsePercentage(endText);
 		if (startPercentage === undefined || endPercentage === undefined || startPercentage > endPercentage) {
 			const message = `\`${portionWord.text}\` is not a share of requests.`;
 			cx.problem('error', 'share/invalid', portionWord.span, message, { hint: 'Write one such as `10%` or `20-30%`.' });
@@ -72,13 +72,13 @@ export const share = requestMatcher<ShareMatcher>({
 		required: ['key', 'to'],
 	},
 	compile: (matcher, cx) => {
-		const [from, to] = [hashThreshold(matcher.from ?? 0), hashThreshold(matcher.to)];
+		const [startHash, endHash] = [hashThreshold(matcher.from ?? 0), hashThreshold(matcher.to)];
 		const template = cx.template(matcher.key, 'empty');
 		return x => {
 			const key = template.constant ?? template.render(x);
 			if (key === '') return false;
 			const hash = murmurHash2(key);
-			return hash >= from && hash < to;
+			return hash >= startHash && hash < endHash;
 		};
 	},
 });
@@ -117,18 +117,18 @@ export function lowerShareKey(word: Word, cx: LowerContext): string | undefined 
 function borderChanges(key: string, percentages: readonly number[]): readonly RequestChange[] {
 	const match = /^([^{}]*)\{([^{}]+)\}([^{}]*)$/.exec(key);
 	if (!match) return [];
-	const [, prefix, name, suffix] = match as unknown as readonly [string, string, string, string];
-	if (changeOfPlaceholder(name, sampleValue(name, 0)) === undefined) return [];
-	const keys = Array.from({ length: TRIED_KEYS }, (_, i) => {
-		const value = sampleValue(name, i);
+	const [, prefix, placeholderName, suffix] = match as unknown as readonly [string, string, string, string];
+	if (changeSettingPlaceholder(placeholderName, sampleValue(placeholderName, 0)) === undefined) return [];
+	const hashedValues = Array.from({ length: TRIED_KEY_COUNT }, (_, i) => {
+		const value = sampleValue(placeholderName, i);
 		return { value, hash: murmurHash2(prefix + value + suffix) };
 	}).sort((a, b) => a.hash - b.hash);
 	return percentages.flatMap(percentage => {
-		const border = keys.findIndex(({ hash }) => hash >= hashThreshold(percentage));
-		const indexAbove = border === -1 ? keys.length : border;
-		return keys
+		const borderIndex = hashedValues.findIndex(({ hash }) => hash >= hashThreshold(percentage));
+		const indexAbove = borderIndex === -1 ? hashedValues.length : borderIndex;
+		return hashedValues
 			.slice(Math.max(0, indexAbove - 1), indexAbove + 1)
-			.flatMap(({ value }) => changeOfPlaceholder(name, value) ?? []);
+			.flatMap(({ value }) => changeSettingPlaceholder(placeholderName, value) ?? []);
 	});
 }
 

@@ -21,7 +21,7 @@ interface Separator {
 }
 
 const NO_SEPARATOR: Separator = { delimiter: '', prefix: '' };
-const SEPARATORS: { readonly [component: string]: Separator | undefined } = {
+const SEPARATOR_BY_COMPONENT: { readonly [component: string]: Separator | undefined } = {
 	hostname: { delimiter: '.', prefix: '' },
 	pathname: { delimiter: '/', prefix: '/' },
 };
@@ -30,8 +30,8 @@ const NAME_START = /[\p{ID_Start}$_]/u;
 const NAME_PART = /[\p{ID_Continue}$\u200c\u200d]/u;
 
 /** Translates a component to an expression. `pattern` must be normalized by `URLPattern`, and is therefore valid. */
-export function componentExpression(component: string, pattern: string): ComponentExpression {
-	return new ComponentTranslator(pattern, SEPARATORS[component] ?? NO_SEPARATOR).translate();
+export function translateComponent(componentName: string, pattern: string): ComponentExpression {
+	return new ComponentTranslator(pattern, SEPARATOR_BY_COMPONENT[componentName] ?? NO_SEPARATOR).translate();
 }
 
 /** Translates a pattern string to an expression (URL Pattern standard, §2.1.5 and §2.1.7). */
@@ -41,7 +41,7 @@ class ComponentTranslator {
 	readonly #groupNames: string[] = [];
 	readonly #expressions: string[] = [];
 	#position = 0;
-	#unnamedCount = 0;
+	#unnamedGroupCount = 0;
 
 	constructor(pattern: string, separator: Separator) {
 		this.#pattern = pattern;
@@ -49,18 +49,18 @@ class ComponentTranslator {
 	}
 
 	translate(): ComponentExpression {
-		let source = '';
-		while (this.#position < this.#pattern.length) source += this.#translatePart();
-		return { source: `^(?:${source})$`, groupNames: this.#groupNames, expressions: this.#expressions };
+		let expressionSource = '';
+		while (this.#position < this.#pattern.length) expressionSource += this.#translatePart();
+		return { source: `^(?:${expressionSource})$`, groupNames: this.#groupNames, expressions: this.#expressions };
 	}
 
 	#translatePart(): string {
-		if (this.#consume('{')) {
+		if (this.#tryConsume('{')) {
 			const prefix = this.#parseText();
-			const group = this.#parseGroup();
+			const groupExpression = this.#parseGroup();
 			const suffix = this.#parseText();
-			this.#consume('}');
-			return this.#applyModifier(prefix, group, suffix);
+			this.#tryConsume('}');
+			return this.#applyModifier(prefix, groupExpression, suffix);
 		}
 		if (this.#pattern[this.#position] === '\\') return escapeLiteral(this.#parseCharacter());
 		const directGroup = this.#parseGroup();
@@ -72,15 +72,16 @@ class ComponentTranslator {
 	}
 
 	/** Returns the expression of a part: prefix, group and suffix, with the modifier `?`, `*` or `+` that applies to them together. */
-	#applyModifier(prefix: string, group: string | undefined, suffix: string): string {
-		const modifier = ['?', '*', '+'].find(symbol => this.#consume(symbol)) ?? '';
+	#applyModifier(prefix: string, groupExpression: string | undefined, suffix: string): string {
+		const modifier = ['?', '*', '+'].find(symbol => this.#tryConsume(symbol)) ?? '';
 		const [literalPrefix, literalSuffix] = [escapeLiteral(prefix), escapeLiteral(suffix)];
-		if (group === undefined)
+		if (groupExpression === undefined)
 			return modifier === '' ? literalPrefix + literalSuffix : `(?:${literalPrefix}${literalSuffix})${modifier}`;
 		const isRepeated = modifier === '*' || modifier === '+';
-		if (literalPrefix + literalSuffix === '') return isRepeated ? `((?:${group})${modifier})` : `(${group})${modifier}`;
-		if (!isRepeated) return `(?:${literalPrefix}(${group})${literalSuffix})${modifier}`;
-		const repetition = `(?:${literalPrefix}((?:${group})(?:${literalSuffix}${literalPrefix}(?:${group}))*)${literalSuffix})`;
+		if (literalPrefix + literalSuffix === '')
+			return isRepeated ? `((?:${groupExpression})${modifier})` : `(${groupExpression})${modifier}`;
+		if (!isRepeated) return `(?:${literalPrefix}(${groupExpression})${literalSuffix})${modifier}`;
+		const repetition = `(?:${literalPrefix}((?:${groupExpression})(?:${literalSuffix}${literalPrefix}(?:${groupExpression}))*)${literalSuffix})`;
 		return modifier === '*' ? `${repetition}?` : repetition;
 	}
 
@@ -88,8 +89,8 @@ class ComponentTranslator {
 	#parseGroup(): string | undefined {
 		const name = this.#parseName();
 		const expression = this.#parseExpression();
-		if (name === undefined && expression === undefined && !this.#consume('*')) return undefined;
-		this.#groupNames.push(name ?? String(this.#unnamedCount++));
+		if (name === undefined && expression === undefined && !this.#tryConsume('*')) return undefined;
+		this.#groupNames.push(name ?? String(this.#unnamedGroupCount++));
 		if (expression !== undefined) return expression;
 		if (name === undefined) return '.*';
 		return this.#separator.delimiter === '' ? '(?s:.)+?' : `[^${escapeLiteral(this.#separator.delimiter)}]+?`;
@@ -97,20 +98,20 @@ class ComponentTranslator {
 
 	#parseName(): string | undefined {
 		if (this.#pattern[this.#position] !== ':') return undefined;
-		let end = this.#position + 1;
-		for (const c of this.#pattern.slice(end)) {
-			if (!(end === this.#position + 1 ? NAME_START : NAME_PART).test(c)) break;
-			end += c.length;
+		let nameEnd = this.#position + 1;
+		for (const c of this.#pattern.slice(nameEnd)) {
+			if (!(nameEnd === this.#position + 1 ? NAME_START : NAME_PART).test(c)) break;
+			nameEnd += c.length;
 		}
-		const name = this.#pattern.slice(this.#position + 1, end);
+		const name = this.#pattern.slice(this.#position + 1, nameEnd);
 		if (name === '') return undefined;
-		this.#position = end;
+		this.#position = nameEnd;
 		return name;
 	}
 
 	#parseExpression(): string | undefined {
 		if (this.#pattern[this.#position] !== '(') return undefined;
-		const start = this.#position + 1;
+		const expressionStart = this.#position + 1;
 		let depth = 0;
 		for (; this.#position < this.#pattern.length; this.#position++) {
 			const c = this.#pattern[this.#position];
@@ -118,7 +119,7 @@ class ComponentTranslator {
 			else if (c === '(') depth++;
 			else if (c === ')' && --depth === 0) break;
 		}
-		const expression = this.#pattern.slice(start, this.#position++);
+		const expression = this.#pattern.slice(expressionStart, this.#position++);
 		this.#expressions.push(expression);
 		return expression;
 	}
@@ -134,13 +135,13 @@ class ComponentTranslator {
 
 	/** Parses one character, which may be escaped. */
 	#parseCharacter(): string {
-		this.#consume('\\');
+		this.#tryConsume('\\');
 		const c = String.fromCodePoint(this.#pattern.codePointAt(this.#position) ?? 0);
 		this.#position += c.length;
 		return c;
 	}
 
-	#consume(symbol: string): boolean {
+	#tryConsume(symbol: string): boolean {
 		if (this.#pattern[this.#position] !== symbol) return false;
 		this.#position++;
 		return true;

@@ -8,7 +8,7 @@ import type { Predicate } from '../../exchange/handler.ts';
 import { normalizedPath, normalizedPathWithSlashes } from '../../exchange/request-path.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { componentExpression } from './url-pattern-parts.ts';
+import { translateComponent } from './url-pattern-parts.ts';
 
 interface UrlPatternMatcher extends Matcher {
 	readonly type: 'url_pattern';
@@ -20,7 +20,7 @@ interface UrlPatternMatcher extends Matcher {
 const USAGE = 'url_pattern <pattern> [{ base_url <url>; ignore_case }]';
 
 /** Base URL for parsing a pattern that has no base URL. Only the path, query and fragment of the parsed pattern are kept. */
-const NO_BASE = 'http://pattern.invalid';
+const DUMMY_BASE_URL = 'http://pattern.invalid';
 
 export const urlPattern = requestMatcher<UrlPatternMatcher>({
 	id: 'url_pattern',
@@ -79,7 +79,7 @@ const ANY_URL = new URLPattern({});
 const PLAIN_PATHNAME = /^\/[\w!$&'()*+,;=:@/.~%-]*$/;
 const PLAIN_SEARCH = /^(?:[\w!$&()*+,;=:@/.~%-][\w!$&()*+,;=:@/?.~%-]*)?$/;
 const PLAIN_HOSTNAME = /^(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*$/;
-const PUNYCODE = 'xn--';
+const PUNYCODE_PREFIX = 'xn--';
 
 interface CompiledComponent {
 	readonly component: Component;
@@ -93,7 +93,7 @@ function compileUrlPattern(matcher: UrlPatternMatcher, cx: CompileContext): Pred
 	const compiledComponents = COMPONENTS.map(component => compileComponent(component, pattern[component], matcher, cx));
 	const pathOf = pattern.pathname.includes('//') ? normalizedPathWithSlashes : normalizedPath;
 	return x => {
-		const url = canonicalUrl(x, toPathname(pathOf(x.request)));
+		const url = canonicalComponents(x, toPathname(pathOf(x.request)));
 		if (!url) return false;
 		const groups = new UrlPatternGroups();
 		for (const { component, regexp, groupNames } of compiledComponents) {
@@ -112,26 +112,26 @@ function compileComponent(
 	matcher: UrlPatternMatcher,
 	cx: CompileContext,
 ): CompiledComponent {
-	const { source, groupNames, expressions } = componentExpression(component, pattern);
+	const { source, groupNames, expressions } = translateComponent(component, pattern);
 	if (pattern === '*') return { component, groupNames, regexp: undefined };
 	for (const expression of expressions) {
-		cx.regexp(expression);
-		if (parseRegexp(expression, false).groups === 0) continue;
+		cx.regexpFor(expression);
+		if (parseRegexp(expression, false).groupCount === 0) continue;
 		const message = `\`${matcher.pattern}\` has a group inside a group. Use \`(?:…)\` for the inner one.`;
 		return cx.refuse(message, 'url-pattern/invalid');
 	}
 	// The standard ignores case only in path, query and fragment. The other components are already in lower case.
 	const ignoresCase = matcher.ignore_case === true && ['pathname', 'search', 'hash'].includes(component);
-	return { component, groupNames, regexp: cx.regexp(source, ignoresCase ? 'i' : '') };
+	return { component, groupNames, regexp: cx.regexpFor(source, ignoresCase ? 'i' : '') };
 }
 
 /** Returns the canonical components of the request's URL; undefined if the URL is invalid. */
-function canonicalUrl(x: Exchange, pathname: string): { readonly [component in Component]: string } | undefined {
+function canonicalComponents(x: Exchange, pathname: string): { readonly [component in Component]: string } | undefined {
 	const { request } = x;
 	const port = portOf(x);
 	const { scheme: protocol, host: hostname, query: search = '' } = request;
-	const isPlain = port === '' && PLAIN_HOSTNAME.test(hostname) && !hostname.includes(PUNYCODE);
-	if (isPlain && PLAIN_PATHNAME.test(pathname) && PLAIN_SEARCH.test(search)) {
+	const isPlainHost = port === '' && PLAIN_HOSTNAME.test(hostname) && !hostname.includes(PUNYCODE_PREFIX);
+	if (isPlainHost && PLAIN_PATHNAME.test(pathname) && PLAIN_SEARCH.test(search)) {
 		return { protocol, hostname, port, pathname, search, username: '', password: '', hash: '' };
 	}
 	const components = ANY_URL.exec({
@@ -150,15 +150,15 @@ function canonicalUrl(x: Exchange, pathname: string): { readonly [component in C
 
 function createPattern(matcher: UrlPatternMatcher, cx: CompileContext): URLPattern {
 	const options = matcher.ignore_case === true ? { ignoreCase: true } : {};
-	const { pattern: text, base_url: baseUrl } = matcher;
+	const { pattern: patternText, base_url: baseUrl } = matcher;
 	try {
-		if (baseUrl !== undefined) return new URLPattern(text, baseUrl, options);
-		if (text.includes('://')) return new URLPattern(text, options);
-		const { pathname, search, hash } = new URLPattern(text, NO_BASE, options);
+		if (baseUrl !== undefined) return new URLPattern(patternText, baseUrl, options);
+		if (patternText.includes('://')) return new URLPattern(patternText, options);
+		const { pathname, search, hash } = new URLPattern(patternText, DUMMY_BASE_URL, options);
 		return new URLPattern({ pathname, search, hash }, options);
 	} catch {
 		return cx.refuse(
-			`\`${text}\` is not a URL pattern${baseUrl === undefined ? '' : ` for \`${baseUrl}\``}.`,
+			`\`${patternText}\` is not a URL pattern${baseUrl === undefined ? '' : ` for \`${baseUrl}\``}.`,
 			'url-pattern/invalid',
 		);
 	}
@@ -166,8 +166,8 @@ function createPattern(matcher: UrlPatternMatcher, cx: CompileContext): URLPatte
 
 function portOf(x: Exchange): string {
 	const { authority } = x.request;
-	const colon = authority.lastIndexOf(':');
-	return colon > authority.lastIndexOf(']') ? authority.slice(colon + 1) : '';
+	const colonIndex = authority.lastIndexOf(':');
+	return colonIndex > authority.lastIndexOf(']') ? authority.slice(colonIndex + 1) : '';
 }
 
 /** Returns a decoded path in the form of a URL's path. `%` and `\` in it are data, so they are escaped. */

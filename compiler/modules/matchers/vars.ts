@@ -8,7 +8,7 @@ import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { requestMatcher } from '../contract/matcher.ts';
-import { changeOfPlaceholder, type RequestChange, UNMENTIONED_VALUE } from '../contract/request-change.ts';
+import { changeSettingPlaceholder, type RequestChange, UNMENTIONED_VALUE } from '../contract/request-change.ts';
 import {
 	compileRegexpSearch,
 	lowerRegexpArguments,
@@ -51,8 +51,8 @@ export const varsMatcher = requestMatcher<VarsMatcher>({
 	].join('\n'),
 	comparedPlaceholders: ({ variables }) =>
 		Object.entries(variables).flatMap(([key, [text]]) => {
-			const name = placeholderOf(key);
-			return name === undefined ? [] : [{ name, text, field: 'variables' }];
+			const placeholderName = placeholderOf(key);
+			return placeholderName === undefined ? [] : [{ name: placeholderName, text, field: 'variables' }];
 		}),
 	probeChanges: ({ variables }) => Object.entries(variables).flatMap(([key, values]) => changesOf(key, values)),
 	lower: (line, cx) => {
@@ -91,8 +91,8 @@ export const varsMatcher = requestMatcher<VarsMatcher>({
 		}));
 		return x => {
 			for (const { read, values } of variableRules) {
-				const text = read(x);
-				for (const value of values) if ((value.constant ?? value.render(x)) === text) return true;
+				const variableText = read(x);
+				for (const value of values) if ((value.constant ?? value.render(x)) === variableText) return true;
 			}
 			return false;
 		};
@@ -112,13 +112,19 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 		'```',
 	].join('\n'),
 	comparedPlaceholders: ({ variable }) => {
-		const name = placeholderOf(variable);
-		return name === undefined ? [] : [{ name, text: undefined, field: 'variable' }];
+		const placeholderName = placeholderOf(variable);
+		return placeholderName === undefined ? [] : [{ name: placeholderName, text: undefined, field: 'variable' }];
 	},
 	probeChanges: ({ variable, pattern }) => changesOf(variable, regexpExamples(pattern)),
 	lower: (line, cx, matcherName) => {
-		const lowered = lowerRegexpArguments(line, cx, matcherName, 1, REGEXP_USAGE);
-		return lowered && { type: 'vars_regexp', variable: cx.template(lowered.subject), ...lowered.fields };
+		const loweredArguments = lowerRegexpArguments(line, cx, matcherName, 1, REGEXP_USAGE);
+		return (
+			loweredArguments && {
+				type: 'vars_regexp',
+				variable: cx.template(loweredArguments.subject),
+				...loweredArguments.fields,
+			}
+		);
 	},
 	conflict: (a, b) => (a.variable === b.variable ? ONCE_PER_SET_MESSAGE : undefined),
 	schema: {
@@ -130,9 +136,9 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 		required: ['variable', 'pattern'],
 	},
 	compile: (matcher, cx) => {
-		const read = compileVariable(matcher.variable, cx);
+		const env = compileVariable(matcher.variable, cx);
 		const search = compileRegexpSearch(matcher, cx);
-		return x => search(x, read(x));
+		return x => search(x, env(x));
 	},
 });
 
@@ -141,9 +147,9 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
  * a placeholder.
  */
 function changesOf(key: string, values: readonly string[]): RequestChange[] {
-	const name = placeholderOf(key);
-	if (name === undefined) return [];
-	return [...values, UNMENTIONED_VALUE].flatMap(value => changeOfPlaceholder(name, value) ?? []);
+	const placeholderName = placeholderOf(key);
+	if (placeholderName === undefined) return [];
+	return [...values, UNMENTIONED_VALUE].flatMap(value => changeSettingPlaceholder(placeholderName, value) ?? []);
 }
 
 /** Returns the full name of the placeholder if a key consists of a single placeholder; otherwise undefined. */

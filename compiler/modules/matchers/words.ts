@@ -42,9 +42,9 @@ export function compileWildcardText(text: string, cx: CompileContext): TextTest 
 	const endsWithStar = text.length > 1 && text.endsWith('*');
 	const template = compileFieldBytes(text.slice(startsWithStar ? 1 : 0, endsWithStar ? -1 : undefined), cx, 'empty');
 	const constant = template.constant;
-	const expectedText = constant === undefined ? template.render : () => constant;
-	if (startsWithStar && endsWithStar) return (value, x) => value.includes(expectedText(x));
-	if (startsWithStar) return (value, x) => value.endsWith(expectedText(x));
-	if (endsWithStar) return (value, x) => value.startsWith(expectedText(x));
-	return (value, x) => value === expectedText(x);
+	const expectedTextOf = constant === undefined ? template.render : () => constant;
+	if (startsWithStar && endsWithStar) return (value, x) => value.includes(expectedTextOf(x));
+	if (startsWithStar) return (value, x) => value.endsWith(expectedTextOf(x));
+	if (endsWithStar) return (value, x) => value.startsWith(expectedTextOf(x));
+	return (value, x) => value === expectedTextOf(x);
 }

@@ -119,28 +119,34 @@ function isAdminAddress(text: string): boolean {
  * Reports a token that is empty because its environment variable is not set: without a token, the API would be open to everybody on
  * this machine.
  */
-function reportEmptyToken(address: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
-	const { source, end } = address.span;
-	const reference = /^[ \t]+(\{\$[^}\n]*\})/.exec(source.text.slice(end, end + 1000));
-	if (!reference) return;
-	const start = end + reference[0].length - reference[1]!.length;
-	cx.problem('error', 'admin/empty-token', { source, start, end: end + reference[0].length }, 'The token is empty.', {
-		hint: 'Its environment variable is not set.',
-	});
+function reportEmptyToken(addressWord: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
+	const { source, end } = addressWord.span;
+	const tokenReference = /^[ \t]+(\{\$[^}\n]*\})/.exec(source.text.slice(end, end + 1000));
+	if (!tokenReference) return;
+	const start = end + tokenReference[0].length - tokenReference[1]!.length;
+	cx.problem(
+		'error',
+		'admin/empty-token',
+		{ source, start, end: end + tokenReference[0].length },
+		'The token is empty.',
+		{
+			hint: 'Its environment variable is not set.',
+		},
+	);
 }
 
 /** Warns about a token that is written into the configuration, where everybody who can read the file sees it. */
-function warnOfLiteralSecret(token: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
-	const source = token.span.source.text.slice(token.span.start, token.span.end);
-	if (source.includes('{$')) return;
-	if (token.text.startsWith('{env.')) {
-		cx.problem('error', 'admin/token-placeholder', token.span, 'The token cannot be a placeholder.', {
+function warnOfLiteralSecret(tokenWord: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
+	const sourceText = tokenWord.span.source.text.slice(tokenWord.span.start, tokenWord.span.end);
+	if (sourceText.includes('{$')) return;
+	if (tokenWord.text.startsWith('{env.')) {
+		cx.problem('error', 'admin/token-placeholder', tokenWord.span, 'The token cannot be a placeholder.', {
 			hint: 'Write `{$NAME}`, which is replaced when the file is read.',
 		});
 		return;
 	}
 	if (cx.dialect === 'compatfile') return;
-	cx.problem('warning', 'secret/in-file', token.span, 'The token is written into the file.', {
+	cx.problem('warning', 'secret/in-file', tokenWord.span, 'The token is written into the file.', {
 		hint: 'Take it from the environment: `{$ADMIN_TOKEN}`.',
 	});
 }

@@ -4,14 +4,14 @@ import {
 	type ClusterSettings,
 	type ClusterTls,
 	DEFAULT_CLUSTER_PREFIX,
-	DEFAULT_CLUSTER_TIMEOUT,
+	DEFAULT_CLUSTER_TIMEOUT_MS,
 } from '../../document/cluster-settings.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 import type { GlobalOption } from '../contract/option.ts';
 
 const HOST_PATTERN = '(\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)';
-const URL_REGEXP = new RegExp(`^(rediss?)://(?:([^@/]*)@)?${HOST_PATTERN}(?::([0-9]{1,5}))?(?:/([0-9]{1,5})?)?$`);
+const REDIS_URL = new RegExp(`^(rediss?)://(?:([^@/]*)@)?${HOST_PATTERN}(?::([0-9]{1,5}))?(?:/([0-9]{1,5})?)?$`);
 const PREFIX_PATTERN = '^[A-Za-z0-9._:-]{1,64}$';
 /** Maximum of `timeout` in milliseconds. If Redis does not respond, requests may have to wait this long. */
 const MAX_TIMEOUT_MS = 10_000;
@@ -35,7 +35,7 @@ export const cluster: GlobalOption = {
 		'`openssl rand -base64 32` creates them. To replace a key without a gap, give all machines `key <old> <new>` first, then',
 		'`key <new> <old>`: the first one encrypts, all of them decrypt. `svc help cluster` has the remaining steps.',
 		'',
-		`A challenge of an issuer waits for Redis for at most \`timeout\`, by default ${DEFAULT_CLUSTER_TIMEOUT}ms. The default of \`prefix\` is \`${DEFAULT_CLUSTER_PREFIX}\`.`,
+		`A challenge of an issuer waits for Redis for at most \`timeout\`, by default ${DEFAULT_CLUSTER_TIMEOUT_MS}ms. The default of \`prefix\` is \`${DEFAULT_CLUSTER_PREFIX}\`.`,
 		'Without Redis, machines serve what they have loaded. A change of this option needs a restart.',
 		'',
 		'```',
@@ -52,7 +52,7 @@ export const cluster: GlobalOption = {
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
 		const draft: Partial<ClusterDraft> = {};
-		if (cx.count(line, args, 1, 1, cluster.usage)) lowerUrl(args[0]!, draft, cx);
+		if (cx.count(line, args, 1, 1, cluster.usage)) lowerRedisUrl(args[0]!, draft, cx);
 		cx.subdirectives(
 			line.block,
 			{
@@ -66,7 +66,7 @@ export const cluster: GlobalOption = {
 				},
 				key: (words, innerLine) => {
 					if (!cx.count(innerLine, words, 1, 4, 'key <base64> [<older>…]')) return;
-					for (const word of words) checkKey(word, cx);
+					for (const word of words) checkEncryptionKey(word, cx);
 					draft.keys = words.map(word => word.text);
 				},
 				prefix: (words, innerLine) => {
@@ -80,9 +80,9 @@ export const cluster: GlobalOption = {
 				},
 				timeout: (words, innerLine) => {
 					if (!cx.count(innerLine, words, 1, 1, 'timeout <duration>')) return;
-					const value = cx.duration(words[0]!);
-					if (value === undefined) return;
-					if (value >= 1 && value <= MAX_TIMEOUT_MS) draft.timeout = value;
+					const timeoutMs = cx.duration(words[0]!);
+					if (timeoutMs === undefined) return;
+					if (timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS) draft.timeout = timeoutMs;
 					else cx.problem('error', 'value/out-of-range', words[0]!.span, 'The timeout must be from 1ms to 10s.');
 				},
 				tls: (words, innerLine) => {
@@ -132,7 +132,7 @@ export const cluster: GlobalOption = {
 				type: 'number',
 				minimum: 1,
 				maximum: MAX_TIMEOUT_MS,
-				default: DEFAULT_CLUSTER_TIMEOUT,
+				default: DEFAULT_CLUSTER_TIMEOUT_MS,
 				description: 'Maximum milliseconds that a request may wait for Redis.',
 			},
 			keys: {
@@ -150,8 +150,8 @@ export const cluster: GlobalOption = {
 	startup: true,
 };
 
-function lowerUrl(word: Word, draft: Partial<ClusterDraft>, cx: LowerContext): void {
-	const [, scheme, userinfo, host, port = '6379', database] = URL_REGEXP.exec(word.text) ?? [];
+function lowerRedisUrl(word: Word, draft: Partial<ClusterDraft>, cx: LowerContext): void {
+	const [, scheme, userinfo, host, port = '6379', database] = REDIS_URL.exec(word.text) ?? [];
 	// The message must not quote a URL, because it may contain a password.
 	if (scheme === undefined || Number(port) < 1 || Number(port) > 65_535 || Number(database ?? 0) > 65_535) {
 		cx.problem('error', 'cluster/bad-address', word.span, 'This is not the address of a Redis server.', {
@@ -170,7 +170,7 @@ function lowerUrl(word: Word, draft: Partial<ClusterDraft>, cx: LowerContext): v
 	if (database !== undefined) draft.database = Number(database);
 }
 
-function checkKey(word: Word, cx: LowerContext): void {
+function checkEncryptionKey(word: Word, cx: LowerContext): void {
 	if (!checkSecret(word, 'key', cx)) return;
 	if (new RegExp(CLUSTER_KEY_PATTERN).test(word.text)) return;
 	cx.problem('error', 'cluster/bad-key', word.span, 'The key is not 32 bytes in base64.', {

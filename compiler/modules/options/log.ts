@@ -26,41 +26,41 @@ export const log: GlobalOption = {
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
 		cx.count(line, args, 0, 1, log.usage);
-		const name = args[0]?.text ?? 'default';
-		const logs = (settings.logs ?? {}) as { [name: string]: SiteLog };
-		if (Object.hasOwn(logs, name)) {
+		const logName = args[0]?.text ?? 'default';
+		const logsByName = (settings.logs ?? {}) as { [name: string]: SiteLog };
+		if (Object.hasOwn(logsByName, logName)) {
 			cx.problem(
 				'error',
 				'log/defined-twice',
 				(args[0] ?? line.words[0]!).span,
-				`duplicate global log option for: ${name}`,
+				`duplicate global log option for: ${logName}`,
 			);
 		}
-		const include: string[] = [];
-		const exclude: string[] = [];
+		const includedNamespaces: string[] = [];
+		const excludedNamespaces: string[] = [];
 		const draft = lowerLogBlock(line, cx, {
 			include: (names, innerLine) => {
 				if (cx.count(innerLine, names, 1, Number.POSITIVE_INFINITY, 'include <namespace>…')) {
-					include.push(...names.map(word => word.text));
+					includedNamespaces.push(...names.map(word => word.text));
 				}
 			},
 			exclude: (names, innerLine) => {
 				if (cx.count(innerLine, names, 1, Number.POSITIVE_INFINITY, 'exclude <namespace>…')) {
-					exclude.push(...names.map(word => word.text));
+					excludedNamespaces.push(...names.map(word => word.text));
 				}
 			},
 		});
-		const contradictoryNamespace = include.find(namespace => exclude.includes(namespace));
+		const contradictoryNamespace = includedNamespaces.find(namespace => excludedNamespaces.includes(namespace));
 		if (contradictoryNamespace !== undefined) {
 			const message = `\`${contradictoryNamespace}\` is both included and excluded.`;
 			cx.problem('error', 'log/contradiction', line.words[0]!.span, message);
 		}
-		const entry: SiteLog = {
+		const logSettings: SiteLog = {
 			...draft,
-			...(include.length > 0 ? { include } : {}),
-			...(exclude.length > 0 ? { exclude } : {}),
+			...(includedNamespaces.length > 0 ? { include: includedNamespaces } : {}),
+			...(excludedNamespaces.length > 0 ? { exclude: excludedNamespaces } : {}),
 		};
-		settings.logs = { ...logs, [name]: cx.origin(entry, line.span) };
+		settings.logs = { ...logsByName, [logName]: cx.origin(logSettings, line.span) };
 	},
 	schema: {
 		type: 'object',

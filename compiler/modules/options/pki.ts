@@ -40,7 +40,7 @@ export const ROOT_LIFETIME_MS: number = 3600 * 86_400_000;
 /** Default lifetime of an intermediate certificate in milliseconds: 7 days. */
 export const DEFAULT_INTERMEDIATE_LIFETIME_MS: number = 7 * 86_400_000;
 
-const FILES_SCHEMA: Schema = {
+const AUTHORITY_FILES_SCHEMA: Schema = {
 	type: 'object',
 	properties: {
 		cert: { type: 'string', minLength: 1, description: 'PEM file of the certificate.' },
@@ -85,14 +85,14 @@ export const pki: GlobalOption = {
 			{
 				ca: (args, innerLine) => {
 					if (!cx.count(innerLine, args, 0, 1, 'ca [<id>] { … }')) return;
-					const id = args[0]?.text ?? 'local';
-					if (!new RegExp(AUTHORITY_ID_PATTERN).test(id)) {
-						cx.problem('error', 'pki/bad-id', args[0]!.span, `\`${id}\` is not a valid authority ID.`, {
+					const authorityId = args[0]?.text ?? 'local';
+					if (!new RegExp(AUTHORITY_ID_PATTERN).test(authorityId)) {
+						cx.problem('error', 'pki/bad-id', args[0]!.span, `\`${authorityId}\` is not a valid authority ID.`, {
 							hint: 'Use letters, digits, dots, hyphens and underscores.',
 						});
 						return;
 					}
-					authorities[id] = lowerAuthority(innerLine, cx);
+					authorities[authorityId] = lowerAuthority(innerLine, cx);
 				},
 			},
 			'pki',
@@ -142,9 +142,9 @@ export const pki: GlobalOption = {
 							default: 0.2,
 							description: 'Remaining share of the lifetime at which a certificate is renewed; default 0.2.',
 						},
-						root: { ...FILES_SCHEMA, description: 'Files of a root to use instead of a generated one.' },
+						root: { ...AUTHORITY_FILES_SCHEMA, description: 'Files of a root to use instead of a generated one.' },
 						intermediate: {
-							...FILES_SCHEMA,
+							...AUTHORITY_FILES_SCHEMA,
 							description: 'Files of an intermediate to use instead of a generated one.',
 						},
 					},
@@ -170,21 +170,21 @@ function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
 		(name: 'intermediate_lifetime' | 'maintenance_interval'): SubdirectiveHandler =>
 		(args, innerLine) => {
 			if (!cx.count(innerLine, args, 1, 1, `${name} <duration>`)) return;
-			const value = cx.duration(args[0]!);
-			if (value === undefined) return;
-			if (value <= 0) cx.problem('error', 'value/out-of-range', args[0]!.span, 'The duration must be positive.');
-			else if (name === 'intermediate_lifetime' && value >= ROOT_LIFETIME_MS) {
+			const durationMs = cx.duration(args[0]!);
+			if (durationMs === undefined) return;
+			if (durationMs <= 0) cx.problem('error', 'value/out-of-range', args[0]!.span, 'The duration must be positive.');
+			else if (name === 'intermediate_lifetime' && durationMs >= ROOT_LIFETIME_MS) {
 				const message = 'intermediate certificate lifetime must be less than root certificate lifetime (86400h0m0s)';
 				cx.problem('error', 'pki/intermediate-outlives-root', args[0]!.span, message, {
 					hint: 'A root is valid for 3600 days.',
 				});
-			} else draft[name] = value;
+			} else draft[name] = durationMs;
 		};
 	const filesHandler =
 		(name: 'root' | 'intermediate'): SubdirectiveHandler =>
 		(args, innerLine) => {
 			if (!cx.count(innerLine, args, 0, 0, `${name} { cert <file>; key <file> }`)) return;
-			draft[name] = lowerFiles(name, innerLine, cx);
+			draft[name] = lowerAuthorityFiles(name, innerLine, cx);
 		};
 	cx.subdirectives(
 		line.block,
@@ -216,7 +216,7 @@ function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
 	return cx.origin(draft, line.span);
 }
 
-function lowerFiles(name: string, line: Line, cx: LowerContext): AuthorityFiles {
+function lowerAuthorityFiles(certificateKind: string, line: Line, cx: LowerContext): AuthorityFiles {
 	const draft: { cert?: string; key?: string; format?: string } = {};
 	const fileHandler =
 		(field: 'cert' | 'key'): SubdirectiveHandler =>
@@ -235,12 +235,12 @@ function lowerFiles(name: string, line: Line, cx: LowerContext): AuthorityFiles 
 				if (format) draft.format = format;
 			},
 		},
-		`pki ca ${name}`,
-		{ compatibleMessage: word => `unrecognized pki ca ${name} option '${word}'` },
+		`pki ca ${certificateKind}`,
+		{ compatibleMessage: word => `unrecognized pki ca ${certificateKind} option '${word}'` },
 	);
 	const missingField = draft.cert === undefined ? 'cert' : draft.key === undefined ? 'key' : undefined;
 	if (missingField) {
-		const message = `\`${name}\` needs both \`cert\` and \`key\`; \`${missingField}\` is missing.`;
+		const message = `\`${certificateKind}\` needs both \`cert\` and \`key\`; \`${missingField}\` is missing.`;
 		cx.problem('error', 'pki/missing-file', line.words[0]!.span, message);
 	}
 	return cx.origin(draft, line.span);

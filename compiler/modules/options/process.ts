@@ -16,8 +16,8 @@ export const threads: GlobalOption = {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, 1, threads.usage)) return;
-		const count = cx.integer(args[0]!, 1, 1024);
-		if (count !== undefined) settings.threads = count;
+		const threadCount = cx.integer(args[0]!, 1, 1024);
+		if (threadCount !== undefined) settings.threads = threadCount;
 	},
 	schema: { type: 'integer', minimum: 1, maximum: 1024 },
 	startup: false,

@@ -26,9 +26,10 @@ export const storage: GlobalOption = {
 			return;
 		}
 		const storeIds = stores.map(({ id }) => id);
-		const id = cx.oneOf(nameWord, storeIds, 'store');
-		const module = id === undefined ? undefined : storeById(id);
-		if (module) settings.storage = cx.origin({ store: module.id, ...module.lower(args, line, cx) }, line.span);
+		const storeId = cx.oneOf(nameWord, storeIds, 'store');
+		const storeModule = storeId === undefined ? undefined : storeById(storeId);
+		if (storeModule)
+			settings.storage = cx.origin({ store: storeModule.id, ...storeModule.lower(args, line, cx) }, line.span);
 	},
 	schema: STORE_SCHEMA,
 	startup: true,
@@ -77,9 +78,9 @@ export const storageCleanInterval: GlobalOption = {
 			settings.storage_clean_interval = 0;
 			return;
 		}
-		const value = cx.duration(args[0]!);
-		if (value === undefined) return;
-		if (value > 0) settings.storage_clean_interval = value;
+		const intervalMs = cx.duration(args[0]!);
+		if (intervalMs === undefined) return;
+		if (intervalMs > 0) settings.storage_clean_interval = intervalMs;
 		else {
 			cx.problem('error', 'value/out-of-range', args[0]!.span, 'The interval must be positive.', {
 				hint: 'Write `off` to never clean the store.',

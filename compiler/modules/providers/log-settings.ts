@@ -57,26 +57,26 @@ export function lowerLogBlock(
 	extraHandlers: { readonly [name: string]: SubdirectiveHandler },
 ): LogDraft {
 	const draft: LogDraft = {};
-	const reportRepeats = createRepeatReporter('log', cx);
+	const reportingRepeats = createRepeatReporter('log', cx);
 	cx.subdirectives(
 		line.block,
 		{
-			output: reportRepeats('output', (args, innerLine) => {
+			output: reportingRepeats('output', (args, innerLine) => {
 				const output = lowerLogOutput(args, innerLine, cx);
 				if (output) draft.output = output;
 			}),
-			format: reportRepeats('format', (args, innerLine) => {
+			format: reportingRepeats('format', (args, innerLine) => {
 				const format = lowerLogFormat(args, innerLine, cx);
 				if (format) draft.format = cx.origin(format, innerLine.span);
 			}),
-			level: reportRepeats('level', (args, innerLine) => {
+			level: reportingRepeats('level', (args, innerLine) => {
 				const level = cx.count(innerLine, args, 1, 1, 'level DEBUG|INFO|WARN|ERROR')
 					? lowerLevel(args[0]!, cx)
 					: undefined;
 				if (level) draft.level = level;
 			}),
 			...extraHandlers,
-			sampling: reportRepeats('sampling', (args, innerLine) => {
+			sampling: reportingRepeats('sampling', (args, innerLine) => {
 				cx.count(innerLine, args, 0, 0, 'sampling { interval <duration>; first <number>; thereafter <number> }');
 				draft.sampling = lowerSampling(innerLine, cx);
 			}),
@@ -93,14 +93,14 @@ export function lowerLogBlock(
  * Returns a function that wraps the handler of a sub-directive, so that repetitions of the sub-directive in a block are reported.
  */
 function createRepeatReporter(
-	block: 'log' | 'sampling',
+	blockName: 'log' | 'sampling',
 	cx: LowerContext,
 ): (name: string, lower: SubdirectiveHandler) => SubdirectiveHandler {
 	const usedNames = new Set<string>();
 	return (name, lower) => (args, innerLine) => {
 		if (usedNames.has(name)) {
-			const subject = block === 'log' ? `'${name}' subdirective` : `'${name}'`;
-			const message = `${subject} specified more than once in the same ${block} block`;
+			const subject = blockName === 'log' ? `'${name}' subdirective` : `'${name}'`;
+			const message = `${subject} specified more than once in the same ${blockName} block`;
 			cx.problem('error', 'log/repeated', innerLine.words[0]!.span, message);
 		}
 		usedNames.add(name);
@@ -110,24 +110,24 @@ function createRepeatReporter(
 
 function lowerSampling(line: Line, cx: LowerContext): LogSampling {
 	const sampling: { interval?: number; first?: number; thereafter?: number } = {};
-	const reportRepeats = createRepeatReporter('sampling', cx);
+	const reportingRepeats = createRepeatReporter('sampling', cx);
 	const numberHandler =
 		(name: 'first' | 'thereafter'): SubdirectiveHandler =>
 		(args, innerLine) => {
-			const value = cx.count(innerLine, args, 1, 1, `${name} <number>`)
+			const entryCount = cx.count(innerLine, args, 1, 1, `${name} <number>`)
 				? cx.integer(args[0]!, 0, 2 ** 31 - 1)
 				: undefined;
-			if (value !== undefined) sampling[name] = value;
+			if (entryCount !== undefined) sampling[name] = entryCount;
 		};
 	cx.subdirectives(
 		line.block,
 		{
-			interval: reportRepeats('interval', (args, innerLine) => {
-				const value = cx.count(innerLine, args, 1, 1, 'interval <duration>') ? cx.duration(args[0]!) : undefined;
-				if (value !== undefined) sampling.interval = Math.max(1, Math.round(value));
+			interval: reportingRepeats('interval', (args, innerLine) => {
+				const intervalMs = cx.count(innerLine, args, 1, 1, 'interval <duration>') ? cx.duration(args[0]!) : undefined;
+				if (intervalMs !== undefined) sampling.interval = Math.max(1, Math.round(intervalMs));
 			}),
-			first: reportRepeats('first', numberHandler('first')),
-			thereafter: reportRepeats('thereafter', numberHandler('thereafter')),
+			first: reportingRepeats('first', numberHandler('first')),
+			thereafter: reportingRepeats('thereafter', numberHandler('thereafter')),
 		},
 		'sampling',
 	);

@@ -4,9 +4,9 @@
  * Returns the first of `codings` with the highest weight that the client accepts; undefined if it accepts none or prefers
  * identity. A missing or malformed field requests no coding.
  */
-export function preferredCoding(field: string | undefined, codings: readonly string[]): string | undefined {
-	if (field === undefined || field === '') return undefined;
-	const weights = parseWeights(field);
+export function preferredCoding(fieldValue: string | undefined, codings: readonly string[]): string | undefined {
+	if (fieldValue === undefined || fieldValue === '') return undefined;
+	const weights = parseWeights(fieldValue);
 	const wildcardWeight = weights.get('*');
 	let bestCoding: string | undefined;
 	let bestWeight = 0;
@@ -24,9 +24,9 @@ export function preferredCoding(field: string | undefined, codings: readonly str
 const CODING_WITH_WEIGHT =
 	/^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*(?:;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*)?$/i;
 
-function parseWeights(field: string): Map<string, number> {
+function parseWeights(fieldValue: string): Map<string, number> {
 	const weights = new Map<string, number>();
-	for (const element of field.split(',')) {
+	for (const element of fieldValue.split(',')) {
 		const elementMatch = CODING_WITH_WEIGHT.exec(element);
 		if (!elementMatch) continue;
 		const name = elementMatch[1]!.toLowerCase();

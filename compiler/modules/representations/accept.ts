@@ -2,20 +2,20 @@
 
 /** Matches a media range with its parameters. */
 const MEDIA_RANGE = /^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+\/[!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*(?:;[^,]*)?$/;
-const WEIGHT = /;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*(?:;|$)/i;
+const WEIGHT_PARAMETER = /;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*(?:;|$)/i;
 
 /**
  * Returns the type among `types` to which the client gives the highest weight, by its name or by a range such as `text/*`; the
  * first one if several have the same weight. Returns undefined if the client names none of them. The range for all types does not
  * count, because programs without a preference send it.
  */
-export function preferredType<T extends string>(field: string | undefined, types: readonly T[]): T | undefined {
-	if (field === undefined) return undefined;
+export function preferredType<T extends string>(fieldValue: string | undefined, types: readonly T[]): T | undefined {
+	if (fieldValue === undefined) return undefined;
 	const weights = new Map<string, number>();
-	for (const element of field.split(',')) {
+	for (const element of fieldValue.split(',')) {
 		const range = MEDIA_RANGE.exec(element)?.[1];
 		if (range === undefined) continue;
-		const weight = WEIGHT.exec(element)?.[1];
+		const weight = WEIGHT_PARAMETER.exec(element)?.[1];
 		weights.set(range.toLowerCase(), weight === undefined ? 1 : Number(weight));
 	}
 	let bestType: T | undefined;

@@ -13,8 +13,8 @@ export interface Validators {
 export type PreconditionResult = 'proceed' | 'not-modified' | 'failed';
 
 const DAY_NAMES = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
-const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
-const MONTH_PATTERN = `(${MONTHS.join('|')})`;
+const LOWER_MONTH_NAMES = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+const MONTH_PATTERN = `(${LOWER_MONTH_NAMES.join('|')})`;
 const TIME_PATTERN = '(\\d{2}):(\\d{2}):(\\d{2})';
 const IMF_FIXDATE = new RegExp(`^${DAY_NAMES}, (\\d{2}) ${MONTH_PATTERN} (\\d{4}) ${TIME_PATTERN} GMT$`, 'i');
 const RFC850_DATE = new RegExp(
@@ -28,12 +28,12 @@ const ASCTIME_DATE = new RegExp(`^${DAY_NAMES} ${MONTH_PATTERN} ([ \\d]\\d) ${TI
  * Names are case-insensitive, as required of caches (RFC 9111 §4.2). `now`, in milliseconds, determines the century of a
  * two-digit year.
  */
-export function parseHttpDate(text: string, now: number): number | undefined {
+export function parseHttpDate(text: string, nowMs: number): number | undefined {
 	let match = IMF_FIXDATE.exec(text);
 	if (match) return secondsOfDate(Number(match[3]), match[2]!, match[1]!, match[4]!, match[5]!, match[6]!);
 	match = RFC850_DATE.exec(text);
 	if (match) {
-		const thisYear = new Date(now).getUTCFullYear();
+		const thisYear = new Date(nowMs).getUTCFullYear();
 		let year = Math.floor(thisYear / 100) * 100 + Number(match[3]);
 		if (year > thisYear + 50) year -= 100;
 		return secondsOfDate(year, match[2]!, match[1]!, match[4]!, match[5]!, match[6]!);
@@ -53,7 +53,7 @@ function secondsOfDate(
 ): number | undefined {
 	if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return undefined;
 	const date = new Date(0);
-	date.setUTCFullYear(year, MONTHS.indexOf(month.toLowerCase()), Number(day));
+	date.setUTCFullYear(year, LOWER_MONTH_NAMES.indexOf(month.toLowerCase()), Number(day));
 	if (date.getUTCDate() !== Number(day)) return undefined;
 	date.setUTCHours(Number(hour), Number(minute), Number(second));
 	return date.getTime() / 1000;
@@ -64,36 +64,36 @@ function secondsOfDate(
  * If-Match: a weak tag is never equal to another tag. Otherwise only the parts in quotes are compared (RFC 9110 §8.8.3.2). Parsing
  * stops at the first malformed member.
  */
-export function etagListHas(list: string, etag: string | undefined, isStrong: boolean): boolean {
-	const text = list.trim();
-	if (text === '*') return true;
+export function etagListHas(tagList: string, etag: string | undefined, isStrong: boolean): boolean {
+	const trimmedList = tagList.trim();
+	if (trimmedList === '*') return true;
 	if (etag === undefined) return false;
 	const isWeak = etag.startsWith('W/');
 	if (isStrong && isWeak) return false;
 	const opaqueTag = isWeak ? etag.slice(2) : etag;
 	let position = 0;
-	while (position < text.length) {
-		const character = text[position];
+	while (position < trimmedList.length) {
+		const character = trimmedList[position];
 		if (character === ' ' || character === '\t' || character === ',') {
 			position += 1;
 			continue;
 		}
-		const isMemberWeak = text.startsWith('W/', position);
+		const isMemberWeak = trimmedList.startsWith('W/', position);
 		const tagStart = isMemberWeak ? position + 2 : position;
-		if (text[tagStart] !== '"') return false;
-		const tagEnd = text.indexOf('"', tagStart + 1);
+		if (trimmedList[tagStart] !== '"') return false;
+		const tagEnd = trimmedList.indexOf('"', tagStart + 1);
 		if (tagEnd === -1) return false;
-		if (!(isStrong && isMemberWeak) && text.slice(tagStart, tagEnd + 1) === opaqueTag) return true;
+		if (!(isStrong && isMemberWeak) && trimmedList.slice(tagStart, tagEnd + 1) === opaqueTag) return true;
 		position = tagEnd + 1;
 	}
 	return false;
 }
 
 /** Returns the entity tags in a list verbatim; an empty array for `*`. Parsing stops at the first malformed member. */
-export function parseEntityTags(list: string): string[] {
+export function parseEntityTags(tagList: string): string[] {
 	const tags: string[] = [];
 	const memberPattern = /[ \t,]*((?:W\/)?"[^"]*")/y;
-	for (let match = memberPattern.exec(list); match; match = memberPattern.exec(list)) tags.push(match[1]!);
+	for (let match = memberPattern.exec(tagList); match; match = memberPattern.exec(tagList)) tags.push(match[1]!);
 	return tags;
 }
 
@@ -112,19 +112,19 @@ export function omitContentFields(headers: HeaderList): void {
  * Evaluates the preconditions of a GET or HEAD in the order of RFC 9110 §13.2.2: If-Match or otherwise If-Unmodified-Since,
  * then If-None-Match or otherwise If-Modified-Since. An unreadable date counts as absent. `now` is in milliseconds.
  */
-export function evaluatePreconditions(headers: HeaderList, validators: Validators, now: number): PreconditionResult {
-	const ifMatch = headers.combined('if-match');
+export function evaluatePreconditions(headers: HeaderList, validators: Validators, nowMs: number): PreconditionResult {
+	const ifMatch = headers.getCombined('if-match');
 	if (ifMatch !== undefined) {
 		if (!etagListHas(ifMatch, validators.etag, true)) return 'failed';
 	} else {
-		const since = parseDateField(headers, 'if-unmodified-since', now);
+		const since = parseDateField(headers, 'if-unmodified-since', nowMs);
 		if (since !== undefined && validators.modified !== undefined && validators.modified > since) return 'failed';
 	}
-	const ifNoneMatch = headers.combined('if-none-match');
+	const ifNoneMatch = headers.getCombined('if-none-match');
 	if (ifNoneMatch !== undefined) {
 		return etagListHas(ifNoneMatch, validators.etag, false) ? 'not-modified' : 'proceed';
 	}
-	const since = parseDateField(headers, 'if-modified-since', now);
+	const since = parseDateField(headers, 'if-modified-since', nowMs);
 	if (since !== undefined && validators.modified !== undefined && validators.modified <= since) return 'not-modified';
 	return 'proceed';
 }
@@ -133,9 +133,9 @@ export function evaluatePreconditions(headers: HeaderList, validators: Validator
  * Parses a header field whose value is a date, as seconds since the epoch. A repeated field is not a date, so it is ignored (RFC
  * 9110 §13.1.3).
  */
-function parseDateField(headers: HeaderList, lowerName: string, now: number): number | undefined {
-	const text = headers.combined(lowerName);
-	return text === undefined ? undefined : parseHttpDate(text.trim(), now);
+function parseDateField(headers: HeaderList, lowerName: string, nowMs: number): number | undefined {
+	const dateText = headers.getCombined(lowerName);
+	return dateText === undefined ? undefined : parseHttpDate(dateText.trim(), nowMs);
 }
 
 /**
@@ -143,11 +143,11 @@ function parseDateField(headers: HeaderList, lowerName: string, now: number): nu
  * are compared strongly. A date must be equal to the modification date and at least a second in the past; otherwise it is not a
  * strong validator (RFC 9110 §13.1.5, §8.8.2.2).
  */
-export function rangeApplies(headers: HeaderList, validators: Validators, now: number): boolean {
-	const ifRange = headers.combined('if-range')?.trim();
+export function rangeApplies(headers: HeaderList, validators: Validators, nowMs: number): boolean {
+	const ifRange = headers.getCombined('if-range')?.trim();
 	if (ifRange === undefined) return true;
 	if (ifRange.startsWith('"')) return ifRange === validators.etag;
 	if (validators.modified === undefined) return false;
-	const date = parseHttpDate(ifRange, now);
-	return date === validators.modified && now / 1000 - date >= 1;
+	const date = parseHttpDate(ifRange, nowMs);
+	return date === validators.modified && nowMs / 1000 - date >= 1;
 }

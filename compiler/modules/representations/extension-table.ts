@@ -4,7 +4,7 @@
  */
 import db from 'mime-db';
 
-/** Extensions for which browsers and tools expect another type than the one that {@link rank} prefers. */
+/** Extensions for which browsers and tools expect another type than the one that {@link typeRank} prefers. */
 const PREFERRED_TYPES: readonly (readonly [extension: string, type: string])[] = [
 	['asc', 'application/pgp-signature'],
 	['ico', 'image/x-icon'],
@@ -23,17 +23,17 @@ const PREFERRED_TYPES: readonly (readonly [extension: string, type: string])[] =
  * Returns the rank of a type; higher is better. Registered types rank above types that only servers use, and standard names above
  * experimental ones (`x-`).
  */
-function rank(type: string, source: string | undefined): number {
+function typeRank(type: string, source: string | undefined): number {
 	const registeredRank = source === 'iana' ? 2 : 0;
 	return registeredRank + (type.includes('/x-') ? 0 : 1);
 }
 
-function chooseTypes(): ReadonlyMap<string, string> {
+function chooseExtensionTypes(): ReadonlyMap<string, string> {
 	const typeByExtension = new Map<string, string>();
 	const rankByExtension = new Map<string, number>();
 	for (const [type, mimeType] of Object.entries(db)) {
 		for (const extension of mimeType.extensions ?? []) {
-			const newRank = rank(type, mimeType.source);
+			const newRank = typeRank(type, mimeType.source);
 			if (newRank <= (rankByExtension.get(extension) ?? -1)) continue;
 			rankByExtension.set(extension, newRank);
 			typeByExtension.set(extension, withCharset(type));
@@ -48,4 +48,4 @@ function withCharset(type: string): string {
 }
 
 /** Content types by file extension, with `charset=utf-8` for text types. */
-export const EXTENSION_TYPES: ReadonlyMap<string, string> = chooseTypes();
+export const EXTENSION_TYPES: ReadonlyMap<string, string> = chooseExtensionTypes();

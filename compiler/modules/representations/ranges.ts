@@ -27,16 +27,16 @@ const RANGE_SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
  * - `unsatisfiable`: answer 416.
  */
 export function parseRange(field: string, size: number): readonly ByteRange[] | 'ignore' | 'unsatisfiable' {
-	const equals = field.indexOf('=');
-	if (equals === -1 || field.slice(0, equals).trim().toLowerCase() !== 'bytes' || size === 0) return 'ignore';
+	const equalsIndex = field.indexOf('=');
+	if (equalsIndex === -1 || field.slice(0, equalsIndex).trim().toLowerCase() !== 'bytes' || size === 0) return 'ignore';
 	const requestedRanges: ByteRange[] = [];
 	let specCount = 0;
-	for (const part of field.slice(equals + 1).split(',', MAX_RANGES * 2 + 1)) {
-		const text = part.trim();
-		if (text === '') continue;
+	for (const part of field.slice(equalsIndex + 1).split(',', MAX_RANGES * 2 + 1)) {
+		const specText = part.trim();
+		if (specText === '') continue;
 		specCount += 1;
 		if (specCount > MAX_RANGES) return 'ignore';
-		const match = RANGE_SPEC.exec(text);
+		const match = RANGE_SPEC.exec(specText);
 		if (!match) return 'ignore';
 		let start: number;
 		let end: number;
@@ -59,13 +59,13 @@ export function parseRange(field: string, size: number): readonly ByteRange[] | 
 }
 
 function isAbusiveRequest(ranges: readonly ByteRange[], size: number): boolean {
-	let bytes = 0;
+	let requestedBytes = 0;
 	let overlapCount = 0;
 	for (const [i, range] of ranges.entries()) {
-		bytes += range.end - range.start;
+		requestedBytes += range.end - range.start;
 		if (ranges.some((other, j) => j < i && other.start < range.end && range.start < other.end)) overlapCount += 1;
 	}
-	return bytes > size || overlapCount > 2;
+	return requestedBytes > size || overlapCount > 2;
 }
 
 function mergeCloseRanges(ranges: readonly ByteRange[]): readonly ByteRange[] {
@@ -92,7 +92,7 @@ function mergeCloseRanges(ranges: readonly ByteRange[]): readonly ByteRange[] {
 }
 
 /** Returns the value of `Content-Range` for one range. */
-export function contentRange(range: ByteRange, size: number): string {
+export function formatContentRange(range: ByteRange, size: number): string {
 	return `bytes ${range.start}-${range.end - 1}/${size}`;
 }
 
@@ -103,31 +103,31 @@ export type RangeBody = (range: ByteRange) => Body;
  * Returns a `multipart/byteranges` body (RFC 9110 §14.6) of known length. Calls `openRange` for each range in turn, and `closeFile`
  * exactly once: at the end of the body or when it is canceled.
  */
-export function multipartRanges(
+export function createMultipartBody(
 	ranges: readonly ByteRange[],
 	size: number,
-	type: string | undefined,
+	contentType: string | undefined,
 	boundary: string,
 	openRange: RangeBody,
 	closeFile: () => void,
 ): BodySource {
-	const heads = ranges.map((range, i) =>
+	const partHeads = ranges.map((range, i) =>
 		Buffer.from(
-			`${i === 0 ? '' : '\r\n'}--${boundary}\r\n${type === undefined ? '' : `Content-Type: ${type}\r\n`}Content-Range: ${contentRange(range, size)}\r\n\r\n`,
+			`${i === 0 ? '' : '\r\n'}--${boundary}\r\n${contentType === undefined ? '' : `Content-Type: ${contentType}\r\n`}Content-Range: ${formatContentRange(range, size)}\r\n\r\n`,
 			'latin1',
 		),
 	);
-	const tail = Buffer.from(`\r\n--${boundary}--\r\n`, 'latin1');
-	let length = tail.length;
-	for (const [i, range] of ranges.entries()) length += heads[i]!.length + range.end - range.start;
-	return new MultipartSource(length, ranges, heads, tail, openRange, closeFile);
+	const closingBoundary = Buffer.from(`\r\n--${boundary}--\r\n`, 'latin1');
+	let totalLength = closingBoundary.length;
+	for (const [i, range] of ranges.entries()) totalLength += partHeads[i]!.length + range.end - range.start;
+	return new MultipartSource(totalLength, ranges, partHeads, closingBoundary, openRange, closeFile);
 }
 
 class MultipartSource implements BodySource {
 	readonly length: number;
 	readonly #ranges: readonly ByteRange[];
-	readonly #heads: readonly Uint8Array[];
-	readonly #tail: Uint8Array;
+	readonly #partHeads: readonly Uint8Array[];
+	readonly #closingBoundary: Uint8Array;
 	readonly #openRange: RangeBody;
 	readonly #closeFile: () => void;
 	#partBody: BodySource | undefined = undefined;
@@ -137,15 +137,15 @@ class MultipartSource implements BodySource {
 	constructor(
 		length: number,
 		ranges: readonly ByteRange[],
-		heads: readonly Uint8Array[],
-		tail: Uint8Array,
+		partHeads: readonly Uint8Array[],
+		closingBoundary: Uint8Array,
 		openRange: RangeBody,
 		closeFile: () => void,
 	) {
 		this.length = length;
 		this.#ranges = ranges;
-		this.#heads = heads;
-		this.#tail = tail;
+		this.#partHeads = partHeads;
+		this.#closingBoundary = closingBoundary;
 		this.#openRange = openRange;
 		this.#closeFile = closeFile;
 	}
@@ -158,12 +158,12 @@ class MultipartSource implements BodySource {
 		switch (this.#state) {
 			case 'head':
 				this.#state = 'body';
-				return this.#heads[this.#nextIndex]!;
+				return this.#partHeads[this.#nextIndex]!;
 			case 'body':
 				return this.#pullPart(maxBytes);
 			case 'tail':
 				this.#finish();
-				return this.#tail;
+				return this.#closingBoundary;
 			case 'done':
 				return null;
 		}

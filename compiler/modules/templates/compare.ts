@@ -25,23 +25,24 @@ export function basicLess(run: TemplateRun, a: Value, b: Value): boolean {
 
 /** Implements deep equality, which is defined for all values. */
 export function deepEqual(run: TemplateRun, a: Value, b: Value): boolean {
-	run.budget.spend(1);
+	run.budget.spendSteps(1);
 	if (a === b) return true;
 	if (a === null || b === null || typeof a !== 'object' || typeof b !== 'object')
 		return Number.isNaN(a) && Number.isNaN(b);
-	run.budget.enter();
+	run.budget.enterLevel();
 	try {
 		if (isList(a)) {
 			return isList(b) && a.length === b.length && a.every((item, i) => deepEqual(run, item, b[i]!));
 		}
-		const [left, right] = [asDictionary(a), asDictionary(b)];
-		if (left && right) {
-			if (left.size !== right.size) return false;
-			for (const [key, value] of left) if (!right.has(key) || !deepEqual(run, value, right.get(key)!)) return false;
+		const [leftEntries, rightEntries] = [asDictionary(a), asDictionary(b)];
+		if (leftEntries && rightEntries) {
+			if (leftEntries.size !== rightEntries.size) return false;
+			for (const [key, value] of leftEntries)
+				if (!rightEntries.has(key) || !deepEqual(run, value, rightEntries.get(key)!)) return false;
 			return true;
 		}
 		return isObject(a) && isObject(b) && a.typeName === b.typeName && a.text() === b.text();
 	} finally {
-		run.budget.leave();
+		run.budget.leaveLevel();
 	}
 }

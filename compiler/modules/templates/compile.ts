@@ -39,24 +39,24 @@ function compileStatement(statement: Statement, scope: CompileScope): TemplateBo
 		}
 		case 'print': {
 			const { pipeline } = statement;
-			const value = compilePipeline(pipeline, scope);
+			const evaluatePipeline = compilePipeline(pipeline, scope);
 			const hasOutput = pipeline.slots.length === 0;
 			return withPlaceInLimitError(scope, pipeline, (run, dot, variables) => {
-				run.budget.spend(1);
-				const result = value(run, dot, variables);
-				if (hasOutput) run.write(typeof result === 'string' ? result : printValue(run, result));
+				run.budget.spendSteps(1);
+				const printedValue = evaluatePipeline(run, dot, variables);
+				if (hasOutput) run.write(typeof printedValue === 'string' ? printedValue : printValue(run, printedValue));
 				return NORMAL;
 			});
 		}
 		case 'if':
 		case 'with': {
-			const condition = compilePipeline(statement.pipeline, scope);
+			const evaluateCondition = compilePipeline(statement.pipeline, scope);
 			const body = compileStatements(statement.body, scope);
 			const otherwise = compileStatements(statement.otherwise, scope);
 			const setsDot = statement.kind === 'with';
 			return withPlaceInLimitError(scope, statement.pipeline, (run, dot, variables) => {
-				run.budget.spend(1);
-				const value = condition(run, dot, variables);
+				run.budget.spendSteps(1);
+				const value = evaluateCondition(run, dot, variables);
 				if (!isTrue(value)) return otherwise(run, dot, variables);
 				return body(run, setsDot ? value : dot, variables);
 			});
@@ -89,31 +89,31 @@ function withPlaceInLimitError(scope: CompileScope, place: SourceRange, body: Te
 
 function compileRange(statement: Statement & { kind: 'range' }, scope: CompileScope): TemplateBody {
 	const { pipeline } = statement;
-	const subject: Evaluator = compileCommands(pipeline.commands, scope);
+	const evaluateSubject: Evaluator = compileCommands(pipeline.commands, scope);
 	const body = compileStatements(statement.body, scope);
 	const otherwise = compileStatements(statement.otherwise, scope);
 	const { slots } = pipeline;
 	const elementSlot = slots.at(-1);
 	const indexSlot = slots.length === 2 ? slots[0] : undefined;
 
-	const iterate = (run: TemplateRun, key: Value, value: Value, variables: VariableSlots): boolean => {
-		run.budget.spend(1);
+	const runIteration = (run: TemplateRun, key: Value, value: Value, variables: VariableSlots): boolean => {
+		run.budget.spendSteps(1);
 		if (elementSlot !== undefined) variables[elementSlot] = value;
 		if (indexSlot !== undefined) variables[indexSlot] = key;
 		return body(run, value, variables) !== BREAK;
 	};
 	return withPlaceInLimitError(scope, pipeline, (run, dot, variables) => {
-		const value = subject(run, dot, variables);
+		const value = evaluateSubject(run, dot, variables);
 		if (isList(value)) {
 			if (value.length === 0) return otherwise(run, dot, variables);
-			for (let i = 0; i < value.length; i++) if (!iterate(run, BigInt(i), value[i]!, variables)) break;
+			for (let i = 0; i < value.length; i++) if (!runIteration(run, BigInt(i), value[i]!, variables)) break;
 			return NORMAL;
 		}
 		if (typeof value === 'bigint') {
 			if (value <= 0n) return otherwise(run, dot, variables);
 			if (indexSlot !== undefined)
 				failAtPlace(scope, pipeline, run, "can't use two variables to range over an integer");
-			for (let i = 0n; i < value; i++) if (!iterate(run, i, i, variables)) break;
+			for (let i = 0n; i < value; i++) if (!runIteration(run, i, i, variables)) break;
 			return NORMAL;
 		}
 		if (value === null) return otherwise(run, dot, variables);
@@ -121,26 +121,26 @@ function compileRange(statement: Statement & { kind: 'range' }, scope: CompileSc
 		if (!entries) failAtPlace(scope, pipeline, run, `range can't iterate over a value of type ${typeName(value)}`);
 		if (entries!.size === 0) return otherwise(run, dot, variables);
 		run.budget.chargeEntries(entries!.size);
-		for (const key of sortedKeys(entries!)) if (!iterate(run, key, entries!.get(key)!, variables)) break;
+		for (const key of sortedKeys(entries!)) if (!runIteration(run, key, entries!.get(key)!, variables)) break;
 		return NORMAL;
 	});
 }
 
 function compileTemplateCall(statement: Statement & { kind: 'template' }, scope: CompileScope): TemplateBody {
 	const { name } = statement;
-	const data = statement.pipeline ? compilePipeline(statement.pipeline, scope) : () => null;
+	const evaluateData = statement.pipeline ? compilePipeline(statement.pipeline, scope) : () => null;
 	return withPlaceInLimitError(scope, statement, (run, dot, variables) => {
 		const template = run.templates.get(name);
 		if (!template) failAtPlace(scope, statement, run, `template "${name}" not defined`);
-		const value = data(run, dot, variables);
-		const { parseName, templateName } = run;
-		run.budget.spend(1);
-		run.budget.enter();
-		run.parseName = template!.parseName;
+		const value = evaluateData(run, dot, variables);
+		const { sourceName, templateName } = run;
+		run.budget.spendSteps(1);
+		run.budget.enterLevel();
+		run.sourceName = template!.sourceName;
 		run.templateName = name;
 		template!.body(run, value, [value]);
-		run.budget.leave();
-		run.parseName = parseName;
+		run.budget.leaveLevel();
+		run.sourceName = sourceName;
 		run.templateName = templateName;
 		return NORMAL;
 	});

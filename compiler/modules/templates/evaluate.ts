@@ -36,48 +36,48 @@ export function failAtPlace(
 ): never {
 	const { text } = scope;
 	const column = place.start - text.lastIndexOf('\n', place.start - 1);
-	const location = `${run.parseName}:${lineOfOffset(text, place.start)}:${column}`;
-	const context = text.slice(place.start, place.end).replace(/\s+/g, ' ');
-	const shortContext = context.length > 40 ? `${context.slice(0, 40)}...` : context;
-	const message = `template: ${location}: executing "${run.templateName}" at <${shortContext}>: ${reason}`;
+	const location = `${run.sourceName}:${lineOfOffset(text, place.start)}:${column}`;
+	const excerpt = text.slice(place.start, place.end).replace(/\s+/g, ' ');
+	const shortExcerpt = excerpt.length > 40 ? `${excerpt.slice(0, 40)}...` : excerpt;
+	const message = `template: ${location}: executing "${run.templateName}" at <${shortExcerpt}>: ${reason}`;
 	throw new TemplateFailure(message, cause === undefined ? undefined : { cause });
 }
 
 /** Compiles a pipeline, including its assignments. */
 export function compilePipeline(pipeline: Pipeline, scope: CompileScope): Evaluator {
-	const value = compileCommands(pipeline.commands, scope);
+	const evaluateCommands = compileCommands(pipeline.commands, scope);
 	const [slot] = pipeline.slots;
-	if (slot === undefined) return value;
+	if (slot === undefined) return evaluateCommands;
 	return (run, dot, variables) => {
-		variables[slot] = value(run, dot, variables);
+		variables[slot] = evaluateCommands(run, dot, variables);
 		return variables[slot];
 	};
 }
 
 /** Compiles the commands of a pipeline without its assignments. */
 export function compileCommands(commands: readonly Command[], scope: CompileScope): Evaluator {
-	const [firstOperand, ...otherCommands] = commands.map((command, i) => compileCommand(command, i > 0, scope));
-	if (otherCommands.length === 0) return (run, dot, variables) => firstOperand!(run, dot, variables, null);
+	const [firstCommand, ...otherCommands] = commands.map((command, i) => compileCommand(command, i > 0, scope));
+	if (otherCommands.length === 0) return (run, dot, variables) => firstCommand!(run, dot, variables, null);
 	return (run, dot, variables) => {
-		let value = firstOperand!(run, dot, variables, null);
+		let value = firstCommand!(run, dot, variables, null);
 		for (const command of otherCommands) value = command(run, dot, variables, value);
 		return value;
 	};
 }
 
 function compileCommand(command: Command, isPiped: boolean, scope: CompileScope): EvaluateCommand {
-	const [firstOperand, ...otherCommands] = command.operands;
-	const args = otherCommands.map(operand => compileOperand(operand, scope));
+	const [firstOperand, ...argumentOperands] = command.operands;
+	const args = argumentOperands.map(operand => compileOperand(operand, scope));
 	switch (firstOperand!.kind) {
 		case 'function':
-			return compileCall(firstOperand!.name, firstOperand!, otherCommands, args, isPiped, scope);
+			return compileCall(firstOperand!.name, firstOperand!, argumentOperands, args, isPiped, scope);
 		case 'field':
-			return compileMethod(firstOperand!, otherCommands, args, isPiped, scope);
+			return compileMember(firstOperand!, argumentOperands, args, isPiped, scope);
 		default:
 			break;
 	}
-	const value = compileOperand(firstOperand!, scope);
-	if (args.length === 0 && !isPiped) return value;
+	const evaluateOperand = compileOperand(firstOperand!, scope);
+	if (args.length === 0 && !isPiped) return evaluateOperand;
 	return run => failAtPlace(scope, firstOperand!, run, "can't give argument to non-function");
 }
 
@@ -96,48 +96,48 @@ function compileOperand(operand: Operand, scope: CompileScope): Evaluator {
 			return (_, __, variables) => variables[slot] ?? null;
 		}
 		case 'function': {
-			const call = compileCall(operand.name, operand, [], [], false, scope);
-			return (run, dot, variables) => call(run, dot, variables, null);
+			const evaluateCall = compileCall(operand.name, operand, [], [], false, scope);
+			return (run, dot, variables) => evaluateCall(run, dot, variables, null);
 		}
 		case 'pipeline':
 			return compilePipeline(operand.pipeline, scope);
 		case 'field': {
-			const field = compileMethod(operand, [], [], false, scope);
-			return (run, dot, variables) => field(run, dot, variables, null);
+			const evaluateField = compileMember(operand, [], [], false, scope);
+			return (run, dot, variables) => evaluateField(run, dot, variables, null);
 		}
 	}
 }
 
-function compileMethod(
+function compileMember(
 	operand: Operand & { kind: 'field' },
-	operands: readonly Operand[],
+	argumentOperands: readonly Operand[],
 	args: readonly Evaluator[],
 	isPiped: boolean,
 	scope: CompileScope,
 ): EvaluateCommand {
-	const operandValue = compileOperand(operand.operand, scope);
+	const evaluateOperand = compileOperand(operand.operand, scope);
 	const { name } = operand;
 	return (run, dot, variables, pipedValue) => {
-		run.budget.spend(1);
-		const member = memberOf(scope, operand, run, operandValue(run, dot, variables), name);
+		run.budget.spendSteps(1);
+		const member = memberOf(scope, operand, run, evaluateOperand(run, dot, variables), name);
 		if (!(member instanceof Callable)) {
 			if (args.length === 0 && !isPiped) return member;
 			return failAtPlace(scope, operand, run, `${name} has arguments but cannot be invoked as function`);
 		}
-		const values = args.map(arg => arg(run, dot, variables));
-		if (isPiped) values.push(pipedValue);
+		const argumentValues = args.map(arg => arg(run, dot, variables));
+		if (isPiped) argumentValues.push(pipedValue);
 		return withPlaceInErrors(scope, operand, run, name, () => {
-			for (const [i, value] of values.entries()) {
+			for (const [i, value] of argumentValues.entries()) {
 				const kind = member.parameters[i];
 				if (kind === undefined) break;
 				if (convertArgument(value, kind as 'string') === undefined) {
-					return failAtPlace(scope, operands[i] ?? operand, run, argumentTypeMistake(value, kind as 'string'));
+					return failAtPlace(scope, argumentOperands[i] ?? operand, run, argumentTypeMistake(value, kind as 'string'));
 				}
 			}
-			if (values.length !== member.parameters.length) {
-				run.fail(`wrong number of args for ${name}: want ${member.parameters.length} got ${values.length}`);
+			if (argumentValues.length !== member.parameters.length) {
+				run.fail(`wrong number of args for ${name}: want ${member.parameters.length} got ${argumentValues.length}`);
 			}
-			return chargeResult(run, member.call(run, values));
+			return chargeResult(run, member.call(run, argumentValues));
 		});
 	};
 }
@@ -157,24 +157,24 @@ function memberOf(scope: CompileScope, place: SourceRange, run: TemplateRun, val
 function compileCall(
 	name: string,
 	place: SourceRange,
-	operands: readonly Operand[],
+	argumentOperands: readonly Operand[],
 	args: readonly Evaluator[],
 	isPiped: boolean,
 	scope: CompileScope,
 ): EvaluateCommand {
 	if (name === 'and' || name === 'or') return compileLogic(name, place, args, isPiped, scope);
 	const fn = scope.functions.get(name)!;
-	const mistake = argumentCountMistake(name, fn, args.length + (isPiped ? 1 : 0));
-	if (mistake) return run => failAtPlace(scope, place, run, mistake);
-	const callRange: SourceRange = { start: place.start, end: operands.at(-1)?.end ?? place.end };
+	const countMistake = argumentCountMistake(name, fn, args.length + (isPiped ? 1 : 0));
+	if (countMistake) return run => failAtPlace(scope, place, run, countMistake);
+	const callRange: SourceRange = { start: place.start, end: argumentOperands.at(-1)?.end ?? place.end };
 	return (run, dot, variables, pipedValue) => {
-		run.budget.spend(1);
-		const values: Value[] = [];
+		run.budget.spendSteps(1);
+		const argumentValues: Value[] = [];
 		for (const [i, arg] of args.entries()) {
-			values.push(checkArgument(scope, operands[i]!, run, fn, i, arg(run, dot, variables)));
+			argumentValues.push(checkArgument(scope, argumentOperands[i]!, run, fn, i, arg(run, dot, variables)));
 		}
-		if (isPiped) values.push(checkArgument(scope, place, run, fn, args.length, pipedValue));
-		return withPlaceInErrors(scope, callRange, run, name, () => chargeResult(run, fn.call(run, values)));
+		if (isPiped) argumentValues.push(checkArgument(scope, place, run, fn, args.length, pipedValue));
+		return withPlaceInErrors(scope, callRange, run, name, () => chargeResult(run, fn.call(run, argumentValues)));
 	};
 }
 
@@ -208,7 +208,7 @@ function compileLogic(
 	return (run, dot, variables, pipedValue) => {
 		let value: Value = null;
 		for (const arg of args) {
-			run.budget.spend(1);
+			run.budget.spendSteps(1);
 			value = arg(run, dot, variables);
 			if (isTrue(value) === decidingValue) return value;
 		}

@@ -22,7 +22,7 @@ export function formatValue(run: TemplateRun, value: Value): string {
 			return String(value);
 	}
 	if (value === null) return '<nil>';
-	run.budget.spend(1);
+	run.budget.spendSteps(1);
 	if (isList(value)) return `[${joinNested(run, value, item => formatValue(run, item))}]`;
 	if (value instanceof Callable) return value.name;
 	if (value instanceof Map) {
@@ -32,18 +32,18 @@ export function formatValue(run: TemplateRun, value: Value): string {
 }
 
 function joinNested<T>(run: TemplateRun, items: readonly T[], format: (item: T) => string): string {
-	run.budget.enter();
+	run.budget.enterLevel();
 	const parts: string[] = [];
-	let length = 0;
+	let joinedLength = 0;
 	for (const item of items) {
 		const part = format(item);
-		length += part.length + 1;
+		joinedLength += part.length + 1;
 		// A value may occur many times inside others, so the output can be far longer than the values themselves.
-		run.budget.checkLength(length);
-		run.budget.spend(1);
+		run.budget.checkLength(joinedLength);
+		run.budget.spendSteps(1);
 		parts.push(part);
 	}
-	run.budget.leave();
+	run.budget.leaveLevel();
 	return parts.join(' ');
 }
 

@@ -29,9 +29,9 @@ export function defineFunction(
 	signature: string,
 	body: (run: TemplateRun, ...args: never[]) => Value,
 ): TemplateFunction {
-	const words = signature === '' ? [] : signature.split(' ');
-	const isVariadic = words.at(-1)?.endsWith('...') ?? false;
-	const parameters = words.map(word => word.replace('...', '') as ParameterKind);
+	const typeWords = signature === '' ? [] : signature.split(' ');
+	const isVariadic = typeWords.at(-1)?.endsWith('...') ?? false;
+	const parameters = typeWords.map(word => word.replace('...', '') as ParameterKind);
 	const fixedCount = isVariadic ? parameters.length - 1 : parameters.length;
 	const callBody = body as (run: TemplateRun, ...args: unknown[]) => Value;
 	return {
@@ -92,16 +92,16 @@ const TYPE_NAMES: { readonly [kind in ParameterKind]: string } = {
 
 /** Returns the message for an argument whose type is wrong for the parameter. */
 export function argumentTypeMistake(value: Value, kind: ParameterKind): string {
-	const expected = TYPE_NAMES[kind];
+	const expectedType = TYPE_NAMES[kind];
 	return value === null
-		? `invalid value; expected ${expected}`
-		: `wrong type for value; expected ${expected}; got ${typeName(value)}`;
+		? `invalid value; expected ${expectedType}`
+		: `wrong type for value; expected ${expectedType}; got ${typeName(value)}`;
 }
 
 /** Checks the arguments and calls the function. Throws FunctionError if the arguments are invalid or the function fails. */
 export function callChecked(run: TemplateRun, name: string, fn: TemplateFunction, args: readonly Value[]): Value {
-	const mistake = argumentCountMistake(name, fn, args.length);
-	if (mistake) run.fail(mistake);
+	const countMistake = argumentCountMistake(name, fn, args.length);
+	if (countMistake) run.fail(countMistake);
 	const convertedArgs = args.map((value, i) => {
 		const kind = parameterKind(fn, i);
 		const argument = convertArgument(value, kind);

@@ -9,13 +9,13 @@ import { asDictionary, Callable, isList, isObject, sortedKeys, type Value } from
  * escaped unless `isRaw`.
  */
 export function toJson(run: TemplateRun, value: Value, indent: string, isRaw: boolean): string {
-	const text = encode(run, value, indent, indent === '' ? '' : '\n');
-	if (isRaw) return text;
-	return text.replace(/[<>&\u2028\u2029]/g, c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+	const jsonText = encodeValue(run, value, indent, indent === '' ? '' : '\n');
+	if (isRaw) return jsonText;
+	return jsonText.replace(/[<>&\u2028\u2029]/g, c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-function encode(run: TemplateRun, value: Value, indent: string, newline: string): string {
-	run.budget.spend(1);
+function encodeValue(run: TemplateRun, value: Value, indent: string, newline: string): string {
+	run.budget.spendSteps(1);
 	switch (typeof value) {
 		case 'string':
 			run.budget.chargeText(value.length);
@@ -29,25 +29,25 @@ function encode(run: TemplateRun, value: Value, indent: string, newline: string)
 	if (value === null) return 'null';
 	if (value instanceof Callable) return run.fail('json: unsupported type: func');
 	const innerNewline = newline + indent;
-	const colon = indent === '' ? ':' : ': ';
-	run.budget.enter();
+	const keySeparator = indent === '' ? ':' : ': ';
+	run.budget.enterLevel();
 	const parts: string[] = [];
-	let length = 0;
+	let joinedLength = 0;
 	const addPart = (part: string): void => {
-		length += part.length;
-		run.budget.checkLength(length);
+		joinedLength += part.length;
+		run.budget.checkLength(joinedLength);
 		parts.push(part);
 	};
 	const dictionary = asDictionary(value);
 	const fields = dictionary === undefined && isObject(value) ? value.jsonFields?.() : undefined;
 	const entries = dictionary ?? fields;
-	if (isList(value)) for (const item of value) addPart(encode(run, item, indent, innerNewline));
+	if (isList(value)) for (const item of value) addPart(encodeValue(run, item, indent, innerNewline));
 	else if (entries) {
 		for (const key of fields ? fields.keys() : sortedKeys(entries)) {
-			addPart(`${JSON.stringify(key)}${colon}${encode(run, entries.get(key)!, indent, innerNewline)}`);
+			addPart(`${JSON.stringify(key)}${keySeparator}${encodeValue(run, entries.get(key)!, indent, innerNewline)}`);
 		}
 	}
-	run.budget.leave();
+	run.budget.leaveLevel();
 	if (!isList(value) && !entries) return JSON.stringify((value as { text(): string }).text());
 	const [openBracket, closeBracket] = isList(value) ? '[]' : '{}';
 	return parts.length === 0

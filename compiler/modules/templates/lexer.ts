@@ -64,7 +64,7 @@ export function lineOfOffset(text: string, offset: number): number {
 
 class TemplateSplitter {
 	readonly #text: string;
-	readonly #data: readonly DataInsertion[];
+	readonly #insertions: readonly DataInsertion[];
 	readonly #openDelimiter: string;
 	readonly #closeDelimiter: string;
 	#position = 0;
@@ -73,7 +73,7 @@ class TemplateSplitter {
 
 	constructor(source: TemplateSource, { open, close }: Delimiters) {
 		this.#text = source.text;
-		this.#data = source.data ?? [];
+		this.#insertions = source.data ?? [];
 		this.#openDelimiter = open;
 		this.#closeDelimiter = close;
 	}
@@ -85,8 +85,8 @@ class TemplateSplitter {
 		const pieces: TemplatePiece[] = [];
 		let trimsNextText = false;
 		for (;;) {
-			const actionStart = this.#findOpen();
-			let text = this.#literal(actionStart === -1 ? this.#text.length : actionStart);
+			const actionStart = this.#findOpenDelimiter();
+			let text = this.#readLiteral(actionStart === -1 ? this.#text.length : actionStart);
 			if (trimsNextText) text = text.replace(/^[ \t\r\n]+/, '');
 			if (actionStart === -1) {
 				if (text !== '') pieces.push({ kind: 'text', text });
@@ -107,13 +107,13 @@ class TemplateSplitter {
 	}
 
 	/** Returns the offset of the next opening delimiter that has no data inside; −1 if there is none. */
-	#findOpen(): number {
+	#findOpenDelimiter(): number {
 		let searchStart = this.#position;
 		for (;;) {
 			const delimiterStart = this.#text.indexOf(this.#openDelimiter, searchStart);
 			if (delimiterStart === -1) return -1;
 			if (
-				!this.#data.some(
+				!this.#insertions.some(
 					({ offset }) => offset > delimiterStart && offset < delimiterStart + this.#openDelimiter.length,
 				)
 			)
@@ -123,18 +123,21 @@ class TemplateSplitter {
 	}
 
 	/** Returns the literal text up to an offset, including data. */
-	#literal(end: number): string {
-		return this.#withData(this.#position, end);
+	#readLiteral(end: number): string {
+		return this.#textWithData(this.#position, end);
 	}
 
 	/** Returns the text from `start` to `end` with the data that is inserted in it. Data up to `end` will not be inserted again. */
-	#withData(start: number, end: number): string {
+	#textWithData(start: number, end: number): string {
 		let text = '';
 		let textStart = start;
 		// Data at the beginning of an action belongs to the text before the action. Data at the end of an action belongs to the
 		// text after it.
-		while (this.#nextInsertionIndex < this.#data.length && this.#data[this.#nextInsertionIndex]!.offset <= end) {
-			const { offset, value } = this.#data[this.#nextInsertionIndex++]!;
+		while (
+			this.#nextInsertionIndex < this.#insertions.length &&
+			this.#insertions[this.#nextInsertionIndex]!.offset <= end
+		) {
+			const { offset, value } = this.#insertions[this.#nextInsertionIndex++]!;
 			text += this.#text.slice(textStart, offset) + value;
 			textStart = offset;
 		}
@@ -147,7 +150,7 @@ class TemplateSplitter {
 		const end = this.#text.indexOf('*/', commentStart + 2);
 		if (end === -1) return this.#fail(start, 'unclosed comment');
 		this.#position = end + 2;
-		const trimsAfter = this.#trimsAfter();
+		const trimsAfter = this.#hasTrimMarker();
 		if (trimsAfter)
 			this.#position += /^[ \t\r\n]+/.exec(this.#text.slice(this.#position, this.#position + 64))![0].length + 1;
 		if (!this.#text.startsWith(this.#closeDelimiter, this.#position))
@@ -164,30 +167,30 @@ class TemplateSplitter {
 		return offset;
 	}
 
-	#trimsAfter(): boolean {
-		const whiteSpace = /^[ \t\r\n]+-/.exec(this.#text.slice(this.#position, this.#position + 64));
-		return whiteSpace !== null && this.#text.startsWith(this.#closeDelimiter, this.#position + whiteSpace[0].length);
+	#hasTrimMarker(): boolean {
+		const markerMatch = /^[ \t\r\n]+-/.exec(this.#text.slice(this.#position, this.#position + 64));
+		return markerMatch !== null && this.#text.startsWith(this.#closeDelimiter, this.#position + markerMatch[0].length);
 	}
 
 	#parseAction(start: number): ActionPiece {
 		const tokens: Token[] = [];
 		let depth = 0;
 		for (;;) {
-			const tokenStart = this.#position;
+			const spaceStart = this.#position;
 			while (SPACE.test(this.#text[this.#position] ?? '')) this.#position++;
-			const isSpaced = this.#position > tokenStart || tokens.length === 0;
+			const isSpaced = this.#position > spaceStart || tokens.length === 0;
 			const trimsAfter =
-				this.#text[this.#position] === '-' && this.#position > tokenStart && this.#closesAt(this.#position + 1);
+				this.#text[this.#position] === '-' && this.#position > spaceStart && this.#closesAt(this.#position + 1);
 			if (trimsAfter || this.#closesAt(this.#position)) {
 				if (depth > 0) this.#fail(start, 'unclosed left paren');
 				this.#position += this.#closeDelimiter.length + (trimsAfter ? 1 : 0);
-				this.#refuseData(tokenStart, this.#position);
+				this.#refuseData(spaceStart, this.#position);
 				tokens.push({ kind: 'end', text: '', start: this.#position, end: this.#position, isSpaced: true });
 				return { tokens, start, end: this.#position, trimsAfter, isComment: false };
 			}
 			if (this.#position >= this.#text.length) this.#fail(start, 'unclosed action');
 			const token = this.#readToken(isSpaced);
-			if (token.kind !== 'string') this.#refuseData(tokenStart, token.end);
+			if (token.kind !== 'string') this.#refuseData(spaceStart, token.end);
 			if (token.text === '(' && token.kind === 'operator') depth++;
 			if (token.text === ')' && token.kind === 'operator' && --depth < 0)
 				this.#fail(token.start, 'unexpected right paren');
@@ -201,7 +204,7 @@ class TemplateSplitter {
 
 	/** Fails if data is to be inserted between `start` and `end`, inside an action, where it would become part of the template. */
 	#refuseData(start: number, end: number): void {
-		const insertion = this.#data[this.#nextInsertionIndex];
+		const insertion = this.#insertions[this.#nextInsertionIndex];
 		if (insertion && insertion.offset < end) this.#fail(start, 'request data inside an action');
 	}
 
@@ -216,21 +219,21 @@ class TemplateSplitter {
 		if (c === '`') {
 			const end = this.#text.indexOf('`', start + 1);
 			if (end === -1) this.#fail(start, 'unterminated raw quoted string');
-			return createToken('string', this.#withData(start + 1, end).replaceAll('\r', ''), end + 1);
+			return createToken('string', this.#textWithData(start + 1, end).replaceAll('\r', ''), end + 1);
 		}
 		if (c === "'") return this.#readCharacter(isSpaced);
 		if (c === '$') {
-			const name = this.#match(WORD, start + 1) ?? '';
+			const name = this.#matchAt(WORD, start + 1) ?? '';
 			return createToken('variable', `$${name}`, start + 1 + name.length);
 		}
-		const number = this.#match(NUMBER, start);
+		const number = this.#matchAt(NUMBER, start);
 		if (number !== undefined && number !== '.') {
-			const suffix = this.#match(WORD, start + number.length);
+			const suffix = this.#matchAt(WORD, start + number.length);
 			if (suffix !== undefined) this.#fail(start, `bad number syntax: "${number}${suffix}"`);
 			return createToken('number', number, start + number.length);
 		}
 		if (c === '.') {
-			const name = this.#match(WORD, start + 1);
+			const name = this.#matchAt(WORD, start + 1);
 			return name === undefined
 				? createToken('dot', '.', start + 1)
 				: createToken('field', name, start + 1 + name.length);
@@ -238,20 +241,20 @@ class TemplateSplitter {
 		for (const operator of OPERATORS) {
 			if (this.#text.startsWith(operator, start)) return createToken('operator', operator, start + operator.length);
 		}
-		const word = this.#match(WORD, start);
+		const word = this.#matchAt(WORD, start);
 		if (word !== undefined && !/^\p{Nd}/u.test(word)) return createToken('word', word, start + word.length);
 		const character = String.fromCodePoint(this.#text.codePointAt(start)!);
 		return this.#fail(start, `unexpected ${JSON.stringify(character)} in an action`);
 	}
 
-	#match(pattern: RegExp, offset: number): string | undefined {
+	#matchAt(pattern: RegExp, offset: number): string | undefined {
 		pattern.lastIndex = offset;
 		return pattern.exec(this.#text)?.[0];
 	}
 
 	#readQuotedString(isSpaced: boolean): Token {
 		const start = this.#position;
-		let value = '';
+		let decodedText = '';
 		let offset = start + 1;
 		let partStart = offset;
 		for (;;) {
@@ -261,16 +264,16 @@ class TemplateSplitter {
 				offset++;
 				continue;
 			}
-			value += this.#withData(partStart, offset);
+			decodedText += this.#textWithData(partStart, offset);
 			if (c === '"') break;
-			const escaped = this.#decodeEscape(offset);
-			value += escaped.value;
-			offset = escaped.end;
+			const decodedEscape = this.#decodeEscape(offset);
+			decodedText += decodedEscape.value;
+			offset = decodedEscape.end;
 			partStart = offset;
 			this.#refuseData(start, offset);
 		}
 		this.#position = offset + 1;
-		return { kind: 'string', text: value, start, end: offset + 1, isSpaced };
+		return { kind: 'string', text: decodedText, start, end: offset + 1, isSpaced };
 	}
 
 	#readCharacter(isSpaced: boolean): Token {
@@ -295,14 +298,15 @@ class TemplateSplitter {
 		const c = this.#text[offset + 1] ?? '';
 		const escapeIndex = 'abfnrtv\\\'"'.indexOf(c);
 		if (escapeIndex !== -1 && c !== '') return { value: '\x07\b\f\n\r\t\v\\\'"'[escapeIndex]!, end: offset + 2 };
-		const digits = { x: 2, u: 4, U: 8 }[c];
-		const pattern = digits === undefined ? /^\\[0-7]{3}/ : new RegExp(`^\\\\.[0-9a-fA-F]{${digits}}`);
+		const digitCount = { x: 2, u: 4, U: 8 }[c];
+		const pattern = digitCount === undefined ? /^\\[0-7]{3}/ : new RegExp(`^\\\\.[0-9a-fA-F]{${digitCount}}`);
 		const escapeText = pattern.exec(this.#text.slice(offset, offset + 12))?.[0];
-		const code =
-			escapeText && Number.parseInt(escapeText.slice(digits === undefined ? 1 : 2), digits === undefined ? 8 : 16);
-		if (escapeText === undefined || code === undefined || Number(code) > 0x10ffff)
+		const codePoint =
+			escapeText &&
+			Number.parseInt(escapeText.slice(digitCount === undefined ? 1 : 2), digitCount === undefined ? 8 : 16);
+		if (escapeText === undefined || codePoint === undefined || Number(codePoint) > 0x10ffff)
 			return this.#fail(offset, 'unknown escape in a string');
-		return { value: String.fromCodePoint(Number(code)), end: offset + escapeText.length };
+		return { value: String.fromCodePoint(Number(codePoint)), end: offset + escapeText.length };
 	}
 
 	#fail(offset: number, reason: string): never {

@@ -7,18 +7,18 @@ import { type Value, wrapInt64 } from './value.ts';
  */
 export function parseNumber(numberText: string): bigint | number | undefined {
 	const isNegative = numberText[0] === '-';
-	const text = (numberText[0] === '-' || numberText[0] === '+' ? numberText.slice(1) : numberText)
+	const unsignedText = (numberText[0] === '-' || numberText[0] === '+' ? numberText.slice(1) : numberText)
 		.replaceAll('_', '')
 		.toLowerCase();
-	const integer = parseInteger(text);
+	const integer = parseInteger(unsignedText);
 	if (integer !== undefined) {
 		const value = isNegative ? -integer : integer;
 		return wrapInt64(value) === value ? value : undefined;
 	}
-	const float = text.startsWith('0x')
-		? parseHexFloat(text)
-		: /^(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/.test(text)
-			? Number(text)
+	const float = unsignedText.startsWith('0x')
+		? parseHexFloat(unsignedText)
+		: /^(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/.test(unsignedText)
+			? Number(unsignedText)
 			: undefined;
 	if (float === undefined || !Number.isFinite(float)) return undefined;
 	return isNegative ? -float : float;

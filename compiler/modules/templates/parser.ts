@@ -14,7 +14,7 @@ import { TemplateSyntaxError } from './template-error.ts';
 /** Maximum depth to which blocks and parentheses may be nested. */
 const MAX_NESTING = 100;
 
-const END_OF_BLOCK = new Set(['end', 'else']);
+const BLOCK_END_WORDS = new Set(['end', 'else']);
 
 /**
  * Parses a template's source. `isFunction` returns true for the name of a function, and for any other name the reason why it cannot
@@ -23,9 +23,9 @@ const END_OF_BLOCK = new Set(['end', 'else']);
 export function parseTemplate(
 	source: TemplateSource,
 	delimiters: Delimiters,
-	isFunction: (name: string) => true | string,
+	availabilityOf: (name: string) => true | string,
 ): ParsedTemplate {
-	const parser = new TemplateParser(source.text, splitTemplate(source, delimiters), isFunction);
+	const parser = new TemplateParser(source.text, splitTemplate(source, delimiters), availabilityOf);
 	return { statements: parser.parseAll(), definitions: parser.definitions };
 }
 
@@ -33,19 +33,19 @@ class TemplateParser {
 	readonly definitions = new Map<string, readonly Statement[]>();
 	readonly #text: string;
 	readonly #pieces: readonly TemplatePiece[];
-	readonly #isFunction: (name: string) => true | string;
+	readonly #availabilityOf: (name: string) => true | string;
 	#pieceIndex = 0;
 	#tokens: readonly Token[] = [];
 	#tokenIndex = 0;
 	/** Names of the variables in scope, by slot. */
 	#variableNames: string[] = ['$'];
 	#loopDepth = 0;
-	#nesting = 0;
+	#nestingDepth = 0;
 
-	constructor(text: string, pieces: readonly TemplatePiece[], isFunction: (name: string) => true | string) {
+	constructor(text: string, pieces: readonly TemplatePiece[], availabilityOf: (name: string) => true | string) {
 		this.#text = text;
 		this.#pieces = pieces;
-		this.#isFunction = isFunction;
+		this.#availabilityOf = availabilityOf;
 	}
 
 	parseAll(): readonly Statement[] {
@@ -68,9 +68,9 @@ class TemplateParser {
 			}
 			this.#tokens = piece.tokens;
 			this.#tokenIndex = 0;
-			const first = this.#peek();
-			if (first.kind === 'word' && END_OF_BLOCK.has(first.text)) return statements;
-			const statement = this.#parseStatement(first);
+			const firstToken = this.#peek();
+			if (firstToken.kind === 'word' && BLOCK_END_WORDS.has(firstToken.text)) return statements;
+			const statement = this.#parseStatement(firstToken);
 			if (statement) statements.push(statement);
 		}
 		this.#tokens = [];
@@ -78,13 +78,13 @@ class TemplateParser {
 		return statements;
 	}
 
-	#parseStatement(first: Token): Statement | undefined {
-		if (first.kind === 'word') {
-			switch (first.text) {
+	#parseStatement(firstToken: Token): Statement | undefined {
+		if (firstToken.kind === 'word') {
+			switch (firstToken.text) {
 				case 'if':
 				case 'with':
 				case 'range':
-					return this.#parseControl(this.#takeToken(), first.text) as Statement;
+					return this.#parseControl(this.#takeToken(), firstToken.text) as Statement;
 				case 'define':
 					this.#parseDefine(this.#takeToken());
 					return undefined;
@@ -95,9 +95,9 @@ class TemplateParser {
 				case 'break':
 				case 'continue': {
 					this.#takeToken();
-					this.#expectEnd(first.text);
-					if (this.#loopDepth === 0) this.#fail(first, `{{${first.text}}} outside {{range}}`);
-					return { kind: first.text };
+					this.#expectEnd(firstToken.text);
+					if (this.#loopDepth === 0) this.#fail(firstToken, `{{${firstToken.text}}} outside {{range}}`);
+					return { kind: firstToken.text };
 				}
 			}
 		}
@@ -109,31 +109,31 @@ class TemplateParser {
 		const variableCount = this.#variableNames.length;
 		const pipeline = this.#parsePipelineToEnd(kind);
 		if (kind === 'range') this.#loopDepth++;
-		const body = this.#withScope(() => this.#parseStatements(blockStart));
+		const body = this.#parseInScope(() => this.#parseStatements(blockStart));
 		if (kind === 'range') this.#loopDepth--;
 		let otherwise: readonly Statement[] = [];
 		const endToken = this.#takeToken();
 		if (endToken.text === 'else') {
-			const next = this.#peek();
-			if (next.kind === 'word' && next.text === kind && kind !== 'range') {
+			const nextToken = this.#peek();
+			if (nextToken.kind === 'word' && nextToken.text === kind && kind !== 'range') {
 				// `{{else if}}` has no `{{end}}` of its own.
 				otherwise = [this.#parseControl(this.#takeToken(), kind) as Statement];
 				this.#variableNames.length = variableCount;
-				this.#nesting--;
+				this.#nestingDepth--;
 				return { kind, pipeline, body, otherwise };
 			}
 			this.#expectEnd('else');
-			otherwise = this.#withScope(() => this.#parseStatements(blockStart));
+			otherwise = this.#parseInScope(() => this.#parseStatements(blockStart));
 			if (this.#takeToken().text === 'else') this.#fail(blockStart, 'expected end; found {{else}}');
 		}
 		this.#expectEnd('end');
 		this.#variableNames.length = variableCount;
-		this.#nesting--;
+		this.#nestingDepth--;
 		return { kind, pipeline, body, otherwise };
 	}
 
 	/** Runs `parse` for the inside of a block. Variables that are declared there go out of scope at its end. */
-	#withScope<T>(parse: () => T): T {
+	#parseInScope<T>(parse: () => T): T {
 		const variableCount = this.#variableNames.length;
 		const result = parse();
 		this.#variableNames.length = variableCount;
@@ -141,24 +141,24 @@ class TemplateParser {
 	}
 
 	#parseDefine(blockStart: Token): void {
-		if (this.#nesting > 0) this.#fail(blockStart, 'unexpected {{define}} inside a block');
-		const name = this.#takeToken();
-		if (name.kind !== 'string') this.#failUnexpected(name, 'define clause');
+		if (this.#nestingDepth > 0) this.#fail(blockStart, 'unexpected {{define}} inside a block');
+		const nameToken = this.#takeToken();
+		if (nameToken.kind !== 'string') this.#failUnexpected(nameToken, 'define clause');
 		this.#expectEnd('define clause');
-		this.#parseDefinitionBody(blockStart, name.text);
+		this.#parseDefinitionBody(blockStart, nameToken.text);
 	}
 
 	/** Parses the body of a template definition, whose statements have variables of their own. */
 	#parseDefinitionBody(blockStart: Token, name: string): void {
 		this.#enterBlock(blockStart);
-		const [names, loops] = [this.#variableNames, this.#loopDepth];
+		const [outerVariableNames, outerLoopDepth] = [this.#variableNames, this.#loopDepth];
 		this.#variableNames = ['$'];
 		this.#loopDepth = 0;
 		const statements = this.#parseStatements(blockStart);
 		if (this.#takeToken().text === 'else') this.#fail(blockStart, 'unexpected {{else}}');
 		this.#expectEnd('end');
-		[this.#variableNames, this.#loopDepth] = [names, loops];
-		this.#nesting--;
+		[this.#variableNames, this.#loopDepth] = [outerVariableNames, outerLoopDepth];
+		this.#nestingDepth--;
 		// An empty definition does not replace one that is not empty.
 		if (!this.definitions.has(name) || !isBlank(statements)) {
 			if (this.definitions.has(name) && !isBlank(this.definitions.get(name)!)) {
@@ -169,18 +169,18 @@ class TemplateParser {
 	}
 
 	#parseBlock(blockStart: Token): Statement {
-		const name = this.#takeToken();
-		if (name.kind !== 'string') this.#failUnexpected(name, 'block clause');
+		const nameToken = this.#takeToken();
+		if (nameToken.kind !== 'string') this.#failUnexpected(nameToken, 'block clause');
 		const pipeline = this.#parsePipelineToEnd('block clause');
-		this.#parseDefinitionBody(blockStart, name.text);
-		return { kind: 'template', name: name.text, pipeline, start: blockStart.start, end: name.end };
+		this.#parseDefinitionBody(blockStart, nameToken.text);
+		return { kind: 'template', name: nameToken.text, pipeline, start: blockStart.start, end: nameToken.end };
 	}
 
 	#parseTemplateCall(blockStart: Token): Statement {
-		const name = this.#takeToken();
-		if (name.kind !== 'string') this.#failUnexpected(name, 'template clause');
+		const nameToken = this.#takeToken();
+		if (nameToken.kind !== 'string') this.#failUnexpected(nameToken, 'template clause');
 		const pipeline = this.#peek().kind === 'end' ? undefined : this.#parsePipelineToEnd('template clause');
-		return { kind: 'template', name: name.text, pipeline, start: blockStart.start, end: name.end };
+		return { kind: 'template', name: nameToken.text, pipeline, start: blockStart.start, end: nameToken.end };
 	}
 
 	/** Parses a pipeline up to the end of the action. */
@@ -191,23 +191,23 @@ class TemplateParser {
 	}
 
 	#parsePipeline(context: string, isRange: boolean): Pipeline {
-		const first = this.#peek();
+		const firstToken = this.#peek();
 		const declaredVariables: Token[] = [];
-		let declares = false;
-		if (first.kind === 'variable') {
+		let isDeclaration = false;
+		if (firstToken.kind === 'variable') {
 			const secondToken = this.#tokens[this.#tokenIndex + 1];
 			const hasTwoVariables = isRange && isOperator(secondToken, ',');
 			const operator = hasTwoVariables ? this.#tokens[this.#tokenIndex + 3] : secondToken;
 			if (hasTwoVariables && this.#tokens[this.#tokenIndex + 2]?.kind !== 'variable')
-				this.#fail(first, 'range can only initialize variables');
+				this.#fail(firstToken, 'range can only initialize variables');
 			if (isOperator(operator, ':=') || isOperator(operator, '=')) {
 				declaredVariables.push(this.#takeToken());
 				if (hasTwoVariables) {
 					this.#takeToken();
 					declaredVariables.push(this.#takeToken());
 				}
-				declares = this.#takeToken().text === ':=';
-			} else if (isOperator(secondToken, ',')) this.#fail(first, `too many declarations in ${context}`);
+				isDeclaration = this.#takeToken().text === ':=';
+			} else if (isOperator(secondToken, ',')) this.#fail(firstToken, `too many declarations in ${context}`);
 		}
 		const commands: Command[] = [];
 		for (;;) {
@@ -222,8 +222,8 @@ class TemplateParser {
 				this.#fail(operands[0]!, `non executable command in pipeline stage ${i + 1}`);
 			}
 		}
-		const slots = declaredVariables.map(token => (declares ? this.#declareVariable(token) : this.#slotOf(token)));
-		return { commands, slots, isDeclaration: declares, start: first.start, end: commands.at(-1)!.end };
+		const slots = declaredVariables.map(token => (isDeclaration ? this.#declareVariable(token) : this.#slotOf(token)));
+		return { commands, slots, isDeclaration, start: firstToken.start, end: commands.at(-1)!.end };
 	}
 
 	#declareVariable(token: Token): number {
@@ -246,19 +246,19 @@ class TemplateParser {
 			operands.push(this.#parseOperand(context));
 		}
 		if (operands.length === 0) this.#fail(this.#peek(), `missing value for ${context}`);
-		const first = operands[0]!;
-		if (first.kind === 'nil') this.#fail(first, 'nil is not a command');
-		return { operands, start: first.start, end: operands.at(-1)!.end };
+		const firstOperand = operands[0]!;
+		if (firstOperand.kind === 'nil') this.#fail(firstOperand, 'nil is not a command');
+		return { operands, start: firstOperand.start, end: operands.at(-1)!.end };
 	}
 
 	#parseOperand(context: string): Operand {
 		let operand = this.#parseTerm(context);
-		for (let next = this.#peek(); next.kind === 'field' && !next.isSpaced; next = this.#peek()) {
+		for (let nextToken = this.#peek(); nextToken.kind === 'field' && !nextToken.isSpaced; nextToken = this.#peek()) {
 			this.#takeToken();
 			if (operand.kind === 'nil' || operand.kind === 'literal') {
-				this.#fail(next, `unexpected .${next.text} after term`);
+				this.#fail(nextToken, `unexpected .${nextToken.text} after term`);
 			}
-			operand = { kind: 'field', operand, name: next.text, start: operand.start, end: next.end };
+			operand = { kind: 'field', operand, name: nextToken.text, start: operand.start, end: nextToken.end };
 		}
 		return operand;
 	}
@@ -292,7 +292,7 @@ class TemplateParser {
 		const pipeline = this.#parsePipeline('parenthesized pipeline', false);
 		const closingParen = this.#takeToken();
 		if (!isOperator(closingParen, ')')) this.#failUnexpected(closingParen, 'parenthesized pipeline');
-		this.#nesting--;
+		this.#nestingDepth--;
 		return { kind: 'pipeline', pipeline, start, end: closingParen.end };
 	}
 
@@ -300,13 +300,13 @@ class TemplateParser {
 		const { text, start, end } = token;
 		if (text === 'true' || text === 'false') return { kind: 'literal', value: text === 'true', start, end };
 		if (text === 'nil') return { kind: 'nil', start, end };
-		const availability = this.#isFunction(text);
+		const availability = this.#availabilityOf(text);
 		if (availability !== true) this.#fail(token, availability);
 		return { kind: 'function', name: text, start, end };
 	}
 
 	#enterBlock(place: { start: number }): void {
-		if (++this.#nesting > MAX_NESTING) this.#fail(place, `blocks nest deeper than ${MAX_NESTING}`);
+		if (++this.#nestingDepth > MAX_NESTING) this.#fail(place, `blocks nest deeper than ${MAX_NESTING}`);
 	}
 
 	#peek(): Token {

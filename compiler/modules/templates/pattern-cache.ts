@@ -3,7 +3,7 @@ import { compileRegexp, REQUEST_REGEXP_BOUNDS, RegexpError } from '../../codegen
 import { FunctionError } from './template-error.ts';
 
 /** Maximum number of cached expressions. Without a maximum, templates that build expressions from data could exhaust memory. */
-const MAX_EXPRESSIONS = 200;
+const MAX_CACHED_EXPRESSIONS = 200;
 
 /** A bounded cache of regular expressions, compiled with the flag `g`. */
 export class PatternCache {
@@ -11,16 +11,16 @@ export class PatternCache {
 
 	/** Returns the compiled form of a regular expression. Throws FunctionError if it is invalid. */
 	get(source: string): RegExp {
-		const cached = this.#regexpBySource.get(source);
-		if (cached) {
-			cached.lastIndex = 0;
-			return cached;
+		const cachedRegexp = this.#regexpBySource.get(source);
+		if (cachedRegexp) {
+			cachedRegexp.lastIndex = 0;
+			return cachedRegexp;
 		}
 		try {
-			const compiled = compileRegexp(source, 'g', REQUEST_REGEXP_BOUNDS);
-			if (this.#regexpBySource.size >= MAX_EXPRESSIONS) this.#regexpBySource.clear();
-			this.#regexpBySource.set(source, compiled);
-			return compiled;
+			const regexp = compileRegexp(source, 'g', REQUEST_REGEXP_BOUNDS);
+			if (this.#regexpBySource.size >= MAX_CACHED_EXPRESSIONS) this.#regexpBySource.clear();
+			this.#regexpBySource.set(source, regexp);
+			return regexp;
 		} catch (error) {
 			if (error instanceof RegexpError) throw new FunctionError(error.message);
 			throw error;

@@ -17,7 +17,7 @@ interface Verb {
 	readonly precision: number | undefined;
 }
 
-const DIRECTIVE = /%([+\-# 0]*)(\[\d+\])?(\*|\d+)?(?:\.(\[\d+\])?(\*|\d+)?)?(\[\d+\])?(.|$)/suy;
+const DIRECTIVE_PATTERN = /%([+\-# 0]*)(\[\d+\])?(\*|\d+)?(?:\.(\[\d+\])?(\*|\d+)?)?(\[\d+\])?(.|$)/suy;
 
 /** Implements `printf`. Mistakes appear in the output (`%!d(string=x)`), as in Go. */
 export function formatPrintf(run: TemplateRun, format: string, args: readonly Value[]): string {
@@ -30,10 +30,11 @@ export function formatPrintf(run: TemplateRun, format: string, args: readonly Va
 		directiveStart !== -1;
 		directiveStart = format.indexOf('%', literalStart)
 	) {
-		run.budget.spend(1);
+		run.budget.spendSteps(1);
 		result += format.slice(literalStart, directiveStart);
-		DIRECTIVE.lastIndex = directiveStart;
-		const [directive, flags, index1, widthText, index2, precisionText, index3, letter] = DIRECTIVE.exec(format)!;
+		DIRECTIVE_PATTERN.lastIndex = directiveStart;
+		const [directive, flags, index1, widthText, index2, precisionText, index3, letter] =
+			DIRECTIVE_PATTERN.exec(format)!;
 		literalStart = directiveStart + directive.length;
 		for (const index of [index1, index2, index3]) {
 			if (index === undefined) continue;
@@ -114,16 +115,16 @@ function formatVerb(run: TemplateRun, verb: Verb, value: Value): string {
 /** Formats each value of a list with the verb, in brackets. */
 function formatEach(run: TemplateRun, verb: Verb, list: readonly Value[]): string {
 	const parts: string[] = [];
-	let length = 0;
-	run.budget.enter();
+	let joinedLength = 0;
+	run.budget.enterLevel();
 	for (const item of list) {
-		run.budget.spend(1);
+		run.budget.spendSteps(1);
 		const part = formatVerb(run, verb, item);
-		length += part.length + 1;
-		run.budget.checkLength(length);
+		joinedLength += part.length + 1;
+		run.budget.checkLength(joinedLength);
 		parts.push(part);
 	}
-	run.budget.leave();
+	run.budget.leaveLevel();
 	return `[${parts.join(' ')}]`;
 }
 
@@ -142,11 +143,11 @@ function formatDefault(run: TemplateRun, verb: Verb, value: Value): string {
 function formatGoSyntax(run: TemplateRun, value: Value): string {
 	if (typeof value === 'string') return quoteString(value);
 	if (Array.isArray(value)) {
-		run.budget.enter();
-		run.budget.spend(value.length);
+		run.budget.enterLevel();
+		run.budget.spendSteps(value.length);
 		const text = `[]interface {}{${value.map(item => formatGoSyntax(run, item)).join(', ')}}`;
 		run.budget.checkLength(text.length);
-		run.budget.leave();
+		run.budget.leaveLevel();
 		return text;
 	}
 	return formatValue(run, value);
@@ -176,9 +177,9 @@ function formatInteger(verb: Verb, value: bigint): string | undefined {
 			digits = (hasSharp ? '0X' : '') + magnitude.toString(16).toUpperCase();
 			break;
 		case 'c':
-			return padToWidth(verb, character(value));
+			return padToWidth(verb, formatCharacter(value));
 		case 'q':
-			return padToWidth(verb, `'${character(value)}'`);
+			return padToWidth(verb, `'${formatCharacter(value)}'`);
 		case 'U':
 			return padToWidth(verb, `U+${magnitude.toString(16).toUpperCase().padStart(4, '0')}`);
 		default:
@@ -188,7 +189,7 @@ function formatInteger(verb: Verb, value: bigint): string | undefined {
 	return formatSigned(verb, (value < 0n ? '-' : '') + digits);
 }
 
-function character(value: bigint): string {
+function formatCharacter(value: bigint): string {
 	return value >= 0n && value <= 0x10ffffn ? String.fromCodePoint(Number(value)) : '\ufffd';
 }
 
@@ -212,13 +213,13 @@ function formatFloatVerb(verb: Verb, value: number): string | undefined {
 }
 
 /** Formats a number with a fixed number of decimal places and never with an exponent, which `toFixed` uses from 1e21 on. */
-function formatFixed(value: number, digits: number): string {
-	if (Math.abs(value) < 1e21) return value.toFixed(digits);
-	return BigInt(value).toString() + (digits > 0 ? `.${'0'.repeat(digits)}` : '');
+function formatFixed(value: number, decimalPlaces: number): string {
+	if (Math.abs(value) < 1e21) return value.toFixed(decimalPlaces);
+	return BigInt(value).toString() + (decimalPlaces > 0 ? `.${'0'.repeat(decimalPlaces)}` : '');
 }
 
-function formatSignificant(value: number, digits: number): string {
-	const text = value.toPrecision(Math.min(Math.max(digits, 1), 100));
+function formatSignificant(value: number, significantDigits: number): string {
+	const text = value.toPrecision(Math.min(Math.max(significantDigits, 1), 100));
 	const [mantissa, exponent] = text.split('e') as [string, string?];
 	const shortMantissa = mantissa.includes('.') ? mantissa.replace(/\.?0+$/, '') : mantissa;
 	return exponent === undefined ? shortMantissa : padExponent(`${shortMantissa}e${exponent}`);
@@ -257,12 +258,12 @@ function escapeCharacter(c: string): string {
 }
 
 /** Adds the sign and the padding that the verb requires to a formatted number. */
-function formatSigned(verb: Verb, text: string): string {
-	const isNegative = text.startsWith('-');
+function formatSigned(verb: Verb, numberText: string): string {
+	const isNegative = numberText.startsWith('-');
 	const sign = isNegative ? '-' : verb.hasPlus ? '+' : verb.hasSpace ? ' ' : '';
-	const digits = text.replace(/^[+-]/, '');
-	if (!verb.hasZero || verb.width === undefined) return padToWidth(verb, sign + digits);
-	return sign + digits.padStart(verb.width - sign.length, '0');
+	const unsignedText = numberText.replace(/^[+-]/, '');
+	if (!verb.hasZero || verb.width === undefined) return padToWidth(verb, sign + unsignedText);
+	return sign + unsignedText.padStart(verb.width - sign.length, '0');
 }
 
 function padToWidth(verb: Verb, text: string): string {

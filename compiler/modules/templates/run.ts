@@ -9,48 +9,49 @@ export interface ExecutionBounds {
 	 * Maximum number of evaluation steps of one execution, including the templates it calls. Long strings and lists count as several
 	 * steps.
 	 */
-	readonly steps: number;
+	readonly maxSteps: number;
 	/** Maximum number of characters of a string, and of the output. */
-	readonly characters: number;
+	readonly maxCharacters: number;
 	/** Maximum number of entries of a list or dictionary. */
-	readonly entries: number;
+	readonly maxEntries: number;
 }
 
 /** The bounds for serving requests: about a tenth of a second in the worst case. */
 export const DEFAULT_EXECUTION_BOUNDS: ExecutionBounds = {
-	steps: 1_000_000,
-	characters: 10 * 1024 * 1024,
-	entries: 100_000,
+	maxSteps: 1_000_000,
+	maxCharacters: 10 * 1024 * 1024,
+	maxEntries: 100_000,
 };
 
 /** Maximum depth to which template calls and values may be nested; deeper nesting could overflow the stack. */
-const MAX_DEPTH = 100;
+const MAX_NESTING_DEPTH = 100;
 
 /** The remaining budget of one execution. Included templates and repetitions (see `restart`) spend from the same budget. */
 export class ExecutionBudget {
 	readonly bounds: ExecutionBounds;
-	readonly #steps: { stepsLeft: number };
+	readonly #remainingSteps: { stepsLeft: number };
 	#depth = 0;
 
-	/** @param steps The remaining steps, which several executions may share. */
+	/** @param remainingSteps The remaining steps, which several executions may share. */
 	constructor(
 		bounds: ExecutionBounds = DEFAULT_EXECUTION_BOUNDS,
-		steps: { stepsLeft: number } = { stepsLeft: bounds.steps },
+		remainingSteps: { stepsLeft: number } = { stepsLeft: bounds.maxSteps },
 	) {
 		this.bounds = bounds;
-		this.#steps = steps;
+		this.#remainingSteps = remainingSteps;
 	}
 
 	/** Spends steps of the budget. Throws LimitError if none are left. */
-	spend(steps: number): void {
-		this.#steps.stepsLeft -= steps;
-		if (this.#steps.stepsLeft < 0) throw new LimitError(`the template takes more than ${this.bounds.steps} steps`);
+	spendSteps(steps: number): void {
+		this.#remainingSteps.stepsLeft -= steps;
+		if (this.#remainingSteps.stepsLeft < 0)
+			throw new LimitError(`the template takes more than ${this.bounds.maxSteps} steps`);
 	}
 
 	/** Charges the budget for a new string of this length. */
 	chargeText(length: number): void {
 		this.checkLength(length);
-		this.spend(length >> 7);
+		this.spendSteps(length >> 7);
 	}
 
 	/**
@@ -58,15 +59,15 @@ export class ExecutionBudget {
 	 * checked at each of them.
 	 */
 	checkLength(length: number): void {
-		if (length > this.bounds.characters) {
-			throw new LimitError(`a text is longer than ${this.bounds.characters} characters`);
+		if (length > this.bounds.maxCharacters) {
+			throw new LimitError(`a text is longer than ${this.bounds.maxCharacters} characters`);
 		}
 	}
 
 	/** Charges the budget for building or traversing a list or dictionary with this many entries. */
 	chargeEntries(count: number): void {
-		if (count > this.bounds.entries) throw new LimitError(`a list has more than ${this.bounds.entries} entries`);
-		this.spend(count >> 2);
+		if (count > this.bounds.maxEntries) throw new LimitError(`a list has more than ${this.bounds.maxEntries} entries`);
+		this.spendSteps(count >> 2);
 	}
 
 	/** Called before the same execution is repeated. Steps already spent are not refunded. */
@@ -75,11 +76,12 @@ export class ExecutionBudget {
 	}
 
 	/** Enters a level of nesting, until `leave` is called. Throws LimitError if the nesting is too deep. */
-	enter(): void {
-		if (++this.#depth > MAX_DEPTH) throw new LimitError(`templates or values nest deeper than ${MAX_DEPTH}`);
+	enterLevel(): void {
+		if (++this.#depth > MAX_NESTING_DEPTH)
+			throw new LimitError(`templates or values nest deeper than ${MAX_NESTING_DEPTH}`);
 	}
 
-	leave(): void {
+	leaveLevel(): void {
 		this.#depth--;
 	}
 }
@@ -96,7 +98,7 @@ export interface RunDependencies {
 	 */
 	once?<T extends Value>(compute: () => T): T;
 	/** State for functions that the embedding program adds. The language itself does not use it. */
-	readonly host: unknown;
+	readonly hostState: unknown;
 }
 
 /** One execution of a template. */
@@ -104,15 +106,15 @@ export class TemplateRun {
 	readonly budget: ExecutionBudget;
 	readonly deps: RunDependencies;
 	/** Name, for messages, of the source whose actions are running. `templateName` is the name of the template in it. */
-	parseName: string;
+	sourceName: string;
 	templateName: string;
 	/** The templates that can be called, by name: the templates of the executed source and of imported sources. */
-	readonly templates = new Map<string, { readonly body: TemplateBody; readonly parseName: string }>();
-	readonly #pieces: string[] = [];
+	readonly templates = new Map<string, { readonly body: TemplateBody; readonly sourceName: string }>();
+	readonly #outputPieces: string[] = [];
 	#outputLength = 0;
 
 	constructor(name: string, budget: ExecutionBudget, deps: RunDependencies) {
-		this.parseName = name;
+		this.sourceName = name;
 		this.templateName = name;
 		this.budget = budget;
 		this.deps = deps;
@@ -122,12 +124,12 @@ export class TemplateRun {
 	write(text: string): void {
 		this.#outputLength += text.length;
 		this.budget.checkLength(this.#outputLength);
-		this.#pieces.push(text);
+		this.#outputPieces.push(text);
 	}
 
 	/** Returns the output. */
 	output(): string {
-		return this.#pieces.join('');
+		return this.#outputPieces.join('');
 	}
 
 	/** Returns the result of `compute`, which may be random. When the execution is repeated, returns the same result. */

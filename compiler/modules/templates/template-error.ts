@@ -34,9 +34,9 @@ export class LimitError extends Error {}
 
 /** Thrown by a function whose result is not available yet. When `settled` settles, the execution is repeated. */
 export class Suspension {
-	readonly settled: Promise<unknown>;
+	readonly pendingResult: Promise<unknown>;
 
-	constructor(settled: Promise<unknown>) {
-		this.settled = settled;
+	constructor(pendingResult: Promise<unknown>) {
+		this.pendingResult = pendingResult;
 	}
 }

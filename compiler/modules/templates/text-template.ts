@@ -31,18 +31,18 @@ export interface TemplateLanguage {
 /** Compiles a template source. `name` is only used in messages. Throws TemplateFailure. */
 export function compileTextTemplate(source: TemplateSource, language: TemplateLanguage, name: string): TextTemplate {
 	const { functions, refusedFunctions } = language;
-	const isFunction = (word: string): true | string => {
+	const availabilityOf = (word: string): true | string => {
 		if (functions.has(word) || word === 'and' || word === 'or') return true;
 		const reason = refusedFunctions?.get(word);
 		return reason === undefined ? `function "${word}" not defined` : `function "${word}" ${reason}`;
 	};
 	try {
-		const parsed = parseTemplate(source, language.delimiters, isFunction);
+		const parsedTemplate = parseTemplate(source, language.delimiters, availabilityOf);
 		const scope = { text: source.text, functions };
 		const definitions = new Map<string, TemplateBody>();
-		for (const [definedName, statements] of parsed.definitions)
+		for (const [definedName, statements] of parsedTemplate.definitions)
 			definitions.set(definedName, compileStatements(statements, scope));
-		return { body: compileStatements(parsed.statements, scope), definitions };
+		return { body: compileStatements(parsedTemplate.statements, scope), definitions };
 	} catch (error) {
 		throw error instanceof TemplateSyntaxError ? error.withTemplateName(name) : error;
 	}
@@ -67,15 +67,15 @@ export function executeTextTemplate(template: TextTemplate, execution: TemplateE
 	const run = new TemplateRun(name, budget, deps);
 	addTemplates(run, template, name);
 	try {
-		budget.enter();
+		budget.enterLevel();
 		template.body(run, data, [data]);
-		budget.leave();
+		budget.leaveLevel();
 		return run.output();
 	} catch (error) {
 		if (error instanceof LimitError) throw new TemplateFailure(`template: ${name}: ${error.message}`, { cause: error });
 		if (error instanceof RangeError) {
 			const reason = /call stack/.test(error.message) ? 'templates or values nest too deeply' : 'a value is too large';
-			throw new TemplateFailure(`template: ${run.parseName}: ${reason}`, { cause: error });
+			throw new TemplateFailure(`template: ${run.sourceName}: ${reason}`, { cause: error });
 		}
 		throw error;
 	}
@@ -83,5 +83,5 @@ export function executeTextTemplate(template: TextTemplate, execution: TemplateE
 
 /** Makes the templates that a source defines callable during an execution. */
 export function addTemplates(run: TemplateRun, template: TextTemplate, name: string): void {
-	for (const [definedName, body] of template.definitions) run.templates.set(definedName, { body, parseName: name });
+	for (const [definedName, body] of template.definitions) run.templates.set(definedName, { body, sourceName: name });
 }

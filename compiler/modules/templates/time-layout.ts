@@ -1,7 +1,7 @@
 /**
  * Formats and parses times by Go layouts, which show how the reference time `Mon Jan 2 15:04:05 MST 2006` would be written.
  */
-import { isZone, offsetText, type Zone, zoneFacts } from './time-zone.ts';
+import { formatUtcOffset, isZone, type Zone, zoneFacts } from './time-zone.ts';
 
 export const MONTH_NAMES: readonly string[] = [
 	...['January', 'February', 'March', 'April', 'May', 'June', 'July'],
@@ -21,19 +21,19 @@ export const DAY_NAMES: readonly string[] = [
 const LAYOUT_ELEMENT =
 	/January|Jan(?![a-z])|Monday|Mon(?![a-z])|MST|002|01|02|03|04|05|06|__2|_2(?!006)|2006|2|15|1|3|4|5|PM|pm|-07:00|-0700|-07|Z07:00|Z0700|Z07|[.,](?:0+|9+)(?!\d)/g;
 
-function pad(value: number, length: number, fill = '0'): string {
+function padNumber(value: number, length: number, fill = '0'): string {
 	return String(value).padStart(length, fill);
 }
 
 /** Returns a regular expression, as a string, that matches what {@link formatTime} writes for a layout. */
 export function timePattern(layout: string): string {
 	let pattern = '';
-	let end = 0;
+	let literalStart = 0;
 	for (const match of layout.matchAll(LAYOUT_ELEMENT)) {
-		pattern += RegExp.escape(layout.slice(end, match.index)) + elementPattern(match[0]);
-		end = match.index + match[0].length;
+		pattern += RegExp.escape(layout.slice(literalStart, match.index)) + elementPattern(match[0]);
+		literalStart = match.index + match[0].length;
 	}
-	return pattern + RegExp.escape(layout.slice(end));
+	return pattern + RegExp.escape(layout.slice(literalStart));
 }
 
 function elementPattern(element: string): string {
@@ -46,9 +46,9 @@ function elementPattern(element: string): string {
 }
 
 /** Formats a time in milliseconds since 1970 by a layout. */
-export function formatTime(time: number, layout: string, zone: Zone): string {
-	const { offsetMinutes: offset, name } = zoneFacts(zone, time);
-	const date = new Date(time + offset * 60_000);
+export function formatTime(timeMs: number, layout: string, zone: Zone): string {
+	const { offsetMinutes, name: zoneName } = zoneFacts(zone, timeMs);
+	const date = new Date(timeMs + offsetMinutes * 60_000);
 	const hour = date.getUTCHours();
 	const year = date.getUTCFullYear();
 	const month = MONTH_NAMES[date.getUTCMonth()]!;
@@ -64,37 +64,37 @@ export function formatTime(time: number, layout: string, zone: Zone): string {
 			case 'Mon':
 				return weekday.slice(0, 3);
 			case 'MST':
-				return name;
+				return zoneName;
 			case '2006':
-				return pad(year, 4);
+				return padNumber(year, 4);
 			case '06':
-				return pad(year % 100, 2);
+				return padNumber(year % 100, 2);
 			case '01':
-				return pad(date.getUTCMonth() + 1, 2);
+				return padNumber(date.getUTCMonth() + 1, 2);
 			case '1':
 				return String(date.getUTCMonth() + 1);
 			case '02':
-				return pad(date.getUTCDate(), 2);
+				return padNumber(date.getUTCDate(), 2);
 			case '_2':
-				return pad(date.getUTCDate(), 2, ' ');
+				return padNumber(date.getUTCDate(), 2, ' ');
 			case '2':
 				return String(date.getUTCDate());
 			case '002':
-				return pad(dayOfYear(date), 3);
+				return padNumber(dayOfYear(date), 3);
 			case '__2':
-				return pad(dayOfYear(date), 3, ' ');
+				return padNumber(dayOfYear(date), 3, ' ');
 			case '15':
-				return pad(hour, 2);
+				return padNumber(hour, 2);
 			case '03':
-				return pad(hour % 12 || 12, 2);
+				return padNumber(hour % 12 || 12, 2);
 			case '3':
 				return String(hour % 12 || 12);
 			case '04':
-				return pad(date.getUTCMinutes(), 2);
+				return padNumber(date.getUTCMinutes(), 2);
 			case '4':
 				return String(date.getUTCMinutes());
 			case '05':
-				return pad(date.getUTCSeconds(), 2);
+				return padNumber(date.getUTCSeconds(), 2);
 			case '5':
 				return String(date.getUTCSeconds());
 			case 'PM':
@@ -103,7 +103,7 @@ export function formatTime(time: number, layout: string, zone: Zone): string {
 				return hour < 12 ? 'am' : 'pm';
 			default:
 				return element[0] === '-' || element[0] === 'Z'
-					? offsetElement(element, offset)
+					? formatOffset(element, offsetMinutes)
 					: formatFraction(element, date);
 		}
 	});
@@ -114,14 +114,14 @@ export function dayOfYear(date: Date): number {
 	return Math.floor((date.getTime() - Date.UTC(date.getUTCFullYear(), 0, 1)) / 86_400_000) + 1;
 }
 
-function offsetElement(element: string, offset: number): string {
-	if (element[0] === 'Z' && offset === 0) return 'Z';
-	const text = offsetText(offset, element.includes(':') ? ':' : '');
+function formatOffset(element: string, offsetMinutes: number): string {
+	if (element[0] === 'Z' && offsetMinutes === 0) return 'Z';
+	const text = formatUtcOffset(offsetMinutes, element.includes(':') ? ':' : '');
 	return element.length === 3 ? text.slice(0, 3) : text;
 }
 
 function formatFraction(element: string, date: Date): string {
-	const digits = pad(date.getUTCMilliseconds(), 3)
+	const digits = padNumber(date.getUTCMilliseconds(), 3)
 		.padEnd(9, '0')
 		.slice(0, element.length - 1);
 	if (element[1] === '0') return element[0] + digits;
@@ -142,7 +142,7 @@ interface TimeFields {
 }
 
 /** Parses a time and its zone by a layout; undefined if the text does not match. */
-export function parseTime(text: string, layout: string, zone: Zone): { time: number; zone: Zone } | undefined {
+export function parseTime(text: string, layout: string, defaultZone: Zone): { time: number; zone: Zone } | undefined {
 	const fields: TimeFields = {
 		...{ year: 0, month: 1, day: 1, hour: 0, minute: 0, second: 0, milliseconds: 0 },
 		isAfternoon: undefined,
@@ -173,7 +173,7 @@ export function parseTime(text: string, layout: string, zone: Zone): { time: num
 	date.setUTCFullYear(year, month - 1, day);
 	if (date.getUTCDate() !== day) return undefined;
 	date.setUTCHours(hour, minute, second, milliseconds);
-	const resultZone = fields.zone ?? zone;
+	const resultZone = fields.zone ?? defaultZone;
 	const localTime = date.getTime();
 	// The zone's offset depends on the time that is being computed. Two iterations suffice, except in an hour that daylight
 	// saving time skips.
@@ -187,11 +187,11 @@ export function parseTime(text: string, layout: string, zone: Zone): { time: num
  */
 function readElement(element: string, text: string, fields: TimeFields): number | undefined {
 	const matchElement = (pattern: RegExp, store: (matched: string) => boolean | undefined): number | undefined => {
-		const matched = pattern.exec(text)?.[0];
-		return matched === undefined || store(matched) === false ? undefined : matched.length;
+		const matchedText = pattern.exec(text)?.[0];
+		return matchedText === undefined || store(matchedText) === false ? undefined : matchedText.length;
 	};
-	const readNumber = (digits: RegExp, field: 'year' | 'month' | 'day' | 'hour' | 'minute' | 'second') =>
-		matchElement(digits, matched => {
+	const readNumber = (digitsPattern: RegExp, field: 'year' | 'month' | 'day' | 'hour' | 'minute' | 'second') =>
+		matchElement(digitsPattern, matched => {
 			fields[field] = Number(matched);
 		});
 	const readName = (names: readonly string[], isShort: boolean, store: (index: number) => void): number | undefined => {

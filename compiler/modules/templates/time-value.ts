@@ -70,29 +70,29 @@ const DURATION_UNITS: { readonly [unit: string]: number } = {
 /** Parses a duration such as `1h30m` or `-1.5s` to nanoseconds; undefined if the text is not a duration. */
 export function parseGoDuration(text: string): bigint | undefined {
 	if (!/^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.test(text)) return undefined;
-	let total = 0;
+	let totalNanoseconds = 0;
 	for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
-		total += Number(amount) * DURATION_UNITS[unit!]!;
+		totalNanoseconds += Number(amount) * DURATION_UNITS[unit!]!;
 	}
-	if (!Number.isSafeInteger(Math.round(total / 1000))) return undefined;
-	return BigInt(Math.round(total)) * (text[0] === '-' ? -1n : 1n);
+	if (!Number.isSafeInteger(Math.round(totalNanoseconds / 1000))) return undefined;
+	return BigInt(Math.round(totalNanoseconds)) * (text[0] === '-' ? -1n : 1n);
 }
 
 /** A time with milliseconds and a zone. */
 export class TimeValue implements TemplateObject {
 	readonly typeName = 'time.Time';
 	/** Milliseconds since 1970. */
-	readonly time: number;
+	readonly timeMs: number;
 	readonly zone: Zone;
 
-	constructor(time: number, zone: Zone) {
+	constructor(timeMs: number, zone: Zone) {
 		// JavaScript's Date cannot represent times outside this range.
-		this.time = Number.isFinite(time) && Math.abs(time) <= 8.64e15 - 1e9 ? time : 0;
+		this.timeMs = Number.isFinite(timeMs) && Math.abs(timeMs) <= 8.64e15 - 1e9 ? timeMs : 0;
 		this.zone = zone;
 	}
 
 	format(layout: string): string {
-		return formatTime(this.time, layout, this.zone);
+		return formatTime(this.timeMs, layout, this.zone);
 	}
 
 	text(): string {
@@ -100,7 +100,7 @@ export class TimeValue implements TemplateObject {
 	}
 
 	isEmpty(): boolean {
-		return this.time === ZERO_TIME;
+		return this.timeMs === ZERO_TIME_MS;
 	}
 
 	member(name: string): Value | undefined {
@@ -111,15 +111,15 @@ export class TimeValue implements TemplateObject {
 }
 
 /** Go's zero time, the beginning of year 1, in milliseconds since 1970. */
-const ZERO_TIME = -62_135_596_800_000;
+const ZERO_TIME_MS = -62_135_596_800_000;
 
 /** Returns a date whose UTC getters return the local time in the value's zone. */
-function localDate({ time, zone }: TimeValue): Date {
-	return new Date(time + zoneFacts(zone, time).offsetMinutes * 60_000);
+function toLocalDate({ timeMs, zone }: TimeValue): Date {
+	return new Date(timeMs + zoneFacts(zone, timeMs).offsetMinutes * 60_000);
 }
 
-const dateNumber = (read: (date: Date) => number): TemplateFunction =>
-	defineFunction('any', (_, time: TimeValue) => BigInt(read(localDate(time))));
+const defineDateMethod = (read: (date: Date) => number): TemplateFunction =>
+	defineFunction('any', (_, time: TimeValue) => BigInt(read(toLocalDate(time))));
 
 const TIME_METHODS = {
 	Format: defineFunction('any string', (run, time: TimeValue, layout: string) => {
@@ -127,27 +127,27 @@ const TIME_METHODS = {
 		return time.format(layout);
 	}),
 	String: defineFunction('any', (_, time: TimeValue) => time.text()),
-	Year: dateNumber(date => date.getUTCFullYear()),
-	Month: defineFunction('any', (_, time: TimeValue) => MONTH_NAMES[localDate(time).getUTCMonth()]!),
-	Day: dateNumber(date => date.getUTCDate()),
-	Hour: dateNumber(date => date.getUTCHours()),
-	Minute: dateNumber(date => date.getUTCMinutes()),
-	Second: dateNumber(date => date.getUTCSeconds()),
-	Nanosecond: dateNumber(date => date.getUTCMilliseconds() * 1_000_000),
-	YearDay: dateNumber(dayOfYear),
-	Weekday: defineFunction('any', (_, time: TimeValue) => DAY_NAMES[localDate(time).getUTCDay()]!),
-	Unix: defineFunction('any', (_, time: TimeValue) => BigInt(Math.floor(time.time / 1000))),
-	UnixMilli: defineFunction('any', (_, time: TimeValue) => BigInt(Math.floor(time.time))),
-	UTC: defineFunction('any', (_, time: TimeValue) => new TimeValue(time.time, 'UTC')),
-	Local: defineFunction('any', (_, time: TimeValue) => new TimeValue(time.time, 'Local')),
+	Year: defineDateMethod(date => date.getUTCFullYear()),
+	Month: defineFunction('any', (_, time: TimeValue) => MONTH_NAMES[toLocalDate(time).getUTCMonth()]!),
+	Day: defineDateMethod(date => date.getUTCDate()),
+	Hour: defineDateMethod(date => date.getUTCHours()),
+	Minute: defineDateMethod(date => date.getUTCMinutes()),
+	Second: defineDateMethod(date => date.getUTCSeconds()),
+	Nanosecond: defineDateMethod(date => date.getUTCMilliseconds() * 1_000_000),
+	YearDay: defineDateMethod(dayOfYear),
+	Weekday: defineFunction('any', (_, time: TimeValue) => DAY_NAMES[toLocalDate(time).getUTCDay()]!),
+	Unix: defineFunction('any', (_, time: TimeValue) => BigInt(Math.floor(time.timeMs / 1000))),
+	UnixMilli: defineFunction('any', (_, time: TimeValue) => BigInt(Math.floor(time.timeMs))),
+	UTC: defineFunction('any', (_, time: TimeValue) => new TimeValue(time.timeMs, 'UTC')),
+	Local: defineFunction('any', (_, time: TimeValue) => new TimeValue(time.timeMs, 'Local')),
 	IsZero: defineFunction('any', (_, time: TimeValue) => time.isEmpty()),
 	Add: defineFunction('any any', (run, time: TimeValue, duration: Value) => {
 		if (!(duration instanceof DurationValue)) return run.fail('Add takes a duration');
-		return new TimeValue(time.time + Number(duration.nanoseconds / 1_000_000n), time.zone);
+		return new TimeValue(time.timeMs + Number(duration.nanoseconds / 1_000_000n), time.zone);
 	}),
 	AddDate: defineFunction('any int int int', (_, time: TimeValue, years: bigint, months: bigint, days: bigint) => {
-		const date = localDate(time);
-		const zoneOffsetMs = zoneFacts(time.zone, time.time).offsetMinutes * 60_000;
+		const date = toLocalDate(time);
+		const zoneOffsetMs = zoneFacts(time.zone, time.timeMs).offsetMinutes * 60_000;
 		date.setUTCFullYear(
 			date.getUTCFullYear() + Number(years),
 			date.getUTCMonth() + Number(months),
@@ -157,12 +157,12 @@ const TIME_METHODS = {
 	}),
 	Sub: defineFunction('any any', (run, a: TimeValue, b: Value) =>
 		b instanceof TimeValue
-			? new DurationValue(BigInt(Math.round(a.time - b.time)) * 1_000_000n)
+			? new DurationValue(BigInt(Math.round(a.timeMs - b.timeMs)) * 1_000_000n)
 			: run.fail('Sub takes a time'),
 	),
-	Before: defineFunction('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time < b.time),
-	After: defineFunction('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time > b.time),
-	Equal: defineFunction('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time === b.time),
+	Before: defineFunction('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.timeMs < b.timeMs),
+	After: defineFunction('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.timeMs > b.timeMs),
+	Equal: defineFunction('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.timeMs === b.timeMs),
 };
 
 /** Returns a method of an object as a callable value. */

@@ -24,45 +24,52 @@ export function isZone(zone: Zone): boolean {
 /** Returns the offset and short name of a zone at a time in milliseconds since 1970. */
 export function zoneFacts(zone: Zone, timeMs: number): ZoneFacts {
 	if (zone === 'UTC') return { offsetMinutes: 0, name: 'UTC' };
-	const fixedOffset = FIXED_OFFSET.exec(zone);
-	if (fixedOffset) {
-		const minutes = Number(fixedOffset[2]) * 60 + Number(fixedOffset[3]);
+	const fixedMatch = FIXED_OFFSET.exec(zone);
+	if (fixedMatch) {
+		const minutes = Number(fixedMatch[2]) * 60 + Number(fixedMatch[3]);
 		return {
-			offsetMinutes: fixedOffset[1] === '-' ? -minutes : minutes,
-			name: offsetText(fixedOffset[1] === '-' ? -minutes : minutes, ''),
+			offsetMinutes: fixedMatch[1] === '-' ? -minutes : minutes,
+			name: formatUtcOffset(fixedMatch[1] === '-' ? -minutes : minutes, ''),
 		};
 	}
 	if (zone === 'Local') {
-		const offset = -new Date(timeMs).getTimezoneOffset();
-		return { offsetMinutes: offset, name: offset === 0 ? 'UTC' : shortName(undefined, timeMs) };
+		const offsetMinutes = -new Date(timeMs).getTimezoneOffset();
+		return { offsetMinutes, name: offsetMinutes === 0 ? 'UTC' : shortZoneName(undefined, timeMs) };
 	}
-	const longName = zonePart(zone, timeMs, 'longOffset');
-	const offset = /GMT([+-])(\d{2}):(\d{2})/.exec(longName);
-	const minutes = offset ? (Number(offset[2]) * 60 + Number(offset[3])) * (offset[1] === '-' ? -1 : 1) : 0;
-	return { offsetMinutes: minutes, name: shortName(zone, timeMs) };
+	const longName = formatZoneName(zone, timeMs, 'longOffset');
+	const offsetMatch = /GMT([+-])(\d{2}):(\d{2})/.exec(longName);
+	const minutes = offsetMatch
+		? (Number(offsetMatch[2]) * 60 + Number(offsetMatch[3])) * (offsetMatch[1] === '-' ? -1 : 1)
+		: 0;
+	return { offsetMinutes: minutes, name: shortZoneName(zone, timeMs) };
 }
 
-function zonePart(zone: Zone | undefined, time: number, form: 'longOffset' | 'short', locale = 'en-US'): string {
-	const format = new Intl.DateTimeFormat(locale, { ...(zone ? { timeZone: zone } : {}), timeZoneName: form });
-	return format.formatToParts(time).find(({ type }) => type === 'timeZoneName')?.value ?? '';
+function formatZoneName(
+	zone: Zone | undefined,
+	timeMs: number,
+	form: 'longOffset' | 'short',
+	locale = 'en-US',
+): string {
+	const formatter = new Intl.DateTimeFormat(locale, { ...(zone ? { timeZone: zone } : {}), timeZoneName: form });
+	return formatter.formatToParts(timeMs).find(({ type }) => type === 'timeZoneName')?.value ?? '';
 }
 
 /** English locales. Each has abbreviations, such as `CET`, for the time zones of its own region. */
-const LOCALES = ['en-US', 'en-GB', 'en-AU', 'en-IN', 'en-ZA', 'en-NZ'];
+const ENGLISH_LOCALES = ['en-US', 'en-GB', 'en-AU', 'en-IN', 'en-ZA', 'en-NZ'];
 
 /** Returns the short name of a zone, such as `CET`. A zone without one gets its offset, such as `+05`, as in Go. */
-function shortName(zone: Zone | undefined, time: number): string {
+function shortZoneName(zone: Zone | undefined, timeMs: number): string {
 	let name = '';
-	for (const locale of LOCALES) {
-		name = zonePart(zone, time, 'short', locale);
+	for (const locale of ENGLISH_LOCALES) {
+		name = formatZoneName(zone, timeMs, 'short', locale);
 		if (!/^(?:GMT|UTC)[+-]/.test(name)) return name;
 	}
-	const offset = /([+-])(\d+)(?::(\d+))?$/.exec(name);
-	return offset ? `${offset[1]}${offset[2]!.padStart(2, '0')}${offset[3] ?? ''}` : name;
+	const offsetMatch = /([+-])(\d+)(?::(\d+))?$/.exec(name);
+	return offsetMatch ? `${offsetMatch[1]}${offsetMatch[2]!.padStart(2, '0')}${offsetMatch[3] ?? ''}` : name;
 }
 
 /** Formats an offset in minutes: `+0200` or, with a separator, `+02:00`. */
-export function offsetText(minutes: number, separator: string): string {
+export function formatUtcOffset(minutes: number, separator: string): string {
 	const absoluteMinutes = Math.abs(minutes);
 	const padTwo = (n: number) => String(n).padStart(2, '0');
 	return `${minutes < 0 ? '-' : '+'}${padTwo(Math.floor(absoluteMinutes / 60))}${separator}${padTwo(absoluteMinutes % 60)}`;

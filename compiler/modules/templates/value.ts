@@ -116,14 +116,14 @@ export function compareText(a: string, b: string): number {
 	if (a === b) return 0;
 	const length = Math.min(a.length, b.length);
 	for (let i = 0; i < length; i++) {
-		const left = a.charCodeAt(i);
-		const right = b.charCodeAt(i);
-		if (left === right) continue;
+		const leftUnit = a.charCodeAt(i);
+		const rightUnit = b.charCodeAt(i);
+		if (leftUnit === rightUnit) continue;
 		// A surrogate is half of a code point that is above every code point of a single unit.
-		const isLeftSurrogate = left >= 0xd800 && left <= 0xdfff;
-		const isRightSurrogate = right >= 0xd800 && right <= 0xdfff;
+		const isLeftSurrogate = leftUnit >= 0xd800 && leftUnit <= 0xdfff;
+		const isRightSurrogate = rightUnit >= 0xd800 && rightUnit <= 0xdfff;
 		if (isLeftSurrogate !== isRightSurrogate) return isLeftSurrogate ? 1 : -1;
-		return left - right;
+		return leftUnit - rightUnit;
 	}
 	return a.length - b.length;
 }

@@ -104,9 +104,9 @@ export function lowerHeaderEdit(
 	const firstText = cx.template(firstWord).replace(/:$/, '');
 	const isCompatfile = cx.dialect === 'compatfile';
 	// `>` defers an edit. It has no effect where edits cannot be deferred.
-	const text = isCompatfile && /^>./.test(firstText) ? firstText.slice(1) : firstText;
-	const operator = /^[+?-]./.test(text) ? text[0] : '';
-	const name = operator === '' ? text : text.slice(1);
+	const fieldText = isCompatfile && /^>./.test(firstText) ? firstText.slice(1) : firstText;
+	const operator = /^[+?-]./.test(fieldText) ? fieldText[0] : '';
+	const name = operator === '' ? fieldText : fieldText.slice(1);
 	const earlierEdits = edits ?? {};
 	if (name === '' || !isFieldName(name, operator === '-' || thirdWord !== undefined)) {
 		cx.problem('error', 'header/invalid-name', firstWord.span, `\`${name}\` is not the name of a header field.`);
@@ -130,7 +130,7 @@ export function lowerHeaderEdit(
 			: { ...earlierEdits, delete: [...(earlierEdits.delete ?? []), name] };
 	}
 	if (operator === '?' && messageKind === 'request') {
-		const message = `${text}: the default header modifier ('?') can only be used on response headers; for conditional manipulation of request headers, use matchers`;
+		const message = `${fieldText}: the default header modifier ('?') can only be used on response headers; for conditional manipulation of request headers, use matchers`;
 		cx.problem('error', 'header/default-on-request', firstWord.span, message);
 		return earlierEdits;
 	}
@@ -144,8 +144,8 @@ export function lowerHeaderEdit(
 		if (!isCompatfile) return earlierEdits;
 	} else if (thirdWord) {
 		// An expression with a placeholder is compiled per request. The braces of a repetition (`a{2}`) are not a placeholder.
-		const search = cx.template(secondWord!);
-		const find = /\{[a-z_]+\.[^{}]+\}/.test(search) ? search : cx.regexp(secondWord!);
+		const searchTemplate = cx.template(secondWord!);
+		const find = /\{[a-z_]+\.[^{}]+\}/.test(searchTemplate) ? searchTemplate : cx.regexp(secondWord!);
 		if (find === undefined) return earlierEdits;
 		return {
 			...earlierEdits,
@@ -190,9 +190,9 @@ export function compileHeaderEdits(edits: HeaderEdits, cx: CompileContext): Head
 	};
 }
 
-type PairEdit = (headers: HeaderList, name: string, value: string) => void;
+type ApplyPair = (headers: HeaderList, name: string, value: string) => void;
 
-function compilePair({ name, value }: FieldValue, cx: CompileContext, applyEdit: PairEdit): HeaderEdit {
+function compilePair({ name, value }: FieldValue, cx: CompileContext, applyPair: ApplyPair): HeaderEdit {
 	const nameTemplate = cx.template(name, 'keep');
 	const valueTemplate = compileFieldValue(value, cx, 'keep');
 	const constantName = nameTemplate.constant;
@@ -201,14 +201,14 @@ function compilePair({ name, value }: FieldValue, cx: CompileContext, applyEdit:
 		return (x, headers) => {
 			const renderedName = nameTemplate.render(x);
 			// A name built from request data is skipped if it is invalid.
-			if (isToken(renderedName)) applyEdit(headers, renderedName, valueTemplate.render(x));
+			if (isToken(renderedName)) applyPair(headers, renderedName, valueTemplate.render(x));
 		};
 	}
 	if (!isToken(constantName))
 		return cx.refuse(`\`${constantName}\` is not the name of a header field.`, 'header/invalid-name');
 	const { constant } = valueTemplate;
-	if (constant !== undefined) return (_x, headers) => applyEdit(headers, constantName, constant);
-	return (x, headers) => applyEdit(headers, constantName, valueTemplate.render(x));
+	if (constant !== undefined) return (_x, headers) => applyPair(headers, constantName, constant);
+	return (x, headers) => applyPair(headers, constantName, valueTemplate.render(x));
 }
 
 function compileDelete(pattern: string, cx: CompileContext): HeaderEdit {
@@ -216,34 +216,34 @@ function compileDelete(pattern: string, cx: CompileContext): HeaderEdit {
 	const startsWithStar = pattern.startsWith('*');
 	const endsWithStar = pattern.length > 1 && pattern.endsWith('*');
 	const template = cx.template(pattern.slice(startsWithStar ? 1 : 0, endsWithStar ? -1 : undefined), 'keep');
-	const constant = template.constant?.toLowerCase();
+	const constantText = template.constant?.toLowerCase();
 	if (!startsWithStar && !endsWithStar)
-		return (x, headers) => void headers.delete(constant ?? template.render(x).toLowerCase());
+		return (x, headers) => void headers.delete(constantText ?? template.render(x).toLowerCase());
 	return (x, headers) => {
-		const text = constant ?? template.render(x).toLowerCase();
+		const nameText = constantText ?? template.render(x).toLowerCase();
 		headers.filter(name => {
 			const lowerName = name.toLowerCase();
-			if (startsWithStar && endsWithStar) return !lowerName.includes(text);
-			return startsWithStar ? !lowerName.endsWith(text) : !lowerName.startsWith(text);
+			if (startsWithStar && endsWithStar) return !lowerName.includes(nameText);
+			return startsWithStar ? !lowerName.endsWith(nameText) : !lowerName.startsWith(nameText);
 		});
 	};
 }
 
 function compileReplace({ name, find, replace }: FieldReplacement, cx: CompileContext): HeaderEdit {
 	const nameTemplate = cx.template(name, 'keep');
-	const constant = nameTemplate.constant?.toLowerCase();
+	const constantName = nameTemplate.constant?.toLowerCase();
 	const search = compileSearch(find, cx);
 	const replacement = compilePatternReplacement(replace, cx, 'keep');
 	return (x, headers) => {
 		const expression = search(x);
 		if (!expression) return;
-		const searchedName = constant ?? nameTemplate.render(x).toLowerCase();
+		const lowerName = constantName ?? nameTemplate.render(x).toLowerCase();
 		headers.map((field, value) => {
-			if (name !== '*' && !isSameFieldName(field, searchedName)) return value;
+			if (name !== '*' && !isSameFieldName(field, lowerName)) return value;
 			// Values that are not valid UTF-8 can be searched, too, and their bytes are preserved.
-			const text = decodeFieldText(value);
-			const replaced = replacement(text, expression, x);
-			return safeFieldValue(text === value && !isAscii(value) ? replaced : encodeFieldText(replaced));
+			const decodedValue = decodeFieldText(value);
+			const newText = replacement(decodedValue, expression, x);
+			return safeFieldValue(decodedValue === value && !isAscii(value) ? newText : encodeFieldText(newText));
 		});
 	};
 }

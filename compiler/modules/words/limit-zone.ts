@@ -34,7 +34,7 @@ export interface ZoneDirective<Z extends LimitZone> {
 	readonly usage: string;
 	readonly zoneUsage: string;
 	/** Prefix of the codes of problems. */
-	readonly code: string;
+	readonly codePrefix: string;
 	/** Number of words that form the limit after the zone's name. */
 	readonly limitWordCount: number;
 	/** Lowers the words of a limit that are written on the directive's own line. */
@@ -42,7 +42,7 @@ export interface ZoneDirective<Z extends LimitZone> {
 	/** Returns the handlers of the lines that only the zones of this directive have. */
 	zoneHandlers(zone: Draft<Z>, cx: LowerContext): { readonly [name: string]: SubdirectiveHandler };
 	/** First words of the lines that set a limit. */
-	readonly limitLines: readonly string[];
+	readonly limitLineNames: readonly string[];
 	/**
 	 * Checks the lines of a zone together, and returns the zone unless it is incomplete.
 	 * @param hasLimit True if the zone has a limit, valid or not.
@@ -51,11 +51,11 @@ export interface ZoneDirective<Z extends LimitZone> {
 }
 
 /** Template of the client's address, which is also the default key. */
-export const CLIENT_KEY = '{http.vars.client_ip}';
+export const CLIENT_KEY_TEMPLATE = '{http.vars.client_ip}';
 const DEFAULT_IPV6_PREFIX = 64;
 const ZONE_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
-const MIN_KEYS = 1024;
-const MAX_KEYS = 16_777_216;
+const LOWEST_MAX_KEYS = 1024;
+const HIGHEST_MAX_KEYS = 16_777_216;
 
 /** Returns the schema of an integer field. */
 export function countSchema(minimum: number, maximum: number, description: string): Schema {
@@ -63,7 +63,10 @@ export function countSchema(minimum: number, maximum: number, description: strin
 }
 
 /** Returns the schemas of the fields of {@link LimitZone}. */
-export function limitZoneFields(defaultKeys: number, maxKeys = MAX_KEYS): { readonly [field: string]: Schema } {
+export function limitZoneSchemas(
+	defaultKeys: number,
+	maxKeys = HIGHEST_MAX_KEYS,
+): { readonly [field: string]: Schema } {
 	return {
 		name: { type: 'string', pattern: ZONE_NAME.source, description: 'Zones of the same name share their counts.' },
 		key: {
@@ -79,7 +82,7 @@ export function limitZoneFields(defaultKeys: number, maxKeys = MAX_KEYS): { read
 			description: 'Client addresses and ranges that are not limited.',
 		},
 		when: { ...MATCHER_SCHEMA, description: 'The requests that are counted; default all.' },
-		max_keys: countSchema(MIN_KEYS, maxKeys, `Maximum number of keys in memory; default ${defaultKeys}.`),
+		max_keys: countSchema(LOWEST_MAX_KEYS, maxKeys, `Maximum number of keys in memory; default ${defaultKeys}.`),
 		'@id': { type: 'string' },
 	};
 }
@@ -93,36 +96,42 @@ export function singleWordHandler(cx: LowerContext, usage: string, lower: (word:
 }
 
 /** Sets a field of a draft, unless the value is undefined because it was invalid. */
-export function setField<D, K extends keyof D>(zone: D, field: K, value: D[K] | undefined): void {
-	if (value !== undefined) zone[field] = value;
+export function setField<D, K extends keyof D>(draft: D, field: K, value: D[K] | undefined): void {
+	if (value !== undefined) draft[field] = value;
 }
 
 /** Lowers a time in milliseconds. If it is out of range, reports a problem and returns undefined. */
-export function lowerPeriod(word: Word, min: number, max: number, range: string, cx: LowerContext): number | undefined {
-	const value = cx.duration(word);
-	if (value === undefined || (value >= min && value <= max)) return value;
+export function lowerPeriod(
+	word: Word,
+	min: number,
+	max: number,
+	rangeText: string,
+	cx: LowerContext,
+): number | undefined {
+	const periodMs = cx.duration(word);
+	if (periodMs === undefined || (periodMs >= min && periodMs <= max)) return periodMs;
 	cx.problem('error', 'value/out-of-range', word.span, `\`${word.text}\` is out of range.`, {
-		hint: `Write a time from ${range}.`,
+		hint: `Write a time from ${rangeText}.`,
 	});
 	return undefined;
 }
 
 /** Returns the handlers of the lines that the zones of all directives have. */
-export function limitZoneLines(
+export function limitZoneHandlers(
 	zone: Draft<LimitZone>,
-	code: string,
+	codePrefix: string,
 	cx: LowerContext,
-	maxKeys = MAX_KEYS,
+	maxKeys = HIGHEST_MAX_KEYS,
 ): { readonly [name: string]: SubdirectiveHandler } {
 	return {
 		key: singleWordHandler(cx, 'key <text>', word => {
 			const key = cx.template(word);
 			if (key === '') {
 				const message = 'The key is empty: all requests would share one limit.';
-				cx.problem('error', `${code}/empty-key`, word.span, message, {
+				cx.problem('error', `${codePrefix}/empty-key`, word.span, message, {
 					hint: 'Write `static` for one limit for all requests.',
 				});
-			} else setField(zone, 'key', key === CLIENT_KEY ? undefined : key);
+			} else setField(zone, 'key', key === CLIENT_KEY_TEMPLATE ? undefined : key);
 		}),
 		ipv6_prefix: singleWordHandler(cx, 'ipv6_prefix <bits>', word =>
 			setField(zone, 'ipv6_prefix', cx.integer(word, 1, 128)),
@@ -137,7 +146,7 @@ export function limitZoneLines(
 				zone.allow = [...(zone.allow ?? []), ...lowerRanges(words, cx)];
 		},
 		max_keys: singleWordHandler(cx, 'max_keys <n>', word =>
-			setField(zone, 'max_keys', cx.integer(word, MIN_KEYS, maxKeys)),
+			setField(zone, 'max_keys', cx.integer(word, LOWEST_MAX_KEYS, maxKeys)),
 		),
 		dry_run: (words, innerLine) => {
 			cx.noBlock(innerLine);
@@ -147,21 +156,21 @@ export function limitZoneLines(
 }
 
 /** Reports an `ipv6_prefix` in a zone whose key is not the client's address. */
-export function checkPrefix(
+export function checkIpv6Prefix(
 	{ ipv6_prefix: prefix, key }: Draft<LimitZone>,
 	line: Line,
-	code: string,
+	codePrefix: string,
 	cx: LowerContext,
 ) {
 	if (prefix === undefined || key === undefined) return;
 	const message = '`ipv6_prefix` has no effect on this key.';
-	cx.problem('error', `${code}/prefix`, line.words[0]!.span, message, {
+	cx.problem('error', `${codePrefix}/prefix`, line.words[0]!.span, message, {
 		hint: 'It applies to the key `{client_ip}`. Remove it.',
 	});
 }
 
 /** Records where a finished zone is in the text, and returns the zone. */
-export function zoneOrigin<Z extends LimitZone>(zone: Z, line: Line, cx: LowerContext): Z {
+export function recordZoneOrigin<Z extends LimitZone>(zone: Z, line: Line, cx: LowerContext): Z {
 	const keyLine = line.block?.lines.find(({ words }) => words[0]!.text === 'key');
 	return cx.origin(zone, line.span, keyLine && { key: keyLine.words.at(-1)!.span });
 }
@@ -173,28 +182,28 @@ export function lowerZones<Z extends LimitZone>(
 	directive: ZoneDirective<Z>,
 	cx: LowerContext,
 ): Z[] {
-	const { usage, zoneUsage, code, limitWordCount, limitLines } = directive;
+	const { usage, zoneUsage, codePrefix, limitWordCount, limitLineNames } = directive;
 	const zones: Z[] = [];
 	const draft: Draft<Z> = {};
 	const [nameWord, ...limitArgs] = args;
 	if (nameWord) {
-		if (isZoneName(nameWord, code, cx)) draft.name = nameWord.text;
+		if (checkZoneName(nameWord, codePrefix, cx)) draft.name = nameWord.text;
 		if (limitArgs.length > 0 && cx.count(line, args, 1 + limitWordCount, 1 + limitWordCount, usage))
 			directive.lowerLimit(limitArgs, draft, cx);
 	}
-	const names = new Set<string>();
+	const zoneNames = new Set<string>();
 	let lineOutsideZone: Line | undefined;
 	const zoneHandlers: { [name: string]: SubdirectiveHandler } = {
 		zone: (words, innerLine) => {
-			if (!cx.count(innerLine, words, 1, 1, zoneUsage) || !isZoneName(words[0]!, code, cx)) return;
+			if (!cx.count(innerLine, words, 1, 1, zoneUsage) || !checkZoneName(words[0]!, codePrefix, cx)) return;
 			const { text, span } = words[0]!;
-			if (names.has(text))
-				cx.problem('error', `${code}/zone-twice`, span, `The zone \`${text}\` is defined twice here.`);
-			names.add(text);
+			if (zoneNames.has(text))
+				cx.problem('error', `${codePrefix}/zone-twice`, span, `The zone \`${text}\` is defined twice here.`);
+			zoneNames.add(text);
 			const zoneDraft: Draft<Z> = {};
 			zoneDraft.name = text;
 			cx.subdirectives(innerLine.block, directive.zoneHandlers(zoneDraft, cx), 'zone');
-			const zone = directive.finishZone(zoneDraft, innerLine, hasLine(innerLine, limitLines), cx);
+			const zone = directive.finishZone(zoneDraft, innerLine, hasLine(innerLine, limitLineNames), cx);
 			if (zone) zones.push(zone);
 		},
 	};
@@ -207,30 +216,30 @@ export function lowerZones<Z extends LimitZone>(
 	const directiveWord = line.words[0]!;
 	cx.subdirectives(line.block, zoneHandlers, directiveWord.text);
 	if (nameWord) {
-		const zone = directive.finishZone(draft, line, limitArgs.length > 0 || hasLine(line, limitLines), cx);
+		const zone = directive.finishZone(draft, line, limitArgs.length > 0 || hasLine(line, limitLineNames), cx);
 		if (zone) zones.unshift(zone);
 	} else if (lineOutsideZone) {
 		const { text, span } = lineOutsideZone.words[0]!;
-		cx.problem('error', `${code}/no-zone`, span, `\`${text}\` is outside of a zone.`, {
+		cx.problem('error', `${codePrefix}/no-zone`, span, `\`${text}\` is outside of a zone.`, {
 			hint: `Name a zone in the first line: ${usage}`,
 		});
-	} else if (zones.length === 0 && names.size === 0) {
-		cx.problem('error', `${code}/no-zone`, directiveWord.span, 'There is no limit.', { hint: `Usage: ${usage}` });
+	} else if (zones.length === 0 && zoneNames.size === 0) {
+		cx.problem('error', `${codePrefix}/no-zone`, directiveWord.span, 'There is no limit.', { hint: `Usage: ${usage}` });
 	}
 	return zones;
 }
 
-function isZoneName({ text, span }: Word, code: string, cx: LowerContext): boolean {
+function checkZoneName({ text, span }: Word, codePrefix: string, cx: LowerContext): boolean {
 	if (ZONE_NAME.test(text)) return true;
-	cx.problem('error', `${code}/zone-name`, span, `\`${text}\` cannot be the name of a zone.`, {
+	cx.problem('error', `${codePrefix}/zone-name`, span, `\`${text}\` cannot be the name of a zone.`, {
 		hint: 'Write letters, digits, `_`, `.` and `-`.',
 	});
 	return false;
 }
 
 /** Reports whether the block of a line contains a line, valid or not, whose first word is one of these names. */
-function hasLine({ block }: Line, names: readonly string[]): boolean {
-	return block?.lines.some(({ words }) => names.includes(words[0]!.text)) === true;
+function hasLine({ block }: Line, firstWords: readonly string[]): boolean {
+	return block?.lines.some(({ words }) => firstWords.includes(words[0]!.text)) === true;
 }
 
 /** Compiles a function that reports whether a zone counts a request. */
@@ -245,10 +254,10 @@ export function compileZoneScope(zone: LimitZone, whenField: string, cx: Compile
 }
 
 export function compileZoneKey(
-	{ key = CLIENT_KEY, ipv6_prefix: prefix = DEFAULT_IPV6_PREFIX }: LimitZone,
+	{ key = CLIENT_KEY_TEMPLATE, ipv6_prefix: prefix = DEFAULT_IPV6_PREFIX }: LimitZone,
 	cx: CompileContext,
 ): (x: Exchange) => string {
-	if (key !== CLIENT_KEY) {
+	if (key !== CLIENT_KEY_TEMPLATE) {
 		const template = cx.template(key, 'empty');
 		return x => template.render(x);
 	}

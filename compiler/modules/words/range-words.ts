@@ -17,14 +17,14 @@ export function lowerRanges(words: readonly Word[], cx: LowerContext): string[] 
 
 /** Compiles ranges. Their placeholders must have a constant value when the configuration is compiled, such as `{env.OFFICE}`. */
 export function compileRanges(ranges: readonly string[], cx: CompileContext): IpRanges {
-	const texts = ranges.flatMap(text => {
+	const rangeTexts = ranges.flatMap(text => {
 		const { constant } = cx.template(text, 'empty');
 		if (constant === undefined)
 			return cx.refuse(`\`${text}\` is not constant: a range must be known at load time.`, 'address/invalid-range');
 		return constant.split(/[\s,]+/).filter(part => part !== '');
 	});
 	try {
-		return new IpRanges(texts);
+		return new IpRanges(rangeTexts);
 	} catch (error) {
 		return cx.refuse((error as Error).message, 'address/invalid-range');
 	}

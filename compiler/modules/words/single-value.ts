@@ -17,9 +17,9 @@ export function parseSingleWord(
 /** Parses a duration that timers support: milliseconds from 0 to about 24 days. */
 export function parseSingleDuration(args: readonly Word[], line: Line, cx: LowerContext): number | undefined {
 	const word = parseSingleWord(args, line, cx, 'duration');
-	const value = word && cx.duration(word);
-	if (!word || value === undefined) return undefined;
-	if (value >= 0 && value <= 2_147_483_647) return value;
+	const durationMs = word && cx.duration(word);
+	if (!word || durationMs === undefined) return undefined;
+	if (durationMs >= 0 && durationMs <= 2_147_483_647) return durationMs;
 	cx.problem('error', 'value/out-of-range', word.span, `\`${word.text}\` is out of range.`, {
 		hint: 'Write a duration from 0 to 24d.',
 	});
@@ -49,8 +49,8 @@ export function warnNoEffect(line: Line, reason: string, cx: LowerContext): void
 /** Parses a percentage such as `20%` as a fraction such as 0.2. The maximum is 1000%. */
 export function parsePercentage(word: Word, cx: LowerContext): number | undefined {
 	const match = /^(\d{1,4}(?:\.\d{1,3})?)%$/.exec(word.text);
-	const value = match ? Number(match[1]) / 100 : undefined;
-	if (value !== undefined && value <= 10) return value;
+	const fraction = match ? Number(match[1]) / 100 : undefined;
+	if (fraction !== undefined && fraction <= 10) return fraction;
 	cx.problem('error', 'value/not-a-percentage', word.span, `\`${word.text}\` is not a percentage.`, {
 		hint: 'Write a number with a percent sign, such as 20%.',
 	});

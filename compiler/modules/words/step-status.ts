@@ -54,9 +54,9 @@ export function compileStepStatus(
 		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status.`, 'status/invalid');
 	}
 	return x => {
-		const text = template.render(x);
-		const status = parseStatus(text);
-		if (status === undefined) throw new HttpError(500, `\`${text}\` is not a status.`);
+		const statusText = template.render(x);
+		const status = parseStatus(statusText);
+		if (status === undefined) throw new HttpError(500, `\`${statusText}\` is not a status.`);
 		return status;
 	};
 }

@@ -47,7 +47,7 @@ export interface IndexedResponse {
 
 /** Base-2 logarithm of the number of rows per page. */
 const PAGE_BITS = 14;
-const PAGE_ROWS = 2 ** PAGE_BITS;
+const ROWS_PER_PAGE = 2 ** PAGE_BITS;
 /** Minimum and maximum number of buckets, and bytes of disk per bucket. */
 const MIN_BUCKETS = 1024;
 const MAX_BUCKETS = 2 ** 22;
@@ -57,14 +57,14 @@ const ROWS_PER_SLICE = 8192;
 
 /** The index of one folder. The caller limits its size by dropping segments. */
 export class DiskIndex {
-	readonly #onChange: (a: number, change: 1 | -1) => void;
+	readonly #onRowChange: (a: number, change: 1 | -1) => void;
 	readonly #pages: Int32Array[] = [];
-	readonly #mask: number;
-	readonly #keys: Int32Array;
-	readonly #urls: Int32Array;
-	readonly #paths: Int32Array;
+	readonly #bucketMask: number;
+	readonly #keyBuckets: Int32Array;
+	readonly #urlBuckets: Int32Array;
+	readonly #pathBuckets: Int32Array;
 	/** The first row of each segment's list. Includes dropped segments until all their rows have been removed. */
-	readonly #segments = new Map<number, number>();
+	readonly #firstRows = new Map<number, number>();
 	readonly #droppedSegments = new Set<number>();
 	#usedRows = 0;
 	#firstFreeRow = 0;
@@ -72,16 +72,16 @@ export class DiskIndex {
 
 	/**
 	 * @param maxDiskBytes Maximum size of the folder in bytes.
-	 * @param onChange Called for every row added or removed, with half of the hash of the row's key.
+	 * @param onRowChange Called for every row added or removed, with half of the hash of the row's key.
 	 */
-	constructor(maxDiskBytes: number, onChange: (a: number, change: 1 | -1) => void) {
-		this.#onChange = onChange;
+	constructor(maxDiskBytes: number, onRowChange: (a: number, change: 1 | -1) => void) {
+		this.#onRowChange = onRowChange;
 		const idealBuckets = 2 ** Math.ceil(Math.log2(Math.max(1, maxDiskBytes / BYTES_PER_BUCKET)));
-		const buckets = Math.min(MAX_BUCKETS, Math.max(MIN_BUCKETS, idealBuckets));
-		this.#mask = buckets - 1;
-		this.#keys = new Int32Array(buckets);
-		this.#urls = new Int32Array(buckets);
-		this.#paths = new Int32Array(buckets);
+		const bucketCount = Math.min(MAX_BUCKETS, Math.max(MIN_BUCKETS, idealBuckets));
+		this.#bucketMask = bucketCount - 1;
+		this.#keyBuckets = new Int32Array(bucketCount);
+		this.#urlBuckets = new Int32Array(bucketCount);
+		this.#pathBuckets = new Int32Array(bucketCount);
 	}
 
 	/** Number of responses. */
@@ -92,18 +92,18 @@ export class DiskIndex {
 	/** Adds a response, which replaces one with the same key and variant. If a key has too many variants, the oldest is removed. */
 	add(response: IndexedResponse): void {
 		let otherVariants = 0;
-		let oldest = 0;
+		let oldestRow = 0;
 		for (const row of this.#rowsOfKey(response.a, response.b)) {
-			if (this.#get(row, ROW.variant) === response.variant) this.#remove(row);
+			if (this.#readWord(row, ROW.variant) === response.variant) this.#removeRow(row);
 			else {
 				otherVariants++;
-				if (oldest === 0 || this.#isBefore(row, oldest)) oldest = row;
+				if (oldestRow === 0 || this.#isBefore(row, oldestRow)) oldestRow = row;
 			}
 		}
-		if (otherVariants >= MAX_VARIANTS) this.#remove(oldest);
+		if (otherVariants >= MAX_VARIANTS) this.#removeRow(oldestRow);
 		const row = this.#allocateRow();
 		const page = this.#pages[row >> PAGE_BITS]!;
-		const wordIndex = (row & (PAGE_ROWS - 1)) * ROW.length;
+		const wordIndex = (row & (ROWS_PER_PAGE - 1)) * ROW.length;
 		page[wordIndex + ROW.a] = response.a;
 		page[wordIndex + ROW.b] = response.b;
 		page[wordIndex + ROW.variant] = response.variant;
@@ -113,16 +113,16 @@ export class DiskIndex {
 		page[wordIndex + ROW.offset] = response.offset;
 		page[wordIndex + ROW.headBytes] = response.headBytes;
 		page[wordIndex + ROW.bodyBytes] = response.bodyBytes;
-		this.#link(this.#keys, response.a, row, ROW.byKey);
-		this.#link(this.#urls, response.url, row, ROW.byUrl);
-		this.#link(this.#paths, response.path, row, ROW.byPath);
-		const firstRow = this.#segments.get(response.segment) ?? 0;
+		this.#linkRow(this.#keyBuckets, response.a, row, ROW.byKey);
+		this.#linkRow(this.#urlBuckets, response.url, row, ROW.byUrl);
+		this.#linkRow(this.#pathBuckets, response.path, row, ROW.byPath);
+		const firstRow = this.#firstRows.get(response.segment) ?? 0;
 		page[wordIndex + ROW.next] = firstRow;
 		page[wordIndex + ROW.previous] = 0;
-		if (firstRow !== 0) this.#set(firstRow, ROW.previous, row);
-		this.#segments.set(response.segment, row);
+		if (firstRow !== 0) this.#writeWord(firstRow, ROW.previous, row);
+		this.#firstRows.set(response.segment, row);
 		this.#rowCount++;
-		this.#onChange(response.a, 1);
+		this.#onRowChange(response.a, 1);
 	}
 
 	/** Returns the responses of a key. */
@@ -134,32 +134,32 @@ export class DiskIndex {
 
 	/** Reports whether exactly this response is still in the index. */
 	has({ a, b, segment, offset }: IndexedResponse): boolean {
-		return this.find(a, b).some(found => found.segment === segment && found.offset === offset);
+		return this.find(a, b).some(response => response.segment === segment && response.offset === offset);
 	}
 
 	/** Removes a key. Returns the number of removed responses. */
 	forgetKey(a: number, b: number): number {
-		return this.#removeAll(this.#rowsOfKey(a, b));
+		return this.#removeRows(this.#rowsOfKey(a, b));
 	}
 
 	/** Removes one variant of a key. Returns the number of removed responses. */
 	forgetVariant(a: number, b: number, variant: number): number {
-		return this.#removeAll(this.#rowsOfKey(a, b).filter(row => this.#get(row, ROW.variant) === variant));
+		return this.#removeRows(this.#rowsOfKey(a, b).filter(row => this.#readWord(row, ROW.variant) === variant));
 	}
 
 	forgetUrl(url: number): number {
-		return this.#removeAll(this.#rowsWith(this.#urls, url, ROW.url, ROW.byUrl));
+		return this.#removeRows(this.#rowsWith(this.#urlBuckets, url, ROW.url, ROW.byUrl));
 	}
 
 	forgetPath(path: number): number {
-		return this.#removeAll(this.#rowsWith(this.#paths, path, ROW.path, ROW.byPath));
+		return this.#removeRows(this.#rowsWith(this.#pathBuckets, path, ROW.path, ROW.byPath));
 	}
 
 	/** Removes keys by half of their hash. Returns the removed keys. */
 	forgetHash(a: number): readonly (readonly [a: number, b: number])[] {
-		const rows = this.#rowsWith(this.#keys, a, ROW.a, ROW.byKey);
-		const keys = rows.map(row => [a, this.#get(row, ROW.b)] as const);
-		this.#removeAll(rows);
+		const rows = this.#rowsWith(this.#keyBuckets, a, ROW.a, ROW.byKey);
+		const keys = rows.map(row => [a, this.#readWord(row, ROW.b)] as const);
+		this.#removeRows(rows);
 		return keys;
 	}
 
@@ -167,8 +167,8 @@ export class DiskIndex {
 	async forgetWhere(matches: (a: number) => boolean): Promise<readonly (readonly [a: number, b: number])[]> {
 		const keys: (readonly [a: number, b: number])[] = [];
 		for (let row = 1; row <= this.#usedRows; row++) {
-			const a = this.#get(row, ROW.a);
-			if (this.#get(row, ROW.segment) !== 0 && matches(a)) keys.push(...this.forgetHash(a));
+			const a = this.#readWord(row, ROW.a);
+			if (this.#readWord(row, ROW.segment) !== 0 && matches(a)) keys.push(...this.forgetHash(a));
 			if (row % ROWS_PER_SLICE === 0) await new Promise(resolve => setImmediate(resolve));
 		}
 		return keys;
@@ -176,63 +176,64 @@ export class DiskIndex {
 
 	/** Hides all responses of a segment at once, and removes their rows in slices. Resolves when the rows have been removed. */
 	async forgetSegment(segment: number): Promise<void> {
-		if (!this.#segments.has(segment)) return;
+		if (!this.#firstRows.has(segment)) return;
 		this.#droppedSegments.add(segment);
-		for (let count = 1; ; count++) {
-			const row = this.#segments.get(segment);
+		for (let removedCount = 1; ; removedCount++) {
+			const row = this.#firstRows.get(segment);
 			if (row === undefined) break;
-			this.#remove(row);
-			if (count % ROWS_PER_SLICE === 0) await new Promise(resolve => setImmediate(resolve));
+			this.#removeRow(row);
+			if (removedCount % ROWS_PER_SLICE === 0) await new Promise(resolve => setImmediate(resolve));
 		}
 		this.#droppedSegments.delete(segment);
 	}
 
 	#isBefore(row: number, otherRow: number): boolean {
-		const segmentDifference = this.#get(row, ROW.segment) - this.#get(otherRow, ROW.segment);
+		const segmentDifference = this.#readWord(row, ROW.segment) - this.#readWord(otherRow, ROW.segment);
 		return (
-			segmentDifference < 0 || (segmentDifference === 0 && this.#get(row, ROW.offset) < this.#get(otherRow, ROW.offset))
+			segmentDifference < 0 ||
+			(segmentDifference === 0 && this.#readWord(row, ROW.offset) < this.#readWord(otherRow, ROW.offset))
 		);
 	}
 
-	#removeAll(rows: readonly number[]): number {
-		for (const row of rows) this.#remove(row);
+	#removeRows(rows: readonly number[]): number {
+		for (const row of rows) this.#removeRow(row);
 		return rows.length;
 	}
 
 	#rowsOfKey(a: number, b: number): number[] {
-		return this.#rowsWith(this.#keys, a, ROW.a, ROW.byKey).filter(row => this.#get(row, ROW.b) === b);
+		return this.#rowsWith(this.#keyBuckets, a, ROW.a, ROW.byKey).filter(row => this.#readWord(row, ROW.b) === b);
 	}
 
 	/** Returns all rows in a bucket of `table` whose `word` has this value. */
 	#rowsWith(table: Int32Array, value: number, word: number, link: Link): number[] {
 		const rows: number[] = [];
-		for (let row = table[value & this.#mask]!; row !== 0; row = this.#get(row, link)) {
-			if (this.#get(row, word) === value) rows.push(row);
+		for (let row = table[value & this.#bucketMask]!; row !== 0; row = this.#readWord(row, link)) {
+			if (this.#readWord(row, word) === value) rows.push(row);
 		}
 		return rows;
 	}
 
-	#remove(row: number): void {
-		const a = this.#get(row, ROW.a);
-		this.#unlink(this.#keys, a, row, ROW.byKey);
-		this.#unlink(this.#urls, this.#get(row, ROW.url), row, ROW.byUrl);
-		this.#unlink(this.#paths, this.#get(row, ROW.path), row, ROW.byPath);
-		const next = this.#get(row, ROW.next);
-		const previous = this.#get(row, ROW.previous);
-		const segment = this.#get(row, ROW.segment);
-		if (next !== 0) this.#set(next, ROW.previous, previous);
-		if (previous !== 0) this.#set(previous, ROW.next, next);
-		else if (next !== 0) this.#segments.set(segment, next);
-		else this.#segments.delete(segment);
-		this.#set(row, ROW.segment, 0);
-		this.#set(row, ROW.byKey, this.#firstFreeRow);
+	#removeRow(row: number): void {
+		const a = this.#readWord(row, ROW.a);
+		this.#unlinkRow(this.#keyBuckets, a, row, ROW.byKey);
+		this.#unlinkRow(this.#urlBuckets, this.#readWord(row, ROW.url), row, ROW.byUrl);
+		this.#unlinkRow(this.#pathBuckets, this.#readWord(row, ROW.path), row, ROW.byPath);
+		const nextRow = this.#readWord(row, ROW.next);
+		const previousRow = this.#readWord(row, ROW.previous);
+		const segment = this.#readWord(row, ROW.segment);
+		if (nextRow !== 0) this.#writeWord(nextRow, ROW.previous, previousRow);
+		if (previousRow !== 0) this.#writeWord(previousRow, ROW.next, nextRow);
+		else if (nextRow !== 0) this.#firstRows.set(segment, nextRow);
+		else this.#firstRows.delete(segment);
+		this.#writeWord(row, ROW.segment, 0);
+		this.#writeWord(row, ROW.byKey, this.#firstFreeRow);
 		this.#firstFreeRow = row;
 		this.#rowCount--;
-		this.#onChange(a, -1);
+		this.#onRowChange(a, -1);
 	}
 
 	#readRow(row: number): IndexedResponse {
-		const wordIndex = (row & (PAGE_ROWS - 1)) * ROW.length;
+		const wordIndex = (row & (ROWS_PER_PAGE - 1)) * ROW.length;
 		const [a, b, variant, url, path, segment, offset, headBytes, bodyBytes] =
 			this.#pages[row >> PAGE_BITS]!.subarray(wordIndex);
 		return {
@@ -245,34 +246,35 @@ export class DiskIndex {
 	#allocateRow(): number {
 		if (this.#firstFreeRow !== 0) {
 			const row = this.#firstFreeRow;
-			this.#firstFreeRow = this.#get(row, ROW.byKey);
+			this.#firstFreeRow = this.#readWord(row, ROW.byKey);
 			return row;
 		}
 		const row = ++this.#usedRows;
-		if (row >> PAGE_BITS >= this.#pages.length) this.#pages.push(new Int32Array(PAGE_ROWS * ROW.length));
+		if (row >> PAGE_BITS >= this.#pages.length) this.#pages.push(new Int32Array(ROWS_PER_PAGE * ROW.length));
 		return row;
 	}
 
-	#get(row: number, word: number): number {
-		return this.#pages[row >> PAGE_BITS]![(row & (PAGE_ROWS - 1)) * ROW.length + word]!;
+	#readWord(row: number, word: number): number {
+		return this.#pages[row >> PAGE_BITS]![(row & (ROWS_PER_PAGE - 1)) * ROW.length + word]!;
 	}
 
-	#set(row: number, word: number, value: number): void {
-		this.#pages[row >> PAGE_BITS]![(row & (PAGE_ROWS - 1)) * ROW.length + word] = value;
+	#writeWord(row: number, word: number, value: number): void {
+		this.#pages[row >> PAGE_BITS]![(row & (ROWS_PER_PAGE - 1)) * ROW.length + word] = value;
 	}
 
-	#link(table: Int32Array, value: number, row: number, link: Link): void {
-		const bucket = value & this.#mask;
-		this.#set(row, link, table[bucket]!);
+	#linkRow(table: Int32Array, value: number, row: number, link: Link): void {
+		const bucket = value & this.#bucketMask;
+		this.#writeWord(row, link, table[bucket]!);
 		table[bucket] = row;
 	}
 
-	#unlink(table: Int32Array, value: number, row: number, link: Link): void {
-		const bucket = value & this.#mask;
+	#unlinkRow(table: Int32Array, value: number, row: number, link: Link): void {
+		const bucket = value & this.#bucketMask;
 		let previousRow = 0;
-		for (let current = table[bucket]!; current !== row; current = this.#get(current, link)) previousRow = current;
-		const next = this.#get(row, link);
-		if (previousRow === 0) table[bucket] = next;
-		else this.#set(previousRow, link, next);
+		for (let currentRow = table[bucket]!; currentRow !== row; currentRow = this.#readWord(currentRow, link))
+			previousRow = currentRow;
+		const nextRow = this.#readWord(row, link);
+		if (previousRow === 0) table[bucket] = nextRow;
+		else this.#writeWord(previousRow, link, nextRow);
 	}
 }

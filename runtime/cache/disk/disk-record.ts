@@ -22,9 +22,9 @@ export const RECORD_KIND = {
 export const NEVER_EXPIRES = 0xffff_ffff;
 
 /** The first four bytes of a record, `svcC`, as a little-endian number. */
-const MAGIC = 0x4363_7673;
+const RECORD_MAGIC = 0x4363_7673;
 /** Incremented with every change of the format; records of other versions are ignored. */
-const VERSION = 1;
+const FORMAT_VERSION = 1;
 
 /** The contents of a header. Hashes use the store's seed, which is kept in the folder. */
 export interface DiskRecord {
@@ -46,8 +46,8 @@ export interface DiskRecord {
 /** Encodes a header. */
 export function encodeRecord(record: DiskRecord): Buffer {
 	const bytes = Buffer.alloc(RECORD_HEADER_BYTES);
-	bytes.writeUInt32LE(MAGIC, 0);
-	bytes.writeUInt8(VERSION, 4);
+	bytes.writeUInt32LE(RECORD_MAGIC, 0);
+	bytes.writeUInt8(FORMAT_VERSION, 4);
 	bytes.writeUInt8(record.kind, 5);
 	bytes.writeInt32LE(record.a, 16);
 	bytes.writeInt32LE(record.b, 20);
@@ -65,8 +65,8 @@ export function encodeRecord(record: DiskRecord): Buffer {
 
 /** Decodes a header. Returns undefined if it is missing or damaged. */
 export function decodeRecord(bytes: Buffer, at: number = 0): DiskRecord | undefined {
-	if (bytes.byteLength < at + RECORD_HEADER_BYTES || bytes.readUInt32LE(at) !== MAGIC) return undefined;
-	if (bytes.readUInt8(at + 4) !== VERSION) return undefined;
+	if (bytes.byteLength < at + RECORD_HEADER_BYTES || bytes.readUInt32LE(at) !== RECORD_MAGIC) return undefined;
+	if (bytes.readUInt8(at + 4) !== FORMAT_VERSION) return undefined;
 	const checksum = crc32(bytes.subarray(at, at + RECORD_HEADER_BYTES - 4));
 	if (bytes.readUInt32LE(at + RECORD_HEADER_BYTES - 4) !== checksum) return undefined;
 	return {
@@ -92,8 +92,8 @@ export function recordBytes({ headBytes, bodyBytes }: { headBytes: number; bodyB
 /** Returns the time, in seconds since 1970, after which a response can be neither served, served stale, nor validated. */
 export function keepUntilOf(head: CachedHead): number {
 	if (head.etag !== undefined || head.modified !== undefined) return NEVER_EXPIRES;
-	const longestMs = head.lifetime - head.initialAge + Math.max(head.staleWhileRevalidate, head.staleIfError);
-	return Math.min(NEVER_EXPIRES, Math.max(0, Math.ceil((head.storedAt + longestMs) / 1000)));
+	const maxUsableMs = head.lifetime - head.initialAge + Math.max(head.staleWhileRevalidate, head.staleIfError);
+	return Math.min(NEVER_EXPIRES, Math.max(0, Math.ceil((head.storedAt + maxUsableMs) / 1000)));
 }
 
 /** The position of a record. Positions are ordered by age. */

@@ -37,12 +37,12 @@ import { type RecordedRemoval, RemovalJournal } from './removal-journal.ts';
 import { type CatalogRow, SegmentFiles } from './segment-files.ts';
 
 /** Maximum concurrent reads of responses. */
-const MAX_READS = 64;
+const MAX_CONCURRENT_READS = 64;
 /**
  * Maximum number of purges by tag or prefix that are remembered. If there are more, responses older than the oldest purge are
  * dropped.
  */
-const MAX_PURGES = 256;
+const MAX_REMEMBERED_PURGES = 256;
 /** Maximum number of responses in a folder, because their positions take memory. */
 const MAX_RESPONSES = 4_194_304;
 /**
@@ -51,7 +51,7 @@ const MAX_RESPONSES = 4_194_304;
  */
 const FAST_RETRY_MS = 50;
 /** Milliseconds between later attempts to lock a folder, after {@link FAST_RETRY_PERIOD_MS}. */
-const RETRY_MS = 2000;
+const SLOW_RETRY_MS = 2000;
 const FAST_RETRY_PERIOD_MS = 15_000;
 
 /** Number of bytes of a body that are hashed or copied before other work of the thread gets its turn. */
@@ -101,13 +101,13 @@ export class DiskTier {
 	readonly #journal: RemovalJournal;
 	readonly #seed: number;
 	/** Purges that select responses by their heads. Each purge applies to the records before its position. */
-	readonly #purges: { position: RecordPosition; readonly selects: EntryPredicate }[] = [];
+	readonly #rememberedPurges: { position: RecordPosition; readonly selects: EntryPredicate }[] = [];
 	/** Purges that are being carried out in memory. Responses that they select are not written. */
 	readonly #purgesInProgress = new Set<EntryPredicate>();
-	readonly #recalls = new Map<string, Promise<void>>();
+	readonly #recallsByKey = new Map<string, Promise<void>>();
 	readonly #counts = { recalled: 0, damaged: 0, refused: 0 };
 	/** Records before this position are invalid. */
-	#horizon: RecordPosition = { segment: 0, offset: 0 };
+	#invalidBefore: RecordPosition = { segment: 0, offset: 0 };
 	/** Keys for which a newer response was stored in memory before the folder was open. */
 	#newerKeys: KeyMarks | undefined = new KeyMarks();
 	/** Keys that were added to {@link #newerKeys} while the folder was being read. */
@@ -115,17 +115,17 @@ export class DiskTier {
 	#state: State = 'waiting';
 	#isReleased = false;
 	/** Ends the current wait between two attempts to lock the folder. */
-	#endWait: () => void = () => {};
+	#endLockWait: () => void = () => {};
 	#lock: StoreLock | undefined;
 	readonly #whenOpen: Promise<void>;
 	/** Settles when removals requested before the folder was open have been recorded. */
 	#earlyRemovals: Promise<void> = Promise.resolve();
 	/** Resolves when the folder has been released. */
-	readonly closed: Promise<void>;
+	readonly whenReleased: Promise<void>;
 	#onReleased: () => void;
 
-	/** Starts to open the folder once `folderFree` has settled. */
-	constructor(deps: DiskTierDeps, folderFree: Promise<unknown>) {
+	/** Starts to open the folder once `whenFolderFree` has settled. */
+	constructor(deps: DiskTierDeps, whenFolderFree: Promise<unknown>) {
 		const { cache, folder, size } = deps;
 		this.#deps = deps;
 		this.#seed = cache.seed;
@@ -136,9 +136,9 @@ export class DiskTier {
 		this.#index = new DiskIndex(size, deps.onCountChange);
 		this.#journal = new RemovalJournal(folder);
 		const { promise, resolve } = Promise.withResolvers<void>();
-		this.closed = promise;
+		this.whenReleased = promise;
 		this.#onReleased = resolve;
-		this.#whenOpen = folderFree.then(() => this.#open()).catch(error => this.#writer.handleFailure(error));
+		this.#whenOpen = whenFolderFree.then(() => this.#openFolder()).catch(error => this.#writer.handleFailure(error));
 		this.#writer = new DiskWriter(
 			{
 				...{ files: this.#files, cache },
@@ -162,7 +162,7 @@ export class DiskTier {
 		const { written, skipped, failures } = this.#writer.counts;
 		const { recalled, damaged, refused } = this.#counts;
 		return {
-			...{ bytes: this.#files.bytes, ceiling, entries: this.#index.size },
+			...{ bytes: this.#files.totalBytes, ceiling, entries: this.#index.size },
 			...{ written, skipped: skipped + refused, recalled, damaged, failures },
 			idle: this.#writer.isPaused ? 'failing' : this.#isOpen ? undefined : 'opening',
 		};
@@ -189,13 +189,13 @@ export class DiskTier {
 			const completeRecord = { ...record, headSum: crc32(head), keepUntil: keepUntilOf(response.head) };
 			const { a, b, variant } = record;
 			// If the new response leaves the memory before it is written, the old one must not reappear.
-			const hasOlder = this.#index.forgetVariant(a, b, variant) > 0;
+			const hadOlderResponse = this.#index.forgetVariant(a, b, variant) > 0;
 			const onFailure = (): void => {
-				if (hasOlder) void this.#recordRemoval(RECORD_KIND.forgetKey, { a, b }, 1).catch(() => {});
+				if (hadOlderResponse) void this.#recordRemoval(RECORD_KIND.forgetKey, { a, b }, 1).catch(() => {});
 			};
 			const isRefused = this.#isBeingPurged(response.head);
 			if (isRefused) this.#counts.refused++;
-			if (!isRefused && this.#writer.put(completeRecord, head, response, release, onFailure)) return;
+			if (!isRefused && this.#writer.queueResponse(completeRecord, head, response, release, onFailure)) return;
 			release();
 			onFailure();
 		} catch (error) {
@@ -235,12 +235,12 @@ export class DiskTier {
 		this.#purgesInProgress.add(selects);
 		try {
 			// The disk comes first, because responses could be recalled from it into memory.
-			const failure = await this.#removeFromDisk({ purge: selection }, true).then(
+			const diskFailure = await this.#removeFromDisk({ purge: selection }, true).then(
 				() => undefined,
 				(error: Error) => error,
 			);
 			const purged = await removeFromMemory();
-			if (failure !== undefined) throw new PurgeNotRecorded(failure);
+			if (diskFailure !== undefined) throw new PurgeNotRecorded(diskFailure);
 			return purged;
 		} finally {
 			this.#purgesInProgress.delete(selects);
@@ -248,22 +248,23 @@ export class DiskTier {
 	}
 
 	/** Loads the responses of a key from disk into memory. */
-	recall(key: string): Promise<void> | undefined {
-		const pendingRecall = this.#recalls.get(key);
-		if (pendingRecall !== undefined || !this.#isOpen || this.#recalls.size >= MAX_READS) return pendingRecall;
+	recallKey(key: string): Promise<void> | undefined {
+		const pendingRecall = this.#recallsByKey.get(key);
+		if (pendingRecall !== undefined || !this.#isOpen || this.#recallsByKey.size >= MAX_CONCURRENT_READS)
+			return pendingRecall;
 		const { a, b } = hashKey(key, this.#seed);
 		const responses = this.#index.find(a, b);
 		if (responses.length === 0) return undefined;
-		const recall = this.#recallAll(key, responses).finally(() => this.#recalls.delete(key));
-		this.#recalls.set(key, recall);
+		const recall = this.#recallAll(key, responses).finally(() => this.#recallsByKey.delete(key));
+		this.#recallsByKey.set(key, recall);
 		return recall;
 	}
 
 	/** Writes everything pending and releases the folder. Further removals are recorded in a journal beside the segments. */
 	async close(): Promise<void> {
-		if (this.#state === 'closed') return this.closed;
+		if (this.#state === 'closed') return this.whenReleased;
 		this.#state = 'closed';
-		this.#endWait();
+		this.#endLockWait();
 		await this.#whenOpen;
 		await this.#earlyRemovals;
 		await this.#writer.whenIdle();
@@ -281,25 +282,25 @@ export class DiskTier {
 
 	/**
 	 * Removes responses from the folder, whichever process uses it. Resolves when the removal survives a crash of the process or,
-	 * with `sync`, of the machine.
+	 * with `isDurable`, of the machine.
 	 */
-	async #removeFromDisk(removal: RecordedRemoval, sync: boolean): Promise<void> {
+	async #removeFromDisk(removal: RecordedRemoval, isDurable: boolean): Promise<void> {
 		for (;;) {
-			if (this.#isIn('opening')) await this.#whenOpen;
+			if (this.#isInState('opening')) await this.#whenOpen;
 			const wasOpen = this.#isOpen;
-			if (wasOpen && (await this.#tryApply(removal, sync))) return;
-			await this.#journal.add(removal, sync);
+			if (wasOpen && (await this.#tryRemoval(removal, isDurable))) return;
+			await this.#journal.addRemoval(removal, isDurable);
 			// If the folder was opened meanwhile, the journal may have been read before the removal was added to it, so that the
 			// removal must also be applied.
-			if (wasOpen || !(this.#isIn('opening') || this.#isOpen)) break;
+			if (wasOpen || !(this.#isInState('opening') || this.#isOpen)) break;
 		}
 		if (this.#isReleased) await this.#journal.close();
 	}
 
 	/** Applies and records a removal. Returns false if it could not be recorded and deleting the segments failed as well. */
-	async #tryApply(removal: RecordedRemoval, sync: boolean): Promise<boolean> {
+	async #tryRemoval(removal: RecordedRemoval, isDurable: boolean): Promise<boolean> {
 		try {
-			if ((await this.#apply(removal)) !== 'gone' && sync) await this.#files.sync();
+			if ((await this.#applyRemoval(removal)) !== 'gone' && isDurable) await this.#files.sync();
 			// Files that should have been deleted already may contain the removed responses.
 			return !this.#files.hasPendingDeletions || (await this.#files.retryDeletions());
 		} catch (error) {
@@ -308,12 +309,12 @@ export class DiskTier {
 		}
 	}
 
-	#isIn(state: State): boolean {
+	#isInState(state: State): boolean {
 		return this.#state === state;
 	}
 
 	/** Removes responses from the index and the queue at once. Records the removal if any responses were affected. */
-	#apply(removal: RecordedRemoval): Promise<RecordPosition | 'gone' | undefined> {
+	#applyRemoval(removal: RecordedRemoval): Promise<RecordPosition | 'gone' | undefined> {
 		if ('everything' in removal) throw new Error('There is no segment to record it in.');
 		if ('key' in removal) {
 			const [a, b] = removal.key;
@@ -335,8 +336,8 @@ export class DiskTier {
 
 	async #recordPurge(selection: PurgeSelection): Promise<RecordPosition | 'gone'> {
 		const head = Buffer.from(JSON.stringify(selection), 'utf8');
-		const purge = this.#remember(NOT_WRITTEN_YET, selection);
-		this.#writer.cancel((_, queuedHead) => purge.selects(queuedHead));
+		const purge = this.#rememberPurge(NOT_WRITTEN_YET, selection);
+		this.#writer.cancelMatching((_, queuedHead) => purge.selects(queuedHead));
 		const position = await this.#writer.recordRemoval(
 			{ ...this.#recordOf(RECORD_KIND.purge, {}, head.byteLength, 0), headSum: crc32(head) },
 			head,
@@ -355,54 +356,56 @@ export class DiskTier {
 		removedCount: number,
 	): Promise<RecordPosition | 'gone' | undefined> {
 		const names = Object.keys(hashes) as (keyof typeof hashes)[];
-		const wasQueued = this.#writer.cancel(record => names.every(name => record[name] === hashes[name]));
+		const wasQueued = this.#writer.cancelMatching(record => names.every(name => record[name] === hashes[name]));
 		return removedCount > 0 || wasQueued ? this.#writer.recordRemoval(this.#recordOf(kind, hashes, 0, 0)) : undefined;
 	}
 
-	async #open(): Promise<void> {
+	async #openFolder(): Promise<void> {
 		const startedAt = performance.now();
 		for (let isLogged = false; ; isLogged = true) {
-			this.#lock = this.#isIn('closed') ? undefined : await this.#deps.lock();
-			if (this.#lock !== undefined || this.#isIn('closed')) break;
+			this.#lock = this.#isInState('closed') ? undefined : await this.#deps.lock();
+			if (this.#lock !== undefined || this.#isInState('closed')) break;
 			if (!isLogged) this.#deps.log('warn', 'another process uses the cache folder', { folder: this.#deps.folder });
-			const retry = Promise.withResolvers<void>();
-			this.#endWait = retry.resolve;
+			const retryWait = Promise.withResolvers<void>();
+			this.#endLockWait = retryWait.resolve;
 			setTimeout(
-				retry.resolve,
-				performance.now() - startedAt < FAST_RETRY_PERIOD_MS ? FAST_RETRY_MS : RETRY_MS,
+				retryWait.resolve,
+				performance.now() - startedAt < FAST_RETRY_PERIOD_MS ? FAST_RETRY_MS : SLOW_RETRY_MS,
 			).unref();
-			await retry.promise;
+			await retryWait.promise;
 		}
-		if (this.#lock === undefined || this.#isIn('closed')) return;
+		if (this.#lock === undefined || this.#isInState('closed')) return;
 		this.#state = 'opening';
 		try {
 			await this.#readFolder();
 		} catch (error) {
-			if (this.#isIn('opening')) this.#state = 'waiting';
+			if (this.#isInState('opening')) this.#state = 'waiting';
 			throw error;
 		}
 	}
 
 	async #readFolder(): Promise<void> {
 		const startedAt = performance.now();
-		for (const segment of await this.#files.list()) {
+		for (const segment of await this.#files.listSegments()) {
 			await recoverSegment(this.#files, segment, row => this.#applyRow(segment, row));
-			if (this.#isIn('closed')) return;
+			if (this.#isInState('closed')) return;
 		}
-		while (this.#files.bytes > this.#deps.size && (await this.#files.dropOldest()));
+		while (this.#files.totalBytes > this.#deps.size && (await this.#files.dropOldest()));
 		const { removals, files } = await this.#journal.read();
 		if (removals.some(removal => 'everything' in removal) && !(await this.#files.dropAll())) {
 			throw new Error('Files to be deleted could not be deleted.');
 		}
 		this.#newestKeys = [];
 		const staleKeys = [...(await this.#index.forgetWhere(hash => this.#newerKeys?.has(hash) === true))];
-		if (this.#isIn('closed')) return;
+		if (this.#isInState('closed')) return;
 		this.#state = 'open';
 		for (const a of this.#newestKeys) staleKeys.push(...this.#index.forgetHash(a));
 		this.#newerKeys = undefined;
 		this.#newestKeys = undefined;
 		// Each removal affects the index at once. No response has been looked up in the index yet.
-		const pendingRemovals = removals.filter(removal => !('everything' in removal)).map(removal => this.#apply(removal));
+		const pendingRemovals = removals
+			.filter(removal => !('everything' in removal))
+			.map(removal => this.#applyRemoval(removal));
 		for (const [a, b] of staleKeys) {
 			pendingRemovals.push(this.#writer.recordRemoval(this.#recordOf(RECORD_KIND.forgetKey, { a, b }, 0, 0)));
 		}
@@ -411,7 +414,7 @@ export class DiskTier {
 			.then(() => this.#journal.remove(files))
 			.catch(error => this.#writer.handleFailure(error));
 		const ms = Math.round(performance.now() - startedAt);
-		const summary = { responses: this.#index.size, bytes: this.#files.bytes, ms };
+		const summary = { responses: this.#index.size, bytes: this.#files.totalBytes, ms };
 		this.#deps.log('info', 'the cache disk is open', summary);
 	}
 
@@ -435,18 +438,18 @@ export class DiskTier {
 				const position = { ...row, segment };
 				const readResult = await readRecord(this.#files, position);
 				// A purge that cannot be read is treated as a purge of everything before it.
-				if (readResult === undefined) this.#horizon = position;
-				else this.#remember(position, JSON.parse(readResult.head.toString('utf8')) as PurgeSelection);
+				if (readResult === undefined) this.#invalidBefore = position;
+				else this.#rememberPurge(position, JSON.parse(readResult.head.toString('utf8')) as PurgeSelection);
 			}
 		}
 	}
 
 	/** Recalls the responses of a key one after the other, because they may be many and large. */
 	async #recallAll(key: string, responses: readonly IndexedResponse[]): Promise<void> {
-		for (const position of responses) await this.#recallOne(key, position);
+		for (const position of responses) await this.#recallResponse(key, position);
 	}
 
-	async #recallOne(key: string, position: IndexedResponse): Promise<void> {
+	async #recallResponse(key: string, position: IndexedResponse): Promise<void> {
 		const { cache } = this.#deps;
 		const readResult = await readRecord(this.#files, position);
 		const isIntact = readResult !== undefined && (await checksumOf(readResult.body)) === readResult.record.bodySum;
@@ -461,20 +464,20 @@ export class DiskTier {
 		// Different keys may have the same hash. A response from the future is not served: the clock must have been set back.
 		if (head.key !== key || head.storedAt > Date.now() + 1000) return;
 		if (
-			isOlderPosition(position, this.#horizon) ||
-			this.#purges.some(purge => isOlderPosition(position, purge.position) && purge.selects(head))
+			isOlderPosition(position, this.#invalidBefore) ||
+			this.#rememberedPurges.some(purge => isOlderPosition(position, purge.position) && purge.selects(head))
 		) {
 			return;
 		}
 		let writer: CacheWriter | undefined;
 		try {
-			const selecting = head.selecting.join('\n');
-			if (cache.find(key).some(response => response.head.selecting.join('\n') === selecting)) return;
-			const since = cache.urlEpoch(head.host, head.path, head.query);
-			writer = cache.store(head, readResult.body.byteLength, cache.maxBodyBytes, since);
-			for (let at = 0; at < readResult.body.byteLength; at += PIECE_BYTES) {
-				if (at > 0) await new Promise(resolve => setImmediate(resolve));
-				if (!writer?.write(readResult.body.subarray(at, at + PIECE_BYTES))) return;
+			const variantText = head.selecting.join('\n');
+			if (cache.find(key).some(response => response.head.selecting.join('\n') === variantText)) return;
+			const requestEpoch = cache.urlEpoch(head.host, head.path, head.query);
+			writer = cache.store(head, readResult.body.byteLength, cache.maxBodyBytes, requestEpoch);
+			for (let offset = 0; offset < readResult.body.byteLength; offset += PIECE_BYTES) {
+				if (offset > 0) await new Promise(resolve => setImmediate(resolve));
+				if (!writer?.write(readResult.body.subarray(offset, offset + PIECE_BYTES))) return;
 			}
 			// Purges during the recall have also removed the response from memory. This check finds a response that has been
 			// replaced.
@@ -485,17 +488,17 @@ export class DiskTier {
 		}
 	}
 
-	#remember(
+	#rememberPurge(
 		position: RecordPosition,
 		selection: PurgeSelection,
 	): { position: RecordPosition; readonly selects: EntryPredicate } {
 		const purge = { position, selects: compileSelection(selection) };
-		this.#purges.push(purge);
-		if (this.#purges.length > MAX_PURGES) {
-			const { position: oldest } = this.#purges.shift()!;
+		this.#rememberedPurges.push(purge);
+		if (this.#rememberedPurges.length > MAX_REMEMBERED_PURGES) {
+			const { position: oldestPosition } = this.#rememberedPurges.shift()!;
 			// A purge that has not been written yet applies to everything that has been written.
-			const endPosition = oldest === NOT_WRITTEN_YET ? this.#files.endPosition : oldest;
-			if (isOlderPosition(this.#horizon, endPosition)) this.#horizon = endPosition;
+			const endPosition = oldestPosition === NOT_WRITTEN_YET ? this.#files.endPosition : oldestPosition;
+			if (isOlderPosition(this.#invalidBefore, endPosition)) this.#invalidBefore = endPosition;
 		}
 		return purge;
 	}
@@ -523,12 +526,12 @@ export class DiskTier {
 
 /** Returns the checksum of a body. */
 async function checksumOf(body: Buffer): Promise<number> {
-	let sum = crc32(body.subarray(0, PIECE_BYTES));
-	for (let at = PIECE_BYTES; at < body.byteLength; at += PIECE_BYTES) {
+	let checksum = crc32(body.subarray(0, PIECE_BYTES));
+	for (let offset = PIECE_BYTES; offset < body.byteLength; offset += PIECE_BYTES) {
 		await new Promise(resolve => setImmediate(resolve));
-		sum = crc32(body.subarray(at, at + PIECE_BYTES), sum);
+		checksum = crc32(body.subarray(offset, offset + PIECE_BYTES), checksum);
 	}
-	return sum;
+	return checksum;
 }
 
 /** Ends a pin. If a dead thread holds the lock, does nothing: the store will be reset, which ends all pins. */

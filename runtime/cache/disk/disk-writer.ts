@@ -74,7 +74,13 @@ export class DiskWriter {
 	 * Queues a response; returns false if it is skipped. `release` is called when its body is no longer needed, and `onFailure` if
 	 * it could not be written.
 	 */
-	put(record: DiskRecord, head: Buffer, response: StoredResponse, release: () => void, onFailure: () => void): boolean {
+	queueResponse(
+		record: DiskRecord,
+		head: Buffer,
+		response: StoredResponse,
+		release: () => void,
+		onFailure: () => void,
+	): boolean {
 		const { length } = response;
 		const isSkipped =
 			this.isPaused ||
@@ -106,7 +112,7 @@ export class DiskWriter {
 	}
 
 	/** Cancels matching responses in the queue. Reports whether there were any. */
-	cancel(matches: (record: DiskRecord, head: CachedHead) => boolean): boolean {
+	cancelMatching(matches: (record: DiskRecord, head: CachedHead) => boolean): boolean {
 		let hasCanceled = false;
 		for (const queuedRecord of [...this.#queue, ...this.#batch]) {
 			if (
@@ -142,12 +148,12 @@ export class DiskWriter {
 	#enqueue(queuedRecord: QueuedRecord): void {
 		this.#queue.push(queuedRecord);
 		this.#waitingBytes += queuedRecord.record.bodyBytes;
-		this.#writeLoop ??= this.#writeAll().finally(() => {
+		this.#writeLoop ??= this.#writeQueue().finally(() => {
 			this.#writeLoop = undefined;
 		});
 	}
 
-	async #writeAll(): Promise<void> {
+	async #writeQueue(): Promise<void> {
 		await this.#whenOpen;
 		while (this.#queue.length > 0) {
 			const batch: QueuedRecord[] = [];
@@ -162,18 +168,18 @@ export class DiskWriter {
 				}
 				batch.push(queuedRecord);
 				this.#batch = batch;
-				const { body, bodySum } = await this.#bodyOf(queuedRecord);
+				const { body, bodySum } = await this.#readBody(queuedRecord);
 				pieces.push(encodeRecord({ ...queuedRecord.record, bodySum }), queuedRecord.head, ...body);
 				batchBytes += queuedRecord.record.headBytes + queuedRecord.record.bodyBytes;
 			}
-			if (batch.length > 0) await this.#append(batch, pieces);
+			if (batch.length > 0) await this.#appendBatch(batch, pieces);
 			this.#batch = [];
 			await this.#deps.onBatchWritten();
 		}
 	}
 
 	/** Reads the stored body, whose memory is pinned. */
-	async #bodyOf({ response, release }: QueuedRecord): Promise<{ body: readonly Uint8Array[]; bodySum: number }> {
+	async #readBody({ response, release }: QueuedRecord): Promise<{ body: readonly Uint8Array[]; bodySum: number }> {
 		if (response === undefined || response.length === 0) {
 			release();
 			return { body: [], bodySum: 0 };
@@ -198,13 +204,13 @@ export class DiskWriter {
 		return { body: pieces, bodySum };
 	}
 
-	async #append(batch: readonly QueuedRecord[], pieces: readonly Uint8Array[]): Promise<void> {
+	async #appendBatch(batch: readonly QueuedRecord[], pieces: readonly Uint8Array[]): Promise<void> {
 		const { files, assertWritable, onRecordWritten, log } = this.#deps;
 		const hasRemovals = batch.some(({ record }) => record.kind !== RECORD_KIND.put);
 		try {
 			assertWritable();
 			if (this.isPaused && !hasRemovals) throw new Error('A write has just failed.');
-			const { segment, offset } = await files.append(pieces);
+			const { segment, offset } = await files.appendPieces(pieces);
 			let recordOffset = offset;
 			for (const { record, isCanceled, onWritten } of batch) {
 				files.addToCatalog({ ...record, offset: recordOffset });

@@ -14,7 +14,7 @@ export async function recoverSegment(
 	segment: number,
 	onRecord: (row: CatalogRow) => void | Promise<void>,
 ): Promise<void> {
-	const catalog = await files.catalog(segment);
+	const catalog = await files.readCatalog(segment);
 	if (catalog === undefined) {
 		await scanSegment(files, segment, onRecord);
 		return;
@@ -30,20 +30,20 @@ async function scanSegment(
 	segment: number,
 	onRecord: (row: CatalogRow) => void | Promise<void>,
 ): Promise<void> {
-	const size = files.sizeOf(segment);
+	const segmentSize = files.sizeOf(segment);
 	let windowStart = 0;
 	let window: Buffer = Buffer.alloc(0);
-	for (let at = 0; at + RECORD_HEADER_BYTES <= size; ) {
-		if (at < windowStart || at + RECORD_HEADER_BYTES > windowStart + window.byteLength) {
-			const chunk = await files.read(segment, at, Math.min(WINDOW_BYTES, size - at));
+	for (let recordOffset = 0; recordOffset + RECORD_HEADER_BYTES <= segmentSize; ) {
+		if (recordOffset < windowStart || recordOffset + RECORD_HEADER_BYTES > windowStart + window.byteLength) {
+			const chunk = await files.read(segment, recordOffset, Math.min(WINDOW_BYTES, segmentSize - recordOffset));
 			if (chunk === undefined) return;
 			window = chunk;
-			windowStart = at;
+			windowStart = recordOffset;
 		}
-		const record = decodeRecord(window, at - windowStart);
-		if (record === undefined || at + recordBytes(record) > size) return;
-		await onRecord({ ...record, offset: at });
-		at += recordBytes(record);
+		const record = decodeRecord(window, recordOffset - windowStart);
+		if (record === undefined || recordOffset + recordBytes(record) > segmentSize) return;
+		await onRecord({ ...record, offset: recordOffset });
+		recordOffset += recordBytes(record);
 	}
 }
 

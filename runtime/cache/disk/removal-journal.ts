@@ -18,7 +18,7 @@ export type RecordedRemoval =
 	| { readonly everything: true };
 
 /** Maximum bytes of one process's journal. When it is full, all responses are removed. */
-const MAX_BYTES = 1024 * 1024;
+const MAX_JOURNAL_BYTES = 1024 * 1024;
 
 const FILE_NAME_PATTERN = /^forgotten-[0-9a-f-]{36}\.jsonl$/;
 
@@ -26,21 +26,21 @@ const FILE_NAME_PATTERN = /^forgotten-[0-9a-f-]{36}\.jsonl$/;
 export class RemovalJournal {
 	readonly #folder: string;
 	#file: Promise<FileHandle> | undefined;
-	#bytes = 0;
+	#writtenBytes = 0;
 	/** True if the file's entry in the folder survives a crash of the machine. */
-	#isNamed = false;
+	#isEntryDurable = false;
 	/** True if the journal removes everything, so that nothing needs to be added. */
 	#isFull = false;
-	#queue: Promise<unknown> = Promise.resolve();
+	#lastAppend: Promise<unknown> = Promise.resolve();
 
 	constructor(folder: string) {
 		this.#folder = folder;
 	}
 
 	/** Appends a removal; with `isDurable`, it survives a crash of the machine. Rejects if it cannot be written. */
-	add(removal: RecordedRemoval, isDurable: boolean): Promise<void> {
-		const appending = this.#queue.then(() => this.#append(removal, isDurable));
-		this.#queue = appending.catch(() => {});
+	addRemoval(removal: RecordedRemoval, isDurable: boolean): Promise<void> {
+		const appending = this.#lastAppend.then(() => this.#appendRemoval(removal, isDurable));
+		this.#lastAppend = appending.catch(() => {});
 		return appending;
 	}
 
@@ -72,15 +72,15 @@ export class RemovalJournal {
 	}
 
 	async close(): Promise<void> {
-		await this.#queue;
+		await this.#lastAppend;
 		const file = this.#file;
 		this.#startNewFile();
 		await file?.then(handle => handle.close()).catch(() => {});
 	}
 
-	async #append(removal: RecordedRemoval, isDurable: boolean): Promise<void> {
+	async #appendRemoval(removal: RecordedRemoval, isDurable: boolean): Promise<void> {
 		if (this.#isFull) return;
-		const isLast = this.#bytes > MAX_BYTES;
+		const isLast = this.#writtenBytes > MAX_JOURNAL_BYTES;
 		// The entry begins with a newline, so that an incomplete line before it cannot corrupt it.
 		const line = Buffer.from(`\n${JSON.stringify(isLast ? { everything: true } : removal)}\n`);
 		this.#file ??= open(path.join(this.#folder, `forgotten-${randomUUID()}.jsonl`), 'ax', 0o600);
@@ -89,11 +89,11 @@ export class RemovalJournal {
 			const { bytesWritten } = await file.write(line);
 			if (bytesWritten !== line.byteLength)
 				throw new Error(`${bytesWritten} of ${line.byteLength} bytes were written.`);
-			this.#bytes += bytesWritten;
+			this.#writtenBytes += bytesWritten;
 			if (isDurable || isLast) {
 				await file.datasync();
-				if (!this.#isNamed) await syncFolder(this.#folder);
-				this.#isNamed = true;
+				if (!this.#isEntryDurable) await syncFolder(this.#folder);
+				this.#isEntryDurable = true;
 			}
 			this.#isFull = isLast;
 		} catch (error) {
@@ -107,8 +107,8 @@ export class RemovalJournal {
 	/** Makes the next removal start a new journal file. */
 	#startNewFile(): void {
 		this.#file = undefined;
-		this.#bytes = 0;
-		this.#isNamed = false;
+		this.#writtenBytes = 0;
+		this.#isEntryDurable = false;
 		this.#isFull = false;
 	}
 }

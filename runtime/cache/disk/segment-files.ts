@@ -13,7 +13,7 @@ const MIN_SEGMENT_BYTES = 1024 * 1024;
 const MAX_SEGMENT_BYTES = 256 * 1024 * 1024;
 const SEGMENTS_PER_TIER = 32;
 /** Maximum open segments, besides the one being written. */
-const MAX_OPEN = 32;
+const MAX_OPEN_SEGMENTS = 32;
 
 /** A record with its offset in the segment. */
 export interface CatalogRow extends Omit<DiskRecord, 'headSum' | 'bodySum'> {
@@ -21,7 +21,7 @@ export interface CatalogRow extends Omit<DiskRecord, 'headSum' | 'bodySum'> {
 }
 
 /** Number of words in a catalog row. */
-const ROW_WORDS = 10;
+const CATALOG_ROW_WORDS = 10;
 
 interface Segment {
 	readonly id: number;
@@ -29,10 +29,10 @@ interface Segment {
 	handle: Promise<FileHandle> | undefined;
 	bytes: number;
 	/** Number of reads in progress. The file is closed after the last one. */
-	readers: number;
+	readsInProgress: number;
 	isDropped: boolean;
 	/** True if the file's entry in the folder survives a crash of the machine. */
-	isNamed: boolean;
+	isEntryDurable: boolean;
 	/** True if something was appended that may not have reached the disk. */
 	isDirty: boolean;
 }
@@ -52,7 +52,7 @@ export class SegmentFiles {
 	readonly #onFailure: (error: Error) => void;
 	#currentSegment: Segment | undefined;
 	#catalogRows: CatalogRow[] = [];
-	#lastId = 0;
+	#lastSegmentId = 0;
 
 	/**
 	 * @param maxBytes Maximum size in bytes.
@@ -76,7 +76,7 @@ export class SegmentFiles {
 	}
 
 	/** Size of all segments in bytes, including those that could not be deleted. */
-	get bytes(): number {
+	get totalBytes(): number {
 		let sum = 0;
 		for (const { bytes } of this.#segments.values()) sum += bytes;
 		for (const bytes of this.#pendingDeletions.values()) sum += bytes;
@@ -95,11 +95,11 @@ export class SegmentFiles {
 
 	/** The position after everything written. */
 	get endPosition(): { readonly segment: number; readonly offset: number } {
-		return { segment: this.#lastId, offset: this.#segments.get(this.#lastId)?.bytes ?? 0 };
+		return { segment: this.#lastSegmentId, offset: this.#segments.get(this.#lastSegmentId)?.bytes ?? 0 };
 	}
 
 	/** Finds the existing segments, oldest first. */
-	async list(): Promise<readonly number[]> {
+	async listSegments(): Promise<readonly number[]> {
 		await mkdir(this.#folder, { recursive: true, mode: 0o700 });
 		const ids: number[] = [];
 		for (const name of await readdir(this.#folder)) {
@@ -113,12 +113,12 @@ export class SegmentFiles {
 				id,
 				handle: undefined,
 				bytes: size,
-				readers: 0,
+				readsInProgress: 0,
 				isDropped: false,
-				isNamed: true,
+				isEntryDurable: true,
 				isDirty: false,
 			});
-			this.#lastId = id;
+			this.#lastSegmentId = id;
 		}
 		return ids;
 	}
@@ -129,18 +129,19 @@ export class SegmentFiles {
 	}
 
 	/** Appends data contiguously and resolves to its position. If writing fails, rejects and starts a new segment. */
-	async append(pieces: readonly Uint8Array[]): Promise<{ readonly segment: number; readonly offset: number }> {
-		const bytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
-		if (this.#currentSegment !== undefined && this.#currentSegment.bytes + bytes > this.segmentBytes) await this.seal();
-		this.#currentSegment ??= await this.#startSegment(bytes);
+	async appendPieces(pieces: readonly Uint8Array[]): Promise<{ readonly segment: number; readonly offset: number }> {
+		const byteCount = pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
+		if (this.#currentSegment !== undefined && this.#currentSegment.bytes + byteCount > this.segmentBytes)
+			await this.sealSegment();
+		this.#currentSegment ??= await this.#startSegment(byteCount);
 		const segment = this.#currentSegment;
 		const offset = segment.bytes;
 		// A failed write may have written a part of the data.
-		segment.bytes += bytes;
+		segment.bytes += byteCount;
 		segment.isDirty = true;
 		try {
 			const { bytesWritten } = await (await segment.handle!).writev(pieces as Uint8Array[], offset);
-			if (bytesWritten !== bytes) throw new Error(`${bytesWritten} of ${bytes} bytes were written.`);
+			if (bytesWritten !== byteCount) throw new Error(`${bytesWritten} of ${byteCount} bytes were written.`);
 		} catch (error) {
 			this.#currentSegment = undefined;
 			this.#catalogRows = [];
@@ -177,8 +178,8 @@ export class SegmentFiles {
 			segment.isDirty = false;
 			try {
 				await this.#withOpenFile(segment, handle => handle.datasync());
-				if (!segment.isNamed) await syncFolder(this.#folder);
-				segment.isNamed = true;
+				if (!segment.isEntryDurable) await syncFolder(this.#folder);
+				segment.isEntryDurable = true;
 			} catch (error) {
 				segment.isDirty = true;
 				// An error with a deleted segment is ignored, because the segment cannot bring responses back.
@@ -188,7 +189,7 @@ export class SegmentFiles {
 	}
 
 	/** Completes the current segment, and writes its catalog. */
-	async seal(): Promise<void> {
+	async sealSegment(): Promise<void> {
 		const segment = this.#currentSegment;
 		const rows = this.#catalogRows;
 		this.#currentSegment = undefined;
@@ -200,7 +201,7 @@ export class SegmentFiles {
 	}
 
 	/** Returns the catalog of a segment; undefined if it is missing or damaged. */
-	async catalog(segment: number): Promise<readonly CatalogRow[] | undefined> {
+	async readCatalog(segment: number): Promise<readonly CatalogRow[] | undefined> {
 		const bytes = await readFile(this.#pathOf(segment, 'catalog')).catch(() => undefined);
 		return bytes && decodeCatalog(bytes);
 	}
@@ -225,7 +226,7 @@ export class SegmentFiles {
 			this.#segments.delete(segment.id);
 			segment.isDropped = true;
 			const indexUpdate = this.#onDropped(segment.id);
-			this.#close(segment);
+			this.#closeSegment(segment);
 			await indexUpdate;
 			this.#pendingDeletions.set(this.#pathOf(segment.id, 'catalog'), 0);
 			this.#pendingDeletions.set(this.#pathOf(segment.id), segment.bytes);
@@ -256,7 +257,7 @@ export class SegmentFiles {
 	}
 
 	async close(): Promise<void> {
-		await this.seal();
+		await this.sealSegment();
 		await Promise.all([...this.#segments.values()].map(({ handle }) => closeHandle(handle)));
 		this.#segments.clear();
 		this.#openSegments.clear();
@@ -283,7 +284,7 @@ export class SegmentFiles {
 
 	/** Calls a function with the segment's file, which stays open during the call. */
 	async #withOpenFile<T>(segment: Segment, run: (handle: FileHandle) => Promise<T>): Promise<T> {
-		segment.readers++;
+		segment.readsInProgress++;
 		try {
 			// Opening may fail temporarily, for example without free descriptors, and is retried with the next read.
 			segment.handle ??= open(this.#pathOf(segment.id), 'r').catch(error => {
@@ -294,8 +295,8 @@ export class SegmentFiles {
 			if (segment !== this.#currentSegment) this.#keepOpen(segment);
 			return await run(await segment.handle);
 		} finally {
-			segment.readers--;
-			if (segment.isDropped) this.#close(segment);
+			segment.readsInProgress--;
+			if (segment.isDropped) this.#closeSegment(segment);
 			this.#closeExcess();
 		}
 	}
@@ -309,30 +310,30 @@ export class SegmentFiles {
 	/** Closes unused files if too many are open. */
 	#closeExcess(): void {
 		for (const segment of this.#openSegments) {
-			if (this.#openSegments.size <= MAX_OPEN) return;
-			if (segment.readers === 0) this.#close(segment);
+			if (this.#openSegments.size <= MAX_OPEN_SEGMENTS) return;
+			if (segment.readsInProgress === 0) this.#closeSegment(segment);
 		}
 	}
 
-	async #startSegment(bytes: number): Promise<Segment> {
-		while (this.bytes + Math.max(bytes, this.segmentBytes) > this.#maxBytes && (await this.dropOldest()));
-		const id = ++this.#lastId;
+	async #startSegment(neededBytes: number): Promise<Segment> {
+		while (this.totalBytes + Math.max(neededBytes, this.segmentBytes) > this.#maxBytes && (await this.dropOldest()));
+		const id = ++this.#lastSegmentId;
 		const handle = await open(this.#pathOf(id), 'wx+', 0o600);
 		const segment: Segment = {
 			id,
 			handle: Promise.resolve(handle),
 			bytes: 0,
-			readers: 0,
+			readsInProgress: 0,
 			isDropped: false,
-			isNamed: false,
+			isEntryDurable: false,
 			isDirty: false,
 		};
 		this.#segments.set(id, segment);
 		return segment;
 	}
 
-	#close(segment: Segment): void {
-		if (segment.readers > 0) return;
+	#closeSegment(segment: Segment): void {
+		if (segment.readsInProgress > 0) return;
 		const { handle } = segment;
 		segment.handle = undefined;
 		this.#openSegments.delete(segment);
@@ -359,12 +360,15 @@ async function closeHandle(handle: Promise<FileHandle> | undefined): Promise<voi
 }
 
 function encodeCatalog(rows: readonly CatalogRow[]): Buffer {
-	const words = new Int32Array(rows.length * ROW_WORDS);
+	const rowWords = new Int32Array(rows.length * CATALOG_ROW_WORDS);
 	for (const [i, row] of rows.entries()) {
 		const { kind, a, b, variant, url, path: pathHash, offset, headBytes, bodyBytes, keepUntil } = row;
-		words.set([kind, a, b, variant, url, pathHash, offset, headBytes, bodyBytes, keepUntil | 0], i * ROW_WORDS);
+		rowWords.set(
+			[kind, a, b, variant, url, pathHash, offset, headBytes, bodyBytes, keepUntil | 0],
+			i * CATALOG_ROW_WORDS,
+		);
 	}
-	const bytes = Buffer.from(words.buffer);
+	const bytes = Buffer.from(rowWords.buffer);
 	const header = Buffer.alloc(8);
 	header.writeUInt32LE(crc32(bytes), 0);
 	header.writeUInt32LE(rows.length, 4);
@@ -373,14 +377,22 @@ function encodeCatalog(rows: readonly CatalogRow[]): Buffer {
 
 function decodeCatalog(bytes: Buffer): readonly CatalogRow[] | undefined {
 	if (bytes.byteLength < 8) return undefined;
-	const count = bytes.readUInt32LE(4);
+	const rowCount = bytes.readUInt32LE(4);
 	const rowBytes = bytes.subarray(8);
-	if (rowBytes.byteLength !== count * ROW_WORDS * 4 || crc32(rowBytes) !== bytes.readUInt32LE(0)) return undefined;
-	return Array.from({ length: count }, (_, i) => {
-		const word = (at: number): number => rowBytes.readInt32LE((i * ROW_WORDS + at) * 4);
+	if (rowBytes.byteLength !== rowCount * CATALOG_ROW_WORDS * 4 || crc32(rowBytes) !== bytes.readUInt32LE(0))
+		return undefined;
+	return Array.from({ length: rowCount }, (_, i) => {
+		const readWord = (at: number): number => rowBytes.readInt32LE((i * CATALOG_ROW_WORDS + at) * 4);
 		return {
-			...{ kind: word(0), a: word(1), b: word(2), variant: word(3), url: word(4), path: word(5) },
-			...{ offset: word(6), headBytes: word(7), bodyBytes: word(8), keepUntil: word(9) >>> 0 },
+			...{
+				kind: readWord(0),
+				a: readWord(1),
+				b: readWord(2),
+				variant: readWord(3),
+				url: readWord(4),
+				path: readWord(5),
+			},
+			...{ offset: readWord(6), headBytes: readWord(7), bodyBytes: readWord(8), keepUntil: readWord(9) >>> 0 },
 		};
 	});
 }

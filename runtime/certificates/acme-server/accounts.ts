@@ -22,7 +22,7 @@ export class Accounts {
 	readonly #store: Store;
 	readonly #folder: string;
 	#windowStart = 0;
-	#newCount = 0;
+	#newAccountCount = 0;
 
 	constructor(store: Store, authority: string) {
 		this.#store = store;
@@ -30,31 +30,31 @@ export class Accounts {
 	}
 
 	/** Returns the account with an ID, or undefined. */
-	async byId(id: string): Promise<Account | undefined> {
+	async findById(id: string): Promise<Account | undefined> {
 		if (!/^[A-Za-z0-9_-]{8,64}$/.test(id)) return undefined;
-		const text = await this.#store.read(`${this.#folder}/accounts/${id}.json`);
-		return text && accountOf(id, text.toString('utf8'));
+		const accountJson = await this.#store.read(`${this.#folder}/accounts/${id}.json`);
+		return accountJson && parseAccount(id, accountJson.toString('utf8'));
 	}
 
 	/** Returns the account that currently has this key, or undefined. */
-	async byKey(jwk: PublicJwk): Promise<Account | undefined> {
+	async findByKey(jwk: PublicJwk): Promise<Account | undefined> {
 		const id = await this.#store.read(`${this.#folder}/keys/${jwkThumbprint(jwk)}`);
-		const account = id && (await this.byId(id.toString('utf8')));
+		const account = id && (await this.findById(id.toString('utf8')));
 		return account && jwkThumbprint(account.jwk) === jwkThumbprint(jwk) ? account : undefined;
 	}
 
 	/** Creates an account. Throws {@link AcmeRefusal} if too many accounts have been created within the last minute. */
-	async create(jwk: PublicJwk, contact: readonly string[]): Promise<Account> {
+	async createAccount(jwk: PublicJwk, contact: readonly string[]): Promise<Account> {
 		const now = Date.now();
 		if (now - this.#windowStart > NEW_ACCOUNT_WINDOW_MS) {
 			this.#windowStart = now;
-			this.#newCount = 0;
+			this.#newAccountCount = 0;
 		}
-		if (++this.#newCount > MAX_NEW_ACCOUNTS)
+		if (++this.#newAccountCount > MAX_NEW_ACCOUNTS)
 			throw new AcmeRefusal('rateLimited', 429, 'Too many accounts are being created.');
 		const thumbprint = jwkThumbprint(jwk);
 		const id = thumbprint.slice(0, 22);
-		const idHolder = await this.byId(id);
+		const idHolder = await this.findById(id);
 		// An account's ID is derived from its first key. If that key has been replaced, the ID is taken, and the new account gets a
 		// random one.
 		const isIdTaken = idHolder !== undefined && jwkThumbprint(idHolder.jwk) !== thumbprint;
@@ -71,13 +71,13 @@ export class Accounts {
 
 	/** Replaces the key of an account. */
 	async replaceKey(account: Account, jwk: PublicJwk): Promise<Account> {
-		const changed = await this.write({ ...account, jwk });
+		const changedAccount = await this.write({ ...account, jwk });
 		await this.#store.remove(`${this.#folder}/keys/${jwkThumbprint(account.jwk)}`);
-		return changed;
+		return changedAccount;
 	}
 }
 
-function accountOf(id: string, text: string): Account {
+function parseAccount(id: string, text: string): Account {
 	const { jwk, contact, status } = JSON.parse(text) as Account;
 	return { id, jwk: publicJwk(jwk), contact, status };
 }

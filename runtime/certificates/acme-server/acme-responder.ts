@@ -40,22 +40,22 @@ import {
 export interface ResponderDeps {
 	readonly log: ManagerLog;
 	readonly store: Store;
-	readonly authority: (id: string) => Promise<Authority | undefined>;
+	readonly findAuthority: (id: string) => Promise<Authority | undefined>;
 	readonly ports: ValidationPorts;
 }
 
 /** Maximum number of names per order. */
-const MAX_NAMES = 100;
+const MAX_ORDER_NAMES = 100;
 /** Maximum number of validations that run at the same time. */
-const MAX_VALIDATIONS = 16;
+const MAX_CONCURRENT_VALIDATIONS = 16;
 /** Maximum number of waiting validations per account. */
 const MAX_WAITING_VALIDATIONS = 200;
 
 /** A request whose signature has not necessarily been checked yet. */
 interface ReceivedRequest {
-	readonly signed: SignedRequest;
+	readonly signedRequest: SignedRequest;
 	/** The URL of the ACME server, to which the names of resources are appended. */
-	readonly base: string;
+	readonly baseUrl: string;
 	readonly settings: AcmeServerSettings;
 }
 
@@ -67,15 +67,15 @@ interface Reply {
 
 /** The server of one authority. Sites that serve it with different rules share its accounts and orders. */
 export class AcmeResponder {
-	readonly #id: string;
+	readonly #authorityId: string;
 	readonly #deps: ResponderDeps;
 	readonly #accounts: Accounts;
 	readonly #orders = new OrderRegistry();
 	readonly #nonces = new Nonces();
-	readonly #validations = new FairQueue(MAX_VALIDATIONS, MAX_WAITING_VALIDATIONS);
+	readonly #validationQueue = new FairQueue(MAX_CONCURRENT_VALIDATIONS, MAX_WAITING_VALIDATIONS);
 
 	constructor(id: string, deps: ResponderDeps) {
-		this.#id = id;
+		this.#authorityId = id;
 		this.#deps = deps;
 		this.#accounts = new Accounts(deps.store, id);
 	}
@@ -83,37 +83,37 @@ export class AcmeResponder {
 	/** Answers a request. Never rejects. */
 	async answer(request: AcmeServerRequest, settings: AcmeServerSettings): Promise<AcmeServerAnswer> {
 		try {
-			return this.#answerOf(request, await this.#reply(request, settings));
+			return this.#toAnswer(request, await this.#dispatchRequest(request, settings));
 		} catch (error) {
 			if (error instanceof AcmeRefusal) {
-				return this.#answerOf(request, { status: error.status, body: error.document, headers: PROBLEM_HEADERS });
+				return this.#toAnswer(request, { status: error.status, body: error.document, headers: PROBLEM_HEADERS });
 			}
 			const cause = error instanceof Error ? error.message : String(error);
-			this.#deps.log('error', 'pki.acme', 'a request could not be answered', { ca: this.#id, cause });
+			this.#deps.log('error', 'pki.acme', 'a request could not be answered', { ca: this.#authorityId, cause });
 			const refusal = new AcmeRefusal('serverInternal', 500, 'The server cannot process the request at the moment.');
-			return this.#answerOf(request, { status: 500, body: refusal.document, headers: PROBLEM_HEADERS });
+			return this.#toAnswer(request, { status: 500, body: refusal.document, headers: PROBLEM_HEADERS });
 		}
 	}
 
-	#answerOf({ base }: AcmeServerRequest, { status, body, headers = [] }: Reply): AcmeServerAnswer {
+	#toAnswer({ base: baseUrl }: AcmeServerRequest, { status, body, headers = [] }: Reply): AcmeServerAnswer {
 		return {
 			status,
 			headers: [
 				['Content-Type', 'application/json'],
 				['Replay-Nonce', this.#nonces.issue()],
 				['Cache-Control', 'no-store'],
-				['Link', `<${base}/directory>;rel="index"`],
+				['Link', `<${baseUrl}/directory>;rel="index"`],
 				...headers,
 			],
 			body: typeof body === 'string' ? body : `${JSON.stringify(body)}\n`,
 		};
 	}
 
-	async #reply(request: AcmeServerRequest, settings: AcmeServerSettings): Promise<Reply> {
-		const { method, base } = request;
+	async #dispatchRequest(request: AcmeServerRequest, settings: AcmeServerSettings): Promise<Reply> {
+		const { method, base: baseUrl } = request;
 		const [resource = '', id = '', subresource = ''] = request.resource.split('/');
 		if (resource === 'directory' && (method === 'GET' || method === 'HEAD')) {
-			const url = (name: string): string => `${base}/${name}`;
+			const url = (name: string): string => `${baseUrl}/${name}`;
 			return {
 				status: 200,
 				body: {
@@ -133,165 +133,183 @@ export class AcmeResponder {
 		if (!/^application\/jose\+json\s*(;|$)/i.test(request.contentType)) {
 			throw new AcmeRefusal('malformed', 415, 'Requests must have the type application/jose+json.');
 		}
-		const signed = parseSignedRequest(request.body);
-		if (signed.header.nonce === undefined || !this.#nonces.isValid(signed.header.nonce)) throw badNonce();
-		if (signed.header.url !== `${base}/${request.resource}`) {
+		const signedRequest = parseSignedRequest(request.body);
+		if (signedRequest.header.nonce === undefined || !this.#nonces.isValid(signedRequest.header.nonce))
+			throw badNonceRefusal();
+		if (signedRequest.header.url !== `${baseUrl}/${request.resource}`) {
 			throw new AcmeRefusal('unauthorized', 403, 'The request was signed for another URL.');
 		}
-		const received: ReceivedRequest = { signed, base, settings };
-		if (resource === 'new-account') return this.#newAccount(received);
-		if (resource === 'revoke-cert') return this.#revoke();
-		const account = await this.#accountOf(received);
+		const receivedRequest: ReceivedRequest = { signedRequest, baseUrl, settings };
+		if (resource === 'new-account') return this.#createAccount(receivedRequest);
+		if (resource === 'revoke-cert') return this.#refuseRevocation();
+		const account = await this.#accountOf(receivedRequest);
 		switch (resource) {
 			case 'account':
-				return this.#account(account, id, subresource, received);
+				return this.#answerAccount(account, id, subresource, receivedRequest);
 			case 'key-change':
-				return this.#changeKey(account, received);
+				return this.#changeKey(account, receivedRequest);
 			case 'new-order':
-				return this.#newOrder(account, received);
+				return this.#createOrder(account, receivedRequest);
 			case 'order':
-				return this.#order(this.#orderOf(id, account), subresource, received);
+				return this.#answerOrder(this.#orderOf(id, account), subresource, receivedRequest);
 			case 'certificate':
-				return this.#certificate(this.#orderOf(id, account));
+				return this.#answerCertificate(this.#orderOf(id, account));
 			default:
-				return this.#authorization(account, id, subresource, received);
+				return this.#answerAuthorization(account, id, subresource, receivedRequest);
 		}
 	}
 
 	/** Checks the signature of a request, then consumes its nonce. A request with a wrong signature must not consume a nonce. */
-	#verify(signed: SignedRequest, jwk: PublicJwk): void {
-		checkSignature(signed, jwk);
-		if (!this.#nonces.use(signed.header.nonce!)) throw badNonce();
+	#verifyRequest(signedRequest: SignedRequest, jwk: PublicJwk): void {
+		checkSignature(signedRequest, jwk);
+		if (!this.#nonces.markUsed(signedRequest.header.nonce!)) throw badNonceRefusal();
 	}
 
-	async #newAccount({ signed, base }: ReceivedRequest): Promise<Reply> {
-		const { jwk } = signed.header;
+	async #createAccount({ signedRequest, baseUrl }: ReceivedRequest): Promise<Reply> {
+		const { jwk } = signedRequest.header;
 		if (!jwk) throw new AcmeRefusal('malformed', 400, 'A request for a new account must contain its key.');
-		this.#verify(signed, jwk);
-		const { contact, onlyReturnExisting } = parseJsonObject(signed.payload);
-		const existing = await this.#accounts.byKey(jwk);
-		if (existing?.status === 'deactivated') throw new AcmeRefusal('unauthorized', 403, 'The account is deactivated.');
-		if (existing) return accountReply(existing, base, 200);
+		this.#verifyRequest(signedRequest, jwk);
+		const { contact, onlyReturnExisting } = parseJsonObject(signedRequest.payload);
+		const existingAccount = await this.#accounts.findByKey(jwk);
+		if (existingAccount?.status === 'deactivated')
+			throw new AcmeRefusal('unauthorized', 403, 'The account is deactivated.');
+		if (existingAccount) return accountReply(existingAccount, baseUrl, 200);
 		if (onlyReturnExisting === true) {
 			throw new AcmeRefusal('accountDoesNotExist', 400, 'No account has this key.');
 		}
-		return accountReply(await this.#accounts.create(jwk, contactsOf(contact)), base, 201);
+		return accountReply(await this.#accounts.createAccount(jwk, contactsOf(contact)), baseUrl, 201);
 	}
 
-	async #accountOf({ signed, base }: ReceivedRequest): Promise<Account> {
-		const { kid } = signed.header;
-		const prefix = `${base}/account/`;
-		const account = kid?.startsWith(prefix) ? await this.#accounts.byId(kid.slice(prefix.length)) : undefined;
+	async #accountOf({ signedRequest, baseUrl }: ReceivedRequest): Promise<Account> {
+		const { kid } = signedRequest.header;
+		const prefix = `${baseUrl}/account/`;
+		const account = kid?.startsWith(prefix) ? await this.#accounts.findById(kid.slice(prefix.length)) : undefined;
 		if (!account) throw new AcmeRefusal('accountDoesNotExist', 400, 'No such account.');
-		this.#verify(signed, account.jwk);
+		this.#verifyRequest(signedRequest, account.jwk);
 		if (account.status !== 'valid') throw new AcmeRefusal('unauthorized', 403, 'The account is deactivated.');
 		return account;
 	}
 
-	async #account(account: Account, id: string, subresource: string, { signed, base }: ReceivedRequest): Promise<Reply> {
+	async #answerAccount(
+		account: Account,
+		id: string,
+		subresource: string,
+		{ signedRequest, baseUrl }: ReceivedRequest,
+	): Promise<Reply> {
 		if (id !== account.id) throw new AcmeRefusal('unauthorized', 403, 'The request was signed by another account.');
 		if (subresource === 'orders') {
-			return { status: 200, body: { orders: this.#orders.ofAccount(id).map(order => `${base}/order/${order.id}`) } };
+			return { status: 200, body: { orders: this.#orders.ofAccount(id).map(order => `${baseUrl}/order/${order.id}`) } };
 		}
-		if (signed.payload === '') return accountReply(account, base, 200);
-		const { contact, status } = parseJsonObject(signed.payload);
+		if (signedRequest.payload === '') return accountReply(account, baseUrl, 200);
+		const { contact, status } = parseJsonObject(signedRequest.payload);
 		return accountReply(
 			await this.#accounts.write({
 				...account,
 				...(contact === undefined ? {} : { contact: contactsOf(contact) }),
 				...(status === 'deactivated' ? { status } : {}),
 			}),
-			base,
+			baseUrl,
 			200,
 		);
 	}
 
 	/** Changes an account's key (RFC 8555 §7.3.5). The inner request is signed with the new key and contains the old one. */
-	async #changeKey(account: Account, { signed, base }: ReceivedRequest): Promise<Reply> {
-		const inner = parseSignedRequest(signed.payload);
-		const { jwk, url } = inner.header;
-		if (!jwk || url !== signed.header.url) throw new AcmeRefusal('malformed', 400, 'The inner request is invalid.');
-		checkSignature(inner, jwk);
-		const { account: accountUrl, oldKey } = parseJsonObject(inner.payload);
-		const isForAccount = accountUrl === `${base}/account/${account.id}` && isSameKey(oldKey, account.jwk);
+	async #changeKey(account: Account, { signedRequest, baseUrl }: ReceivedRequest): Promise<Reply> {
+		const innerRequest = parseSignedRequest(signedRequest.payload);
+		const { jwk, url } = innerRequest.header;
+		if (!jwk || url !== signedRequest.header.url)
+			throw new AcmeRefusal('malformed', 400, 'The inner request is invalid.');
+		checkSignature(innerRequest, jwk);
+		const { account: accountUrl, oldKey } = parseJsonObject(innerRequest.payload);
+		const isForAccount = accountUrl === `${baseUrl}/account/${account.id}` && isSameKey(oldKey, account.jwk);
 		if (!isForAccount) throw new AcmeRefusal('malformed', 400, 'The inner request is for another account or key.');
-		if (await this.#accounts.byKey(jwk)) throw new AcmeRefusal('malformed', 409, 'The key belongs to another account.');
-		return accountReply(await this.#accounts.replaceKey(account, jwk), base, 200);
+		if (await this.#accounts.findByKey(jwk))
+			throw new AcmeRefusal('malformed', 409, 'The key belongs to another account.');
+		return accountReply(await this.#accounts.replaceKey(account, jwk), baseUrl, 200);
 	}
 
-	#newOrder(account: Account, { signed, base, settings }: ReceivedRequest): Reply {
-		const { identifiers } = parseJsonObject(signed.payload);
+	#createOrder(account: Account, { signedRequest, baseUrl, settings }: ReceivedRequest): Reply {
+		const { identifiers } = parseJsonObject(signedRequest.payload);
 		const requestedIdentifiers = identifiersOf(identifiers);
 		for (const { value } of requestedIdentifiers) {
 			const refusal = nameRefusal(value, settings);
 			if (refusal !== undefined) throw new AcmeRefusal('rejectedIdentifier', 400, refusal);
 		}
 		const offeredTypes = settings.challenges ?? CHALLENGE_TYPES;
-		const order = this.#orders.create(account.id, requestedIdentifiers, wildcard =>
+		const order = this.#orders.createOrder(account.id, requestedIdentifiers, wildcard =>
 			wildcard ? offeredTypes.filter(type => type === 'dns-01') : offeredTypes,
 		);
-		return { status: 201, body: orderBody(order, base), headers: [['Location', `${base}/order/${order.id}`]] };
+		return { status: 201, body: orderBody(order, baseUrl), headers: [['Location', `${baseUrl}/order/${order.id}`]] };
 	}
 
 	#orderOf(id: string, account: Account): Order {
-		const order = this.#orders.order(id, account.id);
+		const order = this.#orders.findOrder(id, account.id);
 		if (order) return order;
 		throw new AcmeRefusal('malformed', 404, 'No such order.');
 	}
 
-	async #order(order: Order, subresource: string, { signed, base, settings }: ReceivedRequest): Promise<Reply> {
-		const location = [['Location', `${base}/order/${order.id}`]] as const;
-		if (subresource !== 'finalize') return { status: 200, body: orderBody(order, base), headers: location };
+	async #answerOrder(
+		order: Order,
+		subresource: string,
+		{ signedRequest, baseUrl, settings }: ReceivedRequest,
+	): Promise<Reply> {
+		const location = [['Location', `${baseUrl}/order/${order.id}`]] as const;
+		if (subresource !== 'finalize') return { status: 200, body: orderBody(order, baseUrl), headers: location };
 		if (orderStatus(order) !== 'ready') throw new AcmeRefusal('orderNotReady', 403, 'The order is not ready.');
-		const { csr } = parseJsonObject(signed.payload);
+		const { csr } = parseJsonObject(signedRequest.payload);
 		const { key, names } = readRequest(Buffer.from(typeof csr === 'string' ? csr : '', 'base64url'));
 		const orderedNames = order.identifiers.map(({ value }) => value).sort();
 		if (names.join() !== orderedNames.join())
 			throw new AcmeRefusal('badCSR', 400, 'The request is for names other than those of the order.');
-		const authority = await this.#deps.authority(this.#id);
-		if (!authority) throw new AuthorityError(`The authority \`${this.#id}\` cannot sign at the moment.`);
-		const lifetime = settings.lifetime ?? DEFAULT_CERTIFICATE_LIFETIME_MS;
-		order.certificate = authority.sign({ names: orderedNames, key, lifetime, withRoot: settings.sign_with_root });
+		const authority = await this.#deps.findAuthority(this.#authorityId);
+		if (!authority) throw new AuthorityError(`The authority \`${this.#authorityId}\` cannot sign at the moment.`);
+		const lifetimeMs = settings.lifetime ?? DEFAULT_CERTIFICATE_LIFETIME_MS;
+		order.certificate = authority.sign({ names: orderedNames, key, lifetimeMs, withRoot: settings.sign_with_root });
 		this.#deps.log('info', 'pki.acme', 'a certificate was signed', {
-			ca: this.#id,
+			ca: this.#authorityId,
 			names: orderedNames,
 			account: order.account,
 		});
-		return { status: 200, body: orderBody(order, base), headers: location };
+		return { status: 200, body: orderBody(order, baseUrl), headers: location };
 	}
 
-	#certificate({ certificate }: Order): Reply {
+	#answerCertificate({ certificate }: Order): Reply {
 		if (certificate === undefined) throw new AcmeRefusal('malformed', 404, 'The certificate has not been issued yet.');
 		return { status: 200, body: certificate, headers: [['Content-Type', 'application/pem-certificate-chain']] };
 	}
 
-	#authorization(account: Account, id: string, type: string, { signed, base, settings }: ReceivedRequest): Reply {
-		const authorization = this.#orders.authorization(id, account.id);
+	#answerAuthorization(
+		account: Account,
+		id: string,
+		type: string,
+		{ signedRequest, baseUrl, settings }: ReceivedRequest,
+	): Reply {
+		const authorization = this.#orders.findAuthorization(id, account.id);
 		if (!authorization) throw new AcmeRefusal('malformed', 404, 'No such authorization.');
-		const url = `${base}/authz/${id}`;
+		const url = `${baseUrl}/authz/${id}`;
 		if (type === '') {
-			if (signed.payload !== '' && parseJsonObject(signed.payload).status === 'deactivated')
+			if (signedRequest.payload !== '' && parseJsonObject(signedRequest.payload).status === 'deactivated')
 				authorization.status = 'deactivated';
-			return { status: 200, body: authorizationBody(authorization, base) };
+			return { status: 200, body: authorizationBody(authorization, baseUrl) };
 		}
-		const challenge = authorization.challenges.find(one => one.type === type);
+		const challenge = authorization.challenges.find(candidate => candidate.type === type);
 		if (!challenge) throw new AcmeRefusal('malformed', 404, 'No such challenge.');
-		if (signed.payload !== '' && challenge.status === 'pending' && authorization.status === 'pending') {
-			const validate = (): Promise<void> => this.#validate(authorization, challenge, account.jwk, settings);
+		if (signedRequest.payload !== '' && challenge.status === 'pending' && authorization.status === 'pending') {
+			const validate = (): Promise<void> => this.#validateChallenge(authorization, challenge, account.jwk, settings);
 			challenge.status = 'processing';
-			if (!this.#validations.add(account.id, validate)) {
+			if (!this.#validationQueue.add(account.id, validate)) {
 				challenge.status = 'pending';
 				throw new AcmeRefusal('rateLimited', 429, 'Too many validations of the account are waiting.');
 			}
 		}
 		return {
 			status: 200,
-			body: challengeBody(authorization, challenge, base),
+			body: challengeBody(authorization, challenge, baseUrl),
 			headers: [['Link', `<${url}>;rel="up"`]],
 		};
 	}
 
-	async #validate(
+	async #validateChallenge(
 		authorization: Authorization,
 		challenge: Challenge,
 		jwk: PublicJwk,
@@ -313,7 +331,7 @@ export class AcmeResponder {
 			challenge.error = refusal.document;
 			if (authorization.status === 'pending') authorization.status = 'invalid';
 			this.#deps.log('info', 'pki.acme', 'a name was not validated', {
-				ca: this.#id,
+				ca: this.#authorityId,
 				name,
 				challenge: type,
 				cause: message,
@@ -322,7 +340,7 @@ export class AcmeResponder {
 	}
 
 	/** Refuses revocation, which is not supported: certificates of internal CAs are short-lived and name no CRL or responder. */
-	#revoke(): Reply {
+	#refuseRevocation(): Reply {
 		throw new AcmeRefusal(
 			'unauthorized',
 			403,
@@ -335,41 +353,42 @@ const POST_RESOURCES: ReadonlySet<string> = new Set([
 	...['new-account', 'account', 'key-change', 'new-order', 'order', 'certificate', 'authz', 'revoke-cert'],
 ]);
 
-function badNonce(): AcmeRefusal {
+function badNonceRefusal(): AcmeRefusal {
 	return new AcmeRefusal('badNonce', 400, 'The nonce is unknown or was used before.');
 }
 const PROBLEM_HEADERS = [['Content-Type', 'application/problem+json']] as const;
 
-function accountReply({ id, contact, status }: Account, base: string, httpStatus: number): Reply {
-	const url = `${base}/account/${id}`;
+function accountReply({ id, contact, status }: Account, baseUrl: string, httpStatus: number): Reply {
+	const url = `${baseUrl}/account/${id}`;
 	return { status: httpStatus, body: { status, contact, orders: `${url}/orders` }, headers: [['Location', url]] };
 }
 
 function contactsOf(value: unknown): string[] {
-	const list = Array.isArray(value) ? value : [];
+	const contacts = Array.isArray(value) ? value : [];
 	const isValid =
-		list.every(one => typeof one === 'string' && /^mailto:[^\s?,]{3,254}$/.test(one)) && list.length <= 10;
+		contacts.every(contact => typeof contact === 'string' && /^mailto:[^\s?,]{3,254}$/.test(contact)) &&
+		contacts.length <= 10;
 	if (!isValid) throw new AcmeRefusal('invalidContact', 400, 'Contacts must be `mailto:` addresses, at most ten.');
-	return list as string[];
+	return contacts as string[];
 }
 
 function identifiersOf(value: unknown): Identifier[] {
-	const list = Array.isArray(value) ? (value as { readonly type?: unknown; readonly value?: unknown }[]) : [];
-	const parsedIdentifiers = list.map(one => {
-		if (typeof one?.value !== 'string' || (one.type !== 'dns' && one.type !== 'ip')) {
+	const rawIdentifiers = Array.isArray(value) ? (value as { readonly type?: unknown; readonly value?: unknown }[]) : [];
+	const parsedIdentifiers = rawIdentifiers.map(identifier => {
+		if (typeof identifier?.value !== 'string' || (identifier.type !== 'dns' && identifier.type !== 'ip')) {
 			throw new AcmeRefusal('unsupportedIdentifier', 400, 'Identifiers must be of type dns or ip.');
 		}
-		const lowerCase = one.value.toLowerCase();
+		const lowerCase = identifier.value.toLowerCase();
 		const address = parseIp(lowerCase);
 		const name = address ? formatIp(address) : lowerCase;
-		if ((one.type === 'ip') !== (isIP(name) !== 0)) {
+		if ((identifier.type === 'ip') !== (isIP(name) !== 0)) {
 			throw new AcmeRefusal('malformed', 400, 'The value of an identifier does not match its type.');
 		}
-		return { type: one.type, value: name } as Identifier;
+		return { type: identifier.type, value: name } as Identifier;
 	});
-	const areDistinct = new Set(parsedIdentifiers.map(one => one.value)).size === parsedIdentifiers.length;
-	if (parsedIdentifiers.length === 0 || parsedIdentifiers.length > MAX_NAMES || !areDistinct) {
-		throw new AcmeRefusal('malformed', 400, `An order must have from 1 to ${MAX_NAMES} different identifiers.`);
+	const areDistinct = new Set(parsedIdentifiers.map(identifier => identifier.value)).size === parsedIdentifiers.length;
+	if (parsedIdentifiers.length === 0 || parsedIdentifiers.length > MAX_ORDER_NAMES || !areDistinct) {
+		throw new AcmeRefusal('malformed', 400, `An order must have from 1 to ${MAX_ORDER_NAMES} different identifiers.`);
 	}
 	return parsedIdentifiers;
 }
@@ -383,26 +402,26 @@ function isSameKey(value: unknown, jwk: PublicJwk): boolean {
 	);
 }
 
-function orderBody(order: Order, base: string): object {
+function orderBody(order: Order, baseUrl: string): object {
 	const { id, identifiers, authorizations, expires, certificate, error } = order;
 	return {
 		status: orderStatus(order),
 		expires: new Date(expires).toISOString(),
 		identifiers,
-		authorizations: authorizations.map(one => `${base}/authz/${one.id}`),
-		finalize: `${base}/order/${id}/finalize`,
-		...(certificate === undefined ? {} : { certificate: `${base}/certificate/${id}` }),
+		authorizations: authorizations.map(authorization => `${baseUrl}/authz/${authorization.id}`),
+		finalize: `${baseUrl}/order/${id}/finalize`,
+		...(certificate === undefined ? {} : { certificate: `${baseUrl}/certificate/${id}` }),
 		...(error ? { error } : {}),
 	};
 }
 
-function authorizationBody(authorization: Authorization, base: string): object {
+function authorizationBody(authorization: Authorization, baseUrl: string): object {
 	const { status, identifier, wildcard, expires, challenges } = authorization;
 	return {
 		status,
 		expires: new Date(expires).toISOString(),
 		identifier,
-		challenges: challenges.map(challenge => challengeBody(authorization, challenge, base)),
+		challenges: challenges.map(challenge => challengeBody(authorization, challenge, baseUrl)),
 		...(wildcard ? { wildcard } : {}),
 	};
 }
@@ -410,11 +429,11 @@ function authorizationBody(authorization: Authorization, base: string): object {
 function challengeBody(
 	{ id }: Authorization,
 	{ type, token, status, validated, error }: Challenge,
-	base: string,
+	baseUrl: string,
 ): object {
 	return {
 		type,
-		url: `${base}/authz/${id}/${type}`,
+		url: `${baseUrl}/authz/${id}/${type}`,
 		token,
 		status,
 		...(validated ? { validated } : {}),

@@ -66,8 +66,8 @@ async function validateHttp(validation: NameValidation): Promise<void> {
  * Returns the target of a redirect. Throws {@link AcmeRefusal} unless its port is a web server's, so that a redirect cannot
  * reach other services on this server's network.
  */
-function redirectTarget(from: URL, location: string, ports: ValidationPorts): URL {
-	const url = URL.parse(location, from);
+function redirectTarget(sourceUrl: URL, location: string, ports: ValidationPorts): URL {
+	const url = URL.parse(location, sourceUrl);
 	const port = url && Number(url.port || (url.protocol === 'http:' ? 80 : 443));
 	const isAllowed =
 		url && (url.protocol === 'http:' || url.protocol === 'https:') && [80, 443, ports.http, ports.tls].includes(port!);
@@ -80,7 +80,7 @@ function fetchOnce(
 	{ resolvers }: NameValidation,
 ): Promise<{ readonly status: number; readonly location: string | undefined; readonly body: string }> {
 	return new Promise((resolve, reject) => {
-		const fail = (error: NodeJS.ErrnoException): void =>
+		const rejectUnreachable = (error: NodeJS.ErrnoException): void =>
 			reject(new AcmeRefusal('connection', 400, `\`${url.host}\` cannot be reached: ${error.code ?? error.message}.`));
 		const options = {
 			headers: { 'user-agent': 'svc ACME server', connection: 'close' },
@@ -92,8 +92,8 @@ function fetchOnce(
 		};
 		const request = (url.protocol === 'http:' ? getHttp : getHttps)(url, options, response => {
 			const chunks: Buffer[] = [];
-			let size = 0;
-			const done = (): void => {
+			let receivedBytes = 0;
+			const finish = (): void => {
 				resolve({
 					status: response.statusCode ?? 0,
 					location: response.headers.location,
@@ -103,38 +103,47 @@ function fetchOnce(
 			};
 			response.on('data', (chunk: Buffer) => {
 				chunks.push(chunk);
-				size += chunk.length;
-				if (size > MAX_ANSWER_BYTES) done();
+				receivedBytes += chunk.length;
+				if (receivedBytes > MAX_ANSWER_BYTES) finish();
 			});
-			response.on('end', done);
-			response.on('error', fail);
+			response.on('end', finish);
+			response.on('error', rejectUnreachable);
 		});
-		request.on('error', fail);
+		request.on('error', rejectUnreachable);
 	});
 }
 
 async function validateDns({ name, keyAuthorization, resolvers }: NameValidation): Promise<void> {
 	const expectedDigest = createHash('sha256').update(keyAuthorization).digest('base64url');
-	const record = `_acme-challenge.${name}`;
-	let records: string[][];
+	const recordName = `_acme-challenge.${name}`;
+	let txtRecords: string[][];
 	try {
-		records = await resolverOf(resolvers).resolveTxt(record);
+		txtRecords = await createResolver(resolvers).resolveTxt(recordName);
 	} catch (error) {
-		throw new AcmeRefusal('dns', 400, `\`${record}\` cannot be resolved: ${(error as NodeJS.ErrnoException).code}.`);
+		throw new AcmeRefusal(
+			'dns',
+			400,
+			`\`${recordName}\` cannot be resolved: ${(error as NodeJS.ErrnoException).code}.`,
+		);
 	}
-	if (records.some(parts => equalsInConstantTime(parts.join(''), expectedDigest))) return;
-	throw new AcmeRefusal('unauthorized', 403, `\`${record}\` does not contain the digest of the key authorization.`);
+	if (txtRecords.some(parts => equalsInConstantTime(parts.join(''), expectedDigest))) return;
+	throw new AcmeRefusal('unauthorized', 403, `\`${recordName}\` does not contain the digest of the key authorization.`);
 }
 
 async function validateTls({ name, keyAuthorization, resolvers, ports }: NameValidation): Promise<void> {
 	const peerCertificate = await fetchCertificate(name, ports.tls, resolvers);
 	const { extensions } = AsnConvert.parse(peerCertificate.raw, Certificate).tbsCertificate;
 	const extension = extensions?.find(({ extnID, critical }) => extnID === ACME_IDENTIFIER && critical);
-	const digest = createHash('sha256').update(keyAuthorization).digest();
+	const expectedDigest = createHash('sha256').update(keyAuthorization).digest();
 	const presentedDigest = extension && Buffer.from(AsnConvert.parse(extension.extnValue, OctetString).buffer);
 	const names = peerCertificate.names.toLowerCase();
 	const isForName = names === `dns:${name}` || (isIP(name) !== 0 && /^ip address:[^,]+$/.test(names));
-	if (isForName && presentedDigest?.length === digest.length && timingSafeEqual(presentedDigest, digest)) return;
+	if (
+		isForName &&
+		presentedDigest?.length === expectedDigest.length &&
+		timingSafeEqual(presentedDigest, expectedDigest)
+	)
+		return;
 	throw new AcmeRefusal('unauthorized', 403, `\`${name}\` did not present the certificate that answers the challenge.`);
 }
 
@@ -178,7 +187,7 @@ function reverseName(address: string): string {
 	return `${[...digits].reverse().join('.')}.ip6.arpa`;
 }
 
-function resolverOf(servers: readonly string[]): Resolver {
+function createResolver(servers: readonly string[]): Resolver {
 	const resolver = new Resolver({ timeout: 3000, tries: 2 });
 	if (servers.length > 0) resolver.setServers(servers);
 	return resolver;
@@ -188,7 +197,7 @@ function resolverOf(servers: readonly string[]): Resolver {
 function createLookup(servers: readonly string[]): LookupFunction | undefined {
 	if (servers.length === 0) return undefined;
 	return (name, options, callback) => {
-		const resolver = resolverOf(servers);
+		const resolver = createResolver(servers);
 		Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]).then(([v4, v6]) => {
 			const addresses = [
 				...(v4.status === 'fulfilled' ? v4.value.map(address => ({ address, family: 4 })) : []),

@@ -24,48 +24,49 @@ interface SealingKey {
 
 /** The nonces of one server. */
 export class Nonces {
-	#current: SealingKey = createSealingKey();
-	#previous: SealingKey | undefined;
+	#currentKey: SealingKey = createSealingKey();
+	#previousKey: SealingKey | undefined;
 
 	/** Issues a nonce. */
 	issue(): string {
 		this.#rotateIfDue();
 		const randomPart = randomBytes(RANDOM_BYTES);
-		return Buffer.concat([randomPart, computeSeal(this.#current.key, randomPart)]).toString('base64url');
+		return Buffer.concat([randomPart, computeSeal(this.#currentKey.key, randomPart)]).toString('base64url');
 	}
 
 	/** Reports whether a nonce is valid: issued recently and not used. */
 	isValid(nonce: string): boolean {
-		const sealing = this.#sealingOf(nonce);
-		return sealing !== undefined && !sealing.usedNonces.has(nonce);
+		const sealingKey = this.#sealingKeyOf(nonce);
+		return sealingKey !== undefined && !sealingKey.usedNonces.has(nonce);
 	}
 
 	/** Marks a nonce as used. Returns false if the nonce was not valid; see {@link isValid}. */
-	use(nonce: string): boolean {
-		const sealing = this.#sealingOf(nonce);
-		if (sealing === undefined || sealing.usedNonces.has(nonce)) return false;
-		sealing.usedNonces.add(nonce);
+	markUsed(nonce: string): boolean {
+		const sealingKey = this.#sealingKeyOf(nonce);
+		if (sealingKey === undefined || sealingKey.usedNonces.has(nonce)) return false;
+		sealingKey.usedNonces.add(nonce);
 		return true;
 	}
 
-	#sealingOf(nonce: string): SealingKey | undefined {
+	#sealingKeyOf(nonce: string): SealingKey | undefined {
 		this.#rotateIfDue();
 		const bytes = Buffer.from(nonce, 'base64url');
 		// Only one encoding of a nonce is accepted. If others were accepted, the same nonce could be used once in each of its
 		// encodings.
 		if (bytes.length !== RANDOM_BYTES + SEAL_BYTES || bytes.toString('base64url') !== nonce) return undefined;
 		const randomPart = bytes.subarray(0, RANDOM_BYTES);
-		const isSealedBy = (sealing: SealingKey | undefined): boolean =>
-			sealing !== undefined && timingSafeEqual(computeSeal(sealing.key, randomPart), bytes.subarray(RANDOM_BYTES));
-		if (isSealedBy(this.#current)) return this.#current;
-		return isSealedBy(this.#previous) ? this.#previous : undefined;
+		const isSealedBy = (sealingKey: SealingKey | undefined): boolean =>
+			sealingKey !== undefined &&
+			timingSafeEqual(computeSeal(sealingKey.key, randomPart), bytes.subarray(RANDOM_BYTES));
+		if (isSealedBy(this.#currentKey)) return this.#currentKey;
+		return isSealedBy(this.#previousKey) ? this.#previousKey : undefined;
 	}
 
 	#rotateIfDue(): void {
-		const { rotateAt, usedNonces } = this.#current;
+		const { rotateAt, usedNonces } = this.#currentKey;
 		if (performance.now() < rotateAt && usedNonces.size < MAX_USED_NONCES) return;
-		this.#previous = this.#current;
-		this.#current = createSealingKey();
+		this.#previousKey = this.#currentKey;
+		this.#currentKey = createSealingKey();
 	}
 }
 

@@ -60,16 +60,16 @@ export class OrderRegistry {
 
 	/**
 	 * Creates an order. Throws {@link AcmeRefusal} if there are too many orders.
-	 * @param challengeTypes Returns the types of challenge to offer for a name.
+	 * @param challengeTypesOf Returns the types of challenge to offer for a name.
 	 */
-	create(
+	createOrder(
 		account: string,
 		identifiers: readonly Identifier[],
-		challengeTypes: (wildcard: boolean) => readonly string[],
+		challengeTypesOf: (wildcard: boolean) => readonly string[],
 	): Order {
-		this.#sweep();
-		const count = this.#orderCounts.get(account) ?? 0;
-		if (this.#orders.size >= MAX_ORDERS || count >= MAX_ORDERS_PER_ACCOUNT) {
+		this.#removeExpired();
+		const accountOrderCount = this.#orderCounts.get(account) ?? 0;
+		if (this.#orders.size >= MAX_ORDERS || accountOrderCount >= MAX_ORDERS_PER_ACCOUNT) {
 			throw new AcmeRefusal('rateLimited', 429, 'There are too many orders at the moment.');
 		}
 		const expires = Date.now() + ORDER_LIFETIME_MS;
@@ -82,7 +82,7 @@ export class OrderRegistry {
 				identifier: { type, value: wildcard ? value.slice(2) : value },
 				wildcard,
 				expires,
-				challenges: challengeTypes(wildcard).map(kind => ({ type: kind, token, status: 'pending' })),
+				challenges: challengeTypesOf(wildcard).map(kind => ({ type: kind, token, status: 'pending' })),
 				status: 'pending',
 			};
 			this.#authorizations.set(authorization.id, authorization);
@@ -90,18 +90,18 @@ export class OrderRegistry {
 		});
 		const order: Order = { id: randomBytes(12).toString('base64url'), account, identifiers, authorizations, expires };
 		this.#orders.set(order.id, order);
-		this.#orderCounts.set(account, count + 1);
+		this.#orderCounts.set(account, accountOrderCount + 1);
 		return order;
 	}
 
 	/** Returns an order, or undefined if the account has no such order. */
-	order(id: string, account: string): Order | undefined {
+	findOrder(id: string, account: string): Order | undefined {
 		const order = this.#orders.get(id);
 		return order?.account === account && order.expires > Date.now() ? order : undefined;
 	}
 
 	/** Returns an authorization, or undefined if the account has no such authorization. */
-	authorization(id: string, account: string): Authorization | undefined {
+	findAuthorization(id: string, account: string): Authorization | undefined {
 		const authorization = this.#authorizations.get(id);
 		return authorization?.account === account && authorization.expires > Date.now() ? authorization : undefined;
 	}
@@ -112,14 +112,14 @@ export class OrderRegistry {
 	}
 
 	/** Removes expired orders. All orders have the same lifetime, so the oldest expire first. */
-	#sweep(): void {
+	#removeExpired(): void {
 		const now = Date.now();
 		for (const order of this.#orders.values()) {
 			if (order.expires > now) return;
 			this.#orders.delete(order.id);
 			for (const { id } of order.authorizations) this.#authorizations.delete(id);
-			const remaining = (this.#orderCounts.get(order.account) ?? 1) - 1;
-			if (remaining > 0) this.#orderCounts.set(order.account, remaining);
+			const remainingOrders = (this.#orderCounts.get(order.account) ?? 1) - 1;
+			if (remainingOrders > 0) this.#orderCounts.set(order.account, remainingOrders);
 			else this.#orderCounts.delete(order.account);
 		}
 	}

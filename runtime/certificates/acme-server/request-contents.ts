@@ -13,12 +13,12 @@ export interface RequestContents {
 }
 
 /** DER of the object identifier `extensionRequest` (RFC 2985 §5.4.2), in hexadecimal. */
-const EXTENSION_REQUEST = '06092a864886f70d01090e';
+const EXTENSION_REQUEST_OID = '06092a864886f70d01090e';
 /**
  * Digests of the supported signature algorithms, by the DER of the algorithm's object identifier in hexadecimal; null for
  * Ed25519, which includes its own hash.
  */
-const DIGESTS: { readonly [oid: string]: string | null } = {
+const DIGESTS_BY_OID: { readonly [oid: string]: string | null } = {
 	'06082a8648ce3d040302': 'sha256',
 	'06082a8648ce3d040303': 'sha384',
 	'06082a8648ce3d040304': 'sha512',
@@ -31,13 +31,13 @@ const DIGESTS: { readonly [oid: string]: string | null } = {
 /** Parses and verifies a request. Throws {@link AcmeRefusal} with type `badCSR`. */
 export function readRequest(der: Buffer): RequestContents {
 	try {
-		const [info, algorithm, signature] = splitElements(contentOf(der));
-		const [, subject, spki, attributes] = splitElements(contentOf(info!));
+		const [requestInfo, algorithm, signature] = splitElements(contentOf(der));
+		const [, subject, spki, attributes] = splitElements(contentOf(requestInfo!));
 		const key = createPublicKey({ key: spki!, format: 'der', type: 'spki' });
 		checkKey(key);
 		const oid = splitElements(contentOf(algorithm!))[0]!.toString('hex');
-		const digest = Object.hasOwn(DIGESTS, oid) ? DIGESTS[oid] : undefined;
-		if (digest === undefined || !verify(digest, info!, key, contentOf(signature!).subarray(1))) {
+		const digest = Object.hasOwn(DIGESTS_BY_OID, oid) ? DIGESTS_BY_OID[oid] : undefined;
+		if (digest === undefined || !verify(digest, requestInfo!, key, contentOf(signature!).subarray(1))) {
 			throw new AcmeRefusal('badCSR', 400, 'The request is not signed with its key.');
 		}
 		const names = new Set([...alternativeNames(attributes), ...commonNames(subject!)]);
@@ -62,7 +62,7 @@ function alternativeNames(attributes: Buffer | undefined): string[] {
 	if (!attributes) return [];
 	const extensionRequest = splitElements(contentOf(attributes))
 		.map(attribute => splitElements(contentOf(attribute)))
-		.find(([oid]) => oid?.toString('hex') === EXTENSION_REQUEST);
+		.find(([oid]) => oid?.toString('hex') === EXTENSION_REQUEST_OID);
 	const extensions = extensionRequest?.[1] && splitElements(contentOf(extensionRequest[1]))[0];
 	if (!extensions) return [];
 	const extension = AsnConvert.parse(extensions, Extensions).find(({ extnID }) => extnID === id_ce_subjectAltName);
@@ -89,13 +89,13 @@ function contentOf(der: Buffer): Buffer {
 
 /** Splits the content of a DER sequence or set into its elements. */
 function splitElements(content: Buffer): Buffer[] {
-	const found: Buffer[] = [];
+	const elements: Buffer[] = [];
 	for (let at = 0; at < content.length; ) {
 		const { end } = contentBounds(content.subarray(at));
-		found.push(content.subarray(at, at + end));
+		elements.push(content.subarray(at, at + end));
 		at += end;
 	}
-	return found;
+	return elements;
 }
 
 /** Returns the offsets of the content of the DER element with which `der` begins. */

@@ -37,8 +37,8 @@ const THUMBPRINT_MEMBERS: { readonly [kty: string]: readonly string[] } = {
 
 /** Parses a flattened JSON Web Signature. Throws {@link AcmeRefusal}. */
 export function parseSignedRequest(text: string): SignedRequest {
-	const body = parseJsonObject(text);
-	const { protected: encodedHeader, payload, signature } = body;
+	const jws = parseJsonObject(text);
+	const { protected: encodedHeader, payload, signature } = jws;
 	if (typeof encodedHeader !== 'string' || typeof payload !== 'string' || typeof signature !== 'string') {
 		throw new AcmeRefusal('malformed', 400, 'The request is not a flattened JSON Web Signature.');
 	}
@@ -106,14 +106,14 @@ function selectAlgorithm(
 	alg: string,
 	jwk: PublicJwk,
 ): { readonly key: KeyObject; readonly digest: string | null; readonly encoding: 'ieee-p1363' | undefined } {
-	const kind = `${alg} ${jwk.kty}${jwk.crv === undefined ? '' : ` ${jwk.crv}`}`;
+	const algorithmKind = `${alg} ${jwk.kty}${jwk.crv === undefined ? '' : ` ${jwk.crv}`}`;
 	let key: KeyObject;
 	try {
 		key = createPublicKey({ key: { ...jwk }, format: 'jwk' });
 	} catch {
 		throw new AcmeRefusal('badPublicKey', 400, 'The key cannot be parsed.');
 	}
-	switch (kind) {
+	switch (algorithmKind) {
 		case 'ES256 EC P-256':
 			return { key, digest: 'sha256', encoding: 'ieee-p1363' };
 		case 'ES384 EC P-384':

@@ -24,19 +24,19 @@ export async function openAccount(
 	connection: AcmeConnection,
 	store: Store,
 	/** The segment that stands for the server in store keys. */
-	server: string,
+	serverSegment: string,
 	settings: AccountSettings,
 	signal: AbortSignal,
 ): Promise<AcmeAccount> {
-	const folder = accountFolder(server, settings);
-	const stored = await readStoredAccount(store, folder);
-	if (stored) return stored;
-	const lock = await store.lock(`acme_account_${server}_${settings.email ?? 'default'}`, signal);
+	const folder = accountFolder(serverSegment, settings);
+	const storedAccount = await readStoredAccount(store, folder);
+	if (storedAccount) return storedAccount;
+	const lock = await store.lock(`acme_account_${serverSegment}_${settings.email ?? 'default'}`, signal);
 	try {
 		// Another process may have registered the account while this one waited for the lock.
 		return (
 			(await readStoredAccount(store, folder)) ??
-			(await register(connection, store.fenced(lock), folder, settings, signal))
+			(await registerAccount(connection, store.fenced(lock), folder, settings, signal))
 		);
 	} finally {
 		await lock.release();
@@ -44,14 +44,14 @@ export async function openAccount(
 }
 
 /** Deletes the account and its key from the store, for use when the server no longer knows the account. */
-export async function forgetAccount(store: Store, server: string, settings: AccountSettings): Promise<void> {
-	await store.remove(accountFolder(server, settings));
+export async function forgetAccount(store: Store, serverSegment: string, settings: AccountSettings): Promise<void> {
+	await store.remove(accountFolder(serverSegment, settings));
 }
 
 /** Returns the folder of the account in the store. Accounts that are bound to different external keys are different accounts. */
-function accountFolder(server: string, { email, eab }: AccountSettings): string {
+function accountFolder(serverSegment: string, { email, eab }: AccountSettings): string {
 	const bindingSuffix = eab ? `-${createHash('sha256').update(eab.key_id).digest('hex').slice(0, 12)}` : '';
-	return `acme/${server}/accounts/${toKeySegment(email ?? 'default')}${bindingSuffix}`;
+	return `acme/${serverSegment}/accounts/${toKeySegment(email ?? 'default')}${bindingSuffix}`;
 }
 
 async function readStoredAccount(store: Store, folder: string): Promise<AcmeAccount | undefined> {
@@ -70,17 +70,17 @@ async function readStoredAccount(store: Store, folder: string): Promise<AcmeAcco
  * Registers an account. Its key is stored first: if the process dies before the account is stored, the next process finds the
  * account on the server by its key.
  */
-async function register(
+async function registerAccount(
 	connection: AcmeConnection,
 	store: Store,
 	folder: string,
 	settings: AccountSettings,
 	signal: AbortSignal,
 ): Promise<AcmeAccount> {
-	const stored = await store.read(`${folder}/account.key`);
-	const key = (stored && parsePrivateKey(stored)) || (await makePrivateKey('p256'));
+	const storedKey = await store.read(`${folder}/account.key`);
+	const key = (storedKey && parsePrivateKey(storedKey)) || (await makePrivateKey('p256'));
 	await store.write(`${folder}/account.key`, privateKeyPem(key));
-	const { newAccount, meta } = await connection.directory(signal);
+	const { newAccount, meta } = await connection.readDirectory(signal);
 	if (meta?.externalAccountRequired && !settings.eab) {
 		throw new IssueError(
 			'issuer/account-required',

@@ -17,9 +17,9 @@ const TRIES_BEFORE_PAUSES = 10;
 /** Milliseconds by which the pause grows with each further rejected nonce. */
 const NONCE_PAUSE_MS = 20;
 /** Maximum attempts of an idempotent request. */
-const MAX_TRIES = 3;
+const MAX_REQUEST_TRIES = 3;
 /** Maximum number of unused nonces that are kept. It is small, because servers forget old nonces. */
-const MAX_NONCES = 16;
+const MAX_KEPT_NONCES = 16;
 /** Milliseconds for which a directory is cached. */
 const DIRECTORY_TTL_MS = 3_600_000;
 
@@ -83,15 +83,15 @@ export class AcmeProblem extends IssueError {
 
 /** A connection to one ACME server. */
 export class AcmeConnection {
-	readonly #url: string;
+	readonly #directoryUrl: string;
 	readonly #agent: Agent;
 	readonly #userAgent: string;
 	readonly #nonces: string[] = [];
-	#directory: { readonly value: AcmeDirectory; readonly readAt: number } | undefined;
+	#cachedDirectory: { readonly value: AcmeDirectory; readonly readAt: number } | undefined;
 
 	/** @param roots PEM of root certificates to trust for the server, in addition to the system's. */
-	constructor(directory: string, roots: readonly string[], userAgent: string) {
-		this.#url = directory;
+	constructor(directoryUrl: string, roots: readonly string[], userAgent: string) {
+		this.#directoryUrl = directoryUrl;
 		this.#userAgent = userAgent;
 		this.#agent = new Agent({
 			connect: { timeout: 15_000, ...(roots.length > 0 ? { ca: [...getCACertificates('default'), ...roots] } : {}) },
@@ -103,27 +103,29 @@ export class AcmeConnection {
 	}
 
 	/** Returns the server's directory. Rejects with IssueError. */
-	async directory(signal?: AbortSignal): Promise<AcmeDirectory> {
-		const cached = this.#directory;
-		if (cached && Date.now() - cached.readAt < DIRECTORY_TTL_MS) return cached.value;
-		const { body } = await this.get(this.#url, signal);
-		const value = body as Partial<AcmeDirectory> | undefined;
-		const hasUrls = [value?.newNonce, value?.newAccount, value?.newOrder].every(url => typeof url === 'string');
+	async readDirectory(signal?: AbortSignal): Promise<AcmeDirectory> {
+		const cachedDirectory = this.#cachedDirectory;
+		if (cachedDirectory && Date.now() - cachedDirectory.readAt < DIRECTORY_TTL_MS) return cachedDirectory.value;
+		const { body } = await this.get(this.#directoryUrl, signal);
+		const directory = body as Partial<AcmeDirectory> | undefined;
+		const hasUrls = [directory?.newNonce, directory?.newAccount, directory?.newOrder].every(
+			url => typeof url === 'string',
+		);
 		if (!hasUrls) {
-			const url = redactUrlSecrets(this.#url);
+			const url = redactUrlSecrets(this.#directoryUrl);
 			throw new IssueError('issuer/refused', `\`${url}\` is not the directory of an ACME server.`);
 		}
-		this.#directory = { value: value as AcmeDirectory, readAt: Date.now() };
-		return this.#directory.value;
+		this.#cachedDirectory = { value: directory as AcmeDirectory, readAt: Date.now() };
+		return this.#cachedDirectory.value;
 	}
 
 	/** Sends an unsigned GET. Rejects with IssueError. */
 	async get(url: string, signal?: AbortSignal): Promise<AcmeAnswer> {
-		return this.#withRetries(async () => checkAnswer(await this.#send('GET', url, undefined, signal)), signal);
+		return this.#withRetries(async () => checkAnswer(await this.#sendRequest('GET', url, undefined, signal)), signal);
 	}
 
 	/** Sends a POST-as-GET (§6.3), for resources that only the account may read. Rejects with IssueError. */
-	read(url: string, signer: AcmeSigner, signal?: AbortSignal): Promise<AcmeAnswer> {
+	postAsGet(url: string, signer: AcmeSigner, signal?: AbortSignal): Promise<AcmeAnswer> {
 		return this.#withRetries(() => this.post(url, undefined, signer, signal), signal);
 	}
 
@@ -132,7 +134,9 @@ export class AcmeConnection {
 		for (let tries = 1; ; tries++) {
 			const nonce = this.#nonces.pop() ?? (await this.#newNonce(signal));
 			try {
-				return checkAnswer(await this.#send('POST', url, this.#signRequest(url, payload, signer, nonce), signal));
+				return checkAnswer(
+					await this.#sendRequest('POST', url, this.#signRequest(url, payload, signer, nonce), signal),
+				);
 			} catch (error) {
 				if (!(error instanceof AcmeProblem) || error.type !== 'badNonce' || tries === MAX_NONCE_TRIES) throw error;
 				// The server has forgotten this nonce, so it has probably forgotten the other nonces of the same age. Only the newest
@@ -150,9 +154,9 @@ export class AcmeConnection {
 	}
 
 	async #newNonce(signal: AbortSignal | undefined): Promise<string> {
-		const { newNonce } = await this.directory(signal);
+		const { newNonce } = await this.readDirectory(signal);
 		return this.#withRetries(async () => {
-			checkAnswer(await this.#send('HEAD', newNonce, undefined, signal));
+			checkAnswer(await this.#sendRequest('HEAD', newNonce, undefined, signal));
 			const nonce = this.#nonces.pop();
 			if (nonce === undefined) throw new IssueError('issuer/refused', 'The server did not return a nonce.');
 			return nonce;
@@ -169,7 +173,7 @@ export class AcmeConnection {
 		return createJws(header, payload, data => sign('sha256', data, { key, dsaEncoding: 'ieee-p1363' }));
 	}
 
-	async #send(
+	async #sendRequest(
 		method: 'GET' | 'HEAD' | 'POST',
 		url: string,
 		body: string | undefined,
@@ -188,18 +192,19 @@ export class AcmeConnection {
 				...(signal ? { signal } : {}),
 			});
 			const chunks: Buffer[] = [];
-			let size = 0;
+			let receivedBytes = 0;
 			for await (const chunk of answer.body) {
-				size += chunk.length;
-				if (size > MAX_ANSWER_BYTES) throw new IssueError('issuer/refused', "The server's response is too large.");
+				receivedBytes += chunk.length;
+				if (receivedBytes > MAX_ANSWER_BYTES)
+					throw new IssueError('issuer/refused', "The server's response is too large.");
 				chunks.push(chunk);
 			}
 			const nonce = answer.headers['replay-nonce'];
 			if (typeof nonce === 'string' && /^[A-Za-z0-9_-]+$/.test(nonce)) {
 				this.#nonces.push(nonce);
-				if (this.#nonces.length > MAX_NONCES) this.#nonces.shift();
+				if (this.#nonces.length > MAX_KEPT_NONCES) this.#nonces.shift();
 			}
-			return answerOf(answer.statusCode, answer.headers, Buffer.concat(chunks).toString('utf8'));
+			return toAnswer(answer.statusCode, answer.headers, Buffer.concat(chunks).toString('utf8'));
 		} catch (error) {
 			if (error instanceof IssueError) throw error;
 			if (signal?.aborted) throw signal.reason;
@@ -219,7 +224,7 @@ export class AcmeConnection {
 			} catch (error) {
 				const isTransient =
 					error instanceof IssueError && (error.code === 'issuer/unreachable' || error.code === 'issuer/unavailable');
-				if (!isTransient || tries === MAX_TRIES || error.retryAt !== undefined) throw error;
+				if (!isTransient || tries === MAX_REQUEST_TRIES || error.retryAt !== undefined) throw error;
 				await waitUnlessAborted(500 * 3 ** (tries - 1), signal);
 			}
 		}
@@ -234,14 +239,14 @@ export async function waitUnlessAborted(milliseconds: number, signal: AbortSigna
 }
 
 /** Returns a flattened JSON Web Signature (RFC 7515 §7.2.2). `payload` is undefined for POST-as-GET. */
-export function createJws(header: object, payload: unknown, signature: (data: Buffer) => Buffer): string {
+export function createJws(header: object, payload: unknown, createSignature: (data: Buffer) => Buffer): string {
 	const toBase64Url = (value: string): string => Buffer.from(value).toString('base64url');
 	const protectedHeader = toBase64Url(JSON.stringify(header));
-	const encoded = payload === undefined ? '' : toBase64Url(JSON.stringify(payload));
+	const encodedPayload = payload === undefined ? '' : toBase64Url(JSON.stringify(payload));
 	return JSON.stringify({
 		protected: protectedHeader,
-		payload: encoded,
-		signature: signature(Buffer.from(`${protectedHeader}.${encoded}`)).toString('base64url'),
+		payload: encodedPayload,
+		signature: createSignature(Buffer.from(`${protectedHeader}.${encodedPayload}`)).toString('base64url'),
 	});
 }
 
@@ -251,7 +256,7 @@ export function publicJwk(key: KeyObject): { crv: string; kty: string; x: string
 	return { crv: crv!, kty: kty!, x: x!, y: y! };
 }
 
-function answerOf(
+function toAnswer(
 	status: number,
 	headers: { readonly [name: string]: string | readonly string[] | undefined },
 	text: string,
@@ -302,13 +307,18 @@ export function toAcmeProblem(
 					.slice(0, 500)
 			: '';
 	const type = cleanText(document?.type).replace(/^urn:ietf:params:acme:error:/, '');
-	const parts = [cleanText(document?.detail)];
+	const messageParts = [cleanText(document?.detail)];
 	const subproblems = Array.isArray(document?.subproblems) ? document.subproblems.slice(0, 10) : [];
-	for (const sub of subproblems) {
-		const { identifier, detail } = (sub ?? {}) as { identifier?: { value?: unknown }; detail?: unknown };
-		parts.push(`${cleanText(identifier?.value)}: ${cleanText(detail)}`);
+	for (const subproblem of subproblems) {
+		const { identifier, detail } = (subproblem ?? {}) as { identifier?: { value?: unknown }; detail?: unknown };
+		messageParts.push(`${cleanText(identifier?.value)}: ${cleanText(detail)}`);
 	}
-	return new AcmeProblem(type === '' ? 'unknown' : type, status, parts.filter(part => part !== '').join('; '), retryAt);
+	return new AcmeProblem(
+		type === '' ? 'unknown' : type,
+		status,
+		messageParts.filter(part => part !== '').join('; '),
+		retryAt,
+	);
 }
 
 /** Parses `Retry-After` (RFC 9110 §10.2.3) to milliseconds since the epoch, at most a day ahead. */

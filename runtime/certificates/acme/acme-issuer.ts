@@ -37,7 +37,7 @@ const ACCOUNT_TIMEOUT_MS = 120_000;
 /** Timeout of a check whether something listens on a port, in milliseconds. */
 const PORT_CHECK_TIMEOUT_MS = 300;
 /** Maximum orders in {@link ORDER_WINDOW_MS} milliseconds, because public servers have rate limits. */
-const MAX_ORDERS = 20;
+const MAX_WINDOW_ORDERS = 20;
 const ORDER_WINDOW_MS = 10_000;
 /** Directory URLs of known test servers, by the directory URL of the real server. */
 const DRY_RUN_DIRECTORIES: { readonly [directory: string]: string } = {
@@ -67,13 +67,13 @@ interface Server {
 
 class AcmeIssuer implements Issuer {
 	readonly kind = 'acme';
-	readonly immediate = false;
+	readonly isImmediate = false;
 	readonly storeName: string;
 	readonly #settings: IssuerSettings;
 	readonly #deps: IssuerDeps;
 	readonly #server: Server;
-	readonly #dryRun: Server | undefined;
-	readonly #dns: DnsSolver | undefined;
+	readonly #dryRunServer: Server | undefined;
+	readonly #dnsSolver: DnsSolver | undefined;
 	/** The times at which the latest orders began, in milliseconds since the epoch. */
 	readonly #orderTimes: number[] = [];
 	/** The challenge type that the server last accepted. */
@@ -83,11 +83,11 @@ class AcmeIssuer implements Issuer {
 		this.#settings = settings;
 		this.#deps = deps;
 		const directory = issuerSetting<string>(settings, 'directory') ?? DEFAULT_ACME_DIRECTORY;
-		const dryRun = issuerSetting<string>(settings, 'test_directory') ?? DRY_RUN_DIRECTORIES[directory];
+		const dryRunDirectory = issuerSetting<string>(settings, 'test_directory') ?? DRY_RUN_DIRECTORIES[directory];
 		this.#server = serverOf(directory, roots);
-		this.#dryRun = dryRun === undefined ? undefined : serverOf(dryRun, roots);
+		this.#dryRunServer = dryRunDirectory === undefined ? undefined : serverOf(dryRunDirectory, roots);
 		this.storeName = this.#server.storeSegment;
-		this.#dns = settings.dns === undefined ? undefined : createDnsSolver(settings, deps);
+		this.#dnsSolver = settings.dns === undefined ? undefined : createDnsSolver(settings, deps);
 	}
 
 	async issue(order: IssueOrder): Promise<IssuedCertificate> {
@@ -97,10 +97,10 @@ class AcmeIssuer implements Issuer {
 		try {
 			// Failures count against the server's rate limits. After a failure, each attempt first orders from a test server, and then
 			// from the real one only if that succeeds.
-			if (order.failures > 0 && this.#dryRun) {
-				await this.#order(this.#dryRun, { ...order, privateKey: undefined, replaces: undefined, signal });
+			if (order.failures > 0 && this.#dryRunServer) {
+				await this.#placeOrder(this.#dryRunServer, { ...order, privateKey: undefined, replaces: undefined, signal });
 			}
-			return await this.#order(this.#server, { ...order, signal });
+			return await this.#placeOrder(this.#server, { ...order, signal });
 		} catch (error) {
 			if (!timeoutSignal.aborted || order.signal.aborted) throw error;
 			throw new IssueError(
@@ -116,17 +116,17 @@ class AcmeIssuer implements Issuer {
 
 	close(): void {
 		this.#server.connection.close();
-		this.#dryRun?.connection.close();
+		this.#dryRunServer?.connection.close();
 	}
 
 	/** Orders the certificate, with one challenge type after another until one succeeds. Each attempt is a new order. */
-	async #order(server: Server, order: IssueOrder): Promise<IssuedCertificate> {
+	async #placeOrder(server: Server, order: IssueOrder): Promise<IssuedCertificate> {
 		const types = await this.#challengeTypes(order.name);
 		let firstFailure: unknown;
 		for (const type of types) {
 			try {
 				await this.#awaitOrderSlot(order.signal);
-				const issued = await this.#withAccount(server, order, account =>
+				const issuedCertificate = await this.#withAccount(server, order, account =>
 					runOrder(
 						{
 							connection: server.connection,
@@ -137,8 +137,8 @@ class AcmeIssuer implements Issuer {
 								connection: server.connection,
 								account,
 								challenges: this.#deps.challenges,
-								shared: this.#settings.distributed === false ? undefined : this.#deps.sharedChallenges,
-								dns: this.#dns,
+								sharedChallenges: this.#settings.distributed === false ? undefined : this.#deps.sharedChallenges,
+								dnsSolver: this.#dnsSolver,
 							}),
 							log: this.#deps.log,
 							profile: issuerSetting<string>(this.#settings, 'profile'),
@@ -150,8 +150,8 @@ class AcmeIssuer implements Issuer {
 					),
 				);
 				this.#acceptedType = type;
-				if (server !== this.#server) await issued.onStored?.();
-				return issued;
+				if (server !== this.#server) await issuedCertificate.onStored?.();
+				return issuedCertificate;
 			} catch (error) {
 				if (!(error instanceof ValidationFailed)) throw error;
 				firstFailure ??= error;
@@ -171,13 +171,13 @@ class AcmeIssuer implements Issuer {
 	 * machine has a listener.
 	 */
 	async #challengeTypes(name: string): Promise<ChallengeType[]> {
-		if (this.#dns) return ['dns-01'];
+		if (this.#dnsSolver) return ['dns-01'];
 		if (name.startsWith('*.')) {
 			throw new IssueError(
 				'issuer/no-dns',
 				`\`${name}\` is a wildcard, which can only be validated with a DNS provider.`,
 				{
-					final: true,
+					isFinal: true,
 				},
 			);
 		}
@@ -185,31 +185,35 @@ class AcmeIssuer implements Issuer {
 		if (this.#settings.disable_http_challenge !== true) types.push('http-01');
 		if (this.#settings.disable_tlsalpn_challenge !== true) types.push('tls-alpn-01');
 		if (types.length === 0) {
-			throw new IssueError('issuer/no-challenge', 'Every challenge type is disabled.', { final: true });
+			throw new IssueError('issuer/no-challenge', 'Every challenge type is disabled.', { isFinal: true });
 		}
 		if (types.length === 1) return types;
-		const { http_port: http, https_port: https } = this.#deps.ports();
+		const { http_port: httpPort, https_port: httpsPort } = this.#deps.ports();
 		const portSetting = (field: string): number | undefined => issuerSetting<number>(this.#settings, field);
 		const [isHttpOpen, isTlsOpen] = await Promise.all([
-			isListening(portSetting('alt_http_port') ?? http),
-			isListening(portSetting('alt_tlsalpn_port') ?? https),
+			isListening(portSetting('alt_http_port') ?? httpPort),
+			isListening(portSetting('alt_tlsalpn_port') ?? httpsPort),
 		]);
 		// Types that are likely to work come first, because a type that fails costs an order, which counts against rate limits.
-		const score = (type: ChallengeType): number =>
+		const scoreType = (type: ChallengeType): number =>
 			(type === this.#acceptedType ? 2 : 0) + ((type === 'http-01' ? isHttpOpen : isTlsOpen) ? 1 : 0);
-		return types.sort((a, b) => score(b) - score(a));
+		return types.sort((a, b) => scoreType(b) - scoreType(a));
 	}
 
-	/** Calls `use` with the account. If the server no longer knows the account, registers it again and repeats the call, once. */
-	async #withAccount<T>(server: Server, { signal }: IssueOrder, use: (account: AcmeAccount) => Promise<T>): Promise<T> {
-		const account = await untilAborted(this.#account(server), signal);
+	/** Calls `useAccount` with the account. If the server no longer knows the account, registers it again and repeats the call, once. */
+	async #withAccount<T>(
+		server: Server,
+		{ signal }: IssueOrder,
+		useAccount: (account: AcmeAccount) => Promise<T>,
+	): Promise<T> {
+		const account = await untilAborted(this.#openAccount(server), signal);
 		try {
-			return await use(account);
+			return await useAccount(account);
 		} catch (error) {
 			if (!isUnknownAccount(error)) throw error;
 			server.account = undefined;
 			await forgetAccount(this.#deps.store, server.storeSegment, await this.#accountSettings(server));
-			return use(await untilAborted(this.#account(server), signal));
+			return useAccount(await untilAborted(this.#openAccount(server), signal));
 		}
 	}
 
@@ -217,16 +221,16 @@ class AcmeIssuer implements Issuer {
 	 * Opens the account, once for all orders that wait for it. If one of these orders is canceled, the account is opened
 	 * nevertheless, because the other orders need it.
 	 */
-	async #account(server: Server): Promise<AcmeAccount> {
+	async #openAccount(server: Server): Promise<AcmeAccount> {
 		const timeoutSignal = AbortSignal.timeout(ACCOUNT_TIMEOUT_MS);
 		server.account ??= this.#accountSettings(server).then(settings =>
 			openAccount(server.connection, this.#deps.store, server.storeSegment, settings, timeoutSignal),
 		);
-		const opening = server.account;
+		const pendingAccount = server.account;
 		try {
-			return await opening;
+			return await pendingAccount;
 		} catch (error) {
-			if (server.account === opening) server.account = undefined;
+			if (server.account === pendingAccount) server.account = undefined;
 			if (!timeoutSignal.aborted || error instanceof IssueError) throw error;
 			throw new IssueError('issuer/timed-out', 'The account could not be opened in time.');
 		}
@@ -244,7 +248,7 @@ class AcmeIssuer implements Issuer {
 			const now = Date.now();
 			while (this.#orderTimes[0] !== undefined && now - this.#orderTimes[0] >= ORDER_WINDOW_MS)
 				this.#orderTimes.shift();
-			if (this.#orderTimes.length < MAX_ORDERS) {
+			if (this.#orderTimes.length < MAX_WINDOW_ORDERS) {
 				this.#orderTimes.push(now);
 				return;
 			}
@@ -267,13 +271,13 @@ function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 function isListening(port: number): Promise<boolean> {
 	return new Promise(resolve => {
 		const socket = connect({ host: '127.0.0.1', port, timeout: PORT_CHECK_TIMEOUT_MS });
-		const done = (listening: boolean): void => {
+		const finish = (listening: boolean): void => {
 			socket.destroy();
 			resolve(listening);
 		};
-		socket.once('connect', () => done(true));
-		socket.once('error', () => done(false));
-		socket.once('timeout', () => done(false));
+		socket.once('connect', () => finish(true));
+		socket.once('error', () => finish(false));
+		socket.once('timeout', () => finish(false));
 	});
 }
 

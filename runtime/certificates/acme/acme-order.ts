@@ -135,10 +135,10 @@ async function readRecord(
 	request: IssueOrder,
 	recordKey: string,
 ): Promise<OrderRecord | undefined> {
-	const text = await env.store.read(recordKey);
-	if (!text) return undefined;
+	const recordJson = await env.store.read(recordKey);
+	if (!recordJson) return undefined;
 	try {
-		const record = JSON.parse(text.toString('utf8')) as Partial<OrderRecord>;
+		const record = JSON.parse(recordJson.toString('utf8')) as Partial<OrderRecord>;
 		const isUsable =
 			record.name === request.name &&
 			record.key_type === request.keyType &&
@@ -153,7 +153,7 @@ async function readRecord(
 
 async function createOrder(env: OrderEnvironment, request: IssueOrder): Promise<AcmeOrder> {
 	const { connection, account } = env;
-	const directory = await connection.directory(request.signal);
+	const directory = await connection.readDirectory(request.signal);
 	const { newOrder } = directory;
 	const identifiers = [identifierOf(request.name)];
 	const payload = {
@@ -183,14 +183,14 @@ async function createOrder(env: OrderEnvironment, request: IssueOrder): Promise<
 async function findOrder(env: OrderEnvironment, { name, signal }: IssueOrder): Promise<AcmeOrder | undefined> {
 	const { connection, account } = env;
 	try {
-		const { body } = await connection.read(account.accountUrl, account, signal);
+		const { body } = await connection.postAsGet(account.accountUrl, account, signal);
 		if (typeof body?.orders !== 'string') return undefined;
 		const { value } = identifierOf(name);
-		const orderList = await connection.read(body.orders, account, signal);
+		const orderList = await connection.postAsGet(body.orders, account, signal);
 		const urls = Array.isArray(orderList.body?.orders) ? (orderList.body.orders as unknown[]) : [];
 		for (const url of urls.reverse().slice(0, MAX_SEARCHED_ORDERS)) {
 			if (typeof url !== 'string') continue;
-			const answer = await connection.read(url, account, signal);
+			const answer = await connection.postAsGet(url, account, signal);
 			const identifiers = answer.body?.identifiers as readonly { readonly value?: unknown }[] | undefined;
 			const isOpen = ['pending', 'ready'].includes(String(answer.body?.status));
 			if (isOpen && identifiers?.length === 1 && identifiers[0]?.value === value) return orderOf(answer, url);
@@ -204,7 +204,7 @@ async function findOrder(env: OrderEnvironment, { name, signal }: IssueOrder): P
 /** Reads an order by its URL; undefined if the server no longer has it. */
 async function readOrder(env: OrderEnvironment, url: string, signal: AbortSignal): Promise<AcmeOrder | undefined> {
 	try {
-		return orderOf(await env.connection.read(url, env.account, signal), url);
+		return orderOf(await env.connection.postAsGet(url, env.account, signal), url);
 	} catch (error) {
 		if (error instanceof AcmeProblem && error.status < 500 && error.code !== 'issuer/rate-limited') return undefined;
 		throw error;
@@ -238,11 +238,13 @@ async function completeOrder(
 	if (currentOrder.status !== 'valid') currentOrder = await awaitOrder(env, currentOrder, ['valid'], signal);
 	if (currentOrder.certificate === undefined)
 		throw new IssueError('issuer/refused', 'The server did not return a certificate URL.');
-	const answer = await env.connection.read(currentOrder.certificate, env.account, signal);
+	const answer = await env.connection.postAsGet(currentOrder.certificate, env.account, signal);
 	if (!env.preferredChains || answer.alternates.length === 0) return answer.text;
 	const chains = [answer.text];
 	for (const url of answer.alternates.slice(0, 10)) {
-		chains.push((await env.connection.read(new URL(url, currentOrder.certificate).href, env.account, signal)).text);
+		chains.push(
+			(await env.connection.postAsGet(new URL(url, currentOrder.certificate).href, env.account, signal)).text,
+		);
 	}
 	return chooseChain(chains, env.preferredChains);
 }
@@ -255,8 +257,8 @@ async function awaitOrder(
 	signal: AbortSignal,
 ): Promise<AcmeOrder> {
 	let currentOrder = order;
-	for (let wait = FIRST_POLL_DELAY_MS; ; wait = Math.min(wait * 2, MAX_POLL_DELAY_MS)) {
-		const answer = await env.connection.read(order.url, env.account, signal);
+	for (let waitMs = FIRST_POLL_DELAY_MS; ; waitMs = Math.min(waitMs * 2, MAX_POLL_DELAY_MS)) {
+		const answer = await env.connection.postAsGet(order.url, env.account, signal);
 		currentOrder = orderOf(answer, order.url);
 		if (states.includes(currentOrder.status)) return currentOrder;
 		if (currentOrder.status === 'invalid') {
@@ -264,7 +266,7 @@ async function awaitOrder(
 				? toAcmeProblem(currentOrder.error, 400, currentOrder.retryAt)
 				: new ValidationFailed('The order became invalid.');
 		}
-		await waitUnlessAborted(pollDelay(currentOrder.retryAt, wait), signal);
+		await waitUnlessAborted(pollDelay(currentOrder.retryAt, waitMs), signal);
 	}
 }
 

@@ -10,16 +10,16 @@ export function chooseChain(chains: readonly string[], preferred: PreferredChain
 	}
 	const { root_common_name: rootNames, any_common_name: anyNames } = preferred;
 	for (const name of rootNames ?? []) {
-		const found = chains.find(chain => commonName(parseCertificates(chain).at(-1)?.issuer) === name);
-		if (found !== undefined) return found;
+		const matchingChain = chains.find(chain => commonName(parseCertificates(chain).at(-1)?.issuer) === name);
+		if (matchingChain !== undefined) return matchingChain;
 	}
 	for (const name of anyNames ?? []) {
-		const found = chains.find(chain =>
+		const matchingChain = chains.find(chain =>
 			parseCertificates(chain).some(
 				certificate => commonName(certificate.issuer) === name || commonName(certificate.subject) === name,
 			),
 		);
-		if (found !== undefined) return found;
+		if (matchingChain !== undefined) return matchingChain;
 	}
 	return defaultChain;
 }

@@ -31,8 +31,8 @@ export interface SolverDeps {
 	readonly account: AcmeAccount;
 	readonly challenges: ChallengeRegistry;
 	/** Publishes challenges to other processes; undefined if no other process is to answer them. */
-	readonly shared: SharedChallenges | undefined;
-	readonly dns: DnsSolver | undefined;
+	readonly sharedChallenges: SharedChallenges | undefined;
+	readonly dnsSolver: DnsSolver | undefined;
 }
 
 /** Answers challenges for an account. */
@@ -40,30 +40,30 @@ export class ChallengeSolver {
 	readonly #connection: AcmeConnection;
 	readonly #account: AcmeAccount;
 	readonly #challenges: ChallengeRegistry;
-	readonly #shared: SharedChallenges | undefined;
-	readonly #dns: DnsSolver | undefined;
+	readonly #sharedChallenges: SharedChallenges | undefined;
+	readonly #dnsSolver: DnsSolver | undefined;
 
-	constructor({ connection, account, challenges, shared, dns }: SolverDeps) {
+	constructor({ connection, account, challenges, sharedChallenges, dnsSolver }: SolverDeps) {
 		this.#connection = connection;
 		this.#account = account;
 		this.#challenges = challenges;
-		this.#shared = shared;
-		this.#dns = dns;
+		this.#sharedChallenges = sharedChallenges;
+		this.#dnsSolver = dnsSolver;
 	}
 
 	/** Completes one authorization. Rejects with IssueError or the signal's reason. */
 	async authorize(url: string, name: string, type: ChallengeType, signal: AbortSignal): Promise<void> {
-		const { body } = await this.#connection.read(url, this.#account, signal);
+		const { body } = await this.#connection.postAsGet(url, this.#account, signal);
 		if (body?.status === 'valid') return;
 		if (body?.status !== 'pending') throw new ValidationFailed(`The authorization is ${String(body?.status)}.`);
 		const offeredChallenges = challengesOf(body);
-		const challenge = offeredChallenges.find(one => one.type === type);
+		const challenge = offeredChallenges.find(candidate => candidate.type === type);
 		if (!challenge) {
 			throw new ValidationFailed(
-				`The server does not offer ${type} for \`${name}\`, only ${offeredChallenges.map(one => one.type).join(', ')}.`,
+				`The server does not offer ${type} for \`${name}\`, only ${offeredChallenges.map(offered => offered.type).join(', ')}.`,
 			);
 		}
-		const unpublish = await this.#publish(type, name, challenge.token, signal);
+		const unpublish = await this.#publishAnswer(type, name, challenge.token, signal);
 		try {
 			await this.#connection.post(challenge.url, {}, this.#account, signal);
 			await this.#awaitValidation(url, type, signal);
@@ -76,13 +76,18 @@ export class ChallengeSolver {
 	 * Publishes the answer to a challenge. Once the promise resolves, every thread and every process with the same store can give
 	 * the answer.
 	 */
-	async #publish(type: ChallengeType, name: string, token: string, signal: AbortSignal): Promise<() => Promise<void>> {
+	async #publishAnswer(
+		type: ChallengeType,
+		name: string,
+		token: string,
+		signal: AbortSignal,
+	): Promise<() => Promise<void>> {
 		const challenges = this.#challenges;
 		const keyAuthorization = `${token}.${this.#account.thumbprint}`;
 		switch (type) {
 			case 'http-01':
 			case 'tls-alpn-01': {
-				const unshare = await this.#shared?.put(type, name, keyAuthorization);
+				const unshare = await this.#sharedChallenges?.share(type, name, keyAuthorization);
 				if (type === 'http-01') await challenges.addToken(token, keyAuthorization);
 				else await challenges.addCertificate(name, await challengeCertificate(name, keyAuthorization));
 				return async () => {
@@ -91,25 +96,25 @@ export class ChallengeSolver {
 				};
 			}
 			case 'dns-01': {
-				if (!this.#dns) throw new IssueError('issuer/no-dns', 'DNS-01 requires a DNS provider.');
+				if (!this.#dnsSolver) throw new IssueError('issuer/no-dns', 'DNS-01 requires a DNS provider.');
 				const digest = createHash('sha256').update(keyAuthorization).digest('base64url');
-				return this.#dns.present(name.replace(/^\*\./, ''), digest, signal);
+				return this.#dnsSolver.present(name.replace(/^\*\./, ''), digest, signal);
 			}
 		}
 	}
 
 	async #awaitValidation(url: string, type: ChallengeType, signal: AbortSignal): Promise<void> {
-		for (let wait = 100; ; wait = Math.min(wait * 2, 5000)) {
-			const { body, retryAt } = await this.#connection.read(url, this.#account, signal);
+		for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, 5000)) {
+			const { body, retryAt } = await this.#connection.postAsGet(url, this.#account, signal);
 			if (body?.status === 'valid') return;
 			if (body?.status !== 'pending') {
-				const error = challengesOf(body ?? {}).find(one => one.error !== undefined)?.error;
+				const error = challengesOf(body ?? {}).find(candidate => candidate.error !== undefined)?.error;
 				const cause = error
 					? toAcmeProblem(error, 400, undefined).message
 					: `The authorization is ${String(body?.status)}.`;
 				throw new ValidationFailed(`${type} failed. ${cause}`);
 			}
-			await waitUnlessAborted(pollDelay(retryAt, wait), signal);
+			await waitUnlessAborted(pollDelay(retryAt, waitMs), signal);
 		}
 	}
 }
@@ -123,12 +128,12 @@ interface Challenge {
 
 /** Parses challenges. Tokens must be base64url (§8.1), because any other text could be the path of another file. */
 function challengesOf(body: { readonly [member: string]: unknown }): Challenge[] {
-	const list = Array.isArray(body.challenges) ? (body.challenges as Partial<Challenge>[]) : [];
-	return list.filter(
-		(one): one is Challenge =>
-			typeof one?.type === 'string' &&
-			typeof one.url === 'string' &&
-			typeof one.token === 'string' &&
-			/^[A-Za-z0-9_-]{1,512}$/.test(one.token),
+	const challenges = Array.isArray(body.challenges) ? (body.challenges as Partial<Challenge>[]) : [];
+	return challenges.filter(
+		(candidate): candidate is Challenge =>
+			typeof candidate?.type === 'string' &&
+			typeof candidate.url === 'string' &&
+			typeof candidate.token === 'string' &&
+			/^[A-Za-z0-9_-]{1,512}$/.test(candidate.token),
 	);
 }

@@ -37,7 +37,7 @@ class RecordSolver implements DnsSolver {
 		const provider = await this.#provider;
 		const overrideName = issuerSetting<string>(this.#settings, 'dns_challenge_override_domain');
 		const name = overrideName ?? `_acme-challenge.${domain}`;
-		const zone = provider.zone ?? (await this.#findZone(name, provider.zoneOptional === true));
+		const zone = provider.zone ?? (await this.#findZone(name, provider.isZoneOptional === true));
 		const ttlMs = issuerSetting<number>(this.#settings, 'dns_ttl');
 		const ttlSeconds = ttlMs === undefined ? DEFAULT_TTL_SECONDS : Math.max(1, Math.round(ttlMs / 1000));
 		const remove = await provider.add({ zone, name, value, ttl: ttlSeconds }, signal);
@@ -57,8 +57,8 @@ class RecordSolver implements DnsSolver {
 	}
 
 	/** Returns the zone of a name, which is its nearest ancestor with an SOA record. */
-	async #findZone(name: string, optional: boolean): Promise<string> {
-		const resolver = this.#resolver();
+	async #findZone(name: string, isOptional: boolean): Promise<string> {
+		const resolver = this.#createResolver();
 		const labels = name.split('.');
 		let failureCode: string | undefined;
 		for (let firstLabel = 0; firstLabel < labels.length; firstLabel++) {
@@ -73,7 +73,7 @@ class RecordSolver implements DnsSolver {
 				break;
 			}
 		}
-		if (optional) return '';
+		if (isOptional) return '';
 		throw new IssueError(
 			'dns/no-zone',
 			failureCode === undefined
@@ -107,7 +107,7 @@ class RecordSolver implements DnsSolver {
 	 * are configured, because other resolvers may have cached that the record does not exist.
 	 */
 	async #checkingResolvers(zone: string): Promise<Resolver[]> {
-		const resolver = this.#resolver();
+		const resolver = this.#createResolver();
 		if (issuerSetting(this.#settings, 'resolvers') !== undefined || zone === '') return [resolver];
 		try {
 			const hosts = (await resolver.resolveNs(zone)).slice(0, 8);
@@ -119,7 +119,7 @@ class RecordSolver implements DnsSolver {
 		}
 	}
 
-	#resolver(): Resolver {
+	#createResolver(): Resolver {
 		return resolverOf(issuerSetting<readonly string[]>(this.#settings, 'resolvers') ?? []);
 	}
 }
@@ -136,7 +136,7 @@ function resolverOf(servers: readonly string[]): Resolver {
 		return resolver;
 	} catch {
 		throw new IssueError('dns/resolver', `\`${servers.join(' ')}\` are not addresses of name servers.`, {
-			final: true,
+			isFinal: true,
 		});
 	}
 }

@@ -4,11 +4,11 @@ import { IssueError } from '../issuer.ts';
 import type { AccountSettings } from './acme-account.ts';
 
 /** The ACME server's host. */
-const HOST = 'acme.zerossl.com';
+const ZEROSSL_HOST = 'acme.zerossl.com';
 /** The endpoint for bindings. */
-const ENDPOINT = 'https://api.zerossl.com/acme/eab-credentials-email';
+const BINDING_ENDPOINT = 'https://api.zerossl.com/acme/eab-credentials-email';
 /** Timeout of the request in milliseconds. */
-const TIMEOUT_MS = 30_000;
+const FETCH_TIMEOUT_MS = 30_000;
 
 /** Returns the binding for a directory; undefined if none is needed or available. Rejects with IssueError or StoreError. */
 export async function fetchBinding(
@@ -17,17 +17,17 @@ export async function fetchBinding(
 	store: Store,
 	serverSegment: string,
 ): Promise<AccountSettings['eab']> {
-	if (email === undefined || new URL(directory).host !== HOST) return undefined;
-	const key = `acme/${serverSegment}/bindings/${Buffer.from(email).toString('hex').slice(0, 200)}.json`;
-	const stored = await store.read(key);
-	if (stored) return JSON.parse(stored.toString('utf8')) as AccountSettings['eab'];
+	if (email === undefined || new URL(directory).host !== ZEROSSL_HOST) return undefined;
+	const storeKey = `acme/${serverSegment}/bindings/${Buffer.from(email).toString('hex').slice(0, 200)}.json`;
+	const storedBinding = await store.read(storeKey);
+	if (storedBinding) return JSON.parse(storedBinding.toString('utf8')) as AccountSettings['eab'];
 	let answer: { readonly eab_kid?: unknown; readonly eab_hmac_key?: unknown };
 	try {
-		const response = await fetch(ENDPOINT, {
+		const response = await fetch(BINDING_ENDPOINT, {
 			method: 'POST',
 			body: new URLSearchParams({ email }),
 			redirect: 'error',
-			signal: AbortSignal.timeout(TIMEOUT_MS),
+			signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
 		});
 		answer = (await response.json()) as typeof answer;
 	} catch (error) {
@@ -39,6 +39,6 @@ export async function fetchBinding(
 		throw new IssueError('issuer/refused', 'The authority did not return an account binding for the email address.');
 	}
 	const binding = { key_id: keyId, mac_key: macKey };
-	await store.write(key, JSON.stringify(binding));
+	await store.write(storeKey, JSON.stringify(binding));
 	return binding;
 }

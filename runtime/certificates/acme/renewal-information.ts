@@ -31,15 +31,15 @@ export async function renewalAdvice(
 	chain: string,
 	chance: number,
 ): Promise<RenewalAdvice | undefined> {
-	const { renewalInfo } = await connection.directory();
+	const { renewalInfo } = await connection.readDirectory();
 	const id = renewalInfo === undefined ? undefined : certificateId(chain);
 	if (renewalInfo === undefined || id === undefined) return undefined;
 	const { body, retryAt } = await connection.get(`${renewalInfo.replace(/\/$/, '')}/${id}`);
 	const window = body?.suggestedWindow as { readonly start?: unknown; readonly end?: unknown } | undefined;
-	const start = Date.parse(String(window?.start));
-	const end = Date.parse(String(window?.end));
-	if (!(start < end)) return undefined;
+	const windowStart = Date.parse(String(window?.start));
+	const windowEnd = Date.parse(String(window?.end));
+	if (!(windowStart < windowEnd)) return undefined;
 	const now = Date.now();
 	const pollMs = retryAt === undefined ? DEFAULT_POLL_MS : Math.min(Math.max(retryAt - now, MIN_POLL_MS), MAX_POLL_MS);
-	return { renewAt: start + (end - start) * chance, askAgainAt: now + pollMs };
+	return { renewAt: windowStart + (windowEnd - windowStart) * chance, askAgainAt: now + pollMs };
 }

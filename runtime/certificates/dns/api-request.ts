@@ -2,7 +2,7 @@
 import { IssueError } from '../issuer.ts';
 
 /** Timeout of a request in milliseconds. */
-const TIMEOUT_MS = 30_000;
+const REQUEST_TIMEOUT_MS = 30_000;
 /** Maximum bytes of a response. */
 const MAX_ANSWER_BYTES: number = 4 * 1024 * 1024;
 
@@ -29,7 +29,7 @@ export async function fetchApiText(request: ApiRequest): Promise<string> {
 			headers,
 			redirect: 'error',
 			...(body === undefined ? {} : { body }),
-			signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(signal ? [signal] : [])]),
+			signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), ...(signal ? [signal] : [])]),
 		});
 		text = await readLimitedText(response, provider);
 	} catch (error) {

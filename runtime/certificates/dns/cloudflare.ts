@@ -7,7 +7,7 @@ export function cloudflareProvider(settings: { readonly [setting: string]: unkno
 	const endpoint = String(settings.endpoint ?? 'https://api.cloudflare.com/client/v4').replace(/\/$/, '');
 	const token = String(settings.api_token ?? '');
 	const zoneToken = String(settings.zone_token ?? token);
-	const call = (
+	const callApi = (
 		method: 'GET' | 'POST' | 'DELETE',
 		path: string,
 		bearer: string,
@@ -20,29 +20,39 @@ export function cloudflareProvider(settings: { readonly [setting: string]: unkno
 			provider: 'cloudflare',
 			headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
 			body: body && JSON.stringify(body),
-			explain,
+			explain: extractErrorMessage,
 			signal,
 		});
 	return {
 		async add({ zone, name, value, ttl }: ChallengeRecord, signal) {
-			const zones = await call('GET', `/zones?name=${encodeURIComponent(zone)}`, zoneToken, undefined, signal);
-			const zoneId = (zones.result as { id?: unknown }[] | undefined)?.[0]?.id;
+			const zoneList = await callApi('GET', `/zones?name=${encodeURIComponent(zone)}`, zoneToken, undefined, signal);
+			const zoneId = (zoneList.result as { id?: unknown }[] | undefined)?.[0]?.id;
 			if (typeof zoneId !== 'string') {
 				throw new IssueError('dns/no-zone', `The Cloudflare token has no access to the zone \`${zone}\`.`);
 			}
 			const record = { type: 'TXT', name, content: `"${value}"`, ttl: Math.max(60, ttl) };
-			const created = await call('POST', `/zones/${encodeURIComponent(zoneId)}/dns_records`, token, record, signal);
-			const recordId = (created.result as { id?: unknown } | undefined)?.id;
+			const createdRecord = await callApi(
+				'POST',
+				`/zones/${encodeURIComponent(zoneId)}/dns_records`,
+				token,
+				record,
+				signal,
+			);
+			const recordId = (createdRecord.result as { id?: unknown } | undefined)?.id;
 			if (typeof recordId !== 'string')
 				throw new IssueError('dns/refused', 'The API of cloudflare did not create the record.');
 			return async () => {
-				await call('DELETE', `/zones/${encodeURIComponent(zoneId)}/dns_records/${encodeURIComponent(recordId)}`, token);
+				await callApi(
+					'DELETE',
+					`/zones/${encodeURIComponent(zoneId)}/dns_records/${encodeURIComponent(recordId)}`,
+					token,
+				);
 			};
 		},
 	};
 }
 
-function explain(text: string): string | undefined {
+function extractErrorMessage(text: string): string | undefined {
 	try {
 		const { errors } = JSON.parse(text) as { errors?: { message?: unknown }[] };
 		return errors?.map(({ message }) => String(message)).join('; ');

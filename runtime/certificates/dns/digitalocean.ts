@@ -8,35 +8,35 @@ export function digitaloceanProvider(settings: { readonly [setting: string]: unk
 	const commonOptions = {
 		provider: 'digitalocean',
 		headers: { authorization: `Bearer ${String(settings.auth_token ?? '')}`, 'content-type': 'application/json' },
-		explain,
+		explain: extractErrorMessage,
 	};
 	return {
 		async add(record, signal) {
 			const recordsUrl = `${endpoint}/v2/domains/${encodeURIComponent(record.zone)}/records`;
 			const body = { type: 'TXT', name: relativeName(record), data: record.value, ttl: Math.max(30, record.ttl) };
-			const created = await fetchApiJson({
+			const createdRecord = await fetchApiJson({
 				...commonOptions,
 				method: 'POST',
 				url: recordsUrl,
 				body: JSON.stringify(body),
 				signal,
 			});
-			const id = (created.domain_record as { id?: unknown } | undefined)?.id;
-			if (typeof id !== 'number' && typeof id !== 'string') {
+			const recordId = (createdRecord.domain_record as { id?: unknown } | undefined)?.id;
+			if (typeof recordId !== 'number' && typeof recordId !== 'string') {
 				throw new IssueError('dns/refused', 'The API of digitalocean did not create the record.');
 			}
 			return async () => {
 				await fetchApiText({
 					...commonOptions,
 					method: 'DELETE',
-					url: `${recordsUrl}/${encodeURIComponent(String(id))}`,
+					url: `${recordsUrl}/${encodeURIComponent(String(recordId))}`,
 				});
 			};
 		},
 	};
 }
 
-function explain(text: string): string | undefined {
+function extractErrorMessage(text: string): string | undefined {
 	try {
 		return String((JSON.parse(text) as { message?: unknown }).message ?? '');
 	} catch {

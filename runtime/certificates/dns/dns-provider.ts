@@ -15,7 +15,7 @@ export interface DnsProvider {
 	/** The zone, if the settings contain it. */
 	readonly zone?: string | undefined;
 	/** True if the provider does not need to know the zone. */
-	readonly zoneOptional?: boolean;
+	readonly isZoneOptional?: boolean;
 	/** Adds a record and keeps others of the same name. Resolves to a function that removes it. Rejects with IssueError. */
 	add(record: ChallengeRecord, signal: AbortSignal): Promise<() => Promise<void>>;
 }

@@ -18,8 +18,8 @@ const STATUS_NAMES = [
 /** Encodes a message that adds a TXT record to a zone or removes exactly that record (§2.5.1, §2.5.4). */
 export function encodeUpdate({ zone, name, value, ttl }: ChallengeRecord, action: 'add' | 'remove'): Buffer {
 	const header = encodeUint16s(randomInt(65_536), OPCODE_UPDATE, 1, 0, 1, 0);
-	const text = Buffer.from(value, 'latin1');
-	const data = Buffer.concat([Buffer.of(text.length), text]);
+	const valueBytes = Buffer.from(value, 'latin1');
+	const recordData = Buffer.concat([Buffer.of(valueBytes.length), valueBytes]);
 	const isAdding = action === 'add';
 	return Buffer.concat([
 		header,
@@ -28,8 +28,8 @@ export function encodeUpdate({ zone, name, value, ttl }: ChallengeRecord, action
 		encodeName(name),
 		encodeUint16s(TYPE_TXT, isAdding ? CLASS_IN : CLASS_NONE),
 		encodeUint32(isAdding ? ttl : 0),
-		encodeUint16s(data.length),
-		data,
+		encodeUint16s(recordData.length),
+		recordData,
 	]);
 }
 
@@ -48,14 +48,14 @@ export function encodeName(name: string): Buffer {
 		.toLowerCase()
 		.split('.')
 		.filter(label => label !== '');
-	const parts = labels.map(label => {
+	const encodedLabels = labels.map(label => {
 		const bytes = Buffer.from(label, 'latin1');
 		if (bytes.length > 63) throw new IssueError('dns/name', `\`${name}\` is not a domain name.`);
 		return Buffer.concat([Buffer.of(bytes.length), bytes]);
 	});
-	const encoded = Buffer.concat([...parts, Buffer.of(0)]);
-	if (encoded.length > 255) throw new IssueError('dns/name', `\`${name}\` is not a domain name.`);
-	return encoded;
+	const encodedName = Buffer.concat([...encodedLabels, Buffer.of(0)]);
+	if (encodedName.length > 255) throw new IssueError('dns/name', `\`${name}\` is not a domain name.`);
+	return encodedName;
 }
 
 /** Encodes big-endian 16-bit numbers. */

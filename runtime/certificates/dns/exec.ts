@@ -4,13 +4,13 @@ import { IssueError } from '../issuer.ts';
 import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 
 /** Timeout of the program in milliseconds. */
-const TIMEOUT_MS = 60_000;
+const PROGRAM_TIMEOUT_MS = 60_000;
 /** Timeout, in milliseconds, of the program that cleans up after a canceled order. */
 const CANCELED_CLEANUP_TIMEOUT_MS = 5000;
 /** Milliseconds that a program has to exit after SIGTERM. */
 const KILL_DELAY_MS = 1000;
 /** Maximum number of characters of a program's output that are kept for an error message. */
-const MAX_KEPT_CHARS = 500;
+const MAX_OUTPUT_CHARS = 500;
 
 export function execProvider(
 	settings: { readonly [setting: string]: unknown },
@@ -21,23 +21,26 @@ export function execProvider(
 ): DnsProvider {
 	const [program = '', ...args] = Array.isArray(settings.command) ? settings.command.map(String) : [];
 	const cwd = typeof settings.directory === 'string' ? settings.directory : deps.workingDirectory;
-	const run = (action: 'present' | 'cleanup', record: ChallengeRecord, signal: AbortSignal): Promise<void> =>
+	const runAction = (action: 'present' | 'cleanup', record: ChallengeRecord, signal: AbortSignal): Promise<void> =>
 		runProgram(program, [...args, action, `${record.name}.`, record.value], {
 			cwd,
 			env: { ...deps.environment, SVC_DNS_ZONE: record.zone, SVC_DNS_TTL: String(record.ttl) },
 			signal,
 		});
 	return {
-		zoneOptional: true,
+		isZoneOptional: true,
 		async add(record, signal) {
-			await run('present', record, AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]));
+			await runAction('present', record, AbortSignal.any([signal, AbortSignal.timeout(PROGRAM_TIMEOUT_MS)]));
 			return () => {
 				const cleanupAbort = new AbortController();
-				const timer = setTimeout(() => cleanupAbort.abort(), signal.aborted ? CANCELED_CLEANUP_TIMEOUT_MS : TIMEOUT_MS);
+				const timer = setTimeout(
+					() => cleanupAbort.abort(),
+					signal.aborted ? CANCELED_CLEANUP_TIMEOUT_MS : PROGRAM_TIMEOUT_MS,
+				);
 				const shortenTimeout = (): void =>
 					void setTimeout(() => cleanupAbort.abort(), CANCELED_CLEANUP_TIMEOUT_MS).unref();
 				signal.addEventListener('abort', shortenTimeout, { once: true });
-				return run('cleanup', record, cleanupAbort.signal).finally(() => {
+				return runAction('cleanup', record, cleanupAbort.signal).finally(() => {
 					clearTimeout(timer);
 					signal.removeEventListener('abort', shortenTimeout);
 				});
@@ -72,7 +75,7 @@ function runProgram(
 		};
 		signal.addEventListener('abort', terminate, { once: true });
 		child.stderr.setEncoding('utf8').on('data', (text: string) => {
-			if (output.length < MAX_KEPT_CHARS) output += text.slice(0, MAX_KEPT_CHARS - output.length);
+			if (output.length < MAX_OUTPUT_CHARS) output += text.slice(0, MAX_OUTPUT_CHARS - output.length);
 		});
 		child.once('error', (error: NodeJS.ErrnoException) => {
 			signal.removeEventListener('abort', terminate);

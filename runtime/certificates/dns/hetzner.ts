@@ -8,7 +8,7 @@ export function hetznerProvider(settings: { readonly [setting: string]: unknown 
 		provider: 'hetzner',
 		method: 'POST' as const,
 		headers: { authorization: `Bearer ${String(settings.api_token ?? '')}`, 'content-type': 'application/json' },
-		explain,
+		explain: extractErrorMessage,
 	};
 	return {
 		async add(record, signal) {
@@ -28,7 +28,7 @@ export function hetznerProvider(settings: { readonly [setting: string]: unknown 
 	};
 }
 
-function explain(text: string): string | undefined {
+function extractErrorMessage(text: string): string | undefined {
 	try {
 		const { error } = JSON.parse(text) as { error?: { message?: unknown } };
 		return error?.message === undefined ? undefined : String(error.message);

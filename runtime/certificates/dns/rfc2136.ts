@@ -6,17 +6,17 @@ import { encodeUpdate, responseStatus } from './dynamic-update.ts';
 import { signMessage, type TransactionKey, verifyResponse } from './transaction-signature.ts';
 
 /** Timeout of an exchange in milliseconds. */
-const TIMEOUT_MS = 15_000;
+const EXCHANGE_TIMEOUT_MS = 15_000;
 
 export function rfc2136Provider(settings: { readonly [setting: string]: unknown }): DnsProvider {
 	const { host, port } = serverAddress(String(settings.server ?? ''));
 	const key = transactionKey(settings);
 	const zone = typeof settings.zone === 'string' ? settings.zone.toLowerCase().replace(/\.$/, '') : undefined;
-	const update = async (record: ChallengeRecord, action: 'add' | 'remove', signal?: AbortSignal): Promise<void> => {
+	const sendUpdate = async (record: ChallengeRecord, action: 'add' | 'remove', signal?: AbortSignal): Promise<void> => {
 		const message = encodeUpdate(record, action);
-		const signed = key ? signMessage(message, key, Math.floor(Date.now() / 1000)) : undefined;
-		const answer = await exchange(host, port, signed?.message ?? message, signal);
-		if (key && signed) verifyResponse(answer, key, signed.mac);
+		const signedMessage = key ? signMessage(message, key, Math.floor(Date.now() / 1000)) : undefined;
+		const answer = await exchangeMessages(host, port, signedMessage?.message ?? message, signal);
+		if (key && signedMessage) verifyResponse(answer, key, signedMessage.mac);
 		const status = responseStatus(answer);
 		if (status === 'NOERROR') return;
 		throw new IssueError('dns/refused', `The name server \`${host}\` refused the update: ${status}.`);
@@ -24,8 +24,8 @@ export function rfc2136Provider(settings: { readonly [setting: string]: unknown 
 	return {
 		zone,
 		async add(record, signal) {
-			await update(record, 'add', signal);
-			return () => update(record, 'remove');
+			await sendUpdate(record, 'add', signal);
+			return () => sendUpdate(record, 'remove');
 		},
 	};
 }
@@ -51,11 +51,16 @@ function serverAddress(text: string): { readonly host: string; readonly port: nu
 }
 
 /** Sends a message and receives the response, both prefixed with their length (RFC 1035 §4.2.2). */
-function exchange(host: string, port: number, message: Buffer, signal: AbortSignal | undefined): Promise<Buffer> {
+function exchangeMessages(
+	host: string,
+	port: number,
+	message: Buffer,
+	signal: AbortSignal | undefined,
+): Promise<Buffer> {
 	return new Promise((resolve, reject) => {
 		const socket = connect({ host, port });
-		let received: Buffer = Buffer.alloc(0);
-		const fail = (reason: string): void => {
+		let receivedBytes: Buffer = Buffer.alloc(0);
+		const rejectUnreachable = (reason: string): void => {
 			socket.destroy();
 			reject(new IssueError('dns/unreachable', `The name server \`${host}\` cannot be reached: ${reason}.`));
 		};
@@ -65,18 +70,18 @@ function exchange(host: string, port: number, message: Buffer, signal: AbortSign
 		};
 		signal?.addEventListener('abort', onAbort, { once: true });
 		socket.once('close', () => signal?.removeEventListener('abort', onAbort));
-		socket.setTimeout(TIMEOUT_MS, () => fail('timed out'));
-		socket.once('error', (error: NodeJS.ErrnoException) => fail(error.code ?? error.message));
-		socket.once('end', () => fail('the connection was closed'));
+		socket.setTimeout(EXCHANGE_TIMEOUT_MS, () => rejectUnreachable('timed out'));
+		socket.once('error', (error: NodeJS.ErrnoException) => rejectUnreachable(error.code ?? error.message));
+		socket.once('end', () => rejectUnreachable('the connection was closed'));
 		socket.once('connect', () => {
-			const length = Buffer.alloc(2);
-			length.writeUInt16BE(message.length);
-			socket.write(Buffer.concat([length, message]));
+			const lengthPrefix = Buffer.alloc(2);
+			lengthPrefix.writeUInt16BE(message.length);
+			socket.write(Buffer.concat([lengthPrefix, message]));
 		});
 		socket.on('data', (chunk: Buffer) => {
-			received = Buffer.concat([received, chunk]);
-			if (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) return;
-			resolve(received.subarray(2, 2 + received.readUInt16BE(0)));
+			receivedBytes = Buffer.concat([receivedBytes, chunk]);
+			if (receivedBytes.length < 2 || receivedBytes.length < 2 + receivedBytes.readUInt16BE(0)) return;
+			resolve(receivedBytes.subarray(2, 2 + receivedBytes.readUInt16BE(0)));
 			socket.destroy();
 		});
 	});

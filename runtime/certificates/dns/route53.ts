@@ -25,61 +25,73 @@ class Route53 implements DnsProvider {
 		settings: { readonly [setting: string]: unknown },
 		environment: { readonly [name: string]: string | undefined },
 	) {
-		const setting = (name: string, variable: string): string | undefined => {
+		const settingOrVariable = (name: string, variable: string): string | undefined => {
 			const value = settings[name];
 			return typeof value === 'string' && value !== '' ? value : environment[variable];
 		};
-		const sessionToken = setting('session_token', 'AWS_SESSION_TOKEN');
+		const sessionToken = settingOrVariable('session_token', 'AWS_SESSION_TOKEN');
 		this.#client = new AwsClient({
-			accessKeyId: setting('access_key_id', 'AWS_ACCESS_KEY_ID') ?? '',
-			secretAccessKey: setting('secret_access_key', 'AWS_SECRET_ACCESS_KEY') ?? '',
+			accessKeyId: settingOrVariable('access_key_id', 'AWS_ACCESS_KEY_ID') ?? '',
+			secretAccessKey: settingOrVariable('secret_access_key', 'AWS_SECRET_ACCESS_KEY') ?? '',
 			...(sessionToken === undefined ? {} : { sessionToken }),
 			service: 'route53',
-			region: setting('region', 'AWS_REGION') ?? 'us-east-1',
+			region: settingOrVariable('region', 'AWS_REGION') ?? 'us-east-1',
 		});
 		this.#endpoint = String(settings.endpoint ?? 'https://route53.amazonaws.com').replace(/\/$/, '');
 		this.#zoneId = typeof settings.hosted_zone_id === 'string' ? settings.hosted_zone_id : undefined;
 	}
 
 	async add(record: ChallengeRecord, signal: AbortSignal): Promise<() => Promise<void>> {
-		const zone = this.#zoneId ?? (await this.#findZone(record.zone, signal));
-		await this.#change(zone, record, values => (values.includes(record.value) ? values : [...values, record.value]));
-		return () => this.#change(zone, record, values => values.filter(value => value !== record.value));
+		const zoneId = this.#zoneId ?? (await this.#findZone(record.zone, signal));
+		await this.#changeValues(zoneId, record, values =>
+			values.includes(record.value) ? values : [...values, record.value],
+		);
+		return () => this.#changeValues(zoneId, record, values => values.filter(value => value !== record.value));
 	}
 
-	async #findZone(name: string, signal: AbortSignal): Promise<string> {
-		const text = await this.#send('GET', `hostedzonesbyname?dnsname=${encodeURIComponent(name)}`, undefined, signal);
-		for (const [, zone] of text.matchAll(/<HostedZone>([\s\S]*?)<\/HostedZone>/g)) {
+	async #findZone(zoneName: string, signal: AbortSignal): Promise<string> {
+		const responseXml = await this.#sendRequest(
+			'GET',
+			`hostedzonesbyname?dnsname=${encodeURIComponent(zoneName)}`,
+			undefined,
+			signal,
+		);
+		for (const [, zone] of responseXml.matchAll(/<HostedZone>([\s\S]*?)<\/HostedZone>/g)) {
 			const id = /<Id>(?:\/hostedzone\/)?([A-Za-z0-9]+)<\/Id>/.exec(zone!)?.[1];
 			const isPrivate = /<PrivateZone>true<\/PrivateZone>/.test(zone!);
-			if (id !== undefined && !isPrivate && zone!.includes(`<Name>${name}.</Name>`)) return id;
+			if (id !== undefined && !isPrivate && zone!.includes(`<Name>${zoneName}.</Name>`)) return id;
 		}
-		throw new IssueError('dns/no-zone', `The Route 53 account has no public zone \`${name}\`.`);
+		throw new IssueError('dns/no-zone', `The Route 53 account has no public zone \`${zoneName}\`.`);
 	}
 
-	#change(zone: string, record: ChallengeRecord, edit: (values: string[]) => string[]): Promise<void> {
-		const result = this.#lastChange.then(async () => {
-			const before = await this.#readValues(zone, record.name);
-			const after = edit(before);
-			if (after === before || (before.length === 0 && after.length === 0)) return;
-			await this.#write(zone, record, after.length > 0 ? 'UPSERT' : 'DELETE', after.length > 0 ? after : before);
+	#changeValues(zoneId: string, record: ChallengeRecord, edit: (values: string[]) => string[]): Promise<void> {
+		const change = this.#lastChange.then(async () => {
+			const currentValues = await this.#readValues(zoneId, record.name);
+			const newValues = edit(currentValues);
+			if (newValues === currentValues || (currentValues.length === 0 && newValues.length === 0)) return;
+			await this.#writeValues(
+				zoneId,
+				record,
+				newValues.length > 0 ? 'UPSERT' : 'DELETE',
+				newValues.length > 0 ? newValues : currentValues,
+			);
 		});
-		this.#lastChange = result.catch(() => {});
-		return result;
+		this.#lastChange = change.catch(() => {});
+		return change;
 	}
 
-	async #readValues(zone: string, name: string): Promise<string[]> {
+	async #readValues(zoneId: string, name: string): Promise<string[]> {
 		const query = `name=${encodeURIComponent(name)}&type=TXT&maxitems=1`;
-		const text = await this.#send('GET', `hostedzone/${encodeURIComponent(zone)}/rrset?${query}`);
-		const recordSet = /<ResourceRecordSet>([\s\S]*?)<\/ResourceRecordSet>/.exec(text)?.[1] ?? '';
+		const responseXml = await this.#sendRequest('GET', `hostedzone/${encodeURIComponent(zoneId)}/rrset?${query}`);
+		const recordSet = /<ResourceRecordSet>([\s\S]*?)<\/ResourceRecordSet>/.exec(responseXml)?.[1] ?? '';
 		if (!recordSet.includes(`<Name>${name}.</Name>`) || !recordSet.includes('<Type>TXT</Type>')) return [];
 		return [...recordSet.matchAll(/<Value>([\s\S]*?)<\/Value>/g)].map(([, value]) =>
 			value!.replaceAll('&quot;', '"').replace(/^"(.*)"$/, '$1'),
 		);
 	}
 
-	async #write(
-		zone: string,
+	async #writeValues(
+		zoneId: string,
 		{ name, ttl }: ChallengeRecord,
 		action: 'UPSERT' | 'DELETE',
 		values: readonly string[],
@@ -88,21 +100,21 @@ class Route53 implements DnsProvider {
 			.map(value => `<ResourceRecord><Value>&quot;${escapeXml(value)}&quot;</Value></ResourceRecord>`)
 			.join('');
 		const body = `<?xml version="1.0" encoding="UTF-8"?><ChangeResourceRecordSetsRequest xmlns="https://route53.amazonaws.com/doc/${API_VERSION}/"><ChangeBatch><Changes><Change><Action>${action}</Action><ResourceRecordSet><Name>${escapeXml(name)}.</Name><Type>TXT</Type><TTL>${ttl}</TTL><ResourceRecords>${records}</ResourceRecords></ResourceRecordSet></Change></Changes></ChangeBatch></ChangeResourceRecordSetsRequest>`;
-		await this.#send('POST', `hostedzone/${encodeURIComponent(zone)}/rrset/`, body);
+		await this.#sendRequest('POST', `hostedzone/${encodeURIComponent(zoneId)}/rrset/`, body);
 	}
 
-	async #send(method: 'GET' | 'POST', path: string, body?: string, signal?: AbortSignal): Promise<string> {
+	async #sendRequest(method: 'GET' | 'POST', path: string, body?: string, signal?: AbortSignal): Promise<string> {
 		const url = `${this.#endpoint}/${API_VERSION}/${path}`;
-		const signed = await this.#client.sign(url, {
+		const signedRequest = await this.#client.sign(url, {
 			method,
 			...(body === undefined ? {} : { body, headers: { 'content-type': 'application/xml' } }),
 		});
-		const headers = Object.fromEntries(signed.headers);
-		return fetchApiText({ method, url, headers, body, provider: 'route53', explain, signal });
+		const headers = Object.fromEntries(signedRequest.headers);
+		return fetchApiText({ method, url, headers, body, provider: 'route53', explain: extractErrorMessage, signal });
 	}
 }
 
-function explain(text: string): string | undefined {
+function extractErrorMessage(text: string): string | undefined {
 	return /<Message>([\s\S]*?)<\/Message>/.exec(text)?.[1];
 }
 

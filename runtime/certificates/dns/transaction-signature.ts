@@ -15,9 +15,9 @@ export interface TransactionKey {
 const TYPE_TSIG = 250;
 const CLASS_ANY = 255;
 /** Tolerated clock difference in seconds. */
-const FUDGE = 300;
+const FUDGE_SECONDS = 300;
 
-const DIGESTS: { readonly [algorithm: string]: string } = {
+const DIGESTS_BY_ALGORITHM: { readonly [algorithm: string]: string } = {
 	'hmac-sha1': 'sha1',
 	'hmac-sha256': 'sha256',
 	'hmac-sha384': 'sha384',
@@ -30,11 +30,11 @@ export function signMessage(
 	key: TransactionKey,
 	time: number,
 ): { readonly message: Buffer; readonly mac: Buffer } {
-	const mac = computeMac(key, message, variables(key, time, FUDGE, 0, Buffer.alloc(0)));
-	const data = Buffer.concat([
+	const mac = computeMac(key, message, signatureVariables(key, time, FUDGE_SECONDS, 0, Buffer.alloc(0)));
+	const recordData = Buffer.concat([
 		encodeName(key.algorithm),
 		encodeTime48(time),
-		encodeUint16s(FUDGE, mac.length),
+		encodeUint16s(FUDGE_SECONDS, mac.length),
 		mac,
 		message.subarray(0, 2),
 		encodeUint16s(0, 0),
@@ -43,12 +43,12 @@ export function signMessage(
 		encodeName(key.name),
 		encodeUint16s(TYPE_TSIG, CLASS_ANY),
 		encodeUint32(0),
-		encodeUint16s(data.length),
-		data,
+		encodeUint16s(recordData.length),
+		recordData,
 	]);
-	const signed = Buffer.concat([message, record]);
-	signed.writeUInt16BE(signed.readUInt16BE(10) + 1, 10);
-	return { message: signed, mac };
+	const signedMessage = Buffer.concat([message, record]);
+	signedMessage.writeUInt16BE(signedMessage.readUInt16BE(10) + 1, 10);
+	return { message: signedMessage, mac };
 }
 
 /**
@@ -60,27 +60,32 @@ export function verifyResponse(response: Buffer, key: TransactionKey, requestMac
 	if (!signature) {
 		throw new IssueError('dns/unsigned', 'The name server did not sign its response; it may not know the key.');
 	}
-	const { mac, time, fudge, error, other, start } = signature;
+	const { mac, time, fudge, error, otherData, recordStart } = signature;
 	if (error !== 0) {
-		const names: { readonly [code: number]: string } = { 16: 'BADSIG', 17: 'BADKEY', 18: 'BADTIME', 22: 'BADTRUNC' };
-		throw new IssueError('dns/refused', `The name server refused the key: ${names[error] ?? error}.`);
+		const errorNames: { readonly [code: number]: string } = {
+			16: 'BADSIG',
+			17: 'BADKEY',
+			18: 'BADTIME',
+			22: 'BADTRUNC',
+		};
+		throw new IssueError('dns/refused', `The name server refused the key: ${errorNames[error] ?? error}.`);
 	}
-	const unsigned = Buffer.from(response.subarray(0, start));
-	unsigned.writeUInt16BE(unsigned.readUInt16BE(10) - 1, 10);
-	const expected = computeMac(
+	const unsignedResponse = Buffer.from(response.subarray(0, recordStart));
+	unsignedResponse.writeUInt16BE(unsignedResponse.readUInt16BE(10) - 1, 10);
+	const expectedMac = computeMac(
 		key,
 		encodeUint16s(requestMac.length),
 		requestMac,
-		unsigned,
-		variables(key, time, fudge, error, other),
+		unsignedResponse,
+		signatureVariables(key, time, fudge, error, otherData),
 	);
 	const isFresh = Math.abs(Date.now() / 1000 - time) <= fudge;
-	if (isFresh && mac.length === expected.length && timingSafeEqual(mac, expected)) return;
+	if (isFresh && mac.length === expectedMac.length && timingSafeEqual(mac, expectedMac)) return;
 	throw new IssueError('dns/unsigned', "The signature of the name server's response is wrong.");
 }
 
 function computeMac({ algorithm, secret }: TransactionKey, ...parts: readonly Buffer[]): Buffer {
-	const digest = DIGESTS[algorithm];
+	const digest = DIGESTS_BY_ALGORITHM[algorithm];
 	if (digest === undefined) throw new IssueError('dns/key', `\`${algorithm}\` is not a supported algorithm.`);
 	const signer = createHmac(digest, secret);
 	for (const part of parts) signer.update(part);
@@ -88,15 +93,21 @@ function computeMac({ algorithm, secret }: TransactionKey, ...parts: readonly Bu
 }
 
 /** Returns the data that the signature covers in addition to the message (§4.3.3). */
-function variables(key: TransactionKey, time: number, fudge: number, error: number, other: Buffer): Buffer {
+function signatureVariables(
+	key: TransactionKey,
+	time: number,
+	fudge: number,
+	error: number,
+	otherData: Buffer,
+): Buffer {
 	return Buffer.concat([
 		encodeName(key.name),
 		encodeUint16s(CLASS_ANY),
 		encodeUint32(0),
 		encodeName(key.algorithm),
 		encodeTime48(time),
-		encodeUint16s(fudge, error, other.length),
-		other,
+		encodeUint16s(fudge, error, otherData.length),
+		otherData,
 	]);
 }
 
@@ -112,9 +123,9 @@ interface Signature {
 	readonly time: number;
 	readonly fudge: number;
 	readonly error: number;
-	readonly other: Buffer;
+	readonly otherData: Buffer;
 	/** Offset of the record in the message. */
-	readonly start: number;
+	readonly recordStart: number;
 }
 
 /** Returns the last record of a message if that record is a signature, otherwise undefined. */
@@ -122,15 +133,15 @@ function findSignature(message: Buffer): Signature | undefined {
 	try {
 		let at = 12;
 		for (let remaining = message.readUInt16BE(4); remaining > 0; remaining--) at = skipName(message, at) + 4;
-		const records = message.readUInt16BE(6) + message.readUInt16BE(8) + message.readUInt16BE(10);
-		let start = at;
-		for (let remaining = records; remaining > 0; remaining--) {
-			start = at;
+		const recordCount = message.readUInt16BE(6) + message.readUInt16BE(8) + message.readUInt16BE(10);
+		let recordStart = at;
+		for (let remaining = recordCount; remaining > 0; remaining--) {
+			recordStart = at;
 			const fixedFields = skipName(message, at);
-			const end = fixedFields + 10 + message.readUInt16BE(fixedFields + 8);
+			const recordEnd = fixedFields + 10 + message.readUInt16BE(fixedFields + 8);
 			if (remaining === 1 && message.readUInt16BE(fixedFields) === TYPE_TSIG)
-				return readSignature(message, fixedFields + 10, start);
-			at = end;
+				return readSignature(message, fixedFields + 10, recordStart);
+			at = recordEnd;
 		}
 		return undefined;
 	} catch (error) {
@@ -139,18 +150,18 @@ function findSignature(message: Buffer): Signature | undefined {
 	}
 }
 
-function readSignature(message: Buffer, dataStart: number, start: number): Signature {
+function readSignature(message: Buffer, dataStart: number, recordStart: number): Signature {
 	let at = skipName(message, dataStart);
 	const time = message.readUIntBE(at, 6);
 	const fudge = message.readUInt16BE(at + 6);
-	const size = message.readUInt16BE(at + 8);
+	const macLength = message.readUInt16BE(at + 8);
 	at += 10;
-	const mac = message.subarray(at, at + size);
-	at += size + 2;
+	const mac = message.subarray(at, at + macLength);
+	at += macLength + 2;
 	const error = message.readUInt16BE(at);
-	const otherSize = message.readUInt16BE(at + 2);
-	const other = message.subarray(at + 4, at + 4 + otherSize);
-	return { mac, time, fudge, error, other, start };
+	const otherLength = message.readUInt16BE(at + 2);
+	const otherData = message.subarray(at + 4, at + 4 + otherLength);
+	return { mac, time, fudge, error, otherData, recordStart };
 }
 
 function skipName(message: Buffer, nameStart: number): number {

@@ -78,19 +78,19 @@ class Manager implements CertificateManager {
 	readonly #cleaner: StoreCleaner;
 	readonly #sharedChallenges: SharedChallenges;
 	/** Issuers by {@link issuerKey}. */
-	readonly #issuers = new Map<string, Issuer>();
+	readonly #issuersByKey = new Map<string, Issuer>();
 	/** ACME servers by the ID of their CA. */
-	readonly #responders = new Map<string, AcmeResponder>();
+	readonly #respondersById = new Map<string, AcmeResponder>();
 	readonly #validationPorts: ValidationPorts;
 	#store: Store | undefined;
-	#recovery: Promise<void> | undefined;
-	#storeChecked = false;
+	#storeRecovery: Promise<void> | undefined;
+	#isStoreChecked = false;
 	#activeDocument: PreparedDocument | undefined;
 	#preparedDocument: PreparedDocument | undefined;
-	#timer: NodeJS.Timeout | undefined;
+	#checkTimer: NodeJS.Timeout | undefined;
 	/** Time at which the timer fires, from `performance.now()`; infinite if no timer is set. */
 	#timerFiresAt = Number.POSITIVE_INFINITY;
-	#closed = false;
+	#isClosed = false;
 
 	constructor(deps: CertificateManagerDeps, { now = Date.now, validationPorts }: ManagerOptions) {
 		this.#deps = deps;
@@ -121,58 +121,58 @@ class Manager implements CertificateManager {
 
 	async prepare(plan: CertificatePlan, settings: Settings): Promise<void> {
 		const store = this.#openStore(settings);
-		this.#recovery ??= this.#recover(store);
-		await this.#recovery;
-		await this.#authorities.use(plan.authorities, (settings.pki ?? {}) as PkiSettings, store);
+		this.#storeRecovery ??= this.#recoverStore(store);
+		await this.#storeRecovery;
+		await this.#authorities.openAll(plan.authorities, (settings.pki ?? {}) as PkiSettings, store);
 		const policies = await Promise.all(plan.policies.map(policy => this.#preparePolicy(policy)));
 		const entries = new Map<string, ManagedCertificate>();
-		const unloaded: ManagedCertificate[] = [];
+		const unloadedEntries: ManagedCertificate[] = [];
 		for (const policy of policies) {
 			// Certificates for these names are obtained during handshakes.
 			if (policy.settings.on_demand || (policy.settings.managers?.length ?? 0) > 0) continue;
 			for (const name of policy.settings.subjects) {
-				const existing = this.#activeDocument?.entries.get(name);
-				const reusable = existing?.policy.key === policy.key ? existing : undefined;
-				const entry = reusable ?? new ManagedCertificate(name, policy);
+				const existingEntry = this.#activeDocument?.entries.get(name);
+				const reusableEntry = existingEntry?.policy.key === policy.key ? existingEntry : undefined;
+				const entry = reusableEntry ?? new ManagedCertificate(name, policy);
 				entries.set(name, entry);
-				if (!entry.isLoaded) unloaded.push(entry);
+				if (!entry.isLoaded) unloadedEntries.push(entry);
 			}
 		}
 		this.#preparedDocument = { plan, settings, policies, entries };
-		const loading = this.#keeper.load(unloaded).then(() => this.#scheduleCheck(0));
+		const loading = this.#keeper.load(unloadedEntries).then(() => this.#scheduleCheck(0));
 		await Promise.race([loading, sleep(PREPARE_TIMEOUT_MS, undefined, { ref: false })]);
 	}
 
 	activate(): void {
 		const document = this.#preparedDocument;
-		if (!document || this.#closed) return;
-		const previous = this.#activeDocument;
+		if (!document || this.#isClosed) return;
+		const previousDocument = this.#activeDocument;
 		this.#activeDocument = document;
 		this.#preparedDocument = undefined;
-		if (previous) this.#dropUnused(previous, document);
-		this.#onDemand.serve(document.policies, document.settings.on_demand_tls);
+		if (previousDocument) this.#dropUnused(previousDocument, document);
+		this.#onDemand.applyPolicies(document.policies, document.settings.on_demand_tls);
 		this.#stapler.configure(document.settings);
 		this.#cleaner.configure(document.settings);
 		this.#scheduleCheck(0);
 	}
 
 	discard(): void {
-		const discarded = this.#preparedDocument;
+		const discardedDocument = this.#preparedDocument;
 		this.#preparedDocument = undefined;
-		if (discarded) this.#dropUnused(discarded, this.#activeDocument);
+		if (discardedDocument) this.#dropUnused(discardedDocument, this.#activeDocument);
 	}
 
 	async obtain(question: CertificateRequestedByClient): Promise<boolean> {
 		const document = this.#activeDocument;
-		if (!document || this.#closed) return false;
+		if (!document || this.#isClosed) return false;
 		const entry = findEntry(document.entries, question.name);
 		if (entry) {
 			// The first client of a new site may arrive while its certificate is being ordered, so the handshake waits for the
 			// order.
-			if (!entry.record && entry.currentOrder) await within(entry.currentOrder.done, HANDSHAKE_TIMEOUT_MS);
+			if (!entry.record && entry.currentOrder) await resultWithin(entry.currentOrder.done, HANDSHAKE_TIMEOUT_MS);
 			return entry.isPublished;
 		}
-		return within(this.#onDemand.obtain(question), HANDSHAKE_TIMEOUT_MS).then(result => result === true);
+		return resultWithin(this.#onDemand.obtain(question), HANDSHAKE_TIMEOUT_MS).then(result => result === true);
 	}
 
 	readings(): CertificateReadings {
@@ -193,7 +193,7 @@ class Manager implements CertificateManager {
 		};
 	}
 
-	async authority(id: string): Promise<{ readonly root: string; readonly intermediate: string }> {
+	async authorityCertificates(id: string): Promise<{ readonly root: string; readonly intermediate: string }> {
 		const authority = await this.#authorities.get(id);
 		if (!authority) throw new AuthorityError(`The authority \`${id}\` cannot be opened.`);
 		return { root: authority.rootPem, intermediate: authority.intermediatePem };
@@ -205,27 +205,27 @@ class Manager implements CertificateManager {
 		processSettings: Settings,
 	): Promise<AcmeServerAnswer> {
 		const id = settings.ca ?? 'local';
-		let responder = this.#responders.get(id);
+		let responder = this.#respondersById.get(id);
 		if (!responder) {
 			const store = this.#openStore(processSettings);
-			await this.#authorities.use([id], (processSettings.pki ?? {}) as PkiSettings, store);
+			await this.#authorities.openAll([id], (processSettings.pki ?? {}) as PkiSettings, store);
 			const { AcmeResponder } = await import('../acme-server/acme-responder.ts');
 			responder =
-				this.#responders.get(id) ??
+				this.#respondersById.get(id) ??
 				new AcmeResponder(id, {
 					log: this.#deps.log.bind(this.#deps),
 					store,
-					authority: authorityId => this.#authorities.get(authorityId),
+					findAuthority: authorityId => this.#authorities.get(authorityId),
 					ports: this.#validationPorts,
 				});
-			this.#responders.set(id, responder);
+			this.#respondersById.set(id, responder);
 		}
 		return responder.answer(request, settings);
 	}
 
 	async close(): Promise<void> {
-		this.#closed = true;
-		clearTimeout(this.#timer);
+		this.#isClosed = true;
+		clearTimeout(this.#checkTimer);
 		this.#cleaner.close();
 		const entries = [...(this.#activeDocument?.entries.values() ?? []), ...this.#onDemand.entries()];
 		const reason = new Error('The server is stopping.');
@@ -233,8 +233,8 @@ class Manager implements CertificateManager {
 			entry.currentOrder?.abort.abort(reason);
 			return entry.currentOrder?.done;
 		});
-		await within(Promise.all(orderEnds), CLOSE_TIMEOUT_MS);
-		for (const issuer of this.#issuers.values()) issuer.close?.();
+		await resultWithin(Promise.all(orderEnds), CLOSE_TIMEOUT_MS);
+		for (const issuer of this.#issuersByKey.values()) issuer.close?.();
 	}
 
 	#openStore(settings: Settings): Store {
@@ -243,7 +243,7 @@ class Manager implements CertificateManager {
 	}
 
 	/** Rolls back an interrupted import before anything is read from the store. */
-	async #recover(store: Store): Promise<void> {
+	async #recoverStore(store: Store): Promise<void> {
 		try {
 			await store.recover?.();
 		} catch (error) {
@@ -261,7 +261,7 @@ class Manager implements CertificateManager {
 	/** Returns the issuer for some settings. Sites with equal settings share its account, connections and limits. */
 	async #issuerFor(settings: IssuerSettings): Promise<{ readonly key: string; readonly issuer: Issuer }> {
 		const key = await issuerKey(settings, this.#deps);
-		let issuer = this.#issuers.get(key);
+		let issuer = this.#issuersByKey.get(key);
 		if (!issuer) {
 			issuer = await createIssuer(settings, {
 				log: this.#deps.log.bind(this.#deps),
@@ -269,12 +269,12 @@ class Manager implements CertificateManager {
 				store: this.#store!,
 				challenges: this.#challenges,
 				sharedChallenges: this.#sharedChallenges,
-				authority: id => this.#authorities.get(id),
+				findAuthority: id => this.#authorities.get(id),
 				ports: () => this.#activeDocument?.plan ?? this.#preparedDocument?.plan ?? { http_port: 80, https_port: 443 },
 				environment: this.#deps.environment,
 				workingDirectory: this.#deps.workingDirectory,
 			});
-			this.#issuers.set(key, issuer);
+			this.#issuersByKey.set(key, issuer);
 		}
 		return { key, issuer };
 	}
@@ -298,7 +298,7 @@ class Manager implements CertificateManager {
 	 * start, until the issuer's rate limits are exceeded.
 	 */
 	async #checkStore(): Promise<void> {
-		if (this.#storeChecked || this.#activeDocument?.settings.storage_check === false) return;
+		if (this.#isStoreChecked || this.#activeDocument?.settings.storage_check === false) return;
 		const probeKey = `check/${randomBytes(8).toString('hex')}`;
 		const probeValue = randomBytes(16);
 		const store = this.#store!;
@@ -308,38 +308,38 @@ class Manager implements CertificateManager {
 		if (!readValue?.equals(probeValue)) {
 			throw new StoreError('store/unwritable', 'The store does not return what was written to it.');
 		}
-		this.#storeChecked = true;
+		this.#isStoreChecked = true;
 	}
 
 	/** Schedules a check in `waitMs` milliseconds, unless an earlier one is scheduled. */
 	#scheduleCheck(waitMs: number): void {
 		const firesAt = performance.now() + waitMs;
-		if (this.#closed || this.#timerFiresAt <= firesAt) return;
-		clearTimeout(this.#timer);
+		if (this.#isClosed || this.#timerFiresAt <= firesAt) return;
+		clearTimeout(this.#checkTimer);
 		this.#timerFiresAt = firesAt;
-		this.#timer = setTimeout(() => {
+		this.#checkTimer = setTimeout(() => {
 			this.#timerFiresAt = Number.POSITIVE_INFINITY;
-			this.#check().catch(error => {
+			this.#checkCertificates().catch(error => {
 				const cause = error instanceof Error ? error.message : String(error);
 				this.#deps.log('error', 'tls', 'checking certificates failed unexpectedly', { cause });
 				this.#scheduleCheck(CHECK_RETRY_MS);
 			});
 		}, waitMs);
-		this.#timer.unref();
+		this.#checkTimer.unref();
 	}
 
 	/** Checks every certificate and starts the orders that are due. */
-	async #check(): Promise<void> {
+	async #checkCertificates(): Promise<void> {
 		const document = this.#activeDocument;
-		if (!document || this.#closed) return;
+		if (!document || this.#isClosed) return;
 		const now = this.#now();
 		const intervalMs = (document.settings.renew_interval as number | undefined) ?? DEFAULT_CHECK_INTERVAL_MS;
-		let nextCheckMs = Math.min(intervalMs, await this.#authorities.maintain());
+		let nextCheckMs = Math.min(intervalMs, await this.#authorities.maintainDue());
 		for (const entry of [...document.entries.values(), ...this.#onDemand.entries()]) {
 			if (entry.isDropped || !entry.isLoaded) continue;
 			if (entry.isDue(now)) void this.#startOrder(entry);
 			else if (!entry.currentOrder) {
-				const dueAt = Math.max(entry.attemptAt, entry.record ? entry.renewAt : 0);
+				const dueAt = Math.max(entry.nextAttemptAt, entry.record ? entry.renewAt : 0);
 				nextCheckMs = Math.min(nextCheckMs, dueAt - now);
 			}
 			if (!entry.record) continue;
@@ -348,10 +348,10 @@ class Manager implements CertificateManager {
 				if (entry.adviseAt === 0 && document.entries.size > 100) entry.adviseAt = now + Math.random() * 3_600_000;
 				else void this.#keeper.advise(entry).then(() => this.#scheduleCheck(MIN_CHECK_DELAY_MS));
 			}
-			nextCheckMs = Math.min(nextCheckMs, this.#stapler.check(entry) - now);
+			nextCheckMs = Math.min(nextCheckMs, this.#stapler.refreshIfDue(entry) - now);
 		}
-		this.#onDemand.sweep();
-		this.#cleaner.check(new Set(document.entries.keys()));
+		this.#onDemand.removeExpired();
+		this.#cleaner.cleanIfDue(new Set(document.entries.keys()));
 		this.#scheduleCheck(Math.max(nextCheckMs, MIN_CHECK_DELAY_MS));
 	}
 
@@ -366,12 +366,12 @@ class Manager implements CertificateManager {
 function findEntry(entries: ReadonlyMap<string, ManagedCertificate>, name: string): ManagedCertificate | undefined {
 	const exactEntry = entries.get(name);
 	if (exactEntry) return exactEntry;
-	const dot = name.indexOf('.');
-	return dot === -1 ? undefined : entries.get(`*${name.slice(dot)}`);
+	const firstDot = name.indexOf('.');
+	return firstDot === -1 ? undefined : entries.get(`*${name.slice(firstDot)}`);
 }
 
 /** Resolves to the promise's result, or to undefined after `limitMs` milliseconds. */
-async function within<T>(promise: Promise<T>, limitMs: number): Promise<T | undefined> {
+async function resultWithin<T>(promise: Promise<T>, limitMs: number): Promise<T | undefined> {
 	const timerAbort = new AbortController();
 	try {
 		return await Promise.race([

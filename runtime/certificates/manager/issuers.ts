@@ -48,7 +48,7 @@ export async function createIssuer(settings: IssuerSettings, deps: IssuerDeps): 
 	if (problem) throw new IssueError(problem.code, problem.message);
 	switch (settings.issuer) {
 		case 'internal':
-			return internalIssuer(settings, deps.authority);
+			return internalIssuer(settings, deps.findAuthority);
 		case 'acme':
 			return (await import('../acme/acme-issuer.ts')).acmeIssuer(settings, deps);
 		default:

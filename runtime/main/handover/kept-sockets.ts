@@ -17,15 +17,15 @@ export class KeptSockets {
 		this.#otherParts = otherParts;
 		const withDuplicate = <T extends { readonly descriptor: number }>(socket: T): T => ({
 			...socket,
-			descriptor: this.#duplicate(socket.descriptor),
+			descriptor: this.#duplicateDescriptor(socket.descriptor),
 		});
 		try {
 			this.#passedSockets = sockets.passed.map(withDuplicate);
 			this.#heldSockets = sockets.held.map(withDuplicate);
 			this.#listeners = sockets.listeners.map(({ descriptors, datagrams, ...listener }) => ({
 				...listener,
-				descriptors: descriptors.map(descriptor => this.#duplicate(descriptor)),
-				datagrams: datagrams?.map(({ descriptor }) => ({ descriptor: this.#duplicate(descriptor) })),
+				descriptors: descriptors.map(descriptor => this.#duplicateDescriptor(descriptor)),
+				datagrams: datagrams?.map(({ descriptor }) => ({ descriptor: this.#duplicateDescriptor(descriptor) })),
 			}));
 		} catch (error) {
 			this.close();
@@ -43,12 +43,12 @@ export class KeptSockets {
 		const keptListeners: BequeathedListener[] = [];
 		for (const { datagrams = [], ...listener } of this.#listeners) {
 			const usesDatagrams = usedKeys.has(`udp ${listener.key}`);
-			if (!usesDatagrams) for (const { descriptor } of datagrams) this.#close(descriptor);
+			if (!usesDatagrams) for (const { descriptor } of datagrams) this.#closeDescriptor(descriptor);
 			if (usedKeys.has(listener.key)) keptListeners.push({ ...listener, ...(usesDatagrams && { datagrams }) });
-			else for (const descriptor of listener.descriptors) this.#close(descriptor);
+			else for (const descriptor of listener.descriptors) this.#closeDescriptor(descriptor);
 		}
 		this.#listeners = keptListeners;
-		for (const { key, descriptor } of this.#heldSockets) if (!usedKeys.has(key)) this.#close(descriptor);
+		for (const { key, descriptor } of this.#heldSockets) if (!usedKeys.has(key)) this.#closeDescriptor(descriptor);
 		this.#heldSockets = this.#heldSockets.filter(({ key }) => usedKeys.has(key));
 	}
 
@@ -56,7 +56,7 @@ export class KeptSockets {
 	 * Returns the inheritance for another successor. `openDatagrams` are the UDP sockets on which this process still has
 	 * connections, with new channels.
 	 */
-	inheritance(openDatagrams: Iterable<BequeathedDatagrams>): Inheritance {
+	createInheritance(openDatagrams: Iterable<BequeathedDatagrams>): Inheritance {
 		const channels = new Map([...openDatagrams].map(socket => [inodeOf(socket.descriptor), socket]));
 		const listeners = this.#listeners.map(listener => ({
 			...listener,
@@ -66,16 +66,16 @@ export class KeptSockets {
 	}
 
 	close(): void {
-		for (const descriptor of [...this.#openDescriptors]) this.#close(descriptor);
+		for (const descriptor of [...this.#openDescriptors]) this.#closeDescriptor(descriptor);
 	}
 
-	#duplicate(descriptor: number): number {
+	#duplicateDescriptor(descriptor: number): number {
 		const copy = duplicateDescriptor(descriptor);
 		this.#openDescriptors.add(copy);
 		return copy;
 	}
 
-	#close(descriptor: number): void {
+	#closeDescriptor(descriptor: number): void {
 		if (this.#openDescriptors.delete(descriptor)) closeSync(descriptor);
 	}
 }

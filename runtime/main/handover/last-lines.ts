@@ -17,8 +17,8 @@ export class LastLines {
 	 */
 	get text(): string {
 		// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed.
-		const plain = this.#recentText.replace(/\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, '');
-		const tail = plain.trimEnd().slice(-MAX_CHARACTERS);
-		return tail.split('\n').slice(-MAX_LINES).join('\n');
+		const plainText = this.#recentText.replace(/\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, '');
+		const lastText = plainText.trimEnd().slice(-MAX_CHARACTERS);
+		return lastText.split('\n').slice(-MAX_LINES).join('\n');
 	}
 }

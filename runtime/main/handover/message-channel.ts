@@ -15,8 +15,8 @@ export class MessageChannel<Sent extends ChannelMessage> {
 	readonly #onMessage: (message: ChannelMessage) => void;
 	readonly #onEnd: (reason: 'closed' | 'broken') => void;
 	/** Pieces of the line that is not complete yet. */
-	#pieces: string[] = [];
-	#length = 0;
+	#linePieces: string[] = [];
+	#lineLength = 0;
 	#isOpen = true;
 
 	/** @param onEnd Called once, when the other side has closed the stream or has sent something that is not a message. */
@@ -29,10 +29,10 @@ export class MessageChannel<Sent extends ChannelMessage> {
 		this.#onMessage = onMessage;
 		this.#onEnd = onEnd;
 		stream.setEncoding('utf8');
-		stream.on('data', (text: string) => this.#read(text));
-		stream.on('error', () => this.#end('closed'));
-		stream.on('end', () => this.#end('closed'));
-		stream.on('close', () => this.#end('closed'));
+		stream.on('data', (text: string) => this.#readText(text));
+		stream.on('error', () => this.#endChannel('closed'));
+		stream.on('end', () => this.#endChannel('closed'));
+		stream.on('close', () => this.#endChannel('closed'));
 	}
 
 	get isOpen(): boolean {
@@ -53,23 +53,23 @@ export class MessageChannel<Sent extends ChannelMessage> {
 		this.#stream.destroy();
 	}
 
-	#read(text: string): void {
+	#readText(text: string): void {
 		let lineStart = 0;
 		for (let lineEnd = text.indexOf('\n'); lineEnd !== -1 && this.#isOpen; lineEnd = text.indexOf('\n', lineStart)) {
-			this.#pieces.push(text.slice(lineStart, lineEnd));
+			this.#linePieces.push(text.slice(lineStart, lineEnd));
 			lineStart = lineEnd + 1;
-			const message = parseMessage(this.#pieces.join(''));
-			this.#pieces = [];
-			this.#length = 0;
+			const message = parseMessage(this.#linePieces.join(''));
+			this.#linePieces = [];
+			this.#lineLength = 0;
 			if (message) this.#onMessage(message);
-			else this.#end('broken');
+			else this.#endChannel('broken');
 		}
-		this.#pieces.push(text.slice(lineStart));
-		this.#length += text.length - lineStart;
-		if (this.#length > MAX_MESSAGE_CHARACTERS) this.#end('broken');
+		this.#linePieces.push(text.slice(lineStart));
+		this.#lineLength += text.length - lineStart;
+		if (this.#lineLength > MAX_MESSAGE_CHARACTERS) this.#endChannel('broken');
 	}
 
-	#end(reason: 'closed' | 'broken'): void {
+	#endChannel(reason: 'closed' | 'broken'): void {
 		if (!this.#isOpen) return;
 		this.close();
 		this.#onEnd(reason);

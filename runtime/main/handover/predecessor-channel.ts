@@ -25,7 +25,7 @@ import { MessageChannel } from './message-channel.ts';
  * Milliseconds by which the time limits of this side exceed those of the predecessor, so that the predecessor's limits expire
  * first.
  */
-const MARGIN_MS = 5000;
+const LIMIT_MARGIN_MS = 5000;
 
 /** Reports whether this process was started as a successor. */
 export function isSuccessor(): boolean {
@@ -41,9 +41,9 @@ export function isSuccessor(): boolean {
 export class PredecessorChannel {
 	readonly #channel: MessageChannel<MessageFromSuccessor>;
 	readonly #queuedMessages: MessageToSuccessor[] = [];
-	#receive: ((message: MessageToSuccessor | 'ended' | 'late') => void) | undefined;
-	readonly #expired = Promise.withResolvers<never>();
-	#timer: NodeJS.Timeout | undefined;
+	#onNextMessage: ((message: MessageToSuccessor | 'ended' | 'late') => void) | undefined;
+	readonly #stepExpiry = Promise.withResolvers<never>();
+	#stepTimer: NodeJS.Timeout | undefined;
 	#readyLimitMs = READY_LIMIT_MS;
 
 	constructor() {
@@ -51,18 +51,18 @@ export class PredecessorChannel {
 		this.#channel = new MessageChannel(
 			stream,
 			message => {
-				if (this.#receive) this.#receive(message as MessageToSuccessor);
+				if (this.#onNextMessage) this.#onNextMessage(message as MessageToSuccessor);
 				else this.#queuedMessages.push(message as MessageToSuccessor);
 			},
-			() => this.#receive?.('ended'),
+			() => this.#onNextMessage?.('ended'),
 		);
 		// The promise may reject before anything waits for it, which must not count as an unhandled rejection.
-		this.#expired.promise.catch(() => {});
+		this.#stepExpiry.promise.catch(() => {});
 	}
 
 	/** Rejects if a step takes too long. This process must then end, whether its predecessor still serves or not. */
-	get expired(): Promise<never> {
-		return this.#expired.promise;
+	get whenExpired(): Promise<never> {
+		return this.#stepExpiry.promise;
 	}
 
 	/** Reports to the predecessor which step begins, and starts its time limit. */
@@ -72,10 +72,10 @@ export class PredecessorChannel {
 	}
 
 	#startStepTimer(step: HandoverStep): void {
-		clearTimeout(this.#timer);
-		const limitMs = stepLimitMs(step, this.#readyLimitMs) + MARGIN_MS;
-		this.#timer = setTimeout(() => {
-			this.#expired.reject(
+		clearTimeout(this.#stepTimer);
+		const limitMs = stepLimitMs(step, this.#readyLimitMs) + LIMIT_MARGIN_MS;
+		this.#stepTimer = setTimeout(() => {
+			this.#stepExpiry.reject(
 				new Error(`The new process gave up: ${STEPS[step].doing} took longer than ${formatDuration(limitMs)}.`),
 			);
 		}, limitMs);
@@ -108,7 +108,7 @@ export class PredecessorChannel {
 	 * ends.
 	 */
 	async reportReady(): Promise<HandedState | undefined> {
-		clearTimeout(this.#timer);
+		clearTimeout(this.#stepTimer);
 		void this.#channel.send({ type: 'ready' });
 		const message = await this.#nextMessage(STEPS.ready.limit);
 		if (message === 'late') throw new Error('The running process did not say when to take over.');
@@ -124,7 +124,7 @@ export class PredecessorChannel {
 		warnings: Extract<MessageFromSuccessor, { type: 'done' }>['warnings'],
 		unconfirmed?: UnconfirmedTerms,
 	): Promise<void> {
-		clearTimeout(this.#timer);
+		clearTimeout(this.#stepTimer);
 		await this.#channel.send({ type: 'done', generation, warnings, unconfirmed });
 	}
 
@@ -147,10 +147,10 @@ export class PredecessorChannel {
 			let isWaiting = true;
 			// If the whole process was paused, a message may have arrived meanwhile. `setImmediate` allows the message to be read
 			// before the timeout takes effect.
-			const timer = setTimeout(() => setImmediate(() => isWaiting && this.#receive?.('late')), limitMs);
-			this.#receive = received => {
+			const timer = setTimeout(() => setImmediate(() => isWaiting && this.#onNextMessage?.('late')), limitMs);
+			this.#onNextMessage = received => {
 				isWaiting = false;
-				this.#receive = undefined;
+				this.#onNextMessage = undefined;
 				clearTimeout(timer);
 				resolve(received);
 			};

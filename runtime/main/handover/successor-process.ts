@@ -25,7 +25,7 @@ import { LastLines } from './last-lines.ts';
 import { MessageChannel } from './message-channel.ts';
 
 /** Maximum milliseconds to wait for the end of a process that has been killed. */
-const KILL_LIMIT_MS = 5000;
+const KILL_TIMEOUT_MS = 5000;
 /**
  * Maximum milliseconds to wait for the last output of a process that has ended. Another process may share its standard error, so
  * the stream may never end.
@@ -122,7 +122,7 @@ export class SuccessorProcess {
 	/** A pipe whose other end is held by the successor and all its successors in turn; undefined if none was requested. */
 	readonly pipe: Readable | undefined;
 	/** Resolves when the process has ended: to its exit status, or null if a signal ended it. */
-	readonly exited: Promise<number | null>;
+	readonly whenExited: Promise<number | null>;
 	/** Called with each message that the process sends after it has started to serve. */
 	onReport: ((report: LaterReport) => void) | undefined;
 	readonly #offer: Offer;
@@ -131,12 +131,12 @@ export class SuccessorProcess {
 	/**
 	 * Standard error of the program until it has the offer; undefined if the program writes to the standard error of this process.
 	 */
-	readonly #standardError: { readonly lines: LastLines; readonly end: Promise<void> } | undefined;
+	readonly #standardError: { readonly lines: LastLines; readonly whenEnded: Promise<void> } | undefined;
 	/** Resolves to the reason once the process has ended or could not be started. */
 	readonly #endReason: Promise<string>;
 	#hasEnded = false;
-	#receiveAnswer: ((message: MessageFromSuccessor) => void) | undefined;
-	#isBroken = false;
+	#onAnswer: ((message: MessageFromSuccessor) => void) | undefined;
+	#hasBrokenProtocol = false;
 	#step: HandoverStep = 'start';
 	#stepTimer: NodeJS.Timeout | undefined;
 	#isSwitching = false;
@@ -179,15 +179,15 @@ export class SuccessorProcess {
 			});
 		});
 		this.#standardError = followStandardError(this.#child.stderr ?? undefined, onError);
-		this.exited = new Promise(resolve => this.#child.once('exit', resolve));
+		this.whenExited = new Promise(resolve => this.#child.once('exit', resolve));
 		this.#channel = new MessageChannel(
 			(streams[CHANNEL_DESCRIPTOR] as Duplex | undefined) ?? new PassThrough().end(),
 			message => this.#handleMessage(message as MessageFromSuccessor),
 			reason => {
 				// A process that has closed the channel usually ends next. Its end is a more informative reason, so it is awaited.
 				if (reason === 'closed') return;
-				this.#isBroken = true;
-				this.#receiveAnswer?.(PROTOCOL_FAILURE);
+				this.#hasBrokenProtocol = true;
+				this.#onAnswer?.(PROTOCOL_FAILURE);
 			},
 		);
 	}
@@ -210,22 +210,26 @@ export class SuccessorProcess {
 	/** Sends the offer and carries out the handover. Never rejects. If the handover fails, the process has been ended. */
 	async run(): Promise<HandoverResult> {
 		try {
-			return await this.#carryOut();
+			return await this.#runHandover();
 		} catch (error) {
-			return await this.#fail({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+			return await this.#failHandover({
+				type: 'failed',
+				message: error instanceof Error ? error.message : String(error),
+			});
 		} finally {
 			clearTimeout(this.#stepTimer);
 		}
 	}
 
-	async #carryOut(): Promise<HandoverResult> {
+	async #runHandover(): Promise<HandoverResult> {
 		const pendingReady = this.#awaitAnswer(this.#readyLimitMs, 'become ready');
 		this.#startStepTimer('start');
 		void this.#channel.send({ ...this.#offer, readyLimit: this.#readyLimitMs });
 		const readyAnswer = await pendingReady;
-		if (readyAnswer.type === 'failed') return await this.#fail(readyAnswer);
-		if (readyAnswer.type !== 'ready') return await this.#fail(PROTOCOL_FAILURE);
-		if (this.#abortReason !== undefined) return await this.#fail({ type: 'failed', message: this.#abortReason });
+		if (readyAnswer.type === 'failed') return await this.#failHandover(readyAnswer);
+		if (readyAnswer.type !== 'ready') return await this.#failHandover(PROTOCOL_FAILURE);
+		if (this.#abortReason !== undefined)
+			return await this.#failHandover({ type: 'failed', message: this.#abortReason });
 		clearTimeout(this.#stepTimer);
 		this.#isSwitching = true;
 		this.#step = 'switch';
@@ -233,21 +237,21 @@ export class SuccessorProcess {
 		const pendingDone = this.#awaitAnswer(stepLimitMs('switch', this.#readyLimitMs), 'accept connections');
 		void this.#channel.send({ type: 'go', state });
 		const doneAnswer = await pendingDone;
-		if (doneAnswer.type === 'failed') return await this.#fail(doneAnswer);
-		if (!isDone(doneAnswer)) return await this.#fail(PROTOCOL_FAILURE);
+		if (doneAnswer.type === 'failed') return await this.#failHandover(doneAnswer);
+		if (!isDone(doneAnswer)) return await this.#failHandover(PROTOCOL_FAILURE);
 		const { generation, warnings, unconfirmed } = doneAnswer;
 		const mustConfirm = this.#offer.protocol === CONFIRMED_HANDOVER_PROTOCOL;
-		if (mustConfirm && unconfirmed === undefined) return await this.#fail(PROTOCOL_FAILURE);
+		if (mustConfirm && unconfirmed === undefined) return await this.#failHandover(PROTOCOL_FAILURE);
 		// The process may have died after sending this message. In that case, its end is reported in the same turn of the event loop.
 		await new Promise(resolve => setImmediate(resolve));
-		if (this.#hasEnded) return await this.#fail({ type: 'failed', message: await this.#endReason });
+		if (this.#hasEnded) return await this.#failHandover({ type: 'failed', message: await this.#endReason });
 		// The channel stays open for later messages of the process.
 		this.#child.unref();
 		return { result: 'done', pid: this.#child.pid!, generation, warnings, ...(mustConfirm && { unconfirmed }) };
 	}
 
 	/** Sends a signal to the process, unless it has ended. */
-	signal(signal: NodeJS.Signals): void {
+	sendSignal(signal: NodeJS.Signals): void {
 		this.#child.kill(signal);
 	}
 
@@ -268,13 +272,13 @@ export class SuccessorProcess {
 		return true;
 	}
 
-	async #fail({ message, diagnostics }: SuccessorFailure): Promise<HandoverResult> {
+	async #failHandover({ message, diagnostics }: SuccessorFailure): Promise<HandoverResult> {
 		const { doing } = STEPS[this.#step];
 		this.kill();
 		// A process that is stuck in the kernel cannot be waited for.
 		await withTimeLimit(
 			this.#endReason.then(() => {}),
-			KILL_LIMIT_MS,
+			KILL_TIMEOUT_MS,
 		);
 		if (!this.#hasEnded) this.#child.unref();
 		this.#channel.close();
@@ -292,7 +296,7 @@ export class SuccessorProcess {
 	/** Returns what the process wrote to standard error before it had the offer. */
 	async #lastOutput(): Promise<string> {
 		if (this.#standardError === undefined) return '';
-		await withTimeLimit(this.#standardError.end, LAST_OUTPUT_LIMIT_MS);
+		await withTimeLimit(this.#standardError.whenEnded, LAST_OUTPUT_LIMIT_MS);
 		return this.#standardError.lines.text;
 	}
 
@@ -311,14 +315,14 @@ export class SuccessorProcess {
 		if (isLaterReport(message)) {
 			if (message.type === 'left' || message.type === 'lost') this.#hasHandedOver = message.type === 'left';
 			this.onReport?.(message.type);
-		} else if (message.type !== 'step') this.#receiveAnswer?.(message);
+		} else if (message.type !== 'step') this.#onAnswer?.(message);
 		else if (Object.hasOwn(STEPS, message.step)) this.#startStepTimer(message.step);
-		else this.#receiveAnswer?.(PROTOCOL_FAILURE);
+		else this.#onAnswer?.(PROTOCOL_FAILURE);
 	}
 
 	/** Starts the time limit of a step. */
 	#startStepTimer(step: HandoverStep): void {
-		if (this.#isSwitching || !this.#receiveAnswer) return;
+		if (this.#isSwitching || !this.#onAnswer) return;
 		this.#step = step;
 		clearTimeout(this.#stepTimer);
 		const limitMs = stepLimitMs(step, this.#readyLimitMs);
@@ -330,8 +334,8 @@ export class SuccessorProcess {
 
 	/** Starts a timer that fails the awaited answer if it does not arrive in time. */
 	#startTimer(limitMs: number, message: string): NodeJS.Timeout {
-		const receiveAnswer = this.#receiveAnswer;
-		const expire = () => this.#receiveAnswer === receiveAnswer && receiveAnswer?.({ type: 'failed', message });
+		const receiveAnswer = this.#onAnswer;
+		const expire = () => this.#onAnswer === receiveAnswer && receiveAnswer?.({ type: 'failed', message });
 		// If this process was paused, an answer may have arrived meanwhile. `setImmediate` allows the answer to be read before the
 		// timer takes effect.
 		return setTimeout(() => setImmediate(expire), limitMs);
@@ -340,12 +344,12 @@ export class SuccessorProcess {
 	/** Resolves to the next message, or to the reason why there is none. */
 	#awaitAnswer(limitMs: number, action: string): Promise<MessageFromSuccessor> {
 		const { promise, resolve } = Promise.withResolvers<MessageFromSuccessor>();
-		this.#receiveAnswer = message => {
-			this.#receiveAnswer = undefined;
+		this.#onAnswer = message => {
+			this.#onAnswer = undefined;
 			resolve(message);
 		};
 		const timer = this.#startTimer(limitMs, `The new process did not ${action} in time (${formatDuration(limitMs)}).`);
-		if (this.#isBroken) resolve(PROTOCOL_FAILURE);
+		if (this.#hasBrokenProtocol) resolve(PROTOCOL_FAILURE);
 		// The last message of an ended process may still be in the channel, so it gets some time to arrive.
 		void this.#endReason.then(message => setTimeout(resolve, 100, { type: 'failed', message }));
 		return promise.finally(() => clearTimeout(timer));
@@ -379,10 +383,10 @@ function spawnSuccessor(
 function followStandardError(
 	stream: Readable | undefined,
 	onError: (text: string) => void,
-): { readonly lines: LastLines; readonly end: Promise<void> } | undefined {
+): { readonly lines: LastLines; readonly whenEnded: Promise<void> } | undefined {
 	if (stream === undefined) return undefined;
 	const lines = new LastLines();
-	const { promise: end, resolve } = Promise.withResolvers<void>();
+	const { promise: whenEnded, resolve } = Promise.withResolvers<void>();
 	stream.setEncoding('utf8').on('data', (text: string) => {
 		lines.add(text);
 		onError(text);
@@ -390,7 +394,7 @@ function followStandardError(
 	stream.on('error', () => resolve());
 	stream.on('close', () => resolve());
 	(stream as Socket).unref();
-	return { lines, end };
+	return { lines, whenEnded };
 }
 
 function describeStartError({ file }: SuccessorProgram, { code, message }: NodeJS.ErrnoException): string {

@@ -56,7 +56,7 @@ export class FastcgiConnection
 	readonly #output: SocketOutput;
 	// State of the current request.
 	#reader: RecordReader;
-	#pump: BodyPump | undefined = undefined;
+	#bodyPump: BodyPump | undefined = undefined;
 	#isRequestSent = false;
 	#hasResponseBytes = false;
 	#headText = '';
@@ -103,7 +103,7 @@ export class FastcgiConnection
 		this.#hasRequestEnded = false;
 		this.#stderrText = '';
 		this.#reader = new RecordReader(this);
-		this.#limitNextRead(call.room);
+		this.#limitNextRead(call.roomBytes);
 		const { body } = call.request;
 		if (isStream(body) && body.length === undefined) {
 			this.#bufferBody(call, body).catch(error => this.#fail(error as UpstreamError));
@@ -111,10 +111,10 @@ export class FastcgiConnection
 		}
 		const bytes = typeof body === 'string' ? Buffer.from(body) : body;
 		if (isStream(bytes)) {
-			this.#output.bytes(this.#beginRecords(call, bytes.length!));
-			this.#pump = new BodyPump(bytes, this);
+			this.#output.writeBytes(this.#beginRecords(call, bytes.length!));
+			this.#bodyPump = new BodyPump(bytes, this);
 			this.#clock.bodyStarted();
-			this.#pump.start();
+			this.#bodyPump.start();
 		} else this.#sendComplete(call, bytes);
 	}
 
@@ -130,12 +130,12 @@ export class FastcgiConnection
 	/** Buffers a body of unknown length. @throws UpstreamError */
 	async #bufferBody(call: ClientCall, body: BodySource): Promise<void> {
 		const pieces: Uint8Array[] = [];
-		let size = 0;
+		let sizeBytes = 0;
 		try {
 			for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 				if (this.#call !== call) return body.cancel();
-				size += piece.length;
-				if (size > MAX_BUFFERED_BODY_BYTES) {
+				sizeBytes += piece.length;
+				if (sizeBytes > MAX_BUFFERED_BODY_BYTES) {
 					body.cancel();
 					throw new HttpError(411, 'For FastCGI, a body of this size needs a Content-Length.');
 				}
@@ -149,7 +149,7 @@ export class FastcgiConnection
 
 	#sendComplete(call: ClientCall, bytes: Uint8Array | null): void {
 		const records = bytes ? formatStreamData(RECORD_TYPE.stdin, bytes) : [];
-		this.#output.bytes(
+		this.#output.writeBytes(
 			Buffer.concat([this.#beginRecords(call, bytes?.length ?? 0), ...records, formatStreamEnd(RECORD_TYPE.stdin)]),
 		);
 		this.#bodySent();
@@ -172,13 +172,13 @@ export class FastcgiConnection
 
 	/** Implements `BodyPumpOwner`. */
 	writePiece(bytes: Uint8Array): boolean {
-		for (const record of formatStreamData(RECORD_TYPE.stdin, bytes)) this.#output.bytes(record);
+		for (const record of formatStreamData(RECORD_TYPE.stdin, bytes)) this.#output.writeBytes(record);
 		return !this.#output.hasPending;
 	}
 
 	/** Implements `BodyPumpOwner`: the request is complete. */
-	bodyEnded(): void {
-		this.#output.bytes(formatStreamEnd(RECORD_TYPE.stdin));
+	onBodyEnded(): void {
+		this.#output.writeBytes(formatStreamEnd(RECORD_TYPE.stdin));
 		this.#bodySent();
 	}
 
@@ -188,37 +188,37 @@ export class FastcgiConnection
 	}
 
 	/** Implements `BodyPumpOwner`: the client's body was cut short. */
-	pumpFailed(error: unknown): void {
+	onPumpFailed(error: unknown): void {
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
 	}
 
 	/** Implements OutputOwner. */
-	outputDrained(): void {
-		this.#pump?.flushed();
+	onOutputDrained(): void {
+		this.#bodyPump?.onPieceFlushed();
 	}
 
 	/** Implements TimedCall. */
-	get reading(): boolean {
+	get isReading(): boolean {
 		return this.#wantsData;
 	}
 
 	/** Implements UpstreamSocketOwner. */
-	get answering(): boolean {
+	get isAnswering(): boolean {
 		return this.#isAnswered && this.#call !== undefined;
 	}
 
 	/** Implements UpstreamSocketOwner: stops sending the body. */
 	writeFailed(): void {
-		this.#pump?.stop();
+		this.#bodyPump?.stop();
 	}
 
 	/** Implements TimedCall. */
 	checkStalled(): boolean {
-		return this.#pump?.checkStalled() === true;
+		return this.#bodyPump?.checkStalled() === true;
 	}
 
 	/** Implements TimedCall. */
-	timedOut(reason: string): void {
+	onTimeout(reason: string): void {
 		this.#fail(new UpstreamError('timeout', `the application ${reason}`));
 	}
 
@@ -252,17 +252,17 @@ export class FastcgiConnection
 		}
 		if (this.#hasRequestEnded) this.#endCall(call);
 		else if (this.#head && !this.#isAnswered) this.#startStreaming(call, this.#head);
-		this.#limitNextRead(this.#body ? this.#body.readLimitBytes : this.#call?.room);
+		this.#limitNextRead(this.#body ? this.#body.readLimitBytes : this.#call?.roomBytes);
 		return this.#wantsData;
 	}
 
 	/** Limits the next read to the bytes that the client can accept. */
-	#limitNextRead(room: number | undefined): void {
-		if (room !== undefined && room < FULL_READ_BYTES) this.#upstreamSocket.readAtMost(room);
+	#limitNextRead(roomBytes: number | undefined): void {
+		if (roomBytes !== undefined && roomBytes < FULL_READ_BYTES) this.#upstreamSocket.readAtMost(roomBytes);
 	}
 
 	/** Implements RecordSink. */
-	content(type: number, bytes: Buffer): void {
+	onContent(type: number, bytes: Buffer): void {
 		if (this.#responseError !== undefined || this.#hasRequestEnded) return;
 		if (type === RECORD_TYPE.stderr) {
 			if (this.#options.onStderr && this.#stderrText.length < MAX_STDERR_CHARS)
@@ -275,25 +275,25 @@ export class FastcgiConnection
 			return;
 		}
 		this.#headText += bytes.toString('latin1');
-		const start = findBodyStart(this.#headText);
-		if (start === -1) {
+		const bodyOffset = findBodyStart(this.#headText);
+		if (bodyOffset === -1) {
 			if (this.#headText.length > this.#options.maxResponseHead) this.#responseError = 'the response head is too large';
 			return;
 		}
-		const head = parseCgiHead(this.#headText.slice(0, start));
+		const head = parseCgiHead(this.#headText.slice(0, bodyOffset));
 		if (typeof head === 'string') {
 			this.#responseError = head;
 			return;
 		}
 		this.#head = head;
 		this.#clock.headReceived();
-		const bodyStart = this.#headText.slice(start);
+		const firstBodyText = this.#headText.slice(bodyOffset);
 		this.#headText = '';
-		if (bodyStart !== '') this.#addContent(Buffer.from(bodyStart, 'latin1'));
+		if (firstBodyText !== '') this.#addContent(Buffer.from(firstBodyText, 'latin1'));
 	}
 
 	/** Implements RecordSink. */
-	requestEnded(_appStatus: number, protocolStatus: number): void {
+	onRequestEnded(_appStatus: number, protocolStatus: number): void {
 		if (protocolStatus !== 0) {
 			this.#responseError ??= `the application refused the request (${protocolStatus})`;
 			this.#isRefused = !this.#head;
@@ -324,7 +324,7 @@ export class FastcgiConnection
 			call.answered(createResponse(head, null));
 			return;
 		}
-		const body = new ClientBody(this, head.length, this.#options.pieceMemory, call.room ?? Infinity);
+		const body = new ClientBody(this, head.length, this.#options.pieceMemory, call.roomBytes ?? Infinity);
 		this.#body = body;
 		for (const piece of this.#bodyPieces.splice(0)) this.#wantsData = body.push(piece);
 		call.answered(createResponse(head, body));
@@ -356,12 +356,13 @@ export class FastcgiConnection
 		this.#body?.end(undefined);
 		this.#body = undefined;
 		const isComplete = this.#isRequestSent && this.#reader.isComplete && !this.#output.hasPending;
-		const reusable = this.#options.keepAlive && isComplete && !this.#socket.destroyed && !this.#upstreamSocket.isBroken;
+		const isReusable =
+			this.#options.keepAlive && isComplete && !this.#socket.destroyed && !this.#upstreamSocket.isBroken;
 		this.#reportStderr(head.status);
 		this.#call = undefined;
-		this.#clear();
+		this.#clearRequest();
 		this.#wantsData = true;
-		if (reusable) this.#keeper.connectionIdle(this);
+		if (isReusable) this.#keeper.onConnectionIdle(this);
 		else this.#close();
 		call.released();
 	}
@@ -389,10 +390,10 @@ export class FastcgiConnection
 			this.#close();
 			return;
 		}
-		const isBodyStarted = this.#pump?.started === true;
+		const isBodyStarted = this.#bodyPump?.hasStarted === true;
 		this.#reportStderr(this.#head?.status ?? 502);
 		this.#call = undefined;
-		this.#clear();
+		this.#clearRequest();
 		this.#close();
 		if (!this.#isAnswered) {
 			const canRetry = this.#callCount > 1 && !this.#hasResponseBytes && !isBodyStarted && error.phase !== 'timeout';
@@ -404,16 +405,16 @@ export class FastcgiConnection
 	}
 
 	#reportStderr(status: number): void {
-		const text = this.#stderrText;
+		const stderrText = this.#stderrText;
 		this.#stderrText = '';
-		if (text !== '') this.#options.onStderr?.(text, status);
+		if (stderrText !== '') this.#options.onStderr?.(stderrText, status);
 	}
 
 	/** Releases the state of a request. */
-	#clear(): void {
+	#clearRequest(): void {
 		this.#clock.stop();
-		this.#pump?.stop();
-		this.#pump = undefined;
+		this.#bodyPump?.stop();
+		this.#bodyPump = undefined;
 		this.#responseError = undefined;
 		this.#isRefused = false;
 		this.#bodyPieces = [];
@@ -423,7 +424,7 @@ export class FastcgiConnection
 		if (this.#isClosed) return;
 		this.#isClosed = true;
 		this.#socket.destroy();
-		this.#keeper.connectionLost(this);
+		this.#keeper.onConnectionLost(this);
 	}
 }
 

@@ -5,7 +5,7 @@ export const RECORD_TYPE = { begin: 1, abort: 2, end: 3, params: 4, stdin: 5, st
 
 /** The request ID. One is enough, because a connection carries one request at a time. */
 const REQUEST_ID = 1;
-const HEADER_BYTES = 8;
+const RECORD_HEADER_BYTES = 8;
 /** Maximum content of a record in bytes; a multiple of 8, so that no padding is needed. */
 const MAX_CONTENT_BYTES = 65_528;
 
@@ -42,9 +42,9 @@ export function formatStreamData(type: number, content: Uint8Array): Uint8Array[
 	const records: Uint8Array[] = [];
 	for (let at = 0; at < content.length; at += MAX_CONTENT_BYTES) {
 		const piece = content.subarray(at, at + MAX_CONTENT_BYTES);
-		const padding = -piece.length & 7;
-		records.push(recordHeader(type, piece.length, padding), piece);
-		if (padding > 0) records.push(Buffer.alloc(padding));
+		const paddingBytes = -piece.length & 7;
+		records.push(recordHeader(type, piece.length, paddingBytes), piece);
+		if (paddingBytes > 0) records.push(Buffer.alloc(paddingBytes));
 	}
 	return records;
 }
@@ -54,14 +54,14 @@ export function formatStreamEnd(type: number): Buffer {
 	return recordHeader(type, 0, 0);
 }
 
-function recordHeader(type: number, length: number, padding: number): Buffer {
-	return Buffer.from([1, type, 0, REQUEST_ID, length >> 8, length & 255, padding, 0]);
+function recordHeader(type: number, contentLength: number, paddingBytes: number): Buffer {
+	return Buffer.from([1, type, 0, REQUEST_ID, contentLength >> 8, contentLength & 255, paddingBytes, 0]);
 }
 
 function formatPairs(params: readonly string[]): Buffer {
-	let size = 0;
-	for (const text of params) size += text.length + (text.length < 128 ? 1 : 4);
-	const pairBytes = Buffer.allocUnsafe(size);
+	let maxBytes = 0;
+	for (const text of params) maxBytes += text.length + (text.length < 128 ? 1 : 4);
+	const pairBytes = Buffer.allocUnsafe(maxBytes);
 	let at = 0;
 	for (let i = 0; i + 1 < params.length; i += 2) {
 		const name = params[i]!;
@@ -81,17 +81,17 @@ function writeLength(bytes: Buffer, at: number, length: number): number {
 
 /** Receives decoded records. The bytes passed to it are valid only during the call. */
 export interface RecordSink {
-	content(type: number, bytes: Buffer): void;
+	onContent(type: number, bytes: Buffer): void;
 	/** Called when the request has ended. `appStatus` is the application's exit status; `protocolStatus` is 0 on success. */
-	requestEnded(appStatus: number, protocolStatus: number): void;
+	onRequestEnded(appStatus: number, protocolStatus: number): void;
 }
 
 /** Decodes records from input that may be split anywhere. */
 export class RecordReader {
 	readonly #sink: RecordSink;
-	readonly #header = Buffer.alloc(HEADER_BYTES);
+	readonly #recordHeader = Buffer.alloc(RECORD_HEADER_BYTES);
 	#headerLength = 0;
-	#type = 0;
+	#recordType = 0;
 	#remainingBytes = 0;
 	#paddingBytes = 0;
 	#endRecordContent = Buffer.alloc(0);
@@ -109,17 +109,17 @@ export class RecordReader {
 	write(bytes: Buffer, count: number): boolean {
 		let at = 0;
 		while (at < count) {
-			if (this.#headerLength < HEADER_BYTES) {
-				const partBytes = Math.min(HEADER_BYTES - this.#headerLength, count - at);
-				bytes.copy(this.#header, this.#headerLength, at, at + partBytes);
+			if (this.#headerLength < RECORD_HEADER_BYTES) {
+				const partBytes = Math.min(RECORD_HEADER_BYTES - this.#headerLength, count - at);
+				bytes.copy(this.#recordHeader, this.#headerLength, at, at + partBytes);
 				this.#headerLength += partBytes;
 				at += partBytes;
-				if (this.#headerLength < HEADER_BYTES) return true;
-				if (this.#header[0] !== 1) return false;
-				this.#type = this.#header[1]!;
-				this.#remainingBytes = this.#header.readUInt16BE(4);
-				this.#paddingBytes = this.#header[6]!;
-				if (this.#type === RECORD_TYPE.end) {
+				if (this.#headerLength < RECORD_HEADER_BYTES) return true;
+				if (this.#recordHeader[0] !== 1) return false;
+				this.#recordType = this.#recordHeader[1]!;
+				this.#remainingBytes = this.#recordHeader.readUInt16BE(4);
+				this.#paddingBytes = this.#recordHeader[6]!;
+				if (this.#recordType === RECORD_TYPE.end) {
 					if (this.#remainingBytes !== 8) return false;
 					this.#endRecordContent = Buffer.alloc(0);
 				}
@@ -129,8 +129,9 @@ export class RecordReader {
 				const piece = bytes.subarray(at, at + partBytes);
 				at += partBytes;
 				this.#remainingBytes -= partBytes;
-				if (this.#type === RECORD_TYPE.end) this.#endRecordContent = Buffer.concat([this.#endRecordContent, piece]);
-				else if (partBytes > 0) this.#sink.content(this.#type, piece);
+				if (this.#recordType === RECORD_TYPE.end)
+					this.#endRecordContent = Buffer.concat([this.#endRecordContent, piece]);
+				else if (partBytes > 0) this.#sink.onContent(this.#recordType, piece);
 			}
 			if (this.#remainingBytes > 0) return true;
 			const skippedBytes = Math.min(this.#paddingBytes, count - at);
@@ -138,8 +139,8 @@ export class RecordReader {
 			at += skippedBytes;
 			if (this.#paddingBytes > 0) return true;
 			this.#headerLength = 0;
-			if (this.#type === RECORD_TYPE.end)
-				this.#sink.requestEnded(this.#endRecordContent.readUInt32BE(0), this.#endRecordContent[4]!);
+			if (this.#recordType === RECORD_TYPE.end)
+				this.#sink.onRequestEnded(this.#endRecordContent.readUInt32BE(0), this.#endRecordContent[4]!);
 		}
 		return true;
 	}

@@ -23,17 +23,17 @@ export interface BlockSource {
 /** Reads the bodies of one connection, one after another. */
 export class BlockReader {
 	readonly source: BlockSource;
-	readonly #memory: PieceMemory;
+	readonly #pieceMemory: PieceMemory;
 	/** The block into which the source currently reads, if it does not read into its own memory. */
 	#block: Buffer | undefined = undefined;
 
 	/** Returns the relay that moves bytes between sockets inside the kernel; undefined if not available. */
-	readonly relay: (() => SocketRelay | undefined) | undefined;
+	readonly openRelay: (() => SocketRelay | undefined) | undefined;
 
-	constructor(source: BlockSource, memory: PieceMemory, relay?: () => SocketRelay | undefined) {
+	constructor(source: BlockSource, memory: PieceMemory, openRelay?: () => SocketRelay | undefined) {
 		this.source = source;
-		this.#memory = memory;
-		this.relay = relay;
+		this.#pieceMemory = memory;
+		this.openRelay = openRelay;
 	}
 
 	/**
@@ -45,24 +45,25 @@ export class BlockReader {
 		const block = this.#block;
 		// Bytes that the socket had buffered before the block was set are not in the block.
 		if (block === undefined || !this.source.acceptsMemory || bytes.buffer !== block.buffer) {
-			if (moreFollows && block === undefined && this.source.acceptsMemory) this.#setBlock(this.#memory.takeBlock());
-			return this.#memory.copy(bytes, start, end);
+			if (moreFollows && block === undefined && this.source.acceptsMemory)
+				this.#setBlock(this.#pieceMemory.takeBlock());
+			return this.#pieceMemory.copy(bytes, start, end);
 		}
 		if (end - start >= LARGE_PIECE_BYTES) {
-			this.#setBlock(moreFollows ? this.#memory.takeBlock() : undefined);
+			this.#setBlock(moreFollows ? this.#pieceMemory.takeBlock() : undefined);
 			return end - start === block.length ? block : bytes.subarray(start, end);
 		}
-		const piece = this.#memory.copy(bytes, start, end);
+		const piece = this.#pieceMemory.copy(bytes, start, end);
 		if (!moreFollows) {
 			this.#setBlock(undefined);
-			this.#memory.giveBack(block);
+			this.#pieceMemory.giveBack(block);
 		}
 		return piece;
 	}
 
 	/** Returns the memory of a chunk from `takePiece` to the pool. */
 	giveBack(piece: Uint8Array): void {
-		this.#memory.giveBack(piece);
+		this.#pieceMemory.giveBack(piece);
 	}
 
 	/** Releases the block, because no more large reads are expected. May be called while received bytes are being handled. */
@@ -70,14 +71,14 @@ export class BlockReader {
 		const block = this.#block;
 		if (block === undefined || !this.source.acceptsMemory) return;
 		this.#setBlock(undefined);
-		this.#memory.giveBack(block);
+		this.#pieceMemory.giveBack(block);
 	}
 
 	/** Ends reading, and releases the block. */
 	end(): void {
 		const block = this.#block;
 		this.#block = undefined;
-		if (block) this.#memory.giveBack(block);
+		if (block) this.#pieceMemory.giveBack(block);
 	}
 
 	#setBlock(block: Buffer | undefined): void {

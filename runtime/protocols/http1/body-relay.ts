@@ -65,11 +65,11 @@ export class BodyRelay {
 	}
 
 	#sendTo(descriptor: number, maxBytes: number = Infinity): number {
-		const { outstandingBytes: outstanding } = this.#owner;
+		const { outstandingBytes } = this.#owner;
 		const upstreamDescriptor = this.#upstreamSocket.descriptor;
-		if (outstanding === 0 || upstreamDescriptor < 0 || !this.#body.drained) return 0;
+		if (outstandingBytes === 0 || upstreamDescriptor < 0 || !this.#body.drained) return 0;
 		const relay = this.#relay;
-		const isIntact = relay.move(upstreamDescriptor, descriptor, Math.min(outstanding, maxBytes));
+		const isIntact = relay.move(upstreamDescriptor, descriptor, Math.min(outstandingBytes, maxBytes));
 		const { takenBytes, sentBytes, remainder } = relay;
 		if (!isIntact) {
 			this.#owner.relayFailed();
@@ -78,7 +78,7 @@ export class BodyRelay {
 		if (takenBytes === 0) return 0;
 		this.#hasMovedData = true;
 		// Data after the response must not become the response to the next request.
-		const hasExtraBytes = takenBytes === outstanding && relay.hasMore(upstreamDescriptor);
+		const hasExtraBytes = takenBytes === outstandingBytes && relay.hasMore(upstreamDescriptor);
 		this.#owner.bytesRelayed(takenBytes, remainder === undefined || this.#body.push(remainder), hasExtraBytes);
 		return sentBytes;
 	}

@@ -1,6 +1,6 @@
 /** A strict decoder of chunked transfer coding (RFC 9112 §7.1). */
 
-import { FIELD_VALUE_CLASS, TOKEN_CLASS } from '../../../compiler/exchange/field-syntax.ts';
+import { FIELD_VALUE_CLASSES, TOKEN_CLASSES } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { endToEndTrailers } from '../../../compiler/exchange/trailer-fields.ts';
 import { FieldParser, type FieldRole, PARSE_INCOMPLETE, PARSE_OK } from './field-parser.ts';
@@ -13,19 +13,19 @@ export interface ChunkSink {
 }
 
 /** States of the decoder: the part of the coding to which the next byte belongs. */
-const SIZE_FIRST = 0;
-const SIZE = 1;
-const EXTENSION_NAME_FIRST = 2;
+const FIRST_SIZE_DIGIT = 0;
+const SIZE_DIGIT = 1;
+const EXTENSION_NAME_START = 2;
 const EXTENSION_NAME = 3;
-const EXTENSION_VALUE_FIRST = 4;
+const EXTENSION_VALUE_START = 4;
 const EXTENSION_VALUE = 5;
-const QUOTED = 6;
+const QUOTED_VALUE = 6;
 const QUOTED_PAIR = 7;
-const QUOTED_END = 8;
-const SIZE_LF = 9;
-const DATA = 10;
-const DATA_CR = 11;
-const DATA_LF = 12;
+const AFTER_QUOTED_VALUE = 8;
+const LF_AFTER_SIZE = 9;
+const CHUNK_DATA = 10;
+const CR_AFTER_DATA = 11;
+const LF_AFTER_DATA = 12;
 const TRAILER = 13;
 const ENDED = 14;
 const FAILED = 15;
@@ -43,11 +43,11 @@ export class ChunkedDecoder {
 	 * Trailer fields, set at the end; undefined if the message has no trailer. Fields that are not allowed in trailers are dropped.
 	 */
 	trailers: HeaderList | undefined = undefined;
-	#state = SIZE_FIRST;
-	#chunkRemaining = 0;
-	#sizeDigits = 0;
+	#state = FIRST_SIZE_DIGIT;
+	#remainingChunkBytes = 0;
+	#sizeDigitCount = 0;
 	#extensionBytes = 0;
-	#trailerBytes: PendingBytes | undefined = undefined;
+	#pendingTrailers: PendingBytes | undefined = undefined;
 	readonly #role: FieldRole;
 	readonly #maxTrailerBytes: number;
 	readonly #maxTrailerCount: number;
@@ -59,7 +59,7 @@ export class ChunkedDecoder {
 	 * `connectionField` is the message's `Connection` field, if the trailer fields that it names should be removed.
 	 */
 	constructor(
-		message: 'request' | 'response',
+		messageKind: 'request' | 'response',
 		maxTrailerBytes: number,
 		maxTrailerCount: number,
 		maxExtensionBytes: number = DEFAULT_LIMITS.maxChunkExtensions,
@@ -67,7 +67,7 @@ export class ChunkedDecoder {
 	) {
 		this.#maxExtensionBytes = maxExtensionBytes;
 		this.#connectionField = connectionField;
-		this.#role = message === 'request' ? 'request_trailer' : 'response_trailer';
+		this.#role = messageKind === 'request' ? 'request_trailer' : 'response_trailer';
 		this.#maxTrailerBytes = maxTrailerBytes;
 		this.#maxTrailerCount = maxTrailerCount;
 	}
@@ -85,12 +85,12 @@ export class ChunkedDecoder {
 		let i = start;
 		const length = bytes.length;
 		while (i < length) {
-			if (this.#state === DATA) {
-				const end = Math.min(length, i + this.#chunkRemaining);
+			if (this.#state === CHUNK_DATA) {
+				const end = Math.min(length, i + this.#remainingChunkBytes);
 				sink.push(i === 0 && end === length ? bytes : bytes.subarray(i, end));
-				this.#chunkRemaining -= end - i;
+				this.#remainingChunkBytes -= end - i;
 				i = end;
-				if (this.#chunkRemaining === 0) this.#state = DATA_CR;
+				if (this.#remainingChunkBytes === 0) this.#state = CR_AFTER_DATA;
 				continue;
 			}
 			if (this.#state === TRAILER) return this.#readTrailers(bytes, i);
@@ -107,51 +107,51 @@ export class ChunkedDecoder {
 	/** Processes a byte outside of chunk data and trailers. Returns false if it is malformed. */
 	#acceptByte(code: number): boolean {
 		switch (this.#state) {
-			case SIZE_FIRST:
-			case SIZE: {
+			case FIRST_SIZE_DIGIT:
+			case SIZE_DIGIT: {
 				const digit = hexDigit(code);
 				if (digit >= 0) {
 					// A size of twelve hexadecimal digits is less than 2^48, which a number represents exactly.
-					if (++this.#sizeDigits > 12) return false;
-					this.#chunkRemaining = this.#chunkRemaining * 16 + digit;
-					this.#state = SIZE;
+					if (++this.#sizeDigitCount > 12) return false;
+					this.#remainingChunkBytes = this.#remainingChunkBytes * 16 + digit;
+					this.#state = SIZE_DIGIT;
 					return true;
 				}
-				return this.#state === SIZE && this.#endExtension(code);
+				return this.#state === SIZE_DIGIT && this.#endExtension(code);
 			}
-			case EXTENSION_NAME_FIRST:
+			case EXTENSION_NAME_START:
 				this.#state = EXTENSION_NAME;
-				return this.#countExtensionByte() && TOKEN_CLASS[code] !== 0;
+				return this.#countExtensionByte() && TOKEN_CLASSES[code] !== 0;
 			case EXTENSION_NAME:
 				if (code === EQUALS) {
-					this.#state = EXTENSION_VALUE_FIRST;
+					this.#state = EXTENSION_VALUE_START;
 					return this.#countExtensionByte();
 				}
-				return TOKEN_CLASS[code] !== 0 ? this.#countExtensionByte() : this.#endExtension(code);
-			case EXTENSION_VALUE_FIRST:
-				this.#state = code === QUOTE ? QUOTED : EXTENSION_VALUE;
-				return this.#countExtensionByte() && (code === QUOTE || TOKEN_CLASS[code] !== 0);
+				return TOKEN_CLASSES[code] !== 0 ? this.#countExtensionByte() : this.#endExtension(code);
+			case EXTENSION_VALUE_START:
+				this.#state = code === QUOTE ? QUOTED_VALUE : EXTENSION_VALUE;
+				return this.#countExtensionByte() && (code === QUOTE || TOKEN_CLASSES[code] !== 0);
 			case EXTENSION_VALUE:
-				return TOKEN_CLASS[code] !== 0 ? this.#countExtensionByte() : this.#endExtension(code);
-			case QUOTED:
-				if (code === QUOTE) this.#state = QUOTED_END;
+				return TOKEN_CLASSES[code] !== 0 ? this.#countExtensionByte() : this.#endExtension(code);
+			case QUOTED_VALUE:
+				if (code === QUOTE) this.#state = AFTER_QUOTED_VALUE;
 				else if (code === BACKSLASH) this.#state = QUOTED_PAIR;
-				else if (FIELD_VALUE_CLASS[code] === 0) return false;
+				else if (FIELD_VALUE_CLASSES[code] === 0) return false;
 				return this.#countExtensionByte();
 			case QUOTED_PAIR:
-				this.#state = QUOTED;
-				return FIELD_VALUE_CLASS[code] !== 0 && this.#countExtensionByte();
-			case QUOTED_END:
+				this.#state = QUOTED_VALUE;
+				return FIELD_VALUE_CLASSES[code] !== 0 && this.#countExtensionByte();
+			case AFTER_QUOTED_VALUE:
 				return this.#endExtension(code);
-			case SIZE_LF:
-				this.#state = this.#chunkRemaining === 0 ? TRAILER : DATA;
-				this.#sizeDigits = 0;
+			case LF_AFTER_SIZE:
+				this.#state = this.#remainingChunkBytes === 0 ? TRAILER : CHUNK_DATA;
+				this.#sizeDigitCount = 0;
 				return code === LF;
-			case DATA_CR:
-				this.#state = DATA_LF;
+			case CR_AFTER_DATA:
+				this.#state = LF_AFTER_DATA;
 				return code === CR;
-			case DATA_LF:
-				this.#state = SIZE_FIRST;
+			case LF_AFTER_DATA:
+				this.#state = FIRST_SIZE_DIGIT;
 				return code === LF;
 			default:
 				return false;
@@ -160,8 +160,8 @@ export class ChunkedDecoder {
 
 	/** Processes the byte after a chunk size or after an extension. */
 	#endExtension(code: number): boolean {
-		if (code === SEMICOLON) this.#state = EXTENSION_NAME_FIRST;
-		else if (code === CR) this.#state = SIZE_LF;
+		if (code === SEMICOLON) this.#state = EXTENSION_NAME_START;
+		else if (code === CR) this.#state = LF_AFTER_SIZE;
 		else return false;
 		return true;
 	}
@@ -173,14 +173,14 @@ export class ChunkedDecoder {
 	}
 
 	#readTrailers(bytes: Buffer, start: number): number {
-		const lengthBefore = this.#trailerBytes?.length ?? 0;
+		const lengthBefore = this.#pendingTrailers?.length ?? 0;
 		const end = Math.min(bytes.length, start + this.#maxTrailerBytes - lengthBefore);
 		let mustParse = true;
-		if (this.#trailerBytes) mustParse = this.#trailerBytes.add(bytes.subarray(start, end));
-		else this.#trailerBytes = new PendingBytes(bytes, start, end);
-		const isFull = this.#trailerBytes.length >= this.#maxTrailerBytes;
+		if (this.#pendingTrailers) mustParse = this.#pendingTrailers.add(bytes.subarray(start, end));
+		else this.#pendingTrailers = new PendingBytes(bytes, start, end);
+		const isFull = this.#pendingTrailers.length >= this.#maxTrailerBytes;
 		if (!mustParse && !isFull) return bytes.length;
-		const text = this.#trailerBytes.bytes.toString('latin1');
+		const text = this.#pendingTrailers.bytes.toString('latin1');
 		const parser = new FieldParser(this.#role, this.#maxTrailerCount);
 		const result = parser.parse(text, 0, text.length);
 		if (result === PARSE_OK) {

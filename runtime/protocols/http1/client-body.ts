@@ -36,7 +36,7 @@ export class ClientBody implements BodySource {
 	relayTo: BodySource['sendTo'] = undefined;
 	#wasPulled = false;
 	readonly #owner: BodyOwner;
-	readonly #memory: PiecePool;
+	readonly #piecePool: PiecePool;
 	/** The chunk lent to the consumer until its next pull. */
 	#lentPiece: Uint8Array | undefined = undefined;
 	#chunks: Uint8Array[] = [];
@@ -47,15 +47,15 @@ export class ClientBody implements BodySource {
 	#maxPullBytes: number;
 	#hasEnded = false;
 	#error: unknown = undefined;
-	#resolve: ((bytes: Uint8Array | null) => void) | undefined = undefined;
-	#reject: ((error: unknown) => void) | undefined = undefined;
+	#resolvePull: ((bytes: Uint8Array | null) => void) | undefined = undefined;
+	#rejectPull: ((error: unknown) => void) | undefined = undefined;
 
 	/** `room` is the number of bytes that the consumer accepts before its first pull. */
-	constructor(owner: BodyOwner, length: number | undefined, memory: PiecePool, room: number) {
+	constructor(owner: BodyOwner, length: number | undefined, memory: PiecePool, roomBytes: number) {
 		this.#owner = owner;
-		this.#memory = memory;
+		this.#piecePool = memory;
 		this.length = length;
-		this.#maxPullBytes = room;
+		this.#maxPullBytes = roomBytes;
 	}
 
 	/** Maximum bytes that should be read from the socket at once. */
@@ -84,7 +84,7 @@ export class ClientBody implements BodySource {
 
 	/** True while a pull is pending. */
 	get awaited(): boolean {
-		return this.#resolve !== undefined;
+		return this.#resolvePull !== undefined;
 	}
 
 	/**
@@ -92,10 +92,10 @@ export class ClientBody implements BodySource {
 	 * the moment.
 	 */
 	push(bytes: Uint8Array): boolean {
-		const resolve = this.#resolve;
+		const resolve = this.#resolvePull;
 		if (resolve) {
-			this.#resolve = undefined;
-			this.#reject = undefined;
+			this.#resolvePull = undefined;
+			this.#rejectPull = undefined;
 			this.#lentPiece = bytes;
 			this.#isPaused = !this.readsAhead;
 			resolve(bytes);
@@ -111,9 +111,9 @@ export class ClientBody implements BodySource {
 	end(trailers: HeaderList | undefined): void {
 		this.#hasEnded = true;
 		this.trailers = trailers;
-		const resolve = this.#resolve;
-		this.#resolve = undefined;
-		this.#reject = undefined;
+		const resolve = this.#resolvePull;
+		this.#resolvePull = undefined;
+		this.#rejectPull = undefined;
 		resolve?.(null);
 	}
 
@@ -121,9 +121,9 @@ export class ClientBody implements BodySource {
 	fail(error: unknown): void {
 		if (this.#hasEnded || this.#error !== undefined) return;
 		this.#error = error;
-		const reject = this.#reject;
-		this.#resolve = undefined;
-		this.#reject = undefined;
+		const reject = this.#rejectPull;
+		this.#resolvePull = undefined;
+		this.#rejectPull = undefined;
 		reject?.(error);
 	}
 
@@ -131,7 +131,7 @@ export class ClientBody implements BodySource {
 		this.#wasPulled = true;
 		this.#maxPullBytes = maxPullBytes;
 		if (this.#lentPiece !== undefined) {
-			this.#memory.giveBack(this.#lentPiece);
+			this.#piecePool.giveBack(this.#lentPiece);
 			this.#lentPiece = undefined;
 		}
 		if (this.#nextIndex < this.#chunks.length) {
@@ -142,20 +142,20 @@ export class ClientBody implements BodySource {
 				this.#chunks = [];
 				this.#nextIndex = 0;
 			}
-			if (this.#queuedBytes <= LOW_WATER_BYTES && this.readsAhead) this.#resume();
+			if (this.#queuedBytes <= LOW_WATER_BYTES && this.readsAhead) this.#resumeReading();
 			this.#lentPiece = bytes;
 			return bytes;
 		}
 		if (this.#hasEnded) return null;
 		if (this.#error !== undefined) throw this.#error;
-		this.#resume();
+		this.#resumeReading();
 		return new Promise((resolve, reject) => {
-			this.#resolve = resolve;
-			this.#reject = reject;
+			this.#resolvePull = resolve;
+			this.#rejectPull = reject;
 		});
 	}
 
-	#resume(): void {
+	#resumeReading(): void {
 		if (!this.#isPaused) return;
 		this.#isPaused = false;
 		// After the end of the body, the connection may already serve another exchange.
@@ -165,7 +165,7 @@ export class ClientBody implements BodySource {
 	/** Stops reading ahead until the next pull. */
 	onIdle(): void {
 		this.#maxPullBytes = 0;
-		if (this.#lentPiece !== undefined) this.#memory.giveBack(this.#lentPiece);
+		if (this.#lentPiece !== undefined) this.#piecePool.giveBack(this.#lentPiece);
 		this.#lentPiece = undefined;
 	}
 

@@ -25,7 +25,7 @@ export interface ClientOptions {
 	/** Memory into which chunks of bodies are copied. */
 	readonly pieceMemory: PieceMemory;
 	/** Returns the relay that forwards the rest of large bodies inside the kernel; undefined if not available. */
-	readonly relay?: (() => SocketRelay | undefined) | undefined;
+	readonly openRelay?: (() => SocketRelay | undefined) | undefined;
 	/** Cache of the field lines of repeated requests. */
 	readonly lineCache: FieldLineCache;
 	/** Cache of the parsed heads of repeated responses. */
@@ -42,7 +42,7 @@ export interface CallCarrier {
 export interface ClientCall {
 	readonly request: UpstreamRequest;
 	/** Number of bytes of the response body that can be forwarded now. If undefined, any number of bytes may be read. */
-	readonly room?: number;
+	readonly roomBytes?: number;
 	/** The object that is currently responsible for the request. A new carrier sets this field before it invokes any callback. */
 	carrier: CallCarrier;
 	/** Milliseconds that it took to open the connection, including TLS; -1 for a reused connection. */
@@ -83,7 +83,7 @@ export interface KeptConnection extends CallCarrier {
 /** The owner of idle connections. */
 export interface ConnectionKeeper {
 	/** Called when the connection is free for another request. */
-	connectionIdle(connection: KeptConnection): void;
+	onConnectionIdle(connection: KeptConnection): void;
 	/** Called once when the connection has closed, in whatever state. */
-	connectionLost(connection: KeptConnection): void;
+	onConnectionLost(connection: KeptConnection): void;
 }

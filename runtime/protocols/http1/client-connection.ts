@@ -95,10 +95,10 @@ export class ClientConnection
 		this.#callCount++;
 		this.#state = 'head';
 		this.#isRequestSent = false;
-		this.#responseHeads.begin();
+		this.#responseHeads.beginExchange();
 		this.#hasResponseBytes = false;
 		this.#isAnswered = false;
-		this.#limitNextRead(call.room);
+		this.#limitNextRead(call.roomBytes);
 		this.#writeRequest(call);
 	}
 
@@ -141,11 +141,11 @@ export class ClientConnection
 		}
 		if (bytes === null || framing === 'none') {
 			this.#output.writeText(head);
-			this.bodySent();
+			this.onBodySent();
 		} else if (isStream(bytes)) this.#sendBody(call, head, bytes, length);
 		else {
 			writeCompleteMessage(this.#output, head, bytes);
-			this.bodySent();
+			this.onBodySent();
 		}
 	}
 
@@ -166,13 +166,13 @@ export class ClientConnection
 	}
 
 	/** Implements RequestBodyOwner: the request is complete. */
-	bodySent(): void {
+	onBodySent(): void {
 		this.#isRequestSent = true;
 		this.#clock.requestSent(this.#isAnswered);
 	}
 
 	/** Implements RequestBodyOwner: the client's body was cut short. */
-	bodyFailed(error: unknown): void {
+	onBodyFailed(error: unknown): void {
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
 	}
 
@@ -183,15 +183,15 @@ export class ClientConnection
 
 	// Implementations of OutputOwner and TimedCall.
 
-	outputDrained(): void {
-		this.#bodyPump?.flushed();
+	onOutputDrained(): void {
+		this.#bodyPump?.onPieceFlushed();
 	}
 
-	get reading(): boolean {
+	get isReading(): boolean {
 		return this.#wantsData;
 	}
 
-	get answering(): boolean {
+	get isAnswering(): boolean {
 		return this.#isAnswered && this.#call !== undefined;
 	}
 
@@ -203,7 +203,7 @@ export class ClientConnection
 		return this.#bodyPump?.checkStalled() === true;
 	}
 
-	timedOut(reason: string): void {
+	onTimeout(reason: string): void {
 		this.#fail(new UpstreamError('timeout', `the upstream ${reason}`));
 	}
 
@@ -235,27 +235,27 @@ export class ClientConnection
 			if (!(error instanceof InvalidResponse)) throw error;
 			this.#fail(new UpstreamError('response', error.message, error));
 		}
-		this.#limitNextRead(this.#body ? this.#body.readLimitBytes : this.#call?.room);
+		this.#limitNextRead(this.#body ? this.#body.readLimitBytes : this.#call?.roomBytes);
 		return this.#wantsData;
 	}
 
 	/** Limits the next read to the bytes that the client can accept. */
-	#limitNextRead(room: number | undefined): void {
-		if (room !== undefined && room < FULL_READ_BYTES) this.#upstreamSocket.readAtMost(room);
+	#limitNextRead(roomBytes: number | undefined): void {
+		if (roomBytes !== undefined && roomBytes < FULL_READ_BYTES) this.#upstreamSocket.readAtMost(roomBytes);
 	}
 
 	#readHead(bytes: Buffer, count: number): void {
 		const call = this.#call!;
 		const { request } = call;
 		this.#hasResponseBytes = true;
-		const heads = this.#responseHeads;
-		heads.addBytes(bytes, count);
-		for (let head = heads.next(request); head !== undefined; head = heads.next(request)) {
+		const responseHeads = this.#responseHeads;
+		responseHeads.addBytes(bytes, count);
+		for (let head = responseHeads.nextHead(request); head !== undefined; head = responseHeads.nextHead(request)) {
 			if (head.status >= 200 || head.status === 101) {
-				this.#readResponse(call, head, heads.data, heads.offset, heads.end);
+				this.#readResponse(call, head, responseHeads.searchedBytes, responseHeads.offset, responseHeads.searchEnd);
 				return;
 			}
-			if (head.status === 100 && this.#bodyPump && !this.#bodyPump.started) this.#startBody();
+			if (head.status === 100 && this.#bodyPump && !this.#bodyPump.hasStarted) this.#startBody();
 			else call.interimReceived(head.status, head.headers);
 			// The callback for the interim response may have ended the request.
 			if (this.#call !== call) return;
@@ -281,7 +281,7 @@ export class ClientConnection
 				}
 				this.#remainingBytes = head.length;
 				this.#createBody(head, 'length');
-				this.#relay = createBodyRelay(head.length, this.#upstreamSocket, this.#body!, this.#options.relay, this);
+				this.#relay = createBodyRelay(head.length, this.#upstreamSocket, this.#body!, this.#options.openRelay, this);
 				// If body data has arrived already, the client gets it together with the head.
 				if (start < end) this.#readLength(data, start, end);
 				this.#reportResponse(call, toUpstreamResponse(head, this.#body!));
@@ -350,8 +350,13 @@ export class ClientConnection
 
 	/** Creates a body whose end has not arrived. */
 	#createBody(head: ResponseHead, state: 'length' | 'chunked' | 'close'): ClientBody {
-		const room = this.#call!.room ?? Infinity;
-		const body = new ClientBody(this, state === 'length' ? head.length : undefined, this.#options.pieceMemory, room);
+		const roomBytes = this.#call!.roomBytes ?? Infinity;
+		const body = new ClientBody(
+			this,
+			state === 'length' ? head.length : undefined,
+			this.#options.pieceMemory,
+			roomBytes,
+		);
 		this.#body = body;
 		this.#state = state;
 		return body;
@@ -418,7 +423,7 @@ export class ClientConnection
 	 */
 	#endCall(hasExtraBytes: boolean): void {
 		const isComplete = this.#isRequestSent && !hasExtraBytes && !this.#output.hasPending;
-		const reusable = this.#isPersistent && isComplete && !this.#socket.destroyed && !this.#upstreamSocket.isBroken;
+		const isReusable = this.#isPersistent && isComplete && !this.#socket.destroyed && !this.#upstreamSocket.isBroken;
 		this.#call = undefined;
 		this.#clock.stop();
 		this.#bodyPump?.stop();
@@ -427,9 +432,9 @@ export class ClientConnection
 		this.#relay = undefined;
 		this.#decoder = undefined;
 		this.#wantsData = true;
-		if (reusable) {
+		if (isReusable) {
 			this.#state = 'idle';
-			this.#keeper.connectionIdle(this);
+			this.#keeper.onConnectionIdle(this);
 		} else this.#close();
 	}
 
@@ -437,20 +442,20 @@ export class ClientConnection
 	#fail(error: UpstreamError, isUpstreamBlameless = false): void {
 		const call = this.#call;
 		const bodyPump = this.#bodyPump;
-		const stream = this.#upgradedStream;
+		const upgradedStream = this.#upgradedStream;
 		this.#call = undefined;
 		this.#close();
 		if (!call) return;
 		bodyPump?.stop();
 		if (!this.#isAnswered) {
 			const canRetry =
-				this.#callCount > 1 && !this.#hasResponseBytes && !bodyPump?.started && error.phase !== 'timeout';
+				this.#callCount > 1 && !this.#hasResponseBytes && !bodyPump?.hasStarted && error.phase !== 'timeout';
 			call.failed(error, canRetry);
 			return;
 		}
 		this.#body?.fail(error);
-		stream?.destroy(error);
-		call.released(isUpstreamBlameless || stream ? undefined : error);
+		upgradedStream?.destroy(error);
+		call.released(isUpstreamBlameless || upgradedStream ? undefined : error);
 	}
 
 	/** Implements UpstreamSocketOwner: the upstream has closed its side. */
@@ -501,6 +506,6 @@ export class ClientConnection
 		this.#responseHeads.release();
 		this.#socket.destroy();
 		this.#blockReader.end();
-		this.#keeper.connectionLost(this);
+		this.#keeper.onConnectionLost(this);
 	}
 }

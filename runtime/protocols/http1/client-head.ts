@@ -1,5 +1,5 @@
 /** Message heads on the client side of HTTP/1.1: formats request heads and parses response heads (RFC 9112 §3 to §6). */
-import { FIELD_VALUE_CLASS, TOKEN_CLASS, trimBlanks } from '../../../compiler/exchange/field-syntax.ts';
+import { FIELD_VALUE_CLASSES, TOKEN_CLASSES, trimBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList, isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
 import { STATUS_CODES } from '../../../compiler/exchange/status-codes.ts';
@@ -46,7 +46,7 @@ const COLON = 58;
  */
 const HEAD_WINDOW_BYTES = 1024;
 /** Maximum number of fields in a response. */
-const MAX_FIELDS = 1000;
+const MAX_RESPONSE_FIELDS = 1000;
 
 /** Returns the head that begins at `start`, up to the CRLF of its last line. Returns undefined if it is incomplete. */
 export function readHeadText(data: Buffer, start: number, end: number): string | undefined {
@@ -59,13 +59,13 @@ export function readHeadText(data: Buffer, start: number, end: number): string |
 	return headEnd === -1 ? undefined : text.slice(0, headEnd + 2);
 }
 
-const EMPTY = Buffer.alloc(0);
+const EMPTY_BUFFER = Buffer.alloc(0);
 
 /** Accumulates an incomplete head. Each call examines only new bytes, because a head may arrive byte by byte. */
 export class PendingHead {
 	/** Number of bytes accumulated. */
 	length = 0;
-	#bytes: Buffer = EMPTY;
+	#bytes: Buffer = EMPTY_BUFFER;
 
 	/** Starts with a copy of the bytes from `start` to `end`. */
 	begin(data: Buffer, start: number, end: number): void {
@@ -82,9 +82,9 @@ export class PendingHead {
 		if (oldLength > maxBytes) throw new InvalidResponse('the response head is too large');
 		const length = oldLength + count;
 		if (length > this.#bytes.length) {
-			const larger = Buffer.allocUnsafeSlow(Math.max(length, this.#bytes.length * 2));
-			this.#bytes.copy(larger, 0, 0, oldLength);
-			this.#bytes = larger;
+			const largerBuffer = Buffer.allocUnsafeSlow(Math.max(length, this.#bytes.length * 2));
+			this.#bytes.copy(largerBuffer, 0, 0, oldLength);
+			this.#bytes = largerBuffer;
 		}
 		data.copy(this.#bytes, oldLength, 0, count);
 		this.length = length;
@@ -97,7 +97,7 @@ export class PendingHead {
 	/** Returns the accumulated bytes, and resets the object. */
 	takeBytes(): Buffer {
 		const bytes = this.#bytes.subarray(0, this.length);
-		this.#bytes = EMPTY;
+		this.#bytes = EMPTY_BUFFER;
 		this.length = 0;
 		return bytes;
 	}
@@ -115,10 +115,10 @@ export function checkIncompleteHead(data: Buffer, start: number, end: number, ma
  * Parses a response head.
  * @param text The head as Latin-1, from the status line to the CRLF of the last field, without the empty line.
  * @param method The request's method: responses to HEAD have no body.
- * @param upgrade True if the request asked for an upgrade. Otherwise, status 101 is invalid.
+ * @param requestsUpgrade True if the request asked for an upgrade. Otherwise, status 101 is invalid.
  * @throws InvalidResponse
  */
-export function parseResponseHead(text: string, method: string, upgrade: boolean): ResponseHead {
+export function parseResponseHead(text: string, method: string, requestsUpgrade: boolean): ResponseHead {
 	const status = parseStatusLine(text);
 	const isHttp11 = text.charCodeAt(7) === 0x31;
 	const items: string[] = [];
@@ -132,7 +132,7 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 	const end = text.length;
 	while (at < end) {
 		let colon = at;
-		while (TOKEN_CLASS[text.charCodeAt(colon)] !== 0) colon++;
+		while (TOKEN_CLASSES[text.charCodeAt(colon)] !== 0) colon++;
 		if (colon === at || text.charCodeAt(colon) !== COLON) throw new InvalidResponse('a field line has no valid name');
 		const name = text.slice(at, colon);
 		const lineEnd = findLineEnd(text, colon + 1);
@@ -171,14 +171,15 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 				if (isSameFieldName(name, 'proxy-authenticate')) continue;
 				break;
 		}
-		if (items.push(name, value) > MAX_FIELDS * 2) throw new InvalidResponse('the response has too many fields');
+		if (items.push(name, value) > MAX_RESPONSE_FIELDS * 2)
+			throw new InvalidResponse('the response has too many fields');
 	}
 	let persistent = isHttp11;
 	const headers = new HeaderList(items);
 	if (connection !== undefined) persistent = applyConnectionOptions(connection, headers, isHttp11);
 	const length = contentLength === undefined ? undefined : parseContentLength(contentLength);
 	if (status === 101) {
-		if (!upgrade || upgradeField === undefined) throw new InvalidResponse('101 without an upgrade');
+		if (!requestsUpgrade || upgradeField === undefined) throw new InvalidResponse('101 without an upgrade');
 		headers.add('Upgrade', upgradeField);
 		return {
 			protocol: 'HTTP/1.1',
@@ -237,14 +238,14 @@ export function formatRequestHead(
 	lineCache: FieldLineCache,
 ): string {
 	if (!isValidTarget(request.target)) throw new InvalidRequest('the request target holds a forbidden character');
-	const lines = lineCache.format(request.headers);
-	let head = `${request.method} ${request.target} HTTP/1.1\r\n${lines.text}`;
-	let options = keepAlive ? '' : 'close';
-	if (lines.hasTe) options = options === '' ? 'TE' : `${options}, TE`;
+	const fieldLines = lineCache.format(request.headers);
+	let head = `${request.method} ${request.target} HTTP/1.1\r\n${fieldLines.text}`;
+	let connectionOptions = keepAlive ? '' : 'close';
+	if (fieldLines.hasTe) connectionOptions = connectionOptions === '' ? 'TE' : `${connectionOptions}, TE`;
 	if (request.upgrade !== undefined) {
-		head += `Connection: ${options === '' ? '' : `${options}, `}Upgrade\r\nUpgrade: ${request.upgrade}\r\n`;
-	} else if (options !== '') {
-		head += `Connection: ${options}\r\n`;
+		head += `Connection: ${connectionOptions === '' ? '' : `${connectionOptions}, `}Upgrade\r\nUpgrade: ${request.upgrade}\r\n`;
+	} else if (connectionOptions !== '') {
+		head += `Connection: ${connectionOptions}\r\n`;
 	}
 	if (framing === 'length') return `${head}Content-Length: ${length}\r\n\r\n`;
 	if (framing === 'chunked') return `${head}Transfer-Encoding: chunked\r\n\r\n`;
@@ -310,39 +311,40 @@ function unusualReason(text: string, status: number, end: number): string | unde
  */
 function findLineEnd(text: string, start: number): number {
 	let i = start;
-	while (FIELD_VALUE_CLASS[text.charCodeAt(i)] === 1) i++;
+	while (FIELD_VALUE_CLASSES[text.charCodeAt(i)] === 1) i++;
 	if (text.charCodeAt(i) !== CR || text.charCodeAt(i + 1) !== LF) {
 		throw new InvalidResponse('the response head holds a forbidden character');
 	}
 	return i;
 }
 
-function parseContentLength(text: string): number {
-	let value: string | undefined;
+function parseContentLength(fieldValue: string): number {
+	let lengthDigits: string | undefined;
 	// If a `Content-Length` field lists the same length twice, it counts once (RFC 9112 §6.3).
-	for (const listItem of text.includes(',') ? text.split(',') : [text]) {
+	for (const listItem of fieldValue.includes(',') ? fieldValue.split(',') : [fieldValue]) {
 		const digits = trimBlanks(listItem);
 		if (!/^\d{1,15}$/.test(digits)) throw new InvalidResponse('Content-Length is not a number');
-		if (value !== undefined && value !== digits) throw new InvalidResponse('two different Content-Lengths');
-		value = digits;
+		if (lengthDigits !== undefined && lengthDigits !== digits)
+			throw new InvalidResponse('two different Content-Lengths');
+		lengthDigits = digits;
 	}
-	return Number(value);
+	return Number(lengthDigits);
 }
 
 /** Parses a `Connection` field and removes the fields that it names. Returns whether the connection persists. */
-function applyConnectionOptions(connection: string, headers: HeaderList, isHttp11: boolean): boolean {
-	const text = connection.toLowerCase();
-	if (text === 'keep-alive') return true;
-	if (text === 'close') return false;
-	let close = false;
-	let keepAlive = false;
-	for (const listItem of text.split(',')) {
+function applyConnectionOptions(connectionField: string, headers: HeaderList, isHttp11: boolean): boolean {
+	const lowerCaseField = connectionField.toLowerCase();
+	if (lowerCaseField === 'keep-alive') return true;
+	if (lowerCaseField === 'close') return false;
+	let hasClose = false;
+	let hasKeepAlive = false;
+	for (const listItem of lowerCaseField.split(',')) {
 		const option = trimBlanks(listItem);
-		if (option === 'close') close = true;
-		else if (option === 'keep-alive') keepAlive = true;
+		if (option === 'close') hasClose = true;
+		else if (option === 'keep-alive') hasKeepAlive = true;
 		else if (option !== '' && option !== 'upgrade') headers.delete(option);
 	}
-	return !close && (isHttp11 || keepAlive);
+	return !hasClose && (isHttp11 || hasKeepAlive);
 }
 
 function sliceTrimmed(text: string, start: number, end: number): string {

@@ -6,11 +6,11 @@ import { formatLastChunk } from './client-head.ts';
 
 /** Callbacks of the body writer. Exactly one of them is called, unless the writer is stopped first. */
 export interface RequestBodyOwner {
-	bodySent(): void;
+	onBodySent(): void;
 	/**
 	 * Called if the body could not be read, or does not have the announced length. In either case, the message cannot be completed.
 	 */
-	bodyFailed(error: unknown): void;
+	onBodyFailed(error: unknown): void;
 }
 
 /** Writes one body with its framing. The head waits for the first chunk, so that both are sent in one write. */
@@ -52,10 +52,10 @@ export class RequestBodyWriter implements BodyPumpOwner {
 		}
 		this.#remainingBytes -= bytes.length;
 		if (this.#remainingBytes < 0) {
-			this.#owner.bodyFailed(new Error('the request body is longer than its Content-Length'));
+			this.#owner.onBodyFailed(new Error('the request body is longer than its Content-Length'));
 			return false;
 		}
-		if (head === '') return this.#output.bytes(bytes);
+		if (head === '') return this.#output.writeBytes(bytes);
 		this.#head = '';
 		return this.#output.writeFramed(head, bytes, '');
 	}
@@ -67,32 +67,32 @@ export class RequestBodyWriter implements BodyPumpOwner {
 		if (descriptor >= 0) this.#remainingBytes -= body.sendTo!(descriptor);
 	}
 
-	bodyEnded(): void {
+	onBodyEnded(): void {
 		if (this.#remainingBytes !== undefined && this.#remainingBytes > 0) {
-			this.#owner.bodyFailed(new Error('the request body is shorter than its Content-Length'));
+			this.#owner.onBodyFailed(new Error('the request body is shorter than its Content-Length'));
 			return;
 		}
 		this.writeHead();
 		if (this.#remainingBytes === undefined) this.#output.writeText(formatLastChunk(this.#body.trailers));
-		this.#owner.bodySent();
+		this.#owner.onBodySent();
 	}
 
-	pumpFailed(error: unknown): void {
-		this.#owner.bodyFailed(error);
+	onPumpFailed(error: unknown): void {
+		this.#owner.onBodyFailed(error);
 	}
 }
 
 /** Maximum bytes of a body that is joined with its head in one write. */
-const MAX_JOINED_BYTES = 16384;
+const MAX_JOINED_BODY_BYTES = 16384;
 
 /** Writes a head and a complete body. */
 export function writeCompleteMessage(output: SocketOutput, head: string, body: Uint8Array): void {
-	if (body.length > MAX_JOINED_BYTES) {
+	if (body.length > MAX_JOINED_BODY_BYTES) {
 		output.writeFramed(head, body, '');
 		return;
 	}
 	const message = Buffer.allocUnsafe(head.length + body.length);
 	message.write(head, 0, 'latin1');
 	message.set(body, head.length);
-	output.bytes(message);
+	output.writeBytes(message);
 }

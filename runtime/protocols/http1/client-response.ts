@@ -41,7 +41,7 @@ export function decodeChunks(
 
 /** Extracts complete bodies from the received data of one connection. */
 export class CompleteBodies {
-	#view: Buffer | undefined = undefined;
+	#bodyView: Buffer | undefined = undefined;
 	#viewedBuffer: Buffer | undefined = undefined;
 	#viewStart = 0;
 
@@ -51,12 +51,12 @@ export class CompleteBodies {
 	 */
 	extract(call: ClientCall, { headers }: ResponseHead, data: Buffer, start: number, length: number): Buffer {
 		if (call.canLendBody?.(length, headers) !== true) return ownedCopy(data, start, start + length);
-		let view = this.#view;
+		let view = this.#bodyView;
 		// Consecutive responses of one upstream often have the same length. The previous view can then be reused.
 		if (view === undefined || this.#viewedBuffer !== data || this.#viewStart !== start || view.length !== length) {
 			view = data.subarray(start, start + length);
 			if (data.length > MAX_VIEWED_BUFFER_BYTES) return view;
-			this.#view = view;
+			this.#bodyView = view;
 			this.#viewedBuffer = data;
 			this.#viewStart = start;
 		}

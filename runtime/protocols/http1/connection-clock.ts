@@ -34,7 +34,7 @@ export class ConnectionClock implements TimedItem {
 	/** Number of bytes in the socket's queue that the system had not accepted at the previous check. */
 	#queuedBytes = 0;
 	/** Limits that handlers set for the current exchange. They override the defaults. */
-	#overrides: TransferLimits | undefined = undefined;
+	#limitOverrides: TransferLimits | undefined = undefined;
 	/** The body of the current response, if its rate is limited. */
 	#pacedBody: PacedBody | undefined = undefined;
 	/** Milliseconds by which `#responseDeadline` has been postponed, because the rate limit delayed the response. */
@@ -52,18 +52,18 @@ export class ConnectionClock implements TimedItem {
 
 	/** Maximum bytes of a complete body that are passed to the socket at a time. */
 	get writeChunk(): number {
-		return this.#overrides?.writeChunk ?? this.#engine.limits.writeChunk;
+		return this.#limitOverrides?.writeChunk ?? this.#engine.limits.writeChunk;
 	}
 
 	/** True if the rate of the current response is limited, which means that a complete body may have to be sent in parts. */
 	get limitsRate(): boolean {
-		return this.#overrides?.maxWriteRate !== undefined && this.#overrides.maxWriteRate > 0;
+		return this.#limitOverrides?.maxWriteRate !== undefined && this.#limitOverrides.maxWriteRate > 0;
 	}
 
 	/** Returns the body of the current response as one that is sent at a limited rate; undefined if it needs no limit. */
-	pace(body: Body): PacedBody | undefined {
-		if (this.#overrides === undefined) return undefined;
-		this.#pacedBody = paceBody(body, this.#overrides);
+	limitRate(body: Body): PacedBody | undefined {
+		if (this.#limitOverrides === undefined) return undefined;
+		this.#pacedBody = paceBody(body, this.#limitOverrides);
 		return this.#pacedBody;
 	}
 
@@ -107,7 +107,7 @@ export class ConnectionClock implements TimedItem {
 	/** Must be called when a request head has been received. */
 	exchangeStarted(): void {
 		this.#readDeadline = Infinity;
-		this.#overrides = undefined;
+		this.#limitOverrides = undefined;
 		this.#postponedMs = 0;
 		const { writeTimeout } = this.#engine.limits;
 		if (writeTimeout !== 0) {
@@ -127,9 +127,9 @@ export class ConnectionClock implements TimedItem {
 
 	/** Overrides limits for the current exchange. */
 	overrideLimits(overrides: TransferLimits): void {
-		this.#overrides = this.#overrides === undefined ? overrides : { ...this.#overrides, ...overrides };
+		this.#limitOverrides = this.#limitOverrides === undefined ? overrides : { ...this.#limitOverrides, ...overrides };
 		const { limits } = this.#engine;
-		const { readTimeout, readRate, writeTimeout, writeRate } = this.#overrides;
+		const { readTimeout, readRate, writeTimeout, writeRate } = this.#limitOverrides;
 		this.#bodyPace?.setLimits(readTimeout ?? limits.bodyIdleTimeout, readRate ?? limits.bodyRate);
 		this.#writePace?.setLimits(writeTimeout ?? limits.writeIdleTimeout, writeRate ?? limits.writeRate);
 	}
@@ -156,7 +156,7 @@ export class ConnectionClock implements TimedItem {
 	/**
 	 * Must be called when the socket becomes full or writable again. `sentBytes` counts the bytes of the response written so far.
 	 */
-	writeBlocked(blocked: boolean, sentBytes: number): void {
+	writeBlocked(isBlocked: boolean, sentBytes: number): void {
 		const now = performance.now();
 		let pace = this.#writePace;
 		if (pace === undefined) {
@@ -164,7 +164,7 @@ export class ConnectionClock implements TimedItem {
 			this.#writePace = pace;
 			this.#startWritePace(pace);
 		}
-		if (blocked) this.#waitForClient(pace, now, queuedBytes(this.#socket), sentBytes);
+		if (isBlocked) this.#waitForClient(pace, now, queuedBytes(this.#socket), sentBytes);
 		else {
 			pace.endWait(now);
 			this.#writeDeadline = Infinity;
@@ -179,7 +179,7 @@ export class ConnectionClock implements TimedItem {
 
 	#startBodyPace(pace: TransferPace): void {
 		const { limits } = this.#engine;
-		const overrides = this.#overrides;
+		const overrides = this.#limitOverrides;
 		const transferDeadline = this.#engine.deadlineIn(limits.bodyTimeout);
 		pace.start(
 			overrides?.readTimeout ?? limits.bodyIdleTimeout,
@@ -190,7 +190,7 @@ export class ConnectionClock implements TimedItem {
 
 	#startWritePace(pace: TransferPace): void {
 		const { limits } = this.#engine;
-		const overrides = this.#overrides;
+		const overrides = this.#limitOverrides;
 		pace.start(overrides?.writeTimeout ?? limits.writeIdleTimeout, overrides?.writeRate ?? limits.writeRate, Infinity);
 	}
 }

@@ -10,7 +10,16 @@ import type { ClientSocket } from '../../sockets/client-socket.ts';
 import type { AcceptedSocket } from '../../sockets/direct-socket.ts';
 import { type ConnectionPeer, UNUSED_GRACE_MS } from '../protocol.ts';
 import { ConnectionClock } from './connection-clock.ts';
-import { BLOCKED, BODY, CLOSED, DRAIN, HEAD, LINGER, UPGRADED, WAIT } from './connection-state.ts';
+import {
+	AWAITING_RESPONSE,
+	BLOCKED,
+	CLOSED,
+	DISCARDING_BODY,
+	LINGERING,
+	READING_BODY,
+	READING_HEAD,
+	UPGRADED,
+} from './connection-state.ts';
 import type { EngineConnection, Http1Engine } from './engine.ts';
 import { createExchangeFromHead } from './exchange-of-head.ts';
 import { PARSE_INCOMPLETE, PARSE_OK } from './field-parser.ts';
@@ -22,7 +31,7 @@ import { ResponseWriter, type WriterOwner } from './response-writer.ts';
 import { SocketInfo } from './socket-info.ts';
 import { type InputSink, SocketInput } from './socket-input.ts';
 
-const EMPTY = Buffer.alloc(0);
+const EMPTY_BUFFER = Buffer.alloc(0);
 
 /** A client connection. The object is in use until the socket has closed. */
 export class Http1Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
@@ -31,10 +40,10 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	readonly #engine: Http1Engine;
 	readonly info: SocketInfo;
 	readonly #writer: ResponseWriter;
-	#state = HEAD;
+	#state = READING_HEAD;
 	#pendingBytes: PendingBytes | undefined = undefined;
 	/** True if `#pendingBytes` holds the beginning of a head. */
-	#inHead = false;
+	#isInHead = false;
 	#exchange: Exchange | undefined = undefined;
 	/** The body of the current request, or the one being discarded after its response. */
 	#body: RequestBody | undefined = undefined;
@@ -64,12 +73,12 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	#onHandlerFailed: (() => void) | undefined = undefined;
 
 	constructor(
-		accepted: AcceptedSocket,
+		acceptedSocket: AcceptedSocket,
 		scheme: 'http' | 'https',
 		engine: Http1Engine,
 		peer: ConnectionPeer | undefined,
 	) {
-		this.#input = new SocketInput(accepted, scheme, engine, this);
+		this.#input = new SocketInput(acceptedSocket, scheme, engine, this);
 		const { socket } = this.#input;
 		this.#socket = socket;
 		this.#engine = engine;
@@ -112,7 +121,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	bodyHasRoom(): void {
-		if (this.#state === BODY) this.#input.resume();
+		if (this.#state === READING_BODY) this.#input.resume();
 	}
 
 	writeBlocked(blocked: boolean): void {
@@ -125,9 +134,9 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.#proceed();
 	}
 
-	drain(onlyThis = false): void {
-		this.#isRetired ||= onlyThis;
-		if (this.#state !== HEAD || this.#pendingBytes !== undefined || this.#isProcessing) return;
+	drain(onlyThisConnection = false): void {
+		this.#isRetired ||= onlyThisConnection;
+		if (this.#state !== READING_HEAD || this.#pendingBytes !== undefined || this.#isProcessing) return;
 		const { nextRequestMs, firstRequestMs } = this.#engine.drainWaits;
 		if (nextRequestMs === 0) {
 			this.#close();
@@ -139,7 +148,9 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	get idleSince(): number {
-		return this.#state === HEAD && this.#pendingBytes === undefined && !this.#isProcessing ? this.#idleSince : Infinity;
+		return this.#state === READING_HEAD && this.#pendingBytes === undefined && !this.#isProcessing
+			? this.#idleSince
+			: Infinity;
 	}
 
 	giveWay(): void {
@@ -151,47 +162,47 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	writeTimedOut(): void {
-		if (this.#state !== LINGER) this.#engine.host.refused('write_timeout');
+		if (this.#state !== LINGERING) this.#engine.host.refused('write_timeout');
 		this.#socket.destroy();
 	}
 
 	readTimedOut(): void {
 		switch (this.#state) {
-			case HEAD:
-				if (this.#inHead) this.#refuse(408, 'header_timeout');
+			case READING_HEAD:
+				if (this.#isInHead) this.#refuse(408, 'header_timeout');
 				else this.#close();
 				break;
-			case BODY:
+			case READING_BODY:
 				this.#keepAlive = false;
 				this.#engine.host.refused('body_timeout');
 				this.#body!.fail(new HttpError(408, 'The body of the request did not come in time.'));
 				break;
-			case DRAIN:
+			case DISCARDING_BODY:
 				this.#close();
 				break;
-			case LINGER:
+			case LINGERING:
 				this.#socket.destroy();
 		}
 	}
 
-	data(bytes: Buffer): void {
+	onData(bytes: Buffer): void {
 		switch (this.#state) {
-			case HEAD:
+			case READING_HEAD:
 				if (this.#requestCount === 0 && !this.info.isAddressKnown) this.#socket.destroy();
 				else if (this.#pendingBytes === undefined) this.#processBytes(bytes, 0);
 				else if (this.#pendingBytes.add(bytes)) this.#processPending();
 				break;
-			case BODY:
-			case DRAIN:
+			case READING_BODY:
+			case DISCARDING_BODY:
 				this.#engine.now = performance.now();
 				this.#processBytes(bytes, this.#feedBody(bytes, 0));
 				break;
-			case WAIT:
+			case AWAITING_RESPONSE:
 			case BLOCKED:
 				this.#keepBytes(bytes, 0);
 				if (this.#pendingBytes!.length >= PIPELINE_HIGH_WATER_BYTES) this.#input.pause();
 				break;
-			case LINGER:
+			case LINGERING:
 				if (this.#lingerDeadline === Infinity) return;
 				this.clock.setReadDeadline(Math.min(this.#lingerDeadline, performance.now() + LINGER_IDLE_MS));
 		}
@@ -204,7 +215,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	#processPending(): void {
-		const bytes = this.#pendingBytes?.bytes ?? EMPTY;
+		const bytes = this.#pendingBytes?.bytes ?? EMPTY_BUFFER;
 		this.#pendingBytes = undefined;
 		this.#processBytes(bytes, 0);
 	}
@@ -213,13 +224,13 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	#processBytes(bytes: Buffer, at: number): void {
 		this.#isProcessing = true;
 		const engine = this.#engine;
-		engine.refresh();
+		engine.refreshLimits();
 		const { parser, limits } = engine;
 		const length = bytes.length;
 		// Parsing strings is faster than parsing bytes. One conversion covers all heads in the converted bytes.
 		let text = '';
 		let textStart = at;
-		while (this.#state === HEAD && at < length) {
+		while (this.#state === READING_HEAD && at < length) {
 			const headLimit = Math.min(length, at + limits.maxHeadSize);
 			let result = PARSE_INCOMPLETE;
 			if (text !== '') result = parser.parse(text, at - textStart, Math.min(text.length, headLimit - textStart));
@@ -231,24 +242,25 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 			if (result === PARSE_OK) {
 				at = this.#startExchange(bytes, textStart + parser.end);
 				if (this.#writer.isFull) this.#writer.flush();
-				if (this.#state === HEAD && this.#writer.blocked) this.#blockOnOutput();
+				if (this.#state === READING_HEAD && this.#writer.isBlocked) this.#blockOnOutput();
 			} else if (result !== PARSE_INCOMPLETE) {
 				if (parser.reason === 'bad_version' && this.#handToHttp2(bytes, at)) return;
 				this.#refuse(result, parser.reason);
 			} else if (headLimit - at < limits.maxHeadSize) {
-				if (!this.#inHead) {
-					this.#inHead = true;
+				if (!this.#isInHead) {
+					this.#isInHead = true;
 					engine.now = performance.now();
 					this.clock.setReadDeadline(engine.deadlineIn(limits.headTimeout));
 				}
 				break;
-			} else if (parser.inRequestLine) this.#refuse(414, 'target_too_long');
+			} else if (parser.isInRequestLine) this.#refuse(414, 'target_too_long');
 			else this.#refuse(431, 'head_too_large');
 		}
 		if (at < length && this.#state <= BLOCKED) this.#keepBytes(bytes, at);
 		this.#isProcessing = false;
 		if (this.#state === UPGRADED) this.#handOver(at < length ? bytes.subarray(at) : undefined);
-		else if (this.#state === HEAD && (this.#hasClientEnded || (this.#shouldCloseIdle && !this.#inHead))) this.#close();
+		else if (this.#state === READING_HEAD && (this.#hasClientEnded || (this.#shouldCloseIdle && !this.#isInHead)))
+			this.#close();
 		else this.#writer.flush();
 	}
 
@@ -269,7 +281,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 
 	/** Continues after an asynchronous event. */
 	#proceed(): void {
-		if (this.#state === HEAD) this.#processPending();
+		if (this.#state === READING_HEAD) this.#processPending();
 		else if (this.#state === UPGRADED) this.#handOver(undefined);
 		else if (this.#state !== CLOSED) this.#writer.flush();
 	}
@@ -278,7 +290,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	#startExchange(bytes: Buffer, start: number): number {
 		const engine = this.#engine;
 		const { parser, limits } = engine;
-		this.#inHead = false;
+		this.#isInHead = false;
 		const authority = parser.authority;
 		const host = this.#knownHost.hostOf(authority, bytes.length);
 		if (host === undefined) return this.#refuse(400, 'bad_host', start);
@@ -299,7 +311,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.#keepAlive = isPersistent && ++this.#requestCount !== limits.maxRequestsPerConnection;
 		this.#expectsContinue = parser.expectsContinue;
 		this.#isLastRequest = !parser.keepAlive && body === undefined && at === bytes.length;
-		this.#state = body === undefined || body.complete ? WAIT : BODY;
+		this.#state = body === undefined || body.complete ? AWAITING_RESPONSE : READING_BODY;
 		if (body?.isFull) this.#input.pause();
 		engine.now = performance.now();
 		this.clock.exchangeStarted();
@@ -307,14 +319,14 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		body?.countBytesFor(x);
 		this.#exchange = x;
 		this.#isHandling = true;
-		if (this.#hasClientEnded && this.#state === BODY) this.#cutShort();
+		if (this.#hasClientEnded && this.#state === READING_BODY) this.#onBodyCutShort();
 		const result = this.#handle(x);
 		if (result === undefined) this.#respond(x);
 		else {
 			this.info.readAddresses();
 			this.#onHandled ??= () => this.responseReady();
 			this.#onHandlerFailed ??= () => {
-				this.#exchange!.aborted = true;
+				this.#exchange!.isAborted = true;
 				this.responseReady();
 			};
 			if (result instanceof PendingAnswer) result.setWaiter(this, this.#writer);
@@ -328,7 +340,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		try {
 			return this.#engine.host.handle(x);
 		} catch {
-			x.aborted = true;
+			x.isAborted = true;
 			return undefined;
 		}
 	}
@@ -340,12 +352,12 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		if (end < 0) {
 			this.#keepAlive = false;
 			this.clock.setReadDeadline(Infinity);
-			if (this.#state === DRAIN) this.#close();
+			if (this.#state === DISCARDING_BODY) this.#close();
 			return bytes.length;
 		}
 		const discardedTooMuch = body.discardedBytes > this.#engine.limits.maxDrain;
 		if (body.complete) this.bodyCompleted();
-		else if (this.#state !== DRAIN) {
+		else if (this.#state !== DISCARDING_BODY) {
 			if (body.awaited) this.clock.bodyAwaited(body.receivedBytes);
 			else this.clock.bodyReceived();
 			if (body.isFull || discardedTooMuch) this.#input.pause();
@@ -355,8 +367,8 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 
 	bodyCompleted(): void {
 		this.clock.setReadDeadline(Infinity);
-		if (this.#state === DRAIN) this.#awaitNextRequest();
-		else this.#state = WAIT;
+		if (this.#state === DISCARDING_BODY) this.#awaitNextRequest();
+		else this.#state = AWAITING_RESPONSE;
 	}
 
 	/** Called when handlers have finished an exchange asynchronously. */
@@ -368,7 +380,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 
 	#respond(x: Exchange): void {
 		this.#isHandling = false;
-		if (x.aborted || this.#socket.destroyed) {
+		if (x.isAborted || this.#socket.destroyed) {
 			const body = x.response.body;
 			if (isStream(body)) body.cancel();
 			// Handlers may hold more resources for this client than the body, such as an upgraded upstream connection.
@@ -393,7 +405,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 			x.upgradeCallback = undefined;
 			x.markGone();
 		}
-		const pacedBody = this.clock.pace(x.response.body);
+		const pacedBody = this.clock.limitRate(x.response.body);
 		if (pacedBody !== undefined) x.response.body = pacedBody;
 		const progress = this.#writer.respond(x, this.#minorVersion, keepAlive);
 		if (progress === 'written') this.#finishExchange();
@@ -413,7 +425,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		else if (body !== undefined && !body.complete) {
 			if (body.discardedBytes > this.#engine.limits.maxDrain) this.#close();
 			else {
-				this.#state = DRAIN;
+				this.#state = DISCARDING_BODY;
 				// One deadline covers the rest of the body. Reads do not extend it, because nothing uses this body any longer.
 				this.clock.setReadDeadline(this.#engine.deadlineIn(this.#engine.limits.bodyIdleTimeout));
 				this.#input.resume();
@@ -423,7 +435,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 
 	/** Prepares for the next request on the connection. */
 	#awaitNextRequest(): void {
-		this.#state = HEAD;
+		this.#state = READING_HEAD;
 		this.#idleSince = this.#engine.now;
 		this.#body = undefined;
 		const { drainWaits: waits, limits } = this.#engine;
@@ -447,7 +459,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	/** Rejects a request, and closes the connection. Returns `at`. */
 	#refuse(status: number, reason: string, at: number = 0): number {
 		this.#engine.host.refused(reason);
-		this.#writer.refuse(status);
+		this.#writer.addRefusal(status);
 		this.#close();
 		return at;
 	}
@@ -464,7 +476,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	/** Closes our side, then waits briefly for the client to close its side, because a reset could discard our last response. */
 	#close(): void {
 		const canCloseAtOnce = this.#hasClientEnded || (this.#isLastRequest && this.#pendingBytes === undefined);
-		this.#state = LINGER;
+		this.#state = LINGERING;
 		this.#body = undefined;
 		this.#pendingBytes = undefined;
 		this.clock.setReadDeadline(Infinity);
@@ -473,7 +485,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.clock.exchangeEnded();
 		this.clock.setWriteDeadline(this.#engine.deadlineIn(this.#engine.limits.writeIdleTimeout));
 		this.#socket.end(() => {
-			if (this.#state !== LINGER) return;
+			if (this.#state !== LINGERING) return;
 			const now = performance.now();
 			this.clock.exchangeEnded();
 			this.#lingerDeadline = now + LINGER_TOTAL_MS;
@@ -487,11 +499,11 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	 * already.
 	 */
 	#handOver(unreadBytes: Buffer | undefined): void {
-		const pending = this.#pendingBytes?.bytes;
+		const pendingBytes = this.#pendingBytes?.bytes;
 		this.#pendingBytes = undefined;
 		this.clock.setReadDeadline(Infinity);
 		this.clock.exchangeEnded();
-		const stream = this.#input.handOver(pending ?? unreadBytes);
+		const stream = this.#input.handOver(pendingBytes ?? unreadBytes);
 		try {
 			this.#exchange!.upgradeCallback!(stream);
 		} catch {
@@ -499,27 +511,27 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		}
 	}
 
-	end(): void {
+	onPeerEnded(): void {
 		this.#hasClientEnded = true;
 		switch (this.#state) {
-			case HEAD:
+			case READING_HEAD:
 				// Some of the held bytes may not have been examined yet. A malformed head among them is rejected even if the client
 				// has closed its side.
 				this.#processPending();
 				break;
-			case DRAIN:
+			case DISCARDING_BODY:
 				this.#close();
 				break;
-			case BODY:
-				this.#cutShort();
+			case READING_BODY:
+				this.#onBodyCutShort();
 				break;
-			case WAIT:
+			case AWAITING_RESPONSE:
 				this.#exchange!.markGone();
 		}
 	}
 
 	/** Called when the client has closed its side in the middle of a request body. */
-	#cutShort(): void {
+	#onBodyCutShort(): void {
 		this.#keepAlive = false;
 		this.#body!.fail(new HttpError(400, 'The request was cut short.'));
 		const x = this.#exchange;
@@ -528,12 +540,12 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	closed(): void {
-		const upgraded = this.#state === UPGRADED;
+		const wasUpgraded = this.#state === UPGRADED;
 		this.#state = CLOSED;
 		this.#engine.remove(this);
 		const x = this.#exchange;
 		if (x === undefined) return;
-		if (upgraded) {
+		if (wasUpgraded) {
 			this.#exchange = undefined;
 			this.#engine.host.finished(x);
 			return;

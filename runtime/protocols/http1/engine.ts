@@ -11,7 +11,7 @@ import {
 import { expectedNames } from './expected-names.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { JoinedWrites } from './joined-writes.ts';
-import { TICK_MS } from './limits.ts';
+import { MAX_TICK_MS } from './limits.ts';
 import { PieceMemory } from './piece-memory.ts';
 import { RepeatedAnswers } from './repeated-answers.ts';
 import { DateLine, FieldWriter } from './response-head.ts';
@@ -28,7 +28,7 @@ export interface EngineConnection extends ClosableConnection {
 	 * Closes the connection after the exchange in progress. An idle connection closes at once, or after one more request if the
 	 * engine waits for one. `onlyThis` means that only this connection is drained, not its server.
 	 */
-	drain(onlyThis?: boolean): void;
+	drain(onlyThisConnection?: boolean): void;
 	/** Closes the connection at once, whether or not an exchange is in progress. */
 	destroy(): void;
 }
@@ -61,7 +61,7 @@ export class Http1Engine {
 	drainWaits: RequestWaits = NO_WAIT;
 	readonly #dateLine = new DateLine();
 	#tickMs: number;
-	#wheel: TimerWheel<TimedItem>;
+	#timerWheel: TimerWheel<TimedItem>;
 	#timer: NodeJS.Timeout | undefined = undefined;
 
 	constructor(host: ProtocolHost, takeOver?: Http2TakeOver) {
@@ -73,7 +73,7 @@ export class Http1Engine {
 		this.parser.fields.expectedNames = expectedNames(limits);
 		this.fieldWriter = new FieldWriter(() => host.refused('invalid_response_field'));
 		this.#tickMs = tickMsFor(limits);
-		this.#wheel = new TimerWheel(this.#tickMs, this.now);
+		this.#timerWheel = new TimerWheel(this.#tickMs, this.now);
 	}
 
 	/**
@@ -114,7 +114,7 @@ export class Http1Engine {
 	}
 
 	/** Applies changes of the limits after a reload of the configuration. */
-	refresh(): void {
+	refreshLimits(): void {
 		const { limits } = this.host;
 		if (limits === this.limits) return;
 		this.limits = limits;
@@ -124,8 +124,8 @@ export class Http1Engine {
 		const tickMs = tickMsFor(limits);
 		if (tickMs === this.#tickMs) return;
 		this.#tickMs = tickMs;
-		this.#wheel = new TimerWheel(tickMs, performance.now());
-		for (const connection of this.connections) this.#wheel.add(connection.clock);
+		this.#timerWheel = new TimerWheel(tickMs, performance.now());
+		for (const connection of this.connections) this.#timerWheel.add(connection.clock);
 		if (this.#timer === undefined) return;
 		clearInterval(this.#timer);
 		this.#timer = this.#startTimer();
@@ -133,9 +133,9 @@ export class Http1Engine {
 
 	add(connection: EngineConnection): void {
 		// The wheel does not advance while there are no connections.
-		if (this.connections.size === 0) this.#wheel.restart(this.now);
+		if (this.connections.size === 0) this.#timerWheel.restart(this.now);
 		this.connections.add(connection);
-		this.#wheel.add(connection.clock);
+		this.#timerWheel.add(connection.clock);
 		this.host.opened();
 		this.#timer ??= this.#startTimer();
 	}
@@ -147,7 +147,7 @@ export class Http1Engine {
 
 	/** Must be called when a deadline has been set that may be the earliest of its connection. */
 	deadlineAdvanced(clock: TimedItem, deadline: number): void {
-		this.#wheel.deadlineAdvanced(clock, deadline);
+		this.#timerWheel.deadlineAdvanced(clock, deadline);
 	}
 
 	remove(connection: EngineConnection): void {
@@ -157,7 +157,7 @@ export class Http1Engine {
 	}
 
 	#stopTimerIfUnused(connection: EngineConnection): void {
-		this.#wheel.remove(connection.clock);
+		this.#timerWheel.remove(connection.clock);
 		if (this.connections.size > 0) return;
 		clearInterval(this.#timer);
 		this.#timer = undefined;
@@ -168,15 +168,15 @@ export class Http1Engine {
 		return setInterval(() => {
 			const now = performance.now();
 			this.now = now;
-			this.#wheel.advance(now);
-			this.refresh();
+			this.#timerWheel.advance(now);
+			this.refreshLimits();
 		}, this.#tickMs).unref();
 	}
 }
 
 /** Returns the milliseconds between checks: a quarter of the shortest timeout, so that timeouts are precise enough. */
 function tickMsFor(limits: ProtocolLimits): number {
-	let shortestMs = TICK_MS * 4;
+	let shortestMs = MAX_TICK_MS * 4;
 	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;
 	for (const timeoutMs of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {
 		if (timeoutMs > 0 && timeoutMs < shortestMs) shortestMs = timeoutMs;

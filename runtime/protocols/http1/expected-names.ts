@@ -18,9 +18,9 @@ export function expectedNames({ expectedHeaders }: ProtocolLimits): ExpectedName
 
 /** The compiled lists of one listener. */
 export class ExpectedNames {
-	readonly #exact = new Set<string>();
+	readonly #exactNames = new Set<string>();
 	/** The listed names with `-` in place of `_` or `.`. Backends could confuse fields of these names with the listed ones. */
-	readonly #hyphenated = new Set<string>();
+	readonly #hyphenatedNames = new Set<string>();
 	readonly #underscorePrefixes: string[] = [];
 	readonly #dotPrefixes: string[] = [];
 	readonly #hyphenPrefixes: string[] = [];
@@ -34,10 +34,10 @@ export class ExpectedNames {
 				const name = configuredName.toLowerCase();
 				if (name.endsWith('*')) {
 					prefixes.push(name.slice(0, -1));
-					this.#hyphenPrefixes.push(hyphenated(name.slice(0, -1)));
+					this.#hyphenPrefixes.push(withHyphens(name.slice(0, -1)));
 				} else {
-					this.#exact.add(name);
-					this.#hyphenated.add(hyphenated(name));
+					this.#exactNames.add(name);
+					this.#hyphenatedNames.add(withHyphens(name));
 				}
 			}
 		}
@@ -46,11 +46,11 @@ export class ExpectedNames {
 	/** Reports whether a name that contains `_` or `.` is listed. */
 	isExpected(receivedName: string): boolean {
 		const name = receivedName.toLowerCase();
-		if (this.#exact.has(name)) return true;
-		const underscore = name.includes('_');
+		if (this.#exactNames.has(name)) return true;
+		const hasUnderscore = name.includes('_');
 		// A name with both `_` and `.` is ambiguous: a prefix of either list could match.
-		if (underscore && name.includes('.')) return false;
-		return (underscore ? this.#underscorePrefixes : this.#dotPrefixes).some(prefix => name.startsWith(prefix));
+		if (hasUnderscore && name.includes('.')) return false;
+		return (hasUnderscore ? this.#underscorePrefixes : this.#dotPrefixes).some(prefix => name.startsWith(prefix));
 	}
 
 	/**
@@ -58,29 +58,29 @@ export class ExpectedNames {
 	 * backends could confuse with listed ones.
 	 */
 	withoutAmbiguous(items: readonly string[]): string[] {
-		const accepted: string[] = [];
+		const keptItems: string[] = [];
 		for (let i = 0; i < items.length; i += 2) {
 			const name = items[i]!;
 			if (/[_.]/.test(name) ? occursTwice(items, i) : this.#isConfusable(name.toLowerCase())) continue;
-			accepted.push(name, items[i + 1]!);
+			keptItems.push(name, items[i + 1]!);
 		}
-		return accepted;
+		return keptItems;
 	}
 
 	#isConfusable(name: string): boolean {
 		if (!name.includes('-')) return false;
-		return this.#hyphenated.has(name) || this.#hyphenPrefixes.some(prefix => name.startsWith(prefix));
+		return this.#hyphenatedNames.has(name) || this.#hyphenPrefixes.some(prefix => name.startsWith(prefix));
 	}
 }
 
 function occursTwice(items: readonly string[], index: number): boolean {
-	const name = hyphenated(items[index]!.toLowerCase());
+	const name = withHyphens(items[index]!.toLowerCase());
 	for (let i = 0; i < items.length; i += 2) {
-		if (i !== index && /[_.]/.test(items[i]!) && isSameFieldName(hyphenated(items[i]!), name)) return true;
+		if (i !== index && /[_.]/.test(items[i]!) && isSameFieldName(withHyphens(items[i]!), name)) return true;
 	}
 	return false;
 }
 
-function hyphenated(name: string): string {
+function withHyphens(name: string): string {
 	return name.replace(/[_.]/g, '-');
 }

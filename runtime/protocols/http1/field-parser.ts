@@ -1,11 +1,11 @@
 /** Parses the fields of a head or trailer section, including framing (RFC 9112 §5, §6). */
 import {
-	FIELD_VALUE_CLASS,
+	DOT_CLASS,
+	FIELD_VALUE_CLASSES,
 	isBlank,
-	TOKEN_CLASS,
-	TOKEN_DOT,
-	TOKEN_UNDERSCORE,
+	TOKEN_CLASSES,
 	trimBlanks,
+	UNDERSCORE_CLASS,
 } from '../../../compiler/exchange/field-syntax.ts';
 import { isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 import { isAllowedInTrailers } from '../../../compiler/exchange/trailer-fields.ts';
@@ -31,7 +31,7 @@ export const TE_INVALID = 3;
 const CR = 13;
 const LF = 10;
 const COLON = 58;
-const AMBIGUOUS_CLASSES = TOKEN_UNDERSCORE | TOKEN_DOT;
+const AMBIGUOUS_CLASSES = UNDERSCORE_CLASS | DOT_CLASS;
 
 /**
  * The kind of field section. In a request, `Host` is extracted and fields with `_` or `.` in their names are dropped. From
@@ -53,9 +53,9 @@ export class FieldParser {
 	/** How the message uses `Transfer-Encoding`: TE_NONE, TE_CHUNKED, TE_OTHER or TE_INVALID. */
 	transferEncoding: number = TE_NONE;
 	/** True if `Connection` contains `close`. The next two fields mean the same for `keep-alive` and `upgrade`. */
-	close = false;
-	keepAlive = false;
-	upgrade = false;
+	hasClose = false;
+	hasKeepAlive = false;
+	hasUpgrade = false;
 	/** Value of `Host` (requests only), or undefined if the field is absent. */
 	host: string | undefined = undefined;
 	/** The `Expect` field: 0 if absent, 1 for `100-continue`, 2 for anything else. */
@@ -81,23 +81,23 @@ export class FieldParser {
 		this.items = items;
 		this.contentLength = -1;
 		this.transferEncoding = TE_NONE;
-		this.close = false;
-		this.keepAlive = false;
-		this.upgrade = false;
+		this.hasClose = false;
+		this.hasKeepAlive = false;
+		this.hasUpgrade = false;
 		this.host = undefined;
 		this.expect = 0;
-		let count = 0;
+		let fieldCount = 0;
 		let i = start;
 		for (;;) {
 			if (i >= limit) return PARSE_INCOMPLETE;
 			const nameStart = i;
-			let classes = 0;
+			let nameClasses = 0;
 			let code = 0;
 			for (; i < limit; i++) {
 				code = text.charCodeAt(i);
-				const tokenClass = TOKEN_CLASS[code]!;
+				const tokenClass = TOKEN_CLASSES[code]!;
 				if (tokenClass === 0) break;
-				classes |= tokenClass;
+				nameClasses |= tokenClass;
 			}
 			if (i >= limit) return PARSE_INCOMPLETE;
 			if (code !== COLON || i === nameStart) {
@@ -115,7 +115,7 @@ export class FieldParser {
 			const valueStart = i;
 			for (; i < limit; i++) {
 				code = text.charCodeAt(i);
-				if (FIELD_VALUE_CLASS[code] === 0) break;
+				if (FIELD_VALUE_CLASSES[code] === 0) break;
 			}
 			if (i >= limit) return PARSE_INCOMPLETE;
 			if (code !== CR) return this.#refuse(400, code === LF ? 'bare_lf' : 'bad_field_value');
@@ -124,12 +124,12 @@ export class FieldParser {
 			let valueEnd = i;
 			while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd--;
 			i += 2;
-			if (++count > this.maxCount) return this.#refuse(431, 'too_many_fields');
+			if (++fieldCount > this.maxCount) return this.#refuse(431, 'too_many_fields');
 			// A backend may treat `_` and `.` like `-`, so this name could be used to bypass a rule for the name with `-`.
 			const name = text.slice(nameStart, nameEnd);
 			if (
 				this.#isRequest &&
-				(classes & AMBIGUOUS_CLASSES) !== 0 &&
+				(nameClasses & AMBIGUOUS_CLASSES) !== 0 &&
 				!(this.expectedNames?.isExpected(name) && !this.#isTrailer)
 			)
 				continue;
@@ -193,14 +193,14 @@ export class FieldParser {
 
 	#readConnectionOptions(value: string): void {
 		if (value === 'keep-alive') {
-			this.keepAlive = true;
+			this.hasKeepAlive = true;
 			return;
 		}
 		for (const part of value.toLowerCase().split(',')) {
 			const option = trimBlanks(part);
-			if (option === 'close') this.close = true;
-			else if (option === 'keep-alive') this.keepAlive = true;
-			else if (option === 'upgrade') this.upgrade = true;
+			if (option === 'close') this.hasClose = true;
+			else if (option === 'keep-alive') this.hasKeepAlive = true;
+			else if (option === 'upgrade') this.hasUpgrade = true;
 		}
 	}
 

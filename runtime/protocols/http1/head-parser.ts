@@ -1,5 +1,5 @@
 /** A strict parser of request heads: a head has exactly one interpretation or is rejected (RFC 9112 §2 to §7). */
-import { TOKEN_CLASS } from '../../../compiler/exchange/field-syntax.ts';
+import { TOKEN_CLASSES } from '../../../compiler/exchange/field-syntax.ts';
 import { FieldParser, PARSE_INCOMPLETE, PARSE_OK, TE_CHUNKED, TE_INVALID, TE_NONE } from './field-parser.ts';
 import { MAX_METHOD_LENGTH } from './limits.ts';
 import { type RepeatedHead, RepeatedHeads } from './repeated-heads.ts';
@@ -10,16 +10,16 @@ export const CHUNKED_BODY = -1;
 
 const CR = 13;
 const LF = 10;
-const SP = 32;
+const SPACE = 32;
 const SLASH = 47;
-const QUESTION = 63;
+const QUESTION_MARK = 63;
 const PERCENT = 37;
 
 /**
  * For each character code, 1 if the character is allowed in a request target. `#` is not, because fragments are never sent (RFC
  * 9112 §3.2).
  */
-const TARGET_CLASS: Uint8Array = buildTargetClasses();
+const TARGET_CHAR_CLASS: Uint8Array = buildTargetClasses();
 
 /** The parser of request heads, one per thread. Its properties describe the last head until the next `parse`. */
 export class RequestHeadParser {
@@ -47,7 +47,7 @@ export class RequestHeadParser {
 	/** Why a head was rejected; a label for counters. */
 	reason = '';
 	/** True if the head was incomplete because even its request line was incomplete. */
-	inRequestLine = false;
+	isInRequestLine = false;
 	readonly #target: RequestTarget = { path: '', query: undefined, authority: undefined };
 
 	constructor(maxHeaderCount: number) {
@@ -61,8 +61,8 @@ export class RequestHeadParser {
 	parse(text: string, start: number, limit: number): number {
 		// The text contains more than this head, perhaps another message, so the cache of heads is not used.
 		if (start !== 0 || limit !== text.length) return this.#parse(text, start, limit);
-		const cached = this.headCache.find(text);
-		if (cached !== undefined) return this.#useCached(cached);
+		const cachedHead = this.headCache.find(text);
+		if (cachedHead !== undefined) return this.#useCached(cachedHead);
 		const result = this.#parse(text, 0, limit);
 		if (result === PARSE_OK && this.end === limit && this.headCache.shouldCache(limit)) this.#addToCache(text);
 		return result;
@@ -104,7 +104,7 @@ export class RequestHeadParser {
 
 	#parse(text: string, start: number, limit: number): number {
 		let i = start;
-		this.inRequestLine = true;
+		this.isInRequestLine = true;
 		// A client may send a superfluous empty line after a body (RFC 9112 §2.2).
 		if (i < limit && text.charCodeAt(i) === CR) {
 			if (i + 1 >= limit) return PARSE_INCOMPLETE;
@@ -115,24 +115,24 @@ export class RequestHeadParser {
 		let code = 0;
 		for (; i < limit; i++) {
 			code = text.charCodeAt(i);
-			if (TOKEN_CLASS[code] === 0) break;
+			if (TOKEN_CLASSES[code] === 0) break;
 		}
 		if (i - methodStart > MAX_METHOD_LENGTH) return this.#refuse(405, 'method_too_long');
 		if (i >= limit) return PARSE_INCOMPLETE;
-		if (code !== SP || i === methodStart) return this.#refuse(400, 'bad_method');
+		if (code !== SPACE || i === methodStart) return this.#refuse(400, 'bad_method');
 		const method = text.slice(methodStart, i);
 		const targetStart = ++i;
 		let queryStart = -1;
 		let hasPercent = false;
 		for (; i < limit; i++) {
 			code = text.charCodeAt(i);
-			if (TARGET_CLASS[code] === 0) break;
-			if (code === QUESTION) {
+			if (TARGET_CHAR_CLASS[code] === 0) break;
+			if (code === QUESTION_MARK) {
 				if (queryStart < 0) queryStart = i;
 			} else if (code === PERCENT) hasPercent = true;
 		}
 		if (i >= limit) return PARSE_INCOMPLETE;
-		if (code !== SP || i === targetStart) return this.#refuse(400, 'bad_target');
+		if (code !== SPACE || i === targetStart) return this.#refuse(400, 'bad_target');
 		const targetEnd = i++;
 		const version = parseVersion(text, i, limit);
 		if (version === PARSE_INCOMPLETE) return PARSE_INCOMPLETE;
@@ -140,7 +140,7 @@ export class RequestHeadParser {
 		const minor = text.charCodeAt(i + 7) - 48;
 		this.minor = minor;
 		i += 10;
-		this.inRequestLine = false;
+		this.isInRequestLine = false;
 		const fields = this.fields;
 		const result = fields.parse(text, i, limit);
 		if (result !== PARSE_OK) {
@@ -193,7 +193,7 @@ export class RequestHeadParser {
 			if (fields.expect === 2) return this.#refuse(417, 'unknown_expectation');
 			this.expectsContinue = this.bodyLength !== 0;
 		}
-		this.keepAlive = !fields.close && (minor === 1 || fields.keepAlive);
+		this.keepAlive = !fields.hasClose && (minor === 1 || fields.hasKeepAlive);
 		return PARSE_OK;
 	}
 

@@ -15,7 +15,7 @@ export function createHttp1Server(host: ProtocolHost, takeOver?: Http2TakeOver):
 	return {
 		accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
 			if (socket.destroyed) return;
-			engine.refresh();
+			engine.refreshLimits();
 			new Http1Connection(socket, scheme, engine, peer);
 		},
 		drain(waits = NO_WAIT): void {

@@ -5,25 +5,27 @@
 import type { SocketOutput } from '../../sockets/socket-output.ts';
 
 /** Maximum bytes of a body that is copied next to its head. */
-export const MAX_JOINED_BYTES: number = 32 * 1024;
+export const MAX_JOINED_BODY_BYTES: number = 32 * 1024;
 /** Size of the buffer. The largest body fits into it together with a typical head. */
 const BUFFER_BYTES = 48 * 1024;
 
 /** The buffer in which heads and bodies are joined, one per thread. It is reused as soon as the socket has accepted a write. */
 export class JoinedWrites {
-	#memory: Buffer | undefined = undefined;
+	#buffer: Buffer | undefined = undefined;
 
 	/** Writes Latin-1 text followed by bytes. Returns false if the body is too long or the connection uses TLS. */
 	write(output: SocketOutput, text: string, bytes: Uint8Array): boolean {
-		const end = text.length + bytes.byteLength;
-		if (bytes.byteLength > MAX_JOINED_BYTES || !output.isDirect) return false;
-		const memory =
-			end > BUFFER_BYTES ? Buffer.allocUnsafeSlow(end) : (this.#memory ?? Buffer.allocUnsafeSlow(BUFFER_BYTES));
-		memory.write(text, 0, 'latin1');
-		memory.set(bytes, text.length);
-		const isAccepted = output.bytes(memory.subarray(0, end));
+		const totalBytes = text.length + bytes.byteLength;
+		if (bytes.byteLength > MAX_JOINED_BODY_BYTES || !output.isDirect) return false;
+		const buffer =
+			totalBytes > BUFFER_BYTES
+				? Buffer.allocUnsafeSlow(totalBytes)
+				: (this.#buffer ?? Buffer.allocUnsafeSlow(BUFFER_BYTES));
+		buffer.write(text, 0, 'latin1');
+		buffer.set(bytes, text.length);
+		const isAccepted = output.writeBytes(buffer.subarray(0, totalBytes));
 		// If the write has not been accepted, the buffer belongs to the socket until it is.
-		if (memory.length === BUFFER_BYTES) this.#memory = isAccepted ? memory : undefined;
+		if (buffer.length === BUFFER_BYTES) this.#buffer = isAccepted ? buffer : undefined;
 		return true;
 	}
 }

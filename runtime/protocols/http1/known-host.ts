@@ -21,9 +21,9 @@ export class KnownHost {
 		if (equalStrings(authority, this.#authority)) return this.#host;
 		const host = authority === '' ? '' : parseAuthority(authority)?.host;
 		if (host === undefined) return undefined;
-		const isLong = readLength > LONG_READ_BYTES;
-		this.#authority = isLong ? copyString(authority) : authority;
-		this.#host = isLong ? copyString(host) : host;
+		const isLongRead = readLength > LONG_READ_BYTES;
+		this.#authority = isLongRead ? copyString(authority) : authority;
+		this.#host = isLongRead ? copyString(host) : host;
 		return this.#host;
 	}
 }

@@ -44,4 +44,4 @@ export const LINGER_IDLE_MS = 2000;
 export const LINGER_TOTAL_MS = 10_000;
 
 /** Maximum milliseconds between checks of deadlines. */
-export const TICK_MS = 500;
+export const MAX_TICK_MS = 500;

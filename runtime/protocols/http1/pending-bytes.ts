@@ -9,7 +9,7 @@ const PARSE_STEP_BYTES = 256;
 export class PendingBytes {
 	#bytes: Buffer;
 	#length: number;
-	#unparsedBytes = 0;
+	#unparsedByteCount = 0;
 
 	/** Copies the bytes, so that a few of them do not keep a large read buffer alive. */
 	constructor(bytes: Buffer, start: number, end: number) {
@@ -32,17 +32,17 @@ export class PendingBytes {
 	 * have quadratic cost.
 	 */
 	add(bytes: Buffer): boolean {
-		const length = this.#length + bytes.length;
-		if (length > this.#bytes.length) {
-			const larger = Buffer.allocUnsafeSlow(Math.max(length, this.#bytes.length * 2));
-			this.#bytes.copy(larger, 0, 0, this.#length);
-			this.#bytes = larger;
+		const newLength = this.#length + bytes.length;
+		if (newLength > this.#bytes.length) {
+			const largerBuffer = Buffer.allocUnsafeSlow(Math.max(newLength, this.#bytes.length * 2));
+			this.#bytes.copy(largerBuffer, 0, 0, this.#length);
+			this.#bytes = largerBuffer;
 		}
 		bytes.copy(this.#bytes, this.#length);
-		this.#length = length;
-		this.#unparsedBytes += bytes.length;
-		if (this.#unparsedBytes < PARSE_STEP_BYTES && !bytes.includes(LF)) return false;
-		this.#unparsedBytes = 0;
+		this.#length = newLength;
+		this.#unparsedByteCount += bytes.length;
+		if (this.#unparsedByteCount < PARSE_STEP_BYTES && !bytes.includes(LF)) return false;
+		this.#unparsedByteCount = 0;
 		return true;
 	}
 }

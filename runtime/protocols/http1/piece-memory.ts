@@ -27,10 +27,10 @@ export class PieceMemory {
 
 	/** Returns a free block to read into. */
 	takeBlock(): Buffer {
-		return this.#freeBlocks.pop() ?? this.#allocate(BLOCK_BYTES);
+		return this.#freeBlocks.pop() ?? this.#allocateBlock(BLOCK_BYTES);
 	}
 
-	#allocate(sizeBytes: number): Buffer {
+	#allocateBlock(sizeBytes: number): Buffer {
 		const block = Buffer.allocUnsafeSlow(sizeBytes);
 		this.#blockBuffers.add(block.buffer);
 		return block;
@@ -42,7 +42,7 @@ export class PieceMemory {
 		if (length < MEDIUM_PIECE_BYTES || length > BLOCK_BYTES) return ownedCopy(bytes, start, end);
 		const block =
 			length <= SMALL_BLOCK_BYTES
-				? (this.#freeSmallBlocks.pop() ?? this.#allocate(SMALL_BLOCK_BYTES))
+				? (this.#freeSmallBlocks.pop() ?? this.#allocateBlock(SMALL_BLOCK_BYTES))
 				: this.takeBlock();
 		bytes.copy(block, 0, start, end);
 		return length === block.length ? block : block.subarray(0, length);

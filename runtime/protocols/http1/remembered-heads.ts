@@ -4,7 +4,7 @@ import type { ResponseHead } from './client-head.ts';
 import { hasExactFields } from './response-head.ts';
 
 /** Maximum bytes of a cached head, or of the cached lines of a field list. */
-const MAX_CACHED_LENGTH = 2048;
+const MAX_CACHED_BYTES = 2048;
 
 const LF = 10;
 
@@ -29,15 +29,15 @@ export class CachedHeads {
 
 	/** Returns the cached copy of a head, which is added if it is new. `text` is at `start` of `data`, followed by an empty line. */
 	intern(text: string, data: Buffer, start: number, head: ResponseHead): CachedHead {
-		const slot = text.length % SLOT_COUNT;
-		const cached = this.#slots[slot];
+		const slotIndex = text.length % SLOT_COUNT;
+		const cached = this.#slots[slotIndex];
 		if (cached?.text === text) return cached;
 		const items: string[] = [];
 		for (let i = 0, { headers } = head; i < headers.size; i++)
 			items.push(flatCopy(headers.nameAt(i)), flatCopy(headers.valueAt(i)));
-		const added = { text, bytes: Buffer.from(data.subarray(start, start + text.length + 2)), head, items };
-		this.#slots[slot] = added;
-		return added;
+		const newHead = { text, bytes: Buffer.from(data.subarray(start, start + text.length + 2)), head, items };
+		this.#slots[slotIndex] = newHead;
+		return newHead;
 	}
 }
 
@@ -49,8 +49,8 @@ function flatCopy(text: string): string {
 /** Cache of a connection's last response head. A head is cached once it has been received twice. */
 export class LastHead {
 	readonly #heads: CachedHeads;
-	#text = '';
-	#cached: CachedHead | undefined = undefined;
+	#lastText = '';
+	#cachedHead: CachedHead | undefined = undefined;
 
 	constructor(heads: CachedHeads) {
 		this.#heads = heads;
@@ -58,17 +58,17 @@ export class LastHead {
 
 	/** Size, in bytes, of the head that `find` last returned, including its empty line. */
 	get sizeBytes(): number {
-		return this.#cached?.bytes.length ?? 0;
+		return this.#cachedHead?.bytes.length ?? 0;
 	}
 
 	/** Returns the head at `start` if it is the cached one. The caller may modify its fields. */
 	find(data: Buffer, start: number, end: number): ResponseHead | undefined {
-		const cached = this.#cached;
+		const cached = this.#cachedHead;
 		if (cached === undefined) return undefined;
 		const { bytes, items } = cached;
 		const headEnd = start + bytes.length;
 		if (headEnd > end || data[headEnd - 1] !== LF || data.compare(bytes, 0, bytes.length, start, headEnd) !== 0) {
-			this.#cached = undefined;
+			this.#cachedHead = undefined;
 			return undefined;
 		}
 		const { protocol, status, reason, framing, length, persistent, connection } = cached.head;
@@ -86,9 +86,9 @@ export class LastHead {
 
 	/** Must be called for a final head that `find` did not return. `text` is at `start` of `data`, followed by an empty line. */
 	headReceived(text: string, data: Buffer, start: number, head: ResponseHead): void {
-		if (text.length > MAX_CACHED_LENGTH) return;
-		if (text === this.#text) this.#cached = this.#heads.intern(text, data, start, head);
-		else this.#text = text;
+		if (text.length > MAX_CACHED_BYTES) return;
+		if (text === this.#lastText) this.#cachedHead = this.#heads.intern(text, data, start, head);
+		else this.#lastText = text;
 	}
 }
 
@@ -114,8 +114,8 @@ export class FieldLineCache {
 	format(headers: HeaderList): FieldLines {
 		const size = headers.size;
 		if (size === 0) return { text: '', hasTe: false };
-		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size >> 1).length) % SLOT_COUNT;
-		const cached = this.#slots[slot];
+		const slotIndex = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size >> 1).length) % SLOT_COUNT;
+		const cached = this.#slots[slotIndex];
 		if (cached !== undefined && hasExactFields(headers, cached.items)) {
 			if (!cached.isReused) {
 				cached.isReused = true;
@@ -134,8 +134,8 @@ export class FieldLineCache {
 			text += `${name}: ${value}\r\n`;
 			if (name.length === 2 && isSameFieldName(name, 'te')) hasTe = true;
 		}
-		const lines = { text, hasTe, items, isReused: false };
-		if (text.length <= MAX_CACHED_LENGTH) this.#slots[slot] = lines;
-		return lines;
+		const fieldLines = { text, hasTe, items, isReused: false };
+		if (text.length <= MAX_CACHED_BYTES) this.#slots[slotIndex] = fieldLines;
+		return fieldLines;
 	}
 }

@@ -16,7 +16,7 @@ interface RepeatedAnswer {
 
 /** The cached responses of one server on one thread. */
 export class RepeatedAnswers {
-	readonly #slots: (RepeatedAnswer | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
+	readonly #textSlots: (RepeatedAnswer | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 	/**
 	 * Responses with bodies whose characters represent bytes. They are cached separately, because the same string can also be a
 	 * text.
@@ -28,10 +28,11 @@ export class RepeatedAnswers {
 	 * ASCII body. Returns undefined if it is not cached, or if the body is not known to be ASCII.
 	 */
 	findText(status: string, fields: string, date: string, headEnd: string, body: string): string | undefined {
-		const slot = slotIndexOf(status, fields, body);
-		const cached = this.#slots[slot];
-		if (cached !== undefined && consistsOf(cached, status, fields, date, headEnd, body)) return flatText(cached);
-		if (Buffer.byteLength(body) === body.length) this.#slots[slot] = { status, fields, date, headEnd, body, text: '' };
+		const slotIndex = slotIndexOf(status, fields, body);
+		const cached = this.#textSlots[slotIndex];
+		if (cached !== undefined && hasSameParts(cached, status, fields, date, headEnd, body)) return flatText(cached);
+		if (Buffer.byteLength(body) === body.length)
+			this.#textSlots[slotIndex] = { status, fields, date, headEnd, body, text: '' };
 		return undefined;
 	}
 
@@ -39,12 +40,12 @@ export class RepeatedAnswers {
 	 * Returns a response like {@link findText}, but with a body whose characters represent bytes. If the response is
 	 * not cached, joins its parts.
 	 */
-	textOfBytes(status: string, fields: string, date: string, headEnd: string, body: string): string {
-		const slot = slotIndexOf(status, fields, body);
-		const cached = this.#byteSlots[slot];
-		if (cached !== undefined && consistsOf(cached, status, fields, date, headEnd, body)) return flatText(cached);
+	textForByteBody(status: string, fields: string, date: string, headEnd: string, body: string): string {
+		const slotIndex = slotIndexOf(status, fields, body);
+		const cached = this.#byteSlots[slotIndex];
+		if (cached !== undefined && hasSameParts(cached, status, fields, date, headEnd, body)) return flatText(cached);
 		const answer = { status, fields, date, headEnd, body, text: '' };
-		this.#byteSlots[slot] = answer;
+		this.#byteSlots[slotIndex] = answer;
 		return joinParts(answer);
 	}
 }
@@ -53,7 +54,7 @@ function slotIndexOf(status: string, fields: string, body: string): number {
 	return (body.length * 31 + fields.length + status.length * 7) % SLOT_COUNT;
 }
 
-function consistsOf(
+function hasSameParts(
 	cached: RepeatedAnswer,
 	status: string,
 	fields: string,

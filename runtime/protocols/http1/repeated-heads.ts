@@ -11,10 +11,10 @@ const CREDENTIAL_FIELDS = ['cookie', 'authorization', 'proxy-authorization'];
  */
 const SLOT_COUNT = 64;
 /** Maximum length of a cached head. */
-const MAX_HEAD_LENGTH = 1024;
+const MAX_CACHED_HEAD_LENGTH = 1024;
 
 /** After this many consecutive insertions without a hit, only one of {@link SAMPLING_INTERVAL} heads is cached. */
-const MAX_MISSES = 64;
+const MAX_CONSECUTIVE_MISSES = 64;
 const SAMPLING_INTERVAL = 256;
 
 /** The result of parsing a head. */
@@ -36,20 +36,21 @@ export interface RepeatedHead {
 /** The cached heads of one parser. */
 export class RepeatedHeads {
 	readonly #slots: (RepeatedHead | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
-	#remainingMisses = MAX_MISSES;
+	#remainingMisses = MAX_CONSECUTIVE_MISSES;
 
 	/** Returns the cached result for a head, or undefined if its slot holds a different head. */
 	find(text: string): RepeatedHead | undefined {
 		const cached = this.#slots[text.length % SLOT_COUNT];
 		if (cached === undefined || cached.text !== text) return undefined;
-		this.#remainingMisses = MAX_MISSES;
+		this.#remainingMisses = MAX_CONSECUTIVE_MISSES;
 		return cached;
 	}
 
 	/** Reports whether a head of this length should be cached. Caching is suspended while no head repeats. */
-	shouldCache(length: number): boolean {
+	shouldCache(headLength: number): boolean {
 		return (
-			length <= MAX_HEAD_LENGTH && (--this.#remainingMisses > 0 || this.#remainingMisses % SAMPLING_INTERVAL === 0)
+			headLength <= MAX_CACHED_HEAD_LENGTH &&
+			(--this.#remainingMisses > 0 || this.#remainingMisses % SAMPLING_INTERVAL === 0)
 		);
 	}
 

@@ -50,7 +50,7 @@ export class RequestBody implements BodySource, ChunkSink {
 	readonly #decoder: ChunkedDecoder | undefined;
 	#remainingBytes: number;
 	#exchange: Exchange | undefined = undefined;
-	#queue: Buffer[] = [];
+	#queuedPieces: Buffer[] = [];
 	#queuedBytes = 0;
 	/** Joins chunks of chunked coding, because clients can make them arbitrarily small. */
 	readonly #gatherer: PieceGatherer | undefined;
@@ -88,7 +88,7 @@ export class RequestBody implements BodySource, ChunkSink {
 
 	get trailers(): HeaderList | undefined {
 		const trailers = this.#decoder?.trailers;
-		return trailers && endToEndTrailers(trailers, this.#exchange?.request.headers.combined('connection'));
+		return trailers && endToEndTrailers(trailers, this.#exchange?.request.headers.getCombined('connection'));
 	}
 
 	/** Number of bytes received. */
@@ -127,7 +127,7 @@ export class RequestBody implements BodySource, ChunkSink {
 			this.#blockReader?.giveBack(this.#lentPiece);
 			this.#lentPiece = undefined;
 		}
-		const piece = this.#queue.shift();
+		const piece = this.#queuedPieces.shift();
 		if (piece) {
 			this.#lentPiece = piece;
 			const wasFull = this.isFull;
@@ -149,7 +149,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		if (this.#isDiscarding) return;
 		this.#isDiscarding = true;
 		this.#discardedBytes += this.#queuedBytes;
-		this.#queue = [];
+		this.#queuedPieces = [];
 		this.#queuedBytes = 0;
 		const pendingPull = this.#pendingPull;
 		this.#pendingPull = undefined;
@@ -163,25 +163,25 @@ export class RequestBody implements BodySource, ChunkSink {
 	 */
 	feed(bytes: Buffer, start: number): number {
 		if (this.#failure) return bytes.length;
-		let end: number;
+		let bodyEnd: number;
 		if (this.#decoder) {
-			end = this.#decoder.write(bytes, start, this);
-			if (end < 0) {
+			bodyEnd = this.#decoder.write(bytes, start, this);
+			if (bodyEnd < 0) {
 				this.fail(new HttpError(400, 'The chunked coding of the request is malformed.'));
 				return -1;
 			}
-			if (!this.#decoder.ended) return end;
+			if (!this.#decoder.ended) return bodyEnd;
 		} else {
-			end = Math.min(bytes.length, start + this.#remainingBytes);
-			this.#remainingBytes -= end - start;
-			if (end > start) this.#addContent(bytes, start, end);
-			if (this.#remainingBytes > 0) return end;
+			bodyEnd = Math.min(bytes.length, start + this.#remainingBytes);
+			this.#remainingBytes -= bodyEnd - start;
+			if (bodyEnd > start) this.#addContent(bytes, start, bodyEnd);
+			if (this.#remainingBytes > 0) return bodyEnd;
 		}
 		this.complete = true;
 		const pendingPull = this.#pendingPull;
 		this.#pendingPull = undefined;
 		pendingPull?.resolve(null);
-		return end;
+		return bodyEnd;
 	}
 
 	/** Called by the decoder with content. */
@@ -212,8 +212,8 @@ export class RequestBody implements BodySource, ChunkSink {
 			pendingPull.resolve(piece);
 			return;
 		}
-		if (this.#gatherer) this.#gatherer.push(this.#queue, piece);
-		else this.#queue.push(piece);
+		if (this.#gatherer) this.#gatherer.push(this.#queuedPieces, piece);
+		else this.#queuedPieces.push(piece);
 		this.#queuedBytes += piece.length;
 	}
 
@@ -237,13 +237,13 @@ export class RequestBody implements BodySource, ChunkSink {
 	/** Returns a function that moves the rest of the body inside the kernel; undefined if not available. */
 	#createRelay(): BodySource['sendTo'] {
 		const blockReader = this.#blockReader;
-		const relay = blockReader?.relay?.();
+		const relay = blockReader?.openRelay?.();
 		if (!blockReader || !relay) return undefined;
-		return (socket, maxBytes = Infinity) => {
+		return (socketDescriptor, maxBytes = Infinity) => {
 			const clientDescriptor = blockReader.source.descriptor;
-			if (clientDescriptor < 0 || this.#queue.length > 0 || this.complete || this.#failure || this.#isDiscarding)
+			if (clientDescriptor < 0 || this.#queuedPieces.length > 0 || this.complete || this.#failure || this.#isDiscarding)
 				return 0;
-			const isIntact = relay.move(clientDescriptor, socket, Math.min(this.#remainingBytes, maxBytes));
+			const isIntact = relay.move(clientDescriptor, socketDescriptor, Math.min(this.#remainingBytes, maxBytes));
 			const { takenBytes, sentBytes, remainder } = relay;
 			if (takenBytes === 0) return 0;
 			this.#hasRelayed = true;
@@ -252,7 +252,7 @@ export class RequestBody implements BodySource, ChunkSink {
 			if (this.#exchange) this.#exchange.bytesReceived = this.#receivedBytes;
 			if (!isIntact) this.fail(new HttpError(500, 'The request body could not be forwarded.'));
 			else if (remainder) {
-				this.#queue.push(remainder);
+				this.#queuedPieces.push(remainder);
 				this.#queuedBytes += remainder.length;
 			}
 			if (this.#remainingBytes > 0) return sentBytes;

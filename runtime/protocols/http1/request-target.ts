@@ -28,18 +28,18 @@ export function parseTarget(method: string, target: string, result: RequestTarge
 		result.path = '*';
 		return method === 'OPTIONS';
 	}
-	const scheme = /^https?:\/\//i.exec(target)?.[0];
-	if (scheme === undefined) return false;
-	const authorityStart = scheme.length;
+	const schemePrefix = /^https?:\/\//i.exec(target)?.[0];
+	if (schemePrefix === undefined) return false;
+	const authorityStart = schemePrefix.length;
 	const authorityLength = target.slice(authorityStart).search(/[/?]/);
 	const authorityEnd = authorityLength < 0 ? target.length : authorityStart + authorityLength;
 	const authority = target.slice(authorityStart, authorityEnd);
 	if (parseAuthority(authority) === undefined) return false;
 	result.authority = authority;
-	const questionMark = target.indexOf('?', authorityEnd);
-	const path = questionMark < 0 ? target.slice(authorityEnd) : target.slice(authorityEnd, questionMark);
-	result.query = questionMark < 0 ? undefined : target.slice(questionMark + 1);
+	const questionMarkIndex = target.indexOf('?', authorityEnd);
+	const path = questionMarkIndex < 0 ? target.slice(authorityEnd) : target.slice(authorityEnd, questionMarkIndex);
+	result.query = questionMarkIndex < 0 ? undefined : target.slice(questionMarkIndex + 1);
 	// A proxy forwards `OPTIONS *` as `OPTIONS http://host` (RFC 9112 §3.2.4).
-	result.path = path === '' ? (method === 'OPTIONS' && questionMark < 0 ? '*' : '/') : path;
+	result.path = path === '' ? (method === 'OPTIONS' && questionMarkIndex < 0 ? '*' : '/') : path;
 	return true;
 }

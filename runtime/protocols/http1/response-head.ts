@@ -94,24 +94,25 @@ export class FieldWriter {
 	write(headers: HeaderList): string {
 		const size = headers.size;
 		if (size === 0) return this.#formatFields(headers);
-		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size - 1).length) % CACHED_LIST_COUNT;
-		const cached = this.#cachedLists[slot];
-		if (cached !== undefined && hasExactFields(headers, cached.items)) {
-			this.hasDate = cached.hasDate;
-			this.close = cached.close;
-			this.contentLength = cached.contentLength;
-			this.hasUpgrade = cached.hasUpgrade;
-			return cached.text;
+		const slotIndex =
+			(size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size - 1).length) % CACHED_LIST_COUNT;
+		const cachedList = this.#cachedLists[slotIndex];
+		if (cachedList !== undefined && hasExactFields(headers, cachedList.items)) {
+			this.hasDate = cachedList.hasDate;
+			this.close = cachedList.close;
+			this.contentLength = cachedList.contentLength;
+			this.hasUpgrade = cachedList.hasUpgrade;
+			return cachedList.text;
 		}
 		const text = this.#formatFields(headers);
-		if (text !== this.#lastTexts[slot]) this.#lastTexts[slot] = text;
+		if (text !== this.#lastTexts[slotIndex]) this.#lastTexts[slotIndex] = text;
 		else if (text.length <= MAX_CACHED_LIST_LENGTH && !this.#hasDropped) {
 			const items: string[] = [];
 			for (let i = 0; i < size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
 			const { hasDate, close, contentLength, hasUpgrade } = this;
 			// Converting to bytes and back flattens the string, so that its parts are not joined again at each use.
 			const flatText = Buffer.from(text, 'latin1').toString('latin1');
-			this.#cachedLists[slot] = { items, text: flatText, hasDate, close, contentLength, hasUpgrade };
+			this.#cachedLists[slotIndex] = { items, text: flatText, hasDate, close, contentLength, hasUpgrade };
 		}
 		return text;
 	}
@@ -158,26 +159,26 @@ export class FieldWriter {
 
 	/** Formats a field as a line. Returns '' if its name or value cannot be sent. */
 	#formatLine(name: string, value: string): string {
-		const slot = this.#cachedLines[(name.length * 5 + value.length * 3) % CACHED_LINE_COUNT]!;
-		if (slot.value === value && slot.name === name) {
-			if (!slot.isFlat) {
-				slot.isFlat = true;
-				slot.text = Buffer.from(slot.text, 'latin1').toString('latin1');
+		const cachedLine = this.#cachedLines[(name.length * 5 + value.length * 3) % CACHED_LINE_COUNT]!;
+		if (cachedLine.value === value && cachedLine.name === name) {
+			if (!cachedLine.isFlat) {
+				cachedLine.isFlat = true;
+				cachedLine.text = Buffer.from(cachedLine.text, 'latin1').toString('latin1');
 			}
-			return slot.text;
+			return cachedLine.text;
 		}
-		const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
-		if (kind === 'invalid') {
+		const valueKind = isToken(name) ? fieldValueKind(value) : 'invalid';
+		if (valueKind === 'invalid') {
 			this.#onInvalidField();
 			this.#hasDropped = true;
 			return '';
 		}
-		const text = `${name}: ${kind === 'text' ? encodeFieldText(value) : value}\r\n`;
+		const text = `${name}: ${valueKind === 'text' ? encodeFieldText(value) : value}\r\n`;
 		if (value.length <= MAX_CACHED_VALUE_LENGTH) {
-			slot.name = name;
-			slot.value = value;
-			slot.text = text;
-			slot.isFlat = false;
+			cachedLine.name = name;
+			cachedLine.value = value;
+			cachedLine.text = text;
+			cachedLine.isFlat = false;
 		}
 		return text;
 	}

@@ -13,18 +13,18 @@ import { LastHead } from './remembered-heads.ts';
 
 /** Maximum interim responses to a request. Without a limit, they could keep an exchange open forever. */
 const MAX_INTERIM_RESPONSES = 100;
-const EMPTY = Buffer.alloc(0);
+const EMPTY_BUFFER = Buffer.alloc(0);
 
 /** Finds the response heads of one connection, one exchange after another. */
 export class ResponseHeads {
 	/** The received bytes being searched. */
-	data: Buffer = EMPTY;
+	searchedBytes: Buffer = EMPTY_BUFFER;
 	/** Index in `data` after the last head returned. */
 	offset = 0;
 	/** Index in `data` after the last received byte. */
-	end = 0;
+	searchEnd = 0;
 	readonly #options: ClientOptions;
-	readonly #pending = new PendingHead();
+	readonly #pendingHead = new PendingHead();
 	readonly #lastHead: LastHead;
 	#interimCount = 0;
 
@@ -34,26 +34,26 @@ export class ResponseHeads {
 	}
 
 	/** Must be called when a request is sent. */
-	begin(): void {
+	beginExchange(): void {
 		this.#interimCount = 0;
 	}
 
 	/** Sets the received bytes that `next` searches, together with an incomplete head before them. @throws InvalidResponse */
 	addBytes(bytes: Buffer, count: number): void {
-		this.data = bytes;
+		this.searchedBytes = bytes;
 		this.offset = 0;
-		this.end = count;
-		const pending = this.#pending;
-		if (pending.length === 0) return;
-		if (pending.add(bytes, count, this.#options.maxResponseHead)) {
-			this.data = pending.takeBytes();
-			this.end = this.data.length;
-		} else this.end = 0;
+		this.searchEnd = count;
+		const pendingHead = this.#pendingHead;
+		if (pendingHead.length === 0) return;
+		if (pendingHead.add(bytes, count, this.#options.maxResponseHead)) {
+			this.searchedBytes = pendingHead.takeBytes();
+			this.searchEnd = this.searchedBytes.length;
+		} else this.searchEnd = 0;
 	}
 
 	/** Returns the next head, or undefined if it is incomplete. @throws InvalidResponse */
-	next({ method, upgrade }: UpstreamRequest): ResponseHead | undefined {
-		const { data, offset: start, end } = this;
+	nextHead({ method, upgrade }: UpstreamRequest): ResponseHead | undefined {
+		const { searchedBytes: data, offset: start, searchEnd: end } = this;
 		if (start >= end) return undefined;
 		const cached = method === 'HEAD' ? undefined : this.#lastHead.find(data, start, end);
 		if (cached) {
@@ -63,7 +63,7 @@ export class ResponseHeads {
 		const text = readHeadText(data, start, end);
 		if (text === undefined) {
 			checkIncompleteHead(data, start, end, this.#options.maxResponseHead);
-			this.#pending.begin(data, start, end);
+			this.#pendingHead.begin(data, start, end);
 			return undefined;
 		}
 		if (text.length > this.#options.maxResponseHead) throw new InvalidResponse('the response head is too large');
@@ -78,7 +78,7 @@ export class ResponseHeads {
 
 	/** Releases the bytes of an incomplete head. */
 	release(): void {
-		this.#pending.takeBytes();
-		this.data = EMPTY;
+		this.#pendingHead.takeBytes();
+		this.searchedBytes = EMPTY_BUFFER;
 	}
 }

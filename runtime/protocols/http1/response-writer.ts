@@ -6,7 +6,7 @@ import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
 import type { Http1Engine } from './engine.ts';
-import { MAX_JOINED_BYTES } from './joined-writes.ts';
+import { MAX_JOINED_BODY_BYTES } from './joined-writes.ts';
 import { MAX_COALESCED_BYTES, MAX_GATHERED_BYTES, MAX_TEXT_BYTES } from './limits.ts';
 import { SERVER_NAME, statusLine } from './response-head.ts';
 import { SliceSource } from './slice-source.ts';
@@ -26,7 +26,7 @@ export interface WriterOwner {
 	 */
 	drained(): void;
 	/** Called with true when the socket is full, and with false when it is writable again. */
-	writeBlocked(blocked: boolean): void;
+	writeBlocked(isBlocked: boolean): void;
 }
 
 /** The result of {@link ResponseWriter.respond}. */
@@ -42,7 +42,7 @@ export class ResponseWriter implements OutputOwner {
 	readonly #owner: WriterOwner;
 	#gatheredText = '';
 	#exchange: Exchange | undefined = undefined;
-	#source: BodySource | undefined = undefined;
+	#bodySource: BodySource | undefined = undefined;
 	#isChunked = false;
 	/** Number of bytes left to write of a streamed body whose length is known; −1 for any other body. */
 	#remainingBytes = -1;
@@ -62,14 +62,14 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	/** True if so much output is waiting for the client that no more should be produced. */
-	get blocked(): boolean {
+	get isBlocked(): boolean {
 		return this.#output.needsDrain;
 	}
 
 	/** Reports whether `respond` copies a complete body of this length. The caller may then reuse the body's memory at once. */
 	copiesBody(length: number): boolean {
 		const { clock } = this.#owner;
-		return this.#output.isDirect && length <= MAX_JOINED_BYTES && length <= clock.writeChunk && !clock.limitsRate;
+		return this.#output.isDirect && length <= MAX_JOINED_BODY_BYTES && length <= clock.writeChunk && !clock.limitsRate;
 	}
 
 	/** Passes gathered output to the socket. */
@@ -87,7 +87,7 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	/** Adds the response to a message that is rejected before it becomes an exchange. */
-	refuse(status: number): void {
+	addRefusal(status: number): void {
 		this.keepAlive = false;
 		this.#gatheredText += `${statusLine(status)}Server: ${SERVER_NAME}\r\n${this.#engine.dateLine()}Content-Length: 0\r\nConnection: close\r\n\r\n`;
 	}
@@ -96,7 +96,7 @@ export class ResponseWriter implements OutputOwner {
 	 * Writes the response of a handled exchange. `minor` is 0 for an HTTP/1.0 client. `mayKeepAlive` says whether the connection may
 	 * be reused.
 	 */
-	respond(x: Exchange, minor: number, mayKeepAlive: boolean): ResponseProgress {
+	respond(x: Exchange, minorVersion: number, mayKeepAlive: boolean): ResponseProgress {
 		const response = x.response;
 		const method = x.received.method;
 		let status = response.status === 0 ? 200 : response.status;
@@ -104,7 +104,7 @@ export class ResponseWriter implements OutputOwner {
 		const isAcceptedConnect = method === 'CONNECT' && status >= 200 && status < 300;
 		if (x.upgradeCallback && (status === 101 || isAcceptedConnect)) {
 			if (isStream(body)) body.cancel();
-			this.#upgrade(status, response.headers);
+			this.#writeUpgradeHead(status, response.headers);
 			return 'upgraded';
 		}
 		// A 2xx would tell the client that its tunnel is open (RFC 9110 §9.3.6). Invalid statuses become 500.
@@ -116,9 +116,9 @@ export class ResponseWriter implements OutputOwner {
 		}
 		const engine = this.#engine;
 		const fieldWriter = engine.fieldWriter;
-		const fields = fieldWriter.write(response.headers);
+		const fieldLines = fieldWriter.write(response.headers);
 		let keepAlive = mayKeepAlive && !fieldWriter.close;
-		const date = fieldWriter.hasDate ? '' : engine.dateLine();
+		const dateLine = fieldWriter.hasDate ? '' : engine.dateLine();
 		const isBodiless = status === 204 || status === 304;
 		if (
 			typeof body === 'string' &&
@@ -127,10 +127,10 @@ export class ResponseWriter implements OutputOwner {
 			status !== 205 &&
 			method !== 'HEAD'
 		) {
-			const headEnd = this.#formatHeadEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
-			const cached = engine.responseCache.findText(statusLine(status), fields, date, headEnd, body);
-			if (cached !== undefined) {
-				this.#gatheredText += cached;
+			const headEnd = this.#formatHeadEnd(keepAlive, minorVersion, fieldWriter.hasUpgrade && status === 426);
+			const cachedResponse = engine.responseCache.findText(statusLine(status), fieldLines, dateLine, headEnd, body);
+			if (cachedResponse !== undefined) {
+				this.#gatheredText += cachedResponse;
 				response.bytesSent = body.length;
 				return 'written';
 			}
@@ -142,12 +142,18 @@ export class ResponseWriter implements OutputOwner {
 			method !== 'HEAD' &&
 			body.length <= this.#owner.clock.writeChunk
 		) {
-			const headEnd = this.#formatHeadEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
-			this.#gatheredText += engine.responseCache.textOfBytes(statusLine(status), fields, date, headEnd, toLatin1(body));
+			const headEnd = this.#formatHeadEnd(keepAlive, minorVersion, fieldWriter.hasUpgrade && status === 426);
+			this.#gatheredText += engine.responseCache.textForByteBody(
+				statusLine(status),
+				fieldLines,
+				dateLine,
+				headEnd,
+				toLatin1(body),
+			);
 			response.bytesSent = body.length;
 			return 'written';
 		}
-		let head = statusLine(status) + fields + date;
+		let head = statusLine(status) + fieldLines + dateLine;
 		if (isBodiless || method === 'HEAD') {
 			const length = isStream(body)
 				? body.length
@@ -159,7 +165,8 @@ export class ResponseWriter implements OutputOwner {
 			if (!isBodiless && declaredLength >= 0) head += `Content-Length: ${declaredLength}\r\n`;
 			else if (status === 304 && fieldWriter.contentLength >= 0)
 				head += `Content-Length: ${fieldWriter.contentLength}\r\n`;
-			this.#gatheredText += head + this.#formatHeadEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+			this.#gatheredText +=
+				head + this.#formatHeadEnd(keepAlive, minorVersion, fieldWriter.hasUpgrade && status === 426);
 			if (isStream(body)) body.cancel();
 			return 'written';
 		}
@@ -175,51 +182,52 @@ export class ResponseWriter implements OutputOwner {
 				// If there are as many bytes as characters, the body is ASCII, which is the same in Latin-1.
 				head += `Content-Length: ${length}\r\n`;
 				this.#gatheredText +=
-					head + this.#formatHeadEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426) + body;
+					head + this.#formatHeadEnd(keepAlive, minorVersion, fieldWriter.hasUpgrade && status === 426) + body;
 				response.bytesSent = length;
 				return 'written';
 			}
 			body = Buffer.from(body, 'utf8');
 		}
-		let source: BodySource | undefined;
+		let bodySource: BodySource | undefined;
 		let length: number | undefined;
 		if (body === null) length = 0;
 		else if (body instanceof Uint8Array) {
 			length = body.byteLength;
 			const maxWriteBytes = this.#owner.clock.writeChunk;
-			if (length > maxWriteBytes) source = new SliceSource(body, maxWriteBytes);
+			if (length > maxWriteBytes) bodySource = new SliceSource(body, maxWriteBytes);
 		} else {
-			source = body;
-			length = source.length;
+			bodySource = body;
+			length = bodySource.length;
 		}
 		this.#isChunked = false;
 		if (length !== undefined) head += `Content-Length: ${length}\r\n`;
-		else if (minor === 1) {
+		else if (minorVersion === 1) {
 			this.#isChunked = true;
 			head += 'Transfer-Encoding: chunked\r\n';
 		} else keepAlive = false;
-		head += this.#formatHeadEnd(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+		head += this.#formatHeadEnd(keepAlive, minorVersion, fieldWriter.hasUpgrade && status === 426);
 
-		if (source) {
-			if (source.prependHead !== undefined && this.#writeAsOneBuffer(source, head)) {
+		if (bodySource) {
+			if (bodySource.prependHead !== undefined && this.#writeAsOneBuffer(bodySource, head)) {
 				response.bytesSent = length!;
 				return 'written';
 			}
 			this.flush();
 			this.#gatheredText = head;
 			this.#exchange = x;
-			this.#source = source;
+			this.#bodySource = bodySource;
 			this.#remainingBytes = length ?? -1;
-			if (!this.#pump()) return 'streaming';
+			if (!this.#pumpBody()) return 'streaming';
 			this.#exchange = undefined;
 			return 'written';
 		}
 		if (body !== null && length! > 0) {
 			const bytes = body as Uint8Array;
 			response.bytesSent = length!;
-			const text = this.#gatheredText + head;
+			const headText = this.#gatheredText + head;
 			this.#gatheredText = '';
-			if (!this.#engine.joinedWrites.write(this.#output, text, bytes)) this.#output.writeFramed(text, bytes, '');
+			if (!this.#engine.joinedWrites.write(this.#output, headText, bytes))
+				this.#output.writeFramed(headText, bytes, '');
 		} else this.#gatheredText += head;
 		return 'written';
 	}
@@ -233,21 +241,21 @@ export class ResponseWriter implements OutputOwner {
 		if (message === undefined) return false;
 		this.#gatheredText = '';
 		// Until the write has been accepted, the memory belongs to the socket, and the source must not be pulled again.
-		if (this.#output.bytes(message)) source.pull();
+		if (this.#output.writeBytes(message)) source.pull();
 		return true;
 	}
 
 	/** Must be called when the socket has closed. Cancels a stream being written. */
 	closed(): void {
-		const source = this.#source;
+		const source = this.#bodySource;
 		if (!source) return;
-		this.#source = undefined;
+		this.#bodySource = undefined;
 		this.#awaitsWrite = false;
 		source.cancel();
 		this.#endResponse();
 	}
 
-	#upgrade(status: number, headers: HeaderList): void {
+	#writeUpgradeHead(status: number, headers: HeaderList): void {
 		const fieldWriter = this.#engine.fieldWriter;
 		this.#gatheredText += statusLine(status) + fieldWriter.write(headers);
 		if (!fieldWriter.hasDate) this.#gatheredText += this.#engine.dateLine();
@@ -256,25 +264,25 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	/** Returns the `Connection` field, if one is needed, and the end of the head. */
-	#formatHeadEnd(keepAlive: boolean, minor: number, announcesUpgrade: boolean): string {
+	#formatHeadEnd(keepAlive: boolean, minorVersion: number, announcesUpgrade: boolean): string {
 		this.keepAlive = keepAlive;
-		if (keepAlive && minor === 1) return announcesUpgrade ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
+		if (keepAlive && minorVersion === 1) return announcesUpgrade ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
 		if (keepAlive) return 'Connection: keep-alive\r\n\r\n';
 		return announcesUpgrade ? 'Connection: Upgrade, close\r\n\r\n' : 'Connection: close\r\n\r\n';
 	}
 
 	/** Moves chunks from source to socket until one of them must wait. Returns true if the response has ended. */
-	#pump(): boolean {
+	#pumpBody(): boolean {
 		const output = this.#output;
 		this.#isPumping = true;
 		let hasEnded = false;
-		for (let pieces = 0; ; pieces++) {
-			const source = this.#source;
+		for (let pieceCount = 0; ; pieceCount++) {
+			const source = this.#bodySource;
 			if (!source) {
 				hasEnded = true;
 				break;
 			}
-			if (pieces === MAX_PIECES_PER_TURN) {
+			if (pieceCount === MAX_PIECES_PER_TURN) {
 				setImmediate(() => this.#resume());
 				break;
 			}
@@ -291,7 +299,7 @@ export class ResponseWriter implements OutputOwner {
 				piece.then(
 					bytes => this.#pieceArrived(source, bytes),
 					() => {
-						if (this.#source !== source) return;
+						if (this.#bodySource !== source) return;
 						this.#abort();
 						this.#endResponse();
 					},
@@ -321,13 +329,13 @@ export class ResponseWriter implements OutputOwner {
 		this.flush();
 		const descriptor = this.#output.freeDescriptor;
 		if (descriptor < 0) return;
-		const count = source.sendTo!(descriptor);
-		this.#remainingBytes -= count;
-		this.#exchange!.response.bytesSent += count;
+		const sentBytes = source.sendTo!(descriptor);
+		this.#remainingBytes -= sentBytes;
+		this.#exchange!.response.bytesSent += sentBytes;
 	}
 
 	#pieceArrived(source: BodySource, bytes: Uint8Array | null): void {
-		if (this.#source !== source) return;
+		if (this.#bodySource !== source) return;
 		const hasEnded = this.#writePiece(bytes);
 		if (hasEnded || bytes === null || bytes.length <= MAX_COALESCED_BYTES) this.flush();
 		if (hasEnded) this.#endResponse();
@@ -338,7 +346,7 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	#resume(): void {
-		if (this.#source && !this.#isPumping && this.#pump()) {
+		if (this.#bodySource && !this.#isPumping && this.#pumpBody()) {
 			this.flush();
 			this.#endResponse();
 		}
@@ -347,8 +355,8 @@ export class ResponseWriter implements OutputOwner {
 	/** Writes a chunk, or the end of the body (null). Returns true if the body has ended. */
 	#writePiece(piece: Uint8Array | null): boolean {
 		if (piece === null) {
-			const source = this.#source!;
-			this.#source = undefined;
+			const source = this.#bodySource!;
+			this.#bodySource = undefined;
 			if (this.#remainingBytes > 0) {
 				// The body has fewer bytes than announced. Closing the connection is the only way to tell the client.
 				this.#socket.destroy();
@@ -384,13 +392,13 @@ export class ResponseWriter implements OutputOwner {
 		}
 		const head = this.#gatheredText;
 		this.#gatheredText = '';
-		if (head === '') this.#output.bytes(piece);
+		if (head === '') this.#output.writeBytes(piece);
 		else this.#output.writeFramed(head, piece, this.#isChunked ? '\r\n' : '');
 		return false;
 	}
 
 	/** Implements OutputOwner: pending writes have been sent. */
-	outputDrained(): void {
+	onOutputDrained(): void {
 		if (!this.#awaitsWrite) {
 			this.#owner.drained();
 			return;
@@ -402,8 +410,8 @@ export class ResponseWriter implements OutputOwner {
 
 	/** Closes the connection, so that the client sees that the body is incomplete. */
 	#abort(): void {
-		const source = this.#source;
-		this.#source = undefined;
+		const source = this.#bodySource;
+		this.#bodySource = undefined;
 		source?.cancel();
 		this.#socket.destroy();
 	}

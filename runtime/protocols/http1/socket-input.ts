@@ -9,21 +9,21 @@ import type { PieceMemory } from './piece-memory.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
 /** Maximum bytes per read. */
-const READ_BYTES = 65_536;
+const MAX_READ_BYTES = 65_536;
 /** Number of bytes in a short read, whose only purpose is to detect that there is more data. */
 const SHORT_READ_BYTES = 4096;
 
 /** The read buffer that all sockets of one server share. */
 export class ReadMemory {
-	readonly buffer: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+	readonly buffer: Buffer = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
 	/** The first bytes of the buffer, for short reads. */
 	readonly shortBuffer: Buffer = this.buffer.subarray(0, SHORT_READ_BYTES);
-	#view: Buffer = this.buffer;
+	#lastView: Buffer = this.buffer;
 
 	/** Returns the first bytes of the buffer. A client's requests often have the same length, so the last view is reused. */
 	firstBytes(count: number): Buffer {
-		if (this.#view.length !== count) this.#view = this.buffer.subarray(0, count);
-		return this.#view;
+		if (this.#lastView.length !== count) this.#lastView = this.buffer.subarray(0, count);
+		return this.#lastView;
 	}
 }
 
@@ -35,9 +35,9 @@ export interface BodyMemory {
 
 /** The receiver of a socket's events. */
 export interface InputSink {
-	data(bytes: Buffer): void;
+	onData(bytes: Buffer): void;
 	/** Called when the peer has closed its side. */
-	end(): void;
+	onPeerEnded(): void;
 	/** Called when a full socket has drained. */
 	drained(): void;
 	/** Called when the socket has closed. It is the last event. */
@@ -54,14 +54,14 @@ export class SocketInput implements SocketOwner, BlockSource {
 	/** True if received bytes are valid only until the sink returns. */
 	readonly isMemoryShared: boolean;
 	sink: InputSink;
-	readonly #memory: ReadMemory | undefined;
+	readonly #readMemory: ReadMemory | undefined;
 	readonly #onData: ((bytes: Buffer) => void) | undefined;
 	readonly #onEnd: (() => void) | undefined;
 	/** The block into which the socket currently reads, if not into the shared memory. */
 	#block: Buffer | undefined = undefined;
 	#isReceiving = false;
 	/** True if the next read should be a short one. */
-	#nextReadIsShort = false;
+	#isNextReadShort = false;
 	#blockReader: BlockReader | undefined = undefined;
 	#isPaused = false;
 	#upgradedStream: UpgradedStream | undefined = undefined;
@@ -73,42 +73,46 @@ export class SocketInput implements SocketOwner, BlockSource {
 	 * the constructor has returned.
 	 */
 	constructor(
-		accepted: Socket | DirectSocket,
+		acceptedSocket: Socket | DirectSocket,
 		scheme: 'http' | 'https',
 		memory: { readonly readMemory: ReadMemory },
 		sink: InputSink,
 	) {
 		this.sink = sink;
 		const directSocket =
-			accepted instanceof DirectSocket ? accepted : scheme === 'http' ? adoptSocket(accepted) : undefined;
+			acceptedSocket instanceof DirectSocket
+				? acceptedSocket
+				: scheme === 'http'
+					? adoptSocket(acceptedSocket)
+					: undefined;
 		if (directSocket) {
 			this.socket = directSocket;
 			this.isMemoryShared = true;
-			this.#memory = memory.readMemory;
+			this.#readMemory = memory.readMemory;
 			this.#onData = undefined;
 			this.#onEnd = undefined;
-			directSocket.start(this.#memory.buffer, this);
+			directSocket.start(this.#readMemory.buffer, this);
 			return;
 		}
-		const socket = accepted as Socket;
+		const socket = acceptedSocket as Socket;
 		this.socket = socket;
 		this.isMemoryShared = false;
-		this.#memory = undefined;
+		this.#readMemory = undefined;
 		// A client may close its side after its last request, and still expect the response.
 		socket.allowHalfOpen = true;
 		socket.setNoDelay(true);
-		this.#onData = bytes => this.sink.data(bytes);
-		this.#onEnd = () => this.sink.end();
-		let failure: Error | undefined;
+		this.#onData = bytes => this.sink.onData(bytes);
+		this.#onEnd = () => this.sink.onPeerEnded();
+		let socketError: Error | undefined;
 		socket.on('data', this.#onData);
 		socket.on('end', this.#onEnd);
 		socket.on('drain', () => this.drained());
 		socket.on('error', error => {
-			failure = error;
+			socketError = error;
 			// Without this, Node would leave a connection open after TLS records that it cannot decrypt.
 			socket.destroy();
 		});
-		socket.once('close', () => this.closed(failure));
+		socket.once('close', () => this.closed(socketError));
 	}
 
 	/** Closes both sides if the system has accepted everything written. Returns false if it has not. */
@@ -150,13 +154,13 @@ export class SocketInput implements SocketOwner, BlockSource {
 	}
 
 	received(count: number): void {
-		if (this.#nextReadIsShort) this.setReadMemory(undefined);
+		if (this.#isNextReadShort) this.setReadMemory(undefined);
 		const block = this.#block;
 		if (this.#upgradedStream === undefined) {
 			this.#isReceiving = true;
-			this.sink.data(block === undefined ? this.#memory!.firstBytes(count) : block.subarray(0, count));
+			this.sink.onData(block === undefined ? this.#readMemory!.firstBytes(count) : block.subarray(0, count));
 			this.#isReceiving = false;
-		} else if (!this.#upgradedStream.receive(block ?? this.#memory!.buffer, 0, count)) this.socket.pause();
+		} else if (!this.#upgradedStream.receive(block ?? this.#readMemory!.buffer, 0, count)) this.socket.pause();
 	}
 
 	/** Implements `BlockSource`. */
@@ -167,8 +171,8 @@ export class SocketInput implements SocketOwner, BlockSource {
 	/** Implements `BlockSource`. */
 	shortenNextRead(): void {
 		if (!this.#isReceiving || this.#block !== undefined) return;
-		(this.socket as DirectSocket).nextMemory = this.#memory!.shortBuffer;
-		this.#nextReadIsShort = true;
+		(this.socket as DirectSocket).nextMemory = this.#readMemory!.shortBuffer;
+		this.#isNextReadShort = true;
 	}
 
 	/** Returns the reader for bodies, if received bytes are valid only until the sink returns; otherwise undefined. */
@@ -184,9 +188,9 @@ export class SocketInput implements SocketOwner, BlockSource {
 
 	/** Implements `BlockSource`. */
 	setReadMemory(memory: Buffer | undefined): void {
-		this.#nextReadIsShort = false;
+		this.#isNextReadShort = false;
 		this.#block = memory;
-		(this.socket as DirectSocket).nextMemory = memory ?? this.#memory!.buffer;
+		(this.socket as DirectSocket).nextMemory = memory ?? this.#readMemory!.buffer;
 	}
 
 	ended(): void {
@@ -195,7 +199,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 			return;
 		}
 		this.#isEnding = true;
-		this.sink.end();
+		this.sink.onPeerEnded();
 		this.#isEnding = false;
 	}
 
@@ -216,7 +220,7 @@ function adoptSocket(socket: Socket): DirectSocket | undefined {
 	if (!directSocket) return undefined;
 	directSocket.setNoDelay();
 	// The listener counts connections by their streams, so the stream is destroyed when the connection has closed.
-	if (socket.listenerCount('close') > 0) directSocket.whenClosed = () => socket.destroy();
+	if (socket.listenerCount('close') > 0) directSocket.onClosed = () => socket.destroy();
 	else socket.destroy();
 	return directSocket;
 }

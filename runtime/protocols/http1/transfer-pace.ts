@@ -21,18 +21,18 @@ export class TransferPace {
 	 * Starts a transfer. `idleTimeout` is in milliseconds, `minRate` is the minimum in bytes per second (0 for none), and
 	 * `endDeadline` is a time of `performance.now()`.
 	 */
-	start(idleTimeout: number, minRate: number, endDeadline: number): void {
-		this.#idleTimeoutMs = idleTimeout;
-		this.#minBytesPerSecond = minRate;
+	start(idleTimeoutMs: number, minBytesPerSecond: number, endDeadline: number): void {
+		this.#idleTimeoutMs = idleTimeoutMs;
+		this.#minBytesPerSecond = minBytesPerSecond;
 		this.#endDeadline = endDeadline;
 		this.#waitedMs = 0;
 		this.#waitStart = -1;
 	}
 
 	/** Changes the limits of the current transfer. */
-	setLimits(idleTimeout: number, minRate: number): void {
-		this.#idleTimeoutMs = idleTimeout;
-		this.#minBytesPerSecond = minRate;
+	setLimits(idleTimeoutMs: number, minBytesPerSecond: number): void {
+		this.#idleTimeoutMs = idleTimeoutMs;
+		this.#minBytesPerSecond = minBytesPerSecond;
 	}
 
 	/** Changes the deadline for the whole transfer, a time of `performance.now()`. */
@@ -44,13 +44,13 @@ export class TransferPace {
 	startWait(now: number, transferredBytes: number): number {
 		if (this.#waitStart >= 0) this.#waitedMs += now - this.#waitStart;
 		this.#waitStart = now;
-		const idleTimeout = this.#idleTimeoutMs;
-		let deadline = idleTimeout === 0 ? Infinity : now + idleTimeout;
+		const idleTimeoutMs = this.#idleTimeoutMs;
+		let deadline = idleTimeoutMs === 0 ? Infinity : now + idleTimeoutMs;
 		if (this.#minBytesPerSecond > 0) {
 			// The total wait is limited to the time that the bytes so far take at the minimum rate, plus `idleTimeout`.
 			deadline = Math.min(
 				deadline,
-				now + (idleTimeout || RATE_GRACE_MS) + (transferredBytes / this.#minBytesPerSecond) * 1000 - this.#waitedMs,
+				now + (idleTimeoutMs || RATE_GRACE_MS) + (transferredBytes / this.#minBytesPerSecond) * 1000 - this.#waitedMs,
 			);
 		}
 		return Math.min(deadline, this.#endDeadline);

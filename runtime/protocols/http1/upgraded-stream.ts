@@ -18,14 +18,14 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 	 * True while `#joinedStream` is not read, because data that it has received is still waiting to be written to
 	 * this socket.
 	 */
-	#isFull = false;
+	#isJoinedPaused = false;
 	#closesWhenDrained = false;
 
 	constructor(socket: ClientSocket) {
 		super({ allowHalfOpen: true });
 		this.#socket = socket;
 		// If the stream fails while nobody listens for errors, the thread must not terminate.
-		this.on('error', ignore);
+		this.on('error', ignoreError);
 	}
 
 	/**
@@ -63,10 +63,10 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 	}
 
 	/** Implements OutputOwner. */
-	outputDrained(): void {
+	onOutputDrained(): void {
 		if (this.#closesWhenDrained) this.destroy();
-		else if (this.#isFull) {
-			this.#isFull = false;
+		else if (this.#isJoinedPaused) {
+			this.#isJoinedPaused = false;
 			this.#joinedStream!.#socket.resume();
 		}
 	}
@@ -81,9 +81,9 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		if (this.destroyed) return true;
 		// Most messages are short. Writing them as strings needs no memory outside the heap.
 		if (end - start <= MAX_TEXT_BYTES) output.writeText(bytes.toString('latin1', start, end));
-		else output.bytes(ownedCopy(bytes, start, end));
-		this.#isFull = output.needsDrain;
-		return !this.#isFull;
+		else output.writeBytes(ownedCopy(bytes, start, end));
+		this.#isJoinedPaused = output.needsDrain;
+		return !this.#isJoinedPaused;
 	}
 
 	override _read(): void {
@@ -110,4 +110,4 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 }
 
 /** Handles an error by doing nothing. Other listeners are notified, too, and a joined stream sees the end of this one. */
-function ignore(): void {}
+function ignoreError(): void {}

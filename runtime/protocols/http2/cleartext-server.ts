@@ -10,20 +10,20 @@ import { createHttp2Server, type Http2Server } from './http2-server.ts';
  * the first bytes of each connection decide, at no cost for HTTP/1.1. With neither, the server speaks HTTP/1.1, because the other
  * protocols need TLS. `Upgrade: h2c` is ignored (RFC 9113 §3.1).
  */
-export function createCleartextServer(host: ProtocolHost, protocols: () => readonly string[]): ProtocolServer {
+export function createCleartextServer(host: ProtocolHost, currentProtocols: () => readonly string[]): ProtocolServer {
 	let http2: Http2Server | undefined;
 	const getHttp2 = (): Http2Server => {
 		http2 ??= createHttp2Server(host);
 		return http2;
 	};
 	const http1 = createHttp1Server(host, (input, info, bytes) => {
-		if (!protocols().includes('h2c')) return false;
+		if (!currentProtocols().includes('h2c')) return false;
 		getHttp2().takeOver(input, info, bytes);
 		return true;
 	});
 	return {
 		accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
-			const protocolNames = protocols();
+			const protocolNames = currentProtocols();
 			const isHttp2Only = protocolNames.includes('h2c') && !protocolNames.includes('h1');
 			(isHttp2Only ? getHttp2() : http1).accept(socket, scheme, peer);
 		},

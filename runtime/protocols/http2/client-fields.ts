@@ -12,24 +12,24 @@ const STATIC_INDEX_BY_NAME: ReadonlyMap<string, number> = new Map(
 	Array.from({ length: STATIC_FIELDS.length / 2 }, (_, i) => [STATIC_FIELDS[i * 2]!, i + 1] as const).reverse(),
 );
 /** Indexes in the static table (RFC 7541 Appendix A). */
-const AUTHORITY = 1;
-const METHOD_GET = 2;
-const METHOD_POST = 3;
-const PATH = 4;
-const SCHEME_HTTP = 6;
-const SCHEME_HTTPS = 7;
-const CONTENT_LENGTH = 28;
+const AUTHORITY_INDEX = 1;
+const METHOD_GET_INDEX = 2;
+const METHOD_POST_INDEX = 3;
+const PATH_INDEX = 4;
+const SCHEME_HTTP_INDEX = 6;
+const SCHEME_HTTPS_INDEX = 7;
+const CONTENT_LENGTH_INDEX = 28;
 
 /**
  * Literal fields are not added to any table. With NEVER_INDEXED, intermediaries must not add them either (RFC 7541 §6.2.2, §6.2.3).
  */
-const LITERAL = 0x00;
-const NEVER_INDEXED = 0x10;
+const LITERAL_PREFIX = 0x00;
+const NEVER_INDEXED_PREFIX = 0x10;
 /**
  * A dynamic table size update to zero. Sent in the first block of a connection, because we do not use the upstream's dynamic
  * table.
  */
-const CLEAR_TABLE = 0x20;
+const CLEAR_TABLE_UPDATE = 0x20;
 
 const SENSITIVE_NAMES: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie']);
 
@@ -52,25 +52,25 @@ export class RequestEncoder {
 		this.#writeIndex = 0;
 		this.#reserve(64);
 		const { headers, method, upgrade } = request;
-		if (isFirstBlock) this.#memory[this.#writeIndex++] = CLEAR_TABLE;
+		if (isFirstBlock) this.#memory[this.#writeIndex++] = CLEAR_TABLE_UPDATE;
 		if (upgrade !== undefined) {
-			this.#writeField(':method', METHOD_GET, 'CONNECT');
+			this.#writeField(':method', METHOD_GET_INDEX, 'CONNECT');
 			this.#writeField(':protocol', 0, upgrade.toLowerCase());
 		} else if (method === 'GET' || method === 'POST') {
-			this.#memory[this.#writeIndex++] = 0x80 | (method === 'GET' ? METHOD_GET : METHOD_POST);
-		} else this.#writeField(':method', METHOD_GET, method);
-		this.#memory[this.#writeIndex++] = 0x80 | (scheme === 'https' ? SCHEME_HTTPS : SCHEME_HTTP);
+			this.#memory[this.#writeIndex++] = 0x80 | (method === 'GET' ? METHOD_GET_INDEX : METHOD_POST_INDEX);
+		} else this.#writeField(':method', METHOD_GET_INDEX, method);
+		this.#memory[this.#writeIndex++] = 0x80 | (scheme === 'https' ? SCHEME_HTTPS_INDEX : SCHEME_HTTP_INDEX);
 		const host = headers.get('host');
-		if (host !== undefined && host !== '') this.#writeField(':authority', AUTHORITY, host);
-		if (request.target === '/') this.#memory[this.#writeIndex++] = 0x80 | PATH;
-		else this.#writeField(':path', PATH, request.target);
+		if (host !== undefined && host !== '') this.#writeField(':authority', AUTHORITY_INDEX, host);
+		if (request.target === '/') this.#memory[this.#writeIndex++] = 0x80 | PATH_INDEX;
+		else this.#writeField(':path', PATH_INDEX, request.target);
 		for (let i = 0, size = headers.size; i < size; i++) {
 			const name = headers.nameAt(i).toLowerCase();
 			// `Sec-WebSocket-Key` belongs to the handshake of HTTP/1.1 (RFC 8441 §5).
 			if (name === 'host' || (upgrade !== undefined && name === 'sec-websocket-key')) continue;
 			this.#writeField(name, STATIC_INDEX_BY_NAME.get(name) ?? 0, headers.valueAt(i));
 		}
-		if (length !== undefined) this.#writeField('content-length', CONTENT_LENGTH, String(length));
+		if (length !== undefined) this.#writeField('content-length', CONTENT_LENGTH_INDEX, String(length));
 		return this.#memory.subarray(0, this.#writeIndex);
 	}
 
@@ -81,25 +81,31 @@ export class RequestEncoder {
 		return this.#memory.subarray(0, this.#writeIndex);
 	}
 
-	#writeField(name: string, index: number, rawValue: string): void {
+	#writeField(name: string, staticIndex: number, rawValue: string): void {
 		const value = trimBlanks(rawValue);
 		this.#reserve(name.length + value.length + 32);
 		const memory = this.#memory;
-		let at = writeInteger(memory, this.#writeIndex, SENSITIVE_NAMES.has(name) ? NEVER_INDEXED : LITERAL, 4, index);
-		if (index === 0) at = writeString(memory, at, name);
+		let at = writeInteger(
+			memory,
+			this.#writeIndex,
+			SENSITIVE_NAMES.has(name) ? NEVER_INDEXED_PREFIX : LITERAL_PREFIX,
+			4,
+			staticIndex,
+		);
+		if (staticIndex === 0) at = writeString(memory, at, name);
 		this.#writeIndex = writeString(memory, at, value);
 	}
 
-	#reserve(length: number): void {
-		if (this.#writeIndex + length <= this.#memory.length) return;
-		const larger = Buffer.allocUnsafeSlow((this.#writeIndex + length) * 2);
-		this.#memory.copy(larger, 0, 0, this.#writeIndex);
-		this.#memory = larger;
+	#reserve(byteCount: number): void {
+		if (this.#writeIndex + byteCount <= this.#memory.length) return;
+		const largerBuffer = Buffer.allocUnsafeSlow((this.#writeIndex + byteCount) * 2);
+		this.#memory.copy(largerBuffer, 0, 0, this.#writeIndex);
+		this.#memory = largerBuffer;
 	}
 }
 
 /** Maximum number of fields in a block. */
-const MAX_FIELDS = 1000;
+const MAX_BLOCK_FIELDS = 1000;
 
 /** Receives the fields of response heads and trailers. One per connection. */
 export class ResponseReader implements FieldSink {
@@ -133,9 +139,9 @@ export class ResponseReader implements FieldSink {
 		return trailers;
 	}
 
-	field(field: DecodedField): void {
-		this.#decodedBytes += field.size;
-		if (this.#decodedBytes > this.#maxBytes || this.items.length >= MAX_FIELDS * 2) {
+	onField(field: DecodedField): void {
+		this.#decodedBytes += field.countedBytes;
+		if (this.#decodedBytes > this.#maxBytes || this.items.length >= MAX_BLOCK_FIELDS * 2) {
 			this.mistake = 'the response head is too large';
 			return;
 		}

@@ -30,12 +30,12 @@ const MAX_UNREAD_REPLIES = 1000;
 /** Maximum number of concurrent streams of a connection until the upstream's settings arrive. */
 const INITIAL_MAX_STREAMS = 100;
 /** Maximum number of concurrent streams of a connection, whatever the upstream allows. */
-const MAX_STREAMS = 1000;
+const MAX_CONCURRENT_STREAMS = 1000;
 /** Maximum bytes of a header block, that is, of a HEADERS frame and its CONTINUATION frames. */
 const MAX_BLOCK_BYTES = 262_144;
 /** Once the stream with this ID has been used, a connection accepts no more requests. */
 const LAST_STREAM_ID = 0x7fffffff - 2;
-const EMPTY = new Uint8Array(0);
+const EMPTY_BYTES = new Uint8Array(0);
 
 /** Encoder and buffers shared by the connections of one pool on one thread. */
 export class ClientCoders {
@@ -47,11 +47,11 @@ export class ClientCoders {
 /** Callbacks of the connection's owner. */
 export interface SessionKeeper {
 	/** Called when the connection may have a free stream again. */
-	sessionFreed(session: ClientSession): void;
+	onSessionFreed(session: ClientSession): void;
 	/** Called when the connection has no streams left. */
-	sessionIdle(session: ClientSession): void;
+	onSessionIdle(session: ClientSession): void;
 	/** Called once, when the connection stops accepting requests. */
-	sessionLost(session: ClientSession): void;
+	onSessionLost(session: ClientSession): void;
 }
 
 /** An HTTP/2 connection to an upstream. */
@@ -68,15 +68,15 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	readonly #coders: ClientCoders;
 	readonly #keeper: SessionKeeper;
 	readonly #outputQueue: OutputQueue;
-	readonly #reader: FrameReader;
-	readonly #decoder: HpackDecoder;
+	readonly #frameReader: FrameReader;
+	readonly #hpackDecoder: HpackDecoder;
 	readonly #responseReader: ResponseReader;
 	readonly #receiveWindow = new ReceiveWindow(INITIAL_CONNECTION_WINDOW, MAX_CONNECTION_WINDOW);
 	readonly #streams = new Map<number, ClientStream>();
 	#nextStreamId = 1;
 	#isFirstBlock = true;
 	#headerBlock: HeaderBlock | undefined = undefined;
-	#maxStreams = INITIAL_MAX_STREAMS;
+	#maxConcurrentStreams = INITIAL_MAX_STREAMS;
 	#supportsUpgrades = false;
 	/**
 	 * Functions that start the requests waiting for the upstream's settings. Undefined once the settings have arrived, or once they
@@ -88,7 +88,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	 * limit, and then as long as the number of earlier open streams reaches that limit. The upstream usually refuses
 	 * streams beyond its limit, and a request whose body has not been sent can then be sent again.
 	 */
-	readonly #heldStreams = new Set<ClientStream>();
+	readonly #streamsHoldingBody = new Set<ClientStream>();
 	#isRetired = false;
 	#isClosed = false;
 	/** Number of replies to control frames that the upstream has not read. */
@@ -110,8 +110,8 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#keeper = keeper;
 		this.#outputQueue = new OutputQueue(this);
 		this.frames = new FrameWriter(upstreamSocket.socket, coders.outputMemory);
-		this.#reader = new FrameReader(this, false);
-		this.#decoder = new HpackDecoder(coders.stringMemory);
+		this.#frameReader = new FrameReader(this, false);
+		this.#hpackDecoder = new HpackDecoder(coders.stringMemory);
 		const maxFieldBytes = Math.min(options.maxResponseHead, MAX_BLOCK_BYTES);
 		this.#responseReader = new ResponseReader(maxFieldBytes);
 		upstreamSocket.holder = this;
@@ -131,7 +131,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	/** True if the connection accepts another request now. */
 	get hasRoom(): boolean {
-		return !this.#isRetired && this.#streams.size < this.#maxStreams;
+		return !this.#isRetired && this.#streams.size < this.#maxConcurrentStreams;
 	}
 
 	/** Sends a request. Allowed only if `hasRoom`. */
@@ -209,11 +209,14 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	dataSent(): void {}
 
 	admitsBody(stream: ClientStream, force: boolean): boolean {
-		this.#heldStreams.delete(stream);
+		this.#streamsHoldingBody.delete(stream);
 		if (force) return true;
-		if (this.#settingsCallbacks === undefined && this.#streams.size - this.#heldStreams.size <= this.#maxStreams)
+		if (
+			this.#settingsCallbacks === undefined &&
+			this.#streams.size - this.#streamsHoldingBody.size <= this.#maxConcurrentStreams
+		)
 			return true;
-		this.#heldStreams.add(stream);
+		this.#streamsHoldingBody.add(stream);
 		return false;
 	}
 
@@ -227,7 +230,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		if (this.#isClosed) return;
 		if (trailers && trailers.size > 0)
 			this.frames.writeHeaders(stream.id, true, [this.#coders.encoder.encodeTrailers(trailers)]);
-		else this.frames.writeData(stream.id, true, EMPTY, 0, 0);
+		else this.frames.writeData(stream.id, true, EMPTY_BYTES, 0, 0);
 		this.#outputQueue.schedule();
 	}
 
@@ -243,22 +246,22 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#outputQueue.schedule();
 	}
 
-	streamEnded(stream: ClientStream, isComplete: boolean): void {
+	onStreamEnded(stream: ClientStream, isComplete: boolean): void {
 		if (!this.#streams.delete(stream.id)) return;
-		this.#heldStreams.delete(stream);
+		this.#streamsHoldingBody.delete(stream);
 		if (isComplete) this.hasCarriedResponse = true;
 		this.#startBodies();
-		if (!this.#isClosed) this.#keeper.sessionFreed(this);
+		if (!this.#isClosed) this.#keeper.onSessionFreed(this);
 		if (this.#streams.size > 0 || this.#isClosed) return;
 		if (this.#isRetired) this.end();
-		else this.#keeper.sessionIdle(this);
+		else this.#keeper.onSessionIdle(this);
 	}
 
 	// Implementation of UpstreamSocketOwner.
 
 	received(bytes: Buffer, count: number): boolean {
 		if (this.#isClosed) return false;
-		this.#reader.read(count === bytes.length ? bytes : bytes.subarray(0, count));
+		this.#frameReader.read(count === bytes.length ? bytes : bytes.subarray(0, count));
 		this.sendPending();
 		return true;
 	}
@@ -277,13 +280,13 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	// Implementation of FrameSink.
 
-	badPreface(): void {}
+	onBadPreface(): void {}
 
-	frameTooLarge(): void {
+	onFrameTooLarge(): void {
 		this.#fail(H2_ERROR.frameSize, 'a frame is too large');
 	}
 
-	frame(type: number, flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
+	onFrame(type: number, flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
 		if (this.#headerBlock && (type !== FRAME_TYPE.continuation || id !== this.#headerBlock.streamId)) {
 			return this.#fail(H2_ERROR.protocol, 'a block of fields was interrupted');
 		}
@@ -297,7 +300,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			case FRAME_TYPE.resetStream:
 				if (end - start !== 4) return this.#fail(H2_ERROR.frameSize, 'a reset has no code');
 				if (!this.#wasOpened(id)) return this.#fail(H2_ERROR.protocol, 'a reset of an unknown stream');
-				this.#streams.get(id)?.reset(bytes.readUInt32BE(start));
+				this.#streams.get(id)?.handleReset(bytes.readUInt32BE(start));
 				return !this.#isClosed;
 			case FRAME_TYPE.settings:
 				return this.#handleSettings(flags, id, bytes, start, end);
@@ -357,7 +360,10 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		const increment = this.#receiveWindow.release(frameBytes, true);
 		if (increment > 0) this.frames.writeNumbers(FRAME_TYPE.windowUpdate, 0, increment);
 		const stream = this.#streams.get(id);
-		if (stream && !stream.data(bytes, contentStart, contentEnd, frameBytes, (flags & FRAME_FLAG.endStream) !== 0)) {
+		if (
+			stream &&
+			!stream.handleData(bytes, contentStart, contentEnd, frameBytes, (flags & FRAME_FLAG.endStream) !== 0)
+		) {
 			return this.#fail(H2_ERROR.flowControl, 'the flow-control window was exceeded');
 		}
 		return !this.#isClosed;
@@ -385,7 +391,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		if (!block.add(bytes, start, end)) return this.#fail(H2_ERROR.enhanceYourCalm, 'the response head is too large');
 		if ((flags & FRAME_FLAG.endHeaders) === 0) return true;
 		this.#headerBlock = undefined;
-		const completeBlock = block.bytes();
+		const completeBlock = block.toBytes();
 		return this.#decode(block.streamId, block.endStream, completeBlock, 0, completeBlock.length);
 	}
 
@@ -393,9 +399,9 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		const responseReader = this.#responseReader;
 		responseReader.begin();
 		// Header blocks depend on previous ones, so the blocks of ended streams must be decoded, too.
-		if (!this.#decoder.decode(bytes, start, end, responseReader))
+		if (!this.#hpackDecoder.decode(bytes, start, end, responseReader))
 			return this.#fail(H2_ERROR.compression, 'fields are malformed');
-		this.#streams.get(id)?.fields(responseReader, endsStream);
+		this.#streams.get(id)?.handleFields(responseReader, endsStream);
 		return !this.#isClosed;
 	}
 
@@ -407,24 +413,25 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			const value = bytes.readUInt32BE(at + 2);
 			switch (bytes.readUInt16BE(at)) {
 				case SETTING_ID.maxConcurrentStreams:
-					this.#maxStreams = Math.min(value, MAX_STREAMS);
+					this.#maxConcurrentStreams = Math.min(value, MAX_CONCURRENT_STREAMS);
 					break;
 				case SETTING_ID.enableConnectProtocol:
 					this.#supportsUpgrades = value === 1;
 					break;
 				case SETTING_ID.initialWindowSize: {
 					if (value > MAX_WINDOW) return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
-					const change = value - this.peerStreamWindow;
+					const windowChange = value - this.peerStreamWindow;
 					this.peerStreamWindow = value;
 					for (const { output } of this.#streams.values()) {
-						if (!output.widen(change)) return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
+						if (!output.widenWindow(windowChange))
+							return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 					}
 				}
 			}
 		}
 		this.frames.writeSettings([]);
 		this.#runSettingsCallbacks();
-		if (!this.#isClosed) this.#keeper.sessionFreed(this);
+		if (!this.#isClosed) this.#keeper.onSessionFreed(this);
 		return !this.#isClosed;
 	}
 
@@ -436,12 +443,12 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 			if (increment === 0 || this.sendWindow > MAX_WINDOW) {
 				return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 			}
-			this.#outputQueue.windowGrew();
+			this.#outputQueue.onWindowGrown();
 			return true;
 		}
 		if (!this.#wasOpened(id)) return this.#fail(H2_ERROR.protocol, 'a window update of an unknown stream');
 		const stream = this.#streams.get(id);
-		if (!stream || stream.output.widen(increment)) return true;
+		if (!stream || stream.output.widenWindow(increment)) return true;
 		return this.#fail(H2_ERROR.flowControl, 'a flow-control window is too large');
 	}
 
@@ -467,9 +474,9 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	#startBodies(): void {
 		if (this.#settingsCallbacks !== undefined || this.#isClosed) return;
-		for (const stream of this.#heldStreams) {
-			if (this.#streams.size - this.#heldStreams.size >= this.#maxStreams) return;
-			this.#heldStreams.delete(stream);
+		for (const stream of this.#streamsHoldingBody) {
+			if (this.#streams.size - this.#streamsHoldingBody.size >= this.#maxConcurrentStreams) return;
+			this.#streamsHoldingBody.delete(stream);
 			stream.startBody();
 		}
 	}
@@ -477,16 +484,16 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	#retire(): void {
 		if (this.#isRetired) return;
 		this.#isRetired = true;
-		this.#keeper.sessionLost(this);
+		this.#keeper.onSessionLost(this);
 	}
 
 	/** Closes the connection because the upstream violated the protocol. Always returns false. */
 	#fail(code: number, message: string): false {
 		if (this.#isClosed) return false;
 		this.#retire();
-		const at = this.frames.beginFrame(8, FRAME_TYPE.goAway, 0, 0);
-		this.frames.bytes.writeUInt32BE(0, at);
-		this.frames.bytes.writeUInt32BE(code, at + 4);
+		const payloadStart = this.frames.beginFrame(8, FRAME_TYPE.goAway, 0, 0);
+		this.frames.bytes.writeUInt32BE(0, payloadStart);
+		this.frames.bytes.writeUInt32BE(code, payloadStart + 4);
 		this.frames.flush();
 		this.#close(new Error(message));
 		return false;

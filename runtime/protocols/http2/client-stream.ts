@@ -19,8 +19,8 @@ import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
  * any data; the initial window for all other clients; and the maximum window for clients that keep up.
  */
 export const MIN_STREAM_WINDOW = 4096;
-const CLIENT_STREAM_WINDOW = 65_535;
-const MAX_CLIENT_STREAM_WINDOW = 262_144;
+const INITIAL_CLIENT_WINDOW = 65_535;
+const MAX_CLIENT_WINDOW = 262_144;
 /** Maximum milliseconds for which a request body is held back because the stream may exceed the upstream's limit. */
 const MAX_HOLD_MS = 1000;
 /** Maximum interim responses to a request. Without a limit, they could keep an exchange open forever. */
@@ -45,7 +45,7 @@ export interface StreamSession extends OutputSession {
 	writeReset(stream: ClientStream, code: number): void;
 	writeWindow(stream: ClientStream, increment: number): void;
 	/** Called when the stream has ended on both sides. `isComplete` is true if the response was complete. */
-	streamEnded(stream: ClientStream, isComplete: boolean): void;
+	onStreamEnded(stream: ClientStream, isComplete: boolean): void;
 }
 
 /** One exchange on an HTTP/2 connection. */
@@ -54,13 +54,13 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	readonly output: StreamOutput;
 	readonly #session: StreamSession;
 	readonly #options: ClientOptions;
-	readonly #window: ReceiveWindow;
+	readonly #receiveWindow: ReceiveWindow;
 	/** Number of bytes by which the initial receive window exceeds the one announced in SETTINGS. */
-	readonly #extraWindow: number;
+	readonly #extraWindowBytes: number;
 	readonly #request: UpstreamRequest;
 	#call: ClientCall | undefined;
 	readonly #clock: CallClock;
-	#source: RecordingSource | undefined = undefined;
+	#bodySource: RecordingSource | undefined = undefined;
 	#isSourceStarted = false;
 	#hasRequestEnded = false;
 	#isAnswered = false;
@@ -82,9 +82,9 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#clock = new CallClock(options, this);
 		this.#request = call.request;
 		this.#call = call;
-		const isSlow = call.room !== undefined && call.room < FULL_READ_BYTES;
-		this.#extraWindow = isSlow ? 0 : CLIENT_STREAM_WINDOW - MIN_STREAM_WINDOW;
-		this.#window = new ReceiveWindow(MIN_STREAM_WINDOW + this.#extraWindow, MAX_CLIENT_STREAM_WINDOW);
+		const isSlow = call.roomBytes !== undefined && call.roomBytes < FULL_READ_BYTES;
+		this.#extraWindowBytes = isSlow ? 0 : INITIAL_CLIENT_WINDOW - MIN_STREAM_WINDOW;
+		this.#receiveWindow = new ReceiveWindow(MIN_STREAM_WINDOW + this.#extraWindowBytes, MAX_CLIENT_WINDOW);
 		this.output = new StreamOutput(id, session.peerStreamWindow, session, this);
 		call.carrier = this;
 	}
@@ -92,7 +92,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	/** Sends the request. */
 	start(): void {
 		this.#sendRequest();
-		if (this.#extraWindow > 0) this.#session.writeWindow(this, this.#extraWindow);
+		if (this.#extraWindowBytes > 0) this.#session.writeWindow(this, this.#extraWindowBytes);
 	}
 
 	#sendRequest(): void {
@@ -105,7 +105,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		}
 		if (isStream(body) && body.length !== 0) {
 			this.#session.writeHead(this, request, false, body.length);
-			this.#source = new RecordingSource(body);
+			this.#bodySource = new RecordingSource(body);
 			const expectsContinue = request.headers.get('expect')?.toLowerCase() === '100-continue';
 			if (this.#options.continueTimeout > 0 && expectsContinue) {
 				this.#clock.waitForHead(this.#options.continueTimeout, () => this.#sendBody());
@@ -132,8 +132,8 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	 * Fails the exchange because the connection has ended. `unsent` means that the upstream has not processed the request, and will
 	 * not process it.
 	 */
-	connectionLost(error: Error, unsent: boolean): void {
-		this.#fail(new UpstreamError('response', error.message, error, unsent), true);
+	connectionLost(error: Error, isUnsent: boolean): void {
+		this.#fail(new UpstreamError('response', error.message, error, isUnsent), true);
 	}
 
 	/** Called by the session when the body may be sent. */
@@ -144,7 +144,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	/** Sends the request body, if the session admits it. With `force`, the session always admits it. */
 	#sendBody(force = false): void {
 		this.#clock.headReceived();
-		const source = this.#source;
+		const source = this.#bodySource;
 		if (!source || this.#isSourceStarted) return;
 		if (!this.#session.admitsBody(this, force)) {
 			// The body must not wait forever if the upstream announces no limit, or accepts more streams than it
@@ -177,7 +177,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 
 	bodyBroken(): void {
-		const error = this.#source?.failure ?? new Error('the request body is not as long as its Content-Length');
+		const error = this.#bodySource?.failure ?? new Error('the request body is not as long as its Content-Length');
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
 	}
 
@@ -188,22 +188,22 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 
 	/** Implements TimedCall. */
-	get reading(): boolean {
+	get isReading(): boolean {
 		return !this.#isPaused;
 	}
 
 	/** Implements TimedCall. Called when nothing has been written for the length of the timeout. */
 	checkStalled(): boolean {
-		return this.output.window <= 0 || this.#session.sendWindow <= 0 || this.#session.frames.full;
+		return this.output.sendWindow <= 0 || this.#session.sendWindow <= 0 || this.#session.frames.full;
 	}
 
 	/** Implements TimedCall. */
-	timedOut(reason: string): void {
+	onTimeout(reason: string): void {
 		this.#fail(new UpstreamError('timeout', `the upstream ${reason}`));
 	}
 
 	/** Called when a header block has been received. */
-	fields(reader: ResponseReader, endsStream: boolean): void {
+	handleFields(reader: ResponseReader, endsStream: boolean): void {
 		const call = this.#call;
 		if (!call) return;
 		this.#clock.bytesReceived();
@@ -223,7 +223,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			this.#handleResponse(call, status, new HeaderList(reader.items), reader.contentLength, endsStream);
 		else if (++this.#interimCount > MAX_INTERIM_RESPONSES) {
 			this.#fail(new UpstreamError('response', 'too many interim responses'));
-		} else if (status === 100 && this.#source && !this.#isSourceStarted) this.#sendBody(true);
+		} else if (status === 100 && this.#bodySource && !this.#isSourceStarted) this.#sendBody(true);
 		else call.interimReceived(status, new HeaderList(reader.items));
 	}
 
@@ -240,8 +240,8 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			this.#isAnswered = true;
 			this.#clock.stop();
 			headers.add('Upgrade', upgrade);
-			const key = this.#request.headers.get('sec-websocket-key');
-			if (key !== undefined) headers.add('Sec-WebSocket-Accept', webSocketAccept(key));
+			const webSocketKey = this.#request.headers.get('sec-websocket-key');
+			if (webSocketKey !== undefined) headers.add('Sec-WebSocket-Accept', webSocketAccept(webSocketKey));
 			this.#tunnelBody = new StreamBody(
 				{ bodyAwaited: () => {}, bodyConsumed: bytes => this.#returnWindow(bytes, true) },
 				undefined,
@@ -272,14 +272,14 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			return;
 		}
 		this.#contentLength = length;
-		const body = new ClientBody(this, length, this.#options.pieceMemory, call.room ?? Infinity);
+		const body = new ClientBody(this, length, this.#options.pieceMemory, call.roomBytes ?? Infinity);
 		this.#body = body;
 		call.answered(createResponse(status, headers, body));
 	}
 
 	/** Called when DATA has been received. Returns false if it exceeds the flow-control window. */
-	data(bytes: Buffer, start: number, end: number, frameBytes: number, endsStream: boolean): boolean {
-		if (!this.#window.consume(frameBytes)) return false;
+	handleData(bytes: Buffer, start: number, end: number, frameBytes: number, endsStream: boolean): boolean {
+		if (!this.#receiveWindow.consume(frameBytes)) return false;
 		this.#clock.bytesReceived();
 		const contentBytes = end - start;
 		if (this.#call === undefined) return true;
@@ -317,9 +317,9 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	/** Implements BodyOwner. */
 	resumeBody(): void {
 		this.#isPaused = false;
-		const bytes = this.#withheldBytes;
+		const withheldBytes = this.#withheldBytes;
 		this.#withheldBytes = 0;
-		this.#returnWindow(bytes, false);
+		this.#returnWindow(withheldBytes, false);
 	}
 
 	/** Implements BodyOwner. */
@@ -327,32 +327,32 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#abort('the body was canceled');
 	}
 
-	#returnWindow(bytes: number, keepsUp: boolean): void {
-		if (bytes === 0 || this.#call === undefined) return;
-		const increment = this.#window.release(bytes, keepsUp);
+	#returnWindow(byteCount: number, keepsUp: boolean): void {
+		if (byteCount === 0 || this.#call === undefined) return;
+		const increment = this.#receiveWindow.release(byteCount, keepsUp);
 		if (increment > 0) this.#session.writeWindow(this, increment);
 	}
 
 	/** Called when the upstream has reset the stream. */
-	reset(code: number): void {
+	handleReset(code: number): void {
 		const call = this.#call;
 		// If the response was complete, the reset only means that the rest of the request is not wanted (RFC 9113 §8.1).
 		if (!call) return;
-		const unsent = code === H2_ERROR.refusedStream;
-		this.#fail(new UpstreamError('response', `the stream was ended with code ${code}`, undefined, unsent), true);
+		const isUnsent = code === H2_ERROR.refusedStream;
+		this.#fail(new UpstreamError('response', `the stream was ended with code ${code}`, undefined, isUnsent), true);
 	}
 
 	// Implementation of TunnelOwner.
 
-	tunnelWrite(piece: Uint8Array, onWritten: (error?: Error) => void): void {
+	writeToTunnel(piece: Uint8Array, onWritten: (error?: Error) => void): void {
 		this.output.write(piece, onWritten);
 	}
 
-	tunnelEnd(): void {
+	endTunnel(): void {
 		this.output.end();
 	}
 
-	tunnelClosed(error: Error | null): void {
+	onTunnelClosed(error: Error | null): void {
 		if (this.#call === undefined) return;
 		if (!error && this.#hasRequestEnded && this.#tunnelBody!.complete) this.#endExchange(undefined);
 		else this.#abort('the request was canceled');
@@ -372,7 +372,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (!this.#hasRequestEnded) this.#session.writeReset(this, H2_ERROR.cancel);
 		this.#body = undefined;
 		body?.end(trailers && trailers.size > 0 ? trailers : undefined);
-		this.#session.streamEnded(this, true);
+		this.#session.onStreamEnded(this, true);
 		call.released();
 	}
 
@@ -403,11 +403,11 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#releaseCall();
 		if (!isStreamClosed) this.#session.writeReset(this, code);
 		const { hasCarriedResponse: isConnectionProven } = this.#session;
-		this.#session.streamEnded(this, false);
+		this.#session.onStreamEnded(this, false);
 		if (!this.#isAnswered) {
 			call.failed(
 				error,
-				isBodyUnsent && isStreamClosed && (isConnectionProven || error.unsent) && error.phase === 'response',
+				isBodyUnsent && isStreamClosed && (isConnectionProven || error.isUnsent) && error.phase === 'response',
 			);
 			return;
 		}

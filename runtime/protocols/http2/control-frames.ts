@@ -19,7 +19,7 @@ export interface ControlledSession {
 	/** Handles a connection error caused by the client. */
 	fail(code: number): void;
 	/** Handles a stream error caused by the client. */
-	streamError(stream: Http2Stream, code: number): void;
+	failStream(stream: Http2Stream, code: number): void;
 	/** Charges the connection's budget with the cost of a frame that does no useful work. */
 	charge(reason: CutReason, cost: number): void;
 }
@@ -29,28 +29,28 @@ export class ControlFrames {
 	/** The initial send window of streams, as set by the client. */
 	peerStreamWindow: number = DEFAULT_WINDOW;
 	/** True once the client's first SETTINGS have arrived. */
-	hasSettings = false;
+	hasReceivedSettings = false;
 	readonly #session: ControlledSession;
 
 	constructor(session: ControlledSession) {
 		this.#session = session;
 	}
 
-	settings(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+	handleSettings(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
 		const session = this.#session;
-		const size = end - start;
+		const payloadBytes = end - start;
 		if (streamId !== 0) session.fail(H2_ERROR.protocol);
 		else if ((flags & FRAME_FLAG.ack) !== 0) {
-			if (size !== 0) session.fail(H2_ERROR.frameSize);
-			else if (!this.hasSettings) session.fail(H2_ERROR.protocol);
+			if (payloadBytes !== 0) session.fail(H2_ERROR.frameSize);
+			else if (!this.hasReceivedSettings) session.fail(H2_ERROR.protocol);
 			else session.charge('settings_flood', FRAME_COST.ping_flood);
 		} else {
-			this.hasSettings = true;
+			this.hasReceivedSettings = true;
 			const settings = readSettings(bytes, start, end);
 			if (typeof settings === 'number') session.fail(settings);
 			else if (this.#applyInitialWindow(settings.initialWindow)) {
 				session.frames.writeSettings([]);
-				session.charge('settings_flood', FRAME_COST.settings_flood + size / 6);
+				session.charge('settings_flood', FRAME_COST.settings_flood + payloadBytes / 6);
 			} else session.fail(H2_ERROR.flowControl);
 		}
 	}
@@ -61,40 +61,40 @@ export class ControlFrames {
 	 */
 	#applyInitialWindow(window: number | undefined): boolean {
 		if (window === undefined) return true;
-		const change = window - this.peerStreamWindow;
+		const windowChange = window - this.peerStreamWindow;
 		this.peerStreamWindow = window;
-		for (const { output } of this.#session.streams.values()) if (!output.widen(change)) return false;
+		for (const { output } of this.#session.streams.values()) if (!output.widenWindow(windowChange)) return false;
 		return true;
 	}
 
-	ping(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+	handlePing(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
 		const session = this.#session;
 		if (streamId !== 0) session.fail(H2_ERROR.protocol);
 		else if (end - start !== 8) session.fail(H2_ERROR.frameSize);
 		else {
-			if ((flags & FRAME_FLAG.ack) !== 0) session.sessionEnd.pingAnswered(session.lastStreamId);
+			if ((flags & FRAME_FLAG.ack) !== 0) session.sessionEnd.onPingAnswered(session.lastStreamId);
 			else session.frames.writePing(bytes.subarray(start, end), true);
 			session.charge('ping_flood', FRAME_COST.ping_flood);
 		}
 	}
 
 	/** Checks the form of a PRIORITY frame. Priorities are ignored: flow control and round-robin determine the order. */
-	priority(streamId: number, size: number): void {
+	handlePriority(streamId: number, payloadBytes: number): void {
 		if (streamId === 0) this.#session.fail(H2_ERROR.protocol);
-		else if (size !== 5) this.#session.fail(H2_ERROR.frameSize);
+		else if (payloadBytes !== 5) this.#session.fail(H2_ERROR.frameSize);
 		else this.#session.charge('priority_flood', FRAME_COST.priority_flood);
 	}
 
-	goAway(streamId: number, size: number): void {
+	handleGoAway(streamId: number, payloadBytes: number): void {
 		if (streamId !== 0) this.#session.fail(H2_ERROR.protocol);
-		else if (size < 8) this.#session.fail(H2_ERROR.frameSize);
+		else if (payloadBytes < 8) this.#session.fail(H2_ERROR.frameSize);
 		else {
-			this.#session.sessionEnd.clientLeaves();
+			this.#session.sessionEnd.onClientLeaving();
 			this.#session.charge('empty_frames', FRAME_COST.empty_frames);
 		}
 	}
 
-	windowUpdate(id: number, bytes: Buffer, start: number, end: number): void {
+	handleWindowUpdate(id: number, bytes: Buffer, start: number, end: number): void {
 		const session = this.#session;
 		if (end - start !== 4) {
 			session.fail(H2_ERROR.frameSize);
@@ -105,13 +105,13 @@ export class ControlFrames {
 			session.sendWindow += increment;
 			if (increment === 0) session.fail(H2_ERROR.protocol);
 			else if (session.sendWindow > MAX_WINDOW) session.fail(H2_ERROR.flowControl);
-			else session.queue.windowGrew();
+			else session.queue.onWindowGrown();
 		} else if (id > session.lastStreamId) session.fail(H2_ERROR.protocol);
 		else {
 			const stream = session.streams.get(id);
 			if (stream !== undefined) {
-				if (increment === 0) session.streamError(stream, H2_ERROR.protocol);
-				else if (!stream.output.widen(increment)) session.streamError(stream, H2_ERROR.flowControl);
+				if (increment === 0) session.failStream(stream, H2_ERROR.protocol);
+				else if (!stream.output.widenWindow(increment)) session.failStream(stream, H2_ERROR.flowControl);
 			}
 		}
 		session.charge('window_update_flood', FRAME_COST.window_update_flood);

@@ -3,10 +3,10 @@
  * often the entry is used.
  */
 import {
-	FIELD_VALUE_CLASS,
-	TOKEN_CLASS,
-	TOKEN_DOT,
-	TOKEN_UNDERSCORE,
+	DOT_CLASS,
+	FIELD_VALUE_CLASSES,
+	TOKEN_CLASSES,
+	UNDERSCORE_CLASS,
 } from '../../../compiler/exchange/field-syntax.ts';
 
 /** What a field's name means to the protocol. */
@@ -63,7 +63,7 @@ export class DecodedField {
 	/** The kind of the field: one of {@link FIELD_KIND}. */
 	readonly kind: number;
 	/** Number of bytes that the field counts for in tables and limits. */
-	readonly size: number;
+	readonly countedBytes: number;
 	/** False if the value contains a control character, or starts or ends with whitespace (RFC 9113 §8.2.1). */
 	readonly isValueValid: boolean;
 
@@ -72,7 +72,7 @@ export class DecodedField {
 		this.name = name;
 		this.value = value;
 		this.kind = kind;
-		this.size = name.length + value.length + FIELD_OVERHEAD_BYTES;
+		this.countedBytes = name.length + value.length + FIELD_OVERHEAD_BYTES;
 		this.isValueValid = isValidValue(value);
 	}
 }
@@ -86,17 +86,17 @@ function nameKind(name: string): number {
 	let classes = 0;
 	for (let i = 0; i < length; i++) {
 		const code = name.charCodeAt(i);
-		const tokenClass = TOKEN_CLASS[code]!;
+		const tokenClass = TOKEN_CLASSES[code]!;
 		if (tokenClass === 0 || (code >= 65 && code <= 90)) return FIELD_KIND.invalid;
 		classes |= tokenClass;
 	}
-	return (classes & (TOKEN_UNDERSCORE | TOKEN_DOT)) === 0 ? FIELD_KIND.regular : FIELD_KIND.confusable;
+	return (classes & (UNDERSCORE_CLASS | DOT_CLASS)) === 0 ? FIELD_KIND.regular : FIELD_KIND.confusable;
 }
 
 function isValidValue(value: string): boolean {
 	const length = value.length;
 	if (length === 0) return true;
-	for (let i = 0; i < length; i++) if (FIELD_VALUE_CLASS[value.charCodeAt(i)] === 0) return false;
+	for (let i = 0; i < length; i++) if (FIELD_VALUE_CLASSES[value.charCodeAt(i)] === 0) return false;
 	return !isBlank(value.charCodeAt(0)) && !isBlank(value.charCodeAt(length - 1));
 }
 

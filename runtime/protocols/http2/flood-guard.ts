@@ -43,7 +43,7 @@ export const FRAME_COST = {
 /** Credit for each exchange whose response was sent completely. */
 const CREDIT_PER_EXCHANGE = 3;
 /** Credit for each DATA frame that we send, because the client must occasionally send two WINDOW_UPDATE frames for it. */
-const CREDIT_PER_FRAME = 2;
+const CREDIT_PER_DATA_FRAME = 2;
 
 /** The budget of one connection. It is full at first. Costs reduce it; useful work and time refill it. */
 export class FloodGuard {
@@ -67,11 +67,11 @@ export class FloodGuard {
 		return this.#budgetLeft < 0;
 	}
 
-	exchangeCompleted(): void {
+	creditExchange(): void {
 		this.#budgetLeft = Math.min(FLOOD_BUDGET, this.#budgetLeft + CREDIT_PER_EXCHANGE);
 	}
 
-	frameSent(): void {
-		this.#budgetLeft = Math.min(FLOOD_BUDGET, this.#budgetLeft + CREDIT_PER_FRAME);
+	creditFrame(): void {
+		this.#budgetLeft = Math.min(FLOOD_BUDGET, this.#budgetLeft + CREDIT_PER_DATA_FRAME);
 	}
 }

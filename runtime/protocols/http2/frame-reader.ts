@@ -1,29 +1,29 @@
 /** Splits a connection's bytes into frames (RFC 9113 §4.1). */
 import { CLIENT_PREFACE, FRAME_HEADER_BYTES } from './frame-codes.ts';
-import { MAX_FRAME_SIZE } from './limits.ts';
+import { MAX_FRAME_PAYLOAD } from './limits.ts';
 
 /** Receives frames. The bytes are valid only during the call. */
 export interface FrameSink {
 	/** Handles a frame. Returns false if the connection should not be read any more. */
-	frame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean;
+	onFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean;
 	/** Called if the connection does not start with the preface. */
-	badPreface(): void;
+	onBadPreface(): void;
 	/** Called if a frame exceeds the maximum size. */
-	frameTooLarge(): void;
+	onFrameTooLarge(): void;
 }
 
 /** Maximum bytes of a frame, including its header. */
-const MAX_FRAME_BYTES = FRAME_HEADER_BYTES + MAX_FRAME_SIZE;
+const MAX_FRAME_BYTES = FRAME_HEADER_BYTES + MAX_FRAME_PAYLOAD;
 /** Minimum bytes of a frame for which a reusable buffer is worthwhile. */
 const LARGE_FRAME_BYTES = 8192;
 /** This thread's free buffers for large frames. */
-const freeBuffers: Buffer[] = [];
+const freeFrameBuffers: Buffer[] = [];
 /** Maximum free buffers kept. */
 const MAX_FREE_BUFFERS = 32;
 
-function allocateFrame(size: number): Buffer {
+function allocateFrameBuffer(size: number): Buffer {
 	if (size < LARGE_FRAME_BYTES || size > MAX_FRAME_BYTES) return Buffer.allocUnsafe(size);
-	return freeBuffers.pop() ?? Buffer.allocUnsafeSlow(MAX_FRAME_BYTES);
+	return freeFrameBuffers.pop() ?? Buffer.allocUnsafeSlow(MAX_FRAME_BYTES);
 }
 
 /** Splits received bytes into frames, and passes each to the sink. */
@@ -55,14 +55,14 @@ export class FrameReader {
 		}
 		const length = bytes.length;
 		while (length - at >= FRAME_HEADER_BYTES) {
-			const size = (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!;
-			if (size > MAX_FRAME_SIZE) {
-				this.#sink.frameTooLarge();
+			const payloadBytes = (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!;
+			if (payloadBytes > MAX_FRAME_PAYLOAD) {
+				this.#sink.onFrameTooLarge();
 				return;
 			}
-			const end = at + FRAME_HEADER_BYTES + size;
+			const end = at + FRAME_HEADER_BYTES + payloadBytes;
 			if (end > length) break;
-			if (!this.#deliver(bytes, at, end)) return;
+			if (!this.#deliverFrame(bytes, at, end)) return;
 			at = end;
 		}
 		if (at < length) this.#keepPartial(bytes, at);
@@ -72,7 +72,7 @@ export class FrameReader {
 		let at = 0;
 		while (this.#matchedPrefaceBytes < CLIENT_PREFACE.length && at < bytes.length) {
 			if (bytes[at++] !== CLIENT_PREFACE.charCodeAt(this.#matchedPrefaceBytes++)) {
-				this.#sink.badPreface();
+				this.#sink.onBadPreface();
 				return -1;
 			}
 		}
@@ -83,32 +83,32 @@ export class FrameReader {
 	#completePartial(bytes: Buffer, start: number): number {
 		let at = start;
 		if (this.#partialBytes < FRAME_HEADER_BYTES) {
-			at = this.#fill(bytes, at, FRAME_HEADER_BYTES);
+			at = this.#fillPartial(bytes, at, FRAME_HEADER_BYTES);
 			if (this.#partialBytes < FRAME_HEADER_BYTES) return -1;
 		}
 		const header = this.#partialFrame!;
-		const size = (header[0]! << 16) | (header[1]! << 8) | header[2]!;
-		if (size > MAX_FRAME_SIZE) {
-			this.#sink.frameTooLarge();
+		const payloadBytes = (header[0]! << 16) | (header[1]! << 8) | header[2]!;
+		if (payloadBytes > MAX_FRAME_PAYLOAD) {
+			this.#sink.onFrameTooLarge();
 			return -1;
 		}
-		const frameBytes = FRAME_HEADER_BYTES + size;
-		at = this.#fill(bytes, at, frameBytes);
+		const frameBytes = FRAME_HEADER_BYTES + payloadBytes;
+		at = this.#fillPartial(bytes, at, frameBytes);
 		if (this.#partialBytes < frameBytes) return -1;
 		const frame = this.#partialFrame!;
 		this.#partialFrame = undefined;
 		this.#partialBytes = 0;
-		const canContinue = this.#deliver(frame, 0, frameBytes);
-		if (frame.length === MAX_FRAME_BYTES && freeBuffers.length < MAX_FREE_BUFFERS) freeBuffers.push(frame);
+		const canContinue = this.#deliverFrame(frame, 0, frameBytes);
+		if (frame.length === MAX_FRAME_BYTES && freeFrameBuffers.length < MAX_FREE_BUFFERS) freeFrameBuffers.push(frame);
 		return canContinue ? at : -1;
 	}
 
 	/** Fills the partial frame up to a length of `targetBytes`. Returns the index after the bytes consumed. */
-	#fill(bytes: Buffer, start: number, targetBytes: number): number {
+	#fillPartial(bytes: Buffer, start: number, targetBytes: number): number {
 		if (this.#partialFrame!.length < targetBytes) {
-			const larger = allocateFrame(targetBytes);
-			this.#partialFrame!.copy(larger, 0, 0, this.#partialBytes);
-			this.#partialFrame = larger;
+			const largerBuffer = allocateFrameBuffer(targetBytes);
+			this.#partialFrame!.copy(largerBuffer, 0, 0, this.#partialBytes);
+			this.#partialFrame = largerBuffer;
 		}
 		const end = Math.min(bytes.length, start + targetBytes - this.#partialBytes);
 		bytes.copy(this.#partialFrame!, this.#partialBytes, start, end);
@@ -118,12 +118,12 @@ export class FrameReader {
 
 	#keepPartial(bytes: Buffer, start: number): void {
 		this.#partialBytes = bytes.length - start;
-		this.#partialFrame = allocateFrame(Math.max(this.#partialBytes, FRAME_HEADER_BYTES));
+		this.#partialFrame = allocateFrameBuffer(Math.max(this.#partialBytes, FRAME_HEADER_BYTES));
 		bytes.copy(this.#partialFrame, 0, start);
 	}
 
-	#deliver(bytes: Buffer, at: number, end: number): boolean {
+	#deliverFrame(bytes: Buffer, at: number, end: number): boolean {
 		const streamId = ((bytes[at + 5]! & 127) << 24) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 8) | bytes[at + 8]!;
-		return this.#sink.frame(bytes[at + 3]!, bytes[at + 4]!, streamId, bytes, at + FRAME_HEADER_BYTES, end);
+		return this.#sink.onFrame(bytes[at + 3]!, bytes[at + 4]!, streamId, bytes, at + FRAME_HEADER_BYTES, end);
 	}
 }

@@ -1,7 +1,7 @@
 /** Writes the frames of one connection. They are gathered in memory before they are written to the socket. */
 import { type ClientSocket, queuedBytes } from '../../sockets/client-socket.ts';
 import { FRAME_FLAG, FRAME_HEADER_BYTES, FRAME_TYPE } from './frame-codes.ts';
-import { MAX_FRAME_SIZE, MAX_TEXT_OUTPUT_BYTES } from './limits.ts';
+import { MAX_FRAME_PAYLOAD, MAX_TEXT_OUTPUT_BYTES } from './limits.ts';
 import type { OutputMemory, OutputOwner } from './output-memory.ts';
 
 /** The sending side of a connection. It knows nothing about streams and flow control. */
@@ -9,7 +9,7 @@ export class FrameWriter implements OutputOwner {
 	readonly #socket: ClientSocket;
 	readonly #memory: OutputMemory;
 	/** Number of gathered bytes that the system had not accepted at the previous check. */
-	#unsentBytes = Infinity;
+	#previousUnsentBytes = Infinity;
 
 	constructor(socket: ClientSocket, memory: OutputMemory) {
 		this.#socket = socket;
@@ -26,8 +26,8 @@ export class FrameWriter implements OutputOwner {
 		// A slow client accepts a batch gradually. Streams learn only when a whole batch has been accepted, so progress is checked
 		// here.
 		const unsentBytes = queuedBytes(this.#socket);
-		const hasProgressed = unsentBytes < this.#unsentBytes;
-		this.#unsentBytes = unsentBytes;
+		const hasProgressed = unsentBytes < this.#previousUnsentBytes;
+		this.#previousUnsentBytes = unsentBytes;
 		return hasProgressed;
 	}
 
@@ -45,13 +45,13 @@ export class FrameWriter implements OutputOwner {
 			socket.write(bytes.toString('latin1', 0, length), 'latin1');
 			return;
 		}
-		let isRetained = false;
+		let isMemoryReplaced = false;
 		socket.write(bytes.subarray(0, length), () => {
-			if (isRetained) memory.giveBack(bytes);
+			if (isMemoryReplaced) memory.giveBack(bytes);
 		});
 		if (socket.writableLength === 0) return;
-		isRetained = true;
-		memory.replace();
+		isMemoryReplaced = true;
+		memory.replaceBuffer();
 	}
 
 	/** Starts a frame and reserves room for its payload. Returns the payload's index in `bytes`. */
@@ -105,27 +105,27 @@ export class FrameWriter implements OutputOwner {
 	}
 
 	/** Writes a PING with eight bytes of payload, or the acknowledgment of one. */
-	writePing(payload: Uint8Array, ack: boolean): void {
-		const at = this.beginFrame(8, FRAME_TYPE.ping, ack ? FRAME_FLAG.ack : 0, 0);
+	writePing(payload: Uint8Array, isAck: boolean): void {
+		const at = this.beginFrame(8, FRAME_TYPE.ping, isAck ? FRAME_FLAG.ack : 0, 0);
 		this.bytes.set(payload, at);
 	}
 
 	/** Writes a header block, given in parts, in as many frames as necessary. */
-	writeHeaders(streamId: number, endStream: boolean, parts: readonly Uint8Array[]): void {
+	writeHeaders(streamId: number, endStream: boolean, blockParts: readonly Uint8Array[]): void {
 		let length = 0;
-		for (let i = 0; i < parts.length; i++) length += parts[i]!.length;
+		for (let i = 0; i < blockParts.length; i++) length += blockParts[i]!.length;
 		const flags = endStream ? FRAME_FLAG.endStream : 0;
-		if (length <= MAX_FRAME_SIZE) {
+		if (length <= MAX_FRAME_PAYLOAD) {
 			let at = this.beginFrame(length, FRAME_TYPE.headers, flags | FRAME_FLAG.endHeaders, streamId);
-			for (let i = 0; i < parts.length; i++) {
-				this.bytes.set(parts[i]!, at);
-				at += parts[i]!.length;
+			for (let i = 0; i < blockParts.length; i++) {
+				this.bytes.set(blockParts[i]!, at);
+				at += blockParts[i]!.length;
 			}
 			return;
 		}
-		const block = Buffer.concat(parts as Uint8Array[]);
-		for (let start = 0; start < length; start += MAX_FRAME_SIZE) {
-			const part = block.subarray(start, start + MAX_FRAME_SIZE);
+		const block = Buffer.concat(blockParts as Uint8Array[]);
+		for (let start = 0; start < length; start += MAX_FRAME_PAYLOAD) {
+			const part = block.subarray(start, start + MAX_FRAME_PAYLOAD);
 			const endHeadersFlag = start + part.length === length ? FRAME_FLAG.endHeaders : 0;
 			const at = this.beginFrame(
 				part.length,

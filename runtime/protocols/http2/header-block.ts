@@ -7,7 +7,7 @@ export class HeaderBlock {
 	readonly endStream: boolean;
 	readonly #maxBytes: number;
 	readonly #parts: Buffer[] = [];
-	#length = 0;
+	#byteCount = 0;
 
 	/** @param maxBytes Maximum number of bytes of the block. */
 	constructor(streamId: number, endStream: boolean, maxBytes: number) {
@@ -18,14 +18,14 @@ export class HeaderBlock {
 
 	/** Adds a copy of a fragment. Returns false if the block has become too large, or has too many fragments. */
 	add(bytes: Buffer, start: number, end: number): boolean {
-		this.#length += end - start;
-		if (this.#length > this.#maxBytes || this.#parts.length > MAX_CONTINUATIONS) return false;
+		this.#byteCount += end - start;
+		if (this.#byteCount > this.#maxBytes || this.#parts.length > MAX_CONTINUATIONS) return false;
 		this.#parts.push(Buffer.from(bytes.subarray(start, end)));
 		return true;
 	}
 
 	/** Returns the complete block. */
-	bytes(): Buffer {
-		return Buffer.concat(this.#parts, this.#length);
+	toBytes(): Buffer {
+		return Buffer.concat(this.#parts, this.#byteCount);
 	}
 }

@@ -1,22 +1,22 @@
 /** Decodes header blocks (HPACK, RFC 7541). Each connection has its own decoder, because blocks depend on previous ones. */
 import { DecodedField } from './field.ts';
 import { huffmanDecode } from './huffman.ts';
-import { STATIC_COUNT, STATIC_FIELDS } from './static-table.ts';
+import { STATIC_ENTRY_COUNT, STATIC_FIELDS } from './static-table.ts';
 
 /** Receives the fields of a block in order. */
 export interface FieldSink {
-	field(field: DecodedField): void;
+	onField(field: DecodedField): void;
 }
 
 /** Maximum bytes of the dynamic table. It is the protocol's default, which our SETTINGS do not change. */
-const TABLE_BYTES = 4096;
+const MAX_TABLE_BYTES = 4096;
 /** Maximum entries of the dynamic table. Each entry counts for at least 32 bytes. */
-const MAX_TABLE_ENTRIES: number = TABLE_BYTES / 32;
+const MAX_TABLE_ENTRIES: number = MAX_TABLE_BYTES / 32;
 /** Maximum value of an integer. No valid length or index is larger. */
 const MAX_INTEGER = 1 << 24;
 
 const STATIC_ENTRIES: readonly DecodedField[] = Array.from(
-	{ length: STATIC_COUNT },
+	{ length: STATIC_ENTRY_COUNT },
 	(_, i) => new DecodedField(STATIC_FIELDS[i * 2]!, STATIC_FIELDS[i * 2 + 1]!),
 );
 
@@ -33,18 +33,18 @@ export class StringMemory {
 
 /** The decoder of one connection. */
 export class HpackDecoder {
-	readonly #memory: StringMemory;
+	readonly #stringMemory: StringMemory;
 	/** The dynamic table as a ring buffer, in which the newest entry is before `#nextIndex`. Created for the first entry. */
-	#ring: (DecodedField | undefined)[] | undefined = undefined;
+	#dynamicTable: (DecodedField | undefined)[] | undefined = undefined;
 	#nextIndex = 0;
 	#entryCount = 0;
 	#tableBytes = 0;
-	#capacity = TABLE_BYTES;
+	#capacityBytes = MAX_TABLE_BYTES;
 	/** The current position in the input. */
 	#readIndex = 0;
 
 	constructor(memory: StringMemory) {
-		this.#memory = memory;
+		this.#stringMemory = memory;
 	}
 
 	/** Decodes a complete block. Returns false if it is malformed, which is a connection error (RFC 9113 §4.3). */
@@ -58,19 +58,19 @@ export class HpackDecoder {
 				const index = this.#readInteger(bytes, end, 7);
 				const field = index > 0 ? this.#entryAt(index) : undefined;
 				if (field === undefined) return false;
-				sink.field(field);
+				sink.onField(field);
 				hasFields = true;
 			} else if (firstByte >= 32 && firstByte < 64) {
 				// Size updates are allowed only at the start of a block, at most two: one down and one up again (RFC 7541 §4.2).
-				const size = this.#readInteger(bytes, end, 5);
-				if (hasFields || size < 0 || size > TABLE_BYTES || ++sizeUpdates > 2) return false;
-				this.#capacity = size;
-				this.#evict(size);
+				const newCapacity = this.#readInteger(bytes, end, 5);
+				if (hasFields || newCapacity < 0 || newCapacity > MAX_TABLE_BYTES || ++sizeUpdates > 2) return false;
+				this.#capacityBytes = newCapacity;
+				this.#evict(newCapacity);
 			} else {
 				const field = this.#readLiteral(bytes, end, firstByte >= 64 ? 6 : 4);
 				if (field === undefined) return false;
 				if (firstByte >= 64) this.#addEntry(field);
-				sink.field(field);
+				sink.onField(field);
 				hasFields = true;
 			}
 		}
@@ -91,29 +91,29 @@ export class HpackDecoder {
 	}
 
 	#entryAt(index: number): DecodedField | undefined {
-		if (index <= STATIC_COUNT) return STATIC_ENTRIES[index - 1];
-		const age = index - STATIC_COUNT;
-		if (age > this.#entryCount) return undefined;
-		return this.#ring![(this.#nextIndex - age + MAX_TABLE_ENTRIES) % MAX_TABLE_ENTRIES];
+		if (index <= STATIC_ENTRY_COUNT) return STATIC_ENTRIES[index - 1];
+		const dynamicIndex = index - STATIC_ENTRY_COUNT;
+		if (dynamicIndex > this.#entryCount) return undefined;
+		return this.#dynamicTable![(this.#nextIndex - dynamicIndex + MAX_TABLE_ENTRIES) % MAX_TABLE_ENTRIES];
 	}
 
 	#addEntry(field: DecodedField): void {
 		// Adding an entry that is larger than the table empties the table (RFC 7541 §4.4).
-		this.#evict(this.#capacity - field.size);
-		if (field.size > this.#capacity) return;
-		this.#ring ??= new Array(MAX_TABLE_ENTRIES).fill(undefined);
-		this.#ring[this.#nextIndex] = field;
+		this.#evict(this.#capacityBytes - field.countedBytes);
+		if (field.countedBytes > this.#capacityBytes) return;
+		this.#dynamicTable ??= new Array(MAX_TABLE_ENTRIES).fill(undefined);
+		this.#dynamicTable[this.#nextIndex] = field;
 		this.#nextIndex = (this.#nextIndex + 1) % MAX_TABLE_ENTRIES;
 		this.#entryCount++;
-		this.#tableBytes += field.size;
+		this.#tableBytes += field.countedBytes;
 	}
 
 	/** Evicts the oldest entries until the table has at most `size` bytes. */
-	#evict(size: number): void {
-		while (this.#entryCount > 0 && this.#tableBytes > size) {
+	#evict(maxBytes: number): void {
+		while (this.#entryCount > 0 && this.#tableBytes > maxBytes) {
 			const oldestIndex = (this.#nextIndex - this.#entryCount + MAX_TABLE_ENTRIES) % MAX_TABLE_ENTRIES;
-			this.#tableBytes -= this.#ring![oldestIndex]!.size;
-			this.#ring![oldestIndex] = undefined;
+			this.#tableBytes -= this.#dynamicTable![oldestIndex]!.countedBytes;
+			this.#dynamicTable![oldestIndex] = undefined;
 			this.#entryCount--;
 		}
 	}
@@ -140,7 +140,7 @@ export class HpackDecoder {
 		if (length < 0 || length > end - start) return undefined;
 		this.#readIndex = start + length;
 		if (!isHuffmanCoded) return bytes.toString('latin1', start, this.#readIndex);
-		const memory = this.#memory.bytes;
+		const memory = this.#stringMemory.bytes;
 		const decodedLength = huffmanDecode(bytes, start, this.#readIndex, memory);
 		return decodedLength < 0 ? undefined : memory.toString('latin1', 0, decodedLength);
 	}

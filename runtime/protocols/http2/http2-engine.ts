@@ -1,7 +1,7 @@
 /** The state shared by the HTTP/2 connections of one server: limits, coders, memory, clock and deadlines. */
 
 import { expectedNames } from '../http1/expected-names.ts';
-import { TICK_MS } from '../http1/limits.ts';
+import { MAX_TICK_MS } from '../http1/limits.ts';
 import { PieceMemory } from '../http1/piece-memory.ts';
 import type { SocketInfo } from '../http1/socket-info.ts';
 import { ReadMemory } from '../http1/socket-input.ts';
@@ -82,7 +82,7 @@ export class Http2Engine {
 	}
 
 	/** Applies changes of the limits after a reload of the configuration. */
-	refresh(): void {
+	refreshLimits(): void {
 		const { limits } = this.host;
 		if (limits === this.limits) return;
 		this.limits = limits;
@@ -118,14 +118,14 @@ export class Http2Engine {
 			const now = performance.now();
 			this.now = now;
 			for (const session of this.sessions) session.check(now);
-			this.refresh();
+			this.refreshLimits();
 		}, this.#tickMs).unref();
 	}
 }
 
 /** Returns the milliseconds between checks: a quarter of the shortest timeout, so that timeouts are precise enough. */
 export function clockTickMs(limits: ProtocolLimits): number {
-	let shortestMs = TICK_MS * 4;
+	let shortestMs = MAX_TICK_MS * 4;
 	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;
 	for (const timeoutMs of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {
 		if (timeoutMs > 0 && timeoutMs < shortestMs) shortestMs = timeoutMs;

@@ -25,7 +25,7 @@ export function createHttp2Server(host: ProtocolHost): Http2Server {
 			if (!socket.destroyed) new Http2Session(socket, scheme, engine, peer);
 		},
 		takeOver(input: SocketInput, info: SocketInfo, bytes: Buffer): void {
-			new Http2Session({ input, info }, 'http', engine).data(bytes);
+			new Http2Session({ input, info }, 'http', engine).onData(bytes);
 		},
 		retire(matches): void {
 			for (const session of engine.sessions) if (matches(session.info.tls)) session.drain();

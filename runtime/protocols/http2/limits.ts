@@ -4,7 +4,7 @@
 export const MAX_CONCURRENT_STREAMS = 128;
 
 /** Maximum payload of received frames in bytes. It is the smallest value that the protocol allows. */
-export const MAX_FRAME_SIZE = 16_384;
+export const MAX_FRAME_PAYLOAD = 16_384;
 
 /** Maximum compressed bytes of a header block, as a multiple of the maximum head size, which our SETTINGS announce. */
 export const MAX_BLOCK_FACTOR = 4;
@@ -54,7 +54,7 @@ export const RESET_DELAY_MS = 1000;
  * Maximum milliseconds that a successful response waits for the rest of an unread request. If no data arrives, it waits only
  * `RESET_DELAY_MS`.
  */
-export const MAX_DRAIN_MS = 10_000;
+export const MAX_HOLD_BACK_MS = 10_000;
 
 /** Maximum milliseconds between the two GOAWAY frames of a graceful shutdown (RFC 9113 §6.8). */
 export const GOAWAY_WAIT_MS = 1000;

@@ -22,18 +22,18 @@ export class OutputMemory {
 	 * Reserves up to `OUTPUT_BUFFER_BYTES` bytes at `writeIndex`. The caller writes to `bytes` and advances
 	 * `writeIndex`.
 	 */
-	reserve(owner: OutputOwner, length: number): void {
+	reserve(owner: OutputOwner, byteCount: number): void {
 		if (this.owner !== owner) {
 			this.owner?.flush();
 			this.owner = owner;
-		} else if (this.writeIndex + length > OUTPUT_BUFFER_BYTES) {
+		} else if (this.writeIndex + byteCount > OUTPUT_BUFFER_BYTES) {
 			owner.flush();
 			this.owner = owner;
 		}
 	}
 
 	/** Replaces the current buffer, which belongs to the socket until `giveBack` is called. */
-	replace(): void {
+	replaceBuffer(): void {
 		this.bytes = this.#freeBuffers.pop() ?? Buffer.allocUnsafeSlow(OUTPUT_BUFFER_BYTES);
 	}
 

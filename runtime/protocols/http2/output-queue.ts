@@ -28,7 +28,7 @@ export class OutputQueue {
 	}
 
 	/** Must be called when the connection's window has grown. */
-	windowGrew(): void {
+	onWindowGrown(): void {
 		const starvingStreams = this.#starvingStreams;
 		if (starvingStreams.length === 0) return;
 		this.#starvingStreams = [];

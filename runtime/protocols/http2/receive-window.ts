@@ -3,24 +3,24 @@
 /** The receive window of a stream or a connection. */
 export class ReceiveWindow {
 	#availableBytes: number;
-	#size: number;
-	readonly #maxSize: number;
+	#sizeBytes: number;
+	readonly #maxSizeBytes: number;
 	/** Number of bytes that have been read but not yet returned to the peer with a WINDOW_UPDATE. */
 	#unreturnedBytes = 0;
 
 	/**
-	 * @param size Initial size in bytes.
-	 * @param maxSize Maximum size in bytes.
+	 * @param initialBytes Initial size in bytes.
+	 * @param maxBytes Maximum size in bytes.
 	 */
-	constructor(size: number, maxSize: number) {
-		this.#availableBytes = size;
-		this.#size = size;
-		this.#maxSize = maxSize;
+	constructor(initialBytes: number, maxBytes: number) {
+		this.#availableBytes = initialBytes;
+		this.#sizeBytes = initialBytes;
+		this.#maxSizeBytes = maxBytes;
 	}
 
 	/** Accounts for received bytes. Returns false if they exceed the window. */
-	consume(bytes: number): boolean {
-		this.#availableBytes -= bytes;
+	consume(byteCount: number): boolean {
+		this.#availableBytes -= byteCount;
 		return this.#availableBytes >= 0;
 	}
 
@@ -28,16 +28,16 @@ export class ReceiveWindow {
 	 * Accounts for bytes that have been read. Returns the increment to send to the peer, or 0 if no frame should be sent yet.
 	 * `keepsUp` means that no data is waiting to be read; the window then grows, because only the round-trip time limits the peer.
 	 */
-	release(bytes: number, keepsUp: boolean): number {
-		this.#unreturnedBytes += bytes;
+	release(byteCount: number, keepsUp: boolean): number {
+		this.#unreturnedBytes += byteCount;
 		// The data that has not been read may fill the rest of the window, so that the peer waits for this increment.
-		if (this.#unreturnedBytes * 2 < this.#size && this.#availableBytes > this.#unreturnedBytes) return 0;
+		if (this.#unreturnedBytes * 2 < this.#sizeBytes && this.#availableBytes > this.#unreturnedBytes) return 0;
 		let increment = this.#unreturnedBytes;
 		this.#unreturnedBytes = 0;
-		if (keepsUp && this.#size < this.#maxSize) {
-			const size = Math.min(this.#maxSize, this.#size * 2);
-			increment += size - this.#size;
-			this.#size = size;
+		if (keepsUp && this.#sizeBytes < this.#maxSizeBytes) {
+			const newSizeBytes = Math.min(this.#maxSizeBytes, this.#sizeBytes * 2);
+			increment += newSizeBytes - this.#sizeBytes;
+			this.#sizeBytes = newSizeBytes;
 		}
 		this.#availableBytes += increment;
 		return increment;

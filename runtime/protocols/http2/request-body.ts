@@ -33,13 +33,13 @@ export class StreamBody implements BodySource {
 	complete = false;
 	readonly #feeder: BodyFeeder;
 	/** Memory for chunks. Undefined if the reader keeps chunks beyond its next pull. */
-	#memory: PieceMemory | undefined;
-	#queue: Buffer[] = [];
+	#pieceMemory: PieceMemory | undefined;
+	#queuedPieces: Buffer[] = [];
 	#queuedBytes = 0;
 	/** The block of the last queued chunk, if the block has room left. */
 	#block: Buffer | undefined = undefined;
 	/** Number of bytes in use in {@link #block}. */
-	#usedBytes = 0;
+	#usedBlockBytes = 0;
 	/** The chunk lent to the reader until its next pull. */
 	#lentPiece: Buffer | undefined = undefined;
 	readonly #gatherer = new PieceGatherer();
@@ -50,7 +50,7 @@ export class StreamBody implements BodySource {
 	constructor(feeder: BodyFeeder, length: number | undefined, memory: PieceMemory | undefined) {
 		this.#feeder = feeder;
 		this.length = length;
-		this.#memory = memory;
+		this.#pieceMemory = memory;
 	}
 
 	/** True while a pull is pending. */
@@ -60,7 +60,7 @@ export class StreamBody implements BodySource {
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
 		if (this.#lentPiece !== undefined) {
-			this.#memory?.giveBack(this.#lentPiece);
+			this.#pieceMemory?.giveBack(this.#lentPiece);
 			this.#lentPiece = undefined;
 		}
 		const piece = this.#takePiece();
@@ -77,7 +77,7 @@ export class StreamBody implements BodySource {
 
 	/** Lets the reader keep chunks beyond its next pull. */
 	keepPieces(): void {
-		this.#memory = undefined;
+		this.#pieceMemory = undefined;
 		this.#block = undefined;
 	}
 
@@ -85,7 +85,7 @@ export class StreamBody implements BodySource {
 		if (this.#isDiscarding) return;
 		this.#isDiscarding = true;
 		const queuedBytes = this.#queuedBytes;
-		this.#queue = [];
+		this.#queuedPieces = [];
 		this.#queuedBytes = 0;
 		this.#block = undefined;
 		this.#clearPendingPull()?.reject(new HttpError(500, 'The request body was canceled.'));
@@ -94,13 +94,13 @@ export class StreamBody implements BodySource {
 
 	/** Called by the stream: copies content from `start` to `end` (exclusive). A waiting reader receives it only after `deliver`. */
 	feed(bytes: Buffer, start: number, end: number): void {
-		const size = end - start;
-		this.receivedBytes += size;
+		const contentBytes = end - start;
+		this.receivedBytes += contentBytes;
 		if (this.#isDiscarding || this.#failure) {
-			this.#feeder.bodyConsumed(size, true);
+			this.#feeder.bodyConsumed(contentBytes, true);
 			return;
 		}
-		this.#queuedBytes += size;
+		this.#queuedBytes += contentBytes;
 		this.#store(bytes, start, end);
 	}
 
@@ -127,9 +127,9 @@ export class StreamBody implements BodySource {
 	}
 
 	#takePiece(): Buffer | undefined {
-		const piece = this.#queue.shift();
+		const piece = this.#queuedPieces.shift();
 		if (piece === undefined) return undefined;
-		if (this.#queue.length === 0) this.#block = undefined;
+		if (this.#queuedPieces.length === 0) this.#block = undefined;
 		this.#lentPiece = piece;
 		this.#queuedBytes -= piece.length;
 		this.#feeder.bodyConsumed(piece.length, this.#queuedBytes === 0);
@@ -138,27 +138,27 @@ export class StreamBody implements BodySource {
 
 	/** Stores content in the queue. The content of a large body fills whole blocks, so that one write forwards several frames. */
 	#store(bytes: Buffer, start: number, end: number): void {
-		const memory = this.#memory;
-		if (memory === undefined) {
-			this.#gatherer.push(this.#queue, ownedCopy(bytes, start, end));
+		const pieceMemory = this.#pieceMemory;
+		if (pieceMemory === undefined) {
+			this.#gatherer.push(this.#queuedPieces, ownedCopy(bytes, start, end));
 			return;
 		}
 		if (this.#block === undefined && (this.receivedBytes < LARGE_BODY_BYTES || end - start < LARGE_PIECE_BYTES)) {
-			this.#gatherer.push(this.#queue, memory.copy(bytes, start, end));
+			this.#gatherer.push(this.#queuedPieces, pieceMemory.copy(bytes, start, end));
 			return;
 		}
 		for (let at = start; at < end; ) {
 			if (this.#block === undefined) {
-				this.#block = memory.takeBlock();
-				this.#usedBytes = 0;
-				this.#queue.push(this.#block);
+				this.#block = pieceMemory.takeBlock();
+				this.#usedBlockBytes = 0;
+				this.#queuedPieces.push(this.#block);
 			}
 			const block = this.#block;
-			const count = bytes.copy(block, this.#usedBytes, at, end);
-			at += count;
-			this.#usedBytes += count;
-			this.#queue[this.#queue.length - 1] = block.subarray(0, this.#usedBytes);
-			if (this.#usedBytes === block.length) this.#block = undefined;
+			const copiedBytes = bytes.copy(block, this.#usedBlockBytes, at, end);
+			at += copiedBytes;
+			this.#usedBlockBytes += copiedBytes;
+			this.#queuedPieces[this.#queuedPieces.length - 1] = block.subarray(0, this.#usedBlockBytes);
+			if (this.#usedBlockBytes === block.length) this.#block = undefined;
 		}
 	}
 

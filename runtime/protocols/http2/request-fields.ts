@@ -76,7 +76,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		this.#expectedNames = expectedNames;
 	}
 
-	begin(isTrailers: boolean): void {
+	beginSection(isTrailers: boolean): void {
 		this.items = [];
 		this.protocol = undefined;
 		this.contentLength = -1;
@@ -94,12 +94,12 @@ export class RequestFields implements FieldSink, RequestHead {
 		this.#expect = undefined;
 	}
 
-	field(field: DecodedField): void {
-		this.#sizeBytes += field.size;
+	onField(field: DecodedField): void {
+		this.#sizeBytes += field.countedBytes;
 		// The overhead of 32 bytes per field does not count here, because the number of fields has its own limit.
 		if (this.#sizeBytes - ++this.#fieldCount * 32 > this.#maxBytes) return;
 		const { kind, value } = field;
-		if (!field.isValueValid) this.#malform('bad_field_value');
+		if (!field.isValueValid) this.#markMalformed('bad_field_value');
 		if (kind === FIELD_KIND.regular) {
 			this.#hasRegularField = true;
 			if (this.#isTrailers && !isAllowedInTrailers(field.name, 'request')) return;
@@ -111,26 +111,26 @@ export class RequestFields implements FieldSink, RequestHead {
 	#readPseudo(kind: number, value: string): void {
 		// Pseudo-headers must come first and only once, and are not allowed in trailers (RFC 9113 §8.3).
 		if (this.#hasRegularField || this.#isTrailers || kind === FIELD_KIND.unknownPseudo)
-			this.#malform('bad_pseudo_header');
+			this.#markMalformed('bad_pseudo_header');
 		switch (kind) {
 			case FIELD_KIND.method:
-				if (this.#method !== undefined) this.#malform('bad_pseudo_header');
+				if (this.#method !== undefined) this.#markMalformed('bad_pseudo_header');
 				this.#method = value;
 				break;
 			case FIELD_KIND.path:
-				if (this.#target !== undefined) this.#malform('bad_pseudo_header');
+				if (this.#target !== undefined) this.#markMalformed('bad_pseudo_header');
 				this.#target = value;
 				break;
 			case FIELD_KIND.scheme:
-				if (this.#scheme !== undefined) this.#malform('bad_pseudo_header');
+				if (this.#scheme !== undefined) this.#markMalformed('bad_pseudo_header');
 				this.#scheme = value;
 				break;
 			case FIELD_KIND.authority:
-				if (this.#authority !== undefined) this.#malform('bad_pseudo_header');
+				if (this.#authority !== undefined) this.#markMalformed('bad_pseudo_header');
 				this.#authority = value;
 				break;
 			case FIELD_KIND.protocol:
-				if (this.protocol !== undefined) this.#malform('bad_pseudo_header');
+				if (this.protocol !== undefined) this.#markMalformed('bad_pseudo_header');
 				this.protocol = value;
 		}
 	}
@@ -139,21 +139,21 @@ export class RequestFields implements FieldSink, RequestHead {
 		this.#hasRegularField = true;
 		switch (kind) {
 			case FIELD_KIND.connection:
-				this.#malform('connection_field');
+				this.#markMalformed('connection_field');
 				return;
 			case FIELD_KIND.invalid:
-				this.#malform('bad_field_name');
+				this.#markMalformed('bad_field_name');
 				return;
 			case FIELD_KIND.confusable:
 				if (this.#isTrailers || !this.#expectedNames?.isExpected(name)) return;
 				break;
 			case FIELD_KIND.te:
-				if (value.toLowerCase() !== 'trailers') this.#malform('connection_field');
+				if (value.toLowerCase() !== 'trailers') this.#markMalformed('connection_field');
 				if (this.#isTrailers) return;
 				break;
 			case FIELD_KIND.host:
 				if (this.#isTrailers) return;
-				if (this.#hostField !== undefined) this.#malform('repeated_host');
+				if (this.#hostField !== undefined) this.#markMalformed('repeated_host');
 				this.#hostField = value;
 				return;
 			case FIELD_KIND.cookie:
@@ -162,8 +162,8 @@ export class RequestFields implements FieldSink, RequestHead {
 				this.#cookie = this.#cookie === undefined ? value : `${this.#cookie}; ${value}`;
 				return;
 			case FIELD_KIND.contentLength:
-				if (this.#isTrailers) this.#malform('framing_in_trailer');
-				if (this.contentLength >= 0 || !/^[0-9]{1,15}$/.test(value)) this.#malform('bad_content_length');
+				if (this.#isTrailers) this.#markMalformed('framing_in_trailer');
+				if (this.contentLength >= 0 || !/^[0-9]{1,15}$/.test(value)) this.#markMalformed('bad_content_length');
 				this.contentLength = Number(value);
 				break;
 			case FIELD_KIND.expect:
@@ -224,9 +224,9 @@ export class RequestFields implements FieldSink, RequestHead {
 			return SECTION_VALID;
 		}
 		if (target.charCodeAt(0) !== 47) return this.#refuse(SECTION_MALFORMED, 'bad_target');
-		const questionMark = target.indexOf('?');
-		this.path = questionMark < 0 ? target : target.slice(0, questionMark);
-		this.query = questionMark < 0 ? undefined : target.slice(questionMark + 1);
+		const questionMarkIndex = target.indexOf('?');
+		this.path = questionMarkIndex < 0 ? target : target.slice(0, questionMarkIndex);
+		this.query = questionMarkIndex < 0 ? undefined : target.slice(questionMarkIndex + 1);
 		return SECTION_VALID;
 	}
 
@@ -270,7 +270,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		return SECTION_VALID;
 	}
 
-	#malform(reason: string): void {
+	#markMalformed(reason: string): void {
 		if (this.#malformedReason === '') this.#malformedReason = reason;
 	}
 

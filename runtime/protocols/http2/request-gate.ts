@@ -28,19 +28,19 @@ export class RequestGate {
 	}
 
 	/** Accounts for response bytes that are buffered (positive) or no longer buffered (negative). */
-	accountBuffered(bytes: number): void {
-		this.#bufferedBytes += bytes;
+	accountBuffered(byteCount: number): void {
+		this.#bufferedBytes += byteCount;
 	}
 
 	/** Accounts for response bytes that have been sent. */
-	accountSent(bytes: number): void {
-		this.#sentBytes += bytes;
+	accountSent(byteCount: number): void {
+		this.#sentBytes += byteCount;
 	}
 
 	/** Starts an exchange, or copies its head for later. `head` is valid only during this call. */
-	start(stream: Http2Stream, head: RequestHead, now: number): void {
+	startOrDelay(stream: Http2Stream, head: RequestHead, now: number): void {
 		if (this.#bufferedBytes < MAX_BUFFERED_BYTES && this.#waitingRequests.length === 0) {
-			this.#start(stream, head, now);
+			this.#startNow(stream, head, now);
 			return;
 		}
 		const { method, items, path, query, authority, host, protocol, contentLength, expectsContinue } = head;
@@ -50,7 +50,7 @@ export class RequestGate {
 	}
 
 	/** Starts waiting exchanges if possible. Returns true if it started any. */
-	run(now: number): boolean {
+	startWaiting(now: number): boolean {
 		let hasStarted = false;
 		while (this.#waitingRequests.length > 0) {
 			const mayStart =
@@ -61,15 +61,15 @@ export class RequestGate {
 			const { stream, head } = this.#waitingRequests.shift()!;
 			if (stream.isGone) continue;
 			hasStarted = true;
-			this.#start(stream, head, now);
+			this.#startNow(stream, head, now);
 		}
 		return hasStarted;
 	}
 
-	#start(stream: Http2Stream, head: RequestHead, now: number): void {
+	#startNow(stream: Http2Stream, head: RequestHead, now: number): void {
 		this.#sentBytes = 0;
 		this.#lastStartedAt = now;
 		this.#onStart();
-		stream.start(head);
+		stream.startExchange(head);
 	}
 }

@@ -7,19 +7,19 @@ import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { STATIC_FIELDS } from './static-table.ts';
 
 /** For each name in the static table, the index of its first entry. */
-const STATIC_INDEX_BY_NAME: ReadonlyMap<string, number> = buildStaticNames();
-const STATUS_INDEX: readonly number[] = buildStatusIndexes();
+const STATIC_INDEX_BY_NAME: ReadonlyMap<string, number> = buildStaticIndexes();
+const INDEX_BY_STATUS: readonly number[] = buildStatusIndexes();
 /** Indexes in the static table. */
-const CONTENT_LENGTH = 28;
-const STATUS_NAME = 8;
+const CONTENT_LENGTH_INDEX = 28;
+const STATUS_NAME_INDEX = 8;
 
 /**
  * Literal fields are not added to any table. With NEVER_INDEXED, intermediaries must not add them either (RFC 7541 §6.2.2, §6.2.3).
  */
-const LITERAL = 0x00;
-const NEVER_INDEXED = 0x10;
+const LITERAL_PREFIX = 0x00;
+const NEVER_INDEXED_PREFIX = 0x10;
 /** A dynamic table size update to zero, because our encoding never uses the client's dynamic table. */
-const CLEAR_TABLE = 0x20;
+const CLEAR_TABLE_UPDATE = 0x20;
 
 /** Fields whose values are secret, so they are never indexed. */
 const SENSITIVE_NAMES: ReadonlySet<string> = new Set(['set-cookie', 'authorization', 'proxy-authorization']);
@@ -40,7 +40,7 @@ interface CachedFields extends EncodedFields {
 /** Number of cached field lists. They use at most 64 KiB per thread. */
 const CACHED_LIST_COUNT = 64;
 /** Maximum length of a cached field list. */
-const MAX_CACHED_BYTES = 1024;
+const MAX_CACHED_LIST_BYTES = 1024;
 /** Maximum total bytes of the fields of a head. Any further fields are dropped. */
 const MAX_FIELDS_BYTES = 262_144;
 
@@ -55,10 +55,10 @@ export interface FieldLineFormat {
 	writeName(target: Buffer, at: number, name: string, index: number, isSensitive: boolean): number;
 }
 
-const HPACK: FieldLineFormat = {
+const HPACK_FIELD_FORMAT: FieldLineFormat = {
 	nameIndexes: STATIC_INDEX_BY_NAME,
 	writeName(target, at, name, index, isSensitive) {
-		const valueStart = writeInteger(target, at, isSensitive ? NEVER_INDEXED : LITERAL, 4, index);
+		const valueStart = writeInteger(target, at, isSensitive ? NEVER_INDEXED_PREFIX : LITERAL_PREFIX, 4, index);
 		return index === 0 ? writeString(target, valueStart, name) : valueStart;
 	},
 };
@@ -67,7 +67,7 @@ const HPACK: FieldLineFormat = {
 export class ResponseFields {
 	readonly #onInvalidField: () => void;
 	readonly #cachedLists: (CachedFields | undefined)[] = new Array(CACHED_LIST_COUNT).fill(undefined);
-	#memory: Buffer = Buffer.allocUnsafeSlow(4096);
+	#buffer: Buffer = Buffer.allocUnsafeSlow(4096);
 	#writeIndex = 0;
 	/** True if a field was dropped. Such a list is not cached, so that every occurrence is counted. */
 	#hasDropped = false;
@@ -77,7 +77,7 @@ export class ResponseFields {
 	readonly #format: FieldLineFormat;
 
 	/** `onInvalidField` is called for each field that is dropped because it cannot be sent. */
-	constructor(onInvalidField: () => void, format: FieldLineFormat = HPACK) {
+	constructor(onInvalidField: () => void, format: FieldLineFormat = HPACK_FIELD_FORMAT) {
 		this.#onInvalidField = onInvalidField;
 		this.#format = format;
 	}
@@ -85,15 +85,16 @@ export class ResponseFields {
 	/** Encodes fields as a part of a block. The bytes are valid until the next call. */
 	encode(headers: HeaderList): EncodedFields {
 		const size = headers.size;
-		if (size === 0) return this.#encode(headers);
-		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size - 1).length) % CACHED_LIST_COUNT;
-		const cached = this.#cachedLists[slot];
-		if (cached !== undefined && hasSameFields(headers, cached.items)) return cached;
-		const encodedFields = this.#encode(headers);
-		if (encodedFields.bytes.length <= MAX_CACHED_BYTES && !this.#hasDropped) {
+		if (size === 0) return this.#encodeFields(headers);
+		const slotIndex =
+			(size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size - 1).length) % CACHED_LIST_COUNT;
+		const cachedFields = this.#cachedLists[slotIndex];
+		if (cachedFields !== undefined && hasSameFields(headers, cachedFields.items)) return cachedFields;
+		const encodedFields = this.#encodeFields(headers);
+		if (encodedFields.bytes.length <= MAX_CACHED_LIST_BYTES && !this.#hasDropped) {
 			const items: string[] = [];
 			for (let i = 0; i < size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
-			this.#cachedLists[slot] = { ...encodedFields, bytes: new Uint8Array(encodedFields.bytes), items };
+			this.#cachedLists[slotIndex] = { ...encodedFields, bytes: new Uint8Array(encodedFields.bytes), items };
 		}
 		return encodedFields;
 	}
@@ -104,13 +105,13 @@ export class ResponseFields {
 			const dateMs = Date.now();
 			this.#writeIndex = 0;
 			this.#writeField('date', new Date(dateMs).toUTCString());
-			this.#encodedDate = new Uint8Array(this.#memory.subarray(0, this.#writeIndex));
+			this.#encodedDate = new Uint8Array(this.#buffer.subarray(0, this.#writeIndex));
 			this.#dateValidUntil = now + 1000 - (dateMs % 1000);
 		}
 		return this.#encodedDate;
 	}
 
-	#encode(headers: HeaderList): EncodedFields {
+	#encodeFields(headers: HeaderList): EncodedFields {
 		this.#writeIndex = 0;
 		this.#hasDropped = false;
 		let hasDate = false;
@@ -139,16 +140,16 @@ export class ResponseFields {
 				case 17:
 					if (name === 'transfer-encoding') continue;
 			}
-			const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
-			if (kind === 'invalid') {
+			const valueKind = isToken(name) ? fieldValueKind(value) : 'invalid';
+			if (valueKind === 'invalid') {
 				this.#dropField();
 				continue;
 			}
-			if (kind === 'text') value = encodeFieldText(value);
+			if (valueKind === 'text') value = encodeFieldText(value);
 			// HTTP/1.1 strips whitespace around a value. Here, it would make the message malformed (RFC 9113 §8.2.1).
 			this.#writeField(name, trimBlanks(value));
 		}
-		return { bytes: this.#memory.subarray(0, this.#writeIndex), hasDate, contentLength };
+		return { bytes: this.#buffer.subarray(0, this.#writeIndex), hasDate, contentLength };
 	}
 
 	#dropField(): void {
@@ -158,16 +159,16 @@ export class ResponseFields {
 
 	#writeField(name: string, value: string): void {
 		const neededBytes = this.#writeIndex + name.length + value.length + 16;
-		if (neededBytes > this.#memory.length) {
+		if (neededBytes > this.#buffer.length) {
 			if (neededBytes > MAX_FIELDS_BYTES) {
 				this.#dropField();
 				return;
 			}
-			const larger = Buffer.allocUnsafeSlow(neededBytes * 2);
-			this.#memory.copy(larger, 0, 0, this.#writeIndex);
-			this.#memory = larger;
+			const largerBuffer = Buffer.allocUnsafeSlow(neededBytes * 2);
+			this.#buffer.copy(largerBuffer, 0, 0, this.#writeIndex);
+			this.#buffer = largerBuffer;
 		}
-		const memory = this.#memory;
+		const memory = this.#buffer;
 		const { nameIndexes: names, writeName } = this.#format;
 		const at = writeName(memory, this.#writeIndex, name, names.get(name) ?? 0, SENSITIVE_NAMES.has(name));
 		this.#writeIndex = writeString(memory, at, value);
@@ -183,13 +184,13 @@ export const MAX_STATUS_AND_LENGTH_BYTES = 32;
  */
 export function writeStatus(target: Buffer, at: number, status: number, isFirstBlock: boolean): number {
 	let i = at;
-	if (isFirstBlock) target[i++] = CLEAR_TABLE;
-	const index = STATUS_INDEX[status];
+	if (isFirstBlock) target[i++] = CLEAR_TABLE_UPDATE;
+	const index = INDEX_BY_STATUS[status];
 	if (index !== undefined) {
 		target[i++] = 0x80 | index;
 		return i;
 	}
-	target[i++] = LITERAL | STATUS_NAME;
+	target[i++] = LITERAL_PREFIX | STATUS_NAME_INDEX;
 	target[i++] = 3;
 	return writeDigits(target, i, status, 3);
 }
@@ -198,7 +199,7 @@ export function writeStatus(target: Buffer, at: number, status: number, isFirstB
 export function writeLength(target: Buffer, at: number, length: number): number {
 	let digitCount = 1;
 	for (let remaining = length; remaining >= 10; remaining = Math.floor(remaining / 10)) digitCount++;
-	const i = writeInteger(target, at, LITERAL, 4, CONTENT_LENGTH);
+	const i = writeInteger(target, at, LITERAL_PREFIX, 4, CONTENT_LENGTH_INDEX);
 	target[i] = digitCount;
 	return writeDigits(target, i + 1, length, digitCount);
 }
@@ -248,10 +249,10 @@ function hasSameFields(headers: HeaderList, items: readonly string[]): boolean {
 	return true;
 }
 
-function buildStaticNames(): Map<string, number> {
-	const names = new Map<string, number>();
-	for (let i = STATIC_FIELDS.length - 2; i >= 0; i -= 2) names.set(STATIC_FIELDS[i]!, i / 2 + 1);
-	return names;
+function buildStaticIndexes(): Map<string, number> {
+	const indexByName = new Map<string, number>();
+	for (let i = STATIC_FIELDS.length - 2; i >= 0; i -= 2) indexByName.set(STATIC_FIELDS[i]!, i / 2 + 1);
+	return indexByName;
 }
 
 function buildStatusIndexes(): number[] {

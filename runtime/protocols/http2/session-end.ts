@@ -21,12 +21,12 @@ export class SessionEnd {
 	readonly #socket: ClientSocket;
 	readonly #frames: FrameWriter;
 	/** True once the shutdown has been announced with a first GOAWAY, which does not name the last stream yet. */
-	#isAnnounced = false;
+	#isShutdownAnnounced = false;
 	#isClientLeaving = false;
 	#deadline = Infinity;
 	#discardedBytes = 0;
 	/** The highest stream ID that we have promised to serve. */
-	#lastServedStream = MAX_WINDOW;
+	#lastPromisedStreamId = MAX_WINDOW;
 
 	constructor(socket: ClientSocket, frames: FrameWriter) {
 		this.#socket = socket;
@@ -37,9 +37,9 @@ export class SessionEnd {
 	 * Announces the shutdown, and sends a PING whose reply shows that the client knows about it. Returns false if it
 	 * was announced before.
 	 */
-	announce(): boolean {
-		if (this.#isAnnounced || this.refusesStreams || this.hasEnded) return false;
-		this.#isAnnounced = true;
+	announceShutdown(): boolean {
+		if (this.#isShutdownAnnounced || this.refusesStreams || this.hasEnded) return false;
+		this.#isShutdownAnnounced = true;
 		this.#frames.writeNumbers(FRAME_TYPE.goAway, 0, MAX_WINDOW, H2_ERROR.none);
 		this.#frames.writePing(PING_PAYLOAD, false);
 		this.#deadline = performance.now() + GOAWAY_WAIT_MS;
@@ -47,19 +47,19 @@ export class SessionEnd {
 	}
 
 	/** Must be called when the client replies to our PING, which means that it has read everything sent before it. */
-	pingAnswered(lastStreamId: number): void {
-		if (this.#isAnnounced && !this.refusesStreams) this.#announceLastStream(lastStreamId);
+	onPingAnswered(lastStreamId: number): void {
+		if (this.#isShutdownAnnounced && !this.refusesStreams) this.#announceLastStream(lastStreamId);
 	}
 
 	#announceLastStream(lastStreamId: number): void {
 		this.refusesStreams = true;
 		this.#deadline = Infinity;
-		this.#lastServedStream = lastStreamId;
+		this.#lastPromisedStreamId = lastStreamId;
 		this.#frames.writeNumbers(FRAME_TYPE.goAway, 0, lastStreamId, H2_ERROR.none);
 	}
 
 	/** Must be called when the client has announced that it will open no more streams. */
-	clientLeaves(): void {
+	onClientLeaving(): void {
 		this.#isClientLeaving = true;
 	}
 
@@ -77,7 +77,7 @@ export class SessionEnd {
 	endNow(lastStreamId: number, code: number): void {
 		if (this.hasEnded) return;
 		// A later GOAWAY must not name a higher stream than an earlier one (RFC 9113 §6.8).
-		this.#frames.writeNumbers(FRAME_TYPE.goAway, 0, Math.min(lastStreamId, this.#lastServedStream), code);
+		this.#frames.writeNumbers(FRAME_TYPE.goAway, 0, Math.min(lastStreamId, this.#lastPromisedStreamId), code);
 		this.#close();
 	}
 
@@ -92,9 +92,9 @@ export class SessionEnd {
 	 * Must be called with the number of bytes received. Returns true if the connection has ended, which means that the bytes are
 	 * discarded. If the socket were closed at once, a reset could discard our last frame.
 	 */
-	discard(bytes: number): boolean {
+	discardIfEnded(byteCount: number): boolean {
 		if (!this.hasEnded) return false;
-		this.#discardedBytes += bytes;
+		this.#discardedBytes += byteCount;
 		if (this.#discardedBytes > MAX_LINGER_BYTES) this.#socket.destroy();
 		return true;
 	}

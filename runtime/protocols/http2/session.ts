@@ -49,8 +49,8 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 	readonly #coders: Http2Coders;
 	readonly #socket: ClientSocket;
 	readonly #input: SocketInput;
-	readonly #reader: FrameReader = new FrameReader(this);
-	readonly #decoder: HpackDecoder;
+	readonly #frameReader: FrameReader = new FrameReader(this);
+	readonly #hpackDecoder: HpackDecoder;
 	readonly #floodGuard: FloodGuard;
 	readonly #receiveWindow = new ReceiveWindow(LIMITS.INITIAL_CONNECTION_WINDOW, LIMITS.MAX_CONNECTION_WINDOW);
 	readonly queue: OutputQueue;
@@ -78,7 +78,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		engine: Http2Engine,
 		peer?: ConnectionPeer,
 	) {
-		engine.refresh();
+		engine.refreshLimits();
 		this.engine = engine;
 		this.#coders = engine.coders;
 		const isTakenOver = 'input' in source;
@@ -92,7 +92,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		this.info = isTakenOver ? source.info : new SocketInfo(socket, scheme, peer);
 		this.info.readAddresses();
 		this.frames = new FrameWriter(socket, this.#coders.outputMemory);
-		this.#decoder = new HpackDecoder(this.#coders.stringMemory);
+		this.#hpackDecoder = new HpackDecoder(this.#coders.stringMemory);
 		this.queue = new OutputQueue(this);
 		engine.now = performance.now();
 		this.#floodGuard = new FloodGuard(engine.now);
@@ -110,22 +110,22 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		if (engine.draining || engine.host.draining) this.drain();
 	}
 
-	data(bytes: Buffer): void {
-		if (this.sessionEnd.discard(bytes.length)) return;
+	onData(bytes: Buffer): void {
+		if (this.sessionEnd.discardIfEnded(bytes.length)) return;
 		if (!this.info.isAddressKnown) {
 			this.#socket.destroy();
 			return;
 		}
 		this.#isProcessing = true;
 		this.engine.now = performance.now();
-		this.#reader.read(bytes);
+		this.#frameReader.read(bytes);
 		for (const body of this.#awaitedBodies.splice(0)) body.deliver();
 		this.#isProcessing = false;
 		this.sendPending();
 	}
 
 	/** Called when the client has closed its side: it can no longer acknowledge anything, open windows or read responses. */
-	end(): void {
+	onPeerEnded(): void {
 		this.sessionEnd.endNow(this.lastStreamId, H2_ERROR.none);
 		this.#abandon();
 	}
@@ -136,7 +136,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		this.#isProcessing = true;
 		if (!this.sessionEnd.hasEnded) {
 			do this.queue.run();
-			while (this.#requestGate.run(this.engine.now));
+			while (this.#requestGate.startWaiting(this.engine.now));
 		}
 		this.#isProcessing = false;
 		this.frames.flush();
@@ -152,7 +152,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		this.#deadlines.update(
 			isIdle,
 			this.lastStreamId,
-			this.#headerBlock !== undefined || (isIdle && this.#reader.isIncomplete),
+			this.#headerBlock !== undefined || (isIdle && this.#frameReader.isIncomplete),
 		);
 	}
 
@@ -181,7 +181,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 	}
 
 	drain(): void {
-		if (this.sessionEnd.announce()) this.sendPending();
+		if (this.sessionEnd.announceShutdown()) this.sendPending();
 	}
 
 	get idleSince(): number {
@@ -198,15 +198,15 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		this.#socket.destroy();
 	}
 
-	badPreface(): void {
+	onBadPreface(): void {
 		this.#cutOff(H2_ERROR.protocol, 'protocol_error');
 	}
 
-	frameTooLarge(): void {
+	onFrameTooLarge(): void {
 		this.#cutOff(H2_ERROR.frameSize, 'protocol_error');
 	}
 
-	frame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean {
+	onFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): boolean {
 		// The first frame must be SETTINGS, and a header block must not be interrupted by other frames (RFC 9113 §3.4, §4.3).
 		if (
 			this.#headerBlock !== undefined &&
@@ -214,7 +214,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		) {
 			return this.fail(H2_ERROR.protocol);
 		}
-		if (!this.#controlFrames.hasSettings && type !== FRAME_TYPE.settings) return this.fail(H2_ERROR.protocol);
+		if (!this.#controlFrames.hasReceivedSettings && type !== FRAME_TYPE.settings) return this.fail(H2_ERROR.protocol);
 		switch (type) {
 			case FRAME_TYPE.data:
 				this.#handleData(flags, streamId, bytes, start, end);
@@ -223,25 +223,25 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 				this.#handleHeaders(flags, streamId, bytes, start, end);
 				break;
 			case FRAME_TYPE.priority:
-				this.#controlFrames.priority(streamId, end - start);
+				this.#controlFrames.handlePriority(streamId, end - start);
 				break;
 			case FRAME_TYPE.resetStream:
 				this.#resetByClient(streamId, end - start);
 				break;
 			case FRAME_TYPE.settings:
-				this.#controlFrames.settings(flags, streamId, bytes, start, end);
+				this.#controlFrames.handleSettings(flags, streamId, bytes, start, end);
 				break;
 			case FRAME_TYPE.pushPromise:
 				this.fail(H2_ERROR.protocol);
 				break;
 			case FRAME_TYPE.ping:
-				this.#controlFrames.ping(flags, streamId, bytes, start, end);
+				this.#controlFrames.handlePing(flags, streamId, bytes, start, end);
 				break;
 			case FRAME_TYPE.goAway:
-				this.#controlFrames.goAway(streamId, end - start);
+				this.#controlFrames.handleGoAway(streamId, end - start);
 				break;
 			case FRAME_TYPE.windowUpdate:
-				this.#controlFrames.windowUpdate(streamId, bytes, start, end);
+				this.#controlFrames.handleWindowUpdate(streamId, bytes, start, end);
 				break;
 			case FRAME_TYPE.continuation:
 				this.#handleContinuation(flags, bytes, start, end);
@@ -254,7 +254,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 	}
 
 	#handleData(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
-		const size = end - start;
+		const payloadBytes = end - start;
 		if (id === 0 || id > this.lastStreamId) {
 			this.fail(H2_ERROR.protocol);
 			return;
@@ -264,39 +264,39 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 			this.fail(H2_ERROR.protocol);
 			return;
 		}
-		if (!this.#receiveWindow.consume(size)) {
+		if (!this.#receiveWindow.consume(payloadBytes)) {
 			this.fail(H2_ERROR.flowControl);
 			return;
 		}
 		const stream = this.streams.get(id);
 		if (stream === undefined || !stream.isRemoteOpen) {
-			this.dataConsumed(undefined, size, false);
-			if (stream !== undefined) this.streamError(stream, H2_ERROR.streamClosed);
+			this.onDataConsumed(undefined, payloadBytes, false);
+			if (stream !== undefined) this.failStream(stream, H2_ERROR.streamClosed);
 			else if (!this.#recentResets.has(id)) this.fail(H2_ERROR.streamClosed);
-			else this.charge('empty_frames', size === 0 ? FRAME_COST.empty_frames : FRAME_COST.late_data);
+			else this.charge('empty_frames', payloadBytes === 0 ? FRAME_COST.empty_frames : FRAME_COST.late_data);
 			return;
 		}
-		if (!stream.window.consume(size)) {
-			this.dataConsumed(undefined, size, false);
-			this.streamError(stream, H2_ERROR.flowControl);
+		if (!stream.receiveWindow.consume(payloadBytes)) {
+			this.onDataConsumed(undefined, payloadBytes, false);
+			this.failStream(stream, H2_ERROR.flowControl);
 			return;
 		}
 		const [contentStart, contentEnd] = contentRange;
-		const padding = size - (contentEnd - contentStart);
-		if (padding > 0) this.dataConsumed(stream, padding, false);
+		const paddingBytes = payloadBytes - (contentEnd - contentStart);
+		if (paddingBytes > 0) this.onDataConsumed(stream, paddingBytes, false);
 		if (contentEnd > contentStart) {
 			const { body } = stream;
 			if (body!.length !== undefined && body!.receivedBytes + contentEnd - contentStart > body!.length) {
-				this.dataConsumed(undefined, contentEnd - contentStart, false);
-				this.streamError(stream, H2_ERROR.protocol);
+				this.onDataConsumed(undefined, contentEnd - contentStart, false);
+				this.failStream(stream, H2_ERROR.protocol);
 				return;
 			}
-			if (stream.isDraining && size < SMALL_DATA_BYTES) this.charge('empty_frames', FRAME_COST.late_data);
-			stream.data(bytes, contentStart, contentEnd);
+			if (stream.isDraining && payloadBytes < SMALL_DATA_BYTES) this.charge('empty_frames', FRAME_COST.late_data);
+			stream.handleData(bytes, contentStart, contentEnd);
 			if (body!.awaited && this.#awaitedBodies.at(-1) !== body) this.#awaitedBodies.push(body!);
 		} else if ((flags & FRAME_FLAG.endStream) === 0) this.charge('empty_frames', FRAME_COST.empty_frames);
 		if ((flags & FRAME_FLAG.endStream) !== 0 && !stream.isGone && !stream.endRemote(undefined)) {
-			this.streamError(stream, H2_ERROR.protocol);
+			this.failStream(stream, H2_ERROR.protocol);
 		}
 	}
 
@@ -329,7 +329,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		}
 		if ((flags & FRAME_FLAG.endHeaders) === 0) return;
 		this.#headerBlock = undefined;
-		const completeBlock = block.bytes();
+		const completeBlock = block.toBytes();
 		this.#handleHeaderBlock(block.streamId, block.endStream, completeBlock, 0, completeBlock.length);
 	}
 
@@ -337,8 +337,8 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 	#handleHeaderBlock(id: number, endStream: boolean, bytes: Buffer, start: number, end: number): void {
 		const { requestFields: fields } = this.#coders;
 		const opensStream = id > this.lastStreamId;
-		fields.begin(!opensStream);
-		if (!this.#decoder.decode(bytes, start, end, fields)) {
+		fields.beginSection(!opensStream);
+		if (!this.#hpackDecoder.decode(bytes, start, end, fields)) {
 			this.fail(H2_ERROR.compression);
 			return;
 		}
@@ -358,20 +358,20 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		const stream = new Http2Stream(this, id, this.#controlFrames.peerStreamWindow, !endStream);
 		if (this.streams.size >= LIMITS.MAX_CONCURRENT_STREAMS || this.#exchangeCount >= LIMITS.MAX_CONCURRENT_STREAMS) {
 			engine.host.refused('refused_stream');
-			this.streamError(stream, H2_ERROR.refusedStream);
+			this.failStream(stream, H2_ERROR.refusedStream);
 			return;
 		}
 		const result = fields.endHead(endStream);
 		if (result === SECTION_MALFORMED) {
 			engine.host.refused(fields.reason);
-			this.streamError(stream, H2_ERROR.protocol);
+			this.failStream(stream, H2_ERROR.protocol);
 			return;
 		}
 		this.streams.set(id, stream);
 		engine.counters?.streamOpened();
-		if (++this.#requestCount === engine.limits.maxRequestsPerConnection) this.sessionEnd.announce();
+		if (++this.#requestCount === engine.limits.maxRequestsPerConnection) this.sessionEnd.announceShutdown();
 		if (result === SECTION_VALID) {
-			this.#requestGate.start(stream, fields, engine.now);
+			this.#requestGate.startOrDelay(stream, fields, engine.now);
 			return;
 		}
 		engine.host.refused(fields.reason);
@@ -387,34 +387,34 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 			if (!this.#recentResets.has(id)) this.fail(H2_ERROR.streamClosed);
 			return;
 		}
-		if (!stream.isRemoteOpen) this.streamError(stream, H2_ERROR.streamClosed);
+		if (!stream.isRemoteOpen) this.failStream(stream, H2_ERROR.streamClosed);
 		else if (fields.endTrailers() !== SECTION_VALID || !endStream) {
 			this.engine.host.refused(endStream ? fields.reason : 'bad_pseudo_header');
-			this.streamError(stream, H2_ERROR.protocol);
-		} else if (!stream.endRemote(new HeaderList(fields.items))) this.streamError(stream, H2_ERROR.protocol);
+			this.failStream(stream, H2_ERROR.protocol);
+		} else if (!stream.endRemote(new HeaderList(fields.items))) this.failStream(stream, H2_ERROR.protocol);
 	}
 
-	#resetByClient(id: number, size: number): void {
+	#resetByClient(id: number, payloadBytes: number): void {
 		if (id === 0 || id > this.lastStreamId) this.fail(H2_ERROR.protocol);
-		else if (size !== 4) this.fail(H2_ERROR.frameSize);
+		else if (payloadBytes !== 4) this.fail(H2_ERROR.frameSize);
 		else {
 			const stream = this.streams.get(id);
 			this.engine.counters?.streamReset(true);
 			if (stream !== undefined) {
 				this.streams.delete(id);
-				stream.reset();
+				stream.onReset();
 			}
 			// The work for a canceled exchange was wasted. A completed exchange has already earned the cost.
 			this.charge('rapid_reset', FRAME_COST.rapid_reset);
 		}
 	}
 
-	writeHead(stream: number, status: number, headers: HeaderList, length: number, endsStream: boolean): void {
+	writeHead(streamId: number, status: number, headers: HeaderList, length: number, endsStream: boolean): void {
 		writeHead(
 			this.frames,
 			this.#coders.responseFields,
 			this.engine.now,
-			stream,
+			streamId,
 			status,
 			headers,
 			length,
@@ -424,16 +424,16 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		this.#hasSentBlock = true;
 	}
 
-	writeEnd(stream: number, trailers: readonly HeaderList[]): void {
-		writeTrailers(this.frames, this.#coders.responseFields, stream, trailers);
+	writeEnd(streamId: number, trailers: readonly HeaderList[]): void {
+		writeTrailers(this.frames, this.#coders.responseFields, streamId, trailers);
 	}
 
 	get maxBufferedBytes(): number {
 		return LIMITS.MAX_BUFFERED_BYTES / Math.max(1, this.streams.size);
 	}
 
-	accountBuffered(bytes: number): void {
-		this.#requestGate.accountBuffered(bytes);
+	accountBuffered(byteCount: number): void {
+		this.#requestGate.accountBuffered(byteCount);
 	}
 
 	wantsTurn(output: StreamOutput): void {
@@ -442,21 +442,21 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		if (!this.#isProcessing) this.queue.schedule();
 	}
 
-	dataSent(bytes: number): void {
-		this.#requestGate.accountSent(bytes);
-		this.#floodGuard.frameSent();
+	dataSent(byteCount: number): void {
+		this.#requestGate.accountSent(byteCount);
+		this.#floodGuard.creditFrame();
 	}
 
-	dataConsumed(stream: Http2Stream | undefined, bytes: number, keepsUp: boolean): void {
+	onDataConsumed(stream: Http2Stream | undefined, byteCount: number, keepsUp: boolean): void {
 		if (this.sessionEnd.hasEnded) return;
-		const increment = this.#receiveWindow.release(bytes, keepsUp);
+		const increment = this.#receiveWindow.release(byteCount, keepsUp);
 		if (increment > 0) this.frames.writeNumbers(FRAME_TYPE.windowUpdate, 0, increment);
-		const streamIncrement = stream?.window.release(bytes, keepsUp) ?? 0;
+		const streamIncrement = stream?.receiveWindow.release(byteCount, keepsUp) ?? 0;
 		if (streamIncrement > 0) this.frames.writeNumbers(FRAME_TYPE.windowUpdate, stream!.id, streamIncrement);
 		if ((increment > 0 || streamIncrement > 0) && !this.#isProcessing) this.queue.schedule();
 	}
 
-	streamEnded(stream: Http2Stream): void {
+	onStreamEnded(stream: Http2Stream): void {
 		this.streams.delete(stream.id);
 	}
 
@@ -465,16 +465,16 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		if (code !== H2_ERROR.none) this.engine.counters?.streamReset(false);
 		this.streams.delete(stream.id);
 		this.#recentResets.add(stream.id);
-		stream.reset();
+		stream.onReset();
 	}
 
-	exchangeEnded(isComplete: boolean): void {
+	onExchangeEnded(isComplete: boolean): void {
 		this.#exchangeCount--;
-		if (isComplete) this.#floodGuard.exchangeCompleted();
+		if (isComplete) this.#floodGuard.creditExchange();
 	}
 
 	/** Handles a stream error caused by the client: resets the stream, and charges the connection for it. */
-	streamError(stream: Http2Stream, code: number): void {
+	failStream(stream: Http2Stream, code: number): void {
 		this.resetStream(stream, code);
 		this.charge('made_you_reset', FRAME_COST.made_you_reset);
 	}
@@ -500,7 +500,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 	#abandon(): void {
 		const streams = [...this.streams.values()];
 		this.streams.clear();
-		for (const stream of streams) stream.reset();
+		for (const stream of streams) stream.onReset();
 	}
 
 	drained(): void {

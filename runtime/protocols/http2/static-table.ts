@@ -18,4 +18,4 @@ export const STATIC_FIELDS: readonly string[] = [
 ];
 
 /** Number of entries. Entries of the dynamic table have higher indexes. */
-export const STATIC_COUNT = 61;
+export const STATIC_ENTRY_COUNT = 61;

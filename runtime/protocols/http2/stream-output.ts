@@ -1,7 +1,7 @@
 /** Sends the body of one stream as the flow-control windows allow, one frame per turn (RFC 9113 §5.2). */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import { MAX_WINDOW } from './frame-codes.ts';
-import { MAX_FRAME_SIZE } from './limits.ts';
+import { MAX_FRAME_PAYLOAD } from './limits.ts';
 
 /** Writes DATA frames. Implemented by HTTP/2 and HTTP/3. */
 export interface DataWriter {
@@ -10,7 +10,7 @@ export interface DataWriter {
 	/** Writes a frame with `bytes[start, end)`. With `isLast`, the frame ends the stream. Returns an argument for `endStreamAt`. */
 	writeData(streamId: number, isLast: boolean, bytes: Uint8Array, start: number, end: number): number;
 	/** Makes a frame that was written without `isLast` end its stream. Returns false if the frame has already been sent. */
-	endStreamAt(frame: number): boolean;
+	endStreamAt(frameIndex: number): boolean;
 }
 
 /** The connection, as the output of its streams sees it. */
@@ -23,21 +23,21 @@ export interface OutputSession {
 	/** Requests that `takeTurn` be called, during this task or soon after. */
 	wantsTurn(output: StreamOutput): void;
 	/** Accounts for bytes that are buffered (positive) or no longer buffered (negative). */
-	accountBuffered(bytes: number): void;
+	accountBuffered(byteCount: number): void;
 	/** Called when a DATA frame of this many bytes has been written. */
-	dataSent(bytes: number): void;
+	dataSent(byteCount: number): void;
 }
 
 /** The stream, as its output sees it. */
 export interface OutputOwner {
 	/** Called when bytes of the body have been written. */
-	bodyBytesSent(bytes: number): void;
+	bodyBytesSent(byteCount: number): void;
 	/** Called when the body has been sent. `isStreamEnded` is true if the stream has ended; otherwise, trailers follow. */
 	bodyEnded(source: BodySource | undefined, isStreamEnded: boolean): void;
 	/** Called when the body cannot be sent completely. The stream must then be reset. */
 	bodyBroken(): void;
 	/** Called with true when the client has stopped accepting data, and with false when it accepts data again. */
-	sendingBlocked(blocked: boolean): void;
+	sendingBlocked(isBlocked: boolean): void;
 	/** Reports whether the stream must be ended separately from the body's last frame, for example because trailers follow. */
 	endsSeparately(source: BodySource | undefined): boolean;
 }
@@ -59,18 +59,18 @@ export class StreamOutput {
 	 * Number of bytes of DATA that the client accepts on this stream. It is negative if the client has reduced the initial window
 	 * below what was sent.
 	 */
-	window: number;
+	sendWindow: number;
 	/** True while the output is in the connection's queue. */
 	isQueued = false;
 	readonly #session: OutputSession;
 	readonly #owner: OutputOwner;
-	#source: BodySource | undefined = undefined;
+	#bodySource: BodySource | undefined = undefined;
 	/** True while output is pending, or may still be added. */
 	#isActive = false;
 	/** True for a tunnel, whose output does not end with the current chunk. */
 	#isTunnel = false;
-	#piece: Uint8Array | undefined = undefined;
-	#offset = 0;
+	#currentPiece: Uint8Array | undefined = undefined;
+	#pieceOffset = 0;
 	/** Number of bytes of the announced length that have not been sent; −1 if no length was announced. */
 	#remainingBytes = -1;
 	#isPulling = false;
@@ -85,9 +85,9 @@ export class StreamOutput {
 	/** Number of bytes that the client has accepted. */
 	#sentBytes = 0;
 
-	constructor(id: number, window: number, session: OutputSession, owner: OutputOwner) {
+	constructor(id: number, sendWindow: number, session: OutputSession, owner: OutputOwner) {
 		this.id = id;
-		this.window = window;
+		this.sendWindow = sendWindow;
 		this.#session = session;
 		this.#owner = owner;
 	}
@@ -98,14 +98,14 @@ export class StreamOutput {
 	}
 
 	/** Number of bytes of a body that could be sent now. */
-	get room(): number {
-		return Math.min(this.window, this.#session.sendWindow, this.#session.maxBufferedBytes);
+	get roomBytes(): number {
+		return Math.min(this.sendWindow, this.#session.sendWindow, this.#session.maxBufferedBytes);
 	}
 
 	/** Sends a complete body, which must not change until it has been sent. */
 	sendComplete(bytes: Uint8Array): void {
 		this.#isActive = true;
-		this.#piece = bytes;
+		this.#currentPiece = bytes;
 		this.#isSourceEnded = true;
 		// The first frame is sent together with the head, before other streams get a turn. Most bodies fit in this frame.
 		if (this.#session.frames.full || this.takeTurn() !== TURN_WAITS) this.#session.wantsTurn(this);
@@ -115,7 +115,7 @@ export class StreamOutput {
 	/** Sends a streamed body. `length` is its announced length. */
 	sendSource(source: BodySource, length: number | undefined): void {
 		this.#isActive = true;
-		this.#source = source;
+		this.#bodySource = source;
 		this.#remainingBytes = length ?? -1;
 		if (source.heldBytes !== undefined) this.#reportBuffered();
 		this.#session.wantsTurn(this);
@@ -133,8 +133,8 @@ export class StreamOutput {
 			onWritten(new Error('The stream has ended.'));
 			return;
 		}
-		this.#piece = piece;
-		this.#offset = 0;
+		this.#currentPiece = piece;
+		this.#pieceOffset = 0;
 		this.#onWritten = onWritten;
 		this.#session.wantsTurn(this);
 	}
@@ -146,10 +146,10 @@ export class StreamOutput {
 	}
 
 	/** Enlarges the window. Returns false if it becomes too large (RFC 9113 §6.9.1). */
-	widen(bytes: number): boolean {
-		this.window += bytes;
-		if (this.window > MAX_WINDOW) return false;
-		if (this.#isActive && this.window > 0 && (this.#piece !== undefined || this.#isBlocked))
+	widenWindow(byteCount: number): boolean {
+		this.sendWindow += byteCount;
+		if (this.sendWindow > MAX_WINDOW) return false;
+		if (this.#isActive && this.sendWindow > 0 && (this.#currentPiece !== undefined || this.#isBlocked))
 			this.#session.wantsTurn(this);
 		return true;
 	}
@@ -157,9 +157,9 @@ export class StreamOutput {
 	/** Cancels whatever has not been sent. */
 	cancel(): void {
 		this.#isActive = false;
-		this.#piece = undefined;
-		const source = this.#source;
-		this.#source = undefined;
+		this.#currentPiece = undefined;
+		const source = this.#bodySource;
+		this.#bodySource = undefined;
 		this.#reportBuffered();
 		source?.cancel();
 		const onWritten = this.#onWritten;
@@ -170,26 +170,26 @@ export class StreamOutput {
 	/** Sends at most one frame. Returns `TURN_MORE`, `TURN_WAITS` or `TURN_STARVES`. */
 	takeTurn(): number {
 		if (!this.#isActive) return TURN_WAITS;
-		if (this.#piece === undefined) {
+		if (this.#currentPiece === undefined) {
 			if (!this.#mayPull()) {
 				this.#setBlocked(true);
-				return this.window <= 0 ? TURN_WAITS : TURN_STARVES;
+				return this.sendWindow <= 0 ? TURN_WAITS : TURN_STARVES;
 			}
 			// The client accepts data, so from here on any wait is for the source.
-			if (this.window > 0 && this.#session.sendWindow > 0) this.#setBlocked(false);
+			if (this.sendWindow > 0 && this.#session.sendWindow > 0) this.#setBlocked(false);
 		}
-		const piece = this.#piece ?? this.#pull();
+		const piece = this.#currentPiece ?? this.#pull();
 		if (piece === undefined) return this.#isSourceEnded && this.#isActive ? this.#endBody() : TURN_WAITS;
-		const pieceBytesLeft = piece.length - this.#offset;
+		const pieceBytesLeft = piece.length - this.#pieceOffset;
 		if (pieceBytesLeft === 0) {
 			this.#pieceSent();
 			return TURN_MORE;
 		}
 		const session = this.#session;
-		const frameBytes = Math.min(pieceBytesLeft, this.window, session.sendWindow, MAX_FRAME_SIZE);
+		const frameBytes = Math.min(pieceBytesLeft, this.sendWindow, session.sendWindow, MAX_FRAME_PAYLOAD);
 		if (frameBytes <= 0) {
 			this.#setBlocked(true);
-			return this.window <= 0 ? TURN_WAITS : TURN_STARVES;
+			return this.sendWindow <= 0 ? TURN_WAITS : TURN_STARVES;
 		}
 		if (this.#remainingBytes >= 0) {
 			if (pieceBytesLeft > this.#remainingBytes) {
@@ -199,13 +199,13 @@ export class StreamOutput {
 			this.#remainingBytes -= frameBytes;
 		}
 		this.#setBlocked(false);
-		const start = this.#offset;
+		const start = this.#pieceOffset;
 		const end = start + frameBytes;
 		const isLast =
 			frameBytes === pieceBytesLeft && this.#isSourceEnded && !this.#isTunnel && !this.#owner.endsSeparately(undefined);
-		const frame = session.frames.writeData(this.id, isLast, piece, start, end);
-		this.#offset = end;
-		this.window -= frameBytes;
+		const frameIndex = session.frames.writeData(this.id, isLast, piece, start, end);
+		this.#pieceOffset = end;
+		this.sendWindow -= frameBytes;
 		session.sendWindow -= frameBytes;
 		this.#sentBytes += frameBytes;
 		session.dataSent(frameBytes);
@@ -217,7 +217,7 @@ export class StreamOutput {
 			this.#owner.bodyEnded(undefined, true);
 			return TURN_WAITS;
 		}
-		return this.#remainingBytes === 0 ? this.#endWithFrame(frame) : TURN_MORE;
+		return this.#remainingBytes === 0 ? this.#endWithFrame(frameIndex) : TURN_MORE;
 	}
 
 	/**
@@ -225,14 +225,14 @@ export class StreamOutput {
 	 * may be the whole body, to find out whether the source has ended.
 	 */
 	#mayPull(): boolean {
-		if (this.#source === undefined || this.#isSourceEnded) return true;
-		if (this.window > 0 && this.#session.sendWindow > 0) return true;
+		if (this.#bodySource === undefined || this.#isSourceEnded) return true;
+		if (this.sendWindow > 0 && this.#session.sendWindow > 0) return true;
 		return this.#remainingBytes === 0 || (this.#remainingBytes < 0 && this.#hasPulled);
 	}
 
 	#pieceSent(): void {
-		this.#piece = undefined;
-		this.#offset = 0;
+		this.#currentPiece = undefined;
+		this.#pieceOffset = 0;
 		if (this.#bufferedBytes > 0) this.#reportBuffered();
 		const onWritten = this.#onWritten;
 		this.#onWritten = undefined;
@@ -240,8 +240,8 @@ export class StreamOutput {
 	}
 
 	/** Called when the announced length has been sent. If the source has ended as well, makes the last frame end the stream. */
-	#endWithFrame(frame: number): number {
-		const source = this.#source!;
+	#endWithFrame(frameIndex: number): number {
+		const source = this.#bodySource!;
 		const piece = this.#pull();
 		if (piece !== undefined) {
 			if (piece.length === 0) return TURN_MORE;
@@ -249,8 +249,8 @@ export class StreamOutput {
 			return TURN_WAITS;
 		}
 		if (!this.#isSourceEnded || !this.#isActive) return TURN_WAITS;
-		if (this.#owner.endsSeparately(source) || !this.#session.frames.endStreamAt(frame)) return this.#endBody();
-		this.#source = undefined;
+		if (this.#owner.endsSeparately(source) || !this.#session.frames.endStreamAt(frameIndex)) return this.#endBody();
+		this.#bodySource = undefined;
 		this.#isActive = false;
 		this.#reportBuffered();
 		this.#owner.bodyEnded(source, true);
@@ -259,7 +259,7 @@ export class StreamOutput {
 
 	/** Returns the next chunk, or undefined if it has not arrived, at the end, or after a failure. */
 	#pull(): Uint8Array | undefined {
-		const source = this.#source;
+		const source = this.#bodySource;
 		if (source === undefined || this.#isSourceEnded || this.#isPulling) return undefined;
 		let piece: Uint8Array | null | Promise<Uint8Array | null>;
 		try {
@@ -275,7 +275,7 @@ export class StreamOutput {
 				bytes => this.#pieceArrived(source, bytes),
 				() => {
 					this.#isPulling = false;
-					if (this.#source === source) this.#failBody();
+					if (this.#bodySource === source) this.#failBody();
 				},
 			);
 			return undefined;
@@ -291,13 +291,13 @@ export class StreamOutput {
 		const { sendWindow, maxBufferedBytes } = this.#session;
 		return Math.max(
 			MIN_PULL_BYTES,
-			Math.min(maxBufferedBytes, Math.max(this.#sentBytes, Math.min(this.window, sendWindow))),
+			Math.min(maxBufferedBytes, Math.max(this.#sentBytes, Math.min(this.sendWindow, sendWindow))),
 		);
 	}
 
 	#pieceArrived(source: BodySource, bytes: Uint8Array | null): void {
 		this.#isPulling = false;
-		if (this.#source !== source) return;
+		if (this.#bodySource !== source) return;
 		this.#setPiece(bytes);
 		this.#session.wantsTurn(this);
 	}
@@ -307,8 +307,8 @@ export class StreamOutput {
 			this.#isSourceEnded = true;
 			return undefined;
 		}
-		this.#piece = piece;
-		this.#offset = 0;
+		this.#currentPiece = piece;
+		this.#pieceOffset = 0;
 		return piece;
 	}
 
@@ -317,8 +317,8 @@ export class StreamOutput {
 			this.#failBody();
 			return TURN_WAITS;
 		}
-		const source = this.#source;
-		this.#source = undefined;
+		const source = this.#bodySource;
+		this.#bodySource = undefined;
 		this.#isActive = false;
 		this.#reportBuffered();
 		this.#owner.bodyEnded(source, false);
@@ -331,28 +331,28 @@ export class StreamOutput {
 		this.#owner.bodyBroken();
 	}
 
-	#setBlocked(blocked: boolean): void {
-		if (this.#isBlocked === blocked) return;
-		this.#isBlocked = blocked;
-		if (blocked) {
+	#setBlocked(isBlocked: boolean): void {
+		if (this.#isBlocked === isBlocked) return;
+		this.#isBlocked = isBlocked;
+		if (isBlocked) {
 			if (!this.#hasPulled) this.releaseIdleMemory();
 			this.#reportBuffered();
 		}
-		this.#owner.sendingBlocked(blocked);
+		this.#owner.sendingBlocked(isBlocked);
 	}
 
 	/** If the client is not accepting data, makes the source release the memory that it keeps for the next pull. */
 	releaseIdleMemory(): void {
 		// While a chunk has not been sent completely, it is still in the source's memory.
-		if (this.#isBlocked && this.#piece === undefined && !this.#isPulling) this.#source?.onIdle?.();
+		if (this.#isBlocked && this.#currentPiece === undefined && !this.#isPulling) this.#bodySource?.onIdle?.();
 	}
 
 	/** Reports the number of buffered bytes to the session. */
 	#reportBuffered(): void {
-		const unsentBytes = this.#piece === undefined ? 0 : this.#piece.length - this.#offset;
-		const bytes = unsentBytes + (this.#source?.heldBytes ?? 0);
-		if (bytes === this.#bufferedBytes) return;
-		this.#session.accountBuffered(bytes - this.#bufferedBytes);
-		this.#bufferedBytes = bytes;
+		const unsentBytes = this.#currentPiece === undefined ? 0 : this.#currentPiece.length - this.#pieceOffset;
+		const bufferedBytes = unsentBytes + (this.#bodySource?.heldBytes ?? 0);
+		if (bufferedBytes === this.#bufferedBytes) return;
+		this.#session.accountBuffered(bufferedBytes - this.#bufferedBytes);
+		this.#bufferedBytes = bufferedBytes;
 	}
 }

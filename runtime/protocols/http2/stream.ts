@@ -17,11 +17,17 @@ import { type PacedBody, paceBody } from '../paced-body.ts';
 import { TextSource } from '../text-source.ts';
 import { H2_ERROR } from './frame-codes.ts';
 import type { Http2Engine } from './http2-engine.ts';
-import { INITIAL_STREAM_WINDOW, LONG_TEXT_CHARS, MAX_DRAIN_MS, MAX_STREAM_WINDOW, RESET_DELAY_MS } from './limits.ts';
+import {
+	INITIAL_STREAM_WINDOW,
+	LONG_TEXT_CHARS,
+	MAX_HOLD_BACK_MS,
+	MAX_STREAM_WINDOW,
+	RESET_DELAY_MS,
+} from './limits.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import { type BodyFeeder, StreamBody } from './request-body.ts';
 import type { RequestHead } from './request-fields.ts';
-import { HANDLER_LENGTH, NO_LENGTH } from './response-writer.ts';
+import { HANDLER_CONTENT_LENGTH, NO_CONTENT_LENGTH } from './response-writer.ts';
 import { type OutputOwner, type OutputSession, StreamOutput } from './stream-output.ts';
 import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
@@ -49,23 +55,23 @@ export interface StreamSession extends OutputSession {
 	readonly info: ConnectionInfo;
 	readonly scheme: 'http' | 'https';
 	/** Writes a response head. `length` is the bytes of the body, `NO_LENGTH` or `HANDLER_LENGTH`. */
-	writeHead(stream: number, status: number, headers: HeaderList, length: number, endsStream: boolean): void;
+	writeHead(streamId: number, status: number, headers: HeaderList, length: number, endsStream: boolean): void;
 	/** Ends a stream with trailers, or without any if the list is empty. */
-	writeEnd(stream: number, trailers: readonly HeaderList[]): void;
+	writeEnd(streamId: number, trailers: readonly HeaderList[]): void;
 	/**
 	 * Called when bytes of received DATA are no longer held. Opens the receive windows of the connection and of the stream. `stream`
 	 * is undefined if the client cannot send on the stream any more.
 	 */
-	dataConsumed(stream: Http2Stream | undefined, bytes: number, keepsUp: boolean): void;
+	onDataConsumed(stream: Http2Stream | undefined, byteCount: number, keepsUp: boolean): void;
 	/** Called when both sides of a stream have ended. */
-	streamEnded(stream: Http2Stream): void;
+	onStreamEnded(stream: Http2Stream): void;
 	/** Resets a stream. */
 	resetStream(stream: Http2Stream, code: number): void;
 	/**
 	 * Called when the exchange of a stream has ended. The stream itself may have ended before. `isComplete` is true if the response
 	 * was written completely.
 	 */
-	exchangeEnded(isComplete: boolean): void;
+	onExchangeEnded(isComplete: boolean): void;
 	/** Must be called after writing something while no received bytes are being processed. Sends it. */
 	sendPending(): void;
 }
@@ -74,7 +80,7 @@ export interface StreamSession extends OutputSession {
 export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, TunnelOwner {
 	readonly id: number;
 	readonly output: StreamOutput;
-	readonly window: ReceiveWindow = new ReceiveWindow(INITIAL_STREAM_WINDOW, MAX_STREAM_WINDOW);
+	readonly receiveWindow: ReceiveWindow = new ReceiveWindow(INITIAL_STREAM_WINDOW, MAX_STREAM_WINDOW);
 	/** True while the client has not closed its side, so that it can send more. */
 	isRemoteOpen: boolean;
 	/** True once the stream has been reset by either side, or its connection has closed. */
@@ -89,10 +95,10 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	#expectsContinue = false;
 	/** After its response, the client is told to stop sending once more than this many bytes of its request have been received. */
 	#maxDrainBytes = 0;
-	#isHeldBack = false;
+	#isResponseHeldBack = false;
 	/** The trailers of a response whose body has been sent, but whose end is held back. */
 	#heldTrailers: readonly HeaderList[] | undefined = undefined;
-	#status = 0;
+	#responseStatus = 0;
 	/** The deadline, by `performance.now()`, for sending a held-back response; 0 if none has been held back. */
 	#holdDeadline = 0;
 	/** The `:protocol` of an extended CONNECT, '' for a plain CONNECT, undefined for other methods. */
@@ -103,7 +109,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	/** Pace of the request body. Created when we first wait for the client. */
 	#readPace: TransferPace | undefined = undefined;
 	#writePace: TransferPace | undefined = undefined;
-	#overrides: TransferLimits | undefined = undefined;
+	#limitOverrides: TransferLimits | undefined = undefined;
 	/** The body of the response, if its rate is limited. */
 	#pacedBody: PacedBody | undefined = undefined;
 	readonly #startedAt: number;
@@ -123,7 +129,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	}
 
 	/** Starts the exchange of a request whose head has been received. */
-	start(head: RequestHead): void {
+	startExchange(head: RequestHead): void {
 		const session = this.#session;
 		const { engine } = session;
 		let { method } = head;
@@ -159,10 +165,10 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 			return;
 		}
 		handlerPromise.then(
-			() => this.#handledAsync(x),
+			() => this.#onHandled(x),
 			() => {
-				x.aborted = true;
-				this.#handledAsync(x);
+				x.isAborted = true;
+				this.#onHandled(x);
 			},
 		);
 	}
@@ -172,7 +178,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		try {
 			return this.#session.engine.host.handle(x);
 		} catch {
-			x.aborted = true;
+			x.isAborted = true;
 			return undefined;
 		}
 	}
@@ -186,12 +192,12 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 
 	sendInterim(status: number, headers: HeaderList): void {
 		if (!this.#isHandling || this.isGone || status < 102 || status > 199) return;
-		this.#session.writeHead(this.id, status, headers, NO_LENGTH, false);
+		this.#session.writeHead(this.id, status, headers, NO_CONTENT_LENGTH, false);
 		this.#session.sendPending();
 	}
 
 	writableBytes(): number {
-		return this.output.room;
+		return this.output.roomBytes;
 	}
 
 	/** Does nothing: a client that disconnects resets its streams, which is always noticed. */
@@ -204,16 +210,16 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		if (!this.#expectsContinue || this.body!.receivedBytes > 0) return;
 		this.#expectsContinue = false;
 		if (!this.#isHandling) return;
-		this.#session.writeHead(this.id, 100, new HeaderList(), NO_LENGTH, false);
+		this.#session.writeHead(this.id, 100, new HeaderList(), NO_CONTENT_LENGTH, false);
 		this.#session.sendPending();
 	}
 
 	bodyConsumed(bytes: number, keepsUp: boolean): void {
-		this.#session.dataConsumed(this.isGone || !this.isRemoteOpen ? undefined : this, bytes, keepsUp);
+		this.#session.onDataConsumed(this.isGone || !this.isRemoteOpen ? undefined : this, bytes, keepsUp);
 	}
 
 	/** Called when content has been received: `bytes[start, end)`. */
-	data(bytes: Buffer, start: number, end: number): void {
+	handleData(bytes: Buffer, start: number, end: number): void {
 		const body = this.body!;
 		if (this.#isLocalEnded && !this.#tunnel) {
 			body.feed(bytes, start, end);
@@ -222,7 +228,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		}
 		body.feed(bytes, start, end);
 		if (this.#exchange) this.#exchange.bytesReceived = body.receivedBytes;
-		if (this.#isHeldBack) {
+		if (this.#isResponseHeldBack) {
 			this.#readDeadline = Math.min(this.#holdDeadline, this.#session.engine.deadlineIn(RESET_DELAY_MS));
 			return;
 		}
@@ -231,28 +237,34 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	}
 
 	setLimits(overrides: TransferLimits): void {
-		this.#overrides = this.#overrides === undefined ? overrides : { ...this.#overrides, ...overrides };
+		this.#limitOverrides = this.#limitOverrides === undefined ? overrides : { ...this.#limitOverrides, ...overrides };
 		if (this.#readPace) this.#readPace.setLimits(...this.#readLimits());
 		if (this.#writePace) this.#writePace.setLimits(...this.#writeLimits());
 	}
 
 	#readLimits(): [idle: number, rate: number] {
 		const { limits } = this.#session.engine;
-		return [this.#overrides?.readTimeout ?? limits.bodyIdleTimeout, this.#overrides?.readRate ?? limits.bodyRate];
+		return [
+			this.#limitOverrides?.readTimeout ?? limits.bodyIdleTimeout,
+			this.#limitOverrides?.readRate ?? limits.bodyRate,
+		];
 	}
 
 	#writeLimits(): [idle: number, rate: number] {
 		const { limits } = this.#session.engine;
-		return [this.#overrides?.writeTimeout ?? limits.writeIdleTimeout, this.#overrides?.writeRate ?? limits.writeRate];
+		return [
+			this.#limitOverrides?.writeTimeout ?? limits.writeIdleTimeout,
+			this.#limitOverrides?.writeRate ?? limits.writeRate,
+		];
 	}
 
 	/**
 	 * Creates the pace of one direction. `totalTimeoutMs` counts from the end of the head; 0 means
 	 * none.
 	 */
-	#startPace([idleTimeout, minRate]: [idle: number, rate: number], totalTimeoutMs: number): TransferPace {
+	#startPace([idleTimeoutMs, minBytesPerSecond]: [idle: number, rate: number], totalTimeoutMs: number): TransferPace {
 		const pace = new TransferPace();
-		pace.start(idleTimeout, minRate, totalTimeoutMs === 0 ? Infinity : this.#startedAt + totalTimeoutMs);
+		pace.start(idleTimeoutMs, minBytesPerSecond, totalTimeoutMs === 0 ? Infinity : this.#startedAt + totalTimeoutMs);
 		return pace;
 	}
 
@@ -272,13 +284,13 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 			this.#readDeadline = Infinity;
 			body.end();
 		} else this.isRemoteOpen = false;
-		if (this.#isLocalEnded) this.#session.streamEnded(this);
-		if (this.#isHeldBack) this.#sendHeldBack();
+		if (this.#isLocalEnded) this.#session.onStreamEnded(this);
+		if (this.#isResponseHeldBack) this.#sendHeldBack();
 		return true;
 	}
 
 	/** Called when the stream has been reset, or its connection has closed. */
-	reset(): void {
+	onReset(): void {
 		if (this.isGone) return;
 		this.isGone = true;
 		this.#readDeadline = Infinity;
@@ -308,7 +320,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 				this.#stopClient();
 				return;
 			}
-			if (this.#isHeldBack) {
+			if (this.#isResponseHeldBack) {
 				this.#sendHeldBack();
 				return;
 			}
@@ -317,7 +329,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		}
 	}
 
-	#handledAsync(x: Exchange): void {
+	#onHandled(x: Exchange): void {
 		this.#session.engine.now = performance.now();
 		this.#respond(x);
 		this.#session.sendPending();
@@ -327,7 +339,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.#isHandling = false;
 		const session = this.#session;
 		const { response } = x;
-		if (x.aborted || this.isGone) {
+		if (x.isAborted || this.isGone) {
 			if (isStream(response.body)) response.body.cancel();
 			// Handlers may hold more resources for this client than the body, such as an upgraded upstream connection.
 			x.markGone();
@@ -358,18 +370,22 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 			status = refusesTunnel ? (this.#connectProtocol === '' ? 405 : 501) : 500;
 			response.status = status;
 		}
-		this.#status = status;
+		this.#responseStatus = status;
 		if (!isStream(body) && this.#mayHoldBack(status)) {
 			this.#holdBack();
 			return;
 		}
-		this.#isHeldBack = false;
+		this.#isResponseHeldBack = false;
 		const length = bodyLength(body);
 		const isBodiless = status === 204 || status === 304;
 		if (isBodiless || x.received.method === 'HEAD') {
 			// A response to HEAD has the length that a GET response would have. A 304 has a length only if a handler knows it.
 			const declaredLength =
-				status === 204 ? NO_LENGTH : isBodiless || body === null ? HANDLER_LENGTH : (length ?? HANDLER_LENGTH);
+				status === 204
+					? NO_CONTENT_LENGTH
+					: isBodiless || body === null
+						? HANDLER_CONTENT_LENGTH
+						: (length ?? HANDLER_CONTENT_LENGTH);
 			session.writeHead(this.id, status, response.headers, declaredLength, true);
 			if (isStream(body)) body.cancel();
 			this.#endLocal();
@@ -381,18 +397,18 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		}
 		const isEmpty = !isStream(body) && (body === null || length === 0);
 		const endsStream = isEmpty && response.trailers === undefined;
-		session.writeHead(this.id, status, response.headers, body === null ? 0 : (length ?? NO_LENGTH), endsStream);
+		session.writeHead(this.id, status, response.headers, body === null ? 0 : (length ?? NO_CONTENT_LENGTH), endsStream);
 		if (endsStream) this.#endLocal();
 		else if (isEmpty) this.bodyEnded(undefined, false);
 		else this.#sendBody(body!, length);
 	}
 
 	#sendBody(body: NonNullable<Body>, length: number | undefined): void {
-		if (this.#overrides !== undefined) this.#pacedBody = paceBody(body, this.#overrides);
+		if (this.#limitOverrides !== undefined) this.#pacedBody = paceBody(body, this.#limitOverrides);
 		if (this.#pacedBody !== undefined) this.output.sendSource(this.#pacedBody, length);
 		else if (isStream(body)) this.output.sendSource(body, length);
 		else if (typeof body !== 'string') this.output.sendComplete(body);
-		else if (length! <= Math.min(LONG_TEXT_CHARS, this.output.room))
+		else if (length! <= Math.min(LONG_TEXT_CHARS, this.output.roomBytes))
 			this.output.sendComplete(Buffer.from(body, 'utf8'));
 		else this.output.sendSource(new TextSource(body, length!), length);
 	}
@@ -406,8 +422,8 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	 */
 	#holdBack(): void {
 		const { engine } = this.#session;
-		this.#isHeldBack = true;
-		this.#holdDeadline = engine.deadlineIn(MAX_DRAIN_MS);
+		this.#isResponseHeldBack = true;
+		this.#holdDeadline = engine.deadlineIn(MAX_HOLD_BACK_MS);
 		this.#readDeadline = engine.deadlineIn(RESET_DELAY_MS);
 		this.body!.cancel();
 	}
@@ -427,7 +443,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 			return;
 		}
 		this.#heldTrailers = undefined;
-		this.#isHeldBack = false;
+		this.#isResponseHeldBack = false;
 		this.#session.writeEnd(this.id, trailers);
 		this.#endLocal();
 	}
@@ -435,7 +451,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	#openTunnel(x: Exchange): void {
 		const { headers } = x.response;
 		headers.delete('sec-websocket-accept');
-		this.#session.writeHead(this.id, 200, headers, NO_LENGTH, false);
+		this.#session.writeHead(this.id, 200, headers, NO_CONTENT_LENGTH, false);
 		this.body ??= new StreamBody(this, undefined, undefined);
 		this.body.keepPieces();
 		if (!this.isRemoteOpen) this.body.end();
@@ -450,17 +466,17 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		}
 	}
 
-	tunnelWrite(piece: Uint8Array, onWritten: (error?: Error) => void): void {
+	writeToTunnel(piece: Uint8Array, onWritten: (error?: Error) => void): void {
 		this.output.write(piece, onWritten);
 		this.#session.sendPending();
 	}
 
-	tunnelEnd(): void {
+	endTunnel(): void {
 		this.output.end();
 		this.#session.sendPending();
 	}
 
-	tunnelClosed(error: Error | null): void {
+	onTunnelClosed(error: Error | null): void {
 		this.output.cancel();
 		if (!this.isGone && (this.isRemoteOpen || !this.#isLocalEnded)) {
 			this.isGone = true;
@@ -476,11 +492,11 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.#exchange!.response.bytesSent += bytes;
 	}
 
-	sendingBlocked(blocked: boolean): void {
+	sendingBlocked(isBlocked: boolean): void {
 		// Tunnels have no write timeout, because only their users know how long a tunnel may be inactive.
 		if (this.#tunnel) return;
 		const now = performance.now();
-		if (blocked) {
+		if (isBlocked) {
 			const { writeTimeout } = this.#session.engine.limits;
 			this.#writePace ??= this.#startPace(this.#writeLimits(), writeTimeout);
 			if (this.#pacedBody !== undefined && writeTimeout !== 0) {
@@ -503,7 +519,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		return (
 			this.#exchange!.response.trailers !== undefined ||
 			source?.trailers !== undefined ||
-			this.#mayHoldBack(this.#status)
+			this.#mayHoldBack(this.#responseStatus)
 		);
 	}
 
@@ -513,7 +529,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 			const handlerTrailers = this.#tunnel ? undefined : this.#exchange!.response.trailers;
 			if (handlerTrailers) trailers.push(handlerTrailers);
 			if (source?.trailers) trailers.push(source.trailers);
-			if (this.#mayHoldBack(this.#status)) {
+			if (this.#mayHoldBack(this.#responseStatus)) {
 				this.#heldTrailers = trailers;
 				this.#holdBack();
 				return;
@@ -527,7 +543,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	#endLocal(): void {
 		this.#isLocalEnded = true;
 		this.#writeDeadline = Infinity;
-		if (!this.isRemoteOpen) this.#session.streamEnded(this);
+		if (!this.isRemoteOpen) this.#session.onStreamEnded(this);
 		if (this.#tunnel) return;
 		if (this.isRemoteOpen) this.#drainRequest();
 		if (this.#exchange !== undefined) this.#finishExchange(true);
@@ -571,6 +587,6 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.body?.cancel();
 		const { engine } = this.#session;
 		engine.host.finished(x);
-		this.#session.exchangeEnded(isComplete);
+		this.#session.onExchangeEnded(isComplete);
 	}
 }

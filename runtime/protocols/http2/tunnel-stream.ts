@@ -4,10 +4,10 @@ import type { StreamBody } from './request-body.ts';
 
 /** The HTTP/2 stream that carries the tunnel. */
 export interface TunnelOwner {
-	tunnelWrite(piece: Uint8Array, onWritten: (error?: Error) => void): void;
-	tunnelEnd(): void;
+	writeToTunnel(piece: Uint8Array, onWritten: (error?: Error) => void): void;
+	endTunnel(): void;
 	/** Called when the byte stream is no longer used. */
-	tunnelClosed(error: Error | null): void;
+	onTunnelClosed(error: Error | null): void;
 }
 
 /** A Duplex over one HTTP/2 stream. Each direction can be closed separately. */
@@ -53,16 +53,16 @@ export class TunnelStream extends Duplex {
 	}
 
 	override _write(chunk: Uint8Array, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-		this.#owner.tunnelWrite(chunk, done);
+		this.#owner.writeToTunnel(chunk, done);
 	}
 
 	override _final(done: (error?: Error | null) => void): void {
-		this.#owner.tunnelEnd();
+		this.#owner.endTunnel();
 		done();
 	}
 
 	override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-		this.#owner.tunnelClosed(error);
+		this.#owner.onTunnelClosed(error);
 		done(error);
 	}
 }

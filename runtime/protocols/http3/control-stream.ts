@@ -13,13 +13,13 @@ export interface ControlledConnection {
 	 * Registers a stream of a type that may occur only once per connection. Returns false if there has been one
 	 * already (RFC 9114 §6.2.1).
 	 */
-	claimType(type: number): boolean;
+	claimStreamType(type: number): boolean;
 	/** Ends the connection because of an error caused by the client. */
 	fail(code: number): void;
 	/** Charges the cost of a frame or instruction that does no useful work. */
 	charge(reason: CutReason, cost: number): void;
 	/** Called for a stream of an unknown type, or one that ended before its type was known. */
-	unknownStream(stream: QuicStream): void;
+	onUnknownStream(stream: QuicStream): void;
 	beginInput(): void;
 }
 
@@ -28,8 +28,8 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	readonly #connection: ControlledConnection;
 	readonly #stream: QuicStream;
 	readonly #varintReader = new VarintReader();
-	readonly #reader = new FrameReader(this);
-	#type = -1;
+	readonly #frameReader = new FrameReader(this);
+	#streamType = -1;
 	#hasSettings = false;
 	/** The highest push ID that the client has allowed; −1 if it has allowed none. */
 	#maxPushId = -1n;
@@ -41,28 +41,28 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		this.#stream = stream;
 	}
 
-	data(bytes: Buffer, end: boolean): boolean {
+	onData(bytes: Buffer, isEnd: boolean): boolean {
 		this.#connection.beginInput();
 		let at = 0;
-		while (this.#type < 0 && at < bytes.length) {
-			if (this.#varintReader.push(bytes[at++]!) && !this.#setType(this.#varintReader.value)) return false;
+		while (this.#streamType < 0 && at < bytes.length) {
+			if (this.#varintReader.push(bytes[at++]!) && !this.#setStreamType(this.#varintReader.value)) return false;
 		}
-		if (this.#type === STREAM_TYPE.control) this.#reader.read(bytes, at);
-		else if (this.#type >= 0) this.#checkInstructions(bytes, at);
-		if (end && !this.#hasFailed) this.#streamEnded();
+		if (this.#streamType === STREAM_TYPE.control) this.#frameReader.read(bytes, at);
+		else if (this.#streamType >= 0) this.#checkInstructions(bytes, at);
+		if (isEnd && !this.#hasFailed) this.#onStreamEnded();
 		return !this.#hasFailed;
 	}
 
-	reset(): void {
+	onReset(): void {
 		this.#connection.beginInput();
-		this.#streamEnded();
+		this.#onStreamEnded();
 	}
 
-	stopped(): void {}
+	onStopped(): void {}
 
-	drained(): void {}
+	onDrained(): void {}
 
-	frame(type: number, length: number): 'gather' | 'skip' | 'stop' {
+	onFrame(type: number, length: number): 'gather' | 'skip' | 'stop' {
 		if (!this.#hasSettings && type !== FRAME_TYPE.settings) return this.#fail(H3_ERROR.missingSettings);
 		switch (type) {
 			case FRAME_TYPE.settings:
@@ -88,11 +88,11 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		return length > MAX_CONTROL_FRAME_BYTES ? this.#fail(H3_ERROR.excessiveLoad) : 'gather';
 	}
 
-	payloadPart(): boolean {
+	onPayloadPart(): boolean {
 		return false;
 	}
 
-	wholePayload(type: number, bytes: Buffer, start: number, end: number): boolean {
+	onWholePayload(type: number, bytes: Buffer, start: number, end: number): boolean {
 		if (type === FRAME_TYPE.priorityUpdateRequest || type === FRAME_TYPE.priorityUpdatePush) {
 			this.#checkPriorityUpdate(type, bytes.subarray(start, end));
 			return !this.#hasFailed;
@@ -108,20 +108,20 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	 * Checks which element a PRIORITY_UPDATE names (RFC 9218 §7.2). The priority itself is ignored: streams are served round-robin.
 	 */
 	#checkPriorityUpdate(type: number, payload: Buffer): void {
-		const length = payload.length === 0 ? 1 : 1 << (payload[0]! >> 6);
-		if (length > payload.length) this.#fail(H3_ERROR.frame);
+		const idBytes = payload.length === 0 ? 1 : 1 << (payload[0]! >> 6);
+		if (idBytes > payload.length) this.#fail(H3_ERROR.frame);
 		// We have not promised any push, so every push ID is invalid. The IDs of request streams are multiples of 4.
-		else if (type === FRAME_TYPE.priorityUpdatePush || (payload[length - 1]! & 3) !== 0) this.#fail(H3_ERROR.id);
+		else if (type === FRAME_TYPE.priorityUpdatePush || (payload[idBytes - 1]! & 3) !== 0) this.#fail(H3_ERROR.id);
 	}
 
 	/** Called when the type of the stream is known. */
-	#setType(type: number): boolean {
-		this.#type = type;
+	#setStreamType(type: number): boolean {
+		this.#streamType = type;
 		switch (type) {
 			case STREAM_TYPE.control:
 			case STREAM_TYPE.encoder:
 			case STREAM_TYPE.decoder:
-				if (this.#connection.claimType(type)) return true;
+				if (this.#connection.claimStreamType(type)) return true;
 				this.#fail(H3_ERROR.streamCreation);
 				return false;
 			case STREAM_TYPE.push:
@@ -130,7 +130,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 				return false;
 		}
 		this.#hasFailed = true;
-		this.#connection.unknownStream(this.#stream);
+		this.#connection.onUnknownStream(this.#stream);
 		return false;
 	}
 
@@ -154,8 +154,8 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		}
 	}
 
-	#handleNumber(type: number, value: bigint): void {
-		switch (type) {
+	#handleNumber(frameType: number, value: bigint): void {
+		switch (frameType) {
 			case FRAME_TYPE.goAway:
 				// A client's GOAWAY contains a push ID, which must not increase (RFC 9114 §5.2).
 				if (value > this.#lastGoAwayId) this.#fail(H3_ERROR.id);
@@ -174,7 +174,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	/** Checks QPACK instructions (RFC 9204 §4.3, §4.4). Without a dynamic table, only those that change nothing are valid. */
 	#checkInstructions(bytes: Buffer, start: number): void {
 		for (let at = start; at < bytes.length && !this.#hasFailed; at++) {
-			if (this.#type === STREAM_TYPE.encoder) {
+			if (this.#streamType === STREAM_TYPE.encoder) {
 				// 0x20 is Set Dynamic Table Capacity to 0, in the only form that is one byte long.
 				if (bytes[at] !== 0x20) this.#fail(H3_ERROR.encoderStream);
 			} else if (this.#isInCancellation || (bytes[at]! & 0xc0) === 0x40) this.#checkCancellation(bytes[at]!);
@@ -185,20 +185,20 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 
 	/** True while a Stream Cancellation is incomplete. Its integer begins in the first byte, with a prefix of 6 bits. */
 	#isInCancellation = false;
-	#cancelBytes = 0;
+	#cancellationBytes = 0;
 
 	#checkCancellation(byte: number): void {
 		if (!this.#isInCancellation) {
 			this.#isInCancellation = (byte & 0x3f) === 0x3f;
-			this.#cancelBytes = 0;
+			this.#cancellationBytes = 0;
 			return;
 		}
 		if (byte < 128) this.#isInCancellation = false;
-		else if (++this.#cancelBytes > 9) this.#fail(H3_ERROR.decoderStream);
+		else if (++this.#cancellationBytes > 9) this.#fail(H3_ERROR.decoderStream);
 	}
 
-	#streamEnded(): void {
-		switch (this.#type) {
+	#onStreamEnded(): void {
+		switch (this.#streamType) {
 			case STREAM_TYPE.control:
 			case STREAM_TYPE.encoder:
 			case STREAM_TYPE.decoder:
@@ -206,7 +206,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 				return;
 		}
 		this.#hasFailed = true;
-		this.#connection.unknownStream(this.#stream);
+		this.#connection.onUnknownStream(this.#stream);
 	}
 
 	#fail(code: number): 'stop' {
@@ -226,12 +226,12 @@ const MAX_QUIC_INTEGER = 2n ** 62n - 1n;
 function readVarints(bytes: Buffer, start: number, end: number): bigint[] | undefined {
 	const values: bigint[] = [];
 	for (let at = start; at < end; ) {
-		const length = 1 << (bytes[at]! >> 6);
-		if (at + length > end) return undefined;
+		const varintBytes = 1 << (bytes[at]! >> 6);
+		if (at + varintBytes > end) return undefined;
 		let value = BigInt(bytes[at]! & 0x3f);
-		for (let i = 1; i < length; i++) value = value * 256n + BigInt(bytes[at + i]!);
+		for (let i = 1; i < varintBytes; i++) value = value * 256n + BigInt(bytes[at + i]!);
 		values.push(value);
-		at += length;
+		at += varintBytes;
 	}
 	return values;
 }

@@ -7,14 +7,14 @@ export interface FrameSink {
 	 * Called when a frame begins. Returns how its payload is handled: pass it on as it arrives (`stream`), pass it on as a whole
 	 * (`gather`), ignore it (`skip`), or stop reading (`stop`).
 	 */
-	frame(type: number, length: number): 'stream' | 'gather' | 'skip' | 'stop';
+	onFrame(type: number, length: number): 'stream' | 'gather' | 'skip' | 'stop';
 	/** Receives payload of a streamed frame: `bytes[start, end)`, never empty. Returns false to stop reading. */
-	payloadPart(bytes: Buffer, start: number, end: number): boolean;
+	onPayloadPart(bytes: Buffer, start: number, end: number): boolean;
 	/**
 	 * Receives the whole payload of a gathered frame. `isLast` is true if nothing that follows it has been received yet. Returns
 	 * false to stop reading.
 	 */
-	wholePayload(type: number, bytes: Buffer, start: number, end: number, isLast: boolean): boolean;
+	onWholePayload(type: number, bytes: Buffer, start: number, end: number, isLast: boolean): boolean;
 }
 
 /** Splits one stream into frames. */
@@ -22,7 +22,7 @@ export class FrameReader {
 	readonly #sink: FrameSink;
 	readonly #varintReader = new VarintReader();
 	#state: 'type' | 'length' | 'payload' = 'type';
-	#type = 0;
+	#frameType = 0;
 	#payloadBytesLeft = 0;
 	#payloadUse: 'stream' | 'gather' | 'skip' = 'skip';
 	#gatheredPayload: Buffer | undefined = undefined;
@@ -51,7 +51,7 @@ export class FrameReader {
 			}
 			if (!this.#varintReader.push(bytes[at++]!)) continue;
 			if (this.#state === 'type') {
-				this.#type = this.#varintReader.value;
+				this.#frameType = this.#varintReader.value;
 				this.#state = 'length';
 				continue;
 			}
@@ -61,23 +61,23 @@ export class FrameReader {
 	}
 
 	#beginPayload(length: number, isLast: boolean): boolean {
-		const payloadUse = this.#sink.frame(this.#type, length);
+		const payloadUse = this.#sink.onFrame(this.#frameType, length);
 		if (payloadUse === 'stop') return false;
 		this.#payloadUse = payloadUse;
 		this.#payloadBytesLeft = length;
 		this.#state = 'payload';
 		if (length > 0) return true;
 		this.#state = 'type';
-		return payloadUse !== 'gather' || this.#sink.wholePayload(this.#type, EMPTY, 0, 0, isLast);
+		return payloadUse !== 'gather' || this.#sink.onWholePayload(this.#frameType, EMPTY_BUFFER, 0, 0, isLast);
 	}
 
 	#handlePayload(bytes: Buffer, start: number, end: number, isLast: boolean): boolean {
 		const isComplete = this.#payloadBytesLeft === 0;
 		if (isComplete) this.#state = 'type';
 		if (this.#payloadUse === 'skip') return true;
-		if (this.#payloadUse === 'stream') return this.#sink.payloadPart(bytes, start, end);
+		if (this.#payloadUse === 'stream') return this.#sink.onPayloadPart(bytes, start, end);
 		if (this.#gatheredPayload === undefined) {
-			if (isComplete) return this.#sink.wholePayload(this.#type, bytes, start, end, isLast);
+			if (isComplete) return this.#sink.onWholePayload(this.#frameType, bytes, start, end, isLast);
 			this.#gatheredPayload = Buffer.allocUnsafe(end - start + this.#payloadBytesLeft);
 			this.#gatheredBytes = 0;
 		}
@@ -86,8 +86,8 @@ export class FrameReader {
 		if (!isComplete) return true;
 		const payload = this.#gatheredPayload;
 		this.#gatheredPayload = undefined;
-		return this.#sink.wholePayload(this.#type, payload, 0, payload.length, isLast);
+		return this.#sink.onWholePayload(this.#frameType, payload, 0, payload.length, isLast);
 	}
 }
 
-const EMPTY = Buffer.alloc(0);
+const EMPTY_BUFFER = Buffer.alloc(0);

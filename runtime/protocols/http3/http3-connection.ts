@@ -6,7 +6,7 @@ import { type CutReason, FloodGuard, FRAME_COST } from '../http2/flood-guard.ts'
 import { OutputQueue } from '../http2/output-queue.ts';
 import type { RequestFields } from '../http2/request-fields.ts';
 import { RequestGate } from '../http2/request-gate.ts';
-import { HANDLER_LENGTH } from '../http2/response-writer.ts';
+import { HANDLER_CONTENT_LENGTH } from '../http2/response-writer.ts';
 import type { Http2Stream, ResetCodes } from '../http2/stream.ts';
 import type { DataWriter, StreamOutput } from '../http2/stream-output.ts';
 import { type ControlledConnection, ControlStream } from './control-stream.ts';
@@ -40,12 +40,12 @@ export class Http3Connection
 	sendWindow = Number.MAX_SAFE_INTEGER;
 	/** Maximum bytes of a response body that one stream holds in addition to those that QUIC buffers: one chunk. */
 	readonly maxBufferedBytes: number = LIMITS.MAX_STREAM_PULL_BYTES;
-	readonly #quic: QuicConnection;
+	readonly #quicConnection: QuicConnection;
 	readonly #coders: Http3Coders;
 	readonly #floodGuard: FloodGuard;
 	readonly #outputQueue: OutputQueue;
 	readonly #requestGate = new RequestGate(() => this.#exchangeCount++);
-	readonly #requests = new Map<number, RequestStream>();
+	readonly #requestsById = new Map<number, RequestStream>();
 	readonly #claimedStreamTypes = new Set<number>();
 	/** Number of open unidirectional streams whose type has not been read yet. */
 	#unknownStreamCount = 0;
@@ -66,10 +66,10 @@ export class Http3Connection
 	#lastGoAwayDeadline = Infinity;
 
 	constructor(quic: QuicConnection, tls: TlsInfo, engine: Http3Engine) {
-		engine.refresh();
+		engine.refreshLimits();
 		engine.now = performance.now();
 		this.engine = engine;
-		this.#quic = quic;
+		this.#quicConnection = quic;
 		this.#coders = engine.coders;
 		this.#floodGuard = new FloodGuard(engine.now);
 		this.#outputQueue = new OutputQueue(this);
@@ -82,16 +82,16 @@ export class Http3Connection
 		if (engine.draining || engine.host.draining) this.drain();
 	}
 
-	get fields(): RequestFields {
+	get requestFields(): RequestFields {
 		return this.#coders.requestFields;
 	}
 
-	get decoder(): QpackDecoder {
+	get qpackDecoder(): QpackDecoder {
 		return this.#coders.decoder;
 	}
 
 	get idleSince(): number {
-		return this.#hasEnded || this.#requests.size > 0 ? Infinity : this.#idleSince;
+		return this.#hasEnded || this.#requestsById.size > 0 ? Infinity : this.#idleSince;
 	}
 
 	giveWay(): void {
@@ -99,7 +99,7 @@ export class Http3Connection
 	}
 
 	destroy(): void {
-		this.#quic.destroy();
+		this.#quicConnection.destroy();
 	}
 
 	beginInput(): void {
@@ -108,19 +108,19 @@ export class Http3Connection
 		this.engine.now = performance.now();
 	}
 
-	opened(stream: QuicStream): void {
+	onStreamOpened(stream: QuicStream): void {
 		if (this.#hasEnded) {
-			if (stream.bidirectional) stream.reset(H3_ERROR.rejected);
+			if (stream.isBidirectional) stream.reset(H3_ERROR.rejected);
 			stream.release();
 			return;
 		}
 		this.beginInput();
 		if (++this.#streamCount >= LIMITS.MAX_CONNECTION_STREAMS) this.#limitStreams();
 		if (this.#hasEnded) return;
-		if (stream.bidirectional) {
+		if (stream.isBidirectional) {
 			const request = new RequestStream(this, stream);
 			stream.owner = request;
-			this.#requests.set(stream.id, request);
+			this.#requestsById.set(stream.id, request);
 			return;
 		}
 		stream.owner = new ControlStream(this, stream);
@@ -135,11 +135,11 @@ export class Http3Connection
 		else if (excessStreams === 2 * LIMITS.MAX_LATE_STREAMS) this.#cutOff(H3_ERROR.excessiveLoad, 'made_you_reset');
 	}
 
-	settled(): void {
+	onEventsDelivered(): void {
 		this.#sendQueued();
 	}
 
-	closed(_close: QuicClose): void {
+	onClosed(_close: QuicClose): void {
 		this.#hasEnded = true;
 		this.#isProcessing = false;
 		this.#abandon();
@@ -151,24 +151,24 @@ export class Http3Connection
 		if (this.#isProcessing || this.#hasEnded) return;
 		this.#isProcessing = true;
 		this.#sendQueued();
-		if (!this.#hasEnded) this.#quic.flush();
+		if (!this.#hasEnded) this.#quicConnection.flush();
 	}
 
 	check(now: number): void {
 		if (this.#hasEnded) return;
 		if (now >= this.#lastGoAwayDeadline) this.#sendLastGoAway();
 		const { idleTimeout } = this.engine.limits;
-		if (this.#requests.size === 0 && idleTimeout > 0 && now - this.#idleSince >= idleTimeout) {
+		if (this.#requestsById.size === 0 && idleTimeout > 0 && now - this.#idleSince >= idleTimeout) {
 			this.#endGracefully();
 			return;
 		}
 		// An idle connection has nothing to check or to send, and querying QUIC for each of them is slow if there are many.
-		if (this.#requests.size === 0 && this.#shutdownStep === 0) return;
+		if (this.#requestsById.size === 0 && this.#shutdownStep === 0) return;
 		this.#isProcessing = true;
-		for (const request of this.#requests.values()) {
+		for (const request of this.#requestsById.values()) {
 			if (now >= request.headDeadline) {
 				this.engine.host.refused('header_timeout');
-				this.streamError(request, H3_ERROR.cancel);
+				this.failStream(request, H3_ERROR.cancel);
 			} else request.stream?.check(now);
 			if (this.#hasEnded) return;
 		}
@@ -187,29 +187,29 @@ export class Http3Connection
 		this.sendPending();
 	}
 
-	claimType(type: number): boolean {
+	claimStreamType(type: number): boolean {
 		this.#unknownStreamCount--;
 		if (this.#claimedStreamTypes.has(type)) return false;
 		this.#claimedStreamTypes.add(type);
 		return true;
 	}
 
-	unknownStream(stream: QuicStream): void {
+	onUnknownStream(stream: QuicStream): void {
 		this.#unknownStreamCount--;
 		this.charge('empty_frames', FRAME_COST.empty_frames);
 		stream.release();
 	}
 
 	acceptRequest(request: RequestStream): boolean {
-		const { id } = request.quic;
+		const { id } = request.quicStream;
 		const { host, limits, counters } = this.engine;
 		if (this.#shutdownStep > 1 && id > this.#lastRequestId) {
-			this.#reject(request);
+			this.#rejectRequest(request);
 			return false;
 		}
 		if (this.#exchangeCount >= LIMITS.MAX_EXCHANGES) {
 			host.refused('refused_stream');
-			this.#reject(request);
+			this.#rejectRequest(request);
 			this.charge('made_you_reset', FRAME_COST.made_you_reset);
 			return false;
 		}
@@ -223,13 +223,13 @@ export class Http3Connection
 		this.engine.host.refused(reason);
 	}
 
-	requestCanceled(request: RequestStream): void {
+	onRequestCanceled(request: RequestStream): void {
 		this.engine.counters?.streamReset(true);
 		this.#dropRequest(request, H3_ERROR.cancel);
 		this.charge('rapid_reset', FRAME_COST.rapid_reset);
 	}
 
-	streamError(request: RequestStream, code: number): void {
+	failStream(request: RequestStream, code: number): void {
 		this.engine.counters?.streamReset(false);
 		this.#dropRequest(request, code);
 		this.charge('made_you_reset', FRAME_COST.made_you_reset);
@@ -244,39 +244,39 @@ export class Http3Connection
 	}
 
 	writeHead(id: number, status: number, headers: HeaderList, length: number, endsStream: boolean): void {
-		const request = this.#requests.get(id);
+		const request = this.#requestsById.get(id);
 		if (request === undefined || request.isGone) return;
 		const { responseFields } = this.#coders;
 		// The date is encoded first, because `encode` returns bytes that are valid only until the next call.
 		const dateField = responseFields.encodeDate(this.engine.now);
-		const encoded = responseFields.encode(headers);
-		const declaredLength = length === HANDLER_LENGTH ? encoded.contentLength : length;
-		const date = status < 200 || encoded.hasDate ? undefined : dateField;
-		const maxBytes = MAX_SECTION_START_BYTES + MAX_DATE_BYTES + encoded.bytes.length;
-		const frame = Buffer.allocUnsafe(MAX_FRAME_HEADER_BYTES + maxBytes);
+		const encodedFields = responseFields.encode(headers);
+		const declaredLength = length === HANDLER_CONTENT_LENGTH ? encodedFields.contentLength : length;
+		const addedDate = status < 200 || encodedFields.hasDate ? undefined : dateField;
+		const maxBytes = MAX_SECTION_START_BYTES + MAX_DATE_BYTES + encodedFields.bytes.length;
+		const frameBuffer = Buffer.allocUnsafe(MAX_FRAME_HEADER_BYTES + maxBytes);
 		// The section's length precedes it but is known only at the end, so room for the longest frame header is left before the
 		// section.
-		const start = MAX_FRAME_HEADER_BYTES;
-		let at = writeSectionStart(frame, start, status);
-		frame.set(encoded.bytes, at);
-		at += encoded.bytes.length;
-		if (date) {
-			frame.set(date, at);
-			at += date.length;
+		const sectionStart = MAX_FRAME_HEADER_BYTES;
+		let at = writeSectionStart(frameBuffer, sectionStart, status);
+		frameBuffer.set(encodedFields.bytes, at);
+		at += encodedFields.bytes.length;
+		if (addedDate) {
+			frameBuffer.set(addedDate, at);
+			at += addedDate.length;
 		}
-		if (declaredLength >= 0) at = writeSectionLength(frame, at, declaredLength);
-		const head = completeHeadersFrame(frame, start, at);
-		if (endsStream) this.#write(request, head, 0, head.length, true);
-		else if (status < 200) this.#write(request, head, 0, head.length, false);
+		if (declaredLength >= 0) at = writeSectionLength(frameBuffer, at, declaredLength);
+		const headFrame = completeHeadersFrame(frameBuffer, sectionStart, at);
+		if (endsStream) this.#writeFrames(request, headFrame, 0, headFrame.length, true);
+		else if (status < 200) this.#writeFrames(request, headFrame, 0, headFrame.length, false);
 		else {
 			this.#flushHead(request);
-			request.responseHead = head;
+			request.responseHead = headFrame;
 			this.#waitingHeads.push(request);
 		}
 	}
 
 	writeEnd(id: number, trailers: readonly HeaderList[]): void {
-		const request = this.#requests.get(id);
+		const request = this.#requestsById.get(id);
 		if (request === undefined || request.isGone) return;
 		this.#flushHead(request);
 		const { responseFields } = this.#coders;
@@ -284,21 +284,23 @@ export class Http3Connection
 			.map(list => new Uint8Array(responseFields.encode(list).bytes))
 			.filter(part => part.length > 0);
 		if (parts.length === 0) {
-			this.#write(request, WRITE_BUFFER, 0, 0, true);
+			this.#writeFrames(request, WRITE_BUFFER, 0, 0, true);
 			return;
 		}
-		const frame = Buffer.allocUnsafe(MAX_FRAME_HEADER_BYTES + 2 + parts.reduce((sum, part) => sum + part.length, 0));
-		let at = writeSectionStart(frame, MAX_FRAME_HEADER_BYTES, undefined);
+		const frameBuffer = Buffer.allocUnsafe(
+			MAX_FRAME_HEADER_BYTES + 2 + parts.reduce((sum, part) => sum + part.length, 0),
+		);
+		let at = writeSectionStart(frameBuffer, MAX_FRAME_HEADER_BYTES, undefined);
 		for (const part of parts) {
-			frame.set(part, at);
+			frameBuffer.set(part, at);
 			at += part.length;
 		}
-		const section = completeHeadersFrame(frame, MAX_FRAME_HEADER_BYTES, at);
-		this.#write(request, section, 0, section.length, true);
+		const headersFrame = completeHeadersFrame(frameBuffer, MAX_FRAME_HEADER_BYTES, at);
+		this.#writeFrames(request, headersFrame, 0, headersFrame.length, true);
 	}
 
 	writeData(id: number, isLast: boolean, bytes: Uint8Array, start: number, end: number): number {
-		const request = this.#requests.get(id);
+		const request = this.#requestsById.get(id);
 		if (request === undefined || request.isGone) return 0;
 		const { responseHead: head } = request;
 		let at = 0;
@@ -310,12 +312,12 @@ export class Http3Connection
 		at = writeVarint(WRITE_BUFFER, at, FRAME_TYPE.data);
 		at = writeVarint(WRITE_BUFFER, at, end - start);
 		WRITE_BUFFER.set(bytes.subarray(start, end), at);
-		this.#write(request, WRITE_BUFFER, 0, at + end - start, isLast);
+		this.#writeFrames(request, WRITE_BUFFER, 0, at + end - start, isLast);
 		if (isLast) return 0;
-		const { room } = request.quic;
-		if (room < 2 * LIMITS.MAX_DATA_PAYLOAD_BYTES) request.quic.awaitRoom();
+		const { roomBytes } = request.quicStream;
+		if (roomBytes < 2 * LIMITS.MAX_DATA_PAYLOAD_BYTES) request.quicStream.awaitRoom();
 		// The output subtracts the bytes that it has just sent from its window, which leaves `room`.
-		request.stream!.output.window = room + end - start;
+		request.stream!.output.sendWindow = roomBytes + end - start;
 		return 0;
 	}
 
@@ -325,22 +327,22 @@ export class Http3Connection
 	}
 
 	wantsTurn(output: StreamOutput): void {
-		const request = this.#requests.get(output.id);
+		const request = this.#requestsById.get(output.id);
 		if (request !== undefined) {
-			const { room } = request.quic;
-			output.window = room;
-			if (room < LIMITS.MAX_DATA_PAYLOAD_BYTES) request.quic.awaitRoom();
+			const { roomBytes } = request.quicStream;
+			output.sendWindow = roomBytes;
+			if (roomBytes < LIMITS.MAX_DATA_PAYLOAD_BYTES) request.quicStream.awaitRoom();
 		}
 		this.#outputQueue.add(output);
 		if (!this.#isProcessing) this.#outputQueue.schedule();
 	}
 
-	start(stream: Http2Stream, fields: RequestFields): void {
-		this.#requestGate.start(stream, fields, this.engine.now);
+	startExchange(stream: Http2Stream, fields: RequestFields): void {
+		this.#requestGate.startOrDelay(stream, fields, this.engine.now);
 	}
 
 	dataSent(bytes: number): void {
-		this.#floodGuard.frameSent();
+		this.#floodGuard.creditFrame();
 		this.#requestGate.accountSent(bytes);
 	}
 
@@ -348,35 +350,35 @@ export class Http3Connection
 		this.#requestGate.accountBuffered(bytes);
 	}
 
-	dataConsumed(stream: Http2Stream | undefined, bytes: number): void {
-		const request = stream && this.#requests.get(stream.id);
+	onDataConsumed(stream: Http2Stream | undefined, bytes: number): void {
+		const request = stream && this.#requestsById.get(stream.id);
 		if (request === undefined) return;
 		const heldBytesBefore = request.heldBytes;
 		request.heldBytes = Math.max(0, heldBytesBefore - bytes);
 		if (heldBytesBefore <= LIMITS.MAX_HELD_BODY_BYTES || request.heldBytes > LIMITS.MAX_HELD_BODY_BYTES) return;
-		request.quic.pause(false);
+		request.quicStream.pause(false);
 		// Data that has arrived already is read asynchronously, because this may be called while data is being read.
 		setImmediate(() => this.sendPending());
 	}
 
-	streamEnded(stream: Http2Stream): void {
-		const request = this.#requests.get(stream.id);
+	onStreamEnded(stream: Http2Stream): void {
+		const request = this.#requestsById.get(stream.id);
 		if (request !== undefined) this.#removeRequest(request);
 	}
 
 	resetStream(stream: Http2Stream, code: number): void {
-		const request = this.#requests.get(stream.id);
+		const request = this.#requestsById.get(stream.id);
 		if (request === undefined) {
-			stream.reset();
+			stream.onReset();
 			return;
 		}
 		if (code !== H3_ERROR.none) this.engine.counters?.streamReset(false);
 		this.#dropRequest(request, code);
 	}
 
-	exchangeEnded(isComplete: boolean): void {
+	onExchangeEnded(isComplete: boolean): void {
 		this.#exchangeCount--;
-		if (isComplete) this.#floodGuard.exchangeCompleted();
+		if (isComplete) this.#floodGuard.creditExchange();
 	}
 
 	/**
@@ -387,11 +389,11 @@ export class Http3Connection
 		this.#isProcessing = true;
 		if (!this.#hasEnded) {
 			this.#outputQueue.run();
-			while (!this.#hasEnded && this.#requestGate.run(this.engine.now)) this.#outputQueue.run();
+			while (!this.#hasEnded && this.#requestGate.startWaiting(this.engine.now)) this.#outputQueue.run();
 		}
 		for (const request of this.#waitingHeads.splice(0)) this.#flushHead(request);
 		this.#isProcessing = false;
-		if (this.#hasEnded || this.#requests.size > 0) return;
+		if (this.#hasEnded || this.#requestsById.size > 0) return;
 		if (this.#shutdownStep > 1) this.#endGracefully();
 	}
 
@@ -399,16 +401,16 @@ export class Http3Connection
 		const { responseHead: head } = request;
 		if (head === undefined) return;
 		request.responseHead = undefined;
-		this.#write(request, head, 0, head.length, false);
+		this.#writeFrames(request, head, 0, head.length, false);
 	}
 
-	#write(request: RequestStream, bytes: Uint8Array, start: number, end: number, fin: boolean): void {
+	#writeFrames(request: RequestStream, bytes: Uint8Array, start: number, end: number, endsStream: boolean): void {
 		// If the write fails, the next event reports that the stream was canceled.
-		if (!request.isGone) request.quic.write(bytes, start, end, fin);
+		if (!request.isGone) request.quicStream.write(bytes, start, end, endsStream);
 	}
 
 	#openControlStream(): void {
-		const controlStream = this.#quic.openUni();
+		const controlStream = this.#quicConnection.openUni();
 		if (controlStream === undefined) {
 			// A client must allow at least three unidirectional streams (RFC 9114 §6.2).
 			this.#close(H3_ERROR.streamCreation);
@@ -416,30 +418,30 @@ export class Http3Connection
 		}
 		this.#controlStream = controlStream;
 		controlStream.owner = {
-			data: () => true,
-			reset: () => {},
-			stopped: () => this.fail(H3_ERROR.closedCriticalStream),
-			drained: () => {},
+			onData: () => true,
+			onReset: () => {},
+			onStopped: () => this.fail(H3_ERROR.closedCriticalStream),
+			onDrained: () => {},
 		};
 		const { maxHeadSize, maxHeaderCount } = this.engine.limits;
-		const bytes = Buffer.allocUnsafe(64);
+		const streamStart = Buffer.allocUnsafe(64);
 		const payload = Buffer.allocUnsafe(48);
-		let length = writeVarint(payload, 0, SETTING_ID.maxFieldSectionSize);
-		length = writeVarint(payload, length, maxHeadSize + maxHeaderCount * 32);
-		length = writeVarint(payload, length, SETTING_ID.enableConnectProtocol);
-		length = writeVarint(payload, length, 1);
-		let at = writeVarint(bytes, 0, STREAM_TYPE.control);
-		at = writeVarint(bytes, at, FRAME_TYPE.settings);
-		at = writeVarint(bytes, at, length);
-		payload.copy(bytes, at, 0, length);
-		controlStream.write(bytes, 0, at + length, false);
+		let payloadBytes = writeVarint(payload, 0, SETTING_ID.maxFieldSectionSize);
+		payloadBytes = writeVarint(payload, payloadBytes, maxHeadSize + maxHeaderCount * 32);
+		payloadBytes = writeVarint(payload, payloadBytes, SETTING_ID.enableConnectProtocol);
+		payloadBytes = writeVarint(payload, payloadBytes, 1);
+		let at = writeVarint(streamStart, 0, STREAM_TYPE.control);
+		at = writeVarint(streamStart, at, FRAME_TYPE.settings);
+		at = writeVarint(streamStart, at, payloadBytes);
+		payload.copy(streamStart, at, 0, payloadBytes);
+		controlStream.write(streamStart, 0, at + payloadBytes, false);
 	}
 
 	#writeGoAway(id: number): void {
-		const length = varintLength(id);
+		const idBytes = varintLength(id);
 		const bytes = Buffer.allocUnsafe(16);
 		let at = writeVarint(bytes, 0, FRAME_TYPE.goAway);
-		at = writeVarint(bytes, at, length);
+		at = writeVarint(bytes, at, idBytes);
 		at = writeVarint(bytes, at, id);
 		this.#controlStream?.write(bytes, 0, at, false);
 	}
@@ -453,23 +455,23 @@ export class Http3Connection
 	}
 
 	/** Rejects a request that was not processed. The client may send it again on another connection (RFC 9114 §4.1.1). */
-	#reject(request: RequestStream): void {
+	#rejectRequest(request: RequestStream): void {
 		request.isGone = true;
-		this.#requests.delete(request.quic.id);
+		this.#requestsById.delete(request.quicStream.id);
 		// The reset must precede the release, which would reset the stream with code 0.
-		request.quic.reset(H3_ERROR.rejected);
-		request.quic.release();
+		request.quicStream.reset(H3_ERROR.rejected);
+		request.quicStream.release();
 		this.#updateIdleSince();
 	}
 
 	#dropRequest(request: RequestStream, code: number): void {
 		if (request.isGone) return;
 		request.isGone = true;
-		this.#requests.delete(request.quic.id);
-		if (code !== H3_ERROR.none) request.quic.reset(code);
+		this.#requestsById.delete(request.quicStream.id);
+		if (code !== H3_ERROR.none) request.quicStream.reset(code);
 		else this.#endResponse(request);
-		request.quic.release();
-		request.stream?.reset();
+		request.quicStream.release();
+		request.stream?.onReset();
 		this.#updateIdleSince();
 	}
 
@@ -477,19 +479,19 @@ export class Http3Connection
 	#endResponse(request: RequestStream): void {
 		const { responseHead: head } = request;
 		request.responseHead = undefined;
-		if (head !== undefined) request.quic.write(head, 0, head.length, true);
+		if (head !== undefined) request.quicStream.write(head, 0, head.length, true);
 	}
 
 	#removeRequest(request: RequestStream): void {
 		this.#flushHead(request);
 		request.isGone = true;
-		this.#requests.delete(request.quic.id);
-		request.quic.release();
+		this.#requestsById.delete(request.quicStream.id);
+		request.quicStream.release();
 		this.#updateIdleSince();
 	}
 
 	#updateIdleSince(): void {
-		if (this.#requests.size === 0) this.#idleSince = this.engine.now;
+		if (this.#requestsById.size === 0) this.#idleSince = this.engine.now;
 	}
 
 	#cutOff(code: number, reason: CutReason): void {
@@ -502,23 +504,23 @@ export class Http3Connection
 	#endGracefully(): void {
 		if (this.#hasEnded) return;
 		this.#hasEnded = true;
-		this.#quic.end(H3_ERROR.none);
+		this.#quicConnection.end(H3_ERROR.none);
 	}
 
 	/** Closes the connection immediately. `closed` is called during this call. */
 	#close(code: number): void {
 		if (this.#hasEnded) return;
 		this.#hasEnded = true;
-		this.#quic.close(code);
+		this.#quicConnection.close(code);
 	}
 
 	/** Cancels all work for this client, because nothing more can be sent to it. */
 	#abandon(): void {
-		const requests = [...this.#requests.values()];
-		this.#requests.clear();
+		const requests = [...this.#requestsById.values()];
+		this.#requestsById.clear();
 		for (const request of requests) {
 			request.isGone = true;
-			request.stream?.reset();
+			request.stream?.onReset();
 		}
 	}
 }

@@ -76,7 +76,7 @@ export class Http3Engine {
 	}
 
 	/** Applies changes of the limits after a reload of the configuration. */
-	refresh(): void {
+	refreshLimits(): void {
 		const { limits } = this.host;
 		if (limits === this.limits) return;
 		this.limits = limits;
@@ -111,7 +111,7 @@ export class Http3Engine {
 			const now = performance.now();
 			this.now = now;
 			for (const connection of this.connections) connection.check(now);
-			this.refresh();
+			this.refreshLimits();
 		}, this.#tickMs).unref();
 	}
 }

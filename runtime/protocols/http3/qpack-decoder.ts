@@ -19,11 +19,11 @@ const STATIC_ENTRIES: readonly DecodedField[] = Array.from(
 
 /** Decodes field sections. One per thread, because sections do not depend on previous ones. */
 export class QpackDecoder {
-	readonly #memory: StringMemory;
+	readonly #stringMemory: StringMemory;
 	#readIndex = 0;
 
 	constructor(memory: StringMemory) {
-		this.#memory = memory;
+		this.#stringMemory = memory;
 	}
 
 	/** Decodes a complete section. Returns false if it is malformed, which ends the connection (RFC 9204 §2.2). */
@@ -35,7 +35,7 @@ export class QpackDecoder {
 		while (this.#readIndex < end) {
 			const field = this.#readLine(bytes, end);
 			if (field === undefined) return false;
-			sink.field(field);
+			sink.onField(field);
 		}
 		return true;
 	}
@@ -96,7 +96,7 @@ export class QpackDecoder {
 		if (length < 0 || length > end - start) return undefined;
 		this.#readIndex = start + length;
 		if (!isHuffmanCoded) return bytes.toString('latin1', start, this.#readIndex);
-		const memory = this.#memory.bytes;
+		const memory = this.#stringMemory.bytes;
 		const decodedLength = huffmanDecode(bytes, start, this.#readIndex, memory);
 		return decodedLength < 0 ? undefined : memory.toString('latin1', 0, decodedLength);
 	}

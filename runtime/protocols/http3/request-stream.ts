@@ -11,31 +11,31 @@ import type { QpackDecoder } from './qpack-decoder.ts';
 
 /** The connection, as its request streams see it. */
 export interface RequestConnection extends StreamSession {
-	readonly fields: RequestFields;
-	readonly decoder: QpackDecoder;
+	readonly requestFields: RequestFields;
+	readonly qpackDecoder: QpackDecoder;
 	/** Must be called before input is processed. Has no effect if it is called while other input is being processed. */
 	beginInput(): void;
 	/** Starts the exchange of a request now, or when the buffers have room for its response. */
-	start(stream: Http2Stream, fields: RequestFields): void;
+	startExchange(stream: Http2Stream, fields: RequestFields): void;
 	/** Called when a request's head has been read. Returns false if the request is rejected. */
 	acceptRequest(request: RequestStream): boolean;
 	fail(code: number): void;
 	/** Handles a stream error caused by the client. */
-	streamError(request: RequestStream, code: number): void;
+	failStream(request: RequestStream, code: number): void;
 	refused(reason: string): void;
 	charge(reason: CutReason, cost: number): void;
 	/** Called when the client has canceled a request. */
-	requestCanceled(request: RequestStream): void;
+	onRequestCanceled(request: RequestStream): void;
 }
 
 /** States of a request stream: the part of the request that is being received. */
-const HEAD = 0;
-const BODY = 1;
-const TRAILERS = 2;
+const RECEIVING_HEAD = 0;
+const RECEIVING_BODY = 1;
+const AFTER_TRAILERS = 2;
 
 /** A request stream. The object is in use until the stream is closed. */
 export class RequestStream implements QuicStreamOwner, FrameSink {
-	readonly quic: QuicStream;
+	readonly quicStream: QuicStream;
 	/** The stream as the exchange sees it. Set once the head has been received. */
 	stream: Http2Stream | undefined = undefined;
 	/** The response head as a frame, while it waits to be sent with the first bytes of the body. */
@@ -46,8 +46,8 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 	heldBytes = 0;
 	isGone = false;
 	readonly #connection: RequestConnection;
-	readonly #reader = new FrameReader(this);
-	#state = HEAD;
+	readonly #frameReader = new FrameReader(this);
+	#state = RECEIVING_HEAD;
 	/** True for a CONNECT, after whose head only DATA and unknown frames are allowed (RFC 9114 §4.4). */
 	#isConnect = false;
 	/** True if the stream ends with the bytes that are currently being read. */
@@ -55,50 +55,50 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 	#hasEnded = false;
 	#trailerFields: HeaderList | undefined = undefined;
 
-	constructor(connection: RequestConnection, quic: QuicStream) {
+	constructor(connection: RequestConnection, quicStream: QuicStream) {
 		this.#connection = connection;
-		this.quic = quic;
+		this.quicStream = quicStream;
 		const { engine } = connection;
 		this.headDeadline = engine.deadlineIn(engine.limits.headTimeout);
 	}
 
-	data(bytes: Buffer, end: boolean): boolean {
+	onData(bytes: Buffer, isEnd: boolean): boolean {
 		this.#connection.beginInput();
-		this.#endsWithRead = end;
-		const canContinue = this.#reader.read(bytes);
+		this.#endsWithRead = isEnd;
+		const canContinue = this.#frameReader.read(bytes);
 		// Content that has arrived in several frames is delivered as one chunk.
 		this.stream?.body?.deliver();
 		if (!canContinue || this.isGone) return false;
-		if (end && !this.#hasEnded) this.#streamEnded();
+		if (isEnd && !this.#hasEnded) this.#onStreamEnded();
 		return this.isGone || this.heldBytes <= MAX_HELD_BODY_BYTES;
 	}
 
-	reset(): void {
+	onReset(): void {
 		this.#connection.beginInput();
-		if (!this.isGone) this.#connection.requestCanceled(this);
+		if (!this.isGone) this.#connection.onRequestCanceled(this);
 	}
 
-	stopped(): void {
+	onStopped(): void {
 		this.#connection.beginInput();
-		if (!this.isGone) this.#connection.requestCanceled(this);
+		if (!this.isGone) this.#connection.onRequestCanceled(this);
 	}
 
-	drained(): void {
+	onDrained(): void {
 		const { stream } = this;
 		if (this.isGone || stream === undefined || !stream.output.active) return;
 		this.#connection.beginInput();
 		this.#connection.wantsTurn(stream.output);
 	}
 
-	frame(type: number, length: number): 'stream' | 'gather' | 'skip' | 'stop' {
+	onFrame(type: number, length: number): 'stream' | 'gather' | 'skip' | 'stop' {
 		const { limits } = this.#connection.engine;
 		switch (type) {
 			case FRAME_TYPE.data:
-				if (this.#state !== BODY) return this.#fail(H3_ERROR.frameUnexpected);
+				if (this.#state !== RECEIVING_BODY) return this.#fail(H3_ERROR.frameUnexpected);
 				if (length === 0) this.#connection.charge('empty_frames', FRAME_COST.empty_frames);
 				return this.isGone ? 'stop' : 'stream';
 			case FRAME_TYPE.headers:
-				if (this.#state === TRAILERS || this.#isConnect) return this.#fail(H3_ERROR.frameUnexpected);
+				if (this.#state === AFTER_TRAILERS || this.#isConnect) return this.#fail(H3_ERROR.frameUnexpected);
 				if (length <= limits.maxHeadSize * MAX_SECTION_FACTOR) return 'gather';
 				return this.#refuseTooLarge();
 			case FRAME_TYPE.cancelPush:
@@ -116,31 +116,31 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		return this.isGone ? 'stop' : 'skip';
 	}
 
-	payloadPart(bytes: Buffer, start: number, end: number): boolean {
+	onPayloadPart(bytes: Buffer, start: number, end: number): boolean {
 		const stream = this.stream!;
 		const body = stream.body;
 		// A rejected request has no reader, and a plain CONNECT has no body.
 		if (body === undefined) return true;
 		if (body.length !== undefined && body.receivedBytes + end - start > body.length) {
-			this.#connection.streamError(this, H3_ERROR.message);
+			this.#connection.failStream(this, H3_ERROR.message);
 			return false;
 		}
 		this.heldBytes += end - start;
-		stream.data(bytes, start, end);
+		stream.handleData(bytes, start, end);
 		return !this.isGone;
 	}
 
-	wholePayload(_type: number, bytes: Buffer, start: number, end: number, isLast: boolean): boolean {
+	onWholePayload(_type: number, bytes: Buffer, start: number, end: number, isLast: boolean): boolean {
 		const connection = this.#connection;
-		const { fields } = connection;
-		const isTrailers = this.#state === BODY;
-		fields.begin(isTrailers);
-		if (!connection.decoder.decode(bytes, start, end, fields)) {
+		const { requestFields: fields } = connection;
+		const isTrailers = this.#state === RECEIVING_BODY;
+		fields.beginSection(isTrailers);
+		if (!connection.qpackDecoder.decode(bytes, start, end, fields)) {
 			this.#fail(H3_ERROR.decompression);
 			return false;
 		}
 		if (isTrailers) return this.#endTrailers(fields);
-		this.#state = BODY;
+		this.#state = RECEIVING_BODY;
 		this.#startRequest(fields, this.#endsWithRead && isLast);
 		return !this.isGone;
 	}
@@ -151,14 +151,14 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		const result = fields.endHead(endsStream);
 		if (result === SECTION_MALFORMED) {
 			connection.refused(fields.reason);
-			connection.streamError(this, H3_ERROR.message);
+			connection.failStream(this, H3_ERROR.message);
 			return;
 		}
 		this.#isConnect = fields.method === 'CONNECT';
-		this.stream = new Http2Stream(connection, this.quic.id, this.quic.room, !endsStream);
+		this.stream = new Http2Stream(connection, this.quicStream.id, this.quicStream.roomBytes, !endsStream);
 		if (!connection.acceptRequest(this)) return;
 		if (endsStream) this.#hasEnded = true;
-		if (result === SECTION_VALID) connection.start(this.stream, fields);
+		if (result === SECTION_VALID) connection.startExchange(this.stream, fields);
 		else {
 			connection.refused(fields.reason);
 			this.stream.refuse(result);
@@ -166,10 +166,10 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 	}
 
 	#endTrailers(fields: RequestFields): boolean {
-		this.#state = TRAILERS;
+		this.#state = AFTER_TRAILERS;
 		if (fields.endTrailers() !== SECTION_VALID) {
 			this.#connection.refused(fields.reason);
-			this.#connection.streamError(this, H3_ERROR.message);
+			this.#connection.failStream(this, H3_ERROR.message);
 			return false;
 		}
 		this.#trailerFields = new HeaderList(fields.items);
@@ -177,30 +177,30 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 	}
 
 	/** Called when the client has ended its side. */
-	#streamEnded(): void {
+	#onStreamEnded(): void {
 		this.#hasEnded = true;
 		const { stream } = this;
-		if (this.#reader.isIncomplete) {
+		if (this.#frameReader.isIncomplete) {
 			this.#fail(H3_ERROR.frame);
 			return;
 		}
 		if (stream === undefined) {
-			this.#connection.streamError(this, H3_ERROR.incomplete);
+			this.#connection.failStream(this, H3_ERROR.incomplete);
 			return;
 		}
-		if (!stream.endRemote(this.#trailerFields)) this.#connection.streamError(this, H3_ERROR.message);
+		if (!stream.endRemote(this.#trailerFields)) this.#connection.failStream(this, H3_ERROR.message);
 	}
 
 	#refuseTooLarge(): 'skip' | 'stop' {
 		const connection = this.#connection;
 		connection.refused('head_too_large');
-		if (this.#state === BODY) {
-			connection.streamError(this, H3_ERROR.message);
+		if (this.#state === RECEIVING_BODY) {
+			connection.failStream(this, H3_ERROR.message);
 			return 'stop';
 		}
 		this.headDeadline = Infinity;
-		this.#state = BODY;
-		this.stream = new Http2Stream(connection, this.quic.id, this.quic.room, true);
+		this.#state = RECEIVING_BODY;
+		this.stream = new Http2Stream(connection, this.quicStream.id, this.quicStream.roomBytes, true);
 		if (!connection.acceptRequest(this)) return 'stop';
 		this.stream.refuse(431);
 		return this.isGone ? 'stop' : 'skip';

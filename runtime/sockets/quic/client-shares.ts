@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 
 /** Milliseconds after which counting starts anew. */
-export const SHARE_WINDOW_MS = 100;
+export const COUNT_PERIOD_MS = 100;
 /**
  * Number of counters. Two clients may share a counter by chance, but probably not in the next period as well, because the hash
  * changes.
@@ -13,7 +13,7 @@ const AF_INET = 2;
 
 /** Counts packets by client: an IPv4 address or the /64 prefix of an IPv6 address. */
 export class ClientShares {
-	readonly #counts = new Uint16Array(COUNTER_COUNT);
+	readonly #countsByHash = new Uint16Array(COUNTER_COUNT);
 	#seed = 0;
 	#windowStart = Number.NEGATIVE_INFINITY;
 
@@ -23,16 +23,16 @@ export class ClientShares {
 	 * @param addressStart Offset of the client's `sockaddr` in `names`.
 	 * @param now `performance.now()`.
 	 */
-	count(names: Buffer, addressStart: number, now: number): number {
-		if (now - this.#windowStart >= SHARE_WINDOW_MS) {
+	countPacket(names: Buffer, addressStart: number, now: number): number {
+		if (now - this.#windowStart >= COUNT_PERIOD_MS) {
 			this.#windowStart = now;
-			this.#counts.fill(0);
+			this.#countsByHash.fill(0);
 			// A new random seed, so that nobody can predict which clients share a counter.
 			this.#seed = randomBytes(4).readInt32LE(0);
 		}
 		const index = this.#hash(names, addressStart);
-		if (this.#counts[index]! < MAX_COUNT) this.#counts[index]!++;
-		return this.#counts[index]!;
+		if (this.#countsByHash[index]! < MAX_COUNT) this.#countsByHash[index]!++;
+		return this.#countsByHash[index]!;
 	}
 
 	#hash(names: Buffer, addressStart: number): number {

@@ -33,9 +33,9 @@ export class DatagramPipe {
 	readonly #functions: QuicLibrary['functions'];
 	readonly #memory: DatagramMemory;
 	/** OpenSSL's end of the pair. */
-	readonly #inner: bigint;
+	readonly #opensslEnd: bigint;
 	/** Our end of the pair. */
-	readonly #outer: bigint;
+	readonly #ourEnd: bigint;
 	/** The `BIO_MSG`s of received datagrams, which are put into the pair. */
 	readonly #input: Messages;
 	/**
@@ -59,24 +59,31 @@ export class DatagramPipe {
 		}
 		const endPointers = Buffer.allocUnsafeSlow(16);
 		const endsPointer = library.addressOf(endPointers);
-		const sizes = [BigInt(BOUND.OUTGOING_BUFFER_BYTES), BigInt(BOUND.INCOMING_BUFFER_BYTES)] as const;
-		if ((this.#functions.BIO_new_bio_dgram_pair(endsPointer, sizes[0], endsPointer + 8n, sizes[1]) as number) !== 1) {
+		const bufferSizes = [BigInt(BOUND.OUTGOING_BUFFER_BYTES), BigInt(BOUND.INCOMING_BUFFER_BYTES)] as const;
+		if (
+			(this.#functions.BIO_new_bio_dgram_pair(
+				endsPointer,
+				bufferSizes[0],
+				endsPointer + 8n,
+				bufferSizes[1],
+			) as number) !== 1
+		) {
 			this.#functions.ERR_clear_error();
 			throw new Error('OpenSSL makes no pair of BIOs.');
 		}
-		this.#inner = endPointers.readBigUInt64LE(0);
-		this.#outer = endPointers.readBigUInt64LE(8);
-		this.#functions.BIO_ctrl(this.#inner, CTRL_SET_CAPS, ALL_CAPS, 0n);
-		this.#functions.BIO_ctrl(this.#outer, CTRL_SET_CAPS, ALL_CAPS, 0n);
-		this.#functions.BIO_ctrl(this.#outer, CTRL_SET_LOCAL_ADDRESS, 1n, 0n);
+		this.#opensslEnd = endPointers.readBigUInt64LE(0);
+		this.#ourEnd = endPointers.readBigUInt64LE(8);
+		this.#functions.BIO_ctrl(this.#opensslEnd, CTRL_SET_CAPS, ALL_CAPS, 0n);
+		this.#functions.BIO_ctrl(this.#ourEnd, CTRL_SET_CAPS, ALL_CAPS, 0n);
+		this.#functions.BIO_ctrl(this.#ourEnd, CTRL_SET_LOCAL_ADDRESS, 1n, 0n);
 		// Each OpenSSL listener allocates 32 buffers of this size, and never frees them before it is freed itself.
-		this.#functions.BIO_ctrl(this.#inner, CTRL_SET_MTU, BigInt(BOUND.USUAL_DATAGRAM_BYTES), 0n);
+		this.#functions.BIO_ctrl(this.#opensslEnd, CTRL_SET_MTU, BigInt(BOUND.USUAL_DATAGRAM_BYTES), 0n);
 	}
 
 	/** Makes an OpenSSL listener use the pair. */
 	attach(listener: bigint): void {
-		this.#functions.BIO_up_ref(this.#inner);
-		this.#functions.SSL_set_bio(listener, this.#inner, this.#inner);
+		this.#functions.BIO_up_ref(this.#opensslEnd);
+		this.#functions.SSL_set_bio(listener, this.#opensslEnd, this.#opensslEnd);
 	}
 
 	/**
@@ -84,7 +91,7 @@ export class DatagramPipe {
 	 * thread's memory, and its length. `from` is the index of the first number to use. Returns the index of the first
 	 * number not used; OpenSSL must process the datagrams before the next call.
 	 */
-	put(listener: bigint, received: readonly number[], fromIndex: number, peerPointer: bigint): number {
+	putDatagrams(listener: bigint, received: readonly number[], fromIndex: number, peerPointer: bigint): number {
 		const { words, longs, bigInts } = this.#input;
 		const maxCount = Math.min(MAX_PUT_DATAGRAMS, (received.length - fromIndex) / 2);
 		let count = 0;
@@ -92,16 +99,16 @@ export class DatagramPipe {
 			const length = received[fromIndex + count * 2 + 1]!;
 			if (length > BOUND.USUAL_DATAGRAM_BYTES) break;
 			const datagramPointer = this.#receivedPointer + received[fromIndex + count * 2]!;
-			const word = count * MESSAGE_WORDS;
-			words[word] = datagramPointer;
-			words[word + 1] = datagramPointer / TWO_POWER_32;
-			words[word + LENGTH_WORD] = length;
+			const messageWord = count * MESSAGE_WORDS;
+			words[messageWord] = datagramPointer;
+			words[messageWord + 1] = datagramPointer / TWO_POWER_32;
+			words[messageWord + LENGTH_WORD] = length;
 			longs[count * MESSAGE_LONGS + LOCAL_LONG] = peerPointer;
 		}
-		if (count === 0) return this.#inject(listener, received, fromIndex, fromIndex + maxCount * 2, peerPointer);
+		if (count === 0) return this.#injectLarge(listener, received, fromIndex, fromIndex + maxCount * 2, peerPointer);
 		const { pointers, countPointer } = this.#input;
 		const result = this.#functions.BIO_sendmmsg(
-			this.#outer,
+			this.#ourEnd,
 			pointers[0]!,
 			MESSAGE_STRIDE,
 			bigInts[count]!,
@@ -119,7 +126,13 @@ export class DatagramPipe {
 	 * it then enlarges only a single buffer for each. Drops those that are too long. Returns the index after the last
 	 * datagram handled.
 	 */
-	#inject(listener: bigint, received: readonly number[], fromIndex: number, end: number, peerPointer: bigint): number {
+	#injectLarge(
+		listener: bigint,
+		received: readonly number[],
+		fromIndex: number,
+		end: number,
+		peerPointer: bigint,
+	): number {
 		let index = fromIndex;
 		for (; index < end; index += 2) {
 			const length = received[index + 1]!;
@@ -138,17 +151,17 @@ export class DatagramPipe {
 
 	/** Drops datagrams that OpenSSL has not read yet, so that no other connection reads them. */
 	dropUnread(): void {
-		this.#functions.BIO_ctrl(this.#outer, CTRL_RESET, 0n, 0n);
+		this.#functions.BIO_ctrl(this.#ourEnd, CTRL_RESET, 0n, 0n);
 	}
 
 	/** Drops datagrams that OpenSSL has sent and that have not been taken out of the pair of BIOs. */
 	dropUntaken(): void {
-		this.#functions.BIO_ctrl(this.#inner, CTRL_RESET, 0n, 0n);
+		this.#functions.BIO_ctrl(this.#opensslEnd, CTRL_RESET, 0n, 0n);
 	}
 
 	/** True if OpenSSL has sent something. */
 	get hasOutput(): boolean {
-		return (this.#functions.BIO_ctrl(this.#outer, CTRL_PENDING, 0n, 0n) as bigint) > 0n;
+		return (this.#functions.BIO_ctrl(this.#ourEnd, CTRL_PENDING, 0n, 0n) as bigint) > 0n;
 	}
 
 	/**
@@ -159,7 +172,7 @@ export class DatagramPipe {
 		const { words, bigInts, pointers, countPointer } = this.#output;
 		const { waitingCount, lengths } = this.#memory;
 		const result = this.#functions.BIO_recvmmsg(
-			this.#outer,
+			this.#ourEnd,
 			pointers[waitingCount]!,
 			MESSAGE_STRIDE,
 			bigInts[maxCount]!,

@@ -32,15 +32,15 @@ const SO_SNDBUF = 7;
 const DONTWAIT = 0x40;
 const NO_SIGNAL = 0x4000;
 /** Requested size in bytes of the kernel's queue for one direction of a channel. */
-const QUEUE_BYTES = 4 * 1024 * 1024;
+const KERNEL_QUEUE_BYTES = 4 * 1024 * 1024;
 /** Maximum bytes of a message. */
-const MESSAGE_BYTES = 68_000;
+const MAX_MESSAGE_BYTES = 68_000;
 /** Maximum bytes of connection IDs in one message. */
 const MAX_ID_LIST_BYTES = 32_000;
 /** Milliseconds after which messages that did not fit into the kernel's queue are sent again. */
 const RESEND_DELAY_MS = 2;
 
-const MESSAGE_TYPE = { hello: 1, ids: 2, listed: 3, datagram: 4, older: 5 } as const;
+const MESSAGE_TYPE = { hello: 1, ids: 2, listed: 3, datagram: 4, olderIds: 5 } as const;
 
 /** A datagram as it was received: the bytes, the peer's `sockaddr`, and the control data of the message. */
 export interface RelayedDatagram {
@@ -52,17 +52,17 @@ export interface RelayedDatagram {
 /** Callbacks of a relay's owner. */
 export interface RelayOwner {
 	/** Called when the successor is about to read the socket. */
-	hello?(): void;
+	onHello?(): void;
 	/** Called with IDs of the predecessor's connections. */
-	ids?(ids: readonly string[]): void;
+	onIds?(ids: readonly string[]): void;
 	/** Called with connection IDs of an older process, whose inherited channel has this index. */
-	older?(index: number, ids: readonly string[]): void;
+	onOlderIds?(index: number, ids: readonly string[]): void;
 	/** Called when the predecessor has sent all its IDs and no longer reads the socket. */
-	listed?(): void;
+	onListed?(): void;
 	/** Called with a datagram, whose bytes are valid only during the call. */
-	datagram?(datagram: RelayedDatagram): void;
+	onDatagram?(datagram: RelayedDatagram): void;
 	/** Called when the other process has closed its end. By then, the relay is closed. */
-	ended(): void;
+	onEnded(): void;
 }
 
 /** Creates both ends of a channel. Returns undefined if no descriptors are free. */
@@ -79,21 +79,21 @@ export function createRelayPair(library: QuicLibrary): readonly [number, number]
 
 /** One end of the channel, on one thread. */
 export class DatagramRelay implements PolledSocket {
-	pollTurn = 0;
+	registrationNumber = 0;
 	readonly #library: QuicLibrary;
 	readonly #owner: RelayOwner;
 	readonly #poller: SocketPoller;
 	readonly #descriptor: OwnedDescriptor;
 	readonly #fd: number;
-	readonly #memory = Buffer.allocUnsafeSlow(MESSAGE_BYTES);
-	readonly #memoryPointer: bigint;
-	readonly #outgoing = Buffer.allocUnsafeSlow(MESSAGE_BYTES);
-	readonly #outgoingPointer: bigint;
+	readonly #receiveBuffer = Buffer.allocUnsafeSlow(MAX_MESSAGE_BYTES);
+	readonly #receiveBufferPointer: bigint;
+	readonly #sendBuffer = Buffer.allocUnsafeSlow(MAX_MESSAGE_BYTES);
+	readonly #sendBufferPointer: bigint;
 	/**
 	 * Messages, other than datagrams, that did not fit into the queue. A datagram that does not fit is dropped, like a datagram that
 	 * finds the socket's own queue full.
 	 */
-	readonly #unsent: Buffer[] = [];
+	readonly #unsentMessages: Buffer[] = [];
 	#timer: NodeJS.Timeout | undefined;
 	#isClosed = false;
 	#isPaused = false;
@@ -106,13 +106,13 @@ export class DatagramRelay implements PolledSocket {
 		this.#library = library;
 		this.#owner = owner;
 		this.#fd = descriptor;
-		this.#memoryPointer = library.addressOf(this.#memory);
-		this.#outgoingPointer = library.addressOf(this.#outgoing);
+		this.#receiveBufferPointer = library.addressOf(this.#receiveBuffer);
+		this.#sendBufferPointer = library.addressOf(this.#sendBuffer);
 		this.#descriptor = new OwnedDescriptor(descriptor, number => void library.functions.close(number));
 		const poller = threadPoller();
-		const size = Buffer.allocUnsafeSlow(4);
-		size.writeInt32LE(QUEUE_BYTES);
-		library.functions.setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, library.addressOf(size), 4);
+		const queueSizeOption = Buffer.allocUnsafeSlow(4);
+		queueSizeOption.writeInt32LE(KERNEL_QUEUE_BYTES);
+		library.functions.setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, library.addressOf(queueSizeOption), 4);
 		this.#isPaused = isPaused;
 		if (poller === undefined || !(isPaused || poller.add(descriptor, this))) {
 			this.#descriptor.close();
@@ -148,41 +148,41 @@ export class DatagramRelay implements PolledSocket {
 		this.#poller.add(this.#fd, this);
 	}
 
-	hello(): void {
+	sendHello(): void {
 		this.#send(Buffer.of(MESSAGE_TYPE.hello));
 	}
 
-	listed(): void {
+	sendListed(): void {
 		this.#send(Buffer.of(MESSAGE_TYPE.listed));
 	}
 
 	/** Sends connection IDs to the successor. Each is a string with one Latin-1 character per byte. */
-	ids(ids: Iterable<string>): void {
+	sendIds(ids: Iterable<string>): void {
 		this.#sendIds([MESSAGE_TYPE.ids], ids);
 	}
 
-	/** Sends connection IDs of a process before the predecessor; see {@link RelayOwner.older}. */
-	older(index: number, ids: Iterable<string>): void {
-		this.#sendIds([MESSAGE_TYPE.older, index], ids);
+	/** Sends connection IDs of a process before the predecessor; see {@link RelayOwner.onOlderIds}. */
+	sendOlderIds(index: number, ids: Iterable<string>): void {
+		this.#sendIds([MESSAGE_TYPE.olderIds, index], ids);
 	}
 
-	#sendIds(head: readonly number[], ids: Iterable<string>): void {
-		let pieces: Buffer[] = [Buffer.from(head)];
-		let length = 0;
+	#sendIds(messageHead: readonly number[], ids: Iterable<string>): void {
+		let pieces: Buffer[] = [Buffer.from(messageHead)];
+		let idBytes = 0;
 		for (const id of ids) {
 			pieces.push(Buffer.from(String.fromCharCode(id.length) + id, 'latin1'));
-			length += 1 + id.length;
-			if (length < MAX_ID_LIST_BYTES) continue;
+			idBytes += 1 + id.length;
+			if (idBytes < MAX_ID_LIST_BYTES) continue;
 			this.#send(Buffer.concat(pieces));
-			pieces = [Buffer.from(head)];
-			length = 0;
+			pieces = [Buffer.from(messageHead)];
+			idBytes = 0;
 		}
-		if (length > 0) this.#send(Buffer.concat(pieces));
+		if (idBytes > 0) this.#send(Buffer.concat(pieces));
 	}
 
 	/** Passes on a datagram. */
-	pass({ name, control, payload }: RelayedDatagram): void {
-		const outgoing = this.#outgoing;
+	passDatagram({ name, control, payload }: RelayedDatagram): void {
+		const outgoing = this.#sendBuffer;
 		outgoing[0] = MESSAGE_TYPE.datagram;
 		outgoing[1] = name.length;
 		outgoing[2] = control.length;
@@ -194,17 +194,19 @@ export class DatagramRelay implements PolledSocket {
 	}
 
 	/** Delivers the messages that have arrived. */
-	readable(): void {
+	onReadable(): void {
 		if (this.#isPaused) return;
 		const { functions } = this.#library;
 		let hasFailed = false;
 		while (!this.#isClosed && !this.#isPaused) {
-			const length = Number(functions.recv(this.#fd, this.#memoryPointer, BigInt(MESSAGE_BYTES), DONTWAIT));
-			if (length > 0) {
-				this.#deliver(this.#memory.subarray(0, length));
+			const messageBytes = Number(
+				functions.recv(this.#fd, this.#receiveBufferPointer, BigInt(MAX_MESSAGE_BYTES), DONTWAIT),
+			);
+			if (messageBytes > 0) {
+				this.#deliver(this.#receiveBuffer.subarray(0, messageBytes));
 				continue;
 			}
-			if (length < 0) {
+			if (messageBytes < 0) {
 				// After one failed read, either the queue is empty or an error occurred, which the next read reports as the end. The two
 				// cannot be told apart, because `errno` may have changed since the call.
 				if (hasFailed) break;
@@ -212,7 +214,7 @@ export class DatagramRelay implements PolledSocket {
 				continue;
 			}
 			this.close();
-			this.#owner.ended();
+			this.#owner.onEnded();
 			return;
 		}
 	}
@@ -229,21 +231,21 @@ export class DatagramRelay implements PolledSocket {
 		const owner = this.#owner;
 		switch (message[0]) {
 			case MESSAGE_TYPE.hello:
-				owner.hello?.();
+				owner.onHello?.();
 				return;
 			case MESSAGE_TYPE.listed:
-				owner.listed?.();
+				owner.onListed?.();
 				return;
 			case MESSAGE_TYPE.ids:
-				owner.ids?.(parseIds(message, 1));
+				owner.onIds?.(parseIds(message, 1));
 				return;
-			case MESSAGE_TYPE.older:
-				owner.older?.(message[1]!, parseIds(message, 2));
+			case MESSAGE_TYPE.olderIds:
+				owner.onOlderIds?.(message[1]!, parseIds(message, 2));
 				return;
 			case MESSAGE_TYPE.datagram: {
 				const controlStart = 3 + message[1]!;
 				const payloadStart = controlStart + message[2]!;
-				owner.datagram?.({
+				owner.onDatagram?.({
 					name: message.subarray(3, controlStart),
 					control: message.subarray(controlStart, payloadStart),
 					payload: message.subarray(payloadStart),
@@ -254,26 +256,26 @@ export class DatagramRelay implements PolledSocket {
 
 	#send(message: Buffer): void {
 		if (this.#isClosed) return;
-		this.#unsent.push(message);
+		this.#unsentMessages.push(message);
 		this.#flush();
 	}
 
 	#flush(): void {
 		clearTimeout(this.#timer);
-		for (let message = this.#unsent[0]; message !== undefined; message = this.#unsent[0]) {
-			message.copy(this.#outgoing);
+		for (let message = this.#unsentMessages[0]; message !== undefined; message = this.#unsentMessages[0]) {
+			message.copy(this.#sendBuffer);
 			if (!this.#write(message.length)) {
 				this.#timer = setTimeout(() => this.#flush(), RESEND_DELAY_MS);
 				return;
 			}
-			this.#unsent.shift();
+			this.#unsentMessages.shift();
 		}
 	}
 
 	/** Writes a message. Returns false if the queue is full, or if the other process has ended, which the next read reports. */
 	#write(length: number): boolean {
 		const { functions } = this.#library;
-		return Number(functions.send(this.#fd, this.#outgoingPointer, BigInt(length), DONTWAIT | NO_SIGNAL)) >= 0;
+		return Number(functions.send(this.#fd, this.#sendBufferPointer, BigInt(length), DONTWAIT | NO_SIGNAL)) >= 0;
 	}
 }
 

@@ -13,7 +13,7 @@ export class DeadlineHeap<Member extends Deadline> {
 	readonly #members: Member[] = [];
 
 	/** Time of the earliest deadline, by `performance.now()`; Infinity if there is none. */
-	get earliest(): number {
+	get earliestDueAt(): number {
 		return this.#members[0]?.dueAt ?? Infinity;
 	}
 
@@ -22,7 +22,7 @@ export class DeadlineHeap<Member extends Deadline> {
 	}
 
 	/** Adds a member, or changes its deadline. A deadline of Infinity removes the member. */
-	set(member: Member, dueAt: number): void {
+	setDeadline(member: Member, dueAt: number): void {
 		if (dueAt === Infinity) {
 			this.delete(member);
 			return;
@@ -32,9 +32,9 @@ export class DeadlineHeap<Member extends Deadline> {
 		if (member.heapIndex < 0) {
 			member.heapIndex = this.#members.length;
 			this.#members.push(member);
-			this.#rise(member);
-		} else if (dueAt < previousDue) this.#rise(member);
-		else this.#sink(member);
+			this.#moveUp(member);
+		} else if (dueAt < previousDue) this.#moveUp(member);
+		else this.#moveDown(member);
 	}
 
 	delete(member: Member): void {
@@ -45,8 +45,8 @@ export class DeadlineHeap<Member extends Deadline> {
 		if (lastMember === member) return;
 		lastMember.heapIndex = heapIndex;
 		this.#members[heapIndex] = lastMember;
-		this.#rise(lastMember);
-		this.#sink(lastMember);
+		this.#moveUp(lastMember);
+		this.#moveDown(lastMember);
 	}
 
 	/** Removes and returns the earliest member if it is due; otherwise returns undefined. */
@@ -57,7 +57,7 @@ export class DeadlineHeap<Member extends Deadline> {
 		return earliestMember;
 	}
 
-	#rise(member: Member): void {
+	#moveUp(member: Member): void {
 		const members = this.#members;
 		let index = member.heapIndex;
 		while (index > 0) {
@@ -72,7 +72,7 @@ export class DeadlineHeap<Member extends Deadline> {
 		member.heapIndex = index;
 	}
 
-	#sink(member: Member): void {
+	#moveDown(member: Member): void {
 		const members = this.#members;
 		let index = member.heapIndex;
 		for (;;) {

@@ -1,15 +1,15 @@
 /** Parses the parts of a QUIC packet that can be read without keys (RFC 8999, RFC 9000 §17). */
 
 /** Bytes of the connection IDs that OpenSSL's server chooses. Packets with a short header do not contain this length. */
-export const SERVER_ID_LENGTH = 8;
+export const SERVER_ID_BYTES = 8;
 /** Maximum bytes of a connection ID in QUIC version 1 (RFC 9000 §17.2). */
-export const MAX_ID_LENGTH = 20;
+export const MAX_ID_BYTES = 20;
 /** QUIC version 1, the only one that OpenSSL supports. */
-export const VERSION_1 = 1;
+export const QUIC_VERSION_1 = 1;
 /** Minimum bytes of UDP payload in a datagram that starts a connection (RFC 9000 §14.1). */
 export const MIN_INITIAL_BYTES = 1200;
 /** Minimum bytes of the connection ID that a client chooses for its first packets (RFC 9000 §7.2). */
-const MIN_CLIENT_ID_LENGTH = 8;
+const MIN_CLIENT_ID_BYTES = 8;
 
 /** The kind of a datagram's first packet. */
 export type PacketKind = 'initial' | 'long' | 'short' | 'unknown_version' | 'noise';
@@ -18,8 +18,8 @@ export type PacketKind = 'initial' | 'long' | 'short' | 'unknown_version' | 'noi
 export class PacketHeader {
 	kind: PacketKind = 'noise';
 	version = 0;
-	destination = '';
-	source = '';
+	destinationId = '';
+	sourceId = '';
 	/**
 	 * Offset at which the token of an Initial packet begins. `tokenEnd` is the offset at which it ends; the two are equal if there
 	 * is no token.
@@ -34,17 +34,17 @@ export class PacketHeader {
 	}
 
 	#read(bytes: Buffer, start: number, end: number): PacketKind {
-		this.destination = '';
-		this.source = '';
+		this.destinationId = '';
+		this.sourceId = '';
 		const length = end - start;
 		if (length < 1) return 'noise';
 		const firstByte = bytes[start]!;
 		if ((firstByte & 0x80) === 0) {
 			// The fixed bit distinguishes QUIC from other protocols (RFC 9000 §17.3.1). A packet that can be decrypted has at least 21 bytes.
-			if ((firstByte & 0x40) === 0 || length < 1 + SERVER_ID_LENGTH + 12) return 'noise';
-			this.version = VERSION_1;
-			this.destination = bytes.toString('latin1', start + 1, start + 1 + SERVER_ID_LENGTH);
-			this.source = '';
+			if ((firstByte & 0x40) === 0 || length < 1 + SERVER_ID_BYTES + 12) return 'noise';
+			this.version = QUIC_VERSION_1;
+			this.destinationId = bytes.toString('latin1', start + 1, start + 1 + SERVER_ID_BYTES);
+			this.sourceId = '';
 			return 'short';
 		}
 		if (length < 7) return 'noise';
@@ -54,13 +54,13 @@ export class PacketHeader {
 		if (sourceStart >= end) return 'noise';
 		const sourceLength = bytes[sourceStart]!;
 		if (sourceStart + 1 + sourceLength > end) return 'noise';
-		this.destination = bytes.toString('latin1', start + 6, sourceStart);
-		this.source = bytes.toString('latin1', sourceStart + 1, sourceStart + 1 + sourceLength);
+		this.destinationId = bytes.toString('latin1', start + 6, sourceStart);
+		this.sourceId = bytes.toString('latin1', sourceStart + 1, sourceStart + 1 + sourceLength);
 		// Version 0 means version negotiation, which only servers send.
 		if (this.version === 0) return 'noise';
-		if (this.version !== VERSION_1) return 'unknown_version';
-		if ((firstByte & 0x40) === 0 || destinationLength > MAX_ID_LENGTH || sourceLength > MAX_ID_LENGTH) return 'noise';
-		if ((firstByte & 0x30) !== 0 || destinationLength < MIN_CLIENT_ID_LENGTH) return 'long';
+		if (this.version !== QUIC_VERSION_1) return 'unknown_version';
+		if ((firstByte & 0x40) === 0 || destinationLength > MAX_ID_BYTES || sourceLength > MAX_ID_BYTES) return 'noise';
+		if ((firstByte & 0x30) !== 0 || destinationLength < MIN_CLIENT_ID_BYTES) return 'long';
 		return this.#readToken(bytes, sourceStart + 1 + sourceLength, end) ? 'initial' : 'noise';
 	}
 
@@ -83,15 +83,15 @@ export class PacketHeader {
  * and the versions that we support.
  */
 export function createVersionNegotiation(header: PacketHeader, random: number): Buffer {
-	const { source, destination } = header;
-	const packet = Buffer.alloc(1 + 4 + 1 + source.length + 1 + destination.length + 8);
+	const { sourceId, destinationId } = header;
+	const packet = Buffer.alloc(1 + 4 + 1 + sourceId.length + 1 + destinationId.length + 8);
 	packet[0] = 0x80 | 0x40 | (random & 0x3f);
 	let at = 5;
-	packet[at++] = source.length;
-	at += packet.write(source, at, 'latin1');
-	packet[at++] = destination.length;
-	at += packet.write(destination, at, 'latin1');
-	at = packet.writeUInt32BE(VERSION_1, at);
+	packet[at++] = sourceId.length;
+	at += packet.write(sourceId, at, 'latin1');
+	packet[at++] = destinationId.length;
+	at += packet.write(destinationId, at, 'latin1');
+	at = packet.writeUInt32BE(QUIC_VERSION_1, at);
 	// Offers a reserved version that nobody supports, so that clients must be able to ignore unknown versions (RFC 9000 §6.3).
 	packet.writeUInt32BE(0x0a0a0a0a | ((random & 0xf) << 4), at);
 	return packet;

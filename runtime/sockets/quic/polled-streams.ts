@@ -2,7 +2,7 @@
 import type { QuicLibrary } from './quic-library.ts';
 
 /** Events of `SSL_poll`. */
-export const POLL = {
+export const POLL_EVENT = {
 	/** The connection is closing, or has closed. */
 	connectionEnds: 1 << 2,
 	/** The peer has reset the stream. */
@@ -16,9 +16,9 @@ export const POLL = {
  * All events of a stream that are polled. A stream that could not be polled is assumed to have all of them, so that each is
  * checked.
  */
-export const ALL_STREAM_EVENTS: number = POLL.readable | POLL.readFails | POLL.writeFails;
+export const ALL_STREAM_EVENTS: number = POLL_EVENT.readable | POLL_EVENT.readFails | POLL_EVENT.writeFails;
 
-const EVENT_MASK = BigInt(ALL_STREAM_EVENTS);
+const STREAM_EVENT_MASK = BigInt(ALL_STREAM_EVENTS);
 /** BIO_POLL_DESCRIPTOR_TYPE_SSL: the item refers to an SSL object. */
 const TYPE_SSL = 2;
 /** SSL_POLL_FLAG_NO_HANDLE_EVENTS: the call reports existing events, but does not process input to find new ones. */
@@ -34,7 +34,7 @@ const ITEM_WORDS = 8;
 const EVENTS_LONG = 2;
 const RESULT_WORD = 6;
 /** Maximum streams per call. A client may have 100 bidirectional and 100 unidirectional streams open. */
-const MAX_STREAMS = 256;
+const MAX_POLLED_STREAMS = 256;
 
 /** Polls the streams of one connection at a time, with memory that belongs to the thread. */
 export class PolledStreams {
@@ -44,26 +44,26 @@ export class PolledStreams {
 	readonly #itemsPointer: bigint;
 	readonly #timeoutPointer: bigint;
 	readonly #countPointer: bigint;
-	readonly #bigInts: readonly bigint[] = Array.from({ length: MAX_STREAMS + 1 }, (_, i) => BigInt(i));
-	#count = 0;
+	readonly #bigInts: readonly bigint[] = Array.from({ length: MAX_POLLED_STREAMS + 1 }, (_, i) => BigInt(i));
+	#polledCount = 0;
 
 	constructor(library: QuicLibrary) {
 		this.#functions = library.functions;
 		// After the items, the memory holds two more values: a timeout of zero, so that the call does not wait, and
 		// the number of items with events, which the call writes.
-		const bytes = Buffer.allocUnsafeSlow(MAX_STREAMS * ITEM_BYTES + 24).fill(0);
+		const bytes = Buffer.allocUnsafeSlow(MAX_POLLED_STREAMS * ITEM_BYTES + 24).fill(0);
 		this.#words = new Uint32Array(bytes.buffer);
 		this.#longs = new BigUint64Array(bytes.buffer);
 		this.#itemsPointer = library.addressOf(bytes);
-		this.#timeoutPointer = this.#itemsPointer + BigInt(MAX_STREAMS * ITEM_BYTES);
+		this.#timeoutPointer = this.#itemsPointer + BigInt(MAX_POLLED_STREAMS * ITEM_BYTES);
 		this.#countPointer = this.#timeoutPointer + 16n;
-		for (let i = 0; i < MAX_STREAMS; i++) this.#words[i * ITEM_WORDS] = TYPE_SSL;
+		for (let i = 0; i < MAX_POLLED_STREAMS; i++) this.#words[i * ITEM_WORDS] = TYPE_SSL;
 	}
 
 	/** Reports whether a connection is closing, or has closed. */
 	isClosing(connection: bigint): boolean {
 		this.#longs[1] = connection;
-		this.#longs[EVENTS_LONG] = BigInt(POLL.connectionEnds);
+		this.#longs[EVENTS_LONG] = BigInt(POLL_EVENT.connectionEnds);
 		return !this.#poll(1) || this.#words[RESULT_WORD]! !== 0;
 	}
 
@@ -72,17 +72,17 @@ export class PolledStreams {
 		const longs = this.#longs;
 		let count = 0;
 		for (const { ssl } of streams) {
-			if (count === MAX_STREAMS) break;
+			if (count === MAX_POLLED_STREAMS) break;
 			const at = count++ * ITEM_LONGS;
 			longs[at + 1] = ssl;
-			longs[at + EVENTS_LONG] = EVENT_MASK;
+			longs[at + EVENTS_LONG] = STREAM_EVENT_MASK;
 		}
-		this.#count = count > 0 && this.#poll(count) ? count : 0;
+		this.#polledCount = count > 0 && this.#poll(count) ? count : 0;
 	}
 
 	/** Returns the events of the stream with this index in the last call of {@link poll}. */
 	eventsOf(index: number): number {
-		return index < this.#count ? this.#words[index * ITEM_WORDS + RESULT_WORD]! : ALL_STREAM_EVENTS;
+		return index < this.#polledCount ? this.#words[index * ITEM_WORDS + RESULT_WORD]! : ALL_STREAM_EVENTS;
 	}
 
 	#poll(count: number): boolean {

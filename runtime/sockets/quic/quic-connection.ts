@@ -29,18 +29,18 @@ export interface QuicClose {
 	 * True if `code` is an error code of QUIC itself (RFC 9000 §20.1); false if it belongs to the application protocol, such as
 	 * HTTP/3.
 	 */
-	readonly transport: boolean;
+	readonly isTransportError: boolean;
 	readonly code: number;
 }
 
 /** Callbacks of a connection's owner. */
 export interface QuicConnectionOwner {
 	/** Called when the peer has opened a stream. The owner must set `stream.owner` during the call. */
-	opened(stream: QuicStream): void;
+	onStreamOpened(stream: QuicStream): void;
 	/** Called after a group of events has been delivered. Data that the owner writes during the call is sent together. */
-	settled(): void;
+	onEventsDelivered(): void;
 	/** Called once, when the connection has closed. Its streams can no longer be used. */
-	closed(close: QuicClose): void;
+	onClosed(close: QuicClose): void;
 }
 
 /** An established QUIC connection. */
@@ -79,13 +79,13 @@ export interface QuicStreamOwner {
 	 * Called when bytes have been received; they are valid only during the call. `end` means that no more will follow. Returns false
 	 * to pause reading.
 	 */
-	data(bytes: Buffer, end: boolean): boolean;
+	onData(bytes: Buffer, isEnd: boolean): boolean;
 	/** Called when the peer has reset its sending side. */
-	reset(code: number): void;
+	onReset(code: number): void;
 	/** Called when the peer has asked us to stop sending (STOP_SENDING). */
-	stopped(): void;
+	onStopped(): void;
 	/** Called once after each {@link QuicStream.awaitRoom}, when there is room to write. */
-	drained(): void;
+	onDrained(): void;
 }
 
 /** A QUIC stream, as its owner sees it. */
@@ -94,18 +94,18 @@ export interface QuicStream {
 	/** The stream ID (RFC 9000 §2.1). */
 	readonly id: number;
 	/** True if both sides may send. */
-	readonly bidirectional: boolean;
+	readonly isBidirectional: boolean;
 	/** Number of bytes that may be written now. Exceeding it by the size of a frame header is harmless. */
-	readonly room: number;
+	readonly roomBytes: number;
 	/** Requests that `drained` be called when there is room. */
 	awaitRoom(): void;
 	/**
 	 * Writes `bytes[start, end)`, which must fit in `room`. `fin` ends the stream after these bytes. Returns false if the stream can
 	 * no longer send.
 	 */
-	write(bytes: Uint8Array, start: number, end: number, fin: boolean): boolean;
+	write(bytes: Uint8Array, start: number, end: number, endsStream: boolean): boolean;
 	/** Pauses or resumes reading. While paused, flow control stops the peer. */
-	pause(paused: boolean): void;
+	pause(isPaused: boolean): void;
 	/** Resets our sending side with an error code. */
 	reset(code: number): void;
 	/** Releases a stream that is no longer needed. If the peer still sends, it is asked to stop. No callback is called afterwards. */

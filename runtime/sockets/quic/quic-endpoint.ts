@@ -6,7 +6,7 @@
 
 import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sockets.ts';
 import { readSocketAddress } from '../socket-address.ts';
-import { ClientShares, SHARE_WINDOW_MS } from './client-shares.ts';
+import { ClientShares, COUNT_PERIOD_MS } from './client-shares.ts';
 import { DeadlineHeap } from './deadline-heap.ts';
 import { createVersionNegotiation } from './packet-header.ts';
 import type { QuicConnection } from './quic-connection.ts';
@@ -24,17 +24,17 @@ import { type DatagramPath, SENT_DATAGRAM_BYTES, type UdpAddress, UdpSocket } fr
 /** Callbacks and settings of an endpoint's owner. */
 export interface QuicEndpointOwner {
 	/** Called when a handshake is complete. The owner must set `connection.owner`. */
-	connected(connection: QuicConnection): void;
+	onConnected(connection: QuicConnection): void;
 	/** Called when a handshake has ended, with its result, and the TLS alert with which it failed, if any. */
-	handshakeEnded(result: HandshakeResult, resumed: boolean, alert?: HandshakeAlert): void;
+	onHandshakeEnded(result: HandshakeResult, resumed: boolean, alert?: HandshakeAlert): void;
 	/**
 	 * Called when a client has proven its address. Returns undefined if the client may not open another connection. Otherwise, returns
 	 * a function to call when the connection ends.
 	 */
 	admit(address: string): (() => void) | undefined;
 	/** Called when a connection has ended, or a handshake has failed. */
-	ended(): void;
-	refused(reason: QuicRefusal): void;
+	onConnectionEnded(): void;
+	onRefused(reason: QuicRefusal): void;
 	countDatagrams(received: number, sent: number, lost: number): void;
 	/** Maximum milliseconds that a handshake may take. */
 	readonly handshakeLimitMs: number;
@@ -44,7 +44,7 @@ export interface QuicEndpointOwner {
 	/** Returns the key of the client that has an address. Connections with equal keys count as those of one client. */
 	clientKey(address: string): string;
 	/** Called when a connection was closed because our code threw an error. */
-	failed(error: unknown): void;
+	onError(error: unknown): void;
 }
 
 /** Maximum milliseconds by which a timer may fire too early. */
@@ -93,8 +93,8 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	readonly #handshakeStarts = new ClientShares();
 	#retryCount = 0;
 	#retryWindowStart = 0;
-	#begunCount = 0;
-	#begunWindowStart = 0;
+	#startedHandshakeCount = 0;
+	#startedWindowStart = 0;
 	/** The handshake that is being evicted in favor of another one. */
 	#evictedHandshake: QuicEngine | undefined;
 	/** Recently ended connections, by each of their connection IDs. */
@@ -120,7 +120,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.#owner = owner;
 		this.#limits = { ...DEFAULT_QUIC_LIMITS, ...owner.limits };
 		const { descriptor } = inherited ?? address;
-		this.#socket = new UdpSocket(thread.library, thread.datagrams, { ...address, descriptor });
+		this.#socket = new UdpSocket(thread.library, thread.datagramMemory, { ...address, descriptor });
 		this.port = address.port || this.#socket.port;
 		try {
 			this.tls = new QuicTls(thread, owner.chooseCertificate);
@@ -150,7 +150,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	/** Number of connections, including unfinished handshakes. */
-	get connections(): number {
+	get connectionCount(): number {
 		return this.#claimByEngine.size;
 	}
 
@@ -163,10 +163,10 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	 * Stops accepting new connections. The protocol must end the existing ones. `gently` means that another process accepts
 	 * connections: handshakes may finish.
 	 */
-	drain(gently = false): void {
+	drain(finishesHandshakes = false): void {
 		this.#isDraining = true;
-		if (gently) {
-			this.#sharing.settle();
+		if (finishesHandshakes) {
+			this.#sharing.finalizeHandover();
 			return;
 		}
 		for (const engine of [...this.#handshakes]) engine.destroy();
@@ -182,27 +182,27 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.#timer = undefined;
 		this.#socket.close();
 		this.tls.close();
-		this.#report();
+		this.#reportCounts();
 	}
 
 	*connectionIds(): Generator<string> {
-		yield* this.#router.ids();
+		yield* this.#router.registeredIds();
 		yield* this.#endedConnections.keys();
 	}
 
 	/** Passes a datagram on if it belongs to another process or thread. Reports whether it does. */
-	#pass(start: number, end: number, nameOffset: number): boolean {
-		return this.#sharing.pass(start, end, nameOffset, this.#router.header.destination);
+	#passDatagramOn(start: number, end: number, nameOffset: number): boolean {
+		return this.#sharing.passOn(start, end, nameOffset, this.#router.header.destinationId);
 	}
 
-	datagram(bytes: Buffer, start: number, end: number, nameOffset: number): void {
+	onDatagram(bytes: Buffer, start: number, end: number, nameOffset: number): void {
 		this.#receivedCount++;
 		const now = performance.now();
 		const target = this.#router.route(bytes, start, end, now);
 		switch (target) {
 			case 'drop':
-				if (this.#pass(start, end, nameOffset)) return;
-				if (!this.#answerEnded(now, end - start)) this.#owner.refused('noise');
+				if (this.#passDatagramOn(start, end, nameOffset)) return;
+				if (!this.#answerEnded(now, end - start)) this.#owner.onRefused('noise');
 				return;
 			case 'negotiate':
 				this.#socket.sendOne(
@@ -212,23 +212,23 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 				this.#sentCount++;
 				return;
 			case 'new': {
-				if (this.#answerEnded(now, end - start) || this.#pass(start, end, nameOffset)) return;
-				const engine = this.#begin(bytes, nameOffset, now);
+				if (this.#answerEnded(now, end - start) || this.#passDatagramOn(start, end, nameOffset)) return;
+				const engine = this.#beginHandshake(bytes, nameOffset, now);
 				if (engine !== undefined) this.#enqueue(engine, start, end);
 				return;
 			}
 		}
-		if (target.peerKey !== this.#socket.keyOf(nameOffset)) {
-			this.#owner.refused('moved');
+		if (target.peerKey !== this.#socket.peerKeyOf(nameOffset)) {
+			this.#owner.onRefused('moved');
 			return;
 		}
 		// A client knows a connection ID that we chose only if it receives what is sent to its address.
-		if (!target.isAddressProven && this.#router.header.destination !== target.firstId && !this.#recordProof(target))
+		if (!target.isAddressProven && this.#router.header.destinationId !== target.firstId && !this.#recordProof(target))
 			return;
 		this.#enqueue(target, start, end);
 	}
 
-	received(): void {
+	onDatagramsRead(): void {
 		this.#socket.flushReplies();
 		// `#dirtyEngines` is emptied before any engine runs. Running an engine cannot add to it, because engines
 		// become dirty only when datagrams are received.
@@ -242,7 +242,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		}
 		this.#isBatching = false;
 		this.#socket.flush();
-		this.#report();
+		this.#reportCounts();
 	}
 
 	makeRoom(): number {
@@ -265,7 +265,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 					engine,
 				);
 				// Announces a new connection ID before the packet is sent, so that the client cannot use it earlier.
-				if (id !== undefined) this.#sharing.announce(id);
+				if (id !== undefined) this.#sharing.announceId(id);
 				engine.keepDatagram(sent.subarray(i * SENT_DATAGRAM_BYTES, i * SENT_DATAGRAM_BYTES + lengths[i]!));
 			}
 		}
@@ -274,7 +274,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 			const start = lastIndex * SENT_DATAGRAM_BYTES;
 			engine.lastDatagram = new Uint8Array(sent.subarray(start, start + lengths[lastIndex]!));
 		}
-		this.#socket.append(engine.path, count);
+		this.#socket.appendWaiting(engine.path, count);
 		this.#sentCount += count;
 	}
 
@@ -282,21 +282,21 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		if (!this.#isBatching) this.#socket.flush();
 	}
 
-	established(engine: QuicEngine): void {
+	onEstablished(engine: QuicEngine): void {
 		this.#handshakes.delete(engine);
 		const claim = this.#claimByEngine.get(engine);
 		if (claim) claim.client.provenHandshakeCount--;
-		this.#owner.handshakeEnded('ok', engine.facts.resumed);
-		this.#owner.connected(engine);
+		this.#owner.onHandshakeEnded('ok', engine.facts.resumed);
+		this.#owner.onConnected(engine);
 	}
 
 	setDeadline(engine: QuicEngine, dueAt: number): void {
-		const latest = engine.isEstablished ? Infinity : engine.startedAt + this.#handshakeLimitOf(engine);
-		this.#deadlines.set(engine, Math.min(dueAt, latest));
+		const latestDueAt = engine.isEstablished ? Infinity : engine.startedAt + this.#handshakeLimitOf(engine);
+		this.#deadlines.setDeadline(engine, Math.min(dueAt, latestDueAt));
 		this.#scheduleTimer();
 	}
 
-	ended(engine: QuicEngine): void {
+	onEnded(engine: QuicEngine): void {
 		const claim = this.#claimByEngine.get(engine);
 		if (claim === undefined) return;
 		this.#claimByEngine.delete(engine);
@@ -305,26 +305,27 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		claim.client.unprovenHandshakes.delete(engine);
 		if (this.#handshakes.delete(engine)) {
 			if (engine.isAddressProven) claim.client.provenHandshakeCount--;
-			const isLate = performance.now() + TIMER_SLACK_MS - engine.startedAt >= this.#owner.handshakeLimitMs;
-			if (engine === this.#evictedHandshake) this.#owner.refused('evicted');
-			else if (engine.hasBegun) this.#owner.handshakeEnded(isLate ? 'timeout' : 'failed', false, engine.failureAlert);
-			else this.#owner.refused('noise');
+			const hasTimedOut = performance.now() + TIMER_SLACK_MS - engine.startedAt >= this.#owner.handshakeLimitMs;
+			if (engine === this.#evictedHandshake) this.#owner.onRefused('evicted');
+			else if (engine.hasBegun)
+				this.#owner.onHandshakeEnded(hasTimedOut ? 'timeout' : 'failed', false, engine.failureAlert);
+			else this.#owner.onRefused('noise');
 		}
 		if (engine.isAddressProven) claim.client.connectionCount--;
 		const { client } = claim;
 		if (client.connectionCount === 0 && client.unprovenHandshakes.size === 0) this.#clientByKey.delete(claim.key);
 		this.#rememberEnded(engine);
-		this.#router.forget(engine);
+		this.#router.forgetTarget(engine);
 		claim.release?.();
-		this.#owner.ended();
+		this.#owner.onConnectionEnded();
 	}
 
-	failed(error: unknown): void {
-		this.#owner.refused('internal_error');
-		this.#owner.failed(error);
+	onError(error: unknown): void {
+		this.#owner.onRefused('internal_error');
+		this.#owner.onError(error);
 	}
 
-	resumed(engine: QuicEngine): void {
+	onHandshakeResumed(engine: QuicEngine): void {
 		// The engine runs later, because the certificate may have been found during a callback of its own handshake.
 		setImmediate(() => engine.run());
 	}
@@ -342,27 +343,28 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.#dirtyEngines.push(engine);
 	}
 
-	#begin(bytes: Buffer, nameOffset: number, now: number): QuicEngine | undefined {
+	#beginHandshake(bytes: Buffer, nameOffset: number, now: number): QuicEngine | undefined {
 		if (this.#isDraining) return this.#refuse('draining');
 		const limits = this.#limits;
 		const { names } = this.#socket.memory;
 		// The cheapest checks come first, so that rejecting the packets of a flood costs little more than receiving them.
-		const packetRate = (this.#initialPackets.count(names, nameOffset, now) * 1000) / SHARE_WINDOW_MS;
+		const packetRate = (this.#initialPackets.countPacket(names, nameOffset, now) * 1000) / COUNT_PERIOD_MS;
 		const { header } = this.#router;
-		const tokens = this.#thread.retryTokens;
+		const retryTokens = this.#thread.retryTokens;
 		const isAddressProven =
 			header.tokenEnd > header.tokenStart &&
-			tokens?.usable === true &&
-			tokens.accepts(bytes, header, names, nameOffset);
+			retryTokens?.isUsable === true &&
+			retryTokens.acceptsToken(bytes, header, names, nameOffset);
 		// Attackers may forge packets with a client's address. Only packets with a valid token are certain to come from the client
 		// itself.
 		if (!isAddressProven && packetRate > limits.maxClientInitialRate) return this.#refuse('client_rate');
 		const isLoaded = this.#unprovenHandshakes.size >= limits.retryAbove || packetRate > limits.maxClientInitialRate / 4;
-		if (isLoaded && !isAddressProven && tokens?.usable === true) return this.#sendRetry(tokens, nameOffset, now);
-		if (isLoaded && !isAddressProven && !this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
+		if (isLoaded && !isAddressProven && retryTokens?.isUsable === true)
+			return this.#sendRetry(retryTokens, nameOffset, now);
+		if (isLoaded && !isAddressProven && !this.#mayBeginHandshake(now)) return this.#refuse('too_many_handshakes');
 		const { address } = readSocketAddress(names, nameOffset);
-		const key = this.#owner.clientKey(address);
-		const client = this.#clientByKey.get(key) ?? {
+		const clientKey = this.#owner.clientKey(address);
+		const client = this.#clientByKey.get(clientKey) ?? {
 			unprovenHandshakes: new Set(),
 			provenHandshakeCount: 0,
 			connectionCount: 0,
@@ -374,9 +376,9 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 			return this.#refuse('client_limit');
 		}
 		if (isAddressProven) {
-			const startRate = (this.#handshakeStarts.count(names, nameOffset, now) * 1000) / SHARE_WINDOW_MS;
+			const startRate = (this.#handshakeStarts.countPacket(names, nameOffset, now) * 1000) / COUNT_PERIOD_MS;
 			if (startRate > limits.maxHandshakeRate / 4) return this.#refuse('client_limit');
-			if (!this.#mayBegin(now)) return this.#refuse('too_many_handshakes');
+			if (!this.#mayBeginHandshake(now)) return this.#refuse('too_many_handshakes');
 		} else if (client.unprovenHandshakes.size > 0) {
 			const maxUnproven = Math.min(
 				limits.maxHandshakesPerClient - client.provenHandshakeCount,
@@ -384,26 +386,27 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 			);
 			// An attacker may forge this client's address as the source of packets. The handshakes that they begin must not lock out the
 			// client, which can prove its address after a Retry packet.
-			if (client.unprovenHandshakes.size >= maxUnproven && tokens?.usable === true)
-				return this.#sendRetry(tokens, nameOffset, now);
+			if (client.unprovenHandshakes.size >= maxUnproven && retryTokens?.isUsable === true)
+				return this.#sendRetry(retryTokens, nameOffset, now);
 			if (client.provenHandshakeCount + client.unprovenHandshakes.size >= limits.maxHandshakesPerClient)
-				this.#evict(client);
+				this.#evictHandshake(client);
 		}
-		if (this.#claimByEngine.size >= limits.maxConnections && !this.#evict())
+		if (this.#claimByEngine.size >= limits.maxConnections && !this.#evictHandshake())
 			return this.#refuse('too_many_connections');
-		if (this.#handshakes.size >= limits.maxHandshakes && !this.#evict()) return this.#refuse('too_many_handshakes');
+		if (this.#handshakes.size >= limits.maxHandshakes && !this.#evictHandshake())
+			return this.#refuse('too_many_handshakes');
 		const addressProof: AddressProof = isAddressProven ? 'token' : isLoaded ? 'retry' : 'handshake';
 		let engine: QuicEngine;
 		try {
-			const peerKey = this.#socket.keyOf(nameOffset);
+			const peerKey = this.#socket.peerKeyOf(nameOffset);
 			const path = this.#socket.pathOf(nameOffset);
-			engine = new QuicEngine(this.#thread, this, path, peerKey, key, now, header.destination, addressProof);
+			engine = new QuicEngine(this.#thread, this, path, peerKey, clientKey, now, header.destinationId, addressProof);
 		} catch {
 			return this.#refuse('no_memory');
 		}
 		client.unprovenHandshakes.add(engine);
-		this.#clientByKey.set(key, client);
-		this.#claimByEngine.set(engine, { client, key, release: undefined });
+		this.#clientByKey.set(clientKey, client);
+		this.#claimByEngine.set(engine, { client, key: clientKey, release: undefined });
 		this.#handshakes.add(engine);
 		this.#unprovenHandshakes.add(engine);
 		this.#router.register(engine.firstId, engine);
@@ -411,15 +414,15 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	/** Makes a client prove its address before any state is kept for it (RFC 9000 §8.1.2). */
-	#sendRetry(tokens: RetryTokens, nameOffset: number, now: number): undefined {
-		if (now - this.#retryWindowStart >= SHARE_WINDOW_MS) {
+	#sendRetry(retryTokens: RetryTokens, nameOffset: number, now: number): undefined {
+		if (now - this.#retryWindowStart >= COUNT_PERIOD_MS) {
 			this.#retryWindowStart = now;
 			this.#retryCount = 0;
 		}
-		if (++this.#retryCount > (this.#limits.maxRetryRate * SHARE_WINDOW_MS) / 1000)
+		if (++this.#retryCount > (this.#limits.maxRetryRate * COUNT_PERIOD_MS) / 1000)
 			return this.#refuse('too_many_handshakes');
 		const { names } = this.#socket.memory;
-		this.#socket.reply(nameOffset, (to, at) => tokens.write(this.#router.header, names, nameOffset, to, at));
+		this.#socket.reply(nameOffset, (to, at) => retryTokens.writeRetry(this.#router.header, names, nameOffset, to, at));
 		this.#sentCount++;
 		return this.#refuse('retry');
 	}
@@ -448,19 +451,19 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		return true;
 	}
 
-	#mayBegin(now: number): boolean {
-		if (now - this.#begunWindowStart >= SHARE_WINDOW_MS) {
-			this.#begunWindowStart = now;
-			this.#begunCount = 0;
+	#mayBeginHandshake(now: number): boolean {
+		if (now - this.#startedWindowStart >= COUNT_PERIOD_MS) {
+			this.#startedWindowStart = now;
+			this.#startedHandshakeCount = 0;
 		}
-		return ++this.#begunCount <= (this.#limits.maxHandshakeRate * SHARE_WINDOW_MS) / 1000;
+		return ++this.#startedHandshakeCount <= (this.#limits.maxHandshakeRate * COUNT_PERIOD_MS) / 1000;
 	}
 
 	/**
 	 * Evicts a client's oldest handshake with an unproven address. By default, the client is the one with the most of these
 	 * handshakes. Returns false if there are none.
 	 */
-	#evict(client = this.#mostUnproven()): boolean {
+	#evictHandshake(client = this.#clientWithMostUnproven()): boolean {
 		const oldestHandshake = client?.unprovenHandshakes.values().next().value;
 		if (oldestHandshake === undefined) return false;
 		this.#evictedHandshake = oldestHandshake;
@@ -469,7 +472,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		return true;
 	}
 
-	#mostUnproven(): Client | undefined {
+	#clientWithMostUnproven(): Client | undefined {
 		let candidate: Client | undefined;
 		for (const engine of this.#unprovenHandshakes) {
 			const client = this.#claimByEngine.get(engine)?.client;
@@ -480,7 +483,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	#refuse(reason: QuicRefusal): undefined {
-		this.#owner.refused(reason);
+		this.#owner.onRefused(reason);
 	}
 
 	#rememberEnded(engine: QuicEngine): void {
@@ -488,11 +491,11 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		if (!engine.isClosing || datagram === undefined || this.#endedConnections.size >= BOUND.MAX_CLOSING_CONNECTIONS)
 			return;
 		const rememberUntil = performance.now() + BOUND.CLOSING_STATE_MS;
-		const ended = { path: engine.path, datagram, rememberUntil, answersLeft: BOUND.MAX_CLOSING_ANSWERS };
-		for (const id of engine.ids) this.#endedConnections.set(id, ended);
+		const newEntry = { path: engine.path, datagram, rememberUntil, answersLeft: BOUND.MAX_CLOSING_ANSWERS };
+		for (const id of engine.registeredIds) this.#endedConnections.set(id, newEntry);
 		setTimeout(() => {
 			for (const [id, endedConnection] of this.#endedConnections)
-				if (endedConnection === ended) this.#endedConnections.delete(id);
+				if (endedConnection === newEntry) this.#endedConnections.delete(id);
 		}, BOUND.CLOSING_STATE_MS).unref();
 	}
 
@@ -501,7 +504,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	 * the connection's last datagram.
 	 */
 	#answerEnded(now: number, length: number): boolean {
-		const endedConnection = this.#endedConnections.get(this.#router.header.destination);
+		const endedConnection = this.#endedConnections.get(this.#router.header.destinationId);
 		if (endedConnection === undefined) return false;
 		if (
 			endedConnection.answersLeft > 0 &&
@@ -516,12 +519,12 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	#scheduleTimer(): void {
-		const { earliest } = this.#deadlines;
-		if (earliest >= this.#timerDueAt) return;
+		const { earliestDueAt } = this.#deadlines;
+		if (earliestDueAt >= this.#timerDueAt) return;
 		if (this.#timer !== undefined) clearTimeout(this.#timer);
-		this.#timerDueAt = earliest;
-		if (earliest === Infinity) return;
-		this.#timer = setTimeout(this.#timerCallback, Math.max(0, Math.min(earliest - performance.now(), 60_000)));
+		this.#timerDueAt = earliestDueAt;
+		if (earliestDueAt === Infinity) return;
+		this.#timer = setTimeout(this.#timerCallback, Math.max(0, Math.min(earliestDueAt - performance.now(), 60_000)));
 	}
 
 	#onTimer(): void {
@@ -541,13 +544,13 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.#isBatching = false;
 		this.#socket.flush();
 		this.#scheduleTimer();
-		this.#report();
+		this.#reportCounts();
 	}
 
-	#report(): void {
-		const lost = this.#socket.lostCount - this.#lostCount;
+	#reportCounts(): void {
+		const newlyLostCount = this.#socket.lostCount - this.#lostCount;
 		this.#lostCount = this.#socket.lostCount;
-		this.#owner.countDatagrams(this.#receivedCount, this.#sentCount, lost);
+		this.#owner.countDatagrams(this.#receivedCount, this.#sentCount, newlyLostCount);
 		this.#receivedCount = 0;
 		this.#sentCount = 0;
 	}

@@ -42,14 +42,14 @@ const CLOSED_BY_TRANSPORT = 2;
 /** Offsets of results in the thread's memory for results. */
 const RESULT_OFFSETS = { time: 48n, infinite: 64n, close: 72n } as const;
 /** Offset of the error codes that stand for TLS alerts: an error code is this number plus the alert (RFC 9001 §4.8). */
-const CRYPTO_ERROR = 0x100;
-const INTERNAL_ERROR = 80;
-const HANDSHAKE_FAILURE = 40;
-const NO_APPLICATION_PROTOCOL = 120;
+const CRYPTO_ERROR_BASE = 0x100;
+const INTERNAL_ERROR_ALERT = 80;
+const HANDSHAKE_FAILURE_ALERT = 40;
+const NO_PROTOCOL_ALERT = 120;
 /**
  * Result with which the ClientHello callback pauses the handshake. OpenSSL calls it again when it handles events the next time.
  */
-const LATER = -1;
+const PAUSE_HANDSHAKE = -1;
 const CTRL_MODE = 33;
 /** Modes for SSL_CTRL_MODE: SSL_MODE_ENABLE_PARTIAL_WRITE and SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER. */
 const PARTIAL_MOVING_WRITES = 3n;
@@ -65,15 +65,15 @@ export interface EngineOwner {
 	/** Called after each run of an engine, so that its datagrams are sent. */
 	flush(): void;
 	/** Called when the handshake is complete. The protocol sets `engine.owner`, or closes the engine. */
-	established(engine: QuicEngine): void;
+	onEstablished(engine: QuicEngine): void;
 	/** Sets the engine's next deadline, by `performance.now()`; Infinity for none. */
 	setDeadline(engine: QuicEngine, dueAt: number): void;
 	/** Called when the engine has been freed. */
-	ended(engine: QuicEngine): void;
+	onEnded(engine: QuicEngine): void;
 	/** Called when the handshake no longer waits for a certificate. */
-	resumed(engine: QuicEngine): void;
+	onHandshakeResumed(engine: QuicEngine): void;
 	/** Called when the engine or its protocol has thrown an error. The engine is destroyed afterwards. */
-	failed(error: unknown): void;
+	onError(error: unknown): void;
 }
 
 /**
@@ -94,12 +94,12 @@ interface Ending {
 	/** Time at which to stop waiting for acknowledgments, by `performance.now()`. */
 	readonly giveUpAt: number;
 	/** Time at which the last datagram from the peer arrived, by `performance.now()`. */
-	heardAt: number;
+	lastHeardAt: number;
 }
 
 /** A QUIC connection, or an attempt to establish one. */
 export class QuicEngine implements QuicConnection, RouteTarget, Deadline, CallbackTarget {
-	readonly ids: Set<string> = new Set();
+	readonly registeredIds: Set<string> = new Set();
 	readonly path: DatagramPath;
 	/** Bytes of the peer's address and port, as Latin-1. */
 	readonly peerKey: string;
@@ -144,16 +144,16 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	#connection = 0n;
 	/** Offsets and lengths of the datagrams received since the last run, in the thread's memory. */
 	readonly #receivedRanges: number[] = [];
-	readonly streams: Map<bigint, EngineStream> = new Map();
+	readonly streamsBySsl: Map<bigint, EngineStream> = new Map();
 	/** Streams that were written completely and released, but have many unacknowledged bytes. */
-	readonly #lingering = new Map<bigint, EngineStream>();
+	readonly #lingeringStreams = new Map<bigint, EngineStream>();
 	#facts: QuicHandshakeFacts = { cipherSuite: '', serverName: '', resumed: false };
 	#serverName = '';
 	#clientAuth: QuicClientAuth | undefined = undefined;
-	#keyLog: ((line: string) => void) | undefined = undefined;
+	#onSecretLine: ((line: string) => void) | undefined = undefined;
 	#isRunning = false;
 	#isGone = false;
-	#isWaiting = false;
+	#awaitsCertificate = false;
 	/** The alert with which the handshake is to fail. */
 	#refusalAlert: number | undefined = undefined;
 	#hasBegun = false;
@@ -175,7 +175,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		clientKey: string,
 		now: number,
 		firstId: string,
-		admission: AddressProof,
+		addressProof: AddressProof,
 	) {
 		this.thread = thread;
 		this.#owner = owner;
@@ -189,16 +189,16 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.remotePort = port;
 		const { functions } = thread.library;
 		const { context } = owner.tls;
-		this.answersRetry = admission === 'token';
+		this.answersRetry = addressProof === 'token';
 		this.#listener =
-			admission === 'token'
+			addressProof === 'token'
 				? (thread.retryTokens?.createListener(context) ?? 0n)
 				: (functions.SSL_new_listener(
 						context,
-						admission === 'retry' ? LISTENER_VALIDATE : LISTENER_NO_VALIDATE,
+						addressProof === 'retry' ? LISTENER_VALIDATE : LISTENER_NO_VALIDATE,
 					) as bigint);
 		if (this.#listener === 0n) throw this.#createError();
-		thread.pipe.attach(this.#listener);
+		thread.datagramPipe.attach(this.#listener);
 		functions.SSL_set_blocking_mode(this.#listener, 0);
 		functions.SSL_set_value_uint(this.#listener, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
 		functions.SSL_set_value_uint(
@@ -271,7 +271,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		try {
 			this.#runOnce();
 		} catch (error) {
-			this.#owner.failed(error);
+			this.#owner.onError(error);
 			this.destroy();
 		} finally {
 			this.#isRunning = false;
@@ -291,16 +291,16 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 
 	#runOnce(): void {
 		const hasReceived = this.#receivedRanges.length > 0;
-		this.#tick();
-		if (!this.#isGone && this.#connection !== 0n && !this.isEstablished) this.#establish();
-		if (this.isEstablished && !this.#isGone && this.#gracefulEnd === undefined) this.#deliver();
-		if (this.#gracefulEnd !== undefined && !this.#isGone) this.#finish(this.#gracefulEnd);
+		this.#processDatagrams();
+		if (!this.#isGone && this.#connection !== 0n && !this.isEstablished) this.#checkEstablished();
+		if (this.isEstablished && !this.#isGone && this.#gracefulEnd === undefined) this.#deliverEvents();
+		if (this.#gracefulEnd !== undefined && !this.#isGone) this.#continueEnd(this.#gracefulEnd);
 		if (this.#isGone) return;
 		this.#sendOutput();
 		if (this.#isGone) return;
-		if (hasReceived && !this.isEstablished) this.#repeat();
+		if (hasReceived && !this.isEstablished) this.#repeatHandshake();
 		if (this.#connection !== 0n && this.#checkClosed()) return;
-		this.#schedule();
+		this.#scheduleNextRun();
 	}
 
 	flush(): void {
@@ -309,7 +309,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 
 	/** Keeps a copy of a datagram that is sent in an unfinished handshake. */
 	keepDatagram(datagram: Uint8Array): void {
-		if (this.#isRepeating || this.#handshakeDatagrams.length === BOUND.MAX_KEPT_DATAGRAMS) return;
+		if (this.#isRepeating || this.#handshakeDatagrams.length === BOUND.MAX_HANDSHAKE_DATAGRAMS) return;
 		if (this.#handshakeDatagrams.length === 0) this.#handshakeSentAt = performance.now();
 		this.#handshakeDatagrams.push(new Uint8Array(datagram));
 	}
@@ -320,12 +320,12 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	 * acknowledgment would tell it which packets are missing. If the probes are lost, too, it doubles its timeout each time, and
 	 * some handshakes would never complete.
 	 */
-	#repeat(): void {
+	#repeatHandshake(): void {
 		const now = performance.now();
 		if (
 			this.isClosing ||
-			now - this.#handshakeSentAt < BOUND.REPEAT_FLIGHT_MS ||
-			this.#repeatCount === BOUND.MAX_REPEATS
+			now - this.#handshakeSentAt < BOUND.MIN_REPEAT_MS ||
+			this.#repeatCount === BOUND.MAX_HANDSHAKE_REPEATS
 		)
 			return;
 		this.#handshakeSentAt = now;
@@ -333,53 +333,53 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.#isRepeating = true;
 		for (const datagram of this.#handshakeDatagrams) {
 			this.#owner.makeRoom();
-			this.thread.datagrams.put(datagram);
+			this.thread.datagramMemory.putDatagram(datagram);
 			this.#owner.send(this, 1);
 		}
 		this.#isRepeating = false;
 	}
 
-	clientHello(ssl: bigint): number {
+	onClientHello(ssl: bigint): number {
 		if (this.#refusalAlert !== undefined) return this.#refusalAlert;
 		const { tls } = this.#owner;
 		const hello = tls.readHello(ssl);
 		this.#serverName = hello.serverName;
 		const { remoteAddress, localAddress } = this;
-		if (!hello.offersHttp3) return this.#fail(NO_APPLICATION_PROTOCOL);
-		const choice = tls.chooseCertificate({ ...hello, remoteAddress, localAddress }, () => this.#resume());
+		if (!hello.offersHttp3) return this.#failHandshake(NO_PROTOCOL_ALERT);
+		const choice = tls.chooseCertificate({ ...hello, remoteAddress, localAddress }, () => this.#resumeHandshake());
 		if (choice === 'wait') {
-			this.#isWaiting = true;
-			return LATER;
+			this.#awaitsCertificate = true;
+			return PAUSE_HANDSHAKE;
 		}
-		if ('alert' in choice) return this.#refuse(choice.alert);
-		if (!tls.canNegotiate(ssl, choice, hello)) return this.#fail(HANDSHAKE_FAILURE);
+		if ('alert' in choice) return this.#refuseHandshake(choice.alert);
+		if (!tls.canNegotiate(ssl, choice, hello)) return this.#failHandshake(HANDSHAKE_FAILURE_ALERT);
 		this.ocspResponse = choice.ocsp;
 		this.#clientAuth = choice.clientAuth;
-		this.#keyLog = choice.keyLog;
-		return tls.applyChoice(ssl, choice) ? 1 : INTERNAL_ERROR;
+		this.#onSecretLine = choice.keyLog;
+		return tls.applyChoice(ssl, choice) ? 1 : INTERNAL_ERROR_ALERT;
 	}
 
 	/** Fails the handshake with an alert that the owner did not choose, so that it is reported to the owner. */
-	#fail(alert: number): number {
+	#failHandshake(alert: number): number {
 		this.failureAlert = { alert, byPeer: false };
-		return this.#refuse(alert);
+		return this.#refuseHandshake(alert);
 	}
 
 	/**
 	 * Fails the handshake with an alert. OpenSSL would not send the alert before it has sent any packet, so it first sends an
 	 * acknowledgment.
 	 */
-	#refuse(alert: number): number {
+	#refuseHandshake(alert: number): number {
 		this.#refusalAlert = alert;
-		return LATER;
+		return PAUSE_HANDSHAKE;
 	}
 
-	verifyClient(store: bigint): boolean {
-		return this.#clientAuth !== undefined && this.#owner.tls.verifyClient(store, this.#clientAuth);
+	verifyClient(storeContext: bigint): boolean {
+		return this.#clientAuth !== undefined && this.#owner.tls.verifyClient(storeContext, this.#clientAuth);
 	}
 
-	secret(line: string): void {
-		this.#keyLog?.(line);
+	onSecretLine(line: string): void {
+		this.#onSecretLine?.(line);
 	}
 
 	openUni(): QuicStream | undefined {
@@ -399,14 +399,14 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 			this.#shutDown(code, SHUTDOWN_RAPID | SHUTDOWN_NO_FLUSH | SHUTDOWN_NO_BLOCK);
 			this.#sendOutput();
 		}
-		this.#end({ byPeer: false, transport: false, code });
+		this.#end({ byPeer: false, isTransportError: false, code });
 		this.#owner.flush();
 	}
 
 	end(code: number): void {
 		if (this.#isGone || this.#gracefulEnd !== undefined) return;
 		const now = performance.now();
-		this.#gracefulEnd = { code, giveUpAt: now + BOUND.MAX_FLUSH_MS, heardAt: now };
+		this.#gracefulEnd = { code, giveUpAt: now + BOUND.MAX_FLUSH_MS, lastHeardAt: now };
 		this.#hasHeardPeer = false;
 		this.run();
 	}
@@ -415,19 +415,19 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	 * Continues the graceful end of the connection. Before OpenSSL can flush the streams, all of their data must have been passed to
 	 * it.
 	 */
-	#finish(gracefulEnd: Ending): void {
+	#continueEnd(gracefulEnd: Ending): void {
 		const now = performance.now();
-		if (this.#hasHeardPeer) gracefulEnd.heardAt = now;
+		if (this.#hasHeardPeer) gracefulEnd.lastHeardAt = now;
 		this.#hasHeardPeer = false;
 		// OpenSSL would wait for streams that have not been accepted. They are accepted here, so that the owner can reject them.
 		this.#acceptStreams();
 		this.#flushLingering();
 		if (this.#isGone) return;
-		if (now >= gracefulEnd.giveUpAt || now - gracefulEnd.heardAt >= BOUND.MAX_FLUSH_SILENCE_MS) {
+		if (now >= gracefulEnd.giveUpAt || now - gracefulEnd.lastHeardAt >= BOUND.MAX_FLUSH_SILENCE_MS) {
 			this.close(gracefulEnd.code);
 			return;
 		}
-		for (const streams of [this.#lingering, this.streams]) {
+		for (const streams of [this.#lingeringStreams, this.streamsBySsl]) {
 			for (const stream of streams.values()) if (stream.hasUnsent) return;
 		}
 		this.#shutDown(gracefulEnd.code, SHUTDOWN_RAPID | SHUTDOWN_NO_BLOCK);
@@ -444,42 +444,42 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	destroy(): void {
-		this.#end(this.isEstablished ? { byPeer: false, transport: false, code: 0 } : undefined);
+		this.#end(this.isEstablished ? { byPeer: false, isTransportError: false, code: 0 } : undefined);
 	}
 
 	/**
 	 * Frees a stream that its owner has released. If it has many unacknowledged bytes, it is kept until fewer are left, so that
 	 * these bytes count toward the connection's limit.
 	 */
-	released(stream: EngineStream): void {
-		this.streams.delete(stream.ssl);
+	onStreamReleased(stream: EngineStream): void {
+		this.streamsBySsl.delete(stream.ssl);
 		if (stream.isFinished && !stream.isSettled && !this.#isGone) {
-			this.#lingering.set(stream.ssl, stream);
+			this.#lingeringStreams.set(stream.ssl, stream);
 			return;
 		}
 		stream.free();
 	}
 
-	#resume(): void {
-		if (!this.#isWaiting || this.#isGone) return;
-		this.#isWaiting = false;
-		this.#owner.resumed(this);
+	#resumeHandshake(): void {
+		if (!this.#awaitsCertificate || this.#isGone) return;
+		this.#awaitsCertificate = false;
+		this.#owner.onHandshakeResumed(this);
 	}
 
 	/** Lets OpenSSL process received datagrams, and takes the datagrams it wants to send. */
-	#tick(): void {
+	#processDatagrams(): void {
 		const received = this.#receivedRanges;
-		const { pipe } = this.thread;
+		const { datagramPipe: pipe } = this.thread;
 		let receivedIndex = 0;
 		do {
 			if (receivedIndex < received.length) {
-				receivedIndex = pipe.put(this.#listener, received, receivedIndex, this.path.peerPointer);
+				receivedIndex = pipe.putDatagrams(this.#listener, received, receivedIndex, this.path.peerPointer);
 				this.#handleEvents();
 				pipe.dropUnread();
 			} else this.#handleEvents();
 			if (this.#isGone) return;
 			if (!this.isEstablished) {
-				if (this.#connection === 0n) this.#accept();
+				if (this.#connection === 0n) this.#acceptConnection();
 				// If the handshake has failed, the datagrams taken below contain the reason. They are kept, and sent again if the client
 				// retries.
 				if (this.#connection !== 0n && this.#hasCloseInfo()) this.isClosing = true;
@@ -500,7 +500,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.#pendingEnd?.();
 	}
 
-	#accept(): void {
+	#acceptConnection(): void {
 		const { functions } = this.thread.library;
 		const connection = functions.SSL_accept_connection(this.#listener, ACCEPT_NO_BLOCK) as bigint;
 		if (connection === 0n) {
@@ -516,7 +516,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		functions.ERR_clear_error();
 	}
 
-	#establish(): void {
+	#checkEstablished(): void {
 		const { library } = this.thread;
 		const { functions } = library;
 		if ((functions.SSL_is_init_finished(this.#connection) as number) !== 1) return;
@@ -525,9 +525,9 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const auth = this.#clientAuth;
 		const { tls } = this.#owner;
 		const cipher = functions.SSL_get_current_cipher(this.#connection) as bigint;
-		const name = cipher === 0n ? 0n : (functions.SSL_CIPHER_standard_name(cipher) as bigint);
+		const cipherNamePointer = cipher === 0n ? 0n : (functions.SSL_CIPHER_standard_name(cipher) as bigint);
 		this.#facts = {
-			cipherSuite: name === 0n ? '' : library.text(name),
+			cipherSuite: cipherNamePointer === 0n ? '' : library.readText(cipherNamePointer),
 			serverName: this.#serverName,
 			resumed: (functions.SSL_session_reused(this.#connection) as number) === 1,
 			client: auth && {
@@ -536,28 +536,28 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 				verified: tls.isVerified(this.#connection),
 			},
 		};
-		this.#owner.established(this);
+		this.#owner.onEstablished(this);
 	}
 
-	#deliver(): void {
+	#deliverEvents(): void {
 		const { owner } = this;
 		if (owner === undefined) return;
 		this.#acceptStreams();
 		this.#flushLingering();
 		if (this.#isGone) return;
 		const { polledStreams } = this.thread;
-		polledStreams.poll(this.streams.values());
+		polledStreams.poll(this.streamsBySsl.values());
 		let index = 0;
 		// The results are copied first, because delivering a stream's events may run other connections, which poll as well.
-		for (const stream of this.streams.values()) stream.polledEvents = polledStreams.eventsOf(index++);
+		for (const stream of this.streamsBySsl.values()) stream.polledEvents = polledStreams.eventsOf(index++);
 		// If all streams together are near the limit, the number of acknowledged bytes is read for each of them.
 		const isNearLimit = this.bufferedBytes > BOUND.MAX_CONNECTION_UNACKED_BYTES / 2;
-		for (const stream of this.streams.values()) if (isNearLimit || stream.needsRoom) stream.refresh();
-		for (const stream of this.streams.values()) {
+		for (const stream of this.streamsBySsl.values()) if (isNearLimit || stream.needsRoom) stream.refreshBuffered();
+		for (const stream of this.streamsBySsl.values()) {
 			if (this.#isGone) return;
 			stream.deliverEvents();
 		}
-		if (!this.#isGone) owner.settled();
+		if (!this.#isGone) owner.onEventsDelivered();
 	}
 
 	#acceptStreams(): void {
@@ -569,17 +569,17 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 				functions.ERR_clear_error();
 				break;
 			}
-			this.owner?.opened(this.#createStream(ssl));
+			this.owner?.onStreamOpened(this.#createStream(ssl));
 		}
 	}
 
 	/** Writes the remaining data of released streams, and frees the streams that are settled. */
 	#flushLingering(): void {
-		for (const stream of this.#lingering.values()) {
-			stream.refresh();
+		for (const stream of this.#lingeringStreams.values()) {
+			stream.refreshBuffered();
 			stream.flushPending();
 			if (!stream.isSettled) continue;
-			this.#lingering.delete(stream.ssl);
+			this.#lingeringStreams.delete(stream.ssl);
 			stream.free();
 		}
 	}
@@ -587,7 +587,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	#createStream(ssl: bigint): EngineStream {
 		const id = Number(this.thread.library.functions.SSL_get_stream_id(ssl));
 		const stream = new EngineStream(this, ssl, id);
-		this.streams.set(ssl, stream);
+		this.streamsBySsl.set(ssl, stream);
 		return stream;
 	}
 
@@ -601,16 +601,16 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 
 	/** Takes all datagrams that OpenSSL has sent. Returns their number. */
 	#takeDatagrams(): number {
-		const { pipe } = this.thread;
+		const { datagramPipe: pipe } = this.thread;
 		let takenCount = 0;
 		for (;;) {
-			const room = this.#owner.makeRoom();
-			const count = pipe.takeDatagrams(room);
+			const maxCount = this.#owner.makeRoom();
+			const count = pipe.takeDatagrams(maxCount);
 			takenCount += count;
 			if (count === 0) return takenCount;
 			this.#hasBegun = true;
 			this.#owner.send(this, count);
-			if (count < room) return takenCount;
+			if (count < maxCount) return takenCount;
 		}
 	}
 
@@ -637,18 +637,23 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const code = Number(results.readBigUInt64LE(72));
 		const flags = results.readUInt32LE(72 + 32);
 		const byPeer = (flags & CLOSED_LOCALLY) === 0;
-		if (!this.isEstablished && this.#refusalAlert === undefined && code >= CRYPTO_ERROR && code <= CRYPTO_ERROR + 255) {
-			this.failureAlert = { alert: code - CRYPTO_ERROR, byPeer };
+		if (
+			!this.isEstablished &&
+			this.#refusalAlert === undefined &&
+			code >= CRYPTO_ERROR_BASE &&
+			code <= CRYPTO_ERROR_BASE + 255
+		) {
+			this.failureAlert = { alert: code - CRYPTO_ERROR_BASE, byPeer };
 		}
 		this.#end({
 			byPeer,
-			transport: (flags & CLOSED_BY_TRANSPORT) !== 0,
+			isTransportError: (flags & CLOSED_BY_TRANSPORT) !== 0,
 			code,
 		});
 		return true;
 	}
 
-	#schedule(): void {
+	#scheduleNextRun(): void {
 		const { library, results, resultsPointer } = this.thread;
 		library.functions.SSL_get_event_timeout(
 			this.#listener,
@@ -662,41 +667,41 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		}
 		const gracefulEnd = this.#gracefulEnd;
 		if (gracefulEnd !== undefined)
-			dueAt = Math.min(dueAt, gracefulEnd.giveUpAt, gracefulEnd.heardAt + BOUND.MAX_FLUSH_SILENCE_MS);
+			dueAt = Math.min(dueAt, gracefulEnd.giveUpAt, gracefulEnd.lastHeardAt + BOUND.MAX_FLUSH_SILENCE_MS);
 		this.#owner.setDeadline(this, dueAt);
 	}
 
-	#end(close: QuicClose | undefined): void {
+	#end(closeInfo: QuicClose | undefined): void {
 		if (this.#isGone) return;
 		if (this.#isInOpenssl) {
-			this.#pendingEnd ??= () => this.#end(close);
+			this.#pendingEnd ??= () => this.#end(closeInfo);
 			return;
 		}
 		this.#isGone = true;
 		this.#pendingEnd = undefined;
 		const { owner, isEstablished } = this;
 		this.#free();
-		this.#owner.ended(this);
+		this.#owner.onEnded(this);
 		if (!isEstablished || owner === undefined) return;
 		try {
-			owner.closed(close ?? { byPeer: false, transport: true, code: 0 });
+			owner.onClosed(closeInfo ?? { byPeer: false, isTransportError: true, code: 0 });
 		} catch (error) {
-			this.#owner.failed(error);
+			this.#owner.onError(error);
 		}
 	}
 
 	#free(): void {
 		const { functions } = this.thread.library;
-		for (const stream of this.streams.values()) stream.free();
-		for (const stream of this.#lingering.values()) stream.free();
-		this.streams.clear();
-		this.#lingering.clear();
+		for (const stream of this.streamsBySsl.values()) stream.free();
+		for (const stream of this.#lingeringStreams.values()) stream.free();
+		this.streamsBySsl.clear();
+		this.#lingeringStreams.clear();
 		if (this.#connection !== 0n) functions.SSL_free(this.#connection);
 		this.#connection = 0n;
 		if (this.#listener !== 0n) functions.SSL_free(this.#listener);
 		this.#listener = 0n;
 		this.#receivedRanges.length = 0;
-		if (this.thread.currentTarget === undefined) this.thread.pipe.dropUntaken();
+		if (this.thread.currentTarget === undefined) this.thread.datagramPipe.dropUntaken();
 		functions.ERR_clear_error();
 	}
 

@@ -3,12 +3,12 @@
  * when a thread first needs QUIC. If one is missing, HTTP/3 is unavailable in this process, and nothing else changes.
  */
 import {
+	directIoProblem,
 	type ForeignLibrary,
 	type ForeignSupport,
 	findOpenssl,
 	foreignSignature,
 	type LibrarySimulation,
-	withoutDirectIo,
 } from '../foreign-library.ts';
 
 const POINTER = 'pointer';
@@ -18,7 +18,7 @@ const UINT64 = 'uint64';
 const VOID = 'void';
 
 /** Functions that are called for each connection, stream or datagram. They never call back into JavaScript. */
-const HOT_FUNCTIONS = {
+const HOT_SIGNATURES = {
 	SSL_ctrl: foreignSignature('int64', POINTER, INT32, 'int64', POINTER),
 	SSL_set_bio: foreignSignature(VOID, POINTER, POINTER, POINTER),
 	SSL_set_blocking_mode: foreignSignature(INT32, POINTER, INT32),
@@ -53,7 +53,7 @@ const HOT_FUNCTIONS = {
 } as const;
 
 const SIGNATURES = {
-	...HOT_FUNCTIONS,
+	...HOT_SIGNATURES,
 	OSSL_QUIC_server_method: foreignSignature(POINTER),
 	SSL_CTX_new: foreignSignature(POINTER, POINTER),
 	SSL_CTX_free: foreignSignature(VOID, POINTER),
@@ -114,17 +114,17 @@ export type QuicLibrary = ForeignLibrary<keyof typeof SIGNATURES>;
 /** The functions of one thread, or the reason why they are not available. */
 export type QuicSupport = ForeignSupport<keyof typeof SIGNATURES>;
 
-let support: QuicSupport | undefined;
+let threadSupport: QuicSupport | undefined;
 
 /** Looks up the functions. The result of a thread's first call is kept. */
 export function quicSupport(): QuicSupport {
-	const unavailable = withoutDirectIo();
+	const unavailable = directIoProblem();
 	if (unavailable) return unavailable;
-	support ??= findQuicLibrary();
-	return support;
+	threadSupport ??= findQuicLibrary();
+	return threadSupport;
 }
 
 /** Looks up every function. Returns them, or the reason why QUIC is not available. */
 export function findQuicLibrary(simulated: LibrarySimulation = {}): QuicSupport {
-	return findOpenssl(SIGNATURES, ['SSL_handle_events', 'SSL_inject_net_dgram'], simulated, HOT_FUNCTIONS);
+	return findOpenssl(SIGNATURES, ['SSL_handle_events', 'SSL_inject_net_dgram'], simulated, HOT_SIGNATURES);
 }

@@ -59,13 +59,13 @@ export const MAX_CONNECTION_UNACKED_BYTES = 1_048_576;
 /** A stream that was written completely is left to OpenSSL once it has at most this many unacknowledged bytes. */
 export const SMALL_REST_BYTES = 16_384;
 /** Maximum datagrams of an unfinished handshake that are kept to be repeated. */
-export const MAX_KEPT_DATAGRAMS = 8;
+export const MAX_HANDSHAKE_DATAGRAMS = 8;
 /**
  * Minimum milliseconds between repetitions of the kept datagrams, which are sent when the client sends something. Clients repeat
  * their first packet after about one second.
  */
-export const REPEAT_FLIGHT_MS = 250;
-export const MAX_REPEATS = 8;
+export const MIN_REPEAT_MS = 250;
+export const MAX_HANDSHAKE_REPEATS = 8;
 /**
  * Usual maximum bytes of a received datagram: OpenSSL sends this as max_udp_payload_size (RFC 9000 §18.2), so only
  * the first datagrams of a client, and those of a client that ignores this limit, are longer.

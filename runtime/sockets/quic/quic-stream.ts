@@ -1,6 +1,6 @@
 /** One stream of a QUIC engine. */
 
-import { ALL_STREAM_EVENTS, POLL } from './polled-streams.ts';
+import { ALL_STREAM_EVENTS, POLL_EVENT } from './polled-streams.ts';
 import type { QuicStream, QuicStreamOwner } from './quic-connection.ts';
 import type { QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
@@ -24,7 +24,7 @@ export class EngineStream implements QuicStream {
 	bufferedBytes = 0;
 	/** True once the last byte has been written. */
 	isFinished = false;
-	/** The stream's events when it was last polled, as bits of {@link POLL}. */
+	/** The stream's events when it was last polled, as bits of {@link POLL_EVENT}. */
 	polledEvents = ALL_STREAM_EVENTS;
 	readonly #engine: QuicEngine;
 	#isPaused = false;
@@ -49,11 +49,11 @@ export class EngineStream implements QuicStream {
 		this.#hasWriteEnded = isUni && (id & 1) === 0;
 	}
 
-	get bidirectional(): boolean {
+	get isBidirectional(): boolean {
 		return (this.id & 2) === 0;
 	}
 
-	get room(): number {
+	get roomBytes(): number {
 		if (this.#hasWriteEnded || this.#isReleased || this.#pendingBytes !== undefined) return 0;
 		return Math.max(0, this.#freeBytes);
 	}
@@ -69,18 +69,18 @@ export class EngineStream implements QuicStream {
 		);
 	}
 
-	write(bytes: Uint8Array, start: number, end: number, fin: boolean): boolean {
+	write(bytes: Uint8Array, start: number, end: number, endsStream: boolean): boolean {
 		if (this.#isReleased || this.#hasWriteEnded) return false;
 		if (this.#pendingBytes !== undefined) {
 			this.#pendingBytes = Buffer.concat([this.#pendingBytes, bytes.subarray(start, end)]);
-			if (fin) this.#endPending();
+			if (endsStream) this.#endPending();
 			return true;
 		}
-		const acceptedBytes = this.#writeToOpenssl(bytes, start, end, fin);
+		const acceptedBytes = this.#writeToOpenssl(bytes, start, end, endsStream);
 		if (acceptedBytes < 0) return false;
 		if (acceptedBytes === end - start) return true;
 		this.#pendingBytes = Buffer.from(bytes.subarray(start + acceptedBytes, end));
-		if (fin) this.#endPending();
+		if (endsStream) this.#endPending();
 		return true;
 	}
 
@@ -91,26 +91,26 @@ export class EngineStream implements QuicStream {
 	}
 
 	/** Writes to OpenSSL. Returns the number of bytes accepted, or −1 if the stream can no longer send. */
-	#writeToOpenssl(bytes: Uint8Array, start: number, end: number, fin: boolean): number {
+	#writeToOpenssl(bytes: Uint8Array, start: number, end: number, endsStream: boolean): number {
 		const { library, resultsPointer, results, writeBuffer, writeBufferPointer } = this.#engine.thread;
 		const { functions } = library;
 		// The bytes are copied to memory whose address is known. Looking up an address costs more than copying a frame.
 		let at = start;
 		while (at < end) {
-			const size = Math.min(end - at, writeBuffer.length);
-			writeBuffer.set(bytes.subarray(at, at + size), 0);
-			const flags = fin && at + size === end ? WRITE_CONCLUDE : 0n;
+			const partBytes = Math.min(end - at, writeBuffer.length);
+			writeBuffer.set(bytes.subarray(at, at + partBytes), 0);
+			const flags = endsStream && at + partBytes === end ? WRITE_CONCLUDE : 0n;
 			const result = functions.SSL_write_ex2(
 				this.ssl,
 				writeBufferPointer,
-				BigInt(size),
+				BigInt(partBytes),
 				flags,
 				resultsPointer,
 			) as number;
 			if (result !== 1) {
-				const error = functions.SSL_get_error(this.ssl, result) as number;
+				const errorCode = functions.SSL_get_error(this.ssl, result) as number;
 				functions.ERR_clear_error();
-				if (error !== ERROR_WANT_WRITE) {
+				if (errorCode !== ERROR_WANT_WRITE) {
 					this.#hasWriteEnded = true;
 					this.#hasUnreportedStop = true;
 					return -1;
@@ -120,9 +120,9 @@ export class EngineStream implements QuicStream {
 			const acceptedBytes = results.readUInt32LE(0);
 			at += acceptedBytes;
 			this.#addBuffered(acceptedBytes);
-			if (acceptedBytes < size) return at - start;
+			if (acceptedBytes < partBytes) return at - start;
 		}
-		if (!fin) return at - start;
+		if (!endsStream) return at - start;
 		if (start === end && (functions.SSL_stream_conclude(this.ssl, 0n) as number) !== 1) {
 			functions.ERR_clear_error();
 			this.#hasWriteEnded = true;
@@ -136,11 +136,11 @@ export class EngineStream implements QuicStream {
 
 	/** Writes the bytes for which OpenSSL had no room before. */
 	flushPending(): void {
-		const pending = this.#pendingBytes;
-		if (pending === undefined) return;
-		const acceptedBytes = this.#writeToOpenssl(pending, 0, pending.length, this.#isFinPending);
+		const pendingBytes = this.#pendingBytes;
+		if (pendingBytes === undefined) return;
+		const acceptedBytes = this.#writeToOpenssl(pendingBytes, 0, pendingBytes.length, this.#isFinPending);
 		this.#pendingBytes =
-			acceptedBytes < 0 || acceptedBytes === pending.length ? undefined : pending.subarray(acceptedBytes);
+			acceptedBytes < 0 || acceptedBytes === pendingBytes.length ? undefined : pendingBytes.subarray(acceptedBytes);
 	}
 
 	/** True if OpenSSL has everything that was written, and few bytes of it are unacknowledged. */
@@ -153,8 +153,8 @@ export class EngineStream implements QuicStream {
 		return this.#pendingBytes !== undefined;
 	}
 
-	pause(paused: boolean): void {
-		this.#isPaused = paused;
+	pause(isPaused: boolean): void {
+		this.#isPaused = isPaused;
 	}
 
 	reset(code: number): void {
@@ -172,7 +172,7 @@ export class EngineStream implements QuicStream {
 		if (this.#isReleased) return;
 		this.#isReleased = true;
 		this.owner = undefined;
-		this.#engine.released(this);
+		this.#engine.onStreamReleased(this);
 	}
 
 	/** True if the owner, or data that has been written, is waiting for room on this stream. */
@@ -181,7 +181,7 @@ export class EngineStream implements QuicStream {
 	}
 
 	/** Asks OpenSSL how many bytes have been acknowledged, and updates `bufferedBytes`. */
-	refresh(): void {
+	refreshBuffered(): void {
 		if (this.bufferedBytes === 0) return;
 		const { library, resultsPointer, results } = this.#engine.thread;
 		if (
@@ -211,19 +211,20 @@ export class EngineStream implements QuicStream {
 	deliverEvents(): void {
 		if (this.#isReleased || this.owner === undefined) return;
 		const { polledEvents } = this;
-		if (!this.#hasReadEnded && !this.#isPaused && (polledEvents & (POLL.readable | POLL.readFails)) !== 0) this.#read();
+		if (!this.#hasReadEnded && !this.#isPaused && (polledEvents & (POLL_EVENT.readable | POLL_EVENT.readFails)) !== 0)
+			this.#read();
 		if (this.#isReleased) return;
 		if (this.#pendingBytes !== undefined) this.flushPending();
 		if (this.#hasUnreportedStop) {
 			this.#hasUnreportedStop = false;
-			this.owner?.stopped();
+			this.owner?.onStopped();
 			return;
 		}
 		if (this.#hasWriteEnded) return;
 		// When the peer asks us to stop, OpenSSL resets our side by itself (RFC 9000 §3.5).
-		if ((polledEvents & POLL.writeFails) !== 0) {
+		if ((polledEvents & POLL_EVENT.writeFails) !== 0) {
 			this.#hasWriteEnded = true;
-			this.owner?.stopped();
+			this.owner?.onStopped();
 			return;
 		}
 		if (this.#isOwnerWaiting) this.#notifyOfRoom();
@@ -235,7 +236,7 @@ export class EngineStream implements QuicStream {
 	#notifyOfRoom(): void {
 		if (this.#pendingBytes !== undefined || this.#freeBytes < 2 * BOUND.SMALL_REST_BYTES) return;
 		this.#isOwnerWaiting = false;
-		this.owner?.drained();
+		this.owner?.onDrained();
 	}
 
 	#read(): void {
@@ -254,9 +255,9 @@ export class EngineStream implements QuicStream {
 			}
 			const length = results.readUInt32LE(0);
 			const state = functions.SSL_get_stream_read_state(this.ssl) as number;
-			const end = state === STATE_FINISHED;
-			if (end) this.#hasReadEnded = true;
-			if (this.owner?.data(readBuffer.subarray(0, length), end) === false) this.#isPaused = true;
+			const isEnd = state === STATE_FINISHED;
+			if (isEnd) this.#hasReadEnded = true;
+			if (this.owner?.onData(readBuffer.subarray(0, length), isEnd) === false) this.#isPaused = true;
 			if (this.#hasReadEnded || this.#isPaused || this.#isReleased) return;
 		}
 	}
@@ -264,23 +265,23 @@ export class EngineStream implements QuicStream {
 	#handleReadFailure(result: number): void {
 		const { library, readBuffer, results, resultsPointer } = this.#engine.thread;
 		const { functions } = library;
-		const error = functions.SSL_get_error(this.ssl, result) as number;
+		const errorCode = functions.SSL_get_error(this.ssl, result) as number;
 		functions.ERR_clear_error();
-		if (error === ERROR_WANT_READ) return;
+		if (errorCode === ERROR_WANT_READ) return;
 		this.#hasReadEnded = true;
-		if (error === ERROR_ZERO_RETURN) {
-			this.owner?.data(readBuffer.subarray(0, 0), true);
+		if (errorCode === ERROR_ZERO_RETURN) {
+			this.owner?.onData(readBuffer.subarray(0, 0), true);
 			return;
 		}
 		const state = functions.SSL_get_stream_read_state(this.ssl) as number;
 		if (state === STATE_CONNECTION_CLOSED) return;
 		const hasCode = (functions.SSL_get_stream_read_error_code(this.ssl, resultsPointer) as number) === 1;
 		functions.ERR_clear_error();
-		this.owner?.reset(hasCode ? Number(results.readBigUInt64LE(0)) : 0);
+		this.owner?.onReset(hasCode ? Number(results.readBigUInt64LE(0)) : 0);
 	}
 
-	#addBuffered(bytes: number): void {
-		this.bufferedBytes += bytes;
-		this.#engine.bufferedBytes += bytes;
+	#addBuffered(change: number): void {
+		this.bufferedBytes += change;
+		this.#engine.bufferedBytes += change;
 	}
 }

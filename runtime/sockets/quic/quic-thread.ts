@@ -16,18 +16,18 @@ export interface CallbackTarget {
 	 * Handles a ClientHello. Returns 1 to continue, −1 to pause the handshake until events are handled again, or the number of an alert
 	 * to send.
 	 */
-	clientHello(ssl: bigint): number;
+	onClientHello(ssl: bigint): number;
 	/** Verifies a client's certificate. `store` is an `X509_STORE_CTX`. Returns false to reject the certificate. */
-	verifyClient(store: bigint): boolean;
+	verifyClient(storeContext: bigint): boolean;
 	/** Receives a line of the NSS key log. */
-	secret(line: string): void;
+	onSecretLine(line: string): void;
 	/** The OCSP response to staple, in DER. */
 	readonly ocspResponse: Uint8Array | undefined;
 }
 
-const SUCCESS = 1;
-const RETRY = -1;
-const FAILURE = 0;
+const HELLO_SUCCESS = 1;
+const HELLO_RETRY = -1;
+const HELLO_ERROR = 0;
 const INTERNAL_ERROR = 80;
 const ALPN_OK = 0;
 const ALPN_FATAL = 2;
@@ -36,8 +36,8 @@ const MAX_ALPN_BYTES = 1024;
 /** What the QUIC sockets of one thread share. */
 export class QuicThread {
 	readonly library: QuicLibrary;
-	readonly datagrams: DatagramMemory;
-	readonly pipe: DatagramPipe;
+	readonly datagramMemory: DatagramMemory;
+	readonly datagramPipe: DatagramPipe;
 	readonly polledStreams: PolledStreams;
 	readonly readBuffer: Buffer = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
 	readonly readBufferPointer: bigint;
@@ -56,85 +56,95 @@ export class QuicThread {
 	readonly keyLogCallback: bigint;
 	/** Writes and verifies the tokens of Retry packets; undefined if OpenSSL lacks a function that this needs. */
 	readonly retryTokens: RetryTokens | undefined = makeRetryTokens();
-	readonly #h3: Buffer = Buffer.allocUnsafeSlow(2);
+	readonly #h3Protocol: Buffer = Buffer.allocUnsafeSlow(2);
 
 	constructor(library: QuicLibrary) {
 		this.library = library;
-		this.datagrams = new DatagramMemory(library);
-		this.pipe = new DatagramPipe(library, this.datagrams);
+		this.datagramMemory = new DatagramMemory(library);
+		this.datagramPipe = new DatagramPipe(library, this.datagramMemory);
 		this.polledStreams = new PolledStreams(library);
 		this.readBufferPointer = library.addressOf(this.readBuffer);
 		this.writeBufferPointer = library.addressOf(this.writeBuffer);
 		this.resultsPointer = library.addressOf(this.results);
-		this.#h3.write('h3');
-		const h3Pointer = library.addressOf(this.#h3);
+		this.#h3Protocol.write('h3');
+		const h3Pointer = library.addressOf(this.#h3Protocol);
 		// None of these callbacks may throw, because nothing between them and OpenSSL could catch the error.
-		this.clientHelloCallback = library.callback(
+		this.clientHelloCallback = library.registerCallback(
 			'int32',
 			['pointer', 'pointer', 'pointer'],
 			(ssl: bigint, alert: bigint) => {
 				let result = INTERNAL_ERROR;
 				try {
-					result = this.currentTarget?.clientHello(ssl) ?? INTERNAL_ERROR;
+					result = this.currentTarget?.onClientHello(ssl) ?? INTERNAL_ERROR;
 				} catch {
 					// The client gets the alert for an internal error. The code that chooses certificates has already reported what failed.
 				}
-				if (result === SUCCESS || result === RETRY) return result;
+				if (result === HELLO_SUCCESS || result === HELLO_RETRY) return result;
 				library.writeInt32(alert, result);
-				return FAILURE;
+				return HELLO_ERROR;
 			},
 		);
 		const alpnTypes = ['pointer', 'pointer', 'pointer', 'pointer', 'uint32', 'pointer'];
-		const chooseAlpn = (_ssl: bigint, out: bigint, outLength: bigint, list: bigint, length: number): number => {
+		const chooseAlpn = (
+			_ssl: bigint,
+			outAddress: bigint,
+			outLengthAddress: bigint,
+			listAddress: bigint,
+			length: number,
+		): number => {
 			try {
-				if (length > MAX_ALPN_BYTES || !offersHttp3(library.copy(list, length))) return ALPN_FATAL;
-				library.writeUint64(out, h3Pointer);
-				library.writeUint8(outLength, 2);
+				if (length > MAX_ALPN_BYTES || !offersHttp3(library.copyBytes(listAddress, length))) return ALPN_FATAL;
+				library.writeUint64(outAddress, h3Pointer);
+				library.writeUint8(outLengthAddress, 2);
 				return ALPN_OK;
 			} catch {
 				return ALPN_FATAL;
 			}
 		};
-		this.alpnCallback = library.callback('int32', alpnTypes, chooseAlpn);
-		this.verifyCallback = library.callback('int32', ['pointer', 'pointer'], (store: bigint): number => {
+		this.alpnCallback = library.registerCallback('int32', alpnTypes, chooseAlpn);
+		this.verifyCallback = library.registerCallback('int32', ['pointer', 'pointer'], (store: bigint): number => {
 			try {
 				return this.currentTarget?.verifyClient(store) === true ? 1 : 0;
 			} catch {
 				return 0;
 			}
 		});
-		this.keyLogCallback = library.callback('void', ['pointer', 'pointer'], (_ssl: bigint, line: bigint): void => {
-			try {
-				this.currentTarget?.secret(library.text(line));
-			} catch {
-				// The connection continues; only the secrets log lacks this line.
-			}
-		});
+		this.keyLogCallback = library.registerCallback(
+			'void',
+			['pointer', 'pointer'],
+			(_ssl: bigint, line: bigint): void => {
+				try {
+					this.currentTarget?.onSecretLine(library.readText(line));
+				} catch {
+					// The connection continues; only the secrets log lacks this line.
+				}
+			},
+		);
 		this.statusCallback = registerStapleCallback(library, () => this.currentTarget?.ocspResponse);
 	}
 }
 
 /** Maximum turns of the event loop to wait for the thread's poller. One is enough if the system supports polling. */
-const MAX_TURNS = 200;
+const MAX_POLLER_TURNS = 200;
 
 /**
  * Resolves once the thread's poller works, because datagrams are read only then. If it never works, resolves after
- * {@link MAX_TURNS} turns.
+ * {@link MAX_POLLER_TURNS} turns.
  */
 export async function waitForPoller(): Promise<void> {
-	for (let turn = 0; turn < MAX_TURNS && threadPoller() === undefined; turn++) {
+	for (let turn = 0; turn < MAX_POLLER_TURNS && threadPoller() === undefined; turn++) {
 		await new Promise(resolve => setTimeout(resolve, 1));
 	}
 }
 
-let thread: QuicThread | undefined;
+let currentThread: QuicThread | undefined;
 
 /** Returns what the QUIC sockets of this thread share, or undefined if HTTP/3 is unavailable. */
 export function quicThread(): QuicThread | undefined {
-	if (thread !== undefined) return thread;
+	if (currentThread !== undefined) return currentThread;
 	const { library } = quicSupport();
-	if (library !== undefined) thread = new QuicThread(library);
-	return thread;
+	if (library !== undefined) currentThread = new QuicThread(library);
+	return currentThread;
 }
 
 /** Reports whether an ALPN protocol list (RFC 7301 §3.1) contains `h3`. */

@@ -59,9 +59,9 @@ export type ChooseCertificate = (readHello: QuicHello, resume: () => void) => Qu
 const TLS13_SUITES = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';
 const DEFAULT_GROUPS = 'X25519MLKEM768:X25519:P-256:P-384:P-521';
 /** The IDs of all TLS 1.3 cipher suites above (RFC 8446 §B.4). */
-const SUITE_IDS: ReadonlySet<string> = new Set(['1301', '1302', '1303']);
+const TLS13_SUITE_IDS: ReadonlySet<string> = new Set(['1301', '1302', '1303']);
 /** IDs of groups by their OpenSSL names (RFC 8446 §4.2.7). */
-const GROUP_IDS: { readonly [name: string]: string } = {
+const GROUP_ID_BY_NAME: { readonly [name: string]: string } = {
 	X25519MLKEM768: '11ec',
 	X25519: '001d',
 	'P-256': '0017',
@@ -86,7 +86,7 @@ const EXTENSION_PROTOCOLS = 16;
 const MAX_PARSED_CERTIFICATES = 2000;
 const MAX_HELLO_PART_BYTES = 16_384;
 /** Maximum number of sets of authorities kept in parsed form. The oldest is removed first. */
-const MAX_AUTHORITIES = 64;
+const MAX_AUTHORITY_SETS = 64;
 /** Flags for `SSL_set_verify`. */
 const VERIFY_PEER = 1;
 const VERIFY_FAIL_IF_NO_PEER_CERT = 2;
@@ -106,9 +106,9 @@ export class QuicTls {
 	readonly chooseCertificate: ChooseCertificate;
 	readonly #thread: QuicThread;
 	/** Parsed certificates by their serial number in {@link QuicCertificate}. */
-	readonly #certificates = new Map<number, ParsedCertificate>();
+	readonly #certificatesBySerial = new Map<number, ParsedCertificate>();
 	/** Parsed authorities by {@link QuicClientAuth.context}. */
-	readonly #authorities = new Map<string, Authorities>();
+	readonly #authoritiesByContext = new Map<string, Authorities>();
 	#logsKeys = false;
 
 	/** Throws if OpenSSL refuses a setting. */
@@ -120,15 +120,15 @@ export class QuicTls {
 		const context = functions.SSL_CTX_new(functions.OSSL_QUIC_server_method() as bigint) as bigint;
 		if (context === 0n) throw new Error('OpenSSL makes no context for QUIC.');
 		this.context = context;
-		functions.SSL_CTX_set_ciphersuites(context, library.addressOf(cString(TLS13_SUITES)));
-		functions.SSL_CTX_ctrl(context, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(DEFAULT_GROUPS)));
+		functions.SSL_CTX_set_ciphersuites(context, library.addressOf(toCString(TLS13_SUITES)));
+		functions.SSL_CTX_ctrl(context, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(toCString(DEFAULT_GROUPS)));
 		functions.SSL_CTX_set_options(context, SERVER_PREFERENCE);
 		functions.SSL_CTX_set_timeout(context, SESSION_LIFETIME_SECONDS);
 		// Sessions are kept in tickets only, not in OpenSSL's cache.
 		functions.SSL_CTX_ctrl(context, CTRL_SET_SESSION_CACHE_MODE, 0n, 0n);
 		functions.SSL_CTX_set_session_id_context(
 			context,
-			library.addressOf(cString(SESSION_CONTEXT)),
+			library.addressOf(toCString(SESSION_CONTEXT)),
 			SESSION_CONTEXT.length,
 		);
 		functions.SSL_CTX_set_alpn_select_cb(context, thread.alpnCallback, 0n);
@@ -143,16 +143,16 @@ export class QuicTls {
 	useTicketKey(secret: Buffer | undefined): void {
 		if (secret === undefined) return;
 		const { library } = this.#thread;
-		const keys = Buffer.allocUnsafeSlow(TICKET_KEY_BYTES);
-		keys.set(new Uint8Array(hkdfSync('sha256', secret, '', 'svc session tickets of QUIC', TICKET_KEY_BYTES)));
+		const ticketKey = Buffer.allocUnsafeSlow(TICKET_KEY_BYTES);
+		ticketKey.set(new Uint8Array(hkdfSync('sha256', secret, '', 'svc session tickets of QUIC', TICKET_KEY_BYTES)));
 		library.functions.SSL_CTX_ctrl(
 			this.context,
 			CTRL_SET_TICKET_KEYS,
 			BigInt(TICKET_KEY_BYTES),
-			library.addressOf(keys),
+			library.addressOf(ticketKey),
 		);
 		library.functions.ERR_clear_error();
-		keys.fill(0);
+		ticketKey.fill(0);
 	}
 
 	/** Reads a ClientHello. Must be called from OpenSSL's callback. */
@@ -175,19 +175,19 @@ export class QuicTls {
 		{ groups = DEFAULT_GROUPS }: QuicCertificate,
 		{ cipherSuites }: Pick<QuicHello, 'cipherSuites'>,
 	): boolean {
-		if (!cipherSuites.some(suite => SUITE_IDS.has(suite))) return false;
+		if (!cipherSuites.some(suite => TLS13_SUITE_IDS.has(suite))) return false;
 		const offeredGroups = twoByteIds(this.#readExtension(ssl, EXTENSION_SUPPORTED_GROUPS), 2);
-		return groups.split(':').some(name => offeredGroups.includes(GROUP_IDS[name] ?? ''));
+		return groups.split(':').some(name => offeredGroups.includes(GROUP_ID_BY_NAME[name] ?? ''));
 	}
 
 	/** Sets the certificate of a handshake, and how the client authenticates. Returns false if OpenSSL rejects either. */
 	applyChoice(ssl: bigint, choice: QuicCertificate): boolean {
 		const { library } = this.#thread;
 		const { functions } = library;
-		const parsedCertificate = this.#certificates.get(choice.serial) ?? this.#parseCertificate(choice);
+		const parsedCertificate = this.#certificatesBySerial.get(choice.serial) ?? this.#parseCertificate(choice);
 		if (parsedCertificate === undefined) return false;
 		if (choice.groups !== undefined) {
-			functions.SSL_ctrl(ssl, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(cString(choice.groups)));
+			functions.SSL_ctrl(ssl, CTRL_SET_GROUPS_LIST, 0n, library.addressOf(toCString(choice.groups)));
 		}
 		if (choice.clientAuth !== undefined && !this.#requestCertificate(ssl, choice.clientAuth)) return false;
 		if (choice.keyLog !== undefined && !this.#logsKeys) {
@@ -201,13 +201,13 @@ export class QuicTls {
 	}
 
 	/** Verifies a client's certificate inside OpenSSL's callback. Returns false if the certificate is rejected. */
-	verifyClient(store: bigint, auth: QuicClientAuth): boolean {
+	verifyClient(storeContext: bigint, auth: QuicClientAuth): boolean {
 		const verifier = clientVerifier();
 		const authorities = this.#authoritiesOf(auth);
 		if (verifier === undefined || authorities === undefined) return false;
 		// The authorities are set for this verification only, because all sites share the context and its certificate store.
-		this.#thread.library.functions.X509_STORE_CTX_set0_trusted_stack(store, authorities.stack);
-		return verifier.accepts(store, auth.criteria);
+		this.#thread.library.functions.X509_STORE_CTX_set0_trusted_stack(storeContext, authorities.stack);
+		return verifier.accepts(storeContext, auth.criteria);
 	}
 
 	/**
@@ -236,19 +236,19 @@ export class QuicTls {
 	}
 
 	/** Releases a certificate that is no longer served. */
-	forget(serial: number): void {
-		const parsedCertificate = this.#certificates.get(serial);
+	forgetCertificate(serial: number): void {
+		const parsedCertificate = this.#certificatesBySerial.get(serial);
 		if (parsedCertificate === undefined) return;
-		this.#certificates.delete(serial);
-		this.#free(parsedCertificate);
+		this.#certificatesBySerial.delete(serial);
+		this.#freeCertificate(parsedCertificate);
 	}
 
 	/** Frees the context and all parsed certificates. Connections hold their own references. */
 	close(): void {
-		for (const parsedCertificate of this.#certificates.values()) this.#free(parsedCertificate);
-		this.#certificates.clear();
-		for (const authorities of this.#authorities.values()) this.#freeAuthorities(authorities);
-		this.#authorities.clear();
+		for (const parsedCertificate of this.#certificatesBySerial.values()) this.#freeCertificate(parsedCertificate);
+		this.#certificatesBySerial.clear();
+		for (const authorities of this.#authoritiesByContext.values()) this.#freeAuthorities(authorities);
+		this.#authoritiesByContext.clear();
 		this.#thread.library.functions.SSL_CTX_free(this.context);
 	}
 
@@ -257,26 +257,28 @@ export class QuicTls {
 		const { functions } = library;
 		const authorities = this.#authoritiesOf(auth);
 		if (authorities === undefined || clientVerifier() === undefined) return false;
-		const context = Buffer.allocUnsafeSlow(Buffer.byteLength(auth.context));
-		context.write(auth.context);
+		const contextBytes = Buffer.allocUnsafeSlow(Buffer.byteLength(auth.context));
+		contextBytes.write(auth.context);
 		// OpenSSL decrypts the client's ticket only after this call, and rejects the ticket if its session belongs to another
 		// context.
-		if ((functions.SSL_set_session_id_context(ssl, library.addressOf(context), context.length) as number) !== 1)
+		if (
+			(functions.SSL_set_session_id_context(ssl, library.addressOf(contextBytes), contextBytes.length) as number) !== 1
+		)
 			return false;
-		const names = functions.SSL_dup_CA_list(authorities.names) as bigint;
-		if (names === 0n) return false;
-		functions.SSL_set0_CA_list(ssl, names);
+		const namesCopy = functions.SSL_dup_CA_list(authorities.names) as bigint;
+		if (namesCopy === 0n) return false;
+		functions.SSL_set0_CA_list(ssl, namesCopy);
 		functions.SSL_set_verify(ssl, VERIFY_PEER | (auth.required ? VERIFY_FAIL_IF_NO_PEER_CERT : 0), 0n);
 		return true;
 	}
 
 	/** Returns the parsed authorities; undefined if a certificate cannot be parsed. */
 	#authoritiesOf({ context, authorities: pems }: QuicClientAuth): Authorities | undefined {
-		const cached = this.#authorities.get(context);
-		if (cached !== undefined) return cached;
+		const cachedAuthorities = this.#authoritiesByContext.get(context);
+		if (cachedAuthorities !== undefined) return cachedAuthorities;
 		const { functions } = this.#thread.library;
 		const certificates = pems.flatMap(pem =>
-			this.#readAll(pem, bio => functions.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint, 1),
+			this.#readPemObjects(pem, bio => functions.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint, 1),
 		);
 		const stack = functions.OPENSSL_sk_new_null() as bigint;
 		const names = functions.OPENSSL_sk_new_null() as bigint;
@@ -290,12 +292,12 @@ export class QuicTls {
 			this.#freeAuthorities(parsedAuthorities);
 			return undefined;
 		}
-		if (this.#authorities.size >= MAX_AUTHORITIES) {
-			const [[oldestContext, oldestAuthorities]] = this.#authorities as unknown as [[string, Authorities]];
-			this.#authorities.delete(oldestContext);
+		if (this.#authoritiesByContext.size >= MAX_AUTHORITY_SETS) {
+			const [[oldestContext, oldestAuthorities]] = this.#authoritiesByContext as unknown as [[string, Authorities]];
+			this.#authoritiesByContext.delete(oldestContext);
 			this.#freeAuthorities(oldestAuthorities);
 		}
-		this.#authorities.set(context, parsedAuthorities);
+		this.#authoritiesByContext.set(context, parsedAuthorities);
 		return parsedAuthorities;
 	}
 
@@ -312,22 +314,26 @@ export class QuicTls {
 			return Buffer.alloc(0);
 		}
 		const length = Number(results.readBigUInt64LE(8));
-		return length > MAX_HELLO_PART_BYTES ? Buffer.alloc(0) : library.copy(results.readBigUInt64LE(0), length);
+		return length > MAX_HELLO_PART_BYTES ? Buffer.alloc(0) : library.copyBytes(results.readBigUInt64LE(0), length);
 	}
 
 	#readCipherSuites(ssl: bigint): string[] {
 		const { library, resultsPointer, results } = this.#thread;
 		const length = Number(library.functions.SSL_client_hello_get0_ciphers(ssl, resultsPointer));
 		if (length === 0 || length > MAX_HELLO_PART_BYTES) return [];
-		return twoByteIds(library.copy(results.readBigUInt64LE(0), length), 0);
+		return twoByteIds(library.copyBytes(results.readBigUInt64LE(0), length), 0);
 	}
 
 	#parseCertificate({ serial, chain, key }: QuicCertificate): ParsedCertificate | undefined {
 		const { functions } = this.#thread.library;
-		const certificates = this.#readAll(chain, bio => functions.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint);
+		const certificates = this.#readPemObjects(chain, bio => functions.PEM_read_bio_X509(bio, 0n, 0n, 0n) as bigint);
 		// Without a passphrase, OpenSSL would prompt for one on the terminal, so an empty one is passed.
-		const passphrase = this.#thread.library.addressOf(EMPTY);
-		const keys = this.#readAll(key, bio => functions.PEM_read_bio_PrivateKey(bio, 0n, 0n, passphrase) as bigint, 1);
+		const passphrase = this.#thread.library.addressOf(EMPTY_STRING);
+		const keys = this.#readPemObjects(
+			key,
+			bio => functions.PEM_read_bio_PrivateKey(bio, 0n, 0n, passphrase) as bigint,
+			1,
+		);
 		const [certificate, ...intermediates] = certificates;
 		const [privateKey] = keys;
 		if (certificate === undefined || privateKey === undefined) {
@@ -338,17 +344,18 @@ export class QuicTls {
 		const stack = functions.OPENSSL_sk_new_null() as bigint;
 		for (const pointer of intermediates) functions.OPENSSL_sk_push(stack, pointer);
 		const parsedCertificate: ParsedCertificate = { certificate, key: privateKey, stack, chain: intermediates };
-		if (this.#certificates.size >= MAX_PARSED_CERTIFICATES) this.forget(this.#certificates.keys().next().value!);
-		this.#certificates.set(serial, parsedCertificate);
+		if (this.#certificatesBySerial.size >= MAX_PARSED_CERTIFICATES)
+			this.forgetCertificate(this.#certificatesBySerial.keys().next().value!);
+		this.#certificatesBySerial.set(serial, parsedCertificate);
 		return parsedCertificate;
 	}
 
-	#readAll(pem: string, read: (bio: bigint) => bigint, maxCount = 32): bigint[] {
+	#readPemObjects(pem: string, read: (bio: bigint) => bigint, maxCount = 32): bigint[] {
 		const { library } = this.#thread;
 		const { functions } = library;
-		const text = Buffer.allocUnsafeSlow(Buffer.byteLength(pem));
-		text.write(pem);
-		const bio = functions.BIO_new_mem_buf(library.addressOf(text), text.length) as bigint;
+		const pemBytes = Buffer.allocUnsafeSlow(Buffer.byteLength(pem));
+		pemBytes.write(pem);
+		const bio = functions.BIO_new_mem_buf(library.addressOf(pemBytes), pemBytes.length) as bigint;
 		const pointers: bigint[] = [];
 		while (pointers.length < maxCount) {
 			const pointer = read(bio);
@@ -357,11 +364,11 @@ export class QuicTls {
 		}
 		functions.ERR_clear_error();
 		functions.BIO_free(bio);
-		text.fill(0);
+		pemBytes.fill(0);
 		return pointers;
 	}
 
-	#free({ certificate, key, stack, chain }: ParsedCertificate): void {
+	#freeCertificate({ certificate, key, stack, chain }: ParsedCertificate): void {
 		const { functions } = this.#thread.library;
 		functions.X509_free(certificate);
 		for (const pointer of chain) functions.X509_free(pointer);
@@ -370,18 +377,18 @@ export class QuicTls {
 	}
 }
 
-const EMPTY = Buffer.allocUnsafeSlow(1).fill(0);
+const EMPTY_STRING = Buffer.allocUnsafeSlow(1).fill(0);
 
-function cString(text: string): Buffer {
+function toCString(text: string): Buffer {
 	const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text) + 1);
 	bytes.write(`${text}\0`);
 	return bytes;
 }
 
 /** Returns the two-byte IDs in a list, as hexadecimal. The list begins after `skip` bytes, which hold its length. */
-function twoByteIds(bytes: Buffer, skip: number): string[] {
+function twoByteIds(bytes: Buffer, skippedBytes: number): string[] {
 	const ids: string[] = [];
-	for (let at = skip; at + 2 <= bytes.length; at += 2) ids.push(bytes.toString('hex', at, at + 2));
+	for (let at = skippedBytes; at + 2 <= bytes.length; at += 2) ids.push(bytes.toString('hex', at, at + 2));
 	return ids;
 }
 

@@ -7,7 +7,7 @@
  */
 import { hkdfSync, randomBytes, randomFillSync } from 'node:crypto';
 import { type ForeignLibrary, findOpenssl, foreignSignature } from '../foreign-library.ts';
-import { MAX_ID_LENGTH, type PacketHeader, SERVER_ID_LENGTH, VERSION_1 } from './packet-header.ts';
+import { MAX_ID_BYTES, type PacketHeader, QUIC_VERSION_1, SERVER_ID_BYTES } from './packet-header.ts';
 
 const POINTER = 'pointer';
 const INT32 = 'int32';
@@ -42,14 +42,14 @@ export const MAX_RETRY_BYTES = 160;
  * Milliseconds for which a token is valid, which is long enough, because clients answer a Retry immediately. OpenSSL accepts
  * tokens for ten seconds, so it accepts every token that is valid here.
  */
-const LIFETIME_MS = 8000;
+const TOKEN_LIFETIME_MS = 8000;
 const CTRL_GET_TAG = 0x10;
 const CTRL_SET_TAG = 0x11;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 /** Bytes of the fixed parts of a token before encryption: its kind, the time, and three lengths. */
 const FIXED_TOKEN_BYTES = 12;
-const MAX_TOKEN_TEXT_BYTES = FIXED_TOKEN_BYTES + MAX_ID_LENGTH + SERVER_ID_LENGTH + 16;
+const MAX_TOKEN_TEXT_BYTES = FIXED_TOKEN_BYTES + MAX_ID_BYTES + SERVER_ID_BYTES + 16;
 const AF_INET = 2;
 /** Key and nonce for the integrity tag of Retry packets (RFC 9001 §5.8). They are public. */
 const INTEGRITY_KEY = 'be0c690b9f66575a1d766b54e368c84e';
@@ -58,7 +58,7 @@ const INTEGRITY_NONCE = '461599d35d632bf2239825bb';
  * Size of the block that the replaced generator repeats. The token key has the size of two blocks, so it is the same wherever in
  * the generator's output it begins.
  */
-const BLOCK_BYTES = 16;
+const REPEATED_BLOCK_BYTES = 16;
 const TAPE_BYTES = 4096;
 const STRENGTH_BITS = 256;
 /** Size of an `OSSL_PARAM` in bytes, and two of its data types. */
@@ -66,8 +66,8 @@ const PARAM_BYTES = 40;
 const PARAM_UNSIGNED = 2;
 const PARAM_BYTES_TYPE = 5;
 /** Offsets in `#settings`: zero-terminated names and a value, followed by the bytes that the replaced generator repeats. */
-const KIND_OFFSET = 3 * PARAM_BYTES;
-const ENTROPY_NAME_OFFSET = KIND_OFFSET + 16;
+const GENERATOR_NAME_OFFSET = 3 * PARAM_BYTES;
+const ENTROPY_NAME_OFFSET = GENERATOR_NAME_OFFSET + 16;
 const STRENGTH_NAME_OFFSET = ENTROPY_NAME_OFFSET + 16;
 const STRENGTH_OFFSET = STRENGTH_NAME_OFFSET + 16;
 const TAPE_OFFSET = STRENGTH_OFFSET + 16;
@@ -78,14 +78,14 @@ export class RetryTokens {
 	readonly #library: ForeignLibrary<keyof typeof SIGNATURES>;
 	readonly #generator: bigint;
 	/** The parameters of the replaced generator, followed by the values to which they point. */
-	readonly #settings = Buffer.allocUnsafeSlow(TAPE_OFFSET + TAPE_BYTES).fill(0);
+	readonly #generatorSettings = Buffer.allocUnsafeSlow(TAPE_OFFSET + TAPE_BYTES).fill(0);
 	readonly #settingsPointer: bigint;
 	readonly #sealCipher: bigint;
 	readonly #openCipher: bigint;
 	readonly #tagCipher: bigint;
 	/** Input, output, nonces and lengths of the ciphers. */
-	readonly #memory = Buffer.allocUnsafeSlow(1024).fill(0);
-	readonly #memoryPointer: bigint;
+	readonly #cipherMemory = Buffer.allocUnsafeSlow(1024).fill(0);
+	readonly #cipherMemoryPointer: bigint;
 	readonly #randomBytes = Buffer.allocUnsafeSlow(4096);
 	#randomBytesLeft = 0;
 	#state: 'untried' | 'accepted' | 'rejected' = 'untried';
@@ -94,16 +94,16 @@ export class RetryTokens {
 	constructor(library: ForeignLibrary<keyof typeof SIGNATURES>) {
 		this.#library = library;
 		const { functions } = library;
-		const settings = this.#settings;
+		const settings = this.#generatorSettings;
 		const settingsPointer = library.addressOf(settings);
 		this.#settingsPointer = settingsPointer;
-		settings.write('TEST-RAND', KIND_OFFSET, 'latin1');
+		settings.write('TEST-RAND', GENERATOR_NAME_OFFSET, 'latin1');
 		settings.write('test_entropy', ENTROPY_NAME_OFFSET, 'latin1');
 		settings.write('strength', STRENGTH_NAME_OFFSET, 'latin1');
 		settings.writeUInt32LE(STRENGTH_BITS, STRENGTH_OFFSET);
-		this.#parameter(0, ENTROPY_NAME_OFFSET, PARAM_BYTES_TYPE, TAPE_OFFSET, TAPE_BYTES);
-		this.#parameter(1, STRENGTH_NAME_OFFSET, PARAM_UNSIGNED, STRENGTH_OFFSET, 4);
-		const generatorType = functions.EVP_RAND_fetch(0n, settingsPointer + BigInt(KIND_OFFSET), 0n) as bigint;
+		this.#writeParameter(0, ENTROPY_NAME_OFFSET, PARAM_BYTES_TYPE, TAPE_OFFSET, TAPE_BYTES);
+		this.#writeParameter(1, STRENGTH_NAME_OFFSET, PARAM_UNSIGNED, STRENGTH_OFFSET, 4);
+		const generatorType = functions.EVP_RAND_fetch(0n, settingsPointer + BigInt(GENERATOR_NAME_OFFSET), 0n) as bigint;
 		this.#generator = generatorType === 0n ? 0n : (functions.EVP_RAND_CTX_new(generatorType, 0n) as bigint);
 		if (generatorType !== 0n) functions.EVP_RAND_free(generatorType);
 		this.#sealCipher = functions.EVP_CIPHER_CTX_new() as bigint;
@@ -111,12 +111,12 @@ export class RetryTokens {
 		this.#tagCipher = functions.EVP_CIPHER_CTX_new() as bigint;
 		if ([this.#generator, this.#sealCipher, this.#openCipher, this.#tagCipher].includes(0n))
 			throw new Error('OpenSSL has no memory.');
-		this.#memoryPointer = library.addressOf(this.#memory);
+		this.#cipherMemoryPointer = library.addressOf(this.#cipherMemory);
 		const publicKey = Buffer.allocUnsafeSlow(16);
 		publicKey.write(INTEGRITY_KEY, 'hex');
 		functions.EVP_EncryptInit_ex(this.#tagCipher, functions.EVP_aes_128_gcm(), 0n, library.addressOf(publicKey), 0n);
-		this.#memory.write(INTEGRITY_NONCE, NONCE_OFFSET, 'hex');
-		this.#useBlock(randomBytes(BLOCK_BYTES));
+		this.#cipherMemory.write(INTEGRITY_NONCE, NONCE_OFFSET, 'hex');
+		this.#useBlock(randomBytes(REPEATED_BLOCK_BYTES));
 	}
 
 	/**
@@ -124,20 +124,21 @@ export class RetryTokens {
 	 * from all of them.
 	 */
 	useSecret(secret: Buffer): void {
-		const block = Buffer.from(hkdfSync('sha256', secret, '', 'svc retry tokens of QUIC', BLOCK_BYTES));
-		if (!this.#settings.subarray(TAPE_OFFSET, TAPE_OFFSET + BLOCK_BYTES).equals(block)) this.#useBlock(block);
+		const block = Buffer.from(hkdfSync('sha256', secret, '', 'svc retry tokens of QUIC', REPEATED_BLOCK_BYTES));
+		if (!this.#generatorSettings.subarray(TAPE_OFFSET, TAPE_OFFSET + REPEATED_BLOCK_BYTES).equals(block))
+			this.#useBlock(block);
 	}
 
 	#useBlock(block: Buffer): void {
 		const { functions } = this.#library;
-		for (let i = 0; i < TAPE_BYTES; i += BLOCK_BYTES) block.copy(this.#settings, TAPE_OFFSET + i);
-		const key = this.#settingsPointer + BigInt(TAPE_OFFSET);
-		functions.EVP_EncryptInit_ex(this.#sealCipher, functions.EVP_aes_256_gcm(), 0n, key, 0n);
-		functions.EVP_DecryptInit_ex(this.#openCipher, functions.EVP_aes_256_gcm(), 0n, key, 0n);
+		for (let i = 0; i < TAPE_BYTES; i += REPEATED_BLOCK_BYTES) block.copy(this.#generatorSettings, TAPE_OFFSET + i);
+		const keyPointer = this.#settingsPointer + BigInt(TAPE_OFFSET);
+		functions.EVP_EncryptInit_ex(this.#sealCipher, functions.EVP_aes_256_gcm(), 0n, keyPointer, 0n);
+		functions.EVP_DecryptInit_ex(this.#openCipher, functions.EVP_aes_256_gcm(), 0n, keyPointer, 0n);
 	}
 
 	/** False once OpenSSL has rejected a token. */
-	get usable(): boolean {
+	get isUsable(): boolean {
 		return this.#state !== 'rejected';
 	}
 
@@ -177,72 +178,80 @@ export class RetryTokens {
 	 * Writes a Retry packet in reply to an Initial packet. Returns its length, at most {@link MAX_RETRY_BYTES}.
 	 * @param nameOffset Offset of the client's `sockaddr` in `names`.
 	 */
-	write(header: PacketHeader, names: Buffer, nameOffset: number, target: Buffer, start: number): number {
+	writeRetry(header: PacketHeader, names: Buffer, nameOffset: number, target: Buffer, start: number): number {
 		const { functions } = this.#library;
-		const { source, destination } = header;
-		const memory = this.#memory;
-		const randomStart = this.#takeRandom(IV_BYTES + SERVER_ID_LENGTH + 1);
+		const { sourceId, destinationId } = header;
+		const memory = this.#cipherMemory;
+		const randomStart = this.#takeRandom(IV_BYTES + SERVER_ID_BYTES + 1);
 		const idStart = randomStart + IV_BYTES;
 		// The integrity tag covers the packet and, in front of it, the connection ID that the client chose (RFC 9001 §5.8).
 		let at = PACKET_OFFSET;
-		memory[at++] = destination.length;
-		at += memory.write(destination, at, 'latin1');
+		memory[at++] = destinationId.length;
+		at += memory.write(destinationId, at, 'latin1');
 		const packetStart = at;
-		memory[at++] = 0xf0 | (this.#randomBytes[idStart + SERVER_ID_LENGTH]! & 0x0f);
-		at = memory.writeUInt32BE(VERSION_1, at);
-		memory[at++] = source.length;
-		at += memory.write(source, at, 'latin1');
-		memory[at++] = SERVER_ID_LENGTH;
-		at += this.#randomBytes.copy(memory, at, idStart, idStart + SERVER_ID_LENGTH);
+		memory[at++] = 0xf0 | (this.#randomBytes[idStart + SERVER_ID_BYTES]! & 0x0f);
+		at = memory.writeUInt32BE(QUIC_VERSION_1, at);
+		memory[at++] = sourceId.length;
+		at += memory.write(sourceId, at, 'latin1');
+		memory[at++] = SERVER_ID_BYTES;
+		at += this.#randomBytes.copy(memory, at, idStart, idStart + SERVER_ID_BYTES);
 
 		const tokenStart = at;
 		at += this.#randomBytes.copy(memory, at, randomStart, randomStart + IV_BYTES);
-		const length = this.#writeText(destination, idStart, names, nameOffset);
-		functions.EVP_EncryptInit_ex(this.#sealCipher, 0n, 0n, 0n, this.#memoryPointer + BigInt(tokenStart));
+		const textBytes = this.#writeText(destinationId, idStart, names, nameOffset);
+		functions.EVP_EncryptInit_ex(this.#sealCipher, 0n, 0n, 0n, this.#cipherMemoryPointer + BigInt(tokenStart));
 		functions.EVP_EncryptUpdate(
 			this.#sealCipher,
-			this.#memoryPointer + BigInt(at),
-			this.#memoryPointer + LENGTH_AT,
-			this.#memoryPointer + TEXT_AT,
-			length,
+			this.#cipherMemoryPointer + BigInt(at),
+			this.#cipherMemoryPointer + LENGTH_OFFSET_BIGINT,
+			this.#cipherMemoryPointer + TEXT_OFFSET_BIGINT,
+			textBytes,
 		);
-		at += length;
-		functions.EVP_EncryptFinal_ex(this.#sealCipher, this.#memoryPointer + BigInt(at), this.#memoryPointer + LENGTH_AT);
-		functions.EVP_CIPHER_CTX_ctrl(this.#sealCipher, CTRL_GET_TAG, TAG_BYTES, this.#memoryPointer + BigInt(at));
+		at += textBytes;
+		functions.EVP_EncryptFinal_ex(
+			this.#sealCipher,
+			this.#cipherMemoryPointer + BigInt(at),
+			this.#cipherMemoryPointer + LENGTH_OFFSET_BIGINT,
+		);
+		functions.EVP_CIPHER_CTX_ctrl(this.#sealCipher, CTRL_GET_TAG, TAG_BYTES, this.#cipherMemoryPointer + BigInt(at));
 		at += TAG_BYTES;
 
-		functions.EVP_EncryptInit_ex(this.#tagCipher, 0n, 0n, 0n, this.#memoryPointer + NONCE_AT);
+		functions.EVP_EncryptInit_ex(this.#tagCipher, 0n, 0n, 0n, this.#cipherMemoryPointer + NONCE_OFFSET_BIGINT);
 		functions.EVP_EncryptUpdate(
 			this.#tagCipher,
 			0n,
-			this.#memoryPointer + LENGTH_AT,
-			this.#memoryPointer + PACKET_AT,
+			this.#cipherMemoryPointer + LENGTH_OFFSET_BIGINT,
+			this.#cipherMemoryPointer + PACKET_OFFSET_BIGINT,
 			at - PACKET_OFFSET,
 		);
-		functions.EVP_EncryptFinal_ex(this.#tagCipher, this.#memoryPointer + BigInt(at), this.#memoryPointer + LENGTH_AT);
-		functions.EVP_CIPHER_CTX_ctrl(this.#tagCipher, CTRL_GET_TAG, TAG_BYTES, this.#memoryPointer + BigInt(at));
+		functions.EVP_EncryptFinal_ex(
+			this.#tagCipher,
+			this.#cipherMemoryPointer + BigInt(at),
+			this.#cipherMemoryPointer + LENGTH_OFFSET_BIGINT,
+		);
+		functions.EVP_CIPHER_CTX_ctrl(this.#tagCipher, CTRL_GET_TAG, TAG_BYTES, this.#cipherMemoryPointer + BigInt(at));
 		at += TAG_BYTES;
 		return memory.copy(target, start, packetStart, at);
 	}
 
 	/** Reports whether the token of an Initial packet was issued by us, recently, for this client and this connection ID. */
-	accepts(
+	acceptsToken(
 		bytes: Buffer,
-		{ tokenStart: tokenAt, tokenEnd, destination }: PacketHeader,
+		{ tokenStart: tokenAt, tokenEnd, destinationId }: PacketHeader,
 		names: Buffer,
 		nameOffset: number,
 	): boolean {
 		const length = tokenEnd - tokenAt - IV_BYTES - TAG_BYTES;
 		if (length < FIXED_TOKEN_BYTES || length > MAX_TOKEN_TEXT_BYTES) return false;
 		const { functions } = this.#library;
-		const memory = this.#memory;
+		const memory = this.#cipherMemory;
 		bytes.copy(memory, PACKET_OFFSET, tokenAt, tokenEnd);
-		const encryptedPointer = this.#memoryPointer + PACKET_AT + BigInt(IV_BYTES);
-		functions.EVP_DecryptInit_ex(this.#openCipher, 0n, 0n, 0n, this.#memoryPointer + PACKET_AT);
+		const encryptedPointer = this.#cipherMemoryPointer + PACKET_OFFSET_BIGINT + BigInt(IV_BYTES);
+		functions.EVP_DecryptInit_ex(this.#openCipher, 0n, 0n, 0n, this.#cipherMemoryPointer + PACKET_OFFSET_BIGINT);
 		functions.EVP_DecryptUpdate(
 			this.#openCipher,
-			this.#memoryPointer + TEXT_AT,
-			this.#memoryPointer + LENGTH_AT,
+			this.#cipherMemoryPointer + TEXT_OFFSET_BIGINT,
+			this.#cipherMemoryPointer + LENGTH_OFFSET_BIGINT,
 			encryptedPointer,
 			length,
 		);
@@ -250,40 +259,40 @@ export class RetryTokens {
 		if (
 			(functions.EVP_DecryptFinal_ex(
 				this.#openCipher,
-				this.#memoryPointer + PACKET_AT,
-				this.#memoryPointer + LENGTH_AT,
+				this.#cipherMemoryPointer + PACKET_OFFSET_BIGINT,
+				this.#cipherMemoryPointer + LENGTH_OFFSET_BIGINT,
 			) as number) !== 1
 		) {
 			functions.ERR_clear_error();
 			return false;
 		}
 		const ageMs = Date.now() - Number(memory.readBigUInt64LE(TEXT_OFFSET + 1) / 1_000_000n);
-		if (memory[TEXT_OFFSET] !== 1 || ageMs < 0 || ageMs > LIFETIME_MS) return false;
+		if (memory[TEXT_OFFSET] !== 1 || ageMs < 0 || ageMs > TOKEN_LIFETIME_MS) return false;
 		let at = TEXT_OFFSET + 9;
 		at += 1 + memory[at]!;
-		if (memory.toString('latin1', at + 1, at + 1 + memory[at]!) !== destination) return false;
+		if (memory.toString('latin1', at + 1, at + 1 + memory[at]!) !== destinationId) return false;
 		at += 1 + memory[at]!;
-		const [addressStart, end] = addressRange(names, nameOffset);
+		const [addressStart, addressEnd] = addressRange(names, nameOffset);
 		return (
-			memory[at] === end - addressStart &&
-			names.compare(memory, at + 1, at + 1 + end - addressStart, addressStart, end) === 0
+			memory[at] === addressEnd - addressStart &&
+			names.compare(memory, at + 1, at + 1 + addressEnd - addressStart, addressStart, addressEnd) === 0
 		);
 	}
 
 	/** Writes an unencrypted token in OpenSSL's format, and returns its length. */
-	#writeText(destination: string, idStart: number, names: Buffer, nameOffset: number): number {
-		const memory = this.#memory;
+	#writeText(destinationId: string, idStart: number, names: Buffer, nameOffset: number): number {
+		const memory = this.#cipherMemory;
 		let at = TEXT_OFFSET;
 		memory[at++] = 1;
 		// OpenSSL's tokens contain the time in nanoseconds.
 		at = memory.writeBigUInt64LE(BigInt(Date.now()) * 1_000_000n, at);
-		memory[at++] = destination.length;
-		at += memory.write(destination, at, 'latin1');
-		memory[at++] = SERVER_ID_LENGTH;
-		at += this.#randomBytes.copy(memory, at, idStart, idStart + SERVER_ID_LENGTH);
-		const [addressStart, end] = addressRange(names, nameOffset);
-		memory[at++] = end - addressStart;
-		return at + names.copy(memory, at, addressStart, end) - TEXT_OFFSET;
+		memory[at++] = destinationId.length;
+		at += memory.write(destinationId, at, 'latin1');
+		memory[at++] = SERVER_ID_BYTES;
+		at += this.#randomBytes.copy(memory, at, idStart, idStart + SERVER_ID_BYTES);
+		const [addressStart, addressEnd] = addressRange(names, nameOffset);
+		memory[at++] = addressEnd - addressStart;
+		return at + names.copy(memory, at, addressStart, addressEnd) - TEXT_OFFSET;
 	}
 
 	#takeRandom(count: number): number {
@@ -296,12 +305,12 @@ export class RetryTokens {
 	}
 
 	/** Writes one `OSSL_PARAM`. The array of parameters ends with an entry of zeros. */
-	#parameter(index: number, nameOffset: number, type: number, value: number, length: number): void {
+	#writeParameter(index: number, nameOffset: number, type: number, valueOffset: number, length: number): void {
 		const at = index * PARAM_BYTES;
-		this.#settings.writeBigUInt64LE(this.#settingsPointer + BigInt(nameOffset), at);
-		this.#settings.writeUInt32LE(type, at + 8);
-		this.#settings.writeBigUInt64LE(this.#settingsPointer + BigInt(value), at + 16);
-		this.#settings.writeBigUInt64LE(BigInt(length), at + 24);
+		this.#generatorSettings.writeBigUInt64LE(this.#settingsPointer + BigInt(nameOffset), at);
+		this.#generatorSettings.writeUInt32LE(type, at + 8);
+		this.#generatorSettings.writeBigUInt64LE(this.#settingsPointer + BigInt(valueOffset), at + 16);
+		this.#generatorSettings.writeBigUInt64LE(BigInt(length), at + 24);
 	}
 }
 
@@ -309,10 +318,10 @@ export class RetryTokens {
 const PACKET_OFFSET = 0;
 const TEXT_OFFSET = 512;
 const NONCE_OFFSET = 768;
-const PACKET_AT = BigInt(PACKET_OFFSET);
-const TEXT_AT = BigInt(TEXT_OFFSET);
-const NONCE_AT = BigInt(NONCE_OFFSET);
-const LENGTH_AT = 800n;
+const PACKET_OFFSET_BIGINT = BigInt(PACKET_OFFSET);
+const TEXT_OFFSET_BIGINT = BigInt(TEXT_OFFSET);
+const NONCE_OFFSET_BIGINT = BigInt(NONCE_OFFSET);
+const LENGTH_OFFSET_BIGINT = 800n;
 
 /** Returns the offsets at which the IP address in a `sockaddr` begins and ends. */
 function addressRange(names: Buffer, nameOffset: number): readonly [start: number, end: number] {

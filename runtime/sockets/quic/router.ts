@@ -7,7 +7,7 @@ import { MIN_INITIAL_BYTES, PacketHeader } from './packet-header.ts';
 /** The target of a route: a connection, identified by its connection IDs. */
 export interface RouteTarget {
 	/** The connection IDs that the router has registered for this target. Only the router changes the set. */
-	readonly ids: Set<string>;
+	readonly registeredIds: Set<string>;
 }
 
 /** What to do with a datagram that belongs to no connection. */
@@ -16,19 +16,19 @@ export type UnroutedVerdict = 'new' | 'negotiate' | 'drop';
 /** Maximum number of version negotiation packets sent per second. They are limited because they may go to forged addresses. */
 const MAX_NEGOTIATIONS_PER_SECOND = 100;
 /** Maximum number of IDs per connection. OpenSSL's server uses two, including the one that the client chose first. */
-const MAX_IDS = 8;
+const MAX_CONNECTION_IDS = 8;
 
 /** The routes of one socket. */
 export class DatagramRouter<Target extends RouteTarget> {
 	/** The header of the last datagram that was routed. */
 	readonly header: PacketHeader = new PacketHeader();
-	readonly #routes = new Map<string, Target>();
+	readonly #targetsById = new Map<string, Target>();
 	#negotiationsLeft = MAX_NEGOTIATIONS_PER_SECOND;
 	#refilledAt = 0;
 
 	/** Number of registered connection IDs. */
 	get size(): number {
-		return this.#routes.size;
+		return this.#targetsById.size;
 	}
 
 	/** Returns the connection of a datagram, or what to do with it. `now` is `performance.now()`. */
@@ -36,7 +36,7 @@ export class DatagramRouter<Target extends RouteTarget> {
 		const { header } = this;
 		const kind = header.read(bytes, start, end);
 		if (kind === 'noise') return 'drop';
-		const target = this.#routes.get(header.destination);
+		const target = this.#targetsById.get(header.destinationId);
 		if (target !== undefined) return target;
 		// A reply to a smaller datagram could be larger than the datagram itself, and serve an attacker for amplification (RFC 9000
 		// §8.1, §14.1).
@@ -47,14 +47,14 @@ export class DatagramRouter<Target extends RouteTarget> {
 
 	/** Registers an ID for a connection, unless the ID is registered already. */
 	register(id: string, target: Target): void {
-		if (target.ids.size >= MAX_IDS || this.#routes.has(id)) return;
-		target.ids.add(id);
-		this.#routes.set(id, target);
+		if (target.registeredIds.size >= MAX_CONNECTION_IDS || this.#targetsById.has(id)) return;
+		target.registeredIds.add(id);
+		this.#targetsById.set(id, target);
 	}
 
 	/** All registered connection IDs. */
-	ids(): Iterable<string> {
-		return this.#routes.keys();
+	registeredIds(): Iterable<string> {
+		return this.#targetsById.keys();
 	}
 
 	/**
@@ -66,15 +66,15 @@ export class DatagramRouter<Target extends RouteTarget> {
 		const sourceStart = start + 6 + bytes[start + 5]!;
 		if (sourceStart >= end) return undefined;
 		const id = bytes.toString('latin1', sourceStart + 1, sourceStart + 1 + bytes[sourceStart]!);
-		if (id === '' || target.ids.has(id)) return undefined;
+		if (id === '' || target.registeredIds.has(id)) return undefined;
 		this.register(id, target);
 		return id;
 	}
 
 	/** Removes all IDs of a connection. */
-	forget(target: Target): void {
-		for (const id of target.ids) this.#routes.delete(id);
-		target.ids.clear();
+	forgetTarget(target: Target): void {
+		for (const id of target.registeredIds) this.#targetsById.delete(id);
+		target.registeredIds.clear();
 	}
 
 	#mayNegotiate(now: number): boolean {

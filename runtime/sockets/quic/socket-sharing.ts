@@ -37,7 +37,7 @@ export class SocketSharing {
 	readonly #socket: UdpSocket;
 	readonly #endpoint: SharingEndpoint;
 	/** The processes before this one, as inherited: the direct predecessor first, then older ones. */
-	readonly #inherited: Predecessor[] = [];
+	readonly #inheritedPredecessors: Predecessor[] = [];
 	/** Members of `#inherited` that have not ended. */
 	#predecessors: readonly Predecessor[] = [];
 	/**
@@ -48,17 +48,17 @@ export class SocketSharing {
 	/** The number of branches that have not yet listed the IDs of their connections for the successor. */
 	#unlistedBranches = 0;
 	readonly #trunk: DatagramRelay | undefined;
-	#successor: DatagramRelay | undefined;
+	#successorRelay: DatagramRelay | undefined;
 	#isOpen = false;
 	/** False while the direct predecessor may still read the socket. */
 	#isReader = true;
 	/** True while the successor reads the socket. */
 	#isSuccessorReading = false;
 	/** True once the handover is final: the successor keeps the socket as long as it lives. */
-	#isFinal = false;
+	#isHandoverFinal = false;
 	/** True once this thread must send the IDs of its new connections to the thread or process that reads the socket. */
 	#announcesIds = false;
-	#timer: NodeJS.Timeout | undefined;
+	#listTimer: NodeJS.Timeout | undefined;
 
 	/** Duplicates the inherited descriptors. Throws an error with the system's code. */
 	constructor(library: QuicLibrary, socket: UdpSocket, endpoint: SharingEndpoint, inherited?: InheritedDatagrams) {
@@ -69,8 +69,9 @@ export class SocketSharing {
 		try {
 			if (relay !== undefined) {
 				this.#isReader = false;
-				for (const descriptor of [relay, ...older]) this.#inherited.push(this.#createPredecessor(descriptor));
-				this.#predecessors = this.#inherited;
+				for (const descriptor of [relay, ...older])
+					this.#inheritedPredecessors.push(this.#createPredecessor(descriptor));
+				this.#predecessors = this.#inheritedPredecessors;
 			}
 			for (const [index, descriptor] of branches.entries()) this.#branches.push(this.#createBranch(index, descriptor));
 			this.#trunk = trunk === undefined ? undefined : this.#createTrunk(trunk);
@@ -86,10 +87,10 @@ export class SocketSharing {
 		this.#socket.attach(this.#endpoint);
 		if (!this.#isReader && this.#trunk === undefined) {
 			// The two processes must not read the socket at the same time, because each would receive datagrams of the other.
-			this.#timer = setTimeout(() => this.#takeSocket(), LIST_TIMEOUT_MS);
-			this.#inherited[0]?.relay.hello();
+			this.#listTimer = setTimeout(() => this.#takeSocket(), LIST_TIMEOUT_MS);
+			this.#inheritedPredecessors[0]?.relay.sendHello();
 		}
-		this.#update();
+		this.#updateReading();
 	}
 
 	/**
@@ -98,77 +99,77 @@ export class SocketSharing {
 	 */
 	bequeath(): BequeathedDatagrams | undefined {
 		if (this.#trunk !== undefined) return undefined;
-		const pair = createRelayPair(this.#library);
-		if (pair === undefined) return undefined;
-		this.#successor?.close();
+		const relayPair = createRelayPair(this.#library);
+		if (relayPair === undefined) return undefined;
+		this.#successorRelay?.close();
 		this.#takeBack();
 		const predecessors = this.#predecessors;
-		const relay: DatagramRelay = new DatagramRelay(this.#library, pair[0], {
-			hello: () => this.#handOver(relay, predecessors),
-			datagram: datagram => this.#deliverRelayed(datagram),
-			ended: () => this.#takeBack(),
+		const relay: DatagramRelay = new DatagramRelay(this.#library, relayPair[0], {
+			onHello: () => this.#handOver(relay, predecessors),
+			onDatagram: datagram => this.#deliverRelayed(datagram),
+			onEnded: () => this.#takeBack(),
 		});
-		this.#successor = relay;
+		this.#successorRelay = relay;
 		const older = predecessors.map(({ relay: { descriptor } }) => duplicateDescriptor(descriptor));
-		return { descriptor: this.#socket.descriptor, relay: pair[1], ...(older.length > 0 && { older }) };
+		return { descriptor: this.#socket.descriptor, relay: relayPair[1], ...(older.length > 0 && { older }) };
 	}
 
 	/** Called with the ID of a new connection, before the client can use it. */
-	announce(id: string): void {
-		if (this.#isSuccessorReading) this.#successor?.ids([id]);
-		if (this.#announcesIds) this.#trunk?.ids([id]);
+	announceId(id: string): void {
+		if (this.#isSuccessorReading) this.#successorRelay?.sendIds([id]);
+		if (this.#announcesIds) this.#trunk?.sendIds([id]);
 	}
 
 	/**
 	 * Passes on the datagram that is being delivered, which belongs to no connection of this thread. Returns false if no other
 	 * thread or process should receive it.
-	 * @param name Offset of the peer's address, as in {@link DatagramSink.datagram}.
-	 * @param destination The connection ID to which the datagram is addressed.
+	 * @param nameOffset Offset of the peer's address, as in {@link DatagramSink.onDatagram}.
+	 * @param destinationId The connection ID to which the datagram is addressed.
 	 */
-	pass(start: number, end: number, name: number, destination: string): boolean {
+	passOn(start: number, end: number, nameOffset: number, destinationId: string): boolean {
 		for (const { relay, ids } of this.#predecessors) {
 			// The channel may hold IDs of new connections, which are read before the datagram is assigned.
-			relay.readable();
-			if (relay.closed || !ids.has(destination)) continue;
-			relay.pass(this.#socket.toRelayed(start, end, name));
+			relay.onReadable();
+			if (relay.closed || !ids.has(destinationId)) continue;
+			relay.passDatagram(this.#socket.toRelayed(start, end, nameOffset));
 			return true;
 		}
 		if (this.#branches.length === 0) return false;
-		const branch = this.#branches[this.#socket.hashPeer(name, this.#branches.length + 1)];
-		branch?.pass(this.#socket.toRelayed(start, end, name));
+		const branch = this.#branches[this.#socket.hashPeer(nameOffset, this.#branches.length + 1)];
+		branch?.passDatagram(this.#socket.toRelayed(start, end, nameOffset));
 		return branch !== undefined;
 	}
 
 	/** Called when another process accepts all new connections, for as long as it lives. */
-	settle(): void {
-		this.#isFinal = true;
+	finalizeHandover(): void {
+		this.#isHandoverFinal = true;
 		this.#closeChannelsIfFinal();
 	}
 
 	close(): void {
 		this.#isOpen = false;
-		clearTimeout(this.#timer);
+		clearTimeout(this.#listTimer);
 		this.#closePredecessors();
 		for (const branch of this.#branches.splice(0)) branch?.close();
 		this.#trunk?.close();
-		this.#successor?.close();
+		this.#successorRelay?.close();
 	}
 
 	#createPredecessor(descriptor: number): Predecessor {
 		const ids = new Set<string>();
-		const isFirst = this.#inherited.length === 0;
+		const isFirst = this.#inheritedPredecessors.length === 0;
 		const relay: DatagramRelay = new DatagramRelay(
 			this.#library,
 			duplicateDescriptor(descriptor),
 			{
-				ids: newIds => {
+				onIds: newIds => {
 					for (const id of newIds) ids.add(id);
 				},
-				older: (index, newIds) => {
-					for (const id of newIds) this.#inherited[index + 1]?.ids.add(id);
+				onOlderIds: (index, newIds) => {
+					for (const id of newIds) this.#inheritedPredecessors[index + 1]?.ids.add(id);
 				},
-				listed: () => this.#takeSocket(),
-				ended: () => {
+				onListed: () => this.#takeSocket(),
+				onEnded: () => {
 					this.#predecessors = this.#predecessors.filter(predecessor => predecessor.relay !== relay);
 					if (isFirst) this.#takeSocket();
 				},
@@ -182,11 +183,11 @@ export class SocketSharing {
 
 	#createBranch(index: number, descriptor: number): DatagramRelay {
 		return new DatagramRelay(this.#library, duplicateDescriptor(descriptor), {
-			ids: ids => {
-				if (this.#isSuccessorReading) this.#successor?.ids(ids);
+			onIds: ids => {
+				if (this.#isSuccessorReading) this.#successorRelay?.sendIds(ids);
 			},
-			listed: () => this.#onBranchListed(),
-			ended: () => {
+			onListed: () => this.#onBranchListed(),
+			onEnded: () => {
 				this.#branches[index] = undefined;
 				this.#onBranchListed();
 			},
@@ -196,14 +197,14 @@ export class SocketSharing {
 	#createTrunk(descriptor: number): DatagramRelay {
 		this.#isReader = false;
 		const relay: DatagramRelay = new DatagramRelay(this.#library, duplicateDescriptor(descriptor), {
-			hello: () => {
+			onHello: () => {
 				this.#announcesIds = true;
-				relay.ids(this.#endpoint.connectionIds());
-				relay.listed();
+				relay.sendIds(this.#endpoint.connectionIds());
+				relay.sendListed();
 			},
-			datagram: datagram => this.#deliverRelayed(datagram),
+			onDatagram: datagram => this.#deliverRelayed(datagram),
 			// If the thread that reads the socket has died, this thread can do nothing about it.
-			ended: () => {},
+			onEnded: () => {},
 		});
 		return relay;
 	}
@@ -211,56 +212,56 @@ export class SocketSharing {
 	/** Leaves the socket to the successor, and sends it the IDs of connections that it must not treat as its own. */
 	#handOver(successor: DatagramRelay, bequeathedPredecessors: readonly Predecessor[]): void {
 		this.#isSuccessorReading = true;
-		this.#update();
-		successor.ids(this.#endpoint.connectionIds());
+		this.#updateReading();
+		successor.sendIds(this.#endpoint.connectionIds());
 		for (const [index, { relay, ids }] of bequeathedPredecessors.entries()) {
 			// From now on, the successor receives the older process's messages.
 			relay.pause();
-			successor.older(index, ids);
+			successor.sendOlderIds(index, ids);
 		}
 		const branches = this.#branches.filter(branch => branch !== undefined);
 		this.#unlistedBranches = branches.length;
-		for (const branch of branches) branch.hello();
-		if (this.#unlistedBranches === 0) successor.listed();
+		for (const branch of branches) branch.sendHello();
+		if (this.#unlistedBranches === 0) successor.sendListed();
 		this.#closeChannelsIfFinal();
 	}
 
 	#deliverRelayed(datagram: RelayedDatagram): void {
 		this.#socket.deliverRelayed(datagram);
-		this.#endpoint.received();
+		this.#endpoint.onDatagramsRead();
 	}
 
 	/** Called when a branch has sent its list of connection IDs, or will never send it. */
 	#onBranchListed(): void {
-		if (this.#unlistedBranches > 0 && --this.#unlistedBranches === 0) this.#successor?.listed();
+		if (this.#unlistedBranches > 0 && --this.#unlistedBranches === 0) this.#successorRelay?.sendListed();
 	}
 
 	/** Reads the socket again, because the successor has ended, or never began to read. */
 	#takeBack(): void {
 		this.#isSuccessorReading = false;
-		this.#isFinal = false;
+		this.#isHandoverFinal = false;
 		this.#unlistedBranches = 0;
 		this.#resumePredecessors();
-		this.#update();
+		this.#updateReading();
 	}
 
 	#resumePredecessors(): void {
 		if (this.#isSuccessorReading) return;
 		for (const predecessor of this.#predecessors) {
-			if (this.#isReader || predecessor === this.#inherited[0]) predecessor.relay.resume();
+			if (this.#isReader || predecessor === this.#inheritedPredecessors[0]) predecessor.relay.resume();
 		}
 	}
 
 	/** Reads the socket, because this process's predecessor no longer does. */
 	#takeSocket(): void {
-		clearTimeout(this.#timer);
+		clearTimeout(this.#listTimer);
 		if (this.#isReader || this.#trunk !== undefined) return;
 		this.#isReader = true;
 		this.#resumePredecessors();
-		this.#update();
+		this.#updateReading();
 	}
 
-	#update(): void {
+	#updateReading(): void {
 		if (!this.#isOpen) return;
 		if (this.#isReader && !this.#isSuccessorReading) this.#socket.resume();
 		else this.#socket.pause();
@@ -271,11 +272,11 @@ export class SocketSharing {
 	 * would not notice the successor's end.
 	 */
 	#closeChannelsIfFinal(): void {
-		if (this.#isFinal && this.#isSuccessorReading) this.#closePredecessors();
+		if (this.#isHandoverFinal && this.#isSuccessorReading) this.#closePredecessors();
 	}
 
 	#closePredecessors(): void {
-		for (const { relay } of this.#inherited) relay.close();
+		for (const { relay } of this.#inheritedPredecessors) relay.close();
 		this.#predecessors = [];
 	}
 }

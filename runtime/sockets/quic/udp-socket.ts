@@ -24,7 +24,7 @@ export const SENT_DATAGRAM_BYTES = 2048;
 const MAX_SEGMENTED_BYTES = 65_000;
 const MAX_SEGMENTS = 60;
 const CONTROL_BYTES = 128;
-const NAME_BYTES = 32;
+const PEER_NAME_BYTES = 32;
 /** Size of OpenSSL's `BIO_ADDR`, which it always copies completely, whatever kind of address it holds. */
 const BIO_ADDRESS_BYTES = 112;
 const MESSAGE_HEADER_BYTES = 64;
@@ -61,22 +61,22 @@ export class DatagramMemory {
 	/** The payloads of received messages. */
 	readonly received: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * RECEIVED_MESSAGE_BYTES);
 	/** The `sockaddr`s of the peers that sent the received messages. */
-	readonly names: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * NAME_BYTES);
+	readonly names: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * PEER_NAME_BYTES);
 	/** The control data of received messages. */
 	readonly controls: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * CONTROL_BYTES);
 	/** The message headers for `recvmmsg`. */
-	readonly incoming: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * MESSAGE_HEADER_BYTES).fill(0);
+	readonly incomingHeaders: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * MESSAGE_HEADER_BYTES).fill(0);
 	/** Datagrams to send, each at a multiple of {@link SENT_DATAGRAM_BYTES}. */
 	readonly sent: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * SENT_DATAGRAM_BYTES);
 	/** The length in bytes of each datagram in {@link sent}. */
 	readonly lengths: Uint32Array = new Uint32Array(MAX_SENT_DATAGRAMS);
 	/** The path of each datagram in {@link sent}. */
 	readonly paths: DatagramPath[] = [];
-	/** Number of datagrams that wait for {@link UdpSocket.flush}. All belong to {@link sender}. */
+	/** Number of datagrams that wait for {@link UdpSocket.flush}. All belong to {@link waitingSender}. */
 	waitingCount = 0;
-	sender: UdpSocket | undefined = undefined;
+	waitingSender: UdpSocket | undefined = undefined;
 	/** The message headers for `sendmmsg`. */
-	readonly outgoing: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * MESSAGE_HEADER_BYTES).fill(0);
+	readonly outgoingHeaders: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * MESSAGE_HEADER_BYTES).fill(0);
 	readonly outgoingParts: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * 16).fill(0);
 	readonly outgoingControls: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * CONTROL_BYTES).fill(0);
 	readonly receivedPointer: bigint;
@@ -90,8 +90,8 @@ export class DatagramMemory {
 	constructor(library: QuicLibrary) {
 		this.receivedPointer = library.addressOf(this.received);
 		this.sentPointer = library.addressOf(this.sent);
-		this.incomingPointer = library.addressOf(this.incoming);
-		this.outgoingPointer = library.addressOf(this.outgoing);
+		this.incomingPointer = library.addressOf(this.incomingHeaders);
+		this.outgoingPointer = library.addressOf(this.outgoingHeaders);
 		this.partsPointer = library.addressOf(this.outgoingParts);
 		this.outgoingControlsPointer = library.addressOf(this.outgoingControls);
 		const namesPointer = library.addressOf(this.names);
@@ -100,18 +100,18 @@ export class DatagramMemory {
 		for (let i = 0; i < MAX_RECEIVED_MESSAGES; i++) {
 			this.#parts.writeBigUInt64LE(this.receivedPointer + BigInt(i * RECEIVED_MESSAGE_BYTES), i * 16);
 			this.#parts.writeBigUInt64LE(BigInt(RECEIVED_MESSAGE_BYTES), i * 16 + 8);
-			const message = i * MESSAGE_HEADER_BYTES;
-			this.incoming.writeBigUInt64LE(namesPointer + BigInt(i * NAME_BYTES), message);
-			this.incoming.writeBigUInt64LE(receivedPartsPointer + BigInt(i * 16), message + 16);
-			this.incoming.writeBigUInt64LE(1n, message + 24);
-			this.incoming.writeBigUInt64LE(controlsPointer + BigInt(i * CONTROL_BYTES), message + 32);
+			const headerOffset = i * MESSAGE_HEADER_BYTES;
+			this.incomingHeaders.writeBigUInt64LE(namesPointer + BigInt(i * PEER_NAME_BYTES), headerOffset);
+			this.incomingHeaders.writeBigUInt64LE(receivedPartsPointer + BigInt(i * 16), headerOffset + 16);
+			this.incomingHeaders.writeBigUInt64LE(1n, headerOffset + 24);
+			this.incomingHeaders.writeBigUInt64LE(controlsPointer + BigInt(i * CONTROL_BYTES), headerOffset + 32);
 		}
 		for (let i = 0; i < MAX_SENT_DATAGRAMS; i++)
 			this.outgoingParts.writeBigUInt64LE(this.sentPointer + BigInt(i * SENT_DATAGRAM_BYTES), i * 16);
 	}
 
 	/** Copies a datagram to the place after those that wait to be sent. */
-	put(datagram: Uint8Array): void {
+	putDatagram(datagram: Uint8Array): void {
 		this.sent.set(datagram, this.waitingCount * SENT_DATAGRAM_BYTES);
 		this.lengths[this.waitingCount] = datagram.length;
 	}
@@ -123,7 +123,7 @@ const MAX_REPLIES = 64;
 
 /** Replies to be sent together, each to an address of its own. */
 class ReplyMemory {
-	readonly names: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * NAME_BYTES);
+	readonly names: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * PEER_NAME_BYTES);
 	readonly payloads: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * MAX_REPLY_BYTES);
 	readonly controls: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * CONTROL_BYTES);
 	readonly parts: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * 16).fill(0);
@@ -140,7 +140,7 @@ class ReplyMemory {
 		this.messagesPointer = library.addressOf(this.messages);
 		for (let i = 0; i < MAX_REPLIES; i++) {
 			this.parts.writeBigUInt64LE(payloadsPointer + BigInt(i * MAX_REPLY_BYTES), i * 16);
-			this.messages.writeBigUInt64LE(namesPointer + BigInt(i * NAME_BYTES), i * MESSAGE_HEADER_BYTES);
+			this.messages.writeBigUInt64LE(namesPointer + BigInt(i * PEER_NAME_BYTES), i * MESSAGE_HEADER_BYTES);
 			this.messages.writeBigUInt64LE(partsPointer + BigInt(i * 16), i * MESSAGE_HEADER_BYTES + 16);
 			this.messages.writeBigUInt64LE(1n, i * MESSAGE_HEADER_BYTES + 24);
 		}
@@ -157,15 +157,15 @@ export interface DatagramPath {
 	/** The address that the peer sent to; '' if the system did not report it. */
 	readonly localAddress: string;
 	/** Time (`performance.now()`) until which datagrams on this path are sent one by one, without GSO. */
-	singlyUntil: number;
+	withoutGsoUntil: number;
 }
 
 /** Receives a socket's datagrams. */
 export interface DatagramSink {
 	/** Handles the datagram in `bytes[start, end)`. `name` is the offset of the peer's `sockaddr` in the memory's `names`. */
-	datagram(bytes: Buffer, start: number, end: number, name: number): void;
+	onDatagram(bytes: Buffer, start: number, end: number, nameOffset: number): void;
 	/** Called after datagrams have been delivered. Their bytes are valid until it returns. */
-	received(): void;
+	onDatagramsRead(): void;
 	/** Called when the system accepts datagrams again. */
 	writable?(): void;
 }
@@ -185,7 +185,7 @@ export interface UdpAddress {
 
 /** A bound socket. */
 export class UdpSocket implements PolledSocket {
-	pollTurn = 0;
+	registrationNumber = 0;
 	/** Number of datagrams that the system did not accept. QUIC's loss recovery sends their contents again. */
 	lostCount = 0;
 	readonly memory: DatagramMemory;
@@ -204,13 +204,13 @@ export class UdpSocket implements PolledSocket {
 	/** Binds the socket. Throws an error with the system's code, or `ENOSYS` if there is no poller. */
 	constructor(library: QuicLibrary, memory: DatagramMemory, bindAddress: UdpAddress) {
 		const poller = threadPoller();
-		const name = writeSocketAddress(bindAddress.address, bindAddress.port);
-		if (poller === undefined || name === undefined) throw systemError('ENOSYS');
+		const addressBytes = writeSocketAddress(bindAddress.address, bindAddress.port);
+		if (poller === undefined || addressBytes === undefined) throw systemError('ENOSYS');
 		this.#library = library;
 		this.memory = memory;
 		this.#poller = poller;
 		const { functions } = library;
-		const family = name.readUInt16LE(0);
+		const family = addressBytes.readUInt16LE(0);
 		const inheritedDescriptor = bindAddress.descriptor;
 		const fd =
 			inheritedDescriptor === undefined
@@ -240,7 +240,13 @@ export class UdpSocket implements PolledSocket {
 		this.#setOption(IPPROTO_IP, IP_MTU_DISCOVER, PMTUDISC_DO);
 		this.#setOption(SOL_UDP, UDP_GRO, 1);
 		this.#canSegment = this.#setOption(SOL_UDP, UDP_SEGMENT, 0);
-		if ((functions.bind(fd, library.addressOf(copyPinned(name, name.length)), name.length) as number) !== 0) {
+		if (
+			(functions.bind(
+				fd,
+				library.addressOf(copyPinned(addressBytes, addressBytes.length)),
+				addressBytes.length,
+			) as number) !== 0
+		) {
 			const code = errorName(library.errno());
 			this.#descriptor.close();
 			throw systemError(code);
@@ -249,11 +255,11 @@ export class UdpSocket implements PolledSocket {
 
 	/** The bound port. */
 	get port(): number {
-		const name = copyPinned(Buffer.alloc(SOCKET_ADDRESS_BYTES), SOCKET_ADDRESS_BYTES);
-		OPTION_VALUE.writeInt32LE(SOCKET_ADDRESS_BYTES);
+		const addressBytes = copyPinned(Buffer.alloc(SOCKET_ADDRESS_BYTES), SOCKET_ADDRESS_BYTES);
+		OPTION_VALUE_BUFFER.writeInt32LE(SOCKET_ADDRESS_BYTES);
 		const library = this.#library;
-		library.functions.getsockname(this.#fd, library.addressOf(name), library.addressOf(OPTION_VALUE));
-		return name.readUInt16BE(2);
+		library.functions.getsockname(this.#fd, library.addressOf(addressBytes), library.addressOf(OPTION_VALUE_BUFFER));
+		return addressBytes.readUInt16BE(2);
 	}
 
 	/** The socket's descriptor, which the main thread duplicates. */
@@ -291,10 +297,10 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/** Returns a number below `count` that depends only on the peer of the datagram that is being delivered. */
-	hashPeer(name: number, count: number): number {
+	hashPeer(nameOffset: number, count: number): number {
 		const { names } = this.memory;
 		let hash = 0x811c9dc5;
-		for (let at = name, end = name + (names[name] === 2 ? 8 : 24); at < end; at++) {
+		for (let at = nameOffset, end = nameOffset + (names[nameOffset] === 2 ? 8 : 24); at < end; at++) {
 			hash = Math.imul(hash ^ names[at]!, 0x01000193);
 		}
 		// The low bits of the hash are not distributed evenly, so the high bits are mixed in.
@@ -302,10 +308,10 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/** Returns the datagram that is being delivered, in the form in which it is passed to another process or thread. */
-	toRelayed(start: number, end: number, name: number): RelayedDatagram {
+	toRelayed(start: number, end: number, nameOffset: number): RelayedDatagram {
 		const { names, controls, received } = this.memory;
 		return {
-			name: names.subarray(name, name + NAME_BYTES),
+			name: names.subarray(nameOffset, nameOffset + PEER_NAME_BYTES),
 			control: controls.subarray(
 				this.#controlOffset,
 				this.#controlOffset + Math.min(this.#controlLength, CONTROL_BYTES),
@@ -317,13 +323,13 @@ export class UdpSocket implements PolledSocket {
 	/** Delivers a datagram that another process has read from the socket. */
 	deliverRelayed({ name, control, payload }: RelayedDatagram): void {
 		const { names, controls, received } = this.memory;
-		names.fill(0, 0, NAME_BYTES);
-		name.copy(names, 0, 0, NAME_BYTES);
+		names.fill(0, 0, PEER_NAME_BYTES);
+		name.copy(names, 0, 0, PEER_NAME_BYTES);
 		control.copy(controls, 0, 0, CONTROL_BYTES);
 		this.#controlOffset = 0;
 		this.#controlLength = Math.min(control.length, CONTROL_BYTES);
 		payload.copy(received, 0, 0, RECEIVED_MESSAGE_BYTES);
-		this.#sink?.datagram(received, 0, Math.min(payload.length, RECEIVED_MESSAGE_BYTES), 0);
+		this.#sink?.onDatagram(received, 0, Math.min(payload.length, RECEIVED_MESSAGE_BYTES), 0);
 	}
 
 	close(): void {
@@ -333,19 +339,19 @@ export class UdpSocket implements PolledSocket {
 		this.#descriptor.close();
 	}
 
-	readable(): void {
+	onReadable(): void {
 		const { memory } = this;
 		const { functions } = this.#library;
 		let hasFailed = false;
-		for (let turn = 0; turn < MAX_RECEIVES_PER_TURN; turn++) {
+		for (let receiveCount = 0; receiveCount < MAX_RECEIVES_PER_TURN; receiveCount++) {
 			for (let i = 0; i < MAX_RECEIVED_MESSAGES; i++) {
-				memory.incoming.writeUInt32LE(NAME_BYTES, i * MESSAGE_HEADER_BYTES + 8);
-				memory.incoming.writeUInt32LE(CONTROL_BYTES, i * MESSAGE_HEADER_BYTES + 40);
+				memory.incomingHeaders.writeUInt32LE(PEER_NAME_BYTES, i * MESSAGE_HEADER_BYTES + 8);
+				memory.incomingHeaders.writeUInt32LE(CONTROL_BYTES, i * MESSAGE_HEADER_BYTES + 40);
 			}
 			const count = functions.recvmmsg(this.#fd, memory.incomingPointer, MAX_RECEIVED_MESSAGES, DONTWAIT, 0n) as number;
 			for (let i = 0; i < count; i++) this.#deliver(i);
 			// The next call overwrites these datagrams, so the sink must finish with them.
-			if (count > 0) this.#sink?.received();
+			if (count > 0) this.#sink?.onDatagramsRead();
 			if (this.#sink === undefined) return;
 			if (count < MAX_RECEIVED_MESSAGES) {
 				// Either nothing has arrived, or an error occurred after which more may follow. `errno` is not read, because code that
@@ -364,10 +370,13 @@ export class UdpSocket implements PolledSocket {
 	/**
 	 * Returns the path of the datagram that is being delivered. `name` is the offset of the peer's address in the memory's `names`.
 	 */
-	pathOf(name: number): DatagramPath {
-		const peer = copyPinned(this.memory.names.subarray(name, name + SOCKET_ADDRESS_BYTES), BIO_ADDRESS_BYTES);
-		const length = this.#writeSource(SOURCE_CONTROL, 0);
-		const control = Buffer.from(SOURCE_CONTROL.subarray(0, length));
+	pathOf(nameOffset: number): DatagramPath {
+		const peer = copyPinned(
+			this.memory.names.subarray(nameOffset, nameOffset + SOCKET_ADDRESS_BYTES),
+			BIO_ADDRESS_BYTES,
+		);
+		const length = this.#writeSource(SOURCE_CONTROL_BUFFER, 0);
+		const control = Buffer.from(SOURCE_CONTROL_BUFFER.subarray(0, length));
 		const { controls } = this.memory;
 		const at = this.#destinationMessageAt();
 		let localAddress = '';
@@ -375,7 +384,7 @@ export class UdpSocket implements PolledSocket {
 			localAddress =
 				controls.readInt32LE(at + 8) === IPPROTO_IP ? formatIpv4(controls, at + 24) : formatIpv6(controls, at + 16);
 		}
-		return { peer, peerPointer: this.#library.addressOf(peer), control, localAddress, singlyUntil: 0 };
+		return { peer, peerPointer: this.#library.addressOf(peer), control, localAddress, withoutGsoUntil: 0 };
 	}
 
 	/** Returns the offset of the control message with the datagram's destination address, or −1 if the datagram has none. */
@@ -423,20 +432,20 @@ export class UdpSocket implements PolledSocket {
 	 * Replies to the datagram that is being delivered. Replies are collected, and sent together.
 	 * @param write Writes the reply at an offset, at most {@link MAX_REPLY_BYTES}, and returns its length.
 	 */
-	reply(name: number, write: (target: Buffer, at: number) => number): void {
+	reply(nameOffset: number, write: (target: Buffer, at: number) => number): void {
 		this.#replies ??= new ReplyMemory(this.#library);
 		const replies = this.#replies;
 		const index = replies.count++;
 		const { names } = this.memory;
-		const isV4 = names.readUInt16LE(name) === 2;
-		names.copy(replies.names, index * NAME_BYTES, name, name + NAME_BYTES);
+		const isV4 = names.readUInt16LE(nameOffset) === 2;
+		names.copy(replies.names, index * PEER_NAME_BYTES, nameOffset, nameOffset + PEER_NAME_BYTES);
 		replies.parts.writeUInt32LE(write(replies.payloads, index * MAX_REPLY_BYTES), index * 16 + 8);
 		const length = this.#writeSource(replies.controls, index * CONTROL_BYTES);
-		const message = index * MESSAGE_HEADER_BYTES;
-		replies.messages.writeUInt32LE(isV4 ? 16 : SOCKET_ADDRESS_BYTES, message + 8);
+		const headerOffset = index * MESSAGE_HEADER_BYTES;
+		replies.messages.writeUInt32LE(isV4 ? 16 : SOCKET_ADDRESS_BYTES, headerOffset + 8);
 		const controlPointer = length === 0 ? 0n : replies.controlsPointer + BigInt(index * CONTROL_BYTES);
-		replies.messages.writeBigUInt64LE(controlPointer, message + 32);
-		replies.messages.writeUInt32LE(length, message + 40);
+		replies.messages.writeBigUInt64LE(controlPointer, headerOffset + 32);
+		replies.messages.writeUInt32LE(length, headerOffset + 40);
 		if (replies.count === MAX_REPLIES) this.flushReplies();
 	}
 
@@ -446,17 +455,17 @@ export class UdpSocket implements PolledSocket {
 		if (replies === undefined || replies.count === 0) return;
 		for (let doneCount = 0; doneCount < replies.count; ) {
 			const at = replies.messagesPointer + BigInt(doneCount * MESSAGE_HEADER_BYTES);
-			const sent = this.#library.functions.sendmmsg(this.#fd, at, replies.count - doneCount, DONTWAIT) as number;
-			if (sent <= 0) this.lostCount++;
-			doneCount += Math.max(sent, 1);
+			const sentCount = this.#library.functions.sendmmsg(this.#fd, at, replies.count - doneCount, DONTWAIT) as number;
+			if (sentCount <= 0) this.lostCount++;
+			doneCount += Math.max(sentCount, 1);
 		}
 		replies.count = 0;
 	}
 
 	/** Returns a key that identifies the peer whose address is at this offset in the memory's `names`: family, port and address. */
-	keyOf(name: number): string {
+	peerKeyOf(nameOffset: number): string {
 		const { names } = this.memory;
-		return names.toString('latin1', name, name + (names[name] === 2 ? 8 : 24));
+		return names.toString('latin1', nameOffset, nameOffset + (names[nameOffset] === 2 ? 8 : 24));
 	}
 
 	/**
@@ -465,13 +474,13 @@ export class UdpSocket implements PolledSocket {
 	 */
 	makeRoom(): number {
 		const { memory } = this;
-		if (memory.sender !== this || memory.waitingCount === MAX_SENT_DATAGRAMS) memory.sender?.flush();
-		memory.sender = this;
+		if (memory.waitingSender !== this || memory.waitingCount === MAX_SENT_DATAGRAMS) memory.waitingSender?.flush();
+		memory.waitingSender = this;
 		return MAX_SENT_DATAGRAMS - memory.waitingCount;
 	}
 
 	/** Adds `count` datagrams to those that wait to be sent. Their bytes and lengths are already in the memory. */
-	append(path: DatagramPath, count: number): void {
+	appendWaiting(path: DatagramPath, count: number): void {
 		const { memory } = this;
 		for (let i = 0; i < count; i++) memory.paths[memory.waitingCount++] = path;
 	}
@@ -479,20 +488,20 @@ export class UdpSocket implements PolledSocket {
 	/** Sends the datagrams that wait. Datagrams that the system does not accept are lost. */
 	flush(): void {
 		const { memory } = this;
-		if (memory.sender !== this) return;
+		if (memory.waitingSender !== this) return;
 		const count = memory.waitingCount;
 		const { paths } = memory;
 		memory.waitingCount = 0;
 		for (let firstIndex = 0; firstIndex < count; ) {
-			firstIndex = this.#send(firstIndex, count, this.#canSegment);
+			firstIndex = this.#sendWaiting(firstIndex, count, this.#canSegment);
 			if (firstIndex === count) return;
 			// The network device does not support GSO, or the segments exceed its MTU. A full queue causes the same failure.
 			const path = paths[firstIndex]!;
-			let end = firstIndex + 1;
-			while (end < count && paths[end] === path) end++;
+			let pathEnd = firstIndex + 1;
+			while (pathEnd < count && paths[pathEnd] === path) pathEnd++;
 			const { lostCount } = this;
-			firstIndex = this.#send(firstIndex, end, false);
-			if (this.lostCount === lostCount) path.singlyUntil = performance.now() + SEGMENTATION_RETRY_MS;
+			firstIndex = this.#sendWaiting(firstIndex, pathEnd, false);
+			if (this.lostCount === lostCount) path.withoutGsoUntil = performance.now() + SEGMENTATION_RETRY_MS;
 		}
 	}
 
@@ -500,19 +509,19 @@ export class UdpSocket implements PolledSocket {
 	 * Sends the waiting datagrams from index `from` on. If a GSO write fails, returns the index of its first datagram; otherwise
 	 * returns `count`.
 	 */
-	#send(firstIndex: number, count: number, useGso: boolean): number {
+	#sendWaiting(firstIndex: number, count: number, useGso: boolean): number {
 		const { memory } = this;
 		const { lengths, paths } = memory;
 		let messageCount = 0;
 		for (let first = firstIndex; first < count; ) {
-			const size = lengths[first]!;
+			const segmentBytes = lengths[first]!;
 			const path = paths[first]!;
 			let endIndex = first + 1;
 			if (useGso && this.#mayUseGso(path)) {
-				let totalBytes = size;
+				let totalBytes = segmentBytes;
 				// All segments except the last must have the same size.
 				while (endIndex < count && endIndex - first < MAX_SEGMENTS && paths[endIndex] === path) {
-					if (lengths[endIndex - 1] !== size || lengths[endIndex]! > size) break;
+					if (lengths[endIndex - 1] !== segmentBytes || lengths[endIndex]! > segmentBytes) break;
 					totalBytes += lengths[endIndex]!;
 					if (totalBytes > MAX_SEGMENTED_BYTES) break;
 					endIndex++;
@@ -525,9 +534,9 @@ export class UdpSocket implements PolledSocket {
 		MESSAGE_STARTS[messageCount] = count;
 		for (let doneCount = 0; doneCount < messageCount; ) {
 			const at = memory.outgoingPointer + BigInt(doneCount * MESSAGE_HEADER_BYTES);
-			const sent = this.#library.functions.sendmmsg(this.#fd, at, messageCount - doneCount, DONTWAIT) as number;
-			if (sent > 0) {
-				doneCount += sent;
+			const sentCount = this.#library.functions.sendmmsg(this.#fd, at, messageCount - doneCount, DONTWAIT) as number;
+			if (sentCount > 0) {
+				doneCount += sentCount;
 				continue;
 			}
 			if (MESSAGE_STARTS[doneCount + 1]! - MESSAGE_STARTS[doneCount]! > 1) return MESSAGE_STARTS[doneCount]!;
@@ -540,54 +549,57 @@ export class UdpSocket implements PolledSocket {
 
 	/** Reports whether GSO may be used on a path. */
 	#mayUseGso(path: DatagramPath): boolean {
-		if (path.singlyUntil === 0) return true;
-		if (performance.now() < path.singlyUntil) return false;
-		path.singlyUntil = 0;
+		if (path.withoutGsoUntil === 0) return true;
+		if (performance.now() < path.withoutGsoUntil) return false;
+		path.withoutGsoUntil = 0;
 		return true;
 	}
 
 	/** Sends a single datagram that did not come from an engine. */
 	sendOne(path: DatagramPath, datagram: Uint8Array): void {
 		this.makeRoom();
-		this.memory.put(datagram);
-		this.append(path, 1);
+		this.memory.putDatagram(datagram);
+		this.appendWaiting(path, 1);
 		this.flush();
 	}
 
-	#prepareMessage(index: number, first: number, end: number): void {
+	#prepareMessage(index: number, firstIndex: number, end: number): void {
 		const { memory } = this;
 		const { lengths } = memory;
-		const path = memory.paths[first]!;
-		for (let i = first; i < end; i++) memory.outgoingParts.writeUInt32LE(lengths[i]!, i * 16 + 8);
-		const { outgoing, outgoingControls } = memory;
-		const message = index * MESSAGE_HEADER_BYTES;
-		outgoing.writeBigUInt64LE(path.peerPointer, message);
-		outgoing.writeUInt32LE(path.peer.readUInt16LE(0) === 2 ? 16 : SOCKET_ADDRESS_BYTES, message + 8);
-		outgoing.writeBigUInt64LE(memory.partsPointer + BigInt(first * 16), message + 16);
-		outgoing.writeUInt32LE(end - first, message + 24);
+		const path = memory.paths[firstIndex]!;
+		for (let i = firstIndex; i < end; i++) memory.outgoingParts.writeUInt32LE(lengths[i]!, i * 16 + 8);
+		const { outgoingHeaders, outgoingControls } = memory;
+		const headerOffset = index * MESSAGE_HEADER_BYTES;
+		outgoingHeaders.writeBigUInt64LE(path.peerPointer, headerOffset);
+		outgoingHeaders.writeUInt32LE(path.peer.readUInt16LE(0) === 2 ? 16 : SOCKET_ADDRESS_BYTES, headerOffset + 8);
+		outgoingHeaders.writeBigUInt64LE(memory.partsPointer + BigInt(firstIndex * 16), headerOffset + 16);
+		outgoingHeaders.writeUInt32LE(end - firstIndex, headerOffset + 24);
 		const controlStart = index * CONTROL_BYTES;
 		path.control.copy(outgoingControls, controlStart);
 		let length = path.control.length;
-		if (end - first > 1) {
+		if (end - firstIndex > 1) {
 			outgoingControls.writeUInt32LE(18, controlStart + length);
 			outgoingControls.writeUInt32LE(0, controlStart + length + 4);
 			outgoingControls.writeInt32LE(SOL_UDP, controlStart + length + 8);
 			outgoingControls.writeInt32LE(UDP_SEGMENT, controlStart + length + 12);
-			outgoingControls.writeUInt16LE(lengths[first]!, controlStart + length + 16);
+			outgoingControls.writeUInt16LE(lengths[firstIndex]!, controlStart + length + 16);
 			length += 24;
 		}
-		outgoing.writeBigUInt64LE(length === 0 ? 0n : memory.outgoingControlsPointer + BigInt(controlStart), message + 32);
-		outgoing.writeUInt32LE(length, message + 40);
+		outgoingHeaders.writeBigUInt64LE(
+			length === 0 ? 0n : memory.outgoingControlsPointer + BigInt(controlStart),
+			headerOffset + 32,
+		);
+		outgoingHeaders.writeUInt32LE(length, headerOffset + 40);
 	}
 
-	#deliver(index: number): void {
+	#deliver(messageIndex: number): void {
 		const { memory } = this;
-		const message = index * MESSAGE_HEADER_BYTES;
-		const start = index * RECEIVED_MESSAGE_BYTES;
-		const end = start + memory.incoming.readUInt32LE(message + 56);
+		const headerOffset = messageIndex * MESSAGE_HEADER_BYTES;
+		const start = messageIndex * RECEIVED_MESSAGE_BYTES;
+		const end = start + memory.incomingHeaders.readUInt32LE(headerOffset + 56);
 		const { controls } = memory;
-		this.#controlOffset = index * CONTROL_BYTES;
-		this.#controlLength = memory.incoming.readUInt32LE(message + 40);
+		this.#controlOffset = messageIndex * CONTROL_BYTES;
+		this.#controlLength = memory.incomingHeaders.readUInt32LE(headerOffset + 40);
 		let segmentBytes = 0;
 		const controlEnd = this.#controlOffset + this.#controlLength;
 		for (let at = this.#controlOffset; at + 16 <= controlEnd; ) {
@@ -600,21 +612,23 @@ export class UdpSocket implements PolledSocket {
 		}
 		if (segmentBytes <= 0) segmentBytes = end - start;
 		for (let at = start; at < end && this.#sink !== undefined; at += segmentBytes) {
-			this.#sink.datagram(memory.received, at, Math.min(at + segmentBytes, end), index * NAME_BYTES);
+			this.#sink.onDatagram(memory.received, at, Math.min(at + segmentBytes, end), messageIndex * PEER_NAME_BYTES);
 		}
 	}
 
 	#setOption(level: number, option: number, value: number): boolean {
-		OPTION_VALUE.writeInt32LE(value, 0);
+		OPTION_VALUE_BUFFER.writeInt32LE(value, 0);
 		const { functions } = this.#library;
-		return (functions.setsockopt(this.#fd, level, option, this.#library.addressOf(OPTION_VALUE), 4) as number) === 0;
+		return (
+			(functions.setsockopt(this.#fd, level, option, this.#library.addressOf(OPTION_VALUE_BUFFER), 4) as number) === 0
+		);
 	}
 }
 
-const SOURCE_CONTROL = Buffer.alloc(CONTROL_BYTES);
+const SOURCE_CONTROL_BUFFER = Buffer.alloc(CONTROL_BYTES);
 /** Index of the first datagram of each message, followed by the total number. */
 const MESSAGE_STARTS = new Uint32Array(MAX_SENT_DATAGRAMS + 1);
-const OPTION_VALUE = Buffer.allocUnsafeSlow(4);
+const OPTION_VALUE_BUFFER = Buffer.allocUnsafeSlow(4);
 
 /** Returns a copy whose address does not change, padded with zeros to `size` bytes. (Small Buffers share a pool that moves.) */
 function copyPinned(bytes: Uint8Array, size: number): Buffer {

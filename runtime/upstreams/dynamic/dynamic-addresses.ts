@@ -3,32 +3,32 @@ import type { DynamicSource } from '../../../compiler/modules/directives/reverse
 import { SourceLookup } from './source-lookup.ts';
 
 /** Maximum number of cached lists of names. Names may contain placeholders, whose values come from the client. */
-const MAX_NAMES = 256;
+const MAX_CACHED_NAMES = 256;
 
 /** Maximum addresses reported for one pool. */
-const MAX_REPORTED = 1024;
+const MAX_REPORTED_ADDRESSES = 1024;
 
 /** A pool's dynamic source on one thread. */
 export class DynamicAddresses {
 	readonly #sources: readonly Exclude<DynamicSource, { source: 'multi' }>[];
-	readonly #lookups = new Map<string, SourceLookup>();
+	readonly #lookupsByKey = new Map<string, SourceLookup>();
 	/**
 	 * The combined addresses for each list of names, with the lists of addresses from which they were combined. A combination is
 	 * reused as long as those lists are the same.
 	 */
-	readonly #combinations = new Map<
+	readonly #combinationsByNames = new Map<
 		string,
 		{ readonly parts: readonly (readonly string[])[]; readonly all: readonly string[] }
 	>();
 
 	/** The last reported addresses. */
 	#reportedAddresses: readonly string[] = [];
-	readonly #report: ((addresses: readonly string[]) => void) | undefined;
+	readonly #onAddressesChanged: ((addresses: readonly string[]) => void) | undefined;
 
-	/** @param report Called with all known addresses whenever they have changed, those of the most recent names first. */
-	constructor(source: DynamicSource, report?: (addresses: readonly string[]) => void) {
+	/** @param onAddressesChanged Called with all known addresses whenever they have changed, those of the most recent names first. */
+	constructor(source: DynamicSource, onAddressesChanged?: (addresses: readonly string[]) => void) {
 		this.#sources = flattenSources(source);
-		this.#report = report;
+		this.#onAddressesChanged = onAddressesChanged;
 	}
 
 	/**
@@ -38,51 +38,53 @@ export class DynamicAddresses {
 	lookUp(names: readonly string[]): readonly string[] | undefined | Promise<readonly string[] | undefined> {
 		const pendingLookups: Promise<unknown>[] = [];
 		for (let i = 0; i < this.#sources.length; i++) {
-			const pending = this.#lookup(i, names[i] ?? '').refresh();
+			const pending = this.#lookupFor(i, names[i] ?? '').refresh();
 			if (pending) pendingLookups.push(pending);
 		}
 		return pendingLookups.length > 0
-			? Promise.all(pendingLookups).then(() => this.#collect(names))
-			: this.#collect(names);
+			? Promise.all(pendingLookups).then(() => this.#combineAddresses(names))
+			: this.#combineAddresses(names);
 	}
 
 	close(): void {
-		this.#lookups.clear();
-		this.#combinations.clear();
+		this.#lookupsByKey.clear();
+		this.#combinationsByNames.clear();
 	}
 
-	#collect(names: readonly string[]): readonly string[] | undefined {
-		const parts = this.#sources.map((_leaf, i) => this.#lookup(i, names[i] ?? '').addresses);
+	#combineAddresses(names: readonly string[]): readonly string[] | undefined {
+		const parts = this.#sources.map((_leaf, i) => this.#lookupFor(i, names[i] ?? '').addresses);
 		const key = names.join('\n');
-		const cached = this.#combinations.get(key);
-		if (cached?.parts.every((part, i) => part === parts[i])) return cached.all.length === 0 ? undefined : cached.all;
+		const cachedCombination = this.#combinationsByNames.get(key);
+		if (cachedCombination?.parts.every((part, i) => part === parts[i]))
+			return cachedCombination.all.length === 0 ? undefined : cachedCombination.all;
 		const all = [...new Set(parts.flat())];
-		if (this.#combinations.size >= MAX_NAMES) this.#combinations.clear();
-		this.#combinations.delete(key);
-		this.#combinations.set(key, { parts, all });
+		if (this.#combinationsByNames.size >= MAX_CACHED_NAMES) this.#combinationsByNames.clear();
+		this.#combinationsByNames.delete(key);
+		this.#combinationsByNames.set(key, { parts, all });
 		this.#reportChange();
 		return all.length === 0 ? undefined : all;
 	}
 
 	#reportChange(): void {
-		if (!this.#report) return;
+		if (!this.#onAddressesChanged) return;
 		const knownAddresses = new Set<string>();
-		for (const { all } of [...this.#combinations.values()].reverse())
+		for (const { all } of [...this.#combinationsByNames.values()].reverse())
 			for (const address of all) knownAddresses.add(address);
-		const addresses = [...knownAddresses].slice(0, MAX_REPORTED);
+		const addresses = [...knownAddresses].slice(0, MAX_REPORTED_ADDRESSES);
 		const previous = this.#reportedAddresses;
 		if (addresses.length === previous.length && addresses.every((address, i) => address === previous[i])) return;
 		this.#reportedAddresses = addresses;
-		this.#report(addresses);
+		this.#onAddressesChanged(addresses);
 	}
 
-	#lookup(sourceIndex: number, name: string): SourceLookup {
+	#lookupFor(sourceIndex: number, name: string): SourceLookup {
 		const key = `${sourceIndex} ${name}`;
-		let lookup = this.#lookups.get(key);
+		let lookup = this.#lookupsByKey.get(key);
 		if (!lookup) {
-			if (this.#lookups.size >= MAX_NAMES) this.#lookups.delete(this.#lookups.keys().next().value!);
+			if (this.#lookupsByKey.size >= MAX_CACHED_NAMES)
+				this.#lookupsByKey.delete(this.#lookupsByKey.keys().next().value!);
 			lookup = new SourceLookup(this.#sources[sourceIndex]!, name);
-			this.#lookups.set(key, lookup);
+			this.#lookupsByKey.set(key, lookup);
 		}
 		return lookup;
 	}

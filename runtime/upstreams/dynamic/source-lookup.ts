@@ -23,13 +23,13 @@ export class SourceLookup {
 	readonly #resolver: Resolver;
 	#foundAt = Number.NEGATIVE_INFINITY;
 	#refreshAt = Number.NEGATIVE_INFINITY;
-	#pending: Promise<void> | undefined = undefined;
+	#pendingRefresh: Promise<void> | undefined = undefined;
 
 	constructor(source: Exclude<DynamicSource, { source: 'multi' }>, name: string) {
 		this.#source = source;
 		this.#name = name;
-		const timeout = source.dial_timeout ?? DEFAULT_DIAL_TIMEOUT_MS;
-		this.#resolver = new Resolver({ timeout: timeout > 0 ? timeout : DEFAULT_DIAL_TIMEOUT_MS, tries: 2 });
+		const timeoutMs = source.dial_timeout ?? DEFAULT_DIAL_TIMEOUT_MS;
+		this.#resolver = new Resolver({ timeout: timeoutMs > 0 ? timeoutMs : DEFAULT_DIAL_TIMEOUT_MS, tries: 2 });
 		if (source.resolvers && source.resolvers.length > 0) this.#resolver.setServers(source.resolvers.map(toNodeServer));
 	}
 
@@ -41,10 +41,10 @@ export class SourceLookup {
 		const now = performance.now();
 		if (now < this.#refreshAt) return undefined;
 		const refreshMs = this.#source.refresh ?? DEFAULT_REFRESH_MS;
-		this.#pending ??= this.#resolve(refreshMs).finally(() => {
-			this.#pending = undefined;
+		this.#pendingRefresh ??= this.#resolve(refreshMs).finally(() => {
+			this.#pendingRefresh = undefined;
 		});
-		return now - this.#foundAt < refreshMs * 2 ? undefined : this.#pending;
+		return now - this.#foundAt < refreshMs * 2 ? undefined : this.#pendingRefresh;
 	}
 
 	async #resolve(refreshMs: number): Promise<void> {
@@ -74,20 +74,21 @@ export class SourceLookup {
 			const records = await this.#resolver.resolveSrv(this.#name);
 			return records.map(({ name, port }) => `${name.replace(/\.$/, '')}:${port}`);
 		}
-		const space = this.#name.lastIndexOf(' ');
-		const name = this.#name.slice(0, space);
-		const port = this.#name.slice(space + 1);
-		const allows = (version: 'ipv4' | 'ipv6') => source.versions === undefined || source.versions.includes(version);
+		const spaceIndex = this.#name.lastIndexOf(' ');
+		const name = this.#name.slice(0, spaceIndex);
+		const port = this.#name.slice(spaceIndex + 1);
+		const allowsVersion = (version: 'ipv4' | 'ipv6') =>
+			source.versions === undefined || source.versions.includes(version);
 		if (!source.resolvers || source.resolvers.length === 0) {
 			// Uses the system's resolver, which includes the hosts file.
 			const results = await lookup(name, { all: true });
 			return results
-				.filter(({ family }) => allows(family === 6 ? 'ipv6' : 'ipv4'))
+				.filter(({ family }) => allowsVersion(family === 6 ? 'ipv6' : 'ipv4'))
 				.map(({ address, family }) => (family === 6 ? `[${address}]:${port}` : `${address}:${port}`));
 		}
 		const [ipv4Result, ipv6Result] = await Promise.allSettled([
-			allows('ipv4') ? this.#resolver.resolve4(name) : [],
-			allows('ipv6') ? this.#resolver.resolve6(name) : [],
+			allowsVersion('ipv4') ? this.#resolver.resolve4(name) : [],
+			allowsVersion('ipv6') ? this.#resolver.resolve6(name) : [],
 		]);
 		const addresses = [
 			...(ipv4Result.status === 'fulfilled' ? ipv4Result.value.map(address => `${address}:${port}`) : []),

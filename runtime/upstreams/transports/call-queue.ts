@@ -25,7 +25,7 @@ export class CallQueue implements CallCarrier {
 	}
 
 	/** Fails all requests with the error of the connection that they waited for. */
-	fail(error: UpstreamError): void {
+	failAll(error: UpstreamError): void {
 		const calls = [...this.#calls];
 		this.#calls.clear();
 		for (const call of calls) call.failed(error, false);

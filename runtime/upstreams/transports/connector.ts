@@ -8,9 +8,9 @@ import type { TlsProvider } from './tls-provision.ts';
 export interface UpstreamConnector {
 	/**
 	 * Sends a request: sets its `carrier`, then invokes the callbacks of {@link ClientCall}, possibly before returning.
-	 * @param fresh Use a new connection, which has not carried any request.
+	 * @param wantsNewConnection Use a new connection, which has not carried any request.
 	 */
-	send(call: ClientCall, fresh: boolean): void;
+	send(call: ClientCall, wantsNewConnection: boolean): void;
 	/** Number of idle connections. */
 	readonly idleCount: number;
 	/** True if there are no connections, open or connecting. */
@@ -24,9 +24,9 @@ export interface UpstreamConnector {
 /** Keep-alive limits. */
 export interface IdleLimits {
 	/** Milliseconds that a connection may stay idle. 0 disables keep-alive. */
-	readonly timeout: number;
+	readonly timeoutMs: number;
 	/** Maximum idle connections. 0 disables keep-alive. After a burst, more are kept briefly, because bursts tend to repeat. */
-	readonly count: number;
+	readonly maxCount: number;
 }
 
 /** Dependencies shared by all connectors of one pool. */
@@ -38,7 +38,7 @@ export interface ConnectorDeps {
 	/** Relays large bodies from socket to socket. */
 	readonly openRelay?: () => SocketRelay | undefined;
 	/** Number of threads with connections of their own, among which process-wide limits are divided. */
-	readonly threads: number;
+	readonly threadCount: number;
 	/** Called when a connection becomes idle, so that the owner schedules `sweep`. */
 	onIdle(): void;
 	/** Environment with proxy variables; defaults to the process's. */

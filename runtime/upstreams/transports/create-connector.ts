@@ -40,14 +40,14 @@ class ProvisionedDialer implements Dialer {
 	}
 
 	dial(owner: DialOwner): DialAttempt {
-		const pending = this.#tlsContext.pending();
-		if (!pending) return this.#dialer.dial(owner);
+		const pendingMaterial = this.#tlsContext.pendingMaterial();
+		if (!pendingMaterial) return this.#dialer.dial(owner);
 		let isAbandoned = false;
 		let attempt: DialAttempt | undefined;
-		void pending.then(problem => {
+		void pendingMaterial.then(problem => {
 			if (isAbandoned) return;
 			if (problem === undefined) attempt = this.#dialer.dial(owner);
-			else owner.dialFailed(new UpstreamError('connect', problem));
+			else owner.onDialFailed(new UpstreamError('connect', problem));
 		});
 		return {
 			abandon() {
@@ -73,7 +73,7 @@ const DIRECT_TRANSPORT: HttpTransportSettings = { type: 'http', forward_proxy: '
 export function keepAliveOf(settings: UpstreamSettings): IdleLimits {
 	// An idle connection occupies one of the application's few processes, so by default FastCGI keeps none.
 	const defaultTimeout = settings.transport?.type === 'fastcgi' ? 0 : 120_000;
-	return { timeout: settings.keepalive ?? defaultTimeout, count: settings.keepalive_idle_conns ?? 32 };
+	return { timeoutMs: settings.keepalive ?? defaultTimeout, maxCount: settings.keepalive_idle_conns ?? 32 };
 }
 
 /**
@@ -97,7 +97,7 @@ export class ConnectorFactory {
 	readonly #dialOptions: DialOptions;
 	#tlsContext: ClientTlsContext | undefined = undefined;
 	/** Header coders that all HTTP/2 connections share, created with the first one. */
-	#http2: ClientCoders | undefined = undefined;
+	#http2Coders: ClientCoders | undefined = undefined;
 
 	/** @throws MaterialError if a certificate file cannot be used */
 	constructor(settings: UpstreamSettings, deps: ConnectorDeps) {
@@ -113,9 +113,9 @@ export class ConnectorFactory {
 			writeTimeout: settings.transport?.write_timeout ?? 0,
 			continueTimeout: transport.expect_continue_timeout ?? 1000,
 			maxResponseHead: settings.max_response_header ?? DEFAULT_MAX_RESPONSE_HEAD_BYTES,
-			keepAlive: limits.timeout > 0 && limits.count > 0,
+			keepAlive: limits.timeoutMs > 0 && limits.maxCount > 0,
 			pieceMemory: deps.pieceMemory,
-			relay: deps.openRelay,
+			openRelay: deps.openRelay,
 			lineCache: new FieldLineCache(),
 			headCache: new CachedHeads(),
 		};
@@ -125,14 +125,14 @@ export class ConnectorFactory {
 			return maxIdleConnections === undefined || (deps.idleConnections ?? 0) <= maxIdleConnections;
 		};
 		const maxPerHost = transport.max_conns_per_host ?? 0;
-		const maxConnections = maxPerHost === 0 ? 0 : Math.max(1, Math.floor(maxPerHost / deps.threads));
+		const maxConnections = maxPerHost === 0 ? 0 : Math.max(1, Math.floor(maxPerHost / deps.threadCount));
 		const options = this.#options;
 		const onStderr = fastcgi?.capture_stderr ? deps.onStderr : undefined;
 		const cgiOptions = { ...options, onStderr };
 		const createConnection = fastcgi
 			? (socket: UpstreamSocket, keeper: ConnectionKeeper) => new FastcgiConnection(socket, cgiOptions, keeper)
 			: (socket: UpstreamSocket, keeper: ConnectionKeeper) => new ClientConnection(socket, options, keeper);
-		this.#serialSettings = { open: createConnection, limits, maxConnections, onIdle };
+		this.#serialSettings = { createConnection, limits, maxConnections, onIdle };
 		const connectTimeout = settings.connect_timeout ?? 3000;
 		this.#dialOptions = {
 			connectTimeout,
@@ -165,19 +165,19 @@ export class ConnectorFactory {
 	#createConnector(address: UpstreamAddress, values: TransportValues | undefined): UpstreamConnector {
 		const target: ClientTarget =
 			address.path === undefined ? { host: address.host, port: address.port } : { path: address.path };
-		const tls = this.#tlsTo(address);
-		const prelude = this.#prelude(address, values);
+		const tls = this.#tlsSettingsFor(address);
+		const prelude = this.#createPrelude(address, values);
 		const proxy = 'path' in target ? undefined : forwardProxyFor(this.#transport, target, this.#environment());
 		const { versions } = this.#transport;
 		const h2c = !tls && (versions?.includes('h2c') || address.scheme === 'h2c');
 		// An HTTP proxy forwards plain HTTP requests, and tunnels everything else.
 		const isForwarded = proxy?.url.startsWith('http') && !tls && !h2c && !prelude.header;
-		const dialer = (protocols: readonly string[]): Dialer => {
+		const createDialer = (protocols: readonly string[]): Dialer => {
 			const fullPrelude: ConnectionPrelude = {
 				...prelude,
 				...(proxy?.url.startsWith('https:') && { outerTls: this.#tlsToProxy(proxy) }),
 				...(proxy && !isForwarded && { tunnel: tunnelThrough(proxy, target as { host: string; port: number }) }),
-				...(tls && { tls: this.#tls(tls, address, values, protocols) }),
+				...(tls && { tls: this.#createTlsClient(tls, address, values, protocols) }),
 			};
 			const socketDialer = new SocketDialer(proxy ? proxyTarget(proxy) : target, this.#dialOptions, fullPrelude, !h2c);
 			return tls && this.#tlsContext?.needsProvision
@@ -186,25 +186,36 @@ export class ConnectorFactory {
 		};
 		const scheme = tls ? 'https' : 'http';
 		const { limits, onIdle, maxConnections } = this.#serialSettings;
-		const http2 = { options: this.#options, coders: this.#coders, limits, onIdle, maxConnections, scheme } as const;
-		if (h2c) return new Http2Connector(dialer([]), http2);
+		const http2Settings = {
+			options: this.#options,
+			coders: this.#coders,
+			limits,
+			onIdle,
+			maxConnections,
+			scheme,
+		} as const;
+		if (h2c) return new Http2Connector(createDialer([]), http2Settings);
 		if (!tls) {
-			const connector = new SerialConnector(dialer([]), this.#serialSettings);
+			const connector = new SerialConnector(createDialer([]), this.#serialSettings);
 			return isForwarded
 				? new ForwardingConnector(connector, `http://${address.address}`, proxyCredentials(proxy!))
 				: connector;
 		}
 		const speaksHttp1 = versions === undefined || versions.includes('1.1');
 		const speaksHttp2 = versions === undefined || versions.includes('2');
-		if (!speaksHttp2) return new SerialConnector(dialer(['http/1.1']), this.#serialSettings);
-		if (!speaksHttp1) return new Http2Connector(dialer(['h2']), http2);
-		const http1Connector = new SerialConnector(dialer(['http/1.1']), this.#serialSettings);
-		return new NegotiatedConnector(dialer(['h2', 'http/1.1']), http1Connector, new Http2Connector(undefined, http2));
+		if (!speaksHttp2) return new SerialConnector(createDialer(['http/1.1']), this.#serialSettings);
+		if (!speaksHttp1) return new Http2Connector(createDialer(['h2']), http2Settings);
+		const http1Connector = new SerialConnector(createDialer(['http/1.1']), this.#serialSettings);
+		return new NegotiatedConnector(
+			createDialer(['h2', 'http/1.1']),
+			http1Connector,
+			new Http2Connector(undefined, http2Settings),
+		);
 	}
 
 	readonly #coders = (): ClientCoders => {
-		this.#http2 ??= new ClientCoders();
-		return this.#http2;
+		this.#http2Coders ??= new ClientCoders();
+		return this.#http2Coders;
 	};
 
 	#environment(): { readonly [name: string]: string | undefined } {
@@ -216,19 +227,19 @@ export class ConnectorFactory {
 		return new TlsClient({}, new ClientTlsContext({}), host, ['http/1.1']);
 	}
 
-	#prelude(_address: UpstreamAddress, values: TransportValues | undefined): ConnectionPrelude {
+	#createPrelude(_address: UpstreamAddress, values: TransportValues | undefined): ConnectionPrelude {
 		const version = this.#transport.proxy_protocol;
 		return version ? { header: encodeProxyHeader(version, values?.client) } : {};
 	}
 
 	/** Returns the TLS settings, unless this address is reached without TLS. */
-	#tlsTo(address: UpstreamAddress): ClientTlsSettings | undefined {
+	#tlsSettingsFor(address: UpstreamAddress): ClientTlsSettings | undefined {
 		const { tls } = this.#transport;
 		if (!tls) return address.scheme === 'https' ? {} : undefined;
 		return tls.except_ports?.includes(address.port) ? undefined : tls;
 	}
 
-	#tls(
+	#createTlsClient(
 		settings: ClientTlsSettings,
 		address: UpstreamAddress,
 		values: TransportValues | undefined,
@@ -242,8 +253,8 @@ export class ConnectorFactory {
 }
 
 /** Returns a `lookup` for `net.connect` that queries these servers (`host:port`) for IPv4 and IPv6 addresses. */
-function createResolverLookup(servers: readonly string[], timeout: number): LookupFunction {
-	const resolver = new Resolver({ timeout: timeout > 0 ? Math.min(timeout, 5000) : 5000, tries: 2 });
+function createResolverLookup(servers: readonly string[], timeoutMs: number): LookupFunction {
+	const resolver = new Resolver({ timeout: timeoutMs > 0 ? Math.min(timeoutMs, 5000) : 5000, tries: 2 });
 	resolver.setServers([...servers]);
 	return (host, options, callback) => {
 		const knownFamily = isIP(host);
@@ -254,14 +265,14 @@ function createResolverLookup(servers: readonly string[], timeout: number): Look
 		}
 		const addresses: { address: string; family: number }[] = [];
 		let pendingQueries = 2;
-		let failure: NodeJS.ErrnoException | null = null;
-		const onAnswer = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, found: readonly string[]) => {
-			if (error) failure ??= error;
-			else for (const address of found) addresses.push({ address, family });
+		let firstError: NodeJS.ErrnoException | null = null;
+		const onAnswer = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, foundAddresses: readonly string[]) => {
+			if (error) firstError ??= error;
+			else for (const address of foundAddresses) addresses.push({ address, family });
 			if (--pendingQueries > 0) return;
 			const matchingAddresses = addresses.filter(one => !options.family || one.family === familyOf(options.family));
 			const [firstAddress] = matchingAddresses;
-			if (!firstAddress) callback(failure ?? new Error(`no address for ${host}`), '', 4);
+			if (!firstAddress) callback(firstError ?? new Error(`no address for ${host}`), '', 4);
 			else if (options.all) callback(null, matchingAddresses);
 			else callback(null, firstAddress.address, firstAddress.family);
 		};

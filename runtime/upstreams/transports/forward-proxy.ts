@@ -21,10 +21,10 @@ export function forwardProxyFor(
 	if (settings.forward_proxy === 'none') return undefined;
 	if (settings.forward_proxy) return settings.forward_proxy;
 	const variableNames = settings.tls ? ['HTTPS_PROXY', 'https_proxy'] : ['HTTP_PROXY', 'http_proxy'];
-	const text = variableNames.map(name => environment[name]).find(value => value !== undefined && value !== '');
-	if (text === undefined || isLocal(target.host) || isExcluded(target, environment)) return undefined;
-	const parsed = parseForwardProxy(text);
-	return typeof parsed === 'string' ? undefined : parsed;
+	const proxyUrl = variableNames.map(name => environment[name]).find(value => value !== undefined && value !== '');
+	if (proxyUrl === undefined || isLocal(target.host) || isExcluded(target, environment)) return undefined;
+	const parsedProxy = parseForwardProxy(proxyUrl);
+	return typeof parsedProxy === 'string' ? undefined : parsedProxy;
 }
 
 /** Returns the address of the proxy. */
@@ -57,8 +57,8 @@ function isExcluded(
 	{ host, port }: { readonly host: string; readonly port: number },
 	environment: { readonly [name: string]: string | undefined },
 ): boolean {
-	const list = environment.NO_PROXY ?? environment.no_proxy ?? '';
-	return list.split(',').some(entry => {
+	const noProxyList = environment.NO_PROXY ?? environment.no_proxy ?? '';
+	return noProxyList.split(',').some(entry => {
 		const pattern = entry.trim().toLowerCase();
 		if (pattern === '') return false;
 		if (pattern === '*') return true;
@@ -85,7 +85,7 @@ function connectTunnel(
 	return (socket, done) => {
 		socket.write(`${request}\r\n`, 'latin1');
 		let head = '';
-		const read = (bytes: Buffer): void => {
+		const onData = (bytes: Buffer): void => {
 			head += bytes.toString('latin1');
 			const headEnd = head.indexOf('\r\n\r\n');
 			if (headEnd === -1) {
@@ -96,29 +96,29 @@ function connectTunnel(
 			if (status === undefined) finish(new Error("the proxy's response to CONNECT is not HTTP"));
 			else if (!status.startsWith('2')) finish(new Error(`the proxy answered CONNECT with status ${status}`));
 			else {
-				const rest = Buffer.from(head.slice(headEnd + 4), 'latin1');
+				const tunnelBytes = Buffer.from(head.slice(headEnd + 4), 'latin1');
 				finish(undefined);
-				if (rest.length > 0) socket.unshift(rest);
+				if (tunnelBytes.length > 0) socket.unshift(tunnelBytes);
 			}
 		};
 		const finish = (error: Error | undefined): void => {
-			socket.off('data', read);
+			socket.off('data', onData);
 			socket.pause();
 			done(error);
 		};
-		socket.on('data', read);
+		socket.on('data', onData);
 	};
 }
 
 /** Reads exact numbers of bytes from a socket, one read after another. */
 class ExactReader {
 	readonly #socket: Socket;
-	#buffered: Buffer = Buffer.alloc(0);
+	#bufferedBytes: Buffer = Buffer.alloc(0);
 	#waitingRead: { readonly count: number; readonly callback: (bytes: Buffer) => void } | undefined = undefined;
 
 	constructor(socket: Socket) {
 		this.#socket = socket;
-		socket.on('data', this.#read);
+		socket.on('data', this.#onData);
 	}
 
 	readExactly(count: number, callback: (bytes: Buffer) => void): void {
@@ -128,22 +128,22 @@ class ExactReader {
 
 	/** Stops reading from the socket. */
 	end(): void {
-		this.#socket.off('data', this.#read);
+		this.#socket.off('data', this.#onData);
 		this.#socket.pause();
-		if (this.#buffered.length > 0) this.#socket.unshift(this.#buffered);
+		if (this.#bufferedBytes.length > 0) this.#socket.unshift(this.#bufferedBytes);
 	}
 
-	readonly #read = (bytes: Buffer): void => {
-		this.#buffered = Buffer.concat([this.#buffered, bytes]);
+	readonly #onData = (bytes: Buffer): void => {
+		this.#bufferedBytes = Buffer.concat([this.#bufferedBytes, bytes]);
 		this.#deliver();
 	};
 
 	#deliver(): void {
 		const waitingRead = this.#waitingRead;
-		if (!waitingRead || this.#buffered.length < waitingRead.count) return;
+		if (!waitingRead || this.#bufferedBytes.length < waitingRead.count) return;
 		this.#waitingRead = undefined;
-		const bytes = this.#buffered.subarray(0, waitingRead.count);
-		this.#buffered = this.#buffered.subarray(waitingRead.count);
+		const bytes = this.#bufferedBytes.subarray(0, waitingRead.count);
+		this.#bufferedBytes = this.#bufferedBytes.subarray(waitingRead.count);
 		waitingRead.callback(bytes);
 	}
 }
@@ -160,15 +160,15 @@ function socks5Tunnel(
 		};
 		const sendRequest = (): void => {
 			const family = isIP(target.host);
-			const host = family === 0 ? Buffer.from(target.host, 'latin1') : ipAddressBytes(target.host);
-			const kind = family === 4 ? [1] : family === 6 ? [4] : [3, host.length];
-			const port = Buffer.from([target.port >> 8, target.port & 255]);
-			socket.write(Buffer.concat([Buffer.from([5, 1, 0, ...kind]), host, port]));
+			const hostBytes = family === 0 ? Buffer.from(target.host, 'latin1') : ipAddressBytes(target.host);
+			const addressHeader = family === 4 ? [1] : family === 6 ? [4] : [3, hostBytes.length];
+			const portBytes = Buffer.from([target.port >> 8, target.port & 255]);
+			socket.write(Buffer.concat([Buffer.from([5, 1, 0, ...addressHeader]), hostBytes, portBytes]));
 			reader.readExactly(5, head => {
 				if (head[0] !== 5) return finish('the proxy does not speak SOCKS5');
 				if (head[1] !== 0) return finish(`the SOCKS5 proxy refused with code ${head[1]}`);
-				const rest = head[3] === 1 ? 5 : head[3] === 4 ? 17 : head[4]! + 2;
-				reader.readExactly(rest, () => finish(undefined));
+				const remainingCount = head[3] === 1 ? 5 : head[3] === 4 ? 17 : head[4]! + 2;
+				reader.readExactly(remainingCount, () => finish(undefined));
 			});
 		};
 		const hasUser = proxy.username !== undefined;

@@ -29,13 +29,13 @@ export class ForwardingConnector implements UpstreamConnector {
 		return this.#connector.isUnused;
 	}
 
-	send(call: ClientCall, fresh: boolean): void {
+	send(call: ClientCall, wantsNewConnection: boolean): void {
 		const { request } = call;
 		const headers = new HeaderList([...request.headers].flat());
 		if (this.#credentials !== undefined) headers.add('Proxy-Authorization', this.#credentials);
 		// `OPTIONS *` has no path (RFC 9112 §3.2.4).
 		const target = `${this.#origin}${request.target === '*' ? '' : request.target}`;
-		this.#connector.send(new ForwardedCall(call, { ...request, target, headers }), fresh);
+		this.#connector.send(new ForwardedCall(call, { ...request, target, headers }), wantsNewConnection);
 	}
 
 	sweep(now: number): void {

@@ -47,8 +47,8 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 		return this.#sessions.length === 0 && !this.#isDialing;
 	}
 
-	send(call: ClientCall, fresh: boolean): void {
-		if (this.sendOnExisting(call, fresh)) return;
+	send(call: ClientCall, wantsNewConnection: boolean): void {
+		if (this.sendOnExisting(call, wantsNewConnection)) return;
 		if (this.#isDialing) this.#followingCalls.add(call);
 		else if (!this.queueIfFull(call)) this.#dial(call);
 	}
@@ -73,8 +73,8 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 	}
 
 	/** Sends the request on an existing connection with a free stream. Returns false if there is none. */
-	sendOnExisting(call: ClientCall, fresh: boolean): boolean {
-		if (fresh) return false;
+	sendOnExisting(call: ClientCall, wantsNewConnection: boolean): boolean {
+		if (wantsNewConnection) return false;
 		for (const session of this.#sessions) {
 			if (!session.hasRoom) continue;
 			session.sendRequest(call);
@@ -84,31 +84,31 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 	}
 
 	/** Implements DialedFor. Also called for sockets that another connector opened. */
-	connected(socket: UpstreamSocket, call: ClientCall): void {
+	onConnected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#isDialing = false;
 		const { scheme, options, coders } = this.#settings;
 		const session = new ClientSession(socket, scheme, options, coders(), this);
 		this.#sessions.push(session);
 		session.sendRequest(call);
 		this.#serveFollowing();
-		this.sessionFreed(session);
+		this.onSessionFreed(session);
 	}
 
 	/** Implements DialedFor. */
-	notConnected(error: UpstreamError | undefined): void {
+	onNotConnected(error: UpstreamError | undefined): void {
 		this.#isDialing = false;
 		// Each waiting request is treated as if it had opened the connection itself.
-		if (error) this.#followingCalls.fail(error);
+		if (error) this.#followingCalls.failAll(error);
 		else this.#serveFollowing();
 		this.serveWaiting();
 	}
 
 	sweep(now: number): void {
-		const { timeout, count } = this.#settings.limits;
+		const { timeoutMs, maxCount } = this.#settings.limits;
 		let idleCount = 0;
 		for (const session of [...this.#sessions]) {
 			if (session.activeCount > 0) continue;
-			if (session.idleSince <= now - timeout || ++idleCount > count) session.end();
+			if (session.idleSince <= now - timeoutMs || ++idleCount > maxCount) session.end();
 		}
 	}
 
@@ -118,19 +118,19 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 	}
 
 	/** Implements SessionKeeper: the session may have a free stream. */
-	sessionFreed(session: ClientSession): void {
+	onSessionFreed(session: ClientSession): void {
 		while (this.#waitingCalls.size > 0 && session.hasRoom) session.sendRequest(this.#waitingCalls.shift()!);
 	}
 
 	/** Implements SessionKeeper: the session has no open streams. */
-	sessionIdle(session: ClientSession): void {
+	onSessionIdle(session: ClientSession): void {
 		const { limits, onIdle } = this.#settings;
 		session.idleSince = performance.now();
-		if (this.#isClosed || limits.timeout <= 0 || limits.count <= 0 || !onIdle()) session.end();
+		if (this.#isClosed || limits.timeoutMs <= 0 || limits.maxCount <= 0 || !onIdle()) session.end();
 	}
 
 	/** Implements SessionKeeper: the session accepts no more requests. */
-	sessionLost(session: ClientSession): void {
+	onSessionLost(session: ClientSession): void {
 		this.#sessions = this.#sessions.filter(other => other !== session);
 		this.serveWaiting();
 	}

@@ -9,7 +9,7 @@ const MAX_CONNECTORS = 1024;
 /** A connector for each key. */
 export class KeyedConnectors implements UpstreamConnector {
 	readonly #createConnector: (values: TransportValues | undefined) => UpstreamConnector;
-	readonly #connectors = new Map<string, UpstreamConnector>();
+	readonly #connectorsByKey = new Map<string, UpstreamConnector>();
 	/** True after `close`. */
 	#isClosed = false;
 
@@ -19,49 +19,49 @@ export class KeyedConnectors implements UpstreamConnector {
 
 	get idleCount(): number {
 		let sum = 0;
-		for (const connector of this.#connectors.values()) sum += connector.idleCount;
+		for (const connector of this.#connectorsByKey.values()) sum += connector.idleCount;
 		return sum;
 	}
 
-	send(call: ClientCall, fresh: boolean): void {
-		const values = call.request.transport;
-		const client = values?.client;
-		const key = `${values?.serverName ?? ''} ${client?.address ?? ''} ${client?.port ?? 0}`;
-		let connector = this.#connectors.get(key);
+	send(call: ClientCall, wantsNewConnection: boolean): void {
+		const transportValues = call.request.transport;
+		const client = transportValues?.client;
+		const key = `${transportValues?.serverName ?? ''} ${client?.address ?? ''} ${client?.port ?? 0}`;
+		let connector = this.#connectorsByKey.get(key);
 		if (connector) {
 			// Moves the entry to the end: the first entry is always the least recently used one, which is dropped first.
-			this.#connectors.delete(key);
+			this.#connectorsByKey.delete(key);
 		} else {
-			connector = this.#createConnector(values);
+			connector = this.#createConnector(transportValues);
 			if (this.#isClosed) connector.close();
-			if (this.#connectors.size >= MAX_CONNECTORS) this.#dropOldest();
+			if (this.#connectorsByKey.size >= MAX_CONNECTORS) this.#dropOldest();
 		}
-		this.#connectors.set(key, connector);
-		connector.send(call, fresh);
+		this.#connectorsByKey.set(key, connector);
+		connector.send(call, wantsNewConnection);
 	}
 
 	sweep(now: number): void {
-		for (const [key, connector] of this.#connectors) {
+		for (const [key, connector] of this.#connectorsByKey) {
 			connector.sweep(now);
-			if (connector.isUnused) this.#connectors.delete(key);
+			if (connector.isUnused) this.#connectorsByKey.delete(key);
 		}
 	}
 
 	/** True if none of the connectors has connections. */
 	get isUnused(): boolean {
-		for (const connector of this.#connectors.values()) if (!connector.isUnused) return false;
+		for (const connector of this.#connectorsByKey.values()) if (!connector.isUnused) return false;
 		return true;
 	}
 
 	close(): void {
 		this.#isClosed = true;
-		for (const connector of this.#connectors.values()) connector.close();
+		for (const connector of this.#connectorsByKey.values()) connector.close();
 	}
 
 	#dropOldest(): void {
-		for (const [key, connector] of this.#connectors) {
+		for (const [key, connector] of this.#connectorsByKey) {
 			connector.close();
-			this.#connectors.delete(key);
+			this.#connectorsByKey.delete(key);
 			return;
 		}
 	}

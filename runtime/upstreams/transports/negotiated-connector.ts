@@ -12,8 +12,8 @@ import { type ConnectionRequester, WaitingCall } from './waiting-call.ts';
 /** Connections over HTTP/1.1 and HTTP/2. A new connection is expected to negotiate the same protocol as the last one. */
 export class NegotiatedConnector implements UpstreamConnector, ConnectionRequester {
 	readonly #dialer: Dialer;
-	readonly #http1: SerialConnector;
-	readonly #http2: Http2Connector;
+	readonly #http1Connector: SerialConnector;
+	readonly #http2Connector: Http2Connector;
 	/** Requests that arrived during a handshake; with HTTP/2, they share its connection. */
 	readonly #followingCalls = new CallQueue();
 	#expectsHttp1 = false;
@@ -26,56 +26,56 @@ export class NegotiatedConnector implements UpstreamConnector, ConnectionRequest
 	 */
 	constructor(dialer: Dialer, http1: SerialConnector, http2: Http2Connector) {
 		this.#dialer = dialer;
-		this.#http1 = http1;
-		this.#http2 = http2;
+		this.#http1Connector = http1;
+		this.#http2Connector = http2;
 		http2.sendElsewhere = call => this.send(call, false);
 	}
 
 	get idleCount(): number {
-		return this.#http1.idleCount + this.#http2.idleCount;
+		return this.#http1Connector.idleCount + this.#http2Connector.idleCount;
 	}
 
 	get isUnused(): boolean {
-		return !this.#isDialing && this.#http1.isUnused && this.#http2.isUnused;
+		return !this.#isDialing && this.#http1Connector.isUnused && this.#http2Connector.isUnused;
 	}
 
-	send(call: ClientCall, fresh: boolean): void {
+	send(call: ClientCall, wantsNewConnection: boolean): void {
 		// Upgrades use HTTP/1.1, because few upstreams support extended CONNECT over HTTP/2.
-		if (call.request.upgrade !== undefined || this.#expectsHttp1) this.#http1.send(call, fresh);
-		else if (this.#http2.sendOnExisting(call, fresh)) return;
+		if (call.request.upgrade !== undefined || this.#expectsHttp1) this.#http1Connector.send(call, wantsNewConnection);
+		else if (this.#http2Connector.sendOnExisting(call, wantsNewConnection)) return;
 		else if (this.#isDialing) this.#followingCalls.add(call);
-		else if (!this.#http2.queueIfFull(call)) this.#dial(call);
+		else if (!this.#http2Connector.queueIfFull(call)) this.#dial(call);
 	}
 
 	sweep(now: number): void {
-		this.#http1.sweep(now);
-		this.#http2.sweep(now);
+		this.#http1Connector.sweep(now);
+		this.#http2Connector.sweep(now);
 	}
 
 	close(): void {
-		this.#http1.close();
-		this.#http2.close();
+		this.#http1Connector.close();
+		this.#http2Connector.close();
 	}
 
 	/** Implements DialedFor. */
-	connected(socket: UpstreamSocket, call: ClientCall): void {
+	onConnected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#isDialing = false;
-		if (socket.protocol === 'h2') this.#http2.connected(socket, call);
+		if (socket.protocol === 'h2') this.#http2Connector.onConnected(socket, call);
 		else {
 			this.#expectsHttp1 = true;
-			this.#http1.adopt(socket, call);
+			this.#http1Connector.adopt(socket, call);
 		}
 		this.#serveFollowing();
-		this.#http2.serveWaiting();
+		this.#http2Connector.serveWaiting();
 	}
 
 	/** Implements DialedFor. */
-	notConnected(error: UpstreamError | undefined): void {
+	onNotConnected(error: UpstreamError | undefined): void {
 		this.#isDialing = false;
 		// Each waiting request is treated as if it had opened the connection itself.
-		if (error) this.#followingCalls.fail(error);
+		if (error) this.#followingCalls.failAll(error);
 		else this.#serveFollowing();
-		this.#http2.serveWaiting();
+		this.#http2Connector.serveWaiting();
 	}
 
 	#dial(call: ClientCall): void {

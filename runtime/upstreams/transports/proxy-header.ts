@@ -2,15 +2,15 @@
 import { isIP } from 'node:net';
 import type { ClientAddresses } from '../../../compiler/exchange/leases.ts';
 
-const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
+const VERSION2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 
 /**
  * Returns the header that is sent before anything else. Addresses are sent as unknown if they are not known or if their families
  * differ.
  */
 export function encodeProxyHeader(version: 'v1' | 'v2', client: ClientAddresses | undefined): Buffer {
-	const address = canonicalAddress(client?.address ?? '');
-	const family = isIP(address);
+	const clientAddress = canonicalAddress(client?.address ?? '');
+	const family = isIP(clientAddress);
 	const port = client?.port ?? 0;
 	const localAddress = canonicalAddress(client?.localAddress ?? '');
 	// A header cannot have addresses of two families. The local address hardly matters to an upstream, so a local address of the
@@ -19,40 +19,42 @@ export function encodeProxyHeader(version: 'v1' | 'v2', client: ClientAddresses 
 	const localPort = client?.localPort ?? 0;
 	if (version === 'v1') {
 		return Buffer.from(
-			family === 0 ? 'PROXY UNKNOWN\r\n' : `PROXY TCP${family} ${address} ${sentLocalAddress} ${port} ${localPort}\r\n`,
+			family === 0
+				? 'PROXY UNKNOWN\r\n'
+				: `PROXY TCP${family} ${clientAddress} ${sentLocalAddress} ${port} ${localPort}\r\n`,
 			'latin1',
 		);
 	}
-	if (family === 0) return Buffer.concat([SIGNATURE, Buffer.from([0x20, 0x00, 0, 0])]);
-	const size = family === 4 ? 4 : 16;
-	const header = Buffer.alloc(16 + 2 * size + 4);
-	SIGNATURE.copy(header);
+	if (family === 0) return Buffer.concat([VERSION2_SIGNATURE, Buffer.from([0x20, 0x00, 0, 0])]);
+	const addressBytes = family === 4 ? 4 : 16;
+	const header = Buffer.alloc(16 + 2 * addressBytes + 4);
+	VERSION2_SIGNATURE.copy(header);
 	header[12] = 0x21;
 	header[13] = family === 4 ? 0x11 : 0x21;
-	header.writeUInt16BE(2 * size + 4, 14);
-	ipAddressBytes(address).copy(header, 16);
-	ipAddressBytes(sentLocalAddress).copy(header, 16 + size);
-	header.writeUInt16BE(port, 16 + 2 * size);
-	header.writeUInt16BE(localPort, 18 + 2 * size);
+	header.writeUInt16BE(2 * addressBytes + 4, 14);
+	ipAddressBytes(clientAddress).copy(header, 16);
+	ipAddressBytes(sentLocalAddress).copy(header, 16 + addressBytes);
+	header.writeUInt16BE(port, 16 + 2 * addressBytes);
+	header.writeUInt16BE(localPort, 18 + 2 * addressBytes);
 	return header;
 }
 
 /** Converts an IPv4-mapped IPv6 address to IPv4, and removes the zone, which is meaningful only on this machine. */
 function canonicalAddress(address: string): string {
-	const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
-	return mapped ? mapped[1]! : address.split('%')[0]!;
+	const mappedMatch = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
+	return mappedMatch ? mappedMatch[1]! : address.split('%')[0]!;
 }
 
 /** Returns the bytes of a valid IP address in network order. */
 export function ipAddressBytes(address: string): Buffer {
 	if (isIP(address) === 4) return Buffer.from(address.split('.').map(Number));
-	let text = address;
-	const dotted = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(text);
-	if (dotted) {
-		const [a, b, c, d] = dotted.slice(2).map(Number) as [number, number, number, number];
-		text = `${dotted[1]}${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+	let ipv6Text = address;
+	const dottedMatch = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(ipv6Text);
+	if (dottedMatch) {
+		const [a, b, c, d] = dottedMatch.slice(2).map(Number) as [number, number, number, number];
+		ipv6Text = `${dottedMatch[1]}${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
 	}
-	const [before, after] = text.split('::') as [string, string | undefined];
+	const [before, after] = ipv6Text.split('::') as [string, string | undefined];
 	const leadingGroups = before === '' ? [] : before.split(':');
 	const trailingGroups = after === undefined || after === '' ? [] : after.split(':');
 	const zeros = Array.from({ length: 8 - leadingGroups.length - trailingGroups.length }, () => '0');

@@ -16,7 +16,7 @@ const SURPLUS_IDLE_MS = 1000;
 
 export interface SerialSettings {
 	/** Creates a connection on a socket. */
-	readonly open: (socket: UpstreamSocket, keeper: ConnectionKeeper) => KeptConnection;
+	readonly createConnection: (socket: UpstreamSocket, keeper: ConnectionKeeper) => KeptConnection;
 	readonly limits: IdleLimits;
 	/** Maximum connections of this thread, including those being opened; 0 for no limit. */
 	readonly maxConnections: number;
@@ -50,8 +50,8 @@ export class SerialConnector implements UpstreamConnector, ConnectionKeeper, Con
 		return this.#openCount === 0;
 	}
 
-	send(call: ClientCall, fresh: boolean): void {
-		if (!fresh) {
+	send(call: ClientCall, wantsNewConnection: boolean): void {
+		if (!wantsNewConnection) {
 			for (
 				let connection = this.#idleConnections.pop();
 				connection !== undefined;
@@ -78,51 +78,53 @@ export class SerialConnector implements UpstreamConnector, ConnectionKeeper, Con
 	adopt(socket: UpstreamSocket, call: ClientCall): void {
 		this.#openCount++;
 		this.#dialingCount++;
-		this.connected(socket, call);
+		this.onConnected(socket, call);
 	}
 
 	/** Implements DialedFor. */
-	connected(socket: UpstreamSocket, call: ClientCall): void {
+	onConnected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#dialingCount--;
-		this.#settings.open(socket, this).send(call);
+		this.#settings.createConnection(socket, this).send(call);
 	}
 
 	/** Implements DialedFor. */
-	notConnected(error: UpstreamError | undefined): void {
+	onNotConnected(error: UpstreamError | undefined): void {
 		this.#openCount--;
 		this.#dialingCount--;
 		// If there is no open connection either, waiting requests fail with the same error, instead of each waiting for its own
 		// timeout.
 		if (error === undefined || this.#openCount > this.#dialingCount) this.#serveWaiting();
-		else if (this.#dialingCount === 0) this.#waitingCalls.fail(error);
+		else if (this.#dialingCount === 0) this.#waitingCalls.failAll(error);
 	}
 
 	sweep(now: number): void {
-		const idle = this.#idleConnections;
-		const expiryTime = now - this.#settings.limits.timeout;
+		const idleConnections = this.#idleConnections;
+		const expiryTime = now - this.#settings.limits.timeoutMs;
 		let expiredCount = 0;
-		while (expiredCount < idle.length && idle[expiredCount]!.idleSince <= expiryTime) expiredCount++;
-		const surplusCount = idle.length - this.#settings.limits.count;
-		while (expiredCount < surplusCount && idle[expiredCount]!.idleSince <= now - SURPLUS_IDLE_MS) expiredCount++;
+		while (expiredCount < idleConnections.length && idleConnections[expiredCount]!.idleSince <= expiryTime)
+			expiredCount++;
+		const surplusCount = idleConnections.length - this.#settings.limits.maxCount;
+		while (expiredCount < surplusCount && idleConnections[expiredCount]!.idleSince <= now - SURPLUS_IDLE_MS)
+			expiredCount++;
 		if (expiredCount === 0) return;
-		for (const connection of idle.splice(0, expiredCount)) connection.destroy();
+		for (const connection of idleConnections.splice(0, expiredCount)) connection.destroy();
 	}
 
 	close(): void {
 		this.#isClosed = true;
-		const idle = this.#idleConnections;
+		const idleConnections = this.#idleConnections;
 		this.#idleConnections = [];
-		for (const connection of idle) connection.destroy();
+		for (const connection of idleConnections) connection.destroy();
 	}
 
 	/** Implements ConnectionKeeper: the connection is free. */
-	connectionIdle(connection: KeptConnection): void {
+	onConnectionIdle(connection: KeptConnection): void {
 		if (this.#waitingCalls.size > 0) {
 			connection.send(this.#waitingCalls.shift()!);
 			return;
 		}
 		const { limits, onIdle } = this.#settings;
-		if (this.#isClosed || limits.timeout <= 0 || limits.count <= 0) {
+		if (this.#isClosed || limits.timeoutMs <= 0 || limits.maxCount <= 0) {
 			connection.destroy();
 			return;
 		}
@@ -132,7 +134,7 @@ export class SerialConnector implements UpstreamConnector, ConnectionKeeper, Con
 	}
 
 	/** Implements ConnectionKeeper: the connection has ended. */
-	connectionLost(connection: KeptConnection): void {
+	onConnectionLost(connection: KeptConnection): void {
 		const at = this.#idleConnections.indexOf(connection);
 		if (at !== -1) this.#idleConnections.splice(at, 1);
 		this.#openCount--;

@@ -30,23 +30,25 @@ export class SocketDialer implements Dialer {
 	readonly #target: ClientTarget;
 	readonly #options: DialOptions;
 	readonly #prelude: ConnectionPrelude;
-	readonly #isBare: boolean;
+	readonly #mayDialDirectly: boolean;
 
-	/** @param isBare True if callers may take over the underlying socket, so that some connections need no wrapper. */
-	constructor(target: ClientTarget, options: DialOptions, prelude: ConnectionPrelude, isBare = false) {
+	/** @param mayDialDirectly True if callers may take over the underlying socket, so that some connections need no wrapper. */
+	constructor(target: ClientTarget, options: DialOptions, prelude: ConnectionPrelude, mayDialDirectly = false) {
 		this.#target = target;
 		this.#options = options;
 		this.#prelude = prelude;
 		const { tunnel, tls, outerTls } = prelude;
-		this.#isBare = isBare && !tunnel && !tls && !outerTls;
+		this.#mayDialDirectly = mayDialDirectly && !tunnel && !tls && !outerTls;
 	}
 
 	dial(owner: DialOwner): DialAttempt {
 		const { tls, outerTls } = this.#prelude;
-		const problem = tls?.problem() ?? outerTls?.problem();
+		const problem = tls?.findProblem() ?? outerTls?.findProblem();
 		if (problem) return failedDialing(problem, owner);
-		const direct = this.#isBare ? dialDirectly(this.#target, this.#options, this.#prelude.header, owner) : undefined;
-		if (direct) return direct;
+		const directAttempt = this.#mayDialDirectly
+			? dialDirectly(this.#target, this.#options, this.#prelude.header, owner)
+			: undefined;
+		if (directAttempt) return directAttempt;
 		return new SocketDialing(this.#target, this.#options, this.#prelude, owner);
 	}
 }
@@ -58,7 +60,7 @@ export class SocketDialer implements Dialer {
 function failedDialing(cause: Error, owner: DialOwner): DialAttempt {
 	let isAbandoned = false;
 	queueMicrotask(() => {
-		if (!isAbandoned) owner.dialFailed(new UpstreamError('connect', socketErrorText(cause), cause));
+		if (!isAbandoned) owner.onDialFailed(new UpstreamError('connect', socketErrorText(cause), cause));
 	});
 	return {
 		abandon() {
@@ -86,20 +88,20 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 			const connectOptions = {
 				...socketSettings(target, options),
 				...tls.options(),
-				onread: upstreamSocket.onread(options.readBuffer()),
+				onread: upstreamSocket.readOptions(options.readBuffer()),
 			};
 			const socket = connectTls(connectOptions as ConnectionOptions);
 			this.#socket = socket;
 			upstreamSocket.attach(socket, false);
-			socket.on('connect', () => this.#startTimeout(tls.handshakeTimeout, 'the TLS handshake timed out'));
-			this.#secure(socket, tls);
+			socket.on('connect', () => this.#startTimeout(tls.handshakeTimeoutMs, 'the TLS handshake timed out'));
+			this.#awaitHandshake(socket, tls);
 			return;
 		}
 		const needsNoWrapper = !tunnel && !tls && !outerTls;
 		const settings = socketSettings(target, options);
 		const socket = outerTls
 			? connectTls({ ...settings, ...outerTls.options() } as ConnectionOptions)
-			: connect(needsNoWrapper ? { ...settings, onread: upstreamSocket.onread(options.readBuffer()) } : settings);
+			: connect(needsNoWrapper ? { ...settings, onread: upstreamSocket.readOptions(options.readBuffer()) } : settings);
 		this.#socket = socket;
 		if (needsNoWrapper) {
 			upstreamSocket.attach(socket, false);
@@ -109,17 +111,17 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 			});
 			return;
 		}
-		let failure: Error | undefined;
+		let socketError: Error | undefined;
 		socket.on('error', error => {
-			failure = error;
+			socketError = error;
 		});
-		socket.on('close', () => this.closed(failure));
+		socket.on('close', () => this.closed(socketError));
 		socket.on(outerTls ? 'secureConnect' : 'connect', () => {
-			if (!tunnel) this.#connected();
+			if (!tunnel) this.#onConnected();
 			else {
 				tunnel(socket, error => {
 					if (error) this.closed(error);
-					else this.#connected();
+					else this.#onConnected();
 				});
 			}
 		});
@@ -141,7 +143,7 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 	}
 
 	/** Continues once the socket is connected to the real target, directly or through a tunnel. */
-	#connected(): void {
+	#onConnected(): void {
 		if (this.#isFinished) return;
 		const { header, tls } = this.#prelude;
 		const socket = this.#socket;
@@ -152,26 +154,26 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 			this.#finishDialing();
 			return;
 		}
-		this.#startTimeout(tls.handshakeTimeout, 'the TLS handshake timed out');
+		this.#startTimeout(tls.handshakeTimeoutMs, 'the TLS handshake timed out');
 		const tlsSocket = connectTls({ ...tls.options(), socket, allowHalfOpen: true } as ConnectionOptions);
 		socket.removeAllListeners('close');
 		this.#socket = tlsSocket;
 		this.#upstreamSocket.attach(tlsSocket, true);
-		this.#secure(tlsSocket, tls);
+		this.#awaitHandshake(tlsSocket, tls);
 	}
 
-	#secure(socket: TLSSocket, tls: TlsClient): void {
+	#awaitHandshake(socket: TLSSocket, tls: TlsClient): void {
 		const { context } = tls;
 		socket.on('secureConnect', () => {
 			this.#upstreamSocket.protocol = socket.alpnProtocol || '';
-			const refusal = tls.checkHandshake(socket, context);
-			if (refusal === undefined) this.#finishDialing();
-			else this.closed(new Error(refusal));
+			const problem = tls.checkHandshake(socket, context);
+			if (problem === undefined) this.#finishDialing();
+			else this.closed(new Error(problem));
 		});
 	}
 
 	#finishDialing(): void {
-		if (this.#finish()) this.#owner.dialed(this.#upstreamSocket);
+		if (this.#finish()) this.#owner.onDialed(this.#upstreamSocket);
 	}
 
 	#startTimeout(milliseconds: number, message: string): void {
@@ -194,7 +196,7 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 	#fail(error: UpstreamError): void {
 		if (!this.#finish()) return;
 		this.#socket.destroy();
-		this.#owner.dialFailed(error);
+		this.#owner.onDialFailed(error);
 	}
 }
 

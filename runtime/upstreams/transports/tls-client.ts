@@ -10,10 +10,10 @@ const DEFAULT_HANDSHAKE_TIMEOUT_MS = 10_000;
 /** The TLS settings for connections to one upstream under one name. */
 export class TlsClient {
 	/** Timeout of the handshake in milliseconds; 0 for no limit. */
-	readonly handshakeTimeout: number;
+	readonly handshakeTimeoutMs: number;
 	readonly #settings: ClientTlsSettings;
-	readonly #context: ClientTlsContext;
-	readonly #name: string;
+	readonly #tlsContext: ClientTlsContext;
+	readonly #serverName: string;
 	readonly #protocols: readonly string[];
 	/** The session of the last handshake, which the next one resumes. */
 	#session: Buffer | undefined = undefined;
@@ -29,19 +29,19 @@ export class TlsClient {
 	 */
 	constructor(settings: ClientTlsSettings, context: ClientTlsContext, name: string, protocols: readonly string[]) {
 		this.#settings = settings;
-		this.#context = context;
-		this.#name = name;
+		this.#tlsContext = context;
+		this.#serverName = name;
 		this.#protocols = protocols;
-		this.handshakeTimeout = settings.handshake_timeout ?? DEFAULT_HANDSHAKE_TIMEOUT_MS;
+		this.handshakeTimeoutMs = settings.handshake_timeout ?? DEFAULT_HANDSHAKE_TIMEOUT_MS;
 	}
 
 	/**
 	 * Returns the reason why no connection can be made, such as an unusable certificate or key. Must be called before
 	 * {@link options}.
 	 */
-	problem(): Error | undefined {
+	findProblem(): Error | undefined {
 		try {
-			this.#context.current();
+			this.#tlsContext.getContext();
 			return undefined;
 		} catch (error) {
 			return error as Error;
@@ -50,8 +50,8 @@ export class TlsClient {
 
 	/** Returns options for `tls.connect`. */
 	options(): ConnectionOptions {
-		const name = this.#name;
-		const context = this.#context.current();
+		const name = this.#serverName;
+		const context = this.#tlsContext.getContext();
 		if (context !== this.context) {
 			this.context = context;
 			this.#session = undefined;

@@ -27,7 +27,7 @@ export class ClientTlsContext {
 	/** True if the context has been replaced since the last call of {@link takeReplaced}. */
 	#hasBeenReplaced = false;
 	#checkedAt = 0;
-	readonly #request: TlsMaterialRequest | undefined;
+	readonly #materialRequest: TlsMaterialRequest | undefined;
 	readonly #provider: TlsProvider;
 	#providedMaterial: TlsMaterial | undefined = undefined;
 	#pendingRequest: Promise<string | undefined> | undefined = undefined;
@@ -41,33 +41,33 @@ export class ClientTlsContext {
 	constructor(settings: ClientTlsSettings, provider: TlsProvider = NO_PROVIDER) {
 		this.#settings = settings;
 		this.#provider = provider;
-		this.#request = tlsMaterialRequestFor(settings);
+		this.#materialRequest = tlsMaterialRequestFor(settings);
 		this.#files = tlsFilePaths(settings);
 		// The system's authorities are not loaded here, because that is slow: the first connection that needs them loads them.
 		if (this.#files.length > 0 || settings.trust?.source === 'inline') readTlsMaterial(settings, readFileSync);
 	}
 
 	/**
-	 * True if some certificates are not in files. In that case, {@link pending} must be awaited before {@link current} is called.
+	 * True if some certificates are not in files. In that case, {@link pendingMaterial} must be awaited before {@link getContext} is called.
 	 */
 	get needsProvision(): boolean {
-		return this.#request !== undefined;
+		return this.#materialRequest !== undefined;
 	}
 
 	/**
 	 * Returns undefined if no material is missing. Otherwise, returns a promise that resolves to a description of
 	 * what is missing, or to undefined if everything has arrived. Refreshes old material in the background.
 	 */
-	pending(): Promise<string | undefined> | undefined {
-		if (!this.#request) return undefined;
+	pendingMaterial(): Promise<string | undefined> | undefined {
+		if (!this.#materialRequest) return undefined;
 		const isProvided = this.#providedMaterial?.problem === undefined && this.#providedMaterial !== undefined;
 		if (performance.now() - this.#requestedAt >= (isProvided ? REFRESH_INTERVAL_MS : RETRY_INTERVAL_MS)) {
-			this.#pendingRequest ??= this.#ask(this.#request);
+			this.#pendingRequest ??= this.#requestMaterial(this.#materialRequest);
 		}
 		return isProvided ? undefined : (this.#pendingRequest ?? Promise.resolve(this.#providedMaterial?.problem));
 	}
 
-	async #ask(request: TlsMaterialRequest): Promise<string | undefined> {
+	async #requestMaterial(request: TlsMaterialRequest): Promise<string | undefined> {
 		const material = await this.#provider(request);
 		this.#pendingRequest = undefined;
 		this.#requestedAt = performance.now();
@@ -85,8 +85,8 @@ export class ClientTlsContext {
 	 */
 	takeReplaced(): boolean {
 		if (!this.#context) return false;
-		void this.pending();
-		this.current();
+		void this.pendingMaterial();
+		this.getContext();
 		const hasBeenReplaced = this.#hasBeenReplaced;
 		this.#hasBeenReplaced = false;
 		return hasBeenReplaced;
@@ -96,7 +96,7 @@ export class ClientTlsContext {
 	 * Returns the context for the current files, or the previous context if they have become unusable. Throws if there is no
 	 * previous context. Some errors, such as a key that is too short, show only here, because OpenSSL detects them.
 	 */
-	current(): SecureContext {
+	getContext(): SecureContext {
 		const now = performance.now();
 		const currentContext = this.#isOutdated ? undefined : this.#context;
 		if (currentContext && (this.#files.length === 0 || now - this.#checkedAt < CHECK_INTERVAL_MS))
@@ -110,9 +110,9 @@ export class ClientTlsContext {
 			const authorities = [...fileMaterial.authorities, ...(this.#providedMaterial?.authorities ?? [])];
 			const { chain: certificate = fileMaterial.certificate, key = fileMaterial.key } =
 				this.#providedMaterial?.certificate ?? {};
-			const { trustsSystem: system } = fileMaterial;
-			if (system) trustSystemAuthorities();
-			const ca = system
+			const { trustsSystem } = fileMaterial;
+			if (trustsSystem) trustSystemAuthorities();
+			const ca = trustsSystem
 				? authorities.length === 0
 					? undefined
 					: [...getCACertificates('default'), ...authorities]
@@ -146,9 +146,10 @@ function fileVersionOf(path: string): string {
 
 /** Adds the system's trusted CAs to Node's own, which are this thread's defaults. */
 function trustSystemAuthorities(): void {
-	const bundled = getCACertificates('bundled');
+	const bundledAuthorities = getCACertificates('bundled');
 	const defaultAuthorities = getCACertificates('default');
-	if (defaultAuthorities.length !== bundled.length) return;
-	const system = getCACertificates('system');
-	if (system.length > 0) setDefaultCACertificates([...new Set([...bundled, ...system])]);
+	if (defaultAuthorities.length !== bundledAuthorities.length) return;
+	const systemAuthorities = getCACertificates('system');
+	if (systemAuthorities.length > 0)
+		setDefaultCACertificates([...new Set([...bundledAuthorities, ...systemAuthorities])]);
 }

@@ -7,9 +7,9 @@ import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 /** Callbacks for the result of opening a connection. */
 export interface ConnectionRequester {
 	/** Called with the open socket, on which the request must be sent. */
-	connected(socket: UpstreamSocket, call: ClientCall): void;
+	onConnected(socket: UpstreamSocket, call: ClientCall): void;
 	/** Called if connecting failed with `error`, or if the request was canceled. The request has been notified already. */
-	notConnected(error: UpstreamError | undefined): void;
+	onNotConnected(error: UpstreamError | undefined): void;
 }
 
 /** Carries a request until its connection is open. */
@@ -32,19 +32,19 @@ export class WaitingCall implements CallCarrier, DialOwner {
 		if (call !== this.#call || this.#isFinished) return;
 		this.#isFinished = true;
 		this.#attempt.abandon();
-		this.#owner.notConnected(undefined);
+		this.#owner.onNotConnected(undefined);
 		call.failed(new UpstreamError('response', 'the request was canceled'), false);
 	}
 
-	dialed(socket: UpstreamSocket): void {
+	onDialed(socket: UpstreamSocket): void {
 		this.#isFinished = true;
 		this.#call.connectTime = performance.now() - this.#startedAt;
-		this.#owner.connected(socket, this.#call);
+		this.#owner.onConnected(socket, this.#call);
 	}
 
-	dialFailed(error: UpstreamError): void {
+	onDialFailed(error: UpstreamError): void {
 		this.#isFinished = true;
-		this.#owner.notConnected(error);
+		this.#owner.onNotConnected(error);
 		this.#call.failed(error, false);
 	}
 }

@@ -221,7 +221,7 @@ extension('says what to do if there is no binary, or another program of that nam
 		await editor.deactivate();
 	}
 	const home = temporaryFolder();
-	const search = { configured: '', home, folders: [path.dirname(other)] };
+	const search = { pathSetting: '', home, folders: [path.dirname(other)] };
 	assert.match(((await findBinary(search)) as { problem: string }).problem, 'Install it');
 	mkdirSync(path.join(home, 'bin'));
 	writeFileSync(path.join(home, 'bin/svc'), `#!/bin/sh\nexec ${SVC} "$@"\n`, { mode: 0o755 });

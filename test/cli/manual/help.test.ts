@@ -31,7 +31,7 @@ const help = suite('svc help');
 
 help('renders Markdown as plain text', () => {
 	assert.is(
-		renderForTerminal(MARKDOWN, { width: 30, styled: false }),
+		renderForTerminal(MARKDOWN, { width: 30, usesStyles: false }),
 		`Title
 
 A paragraph with \`some code\`,
@@ -55,7 +55,7 @@ Word   Meaning
 });
 
 help('renders Markdown with styles on a terminal', () => {
-	const text = renderForTerminal(MARKDOWN, { width: 60, styled: true });
+	const text = renderForTerminal(MARKDOWN, { width: 60, usesStyles: true });
 	assert.ok(text.startsWith('\x1b[1mTitle\x1b[22m\n'));
 	assert.ok(text.includes('with \x1b[36msome code\x1b[39m, strong'));
 	assert.ok(!text.includes('`'));

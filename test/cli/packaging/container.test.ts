@@ -7,7 +7,7 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parse, parseAllDocuments } from 'yaml';
-import { IMAGE_USER } from '../../../cli/packaging/release/oci-image.ts';
+import { IMAGE_USER_ID } from '../../../cli/packaging/release/oci-image.ts';
 import { freePorts, ROOT, runCommand, serve, temporaryFolder } from '../../harness.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests look at whatever the files contain.
@@ -106,7 +106,7 @@ containers('the pods of Kubernetes answer their probes, are stopped gracefully a
 	const { periodSeconds, failureThreshold, timeoutSeconds } = container.readinessProbe;
 	assert.ok(delay >= failureThreshold * (periodSeconds + timeoutSeconds));
 	assert.ok(pod.terminationGracePeriodSeconds > delay + optionSeconds(configuration, 'grace_period'));
-	assert.is(pod.securityContext.runAsUser, IMAGE_USER);
+	assert.is(pod.securityContext.runAsUser, IMAGE_USER_ID);
 	assert.equal(container.securityContext, {
 		allowPrivilegeEscalation: false,
 		readOnlyRootFilesystem: true,
@@ -145,7 +145,7 @@ containers(
 		assert.is(site!.body, 'Hello from a container.');
 		assert.equal([live!.status, ready!.status, metrics!.status], [200, 200, 200]);
 		assert.ok(seconds(svc.stop_grace_period) > optionSeconds(configuration, 'grace_period'));
-		assert.is(svc.user, `${IMAGE_USER}:${IMAGE_USER}`);
+		assert.is(svc.user, `${IMAGE_USER_ID}:${IMAGE_USER_ID}`);
 		assert.is(svc.read_only, true);
 		assert.equal(svc.cap_drop, ['ALL']);
 		assert.ok(svc.volumes[0].startsWith(`${Object.keys(volumes)[0]}:`));

@@ -39,7 +39,7 @@ unit('ExecStart is a valid command line', async () => {
 	const { command, wordsAfterCommand } = scanCommandLine(words);
 	assert.is(command, 'run');
 	const run = await COMMANDS.find(({ name }) => name === command)!.load();
-	assert.equal(parseArguments(run, wordsAfterCommand).normalized, ['--config=/etc/svc/Configfile', '--']);
+	assert.equal(parseArguments(run, wordsAfterCommand).normalizedWords, ['--config=/etc/svc/Configfile', '--']);
 });
 
 unit('a reload waits for the result, and a child process may report readiness', async () => {
@@ -47,7 +47,7 @@ unit('a reload waits for the result, and a child process may report readiness', 
 	assert.is(program, '/usr/local/bin/svc');
 	const { command, wordsAfterCommand } = scanCommandLine(words);
 	const reload = await COMMANDS.find(({ name }) => name === command)!.load();
-	assert.equal(parseArguments(reload, wordsAfterCommand).normalized, ['--pid=$MAINPID', '--']);
+	assert.equal(parseArguments(reload, wordsAfterCommand).normalizedWords, ['--pid=$MAINPID', '--']);
 	assert.is(service('RuntimeDirectory'), 'svc');
 	assert.is(service('Type'), 'notify');
 	assert.is(service('NotifyAccess'), 'all');
@@ -58,9 +58,9 @@ unit('a stop waits until the main process has ended', async () => {
 	assert.is(program, '/usr/local/bin/svc');
 	const { command, wordsAfterCommand } = scanCommandLine(words);
 	const stop = await COMMANDS.find(({ name }) => name === command)!.load();
-	assert.equal(parseArguments(stop, wordsAfterCommand).normalized, [`--pid=\${MAINPID}`, '--']);
+	assert.equal(parseArguments(stop, wordsAfterCommand).normalizedWords, [`--pid=\${MAINPID}`, '--']);
 	// `$MAINPID` is empty if there is no main process.
-	assert.equal(parseArguments(stop, ['--pid=']).normalized, ['--pid=', '--']);
+	assert.equal(parseArguments(stop, ['--pid=']).normalizedWords, ['--pid=', '--']);
 });
 
 unit('the service may bind low ports and has no other privilege', () => {

@@ -121,11 +121,11 @@ pipelines('a tracer receives every handler and matcher with its place as it is b
 		leases: NO_LEASES,
 		facts: UNKNOWN_HOST_FACTS,
 		tracer: {
-			handler: (pointer, step, handler) => {
+			wrapHandler: (pointer, step, handler) => {
 				seen.push(`${pointer} ${step.handler}`);
 				return handler;
 			},
-			matcher: (pointer, matcher, predicate) => {
+			wrapMatcher: (pointer, matcher, predicate) => {
 				seen.push(`${pointer} ${matcher.type}`);
 				return predicate;
 			},
@@ -186,7 +186,7 @@ errors('E4: each site has its own error routes', async () => {
 		[two, 'two'],
 	] as const) {
 		const x = fakeExchange();
-		assert.is(site.handle(x), undefined);
+		assert.is(site.runSite(x), undefined);
 		assert.is(bodyText(x), expected);
 	}
 });
@@ -231,7 +231,7 @@ errors('a malformed path reaches the error routes as a 400', async () => {
 		errors: [{ pipeline: answer('bad') }],
 	});
 	const x = fakeExchange({ target: '/%' });
-	site.handle(x);
+	site.runSite(x);
 	assert.is(`${x.response.status} ${bodyText(x)}`, '400 bad');
 	assert.equal(responseLines(x), ['Content-Type: text/plain; charset=utf-8']);
 });
@@ -311,7 +311,7 @@ logs('logs are leased once, and only for their own hosts', () => {
 	);
 	const namesFor = (authority: string) => {
 		const x = fakeExchange({ authority });
-		site.handle(x);
+		site.runSite(x);
 		return x.accessLogs.map((log: AccessLog) => (log as unknown as { logger: string }).logger);
 	};
 	assert.equal(namesFor('a.test'), ['http.log.access']);

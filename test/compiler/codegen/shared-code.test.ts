@@ -39,8 +39,8 @@ function kindsOf(steps: readonly Step[]): Set<string> {
 
 async function answer(site: BuiltSite, target: string): Promise<string> {
 	const x = fakeExchange({ target });
-	await site.handle(x);
-	return `${x.site} ${x.response.status} ${bodyText(x)} ${responseLines(x).join(' ')}`.trim();
+	await site.runSite(x);
+	return `${x.siteName} ${x.response.status} ${bodyText(x)} ${responseLines(x).join(' ')}`.trim();
 }
 
 const sharing = suite('code sharing between sites');

@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../../compiler/compiler.ts';
 import type { Diagnostic, TextEdit } from '../../../compiler/diagnostics/diagnostic.ts';
-import { applyEdits, applyFixes, fixedLine } from '../../../compiler/diagnostics/fixes.ts';
+import { applyEdits, applyFixes, lineAfterFix } from '../../../compiler/diagnostics/fixes.ts';
 import { renderDiagnostic } from '../../../compiler/diagnostics/render.ts';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';
 import { lint } from '../../../compiler/lint/lint.ts';
@@ -64,7 +64,7 @@ applying('two insertions at one place are not both applied, because their order 
 });
 
 applying('the line after a fix is known if the fix stays within one line', () => {
-	const of = (...edits: readonly TextEdit[]): string | undefined => fixedLine({ safety: 'safe', edits });
+	const of = (...edits: readonly TextEdit[]): string | undefined => lineAfterFix({ safety: 'safe', edits });
 	assert.is(of(edit(0, 5, 'A'), edit(11, 16, 'C')), 'A beta C');
 	assert.is(of(edit(17, 22, 'D')), 'D');
 	assert.is(of(edit(0, 5, 'A'), edit(17, 22, 'D')), undefined);

@@ -17,7 +17,7 @@ const ajv = new Ajv({ discriminator: true, strict: false, validateSchema: false,
 ajv.addKeyword('secret');
 ajv.addKeyword('startup');
 const full = ajv.compile(withIds(documentSchema()));
-const { root: quick } = new QuickChecks(documentSchema());
+const { rootCheck: quick } = new QuickChecks(documentSchema());
 
 /** Returns documents that the adapter has made from fixtures. */
 function adaptedDocuments(): unknown[] {

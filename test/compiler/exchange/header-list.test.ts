@@ -13,8 +13,8 @@ list('get ignores the case of names', () => {
 	assert.is(headers.get('x'), undefined);
 	assert.equal(headers.getAll('a'), ['1', '3']);
 	assert.equal(headers.getAll('x'), []);
-	assert.is(headers.combined('a'), '1, 3');
-	assert.is(headers.combined('x'), undefined);
+	assert.is(headers.getCombined('a'), '1, 3');
+	assert.is(headers.getCombined('x'), undefined);
 	assert.ok(headers.has('c'));
 	assert.not.ok(headers.has('x'));
 	assert.is(headers.nameAt(3), 'C');

@@ -99,7 +99,7 @@ pending('no memory is lent to promise listeners, and an unhandled failure ends t
 	);
 	unjudged.reject(new Error('nobody made a response of it'));
 	assert.ok(handled);
-	assert.ok(x.aborted);
+	assert.ok(x.isAborted);
 });
 
 pending('continuations run in order before any listener is notified, and not after a failure', async () => {

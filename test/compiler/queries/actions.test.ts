@@ -33,7 +33,7 @@ function opened(text: string, dialect: Dialect = 'configfile'): Workspace {
 
 async function actionsIn(workspace: Workspace, start: number, end: number): Promise<Action[]> {
 	const { diagnostics } = (await workspace.check(MAIN))!;
-	return actionsAt(workspace, workspace.syntax(MAIN)!, { start, end }, diagnostics);
+	return actionsAt(workspace, workspace.syntaxOf(MAIN)!, { start, end }, diagnostics);
 }
 
 function applied(text: string, edits: readonly FileEdit[]): string {

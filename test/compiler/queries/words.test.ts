@@ -27,7 +27,7 @@ function cursorIn(marked: string): { workspace: Workspace; offset: number } {
 
 function labels(marked: string): string[] {
 	const { workspace, offset } = cursorIn(marked);
-	return completionsAt(workspace, workspace.syntax(MAIN)!, offset).map(({ label }) => label);
+	return completionsAt(workspace, workspace.syntaxOf(MAIN)!, offset).map(({ label }) => label);
 }
 
 const words = suite('words of an editor');
@@ -38,11 +38,11 @@ for (const dialect of ['configfile', 'compatfile'] as const) {
 		const workspace = new Workspace(EMPTY_READER, []);
 		const check = (names: Iterable<string>, before: string, after: string): void => {
 			workspace.setOpenText(MAIN, { text: `${before}${after}`, dialect });
-			const offered = completionsAt(workspace, workspace.syntax(MAIN)!, before.length).map(({ label }) => label);
+			const offered = completionsAt(workspace, workspace.syntaxOf(MAIN)!, before.length).map(({ label }) => label);
 			for (const name of names) {
 				assert.ok(offered.includes(name), `${name} is offered`);
 				workspace.setOpenText(MAIN, { text: `${before}${name}${after}`, dialect });
-				const hover = hoverAt(workspace, workspace.syntax(MAIN)!, before.length + 1);
+				const hover = hoverAt(workspace, workspace.syntaxOf(MAIN)!, before.length + 1);
 				assert.ok(hover && hover.text.length > name.length, `${name} is explained`);
 			}
 		};

@@ -37,22 +37,22 @@ offsets('outside of values offsets are those of the original', () => {
 	const replaced = substitute(original);
 	for (const word of ['ab', 'cd', 'ef']) {
 		const at = replaced.text.indexOf(word);
-		assert.is(replaced.start(at), original.indexOf(word));
-		assert.is(replaced.end(at + 2), original.indexOf(word) + 2);
+		assert.is(replaced.originalStart(at), original.indexOf(word));
+		assert.is(replaced.originalEnd(at + 2), original.indexOf(word) + 2);
 	}
 });
 offsets('inside of a value they are those of its whole span', () => {
 	const original = 'x {$HOST} y';
 	const replaced = substitute(original);
-	assert.is(replaced.start(2), 2);
-	assert.is(replaced.start(5), 2);
-	assert.is(replaced.end(5), 9);
-	assert.is(replaced.end(2 + 'example.com'.length), 9);
+	assert.is(replaced.originalStart(2), 2);
+	assert.is(replaced.originalStart(5), 2);
+	assert.is(replaced.originalEnd(5), 9);
+	assert.is(replaced.originalEnd(2 + 'example.com'.length), 9);
 });
 offsets('a span next to another keeps to its own', () => {
 	const replaced = substitute('{$HOST}{$HOST}');
 	const size = 'example.com'.length;
-	assert.equal([replaced.start(0), replaced.end(size)], [0, 7]);
-	assert.equal([replaced.start(size), replaced.end(2 * size)], [7, 14]);
+	assert.equal([replaced.originalStart(0), replaced.originalEnd(size)], [0, 7]);
+	assert.equal([replaced.originalStart(size), replaced.originalEnd(2 * size)], [7, 14]);
 });
 offsets.run();

@@ -30,7 +30,7 @@ function structureOf(texts: readonly string[], dialect: Dialect): { lines: strin
 		const whole = new Source({ name: 'f', text });
 		const source =
 			texts.length === 1 ? whole : new Source({ name: 'f', text, cutPlace: { wholeText: whole, offset: 0 } });
-		const unchanged = { text, start: (offset: number) => offset, end: (offset: number) => offset };
+		const unchanged = { text, originalStart: (offset: number) => offset, originalEnd: (offset: number) => offset };
 		const file = parseSubstitutedText(source, unchanged, dialect, ({ code }) => mistakes.push(code));
 		// A `{` without a head becomes a line without words.
 		const named = file.lines.filter(line => line.words.length > 0);

@@ -1,7 +1,7 @@
 /** The unified diff that `svc fmt --diff` prints. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { firstDifference, unifiedDifference } from '../../../compiler/syntax/format-difference.ts';
+import { firstDifferingLine, unifiedDifference } from '../../../compiler/syntax/format-difference.ts';
 
 /** Applies a unified diff as strictly as `patch --fuzz=0`. Throws if a line that is kept or removed does not match. */
 function applyDiff(before: string, diff: string): string {
@@ -86,9 +86,9 @@ difference.run();
 
 const first = suite('firstDifference');
 first('is the number of the line, CRLF aside', () => {
-	assert.is(firstDifference('a\nb\nc\n', 'a\nb\nd\n'), 3);
-	assert.is(firstDifference('a\r\nb\r\n', 'a\nb\n'), undefined);
-	assert.is(firstDifference('a', 'a\n'), 1);
-	assert.is(firstDifference('a\n\n\nb\n', 'a\n\nb\n'), 3);
+	assert.is(firstDifferingLine('a\nb\nc\n', 'a\nb\nd\n'), 3);
+	assert.is(firstDifferingLine('a\r\nb\r\n', 'a\nb\n'), undefined);
+	assert.is(firstDifferingLine('a', 'a\n'), 1);
+	assert.is(firstDifferingLine('a\n\n\nb\n', 'a\n\nb\n'), 3);
 });
 first.run();

@@ -30,7 +30,7 @@ const filed = hasMemoryFiles ? filing : filing.skip;
 function createThreads(ceiling = 16 * MIB) {
 	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, THREADS).words * 4);
 	const registry = new CacheRegistry({ resetDelayMs: 20, workingDirectory: '/', log: () => {} });
-	registry.cacheOpened('cache', { ceiling }, buffer, THREADS);
+	registry.onCacheOpened('cache', { ceiling }, buffer, THREADS);
 	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: THREADS, thread: index, count: () => {} });
 	return { registry, words: new Int32Array(buffer), threads: [thread(0), thread(1)] as const };
 }
@@ -187,7 +187,7 @@ filed('the number of files is bounded, and those of an unused store are closed',
 	assert.is(words[HEADER_WORD.files], 256);
 	const body = stream(threads[0], threads[0].find('k7')[0]!);
 	body.pull();
-	registry.cacheClosed('cache');
+	registry.onCacheClosed('cache');
 	await waitForNothing(60);
 	assert.is(countMemoryFiles(), before + 256, 'files stay open while a body is being read');
 	body.cancel();
@@ -208,7 +208,7 @@ filed('a thread that dies while sending leaves no file open', () => {
 	stream(threads[1], threads[1].find('a')[0]!).pull();
 	threads[0].remove(threads[0].find('a')[0]!);
 	assert.is(countMemoryFiles(), before + 1);
-	registry.threadEnded(1);
+	registry.onThreadEnded(1);
 	assert.is(countMemoryFiles(), before);
 });
 

@@ -21,7 +21,7 @@ function store(ceiling = MIB) {
 	assert.ok(layout.bytes <= ceiling, `${layout.bytes} bytes exceed ${ceiling}`);
 	const buffer = new SharedArrayBuffer(layout.words * 4);
 	const registry = new CacheRegistry({ resetDelayMs: 50, workingDirectory: '/', log: () => {} });
-	registry.cacheOpened('cache', { ceiling }, buffer, THREADS);
+	registry.onCacheOpened('cache', { ceiling }, buffer, THREADS);
 	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: THREADS, thread: index, count: () => {} });
 	const memory = new CacheMemory(buffer, ceiling, THREADS, THREADS);
 	return { registry, memory, layout, threads: [thread(0), thread(1), thread(2)] as const };
@@ -343,7 +343,7 @@ ends('the fills, pins and fetches of a dead thread are released', async () => {
 	threads[1].pin(threads[1].find('kept')[0]!);
 	threads[1].joinFetch('slow', 5000);
 	const waits = threads[0].joinFetch('slow', 5000);
-	registry.threadEnded(1);
+	registry.onThreadEnded(1);
 	await waits.ended;
 	assert.is(threads[0].find('kept').length, 1);
 	threads[0].remove(threads[0].find('kept')[0]!);
@@ -361,7 +361,7 @@ ends('after a thread dies during a change, nothing is found, readers finish, and
 	const half = threads[2].store(headOf('half'), undefined, MIB, 0)!;
 	half.write(bodyForKey('half', 100));
 	memory.words[HEADER_WORD.lock] = 2;
-	registry.threadEnded(1);
+	registry.onThreadEnded(1);
 	assert.is(memory.words[HEADER_WORD.lock], 0);
 	assert.is(threads[0].find('a').length, 0);
 	assert.is(threads[0].body(found!, 0, 10), undefined);
@@ -384,10 +384,10 @@ ends("the main thread does not block on a lock whose holder's death is not yet r
 	put(threads[0], 'a', bodyForKey('a', 100));
 	threads[0].store(headOf('half'), undefined, MIB, 0);
 	memory.words[HEADER_WORD.lock] = 2;
-	registry.threadEnded(0);
+	registry.onThreadEnded(0);
 	const purge = registry.purge({ host: 'example.test', path: '/a' });
 	await pauseFor(1);
-	registry.threadEnded(1);
+	registry.onThreadEnded(1);
 	await purge;
 	assert.is(threads[2].find('a').length, 0);
 });

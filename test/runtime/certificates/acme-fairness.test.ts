@@ -16,9 +16,9 @@ fairness('a client that requests many nonces does not invalidate those of others
 	const mine = nonces.issue();
 	for (let count = 0; count < 30_000; count++) nonces.issue();
 	assert.ok(nonces.isValid(mine));
-	assert.ok(nonces.use(mine));
+	assert.ok(nonces.markUsed(mine));
 	assert.not.ok(nonces.isValid(mine));
-	assert.not.ok(nonces.use(mine));
+	assert.not.ok(nonces.markUsed(mine));
 });
 
 fairness('a nonce is valid only once, only as spelled, and only on the server that issued it', () => {
@@ -26,19 +26,19 @@ fairness('a nonce is valid only once, only as spelled, and only on the server th
 	const nonce = nonces.issue();
 	assert.not.ok(new Nonces().isValid(nonce));
 	for (const other of ['', 'x', `${nonce}=`, `${nonce}A`, `${nonce.slice(0, -1)}!`, nonce.slice(1)]) {
-		assert.not.ok(nonces.use(other), other);
+		assert.not.ok(nonces.markUsed(other), other);
 	}
-	assert.ok(nonces.use(nonce));
-	assert.not.ok(nonces.use(nonce));
+	assert.ok(nonces.markUsed(nonce));
+	assert.not.ok(nonces.markUsed(nonce));
 });
 
 fairness('after so many nonces that the key is rotated, nonces of the previous key are still valid', () => {
 	const nonces = new Nonces();
 	const early = nonces.issue();
-	for (let count = 0; count < 50_000; count++) nonces.use(nonces.issue());
+	for (let count = 0; count < 50_000; count++) nonces.markUsed(nonces.issue());
 	const late = nonces.issue();
-	assert.ok(nonces.use(early));
-	assert.ok(nonces.use(late));
+	assert.ok(nonces.markUsed(early));
+	assert.ok(nonces.markUsed(late));
 });
 
 fairness("a client's many tasks are limited in number and do not delay the tasks of others", async () => {
@@ -69,13 +69,13 @@ fairness(
 		const key = (): ReturnType<typeof publicJwk> =>
 			publicJwk(generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' }));
 		const [first, next] = [key(), key()];
-		const account = await one.create(first, []);
-		assert.is((await other.byId(account.id))?.status, 'valid');
+		const account = await one.createAccount(first, []);
+		assert.is((await other.findById(account.id))?.status, 'valid');
 		const changed = await one.replaceKey(account, next);
-		assert.equal((await other.byId(account.id))?.jwk, next);
-		assert.is(await other.byKey(first), undefined);
+		assert.equal((await other.findById(account.id))?.jwk, next);
+		assert.is(await other.findByKey(first), undefined);
 		await one.write({ ...changed, status: 'deactivated' });
-		assert.is((await other.byId(account.id))?.status, 'deactivated');
+		assert.is((await other.findById(account.id))?.status, 'deactivated');
 	},
 );
 

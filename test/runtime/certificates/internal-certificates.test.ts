@@ -218,10 +218,10 @@ internal('changed authority files take effect with the next load, and mismatched
 	use(one);
 	const pki = { authorities: { local: { root: { cert: own('root.crt'), key: own('root.key') } } } };
 	await serveDocument(test, planOfPolicies(policyForNames(['localhost'])), { pki });
-	assert.is((await test.manager.authority!('local')).root, readFileSync(one('root.crt'), 'utf8'));
+	assert.is((await test.manager.authorityCertificates!('local')).root, readFileSync(one('root.crt'), 'utf8'));
 	use(two);
 	await serveDocument(test, planOfPolicies(policyForNames(['localhost'])), { pki });
-	const { root, intermediate } = await test.manager.authority!('local');
+	const { root, intermediate } = await test.manager.authorityCertificates!('local');
 	assert.is(root, readFileSync(two('root.crt'), 'utf8'));
 	assert.ok(new X509Certificate(intermediate).verify(new X509Certificate(root).publicKey));
 	copyFileSync(one('root.key'), own('root.key'));
@@ -229,7 +229,7 @@ internal('changed authority files take effect with the next load, and mismatched
 		.prepare(planOfPolicies(policyForNames(['localhost'])), { pki })
 		.then(() => assert.unreachable())
 		.catch(error => assert.match(error.message, /are not a matching certificate and key/));
-	assert.is((await test.manager.authority!('local')).root, root, 'the previous authority stays in use');
+	assert.is((await test.manager.authorityCertificates!('local')).root, root, 'the previous authority stays in use');
 	await test.manager.close();
 });
 

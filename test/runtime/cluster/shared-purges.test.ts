@@ -63,13 +63,13 @@ async function withPurges(
 	run: (shared: SharedPurges, stream: MemoryStream, applied: readonly string[], positions: string[]) => Promise<void>,
 ): Promise<void> {
 	const stream = new MemoryStream();
-	const connection = { command: (args: readonly string[]) => stream.command(args), close: () => {} };
+	const connection = { sendCommand: (args: readonly string[]) => stream.command(args), close: () => {} };
 	const cluster = {
 		address: 'redis.test:6379',
-		key: (name: string) => name,
-		sealed: undefined,
+		redisKey: (name: string) => name,
+		sealedValues: undefined,
 		openConnection: async () => connection,
-		async script(_text: string, keys: readonly string[], args: readonly (string | Buffer)[]): Promise<RedisReply> {
+		async runScript(_text: string, keys: readonly string[], args: readonly (string | Buffer)[]): Promise<RedisReply> {
 			if (keys[0] !== 'purges') return null;
 			const { id, number } = stream.add(String(args[0]), String(args[1]));
 			return [Buffer.from(id), number, []];
@@ -117,7 +117,7 @@ purges('of this machine are applied again for a disk cache that is opened later 
 		await shared.purge({ tag: 'second' });
 		await until('both entries have been read', () => stream.waits >= 2 && applied.length === 2);
 		positions.push('{"log":"redis.test:6379 purges","id":"2-0","number":2}');
-		shared.diskOpened();
+		shared.onDiskOpened();
 		stream.add('another', '{"tag":"other"}');
 		await until('all have been applied', () => applied.includes('{"tag":"other"}'));
 		assert.equal(applied.slice(2), ['{"tag":"second"}', '{"tag":"other"}']);

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
-	CONCURRENCY_ROW,
+	CONCURRENCY_ROW_WORDS,
 	ConcurrencyTable,
 	concurrencyTableWords,
 	NO_PLACE,
@@ -15,7 +15,7 @@ const test = suite('concurrency table');
 
 const KEYS = 1024;
 const memory = (rows: number, keys = KEYS): SharedArrayBuffer =>
-	new SharedArrayBuffer(4 * (rows * CONCURRENCY_ROW + concurrencyTableWords(keys)));
+	new SharedArrayBuffer(4 * (rows * CONCURRENCY_ROW_WORDS + concurrencyTableWords(keys)));
 
 /** A request of the model and its counterpart in the table. */
 interface ModelRequest {
@@ -99,7 +99,7 @@ test('random requests on four threads are treated as by a model, and nothing is 
 		// Without this call, the table of the dead thread would also be woken with that of its successor, because both tables are
 		// in this process.
 		tables[row]!.close();
-		main.threadEnded(row);
+		main.removeThread(row);
 		tables[row] = new ConcurrencyTable(buffer, rows, KEYS, row);
 		for (const one of [...admitted]) if (one.row === row) admitted.delete(one);
 		for (const list of [model.running, model.waiting])
@@ -221,7 +221,7 @@ test('threads that die at random moments leave no place taken, and hold up nobod
 		await new Promise(resolve => mortal.once('online', resolve));
 		await new Promise(resolve => setTimeout(resolve, randomInt(200)));
 		await mortal.terminate();
-		main.threadEnded(2);
+		main.removeThread(2);
 		deaths++;
 	}
 	for (const { ended, refused } of await all) assert.is(ended + refused, 8000);
@@ -247,11 +247,11 @@ test('a thread that dies while it holds a lock stops nobody: the queue goes on i
 	// With 8 keys, there is only one set, and the last word is its lock. The following changes leave the queue as after an
 	// interrupted change.
 	words[words.length - 1] = 1;
-	const placeAt = rows * CONCURRENCY_ROW + 3;
+	const placeAt = rows * CONCURRENCY_ROW_WORDS + 3;
 	const used = Array.from({ length: 16 }, (_, place) => placeAt + place * 7).find(at => words[at + 2] === 2)!;
 	words[used + 4] = 0;
 	words[used + 3] = 77;
-	main.threadEnded(0);
+	main.removeThread(0);
 	assert.is(words.at(-1), 0);
 	for (let turn = 0; turn < 50 && order.length < 1; turn++) await new Promise(resolve => setImmediate(resolve));
 	assert.equal(order, ['first']);

@@ -7,7 +7,7 @@ import { ReadBody } from '../../../runtime/files/read-body.ts';
 const bodies = suite('bodies in memory pages');
 
 function fillBody(pages: FilePages, text: string): ReadBody {
-	const page = pages.take();
+	const page = pages.takePage();
 	page.memory.write(text, RESPONSE_HEAD_ROOM_BYTES, 'latin1');
 	return new ReadBody(pages, page, text.length);
 }
@@ -25,7 +25,7 @@ bodies('a body is returned once, and its page becomes free with the pull after t
 	assert.is(text(first), 'one', 'the second body overwrote the page of the first');
 	assert.is(one.pull(), null);
 	assert.is(one.pull(), null);
-	assert.is(pages.take().memory.buffer, first.buffer);
+	assert.is(pages.takePage().memory.buffer, first.buffer);
 	assert.is(text(two.pull()), 'two');
 });
 
@@ -53,9 +53,9 @@ bodies('a page is not reused if its body is canceled while the bytes may still b
 	assert.is(text(bytes), 'sent');
 	assert.is(sent.pull(), null);
 	// If a body is canceled before anything was pulled, its page is reused.
-	const unused = pages.take();
+	const unused = pages.takePage();
 	new ReadBody(pages, unused, 3).cancel();
-	assert.is(pages.take(), unused);
+	assert.is(pages.takePage(), unused);
 });
 
 bodies.run();

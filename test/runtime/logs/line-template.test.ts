@@ -10,7 +10,7 @@ const templates = suite('lines from templates');
 
 const SETTINGS = { logger: 'http.log.access.a', format: { encoder: 'default' }, output: { writer: 'stdout' } } as const;
 const DEPS = {
-	terminal: false,
+	isTerminal: false,
 	clientIp: (x: Exchange) => x.connection.remoteAddress,
 	expand: (text: string) => text,
 };

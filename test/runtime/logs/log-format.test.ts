@@ -7,7 +7,7 @@ import { compileLogFilters } from '../../../runtime/logs/log-filters.ts';
 import { compileLogFormat, UnknownEncoder } from '../../../runtime/logs/log-format.ts';
 import { LogSampler, SAMPLER_SLOTS } from '../../../runtime/logs/log-sampler.ts';
 import { machineText } from '../../../runtime/logs/machine-text.ts';
-import { createDurationFormatter, durationText } from '../../../runtime/logs/time-text.ts';
+import { createDurationFormatter, formatNanoseconds } from '../../../runtime/logs/time-text.ts';
 
 const AT = Date.UTC(2026, 0, 2, 3, 4, 5, 6);
 const HOSTILE = 'a\nb\r\u001b[31m\u2028"';
@@ -69,7 +69,7 @@ formats('durations', () => {
 		(['s', 'ms', 'ns', 'string'] as const).map(format => createDurationFormatter(format)(1.5)),
 		['0.001500000', '1.5', '1500000', '"1.5ms"'],
 	);
-	assert.equal([0, 750, 1500, 2e6, 1.5e9, 6.1e10, 3.6e12 + 1e9].map(durationText), [
+	assert.equal([0, 750, 1500, 2e6, 1.5e9, 6.1e10, 3.6e12 + 1e9].map(formatNanoseconds), [
 		'0s',
 		'750ns',
 		'1.5µs',

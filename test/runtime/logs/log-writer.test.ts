@@ -80,7 +80,7 @@ writers(
 		let dropped = 0;
 		const outstanding = new Int32Array(1);
 		const batch = new AccessBatch({
-			post: text => void long.push(text),
+			postText: text => void long.push(text),
 			postSegment: (memory, length, entries) =>
 				void posted.push({ memory, text: segmentBytes(memory, length).toString(), entries }),
 			reportDropped: entries => {

@@ -215,7 +215,7 @@ lost('the first loss is reported at once, further losses periodically, and recov
 	assert.equal(entries[2]!.fields, { output: 'file a.log', cause: 'EIO', lost: 3 });
 	assert.equal([entries[3]!.level, entries[3]!.message], ['info', 'a log output works again']);
 	assert.equal(entries[3]!.fields, { output: 'file a.log', lost: 1003 });
-	assert.equal(losses.total, { access: 1000, process: 3 });
+	assert.equal(losses.lostLines, { access: 1000, process: 3 });
 	losses.close();
 });
 
@@ -226,7 +226,7 @@ lost('lines in bytes are counted by their line ends', () => {
 
 lost('a loss is reported to the outputs that work, or to standard error if none does', async () => {
 	const [stdout, stderr] = [recordingLog(), recordingLog()];
-	const sinks = new LogSinks({ stdout, stderr }, '/', undefined, (entry, key) => log.report(entry, key));
+	const sinks = new LogSinks({ stdout, stderr }, '/', undefined, (entry, key) => log.reportFailure(entry, key));
 	const log: ProcessLog = new ProcessLog(sinks, false, false);
 	const full = { writer: 'file', path: '/dev/full' };
 	log.activate(log.prepare({ logs: { default: { output: full } } } as never));
@@ -236,7 +236,7 @@ lost('a loss is reported to the outputs that work, or to standard error if none 
 	assert.is(stderr.entries[0]!.output, 'file /dev/full');
 	assert.is(sinks.lostLines('process'), 1);
 	log.activate(log.prepare({ logs: { default: { output: full }, other: { output: { writer: 'stdout' } } } } as never));
-	log.report({ level: 'error', logger: 'logs', message: 'again' }, sinkKey(full));
+	log.reportFailure({ level: 'error', logger: 'logs', message: 'again' }, sinkKey(full));
 	assert.equal(
 		stdout.entries.map(({ msg }) => msg),
 		['again'],

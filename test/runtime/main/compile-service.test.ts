@@ -38,12 +38,12 @@ service('a replacement thread knows the served names, but not the earlier conten
 	};
 	try {
 		assert.is(await prepared('a.test', 'b.test'), 'swap');
-		await compiler.commit(['a.test', 'b.test']);
+		await compiler.commitCandidate(['a.test', 'b.test']);
 		assert.is(await prepared('a.test'), 'swap');
-		await compiler.commit(['a.test']);
+		await compiler.commitCandidate(['a.test']);
 		assert.is(await prepared('a.test'), 'unchanged');
 		await compiler.ask('stall', { how: 'stall' }).catch(() => {});
-		assert.is(compiler.stalls, 1);
+		assert.is(compiler.stallCount, 1);
 		assert.is(await prepared('a.test'), 'swap', 'the files may have changed in the meantime');
 		assert.is(await prepared('a.test', 'b.test'), 'swap', 'a name that was served before can be added again');
 		assert.is(await prepared('a.test', 'c.test'), 'restart_required');

@@ -24,7 +24,7 @@ const GAUGES = {
 	version: () => 'v1',
 	ready: () => true,
 	generation: () => 3,
-	lastReload: () => ({ successful: true, successAt: 12 }),
+	lastReload: () => ({ isSuccessful: true, lastSuccessAt: 12 }),
 	rollbacks: () => ({ succeeded: 2, failed: 1, isStuck: true }),
 	workerRestarts: () => 1,
 	threadStalls: () => ({ worker: 2 }),
@@ -51,12 +51,12 @@ counting('rows are summed; dead threads keep contributing counters but not gauge
 	b.row[ROW_SLOT.connections] = 4;
 	a.row[ROW_SLOT.requests] = 10;
 	b.row[ROW_SLOT.requests] = 20;
-	assert.is(totals.total(ROW_SLOT.connections), 7);
+	assert.is(totals.slotTotal(ROW_SLOT.connections), 7);
 	totals.removeThread(0);
-	assert.is(totals.total(ROW_SLOT.connections), 4);
-	assert.is(totals.total(ROW_SLOT.requests), 30);
+	assert.is(totals.slotTotal(ROW_SLOT.connections), 4);
+	assert.is(totals.slotTotal(ROW_SLOT.requests), 30);
 	addThread(totals, 0).row[ROW_SLOT.requests] = 1;
-	assert.is(totals.total(ROW_SLOT.requests), 31);
+	assert.is(totals.slotTotal(ROW_SLOT.requests), 31);
 });
 
 counting('events of modules are summed by name, and those of dead threads are kept', () => {
@@ -138,8 +138,8 @@ counting('updated histogram lines equal lines built from scratch', () => {
 			const more = 10 ** random.below(7);
 			return at === 3 && random.below(3) === 0 ? count + more / 7 : count + random.below(more);
 		});
-		const fresh = new HistogramText('h', 'a="é"', bounds).lines(counts).toString();
-		assert.is(kept.lines(counts).toString(), fresh);
+		const fresh = new HistogramText('h', 'a="é"', bounds).renderLines(counts).toString();
+		assert.is(kept.renderLines(counts).toString(), fresh);
 		assert.match(fresh, `h_bucket{a="é",le="10"} ${counts[0]! + counts[1]!}\n`);
 		assert.match(fresh, `h_count{a="é"} ${counts[0]! + counts[1]! + counts[2]!}\n`);
 		const sum = Number(/^h_sum\{a="é"\} (\d+(?:\.\d{9})?)$/m.exec(fresh)![1]);
@@ -150,17 +150,17 @@ counting('updated histogram lines equal lines built from scratch', () => {
 counting("a scrape's memory is reused only after its release", () => {
 	const memory = new ScrapeMemory();
 	const part = (text: string): Buffer[] => [Buffer.from(text)];
-	const [first, second, third] = ['aaaaaaaa', 'bbbbbbbb', 'cccccccc'].map(text => memory.join(part(text)));
+	const [first, second, third] = ['aaaaaaaa', 'bbbbbbbb', 'cccccccc'].map(text => memory.joinParts(part(text)));
 	assert.equal(
 		[first!.text.toString(), second!.text.toString(), third!.text.toString()],
 		['aaaaaaaa', 'bbbbbbbb', 'cccccccc'],
 	);
 	first!.release();
-	const fourth = memory.join(part('dd'));
+	const fourth = memory.joinParts(part('dd'));
 	assert.is(fourth.text.buffer, first!.text.buffer);
 	assert.equal([fourth.text.toString(), second!.text.toString()], ['dd', 'bbbbbbbb']);
 	fourth.release();
-	const longer = memory.join(part('e'.repeat(100)));
+	const longer = memory.joinParts(part('e'.repeat(100)));
 	assert.equal([longer.text.length, second!.text.toString()], [100, 'bbbbbbbb']);
 });
 

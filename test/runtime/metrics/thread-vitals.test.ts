@@ -43,10 +43,11 @@ vitals(
 			const max = slotOf('nodejs_eventloop_lag_max_seconds');
 			thread.postMessage('allocate');
 			thread.postMessage('delay');
-			await eventually('the delay is published', () => read.gauge(max) >= 0.25);
-			assert.ok(read.gauge(slotOf('nodejs_heap_size_used_bytes')) > 1e6);
+			await eventually('the delay is published', () => read.gaugeValue(max) >= 0.25);
+			assert.ok(read.gaugeValue(slotOf('nodejs_heap_size_used_bytes')) > 1e6);
 			assert.ok(
-				read.gauge(slotOf('nodejs_heap_size_total_bytes')) >= read.gauge(slotOf('nodejs_heap_size_used_bytes')),
+				read.gaugeValue(slotOf('nodejs_heap_size_total_bytes')) >=
+					read.gaugeValue(slotOf('nodejs_heap_size_used_bytes')),
 			);
 			const collections = new Map<string, number>();
 			const count = (): void =>
@@ -61,10 +62,10 @@ vitals(
 				return collections.get('minor')! > 0;
 			});
 			read.startPeriod();
-			await eventually('the delay is reset', () => read.gauge(max) < 0.25);
+			await eventually('the delay is reset', () => read.gaugeValue(max) < 0.25);
 			thread.postMessage('block');
 			assert.ok(read.isPublished);
-			assert.ok(read.gauge(slotOf('nodejs_heap_size_used_bytes')) > 1e6);
+			assert.ok(read.gaugeValue(slotOf('nodejs_heap_size_used_bytes')) > 1e6);
 		} finally {
 			Atomics.store(gate, 0, 1);
 			Atomics.notify(gate, 0);

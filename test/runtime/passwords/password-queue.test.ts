@@ -146,7 +146,7 @@ queues('a verdict obtained by one worker thread is known to the others without a
 	const threads = [1, 2].map(
 		() =>
 			new ThreadPasswords({
-				ask: check => queue.verify(check),
+				sendCheck: check => queue.verify(check),
 				withdraw: id => queue.withdraw(id),
 				clientOf: x => x.connection.remoteAddress,
 				countRefusal: () => {},

@@ -20,7 +20,7 @@ function createChecks() {
 	const withdrawnPasswords: string[] = [];
 	const counts = { refused: 0 };
 	const passwords = new ThreadPasswords({
-		ask: check => new Promise(answer => asked.push({ check, answer })),
+		sendCheck: check => new Promise(answer => asked.push({ check, answer })),
 		withdraw: id => withdrawnPasswords.push(id),
 		clientOf: x => x.connection.remoteAddress,
 		countRefusal: () => counts.refused++,
@@ -65,7 +65,7 @@ thread('concurrent equal checks are coalesced', async () => {
 	assert.is(asked.length, 1);
 	asked[0]!.answer(true);
 	assert.equal(await Promise.all(verdicts), [true, true, true]);
-	assert.is(passwords.pending, 0);
+	assert.is(passwords.pendingCount, 0);
 });
 
 thread('a client with many pending guesses is refused without asking the main thread; others are not', async () => {
@@ -134,7 +134,7 @@ thread('a check is withdrawn when its last client disconnects', async () => {
 	(leavers[1] as ReturnType<typeof fakeExchange>).markGone();
 	assert.equal(withdrawn, [asked[0]!.check.id]);
 	assert.equal(await Promise.all(verdicts), [false, false]);
-	assert.is(passwords.pending, 0);
+	assert.is(passwords.pendingCount, 0);
 	const again = passwords.verify(from('192.0.2.3'), 'bob', HASH, 'x');
 	asked[0]!.answer(null);
 	asked[1]!.answer(true);

@@ -7,17 +7,17 @@ const memory = suite('remembered verdicts');
 
 memory('the least recently used verdict is evicted first, and wrong passwords never evict right ones', () => {
 	const verdicts = new VerdictMemory(2, 3);
-	verdicts.remember('right', true);
-	for (const wrong of ['a', 'b', 'c']) verdicts.remember(wrong, false);
-	assert.is(verdicts.recall('a'), false);
-	verdicts.remember('d', false);
+	verdicts.rememberVerdict('right', true);
+	for (const wrong of ['a', 'b', 'c']) verdicts.rememberVerdict(wrong, false);
+	assert.is(verdicts.recallVerdict('a'), false);
+	verdicts.rememberVerdict('d', false);
 	assert.equal(
-		['a', 'b', 'c', 'd', 'right'].map(key => verdicts.recall(key)),
+		['a', 'b', 'c', 'd', 'right'].map(key => verdicts.recallVerdict(key)),
 		[false, undefined, false, false, true],
 	);
-	verdicts.remember('more', true);
-	verdicts.remember('most', true);
-	assert.is(verdicts.recall('right'), undefined);
+	verdicts.rememberVerdict('more', true);
+	verdicts.rememberVerdict('most', true);
+	assert.is(verdicts.recallVerdict('right'), undefined);
 });
 
 memory(

@@ -17,7 +17,7 @@ const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 /** Opens a table in `tables`. */
 function openTable(tables: LimitTables, key: string): LimitTable {
 	const buffer = new SharedArrayBuffer(4 * limitTableWords(MAX_KEYS));
-	tables.limitsOpened(key, { zone: key, maxKeys: MAX_KEYS }, buffer);
+	tables.onLimitsOpened(key, { zone: key, maxKeys: MAX_KEYS }, buffer);
 	return new LimitTable(buffer, MAX_KEYS);
 }
 
@@ -25,7 +25,7 @@ function openTable(tables: LimitTables, key: string): LimitTable {
 function successorOf(tables: LimitTables, ...keys: string[]) {
 	const next = new LimitTables(tables.secret);
 	const found = keys.map(key => openTable(next, key));
-	next.adopt(JSON.parse(JSON.stringify(tables.states())));
+	next.adoptStates(JSON.parse(JSON.stringify(tables.exportStates())));
 	return found;
 }
 
@@ -48,9 +48,9 @@ test('a table that is closed, or that the successor does not have, is left out',
 	const tables = new LimitTables();
 	openTable(tables, 'a').take('x', now(), RATE, 10);
 	openTable(tables, 'b').take('x', now(), RATE, 10);
-	tables.limitsClosed('a');
+	tables.onLimitsClosed('a');
 	assert.equal(
-		tables.states().map(([key]) => key),
+		tables.exportStates().map(([key]) => key),
 		['b'],
 	);
 	const [other] = successorOf(tables, 'c');
@@ -64,7 +64,7 @@ test('of too many keys, those that have used most are handed over', () => {
 	const most = Array.from({ length: 50 }, (_, index) => `most ${index}`);
 	for (const key of most) table.take(key, at + 3_600_000, RATE, 10);
 	for (let index = 0; index < 150_000; index++) table.take(`least ${index}`, at + 1_800_000, RATE, 1);
-	const states = tables.states();
+	const states = tables.exportStates();
 	const keys = states.reduce((sum, [, records]) => sum + Buffer.from(records, 'base64').length / 20, 0);
 	assert.is(keys, 100_000);
 	const [next] = successorOf(tables, 'a');
@@ -77,7 +77,7 @@ test('records that are no records change nothing', () => {
 	const record = Buffer.alloc(20);
 	record.writeUInt32LE(4_000_000_000);
 	record.writeDoubleLE(Number.NaN, 12);
-	tables.adopt([
+	tables.adoptStates([
 		['a', record.toString('base64')],
 		['a', 'AAAA'],
 		['a', ''],

@@ -13,7 +13,7 @@ const usageIn = (buffer: SharedArrayBuffer): UnreportedUsage => new UnreportedUs
 
 function listed(usage: UnreportedUsage): number[] {
 	const places: number[] = [];
-	for (let place = usage.nextListed(); place !== -1; place = usage.nextListed()) places.push(place);
+	for (let place = usage.takeListedPlace(); place !== -1; place = usage.takeListedPlace()) places.push(place);
 	return places;
 }
 
@@ -26,7 +26,7 @@ test('a place is listed once, when half of its batch is used, and the main threa
 	thread.add(3, 10, 100, 1000);
 	other.add(7, 100, 100, 1000);
 	assert.equal([thread.mustTell, other.mustTell], [true, false]);
-	main.startList();
+	main.allowNotification();
 	assert.equal(listed(main), [3, 7]);
 	assert.equal(main.takeReport(3, 500), { amountMs: 60, capacityMs: 1000, isBeyondBatch: false });
 	assert.is(main.takeReport(3, 500), undefined);
@@ -54,7 +54,7 @@ test('an entry that a dead thread has not written does not block the list', () =
 	const words = new Int32Array(buffer);
 	words[words.length - 4096 - 4] = 1;
 	usage.add(5, 50, 100, 1000);
-	const found = Array.from({ length: 102 }, () => usage.nextListed());
+	const found = Array.from({ length: 102 }, () => usage.takeListedPlace());
 	assert.equal(
 		found.filter(place => place !== -1),
 		[5],
@@ -70,7 +70,7 @@ test('after more than a batch, what has been regained is not reported, and the r
 	// It counts against the batch until it is confirmed.
 	assert.is(usage.admits(1, 1, 100), false);
 	usage.add(1, 30, 100, 1000);
-	assert.is(usage.confirm(1), 30);
+	assert.is(usage.confirmSent(1), 30);
 	assert.is(usage.admits(1, 70, 100), true);
 	assert.is(usage.admits(1, 71, 100), false);
 });
@@ -132,7 +132,7 @@ test('two tables that exchange reports at random never admit more than the limit
 				machine.reply = undefined;
 			}
 		} else if (chance(30)) {
-			const place = machine.table.unreported!.nextListed();
+			const place = machine.table.unreported!.takeListedPlace();
 			const report = place === -1 ? undefined : machine.table.takeReport(place, now);
 			if (!report) continue;
 			fullAt = Math.max(fullAt, now) + report.amountMs;

@@ -14,7 +14,7 @@ import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
 import { OpensslContext } from '../../../runtime/sockets/openssl-context.ts';
 import { OpensslHandle } from '../../../runtime/sockets/openssl-handle.ts';
 import { findOpensslThread, opensslThread } from '../../../runtime/sockets/openssl-thread.ts';
-import { directTls, startTls } from '../../../runtime/sockets/start-tls.ts';
+import { directTlsThread, startTls } from '../../../runtime/sockets/start-tls.ts';
 import { HAS_DIRECT_TLS, type HandshakeFacts } from '../../../runtime/sockets/tls-handle.ts';
 import { useDirectTls } from '../../../runtime/sockets/tls-mode.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
@@ -161,7 +161,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['example.test'] });
 		const context = createSecureContext({ cert: certificate, key });
 		const protocols = Buffer.from('\x08http/1.1', 'latin1');
-		const thread = directTls();
+		const thread = directTlsThread();
 		const openssl = thread && new OpensslContext(thread, context, protocols, {});
 		assert.is(openssl !== undefined, by === 'OpenSSL');
 		const terms = { context, protocols, ocspResponse: undefined, openssl };
@@ -203,7 +203,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 				socket.destroy();
 				assert.equal(callAll(), []);
 			},
-			failed: (error: Error) => assert.unreachable(error.message),
+			onError: (error: Error) => assert.unreachable(error.message),
 		};
 		interceptHandles(tlsListener, accepted => {
 			const socket = new DirectSocket(accepted);
@@ -212,7 +212,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			const peeked = (count: number): void => {
 				startTls(socket, Buffer.from(memory.subarray(0, count)), terms, end);
 			};
-			socket.peek(memory, { ...owner, peeked }, by === 'OpenSSL');
+			socket.peek(memory, { ...owner, onPeeked: peeked }, by === 'OpenSSL');
 			return true;
 		});
 		const client = connectTls({

@@ -39,7 +39,7 @@ class ServerConnection implements SocketOwner {
 
 	constructor(socket: DirectSocket) {
 		this.socket = socket;
-		this.output = new SocketOutput(socket, { outputDrained: () => void this.events.push('relieved') });
+		this.output = new SocketOutput(socket, { onOutputDrained: () => void this.events.push('relieved') });
 	}
 
 	received(count: number): void {
@@ -151,7 +151,7 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			await eventually(() => one.events.includes('ended'));
 			assert.is(one.text, 'the last');
 			assert.ok(one.output.writeText('good'));
-			assert.ok(one.output.bytes(Buffer.from('bye')));
+			assert.ok(one.output.writeBytes(Buffer.from('bye')));
 			one.socket.end();
 			await once(client, 'close');
 			assert.is(back, 'goodbye');
@@ -224,7 +224,7 @@ for (const way of ['by the poller', 'by the handle'] as const) {
 			for (let i = 0; i < 400; i++) {
 				const piece = `${i} `.repeat(4000);
 				sent += piece;
-				const isOut = i % 3 === 0 ? one.output.bytes(Buffer.from(piece)) : one.output.writeText(piece);
+				const isOut = i % 3 === 0 ? one.output.writeBytes(Buffer.from(piece)) : one.output.writeText(piece);
 				if (!isOut) pending++;
 				if (i % 50 === 0) {
 					sent += 'head body tail';
@@ -325,7 +325,7 @@ poller('the poller proves itself, refuses invalid descriptors, and is closed wit
 	assert.not(one.isProven);
 	for (let turns = 0; turns < 100 && !one.isProven; turns++) await turn();
 	assert.ok(one.isProven);
-	for (const number of [-1, 1 << 20, 999_999]) assert.not(one.add(number, { readable() {}, pollTurn: 0 }));
+	for (const number of [-1, 1 << 20, 999_999]) assert.not(one.add(number, { onReadable() {}, registrationNumber: 0 }));
 	assert.ok(one.read(-1, one.addressOf(MEMORY), 1) < 0);
 	assert.is(one.write(-1, Buffer.from('x')), -1);
 	assert.is(one.writeText(-1, 'x'), -1);

@@ -7,32 +7,32 @@ const rows = suite('shared rows');
 
 rows('every thread gets the same memory for a key, which is released by the last thread', () => {
 	const shared = new SharedRows(3);
-	const buffer = shared.take('a', { slots: 2 }, 0)!;
+	const buffer = shared.takeMemory('a', { slots: 2 }, 0)!;
 	assert.is(buffer.byteLength, 24);
-	assert.is(shared.take('a', { slots: 2 }, 1), buffer);
-	shared.release('a', 0);
-	assert.is(shared.take('a', { slots: 2 }, 2), buffer);
-	shared.release('a', 1);
-	shared.release('a', 2);
-	shared.release('a', 2);
+	assert.is(shared.takeMemory('a', { slots: 2 }, 1), buffer);
+	shared.releaseMemory('a', 0);
+	assert.is(shared.takeMemory('a', { slots: 2 }, 2), buffer);
+	shared.releaseMemory('a', 1);
+	shared.releaseMemory('a', 2);
+	shared.releaseMemory('a', 2);
 	assert.is(shared.size, 0);
-	assert.is.not(shared.take('a', { slots: 2 }, 0), buffer);
+	assert.is.not(shared.takeMemory('a', { slots: 2 }, 0), buffer);
 });
 
 rows('the counters of a dead thread are reset', () => {
 	const shared = new SharedRows(2);
-	const numbers = new Int32Array(shared.take('a', { slots: 2 }, 0)!);
-	shared.take('a', { slots: 2 }, 1);
-	shared.take('b', { slots: 1 }, 1);
+	const numbers = new Int32Array(shared.takeMemory('a', { slots: 2 }, 0)!);
+	shared.takeMemory('a', { slots: 2 }, 1);
+	shared.takeMemory('b', { slots: 1 }, 1);
 	numbers.set([1, 2, 3, 4]);
-	shared.releaseAll(1);
+	shared.releaseThread(1);
 	assert.equal([...numbers], [1, 2, 0, 0]);
 	assert.is(shared.size, 1);
 });
 
 rows('an allocation that fails returns undefined and leaves no entry', () => {
 	const shared = new SharedRows(1);
-	assert.is(shared.take('a', { slots: 2 ** 50 }, 0), undefined);
+	assert.is(shared.takeMemory('a', { slots: 2 ** 50 }, 0), undefined);
 	assert.is(shared.size, 0);
 });
 

@@ -14,30 +14,30 @@ activity('the activity names the request that started after the last response, w
 	const own = new ThreadActivity();
 	const seen = new ThreadActivity(own.memory);
 	assert.is(seen.read().beat, 0);
-	own.beat();
+	own.sendHeartbeat();
 	assert.ok(seen.read().beat > 0);
 	assert.is(seen.read().request, undefined);
-	own.request(fakeExchange('/long', performance.now() + 1));
-	const { request, requestIsNew, phase } = seen.read();
+	own.recordRequest(fakeExchange('/long', performance.now() + 1));
+	const { request, isRequestNew: requestIsNew, phase } = seen.read();
 	assert.equal({ request, requestIsNew, phase }, { request: 'GET a.test/long', requestIsNew: true, phase: 'requests' });
-	own.request(fakeExchange('/x', 0));
+	own.recordRequest(fakeExchange('/x', 0));
 	assert.is(seen.read().request, 'GET a.test/x');
-	assert.is(seen.read().requestIsNew, false);
+	assert.is(seen.read().isRequestNew, false);
 });
 
 activity('long paths are truncated, and characters not allowed in a log are replaced', () => {
 	const own = new ThreadActivity();
-	own.request(fakeExchange(`/\u0007\n é${'x'.repeat(1000)}`, 1));
+	own.recordRequest(fakeExchange(`/\u0007\n é${'x'.repeat(1000)}`, 1));
 	assert.is(own.read().request, `GET a.test/????${'x'.repeat(123)}`);
 });
 
 activity('the phase distinguishes building, messages and requests', () => {
 	const own = new ThreadActivity();
-	own.enter('message');
-	own.enter('build');
-	own.leave('message');
+	own.enterPhase('message');
+	own.enterPhase('build');
+	own.leavePhase('message');
 	assert.is(own.read().phase, 'build');
-	own.leave('build');
+	own.leavePhase('build');
 	assert.is(own.read().phase, 'requests');
 });
 

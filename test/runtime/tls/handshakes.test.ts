@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { HANDSHAKE_SLOTS, HandshakeRate } from '../../../runtime/tls/handshake-rate.ts';
+import { HANDSHAKE_SLOT_COUNT, HandshakeRate } from '../../../runtime/tls/handshake-rate.ts';
 import { TicketKeys } from '../../../runtime/tls/ticket-keys.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { until } from '../../harness.ts';
@@ -106,7 +106,7 @@ handshakes('handshakes beyond the limit of a client per second are closed and co
 			return super.admits(address, 5000);
 		}
 	}
-	const rate = new FrozenRate(new SharedArrayBuffer(4 * HANDSHAKE_SLOTS));
+	const rate = new FrozenRate(new SharedArrayBuffer(4 * HANDSHAKE_SLOT_COUNT));
 	rate.configure({ handshakes_per_client: 3 });
 	listener.server.limitHandshakes(rate);
 	const outcomes: boolean[] = [];
@@ -119,7 +119,7 @@ handshakes('handshakes beyond the limit of a client per second are closed and co
 });
 
 handshakes('rates are counted per client and per listener, across all threads', () => {
-	const memory = new SharedArrayBuffer(4 * HANDSHAKE_SLOTS);
+	const memory = new SharedArrayBuffer(4 * HANDSHAKE_SLOT_COUNT);
 	const threads = [new HandshakeRate(memory), new HandshakeRate(memory)];
 	const admitted = (addresses: readonly string[], now: number) =>
 		addresses.filter((address, at) => threads[at % 2]!.admits(address, now)).length;

@@ -131,8 +131,8 @@ shared('an answer is only for its own token or name, and is removed with the cha
 	const token = { type: 'http-01', token: 'Token' } as const;
 	const name = { type: 'tls-alpn-01', name: 'a.test' } as const;
 	const taken = [
-		await challenges.put('http-01', 'a.test', 'Token.thumbprint'),
-		await challenges.put('tls-alpn-01', 'a.test', 'Token.thumbprint'),
+		await challenges.share('http-01', 'a.test', 'Token.thumbprint'),
+		await challenges.share('tls-alpn-01', 'a.test', 'Token.thumbprint'),
 	];
 	assert.equal(await challenges.answer(token), { authorization: 'Token.thumbprint' });
 	assert.is(await challenges.answer({ ...token, token: 'token' }), undefined, 'tokens are case-sensitive');
@@ -178,7 +178,7 @@ shared(
 		assert.is(asked.length, 1);
 		const store = createMemoryStore();
 		const challenges = new SharedChallenges(() => store);
-		await challenges.put('http-01', 'a.test', '../../x.thumbprint');
+		await challenges.share('http-01', 'a.test', '../../x.thumbprint');
 		assert.match((await store.list(''))[0]!, /^acme\/challenges\/http-01\/[0-9a-f]{64}\.json$/);
 	},
 );
@@ -241,7 +241,7 @@ shared('concurrent equal lookups are coalesced', async () => {
 shared('a process whose own orders are not distributed does not answer for others', async () => {
 	const store = temporaryFolder();
 	const ordering = new SharedChallenges(() => openStore({ store: 'file_system', root: store }, machine));
-	await ordering.put('http-01', 'other.test', 'token.thumbprint');
+	await ordering.share('http-01', 'other.test', 'token.thumbprint');
 	const path = '/.well-known/acme-challenge/token';
 	for (const [distributed, body] of [
 		[true, 'token.thumbprint'],

@@ -294,10 +294,10 @@ tracing('the span queue does not exceed its limit', async () => {
 	const logged: string[] = [];
 	const environment = { OTEL_BSP_MAX_QUEUE_SIZE: '2', OTEL_TRACES_EXPORTER: 'none' };
 	const spans = new SpanExport(environment, (_, message) => logged.push(message));
-	spans.queue('{},{},{}', 3);
-	assert.is(spans.dropped, 1);
-	spans.queue('{}', 1);
-	assert.is(spans.dropped, 2);
+	spans.queueSpans('{},{},{}', 3);
+	assert.is(spans.droppedCount, 1);
+	spans.queueSpans('{}', 1);
+	assert.is(spans.droppedCount, 2);
 	assert.equal(logged, ['spans were dropped: they come faster than they are exported']);
 	await spans.close(10);
 });

@@ -52,7 +52,7 @@ function watch(to: readonly string[], health: HealthCheckSettings, more: Partial
 	});
 	closing.push(() => registry.close());
 	const settings: UpstreamSettings = { to, health: { interval: 20, timeout: 500, ...health }, ...more };
-	registry.poolOpened('key', settings, new SharedArrayBuffer(poolMemoryBytes(settings, 1)), 1);
+	registry.onPoolOpened('key', settings, new SharedArrayBuffer(poolMemoryBytes(settings, 1)), 1);
 	return { logged, healthy: () => registry.reports().map(({ healthy }) => healthy) };
 }
 

@@ -26,18 +26,18 @@ function health(memory: PoolMemory, settings: UpstreamSettings, slot = 0): Upstr
 test('failures count for their duration, whichever thread they occurred on', () => {
 	const settings: UpstreamSettings = { to: ['a:1', 'b:1'], fail_duration: 1000, max_fails: 3 };
 	const [one, two] = createMemories(settings).map(memory => health(memory, settings));
-	one!.fail(100);
-	two!.fail(400);
+	one!.recordFail(100);
+	two!.recordFail(400);
 	assert.ok(one!.isPassing(500));
-	assert.is(one!.fails(500), 2);
-	one!.fail(600);
+	assert.is(one!.countFails(500), 2);
+	one!.recordFail(600);
 	assert.not.ok(one!.isPassing(700));
 	assert.not.ok(two!.isPassing(1099));
-	assert.is(two!.fails(1099), 3);
+	assert.is(two!.countFails(1099), 3);
 	assert.ok(two!.isPassing(1100));
-	assert.is(two!.fails(1100), 2);
+	assert.is(two!.countFails(1100), 2);
 	// Ten further failures displace the earlier ones from the memory, which keeps only the last three.
-	for (let i = 0; i < 10; i++) one!.fail(2000 + i);
+	for (let i = 0; i < 10; i++) one!.recordFail(2000 + i);
 	assert.not.ok(two!.isPassing(3006));
 	assert.ok(two!.isPassing(3007));
 });
@@ -45,7 +45,7 @@ test('failures count for their duration, whichever thread they occurred on', () 
 test('failures are counted correctly when the clock wraps', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 1000, max_fails: 1 };
 	const of = health(createMemories(settings)[0]!, settings);
-	of.fail(2 ** 31 - 10);
+	of.recordFail(2 ** 31 - 10);
 	assert.not.ok(of.isPassing((2 ** 31 - 10 + 500) | 0));
 	assert.ok(of.isPassing((2 ** 31 - 10 + 1000) | 0));
 });
@@ -53,32 +53,32 @@ test('failures are counted correctly when the clock wraps', () => {
 test('a recovering upstream gets gradually more requests', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 100, slow_start: 1000 };
 	const of = health(createMemories(settings)[0]!, settings);
-	assert.is(of.share(0), 1);
+	assert.is(of.trafficShare(0), 1);
 	of.setDown(true, 1000);
 	assert.ok(of.setDown(false, 2000));
 	assert.not.ok(of.setDown(false, 2100));
-	assert.is(of.share(2000), 0.1);
-	assert.is(of.share(2500), 0.5);
-	assert.is(of.share(3000), 1);
+	assert.is(of.trafficShare(2000), 0.1);
+	assert.is(of.trafficShare(2500), 0.5);
+	assert.is(of.trafficShare(3000), 1);
 	// After a failure has expired, the upstream also counts as recovering.
-	of.fail(5000);
+	of.recordFail(5000);
 	assert.not.ok(of.isPassing(5050));
 	assert.ok(of.isPassing(5100));
-	assert.is(of.share(5600), 0.5);
+	assert.is(of.trafficShare(5600), 0.5);
 });
 
 test('the latency estimate is a decaying peak', () => {
 	const settings: UpstreamSettings = { to: ['a:1'] };
 	const of = health(createMemories(settings)[0]!, settings);
-	assert.is(of.latency(0), undefined);
+	assert.is(of.latencyMs(0), undefined);
 	of.observeLatency(10, 0);
 	of.observeLatency(2000, 10);
-	assert.ok(of.latency(10)! > 1990);
+	assert.ok(of.latencyMs(10)! > 1990);
 	of.observeLatency(10, 20);
-	assert.ok(of.latency(20)! > 1900);
-	assert.ok(of.latency(10_010)! < 800);
+	assert.ok(of.latencyMs(20)! > 1900);
+	assert.ok(of.latencyMs(10_010)! < 800);
 	for (let at = 1000; at < 60_000; at += 100) of.observeLatency(10, at);
-	const settled = of.latency(60_000)!;
+	const settled = of.latencyMs(60_000)!;
 	assert.ok(settled > 8 && settled < 40, `${settled}`);
 });
 
@@ -88,23 +88,23 @@ test('a circuit opens when too many requests fail, lets probes through, and clos
 		circuit: { min_requests: 10, error_ratio: 0.5, window: 1000, open_for: 500, probes: 2 },
 	};
 	const [here, there] = createMemories(settings).map(memory => new CircuitBreaker(memory, 0, settings.circuit!));
-	for (let i = 0; i < 5; i++) here!.ended(false, false, 1, 10);
-	for (let i = 0; i < 4; i++) there!.ended(false, true, 1, 20);
+	for (let i = 0; i < 5; i++) here!.endRequest(false, false, 1, 10);
+	for (let i = 0; i < 4; i++) there!.endRequest(false, true, 1, 20);
 	assert.is(here!.state, 'closed');
-	here!.ended(false, true, 1, 30);
+	here!.endRequest(false, true, 1, 30);
 	assert.is(there!.state, 'open');
 	assert.not.ok(there!.allows(529));
 	assert.ok(there!.allows(530));
-	assert.ok(there!.began(530));
+	assert.ok(there!.beginRequest(530));
 	assert.is(here!.state, 'half_open');
-	assert.ok(here!.began(531));
+	assert.ok(here!.beginRequest(531));
 	assert.not.ok(here!.allows(532));
 	// Requests that were sent before the circuit opened no longer count.
-	assert.not.ok(here!.ended(false, true, 1, 533));
-	assert.not.ok(here!.ended(true, false, 1, 534));
-	assert.ok(there!.ended(true, false, 1, 535));
+	assert.not.ok(here!.endRequest(false, true, 1, 533));
+	assert.not.ok(here!.endRequest(true, false, 1, 534));
+	assert.ok(there!.endRequest(true, false, 1, 535));
 	assert.is(here!.state, 'closed');
-	assert.not.ok(here!.began(536));
+	assert.not.ok(here!.beginRequest(536));
 });
 
 test('a failed probe reopens the circuit, an abandoned one allows another, and lost ones do not block it', () => {
@@ -113,29 +113,29 @@ test('a failed probe reopens the circuit, an abandoned one allows another, and l
 		circuit: { min_requests: 1, open_for: 100, probes: 1, slow_after: 50 },
 	};
 	const breaker = new CircuitBreaker(createMemories(settings)[0]!, 0, settings.circuit!);
-	breaker.ended(false, false, 60, 0);
+	breaker.endRequest(false, false, 60, 0);
 	assert.is(breaker.state, 'open');
-	assert.ok(breaker.began(100));
-	breaker.ended(true, true, 1, 110);
+	assert.ok(breaker.beginRequest(100));
+	breaker.endRequest(true, true, 1, 110);
 	assert.is(breaker.state, 'open');
 	assert.not.ok(breaker.allows(209));
-	assert.ok(breaker.began(210));
+	assert.ok(breaker.beginRequest(210));
 	assert.not.ok(breaker.allows(211));
-	breaker.abandoned(true);
+	breaker.abandonProbe(true);
 	assert.ok(breaker.allows(212));
-	assert.ok(breaker.began(213));
+	assert.ok(breaker.beginRequest(213));
 	assert.not.ok(breaker.allows(300));
 	assert.ok(breaker.allows(310));
-	assert.ok(breaker.began(310));
-	assert.ok(breaker.ended(true, false, 1, 320));
+	assert.ok(breaker.beginRequest(310));
+	assert.ok(breaker.endRequest(true, false, 1, 320));
 });
 
 test('errors of an earlier window are forgotten', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], circuit: { min_requests: 4, window: 100 } };
 	const breaker = new CircuitBreaker(createMemories(settings)[0]!, 0, settings.circuit!);
-	for (let at = 0; at < 3000; at += 60) breaker.ended(false, true, 1, at);
+	for (let at = 0; at < 3000; at += 60) breaker.endRequest(false, true, 1, at);
 	assert.is(breaker.state, 'closed');
-	for (let at = 3000; at < 3040; at += 10) breaker.ended(false, true, 1, at);
+	for (let at = 3000; at < 3040; at += 10) breaker.endRequest(false, true, 1, at);
 	assert.is(breaker.state, 'open');
 });
 
@@ -143,12 +143,12 @@ test('a retry budget allows a fraction of the requests, plus a few per second', 
 	const settings: UpstreamSettings = { to: ['a:1'], retry_budget: { ratio: 0.2, per_second: 2 } };
 	const [here, there] = createMemories(settings).map(memory => new RetryBudget(memory, settings.retry_budget));
 	let taken = 0;
-	while (here!.take(1000)) taken++;
+	while (here!.takeRetry(1000)) taken++;
 	assert.is(taken, 20);
 	for (let i = 0; i < 100; i++) there!.addRequest();
-	while (here!.take(1000)) taken++;
+	while (here!.takeRetry(1000)) taken++;
 	assert.is(taken, 40);
-	while (there!.take(2000)) taken++;
+	while (there!.takeRetry(2000)) taken++;
 	assert.is(taken, 42);
 });
 
@@ -158,12 +158,12 @@ test('a dynamic address has the same slot on all threads, and unused slots are r
 	const slot = here!.claimSlot(12345, 1000)!;
 	assert.is(there!.claimSlot(12345, 2000), slot);
 	assert.is.not(there!.claimSlot(12345 + 256, 2000), slot);
-	here!.addActive(slot, 1);
-	assert.is(there!.active(slot), 1);
+	here!.addInFlight(slot, 1);
+	assert.is(there!.requestsInFlight(slot), 1);
 	const slots = new Set<number | undefined>();
 	for (let i = 0; i < 3000; i++) slots.add(here!.claimSlot(i * 7919, 3000));
 	assert.ok(slots.size > 200 && slots.size <= 257);
-	here!.addActive(slot, -1);
+	here!.addInFlight(slot, -1);
 	const again = new Set<number | undefined>();
 	for (let i = 0; i < 100; i++) again.add(here!.claimSlot(1_000_000 + i * 7919, 3000 + 600_001));
 	assert.not(again.has(undefined));
@@ -177,19 +177,19 @@ test("an upstream's state survives changes of other settings and the replacement
 	const after: UpstreamSettings = { ...before, to: ['b:1', 'c:1'], balance: { policy: 'first' } };
 	const open = (key: string, settings: UpstreamSettings) => {
 		const buffer = new SharedArrayBuffer(poolMemoryBytes(settings, 1));
-		registry.poolOpened(key, settings, buffer, 1);
+		registry.onPoolOpened(key, settings, buffer, 1);
 		return health(new PoolMemory(settings, { buffer, rows: 1, row: 0 }), settings, settings.to.indexOf('b:1'));
 	};
 	const first = open('one', before);
-	first.fail(processClockNow());
+	first.recordFail(processClockNow());
 	first.setDown(true, processClockNow());
 	const second = open('two', after);
-	assert.is(second.fails(processClockNow()), 1);
+	assert.is(second.countFails(processClockNow()), 1);
 	assert.ok(second.isDown);
-	registry.poolClosed('one');
-	registry.poolClosed('two');
+	registry.onPoolClosed('one');
+	registry.onPoolClosed('two');
 	assert.equal(registry.reports(), []);
-	assert.is(open('3 before', before).fails(processClockNow()), 1);
+	assert.is(open('3 before', before).countFails(processClockNow()), 1);
 	assert.not.ok(open('4 after', { ...before, max_fails: 5 }).isDown);
 	assert.equal(
 		registry
@@ -219,14 +219,14 @@ test('a pool skips upstreams that are unhealthy, failing, full, or have an open 
 	assert.is(chosen(), 'a');
 	health(memory, settings, 0).setDown(true, processClockNow());
 	assert.is(chosen(), 'b');
-	health(memory, settings, 1).fail(processClockNow());
+	health(memory, settings, 1).recordFail(processClockNow());
 	assert.is(chosen(), 'c');
-	memory.addActive(2, 1);
+	memory.addInFlight(2, 1);
 	assert.is(chosen(), undefined);
 	health(memory, settings, 0).setDown(false, processClockNow());
 	assert.is(chosen(), 'a');
 	const breaker = new CircuitBreaker(memory, 0, settings.circuit!);
-	for (let i = 0; i < 20; i++) breaker.ended(false, true, 1, processClockNow());
+	for (let i = 0; i < 20; i++) breaker.endRequest(false, true, 1, processClockNow());
 	assert.is(chosen(), undefined);
 	pool.close();
 });

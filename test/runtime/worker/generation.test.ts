@@ -85,25 +85,25 @@ const generations = suite('generations');
 generations('a change keeps the closures of every other site', async () => {
 	const bench = new TestGenerations();
 	await bench.load(image([site(0, 'a'), site(1, 'b'), site(2, 'c')]));
-	const first = bench.generations.current();
+	const first = bench.generations.currentGeneration();
 	await bench.load(image([site(0, 'a'), site(1, 'B'), site(2, 'c')]));
 	assert.is(bench.generations.newest, first, 'nothing changes before the next request');
-	const second = bench.generations.current();
+	const second = bench.generations.currentGeneration();
 	assert.is(second.number, 2);
 	assert.equal(
 		second.sites.map((unit, index) => unit === first.sites[index]),
 		[true, false, true],
 	);
 	assert.is(second.tables.get('tcp/:80'), first.tables.get('tcp/:80'));
-	assert.equal(second.dropped, [first.sites[1]]);
+	assert.equal(second.droppedSites, [first.sites[1]]);
 });
 
 generations('sites are moved, added and removed', async () => {
 	const bench = new TestGenerations();
 	await bench.load(image([site(0, 'a'), site(1, 'b'), site(2, 'c'), site(3, 'd')]));
-	const [a, , c, d] = bench.generations.current().sites;
+	const [a, , c, d] = bench.generations.currentGeneration().sites;
 	await bench.load(image([site(3, 'd'), site(9, 'new'), site(2, 'c'), site(0, 'a')]));
-	const { sites, dropped } = bench.generations.current();
+	const { sites, droppedSites: dropped } = bench.generations.currentGeneration();
 	assert.is(sites.length, 4);
 	assert.is(sites[0], d);
 	assert.is(sites[1]!.built.name, 'http://s9.example:80');
@@ -115,11 +115,11 @@ generations('sites are moved, added and removed', async () => {
 generations('a setting that sites depend on rebuilds them, and a process-wide setting does not', async () => {
 	const bench = new TestGenerations();
 	await bench.load(image([site(0, 'a')]));
-	const [unit] = bench.generations.current().sites;
+	const [unit] = bench.generations.currentGeneration().sites;
 	await bench.load(image([site(0, 'a')], { settings: { grace_period: 5 } }));
-	assert.is(bench.generations.current().sites[0], unit);
+	assert.is(bench.generations.currentGeneration().sites[0], unit);
 	await bench.load(image([site(0, 'a')], { settings: { grace_period: 5, http_port: 81 } }));
-	assert.is.not(bench.generations.current().sites[0], unit);
+	assert.is.not(bench.generations.currentGeneration().sites[0], unit);
 });
 
 generations('a changed named upstream rebuilds the sites that use it, also through named routes', () => {
@@ -137,17 +137,17 @@ generations('a changed named upstream rebuilds the sites that use it, also throu
 generations('leases are released with the last exchange of the last generation that holds them, in order', async () => {
 	const bench = new TestGenerations();
 	await bench.load(image([site(0, 'a', 'one')]));
-	const first = bench.generations.current();
-	first.exchanges++;
+	const first = bench.generations.currentGeneration();
+	first.openExchangeCount++;
 	await bench.load(image([site(0, 'b', 'two')]));
-	const second = bench.generations.current();
-	second.exchanges++;
+	const second = bench.generations.currentGeneration();
+	second.openExchangeCount++;
 	await bench.load(image([site(0, 'c', 'three')]));
-	bench.generations.current();
-	bench.generations.exchangeEnded(second);
+	bench.generations.currentGeneration();
+	bench.generations.onExchangeEnded(second);
 	assert.equal(bench.closed, [], 'the first generation still has an exchange, which may need what later ones dropped');
 	assert.is(bench.generations.oldCount, 2);
-	bench.generations.exchangeEnded(first);
+	bench.generations.onExchangeEnded(first);
 	assert.equal(bench.closed, ['one', 'two']);
 	assert.is(bench.generations.oldCount, 0);
 	assert.is(bench.registry.size, 1);
@@ -156,19 +156,19 @@ generations('leases are released with the last exchange of the last generation t
 generations('a lease held by both generations is never closed in between', async () => {
 	const bench = new TestGenerations();
 	await bench.load(image([site(0, 'a', 'kept')]));
-	bench.generations.current();
+	bench.generations.currentGeneration();
 	await bench.load(image([site(0, 'b', 'kept')]));
-	bench.generations.current();
+	bench.generations.currentGeneration();
 	assert.equal(bench.closed, []);
 	await bench.load(image([site(0, 'c')]));
-	bench.generations.current();
+	bench.generations.currentGeneration();
 	assert.equal(bench.closed, ['kept']);
 });
 
 generations('an aborted build releases its leases', async () => {
 	const bench = new TestGenerations();
 	await bench.load(image([site(0, 'a', 'kept'), site(1, 'b')]));
-	bench.generations.current();
+	bench.generations.currentGeneration();
 	await bench.build(image([site(0, 'a', 'kept'), site(1, 'b', 'tried')]));
 	bench.generations.discard();
 	assert.equal(bench.closed, ['tried']);
@@ -215,7 +215,7 @@ generations('a site that needs shared memory is built once the memory has arrive
 	bench.keysToAwait.add('pool');
 	await bench.load(image([site(0, 'a', 'pool'), site(1, 'b', 'log')]));
 	assert.equal(
-		bench.generations.current().sites.map(unit => unit.built.name),
+		bench.generations.currentGeneration().sites.map(unit => unit.built.name),
 		['http://s0.example:80', 'http://s1.example:80'],
 	);
 	assert.is(bench.registry.size, 2);
@@ -231,7 +231,7 @@ generations('changing one of ten thousand sites takes a thread less than five mi
 	const bench = new TestGenerations();
 	const sites = Array.from({ length: 10_000 }, (_, index) => site(index, 'a'));
 	await bench.load(image(sites));
-	bench.generations.current();
+	bench.generations.currentGeneration();
 	const rounds = 20;
 	let cost = 0;
 	for (let round = 0; round < rounds; round++) {
@@ -247,7 +247,7 @@ generations('changing one of ten thousand sites takes a thread less than five mi
 		);
 		bench.generations.prepare(built.generation);
 		Atomics.store(bench.control, 0, ++bench.number);
-		bench.generations.current();
+		bench.generations.currentGeneration();
 		cost += cpuMilliseconds() - began;
 		bench.before = after;
 	}

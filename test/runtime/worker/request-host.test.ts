@@ -38,21 +38,21 @@ function hostOf(handle: Handler, debug = false) {
 	const control = new Int32Array(CONTROL_SLOTS);
 	const generations = new Generations(control, new LeaseRegistry());
 	const table = new SiteTable([{ site: 0, hosts: ['a.example'], paths: [] }]);
-	const unit = { built: { name: 'a.example', handle, mainHandler: undefined, logs: [] }, leases: [] };
-	generations.prepare(new Generation(1, [unit], new Map([['here', { table, hosts: undefined }]]), []));
+	const unit = { built: { name: 'a.example', runSite: handle, mainHandler: undefined, logs: [] }, leases: [] };
+	generations.prepare(new Generation(1, [unit], new Map([['here', { table, servedHosts: undefined }]]), []));
 	control[0] = 1;
 	const row = new Float64Array(ROW_LENGTH);
 	const thread: RequestHostThread = {
 		generations,
-		row,
+		counters: row,
 		activity: new ThreadActivity(),
 		limits: DEFAULT_LIMITS,
 		tls: new ThreadTls(() => {}),
 		clientIp: x => x.connection.remoteAddress,
-		draining: false,
-		debug,
+		isDraining: false,
+		logsDebug: debug,
 		log: entry => void entries.push(entry),
-		connectionEnded() {},
+		onConnectionEnded() {},
 	};
 	return { host: new RequestHost('here', thread), entries, row, generations };
 }
@@ -154,12 +154,12 @@ host('an exchange holds its generation until it has finished', () => {
 	const x = fakeExchange();
 	host.handle(x);
 	assert.is(row[ROW_SLOT.inFlight], 1);
-	assert.is(generations.newest.exchanges, 1);
+	assert.is(generations.newest.openExchangeCount, 1);
 	host.finished(x);
 	host.finished(x);
 	assert.is(row[ROW_SLOT.inFlight], 0);
 	assert.is(row[ROW_SLOT.requests], 1);
-	assert.is(generations.newest.exchanges, 0);
+	assert.is(generations.newest.openExchangeCount, 0);
 });
 
 host('access logs record finished exchanges, unless the exchange is excluded', () => {

@@ -20,7 +20,7 @@ declare module '../../../exchange/leases.ts' {
 export const CHALLENGE_TYPES = ['http-01', 'dns-01', 'tls-alpn-01'] as const;
 
 /** The names and addresses in `allow` or `deny`. */
-export interface NameRules {
+export interface IdentifierRules {
 	/** Domain names in lower case. `*.example.com` matches names one label below `example.com`. */
 	readonly domains?: readonly string[];
 	/** IP ranges in CIDR notation. */
@@ -35,8 +35,8 @@ export interface AcmeServerSettings {
 	readonly resolvers?: readonly string[];
 	readonly challenges?: readonly (typeof CHALLENGE_TYPES)[number][];
 	readonly allow_wildcard_names?: boolean;
-	readonly allow?: NameRules;
-	readonly deny?: NameRules;
+	readonly allow?: IdentifierRules;
+	readonly deny?: IdentifierRules;
 	readonly sign_with_root?: boolean;
 }
 
@@ -72,7 +72,7 @@ export interface AcmeAuthority {
 /** Default lifetime of certificates in milliseconds: 12 hours. */
 export const DEFAULT_CERTIFICATE_LIFETIME_MS = 43_200_000;
 /** Maximum number of bytes of a request body. A certificate request with a hundred names has a few thousand bytes. */
-const MAX_REQUEST_BYTES: number = 128 * 1024;
+const MAX_REQUEST_BODY_BYTES: number = 128 * 1024;
 
 /** Compiles an `acme_server` step to its handler. */
 export function compileAcmeServer(step: AcmeServerStep, cx: CompileContext, next: Handler): Handler {
@@ -80,22 +80,22 @@ export function compileAcmeServer(step: AcmeServerStep, cx: CompileContext, next
 	const ca = settings.ca ?? 'local';
 	checkLifetime(ca, settings.lifetime ?? DEFAULT_CERTIFICATE_LIFETIME_MS, cx);
 	const authority = cx.lease('acme_authority', settings);
-	const prefix = `/acme/${ca}/`;
-	const { step: stepNumber } = cx;
+	const pathPrefix = `/acme/${ca}/`;
+	const { stepNumber } = cx;
 	return x => {
 		const { request } = x;
-		if (!request.path.startsWith(prefix)) return next(x);
+		if (!request.path.startsWith(pathPrefix)) return next(x);
 		x.markAnswered('acme_authority', stepNumber);
-		return forwardRequest(x, authority, prefix);
+		return forwardRequest(x, authority, pathPrefix);
 	};
 }
 
-async function forwardRequest(x: Exchange, authority: AcmeAuthority, prefix: string): Promise<void> {
+async function forwardRequest(x: Exchange, authority: AcmeAuthority, pathPrefix: string): Promise<void> {
 	const { request, response } = x;
 	const { status, headers, body } = await authority.answer({
 		method: request.method,
-		resource: request.path.slice(prefix.length),
-		base: `${request.scheme}://${request.authority}${prefix.slice(0, -1)}`,
+		resource: request.path.slice(pathPrefix.length),
+		base: `${request.scheme}://${request.authority}${pathPrefix.slice(0, -1)}`,
 		contentType: request.headers.get('content-type') ?? '',
 		body: await readBody(x),
 	});
@@ -114,7 +114,7 @@ async function readBody({ request: { body } }: Exchange): Promise<string> {
 	let sizeBytes = 0;
 	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 		sizeBytes += piece.byteLength;
-		if (sizeBytes > MAX_REQUEST_BYTES) {
+		if (sizeBytes > MAX_REQUEST_BODY_BYTES) {
 			body.cancel();
 			throw new HttpError(413, 'The request is too large for an ACME server.');
 		}

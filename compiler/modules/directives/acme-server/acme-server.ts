@@ -5,12 +5,17 @@ import { PRIVATE_RANGES, parseIpRange } from '../../../exchange/ip-ranges.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import type { SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { SIGNING_PROPERTIES, signingSubdirectives } from '../../providers/issuers/signing-words.ts';
-import { type AcmeServerStep, CHALLENGE_TYPES, compileAcmeServer, type NameRules } from './acme-server-handler.ts';
+import {
+	type AcmeServerStep,
+	CHALLENGE_TYPES,
+	compileAcmeServer,
+	type IdentifierRules,
+} from './acme-server-handler.ts';
 
 const USAGE =
 	'acme_server [matcher] [{ ca <id>; lifetime <duration>; resolvers <address>…; challenges <type>…; allow_wildcard_names; allow { domains <name>…; ip_ranges <range>… }; deny { … }; sign_with_root }]';
 
-const RULES_SCHEMA = {
+const IDENTIFIER_RULES_SCHEMA = {
 	type: 'object',
 	properties: {
 		domains: {
@@ -55,14 +60,14 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 	order: { rank: 370 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
-		const draft: { -readonly [K in keyof AcmeServerStep]: AcmeServerStep[K] } = { handler: 'acme_authority' };
+		const stepDraft: { -readonly [K in keyof AcmeServerStep]: AcmeServerStep[K] } = { handler: 'acme_authority' };
 		const rulesHandler =
 			(name: 'allow' | 'deny'): SubdirectiveHandler =>
 			(words, innerLine) => {
 				if (!cx.count(innerLine, words, 0, 0, `${name} { domains <name>…; ip_ranges <range>… }`)) return;
 				const newRules: { domains?: string[]; ip_ranges?: string[] } = {
-					...draft[name],
-				} as NameRules as typeof newRules;
+					...stepDraft[name],
+				} as IdentifierRules as typeof newRules;
 				cx.subdirectives(
 					innerLine.block,
 					{
@@ -85,12 +90,12 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 					`acme_server ${name}`,
 					{ compatibleMessage: word => `unrecognized '${name}' subdirective: ${word}` },
 				);
-				draft[name] = newRules;
+				stepDraft[name] = newRules;
 			};
 		cx.subdirectives(
 			line.block,
 			{
-				...signingSubdirectives(draft, cx),
+				...signingSubdirectives(stepDraft, cx),
 				resolvers: (words, innerLine) => {
 					if (words.length === 0) {
 						const message = 'must specify at least one resolver address';
@@ -102,11 +107,11 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 						if (parseIp(word.text) || parseIp(host)) continue;
 						cx.problem('error', 'dns/resolver', word.span, `\`${word.text}\` is not the address of a name server.`);
 					}
-					draft.resolvers = words.map(word => word.text);
+					stepDraft.resolvers = words.map(word => word.text);
 				},
 				challenges: (words, innerLine) => {
 					cx.noBlock(innerLine);
-					const types = words.flatMap(word => {
+					const challengeTypes = words.flatMap(word => {
 						const type = CHALLENGE_TYPES.find(candidate => candidate === word.text);
 						if (type) return [type];
 						const message = `acme challenge "${word.text}" is not supported`;
@@ -115,10 +120,10 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 						});
 						return [];
 					});
-					if (types.length > 0) draft.challenges = [...(draft.challenges ?? []), ...types];
+					if (challengeTypes.length > 0) stepDraft.challenges = [...(stepDraft.challenges ?? []), ...challengeTypes];
 				},
 				allow_wildcard_names: (words, innerLine) => {
-					if (cx.count(innerLine, words, 0, 0, 'allow_wildcard_names')) draft.allow_wildcard_names = true;
+					if (cx.count(innerLine, words, 0, 0, 'allow_wildcard_names')) stepDraft.allow_wildcard_names = true;
 				},
 				allow: rulesHandler('allow'),
 				deny: rulesHandler('deny'),
@@ -126,7 +131,7 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 			'acme_server',
 			{ compatibleMessage: name => `unrecognized ACME server directive: ${name}` },
 		);
-		return cx.origin(draft, line.span);
+		return cx.origin(stepDraft, line.span);
 	},
 	schema: {
 		properties: {
@@ -143,8 +148,8 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 				description: 'Challenge types offered; default all.',
 			},
 			allow_wildcard_names: { type: 'boolean', default: false, description: 'Whether wildcards may be ordered.' },
-			allow: { ...RULES_SCHEMA, description: 'What may be ordered; nothing else may.' },
-			deny: { ...RULES_SCHEMA, description: 'What may not be ordered.' },
+			allow: { ...IDENTIFIER_RULES_SCHEMA, description: 'What may be ordered; nothing else may.' },
+			deny: { ...IDENTIFIER_RULES_SCHEMA, description: 'What may not be ordered.' },
 		},
 	},
 	compile: compileAcmeServer,

@@ -40,7 +40,7 @@ export const MAX_ACCOUNT_FILE_BYTES: number = 1024 * 1024;
 /** Maximum number of invalid lines that a message lists. */
 const MAX_LISTED_MISTAKES = 5;
 
-const CONVERSION_HINT =
+const NEW_HASH_HINT =
 	'Hashes cannot be converted: set these passwords again with `htpasswd -B FILE USER`, or `svc hash-password`.';
 const FORMAT_HINT = 'Each line is `USER:HASH`, as `htpasswd -B FILE USER` writes it.';
 
@@ -50,11 +50,11 @@ export function readAccountFile(path: string, reader: Reader): Accounts {
 		const message = `The file of accounts \`${path}\` cannot be read: ${reason}.`;
 		throw new AccountFileError('auth/htpasswd-unreadable', message, hint);
 	};
-	const kind = reader.kind(path);
-	if (kind === 'directory' || kind === 'other') return throwUnreadable('it is not a regular file');
-	let bytes: Uint8Array;
+	const fileKind = reader.kind(path);
+	if (fileKind === 'directory' || fileKind === 'other') return throwUnreadable('it is not a regular file');
+	let fileBytes: Uint8Array;
 	try {
-		bytes = reader.readBytes(path);
+		fileBytes = reader.readBytes(path);
 	} catch (error) {
 		if (!(error instanceof ReadError)) throw error;
 		if (error.code !== 'ENOENT') return throwUnreadable(`the system says ${error.code}`);
@@ -63,11 +63,11 @@ export function readAccountFile(path: string, reader: Reader): Accounts {
 			'Create it with `htpasswd -B -c FILE USER`. An account with the name `htpasswd` is written in quotes.',
 		);
 	}
-	return parseAccountFile(bytes, path);
+	return parseAccountFile(fileBytes, path);
 }
 
 /** Parses the lines `user:hash` of a file. One invalid line makes the whole file invalid. Throws AccountFileError. */
-export function parseAccountFile(bytes: Uint8Array, path: string): Accounts {
+export function parseAccountFile(fileBytes: Uint8Array, path: string): Accounts {
 	const throwInvalid = (mistake: string, hint: string): never => {
 		throw new AccountFileError(
 			'auth/htpasswd-invalid',
@@ -75,24 +75,25 @@ export function parseAccountFile(bytes: Uint8Array, path: string): Accounts {
 			hint,
 		);
 	};
-	if (bytes.length > MAX_ACCOUNT_FILE_BYTES) {
+	if (fileBytes.length > MAX_ACCOUNT_FILE_BYTES) {
 		return throwInvalid(
 			'it has more than 1 MiB',
 			'Distribute the accounts to several blocks, each with a file of its own.',
 		);
 	}
 	// The file may be empty for a moment: a program that writes it in place truncates it first.
-	if (bytes.length === 0) return throwInvalid('it is empty', 'Write a comment, such as `# nobody`, to admit nobody.');
-	let text: string;
+	if (fileBytes.length === 0)
+		return throwInvalid('it is empty', 'Write a comment, such as `# nobody`, to admit nobody.');
+	let fileText: string;
 	try {
-		text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+		fileText = new TextDecoder('utf-8', { fatal: true }).decode(fileBytes);
 	} catch {
 		return throwInvalid('it is not UTF-8', 'Save it in UTF-8.');
 	}
 	const accounts = new Map<string, PasswordHash>();
 	const mistakes: string[] = [];
 	let needsNewHash = false;
-	for (const [index, rawLine] of text.split('\n').entries()) {
+	for (const [index, rawLine] of fileText.split('\n').entries()) {
 		const line = rawLine.replace(/\r$/, '');
 		if (line.trim() === '' || line.startsWith('#')) continue;
 		// Fields after the hash are ignored, as Apache and nginx do.
@@ -101,7 +102,7 @@ export function parseAccountFile(bytes: Uint8Array, path: string): Accounts {
 		if (hashText === undefined || user === '') addMistake('it has no name, or no colon after it');
 		else if (accounts.has(user)) addMistake('an earlier line has the same name');
 		else {
-			const refusal = schemeRefusal(hashText);
+			const refusal = schemeRefusalReason(hashText);
 			needsNewHash ||= refusal !== undefined;
 			const hash = refusal ?? parsePasswordHash(hashText.startsWith('$argon2id$') ? 'argon2id' : 'bcrypt', hashText);
 			if (typeof hash === 'string') addMistake(hash);
@@ -112,14 +113,14 @@ export function parseAccountFile(bytes: Uint8Array, path: string): Accounts {
 		const moreText = mistakes.length > MAX_LISTED_MISTAKES ? `; and ${mistakes.length - MAX_LISTED_MISTAKES} more` : '';
 		return throwInvalid(
 			mistakes.slice(0, MAX_LISTED_MISTAKES).join('; ') + moreText,
-			needsNewHash ? CONVERSION_HINT : FORMAT_HINT,
+			needsNewHash ? NEW_HASH_HINT : FORMAT_HINT,
 		);
 	}
 	return accounts;
 }
 
 /** Returns why a hash is refused; undefined for bcrypt and argon2id, the only schemes that are accepted. */
-function schemeRefusal(hash: string): string | undefined {
+function schemeRefusalReason(hash: string): string | undefined {
 	if (/^\$(2[aby]|argon2id)\$/.test(hash)) return undefined;
 	if (/^\$(apr1|1)\$/.test(hash)) return 'MD5-crypt can be guessed too fast';
 	if (/^\{S?SHA\}/i.test(hash)) return 'SHA-1 can be guessed too fast';

@@ -16,7 +16,7 @@ interface Credentials {
 }
 
 /** Maximum number of characters of the `Authorization` field. No real password is longer, but hashing would accept any length. */
-const MAX_FIELD_LENGTH = 8192;
+const MAX_AUTHORIZATION_LENGTH = 8192;
 const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -26,7 +26,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  */
 function readCredentials(headers: HeaderList): Credentials | undefined {
 	const fields = headers.getAll('authorization');
-	if (fields.length !== 1 || fields[0]!.length > MAX_FIELD_LENGTH) return undefined;
+	if (fields.length !== 1 || fields[0]!.length > MAX_AUTHORIZATION_LENGTH) return undefined;
 	const token = BASIC_CREDENTIALS.exec(fields[0]!)?.[1];
 	if (token === undefined || token.length % 4 !== 0) return undefined;
 	let text: string;
@@ -58,17 +58,17 @@ export interface BasicAuthStep extends Step {
 /** Variable that holds the name of the authenticated user, for placeholders and access logs. */
 export const USER_VARIABLE = 'http.auth.user.id';
 /** Variable that holds the name of a rejected user. */
-const CANDIDATE_VARIABLE = 'http.auth.candidate.id';
+const REJECTED_USER_VARIABLE = 'http.auth.candidate.id';
 export const DEFAULT_REALM = 'restricted';
 
 /** Compiles a `basic_auth` step to its handler. */
 export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: Handler): Handler {
 	const verifier = cx.lease('password_verifier', {});
-	const inlineAccounts = compileAccounts(step, cx, verifier.isLive);
-	const { step: stepNumber } = cx;
+	const inlineAccounts = compileInlineAccounts(step, cx, verifier.isLive);
+	const { stepNumber } = cx;
 	const inlineTable = createAccountTable(inlineAccounts);
-	const currentTable =
-		step.htpasswd === undefined ? undefined : compileMergedTable(leaseFile(step.htpasswd, cx), inlineAccounts);
+	const loadMergedTable =
+		step.htpasswd === undefined ? undefined : compileMergedTable(leaseAccountFile(step.htpasswd, cx), inlineAccounts);
 	const realm = (step.realm ?? DEFAULT_REALM).replace(/[\\"]/g, '\\$&');
 	const challenge = { headers: [['WWW-Authenticate', `Basic realm="${realm}"`]] as const };
 	const refuse = (x: Exchange, message: string): never => {
@@ -79,7 +79,7 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 		const hash = table.hashes.get(user);
 		const admitOrRefuse = (isValid: boolean): void | Promise<void> => {
 			if (!isValid || hash === undefined) {
-				x.variables.set(CANDIDATE_VARIABLE, user);
+				x.variables.set(REJECTED_USER_VARIABLE, user);
 				return refuse(x, 'The credentials are not valid.');
 			}
 			x.variables.set(USER_VARIABLE, user);
@@ -97,8 +97,8 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 	return x => {
 		const credentials = readCredentials(x.request.headers);
 		if (!credentials) return refuse(x, 'No credentials were given.');
-		if (!currentTable) return checkPassword(x, credentials, inlineTable);
-		const table = currentTable();
+		if (!loadMergedTable) return checkPassword(x, credentials, inlineTable);
+		const table = loadMergedTable();
 		if (!(table instanceof Promise)) return checkPassword(x, credentials, table);
 		return table.then(
 			loadedTable => checkPassword(x, credentials, loadedTable),
@@ -121,7 +121,7 @@ function createAccountTable(hashes: Accounts): AccountTable {
 }
 
 /** Leases an account file. While a configuration is only checked, throws BuildError if the file cannot be used. */
-function leaseFile(path: string, cx: CompileContext): AccountFile {
+function leaseAccountFile(path: string, cx: CompileContext): AccountFile {
 	try {
 		return cx.lease('account_file', { path });
 	} catch (error) {
@@ -151,7 +151,11 @@ function compileMergedTable(file: AccountFile, inlineAccounts: Accounts): () => 
  * Returns the step's inline accounts. Unless `isLive`, skips accounts that depend on environment variables, whose values are
  * unknown.
  */
-function compileAccounts(step: BasicAuthStep, cx: CompileContext, isLive: boolean): ReadonlyMap<string, PasswordHash> {
+function compileInlineAccounts(
+	step: BasicAuthStep,
+	cx: CompileContext,
+	isLive: boolean,
+): ReadonlyMap<string, PasswordHash> {
 	const algorithm = step.algorithm ?? 'bcrypt';
 	const accounts = new Map<string, PasswordHash>();
 	for (const [index, account] of step.accounts.entries()) {
@@ -181,7 +185,7 @@ function requireConstant(text: string, fieldName: string, cx: CompileContext): s
 function compileDecoyChooser(hashes: readonly PasswordHash[]): (user: string) => PasswordHash {
 	const decoysByCost = new Map<string, PasswordHash>();
 	const decoys = hashes.map(hash => {
-		const cost = costOf(hash);
+		const cost = costKeyOf(hash);
 		const decoy = decoysByCost.get(cost) ?? decoyHashFor(hash);
 		decoysByCost.set(cost, decoy);
 		return decoy;
@@ -194,7 +198,7 @@ function compileDecoyChooser(hashes: readonly PasswordHash[]): (user: string) =>
 }
 
 /** Returns a text that is the same for all hashes that take equally long to verify. */
-function costOf(hash: PasswordHash): string {
+function costKeyOf(hash: PasswordHash): string {
 	if (hash.algorithm === 'bcrypt') return `bcrypt ${hash.cost}`;
 	const { memory, passes, parallelism, salt, tag } = hash;
 	return `argon2id ${memory} ${passes} ${parallelism} ${salt.length} ${tag.length}`;

@@ -14,7 +14,9 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 	kind: 'handler',
 	id: 'basic_auth',
 	probeChanges: ({ accounts }) => [
-		...accounts.map(({ user }) => ({ header: ['Authorization', basicCredentials(user, UNMENTIONED_VALUE)] as const })),
+		...accounts.map(({ user }) => ({
+			header: ['Authorization', formatBasicCredentials(user, UNMENTIONED_VALUE)] as const,
+		})),
 		{ header: ['Authorization', undefined] },
 	],
 	names: { configfile: ['basic_auth'], compatfile: ['basic_auth', 'basicauth'] },
@@ -71,13 +73,13 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 			}
 		}
 		const accounts: BasicAuthAccount[] = [];
-		let htpasswd: Word | undefined;
+		let htpasswdWord: Word | undefined;
 		const userNames = new Set<string>();
 		for (const [index, accountLine] of (line.block?.lines ?? []).entries()) {
 			cx.noBlock(accountLine);
 			const firstWord = accountLine.words[0]!;
 			if (firstWord.text === 'htpasswd' && firstWord.quote === 'none' && cx.dialect === 'configfile') {
-				htpasswd = lowerAccountFile(accountLine, htpasswd, cx) ?? htpasswd;
+				htpasswdWord = lowerAccountFile(accountLine, htpasswdWord, cx) ?? htpasswdWord;
 				continue;
 			}
 			const [userWord, hashWord, extraWord] = accountLine.words as readonly [Word, Word | undefined, Word | undefined];
@@ -120,9 +122,9 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 			...algorithmField,
 			...realmField,
 			accounts,
-			...(htpasswd && { htpasswd: cx.filePath(htpasswd.text, htpasswd.span) }),
+			...(htpasswdWord && { htpasswd: cx.filePath(htpasswdWord.text, htpasswdWord.span) }),
 		};
-		return cx.origin(step, line.span, htpasswd ? { htpasswd: htpasswd.span } : {});
+		return cx.origin(step, line.span, htpasswdWord ? { htpasswd: htpasswdWord.span } : {});
 	},
 	schema: {
 		properties: {
@@ -194,6 +196,6 @@ function lowerAccountFile(line: Line, earlierWord: Word | undefined, cx: LowerCo
 	return word;
 }
 
-function basicCredentials(user: string, password: string): string {
+function formatBasicCredentials(user: string, password: string): string {
 	return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
 }

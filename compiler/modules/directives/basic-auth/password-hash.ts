@@ -43,8 +43,9 @@ export const ARGON2ID_LIMITS: {
 	salt: { min: 8, max: 1024 },
 };
 
-const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
-const ARGON2ID = /^\$argon2id\$v=(\d{1,4})\$m=(\d{1,10}),t=(\d{1,10}),p=(\d{1,8})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
+const BCRYPT_HASH_PATTERN = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
+const ARGON2ID_HASH_PATTERN =
+	/^\$argon2id\$v=(\d{1,4})\$m=(\d{1,10}),t=(\d{1,10}),p=(\d{1,8})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
 /**
  * Parses a hash, given verbatim or as base64. If it is invalid, returns the reason, which never quotes the hash, because hashes are
@@ -60,14 +61,14 @@ function decodeBase64(text: string): string {
 }
 
 function parseBcrypt(text: string): BcryptHash | string {
-	const match = BCRYPT.exec(text);
+	const match = BCRYPT_HASH_PATTERN.exec(text);
 	if (!match) return 'this is not a bcrypt hash';
 	const cost = Number(match[1]);
 	return cost >= 4 && cost <= 31 ? { algorithm: 'bcrypt', text, cost } : 'the cost of a bcrypt hash is from 4 to 31';
 }
 
 function parseArgon2id(text: string): Argon2idHash | string {
-	const match = ARGON2ID.exec(text);
+	const match = ARGON2ID_HASH_PATTERN.exec(text);
 	if (!match) return 'this is not an argon2id hash';
 	const [version, memory, passes, parallelism] = match.slice(1, 5).map(Number) as [number, number, number, number];
 	// Copied from Node's buffer pool, because transferring a slice of it to another thread would transfer the whole pool.

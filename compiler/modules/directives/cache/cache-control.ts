@@ -1,7 +1,7 @@
 /** Parses the directives of `Cache-Control` and of its targeted variants (RFC 9111 §5.2, RFC 9213 §2). */
 
 /** Maximum time in seconds; longer times are reduced to it (RFC 9111 §1.2.2). */
-const MAX_SECONDS = 2 ** 31;
+const MAX_TIME_SECONDS = 2 ** 31;
 
 /** Maps directive names in lower case to their arguments, or to '' for directives without one. */
 export type CacheControlDirectives = ReadonlyMap<string, string>;
@@ -11,34 +11,34 @@ const NO_DIRECTIVES: CacheControlDirectives = new Map();
 /** Matches the value types of RFC 9651: numbers, strings, tokens, booleans, bytes, dates, display strings. */
 const BARE_ITEM =
 	'(?:-?\\d{1,15}(?:\\.\\d{1,3})?|"(?:[ !#-\\[\\]-~]|\\\\["\\\\])*"|[A-Za-z*][!#$%&\'*+\\-.^_`|~0-9A-Za-z:/]*|\\?[01]|:[A-Za-z0-9+/=]*:|@-?\\d{1,15}|%"(?:[ !#$&-~]|%[0-9a-f]{2})*")';
-const KEY = '[a-z*][a-z0-9_\\-.*]*';
-const PARAMETERS = `(?: *; *${KEY}(?:=${BARE_ITEM})?)*`;
+const MEMBER_KEY = '[a-z*][a-z0-9_\\-.*]*';
+const PARAMETERS = `(?: *; *${MEMBER_KEY}(?:=${BARE_ITEM})?)*`;
 const INNER_LIST = `\\( *(?:${BARE_ITEM}${PARAMETERS}(?: +|(?=\\))))*\\)`;
-const MEMBER = new RegExp(`(${KEY})(?:=(${BARE_ITEM}|${INNER_LIST}))?${PARAMETERS}`, 'y');
-const COMMA = /[ \t]*,[ \t]*/y;
+const DICTIONARY_MEMBER = new RegExp(`(${MEMBER_KEY})(?:=(${BARE_ITEM}|${INNER_LIST}))?${PARAMETERS}`, 'y');
+const COMMA_PATTERN = /[ \t]*,[ \t]*/y;
 
 /**
  * Parses a dictionary of directives with typed values (RFC 9213 §2.1). Ignores directives whose value has the wrong type. Returns
  * undefined if the text is not a dictionary or no directive remains; the field then counts as absent.
  */
-export function parseTargetedCacheControl(text: string): CacheControlDirectives | undefined {
+export function parseTargetedCacheControl(fieldValue: string): CacheControlDirectives | undefined {
 	const directives = new Map<string, string>();
-	const end = text.trimEnd().length;
-	let offset = text.length - text.trimStart().length;
-	while (offset < end) {
-		MEMBER.lastIndex = offset;
-		const member = MEMBER.exec(text);
+	const endOffset = fieldValue.trimEnd().length;
+	let offset = fieldValue.length - fieldValue.trimStart().length;
+	while (offset < endOffset) {
+		DICTIONARY_MEMBER.lastIndex = offset;
+		const member = DICTIONARY_MEMBER.exec(fieldValue);
 		if (!member) return undefined;
 		const [, name, value] = member as unknown as [string, string, string | undefined];
 		const argument = argumentOf(name, value);
 		// Of two members with the same name, the last counts (RFC 9651 §3.2).
 		if (argument === undefined) directives.delete(name);
 		else directives.set(name, argument);
-		offset = MEMBER.lastIndex;
-		if (offset === end) break;
-		COMMA.lastIndex = offset;
-		if (!COMMA.test(text) || COMMA.lastIndex >= end) return undefined;
-		offset = COMMA.lastIndex;
+		offset = DICTIONARY_MEMBER.lastIndex;
+		if (offset === endOffset) break;
+		COMMA_PATTERN.lastIndex = offset;
+		if (!COMMA_PATTERN.test(fieldValue) || COMMA_PATTERN.lastIndex >= endOffset) return undefined;
+		offset = COMMA_PATTERN.lastIndex;
 	}
 	return directives.size > 0 ? directives : undefined;
 }
@@ -62,16 +62,16 @@ const SEPARATOR = /[^,"]*(?:,|$)/y;
  * Parses the value of `Cache-Control`. If a time is given twice, the shorter one counts. An invalid time counts as 0, because a
  * mistake must not extend a response's lifetime (RFC 9111 §4.2.1).
  */
-export function parseCacheControl(text: string | undefined): CacheControlDirectives {
-	if (text === undefined || text.trim() === '') return NO_DIRECTIVES;
+export function parseCacheControl(fieldValue: string | undefined): CacheControlDirectives {
+	if (fieldValue === undefined || fieldValue.trim() === '') return NO_DIRECTIVES;
 	const directives = new Map<string, string>();
 	let offset = 0;
-	while (offset < text.length) {
+	while (offset < fieldValue.length) {
 		DIRECTIVE.lastIndex = offset;
-		const match = DIRECTIVE.exec(text);
+		const match = DIRECTIVE.exec(fieldValue);
 		SEPARATOR.lastIndex = DIRECTIVE.lastIndex;
-		if (!match || !SEPARATOR.test(text)) {
-			const comma = text.indexOf(',', offset);
+		if (!match || !SEPARATOR.test(fieldValue)) {
+			const comma = fieldValue.indexOf(',', offset);
 			if (comma === -1) break;
 			offset = comma + 1;
 			continue;
@@ -103,7 +103,7 @@ export function directiveTimeMs(directives: CacheControlDirectives, name: string
 
 /** Parses a number of seconds; 0 if the text is not a number. */
 function parseSeconds(text: string): number {
-	return /^\d+$/.test(text) ? Math.min(Number(text), MAX_SECONDS) : 0;
+	return /^\d+$/.test(text) ? Math.min(Number(text), MAX_TIME_SECONDS) : 0;
 }
 
 /**

@@ -8,10 +8,10 @@ import type { CachedResponse, FetchTicket, ResponseCache } from '../../../exchan
 import { type CacheRole, cacheKeyHost, cacheRoleOf, configuredKey, primaryKey } from './cache-key.ts';
 import type { FreshnessRules } from './freshness.ts';
 import {
-	currentAge,
+	currentAgeMs,
 	decideUse,
 	isUsableOnError,
-	lastModifiedOf,
+	lastModifiedSeconds,
 	NO_REQUEST_DIRECTIVES,
 	parseRequestDirectives,
 	type RequestDirectives,
@@ -66,7 +66,7 @@ interface Fetch {
 const CONDITIONAL_FIELDS: readonly string[] = ['if-none-match', 'if-modified-since', 'if-range', 'range'];
 
 /** Maximum number of times that a request waits for another request's fetch; after that, it fetches by itself. */
-const MAX_WAITS = 3;
+const MAX_FETCH_WAITS = 3;
 
 /** Creates the handler of one step. */
 export function createCacheHandler(rules: CacheRules): Handler {
@@ -83,11 +83,11 @@ export function createCacheHandler(rules: CacheRules): Handler {
 				addCacheStatus(x, `svc; fwd=${method === 'GET' || method === 'HEAD' ? 'bypass' : 'method'}`),
 			);
 		}
-		const key =
+		const cacheKey =
 			rules.renderKey === undefined
 				? primaryKey(x, rules.stepPlace)
 				: configuredKey(x, rules.stepPlace, rules.renderKey(x));
-		return lookUp(rules, x, key, role, 0, undefined, false);
+		return lookUp(rules, x, cacheKey, role, 0, undefined, false);
 	};
 }
 
@@ -104,12 +104,12 @@ function handleUnsafeMethod(rules: CacheRules, x: Exchange): void | Promise<void
 		for (const name of ['location', 'content-location']) {
 			const url = headers.get(name);
 			if (url === undefined) continue;
-			const base = `${x.request.scheme}://${x.request.authority}${x.received.path}`;
-			const target = URL.canParse(url, base) ? new URL(url, base) : undefined;
+			const baseUrl = `${x.request.scheme}://${x.request.authority}${x.received.path}`;
+			const targetUrl = URL.canParse(url, baseUrl) ? new URL(url, baseUrl) : undefined;
 			// A URL of another host must not be invalidated.
-			if (target?.host !== new URL(base).host) continue;
-			const query = target.search === '' ? undefined : target.search.slice(1);
-			invalidations.push(rules.cache.invalidate(host, target.pathname, query));
+			if (targetUrl?.host !== new URL(baseUrl).host) continue;
+			const query = targetUrl.search === '' ? undefined : targetUrl.search.slice(1);
+			invalidations.push(rules.cache.invalidate(host, targetUrl.pathname, query));
 		}
 		// The response is sent only after the invalidations, because a client that has received it must see their effect.
 		return invalidations.some(invalidation => invalidation !== undefined)
@@ -127,17 +127,18 @@ function handleUnsafeMethod(rules: CacheRules, x: Exchange): void | Promise<void
 function lookUp(
 	rules: CacheRules,
 	x: Exchange,
-	key: string,
+	cacheKey: string,
 	role: CacheRole,
 	waitCount: number,
 	waitReason: Fetch['reason'] | undefined,
 	isDiskChecked: boolean,
 ): void | Promise<void> {
 	const { cache } = rules;
-	const candidates = cache.find(key);
+	const candidates = cache.find(cacheKey);
 	if (candidates.length === 0 && !isDiskChecked) {
-		const diskLoad = cache.loadFromDisk(key);
-		if (diskLoad !== undefined) return diskLoad.then(() => lookUp(rules, x, key, role, waitCount, waitReason, true));
+		const diskLoad = cache.loadFromDisk(cacheKey);
+		if (diskLoad !== undefined)
+			return diskLoad.then(() => lookUp(rules, x, cacheKey, role, waitCount, waitReason, true));
 	}
 	const { headers } = x.request;
 	const storedResponse = candidates.length === 0 ? undefined : selectStoredResponse(candidates, headers);
@@ -150,9 +151,9 @@ function lookUp(
 		const responseUse = decideUse(storedResponse.head, requestDirectives, now);
 		if (
 			responseUse !== 'validate' &&
-			serve(rules, x, storedResponse, responseUse === 'fresh' ? 'hit' : 'stale', waitReason)
+			serveFromStore(rules, x, storedResponse, responseUse === 'fresh' ? 'hit' : 'stale', waitReason)
 		) {
-			if (responseUse === 'stale') revalidateInBackground(rules, x, key, storedResponse);
+			if (responseUse === 'stale') revalidateInBackground(rules, x, cacheKey, storedResponse);
 			return;
 		}
 	}
@@ -170,9 +171,9 @@ function lookUp(
 			: candidates.length > 0
 				? 'vary-miss'
 				: 'uri-miss';
-	const fetch: Fetch = { key, role, requestDirectives, storedResponse, reason, ticket: undefined };
+	const fetch: Fetch = { key: cacheKey, role, requestDirectives, storedResponse, reason, ticket: undefined };
 	if (requestDirectives.noStore || !mayCoalesce(rules, x, role, waitCount)) return fetchResponse(rules, x, fetch);
-	const ticket = cache.joinFetch(key, rules.maxWaitMs);
+	const ticket = cache.joinFetch(cacheKey, rules.maxWaitMs);
 	if (ticket.ended === undefined) return fetchResponse(rules, x, { ...fetch, ticket });
 	cache.countEvent('collapsed');
 	const waitStart = performance.now();
@@ -180,19 +181,27 @@ function lookUp(
 		if (x.isGone) return undefined;
 		// A request that has already waited for as long as `maxWait` is fetched without coalescing.
 		const hasWaitedTooLong = performance.now() - waitStart >= rules.maxWaitMs;
-		return lookUp(rules, x, key, role, hasWaitedTooLong ? MAX_WAITS : waitCount + 1, waitReason ?? reason, true);
+		return lookUp(
+			rules,
+			x,
+			cacheKey,
+			role,
+			hasWaitedTooLong ? MAX_FETCH_WAITS : waitCount + 1,
+			waitReason ?? reason,
+			true,
+		);
 	});
 }
 
 /** Reports whether this request may be coalesced with others, in which case one fetches and the others wait for its response. */
 function mayCoalesce({ maxWaitMs }: CacheRules, x: Exchange, role: CacheRole, waitCount: number): boolean {
-	if (maxWaitMs === 0 || role !== 'serve' || waitCount >= MAX_WAITS) return false;
+	if (maxWaitMs === 0 || role !== 'serve' || waitCount >= MAX_FETCH_WAITS) return false;
 	const { headers } = x.request;
 	return !headers.has('authorization') && !headers.has('cookie');
 }
 
 /** Answers from the store; returns false if the response has been evicted. */
-function serve(
+function serveFromStore(
 	rules: CacheRules,
 	x: Exchange,
 	storedResponse: CachedResponse,
@@ -212,7 +221,7 @@ function serve(
  * `hit`. RFC 9211 §2.1 allows only one of the two.
  */
 function formatHitStatus(x: Exchange, { head }: CachedResponse, waitReason: Fetch['reason'] | undefined): string {
-	const remainingSeconds = Math.floor((head.lifetime - currentAge(head, x.now())) / 1000);
+	const remainingSeconds = Math.floor((head.lifetime - currentAgeMs(head, x.now())) / 1000);
 	return waitReason === undefined
 		? `svc; hit; ttl=${remainingSeconds}`
 		: `svc; fwd=${waitReason}; ttl=${remainingSeconds}; collapsed`;
@@ -225,8 +234,8 @@ function fetchResponse(rules: CacheRules, x: Exchange, requestedFetch: Fetch): v
 	const earlierHeaders = response.headers.clone();
 	const originalHeaders = request.headers.clone();
 	// The stored response is pinned, because it must still exist when the origin has confirmed it or failed.
-	const release = requestedFetch.storedResponse && cache.pin(requestedFetch.storedResponse);
-	const fetch: Fetch = release ? requestedFetch : { ...requestedFetch, storedResponse: undefined };
+	const releasePin = requestedFetch.storedResponse && cache.pin(requestedFetch.storedResponse);
+	const fetch: Fetch = releasePin ? requestedFetch : { ...requestedFetch, storedResponse: undefined };
 	const { storedResponse, role } = fetch;
 	let isValidation = false;
 	if (role === 'serve') for (const name of CONDITIONAL_FIELDS) request.headers.delete(name);
@@ -241,7 +250,7 @@ function fetchResponse(rules: CacheRules, x: Exchange, requestedFetch: Fetch): v
 	const purgeEpoch = cache.urlEpoch(cacheKeyHost(request), x.received.path, x.received.query);
 	const { stepBase, exclusiveGroups: exclusive } = x;
 	const { method, path, query } = request;
-	const restore = (): void => {
+	const restoreRequest = (): void => {
 		x.stepBase = stepBase;
 		request.headers.clear();
 		for (let i = 0; i < originalHeaders.size; i++)
@@ -255,7 +264,7 @@ function fetchResponse(rules: CacheRules, x: Exchange, requestedFetch: Fetch): v
 		return fetchResponse(rules, x, { ...fetch, storedResponse: undefined });
 	};
 	const onAnswer = (): void | Promise<void> => {
-		restore();
+		restoreRequest();
 		try {
 			return processResponse(
 				rules,
@@ -270,21 +279,21 @@ function fetchResponse(rules: CacheRules, x: Exchange, requestedFetch: Fetch): v
 			fetch.ticket?.done('failed');
 			throw error;
 		} finally {
-			release?.();
+			releasePin?.();
 		}
 	};
 	const onError = (error: unknown): void => {
-		restore();
+		restoreRequest();
 		fetch.ticket?.done('failed');
-		const isFailure = error instanceof HttpError ? error.status >= 500 : true;
-		if (isFailure && storedResponse !== undefined && !x.isGone && isUsableOnError(storedResponse.head, x.now())) {
+		const isServerFailure = error instanceof HttpError ? error.status >= 500 : true;
+		if (isServerFailure && storedResponse !== undefined && !x.isGone && isUsableOnError(storedResponse.head, x.now())) {
 			resetResponse(x, earlierHeaders);
-			if (serve(rules, x, storedResponse, 'stale', undefined)) {
-				release?.();
+			if (serveFromStore(rules, x, storedResponse, 'stale', undefined)) {
+				releasePin?.();
 				return;
 			}
 		}
-		release?.();
+		releasePin?.();
 		x.cacheStatus = 'miss';
 		cache.countEvent('miss');
 		throw error;
@@ -313,7 +322,7 @@ function processResponse(
 	const { response } = x;
 	const { storedResponse, ticket } = fetch;
 	const { status } = response;
-	if (x.aborted || x.upgradeCallback !== undefined || status === 0) {
+	if (x.isAborted || x.upgradeCallback !== undefined || status === 0) {
 		ticket?.done('private');
 		x.cacheStatus = 'miss';
 		cache.countEvent('miss');
@@ -324,13 +333,13 @@ function processResponse(
 			cache.remove(storedResponse);
 			return fetchAgain();
 		}
-		const head = refreshHead(storedResponse.head, response.headers, earlierHeaders, times, rules);
-		const refreshed = cache.refresh(storedResponse, head);
+		const refreshedHead = refreshHead(storedResponse.head, response.headers, earlierHeaders, times, rules);
+		const refreshedResponse = cache.refresh(storedResponse, refreshedHead);
 		cache.countEvent('revalidated');
-		ticket?.done(requiresValidation(head) ? 'private' : 'stored');
+		ticket?.done(requiresValidation(refreshedHead) ? 'private' : 'stored');
 		resetResponse(x, earlierHeaders);
 		const statusMember = rules.addsStatus ? `svc; fwd=${fetch.reason}; fwd-status=304` : '';
-		answerFromStore(x, cache, refreshed, statusMember);
+		answerFromStore(x, cache, refreshedResponse, statusMember);
 		x.markAnswered('cache', rules.stepNumber);
 		x.cacheStatus = 'hit';
 		cache.countEvent('hit');
@@ -341,7 +350,7 @@ function processResponse(
 		const { body } = response;
 		resetResponse(x, earlierHeaders);
 		if (isStream(body)) body.cancel();
-		if (serve(rules, x, storedResponse, 'stale', undefined)) return;
+		if (serveFromStore(rules, x, storedResponse, 'stale', undefined)) return;
 	}
 	x.cacheStatus = 'miss';
 	cache.countEvent('miss');
@@ -360,7 +369,7 @@ function processResponse(
 	)
 		cache.remove(storedResponse);
 	if (storedResponse !== undefined && role === 'look' && x.request.method === 'HEAD')
-		updateFromHead(rules, storedResponse, x, earlierHeaders, times);
+		updateFromHeadResponse(rules, storedResponse, x, earlierHeaders, times);
 	if (rules.addsStatus)
 		addCacheStatus(
 			x,
@@ -383,7 +392,7 @@ function refersToStored(headers: HeaderList, { head }: CachedResponse): boolean 
  * Compares a HEAD response with the stored response. If they differ, the stored response is removed; otherwise its header fields
  * are updated (RFC 9111 §4.3.5).
  */
-function updateFromHead(
+function updateFromHeadResponse(
 	rules: CacheRules,
 	storedResponse: CachedResponse,
 	x: Exchange,
@@ -393,12 +402,12 @@ function updateFromHead(
 	const { cache } = rules;
 	const { status, headers } = x.response;
 	if (status !== 200) return;
-	const length = headers.get('content-length');
+	const declaredLength = headers.get('content-length');
 	const { etag, modified } = storedResponse.head;
 	const isUnchanged =
-		(length === undefined || length === String(storedResponse.length)) &&
+		(declaredLength === undefined || declaredLength === String(storedResponse.length)) &&
 		(headers.has('etag') ? headers.get('etag') === etag : true) &&
-		(headers.has('last-modified') ? lastModifiedOf(headers, times.receivedAt) === modified : true);
+		(headers.has('last-modified') ? lastModifiedSeconds(headers, times.receivedAt) === modified : true);
 	if (!isUnchanged) cache.remove(storedResponse);
 	else if (
 		(headers.has('etag') || headers.has('last-modified')) &&
@@ -421,14 +430,14 @@ function resetResponse(x: Exchange, earlierHeaders: HeaderList): void {
 function revalidateInBackground(
 	rules: CacheRules,
 	clientExchange: Exchange,
-	key: string,
+	cacheKey: string,
 	storedResponse: CachedResponse,
 ): void {
-	const ticket = rules.cache.joinFetch(key, 0);
+	const ticket = rules.cache.joinFetch(cacheKey, 0);
 	if (ticket.ended !== undefined) return;
 	const x = createBackgroundExchange(clientExchange, storedResponse);
 	const fetch: Fetch = {
-		key,
+		key: cacheKey,
 		role: 'serve',
 		requestDirectives: NO_REQUEST_DIRECTIVES,
 		storedResponse,
@@ -458,24 +467,30 @@ function revalidateInBackground(
  */
 function createBackgroundExchange(clientExchange: Exchange, { head }: CachedResponse): Exchange {
 	const { request, received } = clientExchange;
-	const copy = new Request({ ...received, method: 'GET' }, request.scheme, request.host, request.headers.clone(), null);
-	copy.authority = request.authority;
-	copy.path = request.path;
-	copy.query = request.query;
-	for (const name of [...CONDITIONAL_FIELDS, 'cache-control', 'pragma']) copy.headers.delete(name);
+	const requestCopy = new Request(
+		{ ...received, method: 'GET' },
+		request.scheme,
+		request.host,
+		request.headers.clone(),
+		null,
+	);
+	requestCopy.authority = request.authority;
+	requestCopy.path = request.path;
+	requestCopy.query = request.query;
+	for (const name of [...CONDITIONAL_FIELDS, 'cache-control', 'pragma']) requestCopy.headers.delete(name);
 	for (const name of ['authorization', 'cookie']) {
-		if (head.credentials !== true && !head.selecting.includes(name)) copy.headers.delete(name);
+		if (head.credentials !== true && !head.selecting.includes(name)) requestCopy.headers.delete(name);
 	}
 	const transport = { sendInterim: () => {}, watch: () => {} };
 	const x = new Exchange(
 		clientExchange.protocol,
 		clientExchange.connection,
 		received,
-		copy,
+		requestCopy,
 		transport,
 		performance.now(),
 	);
-	x.site = clientExchange.site;
+	x.siteName = clientExchange.siteName;
 	x.response.headers = new HeaderList(['Server', 'svc']);
 	x.now = () => clientExchange.now();
 	return x;
@@ -490,7 +505,7 @@ function withoutHitCounts(cache: ResponseCache): ResponseCache {
 		body: (response, start, end) => cache.body(response, start, end),
 		pin: response => cache.pin(response),
 		urlEpoch: (host, path, query) => cache.urlEpoch(host, path, query),
-		store: (head, length, maxBytes, since) => cache.store(head, length, maxBytes, since),
+		store: (head, length, maxBytes, purgeEpoch) => cache.store(head, length, maxBytes, purgeEpoch),
 		refresh: (response, head) => cache.refresh(response, head),
 		remove: response => cache.remove(response),
 		invalidate: (host, path, query) => cache.invalidate(host, path, query),

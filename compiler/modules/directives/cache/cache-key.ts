@@ -96,7 +96,7 @@ export function cacheKeyHost(request: Request): string {
  */
 export function primaryKey(x: Exchange, stepPlace: string): string {
 	const { request, received } = x;
-	let key = `${x.site}${stepPlace}${request.scheme}://${cacheKeyHost(request)}${received.path}`;
+	let key = `${x.siteName}${stepPlace}${request.scheme}://${cacheKeyHost(request)}${received.path}`;
 	if (received.query !== undefined) key += `?${received.query}`;
 	if (request.path !== received.path || request.query !== received.query) {
 		key += ` ${request.query === undefined ? request.path : `${request.path}?${request.query}`}`;
@@ -107,7 +107,7 @@ export function primaryKey(x: Exchange, stepPlace: string): string {
 /** Returns the key for `text`, the rendered template of `key` in the configuration. */
 export function configuredKey(x: Exchange, stepPlace: string, text: string): string {
 	// The configured text ends at the first newline, so a newline from a decoded path must be escaped.
-	return appendRoutingFields(x, `${x.site}${stepPlace}${text.replaceAll('\n', '%0A')}`);
+	return appendRoutingFields(x, `${x.siteName}${stepPlace}${text.replaceAll('\n', '%0A')}`);
 }
 
 function appendRoutingFields(x: Exchange, key: string): string {

@@ -12,7 +12,7 @@ import {
 } from './cache-words.ts';
 
 /** Default size of the common store in bytes: 128 MiB. */
-const DEFAULT_CEILING_BYTES: number = 128 * 1024 ** 2;
+const DEFAULT_STORE_BYTES: number = 128 * 1024 ** 2;
 
 /** Default, minimum and maximum size of the store on disk in bytes. The default is 1 GiB. */
 const DEFAULT_DISK_BYTES = 1024 ** 3;
@@ -29,7 +29,7 @@ export interface CacheDefaults extends CacheRuleFields {
 
 /** Reads `settings.cache`. */
 export function cacheDefaults(settings: Settings): CacheDefaults {
-	const { ceiling = DEFAULT_CEILING_BYTES, disk, ...rules } = (settings.cache ?? {}) as Partial<CacheDefaults>;
+	const { ceiling = DEFAULT_STORE_BYTES, disk, ...rules } = (settings.cache ?? {}) as Partial<CacheDefaults>;
 	return { ceiling, ...(disk && { disk: { folder: disk.folder, size: disk.size ?? DEFAULT_DISK_BYTES } }), ...rules };
 }
 
@@ -75,8 +75,8 @@ export const cacheOption: GlobalOption = {
 					cx.noBlock(innerLine);
 					if (!cx.count(innerLine, words, 1, 2, 'disk <folder> [<size>]')) return;
 					const [folderWord, sizeWord] = words as [Word, Word?];
-					const bytes = sizeWord && cx.size(sizeWord);
-					if (bytes !== undefined && (bytes < MIN_DISK_BYTES || bytes > MAX_DISK_BYTES)) {
+					const sizeBytes = sizeWord && cx.size(sizeWord);
+					if (sizeBytes !== undefined && (sizeBytes < MIN_DISK_BYTES || sizeBytes > MAX_DISK_BYTES)) {
 						cx.problem('error', 'cache/disk', sizeWord!.span, `\`${sizeWord!.text}\` is not a valid size on disk.`, {
 							hint: 'Write a size from 4MiB to 1TiB.',
 						});
@@ -84,7 +84,7 @@ export const cacheOption: GlobalOption = {
 					}
 					fields.disk = {
 						folder: cx.filePath(folderWord.text, folderWord.span),
-						...(bytes !== undefined && { size: bytes }),
+						...(sizeBytes !== undefined && { size: sizeBytes }),
 					};
 				},
 			},
@@ -97,7 +97,7 @@ export const cacheOption: GlobalOption = {
 		properties: {
 			ceiling: {
 				...CACHE_SIZE_SCHEMA,
-				default: DEFAULT_CEILING_BYTES,
+				default: DEFAULT_STORE_BYTES,
 				description: 'Bytes of memory, for bodies and metadata together.',
 			},
 			disk: {

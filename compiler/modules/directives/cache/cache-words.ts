@@ -24,21 +24,21 @@ export interface CacheRuleFields {
 }
 
 /** Minimum size of a store in bytes: 1 MiB. */
-const MIN_CEILING_BYTES = 1_048_576;
+const MIN_STORE_BYTES = 1_048_576;
 /** Maximum size of a store in bytes: 64 GiB. */
-const MAX_CEILING_BYTES = 64 * 1024 ** 3;
+const MAX_STORE_BYTES = 64 * 1024 ** 3;
 
 /** Schema of the maximum size of a store in bytes. */
-export const CACHE_SIZE_SCHEMA: Schema = { type: 'integer', minimum: MIN_CEILING_BYTES, maximum: MAX_CEILING_BYTES };
+export const CACHE_SIZE_SCHEMA: Schema = { type: 'integer', minimum: MIN_STORE_BYTES, maximum: MAX_STORE_BYTES };
 
 /** Lowers `ceiling SIZE`. */
 export function lowerCeiling(fields: { [field: string]: unknown }, cx: LowerContext): SubdirectiveHandler {
 	return (words, innerLine) => {
 		cx.noBlock(innerLine);
 		if (!cx.count(innerLine, words, 1, 1, 'ceiling <size>')) return;
-		const size = cx.size(words[0]!);
-		if (size === undefined) return;
-		if (size >= MIN_CEILING_BYTES && size <= MAX_CEILING_BYTES) fields.ceiling = size;
+		const sizeBytes = cx.size(words[0]!);
+		if (sizeBytes === undefined) return;
+		if (sizeBytes >= MIN_STORE_BYTES && sizeBytes <= MAX_STORE_BYTES) fields.ceiling = sizeBytes;
 		else {
 			cx.problem('error', 'cache/ceiling', words[0]!.span, `\`${words[0]!.text}\` is not a valid size of a store.`, {
 				hint: 'Write a size from 1MiB to 64GiB.',
@@ -122,7 +122,7 @@ export function lowerCacheRules(
 	const lowerTtl = (words: readonly Word[], innerLine: Line): void => {
 		cx.noBlock(innerLine);
 		if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'ttl [<status>…] <duration>')) return;
-		const value = lowerTime(words[words.length - 1]!);
+		const lifetimeMs = lowerTime(words[words.length - 1]!);
 		const lifetimes = { ...((fields.ttl as { [status: string]: number } | undefined) ?? {}) };
 		const statuses = words.slice(0, -1);
 		for (const { text, span } of statuses) {
@@ -132,10 +132,10 @@ export function lowerCacheRules(
 						? 'Leave it out: such a response concerns only one request.'
 						: 'Write a status such as `404`, or a class such as `5xx`.',
 				});
-			} else if (value !== undefined) lifetimes[text] = value;
+			} else if (lifetimeMs !== undefined) lifetimes[text] = lifetimeMs;
 		}
-		if (statuses.length === 0 && value !== undefined) lifetimes.default = value;
-		if (value !== undefined) fields.ttl = lifetimes;
+		if (statuses.length === 0 && lifetimeMs !== undefined) lifetimes.default = lifetimeMs;
+		if (lifetimeMs !== undefined) fields.ttl = lifetimes;
 	};
 	cx.subdirectives(
 		block,
@@ -144,19 +144,19 @@ export function lowerCacheRules(
 			stale: (words, innerLine) => {
 				cx.noBlock(innerLine);
 				if (!cx.count(innerLine, words, 2, 2, 'stale while_revalidate|if_error <duration>')) return;
-				const kind = cx.oneOf(words[0]!, ['while_revalidate', 'if_error'], 'reason to serve what is stale');
+				const staleKind = cx.oneOf(words[0]!, ['while_revalidate', 'if_error'], 'reason to serve what is stale');
 				const value = lowerTime(words[1]!);
-				if (kind !== undefined) setField(`stale_${kind}`, value);
+				if (staleKind !== undefined) setField(`stale_${staleKind}`, value);
 			},
 			heuristic: (words, innerLine) => {
 				cx.noBlock(innerLine);
 				if (!cx.count(innerLine, words, 0, 1, 'heuristic [<share>]')) return;
-				const text = words[0]?.text ?? '0.1';
+				const shareText = words[0]?.text ?? '0.1';
 				const heuristicFraction =
-					text === 'off' ? 0 : /^(?:0|1|0?\.\d{1,6}|1\.0)$/.test(text) ? Number(text) : undefined;
+					shareText === 'off' ? 0 : /^(?:0|1|0?\.\d{1,6}|1\.0)$/.test(shareText) ? Number(shareText) : undefined;
 				if (heuristicFraction !== undefined) fields.heuristic = heuristicFraction;
 				else {
-					cx.problem('error', 'cache/heuristic', words[0]!.span, `\`${text}\` is not a share.`, {
+					cx.problem('error', 'cache/heuristic', words[0]!.span, `\`${shareText}\` is not a share.`, {
 						hint: 'Write a number from 0 to 1, such as `0.1`, or `off`.',
 					});
 				}

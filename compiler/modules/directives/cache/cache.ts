@@ -149,24 +149,26 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 	);
 	const maxBodyBytes = Math.min(store.maxBodyBytes, rules.max_body ?? store.maxBodyBytes);
 	// Without a length prefix, adjacent values such as `ab` `c` and `a` `bc` would give the same key.
-	const prefixLength = (value: string): string => `${value.length}:${value}`;
-	const template = step.key === undefined ? undefined : cx.template(step.key, 'empty', () => prefixLength);
+	const addLengthPrefix = (value: string): string => `${value.length}:${value}`;
+	const keyTemplate = step.key === undefined ? undefined : cx.template(step.key, 'empty', () => addLengthPrefix);
 	return createCacheHandler({
 		cache: store,
 		maxBodyBytes,
 		stepPlace,
-		renderKey: template && (x => template.constant ?? template.render(x)),
+		renderKey: keyTemplate && (x => keyTemplate.constant ?? keyTemplate.render(x)),
 		selectingFields: [...(step.vary ?? [])].sort(),
 		bypass: step.bypass && cx.matcher(step.bypass, 'bypass'),
 		maxWaitMs: rules.collapse ?? 10_000,
 		obeysClients: rules.client_control !== false,
 		addsStatus: rules.status_header !== false,
-		ttl: new Map(Object.entries(rules.ttl ?? {}).map(([status, time]) => [status === 'default' ? '' : status, time])),
+		ttlMsByStatus: new Map(
+			Object.entries(rules.ttl ?? {}).map(([status, time]) => [status === 'default' ? '' : status, time]),
+		),
 		heuristicFraction: rules.heuristic ?? 0,
 		staleWhileRevalidateMs: rules.stale_while_revalidate ?? 0,
 		staleIfErrorMs: rules.stale_if_error ?? 0,
 		readAheadTotal: { bytes: 0 },
 		next,
-		stepNumber: cx.step,
+		stepNumber: cx.stepNumber,
 	});
 }

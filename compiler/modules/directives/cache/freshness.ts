@@ -12,7 +12,7 @@ import {
 /** Configured lifetimes of responses without an explicit lifetime; times in milliseconds. */
 export interface FreshnessRules {
 	/** Lifetimes by status or class (`404`, `5xx`). The key '' is for responses that may be stored without explicit permission. */
-	readonly ttl: ReadonlyMap<string, number>;
+	readonly ttlMsByStatus: ReadonlyMap<string, number>;
 	/** Heuristic lifetime, as a fraction of the time since the last modification; 0 disables the heuristic. */
 	readonly heuristicFraction: number;
 	readonly staleWhileRevalidateMs: number;
@@ -23,14 +23,16 @@ export interface FreshnessRules {
 const MAX_HEURISTIC_MS = 86_400_000;
 
 /** Statuses that are cacheable by default (RFC 9110 §15.1), except those of partial responses. */
-const CACHEABLE_BY_DEFAULT: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]);
+const DEFAULT_CACHEABLE_STATUSES: ReadonlySet<number> = new Set([
+	200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501,
+]);
 
 /** Statuses covered by a configured `ttl` without a status: successes and permanent redirects. */
 const STATUSES_OF_DEFAULT_TTL: ReadonlySet<number> = new Set([200, 203, 300, 301, 308]);
 
 /** Reports whether a response without an explicit lifetime may be stored (RFC 9111 §3). */
 export function isCacheableByDefault(status: number, directives: CacheControlDirectives): boolean {
-	return CACHEABLE_BY_DEFAULT.has(status) || (directives.has('public') && status < 500);
+	return DEFAULT_CACHEABLE_STATUSES.has(status) || (directives.has('public') && status < 500);
 }
 
 /**
@@ -41,16 +43,16 @@ export function responseDirectives(headers: HeaderList): {
 	readonly directives: CacheControlDirectives;
 	readonly isTargeted: boolean;
 } {
-	const targetedField = headers.combined('cdn-cache-control');
+	const targetedField = headers.getCombined('cdn-cache-control');
 	const directives = targetedField === undefined ? undefined : parseTargetedCacheControl(targetedField);
 	if (directives !== undefined) return { directives, isTargeted: true };
-	return { directives: parseCacheControl(headers.combined('cache-control')), isTargeted: false };
+	return { directives: parseCacheControl(headers.getCombined('cache-control')), isTargeted: false };
 }
 
 /** A freshness lifetime, and where it comes from. */
 export interface FreshnessLifetime {
 	/** Freshness lifetime in milliseconds; 0 if the response must be revalidated each time. */
-	readonly lifetime: number;
+	readonly lifetimeMs: number;
 	readonly source: 'explicit' | 'configured' | 'guessed' | 'none';
 }
 
@@ -63,28 +65,28 @@ export function freshnessLifetime(
 	now: number,
 ): FreshnessLifetime {
 	const explicitMs = directiveTimeMs(directives, 's-maxage') ?? directiveTimeMs(directives, 'max-age');
-	if (explicitMs !== undefined) return { lifetime: explicitMs, source: 'explicit' };
-	const expires = isTargeted ? undefined : headers.combined('expires');
+	if (explicitMs !== undefined) return { lifetimeMs: explicitMs, source: 'explicit' };
+	const expires = isTargeted ? undefined : headers.getCombined('expires');
 	if (expires !== undefined) {
 		const expirySeconds = parseHttpDate(expires.trim(), now);
 		// An invalid date counts as past (RFC 9111 §5.3).
 		return {
-			lifetime: expirySeconds === undefined ? 0 : Math.max(0, expirySeconds * 1000 - responseDateOf(headers, now)),
+			lifetimeMs: expirySeconds === undefined ? 0 : Math.max(0, expirySeconds * 1000 - responseDateMs(headers, now)),
 			source: 'explicit',
 		};
 	}
-	const statusTtl = rules.ttl.get(String(status)) ?? rules.ttl.get(`${Math.floor(status / 100)}xx`);
-	const configuredMs = statusTtl ?? (STATUSES_OF_DEFAULT_TTL.has(status) ? rules.ttl.get('') : undefined);
-	if (configuredMs !== undefined) return { lifetime: configuredMs, source: 'configured' };
+	const statusTtl = rules.ttlMsByStatus.get(String(status)) ?? rules.ttlMsByStatus.get(`${Math.floor(status / 100)}xx`);
+	const configuredMs = statusTtl ?? (STATUSES_OF_DEFAULT_TTL.has(status) ? rules.ttlMsByStatus.get('') : undefined);
+	if (configuredMs !== undefined) return { lifetimeMs: configuredMs, source: 'configured' };
 	if (rules.heuristicFraction > 0 && isCacheableByDefault(status, directives)) {
-		const modifiedSeconds = lastModifiedOf(headers, now);
+		const modifiedSeconds = lastModifiedSeconds(headers, now);
 		if (modifiedSeconds !== undefined) {
-			const sinceModifiedMs = responseDateOf(headers, now) - modifiedSeconds * 1000;
+			const sinceModifiedMs = responseDateMs(headers, now) - modifiedSeconds * 1000;
 			if (sinceModifiedMs > 0)
-				return { lifetime: Math.min(MAX_HEURISTIC_MS, sinceModifiedMs * rules.heuristicFraction), source: 'guessed' };
+				return { lifetimeMs: Math.min(MAX_HEURISTIC_MS, sinceModifiedMs * rules.heuristicFraction), source: 'guessed' };
 		}
 	}
-	return { lifetime: 0, source: 'none' };
+	return { lifetimeMs: 0, source: 'none' };
 }
 
 /** Returns the milliseconds for which a stale response may be served: those in its directives, otherwise the configured ones. */
@@ -99,21 +101,21 @@ export function staleTimes(
 }
 
 /** Returns the response's `Date` in milliseconds since 1970, or `now` if the field is absent or invalid. */
-export function responseDateOf(headers: HeaderList, now: number): number {
+export function responseDateMs(headers: HeaderList, now: number): number {
 	const text = headers.get('date');
 	const seconds = text === undefined ? undefined : parseHttpDate(text.trim(), now);
 	return seconds === undefined ? now : seconds * 1000;
 }
 
 /** Returns `Last-Modified` in seconds since 1970; undefined if it is absent or invalid. */
-export function lastModifiedOf(headers: HeaderList, now: number): number | undefined {
-	const text = headers.combined('last-modified');
+export function lastModifiedSeconds(headers: HeaderList, now: number): number | undefined {
+	const text = headers.getCombined('last-modified');
 	return text === undefined ? undefined : parseHttpDate(text.trim(), now);
 }
 
 /** Returns the age of a response on arrival, in milliseconds (RFC 9111 §4.2.3). `requestedAt` is when the request was sent. */
-export function initialAge(headers: HeaderList, requestedAt: number, receivedAt: number): number {
-	const apparentAgeMs = Math.max(0, receivedAt - responseDateOf(headers, receivedAt));
+export function initialAgeMs(headers: HeaderList, requestedAt: number, receivedAt: number): number {
+	const apparentAgeMs = Math.max(0, receivedAt - responseDateMs(headers, receivedAt));
 	// Of several values, the first one is used (RFC 9111 §5.1).
 	const ageMatch = /^[ \t]*(\d{1,10})[ \t]*(?:,|$)/.exec(headers.get('age') ?? '');
 	const ageFieldMs = ageMatch ? Number(ageMatch[1]) * 1000 : 0;
@@ -121,7 +123,7 @@ export function initialAge(headers: HeaderList, requestedAt: number, receivedAt:
 }
 
 /** Returns milliseconds since the origin generated or last validated the response. */
-export function currentAge(head: CachedHead, now: number): number {
+export function currentAgeMs(head: CachedHead, now: number): number {
 	return head.initialAge + Math.max(0, now - head.storedAt);
 }
 
@@ -148,9 +150,9 @@ export const NO_REQUEST_DIRECTIVES: RequestDirectives = {
 
 /** Parses a request's `Cache-Control`, or its `Pragma` if `Cache-Control` is absent (RFC 9111 §5.2.1, §5.4). */
 export function parseRequestDirectives(headers: HeaderList): RequestDirectives {
-	const text = headers.combined('cache-control');
+	const text = headers.getCombined('cache-control');
 	if (text === undefined) {
-		const pragma = headers.combined('pragma');
+		const pragma = headers.getCombined('pragma');
 		if (pragma === undefined || !/(?:^|,)[ \t]*no-cache[ \t]*(?:,|$)/i.test(pragma)) return NO_REQUEST_DIRECTIVES;
 		return { ...NO_REQUEST_DIRECTIVES, noCache: true };
 	}
@@ -182,7 +184,7 @@ export function requiresValidation(head: CachedHead): boolean {
 /** Decides how a stored response may answer a request (RFC 9111 §4). */
 export function decideUse(head: CachedHead, requestDirectives: RequestDirectives, now: number): StoredResponseUse {
 	if (head.noCache || requestDirectives.noCache) return 'validate';
-	const ageMs = currentAge(head, now);
+	const ageMs = currentAgeMs(head, now);
 	if (
 		requestDirectives.maxAgeMs !== undefined &&
 		ageMs > requestDirectives.maxAgeMs + (requestDirectives.maxAgeMs > 0 ? requestDirectives.maxStaleMs : 0)
@@ -199,6 +201,6 @@ export function decideUse(head: CachedHead, requestDirectives: RequestDirectives
 /** Reports whether a stale response may be served because its origin fails (RFC 9111 §4.2.4, RFC 5861 §4). */
 export function isUsableOnError(head: CachedHead, now: number): boolean {
 	if (head.mustRevalidate || head.noCache) return false;
-	const staleMs = currentAge(head, now) - head.lifetime;
+	const staleMs = currentAgeMs(head, now) - head.lifetime;
 	return staleMs <= head.staleIfError;
 }

@@ -4,11 +4,11 @@ import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { CachedResponse } from '../../../exchange/response-cache.ts';
 
 /** Content codings of responses, in canonical order. */
-const CODINGS = ['zstd', 'br', 'gzip', 'deflate'] as const;
+const CONTENT_CODINGS = ['zstd', 'br', 'gzip', 'deflate'] as const;
 
 /** Returns the lower-case names of the request fields that select a response: those in its `Vary`, and `configuredNames`. */
 export function selectingNames(headers: HeaderList, configuredNames: readonly string[]): readonly string[] {
-	const vary = headers.combined('vary');
+	const vary = headers.getCombined('vary');
 	if (vary === undefined) return configuredNames;
 	const names = new Set(configuredNames);
 	for (const part of vary.toLowerCase().split(',')) {
@@ -25,17 +25,21 @@ export const MAX_SELECTING_FIELDS = 32;
 const VERBATIM_PREFIX = '\u0001';
 
 /**
- * Returns alternating names and values of the selecting fields in `request`. A response in an uncommon coding is only for requests
+ * Returns alternating names and values of the selecting fields in `requestHeaders`. A response in an uncommon coding is only for requests
  * with exactly the same `Accept-Encoding`.
  */
-export function selectingValues(names: readonly string[], request: HeaderList, response: HeaderList): string[] {
+export function selectingValues(
+	names: readonly string[],
+	requestHeaders: HeaderList,
+	responseHeaders: HeaderList,
+): string[] {
 	const values: string[] = [];
-	const hasKnownCodings = (response.combined('content-encoding') ?? '')
+	const hasKnownCodings = (responseHeaders.getCombined('content-encoding') ?? '')
 		.toLowerCase()
 		.split(',')
-		.every(coding => ['', 'identity', 'x-gzip', ...CODINGS].includes(coding.trim()));
+		.every(coding => ['', 'identity', 'x-gzip', ...CONTENT_CODINGS].includes(coding.trim()));
 	for (const name of names) {
-		const value = request.combined(name);
+		const value = requestHeaders.getCombined(name);
 		if (name !== 'accept-encoding' || hasKnownCodings || value === undefined)
 			values.push(name, normalizeSelectingValue(name, value));
 		else values.push(name, VERBATIM_PREFIX + value);
@@ -46,14 +50,14 @@ export function selectingValues(names: readonly string[], request: HeaderList, r
 /** Returns the newest stored response whose selecting fields match the request. */
 export function selectStoredResponse(
 	storedResponses: readonly CachedResponse[],
-	request: HeaderList,
+	requestHeaders: HeaderList,
 ): CachedResponse | undefined {
 	let newest: CachedResponse | undefined;
 	// Variants of one URL usually select by the same fields, so each value of the request is normalized only once.
 	const normalizedValues = storedResponses.length > 1 ? new Map<string, string>() : undefined;
 	for (let i = 0; i < storedResponses.length; i++) {
 		const candidate = storedResponses[i]!;
-		if (!matchesRequest(candidate.head.selecting, request, normalizedValues)) continue;
+		if (!matchesRequest(candidate.head.selecting, requestHeaders, normalizedValues)) continue;
 		if (newest === undefined || candidate.head.storedAt > newest.head.storedAt) newest = candidate;
 	}
 	return newest;
@@ -61,19 +65,19 @@ export function selectStoredResponse(
 
 function matchesRequest(
 	selectingValues: readonly string[],
-	request: HeaderList,
+	requestHeaders: HeaderList,
 	normalizedValues: Map<string, string> | undefined,
 ): boolean {
 	for (let i = 0; i < selectingValues.length; i += 2) {
 		const name = selectingValues[i]!;
 		const storedValue = selectingValues[i + 1]!;
 		if (storedValue.startsWith(VERBATIM_PREFIX)) {
-			if (VERBATIM_PREFIX + request.combined(name) !== storedValue) return false;
+			if (VERBATIM_PREFIX + requestHeaders.getCombined(name) !== storedValue) return false;
 			continue;
 		}
 		let requestValue = normalizedValues?.get(name);
 		if (requestValue === undefined) {
-			requestValue = normalizeSelectingValue(name, request.combined(name));
+			requestValue = normalizeSelectingValue(name, requestHeaders.getCombined(name));
 			normalizedValues?.set(name, requestValue);
 		}
 		if (requestValue !== storedValue) return false;
@@ -106,32 +110,32 @@ const MAX_PREFERENCES_LENGTH = 1024;
 
 const WEIGHTED_RANGE =
 	/[ \t,]*([^ \t,;"]+)((?:[ \t]*;[ \t]*[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?)*)[ \t]*(?:,|$)/y;
-const PARAMETER = /[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?/g;
+const RANGE_PARAMETER = /[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?/g;
 
 /**
  * Returns the ranges in a list of preferences, with their weights, in canonical order. A value that cannot be parsed is returned
  * verbatim. `ignoreParameterCase` is false for media types, in which the case of parameters is significant.
  */
 function normalizePreferences(value: string, ignoreParameterCase: boolean): string {
-	const ranges: string[] = [];
+	const normalizedRanges: string[] = [];
 	let offset = 0;
-	const text = value.trim();
-	if (text.length > MAX_PREFERENCES_LENGTH) return text;
-	while (offset < text.length) {
+	const trimmedValue = value.trim();
+	if (trimmedValue.length > MAX_PREFERENCES_LENGTH) return trimmedValue;
+	while (offset < trimmedValue.length) {
 		WEIGHTED_RANGE.lastIndex = offset;
-		const match = WEIGHTED_RANGE.exec(text);
-		if (!match) return text;
+		const match = WEIGHTED_RANGE.exec(trimmedValue);
+		if (!match) return trimmedValue;
 		offset = WEIGHTED_RANGE.lastIndex;
 		let weight = '1';
 		let range = match[1]!.toLowerCase();
-		for (const [parameter] of match[2]!.matchAll(PARAMETER)) {
+		for (const [parameter] of match[2]!.matchAll(RANGE_PARAMETER)) {
 			const weightMatch = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/i.exec(parameter);
 			if (weightMatch) weight = String(Number(weightMatch[1]));
 			else range += `;${ignoreParameterCase ? parameter.toLowerCase() : parameter}`;
 		}
-		ranges.push(`${range};q=${weight}`);
+		normalizedRanges.push(`${range};q=${weight}`);
 	}
-	return ranges.sort().join(',');
+	return normalizedRanges.sort().join(',');
 }
 
 /** Returns the content codings that `Accept-Encoding` accepts, in canonical order and without weights. */
@@ -144,13 +148,14 @@ function normalizeAcceptEncoding(value: string): string {
 	for (const part of text.split(',')) {
 		const [coding, ...parameters] = part.split(';');
 		const isRefused = parameters.some(parameter => /^[ \t]*q=0(?:\.0{0,3})?[ \t]*$/.test(parameter));
-		const name = coding!.trim();
-		if (name === '*') acceptsOthers = !isRefused;
-		if (name === 'identity' || name === '*')
+		const codingName = coding!.trim();
+		if (codingName === '*') acceptsOthers = !isRefused;
+		if (codingName === 'identity' || codingName === '*')
 			acceptsIdentity =
-				name === 'identity' ? !isRefused : acceptsIdentity && !(isRefused && !acceptanceByCoding.has('identity'));
-		acceptanceByCoding.set(name === 'x-gzip' ? 'gzip' : name, !isRefused);
+				codingName === 'identity' ? !isRefused : acceptsIdentity && !(isRefused && !acceptanceByCoding.has('identity'));
+		acceptanceByCoding.set(codingName === 'x-gzip' ? 'gzip' : codingName, !isRefused);
 	}
-	for (const coding of CODINGS) if (acceptanceByCoding.get(coding) ?? acceptsOthers) acceptedCodings.push(coding);
+	for (const coding of CONTENT_CODINGS)
+		if (acceptanceByCoding.get(coding) ?? acceptsOthers) acceptedCodings.push(coding);
 	return `${acceptedCodings.join(',')}${acceptsIdentity ? '' : ';identity=0'}`;
 }

@@ -57,7 +57,7 @@ export function findStorageObjection(
 	status: number,
 	headers: HeaderList,
 	directives: CacheControlDirectives,
-	{ source, lifetime }: FreshnessLifetime,
+	{ source, lifetimeMs: lifetime }: FreshnessLifetime,
 	requestProperties: RequestProperties,
 	hasValidator: boolean,
 ): StorageObjection | undefined {
@@ -85,7 +85,7 @@ export function findStorageObjection(
  * list of dozens of fields does not match any other request either.
  */
 function matchesNoRequest(headers: HeaderList): boolean {
-	const names = headers.combined('vary')?.split(',') ?? [];
+	const names = headers.getCombined('vary')?.split(',') ?? [];
 	return names.length > MAX_SELECTING_FIELDS || names.some(name => name.trim() === '*');
 }
 

@@ -41,7 +41,7 @@ export function isStorable(
 export function storeResponse(
 	rules: CacheRules,
 	x: Exchange,
-	key: string,
+	cacheKey: string,
 	earlierHeaders: HeaderList,
 	times: FetchTimes,
 	requestDirectives: RequestDirectives,
@@ -51,20 +51,20 @@ export function storeResponse(
 	const { request, response } = x;
 	const { status, headers, body } = response;
 	// A failure, or a response whose client has left, does not show whether the next response may be stored.
-	const refusal = x.isGone || status >= 500 ? 'failed' : 'private';
-	if (!isStorable(rules, x, times, requestDirectives)) return refusal;
+	const refusalOutcome = x.isGone || status >= 500 ? 'failed' : 'private';
+	if (!isStorable(rules, x, times, requestDirectives)) return refusalOutcome;
 	const length = bodyLength(body);
-	if (length !== undefined && length > rules.maxBodyBytes) return refusal;
+	if (length !== undefined && length > rules.maxBodyBytes) return refusalOutcome;
 	// A body shorter than its declared length is incomplete.
 	const declaredLength = headers.get('content-length');
-	if (!isStream(body) && declaredLength !== undefined && declaredLength !== String(length)) return refusal;
+	if (!isStream(body) && declaredLength !== undefined && declaredLength !== String(length)) return refusalOutcome;
 	const selecting = selectingValues(selectingNames(headers, rules.selectingFields), request.headers, headers);
-	const head = createStoredHead(x, key, earlierHeaders, selecting, times, rules);
+	const head = createStoredHead(x, cacheKey, earlierHeaders, selecting, times, rules);
 	// The URL was purged or invalidated after this response was requested; the next response will be up to date.
 	if (cache.urlEpoch(head.host, head.path, head.query) !== times.purgeEpoch) return 'failed';
 	const writer = cache.store(head, length, rules.maxBodyBytes, times.purgeEpoch);
-	const outcome = requiresValidation(head) ? 'private' : 'stored';
-	if (writer === undefined) return refusal;
+	const successOutcome = requiresValidation(head) ? 'private' : 'stored';
+	if (writer === undefined) return refusalOutcome;
 	if (isStream(body)) {
 		const storingBody = new StoringBody({
 			...{
@@ -76,7 +76,7 @@ export function storeResponse(
 			},
 			onEnd: stored => {
 				if (stored) cache.countEvent('store');
-				ticket?.done(stored ? outcome : 'failed');
+				ticket?.done(stored ? successOutcome : 'failed');
 			},
 		});
 		response.body = storingBody;
@@ -87,10 +87,10 @@ export function storeResponse(
 		return undefined;
 	}
 	const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : body;
-	if (bytes !== null && bytes.byteLength > 0 && !writer.write(bytes)) return refusal;
+	if (bytes !== null && bytes.byteLength > 0 && !writer.write(bytes)) return refusalOutcome;
 	const isStored = writer.commit();
 	if (isStored) cache.countEvent('store');
-	ticket?.done(isStored ? outcome : 'failed');
+	ticket?.done(isStored ? successOutcome : 'failed');
 	if (clientHasResponse(x, head)) answerNotModified(x);
 	return undefined;
 }

@@ -10,8 +10,8 @@ import {
 	rangeApplies,
 	type Validators,
 } from '../../representations/conditional.ts';
-import { contentRange, multipartRanges, parseRange } from '../../representations/ranges.ts';
-import { currentAge } from './freshness.ts';
+import { createMultipartBody, formatContentRange, parseRange } from '../../representations/ranges.ts';
+import { currentAgeMs } from './freshness.ts';
 
 /**
  * Answers with a stored response. Returns false if it has been evicted. `statusMember` is the text to add to `Cache-Status`; '' for
@@ -40,7 +40,7 @@ export function answerFromStore(
 	// Without `Last-Modified`, clients may send the `Date` of the response in `If-Modified-Since` (RFC 9111 §4.3.2).
 	const comparedValidators: Validators = {
 		etag: head.etag,
-		modified: head.modified ?? (isConditional ? storedDate(head, now) : undefined),
+		modified: head.modified ?? (isConditional ? storedDateSeconds(head, now) : undefined),
 	};
 	if (
 		isConditional &&
@@ -73,7 +73,7 @@ export function answerFromStore(
 }
 
 /** Returns the `Date` of a stored response in seconds since 1970. */
-function storedDate({ fields }: CachedHead, now: number): number | undefined {
+function storedDateSeconds({ fields }: CachedHead, now: number): number | undefined {
 	for (let i = 0; i < fields.length; i += 2) {
 		if (isSameFieldName(fields[i]!, 'date')) return parseHttpDate(fields[i + 1]!.trim(), now);
 	}
@@ -93,7 +93,7 @@ function answerRange(
 ): boolean | undefined {
 	const { response } = x;
 	const { head, length } = storedResponse;
-	const ranges = parseRange(x.request.headers.combined('range')!, length);
+	const ranges = parseRange(x.request.headers.getCombined('range')!, length);
 	if (ranges === 'ignore') return undefined;
 	const mergeHeaders = (): HeaderList => {
 		response.headers = mergeStoredFields(response.headers, head, now, statusMember);
@@ -110,23 +110,23 @@ function answerRange(
 		const [range] = ranges as [(typeof ranges)[number]];
 		const body = cache.body(storedResponse, range.start, range.end);
 		if (body === undefined) return false;
-		mergeHeaders().set('Content-Range', contentRange(range, length));
+		mergeHeaders().set('Content-Range', formatContentRange(range, length));
 		response.status = 206;
 		response.body = body;
 		return true;
 	}
-	const release = cache.pin(storedResponse);
-	if (release === undefined) return false;
+	const releasePin = cache.pin(storedResponse);
+	if (releasePin === undefined) return false;
 	const boundary = randomUUID().replaceAll('-', '');
 	const mergedHeaders = mergeHeaders();
-	const type = mergedHeaders.get('content-type');
-	response.body = multipartRanges(
+	const mediaType = mergedHeaders.get('content-type');
+	response.body = createMultipartBody(
 		ranges,
 		length,
-		type,
+		mediaType,
 		boundary,
 		part => cache.body(storedResponse, part.start, part.end) ?? null,
-		release,
+		releasePin,
 	);
 	mergedHeaders.set('Content-Type', `multipart/byteranges; boundary=${boundary}`);
 	response.status = 206;
@@ -154,7 +154,7 @@ export function mergeStoredFields(
 			if (!includesField(earlierFields, fields[i]!, fields[i + 1]!)) mergedFields.push(fields[i]!, fields[i + 1]!);
 		}
 	}
-	mergedFields.push('Age', String(Math.floor(currentAge(head, now) / 1000)));
+	mergedFields.push('Age', String(Math.floor(currentAgeMs(head, now) / 1000)));
 	if (statusMember !== '') mergedFields.push('Cache-Status', statusMember);
 	return new HeaderList(mergedFields);
 }

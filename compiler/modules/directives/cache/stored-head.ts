@@ -7,8 +7,8 @@ import { cacheKeyHost } from './cache-key.ts';
 import {
 	type FreshnessRules,
 	freshnessLifetime,
-	initialAge,
-	lastModifiedOf,
+	initialAgeMs,
+	lastModifiedSeconds,
 	responseDirectives,
 	staleTimes,
 } from './freshness.ts';
@@ -27,7 +27,7 @@ const UNREFRESHED_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /** Maximum number of cache tags of a response; further ones are ignored. */
-const MAX_TAGS = 64;
+const MAX_CACHE_TAGS = 64;
 /** Maximum number of characters in a cache tag; longer tags are ignored. */
 const MAX_TAG_LENGTH = 256;
 
@@ -42,7 +42,7 @@ export interface FetchTimes {
 /** Returns the head under which a new response is stored: its key, status, fields, freshness and tags. */
 export function createStoredHead(
 	x: Exchange,
-	key: string,
+	cacheKey: string,
 	earlierHeaders: HeaderList,
 	selectingValues: readonly string[],
 	times: FetchTimes,
@@ -54,7 +54,8 @@ export function createStoredHead(
 		...(directiveFieldNames(directives, 'private') ?? []),
 		...(directiveFieldNames(directives, 'no-cache') ?? []),
 	]);
-	for (const option of headers.combined('connection')?.toLowerCase().split(',') ?? []) omittedNames.add(option.trim());
+	for (const option of headers.getCombined('connection')?.toLowerCase().split(',') ?? [])
+		omittedNames.add(option.trim());
 	const fields: string[] = [];
 	let hasDate = false;
 	for (const [name, value] of headers) {
@@ -71,7 +72,7 @@ export function createStoredHead(
 		if (!headers.getAll(name.toLowerCase()).includes(value)) removedNames.push(name.toLowerCase());
 	}
 	return {
-		key,
+		key: cacheKey,
 		host: cacheKeyHost(x.request),
 		path: x.received.path,
 		query: x.received.query,
@@ -82,8 +83,8 @@ export function createStoredHead(
 		selecting: selectingValues,
 		...computeFreshness(status, headers, times, rules),
 		etag: headers.get('etag'),
-		modified: lastModifiedOf(headers, times.receivedAt),
-		tags: tagsOf(headers),
+		modified: lastModifiedSeconds(headers, times.receivedAt),
+		tags: cacheTagsOf(headers),
 		...((x.request.headers.has('authorization') || x.request.headers.has('cookie')) && { credentials: true }),
 	};
 }
@@ -116,8 +117,8 @@ export function refreshHead(
 		fields: [...mergedHeaders].flat(),
 		...computeFreshness(head.status, headersWithAge, times, rules),
 		etag: mergedHeaders.get('etag'),
-		modified: lastModifiedOf(mergedHeaders, times.receivedAt),
-		tags: tagsOf(mergedHeaders),
+		modified: lastModifiedSeconds(mergedHeaders, times.receivedAt),
+		tags: cacheTagsOf(mergedHeaders),
 	};
 }
 
@@ -129,11 +130,11 @@ function computeFreshness(
 ) {
 	const parsedDirectives = responseDirectives(headers);
 	const { directives } = parsedDirectives;
-	const { lifetime } = freshnessLifetime(status, headers, parsedDirectives, rules, receivedAt);
+	const { lifetimeMs: lifetime } = freshnessLifetime(status, headers, parsedDirectives, rules, receivedAt);
 	const { whileRevalidateMs: whileRevalidate, ifErrorMs: ifError } = staleTimes(directives, rules);
 	return {
 		storedAt: receivedAt,
-		initialAge: initialAge(headers, requestedAt, receivedAt),
+		initialAge: initialAgeMs(headers, requestedAt, receivedAt),
 		lifetime,
 		staleWhileRevalidate: whileRevalidate,
 		staleIfError: ifError,
@@ -148,10 +149,10 @@ function computeFreshness(
 }
 
 /** Returns the tags in `Cache-Tag` (separated by commas) and `Surrogate-Key` (separated by spaces). */
-function tagsOf(headers: HeaderList): readonly string[] {
+function cacheTagsOf(headers: HeaderList): readonly string[] {
 	const tags = new Set<string>();
-	for (const tag of headers.combined('cache-tag')?.split(',') ?? []) tags.add(tag.trim());
-	for (const tag of headers.combined('surrogate-key')?.split(/[ \t,]+/) ?? []) tags.add(tag);
+	for (const tag of headers.getCombined('cache-tag')?.split(',') ?? []) tags.add(tag.trim());
+	for (const tag of headers.getCombined('surrogate-key')?.split(/[ \t,]+/) ?? []) tags.add(tag);
 	tags.delete('');
-	return [...tags].filter(tag => tag.length <= MAX_TAG_LENGTH).slice(0, MAX_TAGS);
+	return [...tags].filter(tag => tag.length <= MAX_TAG_LENGTH).slice(0, MAX_CACHE_TAGS);
 }

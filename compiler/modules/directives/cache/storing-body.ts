@@ -10,7 +10,7 @@ import type { CacheWriter } from '../../../exchange/response-cache.ts';
  */
 const READ_AHEAD_DELAY_MS = 500;
 /** Maximum number of bytes that are read ahead of one client. */
-const MAX_AHEAD_BYTES = 8 * 1024 * 1024;
+const MAX_CLIENT_AHEAD_BYTES = 8 * 1024 * 1024;
 /** Maximum number of bytes that are read ahead of all clients of a step on one thread. */
 const MAX_TOTAL_AHEAD_BYTES = 64 * 1024 * 1024;
 
@@ -42,7 +42,7 @@ export class StoringBody implements BodySource {
 	/** True if the body may be read ahead at any time, so that chunks are copied for the client. */
 	#mayReadAhead: boolean;
 	#writer: CacheWriter | undefined;
-	#isEnded = false;
+	#isStoringEnded = false;
 	#receivedBytes = 0;
 	/** Chunks that were read ahead and that the client has not pulled yet. */
 	#aheadChunks: Uint8Array[] = [];
@@ -53,9 +53,9 @@ export class StoringBody implements BodySource {
 	#isReadingAhead = false;
 	/** Resumes the client's pending pull, which waits because everything read ahead so far has been pulled. */
 	#resumePull: (() => void) | undefined = undefined;
-	#timer: NodeJS.Timeout | undefined = undefined;
+	#readAheadTimer: NodeJS.Timeout | undefined = undefined;
 	/** Time in milliseconds at which the last chunk was returned to the client; −1 while the client is waiting for one. */
-	#returnedAt = -1;
+	#chunkReturnedAt = -1;
 	/** Total milliseconds between returning a chunk and the client's next pull. */
 	#clientDelayMs = 0;
 
@@ -84,12 +84,12 @@ export class StoringBody implements BodySource {
 	}
 
 	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
-		if (!this.#isEnded) this.#measureClient();
+		if (!this.#isStoringEnded) this.#measureClientDelay();
 		const chunk = this.#aheadChunks.shift();
 		if (chunk !== undefined) {
 			this.#addAheadBytes(-chunk.byteLength);
 			this.#restartTimer();
-			this.#returnedAt = performance.now();
+			this.#chunkReturnedAt = performance.now();
 			return chunk;
 		}
 		if (this.#isReadingAhead) return this.#waitForChunk().then(() => this.pull(maxBytes));
@@ -101,14 +101,14 @@ export class StoringBody implements BodySource {
 		try {
 			piece = this.#body.pull(maxBytes);
 		} catch (error) {
-			this.#end(false);
+			this.#endStoring(false);
 			throw error;
 		}
 		if (!(piece instanceof Promise)) return this.#storeAndReturn(piece);
 		return piece.then(
 			bytes => this.#storeAndReturn(bytes),
 			error => {
-				this.#end(false);
+				this.#endStoring(false);
 				throw error;
 			},
 		);
@@ -116,7 +116,7 @@ export class StoringBody implements BodySource {
 
 	cancel(reason?: unknown): void {
 		// A client that has received every byte does not necessarily pull again.
-		this.#end(this.#totalBytes !== undefined && this.#receivedBytes === this.#totalBytes);
+		this.#endStoring(this.#totalBytes !== undefined && this.#receivedBytes === this.#totalBytes);
 		this.#isCancelled = true;
 		this.#aheadChunks = [];
 		this.#addAheadBytes(-this.#aheadBytes);
@@ -134,8 +134,8 @@ export class StoringBody implements BodySource {
 	 */
 	#storeAndReturn(chunk: Uint8Array | null): Uint8Array | null {
 		this.#storeChunk(chunk);
-		if (chunk === null || this.#isEnded) return chunk;
-		this.#returnedAt = performance.now();
+		if (chunk === null || this.#isStoringEnded) return chunk;
+		this.#chunkReturnedAt = performance.now();
 		if (!this.#mayReadAhead) return chunk;
 		// The source reuses the memory of the chunk at the next pull, which may come before the client has read the chunk.
 		this.#restartTimer();
@@ -145,10 +145,10 @@ export class StoringBody implements BodySource {
 	/**
 	 * Starts to read ahead of a client that pulls often enough but takes too long in total, for example because its rate is limited.
 	 */
-	#measureClient(): void {
-		if (this.#returnedAt >= 0) this.#clientDelayMs += performance.now() - this.#returnedAt;
-		this.#returnedAt = -1;
-		if (this.#clientDelayMs < READ_AHEAD_DELAY_MS || this.#aheadBytes > MAX_AHEAD_BYTES / 2) return;
+	#measureClientDelay(): void {
+		if (this.#chunkReturnedAt >= 0) this.#clientDelayMs += performance.now() - this.#chunkReturnedAt;
+		this.#chunkReturnedAt = -1;
+		if (this.#clientDelayMs < READ_AHEAD_DELAY_MS || this.#aheadBytes > MAX_CLIENT_AHEAD_BYTES / 2) return;
 		this.#mayReadAhead = true;
 		this.#startReadAhead();
 	}
@@ -156,23 +156,24 @@ export class StoringBody implements BodySource {
 	/** Passes a chunk to the store. */
 	#storeChunk(chunk: Uint8Array | null): void {
 		if (chunk === null) {
-			this.#end(this.#totalBytes === undefined || this.#receivedBytes === this.#totalBytes);
+			this.#endStoring(this.#totalBytes === undefined || this.#receivedBytes === this.#totalBytes);
 			return;
 		}
 		this.#receivedBytes += chunk.byteLength;
-		if (this.#writer !== undefined && !this.#writer.write(chunk)) this.#end(false);
+		if (this.#writer !== undefined && !this.#writer.write(chunk)) this.#endStoring(false);
 		// The store has the complete body, so waiting requests need not wait for the first client to read it.
-		else if (this.#receivedBytes === this.#totalBytes) this.#end(true);
+		else if (this.#receivedBytes === this.#totalBytes) this.#endStoring(true);
 	}
 
 	#restartTimer(): void {
-		if (this.#isEnded) return;
-		if (this.#timer === undefined) this.#timer = setTimeout(() => this.#startReadAhead(), READ_AHEAD_DELAY_MS).unref();
-		else this.#timer.refresh();
+		if (this.#isStoringEnded) return;
+		if (this.#readAheadTimer === undefined)
+			this.#readAheadTimer = setTimeout(() => this.#startReadAhead(), READ_AHEAD_DELAY_MS).unref();
+		else this.#readAheadTimer.refresh();
 	}
 
 	#startReadAhead(): void {
-		if (this.#isEnded || this.#isReadingAhead) return;
+		if (this.#isStoringEnded || this.#isReadingAhead) return;
 		if (this.#readAheadTotal.bytes < MAX_TOTAL_AHEAD_BYTES) void this.#readAhead();
 		else this.#restartTimer();
 	}
@@ -180,7 +181,7 @@ export class StoringBody implements BodySource {
 	async #readAhead(): Promise<void> {
 		this.#isReadingAhead = true;
 		try {
-			while (!this.#isEnded && this.#aheadBytes < MAX_AHEAD_BYTES) {
+			while (!this.#isStoringEnded && this.#aheadBytes < MAX_CLIENT_AHEAD_BYTES) {
 				if (this.#readAheadTotal.bytes >= MAX_TOTAL_AHEAD_BYTES) {
 					this.#restartTimer();
 					return;
@@ -194,14 +195,14 @@ export class StoringBody implements BodySource {
 				}
 				this.#aheadChunks.push(Buffer.from(chunk));
 				this.#addAheadBytes(chunk.byteLength);
-				this.#resume();
+				this.#resumeClientPull();
 			}
 		} catch (error) {
-			this.#end(false);
+			this.#endStoring(false);
 			this.#readAheadResult = { error };
 		} finally {
 			this.#isReadingAhead = false;
-			this.#resume();
+			this.#resumeClientPull();
 		}
 	}
 
@@ -211,16 +212,16 @@ export class StoringBody implements BodySource {
 		});
 	}
 
-	#resume(): void {
+	#resumeClientPull(): void {
 		const resumePull = this.#resumePull;
 		this.#resumePull = undefined;
 		resumePull?.();
 	}
 
-	#end(isComplete: boolean): void {
-		if (this.#isEnded) return;
-		this.#isEnded = true;
-		clearTimeout(this.#timer);
+	#endStoring(isComplete: boolean): void {
+		if (this.#isStoringEnded) return;
+		this.#isStoringEnded = true;
+		clearTimeout(this.#readAheadTimer);
 		const writer = this.#writer;
 		this.#writer = undefined;
 		let isStored = false;

@@ -1,6 +1,6 @@
 /** The media types that are worth compressing: textual formats, and binary formats without compression of their own. */
 
-const APPLICATION_TYPES: ReadonlySet<string> = new Set(
+const ENCODABLE_APPLICATION_TYPES: ReadonlySet<string> = new Set(
 	[
 		...['atom+xml', 'eot', 'font', 'geo+json', 'graphql+json', 'javascript', 'json', 'ld+json', 'manifest+json'],
 		...['opentype', 'otf', 'rss+xml', 'truetype', 'ttf', 'vnd.api+json', 'vnd.ms-fontobject', 'wasm', 'x-httpd-cgi'],
@@ -8,7 +8,7 @@ const APPLICATION_TYPES: ReadonlySet<string> = new Set(
 	].map(subtype => `application/${subtype}`),
 );
 
-const OTHER_TYPES: ReadonlySet<string> = new Set([
+const OTHER_ENCODABLE_TYPES: ReadonlySet<string> = new Set([
 	...['font/ttf', 'font/otf', 'image/svg+xml', 'image/vnd.microsoft.icon', 'image/x-icon'],
 	...['multipart/bag', 'multipart/mixed', 'font/collection', 'font/sfnt'],
 ]);
@@ -19,6 +19,9 @@ export function isEncodable(contentType: string | undefined): boolean {
 	const end = contentType.indexOf(';');
 	const type = (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase();
 	return (
-		type.startsWith('text/') || APPLICATION_TYPES.has(type) || OTHER_TYPES.has(type) || /\+(?:json|xml)$/.test(type)
+		type.startsWith('text/') ||
+		ENCODABLE_APPLICATION_TYPES.has(type) ||
+		OTHER_ENCODABLE_TYPES.has(type) ||
+		/\+(?:json|xml)$/.test(type)
 	);
 }

@@ -14,7 +14,7 @@ import type { CompressStep } from './encode.ts';
 import { encodedTag, TagConditions, UnencodedTags } from './tag-conditions.ts';
 
 const DEFAULT_CODINGS: readonly Coding[] = [{ name: 'zstd' }, { name: 'gzip' }];
-const DEFAULT_MIN_BYTES = 512;
+const DEFAULT_MIN_BODY_BYTES = 512;
 
 /** A compiled `compress` step. */
 interface CompiledEncoder {
@@ -35,7 +35,7 @@ export function compileEncode(step: CompressStep, cx: CompileContext, next: Hand
 	const encoder: CompiledEncoder = {
 		codingNames: names,
 		codings: new Map(codings.map(coding => [coding.name, coding])),
-		minBytes: step.minimum_length ?? DEFAULT_MIN_BYTES,
+		minBytes: step.minimum_length ?? DEFAULT_MIN_BODY_BYTES,
 		isEligible: matchesResponse
 			? x => matchesResponse(x, x.response.status, x.response.headers)
 			: x => isEncodable(x.response.headers.get('content-type')),
@@ -66,7 +66,7 @@ function rewriteConditions(x: Exchange, { codingNames, unencodedTags }: Compiled
 		if (!isSameFieldName(name, 'if-none-match') && !isSameFieldName(name, 'if-match')) continue;
 		const coding = forbidsTransform(headers)
 			? undefined
-			: preferredCoding(headers.combined('accept-encoding'), codingNames);
+			: preferredCoding(headers.getCombined('accept-encoding'), codingNames);
 		return TagConditions.forRequest(x, coding, codingNames, unencodedTags);
 	}
 	return undefined;
@@ -79,35 +79,35 @@ function encodeResponse(
 ): void | Promise<void> {
 	const { request, response } = x;
 	const { status, headers } = response;
-	if (x.aborted || x.upgradeCallback !== undefined || status < 200 || status === 204) return;
+	if (x.isAborted || x.upgradeCallback !== undefined || status < 200 || status === 204) return;
 	if (status === 304) {
 		addVary(headers);
 		conditions?.onNotModified(headers);
 		return;
 	}
-	const knownLength = lengthForGet(x);
-	const name = chooseCoding(x, encoder, knownLength);
-	if (conditions?.answerIfMatching(x, name, true)) return;
-	if (name === undefined) return;
+	const knownLength = uncompressedLengthOf(x);
+	const chosenCoding = chooseCoding(x, encoder, knownLength);
+	if (conditions?.answerIfMatching(x, chosenCoding, true)) return;
+	if (chosenCoding === undefined) return;
 	if (request.method === 'HEAD') {
 		// A HEAD response has the same fields as the response to a GET. Its length would be known only after compression.
-		setEncodedFields(headers, name);
+		setEncodedFields(headers, chosenCoding);
 		if (isStream(response.body)) response.body.cancel();
 		response.body = UNSENT_BODY;
 		return;
 	}
-	const result = encoder.compressor.encode(response.body!, encoder.codings.get(name)!, {
+	const encodeResult = encoder.compressor.encode(response.body!, encoder.codings.get(chosenCoding)!, {
 		minimum: encoder.minBytes,
 		flush: knownLength === undefined,
 		identity: response.body === x.servedBody ? x.servedFile : undefined,
 	});
-	if (result instanceof Promise)
-		return result.then(encodedResult => applyResult(x, name, encoder, encodedResult, conditions));
-	applyResult(x, name, encoder, result, conditions);
+	if (encodeResult instanceof Promise)
+		return encodeResult.then(encodedResult => applyEncodedResult(x, chosenCoding, encoder, encodedResult, conditions));
+	applyEncodedResult(x, chosenCoding, encoder, encodeResult, conditions);
 }
 
 /** Returns the length in bytes of the uncompressed body that a GET request would get; undefined if unknown. */
-function lengthForGet({ request, response }: Exchange): number | undefined {
+function uncompressedLengthOf({ request, response }: Exchange): number | undefined {
 	if (request.method !== 'HEAD' || response.body !== null) return bodyLength(response.body);
 	const field = response.headers.get('content-length');
 	return field === undefined || !/^\d+$/.test(field) ? undefined : Number(field);
@@ -117,18 +117,18 @@ function lengthForGet({ request, response }: Exchange): number | undefined {
  * Returns the coding in which a response is to be sent; undefined if it is sent uncompressed. Adds `Vary` if the coding depends on
  * the request's `Accept-Encoding`.
  */
-function chooseCoding(x: Exchange, encoder: CompiledEncoder, length: number | undefined): string | undefined {
+function chooseCoding(x: Exchange, encoder: CompiledEncoder, lengthBytes: number | undefined): string | undefined {
 	const { request, response } = x;
 	const { headers } = response;
 	if (response.status === 206 || (response.body === null && request.method !== 'HEAD')) return undefined;
 	if (headers.has('content-encoding') || !encoder.isEligible(x)) return undefined;
 	if (forbidsTransform(request.headers) || forbidsTransform(headers)) return undefined;
-	if (length !== undefined && length <= encoder.minBytes) return undefined;
+	if (lengthBytes !== undefined && lengthBytes <= encoder.minBytes) return undefined;
 	addVary(headers);
-	return preferredCoding(request.headers.combined('accept-encoding'), encoder.codingNames);
+	return preferredCoding(request.headers.getCombined('accept-encoding'), encoder.codingNames);
 }
 
-function applyResult(
+function applyEncodedResult(
 	x: Exchange,
 	coding: string,
 	{ minBytes }: CompiledEncoder,
@@ -165,12 +165,12 @@ const UNCOMPRESSED_BODY_FIELDS = [
 ] as const;
 
 function forbidsTransform(headers: HeaderList): boolean {
-	const field = headers.combined('cache-control');
+	const field = headers.getCombined('cache-control');
 	return field !== undefined && /(?:^|[,\s])no-transform(?:$|[,;\s])/i.test(field);
 }
 
 function addVary(headers: HeaderList): void {
-	const vary = headers.combined('vary');
+	const vary = headers.getCombined('vary');
 	if (vary === undefined || !/(?:^|,)\s*(?:accept-encoding|\*)\s*(?:,|$)/i.test(vary))
 		headers.add('Vary', 'Accept-Encoding');
 }

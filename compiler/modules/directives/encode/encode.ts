@@ -156,8 +156,8 @@ function lowerCoding(name: CodingName, words: readonly Word[], innerLine: Line, 
 			});
 			return;
 		}
-		const value = namedLevel ?? cx.integer(word, ...LEVEL_RANGES[name]);
-		if (value !== undefined) coding.level = value;
+		const level = namedLevel ?? cx.integer(word, ...LEVEL_RANGES[name]);
+		if (level !== undefined) coding.level = level;
 	};
 	if (words[0]) setLevel(words[0]);
 	if (name !== 'zstd') {

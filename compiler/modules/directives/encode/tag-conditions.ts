@@ -12,7 +12,7 @@ import { contentType } from '../../representations/content-type.ts';
 import { isEncodable } from './encodable-media.ts';
 
 /** Maximum number of entity tags that one step remembers on one thread. */
-const MAX_TAGS = 8192;
+const MAX_REMEMBERED_TAGS = 8192;
 /** Maximum number of characters in a key: a URL together with its tag. */
 const MAX_KEY_LENGTH = 512;
 
@@ -43,28 +43,28 @@ export class UnencodedTags {
 	}
 
 	/** Filters strong `tags`: returns the ones known to belong to responses that the step leaves uncompressed. */
-	filterKnown(x: Exchange, tags: readonly string[]): readonly string[] {
+	filterUnencoded(x: Exchange, tags: readonly string[]): readonly string[] {
 		const type = this.#isSelectedByType ? contentType(x.request.path) : undefined;
 		if (type !== undefined && !isEncodable(type)) return tags;
-		return tags.filter(tag => this.#tagKeys.has(keyOf(x, tag)));
+		return tags.filter(tag => this.#tagKeys.has(tagKeyOf(x, tag)));
 	}
 
 	add(x: Exchange, tag: string): void {
-		const key = keyOf(x, tag);
+		const key = tagKeyOf(x, tag);
 		if (key.length > MAX_KEY_LENGTH) return;
-		if (this.#tagKeys.size >= MAX_TAGS) this.#tagKeys.delete(this.#tagKeys.values().next().value!);
+		if (this.#tagKeys.size >= MAX_REMEMBERED_TAGS) this.#tagKeys.delete(this.#tagKeys.values().next().value!);
 		this.#tagKeys.add(key);
 	}
 }
 
-function keyOf({ request, received }: Exchange, tag: string): string {
+function tagKeyOf({ request, received }: Exchange, tag: string): string {
 	return `${request.host}${received.path}?${received.query ?? ''} ${tag}`;
 }
 
 /** The preconditions of one GET or HEAD whose response may be compressed. */
 export class TagConditions {
 	/** The coding that the client prefers. */
-	readonly #coding: string;
+	readonly #preferredCoding: string;
 	readonly #unencodedTags: UnencodedTags;
 	readonly #ifMatch: string | undefined;
 	readonly #ifNoneMatch: string | undefined;
@@ -76,16 +76,16 @@ export class TagConditions {
 
 	private constructor(x: Exchange, coding: string, unencodedTags: UnencodedTags) {
 		const { headers } = x.request;
-		this.#coding = coding;
+		this.#preferredCoding = coding;
 		this.#unencodedTags = unencodedTags;
-		this.#ifMatch = headers.combined('if-match');
-		this.#ifNoneMatch = headers.combined('if-none-match');
+		this.#ifMatch = headers.getCombined('if-match');
+		this.#ifNoneMatch = headers.getCombined('if-none-match');
 		this.#isForWholeBody = !headers.has('range');
 		const tags = parseEntityTags(this.#ifNoneMatch ?? '');
 		// A weak tag matches the compressed and the uncompressed form.
 		this.#passedTags = new Set([
 			...tags.filter(tag => !isStrong(tag)),
-			...unencodedTags.filterKnown(x, tags.filter(isStrong)),
+			...unencodedTags.filterUnencoded(x, tags.filter(isStrong)),
 		]);
 		this.#withheldTags = tags.filter(tag => !this.#passedTags.has(tag)).join(', ');
 	}
@@ -101,15 +101,15 @@ export class TagConditions {
 		unencodedTags: UnencodedTags,
 	): TagConditions | undefined {
 		const { method, headers } = x.request;
-		const isRead = method === 'GET' || method === 'HEAD';
+		const isGetOrHead = method === 'GET' || method === 'HEAD';
 		// The response will not be compressed, so later handlers can compare the tags themselves.
-		if (isRead && coding === undefined) return undefined;
+		if (isGetOrHead && coding === undefined) return undefined;
 		x.keepReceivedHeaders();
-		addPlainTags(headers, 'If-Match', isRead ? [coding!] : codingNames);
-		if (!isRead) {
+		addUncompressedTags(headers, 'If-Match', isGetOrHead ? [coding!] : codingNames);
+		if (!isGetOrHead) {
 			// A method such as PUT concerns the state of the resource, and the compressed and the uncompressed form have the same state. So
 			// for each tag of a compressed form, the tag of the uncompressed form is added.
-			addPlainTags(headers, 'If-None-Match', codingNames);
+			addUncompressedTags(headers, 'If-None-Match', codingNames);
 			return undefined;
 		}
 		const conditions = new TagConditions(x, coding!, unencodedTags);
@@ -121,8 +121,8 @@ export class TagConditions {
 	#setIfNoneMatch(headers: HeaderList): void {
 		const tags = parseEntityTags(this.#ifNoneMatch ?? '');
 		if (tags.length === 0) return;
-		const plainTagList = this.#isForWholeBody ? plainTagsOf(tags, [this.#coding]) : [];
-		const tagList = [...new Set([...this.#passedTags, ...plainTagList])];
+		const uncompressedTagList = this.#isForWholeBody ? uncompressedTagsOf(tags, [this.#preferredCoding]) : [];
+		const tagList = [...new Set([...this.#passedTags, ...uncompressedTagList])];
 		if (tagList.length > 0) headers.set('If-None-Match', tagList.join(', '));
 		else {
 			headers.delete('if-none-match');
@@ -138,7 +138,7 @@ export class TagConditions {
 	onNotModified(headers: HeaderList): void {
 		const tag = headers.get('etag');
 		if (tag === undefined || this.#passedTags.has(tag)) return;
-		const compressedTag = encodedTag(tag, this.#coding);
+		const compressedTag = encodedTag(tag, this.#preferredCoding);
 		if (etagListHas(this.#ifNoneMatch ?? '', compressedTag, false)) headers.set('Etag', compressedTag);
 	}
 
@@ -183,15 +183,19 @@ function endWithStatus(x: Exchange, status: 304 | 412): void {
 }
 
 /** For each tag in a header field that names a coding, adds the tag of the uncompressed form to the field. */
-function addPlainTags(headers: HeaderList, name: 'If-Match' | 'If-None-Match', codings: readonly string[]): void {
-	const tagList = headers.combined(name.toLowerCase());
+function addUncompressedTags(
+	headers: HeaderList,
+	name: 'If-Match' | 'If-None-Match',
+	codings: readonly string[],
+): void {
+	const tagList = headers.getCombined(name.toLowerCase());
 	if (tagList === undefined) return;
-	const addedTags = plainTagsOf(parseEntityTags(tagList), codings);
+	const addedTags = uncompressedTagsOf(parseEntityTags(tagList), codings);
 	if (addedTags.length > 0) headers.set(name, [tagList, ...addedTags].join(', '));
 }
 
 /** Returns the tag of the uncompressed form for each tag that names a coding. */
-function plainTagsOf(tags: readonly string[], codings: readonly string[]): string[] {
+function uncompressedTagsOf(tags: readonly string[], codings: readonly string[]): string[] {
 	const uncompressedTags: string[] = [];
 	for (const tag of tags) {
 		const coding = codings.find(name => tag.endsWith(`-${name}"`));

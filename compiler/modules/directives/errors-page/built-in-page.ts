@@ -28,7 +28,7 @@ const THEME_COLORS: { readonly [theme in ErrorPageTheme]: string } = {
 	dark: `:root{color-scheme:dark;${DARK_COLORS}}`,
 };
 
-const STYLE = `*{box-sizing:border-box}
+const PAGE_STYLE = `*{box-sizing:border-box}
 body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1.5rem;background:var(--back);color:var(--front);font:1rem/1.5 system-ui,sans-serif}
 main{max-width:36rem;width:100%;overflow-wrap:anywhere}
 .status{margin:0;font-size:1rem;font-weight:600;color:var(--accent)}
@@ -42,26 +42,27 @@ p{margin:0 0 .75rem}
  */
 export function htmlErrorPage(content: ErrorPageContent, theme: ErrorPageTheme, hasBuiltInText: boolean): string {
 	const { status, requestId } = content;
-	const title = escapeHtml(content.title);
-	const text = content.text === '' ? '' : `<p>${escapeHtml(content.text)}</p>\n`;
-	const id = requestId === undefined ? '' : `<p class="id">Request ID: <code>${escapeHtml(requestId)}</code></p>\n`;
+	const titleHtml = escapeHtml(content.title);
+	const textHtml = content.text === '' ? '' : `<p>${escapeHtml(content.text)}</p>\n`;
+	const requestIdHtml =
+		requestId === undefined ? '' : `<p class="id">Request ID: <code>${escapeHtml(requestId)}</code></p>\n`;
 	return `<!doctype html>
 <html${hasBuiltInText ? ' lang="en"' : ''}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="robots" content="noindex">
-<title>${status} ${title}</title>
+<title>${status} ${titleHtml}</title>
 <style>
 ${THEME_COLORS[theme]}
-${STYLE}
+${PAGE_STYLE}
 </style>
 </head>
 <body>
 <main>
 <p class="status">${status}</p>
-<h1>${title}</h1>
-${text}${id}</main>
+<h1>${titleHtml}</h1>
+${textHtml}${requestIdHtml}</main>
 </body>
 </html>
 `;
@@ -84,7 +85,7 @@ export function textErrorPage({ status, title, text, requestId }: ErrorPageConte
 	return `${lines.join('\n')}\n`;
 }
 
-const STATUS_TEXTS: { readonly [status: number]: string } = {
+const STATUS_EXPLANATIONS: { readonly [status: number]: string } = {
 	401: 'You need to log in to see this page.',
 	403: 'You are not allowed to see this page.',
 	404: 'There is no page at this address.',
@@ -99,7 +100,7 @@ const STATUS_TEXTS: { readonly [status: number]: string } = {
 /** Returns the sentence that explains a status to visitors. */
 export function defaultErrorText(status: number): string {
 	return (
-		STATUS_TEXTS[status] ??
+		STATUS_EXPLANATIONS[status] ??
 		(status >= 500 ? 'Something went wrong on the server.' : 'The server cannot process this request.')
 	);
 }

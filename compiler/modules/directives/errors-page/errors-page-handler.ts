@@ -25,7 +25,7 @@ import type { ErrorsPageStep } from './errors-page.ts';
 const PAGE_TYPES = ['text/html', 'application/json', 'text/plain'] as const;
 
 /** Matches request IDs that are short and harmless enough to be shown. A request ID may come from the client. */
-const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/;
+const SAFE_REQUEST_ID = /^[\w.:=+/@-]{1,128}$/;
 
 /** Header fields that allow caches to store a response. */
 const CACHING_FIELDS: ReadonlySet<string> = new Set(['cache-control', 'expires', 'age', 'surrogate-control']);
@@ -57,7 +57,7 @@ export function compileErrorsPage(step: ErrorsPageStep, cx: CompileContext, next
 	const isIntercepted = compileStatuses(intercept, cx);
 	const interceptResponse = (x: Exchange): void | Promise<void> => {
 		const { status, headers } = x.response;
-		if (x.aborted || x.upgradeCallback !== undefined || status < 400 || !isIntercepted(status)) return;
+		if (x.isAborted || x.upgradeCallback !== undefined || status < 400 || !isIntercepted(status)) return;
 		// gRPC clients read the status from gRPC's own fields, not from a page.
 		if (headers.get('content-type')?.toLowerCase().startsWith('application/grpc')) return;
 		return answerWithPage(x, status, pages);
@@ -72,19 +72,19 @@ export function compileErrorsPage(step: ErrorsPageStep, cx: CompileContext, next
 /** Answers with the page for a status. Keeps all header fields except those that describe the replaced body. */
 function answerWithPage(x: Exchange, status: number, pages: ErrorPages): void | Promise<void> {
 	const { request, response } = x;
-	const type = preferredType(request.headers.combined('accept'), PAGE_TYPES) ?? 'text/plain';
+	const pageType = preferredType(request.headers.getCombined('accept'), PAGE_TYPES) ?? 'text/plain';
 	if (isStream(response.body)) response.body.cancel();
 	response.body = null;
 	response.trailers = undefined;
 	response.status = status;
-	replaceFields(x, status);
-	if (type !== 'text/html' || pages.pageFolder === undefined) return sendBuiltIn(x, type, pages);
+	setErrorPageFields(x, status);
+	if (pageType !== 'text/html' || pages.pageFolder === undefined) return sendBuiltInPage(x, pageType, pages);
 	const file = openPage(pages.pageFolder, status);
-	if (!(file instanceof Promise)) return sendFile(x, file, pages);
-	return file.then(file => sendFile(x, file, pages));
+	if (!(file instanceof Promise)) return sendPageFile(x, file, pages);
+	return file.then(file => sendPageFile(x, file, pages));
 }
 
-function replaceFields(x: Exchange, status: number): void {
+function setErrorPageFields(x: Exchange, status: number): void {
 	const { headers } = x.response;
 	// In a 416 response, `Content-Range` contains the complete length of the file (RFC 9110 §14.4).
 	const contentRange = status === 416 ? headers.get('content-range') : undefined;
@@ -128,9 +128,9 @@ export function pageNames(status: number): readonly string[] {
 	return [`${status}.html`, `${Math.floor(status / 100)}xx.html`, 'error.html'];
 }
 
-function sendFile(x: Exchange, file: OpenFile | undefined, pages: ErrorPages): void {
+function sendPageFile(x: Exchange, file: OpenFile | undefined, pages: ErrorPages): void {
 	if (file === undefined) {
-		sendBuiltIn(x, 'text/html', pages);
+		sendBuiltInPage(x, 'text/html', pages);
 		return;
 	}
 	const { response } = x;
@@ -140,35 +140,35 @@ function sendFile(x: Exchange, file: OpenFile | undefined, pages: ErrorPages): v
 	} catch (error) {
 		// The file was truncated after it was opened.
 		if (!(error instanceof FileError)) throw error;
-		sendBuiltIn(x, 'text/html', pages);
+		sendBuiltInPage(x, 'text/html', pages);
 	}
 }
 
-function sendBuiltIn(x: Exchange, type: (typeof PAGE_TYPES)[number], pages: ErrorPages): void {
+function sendBuiltInPage(x: Exchange, pageType: (typeof PAGE_TYPES)[number], pages: ErrorPages): void {
 	const { response } = x;
 	const { status, headers } = response;
-	const phrase = STATUS_CODES[status] ?? 'Error';
-	const { error } = x;
+	const reasonPhrase = STATUS_CODES[status] ?? 'Error';
+	const { error: originalError } = x;
 	// An intercepted response is not an error of this server, but its page may also contain the placeholders of errors.
-	x.error ??= { status, message: phrase };
-	const title = pages.title?.render(x);
-	const message = pages.text?.render(x);
-	x.error = error;
+	x.error ??= { status, message: reasonPhrase };
+	const configuredTitle = pages.title?.render(x);
+	const configuredText = pages.text?.render(x);
+	x.error = originalError;
 	const content: ErrorPageContent = {
 		status,
-		title: title ?? phrase,
-		text: message ?? defaultErrorText(status),
+		title: configuredTitle ?? reasonPhrase,
+		text: configuredText ?? defaultErrorText(status),
 		requestId: requestIdOf(x),
 	};
-	headers.set('Content-Type', type === 'application/json' ? type : `${type}; charset=utf-8`);
+	headers.set('Content-Type', pageType === 'application/json' ? pageType : `${pageType}; charset=utf-8`);
 	headers.set('X-Content-Type-Options', 'nosniff');
-	switch (type) {
+	switch (pageType) {
 		case 'text/html':
 			headers.set('Content-Security-Policy', PAGE_CONTENT_SECURITY_POLICY);
 			response.body = htmlErrorPage(content, pages.theme, pages.title === undefined || pages.text === undefined);
 			break;
 		case 'application/json':
-			response.body = jsonErrorPage(content, phrase, message === '' ? undefined : message);
+			response.body = jsonErrorPage(content, reasonPhrase, configuredText === '' ? undefined : configuredText);
 			break;
 		case 'text/plain':
 			response.body = textErrorPage(content);
@@ -186,5 +186,5 @@ function requestIdOf(x: Exchange): string | undefined {
 		x.request.headers.get('x-request-id'),
 		x.log?.fields?.traceID,
 	];
-	return candidates.find((id): id is string => typeof id === 'string' && REQUEST_ID.test(id));
+	return candidates.find((id): id is string => typeof id === 'string' && SAFE_REQUEST_ID.test(id));
 }

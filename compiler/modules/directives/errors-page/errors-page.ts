@@ -26,7 +26,7 @@ const USAGE =
 
 /** Matches an error status or a class of error statuses. */
 const ERROR_STATUS_OR_CLASS = /^[45](?:\d\d|xx)$/;
-const ALL_ERRORS: readonly string[] = ['4xx', '5xx'];
+const ALL_ERROR_CLASSES: readonly string[] = ['4xx', '5xx'];
 
 /** Syntax: `errors_page [matcher] [<folder>] { … }`. */
 export const errorsPage = handlerDirective<ErrorsPageStep>({
@@ -90,7 +90,7 @@ handle_errors 410 {
 			const folder = lowerFolder(args[0], line, cx);
 			if (folder !== undefined) fields.folder = folder;
 		}
-		lowerBlock(line, fields, cx);
+		lowerPageSettings(line, fields, cx);
 		return cx.origin(
 			{ handler: 'errors_page', ...fields } as ErrorsPageStep,
 			line.span,
@@ -135,14 +135,15 @@ function lowerFolder(word: Word, line: Line, cx: LowerContext): string | undefin
 	return cx.filePath(text, line.span);
 }
 
-function lowerBlock(line: Line, fields: ErrorsPageFields, cx: LowerContext): void {
-	const usedNames = new Set<string>();
+function lowerPageSettings(line: Line, fields: ErrorsPageFields, cx: LowerContext): void {
+	const usedSubdirectives = new Set<string>();
 	const onceHandler =
 		(handle: (args: readonly Word[], innerLine: Line) => void): SubdirectiveHandler =>
 		(args, innerLine) => {
 			const { text, span } = innerLine.words[0]!;
-			if (usedNames.has(text)) cx.problem('error', 'errors-page/twice', span, `\`${text}\` is given more than once.`);
-			usedNames.add(text);
+			if (usedSubdirectives.has(text))
+				cx.problem('error', 'errors-page/twice', span, `\`${text}\` is given more than once.`);
+			usedSubdirectives.add(text);
 			cx.noBlock(innerLine);
 			handle(args, innerLine);
 		};
@@ -170,7 +171,7 @@ function lowerBlock(line: Line, fields: ErrorsPageFields, cx: LowerContext): voi
 					cx.problem('error', 'errors-page/bad-status', span, message, { hint });
 				}
 				fields.intercept =
-					statuses.length === 0 ? ALL_ERRORS : statuses.filter(text => ERROR_STATUS_OR_CLASS.test(text));
+					statuses.length === 0 ? ALL_ERROR_CLASSES : statuses.filter(text => ERROR_STATUS_OR_CLASS.test(text));
 			}),
 		},
 		'errors_page',

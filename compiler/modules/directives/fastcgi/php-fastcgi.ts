@@ -67,7 +67,7 @@ export const phpFastcgi = handlerDirective<Step>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
-	order: { rank: 350, unsorted: true },
+	order: { rank: 350, keepsPlaces: true },
 	lower: (directive, cx) => {
 		const { line } = directive;
 		const transport: FastcgiDraft = { type: 'fastcgi', split: ['.php'] };

@@ -21,20 +21,20 @@ export interface FileFacts {
 
 /** Caches the facts about the files of one `files` step. */
 export class FileFactsCache {
-	readonly #facts = new WeakMap<OpenFile, FileFacts>();
-	readonly #times = new FileTimes();
+	readonly #factsByFile = new WeakMap<OpenFile, FileFacts>();
+	readonly #fileTimes = new FileTimes();
 
 	get(file: OpenFile): FileFacts {
-		if (file.source === 'disk') return this.#factsOf(file);
-		let facts = this.#facts.get(file);
+		if (file.source === 'disk') return this.#computeFacts(file);
+		let facts = this.#factsByFile.get(file);
 		if (facts === undefined) {
-			facts = this.#factsOf(file);
-			this.#facts.set(file, facts);
+			facts = this.#computeFacts(file);
+			this.#factsByFile.set(file, facts);
 		}
 		return facts;
 	}
 
-	#factsOf(file: OpenFile): FileFacts {
+	#computeFacts(file: OpenFile): FileFacts {
 		const { modified, size } = file;
 		const { seconds } = modified;
 		// The type follows from the requested name, because the target of a symbolic link may have another extension.
@@ -42,11 +42,11 @@ export class FileFactsCache {
 		if (seconds === 0 || seconds === 1) {
 			return { etag: undefined, modifiedSeconds: undefined, httpDate: '', mediaType: type, isHidden: undefined };
 		}
-		const etag = this.#times.entityTag(seconds, modified.nanoseconds, size);
+		const etag = this.#fileTimes.entityTag(seconds, modified.nanoseconds, size);
 		return {
 			etag,
 			modifiedSeconds: seconds,
-			httpDate: this.#times.date(seconds),
+			httpDate: this.#fileTimes.date(seconds),
 			mediaType: type,
 			isHidden: undefined,
 		};

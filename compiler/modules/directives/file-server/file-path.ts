@@ -20,15 +20,15 @@ const NEEDS_CLEANING = /%|\/\/|\/\.|\0/;
  * `encoded-slash` (answered with 404) for a segment that contains an encoded slash. Serving `/a%2Fb` as `/a/b` would let a request
  * evade matchers of paths.
  */
-export function parseFilePath(encoded: string): FilePath | 'malformed' | 'encoded-slash' {
-	if (!NEEDS_CLEANING.test(encoded)) {
-		const endsWithSlash = encoded.endsWith('/');
-		const path = endsWithSlash ? encoded.slice(0, -1) : encoded;
+export function parseFilePath(encodedPath: string): FilePath | 'malformed' | 'encoded-slash' {
+	if (!NEEDS_CLEANING.test(encodedPath)) {
+		const endsWithSlash = encodedPath.endsWith('/');
+		const path = endsWithSlash ? encodedPath.slice(0, -1) : encodedPath;
 		return { path: path === '' || path.startsWith('/') ? path : `/${path}`, endsWithSlash };
 	}
 	const names: string[] = [];
 	let endsWithSlash = false;
-	for (const segment of encoded.split('/')) {
+	for (const segment of encodedPath.split('/')) {
 		const name = segment.includes('%') ? decodeSegment(segment) : segment;
 		if (name === undefined || name.includes('\0')) return 'malformed';
 		if (name.includes('/')) return 'encoded-slash';
@@ -49,16 +49,16 @@ function decodeSegment(segment: string): string | undefined {
 	} catch {
 		if (/%(?![0-9a-f]{2})/i.test(segment)) return undefined;
 		return segment.replace(/(?:%[0-9a-f]{2})+/gi, escapes =>
-			decodeBytes(Buffer.from(escapes.replaceAll('%', ''), 'hex')),
+			decodeLossless(Buffer.from(escapes.replaceAll('%', ''), 'hex')),
 		);
 	}
 }
 
-function decodeBytes(bytes: Buffer): string {
+function decodeLossless(bytes: Buffer): string {
 	let text = '';
 	let offset = 0;
 	while (offset < bytes.length) {
-		const length = sequenceLength(bytes, offset);
+		const length = utf8SequenceLength(bytes, offset);
 		if (length === 0) {
 			text += String.fromCharCode(0xdc00 + bytes[offset]!);
 			offset += 1;
@@ -71,7 +71,7 @@ function decodeBytes(bytes: Buffer): string {
 }
 
 /** Returns the length in bytes of the well-formed UTF-8 sequence at an offset; 0 if there is none (RFC 3629 §4). */
-function sequenceLength(bytes: Buffer, offset: number): number {
+function utf8SequenceLength(bytes: Buffer, offset: number): number {
 	const firstByte = bytes[offset]!;
 	const length =
 		firstByte < 0x80

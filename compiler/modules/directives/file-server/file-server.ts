@@ -42,11 +42,11 @@ const USAGE =
 type FilesDraft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
 
 function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {
-	const draft = {} as FilesDraft;
-	draft.handler = 'files';
+	const stepDraft = {} as FilesDraft;
+	stepDraft.handler = 'files';
 	if (args[0]?.text === 'browse' && args[0].quote === 'none') {
 		cx.count(line, args, 1, 1, USAGE);
-		draft.browse = {};
+		stepDraft.browse = {};
 	} else if (!cx.count(line, args, 0, 0, USAGE)) return undefined;
 
 	const hidePatterns: string[] = [];
@@ -61,7 +61,7 @@ function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): Files
 			root: (words, innerLine) => {
 				cx.noBlock(innerLine);
 				if (!cx.count(innerLine, words, 1, 1, 'root PATH')) return;
-				draft.root = lowerPath(words[0]!, cx);
+				stepDraft.root = lowerPath(words[0]!, cx);
 			},
 			hide: (words, innerLine) => {
 				cx.noBlock(innerLine);
@@ -71,40 +71,40 @@ function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): Files
 			index: (words, innerLine) => {
 				cx.noBlock(innerLine);
 				if (!cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'index NAME…')) return;
-				draft.index = words.map(word => cx.template(word));
+				stepDraft.index = words.map(word => cx.template(word));
 			},
 			status: (words, innerLine) => {
 				cx.noBlock(innerLine);
 				if (!cx.count(innerLine, words, 1, 1, 'status CODE')) return;
 				const word = words[0]!;
 				const status = word.text.includes('{') ? cx.template(word) : cx.status(word);
-				if (status !== undefined) draft.status = status;
+				if (status !== undefined) stepDraft.status = status;
 			},
 			disable_canonical_uris: flagHandler(() => {
-				draft.canonical_uris = false;
+				stepDraft.canonical_uris = false;
 				// Access rules for `/a.txt` do not cover `/a.txt/`, so only a Compatfile serves the file for a path with a trailing
 				// slash.
-				if (cx.dialect === 'compatfile') draft.trailing_slash = 'ignored';
+				if (cx.dialect === 'compatfile') stepDraft.trailing_slash = 'ignored';
 			}),
 			pass_thru: flagHandler(() => {
-				draft.pass_thru = true;
+				stepDraft.pass_thru = true;
 			}),
 			follow_symlinks: flagHandler(() => {
-				draft.follow_symlinks = true;
+				stepDraft.follow_symlinks = true;
 			}),
 			browse: (words, innerLine) => {
-				if (draft.browse) {
+				if (stepDraft.browse) {
 					cx.problem('error', 'browse/repeated', innerLine.words[0]!.span, 'browsing is already configured');
 					return;
 				}
-				draft.browse = lowerBrowse(words, innerLine, word => lowerPath(word, cx), cx);
+				stepDraft.browse = lowerBrowse(words, innerLine, word => lowerPath(word, cx), cx);
 			},
 			precompressed: (words, innerLine) => {
 				cx.noBlock(innerLine);
 				if (!cx.count(innerLine, words, 0, SIDECAR_CODINGS.length, 'precompressed [br | zstd | gzip]…')) return;
 				const codings = words.flatMap(word => cx.oneOf(word, SIDECAR_CODINGS, 'encoding') ?? []);
-				if (words.length === 0) draft.precompressed = [...SIDECAR_CODINGS];
-				else if (codings.length > 0) draft.precompressed = [...new Set(codings)];
+				if (words.length === 0) stepDraft.precompressed = [...SIDECAR_CODINGS];
+				else if (codings.length > 0) stepDraft.precompressed = [...new Set(codings)];
 			},
 			etag_file_extensions: (words, innerLine) => {
 				cx.noBlock(innerLine);
@@ -117,7 +117,7 @@ function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): Files
 							hint: 'Write it with its dot: `.sha256`.',
 						});
 				}
-				if (extensions.length > 0) draft.etag_file_extensions = extensions;
+				if (extensions.length > 0) stepDraft.etag_file_extensions = extensions;
 			},
 			fs: (words, innerLine) => {
 				cx.noBlock(innerLine);
@@ -127,8 +127,8 @@ function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): Files
 		'file_server',
 	);
 	hidePatterns.push(...cx.files);
-	if (hidePatterns.length > 0) draft.hide = [...new Set(hidePatterns)];
-	return draft;
+	if (hidePatterns.length > 0) stepDraft.hide = [...new Set(hidePatterns)];
+	return stepDraft;
 }
 
 function lowerPath(word: Word, cx: LowerContext): string {

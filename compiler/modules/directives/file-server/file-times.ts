@@ -1,20 +1,20 @@
 /** Formats the modification time of a file as an HTTP-date, and together with its size as an entity tag. */
 
-const BASE = 36;
+const DIGIT_BASE = 36;
 /**
  * Number of values of the six lower digits of a time in nanoseconds. A time is formatted in two parts, because it is too large for
  * a single JavaScript number.
  */
-const LOWER_RANGE = BASE ** 6;
+const LOWER_VALUE_COUNT = DIGIT_BASE ** 6;
 /** All pairs of base-36 digits, by value. */
-const DIGIT_PAIRS: readonly string[] = Array.from({ length: BASE ** 2 }, (_, index) =>
-	index.toString(BASE).padStart(2, '0'),
+const DIGIT_PAIRS: readonly string[] = Array.from({ length: DIGIT_BASE ** 2 }, (_, index) =>
+	index.toString(DIGIT_BASE).padStart(2, '0'),
 );
 /**
  * Maximum number of cached seconds; a power of 2. There is one entry for each second in which files were modified, and the files of
  * a folder are usually written within a few seconds.
  */
-const CACHE_SIZE = 256;
+const MAX_CACHED_SECONDS = 256;
 
 /** A second and its formatted parts. */
 interface FormattedSecond {
@@ -33,7 +33,7 @@ interface FormattedSecond {
 
 /** Formats modification times for one file server. Caches the text for recent seconds and for the last size. */
 export class FileTimes {
-	readonly #formattedSeconds: (FormattedSecond | undefined)[] = new Array(CACHE_SIZE).fill(undefined);
+	readonly #formattedSeconds: (FormattedSecond | undefined)[] = new Array(MAX_CACHED_SECONDS).fill(undefined);
 	#lastSize = -1;
 	#lastSizeText = '';
 
@@ -49,30 +49,30 @@ export class FileTimes {
 	entityTag(seconds: number, nanoseconds: number, size: number): string {
 		if (size !== this.#lastSize) {
 			this.#lastSize = size;
-			this.#lastSizeText = `-${size.toString(BASE)}"`;
+			this.#lastSizeText = `-${size.toString(DIGIT_BASE)}"`;
 		}
 		const formattedSecond = this.#formatSecond(seconds);
 		const lowerPart = formattedSecond.lower + nanoseconds;
 		// Times before 1970 and in the first two seconds of 1970 have no upper digits, so they are formatted as one number.
 		if (formattedSecond.upper <= 0)
-			return `"${toNanoseconds(seconds, nanoseconds).toString(BASE)}${this.#lastSizeText}`;
-		if (lowerPart >= LOWER_RANGE)
-			return `"${(formattedSecond.upper + 1).toString(BASE)}${formatLowerDigits(lowerPart - LOWER_RANGE)}${this.#lastSizeText}`;
+			return `"${toNanoseconds(seconds, nanoseconds).toString(DIGIT_BASE)}${this.#lastSizeText}`;
+		if (lowerPart >= LOWER_VALUE_COUNT)
+			return `"${(formattedSecond.upper + 1).toString(DIGIT_BASE)}${formatLowerDigits(lowerPart - LOWER_VALUE_COUNT)}${this.#lastSizeText}`;
 		return formattedSecond.upperText + formatLowerDigits(lowerPart) + this.#lastSizeText;
 	}
 
 	#formatSecond(seconds: number): FormattedSecond {
-		const slotIndex = seconds & (CACHE_SIZE - 1);
-		const cached = this.#formattedSeconds[slotIndex];
-		if (cached !== undefined && cached.seconds === seconds) return cached;
+		const slotIndex = seconds & (MAX_CACHED_SECONDS - 1);
+		const cachedSecond = this.#formattedSeconds[slotIndex];
+		if (cachedSecond !== undefined && cachedSecond.seconds === seconds) return cachedSecond;
 		const nanoseconds = toNanoseconds(seconds, 0);
-		const upperPart = Number(nanoseconds / BigInt(LOWER_RANGE));
+		const upperPart = Number(nanoseconds / BigInt(LOWER_VALUE_COUNT));
 		const formatted: FormattedSecond = {
 			seconds,
 			date: new Date(seconds * 1000).toUTCString(),
 			upper: upperPart,
-			upperText: `"${upperPart.toString(BASE)}`,
-			lower: Number(nanoseconds % BigInt(LOWER_RANGE)),
+			upperText: `"${upperPart.toString(DIGIT_BASE)}`,
+			lower: Number(nanoseconds % BigInt(LOWER_VALUE_COUNT)),
 		};
 		this.#formattedSeconds[slotIndex] = formatted;
 		return formatted;
@@ -84,8 +84,8 @@ function toNanoseconds(seconds: number, nanoseconds: number): bigint {
 }
 
 function formatLowerDigits(lowerPart: number): string {
-	const firstPair = Math.floor(lowerPart / BASE ** 4);
-	const remainder = lowerPart - firstPair * BASE ** 4;
-	const secondPair = Math.floor(remainder / BASE ** 2);
-	return DIGIT_PAIRS[firstPair]! + DIGIT_PAIRS[secondPair]! + DIGIT_PAIRS[remainder - secondPair * BASE ** 2]!;
+	const firstPair = Math.floor(lowerPart / DIGIT_BASE ** 4);
+	const remainder = lowerPart - firstPair * DIGIT_BASE ** 4;
+	const secondPair = Math.floor(remainder / DIGIT_BASE ** 2);
+	return DIGIT_PAIRS[firstPair]! + DIGIT_PAIRS[secondPair]! + DIGIT_PAIRS[remainder - secondPair * DIGIT_BASE ** 2]!;
 }

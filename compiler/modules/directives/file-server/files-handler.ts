@@ -10,7 +10,7 @@ import { FileError, type FileReader, type OpenFile } from '../../../exchange/lea
 import type { CompileContext, Template } from '../../contract/compile-context.ts';
 import { evaluatePreconditions, rangeApplies, type Validators } from '../../representations/conditional.ts';
 import { contentType } from '../../representations/content-type.ts';
-import { contentRange, multipartRanges, parseRange } from '../../representations/ranges.ts';
+import { createMultipartBody, formatContentRange, parseRange } from '../../representations/ranges.ts';
 import { compileBrowse, type FolderLister, type HiddenEntryTest } from './browse/browse-handler.ts';
 import { type FileFacts, FileFactsCache } from './file-facts.ts';
 import { type FilePath, parseFilePath } from './file-path.ts';
@@ -18,7 +18,7 @@ import type { FilesStep } from './file-server.ts';
 import { compileHiddenTest, escapeGlob, type HiddenTest, hasWildcard, mayHideBelow } from './hidden.ts';
 import { openSidecar, readSidecarTag, type SidecarCoding } from './precompressed.ts';
 
-const DEFAULT_INDEX = ['index.html', 'index.txt'];
+const DEFAULT_INDEX_NAMES = ['index.html', 'index.txt'];
 
 /** A compiled `files` step. */
 interface CompiledFileServer {
@@ -26,7 +26,7 @@ interface CompiledFileServer {
 	readonly next: Handler;
 	readonly passesMissingOn: boolean;
 	readonly followSymlinks: boolean;
-	readonly isCanonical: boolean;
+	readonly redirectsToCanonical: boolean;
 	/** True if a path with a trailing slash may name a file. */
 	readonly ignoresTrailingSlash: boolean;
 	readonly indexNames: readonly Template[];
@@ -38,8 +38,8 @@ interface CompiledFileServer {
 	readonly factsCache: FileFactsCache;
 	readonly listFolder: FolderLister | undefined;
 	/** Codings of precompressed sidecars; empty if precompressed files are not used. */
-	readonly codings: readonly SidecarCoding[];
-	readonly tagExtensions: readonly string[];
+	readonly sidecarCodings: readonly SidecarCoding[];
+	readonly tagFileExtensions: readonly string[];
 }
 
 type HiddenFileTest = (x: Exchange, root: string, path: string, file: FileLocation) => boolean;
@@ -48,7 +48,7 @@ type HiddenFileTest = (x: Exchange, root: string, path: string, file: FileLocati
 type FileLocation = Pick<OpenFile, 'path' | 'relativePath' | 'noLinkFollowed'>;
 
 /** The root and path by which one request's file is looked up. */
-interface Lookup {
+interface FileLookup {
 	readonly root: string;
 	readonly requestedPath: FilePath;
 }
@@ -61,9 +61,9 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 		next,
 		passesMissingOn: step.pass_thru === true,
 		followSymlinks: step.follow_symlinks === true,
-		isCanonical: step.canonical_uris !== false,
+		redirectsToCanonical: step.canonical_uris !== false,
 		ignoresTrailingSlash: step.trailing_slash === 'ignored',
-		indexNames: (step.index ?? DEFAULT_INDEX).map(name => cx.template(name, 'empty')),
+		indexNames: (step.index ?? DEFAULT_INDEX_NAMES).map(name => cx.template(name, 'empty')),
 		statusOf: compileStatus(step.status, cx),
 		rootOf: compileRoot(step.root, cx),
 		isHidden: isHiddenFile,
@@ -79,10 +79,10 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 				compileHiddenEntryTest(isHiddenFile),
 				cx,
 			),
-		codings: step.precompressed ?? [],
-		tagExtensions: step.etag_file_extensions ?? [],
+		sidecarCodings: step.precompressed ?? [],
+		tagFileExtensions: step.etag_file_extensions ?? [],
 	};
-	const { step: stepNumber } = cx;
+	const { stepNumber } = cx;
 	return x => {
 		// This handler is recorded whether it answers or fails. A request that it passes on is answered by another handler.
 		x.markAnswered('files', stepNumber);
@@ -103,9 +103,9 @@ function compileStatus(status: number | string | undefined, cx: CompileContext):
 		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status: it must be from 200 to 599.`);
 	}
 	return x => {
-		const text = template.render(x);
-		const value = parseStatus(text);
-		if (value === undefined) throw new HttpError(500, `file_server: \`${text}\` is not a status`);
+		const statusText = template.render(x);
+		const value = parseStatus(statusText);
+		if (value === undefined) throw new HttpError(500, `file_server: \`${statusText}\` is not a status`);
 		return value;
 	};
 }
@@ -156,11 +156,11 @@ function compileHiddenFileTest(
 			isPerRequest: false,
 		};
 	}
-	const compileForRequest = (x: Exchange): HiddenTest =>
+	const compileRequestTest = (x: Exchange): HiddenTest =>
 		compileHiddenTest(requestTemplates.map(template => absolutePattern(template.render(x))).filter(Boolean));
 	const isHiddenForRequest: HiddenFileTest = (x, root, path, file) =>
 		isHiddenOrLinksToHidden(isHiddenAlways, root, path, file) ||
-		isHiddenOrLinksToHidden(compileForRequest(x), root, path, file);
+		isHiddenOrLinksToHidden(compileRequestTest(x), root, path, file);
 	return { isHidden: isHiddenForRequest, isPerRequest: true };
 }
 
@@ -198,19 +198,19 @@ function serveFile(server: CompiledFileServer, x: Exchange): void | Promise<void
 	const requestedPath = parseFilePath(x.request.path);
 	if (requestedPath === 'malformed') throw new HttpError(400, 'file_server: the path is malformed');
 	if (requestedPath === 'encoded-slash') return answerMissing(server, x);
-	const lookup: Lookup = { root: server.rootOf(x), requestedPath };
+	const lookup: FileLookup = { root: server.rootOf(x), requestedPath };
 	if (requestedPath.path === '') return tryIndex(server, x, lookup, 0);
-	return openPath(server, x, lookup, requestedPath.path, -1);
+	return openAndServe(server, x, lookup, requestedPath.path, -1);
 }
 
 /**
  * Opens a path and serves it. `indexPosition` is the position of the tried name in the list of index names, or −1 for the requested
  * path itself.
  */
-function openPath(
+function openAndServe(
 	server: CompiledFileServer,
 	x: Exchange,
-	lookup: Lookup,
+	lookup: FileLookup,
 	path: string,
 	indexPosition: number,
 ): void | Promise<void> {
@@ -232,7 +232,7 @@ function openPath(
 function handleOpenError(
 	server: CompiledFileServer,
 	x: Exchange,
-	lookup: Lookup,
+	lookup: FileLookup,
 	indexPosition: number,
 	error: unknown,
 ): void | Promise<void> {
@@ -255,23 +255,29 @@ function handleOpenError(
 
 function unavailableError(error: FileError): HttpError {
 	// A random delay keeps clients that were rejected together from retrying together.
-	const seconds = 2 + Math.floor(Math.random() * 3);
+	const retryAfterSeconds = 2 + Math.floor(Math.random() * 3);
 	return new HttpError(503, 'file_server: the file cannot be read now', {
 		cause: error,
-		headers: [['Retry-After', String(seconds)]],
+		headers: [['Retry-After', String(retryAfterSeconds)]],
 	});
 }
 
 function tryIndex(
 	server: CompiledFileServer,
 	x: Exchange,
-	lookup: Lookup,
+	lookup: FileLookup,
 	indexPosition: number,
 ): void | Promise<void> {
-	const name = server.indexNames[indexPosition];
-	if (name === undefined)
+	const indexTemplate = server.indexNames[indexPosition];
+	if (indexTemplate === undefined)
 		return server.listFolder ? listFolder(server, server.listFolder, x, lookup) : answerMissing(server, x);
-	return openPath(server, x, lookup, `${lookup.requestedPath.path}/${name.constant ?? name.render(x)}`, indexPosition);
+	return openAndServe(
+		server,
+		x,
+		lookup,
+		`${lookup.requestedPath.path}/${indexTemplate.constant ?? indexTemplate.render(x)}`,
+		indexPosition,
+	);
 }
 
 /** Lists a folder that has no index. */
@@ -279,7 +285,7 @@ function listFolder(
 	server: CompiledFileServer,
 	listEntries: FolderLister,
 	x: Exchange,
-	{ root, requestedPath }: Lookup,
+	{ root, requestedPath }: FileLookup,
 ): void | Promise<void> {
 	const { path, endsWithSlash } = requestedPath;
 	if (path !== '' && server.isHidden(x, root, path, { path: root === '/' ? path : root + path, relativePath: path })) {
@@ -311,12 +317,12 @@ function requireReadMethod(x: Exchange): void {
 function answerNonexistent(
 	server: CompiledFileServer,
 	x: Exchange,
-	{ root, requestedPath }: Lookup,
+	{ root, requestedPath }: FileLookup,
 ): void | Promise<void> {
-	const file = findFileAbove(server, root, requestedPath.path);
-	if (file === undefined) return answerMissing(server, x);
+	const ancestorFilePath = findFileAbove(server, root, requestedPath.path);
+	if (ancestorFilePath === undefined) return answerMissing(server, x);
 	const answerForFileAbove = (openFile: OpenFile): void | Promise<void> => {
-		const isVisible = !isFileHidden(server, x, root, file, openFile);
+		const isVisible = !isFileHidden(server, x, root, ancestorFilePath, openFile);
 		openFile.close();
 		if (!isVisible) return answerMissing(server, x);
 		throw new HttpError(400, 'file_server: the path leads on below a file');
@@ -327,7 +333,7 @@ function answerNonexistent(
 	};
 	let openedFile: OpenFile | Promise<OpenFile>;
 	try {
-		openedFile = server.reader.open(root, file, server.followSymlinks);
+		openedFile = server.reader.open(root, ancestorFilePath, server.followSymlinks);
 	} catch (error) {
 		return onOpenError(error);
 	}
@@ -338,11 +344,11 @@ function answerNonexistent(
 
 /** Returns the longest existing prefix of `path`, without `path` itself, if it is a file; otherwise undefined. */
 function findFileAbove({ reader }: CompiledFileServer, root: string, path: string): string | undefined {
-	const ends: number[] = [];
-	for (let end = path.indexOf('/', 1); end !== -1; end = path.indexOf('/', end + 1)) ends.push(end);
+	const segmentEnds: number[] = [];
+	for (let end = path.indexOf('/', 1); end !== -1; end = path.indexOf('/', end + 1)) segmentEnds.push(end);
 	// Here, links may lead out of the root: that is checked when the file is opened.
-	const kindAt = (indexPosition: number) => reader.kind(root, path.slice(0, ends[indexPosition]), true);
-	let firstMissing = ends.length;
+	const kindAt = (segmentIndex: number) => reader.kind(root, path.slice(0, segmentEnds[segmentIndex]), true);
+	let firstMissing = segmentEnds.length;
 	try {
 		// The parent folder usually exists. Otherwise, a binary search finds the first missing folder, because a client may send
 		// thousands of segments.
@@ -352,7 +358,7 @@ function findFileAbove({ reader }: CompiledFileServer, root: string, path: strin
 			middle = (lastExisting + firstMissing) >> 1
 		) {
 			const kind = kindAt(middle);
-			if (kind === 'file') return path.slice(0, ends[middle]);
+			if (kind === 'file') return path.slice(0, segmentEnds[middle]);
 			if (kind === undefined) firstMissing = middle;
 			else lastExisting = middle;
 		}
@@ -373,7 +379,7 @@ function answerMissing(server: CompiledFileServer, x: Exchange): void | Promise<
 function serveOpened(
 	server: CompiledFileServer,
 	x: Exchange,
-	lookup: Lookup,
+	lookup: FileLookup,
 	path: string,
 	indexPosition: number,
 	file: OpenFile,
@@ -385,7 +391,11 @@ function serveOpened(
 		}
 		requireReadMethod(x);
 		const { endsWithSlash } = lookup.requestedPath;
-		if (hadTrailingSlash(x, endsWithSlash) !== (indexPosition !== -1) && server.isCanonical && x.error === undefined) {
+		if (
+			hadTrailingSlash(x, endsWithSlash) !== (indexPosition !== -1) &&
+			server.redirectsToCanonical &&
+			x.error === undefined
+		) {
 			if (isLastSegmentAsReceived(x)) {
 				redirect(x, indexPosition !== -1);
 				return;
@@ -394,8 +404,8 @@ function serveOpened(
 		// If the path of a page ended with a slash, the relative links in the page would be wrong.
 		if (indexPosition === -1 && endsWithSlash && !server.ignoresTrailingSlash) return answerMissing(server, x);
 		const sidecar =
-			server.codings.length > 0
-				? openSidecar(x, server.reader, lookup.root, path, server.followSymlinks, server.codings)
+			server.sidecarCodings.length > 0
+				? openSidecar(x, server.reader, lookup.root, path, server.followSymlinks, server.sidecarCodings)
 				: undefined;
 		if (sidecar) {
 			let isSidecarInUse = false;
@@ -473,7 +483,7 @@ function fillResponse(
 	const fileValidators = validatorsOf(
 		facts,
 		now,
-		server.tagExtensions.length > 0 ? readSidecarTag(server.reader, file, server.tagExtensions) : undefined,
+		server.tagFileExtensions.length > 0 ? readSidecarTag(server.reader, file, server.tagFileExtensions) : undefined,
 	);
 	const validators: Validators = {
 		etag: headers.get('etag') ?? fileValidators.etag,
@@ -490,7 +500,7 @@ function fillResponse(
 	const mediaType =
 		headers.get('content-type') ?? (coding === undefined ? facts.mediaType : contentType(requestedFile));
 	const rangeField =
-		isOk && precondition === 'proceed' && request.method === 'GET' ? request.headers.combined('range') : undefined;
+		isOk && precondition === 'proceed' && request.method === 'GET' ? request.headers.getCombined('range') : undefined;
 	const ranges =
 		rangeField !== undefined && rangeApplies(request.headers, validators, now)
 			? parseRange(rangeField, file.size)
@@ -508,7 +518,7 @@ function fillResponse(
 		} else if (ranges.length === 1) body = file.body(ranges[0]!.start, ranges[0]!.end);
 		else {
 			const boundary = randomUUID().replaceAll('-', '');
-			body = multipartRanges(
+			body = createMultipartBody(
 				ranges,
 				file.size,
 				mediaType,
@@ -540,7 +550,7 @@ function fillResponse(
 	if (ranges === 'ignore') response.status = status;
 	else {
 		response.status = 206;
-		if (ranges.length === 1) headers.set('Content-Range', contentRange(ranges[0]!, file.size));
+		if (ranges.length === 1) headers.set('Content-Range', formatContentRange(ranges[0]!, file.size));
 	}
 	return x.received.method !== 'HEAD';
 }

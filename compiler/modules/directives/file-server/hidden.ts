@@ -89,7 +89,7 @@ function parsePattern(pattern: string): GlobElement[][] {
 		else if (character === '[') {
 			const closingIndex = characters.indexOf(']', characters[index + 1] === '^' ? index + 3 : index + 2);
 			if (closingIndex !== -1) {
-				element = parseClass(characters.slice(index + 1, closingIndex));
+				element = parseCharacterClass(characters.slice(index + 1, closingIndex));
 				index = closingIndex;
 			}
 		}
@@ -99,7 +99,7 @@ function parsePattern(pattern: string): GlobElement[][] {
 }
 
 /** Parses the characters between `[` and `]`. A reversed range (`z-a`) matches nothing. */
-function parseClass(characters: readonly string[]): GlobElement {
+function parseCharacterClass(characters: readonly string[]): GlobElement {
 	const isComplement = characters[0] === '^';
 	const members = isComplement ? characters.slice(1) : characters;
 	const ranges: [number, number][] = [];

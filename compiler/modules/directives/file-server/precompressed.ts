@@ -30,10 +30,10 @@ export function openSidecar(
 	followSymlinks: boolean,
 	codings: readonly SidecarCoding[],
 ): Sidecar | undefined {
-	const field = x.request.headers.combined('accept-encoding');
+	const acceptEncoding = x.request.headers.getCombined('accept-encoding');
 	let remainingCodings: readonly SidecarCoding[] = codings;
 	for (;;) {
-		const coding = preferredCoding(field, remainingCodings) as SidecarCoding | undefined;
+		const coding = preferredCoding(acceptEncoding, remainingCodings) as SidecarCoding | undefined;
 		if (coding === undefined) return undefined;
 		const file = openIfPresent(reader, root, path + SUFFIX_BY_CODING[coding], followSymlinks);
 		if (file) return { file, coding };
@@ -62,12 +62,12 @@ export function readSidecarTag(reader: FileReader, file: OpenFile, extensions: r
 	for (const extension of extensions) {
 		const bytes = reader.readStart(file.path + extension, MAX_TAG_BYTES + 1);
 		if (!bytes) continue;
-		const text = Buffer.from(bytes).toString('latin1').trim();
-		const unquotedTag = text.replace(/^W\//, '').replace(/^"(.*)"$/s, '$1');
+		const tagText = Buffer.from(bytes).toString('latin1').trim();
+		const unquotedTag = tagText.replace(/^W\//, '').replace(/^"(.*)"$/s, '$1');
 		// Only `etagc` characters (RFC 9110 §8.8.3) are valid in the field.
 		if (unquotedTag === '' || unquotedTag.length > MAX_TAG_BYTES || !/^[\x21\x23-\x7e\x80-\xff]+$/.test(unquotedTag))
 			return undefined;
-		return `${text.startsWith('W/') ? 'W/' : ''}"${unquotedTag}"`;
+		return `${tagText.startsWith('W/') ? 'W/' : ''}"${unquotedTag}"`;
 	}
 	return undefined;
 }

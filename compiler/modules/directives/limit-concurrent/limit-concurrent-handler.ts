@@ -21,9 +21,9 @@ export interface ConcurrencyZone extends LimitZone {
 	readonly requests: number;
 	/** Maximum number of requests that wait for a place; default 0. */
 	readonly queue?: number;
-	/** Maximum milliseconds for which a request waits; default {@link DEFAULT_TIMEOUT_MS}. */
+	/** Maximum milliseconds for which a request waits; default {@link DEFAULT_QUEUE_TIMEOUT_MS}. */
 	readonly timeout?: number;
-	/** Status of refused requests; default {@link DEFAULT_STATUS}. */
+	/** Status of refused requests; default {@link DEFAULT_REFUSAL_STATUS}. */
 	readonly status?: number;
 }
 
@@ -34,8 +34,8 @@ export interface LimitConcurrentStep extends Step {
 
 export const DEFAULT_CONCURRENT_KEYS = 16_384;
 /** Default maximum time, in milliseconds, for which a request waits. */
-export const DEFAULT_TIMEOUT_MS = 5000;
-export const DEFAULT_STATUS = 503;
+export const DEFAULT_QUEUE_TIMEOUT_MS = 5000;
+export const DEFAULT_REFUSAL_STATUS = 503;
 /** Variable that holds the name of the zone that has refused or queued the request. */
 export const EXCEEDED_CONCURRENCY_VARIABLE = 'http.limit_concurrent.exceeded.name';
 /** Variable that holds the {@link HeldPlaces} of a request. */
@@ -43,9 +43,14 @@ const PLACES_VARIABLE = 'http.limit_concurrent.places';
 
 /** Compiles a `limit_concurrent` step to its handler. */
 export function compileLimitConcurrent(step: LimitConcurrentStep, cx: CompileContext, next: Handler): Handler {
-	const { step: stepNumber } = cx;
+	const { stepNumber } = cx;
 	const zones = step.zones.map((zone, index) => new CompiledZone(zone, cx, `/zones/${index}/when`));
-	const refuse = (x: Exchange, zone: CompiledZone, places: HeldPlaces, outcome: 'refused' | 'timed_out'): HttpError => {
+	const createRefusalError = (
+		x: Exchange,
+		zone: CompiledZone,
+		places: HeldPlaces,
+		outcome: 'refused' | 'timed_out',
+	): HttpError => {
 		// Places in other zones are freed before the response is sent, because sending it may take a long time.
 		places.leaveAll();
 		zone.recordExceeded(x, outcome);
@@ -60,17 +65,17 @@ export function compileLimitConcurrent(step: LimitConcurrentStep, cx: CompileCon
 			if (places.has(zone.name, key)) continue;
 			const place = zone.limiter.enter(x, key, zone.limit);
 			if (place === 'refused') {
-				if (!zone.isDryRun) throw refuse(x, zone, places, 'refused');
+				if (!zone.isDryRun) throw createRefusalError(x, zone, places, 'refused');
 				zone.recordExceeded(x, 'would_refuse');
 			} else if (place instanceof Promise) {
-				return place.then(result => {
-					if (result === 'timed_out') throw refuse(x, zone, places, result);
-					if (result === 'left') {
-						zone.recordExceeded(x, result);
+				return place.then(waitResult => {
+					if (waitResult === 'timed_out') throw createRefusalError(x, zone, places, waitResult);
+					if (waitResult === 'left') {
+						zone.recordExceeded(x, waitResult);
 						x.abort();
 						return undefined;
 					}
-					places.add(zone.name, key, result);
+					places.add(zone.name, key, waitResult);
 					zone.recordExceeded(x, 'queued');
 					return enterZones(x, places, index + 1);
 				});
@@ -124,13 +129,13 @@ class CompiledZone {
 	readonly keyOf: (x: Exchange) => string;
 	readonly #status: number;
 
-	constructor(zone: ConcurrencyZone, cx: CompileContext, whenField: string) {
-		const { name, requests, queue = 0, timeout = DEFAULT_TIMEOUT_MS, status = DEFAULT_STATUS } = zone;
+	constructor(zone: ConcurrencyZone, cx: CompileContext, whenPointer: string) {
+		const { name, requests, queue = 0, timeout = DEFAULT_QUEUE_TIMEOUT_MS, status = DEFAULT_REFUSAL_STATUS } = zone;
 		this.name = name;
 		this.limit = { maxRequests: requests, maxQueued: queue, timeoutMs: timeout };
 		this.isDryRun = zone.dry_run === true;
 		this.limiter = cx.lease('concurrency_limiter', { zone: name, maxKeys: zone.max_keys ?? DEFAULT_CONCURRENT_KEYS });
-		this.appliesTo = compileZoneScope(zone, whenField, cx);
+		this.appliesTo = compileZoneScope(zone, whenPointer, cx);
 		this.keyOf = compileZoneKey(zone, cx);
 		this.#status = status;
 	}
@@ -147,8 +152,8 @@ class CompiledZone {
 	createRefusal(): HttpError {
 		const { maxQueued: queue, timeoutMs: timeout } = this.limit;
 		// It is unknown when a place will be free. The estimate is the time for which requests may wait.
-		const seconds = queue === 0 ? 1 : Math.max(1, Math.ceil(timeout / 1000));
-		const headers: [string, string][] = [['Retry-After', String(seconds)]];
+		const retryAfterSeconds = queue === 0 ? 1 : Math.max(1, Math.ceil(timeout / 1000));
+		const headers: [string, string][] = [['Retry-After', String(retryAfterSeconds)]];
 		return new HttpError(this.#status, `Too many requests of the zone ${this.name} run at a time.`, { headers });
 	}
 }

@@ -1,6 +1,6 @@
 /** `limit_concurrent`: limits how many requests of a client, or of whatever else the key names, run at a time. */
 import { handlerDirective } from '../../contract/directive.ts';
-import { CLIENT_KEY, lowerZones } from '../../words/limit-zone.ts';
+import { CLIENT_KEY_TEMPLATE, lowerZones } from '../../words/limit-zone.ts';
 import { compileLimitConcurrent, type LimitConcurrentStep } from './limit-concurrent-handler.ts';
 import { CONCURRENCY_ZONE_SCHEMA, CONCURRENCY_ZONES } from './lower-concurrency-zone.ts';
 
@@ -58,7 +58,7 @@ export const limitConcurrent = handlerDirective<LimitConcurrentStep>({
 	matcherToken: 'optional',
 	answers: 'sometimes',
 	limitKeysOf: ({ zones }) =>
-		zones.map(({ key }, index) => ({ text: key ?? CLIENT_KEY, pointer: `/zones/${index}/key` })),
+		zones.map(({ key }, index) => ({ text: key ?? CLIENT_KEY_TEMPLATE, pointer: `/zones/${index}/key` })),
 	logFieldsOf: () => ['limit_concurrent'],
 	order: { rank: 176 },
 	lower: ({ line, args }, cx) => {

@@ -10,13 +10,16 @@ import type { LookupStep, MapOutput } from './map.ts';
  * Returns the value of a destination for a source string. If it belongs to a single mapping, returns undefined when the mapping
  * does not match.
  */
-type OutputFunction = (x: Exchange, sourceTemplate: string) => unknown;
+type OutputFunction = (x: Exchange, sourceText: string) => unknown;
 
 export function compileLookup(step: LookupStep, cx: CompileContext, next: Handler): Handler {
-	const source = cx.template(step.source, 'empty');
+	const sourceTemplate = cx.template(step.source, 'empty');
 	const variables = step.destinations.map((name, column) => ({
 		key: MAPPED_VARIABLE_PREFIX + name,
-		value: createMappedValue(x => source.constant ?? source.render(x), compileDestination(step, column, cx)),
+		value: createMappedValue(
+			x => sourceTemplate.constant ?? sourceTemplate.render(x),
+			compileDestination(step, column, cx),
+		),
 	}));
 	return x => {
 		for (const { key, value } of variables) if (x.variable(key) === undefined) x.variables.set(key, value);
@@ -28,13 +31,13 @@ export function compileLookup(step: LookupStep, cx: CompileContext, next: Handle
  * Returns a value that is evaluated on demand. If evaluating the source needs the same destination, that is empty, which prevents
  * infinite recursion.
  */
-function createMappedValue(source: (x: Exchange) => string, output: OutputFunction): MappedValue {
+function createMappedValue(renderSource: (x: Exchange) => string, computeOutput: OutputFunction): MappedValue {
 	let isEvaluating = false;
 	return x => {
 		if (isEvaluating) return '';
 		isEvaluating = true;
 		try {
-			return output(x, source(x));
+			return computeOutput(x, renderSource(x));
 		} finally {
 			isEvaluating = false;
 		}
@@ -49,19 +52,19 @@ function compileDestination(step: LookupStep, column: number, cx: CompileContext
 		for (const { input, outputs: values } of mappings) {
 			if (!outputByInput.has(input!)) outputByInput.set(input!, compileLiteral(values[column]!, cx));
 		}
-		return (x, source) => (outputByInput.get(source) ?? defaultOutput)(x, source);
+		return (x, sourceText) => (outputByInput.get(sourceText) ?? defaultOutput)(x, sourceText);
 	}
 	const mappingOutputs = mappings.map(({ input, input_regexp: expression, outputs }) => {
 		if (expression !== undefined) return compileRegexpOutput(expression, String(outputs[column]), cx);
 		const output = compileLiteral(outputs[column]!, cx);
-		return (x: Exchange, source: string) => (source === input ? output(x, source) : undefined);
+		return (x: Exchange, sourceText: string) => (sourceText === input ? output(x, sourceText) : undefined);
 	});
-	return (x, source) => {
+	return (x, sourceText) => {
 		for (const output of mappingOutputs) {
-			const value = output(x, source);
+			const value = output(x, sourceText);
 			if (value !== undefined) return value;
 		}
-		return defaultOutput(x, source);
+		return defaultOutput(x, sourceText);
 	};
 }
 
@@ -74,7 +77,7 @@ function compileLiteral(value: MapOutput, cx: CompileContext): OutputFunction {
 
 /** Compiles the output of a regular expression. Groups, such as `$1` or `${name}`, are inserted; placeholders are not. */
 function compileRegexpOutput(pattern: string, outputText: string, cx: CompileContext): OutputFunction {
-	const regexp = cx.regexp(pattern);
+	const regexp = cx.regexpFor(pattern);
 	const pieces = outputText.split(/(\$\$|\$\w+|\$\{\w+\})/);
 	return (_x, sourceText) => {
 		const match = regexp.exec(sourceText);

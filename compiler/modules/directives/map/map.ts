@@ -6,7 +6,7 @@ import { requireBlock } from '../../../lower/context/require-block.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
-import { changeOfPlaceholder, UNMENTIONED_VALUE } from '../../contract/request-change.ts';
+import { changeSettingPlaceholder, UNMENTIONED_VALUE } from '../../contract/request-change.ts';
 import { parseScalar } from '../../words/parse-scalar.ts';
 import { compileLookup } from './lookup.ts';
 
@@ -45,10 +45,12 @@ export const map = handlerDirective<LookupStep>({
 	probeChanges: ({ source: sourceWord, mappings }) => {
 		const placeholderName = /^\{([^{}]+)\}$/.exec(sourceWord)?.[1];
 		if (placeholderName === undefined) return [];
-		const values = mappings.flatMap(({ input: inputWord, input_regexp: regexp }) =>
+		const sourceValues = mappings.flatMap(({ input: inputWord, input_regexp: regexp }) =>
 			regexp === undefined ? [inputWord ?? ''] : regexpExamples(regexp),
 		);
-		return [...values, UNMENTIONED_VALUE].flatMap(value => changeOfPlaceholder(placeholderName, value) ?? []);
+		return [...sourceValues, UNMENTIONED_VALUE].flatMap(
+			value => changeSettingPlaceholder(placeholderName, value) ?? [],
+		);
 	},
 	names: { configfile: ['map'], compatfile: ['map'] },
 	usage: USAGE,
@@ -80,8 +82,8 @@ export const map = handlerDirective<LookupStep>({
 	order: { rank: 20 },
 	lower: ({ line, args }, cx) => {
 		const block = requireBlock(line, cx);
-		const [source, ...destinationWords] = args;
-		if (!source || destinationWords.length === 0) {
+		const [sourceWord, ...destinationWords] = args;
+		if (!sourceWord || destinationWords.length === 0) {
 			cx.problem('error', 'map/no-destination', line.words[0]!.span, 'missing destination argument(s)', {
 				hint: `Usage: ${USAGE}`,
 			});
@@ -107,20 +109,20 @@ export const map = handlerDirective<LookupStep>({
 			}
 			const mapping = lowerMapping(innerLine, inputWord, outputWords, destinationWords.length, cx);
 			if (!mapping) continue;
-			const key = mapping.input ?? mapping.input_regexp!;
-			const earlierIndex = mappingIndexByInput.get(key);
+			const inputKey = mapping.input ?? mapping.input_regexp!;
+			const earlierIndex = mappingIndexByInput.get(inputKey);
 			if (earlierIndex !== undefined) {
-				const message = `mapping ${mappings.length} has a duplicate input '${key}' previously used with mapping ${earlierIndex}`;
+				const message = `mapping ${mappings.length} has a duplicate input '${inputKey}' previously used with mapping ${earlierIndex}`;
 				cx.problem('error', 'map/duplicate-input', inputWord.span, message);
 			}
-			mappingIndexByInput.set(key, mappings.length);
+			mappingIndexByInput.set(inputKey, mappings.length);
 			mappings.push(mapping);
 		}
 		if (!block || destinations.length < destinationWords.length) return undefined;
 		return cx.origin<LookupStep>(
 			{
 				handler: 'lookup',
-				source: cx.template(source),
+				source: cx.template(sourceWord),
 				destinations,
 				mappings,
 				...(defaults && defaults.length > 0 ? { defaults } : {}),
@@ -188,17 +190,17 @@ function lowerDestination(word: Word, cx: LowerContext): string | undefined {
 
 function lowerMapping(
 	line: Line,
-	input: Word,
+	inputWord: Word,
 	outputWords: readonly Word[],
 	destinationCount: number,
 	cx: LowerContext,
 ): MappingLine | undefined {
 	if (!cx.count(line, outputWords, 1, destinationCount, '[~]<input> <output>…')) return undefined;
-	const isRegexp = input.text.startsWith('~');
+	const isRegexp = inputWord.text.startsWith('~');
 	const values = outputWords.map(word => lowerOutput(word, cx, isRegexp));
 	while (values.length < destinationCount) values.push(null);
-	if (!isRegexp) return cx.origin({ input: input.text, outputs: values }, line.span);
-	const expression = cx.regexp({ ...input, text: input.text.slice(1) });
+	if (!isRegexp) return cx.origin({ input: inputWord.text, outputs: values }, line.span);
+	const expression = cx.regexp({ ...inputWord, text: inputWord.text.slice(1) });
 	return expression === undefined ? undefined : cx.origin({ input_regexp: expression, outputs: values }, line.span);
 }
 

@@ -86,10 +86,10 @@ export class CopiedBody implements BodySource {
 		if (receiver === undefined) return piece;
 		if (piece === null) {
 			this.#receiver = undefined;
-			const copy = this.#copiedPieces.length === 1 ? this.#copiedPieces[0]! : Buffer.concat(this.#copiedPieces);
+			const bodyCopy = this.#copiedPieces.length === 1 ? this.#copiedPieces[0]! : Buffer.concat(this.#copiedPieces);
 			this.#copiedPieces = [];
 			this.#copiedBytes = 0;
-			receiver.onComplete(copy);
+			receiver.onComplete(bodyCopy);
 		} else if (this.#copiedBytes + piece.byteLength > this.#maxBytes) this.giveUp('body_too_large');
 		else if (this.#gate.reserve(piece.byteLength)) {
 			this.#copiedBytes += piece.byteLength;

@@ -84,7 +84,7 @@ function beginCopy(x: Exchange, mirror: CompiledMirror): (() => void) | undefine
 	}
 	const { body } = request;
 	const hasBody = copiesBody && body !== null;
-	if (hasBody && (byteLength(body) ?? 0) > maxBodyBytes) {
+	if (hasBody && (bodyByteLength(body) ?? 0) > maxBodyBytes) {
 		gate.counts.countDropped('body_too_large');
 		return undefined;
 	}
@@ -108,8 +108,8 @@ function beginCopy(x: Exchange, mirror: CompiledMirror): (() => void) | undefine
 		x.finishListeners.push(() => copiedBody.giveUp('body_unread'));
 		return undefined;
 	}
-	const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : Uint8Array.from(body);
-	if (gate.reserve(bytes.byteLength)) return () => sendCopy(bytes);
+	const bodyCopy = typeof body === 'string' ? Buffer.from(body, 'utf8') : Uint8Array.from(body);
+	if (gate.reserve(bodyCopy.byteLength)) return () => sendCopy(bodyCopy);
 	gate.counts.countDropped('out_of_memory');
 	return undefined;
 }
@@ -120,7 +120,7 @@ function mayBeCopied({ request: { method, headers } }: Exchange): boolean {
 	return method !== 'OPTIONS' || !/^0+$/.test(headers.get('max-forwards') ?? '');
 }
 
-function byteLength(body: Body): number | undefined {
+function bodyByteLength(body: Body): number | undefined {
 	if (body === null) return 0;
 	return typeof body === 'string' ? Buffer.byteLength(body) : isStream(body) ? body.length : body.byteLength;
 }
@@ -129,21 +129,21 @@ function byteLength(body: Body): number | undefined {
 type SendCopy = (body: Uint8Array | null) => void;
 
 function prepareCopy(x: Exchange, { forwarding, gate, timeoutMs }: CompiledMirror): SendCopy | undefined {
-	const { pool, resolveAddresses: addresses, select } = forwarding;
-	const upstream = select(x, undefined, addresses?.(x));
+	const { pool, resolveAddresses: addressesOf, selectUpstream: select } = forwarding;
+	const upstream = select(x, undefined, addressesOf?.(x));
 	if (!upstream) {
 		gate.counts.countDropped('no_upstream');
 		return undefined;
 	}
-	const request = forwarding.request(x, upstream, null);
-	if (request.upgrade !== undefined) {
+	const upstreamRequest = forwarding.buildUpstreamRequest(x, upstream, null);
+	if (upstreamRequest.upgrade !== undefined) {
 		gate.counts.countDropped('upgrade');
 		return undefined;
 	}
 	// `Accept-Encoding` was added because proxies can decode responses, but the response to a copy is discarded.
-	if (request.decodeGzip) request.headers.delete('accept-encoding');
-	request.headers.delete('expect');
-	request.headers.set(MIRRORED_FIELD, '1');
+	if (upstreamRequest.decodeGzip) upstreamRequest.headers.delete('accept-encoding');
+	upstreamRequest.headers.delete('expect');
+	upstreamRequest.headers.set(MIRRORED_FIELD, '1');
 	return body => {
 		const bodyBytes = body?.byteLength ?? 0;
 		if (!gate.enter()) {
@@ -151,8 +151,8 @@ function prepareCopy(x: Exchange, { forwarding, gate, timeoutMs }: CompiledMirro
 			gate.counts.countDropped('too_many');
 			return;
 		}
-		const copy = { ...request, decodes: false, body: bodyBytes === 0 ? null : body };
-		new MirroredRequest(new MirrorExchange(x), gate, timeoutMs, bodyBytes).send(pool, upstream, copy);
+		const requestCopy = { ...upstreamRequest, decodes: false, body: bodyBytes === 0 ? null : body };
+		new MirroredRequest(new MirrorExchange(x), gate, timeoutMs, bodyBytes).send(pool, upstream, requestCopy);
 	};
 }
 
@@ -162,7 +162,7 @@ class MirroredRequest implements UpstreamOutcome {
 	readonly #gate: MirrorGate;
 	/** Number of bytes that the copy's body has reserved in the gate. */
 	readonly #bodyBytes: number;
-	readonly #timer: NodeJS.Timeout;
+	readonly #timeoutTimer: NodeJS.Timeout;
 	#responseBody: BodySource | undefined = undefined;
 	#isEnded = false;
 
@@ -170,7 +170,7 @@ class MirroredRequest implements UpstreamOutcome {
 		this.#x = x;
 		this.#gate = gate;
 		this.#bodyBytes = bodyBytes;
-		this.#timer = setTimeout(() => this.#timeOut(), timeoutMs).unref();
+		this.#timeoutTimer = setTimeout(() => this.#timeOut(), timeoutMs).unref();
 	}
 
 	send(pool: UpstreamPool, upstream: Upstream, request: UpstreamRequest): void {
@@ -178,7 +178,7 @@ class MirroredRequest implements UpstreamOutcome {
 			pool.send(this.#x, upstream, request, this);
 		} catch {
 			// A failure of the copy must not affect the client.
-			this.#end('failed');
+			this.#finish('failed');
 		}
 	}
 
@@ -191,31 +191,31 @@ class MirroredRequest implements UpstreamOutcome {
 	onResponse({ body, upgradedStream: upgraded }: UpstreamResponse): void {
 		upgraded?.destroy();
 		if (!isStream(body)) {
-			this.#end('answered');
+			this.#finish('answered');
 			return;
 		}
 		this.#responseBody = body;
 		drainResponse(body).then(
-			() => this.#end('answered'),
-			() => this.#end('failed'),
+			() => this.#finish('answered'),
+			() => this.#finish('failed'),
 		);
 	}
 
 	onError(): void {
-		this.#end('failed');
+		this.#finish('failed');
 	}
 
 	#timeOut(): void {
-		this.#end('timed_out');
+		this.#finish('timed_out');
 		this.#responseBody?.cancel();
 		// Closes the connection.
 		this.#x.markGone();
 	}
 
-	#end(outcome: MirrorOutcome): void {
+	#finish(outcome: MirrorOutcome): void {
 		if (this.#isEnded) return;
 		this.#isEnded = true;
-		clearTimeout(this.#timer);
+		clearTimeout(this.#timeoutTimer);
 		this.#gate.leave();
 		this.#gate.release(this.#bodyBytes);
 		this.#gate.counts.countSent(outcome);

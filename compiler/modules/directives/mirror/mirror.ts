@@ -33,7 +33,7 @@ export const DEFAULT_TIMEOUT_MS = 30_000;
 export const DEFAULT_MAX_IN_FLIGHT = 128;
 
 /** Maximum of `max_body` in bytes. It is limited because the whole copied body is kept in memory. */
-const MAX_BODY_BYTES = 64 * 1024 * 1024;
+const MAX_BODY_LIMIT_BYTES = 64 * 1024 * 1024;
 const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_IN_FLIGHT = 10_000;
 
@@ -149,7 +149,7 @@ In a test, \`expect mirror 10.0.0.9:8080\` checks where a copy goes, and \`expec
 			max_body: {
 				type: 'integer',
 				minimum: 1,
-				maximum: MAX_BODY_BYTES,
+				maximum: MAX_BODY_LIMIT_BYTES,
 				default: DEFAULT_MAX_BODY_BYTES,
 				description: 'Maximum bytes of a body; requests with a larger one are not copied.',
 			},
@@ -195,7 +195,7 @@ function createMirrorSubdirectives(
 			}
 			const size = cx.size(word);
 			if (size === undefined) return;
-			if (size >= 1 && size <= MAX_BODY_BYTES) fields.max_body = size;
+			if (size >= 1 && size <= MAX_BODY_LIMIT_BYTES) fields.max_body = size;
 			else reportOutOfRange(word, 'Write a size from 1B to 64MiB, `on` or `off`.', cx);
 		},
 		timeout: (args, line) => {

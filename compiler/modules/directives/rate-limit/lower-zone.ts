@@ -3,20 +3,20 @@ import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
 import {
-	checkPrefix,
+	checkIpv6Prefix,
 	countSchema,
-	limitZoneFields,
-	limitZoneLines,
+	limitZoneHandlers,
+	limitZoneSchemas,
 	lowerPeriod,
+	recordZoneOrigin,
 	setField,
 	singleWordHandler,
 	type ZoneDirective,
-	zoneOrigin,
 } from '../../words/limit-zone.ts';
 import {
 	type AnnouncedResponses,
 	DEFAULT_MAX_KEYS,
-	DEFAULT_WAIT_MS,
+	DEFAULT_REDIS_WAIT_MS,
 	type RateLimitZone,
 	type ZoneSharing,
 } from './rate-limit-handler.ts';
@@ -26,7 +26,7 @@ type ZoneDraft = { -readonly [K in keyof RateLimitZone]?: RateLimitZone[K] };
 
 const CODE_PREFIX = 'rate-limit';
 const ANNOUNCED_RESPONSES: readonly AnnouncedResponses[] = ['refused', 'always', 'never'];
-const POLICIES: readonly UnavailablePolicy[] = ['local', 'allow', 'deny'];
+const UNAVAILABLE_POLICIES: readonly UnavailablePolicy[] = ['local', 'allow', 'deny'];
 
 const MAX_REQUESTS = 1_000_000_000;
 /** Maximum of `window`: 30 days. */
@@ -35,26 +35,26 @@ const MAX_WINDOW_MS = 30 * 86_400_000;
 const MAX_DELAY_MS = 3_600_000;
 const MAX_COST = 1_000_000;
 /** Maximum of `wait`: 10 seconds. */
-const MAX_WAIT_MS = 10_000;
+const MAX_REDIS_WAIT_MS = 10_000;
 const SHARED_USAGE = 'shared [{ batch <n>; wait <duration>; on_error local|allow|deny }]';
 
-const timeSchema = (minimum: number, maximum: number, description: string): Schema => ({
+const millisecondsSchema = (minimum: number, maximum: number, description: string): Schema => ({
 	type: 'number',
 	minimum,
 	maximum,
 	description,
 });
-const { name, key, ipv6_prefix, ...otherFields } = limitZoneFields(DEFAULT_MAX_KEYS);
+const { name, key, ipv6_prefix, ...otherFields } = limitZoneSchemas(DEFAULT_MAX_KEYS);
 
 /** Schema of {@link RateLimitZone}. */
-export const ZONE_SCHEMA: Schema = {
+export const RATE_LIMIT_ZONE_SCHEMA: Schema = {
 	type: 'object',
 	properties: {
 		name: name!,
 		key: key!,
 		ipv6_prefix: ipv6_prefix!,
 		requests: countSchema(1, MAX_REQUESTS, 'Number of requests in a window.'),
-		window: timeSchema(1, MAX_WINDOW_MS, 'Milliseconds.'),
+		window: millisecondsSchema(1, MAX_WINDOW_MS, 'Milliseconds.'),
 		burst: countSchema(1, MAX_REQUESTS, 'Number of requests that may come at once; default `requests`.'),
 		cost: {
 			anyOf: [
@@ -69,7 +69,7 @@ export const ZONE_SCHEMA: Schema = {
 			patternProperties: { '^[2-5](\\d\\d|xx)$': { type: 'integer', minimum: 1, maximum: MAX_COST } },
 			additionalProperties: false,
 		},
-		delay: timeSchema(0, MAX_DELAY_MS, 'Milliseconds for which a request may be delayed; default 0.'),
+		delay: millisecondsSchema(0, MAX_DELAY_MS, 'Milliseconds for which a request may be delayed; default 0.'),
 		...otherFields,
 		announce: {
 			enum: ANNOUNCED_RESPONSES,
@@ -88,12 +88,12 @@ export const ZONE_SCHEMA: Schema = {
 				wait: {
 					type: 'number',
 					minimum: 0,
-					maximum: MAX_WAIT_MS,
-					default: DEFAULT_WAIT_MS,
+					maximum: MAX_REDIS_WAIT_MS,
+					default: DEFAULT_REDIS_WAIT_MS,
 					description: 'Maximum milliseconds for which a request waits for Redis.',
 				},
 				on_error: {
-					enum: POLICIES,
+					enum: UNAVAILABLE_POLICIES,
 					default: 'local',
 					description: 'What decides if Redis is unavailable or too slow: the limit of this machine alone, or nothing.',
 				},
@@ -109,9 +109,9 @@ export const ZONE_SCHEMA: Schema = {
 export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 	usage: 'rate_limit [matcher] <zone> <requests> per <window> [{ … }]',
 	zoneUsage: 'zone <name> { requests <n> per <window>; … }',
-	code: CODE_PREFIX,
+	codePrefix: CODE_PREFIX,
 	limitWordCount: 3,
-	limitLines: ['requests', 'events', 'window'],
+	limitLineNames: ['requests', 'events', 'window'],
 	lowerLimit: lowerRequests,
 	zoneHandlers: (zone, cx) => ({
 		requests: (words, innerLine) => {
@@ -133,32 +133,32 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 			setField(zone, 'delay', lowerPeriod(word, 0, MAX_DELAY_MS, '0 to 1h', cx)),
 		),
 		announce: singleWordHandler(cx, 'announce refused|always|never', word => {
-			const responses = cx.oneOf(word, ANNOUNCED_RESPONSES, 'kind of responses');
-			setField(zone, 'announce', responses === 'refused' ? undefined : responses);
+			const announcedResponses = cx.oneOf(word, ANNOUNCED_RESPONSES, 'kind of responses');
+			setField(zone, 'announce', announcedResponses === 'refused' ? undefined : announcedResponses);
 		}),
 		shared: (words, innerLine) => {
 			if (cx.count(innerLine, words, 0, 0, SHARED_USAGE)) zone.shared = lowerSharing(innerLine, cx);
 		},
-		...limitZoneLines(zone, CODE_PREFIX, cx),
+		...limitZoneHandlers(zone, CODE_PREFIX, cx),
 	}),
 	finishZone: (zone, line, hasLimit, cx) => {
 		const { name, requests, window, burst = requests, cost, delay, dry_run: dryRun, shared } = zone;
-		const report = (code: string, message: string, hint: string): void =>
+		const reportProblem = (code: string, message: string, hint: string): void =>
 			cx.problem('error', `${CODE_PREFIX}/${code}`, line.words[0]!.span, message, { hint });
-		if (!hasLimit) report('no-limit', 'The zone has no limit.', 'Write `requests <n> per <window>`.');
+		if (!hasLimit) reportProblem('no-limit', 'The zone has no limit.', 'Write `requests <n> per <window>`.');
 		if (name === undefined || requests === undefined || window === undefined) return undefined;
 		if (typeof cost === 'number' && cost > burst!) {
 			const message = `A request costs ${cost}, but the burst is ${burst}: every request would be refused.`;
-			report('cost', message, 'Raise `burst`, or lower `cost`.');
+			reportProblem('cost', message, 'Raise `burst`, or lower `cost`.');
 		}
 		if (shared?.batch !== undefined && shared.batch > burst!) {
 			const message = `The batch is ${shared.batch}, but the burst is ${burst}: each machine would admit the whole burst by itself.`;
-			report('batch', message, 'Lower `batch`. Without it, a batch is a tenth of the limit.');
+			reportProblem('batch', message, 'Lower `batch`. Without it, a batch is a tenth of the limit.');
 		}
-		checkPrefix(zone, line, CODE_PREFIX, cx);
+		checkIpv6Prefix(zone, line, CODE_PREFIX, cx);
 		if (delay !== undefined && dryRun)
-			report('dry-run', '`delay` has no effect together with `dry_run`.', 'Remove one of them.');
-		return zoneOrigin({ ...zone, name, requests, window }, line, cx);
+			reportProblem('dry-run', '`delay` has no effect together with `dry_run`.', 'Remove one of them.');
+		return recordZoneOrigin({ ...zone, name, requests, window }, line, cx);
 	},
 };
 
@@ -178,10 +178,10 @@ function lowerSharing(line: Line, cx: LowerContext): ZoneSharing {
 		{
 			batch: singleWordHandler(cx, 'batch <n>', word => setField(sharing, 'batch', cx.integer(word, 1, MAX_REQUESTS))),
 			wait: singleWordHandler(cx, 'wait <duration>', word =>
-				setField(sharing, 'wait', lowerPeriod(word, 0, MAX_WAIT_MS, '0 to 10s', cx)),
+				setField(sharing, 'wait', lowerPeriod(word, 0, MAX_REDIS_WAIT_MS, '0 to 10s', cx)),
 			),
 			on_error: singleWordHandler(cx, 'on_error local|allow|deny', word =>
-				setField(sharing, 'on_error', cx.oneOf(word, POLICIES, 'policy')),
+				setField(sharing, 'on_error', cx.oneOf(word, UNAVAILABLE_POLICIES, 'policy')),
 			),
 		},
 		'shared',
@@ -192,15 +192,15 @@ function lowerSharing(line: Line, cx: LowerContext): ZoneSharing {
 /** Lowers the words `<status>… <n>` of `status_cost`. Returns the cost by status. */
 function lowerStatusCosts(words: readonly Word[], cx: LowerContext): { readonly [status: string]: number } {
 	const cost = cx.integer(words.at(-1)!, 1, MAX_COST);
-	const costs: { [status: string]: number } = {};
+	const costsByStatus: { [status: string]: number } = {};
 	for (const { text, span } of words.slice(0, -1)) {
 		if (!/^[2-5](?:\d\d|xx)$/.test(text)) {
 			cx.problem('error', 'rate-limit/status', span, `\`${text}\` is not a status or a class of statuses.`, {
 				hint: 'Write a status such as `401`, or a class such as `5xx`.',
 			});
-		} else if (cost !== undefined) costs[text] = cost;
+		} else if (cost !== undefined) costsByStatus[text] = cost;
 	}
-	return costs;
+	return costsByStatus;
 }
 
 function lowerWindow(word: Word, cx: LowerContext): number | undefined {

@@ -27,9 +27,9 @@ export interface RateLimitZone extends LimitZone {
 
 /** How the machines of a cluster share the counts of a zone. */
 export interface ZoneSharing {
-	/** Number of requests of a key that a machine admits before Redis has counted them; see {@link defaultBatch}. */
+	/** Number of requests of a key that a machine admits before Redis has counted them; see {@link defaultBatchSize}. */
 	readonly batch?: number;
-	/** Maximum milliseconds for which a request waits for Redis; default {@link DEFAULT_WAIT_MS}. */
+	/** Maximum milliseconds for which a request waits for Redis; default {@link DEFAULT_REDIS_WAIT_MS}. */
 	readonly wait?: number;
 	/** What decides if Redis is unavailable or too slow; default `local`. */
 	readonly on_error?: UnavailablePolicy;
@@ -44,18 +44,18 @@ export interface RateLimitStep extends Step {
 }
 
 export const DEFAULT_MAX_KEYS = 65_536;
-export const DEFAULT_WAIT_MS = 50;
+export const DEFAULT_REDIS_WAIT_MS = 50;
 /** Variable that holds the name of the zone that has refused or delayed the request. */
 export const EXCEEDED_ZONE_VARIABLE = 'http.rate_limit.exceeded.name';
 
 /** Seconds after which a client may try again if Redis is unavailable. */
-const RETRY_SECONDS = '1';
+const UNAVAILABLE_RETRY_SECONDS = '1';
 
 /**
  * Returns the default of `batch`: a tenth of the limit. Each machine can then exceed the limit by at most a tenth, and a key that uses
  * its whole limit on one machine is reported to Redis about twenty times in a window.
  */
-export function defaultBatch(requests: number, burst: number): number {
+export function defaultBatchSize(requests: number, burst: number): number {
 	return Math.ceil(Math.min(requests, burst) / 10);
 }
 
@@ -75,7 +75,7 @@ interface Verdict {
 
 /** Compiles a `rate_limit` step to its handler. */
 export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: Handler): Handler {
-	const { step: stepNumber } = cx;
+	const { stepNumber } = cx;
 	const zones = step.zones.map((zone, index) => new CompiledZone(zone, cx, index));
 	// The counts are needed later: they are refunded if a later zone refuses the request, and their keys are charged for the status of
 	// the response.
@@ -91,7 +91,7 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 		x.markAnswered('rate_limit', stepNumber);
 		throw zone.createRefusal(excessMs);
 	};
-	const proceed = (
+	const runOrDelay = (
 		x: Exchange,
 		delayMs: number,
 		delayingZone: CompiledZone | undefined,
@@ -102,15 +102,15 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 		delayingZone.recordExceeded(x, 'delayed');
 		return delayingZone.limiter.delay(x, delayMs).then(isConnected => (isConnected ? next(x) : x.abort()));
 	};
-	/** Goes on with the zones from `first` on, whose first one needs an answer of Redis. */
-	const continueAfterReport = async (x: Exchange, first: number, verdict: Verdict): Promise<void> => {
+	/** Goes on with the zones from `firstIndex` on, whose first one needs an answer of Redis. */
+	const continueAfterReport = async (x: Exchange, firstIndex: number, verdict: Verdict): Promise<void> => {
 		const { counts } = verdict;
-		for (let index = first; index < zones.length; index++) {
+		for (let index = firstIndex; index < zones.length; index++) {
 			const zone = zones[index]!;
-			if (index > first && !zone.appliesTo(x)) continue;
+			if (index > firstIndex && !zone.appliesTo(x)) continue;
 			const key = zone.keyOf(x);
 			const cost = zone.costOf(x);
-			let excessMs = index === first ? UNDECIDED : zone.limiter.take(x, key, zone.rate, cost);
+			let excessMs = index === firstIndex ? UNDECIDED : zone.limiter.take(x, key, zone.rate, cost);
 			if (excessMs === UNDECIDED) excessMs = await zone.limiter.takeAfterReport(x, key, zone.rate, cost);
 			if (excessMs > zone.rate.maxDelayMs && !zone.isDryRun) refuse(x, zone, excessMs, counts);
 			if (zone.admit(x, excessMs) && excessMs > verdict.delayMs) {
@@ -119,7 +119,7 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 			}
 			if (needsCounts) counts.push({ zone, key, cost });
 		}
-		await proceed(x, verdict.delayMs, verdict.delayingZone, counts);
+		await runOrDelay(x, verdict.delayMs, verdict.delayingZone, counts);
 	};
 	return x => {
 		let delayMs = 0;
@@ -144,7 +144,7 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 				zoneCounts.push({ zone, key, cost });
 			}
 		}
-		return proceed(x, delayMs, delayingZone, zoneCounts);
+		return runOrDelay(x, delayMs, delayingZone, zoneCounts);
 	};
 }
 
@@ -159,7 +159,7 @@ class CompiledZone {
 	readonly costOf: (x: Exchange) => number;
 	readonly statusCosts: ReadonlyMap<number, number> | undefined;
 	readonly #name: string;
-	readonly #policy: string;
+	readonly #policyField: string;
 
 	constructor(zone: RateLimitZone, cx: CompileContext, index: number) {
 		const { name, requests, window, burst = requests, shared } = zone;
@@ -167,14 +167,14 @@ class CompiledZone {
 		if (shared) requireCluster(cx, index);
 		this.#name = name;
 		this.rate = {
-			intervalMs: intervalMs,
+			intervalMs,
 			capacityMs: burst * intervalMs,
 			maxDelayMs: zone.dry_run ? 0 : (zone.delay ?? 0),
 			...(shared && {
 				shared: {
-					batchMs: (shared.batch ?? defaultBatch(requests, burst)) * intervalMs,
+					batchMs: (shared.batch ?? defaultBatchSize(requests, burst)) * intervalMs,
 					// A zone that refuses nothing must not delay anything either.
-					waitMs: zone.dry_run ? 0 : (shared.wait ?? DEFAULT_WAIT_MS),
+					waitMs: zone.dry_run ? 0 : (shared.wait ?? DEFAULT_REDIS_WAIT_MS),
 					onError: zone.dry_run ? 'local' : (shared.on_error ?? 'local'),
 				},
 			}),
@@ -187,12 +187,12 @@ class CompiledZone {
 		this.keyOf = compileZoneKey(zone, cx);
 		this.costOf = compileCost(zone.cost ?? 1, cx);
 		this.statusCosts = zone.status_cost && expandStatusCosts(zone.status_cost);
-		this.#policy = `"${name}";q=${requests};w=${Math.ceil(window / 1000)}`;
+		this.#policyField = `"${name}";q=${requests};w=${Math.ceil(window / 1000)}`;
 	}
 
 	/** Announces and counts an admitted request. Returns true if it must be delayed. */
 	admit(x: Exchange, excessMs: number): boolean {
-		if (this.announcedResponses === 'always') this.announce(x, excessMs);
+		if (this.announcedResponses === 'always') this.announceLimit(x, excessMs);
 		if (excessMs <= 0) {
 			this.limiter.countOutcome('admitted');
 			return false;
@@ -222,19 +222,19 @@ class CompiledZone {
 	}
 
 	/** Adds the fields of draft-ietf-httpapi-ratelimit-headers to the response. */
-	announce(x: Exchange, excessMs: number): void {
-		x.response.headers.add('RateLimit-Policy', this.#policy);
+	announceLimit(x: Exchange, excessMs: number): void {
+		x.response.headers.add('RateLimit-Policy', this.#policyField);
 		x.response.headers.add('RateLimit', this.#formatState(excessMs));
 	}
 
 	createRefusal(excessMs: number): HttpError {
 		if (excessMs === UNAVAILABLE) {
 			const message = `The rate limit of the zone ${this.#name} cannot be checked.`;
-			return new HttpError(503, message, { headers: [['Retry-After', RETRY_SECONDS]] });
+			return new HttpError(503, message, { headers: [['Retry-After', UNAVAILABLE_RETRY_SECONDS]] });
 		}
 		const headers: [string, string][] = [['Retry-After', String(Math.max(1, Math.ceil(excessMs / 1000)))]];
 		if (this.announcedResponses !== 'never')
-			headers.push(['RateLimit-Policy', this.#policy], ['RateLimit', this.#formatState(excessMs)]);
+			headers.push(['RateLimit-Policy', this.#policyField], ['RateLimit', this.#formatState(excessMs)]);
 		return new HttpError(429, `The rate limit of the zone ${this.#name} is exceeded.`, { headers });
 	}
 
@@ -243,9 +243,9 @@ class CompiledZone {
 	 * admitted or, if requests remain, until the full burst is available.
 	 */
 	#formatState(excessMs: number): string {
-		const remaining = excessMs > 0 ? 0 : Math.floor(-excessMs / this.rate.intervalMs);
+		const remainingRequests = excessMs > 0 ? 0 : Math.floor(-excessMs / this.rate.intervalMs);
 		const resetMs = excessMs > 0 ? excessMs : this.rate.capacityMs + excessMs;
-		return `"${this.#name}";r=${remaining};t=${Math.max(0, Math.ceil(resetMs / 1000))}`;
+		return `"${this.#name}";r=${remainingRequests};t=${Math.max(0, Math.ceil(resetMs / 1000))}`;
 	}
 }
 

@@ -1,7 +1,7 @@
 /** `rate_limit`: limits how many requests a client, or whatever else the key names, may send in a period. */
 import { handlerDirective } from '../../contract/directive.ts';
-import { CLIENT_KEY, lowerZones } from '../../words/limit-zone.ts';
-import { RATE_LIMIT_ZONES, ZONE_SCHEMA } from './lower-zone.ts';
+import { CLIENT_KEY_TEMPLATE, lowerZones } from '../../words/limit-zone.ts';
+import { RATE_LIMIT_ZONE_SCHEMA, RATE_LIMIT_ZONES } from './lower-zone.ts';
 import { compileRateLimit, type RateLimitStep } from './rate-limit-handler.ts';
 
 /** Syntax: `rate_limit [matcher] [<zone> <requests> per <window>] [{ … }]`. */
@@ -81,7 +81,7 @@ export const rateLimit = handlerDirective<RateLimitStep>({
 	matcherToken: 'optional',
 	answers: 'sometimes',
 	limitKeysOf: ({ zones }) =>
-		zones.map(({ key }, index) => ({ text: key ?? CLIENT_KEY, pointer: `/zones/${index}/key` })),
+		zones.map(({ key }, index) => ({ text: key ?? CLIENT_KEY_TEMPLATE, pointer: `/zones/${index}/key` })),
 	logFieldsOf: () => ['rate_limit'],
 	order: { rank: 175 },
 	lower: ({ line, args }, cx) => {
@@ -95,7 +95,7 @@ export const rateLimit = handlerDirective<RateLimitStep>({
 				type: 'array',
 				minItems: 1,
 				description: 'The limits. A request must be within all of them.',
-				items: ZONE_SCHEMA,
+				items: RATE_LIMIT_ZONE_SCHEMA,
 			},
 		},
 		required: ['zones'],

@@ -91,6 +91,6 @@ export function fullAtAfterRequest(fullAtMs: number, nowMs: number, rate: Rate, 
 
 /** Returns the new `fullAtMs` of a key after a charge or, if the cost is negative, a refund. */
 export function fullAtAfterCharge(fullAtMs: number, nowMs: number, rate: Rate, cost: number): number {
-	const chargedFullAt = fullAtAfterRequest(fullAtMs, nowMs, rate, cost);
-	return cost < 0 ? chargedFullAt : Math.min(chargedFullAt, Math.max(fullAtMs, nowMs + rate.capacityMs));
+	const chargedFullAtMs = fullAtAfterRequest(fullAtMs, nowMs, rate, cost);
+	return cost < 0 ? chargedFullAtMs : Math.min(chargedFullAtMs, Math.max(fullAtMs, nowMs + rate.capacityMs));
 }

@@ -7,7 +7,7 @@ import { isUtf8 } from 'node:buffer';
 /** Added to a byte that is not part of valid UTF-8. The sum is the unpaired surrogate that represents the byte. */
 const SURROGATE_BASE = 0xdc00;
 /** Maximum number of UTF-16 code units that are passed to one call of `String.fromCharCode`. */
-const MAX_CODE_UNITS = 4096;
+const MAX_CODE_UNITS_PER_CALL = 4096;
 
 /** Decodes bytes that arrive in pieces, without loss. */
 export class LosslessDecoder {
@@ -17,10 +17,10 @@ export class LosslessDecoder {
 	/** Decodes the next bytes. `isLast` is true if no more bytes follow. */
 	decode(bytes: Uint8Array, isLast: boolean): string {
 		const allBytes = this.#incompleteBytes.length > 0 ? Buffer.concat([this.#incompleteBytes, bytes]) : bytes;
-		const end = isLast ? allBytes.length : allBytes.length - incompleteLength(allBytes);
+		const completeEnd = isLast ? allBytes.length : allBytes.length - incompleteByteCount(allBytes);
 		// Copied, because the next piece will reuse the memory of this one.
-		this.#incompleteBytes = Uint8Array.prototype.slice.call(allBytes, end);
-		return decodeText(allBytes.subarray(0, end));
+		this.#incompleteBytes = Uint8Array.prototype.slice.call(allBytes, completeEnd);
+		return decodeText(allBytes.subarray(0, completeEnd));
 	}
 }
 
@@ -41,7 +41,7 @@ export function encodeLossless(text: string): Buffer {
 }
 
 /** Returns the number of bytes at the end of `bytes` that may be the start of an incomplete character, from 0 to 3. */
-function incompleteLength(bytes: Uint8Array): number {
+function incompleteByteCount(bytes: Uint8Array): number {
 	for (let length = 1; length <= 3 && length <= bytes.length; length++) {
 		const byte = bytes[bytes.length - length]!;
 		if (byte < 0x80) return 0;
@@ -66,7 +66,7 @@ function decodeText(bytes: Uint8Array): string {
 			else codeUnits.push(codePoint);
 			offset += length;
 		}
-		if (codeUnits.length >= MAX_CODE_UNITS) {
+		if (codeUnits.length >= MAX_CODE_UNITS_PER_CALL) {
 			text += String.fromCharCode(...codeUnits);
 			codeUnits = [];
 		}

@@ -17,7 +17,7 @@ import { ReplacingBody } from './replacing-body.ts';
 import { compileTextSearch, type TextSearch } from './text-search.ts';
 
 /** Header fields that describe the bytes of a body and are wrong once text has been replaced. */
-const BODY_FIELDS = [
+const STALE_BODY_FIELDS = [
 	'content-length',
 	'accept-ranges',
 	'content-md5',
@@ -63,11 +63,11 @@ export function compileReplace(step: ReplaceTextStep, cx: CompileContext, next: 
 	};
 	return x => {
 		const { headers } = x.request;
-		const restart = headers.has('range') ? restartPoint(x) : undefined;
+		const restartHandlers = headers.has('range') ? restartPoint(x) : undefined;
 		const replaceOrRestart = (): void | Promise<void> => {
-			if (restart === undefined || !isSearchedPart(x, replacer)) return replaceResponseBody(x, replacer);
+			if (restartHandlers === undefined || !isSearchedPart(x, replacer)) return replaceResponseBody(x, replacer);
 			// A match may extend beyond the requested range, so the complete response is requested.
-			restart();
+			restartHandlers();
 			x.keepReceivedHeaders();
 			headers.delete('range');
 			headers.delete('if-range');
@@ -80,11 +80,11 @@ export function compileReplace(step: ReplaceTextStep, cx: CompileContext, next: 
 /** Calls the next handler with a request for an uncompressed response, and then calls `onResponse`. */
 function callForUncompressed(x: Exchange, next: Handler, onResponse: () => void | Promise<void>): void | Promise<void> {
 	const { headers } = x.request;
-	const acceptEncoding = headers.combined('accept-encoding');
+	const acceptEncoding = headers.getCombined('accept-encoding');
 	x.keepReceivedHeaders();
 	// Without `Accept-Encoding`, `reverse_proxy` would ask for gzip.
 	headers.set('Accept-Encoding', 'identity');
-	const restore = (): void => {
+	const restoreAcceptEncoding = (): void => {
 		if (acceptEncoding === undefined) headers.delete('accept-encoding');
 		else headers.set('Accept-Encoding', acceptEncoding);
 	};
@@ -92,13 +92,13 @@ function callForUncompressed(x: Exchange, next: Handler, onResponse: () => void 
 	try {
 		pending = next(x);
 	} catch (error) {
-		restore();
+		restoreAcceptEncoding();
 		throw error;
 	}
 	if (pending instanceof Promise) {
-		return pending.finally(restore).then(onResponse);
+		return pending.finally(restoreAcceptEncoding).then(onResponse);
 	}
-	restore();
+	restoreAcceptEncoding();
 	return onResponse();
 }
 
@@ -112,7 +112,7 @@ function isSearchedPart(x: Exchange, { hasSearchedType: isSearched }: CompiledRe
 function replaceResponseBody(x: Exchange, replacer: CompiledReplacer): void {
 	const { request, response } = x;
 	const { status, headers, body } = response;
-	if (x.aborted || x.upgradeCallback !== undefined || status < 200 || status === 204 || status === 206) return;
+	if (x.isAborted || x.upgradeCallback !== undefined || status < 200 || status === 204 || status === 206) return;
 	if (status === 304) {
 		if (replacer.keepsValidators && hasWeakenedTag(request.headers, headers.get('etag'))) weakenTag(headers);
 		return;
@@ -124,7 +124,7 @@ function replaceResponseBody(x: Exchange, replacer: CompiledReplacer): void {
 	}
 	const isHead = request.method === 'HEAD';
 	if (isHead ? headers.get('content-length') === '0' : body === null) return;
-	for (const name of BODY_FIELDS) headers.delete(name);
+	for (const name of STALE_BODY_FIELDS) headers.delete(name);
 	editValidators(headers, replacer);
 	if (isHead) {
 		if (isStream(body)) body.cancel();
@@ -143,7 +143,7 @@ function createReplacedBody(x: Exchange, body: Body, replacer: CompiledReplacer)
 		search,
 		replacementFor: (index, match) => {
 			renderedReplacements ??= replacements(x);
-			const { group, groups, names } = search.alternatives[index]!;
+			const { group, groupCount: groups, groupsByName: names } = search.alternatives[index]!;
 			return renderedReplacements[index]!(name => {
 				const groupIndex = /^\d+$/.test(name) ? Number(name) : names.get(name);
 				return groupIndex === undefined || groupIndex > groups ? '' : (match[group + groupIndex] ?? '');
@@ -243,11 +243,11 @@ function weakenTag(headers: HeaderList): void {
  * `Content-Type` that shows whether text was replaced, and a client with the strong tag must get the strong tag (RFC 9111 §4.3.4).
  */
 function hasWeakenedTag(requestHeaders: HeaderList, tag: string | undefined): boolean {
-	return tag !== undefined && requestHeaders.combined('if-none-match')?.includes(`W/${tag}`) === true;
+	return tag !== undefined && requestHeaders.getCombined('if-none-match')?.includes(`W/${tag}`) === true;
 }
 
 function hasContentCoding(headers: HeaderList): boolean {
-	const coding = headers.combined('content-encoding')?.trim().toLowerCase();
+	const coding = headers.getCombined('content-encoding')?.trim().toLowerCase();
 	return coding !== undefined && coding !== 'identity' && coding !== '';
 }
 
@@ -259,14 +259,14 @@ function mediaType(headers: HeaderList): string {
 
 function compileTypeTest(types: readonly string[]): (headers: HeaderList) => boolean {
 	const exactTypes = new Set<string>();
-	const prefixes: string[] = [];
+	const typePrefixes: string[] = [];
 	for (const type of types) {
-		if (type.endsWith('/*')) prefixes.push(type.slice(0, -1).toLowerCase());
+		if (type.endsWith('/*')) typePrefixes.push(type.slice(0, -1).toLowerCase());
 		else exactTypes.add(type.toLowerCase());
 	}
 	return headers => {
 		const type = mediaType(headers);
-		return exactTypes.has(type) || prefixes.some(prefix => type.startsWith(prefix));
+		return exactTypes.has(type) || typePrefixes.some(prefix => type.startsWith(prefix));
 	};
 }
 
@@ -294,7 +294,7 @@ function compileReplacements(
 	});
 	return x =>
 		compiledReplacements.map(render => {
-			const replacement = render(x);
-			return groupText => replacement(groupText).toWellFormed();
+			const renderForMatch = render(x);
+			return groupText => renderForMatch(groupText).toWellFormed();
 		});
 }

@@ -4,7 +4,7 @@ import type { Line, Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { compileReplace } from './replace-handler.ts';
-import { matchesEmptyText, NULLABLE_HINT, NULLABLE_MESSAGE } from './text-search.ts';
+import { EMPTY_MATCH_HINT, EMPTY_MATCH_MESSAGE, matchesEmptyText } from './text-search.ts';
 
 /** A text or regular expression to search for, and its replacement. */
 export interface TextReplacement {
@@ -40,7 +40,7 @@ const MIN_MATCH_LENGTH = 64;
 /** Maximum of `max_match`. For each piece of a body, up to `max_match` characters of earlier pieces are searched again. */
 const MAX_MATCH_LENGTH = 64 * 1024;
 /** Maximum length of a text to search for. It is less than the default of `max_match`. */
-const MAX_TEXT_LENGTH = 4096;
+const MAX_FIND_LENGTH = 4096;
 const MAX_REPLACEMENTS = 64;
 
 const USAGE =
@@ -110,7 +110,7 @@ reverse_proxy 127.0.0.1:9000
 		const replacements: TextReplacement[] = [];
 		const lineReplacement = lowerLineReplacement(line, args, cx);
 		if (lineReplacement) replacements.push(lineReplacement);
-		const options = lowerBlock(line, replacements, cx);
+		const options = lowerReplaceBlock(line, replacements, cx);
 		if (replacements.length === 0) {
 			if (args.length === 0 && !line.block?.lines.length) {
 				const message = '`replace` contains no text to replace.';
@@ -133,7 +133,7 @@ reverse_proxy 127.0.0.1:9000
 				items: {
 					type: 'object',
 					properties: {
-						find: { type: 'string', minLength: 1, maxLength: MAX_TEXT_LENGTH, description: 'The text to search for.' },
+						find: { type: 'string', minLength: 1, maxLength: MAX_FIND_LENGTH, description: 'The text to search for.' },
 						replace: { type: 'string', description: 'What replaces it, with placeholders.' },
 						regexp: { const: true, description: 'Whether `find` is a regular expression.' },
 						ignore_case: { const: true, description: 'Whether case is ignored.' },
@@ -183,7 +183,7 @@ function lowerLineReplacement(line: Line, args: readonly Word[], cx: LowerContex
 
 type StepOptions = { -readonly [K in 'types' | 'max_match' | 'keep_validators']?: ReplaceTextStep[K] };
 
-function lowerBlock(line: Line, replacements: TextReplacement[], cx: LowerContext): StepOptions {
+function lowerReplaceBlock(line: Line, replacements: TextReplacement[], cx: LowerContext): StepOptions {
 	const options: StepOptions = {};
 	const optionHandler =
 		(handle: (args: readonly Word[], innerLine: Line) => void): SubdirectiveHandler =>
@@ -208,13 +208,13 @@ function lowerBlock(line: Line, replacements: TextReplacement[], cx: LowerContex
 			}),
 			types: optionHandler((args, innerLine) => {
 				if (!cx.count(innerLine, args, 1, Number.POSITIVE_INFINITY, 'types <type>…')) return;
-				const pattern = new RegExp(MEDIA_TYPE_PATTERN);
+				const mediaTypeRegexp = new RegExp(MEDIA_TYPE_PATTERN);
 				for (const { text, span } of args) {
-					if (pattern.test(text)) continue;
+					if (mediaTypeRegexp.test(text)) continue;
 					const hint = 'Write a type such as `text/html`, or `text/*` for all that begin with `text/`.';
 					cx.problem('error', 'replace/invalid-type', span, `\`${text}\` is not a media type.`, { hint });
 				}
-				options.types = args.map(({ text }) => text).filter(text => pattern.test(text));
+				options.types = args.map(({ text }) => text).filter(text => mediaTypeRegexp.test(text));
 			}),
 			max_match: optionHandler((args, innerLine) => {
 				if (!cx.count(innerLine, args, 1, 1, 'max_match <size>')) return;
@@ -243,14 +243,14 @@ function lowerBlock(line: Line, replacements: TextReplacement[], cx: LowerContex
 	return options;
 }
 
-type Flag = 'ignore_case' | 'once';
+type ReplacementFlag = 'ignore_case' | 'once';
 
 function lowerFlags(
 	words: readonly Word[],
-	allowedFlags: readonly Flag[],
+	allowedFlags: readonly ReplacementFlag[],
 	cx: LowerContext,
-): { [flag in Flag]?: true } | undefined {
-	const flags: { [flag in Flag]?: true } = {};
+): { [flag in ReplacementFlag]?: true } | undefined {
+	const flags: { [flag in ReplacementFlag]?: true } = {};
 	for (const word of words) {
 		const flag = cx.oneOf(word, allowedFlags, 'option of a replacement');
 		if (flag === undefined) return undefined;
@@ -259,32 +259,34 @@ function lowerFlags(
 	return flags;
 }
 
-function lowerText(text: Word, replacement: Word, cx: LowerContext): TextReplacement | undefined {
-	const template = cx.template(replacement);
-	if (!hasUsableLength(text, cx)) return undefined;
-	return { find: text.text, replace: template };
+function lowerText(textWord: Word, replacementWord: Word, cx: LowerContext): TextReplacement | undefined {
+	const template = cx.template(replacementWord);
+	if (!hasUsableLength(textWord, cx)) return undefined;
+	return { find: textWord.text, replace: template };
 }
 
-function lowerRegexp(expression: Word, replacement: Word, cx: LowerContext): TextReplacement | undefined {
-	const template = cx.template(replacement);
-	if (!hasUsableLength(expression, cx)) return undefined;
-	const source = cx.regexp(expression);
-	if (source === undefined) return undefined;
-	if (matchesEmptyText(source)) {
-		cx.problem('error', 'replace/matches-nothing', expression.span, NULLABLE_MESSAGE, { hint: NULLABLE_HINT });
+function lowerRegexp(expressionWord: Word, replacementWord: Word, cx: LowerContext): TextReplacement | undefined {
+	const template = cx.template(replacementWord);
+	if (!hasUsableLength(expressionWord, cx)) return undefined;
+	const regexpSource = cx.regexp(expressionWord);
+	if (regexpSource === undefined) return undefined;
+	if (matchesEmptyText(regexpSource)) {
+		cx.problem('error', 'replace/matches-nothing', expressionWord.span, EMPTY_MATCH_MESSAGE, {
+			hint: EMPTY_MATCH_HINT,
+		});
 		return undefined;
 	}
-	return { find: source, replace: template, regexp: true };
+	return { find: regexpSource, replace: template, regexp: true };
 }
 
 function hasUsableLength({ text, span }: Word, cx: LowerContext): boolean {
 	if (text === '') cx.problem('error', 'replace/empty-text', span, 'The text to search for is empty.');
-	else if (text.length > MAX_TEXT_LENGTH) {
+	else if (text.length > MAX_FIND_LENGTH) {
 		cx.problem(
 			'error',
 			'replace/too-long',
 			span,
-			`The text to search for is longer than ${MAX_TEXT_LENGTH} characters.`,
+			`The text to search for is longer than ${MAX_FIND_LENGTH} characters.`,
 		);
 	} else return true;
 	return false;

@@ -31,7 +31,7 @@ export class ReplacingBody implements BodySource {
 	/** Indexes of the alternatives that are replaced only once and have already been replaced. */
 	readonly #finishedAlternatives = new Set<number>();
 	/** Pulled bytes that have not been decoded. */
-	#undecoded: Uint8Array | undefined = undefined;
+	#undecodedBytes: Uint8Array | undefined = undefined;
 	/** The decoded text that has not been sent, after the last character that has been sent, which assertions such as `\b` need. */
 	#text = '';
 	/** Index in `#text` from which the search continues. Everything before it has been sent. */
@@ -46,7 +46,7 @@ export class ReplacingBody implements BodySource {
 		this.#body = body;
 		this.#search = search;
 		this.#replacementFor = replacement;
-		this.#unfinishedMatches = new UnfinishedMatches(search.followedRegexp, search.maxLength);
+		this.#unfinishedMatches = new UnfinishedMatches(search.followedRegexp, search.maxMatchLength);
 	}
 
 	get trailers(): HeaderList | undefined {
@@ -67,7 +67,7 @@ export class ReplacingBody implements BodySource {
 	}
 
 	cancel(reason?: unknown): void {
-		this.#undecoded = undefined;
+		this.#undecodedBytes = undefined;
 		this.#body.cancel(reason);
 	}
 
@@ -76,8 +76,8 @@ export class ReplacingBody implements BodySource {
 			const output = this.#replaceMatches();
 			if (output !== '') return encodeLossless(output);
 			if (this.isComplete) return null;
-			if (this.#undecoded !== undefined) {
-				this.#decode(this.#undecoded);
+			if (this.#undecodedBytes !== undefined) {
+				this.#decode(this.#undecodedBytes);
 				continue;
 			}
 			const piece = this.#body.pull();
@@ -94,15 +94,15 @@ export class ReplacingBody implements BodySource {
 	/** Decodes the next bytes of the body, or its end if `bytes` is null. */
 	#decode(bytes: Uint8Array | null): void {
 		const nextBytes = bytes === null ? NO_BYTES : bytes.subarray(0, MAX_READ_BYTES);
-		this.#undecoded = bytes !== null && bytes.length > MAX_READ_BYTES ? bytes.subarray(MAX_READ_BYTES) : undefined;
+		this.#undecodedBytes = bytes !== null && bytes.length > MAX_READ_BYTES ? bytes.subarray(MAX_READ_BYTES) : undefined;
 		this.#isEnded = bytes === null;
 		this.#removeSentText();
-		const start = this.#text.length;
+		const newTextStart = this.#text.length;
 		this.#text += this.#decoder.decode(nextBytes, this.#isEnded);
 		if (this.#isEnded || this.#isSearchFinished) this.#certainEnd = this.#text.length;
 		else
 			this.#certainEnd = Math.max(
-				this.#unfinishedMatches.read(this.#text, start) - this.#removedLength,
+				this.#unfinishedMatches.read(this.#text, newTextStart) - this.#removedLength,
 				this.#position,
 			);
 	}
@@ -124,7 +124,7 @@ export class ReplacingBody implements BodySource {
 
 	/** Returns the text up to `#startLimit` with its matches replaced. Stops earlier if the output becomes long. */
 	#replaceMatches(): string {
-		const { regexp, alternatives, maxLength } = this.#search;
+		const { regexp, alternatives, maxMatchLength: maxLength } = this.#search;
 		let output = '';
 		while (this.#position < this.#certainEnd && output.length < MAX_OUTPUT_LENGTH) {
 			const match = this.#isSearchFinished ? null : this.#findNext(regexp);
@@ -136,12 +136,13 @@ export class ReplacingBody implements BodySource {
 			const [matchedText] = match;
 			const matchEnd = match.index + matchedText.length;
 			output += this.#text.slice(this.#position, match.index);
-			const alternative = matchedText.length > maxLength ? -1 : this.#search.alternativeOf(match);
+			const alternativeIndex = matchedText.length > maxLength ? -1 : this.#search.alternativeIndexOf(match);
 			output +=
-				alternative === -1 || this.#finishedAlternatives.has(alternative)
+				alternativeIndex === -1 || this.#finishedAlternatives.has(alternativeIndex)
 					? matchedText
-					: this.#replacementFor(alternative, match);
-			if (alternative !== -1 && alternatives[alternative]!.isReplacedOnce) this.#finishedAlternatives.add(alternative);
+					: this.#replacementFor(alternativeIndex, match);
+			if (alternativeIndex !== -1 && alternatives[alternativeIndex]!.isReplacedOnce)
+				this.#finishedAlternatives.add(alternativeIndex);
 			this.#position = matchEnd;
 			if (matchEnd > this.#certainEnd) this.#certainEnd = matchEnd;
 		}

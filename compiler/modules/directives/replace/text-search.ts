@@ -8,8 +8,8 @@ import { FollowedRegexp } from '../../../codegen/regexp/unfinished-matches.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import type { TextReplacement } from './replace.ts';
 
-export const NULLABLE_MESSAGE = 'The expression matches the empty text, which is everywhere.';
-export const NULLABLE_HINT = 'Use `+` instead of `*`, or add what must be there.';
+export const EMPTY_MATCH_MESSAGE = 'The expression matches the empty text, which is everywhere.';
+export const EMPTY_MATCH_HINT = 'Use `+` instead of `*`, or add what must be there.';
 
 /** Reports whether an expression matches the empty text. Throws RegexpError. */
 export function matchesEmptyText(source: string): boolean {
@@ -26,9 +26,9 @@ export interface TextSearch {
 	readonly followedRegexp: FollowedRegexp;
 	readonly alternatives: readonly SearchAlternative[];
 	/** Maximum length of a match that is replaced, in UTF-16 units. */
-	readonly maxLength: number;
+	readonly maxMatchLength: number;
 	/** Returns the index of the alternative that a match belongs to. */
-	alternativeOf(match: RegExpExecArray): number;
+	alternativeIndexOf(match: RegExpExecArray): number;
 }
 
 /**
@@ -45,9 +45,14 @@ export function compileTextSearch(
 	});
 	try {
 		if (replacements.some(({ find, regexp }) => regexp && matchesEmptyText(find))) {
-			return cx.refuse(NULLABLE_MESSAGE, 'replace/matches-nothing', NULLABLE_HINT);
+			return cx.refuse(EMPTY_MATCH_MESSAGE, 'replace/matches-nothing', EMPTY_MATCH_HINT);
 		}
-		const { regexp, parsed: parsedRegexp, alternatives, maxLength } = compileRegexpAlternatives(expressions);
+		const {
+			regexp,
+			parsed: parsedRegexp,
+			alternatives,
+			maxMatchLength: maxLength,
+		} = compileRegexpAlternatives(expressions);
 		return {
 			regexp,
 			followedRegexp: new FollowedRegexp(parsedRegexp),
@@ -55,8 +60,8 @@ export function compileTextSearch(
 				...alternative,
 				isReplacedOnce: replacements[index]!.once === true,
 			})),
-			maxLength: Math.min(maxLength, maxMatchLength),
-			alternativeOf: match => alternatives.findIndex(({ group }) => match[group] !== undefined),
+			maxMatchLength: Math.min(maxLength, maxMatchLength),
+			alternativeIndexOf: match => alternatives.findIndex(({ group }) => match[group] !== undefined),
 		};
 	} catch (error) {
 		if (error instanceof RegexpTooLarge) return cx.refuse(error.message, 'regexp/too-large', error.hint);

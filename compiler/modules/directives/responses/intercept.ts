@@ -60,9 +60,9 @@ export const intercept = handlerDirective<InterceptStep>({
 	order: { rank: 240 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
-		const draft = new ResponseRulesDraft(line.block?.lines ?? [], cx);
-		cx.subdirectives(line.block, draft.subdirectives(), 'intercept');
-		return cx.origin<InterceptStep>({ handler: 'intercept_response', rules: draft.rules() }, line.span);
+		const rulesDraft = new ResponseRulesDraft(line.block?.lines ?? [], cx);
+		cx.subdirectives(line.block, rulesDraft.subdirectives(), 'intercept');
+		return cx.origin<InterceptStep>({ handler: 'intercept_response', rules: rulesDraft.sortedRules() }, line.span);
 	},
 	schema: { properties: { rules: RESPONSE_RULES_SCHEMA }, required: ['rules'] },
 	compile: compileIntercept,
@@ -71,7 +71,7 @@ export const intercept = handlerDirective<InterceptStep>({
 function compileIntercept(step: InterceptStep, cx: CompileContext, next: Handler): Handler {
 	const findRule = compileResponseRules(step.rules, cx, () => {}, 'rules');
 	if (!findRule) return next;
-	const { step: stepNumber } = cx;
+	const { stepNumber } = cx;
 	return x => {
 		const { stepBase } = x;
 		const pending = next(x);
@@ -83,13 +83,13 @@ function compileIntercept(step: InterceptStep, cx: CompileContext, next: Handler
 	};
 }
 
-function applyRule(x: Exchange, findRule: RuleFinder, step: number): void | Promise<void> {
+function applyRule(x: Exchange, findRule: RuleFinder, stepNumber: number): void | Promise<void> {
 	const { response, stepBase } = x;
 	// There is no response to change if the connection is closed or has switched protocols.
-	if (x.aborted || x.upgradeCallback !== undefined || response.status === 0) return;
+	if (x.isAborted || x.upgradeCallback !== undefined || response.status === 0) return;
 	const rule = findRule(x, response.status, response.headers);
 	if (rule === undefined) return;
-	if (rule.routes === undefined) {
+	if (rule.routesHandler === undefined) {
 		response.status = replacementStatus(rule, x);
 		return;
 	}
@@ -98,14 +98,14 @@ function applyRule(x: Exchange, findRule: RuleFinder, step: number): void | Prom
 	discardBody(x);
 	response.status = 0;
 	x.answeredBy = '';
-	const pending = rule.routes(x);
-	const keepStatus = (): void => {
+	const pending = rule.routesHandler(x);
+	const keepInterceptedStatus = (): void => {
 		if (response.status !== 0) return;
 		response.status = interceptedResponse.status;
 		x.stepBase = stepBase;
-		x.markAnswered('intercept_response', step);
+		x.markAnswered('intercept_response', stepNumber);
 	};
-	return pending instanceof Promise ? pending.then(keepStatus) : keepStatus();
+	return pending instanceof Promise ? pending.then(keepInterceptedStatus) : keepInterceptedStatus();
 }
 
 /** Discards the body of a response, and the header fields that describe the body. */

@@ -45,7 +45,10 @@ export const RESPONSE_RULES_SCHEMA: Schema = {
 /** The response rules of a block during lowering. */
 export class ResponseRulesDraft {
 	readonly #cx: LowerContext;
-	readonly #definitions = new Map<string, { readonly matcher: ResponseMatcher | undefined; readonly line: Line }>();
+	readonly #matcherDefinitions = new Map<
+		string,
+		{ readonly matcher: ResponseMatcher | undefined; readonly line: Line }
+	>();
 	readonly #rules: ResponseRule[] = [];
 
 	/** Collects the definitions of the block's response matchers, because routes may use matchers that are defined further down. */
@@ -54,20 +57,20 @@ export class ResponseRulesDraft {
 		for (const line of lines) {
 			const nameWord = line.words[0]!;
 			if (!nameWord.text.startsWith('@') || nameWord.quote !== 'none') continue;
-			const earlierMatcher = this.#definitions.get(nameWord.text);
-			if (earlierMatcher) {
+			const earlierDefinition = this.#matcherDefinitions.get(nameWord.text);
+			if (earlierDefinition) {
 				cx.problem(
 					'error',
 					'matcher/defined-twice',
 					nameWord.span,
 					`matcher is defined more than once: ${nameWord.text}`,
 					{
-						related: [{ span: earlierMatcher.line.words[0]!.span, message: 'first defined here' }],
+						related: [{ span: earlierDefinition.line.words[0]!.span, message: 'first defined here' }],
 					},
 				);
 				continue;
 			}
-			this.#definitions.set(nameWord.text, {
+			this.#matcherDefinitions.set(nameWord.text, {
 				matcher: lowerResponseMatcher(line.words.slice(1), line.block, line, cx),
 				line,
 			});
@@ -81,13 +84,13 @@ export class ResponseRulesDraft {
 			handle_response: (args, line) => this.#handleResponse(args, line),
 		};
 		// The names of matchers are not enumerable, so that "did you mean" hints do not list them.
-		for (const name of this.#definitions.keys())
+		for (const name of this.#matcherDefinitions.keys())
 			Object.defineProperty(handlers, name, { value: () => {}, enumerable: false });
 		return handlers;
 	}
 
 	/** Returns the rules in the order in which they are tried: those without a matcher last. */
-	rules(): readonly ResponseRule[] {
+	sortedRules(): readonly ResponseRule[] {
 		return [...this.#rules.filter(rule => rule.match), ...this.#rules.filter(rule => !rule.match)];
 	}
 
@@ -124,22 +127,22 @@ export class ResponseRulesDraft {
 	 * Returns the response matcher with a name; null after reporting a mistake. If `useLine` is given, the matcher must be defined
 	 * above that line.
 	 */
-	#resolveMatcher(name: Word, useLine: Line | undefined): ResponseMatcher | null {
+	#resolveMatcher(nameWord: Word, useLine: Line | undefined): ResponseMatcher | null {
 		const cx = this.#cx;
-		if (!name.text.startsWith('@')) {
+		if (!nameWord.text.startsWith('@')) {
 			const message = "must use a named response matcher, starting with '@'";
-			cx.problem('error', 'responses/no-matcher-name', name.span, message);
+			cx.problem('error', 'responses/no-matcher-name', nameWord.span, message);
 			return null;
 		}
-		const definition = this.#definitions.get(name.text);
+		const definition = this.#matcherDefinitions.get(nameWord.text);
 		if (
 			!definition ||
 			(useLine &&
 				definition.line.span.start > useLine.span.start &&
 				definition.line.span.source === useLine.span.source)
 		) {
-			const message = `no named response matcher defined with name '${name.text.slice(1)}'`;
-			cx.problem('error', 'responses/unknown-matcher', name.span, message, {
+			const message = `no named response matcher defined with name '${nameWord.text.slice(1)}'`;
+			cx.problem('error', 'responses/unknown-matcher', nameWord.span, message, {
 				...(definition
 					? { related: [{ span: definition.line.words[0]!.span, message: 'defined below its use' }] }
 					: {}),
@@ -150,11 +153,11 @@ export class ResponseRulesDraft {
 	}
 }
 
-/** A compiled rule. Exactly one of `status` and `routes` is defined. */
+/** A compiled rule. Exactly one of `status` and `routesHandler` is defined. */
 export interface CompiledRule {
 	readonly matches: ResponseTest | undefined;
 	readonly status: number | ((x: Exchange) => number) | undefined;
-	readonly routes: Handler | undefined;
+	readonly routesHandler: Handler | undefined;
 }
 
 /** Returns the first rule that applies to a response; undefined if none does. */
@@ -177,7 +180,7 @@ export function compileResponseRules(
 		return {
 			matches: match && compileResponseMatcher(match, cx),
 			status: status === undefined ? undefined : compileStepStatus(status, cx, () => 500),
-			routes: pipeline && cx.pipeline(pipeline, next, `${field}/${index}/pipeline`),
+			routesHandler: pipeline && cx.pipeline(pipeline, next, `${field}/${index}/pipeline`),
 		};
 	});
 	return (x, status, headers) => {

@@ -3,7 +3,7 @@
 import { compileRoot } from '../../../codegen/context/file-root.ts';
 import { hostAsSent, parseAuthority } from '../../../exchange/authority.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
-import { VIA_NAME } from '../../../exchange/forwarded-request.ts';
+import { VIA_PSEUDONYM } from '../../../exchange/forwarded-request.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import type { FileReader } from '../../../exchange/leases.ts';
@@ -22,10 +22,10 @@ export type CgiVariables = (x: Exchange, headers: HeaderList) => readonly string
 export function compileCgiVariables(settings: FastcgiTransportSettings, cx: CompileContext): CgiVariables {
 	const rootOf = compileRoot(settings.root, cx);
 	const siteRootOf = settings.root === undefined ? undefined : compileRoot(undefined, cx);
-	const files = cx.lease('files', {});
-	const resolveLinks = settings.resolve_root_symlink ? compileLinkResolver(files) : undefined;
+	const fileReader = cx.lease('files', {});
+	const resolveLinks = settings.resolve_root_symlink ? compileLinkResolver(fileReader) : undefined;
 	const extensions = settings.split ?? [];
-	const fileRemainder = cx.placeholder('http.matchers.file.remainder');
+	const fileRemainderOf = cx.placeholder('http.matchers.file.remainder');
 	const extraVariables = (settings.env ?? []).map(({ name, value }) => ({
 		name: utf8AsLatin1(name),
 		value: cx.template(value, 'empty'),
@@ -36,10 +36,10 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 		const path = normalizedPath(x.request);
 		const scriptEnd = findScriptEnd(path, extensions);
 		const scriptPath = path.slice(0, scriptEnd);
-		if (extensions.length > 0) refusePathBelowFile(files, scriptPath, root, siteRootOf?.(x));
+		if (extensions.length > 0) refusePathBelowFile(fileReader, scriptPath, root, siteRootOf?.(x));
 		let pathInfo = path.slice(scriptEnd);
 		if (pathInfo === '') {
-			const unmatchedPath = fileRemainder?.(x);
+			const unmatchedPath = fileRemainderOf?.(x);
 			if (typeof unmatchedPath === 'string') pathInfo = unmatchedPath;
 		}
 		const { request, received, connection } = x;
@@ -49,7 +49,7 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 		const authenticatedUser = x.variable(USER_VARIABLE);
 		const query = received.query === undefined ? '' : `?${received.query}`;
 		const variables = [
-			...['GATEWAY_INTERFACE', 'CGI/1.1', 'SERVER_SOFTWARE', VIA_NAME, 'AUTH_TYPE', '', 'REMOTE_IDENT', ''],
+			...['GATEWAY_INTERFACE', 'CGI/1.1', 'SERVER_SOFTWARE', VIA_PSEUDONYM, 'AUTH_TYPE', '', 'REMOTE_IDENT', ''],
 			...[
 				'SERVER_PROTOCOL',
 				x.protocol,
@@ -71,7 +71,7 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 				'SCRIPT_NAME',
 				utf8AsLatin1(scriptPath),
 				'SCRIPT_FILENAME',
-				utf8AsLatin1(join(root, scriptPath)),
+				utf8AsLatin1(joinToRoot(root, scriptPath)),
 				'PATH_INFO',
 				utf8AsLatin1(pathInfo),
 			],
@@ -86,7 +86,7 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 		];
 		// A connection over a Unix socket has no address.
 		if (connection.localAddress !== '') variables.push('SERVER_ADDR', connection.localAddress);
-		if (pathInfo !== '') variables.push('PATH_TRANSLATED', utf8AsLatin1(join(root, pathInfo)));
+		if (pathInfo !== '') variables.push('PATH_TRANSLATED', utf8AsLatin1(joinToRoot(root, pathInfo)));
 		if (isSecure) variables.push('HTTPS', 'on');
 		if (connection.tls)
 			variables.push('SSL_PROTOCOL', sslProtocol(connection.tls.version), 'SSL_CIPHER', connection.tls.cipherSuite);
@@ -111,11 +111,16 @@ function usuallyHasBody(method: string): boolean {
  * existing parent path, in this example the uploaded file `x.jpg`. `root` may be a folder of another machine or container, whose
  * files cannot be checked; `siteRoot` is then the corresponding folder on this machine.
  */
-function refusePathBelowFile(files: FileReader, scriptPath: string, root: string, siteRoot: string | undefined): void {
+function refusePathBelowFile(
+	fileReader: FileReader,
+	scriptPath: string,
+	root: string,
+	siteRoot: string | undefined,
+): void {
 	if (scriptPath.lastIndexOf('/') <= 0) return;
 	const isFile = (path: string): boolean =>
-		files.kind(root, path, true) === 'file' ||
-		(siteRoot !== undefined && siteRoot !== root && files.kind(siteRoot, path, true) === 'file');
+		fileReader.kind(root, path, true) === 'file' ||
+		(siteRoot !== undefined && siteRoot !== root && fileReader.kind(siteRoot, path, true) === 'file');
 	if (isFile(scriptPath)) return;
 	for (let slash = scriptPath.lastIndexOf('/'); slash > 0; slash = scriptPath.lastIndexOf('/', slash - 1)) {
 		if (isFile(scriptPath.slice(0, slash))) throw new HttpError(404, 'The script is below a file.');
@@ -126,7 +131,7 @@ function refusePathBelowFile(files: FileReader, scriptPath: string, root: string
 const LINK_CACHE_MS = 1000;
 
 /** Returns a function that resolves the symbolic links in the path of a folder, with a cache. */
-function compileLinkResolver(files: FileReader): (folder: string, nowMs: number) => string {
+function compileLinkResolver(fileReader: FileReader): (folder: string, nowMs: number) => string {
 	let cachedResolution = { folder: '', resolvedPath: '', resolvedAtMs: 0 };
 	return (folder, nowMs) => {
 		if (
@@ -134,7 +139,7 @@ function compileLinkResolver(files: FileReader): (folder: string, nowMs: number)
 			nowMs - cachedResolution.resolvedAtMs > LINK_CACHE_MS ||
 			nowMs < cachedResolution.resolvedAtMs
 		) {
-			cachedResolution = { folder, resolvedPath: files.realPath?.(folder) ?? folder, resolvedAtMs: nowMs };
+			cachedResolution = { folder, resolvedPath: fileReader.realPath?.(folder) ?? folder, resolvedAtMs: nowMs };
 		}
 		return cachedResolution.resolvedPath;
 	};
@@ -170,7 +175,7 @@ function setVariable(variables: string[], name: string, value: string): void {
 }
 
 /** Joins a path to the root. The path must be normalized, so that it cannot lead out of the root. */
-function join(root: string, path: string): string {
+function joinToRoot(root: string, path: string): string {
 	const absolutePath = path.startsWith('/') ? path : `/${path}`;
 	return root.endsWith('/') ? `${root.slice(0, -1)}${absolutePath}` : `${root}${absolutePath}`;
 }

@@ -43,9 +43,9 @@ export interface Forwarding {
 	readonly pool: UpstreamPool;
 	/** Resolves the upstream addresses for a request; undefined if no address has placeholders. */
 	readonly resolveAddresses: ((x: Exchange) => readonly string[]) | undefined;
-	readonly select: UpstreamPool['select'];
+	readonly selectUpstream: UpstreamPool['select'];
 	/** Builds the request to an upstream from the client's request. */
-	readonly request: (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest;
+	readonly buildUpstreamRequest: (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest;
 }
 
 /** Compiles the settings of a step and leases its pool. */
@@ -53,13 +53,13 @@ export function compileForwarding(step: ForwardingStep, cx: CompileContext): For
 	const settings = resolveSettings(step, cx);
 	const pool = leasePool(settings, cx);
 	const resolveAddresses = compileAddresses(settings, cx);
-	const rewrite = compileRewrite(step, cx);
+	const withRewrittenTarget = compileRewrite(step, cx);
 	return {
 		settings,
 		pool,
 		resolveAddresses,
-		select: compileSelection(settings.balance, pool, rewrite),
-		request: compileRequest(step, settings, rewrite, cx),
+		selectUpstream: compileSelection(settings.balance, pool, withRewrittenTarget),
+		buildUpstreamRequest: compileRequest(step, settings, withRewrittenTarget, cx),
 	};
 }
 
@@ -78,7 +78,7 @@ export function decrementsMaxForwards(
 function compileRequest(
 	step: ForwardingStep,
 	settings: UpstreamSettings,
-	rewrite: Rewrite | undefined,
+	withRewrittenTarget: Rewrite | undefined,
 	cx: CompileContext,
 ): (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest {
 	const transportValues = compileTransportValues(settings, cx);
@@ -88,19 +88,21 @@ function compileRequest(
 	const addsForwarded = step.forwarded === true;
 	const editHeaders = step.header_up && compileHeaderEdits(step.header_up, cx);
 	const method = step.method === undefined ? undefined : cx.template(step.method, 'empty');
-	const targetOf = rewrite ? (x: Exchange) => rewrite(x, () => currentTarget(x)) : currentTarget;
-	const isCountingForwards = decrementsMaxForwards(step, settings);
+	const targetOf = withRewrittenTarget
+		? (x: Exchange) => withRewrittenTarget(x, () => currentTarget(x))
+		: currentTarget;
+	const decrementsForwards = decrementsMaxForwards(step, settings);
 	return (x, upstream, body) => {
 		const sendsUpstreamName = isOverTls && upstream.port !== 0;
 		const { headers, upgrade } = forwardedFields(x, isTrusted(x), upstream.address, sendsUpstreamName, addsForwarded);
-		if (isCountingForwards && usesMaxForwards(x.request.method)) decrementMaxForwards(headers);
+		if (decrementsForwards && usesMaxForwards(x.request.method)) decrementMaxForwards(headers);
 		if (editHeaders) {
 			editHeaders(x, headers);
 			sanitizeFields(headers);
 		}
 		const sentMethod = method === undefined ? x.request.method : renderMethod(method, x);
-		const decodes = mayRequestGzip && upgrade === undefined && sentMethod !== 'HEAD' && allowsGzip(headers);
-		if (decodes) headers.add('Accept-Encoding', 'gzip');
+		const decodesGzip = mayRequestGzip && upgrade === undefined && sentMethod !== 'HEAD' && allowsGzip(headers);
+		if (decodesGzip) headers.add('Accept-Encoding', 'gzip');
 		// If the method is changed to GET or HEAD, the body is dropped.
 		const dropsBody = method !== undefined && (sentMethod === 'GET' || sentMethod === 'HEAD');
 		return {
@@ -110,7 +112,7 @@ function compileRequest(
 			body: dropsBody ? null : body,
 			// With another method, the request is a different request, which must not switch protocols.
 			upgrade: method === undefined ? upgrade : undefined,
-			decodeGzip: decodes,
+			decodeGzip: decodesGzip,
 			transport: transportValues?.(x, headers),
 		};
 	};
@@ -141,7 +143,7 @@ function resolveSettings(step: ForwardingStep, cx: CompileContext): UpstreamSett
 		if (parsedUpstream.kind === 'invalid')
 			cx.refuse(`\`${text}\` cannot be an upstream: ${parsedUpstream.message}.`, parsedUpstream.code);
 	}
-	if (settings.health?.body !== undefined) cx.regexp(settings.health.body);
+	if (settings.health?.body !== undefined) cx.regexpFor(settings.health.body);
 	try {
 		compilePoolBalance(settings, { clientIp: () => '', trustsPeer: () => false });
 	} catch (error) {
@@ -215,11 +217,11 @@ function compileRewrite(step: ForwardingStep, cx: CompileContext): Rewrite | und
 function compileSelection(
 	balance: UpstreamSettings['balance'],
 	pool: UpstreamPool,
-	rewrite: Rewrite | undefined,
+	withRewrittenTarget: Rewrite | undefined,
 ): UpstreamPool['select'] {
-	if (!rewrite || !dependsOnTarget(balance))
+	if (!withRewrittenTarget || !dependsOnTarget(balance))
 		return (x, avoid, resolvedAddresses) => pool.select(x, avoid, resolvedAddresses);
-	return (x, avoid, resolvedAddresses) => rewrite(x, () => pool.select(x, avoid, resolvedAddresses));
+	return (x, avoid, resolvedAddresses) => withRewrittenTarget(x, () => pool.select(x, avoid, resolvedAddresses));
 }
 
 function dependsOnTarget(balance: UpstreamSettings['balance']): boolean {

@@ -11,7 +11,7 @@ export const HANDLED_RESPONSE_VARIABLE = 'http.reverse_proxy.handled';
 export class HandledResponse {
 	readonly #upstreamResponse: UpstreamResponse;
 	/** True once the body has been copied or canceled. */
-	#isBodyTaken = false;
+	#isBodyConsumed = false;
 	#isClosed = false;
 
 	constructor(upstreamResponse: UpstreamResponse) {
@@ -29,23 +29,23 @@ export class HandledResponse {
 		this.copyFields(x, () => true);
 		response.status = status ?? this.#upstreamResponse.status;
 		if (isStream(response.body)) response.body.cancel();
-		response.body = this.#isBodyTaken ? null : this.#upstreamResponse.body;
-		this.#isBodyTaken = true;
+		response.body = this.#isBodyConsumed ? null : this.#upstreamResponse.body;
+		this.#isBodyConsumed = true;
 		x.answeredBy = 'proxy';
 	}
 
 	/** Copies the fields that `isCopied` selects by lower-case name, replacing existing fields. */
 	copyFields({ response }: Exchange, isCopied: (lowerName: string) => boolean): void {
 		const { headers } = this.#upstreamResponse;
-		const ownHeaders = response.headers;
-		ownHeaders.delete('server');
+		const responseHeaders = response.headers;
+		responseHeaders.delete('server');
 		for (let i = 0, size = headers.size; i < size; i++) {
 			const lowerName = headers.nameAt(i).toLowerCase();
-			if (isCopied(lowerName)) ownHeaders.delete(lowerName);
+			if (isCopied(lowerName)) responseHeaders.delete(lowerName);
 		}
 		for (let i = 0, size = headers.size; i < size; i++) {
 			const name = headers.nameAt(i);
-			if (isCopied(name.toLowerCase())) ownHeaders.add(name, headers.valueAt(i));
+			if (isCopied(name.toLowerCase())) responseHeaders.add(name, headers.valueAt(i));
 		}
 	}
 
@@ -53,8 +53,8 @@ export class HandledResponse {
 	close(): void {
 		this.#isClosed = true;
 		const { body } = this.#upstreamResponse;
-		if (!this.#isBodyTaken && isStream(body)) body.cancel();
-		this.#isBodyTaken = true;
+		if (!this.#isBodyConsumed && isStream(body)) body.cancel();
+		this.#isBodyConsumed = true;
 	}
 }
 

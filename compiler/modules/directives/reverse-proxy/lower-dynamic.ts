@@ -9,24 +9,24 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 type AddressDraft = Writable<Extract<DynamicSource, { source: 'a' }>>;
 type ServiceDraft = Writable<Extract<DynamicSource, { source: 'srv' }>>;
 
-const SOURCE_KINDS = ['srv', 'a', 'multi'] as const;
+const DYNAMIC_SOURCE_KINDS = ['srv', 'a', 'multi'] as const;
 
 /** Returns the handler of the sub-directive `dynamic <source> […]`. */
-export function dynamicSubdirective(draft: { dynamic?: DynamicSource }, cx: LowerContext): SubdirectiveHandler {
+export function dynamicSubdirective(poolDraft: { dynamic?: DynamicSource }, cx: LowerContext): SubdirectiveHandler {
 	return (args, line) => {
-		if (draft.dynamic) {
+		if (poolDraft.dynamic) {
 			cx.problem('error', 'upstream/dynamic-twice', line.words[0]!.span, 'dynamic upstreams already specified');
 			return;
 		}
 		if (!cx.count(line, args, 1, 3, 'dynamic srv|a|multi […]')) return;
 		const source = lowerSource(args, line, cx);
-		if (source) draft.dynamic = source;
+		if (source) poolDraft.dynamic = source;
 	};
 }
 
 function lowerSource(words: readonly Word[], line: Line, cx: LowerContext): DynamicSource | undefined {
 	const [sourceWord, ...args] = words as [Word, ...Word[]];
-	switch (cx.oneOf(sourceWord, SOURCE_KINDS, 'source of upstreams')) {
+	switch (cx.oneOf(sourceWord, DYNAMIC_SOURCE_KINDS, 'source of upstreams')) {
 		case 'srv':
 			return lowerServices(args, line, cx);
 		case 'a':
@@ -47,17 +47,22 @@ function lowerSource(words: readonly Word[], line: Line, cx: LowerContext): Dyna
 
 function lowerServices(args: readonly Word[], line: Line, cx: LowerContext): DynamicSource | undefined {
 	if (args.length > 1) cx.count(line, args, 0, 1, 'dynamic srv [<name>] { … }');
-	const draft: ServiceDraft = { source: 'srv', name: args[0] ? cx.template(args[0]) : '' };
-	const textHandler = (key: 'service' | 'proto' | 'name'): SubdirectiveHandler => {
+	const serviceDraft: ServiceDraft = { source: 'srv', name: args[0] ? cx.template(args[0]) : '' };
+	const textHandler = (optionName: 'service' | 'proto' | 'name'): SubdirectiveHandler => {
 		return (words, innerLine) => {
-			const word = parseSingleWord(words, innerLine, cx, key);
+			const word = parseSingleWord(words, innerLine, cx, optionName);
 			if (!word) return;
-			if (key === 'name' && draft.name !== '') {
-				cx.problem('error', 'upstream/name-twice', innerLine.words[0]!.span, `srv ${key} has already been specified`);
-			} else draft[key] = cx.template(word);
+			if (optionName === 'name' && serviceDraft.name !== '') {
+				cx.problem(
+					'error',
+					'upstream/name-twice',
+					innerLine.words[0]!.span,
+					`srv ${optionName} has already been specified`,
+				);
+			} else serviceDraft[optionName] = cx.template(word);
 		};
 	};
-	lowerOptions(
+	lowerSourceOptions(
 		line,
 		{
 			service: textHandler('service'),
@@ -65,41 +70,41 @@ function lowerServices(args: readonly Word[], line: Line, cx: LowerContext): Dyn
 			name: textHandler('name'),
 			grace_period: (words, innerLine) => {
 				const period = parseSingleDuration(words, innerLine, cx);
-				if (period !== undefined) draft.grace_period = period;
+				if (period !== undefined) serviceDraft.grace_period = period;
 			},
 		},
-		draft,
+		serviceDraft,
 		'srv',
 		cx,
 	);
-	if (draft.name === '' || (draft.service === undefined) !== (draft.proto === undefined)) {
+	if (serviceDraft.name === '' || (serviceDraft.service === undefined) !== (serviceDraft.proto === undefined)) {
 		cx.problem('error', 'upstream/no-name', line.words[0]!.span, 'A `srv` source needs a name.', {
 			hint: 'Give the full name, `_http._tcp.example.com`, or `service`, `proto` and `name`.',
 		});
 		return undefined;
 	}
-	return draft;
+	return serviceDraft;
 }
 
 function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): DynamicSource | undefined {
-	const draft: AddressDraft = { source: 'a', name: args[0] ? cx.template(args[0]) : '' };
-	if (args[1]) draft.port = lowerPort(args[1], cx);
-	lowerOptions(
+	const addressDraft: AddressDraft = { source: 'a', name: args[0] ? cx.template(args[0]) : '' };
+	if (args[1]) addressDraft.port = lowerPort(args[1], cx);
+	lowerSourceOptions(
 		line,
 		{
 			name: (words, innerLine) => {
 				const word = parseSingleWord(words, innerLine, cx, 'name');
 				if (!word) return;
-				if (draft.name !== '')
+				if (addressDraft.name !== '')
 					cx.problem('error', 'upstream/name-twice', innerLine.words[0]!.span, 'a name has already been specified');
-				else draft.name = cx.template(word);
+				else addressDraft.name = cx.template(word);
 			},
 			port: (words, innerLine) => {
 				const word = parseSingleWord(words, innerLine, cx, 'port');
 				if (!word) return;
-				if (draft.port !== undefined)
+				if (addressDraft.port !== undefined)
 					cx.problem('error', 'upstream/port-twice', innerLine.words[0]!.span, 'a port has already been specified');
-				else draft.port = lowerPort(word, cx);
+				else addressDraft.port = lowerPort(word, cx);
 			},
 			versions: (words, innerLine) => {
 				if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 2, 'versions ipv4|ipv6…')) return;
@@ -108,14 +113,14 @@ function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): Dy
 					if (text === 'ipv4' || text === 'ipv6') versions.push(text);
 					else cx.problem('error', 'upstream/unknown-version', span, `unsupported version: '${text}'`);
 				}
-				if (versions.length > 0) draft.versions = versions;
+				if (versions.length > 0) addressDraft.versions = versions;
 			},
 		},
-		draft,
+		addressDraft,
 		'a',
 		cx,
 	);
-	if (draft.name !== '') return draft;
+	if (addressDraft.name !== '') return addressDraft;
 	cx.problem('error', 'upstream/no-name', line.words[0]!.span, 'An `a` source needs a name.', {
 		hint: 'Write `dynamic a app.internal 8080`.',
 	});
@@ -123,11 +128,11 @@ function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): Dy
 }
 
 /** Lowers the options in the block of a source: `ownOptions`, and the options that both kinds of source have. */
-function lowerOptions(
+function lowerSourceOptions(
 	line: Line,
 	ownOptions: { readonly [name: string]: SubdirectiveHandler },
-	draft: AddressDraft | ServiceDraft,
-	kind: 'a' | 'srv',
+	sourceDraft: AddressDraft | ServiceDraft,
+	sourceKind: 'a' | 'srv',
 	cx: LowerContext,
 ): void {
 	const durationHandler = (setValue: (value: number) => void): SubdirectiveHandler => {
@@ -139,17 +144,17 @@ function lowerOptions(
 	const handlers: { readonly [name: string]: SubdirectiveHandler } = {
 		...ownOptions,
 		refresh: durationHandler(value => {
-			draft.refresh = Math.max(1, value);
+			sourceDraft.refresh = Math.max(1, value);
 		}),
 		resolvers: (words, innerLine) => {
 			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 16, 'resolvers <address>…')) return;
-			draft.resolvers = [
-				...(draft.resolvers ?? []),
+			sourceDraft.resolvers = [
+				...(sourceDraft.resolvers ?? []),
 				...words.filter(word => isResolverAddress(word, cx)).map(({ text }) => text),
 			];
 		},
 		dial_timeout: durationHandler(value => {
-			draft.dial_timeout = value;
+			sourceDraft.dial_timeout = value;
 		}),
 		// The value is checked but not used, because lookups always query both address families concurrently.
 		dial_fallback_delay: (words, innerLine) => {
@@ -160,9 +165,15 @@ function lowerOptions(
 	for (const innerLine of line.block?.lines ?? []) {
 		const word = innerLine.words[0]!;
 		if (!Object.hasOwn(handlers, word.text)) {
-			cx.problem('error', 'directive/unknown-subdirective', word.span, `unrecognized ${kind} option '${word.text}'`, {
-				hint: `\`dynamic ${kind}\` takes ${Object.keys(handlers).join(', ')}.`,
-			});
+			cx.problem(
+				'error',
+				'directive/unknown-subdirective',
+				word.span,
+				`unrecognized ${sourceKind} option '${word.text}'`,
+				{
+					hint: `\`dynamic ${sourceKind}\` takes ${Object.keys(handlers).join(', ')}.`,
+				},
+			);
 			continue;
 		}
 		handlers[word.text]!(innerLine.words.slice(1), innerLine);

@@ -12,14 +12,14 @@ export type FastcgiDraft = { -readonly [K in keyof FastcgiTransportSettings]: Fa
  * transport's.
  */
 export function fastcgiOptions(
-	draft: FastcgiDraft,
-	pool: UpstreamDraft,
+	transportDraft: FastcgiDraft,
+	poolDraft: UpstreamDraft,
 	cx: LowerContext,
 ): { [option: string]: SubdirectiveHandler } {
 	return {
 		root: (words, innerLine) => {
 			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 1, 'root <folder>')) return;
-			draft.root = cx.filePath(cx.template(words[0]!), words[0]!.span);
+			transportDraft.root = cx.filePath(cx.template(words[0]!), words[0]!.span);
 		},
 		split: (words, innerLine) => {
 			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'split <extension>…'))
@@ -30,7 +30,7 @@ export function fastcgiOptions(
 				cx.problem('error', 'fastcgi/split', word.span, message);
 				return;
 			}
-			draft.split = words.map(({ text }) => text);
+			transportDraft.split = words.map(({ text }) => text);
 		},
 		env: (words, innerLine) => {
 			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 2, 2, 'env <name> <value>')) return;
@@ -40,30 +40,31 @@ export function fastcgiOptions(
 				return;
 			}
 			const entry = cx.origin({ name: nameWord.text, value: cx.template(valueWord) }, innerLine.span);
-			draft.env = [...(draft.env ?? []).filter(variable => variable.name !== nameWord.text), entry];
+			transportDraft.env = [...(transportDraft.env ?? []).filter(variable => variable.name !== nameWord.text), entry];
 		},
 		resolve_root_symlink: (words, innerLine) => {
 			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 0, 0, 'resolve_root_symlink'))
-				draft.resolve_root_symlink = true;
+				transportDraft.resolve_root_symlink = true;
 		},
 		capture_stderr: (words, innerLine) => {
-			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 0, 0, 'capture_stderr')) draft.capture_stderr = true;
+			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 0, 0, 'capture_stderr'))
+				transportDraft.capture_stderr = true;
 		},
 		keepalive: (words, innerLine) => {
 			const value = words.length === 1 && words[0]!.text === 'off' ? 0 : parseTransportDuration(words, innerLine, cx);
-			if (value !== undefined) pool.keepalive = value;
+			if (value !== undefined) poolDraft.keepalive = value;
 		},
 		dial_timeout: (words, innerLine) => {
 			const value = parseTransportDuration(words, innerLine, cx);
-			if (value !== undefined) pool.connect_timeout = value;
+			if (value !== undefined) poolDraft.connect_timeout = value;
 		},
 		read_timeout: (words, innerLine) => {
 			const value = parseTransportDuration(words, innerLine, cx);
-			if (value !== undefined) draft.read_timeout = value;
+			if (value !== undefined) transportDraft.read_timeout = value;
 		},
 		write_timeout: (words, innerLine) => {
 			const value = parseTransportDuration(words, innerLine, cx);
-			if (value !== undefined) draft.write_timeout = value;
+			if (value !== undefined) transportDraft.write_timeout = value;
 		},
 	};
 }

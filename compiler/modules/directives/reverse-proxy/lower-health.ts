@@ -27,7 +27,7 @@ const STATUS_PATTERN = /^[1-5](?:\d\d|xx)$/;
  * have run.
  */
 export function healthSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
-	return { ...activeSubdirectives(draft, cx), ...passiveSubdirectives(draft, cx) };
+	return { ...activeCheckSubdirectives(draft, cx), ...passiveCheckSubdirectives(draft, cx) };
 }
 
 /** Drops the settings of active checks if neither `uri` nor `port` is set, because only these enable the checks. */
@@ -36,7 +36,7 @@ export function dropDisabledHealthChecks(draft: HealthDraft): void {
 	if (health && health.uri === undefined && health.port === undefined) delete draft.health;
 }
 
-function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
+function activeCheckSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
 	const setField = <K extends keyof HealthCheckSettings>(key: K, value: HealthCheckSettings[K] | undefined) => {
 		if (value !== undefined) draft.health = { ...draft.health, [key]: value };
 	};
@@ -69,9 +69,9 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 			const word = parseSingleWord(args, line, cx, 'host:port');
 			if (!word) return;
 			const parsedUpstream = parseUpstream(word.text);
-			const isSingle =
+			const isSingleAddress =
 				parsedUpstream.kind === 'static' && parsedUpstream.addresses.length === 1 && /:\d+$/.test(word.text);
-			if (isSingle && !word.text.includes('/')) setField('upstream', parsedUpstream.addresses[0]!.address);
+			if (isSingleAddress && !word.text.includes('/')) setField('upstream', parsedUpstream.addresses[0]!.address);
 			else
 				cx.problem('error', 'health/invalid-upstream', word.span, `health_upstream is malformed: '${word.text}'`, {
 					hint: 'Write `host:port`.',
@@ -128,7 +128,7 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 	};
 }
 
-function passiveSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
+function passiveCheckSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: SubdirectiveHandler } {
 	const setField = <K extends keyof HealthDraft>(key: K, value: HealthDraft[K] | undefined) => {
 		if (value !== undefined) draft[key] = value;
 	};
@@ -162,9 +162,9 @@ function lowerCircuitBreaker(args: readonly Word[], line: Line, draft: HealthDra
 	const ratioHandler = (key: 'error_ratio' | 'slow_ratio'): SubdirectiveHandler => {
 		return (words, innerLine) => {
 			const word = parseSingleWord(words, innerLine, cx, 'percent');
-			const value = word && parsePercentage(word, cx);
-			if (value === undefined || !word) return;
-			if (value > 0 && value <= 1) setField(key, value);
+			const ratio = word && parsePercentage(word, cx);
+			if (ratio === undefined || !word) return;
+			if (ratio > 0 && ratio <= 1) setField(key, ratio);
 			else
 				cx.problem(
 					'error',

@@ -20,9 +20,9 @@ type HttpDraft = { -readonly [K in keyof HttpTransportSettings]: HttpTransportSe
  * Lowers the block into the pool's draft. Settings that all transports have are set in the draft itself; `transport` is set if the
  * block has other settings.
  */
-export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerContext): void {
-	const draft: HttpDraft = { type: 'http' };
-	let tls: ClientTlsDraft | undefined;
+export function lowerHttpTransport(line: Line, poolDraft: UpstreamDraft, cx: LowerContext): void {
+	const transportDraft: HttpDraft = { type: 'http' };
+	let tlsDraft: ClientTlsDraft | undefined;
 	const requireSingleWord = (words: readonly Word[], innerLine: Line, usage: string): Word | undefined =>
 		cx.noBlock(innerLine) && cx.count(innerLine, words, 1, 1, usage) ? words[0] : undefined;
 	const durationHandler =
@@ -31,13 +31,13 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		): SubdirectiveHandler =>
 		(words, innerLine) => {
 			const value = parseTransportDuration(words, innerLine, cx);
-			if (value !== undefined) draft[name] = value;
+			if (value !== undefined) transportDraft[name] = value;
 		};
 	const poolDurationHandler =
 		(name: 'connect_timeout' | 'response_header_timeout' | 'keepalive'): SubdirectiveHandler =>
 		(words, innerLine) => {
 			const value = parseTransportDuration(words, innerLine, cx);
-			if (value !== undefined) pool[name] = value;
+			if (value !== undefined) poolDraft[name] = value;
 		};
 	const parseSize = (words: readonly Word[], innerLine: Line): number | undefined => {
 		const word = requireSingleWord(words, innerLine, `${innerLine.words[0]!.text} <size>`);
@@ -45,17 +45,17 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 	};
 	const setForwardProxy = (word: Word): void => {
 		const proxySettings = parseForwardProxy(word.text);
-		if (typeof proxySettings !== 'string') draft.forward_proxy = proxySettings;
+		if (typeof proxySettings !== 'string') transportDraft.forward_proxy = proxySettings;
 		else cx.problem('error', 'upstream/forward-proxy', word.span, proxySettings, { hint: 'Write http://host:port.' });
 	};
 	const parseCount = (words: readonly Word[], innerLine: Line, min: number): number | undefined => {
 		const word = requireSingleWord(words, innerLine, `${innerLine.words[0]!.text} <number>`);
 		return word && cx.integer(word, min, 1_000_000);
 	};
-	const options: { [option: string]: SubdirectiveHandler } = {
+	const optionHandlers: { [option: string]: SubdirectiveHandler } = {
 		dial_timeout: poolDurationHandler('connect_timeout'),
 		dial_fallback_delay: (words, innerLine) => {
-			if (words.length === 1 && words[0]!.text.startsWith('-')) draft.dial_fallback_delay = -1;
+			if (words.length === 1 && words[0]!.text.startsWith('-')) transportDraft.dial_fallback_delay = -1;
 			else durationHandler('dial_fallback_delay')(words, innerLine);
 		},
 		response_header_timeout: poolDurationHandler('response_header_timeout'),
@@ -65,47 +65,47 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		read_buffer: (words, innerLine) => {
 			const size = parseSize(words, innerLine);
 			if (size !== undefined)
-				draft.read_buffer = Math.min(Math.max(size, MIN_READ_BUFFER_BYTES), MAX_READ_BUFFER_BYTES);
+				transportDraft.read_buffer = Math.min(Math.max(size, MIN_READ_BUFFER_BYTES), MAX_READ_BUFFER_BYTES);
 		},
 		write_buffer: (words, innerLine) => {
 			if (parseSize(words, innerLine) !== undefined) warnNoEffect(innerLine, 'data is sent immediately', cx);
 		},
 		max_response_header: (words, innerLine) => {
 			const size = parseSize(words, innerLine);
-			if (size !== undefined) pool.max_response_header = Math.max(size, 1024);
+			if (size !== undefined) poolDraft.max_response_header = Math.max(size, 1024);
 		},
 		keepalive: (words, innerLine) => {
-			if (words.length === 1 && words[0]!.text === 'off') pool.keepalive = 0;
+			if (words.length === 1 && words[0]!.text === 'off') poolDraft.keepalive = 0;
 			else poolDurationHandler('keepalive')(words, innerLine);
 		},
 		keepalive_interval: durationHandler('keepalive_interval'),
 		keepalive_idle_conns: (words, innerLine) => {
 			const value = parseCount(words, innerLine, 0);
-			if (value !== undefined) draft.keepalive_idle_conns_total = value;
+			if (value !== undefined) transportDraft.keepalive_idle_conns_total = value;
 		},
 		keepalive_idle_conns_per_host: (words, innerLine) => {
 			const value = parseCount(words, innerLine, 0);
-			if (value !== undefined) pool.keepalive_idle_conns = value;
+			if (value !== undefined) poolDraft.keepalive_idle_conns = value;
 		},
 		max_conns_per_host: (words, innerLine) => {
 			const value = parseCount(words, innerLine, 0);
-			if (value) draft.max_conns_per_host = value;
+			if (value) transportDraft.max_conns_per_host = value;
 		},
 		versions: (words, innerLine) => {
 			const versions = lowerVersions(words, innerLine, cx);
-			if (versions) draft.versions = versions;
+			if (versions) transportDraft.versions = versions;
 		},
 		compression: (words, innerLine) => {
 			// In a Compatfile, `compression` without arguments is accepted. It sets the default.
 			if (words.length === 0 && cx.dialect === 'compatfile') return;
 			const word = requireSingleWord(words, innerLine, 'compression on|off');
 			const value = word && cx.boolean(word);
-			if (value !== undefined) draft.compression = value;
+			if (value !== undefined) transportDraft.compression = value;
 		},
 		proxy_protocol: (words, innerLine) => {
 			const word = requireSingleWord(words, innerLine, 'proxy_protocol v1|v2');
 			if (!word) return;
-			if (word.text === 'v1' || word.text === 'v2') draft.proxy_protocol = word.text;
+			if (word.text === 'v1' || word.text === 'v2') transportDraft.proxy_protocol = word.text;
 			else {
 				const message = `invalid proxy protocol version '${word.text}'`;
 				cx.problem('error', 'upstream/proxy-protocol', word.span, message, { hint: 'Write v1 or v2.' });
@@ -114,26 +114,27 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		network_proxy: (words, innerLine) => {
 			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, 2, 'network_proxy none | network_proxy url <url>'))
 				return;
-			const kind = cx.oneOf(words[0]!, ['none', 'url'], 'kind of proxy');
-			if (kind === 'none' && cx.count(innerLine, words, 1, 1, 'network_proxy none')) draft.forward_proxy = 'none';
-			else if (kind === 'url' && cx.count(innerLine, words, 2, 2, 'network_proxy url <url>'))
+			const proxyKind = cx.oneOf(words[0]!, ['none', 'url'], 'kind of proxy');
+			if (proxyKind === 'none' && cx.count(innerLine, words, 1, 1, 'network_proxy none'))
+				transportDraft.forward_proxy = 'none';
+			else if (proxyKind === 'url' && cx.count(innerLine, words, 2, 2, 'network_proxy url <url>'))
 				setForwardProxy(words[1]!);
 		},
 		resolvers: (words, innerLine) => {
 			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'resolvers <address>…'))
 				return;
 			const resolverAddresses = words.map(word => lowerResolver(word, cx)).filter(server => server !== undefined);
-			draft.resolvers = [...(draft.resolvers ?? []), ...resolverAddresses];
+			transportDraft.resolvers = [...(transportDraft.resolvers ?? []), ...resolverAddresses];
 		},
 		local_address: (words, innerLine) => {
 			const word = requireSingleWord(words, innerLine, 'local_address <ip>');
 			if (!word) return;
-			if (parseIp(word.text)) draft.local_address = word.text;
+			if (parseIp(word.text)) transportDraft.local_address = word.text;
 			else cx.problem('error', 'value/not-an-address', word.span, `\`${word.text}\` is not an IP address.`);
 		},
 		...clientTlsOptions(() => {
-			tls ??= {};
-			return tls;
+			tlsDraft ??= {};
+			return tlsDraft;
 		}, cx),
 	};
 	/** Lowers `forward_proxy_url`, an obsolete option that existing Compatfiles contain. */
@@ -144,21 +145,26 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			return;
 		}
 		const word = requireSingleWord(words, innerLine, 'forward_proxy_url <url>');
-		if (word?.text === 'none') draft.forward_proxy = 'none';
+		if (word?.text === 'none') transportDraft.forward_proxy = 'none';
 		else if (word) setForwardProxy(word);
 	};
-	Object.defineProperty(options, 'forward_proxy_url', { value: lowerForwardProxyUrl, enumerable: false });
-	cx.subdirectives(line.block, options, 'transport http');
-	if (tls) draft.tls = tls;
-	if (draft.versions?.includes('h2c') && tls && cx.dialect === 'compatfile' && draft.versions.length > 1) {
-		draft.versions = withoutPlainText(draft.versions);
-	} else if (draft.versions?.includes('h2c') && tls) {
+	Object.defineProperty(optionHandlers, 'forward_proxy_url', { value: lowerForwardProxyUrl, enumerable: false });
+	cx.subdirectives(line.block, optionHandlers, 'transport http');
+	if (tlsDraft) transportDraft.tls = tlsDraft;
+	if (
+		transportDraft.versions?.includes('h2c') &&
+		tlsDraft &&
+		cx.dialect === 'compatfile' &&
+		transportDraft.versions.length > 1
+	) {
+		transportDraft.versions = withoutPlainText(transportDraft.versions);
+	} else if (transportDraft.versions?.includes('h2c') && tlsDraft) {
 		const message = 'HTTP/2 in plain text (`h2c`) cannot be combined with TLS.';
 		cx.problem('error', 'upstream/h2c-over-tls', line.words[0]!.span, message, {
 			hint: 'Over TLS, write `versions 2`.',
 		});
 	}
-	if (Object.keys(draft).length > 1) pool.transport = draft;
+	if (Object.keys(transportDraft).length > 1) poolDraft.transport = transportDraft;
 }
 
 /** Returns the versions without `h2c`, which the compatible server ignores if the transport uses TLS. */
@@ -183,11 +189,11 @@ function lowerVersions(words: readonly Word[], line: Line, cx: LowerContext): Ht
 }
 
 function lowerResolver(word: Word, cx: LowerContext): string | undefined {
-	const text = word.text.replace(/^udp\//, '');
-	const bracketedMatch = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(text);
-	const unbracketedMatch = /^([^:]+)(?::(\d{1,5}))?$/.exec(text);
-	const isBareIpv6 = parseIp(text)?.v4 === false;
-	const host = isBareIpv6 ? text : (bracketedMatch?.[1] ?? unbracketedMatch?.[1] ?? '');
+	const addressText = word.text.replace(/^udp\//, '');
+	const bracketedMatch = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(addressText);
+	const unbracketedMatch = /^([^:]+)(?::(\d{1,5}))?$/.exec(addressText);
+	const isBareIpv6 = parseIp(addressText)?.isIpv4 === false;
+	const host = isBareIpv6 ? addressText : (bracketedMatch?.[1] ?? unbracketedMatch?.[1] ?? '');
 	const port = Number((isBareIpv6 ? undefined : (bracketedMatch?.[2] ?? unbracketedMatch?.[2])) ?? 53);
 	const address = parseIp(host);
 	if (!address || port < 1 || port > 65535) {
@@ -197,5 +203,5 @@ function lowerResolver(word: Word, cx: LowerContext): string | undefined {
 		});
 		return undefined;
 	}
-	return !address.v4 ? `[${host}]:${port}` : `${host}:${port}`;
+	return !address.isIpv4 ? `[${host}]:${port}` : `${host}:${port}`;
 }

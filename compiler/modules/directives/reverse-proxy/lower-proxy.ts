@@ -30,16 +30,16 @@ export interface ProxyDirectiveOptions {
 	/** Returns the directive's own sub-directives for the step. They take precedence over sub-directives of `reverse_proxy`. */
 	readonly ownSubdirectives?: (
 		fields: ProxyFields,
-		pool: UpstreamDraft,
+		poolDraft: UpstreamDraft,
 	) => { readonly [name: string]: SubdirectiveHandler };
 	/** Sub-directives of `reverse_proxy` that the directive does not have. */
 	readonly excludedSubdirectives?: ReadonlySet<string>;
 	/** False if the directive has no rules about responses, such as `handle_response`. */
 	readonly hasResponseRules?: false;
 	/** Returns the directive's own sub-directives for the pool. They are rejected if the line uses a named pool. */
-	readonly ownPoolSubdirectives?: (pool: UpstreamDraft) => { readonly [name: string]: SubdirectiveHandler };
+	readonly ownPoolSubdirectives?: (poolDraft: UpstreamDraft) => { readonly [name: string]: SubdirectiveHandler };
 	/** Called after all lines of the block have been lowered. `isNamedPool` is true if the directive uses a named pool. */
-	readonly finish?: (fields: ProxyFields, poolHandlers: UpstreamDraft, isNamedPool: boolean) => void;
+	readonly finish?: (fields: ProxyFields, poolDraft: UpstreamDraft, isNamedPool: boolean) => void;
 }
 
 /** Lowers the line of a directive that is based on `reverse_proxy` to a proxy step. */
@@ -48,11 +48,11 @@ export function lowerProxy(
 	options: ProxyDirectiveOptions,
 	cx: LowerContext,
 ): Step {
-	const draft: UpstreamDraft = { to: [] };
+	const poolDraft: UpstreamDraft = { to: [] };
 	const fields: ProxyFields = {};
 	const poolName = lowerPoolName(args, cx);
-	if (poolName === undefined) lowerAddresses(args, draft, cx);
-	const poolHandlers = { ...poolSubdirectives(draft, cx), ...options.ownPoolSubdirectives?.(draft) };
+	if (poolName === undefined) lowerAddresses(args, poolDraft, cx);
+	const poolHandlers = { ...poolSubdirectives(poolDraft, cx), ...options.ownPoolSubdirectives?.(poolDraft) };
 	const usablePoolHandlers: { [name: string]: SubdirectiveHandler } =
 		poolName === undefined ? poolHandlers : refusePoolSubdirectives(poolName, poolHandlers, cx);
 	const responseRules = new ResponseRulesDraft(line.block?.lines ?? [], cx);
@@ -61,14 +61,14 @@ export function lowerProxy(
 		...proxySubdirectives(fields, cx),
 	};
 	for (const name of options.excludedSubdirectives ?? []) delete commonHandlers[name];
-	const handlers = { ...commonHandlers, ...options.ownSubdirectives?.(fields, draft) };
+	const handlers = { ...commonHandlers, ...options.ownSubdirectives?.(fields, poolDraft) };
 	if (options.hasResponseRules !== false) {
 		Object.defineProperties(handlers, Object.getOwnPropertyDescriptors(responseRules.subdirectives()));
 	}
 	cx.subdirectives(line.block, handlers, options.directiveName, { foreignWords: FOREIGN_PROXY_WORDS });
-	const rules = responseRules.rules();
+	const rules = responseRules.sortedRules();
 	if (rules.length > 0) fields.responses = rules;
-	options.finish?.(fields, draft, poolName !== undefined);
+	options.finish?.(fields, poolDraft, poolName !== undefined);
 	if (poolName !== undefined) return cx.origin<ProxyStep>({ handler: 'proxy', pool: poolName, ...fields }, line.span);
 	const hasAddress =
 		args.length > 0 || line.block?.lines.some(({ words }) => UPSTREAM_SOURCES.has(words[0]!.text)) === true;
@@ -80,9 +80,9 @@ export function lowerProxy(
 		if (!isConfigfile)
 			return cx.origin({ handler: 'fail', status: 503, message: 'No upstream is available.' }, line.span);
 	}
-	finishPool(draft, args[0]?.span ?? line.span, cx);
-	dropDisabledHealthChecks(draft);
-	const upstreams = cx.origin(draft as UpstreamDraft & UpstreamSettings, args[0]?.span ?? line.span);
+	finishPool(poolDraft, args[0]?.span ?? line.span, cx);
+	dropDisabledHealthChecks(poolDraft);
+	const upstreams = cx.origin(poolDraft as UpstreamDraft & UpstreamSettings, args[0]?.span ?? line.span);
 	return cx.origin<ProxyStep>({ handler: 'proxy', upstreams, ...fields }, line.span);
 }
 
@@ -137,17 +137,17 @@ function lowerPoolName(args: readonly Word[], cx: LowerContext): string | undefi
  * directive uses it would change the pool for all others.
  */
 function refusePoolSubdirectives(
-	name: string,
-	pool: { readonly [name: string]: SubdirectiveHandler },
+	poolName: string,
+	poolHandlers: { readonly [name: string]: SubdirectiveHandler },
 	cx: LowerContext,
 ) {
 	const refusingHandlers: { [name: string]: SubdirectiveHandler } = {};
-	for (const subdirective of Object.keys(pool)) {
+	for (const subdirective of Object.keys(poolHandlers)) {
 		refusingHandlers[subdirective] = (_args, line) => {
 			const word = line.words[0]!;
-			const message = `\`${word.text}\` belongs to the pool and cannot be combined with \`${NAMED_POOL_PREFIX}${name}\`.`;
+			const message = `\`${word.text}\` belongs to the pool and cannot be combined with \`${NAMED_POOL_PREFIX}${poolName}\`.`;
 			cx.problem('error', 'upstream/setting-of-named', word.span, message, {
-				hint: `Write it in the block \`upstream ${name}\`.`,
+				hint: `Write it in the block \`upstream ${poolName}\`.`,
 			});
 		};
 	}

@@ -9,27 +9,27 @@ import type { UpstreamDraft } from './lower-upstream.ts';
 import type { HttpTransportSettings } from './transports/transport-settings.ts';
 
 /** Lowers a `transport` line into the pool's draft. */
-export function lowerTransport(args: readonly Word[], line: Line, draft: UpstreamDraft, cx: LowerContext): void {
+export function lowerTransport(args: readonly Word[], line: Line, poolDraft: UpstreamDraft, cx: LowerContext): void {
 	if (!cx.count(line, args, 1, 1, 'transport http|fastcgi { … }')) return;
 	switch (cx.oneOf(args[0]!, ['http', 'fastcgi'], 'transport')) {
 		case 'http':
-			lowerHttpTransport(line, draft, cx);
+			lowerHttpTransport(line, poolDraft, cx);
 			return;
 		case 'fastcgi': {
 			const transport: FastcgiDraft = { type: 'fastcgi' };
-			cx.subdirectives(line.block, fastcgiOptions(transport, draft, cx), 'transport fastcgi');
-			draft.transport = transport;
+			cx.subdirectives(line.block, fastcgiOptions(transport, poolDraft, cx), 'transport fastcgi');
+			poolDraft.transport = transport;
 			return;
 		}
 	}
 }
 
-const SCHEME = /^(https?|h2c):\/\//;
+const SCHEME_PREFIX = /^(https?|h2c):\/\//;
 
 /** Returns the scheme of the first address in a draft that has one; '' if no address has a scheme. */
 export function firstScheme(draft: UpstreamDraft): string {
 	for (const text of draft.to) {
-		const schemeMatch = SCHEME.exec(text);
+		const schemeMatch = SCHEME_PREFIX.exec(text);
 		if (schemeMatch) return schemeMatch[1]!;
 	}
 	return '';
@@ -39,20 +39,24 @@ export function firstScheme(draft: UpstreamDraft): string {
  * Removes the schemes from a draft's addresses and applies them to the draft's transport. Called when all lines of the pool have
  * been lowered.
  */
-export function applyAddressSchemes(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
-	const scheme = firstScheme(draft);
-	draft.to = draft.to.map(text => text.replace(SCHEME, ''));
-	const { transport } = draft;
+export function applyAddressSchemes(poolDraft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
+	const scheme = firstScheme(poolDraft);
+	poolDraft.to = poolDraft.to.map(text => text.replace(SCHEME_PREFIX, ''));
+	const { transport } = poolDraft;
 	const reportConflict = (message: string): void => cx.problem('error', 'upstream/scheme-and-transport', span, message);
 	switch (scheme) {
 		case 'https':
 			if (transport?.type === 'fastcgi') {
 				reportConflict('upstreams are configured for HTTPS but transport module does not support TLS: fastcgi');
 			} else if (transport?.versions?.includes('h2c') && cx.dialect === 'compatfile' && transport.versions.length > 1) {
-				draft.transport = { ...transport, versions: withoutPlainText(transport.versions), tls: transport.tls ?? {} };
+				poolDraft.transport = {
+					...transport,
+					versions: withoutPlainText(transport.versions),
+					tls: transport.tls ?? {},
+				};
 			} else if (transport?.versions?.includes('h2c')) {
 				reportConflict('upstreams are configured for HTTPS, over which there is no `h2c`: write `versions 2`');
-			} else draft.transport = { ...(transport ?? { type: 'http' }), tls: transport?.tls ?? {} };
+			} else poolDraft.transport = { ...(transport ?? { type: 'http' }), tls: transport?.tls ?? {} };
 			return;
 		case 'h2c':
 			if (transport?.type === 'fastcgi') {
@@ -61,7 +65,7 @@ export function applyAddressSchemes(draft: UpstreamDraft, span: SourceSpan, cx: 
 				reportConflict('upstream address scheme is H2C but transport is configured for HTTP+TLS (HTTPS)');
 			} else {
 				const httpTransport: HttpTransportSettings = transport ?? { type: 'http' };
-				draft.transport = {
+				poolDraft.transport = {
 					...httpTransport,
 					versions: httpTransport.versions?.includes('h2c') ? httpTransport.versions : ['2', 'h2c'],
 				};

@@ -38,7 +38,7 @@ interface PoolWeights {
 	/** The weights of addresses in `to`, by index. */
 	readonly weightByIndex: Map<number, number>;
 	/** The place of the first weight in the configuration. */
-	readonly span: SourceSpan;
+	readonly firstWeightSpan: SourceSpan;
 }
 
 /** Names of the sub-directives that give a pool its addresses. */
@@ -103,7 +103,7 @@ function applyWeights(draft: UpstreamDraft, isBackupByIndex: readonly boolean[],
 		cx.problem(
 			'error',
 			'balancing/weights-and-policy',
-			weights.span,
+			weights.firstWeightSpan,
 			`Weights beside addresses and \`lb_policy ${draft.balance.policy}\` cannot be combined.`,
 			{
 				hint: 'Remove one of them.',
@@ -118,21 +118,21 @@ function applyWeights(draft: UpstreamDraft, isBackupByIndex: readonly boolean[],
 }
 
 /** Lowers `weight=<n>`, which applies to the addresses from `firstIndex` on: those of the word before it. */
-function lowerWeight(word: Word, text: string, firstIndex: number, draft: UpstreamDraft, cx: LowerContext): void {
-	const weight = /^\d{1,6}$/.test(text) ? Number(text) : undefined;
+function lowerWeight(word: Word, weightText: string, firstIndex: number, draft: UpstreamDraft, cx: LowerContext): void {
+	const weight = /^\d{1,6}$/.test(weightText) ? Number(weightText) : undefined;
 	if (weight === undefined || weight === 0) {
-		cx.problem('error', 'balancing/invalid-weight', word.span, `\`${text}\` is not a weight.`, {
+		cx.problem('error', 'balancing/invalid-weight', word.span, `\`${weightText}\` is not a weight.`, {
 			hint: 'Write a number from 1 to 999999.',
 		});
 		return;
 	}
 	if (firstIndex === draft.to.length) {
-		cx.problem('error', 'balancing/invalid-weight', word.span, `\`weight=${text}\` has no address before it.`, {
+		cx.problem('error', 'balancing/invalid-weight', word.span, `\`weight=${weightText}\` has no address before it.`, {
 			hint: 'Write it after the address: `10.0.0.1:8080 weight=3`.',
 		});
 		return;
 	}
-	const weights = WEIGHTS_BY_DRAFT.get(draft) ?? { weightByIndex: new Map(), span: word.span };
+	const weights = WEIGHTS_BY_DRAFT.get(draft) ?? { weightByIndex: new Map(), firstWeightSpan: word.span };
 	for (let index = firstIndex; index < draft.to.length; index++) weights.weightByIndex.set(index, weight);
 	WEIGHTS_BY_DRAFT.set(draft, weights);
 }
@@ -148,11 +148,11 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 			continue;
 		}
 		lastWordStart = draft.to.length;
-		const text = dropPath(cx.template(word), word, cx);
-		const parsedUpstream = parseUpstream(text);
-		if (cx.dialect === 'configfile' && /^\d{1,5}$/.test(text)) {
-			cx.problem('error', 'upstream/invalid-address', word.span, `\`${text}\` is a number, not a host.`, {
-				hint: `Write \`:${text}\` for that port on this machine, or \`host:${text}\`.`,
+		const addressText = dropPath(cx.template(word), word, cx);
+		const parsedUpstream = parseUpstream(addressText);
+		if (cx.dialect === 'configfile' && /^\d{1,5}$/.test(addressText)) {
+			cx.problem('error', 'upstream/invalid-address', word.span, `\`${addressText}\` is a number, not a host.`, {
+				hint: `Write \`:${addressText}\` for that port on this machine, or \`host:${addressText}\`.`,
 			});
 		} else if (parsedUpstream.kind === 'static') {
 			const earlierScheme = firstScheme(draft);
@@ -160,8 +160,8 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 				const message = `for now, all proxy upstreams must use the same scheme (transport protocol); expecting '${earlierScheme}://' but got '${parsedUpstream.scheme}://'`;
 				cx.problem('error', 'upstream/mixed-schemes', word.span, message);
 			}
-			const prefix = parsedUpstream.scheme === '' ? '' : `${parsedUpstream.scheme}://`;
-			draft.to.push(...parsedUpstream.addresses.map(({ dial }) => `${prefix}${dial}`));
+			const schemePrefix = parsedUpstream.scheme === '' ? '' : `${parsedUpstream.scheme}://`;
+			draft.to.push(...parsedUpstream.addresses.map(({ dial }) => `${schemePrefix}${dial}`));
 		} else if (parsedUpstream.kind === 'template') draft.to.push(...parsedUpstream.texts);
 		else {
 			const message =
@@ -182,10 +182,10 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 /**
  * Removes the path from an address without a scheme and warns that the path is ignored. Only a Compatfile may contain such a path.
  */
-function dropPath(text: string, word: Word, cx: LowerContext): string {
-	const [, address, path] = /^([A-Za-z0-9.[\]:-]+)(\/.*)$/.exec(text) ?? [];
-	if (cx.dialect !== 'compatfile' || address === undefined || path === undefined) return text;
-	if (isInvalidAddress(address) || !isInvalidAddress(text)) return text;
+function dropPath(addressText: string, word: Word, cx: LowerContext): string {
+	const [, address, path] = /^([A-Za-z0-9.[\]:-]+)(\/.*)$/.exec(addressText) ?? [];
+	if (cx.dialect !== 'compatfile' || address === undefined || path === undefined) return addressText;
+	if (isInvalidAddress(address) || !isInvalidAddress(addressText)) return addressText;
 	cx.problem(
 		'warning',
 		'upstream/url-with-path',

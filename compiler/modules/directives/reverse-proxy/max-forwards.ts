@@ -3,7 +3,7 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 
 /** Maximum value of `Max-Forwards` that is sent to upstreams, even if the client sent a larger one. */
-const MAX_FORWARDS: number = 2 ** 31 - 1;
+const MAX_SENT_FORWARDS: number = 2 ** 31 - 1;
 
 /** Value of `Allow` in the response to OPTIONS: the methods that a proxy forwards. */
 const FORWARDED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE';
@@ -45,11 +45,11 @@ export function answerLastForward({ request, received, response }: Exchange): bo
 export function decrementMaxForwards(headers: HeaderList): void {
 	const remainingForwards = parseMaxForwards(headers);
 	if (remainingForwards !== undefined && remainingForwards > 0)
-		headers.set('Max-Forwards', String(Math.min(remainingForwards - 1, MAX_FORWARDS)));
+		headers.set('Max-Forwards', String(Math.min(remainingForwards - 1, MAX_SENT_FORWARDS)));
 }
 
 /** Returns the value of `Max-Forwards`; undefined if the field is absent, or is not a number and therefore ignored. */
 function parseMaxForwards(headers: HeaderList): number | undefined {
-	const value = headers.combined('max-forwards');
+	const value = headers.getCombined('max-forwards');
 	return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined;
 }

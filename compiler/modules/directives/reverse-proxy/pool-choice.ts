@@ -10,38 +10,38 @@ import { compileBalance } from '../../providers/balancers/index.ts';
 import { parseUpstream } from './upstream-address.ts';
 
 /** A view of some of a pool's upstreams for a balancing policy, which sees them as a complete pool. */
-class PartOfPool implements BalancerView {
-	readonly #indexes: readonly number[];
+class PoolSubset implements BalancerView {
+	readonly #poolIndexes: readonly number[];
 	#pool: BalancerView | undefined;
 
 	constructor(indexes: readonly number[]) {
-		this.#indexes = indexes;
+		this.#poolIndexes = indexes;
 	}
 
 	/** Returns the index of the chosen upstream in the pool, or −1. */
 	choose(choice: UpstreamChoice, pool: BalancerView, x: Exchange): number {
 		this.#pool = pool;
-		return this.#indexes[choice(this, x)] ?? -1;
+		return this.#poolIndexes[choice(this, x)] ?? -1;
 	}
 
 	get size(): number {
-		return this.#indexes.length;
+		return this.#poolIndexes.length;
 	}
 
 	isAvailable(index: number): boolean {
-		return this.#pool!.isAvailable(this.#indexes[index]!);
+		return this.#pool!.isAvailable(this.#poolIndexes[index]!);
 	}
 
 	requestsInFlight(index: number): number {
-		return this.#pool!.requestsInFlight(this.#indexes[index]!);
+		return this.#pool!.requestsInFlight(this.#poolIndexes[index]!);
 	}
 
-	dial(index: number): string {
-		return this.#pool!.dial(this.#indexes[index]!);
+	addressOf(index: number): string {
+		return this.#pool!.addressOf(this.#poolIndexes[index]!);
 	}
 
-	latency(index: number): number | undefined {
-		return this.#pool!.latency(this.#indexes[index]!);
+	latencyMs(index: number): number | undefined {
+		return this.#pool!.latencyMs(this.#poolIndexes[index]!);
 	}
 
 	nextTurn(): number {
@@ -78,10 +78,10 @@ function compileChoiceWithBackups(
 	backupChoice: UpstreamChoice,
 	isBackupByIndex: readonly boolean[],
 ): UpstreamChoice {
-	const indexesOf = (backup: boolean): number[] =>
-		isBackupByIndex.flatMap((flag, index) => (flag === backup ? [index] : []));
-	const primaries = new PartOfPool(indexesOf(false));
-	const backups = new PartOfPool(indexesOf(true));
+	const indexesOf = (isBackup: boolean): number[] =>
+		isBackupByIndex.flatMap((flag, index) => (flag === isBackup ? [index] : []));
+	const primaries = new PoolSubset(indexesOf(false));
+	const backups = new PoolSubset(indexesOf(true));
 	return (view, x) => {
 		const primaryIndex = primaries.choose(primaryChoice, view, x);
 		return primaryIndex === -1 ? backups.choose(backupChoice, view, x) : primaryIndex;

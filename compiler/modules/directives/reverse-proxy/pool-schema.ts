@@ -5,8 +5,8 @@ import { RETRY_PREDICATE_SCHEMA } from './retry-predicate.ts';
 
 const MILLISECONDS_SCHEMA: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 const COUNT_SCHEMA: Schema = { type: 'integer', minimum: 1, maximum: 1_000_000 };
-const STATUS_SCHEMA: Schema = { type: 'string', pattern: '^[1-5](\\d\\d|xx)$' };
-const NAME_SCHEMA: Schema = { type: 'string', minLength: 1, maxLength: 4096 };
+const STATUS_OR_CLASS_SCHEMA: Schema = { type: 'string', pattern: '^[1-5](\\d\\d|xx)$' };
+const LOOKUP_NAME_SCHEMA: Schema = { type: 'string', minLength: 1, maxLength: 4096 };
 
 const RESOLVERS_SCHEMA: Schema = {
 	type: 'array',
@@ -40,7 +40,7 @@ export const DYNAMIC_SOURCES: readonly {
 		summary: 'Looks up the addresses of a name in A and AAAA records.',
 		schema: {
 			properties: {
-				name: { ...NAME_SCHEMA, description: 'Name to look up. Placeholders are resolved per request.' },
+				name: { ...LOOKUP_NAME_SCHEMA, description: 'Name to look up. Placeholders are resolved per request.' },
 				port: {
 					type: 'string',
 					minLength: 1,
@@ -64,12 +64,12 @@ export const DYNAMIC_SOURCES: readonly {
 		schema: {
 			properties: {
 				name: {
-					...NAME_SCHEMA,
+					...LOOKUP_NAME_SCHEMA,
 					description:
 						'Full name, `_http._tcp.example.com`; or the domain, with `service` and `proto`. Placeholders are resolved per request.',
 				},
-				service: { ...NAME_SCHEMA, description: 'Service without the underscore: `http`.' },
-				proto: { ...NAME_SCHEMA, description: 'Protocol without the underscore: `tcp`.' },
+				service: { ...LOOKUP_NAME_SCHEMA, description: 'Service without the underscore: `http`.' },
+				proto: { ...LOOKUP_NAME_SCHEMA, description: 'Protocol without the underscore: `tcp`.' },
 				grace_period: {
 					...MILLISECONDS_SCHEMA,
 					description: 'Milliseconds beyond their lifetime for which addresses are used while lookups fail.',
@@ -133,7 +133,7 @@ const HEALTH_SCHEMA: Schema = {
 			description: 'Consecutive checks that must fail before the upstream counts as down; default 1.',
 		},
 		status: {
-			...STATUS_SCHEMA,
+			...STATUS_OR_CLASS_SCHEMA,
 			default: '2xx',
 			description: 'Status of a healthy upstream, or a class of statuses; default `2xx`.',
 		},
@@ -268,7 +268,7 @@ export const POOL_PROPERTIES: { readonly [name: string]: Schema } = {
 		default: 1,
 		description: 'Remembered failures that make an upstream unavailable; default 1.',
 	},
-	unhealthy_status: { type: 'array', items: STATUS_SCHEMA, description: 'Statuses that count as failures.' },
+	unhealthy_status: { type: 'array', items: STATUS_OR_CLASS_SCHEMA, description: 'Statuses that count as failures.' },
 	unhealthy_latency: {
 		...MILLISECONDS_SCHEMA,
 		description: 'Milliseconds until a response begins that count as a failure.',

@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 import type { Duplex } from 'node:stream';
 import type { ProxyFacts } from '../../../codegen/context/proxy-facts.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
-import { VIA_BY_PROTOCOL, VIA_NAME } from '../../../exchange/forwarded-request.ts';
+import { VIA_BY_PROTOCOL, VIA_PSEUDONYM } from '../../../exchange/forwarded-request.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
@@ -15,14 +15,14 @@ import { HANDLED_RESPONSE_VARIABLE, HandledResponse } from './handled-response.t
 import type { UpstreamPool } from './upstream-pool.ts';
 
 /** Status that is recorded for an exchange whose client left before the upstream answered. It is never sent. */
-const CLIENT_CLOSED_REQUEST = 499;
+const CLIENT_CLOSED_STATUS = 499;
 
 /** Settings for answering with the responses of upstreams. */
 export interface AnswerSettings {
 	readonly pool: UpstreamPool;
 	/** Edits the header fields of the upstream's response. */
 	readonly editHeaders: ((x: Exchange, headers: HeaderList) => void) | undefined;
-	readonly rules: RuleFinder | undefined;
+	readonly findRule: RuleFinder | undefined;
 	/** Maximum number of bytes of a response body to read before passing it on; 0 disables buffering. */
 	readonly bufferBytes: number;
 	/** Maximum lifetime of an upgraded connection in milliseconds; 0 for no limit. */
@@ -46,12 +46,12 @@ export function answerFromUpstream(
 		joinStreams(x, upstreamResponse, upgrade, settings);
 		return;
 	}
-	const rule = settings.rules?.(x, upstreamResponse.status, headers);
-	if (rule?.routes) return handleResponse(x, facts, rule.routes, settings);
+	const rule = settings.findRule?.(x, upstreamResponse.status, headers);
+	if (rule?.routesHandler) return handleResponse(x, facts, rule.routesHandler, settings);
 	const { response } = x;
 	response.status = rule === undefined ? upstreamResponse.status : replacementStatus(rule, x);
 	response.body = upstreamResponse.body;
-	copyFields(x, upstreamResponse, settings);
+	addUpstreamFields(x, upstreamResponse, settings);
 	// Server-sent events are never buffered.
 	if (settings.bufferBytes === 0 || headers.get('content-type')?.startsWith('text/event-stream') === true) return;
 	return bufferBody(upstreamResponse.body, settings.bufferBytes).then(
@@ -74,47 +74,47 @@ function joinStreams(
 	upgrade: string | undefined,
 	settings: AnswerSettings,
 ): void {
-	const stream = upstreamResponse.upgradedStream!;
+	const upstreamStream = upstreamResponse.upgradedStream!;
 	if (upstreamResponse.headers.get('upgrade')?.toLowerCase() !== upgrade?.toLowerCase()) {
-		stream.on('error', () => {});
-		stream.destroy();
+		upstreamStream.on('error', () => {});
+		upstreamStream.destroy();
 		throw new HttpError(502, 'The upstream switched to a protocol that was not requested.');
 	}
 	x.upgrade(client => {
-		const leavePool = settings.pool.registerStream(() => {
-			stream.destroy();
+		const unregisterStream = settings.pool.registerStream(() => {
+			upstreamStream.destroy();
 			client.destroy();
 		}, settings.streamCloseDelayMs);
 		let timer: NodeJS.Timeout | undefined;
 		if (settings.streamTimeoutMs > 0) {
 			timer = setTimeout(
 				() => {
-					stream.destroy();
+					upstreamStream.destroy();
 					client.destroy();
 				},
 				Math.min(settings.streamTimeoutMs, 2 ** 31 - 1),
 			);
 		}
-		stream.once('close', () => {
+		upstreamStream.once('close', () => {
 			clearTimeout(timer);
-			leavePool();
+			unregisterStream();
 		});
-		spliceStreams(client, stream);
+		spliceStreams(client, upstreamStream);
 	});
-	copyFields(x, upstreamResponse, settings);
+	addUpstreamFields(x, upstreamResponse, settings);
 }
 
 /** Adds the header fields of the upstream's response to those that directives have already set. */
-function copyFields(x: Exchange, upstreamResponse: UpstreamResponse, { editHeaders }: AnswerSettings): void {
+function addUpstreamFields(x: Exchange, upstreamResponse: UpstreamResponse, { editHeaders }: AnswerSettings): void {
 	const { response } = x;
 	const { headers } = upstreamResponse;
 	addVia(upstreamResponse);
 	editHeaders?.(x, headers);
-	const ownHeaders = response.headers;
+	const responseHeaders = response.headers;
 	// The upstream made this response, so its `Server` field replaces this server's, even if the upstream sent none.
-	ownHeaders.delete('server');
-	if (ownHeaders.size === 0) response.headers = headers;
-	else for (let i = 0, size = headers.size; i < size; i++) ownHeaders.add(headers.nameAt(i), headers.valueAt(i));
+	responseHeaders.delete('server');
+	if (responseHeaders.size === 0) response.headers = headers;
+	else for (let i = 0, size = headers.size; i < size; i++) responseHeaders.add(headers.nameAt(i), headers.valueAt(i));
 }
 
 function addVia({ headers, protocol }: UpstreamResponse): void {
@@ -126,7 +126,7 @@ function addVia({ headers, protocol }: UpstreamResponse): void {
 			headers.add('Via', VIA_BY_PROTOCOL['HTTP/1.0']);
 			break;
 		default:
-			headers.add('Via', `${protocol.startsWith('HTTP/') ? protocol.slice(5) : '1.1'} ${VIA_NAME}`);
+			headers.add('Via', `${protocol.startsWith('HTTP/') ? protocol.slice(5) : '1.1'} ${VIA_PSEUDONYM}`);
 	}
 }
 
@@ -160,7 +160,7 @@ function handleResponse(
 /** Throws the error of a failed attempt as an HttpError. If the client has disconnected, only records status 499. */
 export function failProxiedRequest(x: Exchange, facts: ProxyFacts, error: unknown): void {
 	if (x.isGone) {
-		x.response.status = CLIENT_CLOSED_REQUEST;
+		x.response.status = CLIENT_CLOSED_STATUS;
 		x.response.body = null;
 		return;
 	}

@@ -21,8 +21,8 @@ export interface AttemptSettings {
 	/** Maximum number of bytes of a request body to read before sending it; 0 disables buffering. */
 	readonly bufferBytes: number;
 	/** Maximum number of retries; Infinity if they are limited only by `durationMs`. */
-	readonly retries: number;
-	/** Milliseconds within which attempts may start; Infinity if they are limited only by `retries`. */
+	readonly maxRetries: number;
+	/** Milliseconds within which attempts may start; Infinity if they are limited only by `maxRetries`. */
 	readonly durationMs: number;
 	/**
 	 * Milliseconds to wait before the upstreams are tried again, after all of them have failed. The wait doubles each time, up to
@@ -70,7 +70,7 @@ export async function attemptUpstreams(
 			if (triedUpstreams.length === 0) {
 				const error = noUpstreamError(addresses);
 				if (!mayRetry(x, facts, settings)) throw error;
-				facts.retries++;
+				facts.retryCount++;
 			}
 			if (!(await pool.pause(x, waitMs))) throw new HttpError(503, 'The client has left.');
 			waitMs = Math.min(waitMs * 2, settings.intervalMs * MAX_WAIT_INTERVALS);
@@ -98,16 +98,16 @@ export async function attemptUpstreams(
 			const willRetry =
 				error instanceof UpstreamError &&
 				!(error.cause instanceof HttpError) &&
-				(error.unsent || policyAllowsRetry(x, facts, error, undefined, settings)) &&
+				(error.isUnsent || policyAllowsRetry(x, facts, error, undefined, settings)) &&
 				mayRetry(x, facts, settings) &&
 				isReplayable(body) &&
-				pool.mayRetry(upstream, error.unsent);
+				pool.mayRetry(upstream, error.isUnsent);
 			if (!willRetry) {
 				cancelBody(body);
 				throw error;
 			}
 		}
-		facts.retries++;
+		facts.retryCount++;
 		triedUpstreams.push(upstream);
 	}
 }
@@ -126,7 +126,7 @@ function resolveAddresses(x: Exchange, settings: AttemptSettings) {
 
 /** Reports whether the limits of number and time allow another attempt. */
 function mayRetry(x: Exchange, facts: ProxyFacts, settings: AttemptSettings): boolean {
-	if (x.isGone || facts.retries >= settings.retries) return false;
+	if (x.isGone || facts.retryCount >= settings.maxRetries) return false;
 	return settings.pool.elapsed(x, facts.startedAt) < settings.durationMs;
 }
 
@@ -136,20 +136,20 @@ function policyAllowsRetry(
 	facts: ProxyFacts,
 	error: UpstreamError | undefined,
 	response: UpstreamResponse | undefined,
-	{ predicate, retries }: AttemptSettings,
+	{ predicate, maxRetries: retries }: AttemptSettings,
 ): boolean {
 	if (retries === 0) return false;
 	if (!predicate) return response === undefined && (x.request.method === 'GET' || x.request.method === 'HEAD');
 	if (response?.upgradedStream) return false;
 	facts.response = response;
-	facts.transportError = response === undefined;
+	facts.isTransportError = response === undefined;
 	try {
 		return predicate(x, { error, response });
 	} catch {
 		// An expression that needs a status cannot be evaluated for an attempt without a response. Such an attempt is not retried.
 		return false;
 	} finally {
-		facts.transportError = undefined;
+		facts.isTransportError = undefined;
 	}
 }
 

@@ -37,24 +37,35 @@ const DEFAULT_RETRY_INTERVAL_MS = 250;
 
 /** Compiles a `proxy` step. Only routes of `responses` that do not answer continue with `next`. */
 export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler): Handler {
-	const { settings, pool, resolveAddresses: addresses, select, request: buildRequest } = compileForwarding(step, cx);
-	const maxRequests = settings.unhealthy_request_count ?? 0;
+	const {
+		settings,
+		pool,
+		resolveAddresses: addressesOf,
+		selectUpstream: select,
+		buildUpstreamRequest: buildRequest,
+	} = compileForwarding(step, cx);
+	const maxUpstreamRequests = settings.unhealthy_request_count ?? 0;
 	const answerSettings: AnswerSettings = {
 		pool,
 		editHeaders: step.header_down && compileHeaderEdits(step.header_down, cx),
-		rules: compileResponseRules(step.responses, cx, next, 'responses'),
+		findRule: compileResponseRules(step.responses, cx, next, 'responses'),
 		bufferBytes: toBufferBytes(step.response_buffers),
 		streamTimeoutMs: step.stream_timeout ?? 0,
 		streamCloseDelayMs: step.stream_close_delay ?? 0,
 	};
-	const { step: stepNumber } = cx;
+	const { stepNumber } = cx;
 	const countsForwards = decrementsMaxForwards(step, settings);
-	const attemptSettings = compileAttempts(step, settings, { pool, select, addresses, request: buildRequest }, cx);
+	const attemptSettings = compileAttemptSettings(
+		step,
+		settings,
+		{ pool, select, addresses: addressesOf, request: buildRequest },
+		cx,
+	);
 	if (attemptSettings) {
 		return x => {
 			x.markAnswered('proxy', stepNumber);
 			if (x.request.method !== 'GET' && answerUnforwardable(x, countsForwards)) return;
-			const facts = new ProxyFacts(undefined, maxRequests, performance.now(), proxyFactsOf(x));
+			const facts = new ProxyFacts(undefined, maxUpstreamRequests, performance.now(), proxyFactsOf(x));
 			x.proxyFacts = facts;
 			return attemptUpstreams(x, facts, attemptSettings).then(
 				({ request, response }) => answerFromUpstream(x, facts, response, request.upgrade, answerSettings),
@@ -65,10 +76,10 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 	return x => {
 		x.markAnswered('proxy', stepNumber);
 		if (x.request.method !== 'GET' && answerUnforwardable(x, countsForwards)) return;
-		const resolvedAddresses = addresses?.(x);
+		const resolvedAddresses = addressesOf?.(x);
 		const upstream = select(x, undefined, resolvedAddresses);
 		if (!upstream) throw noUpstreamError(resolvedAddresses);
-		const facts = new ProxyFacts(upstream, maxRequests, performance.now(), proxyFactsOf(x));
+		const facts = new ProxyFacts(upstream, maxUpstreamRequests, performance.now(), proxyFactsOf(x));
 		x.proxyFacts = facts;
 		const request = buildRequest(x, upstream, x.request.body);
 		return new SingleAttempt(x, facts, answerSettings, request.upgrade).send(upstream, request);
@@ -83,7 +94,7 @@ function answerUnforwardable(x: Exchange, countsForwards: boolean): boolean {
 }
 
 /** Compiles the settings of {@link attemptUpstreams}; undefined if {@link SingleAttempt} suffices. */
-function compileAttempts(
+function compileAttemptSettings(
 	step: ProxyStep,
 	settings: UpstreamSettings,
 	commonSettings: Pick<AttemptSettings, 'pool' | 'select' | 'addresses' | 'request'>,
@@ -96,14 +107,14 @@ function compileAttempts(
 	const lookupNames = settings.dynamic && compileLookupNames(settings.dynamic, cx);
 	const isVerbose = step.verbose_logs === true;
 	const retryMatch = step.retry_match ?? settings.retry_match;
-	const field = step.retry_match ? 'retry_match' : 'upstreams/retry_match';
-	const predicate = retryMatch && compileRetryPredicate(retryMatch, cx, field);
+	const predicatePath = step.retry_match ? 'retry_match' : 'upstreams/retry_match';
+	const predicate = retryMatch && compileRetryPredicate(retryMatch, cx, predicatePath);
 	if (retries === 0 && bufferBytes === 0 && !lookupNames && !isVerbose) return undefined;
 	return {
 		...commonSettings,
 		lookupNames: lookupNames && (x => lookupNames.map(name => name(x))),
 		bufferBytes,
-		retries,
+		maxRetries: retries,
 		durationMs: durationMs > 0 ? durationMs : Number.POSITIVE_INFINITY,
 		intervalMs: settings.retry_interval ?? DEFAULT_RETRY_INTERVAL_MS,
 		predicate,
@@ -126,8 +137,9 @@ function compileLookupNames(source: DynamicSource, cx: CompileContext): ((x: Exc
 		}
 		case 'srv': {
 			const { service, proto } = source;
-			const text = service === undefined || proto === undefined ? source.name : `_${service}._${proto}.${source.name}`;
-			const name = cx.template(text, 'empty');
+			const serviceName =
+				service === undefined || proto === undefined ? source.name : `_${service}._${proto}.${source.name}`;
+			const name = cx.template(serviceName, 'empty');
 			return [x => name.constant ?? name.render(x)];
 		}
 	}

@@ -95,8 +95,8 @@ export function compileRetryPredicate(predicate: Matcher, cx: CompileContext, fi
 			return (x, outcome) => operands.some(part => part(x, outcome));
 		}
 		case 'not': {
-			const part = compileRetryPredicate(predicate.of as Matcher, cx, `${field}/of`);
-			return (x, outcome) => !part(x, outcome);
+			const operand = compileRetryPredicate(predicate.of as Matcher, cx, `${field}/of`);
+			return (x, outcome) => !operand(x, outcome);
 		}
 		case 'status': {
 			const coversStatus = compileStatuses(predicate.codes as readonly (string | number)[], cx);
@@ -105,16 +105,16 @@ export function compileRetryPredicate(predicate: Matcher, cx: CompileContext, fi
 		case 'response_header': {
 			const rule = predicate as Matcher & HeaderRule;
 			const name = rule.name.toLowerCase();
-			let values: readonly string[] = [];
-			const matchesRule = compileHeaderRule(rule, cx, () => values);
+			let fieldValues: readonly string[] = [];
+			const matchesRule = compileHeaderRule(rule, cx, () => fieldValues);
 			return (x, { response }) => {
 				if (response === undefined) return false;
-				values = response.headers.getAll(name);
+				fieldValues = response.headers.getAll(name);
 				return matchesRule(x);
 			};
 		}
 		case 'connect_error':
-			return (_x, { error }) => error?.unsent === true;
+			return (_x, { error }) => error?.isUnsent === true;
 		case 'transport_error':
 			return (_x, { error }) => error !== undefined;
 		default: {

@@ -12,8 +12,8 @@ import { TRANSPORT_PAGE } from './transports/transport-page.ts';
 
 const USAGE = 'reverse_proxy [matcher] [<upstream>… | upstream://<name>] [{ … }]';
 
-const BUFFER_SCHEMA: Schema = { type: 'integer', minimum: -1 };
-const PERIOD_SCHEMA: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
+const BUFFER_BYTES_SCHEMA: Schema = { type: 'integer', minimum: -1 };
+const MILLISECONDS_SCHEMA: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 
 /** Syntax: `reverse_proxy [matcher] <upstream>… { … }`. */
 export const reverseProxy = handlerDirective<ProxyStep>({
@@ -112,20 +112,20 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 				description: 'Adds `Forwarded` (RFC 7239) in addition to `X-Forwarded-*`.',
 			},
 			request_buffers: {
-				...BUFFER_SCHEMA,
+				...BUFFER_BYTES_SCHEMA,
 				description:
 					'Bytes of a request body to read before forwarding; a fully buffered body can be sent again. −1 for all.',
 			},
 			response_buffers: {
-				...BUFFER_SCHEMA,
+				...BUFFER_BYTES_SCHEMA,
 				description: 'Bytes of a response body to read before passing it on. −1 for all.',
 			},
 			stream_timeout: {
-				...PERIOD_SCHEMA,
+				...MILLISECONDS_SCHEMA,
 				description: 'Maximum milliseconds of an upgraded connection; 0 for no limit.',
 			},
 			stream_close_delay: {
-				...PERIOD_SCHEMA,
+				...MILLISECONDS_SCHEMA,
 				description: 'Milliseconds for which upgraded connections continue after a load removes their pool.',
 			},
 			verbose_logs: { type: 'boolean', default: false, description: 'Lists each attempt in the access log.' },

@@ -19,14 +19,14 @@ export class SingleAttempt implements UpstreamOutcome {
 	readonly #pendingAnswer: PendingAnswer;
 	readonly #facts: ProxyFacts;
 	readonly #settings: AnswerSettings;
-	readonly #upgrade: string | undefined;
+	readonly #requestedUpgrade: string | undefined;
 
 	constructor(x: Exchange, facts: ProxyFacts, settings: AnswerSettings, upgrade: string | undefined) {
 		this.#x = x;
 		this.#pendingAnswer = new PendingAnswer(x);
 		this.#facts = facts;
 		this.#settings = settings;
-		this.#upgrade = upgrade;
+		this.#requestedUpgrade = upgrade;
 	}
 
 	/**
@@ -40,7 +40,7 @@ export class SingleAttempt implements UpstreamOutcome {
 
 	/** See {@link UpstreamOutcome}. */
 	mayReuseBody(length: number): boolean {
-		const { rules, bufferBytes } = this.#settings;
+		const { findRule: rules, bufferBytes } = this.#settings;
 		return rules === undefined && bufferBytes === 0 && this.#pendingAnswer.copiesBody(length);
 	}
 
@@ -51,7 +51,7 @@ export class SingleAttempt implements UpstreamOutcome {
 	onResponse(response: UpstreamResponse, isReady?: boolean): void {
 		let pending: void | Promise<void>;
 		try {
-			pending = answerFromUpstream(this.#x, this.#facts, response, this.#upgrade, this.#settings);
+			pending = answerFromUpstream(this.#x, this.#facts, response, this.#requestedUpgrade, this.#settings);
 		} catch (error) {
 			this.#rejectLater(error);
 			return;

@@ -26,7 +26,7 @@ export function compileTransportValues(
 	const sendsClient = transport.proxy_protocol !== undefined;
 	if (!serverNameTemplate && !sendsClient) return undefined;
 	return x => ({
-		serverName: serverNameTemplate && validHostName(serverNameTemplate.render(x)),
+		serverName: serverNameTemplate && validHostNameOrEmpty(serverNameTemplate.render(x)),
 		client: sendsClient ? clientAddresses(x, cx.clientIp(x)) : undefined,
 		params: undefined,
 	});
@@ -36,15 +36,15 @@ export function compileTransportValues(
  * Returns a name for TLS; '' if it is invalid, in which case the upstream's own name is used. An invalid name would make the
  * handshake fail with an obscure error of the TLS library.
  */
-function validHostName(text: string): string {
+function validHostNameOrEmpty(text: string): string {
 	return /^[A-Za-z0-9._:-]{1,253}$/.test(text) ? text : '';
 }
 
-function clientAddresses({ connection }: Exchange, address: string): ClientAddresses {
+function clientAddresses({ connection }: Exchange, clientIp: string): ClientAddresses {
 	return {
-		address,
+		address: clientIp,
 		// The port of a client behind another proxy is unknown.
-		port: address === connection.remoteAddress ? connection.remotePort : 0,
+		port: clientIp === connection.remoteAddress ? connection.remotePort : 0,
 		localAddress: connection.localAddress,
 		localPort: connection.localPort,
 	};

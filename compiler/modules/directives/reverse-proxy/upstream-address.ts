@@ -30,55 +30,60 @@ export type ParsedUpstream =
 	| { readonly kind: 'template'; readonly texts: readonly string[] }
 	| { readonly kind: 'invalid'; readonly code: string; readonly message: string; readonly hint?: string };
 
-const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/(.*)$/;
-const NETWORK = /^([a-z][a-z0-9+]*)\/(.*)$/;
+const SCHEME_PREFIX = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/(.*)$/;
+const NETWORK_PREFIX = /^([a-z][a-z0-9+]*)\/(.*)$/;
 const PORT_RANGE = /^(.*):(\d{1,5})-(\d{1,5})$/;
 
 /** Parses an upstream address as written in a line `reverse_proxy` or `to`, or in `to` of the document. */
-export function parseUpstream(text: string): ParsedUpstream {
-	if (text.includes('{')) return parseTemplate(text);
-	const schemeMatch = SCHEME.exec(text);
+export function parseUpstream(addressText: string): ParsedUpstream {
+	if (addressText.includes('{')) return parseTemplate(addressText);
+	const schemeMatch = SCHEME_PREFIX.exec(addressText);
 	if (schemeMatch) return parseUrl(schemeMatch[1]!.toLowerCase(), schemeMatch[2]!);
-	const network = NETWORK.exec(text);
-	if (network) return parseNetwork(network[1]!, network[2]!);
-	if (text.startsWith('unix:/')) {
-		const path = text.slice(5).replace(/^\/+/, '/');
+	const networkMatch = NETWORK_PREFIX.exec(addressText);
+	if (networkMatch) return parseNetwork(networkMatch[1]!, networkMatch[2]!);
+	if (addressText.startsWith('unix:/')) {
+		const path = addressText.slice(5).replace(/^\/+/, '/');
 		return invalidUpstream('upstream/invalid-address', 'a Unix socket has no colon', `Write \`unix/${path}\`.`);
 	}
-	if (text.length > 1 && text.endsWith(',')) {
+	if (addressText.length > 1 && addressText.endsWith(',')) {
 		return invalidUpstream(
 			'upstream/invalid-address',
 			'a comma cannot be part of an address',
 			'Separate addresses by spaces.',
 		);
 	}
-	return parseHostPort(text, 80);
+	return parseHostPort(addressText, 80);
 }
 
 /**
  * Parses an address whose placeholders have been replaced. It must be `host:port` or `unix//path`; returns undefined for anything
  * else.
  */
-export function parseResolvedUpstream(text: string): UpstreamAddress | undefined {
-	const network = NETWORK.exec(text);
-	if (network && network[1] !== 'unix') return undefined;
-	const parsed = network ? parseNetwork('unix', network[2]!) : parseHostPort(text, 0);
-	return parsed.kind === 'static' && parsed.addresses.length === 1 ? parsed.addresses[0] : undefined;
+export function parseResolvedUpstream(addressText: string): UpstreamAddress | undefined {
+	const networkMatch = NETWORK_PREFIX.exec(addressText);
+	if (networkMatch && networkMatch[1] !== 'unix') return undefined;
+	const parsedUpstream = networkMatch ? parseNetwork('unix', networkMatch[2]!) : parseHostPort(addressText, 0);
+	return parsedUpstream.kind === 'static' && parsedUpstream.addresses.length === 1
+		? parsedUpstream.addresses[0]
+		: undefined;
 }
 
-function parseTemplate(text: string): ParsedUpstream {
-	if (text.includes('://')) {
+function parseTemplate(addressText: string): ParsedUpstream {
+	if (addressText.includes('://')) {
 		return invalidUpstream(
 			'upstream/placeholder-in-url',
 			'due to parsing difficulties, placeholders are not allowed when an upstream address contains a scheme',
 		);
 	}
-	const portRange = PORT_RANGE.exec(text);
-	if (!portRange) return { kind: 'template', texts: [text] };
-	const ports = expandPortRange(portRange[2]!, portRange[3]!);
+	const portRangeMatch = PORT_RANGE.exec(addressText);
+	if (!portRangeMatch) return { kind: 'template', texts: [addressText] };
+	const ports = expandPortRange(portRangeMatch[2]!, portRangeMatch[3]!);
 	if (!ports)
-		return invalidUpstream('upstream/invalid-port', `\`${portRange[2]}-${portRange[3]}\` is not a range of ports`);
-	return { kind: 'template', texts: ports.map(port => `${portRange[1]}:${port}`) };
+		return invalidUpstream(
+			'upstream/invalid-port',
+			`\`${portRangeMatch[2]}-${portRangeMatch[3]}\` is not a range of ports`,
+		);
+	return { kind: 'template', texts: ports.map(port => `${portRangeMatch[1]}:${port}`) };
 }
 
 function parseUrl(scheme: string, hostAndPort: string): ParsedUpstream {
@@ -96,13 +101,15 @@ function parseUrl(scheme: string, hostAndPort: string): ParsedUpstream {
 			: invalidUpstream('upstream/unknown-scheme', message);
 	}
 	if (/[/?#]/.test(hostAndPort)) {
-		return pathNotAllowed();
+		return rejectPath();
 	}
 	if (scheme === 'https' && /:80$/.test(hostAndPort)) {
-		return conflictingPort('upstream address has conflicting scheme (https://) and port (:80, the HTTP port)');
+		return rejectConflictingPort('upstream address has conflicting scheme (https://) and port (:80, the HTTP port)');
 	}
 	if (scheme !== 'https' && /:443$/.test(hostAndPort)) {
-		return conflictingPort(`upstream address has conflicting scheme (${scheme}://) and port (:443, the HTTPS port)`);
+		return rejectConflictingPort(
+			`upstream address has conflicting scheme (${scheme}://) and port (:443, the HTTPS port)`,
+		);
 	}
 	return applyScheme(parseHostPort(hostAndPort, scheme === 'https' ? 443 : 80), scheme);
 }
@@ -116,10 +123,17 @@ function parseNetwork(network: string, location: string): ParsedUpstream {
 				'Write `unix//run/app.sock`.',
 			);
 		}
-		const text = `unix/${location}`;
-		const address: UpstreamAddress = { address: text, dial: text, host: location, port: 0, path: location, scheme: '' };
-		const parsed: ParsedUpstream = { kind: 'static', scheme: '', addresses: [address] };
-		return network === 'unix' ? parsed : applyScheme(parsed, 'h2c');
+		const addressText = `unix/${location}`;
+		const address: UpstreamAddress = {
+			address: addressText,
+			dial: addressText,
+			host: location,
+			port: 0,
+			path: location,
+			scheme: '',
+		};
+		const parsedUpstream: ParsedUpstream = { kind: 'static', scheme: '', addresses: [address] };
+		return network === 'unix' ? parsedUpstream : applyScheme(parsedUpstream, 'h2c');
 	}
 	if (network === 'tcp' || network === 'tcp4' || network === 'tcp6') return parseHostPort(location, 80, `${network}/`);
 	if (/^(unixgram|unixpacket|udp|udp4|udp6|fd|fdgram|ip|ip4|ip6)$/.test(network)) {
@@ -128,7 +142,7 @@ function parseNetwork(network: string, location: string): ParsedUpstream {
 			`an upstream over \`${network}/\` is not supported by this build yet`,
 		);
 	}
-	return pathNotAllowed();
+	return rejectPath();
 }
 
 /**
@@ -136,11 +150,11 @@ function parseNetwork(network: string, location: string): ParsedUpstream {
  * @param defaultPort Port of an address that contains no port; 0 if a port is required.
  * @param network Text before the host, such as `tcp/`; '' if there is none.
  */
-function parseHostPort(text: string, defaultPort: number, network = ''): ParsedUpstream {
-	if (/[/?#]/.test(text)) return pathNotAllowed();
+function parseHostPort(addressText: string, defaultPort: number, network = ''): ParsedUpstream {
+	if (/[/?#]/.test(addressText)) return rejectPath();
 	let host: string;
 	let port: string | undefined;
-	const bracketedMatch = /^\[([^\]]*)\](?::(.*))?$/.exec(text);
+	const bracketedMatch = /^\[([^\]]*)\](?::(.*))?$/.exec(addressText);
 	if (bracketedMatch) {
 		host = bracketedMatch[1]!;
 		port = bracketedMatch[2];
@@ -148,16 +162,16 @@ function parseHostPort(text: string, defaultPort: number, network = ''): ParsedU
 			return invalidUpstream('upstream/invalid-address', `\`[${host}]\` is not an IPv6 address`);
 		}
 	} else {
-		const colon = text.indexOf(':');
-		if (colon !== -1 && text.indexOf(':', colon + 1) !== -1) {
+		const colon = addressText.indexOf(':');
+		if (colon !== -1 && addressText.indexOf(':', colon + 1) !== -1) {
 			return invalidUpstream(
 				'upstream/invalid-address',
 				'the address has too many colons',
 				'Write an IPv6 address as `[::1]:8080`.',
 			);
 		}
-		host = colon === -1 ? text : text.slice(0, colon);
-		port = colon === -1 ? undefined : text.slice(colon + 1);
+		host = colon === -1 ? addressText : addressText.slice(0, colon);
+		port = colon === -1 ? undefined : addressText.slice(colon + 1);
 		if (host === '' && port === undefined) return invalidUpstream('upstream/invalid-address', 'the address is empty');
 		if (!/^[A-Za-z0-9._~-]*$/.test(host)) {
 			return invalidUpstream('upstream/invalid-address', `\`${host}\` is not a host name or IP address`);
@@ -214,7 +228,7 @@ function invalidUpstream(code: string, message: string, hint?: string): ParsedUp
 	return hint === undefined ? { kind: 'invalid', code, message } : { kind: 'invalid', code, message, hint };
 }
 
-function pathNotAllowed(): ParsedUpstream {
+function rejectPath(): ParsedUpstream {
 	return invalidUpstream(
 		'upstream/url-with-path',
 		'for now, URLs for proxy upstreams only support scheme, host, and port components',
@@ -222,6 +236,6 @@ function pathNotAllowed(): ParsedUpstream {
 	);
 }
 
-function conflictingPort(message: string): ParsedUpstream {
+function rejectConflictingPort(message: string): ParsedUpstream {
 	return invalidUpstream('upstream/conflicting-port', message);
 }

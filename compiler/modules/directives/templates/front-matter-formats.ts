@@ -3,9 +3,9 @@ import { parse as parseTomlText, TomlDate } from 'smol-toml';
 import { parse as parseYamlText } from 'yaml';
 
 /** Maximum number of characters of front matter. */
-const MAX_CHARACTERS = 64 * 1024;
+const MAX_SOURCE_CHARACTERS = 64 * 1024;
 /** Maximum number of expanded aliases, as the library counts them, so that a small document cannot become a large one. */
-const MAX_ALIASES = 100;
+const MAX_YAML_ALIASES = 100;
 
 /** Parses YAML 1.2 with merge keys and timestamps. Throws Error. */
 export function parseYaml(text: string): unknown {
@@ -13,7 +13,7 @@ export function parseYaml(text: string): unknown {
 	return parseYamlText(text, {
 		customTags: ['timestamp', 'merge'],
 		intAsBigInt: true,
-		maxAliasCount: MAX_ALIASES,
+		maxAliasCount: MAX_YAML_ALIASES,
 		prettyErrors: false,
 		logLevel: 'error',
 		mapAsMap: true,
@@ -28,7 +28,7 @@ export function parseToml(text: string): unknown {
 }
 
 function checkLength(text: string): void {
-	if (text.length > MAX_CHARACTERS) throw new Error(`it has more than ${MAX_CHARACTERS} characters`);
+	if (text.length > MAX_SOURCE_CHARACTERS) throw new Error(`it has more than ${MAX_SOURCE_CHARACTERS} characters`);
 }
 
 /** Converts parsed TOML to maps, arrays and values. A time of day without a date becomes a string, any other date a Date. */

@@ -60,7 +60,7 @@ export class PageData implements TemplateObject {
 			case 'Args':
 				return this.#args;
 			case 'RespHeader':
-				return new ResponseFields(this.#headers);
+				return new ResponseFieldsObject(this.#headers);
 			case 'Cookie':
 				return objectMethod(name, 'string', (cookieName: string) => cookieNamed(request.headers, cookieName) ?? '');
 			default:
@@ -74,7 +74,7 @@ export class PageData implements TemplateObject {
 }
 
 /** The value of `.RespHeader` in a page. */
-class ResponseFields extends FieldsObject {
+class ResponseFieldsObject extends FieldsObject {
 	readonly #headers: HeaderList;
 
 	constructor(headers: HeaderList) {

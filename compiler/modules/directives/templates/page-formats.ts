@@ -10,9 +10,9 @@ const MAX_CACHED_CHARACTERS = 4 * 1024 * 1024;
 
 /** The converters of one `templates` step, with their cache. */
 export class PageFormats {
-	#markdown: MarkdownRenderer | undefined;
-	#yaml: FrontMatterParser | undefined;
-	#toml: FrontMatterParser | undefined;
+	#renderMarkdown: MarkdownRenderer | undefined;
+	#parseYaml: FrontMatterParser | undefined;
+	#parseToml: FrontMatterParser | undefined;
 	/** HTML by Markdown source, least recently used first. */
 	readonly #htmlBySource = new Map<string, string>();
 	#cachedCharacters = 0;
@@ -27,41 +27,41 @@ export class PageFormats {
 		}
 		if (text.length > MAX_MARKDOWN_CHARACTERS)
 			throw new FunctionError(`a text has more than ${MAX_MARKDOWN_CHARACTERS} characters`);
-		if (!this.#markdown) {
+		if (!this.#renderMarkdown) {
 			throw new Suspension(
 				import('./page-markdown.ts').then(({ createMarkdownRenderer }) => {
-					this.#markdown = createMarkdownRenderer();
+					this.#renderMarkdown = createMarkdownRenderer();
 				}),
 			);
 		}
-		const html = this.#markdown(text);
-		this.#cache(text, html);
+		const html = this.#renderMarkdown(text);
+		this.#cacheHtml(text, html);
 		return html;
 	}
 
 	/** Parses YAML front matter. Throws Error, or Suspension while the library is loading. */
 	readonly yaml: FrontMatterParser = text => {
-		if (this.#yaml) return this.#yaml(text);
+		if (this.#parseYaml) return this.#parseYaml(text);
 		throw new Suspension(
 			import('./front-matter-formats.ts').then(({ parseYaml }) => {
-				this.#yaml = parseYaml;
+				this.#parseYaml = parseYaml;
 			}),
 		);
 	};
 
 	/** Parses TOML front matter. Throws Error, or Suspension while the library is loading. */
 	readonly toml: FrontMatterParser = text => {
-		if (this.#toml) return this.#toml(text);
+		if (this.#parseToml) return this.#parseToml(text);
 		throw new Suspension(
 			import('./front-matter-formats.ts').then(({ parseToml }) => {
-				this.#toml = parseToml;
+				this.#parseToml = parseToml;
 			}),
 		);
 	};
 
-	#cache(text: string, html: string): void {
-		this.#htmlBySource.set(text, html);
-		this.#cachedCharacters += text.length + html.length;
+	#cacheHtml(source: string, html: string): void {
+		this.#htmlBySource.set(source, html);
+		this.#cachedCharacters += source.length + html.length;
 		for (const [oldestText, oldestHtml] of this.#htmlBySource) {
 			if (this.#cachedCharacters <= MAX_CACHED_CHARACTERS) break;
 			this.#htmlBySource.delete(oldestText);

@@ -15,7 +15,7 @@ import { requestFromSite, type SubResponse } from './sub-request.ts';
 
 const placeholderFunction = defineFunction('string', (run, name: string) => {
 	const host = pageHostOf(run);
-	const template = host.site.placeholder(name);
+	const template = host.stepState.placeholder(name);
 	if (template === undefined) return '';
 	if (name.startsWith('http.request.body') && isStream(host.x.request.body)) {
 		throw new Suspension(Promise.resolve(withBufferedBody(() => {})(host.x)));
@@ -27,7 +27,7 @@ const placeholderFunction = defineFunction('string', (run, name: string) => {
 export const PAGE_FUNCTIONS: FunctionList = {
 	include: defineFunction('string any...', (run, file: string, args: Value[]) => {
 		const host = pageHostOf(run);
-		const template = host.site.compile({ text: host.readText(run, file) }, file);
+		const template = host.stepState.compile({ text: host.readText(run, file) }, file);
 		return executeTextTemplate(template, {
 			name: file,
 			data: host.data.withArgs(args),
@@ -37,32 +37,37 @@ export const PAGE_FUNCTIONS: FunctionList = {
 	}),
 	import: defineFunction('string', (run, file: string) => {
 		const host = pageHostOf(run);
-		addTemplates(run, host.site.compile({ text: host.readText(run, file) }, file), file);
+		addTemplates(run, host.stepState.compile({ text: host.readText(run, file) }, file), file);
 		return '';
 	}),
 	readFile: defineFunction('string', (run, file: string) => pageHostOf(run).readText(run, file)),
 	httpInclude: defineFunction('string', httpInclude),
 	listFiles: defineFunction('string', (run, folder: string) => {
-		const { site, root } = pageHostOf(run);
+		const { stepState: site, root } = pageHostOf(run);
 		const path = pageFilePath(folder);
-		run.budget.spend(100);
-		const facts = site.reader.stat(root, path, false);
-		if (!facts) return run.fail(`${folder}: there is no such folder`);
-		if (facts.type !== 'directory') return run.fail(`${folder} is not a directory`);
+		run.budget.spendSteps(100);
+		const folderStats = site.reader.stat(root, path, false);
+		if (!folderStats) return run.fail(`${folder}: there is no such folder`);
+		if (folderStats.type !== 'directory') return run.fail(`${folder} is not a directory`);
 		return site.reader.list(root, path, false);
 	}),
 	fileExists: defineFunction('string', (run, file: string) => {
-		const { site, root } = pageHostOf(run);
-		run.budget.spend(20);
+		const { stepState: site, root } = pageHostOf(run);
+		run.budget.spendSteps(20);
 		return site.reader.stat(root, pageFilePath(file), false) !== undefined;
 	}),
 	fileStat: defineFunction('string', (run, file: string) => {
-		const { site, root } = pageHostOf(run);
-		run.budget.spend(20);
-		const facts = site.reader.stat(root, pageFilePath(file), false);
-		if (!facts) return run.fail(`${file}: there is no such file`);
+		const { stepState: site, root } = pageHostOf(run);
+		run.budget.spendSteps(20);
+		const fileStats = site.reader.stat(root, pageFilePath(file), false);
+		if (!fileStats) return run.fail(`${file}: there is no such file`);
 		const name = file.split('/').findLast(segment => segment !== '') ?? '';
-		return new FileInfo(name, facts.type === 'directory', BigInt(facts.size), Number(facts.mtimeNs / 1_000_000n));
+		return new FileInfo(
+			name,
+			fileStats.type === 'directory',
+			BigInt(fileStats.size),
+			Number(fileStats.mtimeNs / 1_000_000n),
+		);
 	}),
 	env: defineFunction('string', (run, name: string) => readEnvironment(run, name)),
 	expandenv: defineFunction('string', (run, text: string) =>
@@ -74,15 +79,15 @@ export const PAGE_FUNCTIONS: FunctionList = {
 	ph: placeholderFunction,
 	markdown: defineFunction('any', (run, text: Value) => {
 		const source = valueToText(run, text);
-		run.budget.spend(source.length);
-		const html = pageHostOf(run).site.formats.markdown(source);
+		run.budget.spendSteps(source.length);
+		const html = pageHostOf(run).stepState.formats.markdown(source);
 		run.budget.chargeText(html.length);
 		return html;
 	}),
 	stripHTML: defineFunction('string', (_, html: string) => stripHtml(html)),
 	splitFrontMatter: defineFunction('string', (run, text: string) => {
-		run.budget.spend(text.length >> 5);
-		const { meta, body } = splitFrontMatter(text, pageHostOf(run).site.formats);
+		run.budget.spendSteps(text.length >> 5);
+		const { meta, body } = splitFrontMatter(text, pageHostOf(run).stepState.formats);
 		return new SplitDocument(run, meta, body);
 	}),
 	httpError: defineFunction('int', (run, status: bigint) => {
@@ -94,13 +99,13 @@ export const PAGE_FUNCTIONS: FunctionList = {
 	),
 	pathEscape: defineFunction('string', (_, text: string) => pathEscape(text)),
 	maybe: defineFunction('string any...', (run, name: string, args: Value[]) => {
-		const namedFunction = pageHostOf(run).site.functions.get(name);
+		const namedFunction = pageHostOf(run).stepState.functions.get(name);
 		return namedFunction ? callChecked(run, name, namedFunction, args) : '';
 	}),
 };
 
 function readEnvironment(run: TemplateRun, name: string): string {
-	const template = pageHostOf(run).site.placeholder(`env.${name}`);
+	const template = pageHostOf(run).stepState.placeholder(`env.${name}`);
 	return template === undefined ? '' : template.render(pageHostOf(run).x);
 }
 
@@ -110,13 +115,13 @@ function readEnvironment(run: TemplateRun, name: string): string {
  */
 function httpInclude(run: TemplateRun, uri: string): string {
 	const host = pageHostOf(run);
-	run.budget.spend(200);
-	const earlierAnswer = host.answers.get(uri);
-	const answer = earlierAnswer ?? requestFromSite(host.x, host.allowance, host.site.wholeSite, uri);
+	run.budget.spendSteps(200);
+	const earlierAnswer = host.responsesByUri.get(uri);
+	const answer = earlierAnswer ?? requestFromSite(host.x, host.allowance, host.stepState.wholeSite, uri);
 	if (answer instanceof Promise) {
-		throw new Suspension(answer.then((loadedAnswer: SubResponse) => host.answers.set(uri, loadedAnswer)));
+		throw new Suspension(answer.then((loadedAnswer: SubResponse) => host.responsesByUri.set(uri, loadedAnswer)));
 	}
-	if (!earlierAnswer) host.answers.set(uri, answer);
+	if (!earlierAnswer) host.responsesByUri.set(uri, answer);
 	if ('failure' in answer) throw new FunctionError(answer.failure);
 	return answer.text;
 }

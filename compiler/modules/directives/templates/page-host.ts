@@ -18,10 +18,10 @@ import { allowanceOf, type SubRequestAllowance, type SubResponse } from './sub-r
 import { readWholeBody } from './whole-body.ts';
 
 /** Number of bytes per read. The file reader answers reads of at most this size immediately. */
-const READ_BYTES = 64 * 1024;
+const MAX_READ_BYTES = 64 * 1024;
 
 /** Maximum number of times that a page may wait for slow work. After each wait, the page is executed again from its beginning. */
-const MAX_WAITS = 50;
+const MAX_PAGE_WAITS = 50;
 
 /** The outcome of slow work that failed. */
 class FailedWork {
@@ -35,13 +35,13 @@ class FailedWork {
 /** The state of one page, which is executed once or repeatedly. Functions access it as `run.deps.host`. */
 export class PageHost implements RunDependencies {
 	readonly x: Exchange;
-	readonly site: TemplatesStepState;
+	readonly stepState: TemplatesStepState;
 	readonly budget: ExecutionBudget;
 	readonly allowance: SubRequestAllowance;
 	/** Responses to requests made by the page, by URI. They are reused when the page is executed again. */
-	readonly answers = new Map<string, SubResponse>();
+	readonly responsesByUri = new Map<string, SubResponse>();
 	/** Results of random and slow functions in the order of calls. They are reused when the page is executed again. */
-	readonly #results: (Value | FailedWork)[] = [];
+	readonly #callResults: (Value | FailedWork)[] = [];
 	#usedResultCount = 0;
 	#waitCount = 0;
 	#nowMs: number | undefined;
@@ -49,16 +49,16 @@ export class PageHost implements RunDependencies {
 	#headers: HeaderList;
 	#data: PageData;
 
-	constructor(x: Exchange, site: TemplatesStepState) {
+	constructor(x: Exchange, stepState: TemplatesStepState) {
 		this.x = x;
-		this.site = site;
+		this.stepState = stepState;
 		this.allowance = allowanceOf(x);
 		this.budget = new ExecutionBudget(DEFAULT_EXECUTION_BOUNDS, this.allowance.steps);
 		this.#headers = x.response.headers;
 		this.#data = this.#createData();
 	}
 
-	get host(): this {
+	get hostState(): this {
 		return this;
 	}
 
@@ -69,8 +69,8 @@ export class PageHost implements RunDependencies {
 	}
 
 	once<T extends Value>(compute: () => T): T {
-		if (this.#usedResultCount === this.#results.length) this.#results.push(compute());
-		return this.#results[this.#usedResultCount++] as T;
+		if (this.#usedResultCount === this.#callResults.length) this.#callResults.push(compute());
+		return this.#callResults[this.#usedResultCount++] as T;
 	}
 
 	/**
@@ -78,24 +78,24 @@ export class PageHost implements RunDependencies {
 	 * error if it has failed.
 	 */
 	runSlowWork(startWork: () => Promise<Value>): string {
-		if (this.#usedResultCount === this.#results.length) {
-			if (++this.#waitCount > MAX_WAITS) throw new FunctionError(`a page waits more than ${MAX_WAITS} times`);
+		if (this.#usedResultCount === this.#callResults.length) {
+			if (++this.#waitCount > MAX_PAGE_WAITS) throw new FunctionError(`a page waits more than ${MAX_PAGE_WAITS} times`);
 			const completion = startWork().then(
-				value => this.#results.push(value),
-				error => this.#results.push(new FailedWork(error)),
+				value => this.#callResults.push(value),
+				error => this.#callResults.push(new FailedWork(error)),
 			);
 			throw new Suspension(completion);
 		}
-		const result = this.#results[this.#usedResultCount++];
-		if (!(result instanceof FailedWork)) return result as string;
-		const { error } = result;
+		const callResult = this.#callResults[this.#usedResultCount++];
+		if (!(callResult instanceof FailedWork)) return callResult as string;
+		const { error } = callResult;
 		throw error instanceof HttpError
 			? error
 			: new FunctionError(error instanceof Error ? error.message : String(error));
 	}
 
 	regexp(source: string): RegExp {
-		return this.site.patterns.get(source);
+		return this.stepState.patternCache.get(source);
 	}
 
 	get data(): PageData {
@@ -111,7 +111,7 @@ export class PageHost implements RunDependencies {
 
 	#createData(): PageData {
 		this.#headers = this.x.response.headers.clone();
-		return new PageData(this.x, this.site.clientIp, this.#headers, []);
+		return new PageData(this.x, this.stepState.clientIp, this.#headers, []);
 	}
 
 	/** The response's fields as changed by the page. */
@@ -121,30 +121,30 @@ export class PageHost implements RunDependencies {
 
 	/** The root folder of the page's files. */
 	get root(): string {
-		this.#root ??= this.site.rootOf(this.x);
+		this.#root ??= this.stepState.rootOf(this.x);
 		return this.#root;
 	}
 
 	/** Returns the text of a file below the root. Throws FunctionError if it cannot be read. */
 	readText(run: TemplateRun, file: string): string {
 		const path = pageFilePath(file);
-		run.budget.spend(50);
+		run.budget.spendSteps(50);
 		try {
-			const openFile = this.site.reader.open(this.root, path, false);
+			const openFile = this.stepState.reader.open(this.root, path, false);
 			if (openFile instanceof Promise) throw new FunctionError(`${file}: the file is not available yet`);
 			try {
 				run.budget.chargeText(openFile.size);
-				const bytes = Buffer.alloc(openFile.size);
-				for (let offset = 0; offset < openFile.size; offset += READ_BYTES) {
+				const fileBytes = Buffer.alloc(openFile.size);
+				for (let offset = 0; offset < openFile.size; offset += MAX_READ_BYTES) {
 					const piece = readWholeBody(
-						openFile.body(offset, Math.min(offset + READ_BYTES, openFile.size), true),
-						READ_BYTES,
+						openFile.body(offset, Math.min(offset + MAX_READ_BYTES, openFile.size), true),
+						MAX_READ_BYTES,
 						file,
 					);
 					if (!(piece instanceof Uint8Array)) throw new FunctionError(`${file}: the file cannot be read immediately`);
-					bytes.set(piece, offset);
+					fileBytes.set(piece, offset);
 				}
-				return bytes.toString('utf8');
+				return fileBytes.toString('utf8');
 			} finally {
 				openFile.close();
 			}
@@ -164,5 +164,5 @@ export function pageFilePath(file: string): string {
 
 /** Returns the state of the page that is being executed. */
 export function pageHostOf(run: TemplateRun): PageHost {
-	return run.deps.host as PageHost;
+	return run.deps.hostState as PageHost;
 }

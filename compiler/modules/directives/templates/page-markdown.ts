@@ -11,7 +11,7 @@ export function createMarkdownRenderer(): MarkdownRenderer {
 	// `md`.
 	markdown.linkify.set({ fuzzyLink: false });
 	markdown.linkify.add('www.', {
-		validate: (text, offset) => WWW_LINK.exec(text.slice(offset, offset + MAX_LINK_LENGTH))?.[0].length ?? 0,
+		validate: (text, offset) => WWW_LINK_SUFFIX.exec(text.slice(offset, offset + MAX_LINK_LENGTH))?.[0].length ?? 0,
 		normalize: link => {
 			link.url = `http://${link.url}`;
 		},
@@ -24,7 +24,7 @@ export function createMarkdownRenderer(): MarkdownRenderer {
 }
 
 /** Matches the part of a link after `www.`. A period or comma at the end belongs to the sentence. */
-const WWW_LINK = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:[/?#](?:[^\s<"]*[^\s<"?!.,:*_~')])?)?/i;
+const WWW_LINK_SUFFIX = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:[/?#](?:[^\s<"]*[^\s<"?!.,:*_~')])?)?/i;
 
 /** Maximum number of characters of a link that begins with `www.`. */
 const MAX_LINK_LENGTH = 2048;
@@ -44,12 +44,12 @@ function addHeadingIds({ tokens }: StateCore): void {
 }
 
 function headingIdOf(text: string): string {
-	const name = text
+	const headingId = text
 		.trim()
 		.toLowerCase()
 		.replace(/[^a-z0-9\s_-]/g, '')
 		.replace(/[\s_]/g, '-');
-	return name === '' ? 'heading' : name;
+	return headingId === '' ? 'heading' : headingId;
 }
 
 const TASK_MARKER = /^\[([ xX])\] /;

@@ -9,7 +9,7 @@ import { pageHostOf } from './page-host.ts';
 const MAX_PASSWORD_BYTES = 72;
 
 /** Maximum value of the counter in `derivePassword`. */
-const MAX_COUNTER = 0xffff_ffffn;
+const MAX_PASSWORD_COUNTER = 0xffff_ffffn;
 
 /** The functions whose work is done on another thread: `bcrypt` to `getHostByName`. */
 export const SECRET_FUNCTIONS: FunctionList = {
@@ -35,8 +35,8 @@ export const SECRET_FUNCTIONS: FunctionList = {
  */
 function runOnOtherThread(run: TemplateRun, task: PageTask): string {
 	const host = pageHostOf(run);
-	run.budget.spend(100);
-	const { pageWork: work } = host.site;
+	run.budget.spendSteps(100);
+	const { pageWork: work } = host.stepState;
 	if (!work) return run.fail('it is not available while a configuration is checked');
 	return host.runSlowWork(() => work.run(task));
 }
@@ -100,29 +100,29 @@ function derivePassword(
 	run: TemplateRun,
 	counter: bigint,
 	kind: string,
-	password: string,
+	masterPassword: string,
 	user: string,
 	site: string,
 ): string {
-	const templates = PASSWORD_TEMPLATES.get(kind);
-	if (!templates) return `cannot find password template ${kind}`;
-	if (counter < 0n || counter > MAX_COUNTER) return run.fail(`${counter} overflows uint32`);
-	const salt = Buffer.concat([Buffer.from(ALGORITHM_SCOPE), lengthPrefixed(user)]).toString('latin1');
-	const key = Buffer.from(runOnOtherThread(run, { task: 'scrypt', password, salt }), 'hex');
+	const passwordTemplates = PASSWORD_TEMPLATES.get(kind);
+	if (!passwordTemplates) return `cannot find password template ${kind}`;
+	if (counter < 0n || counter > MAX_PASSWORD_COUNTER) return run.fail(`${counter} overflows uint32`);
+	const salt = Buffer.concat([Buffer.from(ALGORITHM_SCOPE), encodeWithLength(user)]).toString('latin1');
+	const masterKey = Buffer.from(runOnOtherThread(run, { task: 'scrypt', password: masterPassword, salt }), 'hex');
 	const counterBytes = Buffer.alloc(4);
 	counterBytes.writeUInt32BE(Number(counter));
-	const seed = createHmac('sha256', key)
-		.update(Buffer.concat([Buffer.from(ALGORITHM_SCOPE), lengthPrefixed(site), counterBytes]))
+	const seed = createHmac('sha256', masterKey)
+		.update(Buffer.concat([Buffer.from(ALGORITHM_SCOPE), encodeWithLength(site), counterBytes]))
 		.digest();
-	const template = templates[seed[0]! % templates.length]!;
-	return Array.from(template, (letter, i) => {
+	const passwordTemplate = passwordTemplates[seed[0]! % passwordTemplates.length]!;
+	return Array.from(passwordTemplate, (letter, i) => {
 		const characters = CHARACTERS_BY_LETTER[letter]!;
 		return characters[seed[i + 1]! % characters.length];
 	}).join('');
 }
 
 /** Encodes a text as its length in four bytes, followed by its bytes. */
-function lengthPrefixed(text: string): Buffer {
+function encodeWithLength(text: string): Buffer {
 	const bytes = Buffer.from(text);
 	const length = Buffer.alloc(4);
 	length.writeUInt32BE(bytes.length);

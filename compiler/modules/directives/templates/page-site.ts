@@ -27,7 +27,7 @@ import type { RenderStep } from './templates.ts';
  * The functions that pages can call, by name. The built-in `slice` takes precedence over the `slice` of sprig, because it also
  * accepts strings.
  */
-const FUNCTIONS: FunctionTable = new Map(
+const FUNCTIONS_BY_NAME: FunctionTable = new Map(
 	Object.entries({ ...SPRIG_FUNCTIONS, ...SECRET_FUNCTIONS, ...BUILTINS, ...PAGE_FUNCTIONS }),
 );
 
@@ -44,9 +44,9 @@ export class TemplatesStepState {
 	readonly rootOf: (x: Exchange) => string;
 	readonly clientIp: (x: Exchange) => string;
 	readonly pageWork: PageWork | undefined;
-	readonly patterns = new PatternCache();
+	readonly patternCache = new PatternCache();
 	readonly formats = new PageFormats();
-	readonly functions: FunctionTable = FUNCTIONS;
+	readonly functions: FunctionTable = FUNCTIONS_BY_NAME;
 	/** The handler of the whole site, for requests made by a page. */
 	readonly wholeSite: Handler;
 	readonly #cx: CompileContext;
@@ -54,7 +54,7 @@ export class TemplatesStepState {
 	/** Compiled templates by source, least recently used first. */
 	readonly #templatesBySource = new Map<string, TextTemplate>();
 	#cachedCharacters = 0;
-	readonly #placeholders = new Map<string, Template>();
+	readonly #templatesByPlaceholder = new Map<string, Template>();
 
 	constructor(step: RenderStep, cx: CompileContext) {
 		const [openDelimiter, closeDelimiter] = step.delimiters ?? [];
@@ -69,7 +69,7 @@ export class TemplatesStepState {
 				openDelimiter !== undefined && closeDelimiter !== undefined
 					? { open: openDelimiter, close: closeDelimiter }
 					: DEFAULT_DELIMITERS,
-			functions: FUNCTIONS,
+			functions: FUNCTIONS_BY_NAME,
 			refusedFunctions: REFUSED_SPRIG,
 		};
 	}
@@ -80,11 +80,11 @@ export class TemplatesStepState {
 		if ((source.data && source.data.length > 0) || text.length > MAX_CACHED_TEMPLATE_CHARACTERS) {
 			return compileTextTemplate(source, this.#language, name);
 		}
-		const cached = this.#templatesBySource.get(text);
-		if (cached) {
+		const cachedTemplate = this.#templatesBySource.get(text);
+		if (cachedTemplate) {
 			this.#templatesBySource.delete(text);
-			this.#templatesBySource.set(text, cached);
-			return cached;
+			this.#templatesBySource.set(text, cachedTemplate);
+			return cachedTemplate;
 		}
 		const compiledTemplate = compileTextTemplate(source, this.#language, name);
 		this.#templatesBySource.set(text, compiledTemplate);
@@ -100,12 +100,12 @@ export class TemplatesStepState {
 	/** Returns the placeholder with a name; undefined for invalid names, and for `file.*`, because pages use `readFile`. */
 	placeholder(name: string): Template | undefined {
 		if (name === '' || name.startsWith('file.') || /[{}\\]/.test(name)) return undefined;
-		const cached = this.#placeholders.get(name);
-		if (cached) return cached;
+		const cachedTemplate = this.#templatesByPlaceholder.get(name);
+		if (cachedTemplate) return cachedTemplate;
 		// Pages use the placeholder names of a Compatfile, whatever the dialect of the configuration.
 		const template = this.#cx.template(`{${compatiblePlaceholderName(name)}}`, 'empty');
-		if (this.#placeholders.size >= MAX_CACHED_PLACEHOLDERS) this.#placeholders.clear();
-		this.#placeholders.set(name, template);
+		if (this.#templatesByPlaceholder.size >= MAX_CACHED_PLACEHOLDERS) this.#templatesByPlaceholder.clear();
+		this.#templatesByPlaceholder.set(name, template);
 		return template;
 	}
 }

@@ -3,7 +3,7 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { DataInsertion, TemplateSource } from '../../templates/lexer.ts';
 
 /** Variable that holds the {@link TemplatePage} of the current response. */
-export const PAGE_VARIABLE = 'svc.templates.page';
+export const TEMPLATE_PAGE_VARIABLE = 'svc.templates.page';
 
 /** A response to be executed as a template. */
 export interface TemplatePage {
@@ -18,7 +18,7 @@ export interface TemplatePage {
 
 /** Returns the page of an exchange's response; undefined if the response will not be executed as a template. */
 export function templatePageOf(x: Exchange): TemplatePage | undefined {
-	const page = x.variable(PAGE_VARIABLE) as TemplatePage | undefined;
+	const page = x.variable(TEMPLATE_PAGE_VARIABLE) as TemplatePage | undefined;
 	return page && page.error === x.error && !page.isExecuted ? page : undefined;
 }
 
@@ -35,8 +35,8 @@ export function markData(value: string): string {
 /** Removes the marks. Returns the template to execute, without the data, and the text to send if it is not executed. */
 export function splitMarked(markedText: string): { source: TemplateSource; text: string } {
 	let templateText = '';
-	let text = '';
-	const data: DataInsertion[] = [];
+	let plainText = '';
+	const insertions: DataInsertion[] = [];
 	let position = 0;
 	for (
 		let markStart = markedText.indexOf(BEGIN_MARK);
@@ -48,10 +48,10 @@ export function splitMarked(markedText: string): { source: TemplateSource; text:
 		const literal = markedText.slice(position, markStart);
 		const value = markedText.slice(markStart + 1, markEnd);
 		templateText += literal;
-		text += literal + value;
-		data.push({ offset: templateText.length, value });
+		plainText += literal + value;
+		insertions.push({ offset: templateText.length, value });
 		position = markEnd + 1;
 	}
 	const remainder = markedText.slice(position);
-	return { source: { text: templateText + remainder, data }, text: text + remainder };
+	return { source: { text: templateText + remainder, data: insertions }, text: plainText + remainder };
 }

@@ -57,19 +57,22 @@ export function splitFrontMatter(input: string, parsers: FrontMatterParsers): Fr
 	const firstLine = (lineEnd === -1 ? input : input.slice(0, lineEnd)).trim();
 	const format = Object.hasOwn(FRONT_MATTER_FORMATS, firstLine) ? FRONT_MATTER_FORMATS[firstLine] : undefined;
 	if (!format || lineEnd === -1) return { meta: new Map(), body: input };
-	const remainder = input.slice(lineEnd);
+	const afterOpeningLine = input.slice(lineEnd);
 	for (const closingLine of format.closingLines) {
-		const end = remainder.indexOf(`\n${closingLine}`);
-		if (end === -1) continue;
+		const closingOffset = afterOpeningLine.indexOf(`\n${closingLine}`);
+		if (closingOffset === -1) continue;
 		const parse = format.selectParser(parsers);
 		let meta: Value;
 		try {
-			meta = toTemplateValue(parse(remainder.slice(0, end)), false);
+			meta = toTemplateValue(parse(afterOpeningLine.slice(0, closingOffset)), false);
 		} catch (error) {
 			if (error instanceof Suspension) throw error;
 			throw new FunctionError(`${format.name} front matter: ${(error as Error).message}`);
 		}
-		return { meta: meta instanceof Map ? meta : new Map(), body: remainder.slice(end + 1 + closingLine.length) };
+		return {
+			meta: meta instanceof Map ? meta : new Map(),
+			body: afterOpeningLine.slice(closingOffset + 1 + closingLine.length),
+		};
 	}
 	throw new FunctionError('unterminated front matter');
 }
@@ -122,17 +125,17 @@ function formatRelativeTime(time: number, now: number): string {
 const RFC1123Z_LAYOUT = 'Mon, 02 Jan 2006 15:04:05 -0700';
 
 /** Implements `humanize`. The format is `size` for a number of bytes, `time` or `time:LAYOUT` for a date. Throws FunctionError. */
-export function humanize(format: string, data: string, now: number): string {
+export function humanize(format: string, data: string, nowMs: number): string {
 	const colon = format.indexOf(':');
-	const kind = colon === -1 ? format : format.slice(0, colon);
-	if (kind === 'size') {
+	const formatKind = colon === -1 ? format : format.slice(0, colon);
+	if (formatKind === 'size') {
 		if (!/^\d{1,20}$/.test(data)) throw new FunctionError(`humanize: size cannot be parsed: "${data}"`);
 		return formatByteSize(BigInt(data));
 	}
-	if (kind !== 'time') throw new FunctionError('no known function was given');
+	if (formatKind !== 'time') throw new FunctionError('no known function was given');
 	const parsedTime = parseTime(data, colon === -1 ? RFC1123Z_LAYOUT : format.slice(colon + 1), 'UTC');
 	if (!parsedTime) throw new FunctionError(`humanize: time cannot be parsed: "${data}"`);
-	return formatRelativeTime(parsedTime.time, now);
+	return formatRelativeTime(parsedTime.time, nowMs);
 }
 
 /** Percent-encodes a path segment. */

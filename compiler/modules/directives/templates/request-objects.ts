@@ -40,7 +40,7 @@ abstract class MultiValueObject implements TemplateObject {
 	}
 
 	text(): string {
-		const run = new TemplateRun('', new ExecutionBudget(), { now: () => 0, regexp: () => /$^/, host: undefined });
+		const run = new TemplateRun('', new ExecutionBudget(), { now: () => 0, regexp: () => /$^/, hostState: undefined });
 		return formatValue(run, new Map(this.entries()));
 	}
 }

@@ -10,9 +10,9 @@ import { readWholeBody } from './whole-body.ts';
 /** Variable of a sub-request that holds the {@link SubRequestAllowance} that it shares with the page that made it. */
 const ALLOWANCE_VARIABLE = 'svc.templates.allowance';
 /** Maximum depth to which pages that request other pages may be nested. */
-const MAX_DEPTH = 3;
+const MAX_NESTING_DEPTH = 3;
 /** Maximum number of sub-requests for one client request, at all depths together. */
-const MAX_REQUESTS = 50;
+const MAX_SUB_REQUESTS = 50;
 /** Maximum size in bytes of the response to a sub-request. */
 const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;
 
@@ -22,7 +22,7 @@ const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;
  */
 export interface SubRequestAllowance {
 	readonly depth: number;
-	readonly requests: { left: number };
+	readonly requests: { remaining: number };
 	readonly steps: { stepsLeft: number };
 }
 
@@ -32,8 +32,8 @@ export function allowanceOf(x: Exchange): SubRequestAllowance {
 	return (
 		inheritedAllowance ?? {
 			depth: 0,
-			requests: { left: MAX_REQUESTS },
-			steps: { stepsLeft: DEFAULT_EXECUTION_BOUNDS.steps },
+			requests: { remaining: MAX_SUB_REQUESTS },
+			steps: { stepsLeft: DEFAULT_EXECUTION_BOUNDS.maxSteps },
 		}
 	);
 }
@@ -56,27 +56,29 @@ const UNINHERITED_FIELDS = new Set([
  * asynchronous. Failures are part of the result.
  */
 export function requestFromSite(
-	parent: Exchange,
+	pageExchange: Exchange,
 	allowance: SubRequestAllowance,
 	wholeSite: Handler,
 	uri: string,
 ): SubResponse | Promise<SubResponse> {
-	if (allowance.depth >= MAX_DEPTH) return { failure: 'virtual request cycle' };
+	if (allowance.depth >= MAX_NESTING_DEPTH) return { failure: 'virtual request cycle' };
 	if (!/^\/(?!\/)/.test(uri)) return { failure: `"${uri}" is not a path of this site` };
-	if (--allowance.requests.left < 0) return { failure: `a page makes more than ${MAX_REQUESTS} requests` };
-	const x = createSubExchange(parent, uri);
+	if (--allowance.requests.remaining < 0) return { failure: `a page makes more than ${MAX_SUB_REQUESTS} requests` };
+	const x = createSubExchange(pageExchange, uri);
 	x.variables.set(ALLOWANCE_VARIABLE, { ...allowance, depth: allowance.depth + 1 } satisfies SubRequestAllowance);
-	parent.onGone(() => x.markGone());
+	pageExchange.onGone(() => x.markGone());
 	try {
 		const pending = wholeSite(x);
-		return pending instanceof Promise ? pending.then(() => toSubResponse(x)).catch(toFailure) : toSubResponse(x);
+		return pending instanceof Promise
+			? pending.then(() => toSubResponse(x)).catch(toFailureResponse)
+			: toSubResponse(x);
 	} catch (error) {
-		return toFailure(error);
+		return toFailureResponse(error);
 	}
 }
 
-function createSubExchange(parent: Exchange, uri: string): Exchange {
-	const { request, received } = parent;
+function createSubExchange(pageExchange: Exchange, uri: string): Exchange {
+	const { request, received } = pageExchange;
 	const withoutFragment = uri.replace(/#.*$/s, '');
 	const queryStart = withoutFragment.indexOf('?');
 	const requestLine = {
@@ -88,7 +90,7 @@ function createSubExchange(parent: Exchange, uri: string): Exchange {
 	const headers = request.headers.clone();
 	headers.filter(name => !UNINHERITED_FIELDS.has(name.toLowerCase()));
 	headers.add('Accept-Encoding', 'identity');
-	const childRequest = new Request(
+	const subRequest = new Request(
 		{ ...requestLine, authority: request.authority },
 		request.scheme,
 		request.host,
@@ -96,15 +98,22 @@ function createSubExchange(parent: Exchange, uri: string): Exchange {
 		null,
 	);
 	const transport = { sendInterim: () => {}, watch: () => {} };
-	const x = new Exchange(parent.protocol, parent.connection, requestLine, childRequest, transport, parent.startedAt);
+	const x = new Exchange(
+		pageExchange.protocol,
+		pageExchange.connection,
+		requestLine,
+		subRequest,
+		transport,
+		pageExchange.startedAt,
+	);
 	// The sub-request sees the same time as the page.
-	x.now = () => parent.now();
+	x.now = () => pageExchange.now();
 	return x;
 }
 
 function toSubResponse(x: Exchange): SubResponse | Promise<SubResponse> {
 	const { status, headers, body } = x.response;
-	if (x.aborted || x.upgradeCallback) return { failure: 'the site gave no answer' };
+	if (x.isAborted || x.upgradeCallback) return { failure: 'the site gave no answer' };
 	if (status >= 400) {
 		if (isStream(body)) body.cancel();
 		return { failure: `http ${status}` };
@@ -115,17 +124,19 @@ function toSubResponse(x: Exchange): SubResponse | Promise<SubResponse> {
 		return { failure: `the answer is encoded (${coding})` };
 	}
 	const bufferedBody = readWholeBody(body, MAX_RESPONSE_BYTES, 'the answer to an httpInclude');
-	return bufferedBody instanceof Promise ? bufferedBody.then(toText).catch(toFailure) : toText(bufferedBody);
+	return bufferedBody instanceof Promise
+		? bufferedBody.then(toTextResponse).catch(toFailureResponse)
+		: toTextResponse(bufferedBody);
 }
 
-function toText(body: unknown): SubResponse {
+function toTextResponse(body: unknown): SubResponse {
 	if (typeof body === 'string') return { text: body };
 	return {
 		text: body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString() : '',
 	};
 }
 
-function toFailure(error: unknown): SubResponse {
+function toFailureResponse(error: unknown): SubResponse {
 	if (error instanceof HttpError) return { failure: `http ${error.status}: ${error.message}` };
 	return { failure: error instanceof Error ? error.message : String(error) };
 }

@@ -11,11 +11,11 @@ import { executeTextTemplate } from '../../templates/text-template.ts';
 import { toPageError } from './page-functions.ts';
 import { PageHost } from './page-host.ts';
 import { TemplatesStepState } from './page-site.ts';
-import { PAGE_VARIABLE, type TemplatePage } from './page-source.ts';
+import { TEMPLATE_PAGE_VARIABLE, type TemplatePage } from './page-source.ts';
 import type { RenderStep } from './templates.ts';
 import { readWholeBody } from './whole-body.ts';
 
-const DEFAULT_TYPES = ['text/html', 'text/plain', 'text/markdown'];
+const DEFAULT_MEDIA_TYPES = ['text/html', 'text/plain', 'text/markdown'];
 
 /** Maximum number of bytes of a buffered response; a longer response is an error. */
 const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;
@@ -26,15 +26,15 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 	const { handlers } = cx;
 	// Pages of other handlers are not executed, because they may contain unmarked request data, such as the target of a redirect.
 	const isExecutable = ({ answeredBy }: Exchange): boolean => handlers.get(answeredBy)?.makesPages === true;
-	const types = (step.types ?? DEFAULT_TYPES).map(type => type.toLowerCase());
+	const executedTypes = (step.types ?? DEFAULT_MEDIA_TYPES).map(type => type.toLowerCase());
 	const isPage = (headers: HeaderList): boolean => {
 		const type = headers.get('content-type')?.toLowerCase();
-		return type !== undefined && types.some(pageType => type.includes(pageType));
+		return type !== undefined && executedTypes.some(pageType => type.includes(pageType));
 	};
 
 	const executeResponse = (x: Exchange, page: TemplatePage): void | Promise<void> => {
 		const { response } = x;
-		if (page.isExecuted || x.aborted || x.upgradeCallback || !isExecutable(x)) return;
+		if (page.isExecuted || x.isAborted || x.upgradeCallback || !isExecutable(x)) return;
 		if (!isPage(response.headers) || isEncoded(response.headers)) return;
 		if (x.request.method === 'HEAD') {
 			removeFileFields(response.headers);
@@ -44,17 +44,17 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 		}
 		if (response.body === null) return;
 		const bufferedBody = readWholeBody(response.body, MAX_RESPONSE_BYTES, 'the response');
-		if (bufferedBody instanceof Promise) return bufferedBody.then(body => execute(stepState, x, page, body));
-		return execute(stepState, x, page, bufferedBody);
+		if (bufferedBody instanceof Promise) return bufferedBody.then(body => executeTemplate(stepState, x, page, body));
+		return executeTemplate(stepState, x, page, bufferedBody);
 	};
 
 	return x => {
 		const page = getOrBeginPage(x);
-		const restart = x.request.headers.has('range') ? restartPoint(x) : undefined;
+		const restartHandlers = x.request.headers.has('range') ? restartPoint(x) : undefined;
 		const onResponse = (): void | Promise<void> => {
-			if (restart && isExecutable(x) && isPartialPage(x, isPage)) {
-				restart();
-				return requestComplete(x, page);
+			if (restartHandlers && isExecutable(x) && isPartialPage(x, isPage)) {
+				restartHandlers();
+				return requestCompleteResponse(x, page);
 			}
 			return executeResponse(x, page);
 		};
@@ -66,7 +66,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 	 * Requests the complete response instead of a part: a part of a template cannot be executed, and sending it would reveal the
 	 * template's source.
 	 */
-	function requestComplete(x: Exchange, page: TemplatePage): void | Promise<void> {
+	function requestCompleteResponse(x: Exchange, page: TemplatePage): void | Promise<void> {
 		x.keepReceivedHeaders();
 		x.request.headers.delete('range');
 		x.request.headers.delete('if-range');
@@ -77,10 +77,10 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 
 /** Returns the page for the response: the page of an outer `templates`, or a new page. */
 function getOrBeginPage(x: Exchange): TemplatePage {
-	const outerPage = x.variable(PAGE_VARIABLE) as TemplatePage | undefined;
+	const outerPage = x.variable(TEMPLATE_PAGE_VARIABLE) as TemplatePage | undefined;
 	if (outerPage && outerPage.error === x.error) return outerPage;
 	const page: TemplatePage = { error: x.error, isExecuted: false, source: undefined, body: undefined };
-	x.variables.set(PAGE_VARIABLE, page);
+	x.variables.set(TEMPLATE_PAGE_VARIABLE, page);
 	return page;
 }
 
@@ -91,7 +91,7 @@ function isPartialPage(x: Exchange, isPage: (headers: HeaderList) => boolean): b
 }
 
 function isEncoded(headers: HeaderList): boolean {
-	const coding = headers.combined('content-encoding');
+	const coding = headers.getCombined('content-encoding');
 	return coding !== undefined && coding.trim().toLowerCase() !== 'identity' && coding.trim() !== '';
 }
 
@@ -100,20 +100,25 @@ function removeFileFields(headers: HeaderList): void {
 	for (const name of ['content-length', 'etag', 'last-modified', 'accept-ranges']) headers.delete(name);
 }
 
-function execute(stepState: TemplatesStepState, x: Exchange, page: TemplatePage, body: Body): void | Promise<void> {
+function executeTemplate(
+	stepState: TemplatesStepState,
+	x: Exchange,
+	page: TemplatePage,
+	body: Body,
+): void | Promise<void> {
 	const { response } = x;
-	const bytes = body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : undefined;
+	const bodyBytes = body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : undefined;
 	// Text that is not UTF-8 is processed byte by byte.
-	const isLatin1 = bytes !== undefined && !isUtf8(bytes);
-	const text = bytes ? bytes.toString(isLatin1 ? 'latin1' : 'utf8') : (body as string);
-	const source = page.source && page.body === body ? page.source : { text };
+	const isLatin1 = bodyBytes !== undefined && !isUtf8(bodyBytes);
+	const templateText = bodyBytes ? bodyBytes.toString(isLatin1 ? 'latin1' : 'utf8') : (body as string);
+	const templateSource = page.source && page.body === body ? page.source : { text: templateText };
 	const host = new PageHost(x, stepState);
-	const name = x.request.path;
+	const templateName = x.request.path;
 	const executePage = (): void | Promise<void> => {
 		let output: string;
 		try {
-			const template = stepState.compile(source, name);
-			output = executeTextTemplate(template, { name, data: host.data, budget: host.budget, deps: host });
+			const template = stepState.compile(templateSource, templateName);
+			output = executeTextTemplate(template, { name: templateName, data: host.data, budget: host.budget, deps: host });
 		} catch (error) {
 			if (!(error instanceof Suspension)) {
 				// The error routes will answer with another body, to which these fields do not apply.
@@ -121,7 +126,7 @@ function execute(stepState: TemplatesStepState, x: Exchange, page: TemplatePage,
 				response.headers.delete('content-type');
 				throw toPageError(error);
 			}
-			return error.settled.then(() => {
+			return error.pendingResult.then(() => {
 				host.restart();
 				return executePage();
 			});

@@ -21,27 +21,27 @@ export function readWholeBody(body: Body, maxBytes: number, bodyName: string): B
 function collectPieces(
 	body: BodySource,
 	pieces: Uint8Array[],
-	initialSize: number,
+	initialBytes: number,
 	maxBytes: number,
 	bodyName: string,
 ): Uint8Array | Promise<Uint8Array> {
-	let size = initialSize;
+	let collectedBytes = initialBytes;
 	for (;;) {
 		const pulled = body.pull();
 		if (pulled instanceof Promise) {
 			return pulled.then(piece => {
 				const completeBody = addPiece(piece);
-				return completeBody ?? collectPieces(body, pieces, size, maxBytes, bodyName);
+				return completeBody ?? collectPieces(body, pieces, collectedBytes, maxBytes, bodyName);
 			});
 		}
-		const buffered = addPiece(pulled);
-		if (buffered) return buffered;
+		const bufferedBody = addPiece(pulled);
+		if (bufferedBody) return bufferedBody;
 	}
 
 	function addPiece(piece: Uint8Array | null): Uint8Array | undefined {
-		if (piece === null) return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, size);
-		size += piece.byteLength;
-		if (size > maxBytes) {
+		if (piece === null) return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, collectedBytes);
+		collectedBytes += piece.byteLength;
+		if (collectedBytes > maxBytes) {
 			body.cancel();
 			throw tooLongError(maxBytes, bodyName);
 		}

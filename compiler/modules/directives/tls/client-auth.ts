@@ -6,7 +6,7 @@ import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
 import { lowerTrustPool, parseDerCertificate, TRUST_POOL_SCHEMA } from '../../providers/trust-pools/trust-pool.ts';
 
-const MODES = ['request', 'require', 'verify_if_given', 'require_and_verify'] as const;
+const CLIENT_AUTH_MODES = ['request', 'require', 'verify_if_given', 'require_and_verify'] as const;
 const TEXT_LIST_SCHEMA: Schema = { type: 'array', items: { type: 'string' } };
 
 export const CLIENT_AUTH_SCHEMA: Schema = {
@@ -14,7 +14,7 @@ export const CLIENT_AUTH_SCHEMA: Schema = {
 	description: 'Client certificates.',
 	properties: {
 		mode: {
-			enum: MODES,
+			enum: CLIENT_AUTH_MODES,
 			description:
 				'`request` and `require` ask for a certificate without verifying it; `verify_if_given` admits clients with a valid certificate or none; `require_and_verify` admits only those with a valid one.',
 		},
@@ -72,7 +72,7 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 		{
 			mode: (words, innerLine) => {
 				if (cx.count(innerLine, words, 1, 1, 'mode <mode>'))
-					draft.mode = cx.oneOf(words[0]!, MODES, 'mode of `client_auth`');
+					draft.mode = cx.oneOf(words[0]!, CLIENT_AUTH_MODES, 'mode of `client_auth`');
 			},
 			trust_pool: (words, innerLine) => {
 				if (draft.trustPool)
@@ -112,12 +112,12 @@ function lowerVerifier(
 		return;
 	if (cx.oneOf(kindWord, ['leaf'], 'verifier of client certificates') === undefined) return;
 	draft.hasLeafLines = true;
-	const loaders: { readonly [loader: string]: (values: readonly Word[]) => void } = {
+	const handlersByLoader: { readonly [loader: string]: (values: readonly Word[]) => void } = {
 		file: values => draft.leaves.files.push(...values.map(lowerPath)),
 		folder: values => draft.leaves.folders.push(...values.map(lowerPath)),
 		pem: values => draft.leaves.pem.push(...values.flatMap(word => lowerPem(word, cx))),
 	};
-	const refuseStore = (word: Word) =>
+	const refuseStorage = (word: Word) =>
 		cx.problem(
 			'error',
 			'tls/unavailable',
@@ -125,17 +125,17 @@ function lowerVerifier(
 			'Leaf certificates from a store are not supported by this build.',
 		);
 	if (loaderWord) {
-		if (loaderWord.text === 'storage') refuseStore(loaderWord);
-		else if (Object.hasOwn(loaders, loaderWord.text)) loaders[loaderWord.text]!(loaderArgs);
+		if (loaderWord.text === 'storage') refuseStorage(loaderWord);
+		else if (Object.hasOwn(handlersByLoader, loaderWord.text)) handlersByLoader[loaderWord.text]!(loaderArgs);
 		else cx.oneOf(loaderWord, ['file', 'folder', 'pem'], 'loader of leaf certificates');
 	}
 	cx.subdirectives(
 		innerLine.block,
 		{
-			file: values => loaders.file!(values),
-			folder: values => loaders.folder!(values),
-			pem: values => loaders.pem!(values),
-			storage: (_values, line) => refuseStore(line.words[0]!),
+			file: values => handlersByLoader.file!(values),
+			folder: values => handlersByLoader.folder!(values),
+			pem: values => handlersByLoader.pem!(values),
+			storage: (_values, line) => refuseStorage(line.words[0]!),
 		},
 		'verifier leaf',
 	);
@@ -158,9 +158,9 @@ function finishDraft(draft: ClientAuthDraft, line: Line, cx: LowerContext): Clie
 		const message = '`trusted_ca_cert` and `trust_pool` cannot be combined.';
 		cx.problem('error', 'tls/trust-pool-twice', nameWord.span, message, { hint: 'Put everything into `trust_pool`.' });
 	}
-	const pool = draft.trustPool ?? (usesOldSyntax ? createObsoletePool(draft) : undefined);
-	const mode = draft.mode ?? (pool || draft.hasLeafLines ? 'require_and_verify' : 'require');
-	if (!pool && !draft.hasLeafLines && (mode === 'verify_if_given' || mode === 'require_and_verify')) {
+	const trustPool = draft.trustPool ?? (usesOldSyntax ? createObsoletePool(draft) : undefined);
+	const mode = draft.mode ?? (trustPool || draft.hasLeafLines ? 'require_and_verify' : 'require');
+	if (!trustPool && !draft.hasLeafLines && (mode === 'verify_if_given' || mode === 'require_and_verify')) {
 		cx.problem(
 			'error',
 			'tls/nothing-trusted',
@@ -171,13 +171,13 @@ function finishDraft(draft: ClientAuthDraft, line: Line, cx: LowerContext): Clie
 			},
 		);
 	}
-	const leaves = Object.fromEntries(
+	const trustedLeaves = Object.fromEntries(
 		Object.entries(draft.leaves).filter(([, list]) => list.length > 0),
 	) as TrustedLeaves;
 	return {
 		mode,
-		...(pool ? { trust_pool: pool } : {}),
-		...(draft.hasLeafLines ? { trusted_leaves: leaves } : {}),
+		...(trustPool ? { trust_pool: trustPool } : {}),
+		...(draft.hasLeafLines ? { trusted_leaves: trustedLeaves } : {}),
 	};
 }
 

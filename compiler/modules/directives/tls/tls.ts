@@ -17,14 +17,14 @@ import { lowerClientAuth } from './client-auth.ts';
 import { KEY_TYPES, TLS_CURVE_NAMES, TLS_VERSIONS, TLS12_CIPHERS, TLS13_CIPHERS } from './handshake-words.ts';
 import { SITE_TLS_SCHEMA } from './tls-schema.ts';
 
-type Version = (typeof TLS_VERSIONS)[number];
+type TlsVersion = (typeof TLS_VERSIONS)[number];
 
 /** The settings of `tls` during lowering. */
 interface TlsDraft {
 	certificates: CertificateFiles[];
 	load: string[];
-	min_version?: Version;
-	max_version?: Version;
+	min_version?: TlsVersion;
+	max_version?: TlsVersion;
 	ciphers?: string[];
 	curves?: string[];
 	alpn?: string[];
@@ -83,7 +83,7 @@ export const tls: SiteDirective = {
 			return;
 		}
 		lowerArguments(line, args, draft, cx);
-		lowerBlock(line, draft, cx);
+		lowerTlsBlock(line, draft, cx);
 		const settings = cx.origin(dropUnsetFields(draft), line.span);
 		site.tls = earlierSettings
 			? cx.origin({ ...earlierSettings, ...settings, ...mergeLists(earlierSettings, settings) }, line.span)
@@ -126,7 +126,7 @@ function lowerArguments(line: Line, args: readonly Word[], draft: TlsDraft, cx: 
 	}
 }
 
-function lowerBlock(line: Line, draft: TlsDraft, cx: LowerContext): void {
+function lowerTlsBlock(line: Line, draft: TlsDraft, cx: LowerContext): void {
 	const dnsWords: Word[] = [];
 	const listHandler = (
 		usage: string,
@@ -164,14 +164,14 @@ function lowerBlock(line: Line, draft: TlsDraft, cx: LowerContext): void {
 			}),
 			load: listHandler('load <folder>…', words => draft.load.push(...words.map(word => lowerPath(word, cx)))),
 			key_type: wordHandler('key_type <type>', word => {
-				const type = cx.oneOf(word, KEY_TYPES, 'key type');
-				if (type) draft.key_type = type;
+				const keyType = cx.oneOf(word, KEY_TYPES, 'key type');
+				if (keyType) draft.key_type = keyType;
 			}),
 			issuer: (words, innerLine) => {
 				const issuer = lowerIssuer(words, innerLine, cx);
 				if (issuer) draft.issuers.push(cx.origin(issuer, innerLine.span));
 			},
-			get_certificate: (words, innerLine) => lowerManager(words, innerLine, draft, cx),
+			get_certificate: (words, innerLine) => lowerCertificateManager(words, innerLine, draft, cx),
 			on_demand: flagHandler('on_demand', () => {
 				draft.on_demand = true;
 			}),
@@ -321,7 +321,7 @@ export function parseRatio(word: Word, cx: LowerContext): number | undefined {
 	return undefined;
 }
 
-function lowerManager(words: readonly Word[], innerLine: Line, draft: TlsDraft, cx: LowerContext): void {
+function lowerCertificateManager(words: readonly Word[], innerLine: Line, draft: TlsDraft, cx: LowerContext): void {
 	const usage = 'get_certificate http <url>';
 	const [kindWord, urlWord] = words;
 	cx.noBlock(innerLine);

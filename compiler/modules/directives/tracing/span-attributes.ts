@@ -11,7 +11,7 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set([
 ]);
 
 /** Maximum number of characters of an attribute's value. It bounds the size of exported batches, whatever clients send. */
-const MAX_VALUE_LENGTH = 4096;
+const MAX_ATTRIBUTE_LENGTH = 4096;
 
 /** Matches query parameters that contain the signature of a URL, which is redacted: anyone who knows it can use the URL. */
 const SIGNATURE_PARAMETERS = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature|X-Amz-Signature)=[^&]*/gi;
@@ -21,9 +21,9 @@ export function defaultSpanName(method: string): string {
 	return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }
 
-/** Returns a value, truncated to {@link MAX_VALUE_LENGTH} characters. */
+/** Returns a value, truncated to {@link MAX_ATTRIBUTE_LENGTH} characters. */
 export function truncateAttribute(value: string): string {
-	return value.length <= MAX_VALUE_LENGTH ? value : value.slice(0, MAX_VALUE_LENGTH);
+	return value.length <= MAX_ATTRIBUTE_LENGTH ? value : value.slice(0, MAX_ATTRIBUTE_LENGTH);
 }
 
 /** Returns the span attributes of an exchange that has ended. */
@@ -52,7 +52,7 @@ export function requestAttributes(x: Exchange, clientIp: string): { [name: strin
 	}
 	const userAgent = request.headers.get('user-agent');
 	if (userAgent !== undefined) attributes['user_agent.original'] = truncateAttribute(userAgent);
-	if (x.aborted) attributes['error.type'] = 'aborted';
+	if (x.isAborted) attributes['error.type'] = 'aborted';
 	else if (response.status > 0) attributes['http.response.status_code'] = response.status;
 	if (response.status >= 500) attributes['error.type'] = String(response.status);
 	return attributes;

@@ -28,7 +28,7 @@ type CompiledAttribute = readonly [name: string, read: (x: Exchange) => SpanValu
 export function compileTracing(step: TraceRequestStep, cx: CompileContext, next: Handler): Handler {
 	const tracer = cx.lease('tracer', {});
 	const nameTemplate = step.span === undefined ? undefined : cx.template(step.span, 'empty');
-	const attributes = Object.entries(step.attributes ?? {}).map(
+	const extraAttributes = Object.entries(step.attributes ?? {}).map(
 		([key, value]): CompiledAttribute => [key, compileAttribute(value, cx)],
 	);
 	return x => {
@@ -54,16 +54,24 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 			enterTraceScope(x, new TraceScope(tracer, traceId, spanId, flags, callerContext?.state));
 			const spanName =
 				truncateAttribute(nameTemplate ? nameTemplate.render(x) : '') || defaultSpanName(x.received.method);
-			const span = { traceId, spanId, flags, parent: parentSpan, isNested, spanName, state: callerContext?.state };
+			const pendingSpan = {
+				traceId,
+				spanId,
+				flags,
+				parent: parentSpan,
+				isNested,
+				spanName,
+				state: callerContext?.state,
+			};
 			x.finishListeners ??= [];
-			x.finishListeners.push(endedExchange => recordSpan(endedExchange, span));
+			x.finishListeners.push(endedExchange => recordSpan(endedExchange, pendingSpan));
 		}
 		return next(x);
 	};
 
 	function recordSpan(x: Exchange, span: PendingSpan): void {
 		const spanAttributes = requestAttributes(x, cx.clientIp(x));
-		for (const [key, readValue] of attributes) {
+		for (const [key, readValue] of extraAttributes) {
 			const value = readValue(x);
 			// The value is defined as a property, so that `__proto__` is a name like any other.
 			Object.defineProperty(spanAttributes, key, { value, enumerable: true, configurable: true, writable: true });
@@ -81,7 +89,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 			parentIsRemote: parent !== undefined && !span.isNested,
 			startedAt: x.now() - durationMs,
 			duration: durationMs,
-			isError: x.aborted || x.response.status >= 500,
+			isError: x.isAborted || x.response.status >= 500,
 			attributes: spanAttributes,
 		});
 	}

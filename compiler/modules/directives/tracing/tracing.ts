@@ -74,15 +74,15 @@ tracing /api/* {
 					cx.count(innerLine, words, 0, 0, 'span_attributes { <key> <value>… }');
 					for (const attributeLine of innerLine.block?.lines ?? []) {
 						cx.noBlock(attributeLine);
-						const [key, ...values] = attributeLine.words;
-						if (!key || !cx.count(attributeLine, values, 1, 1, '<key> <value>')) continue;
-						if (key.text === '') {
-							cx.problem('error', 'tracing/no-key', key.span, 'An attribute needs a name.');
+						const [keyWord, ...valueWords] = attributeLine.words;
+						if (!keyWord || !cx.count(attributeLine, valueWords, 1, 1, '<key> <value>')) continue;
+						if (keyWord.text === '') {
+							cx.problem('error', 'tracing/no-key', keyWord.span, 'An attribute needs a name.');
 							continue;
 						}
-						const value = cx.template(values[0]!);
+						const value = cx.template(valueWords[0]!);
 						// The value is defined as a property, so that `__proto__` is a name like any other.
-						Object.defineProperty(attributes, key.text, {
+						Object.defineProperty(attributes, keyWord.text, {
 							value,
 							enumerable: true,
 							configurable: true,

@@ -6,14 +6,14 @@ import type { CelLibrary } from './cel-library.ts';
 export const SORT_BY_FUNCTION = 'svc.sortBy';
 
 /** Maximum number of elements of `lists.range`, so that an expression cannot exhaust memory. */
-const MAX_RANGE = 10_000;
+const MAX_RANGE_ELEMENTS = 10_000;
 
 /** Returns the extension functions in the form that the CEL library needs. */
 export function extensionFunctions(library: CelLibrary): CelFunc[] {
 	const { celFunc, celMethod, celList, CelScalar, listType } = library;
 	const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar;
 	const LIST = listType(DYN);
-	const numbers = [INT, DOUBLE] as const;
+	const numberTypes = [INT, DOUBLE] as const;
 	const functions: CelFunc[] = [
 		...textConversions(library),
 		celMethod('slice', LIST, [INT, INT], LIST, function (this: CelList, start, end) {
@@ -33,22 +33,22 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		}),
 		celMethod('distinct', LIST, [], LIST, function (this: CelList) {
 			const itemsByKey = new Map<string, CelValue>();
-			for (const item of this) if (!itemsByKey.has(keyOf(item))) itemsByKey.set(keyOf(item), item);
+			for (const item of this) if (!itemsByKey.has(distinctKeyOf(item))) itemsByKey.set(distinctKeyOf(item), item);
 			return celList([...itemsByKey.values()]);
 		}),
 		celMethod('sort', LIST, [], LIST, function (this: CelList) {
-			return celList([...this].sort(compare));
+			return celList([...this].sort(compareValues));
 		}),
 		celFunc(SORT_BY_FUNCTION, [LIST, LIST], LIST, (list, keys) => {
 			const keyedIndexes = [...keys].map((key, index) => ({ key, at: index }));
 			const items = [...list];
-			return celList(keyedIndexes.sort((a, b) => compare(a.key, b.key)).map(({ at: index }) => items[index]!));
+			return celList(keyedIndexes.sort((a, b) => compareValues(a.key, b.key)).map(({ at: index }) => items[index]!));
 		}),
 		celMethod('reverse', STRING, [], STRING, function (this: string) {
 			return [...this].reverse().join('');
 		}),
 		celFunc('lists.range', [INT], LIST, count => {
-			if (count > BigInt(MAX_RANGE)) throw new Error(`range is limited to ${MAX_RANGE} elements`);
+			if (count > BigInt(MAX_RANGE_ELEMENTS)) throw new Error(`range is limited to ${MAX_RANGE_ELEMENTS} elements`);
 			return celList(Array.from({ length: Math.max(0, Number(count)) }, (_, index) => BigInt(index)));
 		}),
 		celFunc('math.isNaN', [DOUBLE], BOOL, Number.isNaN),
@@ -78,20 +78,22 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		['math.greatest', 1],
 		['math.least', -1],
 	] as const) {
-		const best = (values: readonly CelValue[]): CelValue => {
+		const bestOf = (values: readonly CelValue[]): CelValue => {
 			if (values.length === 0) throw new Error(`${name}() needs a value`);
-			return values.reduce((a, b) => (Math.sign(compare(b, a)) === winningSign ? b : a));
+			return values.reduce((a, b) => (Math.sign(compareValues(b, a)) === winningSign ? b : a));
 		};
-		functions.push(celFunc(name, [LIST], DYN, list => best([...list])));
-		for (const type of numbers) {
+		functions.push(celFunc(name, [LIST], DYN, list => bestOf([...list])));
+		for (const type of numberTypes) {
 			functions.push(celFunc(name, [type], type, value => value as never));
-			functions.push(celFunc(name, [type, type], type, (...values: unknown[]) => best(values as CelValue[]) as never));
 			functions.push(
-				celFunc(name, [type, type, type], type, (...values: unknown[]) => best(values as CelValue[]) as never),
+				celFunc(name, [type, type], type, (...values: unknown[]) => bestOf(values as CelValue[]) as never),
+			);
+			functions.push(
+				celFunc(name, [type, type, type], type, (...values: unknown[]) => bestOf(values as CelValue[]) as never),
 			);
 		}
-		functions.push(celFunc(name, [INT, DOUBLE], DYN, (a, b) => best([a, b])));
-		functions.push(celFunc(name, [DOUBLE, INT], DYN, (a, b) => best([a, b])));
+		functions.push(celFunc(name, [INT, DOUBLE], DYN, (a, b) => bestOf([a, b])));
+		functions.push(celFunc(name, [DOUBLE, INT], DYN, (a, b) => bestOf([a, b])));
 	}
 	return functions;
 }
@@ -102,8 +104,8 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
  */
 function textConversions({ celFunc, CelScalar, celUint }: CelLibrary): CelFunc[] {
 	const { DOUBLE, INT, STRING, UINT } = CelScalar;
-	const parseInteger = (text: string, pattern: RegExp, type: string): bigint => {
-		if (!pattern.test(text)) throw new Error(`type conversion error from '${text}' to ${type}`);
+	const parseInteger = (text: string, pattern: RegExp, typeName: string): bigint => {
+		if (!pattern.test(text)) throw new Error(`type conversion error from '${text}' to ${typeName}`);
 		return BigInt(text.replace('+', ''));
 	};
 	return [
@@ -142,13 +144,13 @@ function flatten(items: readonly CelValue[], depth: number, library: CelLibrary)
 	);
 }
 
-function keyOf(value: CelValue): string {
+function distinctKeyOf(value: CelValue): string {
 	return typeof value === 'object'
 		? `object ${JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? `${part}` : part))}`
 		: `${typeof value} ${value}`;
 }
 
-function compare(a: CelValue, b: CelValue): number {
+function compareValues(a: CelValue, b: CelValue): number {
 	const orderedTypes = ['string', 'number', 'bigint', 'boolean'];
 	const areBothNumeric = typeof a !== 'string' && typeof b !== 'string';
 	if (

@@ -7,7 +7,7 @@ export type CelLibrary = typeof import('@bufbuild/cel');
 /** The library and its extended string functions. */
 export interface CelModules {
 	readonly library: CelLibrary;
-	readonly strings: typeof import('@bufbuild/cel/ext')['strings'];
+	readonly stringFunctions: typeof import('@bufbuild/cel/ext')['strings'];
 }
 
 /** Node's `require`. It is defined in the binary, whose bundle cannot load modules by name, but not in a checkout. */
@@ -19,9 +19,9 @@ export function loadCel(): CelModules {
 	if (typeof require === 'function') {
 		return {
 			library: require('@bufbuild/cel') as CelLibrary,
-			strings: (require('@bufbuild/cel/ext') as typeof import('@bufbuild/cel/ext')).strings,
+			stringFunctions: (require('@bufbuild/cel/ext') as typeof import('@bufbuild/cel/ext')).strings,
 		};
 	}
 	const load = createRequire(import.meta.url);
-	return { library: load('@bufbuild/cel'), strings: load('@bufbuild/cel/ext').strings };
+	return { library: load('@bufbuild/cel'), stringFunctions: load('@bufbuild/cel/ext').strings };
 }

@@ -30,20 +30,20 @@ export function exprTypeOf(expr: CelSyntaxNode, env: CelEnv, scope: Scope = new 
 		case 'identExpr':
 			return typeOfName(kind.value.name, scope);
 		case 'selectExpr': {
-			const operand = exprTypeOf(kind.value.operand!, env, scope);
-			if (operand !== 'dyn' && exprTypeName(operand) !== 'map') {
-				throw new CelTypeError(`type '${exprTypeName(operand)}' does not support field selection`);
+			const operandType = exprTypeOf(kind.value.operand!, env, scope);
+			if (operandType !== 'dyn' && exprTypeName(operandType) !== 'map') {
+				throw new CelTypeError(`type '${exprTypeName(operandType)}' does not support field selection`);
 			}
-			return kind.value.testOnly ? 'bool' : elementOf(operand);
+			return kind.value.testOnly ? 'bool' : elementTypeOf(operandType);
 		}
 		case 'listExpr':
 			return { kind: 'list', element: commonType(kind.value.elements.map(element => exprTypeOf(element, env, scope))) };
 		case 'structExpr': {
-			const values = kind.value.entries.map(entry => {
+			const valueTypes = kind.value.entries.map(entry => {
 				if (entry.keyKind.case === 'mapKey') exprTypeOf(entry.keyKind.value, env, scope);
 				return exprTypeOf(entry.value!, env, scope);
 			});
-			return kind.value.messageName === '' ? { kind: 'map', element: commonType(values) } : 'dyn';
+			return kind.value.messageName === '' ? { kind: 'map', element: commonType(valueTypes) } : 'dyn';
 		}
 		case 'comprehensionExpr': {
 			const { accuVar, accuInit, iterVar, iterRange, loopCondition, loopStep, result } = kind.value;
@@ -64,11 +64,11 @@ export function exprTypeOf(expr: CelSyntaxNode, env: CelEnv, scope: Scope = new 
 		}
 		case 'callExpr': {
 			const { target, function: name, args } = kind.value;
-			const qualifier = target && qualifiedName(target, scope);
+			const qualifier = target && qualifierOf(target, scope);
 			const qualifiedFunctions = qualifier === undefined ? undefined : env.funcs.find(`${qualifier}.${name}`);
-			const types = args.map(arg => exprTypeOf(arg, env, scope));
-			if (qualifiedFunctions) return callType(`${qualifier}.${name}`, undefined, types, qualifiedFunctions);
-			return callType(name, target && exprTypeOf(target, env, scope), types, env.funcs.find(name));
+			const argumentTypes = args.map(arg => exprTypeOf(arg, env, scope));
+			if (qualifiedFunctions) return typeOfCall(`${qualifier}.${name}`, undefined, argumentTypes, qualifiedFunctions);
+			return typeOfCall(name, target && exprTypeOf(target, env, scope), argumentTypes, env.funcs.find(name));
 		}
 		default:
 			throw new CelTypeError('the expression is empty');
@@ -98,20 +98,18 @@ function typeOfName(name: string, scope: Scope): ExprType {
 }
 
 /** Returns a name such as `math.greatest` if the target of a call is a name and not a variable. */
-function qualifiedName(expr: CelSyntaxNode, scope: Scope): string | undefined {
+function qualifierOf(expr: CelSyntaxNode, scope: Scope): string | undefined {
 	if (expr.exprKind.case !== 'identExpr') return undefined;
 	return scope.has(expr.exprKind.value.name) ? undefined : expr.exprKind.value.name;
 }
 
-function elementOf(type: ExprType): ExprType {
+function elementTypeOf(type: ExprType): ExprType {
 	return typeof type === 'object' ? type.element : 'dyn';
 }
 
 function commonType(types: readonly ExprType[]): ExprType {
-	const [accumulatorType] = types;
-	return accumulatorType !== undefined && types.every(type => isSameType(type, accumulatorType))
-		? accumulatorType
-		: 'dyn';
+	const [firstType] = types;
+	return firstType !== undefined && types.every(type => isSameType(type, firstType)) ? firstType : 'dyn';
 }
 
 function isSameType(a: ExprType, b: ExprType): boolean {
@@ -119,49 +117,56 @@ function isSameType(a: ExprType, b: ExprType): boolean {
 	return a.kind === b.kind && isSameType(a.element, b.element);
 }
 
-function callType(
+function typeOfCall(
 	name: string,
-	target: ExprType | undefined,
-	args: readonly ExprType[],
+	targetType: ExprType | undefined,
+	argumentTypes: readonly ExprType[],
 	overloads: Iterable<CelFunc> | undefined,
 ): ExprType {
-	const refuse = (): never => {
-		const signature = `(${args.map(exprTypeName).join(', ')})`;
+	const throwNoOverload = (): never => {
+		const signature = `(${argumentTypes.map(exprTypeName).join(', ')})`;
 		throw new CelTypeError(
-			`found no matching overload for '${name}' applied to '${target === undefined ? signature : `${exprTypeName(target)}.${signature}`}'`,
+			`found no matching overload for '${name}' applied to '${targetType === undefined ? signature : `${exprTypeName(targetType)}.${signature}`}'`,
 		);
 	};
 	switch (name) {
 		case '_&&_':
 		case '_||_':
-			return args.every(type => isAssignable(type, 'bool')) ? 'bool' : refuse();
+			return argumentTypes.every(type => isAssignable(type, 'bool')) ? 'bool' : throwNoOverload();
 		case '@not_strictly_false':
 			return 'bool';
 		case '_?_:_':
-			return isAssignable(args[0]!, 'bool') ? commonType(args.slice(1)) : refuse();
+			return isAssignable(argumentTypes[0]!, 'bool') ? commonType(argumentTypes.slice(1)) : throwNoOverload();
 		case '_[_]':
-			return isAssignable(args[0]!, 'list') || isAssignable(args[0]!, 'map') ? elementOf(args[0]!) : refuse();
+			return isAssignable(argumentTypes[0]!, 'list') || isAssignable(argumentTypes[0]!, 'map')
+				? elementTypeOf(argumentTypes[0]!)
+				: throwNoOverload();
 		case '_==_':
 		case '_!=_':
-			return areComparable(args[0]!, args[1]!) ? 'bool' : refuse();
+			return areComparable(argumentTypes[0]!, argumentTypes[1]!) ? 'bool' : throwNoOverload();
 		case '_+_':
-			if (args.every(type => exprTypeName(type) === 'list')) return commonType(args);
+			if (argumentTypes.every(type => exprTypeName(type) === 'list')) return commonType(argumentTypes);
 	}
 	if (!overloads) throw new CelTypeError(`undeclared reference to '${name}' (in container '')`);
 	const resultTypes: ExprType[] = [];
 	for (const func of overloads)
-		if (acceptsArguments(func, target, args)) resultTypes.push(fromLibraryType(func.result));
-	return resultTypes.length === 0 ? refuse() : commonType(resultTypes);
+		if (acceptsArguments(func, targetType, argumentTypes)) resultTypes.push(fromLibraryType(func.result));
+	return resultTypes.length === 0 ? throwNoOverload() : commonType(resultTypes);
 }
 
-function acceptsArguments(func: CelFunc, target: ExprType | undefined, args: readonly ExprType[]): boolean {
-	if ((func.target === undefined) !== (target === undefined) || func.arguments.length !== args.length) return false;
-	if (func.target !== undefined && !isAssignable(target!, func.target.name)) return false;
-	return func.arguments.every((type, index) => isAssignable(args[index]!, type.name));
+function acceptsArguments(
+	func: CelFunc,
+	targetType: ExprType | undefined,
+	argumentTypes: readonly ExprType[],
+): boolean {
+	if ((func.target === undefined) !== (targetType === undefined) || func.arguments.length !== argumentTypes.length)
+		return false;
+	if (func.target !== undefined && !isAssignable(targetType!, func.target.name)) return false;
+	return func.arguments.every((type, index) => isAssignable(argumentTypes[index]!, type.name));
 }
 
-function isAssignable(type: ExprType, expected: string): boolean {
-	return type === 'dyn' || expected === 'dyn' || exprTypeName(type) === expected;
+function isAssignable(type: ExprType, expectedName: string): boolean {
+	return type === 'dyn' || expectedName === 'dyn' || exprTypeName(type) === expectedName;
 }
 
 function areComparable(a: ExprType, b: ExprType): boolean {

@@ -16,7 +16,7 @@ import {
 	matcherOfCall,
 	placeholderName,
 } from './matcher-calls.ts';
-import { PLACEHOLDER_FUNCTION, placeholderCalls } from './placeholder-calls.ts';
+import { PLACEHOLDER_FUNCTION, replacePlaceholders } from './placeholder-calls.ts';
 
 /** Maximum number of characters of an expression, because the parser recurses for every parenthesis. */
 const MAX_EXPRESSION_LENGTH = 16 * 1024;
@@ -30,18 +30,18 @@ export function compileExpression({ expression, name, files }: ExpressionMatcher
 	if (expression.length > MAX_EXPRESSION_LENGTH)
 		return fail(`the expression is longer than ${MAX_EXPRESSION_LENGTH} characters`);
 	const cel = loadCel();
-	const { text, fullNames: names } = placeholderCalls(expression);
-	const binding = new ExpressionBinding({ placeholders: names, name, files }, cel, cx);
+	const { text: expressionText, fullNames: placeholderNames } = replacePlaceholders(expression);
+	const binding = new ExpressionBinding({ placeholders: placeholderNames, name, files }, cel, cx);
 	try {
-		const root = parse(text, cel);
-		binding.bind(root);
+		const root = parseCel(expressionText, cel);
+		binding.bindTree(root);
 		const env = cel.library.celEnv({
-			funcs: [...cel.strings, ...extensionFunctions(cel.library), ...binding.functions],
-			re2: { compile: pattern => binding.regexp(pattern) },
+			funcs: [...cel.stringFunctions, ...extensionFunctions(cel.library), ...binding.functions],
+			re2: { compile: pattern => binding.regexpFor(pattern) },
 		});
-		const type = exprTypeName(exprTypeOf(root, env));
-		if (type !== 'bool') {
-			return cx.refuse(`CEL request matcher expects return type of bool, not ${type}`, 'expression/not-a-bool');
+		const typeName = exprTypeName(exprTypeOf(root, env));
+		if (typeName !== 'bool') {
+			return cx.refuse(`CEL request matcher expects return type of bool, not ${typeName}`, 'expression/not-a-bool');
 		}
 		return createPredicate(cel.library.plan(env, root) as () => unknown, binding, cel);
 	} catch (error) {
@@ -51,7 +51,7 @@ export function compileExpression({ expression, name, files }: ExpressionMatcher
 	}
 }
 
-function parse(text: string, cel: CelModules): CelSyntaxNode {
+function parseCel(text: string, cel: CelModules): CelSyntaxNode {
 	try {
 		// The library requires a newline after a comment, even at the end of the text.
 		return cel.library.parse(`${text}\n`).expr;
@@ -65,7 +65,7 @@ function createPredicate(evaluate: () => unknown, binding: ExpressionBinding, { 
 	return x => {
 		const outerExchange = binding.exchange;
 		binding.exchange = x;
-		binding.failure = undefined;
+		binding.matcherError = undefined;
 		let result: unknown;
 		try {
 			result = evaluate();
@@ -73,7 +73,7 @@ function createPredicate(evaluate: () => unknown, binding: ExpressionBinding, { 
 			binding.exchange = outerExchange;
 		}
 		if (typeof result === 'boolean') return result;
-		if (binding.failure !== undefined) throw binding.failure;
+		if (binding.matcherError !== undefined) throw binding.matcherError;
 		const reason = library.isCelError(result) ? result.message : 'the result is not a bool';
 		throw new HttpError(500, `The expression failed: ${reason}`);
 	};
@@ -88,7 +88,7 @@ class ExpressionBinding {
 	/** The exchange for which the expression is evaluated. */
 	exchange: Exchange | undefined = undefined;
 	/** The error that a matcher has thrown. It is more specific than the error to which the library converts it. */
-	failure: unknown = undefined;
+	matcherError: unknown = undefined;
 	/** Compiled regular expressions that are written as literals, by source. */
 	readonly #regexps = new Map<string, RegExp>();
 	#lastDynamicRegexp: { readonly source: string; readonly regexp: RegExp } | undefined;
@@ -103,50 +103,50 @@ class ExpressionBinding {
 	}
 
 	/** Replaces matchers, placeholders and macros in the tree, in place. */
-	bind(expr: CelSyntaxNode): void {
+	bindTree(expr: CelSyntaxNode): void {
 		const kind = expr.exprKind;
 		switch (kind.case) {
 			case 'callExpr': {
 				const { target, function: name, args } = kind.value;
 				if (!target && name === PLACEHOLDER_FUNCTION) this.#bindPlaceholder(expr, placeholderName(args, this.#scope));
 				else if (!target && MATCHER_CALLS.has(name)) this.#bindMatcher(expr, name, args);
-				else if (target && name === 'bind' && isName(target, 'cel')) this.#bindMacro(expr, args);
-				else if (target && name === 'sortBy') this.#sortByMacro(expr, target, args);
+				else if (target && name === 'bind' && isName(target, 'cel')) this.#expandBind(expr, args);
+				else if (target && name === 'sortBy') this.#expandSortBy(expr, target, args);
 				else {
 					const lastArgument = args.at(-1)?.exprKind;
 					const constant = lastArgument?.case === 'constExpr' ? lastArgument.value.constantKind : undefined;
 					if (name === 'matches' && constant?.case === 'stringValue') this.#addRegexp(constant.value);
-					if (target) this.bind(target);
-					for (const arg of args) this.bind(arg);
+					if (target) this.bindTree(target);
+					for (const arg of args) this.bindTree(arg);
 				}
 				return;
 			}
 			case 'selectExpr':
-				this.bind(kind.value.operand!);
+				this.bindTree(kind.value.operand!);
 				return;
 			case 'listExpr':
-				for (const element of kind.value.elements) this.bind(element);
+				for (const element of kind.value.elements) this.bindTree(element);
 				return;
 			case 'structExpr':
 				for (const { keyKind, value } of kind.value.entries) {
-					if (keyKind.case === 'mapKey') this.bind(keyKind.value);
-					if (value) this.bind(value);
+					if (keyKind.case === 'mapKey') this.bindTree(keyKind.value);
+					if (value) this.bindTree(value);
 				}
 				return;
 			case 'comprehensionExpr': {
 				const { accuInit, iterRange, loopCondition, loopStep, result } = kind.value;
-				for (const part of [accuInit, iterRange, loopCondition, loopStep, result]) if (part) this.bind(part);
+				for (const part of [accuInit, iterRange, loopCondition, loopStep, result]) if (part) this.bindTree(part);
 				return;
 			}
 		}
 	}
 
 	#addRegexp(source: string): void {
-		this.#regexps.set(source, this.#cx.regexp(source));
+		this.#regexps.set(source, this.#cx.regexpFor(source));
 	}
 
 	/** Returns the compiled regular expression for a call of `matches`. Throws RegexpError. */
-	regexp(source: string): RegExp {
+	regexpFor(source: string): RegExp {
 		const literalRegexp = this.#regexps.get(source);
 		if (literalRegexp) return literalRegexp;
 		if (this.#lastDynamicRegexp?.source !== source) {
@@ -163,7 +163,7 @@ class ExpressionBinding {
 				try {
 					return predicate(this.exchange!);
 				} catch (error) {
-					this.failure = error;
+					this.matcherError = error;
 					throw error;
 				}
 			}),
@@ -177,14 +177,14 @@ class ExpressionBinding {
 			this.#replaceByCall(expr, functionName =>
 				celFunc(functionName, [], CelScalar.INT, () => BigInt(Math.floor(this.exchange!.now()))),
 			);
-			const original = { ...expr };
-			expr.exprKind = callExpr('timestamp', [original]);
+			const originalExpr = { ...expr };
+			expr.exprKind = createCallExpr('timestamp', [originalExpr]);
 			return;
 		}
 		const readPlaceholder = this.#cx.placeholder(name);
 		this.#replaceByCall(expr, functionName =>
 			celFunc(functionName, [], CelScalar.DYN, () =>
-				readPlaceholder ? celInput(readPlaceholder(this.exchange!), celList) : null,
+				readPlaceholder ? toCelInput(readPlaceholder(this.exchange!), celList) : null,
 			),
 		);
 	}
@@ -192,51 +192,51 @@ class ExpressionBinding {
 	#replaceByCall(expr: CelSyntaxNode, createFunction: (functionName: string) => CelFunc): void {
 		const functionName = `svc.bound${this.functions.length}`;
 		this.functions.push(createFunction(functionName));
-		expr.exprKind = callExpr(functionName, []);
+		expr.exprKind = createCallExpr(functionName, []);
 	}
 
 	/** Expands `list.sortBy(name, key)` to the list and the keys of its elements, computed by `list.map(name, key)`. */
-	#sortByMacro(expr: CelSyntaxNode, list: CelSyntaxNode, args: readonly CelSyntaxNode[]): void {
+	#expandSortBy(expr: CelSyntaxNode, list: CelSyntaxNode, args: readonly CelSyntaxNode[]): void {
 		const [variable, key] = args;
 		if (args.length !== 2 || variable?.exprKind.case !== 'identExpr') {
 			throw new CelTypeError('sortBy() takes a name and an expression');
 		}
-		this.bind(list);
-		this.bind(key!);
-		const keys = parse('list.map(name, key)', this.#cel);
-		const comprehension = keys.exprKind.value as Comprehension;
+		this.bindTree(list);
+		this.bindTree(key!);
+		const keysExpr = parseCel('list.map(name, key)', this.#cel);
+		const comprehension = keysExpr.exprKind.value as Comprehension;
 		comprehension.iterRange = list;
 		comprehension.iterVar = variable.exprKind.value.name;
 		replaceName(comprehension.loopStep!, 'key', key!);
-		expr.exprKind = callExpr(SORT_BY_FUNCTION, [list, keys]);
+		expr.exprKind = createCallExpr(SORT_BY_FUNCTION, [list, keysExpr]);
 	}
 
 	/**
 	 * Expands `cel.bind(name, value, expression)` to a comprehension over an empty list. The accumulator is `name`, with the initial
 	 * value `value`; the result is `expression`.
 	 */
-	#bindMacro(expr: CelSyntaxNode, args: readonly CelSyntaxNode[]): void {
-		const [variable, value, resultExpr] = args;
+	#expandBind(expr: CelSyntaxNode, args: readonly CelSyntaxNode[]): void {
+		const [variable, valueExpr, resultExpr] = args;
 		if (args.length !== 3 || variable?.exprKind.case !== 'identExpr') {
 			throw new CelTypeError('cel.bind() takes a name, a value and an expression');
 		}
-		this.bind(value!);
-		this.bind(resultExpr!);
+		this.bindTree(valueExpr!);
+		this.bindTree(resultExpr!);
 		const { name } = variable.exprKind.value;
-		const node = (exprKind: CelSyntaxNode['exprKind']): CelSyntaxNode => ({ ...expr, exprKind });
+		const exprWithKind = (exprKind: CelSyntaxNode['exprKind']): CelSyntaxNode => ({ ...expr, exprKind });
 		expr.exprKind = {
 			case: 'comprehensionExpr',
 			value: {
 				$typeName: 'cel.expr.Expr.Comprehension',
 				iterVar: '#unused',
 				iterVar2: '',
-				iterRange: node({
+				iterRange: exprWithKind({
 					case: 'listExpr',
 					value: { $typeName: 'cel.expr.Expr.CreateList', elements: [], optionalIndices: [] },
 				}),
 				accuVar: name,
-				accuInit: value!,
-				loopCondition: node({
+				accuInit: valueExpr!,
+				loopCondition: exprWithKind({
 					case: 'constExpr',
 					value: { $typeName: 'cel.expr.Constant', constantKind: { case: 'boolValue', value: false } },
 				}),
@@ -247,7 +247,7 @@ class ExpressionBinding {
 	}
 }
 
-function callExpr(name: string, args: CelSyntaxNode[]): CelSyntaxNode['exprKind'] {
+function createCallExpr(name: string, args: CelSyntaxNode[]): CelSyntaxNode['exprKind'] {
 	return { case: 'callExpr', value: { $typeName: 'cel.expr.Expr.Call', function: name, args } };
 }
 
@@ -269,10 +269,10 @@ function isName(expr: CelSyntaxNode, name: string): boolean {
 }
 
 /** Converts the value of a placeholder to a CEL value: whole numbers become ints, missing values null. */
-function celInput(value: unknown, list: CelModules['library']['celList']): CelInput {
+function toCelInput(value: unknown, createList: CelModules['library']['celList']): CelInput {
 	if (value === undefined || value === null) return null;
 	if (typeof value === 'string' || typeof value === 'boolean' || typeof value === 'bigint') return value;
 	if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
-	if (Array.isArray(value)) return list(value.map(item => celInput(item, list)));
+	if (Array.isArray(value)) return createList(value.map(item => toCelInput(item, createList)));
 	return placeholderText(value);
 }

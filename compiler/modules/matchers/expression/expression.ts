@@ -57,13 +57,17 @@ export const expression = requestMatcher<ExpressionMatcher>({
 			cx.problem('error', 'expression/not-quoted', onlyWord.span, message, { hint: `Usage: ${USAGE}` });
 			return undefined;
 		}
-		const text = (onlyWord ? cx.template(onlyWord) : args.map(word => textWithQuotes(word, cx)).join(' ')).trim();
+		const expressionText = (
+			onlyWord ? cx.template(onlyWord) : args.map(word => textWithQuotes(word, cx)).join(' ')
+		).trim();
 		const isNamed = onlyWord && name !== undefined && /^[\w-]+$/.test(name);
 		return {
 			type: 'expression',
-			expression: isCompatfile ? text.replaceAll(FALLBACK_POLICY_LITERAL, `$1${COMPATIBLE_FALLBACK_POLICY}$1`) : text,
+			expression: isCompatfile
+				? expressionText.replaceAll(FALLBACK_POLICY_LITERAL, `$1${COMPATIBLE_FALLBACK_POLICY}$1`)
+				: expressionText,
 			...(isNamed ? { name } : {}),
-			...(isCompatfile && /\bfile\s*\(/.test(text) ? { files: [REQUEST_PATH_PLACEHOLDER] } : {}),
+			...(isCompatfile && /\bfile\s*\(/.test(expressionText) ? { files: [REQUEST_PATH_PLACEHOLDER] } : {}),
 		};
 	},
 	schema: {
@@ -89,7 +93,7 @@ export const expression = requestMatcher<ExpressionMatcher>({
 
 /** Returns a word with its quotes, which belong to the expression. */
 function textWithQuotes(word: Word, cx: LowerContext): string {
-	const text = cx.template(word);
-	if (word.quote === 'double') return `"${text.replaceAll('"', '\\"')}"`;
-	return word.quote === 'backtick' ? `\`${text}\`` : text;
+	const wordText = cx.template(word);
+	if (word.quote === 'double') return `"${wordText.replaceAll('"', '\\"')}"`;
+	return word.quote === 'backtick' ? `\`${wordText}\`` : wordText;
 }

@@ -20,59 +20,65 @@ export interface MatcherCallScope {
 /** The value of an argument: a string (which is a template), a list of strings, or a map of strings and lists of strings. */
 type ArgumentValue = string | readonly string[] | ReadonlyMap<string, string | readonly string[]>;
 
-type MatcherCreator = (args: readonly ArgumentValue[], scope: MatcherCallScope, call: string) => Matcher;
+type MatcherCreator = (args: readonly ArgumentValue[], scope: MatcherCallScope, callName: string) => Matcher;
 
 /** The functions that create a matcher from the arguments of a call, by the name of the call. */
 export const MATCHER_CALLS: ReadonlyMap<string, MatcherCreator> = new Map<string, MatcherCreator>([
-	['host', (args, _, call) => ({ type: 'host', hosts: textArguments(args, call) })],
-	['path', (args, _, call) => ({ type: 'path', patterns: textArguments(args, call) })],
-	['method', (args, _, call) => ({ type: 'method', methods: textArguments(args, call) })],
-	['remote_ip', (args, _, call) => ({ type: 'remote_ip', ranges: textArguments(args, call) })],
-	['client_ip', (args, _, call) => ({ type: 'client_ip', ranges: textArguments(args, call) })],
-	['protocol', (args, _, call) => ({ type: 'protocol', protocol: textArguments(args, call, 1, 1)[0]!.toLowerCase() })],
-	['path_regexp', (args, scope, call) => ({ type: 'path_regexp', ...readRegexp(args, scope, call, 0).fields })],
+	['host', (args, _, call) => ({ type: 'host', hosts: requireTextArguments(args, call) })],
+	['path', (args, _, call) => ({ type: 'path', patterns: requireTextArguments(args, call) })],
+	['method', (args, _, call) => ({ type: 'method', methods: requireTextArguments(args, call) })],
+	['remote_ip', (args, _, call) => ({ type: 'remote_ip', ranges: requireTextArguments(args, call) })],
+	['client_ip', (args, _, call) => ({ type: 'client_ip', ranges: requireTextArguments(args, call) })],
+	[
+		'protocol',
+		(args, _, call) => ({ type: 'protocol', protocol: requireTextArguments(args, call, 1, 1)[0]!.toLowerCase() }),
+	],
+	[
+		'path_regexp',
+		(args, scope, call) => ({ type: 'path_regexp', ...readRegexpArguments(args, scope, call, 0).fields }),
+	],
 	[
 		'header_regexp',
 		(args, scope, call) => {
-			const { subject, fields } = readRegexp(args, scope, call, 1);
+			const { subject, fields } = readRegexpArguments(args, scope, call, 1);
 			return { type: 'header_regexp', field: subject, ...fields };
 		},
 	],
 	[
 		'vars_regexp',
 		(args, scope, call) => {
-			const { subject, fields } = readRegexp(args, scope, call, 1);
+			const { subject, fields } = readRegexpArguments(args, scope, call, 1);
 			return { type: 'vars_regexp', variable: subject, ...fields };
 		},
 	],
-	['header', (args, _, call) => ({ type: 'all', of: mapEntries(args, call).map(headerRule) })],
-	['query', (args, _, call) => ({ type: 'query', parameters: Object.fromEntries(mapEntries(args, call)) })],
-	['vars', (args, _, call) => ({ type: 'vars', variables: Object.fromEntries(mapEntries(args, call)) })],
-	['file', fileMatcher],
+	['header', (args, _, call) => ({ type: 'all', of: requireMapEntries(args, call).map(createHeaderMatcher) })],
+	['query', (args, _, call) => ({ type: 'query', parameters: Object.fromEntries(requireMapEntries(args, call)) })],
+	['vars', (args, _, call) => ({ type: 'vars', variables: Object.fromEntries(requireMapEntries(args, call)) })],
+	['file', createFileMatcher],
 	[
 		'url_pattern',
 		(args, _, call) => {
-			const [pattern, baseUrl] = textArguments(args, call, 1, 2);
+			const [pattern, baseUrl] = requireTextArguments(args, call, 1, 2);
 			return { type: 'url_pattern', pattern: pattern!, ...(baseUrl === undefined ? {} : { base_url: baseUrl }) };
 		},
 	],
 ]);
 
 /** Returns the matcher for a call of one of {@link MATCHER_CALLS}. Throws {@link MatcherCallError}. */
-export function matcherOfCall(call: string, args: readonly CelSyntaxNode[], scope: MatcherCallScope): Matcher {
-	const values = args.map(arg => {
+export function matcherOfCall(callName: string, args: readonly CelSyntaxNode[], scope: MatcherCallScope): Matcher {
+	const argumentValues = args.map(arg => {
 		const value = readArgument(arg, scope);
 		if (value === undefined) {
-			throw new MatcherCallError(`the arguments of ${call}() must be literals, placeholders, or \`+\` of them`);
+			throw new MatcherCallError(`the arguments of ${callName}() must be literals, placeholders, or \`+\` of them`);
 		}
 		return value;
 	});
-	return MATCHER_CALLS.get(call)!(values, scope, call);
+	return MATCHER_CALLS.get(callName)!(argumentValues, scope, callName);
 }
 
 function readArgument(expr: CelSyntaxNode, scope: MatcherCallScope): ArgumentValue | undefined {
 	const kind = expr.exprKind;
-	if (kind.case === 'listExpr') return textList(kind.value.elements, scope);
+	if (kind.case === 'listExpr') return readTextList(kind.value.elements, scope);
 	if (kind.case !== 'structExpr') return readText(expr, scope);
 	const map = new Map<string, string | readonly string[]>();
 	for (const entry of kind.value.entries) {
@@ -84,9 +90,9 @@ function readArgument(expr: CelSyntaxNode, scope: MatcherCallScope): ArgumentVal
 	return map;
 }
 
-function textList(elements: readonly CelSyntaxNode[], scope: MatcherCallScope): readonly string[] | undefined {
-	const list = elements.map(element => readText(element, scope));
-	return list.includes(undefined) ? undefined : (list as string[]);
+function readTextList(elements: readonly CelSyntaxNode[], scope: MatcherCallScope): readonly string[] | undefined {
+	const texts = elements.map(element => readText(element, scope));
+	return texts.includes(undefined) ? undefined : (texts as string[]);
 }
 
 function readText(expr: CelSyntaxNode, scope: MatcherCallScope): string | undefined {
@@ -112,40 +118,46 @@ export function placeholderName(args: readonly CelSyntaxNode[], scope: MatcherCa
 	return name;
 }
 
-function textArguments(
+function requireTextArguments(
 	args: readonly ArgumentValue[],
-	call: string,
+	callName: string,
 	min = 1,
 	max = Number.POSITIVE_INFINITY,
 ): string[] {
 	if (args.length < min || args.length > max || !args.every(arg => typeof arg === 'string')) {
-		const count = min === max ? 'one string' : max === Number.POSITIVE_INFINITY ? 'texts' : `${min} to ${max} texts`;
-		throw new MatcherCallError(`${call}() takes ${count}`);
+		const expectedArguments =
+			min === max ? 'one string' : max === Number.POSITIVE_INFINITY ? 'texts' : `${min} to ${max} texts`;
+		throw new MatcherCallError(`${callName}() takes ${expectedArguments}`);
 	}
 	return args as string[];
 }
 
-function readRegexp(args: readonly ArgumentValue[], scope: MatcherCallScope, call: string, subjectCount: 0 | 1) {
-	const words = textArguments(args, call, subjectCount + 1, subjectCount + 2);
-	const explicitName = words.length === subjectCount + 2 ? words[0]! : undefined;
+function readRegexpArguments(
+	args: readonly ArgumentValue[],
+	scope: MatcherCallScope,
+	callName: string,
+	subjectCount: 0 | 1,
+) {
+	const texts = requireTextArguments(args, callName, subjectCount + 1, subjectCount + 2);
+	const explicitName = texts.length === subjectCount + 2 ? texts[0]! : undefined;
 	if (explicitName !== undefined && !/^\w+$/.test(explicitName)) {
 		throw new MatcherCallError(`invalid regexp name (must contain only word characters): ${explicitName}`);
 	}
 	const name = explicitName ?? scope.name;
-	const fields = { pattern: words.at(-1)!, ...(name === undefined ? {} : { name }) };
-	return { subject: words.at(-2) ?? '', fields };
+	const fields = { pattern: texts.at(-1)!, ...(name === undefined ? {} : { name }) };
+	return { subject: texts.at(-2) ?? '', fields };
 }
 
-function mapEntries(args: readonly ArgumentValue[], call: string): (readonly [string, readonly string[]])[] {
+function requireMapEntries(args: readonly ArgumentValue[], callName: string): (readonly [string, readonly string[]])[] {
 	const [map] = args;
-	if (args.length !== 1 || !(map instanceof Map)) throw new MatcherCallError(`${call}() takes one map`);
+	if (args.length !== 1 || !(map instanceof Map)) throw new MatcherCallError(`${callName}() takes one map`);
 	return [...(map as ReadonlyMap<string, string | readonly string[]>)].map(([key, value]) => [
 		key,
 		typeof value === 'string' ? [value] : value,
 	]);
 }
 
-function headerRule([name, values]: readonly [string, readonly string[]]): Matcher {
+function createHeaderMatcher([name, values]: readonly [string, readonly string[]]): Matcher {
 	if (name.startsWith('!')) return { type: 'header', name: name.slice(1), absent: true };
 	if (values.length === 0 || values.includes('*')) return { type: 'header', name, present: true };
 	return { type: 'header', name, values };
@@ -153,18 +165,20 @@ function headerRule([name, values]: readonly [string, readonly string[]]): Match
 
 const FILE_CALL_KEYS: ReadonlySet<string> = new Set(['root', 'try_files', 'try_policy', 'split_path']);
 
-function fileMatcher(args: readonly ArgumentValue[], scope: MatcherCallScope, call: string): Matcher {
+function createFileMatcher(args: readonly ArgumentValue[], scope: MatcherCallScope, callName: string): Matcher {
 	const [map] = args;
 	const defaultFiles = scope.files === undefined ? {} : { files: scope.files };
 	// A trailing slash counts even if it comes from a placeholder.
-	const filesField = (files: readonly string[]) => ({ files, slashes: 'rendered' });
+	const fieldsForFiles = (files: readonly string[]) => ({ files, slashes: 'rendered' });
 	if (!(map instanceof Map))
-		return { type: 'file', ...(args.length > 0 ? filesField(textArguments(args, call)) : defaultFiles) };
-	const fields = new Map(mapEntries(args, call));
+		return { type: 'file', ...(args.length > 0 ? fieldsForFiles(requireTextArguments(args, callName)) : defaultFiles) };
+	const fields = new Map(requireMapEntries(args, callName));
 	for (const key of fields.keys()) {
-		if (!FILE_CALL_KEYS.has(key)) throw new MatcherCallError(`${call}() knows no \`${key}\``);
+		if (!FILE_CALL_KEYS.has(key)) throw new MatcherCallError(`${callName}() knows no \`${key}\``);
 	}
-	const [files, splits, root, policy] = ['try_files', 'split_path', 'root', 'try_policy'].map(key => fields.get(key));
+	const [files, splitExtensions, root, policy] = ['try_files', 'split_path', 'root', 'try_policy'].map(key =>
+		fields.get(key),
+	);
 	if (
 		policy &&
 		policy[0] !== COMPATIBLE_FALLBACK_POLICY &&
@@ -174,9 +188,9 @@ function fileMatcher(args: readonly ArgumentValue[], scope: MatcherCallScope, ca
 	}
 	return {
 		type: 'file',
-		...(files && files.length > 0 ? filesField(files) : defaultFiles),
+		...(files && files.length > 0 ? fieldsForFiles(files) : defaultFiles),
 		...(root ? { root: root[0] } : {}),
 		...(policy ? { policy: policy[0] } : {}),
-		...(splits ? { split_path: splits } : {}),
+		...(splitExtensions ? { split_path: splitExtensions } : {}),
 	};
 }

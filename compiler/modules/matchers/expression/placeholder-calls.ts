@@ -19,7 +19,7 @@ const TOKEN_PATTERN =
 	/([rRbB]{0,2})(""".*?"""|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}/gs;
 
 /** Replaces the placeholders of an expression. In quotes, `\{name}` becomes `{name}`, because `\{` is not a CEL escape. */
-export function placeholderCalls(expression: string): PlaceholderCalls {
+export function replacePlaceholders(expression: string): PlaceholderCalls {
 	const fullNames: string[] = [];
 	const text = expression.replace(
 		TOKEN_PATTERN,
@@ -48,7 +48,7 @@ const COMPARISON_PATTERN = new RegExp(
 
 /** Returns the placeholders that an expression compares, with the string literals with which they are compared. */
 export function comparedPlaceholders(expression: string): ComparedPlaceholder[] {
-	const { text, fullNames } = placeholderCalls(expression);
+	const { text, fullNames } = replacePlaceholders(expression);
 	return [...text.matchAll(COMPARISON_PATTERN)].map(([, firstNumber, , literal, secondNumber]) => {
 		return { name: fullNames[Number(firstNumber ?? secondNumber)]!, text: literal, field: 'expression' };
 	});

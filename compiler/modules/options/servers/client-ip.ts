@@ -6,7 +6,7 @@ import { isToken } from '../../../exchange/field-syntax.ts';
 import type { GlobalOption } from '../../contract/option.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
 
-const APPLIES_EVERYWHERE = 'Applies to all listeners. Changing it needs a restart.';
+const ALL_LISTENERS_NOTE = 'Applies to all listeners. Changing it needs a restart.';
 
 /** Option inside `servers`; sets `settings.client_ip_headers` in the document. */
 export const clientIpHeaders: ServerOption = {
@@ -38,7 +38,7 @@ export const trustedProxiesStrict: ServerOption = {
 	summary: 'Uses the right-most address that is not a trusted proxy as the client’s, not the left-most.',
 	documentation: [
 		'Anybody who reaches a trusted proxy that only appends to the field can forge the addresses further left.',
-		APPLIES_EVERYWHERE,
+		ALL_LISTENERS_NOTE,
 	],
 	lower: (line, args, { settings }, cx) => {
 		cx.noBlock(line);
@@ -52,7 +52,7 @@ export const trustedProxiesUnix: ServerOption = {
 	name: 'trusted_proxies_unix',
 	usage: 'trusted_proxies_unix',
 	summary: 'Trusts peers on Unix sockets like `trusted_proxies` trusts addresses.',
-	documentation: [APPLIES_EVERYWHERE],
+	documentation: [ALL_LISTENERS_NOTE],
 	lower: (line, args, { settings }, cx) => {
 		cx.noBlock(line);
 		if (cx.count(line, args, 0, 0, trustedProxiesUnix.usage)) settings.trusted_proxies_unix = true;
@@ -60,7 +60,7 @@ export const trustedProxiesUnix: ServerOption = {
 	schema: {},
 };
 
-const EXAMPLE = [
+const EXAMPLE_LINES = [
 	'```',
 	'{',
 	'	servers {',
@@ -85,7 +85,7 @@ function internalSetting(
 		names: { configfile: [], compatfile: [] },
 		usage: `servers { ${option.usage} }`,
 		summary: option.summary,
-		documentation: [...(option.documentation ?? []), '', ...EXAMPLE].join('\n'),
+		documentation: [...(option.documentation ?? []), '', ...EXAMPLE_LINES].join('\n'),
 		lower: () => {},
 		schema,
 		startup,

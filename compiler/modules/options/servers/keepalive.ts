@@ -25,8 +25,8 @@ export const keepaliveCount: ServerOption = {
 	summary: "Unanswered probes after which a connection is closed; default the system's number.",
 	lower: (line, args, { server }, cx) => {
 		cx.noBlock(line);
-		const count = cx.count(line, args, 1, 1, keepaliveCount.usage) ? cx.integer(args[0]!, 1, 127) : undefined;
-		if (count !== undefined) server.keepalive_count = count;
+		const probeCount = cx.count(line, args, 1, 1, keepaliveCount.usage) ? cx.integer(args[0]!, 1, 127) : undefined;
+		if (probeCount !== undefined) server.keepalive_count = probeCount;
 	},
 	schema: {
 		keepalive_count: { type: 'integer', minimum: 1, maximum: 127, description: 'Number of unanswered probes.' },
@@ -41,8 +41,8 @@ function durationOption(name: string, summary: string, description: string): Ser
 		summary,
 		lower: (line, args, { server }, cx) => {
 			cx.noBlock(line);
-			const value = cx.count(line, args, 1, 1, usage) ? cx.duration(args[0]!) : undefined;
-			if (value !== undefined) server[name] = value;
+			const durationMs = cx.count(line, args, 1, 1, usage) ? cx.duration(args[0]!) : undefined;
+			if (durationMs !== undefined) server[name] = durationMs;
 		},
 		schema: { [name]: { type: 'number', default: DEFAULT_KEEPALIVE_MS, description } },
 	};

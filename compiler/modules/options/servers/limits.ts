@@ -12,10 +12,15 @@ export const DEFAULT_QUEUE_TIME_MS = 5000;
 /** Default maximum number of TLS handshakes per second for each client. Clients on this machine are not limited by default. */
 export const DEFAULT_HANDSHAKES_PER_CLIENT = 1000;
 
-const MAX_COUNT = 1_000_000_000;
+const MAX_CONFIGURED_COUNT = 1_000_000_000;
 /** Maximum of the configured handshakes per second. */
-const MAX_HANDSHAKES = 1_000_000;
-const countSchema = (description: string) => ({ type: 'integer', minimum: 0, maximum: MAX_COUNT, description });
+const MAX_CONFIGURED_HANDSHAKES = 1_000_000;
+const countSchema = (description: string) => ({
+	type: 'integer',
+	minimum: 0,
+	maximum: MAX_CONFIGURED_COUNT,
+	description,
+});
 
 const COUNT_FIELDS = [
 	'connections',
@@ -52,35 +57,35 @@ export const limits: ServerOption = {
 	],
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, limits.usage)) return;
-		const fields: { [field: string]: number } = {};
+		const limitValues: { [field: string]: number } = {};
 		const handlers: { [word: string]: (words: readonly Word[], innerLine: Line) => void } = {};
 		for (const field of COUNT_FIELDS)
-			handlers[field] = (words, innerLine) => setField(fields, field, lowerCount(words, innerLine, cx, 0));
+			handlers[field] = (words, innerLine) => setField(limitValues, field, lowerCount(words, innerLine, cx, 0));
 		handlers.queue = (words, innerLine) => {
 			cx.noBlock(innerLine);
 			if (!cx.count(innerLine, words, 1, 2, 'queue <n> [<duration>]')) return;
-			setField(fields, 'queue', cx.integer(words[0]!, 0, MAX_COUNT));
-			if (words[1]) setField(fields, 'queue_time', lowerTime(words[1], cx));
+			setField(limitValues, 'queue', cx.integer(words[0]!, 0, MAX_CONFIGURED_COUNT));
+			if (words[1]) setField(limitValues, 'queue_time', lowerTime(words[1], cx));
 		};
 		handlers.retry_after = (words, innerLine) => {
 			cx.noBlock(innerLine);
 			if (cx.count(innerLine, words, 1, 1, 'retry_after <duration>'))
-				setField(fields, 'retry_after', lowerTime(words[0]!, cx));
+				setField(limitValues, 'retry_after', lowerTime(words[0]!, cx));
 		};
 		handlers.header_count = (words, innerLine) =>
-			setField(fields, 'header_count', lowerCount(words, innerLine, cx, 1, 10_000));
+			setField(limitValues, 'header_count', lowerCount(words, innerLine, cx, 1, 10_000));
 		for (const field of ['handshakes', 'handshakes_per_client']) {
 			handlers[field] = (words, innerLine) =>
-				setField(fields, field, lowerCount(words, innerLine, cx, 0, MAX_HANDSHAKES));
+				setField(limitValues, field, lowerCount(words, innerLine, cx, 0, MAX_CONFIGURED_HANDSHAKES));
 		}
 		for (const field of ['unread_body', 'chunk_extensions']) {
 			handlers[field] = (words, innerLine) => {
 				cx.noBlock(innerLine);
-				if (cx.count(innerLine, words, 1, 1, `${field} <size>`)) setField(fields, field, cx.size(words[0]!));
+				if (cx.count(innerLine, words, 1, 1, `${field} <size>`)) setField(limitValues, field, cx.size(words[0]!));
 			};
 		}
 		cx.subdirectives(line.block, handlers, 'servers limits');
-		server.limits = cx.origin(fields, line.span);
+		server.limits = cx.origin(limitValues, line.span);
 	},
 	schema: {
 		limits: {
@@ -121,10 +126,10 @@ export const limits: ServerOption = {
 					default: 4096,
 					description: 'Bytes of chunk extensions in one body.',
 				},
-				handshakes: { ...countSchema('TLS handshakes started per second.'), maximum: MAX_HANDSHAKES },
+				handshakes: { ...countSchema('TLS handshakes started per second.'), maximum: MAX_CONFIGURED_HANDSHAKES },
 				handshakes_per_client: {
 					...countSchema('Per second and address; IPv6 by /64. Default 1000, not counting addresses of this machine.'),
-					maximum: MAX_HANDSHAKES,
+					maximum: MAX_CONFIGURED_HANDSHAKES,
 				},
 				'@id': { type: 'string' },
 			},
@@ -142,7 +147,7 @@ function lowerCount(
 	line: Line,
 	cx: LowerContext,
 	min: number,
-	max: number = MAX_COUNT,
+	max: number = MAX_CONFIGURED_COUNT,
 ): number | undefined {
 	cx.noBlock(line);
 	if (!cx.count(line, words, 1, 1, `${line.words[0]!.text} <n>`)) return undefined;
@@ -150,8 +155,8 @@ function lowerCount(
 }
 
 function lowerTime(word: Word, cx: LowerContext): number | undefined {
-	const value = cx.duration(word);
-	if (value === undefined || (value >= 0 && value <= 3_600_000)) return value;
+	const timeMs = cx.duration(word);
+	if (timeMs === undefined || (timeMs >= 0 && timeMs <= 3_600_000)) return timeMs;
 	cx.problem('error', 'value/out-of-range', word.span, `\`${word.text}\` is out of range.`, {
 		hint: 'Write a time from 0 to 1h.',
 	});

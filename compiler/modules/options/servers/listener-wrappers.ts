@@ -94,15 +94,15 @@ export const listenerWrappers: ServerOption = {
 };
 
 function lowerProxyProtocol(line: Line, cx: LowerContext): ProxyProtocolWrapper {
-	const fields: { timeout?: number; allow?: string[]; deny?: string[]; fallback_policy?: ProxyPolicy } = {};
+	const proxySettings: { timeout?: number; allow?: string[]; deny?: string[]; fallback_policy?: ProxyPolicy } = {};
 	cx.subdirectives(
 		line.block,
 		{
 			timeout: (words, innerLine) => {
 				cx.noBlock(innerLine);
-				const time = cx.count(innerLine, words, 1, 1, 'timeout <duration>') ? cx.duration(words[0]!) : undefined;
-				if (time === undefined) return;
-				if (time >= 0 && time <= 3_600_000) fields.timeout = time;
+				const timeoutMs = cx.count(innerLine, words, 1, 1, 'timeout <duration>') ? cx.duration(words[0]!) : undefined;
+				if (timeoutMs === undefined) return;
+				if (timeoutMs >= 0 && timeoutMs <= 3_600_000) proxySettings.timeout = timeoutMs;
 				else {
 					cx.problem('error', 'value/out-of-range', words[0]!.span, `\`${words[0]!.text}\` is out of range.`, {
 						hint: 'Write a time from 0 to 1h.',
@@ -110,17 +110,17 @@ function lowerProxyProtocol(line: Line, cx: LowerContext): ProxyProtocolWrapper 
 				}
 			},
 			allow: (words, innerLine) => {
-				fields.allow = [...(fields.allow ?? []), ...lowerRanges(words, innerLine, cx)];
+				proxySettings.allow = [...(proxySettings.allow ?? []), ...lowerRanges(words, innerLine, cx)];
 			},
 			deny: (words, innerLine) => {
-				fields.deny = [...(fields.deny ?? []), ...lowerRanges(words, innerLine, cx)];
+				proxySettings.deny = [...(proxySettings.deny ?? []), ...lowerRanges(words, innerLine, cx)];
 			},
 			fallback_policy: (words, innerLine) => {
 				cx.noBlock(innerLine);
 				if (!cx.count(innerLine, words, 1, 1, 'fallback_policy <policy>')) return;
 				const { text, span } = words[0]!;
 				const policy = PROXY_POLICIES.find(name => name === text.toLowerCase());
-				if (policy) fields.fallback_policy = policy;
+				if (policy) proxySettings.fallback_policy = policy;
 				else {
 					cx.problem('error', 'servers/proxy-policy', span, `${text} is invalid policy`, {
 						hint: 'Write IGNORE, USE, REJECT, REQUIRE or SKIP.',
@@ -130,7 +130,7 @@ function lowerProxyProtocol(line: Line, cx: LowerContext): ProxyProtocolWrapper 
 		},
 		'proxy_protocol',
 	);
-	return cx.origin({ wrapper: 'proxy_protocol', ...fields } as const, line.span);
+	return cx.origin({ wrapper: 'proxy_protocol', ...proxySettings } as const, line.span);
 }
 
 function lowerRanges(words: readonly Word[], line: Line, cx: LowerContext): string[] {

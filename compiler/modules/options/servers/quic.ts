@@ -14,7 +14,7 @@ interface QuicLimit {
 const MAX_LIMIT = 1_000_000;
 
 /** The lines of the block `quic`, in the order of the manual. */
-const LIMITS: { readonly [name in keyof QuicSettings]-?: QuicLimit } = {
+const QUIC_LIMITS: { readonly [name in keyof QuicSettings]-?: QuicLimit } = {
 	connections: {
 		min: 1,
 		max: MAX_LIMIT,
@@ -49,14 +49,14 @@ const LIMITS: { readonly [name in keyof QuicSettings]-?: QuicLimit } = {
 /** Option inside `servers`; sets `settings.servers[].quic` in the document. */
 export const quic: ServerOption = {
 	name: 'quic',
-	usage: `quic { ${Object.keys(LIMITS)
+	usage: `quic { ${Object.keys(QUIC_LIMITS)
 		.map(name => `${name} <n>`)
 		.join('; ')} }`,
 	summary: 'Limits what clients of HTTP/3 may cost, for each thread.',
 	documentation: [
 		'| Line | Default | Meaning |',
 		'| --- | --- | --- |',
-		...Object.entries(LIMITS).map(
+		...Object.entries(QUIC_LIMITS).map(
 			([name, { defaultValue, meaning }]) => `| \`${name} N\` | ${defaultValue} | ${meaning} |`,
 		),
 		'',
@@ -67,18 +67,18 @@ export const quic: ServerOption = {
 	],
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, quic.usage)) return;
-		const fields: { [field: string]: number } = {};
+		const limitValues: { [field: string]: number } = {};
 		const handlers: { [word: string]: (words: readonly Word[], innerLine: Line) => void } = {};
-		for (const [name, { min, max }] of Object.entries(LIMITS)) {
+		for (const [name, { min, max }] of Object.entries(QUIC_LIMITS)) {
 			handlers[name] = (words, innerLine) => {
 				cx.noBlock(innerLine);
 				if (!cx.count(innerLine, words, 1, 1, `${name} <n>`)) return;
-				const value = cx.integer(words[0]!, min, max);
-				if (value !== undefined) fields[name] = value;
+				const limitValue = cx.integer(words[0]!, min, max);
+				if (limitValue !== undefined) limitValues[name] = limitValue;
 			};
 		}
 		cx.subdirectives(line.block, handlers, 'servers quic');
-		server.quic = cx.origin(fields, line.span);
+		server.quic = cx.origin(limitValues, line.span);
 	},
 	schema: {
 		quic: {
@@ -86,7 +86,7 @@ export const quic: ServerOption = {
 			description: 'Limits of HTTP/3 on one listener, for each thread.',
 			properties: {
 				...Object.fromEntries(
-					Object.entries(LIMITS).map(([name, { min, max, defaultValue, meaning }]) => [
+					Object.entries(QUIC_LIMITS).map(([name, { min, max, defaultValue, meaning }]) => [
 						name,
 						{
 							type: 'integer',

@@ -30,20 +30,20 @@ export const timeouts: ServerOption = {
 	],
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, timeouts.usage)) return;
-		const fields: { [field: string]: number } = {};
+		const timeoutSettings: { [field: string]: number } = {};
 		const timeHandler = (field: string) => (words: readonly Word[], innerLine: typeof line) => {
 			cx.noBlock(innerLine);
-			const value = cx.count(innerLine, words, 1, 1, `${field} <duration>`) ? lowerTime(words[0]!, cx) : undefined;
-			if (value !== undefined) fields[field] = value;
+			const timeMs = cx.count(innerLine, words, 1, 1, `${field} <duration>`) ? lowerTime(words[0]!, cx) : undefined;
+			if (timeMs !== undefined) timeoutSettings[field] = timeMs;
 		};
 		const timeAndRateHandler =
 			(field: string, rateField: string) => (words: readonly Word[], innerLine: typeof line) => {
 				cx.noBlock(innerLine);
 				if (!cx.count(innerLine, words, 1, 2, `${field} <duration> [<bytes/s>]`)) return;
-				const value = lowerTime(words[0]!, cx);
-				if (value !== undefined) fields[field] = value;
+				const timeMs = lowerTime(words[0]!, cx);
+				if (timeMs !== undefined) timeoutSettings[field] = timeMs;
 				const bytesPerSecond = words[1] && cx.integer(words[1], 0);
-				if (bytesPerSecond !== undefined) fields[rateField] = bytesPerSecond;
+				if (bytesPerSecond !== undefined) timeoutSettings[rateField] = bytesPerSecond;
 			};
 		cx.subdirectives(
 			line.block,
@@ -55,10 +55,10 @@ export const timeouts: ServerOption = {
 				write_idle: timeAndRateHandler('write_idle', 'write_rate'),
 				write_max_chunk: (words, innerLine) => {
 					cx.noBlock(innerLine);
-					const size = cx.count(innerLine, words, 1, 1, 'write_max_chunk <size>')
+					const chunkBytes = cx.count(innerLine, words, 1, 1, 'write_max_chunk <size>')
 						? lowerChunkSize(words[0]!, cx)
 						: undefined;
-					if (size !== undefined) fields.write_max_chunk = size;
+					if (chunkBytes !== undefined) timeoutSettings.write_max_chunk = chunkBytes;
 				},
 				idle: timeHandler('idle'),
 				handshake: timeHandler('handshake'),
@@ -66,7 +66,7 @@ export const timeouts: ServerOption = {
 			'servers timeouts',
 			{ compatibleMessage: name => `unrecognized timeouts option '${name}'` },
 		);
-		server.timeouts = cx.origin(fields, line.span);
+		server.timeouts = cx.origin(timeoutSettings, line.span);
 	},
 	schema: {
 		timeouts: {
@@ -101,17 +101,17 @@ export const timeouts: ServerOption = {
 
 /** Parses a time limit as milliseconds, from 0 to {@link MAX_TIMEOUT_MS}. */
 function lowerTime(word: Word, cx: LowerContext): number | undefined {
-	const value = cx.duration(word);
-	if (value === undefined || (value >= 0 && value <= MAX_TIMEOUT_MS)) return value;
-	const message = value < 0 ? 'A timeout cannot be negative.' : 'A timeout of more than ten years is not a limit.';
+	const timeMs = cx.duration(word);
+	if (timeMs === undefined || (timeMs >= 0 && timeMs <= MAX_TIMEOUT_MS)) return timeMs;
+	const message = timeMs < 0 ? 'A timeout cannot be negative.' : 'A timeout of more than ten years is not a limit.';
 	cx.problem('error', 'value/out-of-range', word.span, message, { hint: 'Write 0 for no limit.' });
 	return undefined;
 }
 
 function lowerChunkSize(word: Word, cx: LowerContext): number | undefined {
-	const value = cx.size(word);
-	if (value === undefined || (value >= 1024 && value <= 16_777_216)) return value;
-	cx.problem('error', 'value/out-of-range', word.span, `A chunk of ${value} bytes is out of range.`, {
+	const chunkBytes = cx.size(word);
+	if (chunkBytes === undefined || (chunkBytes >= 1024 && chunkBytes <= 16_777_216)) return chunkBytes;
+	cx.problem('error', 'value/out-of-range', word.span, `A chunk of ${chunkBytes} bytes is out of range.`, {
 		hint: 'Write a size from 1KiB to 16MiB.',
 	});
 	return undefined;

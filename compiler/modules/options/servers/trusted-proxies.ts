@@ -41,14 +41,14 @@ export const trustedProxiesSetting: GlobalOption = {
 	startup: true,
 };
 
-function lowerTrustedProxies(args: readonly Word[], name: Word, cx: LowerContext): string[] {
+function lowerTrustedProxies(args: readonly Word[], directiveWord: Word, cx: LowerContext): string[] {
 	const [sourceWord, ...rangeWords] = args;
 	if (!sourceWord) {
 		const message =
 			cx.dialect === 'compatfile'
 				? 'trusted_proxies expects an IP range source module name as its first argument'
 				: '`trusted_proxies` needs the word `static` and ranges.';
-		cx.problem('error', 'arguments/too-few', name.span, message, {
+		cx.problem('error', 'arguments/too-few', directiveWord.span, message, {
 			hint: 'Usage: trusted_proxies static <range>…',
 		});
 		return [];

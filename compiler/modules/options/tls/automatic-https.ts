@@ -2,7 +2,7 @@
 import type { GlobalOption } from '../../contract/option.ts';
 import { flagOption, parseServerName, valueOption } from './words.ts';
 
-const MODES = ['off', 'disable_redirects', 'disable_certs', 'ignore_loaded_certs'] as const;
+const AUTO_HTTPS_MODES = ['off', 'disable_redirects', 'disable_certs', 'ignore_loaded_certs'] as const;
 
 /** Global option; sets `settings.auto_https` in the document. */
 export const autoHttps: GlobalOption = {
@@ -27,9 +27,9 @@ export const autoHttps: GlobalOption = {
 		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, autoHttps.usage)) return;
 		const modes: string[] = [];
 		for (const word of args) {
-			const mode = MODES.find(name => name === word.text);
+			const mode = AUTO_HTTPS_MODES.find(name => name === word.text);
 			if (mode) modes.push(mode);
-			else if (cx.dialect === 'configfile') cx.oneOf(word, MODES, 'mode of `auto_https`');
+			else if (cx.dialect === 'configfile') cx.oneOf(word, AUTO_HTTPS_MODES, 'mode of `auto_https`');
 			else {
 				const message =
 					"auto_https must be one of 'off', 'disable_redirects', 'disable_certs', or 'ignore_loaded_certs'";
@@ -38,7 +38,7 @@ export const autoHttps: GlobalOption = {
 		}
 		settings.auto_https = [...new Set(modes)];
 	},
-	schema: { type: 'array', items: { enum: MODES } },
+	schema: { type: 'array', items: { enum: AUTO_HTTPS_MODES } },
 	startup: false,
 };
 
@@ -74,7 +74,7 @@ export const defaultSni: GlobalOption = valueOption({
 	summary: 'Sets the server name assumed for clients that send none.',
 	documentation: 'For old clients and requests by IP address.\n\n```\n{\n\tdefault_sni example.com\n}\n```',
 	schema: { type: 'string', minLength: 1 },
-	read: parseServerName,
+	parseValue: parseServerName,
 });
 
 /** Global option; sets `settings.fallback_sni` in the document. */
@@ -84,5 +84,5 @@ export const fallbackSni: GlobalOption = valueOption({
 	summary: 'Sets the server name whose certificate is served to clients that request an unknown name.',
 	documentation: 'Without it, such handshakes fail.\n\n```\n{\n\tfallback_sni example.com\n}\n```',
 	schema: { type: 'string', minLength: 1 },
-	read: parseServerName,
+	parseValue: parseServerName,
 });

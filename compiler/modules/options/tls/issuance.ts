@@ -16,7 +16,7 @@ export const email: GlobalOption = valueOption({
 	documentation:
 		'With it, a second public authority is used if the first one fails.\n\n```\n{\n\temail ops@example.com\n}\n```',
 	schema: { type: 'string', minLength: 1 },
-	read: word => word.text,
+	parseValue: word => word.text,
 });
 
 /** Global option; sets `settings.acme_ca` in the document. */
@@ -26,7 +26,7 @@ export const acmeCa: GlobalOption = valueOption({
 	summary: 'Sets the directory URL of the ACME authority.',
 	documentation: '```\n{\n\tacme_ca https://acme.example.com/directory\n}\n```',
 	schema: { type: 'string', pattern: '^https?://[^\\s/]+', secret: 'url' },
-	read: parseHttpUrl,
+	parseValue: parseHttpUrl,
 });
 
 /** Global option; sets `settings.acme_ca_root` in the document. */
@@ -36,7 +36,7 @@ export const acmeCaRoot: GlobalOption = valueOption({
 	summary: 'PEM file of a root certificate to trust for connections to the ACME authority.',
 	documentation: '```\n{\n\tacme_ca_root /etc/ssl/our-acme.pem\n}\n```',
 	schema: { type: 'string', minLength: 1 },
-	read: (word, cx) => cx.filePath(word.text, word.span),
+	parseValue: (word, cx) => cx.filePath(word.text, word.span),
 });
 
 /** Global option; sets `settings.acme_eab` in the document. */
@@ -154,7 +154,7 @@ export const keyType: GlobalOption = valueOption({
 	summary: 'Sets the type of generated certificate keys.',
 	documentation: 'The default is `p256`.\n\n```\n{\n\tkey_type p384\n}\n```',
 	schema: { enum: KEY_TYPES },
-	read: (word, cx) => cx.oneOf(word, KEY_TYPES, 'key type'),
+	parseValue: (word, cx) => cx.oneOf(word, KEY_TYPES, 'key type'),
 });
 
 /** Global option; sets `settings.cert_lifetime` in the document. */
@@ -164,7 +164,7 @@ export const certLifetime: GlobalOption = valueOption({
 	summary: 'Sets the lifetime requested for certificates of ACME authorities.',
 	documentation: 'An authority may reject it.\n\n```\n{\n\tcert_lifetime 7d\n}\n```',
 	schema: { type: 'number', exclusiveMinimum: 0, description: 'Milliseconds.' },
-	read: parsePositiveDuration,
+	parseValue: parsePositiveDuration,
 });
 
 /** Global option; sets `settings.preferred_chains` in the document. */
@@ -190,7 +190,7 @@ export const renewalWindowRatio: GlobalOption = valueOption({
 	summary: `Sets the remaining share of a certificate's lifetime at which it is renewed.`,
 	documentation: 'The default is a third.\n\n```\n{\n\trenewal_window_ratio 0.5\n}\n```',
 	schema: { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 1 },
-	read: parseRatio,
+	parseValue: parseRatio,
 });
 
 /** Global option; sets `settings.renew_interval` in the document. */
@@ -200,5 +200,5 @@ export const renewInterval: GlobalOption = valueOption({
 	summary: 'Sets how often certificates are checked for renewal.',
 	documentation: 'The default is every 10 minutes.\n\n```\n{\n\trenew_interval 30m\n}\n```',
 	schema: { type: 'number', exclusiveMinimum: 0, description: 'Milliseconds.' },
-	read: parsePositiveDuration,
+	parseValue: parsePositiveDuration,
 });

@@ -10,7 +10,7 @@ export const ocspInterval: GlobalOption = valueOption({
 	summary: 'Sets how often OCSP responses are checked for renewal.',
 	documentation: 'The default is every hour.\n\n```\n{\n\tocsp_interval 30m\n}\n```',
 	schema: { type: 'number', exclusiveMinimum: 0, description: 'Milliseconds.' },
-	read: parsePositiveDuration,
+	parseValue: parsePositiveDuration,
 });
 
 /** Global option; sets `settings.ocsp_stapling` in the document. */
@@ -21,7 +21,7 @@ export const ocspStapling: GlobalOption = valueOption({
 	documentation:
 		"By default, OCSP responses are stapled for every certificate, managed or from a file, that names a responder and has its issuer's certificate in the chain.\n\n```\n{\n\tocsp_stapling off\n}\n```",
 	schema: { type: 'boolean' },
-	read: (word, cx) => {
+	parseValue: (word, cx) => {
 		if (word.text === 'off') return false;
 		const message =
 			cx.dialect === 'compatfile' ? `invalid argument '${word.text}'` : `\`${word.text}\` is not allowed here.`;
@@ -49,41 +49,42 @@ export const onDemandTls: GlobalOption = {
 	].join('\n'),
 	lower: (line, settings, cx) => {
 		cx.count(line, line.words.slice(1), 0, 0, onDemandTls.usage);
-		let ask: string | undefined;
+		let askUrl: string | undefined;
 		const lowerAskUrl = (innerLine: Line, args: Line['words']) => {
-			if (ask !== undefined) {
+			if (askUrl !== undefined) {
 				const message = "on-demand TLS permission module (or 'ask') already specified";
 				cx.problem('error', 'option/given-twice', innerLine.words[0]!.span, message);
 				return;
 			}
-			if (cx.count(innerLine, args, 1, 1, `${innerLine.words[0]!.text} <url>`)) ask = parseHttpUrl(args[0]!, cx) ?? '';
+			if (cx.count(innerLine, args, 1, 1, `${innerLine.words[0]!.text} <url>`))
+				askUrl = parseHttpUrl(args[0]!, cx) ?? '';
 		};
-		const reportRemoved = (_args: unknown, innerLine: Line) => {
-			const name = innerLine.words[0]!;
-			const message = `the on_demand_tls '${name.text}' option is no longer supported, remove it from your config`;
-			cx.problem('error', 'option/no-longer', name.span, message);
+		const reportRemovedOption = (_args: unknown, innerLine: Line) => {
+			const optionWord = innerLine.words[0]!;
+			const message = `the on_demand_tls '${optionWord.text}' option is no longer supported, remove it from your config`;
+			cx.problem('error', 'option/no-longer', optionWord.span, message);
 		};
 		cx.subdirectives(
 			line.block,
 			{
 				ask: (args, innerLine) => lowerAskUrl(innerLine, args),
 				permission: (args, innerLine) => {
-					const [kind, ...urlWords] = args;
-					if (!kind || cx.oneOf(kind, ['http'], 'permission') === undefined) {
-						if (!kind) cx.count(innerLine, args, 2, 2, 'permission http <url>');
+					const [kindWord, ...urlWords] = args;
+					if (!kindWord || cx.oneOf(kindWord, ['http'], 'permission') === undefined) {
+						if (!kindWord) cx.count(innerLine, args, 2, 2, 'permission http <url>');
 						return;
 					}
-					const [endpoint] = (innerLine.block?.lines ?? []).filter(
+					const [endpointLine] = (innerLine.block?.lines ?? []).filter(
 						blockLine => blockLine.words[0]!.text === 'endpoint',
 					);
-					lowerAskUrl(innerLine, urlWords.length > 0 || !endpoint ? urlWords : endpoint.words.slice(1));
+					lowerAskUrl(innerLine, urlWords.length > 0 || !endpointLine ? urlWords : endpointLine.words.slice(1));
 				},
-				interval: reportRemoved,
-				burst: reportRemoved,
+				interval: reportRemovedOption,
+				burst: reportRemovedOption,
 			},
 			'on_demand_tls',
 		);
-		if (ask !== undefined) settings.on_demand_tls = { ask };
+		if (askUrl !== undefined) settings.on_demand_tls = { ask: askUrl };
 		else if (!line.block || line.block.lines.length === 0) {
 			const message = 'expected at least one config parameter for on_demand_tls';
 			cx.problem('error', 'option/incomplete', line.words[0]!.span, message);

@@ -36,10 +36,10 @@ export function valueOption(
 	description: OptionDescription & {
 		readonly usage: string;
 		readonly schema: Schema;
-		readonly read: (word: Word, cx: LowerContext) => unknown;
+		readonly parseValue: (word: Word, cx: LowerContext) => unknown;
 	},
 ): GlobalOption {
-	const { id, read, ...otherFields } = description;
+	const { id, parseValue, ...otherFields } = description;
 	return {
 		id,
 		...otherFields,
@@ -48,7 +48,7 @@ export function valueOption(
 			cx.noBlock(line);
 			const args = line.words.slice(1);
 			if (!cx.count(line, args, 1, 1, otherFields.usage)) return;
-			const value = read(args[0]!, cx);
+			const value = parseValue(args[0]!, cx);
 			if (value !== undefined) settings[id] = value;
 		},
 		startup: false,
@@ -57,8 +57,8 @@ export function valueOption(
 
 /** Parses a positive duration as milliseconds. */
 export function parsePositiveDuration(word: Word, cx: LowerContext): number | undefined {
-	const value = cx.duration(word);
-	if (value === undefined || value > 0) return value;
+	const durationMs = cx.duration(word);
+	if (durationMs === undefined || durationMs > 0) return durationMs;
 	cx.problem('error', 'value/out-of-range', word.span, 'The duration must be positive.');
 	return undefined;
 }

@@ -14,12 +14,12 @@ export interface BalancerView {
 	/** Returns the number of requests in flight to the upstream. */
 	requestsInFlight(index: number): number;
 	/** Returns the text that identifies the upstream in hashes and cookies. */
-	dial(index: number): string;
+	addressOf(index: number): string;
 	/**
 	 * Returns the recent peak, which decays over time, of the milliseconds until a response begins; undefined before the first
 	 * response.
 	 */
-	latency(index: number): number | undefined;
+	latencyMs(index: number): number | undefined;
 	/**
 	 * Increments the pool's 32-bit counter and returns its new value. The first value is 1; after the maximum, the counter wraps
 	 * around.
@@ -77,9 +77,9 @@ export function lowerWithoutSettings(
 	line: Line,
 	cx: LowerContext,
 ): { readonly [setting: string]: unknown } {
-	const extra = args[0];
-	if (extra) {
-		cx.problem('error', 'arguments/too-many', extra.span, 'This balancing policy takes no arguments.', {
+	const extraWord = args[0];
+	if (extraWord) {
+		cx.problem('error', 'arguments/too-many', extraWord.span, 'This balancing policy takes no arguments.', {
 			label: 'unexpected here',
 		});
 	}

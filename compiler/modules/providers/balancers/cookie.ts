@@ -8,7 +8,7 @@ import { FALLBACK_SCHEMA, fallbackSubdirective } from './fallback.ts';
 /**
  * Maximum number of cached signatures. A maximum is needed because placeholders and lookups can produce any number of addresses.
  */
-const MAX_SIGNATURES = 4096;
+const MAX_CACHED_SIGNATURES = 4096;
 
 export const cookie: Balancer = {
 	id: 'cookie',
@@ -31,13 +31,13 @@ export const cookie: Balancer = {
 		}
 		if (args[1]) {
 			settings.secret = args[1].text;
-			const variable = /\{env\.([^{}]+)\}/.exec(args[1].text);
-			if (variable) {
+			const variableMatch = /\{env\.([^{}]+)\}/.exec(args[1].text);
+			if (variableMatch) {
 				// The placeholder's name would be the secret, and everybody could guess it.
 				const message = 'Placeholders in the secret are not resolved: it would be this literal text.';
 				const severity = cx.dialect === 'configfile' ? 'error' : 'warning';
 				cx.problem(severity, 'cookie/secret-placeholder', args[1].span, message, {
-					hint: `Write \`{$${variable[1]}}\`, which is read from the environment when the file is loaded.`,
+					hint: `Write \`{$${variableMatch[1]}}\`, which is read from the environment when the file is loaded.`,
 				});
 			}
 		}
@@ -78,7 +78,7 @@ export const cookie: Balancer = {
 		},
 	},
 	compile: (settings, cx) => {
-		const name = (settings.name as string | undefined) ?? 'lb';
+		const cookieName = (settings.name as string | undefined) ?? 'lb';
 		const secret = (settings.secret as string | undefined) ?? '';
 		const maxAgeMs = settings.max_age as number | undefined;
 		const fallback = cx.compileChoice(settings.fallback as BalanceSettings | undefined);
@@ -88,20 +88,20 @@ export const cookie: Balancer = {
 			let signature = signatureByAddress.get(address);
 			if (signature === undefined) {
 				signature = createHmac('sha256', secret).update(address).digest('hex');
-				if (signatureByAddress.size >= MAX_SIGNATURES) signatureByAddress.clear();
+				if (signatureByAddress.size >= MAX_CACHED_SIGNATURES) signatureByAddress.clear();
 				signatureByAddress.set(address, signature);
 			}
 			return signature;
 		};
 		// Signatures are compared in constant time, by comparing digests that are made with a random key.
-		const key = randomBytes(16);
-		const digest = (text: string) => createHmac('sha256', key).update(text).digest();
+		const digestKey = randomBytes(16);
+		const digest = (text: string) => createHmac('sha256', digestKey).update(text).digest();
 		return (view, x) => {
-			const sentSignature = cookieValue(x, name);
+			const sentSignature = cookieValue(x, cookieName);
 			if (sentSignature !== undefined && sentSignature.length === 64) {
 				const sentDigest = digest(sentSignature);
 				for (let i = 0, size = view.size; i < size; i++) {
-					const signature = signatureOf(view.dial(i));
+					const signature = signatureOf(view.addressOf(i));
 					// Digests are computed only if the first characters are equal. The difference in time does not help anybody to forge a
 					// signature.
 					if (signature.charCodeAt(0) !== sentSignature.charCodeAt(0) || !view.isAvailable(i)) continue;
@@ -110,7 +110,13 @@ export const cookie: Balancer = {
 			}
 			const chosenIndex = fallback(view, x);
 			if (chosenIndex !== -1)
-				setCookie(x, name, signatureOf(view.dial(chosenIndex)), maxAgeAttribute, isOverTls(x, cx.trustsPeer));
+				setCookie(
+					x,
+					cookieName,
+					signatureOf(view.addressOf(chosenIndex)),
+					maxAgeAttribute,
+					isOverTls(x, cx.trustsPeer),
+				);
 			return chosenIndex;
 		};
 	},
@@ -135,8 +141,8 @@ function cookieValue(x: Exchange, name: string): string | undefined {
 	for (let i = 0, size = headers.size; i < size; i++) {
 		if (headers.nameAt(i).toLowerCase() !== 'cookie') continue;
 		for (const part of headers.valueAt(i).split(';')) {
-			const equals = part.indexOf('=');
-			if (equals !== -1 && part.slice(0, equals).trim() === name) return part.slice(equals + 1).trim();
+			const equalsIndex = part.indexOf('=');
+			if (equalsIndex !== -1 && part.slice(0, equalsIndex).trim() === name) return part.slice(equalsIndex + 1).trim();
 		}
 	}
 	return undefined;

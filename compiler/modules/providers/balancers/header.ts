@@ -1,7 +1,7 @@
 /** Load-balancing policy `header`: selects by the value of a request field. */
 
 import type { Exchange } from '../../../exchange/exchange.ts';
-import { FORWARDED_VALUES } from '../../../exchange/forwarded-request.ts';
+import { FORWARDED_VALUE_GETTERS } from '../../../exchange/forwarded-request.ts';
 import type { Balancer, BalancerContext, BalanceSettings } from './balancer.ts';
 import { FALLBACK_SCHEMA, fallbackSubdirective } from './fallback.ts';
 import { createRendezvousChooser } from './rendezvous.ts';
@@ -43,7 +43,7 @@ export const header: Balancer = {
  */
 function compileField(lowerName: string, cx: BalancerContext): (x: Exchange) => string | undefined {
 	if (lowerName === 'host') return x => x.request.authority;
-	const forwardedValue = FORWARDED_VALUES.get(lowerName);
+	const forwardedValue = FORWARDED_VALUE_GETTERS.get(lowerName);
 	if (forwardedValue) return x => forwardedValue(x, cx.trustsPeer(x));
 	return x => x.request.headers.get(lowerName);
 }

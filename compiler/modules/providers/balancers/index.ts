@@ -33,6 +33,6 @@ export function compileBalance(
 	settings: BalanceSettings | undefined,
 	cx: Omit<BalancerContext, 'compileChoice'>,
 ): UpstreamChoice {
-	const fullContext: BalancerContext = { ...cx, compileChoice: other => compileBalance(other, cx) };
+	const fullContext: BalancerContext = { ...cx, compileChoice: otherSettings => compileBalance(otherSettings, cx) };
 	return (balancerById(settings?.policy ?? 'random') ?? random).compile(settings ?? { policy: 'random' }, fullContext);
 }

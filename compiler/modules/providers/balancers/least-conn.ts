@@ -12,7 +12,7 @@ export const leastConn: Balancer = {
 		const size = view.size;
 		// An upstream without requests in flight always has the fewest. A few random draws find such an upstream quickly, unless most
 		// upstreams are busy.
-		for (let draws = size > 4 ? 4 : 0; draws > 0; draws--) {
+		for (let drawsLeft = size > 4 ? 4 : 0; drawsLeft > 0; drawsLeft--) {
 			const index = view.random(size);
 			if (view.requestsInFlight(index) === 0 && view.isAvailable(index)) return index;
 		}

@@ -44,7 +44,7 @@ export const peakEwma: Balancer = {
 
 function expectedDelayMs(view: BalancerView, index: number): number {
 	const inFlight = view.requestsInFlight(index);
-	const latencyMs = view.latency(index);
+	const latencyMs = view.latencyMs(index);
 	if (latencyMs === undefined) return inFlight === 0 ? 0 : UNKNOWN_LATENCY_MS * inFlight;
 	return latencyMs * (inFlight + 1);
 }

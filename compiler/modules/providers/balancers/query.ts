@@ -25,26 +25,26 @@ export const query: Balancer = {
 		required: ['key'],
 	},
 	compile: (settings, cx) => {
-		const key = settings.key as string;
+		const parameterName = settings.key as string;
 		const fallback = cx.compileChoice(settings.fallback as BalanceSettings | undefined);
 		const choose = createRendezvousChooser();
 		return (view, x) => {
-			const value = x.request.query === undefined ? undefined : valuesOf(x.request.query, key);
+			const value = x.request.query === undefined ? undefined : joinedValuesOf(x.request.query, parameterName);
 			return value === undefined || value === '' ? fallback(view, x) : choose(view, encodeFieldText(value));
 		};
 	},
 };
 
-function valuesOf(queryText: string, key: string): string | undefined {
-	let values: string | undefined;
+function joinedValuesOf(queryText: string, parameterName: string): string | undefined {
+	let joinedValues: string | undefined;
 	for (const part of queryText.split('&')) {
-		const equals = part.indexOf('=');
-		const name = equals === -1 ? part : part.slice(0, equals);
-		if (decodeQueryText(name) !== key) continue;
-		const value = equals === -1 ? '' : decodeQueryText(part.slice(equals + 1));
+		const equalsIndex = part.indexOf('=');
+		const name = equalsIndex === -1 ? part : part.slice(0, equalsIndex);
+		if (decodeQueryText(name) !== parameterName) continue;
+		const value = equalsIndex === -1 ? '' : decodeQueryText(part.slice(equalsIndex + 1));
 		// Parameters that cannot be decoded are ignored.
 		if (value === undefined) continue;
-		values = values === undefined ? value : `${values},${value}`;
+		joinedValues = joinedValues === undefined ? value : `${joinedValues},${value}`;
 	}
-	return values;
+	return joinedValues;
 }

@@ -5,9 +5,9 @@ import type { BalancerView } from './balancer.ts';
 import { XxHash64 } from './xxhash64.ts';
 
 /** Size in bytes of the part of the buffer for an upstream's address, which precedes the key. */
-const ADDRESS_BUFFER_SIZE = 512;
+const ADDRESS_BUFFER_BYTES = 512;
 /** Initial size in bytes of the part of the buffer for the key. It grows as needed. */
-const KEY_BUFFER_SIZE = 1024;
+const INITIAL_KEY_BYTES = 1024;
 
 /**
  * Returns a function that chooses by rendezvous hashing (highest random weight): of the available upstreams, the one with the
@@ -16,30 +16,34 @@ const KEY_BUFFER_SIZE = 1024;
  * replaces the other. The key is text as received, one character per byte; for decoded text, see `encodeFieldText`.
  */
 export function createRendezvousChooser(): (view: BalancerView, key: string) => number {
-	const hash = new XxHash64();
-	let hashInput = Buffer.alloc(ADDRESS_BUFFER_SIZE + KEY_BUFFER_SIZE);
+	const hasher = new XxHash64();
+	let hashInput = Buffer.alloc(ADDRESS_BUFFER_BYTES + INITIAL_KEY_BYTES);
 	let hashInputView = new DataView(hashInput.buffer, hashInput.byteOffset);
 	return (view, key) => {
-		if (key.length > hashInput.length - ADDRESS_BUFFER_SIZE) {
-			hashInput = Buffer.alloc(ADDRESS_BUFFER_SIZE + 2 * key.length);
+		if (key.length > hashInput.length - ADDRESS_BUFFER_BYTES) {
+			hashInput = Buffer.alloc(ADDRESS_BUFFER_BYTES + 2 * key.length);
 			hashInputView = new DataView(hashInput.buffer, hashInput.byteOffset);
 		}
-		const inputEnd = ADDRESS_BUFFER_SIZE + hashInput.write(key, ADDRESS_BUFFER_SIZE, 'latin1');
+		const inputEnd = ADDRESS_BUFFER_BYTES + hashInput.write(key, ADDRESS_BUFFER_BYTES, 'latin1');
 		let chosenIndex = -1;
-		let highestUpper = 0;
-		let highestLower = 0;
+		let highestUpperHalf = 0;
+		let highestLowerHalf = 0;
 		for (let i = 0, size = view.size; i < size; i++) {
 			if (!view.isAvailable(i)) continue;
-			const address = view.dial(i);
-			const inputStart = ADDRESS_BUFFER_SIZE - Math.min(address.length, ADDRESS_BUFFER_SIZE);
-			for (let index = inputStart, c = 0; index < ADDRESS_BUFFER_SIZE; index++, c++)
+			const address = view.addressOf(i);
+			const inputStart = ADDRESS_BUFFER_BYTES - Math.min(address.length, ADDRESS_BUFFER_BYTES);
+			for (let index = inputStart, c = 0; index < ADDRESS_BUFFER_BYTES; index++, c++)
 				hashInput[index] = address.charCodeAt(c);
-			hash.hash(hashInputView, inputStart, inputEnd);
-			const upper = hash.high >>> 0;
-			const lower = hash.low >>> 0;
-			if (chosenIndex !== -1 && (upper < highestUpper || (upper === highestUpper && lower <= highestLower))) continue;
-			highestUpper = upper;
-			highestLower = lower;
+			hasher.hash(hashInputView, inputStart, inputEnd);
+			const upperHalf = hasher.high >>> 0;
+			const lowerHalf = hasher.low >>> 0;
+			if (
+				chosenIndex !== -1 &&
+				(upperHalf < highestUpperHalf || (upperHalf === highestUpperHalf && lowerHalf <= highestLowerHalf))
+			)
+				continue;
+			highestUpperHalf = upperHalf;
+			highestLowerHalf = lowerHalf;
 			chosenIndex = i;
 		}
 		return chosenIndex;

@@ -4,7 +4,7 @@ import type { Balancer, UpstreamChoice } from './balancer.ts';
 const NO_WEIGHT_MESSAGE = 'weighted_round_robin requires at least one upstream with a positive weight';
 
 /** Maximum number of turns in one cycle. If the sum of the weights is larger, they are scaled down. */
-const MAX_CYCLE = 4096;
+const MAX_CYCLE_TURNS = 4096;
 
 export const weightedRoundRobin: Balancer = {
 	id: 'weighted_round_robin',
@@ -56,12 +56,12 @@ export const weightedRoundRobin: Balancer = {
 	compile: settings => {
 		const weights = settings.weights as readonly number[];
 		if (settings.spread === false) return compileConsecutiveTurns(weights);
-		const cycle = spreadTurns(weights);
+		const indexByTurn = spreadTurns(weights);
 		return view => {
 			const size = view.size;
-			const start = (view.nextTurn() >>> 0) % cycle.length;
-			for (let i = 0; i < cycle.length; i++) {
-				const index = cycle[(start + i) % cycle.length]!;
+			const firstTurn = (view.nextTurn() >>> 0) % indexByTurn.length;
+			for (let i = 0; i < indexByTurn.length; i++) {
+				const index = indexByTurn[(firstTurn + i) % indexByTurn.length]!;
 				if (index < size && view.isAvailable(index)) return index;
 			}
 			return -1;
@@ -97,14 +97,14 @@ function compileConsecutiveTurns(weights: readonly number[]): UpstreamChoice {
 
 /** Returns the upstream indexes of one cycle of turns. Each turn goes to the upstream that is furthest behind its share. */
 function spreadTurns(configuredWeights: readonly number[]): readonly number[] {
-	const sum = configuredWeights.reduce((total, weight) => total + weight, 0);
-	if (sum === 0) throw new RangeError(NO_WEIGHT_MESSAGE);
-	const divisor = configuredWeights.reduce(greatestCommonDivisor);
-	const scale = sum / divisor > MAX_CYCLE ? MAX_CYCLE / sum : 1 / divisor;
+	const weightSum = configuredWeights.reduce((total, weight) => total + weight, 0);
+	if (weightSum === 0) throw new RangeError(NO_WEIGHT_MESSAGE);
+	const commonDivisor = configuredWeights.reduce(greatestCommonDivisor);
+	const scale = weightSum / commonDivisor > MAX_CYCLE_TURNS ? MAX_CYCLE_TURNS / weightSum : 1 / commonDivisor;
 	const weights = configuredWeights.map(weight => (weight === 0 ? 0 : Math.max(1, Math.round(weight * scale))));
 	const cycleLength = weights.reduce((sum, weight) => sum + weight, 0);
 	const credits = weights.map(() => 0);
-	const cycle: number[] = [];
+	const indexByTurn: number[] = [];
 	for (let turn = 0; turn < cycleLength; turn++) {
 		let chosenIndex = 0;
 		for (let i = 0; i < weights.length; i++) {
@@ -112,9 +112,9 @@ function spreadTurns(configuredWeights: readonly number[]): readonly number[] {
 			if (credits[i]! > credits[chosenIndex]!) chosenIndex = i;
 		}
 		credits[chosenIndex]! -= cycleLength;
-		cycle.push(chosenIndex);
+		indexByTurn.push(chosenIndex);
 	}
-	return cycle;
+	return indexByTurn;
 }
 
 function greatestCommonDivisor(a: number, b: number): number {

@@ -13,5 +13,5 @@ export const cloudflare: DnsModule = {
 		{ name: 'zone_token', description: 'API token with permission to read zones.', secret: true },
 		{ name: 'endpoint', description: 'URL of the API, if different.', secret: 'url', pattern: '^https?://' },
 	],
-	argumentSettings: ['api_token'],
+	argumentSettingNames: ['api_token'],
 };

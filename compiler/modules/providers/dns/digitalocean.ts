@@ -17,5 +17,5 @@ export const digitalocean: DnsModule = {
 		},
 		{ name: 'endpoint', description: 'URL of the API, if different.', secret: 'url', pattern: '^https?://' },
 	],
-	argumentSettings: ['auth_token'],
+	argumentSettingNames: ['auth_token'],
 };

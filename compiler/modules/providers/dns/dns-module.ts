@@ -38,19 +38,19 @@ export interface DnsModule {
 	readonly documentation: string;
 	readonly settings: readonly DnsSetting[];
 	/** Names of the settings that take their values from the words after the provider's name, in order. */
-	readonly argumentSettings: readonly string[];
+	readonly argumentSettingNames: readonly string[];
 }
 
 /** Returns the schema of the properties in addition to `provider`. */
 export function dnsSettingProperties({ settings }: DnsModule): { readonly [name: string]: Schema } {
 	return Object.fromEntries(
 		settings.map(({ name, description, secret, isList, pattern }) => {
-			const text: Schema = { type: 'string', minLength: 1, ...(pattern === undefined ? {} : { pattern }) };
+			const textSchema: Schema = { type: 'string', minLength: 1, ...(pattern === undefined ? {} : { pattern }) };
 			const secretField = secret === undefined ? {} : { secret };
 			return [
 				name,
 				{
-					...(isList ? { type: 'array', items: { ...text, ...secretField } } : { ...text, ...secretField }),
+					...(isList ? { type: 'array', items: { ...textSchema, ...secretField } } : { ...textSchema, ...secretField }),
 					description,
 				},
 			];
@@ -65,26 +65,28 @@ export function lowerDnsSettings(
 	line: Line,
 	cx: LowerContext,
 ): { readonly [setting: string]: unknown } {
-	const values: { [setting: string]: unknown } = {};
+	const valueByName: { [setting: string]: unknown } = {};
 	const settingByName = new Map(module.settings.map(setting => [setting.name, setting]));
 	const setValue = (setting: DnsSetting, words: readonly Word[], innerLine: Line): void => {
-		if (Object.hasOwn(values, setting.name)) {
+		if (Object.hasOwn(valueByName, setting.name)) {
 			cx.problem('error', 'dns/given-twice', innerLine.words[0]!.span, `\`${setting.name}\` is given more than once.`);
 			return;
 		}
-		if (setting.secret === true) for (const word of words) warnOfLiteral(word, cx);
+		if (setting.secret === true) for (const word of words) warnOfLiteralSecret(word, cx);
 		const [firstWord] = words;
 		if (setting.pattern !== undefined && firstWord && !new RegExp(setting.pattern, 'u').test(firstWord.text)) {
 			cx.problem('error', 'dns/bad-setting', firstWord.span, `This is not a valid \`${setting.name}\`.`, {
 				hint: setting.description,
 			});
 		}
-		values[setting.name] = setting.isList ? words.map(word => word.text) : firstWord?.text;
+		valueByName[setting.name] = setting.isList ? words.map(word => word.text) : firstWord?.text;
 	};
-	const lastSetting = settingByName.get(module.argumentSettings[module.argumentSettings.length - 1] ?? '');
-	const maxArguments = lastSetting?.isList ? Number.POSITIVE_INFINITY : module.argumentSettings.length;
+	const lastArgumentSetting = settingByName.get(
+		module.argumentSettingNames[module.argumentSettingNames.length - 1] ?? '',
+	);
+	const maxArguments = lastArgumentSetting?.isList ? Number.POSITIVE_INFINITY : module.argumentSettingNames.length;
 	if (cx.count(line, args, 0, maxArguments, module.usage)) {
-		for (const [index, name] of module.argumentSettings.entries()) {
+		for (const [index, name] of module.argumentSettingNames.entries()) {
 			const setting = settingByName.get(name)!;
 			const words = setting.isList ? args.slice(index) : args.slice(index, index + 1);
 			if (words.length > 0) setValue(setting, words, line);
@@ -92,18 +94,18 @@ export function lowerDnsSettings(
 	}
 	const handlers: { [word: string]: SubdirectiveHandler } = {};
 	for (const setting of module.settings) {
-		const lower: SubdirectiveHandler = (words, innerLine) => {
+		const handleSetting: SubdirectiveHandler = (words, innerLine) => {
 			const usage = `${setting.name} <value>${setting.isList ? '…' : ''}`;
 			if (cx.count(innerLine, words, 1, setting.isList ? Number.POSITIVE_INFINITY : 1, usage))
 				setValue(setting, words, innerLine);
 		};
-		handlers[setting.name] = lower;
+		handlers[setting.name] = handleSetting;
 		for (const word of setting.aliases ?? [])
-			Object.defineProperty(handlers, word, { value: lower, enumerable: false });
+			Object.defineProperty(handlers, word, { value: handleSetting, enumerable: false });
 	}
 	cx.subdirectives(line.block, handlers, `dns ${module.id}`);
 	for (const { name, required } of module.settings) {
-		if (!required || Object.hasOwn(values, name)) continue;
+		if (!required || Object.hasOwn(valueByName, name)) continue;
 		cx.problem(
 			'error',
 			'dns/missing-setting',
@@ -114,11 +116,11 @@ export function lowerDnsSettings(
 			},
 		);
 	}
-	return values;
+	return valueByName;
 }
 
 /** Warns about a secret that is written into the configuration, where everybody who can read the file sees it. */
-function warnOfLiteral(word: Word, cx: LowerContext): void {
+function warnOfLiteralSecret(word: Word, cx: LowerContext): void {
 	const { source, start, end } = word.span;
 	if (cx.dialect === 'compatfile' || word.text.includes('{env.') || source.text.slice(start, end).includes('{$'))
 		return;

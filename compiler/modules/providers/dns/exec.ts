@@ -18,5 +18,5 @@ export const exec: DnsModule = {
 		},
 		{ name: 'directory', description: `Folder in which it runs; default the server's.` },
 	],
-	argumentSettings: ['command'],
+	argumentSettingNames: ['command'],
 };

@@ -17,5 +17,5 @@ export const hetzner: DnsModule = {
 		},
 		{ name: 'endpoint', description: 'URL of the API, if different.', secret: 'url', pattern: '^https?://' },
 	],
-	argumentSettings: ['api_token'],
+	argumentSettingNames: ['api_token'],
 };

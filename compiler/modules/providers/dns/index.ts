@@ -54,11 +54,11 @@ export function lowerDnsProvider(args: readonly Word[], line: Line, cx: LowerCon
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'dns <provider> [<argument>…] [{ … }]');
 		return undefined;
 	}
-	const id = cx.oneOf(
+	const providerId = cx.oneOf(
 		providerWord,
 		dnsProviders.map(module => module.id),
 		'DNS provider of this build',
 	);
-	const module = dnsProviders.find(provider => provider.id === id);
+	const module = dnsProviders.find(provider => provider.id === providerId);
 	return module && cx.origin({ provider: module.id, ...lowerDnsSettings(module, argumentWords, line, cx) }, line.span);
 }

@@ -19,5 +19,5 @@ export const rfc2136: DnsModule = {
 		{ name: 'key', description: 'The key in base64.', secret: true },
 		{ name: 'zone', description: 'The zone to update.' },
 	],
-	argumentSettings: ['server'],
+	argumentSettingNames: ['server'],
 };

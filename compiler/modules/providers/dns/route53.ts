@@ -17,5 +17,5 @@ export const route53: DnsModule = {
 		{ name: 'hosted_zone_id', description: 'ID of the hosted zone.' },
 		{ name: 'endpoint', description: 'URL of the API, if different.', secret: 'url', pattern: '^https?://' },
 	],
-	argumentSettings: [],
+	argumentSettingNames: [],
 };

@@ -25,7 +25,7 @@ export const acme: IssuerModule = {
 	lower: (args, line, cx) => {
 		const draft: IssuerDraft = {};
 		if (cx.count(line, args, 0, 1, 'issuer acme [<directory>]') && args[0]) {
-			lowerUrl(draft, 'directory', args[0], cx);
+			lowerDirectoryUrl(draft, 'directory', args[0], cx);
 		}
 		cx.subdirectives(line.block, acmeSubdirectives(draft, cx), 'acme', {
 			compatibleMessage: name => `unrecognized ACME issuer property: ${name}`,
@@ -100,13 +100,13 @@ function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [na
 			if (cx.count(innerLine, args, 0, 0, word)) draft[word] = true;
 		};
 	const portHandler = (word: string): SubdirectiveHandler =>
-		valueHandler(word, value => {
-			const port = cx.integer(value, 1, 65_535);
+		valueHandler(word, portWord => {
+			const port = cx.integer(portWord, 1, 65_535);
 			if (port !== undefined) draft[word] = port;
 		});
 	return {
-		dir: valueHandler('dir', word => lowerUrl(draft, 'directory', word, cx)),
-		test_dir: valueHandler('test_dir', word => lowerUrl(draft, 'test_directory', word, cx)),
+		dir: valueHandler('dir', word => lowerDirectoryUrl(draft, 'directory', word, cx)),
+		test_dir: valueHandler('test_dir', word => lowerDirectoryUrl(draft, 'test_directory', word, cx)),
 		email: valueHandler('email', word => {
 			draft.email = word.text;
 		}),
@@ -114,14 +114,15 @@ function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [na
 			draft.profile = word.text;
 		}),
 		timeout: valueHandler('timeout', word => {
-			const value = cx.duration(word);
-			if (value !== undefined && value >= 0) draft.timeout = value;
-			else if (value !== undefined) cx.problem('error', 'value/out-of-range', word.span, 'A timeout must be positive.');
+			const timeoutMs = cx.duration(word);
+			if (timeoutMs !== undefined && timeoutMs >= 0) draft.timeout = timeoutMs;
+			else if (timeoutMs !== undefined)
+				cx.problem('error', 'value/out-of-range', word.span, 'A timeout must be positive.');
 		}),
 		lifetime: valueHandler('lifetime', word => {
-			const value = cx.duration(word);
-			if (value !== undefined && value >= 0) draft.lifetime = value;
-			else if (value !== undefined) {
+			const lifetimeMs = cx.duration(word);
+			if (lifetimeMs !== undefined && lifetimeMs >= 0) draft.lifetime = lifetimeMs;
+			else if (lifetimeMs !== undefined) {
 				cx.problem('error', 'value/out-of-range', word.span, `lifetime must be >= 0: ${word.text}`);
 			}
 		}),
@@ -149,7 +150,7 @@ function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [na
 	};
 }
 
-function lowerUrl(
+function lowerDirectoryUrl(
 	draft: IssuerDraft,
 	field: 'directory' | 'test_directory',
 	word: Parameters<LowerContext['duration']>[0],

@@ -76,9 +76,9 @@ export function dnsSubdirectives(
 				cx.problem('error', 'value/not-a-duration', span, message, { hint: 'Write 30s or 2m.' });
 				return;
 			}
-			const value = cx.duration(args[0]!);
-			if (value === undefined) return;
-			if (value >= 0) draft[name] = value;
+			const durationMs = cx.duration(args[0]!);
+			if (durationMs === undefined) return;
+			if (durationMs >= 0) draft[name] = durationMs;
 			else cx.problem('error', 'value/out-of-range', args[0]!.span, 'The duration cannot be negative.');
 		};
 	return {

@@ -30,22 +30,24 @@ export const ISSUER_SCHEMA: Schema = {
  * reporting a mistake.
  */
 export function lowerIssuer(args: readonly Word[], line: Line, cx: LowerContext): IssuerSettings | undefined {
-	const [name, ...argumentWords] = args;
-	if (!name) {
+	const [issuerWord, ...argumentWords] = args;
+	if (!issuerWord) {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'issuer <issuer> [<argument>…] [{ … }]');
 		return undefined;
 	}
-	if (name.text === 'zerossl') {
-		cx.problem('error', 'issuer/unavailable', name.span, unavailableMessage('issuer zerossl'), {
+	if (issuerWord.text === 'zerossl') {
+		cx.problem('error', 'issuer/unavailable', issuerWord.span, unavailableMessage('issuer zerossl'), {
 			hint: `Use the ACME interface of that authority: \`issuer acme ${FALLBACK_ACME_DIRECTORY}\`.`,
 		});
 		return undefined;
 	}
-	const id = cx.oneOf(
-		name,
+	const issuerId = cx.oneOf(
+		issuerWord,
 		issuers.map(module => module.id),
 		'issuer of this build',
 	);
-	const module = issuers.find(issuer => issuer.id === id);
-	return module && cx.origin({ issuer: module.id, ...module.lower(argumentWords, line, cx) }, line.span);
+	const issuerModule = issuers.find(issuer => issuer.id === issuerId);
+	return (
+		issuerModule && cx.origin({ issuer: issuerModule.id, ...issuerModule.lower(argumentWords, line, cx) }, line.span)
+	);
 }

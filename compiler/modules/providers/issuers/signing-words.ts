@@ -44,9 +44,9 @@ export function signingSubdirectives(
 		},
 		lifetime: (words, innerLine) => {
 			if (!cx.count(innerLine, words, 1, 1, 'lifetime <duration>')) return;
-			const value = cx.duration(words[0]!);
-			if (value !== undefined && value > 0) draft.lifetime = value;
-			else if (value !== undefined) {
+			const lifetimeMs = cx.duration(words[0]!);
+			if (lifetimeMs !== undefined && lifetimeMs > 0) draft.lifetime = lifetimeMs;
+			else if (lifetimeMs !== undefined) {
 				cx.problem('error', 'value/out-of-range', words[0]!.span, 'The lifetime must be positive.');
 			}
 		},

@@ -8,12 +8,12 @@ import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-con
 function filterSchema(
 	filter: string,
 	properties: { readonly [name: string]: Schema },
-	required: string[] = [],
+	requiredNames: string[] = [],
 ): Schema {
 	return {
 		type: 'object',
 		properties: { filter: { const: filter }, ...properties },
-		required: ['filter', ...required],
+		required: ['filter', ...requiredNames],
 		additionalProperties: false,
 	};
 }
@@ -90,7 +90,7 @@ const FILTER_NAMES = [
 /** Lowers lines `FIELD FILTER …` into `fields`. Several `regexp` lines for one field become one filter whose rules run in order. */
 export function lowerFilterFields(
 	lines: readonly Line[],
-	fields: { [path: string]: LogFilter },
+	filterByPath: { [path: string]: LogFilter },
 	cx: LowerContext,
 ): void {
 	for (const line of lines) {
@@ -103,7 +103,7 @@ export function lowerFilterFields(
 		const filter = kind && lowerFilter(kind, args, line, cx);
 		if (!filter) continue;
 		const path = fieldWord.text;
-		const earlierFilter = Object.hasOwn(fields, path) ? fields[path] : undefined;
+		const earlierFilter = Object.hasOwn(filterByPath, path) ? filterByPath[path] : undefined;
 		let mergedFilter = filter;
 		if (earlierFilter?.filter === 'regexp' && filter.filter === 'regexp' && kind === 'regexp') {
 			mergedFilter = { filter: 'regexp', rules: [...earlierFilter.rules, ...filter.rules] };
@@ -116,7 +116,12 @@ export function lowerFilterFields(
 			continue;
 		}
 		cx.origin(mergedFilter, line.span);
-		Object.defineProperty(fields, path, { value: mergedFilter, enumerable: true, configurable: true, writable: true });
+		Object.defineProperty(filterByPath, path, {
+			value: mergedFilter,
+			enumerable: true,
+			configurable: true,
+			writable: true,
+		});
 	}
 }
 
@@ -126,25 +131,25 @@ function lowerFilter(
 	line: Line,
 	cx: LowerContext,
 ): LogFilter | undefined {
-	const hasArguments = (count: number, usage: string): boolean =>
-		cx.noBlock(line) && cx.count(line, args, count, count, `<field> ${usage}`);
+	const checkArguments = (argumentCount: number, usage: string): boolean =>
+		cx.noBlock(line) && cx.count(line, args, argumentCount, argumentCount, `<field> ${usage}`);
 	switch (kind) {
 		case 'delete':
 		case 'hash':
-			return hasArguments(0, kind) ? { filter: kind } : undefined;
+			return checkArguments(0, kind) ? { filter: kind } : undefined;
 		case 'rename':
-			return hasArguments(1, 'rename <name>') ? { filter: 'rename', name: args[0]!.text } : undefined;
+			return checkArguments(1, 'rename <name>') ? { filter: 'rename', name: args[0]!.text } : undefined;
 		case 'replace':
-			return hasArguments(1, 'replace <text>') ? { filter: 'replace', value: args[0]!.text } : undefined;
+			return checkArguments(1, 'replace <text>') ? { filter: 'replace', value: args[0]!.text } : undefined;
 		case 'ip_mask':
-			return lowerMask(args, line, cx);
+			return lowerIpMask(args, line, cx);
 		case 'query':
 		case 'cookie':
 		case 'set_cookie':
 			cx.count(line, args, 0, 0, `<field> ${kind} { replace <name> <value>; hash <name>; delete <name> }`);
-			return { filter: kind, actions: lowerActions(kind, line, cx) };
+			return { filter: kind, actions: lowerParameterActions(kind, line, cx) };
 		case 'regexp': {
-			if (!hasArguments(2, 'regexp <expression> <replacement>')) return undefined;
+			if (!checkArguments(2, 'regexp <expression> <replacement>')) return undefined;
 			const find = cx.regexp(args[0]!);
 			return find === undefined ? undefined : { filter: 'regexp', rules: [{ find, replace: args[1]!.text }] };
 		}
@@ -165,11 +170,11 @@ function lowerFilter(
 	}
 }
 
-function lowerMask(args: readonly Word[], line: Line, cx: LowerContext): LogFilter {
-	const mask: { ipv4?: number; ipv6?: number } = {};
+function lowerIpMask(args: readonly Word[], line: Line, cx: LowerContext): LogFilter {
+	const keptBits: { ipv4?: number; ipv6?: number } = {};
 	const setBits = (name: 'ipv4' | 'ipv6', word: Word | undefined): void => {
 		const bits = word && cx.integer(word, 0, name === 'ipv4' ? 32 : 128);
-		if (bits !== undefined) mask[name] = bits;
+		if (bits !== undefined) keptBits[name] = bits;
 	};
 	if (cx.count(line, args, 0, 2, '<field> ip_mask [<ipv4 bits> [<ipv6 bits>]]')) {
 		setBits('ipv4', args[0]);
@@ -181,16 +186,16 @@ function lowerMask(args: readonly Word[], line: Line, cx: LowerContext): LogFilt
 			if (cx.count(innerLine, words, 1, 1, `${name} <bits>`)) setBits(name, words[0]);
 		};
 	cx.subdirectives(line.block, { ipv4: bitsHandler('ipv4'), ipv6: bitsHandler('ipv6') }, 'ip_mask');
-	return { filter: 'ip_mask', ...mask };
+	return { filter: 'ip_mask', ...keptBits };
 }
 
-function lowerActions(kind: string, line: Line, cx: LowerContext): ParameterAction[] {
+function lowerParameterActions(kind: string, line: Line, cx: LowerContext): ParameterAction[] {
 	const actions: ParameterAction[] = [];
 	const actionHandler =
-		(action: ParameterAction['action'], count: number): SubdirectiveHandler =>
+		(action: ParameterAction['action'], argumentCount: number): SubdirectiveHandler =>
 		(words, innerLine) => {
 			const usage = action === 'replace' ? 'replace <name> <value>' : `${action} <name>`;
-			if (!cx.count(innerLine, words, count, count, usage)) return;
+			if (!cx.count(innerLine, words, argumentCount, argumentCount, usage)) return;
 			actions.push({ action, name: words[0]!.text, ...(words[1] ? { value: words[1].text } : {}) });
 		};
 	cx.subdirectives(

@@ -17,17 +17,17 @@ const TIME_FORMATS = [
 ] as const;
 
 /** Names of the formats of log entries in configurations. */
-const LOG_ENCODERS = ['console', 'json', 'common', 'combined', 'text', 'filter', 'append', 'journald'] as const;
+const LOG_ENCODER_NAMES = ['console', 'json', 'common', 'combined', 'text', 'filter', 'append', 'journald'] as const;
 
 /** Names of formats in a Compatfile: `transform` is the name of `text` in a plugin of the compatible server. */
-const COMPATIBLE_ENCODERS = [...LOG_ENCODERS, 'transform'] as const;
+const COMPATFILE_ENCODER_NAMES = [...LOG_ENCODER_NAMES, 'transform'] as const;
 
 const FORMAT_USAGE = 'console | json | common | combined | text <text> | filter | append | journald';
 
 /** Reference to the schema of a format: `$defs.log_format` of the document. */
 export const LOG_FORMAT_REFERENCE: Schema = { $ref: '#/$defs/log_format' };
 
-const KEY_SUMMARIES: { readonly [key in (typeof LOG_KEY_SETTINGS)[number]]: string } = {
+const KEY_DESCRIPTIONS: { readonly [key in (typeof LOG_KEY_SETTINGS)[number]]: string } = {
 	message_key: 'Name of the message field; an empty name omits it.',
 	level_key: 'Name of the level field; an empty name omits it.',
 	time_key: 'Name of the time field; an empty name omits it.',
@@ -36,8 +36,8 @@ const KEY_SUMMARIES: { readonly [key in (typeof LOG_KEY_SETTINGS)[number]]: stri
 	stacktrace_key: 'Accepted for compatibility; stack traces are in `stack`.',
 };
 
-const PLAIN_PROPERTIES: { readonly [name: string]: Schema } = {
-	...Object.fromEntries(LOG_KEY_SETTINGS.map(key => [key, { type: 'string', description: KEY_SUMMARIES[key] }])),
+const CONSOLE_JSON_PROPERTIES: { readonly [name: string]: Schema } = {
+	...Object.fromEntries(LOG_KEY_SETTINGS.map(key => [key, { type: 'string', description: KEY_DESCRIPTIONS[key] }])),
 	line_ending: { type: 'string', default: '\n', description: 'Text that ends an entry; default a line feed.' },
 	time_format: { type: 'string', minLength: 1, description: `One of ${TIME_FORMATS.join(', ')}, or a layout.` },
 	time_local: { type: 'boolean', default: false, description: 'Uses the time zone of the process instead of UTC.' },
@@ -46,33 +46,36 @@ const PLAIN_PROPERTIES: { readonly [name: string]: Schema } = {
 };
 
 const TEXT_PROPERTIES: { readonly [name: string]: Schema } = {
-	time_format: { ...PLAIN_PROPERTIES.time_format, description: 'A time format or layout; default `common_log`.' },
-	time_local: PLAIN_PROPERTIES.time_local!,
-	duration_format: PLAIN_PROPERTIES.duration_format!,
+	time_format: {
+		...CONSOLE_JSON_PROPERTIES.time_format,
+		description: 'A time format or layout; default `common_log`.',
+	},
+	time_local: CONSOLE_JSON_PROPERTIES.time_local!,
+	duration_format: CONSOLE_JSON_PROPERTIES.duration_format!,
 };
 
 function formatSchema(
 	encoder: string,
 	properties: { readonly [name: string]: Schema },
-	required: string[] = [],
+	requiredNames: string[] = [],
 ): Schema {
 	return {
 		type: 'object',
 		properties: { encoder: { const: encoder }, ...properties },
-		required: ['encoder', ...required],
+		required: ['encoder', ...requiredNames],
 		additionalProperties: false,
 	};
 }
 
-const WRAP_SCHEMA = { ...LOG_FORMAT_REFERENCE };
+const WRAPPED_FORMAT_SCHEMA = { ...LOG_FORMAT_REFERENCE };
 
 export const LOG_FORMAT_SCHEMA: Schema = {
 	type: 'object',
 	description: 'The format of an entry.',
 	discriminator: { propertyName: 'encoder' },
 	oneOf: [
-		formatSchema('console', PLAIN_PROPERTIES),
-		formatSchema('json', PLAIN_PROPERTIES),
+		formatSchema('console', CONSOLE_JSON_PROPERTIES),
+		formatSchema('json', CONSOLE_JSON_PROPERTIES),
 		formatSchema('common', TEXT_PROPERTIES),
 		formatSchema('combined', TEXT_PROPERTIES),
 		formatSchema(
@@ -86,7 +89,7 @@ export const LOG_FORMAT_SCHEMA: Schema = {
 		formatSchema(
 			'filter',
 			{
-				wrap: WRAP_SCHEMA,
+				wrap: WRAPPED_FORMAT_SCHEMA,
 				fields: {
 					type: 'object',
 					description: 'Filters by field path, such as `request>headers`.',
@@ -98,7 +101,7 @@ export const LOG_FORMAT_SCHEMA: Schema = {
 		formatSchema(
 			'append',
 			{
-				wrap: WRAP_SCHEMA,
+				wrap: WRAPPED_FORMAT_SCHEMA,
 				fields: {
 					type: 'object',
 					description: 'Fields to add, by name.',
@@ -107,53 +110,54 @@ export const LOG_FORMAT_SCHEMA: Schema = {
 			},
 			['fields'],
 		),
-		formatSchema('journald', { wrap: WRAP_SCHEMA }),
+		formatSchema('journald', { wrap: WRAPPED_FORMAT_SCHEMA }),
 	],
 };
 
 /** Lowers `format ENCODER { … }` and `wrap ENCODER { … }`; returns undefined after reporting a mistake. */
 export function lowerLogFormat(args: readonly Word[], line: Line, cx: LowerContext): LogFormat | undefined {
 	const formatWord = args[0];
-	const hasText = formatWord?.text === 'text' || (cx.dialect === 'compatfile' && formatWord?.text === 'transform');
-	const argumentCount = hasText ? 2 : 1;
+	const hasTextArgument =
+		formatWord?.text === 'text' || (cx.dialect === 'compatfile' && formatWord?.text === 'transform');
+	const argumentCount = hasTextArgument ? 2 : 1;
 	if (!cx.count(line, args, argumentCount, argumentCount, `${line.words[0]!.text} ${FORMAT_USAGE}`) || !formatWord)
 		return undefined;
-	const encoderNames: readonly (typeof COMPATIBLE_ENCODERS)[number][] =
-		cx.dialect === 'compatfile' ? COMPATIBLE_ENCODERS : LOG_ENCODERS;
+	const encoderNames: readonly (typeof COMPATFILE_ENCODER_NAMES)[number][] =
+		cx.dialect === 'compatfile' ? COMPATFILE_ENCODER_NAMES : LOG_ENCODER_NAMES;
 	const encoder = cx.oneOf(formatWord, encoderNames, 'log format');
 	switch (encoder) {
 		case undefined:
 			return undefined;
 		case 'console':
 		case 'json':
-			return lowerPlain(encoder, line, cx);
+			return lowerConsoleOrJson(encoder, line, cx);
 		case 'common':
 		case 'combined':
 			return { encoder, ...lowerTextSettings(encoder, line, cx) };
 		case 'text':
-			return lowerText(args[1]!, args[1]!.text, line, cx);
+			return lowerTextFormat(args[1]!, args[1]!.text, line, cx);
 		case 'transform':
-			return lowerText(args[1]!, convertTransformText(args[1]!.text), line, cx);
+			return lowerTextFormat(args[1]!, convertTransformText(args[1]!.text), line, cx);
 		case 'filter':
-			return lowerFilter(line, cx);
+			return lowerFilterFormat(line, cx);
 		case 'append':
-			return lowerAppend(line, cx);
+			return lowerAppendFormat(line, cx);
 		case 'journald': {
 			const wrapSettings: { wrap?: LogFormat } = {};
-			cx.subdirectives(line.block, { wrap: lowerWrap(wrapSettings, cx) }, 'format journald');
+			cx.subdirectives(line.block, { wrap: wrapHandler(wrapSettings, cx) }, 'format journald');
 			return { encoder, ...wrapSettings };
 		}
 	}
 }
 
-function lowerWrap(target: { wrap?: LogFormat }, cx: LowerContext): SubdirectiveHandler {
+function wrapHandler(target: { wrap?: LogFormat }, cx: LowerContext): SubdirectiveHandler {
 	return (args, innerLine) => {
-		const wrap = lowerLogFormat(args, innerLine, cx);
-		if (wrap) target.wrap = wrap;
+		const wrappedFormat = lowerLogFormat(args, innerLine, cx);
+		if (wrappedFormat) target.wrap = wrappedFormat;
 	};
 }
 
-function lowerPlain(encoder: 'console' | 'json', line: Line, cx: LowerContext): LogFormat {
+function lowerConsoleOrJson(encoder: 'console' | 'json', line: Line, cx: LowerContext): LogFormat {
 	const settings: { [name: string]: unknown } = {};
 	const valueHandler =
 		(name: string, parseValue: (word: Word) => unknown): SubdirectiveHandler =>
@@ -177,7 +181,7 @@ function lowerPlain(encoder: 'console' | 'json', line: Line, cx: LowerContext): 
 }
 
 /** Lowers `format text TEXT`. */
-function lowerText(word: Word, text: string, line: Line, cx: LowerContext): LogFormat | undefined {
+function lowerTextFormat(word: Word, text: string, line: Line, cx: LowerContext): LogFormat | undefined {
 	const settings = lowerTextSettings('text', line, cx);
 	if (text === '') {
 		cx.problem('error', 'log/empty-text', word.span, 'The text of the format is empty.');
@@ -225,31 +229,31 @@ function toShortDurationFormat(word: Word): Word {
 	return shortName === undefined ? word : { ...word, text: shortName };
 }
 
-function lowerFilter(line: Line, cx: LowerContext): LogFormat {
+function lowerFilterFormat(line: Line, cx: LowerContext): LogFormat {
 	const wrapSettings: { wrap?: LogFormat } = {};
-	const fields: { [path: string]: LogFilter } = {};
-	const lines: Line[] = [];
+	const filterByPath: { [path: string]: LogFilter } = {};
+	const filterLines: Line[] = [];
 	for (const innerLine of line.block?.lines ?? []) {
 		const name = innerLine.words[0]!.text;
-		if (name === 'wrap') lowerWrap(wrapSettings, cx)(innerLine.words.slice(1), innerLine);
-		else if (name === 'fields' && innerLine.words.length === 1) lines.push(...(innerLine.block?.lines ?? []));
-		else lines.push(innerLine);
+		if (name === 'wrap') wrapHandler(wrapSettings, cx)(innerLine.words.slice(1), innerLine);
+		else if (name === 'fields' && innerLine.words.length === 1) filterLines.push(...(innerLine.block?.lines ?? []));
+		else filterLines.push(innerLine);
 	}
-	lowerFilterFields(lines, fields, cx);
-	return { encoder: 'filter', ...wrapSettings, fields };
+	lowerFilterFields(filterLines, filterByPath, cx);
+	return { encoder: 'filter', ...wrapSettings, fields: filterByPath };
 }
 
-function lowerAppend(line: Line, cx: LowerContext): LogFormat {
+function lowerAppendFormat(line: Line, cx: LowerContext): LogFormat {
 	const wrapSettings: { wrap?: LogFormat } = {};
-	const fields: { [name: string]: string | number | boolean } = {};
+	const valueByName: { [name: string]: string | number | boolean } = {};
 	const addField = (innerLine: Line): void => {
 		cx.noBlock(innerLine);
-		const [name, value] = innerLine.words as readonly [Word, Word | undefined];
-		if (!cx.count(innerLine, innerLine.words.slice(1), 1, 1, '<name> <value>') || !value) return;
-		const scalar = value.quote === 'none' ? parseScalar(value.text) : value.text;
+		const [nameWord, valueWord] = innerLine.words as readonly [Word, Word | undefined];
+		if (!cx.count(innerLine, innerLine.words.slice(1), 1, 1, '<name> <value>') || !valueWord) return;
+		const scalar = valueWord.quote === 'none' ? parseScalar(valueWord.text) : valueWord.text;
 		// The value is defined as a property, so that `__proto__` is a name like any other.
-		Object.defineProperty(fields, name.text, {
-			value: typeof scalar === 'string' ? cx.template(value) : scalar,
+		Object.defineProperty(valueByName, nameWord.text, {
+			value: typeof scalar === 'string' ? cx.template(valueWord) : scalar,
 			enumerable: true,
 			configurable: true,
 			writable: true,
@@ -257,9 +261,9 @@ function lowerAppend(line: Line, cx: LowerContext): LogFormat {
 	};
 	for (const innerLine of line.block?.lines ?? []) {
 		const name = innerLine.words[0]!.text;
-		if (name === 'wrap') lowerWrap(wrapSettings, cx)(innerLine.words.slice(1), innerLine);
+		if (name === 'wrap') wrapHandler(wrapSettings, cx)(innerLine.words.slice(1), innerLine);
 		else if (name === 'fields' && innerLine.words.length === 1) (innerLine.block?.lines ?? []).forEach(addField);
 		else addField(innerLine);
 	}
-	return { encoder: 'append', ...wrapSettings, fields };
+	return { encoder: 'append', ...wrapSettings, fields: valueByName };
 }

@@ -19,7 +19,7 @@ export type ComputedField = (typeof COMPUTED_FIELDS)[number];
 
 const COMPUTED_FIELDS = ['time', 'request_line', 'host', 'path', 'query', 'scheme', 'level', 'logger', 'msg'] as const;
 
-const COMPUTED_BY_PLACEHOLDER: { readonly [placeholder: string]: ComputedField } = {
+const COMPUTED_FIELD_BY_PLACEHOLDER: { readonly [placeholder: string]: ComputedField } = {
 	ts: 'time',
 	'http.request.host': 'host',
 	'http.request.uri.path': 'path',
@@ -31,7 +31,7 @@ const COMPUTED_BY_PLACEHOLDER: { readonly [placeholder: string]: ComputedField }
 };
 
 /** Paths of the fields of an entry that have the values of placeholders, by placeholder. */
-const FIELD_BY_PLACEHOLDER: { readonly [placeholder: string]: string } = {
+const PATH_BY_PLACEHOLDER: { readonly [placeholder: string]: string } = {
 	'http.request.method': 'request>method',
 	'http.request.orig_method': 'request>method',
 	'http.request.uri': 'request>uri',
@@ -49,7 +49,7 @@ const FIELD_BY_PLACEHOLDER: { readonly [placeholder: string]: string } = {
 	'http.reverse_proxy.upstream.hostport': 'upstream>address',
 };
 
-const FIELD_PREFIXES: { readonly [prefix: string]: string } = {
+const PATH_BY_PREFIX: { readonly [prefix: string]: string } = {
 	'http.request.header.': 'request>headers>',
 	'http.response.header.': 'resp_headers>',
 };
@@ -114,9 +114,10 @@ export function shorthandsOfLogText(): readonly string[] {
 function parsePlaceholder(name: string): LogTextPart {
 	if (/^(?:env|system)\./.test(name)) return { machine: `{${name}}` };
 	const fullName = fullPlaceholderName(name);
-	if (Object.hasOwn(COMPUTED_BY_PLACEHOLDER, fullName)) return { computed: COMPUTED_BY_PLACEHOLDER[fullName]! };
-	if (Object.hasOwn(FIELD_BY_PLACEHOLDER, fullName)) return parseFieldPath(FIELD_BY_PLACEHOLDER[fullName]!);
-	for (const [prefix, path] of Object.entries(FIELD_PREFIXES)) {
+	if (Object.hasOwn(COMPUTED_FIELD_BY_PLACEHOLDER, fullName))
+		return { computed: COMPUTED_FIELD_BY_PLACEHOLDER[fullName]! };
+	if (Object.hasOwn(PATH_BY_PLACEHOLDER, fullName)) return parseFieldPath(PATH_BY_PLACEHOLDER[fullName]!);
+	for (const [prefix, path] of Object.entries(PATH_BY_PREFIX)) {
 		if (fullName.startsWith(prefix)) return parseFieldPath(path + fullName.slice(prefix.length));
 	}
 	// Only names of header fields contain dots. Any other name with a dot is a placeholder for which entries have no field.
@@ -126,17 +127,18 @@ function parsePlaceholder(name: string): LogTextPart {
 
 /** Parses the path of a field, such as `request>headers>Accept>[0]`. */
 function parseFieldPath(path: string): LogTextPart {
-	const names = path.split('>').map(name => name.toLowerCase());
-	const indexMatch = names.length > 1 ? /^\[(\d{1,4})\]$/.exec(names.at(-1)!) : null;
-	const fieldPath = indexMatch ? names.slice(0, -1) : names;
+	const fieldNames = path.split('>').map(name => name.toLowerCase());
+	const indexMatch = fieldNames.length > 1 ? /^\[(\d{1,4})\]$/.exec(fieldNames.at(-1)!) : null;
+	const fieldPath = indexMatch ? fieldNames.slice(0, -1) : fieldNames;
 	// Entries have the host outside of the header fields, because it is not a header field in HTTP/2 and HTTP/3.
 	const entryPath = fieldPath.join('>') === 'request>headers>host' ? ['request', 'host'] : fieldPath;
 	return indexMatch ? { path: entryPath, index: Number(indexMatch[1]) } : { path: entryPath };
 }
 
 /** Reports whether a line selects a format whose text contains names in braces that are fields of log entries, not placeholders. */
-export function namesLogFields([word, format]: readonly Word[]): boolean {
+export function namesLogFields([keyword, formatWord]: readonly Word[]): boolean {
 	return (
-		(word?.text === 'format' || word?.text === 'wrap') && (format?.text === 'text' || format?.text === 'transform')
+		(keyword?.text === 'format' || keyword?.text === 'wrap') &&
+		(formatWord?.text === 'text' || formatWord?.text === 'transform')
 	);
 }

@@ -17,7 +17,7 @@ export const ROLLING_DEFAULTS = {
 /** Syntax of `output file`. */
 export const FILE_USAGE = 'file <path> [{ mode … dir_mode … roll_… }]';
 
-const MODE_PATTERN = '^0?[0-7]{3}$';
+const FILE_MODE_PATTERN = '^0?[0-7]{3}$';
 
 const TIME_OF_DAY_PATTERN = '^(?:[01]?\\d|2[0-3]):[0-5]\\d$';
 
@@ -74,10 +74,10 @@ const ROLLING_SCHEMA: Schema = {
 /** Schemas of the fields of `file`. */
 export const FILE_PROPERTIES: { readonly [name: string]: Schema } = {
 	path: { type: 'string', minLength: 1, description: 'File of the writer `file`; `{env.NAME}` is read at load.' },
-	mode: { type: 'string', pattern: MODE_PATTERN, description: 'Octal permissions of the file; default `0600`.' },
+	mode: { type: 'string', pattern: FILE_MODE_PATTERN, description: 'Octal permissions of the file; default `0600`.' },
 	dir_mode: {
 		type: 'string',
-		pattern: `${MODE_PATTERN}|^inherit$|^from_file$`,
+		pattern: `${FILE_MODE_PATTERN}|^inherit$|^from_file$`,
 		description:
 			'Octal permissions of created folders; `inherit` uses those of the parent folder, `from_file` those of the file, with search permission wherever it is readable. Default `0700`.',
 	},
@@ -90,8 +90,8 @@ export const FILE_PROPERTIES: { readonly [name: string]: Schema } = {
 /** Lowers the path and the block of `output file`; returns undefined after reporting a mistake. */
 export function lowerFileOutput(args: readonly Word[], line: Line, cx: LowerContext): FileOutput | undefined {
 	if (!cx.count(line, args, 1, 1, `output ${FILE_USAGE}`)) return undefined;
-	const path = args[0]!;
-	return { path: cx.filePath(cx.template(path), path.span), ...lowerFileSettings(line, cx) };
+	const pathWord = args[0]!;
+	return { path: cx.filePath(cx.template(pathWord), pathWord.span), ...lowerFileSettings(line, cx) };
 }
 
 type Draft<T> = { -readonly [K in keyof T]: T[K] };
@@ -99,11 +99,11 @@ type Draft<T> = { -readonly [K in keyof T]: T[K] };
 function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path'> {
 	const settings: Draft<Omit<FileOutput, 'path'>> = {};
 	const rolling: Draft<LogRolling> = {};
-	const lowerMode = (word: Word, otherModes: readonly string[]): string | undefined => {
+	const lowerMode = (word: Word, namedModes: readonly string[]): string | undefined => {
 		if (/^0?[0-7]{3}$/.test(word.text)) return word.text.padStart(4, '0');
-		if (otherModes.includes(word.text)) return word.text;
+		if (namedModes.includes(word.text)) return word.text;
 		cx.problem('error', 'log/bad-mode', word.span, `\`${word.text}\` is not a file mode.`, {
-			hint: `Write three octal digits, such as 0640${otherModes.map(name => ` or ${name}`).join('')}.`,
+			hint: `Write three octal digits, such as 0640${namedModes.map(name => ` or ${name}`).join('')}.`,
 		});
 		return undefined;
 	};
@@ -126,9 +126,9 @@ function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path
 			if (cx.count(innerLine, words, 0, 0, 'roll_disabled')) settings.rolling = false;
 		},
 		roll_size: valueHandler('roll_size <size>', word => {
-			const size = cx.size(word);
-			if (size === undefined) return;
-			if (size > 0) rolling.size = Math.ceil(size / MIB_BYTES) * MIB_BYTES;
+			const sizeBytes = cx.size(word);
+			if (sizeBytes === undefined) return;
+			if (sizeBytes > 0) rolling.size = Math.ceil(sizeBytes / MIB_BYTES) * MIB_BYTES;
 			else cx.problem('error', 'value/out-of-range', word.span, 'A log file needs room for at least one byte.');
 		}),
 		roll_uncompressed: (words, innerLine) => {
@@ -142,8 +142,8 @@ function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path
 			if (cx.count(innerLine, words, 0, 0, 'roll_local_time')) rolling.local_time = true;
 		},
 		roll_keep: valueHandler('roll_keep <number>', word => {
-			const keep = cx.integer(word, 0, 1_000_000);
-			if (keep !== undefined) rolling.keep = keep;
+			const keepCount = cx.integer(word, 0, 1_000_000);
+			if (keepCount !== undefined) rolling.keep = keepCount;
 		}),
 		roll_keep_for: valueHandler('roll_keep_for <duration>', word => {
 			const keptForMs = cx.duration(word);

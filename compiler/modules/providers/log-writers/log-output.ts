@@ -8,13 +8,13 @@ import { FILE_PROPERTIES, FILE_USAGE, lowerFileOutput } from './file-output.ts';
 import { lowerNetOutput, NET_PROPERTIES, NET_USAGE } from './net-output.ts';
 
 /** Names of the kinds of log outputs. */
-const LOG_WRITERS = ['stdout', 'stderr', 'discard', 'file', 'net'] as const;
+const LOG_WRITER_NAMES = ['stdout', 'stderr', 'discard', 'file', 'net'] as const;
 
 export const LOG_OUTPUT_SCHEMA: Schema = {
 	type: 'object',
 	description: 'Where entries are written; default standard error.',
 	properties: {
-		writer: { enum: LOG_WRITERS, description: 'The writer; only `file` and `net` have other fields.' },
+		writer: { enum: LOG_WRITER_NAMES, description: 'The writer; only `file` and `net` have other fields.' },
 		...FILE_PROPERTIES,
 		...NET_PROPERTIES,
 	},
@@ -22,16 +22,16 @@ export const LOG_OUTPUT_SCHEMA: Schema = {
 	additionalProperties: false,
 };
 
-const USAGE = `output stdout | stderr | discard | ${FILE_USAGE} | ${NET_USAGE}`;
+const OUTPUT_USAGE = `output stdout | stderr | discard | ${FILE_USAGE} | ${NET_USAGE}`;
 
 /** Lowers `output WRITER …`; returns undefined after reporting a mistake. */
 export function lowerLogOutput(args: readonly Word[], line: Line, cx: LowerContext): LogOutput | undefined {
-	const word = args[0];
-	if (!word) {
-		cx.count(line, args, 1, 2, USAGE);
+	const writerWord = args[0];
+	if (!writerWord) {
+		cx.count(line, args, 1, 2, OUTPUT_USAGE);
 		return undefined;
 	}
-	const writer = cx.oneOf(word, LOG_WRITERS, 'log writer');
+	const writer = cx.oneOf(writerWord, LOG_WRITER_NAMES, 'log writer');
 	if (!writer) return undefined;
 	if (writer === 'file' || writer === 'net') {
 		const lowerSettings = writer === 'file' ? lowerFileOutput : lowerNetOutput;
@@ -39,5 +39,5 @@ export function lowerLogOutput(args: readonly Word[], line: Line, cx: LowerConte
 		return settings && { writer, ...settings };
 	}
 	cx.subdirectives(line.block, {}, `output ${writer}`);
-	return cx.count(line, args, 1, 1, USAGE) ? { writer } : undefined;
+	return cx.count(line, args, 1, 1, OUTPUT_USAGE) ? { writer } : undefined;
 }

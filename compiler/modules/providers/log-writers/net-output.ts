@@ -13,13 +13,13 @@ export type CollectorAddress =
 /** Syntax of `output net`. */
 export const NET_USAGE = 'net <address> [{ dial_timeout <duration>; soft_start }]';
 
-const TCP_OR_UDP = /^(?:(tcp|udp)[46]?\/)?(\[[0-9a-fA-F:.%]+\]|[^[\]:/\s]+):(\d{1,5})$/;
+const TCP_OR_UDP_ADDRESS = /^(?:(tcp|udp)[46]?\/)?(\[[0-9a-fA-F:.%]+\]|[^[\]:/\s]+):(\d{1,5})$/;
 
 /** Parses the address of a collector; returns undefined if it is invalid. */
 export function parseCollectorAddress(text: string): CollectorAddress | undefined {
 	const unixMatch = /^unix\/(.+)$/s.exec(text);
 	if (unixMatch) return unixMatch[1]!.includes('\0') ? undefined : { network: 'unix', path: unixMatch[1]! };
-	const addressMatch = TCP_OR_UDP.exec(text);
+	const addressMatch = TCP_OR_UDP_ADDRESS.exec(text);
 	const port = Number(addressMatch?.[3]);
 	if (!addressMatch || port < 1 || port > 65_535) return undefined;
 	const network = addressMatch[1] === 'udp' ? 'udp' : 'tcp';

@@ -21,30 +21,32 @@ const SOURCE_NAMES = [
 	'combined',
 ] as const;
 
-const TEXTS_SCHEMA: Schema = { type: 'array', items: { type: 'string' } };
+const STRING_LIST_SCHEMA: Schema = { type: 'array', items: { type: 'string' } };
 
 const HTTP_URL_SCHEMA: Schema = { type: 'string', pattern: '^https?://[^\\s/]+' };
 
 /** Schema of a trust pool. A pool `combined` contains other pools, at most two levels deep, so the schema is built recursively. */
 export const TRUST_POOL_SCHEMA: Schema = poolSchema(2);
 
-function poolSchema(depth: number): Schema {
+function poolSchema(remainingDepth: number): Schema {
 	const variants: Schema[] = [
-		sourceSchema('inline', { certificates: { ...TEXTS_SCHEMA, description: 'DER in base64.' } }, ['certificates']),
-		sourceSchema('file', { files: { ...TEXTS_SCHEMA, description: 'PEM files.' } }, ['files']),
+		sourceSchema('inline', { certificates: { ...STRING_LIST_SCHEMA, description: 'DER in base64.' } }, [
+			'certificates',
+		]),
+		sourceSchema('file', { files: { ...STRING_LIST_SCHEMA, description: 'PEM files.' } }, ['files']),
 		sourceSchema('system', {}, []),
-		sourceSchema('pki_root', { authorities: { ...TEXTS_SCHEMA, description: 'IDs of internal authorities.' } }, [
+		sourceSchema('pki_root', { authorities: { ...STRING_LIST_SCHEMA, description: 'IDs of internal authorities.' } }, [
 			'authorities',
 		]),
 		sourceSchema(
 			'pki_intermediate',
-			{ authorities: { ...TEXTS_SCHEMA, description: 'IDs of internal authorities.' } },
+			{ authorities: { ...STRING_LIST_SCHEMA, description: 'IDs of internal authorities.' } },
 			['authorities'],
 		),
 		sourceSchema(
 			'storage',
 			{
-				keys: { ...TEXTS_SCHEMA, description: 'Keys of PEM in the store.' },
+				keys: { ...STRING_LIST_SCHEMA, description: 'Keys of PEM in the store.' },
 				storage: { ...STORE_SCHEMA, description: "The store; default the server's own." },
 			},
 			['keys'],
@@ -55,11 +57,11 @@ function poolSchema(depth: number): Schema {
 			['endpoints'],
 		),
 	];
-	if (depth > 0)
+	if (remainingDepth > 0)
 		variants.push(
 			sourceSchema(
 				'combined',
-				{ of: { type: 'array', items: poolSchema(depth - 1), description: 'The pools to combine.' } },
+				{ of: { type: 'array', items: poolSchema(remainingDepth - 1), description: 'The pools to combine.' } },
 				['of'],
 			),
 		);
@@ -74,12 +76,12 @@ function poolSchema(depth: number): Schema {
 function sourceSchema(
 	source: string,
 	properties: { readonly [name: string]: Schema },
-	required: readonly string[],
+	requiredNames: readonly string[],
 ): Schema {
 	return {
 		type: 'object',
 		properties: { source: { const: source }, ...properties },
-		required: ['source', ...required],
+		required: ['source', ...requiredNames],
 		additionalProperties: false,
 	};
 }
@@ -89,27 +91,27 @@ function sourceSchema(
  * pools around this one.
  */
 export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerContext, depth = 0): TrustPool | undefined {
-	const [name, ...argumentWords] = args;
-	if (!name) {
+	const [sourceWord, ...argumentWords] = args;
+	if (!sourceWord) {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'trust_pool <source> …');
 		return undefined;
 	}
-	const source = cx.oneOf(name, SOURCE_NAMES, 'source of trusted certificates');
+	const source = cx.oneOf(sourceWord, SOURCE_NAMES, 'source of trusted certificates');
 	switch (source) {
 		case undefined:
 			return undefined;
 		case 'inline':
 			return {
 				source,
-				certificates: collectValues(argumentWords, line, cx, 'trust_der').flatMap(subdirective =>
-					parseDerCertificate(subdirective, cx),
+				certificates: collectValues(argumentWords, line, cx, 'trust_der').flatMap(certificateWord =>
+					parseDerCertificate(certificateWord, cx),
 				),
 			};
 		case 'file':
 			return {
 				source,
-				files: collectValues(argumentWords, line, cx, 'pem_file').map(subdirective =>
-					cx.filePath(subdirective.text, subdirective.span),
+				files: collectValues(argumentWords, line, cx, 'pem_file').map(fileWord =>
+					cx.filePath(fileWord.text, fileWord.span),
 				),
 			};
 		case 'system':
@@ -119,7 +121,7 @@ export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerConte
 		case 'pki_root':
 		case 'pki_intermediate': {
 			const authorities = collectValues(argumentWords, line, cx, 'authority', true).map(
-				subdirective => subdirective.text,
+				authorityWord => authorityWord.text,
 			);
 			return { source, authorities: authorities.length > 0 ? authorities : ['local'] };
 		}
@@ -128,8 +130,8 @@ export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerConte
 		case 'http':
 			return {
 				source,
-				endpoints: collectValues(argumentWords, line, cx, 'endpoints', false, ['tls']).flatMap(subdirective =>
-					lowerHttpUrl(subdirective, cx),
+				endpoints: collectValues(argumentWords, line, cx, 'endpoints', false, ['tls']).flatMap(urlWord =>
+					lowerHttpUrl(urlWord, cx),
 				),
 			};
 		case 'combined':
@@ -140,19 +142,19 @@ export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerConte
 function lowerStoragePool(argumentWords: readonly Word[], line: Line, cx: LowerContext): TrustPool {
 	let storage: StoreSettings | undefined;
 	const keyWords = collectValues(argumentWords, line, cx, 'keys', false, [], {
-		storage: ([name, ...args], innerLine) => {
-			if (!name) {
+		storage: ([storeWord, ...args], innerLine) => {
+			if (!storeWord) {
 				cx.count(innerLine, [], 1, 2, 'storage <store> [<argument>…]');
 				return;
 			}
 			const storeIds = stores.map(({ id }) => id);
-			const module = storeById(cx.oneOf(name, storeIds, 'store') ?? '');
-			if (module) storage = { store: module.id, ...module.lower(args, innerLine, cx) };
+			const storeModule = storeById(cx.oneOf(storeWord, storeIds, 'store') ?? '');
+			if (storeModule) storage = { store: storeModule.id, ...storeModule.lower(args, innerLine, cx) };
 		},
 	});
-	const keys = keyWords.flatMap(subdirective => {
-		if (/^(?!\.{0,2}(\/|$))[^/]+(\/(?!\.{0,2}(\/|$))[^/]+)*$/.test(subdirective.text)) return [subdirective.text];
-		cx.problem('error', 'tls/store-key', subdirective.span, `\`${subdirective.text}\` is not a valid key of a store.`, {
+	const keys = keyWords.flatMap(keyWord => {
+		if (/^(?!\.{0,2}(\/|$))[^/]+(\/(?!\.{0,2}(\/|$))[^/]+)*$/.test(keyWord.text)) return [keyWord.text];
+		cx.problem('error', 'tls/store-key', keyWord.span, `\`${keyWord.text}\` is not a valid key of a store.`, {
 			hint: 'Keys look like paths without a leading slash: `pki/authorities/local/root.crt`.',
 		});
 		return [];
@@ -193,7 +195,7 @@ function collectValues(
 	args: readonly Word[],
 	line: Line,
 	cx: LowerContext,
-	subdirective: string,
+	subdirectiveName: string,
 	mayBeEmpty = false,
 	unavailableNames: readonly string[] = [],
 	otherHandlers: { readonly [name: string]: SubdirectiveHandler } = {},
@@ -201,8 +203,8 @@ function collectValues(
 	const words = [...args];
 	const handlers: { [name: string]: SubdirectiveHandler } = {
 		...otherHandlers,
-		[subdirective]: (valueWords, innerLine) => {
-			if (cx.count(innerLine, valueWords, 1, Number.POSITIVE_INFINITY, `${subdirective} <value>…`))
+		[subdirectiveName]: (valueWords, innerLine) => {
+			if (cx.count(innerLine, valueWords, 1, Number.POSITIVE_INFINITY, `${subdirectiveName} <value>…`))
 				words.push(...valueWords);
 		},
 	};
@@ -218,31 +220,31 @@ function collectValues(
 	cx.subdirectives(line.block, handlers, 'trust_pool');
 	if (words.length === 0 && !mayBeEmpty) {
 		cx.problem('error', 'arguments/too-few', line.words[0]!.span, 'This trust pool names no certificate.', {
-			hint: `Give them after the source, or in the block with \`${subdirective}\`.`,
+			hint: `Give them after the source, or in the block with \`${subdirectiveName}\`.`,
 		});
 	}
 	return words;
 }
 
 /** Checks that a word is a DER certificate in base64. Returns a list with its text; an empty list after reporting a mistake. */
-export function parseDerCertificate(subdirective: Word, cx: LowerContext): string[] {
+export function parseDerCertificate(certificateWord: Word, cx: LowerContext): string[] {
 	try {
-		new X509Certificate(Buffer.from(subdirective.text, 'base64'));
-		return [subdirective.text];
+		new X509Certificate(Buffer.from(certificateWord.text, 'base64'));
+		return [certificateWord.text];
 	} catch {
 		cx.problem(
 			'error',
 			'tls/malformed-certificate',
-			subdirective.span,
+			certificateWord.span,
 			'This is not a certificate: DER in base64 is expected.',
 		);
 		return [];
 	}
 }
 
-function lowerHttpUrl(subdirective: Word, cx: LowerContext): string[] {
-	const url = URL.parse(subdirective.text);
-	if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return [subdirective.text];
-	cx.problem('error', 'value/not-a-url', subdirective.span, `\`${subdirective.text}\` is not an HTTP URL.`);
+function lowerHttpUrl(urlWord: Word, cx: LowerContext): string[] {
+	const url = URL.parse(urlWord.text);
+	if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return [urlWord.text];
+	cx.problem('error', 'value/not-a-url', urlWord.span, `\`${urlWord.text}\` is not an HTTP URL.`);
 	return [];
 }

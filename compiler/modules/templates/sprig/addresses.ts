@@ -27,17 +27,17 @@ export const ADDRESS_FUNCTIONS: FunctionList = {
 };
 
 function cleanPath(path: string): string {
-	const normalized = posix.normalize(path);
-	return normalized.length > 1 && normalized.endsWith('/') ? normalized.slice(0, -1) : normalized;
+	const normalizedPath = posix.normalize(path);
+	return normalizedPath.length > 1 && normalizedPath.endsWith('/') ? normalizedPath.slice(0, -1) : normalizedPath;
 }
 
 /** The regular expression of RFC 3986, appendix B. It matches any string. */
-const URL_PARTS = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s;
+const URL_PARTS_PATTERN = /^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s;
 
 function parseUrl(run: TemplateRun, url: string): Value {
-	const parts = URL_PARTS.exec(url);
-	if (!parts || /[\0-\x20\x7f]/.test(parts[2] ?? '')) return run.fail(`unable to parse URL "${url}"`);
-	const [, scheme = '', authority = '', path = '', query = '', fragment = ''] = parts;
+	const urlMatch = URL_PARTS_PATTERN.exec(url);
+	if (!urlMatch || /[\0-\x20\x7f]/.test(urlMatch[2] ?? '')) return run.fail(`unable to parse URL "${url}"`);
+	const [, scheme = '', authority = '', path = '', query = '', fragment = ''] = urlMatch;
 	const userinfoEnd = authority.lastIndexOf('@');
 	const host = authority.slice(userinfoEnd + 1);
 	const isOpaque = scheme !== '' && authority === '' && !path.startsWith('/');

@@ -62,9 +62,9 @@ export const DICTIONARY_FUNCTIONS: FunctionList = {
 		const [fallback, dictionary] = args.slice(-2) as [Value, Value];
 		let value: Value = dictionary;
 		for (const key of args.slice(0, -2)) {
-			const inner = asDictionary(value)?.get(valueToText(run, key));
-			if (inner === undefined) return fallback;
-			value = inner;
+			const innerValue = asDictionary(value)?.get(valueToText(run, key));
+			if (innerValue === undefined) return fallback;
+			value = innerValue;
 		}
 		return value;
 	}),
@@ -73,15 +73,15 @@ export const DICTIONARY_FUNCTIONS: FunctionList = {
 };
 
 function copyDeeply(run: TemplateRun, value: Value): Value {
-	run.budget.spend(1);
+	run.budget.spendSteps(1);
 	if (value === null || typeof value !== 'object') return value;
-	run.budget.enter();
+	run.budget.enterLevel();
 	try {
 		if (isList(value)) return value.map(item => copyDeeply(run, item));
 		if (!(value instanceof Map)) return value;
 		return new Map([...value].map(([key, item]) => [key, copyDeeply(run, item)]));
 	} finally {
-		run.budget.leave();
+		run.budget.leaveLevel();
 	}
 }
 
@@ -90,7 +90,7 @@ function copyDeeply(run: TemplateRun, value: Value): Value {
  * If `overwrites`, all values that are not empty are copied.
  */
 function mergeInto(run: TemplateRun, target: MutableDictionary, source: Dictionary, overwrites: boolean): void {
-	run.budget.enter();
+	run.budget.enterLevel();
 	for (const [key, value] of source) {
 		run.budget.chargeEntries(target.size + 1);
 		const targetValue = target.get(key);
@@ -98,5 +98,5 @@ function mergeInto(run: TemplateRun, target: MutableDictionary, source: Dictiona
 			mergeInto(run, targetValue as MutableDictionary, value, overwrites);
 		else if (targetValue === undefined || (overwrites ? !isEmpty(value) : isEmpty(targetValue))) target.set(key, value);
 	}
-	run.budget.leave();
+	run.budget.leaveLevel();
 }

@@ -6,13 +6,13 @@ import type { TemplateRun } from '../run.ts';
 import type { Value } from '../value.ts';
 import { clampCount } from './casts.ts';
 
-const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+const BASE32_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 const DIGITS = '0123456789';
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-const PRINTABLE = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join('');
+const PRINTABLE_CHARACTERS = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join('');
 
 const parseJsonFunction = defineFunction('string', (run, text: string) => {
-	run.budget.spend(text.length >> 4);
+	run.budget.spendSteps(text.length >> 4);
 	try {
 		return fromJson(text);
 	} catch (error) {
@@ -25,14 +25,14 @@ const prettyJsonFunction = defineFunction('any', (run, value: Value) => toJson(r
 const rawJsonFunction = defineFunction('any', (run, value: Value) => toJson(run, value, '', true));
 const defineDigestFunction = (algorithm: string) =>
 	defineFunction('string', (run, text: string) => {
-		run.budget.spend(text.length >> 5);
+		run.budget.spendSteps(text.length >> 5);
 		return createHash(algorithm).update(text).digest('hex');
 	});
 const defineRandomFunction = (alphabet: string) =>
 	defineFunction('int', (run, count: bigint) => {
-		const length = clampCount(count, run.budget.bounds.characters);
+		const length = clampCount(count, run.budget.bounds.maxCharacters);
 		run.budget.chargeText(length * 4);
-		run.budget.spend(length);
+		run.budget.spendSteps(length);
 		return run.once(() => Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join(''));
 	});
 
@@ -59,7 +59,7 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 	sha512sum: defineDigestFunction('sha512'),
 	adler32sum: defineFunction('string', (run, text: string) => {
 		let [a, b] = [1, 0];
-		run.budget.spend(text.length >> 5);
+		run.budget.spendSteps(text.length >> 5);
 		for (const byte of Buffer.from(text)) {
 			a = (a + byte) % 65521;
 			b = (b + a) % 65521;
@@ -74,10 +74,10 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 		}),
 	),
 	decryptAES: defineFunction('string string', (run, key: string, text: string) => {
-		const bytes = Buffer.from(text, 'base64');
+		const encryptedBytes = Buffer.from(text, 'base64');
 		try {
-			const decipher = createDecipheriv('aes-256-cbc', toAesKey(key), bytes.subarray(0, 16));
-			return Buffer.concat([decipher.update(bytes.subarray(16)), decipher.final()]).toString('utf8');
+			const decipher = createDecipheriv('aes-256-cbc', toAesKey(key), encryptedBytes.subarray(0, 16));
+			return Buffer.concat([decipher.update(encryptedBytes.subarray(16)), decipher.final()]).toString('utf8');
 		} catch {
 			return run.fail('the text was not encrypted with this key');
 		}
@@ -85,9 +85,9 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 	randAlphaNum: defineRandomFunction(LETTERS + DIGITS),
 	randAlpha: defineRandomFunction(LETTERS),
 	randNumeric: defineRandomFunction(DIGITS),
-	randAscii: defineRandomFunction(PRINTABLE),
+	randAscii: defineRandomFunction(PRINTABLE_CHARACTERS),
 	randBytes: defineFunction('int', (run, count: bigint) => {
-		const length = clampCount(count, run.budget.bounds.characters);
+		const length = clampCount(count, run.budget.bounds.maxCharacters);
 		run.budget.chargeText(length * 2);
 		return run.once(() => randomBytes(length).toString('base64'));
 	}),
@@ -96,40 +96,41 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 
 /** Returns the first 32 bytes of a key, padded with zeros. */
 function toAesKey(key: string): Buffer {
-	const bytes = Buffer.alloc(32);
-	bytes.write(key);
-	return bytes;
+	const keyBytes = Buffer.alloc(32);
+	keyBytes.write(key);
+	return keyBytes;
 }
 
 function toBase32(run: TemplateRun, text: string): string {
 	const bytes = Buffer.from(text);
-	run.budget.spend(bytes.length >> 2);
+	run.budget.spendSteps(bytes.length >> 2);
 	let result = '';
-	let bits = 0;
-	let value = 0;
+	let pendingBitCount = 0;
+	let bitBuffer = 0;
 	for (const byte of bytes) {
-		value = ((value << 8) | byte) & 0xfff;
-		for (bits += 8; bits >= 5; bits -= 5) result += BASE32[(value >> (bits - 5)) & 31];
+		bitBuffer = ((bitBuffer << 8) | byte) & 0xfff;
+		for (pendingBitCount += 8; pendingBitCount >= 5; pendingBitCount -= 5)
+			result += BASE32_ALPHABET[(bitBuffer >> (pendingBitCount - 5)) & 31];
 	}
-	if (bits > 0) result += BASE32[(value << (5 - bits)) & 31];
+	if (pendingBitCount > 0) result += BASE32_ALPHABET[(bitBuffer << (5 - pendingBitCount)) & 31];
 	return result.padEnd(Math.ceil(result.length / 8) * 8, '=');
 }
 
-function fromBase32(run: TemplateRun, encoded: string): string {
-	let end = encoded.length;
-	while (end > 0 && encoded[end - 1] === '=') end--;
-	const text = encoded.slice(0, end);
-	if (!/^[A-Z2-7]*$/.test(text)) return run.fail('illegal base32 data');
-	run.budget.spend(text.length >> 2);
+function fromBase32(run: TemplateRun, encodedText: string): string {
+	let textEnd = encodedText.length;
+	while (textEnd > 0 && encodedText[textEnd - 1] === '=') textEnd--;
+	const unpaddedText = encodedText.slice(0, textEnd);
+	if (!/^[A-Z2-7]*$/.test(unpaddedText)) return run.fail('illegal base32 data');
+	run.budget.spendSteps(unpaddedText.length >> 2);
 	const bytes: number[] = [];
-	let bits = 0;
-	let value = 0;
-	for (const c of text) {
-		value = ((value << 5) | BASE32.indexOf(c)) & 0xfff;
-		bits += 5;
-		if (bits < 8) continue;
-		bits -= 8;
-		bytes.push((value >> bits) & 255);
+	let pendingBitCount = 0;
+	let bitBuffer = 0;
+	for (const c of unpaddedText) {
+		bitBuffer = ((bitBuffer << 5) | BASE32_ALPHABET.indexOf(c)) & 0xfff;
+		pendingBitCount += 5;
+		if (pendingBitCount < 8) continue;
+		pendingBitCount -= 8;
+		bytes.push((bitBuffer >> pendingBitCount) & 255);
 	}
 	return Buffer.from(bytes).toString('utf8');
 }

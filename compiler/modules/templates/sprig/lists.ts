@@ -16,7 +16,7 @@ function withMustForm(name: string, fn: TemplateFunction): FunctionList {
 }
 
 const appendFunction = defineFunction('any any', (run, value: Value, item: Value) => [
-	...listOf(run, 'push', value),
+	...requireList(run, 'push', value),
 	item,
 ]);
 
@@ -28,75 +28,76 @@ export const LIST_FUNCTIONS: FunctionList = {
 	...withMustForm('push', appendFunction),
 	...withMustForm(
 		'prepend',
-		defineFunction('any any', (run, value: Value, item: Value) => [item, ...listOf(run, 'prepend', value)]),
+		defineFunction('any any', (run, value: Value, item: Value) => [item, ...requireList(run, 'prepend', value)]),
 	),
 	...withMustForm(
 		'first',
-		defineFunction('any', (run, value: Value) => listOf(run, 'first', value)[0] ?? null),
+		defineFunction('any', (run, value: Value) => requireList(run, 'first', value)[0] ?? null),
 	),
 	...withMustForm(
 		'last',
-		defineFunction('any', (run, value: Value) => listOf(run, 'last', value).at(-1) ?? null),
+		defineFunction('any', (run, value: Value) => requireList(run, 'last', value).at(-1) ?? null),
 	),
 	...withMustForm(
 		'rest',
-		defineFunction('any', (run, value: Value) => listOf(run, 'rest', value).slice(1)),
+		defineFunction('any', (run, value: Value) => requireList(run, 'rest', value).slice(1)),
 	),
 	...withMustForm(
 		'initial',
-		defineFunction('any', (run, value: Value) => listOf(run, 'initial', value).slice(0, -1)),
+		defineFunction('any', (run, value: Value) => requireList(run, 'initial', value).slice(0, -1)),
 	),
 	...withMustForm(
 		'reverse',
-		defineFunction('any', (run, value: Value) => [...listOf(run, 'reverse', value)].reverse()),
+		defineFunction('any', (run, value: Value) => [...requireList(run, 'reverse', value)].reverse()),
 	),
 	...withMustForm(
 		'uniq',
 		defineFunction('any', (run, value: Value) => {
 			const distinctItems: Value[] = [];
-			for (const item of listOf(run, 'uniq', value)) if (!includes(run, distinctItems, item)) distinctItems.push(item);
+			for (const item of requireList(run, 'uniq', value))
+				if (!includesEqual(run, distinctItems, item)) distinctItems.push(item);
 			return distinctItems;
 		}),
 	),
 	...withMustForm(
 		'without',
 		defineFunction('any any...', (run, value: Value, removedItems: Value[]) =>
-			listOf(run, 'without', value).filter(item => !includes(run, removedItems, item)),
+			requireList(run, 'without', value).filter(item => !includesEqual(run, removedItems, item)),
 		),
 	),
 	...withMustForm(
 		'has',
 		defineFunction('any any', (run, item: Value, value: Value) =>
-			value === null ? false : includes(run, listOf(run, 'has', value), item),
+			value === null ? false : includesEqual(run, requireList(run, 'has', value), item),
 		),
 	),
 	...withMustForm(
 		'compact',
-		defineFunction('any', (run, value: Value) => listOf(run, 'compact', value).filter(item => !isEmpty(item))),
+		defineFunction('any', (run, value: Value) => requireList(run, 'compact', value).filter(item => !isEmpty(item))),
 	),
 	...withMustForm(
 		'chunk',
-		defineFunction('int any', (run, size: bigint, value: Value) => {
-			const list = listOf(run, 'chunk', value);
-			if (size <= 0n) return run.fail('the size of a chunk must be positive');
-			const step = size > BigInt(list.length) ? Math.max(list.length, 1) : Number(size);
+		defineFunction('int any', (run, chunkSize: bigint, value: Value) => {
+			const list = requireList(run, 'chunk', value);
+			if (chunkSize <= 0n) return run.fail('the size of a chunk must be positive');
+			const clampedSize = chunkSize > BigInt(list.length) ? Math.max(list.length, 1) : Number(chunkSize);
 			const chunks: Value[] = [];
-			for (let i = 0; i < list.length; i += step) chunks.push(list.slice(i, i + step));
+			for (let i = 0; i < list.length; i += clampedSize) chunks.push(list.slice(i, i + clampedSize));
 			return chunks;
 		}),
 	),
 	concat: defineFunction('any...', (run, lists: Value[]) => {
-		let count = 0;
+		let itemCount = 0;
 		for (const value of lists) {
-			count += listOf(run, 'concat', value).length;
-			run.budget.chargeEntries(count);
+			itemCount += requireList(run, 'concat', value).length;
+			run.budget.chargeEntries(itemCount);
 		}
 		return lists.flatMap(value => [...(value as List)]);
 	}),
-	shuffle: defineFunction('string', (run, text: string) => run.once(() => shuffle(text))),
+	shuffle: defineFunction('string', (run, text: string) => run.once(() => shuffleCharacters(text))),
 };
 
-function shuffle(text: string): string {
+function shuffleCharacters(text: string): string {
 	const characters = [...text];
 	for (let i = characters.length - 1; i > 0; i--) {
 		const j = Math.floor(Math.random() * (i + 1));
@@ -106,12 +107,12 @@ function shuffle(text: string): string {
 }
 
 /** Returns the value if it is a list. Otherwise fails with a message that contains `name`, the name of the function. */
-function listOf(run: TemplateRun, name: string, value: Value): List {
+function requireList(run: TemplateRun, name: string, value: Value): List {
 	if (!isList(value)) return run.fail(`Cannot ${name} on type ${typeName(value)}`);
 	run.budget.chargeEntries(value.length);
 	return value;
 }
 
-function includes(run: TemplateRun, list: List, item: Value): boolean {
+function includesEqual(run: TemplateRun, list: List, item: Value): boolean {
 	return list.some(other => deepEqual(run, other, item));
 }

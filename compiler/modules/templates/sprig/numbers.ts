@@ -46,8 +46,8 @@ export const NUMBER_FUNCTIONS: FunctionList = {
 	minf: defineFunction('any any...', (_, a: Value, others: Value[]) => Math.min(toFloat(a), ...others.map(toFloat))),
 	ceil: defineFunction('any', (_, value: Value) => Math.ceil(toFloat(value))),
 	floor: defineFunction('any', (_, value: Value) => Math.floor(toFloat(value))),
-	round: defineFunction('any int any...', (_, value: Value, digits: bigint, threshold: Value[]) =>
-		roundDecimal(toFloat(value), Number(digits), threshold.length > 0 ? toFloat(threshold[0]!) : 0.5),
+	round: defineFunction('any int any...', (_, value: Value, decimalPlaces: bigint, threshold: Value[]) =>
+		roundDecimal(toFloat(value), Number(decimalPlaces), threshold.length > 0 ? toFloat(threshold[0]!) : 0.5),
 	),
 	randInt: defineFunction('int int', (run, low: bigint, high: bigint) => {
 		if (high <= low) return run.fail('the upper bound of randInt must be above the lower');
@@ -79,18 +79,18 @@ function roundBinaryError(value: number): number {
 }
 
 /** Rounds to `digits` decimal places: up if the remaining fraction is at least `threshold`, otherwise down. */
-function roundDecimal(value: number, digits: number, threshold: number): number {
-	const power = 10 ** Math.max(-300, Math.min(digits, 300));
-	const scaledValue = power * value;
+function roundDecimal(value: number, decimalPlaces: number, threshold: number): number {
+	const scale = 10 ** Math.max(-300, Math.min(decimalPlaces, 300));
+	const scaledValue = scale * value;
 	const fraction = roundBinaryError(scaledValue - Math.trunc(scaledValue));
-	return (fraction >= threshold ? Math.ceil(scaledValue) : Math.floor(scaledValue)) / power;
+	return (fraction >= threshold ? Math.ceil(scaledValue) : Math.floor(scaledValue)) / scale;
 }
 
 /** Returns every `step`-th integer from `start` up to, or down to, but not including, `stop`. */
 function integerSequence(run: TemplateRun, start: bigint, stop: bigint, step: bigint): bigint[] {
 	if (step === 0n || (step > 0n ? stop <= start : stop >= start)) return [];
 	const count = (stop - start + step - (step > 0n ? 1n : -1n)) / step;
-	const maxEntries = BigInt(run.budget.bounds.entries);
+	const maxEntries = BigInt(run.budget.bounds.maxEntries);
 	run.budget.chargeEntries(Number(count > maxEntries ? maxEntries + 1n : count));
 	return Array.from({ length: Number(count) }, (_, i) => start + BigInt(i) * step);
 }

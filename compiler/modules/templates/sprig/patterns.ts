@@ -59,7 +59,7 @@ export const PATTERN_FUNCTIONS: FunctionList = {
 function compileSearch(run: TemplateRun, source: string, subject: string): RegExp {
 	if (subject.length > MAX_SEARCHED_LENGTH)
 		return run.fail(`a text of more than ${MAX_SEARCHED_LENGTH} characters cannot be searched`);
-	run.budget.spend(10 + (subject.length >> 4));
+	run.budget.spendSteps(10 + (subject.length >> 4));
 	const regexp = run.deps.regexp(source);
 	regexp.lastIndex = 0;
 	return regexp;
@@ -101,13 +101,13 @@ function expandReplacement(replacement: string, match: RegExpExecArray): string 
 function splitAtMatches(run: TemplateRun, source: string, subject: string, count: bigint): string[] {
 	if (count === 0n) return [];
 	const parts: string[] = [];
-	let copiedEnd = 0;
+	let partStart = 0;
 	for (const match of subject.matchAll(compileSearch(run, source, subject))) {
 		if (count > 0n && BigInt(parts.length) === count - 1n) break;
-		const end = match.index + match[0].length;
-		if (match[0] === '' && (end === 0 || end >= subject.length)) continue;
-		parts.push(subject.slice(copiedEnd, match.index));
-		copiedEnd = end;
+		const matchEnd = match.index + match[0].length;
+		if (match[0] === '' && (matchEnd === 0 || matchEnd >= subject.length)) continue;
+		parts.push(subject.slice(partStart, match.index));
+		partStart = matchEnd;
 	}
-	return [...parts, subject.slice(copiedEnd)];
+	return [...parts, subject.slice(partStart)];
 }

@@ -37,8 +37,8 @@ export const STRING_FUNCTIONS: FunctionList = {
 		return BigInt(length) > count ? byteSlice(text, 0, Number(count)) : text;
 	}),
 	abbrev: defineFunction('int string', (_, width: bigint, text: string) => abbreviate(text, 0, Number(width))),
-	abbrevboth: defineFunction('int int string', (_, left: bigint, right: bigint, text: string) =>
-		abbreviate(text, Number(left), Number(right)),
+	abbrevboth: defineFunction('int int string', (_, offset: bigint, width: bigint, text: string) =>
+		abbreviate(text, Number(offset), Number(width)),
 	),
 	nospace: defineFunction('string', (_, text: string) => text.replace(/\s+/g, '')),
 	initials: defineFunction('string', (_, text: string) => (text.match(/(?<!\S)\S/gu) ?? []).join('')),
@@ -55,19 +55,19 @@ export const STRING_FUNCTIONS: FunctionList = {
 	),
 	indent: defineFunction('int string', (run, spaces: bigint, text: string) => indentLines(run, spaces, text)),
 	nindent: defineFunction('int string', (run, spaces: bigint, text: string) => `\n${indentLines(run, spaces, text)}`),
-	replace: defineFunction('string string string', (run, searched: string, replacement: string, text: string) => {
-		const count = searched === '' ? text.length + 1 : text.split(searched).length - 1;
+	replace: defineFunction('string string string', (run, searchText: string, replacement: string, text: string) => {
+		const count = searchText === '' ? text.length + 1 : text.split(searchText).length - 1;
 		run.budget.chargeText(text.length + count * replacement.length);
-		return searched === ''
+		return searchText === ''
 			? replacement + [...text].map(c => c + replacement).join('')
-			: text.replaceAll(searched, () => replacement);
+			: text.replaceAll(searchText, () => replacement);
 	}),
 	plural: defineFunction('string string int', (_, singular: string, pluralText: string, count: bigint) =>
 		count === 1n ? singular : pluralText,
 	),
 	wrap: defineFunction('int string', (run, width: bigint, text: string) => wrapLines(run, width, '\n', text)),
-	wrapWith: defineFunction('int string string', (run, width: bigint, end: string, text: string) =>
-		wrapLines(run, width, end, text),
+	wrapWith: defineFunction('int string string', (run, width: bigint, lineEnd: string, text: string) =>
+		wrapLines(run, width, lineEnd, text),
 	),
 	toString: defineFunction('any', (run, value: Value) => valueToText(run, value)),
 	toStrings: defineFunction('any', (run, value: Value) => toStrings(run, value)),
@@ -75,20 +75,20 @@ export const STRING_FUNCTIONS: FunctionList = {
 		joinValues(run, toList(value), separator),
 	),
 	sortAlpha: defineFunction('any', (run, value: Value) => {
-		const list = toStrings(run, value);
-		run.budget.spend(list.length * 4);
-		return list.sort(compareText);
+		const texts = toStrings(run, value);
+		run.budget.spendSteps(texts.length * 4);
+		return texts.sort(compareText);
 	}),
 	splitList: defineFunction('string string', (run, separator: string, text: string) => splitText(run, text, separator)),
 	split: defineFunction('string string', (run, separator: string, text: string) =>
-		numberParts(splitText(run, text, separator)),
+		dictionaryOfParts(splitText(run, text, separator)),
 	),
 	splitn: defineFunction('string int string', (run, separator: string, count: bigint, text: string) => {
 		const allParts = splitText(run, text, separator);
 		if (count === 0n) return new Map();
-		if (count < 0n || count >= BigInt(allParts.length)) return numberParts(allParts);
+		if (count < 0n || count >= BigInt(allParts.length)) return dictionaryOfParts(allParts);
 		const maxParts = Number(count);
-		return numberParts([...allParts.slice(0, maxParts - 1), allParts.slice(maxParts - 1).join(separator)]);
+		return dictionaryOfParts([...allParts.slice(0, maxParts - 1), allParts.slice(maxParts - 1).join(separator)]);
 	}),
 };
 
@@ -104,8 +104,8 @@ function trimAll(_: TemplateRun, cutset: string, text: string): string {
 
 /** Repeats a string, within the budget. */
 export function repeatString(run: TemplateRun, text: string, count: bigint): string {
-	const { characters } = run.budget.bounds;
-	const repetitions = text === '' ? 0 : clampCount(count, characters);
+	const { maxCharacters } = run.budget.bounds;
+	const repetitions = text === '' ? 0 : clampCount(count, maxCharacters);
 	run.budget.chargeText(text.length * repetitions);
 	return text.repeat(repetitions);
 }
@@ -143,32 +143,32 @@ export function toStrings(run: TemplateRun, value: Value): string[] {
 
 function joinValues(run: TemplateRun, values: readonly Value[], separator: string): string {
 	const texts: string[] = [];
-	let length = 0;
+	let joinedLength = 0;
 	for (const value of values) {
 		if (value === null) continue;
 		const part = valueToText(run, value);
-		length += part.length + separator.length;
-		run.budget.spend(1);
-		run.budget.checkLength(length);
+		joinedLength += part.length + separator.length;
+		run.budget.spendSteps(1);
+		run.budget.checkLength(joinedLength);
 		texts.push(part);
 	}
 	return texts.join(separator);
 }
 
 function splitText(run: TemplateRun, text: string, separator: string): string[] {
-	run.budget.spend(text.length >> 4);
+	run.budget.spendSteps(text.length >> 4);
 	return separator === '' ? [...text] : text.split(separator);
 }
 
 /** Returns a list of strings as a dictionary with the keys `_0`, `_1`, … */
-function numberParts(list: readonly string[]): Map<string, Value> {
-	return new Map(list.map((part, i) => [`_${i}`, part]));
+function dictionaryOfParts(parts: readonly string[]): Map<string, Value> {
+	return new Map(parts.map((part, i) => [`_${i}`, part]));
 }
 
 /** Inserts `end` at spaces, so that no line is longer than `width` characters; longer words are split. */
-function wrapLines(run: TemplateRun, width: bigint, end: string, text: string): string {
-	const maxLineLength = Math.max(clampCount(width, run.budget.bounds.characters), 1);
-	run.budget.chargeText(text.length + Math.ceil(text.length / maxLineLength) * end.length);
+function wrapLines(run: TemplateRun, width: bigint, lineEnd: string, text: string): string {
+	const maxLineLength = Math.max(clampCount(width, run.budget.bounds.maxCharacters), 1);
+	run.budget.chargeText(text.length + Math.ceil(text.length / maxLineLength) * lineEnd.length);
 	let result = '';
 	let remainder = text;
 	while (remainder.length > maxLineLength) {
@@ -176,10 +176,10 @@ function wrapLines(run: TemplateRun, width: bigint, end: string, text: string): 
 			remainder = remainder.slice(1);
 			continue;
 		}
-		const space = remainder.lastIndexOf(' ', maxLineLength);
-		const cutPosition = space > 0 ? space : maxLineLength;
-		result += remainder.slice(0, cutPosition) + end;
-		remainder = remainder.slice(space > 0 ? cutPosition + 1 : cutPosition);
+		const spaceIndex = remainder.lastIndexOf(' ', maxLineLength);
+		const cutPosition = spaceIndex > 0 ? spaceIndex : maxLineLength;
+		result += remainder.slice(0, cutPosition) + lineEnd;
+		remainder = remainder.slice(spaceIndex > 0 ? cutPosition + 1 : cutPosition);
 	}
 	return result + remainder;
 }

@@ -10,29 +10,31 @@ const NANOSECONDS_PER_SECOND = 1_000_000_000n;
 
 const dateInZone = defineFunction('string any string', (run, layout: string, value: Value, zone: string) =>
 	// An unknown zone counts as UTC, as in sprig.
-	formatIn(run, layout, value, zoneByName(zone) ?? 'UTC'),
+	formatInZone(run, layout, value, zoneByName(zone) ?? 'UTC'),
 );
 const dateModify = defineFunction('string any', (run, durationText: string, value: Value) => {
 	const nanoseconds = parseGoDuration(durationText);
 	const time = toTime(run, value);
 	if (nanoseconds === undefined) return run.fail(`time: invalid duration "${durationText}"`);
-	return new TimeValue(time.time + Number(nanoseconds / 1_000_000n), time.zone);
+	return new TimeValue(time.timeMs + Number(nanoseconds / 1_000_000n), time.zone);
 });
 const toDate = defineFunction('string string', (run, layout: string, text: string) => {
-	run.budget.spend((layout.length * text.length) >> 6);
-	const parsed = parseTime(text, layout, 'Local');
-	return parsed ? new TimeValue(parsed.time, parsed.zone) : run.fail(`cannot read "${text}" as "${layout}"`);
+	run.budget.spendSteps((layout.length * text.length) >> 6);
+	const parsedTime = parseTime(text, layout, 'Local');
+	return parsedTime
+		? new TimeValue(parsedTime.time, parsedTime.zone)
+		: run.fail(`cannot read "${text}" as "${layout}"`);
 });
 
 /** sprig's functions from `now` to `durationRound`. */
 export const TIME_FUNCTIONS: FunctionList = {
 	now: defineFunction('', run => new TimeValue(run.deps.now(), 'Local')),
-	date: defineFunction('string any', (run, layout: string, value: Value) => formatIn(run, layout, value, 'Local')),
+	date: defineFunction('string any', (run, layout: string, value: Value) => formatInZone(run, layout, value, 'Local')),
 	dateInZone,
 	date_in_zone: dateInZone,
-	htmlDate: defineFunction('any', (run, value: Value) => formatIn(run, '2006-01-02', value, 'Local')),
+	htmlDate: defineFunction('any', (run, value: Value) => formatInZone(run, '2006-01-02', value, 'Local')),
 	htmlDateInZone: defineFunction('any string', (run, value: Value, zone: string) =>
-		formatIn(run, '2006-01-02', value, zoneByName(zone) ?? 'UTC'),
+		formatInZone(run, '2006-01-02', value, zoneByName(zone) ?? 'UTC'),
 	),
 	dateModify,
 	date_modify: dateModify,
@@ -40,9 +42,9 @@ export const TIME_FUNCTIONS: FunctionList = {
 	must_date_modify: dateModify,
 	toDate,
 	mustToDate: toDate,
-	unixEpoch: defineFunction('any', (run, value: Value) => String(Math.floor(toTime(run, value).time / 1000))),
+	unixEpoch: defineFunction('any', (run, value: Value) => String(Math.floor(toTime(run, value).timeMs / 1000))),
 	ago: defineFunction('any', (run, value: Value) => {
-		const seconds = Math.round((run.deps.now() - toTime(run, value).time) / 1000);
+		const seconds = Math.round((run.deps.now() - toTime(run, value).timeMs) / 1000);
 		return new DurationValue(BigInt(seconds) * NANOSECONDS_PER_SECOND).text();
 	}),
 	duration: defineFunction('any', (_, value: Value) =>
@@ -50,7 +52,7 @@ export const TIME_FUNCTIONS: FunctionList = {
 	),
 	durationRound: defineFunction('any', (run, value: Value) => {
 		if (value instanceof TimeValue) {
-			return formatRoundedDuration(BigInt(Math.round(run.deps.now() - value.time)) * 1_000_000n);
+			return formatRoundedDuration(BigInt(Math.round(run.deps.now() - value.timeMs)) * 1_000_000n);
 		}
 		if (value instanceof DurationValue) return formatRoundedDuration(value.nanoseconds);
 		if (typeof value === 'string') return formatRoundedDuration(parseGoDuration(value) ?? 0n);
@@ -58,11 +60,11 @@ export const TIME_FUNCTIONS: FunctionList = {
 	}),
 };
 
-function formatIn(run: TemplateRun, layout: string, value: Value, zone: string): string {
+function formatInZone(run: TemplateRun, layout: string, value: Value, zone: string): string {
 	// A one-character element of the layout may expand to nine characters.
 	run.budget.chargeText(layout.length * 9);
-	run.budget.spend(20);
-	return new TimeValue(toTime(run, value).time, zone).format(layout);
+	run.budget.spendSteps(20);
+	return new TimeValue(toTime(run, value).timeMs, zone).format(layout);
 }
 
 /**
@@ -78,12 +80,12 @@ function toTime(run: TemplateRun, value: Value): TimeValue {
 /** Formats a duration as a whole number of its largest unit: `2h`, `3d`, `1mo`, `5y`. */
 function formatRoundedDuration(nanoseconds: bigint): string {
 	const magnitude = nanoseconds < 0n ? -nanoseconds : nanoseconds;
-	const hour = 3600n * NANOSECONDS_PER_SECOND;
+	const hourNanoseconds = 3600n * NANOSECONDS_PER_SECOND;
 	const units: readonly [bigint, string][] = [
-		[hour * 24n * 365n, 'y'],
-		[hour * 24n * 30n, 'mo'],
-		[hour * 24n, 'd'],
-		[hour, 'h'],
+		[hourNanoseconds * 24n * 365n, 'y'],
+		[hourNanoseconds * 24n * 30n, 'mo'],
+		[hourNanoseconds * 24n, 'd'],
+		[hourNanoseconds, 'h'],
 		[60n * NANOSECONDS_PER_SECOND, 'm'],
 		[NANOSECONDS_PER_SECOND, 's'],
 	];

@@ -13,13 +13,13 @@ class Version implements TemplateObject {
 	readonly numbers: readonly [bigint, bigint, bigint];
 	readonly prerelease: string;
 	readonly metadata: string;
-	readonly original: string;
+	readonly originalText: string;
 
-	constructor(numbers: readonly [bigint, bigint, bigint], prerelease: string, metadata: string, original: string) {
+	constructor(numbers: readonly [bigint, bigint, bigint], prerelease: string, metadata: string, originalText: string) {
 		this.numbers = numbers;
 		this.prerelease = prerelease;
 		this.metadata = metadata;
-		this.original = original;
+		this.originalText = originalText;
 	}
 
 	member(name: string): Value | undefined {
@@ -33,7 +33,7 @@ class Version implements TemplateObject {
 			case 'Metadata':
 				return objectMethod(name, '', () => this.metadata);
 			case 'Original':
-				return objectMethod(name, '', () => this.original);
+				return objectMethod(name, '', () => this.originalText);
 			case 'String':
 				return objectMethod(name, '', () => this.text());
 			case 'Compare':
@@ -73,7 +73,7 @@ class Version implements TemplateObject {
 export const VERSION_FUNCTIONS: FunctionList = {
 	semver: defineFunction('string', parseVersion),
 	semverCompare: defineFunction('string string', (run, constraint: string, version: string) =>
-		satisfies(run, constraint, parseVersion(run, version)),
+		satisfiesConstraint(run, constraint, parseVersion(run, version)),
 	),
 };
 
@@ -88,10 +88,10 @@ function compareVersions(a: Version, b: Version): number {
 	for (const i of [0, 1, 2] as const) if (a.numbers[i] !== b.numbers[i]) return a.numbers[i] < b.numbers[i] ? -1 : 1;
 	if (a.prerelease === b.prerelease) return 0;
 	if (a.prerelease === '' || b.prerelease === '') return a.prerelease === '' ? 1 : -1;
-	const left = a.prerelease.split('.');
-	const right = b.prerelease.split('.');
+	const leftIdentifiers = a.prerelease.split('.');
+	const rightIdentifiers = b.prerelease.split('.');
 	for (let i = 0; ; i++) {
-		const [x, y] = [left[i], right[i]];
+		const [x, y] = [leftIdentifiers[i], rightIdentifiers[i]];
 		if (x === undefined || y === undefined) return x === y ? 0 : x === undefined ? -1 : 1;
 		if (x === y) continue;
 		const [isNumeric, isOtherNumeric] = [/^\d+$/.test(x), /^\d+$/.test(y)];
@@ -105,7 +105,7 @@ function compareVersions(a: Version, b: Version): number {
  * Reports whether a version satisfies a constraint, which consists of alternatives separated by `||`. Each alternative is a list of
  * comparisons separated by commas or spaces.
  */
-function satisfies(run: TemplateRun, constraint: string, version: Version): boolean {
+function satisfiesConstraint(run: TemplateRun, constraint: string, version: Version): boolean {
 	run.budget.chargeText(constraint.length);
 	return constraint.split('||').some(alternative =>
 		expandHyphenRanges(alternative)
@@ -119,18 +119,18 @@ function satisfies(run: TemplateRun, constraint: string, version: Version): bool
 /** Rewrites `1.2 - 1.4` as `>=1.2,<=1.4`. */
 function expandHyphenRanges(constraint: string): string {
 	const words = constraint.split(/\s+/).filter(Boolean);
-	let text = '';
+	let rewrittenText = '';
 	for (let index = 0; index < words.length; index++) {
 		const isRange = words[index + 1] === '-' && index + 2 < words.length;
-		text += isRange ? ` >=${words[index]},<=${words[index + 2]}` : ` ${words[index]}`;
+		rewrittenText += isRange ? ` >=${words[index]},<=${words[index + 2]}` : ` ${words[index]}`;
 		if (isRange) index += 2;
 	}
-	return text;
+	return rewrittenText;
 }
 
-function satisfiesComparison(run: TemplateRun, part: string, version: Version): boolean {
-	const match = CONSTRAINT_PATTERN.exec(part);
-	if (!match) return run.fail(`improper constraint: ${part}`);
+function satisfiesComparison(run: TemplateRun, comparison: string, version: Version): boolean {
+	const match = CONSTRAINT_PATTERN.exec(comparison);
+	if (!match) return run.fail(`improper constraint: ${comparison}`);
 	const [, operator = '', ...components] = match;
 	const numbers = components
 		.slice(0, 3)
@@ -138,7 +138,7 @@ function satisfiesComparison(run: TemplateRun, part: string, version: Version): 
 	const prerelease = components[3] ?? '';
 	// How many of the three numbers of a version the constraint contains. Missing numbers match any number.
 	const numberCount = numbers.indexOf(undefined) === -1 ? 3 : numbers.indexOf(undefined);
-	const lowest = new Version(
+	const lowestVersion = new Version(
 		[numbers[0] ?? 0n, numberCount > 1 ? numbers[1]! : 0n, numberCount > 2 ? numbers[2]! : 0n],
 		prerelease,
 		'',
@@ -146,8 +146,9 @@ function satisfiesComparison(run: TemplateRun, part: string, version: Version): 
 	);
 	// A prerelease version matches only a constraint that names a prerelease.
 	if (version.prerelease !== '' && prerelease === '') return false;
-	const order = compareVersions(version, lowest);
-	const isBelowNext = (index: number): boolean => index < 0 || compareVersions(version, nextVersion(lowest, index)) < 0;
+	const order = compareVersions(version, lowestVersion);
+	const isBelowNext = (index: number): boolean =>
+		index < 0 || compareVersions(version, nextVersion(lowestVersion, index)) < 0;
 	switch (operator) {
 		case '>':
 			return numberCount === 3 ? order > 0 : !isBelowNext(numberCount - 1);
@@ -165,8 +166,11 @@ function satisfiesComparison(run: TemplateRun, part: string, version: Version): 
 		case '~>':
 			return order >= 0 && isBelowNext(Math.min(numberCount, 2) - 1);
 		case '^': {
-			const firstNonZero = lowest.numbers.findIndex(number => number !== 0n);
-			return order >= 0 && isBelowNext(firstNonZero === -1 ? numberCount - 1 : Math.min(firstNonZero, numberCount - 1));
+			const firstNonZeroIndex = lowestVersion.numbers.findIndex(number => number !== 0n);
+			return (
+				order >= 0 &&
+				isBelowNext(firstNonZeroIndex === -1 ? numberCount - 1 : Math.min(firstNonZeroIndex, numberCount - 1))
+			);
 		}
 		default:
 			return numberCount === 3 ? order === 0 : order >= 0 && isBelowNext(numberCount - 1);

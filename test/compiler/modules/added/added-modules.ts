@@ -43,7 +43,7 @@ export const addedDirectives: readonly Directive[] = [
 		answers: 'always',
 		order: { rank: 325 },
 		compile:
-			(_step, { step }) =>
+			(_step, { stepNumber: step }) =>
 			x => {
 				x.response.status = 418;
 				x.markAnswered('brew', step);
@@ -62,7 +62,7 @@ export const addedDirectives: readonly Directive[] = [
 		redirectsTo: step => ({ to: argumentOf(step), isByPage: false }),
 		compile: (step, cx) => {
 			const location = cx.template(argumentOf(step), 'empty');
-			const { step: number } = cx;
+			const { stepNumber: number } = cx;
 			return x => {
 				x.response.status = 302;
 				x.response.headers.set('Location', location.render(x));
@@ -102,7 +102,7 @@ export const addedDirectives: readonly Directive[] = [
 		placeholdersOf: step => [argumentOf(step).slice(1, -1)],
 		lower: ({ line, args }, cx) => cx.origin({ handler: 'coin', to: args[0]!.text }, line.span),
 	}),
-	testDirective('weigh', { order: { rank: 325, reversed: true } }),
+	testDirective('weigh', { order: { rank: 325, lastRunsFirst: true } }),
 ];
 
 interface AreaMatcher extends Matcher {

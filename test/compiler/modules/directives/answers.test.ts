@@ -48,7 +48,7 @@ const fail = suite('fail');
 fail('throws the status and the message', () => {
 	const raised = (step: object): HttpError => {
 		try {
-			buildTestSite([{ handler: 'fail', ...step }]).handle(fakeExchange());
+			buildTestSite([{ handler: 'fail', ...step }]).runSite(fakeExchange());
 		} catch (error) {
 			return error as HttpError;
 		}
@@ -67,7 +67,7 @@ const abort = suite('abort');
 
 abort('marks the exchange, and no later step runs', async () => {
 	const x = await serveRequest([{ handler: 'abort' }, { handler: 'respond', body: 'no' }]);
-	assert.is(x.aborted, true);
+	assert.is(x.isAborted, true);
 	assert.is(x.response.body, null);
 });
 

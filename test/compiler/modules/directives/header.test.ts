@@ -225,7 +225,7 @@ test('constant edits are synchronous, and deferred edits pass errors on', () => 
 		{ handler: 'fail', status: 410 },
 	]);
 	assert.throws(
-		() => site.handle(fakeExchange()),
+		() => site.runSite(fakeExchange()),
 		(error: unknown) => error instanceof HttpError && error.status === 410,
 	);
 });

@@ -16,7 +16,7 @@ function hintsOf(steps: readonly Step[], requests: readonly RequestFields[]): st
 			const when = x.response.status === 0 ? 'early' : 'late';
 			hints += `${when} ${headers.getAll('link').join(' ')};`;
 		};
-		void site.handle(x);
+		void site.runSite(x);
 		return hints;
 	});
 }

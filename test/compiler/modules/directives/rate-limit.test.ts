@@ -44,7 +44,7 @@ function limitedSite(zones: readonly RateLimitZone[], ...later: readonly Step[])
 		x.now = () => now;
 		const logged = () => x.log?.fields?.rate_limit;
 		try {
-			await site.handle(x);
+			await site.runSite(x);
 			for (const finish of x.finishListeners ?? []) finish(x);
 			return { status: x.response.status, fields: fieldsOf(x), logged: logged() };
 		} catch (error) {

@@ -7,13 +7,13 @@ const test = suite('respond');
 
 test('a constant response is synchronous and sets its status, fields and body', () => {
 	const x = fakeExchange();
-	const result = buildTestSite([{ handler: 'respond', body: 'Hello, world.\n' }]).handle(x);
+	const result = buildTestSite([{ handler: 'respond', body: 'Hello, world.\n' }]).runSite(x);
 	assert.is(result, undefined);
 	assert.is(x.response.status, 200);
 	assert.is(bodyText(x), 'Hello, world.\n');
 	assert.equal(responseLines(x), ['Content-Type: text/plain; charset=utf-8']);
 	assert.is(x.answeredBy, 'respond');
-	assert.is(x.site, ':9080');
+	assert.is(x.siteName, ':9080');
 });
 
 test('a response with only a status has no body and no content type', async () => {

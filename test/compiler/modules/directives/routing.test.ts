@@ -28,7 +28,7 @@ async function ask(
 		leases: fakeLeases,
 		facts: UNKNOWN_HOST_FACTS,
 	});
-	await built.handle(x);
+	await built.runSite(x);
 	return x;
 }
 

@@ -63,7 +63,7 @@ async function served(lines: string, request: RequestFields, dialect: Dialect = 
 	const doc = document(lines, dialect);
 	const environment = { settings: {}, upstreams: {}, routes: {}, leases: NO_LEASES, facts: UNKNOWN_HOST_FACTS };
 	const x = fakeExchange(request);
-	await buildSite(doc.sites![0]!, 0, environment).handle(x);
+	await buildSite(doc.sites![0]!, 0, environment).runSite(x);
 	return x;
 }
 

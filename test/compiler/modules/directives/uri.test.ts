@@ -162,7 +162,7 @@ for (const [edit, from, expected] of EDIT_CASES) {
 }
 
 test('rewrites are synchronous', () => {
-	assert.is(buildTestSite([{ handler: 'rewrite_target', to: '/x' }]).handle(fakeExchange()), undefined);
+	assert.is(buildTestSite([{ handler: 'rewrite_target', to: '/x' }]).runSite(fakeExchange()), undefined);
 });
 
 test.run();

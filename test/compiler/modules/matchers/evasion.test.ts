@@ -18,7 +18,7 @@ function verdict(when: Matcher, request: RequestFields): string {
 		{ handler: 'respond', body: 'n' },
 	]);
 	try {
-		site.handle(x);
+		site.runSite(x);
 	} catch (error) {
 		if (error instanceof HttpError) return String(error.status);
 		throw error;

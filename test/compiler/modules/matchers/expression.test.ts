@@ -17,7 +17,7 @@ function expressionHolds(expression: string, request: RequestFields = {}, name?:
 		],
 		{ leases: fakeLeases },
 	);
-	assert.is(site.handle(x), undefined, 'no promise');
+	assert.is(site.runSite(x), undefined, 'no promise');
 	return bodyText(x).startsWith('yes');
 }
 
@@ -110,7 +110,7 @@ functions('captures are kept under the name of the named matcher', () => {
 	const expression = String.raw`path_regexp('^/v(\\d)$')`;
 	buildTestSite([
 		{ handler: 'respond', body: '{http.regexp.ver.1}', when: { type: 'expression', expression, name: 'ver' } },
-	]).handle(x);
+	]).runSite(x);
 	assert.is(bodyText(x), '7');
 });
 

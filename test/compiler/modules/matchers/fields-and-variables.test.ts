@@ -12,7 +12,7 @@ function ask(when: Matcher, request: RequestFields = {}, body = 'yes'): string {
 		{ handler: 'respond', body, when },
 		{ handler: 'respond', body: 'no' },
 	]);
-	assert.is(site.handle(x), undefined);
+	assert.is(site.runSite(x), undefined);
 	return bodyText(x);
 }
 

@@ -46,7 +46,7 @@ function fileMatch(fields: object, target = '/', variables: object = {}): string
 			{ handler: 'respond', body: 'no' },
 		],
 		{ leases },
-	).handle(x);
+	).runSite(x);
 	return bodyText(x).replace(/\|.*/s, '').trimEnd();
 }
 
@@ -128,7 +128,7 @@ files('a slash from a placeholder is significant where documented, as in express
 				},
 			],
 			{ leases },
-		).handle(x);
+		).runSite(x);
 		return bodyText(x);
 	};
 	assert.is(expression("file({path}, '/index.html')", '/folder/'), '/folder/');
@@ -195,13 +195,13 @@ files('placeholders give the absolute path, and nothing before a match', () => {
 			},
 		],
 		{ leases },
-	).handle(x);
+	).runSite(x);
 	assert.is(bodyText(x), '[{http.matchers.file.relative}]');
 	const y = fakeExchange({});
 	buildTestSite(
 		[{ handler: 'respond', body: '{http.matchers.file.absolute}', when: { type: 'file', root, files: ['a.txt'] } }],
 		{ leases },
-	).handle(y);
+	).runSite(y);
 	assert.is(bodyText(y), path.join(root, 'a.txt'));
 });
 

@@ -14,7 +14,7 @@ function matcherHolds(when: Matcher, request: RequestFields = {}, settings: Sett
 		],
 		{ settings },
 	);
-	assert.is(site.handle(x), undefined);
+	assert.is(site.runSite(x), undefined);
 	return bodyText(x) === 'yes';
 }
 

@@ -17,7 +17,7 @@ function siteWithMatcher(when: Matcher) {
 
 function holds(when: Matcher, target: string, more: RequestFields = {}): boolean {
 	const x = fakeExchange({ target, ...more });
-	assert.is(siteWithMatcher(when).handle(x), undefined);
+	assert.is(siteWithMatcher(when).runSite(x), undefined);
 	return bodyText(x) === 'yes';
 }
 

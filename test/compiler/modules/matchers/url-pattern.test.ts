@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compileRegexp } from '../../../../compiler/codegen/regexp/regexp.ts';
-import { componentExpression } from '../../../../compiler/modules/matchers/url-pattern-parts.ts';
+import { translateComponent } from '../../../../compiler/modules/matchers/url-pattern-parts.ts';
 import { SeededChance } from '../../../fuzz/chance.ts';
 
 const urlPattern = suite('url_pattern and URLPattern');
@@ -61,7 +61,7 @@ urlPattern('components match and capture the same as in the built-in URLPattern'
 		} catch {
 			continue;
 		}
-		const { source, groupNames: names } = componentExpression(component, pattern[component]);
+		const { source, groupNames: names } = translateComponent(component, pattern[component]);
 		const regexp = compileRegexp(source);
 		for (let subjects = 0; subjects < 10; subjects++) {
 			const subject = randomSubject(chance);

@@ -46,7 +46,7 @@ export function render(text: string, data: Value = TEMPLATE_DATA): string {
 		name: 't.html',
 		data,
 		budget: new ExecutionBudget(),
-		deps: { now: () => TEMPLATE_NOW_MS, regexp: source => patterns.get(source), host: undefined },
+		deps: { now: () => TEMPLATE_NOW_MS, regexp: source => patterns.get(source), hostState: undefined },
 	});
 }
 

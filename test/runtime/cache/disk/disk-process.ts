@@ -38,11 +38,11 @@ export async function startCacheProcess(
 		log: (_level, _logger, message) => messages.push(message),
 	});
 	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, THREAD_COUNT, size).words * 4);
-	registry.cacheOpened('s', { ceiling, disk: { folder, size } }, buffer, THREAD_COUNT);
+	registry.onCacheOpened('s', { ceiling, disk: { folder, size } }, buffer, THREAD_COUNT);
 	const disk = {
 		reportStored: (key: string, entry: number, serial: number) =>
-			registry.takeEvent('s', { event: 'stored', key, entry, serial }),
-		reportRemoved: (key: string) => registry.takeEvent('s', { event: 'removed', key }),
+			registry.onDiskEvent('s', { event: 'stored', key, entry, serial }),
+		reportRemoved: (key: string) => registry.onDiskEvent('s', { event: 'removed', key }),
 		invalidateUrl: async (host: string, of: string, query: string | undefined) => {
 			await registry.runDiskRequest('s', { request: 'invalidate', host, path: of, query });
 		},

@@ -278,7 +278,7 @@ tier('a load that changes the ceiling hands the folder over once the previous st
 	putResponse(first, 'a', bodyForKey('a', 3000));
 	const settings = { ceiling: 8 * MIB, disk: { folder, size: 64 * MIB } };
 	const buffer = new SharedArrayBuffer(cacheLayout(settings.ceiling, THREAD_COUNT, settings.disk.size).words * 4);
-	registry.cacheOpened('t', settings, buffer, THREAD_COUNT);
+	registry.onCacheOpened('t', settings, buffer, THREAD_COUNT);
 	const next = new SharedCache({
 		...{
 			buffer,
@@ -291,7 +291,7 @@ tier('a load that changes the ceiling hands the folder over once the previous st
 	});
 	await registry.runDiskRequest('t', { request: 'recall', key: 'a' });
 	assert.is(next.find('a').length, 0, 'the folder still belongs to the previous store');
-	registry.cacheClosed('s');
+	registry.onCacheClosed('s');
 	for (let tries = 0; tries < 400 && messages.length < 2; tries++) await pauseFor(5);
 	await registry.runDiskRequest('t', { request: 'recall', key: 'a' });
 	assert.equal(readCachedBody(next, next.find('a')[0]!), bodyForKey('a', 3000));
@@ -362,7 +362,7 @@ tier('a thread that died holding the lock does not stop writes to disk', async (
 	process.cache.remove(process.cache.find('k')[0]!);
 	process.words[HEADER_WORD.lock] = 2;
 	await pauseFor(0);
-	process.registry.threadEnded(1);
+	process.registry.onThreadEnded(1);
 	const purged = await Promise.race([process.registry.purge({ tag: 't' }), pauseFor(3000)]);
 	assert.is(purged, 0);
 	await process.end('closed');

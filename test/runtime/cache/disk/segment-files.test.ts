@@ -11,11 +11,11 @@ const files = suite('segment files');
 files('a segment that failed to open once can be read later', async () => {
 	const folder = temporaryFolder();
 	const first = new SegmentFiles(folder, 8 * 1024 * 1024, () => {});
-	await first.list();
-	await first.append([Buffer.from('hello')]);
+	await first.listSegments();
+	await first.appendPieces([Buffer.from('hello')]);
 	await first.close();
 	const again = new SegmentFiles(folder, 8 * 1024 * 1024, () => {});
-	await again.list();
+	await again.listSegments();
 	renameSync(path.join(folder, '1.segment'), path.join(folder, 'away'));
 	assert.is(await again.read(1, 0, 5), undefined);
 	renameSync(path.join(folder, 'away'), path.join(folder, '1.segment'));
@@ -27,7 +27,7 @@ files('the number of open segments is limited', async () => {
 	const folder = temporaryFolder();
 	for (let id = 1; id <= 200; id++) writeFileSync(path.join(folder, `${id}.segment`), `segment ${id}`);
 	const many = new SegmentFiles(folder, 8 * 1024 * 1024, () => {});
-	const all = await many.list();
+	const all = await many.listSegments();
 	for (let round = 0; round < 3; round++) {
 		const read = await Promise.all(all.map(id => many.read(id, 0, 9)));
 		assert.ok(read.every((bytes, i) => bytes?.toString() === `segment ${i + 1}`.slice(0, 9)));

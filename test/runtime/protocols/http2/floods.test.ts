@@ -190,7 +190,7 @@ test('streams that were reset while waiting for the connection window are releas
 		if (stream > 200) output.cancel();
 	}
 	turns = 0;
-	queue.windowGrew();
+	queue.onWindowGrown();
 	// Each run serves only a few streams, and then yields.
 	for (let runs = 0; runs < 200; runs++) queue.run();
 	assert.ok(turns >= 100 && turns < 400, `${turns} were kept`);

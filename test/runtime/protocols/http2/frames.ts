@@ -271,7 +271,7 @@ export class FrameClient {
 			if (type === FRAME_TYPE.headers) {
 				const fields: { [name: string]: string } = {};
 				const sink = {
-					field(field: { name: string; value: string }) {
+					onField(field: { name: string; value: string }) {
 						fields[field.name] = field.value;
 					},
 				};

@@ -15,7 +15,7 @@ const memory = new StringMemory(65_536);
 function decode(decoder: HpackDecoder, hexadecimal: string): string[] | undefined {
 	const bytes = Buffer.from(hexadecimal.replaceAll(' ', ''), 'hex');
 	const fields: string[] = [];
-	const sink = { field: ({ name, value }: DecodedField) => void fields.push(`${name}: ${value}`) };
+	const sink = { onField: ({ name, value }: DecodedField) => void fields.push(`${name}: ${value}`) };
 	return decoder.decode(bytes, 0, bytes.length, sink) ? fields : undefined;
 }
 

@@ -94,7 +94,7 @@ test('gaps in the ClientHello are bounded, and the handshake ends in time', asyn
 		}
 	}
 	await ask(other);
-	await until('the end of the handshakes', () => server.endpoint.connections === 1);
+	await until('the end of the handshakes', () => server.endpoint.connectionCount === 1);
 	assert.ok(process.memoryUsage().rss - before < 50_000_000);
 	assert.ok(server.handshakes.filter(result => result === 'timeout').length >= 10, server.handshakes.join());
 	await ask(other);
@@ -107,7 +107,7 @@ test('CRYPTO data far beyond a ClientHello is not kept', async () => {
 		await send(initialPacket({ frames: cryptoFrame(offset, randomBytes(600)) }));
 	}
 	await until('the refusals', () => server.refusals.length + server.handshakes.length === 3);
-	assert.is(server.endpoint.connections, 0);
+	assert.is(server.endpoint.connectionCount, 0);
 	assert.ok(received.bytes <= 3 * 3 * 1200);
 	await ask(await opened(server));
 });
@@ -125,7 +125,7 @@ test('a client that does not answer gets at most three times what it has sent', 
 	await Promise.all(clients.map(({ packet, send }) => send(packet)));
 	await until('replies', () => clients.every(({ received }) => received.bytes > 2 * 1200));
 	// The handshakes end after their last retransmission.
-	await until('the end of the handshakes', () => server.endpoint.connections === 0);
+	await until('the end of the handshakes', () => server.endpoint.connectionCount === 0);
 	for (const { packet, received } of clients) {
 		assert.ok(received.bytes <= 3 * packet.length, `${received.bytes} bytes`);
 	}
@@ -136,8 +136,8 @@ test('handshakes that never complete are forgotten', async () => {
 	const server = await start({ handshakeLimit: 500, quicLimits: { retryAbove: 1000 } });
 	const { send } = createRawClient(server);
 	for (const packet of await firstPackets(60)) await send(packet);
-	await until('handshakes', () => server.endpoint.connections > 30);
-	await until('their end', () => server.endpoint.connections === 0);
+	await until('handshakes', () => server.endpoint.connectionCount > 30);
+	await until('their end', () => server.endpoint.connectionCount === 0);
 	assert.ok(server.handshakes.filter(result => result === 'timeout').length > 30);
 	await ask(await opened(server));
 });
@@ -172,7 +172,7 @@ test('connection IDs without end close the connection, or cost nothing', async (
 		const before = process.memoryUsage().rss;
 		for (let i = 1; i <= 3000; i++) await client.send(newId(i, retires ? i : 0));
 		await ask(other);
-		if (!retires) await until('the end of the connection', () => server.endpoint.connections === 1);
+		if (!retires) await until('the end of the connection', () => server.endpoint.connectionCount === 1);
 		assert.ok(process.memoryUsage().rss - before < 50_000_000);
 		client.close();
 		open.splice(open.indexOf(client), 1);
@@ -207,9 +207,9 @@ test('frames that break a limit close their connection', async () => {
 		Buffer.of(0x3f),
 	]) {
 		const client = await forging(server);
-		assert.is(server.endpoint.connections, 2);
+		assert.is(server.endpoint.connectionCount, 2);
 		await client.send(frames);
-		await until('the end of the connection', () => server.endpoint.connections === 1);
+		await until('the end of the connection', () => server.endpoint.connectionCount === 1);
 		client.close();
 		open.splice(open.indexOf(client), 1);
 	}
@@ -226,7 +226,7 @@ test('noise with the ID of a connection is discarded, and the connection goes on
 		await forged.raw(Buffer.concat([Buffer.of(0x40 | (i & 0x3f)), forged.serverId, randomBytes(size)]));
 	}
 	await ask(other);
-	assert.is(server.endpoint.connections, 2);
+	assert.is(server.endpoint.connectionCount, 2);
 	await forged.send(PING);
 	await until('an acknowledgment', () => forged.received.datagrams > 0);
 });

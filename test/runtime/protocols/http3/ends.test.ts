@@ -106,7 +106,7 @@ test('a client that is gone does not hold up the end for long', async () => {
 	gone.destroy();
 	server.protocol.drain();
 	await until('the end', () => server.protocol.connections === 0);
-	assert.is(server.endpoint.connections, 0);
+	assert.is(server.endpoint.connectionCount, 0);
 });
 
 test('what one connection throws ends that connection only', async () => {
@@ -120,7 +120,7 @@ test('what one connection throws ends that connection only', async () => {
 	const connections = server.protocol.closable() as Iterable<unknown>;
 	const [, bad] = [...connections] as QuicConnection[];
 	Object.assign(bad as object, {
-		opened: () => {
+		onStreamOpened: () => {
 			throw new Error('a defect');
 		},
 	});
@@ -132,7 +132,7 @@ test('what one connection throws ends that connection only', async () => {
 	assert.is(server.failures.length, 1);
 	assert.match(String(server.failures[0]), /a defect/);
 	assert.ok(server.refusals.includes('internal_error'));
-	assert.is(server.endpoint.connections, 5);
+	assert.is(server.endpoint.connectionCount, 5);
 });
 
 test('the end of a connection within a choice of its certificate frees nothing under OpenSSL', async () => {
@@ -147,7 +147,7 @@ test('the end of a connection within a choice of its certificate frees nothing u
 	const one = new Client(server.port);
 	openResources.push(one);
 	await until('the refusal', () => server.refusals.length + server.handshakes.length > 0);
-	assert.is(server.endpoint.connections, 0);
+	assert.is(server.endpoint.connectionCount, 0);
 });
 
 test.run();

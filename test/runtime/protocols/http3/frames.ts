@@ -105,15 +105,15 @@ export async function serve(handler: Handler, terms: FrameServerOptions = {}): P
 		quicThread()!,
 		{ address: terms.address ?? '127.0.0.1', port, only6: false, shared: false },
 		{
-			connected(connection) {
+			onConnected(connection) {
 				const { cipherSuite, serverName, resumed } = connection.facts;
 				const tls: TlsInfo = { version: 'tls1.3', cipherSuite, protocol: 'h3', serverName, resumed };
 				protocol.accept(connection, tls);
 			},
-			handshakeEnded: result => void handshakes.push(result),
+			onHandshakeEnded: result => void handshakes.push(result),
 			admit: terms.admit ?? (() => () => {}),
-			ended: () => {},
-			refused: reason => {
+			onConnectionEnded: () => {},
+			onRefused: reason => {
 				if (turnedAway.length < MAX_RECORDED) turnedAway.push(reason);
 			},
 			countDatagrams: () => {},
@@ -121,7 +121,7 @@ export async function serve(handler: Handler, terms: FrameServerOptions = {}): P
 			chooseCertificate: terms.choose ?? (() => own),
 			clientKey: address => address,
 			limits: terms.quicLimits,
-			failed: error => void failures.push(error),
+			onError: error => void failures.push(error),
 		},
 	);
 	endpoint.open();
@@ -232,7 +232,7 @@ export function framesOf(bytes: Buffer, skip = 0): ReceivedFrame[] {
 		}
 		const fields: { [name: string]: string } = {};
 		const whole = decoder.decode(payload, 0, payload.length, {
-			field: ({ name, value }) => {
+			onField: ({ name, value }) => {
 				fields[name] = value;
 			},
 		});

@@ -33,7 +33,7 @@ test('who uses the address of another does not shut it out', async () => {
 	const server = await start({ quicLimits: { maxHandshakesPerClient: 8, retryAbove: 1000 } });
 	await sendFrom(await firstPackets(40), server.port, '127.0.0.1');
 	await until('handshakes', () => server.refusals.filter(reason => reason === 'evicted').length === 32);
-	assert.is(server.endpoint.connections, 8);
+	assert.is(server.endpoint.connectionCount, 8);
 	const client = await connect(server.port);
 	openResources.push(client);
 	openControlStream(client);
@@ -46,7 +46,7 @@ test('the oldest gives way at once, and none whose address is proven', async () 
 	// nothing to answer.
 	await sendFrom(await firstPackets(20), server.port, '127.0.0.9');
 	await until('handshakes', () => server.refusals.filter(reason => reason === 'evicted').length === 16);
-	assert.is(server.endpoint.connections, 4);
+	assert.is(server.endpoint.connectionCount, 4);
 });
 
 test('a client that has to prove its address does so, and is served', async () => {
@@ -57,7 +57,7 @@ test('a client that has to prove its address does so, and is served', async () =
 	};
 	const server = await start({ quicLimits: { retryAbove: 0 }, admit });
 	await sendFrom(await firstPackets(20), server.port, '127.0.0.9');
-	await until('handshakes', () => server.endpoint.connections === 20);
+	await until('handshakes', () => server.endpoint.connectionCount === 20);
 	assert.is(admitted, 0);
 	const client = await connect(server.port);
 	openResources.push(client);

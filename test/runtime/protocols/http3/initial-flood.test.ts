@@ -85,7 +85,7 @@ test('requests and new connections of others succeed meanwhile', async () => {
 	if (process.env.FIGURES) console.log({ sent, asked: took.length, p99, visits: visits.length, slowest, grown });
 	assert.ok(p99 < 5000, `p99 of ${took.length} requests: ${p99} ms`);
 	assert.ok(grown < 150_000_000, `${grown} bytes more`);
-	assert.ok(server.endpoint.connections <= 32 + 2, `${server.endpoint.connections} handshakes`);
+	assert.ok(server.endpoint.connectionCount <= 32 + 2, `${server.endpoint.connectionCount} handshakes`);
 	// Only real clients have been charged for handshakes, not the addresses of the flood.
 	assert.is(admitted, 1 + visits.length);
 	await visit(server);
@@ -96,7 +96,7 @@ test('a flood from one address keeps a few handshakes, and others need not prove
 	const packets = await firstPackets(100);
 	for (let i = 0; i < 3; i++) await sendFrom(packets, server.port, '127.0.0.9');
 	await until('Retry packets', () => countOf(server, 'retry') + countOf(server, 'client_rate') > 200);
-	assert.ok(server.endpoint.connections <= 32, `${server.endpoint.connections} handshakes`);
+	assert.ok(server.endpoint.connectionCount <= 32, `${server.endpoint.connectionCount} handshakes`);
 	const before = countOf(server, 'retry');
 	for (let i = 0; i < 3; i++) await visit(server);
 	assert.is(countOf(server, 'retry'), before);
@@ -106,7 +106,7 @@ test('who uses the address of another does not shut it out', async () => {
 	const server = await start({ quicLimits: { maxHandshakesPerClient: 8, retryAbove: 1000 } });
 	await sendFrom(await firstPackets(40), server.port, '127.0.0.1');
 	await until('handshakes', () => countOf(server, 'retry') >= 32);
-	assert.is(server.endpoint.connections, 8);
+	assert.is(server.endpoint.connectionCount, 8);
 	await visit(server);
 });
 
@@ -129,7 +129,7 @@ test('a client that has to prove its address does so, and is served; no state is
 	const server = await start({ quicLimits: { retryAbove: 0 }, admit });
 	await sendFrom(await firstPackets(20), server.port, '127.0.0.9');
 	await until('Retry packets', () => countOf(server, 'retry') === 20);
-	assert.is(server.endpoint.connections, 0);
+	assert.is(server.endpoint.connectionCount, 0);
 	assert.is(admitted, 0);
 	await visit(server);
 	assert.is(admitted, 1);
@@ -183,7 +183,7 @@ test('a foreign token is as good as none', async () => {
 		assert.is((await firstReply(calm.port, initialPacket({ frames, token })))[0]! & 0xf0, 0xc0, 'an acknowledgment');
 		const loaded = await start({ quicLimits: { retryAbove: 0 } });
 		assert.is((await firstReply(loaded.port, initialPacket({ frames, token })))[0]! & 0xf0, 0xf0, 'a Retry');
-		assert.is(loaded.endpoint.connections, 0);
+		assert.is(loaded.endpoint.connectionCount, 0);
 	}
 });
 
@@ -199,10 +199,10 @@ test('a token is for one client and connection ID, and a few seconds', () => {
 		assert.is(header.read(sent, 0, sent.length), 'initial');
 		assert.is(header.tokenEnd, header.tokenStart);
 		const packet = Buffer.alloc(MAX_RETRY_BYTES);
-		const length = tokens.write(header, address(own), 0, packet, 0);
+		const length = tokens.writeRetry(header, address(own), 0, packet, 0);
 		assert.ok(length <= MAX_RETRY_BYTES);
 		const sourceAt = 6 + packet[5]!;
-		assert.is(packet.toString('latin1', 6, sourceAt), header.source, 'the destination is the source of the client');
+		assert.is(packet.toString('latin1', 6, sourceAt), header.sourceId, 'the destination is the source of the client');
 		const id = packet.subarray(sourceAt + 1, sourceAt + 9);
 		const token = Buffer.from(packet.subarray(sourceAt + 9, length - 16));
 
@@ -210,7 +210,7 @@ test('a token is for one client and connection ID, and a few seconds', () => {
 			const back = initialPacket({ frames: Buffer.of(1), destination, token: shown });
 			const read = new PacketHeader();
 			assert.is(read.read(back, 0, back.length), 'initial');
-			return tokens.accepts(back, read, address(from), 0);
+			return tokens.acceptsToken(back, read, address(from), 0);
 		};
 		assert.ok(accepts(own, id, token));
 		for (const other of others) assert.not.ok(accepts(other, id, token), other);
@@ -245,7 +245,7 @@ test('a token is accepted by other threads and processes that have the same secr
 	const header = new PacketHeader();
 	assert.is(header.read(sent, 0, sent.length), 'initial');
 	const packet = Buffer.alloc(MAX_RETRY_BYTES);
-	const length = one.write(header, name, 0, packet, 0);
+	const length = one.writeRetry(header, name, 0, packet, 0);
 	const sourceAt = 6 + packet[5]!;
 	const destination = packet.subarray(sourceAt + 1, sourceAt + 9);
 	const token = Buffer.from(packet.subarray(sourceAt + 9, length - 16));
@@ -253,7 +253,7 @@ test('a token is accepted by other threads and processes that have the same secr
 	const read = new PacketHeader();
 	assert.is(read.read(back, 0, back.length), 'initial');
 	assert.equal(
-		[one, same, other].map(tokens => tokens.accepts(back, read, name, 0)),
+		[one, same, other].map(tokens => tokens.acceptsToken(back, read, name, 0)),
 		[true, true, false],
 	);
 });

@@ -78,8 +78,8 @@ test('requests of many connections that arrive together get their own responses'
 		for (const [path, body] of got) assert.is(body, path!.repeat(1000));
 	}
 	assert.equal(server.failures, []);
-	assert.is(quicThread()!.datagrams.waitingCount, 0);
-	assert.not.ok(quicThread()!.pipe.hasOutput);
+	assert.is(quicThread()!.datagramMemory.waitingCount, 0);
+	assert.not.ok(quicThread()!.datagramPipe.hasOutput);
 });
 
 test('a handshake ends although every datagram of the server is lost the first time', async () => {

@@ -22,7 +22,7 @@ const decoder = new QpackDecoder(new StringMemory(65_536));
 function decode(bytes: Buffer): [string, string][] | undefined {
 	const found: [string, string][] = [];
 	const whole = decoder.decode(bytes, 0, bytes.length, {
-		field: ({ name, value }: DecodedField) => found.push([name, value]),
+		onField: ({ name, value }: DecodedField) => found.push([name, value]),
 	});
 	return whole ? found : undefined;
 }
@@ -133,15 +133,15 @@ test('frames are read the same however their bytes are split', () => {
 	const read = (sizes: () => number): string => {
 		let receivedData = '';
 		const reader = new FrameReader({
-			frame: (type, length) => {
+			onFrame: (type, length) => {
 				receivedData += `${type}:${length} `;
 				return type === 0 ? 'stream' : type === 1 ? 'gather' : 'skip';
 			},
-			payloadPart: (piece, start, end) => {
+			onPayloadPart: (piece, start, end) => {
 				receivedData += piece.toString('latin1', start, end);
 				return true;
 			},
-			wholePayload: (_type, piece, start, end) => {
+			onWholePayload: (_type, piece, start, end) => {
 				receivedData += `[${piece.toString('hex', start, end)}]`;
 				return true;
 			},
@@ -170,7 +170,7 @@ test('half a million random sections and frames do no harm', () => {
 	};
 	const bytes = Buffer.alloc(48);
 	const sink = {
-		frame: (type: number, length: number) =>
+		onFrame: (type: number, length: number) =>
 			length > 1000
 				? ('stop' as const)
 				: type % 3 === 0
@@ -178,8 +178,8 @@ test('half a million random sections and frames do no harm', () => {
 					: type % 3 === 1
 						? ('gather' as const)
 						: ('skip' as const),
-		payloadPart: () => true,
-		wholePayload: () => true,
+		onPayloadPart: () => true,
+		onWholePayload: () => true,
 	};
 	let decoded = 0;
 	for (let i = 0; i < 500_000; i++) {

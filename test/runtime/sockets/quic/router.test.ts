@@ -30,13 +30,13 @@ function short(destination: number[], length = 40): Buffer {
 const ID = [1, 2, 3, 4, 5, 6, 7, 8];
 const OTHER = [8, 7, 6, 5, 4, 3, 2, 1];
 const text = (id: number[]) => Buffer.from(id).toString('latin1');
-const target = (): RouteTarget => ({ ids: new Set() });
+const target = (): RouteTarget => ({ registeredIds: new Set() });
 const ask = (router: DatagramRouter<RouteTarget>, bytes: Buffer, now = 0) => router.route(bytes, 0, bytes.length, now);
 
 test('only an Initial packet of the full size starts a connection', () => {
 	const router = new DatagramRouter<RouteTarget>();
 	assert.is(ask(router, longPacket(0, 1, ID, OTHER)), 'new');
-	assert.is(router.header.destination, text(ID));
+	assert.is(router.header.destinationId, text(ID));
 	assert.is(ask(router, longPacket(0, 1, ID, OTHER, 1199)), 'drop');
 	assert.is(ask(router, longPacket(0, 1, ID.slice(1), OTHER)), 'drop');
 	assert.is(ask(router, longPacket(2, 1, ID, OTHER)), 'drop');
@@ -53,7 +53,7 @@ test('datagrams reach the connection whose id they carry, until the connection i
 	assert.is(ask(router, short([9, 9, 9, 9, 9, 9, 9, 9])), connection);
 	assert.is(ask(router, longPacket(2, 1, ID, OTHER, 100)), connection);
 	assert.is(router.size, 2);
-	router.forget(connection);
+	router.forgetTarget(connection);
 	assert.is(router.size, 0);
 	assert.is(ask(router, short(ID)), 'drop');
 });
@@ -64,7 +64,7 @@ test('a connection cannot take over the id of another', () => {
 	router.register(text(ID), first);
 	router.register(text(ID), second);
 	assert.is(ask(router, short(ID)), first);
-	router.forget(second);
+	router.forgetTarget(second);
 	assert.is(ask(router, short(ID)), first);
 });
 
@@ -110,7 +110,7 @@ test('random bytes are dropped', () => {
 		const verdict = ask(router, bytes, i);
 		assert.ok(verdict === 'drop');
 		router.registerFromPacket(bytes, 0, bytes.length, {
-			ids: new Set(Array.from({ length: 8 }, (_, id) => String(id))),
+			registeredIds: new Set(Array.from({ length: 8 }, (_, id) => String(id))),
 		});
 	}
 	assert.is(router.size, 0);
@@ -128,7 +128,7 @@ test('deadlines are returned in order, however they are changed', () => {
 		const member = members[random() % members.length]!;
 		const what = random() % 4;
 		if (what === 0) heap.delete(member);
-		else heap.set(member, what === 1 ? Infinity : random());
+		else heap.setDeadline(member, what === 1 ? Infinity : random());
 	}
 	const left = members.filter(({ heapIndex }) => heapIndex >= 0);
 	assert.is(heap.size, left.length);
@@ -139,7 +139,7 @@ test('deadlines are returned in order, however they are changed', () => {
 		assert.ok(next.dueAt >= last);
 		last = next.dueAt;
 	}
-	assert.is(heap.earliest, Infinity);
+	assert.is(heap.earliestDueAt, Infinity);
 });
 
 test("socket addresses survive a round trip through the system's format", () => {

@@ -12,7 +12,7 @@ const test = http3Suite('UDP sockets');
 
 test('a path that refuses long writes gets single datagrams, each once; other paths are not concerned', async () => {
 	await pollerReady();
-	const { library, datagrams } = quicThread()!;
+	const { library, datagramMemory: datagrams } = quicThread()!;
 	const refusing = new Set<bigint>();
 	let calls = 0;
 	let long = 0;
@@ -21,10 +21,10 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 		sendmmsg(fd: number, at: bigint, count: number, flags: number): number {
 			calls++;
 			const offset = Number(at - datagrams.outgoingPointer);
-			const isLong = datagrams.outgoing.readBigUInt64LE(offset + 24) > 1n;
+			const isLong = datagrams.outgoingHeaders.readBigUInt64LE(offset + 24) > 1n;
 			if (isLong) long++;
 			// As in the kernel, the first message determines the result.
-			if (isLong && refusing.has(datagrams.outgoing.readBigUInt64LE(offset))) return -1;
+			if (isLong && refusing.has(datagrams.outgoingHeaders.readBigUInt64LE(offset))) return -1;
 			return library.functions.sendmmsg(fd, at, isLong ? 1 : count, flags) as number;
 		},
 	} as QuicLibrary['functions'];
@@ -35,7 +35,10 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 	});
 	const socket = new UdpSocket(bound, datagrams, { address: '127.0.0.1', port, only6: false, shared: false });
 	const paths: DatagramPath[] = [];
-	socket.open({ datagram: (_bytes, _start, _end, name) => void paths.push(socket.pathOf(name)), received() {} });
+	socket.open({
+		onDatagram: (_bytes, _start, _end, name) => void paths.push(socket.pathOf(name)),
+		onDatagramsRead() {},
+	});
 	const got: string[][] = [[], []];
 	const peers = [createSocket('udp4'), createSocket('udp4')];
 	for (const [i, peer] of peers.entries()) {
@@ -47,7 +50,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 		assert.ok(socket.makeRoom() >= 6);
 		assert.is(datagrams.waitingCount, 0);
 		for (let i = 0; i < 6; i++) datagrams.lengths[i] = datagrams.sent.write(`n${i}`, i * SENT_DATAGRAM_BYTES);
-		socket.append(path, 6);
+		socket.appendWaiting(path, 6);
 		socket.flush();
 	};
 	const all = ['n0', 'n1', 'n2', 'n3', 'n4', 'n5'];
@@ -68,7 +71,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 	assert.equal(got[1], all);
 	// Later, segmentation is attempted again.
 	refusing.clear();
-	paths[0]!.singlyUntil = performance.now();
+	paths[0]!.withoutGsoUntil = performance.now();
 	send(paths[0]!);
 	assert.is(long, 3);
 	await until('all of them', () => got[0]!.length >= 18);

@@ -33,8 +33,8 @@ function createConnector(maxConnections: number) {
 		return connection;
 	};
 	const link = new SerialConnector(dialer, {
-		open,
-		limits: { timeout: 1000, count: 10 },
+		createConnection: open,
+		limits: { timeoutMs: 1000, maxCount: 10 },
 		maxConnections,
 		onIdle: () => true,
 	});
@@ -56,9 +56,9 @@ connectors('waiting requests share the failure of the last connection attempt, i
 	const { dials, events, call } = createConnector(2);
 	for (const name of ['a', 'b', 'c', 'd', 'e']) call(name);
 	assert.is(dials.length, 2);
-	dials[0]!.dialFailed(TIMEOUT);
+	dials[0]!.onDialFailed(TIMEOUT);
 	assert.equal(events, ['a failed: connecting timed out'], 'the other requests failed before the last dial did');
-	dials[1]!.dialFailed(TIMEOUT);
+	dials[1]!.onDialFailed(TIMEOUT);
 	assert.is(dials.length, 2, 'there was a new dial for the requests that had waited');
 	assert.equal(
 		events.sort(),
@@ -71,12 +71,12 @@ connectors('waiting requests share the failure of the last connection attempt, i
 connectors('if one connection exists, waiting requests use it or newly dialed ones', () => {
 	const { dials, events, connections, call } = createConnector(2);
 	for (const name of ['a', 'b', 'c', 'd']) call(name);
-	dials[0]!.dialed(undefined as unknown as UpstreamSocket);
-	dials[1]!.dialFailed(TIMEOUT);
+	dials[0]!.onDialed(undefined as unknown as UpstreamSocket);
+	dials[1]!.onDialFailed(TIMEOUT);
 	assert.equal(events, ['sent a', 'b failed: connecting timed out']);
 	assert.is(dials.length, 3, 'no connection was dialed for c');
 	const [first] = connections;
-	first!.keeper.connectionIdle(first!.connection);
+	first!.keeper.onConnectionIdle(first!.connection);
 	assert.is(events.at(-1), 'sent d');
 });
 
@@ -87,7 +87,7 @@ connectors('a request canceled while waiting for its connection gives its slot t
 	first.carrier.cancel(first);
 	assert.ok(events.includes('abandoned'));
 	assert.is(dials.length, 2);
-	dials[1]!.dialed(undefined as unknown as UpstreamSocket);
+	dials[1]!.onDialed(undefined as unknown as UpstreamSocket);
 	assert.is(events.at(-1), 'sent b');
 });
 

@@ -13,7 +13,7 @@ import { formatListingJson, formatListingText } from './listing-data.ts';
 import { LISTING_CONTENT_SECURITY_POLICY, renderListingPage } from './listing-page.ts';
 import { compileListingTemplate } from './listing-template.ts';
 
-const DEFAULT_FILE_LIMIT = 10_000;
+const DEFAULT_ENTRY_LIMIT = 10_000;
 
 /** Lifetime in seconds of the cookies that store the visitor's sort order: 30 days. */
 const COOKIE_MAX_AGE_SECONDS = 2_592_000;
@@ -51,7 +51,7 @@ export function compileBrowse(
 ): FolderLister {
 	const renderTemplate =
 		settings.template === undefined ? undefined : compileListingTemplate(settings.template, root, cx);
-	const entryLimit = settings.file_limit ?? DEFAULT_FILE_LIMIT;
+	const entryLimit = settings.file_limit ?? DEFAULT_ENTRY_LIMIT;
 	return async (x, folder) => {
 		const { entries, mtimeNs } = await reader.entries(folder.root, folder.path, followSymlinks, entryLimit);
 		const visibleEntries = entries
@@ -94,7 +94,7 @@ async function renderListing(
 	renderTemplate: ReturnType<typeof compileListingTemplate> | undefined,
 ): Promise<string> {
 	const { headers } = x.response;
-	const accept = x.request.headers.combined('accept')?.toLowerCase() ?? '';
+	const accept = x.request.headers.getCombined('accept')?.toLowerCase() ?? '';
 	if (accept.includes('application/json')) {
 		headers.set('Content-Type', 'application/json; charset=utf-8');
 		return formatListingJson(listing);
@@ -124,14 +124,14 @@ function readView(x: Exchange, settings: BrowseSettings): ListingView {
 	return {
 		sort: LISTING_SORTS.includes(sort as ListingSort) ? (sort as ListingSort) : (settings.sort ?? 'namedirfirst'),
 		order: order === 'asc' || order === 'desc' ? order : (settings.order ?? 'asc'),
-		limit: readNumber(query, 'limit'),
-		offset: readNumber(query, 'offset'),
+		limit: readNumberParameter(query, 'limit'),
+		offset: readNumberParameter(query, 'offset'),
 		layout: query.get('layout') === 'grid' ? 'grid' : 'list',
 		filter: (query.get('filter') ?? '').slice(0, 200),
 	};
 }
 
-function readNumber(query: URLSearchParams, name: string): number {
+function readNumberParameter(query: URLSearchParams, name: string): number {
 	const text = query.get(name);
 	if (text === null || text === '') return 0;
 	if (!/^\d{1,9}$/.test(text)) throw new HttpError(400, `file_server: \`${name}\` is not a number`);

@@ -72,8 +72,8 @@ export function lowerBrowse(
 			},
 			file_limit: (words, innerLine) => {
 				if (!cx.count(innerLine, words, 1, 1, 'file_limit <number>')) return;
-				const limit = cx.integer(words[0]!, 1, 1_000_000);
-				if (limit !== undefined) settings.file_limit = limit;
+				const entryLimit = cx.integer(words[0]!, 1, 1_000_000);
+				if (entryLimit !== undefined) settings.file_limit = entryLimit;
 			},
 		},
 		'browse',

@@ -10,7 +10,7 @@ import { type FolderListing, formatEntryUrl, formatSize, type ListingSort } from
 export const LISTING_CONTENT_SECURITY_POLICY =
 	"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'";
 
-const STYLE = `:root{color-scheme:light dark;--line:#8884}
+const PAGE_STYLE = `:root{color-scheme:light dark;--line:#8884}
 *{box-sizing:border-box}
 body{font:1rem/1.5 system-ui,sans-serif;max-width:70rem;margin:0 auto;padding:1rem}
 h1{font-size:1.25rem;overflow-wrap:anywhere}
@@ -38,7 +38,7 @@ export function renderListingPage(listing: FolderListing): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title}</title>
-<style>${STYLE}</style>
+<style>${PAGE_STYLE}</style>
 </head>
 <body>
 <header>
@@ -60,12 +60,12 @@ function renderName(name: string): string {
 }
 
 function renderBreadcrumbs({ path }: FolderListing): string {
-	const elements = path.split('/').slice(1, -1);
-	const links = elements.map((element, index) => {
-		const href = '../'.repeat(elements.length - 1 - index) || './';
+	const folderNames = path.split('/').slice(1, -1);
+	const links = folderNames.map((element, index) => {
+		const href = '../'.repeat(folderNames.length - 1 - index) || './';
 		return `<a href="${href}">${renderName(element)}</a>/`;
 	});
-	return `<a href="${'../'.repeat(elements.length) || './'}" aria-label="Top folder">/</a>${links.join('')}`;
+	return `<a href="${'../'.repeat(folderNames.length) || './'}" aria-label="Top folder">/</a>${links.join('')}`;
 }
 
 function renderFilterForm(listing: FolderListing): string {
@@ -115,11 +115,11 @@ ${upRow}${listing.items.map(renderRow).join('\n')}
 }
 
 /** Returns a column heading: a link that sorts by the column, or that reverses the order if the listing is already sorted by it. */
-function renderHeading(listing: FolderListing, sort: ListingSort, text: string, attributes: string): string {
+function renderHeading(listing: FolderListing, sort: ListingSort, label: string, attributes: string): string {
 	const isSorted = listing.sort === sort;
 	const order = isSorted && listing.order === 'asc' ? 'desc' : 'asc';
 	const sortAttribute = isSorted ? ` aria-sort="${listing.order === 'asc' ? 'ascending' : 'descending'}"` : '';
-	return `<th scope="col"${attributes}${sortAttribute}><a href="${escapeHtml(formatViewUrl({ ...listing, sort, order, offset: 0 }))}">${text}</a></th>`;
+	return `<th scope="col"${attributes}${sortAttribute}><a href="${escapeHtml(formatViewUrl({ ...listing, sort, order, offset: 0 }))}">${label}</a></th>`;
 }
 
 function renderRow(entry: FolderEntry): string {
@@ -145,15 +145,15 @@ function renderLink(entry: FolderEntry): string {
 }
 
 function renderTime({ mtimeNs }: FolderEntry): string {
-	const text = new Date(Number(mtimeNs / 1_000_000n)).toISOString();
-	return `<time datetime="${text}">${text.slice(0, 10)} ${text.slice(11, 19)} UTC</time>`;
+	const isoTime = new Date(Number(mtimeNs / 1_000_000n)).toISOString();
+	return `<time datetime="${isoTime}">${isoTime.slice(0, 10)} ${isoTime.slice(11, 19)} UTC</time>`;
 }
 
 function renderNavigation(listing: FolderListing): string {
 	const { limit, offset, matchCount: total, layout } = listing;
 	const links: string[] = [];
-	const addLink = (view: FolderListing, text: string, relation: string): void => {
-		links.push(`<a href="${escapeHtml(formatViewUrl(view))}"${relation}>${text}</a>`);
+	const addLink = (view: FolderListing, label: string, relAttribute: string): void => {
+		links.push(`<a href="${escapeHtml(formatViewUrl(view))}"${relAttribute}>${label}</a>`);
 	};
 	if (limit > 0 && offset > 0)
 		addLink({ ...listing, offset: Math.max(0, offset - limit) }, 'Previous page', ' rel="prev"');

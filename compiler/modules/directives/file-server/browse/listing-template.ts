@@ -20,25 +20,29 @@ const MAX_TEMPLATE_BYTES = 1024 * 1024;
 export type ListingRenderer = (x: Exchange, listing: FolderListing) => string | Promise<string>;
 
 /** Compiles a renderer that uses a template file. The file is read for each listing, so that changes to it apply immediately. */
-export function compileListingTemplate(file: string, root: string | undefined, cx: CompileContext): ListingRenderer {
+export function compileListingTemplate(
+	templateFile: string,
+	root: string | undefined,
+	cx: CompileContext,
+): ListingRenderer {
 	const stepState = new TemplatesStepState({ handler: 'render', ...(root !== undefined && { root }) }, cx);
-	const pathTemplate = cx.template(file, 'empty');
+	const pathTemplate = cx.template(templateFile, 'empty');
 	return (x, listing) => {
 		const templatePath = pathTemplate.render(x);
-		const bytes = stepState.reader.readStart(templatePath, MAX_TEMPLATE_BYTES + 1);
-		if (!bytes || bytes.byteLength > MAX_TEMPLATE_BYTES) {
+		const templateBytes = stepState.reader.readStart(templatePath, MAX_TEMPLATE_BYTES + 1);
+		if (!templateBytes || templateBytes.byteLength > MAX_TEMPLATE_BYTES) {
 			throw new HttpError(500, 'file_server: the template of the listing cannot be read');
 		}
-		const source = { text: Buffer.from(bytes).toString('utf8') };
+		const templateSource = { text: Buffer.from(templateBytes).toString('utf8') };
 		const host = new PageHost(x, stepState);
 		const renderOrSuspend = (): string | Promise<string> => {
 			try {
-				const template = stepState.compile(source, templatePath);
+				const template = stepState.compile(templateSource, templatePath);
 				const data = new ListingObject(listing, host);
 				return executeTextTemplate(template, { name: templatePath, data, budget: host.budget, deps: host });
 			} catch (error) {
 				if (!(error instanceof Suspension)) throw toPageError(error);
-				return error.settled.then(() => {
+				return error.pendingResult.then(() => {
 					host.restart();
 					return renderOrSuspend();
 				});
@@ -104,11 +108,11 @@ class ListingObject implements TemplateObject {
 
 /** Returns links to the folders that contain the listed one, the top folder first. */
 function listBreadcrumbs(path: string): Value[] {
-	const elements = path.split('/').slice(0, -1);
-	return elements.map(
+	const folderNames = path.split('/').slice(0, -1);
+	return folderNames.map(
 		(element, index) =>
 			new Map<string, Value>([
-				['Link', '../'.repeat(elements.length - 1 - index)],
+				['Link', '../'.repeat(folderNames.length - 1 - index)],
 				['Text', element],
 			]),
 	);

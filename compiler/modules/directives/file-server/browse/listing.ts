@@ -58,16 +58,16 @@ export function prepareListing(
 	const compare = comparatorFor(view.sort);
 	matchingEntries.sort((a, b) => compare(a, b) || compareNames(a, b));
 	if (view.order === 'desc') matchingEntries.reverse();
-	const end = view.limit === 0 ? undefined : view.offset + view.limit;
+	const endIndex = view.limit === 0 ? undefined : view.offset + view.limit;
 	const folderCount = matchingEntries.filter(({ type }) => type === 'directory').length;
 	return {
 		...view,
 		path,
 		name: path.split('/').at(-2) ?? '',
 		canGoUp,
-		items: matchingEntries.slice(view.offset, end),
+		items: matchingEntries.slice(view.offset, endIndex),
 		matchCount: matchingEntries.length,
-		folderCount: folderCount,
+		folderCount,
 		fileCount: matchingEntries.length - folderCount,
 		totalBytes: matchingEntries.reduce((sum, { size }) => sum + size, 0),
 	};
@@ -95,13 +95,13 @@ function comparatorFor(sort: ListingSort): (a: FolderEntry, b: FolderEntry) => n
 export function formatSize(bytes: number): string {
 	if (bytes < 1024) return `${bytes} B`;
 	const units = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
-	let size = bytes;
-	let unit = -1;
-	while (size >= 1023.95 && unit < units.length - 1) {
-		size /= 1024;
-		unit++;
+	let sizeInUnit = bytes;
+	let unitIndex = -1;
+	while (sizeInUnit >= 1023.95 && unitIndex < units.length - 1) {
+		sizeInUnit /= 1024;
+		unitIndex++;
 	}
-	return `${size.toFixed(size < 10 ? 1 : 0)} ${units[unit]}`;
+	return `${sizeInUnit.toFixed(sizeInUnit < 10 ? 1 : 0)} ${units[unitIndex]}`;
 }
 
 /** Returns an entry's URL relative to its folder. `./` keeps a colon in a name from forming a scheme. */
@@ -112,7 +112,7 @@ export function formatEntryUrl({ name, type }: FolderEntry): string {
 /** Returns a file's mode as text such as `-rw-r--r--`, with `L` for links as in Go. */
 export function formatFileMode(mode: number, isLink: boolean): string {
 	const letters = 'rwxrwxrwx';
-	let text = isLink ? 'L' : (mode & 0o170000) === 0o040000 ? 'd' : '-';
-	for (let bit = 8; bit >= 0; bit--) text += mode & (1 << bit) ? letters[8 - bit]! : '-';
-	return text;
+	let modeText = isLink ? 'L' : (mode & 0o170000) === 0o040000 ? 'd' : '-';
+	for (let bit = 8; bit >= 0; bit--) modeText += mode & (1 << bit) ? letters[8 - bit]! : '-';
+	return modeText;
 }

@@ -14,26 +14,26 @@ export type ClientTlsDraft = { -readonly [K in keyof ClientTlsSettings]: ClientT
 export const TLS_CURVES = ['x25519mlkem768', 'x25519', 'secp256r1', 'secp384r1', 'secp521r1'] as const;
 
 /**
- * Returns the handlers of the TLS options. Each option enables TLS by calling `draft`, which creates the TLS settings if there are
+ * Returns the handlers of the TLS options. Each option enables TLS by calling `getDraft`, which creates the TLS settings if there are
  * none.
  */
 export function clientTlsOptions(
-	draft: () => ClientTlsDraft,
+	getDraft: () => ClientTlsDraft,
 	cx: LowerContext,
 ): { [option: string]: SubdirectiveHandler } {
-	const setTrust = (settings: TrustPool, word: Word): void => {
-		if (draft().trust) {
+	const setTrust = (trustPool: TrustPool, word: Word): void => {
+		if (getDraft().trust) {
 			const message = 'The authorities for verifying certificates are already given.';
 			cx.problem('error', 'upstream/two-trust-pools', word.span, message, {
 				hint: 'Write one `tls_trust_pool`; `combined` joins several sources.',
 			});
 			return;
 		}
-		draft().trust = settings;
+		getDraft().trust = trustPool;
 	};
 	return {
 		tls: (words, innerLine) => {
-			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 0, 0, 'tls')) draft();
+			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 0, 0, 'tls')) getDraft();
 		},
 		tls_client_auth: (words, innerLine) => {
 			const [certificateWord, keyWord] = words;
@@ -43,12 +43,12 @@ export function clientTlsOptions(
 			)
 				return;
 			if (certificateWord && keyWord) {
-				draft().client_certificate = {
+				getDraft().client_certificate = {
 					certificate: cx.filePath(certificateWord.text, certificateWord.span),
 					key: cx.filePath(keyWord.text, keyWord.span),
 				};
 			} else if (certificateWord && /^(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/.test(certificateWord.text)) {
-				draft().client_certificate = { managed: certificateWord.text.toLowerCase() };
+				getDraft().client_certificate = { managed: certificateWord.text.toLowerCase() };
 			} else {
 				const message = `\`${certificateWord!.text}\` is not the name of a certificate of this server.`;
 				cx.problem('error', 'upstream/client-certificate', certificateWord!.span, message, {
@@ -58,15 +58,15 @@ export function clientTlsOptions(
 		},
 		tls_insecure_skip_verify: (words, innerLine) => {
 			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 0, 0, 'tls_insecure_skip_verify'))
-				draft().insecure_skip_verify = true;
+				getDraft().insecure_skip_verify = true;
 		},
 		tls_timeout: (words, innerLine) => {
 			const value = parseTransportDuration(words, innerLine, cx);
-			if (value !== undefined) draft().handshake_timeout = value;
+			if (value !== undefined) getDraft().handshake_timeout = value;
 		},
 		tls_server_name: (words, innerLine) => {
 			if (cx.noBlock(innerLine) && cx.count(innerLine, words, 1, 1, 'tls_server_name <name>')) {
-				draft().server_name = cx.template(words[0]!);
+				getDraft().server_name = cx.template(words[0]!);
 			}
 		},
 		tls_renegotiation: (words, innerLine) => {
@@ -76,7 +76,7 @@ export function clientTlsOptions(
 				const message =
 					'`once` is not available: the TLS engine either allows renegotiation or does not, and TLS 1.3 has none.';
 				cx.problem('error', 'directive/unavailable', words[0]!.span, message, { hint: 'Write `never` or `freely`.' });
-			} else if (value !== undefined) draft().renegotiation = value;
+			} else if (value !== undefined) getDraft().renegotiation = value;
 		},
 		tls_except_ports: (words, innerLine) => {
 			if (
@@ -85,13 +85,13 @@ export function clientTlsOptions(
 			)
 				return;
 			const ports = words.map(word => cx.integer(word, 1, 65535)).filter(port => port !== undefined);
-			draft().except_ports = [...(draft().except_ports ?? []), ...ports];
+			getDraft().except_ports = [...(getDraft().except_ports ?? []), ...ports];
 		},
 		tls_curves: (words, innerLine) => {
 			if (!cx.noBlock(innerLine) || !cx.count(innerLine, words, 1, Number.POSITIVE_INFINITY, 'tls_curves <curve>…'))
 				return;
 			const curves = words.map(word => cx.oneOf(word, TLS_CURVES, 'curve')).filter(curve => curve !== undefined);
-			draft().curves = [...(draft().curves ?? []), ...curves];
+			getDraft().curves = [...(getDraft().curves ?? []), ...curves];
 		},
 		tls_trust_pool: (words, innerLine) => {
 			const settings = lowerTrustPool(words, innerLine, cx);

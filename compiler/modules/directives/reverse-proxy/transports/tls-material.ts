@@ -29,7 +29,7 @@ export class MaterialError extends Error {
 export function tlsFilePaths(settings: ClientTlsSettings): string[] {
 	const { client_certificate: clientCertificate } = settings;
 	return [
-		...trustFiles(settings.trust),
+		...trustFilePaths(settings.trust),
 		...(clientCertificate && 'key' in clientCertificate ? [clientCertificate.certificate, clientCertificate.key] : []),
 	];
 }
@@ -41,7 +41,7 @@ export function tlsFilePaths(settings: ClientTlsSettings): string[] {
  */
 export function readTlsMaterial(settings: ClientTlsSettings, readBytes: (path: string) => Uint8Array): TlsMaterial {
 	const authorities: string[] = [];
-	const trustsSystem = settings.trust === undefined || addTrust(settings.trust, readBytes, authorities);
+	const trustsSystem = settings.trust === undefined || addTrustedCertificates(settings.trust, readBytes, authorities);
 	const clientCertificate = settings.client_certificate;
 	if (!clientCertificate || 'managed' in clientCertificate)
 		return { authorities, trustsSystem, certificate: undefined, key: undefined };
@@ -66,9 +66,12 @@ export function readTlsMaterial(settings: ClientTlsSettings, readBytes: (path: s
 			`${clientCertificate.key} does not contain a readable private key in PEM form.`,
 		);
 	}
-	const reason = findCertificateRefusal(certificate, key);
-	if (reason !== undefined) {
-		throw new MaterialError('tls/unusable-certificate', `${clientCertificate.certificate} cannot be used: ${reason}.`);
+	const refusalReason = findCertificateRefusal(certificate, key);
+	if (refusalReason !== undefined) {
+		throw new MaterialError(
+			'tls/unusable-certificate',
+			`${clientCertificate.certificate} cannot be used: ${refusalReason}.`,
+		);
 	}
 	return { authorities, trustsSystem, certificate, key };
 }
@@ -91,7 +94,11 @@ function findCertificateRefusal(cert: string, key: string): string | undefined {
 /**
  * Adds the certificates of a trust source to `authorities`. Returns true if the source is, or includes, the system's authorities.
  */
-function addTrust(trust: TrustPool, readBytes: (path: string) => Uint8Array, authorities: string[]): boolean {
+function addTrustedCertificates(
+	trust: TrustPool,
+	readBytes: (path: string) => Uint8Array,
+	authorities: string[],
+): boolean {
 	switch (trust.source) {
 		case 'system':
 			return true;
@@ -106,7 +113,8 @@ function addTrust(trust: TrustPool, readBytes: (path: string) => Uint8Array, aut
 			return false;
 		case 'combined': {
 			let trustsSystem = false;
-			for (const source of trust.of) trustsSystem = addTrust(source, readBytes, authorities) || trustsSystem;
+			for (const source of trust.of)
+				trustsSystem = addTrustedCertificates(source, readBytes, authorities) || trustsSystem;
 			return trustsSystem;
 		}
 		default:
@@ -115,9 +123,9 @@ function addTrust(trust: TrustPool, readBytes: (path: string) => Uint8Array, aut
 	}
 }
 
-function trustFiles(trust: TrustPool | undefined): readonly string[] {
+function trustFilePaths(trust: TrustPool | undefined): readonly string[] {
 	if (trust?.source === 'file') return trust.files;
-	return trust?.source === 'combined' ? trust.of.flatMap(trustFiles) : [];
+	return trust?.source === 'combined' ? trust.of.flatMap(trustFilePaths) : [];
 }
 
 function readFile(path: string, readBytes: (path: string) => Uint8Array): string {

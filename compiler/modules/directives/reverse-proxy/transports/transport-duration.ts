@@ -6,10 +6,10 @@ import type { LowerContext } from '../../../contract/lower-context.ts';
 /** Parses the only argument of a line as a duration in milliseconds, from 0 to the maximum of a timer. */
 export function parseTransportDuration(words: readonly Word[], line: Line, cx: LowerContext): number | undefined {
 	if (!cx.noBlock(line) || !cx.count(line, words, 1, 1, `${line.words[0]!.text} <duration>`)) return undefined;
-	const value = cx.duration(words[0]!);
-	if (value === undefined) return undefined;
+	const durationMs = cx.duration(words[0]!);
+	if (durationMs === undefined) return undefined;
 	// Timers count whole milliseconds in 31 bits.
-	if (value >= 0 && value <= 2_147_483_647) return value;
+	if (durationMs >= 0 && durationMs <= 2_147_483_647) return durationMs;
 	cx.problem('error', 'value/out-of-range', words[0]!.span, `\`${words[0]!.text}\` is out of range.`, {
 		hint: 'Write a duration from 0 to 24d.',
 	});

@@ -11,7 +11,7 @@ const NAME_SERVER_PATTERN =
 
 const MILLISECONDS_SCHEMA: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 
-const TLS_SCHEMA: Schema = {
+const CLIENT_TLS_SCHEMA: Schema = {
 	type: 'object',
 	description: 'TLS to the upstreams; default plain text.',
 	properties: {
@@ -81,7 +81,7 @@ const WRITE_TIMEOUT_SCHEMA: Schema = {
 	description: 'Maximum milliseconds for a write of a request; default 0 for no limit.',
 };
 
-const HTTP_SCHEMA: Schema = {
+const HTTP_TRANSPORT_SCHEMA: Schema = {
 	type: 'object',
 	description: 'HTTP over TCP or Unix sockets.',
 	properties: {
@@ -93,7 +93,7 @@ const HTTP_SCHEMA: Schema = {
 			description:
 				'HTTP versions; default `1.1` and `2`. `2` needs TLS; `h2c` is version 2 in plain text and cannot be combined with others.',
 		},
-		tls: TLS_SCHEMA,
+		tls: CLIENT_TLS_SCHEMA,
 		compression: {
 			type: 'boolean',
 			default: true,
@@ -170,7 +170,7 @@ const HTTP_SCHEMA: Schema = {
 	additionalProperties: false,
 };
 
-const FASTCGI_SCHEMA: Schema = {
+const FASTCGI_TRANSPORT_SCHEMA: Schema = {
 	type: 'object',
 	description: 'FastCGI.',
 	properties: {
@@ -221,5 +221,5 @@ export const transportSchema: Schema = {
 	description: 'How requests reach the upstreams; default HTTP/1.1 in plain text.',
 	discriminator: { propertyName: 'type' },
 	required: ['type'],
-	oneOf: [HTTP_SCHEMA, FASTCGI_SCHEMA],
+	oneOf: [HTTP_TRANSPORT_SCHEMA, FASTCGI_TRANSPORT_SCHEMA],
 };

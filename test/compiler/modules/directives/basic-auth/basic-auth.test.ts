@@ -37,7 +37,7 @@ async function tried(
 	late = false,
 ): Promise<FakeExchange> {
 	const x = fakeExchange({ headers: authorization.map(value => ['Authorization', value] as const) });
-	await buildTestSite(STEPS, { leases: recordingLeases(asked, late) }).handle(x);
+	await buildTestSite(STEPS, { leases: recordingLeases(asked, late) }).runSite(x);
 	return x;
 }
 
@@ -103,7 +103,7 @@ auth('verifies a decoy hash for an unknown user, and refuses whatever the result
 		lease: kind => (kind === 'password_verifier' ? { isLive: true, verify: () => true } : { record() {} }) as never,
 	};
 	const x = fakeExchange({ headers: [['Authorization', basic('nobody:hiccup')]] });
-	assert.throws(() => void buildTestSite(STEPS, { leases }).handle(x), /not valid/);
+	assert.throws(() => void buildTestSite(STEPS, { leases }).runSite(x), /not valid/);
 });
 
 auth('a refusal message contains neither the name nor the password', async () => {
@@ -122,7 +122,7 @@ auth('with hashes of several costs, an unknown user always gets the same cost', 
 		for (let again = 0; again < 2; again++) {
 			const x = fakeExchange({ headers: [['Authorization', basic(`user${i}:x`)]] });
 			await Promise.resolve()
-				.then(() => built.handle(x))
+				.then(() => built.runSite(x))
 				.catch(() => {});
 		}
 	}
@@ -146,7 +146,7 @@ auth('a user name with line breaks reaches no field and no message', async () =>
 auth('error routes can handle a refusal, and its challenge is kept', async () => {
 	const errors = [{ statuses: ['401'], pipeline: [{ handler: 'respond', body: 'no, {http.auth.candidate.id}' }] }];
 	const x = fakeExchange({ headers: [['Authorization', basic('eve:x')]] });
-	await buildTestSite(STEPS, { errors, leases: recordingLeases([]) }).handle(x);
+	await buildTestSite(STEPS, { errors, leases: recordingLeases([]) }).runSite(x);
 	assert.is(x.response.status, 401);
 	assert.is(bodyText(x), 'no, eve');
 	assert.ok(responseLines(x).some(line => line.startsWith('WWW-Authenticate: Basic')));
@@ -172,7 +172,7 @@ auth('a password check refused because too many are waiting is attributed to thi
 	const leases = { lease: () => ({ isLive: true, verify, record() {} }) as never };
 	const x = fakeExchange({ headers: [['Authorization', basic('bob:hiccup')]] });
 	try {
-		await buildTestSite(STEPS, { leases }).handle(x);
+		await buildTestSite(STEPS, { leases }).runSite(x);
 		assert.unreachable();
 	} catch (error) {
 		assert.is((error as HttpError).status, 429);

@@ -62,7 +62,7 @@ export class CachedSite {
 			obeysClients: true,
 			addsStatus: true,
 			readAheadTotal: { bytes: 0 },
-			ttl: new Map(),
+			ttlMsByStatus: new Map(),
 			heuristicFraction: 0,
 			staleWhileRevalidateMs: 0,
 			staleIfErrorMs: 0,
@@ -86,7 +86,7 @@ export class CachedSite {
 
 	async get(target = '/', fields: RequestFields = {}): Promise<ClientAnswer> {
 		const x = fakeExchange({ target, ...fields });
-		x.site = 'example.test';
+		x.siteName = 'example.test';
 		x.now = () => this.now;
 		x.response.headers.add('Server', 'svc');
 		try {
@@ -98,7 +98,7 @@ export class CachedSite {
 		}
 		const { response } = x;
 		const text = await bodyText(response.body);
-		const field = (name: string): string | undefined => response.headers.combined(name.toLowerCase());
+		const field = (name: string): string | undefined => response.headers.getCombined(name.toLowerCase());
 		return { status: response.status, body: text, cache: x.cacheStatus, field, x };
 	}
 

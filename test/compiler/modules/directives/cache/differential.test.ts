@@ -7,10 +7,10 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../../../compiler/exchange/header-list.ts';
 import {
-	currentAge,
+	currentAgeMs,
 	type FreshnessRules,
 	freshnessLifetime,
-	initialAge,
+	initialAgeMs,
 	responseDirectives,
 } from '../../../../../compiler/modules/directives/cache/freshness.ts';
 import { findStorageObjection } from '../../../../../compiler/modules/directives/cache/storable.ts';
@@ -34,7 +34,12 @@ const DIRECTIVES: readonly string[] = [
 ];
 const STATUSES = [200, 203, 204, 206, 301, 302, 304, 307, 404, 410, 418, 500, 503];
 const AGES = [0, 1, 10, 40, 99];
-const RULES: FreshnessRules = { ttl: new Map(), heuristicFraction: 0.1, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 };
+const RULES: FreshnessRules = {
+	ttlMsByStatus: new Map(),
+	heuristicFraction: 0.1,
+	staleWhileRevalidateMs: 0,
+	staleIfErrorMs: 0,
+};
 
 const judged = suite('comparison with http-cache-semantics');
 
@@ -94,7 +99,7 @@ judged('both agree on what is stored and for how long', () => {
 				{ requestedAt: now, receivedAt: now, purgeEpoch: 0 },
 				RULES,
 			);
-			assert.is(Math.round(currentAge(head, now) / 1000), Math.round(policy.age()), `age of ${description}`);
+			assert.is(Math.round(currentAgeMs(head, now) / 1000), Math.round(policy.age()), `age of ${description}`);
 			if (!head.noCache && head.lifetime > 0 && policy.maxAge() > 0) {
 				assert.ok(
 					Math.abs(head.lifetime / 1000 - policy.maxAge()) <= 1,
@@ -109,7 +114,7 @@ judged('both agree on what is stored and for how long', () => {
 		}
 	}
 	assert.ok(kept > ROUNDS / 10, String(kept));
-	assert.is(initialAge(new HeaderList(['Age', '5']), 0, 3000), 8000);
+	assert.is(initialAgeMs(new HeaderList(['Age', '5']), 0, 3000), 8000);
 });
 
 judged.run();

@@ -22,7 +22,7 @@ interface Leak {
 	readonly kept?: true;
 }
 
-const TTL: Partial<CacheRules> = { ttl: new Map([['', 60_000]]) };
+const TTL: Partial<CacheRules> = { ttlMsByStatus: new Map([['', 60_000]]) };
 const freshAnswer = (body: string, ...more: (readonly [string, string])[]): OriginAnswer => ({
 	headers: [['Cache-Control', 'max-age=60'], ...more],
 	body,
@@ -58,7 +58,7 @@ const LEAKS: readonly Leak[] = [
 	{ name: 'unkeyed X-Forwarded-Port', origin: echo('x-forwarded-port'), ...evil('X-Forwarded-Port') },
 	{ name: 'unkeyed X-Forwarded-Prefix', origin: echo('x-forwarded-prefix'), ...evil('X-Forwarded-Prefix') },
 	...['X-Forwarded-Protocol', 'X-Forwarded-Path', 'X-Forwarded-Uri', 'X-Forwarded-Url', 'X-HTTP-Host-Override', 'X-Backend-Host', 'X-Scheme', 'X-Script-Name', 'x-FORWARDED-hOST', 'X_Forwarded_Host', 'X-Forwarded_Proto', 'X_Http_Method_Override', 'X_Original_URL', 'X-Override-URL'].map((name): Leak => ({ name: `unkeyed ${name}`, origin: echo(name.toLowerCase()), ...evil(name) })),
-	{ name: 'two values of one field', origin: x => freshAnswer(x.request.headers.combined('x-forwarded-host') ?? 'site'), first: { headers: [['X-Forwarded-Host', 'site'], ['X-Forwarded-Host', 'evil.test']] }, second: { headers: [['X-Forwarded-Host', 'site']] }, secret: 'evil' },
+	{ name: 'two values of one field', origin: x => freshAnswer(x.request.headers.getCombined('x-forwarded-host') ?? 'site'), first: { headers: [['X-Forwarded-Host', 'site'], ['X-Forwarded-Host', 'evil.test']] }, second: { headers: [['X-Forwarded-Host', 'site']] }, secret: 'evil' },
 	{ name: 'a HEAD with a body', origin: x => freshAnswer(`${x.request.body ?? 'page'}`), first: { method: 'HEAD', body: 'evil' }, second: {}, secret: 'evil' },
 	{ name: 'a range with a condition that the origin judges', origin: x => (x.request.headers.has('range') ? { status: 206, headers: [['Cache-Control', 'max-age=60'], ['Content-Range', 'bytes 0-3/9']], body: 'part' } : freshAnswer('the whole')), first: { headers: [['Range', 'bytes=0-3'], ['If-Range', '"a"']] }, second: { headers: [['If-Range', '"a"']] }, secret: 'part' },
 	{ name: 'a method in the query', origin: x => freshAnswer(x.request.query ?? 'none'), first: { target: '/?_method=DELETE' }, second: { target: '/' }, secret: 'DELETE' },
@@ -89,8 +89,8 @@ const LEAKS: readonly Leak[] = [
 	{ name: 'an empty HEAD served for the GET', origin: x => ({ ...freshAnswer(x.request.method === 'HEAD' ? 'empty' : 'full') }), first: { method: 'HEAD' }, second: {}, secret: 'empty' },
 	{ name: 'a 304 served for the whole', origin: x => (x.request.headers.has('if-none-match') ? { status: 304, headers: [['Cache-Control', 'max-age=60']], body: 'not modified' } : freshAnswer('the whole')), first: { headers: [['If-None-Match', '"x"']] }, second: {}, secret: 'not modified', kept: true },
 	{ name: 'a 416 served for the whole', origin: x => (x.request.headers.has('range') ? { status: 416, headers: [['Cache-Control', 'max-age=60']], body: 'no range' } : freshAnswer('the whole')), first: { headers: [['Range', 'bytes=99-']] }, second: {}, secret: 'no range' },
-	{ name: 'a 400 to a field that the origin refuses (CPDoS)', rules: { ttl: new Map([['4xx', 60_000]]) }, origin: x => (x.request.headers.has('x-oversized') ? { status: 400, headers: [['Cache-Control', 'public, max-age=60']], body: 'refused' } : freshAnswer('page')), first: { headers: [['X-Oversized', 'x'.repeat(9000)]] }, second: {}, secret: 'refused' },
-	...[408, 411, 412, 413, 415, 417, 421, 422, 425, 426, 428, 429, 431, 511].map((status): Leak => ({ name: `a ${status} to one request`, rules: { ttl: new Map([['4xx', 60_000], ['5xx', 60_000]]) }, origin: x => (x.request.headers.has('x-bad') ? { status, headers: [['Cache-Control', 'public, s-maxage=60']], body: 'refused' } : freshAnswer('page')), first: { headers: [['X-Bad', '\u0001']] }, second: {}, secret: 'refused' })),
+	{ name: 'a 400 to a field that the origin refuses (CPDoS)', rules: { ttlMsByStatus: new Map([['4xx', 60_000]]) }, origin: x => (x.request.headers.has('x-oversized') ? { status: 400, headers: [['Cache-Control', 'public, max-age=60']], body: 'refused' } : freshAnswer('page')), first: { headers: [['X-Oversized', 'x'.repeat(9000)]] }, second: {}, secret: 'refused' },
+	...[408, 411, 412, 413, 415, 417, 421, 422, 425, 426, 428, 429, 431, 511].map((status): Leak => ({ name: `a ${status} to one request`, rules: { ttlMsByStatus: new Map([['4xx', 60_000], ['5xx', 60_000]]) }, origin: x => (x.request.headers.has('x-bad') ? { status, headers: [['Cache-Control', 'public, s-maxage=60']], body: 'refused' } : freshAnswer('page')), first: { headers: [['X-Bad', '\u0001']] }, second: {}, secret: 'refused' })),
 	{ name: 'an Upgrade', origin: echo('upgrade'), ...evil('Upgrade') },
 	{ name: 'private, whatever else is said', rules: TTL, origin: x => ({ headers: [['Cache-Control', 'private, s-maxage=60, public']], body: hello(x) }), first: { headers: [['Authorization', 'ann']] }, second: {}, secret: 'ann' },
 ];

@@ -2,7 +2,11 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../../compiler/exchange/body.ts';
-import { contentRange, multipartRanges, parseRange } from '../../../../../compiler/modules/representations/ranges.ts';
+import {
+	createMultipartBody,
+	formatContentRange,
+	parseRange,
+} from '../../../../../compiler/modules/representations/ranges.ts';
 
 const parsing = suite('range fields');
 const manyRanges = (count: number) => Array.from({ length: count }, (_, i) => `${i * 200}-${i * 200}`).join(',');
@@ -62,7 +66,9 @@ for (const [field, size, expected] of RANGE_CASES) {
 		assert.is(typeof ranges === 'string' ? ranges : ranges.map(one => `${one.start}-${one.end}`).join(' '), expected);
 	});
 }
-parsing('Content-Range counts the last byte', () => assert.is(contentRange({ start: 0, end: 10 }, 20), 'bytes 0-9/20'));
+parsing('Content-Range counts the last byte', () =>
+	assert.is(formatContentRange({ start: 0, end: 10 }, 20), 'bytes 0-9/20'),
+);
 parsing.run();
 
 const multipart = suite('multipart/byteranges');
@@ -89,7 +95,7 @@ for (const kind of ['value', 'stream'] as const) {
 	multipart(`parts, boundaries and length are correct, from a ${kind}`, async () => {
 		let closedCount = 0;
 		const content = '0123456789';
-		const source = multipartRanges(
+		const source = createMultipartBody(
 			[
 				{ start: 0, end: 2 },
 				{ start: 7, end: 10 },
@@ -118,7 +124,7 @@ for (const kind of ['value', 'stream'] as const) {
 
 multipart('a body cancelled halfway closes its file once and produces nothing more', async () => {
 	let closedCount = 0;
-	const source = multipartRanges(
+	const source = createMultipartBody(
 		[
 			{ start: 0, end: 2 },
 			{ start: 7, end: 10 },

@@ -105,7 +105,10 @@ bodies('the same is replaced as in one piece, for random expressions, texts and 
 		).join('');
 		const whole = text.replace(search.regexp, (...match) => {
 			matches++;
-			return bracketed(search.alternativeOf(match as unknown as RegExpExecArray), match as unknown as RegExpExecArray);
+			return bracketed(
+				search.alternativeIndexOf(match as unknown as RegExpExecArray),
+				match as unknown as RegExpExecArray,
+			);
 		});
 		const size = Buffer.byteLength(text);
 		const cuts = Array.from({ length: 1 + Math.floor(random() * 5) }, () => Math.floor(random() * (size + 1)));

@@ -47,7 +47,7 @@ async function proxied(
 ): Promise<FakeExchange> {
 	const x = fakeExchange();
 	const steps = [{ handler: 'proxy', upstreams: { to: ['up:1'] }, responses }, ...more];
-	await buildTestSite(steps, { leases: upstreamLeases(body) }).handle(x);
+	await buildTestSite(steps, { leases: upstreamLeases(body) }).runSite(x);
 	return x;
 }
 
@@ -134,7 +134,7 @@ intercepted('a streamed body is cancelled, and earlier deferred edits still appl
 		{ handler: 'intercept_response', rules: [{ pipeline: [{ handler: 'respond', body: 'new', status: 299 }] }] },
 		{ handler: 'proxy', upstreams: { to: ['up:1'] } },
 	];
-	await buildTestSite(steps, { leases: upstreamLeases(body) }).handle(x);
+	await buildTestSite(steps, { leases: upstreamLeases(body) }).runSite(x);
 	assert.is(body.cancelled, 1);
 	assert.is(bodyText(x), 'new');
 	assert.ok(responseLines(x).includes('X-Late: 299'));
@@ -159,7 +159,7 @@ intercepted('values of the intercepted response are not expanded', async () => {
 intercepted('dropped and upgraded connections are not intercepted', async () => {
 	const rules = [{ status: 500 }];
 	const x = await serveRequest([{ handler: 'intercept_response', rules }, { handler: 'abort' }]);
-	assert.is(x.aborted, true);
+	assert.is(x.isAborted, true);
 	assert.is.not(x.response.status, 500);
 });
 

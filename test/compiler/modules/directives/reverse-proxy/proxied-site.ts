@@ -73,7 +73,7 @@ async function served(input: ConfigInput, files?: FileReader): Promise<ProxiedSi
 			},
 		},
 	});
-	const server: WireServer = await serve(site.handle);
+	const server: WireServer = await serve(site.runSite);
 	return {
 		port: server.port,
 		exchanges: server.exchanges,

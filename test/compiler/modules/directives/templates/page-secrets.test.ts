@@ -35,7 +35,7 @@ function runPage(text: string, work: PageWork | undefined) {
 		{ leases },
 	);
 	const x = fakeExchange();
-	return { x, pending: site.handle(x) };
+	return { x, pending: site.runSite(x) };
 }
 
 /** Runs a page and returns its output. `run` performs the tasks that the page requests, synchronously or not. */

@@ -59,7 +59,7 @@ texts('humanize refuses invalid input', () => {
 
 texts('paths are escaped as segments', () => assert.is(pathEscape("a b/ü?;'+"), 'a%20b%2F%C3%BC%3F%3B%27+'));
 
-const SURROUNDINGS: RunDependencies = { now: () => 0, regexp: source => new RegExp(source), host: undefined };
+const SURROUNDINGS: RunDependencies = { now: () => 0, regexp: source => new RegExp(source), hostState: undefined };
 const parsers = { yaml: parseYaml, toml: parseToml };
 
 texts('front matter is split from the body', () => {

@@ -95,7 +95,7 @@ const SITE: readonly Step[] = [
 
 async function served(pipeline: readonly Step[], request: RequestFields): Promise<FakeExchange> {
 	const x = fakeExchange(request);
-	await buildTestSite(pipeline, { leases, facts }).handle(x);
+	await buildTestSite(pipeline, { leases, facts }).runSite(x);
 	return x;
 }
 
@@ -317,7 +317,7 @@ errors('errors of a page reach the error routes, which may be templates too', as
 		RENDER,
 		{ handler: 'respond', body: '{{"E"}}{http.error.status_code} {http.error.message}' },
 	];
-	await buildTestSite(SITE, { leases, facts, errors: [{ pipeline: errorRoute }] }).handle(x);
+	await buildTestSite(SITE, { leases, facts, errors: [{ pipeline: errorRoute }] }).runSite(x);
 	assert.is(x.response.status, 500);
 	assert.match(bodyText(x), /^E500 template: \/broken\.html:2:3/);
 });

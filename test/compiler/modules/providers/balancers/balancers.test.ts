@@ -23,8 +23,8 @@ function view(available: readonly boolean[], { active, latency, prefix = 'up' }:
 		size: available.length,
 		isAvailable: index => available[index]!,
 		requestsInFlight: index => active?.[index] ?? 0,
-		dial: index => `${prefix}${index}${prefix.includes(':') ? '' : ':80'}`,
-		latency: index => latency?.[index],
+		addressOf: index => `${prefix}${index}${prefix.includes(':') ? '' : ':80'}`,
+		latencyMs: index => latency?.[index],
 		nextTurn: () => ++turn,
 		random: bound => Math.floor(Math.random() * bound),
 	};
