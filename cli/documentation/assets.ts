@@ -2,7 +2,6 @@
 import { rank, wordsOf } from '../manual/ranking.ts';
 import { ASSET_TEXTS } from './asset-texts.ts';
 
-/** The style sheet. */
 export const SITE_STYLE_SHEET: string = ASSET_TEXTS.style;
 
 /**
