@@ -65,7 +65,7 @@ export interface AdminOperation {
 	readonly body?: { readonly [mediaType: string]: JsonSchema };
 	/**
 	 * The media type and schema of the answer with status 200. `otherTypes` are media types that a client can select by `Accept`;
-	 * `fields` are the response fields.
+	 * `responseFields` are its response fields.
 	 */
 	readonly answer: {
 		readonly description: string;

@@ -10,7 +10,7 @@ interface Module {
 }
 
 /**
- * Endpoint groups of the Admin API, under the compatible server's names: only the groups that this build serves, which a test
+ * Endpoint groups of the Admin API, under Caddy's names: only the groups that this build serves, which a test
  * checks.
  */
 const ADMIN_MODULES: readonly Module[] = [

@@ -15,8 +15,8 @@ import type { Documents } from './documents.ts';
 const CHECK_DEBOUNCE_MS = 15;
 
 /**
- * Milliseconds after which a change no longer follows the previous check. It is then checked at once. A change that arrives earlier
- * has probably waited for the end of that check, and others with it.
+ * Milliseconds since the end of the previous check after which a change is checked at once. A change that arrives sooner was probably
+ * queued while that check ran, and more changes may be queued behind it, so that the check waits for them.
  */
 const QUIET_MS = 1;
 

@@ -7,7 +7,7 @@ import { writeSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { reapOrphans } from '../../runtime/main/handover/reap-orphans.ts';
 
-/** The read end of the pipe, in the first process. */
+/** Reads the pipe in the first process: learns which process serves, and the status with which the last one has exited. */
 export class Keeper {
 	/** Resolves to the exit status once no process serves any longer; undefined if the last process did not report its status. */
 	readonly exitStatus: Promise<number | undefined>;

@@ -46,7 +46,7 @@ export interface Diagnostic {
 	readonly hint?: string | undefined;
 	readonly related?: readonly RelatedPlace[] | undefined;
 	/**
-	 * For messages in the wording of the compatible server, the side of the message on which `FILE:LINE` is inserted when the
+	 * For messages in the wording of Caddy, the side of the message on which `FILE:LINE` is inserted when the
 	 * diagnostic is collected.
 	 */
 	readonly place?: 'before' | 'behind' | undefined;

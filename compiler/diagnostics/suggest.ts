@@ -88,7 +88,7 @@ function dissimilarity(word: string, candidate: string): number {
 	return candidate.includes(word) || word.includes(candidate) ? differingShare / 2 : differingShare;
 }
 
-/** Returns the optimal string alignment distance, or some number above `limit` if the distance exceeds it. */
+/** Returns the optimal string alignment distance, or some number above `maxDistance` if the distance exceeds it. */
 function editDistance(word: string, candidate: string, maxDistance: number): number {
 	let rowBeforePrevious: number[] = [];
 	let previousRow = Array.from({ length: candidate.length + 1 }, (_, index) => index);

@@ -72,7 +72,7 @@ export function layOutTerminalLine(line: string): TerminalLine {
 	return { text, columnOf: offset => columnByOffset[Math.min(Math.max(offset, 0), columnByOffset.length - 1)]! };
 }
 
-/** Returns the columns from `from` up to, but not including, `to` of a line laid out by {@link layOutTerminalLine}. */
+/** Returns the columns from `startColumn` up to, but not including, `endColumn` of a line laid out by {@link layOutTerminalLine}. */
 export function sliceColumns(text: string, startColumn: number, endColumn: number): string {
 	let column = 0;
 	let result = '';

@@ -1,6 +1,6 @@
 /** The two configuration languages. They share a lexer, a parser and a syntax tree, but differ in meaning. */
 
-/** `configfile` is this server's own language; `compatfile` is that of the compatible server. */
+/** `configfile` is this server's own language; `compatfile` is that of Caddy. */
 export type Dialect = 'configfile' | 'compatfile';
 
 /** The forms in which a configuration can be given. */

@@ -34,7 +34,7 @@ export interface SchemePorts {
 /** Maximum UTF-16 units of an address. */
 export const MAX_ADDRESS_LENGTH = 4096;
 
-/** Parses a site address. A mistake in the port is reported before one in the scheme, as in the compatible server. */
+/** Parses a site address. A mistake in the port is reported before one in the scheme, as in Caddy. */
 export function parseSiteAddress(writtenText: string): SiteAddress | SiteAddressMistake {
 	const text = writtenText.trim().slice(0, MAX_ADDRESS_LENGTH);
 	if (/^(?:unix|unixgram|unixpacket|fd|fdgram)\//.test(text)) {

@@ -53,7 +53,7 @@ export function parseAuthority(text: string): Authority | undefined {
 
 /**
  * Returns the host of a valid authority as it was sent, including its case and trailing dot. An IPv6 address without a port keeps
- * its brackets, as in the compatible server.
+ * its brackets, as in Caddy.
  */
 export function hostAsSent(authority: string): string {
 	if (authority.charCodeAt(0) === 91)

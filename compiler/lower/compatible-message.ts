@@ -1,4 +1,4 @@
-/** Words the messages about a Compatfile as the compatible server does, so that users can search the web for them. */
+/** Words the messages about a Compatfile as Caddy does, so that users can search the web for them. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { fileAndLine, importChain } from '../syntax/structure-mistake.ts';
 
@@ -8,7 +8,7 @@ const NESTING_ADVICE = 'are you sure your Compatfile structure (nesting and brac
 
 /**
  * Adds the name of the directive or option to a message, and determines whether the place goes before or after the message. A
- * message that the compatible server does not have contains a backtick or ends with a period; it is returned unchanged.
+ * message that Caddy does not have contains a backtick or ends with a period; it is returned unchanged.
  */
 export function withCompatibleMessage(
 	message: string,

@@ -49,14 +49,14 @@ export interface SortedDirective {
 	readonly module: Pick<HandlerDirective, 'order'>;
 	readonly when: Matcher | undefined;
 	/**
-	 * Number of routes that the compatible server generates for the directive. The routes stay together, but their number affects
+	 * Number of routes that Caddy generates for the directive. The routes stay together, but their number affects
 	 * the result of sorting.
 	 */
 	readonly routeCount: number;
 }
 
 /**
- * Sorts directives as the compatible server sorts the routes of a block: by position and, for equal positions, by how specific
+ * Sorts directives as Caddy sorts the routes of a block: by position and, for equal positions, by how specific
  * their matchers are.
  */
 export function sortDirectives<T extends SortedDirective>(
@@ -85,7 +85,7 @@ interface SortKey<T extends SortedDirective> {
 }
 
 /**
- * Reports whether one route sorts before another, as the compatible server does. The comparison is not transitive if only some of
+ * Reports whether one route sorts before another, as Caddy does. The comparison is not transitive if only some of
  * the matchers have a single path.
  */
 function sortsBefore<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): boolean {

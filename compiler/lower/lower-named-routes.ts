@@ -17,7 +17,7 @@ export class NamedRoutes {
 
 	/**
 	 * Reports uses of routes that are not defined, after lowering. In a Compatfile, only uses that a site can reach are reported,
-	 * as the compatible server does. In a Configfile, unused routes are reported as well.
+	 * as Caddy does. In a Configfile, unused routes are reported as well.
 	 */
 	checkUses(lowering: Lowering, routes: readonly NamedBlock[]): void {
 		const routeNames = new Set(routes.map(route => route.name.text));

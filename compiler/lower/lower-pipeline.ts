@@ -34,7 +34,7 @@ interface LoweredDirective {
 	readonly line: Line;
 	readonly when: Matcher | undefined;
 	readonly steps: readonly Step[];
-	/** Number of routes that the compatible server generates for this directive. */
+	/** Number of routes that Caddy generates for this directive. */
 	readonly routeCount: number;
 	/**
 	 * Number of the run of adjacent alternatives to which the directive belongs. Two `handle` blocks are alternatives to each other
@@ -286,7 +286,7 @@ function assembleSteps(
 }
 
 /**
- * Consolidates directives to routes as the compatible server does. Adjacent directives with equal matchers form one route, whose
+ * Consolidates directives to routes as Caddy does. Adjacent directives with equal matchers form one route, whose
  * matcher is evaluated once. Without this, `uri /api/* strip_prefix /api` followed by `reverse_proxy /api/*` would not work.
  */
 function consolidateRoutes(loweredDirectives: readonly LoweredDirective[]): RouteGroup[] {

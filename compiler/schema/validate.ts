@@ -274,7 +274,7 @@ function knownNamesHint(nouns: string, writtenName: string, knownNames: readonly
 }
 
 /**
- * Returns the diagnostic for a document that follows the JSON schema of the compatible server. It replaces a long list of unknown
+ * Returns the diagnostic for a document that follows the JSON schema of Caddy. It replaces a long list of unknown
  * keys.
  */
 function otherSchemaMistake(): Diagnostic {

@@ -1,6 +1,6 @@
 /**
  * The formatter: brings white space and line breaks of a configuration into canonical form, working on characters, not on the tree.
- * It matches the compatible server's formatter, except where that formatter loses text, changes the meaning, or changes its own
+ * It matches Caddy's formatter, except where that formatter loses text, changes the meaning, or changes its own
  * result when run again:
  *
  * - a `{` at the end of the file is kept;

@@ -179,7 +179,7 @@ export class ParsedTree {
 		const hint = 'Close it with the same quote.';
 		const depth = this.#containers.length - 1;
 		if (this.#dialect === 'compatfile' && depth > 0) {
-			// The quoted word contains the `}` of the blocks around it, so the compatible server reports these braces as missing.
+			// The quoted word contains the `}` of the blocks around it, so Caddy reports these braces as missing.
 			this.diagnostics.push(
 				this.#endOfTextMistake('syntax/unterminated-quote', span, depth > 1, {
 					label: 'this quote is never closed',
@@ -190,7 +190,7 @@ export class ParsedTree {
 		}
 		this.diagnostics.push({
 			code: 'syntax/unterminated-quote',
-			// Outside of blocks, the compatible server takes the quote for a plain word.
+			// Outside of blocks, Caddy takes the quote for a plain word.
 			severity: this.#dialect === 'configfile' ? 'error' : 'warning',
 			message: 'This quote is never closed, so everything up to the end of the file is one word.',
 			span,
@@ -314,8 +314,8 @@ export class ParsedTree {
 	}
 
 	/**
-	 * Reports a block without a name inside the block of an `import`. `close` is the `}` of the `import` block, at which the
-	 * compatible server reports the mistake.
+	 * Reports a block without a name inside the block of an `import`. `close` is the `}` of the `import` block, at which
+	 * Caddy reports the mistake.
 	 */
 	#reportAnonymousBlock(span: SourceSpan, close: SourceSpan): void {
 		const message = 'anonymous blocks are not supported';
@@ -404,7 +404,7 @@ export class ParsedTree {
 		const previousLine = container.lines[container.lines.length - 1];
 		const firstWord = this.#lineParts[0]?.words[0];
 		if (firstWord?.text === 'import' && firstWord.quote === 'none') {
-			// If the block without a name is on the first line, the compatible server takes its end for the end of the block around
+			// If the block without a name is on the first line, Caddy takes its end for the end of the block around
 			// it.
 			const isFirst = container.lines.length === 0 && this.#anonymousBlocks.length === 0;
 			if (isFirst) this.#reportAnonymousBlock(openSpan, line.block!.close);
@@ -444,7 +444,7 @@ export class ParsedTree {
 	}
 
 	/**
-	 * Reports whether a site without `{` ends here. In a Compatfile, a stray `}` may end such a site, because the compatible server
+	 * Reports whether a site without `{` ends here. In a Compatfile, a stray `}` may end such a site, because Caddy
 	 * accepts it.
 	 */
 	#endsOpenSite(): boolean {

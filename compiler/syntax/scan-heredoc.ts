@@ -60,7 +60,7 @@ function readBody(text: string, start: number, openingEnd: number, marker: strin
 			`incomplete heredoc <<${marker} on line #${number}, expected ending marker ${marker}`;
 		const problem: LexicalProblem = {
 			code: 'syntax/heredoc-unclosed',
-			// The compatible server reports an unclosed heredoc at the end of the text.
+			// Caddy reports an unclosed heredoc at the end of the text.
 			lineOffset: text.length,
 			start,
 			end: start + 2 + marker.length,

@@ -24,7 +24,7 @@ export function importChain(span: SourceSpan): string {
 }
 
 /**
- * Returns the message of a syntax error in the wording of the compatible server. It has an import chain even if nothing was
+ * Returns the message of a syntax error in the wording of Caddy. It has an import chain even if nothing was
  * imported.
  */
 export function syntaxError(unexpected: string, expected: '{' | '}', span: SourceSpan): string {
@@ -35,7 +35,7 @@ export function syntaxError(unexpected: string, expected: '{' | '}', span: Sourc
 }
 
 /**
- * Returns the diagnostic for a structural mistake. In a Compatfile, the message ends with the place, as in the compatible server,
+ * Returns the diagnostic for a structural mistake. In a Compatfile, the message ends with the place, as in Caddy,
  * because tools match such messages. In a Configfile, only the code frame shows the place.
  */
 export function structureMistake(

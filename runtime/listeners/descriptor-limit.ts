@@ -15,7 +15,7 @@ export function descriptorLimit(): number | undefined {
 }
 
 /**
- * Returns the maximum number of client connections for each of `threads` threads. The remaining descriptors are reserved for other
+ * Returns the maximum number of client connections for each of `threadCount` threads. The remaining descriptors are reserved for other
  * purposes.
  */
 export function maxConnectionsPerThread(maxDescriptors: number | undefined, threadCount: number): number {

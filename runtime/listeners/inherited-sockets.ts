@@ -59,7 +59,7 @@ export class InheritedSockets {
 }
 
 /**
- * Returns the addresses for one of `threads` threads, with its share of the inherited sockets. Every socket is assigned to a
+ * Returns the addresses for one of `threadCount` threads, with its share of the inherited sockets. Every socket is assigned to a
  * thread. If there are more sockets than threads, a thread gets several; if there are fewer, threads share a TCP socket. For UDP
  * sockets, see `withBranches`.
  */

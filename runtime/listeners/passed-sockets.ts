@@ -70,7 +70,7 @@ export class PassedSockets {
 	}
 
 	/**
-	 * Returns the descriptor for `fd/…` in a configuration, where `text` stands for `…`: a number or a name. Throws
+	 * Returns the descriptor for `fd/…` in a configuration, where `nameOrNumber` stands for `…`: a number or a name. Throws
 	 * {@link SocketNotPassed}.
 	 */
 	descriptorOf(nameOrNumber: string): number {

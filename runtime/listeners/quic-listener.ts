@@ -90,7 +90,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	#isDraining = false;
 
 	/**
-	 * Binds, or takes duplicates of `inherited` sockets. Throws an error with the system's code, or ENOSYS where HTTP/3 is
+	 * Binds, or takes duplicates of `inheritedSockets` sockets. Throws an error with the system's code, or ENOSYS where HTTP/3 is
 	 * unavailable.
 	 */
 	constructor(address: UdpAddress, deps: QuicListenerDeps, inheritedSockets?: readonly InheritedDatagrams[]) {

@@ -7,7 +7,7 @@ import { dsaKeyPem } from './dsa-key.ts';
 /** Tasks that compute something, as opposed to tasks that look up names. */
 export type ComputedTask = Exclude<PageTask, { task: 'addresses' }>;
 
-/** The cost of bcrypt hashes, the same as in the compatible server. */
+/** The cost of bcrypt hashes, the same as in Caddy. */
 const BCRYPT_COST = 10;
 /** Parameters of scrypt, as in the Master Password algorithm. */
 const SCRYPT_OPTIONS = { N: 32_768, r: 8, p: 2, maxmem: 64 * 1024 * 1024 };

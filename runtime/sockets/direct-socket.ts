@@ -426,7 +426,7 @@ export class DirectSocket implements PolledSocket {
 	uncork(): void {}
 
 	/**
-	 * Writes bytes, or text as Latin-1. `done` is called once the system has accepted them, or with an error, and possibly before
+	 * Writes bytes, or text as Latin-1. `onWritten` is called once the system has accepted them, or with an error, and possibly before
 	 * `write` returns.
 	 */
 	write(text: string, encoding: 'latin1', onWritten?: (error?: Error | null) => void): void;
@@ -452,7 +452,7 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/**
-	 * Closes our side once the system has accepted everything written, then calls `finished`. The connection closes when both sides
+	 * Closes our side once the system has accepted everything written, then calls `onFinished`. The connection closes when both sides
 	 * are closed.
 	 */
 	end(onFinished?: () => void): void {

@@ -44,7 +44,7 @@ export function descriptorOf(server: Server): number {
 }
 
 /**
- * Redirects a descriptor to the null device if it refers to the same socket as `copy`. Does nothing if it refers to anything else,
+ * Redirects a descriptor to the null device if it refers to the same socket as `duplicate`. Does nothing if it refers to anything else,
  * or if redirecting is not possible here.
  */
 export function detachDescriptor(descriptor: number, duplicate: number): void {

@@ -19,7 +19,7 @@ export interface SystemCalls {
 	/**
 	 * Opens `path` below `root` for reading if neither contains a symbolic link. Returns a descriptor, or −1 on failure or if the path
 	 * is not ASCII or not normalized. Also opens folders, and opens FIFOs and devices without blocking, so callers must check
-	 * `identity`. The descriptor must be closed with `close`: Node's own function warns about descriptors that it has not opened.
+	 * `fileIdentity`. The descriptor must be closed with `close`: Node's own function warns about descriptors that it has not opened.
 	 */
 	openWithoutLinks(root: string, path: string): number;
 	/** Returns the metadata of an open file, or undefined if not available. */

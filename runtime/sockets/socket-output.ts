@@ -70,7 +70,7 @@ export class SocketOutput {
 		);
 	}
 
-	/** True if nothing more should be written before `outputDrained` is called, or before the stream emits `drain`. */
+	/** True if nothing more should be written before `onOutputDrained` is called, or before the stream emits `drain`. */
 	get needsDrain(): boolean {
 		if (this.#pendingWriteCount === 0) return false;
 		const socket = this.#socket;

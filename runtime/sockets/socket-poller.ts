@@ -15,7 +15,7 @@ import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 export interface PolledSocket {
 	/**
 	 * Called when new data has arrived. `hasEnd` is true if the other side has also closed its half, or an error has occurred.
-	 * `hasMark` is true if a read may return less than is available. Reports are edge-triggered, which means that there is no
+	 * `hasUrgentMark` is true if a read may return less than is available. Reports are edge-triggered, which means that there is no
 	 * further call for unread data.
 	 */
 	onReadable(hasEnd: boolean, hasUrgentMark: boolean): void;

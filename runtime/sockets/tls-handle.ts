@@ -122,7 +122,7 @@ export class TlsHandle implements StreamHandle {
 	#writeCount = 0;
 	/** True while a check of the last write's progress is scheduled. */
 	#isCheckScheduled = false;
-	/** The buffer in use for reads. `#wantedMemory` is the one that the socket wants to use after the current read. */
+	/** The buffer in use for reads. `#nextReadMemory` is the one that the socket wants to use after the current read. */
 	#readMemory: Uint8Array | undefined = undefined;
 	#nextReadMemory: Uint8Array | undefined = undefined;
 	#isPaused = false;

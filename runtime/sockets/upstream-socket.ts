@@ -46,7 +46,7 @@ export class UpstreamSocket implements SocketOwner {
 	#directSocket: DirectSocket | undefined = undefined;
 	#socketError: Error | undefined = undefined;
 	/**
-	 * The read buffer that all sockets of the thread share. `#memory` is the buffer in use: the shared one, or one that the owner
+	 * The read buffer that all sockets of the thread share. `#readMemory` is the buffer in use: the shared one, or one that the owner
 	 * has provided.
 	 */
 	#sharedMemory: Buffer | undefined = undefined;

@@ -11,7 +11,7 @@ export function hostFacts(
 	return {
 		hostname: hostname(),
 		os: process.platform,
-		// The name that the compatible server uses for the architecture.
+		// The name that Caddy uses for the architecture.
 		arch: process.arch === 'x64' ? 'amd64' : process.arch,
 		workingDirectory,
 		...(stopsAt && { stopsAt }),

@@ -16,7 +16,7 @@ export function looksLikeHttp(bytes: Buffer): boolean {
 }
 
 /**
- * Answers a request and closes the connection: with 308 to HTTPS if `redirect` is true and the host is known, and
+ * Answers a request and closes the connection: with 308 to HTTPS if `redirects` is true and the host is known, and
  * with 400 if not.
  * @param firstBytes The bytes read so far.
  */

@@ -73,7 +73,7 @@ export class TrustWatch {
 		this.#scheduleCheck();
 	}
 
-	/** Discards the last prepared document. */
+	/** Discards the trust that was prepared for the last document. */
 	discard(): void {
 		this.#preparedTrust = undefined;
 	}

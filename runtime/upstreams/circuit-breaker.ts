@@ -60,7 +60,7 @@ export class CircuitBreaker {
 		}
 	}
 
-	/** Records that a request is sent. Returns true if the request is a probe; this result must be passed to `ended`. */
+	/** Records that a request is sent. Returns true if the request is a probe; this result must be passed to `endRequest`. */
 	beginRequest(now: number): boolean {
 		const state = this.#load(UPSTREAM_STATE.circuit);
 		if (state === CLOSED) return false;
@@ -78,7 +78,7 @@ export class CircuitBreaker {
 	}
 
 	/**
-	 * Records the end of a request. `milliseconds` is the time until the response head. Returns true if this has closed the circuit.
+	 * Records the end of a request. `latencyMs` is the time until the response head. Returns true if this has closed the circuit.
 	 */
 	endRequest(isProbe: boolean, hasFailed: boolean, latencyMs: number, now: number): boolean {
 		const isSlow = this.#slowAfterMs > 0 && latencyMs >= this.#slowAfterMs;

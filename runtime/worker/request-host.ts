@@ -221,7 +221,7 @@ export class RequestHost implements ProtocolHost {
 
 	/**
 	 * Responds with the bare status if the error routes have failed too, or if there are none. After an unexpected error, the
-	 * response may be incomplete, so the connection is closed, as the compatible server does.
+	 * response may be incomplete, so the connection is closed, as Caddy does.
 	 */
 	#failExchange(x: Exchange, error: unknown): void {
 		failResponse(x, error);
@@ -241,7 +241,7 @@ export class RequestHost implements ProtocolHost {
 		this.#thread.log({
 			level: isSerious ? 'error' : 'debug',
 			logger: 'http.log.error',
-			// The message for unexpected errors begins like that of the compatible server, because people may search for it.
+			// The message for unexpected errors begins like that of Caddy, because people may search for it.
 			message: isHttpError ? errorMessage : `http: panic serving ${x.connection.remoteAddress}: ${errorMessage}`,
 			fields: {
 				status: x.response.status,

@@ -1,6 +1,6 @@
 /**
  * Startup times: `svc version` compared with `node -e 0`, `svc validate` of the quickstart, and `svc adapt` of a
- * 10,000-site Compatfile compared with the compatible server. Runs alternate; prints medians and the median ratio.
+ * 10,000-site Compatfile compared with Caddy. Runs alternate; prints medians and the median ratio.
  *
  * Usage: node test/bench/start-times.ts [--runs 15]
  */

@@ -1,4 +1,4 @@
-/** Errors in a Compatfile contain the phrases of the compatible server's messages, which users search for. */
+/** Errors in a Compatfile contain the phrases of Caddy's messages, which users search for. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';

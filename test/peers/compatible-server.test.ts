@@ -1,5 +1,5 @@
 /**
- * Compares svc with the compatible server: for every serve case written as a Compatfile, both must send the same status, location
+ * Compares svc with Caddy: for every serve case written as a Compatfile, both must send the same status, location
  * and body.
  */
 import { spawn, spawnSync } from 'node:child_process';
@@ -60,7 +60,7 @@ const NOT_COMPARED: ReadonlySet<string> = new Set([
 	'uri-manipulation',
 ]);
 
-const judged = suite('serve cases before the compatible server');
+const judged = suite('serve cases before Caddy');
 
 for (const golden of goldenCases('serve')) {
 	const text = golden.file('Compatfile');
@@ -120,7 +120,7 @@ for (const golden of goldenCases('serve')) {
 
 judged.run();
 
-/** Disables the compatible server's Admin API and automatic HTTPS, unless the case sets them itself. */
+/** Disables Caddy's Admin API and automatic HTTPS, unless the case sets them itself. */
 function withoutAdmin(text: string): string {
 	const options = ['admin off', 'auto_https off'].filter(option => !text.includes(option));
 	const lines = options.map(option => `\t${option}\n`).join('');

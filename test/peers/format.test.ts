@@ -1,4 +1,4 @@
-/** Our formatter gives the same output as the compatible server's, and `patch` applies the diffs that `svc fmt --diff` prints. */
+/** Our formatter gives the same output as Caddy's, and `patch` applies the diffs that `svc fmt --diff` prints. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -20,7 +20,7 @@ const PARTS: readonly string[] = [
 
 const peers = suite('formatting beside peers');
 
-peers('texts that its release supports are formatted like by the compatible server', () => {
+peers('texts that its release supports are formatted like by Caddy', () => {
 	const random = new Random(20261121);
 	const differences: string[] = [];
 	for (let round = 0; round < 300; round++) {

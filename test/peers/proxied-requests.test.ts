@@ -1,5 +1,5 @@
 /**
- * Compares our `reverse_proxy` with the compatible server's: upstreams see the same requests, and clients get the same responses.
+ * Compares our `reverse_proxy` with Caddy's: upstreams see the same requests, and clients get the same responses.
  * The compared release (2.6) does not yet send `Via` and `Server`, and adds content types of its own.
  */
 import { spawn } from 'node:child_process';
@@ -11,7 +11,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, rawExchange, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
 
-const judged = suite('proxied requests before the compatible server');
+const judged = suite('proxied requests before Caddy');
 
 /** Responses of the upstream, by path. Any other request is answered with a description of itself. */
 const UPSTREAM_RESPONSES: { readonly [path: string]: string } = {
@@ -162,7 +162,7 @@ judged.after(async () => {
 	upstream.close();
 });
 
-judged('svc and the compatible server forward the same requests and responses', async () => {
+judged('svc and Caddy forward the same requests and responses', async () => {
 	const differences: string[] = [];
 	for (const [host, line, fields = [], body = ''] of CASES) {
 		const head = [`${line} HTTP/1.1`, `Host: ${host}.test`, ...fields, 'Connection: close', '', ''].join('\r\n');

@@ -30,7 +30,7 @@ function open(cluster: Cluster): { readonly table: LimitTable; readonly shared: 
 	return { table: new LimitTable(buffer, MAX_KEYS, true), shared };
 }
 
-/** Sends a request, and reports it before it returns whether it was admitted. */
+/** Counts a request, reports the usage to Redis, and returns whether the request was admitted. */
 async function request({ table, shared }: ReturnType<typeof open>, key: string): Promise<boolean> {
 	let excessMs = table.take(key, monotonicNowMs(), RATE, 1);
 	while (excessMs === UNDECIDED) {

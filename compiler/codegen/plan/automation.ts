@@ -133,7 +133,7 @@ function namesToManage(
 			continue;
 		}
 		if (!qualifiesForCertificate(host)) {
-			// The compatible server accepts a name with an empty label, but never obtains a certificate for it.
+			// Caddy accepts a name with an empty label, but never obtains a certificate for it.
 			const isTolerated = host.includes('..') && !host.startsWith('.') && !host.endsWith('.');
 			report({
 				code: 'tls/name-does-not-qualify',

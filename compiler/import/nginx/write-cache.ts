@@ -201,7 +201,7 @@ function lockLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): st
 }
 
 /**
- * Returns the `bypass` lines for `proxy_cache_bypass` and `proxy_no_cache`. A request that `bypass` matches is not answered from
+ * Returns the `bypass` lines for `proxy_cache_bypass` and `proxy_no_cache`. A request that such a line matches is not answered from
  * the cache, and its response is not stored, so both directives must name the same variables. If they do not, comments say what
  * differs.
  */

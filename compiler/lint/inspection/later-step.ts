@@ -7,7 +7,7 @@ import { areDisjoint, coversMatcher } from './coverage.ts';
 import type { WalkedStep } from './walk-document.ts';
 
 /**
- * Returns the first step after `startStep` for which `isMatch` returns true and that a request matched by `when` may reach. If
+ * Returns the first step after `startStep` for which `isWanted` returns true and that a request matched by `when` may reach. If
  * `when` is undefined, every request may.
  */
 export function findLaterStep(

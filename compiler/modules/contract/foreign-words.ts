@@ -1,4 +1,4 @@
-/** Maps words of other servers, and of the compatible server's first version, to ours. */
+/** Maps words of other servers, and of Caddy's first version, to ours. */
 
 /** A translation of another server's word: what to use here instead of that word. */
 export interface ForeignWordTranslation {
@@ -266,7 +266,7 @@ const SYNTAX_WORD_SUBJECTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns what to do about a word in a Compatfile that exists only in a Configfile; undefined for other words. `modules` are the names
+ * Returns what to do about a word in a Compatfile that exists only in a Configfile; undefined for other words. `moduleNames` are the names
  * of such directives and options.
  */
 export function configfileHint(word: string, moduleNames: ReadonlySet<string>): string | undefined {

@@ -16,7 +16,7 @@ export type SubdirectiveHandler = (args: readonly Word[], line: Line) => void;
 export interface UnknownSubdirective {
 	/** Words of other servers for which a translation is suggested. */
 	readonly foreignWords?: ForeignWords;
-	/** Returns the message of the compatible server, for a Compatfile. */
+	/** Returns the message of Caddy, for a Compatfile. */
 	readonly compatibleMessage?: (name: string) => string;
 }
 
@@ -58,7 +58,7 @@ export interface LowerContext {
 	boolean(word: Word): boolean | undefined;
 	/**
 	 * Checks that the text is a valid regular expression in the dialect, and returns it. For a matcher (`usedBy`), the message in a
-	 * Compatfile begins like the message of the compatible server.
+	 * Compatfile begins like the message of Caddy.
 	 */
 	regexp(word: Word, usedBy?: 'matcher'): string | undefined;
 	/** Reads one of a list of words. Other words are reported with a "did you mean". `description` says what the word is. */

@@ -63,7 +63,7 @@ export interface MatcherModule<M extends Matcher = Matcher> extends MatcherTrait
 	 * to stay separate, so that both must match.
 	 */
 	readonly merge?: (a: M, b: M) => M | undefined;
-	/** Returns the compatible server's message if two matchers of this kind cannot be in one set; undefined if they can. */
+	/** Returns Caddy's message if two matchers of this kind cannot be in one set; undefined if they can. */
 	readonly conflict?: (a: M, b: M) => string | undefined;
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
 	readonly compile: (matcher: M, cx: CompileContext) => Predicate;

@@ -111,7 +111,7 @@ export interface WordTraits {
 	readonly ownPlaceholders?: readonly string[];
 }
 
-/** How a Compatfile sorts the lines of a directive, like the compatible server. */
+/** How a Compatfile sorts the lines of a directive, like Caddy. */
 export interface CompatfileOrder {
 	/** Lower ranks run first. The obsolete names of a directive are sorted directly before its first name. */
 	readonly rank: number;
@@ -123,6 +123,6 @@ export interface CompatfileOrder {
 	readonly keepsPlaces?: true;
 	/** True if the steps of one line are sorted separately. */
 	readonly sortsStepsApart?: true;
-	/** Returns how many routes the compatible server generates for a line that lowers to this single step; default 1. */
+	/** Returns how many routes Caddy generates for a line that lowers to this single step; default 1. */
 	readonly routeCount?: (step: Step) => number;
 }

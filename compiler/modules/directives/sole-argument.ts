@@ -6,7 +6,7 @@ import type { LowerContext } from '../contract/lower-context.ts';
 
 /**
  * Returns the only argument of a line. If there is no argument, or more than one, reports a mistake and returns undefined.
- * `argumentName` is the compatible server's name of the argument, for its messages.
+ * `argumentName` is Caddy's name of the argument, for its messages.
  */
 export function soleArgument(
 	{ line, name, args }: DirectiveLine,

@@ -92,7 +92,7 @@ export const file = requestMatcher<FileMatcher>({
 			},
 			'file',
 		);
-		// If no files are named, the compatible server tries the normalized path, which has no trailing slash, so folders do not match.
+		// If no files are named, Caddy tries the normalized path, which has no trailing slash, so folders do not match.
 		if (files.length === 0 && cx.dialect === 'compatfile') files.push(REQUEST_PATH_PLACEHOLDER);
 		return { type: 'file', ...(files.length > 0 ? { files } : {}), ...fields } as FileMatcher;
 	},
@@ -129,7 +129,7 @@ export const file = requestMatcher<FileMatcher>({
 });
 
 /**
- * Lowers a policy. For an unknown policy in a Compatfile, the message begins with `wording`, like the compatible server's message.
+ * Lowers a policy. For an unknown policy in a Compatfile, the message begins with `wording`, like Caddy's message.
  */
 export function lowerTryPolicy(
 	word: Word,

@@ -25,7 +25,7 @@ const ASCTIME_DATE = new RegExp(`^${DAY_NAMES} ${MONTH_PATTERN} ([ \\d]\\d) ${TI
 
 /**
  * Returns the seconds since the epoch of an HTTP-date in any of its three forms (RFC 9110 §5.6.7), or undefined for other text.
- * Names are case-insensitive, as required of caches (RFC 9111 §4.2). `now`, in milliseconds, determines the century of a
+ * Names are case-insensitive, as required of caches (RFC 9111 §4.2). `nowMs`, in milliseconds, determines the century of a
  * two-digit year.
  */
 export function parseHttpDate(text: string, nowMs: number): number | undefined {
@@ -110,7 +110,7 @@ export function omitContentFields(headers: HeaderList): void {
 
 /**
  * Evaluates the preconditions of a GET or HEAD in the order of RFC 9110 §13.2.2: If-Match or otherwise If-Unmodified-Since,
- * then If-None-Match or otherwise If-Modified-Since. An unreadable date counts as absent. `now` is in milliseconds.
+ * then If-None-Match or otherwise If-Modified-Since. An unreadable date counts as absent. `nowMs` is in milliseconds.
  */
 export function evaluatePreconditions(headers: HeaderList, validators: Validators, nowMs: number): PreconditionResult {
 	const ifMatch = headers.getCombined('if-match');

@@ -68,7 +68,7 @@ class TemplateSplitter {
 	readonly #openDelimiter: string;
 	readonly #closeDelimiter: string;
 	#position = 0;
-	/** Index in `#data` of the first insertion that has not been used. */
+	/** Index in `#insertions` of the first insertion that has not been used. */
 	#nextInsertionIndex = 0;
 
 	constructor(source: TemplateSource, { open, close }: Delimiters) {

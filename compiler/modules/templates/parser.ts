@@ -17,7 +17,7 @@ const MAX_NESTING = 100;
 const BLOCK_END_WORDS = new Set(['end', 'else']);
 
 /**
- * Parses a template's source. `isFunction` returns true for the name of a function, and for any other name the reason why it cannot
+ * Parses a template's source. `availabilityOf` returns true for the name of a function, and for any other name the reason why it cannot
  * be called. Throws TemplateSyntaxError.
  */
 export function parseTemplate(

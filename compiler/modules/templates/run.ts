@@ -75,7 +75,7 @@ export class ExecutionBudget {
 		this.#depth = 0;
 	}
 
-	/** Enters a level of nesting, until `leave` is called. Throws LimitError if the nesting is too deep. */
+	/** Enters a level of nesting, until `leaveLevel` is called. Throws LimitError if the nesting is too deep. */
 	enterLevel(): void {
 		if (++this.#depth > MAX_NESTING_DEPTH)
 			throw new LimitError(`templates or values nest deeper than ${MAX_NESTING_DEPTH}`);

@@ -32,7 +32,7 @@ export class FunctionError extends Error {}
 /** Thrown when a limit of the sandbox is reached; nothing in the template can catch it. */
 export class LimitError extends Error {}
 
-/** Thrown by a function whose result is not available yet. When `settled` settles, the execution is repeated. */
+/** Thrown by a function whose result is not available yet. When `pendingResult` settles, the execution is repeated. */
 export class Suspension {
 	readonly pendingResult: Promise<unknown>;
 

@@ -16,7 +16,7 @@ export const STEP_STATUS_SCHEMA: Schema = {
 };
 
 /**
- * Reports a word in a Compatfile that is not a status, and returns the step that the compatible server generates in this case,
+ * Reports a word in a Compatfile that is not a status, and returns the step that Caddy generates in this case,
  * which fails every request with 500. Returns undefined for all other words.
  */
 export function failingStatusStep(word: Word, cx: LowerContext): { handler: 'fail'; message: string } | undefined {

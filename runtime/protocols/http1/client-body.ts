@@ -50,7 +50,7 @@ export class ClientBody implements BodySource {
 	#resolvePull: ((bytes: Uint8Array | null) => void) | undefined = undefined;
 	#rejectPull: ((error: unknown) => void) | undefined = undefined;
 
-	/** `room` is the number of bytes that the consumer accepts before its first pull. */
+	/** `roomBytes` is the number of bytes that the consumer accepts before its first pull. */
 	constructor(owner: BodyOwner, length: number | undefined, memory: PiecePool, roomBytes: number) {
 		this.#owner = owner;
 		this.#piecePool = memory;

@@ -26,7 +26,7 @@ export interface EngineConnection extends ClosableConnection {
 	readonly info: SocketInfo;
 	/**
 	 * Closes the connection after the exchange in progress. An idle connection closes at once, or after one more request if the
-	 * engine waits for one. `onlyThis` means that only this connection is drained, not its server.
+	 * engine waits for one. `onlyThisConnection` means that only this connection is drained, not its server.
 	 */
 	drain(onlyThisConnection?: boolean): void;
 	/** Closes the connection at once, whether or not an exchange is in progress. */

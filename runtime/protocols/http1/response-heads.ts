@@ -38,7 +38,7 @@ export class ResponseHeads {
 		this.#interimCount = 0;
 	}
 
-	/** Sets the received bytes that `next` searches, together with an incomplete head before them. @throws InvalidResponse */
+	/** Sets the received bytes that `nextHead` searches, together with an incomplete head before them. @throws InvalidResponse */
 	addBytes(bytes: Buffer, count: number): void {
 		this.searchedBytes = bytes;
 		this.offset = 0;

@@ -93,7 +93,7 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	/**
-	 * Writes the response of a handled exchange. `minor` is 0 for an HTTP/1.0 client. `mayKeepAlive` says whether the connection may
+	 * Writes the response of a handled exchange. `minorVersion` is 0 for an HTTP/1.0 client. `mayKeepAlive` says whether the connection may
 	 * be reused.
 	 */
 	respond(x: Exchange, minorVersion: number, mayKeepAlive: boolean): ResponseProgress {

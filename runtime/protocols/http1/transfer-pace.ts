@@ -18,7 +18,7 @@ export class TransferPace {
 	#waitStart = -1;
 
 	/**
-	 * Starts a transfer. `idleTimeout` is in milliseconds, `minRate` is the minimum in bytes per second (0 for none), and
+	 * Starts a transfer. `idleTimeoutMs` is in milliseconds, `minBytesPerSecond` is the minimum in bytes per second (0 for none), and
 	 * `endDeadline` is a time of `performance.now()`.
 	 */
 	start(idleTimeoutMs: number, minBytesPerSecond: number, endDeadline: number): void {
@@ -47,7 +47,7 @@ export class TransferPace {
 		const idleTimeoutMs = this.#idleTimeoutMs;
 		let deadline = idleTimeoutMs === 0 ? Infinity : now + idleTimeoutMs;
 		if (this.#minBytesPerSecond > 0) {
-			// The total wait is limited to the time that the bytes so far take at the minimum rate, plus `idleTimeout`.
+			// The total wait is limited to the time that the bytes so far take at the minimum rate, plus `idleTimeoutMs`.
 			deadline = Math.min(
 				deadline,
 				now + (idleTimeoutMs || RATE_GRACE_MS) + (transferredBytes / this.#minBytesPerSecond) * 1000 - this.#waitedMs,

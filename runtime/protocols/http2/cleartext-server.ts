@@ -6,7 +6,7 @@ import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.t
 import { createHttp2Server, type Http2Server } from './http2-server.ts';
 
 /**
- * Creates the server of a plaintext listener on one thread. `protocols` returns the current protocols (`h1`, `h2c`). With both,
+ * Creates the server of a plaintext listener on one thread. `currentProtocols` returns the current protocols (`h1`, `h2c`). With both,
  * the first bytes of each connection decide, at no cost for HTTP/1.1. With neither, the server speaks HTTP/1.1, because the other
  * protocols need TLS. `Upgrade: h2c` is ignored (RFC 9113 §3.1).
  */

@@ -129,7 +129,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 
 	/**
-	 * Fails the exchange because the connection has ended. `unsent` means that the upstream has not processed the request, and will
+	 * Fails the exchange because the connection has ended. `isUnsent` means that the upstream has not processed the request, and will
 	 * not process it.
 	 */
 	connectionLost(error: Error, isUnsent: boolean): void {

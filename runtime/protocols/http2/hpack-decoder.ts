@@ -108,7 +108,7 @@ export class HpackDecoder {
 		this.#tableBytes += field.countedBytes;
 	}
 
-	/** Evicts the oldest entries until the table has at most `size` bytes. */
+	/** Evicts the oldest entries until the table has at most `maxBytes` bytes. */
 	#evict(maxBytes: number): void {
 		while (this.#entryCount > 0 && this.#tableBytes > maxBytes) {
 			const oldestIndex = (this.#nextIndex - this.#entryCount + MAX_TABLE_ENTRIES) % MAX_TABLE_ENTRIES;

@@ -7,7 +7,7 @@ export interface OutputOwner {
 	flush(): void;
 }
 
-/** Maximum free buffers kept: 1 MiB. */
+/** Maximum number of free buffers that are kept, which have 1 MiB in total. */
 const MAX_FREE_BUFFERS = 16;
 
 /** Memory for gathered frames. At any time, its contents belong to one connection, the `owner`. */

@@ -37,7 +37,7 @@ export interface RequestHead {
 	readonly expectsContinue: boolean;
 }
 
-/** Receives the fields of a section. One per thread. Its properties describe the last section until the next `begin`. */
+/** Receives the fields of a section. One per thread. Its properties describe the last section until the next `beginSection`. */
 export class RequestFields implements FieldSink, RequestHead {
 	/** Alternating names and values. A new array for each section. */
 	items: string[] = [];

@@ -316,7 +316,7 @@ export class Http3Connection
 		if (isLast) return 0;
 		const { roomBytes } = request.quicStream;
 		if (roomBytes < 2 * LIMITS.MAX_DATA_PAYLOAD_BYTES) request.quicStream.awaitRoom();
-		// The output subtracts the bytes that it has just sent from its window, which leaves `room`.
+		// The output subtracts the bytes that it has just sent from its window, which leaves `roomBytes`.
 		request.stream!.output.sendWindow = roomBytes + end - start;
 		return 0;
 	}

@@ -65,7 +65,7 @@ export interface QuicConnection {
 	 */
 	end(code: number): void;
 	/**
-	 * Closes the connection immediately, with an error code of the application protocol. The owner's `closed` is called during this
+	 * Closes the connection immediately, with an error code of the application protocol. The owner's `onClosed` is called during this
 	 * call.
 	 */
 	close(code: number): void;
@@ -97,10 +97,10 @@ export interface QuicStream {
 	readonly isBidirectional: boolean;
 	/** Number of bytes that may be written now. Exceeding it by the size of a frame header is harmless. */
 	readonly roomBytes: number;
-	/** Requests that `drained` be called when there is room. */
+	/** Requests that `onDrained` be called when there is room. */
 	awaitRoom(): void;
 	/**
-	 * Writes `bytes[start, end)`, which must fit in `room`. `fin` ends the stream after these bytes. Returns false if the stream can
+	 * Writes `bytes[start, end)`, which must fit in `roomBytes`. `endsStream` ends the stream after these bytes. Returns false if the stream can
 	 * no longer send.
 	 */
 	write(bytes: Uint8Array, start: number, end: number, endsStream: boolean): boolean;

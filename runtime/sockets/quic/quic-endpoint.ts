@@ -160,7 +160,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	/**
-	 * Stops accepting new connections. The protocol must end the existing ones. `gently` means that another process accepts
+	 * Stops accepting new connections. The protocol must end the existing ones. `finishesHandshakes` means that another process accepts
 	 * connections: handshakes may finish.
 	 */
 	drain(finishesHandshakes = false): void {

@@ -385,7 +385,7 @@ function toCString(text: string): Buffer {
 	return bytes;
 }
 
-/** Returns the two-byte IDs in a list, as hexadecimal. The list begins after `skip` bytes, which hold its length. */
+/** Returns the two-byte IDs in a list, as hexadecimal. The list begins after `skippedBytes` bytes, which hold its length. */
 function twoByteIds(bytes: Buffer, skippedBytes: number): string[] {
 	const ids: string[] = [];
 	for (let at = skippedBytes; at + 2 <= bytes.length; at += 2) ids.push(bytes.toString('hex', at, at + 2));

@@ -65,7 +65,7 @@ const STRENGTH_BITS = 256;
 const PARAM_BYTES = 40;
 const PARAM_UNSIGNED = 2;
 const PARAM_BYTES_TYPE = 5;
-/** Offsets in `#settings`: zero-terminated names and a value, followed by the bytes that the replaced generator repeats. */
+/** Offsets in `#generatorSettings`: zero-terminated names and a value, followed by the bytes that the replaced generator repeats. */
 const GENERATOR_NAME_OFFSET = 3 * PARAM_BYTES;
 const ENTROPY_NAME_OFFSET = GENERATOR_NAME_OFFSET + 16;
 const STRENGTH_NAME_OFFSET = ENTROPY_NAME_OFFSET + 16;

@@ -38,7 +38,7 @@ export class SocketSharing {
 	readonly #endpoint: SharingEndpoint;
 	/** The processes before this one, as inherited: the direct predecessor first, then older ones. */
 	readonly #inheritedPredecessors: Predecessor[] = [];
-	/** Members of `#inherited` that have not ended. */
+	/** Members of `#inheritedPredecessors` that have not ended. */
 	#predecessors: readonly Predecessor[] = [];
 	/**
 	 * The channels to threads without a socket. An element becomes undefined when its thread ends; this thread then takes that

@@ -1,4 +1,4 @@
-/** Numbered facts about the compatible server that can be observed without TLS and upstreams. */
+/** Numbered facts about Caddy that can be observed without TLS and upstreams. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the syntax of captures in replacements.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -14,7 +14,7 @@ order('directives run in the default order', () => {
 		'file_server acme_server',
 	];
 	const words = written.join(' ').split(' ');
-	// The default order also contains directives that the compatible server lacks, so only the directives in `words` are
+	// The default order also contains directives that Caddy lacks, so only the directives in `words` are
 	// compared.
 	assert.equal(
 		DEFAULT_ORDER.filter(name => words.includes(name)),

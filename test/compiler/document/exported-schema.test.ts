@@ -57,7 +57,7 @@ exported('a validator without our extensions accepts it', () => {
 	assert.not(validate({ sites: [{ addresses: [':80'], pipeline: [{ handler: 'respnd' }] }] }));
 });
 
-exported("no top-level key and no handler has a name that the compatible server's schema uses", () => {
+exported("no top-level key and no handler has a name that Caddy's schema uses", () => {
 	const definitions = Object.keys(schema.$defs as Fields);
 	const handlers = definitions.filter(name => name.startsWith('handler.')).map(name => name.slice('handler.'.length));
 	assert.ok(handlers.length > 20);

@@ -49,7 +49,7 @@ addresses('an address is split into scheme, host, port and path', () => {
 	}
 });
 
-addresses("errors are worded like the compatible server's, and the port is checked before the scheme", () => {
+addresses("errors are worded like Caddy's, and the port is checked before the scheme", () => {
 	assert.is(mistake('wss://localhost'), 'the scheme wss:// is only supported in browsers; use https:// instead');
 	assert.is(mistake('ws://localhost'), 'the scheme ws:// is only supported in browsers; use http:// instead');
 	assert.is(mistake('FOO://x'), 'unsupported URL scheme foo://');

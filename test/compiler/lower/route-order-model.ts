@@ -1,5 +1,5 @@
 /**
- * A model of how the compatible server orders the routes of a block. It was written from that server's documentation, independently
+ * A model of how Caddy orders the routes of a block. It was written from that server's documentation, independently
  * of the compiler's code, and consists of the comparison of two routes and the sorting algorithm.
  */
 
@@ -72,7 +72,7 @@ function firstFailing(from: number, to: number, holds: (index: number) => boolea
 	return holds(half) ? firstFailing(half + 1, to, holds) : firstFailing(from, half, holds);
 }
 
-/** Returns true if the compatible server orders `a` before `b`. */
+/** Returns true if Caddy orders `a` before `b`. */
 function isBefore(a: ModelRoute, b: ModelRoute): boolean {
 	if (a.rank !== b.rank) return a.rank < b.rank;
 	if (a.directive === 'php_fastcgi' && (a.sets === 0 || b.sets === 0)) return false;

@@ -18,7 +18,7 @@ const CEILING_MIB = 16;
 const WARM_UP_REQUESTS = 12_000;
 /** Number of requests that are measured after the cache is full. */
 const MEASURED_REQUESTS = 16_000;
-/** Maximum processor milliseconds for which a thread may be blocked at a time. */
+/** Maximum CPU time, in milliseconds, for which a thread may be blocked at a time. */
 const MAX_BLOCKED_MS = 20;
 
 const stalls = suite('threads of a server whose cache is at its size limit');

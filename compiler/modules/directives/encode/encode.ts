@@ -26,7 +26,7 @@ export interface CompressStep extends Step {
 const USAGE =
 	'encode [matcher] [zstd | br | gzip]… { zstd [level]; br [level]; gzip [level]; minimum_length <bytes>; match … }';
 
-/** The zstd levels that have names. The names are those of the compatible server. */
+/** The zstd levels that have names. The names are those of Caddy. */
 const ZSTD_LEVELS: { readonly [name: string]: number } = { fastest: 1, default: 3, better: 7, best: 11 };
 
 const CODINGS: readonly CodingName[] = ['zstd', 'br', 'gzip'];

@@ -98,7 +98,7 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 }
 
 /**
- * CONTENT_TYPE of a request without `Content-Type`, if its method usually has a body. The compatible server uses the same default.
+ * CONTENT_TYPE of a request without `Content-Type`, if its method usually has a body. Caddy uses the same default.
  */
 const DEFAULT_CONTENT_TYPE = 'application/x-www-form-urlencoded';
 

@@ -167,7 +167,7 @@ export function lowerHttpTransport(line: Line, poolDraft: UpstreamDraft, cx: Low
 	if (Object.keys(transportDraft).length > 1) poolDraft.transport = transportDraft;
 }
 
-/** Returns the versions without `h2c`, which the compatible server ignores if the transport uses TLS. */
+/** Returns the versions without `h2c`, which Caddy ignores if the transport uses TLS. */
 export function withoutPlainText(versions: readonly HttpTransportVersion[]): HttpTransportVersion[] {
 	return versions.filter(version => version !== 'h2c');
 }

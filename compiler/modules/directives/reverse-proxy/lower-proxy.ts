@@ -172,7 +172,7 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 				!cx.count(line, args, 1, 3, 'header_down [+|-]<field> [<value>|<regexp> [<replacement>]]')
 			)
 				return;
-			// The compatible server allows `?` only in `header`.
+			// Caddy allows `?` only in `header`.
 			const editKind = cx.dialect === 'compatfile' ? 'request' : 'response';
 			fields.header_down = lowerHeaderEdit(args, fields.header_down, editKind, cx);
 		},

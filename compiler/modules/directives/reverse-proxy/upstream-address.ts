@@ -5,7 +5,7 @@ export interface UpstreamAddress {
 	readonly address: string;
 	/**
 	 * The text that identifies the upstream in hash and cookie policies: network, host as written (`:8001` has no host) and port,
-	 * joined as in the compatible server.
+	 * joined as in Caddy.
 	 */
 	readonly dial: string;
 	/** Host without brackets, or the path of a Unix socket. */

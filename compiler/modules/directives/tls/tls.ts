@@ -230,7 +230,7 @@ function reportMissingDnsProvider(line: Line, draft: TlsDraft, dnsWords: readonl
 		cx.dialect === 'compatfile'
 			? `setting DNS challenge options [${challengeOptions.map(({ text }) => text).join(', ')}] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option)`
 			: `${challengeOptions.map(({ text }) => `\`${text}\``).join(' and ')} need a DNS provider.`;
-	// The compatible server reports this mistake at the end of the block.
+	// Caddy reports this mistake at the end of the block.
 	const span = cx.dialect === 'compatfile' ? line.block!.close : firstOption.span;
 	cx.problem('error', 'tls/no-dns-provider', span, message, {
 		hint: 'Name one with `dns` here, or with the global option `acme_dns`.',

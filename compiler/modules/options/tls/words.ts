@@ -29,7 +29,7 @@ export function flagOption(description: OptionDescription): GlobalOption {
 }
 
 /**
- * Returns an option with one argument. `read` parses the argument to the value of `settings.<id>`; it returns undefined after
+ * Returns an option with one argument. `parseValue` parses the argument to the value of `settings.<id>`; it returns undefined after
  * reporting a mistake.
  */
 export function valueOption(

@@ -12,7 +12,7 @@ const INITIAL_KEY_BYTES = 1024;
 /**
  * Returns a function that chooses by rendezvous hashing (highest random weight): of the available upstreams, the one with the
  * highest XXH64 of its address followed by the key. When an upstream is removed, only its keys move; when one is added, only the
- * keys that now map to it. The compatible server hashes the same way, so that clients keep their upstreams when one server
+ * keys that now map to it. Caddy hashes the same way, so that clients keep their upstreams when one server
  * replaces the other. The key is text as received, one character per byte; for decoded text, see `encodeFieldText`.
  */
 export function createRendezvousChooser(): (view: BalancerView, key: string) => number {

@@ -13,7 +13,7 @@ export const weightedRoundRobin: Balancer = {
 	documentation: [
 		'Weights are whole numbers of 0 or more, matched to upstreams in the order written; an upstream without one, or',
 		'with 0, gets no requests. The turns of an upstream are spread over the cycle: with weights 5 1 1, no upstream gets five',
-		'requests in a row while others wait. In a Compatfile they are consecutive, as in the compatible server.',
+		'requests in a row while others wait. In a Compatfile they are consecutive, as in Caddy.',
 	].join('\n'),
 	lower: (args, line, cx) => {
 		if (!cx.noBlock(line)) return { weights: [1] };

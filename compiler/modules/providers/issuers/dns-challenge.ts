@@ -43,7 +43,7 @@ export const DNS_PROPERTIES: { readonly [name: string]: Schema } = {
 	},
 };
 
-/** Options that have no effect without a DNS provider, in the order in which the compatible server's message lists them. */
+/** Options that have no effect without a DNS provider, in the order in which Caddy's message lists them. */
 export const DNS_CHALLENGE_OPTIONS: readonly string[] = [
 	'resolvers',
 	'propagation_delay',

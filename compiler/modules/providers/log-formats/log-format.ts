@@ -19,7 +19,7 @@ const TIME_FORMATS = [
 /** Names of the formats of log entries in configurations. */
 const LOG_ENCODER_NAMES = ['console', 'json', 'common', 'combined', 'text', 'filter', 'append', 'journald'] as const;
 
-/** Names of formats in a Compatfile: `transform` is the name of `text` in a plugin of the compatible server. */
+/** Names of formats in a Compatfile: `transform` is the name of `text` in a plugin of Caddy. */
 const COMPATFILE_ENCODER_NAMES = [...LOG_ENCODER_NAMES, 'transform'] as const;
 
 const FORMAT_USAGE = 'console | json | common | combined | text <text> | filter | append | journald';

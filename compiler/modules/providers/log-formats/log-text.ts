@@ -66,7 +66,7 @@ export function logTextOf(format: Extract<LogFormat, { encoder: 'common' | 'comb
 	return format.encoder === 'common' ? COMMON_TEXT : COMBINED_TEXT;
 }
 
-/** Converts the text of `format transform`, which is a plugin of the compatible server, to the text of `format text`. */
+/** Converts the text of `format transform`, which is a plugin of Caddy, to the text of `format text`. */
 export function convertTransformText(text: string): string {
 	return text.replaceAll('{common_log}', () => COMMON_TEXT);
 }

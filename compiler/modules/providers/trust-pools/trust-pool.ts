@@ -188,7 +188,7 @@ function lowerCombinedPool(
 }
 
 /**
- * Returns the values of a trust pool's source: the arguments, and the values that the sub-directive `subdirective` gives in the
+ * Returns the values of a trust pool's source: the arguments, and those of the sub-directives called `subdirectiveName` in the
  * block.
  */
 function collectValues(

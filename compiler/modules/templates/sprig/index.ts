@@ -1,4 +1,4 @@
-/** The functions of sprig, the library used by templates of the compatible server. */
+/** The functions of sprig, the library used by templates of Caddy. */
 import type { FunctionList } from '../function.ts';
 import { ADDRESS_FUNCTIONS } from './addresses.ts';
 import { DEFAULT_FUNCTIONS } from './defaults.ts';

@@ -78,7 +78,7 @@ function roundBinaryError(value: number): number {
 	return Number(value.toPrecision(15));
 }
 
-/** Rounds to `digits` decimal places: up if the remaining fraction is at least `threshold`, otherwise down. */
+/** Rounds to `decimalPlaces` decimal places: up if the remaining fraction is at least `threshold`, otherwise down. */
 function roundDecimal(value: number, decimalPlaces: number, threshold: number): number {
 	const scale = 10 ** Math.max(-300, Math.min(decimalPlaces, 300));
 	const scaledValue = scale * value;

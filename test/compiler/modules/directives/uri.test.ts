@@ -17,7 +17,7 @@ function steps(...edits: readonly Edit[]): Step[] {
 
 const query = (edits: Edit): Edit => ({ query: edits });
 
-/** Facts U1 to U7 about the compatible server: edits, target, resulting path and query. */
+/** Facts U1 to U7 about Caddy: edits, target, resulting path and query. */
 const FACTS: readonly (readonly [string, readonly Edit[], string, string])[] = [
 	[
 		'U1',

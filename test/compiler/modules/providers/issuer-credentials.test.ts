@@ -94,7 +94,7 @@ credentials('a credential that is written down is warned of, one from the enviro
 	assert.equal([warnings('abc'), warnings('{$TOKEN}'), warnings('{env.TOKEN}')], [1, 0, 0]);
 });
 
-credentials('mistakes are worded as the compatible server words them', () => {
+credentials('mistakes are worded as Caddy words them', () => {
 	const at = (line: string): string[] => errorMessages(`cert_issuer acme {\n${line}\n}`);
 	assert.match(at('nonsense')[0]!, /unrecognized ACME issuer property: nonsense/);
 	assert.match(at('distributed true')[0]!, /only accepted value is 'false'/);

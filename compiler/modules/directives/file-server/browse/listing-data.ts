@@ -48,7 +48,7 @@ function formatIsoTime(nanoseconds: bigint): string {
 	return new Date(Number(nanoseconds / 1_000_000n)).toISOString();
 }
 
-/** Returns a file mode with Go's bits for folders and links, because clients of the compatible server expect these. */
+/** Returns a file mode with Go's bits for folders and links, because clients of Caddy expect these. */
 function toGoFileMode({ mode, type, target }: FolderEntry): number {
 	const folderBit = type === 'directory' ? 2 ** 31 : 0;
 	const linkBit = target === undefined ? 0 : 2 ** 27;

@@ -141,7 +141,7 @@ lowering('a named upstream must exist, be the only one, and have an address; its
 	]);
 });
 
-lowering("a Compatfile has the compatible server's messages for invalid addresses", () => {
+lowering("a Compatfile has Caddy's messages for invalid addresses", () => {
 	const { diagnostics } = compiled(':8080 {\n\treverse_proxy ws://localhost\n}\n', 'compatfile');
 	assert.is(
 		diagnostics[0]!.message,

@@ -109,7 +109,7 @@ choices('weighted_round_robin gives each upstream its share, spread over the cyc
 	assert.is(spread({ policy: 'weighted_round_robin', weights: [999_999_999, 1] }, of, 4096)[1]! > 0, true);
 });
 
-choices('weighted_round_robin without spreading selects each in consecutive turns, like the compatible server', () => {
+choices('weighted_round_robin without spreading selects each in consecutive turns, like Caddy', () => {
 	const turns = (weights: readonly number[], available: readonly boolean[], count: number) => {
 		const of = view(available);
 		const choose = choice({ policy: 'weighted_round_robin', weights, spread: false });
@@ -169,7 +169,7 @@ choices('hashing keeps a key on its upstream, spreads keys, and moves few when a
 });
 
 /**
- * Upstreams that the compatible server (2.11.7) chooses for the keys below, among 127.0.0.1:28100 and the following ports. Each
+ * Upstreams that Caddy (2.11.7) chooses for the keys below, among 127.0.0.1:28100 and the following ports. Each
  * digit is the index of an upstream.
  */
 const REFERENCE_CHOICES: { readonly [upstreams: number]: string } = {
@@ -181,7 +181,7 @@ const REFERENCE_CHOICES: { readonly [upstreams: number]: string } = {
 	10: '0372717443937841810190240736208783522575684259728157363142110636714189261283504168604490096260085649',
 };
 
-choices('hashing selects the same upstreams as the compatible server', () => {
+choices('hashing selects the same upstreams as Caddy', () => {
 	const choose = choice({ policy: 'header', field: 'X-Key' });
 	for (const [upstreams, chosen] of Object.entries(REFERENCE_CHOICES)) {
 		const of = view(new Array<boolean>(Number(upstreams)).fill(true), { prefix: '127.0.0.1:2810' });
