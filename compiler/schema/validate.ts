@@ -13,8 +13,8 @@ import { documentSchema } from './schema.ts';
 const MAX_HINT_NAMES = 8;
 
 /**
- * Maximum number of ajv's errors to process. It is above the number of errors that are shown; the time to reduce errors grows with
- * the square of their number.
+ * Maximum number of ajv's errors to process. It is above the number of errors that are shown; the time to select
+ * the errors to show grows with the square of their number.
  */
 const MAX_AJV_ERRORS = 4000;
 

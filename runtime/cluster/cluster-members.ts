@@ -29,7 +29,7 @@ export interface MemberFacts {
 /** Milliseconds between heartbeats, and milliseconds without a heartbeat after which a process is no longer a member. */
 const HEARTBEAT_INTERVAL_MS = 5000;
 const MEMBER_LIFETIME_MS = 15_000;
-/** Maximum milliseconds of a command for whose result no request waits. */
+/** Timeout, in milliseconds, of commands whose results no request is waiting for. */
 const HEARTBEAT_TIMEOUT_MS = 2000;
 
 /** Lua code that sets `now` to the time of Redis in milliseconds, so that the clocks of the machines do not matter. */

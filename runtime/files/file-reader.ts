@@ -255,7 +255,7 @@ function pathFromBytes(path: string): string {
 	return path;
 }
 
-/** Returns `/x/y` if `real` is `root/x/y`, `/` if it is the root itself, and undefined if it is elsewhere. */
+/** Returns `/x/y` if `realPath` is `root/x/y`, `/` if it is the root itself, and undefined if it is elsewhere. */
 function pathWithin(root: string, realPath: string): string | undefined {
 	if (realPath === root) return '/';
 	if (root === '/') return realPath;

@@ -131,7 +131,7 @@ export const NO_WAIT: RequestWaits = { nextRequestMs: 0, firstRequestMs: 0 };
 /** A protocol's server for accepted sockets. One instance per listener and thread. */
 export interface ProtocolServer {
 	/**
-	 * Takes over a connected socket. Bytes that were read from it already have been put back with `unshift`. `peer` overrides the
+	 * Takes over a connected socket. Bytes that have been read from it must have been put back with `unshift`. `peer` overrides the
 	 * socket's addresses with those of a PROXY header.
 	 */
 	accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;

@@ -52,8 +52,8 @@ function tableLayout(maxKeys: number): {
 export interface UsedPlace {
 	readonly place: number;
 	/** The halves of the key's hash. */
-	readonly first: number;
-	readonly second: number;
+	readonly firstHash: number;
+	readonly secondHash: number;
 	/** The time, in milliseconds, at which the whole burst of the key is available again; see {@link computeExcessMs}. */
 	readonly fullAt: number;
 }
@@ -63,7 +63,7 @@ export function* readLimitTable(buffer: SharedArrayBuffer, maxKeys: number, now:
 	const { times, ids } = viewsOf(buffer, maxKeys);
 	for (let place = 0; place < times.length; place++) {
 		const fullAt = times[place]!;
-		if (fullAt > now) yield { place, first: ids[2 * place]!, second: ids[2 * place + 1]!, fullAt };
+		if (fullAt > now) yield { place, firstHash: ids[2 * place]!, secondHash: ids[2 * place + 1]!, fullAt };
 	}
 }
 
@@ -73,11 +73,11 @@ export function* readLimitTable(buffer: SharedArrayBuffer, maxKeys: number, now:
  */
 export function writeLimitTable(buffer: SharedArrayBuffer, maxKeys: number, usedPlaces: Iterable<UsedPlace>): void {
 	const { times, ids } = viewsOf(buffer, maxKeys);
-	for (const { place, first, second, fullAt } of usedPlaces) {
+	for (const { place, firstHash, secondHash, fullAt } of usedPlaces) {
 		if (place >= times.length || !Number.isFinite(fullAt)) continue;
 		times[place] = fullAt;
-		ids[2 * place] = first;
-		ids[2 * place + 1] = second;
+		ids[2 * place] = firstHash;
+		ids[2 * place + 1] = secondHash;
 	}
 }
 

@@ -105,12 +105,12 @@ export function monotonicNowMs(): number {
 
 function encodePlaces(places: readonly UsedPlace[]): Buffer {
 	const bytes = Buffer.allocUnsafe(places.length * RECORD_BYTES);
-	places.forEach(({ place, first, second, fullAt: full }, index) => {
+	places.forEach(({ place, firstHash, secondHash, fullAt }, index) => {
 		const recordOffset = index * RECORD_BYTES;
 		bytes.writeUInt32LE(place, recordOffset);
-		bytes.writeInt32LE(first, recordOffset + 4);
-		bytes.writeInt32LE(second, recordOffset + 8);
-		bytes.writeDoubleLE(full, recordOffset + 12);
+		bytes.writeInt32LE(firstHash, recordOffset + 4);
+		bytes.writeInt32LE(secondHash, recordOffset + 8);
+		bytes.writeDoubleLE(fullAt, recordOffset + 12);
 	});
 	return bytes;
 }
@@ -119,8 +119,8 @@ function* decodePlaces(bytes: Buffer): Iterable<UsedPlace> {
 	for (let recordOffset = 0; recordOffset + RECORD_BYTES <= bytes.length; recordOffset += RECORD_BYTES) {
 		yield {
 			place: bytes.readUInt32LE(recordOffset),
-			first: bytes.readInt32LE(recordOffset + 4),
-			second: bytes.readInt32LE(recordOffset + 8),
+			firstHash: bytes.readInt32LE(recordOffset + 4),
+			secondHash: bytes.readInt32LE(recordOffset + 8),
 			fullAt: bytes.readDoubleLE(recordOffset + 12),
 		};
 	}

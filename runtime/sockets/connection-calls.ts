@@ -149,7 +149,7 @@ export class ConnectionCalls {
 		return undefined;
 	}
 
-	/** Schedules a call of `closed` in a microtask, so that it does not run while its handle is still being closed. */
+	/** Schedules a call of `onClosed` in a microtask, so that it does not run while its handle is still being closed. */
 	callClosedLater(handle: DescriptorHandle, onClosed: (this: StreamHandle) => void): void {
 		if (this.#closedHandles.length === 0) queueMicrotask(() => this.#runClosedCallbacks());
 		this.#closedHandles.push([handle, onClosed]);

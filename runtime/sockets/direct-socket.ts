@@ -314,7 +314,7 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/**
-	 * Limits the next read to `bytes`; 0 removes the limit, so that the read may fill the memory. Returns false if the handle reads
+	 * Limits the next read to `maxBytes`; 0 removes the limit, so that the read may fill the memory. Returns false if the handle reads
 	 * the socket, in which case reads cannot be limited.
 	 */
 	limitRead(maxBytes: number): boolean {

@@ -72,7 +72,7 @@ const DATA_WORD = process.arch === 'x64' ? 1 : 2;
 export class SocketPoller {
 	readonly #read: SystemCall;
 	readonly #write: SystemCall;
-	readonly #wait: SystemCall;
+	readonly #epollWait: SystemCall;
 	readonly #epollCtl: SystemCall;
 	readonly #errno: () => number;
 	readonly #addressOf: (memory: Uint8Array) => bigint;
@@ -124,7 +124,7 @@ export class SocketPoller {
 		});
 		this.#read = uncheckedFunctions.read as SystemCall;
 		this.#write = uncheckedFunctions.write as SystemCall;
-		this.#wait = uncheckedFunctions.epoll_wait as SystemCall;
+		this.#epollWait = uncheckedFunctions.epoll_wait as SystemCall;
 		this.#epollCtl = functions.epoll_ctl as SystemCall;
 		this.#addressOf = memory => ffi.getRawPointer(memory);
 		const errnoPointer = (functions.__errno_location as unknown as () => bigint)();
@@ -289,7 +289,7 @@ export class SocketPoller {
 	#reportEvents(): void {
 		let reportedCount = 0;
 		for (;;) {
-			const count = this.#wait(this.#epoll, this.#eventsPointer, MAX_EVENTS_PER_CALL, 0);
+			const count = this.#epollWait(this.#epoll, this.#eventsPointer, MAX_EVENTS_PER_CALL, 0);
 			this.#reportBatch(count);
 			reportedCount += count;
 			// After a single event, usually no other one is waiting. After several, asking again is cheaper than another turn of

@@ -63,7 +63,7 @@ function extractMessage(bytes: Buffer): Buffer | ClientHelloProblem {
 	}
 }
 
-/** Joins the contents of the records at the start of `bytes`, up to `size` bytes. The records must contain at least that many. */
+/** Joins the contents of the records at the start of `bytes`, up to `messageBytes` bytes. The records must contain at least that many. */
 function joinRecords(bytes: Buffer, messageBytes: number): Buffer {
 	const pieces: Buffer[] = [];
 	let remainingBytes = messageBytes;

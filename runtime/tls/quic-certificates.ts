@@ -127,11 +127,11 @@ export class QuicCertificates {
 
 	/** Requests a certificate. Returns true if the handshake must wait for it. */
 	#requestCertificate(hello: QuicHello, name: string, resume: () => void): boolean {
-		const pendingRequest = this.#requestsByName.get(name);
-		if (pendingRequest !== undefined) {
-			if (pendingRequest.wasObtained !== undefined) return false;
-			if (pendingRequest.resumeCallbacks.length >= MAX_WAITING_HANDSHAKES) return false;
-			pendingRequest.resumeCallbacks.push(resume);
+		const existingRequest = this.#requestsByName.get(name);
+		if (existingRequest !== undefined) {
+			if (existingRequest.wasObtained !== undefined) return false;
+			if (existingRequest.resumeCallbacks.length >= MAX_WAITING_HANDSHAKES) return false;
+			existingRequest.resumeCallbacks.push(resume);
 			return true;
 		}
 		if (this.#requestsByName.size >= MAX_WAITING_HANDSHAKES) return false;

@@ -392,9 +392,9 @@ function sharesChallenges(issuers: readonly IssuerSettings[]): boolean {
 }
 
 function certificateChunks(certificates: readonly PublishedCertificate[]): PublishedCertificate[][] {
-	const messages: PublishedCertificate[][] = [];
+	const chunks: PublishedCertificate[][] = [];
 	for (let at = 0; at < certificates.length; at += MAX_MESSAGE_CERTIFICATES) {
-		messages.push(certificates.slice(at, at + MAX_MESSAGE_CERTIFICATES));
+		chunks.push(certificates.slice(at, at + MAX_MESSAGE_CERTIFICATES));
 	}
-	return messages;
+	return chunks;
 }

@@ -76,7 +76,7 @@ export interface QuicConnection {
 /** Callbacks of a stream's owner. */
 export interface QuicStreamOwner {
 	/**
-	 * Called when bytes have been received; they are valid only during the call. `end` means that no more will follow. Returns false
+	 * Called when bytes have been received; they are valid only during the call. `isEnd` means that no more will follow. Returns false
 	 * to pause reading.
 	 */
 	onData(bytes: Buffer, isEnd: boolean): boolean;

@@ -17,7 +17,7 @@ export interface CallbackTarget {
 	 * to send.
 	 */
 	onClientHello(ssl: bigint): number;
-	/** Verifies a client's certificate. `store` is an `X509_STORE_CTX`. Returns false to reject the certificate. */
+	/** Verifies a client's certificate. `storeContext` is an `X509_STORE_CTX`. Returns false to reject the certificate. */
 	verifyClient(storeContext: bigint): boolean;
 	/** Receives a line of the NSS key log. */
 	onSecretLine(line: string): void;

@@ -162,7 +162,7 @@ export interface DatagramPath {
 
 /** Receives a socket's datagrams. */
 export interface DatagramSink {
-	/** Handles the datagram in `bytes[start, end)`. `name` is the offset of the peer's `sockaddr` in the memory's `names`. */
+	/** Handles the datagram in `bytes[start, end)`. `nameOffset` is the offset of the peer's `sockaddr` in the memory's `names`. */
 	onDatagram(bytes: Buffer, start: number, end: number, nameOffset: number): void;
 	/** Called after datagrams have been delivered. Their bytes are valid until it returns. */
 	onDatagramsRead(): void;
@@ -368,7 +368,7 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/**
-	 * Returns the path of the datagram that is being delivered. `name` is the offset of the peer's address in the memory's `names`.
+	 * Returns the path of the datagram that is being delivered. `nameOffset` is the offset of the peer's address in the memory's `names`.
 	 */
 	pathOf(nameOffset: number): DatagramPath {
 		const peer = copyPinned(

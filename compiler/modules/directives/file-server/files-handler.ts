@@ -169,7 +169,10 @@ function absolutePattern(pattern: string): string {
 	return pattern.includes('/') && !pattern.startsWith('/') ? resolve(pattern) : pattern;
 }
 
-/** Reports whether a file is hidden. The result is cached for each open file, because a cached file always has the same path. */
+/**
+ * Reports whether a file is hidden. The result is cached with an open file, which always has the same path, unless it depends on the
+ * request.
+ */
 function isFileHidden(server: CompiledFileServer, x: Exchange, root: string, path: string, file: OpenFile): boolean {
 	if (server.hidesPerRequest || file.source === 'disk') return server.isHidden(x, root, path, file);
 	const facts = server.factsCache.get(file);

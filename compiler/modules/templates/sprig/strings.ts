@@ -165,7 +165,7 @@ function dictionaryOfParts(parts: readonly string[]): Map<string, Value> {
 	return new Map(parts.map((part, i) => [`_${i}`, part]));
 }
 
-/** Inserts `end` at spaces, so that no line is longer than `width` characters; longer words are split. */
+/** Inserts `lineEnd` at spaces, so that no line is longer than `width` characters; longer words are split. */
 function wrapLines(run: TemplateRun, width: bigint, lineEnd: string, text: string): string {
 	const maxLineLength = Math.max(clampCount(width, run.budget.bounds.maxCharacters), 1);
 	run.budget.chargeText(text.length + Math.ceil(text.length / maxLineLength) * lineEnd.length);
