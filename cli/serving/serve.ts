@@ -208,8 +208,10 @@ class ServerProcess {
 		};
 		const onKept = (): void => {
 			if (program.executable !== undefined) closeSync(program.executable);
-			void this.#serviceManager?.becomeMain('The new configuration has been confirmed.');
-			void channel.report('confirmed');
+			// The predecessor exits once it knows. If systemd did not know its new main process by then, it would stop the service.
+			const whenMain =
+				this.#serviceManager?.becomeMain('The new configuration has been confirmed.') ?? Promise.resolve();
+			void whenMain.then(() => channel.report('confirmed'));
 		};
 		return this.#adminServer!.awaitConfirmation(
 			{ generation: runtime.generation, shouldSave: saves, rollBack, onKept },
