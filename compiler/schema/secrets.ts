@@ -25,6 +25,7 @@ import {
 	redactParts,
 	type TextPart,
 } from '../document/secret-parts.ts';
+import { lazily } from './lazily.ts';
 import { documentSchema } from './schema.ts';
 import { escapePointer, valueAt } from './validate.ts';
 
@@ -41,14 +42,6 @@ export interface Secret {
 
 /** The `secret` marks in the schema. They are collected once, because they depend only on the modules in this build. */
 const secretMarks: () => SchemaMarks = lazily(() => new SchemaMarks(documentSchema(), 'secret'));
-
-function lazily<T extends object>(prepare: () => T): () => T {
-	let prepared: T | undefined;
-	return () => {
-		prepared ??= prepare();
-		return prepared;
-	};
-}
 
 /** Returns every non-empty string in a document that is a secret or contains one. */
 export function findSecrets(document: unknown): Secret[] {

@@ -6,6 +6,7 @@ import { didYouMeanLabel, nearestNames } from '../diagnostics/suggest.ts';
 import type { Document, Site } from '../document/document.ts';
 import { redactUrlSecrets } from '../document/secret-parts.ts';
 import { withIds } from '../document/with-ids.ts';
+import { lazily } from './lazily.ts';
 import { type QuickCheck, QuickChecks } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
 
@@ -63,15 +64,6 @@ function isValid(document: unknown, validSites: WeakSet<object>): boolean {
 		validSites.add(site);
 	}
 	return true;
-}
-
-/** Returns a function that creates a value on first use and then returns the same one. */
-function lazily<T>(make: () => T): () => T {
-	let created: { value: T } | undefined;
-	return () => {
-		created ??= { value: make() };
-		return created.value;
-	};
 }
 
 /**

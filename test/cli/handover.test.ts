@@ -291,6 +291,48 @@ handover('is what a second server on the same addresses is told to ask for', asy
 	);
 });
 
+handover('a confirmed process is the main one of systemd before its predecessor exits', async () => {
+	const folder = temporaryFolder();
+	const [port, second] = (await freePorts(2)) as [number, number];
+	const file = path.join(folder, 'Configfile');
+	const notificationsFile = path.join(folder, 'told');
+	// A slow systemd-notify, as on a busy machine, which records whether the predecessor is still there.
+	const script = `#!/bin/sh
+case "$*" in *'has been confirmed.'*)
+	sleep 1
+	kill -0 "$(cat "$TOLD.pid")" 2>/dev/null || echo 'the predecessor has exited' >> "$TOLD"
+esac
+echo "$@" >> "$TOLD"
+`;
+	writeFileSync(path.join(folder, 'systemd-notify'), script, { mode: 0o755 });
+	const options = `{\n\tadmin unix/${folder}/admin.sock\n\tthreads 1\n}\n`;
+	writeFileSync(file, `${options}${siteText(port, 'one')}`);
+	const server = await serve([file], port, {
+		env: {
+			...{ PATH: `${folder}:${process.env.PATH}`, TOLD: notificationsFile, XDG_STATE_HOME: folder },
+			...{ NOTIFY_SOCKET: path.join(folder, 'socket') },
+		},
+	});
+	try {
+		writeFileSync(`${notificationsFile}.pid`, String(server.child.pid));
+		writeFileSync(file, `${options}${siteText(port, 'one')}${siteText(second, 'two')}`);
+		const reloaded = await runCommand(['reload', file, '--handover', '--confirm', '1h']);
+		assert.is(reloaded.status, 0, reloaded.stderr);
+		const accepted = await runCommand(['reload', file, '--accept']);
+		assert.is(accepted.status, 0, accepted.stderr);
+		await until('the end of the predecessor', () => server.child.exitCode === 0);
+		const notifications = readFileSync(notificationsFile, 'utf8');
+		assert.match(notifications, /MAINPID=\d+ READY=1 STATUS=The new configuration has been confirmed\./);
+		assert.not.match(notifications, 'the predecessor has exited');
+		const [successor] = processesOf(folder);
+		process.kill(successor!, 'SIGTERM');
+		await until('stopped', () => processesOf(folder).length === 0);
+	} finally {
+		for (const pid of processesOf(folder)) process.kill(pid, 'SIGKILL');
+		await server.stop();
+	}
+});
+
 handover('tells systemd which process is the main one, and leaves no process besides it', async () => {
 	const folder = temporaryFolder();
 	const [port, second] = (await freePorts(2)) as [number, number];
