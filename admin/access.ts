@@ -28,7 +28,7 @@ interface AllowedOrigin {
 	readonly hostname: string;
 }
 
-/** Checks requests against one state of the settings. */
+/** Checks whether requests may use the Admin API, according to one version of its settings. */
 export class AdminAccess {
 	readonly #tokenDigest: Buffer | undefined;
 	readonly #allowedOrigins: readonly AllowedOrigin[] | undefined;
@@ -103,8 +103,8 @@ export class AdminAccess {
 	}
 
 	/**
-	 * Reports whether the Host field names this API. A client without the field (HTTP/1.0) is not a browser. An address cannot be
-	 * rebound; nevertheless, only our own addresses are accepted.
+	 * Reports whether the Host field names this API. A request without the field (HTTP/1.0) is admitted, because browsers always
+	 * send it. DNS rebinding needs a name, but even addresses are admitted only if they are ours.
 	 */
 	#isOwnHost(x: Exchange): boolean {
 		const host = x.request.host;
@@ -145,7 +145,7 @@ function tokenDigest(token: string | Buffer): Buffer {
 	return createHash('sha256').update(token).digest();
 }
 
-/** Parses `https://ops.example.com`, `//ops.example.com:8443` or `ops.example.com`; otherwise undefined. */
+/** Parses `https://ops.example.com`, `//ops.example.com:8443` or `ops.example.com`. Returns undefined for anything else. */
 function parseOrigin(originText: string): AllowedOrigin | undefined {
 	const match = /^(?:([a-z][a-z0-9+.-]*):)?(?:\/\/)?([^/?#@\s]+)\/?$/i.exec(
 		/^[^/:]+:\d+$/.test(originText) || /^\[/.test(originText) ? `//${originText}` : originText,

@@ -5,7 +5,7 @@ import type { PreflightFinding } from '../runtime/preflight/finding.ts';
 import { hostBindError } from '../runtime/preflight/listener-findings.ts';
 import { DEFAULT_ADMIN_LISTEN, isWildcard, parseAdminAddress } from './listen-address.ts';
 
-/** Returns a finding if a start would or might fail to bind the address. */
+/** Returns a finding if binding the Admin API's address would or might fail at a start. */
 export function adminFindings({ document, listeners }: Plan): PreflightFinding[] {
 	const { admin } = document.settings ?? {};
 	if (!admin || admin.off === true) return [];

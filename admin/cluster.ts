@@ -34,7 +34,11 @@ export const cluster: AdminEndpoint = {
 				schema: {
 					type: 'object',
 					properties: {
-						address: { type: 'string', description: '`host:port` of Redis.' },
+						address: {
+							type: 'string',
+							description:
+								'`host:port` of Redis, `sentinel` and the name of the master, or `cluster` and `host:port` of a node.',
+						},
 						connected: { type: 'boolean', description: 'Whether Redis is connected.' },
 						self: { type: 'string', description: 'ID of this process among the members.' },
 						members: { type: 'array', items: MEMBER_SCHEMA, description: 'Missing while Redis does not answer.' },

@@ -14,6 +14,7 @@
  * - 409 `already_exists`: PUT of an existing value.
  * - 412 `precondition_failed`: `If-Match` no longer holds; nothing was changed.
  * - 400 `bad_value`: not JSON, or a value that does not fit the path.
+ * - 409 `configured_by_cluster`: the configuration comes from the cluster (`svc run --cluster`).
  *
  * A replacement value may contain `[redacted]` where a secret was read: the stored secret is kept. Anywhere else, and
  * in a POST of the whole document, `[redacted]` is refused. Writes are serialized, so that none is lost.
@@ -105,6 +106,7 @@ async function applyEdit(x: Exchange, cx: AdminContext, { id, path }: ConfigPlac
 		}
 		valueText = await readText(x);
 	}
+	cx.refuseIfConfiguredByCluster();
 	cx.refuseWhilePending();
 	const ifMatch = x.request.headers.getCombined('if-match');
 	const outcome = await cx.runtime.edit({ method, id, path, text: valueText, ifMatch });

@@ -133,9 +133,9 @@ export class Confirmation {
 		const { generation } = load;
 		this.#revertingGeneration = generation;
 		let outcome: RollbackOutcome;
-		for (let attempts = 1; ; attempts++) {
+		for (let attempt = 1; ; attempt++) {
 			outcome = await load.rollBack();
-			if (outcome.result !== 'failed' || attempts === MAX_ROLLBACK_TRIES || this.#runtime.generation !== generation)
+			if (outcome.result !== 'failed' || attempt === MAX_ROLLBACK_TRIES || this.#runtime.generation !== generation)
 				break;
 			await new Promise(resolve => setTimeout(resolve, ROLLBACK_RETRY_DELAY_MS));
 		}
@@ -161,7 +161,7 @@ export class Confirmation {
 		this.#clearPending();
 	}
 
-	/** Forgets a load that another load has intentionally replaced, because it must not be undone any more. */
+	/** Forgets a load that another load has intentionally replaced, because it must no longer be undone. */
 	#forgetReplacedLoads(): void {
 		const { generation } = this.#runtime;
 		const pendingLoad = this.#pendingLoad?.load;

@@ -13,7 +13,7 @@ export interface HandoverRequest {
 	readonly input?: ConfigInput | undefined;
 	/** Absolute path of the new process's program; undefined for the running program. */
 	readonly binary?: string | undefined;
-	/** Milliseconds in which the new process must be ready; undefined for the default. */
+	/** Milliseconds within which the new process must be ready; undefined for the default. */
 	readonly within?: number | undefined;
 	/** True to save the configuration for `run --resume` once it is served. */
 	readonly shouldSave: boolean;
@@ -31,6 +31,11 @@ export interface AdminContext {
 	 * change.
 	 */
 	refuseWhilePending(): void;
+	/**
+	 * Throws AdminError 409 if the machine takes its configuration from its cluster, because a configuration that comes from elsewhere
+	 * would be served under the number of the publication that it replaces.
+	 */
+	refuseIfConfiguredByCluster(): void;
 	/**
 	 * Records the outcome of a change, and saves the configuration for `run --resume`. Must be called for every change. A
 	 * `tentative` change is saved only when it is confirmed, so that a server that dies earlier restarts with the previous

@@ -8,6 +8,7 @@ import { live, ready } from './health.ts';
 import { confirmLoad, load, revertLoad } from './load.ts';
 import { metrics } from './metrics.ts';
 import { createOpenapiEndpoint } from './openapi.ts';
+import { rollout } from './rollout.ts';
 import { stop } from './stop.ts';
 import { upgrade } from './upgrade.ts';
 import { upstreams } from './upstreams.ts';
@@ -28,6 +29,7 @@ const describedEndpoints: readonly AdminEndpoint[] = [
 	cache,
 	purgeCache,
 	cluster,
+	rollout,
 ];
 
 /** All endpoints, in the order in which they are matched and described. */

@@ -46,6 +46,11 @@ export const ADMIN_ERRORS = {
 	bad_value: { status: 400, description: 'The value does not fit the path.' },
 	precondition_failed: { status: 412, description: '`If-Match` no longer holds.' },
 	confirmation_pending: { status: 409, description: 'Another load awaits its confirmation.' },
+	configured_by_cluster: {
+		status: 409,
+		description:
+			'The machine was started with `--cluster`: its configuration comes from the cluster, and only `svc publish` changes it.',
+	},
 	nothing_to_confirm: { status: 404, description: 'There is no load to confirm or roll back.' },
 	load_failed: { status: 503, description: 'The configuration is valid, but the worker threads could not apply it.' },
 	handover_failed: {
@@ -61,6 +66,11 @@ export const ADMIN_ERRORS = {
 		status: 503,
 		description:
 			'The responses were purged on this machine only, because Redis is unavailable. It tells the other machines as soon as Redis is available, unless it ends before.',
+	},
+	no_rollout: { status: 404, description: 'Nothing has been published in the cluster.' },
+	cluster_unavailable: {
+		status: 503,
+		description: 'Redis does not answer, or what it holds cannot be decrypted.',
 	},
 	no_cluster: { status: 404, description: 'The configuration has no option `cluster`.' },
 	not_ready: {

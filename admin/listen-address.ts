@@ -5,12 +5,11 @@ export type AdminAddress =
 	/** An inherited socket. Whether it is a TCP or a Unix socket is known only once it is used. */
 	| { readonly kind: 'fd'; readonly descriptor: number; readonly text: string };
 
-/** The address of a listening API. */
+/** The address on which the Admin API listens. */
 export type AdminEndpointAddress =
 	| { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly text: string }
 	| { readonly kind: 'unix'; readonly path: string; readonly mode: number; readonly text: string };
 
-/** The default address of the Admin API. */
 export const DEFAULT_ADMIN_LISTEN = '127.0.0.1:2019';
 
 /** Default permissions of a socket file: access for its owner only. */
@@ -41,7 +40,7 @@ export function isLoopback(address: string): boolean {
 	return /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/i.test(address) || address === '::1';
 }
 
-/** Reports whether an address stands for every interface. */
+/** Reports whether a host stands for every interface. */
 export function isWildcard(host: string): boolean {
 	return host === '' || host === '0.0.0.0' || host === '::';
 }

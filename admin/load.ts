@@ -14,6 +14,7 @@
  *   A warning `admin/not-saved` means that it is served, but could not be saved for `svc run --resume`.
  * - 400, code `invalid_config`, with all diagnostics: it does not compile; the previous configuration keeps serving.
  * - 409, code `restart_required`, with `reasons` (`[{"code","subject","message"}]`): nothing was applied.
+ * - 409, code `configured_by_cluster`: the configuration comes from the cluster (`svc run --cluster`). A dry run is possible.
  * - 503, code `load_failed`: a thread died or a stop began meanwhile; nothing was applied.
  * - 413, 415: see the codes.
  *
@@ -59,10 +60,10 @@ import { mediaType, readText, refuseForms, unsupportedMediaTypeError } from './r
 const PLACED_DOCUMENT_TYPE = 'application/vnd.svc.placed+json';
 const ACCEPTED_TYPES = ['application/json', 'text/caddyfile', 'text/compatfile', 'text/configfile'] as const;
 
-/** Maximum milliseconds until a load must be confirmed: an hour. */
+/** Maximum milliseconds that a request may allow for a confirmation or for the start of a new process: an hour. */
 const MAX_TIME_LIMIT_MS = 3_600_000;
 
-/** The media types of configurations. */
+/** The media types in which a configuration can be sent, each with the schema of its body. */
 export const CONFIGURATION_TYPES: AdminOperation['body'] & object = {
 	'application/json': {
 		type: 'object',
@@ -184,8 +185,9 @@ async function loadConfiguration(x: Exchange, cx: AdminContext): Promise<void> {
 		answerJson(x, 200, JSON.stringify(await runtime.preview(input, { ...loadOptions, compares: true })));
 		return;
 	}
+	cx.refuseIfConfiguredByCluster();
 	cx.refuseWhilePending();
-	// A failed load would be counted and logged as a failure, so a preview determines the outcome first.
+	// A load that needs a new process would be counted and logged as a failure, so a preview determines first whether it does.
 	if (handoverTerms && needsNewProcess(await runtime.preview(input, loadOptions))) {
 		if (terms) await refuseIrreversible(runtime);
 		answerHandover(x, await cx.handOver({ input, shouldSave: true, confirm: terms, ...handoverTerms }));
@@ -276,7 +278,7 @@ function isFlagSet(query: URLSearchParams, name: string): boolean {
 /** Minimum time limit, in milliseconds, for a new process to become ready. */
 const MIN_READY_MS = 10;
 
-/** Reports whether a time limit, in milliseconds, for a new process to become ready is permitted. */
+/** Reports whether a new process may be given this many milliseconds to become ready. */
 export function isReadyTimeAllowed(milliseconds: number): boolean {
 	return milliseconds >= MIN_READY_MS && milliseconds <= MAX_TIME_LIMIT_MS;
 }
@@ -311,7 +313,7 @@ export function parseConfirmationTime(value: unknown): number {
 	throw new AdminError(400, 'bad_request', '`confirm` must be a duration from 1s to 1h.');
 }
 
-/** Parses the rate of errors above which a load is rolled back. Throws AdminError. */
+/** Parses the error rate above which a load is rolled back. Throws AdminError. */
 export function parseErrorRate(value: unknown): number {
 	const rate = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
 	if (typeof rate === 'number' && rate >= 0 && rate <= 1) return rate;

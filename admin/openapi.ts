@@ -3,7 +3,7 @@ import type { AdminEndpoint, AdminOperation, JsonSchema } from './endpoint.ts';
 import { answerJson } from './endpoint.ts';
 import { ADMIN_ERRORS, type AdminErrorCode } from './errors.ts';
 
-/** Errors that any request can get. */
+/** Errors with which any request can be answered. */
 const COMMON_ERROR_CODES: readonly AdminErrorCode[] = [
 	...(['unauthorized', 'client_not_allowed', 'host_not_allowed', 'origin_not_allowed', 'internal'] as const),
 ];
@@ -71,7 +71,7 @@ const ERROR_SCHEMA: JsonSchema = {
 	additionalProperties: false,
 };
 
-/** Returns the description of endpoints as a plain JSON value. */
+/** Returns the OpenAPI description of endpoints as a plain JSON value. */
 export function describeApi(endpoints: readonly AdminEndpoint[]): { readonly [key: string]: unknown } {
 	return {
 		openapi: '3.1.0',

@@ -10,7 +10,7 @@ import { AdminError, type AdminErrorCode, refusalMessage } from './errors.ts';
 
 export const DIAGNOSTICS_SCHEMA: JsonSchema = { type: 'array', items: { $ref: '#/components/schemas/Diagnostic' } };
 
-/** Schema of {@link answerOutcome}. */
+/** JSON Schema of the body that {@link answerOutcome} sends. */
 export const OUTCOME_SCHEMA: JsonSchema = {
 	type: 'object',
 	properties: {
@@ -40,7 +40,7 @@ export const OUTCOME_SCHEMA: JsonSchema = {
 /** Errors with which a change can be refused. */
 export const CHANGE_ERROR_CODES = [
 	...(['bad_request', 'invalid_config', 'restart_required', 'load_failed', 'confirmation_pending'] as const),
-	...(['irreversible', 'body_too_large', 'unsupported_media_type'] as const),
+	...(['configured_by_cluster', 'irreversible', 'body_too_large', 'unsupported_media_type'] as const),
 ];
 
 /**

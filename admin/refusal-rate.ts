@@ -27,7 +27,7 @@ export class RefusalRate {
 		clientRefusals.lastRefusalMs = now;
 		const hasTooMany = clientRefusals.refusals >= MAX_LOGGED_REFUSALS;
 		if (!hasTooMany) clientRefusals.refusals++;
-		// Keeps the map ordered by time, so that the first entry is the one to remove.
+		// Moves the client to the end of the map, so that the first entry is the one with the oldest refusal.
 		this.#refusalsByClient.delete(client);
 		this.#refusalsByClient.set(client, clientRefusals);
 		if (this.#refusalsByClient.size > MAX_REMEMBERED_CLIENTS)

@@ -73,7 +73,7 @@ export async function readText(x: Exchange, limitBytes = MAX_BODY_BYTES): Promis
 			body.cancel();
 			throw tooLargeError(limitBytes);
 		}
-		// The reader reuses the buffer on the next pull.
+		// Copied, because the bytes are valid only until the next pull.
 		pieces.push(Uint8Array.from(piece));
 	}
 }

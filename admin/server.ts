@@ -71,10 +71,10 @@ const MAX_CONNECTIONS = 256;
 
 const NO_TOKEN_MESSAGE = 'the admin API has no token: it admits clients on this machine only';
 
-/** Milliseconds for which the answer to a change waits until it is saved. */
+/** Maximum milliseconds that the answer to a change waits for the configuration to be saved. */
 const SAVE_TIMEOUT_MS = 10_000;
 
-/** Milliseconds for which `close` waits for answers being written. */
+/** Maximum milliseconds that `close` waits for answers that are being written. */
 const CLOSE_GRACE_MS = 1000;
 
 /** Writes an entry to the process log. */
@@ -84,7 +84,7 @@ export type AdminLog = (
 	fields: { readonly [name: string]: unknown },
 ) => void;
 
-/** Options of the Admin API. */
+/** What the Admin API needs from the process that starts it. */
 export interface AdminOptions {
 	/** The settings if the running document has none, for a process started without a configuration. */
 	readonly settings?: AdminSettings;
@@ -99,6 +99,8 @@ export interface AdminOptions {
 	readonly onStop: () => void;
 	/** Hands over to another process. Never rejects. */
 	readonly handOver?: (request: HandoverRequest) => Promise<HandoverResult>;
+	/** True if the configuration comes from the cluster, so that the API must not change it. */
+	readonly isConfiguredByCluster?: boolean;
 	/** The predecessor's socket, which is used instead of binding the address. */
 	readonly inheritedSocket?: InheritedAdmin | undefined;
 }
@@ -138,7 +140,7 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 		: await bindAdmin(server, parseConfiguredAddress(settings));
 	const host = new AdminHost(runtime, options, address);
 	const protocol = createHttp1Server(host);
-	// No connection can have been accepted yet, because connections are accepted in a later turn of the event loop.
+	// The listener below misses no connection, because connections are accepted in a later turn of the event loop.
 	const peer = address.kind === 'unix' ? UNIX_PEER : undefined;
 	const placeMaker = new PlaceMaker(
 		() => [protocol],
@@ -280,7 +282,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		this.confirmation = new Confirmation(runtime, (generation, cause, outcome) => {
 			if (outcome.result === 'applied' || outcome.result === 'handed_over') {
 				options.log('warn', 'configuration rolled back', { generation, cause });
-				// After a handover, the previous configuration is still the saved one.
+				// After a handover, nothing has to be saved, because the saved configuration is still the previous one.
 				if (outcome.result === 'applied') void this.saveConfirmed();
 				return;
 			}
@@ -297,6 +299,13 @@ class AdminHost implements ProtocolHost, AdminContext {
 		if (!pending) return;
 		const message = `Generation ${pending.generation} awaits its confirmation: confirm it or roll it back first.`;
 		throw new AdminError(409, 'confirmation_pending', message);
+	}
+
+	refuseIfConfiguredByCluster(): void {
+		if (this.#options.isConfiguredByCluster !== true) return;
+		const message =
+			'This machine takes its configuration from its cluster. Change it with `svc publish`. If the own file of the machine has changed, stop and start the server.';
+		throw new AdminError(409, 'configured_by_cluster', message);
 	}
 
 	async recordChange(x: Exchange, outcome: LoadOutcome, tentative = false): Promise<LoadOutcome> {
@@ -338,7 +347,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		this.#countAndLog(x, endpoint);
 	}
 
-	finished(x: Exchange): void {
+	onExchangeFinished(x: Exchange): void {
 		for (const finish of x.finishListeners ?? []) finish(x);
 		if (x !== this.#finalExchange || this.#isStopRequested) return;
 		this.#isStopRequested = true;
@@ -357,18 +366,18 @@ class AdminHost implements ProtocolHost, AdminContext {
 		this.#finalExchange ??= x;
 	}
 
-	refused(reason: string): void {
+	countRefusal(reason: string): void {
 		this.#options.log('warn', 'a malformed admin API request was refused', { reason });
 	}
 
-	opened(): void {}
+	onConnectionOpened(): void {}
 
-	closed(): void {}
+	onConnectionClosed(): void {}
 
 	#currentAccess(): AdminAccess {
 		const settings = this.runtime.admin ?? this.#options.settings ?? this.#accessSettings;
 		if (settings !== this.#accessSettings) {
-			// A reload in which the token's variable is unset removes the token without any change in the file.
+			// The token disappears without a change to the file if it comes from an environment variable that is unset at a reload.
 			if (settings.token === undefined && this.#accessSettings.token !== undefined)
 				this.#options.log('warn', NO_TOKEN_MESSAGE, {});
 			this.#accessSettings = settings;
@@ -377,7 +386,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		return this.#access;
 	}
 
-	/** Like `AdminAccess.check`, but does not log every refusal of a client that is refused repeatedly. */
+	/** Calls `AdminAccess.check`. If a client is refused repeatedly, keeps most of its refusals out of the log. */
 	#admit(x: Exchange): boolean {
 		try {
 			return this.#currentAccess().check(x);
@@ -436,7 +445,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	#countAndLog(x: Exchange, endpoint: AdminEndpoint | undefined): void {
 		const { method } = x.request;
 		const status = x.response.status;
-		// Clients must not be able to choose label values.
+		// Clients must not be able to choose the values of metric labels.
 		this.runtime.countAdminRequest(endpoint?.path ?? 'other', KNOWN_METHODS.has(method) ? method : 'OTHER', status);
 		if (this.#unloggedRequests.has(x)) return;
 		const isRefused = status === 401 || status === 403;

@@ -117,7 +117,7 @@ function resolveProgram(binary: unknown): string {
 	return program;
 }
 
-/** Reports whether only root and the server's user can change a file, or replace what is in a folder. */
+/** Reports whether only root and the server's user can change a file, or change what a folder contains. */
 function isTrusted(stats: Stats): boolean {
 	const { uid, mode } = stats;
 	// In a sticky folder such as /tmp, only a file's owner (besides root) can replace it.

@@ -2,7 +2,7 @@
  * `GET /reverse_proxy/upstreams` → 200, a JSON array with an object for each upstream that the running configuration
  * names, used or not, and for each that its dynamic sources have found: `address`, `pool` (the name of a named pool),
  * `num_requests` (in flight), `fails` (recent failures), `healthy`, `circuit` (`closed`, `open`, `half_open`) and
- * `latency_ms` (recent time to response head; null if unknown). An address with placeholders is shown as written.
+ * `latency_ms` (recent time to response head; null if unknown); with `shed`, also `concurrency_limit` and `shedding`. An address with placeholders is shown as written.
  */
 import type { UpstreamReport } from '../runtime/upstreams/pool-registry.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
@@ -19,6 +19,15 @@ const UPSTREAM_SCHEMA = {
 		latency_ms: {
 			type: ['number', 'null'],
 			description: 'Recent time to response head, in milliseconds; null if unknown.',
+		},
+		concurrency_limit: {
+			type: 'integer',
+			minimum: 1,
+			description: 'With `shed`: the current limit of requests that wait for response heads.',
+		},
+		shedding: {
+			type: 'boolean',
+			description: 'With `shed`: whether the pool has refused requests in the last ten seconds.',
 		},
 	},
 	required: ['address', 'num_requests', 'fails', 'healthy', 'circuit', 'latency_ms'],
@@ -41,7 +50,8 @@ export const upstreams: AdminEndpoint = {
 	},
 };
 
-function upstreamEntry({ address, pool, requests, fails, healthy, circuit, latency }: UpstreamReport) {
+function upstreamEntry(report: UpstreamReport) {
+	const { address, pool, requests, fails, healthy, circuit, latency, concurrencyLimit, isShedding } = report;
 	const latency_ms = latency === undefined ? null : Math.round(latency * 1000) / 1000;
 	return {
 		address,
@@ -51,5 +61,6 @@ function upstreamEntry({ address, pool, requests, fails, healthy, circuit, laten
 		healthy,
 		circuit,
 		latency_ms,
+		...(concurrencyLimit === undefined ? {} : { concurrency_limit: concurrencyLimit, shedding: isShedding }),
 	};
 }

@@ -36,7 +36,7 @@ const RSA = {
 	hash: 'SHA-256',
 } as const;
 
-/** A certificate authority. */
+/** A certificate authority whose key is in this process. */
 export class TestAuthority {
 	readonly pem: string;
 	readonly certificate: x509.X509Certificate;
@@ -48,7 +48,6 @@ export class TestAuthority {
 		this.#keys = keys;
 	}
 
-	/** Creates an authority. */
 	static async make(name = 'CN=Test Authority'): Promise<TestAuthority> {
 		const keys = (await webcrypto.subtle.generateKey(EC, true, ['sign', 'verify'])) as KeyPair;
 		const certificate = await x509.X509CertificateGenerator.createSelfSigned(

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import './unawaited-rejections.ts';
 
 // Each server and each temporary folder of a test adds a listener for process exit.
 process.setMaxListeners(0);
@@ -79,7 +80,7 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /** Resolves once a port of 127.0.0.1 accepts a connection; throws after `timeout` milliseconds. */
-export async function waitForPort(port: number, timeout: number = 15_000): Promise<void> {
+export async function waitForPort(port: number, timeout: number = 60_000): Promise<void> {
 	const end = performance.now() + timeout;
 	for (;;) {
 		const open = await new Promise<boolean>(resolve => {
@@ -97,14 +98,14 @@ export async function waitForPort(port: number, timeout: number = 15_000): Promi
 	}
 }
 
-/**
- * Waits until a condition holds. Throws an error that names `what` after half a minute, which is long because the machine may be
- * busy.
- */
+/** Milliseconds after which {@link until} gives up. The limit is long because the machine may be busy. */
+const WAIT_LIMIT_MS = 120_000;
+
+/** Waits until a condition holds. Throws an error that names `what` after two minutes. */
 export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-	const end = performance.now() + 30_000;
+	const end = performance.now() + WAIT_LIMIT_MS;
 	while (!(await condition())) {
-		if (performance.now() > end) throw new Error(`timed out after 30 s waiting for: ${what}`);
+		if (performance.now() > end) throw new Error(`timed out after ${WAIT_LIMIT_MS / 1000} s waiting for: ${what}`);
 		await new Promise(resolve => setTimeout(resolve, 10));
 	}
 }
@@ -117,13 +118,12 @@ export function pauseFor(milliseconds: number): Promise<void> {
 /** Waits for a while during which something must not happen. */
 export const waitForNothing: (milliseconds: number) => Promise<void> = pauseFor;
 
-/** Waits for something that depends on the clock: an age, an interval, a timeout. */
+/** Waits for a time that is itself the subject of a test: an age, an interval, a timeout. */
 export const waitForClock: (milliseconds: number) => Promise<void> = pauseFor;
 
 /** Milliseconds within which a server must report that it is serving. */
-const START_LIMIT_MS = 60_000;
+const START_LIMIT_MS = 180_000;
 
-/** A server process. */
 export interface ServerProcess {
 	readonly child: ChildProcess;
 	/** Returns standard output and standard error so far. */
@@ -214,7 +214,7 @@ export async function serve(
 export async function rawExchange(
 	port: number,
 	request: string | Uint8Array,
-	timeout: number = 10_000,
+	timeout: number = 60_000,
 ): Promise<string> {
 	const socket: Socket = connect(port, '127.0.0.1');
 	const chunks: Buffer[] = [];
@@ -237,10 +237,10 @@ export interface CommandResult {
 	readonly stderr: string;
 }
 
-/** Runs `svc` until it ends. */
+/** Runs `svc` until it ends. Kills it after `limitMs` milliseconds, by default three minutes; the exit status is then null. */
 export async function runCommand(
 	args: readonly string[],
-	options: { cwd?: string; env?: Record<string, string>; stdin?: string } = {},
+	options: { cwd?: string; env?: Record<string, string>; stdin?: string; limitMs?: number } = {},
 ): Promise<CommandResult> {
 	const child = spawn(SVC, args, { cwd: options.cwd, env: testEnvironment(options.env), stdio: 'pipe' });
 	let stdout = '';
@@ -253,7 +253,7 @@ export async function runCommand(
 	});
 	child.stdin.on('error', () => {});
 	child.stdin.end(options.stdin ?? '');
-	const timer = setTimeout(() => endNow(child), 60_000);
+	const timer = setTimeout(() => endNow(child), options.limitMs ?? 180_000);
 	await once(child, 'close');
 	clearTimeout(timer);
 	return { status: child.exitCode, stdout, stderr };

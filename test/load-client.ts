@@ -10,7 +10,6 @@ export interface LoadResponse {
 	readonly mark: number;
 }
 
-/** The result of a load. */
 export interface LoadResult {
 	readonly requests: number;
 	/** The first twenty failures; empty if every response was correct. */

@@ -1,8 +1,11 @@
-/** The test runner: the order in which files start. */
+/** The test runner: the order in which files start, and processes that several files share. */
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { longestFirst } from './run.ts';
+import { ROOT, temporaryFolder } from './harness.ts';
+import { longestFirst, runFile, SharedProcess } from './run.ts';
 
 const runner = suite('test runner');
 
@@ -14,5 +17,84 @@ runner('the files that took longest start first, after those that have never run
 		['c', 'b', 'd', 'a'],
 	);
 });
+
+/** Writes a test file with the given cases in its suite. Returns its path. */
+function writeTestFile(name: string, cases: string): string {
+	const file = path.join(folder, `${name}.test.js`);
+	const uvu = pathToFileURL(path.join(ROOT, 'node_modules/uvu/dist/index.mjs'));
+	writeFileSync(file, `import { suite } from '${uvu}';\nconst cases = suite('${name}');\n${cases}\ncases.run();\n`);
+	return file;
+}
+
+/** Runs a file with the given cases in a shared process. Returns how many of its tests passed and failed, and its output. */
+async function runShared(
+	shared: SharedProcess,
+	name: string,
+	cases: string,
+	timeout?: number,
+): Promise<{ counts: string; output: string }> {
+	const file = writeTestFile(name, cases);
+	const { passed, failed, output } = await shared.run(file, timeout);
+	return { counts: `${passed} passed, ${failed} failed`, output };
+}
+
+const folder = temporaryFolder();
+
+runner('files in a shared process are counted one by one, and what they print stays with them', async () => {
+	const shared = new SharedProcess();
+	const first = await runShared(shared, 'first', "cases('a', () => console.log(process.pid)); cases('b', () => {});");
+	assert.is(first.counts, '2 passed, 0 failed');
+	const failing = await runShared(
+		shared,
+		'failing',
+		"cases('c', () => {}); cases('d', () => { console.error('before it'); throw new Error('a reason'); });",
+	);
+	assert.is(failing.counts, '1 passed, 1 failed');
+	assert.match(failing.output, /before it.*a reason/s);
+	const last = await runShared(shared, 'last', "cases('e', () => console.log(process.pid));");
+	assert.is(last.counts, '1 passed, 0 failed');
+	const pidOf = (output: string): string | undefined => /\b\d{2,}\n/.exec(output)?.[0];
+	assert.ok(pidOf(first.output));
+	assert.is(pidOf(last.output), pidOf(first.output));
+	assert.not.match(last.output, 'a reason');
+	shared.close();
+});
+
+for (const [how, cases, message, timeout] of [
+	['ends the process', "cases('a', () => process.exit(0));", 'ended with status 1'],
+	['waits for what never happens', "cases('a', () => new Promise(() => {}));", 'are not finished'],
+	['rejects a promise that nobody awaits', "cases('a', () => { Promise.reject(new Error('lost')); });", 'lost'],
+	['cannot be loaded', "throw new Error('not loadable');", 'not loadable'],
+	['runs no test', '', 'ran no test'],
+	['leaves a timer running', "cases('a', () => { setInterval(() => {}, 1000); });", 'was left open', 2000],
+] as const) {
+	runner(`a file that ${how} fails, and the next file passes`, async () => {
+		const shared = new SharedProcess();
+		const { counts, output } = await runShared(shared, how.replaceAll(' ', '-'), cases, timeout);
+		assert.match(counts, /[^0] failed/);
+		assert.match(output, message);
+		const next = await runShared(shared, `after-${how.replaceAll(' ', '-')}`, "cases('b', () => {});");
+		assert.is(next.counts, '1 passed, 0 failed');
+		shared.close();
+	});
+}
+
+for (const [how, awaiting, counts] of [
+	['later', 'await pauseFor(50); await rejected.catch(() => {});', '1 passed, 0 failed'],
+	['never', 'await pauseFor(50);', '1 passed, 1 failed'],
+] as const) {
+	runner(`a promise that is rejected early and ${how} awaited gives: ${counts}`, async () => {
+		const harness = pathToFileURL(path.join(ROOT, 'test/harness.ts'));
+		const cases = `import { pauseFor } from '${harness}';
+cases('a', async () => { const rejected = Promise.reject(new Error('early')); ${awaiting} });`;
+		const file = writeTestFile(`own-${how}`, cases);
+		const own = await runFile(file);
+		assert.is(`${own.passed} passed, ${own.failed} failed`, counts);
+		const shared = new SharedProcess();
+		assert.is((await runShared(shared, `shared-${how}`, cases)).counts, counts);
+		shared.close();
+		if (how === 'never') assert.match(own.output, /never awaited.*early/s);
+	});
+}
 
 runner.run();

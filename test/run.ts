@@ -1,6 +1,6 @@
 /**
- * Runs every `*.test.ts` under test/ except peers, long tests and benches, each in its own process. Prints `N passed, N failed`
- * on a line of its own at the end. A file that fails, hangs or runs no test counts as failed. The tests run the single binary,
+ * Runs every `*.test.ts` under test/ except peers, long tests and benches. Each runs in its own process, except tests of pure code,
+ * which share a few. Prints `N passed, N failed` on a line of its own at the end. A file that fails, hangs or runs no test counts as failed. The tests run the single binary,
  * which is built first; SVC_BIN names another program, such as the checkout's cli/svc.
  *
  * Usage: node test/run.ts [--long] [word …]. A word that is part of a test file's path selects that file; several such words
@@ -12,6 +12,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { THREAD_CODE_VARIABLE } from '../runtime/threads/thread-source.ts';
+import { FILE_END_MARKER } from './shared-process.ts';
 
 /**
  * Milliseconds after which a test file is killed, because uvu waits forever for an open server. The time is several times as long
@@ -34,11 +35,10 @@ const DURATIONS_FILE = path.join(import.meta.dirname, '../node_modules/.cache/sv
 
 /**
  * Number of files that run at the same time. A test file waits for sockets, timers and child processes for nearly half of its
- * time. One more file than there are processors therefore keeps all processors busy.
+ * time. Two more files than there are processors therefore keep all processors busy.
  */
-const PARALLEL_FILES = availableParallelism() + 1;
+const PARALLEL_FILES = availableParallelism() + 2;
 
-/** The result of one test file. */
 export interface FileResult {
 	readonly file: string;
 	readonly passed: number;
@@ -74,8 +74,60 @@ function killGroup({ pid }: ChildProcess): void {
 	}
 }
 
+/** Starts a Node process for tests in a process group of its own, so that the processes it has started end with it. */
+function startTestProcess(
+	args: readonly string[],
+	extraVariables: NodeJS.ProcessEnv,
+	hasChannel: boolean,
+): ChildProcess {
+	const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], {
+		stdio: ['ignore', 'pipe', 'pipe', ...(hasChannel ? (['ipc'] as const) : [])],
+		env: { ...COMPILE_CACHE_VARIABLES, ...process.env, ...extraVariables },
+		detached: true,
+	});
+	running.add(child);
+	child.once('close', () => running.delete(child));
+	child.stdout!.setEncoding('utf8');
+	child.stderr!.setEncoding('utf8');
+	return child;
+}
+
+/** How a test file ended. */
+interface FileEnd {
+	readonly status: number | null;
+	readonly signal: NodeJS.Signals | null;
+	readonly timedOut: boolean;
+	readonly output: string;
+}
+
+/** Reads the numbers of passed and failed tests from a file's output, and explains in `output` why it counts as failed. */
+function createFileResult(
+	file: string,
+	startedAt: number,
+	end: FileEnd,
+	timeout: number,
+	mayBeEmpty: boolean,
+): FileResult {
+	let { output } = end;
+	const plain = stripColour(output);
+	const total = sumOf(plain, /Total:\s+(\d+)/g);
+	const passed = sumOf(plain, /Passed:\s+(\d+)/g);
+	let failed = total - passed;
+	if (end.timedOut) {
+		failed += 1;
+		output += `\n${file} did not end within ${timeout / 1000} s: a server or timer was left open.\n`;
+	} else if (end.status !== 0 && failed === 0) {
+		failed = 1;
+		output += `\n${file} ended with ${end.signal ?? `status ${end.status}`}.\n`;
+	} else if (total === 0 && !mayBeEmpty) {
+		failed = 1;
+		output += `\n${file} ran no test: is a suite's .run() missing?\n`;
+	}
+	return { file, passed, failed, seconds: (performance.now() - startedAt) / 1000, output };
+}
+
 /**
- * Runs one test file.
+ * Runs one test file in its own process.
  * @param words Only the cases whose names contain all of these words run. If there are no words, all cases run.
  */
 export function runFile(
@@ -84,52 +136,92 @@ export function runFile(
 	words: readonly string[] = [],
 ): Promise<FileResult> {
 	const startedAt = performance.now();
+	const hasWords = words.length > 0;
+	const filter = hasWords ? ['--import', path.join(import.meta.dirname, 'case-filter.ts')] : [];
+	const child = startTestProcess([...filter, file], hasWords ? { SVC_TEST_WORDS: JSON.stringify(words) } : {}, false);
 	return new Promise(resolve => {
-		const env = {
-			...COMPILE_CACHE_VARIABLES,
-			...process.env,
-			...(words.length > 0 ? { SVC_TEST_WORDS: JSON.stringify(words) } : {}),
-		};
-		const filter = words.length > 0 ? ['--import', path.join(import.meta.dirname, 'case-filter.ts')] : [];
-		// The test gets its own process group, so that the processes it has started end with it if it must be killed.
-		const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...filter, file], {
-			stdio: ['ignore', 'pipe', 'pipe'],
-			env,
-			detached: true,
-		});
-		running.add(child);
 		let output = '';
 		let timedOut = false;
 		const timer = setTimeout(() => {
 			timedOut = true;
 			killGroup(child);
 		}, timeout);
-		child.stdout.setEncoding('utf8').on('data', text => {
-			output += text;
-		});
-		child.stderr.setEncoding('utf8').on('data', text => {
-			output += text;
-		});
+		for (const stream of [child.stdout!, child.stderr!]) {
+			stream.on('data', text => {
+				output += text;
+			});
+		}
 		child.on('close', (status, signal) => {
 			clearTimeout(timer);
-			running.delete(child);
-			const plain = stripColour(output);
-			const total = sumOf(plain, /Total:\s+(\d+)/g);
-			const passed = sumOf(plain, /Passed:\s+(\d+)/g);
-			let failed = total - passed;
-			if (timedOut) {
-				failed += 1;
-				output += `\n${file} did not end within ${timeout / 1000} s: a server or timer was left open.\n`;
-			} else if (status !== 0 && failed === 0) {
-				failed = 1;
-				output += `\n${file} ended with ${signal ?? `status ${status}`}.\n`;
-			} else if (total === 0 && words.length === 0) {
-				failed = 1;
-				output += `\n${file} ran no test: is a suite's .run() missing?\n`;
-			}
-			resolve({ file, passed, failed, seconds: (performance.now() - startedAt) / 1000, output });
+			resolve(createFileResult(file, startedAt, { status, signal, timedOut, output }, timeout, hasWords));
 		});
 	});
+}
+
+/**
+ * Files of pure code that need their own process all the same: one adds modules to the registries before any other code reads
+ * them, and one measures memory.
+ */
+const OWN_PROCESS_FILES: readonly string[] = [
+	'compiler/modules/added/added-modules.test.ts',
+	'compiler/lint/lint-memory.test.ts',
+];
+
+/**
+ * Reports whether a test file may run in one process with other files. The compiler is pure: its tests open no sockets, start no
+ * threads and leave nothing behind that another test could notice. Loading the compiler takes longer than most of them run.
+ */
+export function sharesProcess(file: string, root: string): boolean {
+	const name = path.relative(root, file).split(path.sep).join('/');
+	return name.startsWith('compiler/') && !OWN_PROCESS_FILES.includes(name);
+}
+
+/** A process that runs test files one after the other (shared-process.ts). It starts with the first file. */
+export class SharedProcess {
+	#child: ChildProcess | undefined;
+
+	/** Runs one file. If the file ends the process or does not end, the file counts as failed, and the next has a new process. */
+	run(file: string, timeout: number = FILE_TIMEOUT_MS): Promise<FileResult> {
+		const startedAt = performance.now();
+		this.#child ??= startTestProcess([path.join(import.meta.dirname, 'shared-process.ts')], {}, true);
+		const child = this.#child;
+		return new Promise(resolve => {
+			let output = '';
+			let timedOut = false;
+			const finish = (status: number | null, signal: NodeJS.Signals | null): void => {
+				clearTimeout(timer);
+				for (const stream of [child.stdout!, child.stderr!]) stream.off('data', onOutput);
+				child.off('close', onClose);
+				resolve(createFileResult(file, startedAt, { status, signal, timedOut, output }, timeout, false));
+			};
+			const onOutput = (text: string): void => {
+				output += text;
+				const markerStart = output.indexOf(FILE_END_MARKER);
+				// The marker and its line may arrive in parts.
+				if (markerStart === -1 || !output.endsWith('\n')) return;
+				const status = Number.parseInt(output.slice(markerStart + FILE_END_MARKER.length), 10);
+				output = output.slice(0, markerStart);
+				finish(status, null);
+			};
+			const onClose = (status: number | null, signal: NodeJS.Signals | null): void => {
+				this.#child = undefined;
+				// A status of 0 means here that the file has ended the process before its tests were finished.
+				finish(status === 0 ? 1 : status, signal);
+			};
+			const timer = setTimeout(() => {
+				timedOut = true;
+				killGroup(child);
+			}, timeout);
+			for (const stream of [child.stdout!, child.stderr!]) stream.on('data', onOutput);
+			child.on('close', onClose);
+			child.send(file);
+		});
+	}
+
+	/** Lets the process end. */
+	close(): void {
+		this.#child?.disconnect();
+	}
 }
 
 /**
@@ -143,12 +235,13 @@ export function useBuiltBinary(): void {
 	process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 	const output = path.join(folder, 'svc');
 	const build = path.join(import.meta.dirname, '../cli/packaging/build.ts');
-	const result = spawnSync(process.execPath, [build, '--output', output, '--thread-code', folder], {
+	const threadCode = path.join(folder, 'threads');
+	const result = spawnSync(process.execPath, [build, '--output', output, '--thread-code', threadCode], {
 		encoding: 'utf8',
 	});
 	if (result.status !== 0) throw new Error(`the build failed:\n${result.stdout}${result.stderr}`);
 	process.env.SVC_BIN = output;
-	process.env[THREAD_CODE_VARIABLE] = folder;
+	process.env[THREAD_CODE_VARIABLE] = threadCode;
 }
 
 /**
@@ -175,8 +268,10 @@ export async function runFiles(
 		if (result.failed) console.log(result.output.replace(/^/gm, '     '));
 	};
 	const work = async (): Promise<void> => {
+		const shared = new SharedProcess();
 		for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-			const result = await runFile(file, FILE_TIMEOUT_MS, words);
+			const isShared = words.length === 0 && sharesProcess(file, root);
+			const result = await (isShared ? shared.run(file) : runFile(file, FILE_TIMEOUT_MS, words));
 			if (result.passed + result.failed === 0) continue;
 			const retry = result.failed > 0 && process.env.SVC_TEST_RETRY === '1';
 			report(result, retry ? ', to be run again' : '');
@@ -189,6 +284,7 @@ export async function runFiles(
 			passed += result.passed;
 			failed += result.failed;
 		}
+		shared.close();
 	};
 	await Promise.all(Array.from({ length: parallel }, work));
 	mkdirSync(path.dirname(DURATIONS_FILE), { recursive: true });

@@ -17,7 +17,8 @@ export function responseSizeForRank(rank: number): number {
 	return 200 + ((Math.imul(rank, 0x9e3779b1) >>> 0) % 8000);
 }
 
-function seededRandom(seed: number): () => number {
+/** Returns a generator of numbers from 0 to less than 1. The same seed yields the same numbers. */
+export function seededRandom(seed: number): () => number {
 	let state = seed;
 	return () => {
 		state = (state + 0x6d2b79f5) | 0;

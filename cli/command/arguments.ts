@@ -9,7 +9,6 @@ import { CommandFailure } from './command.ts';
 export interface ScannedCommandLine {
 	/** The first word that is not an option; `version` if `-V` is given; undefined if there is neither. */
 	readonly command: string | undefined;
-	/** The words after the command. */
 	readonly wordsAfterCommand: readonly string[];
 	readonly verbose: boolean;
 	/** True if `-h` or `--help` was given before the command. */

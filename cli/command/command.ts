@@ -5,7 +5,7 @@
  */
 export type CompletionCandidates = readonly string[] | 'file' | 'folder' | 'command' | 'command-or-guide';
 
-/** An option, `--name`. */
+/** An option of a command, written `--name`. */
 export interface CommandOption {
 	readonly name: string;
 	/** The option's letter: `c` for `-c`. */

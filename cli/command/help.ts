@@ -10,7 +10,6 @@ const GLOBAL_OPTION_ROWS: readonly (readonly [string, string])[] = [
 	['-h, --help', 'Print this help'],
 ];
 
-/** A guide in the list of guides. */
 export interface ListedGuide {
 	readonly topic: string;
 	readonly summary: string;

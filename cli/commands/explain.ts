@@ -12,7 +12,7 @@ import {
 	requiredSource,
 } from '../configuration/configuration.ts';
 
-/** Sends a request through the compiled configuration, without a network, and prints its path. */
+/** Runs a request through the compiled configuration, without a network, and prints the route that it takes. */
 export const explain: Command = {
 	name: 'explain',
 	summary: 'Show which site, matchers and handlers a request runs through',

@@ -50,7 +50,7 @@ export const fileServer: Command = {
 	},
 };
 
-/** Returns the site of a domain over HTTPS, on port 443 or the `--listen` port. @throws {@link CommandFailure} */
+/** Returns a site that serves a domain over HTTPS, on port 443 or that of `--listen`. @throws {@link CommandFailure} */
 function domainSite(domain: string, listenOption: string | undefined): Pick<Site, 'addresses'> {
 	const port = listenOption === undefined ? '' : /^:?(\d{1,5})$/.exec(listenOption)?.[1];
 	if (port === undefined) {

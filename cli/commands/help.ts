@@ -20,7 +20,7 @@ export const help: Command = {
 	name: 'help',
 	summary: 'List the commands and guides, print the help of one, or search the guides',
 	details: [
-		'The name of a directive, matcher or global option prints what the reference says about it.',
+		'With the name of a directive, matcher or global option, prints its reference entry; with `options`, `matchers` or `placeholders`, lists all of them.',
 		'Other words are searched for in the guides. The section that fits best is printed, followed by the names of others.',
 	],
 	args: [
@@ -47,9 +47,11 @@ export const help: Command = {
 			return EXIT_STATUS.ok;
 		}
 		const guide = findGuide(topic);
-		const commandNames = COMMANDS.map(command => command.name);
 		const { moduleEntry, moduleNames } = await import('../manpages/module-entry.ts');
-		const referenceEntry = moduleEntry(topic);
+		const { referenceList, referenceListNames } = await import('../manpages/reference-lists.ts');
+		const referenceEntry = moduleEntry(topic) ?? referenceList(topic);
+		const commandNames = COMMANDS.map(command => command.name);
+		const knownWords = [...commandNames, ...moduleNames(), ...referenceListNames()];
 		if (guide) await printMarkdown(guide.text);
 		else if (commandNames.includes(topic) || topic === 'lsp') {
 			print(commandHelp(await findCommand(topic).load()));
@@ -62,11 +64,11 @@ export const help: Command = {
 			const { searchGuides } = await import('../manual/guide-search.ts');
 			printSeeAlso(searchGuides(allGuides(), topic).slice(0, MAX_FURTHER_RESULTS));
 		} else if (
-			(args.length === 1 && (await isMisspelled(topic, [...commandNames, ...moduleNames()]))) ||
+			(args.length === 1 && (await isMisspelled(topic, knownWords))) ||
 			!(await printBestSection(allGuides(), topic))
 		) {
-			const knownWords = [...commandNames, ...TOPICS, ...moduleNames()];
-			throw new UnknownWord(`${quoteWord(topic)} is neither a command, a guide nor a directive`, topic, knownWords);
+			const message = `${quoteWord(topic)} is not a command, a guide or a word of a configuration (${quoteWord('svc help')} lists commands and guides)`;
+			throw new UnknownWord(message, topic, [...knownWords, ...TOPICS]);
 		}
 		return EXIT_STATUS.ok;
 	},

@@ -4,12 +4,16 @@ import path from 'node:path';
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
+import { formatOfName } from '../configuration/configuration.ts';
 
 /** Directives that may have denied requests. Without these directives, the site may admit more requests than before. */
 const GUARD_DIRECTIVES: ReadonlySet<string> = new Set([
 	...['auth_jwt', 'auth_request', 'geo', 'if', 'internal', 'limit_conn', 'limit_except', 'limit_req', 'location'],
 	...['map', 'rewrite', 'secure_link', 'ssl_verify_client', 'valid_referers'],
 ]);
+
+/** A line that begins a section of a haproxy.cfg. nginx knows none of these words. */
+const HAPROXY_SECTION = /^(?:global|defaults|(?:frontend|backend|listen)\s+\S+)\s*$/m;
 
 /** Translates another server's configuration to a Configfile. */
 export const importCommand: Command = {
@@ -50,6 +54,8 @@ export const importCommand: Command = {
 		} catch (error) {
 			throw new CommandFailure(`${quoteWord(inputFile)} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
 		}
+		const refusal = foreignFileMessage(inputFile, nginxText);
+		if (refusal !== undefined) throw new CommandFailure(refusal);
 		const { importNginx } = await import('../../compiler/import/nginx/import-nginx.ts');
 		const { diskReader } = await import('../../runtime/compile/disk-reader.ts');
 		const { renderDiagnostics } = await import('../configuration/compilation.ts');
@@ -100,3 +106,14 @@ export const importCommand: Command = {
 		return EXIT_STATUS.ok;
 	},
 };
+
+/** Returns why a file that is clearly not an nginx.conf is refused, and what to do instead; undefined if it may be an nginx.conf. */
+function foreignFileMessage(file: string, text: string): string | undefined {
+	if (formatOfName(file) === 'compatfile') {
+		return `${quoteWord(file)} is a Caddyfile or Compatfile, which needs no import: ${quoteWord('svc run')} serves it as it is, and ${quoteWord('svc adapt --to configfile')} prints it as a Configfile.`;
+	}
+	if (HAPROXY_SECTION.test(text) && !text.includes(';')) {
+		return `${quoteWord(file)} is an HAProxy configuration, which cannot be imported; ${quoteWord('svc help from-haproxy')} lists the equivalents of its keywords.`;
+	}
+	return undefined;
+}

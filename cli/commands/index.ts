@@ -14,6 +14,16 @@ export const COMMANDS: readonly CommandEntry[] = [
 		summary: 'Replace the configuration of a running server',
 		load: async () => (await import('./reload.ts')).reload,
 	},
+	{
+		name: 'publish',
+		summary: 'Publish a configuration for all machines of a cluster',
+		load: async () => (await import('./publish.ts')).publish,
+	},
+	{
+		name: 'rollout',
+		summary: 'Show, pause, resume or abort the rollout of a published configuration',
+		load: async () => (await import('./rollout.ts')).rollout,
+	},
 	{ name: 'stop', summary: 'Stop a running server gracefully', load: async () => (await import('./stop.ts')).stop },
 	{
 		name: 'restart',

@@ -3,7 +3,7 @@ import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 
-/** A module in the list of modules. */
+/** A module as `svc list-modules` prints it. */
 interface Module {
 	readonly id: string;
 	readonly summary: string;

@@ -70,7 +70,14 @@ export const reload: Command = {
 		const query = queryOf(invocation);
 		const input = await readConfiguration(requiredSource(invocation));
 		const { compileConfiguration } = await import('../configuration/compilation.ts');
-		const { document, places: stepPlaces, warnings } = compileConfiguration(input, true);
+		const {
+			document,
+			places: stepPlaces,
+			warnings,
+		} = compileConfiguration(input, {
+			wantsPlaces: true,
+			isServedHere: true,
+		});
 		const documentText = JSON.stringify(document);
 		if (warnings !== '') printError(`${warnings}\n`);
 		const target = { address: invocation.value('address'), settings: document.settings?.admin };

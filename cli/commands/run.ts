@@ -1,5 +1,6 @@
 /** The command `svc run`. */
 import { closeSync, writeSync } from 'node:fs';
+import type { Runtime } from '../../runtime/main/runtime.ts';
 import { type Command, CommandFailure, type Invocation } from '../command/command.ts';
 import { failureText } from '../command/failure-report.ts';
 import {
@@ -10,12 +11,19 @@ import {
 	LANGUAGE_RULE,
 	PATH_ARGUMENT,
 	readConfiguration,
+	requiredSource,
 } from '../configuration/configuration.ts';
 import { savedConfiguration, stateFolder } from '../serving/autosave.ts';
 
 /** The report that `run` sends to `start`, as one line of JSON. */
 export type StartReport =
-	| { readonly ready: true; readonly listeners: readonly string[] }
+	| {
+			readonly ready: true;
+			readonly listeners: readonly string[];
+			/** The rendered warnings about the configuration, each followed by an empty line. */
+			readonly warnings: string;
+			readonly hasAdmin: boolean;
+	  }
 	| { readonly failure: string };
 
 /** Serves in the foreground until stopped. */
@@ -27,6 +35,7 @@ export const run: Command = {
 		'Signals: INT and TERM stop gracefully, and a second one immediately; QUIT stops immediately; USR1 and HUP reload the file; USR2 hands over to a new process, as `svc upgrade` does. Without a file, USR1 logs a warning and HUP is ignored. Exit status: 0 after a graceful stop, 1 if it did not start, 2 after an immediate stop, 3 after an error.',
 		'After a handover (`svc reload --handover`, `svc upgrade`, `svc restart`), another process serves. The first one stays, passes signals on to it, and ends when it does, with its exit status; so a shell, a container or a supervisor goes on as before. Under systemd and after `svc start` it does not stay.',
 		'With --resume, changes made through the Admin API survive a restart: they are saved in the state directory (STATE_DIRECTORY, otherwise $XDG_STATE_HOME/svc, otherwise ~/.local/state/svc) unless the configuration has `persist_config off`. If nothing is saved, the configuration on the command line is used.',
+		'With --cluster, the server takes its configuration from the cluster that the file names with the option `cluster`: what `svc publish` has published, as far as the rollout has reached this machine. If Redis does not answer, it is the last good publication, which is kept on the disk in the state directory. If a publication cannot be loaded at the start, the last good one is served instead; if the disk has no other publication, the server does not start. The rest of the file is served before the first publication; its options `cluster` and `admin` always apply. See `svc help fleet`.',
 		LANGUAGE_RULE,
 	],
 	args: [PATH_ARGUMENT],
@@ -42,6 +51,10 @@ export const run: Command = {
 			name: 'resume',
 			short: 'r',
 			summary: 'Load the last configuration set through the Admin API, if there is one, instead of the file',
+		},
+		{
+			name: 'cluster',
+			summary: 'Serve what is published in the cluster that the file names',
 		},
 		{
 			name: 'report-fd',
@@ -65,6 +78,7 @@ async function runServer(invocation: Invocation, report: (report: StartReport) =
 	const watch = invocation.flag('watch');
 	// A contradictory command line is refused even if a saved document is served instead of the file.
 	givenPath(invocation);
+	if (invocation.flag('cluster')) return runFleetMachine(invocation, report);
 	const savedInput = invocation.flag('resume') ? await savedConfiguration(stateFolder(process.env)) : undefined;
 	// A saved document is not reloaded from a file, because the file may differ from what was being served.
 	const source = savedInput ? undefined : configurationSource(invocation);
@@ -80,11 +94,35 @@ async function runServer(invocation: Invocation, report: (report: StartReport) =
 		verbose: invocation.verbose,
 		watch,
 		background: invocation.value('report-fd') !== undefined,
-		onReady: runtime =>
-			report({
-				ready: true,
-				listeners: runtime.listeners.map(({ address, port }) => `${bracketIpv6(address)}:${port}`),
-			}),
+		onReady: runtime => reportReady(runtime, isFileless, report),
+	});
+}
+
+/** Serves what is published in the cluster (`--cluster`). */
+async function runFleetMachine(invocation: Invocation, report: (report: StartReport) => void): Promise<number> {
+	const conflictingOption = ['watch', 'resume'].find(name => invocation.flag(name));
+	if (conflictingOption !== undefined)
+		throw new CommandFailure(`\`--cluster\` and \`--${conflictingOption}\` cannot be combined.`);
+	const ownInput = await readConfiguration(requiredSource(invocation));
+	const { chooseFleetConfiguration } = await import('../serving/fleet.ts');
+	const { input, fleet, fallBack } = await chooseFleetConfiguration(ownInput);
+	const { serve } = await import('../serving/serve.ts');
+	return serve({
+		input,
+		fleet,
+		fallBack,
+		verbose: invocation.verbose,
+		background: invocation.value('report-fd') !== undefined,
+		onReady: runtime => reportReady(runtime, false, report),
+	});
+}
+
+function reportReady(runtime: Runtime, adminAnyway: boolean, report: (report: StartReport) => void): void {
+	report({
+		ready: true,
+		listeners: runtime.listeners.map(({ address, port }) => `${bracketIpv6(address)}:${port}`),
+		warnings: runtime.startWarnings.map(({ text }) => `${text}\n\n`).join(''),
+		hasAdmin: adminAnyway || runtime.admin !== undefined,
 	});
 }
 

@@ -4,7 +4,7 @@ import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { controlService, SERVICE_ACTIONS, thisMachine } from '../control/service-control.ts';
 
-/** Controls the unit installed by packaging/install.sh. */
+/** Controls the systemd unit that packaging/install.sh has installed. */
 export const service: Command = {
 	name: 'service',
 	summary: 'Control the installed systemd unit',

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { isSea } from 'node:sea';
 import type { Readable } from 'node:stream';
 import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
-import { print } from '../command/terminal.ts';
+import { print, printError } from '../command/terminal.ts';
 import {
 	ADAPTER_OPTION,
 	CONFIG_OPTION,
@@ -26,13 +26,21 @@ export const start: Command = {
 		LANGUAGE_RULE,
 	],
 	args: [{ ...PATH_ARGUMENT, summary: 'Configuration file, or the folder that holds it' }],
-	options: [{ ...CONFIG_OPTION, summary: 'Configuration file' }, ADAPTER_OPTION],
+	options: [
+		{ ...CONFIG_OPTION, summary: 'Configuration file' },
+		ADAPTER_OPTION,
+		{
+			name: 'cluster',
+			summary: 'Serve what is published in the cluster that the file names, as `svc run --cluster` does',
+		},
+	],
 	async run(invocation) {
 		const source = configurationSource(invocation);
 		if (source?.kind === 'stdin')
 			throw new CommandFailure('A background server cannot read standard input; name a file.');
 		const runArguments = ['run', `--report-fd=${REPORT_FD}`];
 		if (source) runArguments.push(`--config=${source.name}`, `--adapter=${source.format}`);
+		if (invocation.flag('cluster')) runArguments.push('--cluster');
 		if (invocation.verbose) runArguments.push('--verbose');
 		const scriptWords = isSea() ? [] : [process.argv[1]!];
 		const child = spawn(process.execPath, [...scriptWords, ...runArguments], {
@@ -48,9 +56,14 @@ export const start: Command = {
 		}
 		if ('failure' in report) throw new StartFailure(report.failure);
 		child.unref();
+		printError(report.warnings);
 		print(
 			`The server is running in the background as process ${child.pid}${report.listeners.length > 0 ? `, listening on ${report.listeners.join(' ')}` : ''}.\n`,
 		);
+		if (!report.hasAdmin)
+			print(
+				`It has no Admin API, so \`svc stop\` and \`svc reload\` cannot reach it. To stop it, run: kill ${child.pid}\n`,
+			);
 		return EXIT_STATUS.ok;
 	},
 };

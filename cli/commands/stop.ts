@@ -35,7 +35,7 @@ export const stop: Command = {
 	},
 };
 
-/** Milliseconds between two checks whether a process has ended. Only the parent of a process is notified of its end. */
+/** Milliseconds between two checks of whether a process has ended. Only the parent of a process is notified of its end. */
 const EXIT_CHECK_INTERVAL_MS = 50;
 
 /** Stops a process and waits until it has ended (`--pid`). systemd passes an empty PID if the main process has ended already. */

@@ -80,7 +80,7 @@ async function exportTo(store: Store, outputPath: string): Promise<number> {
 	}
 }
 
-/** Deletes the temporary files left behind by earlier exports to the same file that were killed. */
+/** Deletes temporary files that earlier exports to the same file left behind because they were killed. */
 async function removeAbandonedExports(outputPath: string): Promise<void> {
 	const { dir, base } = path.parse(unfinishedPrefix(path.resolve(outputPath)));
 	for (const name of await readdir(dir).catch(() => [])) {

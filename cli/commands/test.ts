@@ -17,7 +17,7 @@ import {
 
 const FORMATS = ['text', 'json', 'junit'] as const;
 
-/** Runs the tests of configurations. */
+/** Runs the `test` blocks of configurations. */
 export const test: Command = {
 	name: 'test',
 	summary: "Run a configuration's own tests, and show what they cover",
@@ -122,7 +122,7 @@ async function resultsAsJson(testedConfigurations: readonly TestedConfiguration[
 	}));
 }
 
-/** Runs the tests, and again after each change, until the process is ended. */
+/** Runs the tests now and after each change, until the process is ended. */
 async function watchTests(invocation: Invocation, format: (typeof FORMATS)[number]): Promise<number> {
 	const source = requiredSource(invocation);
 	if (source.kind === 'stdin' || invocation.args.length > 1) throw new CommandFailure('`--watch` needs a single file.');

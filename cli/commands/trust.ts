@@ -9,7 +9,7 @@ import { print } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration/configuration.ts';
 import { chooseStore, rethrowStoreFailure, STORE_RULE } from '../configuration/store-choice.ts';
 
-/** Options of `trust` and `untrust`. */
+/** The options that `trust` and `untrust` share. */
 export const TRUST_OPTIONS: NonNullable<Command['options']> = [
 	{ name: 'ca', valueName: 'ID', summary: 'ID of the internal authority', default: 'local' },
 	{ ...CONFIG_OPTION, default: 'none' },

@@ -3,8 +3,10 @@ import type { Plan } from '../../compiler/codegen/plan/plan.ts';
 import { type CompileResult, createCompiler } from '../../compiler/compiler.ts';
 import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import { renderDiagnostic } from '../../compiler/diagnostics/render.ts';
+import { sortDiagnostics } from '../../compiler/diagnostics/sort-diagnostics.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Document } from '../../compiler/document/document.ts';
+import { missingRootWarnings } from '../../compiler/lint/missing-roots.ts';
 import { SilencingComments } from '../../compiler/lint/silencing-comments.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
 import { firstDifferingLine } from '../../compiler/syntax/format-difference.ts';
@@ -22,15 +24,23 @@ export interface Compilation extends Pick<CompileResult, 'tests' | 'locate' | 'p
 	readonly warnings: string;
 }
 
-/**
- * Compiles a configuration. With `wantsPlaces`, the result contains {@link CompileResult.places}. @throws {@link CommandFailure}
- * with all problems rendered, in order
- */
-export function compileConfiguration(input: ConfigInput, wantsPlaces = false): Compilation {
-	const compiler = createCompiler(diskReader(process.cwd()), { places: wantsPlaces });
+/** What {@link compileConfiguration} does besides compiling. */
+export interface CompilationOptions {
+	/** True if the result is to contain {@link CompileResult.places}. */
+	readonly wantsPlaces?: boolean;
+	/** True if the configuration is to be served on this machine, so that the warnings mention folders that do not exist. */
+	readonly isServedHere?: boolean;
+}
+
+/** Compiles a configuration. @throws {@link CommandFailure} with all problems rendered, in order */
+export function compileConfiguration(input: ConfigInput, options: CompilationOptions = {}): Compilation {
+	const reader = diskReader(process.cwd());
+	const compiler = createCompiler(reader, { places: options.wantsPlaces });
 	const { document, plan, diagnostics: allDiagnostics, tests, locate, places, files } = compiler.compile(input);
-	const diagnostics =
+	let diagnostics =
 		input.format === 'json' ? allDiagnostics : new SilencingComments(input.format).filter(allDiagnostics);
+	if (document && options.isServedHere)
+		diagnostics = sortDiagnostics([...diagnostics, ...missingRootWarnings(input, document, locate, reader)]);
 	const renderedDiagnostics = renderDiagnostics(diagnostics);
 	if (!document || !plan)
 		throw new CommandFailure(refusalSentence(input.name, diagnostics), { preamble: `${renderedDiagnostics}\n` });

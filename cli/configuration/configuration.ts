@@ -171,7 +171,7 @@ export function defaultFile(folder: string): string | undefined {
 	return DEFAULT_FILE_NAMES.map(name => path.join(folder, name)).find(file => fileKindOf(file) === 'file');
 }
 
-/** Reports whether a path names a folder. */
+/** Reports whether a path names an existing folder. */
 export function isFolder(file: string): boolean {
 	return fileKindOf(file) === 'directory';
 }

@@ -2,9 +2,9 @@
 import { basename } from 'node:path';
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
 
-/** Returns `Configfile:3: Configfile input is not formatted; …`. `line` is the first line that formatting would change. */
+/** Returns the message for an unformatted file. `line` is the first line that formatting would change. */
 export function unformattedMessage(name: string, line: number, dialect: Dialect): string {
 	const compatLanguage = /caddyfile/i.test(basename(name)) ? 'Caddyfile' : 'Compatfile';
 	const language = dialect === 'compatfile' ? compatLanguage : 'Configfile';
-	return `${name}:${line}: ${language} input is not formatted; \`svc fmt --overwrite\` fixes that.`;
+	return `${name}:${line}: This ${language} is not formatted; this is the first line that \`svc fmt --overwrite\` would change.`;
 }

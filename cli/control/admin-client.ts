@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT_MS = 5000;
 /** Number of milliseconds that a server may take to begin its reply. Loading a large configuration takes seconds. */
 const ANSWER_TIMEOUT_MS = 300_000;
 
-/** The server's reply. */
+/** A reply of the Admin API. */
 export interface AdminAnswer {
 	readonly status: number;
 	/** The body of the reply, parsed as JSON; undefined if it is not JSON. */

@@ -12,7 +12,7 @@ import { TOKEN_VARIABLE } from './admin-client.ts';
  */
 export async function adminSettings(invocation: Invocation): Promise<AdminSettings | undefined> {
 	const source = configurationSource(invocation);
-	// If the command line gives the address and the environment the token, nothing in the file is needed.
+	// If the command line gives the address and the environment gives the token, nothing in the file is needed.
 	if (!source || (invocation.value('address') !== undefined && process.env[TOKEN_VARIABLE])) return undefined;
 	const { compileConfiguration } = await import('../configuration/compilation.ts');
 	try {

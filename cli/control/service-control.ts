@@ -21,7 +21,7 @@ export interface ServiceMachine {
 	readonly run: (program: string, args: readonly string[]) => Promise<number>;
 }
 
-/** Returns the real machine. */
+/** Returns the machine on which this process runs. */
 export function thisMachine(): ServiceMachine {
 	return { platform: process.platform, hasSystemd: existsSync(SYSTEMD_FOLDER), run: runProgram };
 }

@@ -4,7 +4,6 @@ import { weightedTexts } from '../manual/guide-search.ts';
 import { groupOf } from '../manual/topics.ts';
 import { type Page, toSlug } from './page.ts';
 
-/** Returns a page for each guide. */
 export function guidePages(): Page[] {
 	return allGuides().map(guide => ({
 		path: `guides/${guide.topic}.html`,

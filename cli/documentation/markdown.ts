@@ -15,18 +15,17 @@ export interface MarkdownContext {
 	urlFor(code: string): string | undefined;
 }
 
-/** Returns the HTML of a text. */
 export async function renderMarkdown(text: string, cx: MarkdownContext): Promise<string> {
 	const tokens = markdownIt.parse(text, {});
 	for (const token of tokens) {
 		if (token.type === 'fence') {
 			token.meta = { html: await renderCode(token.content, token.info, cx) };
 		} else if (token.type === 'inline') {
-			let openLinks = 0;
+			let openLinkCount = 0;
 			for (const child of token.children ?? []) {
-				if (child.type === 'link_open') openLinks++;
-				else if (child.type === 'link_close') openLinks--;
-				else if (child.type === 'code_inline' && openLinks === 0) child.meta = { link: cx.urlFor(child.content) };
+				if (child.type === 'link_open') openLinkCount++;
+				else if (child.type === 'link_close') openLinkCount--;
+				else if (child.type === 'code_inline' && openLinkCount === 0) child.meta = { link: cx.urlFor(child.content) };
 			}
 		}
 	}
@@ -52,7 +51,7 @@ const DIALECT_BY_LANGUAGE: { readonly [language: string]: Dialect } = {
 async function renderCode(text: string, info: string, cx: MarkdownContext): Promise<string> {
 	const [infoLanguage = '', fileName] = info.split(' ');
 	if (infoLanguage === 'usage') return `<pre class="usage"><code>${escapeHtml(text.trimEnd())}</code></pre>\n`;
-	// The examples of modules are lines of a Configfile.
+	// Code without a language is the example of a module: lines of a Configfile.
 	const language = infoLanguage === '' ? 'configfile' : infoLanguage === 'compatfile' ? 'caddyfile' : infoLanguage;
 	const caption = fileName === undefined ? '' : `<figcaption>${escapeHtml(fileName)}</figcaption>`;
 	const dialect = DIALECT_BY_LANGUAGE[language];

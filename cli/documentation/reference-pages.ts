@@ -2,6 +2,7 @@
 import { ENDPOINTS } from '../../admin/endpoints.ts';
 import { ADMIN_ERRORS } from '../../admin/errors.ts';
 import { placeholders } from '../../compiler/codegen/placeholders/index.ts';
+import { abbreviatePlaceholders } from '../../compiler/codegen/placeholders/shorthands.ts';
 import { lintRules } from '../../compiler/lint/index.ts';
 import { balancers } from '../../compiler/modules/providers/balancers/index.ts';
 import { dnsProviders } from '../../compiler/modules/providers/dns/index.ts';
@@ -23,8 +24,8 @@ export const REFERENCE_GROUP = 'Reference';
 export const DIRECTIVES_GROUP = 'Directives';
 
 /**
- * Weights of the words of the reference in a search: half of the weights in guides, because a guide answers a question in
- * everyday words better. The name of a directive weighs more, because whoever searches for it means the directive.
+ * Weights of the words of the reference in a search: half of those in guides, because a guide better answers a question in everyday
+ * words. The name of a directive weighs more, because whoever searches for it means the directive.
  */
 const SEARCH_WEIGHTS = { name: 4, directive: 8, summary: 1, text: 0.5 } as const;
 
@@ -37,7 +38,6 @@ interface DocumentedModule {
 	readonly documentation: string;
 }
 
-/** Returns all pages of the reference. */
 export function referencePages(commands: readonly Command[]): Page[] {
 	const namedDirectives = directives.filter(({ names }) => names.configfile.length + names.compatfile.length > 0);
 	return [
@@ -58,10 +58,11 @@ export function referencePages(commands: readonly Command[]): Page[] {
 			'placeholders',
 			'Placeholders',
 			'Words in braces are filled in for each request: `{path}`. A final `*` is a parameter.',
-			placeholders.map(({ name, summary }) => ({
-				...createSection(name, summary, []),
-				title: `{${name}}`,
-			})),
+			placeholders.map(({ name, summary }) => {
+				const [title, fullName] = [abbreviatePlaceholders(`{${name}}`), `{${name}}`];
+				const fullNameNote = title === fullName ? [] : [`The full name is \`${fullName}\`.`];
+				return { ...createSection(name, summary, fullNameNote), title };
+			}),
 		),
 		createPage(
 			'policies',
@@ -168,7 +169,7 @@ function codeSpan(text: string): string {
 	return `\`\`${text.startsWith('`') || text.endsWith('`') ? ` ${text} ` : text}\`\``;
 }
 
-/** Returns a cell of a table. */
+/** Escapes a text for a cell of a Markdown table. */
 function escapeCell(text: string): string {
 	return text.replaceAll('|', '\\|').replaceAll('\n', ' ');
 }

@@ -11,9 +11,9 @@ export interface EditorWords {
 	readonly blocks: readonly string[];
 	readonly matchers: readonly string[];
 	readonly options: readonly string[];
-	/** Words of the language itself. */
+	/** Words of the language itself, such as `import`. */
 	readonly keywords: readonly string[];
-	/** Operators of matchers. */
+	/** Operators for matchers, such as `not`. */
 	readonly operators: readonly string[];
 	/** Words that may follow `expect` in a test. */
 	readonly expectations: readonly string[];
@@ -26,7 +26,6 @@ const KEYWORDS_BY_DIALECT: { readonly [dialect in Dialect]: readonly string[] } 
 	compatfile: ['import'],
 };
 
-/** Returns the words of a dialect. */
 export function editorWords(dialect: Dialect): EditorWords {
 	const { directives, matchers, options } = registryOf(dialect);
 	const keywords = KEYWORDS_BY_DIALECT[dialect];

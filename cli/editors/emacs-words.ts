@@ -2,7 +2,7 @@
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import { editorWords } from './editor-words.ts';
 
-/** Returns the file of words that the mode loads. */
+/** Returns the contents of the file from which the Emacs mode loads the words. */
 export function emacsWords(): string {
 	const definitions = (['configfile', 'compatfile'] as const satisfies readonly Dialect[]).map(dialect => {
 		const { directives, matchers, options, keywords, operators } = editorWords(dialect);

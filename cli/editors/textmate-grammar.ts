@@ -29,7 +29,6 @@ export interface TextMateGrammar {
 /** Matches the end of a statement: the end of a line without a backslash that continues it. */
 const LINE_END_PATTERN = '(?<!\\\\)$';
 
-/** Returns the grammar of a dialect. */
 export function textMateGrammar(dialect: Dialect): TextMateGrammar {
 	const words = editorWords(dialect);
 	const isConfigfile = dialect === 'configfile';

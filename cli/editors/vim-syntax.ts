@@ -2,7 +2,7 @@
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import { editorWords } from './editor-words.ts';
 
-/** Returns the syntax file of a dialect. */
+/** Returns the contents of Vim's syntax file for a dialect. */
 export function vimSyntax(dialect: Dialect): string {
 	const { directives, matchers, options, keywords, operators, expectations } = editorWords(dialect);
 	const isConfigfile = dialect === 'configfile';

@@ -1,4 +1,4 @@
-/** Code actions. */
+/** Answers requests for code actions: fixes, refactorings and conversions. */
 import {
 	type CodeAction,
 	CodeActionKind,
@@ -31,14 +31,14 @@ const ACTION_KINDS: { readonly [kind in Action['kind']]: CodeActionKind } = {
 	inline: CodeActionKind.RefactorInline,
 };
 
-/** Registers the handler of code actions. */
+/** Registers the handler that offers code actions for a range of a document. */
 export function registerActionHandler(connection: Connection, deps: FeatureDeps): void {
 	const { documents, publisher } = deps;
 	const findDocument = requestedDocument(deps);
-	const workspaceEdit = (requested: RequestedDocument, edits: readonly FileEdit[]): WorkspaceEdit => {
+	const workspaceEdit = (requestedDocument: RequestedDocument, edits: readonly FileEdit[]): WorkspaceEdit => {
 		const editsByPath = new Map<string, TextEdit[]>();
 		for (const { path, start, end, text } of edits) {
-			const location = documents.toLocation(requested.workspace, { path, start, end });
+			const location = documents.toLocation(requestedDocument.workspace, { path, start, end });
 			if (!location) continue;
 			const fileEdits = editsByPath.get(path) ?? [];
 			fileEdits.push({ range: location.range, newText: text });
@@ -50,28 +50,35 @@ export function registerActionHandler(connection: Connection, deps: FeatureDeps)
 		const path = documents.pathOf(textDocument.uri);
 		const version = documents.get(path)?.version;
 		const publishedFindings = await publisher.findings(path);
-		const requested = findDocument(textDocument.uri);
+		const requestedDocument = findDocument(textDocument.uri);
 		// If the text has changed while the findings were awaited, `range` refers to an older text.
-		if (!requested || requested.document.version !== version) return [];
+		if (!requestedDocument || requestedDocument.document.version !== version) return [];
 		const findings = publishedFindings.map(({ finding }) => finding);
-		const offsets = { start: requested.document.offsetAt(range.start), end: requested.document.offsetAt(range.end) };
+		const offsets = {
+			start: requestedDocument.document.offsetAt(range.start),
+			end: requestedDocument.document.offsetAt(range.end),
+		};
 		const isRequestedKind = (kind: CodeActionKind): boolean =>
 			!context.only || context.only.some(only => kind === only || kind.startsWith(`${only}.`));
-		const actions = actionsAt(requested.workspace, requested.syntax, offsets, findings)
+		const actions = actionsAt(requestedDocument.workspace, requestedDocument.syntax, offsets, findings)
 			.filter(({ kind }) => isRequestedKind(ACTION_KINDS[kind]))
 			.map(({ title, kind, edits, finding, isPreferred }): CodeAction => {
 				const diagnostic = finding && publishedFindings.find(entry => entry.finding === finding)?.diagnostic;
 				return {
-					...{ title, kind: ACTION_KINDS[kind], edit: workspaceEdit(requested, edits) },
+					...{ title, kind: ACTION_KINDS[kind], edit: workspaceEdit(requestedDocument, edits) },
 					...(diagnostic ? { diagnostics: [diagnostic] } : {}),
 					...(isPreferred ? { isPreferred: true } : {}),
 				};
 			});
 		const allFixes = context.only && isRequestedKind(FIX_ALL_KIND) ? safeFixEdits(findings) : [];
 		if (allFixes.length > 0)
-			actions.push({ title: 'Apply all safe fixes', kind: FIX_ALL_KIND, edit: workspaceEdit(requested, allFixes) });
+			actions.push({
+				title: 'Apply all safe fixes',
+				kind: FIX_ALL_KIND,
+				edit: workspaceEdit(requestedDocument, allFixes),
+			});
 		if (deps.canCreateFiles() && isRequestedKind(CodeActionKind.RefactorRewrite))
-			actions.push(...conversionActions(requested, range.start));
+			actions.push(...conversionActions(requestedDocument, range.start));
 		return actions;
 	});
 }

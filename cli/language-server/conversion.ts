@@ -20,7 +20,7 @@ export const CONVERT_COMMAND = 'svc.convertToConfigfile';
 /** The error code RequestFailed of LSP 3.17. */
 const REQUEST_FAILED_CODE = -32803;
 
-/** Reports whether a client can create the new file. */
+/** Reports whether a client can create the file for a converted configuration. */
 export function canCreateFiles({ workspace }: ClientCapabilities): boolean {
 	const { documentChanges, resourceOperations = [] } = workspace?.workspaceEdit ?? {};
 	return (

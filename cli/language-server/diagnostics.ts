@@ -40,7 +40,7 @@ export class DiagnosticsPublisher {
 	readonly #connection: Connection;
 	readonly #documents: Documents;
 	readonly #getWorkspace: () => Workspace;
-	/** The published findings by path. They belong to the document versions in {@link #versions}. */
+	/** The published findings by path. They belong to the document versions in {@link #checkedVersions}. */
 	#publishedByPath: ReadonlyMap<string, readonly PublishedFinding[]> = new Map();
 	#checkedVersions: ReadonlyMap<string, number> = new Map();
 	#changeCount = 0;

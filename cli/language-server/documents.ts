@@ -36,17 +36,20 @@ export class Documents {
 		this.#openDocuments.delete(file);
 	}
 
-	/** Returns an open document. */
+	/** Returns the open document of a file; undefined if the file is not open. */
 	get(file: string): TextDocument | undefined {
 		return this.#openDocuments.get(file);
 	}
 
-	/** Returns the versions of all open documents. */
+	/** Returns the versions of all open documents, by path. */
 	versions(): ReadonlyMap<string, number> {
 		return new Map([...this.#openDocuments].map(([file, { version }]) => [file, version]));
 	}
 
-	/** Returns the open document of a file or, if the file is not open, a document with the given text. It converts positions. */
+	/**
+	 * Returns the document with which positions in a file are converted: the open document or, if the file is not open, a document
+	 * with the given text.
+	 */
 	#documentFor(file: string, text: string): TextDocument {
 		const document = this.#openDocuments.get(file);
 		if (document) return document;

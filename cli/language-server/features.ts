@@ -43,7 +43,7 @@ export interface FeatureDeps {
 	readonly documents: Documents;
 	readonly getWorkspace: () => Workspace;
 	readonly publisher: DiagnosticsPublisher;
-	/** Reports whether the client can create files. */
+	/** Reports whether the client can create files; false until the client has announced its capabilities. */
 	readonly canCreateFiles: () => boolean;
 }
 
@@ -70,36 +70,42 @@ export function registerHandlers(connection: Connection, deps: FeatureDeps): voi
 		documents.toRange(path, syntax.text, range);
 
 	connection.onDocumentFormatting(({ textDocument }) => {
-		const requested = findDocument(textDocument.uri);
-		return requested ? toTextEdits(requested, formattingEdits(requested.syntax.text)) : [];
+		const requestedDocument = findDocument(textDocument.uri);
+		return requestedDocument ? toTextEdits(requestedDocument, formattingEdits(requestedDocument.syntax.text)) : [];
 	});
 	connection.onDocumentRangeFormatting(({ textDocument, range }) => {
-		const requested = findDocument(textDocument.uri);
-		if (!requested) return [];
-		const offsets = { start: requested.document.offsetAt(range.start), end: requested.document.offsetAt(range.end) };
-		return toTextEdits(requested, formattingEdits(requested.syntax.text, offsets));
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument) return [];
+		const offsets = {
+			start: requestedDocument.document.offsetAt(range.start),
+			end: requestedDocument.document.offsetAt(range.end),
+		};
+		return toTextEdits(requestedDocument, formattingEdits(requestedDocument.syntax.text, offsets));
 	});
 	connection.onDocumentOnTypeFormatting(({ textDocument, position }) => {
-		const requested = findDocument(textDocument.uri);
-		if (!requested) return [];
-		const offset = requested.document.offsetAt(position);
-		return toTextEdits(requested, formattingEdits(requested.syntax.text, { start: offset, end: offset }));
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument) return [];
+		const offset = requestedDocument.document.offsetAt(position);
+		return toTextEdits(
+			requestedDocument,
+			formattingEdits(requestedDocument.syntax.text, { start: offset, end: offset }),
+		);
 	});
-	const toTextEdits = (requested: RequestedDocument, edits: readonly RangeEdit[]): TextEdit[] =>
-		edits.map(edit => ({ range: rangeIn(requested, edit), newText: edit.text }));
+	const toTextEdits = (requestedDocument: RequestedDocument, edits: readonly RangeEdit[]): TextEdit[] =>
+		edits.map(edit => ({ range: rangeIn(requestedDocument, edit), newText: edit.text }));
 
 	connection.onDocumentSymbol(({ textDocument }) => {
-		const requested = findDocument(textDocument.uri);
-		if (!requested) return [];
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument) return [];
 		const toDocumentSymbol = ({ name, detail, kind, range, name_range, children }: TextSymbol): DocumentSymbol => ({
 			...{ name, detail, kind: SYMBOL_KINDS[kind] },
 			...{
-				range: rangeIn(requested, range),
-				selectionRange: rangeIn(requested, name_range),
+				range: rangeIn(requestedDocument, range),
+				selectionRange: rangeIn(requestedDocument, name_range),
 				children: children.map(toDocumentSymbol),
 			},
 		});
-		return symbolsOf(requested.syntax).map(toDocumentSymbol);
+		return symbolsOf(requestedDocument.syntax).map(toDocumentSymbol);
 	});
 	connection.onWorkspaceSymbol(({ query }) => {
 		const workspace = deps.getWorkspace();
@@ -118,10 +124,10 @@ export function registerHandlers(connection: Connection, deps: FeatureDeps): voi
 		});
 	});
 	connection.onFoldingRanges(({ textDocument }) => {
-		const requested = findDocument(textDocument.uri);
-		if (!requested) return [];
-		return foldsOf(requested.syntax).map(fold => {
-			const { start, end } = rangeIn(requested, fold);
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument) return [];
+		return foldsOf(requestedDocument.syntax).map(fold => {
+			const { start, end } = rangeIn(requestedDocument, fold);
 			const kind =
 				fold.kind === 'comment'
 					? FoldingRangeKind.Comment
@@ -134,20 +140,23 @@ export function registerHandlers(connection: Connection, deps: FeatureDeps): voi
 		});
 	});
 	connection.onSelectionRanges(({ textDocument, positions }) => {
-		const requested = findDocument(textDocument.uri);
-		if (!requested) return [];
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument) return [];
 		return positions.map(position => {
 			let selection: SelectionRange | undefined;
-			for (const range of enclosingRanges(requested.syntax, requested.document.offsetAt(position)).toReversed())
-				selection = { range: rangeIn(requested, range), ...(selection ? { parent: selection } : {}) };
+			for (const range of enclosingRanges(
+				requestedDocument.syntax,
+				requestedDocument.document.offsetAt(position),
+			).toReversed())
+				selection = { range: rangeIn(requestedDocument, range), ...(selection ? { parent: selection } : {}) };
 			return selection!;
 		});
 	});
 	connection.onDocumentLinks(({ textDocument }) => {
-		const requested = findDocument(textDocument.uri);
-		if (!requested) return [];
-		return linksOf(requested.workspace, requested.syntax).map(link => ({
-			range: rangeIn(requested, link),
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument) return [];
+		return linksOf(requestedDocument.workspace, requestedDocument.syntax).map(link => ({
+			range: rangeIn(requestedDocument, link),
 			target: documents.uriOf(link.path),
 		}));
 	});

@@ -60,16 +60,16 @@ export function registerLensHandlers(connection: Connection, deps: FeatureDeps):
 	};
 
 	connection.languages.semanticTokens.on(({ textDocument }) => {
-		const requested = findDocument(textDocument.uri);
+		const requestedDocument = findDocument(textDocument.uri);
 		const encodedTokens: number[] = [];
 		let previousLine = 0;
 		let previousCharacter = 0;
-		for (const { start, end, type, definition } of requested ? semanticTokens(requested.syntax) : []) {
+		for (const { start, end, type, definition } of requestedDocument ? semanticTokens(requestedDocument.syntax) : []) {
 			// Not all editors support tokens that span several lines.
-			for (const linePart of linePartsOf(requested!.syntax.text, start, end)) {
+			for (const linePart of linePartsOf(requestedDocument!.syntax.text, start, end)) {
 				const { start: startPosition, end: endPosition } = documents.toRange(
-					requested!.path,
-					requested!.syntax.text,
+					requestedDocument!.path,
+					requestedDocument!.syntax.text,
 					linePart,
 				);
 				const column =
@@ -91,17 +91,17 @@ export function registerLensHandlers(connection: Connection, deps: FeatureDeps):
 		const path = documents.pathOf(textDocument.uri);
 		const version = documents.get(path)?.version;
 		const publishedFindings = await publisher.findings(path);
-		const requested = findDocument(textDocument.uri);
-		if (!requested || requested.document.version !== version) return [];
-		const start = requested.document.offsetAt(range.start);
-		const end = requested.document.offsetAt(range.end);
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument || requestedDocument.document.version !== version) return [];
+		const start = requestedDocument.document.offsetAt(range.start);
+		const end = requestedDocument.document.offsetAt(range.end);
 		return inlayHints(
-			requested.syntax,
+			requestedDocument.syntax,
 			publishedFindings.map(({ finding }) => finding),
 		)
 			.filter(({ offset }) => start <= offset && offset <= end)
 			.map(({ offset, label, tooltip, side }) => ({
-				position: requested.document.positionAt(offset),
+				position: requestedDocument.document.positionAt(offset),
 				...{ label, tooltip, kind: InlayHintKind.Type },
 				...{ paddingLeft: side === 'after', paddingRight: side === 'before' },
 			}));
@@ -110,10 +110,10 @@ export function registerLensHandlers(connection: Connection, deps: FeatureDeps):
 		const path = documents.pathOf(textDocument.uri);
 		const compiled = await compileResultOf(path);
 		const reachedPlaces = compiled ? await placesReachedBy(compiled) : [];
-		const requested = findDocument(textDocument.uri);
-		if (!requested || !publisher.isCurrent) return [];
-		return lensesOf(requested.syntax, compiled, reachedPlaces).map(lens => ({
-			range: documents.toRange(requested.path, requested.syntax.text, lens),
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument || !publisher.isCurrent) return [];
+		return lensesOf(requestedDocument.syntax, compiled, reachedPlaces).map(lens => ({
+			range: documents.toRange(requestedDocument.path, requestedDocument.syntax.text, lens),
 			command: commandOf(lens, textDocument.uri),
 		}));
 	});

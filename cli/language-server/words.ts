@@ -47,7 +47,7 @@ const COMPLETION_KINDS: { readonly [kind in CompletionKind]: CompletionItemKind 
 	route: CompletionItemKind.Function,
 };
 
-/** Registers the handlers of requests about words. */
+/** Registers the handlers of requests about the word at a position, such as completion and hover. */
 export function registerWordHandlers(connection: Connection, deps: FeatureDeps): void {
 	const { documents } = deps;
 	const findDocument = requestedDocument(deps);
@@ -55,9 +55,13 @@ export function registerWordHandlers(connection: Connection, deps: FeatureDeps):
 		ranges.flatMap(range => documents.toLocation(deps.getWorkspace(), range) ?? []);
 
 	connection.onCompletion(({ textDocument, position }) => {
-		const requested = findDocument(textDocument.uri);
-		if (!requested) return [];
-		const completions = completionsAt(requested.workspace, requested.syntax, requested.document.offsetAt(position));
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument) return [];
+		const completions = completionsAt(
+			requestedDocument.workspace,
+			requestedDocument.syntax,
+			requestedDocument.document.offsetAt(position),
+		);
 		return completions.map(({ label, kind, detail, documentation, insert, isSnippet, range }, index) => ({
 			label,
 			kind: COMPLETION_KINDS[kind],
@@ -66,21 +70,27 @@ export function registerWordHandlers(connection: Connection, deps: FeatureDeps):
 			sortText: String(index).padStart(4, '0'),
 			filterText: label,
 			insertTextFormat: isSnippet ? InsertTextFormat.Snippet : InsertTextFormat.PlainText,
-			textEdit: { range: documents.toRange(requested.path, requested.syntax.text, range), newText: insert },
+			textEdit: {
+				range: documents.toRange(requestedDocument.path, requestedDocument.syntax.text, range),
+				newText: insert,
+			},
 		}));
 	});
 	connection.onHover(({ textDocument, position }) => {
-		const requested = findDocument(textDocument.uri);
-		const hover = requested && hoverAt(requested.workspace, requested.syntax, requested.document.offsetAt(position));
-		if (!requested || !hover) return null;
+		const requestedDocument = findDocument(textDocument.uri);
+		const hover =
+			requestedDocument &&
+			hoverAt(requestedDocument.workspace, requestedDocument.syntax, requestedDocument.document.offsetAt(position));
+		if (!requestedDocument || !hover) return null;
 		return {
 			contents: { kind: MarkupKind.Markdown, value: hover.text },
-			range: documents.toRange(requested.path, requested.syntax.text, hover.range),
+			range: documents.toRange(requestedDocument.path, requestedDocument.syntax.text, hover.range),
 		};
 	});
 	connection.onSignatureHelp(({ textDocument, position }) => {
-		const requested = findDocument(textDocument.uri);
-		const signature = requested && signatureAt(requested.syntax, requested.document.offsetAt(position));
+		const requestedDocument = findDocument(textDocument.uri);
+		const signature =
+			requestedDocument && signatureAt(requestedDocument.syntax, requestedDocument.document.offsetAt(position));
 		if (!signature) return null;
 		const { usage, documentation, parameters, activeParameter: activeIndex } = signature;
 		return {
@@ -92,43 +102,59 @@ export function registerWordHandlers(connection: Connection, deps: FeatureDeps):
 		};
 	});
 	connection.onDefinition(({ textDocument, position }) => {
-		const requested = findDocument(textDocument.uri);
-		if (!requested) return [];
-		const offset = requested.document.offsetAt(position);
-		const occurrences = occurrencesAt(requested.workspace, requested.syntax, offset);
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument) return [];
+		const offset = requestedDocument.document.offsetAt(position);
+		const occurrences = occurrencesAt(requestedDocument.workspace, requestedDocument.syntax, offset);
 		if (occurrences.length > 0) return toLocations(occurrences.filter(({ role }) => role === 'definition'));
-		return toLocations(importedFiles(requested.workspace, requested.syntax, offset));
+		return toLocations(importedFiles(requestedDocument.workspace, requestedDocument.syntax, offset));
 	});
 	connection.onReferences(({ textDocument, position, context }) => {
-		const requested = findDocument(textDocument.uri);
-		if (!requested) return [];
-		const occurrences = occurrencesAt(requested.workspace, requested.syntax, requested.document.offsetAt(position));
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument) return [];
+		const occurrences = occurrencesAt(
+			requestedDocument.workspace,
+			requestedDocument.syntax,
+			requestedDocument.document.offsetAt(position),
+		);
 		return toLocations(occurrences.filter(({ role }) => context.includeDeclaration || role === 'use'));
 	});
 	connection.onDocumentHighlight(({ textDocument, position }) => {
-		const requested = findDocument(textDocument.uri);
-		if (!requested) return [];
-		return occurrencesAt(requested.workspace, requested.syntax, requested.document.offsetAt(position))
-			.filter(({ path }) => path === requested.path)
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument) return [];
+		return occurrencesAt(
+			requestedDocument.workspace,
+			requestedDocument.syntax,
+			requestedDocument.document.offsetAt(position),
+		)
+			.filter(({ path }) => path === requestedDocument.path)
 			.map(occurrence => ({
-				range: documents.toRange(requested.path, requested.syntax.text, occurrence),
+				range: documents.toRange(requestedDocument.path, requestedDocument.syntax.text, occurrence),
 				kind: occurrence.role === 'definition' ? 3 : 2,
 			}));
 	});
 	connection.onPrepareRename(({ textDocument, position }) => {
-		const requested = findDocument(textDocument.uri);
-		const offset = requested?.document.offsetAt(position);
-		const name = requested && nameAt(requested.syntax, offset!);
-		if (!requested || !name || occurrencesAt(requested.workspace, requested.syntax, offset!).length === 0) return null;
-		return { range: documents.toRange(requested.path, requested.syntax.text, name), placeholder: name.name };
+		const requestedDocument = findDocument(textDocument.uri);
+		const offset = requestedDocument?.document.offsetAt(position);
+		const name = requestedDocument && nameAt(requestedDocument.syntax, offset!);
+		if (
+			!requestedDocument ||
+			!name ||
+			occurrencesAt(requestedDocument.workspace, requestedDocument.syntax, offset!).length === 0
+		)
+			return null;
+		return {
+			range: documents.toRange(requestedDocument.path, requestedDocument.syntax.text, name),
+			placeholder: name.name,
+		};
 	});
 	connection.onRenameRequest(({ textDocument, position, newName }): WorkspaceEdit | ResponseError => {
-		const requested = findDocument(textDocument.uri);
-		if (!requested) return { documentChanges: [] };
+		const requestedDocument = findDocument(textDocument.uri);
+		if (!requestedDocument) return { documentChanges: [] };
 		const renameResult = renameAt(
-			requested.workspace,
-			requested.syntax,
-			requested.document.offsetAt(position),
+			requestedDocument.workspace,
+			requestedDocument.syntax,
+			requestedDocument.document.offsetAt(position),
 			newName,
 		);
 		// The error code RequestFailed of LSP 3.17.
@@ -136,7 +162,7 @@ export function registerWordHandlers(connection: Connection, deps: FeatureDeps):
 		const newText = newName.replace(/^@/, '');
 		const editsByPath = new Map<string, TextEdit[]>();
 		for (const occurrence of renameResult) {
-			const location = documents.toLocation(requested.workspace, occurrence);
+			const location = documents.toLocation(requestedDocument.workspace, occurrence);
 			if (!location) continue;
 			const fileEdits = editsByPath.get(occurrence.path) ?? [];
 			fileEdits.push({ range: location.range, newText });

@@ -9,9 +9,11 @@ import { directives } from '../../compiler/modules/registry/directives.ts';
 import { matchers } from '../../compiler/modules/registry/matchers.ts';
 import { options } from '../../compiler/modules/registry/options.ts';
 import { LANGUAGE_TEXT, LINT_TEXT } from '../manual/language-text.ts';
+import { listedPlaceholders } from './reference-lists.ts';
 import {
 	boldCode,
 	codeParagraph,
+	listEntry,
 	type ManualPage,
 	paragraph,
 	renderMarkdown,
@@ -51,6 +53,8 @@ export function configfilePage(): ManualPage {
 			...matchers.flatMap(({ id, ...matcher }) =>
 				definitionLines({ names: { configfile: [id], compatfile: [id] }, ...matcher }),
 			),
+			...sectionHeading('Placeholders'),
+			...listedPlaceholders().flatMap(([placeholder, meaning]) => listEntry(`\`${placeholder}\``, meaning)),
 			...sectionHeading('Balancing policies'),
 			...balancers.flatMap(({ id, ...balancer }) =>
 				definitionLines({ names: { configfile: [id], compatfile: [id] }, ...balancer }),

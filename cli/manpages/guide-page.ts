@@ -2,7 +2,6 @@
 import type { Guide } from '../manual/guide.ts';
 import { boldCode, type ManualPage, renderMarkdown, sectionHeading } from './roff.ts';
 
-/** Returns the page of a guide. */
 export function guidePage({ topic, title, summary, sections }: Guide): ManualPage {
 	const [introduction, ...otherSections] = sections;
 	const remainingText = introduction!.text.split('\n\n').slice(1).join('\n\n');

@@ -1,8 +1,8 @@
 /** Manual pages in roff's `man` macros: renders text, Markdown and lists as lines that groff and mandoc accept without warnings. */
 
-/** A page to render. */
+/** A manual page before rendering. */
 export interface ManualPage {
-	/** The name of the page, such as `svc-run`, whose file is `svc-run.1`. */
+	/** The name of the page, such as `svc-run` for the file `svc-run.1`. */
 	readonly name: string;
 	readonly section: 1 | 5 | 7;
 	/** The summary of the page in one sentence, without its period. */
@@ -27,7 +27,6 @@ export function sectionHeading(title: string): string[] {
 	return [`.SH ${quoteArgument(title.toUpperCase())}`];
 }
 
-/** Returns the heading of a subsection. */
 export function subsectionHeading(title: string): string[] {
 	return [`.SS ${quoteArgument(title)}`];
 }
@@ -150,11 +149,13 @@ const ROFF_ESCAPES: { readonly [character: string]: string } = {
 	'~': '\\(ti',
 	'"': '\\(dq',
 	'…': '...',
+	// A bar of a chart; groff cannot show it on an ASCII terminal.
+	'█': '#',
 };
 
 /** Escapes text in which every character is literal. */
 function escapeLiteral(text: string): string {
-	return escapeNonAscii(text.replace(/[\\\-'`^~"…]/g, character => ROFF_ESCAPES[character]!));
+	return escapeNonAscii(text.replace(/[\\\-'`^~"…█]/g, character => ROFF_ESCAPES[character]!));
 }
 
 /** Escapes prose, in which hyphens and apostrophes may be typeset. */
@@ -164,7 +165,7 @@ function escapeProse(text: string): string {
 	return escapeNonAscii(prose.replace(/[\\`^~"…]|(?<=^|[\s(])-/g, character => ROFF_ESCAPES[character]!));
 }
 
-/** Replaces non-ASCII characters by escapes with their numbers, because the page may be formatted in any locale. */
+/** Replaces each non-ASCII character with an escape that contains its number, because the page may be formatted in any locale. */
 function escapeNonAscii(text: string): string {
 	return text.replace(/[^\x20-\x7e]/gu, character => {
 		const codePoint = character.codePointAt(0)!;
@@ -179,7 +180,7 @@ function escapeLine(text: string): string {
 	return /^[.']/.test(text) ? `\\&${text}` : text;
 }
 
-/** Quotes a macro argument. */
+/** Quotes an argument of a roff macro. */
 function quoteArgument(text: string): string {
 	return `"${escapeLiteral(text)}"`;
 }

@@ -2,7 +2,7 @@
 import type { Guide, GuideSection } from './guide.ts';
 import { RankingIndexBuilder, rank, wordsOf } from './ranking.ts';
 
-/** A section that a search found. */
+/** A section of a guide that a search found. */
 export interface FoundSection {
 	readonly guide: Guide;
 	readonly section: GuideSection;

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { TOPICS } from './topics.ts';
 
-/** The texts of the guides, by topic. */
 export const GUIDE_TEXTS: { readonly [topic: string]: string } = Object.fromEntries(
 	TOPICS.map(topic => [topic, readFileSync(path.join(import.meta.dirname, `${topic}.md`), 'utf8')]),
 );

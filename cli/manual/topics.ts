@@ -3,9 +3,21 @@
 /** The names of the guides, by subject. */
 const TOPICS_BY_GROUP = {
 	Start: ['install', 'first-site', 'language', 'recipes', 'https'],
-	Sites: ['proxying', 'php', 'single-page', 'caching', 'headers', 'rate-limits'],
+	Sites: ['proxying', 'php', 'single-page', 'caching', 'headers', 'rate-limits', 'overload'],
 	'Check and change': ['testing', 'comparing', 'zero-downtime', 'handover', 'admin-api'],
-	Operate: ['logs', 'containers', 'cluster', 'performance', 'troubleshooting', 'production', 'security'],
+	Operate: [
+		'logs',
+		'containers',
+		'cluster',
+		'fleet',
+		'redis',
+		'redis-failover',
+		'cluster-size',
+		'performance',
+		'troubleshooting',
+		'production',
+		'security',
+	],
 	'Move from another server': ['from-caddy', 'from-nginx', 'from-haproxy'],
 } as const;
 
@@ -15,7 +27,7 @@ export type Topic = (typeof TOPICS_BY_GROUP)[keyof typeof TOPICS_BY_GROUP][numbe
 /** The names of all guides, in reading order. */
 export const TOPICS: readonly Topic[] = Object.values(TOPICS_BY_GROUP).flat();
 
-/** The subjects, in order. */
+/** The subjects of the guides, in reading order. */
 export const TOPIC_GROUPS: readonly string[] = Object.keys(TOPICS_BY_GROUP);
 
 /** Returns the subject of a guide. */

@@ -21,10 +21,10 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { cacheAsset, THREAD_ENTRIES, type ThreadKind, threadAsset } from '../../runtime/threads/thread-source.ts';
 import { version } from '../command/version.ts';
-import { writeBundles } from './bundles.ts';
+import { BUNDLES_FILE, PACKAGE_BUNDLES, writeBundles } from './bundles.ts';
 import { linuxExecutable } from './node-executable/linux-executable.ts';
 import { verifyNode } from './pinned-node.js';
-import { acceptRepeatableCaches, REPEATABLE_FLAGS } from './repeatable-caches.ts';
+import { acceptRepeatableCaches, REPEATABLE_FLAGS, readCacheHeaders } from './repeatable-caches.ts';
 
 const repositoryFolder = path.resolve(import.meta.dirname, '../..');
 const THIS_PLATFORM = `${process.platform}-${process.arch}`;
@@ -51,7 +51,6 @@ function editFile(file: string, edit: (content: Buffer) => void): void {
 	writeFileSync(file, content);
 }
 
-/** Options for building a binary. */
 interface BinaryOptions {
 	readonly release: string;
 	readonly outputPath: string;
@@ -77,18 +76,20 @@ async function buildBinary({
 	try {
 		const pathOf = (name: string): string => path.join(temporaryFolder, name);
 		const bundles = await writeBundles(release, temporaryFolder);
-		const cacheNames = bundles.map(cacheAsset);
+		writeFileSync(pathOf(BUNDLES_FILE), JSON.stringify(bundles));
+		const cacheNames = bundles.names.map(cacheAsset);
 		// V8's code caches are valid only for the kind of processor on which they were made. For another platform they are left
 		// empty, and V8 ignores an empty cache.
 		const isOtherPlatform = platform !== THIS_PLATFORM;
-		if (isOtherPlatform) for (const cache of cacheNames) writeFileSync(pathOf(cache), '');
+		const cacheHeaders = isOtherPlatform ? undefined : readCacheHeaders();
+		if (cacheHeaders === undefined) for (const cache of cacheNames) writeFileSync(pathOf(cache), '');
 		else {
 			for (const script of ['code-cache.ts', 'program-cache.ts']) {
 				runNode([...REPEATABLE_FLAGS, path.join(import.meta.dirname, script)], temporaryFolder);
 			}
-			for (const cache of cacheNames) editFile(pathOf(cache), acceptRepeatableCaches);
+			for (const cache of cacheNames) editFile(pathOf(cache), file => acceptRepeatableCaches(file, cacheHeaders));
 		}
-		const assets = [...bundles, ...cacheNames].sort();
+		const assets = [...bundles.names, ...cacheNames].sort();
 		copyFileSync(path.join(import.meta.dirname, LOADER_SCRIPT), pathOf(LOADER_SCRIPT));
 		const isLinux = platform.startsWith('linux-');
 		const seaConfig = {
@@ -107,13 +108,13 @@ async function buildBinary({
 		if (isLinux) runNode([...REPEATABLE_FLAGS, '--experimental-sea-config', 'sea.json'], temporaryFolder);
 		else runNode(['--build-sea', 'sea.json'], temporaryFolder);
 		if (isLinux) {
-			if (!isOtherPlatform) editFile(pathOf('program'), acceptRepeatableCaches);
+			if (cacheHeaders !== undefined) editFile(pathOf('program'), file => acceptRepeatableCaches(file, cacheHeaders));
 			writeFileSync(pathOf('svc'), linuxExecutable(readFileSync(nodeExecutable), readFileSync(pathOf('program'))));
 		}
 		if (threadCodeFolder !== undefined) {
 			mkdirSync(threadCodeFolder, { recursive: true });
-			for (const kind of Object.keys(THREAD_ENTRIES) as ThreadKind[]) {
-				const asset = threadAsset(kind);
+			const threadAssets = (Object.keys(THREAD_ENTRIES) as ThreadKind[]).map(threadAsset);
+			for (const asset of [...threadAssets, ...PACKAGE_BUNDLES]) {
 				for (const name of [asset, cacheAsset(asset)]) copyFileSync(pathOf(name), path.join(threadCodeFolder, name));
 			}
 		}

@@ -3,17 +3,20 @@
  * stored as an asset of the binary, together with its V8 code cache.
  *
  * A thread loads one bundle (thread-source.ts). The main thread's code is split into chunks at its `import()`s. program-loader.js
- * loads each chunk when it is needed, so that a command loads little more than it uses.
+ * loads each chunk when it is needed, so that a command loads little more than it uses. Chunks that `run` and `validate` load
+ * together are joined into packs, because many small scripts take longer to load than a few large ones. Large packages that only
+ * some configurations need are bundles of their own, which all threads share.
  */
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
-import { EXTENSION_TYPES } from '../../compiler/modules/representations/extension-table.ts';
+import { type BuildOptions, build, type Metafile, type Plugin, transform } from 'esbuild';
+import { extensionTypes } from '../../compiler/modules/representations/extension-table.ts';
 import { THREAD_ENTRIES, type ThreadKind, threadAsset } from '../../runtime/threads/thread-source.ts';
 import { ASSET_TEXTS } from '../documentation/asset-texts.ts';
 import { GUIDE_TEXTS } from '../manual/guide-texts.ts';
 import { deferModules } from './defer-modules.js';
+import { WORKER_MODULES_PLUGIN } from './worker-modules.ts';
 
 const repositoryFolder = path.resolve(import.meta.dirname, '../..');
 
@@ -23,29 +26,67 @@ export const FIRST_CHUNK = 'main.js';
 /** The script whose function takes Node's own `require`, and returns the function with which chunks load modules of Node. */
 export const NODE_MODULES_SCRIPT = 'node-modules.js';
 
+/** The script whose function returns, for each chunk that is in a pack, the name of the pack. */
+export const PACK_NAMES_SCRIPT = 'pack-names.js';
+
 /** Modules of Node that are loaded when they are first used. Node loads its other modules before it runs a program. */
 const DEFERRED_MODULES: readonly string[] = [
 	...['child_process', 'crypto', 'dgram', 'dns', 'dns/promises', 'fs/promises', 'http', 'http2', 'https', 'inspector'],
-	...['module', 'net', 'os', 'readline', 'readline/promises', 'stream/promises', 'tls', 'v8', 'worker_threads', 'zlib'],
+	...['module', 'net', 'os', 'perf_hooks', 'readline', 'readline/promises', 'stream/promises', 'tls', 'v8'],
+	...['worker_threads', 'zlib'],
 ];
 
-/** Reports whether a file is a chunk of the main thread's code. */
-export function isChunk(name: string): boolean {
-	return name === FIRST_CHUNK || /^(?:chunk-|\w.*-)[A-Z0-9]{8}\.js$/.test(name);
+/** The pack that contains {@link FIRST_CHUNK}. */
+export const FIRST_PACK = 'pack-start.js';
+
+/** The module with which the main thread of a server compiles the first configuration. */
+const COMPILATION_MODULE = 'runtime/compile/compilation.ts';
+
+/** Modules that the program loads by `import()` when it runs a command, for the commands that have packs. */
+const MODULES_OF_COMMANDS = {
+	validate: [
+		...['cli/commands/validate.ts', 'cli/configuration/validation.ts', 'cli/configuration/compilation.ts'],
+		...['cli/command/refusal.ts', 'compiler/lint/lint.ts', 'runtime/preflight/preflight.ts'],
+		...['runtime/preflight/listener-findings.ts', 'admin/admin-findings.ts'],
+	],
+	run: ['cli/commands/run.ts', 'cli/serving/serve.ts', COMPILATION_MODULE],
+	// Editors run `fmt` whenever a file is saved, so it must not load the packs of other commands.
+	fmt: ['cli/commands/fmt.ts'],
+} as const;
+
+/** A script that evaluates to an object with the functions of several chunks, by the chunks' names. */
+export interface Pack {
+	readonly name: string;
+	/** Names of the chunks, as the argument of `require` gives them. */
+	readonly chunks: readonly string[];
+}
+
+/** The file in which the build leaves {@link Bundles} for program-cache.ts. It is not an asset of the binary. */
+export const BUNDLES_FILE = 'bundles.json';
+
+/** What {@link writeBundles} has written. */
+export interface Bundles {
+	/** Names of all bundles. */
+	readonly names: readonly string[];
+	readonly packs: readonly Pack[];
+	/** Names of the chunks that are in no pack, and of the packages' bundles. */
+	readonly unpackedChunks: readonly string[];
+	/** The name of the chunk that contains {@link COMPILATION_MODULE}, as it is passed to `require`. */
+	readonly compilationChunk: string;
 }
 
 /**
- * Replaces the modules that compute the content types, the guides and the documentation site's assets by modules with the
+ * Replaces the modules that compute the content types, the guides and the documentation site's assets with modules that contain the
  * computed results.
  */
 const PRECOMPUTED_MODULES_PLUGIN: Plugin = {
 	name: 'prepared',
 	setup(builder) {
 		builder.onLoad({ filter: /\/extension-table\.ts$/ }, () => {
-			const lines = [...EXTENSION_TYPES].map(entry => entry.join('\t')).join('\n');
+			const lines = [...extensionTypes()].map(entry => entry.join('\t')).join('\n');
 			// Parsing one string is faster than parsing a list of many.
 			const table = `${JSON.stringify(lines)}.split('\\n').map(line => line.split('\\t'))`;
-			return { contents: `export const EXTENSION_TYPES = new Map(${table});` };
+			return { contents: `export const extensionTypes = () => new Map(${table});` };
 		});
 		builder.onLoad({ filter: /\/asset-texts\.ts$/ }, () => {
 			return { contents: `export const ASSET_TEXTS = ${JSON.stringify(ASSET_TEXTS)};` };
@@ -55,6 +96,39 @@ const PRECOMPUTED_MODULES_PLUGIN: Plugin = {
 		});
 	},
 };
+
+/**
+ * The packages that are bundles of their own: the bundle's name, the names by which the program imports the package, and the code
+ * of the bundle's entry point.
+ */
+const SHARED_PACKAGES: readonly { readonly bundle: string; readonly imports: RegExp; readonly entry: string }[] = [
+	{ bundle: 'package-ajv.js', imports: /^ajv$/, entry: "module.exports = require('ajv')" },
+	{
+		bundle: 'package-cel.js',
+		imports: /^@bufbuild\/cel(?:\/ext)?$/,
+		entry: "module.exports = { ...require('@bufbuild/cel'), ...require('@bufbuild/cel/ext') }",
+	},
+	{ bundle: 'package-markdown.js', imports: /^markdown-it$/, entry: "module.exports = require('markdown-it')" },
+	{ bundle: 'package-yaml.js', imports: /^yaml$/, entry: "module.exports = require('yaml')" },
+];
+
+/** The names of the packages' bundles. */
+export const PACKAGE_BUNDLES: readonly string[] = SHARED_PACKAGES.map(({ bundle }) => bundle);
+
+/** Makes the program load {@link SHARED_PACKAGES} from their bundles. */
+const SHARED_PACKAGES_PLUGIN: Plugin = {
+	name: 'shared-packages',
+	setup(builder) {
+		for (const { bundle, imports } of SHARED_PACKAGES) {
+			builder.onResolve({ filter: imports }, ({ importer }) =>
+				importer.includes('/node_modules/') ? undefined : { path: `./${bundle}`, external: true },
+			);
+		}
+	},
+};
+
+/** The plugins of all bundles of the program. */
+const SHARED_PLUGINS: readonly Plugin[] = [PRECOMPUTED_MODULES_PLUGIN, SHARED_PACKAGES_PLUGIN];
 
 /** Returns build options for a bundle inside the binary. */
 function bundleOptions(release: string): BuildOptions & { readonly write: false } {
@@ -75,20 +149,32 @@ function bundleOptions(release: string): BuildOptions & { readonly write: false 
 		minifyWhitespace: true,
 		legalComments: 'none',
 		logLevel: 'warning',
-		plugins: [PRECOMPUTED_MODULES_PLUGIN],
+		plugins: [...SHARED_PLUGINS],
 	};
 }
 
-/** Writes every bundle into a folder. Returns the names of the bundles. */
-export async function writeBundles(release: string, folder: string): Promise<string[]> {
+/** Writes every bundle into a folder. */
+export async function writeBundles(release: string, folder: string): Promise<Bundles> {
 	const threadBundles = await Promise.all(
 		(Object.keys(THREAD_ENTRIES) as ThreadKind[]).map(async kind => {
 			const { outputFiles } = await build({
 				...bundleOptions(release),
 				...COMMON_JS_OPTIONS,
 				entryPoints: [`runtime/${THREAD_ENTRIES[kind]}`],
+				plugins: [...SHARED_PLUGINS, ...(kind === 'worker' ? [WORKER_MODULES_PLUGIN] : [])],
 			});
 			return [threadAsset(kind), outputFiles[0]!.text] as const;
+		}),
+	);
+	const packageBundles = await Promise.all(
+		SHARED_PACKAGES.map(async ({ bundle, entry }) => {
+			const { outputFiles } = await build({
+				...bundleOptions(release),
+				...COMMON_JS_OPTIONS,
+				plugins: [],
+				stdin: { contents: entry, resolveDir: repositoryFolder },
+			});
+			return [bundle, outputFiles[0]!.text] as const;
 		}),
 	);
 	const { outputFiles, metafile } = await build({
@@ -120,15 +206,69 @@ export async function writeBundles(release: string, folder: string): Promise<str
 		}),
 	);
 	const deferScript = `return (${deferModules})(require, ${JSON.stringify(exportNamesByModule())})`;
-	const bundles = [
-		...threadBundles.map(([name, code]) => [name, `require = (() => {${deferScript}})();${code}`] as const),
-		...chunks,
-		[NODE_MODULES_SCRIPT, deferScript] as const,
-	];
-	for (const [name, code] of bundles) {
-		writeFileSync(path.join(folder, name), `(function(require,module,exports){${escapeNonAscii(code)}\n})`);
+	const codeByName = new Map<string, string>();
+	const addFunction = (name: string, code: string): void => {
+		codeByName.set(name, `(function(require,module,exports){${escapeNonAscii(code)}\n})`);
+	};
+	for (const [name, code] of threadBundles) addFunction(name, `require = (() => {${deferScript}})();${code}`);
+	for (const [name, code] of [...packageBundles, ...chunks]) addFunction(name, code);
+	const packs = packChunks(metafile);
+	for (const pack of packs) {
+		const members = pack.chunks.map(chunk => {
+			const asset = path.basename(chunk);
+			const code = codeByName.get(asset)!;
+			codeByName.delete(asset);
+			return `${JSON.stringify(chunk)}:${code}`;
+		});
+		codeByName.set(pack.name, `({${members.join(',\n')}})`);
 	}
-	return bundles.map(([name]) => name);
+	const packNames = Object.fromEntries(packs.flatMap(({ name, chunks }) => chunks.map(chunk => [chunk, name])));
+	addFunction(NODE_MODULES_SCRIPT, deferScript);
+	addFunction(PACK_NAMES_SCRIPT, `return ${JSON.stringify(packNames)}`);
+	for (const [name, code] of codeByName) writeFileSync(path.join(folder, name), code);
+	const chunkNames = [...packageBundles, ...chunks].map(([name]) => name);
+	return {
+		names: [...codeByName.keys()],
+		packs,
+		unpackedChunks: chunkNames.filter(name => codeByName.has(name)).sort(),
+		compilationChunk: `./${path.basename(outputFileOf(metafile, COMPILATION_MODULE))}`,
+	};
+}
+
+/** Returns the output file whose entry point is a module that the program loads by `import()`. */
+function outputFileOf({ outputs }: Metafile, module: string): string {
+	const file = Object.keys(outputs).find(output => outputs[output]!.entryPoint === module);
+	if (file === undefined) throw new Error(`${module} is loaded by no import().`);
+	return file;
+}
+
+/** Joins chunks into packs: the chunks that the same commands load form a pack. */
+function packChunks(metafile: Metafile): Pack[] {
+	const { outputs } = metafile;
+	/** Returns the outputs that are loaded with the given modules. */
+	const outputsOf = (modules: readonly string[]): Set<string> => {
+		const files = new Set<string>();
+		const add = (file: string): void => {
+			if (files.has(file)) return;
+			for (const { path: imported, kind } of outputs[file]!.imports) {
+				if (kind === 'import-statement' && outputs[imported] !== undefined) add(imported);
+			}
+			files.add(file);
+		};
+		for (const module of modules) add(outputFileOf(metafile, module));
+		return files;
+	};
+	const start = outputsOf(['cli/main.ts']);
+	const chunksByPack = new Map([[FIRST_PACK, [...start]]]);
+	const outputsByCommand = Object.entries(MODULES_OF_COMMANDS).map(
+		([command, modules]) => [command, outputsOf(modules).difference(start)] as const,
+	);
+	for (const file of new Set(outputsByCommand.flatMap(([, files]) => [...files]))) {
+		const commands = outputsByCommand.filter(([, files]) => files.has(file)).map(([command]) => command);
+		const name = `pack-${commands.join('-')}.js`;
+		chunksByPack.set(name, [...(chunksByPack.get(name) ?? []), file]);
+	}
+	return [...chunksByPack].map(([name, files]) => ({ name, chunks: files.map(file => `./${path.basename(file)}`) }));
 }
 
 /** Returns the names of the exports of each deferred module. */
@@ -141,7 +281,7 @@ function exportNamesByModule(): { readonly [module: string]: readonly string[] }
 const EXPORT_DEFAULT_CODE = 'module.exports=module.exports.default;';
 
 /**
- * Bundles are scripts, which cannot use `import()`. esbuild replaces each `import()` by a `require` that runs at the same moment.
+ * Bundles are scripts, which cannot use `import()`. esbuild replaces each `import()` with a `require` that runs at the same moment.
  */
 const COMMON_JS_OPTIONS = { format: 'cjs', supported: { 'dynamic-import': false } } as const;
 

@@ -1,6 +1,6 @@
 /**
  * Creates the V8 code caches of the threads' bundles, which are shipped with them: runs in a separate process what threads run
- * when they start, and saves the code that V8 compiled.
+ * when they start, and what a worker thread runs for the first requests, and saves the code that V8 compiled.
  *
  * Usage: node cli/packaging/code-cache.ts, in the folder of the bundles
  */
@@ -8,10 +8,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Script } from 'node:vm';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
+import { plannedSocket } from '../../compiler/codegen/plan/planned-socket.ts';
 import type { CompilerRequest, PrepareResult } from '../../runtime/compile/compiler-messages.ts';
+import type { ListenerAddress } from '../../runtime/listeners/listener-address.ts';
 import { createCounterRow } from '../../runtime/metrics/counter-row.ts';
+import { chooseIoMode, type IoMode } from '../../runtime/sockets/io-mode.ts';
 import { OwnedDescriptors } from '../../runtime/sockets/owned-descriptors.ts';
-import { CONTROL_SLOTS } from '../../runtime/threads/control-words.ts';
+import { CONTROL_GENERATION, CONTROL_SLOTS } from '../../runtime/threads/control-words.ts';
 import { SharedRows } from '../../runtime/threads/shared-rows.ts';
 import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
 import { cacheAsset, THREAD_ENTRIES, type ThreadKind, threadAsset } from '../../runtime/threads/thread-source.ts';
@@ -21,7 +24,8 @@ import type {
 	MessageToWorker,
 	WorkerStartData,
 } from '../../runtime/worker/worker-messages.ts';
-import { SAMPLE_CONFIGURATION } from './sample-run.ts';
+import { sendSampleRequests } from './sample-client.ts';
+import { SAMPLE_CONFIGURATION, SAMPLE_PORT } from './sample-run.ts';
 
 const scriptsByKind = new Map(
 	(Object.keys(THREAD_ENTRIES) as ThreadKind[]).map(kind => {
@@ -51,23 +55,67 @@ function askCompiler(port: MessagePort, request: CompilerRequest): Promise<unkno
 	});
 }
 
-/** Makes a worker thread build the generation, and resolves when it has done so. */
-function buildGeneration(port: MessagePort, delta: GenerationDelta): Promise<void> {
+function postToWorker(port: MessagePort, message: MessageToWorker): void {
+	port.postMessage(message);
+}
+
+/**
+ * Makes a worker thread build the generation and listen on a port. Resolves when it has done so, to the descriptor of the listening
+ * socket, or to undefined if the socket belongs to Node.
+ */
+function buildGeneration(port: MessagePort, delta: GenerationDelta): Promise<number | undefined> {
+	let listeningDescriptor: number | undefined;
+	const listener: ListenerAddress = {
+		...plannedSocket({ network: 'tcp', host: '', ipv6Only: false }, SAMPLE_PORT),
+		// A free port on the loopback interface.
+		host: '127.0.0.1',
+		port: 0,
+		scheme: 'http',
+	};
 	const sharedRows = new SharedRows(1);
-	const postToWorker = (message: MessageToWorker): void => port.postMessage(message);
 	return new Promise((resolve, reject) => {
 		port.on('message', (message: MessageFromWorker) => {
 			if (message.type === 'memory_wanted') {
-				postToWorker({
+				postToWorker(port, {
 					type: 'memory',
 					key: message.key,
 					buffer: sharedRows.takeMemory(message.key, message.request, 0),
 				});
-			} else if (message.type === 'prepared') resolve();
+			} else if (message.type === 'listening') listeningDescriptor = message.sockets[0]?.own;
+			else if (message.type === 'prepared') resolve(listeningDescriptor);
 			else if (message.type === 'refused') reject(new Error(`The sample was not built: ${message.message}`));
 		});
-		postToWorker({ type: 'prepare', attempt: 1, generation: 1, delta, listeners: [] });
+		postToWorker(port, { type: 'prepare', attempt: 1, generation: 1, delta, listeners: [listener] });
 	});
+}
+
+/** Resolves when the worker has handled all messages sent so far, and all events that were pending before them. */
+function pingWorker(port: MessagePort): Promise<void> {
+	return new Promise(resolve => {
+		port.on('message', ({ type }: MessageFromWorker) => {
+			if (type === 'pong') resolve();
+		});
+		postToWorker(port, { type: 'ping', number: 1 });
+	});
+}
+
+/** A timer that never expires. */
+class InertTimer {
+	ref(): this {
+		return this;
+	}
+
+	unref(): this {
+		return this;
+	}
+
+	refresh(): this {
+		return this;
+	}
+
+	hasRef(): boolean {
+		return false;
+	}
 }
 
 const processContext = { workingDirectory: process.cwd(), environment: {} };
@@ -86,19 +134,32 @@ const prepareResult = (await askCompiler(compiler, {
 if (prepareResult.result !== 'swap') throw new Error(`The sample was not accepted: ${JSON.stringify(prepareResult)}`);
 await askCompiler(compiler, { id: 2, op: 'commit' });
 
-const workerStartData: WorkerStartData = {
+const control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT));
+const workerStartData: WorkerStartData & { readonly io: IoMode } = {
 	index: 0,
 	rows: 1,
 	threads: 1,
-	control: new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT),
+	control: control.buffer as SharedArrayBuffer,
 	counters: createCounterRow(),
 	activity: new ThreadActivity().memory,
 	descriptors: new OwnedDescriptors().memory,
 	sharePorts: true,
 	terminal: false,
 	verbose: false,
+	io: chooseIoMode(undefined, {}),
 	...processContext,
 };
-await buildGeneration(runBundle('worker', workerStartData), prepareResult.delta);
+// Timers never expire here, because whether they do during the run depends on the speed of the machine.
+globalThis.setTimeout = globalThis.setInterval = (() => new InertTimer()) as never;
+const worker = runBundle('worker', workerStartData);
+const listeningDescriptor = await buildGeneration(worker, prepareResult.delta);
+control[CONTROL_GENERATION] = 1;
+postToWorker(worker, { type: 'activate' });
+await pingWorker(worker);
+if (process.platform === 'linux' && listeningDescriptor !== undefined) {
+	await sendSampleRequests(listeningDescriptor);
+	// The server has closed the connection; its callbacks run before it answers the next message.
+	await pingWorker(worker);
+}
 for (const [kind, script] of scriptsByKind) writeFileSync(cacheAsset(threadAsset(kind)), script.createCachedData());
 process.exit();

@@ -44,6 +44,14 @@ is_alias() {
 	[ -L "$1" ] && [ "$(readlink -- "$1")" = svc ]
 }
 
+# A program for another processor or an older C library would otherwise fail halfway, with the shell's own message.
+check_program() {
+	[ -x "$here/svc" ] || fail "there is no svc beside this script: npm run build makes dist/svc and puts this script there."
+	if ! message=$("$here/svc" version 2>&1); then
+		fail "$here/svc does not run on this machine, so nothing is installed. It needs the processor that it was built for, and glibc 2.28 or later. $message"
+	fi
+}
+
 install_program() {
 	install -d -m 755 "$bin"
 	install -m 755 "$here/svc" "$bin/svc"
@@ -123,7 +131,7 @@ fi
 
 case $#:${1-} in
 0:)
-	[ -x "$here/svc" ] || fail "there is no svc beside this script: npm run build makes dist/svc and puts this script there."
+	check_program
 	install_program
 	install_texts
 	if [ "$(uname -s)" = Linux ]; then
@@ -132,7 +140,11 @@ case $#:${1-} in
 		install_unit
 	fi
 	echo "svc is installed in $root$prefix."
-	if systemd_runs; then echo 'Start it, now and at every boot: systemctl enable --now svc'; fi
+	if systemd_runs; then
+		echo 'Start it, now and at every boot: systemctl enable --now svc'
+	elif on_this_machine; then
+		echo 'Start it: svc run --config /etc/svc/Configfile'
+	fi
 	;;
 1:--uninstall) uninstall ;;
 *) fail 'usage: install.sh [--uninstall]' ;;

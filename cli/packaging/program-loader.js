@@ -7,22 +7,43 @@ const { getRawAsset } = require('node:sea');
 const { Script } = require('node:vm');
 
 /**
- * Runs a script that evaluates to a function, and returns that function.
+ * Runs a script, and returns its value: a function, or an object with functions.
  *
  * @param {string} asset
- * @returns {Function}
+ * @returns {any}
  */
-function loadFunction(asset) {
+function evaluate(asset) {
 	// Scripts are ASCII. V8 ignores a code cache that it cannot use.
 	const source = Buffer.from(/** @type {ArrayBuffer} */ (getRawAsset(asset))).toString('latin1');
 	const cachedData = new Uint8Array(/** @type {ArrayBuffer} */ (getRawAsset(asset.replace(/js$/, 'cache'))));
 	return new Script(source, { filename: `svc-${asset}`, cachedData }).runInThisContext();
 }
 
-const requireOfNode = loadFunction('node-modules.js')(require);
+const requireOfNode = evaluate('node-modules.js')(require);
+/** @type {{ readonly [chunk: string]: string }} */
+const packNames = evaluate('pack-names.js')();
 
+/** The packs that have been loaded, by name. */
+const packs = new Map();
 /** The chunks that have been loaded, by name. */
 const chunks = new Map();
+
+/**
+ * Returns the function of a chunk.
+ *
+ * @param {string} name
+ * @returns {Function}
+ */
+function chunkFunction(name) {
+	const packName = packNames[name];
+	if (packName === undefined) return evaluate(name.slice(2));
+	let pack = packs.get(packName);
+	if (pack === undefined) {
+		pack = evaluate(packName);
+		packs.set(packName, pack);
+	}
+	return pack[name];
+}
 
 /**
  * Loads a chunk, or a module of Node.
@@ -36,8 +57,10 @@ function load(name) {
 	if (loadedChunk) return loadedChunk.exports;
 	const chunk = { exports: {} };
 	chunks.set(name, chunk);
-	loadFunction(name.slice(2))(load, chunk, chunk.exports);
+	chunkFunction(name)(load, chunk, chunk.exports);
 	return chunk.exports;
 }
 
+// The event loop is empty. Ending the process here spares it from freeing the heap piece by piece.
+process.on('beforeExit', () => process.exit());
 load('./main.js');

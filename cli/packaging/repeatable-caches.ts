@@ -28,10 +28,19 @@ const FLAGS_HASH_OFFSET = 12;
 const HEADER_SIZE = 20;
 const SOURCE_HASH_OFFSET = 8;
 
+/** The headers of the code caches that this Node makes from an empty script, with {@link REPEATABLE_FLAGS} and without flags. */
+export interface CacheHeaders {
+	readonly flaggedHeader: Buffer;
+	readonly plainHeader: Buffer;
+}
+
+/** Finds the headers by running Node twice. A build does this once, because it edits hundreds of files. */
+export function readCacheHeaders(): CacheHeaders {
+	return { flaggedHeader: cacheHeader(REPEATABLE_FLAGS), plainHeader: cacheHeader([]) };
+}
+
 /** Makes V8 accept all code caches in a file that was made with {@link REPEATABLE_FLAGS}. Changes `file` in place. */
-export function acceptRepeatableCaches(file: Buffer): void {
-	const flaggedHeader = cacheHeader(REPEATABLE_FLAGS);
-	const plainHeader = cacheHeader([]);
+export function acceptRepeatableCaches(file: Buffer, { flaggedHeader, plainHeader }: CacheHeaders): void {
 	const headerWithoutFlags = (bytes: Buffer): string =>
 		bytes.toString('hex', 0, SOURCE_HASH_OFFSET) + bytes.toString('hex', FLAGS_HASH_OFFSET + 4, HEADER_SIZE);
 	if (flaggedHeader.equals(plainHeader) || headerWithoutFlags(flaggedHeader) !== headerWithoutFlags(plainHeader)) {

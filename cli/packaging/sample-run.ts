@@ -3,6 +3,9 @@
  * every build.
  */
 
+/** The port of the site in {@link SAMPLE_CONFIGURATION} to which requests are sent. */
+export const SAMPLE_PORT = 8080;
+
 /** A typical configuration, which is compiled and served to create code caches. */
 export const SAMPLE_CONFIGURATION = `{
 	admin 127.0.0.1:2019

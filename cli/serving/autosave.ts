@@ -43,8 +43,8 @@ export class Autosave {
 	}
 
 	/**
-	 * Saves the JSON of a document, secrets included, with mode 600. Resolves when it or a newer one is on the disk, or to the
-	 * error if writing failed.
+	 * Saves the JSON of a document, secrets included, with mode 600. Resolves to undefined when this document or a newer one is on
+	 * the disk, or to the error if writing failed.
 	 */
 	save(document: string): Promise<Error | undefined> {
 		this.#nextDocument = document;

@@ -23,6 +23,7 @@ import {
 import { canDuplicateDescriptors } from '../../runtime/sockets/duplicate-descriptor.ts';
 import { printError } from '../command/terminal.ts';
 import type { ConfigurationSource } from '../configuration/configuration.ts';
+import type { FleetStart } from './fleet.ts';
 
 /** The settings with which a server was started, as far as its successors need them. */
 export interface StartSettings {
@@ -33,6 +34,8 @@ export interface StartSettings {
 	readonly watch?: boolean | undefined;
 	/** True if the server was started by `svc start`, so that nobody waits for the first process to exit. */
 	readonly background?: boolean | undefined;
+	/** Present if the server takes its configuration from the cluster. */
+	readonly fleet?: FleetStart | undefined;
 }
 
 /** The part of an offer to a successor that comes from the command line and the Admin API. */
@@ -65,6 +68,8 @@ export interface KeptProgram extends SuccessorProgram {
 export interface OwnHandover extends HandoverRequest {
 	/** The program of the new process and its arguments, used instead of `binary`. */
 	readonly program?: SuccessorProgram | undefined;
+	/** What the new process of a fleet has to know, if it is to serve a different publication. */
+	readonly fleet?: FleetStart | undefined;
 }
 
 /** The process that hands over, as the caller of {@link startSuccessor} describes it. */
@@ -104,7 +109,7 @@ export function startSuccessor(
 	const keeperPipe =
 		keeperDescriptor === undefined ? undefined : isKeeper ? descriptors.nextNumber : descriptors.add(keeperDescriptor);
 	const successorOffer: SuccessorOffer = {
-		served: startSettings,
+		served: request.fleet ? { ...startSettings, fleet: request.fleet } : startSettings,
 		...(offeredAdmin && { admin: offeredAdmin }),
 		...(keeperPipe !== undefined && { keeper: keeperPipe }),
 		saves: request.shouldSave,
@@ -137,7 +142,6 @@ export function startSuccessor(
 	}
 }
 
-/** The file descriptor of standard error. */
 export const STANDARD_ERROR_FD = 2;
 
 /** The value of {@link Predecessor.keeperDescriptor} in the first process, which has no pipe because it has not handed over yet. */

@@ -46,7 +46,7 @@ export class Keeper {
 	}
 }
 
-/** Reports through the pipe to the first process which process serves, or with which status a process has ended. */
+/** Tells the first process, through the pipe, which process serves, or with which status a process has ended. */
 export function reportToKeeper(pipe: number | undefined, message: `serving ${number}` | `ended ${number}`): void {
 	if (pipe === undefined || pipe < 0) return;
 	try {

@@ -7,7 +7,6 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailure } from '../command/command.ts';
 
-/** The result of a reload. */
 export interface ReloadAnswer {
 	/** Time at which the reload began: `process.hrtime.bigint()` as a decimal number. All processes of a machine share that clock. */
 	readonly began: string;

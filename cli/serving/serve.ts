@@ -6,13 +6,18 @@ import type { RollbackOutcome } from '../../admin/confirmation.ts';
 import { type AdminLog, type AdminServer, configuredAddress, notSavedWarning, startAdmin } from '../../admin/server.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
-import { inheritedPassedSockets, takePassedSockets } from '../../runtime/listeners/passed-sockets.ts';
+import {
+	inheritedPassedSockets,
+	type PassedSockets,
+	takePassedSockets,
+} from '../../runtime/listeners/passed-sockets.ts';
 import type { LoadOutcome } from '../../runtime/main/control.ts';
 import { exitWithoutThreads } from '../../runtime/main/exit-without-threads.ts';
 import type { Offer } from '../../runtime/main/handover/handover-protocol.ts';
 import type { PredecessorChannel } from '../../runtime/main/handover/predecessor-channel.ts';
 import type { HandoverResult, SuccessorProcess } from '../../runtime/main/handover/successor-process.ts';
 import { type Runtime, StartError, startRuntime } from '../../runtime/main/runtime.ts';
+import type { PublishedConfiguration } from '../../runtime/publications/published-configuration.ts';
 import { CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { firstLineOf } from '../command/failure-report.ts';
 import { refusalSentence } from '../command/refusal.ts';
@@ -20,6 +25,7 @@ import { printError } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 import { readConfiguration } from '../configuration/configuration.ts';
 import { Autosave, stateFolder } from './autosave.ts';
+import type { FleetStart, FleetStartChoice } from './fleet.ts';
 import {
 	keptProgram,
 	OWN_KEEPER,
@@ -37,12 +43,14 @@ import type { ServiceManager } from './service-manager.ts';
 import { SuccessorGuard } from './successor-guard.ts';
 import type { ConfigurationWatch } from './watch.ts';
 
-/** Options of a server process. */
+/** What a server process serves, and how it was started. */
 export interface ServeOptions extends StartSettings {
 	/** The configuration; if undefined, the server starts without sites. */
 	readonly input: ConfigInput | undefined;
 	/** In a process that takes over, the channel to its predecessor and the predecessor's offer. */
 	readonly succession?: { readonly channel: PredecessorChannel; readonly offer: Offer<SuccessorOffer> } | undefined;
+	/** Returns what to serve if `input` cannot be loaded at the start, on a machine of a fleet. */
+	readonly fallBack?: FleetStartChoice['fallBack'];
 	/** Called when every listener is bound, including the Admin API's. */
 	readonly onReady?: (runtime: Runtime) => void;
 }
@@ -62,7 +70,7 @@ export async function serve(options: ServeOptions): Promise<never> {
 }
 
 class ServerProcess {
-	readonly #options: ServeOptions;
+	#options: ServeOptions;
 	readonly #exitStatus: Promise<number>;
 	#resolveExit: (status: number) => void = () => {};
 	#runtime: Runtime | undefined;
@@ -70,6 +78,8 @@ class ServerProcess {
 	#autosave: Autosave | undefined;
 	#configurationWatch: ConfigurationWatch | undefined;
 	#serviceManager: ServiceManager | undefined;
+	/** What follows the publications of the cluster, if the server takes its configuration from there. */
+	#publishedConfiguration: PublishedConfiguration | undefined;
 	/** True once the configuration is served. */
 	#isServing = false;
 	readonly #heldAdminLogEntries: Parameters<AdminLog>[] = [];
@@ -128,22 +138,14 @@ class ServerProcess {
 	}
 
 	async #start(): Promise<void> {
-		const { input, verbose, succession } = this.#options;
+		const { succession } = this.#options;
 		const inheritance = succession?.offer.inheritance;
-		const runtime = await startRuntime({
-			input,
-			verbose,
-			passed: inheritance
-				? inheritedPassedSockets(inheritance.sockets.passed)
-				: takePassedSockets(process.env, process.pid),
-			inheritance,
-			onStep: succession && (step => succession.channel.reportStep(step)),
-			version,
-			// The Admin API opens first, and reports that the server is not ready yet. If the Admin API cannot listen, no site is
-			// served.
-			beforeListening: starting => this.#openAdmin(starting),
-		}).catch(async error => {
-			await this.#adminServer?.close();
+		const passedSockets = inheritance
+			? inheritedPassedSockets(inheritance.sockets.passed)
+			: takePassedSockets(process.env, process.pid);
+		const runtime = await this.#startRuntime(passedSockets).catch(async error => {
+			const runtimeOfLastGood = await this.#startWithLastGood(passedSockets, error);
+			if (runtimeOfLastGood) return runtimeOfLastGood;
 			// A successor throws the error as it is, because its predecessor reports the diagnostics.
 			throw succession && error instanceof StartError ? error : startFailure(error, this.#options);
 		});
@@ -158,12 +160,66 @@ class ServerProcess {
 		this.#options.onReady?.(runtime);
 		this.#isReady = true;
 		if (this.#pendingReloadCause) this.#requestReload(this.#pendingReloadCause);
+		await this.#followPublications(runtime);
+	}
+
+	/** Starts the runtime. If that fails, closes the Admin API and rethrows the error. */
+	async #startRuntime(passedSockets: PassedSockets): Promise<Runtime> {
+		const { input, verbose, succession } = this.#options;
+		try {
+			return await startRuntime({
+				input,
+				verbose,
+				passed: passedSockets,
+				inheritance: succession?.offer.inheritance,
+				onStep: succession && (step => succession.channel.reportStep(step)),
+				version,
+				// The Admin API opens first, and reports that the server is not ready yet. If the Admin API cannot listen, no site is
+				// served.
+				beforeListening: starting => this.#openAdmin(starting),
+			});
+		} catch (error) {
+			await this.#adminServer?.close();
+			this.#adminServer = undefined;
+			throw error;
+		}
+	}
+
+	/**
+	 * Starts the runtime with the last good publication after the start with the published one has failed with `error`. Returns undefined
+	 * if this machine has no other publication, or if it cannot be loaded either.
+	 */
+	async #startWithLastGood(passedSockets: PassedSockets, error: unknown): Promise<Runtime | undefined> {
+		if (!(error instanceof StartError) || this.#isStopping) return undefined;
+		const failedOptions = this.#options;
+		const lastGood = await failedOptions.fallBack?.(error.message);
+		if (!lastGood || this.#isStopping) return undefined;
+		this.#options = { ...failedOptions, ...lastGood };
+		try {
+			return await this.#startRuntime(passedSockets);
+		} catch (secondError) {
+			if (!(secondError instanceof StartError)) throw startFailure(secondError, this.#options);
+			if (this.#isStopping) return undefined;
+			printError(`warning: ${lastGood.input.name} cannot be loaded either: ${secondError.message}\n`);
+			this.#options = failedOptions;
+			return undefined;
+		}
+	}
+
+	async #followPublications(runtime: Runtime): Promise<void> {
+		const { fleet, succession } = this.#options;
+		if (!fleet) return;
+		const { followPublications } = await import('./fleet.ts');
+		if (this.#isStopping) return;
+		this.#publishedConfiguration = followPublications(runtime, fleet, succession !== undefined, request =>
+			this.#handOver(request),
+		);
 	}
 
 	/** Starts serving in place of the predecessor. */
 	async #takeOver(runtime: Runtime, succession: NonNullable<ServeOptions['succession']>): Promise<void> {
 		const { channel, offer } = succession;
-		await runtime.accept(await channel.reportReady());
+		await runtime.accept(await channel.reportReady(), channel);
 		const { admin, saves, tentative } = offer.process;
 		const usesInheritedAdmin = admin !== undefined && this.#adminServer === undefined;
 		if (usesInheritedAdmin) await this.#listenOnAdmin(runtime, admin);
@@ -192,29 +248,37 @@ class ServerProcess {
 	}
 
 	/**
-	 * Awaits confirmation of the configuration. Without it, hands over to a new process with the predecessor's program and
-	 * configuration. Returns the deadline.
+	 * Awaits confirmation of the configuration. If it is not confirmed, hands over to a new process with the predecessor's program
+	 * and configuration. Returns the deadline.
 	 */
-	#awaitConfirmation(runtime: Runtime, channel: PredecessorChannel, offer: TentativeOffer, saves: boolean): number {
+	#awaitConfirmation(
+		runtime: Runtime,
+		channel: PredecessorChannel,
+		offer: TentativeOffer,
+		shouldSave: boolean,
+	): number {
 		const { terms, program, input } = offer;
 		const rollBack = async (): Promise<RollbackOutcome> => {
 			void channel.report('reverting');
-			let rollbackResult = await this.#handOver({ input, program: keptProgram(program), shouldSave: false });
+			// This process may have loaded another publication since it took over.
+			const { fleet } = this.#options;
+			let rollbackResult = await this.#handOver({ input, program: keptProgram(program), shouldSave: false, fleet });
 			// Where processes cannot see each other's descriptors, the kept descriptor of the program's file cannot be used, and
 			// the program is started by its path.
 			if (rollbackResult.result === 'failed')
-				rollbackResult = await this.#handOver({ input, program, shouldSave: false });
+				rollbackResult = await this.#handOver({ input, program, shouldSave: false, fleet });
 			return rollbackResult.result === 'done' ? { ...rollbackResult, result: 'handed_over' } : rollbackResult;
 		};
 		const onKept = (): void => {
 			if (program.executable !== undefined) closeSync(program.executable);
-			// The predecessor exits once it knows. If systemd did not know its new main process by then, it would stop the service.
+			// The predecessor exits once it knows of the confirmation. If systemd did not know its new main process by then, it would
+			// stop the service.
 			const whenMain =
 				this.#serviceManager?.becomeMain('The new configuration has been confirmed.') ?? Promise.resolve();
 			void whenMain.then(() => channel.report('confirmed'));
 		};
 		return this.#adminServer!.awaitConfirmation(
-			{ generation: runtime.generation, shouldSave: saves, rollBack, onKept },
+			{ generation: runtime.generation, shouldSave, rollBack, onKept },
 			terms,
 		);
 	}
@@ -247,6 +311,7 @@ class ServerProcess {
 			},
 			onStop: () => this.#stop(),
 			handOver: request => this.#handOver(request),
+			isConfiguredByCluster: this.#options.fleet !== undefined,
 			inheritedSocket,
 		});
 		// If the server was stopped while the Admin API was being opened, #stop could not close it.
@@ -323,7 +388,9 @@ class ServerProcess {
 				this.#serviceManager?.notifyReloading();
 				const guard = request.confirm && new SuccessorGuard(inheritance, predecessor.adminSocket);
 				try {
-					const successor = startSuccessor(request, inheritance, predecessor, () => runtime.stopExclusiveWork());
+					const successor = startSuccessor(request, inheritance, predecessor, () =>
+						runtime.stopExclusiveWork(successor),
+					);
 					this.#pendingSuccessor = successor;
 					const successorResult = successor.run();
 					// From here on, the log can say that a process was started, because the successor will serve even if this
@@ -362,7 +429,7 @@ class ServerProcess {
 
 	get #asPredecessor(): Predecessor {
 		const { adminAnyway, source, madeOfFlags, verbose, watch, background } = this.#options;
-		const startSettings = { adminAnyway, source, madeOfFlags, verbose, watch, background };
+		const startSettings = { adminAnyway, source, madeOfFlags, verbose, watch, background, fleet: this.#currentFleet };
 		const isFirstProcess = this.#keeperPipe === undefined && !background && !process.env.NOTIFY_SOCKET;
 		return {
 			startSettings,
@@ -371,6 +438,12 @@ class ServerProcess {
 			keeperDescriptor: isFirstProcess ? OWN_KEEPER : this.#keeperPipe,
 			input: this.#runtime && this.#runningInput(this.#runtime),
 		};
+	}
+
+	/** What a successor has to know in order to serve the same publication as this process. */
+	get #currentFleet(): FleetStart | undefined {
+		const { fleet } = this.#options;
+		return fleet && { ...fleet, ...this.#publishedConfiguration?.startOfSuccessor };
 	}
 
 	/** Returns the configuration being served, or undefined before the first load. */
@@ -386,6 +459,7 @@ class ServerProcess {
 		this.#completedHandover = { keeper: pipe && new Keeper(pipe, pid), successor, hasForwardedStop: false };
 		void this.#options.succession?.channel.report('left');
 		this.#configurationWatch?.close();
+		this.#publishedConfiguration?.close();
 		this.#adminServer?.keepSocketFile();
 	}
 
@@ -447,8 +521,8 @@ class ServerProcess {
 	}
 
 	/**
-	 * Replaces an unconfirmed successor that has died by a process with the configuration of this one. Resolves to false if that
-	 * failed, too.
+	 * After an unconfirmed successor has died, starts a process with the configuration of this one in its place. Resolves to false
+	 * if that fails, too.
 	 */
 	async #returnToPrevious(guard: SuccessorGuard, runtime: Runtime, previous: Predecessor): Promise<boolean> {
 		const { keptSockets, adminSocket } = guard;
@@ -477,7 +551,10 @@ class ServerProcess {
 		}
 		// With a file, SIGHUP reloads, as in other servers. Without one, closing the terminal must not end the server.
 		if (this.#options.source) this.#requestReload('SIGHUP');
-		else this.#runtime?.log('info', 'signals', 'SIGHUP is ignored: the configuration did not come from a file');
+		else {
+			const origin = this.#options.fleet ? 'comes from the cluster' : 'did not come from a file';
+			this.#runtime?.log('info', 'signals', `SIGHUP is ignored: the configuration ${origin}`);
+		}
 	};
 
 	readonly #onReloadSignal = (): void => {
@@ -489,13 +566,15 @@ class ServerProcess {
 		if (!this.#isReady) this.#pendingReloadCause = cause;
 		else if (this.#options.source) this.#reload(cause);
 		else {
-			const began = String(process.hrtime.bigint());
-			const reason = 'nothing can be reloaded: the configuration did not come from a file';
-			this.#runtime?.log('warn', 'signals', reason);
+			const beganAtNs = String(process.hrtime.bigint());
+			const message = this.#options.fleet
+				? `The configuration comes from the cluster: change it with \`svc publish\`. If the own file of the machine has changed, stop and start the server.`
+				: 'The configuration did not come from a file.';
+			this.#runtime?.log('warn', 'signals', 'nothing can be reloaded', { cause: message });
 			this.#writeReloadAnswer({
-				began,
+				began: beganAtNs,
 				isServed: false,
-				message: 'The configuration did not come from a file.',
+				message,
 				details: '',
 			});
 		}
@@ -523,8 +602,8 @@ class ServerProcess {
 			return;
 		}
 		this.#serviceManager?.notifyStopping();
-		runtime
-			.stop()
+		Promise.resolve(this.#publishedConfiguration?.stop())
+			.then(() => runtime.stop())
 			.then(() => this.#adminServer?.close())
 			.then(() => this.#autosave?.whenWritten())
 			.then(() => this.#serviceManager?.finish())
@@ -554,7 +633,7 @@ class ServerProcess {
 			if (!source || !runtime || this.#isStopping) return;
 			runtime.log('info', 'config', 'reloading', { cause, source: source.name });
 			this.#serviceManager?.notifyReloading();
-			const began = String(process.hrtime.bigint());
+			const beganAtNs = String(process.hrtime.bigint());
 			let reloadAnswer: Omit<ReloadAnswer, 'began'>;
 			try {
 				const input = await readConfiguration(source);
@@ -571,7 +650,7 @@ class ServerProcess {
 			this.#serviceManager?.notifyReloaded(
 				reloadAnswer.isServed ? reloadAnswer.message : `Reload failed: ${reloadAnswer.message}`,
 			);
-			this.#writeReloadAnswer({ began, ...reloadAnswer });
+			this.#writeReloadAnswer({ began: beganAtNs, ...reloadAnswer });
 		});
 		return this.#lastReload;
 	}

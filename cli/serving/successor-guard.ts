@@ -13,7 +13,7 @@ import { canDuplicateDescriptors, duplicateDescriptor } from '../../runtime/sock
 /** Milliseconds after the deadline at which a successor that has not been confirmed counts as hung. */
 const HANG_LIMIT_MS = 10_000;
 
-/** Guards a successor from the time at which it serves until it is confirmed or has failed. */
+/** Guards a successor from the moment it serves until it is confirmed or has failed. */
 export class SuccessorGuard {
 	/** Resolves once no rollback is possible any longer. */
 	readonly whenSettled: Promise<void>;

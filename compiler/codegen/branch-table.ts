@@ -27,18 +27,18 @@ export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
 }
 
 /**
- * Lookup tables. The key is the JSON of a table's path prefixes. Sites with the same routes share one table, which stays in the processor's cache,
- * while a thousand copies would not.
+ * Lookup tables by the JSON of their path prefixes. Sites with the same routes share one table, which stays in the processor's
+ * cache, while a thousand copies would not.
  */
 export type SharedBranchTables = Map<string, TextTable<number>>;
 
 /**
- * Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. `sharedTables` holds the lookup
- * tables of all sites that are compiled together.
+ * Returns a handler that runs the first branch whose condition holds, or `fallbackHandler` if none does. `sharedTables` holds the
+ * lookup tables of all sites that are compiled together.
  */
 export function compileBranchTable(
 	branches: readonly HandlerBranch[],
-	otherwise: Handler,
+	fallbackHandler: Handler,
 	sharedTables: SharedBranchTables = new Map(),
 ): Handler {
 	const keyedBranches = branches.map(branch => ({ branch, keys: prefixesOf(branch) }));
@@ -57,12 +57,12 @@ export function compileBranchTable(
 		// Only the candidates for this key are examined. Examining all of ten thousand branches for each key would take quadratic
 		// time.
 		const candidateBranches = mergeAscending(keyIndexes, unkeyedIndexes).map(index => keyedBranches[index]!);
-		handlers.push(compileCandidates(key, candidateBranches, otherwise));
+		handlers.push(compileCandidates(key, candidateBranches, fallbackHandler));
 	}
-	const fallbackHandler = compileCandidates(
+	const unkeyedHandler = compileCandidates(
 		undefined,
 		unkeyedIndexes.map(index => keyedBranches[index]!),
-		otherwise,
+		fallbackHandler,
 	);
 	const prefixTable = sharedTable([...indexesByKey.keys()], sharedTables);
 	return x => {
@@ -70,7 +70,7 @@ export function compileBranchTable(
 		// The key is the path up to and including its second slash, or the whole path if there is none.
 		const secondSlash = path.indexOf('/', 1);
 		const handlerIndex = prefixTable.get(path, secondSlash === -1 ? path.length : secondSlash + 1);
-		return (handlerIndex === undefined ? fallbackHandler : handlers[handlerIndex]!)(x);
+		return (handlerIndex === undefined ? unkeyedHandler : handlers[handlerIndex]!)(x);
 	};
 }
 
@@ -107,11 +107,11 @@ function mergeAscending(left: readonly number[], right: readonly number[]): read
 	return merged;
 }
 
-/** Returns the handler for paths whose key is `key`. `undefined` stands for paths whose key no branch has. */
+/** Returns the handler for paths whose key is `key` or, if it is undefined, for paths whose key no branch has. */
 function compileCandidates(
 	key: string | undefined,
 	keyedBranches: readonly KeyedBranch[],
-	otherwise: Handler,
+	fallbackHandler: Handler,
 ): Handler {
 	const possibleBranches: HandlerBranch[] = [];
 	for (const { branch, keys } of keyedBranches) {
@@ -125,8 +125,8 @@ function compileCandidates(
 		}
 		possibleBranches.push(branch);
 	}
-	if (possibleBranches.length === 0) return otherwise;
-	return x => (firstMatchingBranch(possibleBranches, x)?.handler ?? otherwise)(x);
+	if (possibleBranches.length === 0) return fallbackHandler;
+	return x => (firstMatchingBranch(possibleBranches, x)?.handler ?? fallbackHandler)(x);
 }
 
 /** Returns the first branch whose condition holds; undefined if there is none. Conditions after it are not evaluated. */

@@ -26,12 +26,12 @@ export interface BuildEnvironment {
 	readonly facts: HostFacts;
 	/** Observes the closures of the site for `explain`; costs nothing if omitted. */
 	readonly tracer?: BuildTracer | undefined;
-	/** Code that sites share which are built together. Each site adds to it; undefined if nothing is shared. */
+	/** Code shared by sites that are built together. Each site adds to it; undefined if nothing is shared. */
 	readonly sharedCode?: SharedCode | undefined;
 }
 
 /**
- * Builds a site. `index` is its index in `document.sites`, for pointers. The closure sets `x.siteName` and `x.accessLogs`. If no
+ * Builds a site. `index` is its index in `document.sites`, for pointers. `runSite` sets `x.siteName` and `x.accessLogs`. If no
  * handler answers, the response is 200 with an empty body.
  *
  * Errors go to the error routes, with the request's original method and URI and with `x.error` set. The routes run in order until

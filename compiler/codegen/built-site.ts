@@ -10,8 +10,8 @@ export interface BuiltSite {
 	 */
 	readonly runSite: Handler;
 	/**
-	 * The pipeline that `handle` calls after setting `x.siteName`; undefined if `handle` does more than that. Several sites may share
-	 * one function.
+	 * The pipeline that `runSite` calls after setting `x.siteName`; undefined if `runSite` does more than that. Several sites may
+	 * share one function.
 	 */
 	readonly mainHandler: Handler | undefined;
 	readonly logs: readonly AccessLog[];

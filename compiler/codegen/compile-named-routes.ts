@@ -1,9 +1,9 @@
 /** Compiles named routes. A route is compiled once per site, however many steps invoke it. */
 
+import { escapePointer } from '../document/json-pointer.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
 import { HttpError } from '../exchange/http-error.ts';
-import { escapePointer } from '../schema/validate.ts';
 import { SiteCompiler } from './site-compiler.ts';
 
 /** Runs a route, and continues with `next` if the route does not answer. */

@@ -142,24 +142,24 @@ function buildStep(compiler: SiteCompiler, step: Step, next: Handler): BuiltStep
 	return { when: step.when, predicate, handler, conditionNeedsBody: compiler.needsWholeBody };
 }
 
-function addCondition(step: BuiltStep, otherwise: Handler, group: ExclusiveGroup | undefined): Handler {
-	const handler = conditionalHandler(step.predicate, step.handler, otherwise, group);
+function addCondition(step: BuiltStep, fallbackHandler: Handler, group: ExclusiveGroup | undefined): Handler {
+	const handler = conditionalHandler(step.predicate, step.handler, fallbackHandler, group);
 	return step.conditionNeedsBody ? withBufferedBody(handler) : handler;
 }
 
 function conditionalHandler(
 	predicate: Predicate | undefined,
 	handler: Handler,
-	otherwise: Handler,
+	fallbackHandler: Handler,
 	group: ExclusiveGroup | undefined,
 ): Handler {
 	if (group) {
 		return x => {
-			if (group.hasRun(x) || (predicate && !predicate(x))) return otherwise(x);
+			if (group.hasRun(x) || (predicate && !predicate(x))) return fallbackHandler(x);
 			group.markRun(x);
 			return handler(x);
 		};
 	}
 	if (!predicate) return handler;
-	return x => (predicate(x) ? handler(x) : otherwise(x));
+	return x => (predicate(x) ? handler(x) : fallbackHandler(x));
 }

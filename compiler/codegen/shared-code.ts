@@ -1,5 +1,5 @@
 /**
- * Code that sites share which are built together. A thousand hosts with the same routes run one pipeline, which stays in the
+ * Code shared by sites that are built together. A thousand hosts with the same routes run one pipeline, which stays in the
  * processor's cache, while a thousand copies would not.
  */
 import { hash } from 'node:crypto';

@@ -47,12 +47,12 @@ export interface SiteScope {
 	readonly facts: HostFacts;
 	readonly clientIp: (x: Exchange) => string;
 	readonly tracer: BuildTracer | undefined;
-	/** Code that sites share which are built together; undefined if nothing is shared. */
+	/** Code shared by sites that are built together; undefined if nothing is shared. */
 	readonly sharedCode: SharedCode | undefined;
 	/** The handler of the whole site, including error routes; undefined until the site is built. */
 	readonly builtSite: { handle: Handler | undefined };
 	/**
-	 * Incremented by each use of site-specific state. Code during whose compilation the number changes cannot be shared between
+	 * Incremented by each use of site-specific state. If compiling some code changes the number, that code cannot be shared between
 	 * sites.
 	 */
 	siteSpecificUseCount: number;
@@ -109,9 +109,9 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return this.scope.tracer !== undefined;
 	}
 
-	firstBranch(branches: readonly HandlerBranch[], otherwise: Handler): Handler {
-		if (!this.isTraced && canUseBranchTable(branches)) return compileBranchTable(branches, otherwise);
-		return x => (firstMatchingBranch(branches, x)?.handler ?? otherwise)(x);
+	firstBranch(branches: readonly HandlerBranch[], fallbackHandler: Handler): Handler {
+		if (!this.isTraced && canUseBranchTable(branches)) return compileBranchTable(branches, fallbackHandler);
+		return x => (firstMatchingBranch(branches, x)?.handler ?? fallbackHandler)(x);
 	}
 
 	get wholeSite(): Handler {

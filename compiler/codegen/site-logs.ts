@@ -15,8 +15,8 @@ export class SiteLogs {
 	/** All logs that the site writes to by default. */
 	readonly defaultLogs: readonly AccessLog[];
 	/**
-	 * Selects logs by the host of the request. Logs that are used only through `log_name` are never selected. Undefined if there
-	 * are no others.
+	 * Selects logs by the host of the request. Logs that are used only through `log_name` are never selected. Undefined if the site
+	 * has no other logs.
 	 */
 	readonly selectLogs: AccessLogSelector | undefined;
 	/** True if any log receives entries, even if only through `log_name`. */

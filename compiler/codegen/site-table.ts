@@ -4,7 +4,7 @@ import { TextTable } from '../exchange/text-table.ts';
 import { compilePathPatterns } from '../modules/matchers/path-pattern.ts';
 import type { ListenedSite } from './plan/plan.ts';
 
-/** A host of a site. */
+/** A site, as a candidate for requests for one of its hosts. */
 interface SiteCandidate {
 	/** Position in order of precedence. Of all candidates that match a request, the one with the lowest number serves it. */
 	readonly order: number;

@@ -9,8 +9,8 @@ import type { Diagnostic } from './diagnostic.ts';
 const MIN_CONCEALED_LENGTH = 6;
 
 /**
- * Remembers the environment values that a compilation reads, and replaces these values in messages by the names of their variables.
- * Code frames quote the text before substitution, so a frame and its message show the same text.
+ * Remembers the environment values that a compilation reads, and replaces these values in messages with the names of their
+ * variables. Code frames quote the text before substitution, so a frame and its message show the same text.
  */
 export class ConcealedValues {
 	/** Maps each value to the text that replaces it. */

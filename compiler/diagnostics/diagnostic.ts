@@ -28,6 +28,12 @@ export interface RelatedPlace {
 	readonly message: string;
 }
 
+/** A {@link RelatedPlace} that is given as a place in the document (RFC 6901). */
+export interface RelatedPointer {
+	readonly pointer: string;
+	readonly message: string;
+}
+
 /**
  * A problem that the compiler found. `code` has the form `area/what` and never changes, so that tools can rely on it; `message` is
  * one sentence that says what is wrong.
@@ -45,6 +51,11 @@ export interface Diagnostic {
 	/** What to do about the problem, in one sentence. */
 	readonly hint?: string | undefined;
 	readonly related?: readonly RelatedPlace[] | undefined;
+	/**
+	 * Given by phases that know the document but not its text. When the diagnostic is collected, it is replaced by an element of
+	 * `related`, or added to the hint if the document was given as JSON.
+	 */
+	readonly relatedPointer?: RelatedPointer | undefined;
 	/**
 	 * For messages in the wording of Caddy, the side of the message on which `FILE:LINE` is inserted when the
 	 * diagnostic is collected.

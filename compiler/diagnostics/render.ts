@@ -53,7 +53,9 @@ function formatPlace(span: SourceSpan): string {
 	return `${escapeControlCharacters(span.source.name)}:${line}:${column}`;
 }
 
-/** Returns the part of a line whose width is computed. It begins at offset `caretStart`, which is 0 unless the line is very long. */
+/**
+ * Returns the part of a line whose width is computed. It begins at offset `lineOffset`, which is 0 unless the line is very long.
+ */
 function lineTextFrom(span: SourceSpan, line: number, lineOffset: number): string {
 	const { lineStarts, text } = span.source;
 	const start = lineStarts[line - 1]! + lineOffset;

@@ -8,7 +8,10 @@ import type { Fix } from './diagnostic.ts';
  */
 const MAX_WORD_UNITS = 200;
 
-/** The members of a diagnostic that suggest a name. There is no fix if the text at its place is not the misspelled name. */
+/**
+ * The members of a diagnostic that suggest a name. There is no fix if the text at the diagnostic's place is not the misspelled
+ * name.
+ */
 export interface Suggestion {
 	readonly label?: string;
 	readonly fix?: Fix;

@@ -2,7 +2,7 @@
 import { wholeSpan } from '../source/source.ts';
 import type { Diagnostic } from './diagnostic.ts';
 
-/** Returns the diagnostic with places in the whole files. */
+/** Converts all places of a diagnostic, including those of its fix, to places in the whole text. */
 export function withWholePlaces(diagnostic: Diagnostic): Diagnostic {
 	const { span, related, fix } = diagnostic;
 	return {

@@ -6,7 +6,7 @@ export type Dialect = 'configfile' | 'compatfile';
 /** The forms in which a configuration can be given. */
 export type ConfigFormat = Dialect | 'json';
 
-/** A configuration as received. */
+/** A configuration as received: its text, its format and its origin. */
 export interface ConfigInput {
 	readonly format: ConfigFormat;
 	readonly text: string;

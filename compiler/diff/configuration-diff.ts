@@ -7,6 +7,7 @@ import type { ListenerSpec, Plan } from '../codegen/plan/plan.ts';
 import type { CompileResult } from '../compiler.ts';
 import { canonicalJson } from '../document/canonical-json.ts';
 import type { Document, Step } from '../document/document.ts';
+import { valueAt } from '../document/json-pointer.ts';
 import { DryRun, type DryRunEnvironment, type DryRunResult } from '../dry-run/dry-run.ts';
 import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
 import type { LeaseKinds } from '../exchange/leases.ts';
@@ -19,14 +20,12 @@ import type { LimitConcurrentStep } from '../modules/directives/limit-concurrent
 import type { RateLimitStep } from '../modules/directives/rate-limit/rate-limit-handler.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
 import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
-import { valueAt } from '../schema/validate.ts';
 import { differingAspects, type Outcome, outcomeOf } from './outcome.ts';
 import { RecordedFiles } from './recorded-files.ts';
 import { changedDraft, draftKey, type RequestDraft, requestOf } from './request-draft.ts';
 import { SecretMask } from './secret-mask.ts';
 import { scriptOf, type UpstreamAssumption, upstreamAssumptions } from './upstream-assumption.ts';
 
-/** A configuration to compare. */
 export interface ComparedConfiguration extends Pick<CompileResult, 'locate'> {
 	readonly plan: Plan;
 	/** Absolute paths of the configuration's own files. */
@@ -60,7 +59,7 @@ export interface ChangedAspect {
 	readonly after: string | undefined;
 }
 
-/** The result of a comparison. */
+/** The differences between two configurations. */
 export interface ConfigurationDiff {
 	readonly changes: readonly MeaningChange[];
 	/** Settings of the process that differ. */
@@ -75,7 +74,7 @@ export interface ConfigurationDiff {
 	readonly blindSpots: readonly string[];
 }
 
-/** Default maximum number of requests. */
+/** Default maximum number of requests with which two configurations are compared. */
 export const DEFAULT_MAX_REQUESTS = 10_000;
 /** Maximum number of paths that are tried at each origin. */
 const MAX_PATHS_PER_HOST = 400;
@@ -84,8 +83,8 @@ const REQUEST_TIME_MS = Date.UTC(2026, 0, 1, 12);
 const CLIENT_ADDRESS = '127.0.0.1';
 
 /**
- * Compares two configurations by at most `maxRequests` requests. Stops earlier if `hasTimeLeft`, which is called before each request,
- * returns false.
+ * Compares two configurations with at most `maxRequests` requests. Stops earlier if `hasTimeLeft`, which is called before each
+ * request, returns false.
  */
 export async function diffConfigurations(
 	before: ComparedConfiguration,
@@ -365,8 +364,7 @@ class Comparison {
 				requests.forEach(({ upstream: { address } }, index) => {
 					if (contactedAddresses.has(address)) return;
 					contactedAddresses.add(address);
-					// The request reaches this upstream only after it has reached other ones, so the behavior of this one is varied
-					// alone.
+					// The request reaches this upstream only after others, so only the behavior of this upstream is varied.
 					if (index > 0)
 						pendingAssumptions.push(...otherAssumptions.map(otherAssumption => ({ ...otherAssumption, of: address })));
 				});
@@ -512,7 +510,7 @@ function keyWithoutTarget(draft: RequestDraft): string {
 	return draftKey({ ...draft, scheme: 'http', host: '', port: 0, path: '' });
 }
 
-/** Returns other spellings of a path that some matchers and steps treat like the path and others do not. */
+/** Returns other spellings of a path that some matchers and steps treat like the original and others do not. */
 function otherSpellings(path: string, documents: readonly Document[]): readonly string[] {
 	const documentsJson = JSON.stringify(documents);
 	// `%*` in a pattern matches a part with encoded slashes, and regular expressions for `uri` match the path as it was sent.
@@ -618,8 +616,8 @@ function upstreamResponseFields(documents: readonly Document[]): readonly (reado
 type Origin = Pick<RequestDraft, 'scheme' | 'host' | 'port'>;
 
 /**
- * Returns origins that reach every site of the listeners, and for each listener one with a host that no site names. `mentioned` are
- * the hosts in the documents' matchers.
+ * Returns origins that reach every site of the listeners, and for each listener one with a host that no site names.
+ * `mentionedHosts` are the hosts in the documents' matchers.
  */
 function origins(listeners: readonly ListenerSpec[], mentionedHosts: ReadonlySet<string>): readonly Origin[] {
 	const originsByText = new Map<string, Origin>();

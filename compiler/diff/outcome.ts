@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../document/canonical-json.ts';
 import type { Document, Step } from '../document/document.ts';
+import { valueAt } from '../document/json-pointer.ts';
 import type { DryRunResult } from '../dry-run/dry-run.ts';
 import type { GraphTrace } from '../explain/graph-tracer.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
-import { valueAt } from '../schema/validate.ts';
 
 /** The aspects of an outcome, by name: `status`, `body`, `header location`, `upstream 1`, `settings of compress` … */
 export type Outcome = ReadonlyMap<string, string>;
@@ -17,7 +17,7 @@ const IGNORED_HEADER_FIELDS: ReadonlySet<string> = new Set(['date', 'content-len
 const EMPTY_BODY_TEXT = JSON.stringify('');
 /** Matches the names of aspects that only detail another aspect, or that exist only if a particular step runs. */
 const DETAIL_ASPECT = /^(?:settings of |upstream(?: \d+)? field |header server$|file looked for$)/;
-/** Fields of a step that only name it or decide where it runs. The effects are visible in other aspects. */
+/** Fields of a step that only name it or decide where it runs. Their effects are visible in other aspects. */
 const NON_SETTING_FIELDS: ReadonlySet<string> = new Set(['handler', 'when', 'exclusive', '@id']);
 
 /**

@@ -1,7 +1,7 @@
 /** Redacts the secrets of configurations in the output of `svc diff`, which may be posted as a comment on a code host. */
 import type { Document } from '../document/document.ts';
+import { escapePointer, valueAt } from '../document/json-pointer.ts';
 import { findSecrets } from '../schema/secrets.ts';
-import { escapePointer, valueAt } from '../schema/validate.ts';
 
 /**
  * Minimum characters of a secret. If shorter secrets were hidden, the same characters would be hidden where they occur by chance,
@@ -10,7 +10,8 @@ import { escapePointer, valueAt } from '../schema/validate.ts';
 const MIN_SECRET_CHARS = 4;
 
 /**
- * Replaces each secret by a numbered mark. Equal secrets have equal numbers, so that a reader can see whether a secret has changed.
+ * Replaces each secret with a numbered mark. Equal secrets have equal numbers, so that a reader can see whether a secret has
+ * changed.
  */
 export class SecretMask {
 	/** Each secret with its number, in plain form and, if it differs, escaped as in JSON. The longest texts come first. */

@@ -13,7 +13,7 @@ export interface Matcher {
 	readonly [field: string]: unknown;
 }
 
-/** One step of a pipeline. */
+/** A handler with its settings, and the matcher that selects its requests. */
 export interface Step {
 	readonly handler: string;
 	readonly when?: Matcher;
@@ -31,7 +31,6 @@ export interface ErrorRoute {
 	readonly '@id'?: string;
 }
 
-/** One access log of a site. */
 export interface SiteLog {
 	/** Logger name; several sites may share it. */
 	readonly name?: string;
@@ -92,7 +91,7 @@ export interface Settings {
 
 /** The settings of the Admin API. If they are absent, it is not served. */
 export interface AdminSettings {
-	/** The address on which it listens: `host:port`, `unix//path` or `fd/3`. Default: `127.0.0.1:2019`. */
+	/** The address on which the Admin API listens: `host:port`, `unix//path` or `fd/3`. Default: `127.0.0.1:2019`. */
 	readonly listen?: string;
 	/** The access token. Secret. If set, every request must carry it as a bearer token. */
 	readonly token?: string;

@@ -101,7 +101,9 @@ function hostMistake(text: string, hint: string): ListenHostMistake {
 	return { code: 'bind/not-a-host', message: `\`${text}\` is not a host to listen on.`, hint };
 }
 
-/** Reports whether no placeholder in the text depends on a request, because sockets are bound when a configuration is loaded. */
+/**
+ * Reports whether the text has no placeholder that depends on a request. Such a placeholder has no value when sockets are bound.
+ */
 function hasOnlyMachinePlaceholders(text: string): boolean {
 	const placeholders = text.match(PLACEHOLDER_PATTERN) ?? [];
 	return (

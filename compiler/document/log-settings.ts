@@ -14,7 +14,7 @@ export interface FilterReplacement {
 	readonly replace: string;
 }
 
-/** A filter of a field in log entries. */
+/** How a filter changes one field of log entries. */
 export type LogFilter =
 	| { readonly filter: 'delete' }
 	| { readonly filter: 'hash' }
@@ -117,9 +117,12 @@ export interface NetOutput {
 	readonly soft_start?: true;
 }
 
-/** An output of a log. The fields of files and of connections are present only with those writers. */
+/**
+ * An output of a log. The fields of {@link FileOutput} are present only with the writer `file`, those of {@link NetOutput} only
+ * with `net`.
+ */
 export interface LogOutput extends FileOutput, NetOutput {
-	/** The name of the writer, which is one of {@link LOG_WRITERS}. */
+	/** The name of the writer, such as `stderr`, `file` or `net`. */
 	readonly writer: string;
 }
 

@@ -7,7 +7,7 @@ import type { Report } from '../diagnostics/diagnostic.ts';
  */
 const MAX_DOCUMENT_DEPTH = 1000;
 
-/** Reports a document that is nested deeper than {@link MAX_DOCUMENT_DEPTH}. Returns true if it is not. Does not use recursion. */
+/** Reports a document that is nested deeper than {@link MAX_DOCUMENT_DEPTH}, and returns false for it. Does not use recursion. */
 export function checkNesting(document: unknown, report: Report): boolean {
 	let currentLevel: object[] = isContainer(document) ? [document] : [];
 	for (let depth = 1; currentLevel.length > 0; depth++) {

@@ -18,22 +18,13 @@ export class SchemaMarks {
 	readonly #keyword: string;
 	readonly #definitions: SchemasByName;
 	readonly #variantsBySchema = new Map<Schema, ReadonlyMap<string, Schema>>();
-	/** Schemas that have the keyword themselves or in a subschema. */
-	readonly #markedSchemas = new Set<Schema>();
+	/** For each schema that has been looked at, whether it has the keyword itself or in a schema that it leads to. */
+	readonly #leadsToMark = new Map<Schema, boolean>();
 
 	constructor(root: Schema, keyword: string) {
 		this.#root = root;
 		this.#keyword = keyword;
 		this.#definitions = (root.$defs ?? {}) as SchemasByName;
-		const subschemas = new Map<Schema, readonly Schema[]>();
-		this.#collectSubschemas(root, subschemas);
-		// Schemas refer to each other in cycles, so this repeats until nothing changes.
-		for (let sizeBefore = -1; sizeBefore !== this.#markedSchemas.size; ) {
-			sizeBefore = this.#markedSchemas.size;
-			for (const [schema, parts] of subschemas) {
-				if (parts.some(part => this.#markedSchemas.has(part))) this.#markedSchemas.add(schema);
-			}
-		}
 	}
 
 	/** Calls `visit` for every marked value. */
@@ -43,14 +34,14 @@ export class SchemaMarks {
 
 	#visitValue(schema: Schema, value: unknown, parent: object | undefined, path: string[], visit: MarkVisitor): void {
 		const resolvedSchema = this.#resolve(schema, value);
-		if (!resolvedSchema || !this.#markedSchemas.has(resolvedSchema)) return;
+		if (!resolvedSchema || !this.#isMarked(resolvedSchema)) return;
 		const mark = resolvedSchema[this.#keyword];
 		if (mark !== undefined && parent) visit(mark, parent, path);
 		for (const part of untaggedAlternatives(resolvedSchema)) this.#visitValue(part, value, parent, path, visit);
 		if (typeof value !== 'object' || value === null) return;
 		if (Array.isArray(value)) {
 			const itemSchema = resolvedSchema.items as Schema | undefined;
-			if (!itemSchema || !this.#markedSchemas.has(itemSchema)) return;
+			if (!itemSchema || !this.#isMarked(itemSchema)) return;
 			for (let at = 0; at < value.length; at++) {
 				if (value[at] === undefined) continue;
 				path.push(String(at));
@@ -63,7 +54,7 @@ export class SchemaMarks {
 		const additionalSchema = resolvedSchema.additionalProperties as Schema | boolean | undefined;
 		for (const name of Object.keys(value)) {
 			const memberSchema = Object.hasOwn(properties, name) ? properties[name] : additionalSchema;
-			if (typeof memberSchema !== 'object' || !this.#markedSchemas.has(memberSchema)) continue;
+			if (typeof memberSchema !== 'object' || !this.#isMarked(memberSchema)) continue;
 			path.push(name);
 			this.#visitValue(memberSchema, (value as { [name: string]: unknown })[name], value, path, visit);
 			path.pop();
@@ -102,16 +93,28 @@ export class SchemaMarks {
 	}
 
 	/**
-	 * Collects every reachable schema with its direct subschemas, and marks the schemas that have the keyword. Inner schemas come
-	 * first.
+	 * Reports whether a schema has the keyword itself or in a schema that it leads to. Only the schemas that documents use are
+	 * searched, because a search of all of them takes milliseconds.
 	 */
-	#collectSubschemas(schema: Schema, subschemas: Map<Schema, readonly Schema[]>, visited = new Set<Schema>()): void {
-		if (visited.has(schema)) return;
-		visited.add(schema);
-		const parts = this.#partsOf(schema);
-		for (const part of parts) this.#collectSubschemas(part, subschemas, visited);
-		subschemas.set(schema, parts);
-		if (schema[this.#keyword] !== undefined) this.#markedSchemas.add(schema);
+	#isMarked(schema: Schema): boolean {
+		const knownResult = this.#leadsToMark.get(schema);
+		if (knownResult !== undefined) return knownResult;
+		const searchedSchemas = new Set<Schema>();
+		const isMarked = this.#searchMark(schema, searchedSchemas);
+		if (isMarked) this.#leadsToMark.set(schema, true);
+		// If no mark was found, the search has seen every schema to which these schemas lead.
+		else for (const searchedSchema of searchedSchemas) this.#leadsToMark.set(searchedSchema, false);
+		return isMarked;
+	}
+
+	#searchMark(schema: Schema, searchedSchemas: Set<Schema>): boolean {
+		const knownResult = this.#leadsToMark.get(schema);
+		if (knownResult !== undefined) return knownResult;
+		if (searchedSchemas.has(schema)) return false;
+		searchedSchemas.add(schema);
+		return (
+			schema[this.#keyword] !== undefined || this.#partsOf(schema).some(part => this.#searchMark(part, searchedSchemas))
+		);
 	}
 
 	#partsOf(schema: Schema): readonly Schema[] {

@@ -31,7 +31,8 @@ const USERINFO_PATTERN = /(?<=^|:)\/\/([^/?#\s]*)@/g;
 const URL_PARAMETER = /(?<=[?&;])([^=&;#\s?]+)=([^&;#\s]+)/g;
 
 /**
- * Query parameters that hold the signature of a URL. They are redacted as well as the parameters whose names indicate a credential.
+ * Query parameters that hold the signature of a URL. They are redacted in addition to the parameters whose names indicate a
+ * credential.
  */
 const SIGNATURE_PARAMETERS: ReadonlySet<string> = new Set(['sig', 'signature', 'x-amz-signature', 'x-goog-signature']);
 

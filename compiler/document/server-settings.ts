@@ -97,7 +97,7 @@ export function parseServerListener(text: string): ListenerAddress | undefined {
 
 /**
  * Returns the settings for a listener: the item that names its address or, if there is none, the item without an address. If
- * several spellings name the address, the longest one counts.
+ * several items name the address in different spellings, the longest spelling counts.
  */
 export function serverSettingsFor(settings: Settings, listener: ListenerAddress): ServerSettings {
 	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];
@@ -122,11 +122,11 @@ export type ListenerWrapper =
 
 export interface ProxyProtocolWrapper {
 	readonly wrapper: 'proxy_protocol';
-	/** Timeout, in milliseconds, for receiving the header; default 5000, 0 for no limit. */
+	/** Timeout, in milliseconds, for receiving the PROXY header; default 5000, 0 for no limit. */
 	readonly timeout?: number;
 	readonly allow?: readonly string[];
 	readonly deny?: readonly string[];
-	/** What is done with a header from a peer in neither list; default `ignore`. */
+	/** What is done with a PROXY header from a peer that is neither in `allow` nor in `deny`; default `ignore`. */
 	readonly fallback_policy?: ProxyPolicy;
 }
 

@@ -2,7 +2,6 @@
 import { canonicalHost } from '../exchange/authority.ts';
 import { parseIp } from '../exchange/ip-address.ts';
 
-/** A parsed site address. */
 export interface SiteAddress {
 	/** The address as written, truncated to 4096 characters. */
 	readonly text: string;

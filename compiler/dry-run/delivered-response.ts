@@ -45,7 +45,7 @@ export class DeliveredResponse {
 		else {
 			const pieces: Uint8Array[] = [];
 			try {
-				// The bytes are valid only until the next pull.
+				// The bytes are copied, because they are valid only until the next pull.
 				for (let piece = await body.pull(); piece !== null; piece = await body.pull())
 					pieces.push(Uint8Array.from(piece));
 			} catch {

@@ -35,7 +35,7 @@ export interface DryRunEnvironment {
 	/** Performs expensive work for pages. Needs no network. */
 	readonly pageWork?: PageWork | undefined;
 	/**
-	 * Resolves to the entry that an access log would write for a request, in the form of parsed JSON in any case; undefined if the
+	 * Resolves to the entry that an access log would write for a request, as parsed JSON whatever the log's format; undefined if the
 	 * log omits the request. Absent if logs are not examined.
 	 */
 	readonly logEntry?: (exchange: LoggedExchange) => Promise<LogEntryFields | undefined>;
@@ -53,7 +53,7 @@ export interface LoggedExchange {
 	readonly logsCredentials: boolean;
 }
 
-/** The result of one request. */
+/** The outcome of one request in a dry run. */
 export interface DryRunResult {
 	readonly listener: ListenerSpec;
 	/**

@@ -99,8 +99,8 @@ export class FakePool implements UpstreamPool, BalancerView {
 		try {
 			await drainBody(request);
 		} catch (error) {
-			// The upstream does not receive the complete request, for example if the body is larger than `request_body` allows, so
-			// it does not count.
+			// If the upstream does not receive the complete request, for example because the body is larger than `request_body`
+			// allows, the request does not count.
 			recordedRequests?.splice(recordedRequests.indexOf(upstreamRequest), 1);
 			throw error;
 		}
@@ -125,6 +125,11 @@ export class FakePool implements UpstreamPool, BalancerView {
 			protocol: 'HTTP/1.1',
 			upgradedStream: undefined,
 		};
+	}
+
+	/** Returns false, because the upstreams of a dry run are idle. */
+	countShed(): boolean {
+		return false;
 	}
 
 	/** Allows every retry, because no state is kept. */

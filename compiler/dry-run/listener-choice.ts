@@ -21,7 +21,7 @@ export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefin
 		);
 	}
 	if (candidateListeners.length < 2) return candidateListeners[0];
-	// The name in the URL may resolve to the address of any of these listeners. A listener with a matching site is preferred, then
+	// The name in the URL may resolve to the address of any candidate listener. A listener with a matching site is preferred, then
 	// one for all interfaces.
 	const matchingListener = candidateListeners.find(({ sites }) =>
 		sites.some(({ hosts }) => hosts.some(host => hostMatches(url.host, host))),

@@ -2,7 +2,7 @@
 import { domainToASCII } from 'node:url';
 import { formatIp, parseIp } from './ip-address.ts';
 
-/** A parsed authority. */
+/** The host and port of a request's authority (RFC 3986 §3.2). */
 export interface Authority {
 	/** Lower-case host without a trailing dot; an IPv6 address is in canonical form without brackets. Never empty. */
 	readonly host: string;

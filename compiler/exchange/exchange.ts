@@ -152,7 +152,7 @@ export type UpgradeCallback = (client: Duplex) => void;
 
 /** Data that directives add to an exchange's access log entry. */
 export interface ExchangeLog {
-	/** True if no entry must be written. */
+	/** True if the entry must not be written. */
 	skip?: boolean;
 	fields?: Record<string, unknown>;
 	/** Functions that are called after the response has been sent and before the entry is written. */
@@ -270,7 +270,11 @@ export class Exchange {
 		return this.#transport.writableBytes?.() ?? Infinity;
 	}
 
-	/** Records which handler has answered or is about to fail. `step` is the handler's `cx.step`. */
+	/**
+	 * Records which handler has answered or is about to fail.
+	 * @param handler The module's `id`.
+	 * @param step The handler's `cx.stepNumber`.
+	 */
 	markAnswered(handler: string, step: number): void {
 		this.answeredBy = handler;
 		this.decidingStep = this.stepBase + step;

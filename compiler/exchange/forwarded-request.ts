@@ -5,7 +5,7 @@ import { HeaderList, isSameFieldName } from './header-list.ts';
 /** This server's pseudonym in `Via` (RFC 9110 §7.6.3). */
 export const VIA_PSEUDONYM = 'svc';
 
-/** The value of `Via` for a message that was received by each protocol. */
+/** The value of `Via` for a message received over each protocol. */
 export const VIA_BY_PROTOCOL: { readonly [protocol in ProtocolName]: string } = {
 	'HTTP/1.0': `1.0 ${VIA_PSEUDONYM}`,
 	'HTTP/1.1': `1.1 ${VIA_PSEUDONYM}`,
@@ -23,7 +23,7 @@ export interface ForwardedFields {
  * Copies the end-to-end fields of the received request, with `Host` first, and adds `X-Forwarded-*` and `Via`.
  * @param isPeerTrusted True if the `X-Forwarded-*` fields that the peer sent are trusted.
  * @param upstreamHost `Host` for a request that was received without one (HTTP/1.0).
- * @param useUpstreamHost True to replace the received host by `upstreamHost`, so that `Host` names the host that TLS verifies.
+ * @param useUpstreamHost True to replace the received host with `upstreamHost`, so that `Host` names the host that TLS verifies.
  * @param addForwardedField True to add `Forwarded` as well, after the elements that a trusted peer sent.
  */
 export function forwardedFields(

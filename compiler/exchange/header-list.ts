@@ -54,7 +54,7 @@ export class HeaderList {
 		this.#namesAndValues.push(name, value);
 	}
 
-	/** Replaces all fields with that name by a single field, at the position of the first. */
+	/** Replaces all fields of that name with a single field, at the position of the first. */
 	set(name: string, value: string): void {
 		const items = this.#namesAndValues;
 		const lowerName = name.toLowerCase();
@@ -87,7 +87,7 @@ export class HeaderList {
 		items.length = writeIndex;
 	}
 
-	/** Replaces each value by what `change` returns for it. */
+	/** Replaces each value with what `change` returns for it. */
 	map(change: (name: string, value: string) => string): void {
 		const items = this.#namesAndValues;
 		for (let i = 0; i < items.length; i += 2) items[i + 1] = change(items[i]!, items[i + 1]!);

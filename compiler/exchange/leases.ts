@@ -8,10 +8,11 @@ import type { Body } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import type { HeaderList } from './header-list.ts';
 import type { MetricsFormat } from './metrics-format.ts';
+import type { ModuleEvent } from './module-events.ts';
 import type { PageWork } from './page-work.ts';
 import type { CacheSettings, ResponseCache } from './response-cache.ts';
 
-/** One upstream of a pool. */
+/** A server of a pool, with its address and state. */
 export interface Upstream {
 	/** The configured address, after its placeholders have been replaced. */
 	readonly address: string;
@@ -23,7 +24,6 @@ export interface Upstream {
 	readonly fails: number;
 }
 
-/** A request to an upstream. */
 export interface UpstreamRequest {
 	readonly method: string;
 	/** Path and query, as sent in the request line. */
@@ -300,13 +300,13 @@ export interface Compressor {
 	): EncodedResult | Promise<EncodedResult>;
 }
 
-/** The result of compressing a body. */
+/** The result of compressing a body. `encoded` is false if the body was left uncompressed. */
 export interface EncodedResult {
 	readonly body: Exclude<Body, null>;
 	readonly encoded: boolean;
 }
 
-/** A file in a particular state, for caching forms of its content. */
+/** A file in a particular state, for caching encoded forms of its content. */
 export interface ServedFile {
 	/** Absolute path, with symbolic links resolved. */
 	readonly path: string;
@@ -330,11 +330,8 @@ export interface LeaseKinds {
 	tracer: { settings: Record<string, never>; lease: Tracer };
 	cache: { settings: CacheSettings; lease: ResponseCache };
 	compressor: { settings: Record<string, never>; lease: Compressor };
-	/**
-	 * The counter for a kind of event in a module. Its name becomes a metric label, in lower case with underscores. It must be a
-	 * constant in the code, never a value from a request.
-	 */
-	event_counter: { settings: { readonly event: string }; lease: EventCounter };
+	/** The counter for a kind of event in a module. */
+	event_counter: { settings: { readonly event: ModuleEvent }; lease: EventCounter };
 }
 
 /**

@@ -17,7 +17,7 @@ export function normalizedPath(request: Request): string {
 	return normalized;
 }
 
-/** Returns `normalizedPath` in lower case, for matchers. The result is cached. Throws the same errors. */
+/** Returns `normalizedPath` in lower case, for matchers. The result is cached. Throws the same errors as `normalizedPath`. */
 export function loweredPath(request: Request): string {
 	const path = request.path;
 	if (request.loweredPathSource === path) return request.loweredPath;

@@ -37,7 +37,6 @@ export interface CachedHead {
 	readonly credentials?: boolean;
 }
 
-/** A stored response. */
 export interface CachedResponse {
 	readonly head: CachedHead;
 	/** Length of the body in bytes. */
@@ -63,6 +62,8 @@ export interface FetchTicket {
 	readonly ended: Promise<void> | undefined;
 	/** Ends the fetch of this request with an outcome. Later calls have no effect. */
 	done(outcome: FetchOutcome): void;
+	/** The lease of a key in the cluster, if this fetch holds it. */
+	readonly leaseId?: number | undefined;
 }
 
 /**
@@ -70,6 +71,50 @@ export interface FetchTicket {
  * be shared, so that waiting is pointless. `failed`: there is no response.
  */
 export type FetchOutcome = 'stored' | 'private' | 'failed';
+
+/** The URL that a client requested. */
+export interface RequestedUrl {
+	/** `host[:port]` in lower case. */
+	readonly host: string;
+	readonly path: string;
+	readonly query: string | undefined;
+}
+
+/**
+ * What a request that has missed its machine's cache asks the cluster for. All values except `reload` ask for stored responses. All
+ * values except `load` ask for the lease with which a response is fetched for all machines; `join` waits while another machine has
+ * the lease.
+ */
+export type ClusterIntent = 'load' | 'join' | 'lead' | 'reload';
+
+/**
+ * What a request that has missed the cache of its machine does next.
+ *
+ * `loaded`: responses that other machines had stored were loaded into this cache; `versions` identifies them and the responses
+ * already known. `lead`: this request fetches the response for all machines, with the lease `lease`. `busy`: another machine is
+ * fetching the response. `private`: the response is not the same for all clients, so that waiting for another fetch is pointless.
+ * `alone`: the cluster has no response, or is unavailable, and the request is not coalesced with those of other machines.
+ */
+export type ClusterAnswer =
+	| { readonly outcome: 'loaded'; readonly versions: readonly string[] }
+	| { readonly outcome: 'lead'; readonly leaseId: number }
+	| { readonly outcome: 'busy' | 'private' | 'alone' };
+
+/** The tier of a cache that the machines of a cluster share. */
+export interface ClusterTier {
+	/**
+	 * Tells a request what to do next. Never rejects. `knownVersions` identifies the responses in the cluster that the request
+	 * cannot use.
+	 */
+	consult(
+		key: string,
+		url: RequestedUrl,
+		intent: ClusterIntent,
+		knownVersions: readonly string[],
+	): Promise<ClusterAnswer>;
+	/** Returns a ticket that also ends a lease. A response that is stored with this ticket is then stored in the cluster as well. */
+	ticketWithLease(ticket: FetchTicket | undefined, leaseId: number): FetchTicket;
+}
 
 /** The events that the cache counts. */
 export const CACHE_EVENTS = ['hit', 'miss', 'stale', 'bypass', 'revalidated', 'collapsed', 'store'] as const;
@@ -80,6 +125,8 @@ export type CacheEvent = (typeof CACHE_EVENTS)[number];
 export interface ResponseCache {
 	/** Maximum bytes of the body of a stored response. */
 	readonly maxBodyBytes: number;
+	/** The tier in the cluster; undefined if there is none. */
+	readonly clusterTier?: ClusterTier | undefined;
 	/** Returns the responses stored under a key, in no particular order. */
 	find(key: string): readonly CachedResponse[];
 	/** Returns a promise if more responses may be on disk. After it resolves, `find` returns them. */
@@ -95,13 +142,21 @@ export interface ResponseCache {
 	/**
 	 * Starts storing a response. Returns undefined if it is not accepted. `length` is the length of the body, if known, and
 	 * `maxBodyBytes` its maximum. `epoch` is the epoch of the URL when the response was requested: a response that was requested
-	 * before a purge is not accepted.
+	 * before a purge is not accepted. `leaseId` is that of the ticket with which the response was fetched.
 	 */
-	store(head: CachedHead, length: number | undefined, maxBodyBytes: number, epoch: number): CacheWriter | undefined;
+	store(
+		head: CachedHead,
+		length: number | undefined,
+		maxBodyBytes: number,
+		epoch: number,
+		leaseId?: number,
+	): CacheWriter | undefined;
 	/** Replaces the head of a response after validation. Returns the updated response. */
-	refresh(response: CachedResponse, head: CachedHead): CachedResponse;
+	refresh(response: CachedResponse, head: CachedHead, leaseId?: number): CachedResponse;
 	remove(response: CachedResponse): void;
-	/** Removes all responses for a URL, whatever their keys. Returns a promise if the removal must be recorded on disk. */
+	/**
+	 * Removes all responses for a URL, whatever their keys. Returns a promise if the removal must be recorded on disk or in the cluster.
+	 */
 	invalidate(host: string, path: string, query: string | undefined): void | Promise<void>;
 	/**
 	 * Joins the requests for a key that are coalesced. A request that is not the leader waits for at most `maxWaitMs` milliseconds.
@@ -118,4 +173,16 @@ export interface CacheSettings {
 	readonly own?: string;
 	/** A folder on disk, and the maximum size of its files in bytes. */
 	readonly disk?: { readonly folder: string; readonly size: number };
+	/** Present if the machines of the cluster share the responses. */
+	readonly shared?: ClusterTierSettings;
+}
+
+/** How the machines of a cluster share responses. */
+export interface ClusterTierSettings {
+	/** Maximum bytes of a response, including its head. */
+	readonly maxBytes: number;
+	/** Maximum milliseconds for which Redis keeps a response. */
+	readonly keepMs: number;
+	/** Maximum milliseconds that a request waits while another machine fetches the response. */
+	readonly waitMs: number;
 }

@@ -1,6 +1,5 @@
 /** A lookup table for keys that are new strings at each lookup, such as the hosts and paths of requests. */
 
-/** Number of Int32 values per slot. */
 const INTS_PER_SLOT = 4;
 
 /**

@@ -5,7 +5,7 @@ import type { Tracer } from './leases.ts';
 /** Variable that holds the {@link TraceScope} of an exchange. */
 const TRACE_SCOPE_VARIABLE = 'http.tracing.scope';
 
-/** A recorded span. */
+/** A recorded span, as the parent of further spans in an exchange. */
 export class TraceScope {
 	readonly tracer: Tracer;
 	readonly traceId: string;

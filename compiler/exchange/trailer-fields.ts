@@ -43,7 +43,9 @@ export function isAllowedInTrailers(name: string, messageType: 'request' | 'resp
 	return messageType === 'response' || !USER_PREFIXES.some(prefix => lower.startsWith(prefix));
 }
 
-/** Removes the trailer fields that `Connection` names, as from the head (RFC 9110 §7.6.1). Returns undefined if none are left. */
+/**
+ * Removes the trailer fields that `Connection` names, as is done in the head (RFC 9110 §7.6.1). Returns undefined if none are left.
+ */
 export function endToEndTrailers(trailers: HeaderList, connectionOptions: string | undefined): HeaderList | undefined {
 	if (connectionOptions === undefined) return trailers;
 	for (const option of connectionOptions.toLowerCase().split(',')) trailers.delete(option.trim());

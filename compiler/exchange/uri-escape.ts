@@ -1,9 +1,14 @@
 /** Percent-encoding of the parts of a URI, and parsing of query strings. */
 import { decodePercent } from './request-path.ts';
 
+const PERCENT = 37;
+const AMPERSAND = 38;
+const PLUS = 43;
+const EQUALS_SIGN = 61;
+
 /**
- * Matches the characters that a path must not contain: controls, space, non-ASCII characters, and delimiters of other parts. `%`
- * needs other treatment and is not matched.
+ * Matches the characters that a path must not contain: controls, space, non-ASCII characters, and delimiters of other parts. `%` is
+ * not matched, because it needs separate treatment.
  */
 const ESCAPED_PATH_CHARS = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/gu;
 
@@ -64,6 +69,41 @@ export function parseQueryLeniently(query: string | undefined): Map<string, stri
 	if (parameters) return parameters;
 	const decodablePieces = query!.split('&').filter(piece => decodeQueryText(piece) !== undefined);
 	return parseQuery(decodablePieces.join('&')) ?? new Map();
+}
+
+/**
+ * Returns the values of one parameter of a query, joined by commas; '' if there are none. Its result is that of
+ * {@link parseQueryLeniently}, but it decodes and copies only what it needs.
+ */
+export function readQueryParameter(query: string, name: string): string {
+	let values: string | undefined;
+	let start = 0;
+	let equals = -1;
+	let isEncoded = false;
+	for (let i = 0; i <= query.length; i++) {
+		const c = i === query.length ? AMPERSAND : query.charCodeAt(i);
+		if (c === EQUALS_SIGN) {
+			if (equals === -1) equals = i;
+		} else if (c === PERCENT || c === PLUS) isEncoded = true;
+		else if (c === AMPERSAND) {
+			const nameEnd = equals === -1 ? i : equals;
+			const value =
+				i === start || (!isEncoded && nameEnd - start !== name.length)
+					? undefined
+					: valueIfNamed(query.slice(start, nameEnd), query.slice(Math.min(nameEnd + 1, i), i), name, isEncoded);
+			if (value !== undefined) values = values === undefined ? value : `${values},${value}`;
+			start = i + 1;
+			equals = -1;
+			isEncoded = false;
+		}
+	}
+	return values ?? '';
+}
+
+/** Returns the decoded value of a parameter if it has the given name and can be decoded. */
+function valueIfNamed(writtenName: string, writtenValue: string, name: string, isEncoded: boolean): string | undefined {
+	if (!isEncoded) return writtenName === name ? writtenValue : undefined;
+	return decodeQueryText(writtenName) === name ? decodeQueryText(writtenValue) : undefined;
 }
 
 /** Formats parameters as a query. Parameters are sorted by name, while the values of each keep their order. */

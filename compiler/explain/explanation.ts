@@ -1,6 +1,7 @@
 /** Explains how a request is answered and why, as plain JSON: the output of `svc explain`. */
 import type { CompileResult } from '../compiler.ts';
-import type { Document, Matcher } from '../document/document.ts';
+import type { Document, Matcher, Step } from '../document/document.ts';
+import { valueAt } from '../document/json-pointer.ts';
 import { isSecretHeader } from '../document/secret-names.ts';
 import { REDACTED } from '../document/secret-parts.ts';
 import { DryRun, type DryRunEnvironment, type DryRunResult } from '../dry-run/dry-run.ts';
@@ -8,8 +9,9 @@ import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
 import type { RequestToUpstream, UpstreamAnswer, UpstreamScript } from '../dry-run/fake-exchange.ts';
 import { siteReason } from '../dry-run/listener-choice.ts';
 import type { HeaderList } from '../exchange/header-list.ts';
+import { shedBounds } from '../modules/directives/reverse-proxy/shed-settings.ts';
+import { HANDLERS } from '../modules/registry/handlers.ts';
 import { findSecrets, jsonPointer, redactSecrets } from '../schema/secrets.ts';
-import { valueAt } from '../schema/validate.ts';
 import {
 	type GraphTrace,
 	GraphTracer,
@@ -51,8 +53,16 @@ export type ExplainedStep =
 			readonly place: ExplainedPlace;
 			readonly handler: string;
 			readonly rewrite?: { readonly before: RequestTarget; readonly after: RequestTarget };
+			/** The zones in which the request is counted, if the step limits requests. */
+			readonly limits?: readonly ExplainedLimit[];
 	  }
 	| { readonly kind: 'failure'; readonly place: ExplainedPlace; readonly status: number; readonly message: string };
+
+/** A zone of a limit, and the text of its key with placeholders. */
+export interface ExplainedLimit {
+	readonly zone: string;
+	readonly key: string;
+}
 
 /** The chosen upstream and the request sent to it. */
 export interface ExplainedUpstream {
@@ -60,10 +70,12 @@ export interface ExplainedUpstream {
 	readonly address: string;
 	/** True if the upstream was chosen only because none of the others was available. */
 	readonly backup?: true;
-	/** Number of addresses among which the policy chose. */
+	/** Number of addresses from which the policy chose. */
 	readonly among: number;
 	/** The load-balancing policy that chose an address. */
 	readonly policy: string;
+	/** The bounds of the adaptive limit of concurrent requests; omitted without `shed`. */
+	readonly shed?: { readonly min: number; readonly max: number };
 	readonly method: string;
 	readonly target: string;
 	/** The fields of the upstream request. Values of credentials are redacted. */
@@ -177,13 +189,25 @@ export class Explainer {
 			case 'handler': {
 				const { pointer, handler, targetChange } = event;
 				const step = { kind: 'handler', place: this.#explainPlace(pointer), handler } as const;
-				return targetChange ? { ...step, rewrite: targetChange } : step;
+				const limits = this.#explainLimits(pointer, handler);
+				return { ...step, ...(limits.length > 0 && { limits }), ...(targetChange && { rewrite: targetChange }) };
 			}
 			case 'failure': {
 				const { pointer, status, message } = event;
 				return { kind: 'failure', place: this.#explainPlace(pointer), status, message };
 			}
 		}
+	}
+
+	/** Returns the zones of a step that limits requests by key. */
+	#explainLimits(pointer: string, handler: string): ExplainedLimit[] {
+		const limitKeysOf = HANDLERS.get(handler)?.limitKeysOf;
+		const step = limitKeysOf && (valueAt(this.#document, pointer) as Step | undefined);
+		if (!step) return [];
+		return limitKeysOf(step).map(key => ({
+			zone: String(valueAt(step, key.pointer.replace(/\/key$/, '/name'))),
+			key: key.text,
+		}));
 	}
 
 	#explainMatcher({ pointer, matcher, holds, parts }: MatcherEvent): ExplainedMatcher {
@@ -245,6 +269,7 @@ function explainUpstream({ settings, upstream, request }: RequestToUpstream): Ex
 		}),
 		among: settings.to.length,
 		policy: settings.balance?.policy ?? 'random',
+		...(settings.shed && { shed: shedBounds(settings.shed) }),
 		method: request.method,
 		target: request.target,
 		headers: redactedFields(request.headers),

@@ -85,7 +85,6 @@ export class GraphTrace {
 		}
 	}
 
-	/** Records that a handler starts. */
 	recordHandlerStart(pointer: string, step: Step, x: Exchange): HandlerEvent {
 		this.#attributeChanges(x);
 		const event: HandlerEvent = { kind: 'handler', pointer, handler: step.handler, targetChange: undefined };
@@ -95,11 +94,10 @@ export class GraphTrace {
 		return event;
 	}
 
-	/** Records that a handler has returned, after everything that it called. */
+	/** Records that a handler has returned. Everything that it called has returned before. */
 	recordHandlerEnd(event: HandlerEvent, x: Exchange): void {
 		if (this.#currentHandler === event) this.#attributeChanges(x);
-		// If an outer handler makes a change after the inner ones have returned, it only restores the request, which does not
-		// affect the result.
+		// After the inner handlers have returned, an outer handler only restores the request. This does not count as a change.
 		else this.#currentTarget = targetOf(x);
 		const isAnswered = x.answeredBy !== '' || x.isAborted;
 		const isNewAnswer = x.answeredBy !== this.#answeredBy || this.#entryNumbers.get(event)! > this.#answerNumber;
@@ -122,7 +120,7 @@ export class GraphTrace {
 		this.#currentHandler = undefined;
 	}
 
-	/** Attributes all changes since the last call to the handler that was called last. */
+	/** Compares the request with its last known state, and attributes the changes to the handler that was called last. */
 	#attributeChanges(x: Exchange): void {
 		const before = this.#currentTarget;
 		const after = targetOf(x);
@@ -134,7 +132,7 @@ export class GraphTrace {
 	}
 }
 
-/** Builds traced handler graphs. Each dry run has its own; traces are looked up by exchange. */
+/** Builds handler graphs that record a {@link GraphTrace} of each exchange. Each dry run has its own tracer. */
 export class GraphTracer implements DryRunTracer {
 	readonly #traces = new WeakMap<Exchange, GraphTrace>();
 

@@ -1,5 +1,6 @@
 /** Renders an explanation as text: one line per event, preceded by its place. */
 
+import { abbreviatePlaceholders } from '../codegen/placeholders/shorthands.ts';
 import { HTTPS_REDIRECT_HANDLER } from '../codegen/plan/https-redirect.ts';
 import { escapeControlCharacters } from '../diagnostics/terminal-text.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
@@ -7,7 +8,7 @@ import type { ExplainedMatcher, ExplainedPlace, ExplainedStep, ExplainedUpstream
 
 /** Maximum columns of a quoted configuration line. */
 const MAX_LINE_COLUMNS = 100;
-/** Maximum width to which places are padded; longer ones are not aligned. */
+/** Maximum width to which places are padded; places that are longer are not aligned. */
 const MAX_PLACE_COLUMNS = 32;
 /** Fields that every response has, and which are therefore not shown. */
 const ORDINARY_FIELDS: ReadonlySet<string> = new Set(['server', 'date']);
@@ -48,7 +49,13 @@ function stepRows(step: ExplainedStep): EventRow[] {
 		case 'handler': {
 			const indent = '  '.repeat(nestingDepth(step.place));
 			const rows = [{ place: placeText(step.place), text: `${indent}run  ${handlerText(step.handler, step.place)}` }];
-			const { rewrite } = step;
+			const { rewrite, limits = [] } = step;
+			rows.push(
+				...limits.map(({ zone, key }) => ({
+					place: '',
+					text: `${indent}     zone ${zone}, key ${abbreviatePlaceholders(key)}`,
+				})),
+			);
 			if (!rewrite) return rows;
 			const { before, after } = rewrite;
 			const changes = (['method', 'authority', 'target'] as const)
@@ -77,7 +84,7 @@ function matcherRows(
 	return [row, ...(parts ?? []).flatMap(part => matcherRows(part, indent + 2, false))];
 }
 
-/** Quotes a word if the configuration languages require it. */
+/** Returns the configuration line of a handler, with the handler's name unless the line begins with that name. */
 function handlerText(handler: string, { text }: ExplainedPlace): string {
 	if (text === undefined) return handler;
 	const line = shorten(text);
@@ -109,9 +116,10 @@ function outcomeLines({ answer, upstreams, mirrors = [] }: Explanation): string[
 }
 
 /** Describes the upstream to which a request was sent, and the request. */
-function upstreamText({ name, address, backup, among, policy, method, target }: ExplainedUpstream): string {
+function upstreamText({ name, address, backup, among, policy, shed, method, target }: ExplainedUpstream): string {
 	const choiceText = backup ? ', a backup' : among > 1 ? `, one of ${among} by ${policy}` : '';
-	return `${name === undefined ? address : `${name} at ${address}`}${choiceText}: ${method} ${target}`;
+	const limitText = shed ? `, concurrency limit from ${shed.min} to ${shed.max}` : '';
+	return `${name === undefined ? address : `${name} at ${address}`}${choiceText}${limitText}: ${method} ${target}`;
 }
 
 /** Returns the number of pipelines that enclose a place. */

@@ -10,7 +10,7 @@ import { checkDocument } from '../schema/validate.ts';
 import type { Reader } from '../source/reader.ts';
 import type { RecordedRead, RecordingReader } from '../source/recording-reader.ts';
 
-/** The result of the last planning of listeners, with its input. */
+/** The last plan of the listeners, with its input. */
 interface PlannedListeners {
 	/** The settings with which the addresses and TLS of sites were planned. */
 	readonly settingsJson: string;
@@ -18,10 +18,10 @@ interface PlannedListeners {
 	readonly plan: Plan;
 }
 
-/** Checks successive documents. A site is unchanged if it is the same object. */
+/** Checks successive documents. A site that is the same object as before is unchanged. */
 export class DocumentChecks {
 	readonly #validSites = new WeakSet<Site>();
-	/** Sites that are known to build together with the other parts of the document as in {@link #sharedText}. */
+	/** Sites that are known to build while the other parts of the document are as in {@link #sharedPartsJson}. */
 	#builtSites: ReadsBySite = new WeakMap();
 	#sharedPartsJson = '';
 	#lastPlanned: PlannedListeners | undefined;

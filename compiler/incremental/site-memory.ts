@@ -24,7 +24,7 @@ interface Expansion {
 
 /** Dependencies that the lowerings of all sites in one compilation share. */
 export interface LoweringDependencies {
-	/** Identifies everything that the lowering of any site may depend on; see {@link TreeLowering.context}. */
+	/** Identifies everything that the lowering of any site may depend on; see {@link TreeLowering.contextKey}. */
 	readonly context: string;
 	/** Folder of the main file. */
 	readonly folder: string;
@@ -198,7 +198,7 @@ export class SiteMemory implements PieceMemory {
 		return asKnownPiece(piece).expansion?.block;
 	}
 
-	/** Returns the lowering of a piece if it is still valid in this context. */
+	/** Returns the lowering of a piece; undefined if it is no longer valid or not known. */
 	reusableLowering(
 		piece: TextPiece,
 		currentDependencies: LoweringDependencies,

@@ -12,6 +12,7 @@ import { corsForEveryone } from './rules/cors-credentials.ts';
 import { encodeAfterReplace } from './rules/encode-after-replace.ts';
 import { environmentUnset } from './rules/environment-unset.ts';
 import { errorPagesMissing } from './rules/error-pages-missing.ts';
+import { errorsPageTooLate } from './rules/errors-page-too-late.ts';
 import { filesPrivate } from './rules/files-private.ts';
 import { headerAfterAnswer } from './rules/header-after-answer.ts';
 import { headerBeforeRewrite } from './rules/header-before-rewrite.ts';
@@ -24,6 +25,7 @@ import { hstsWithoutTls } from './rules/hsts-without-tls.ts';
 import { letUnused } from './rules/let-unused.ts';
 import { limitKeyOfClient } from './rules/limit-key.ts';
 import { limitRateOfClient } from './rules/limit-rate-of-client.ts';
+import { limitWithoutBurst } from './rules/limit-without-burst.ts';
 import { logFieldNeverSet } from './rules/log-field-never-set.ts';
 import { matcherDuplicate } from './rules/matcher-duplicate.ts';
 import { matcherNeverHolds } from './rules/matcher-never-holds.ts';
@@ -57,7 +59,6 @@ import { unformatted } from './rules/unformatted.ts';
 import { upstreamTwice } from './rules/upstream-twice.ts';
 import { upstreamUnused } from './rules/upstream-unused.ts';
 
-/** All lint rules. */
 export const lintRules: readonly LintRule[] = [
 	adminApiOpen,
 	accountsServed,
@@ -72,6 +73,7 @@ export const lintRules: readonly LintRule[] = [
 	encodeAfterReplace,
 	environmentUnset,
 	errorPagesMissing,
+	errorsPageTooLate,
 	filesPrivate,
 	headerAfterAnswer,
 	headerBeforeRewrite,
@@ -83,6 +85,7 @@ export const lintRules: readonly LintRule[] = [
 	hstsWithoutTls,
 	letUnused,
 	limitKeyOfClient,
+	limitWithoutBurst,
 	limitRateOfClient,
 	logFieldNeverSet,
 	matcherDuplicate,

@@ -1,26 +1,30 @@
-/** Remembers where rules found nothing, so that they need not inspect it again while it is unchanged. */
+/** Remembers in which parts of a configuration rules found nothing, so that unchanged parts need not be inspected again. */
 import type { Plan } from '../codegen/plan/plan.ts';
 import type { Document, Site } from '../document/document.ts';
+import { FormatMemory } from '../syntax/format.ts';
 import type { LintRule } from './inspection/lint-rule.ts';
 import { type WalkedDocument, walkSite } from './inspection/walk-document.ts';
 
 /**
- * The memory of one configuration. Sites are identified by object identity, so it is of use only for the results of one compiler
- * session.
+ * What the lint rules have found in one configuration, so that unchanged sites need not be checked again. Sites are compared by object
+ * identity, so that a memory is useful only for the results of one compiler session.
  */
 export class LintMemory {
 	/** The parts of the document on which every site may depend, as JSON. */
 	#sharedPartsJson: string | undefined;
 	#listeners: Plan['listeners'] | undefined;
-	/** By rule, the sites in which it found nothing. */
+	/** The sites in which rules with `dependsOn: 'site'` found nothing, by rule. */
 	#cleanSites = new Map<LintRule, WeakSet<Site>>();
-	/** The same for rules that also depend on the listeners. */
+	/** The sites in which rules with `dependsOn: 'served site'` found nothing, by rule. */
 	#cleanServedSites = new Map<LintRule, WeakSet<Site>>();
 	/** Rules that depend only on the listeners, and found nothing. */
 	#cleanListenerRules = new Set<LintRule>();
 	readonly #walkedSites = new WeakMap<Site, { readonly index: number; readonly walked: WalkedDocument }>();
 
-	/** Starts an inspection. Forgets what no longer holds. */
+	/** Formats the main file. */
+	readonly formatMemory = new FormatMemory();
+
+	/** Starts an inspection. Forgets results that are no longer valid. */
 	beginInspection({ sites: _, ...sharedParts }: Document, { listeners }: Plan): void {
 		const sharedPartsJson = JSON.stringify(sharedParts);
 		if (sharedPartsJson !== this.#sharedPartsJson) this.#cleanSites = new Map();
@@ -32,13 +36,13 @@ export class LintMemory {
 		this.#listeners = listeners;
 	}
 
-	/** Reports whether a rule is known to find nothing in a site; in the whole document, if `site` is undefined. */
+	/** Reports whether a rule is known to find nothing in a site, or in the whole document if `site` is undefined. */
 	isClean(rule: LintRule, site: Site | undefined): boolean {
 		if (!site) return this.#cleanListenerRules.has(rule);
 		return this.#cleanSitesOf(rule).get(rule)?.has(site) ?? false;
 	}
 
-	/** Remembers that a rule found nothing. */
+	/** Remembers that a rule found nothing in a site, or in the whole document if `site` is undefined. */
 	markClean(rule: LintRule, site: Site | undefined): void {
 		if (!site) {
 			if (rule.dependsOn === 'listeners') this.#cleanListenerRules.add(rule);
@@ -57,10 +61,10 @@ export class LintMemory {
 	/** Returns the steps and conditions of a site. */
 	readonly walkSite = (site: Site, index: number): WalkedDocument => {
 		const previousWalk = this.#walkedSites.get(site);
-		// The pointers of the steps contain the index.
+		// The pointers of the steps contain the site's index, so an earlier result is valid only for the same index.
 		if (previousWalk?.index === index) return previousWalk.walked;
-		const walked = walkSite(site, index);
-		this.#walkedSites.set(site, { index, walked });
-		return walked;
+		const walkedSite = walkSite(site, index);
+		this.#walkedSites.set(site, { index, walked: walkedSite });
+		return walkedSite;
 	};
 }

@@ -64,6 +64,7 @@ export async function lint({
 		plan,
 		sources,
 		reader,
+		formatMainFile: text => memory.formatMemory.format(text),
 		locate,
 		dryRun: request => {
 			dryRun ??= dryRunFor(plan);

@@ -2,7 +2,7 @@
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { fileAndLine, importChain } from '../syntax/structure-mistake.ts';
 
-/** Beginnings of messages that start with the place instead of ending with it. */
+/** Beginnings of messages that Caddy writes after the place rather than before it. */
 const MESSAGES_AFTER_PLACE = ['unrecognized directive: ', 'unrecognized global option: '];
 const NESTING_ADVICE = 'are you sure your Compatfile structure (nesting and braces) is correct?';
 
@@ -21,7 +21,7 @@ export function withCompatibleMessage(
 	return { message, place: isPlaceFirst ? 'before' : 'behind' };
 }
 
-/** Inserts the place into the message of a diagnostic. This is the last step, because the line of the place can change before. */
+/** Inserts the place into the message of a diagnostic. This is the last step, because the line may change until then. */
 export function insertPlace(diagnostic: Diagnostic): Diagnostic {
 	const { place, ...diagnosticWithoutPlace } = diagnostic;
 	const { message, span } = diagnosticWithoutPlace;

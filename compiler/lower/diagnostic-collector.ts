@@ -52,7 +52,8 @@ export class DiagnosticCollector {
 		return diagnostic => {
 			const span = diagnostic.span ?? (diagnostic.pointer === undefined ? undefined : locate?.(diagnostic.pointer));
 			if (span && this.#errorSpans.some(error => isWithin(error, span))) return;
-			this.report(span ? { ...diagnostic, span } : withoutCaret(diagnostic));
+			const placedDiagnostic = withRelatedPlace(diagnostic, locate);
+			this.report(span ? { ...placedDiagnostic, span } : withoutCaret(placedDiagnostic));
 		};
 	}
 
@@ -60,6 +61,20 @@ export class DiagnosticCollector {
 	sortedDiagnostics(): Diagnostic[] {
 		return sortDiagnostics(this.#diagnostics);
 	}
+}
+
+/** Replaces `relatedPointer` by the place in the text from which the object at the pointer was lowered; without a text, by a hint. */
+function withRelatedPlace(
+	diagnostic: Diagnostic,
+	locate: ((pointer: string) => SourceSpan | undefined) | undefined,
+): Diagnostic {
+	const { relatedPointer, ...otherFields } = diagnostic;
+	if (!relatedPointer) return diagnostic;
+	const { pointer, message } = relatedPointer;
+	const span = locate?.(pointer);
+	if (span) return { ...otherFields, related: [...(diagnostic.related ?? []), { span, message }] };
+	const place = `(${message}: ${pointer})`;
+	return { ...otherFields, hint: diagnostic.hint === undefined ? place : `${diagnostic.hint} ${place}` };
 }
 
 /** Returns a diagnostic with long texts shortened, so that they can be shown and sent. */
@@ -87,7 +102,9 @@ function tooManyDiagnostic({ severity, span, pointer }: Diagnostic): Diagnostic 
 	return { code: 'document/too-many-mistakes', severity, message, span, pointer };
 }
 
-/** Moves the label, which would be shown under a caret, to the hint, for a diagnostic without a place in a text. */
+/**
+ * Moves the label of a diagnostic without a place in a text to its hint, because there is no caret under which to show the label.
+ */
 function withoutCaret(diagnostic: Diagnostic): Diagnostic {
 	const { label, hint } = diagnostic;
 	if (label === undefined) return diagnostic;

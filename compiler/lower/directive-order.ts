@@ -93,7 +93,7 @@ function sortsBefore<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): b
 	const { order } = a.item.module;
 	if (order?.keepsPlaces && !(a.isConditional && b.isConditional)) return false;
 	const isSpecific = isMoreSpecific(a, b);
-	// With `reversed`, each of two equal directives sorts before the other, which reverses their order.
+	// With `lastRunsFirst`, each of two equal directives sorts before the other, which reverses their order.
 	return order?.lastRunsFirst ? !isSpecific : isSpecific;
 }
 

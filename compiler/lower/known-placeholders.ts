@@ -8,7 +8,7 @@ import type { Placeholders, UnknownPlaceholder } from './placeholders.ts';
 /** Matches a text in braces that looks like the name of a placeholder rather than like JSON, CSS or code. */
 const PLACEHOLDER_NAME = /^[A-Za-z_%?][A-Za-z0-9_%?-]*(\.[A-Za-z0-9_*?/-]+)*$/;
 
-/** The placeholders of this build. */
+/** Implements {@link Placeholders} with the placeholders that code generation knows. */
 export const knownPlaceholders: Placeholders = {
 	expandNames: expandShorthands,
 	findUnknown: text => {

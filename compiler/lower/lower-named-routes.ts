@@ -4,7 +4,7 @@ import { nearestName, suggestName } from '../diagnostics/suggest.ts';
 import type { NamedBlock, Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 
-/** The named routes of one configuration. */
+/** Records the uses of named routes while a configuration is lowered. */
 export class NamedRoutes {
 	/** Name of the route that is being lowered; undefined while a site is being lowered. */
 	currentRoute: string | undefined = undefined;
@@ -16,8 +16,8 @@ export class NamedRoutes {
 	}
 
 	/**
-	 * Reports uses of routes that are not defined, after lowering. In a Compatfile, only uses that a site can reach are reported,
-	 * as Caddy does. In a Configfile, unused routes are reported as well.
+	 * Reports uses of undefined routes. Called after lowering. In a Compatfile, only uses that a site can reach are reported, as in
+	 * Caddy. In a Configfile, unused routes are reported as well.
 	 */
 	checkUses(lowering: Lowering, routes: readonly NamedBlock[]): void {
 		const routeNames = new Set(routes.map(route => route.name.text));

@@ -58,7 +58,7 @@ function reportUnknownOption(lowering: Lowering, line: Line, registry: Registry)
 	const { label, fix } = didYouMean({ text, span }, [...registry.options.keys(), ...UNAVAILABLE_GLOBAL_OPTIONS]);
 	lowering.problem('error', 'option/unknown', span, message, {
 		label,
-		// The nearest name may be that of an unavailable option, to which changing would fix nothing.
+		// The nearest name may be an unavailable option, and changing to it would fix nothing.
 		fix: fix && registry.options.has(fix.edits[0]!.text) ? fix : undefined,
 		hint: registry.directives.has(text) ? 'It is a directive: write it in a site.' : foreignHint(text),
 	});

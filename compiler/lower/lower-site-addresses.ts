@@ -93,7 +93,7 @@ function asSentence(message: string): string {
  * Returns undefined if the address has another placeholder.
  */
 function expandEnvironment(lowering: Lowering, word: Word, reader: Reader): string | undefined {
-	// The limit is far above the maximum length of an address, so a text that is cut off is reported as too long in any case.
+	// The limit is far above the maximum length of an address, so a text that is cut off here is still reported as too long.
 	const writtenText = word.text.slice(0, 2 * MAX_ADDRESS_LENGTH);
 	if (!writtenText.includes('{')) return writtenText;
 	let hasOnlyEnvironment = true;

@@ -43,7 +43,7 @@ export interface SiteLoweringOptions {
 
 /** Lowers one tree: first everything that sites share, and then the sites in order. */
 export class TreeLowering {
-	/** Number of anonymous logs in all sites that have been given a name. */
+	/** Number of anonymous logs, in all sites, that have been given a name so far. */
 	logCount = 0;
 	/**
 	 * A key for everything on which the lowering of a site can depend, except what {@link SiteDependencies} records. If the key
@@ -215,7 +215,7 @@ function finishSite(lowering: Lowering, draft: SiteDraft, block: SiteBlock, logC
 	return lowering.origin(site, block.addresses[0]?.span ?? block.span, fields);
 }
 
-/** Names a log that has settings but no name `log0`, `log1` and so on. */
+/** Gives a log that has settings but no name one of the names `log0`, `log1` and so on. */
 function nameLog(lowering: Lowering, log: SiteLog, logCounter: { logCount: number }): SiteLog {
 	if (log.name !== undefined || Object.keys(log).length === 0) return log;
 	const namedLog: SiteLog = { name: `log${logCounter.logCount++}`, ...log };

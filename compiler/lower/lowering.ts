@@ -11,6 +11,7 @@ import type { Block, Line, Word } from '../syntax/ast.ts';
 import { withCompatibleMessage } from './compatible-message.ts';
 import { acceptedWordsHint } from './context/accepted-words.ts';
 import { formatNameList, spanOfWords } from './context/sentences.ts';
+import { suggestMove } from './context/suggest-move.ts';
 import { parseBoolean, parseDuration, parseSize, parseStatus } from './context/values.ts';
 import type { NamedRoutes } from './lower-named-routes.ts';
 import { lowerLines } from './lower-pipeline.ts';
@@ -42,7 +43,7 @@ export interface LoweringEnvironment {
 	readonly positions: ReadonlyMap<string, number>;
 	/** The global options that have been lowered so far. */
 	readonly settings: { readonly [setting: string]: unknown };
-	/** Records on what the lowering of the current site depends besides its own lines. */
+	/** Records what the lowering of the current site depends on besides the site's own lines. */
 	dependencies: SiteDependencies | undefined;
 }
 
@@ -114,7 +115,11 @@ export class Lowering implements LowerContext {
 		block: Block | undefined,
 		handlers: { readonly [name: string]: SubdirectiveHandler },
 		owner: string,
-		{ foreignWords, compatibleMessage = name => `unrecognized subdirective ${name}` }: UnknownSubdirective = {},
+		{
+			foreignWords,
+			wordsOfInnerBlocks = {},
+			compatibleMessage = name => `unrecognized subdirective ${name}`,
+		}: UnknownSubdirective = {},
 	): void {
 		if (!block) return;
 		for (const line of block.lines) {
@@ -128,6 +133,14 @@ export class Lowering implements LowerContext {
 				this.dialect === 'compatfile'
 					? compatibleMessage(name.text)
 					: `\`${name.text}\` is not a sub-directive of \`${owner}\`.`;
+			const innerOwner = Object.hasOwn(wordsOfInnerBlocks, name.text) ? wordsOfInnerBlocks[name.text] : undefined;
+			if (innerOwner !== undefined) {
+				this.problem('error', 'directive/unknown-subdirective', name.span, message, {
+					...suggestMove(line, block, innerOwner),
+					hint: `Write it in the block of \`${innerOwner}\`.`,
+				});
+				continue;
+			}
 			const foreignWordHint = foreignWords && foreignHint(name.text, foreignWords);
 			this.problem('error', 'directive/unknown-subdirective', name.span, message, {
 				...(foreignWordHint === undefined ? didYouMean(name, Object.keys(handlers)) : {}),
@@ -214,7 +227,7 @@ export class Lowering implements LowerContext {
 		return undefined;
 	}
 
-	/** Calls `lower`, and names `directive` in messages about a Compatfile meanwhile. */
+	/** Calls `lower`. Until it returns, messages about a Compatfile name `directive`. */
 	within<T>(directive: string | undefined, lower: () => T): T {
 		const outerDirective = this.directive;
 		this.directive = directive;

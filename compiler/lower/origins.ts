@@ -19,7 +19,7 @@ export class Origins {
 		else this.#origins.set(value, { span, fieldSpans });
 	}
 
-	/** Makes the spans of an object those of the object that replaces it. */
+	/** Records the spans of an object for the object that replaces it. */
 	move(oldObject: object, newObject: object): void {
 		const origin = this.#origins.get(oldObject);
 		if (origin) this.#origins.set(newObject, origin);
@@ -51,7 +51,7 @@ export class Origins {
 	}
 }
 
-/** Origins that record nothing, where places are not needed. */
+/** Origins that record nothing, for use where places are not needed. */
 export class NoOrigins extends Origins {
 	override remember(): void {}
 	override move(): void {}

@@ -14,14 +14,13 @@ export interface RegexpMistake {
 	readonly hint?: string;
 }
 
-/** The known placeholders. */
+/** Answers questions about the known placeholders, and about regular expressions. */
 export interface Placeholders {
 	/**
-	 * Replaces the short names of placeholders in a text by full names. A name that means something else in the dialect is replaced
-	 * by the name that has this meaning in all dialects.
+	 * Replaces the short names of placeholders in a text by full names. A short name that has a meaning of its own in the dialect is
+	 * replaced by the name that has this meaning in all dialects.
 	 */
 	expandNames(text: string, dialect: Dialect): string;
-	/** Returns the unknown placeholders in a text. */
 	findUnknown(text: string): readonly UnknownPlaceholder[];
 	/** Returns why a text is not accepted as a regular expression; undefined if it is accepted. */
 	regexpMistake(source: string): RegexpMistake | undefined;

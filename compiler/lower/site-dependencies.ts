@@ -1,12 +1,13 @@
 /**
- * Records on what the lowering of a site depended besides the site's own lines, so that a later compilation can determine whether
+ * Records what the lowering of a site depended on besides the site's own lines, so that a later compilation can determine whether
  * the result is still valid.
  */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Word } from '../syntax/ast.ts';
 
 /**
- * The dependencies of one site. Everything else on which lowering depends is part of {@link TreeLowering.context} or never changes.
+ * The dependencies of one site. Everything else on which lowering depends is part of {@link TreeLowering.contextKey} or never
+ * changes.
  */
 export class SiteDependencies {
 	/** The diagnostics that were reported while the site was lowered. */

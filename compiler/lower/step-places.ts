@@ -9,8 +9,8 @@ import type { SourceSpan } from '../source/source.ts';
 import type { Origins } from './origins.ts';
 
 /**
- * The places of all steps of a document. There is a JSON array, indexed by the number of the step, for each site and for the named
- * routes.
+ * The places of all steps of a document. For each site, and for the named routes, there is a JSON array of places, indexed by the
+ * number of the step.
  */
 export interface StepPlaces {
 	readonly sites: readonly string[];

@@ -79,7 +79,6 @@ export class UpstreamTable {
 		return new Map(names.map(name => [name, { used: true }]));
 	}
 
-	/** Warns about upstreams that are never used. */
 	warnAboutUnused(upstreams: ReadonlyMap<string, { used: boolean }> | undefined): void {
 		for (const [name, { used }] of upstreams ?? []) {
 			if (used) continue;

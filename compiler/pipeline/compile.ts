@@ -43,7 +43,7 @@ export interface CompileResult {
 	/** Absolute paths of the files read. */
 	readonly files: readonly string[];
 	/**
-	 * Returns the place in the configuration text of an object of the document, given by JSON pointer. Returns undefined for JSON,
+	 * Returns the place, in the configuration text, of the object at a JSON pointer into the document. Returns undefined for JSON,
 	 * and for results of a session that has compiled again since.
 	 */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
@@ -68,7 +68,6 @@ export interface CompileOptions {
 /** A configuration text after lowering. */
 export interface LoweredText {
 	readonly document: Document;
-	/** The `test` blocks. */
 	readonly tests: readonly NamedBlock[];
 	readonly files: readonly string[];
 	readonly locate: CompileResult['locate'];
@@ -93,7 +92,7 @@ export interface CompilePhases {
 }
 
 /**
- * Compiles a configuration: parse, expand, lower, validate, plan, and a trial build of every site. Never throws for
+ * Compiles a configuration: parse, expand, lower, validate, plan, and a trial build of every site. Never throws, whatever the
  * input; every mistake that can be found is in `diagnostics`, sorted by file and place.
  */
 export function compile(input: ConfigInput, reader: Reader, options: CompileOptions = {}): CompileResult {

@@ -210,7 +210,7 @@ class Completer {
 		}
 	}
 
-	/** Adds the keywords whose lines are replaced by other lines. */
+	/** Adds `import` and the other keywords whose lines expansion replaces. */
 	#addInsertingKeywords(inSite: boolean): void {
 		const { dialect } = this.#syntax;
 		this.#addCompletion('keyword', 'import', { manual: keywordManual('import', dialect), insert: 'import ' });

@@ -45,7 +45,7 @@ export function convertToConfigfile(input: CompatInput, reader: Reader): Convers
 	return convertAndCheck(input, input.text, reader) ?? { problem: 'The Caddyfile has errors. Correct them first.' };
 }
 
-/** Returns the block at an offset; undefined if there is none, or if the file has nothing else. */
+/** Returns the block at an offset; undefined if there is none, or if it is the only block of the file. */
 export function convertibleBlock(syntax: TextSyntax, offset: number): ConvertibleBlock | undefined {
 	const { lines, dialect } = syntax;
 	const line = lines.find(candidate => {
@@ -124,7 +124,7 @@ function withUsedDefinitions({ lines }: TextSyntax, startLines: readonly ParsedL
  * same.
  */
 function blankOtherLines({ text, lines }: TextSyntax, keptLines: readonly ParsedLine[]): string {
-	// The first and last newlines are kept, so that an empty line remains of the omitted text.
+	// The first and last newlines are kept, so that the omitted text leaves an empty line.
 	const blankOut = (start: number, end: number): string => {
 		const newlines = [text.indexOf('\n', start), text.lastIndexOf('\n', end - 1)];
 		return text

@@ -68,7 +68,7 @@ export async function placesReachedByTests(
 	return reachedPlaces;
 }
 
-/** Returns the lenses for a text. `compiled` is the configuration to which it belongs; undefined if that does not compile. */
+/** Returns the lenses for a text. `compiled` is the configuration that contains the text; undefined if it does not compile. */
 export function lensesOf(
 	syntax: TextSyntax,
 	compiled: CompileResult | undefined,

@@ -63,7 +63,7 @@ class NameCollector {
 		return this.#occurrences;
 	}
 
-	/** Records the block in which a line defines a matcher or constant, if it does. */
+	/** If a line defines a matcher or constant, records the block that contains the line. */
 	#recordScope({ words }: ParsedLine, enclosingLines: readonly ParsedLine[]): void {
 		const [firstWord, secondWord] = words;
 		const blockStart = enclosingLines.at(-1)?.block?.open.start;

@@ -40,7 +40,7 @@ export interface LoweringObserver {
 	onChoice?(word: Word, values: readonly string[]): void;
 	/** Called for a word that is read as a value of kind `kind`. */
 	onValue?(span: SourceSpan, kind: ReadValue, text: string): void;
-	/** Called for a line and its usage. */
+	/** Called with the usage of a line when the number of its arguments is checked. */
 	onUsage?(line: Line, usage: string): void;
 	/**
 	 * Called for a block whose lines are directives. `inOrder` is true if they run in the order in which they are written, even in
@@ -92,7 +92,7 @@ export function observeLowering(
 	}
 }
 
-/** Returns the lines that have words. Expansion, which is skipped here, would have removed the other ones. */
+/** Returns the lines that have words. Expansion, which is skipped here, would have removed the other lines. */
 function withoutBareBlocks(lines: readonly ParsedLine[], isTopLevel: boolean): readonly ParsedLine[] {
 	const linesWithWords: ParsedLine[] = [];
 	for (const line of lines) {

@@ -30,7 +30,6 @@ export interface TextSymbol {
 	readonly kind: SymbolKind;
 	/** The range of the complete block or line. */
 	readonly range: TextRange;
-	/** The range of the name. */
 	readonly name_range: TextRange;
 	readonly children: readonly TextSymbol[];
 }

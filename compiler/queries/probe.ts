@@ -1,6 +1,6 @@
 /**
- * Determines what modules expect at a place in a text. For this, a marked word is inserted there, and the enclosing lines are
- * lowered, while it is observed how the modules read the marked word.
+ * Determines what modules expect at a place in a text: inserts a marked word there, lowers the enclosing lines, and observes how
+ * the modules read the marked word.
  */
 
 import { registryOf } from '../lower/registry.ts';
@@ -15,7 +15,6 @@ const MARKED_WORD_TEXT = '\uf8ffmark';
 /** The words and values that are expected at a place. */
 export interface ExpectedWords {
 	readonly topKind: TopLevelKind | undefined;
-	/** True if a directive is allowed here. */
 	readonly allowsDirective: boolean;
 	/** Words with which a line may begin at this place. */
 	readonly lineWords: readonly string[];
@@ -23,7 +22,6 @@ export interface ExpectedWords {
 	/** Words that are allowed as an argument at this place. */
 	readonly choices: readonly string[];
 	readonly values: ReadonlySet<ReadValue>;
-	/** True if a matcher is allowed here. */
 	readonly allowsMatcher: boolean;
 	/** The usage of the line that contains the place. */
 	readonly usage: string | undefined;

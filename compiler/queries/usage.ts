@@ -2,12 +2,12 @@
 
 /** An argument in a usage line. */
 export interface UsageArgument {
-	/** The text of this part, as it appears in the usage line. */
+	/** The text of the argument, as it appears in the usage line. */
 	readonly text: string;
 	/** The offset of the argument in the usage line. */
 	readonly start: number;
 	readonly end: number;
-	/** Words that the argument may literally be. */
+	/** Literal words, one of which may be the argument. */
 	readonly words: readonly string[];
 	/** Names of the values that the argument may be, such as `status` for `<status>`. */
 	readonly valueNames: readonly string[];

@@ -67,7 +67,6 @@ export class Workspace {
 		return this.#reader;
 	}
 
-	/** Sets the text of an open file. */
 	setOpenText(path: string, text: OpenText): void {
 		this.#openTexts.set(path, text);
 	}
@@ -169,7 +168,7 @@ export class Workspace {
 		return configurations;
 	}
 
-	/** Returns the files that a file imports itself. */
+	/** Returns the files that a file imports directly. */
 	#importsOf(path: string, dialect: Dialect): readonly string[] {
 		const syntax = this.#syntaxAs(path, dialect);
 		return syntax ? importedNames(syntax).flatMap(name => this.filesOfImport(name, path)) : [];

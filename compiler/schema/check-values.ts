@@ -1,34 +1,64 @@
 /** Finds values that match the schema but can never be used, so that they are reported before anything is started. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, SiteBind, SiteLog } from '../document/document.ts';
+import { escapePointer } from '../document/json-pointer.ts';
 import { isListenHost, parseListenHost } from '../document/listen-host.ts';
 import { isSiteAddress, parseSiteAddress } from '../document/site-address.ts';
 import { parseIpRange } from '../exchange/ip-ranges.ts';
 import { compilePathPatterns, PathPatternError } from '../modules/matchers/path-pattern.ts';
 import type { Reader } from '../source/reader.ts';
-import { escapePointer } from './validate.ts';
 
-/** Reports a certificate store in Redis without a Redis server, or without a key to encrypt values. */
-function checkStore({ settings }: Document, report: Report): void {
-	if ((settings?.storage as { readonly store?: unknown } | undefined)?.store !== 'redis') return;
+/**
+ * Reports options that store private values in Redis although there is no Redis server, or no key to encrypt values: a certificate
+ * store, and a response cache that the machines share.
+ */
+function checkStores({ settings }: Document, report: Report): void {
 	const cluster = settings?.cluster;
 	if (cluster?.keys) return;
-	report({
-		code: cluster ? 'cluster/no-key' : 'cluster/missing',
-		severity: 'error',
-		pointer: '/settings/storage',
-		message: cluster
-			? '`storage redis` needs the `key` of `cluster`, which encrypts what is stored.'
-			: '`storage redis` needs the option `cluster`, which names the Redis server.',
-		hint: cluster
-			? 'Write `key {$CLUSTER_KEY}` in `cluster`.'
-			: 'Write `cluster redis://host:6379 { key {$CLUSTER_KEY} }`.',
-	});
+	const { storage, cache } = (settings ?? {}) as {
+		readonly storage?: { readonly store?: unknown };
+		readonly cache?: { readonly shared?: unknown };
+	};
+	const reportStore = (pointer: string, optionText: string): void =>
+		report({
+			code: cluster ? 'cluster/no-key' : 'cluster/missing',
+			severity: 'error',
+			pointer,
+			message: cluster
+				? `${optionText} needs the \`key\` of \`cluster\`, which encrypts what is stored.`
+				: `${optionText} needs the option \`cluster\`, which names the Redis server.`,
+			hint: cluster
+				? 'Write `key {$CLUSTER_KEY}` in `cluster`.'
+				: 'Write `cluster redis://host:6379 { key {$CLUSTER_KEY} }`.',
+		});
+	if (storage?.store === 'redis') reportStore('/settings/storage', '`storage redis`');
+	if (cache?.shared !== undefined) reportStore('/settings/cache/shared', '`shared`');
+}
+
+/** Reports settings of `cluster` that do not fit the kind of Redis servers: one server, Sentinels, or a Redis Cluster. */
+function checkClusterAddresses({ settings }: Document, report: Report): void {
+	const { cluster } = settings ?? {};
+	if (!cluster) return;
+	const add = (code: string, message: string, hint: string): void => {
+		report({ code, severity: 'error', pointer: '/settings/cluster', message, hint });
+	};
+	if (cluster.sentinel && cluster.mode) {
+		const hint = 'Remove `sentinel` or `mode cluster`.';
+		add('cluster/sentinel-and-mode', 'A Redis Cluster has no Sentinels.', hint);
+	} else if (cluster.other_addresses && !cluster.sentinel && !cluster.mode) {
+		const hint =
+			'Write `sentinel <master>` for Sentinels, `mode cluster` for nodes of a Redis Cluster, or name one server.';
+		add('cluster/many-addresses', 'Several addresses need `sentinel` or `mode cluster`.', hint);
+	}
+	if (cluster.mode && cluster.database) {
+		const hint = 'Remove the number of the database.';
+		add('cluster/database-in-cluster', 'A Redis Cluster has no numbered databases.', hint);
+	}
 }
 
 /**
- * Reports invalid hosts to listen on, address ranges and log outputs, a missing DNS provider, and a store in Redis without its
- * settings.
+ * Reports invalid hosts to listen on, address ranges and log outputs, a missing DNS provider, settings of `cluster` that do not fit
+ * each other, and stores in Redis without their settings.
  */
 export function checkValues(document: Document, report: Report): void {
 	const acmeDns = document.settings?.acme_dns as { readonly provider?: unknown } | undefined;
@@ -41,7 +71,8 @@ export function checkValues(document: Document, report: Report): void {
 			hint: 'Name a provider here, or with the option `dns`.',
 		});
 	}
-	checkStore(document, report);
+	checkStores(document, report);
+	checkClusterAddresses(document, report);
 	const checkHosts = (hosts: unknown, pointer: string): void => {
 		if (!Array.isArray(hosts)) return;
 		hosts.forEach((host: unknown, index) => {

@@ -1,6 +1,6 @@
 /** Computes the differences between two documents. */
 
-import { escapePointer } from './validate.ts';
+import { escapePointer } from '../document/json-pointer.ts';
 
 /** A difference between two documents, similar to an operation of JSON Patch (RFC 6902 §4). */
 export interface DocumentChange {

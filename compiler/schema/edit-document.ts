@@ -1,6 +1,6 @@
 /** Edits a document at a path, for POST, PUT, PATCH and DELETE of the Admin API. */
 
-import { escapePointer } from './validate.ts';
+import { escapePointer } from '../document/json-pointer.ts';
 
 export type EditMethod = 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -19,7 +19,7 @@ export interface EditRefusal {
 	 */
 	readonly reason: 'missing' | 'exists' | 'value';
 	readonly message: string;
-	/** JSON pointer of the nearest object or array above the path that exists; '' for the document. */
+	/** JSON pointer of the nearest existing object or array above the path; '' for the document. */
 	readonly nearest: string;
 }
 
@@ -40,11 +40,12 @@ type Container = { [key: string]: unknown } | unknown[];
  *
  * | | at an array | at a missing member | at an existing member or element |
  * | --- | --- | --- | --- |
- * | POST | appends the value; with `...` after the path, each element of an array | creates it | replaces a member; appends to the array of an element |
+ * | POST | appends the value; with `...` after the path, each element of an array | creates it | member of an object: replaces it; element of an array: appends to that array |
  * | PUT | | creates it | in an object: rejected; in an array: inserts before it |
  * | PATCH | replaces it | rejected | replaces it |
  * | DELETE | removes it | rejected | removes it |
- *  Parents are never created: a path without an existing parent is rejected, and the error names the nearest existing one.
+ *
+ * Parents are never created: a path without an existing parent is rejected, and the error names the nearest existing one.
  */
 export function editDocument(document: unknown, { method, path, value }: DocumentEdit): EditResult {
 	const appendsSeveral = path.at(-1) === APPEND_SEVERAL_SEGMENT;

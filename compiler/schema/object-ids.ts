@@ -1,6 +1,6 @@
 /** Checks `@id`s, which are unique names of objects in a document. */
 import type { Report } from '../diagnostics/diagnostic.ts';
-import { escapePointer } from './validate.ts';
+import { escapePointer } from '../document/json-pointer.ts';
 
 /** Returns the JSON pointers of all objects with an `@id`, by ID. Reports duplicates. */
 export function objectIds(document: unknown, report: Report): Map<string, string> {

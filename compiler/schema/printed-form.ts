@@ -37,7 +37,6 @@ class Printer {
 		this.#definitions = definitions;
 	}
 
-	/** Returns the value in its printed form. */
 	printValue(value: unknown, schema: Schema | undefined): unknown {
 		if (typeof value !== 'object' || value === null || !schema) return value;
 		const rules = this.#rulesForValue(schema, value as Fields);

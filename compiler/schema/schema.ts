@@ -127,8 +127,7 @@ function matcherVariants(): Variant[] {
 }
 
 /**
- * Returns the schema of retry predicates: kinds that only they have, and the request matchers whose names do not collide with these
- * kinds.
+ * Returns the schema of retry predicates: their own kinds, and the request matchers whose names do not collide with these kinds.
  */
 function retrySchema(): Schema {
 	const retryKinds = RETRY_PREDICATE_KINDS.map(({ id }) => ({ $ref: `#/$defs/retry.${id}` }));

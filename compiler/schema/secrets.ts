@@ -15,6 +15,7 @@
  * | `url` | a password or token in a URL; this rule also applies to all other values |
  */
 import type { Report } from '../diagnostics/diagnostic.ts';
+import { escapePointer, valueAt } from '../document/json-pointer.ts';
 import { SchemaMarks } from '../document/schema-marks.ts';
 import { isSecretHeader, isSecretVariable, refersToSecret } from '../document/secret-names.ts';
 import {
@@ -25,9 +26,8 @@ import {
 	redactParts,
 	type TextPart,
 } from '../document/secret-parts.ts';
-import { lazily } from './lazily.ts';
+import { lazily } from '../exchange/lazily.ts';
 import { documentSchema } from './schema.ts';
-import { escapePointer, valueAt } from './validate.ts';
 
 /** A string in a document that is, or contains, a secret. */
 export interface Secret {
@@ -102,7 +102,9 @@ function isSecretInContext(schemaMark: unknown, path: readonly string[], documen
 	}
 }
 
-/** Reports whether a key, which is the name of a variable or a placeholder in braces, is likely to be that of a credential. */
+/**
+ * Reports whether a key is likely to be the name of a credential. The key is the name of a variable, or a placeholder in braces.
+ */
 function isSecretKey(name: string): boolean {
 	return name.startsWith('{') ? refersToSecret(name) : isSecretVariable(name);
 }
@@ -111,7 +113,6 @@ function valueAtPath(document: unknown, path: readonly string[]): unknown {
 	return valueAt(document, jsonPointer(path));
 }
 
-/** Returns the JSON pointer of a path. */
 export function jsonPointer(path: readonly string[]): string {
 	return path.map(key => `/${escapePointer(key)}`).join('');
 }

@@ -4,13 +4,14 @@ import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import { didYouMeanLabel, nearestNames } from '../diagnostics/suggest.ts';
 import type { Document, Site } from '../document/document.ts';
+import { escapePointer, valueAt } from '../document/json-pointer.ts';
 import { redactUrlSecrets } from '../document/secret-parts.ts';
 import { withIds } from '../document/with-ids.ts';
-import { lazily } from './lazily.ts';
+import { lazily } from '../exchange/lazily.ts';
 import { type QuickCheck, QuickChecks } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
 
-/** Maximum number of names that a hint lists; of more names, it lists the most similar ones. */
+/** Maximum number of names that a hint lists; if there are more, it lists the most similar ones. */
 const MAX_HINT_NAMES = 8;
 
 /**
@@ -21,8 +22,8 @@ const MAX_AJV_ERRORS = 4000;
 
 /**
  * Reports every schema violation of a value; returns true if there are none. The schema is compiled on first use and cached,
- * because it depends only on this build's modules. `valid` holds the sites known to be valid, and receives the sites that are found
- * to be valid.
+ * because it depends only on this build's modules. `validSites` holds the sites known to be valid, and receives the sites that are
+ * found to be valid.
  */
 export function checkDocument(document: unknown, report: Report, validSites?: WeakSet<object>): boolean {
 	if (typeof document === 'object' && document !== null && Object.hasOwn(document, 'apps')) {
@@ -51,7 +52,7 @@ const quickSiteValidator: () => QuickCheck = lazily(() => quickChecks().definiti
 
 const quickChecks: () => QuickChecks = lazily(() => new QuickChecks(documentSchema()));
 
-/** Finds every mistake, with what is needed to describe it. */
+/** Finds every mistake, with the facts needed to describe it. */
 const thoroughValidator: () => ValidateFunction = lazily(compileSchema);
 
 function isValid(document: unknown, validSites: WeakSet<object>): boolean {
@@ -82,7 +83,7 @@ function compileSchema(): ValidateFunction {
 		verbose: true,
 		discriminator: true,
 		strict: false,
-		// `1e999` parses as infinity, which JSON cannot represent.
+		// `1e999` parses as infinity, which is rejected because JSON cannot represent it.
 		strictNumbers: true,
 		validateSchema: false,
 		messages: false,
@@ -290,27 +291,9 @@ function describePlace(pointer: string, document: unknown): string {
 	return /^\d+$/.test(lastSegment) ? `an item of \`${segments[segments.length - 2]}\`` : `\`${lastSegment}\``;
 }
 
-/** Returns the value at a JSON pointer (RFC 6901). */
-export function valueAt(document: unknown, pointer: string): unknown {
-	let value = document;
-	if (pointer === '') return value;
-	for (const segment of pointer.slice(1).split('/')) {
-		if (typeof value !== 'object' || value === null) return undefined;
-		const key = segment.replaceAll('~1', '/').replaceAll('~0', '~');
-		if (!Object.hasOwn(value, key)) return undefined;
-		value = (value as { [key: string]: unknown })[key];
-	}
-	return value;
-}
-
-/** Escapes one segment of a JSON pointer. */
-export function escapePointer(segment: string): string {
-	return segment.replaceAll('~', '~0').replaceAll('/', '~1');
-}
-
 /**
- * Quotes the invalid value, or returns `This secret` if the schema marks it as a secret. A value of the wrong type is hidden, too, unless
- * usually only a part of a value at this place is secret.
+ * Quotes the invalid value, or returns `This secret` if the schema marks it as a secret. A value that is not a string is quoted if
+ * its mark is for strings of which usually only a part is secret.
  */
 function quoteInvalidValue({ data, parentSchema }: ErrorObject): string {
 	const secretMark = parentSchema?.secret;

@@ -151,9 +151,9 @@ function splitGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 
 /**
  * Parses a source: replaces its environment variables, splits it into words and lines, and reports every structural mistake at its
- * place. If the braces do not balance, the text is parsed again with regard to its indentation. If the second parse finds no more
- * unbalanced braces than the first one, the missing brace is reported where the indentation suggests it rather than at the end of
- * the file.
+ * place. If the braces do not balance, the text is parsed a second time, taking its indentation into account. If the second parse
+ * does not find more unbalanced braces than the first, the missing brace is reported where the indentation suggests it rather than
+ * at the end of the file.
  */
 export function parseSource(
 	source: Source,
@@ -179,15 +179,15 @@ export function parseSubstitutedText(
 	const hasByteOrderMark = isWholeFile && substitutedText.text.charCodeAt(0) === 0xfeff;
 	const tokens = tokenize(hasByteOrderMark ? ` ${substitutedText.text.slice(1)}` : substitutedText.text, dialect);
 	let tree = buildTree(tokens, new ParsedTree(source, substitutedText, dialect, false));
-	if (tree.unbalancedBraces > 0 && !tree.hasUnclosedWord) {
+	if (tree.unbalancedBraceCount > 0 && !tree.hasUnclosedWord) {
 		const splitTokens = splitGluedBraces(tokens);
 		const splitTree = buildTree(splitTokens, new ParsedTree(source, substitutedText, dialect, false));
-		if (splitTree.unbalancedBraces < tree.unbalancedBraces) tree = splitTree;
+		if (splitTree.unbalancedBraceCount < tree.unbalancedBraceCount) tree = splitTree;
 		const indentedTree = buildTree(
 			tree === splitTree ? splitTokens : tokens,
 			new ParsedTree(source, substitutedText, dialect, true),
 		);
-		if (indentedTree.unbalancedBraces <= tree.unbalancedBraces) tree = indentedTree;
+		if (indentedTree.unbalancedBraceCount <= tree.unbalancedBraceCount) tree = indentedTree;
 	}
 	for (const diagnostic of tree.diagnostics) report(diagnostic);
 	return { source, lines: tree.lines, isBlank: tokens.every(token => token.tokenType === Newline) };

@@ -19,7 +19,7 @@ export class Constants {
 		this.#parent = parent;
 	}
 
-	/** Adds a constant. If this level already has a constant of the name, returns that one instead. */
+	/** Adds a constant. If this level already has a constant of this name, returns that one instead. */
 	define(constant: Constant): Constant | undefined {
 		const existing = this.#constants.get(constant.name.text);
 		if (existing) return existing;

@@ -157,8 +157,8 @@ function matchesAt(pattern: RegExp, text: string, offset: number): boolean {
 }
 
 /**
- * Reports whether a quote after `NAME=` begins a value, as for the lexer: in the head of a snippet, and after `use`. `headStart`
- * and `headEnd` delimit the first word of the line.
+ * Reports whether a quote after `NAME=` begins a value, as it does in the head of a snippet and after `use`. `headStart` and
+ * `headEnd` delimit the first word of the line.
  */
 function takesNamedValues(text: string, headStart: number, headEnd: number): boolean {
 	if (headEnd === -1) return false;

@@ -36,7 +36,6 @@ export class Expander {
 		this.#importer = importer;
 	}
 
-	/** Returns the expanded lines of a block. */
 	expandLines(
 		lines: readonly ParsedLine[],
 		frame: Frame,

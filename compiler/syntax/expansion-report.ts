@@ -33,7 +33,7 @@ export class ExpansionRecord {
 export class ExpansionReport {
 	readonly dialect: Dialect;
 	/**
-	 * `(name)` and `let name` for each definition in the files that were read. It distinguishes an unknown name from one that is
+	 * `(name)` and `let name` for each definition in the files that were read. Used to distinguish an unknown name from one that is
 	 * used before its definition.
 	 */
 	get allDefinitions(): ReadonlySet<string> {
@@ -91,7 +91,7 @@ export class ExpansionReport {
 		return this.#currentRecord !== undefined;
 	}
 
-	/** Marks the current record as unusable, because an earlier diagnostic would be different now. */
+	/** Marks the current record as unusable, so that the result is not used again. */
 	invalidateRecord(): void {
 		if (this.#currentRecord) this.#currentRecord.hasDiagnostics = true;
 	}
@@ -114,12 +114,12 @@ export class ExpansionReport {
 	}
 
 	/** Counts the lines, words and characters that an expansion produced. */
-	countOutput(lines: number, words: number, characters: number): void {
-		this.#lineCount += lines;
+	countOutput(lineCount: number, words: number, characters: number): void {
+		this.#lineCount += lineCount;
 		this.#wordCount += words;
 		this.#characterCount += characters;
 		if (this.#currentRecord) {
-			this.#currentRecord.lineCount += lines;
+			this.#currentRecord.lineCount += lineCount;
 			this.#currentRecord.wordCount += words;
 			this.#currentRecord.characterCount += characters;
 		}
@@ -132,7 +132,7 @@ export class ExpansionReport {
 		this.stopExpansion();
 	}
 
-	/** Stops the expansion, and reports that imports produce too much. */
+	/** Stops the expansion, and reports that imports produce too much output. */
 	stopExpansion(): void {
 		if (this.isExhausted) return;
 		this.isExhausted = true;

@@ -89,7 +89,6 @@ export class FileStructure {
 		this.#pieceMemory = pieceMemory;
 	}
 
-	/** Adds the contents of a file. */
 	addFile({ lines, pieces, frame }: ImportedLines): void {
 		if (pieces) {
 			this.#addPieces(pieces, frame);
@@ -99,7 +98,6 @@ export class FileStructure {
 		this.addLines(lines, frame);
 	}
 
-	/** Adds the pieces of a file. */
 	#addPieces(pieces: readonly TextPiece[], frame: Frame): void {
 		const names = { snippets: this.#importer.snippets, constants: this.#constants };
 		for (const piece of pieces) {
@@ -110,6 +108,7 @@ export class FileStructure {
 				this.#sites.push({ block: undefined, piece });
 				continue;
 			}
+			const beginsBetweenBlocks = this.isBetweenBlocks;
 			this.#pieceMemory?.onPieceBegin(piece);
 			const { lines, source, isPlain, hasMistakes } = this.#importer.readPiece(piece);
 			const definitionCountBefore = this.size;
@@ -119,7 +118,7 @@ export class FileStructure {
 			piece.release();
 			const newSite = this.#sites[siteCount];
 			const site =
-				isPlain && this.isBetweenBlocks && newSite && this.size === definitionCountBefore + 1
+				isPlain && beginsBetweenBlocks && this.isBetweenBlocks && newSite && this.size === definitionCountBefore + 1
 					? newSite.block
 					: undefined;
 			if (site) this.#sites[siteCount] = { block: site, piece };
@@ -136,9 +135,9 @@ export class FileStructure {
 		return blockCount + this.#importer.snippets.size + this.#constants.size + (this.#options ? 1 : 0);
 	}
 
-	/** True between blocks, where earlier lines do not affect the meaning of the next line. */
+	/** True between blocks, where earlier lines do not affect the meaning of the next line, or whether a mistake in it is reported. */
 	get isBetweenBlocks(): boolean {
-		return !this.#openSite && !this.#pendingHead && !this.#addresses.hasStarted;
+		return !this.#openSite && !this.#pendingHead && !this.#addresses.hasStarted && !this.#afterStrayDirective;
 	}
 
 	get sites(): readonly SiteEntry[] {
@@ -151,7 +150,7 @@ export class FileStructure {
 		this.#siteConstants.length = 0;
 	}
 
-	/** Adds lines in file order. */
+	/** Adds lines. All lines must be added in file order. */
 	addLines(lines: readonly ParsedLine[], frame: Frame): void {
 		for (const line of lines) {
 			if (this.#report.isExhausted) return;
@@ -220,8 +219,8 @@ export class FileStructure {
 	}
 
 	/**
-	 * Reports whether a line ends a site without braces. In a Configfile, blocks that begin with a keyword of the language do,
-	 * because they are never directives.
+	 * Reports whether a line ends a site without braces. In a Configfile, a block that begins with a keyword of the language ends
+	 * the site, because such a block is never a directive.
 	 */
 	#endsOpenSite(line: ParsedLine, keyword: string | undefined): boolean {
 		if (this.#dialect !== 'configfile' || !line.block) return false;

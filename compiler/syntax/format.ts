@@ -25,7 +25,7 @@ const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
 /** Matches text inside `{$…}` that would be misread as a block, newline, quote or comment. */
 const misreadSpan = /(?!^)[{\n"`#\\]|\s\}$/;
 
-/** Matches a word and the white space after it up to the end of the line, unless a newline follows the word at once. */
+/** Matches a word and the white space after it up to the end of the line, unless a newline follows the word directly. */
 const wordAtLineEnd = /[^ \n]*(?: [^\S\n]*\n|[^\S\n]*$)/y;
 
 const validHeredocMarker = /^[A-Za-z0-9_-]+$/;
@@ -50,10 +50,54 @@ export function formatText(text: string): string {
 	return `${trimWhiteSpace(formatted)}\n`;
 }
 
+/** Matches the end of a line that contains only a `}`, which most often closes a block of the top level. */
+const closingLine = /\n\}\r?\n/g;
+
+/**
+ * Formats one text again and again while it is edited. Formats only the sections of the text that have changed since the last time:
+ * a section ends after a block of the top level, where nothing that came before has an effect on what follows.
+ */
+export class FormatMemory {
+	/** The formatted sections of the last text, except the first. The keys are parts of that text and keep it in memory. */
+	#formattedSections: ReadonlyMap<string, string> = new Map();
+
+	/** Returns the same as {@link formatText}. */
+	format(text: string): string {
+		const trimmedText = trimWhiteSpace(text);
+		if (hasQuoteInVariable(trimmedText)) return formatText(text);
+		const previousSections = this.#formattedSections;
+		const currentSections = new Map<string, string>();
+		this.#formattedSections = currentSections;
+		const results: string[] = [];
+		let sectionStart = 0;
+		let machine: FormatMachine | undefined;
+		closingLine.lastIndex = 0;
+		while (closingLine.test(trimmedText)) {
+			const end = closingLine.lastIndex;
+			const section = trimmedText.slice(sectionStart, end);
+			let formattedSection = sectionStart === 0 ? undefined : previousSections.get(section);
+			if (formattedSection !== undefined) machine = undefined;
+			else {
+				machine ??= new FormatMachine(trimmedText, true, sectionStart);
+				machine.readUntil(end);
+				if (machine.closedInWord) return formatText(text);
+				// The `}` is in a quoted text, or closes a block that is not indented.
+				if (!machine.isAfterBlock) continue;
+				formattedSection = machine.takeOutput();
+			}
+			results.push(formattedSection);
+			if (sectionStart > 0) currentSections.set(section, formattedSection);
+			sectionStart = end;
+		}
+		machine ??= new FormatMachine(trimmedText, true, sectionStart);
+		results.push(machine.run());
+		return machine.closedInWord ? formatText(text) : `${trimWhiteSpace(results.join(''))}\n`;
+	}
+}
+
 /**
  * Reports whether an environment variable, `{$…}`, spans lines and contains a quote. Variables are replaced before words are
- * recognized, so the quote neither opens nor closes anything, and the lines after it may have another meaning than they seem to
- * have.
+ * recognized, so the quote neither opens nor closes anything, and the lines after it may not mean what they seem to mean.
  */
 function hasQuoteInVariable(text: string): boolean {
 	for (let start = text.indexOf('{$'); start !== -1; ) {
@@ -120,19 +164,57 @@ class FormatMachine {
 	/** True if a `}` at the end of a word has closed a block. */
 	closedInWord = false;
 	readonly #closesInWords: boolean;
-	/** Number of open blocks. */
 	#openBlockCount = 0;
 	/** True if there has been a `}` that closes no block. */
 	#hasStrayClose = false;
 
-	/** @param closesInWords True if a `}` at the end of a word closes a block, which is assumed for texts with missing braces. */
-	constructor(input: string, closesInWords: boolean) {
+	/**
+	 * @param closesInWords True if a `}` at the end of a word closes a block, which is assumed for texts with missing braces.
+	 * @param start Offset in the input. Unless it is 0, it must follow the line that closes a block of the top level.
+	 */
+	constructor(input: string, closesInWords: boolean, start = 0) {
 		this.#input = input;
 		this.#closesInWords = closesInWords;
+		if (start === 0) return;
+		this.#offset = start;
+		this.#lastPrinted = '}';
+		this.#newlinesRead = 1;
 	}
 
+	/** Reads up to an offset of the input. Reads on after it only to complete an environment variable that contains it. */
+	readUntil(end: number): void {
+		for (; this.#offset < end; this.#offset++) this.#readCharacter(this.#input[this.#offset]!);
+	}
+
+	/** True in the state in which a machine starts at an offset other than 0. */
+	get isAfterBlock(): boolean {
+		const isOutsideOfBlocks = this.#indentLevel === 0 && this.#pendingBrace === undefined && this.#lastPrinted === '}';
+		const isOutsideOfTexts =
+			this.#openQuote === undefined && !this.#inComment && !this.#afterBackslash && this.#heredocState === undefined;
+		const isAtLineStart =
+			this.#atLineStart &&
+			this.#afterSpace &&
+			this.#newlinesRead === 1 &&
+			this.#firstWord === '' &&
+			!this.#firstWordEnded &&
+			!this.#afterImport &&
+			!this.#heredocEscaped &&
+			!this.#mayOpenHeredoc &&
+			this.#heredocMarker === '' &&
+			this.#heredocTail === '';
+		return isOutsideOfBlocks && isOutsideOfTexts && isAtLineStart;
+	}
+
+	/** Returns what has been printed since the last call. */
+	takeOutput(): string {
+		const output = this.#output;
+		this.#output = '';
+		return output;
+	}
+
+	/** Reads the rest of the input. Returns what has been printed since the last call of `takeOutput`. */
 	run(): string {
-		for (; this.#offset < this.#input.length; this.#offset++) this.#readCharacter(this.#input[this.#offset]!);
+		this.readUntil(this.#input.length);
 		if (this.#pendingBrace && !this.#pendingBrace.isWritten) {
 			this.#openBlockCount++;
 			this.#printBlockBrace(this.#pendingBrace);

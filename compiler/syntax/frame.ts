@@ -42,7 +42,6 @@ export interface Frame {
 	readonly importDepth: number;
 }
 
-/** Returns the frame of a main file. */
 export function mainFrame(source: Source): Frame {
 	return {
 		source,

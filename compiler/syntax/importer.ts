@@ -15,7 +15,6 @@ import type { ParsedFile, ParsedLine, ParsedWord } from './parsed-file.ts';
 import { structureMistake } from './structure-mistake.ts';
 import type { ReadPiece, TextPiece } from './text-piece.ts';
 
-/** Maximum nesting of imports. */
 const maxImportDepth = 100;
 
 /** Imported lines, and the frame in which to expand them. */
@@ -109,7 +108,7 @@ export class Importer {
 	}
 
 	/**
-	 * Returns the lines that an `import` or `use` line inserts, in order, and reports mistakes. `divide` is true if files may be
+	 * Returns the lines that an `import` or `use` line inserts, in order, and reports mistakes. `mayDivide` is true if files may be
 	 * divided into pieces, which is the case for imports at the top level.
 	 */
 	resolveImport(

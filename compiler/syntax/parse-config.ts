@@ -9,13 +9,11 @@ import { ExpansionReport } from './expansion-report.ts';
 import { FileStructure } from './file-structure.ts';
 import { Importer } from './importer.ts';
 
-/** Options of {@link parseConfig}. */
 export interface ParseOptions {
 	/** The names of the dialect's directives. They are used only to recognize a directive in the place of a site address. */
 	readonly knownDirectives: ReadonlySet<string>;
 }
 
-/** The tree of a configuration. */
 export interface ParsedConfig extends ConfigTree {
 	/** Returns warnings about names that are never used. For a Configfile, they have been reported as well. */
 	readonly unusedNames: () => readonly Diagnostic[];

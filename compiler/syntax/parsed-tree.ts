@@ -64,7 +64,7 @@ export class ParsedTree {
 	readonly source: Source;
 	readonly diagnostics: Diagnostic[] = [];
 	/** Number of unmatched braces. */
-	unbalancedBraces = 0;
+	unbalancedBraceCount = 0;
 	/** True if a quote or heredoc that is not closed has taken the rest of the text. */
 	hasUnclosedWord = false;
 	/** The last token of the text that is not a newline. */
@@ -190,7 +190,7 @@ export class ParsedTree {
 		}
 		this.diagnostics.push({
 			code: 'syntax/unterminated-quote',
-			// Outside of blocks, Caddy takes the quote for a plain word.
+			// Outside of blocks, Caddy treats the quote as a plain word.
 			severity: this.#dialect === 'configfile' ? 'error' : 'warning',
 			message: 'This quote is never closed, so everything up to the end of the file is one word.',
 			span,
@@ -213,7 +213,7 @@ export class ParsedTree {
 			firstWord.text.startsWith('(') &&
 			firstWord.text.endsWith(')');
 		const isImport = firstWord?.text === 'import' && firstWord.quote === 'none';
-		// A block that an import passes has no directives before it is inserted.
+		// A block that an import passes contains no directives until it is inserted, so text at its braces is not reported here.
 		let ignoresTextAtBrace = isImport;
 		if (
 			!isImport &&
@@ -331,13 +331,13 @@ export class ParsedTree {
 	}
 
 	#reportUnclosedBlock(openBrace: IToken, openSpan: SourceSpan, part: LinePart): void {
-		this.unbalancedBraces++;
+		this.unbalancedBraceCount++;
 		part.end = Math.max(part.end, openBrace.startOffset + 1);
 		if (this.hasUnclosedWord || this.#isTooDeepReported) return;
 		const details = { label: 'this `{` has no `}`', hint: 'Add `}` on a line of its own where the block ends.' };
 		const firstWord = part.words[0]?.text;
 		const isRouteOrSnippet = !this.#container.directivesOnly && firstWord !== undefined && isSnippetOrRoute(firstWord);
-		const isInner = this.#containers.length > 1 || this.unbalancedBraces > 1;
+		const isInner = this.#containers.length > 1 || this.unbalancedBraceCount > 1;
 		const isNested = !isRouteOrSnippet && (isInner || this.lastToken?.tokenType === CloseBrace);
 		this.diagnostics.push(this.#endOfTextMistake('syntax/unclosed-block', openSpan, isNested, details));
 	}
@@ -404,8 +404,7 @@ export class ParsedTree {
 		const previousLine = container.lines[container.lines.length - 1];
 		const firstWord = this.#lineParts[0]?.words[0];
 		if (firstWord?.text === 'import' && firstWord.quote === 'none') {
-			// If the block without a name is on the first line, Caddy takes its end for the end of the block around
-			// it.
+			// If the block without a name is on the first line, Caddy mistakes its end for the end of the block around it.
 			const isFirst = container.lines.length === 0 && this.#anonymousBlocks.length === 0;
 			if (isFirst) this.#reportAnonymousBlock(openSpan, line.block!.close);
 			else this.#anonymousBlocks.push({ openSpan, depth: this.#containers.length - 1 });
@@ -436,7 +435,7 @@ export class ParsedTree {
 			});
 			return;
 		}
-		this.unbalancedBraces++;
+		this.unbalancedBraceCount++;
 		this.#reportMistake('syntax/stray-close', strayBrace, "Unexpected '}' because no matching opening brace", {
 			label: 'closes nothing',
 			hint: 'Remove it, or look further up for an extra `}`.',

@@ -24,7 +24,7 @@ export interface ReadPiece {
 /** Words that begin a top-level line which is not a site. */
 const nonSiteKeywords: ReadonlySet<string> = new Set(['import', 'use', 'test', 'upstream']);
 
-// The two patterns below are approximate. That is safe, because a piece that is taken for an independent site is checked again when
+// The two patterns below are approximate. That is safe, because a piece that seems to be an independent site is checked again when
 // it is parsed.
 const dependencyPattern = /(?:^|\s)(?:import|use|let|else)(?=\s)|\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 const beginsAsSite = /^(?:\s|#[^\n]*\n)*(?!(?:import|use|let|test|upstream)\s|[\s#({&@]|$)/;

@@ -1,6 +1,7 @@
 /** The tokens of both dialects, and the Chevrotain lexer for them: words, standalone braces, and newlines. */
 import { createToken, type IToken, Lexer, type TokenType } from 'chevrotain';
 import type { Dialect } from '../dialects/dialect.ts';
+import { lazily } from '../exchange/lazily.ts';
 import { whiteSpaceClass, whiteSpaceCodes } from './characters.ts';
 import { endOfPlainWord, type ScannedWord, scanWord } from './scan-word.ts';
 
@@ -104,22 +105,34 @@ function wordToken(name: string, namedValues: boolean): TokenType {
 	});
 }
 
-const lexerModes = {
+const tokensByDialect = {
 	configfile: [Blank, Newline, Comment, OpenBrace, CloseBrace, wordToken('ConfigfileWord', true)],
 	compatfile: [Blank, Newline, Comment, OpenBrace, CloseBrace, wordToken('CompatfileWord', false)],
 };
 
 /** All types of tokens, for the parser. */
-export const vocabulary: TokenType[] = [Word, ...new Set([...lexerModes.configfile, ...lexerModes.compatfile])];
+export const vocabulary: TokenType[] = [
+	Word,
+	...new Set([...tokensByDialect.configfile, ...tokensByDialect.compatfile]),
+];
 
-const lexer = new Lexer(
-	{ modes: lexerModes, defaultMode: 'compatfile' },
-	{ positionTracking: 'onlyOffset', ensureOptimizations: true, skipValidations: true },
-);
+function createLexer(dialect: Dialect): Lexer {
+	return new Lexer(tokensByDialect[dialect], {
+		positionTracking: 'onlyOffset',
+		ensureOptimizations: true,
+		skipValidations: true,
+	});
+}
+
+/** The lexer of each dialect, made when it is first used, because the analysis of its tokens takes milliseconds. */
+const lexers: { readonly [dialect in Dialect]: () => Lexer } = {
+	configfile: lazily(() => createLexer('configfile')),
+	compatfile: lazily(() => createLexer('compatfile')),
+};
 
 /**
  * Splits a text into tokens. Environment variables have already been replaced. Never fails, because every text can be tokenized.
  */
 export function tokenize(text: string, dialect: Dialect): WordToken[] {
-	return lexer.tokenize(text, dialect).tokens as WordToken[];
+	return lexers[dialect]().tokenize(text).tokens as WordToken[];
 }

@@ -28,7 +28,7 @@ export class CookieJar {
 				isInFolder(path, cookie.path) &&
 				(!cookie.isSecure || scheme === 'https'),
 		);
-		// Cookies for longer paths come first; among those, older ones.
+		// Cookies for longer paths come first; among cookies with equally long paths, older cookies come first.
 		matchingCookies.sort((a, b) => b.path.length - a.path.length);
 		return matchingCookies.length === 0
 			? undefined

@@ -14,7 +14,7 @@ import type { TestProblem } from './test-problem.ts';
 
 type ExpectationCheck = Expectation['check'];
 
-/** The definition of a kind of expectation. */
+/** A kind of expectation: its arguments and its check. */
 interface ExpectationWord {
 	/** The arguments, as shown in usage messages. */
 	readonly usage: string;
@@ -219,8 +219,8 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 };
 
 /**
- * Returns the values of a field as texts: several if the field holds a list. If no name on the path matches exactly, case is
- * ignored.
+ * Returns the values of a field as texts: several if the field holds a list. A name in `path` ignores case if no field matches it
+ * exactly.
  */
 function fieldValues(value: unknown, path: readonly string[]): string[] {
 	if (Array.isArray(value)) return value.flatMap(item => fieldValues(item, path));

@@ -2,13 +2,12 @@
 import { renderDiagnostic } from '../diagnostics/render.ts';
 import type { TestResult } from './test-case.ts';
 
-/** The tests of one configuration. */
 export interface TestedConfiguration {
 	readonly name: string;
 	readonly results: readonly TestResult[];
 }
 
-/** Returns one suite per configuration. */
+/** Returns a JUnit report with one suite per configuration. */
 export function junitReport(configurations: readonly TestedConfiguration[]): string {
 	const suiteElements = configurations.map(({ name, results }) => {
 		const failedCount = results.filter(({ diagnostics }) => diagnostics.length > 0).length;

@@ -35,7 +35,7 @@ const COMMON_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTION
 const REQUEST_WORDS = ['header', 'body', 'from', 'at', 'protocol', 'sni', 'client_certificate', 'cookies'] as const;
 /** Words allowed on the lines after a request. */
 export const STEP_WORDS = ['expect', 'upstream', 'busy', 'repeat', 'after', ...REQUEST_WORDS] as const;
-/** Words for the behavior of an upstream. */
+/** Words that say, in an `upstream` line, what the upstream does. */
 export const UPSTREAM_BEHAVIORS = ['answers', 'fails', 'times'] as const;
 const UPSTREAM_USAGE = 'upstream [<name> | <address>] answers <status> [<body>] | fails | times out';
 

@@ -45,7 +45,6 @@ export interface CoveredLine {
 	readonly condition: { readonly held: number; readonly failed: number } | undefined;
 }
 
-/** The coverage of a configuration. */
 export interface TestCoverage {
 	/** Lines with a directive or a condition, in order. */
 	readonly lines: readonly CoveredLine[];

@@ -8,7 +8,7 @@ const MAX_EVICTIONS = 16_384;
 export class BlockChains {
 	readonly data: Uint8Array;
 	readonly #words: Int32Array;
-	/** Index of the word that contains the successor of block 0, if there were one. */
+	/** Index of the word that would contain the successor of block 0. The word for block `n` comes `n` words later. */
 	readonly #nextIndex: number;
 	readonly #blockCount: number;
 	readonly #makeRoom: () => boolean;
@@ -49,7 +49,6 @@ export class BlockChains {
 		this.#words[this.#nextIndex + lastBlock] = block;
 	}
 
-	/** Returns the last block of a chain. */
 	lastBlockOf(firstBlock: number): number {
 		let lastBlock = firstBlock;
 		for (let nextBlock = this.#nextBlock(lastBlock); nextBlock !== 0; nextBlock = this.#nextBlock(lastBlock))
@@ -109,7 +108,6 @@ export class BlockChains {
 		}
 	}
 
-	/** Writes bytes into a block at an offset. */
 	write(block: number, offset: number, bytes: Uint8Array): void {
 		this.data.set(bytes, (block - 1) * BLOCK_BYTES + offset);
 	}

@@ -33,7 +33,7 @@ export class BodyFiling {
 	/**
 	 * Returns a body from the file of a pinned entry; undefined if there is no file. With `createIfMissing`, tries to create the
 	 * file first. If the result is undefined, the caller reads the blocks, and counts as their reader until it calls {@link
-	 * readEnded}.
+	 * onReadEnded}.
 	 */
 	openBody(
 		entry: number,

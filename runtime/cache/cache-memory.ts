@@ -176,7 +176,7 @@ export class CacheMemory {
 		let entry = words[HEADER_WORD.freeEntry]!;
 		if (entry === 0 && words[HEADER_WORD.freshEntry]! < layout.entries) entry = ++words[HEADER_WORD.freshEntry]!;
 		else {
-			for (let attempts = 0; entry === 0 && attempts < 64 && this.#evictEntry(); attempts++)
+			for (let attempt = 0; entry === 0 && attempt < 64 && this.#evictEntry(); attempt++)
 				entry = words[HEADER_WORD.freeEntry]!;
 			if (entry === 0) return 0;
 			words[HEADER_WORD.freeEntry] = words[this.entryIndex(entry) + ENTRY_WORD.chain]!;
@@ -239,7 +239,6 @@ export class CacheMemory {
 		return true;
 	}
 
-	/** Returns the bytes of an entry's head. */
 	readHead(entry: number): Buffer {
 		const bytes = Buffer.allocUnsafe(this.field(entry, ENTRY_WORD.headLength));
 		this.blocks.copyBytes(this.field(entry, ENTRY_WORD.headBlock), 0, bytes.byteLength, bytes);
@@ -446,7 +445,6 @@ export class CacheMemory {
 	}
 }
 
-/** Returns the number of blocks of a head. */
 function headBlockCount(bytes: number): number {
 	return Math.max(1, Math.ceil(bytes / BLOCK_BYTES));
 }

@@ -3,7 +3,6 @@ import type { CacheWriter } from '../../compiler/exchange/response-cache.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import { BLOCK_BYTES, ENTRY_WORD } from './memory-layout.ts';
 
-/** Writes a response into the cache. */
 export class EntryWriter implements CacheWriter {
 	readonly #memory: CacheMemory;
 	readonly #entry: number;

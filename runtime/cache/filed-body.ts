@@ -9,7 +9,7 @@ const PIECE_BYTES = 65_536;
 const SMALL_PIECE_BYTES = 16_384;
 /** Minimum number of bytes read for a consumer that asks for less. */
 const MIN_PIECE_BYTES = 1024;
-/** Maximum bytes that the kernel sends before other connections get a chance to run. */
+/** Maximum number of bytes that the kernel sends before other connections get a chance to run. */
 const MAX_BYTES_PER_TURN = 2 * 1024 * 1024;
 
 /** A range of an immutable file. */

@@ -1,8 +1,7 @@
 /** A thread's cache of recently requested keys and their heads, bounded in number and bytes. */
 
-/** The cached value of a key. */
 export interface CachedHeadsOfKey {
-	/** Size of the head in bytes. */
+	/** Estimated number of bytes of memory that the heads and the copies of their bodies use. */
 	bytes: number;
 }
 

@@ -3,7 +3,7 @@
 /** Size of a block in bytes. Bodies and heads are chains of blocks. */
 export const BLOCK_BYTES = 512;
 
-/** Int32 words in the header at the start of the shared memory. */
+/** Offsets of the Int32 words in the header at the start of the shared memory. */
 export const HEADER_WORD = {
 	/** The number, counted from 1, of the thread that is changing the store; 0 if there is none. */
 	lock: 0,
@@ -22,20 +22,20 @@ export const HEADER_WORD = {
 	smallTail: 9,
 	mainHead: 10,
 	mainTail: 11,
-	/** Blocks of the entries in the small queue. */
+	/** Number of blocks of the entries in the small queue. */
 	smallBlocks: 12,
-	/** Removed entries that are still being read. */
+	/** Number of removed entries that are still being read. */
 	zombies: 13,
 	evictions: 14,
 	purged: 15,
 	seed: 16,
-	/** Number of resets. */
+	/** Number of resets of the store. */
 	resets: 17,
-	/** 1 from the death of a thread during a change until the reset: nothing is found, stored or moved. */
+	/** 1 if a thread died while it was changing the store, until the store is reset: nothing is found, stored or moved meanwhile. */
 	broken: 18,
-	/** Number of purges. */
+	/** Number of purges, which is part of the epoch of every URL. */
 	purges: 19,
-	/** Number of in-memory files. */
+	/** Number of in-memory files that contain bodies. */
 	files: 20,
 	/** Number of blocks that still use memory although their contents are also in in-memory files. */
 	looseBlocks: 21,
@@ -44,7 +44,7 @@ export const HEADER_WORD = {
 /** Number of words before the tables. */
 const HEADER_WORDS = 64;
 
-/** Words of an entry. Entries and blocks are numbered from 1; 0 means none. */
+/** Offsets of the words in an entry. Entries and blocks are numbered from 1; 0 means none. */
 export const ENTRY_WORD = {
 	hashA: 0,
 	hashB: 1,
@@ -152,7 +152,8 @@ export function cacheLayout(maxBytes: number, maxThreads: number, diskBytes: num
 	// There is a counter for every 512 to 1,024 bytes of disk. Responses are longer, so most counters are 0.
 	const filterBytes =
 		diskBytes === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(maxBytes / 32, Math.max(4096, diskBytes / 512))));
-	// An entry has one or two blocks for its head and usually more for its body. Four tables have the length of the bucket table.
+	// Assumes an entry for every four blocks: one or two for its head, and the others for its body. The last term is the entry's share of
+	// four tables that have a word for each bucket.
 	const bytesOfFourBlocks = 4 * (BLOCK_BYTES + 4) + entryWords * 4 + 4 * 4;
 	const entries = Math.max(16, Math.floor((maxBytes - fixedWords * 4 - filterBytes) / bytesOfFourBlocks));
 	const buckets = 2 ** Math.floor(Math.log2(entries));

@@ -33,10 +33,10 @@ export class MemoryLock {
 	/** Runs a function with the lock held. Throws LockLost after the maximum number of sleeps. */
 	runLocked<T>(run: () => T): T {
 		const words = this.#words;
-		let sleeps = 0;
+		let sleepCount = 0;
 		for (let spins = 0; Atomics.compareExchange(words, HEADER_WORD.lock, 0, this.#threadNumber) !== 0; spins++) {
 			if (spins < SPINS_BEFORE_SLEEP) continue;
-			if (sleeps++ >= this.#maxSleeps) throw new LockLost();
+			if (sleepCount++ >= this.#maxSleeps) throw new LockLost();
 			Atomics.add(words, HEADER_WORD.lockWaiters, 1);
 			const holder = Atomics.load(words, HEADER_WORD.lock);
 			if (holder !== 0) Atomics.wait(words, HEADER_WORD.lock, holder, LOCK_SLEEP_MS);

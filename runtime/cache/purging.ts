@@ -87,7 +87,6 @@ function readHead(memory: CacheMemory, entry: number): CachedHead {
 	return JSON.parse(memory.readHead(entry).toString('utf8')) as CachedHead;
 }
 
-/** Compiles a selection into a predicate. */
 export function compileSelection(selection: PurgeSelection): EntryPredicate {
 	const matchesHost = compileHostTest(selection.host);
 	if ('tag' in selection) return head => head.tags.includes(selection.tag) && matchesHost(head.host);

@@ -6,7 +6,10 @@ import { type CacheLayout, ENTRY_WORD, HEADER_WORD, MAIN_QUEUE, NO_QUEUE, SMALL_
 
 /** Fraction of the blocks that the small queue may use if the main queue is not empty. */
 const SMALL_QUEUE_SHARE = 0.1;
-/** Maximum number of entries reinserted before one is evicted in any case, so that a call does not scan the whole store. */
+/**
+ * Maximum number of entries reinserted before one is evicted although it has been used, so that a call does not scan the whole
+ * store.
+ */
 const MAX_REINSERTIONS = 256;
 
 /** The two queues, and the ghost table of evicted entries. The methods must be called with the lock held. */
@@ -54,21 +57,21 @@ export class QueueKeeper {
 	}
 
 	/** Accounts for blocks added to or removed from an entry. */
-	accountResize(entry: number, blocks: number): void {
+	accountResize(entry: number, blockCount: number): void {
 		if (this.#words[this.#entryIndex(entry) + ENTRY_WORD.queue] === SMALL_QUEUE)
-			this.#words[HEADER_WORD.smallBlocks]! += blocks;
+			this.#words[HEADER_WORD.smallBlocks]! += blockCount;
 	}
 
 	/** Returns the entry to evict; 0 if there is none. */
 	chooseVictim(): number {
 		const words = this.#words;
 		const maxSmallBlocks = this.#layout.blocks * SMALL_QUEUE_SHARE;
-		for (let rounds = 0; ; rounds++) {
+		for (let round = 0; ; round++) {
 			const smallTail = words[HEADER_WORD.smallTail]!;
 			const mainTail = words[HEADER_WORD.mainTail]!;
 			if (smallTail !== 0 && (words[HEADER_WORD.smallBlocks]! > maxSmallBlocks || mainTail === 0)) {
 				const entryIndex = this.#entryIndex(smallTail);
-				if (words[entryIndex + ENTRY_WORD.uses]! > 0 && rounds < MAX_REINSERTIONS) {
+				if (words[entryIndex + ENTRY_WORD.uses]! > 0 && round < MAX_REINSERTIONS) {
 					this.removeEntry(smallTail);
 					words[entryIndex + ENTRY_WORD.uses] = 0;
 					this.#pushEntry(smallTail, MAIN_QUEUE);
@@ -79,7 +82,7 @@ export class QueueKeeper {
 			}
 			if (mainTail === 0) return smallTail;
 			const at = this.#entryIndex(mainTail);
-			if (words[at + ENTRY_WORD.uses]! === 0 || rounds >= MAX_REINSERTIONS) return mainTail;
+			if (words[at + ENTRY_WORD.uses]! === 0 || round >= MAX_REINSERTIONS) return mainTail;
 			words[at + ENTRY_WORD.uses]!--;
 			this.removeEntry(mainTail);
 			this.#pushEntry(mainTail, MAIN_QUEUE);

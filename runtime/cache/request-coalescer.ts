@@ -43,7 +43,7 @@ export class RequestCoalescer {
 		const ownEnd = ownFetch !== undefined && !isOverdue(ownFetch.startedAt, maxWaitMs) ? ownFetch.whenEnded : undefined;
 		const pendingEnd = ownEnd ?? this.#otherFetches.get(key);
 		if (pendingEnd !== undefined) return { ended: waitAtMost(pendingEnd, maxWaitMs), done: () => {} };
-		if (this.#isUncoalesced(hash)) return UNCOALESCED_TICKET;
+		if (this.isUncoalesced(hash)) return UNCOALESCED_TICKET;
 		const { words } = this.#memory;
 		let slot = 0;
 		let state = 0;
@@ -57,7 +57,7 @@ export class RequestCoalescer {
 			words[foundSlot + 2] = hash.b;
 			words[foundSlot + 3] = this.#threadNumber;
 			words[foundSlot + 4] = clockMs();
-			// Slot states are odd while a fetch is in progress; each new fetch increments the number.
+			// The state of a slot is odd while a fetch is in progress, and grows with each new fetch.
 			state += isFound ? 2 : 1;
 			Atomics.store(words, foundSlot, state);
 			return true;
@@ -99,7 +99,7 @@ export class RequestCoalescer {
 		return { ended: waitAtMost(whenEnded, maxWaitMs), done: () => {} };
 	}
 
-	/** Returns the slot of a fetch, or a free one; 0 if there is none. Free slots have even states. */
+	/** Returns the index of the slot of a fetch, or else of a free slot, whose state is even; 0 if there is neither. */
 	#findSlot(hash: KeyHash): { slotIndex: number; isFound: boolean } {
 		const { words, layout } = this.#memory;
 		let freeSlot = 0;
@@ -113,7 +113,8 @@ export class RequestCoalescer {
 		return { slotIndex: freeSlot, isFound: false };
 	}
 
-	#isUncoalesced(hash: KeyHash): boolean {
+	/** Reports whether requests for a key are currently not coalesced, because its response was not shareable. */
+	isUncoalesced(hash: KeyHash): boolean {
 		const { words } = this.#memory;
 		const keyIndex = this.#uncoalescedAt(hash);
 		return words[keyIndex] === hash.b && words[keyIndex + 1]! - nowSeconds() > 0;

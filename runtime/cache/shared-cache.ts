@@ -6,11 +6,15 @@ import type {
 	CachedResponse,
 	CacheEvent,
 	CacheWriter,
+	ClusterAnswer,
+	ClusterTier,
+	FetchOutcome,
 	FetchTicket,
 	ResponseCache,
 } from '../../compiler/exchange/response-cache.ts';
 import { BodyFiling, MIN_FILED_BODY_BYTES } from './body-filing.ts';
 import { CacheMemory, type EntryHashes } from './cache-memory.ts';
+import type { ClusterConsultation, FetchResult } from './cluster-messages.ts';
 import { EntryWriter } from './entry-writer.ts';
 import { hashKey, type KeyHash, normalizePath, urlText } from './key-hash.ts';
 import { type CachedHeadsOfKey, LocalHeadCache } from './local-head-cache.ts';
@@ -18,17 +22,19 @@ import { BLOCK_BYTES, ENTRY_LIVE, ENTRY_WORD } from './memory-layout.ts';
 import { PinnedBody } from './pinned-body.ts';
 import { RequestCoalescer, waitAtMost } from './request-coalescer.ts';
 
-/** Maximum bytes of a body that is copied in one go. */
+/** Maximum size, in bytes, of a body that is copied in one go. */
 const MAX_COPIED_BODY_BYTES = 65_536;
 /** Fraction of the maximum cache size that all threads together may use for local caches of heads and copies of bodies. */
 const LOCAL_CACHE_SHARE = 1 / 40;
 /** Minimum number of bytes for the local cache of each thread. */
 const MIN_LOCAL_CACHE_BYTES = 65_536;
-/** Maximum keys whose heads a thread caches. */
+/** Maximum number of keys whose heads a thread caches. */
 const MAX_LOCAL_KEYS = 2048;
-/** Maximum bytes of a body that is kept as text, so that it is sent together with its head. All its bytes must be ASCII. */
+/**
+ * Maximum size, in bytes, of a body that is kept as text, so that it is sent together with its head. All its bytes must be ASCII.
+ */
 const MAX_TEXT_BYTES = 1024;
-/** Maximum bytes of a head; responses with longer ones are not stored. */
+/** Maximum size of a head in bytes; responses with longer ones are not stored. */
 const MAX_HEAD_BYTES = 64 * 1024;
 /** Estimated number of bytes that a parsed head uses per byte of its text. */
 const PARSED_BYTES_PER_BYTE = 5;
@@ -67,7 +73,7 @@ interface KnownKey extends CachedHeadsOfKey {
 	readonly responses: StoredResponse[];
 }
 
-/** Maximum attempts to read a bucket that other threads are changing. */
+/** Maximum number of times that publishing a response is retried because another thread has changed its bucket. */
 const MAX_PUBLISH_ATTEMPTS = 8;
 
 /** Maximum milliseconds that a request waits for the disk. */
@@ -78,50 +84,80 @@ const MIN_REWRITE_INTERVAL_MS = 60_000;
 
 const NO_RESPONSES: readonly StoredResponse[] = [];
 
-/** A thread's interface to the disk tier, which is on the main thread. */
-export interface DiskPort {
-	/** Reports that a response was stored or revalidated. */
-	reportStored(key: string, entry: number, serial: number): void;
+/** A thread's interface to all tiers below the memory, which are on the main thread. */
+export interface LowerTiersPort {
 	/** Reports that a response is no longer valid. */
 	reportRemoved(key: string): void;
 	/** Resolves when no response of the URL can reappear. */
 	invalidateUrl(host: string, path: string, query: string | undefined): Promise<void>;
+}
+
+/** A thread's interface to the disk tier. */
+export interface DiskPort {
+	/** Reports that a response was stored or revalidated. */
+	reportStored(key: string, entry: number, serial: number): void;
 	/** Settles when the responses of a key have been loaded into memory. */
 	recall(key: string): Promise<void>;
 }
 
+/** A thread's interface to the tier in the cluster. */
+export interface ClusterPort {
+	/** Does the same as {@link ClusterTier.consult}, on the main thread. Never rejects. */
+	consult(consultation: Omit<ClusterConsultation, 'thread'>): Promise<ClusterAnswer>;
+	/** Ends a fetch for which this thread has the lease. */
+	endFetch(result: FetchResult): void;
+}
+
 export interface SharedCacheDeps {
 	readonly buffer: SharedArrayBuffer;
-	/** Maximum size in bytes. */
+	/** Maximum size of the cache in bytes. */
 	readonly ceiling: number;
 	/** Maximum number of worker threads. */
 	readonly rows: number;
-	/** This thread, counted from 0; equal to `maxThreads` on the main thread. */
+	/** This thread, counted from 0; equal to `rows` on the main thread. */
 	readonly thread: number;
 	count(event: CacheEvent): void;
 	/** Size of the disk tier in bytes; undefined if there is none. */
 	readonly diskSize?: number | undefined;
-	/** The interface to the disk tier; undefined on the main thread. */
+	/** The interface that the disk tier and the tier in Redis both use; undefined if there is neither, and on the main thread. */
+	readonly lowerTiers?: LowerTiersPort | undefined;
 	readonly disk?: DiskPort | undefined;
+	readonly cluster?: ClusterPort | undefined;
 }
 
 /** A cache that all threads share. */
 export class SharedCache implements ResponseCache {
 	readonly maxBodyBytes: number;
+	readonly clusterTier: ClusterTier | undefined;
 	readonly #memory: CacheMemory;
 	readonly #coalescer: RequestCoalescer;
 	readonly #countEvent: (event: CacheEvent) => void;
 	readonly #localHeads: LocalHeadCache<KnownKey>;
 	readonly #bodyFiling: BodyFiling;
 	readonly #servesRequests: boolean;
+	readonly #lowerTiers: LowerTiersPort | undefined;
 	readonly #disk: DiskPort | undefined;
+	/** The entries of responses that were stored with a lease, until the fetch has ended. */
+	readonly #entriesByLease = new Map<number, { readonly entry: number; readonly serial: number }>();
 	readonly #recallsByKey = new Map<string, Promise<void>>();
 	/** Entries pinned by this thread, with the number of uses of each pin and the serial of the pinned response. */
 	readonly #pinsByEntry = new Map<number, { uses: number; readonly serial: number }>();
 
-	constructor({ buffer, ceiling: maxBytes, rows: maxThreads, thread, count, diskSize, disk }: SharedCacheDeps) {
+	constructor({
+		buffer,
+		ceiling: maxBytes,
+		rows: maxThreads,
+		thread,
+		count,
+		diskSize,
+		lowerTiers,
+		disk,
+		cluster,
+	}: SharedCacheDeps) {
 		this.#memory = new CacheMemory(buffer, maxBytes, maxThreads, thread, diskSize);
+		this.#lowerTiers = lowerTiers;
 		this.#disk = disk;
+		this.clusterTier = cluster && this.#createClusterTier(cluster);
 		this.#coalescer = new RequestCoalescer(this.#memory, thread);
 		this.#countEvent = count;
 		this.#bodyFiling = new BodyFiling(this.#memory);
@@ -164,7 +200,7 @@ export class SharedCache implements ResponseCache {
 	body(response: CachedResponse, start: number, end: number): Body | undefined {
 		const storedResponse = response as StoredResponse;
 		const { entry, serial } = storedResponse;
-		// A thread that holds a removed response can still read it.
+		// The response may have been removed since this thread found it. Its copy is then no longer used.
 		if (
 			storedResponse.bodyCopy !== undefined &&
 			end - start === storedResponse.length &&
@@ -214,7 +250,13 @@ export class SharedCache implements ResponseCache {
 		return this.#memory.urlEpoch(hashKey(urlText(host, path, query), this.#memory.seed).a);
 	}
 
-	store(head: CachedHead, length: number | undefined, maxBytes: number, requestEpoch: number): CacheWriter | undefined {
+	store(
+		head: CachedHead,
+		length: number | undefined,
+		maxBytes: number,
+		requestEpoch: number,
+		leaseId?: number,
+	): CacheWriter | undefined {
 		const headBytes = Buffer.from(JSON.stringify(head), 'utf8');
 		const limitBytes = Math.min(maxBytes, this.maxBodyBytes);
 		if (headBytes.byteLength > MAX_HEAD_BYTES || (length ?? 0) > limitBytes) return undefined;
@@ -230,10 +272,10 @@ export class SharedCache implements ResponseCache {
 			return 0;
 		});
 		if (entry === 0) return undefined;
-		return new EntryWriter(memory, entry, limitBytes, () => this.#publishEntry(head, entry));
+		return new EntryWriter(memory, entry, limitBytes, () => this.#publishEntry(head, entry, leaseId));
 	}
 
-	refresh(response: CachedResponse, head: CachedHead): CachedResponse {
+	refresh(response: CachedResponse, head: CachedHead, leaseId?: number): CachedResponse {
 		const { entry, serial, knownKey, length } = response as StoredResponse;
 		const memory = this.#memory;
 		const headBytes = Buffer.from(JSON.stringify(head), 'utf8');
@@ -245,6 +287,7 @@ export class SharedCache implements ResponseCache {
 			});
 			if (this.#disk !== undefined && !isRecentRevalidation(head, response.head))
 				this.#disk.reportStored(head.key, entry, serial);
+			if (leaseId !== undefined) this.#entriesByLease.set(leaseId, { entry, serial });
 		}
 		return new StoredResponse(head, length, entry, serial, knownKey);
 	}
@@ -255,7 +298,7 @@ export class SharedCache implements ResponseCache {
 		memory.withLock(() => {
 			if (memory.entrySerial(entry) === serial) memory.remove(entry);
 		});
-		this.#disk?.reportRemoved(head.key);
+		this.#lowerTiers?.reportRemoved(head.key);
 	}
 
 	invalidate(host: string, path: string, query: string | undefined): void | Promise<void> {
@@ -265,7 +308,7 @@ export class SharedCache implements ResponseCache {
 			memory.advanceEpoch(hash);
 			for (const entry of memory.entriesOfUrl(hash)) memory.remove(entry);
 		});
-		return this.#disk?.invalidateUrl(host, path, query);
+		return this.#lowerTiers?.invalidateUrl(host, path, query);
 	}
 
 	joinFetch(key: string, maxWaitMs: number): FetchTicket {
@@ -317,21 +360,42 @@ export class SharedCache implements ResponseCache {
 		return knownKey.responses;
 	}
 
+	#createClusterTier(cluster: ClusterPort): ClusterTier {
+		return {
+			consult: (key, url, intent, knownVersions) =>
+				this.#coalescer.isUncoalesced(hashKey(key, this.#memory.seed))
+					? Promise.resolve({ outcome: 'alone' })
+					: cluster.consult({ key, url, intent, knownVersions }),
+			ticketWithLease: (ticket, leaseId) => {
+				let isDone = false;
+				const done = (outcome: FetchOutcome): void => {
+					ticket?.done(outcome);
+					if (isDone) return;
+					isDone = true;
+					const stored = this.#entriesByLease.get(leaseId);
+					this.#entriesByLease.delete(leaseId);
+					cluster.endFetch({ leaseId, outcome, stored });
+				};
+				return { ended: undefined, leaseId, done };
+			},
+		};
+	}
+
 	/** Publishes a complete response. Returns false if it has been purged meanwhile or if a newer one is stored. */
-	#publishEntry(head: CachedHead, entry: number): boolean {
+	#publishEntry(head: CachedHead, entry: number, leaseId: number | undefined): boolean {
 		const memory = this.#memory;
 		const bucket = memory.bucketOf(hashKey(head.key, memory.seed).a);
 		const serial = memory.entrySerial(entry);
 		let isPublished = false;
-		for (let attempts = 0, isSettled = false; !isSettled; attempts++) {
+		for (let attempt = 0, isSettled = false; !isSettled; attempt++) {
 			const version = memory.bucketVersion(bucket);
 			const replacedResponses = this.#responsesReplacedBy(head);
 			const now = Date.now();
-			// A response from the future means that the clock was set back.
+			// A stored response from the future does not count as newer: the clock must have been set back.
 			const isLate = replacedResponses.some(({ head: { storedAt } }) => storedAt > head.storedAt && storedAt <= now);
 			memory.withLock(() => {
-				// Another thread has published the same response in the meantime.
-				if (memory.bucketVersion(bucket) !== version && attempts < MAX_PUBLISH_ATTEMPTS) return;
+				// Another thread has changed the bucket, so the replaced responses are determined again.
+				if (memory.bucketVersion(bucket) !== version && attempt < MAX_PUBLISH_ATTEMPTS) return;
 				isSettled = true;
 				if (isLate || memory.isBroken || memory.field(entry, ENTRY_WORD.doomed) !== 0) return;
 				for (const replacedResponse of replacedResponses)
@@ -342,10 +406,14 @@ export class SharedCache implements ResponseCache {
 			});
 		}
 		if (isPublished) this.#disk?.reportStored(head.key, entry, serial);
+		if (isPublished && leaseId !== undefined) this.#entriesByLease.set(leaseId, { entry, serial });
 		return isPublished;
 	}
 
-	/** Returns the stored responses that a new response replaces. */
+	/**
+	 * Returns the stored responses that a new one replaces: those with the same selecting values and, if the key has too many
+	 * responses, the oldest. If all of them are newer than the new one, returns all, so that it is not published.
+	 */
 	#responsesReplacedBy(head: CachedHead): readonly StoredResponse[] {
 		const storedResponses = this.#readHeads(head.key);
 		const sameVariant = storedResponses.filter(

@@ -222,7 +222,7 @@ class InternalAuthority implements Authority {
 	}
 }
 
-/** Returns `previousIntermediate` if both certificates are equal, otherwise `current`, so that changes can be detected by identity. */
+/** Returns `previous` if both certificates are equal, otherwise `current`, so that changes can be detected by identity. */
 function keepIfEqual(previous: SigningCertificate | undefined, current: SigningCertificate): SigningCertificate {
 	return previous?.pem === current.pem ? previous : current;
 }

@@ -68,7 +68,6 @@ export type ChallengeAnswer =
 	| { readonly authorization: string }
 	| { readonly certificate: { readonly chain: string; readonly key: string } };
 
-/** Dependencies of a certificate manager. */
 export interface CertificateManagerDeps extends StoreDeps {
 	readonly sink: CertificateSink;
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;

@@ -15,9 +15,8 @@ import type { ManagerLog } from './manager-log.ts';
 import { retryDelay } from './renewal-times.ts';
 import { forEachConcurrently, WorkQueue } from './work-queue.ts';
 
-/** Maximum concurrent orders. */
 const MAX_CONCURRENT_ORDERS = 24;
-/** Maximum concurrent reads from the store. */
+/** Maximum number of concurrent reads from the store. */
 const MAX_CONCURRENT_READS = 32;
 /** Maximum number of certificates per message to the threads. Parsing more would stall a thread. */
 const MAX_PUBLISHED_AT_ONCE = 250;
@@ -269,14 +268,14 @@ export class CertificateKeeper {
 		issuedCertificate: IssuedCertificate,
 		signal: AbortSignal,
 	): Promise<void> {
-		for (let tries = 0; ; tries++) {
+		for (let attempt = 0; ; attempt++) {
 			try {
 				await writeCertificateRecord(store, record, issuedCertificate.details);
 				await issuedCertificate.onStored?.();
 				return;
 			} catch (error) {
-				if (!(error instanceof StoreError) || error.code === 'store/lock-lost' || tries === 3) throw error;
-				await sleep(500 * 2 ** tries, undefined, { signal });
+				if (!(error instanceof StoreError) || error.code === 'store/lock-lost' || attempt === 3) throw error;
+				await sleep(500 * 2 ** attempt, undefined, { signal });
 			}
 		}
 	}

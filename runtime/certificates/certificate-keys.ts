@@ -5,7 +5,6 @@ import { promisify } from 'node:util';
 /** The values of the option `key_type`. */
 export const KEY_TYPES = ['ed25519', 'p256', 'p384', 'rsa2048', 'rsa4096'] as const;
 
-/** One of {@link KEY_TYPES}. */
 export type KeyType = (typeof KEY_TYPES)[number];
 
 const generateKeys = promisify(generateKeyPair);

@@ -21,7 +21,7 @@ export interface CertificateReadings {
 /** Maximum number of expiry series. Without it, a scrape with ten thousand names would take megabytes. */
 export const MAX_EXPIRY_SERIES = 1000;
 
-/** A counter with labels. */
+/** Counts events, separately for each set of labels. */
 export class LabelledCounter {
 	readonly #countsByLabels = new Map<string, { readonly labels: { readonly [name: string]: string }; value: number }>();
 
@@ -33,7 +33,7 @@ export class LabelledCounter {
 		else this.#countsByLabels.set(key, { labels, value: amount });
 	}
 
-	/** Returns all counts. */
+	/** Returns one sample for each set of labels. */
 	samples(): CertificateSample[] {
 		return [...this.#countsByLabels.values()].map(({ labels, value }) => ({ labels, value }));
 	}

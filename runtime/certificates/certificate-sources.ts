@@ -14,7 +14,7 @@ export class ManagerFailure extends Error {
 
 /** Timeout of a request in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Maximum bytes of a response. */
+/** Maximum size of a response in bytes. */
 const MAX_ANSWER_BYTES: number = 1024 * 1024;
 
 /** Asks a manager for a certificate. Resolves to a chain and its key in PEM, or to undefined if it has none. Rejects with {@link ManagerFailure}. */

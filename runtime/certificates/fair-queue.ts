@@ -7,8 +7,8 @@ export class FairQueue {
 	readonly #waitingByOwner = new Map<string, (() => Promise<void>)[]>();
 
 	/**
-	 * @param maxRunning Maximum tasks running at a time.
-	 * @param maxWaiting Maximum waiting tasks per owner.
+	 * @param maxRunning Maximum number of tasks running at a time.
+	 * @param maxWaiting Maximum number of waiting tasks per owner.
 	 */
 	constructor(maxRunning: number, maxWaiting: number) {
 		this.#maxRunning = maxRunning;

@@ -5,7 +5,6 @@ import type { ChallengeRegistry } from './challenge-registry.ts';
 import type { ManagerLog } from './manager-log.ts';
 import type { SharedChallenges } from './shared-challenges.ts';
 
-/** Dependencies of issuers. */
 export interface IssuerDeps {
 	readonly log: ManagerLog;
 	readonly now: () => number;

@@ -39,7 +39,7 @@ export class ManagedCertificate implements StapledCertificate {
 	/** Time at which to ask the OCSP responder for the status, in milliseconds since the epoch. */
 	statusCheckAt = 0;
 	statusFailures = 0;
-	/** Number of consecutive failures. */
+	/** Number of consecutive failures to obtain the certificate. */
 	failures = 0;
 	/** Time of the first of the consecutive failures, in milliseconds since the epoch. */
 	failingSince = 0;

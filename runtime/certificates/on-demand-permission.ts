@@ -1,14 +1,14 @@
 /** Permission for certificates on demand, granted by the endpoint of the option `on_demand_tls`. */
 import type { AutomationPolicy } from '../../compiler/codegen/plan/certificate-plan.ts';
 
-/** The option `on_demand_tls`. */
+/** The settings of the option `on_demand_tls`. */
 export interface PermissionSettings {
 	/** URL of the endpoint. It receives `?domain=NAME` and permits the name with a status from 200 to 299. */
 	readonly ask?: string;
 	readonly permission?: { readonly module?: string; readonly endpoint?: string };
 }
 
-/** The decision about a name. */
+/** Whether a certificate may be obtained for a name, and if not, why. */
 export interface PermissionDecision {
 	readonly isAllowed: boolean;
 	/** Why the name is not permitted, for the log. */

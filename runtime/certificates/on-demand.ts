@@ -10,12 +10,12 @@ import { askPermission, type PermissionSettings } from './on-demand-permission.t
 /** Maximum number of names for which certificates are obtained at a time. Clients that ask for further names are rejected. */
 const MAX_PENDING_NAMES = 64;
 /**
- * Maximum new names in {@link NEW_NAMES_WINDOW_MS} milliseconds, permitted or not, so that a client that scans names cannot
- * flood the permission endpoint or the issuer.
+ * Maximum number of new names in {@link NEW_NAMES_WINDOW_MS} milliseconds, permitted or not, so that a client that scans names
+ * cannot flood the permission endpoint or the issuer.
  */
 const MAX_NEW_NAMES = 600;
 const NEW_NAMES_WINDOW_MS = 60_000;
-/** Maximum names kept in memory. */
+/** Maximum number of names kept in memory. */
 const MAX_ENTRIES = 20_000;
 /** Maximum number of rejected names remembered. */
 const MAX_REFUSALS = 10_000;
@@ -36,7 +36,6 @@ export interface OnDemandDeps {
 	readonly keeper: CertificateKeeper;
 }
 
-/** Obtains certificates on demand. */
 export class OnDemandCertificates {
 	readonly #deps: OnDemandDeps;
 	/** Certificates by name, and names for which no certificate could be obtained. */

@@ -33,10 +33,10 @@ const LATE_RETRY_MS = 24 * 60 * MINUTE_MS;
  * Returns the delay in milliseconds after a number of consecutive failures, with a jitter of 10%. `failingMs` is the time since
  * the first of these failures; `chance` is a random number from 0 to 1.
  */
-export function retryDelay(failures: number, failingMs: number, chance: number): number {
+export function retryDelay(failureCount: number, failingMs: number, chance: number): number {
 	const delayMs =
 		failingMs > FREQUENT_RETRIES_MS
 			? LATE_RETRY_MS
-			: RETRY_DELAYS_MS[Math.min(Math.max(failures, 1), RETRY_DELAYS_MS.length) - 1]!;
+			: RETRY_DELAYS_MS[Math.min(Math.max(failureCount, 1), RETRY_DELAYS_MS.length) - 1]!;
 	return delayMs * (0.9 + 0.2 * chance);
 }

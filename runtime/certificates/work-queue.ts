@@ -4,7 +4,7 @@ export class WorkQueue {
 	#runningCount = 0;
 	readonly #waiting: (() => void)[] = [];
 
-	/** @param maxRunning Maximum tasks running at a time. */
+	/** @param maxRunning Maximum number of tasks running at a time. */
 	constructor(maxRunning: number) {
 		this.#maxRunning = maxRunning;
 	}

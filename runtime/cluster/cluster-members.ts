@@ -4,10 +4,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { Cluster } from './cluster.ts';
+import { type Clock, SYSTEM_CLOCK } from '../clock/clock.ts';
 import { ClusterError } from './cluster-error.ts';
+import type { RedisAccess } from './redis-access.ts';
 
-/** A running process. */
+/** A running process of the cluster. */
 export interface ClusterMember {
 	/** The host's name and a random part. Every process has a different ID. */
 	readonly id: string;
@@ -20,7 +21,7 @@ export interface ClusterMember {
 	readonly since: number;
 }
 
-/** Facts about this process that change. */
+/** What this process announces about itself and may change while it runs. */
 export interface MemberFacts {
 	version(): string;
 	generation(): number;
@@ -31,17 +32,22 @@ const HEARTBEAT_INTERVAL_MS = 5000;
 const MEMBER_LIFETIME_MS = 15_000;
 /** Timeout, in milliseconds, of commands whose results no request is waiting for. */
 const HEARTBEAT_TIMEOUT_MS = 2000;
+/** Milliseconds for which Redis remembers a process that stopped announcing itself without leaving: a day. */
+const MISSING_LIFETIME_MS = 86_400_000;
 
 /** Lua code that sets `now` to the time of Redis in milliseconds, so that the clocks of the machines do not matter. */
 export const LUA_SET_NOW = "local time = redis.call('TIME') local now = time[1] * 1000 + math.floor(time[2] / 1000) ";
 
-const HEARTBEAT_SCRIPT = `${LUA_SET_NOW}
+export const HEARTBEAT_SCRIPT: string = `${LUA_SET_NOW}
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[3])
-for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now)) do
-	redis.call('ZREM', KEYS[1], gone)
-	redis.call('HDEL', KEYS[2], gone)
+redis.call('ZREM', KEYS[3], ARGV[1])
+for _, missing in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now)) do
+	redis.call('ZREM', KEYS[1], missing)
+	redis.call('HDEL', KEYS[2], missing)
+	redis.call('ZADD', KEYS[3], now + ARGV[4], missing)
 end
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
 return redis.call('ZCARD', KEYS[1])`;
 const LIST_SCRIPT = `${LUA_SET_NOW}
 local found = {}
@@ -49,28 +55,48 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. now, '+inf')) do
 	found[#found + 1] = redis.call('HGET', KEYS[2], id)
 end
 return found`;
-const LEAVE_SCRIPT = "redis.call('ZREM', KEYS[1], ARGV[1]) return redis.call('HDEL', KEYS[2], ARGV[1])";
+const LEAVE_SCRIPT =
+	"redis.call('ZREM', KEYS[1], ARGV[1]) redis.call('ZREM', KEYS[3], ARGV[1]) return redis.call('HDEL', KEYS[2], ARGV[1])";
 
 /** Keeps this process a member, and lists all members. */
 export class ClusterMembers {
 	/** The ID of this process among the members. */
-	readonly ownId: string = `${hostname()}-${randomBytes(4).toString('hex')}`;
-	readonly #cluster: Cluster;
+	readonly ownId: string;
+	readonly #redis: RedisAccess;
+	readonly #clock: Clock;
+	readonly #host: string;
 	readonly #facts: MemberFacts;
 	readonly #joinedAtSeconds = Date.now() / 1000;
-	#timer: NodeJS.Timeout | undefined;
+	#stopTimer: (() => void) | undefined;
+	#isSendingHeartbeat = false;
+	/**
+	 * True if the connection was established while a heartbeat was on its way. The heartbeat may have been lost with the previous
+	 * connection.
+	 */
+	#hasConnectedMeanwhile = false;
 	#hasLeft = false;
-	/** Number of members in the latest list that Redis returned. */
+	/** Number of members that Redis returned last. */
 	memberCount = 0;
 
-	constructor(cluster: Cluster, facts: MemberFacts) {
-		this.#cluster = cluster;
+	/** @param host Name of the machine. */
+	constructor(redis: RedisAccess, facts: MemberFacts, clock: Clock = SYSTEM_CLOCK, host: string = hostname()) {
+		this.#redis = redis;
 		this.#facts = facts;
+		this.#clock = clock;
+		this.#host = host;
+		this.ownId = `${host}-${randomBytes(4).toString('hex')}`;
 	}
 
-	/** Names of the keys in Redis: the expiry times of members by ID, and the descriptions of members by ID. */
-	get redisKeys(): [string, string] {
-		return [this.#cluster.redisKey('members'), this.#cluster.redisKey('members:facts')];
+	/**
+	 * Names of the keys in Redis: the expiry times of members by ID, the descriptions of members by ID, and the IDs of processes
+	 * that stopped announcing themselves without leaving. Such processes may still serve, cut off from Redis.
+	 */
+	get redisKeys(): [string, string, string] {
+		return [
+			this.#redis.redisKey('members'),
+			this.#redis.redisKey('members:facts'),
+			this.#redis.redisKey('members:missing'),
+		];
 	}
 
 	/** Joins. Resolves after the first heartbeat, even if it failed. */
@@ -78,45 +104,62 @@ export class ClusterMembers {
 		await this.#sendHeartbeat();
 	}
 
+	/**
+	 * Announces this process at once, because Redis may have been away for so long that the process is no longer counted as a
+	 * member.
+	 */
+	onConnected(): void {
+		if (this.#hasLeft) return;
+		if (this.#isSendingHeartbeat) this.#hasConnectedMeanwhile = true;
+		else {
+			this.#stopTimer?.();
+			void this.#sendHeartbeat();
+		}
+	}
+
 	/** Returns all members, this process among them. Rejects with ClusterError. */
 	async list(): Promise<ClusterMember[]> {
-		const descriptions = await this.#cluster.runScript(LIST_SCRIPT, this.redisKeys, []);
+		const descriptions = await this.#redis.runScript(LIST_SCRIPT, this.redisKeys, []);
 		const members = (Array.isArray(descriptions) ? descriptions : []).flatMap(text => memberOf(String(text)) ?? []);
 		if (members.every(({ id }) => id !== this.ownId)) members.push(this.#description());
 		this.memberCount = members.length;
 		return members.sort((a, b) => (a.id < b.id ? -1 : 1));
 	}
 
-	/** Leaves the cluster, so that the others need not wait until {@link MEMBER_LIFETIME_MS} has passed. Never rejects. */
+	/** Leaves the cluster, so that the other members need not wait until {@link MEMBER_LIFETIME_MS} has passed. Never rejects. */
 	async leave(): Promise<void> {
 		this.#hasLeft = true;
-		clearTimeout(this.#timer);
-		await this.#cluster.runScript(LEAVE_SCRIPT, this.redisKeys, [this.ownId]).catch(() => {});
+		this.#stopTimer?.();
+		await this.#redis.runScript(LEAVE_SCRIPT, this.redisKeys, [this.ownId]).catch(() => {});
 	}
 
 	async #sendHeartbeat(): Promise<void> {
+		let isMissed = false;
+		this.#isSendingHeartbeat = true;
+		this.#hasConnectedMeanwhile = false;
 		try {
 			const description = JSON.stringify(this.#description());
-			this.memberCount = Number(
-				await this.#cluster.runScript(
-					HEARTBEAT_SCRIPT,
-					this.redisKeys,
-					[this.ownId, String(MEMBER_LIFETIME_MS), description],
-					HEARTBEAT_TIMEOUT_MS,
-				),
+			const memberCount = await this.#redis.runScript(
+				HEARTBEAT_SCRIPT,
+				this.redisKeys,
+				[this.ownId, String(MEMBER_LIFETIME_MS), description, String(MISSING_LIFETIME_MS)],
+				HEARTBEAT_TIMEOUT_MS,
 			);
+			if (typeof memberCount === 'number') this.memberCount = memberCount;
 		} catch (error) {
 			if (!(error instanceof ClusterError)) throw error;
+			isMissed = this.#hasConnectedMeanwhile;
 		}
+		this.#isSendingHeartbeat = false;
 		if (this.#hasLeft) return;
-		this.#timer = setTimeout(() => void this.#sendHeartbeat(), HEARTBEAT_INTERVAL_MS);
-		this.#timer.unref();
+		const delayMs = isMissed ? 0 : HEARTBEAT_INTERVAL_MS;
+		this.#stopTimer = this.#clock.startTimer(() => void this.#sendHeartbeat(), delayMs, false);
 	}
 
 	#description(): ClusterMember {
 		return {
 			id: this.ownId,
-			host: hostname(),
+			host: this.#host,
 			pid: process.pid,
 			version: this.#facts.version(),
 			generation: this.#facts.generation(),

@@ -4,11 +4,17 @@ import {
 	DEFAULT_CLUSTER_PREFIX,
 	DEFAULT_CLUSTER_TIMEOUT_MS,
 } from '../../compiler/document/cluster-settings.ts';
+import { ClusterError } from './cluster-error.ts';
 import type { ClusterMember, ClusterMembers, MemberFacts } from './cluster-members.ts';
-import type { RedisConnection, RedisConnectionDeps, RedisReply } from './redis-connection.ts';
+import { OutageLog } from './outage-log.ts';
+import type { RedisAccess, WaitingConnection } from './redis-access.ts';
+import type { RedisConnectionDeps, RedisReply } from './redis-connection.ts';
+import type { MachineFailure, RolloutPhase } from './rollout-decision.ts';
 import { SealedValues } from './sealed-values.ts';
+import type { SentinelLocator } from './sentinel-locator.ts';
 import { type LimitCounts, SharedLimits } from './shared-limits.ts';
 import type { PurgeCounts, PurgedCaches, SharedPurges } from './shared-purges.ts';
+import type { SharedResponseCounts, SharedResponses } from './shared-responses.ts';
 
 export interface ClusterDeps {
 	log(
@@ -19,53 +25,93 @@ export interface ClusterDeps {
 	): void;
 }
 
+/** A connection to Redis, which can be a single server or several. */
+interface ReconnectingConnection extends WaitingConnection {
+	readonly isConnected: boolean;
+}
+
 /** Dependencies of {@link Cluster.join}. */
 export interface MembershipDeps extends MemberFacts {
 	readonly caches: PurgedCaches;
 }
 
+/** What this machine serves, and what it knows about the latest rollout. */
+export interface FollowedRollout {
+	/** Number of the publication that it serves; 0 for the configuration in its own file. */
+	readonly serves: number;
+	/** Number of the publication that it has to serve; equal to `serves` if it knows of no rollout. */
+	readonly wanted: number;
+	/** Number and phase of the latest publication; undefined if it knows of no rollout. */
+	readonly latest: { readonly publication: number; readonly phase: RolloutPhase } | undefined;
+	/** How often this process has failed to serve a publication, by kind. */
+	readonly failures: Readonly<Record<MachineFailure['kind'], number>>;
+}
+
 /** The cluster as `GET /cluster` and the metrics show it. */
 export interface ClusterReport {
-	/** `host:port` of Redis. */
+	/** See {@link Cluster.address}. */
 	readonly address: string;
 	readonly isConnected: boolean;
-	/** Number of members in the latest list that Redis returned. */
+	/** Number of members that Redis returned last. */
 	readonly members: number;
 	readonly purges: PurgeCounts;
 	readonly limits: LimitCounts;
+	/** Seconds since Redis has last answered a command; if it never has, since the connection was first needed. */
+	readonly contactAgeSeconds: number;
+	/** Undefined if this process does not take its configuration from the cluster. */
+	readonly rollout: FollowedRollout | undefined;
+	/** Undefined if the machines share no responses. */
+	readonly responses: (SharedResponseCounts & { readonly isAvailable: boolean }) | undefined;
 }
 
+const CONNECTION_MESSAGES = {
+	lost: 'Redis is unavailable; the server continues without it',
+	regained: 'connected to Redis',
+};
 const NO_LIMITS: LimitCounts = { reports: 0, keys: 0, failures: 0 };
 const NO_PURGES: PurgeCounts = { sent: 0, received: 0, unconfirmed: 0, complete: 0 };
 
 /** The cluster that the option `cluster` configures. Nothing is loaded or connected before the first command. */
-export class Cluster {
+export class Cluster implements RedisAccess {
 	readonly #settings: ClusterSettings;
 	readonly #deps: ClusterDeps;
-	#connectionPromise: Promise<RedisConnection> | undefined;
-	#connection: RedisConnection | undefined;
+	#connectionPromise: Promise<ReconnectingConnection> | undefined;
+	#connection: ReconnectingConnection | undefined;
+	#sentinelLocator: SentinelLocator | undefined;
 	#sealedValues: SealedValues | undefined;
-	/** The state of the connection that was logged last. */
-	#loggedState: 'none' | 'connected' | 'failed' = 'none';
+	readonly #outageLog: OutageLog;
 	#isClosed = false;
 	#members: ClusterMembers | undefined;
 	#purges: SharedPurges | undefined;
 	#purgesPromise: Promise<SharedPurges> | undefined;
 	#limits: SharedLimits | undefined;
+	#responses: SharedResponses | undefined;
+	#responsesPromise: Promise<SharedResponses | undefined> | undefined;
+	/** Time of the last reply of Redis, by `performance.now()`; see {@link ClusterReport.contactAgeSeconds}. */
+	#lastReplyAt: number | undefined;
+	/** What follows the publications of the cluster; undefined if nothing does. */
+	publications: { readonly rolloutReport: FollowedRollout } | undefined;
 
 	constructor(settings: ClusterSettings, deps: ClusterDeps) {
 		this.#settings = settings;
 		this.#deps = deps;
+		this.#outageLog = new OutageLog(CONNECTION_MESSAGES, (level, message, fields) =>
+			deps.log(level, 'cluster', message, { address: this.address, ...fields }),
+		);
 	}
 
-	/** Address of Redis, for log entries. */
+	/** Address of Redis, for log entries: `host:port`, `sentinel` and the name of the master, or `cluster` and `host:port` of a node. */
 	get address(): string {
-		return this.#settings.address;
+		const { address, sentinel, mode } = this.#settings;
+		if (sentinel) return `sentinel ${sentinel.master}`;
+		return mode === 'cluster' ? `cluster ${address}` : address;
 	}
 
-	/** Returns a name of a key in Redis. */
-	redisKey(name: string): string {
-		return `${this.#settings.prefix ?? DEFAULT_CLUSTER_PREFIX}:${name}`;
+	redisKey(name: string, group?: string): string {
+		const prefix = this.#settings.prefix ?? DEFAULT_CLUSTER_PREFIX;
+		if (this.#settings.mode !== 'cluster') return `${prefix}:${name}`;
+		// The text in braces alone decides which node has a key.
+		return group === undefined ? `{${prefix}}:${name}` : `{${prefix}:${group}}:${name}`;
 	}
 
 	/** Maximum milliseconds that a request may wait for Redis. */
@@ -80,11 +126,22 @@ export class Cluster {
 		return this.#sealedValues;
 	}
 
+	/** The publishers whose signatures this machine trusts; undefined if publications need no signature. */
+	get publishers(): readonly string[] | undefined {
+		return this.#settings.publishers;
+	}
+
 	/** The rate limits that the machines share; undefined if the settings contain no key. */
 	get limits(): SharedLimits | undefined {
 		const key = this.#settings.keys?.[0];
 		if (key !== undefined) this.#limits ??= new SharedLimits(this, key);
 		return this.#limits;
+	}
+
+	/** The responses that the machines share; undefined before {@link join}, and if the settings contain no key. */
+	get responses(): Promise<SharedResponses | undefined> | undefined {
+		if (this.#purgesPromise !== undefined) this.#responsesPromise ??= this.#openResponses(this.#purgesPromise);
+		return this.#responsesPromise;
 	}
 
 	get isConnected(): boolean {
@@ -124,27 +181,37 @@ export class Cluster {
 			members: this.#members?.memberCount ?? 0,
 			purges: this.#purges?.counts ?? NO_PURGES,
 			limits: this.#limits?.counts ?? NO_LIMITS,
+			contactAgeSeconds: this.#lastReplyAt === undefined ? 0 : (performance.now() - this.#lastReplyAt) / 1000,
+			rollout: this.publications?.rolloutReport,
+			responses: this.#responses && { ...this.#responses.counts, isAvailable: this.#responses.isAvailable },
 		};
 	}
 
 	/** Leaves the cluster before the process ends. Never rejects. */
 	async leave(): Promise<void> {
 		this.#purges?.close();
-		await Promise.all([this.#limits?.close(), this.#members?.leave()]);
+		await Promise.all([this.#limits?.close(), this.#responses?.close(), this.#members?.leave()]);
 	}
 
-	/** Opens another connection, for commands that wait in Redis. Its failures are not logged. */
-	async openConnection(): Promise<RedisConnection> {
-		const { RedisConnection } = await import('./redis-connection.ts');
-		const deps: RedisConnectionDeps = { onConnected: () => {}, onFailed: () => {} };
-		return new RedisConnection(this.#settings, deps);
+	/** Opens another connection, for commands that block in Redis. Its failures are not logged. */
+	openConnection(): Promise<WaitingConnection> {
+		return this.#createConnection({ onConnected: () => {}, onFailed: () => {} });
 	}
 
 	/** Sends a command. Rejects with ClusterError, after at most `limitMs` milliseconds. */
 	async sendCommand(args: readonly (string | Buffer)[], limitMs: number = this.timeoutMs): Promise<RedisReply> {
 		this.#connectionPromise ??= this.#connect();
+		this.#lastReplyAt ??= performance.now();
 		const connection = this.#connection ?? (await this.#connectionPromise);
-		return connection.sendCommand(args, limitMs);
+		try {
+			const reply = await connection.sendCommand(args, limitMs);
+			this.#lastReplyAt = performance.now();
+			return reply;
+		} catch (error) {
+			// A refusal is an answer, too.
+			if (error instanceof ClusterError && error.code === 'cluster/refused') this.#lastReplyAt = performance.now();
+			throw error;
+		}
 	}
 
 	/** Runs a Lua script. Rejects like {@link sendCommand}. */
@@ -161,6 +228,7 @@ export class Cluster {
 		this.#isClosed = true;
 		this.#purges?.close();
 		this.#connection?.close();
+		this.#outageLog.close();
 	}
 
 	async #joinCluster({ caches, ...facts }: MembershipDeps): Promise<SharedPurges> {
@@ -178,26 +246,40 @@ export class Cluster {
 		return this.#purges;
 	}
 
-	async #connect(): Promise<RedisConnection> {
+	async #openResponses(purgesPromise: Promise<SharedPurges>): Promise<SharedResponses | undefined> {
+		const { sealedValues } = this;
+		const key = this.#settings.keys?.[0];
+		if (sealedValues === undefined || key === undefined) return undefined;
+		const [purges, { SharedResponses }] = await Promise.all([purgesPromise, import('./shared-responses.ts')]);
+		this.#responses = new SharedResponses(this, purges, sealedValues, key, (level, message, fields) =>
+			this.#deps.log(level, 'http.cache', message, fields),
+		);
+		if (this.#isClosed) void this.#responses.close();
+		return this.#responses;
+	}
+
+	async #createConnection(deps: RedisConnectionDeps): Promise<ReconnectingConnection> {
+		const { sentinel, mode } = this.#settings;
+		if (mode === 'cluster') {
+			const { RedisClusterConnection } = await import('./redis-cluster-connection.ts');
+			return new RedisClusterConnection(this.#settings, deps, this.redisKey('members'));
+		}
 		const { RedisConnection } = await import('./redis-connection.ts');
-		this.#connection = new RedisConnection(this.#settings, {
-			onConnected: () => this.#logStateChange('connected', 'info', 'connected to Redis', {}),
-			onFailed: cause =>
-				this.#logStateChange('failed', 'warn', 'Redis is unavailable; the server continues without it', { cause }),
+		if (!sentinel) return new RedisConnection(this.#settings, deps);
+		const { SentinelLocator } = await import('./sentinel-locator.ts');
+		this.#sentinelLocator ??= new SentinelLocator(this.#settings, sentinel.master);
+		return new RedisConnection(this.#settings, deps, this.#sentinelLocator);
+	}
+
+	async #connect(): Promise<ReconnectingConnection> {
+		this.#connection = await this.#createConnection({
+			onConnected: () => {
+				this.#outageLog.onAvailable();
+				this.#members?.onConnected();
+			},
+			onFailed: cause => this.#outageLog.onLost(cause),
 		});
 		if (this.#isClosed) this.#connection.close();
 		return this.#connection;
-	}
-
-	/** Logs a change of the connection's state, once. */
-	#logStateChange(
-		state: 'connected' | 'failed',
-		level: 'info' | 'warn',
-		message: string,
-		fields: { readonly cause?: string },
-	): void {
-		if (this.#loggedState === state) return;
-		this.#loggedState = state;
-		this.#deps.log(level, 'cluster', message, { address: this.address, ...fields });
 	}
 }

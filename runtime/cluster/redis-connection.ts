@@ -1,17 +1,32 @@
 /** A connection to Redis that reconnects by itself, and completes or rejects every command within a time limit. */
-import { readFile } from 'node:fs/promises';
-import { createClient, RESP_TYPES } from '@redis/client';
 import type { ClusterSettings } from '../../compiler/document/cluster-settings.ts';
 import { ClusterError } from './cluster-error.ts';
+import {
+	connectRedisClient,
+	plainCause,
+	REPLIES_AS_BYTES,
+	type RedisClient,
+	replyCause,
+	replyCodeOf,
+	unavailableError,
+	withinLimit,
+} from './redis-client.ts';
 
 /** A reply, with strings as bytes. */
 export type RedisReply = Buffer | number | null | readonly RedisReply[];
 
 export interface RedisConnectionDeps {
-	/** Called when the connection is established. */
 	onConnected(): void;
 	/** Called when the connection has failed or could not be established. The cause contains no credential. */
 	onFailed(cause: string): void;
+}
+
+/** Finds the server to connect to, if it can change. */
+export interface MasterLocator {
+	/** Returns addresses that may be the master's, the most likely one first. Rejects with ClusterError. */
+	locate(): Promise<readonly string[]>;
+	/** Calls back whenever it has learned which addresses may be the master's. Returns a function that ends this. */
+	watch(onLocated: (addresses: readonly string[]) => void): () => void;
 }
 
 /** Milliseconds for connecting, including the TLS handshake and authentication. */
@@ -24,35 +39,36 @@ const MAX_SILENCE_MS = 3000;
 /** Maximum number of commands that wait for a reply. */
 const MAX_PENDING_COMMANDS = 10_000;
 
-const REPLIES_AS_BYTES = {
-	typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.SIMPLE_STRING]: Buffer },
-} as const;
-
-interface RedisClient {
-	sendCommand(args: readonly (string | Buffer)[], options: typeof REPLIES_AS_BYTES): Promise<unknown>;
-	connect(): Promise<unknown>;
-	destroy(): void;
-	readonly isOpen: boolean;
-}
-
 /** One connection to Redis. It connects at once, and reconnects until it is closed. */
 export class RedisConnection {
 	readonly #settings: ClusterSettings;
 	readonly #deps: RedisConnectionDeps;
+	readonly #locator: MasterLocator | undefined;
+	readonly #endWatch: (() => void) | undefined;
 	#client: RedisClient | undefined;
+	/** Address of the server that {@link #client} is connected to. */
+	#connectedAddress = '';
+	/** Number of connections that have been established. Each may be to a different server than the previous one. */
+	connectionNumber = 0;
 	/** The attempt to connect in progress. Resolves to false if it failed. */
 	#connectAttempt: Promise<boolean> | undefined;
 	#retryTimer: NodeJS.Timeout | undefined;
 	#retryDelayMs = FIRST_RETRY_MS;
 	#failureCause = 'not connected yet';
 	#isClosed = false;
-	#pendingCommands = 0;
+	#pendingCommandCount = 0;
 	/** Time, by `performance.now()`, of the last reply, or of a later command that was sent while no reply was due. */
 	#lastReplyAt = 0;
 
-	constructor(settings: ClusterSettings, deps: RedisConnectionDeps) {
+	/** @param locator Finds the server; undefined for the address in the settings. */
+	constructor(settings: ClusterSettings, deps: RedisConnectionDeps, locator?: MasterLocator) {
 		this.#settings = settings;
 		this.#deps = deps;
+		this.#locator = locator;
+		this.#endWatch = locator?.watch(addresses => {
+			if (this.#client && !addresses.includes(this.#connectedAddress))
+				this.#handleFailure(this.#client, 'another server has become the master');
+		});
 		this.#startConnecting();
 	}
 
@@ -70,7 +86,7 @@ export class RedisConnection {
 	 * after at most `limitMs` milliseconds; Redis may still execute the command.
 	 */
 	async sendCommand(args: readonly (string | Buffer)[], limitMs: number): Promise<RedisReply> {
-		if (this.#pendingCommands >= MAX_PENDING_COMMANDS) throw unavailableError('too many commands wait for a reply');
+		if (this.#pendingCommandCount >= MAX_PENDING_COMMANDS) throw unavailableError('too many commands wait for a reply');
 		let timer: NodeJS.Timeout | undefined;
 		const timeoutPromise = new Promise<never>((_, reject) => {
 			timer = setTimeout(() => reject(unavailableError(`no answer within ${limitMs} ms`)), limitMs);
@@ -81,7 +97,7 @@ export class RedisConnection {
 			if (!client) throw unavailableError(this.#failureCause);
 			return await Promise.race([this.#sendToClient(client, args), timeoutPromise]);
 		} catch (error) {
-			if (this.#client && this.#pendingCommands > 0 && performance.now() - this.#lastReplyAt > MAX_SILENCE_MS) {
+			if (this.#client && this.#pendingCommandCount > 0 && performance.now() - this.#lastReplyAt > MAX_SILENCE_MS) {
 				this.#handleFailure(this.#client, `no answer for ${MAX_SILENCE_MS / 1000} seconds`);
 			}
 			throw error;
@@ -92,6 +108,7 @@ export class RedisConnection {
 
 	close(): void {
 		this.#isClosed = true;
+		this.#endWatch?.();
 		clearTimeout(this.#retryTimer);
 		const client = this.#client;
 		this.#client = undefined;
@@ -99,20 +116,22 @@ export class RedisConnection {
 	}
 
 	async #sendToClient(client: RedisClient, args: readonly (string | Buffer)[]): Promise<RedisReply> {
-		if (this.#pendingCommands++ === 0) this.#lastReplyAt = performance.now();
+		if (this.#pendingCommandCount++ === 0) this.#lastReplyAt = performance.now();
 		try {
 			const reply = (await client.sendCommand(args, REPLIES_AS_BYTES)) as RedisReply;
 			this.#lastReplyAt = performance.now();
 			return reply;
 		} catch (error) {
-			const errorMessage = (error as Error).message;
-			const [, replyCode] = /^(?:-)?([A-Z][A-Z0-9]{2,})\b/.exec(errorMessage) ?? [];
+			const replyCode = replyCodeOf(error);
 			if (replyCode === undefined)
 				throw unavailableError(this.#client === client ? plainCause(error) : this.#failureCause);
 			this.#lastReplyAt = performance.now();
-			throw new ClusterError('cluster/refused', replyCause(replyCode), replyCode);
+			// The master has become a replica, and another server the master.
+			if (replyCode === 'READONLY' && this.#locator) this.#handleFailure(client, replyCause(replyCode));
+			const [, redirectAddress] = /^-?(?:MOVED|ASK) \d+ (\S*:\d+)$/.exec((error as Error).message) ?? [];
+			throw new ClusterError('cluster/refused', replyCause(replyCode), replyCode, redirectAddress);
 		} finally {
-			this.#pendingCommands--;
+			this.#pendingCommandCount--;
 		}
 	}
 
@@ -124,6 +143,7 @@ export class RedisConnection {
 					return false;
 				}
 				this.#client = client;
+				this.connectionNumber++;
 				this.#retryDelayMs = FIRST_RETRY_MS;
 				this.#deps.onConnected();
 				return true;
@@ -136,57 +156,21 @@ export class RedisConnection {
 	}
 
 	async #openClient(): Promise<RedisClient> {
-		const { address, tls, user, password, database } = this.#settings;
-		const [, host = '', port = ''] = /^\[?([^\]]+)\]?:(\d+)$/.exec(address) ?? [];
-		const baseOptions = {
-			host,
-			port: Number(port),
-			connectTimeout: CONNECT_TIMEOUT_MS,
-			reconnectStrategy: false as const,
-		};
-		const socketOptions = tls ? { ...baseOptions, tls: true as const, ...(await this.#tlsOptions(host)) } : baseOptions;
-		const client = createClient({
-			RESP: 2,
-			socket: socketOptions,
-			...(user === undefined ? {} : { username: user }),
-			...(password === undefined ? {} : { password }),
-			...(database === undefined ? {} : { database }),
-			disableOfflineQueue: true,
-		});
-		// A client without a listener would end the process.
-		client.on('error', error => this.#handleFailure(client as unknown as RedisClient, plainCause(error)));
-		let timer: NodeJS.Timeout | undefined;
-		const timeoutPromise = new Promise<never>((_, reject) => {
-			timer = setTimeout(
-				() => reject(unavailableError(`no connection within ${CONNECT_TIMEOUT_MS} ms`)),
-				CONNECT_TIMEOUT_MS,
-			);
-		});
-		try {
-			const connecting = client.connect();
-			connecting.catch(() => {});
-			await Promise.race([connecting, timeoutPromise]);
-			return client as unknown as RedisClient;
-		} catch (error) {
-			if (client.isOpen) client.destroy();
-			throw error;
-		} finally {
-			clearTimeout(timer);
+		const addresses = this.#locator ? await this.#locator.locate() : [this.#settings.address];
+		let failure: unknown = unavailableError('no address of Redis is known');
+		for (const address of addresses) {
+			try {
+				const client = await connectRedisClient(address, this.#settings, CONNECT_TIMEOUT_MS, (failed, cause) =>
+					this.#handleFailure(failed, cause),
+				);
+				if (this.#locator) await assertMaster(client);
+				this.#connectedAddress = address;
+				return client;
+			} catch (error) {
+				failure = error;
+			}
 		}
-	}
-
-	async #tlsOptions(host: string) {
-		const { ca, server_name: serverName, client } = this.#settings.tls!;
-		const readTlsFile = (file: string): Promise<Buffer> =>
-			readFile(file).catch(error => {
-				throw unavailableError(`${file} cannot be read: ${error.code}`);
-			});
-		const servername = serverName ?? (/^[\d.]+$|:/.test(host) ? undefined : host);
-		return {
-			...(servername === undefined ? {} : { servername }),
-			...(ca === undefined ? {} : { ca: await readTlsFile(ca) }),
-			...(client ? { cert: await readTlsFile(client.cert), key: await readTlsFile(client.key) } : {}),
-		};
+		throw failure;
 	}
 
 	/** Gives up a client and schedules the next attempt. */
@@ -204,40 +188,16 @@ export class RedisConnection {
 	}
 }
 
-function unavailableError(cause: string): ClusterError {
-	return new ClusterError('cluster/unavailable', cause);
-}
-
-/** Describes an error without quoting Redis, whose messages can contain arguments of commands. */
-function plainCause(error: unknown): string {
-	if (error instanceof ClusterError) return error.message;
-	const { code, message } = error as NodeJS.ErrnoException;
-	const [, reply] = /^([A-Z][A-Z0-9]{2,})\b/.exec(message) ?? [];
-	if (code === undefined && reply !== undefined && !/^E[A-Z]+$/.test(reply)) return replyCause(reply);
-	const causes: { readonly [code: string]: string } = {
-		ECONNREFUSED: 'connection refused',
-		ECONNRESET: 'connection reset',
-		ETIMEDOUT: 'connection timed out',
-		EHOSTUNREACH: 'host unreachable',
-		ENOTFOUND: 'host not found',
-		EAI_AGAIN: 'host not found',
-	};
-	return causes[code ?? ''] ?? code ?? 'connection closed';
-}
-
-/** Describes an error reply of Redis by its first word. */
-function replyCause(code: string): string {
-	const causes: { readonly [code: string]: string } = {
-		OOM: 'Redis is out of memory',
-		MISCONF: 'Redis cannot save its data and refuses writes',
-		READONLY: 'this Redis server is a read-only replica',
-		LOADING: 'Redis is loading its data',
-		BUSY: 'Redis is busy with a script',
-		NOAUTH: 'Redis requires a password',
-		WRONGPASS: 'Redis rejects the user or password',
-		NOPERM: 'the Redis user lacks a permission',
-		DENIED: 'Redis is in protected mode and accepts only its own machine',
-		CLUSTERDOWN: 'the Redis Cluster is down',
-	};
-	return causes[code] ?? `Redis answered ${code}`;
+/** Checks that a client's server is a master. If it is not, destroys the client and rejects. */
+async function assertMaster(client: RedisClient): Promise<void> {
+	try {
+		const reply = client.sendCommand(['ROLE'], REPLIES_AS_BYTES);
+		const role = await withinLimit(reply, CONNECT_TIMEOUT_MS, 'no answer from the master');
+		if (String((role as readonly unknown[])[0]) !== 'master') throw unavailableError(replyCause('READONLY'));
+	} catch (error) {
+		// A user who may not ask for the role learns it from the first write.
+		if (replyCodeOf(error) === 'NOPERM') return;
+		if (client.isOpen) client.destroy();
+		throw error;
+	}
 }

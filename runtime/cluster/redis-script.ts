@@ -1,31 +1,32 @@
 /** A Lua script that Redis keeps, so that only its hash is sent. */
 import { createHash } from 'node:crypto';
-import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-error.ts';
+import type { RedisAccess } from './redis-access.ts';
 import type { RedisReply } from './redis-connection.ts';
 
 export class RedisScript {
-	readonly #source: string;
-	readonly #hash: string;
+	readonly source: string;
+	/** The SHA-1 hash by which Redis knows the script, in hexadecimal. */
+	readonly hash: string;
 
 	constructor(source: string) {
-		this.#source = source;
-		this.#hash = createHash('sha1').update(source).digest('hex');
+		this.source = source;
+		this.hash = createHash('sha1').update(source).digest('hex');
 	}
 
 	/** Runs the script. Rejects with ClusterError after at most twice `limitMs`. */
 	async run(
-		cluster: Cluster,
+		redis: RedisAccess,
 		keys: readonly string[],
 		args: readonly (string | Buffer)[],
 		limitMs: number,
 	): Promise<RedisReply> {
 		const keysAndArgs = [String(keys.length), ...keys, ...args];
 		try {
-			return await cluster.sendCommand(['EVALSHA', this.#hash, ...keysAndArgs], limitMs);
+			return await redis.sendCommand(['EVALSHA', this.hash, ...keysAndArgs], limitMs);
 		} catch (error) {
 			if (!(error instanceof ClusterError) || error.reply !== 'NOSCRIPT') throw error;
-			return cluster.sendCommand(['EVAL', this.#source, ...keysAndArgs], limitMs);
+			return redis.sendCommand(['EVAL', this.source, ...keysAndArgs], limitMs);
 		}
 	}
 }

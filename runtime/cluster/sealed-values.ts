@@ -44,6 +44,11 @@ export class SealedValues {
 		]);
 	}
 
+	/** Reports whether a sealed value was sealed with the first key. */
+	isSealedWithFirst(sealed: Buffer): boolean {
+		return sealed.subarray(1, 1 + KEY_ID_BYTES).equals(this.#keys[0]!.id);
+	}
+
 	/** Decrypts a value. Returns undefined if it was sealed with another key or under another name, or has been altered. */
 	open(name: string, sealed: Buffer): Buffer | undefined {
 		if (sealed.length < HEADER_BYTES + AUTH_TAG_BYTES || sealed[0] !== FORMAT_VERSION) return undefined;

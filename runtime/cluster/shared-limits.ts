@@ -1,16 +1,18 @@
 /**
- * Rate limits that the machines of a cluster share. Redis keeps one time for each key of a zone, as the tables of the machines do (see
- * `LimitTable`). Each process admits up to a batch of requests of a key by itself, then reports them, and gets the usage on all
- * machines in reply. The machines therefore never admit more than the limit and a batch each.
+ * Rate limits that the machines of a cluster share. Redis keeps one time for each key of a zone, as the tables of the machines do
+ * (see `LimitTable`). Each process admits up to a batch of requests of a key by itself, then reports them, and gets the usage on
+ * all machines in reply. The machines together therefore never admit more than the limit plus one batch per machine.
  *
- * One report is under way at a time. It contains the usage of many keys, so that the number of commands does not depend on the number
- * of requests. A report that may have been lost is repeated with the same number, by which Redis recognizes it.
+ * One report is under way at a time. It contains the usage of many keys, so that the number of commands does not depend on the
+ * number of requests. A report that may have been lost is repeated with the same number, by which Redis recognizes it.
  */
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import type { RateLimiterSettings } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
+import { type Clock, SYSTEM_CLOCK } from '../clock/clock.ts';
 import { type KeyReport, LimitTable } from '../rate-limits/limit-table.ts';
-import { monotonicNowMs, type SharedTables } from '../rate-limits/limit-tables.ts';
-import type { Cluster } from './cluster.ts';
+import type { SharedTables } from '../rate-limits/limit-tables.ts';
+import { ClusterError } from './cluster-error.ts';
+import type { RedisAccess } from './redis-access.ts';
 import { RedisScript } from './redis-script.ts';
 
 /** Milliseconds for which usage is collected before it is reported, if no request waits. */
@@ -19,7 +21,7 @@ const COLLECT_DELAY_MS = 5;
 const RETRY_DELAY_MS = 200;
 /** Maximum milliseconds of a report. Requests wait for less. */
 const REPORT_TIMEOUT_MS = 5000;
-/** Maximum number of keys in a report. Redis takes about a millisecond for them. */
+/** Maximum number of keys in a report. Redis takes about a millisecond for that many. */
 const MAX_REPORT_KEYS = 500;
 /** Maximum number of keys of a closed table that are reported. */
 const MAX_CLOSING_KEYS = 20_000;
@@ -36,7 +38,7 @@ const SECRET_BYTES = 8;
  * number of keys, and for each key its name, its usage, the whole burst, and 1 if the report must not raise the usage beyond the burst.
  * If there are too many keys, a new one takes the place of the one that has used least, and continues with its time, as in `LimitTable`.
  */
-const REPORT_SCRIPT = new RedisScript(`
+export const REPORT_SCRIPT: RedisScript = new RedisScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local isRepeated = redis.call('GET', KEYS[2]) == ARGV[1]
@@ -73,7 +75,7 @@ export interface LimitCounts {
 	/** Number of reports that Redis has answered, and of the keys in them. */
 	readonly reports: number;
 	readonly keys: number;
-	/** Number of reports that failed. Each is repeated. */
+	/** Number of reports that failed. Every failed report is repeated. */
 	readonly failures: number;
 }
 
@@ -91,7 +93,8 @@ interface ZoneReport extends OpenTable {
 
 /** Reports the usage of all shared tables of this process. */
 export class SharedLimits implements SharedTables {
-	readonly #cluster: Cluster;
+	readonly #redis: RedisAccess;
+	readonly #clock: Clock;
 	/** Secret of the tables' hash. It is the same on all machines, so that a key has the same hash. */
 	readonly secret: Buffer;
 	readonly #nameKey: Buffer;
@@ -99,28 +102,31 @@ export class SharedLimits implements SharedTables {
 	readonly #openTables = new Map<string, OpenTable>();
 	/** Places whose usage requests wait for. */
 	readonly #urgentPlaces = new Map<OpenTable, Set<number>>();
-	/** Usage of tables that have been closed. */
+	/** Usage of closed tables that has not been reported yet. */
 	#closedTableUsage: { readonly openTable: OpenTable; readonly keyReports: KeyReport[] }[] = [];
 	/** Reports that Redis has not answered. They are sent before all others. */
 	#unansweredReports: ZoneReport[] = [];
 	#lastReportNumber = 0;
+	/** Milliseconds that the previous report took. */
+	#lastReportMs = 0;
 	#waitingSince: number | 'away' | undefined;
 	#sendInProgress: Promise<void> | undefined;
-	#sendTimer: NodeJS.Timeout | undefined;
+	#stopSendTimer: (() => void) | undefined;
 	#isSendScheduled = false;
-	/** Calls back at the end of the current report, and of the next one. */
+	/** Callbacks for the end of the current report, and for the end of the next one. */
 	#currentWaiters: (() => void)[] = [];
 	#nextWaiters: (() => void)[] = [];
 	readonly #counts = { reports: 0, keys: 0, failures: 0 };
 	#isClosed = false;
 
 	/** @param key The cluster's key, in base64. */
-	constructor(cluster: Cluster, key: string) {
-		this.#cluster = cluster;
+	constructor(redis: RedisAccess, key: string, clock: Clock = SYSTEM_CLOCK) {
+		this.#redis = redis;
+		this.#clock = clock;
 		const derive = (purpose: string, bytes: number): Buffer =>
 			Buffer.from(hkdfSync('sha256', Buffer.from(key, 'base64'), '', purpose, bytes));
 		this.secret = derive('svc hash of rate limits', SECRET_BYTES);
-		// A table replaces words of 0, which mean that it has no secret yet.
+		// A word of 0 would mean to a table that it has no secret yet, and the table would replace it.
 		for (const wordOffset of [0, 4])
 			if (this.secret.readInt32LE(wordOffset) === 0) this.secret.writeInt32LE(1, wordOffset);
 		this.#nameKey = derive('svc names of rate limits', 32);
@@ -143,15 +149,15 @@ export class SharedLimits implements SharedTables {
 		if (!openTable) return;
 		this.#openTables.delete(key);
 		this.#urgentPlaces.delete(openTable);
-		const keyReports = openTable.table.takeAllReports(monotonicNowMs(), MAX_CLOSING_KEYS);
+		const keyReports = openTable.table.takeAllReports(this.#clock.monotonicNow(), MAX_CLOSING_KEYS);
 		if (keyReports.length === 0) return;
 		this.#closedTableUsage.push({ openTable, keyReports });
 		this.#scheduleSend(COLLECT_DELAY_MS);
 	}
 
 	/**
-	 * Reports the listed usage of a table soon. With a place, reports its usage at once, and resolves when Redis has counted it or is
-	 * unavailable.
+	 * Schedules a report of a table's usage that has not been sent. If `place` is given, reports the usage of this place at once, and resolves when
+	 * Redis has counted it or is unavailable.
 	 */
 	reportUsage(key: string, place: number | undefined): Promise<void> {
 		const openTable = this.#openTables.get(key);
@@ -177,10 +183,10 @@ export class SharedLimits implements SharedTables {
 	async close(): Promise<void> {
 		for (const key of [...this.#openTables.keys()]) this.onTableClosed(key);
 		const { promise: timeout, resolve } = Promise.withResolvers<void>();
-		const timer = setTimeout(resolve, CLOSE_TIMEOUT_MS);
+		const stopTimer = this.#clock.startTimer(resolve, CLOSE_TIMEOUT_MS);
 		await Promise.race([this.#sendRemaining(), timeout]);
-		clearTimeout(timer);
-		clearTimeout(this.#sendTimer);
+		stopTimer();
+		this.#stopSendTimer?.();
 		this.#isClosed = true;
 	}
 
@@ -195,16 +201,16 @@ export class SharedLimits implements SharedTables {
 		if (this.#isClosed || this.#sendInProgress || this.#isSendScheduled) return;
 		if (delayMs === 0) {
 			this.#isSendScheduled = true;
-			clearTimeout(this.#sendTimer);
-			setImmediate(() => this.#sendScheduled());
+			this.#stopSendTimer?.();
+			this.#clock.callSoon(() => this.#sendScheduled());
 		} else {
-			this.#sendTimer ??= setTimeout(() => this.#sendScheduled(), delayMs).unref();
+			this.#stopSendTimer ??= this.#clock.startTimer(() => this.#sendScheduled(), delayMs, false);
 		}
 	}
 
 	#sendScheduled(): void {
-		clearTimeout(this.#sendTimer);
-		this.#sendTimer = undefined;
+		this.#stopSendTimer?.();
+		this.#stopSendTimer = undefined;
 		this.#isSendScheduled = false;
 		if (!this.#isClosed) void this.#sendPending();
 	}
@@ -216,16 +222,19 @@ export class SharedLimits implements SharedTables {
 	}
 
 	async #sendReports(): Promise<void> {
-		clearTimeout(this.#sendTimer);
-		this.#sendTimer = undefined;
+		this.#stopSendTimer?.();
+		this.#stopSendTimer = undefined;
 		this.#currentWaiters = this.#nextWaiters;
 		this.#nextWaiters = [];
 		const reports = this.#unansweredReports.length > 0 ? this.#unansweredReports : this.#collectReports();
 		this.#unansweredReports = [];
-		if (this.#waitingSince !== 'away' && reports.length > 0) this.#setWaitingSince(monotonicNowMs());
+		const sentAt = this.#clock.monotonicNow();
+		// This report is expected to take as long as the previous one. While every reply is late, requests therefore do not wait in vain.
+		if (this.#waitingSince !== 'away' && reports.length > 0) this.#setWaitingSince(sentAt - this.#lastReportMs);
 		const sendResults = await Promise.allSettled(reports.map(report => this.#sendReport(report)));
 		this.#unansweredReports = reports.filter((_, index) => sendResults[index]!.status === 'rejected');
 		const hasFailed = this.#unansweredReports.length > 0;
+		if (reports.length > 0) this.#lastReportMs = this.#clock.monotonicNow() - sentAt;
 		this.#setWaitingSince(hasFailed ? 'away' : undefined);
 		for (const resolve of this.#currentWaiters.splice(0)) resolve();
 		this.#sendInProgress = undefined;
@@ -240,7 +249,7 @@ export class SharedLimits implements SharedTables {
 
 	async #sendReport(report: ZoneReport): Promise<void> {
 		const { zone, maxKeys, table, reportNumber, keyReports } = report;
-		const key = this.#cluster.redisKey(`limits:${zone}`);
+		const key = this.#redis.redisKey(`limits:${zone}`, zone);
 		const args: (string | Buffer)[] = [String(reportNumber), String(maxKeys)];
 		for (const { first, second, amountMs, capacityMs, isBeyondBatch } of keyReports) {
 			const [amount, capacity] = [amountMs, capacityMs].map(time => String(Math.round(time * 1000))) as [
@@ -249,8 +258,10 @@ export class SharedLimits implements SharedTables {
 			];
 			args.push(this.#redisNameOf(zone, first, second), amount, capacity, isBeyondBatch ? '1' : '0');
 		}
-		const reply = await REPORT_SCRIPT.run(this.#cluster, [key, `${key}:${this.#processId}`], args, REPORT_TIMEOUT_MS);
-		const now = monotonicNowMs();
+		const reply = await REPORT_SCRIPT.run(this.#redis, [key, `${key}:${this.#processId}`], args, REPORT_TIMEOUT_MS);
+		if (!Array.isArray(reply) || reply.length !== keyReports.length || !reply.every(Number.isFinite))
+			throw new ClusterError('cluster/unavailable', 'the reply about rate limits is not valid');
+		const now = this.#clock.monotonicNow();
 		(reply as readonly number[]).forEach((usage, index) => {
 			table.confirmReport(keyReports[index]!, now, usage / 1000);
 		});
@@ -260,7 +271,7 @@ export class SharedLimits implements SharedTables {
 
 	/** Returns the reports of all tables, with at most {@link MAX_REPORT_KEYS} keys in total. */
 	#collectReports(): ZoneReport[] {
-		const now = monotonicNowMs();
+		const now = this.#clock.monotonicNow();
 		const reports: ZoneReport[] = [];
 		let remainingKeys = MAX_REPORT_KEYS;
 		const addReport = (openTable: OpenTable, keyReports: readonly KeyReport[]): void => {

@@ -5,13 +5,17 @@
  * that was cut off gets what it missed. If entries that it has not read were dropped, or Redis lost them, it purges everything.
  * Disk caches outlive a process, so their folders keep the position up to which purges have been applied to them. Each process
  * confirms a purge by an entry in the confirmation stream of the process that began it.
+ *
+ * After a failover, the stream can lack its last entries. A process whose position is missing purges everything, and the process that
+ * added a missing entry adds it again, for those that had not read it.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import { PurgeNotRecorded, type PurgeSelection } from '../cache/purging.ts';
-import type { Cluster } from './cluster.ts';
+import { type Clock, SYSTEM_CLOCK } from '../clock/clock.ts';
 import { ClusterError, PurgeNotShared } from './cluster-error.ts';
 import { type ClusterMembers, LUA_SET_NOW } from './cluster-members.ts';
-import type { RedisConnection, RedisReply } from './redis-connection.ts';
+import type { RedisAccess, WaitingConnection } from './redis-access.ts';
+import type { RedisReply } from './redis-connection.ts';
+import type { SealedValues } from './sealed-values.ts';
 
 /** The response caches of this process. */
 export interface PurgedCaches {
@@ -19,11 +23,10 @@ export interface PurgedCaches {
 	purge(selection: PurgeSelection): Promise<number>;
 	/** Returns the recorded position of each disk cache that holds responses; undefined for one without a position. */
 	purgePositions(): Promise<readonly (string | undefined)[]>;
-	/** Records the position of all disk caches. */
+	/** Records, for all disk caches, the position up to which purges have been applied. */
 	recordPurgePosition(position: string): void;
 }
 
-/** The result of a purge. */
 export interface PurgeOutcome {
 	/** Number of responses removed on this machine. */
 	readonly purged: number;
@@ -49,16 +52,22 @@ const MAX_STREAM_ENTRIES = 10_000;
 /** Milliseconds to wait for the confirmations of the other machines. */
 const CONFIRMATION_TIMEOUT_MS = 1000;
 /** Milliseconds for which Redis waits for new entries when the streams are read, and additional milliseconds for its answer. */
-const READ_BLOCK_MS = 1000;
+export const READ_BLOCK_MS = 1000;
 const EXTRA_ANSWER_MS = 3000;
-/** Milliseconds before a failed read is repeated. */
+/** Milliseconds before the next read, if a read failed, or if Redis returned nothing too early. */
 const RETRY_DELAY_MS = 200;
 /** Milliseconds before a read is repeated that failed because of a bug. */
 const BUG_RETRY_MS = 5000;
-/** Maximum number of entries of one read. */
 const MAX_READ_ENTRIES = 100;
 /** Maximum number of purges that wait until Redis is available. If there are more, one purge of everything replaces them. */
 const MAX_UNSENT = 1000;
+/** Maximum number of purges that are sent at the same time. */
+const MAX_SENDING = 100;
+/** Milliseconds for which Redis remembers that it has accepted a purge, in case it is sent again because the answer was lost. */
+const ACCEPTED_LIFETIME_MS = 600_000;
+/** Own purges that are added again if a failover has lost them: their maximum number, and milliseconds since they were added. */
+const MAX_REPEATABLE_PURGES = 1000;
+const MAX_REPEATABLE_AGE_MS = 600_000;
 /** Maximum number of own purges whose confirmations are remembered. */
 const MAX_AWAITED_PURGES = 1000;
 /** Milliseconds after which Redis deletes the confirmations to a process that no longer reads them. */
@@ -69,18 +78,31 @@ const EVERYTHING: PurgeSelection = { prefix: '/' };
 /** Name under which the selections of purges are sealed. */
 const SEALED_NAME = 'purge';
 
-const PUBLISH_SCRIPT = `${LUA_SET_NOW}
+export const PUBLISH_SCRIPT: string = `${LUA_SET_NOW}
+local members = redis.call('ZRANGEBYSCORE', KEYS[3], '(' .. now, '+inf')
+local missing = redis.call('ZRANGEBYSCORE', KEYS[4], '(' .. now, '+inf')
+local silent = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now)
+for _, id in ipairs(silent) do missing[#missing + 1] = id end
+local accepted = redis.call('GET', KEYS[5])
+if accepted then
+	local id, number = string.match(accepted, '(.+) (.+)')
+	return {id, tonumber(number), members, missing}
+end
 local number = redis.call('INCR', KEYS[2])
 local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], '*', 'number', number, 'from', ARGV[1], 'selection', ARGV[2])
-return {id, number, redis.call('ZRANGEBYSCORE', KEYS[3], '(' .. now, '+inf')}`;
-const CONFIRM_SCRIPT = `redis.call('XADD', KEYS[1], 'MAXLEN', '~', '10000', '*', 'purge', ARGV[1], 'by', ARGV[2])
+redis.call('SET', KEYS[5], id .. ' ' .. number, 'PX', ARGV[4])
+return {id, number, members, missing}`;
+export const CONFIRM_SCRIPT: string = `redis.call('XADD', KEYS[1], 'MAXLEN', '~', '10000', '*', 'purge', ARGV[1], 'by', ARGV[2])
 return redis.call('PEXPIRE', KEYS[1], ARGV[3])`;
 
-/** An entry of the stream. */
+/** The place of an entry in the stream. */
 interface Position {
 	readonly id: string;
 	readonly number: number;
 }
+
+/** The ID and number of an entry that was added, the IDs of all members, and those of missing processes. */
+type AddedEntry = readonly [id: Buffer, number: number, members: readonly Buffer[], missing?: readonly Buffer[]];
 
 interface PurgeEntry extends Position {
 	/** ID of the member that began the purge. */
@@ -89,13 +111,21 @@ interface PurgeEntry extends Position {
 	readonly selection: PurgeSelection | undefined;
 }
 
+/** A purge of this process that Redis has not accepted, or for which Redis' answer was lost. */
+interface UnsentPurge {
+	readonly selection: PurgeSelection;
+	/** Its number among the purges of this process, by which Redis recognizes it. */
+	readonly ownNumber: number;
+}
+
 /** Sends and receives purges. */
 export class SharedPurges {
-	readonly #cluster: Cluster;
+	readonly #redis: RedisAccess;
 	readonly #members: ClusterMembers;
 	readonly #caches: PurgedCaches;
 	readonly #log: (level: 'info' | 'warn' | 'error', logger: string, message: string) => void;
-	#connection: RedisConnection | undefined;
+	readonly #clock: Clock;
+	#connection: WaitingConnection | undefined;
 	/** The last entry that was applied; undefined until it is known. */
 	#position: Position | undefined;
 	/** The highest number of an entry that was read. An own purge with a higher number is applied here by {@link purge} itself. */
@@ -104,6 +134,10 @@ export class SharedPurges {
 	readonly #localPurges = new Set<Promise<number>>();
 	/** True while {@link #position} is known to be in the stream, so that reading continues after it. */
 	#isLocated = false;
+	/** The number of the connection over which {@link #position} was found. */
+	#locatedConnection: number | undefined;
+	/** The latest purges that this process has added to the stream, oldest first. */
+	#publishedPurges: { readonly id: string; readonly purge: UnsentPurge; readonly at: number }[] = [];
 	/** True if a disk cache was opened whose position has not been read. */
 	#hasNewDisk = false;
 	/** True until the first attempt to join has ended. The caches in memory are empty until then. */
@@ -113,7 +147,12 @@ export class SharedPurges {
 	/** Position in the stream of confirmations to this process. */
 	#confirmationPosition = '0-0';
 	/** Purges of this process that have not been sent to Redis yet. */
-	#unsentPurges: PurgeSelection[] = [];
+	#unsentPurges: UnsentPurge[] = [];
+	#isSending = false;
+	/** Purges of this process that have been sent to Redis, which has not answered yet. */
+	readonly #unansweredPurges = new Set<PurgeSelection>();
+	/** Number of purges of this process. */
+	#ownCount = 0;
 	/**
 	 * For each purge of this process: the IDs of the members that have confirmed it, and a function to call after each confirmation.
 	 */
@@ -122,12 +161,14 @@ export class SharedPurges {
 	#isClosed = false;
 
 	constructor(
-		cluster: Cluster,
+		redis: RedisAccess,
 		members: ClusterMembers,
 		caches: PurgedCaches,
 		log: (level: 'info' | 'warn' | 'error', logger: string, message: string) => void,
+		clock: Clock = SYSTEM_CLOCK,
 	) {
-		this.#cluster = cluster;
+		this.#redis = redis;
+		this.#clock = clock;
 		this.#members = members;
 		this.#caches = caches;
 		this.#log = log;
@@ -139,18 +180,20 @@ export class SharedPurges {
 
 	/** Receives purges until {@link close}. */
 	async start(): Promise<void> {
-		this.#connection = await this.#cluster.openConnection();
+		this.#connection = await this.#redis.openConnection();
 		if (this.#isClosed) this.#connection.close();
 		while (!this.#isClosed) {
 			try {
+				// Another connection may lead to another server, whose stream lacks the last entries.
+				if (this.#connection.connectionNumber !== this.#locatedConnection) this.#isLocated = false;
 				if (!this.#isLocated) await this.#locatePosition();
-				await this.#sendUnsent();
+				void this.#sendUnsent();
 				await this.#readOnce();
 			} catch (error) {
 				this.#isLocated = false;
 				const isExpected = error instanceof ClusterError;
 				if (!isExpected) this.#log('error', 'cluster', `receiving purges failed: ${(error as Error).message}`);
-				if (!this.#isClosed) await pause(isExpected ? RETRY_DELAY_MS : BUG_RETRY_MS, undefined, { ref: false });
+				if (!this.#isClosed) await this.#pause(isExpected ? RETRY_DELAY_MS : BUG_RETRY_MS);
 			}
 			this.#isFirstAttempt = false;
 		}
@@ -173,9 +216,10 @@ export class SharedPurges {
 	 */
 	async purge(selection: PurgeSelection): Promise<PurgeOutcome> {
 		// The other machines can purge while this one does.
-		const sending = this.#publishPurge(selection).catch(error => {
+		const ownNumber = ++this.#ownCount;
+		const sending = this.#publishPurge({ selection, ownNumber }).catch(error => {
 			if (!(error instanceof ClusterError)) throw error;
-			this.#queueUnsent(selection);
+			this.#queueUnsent({ selection, ownNumber });
 			return error;
 		});
 		const localPurge = this.#caches.purge(selection);
@@ -189,41 +233,82 @@ export class SharedPurges {
 			if (localResult.status === 'rejected') throw localResult.reason;
 			throw new PurgeNotShared(sendResult.value);
 		}
-		const { id, otherMembers } = sendResult.value;
+		const { id, otherMembers, missingMembers } = sendResult.value;
 		const confirmed = await this.#awaitConfirmations(id, otherMembers);
 		if (localResult.status === 'rejected') throw localResult.reason;
 		const unconfirmed = otherMembers.filter(member => !confirmed.has(member));
 		this.#counts.unconfirmed += unconfirmed.length;
-		return { purged: localResult.value, confirmed: [...confirmed], unconfirmed };
+		return { purged: localResult.value, confirmed: [...confirmed], unconfirmed: [...unconfirmed, ...missingMembers] };
 	}
 
-	/** Adds a purge to the stream. Resolves to its ID, and the IDs of the other members. Rejects with ClusterError. */
-	async #publishPurge(selection: PurgeSelection): Promise<{ id: string; otherMembers: string[] }> {
-		const keys = [this.#streamKey, this.#lastNumberKey, this.#members.redisKeys[0]];
+	/** Purges of this process that may not be in the stream yet. */
+	get unsharedSelections(): readonly PurgeSelection[] {
+		return [...this.#unansweredPurges, ...this.#unsentPurges.map(({ selection }) => selection)];
+	}
+
+	/** Sends a purge, which this machine has already carried out, to the other machines as soon as Redis is available. */
+	purgeElsewhereLater(selection: PurgeSelection): void {
+		this.#queueUnsent({ selection, ownNumber: ++this.#ownCount });
+	}
+
+	/**
+	 * Adds a purge to the stream, unless it is already there. Resolves to its ID, the IDs of the other members, and those of processes
+	 * that may serve although they are no longer members. Rejects with ClusterError.
+	 */
+	async #publishPurge(
+		{ selection, ownNumber }: UnsentPurge,
+		limitMs?: number,
+	): Promise<{ id: string; otherMembers: string[]; missingMembers: string[] }> {
 		const selectionBytes = Buffer.from(JSON.stringify(selection));
-		const sealedSelection = this.#cluster.sealedValues?.seal(SEALED_NAME, selectionBytes) ?? selectionBytes;
-		const reply = await this.#cluster.runScript(PUBLISH_SCRIPT, keys, [
-			this.#members.ownId,
-			sealedSelection,
-			String(MAX_STREAM_ENTRIES),
-		]);
-		const [id, , members] = reply as readonly [Buffer, number, readonly Buffer[]];
+		const sealedSelection = this.#redis.sealedValues?.seal(SEALED_NAME, selectionBytes) ?? selectionBytes;
+		this.#unansweredPurges.add(selection);
+		const [id, , members, missing = []] = await this.#addEntry(sealedSelection, ownNumber, limitMs).finally(() =>
+			this.#unansweredPurges.delete(selection),
+		);
 		this.#counts.sent++;
-		return { id: String(id), otherMembers: members.map(String).filter(member => member !== this.#members.ownId) };
+		this.#publishedPurges.push({ id: String(id), purge: { selection, ownNumber }, at: this.#clock.threadNow() });
+		if (this.#publishedPurges.length > MAX_REPEATABLE_PURGES) this.#publishedPurges.shift();
+		const othersOf = (ids: readonly Buffer[]) => ids.map(String).filter(member => member !== this.#members.ownId);
+		return { id: String(id), otherMembers: othersOf(members), missingMembers: othersOf(missing) };
 	}
 
-	#queueUnsent(selection: PurgeSelection): void {
-		this.#unsentPurges.push(selection);
-		if (this.#unsentPurges.length > MAX_UNSENT) this.#unsentPurges = [EVERYTHING];
+	/** Adds an entry to the stream. Resolves to its ID and number, the members, and missing processes. Rejects with ClusterError. */
+	async #addEntry(selection: string | Buffer, ownNumber: number, limitMs?: number): Promise<AddedEntry> {
+		const [members, , missing] = this.#members.redisKeys;
+		const accepted = this.#redis.redisKey(`purges:accepted:${this.#members.ownId}:${ownNumber}`);
+		const keys = [this.#streamKey, this.#lastNumberKey, members, missing, accepted];
+		const args = [this.#members.ownId, selection, String(MAX_STREAM_ENTRIES), String(ACCEPTED_LIFETIME_MS)];
+		const reply = await this.#redis.runScript(PUBLISH_SCRIPT, keys, args, limitMs);
+		const [id, number, memberIds] = Array.isArray(reply) ? (reply as readonly RedisReply[]) : [];
+		if (!Buffer.isBuffer(id) || typeof number !== 'number' || !Array.isArray(memberIds))
+			throw new ClusterError('cluster/unavailable', 'the reply about a purge is not valid');
+		return reply as unknown as AddedEntry;
 	}
 
+	#queueUnsent(purge: UnsentPurge): void {
+		this.#unsentPurges.push(purge);
+		if (this.#unsentPurges.length > MAX_UNSENT)
+			this.#unsentPurges = [{ selection: EVERYTHING, ownNumber: ++this.#ownCount }];
+	}
+
+	/**
+	 * Sends the unsent purges. Reading the stream does not wait for this, because other machines may be able to add purges when this
+	 * one is not. Never rejects.
+	 */
 	async #sendUnsent(): Promise<void> {
-		while (this.#unsentPurges.length > 0) {
-			const [selection] = this.#unsentPurges;
-			await this.#publishPurge(selection!);
-			// The list of unsent purges may have been replaced by one purge of everything meanwhile.
-			if (this.#unsentPurges[0] === selection) this.#unsentPurges.shift();
+		if (this.#isSending) return;
+		this.#isSending = true;
+		let isAccepted = true;
+		while (isAccepted && this.#unsentPurges.length > 0) {
+			const sending = this.#unsentPurges.slice(0, MAX_SENDING);
+			const limitMs = READ_BLOCK_MS + EXTRA_ANSWER_MS;
+			const results = await Promise.allSettled(sending.map(purge => this.#publishPurge(purge, limitMs)));
+			const isSent = new Set(sending.filter((_, index) => results[index]!.status === 'fulfilled'));
+			// The list may have been replaced by one purge of everything in the meantime.
+			this.#unsentPurges = this.#unsentPurges.filter(purge => !isSent.has(purge));
+			isAccepted = isSent.size === sending.length;
 		}
+		this.#isSending = false;
 	}
 
 	/** Resolves to the members that have confirmed a purge, once all `otherMembers` have confirmed it or the time limit has expired. */
@@ -234,9 +319,9 @@ export class SharedPurges {
 			if (otherMembers.every(member => awaited.confirmed.has(member))) resolve();
 		};
 		awaited.onConfirmed();
-		const timer = setTimeout(resolve, CONFIRMATION_TIMEOUT_MS);
+		const stopTimer = this.#clock.startTimer(resolve, CONFIRMATION_TIMEOUT_MS);
 		await promise;
-		clearTimeout(timer);
+		stopTimer();
 		this.#awaitedConfirmations.delete(purge);
 		return awaited.confirmed;
 	}
@@ -247,7 +332,7 @@ export class SharedPurges {
 		if (awaited) return awaited;
 		awaited = { confirmed: new Set<string>(), onConfirmed: () => {} };
 		this.#awaitedConfirmations.set(purge, awaited);
-		// The entry of a purge whose confirmations arrive too late is never used, so the oldest entry is removed.
+		// Confirmations that arrive too late leave an entry that is never used, so the oldest entry is removed.
 		if (this.#awaitedConfirmations.size > MAX_AWAITED_PURGES)
 			this.#awaitedConfirmations.delete(this.#awaitedConfirmations.keys().next().value!);
 		return awaited;
@@ -255,6 +340,9 @@ export class SharedPurges {
 
 	/** Finds the position from which to read. Purges everything if purges could have been missed. */
 	async #locatePosition(): Promise<void> {
+		const { connectionNumber } = this.#connection!;
+		if (connectionNumber !== this.#locatedConnection) await this.#requeueLostPurges();
+		this.#locatedConnection = connectionNumber;
 		const readsDisks = this.#position === undefined || this.#hasNewDisk;
 		this.#hasNewDisk = false;
 		this.#isLocated = true;
@@ -277,6 +365,19 @@ export class SharedPurges {
 		this.#recordPosition();
 	}
 
+	/** Queues own purges that the stream has lost, to be added again. */
+	async #requeueLostPurges(): Promise<void> {
+		const earliestTime = this.#clock.threadNow() - MAX_REPEATABLE_AGE_MS;
+		this.#publishedPurges = this.#publishedPurges.filter(({ at }) => at >= earliestTime);
+		const [oldest] = this.#publishedPurges;
+		if (!oldest) return;
+		const entries = entriesOf(await this.#sendCommand(['XRANGE', this.#streamKey, oldest.id, '+']));
+		const presentIds = new Set(entries.map(({ id }) => id));
+		const isLost = ({ id }: { readonly id: string }): boolean => !presentIds.has(id);
+		for (const { purge } of this.#publishedPurges.filter(isLost)) this.#queueUnsent(purge);
+		this.#publishedPurges = this.#publishedPurges.filter(published => !isLost(published));
+	}
+
 	/** Reports whether an entry of the stream still exists and has the expected number. */
 	async #streamHas({ id, number }: Position): Promise<boolean> {
 		const [entry] = entriesOf(await this.#sendCommand(['XRANGE', this.#streamKey, id, id]));
@@ -287,13 +388,7 @@ export class SharedPurges {
 	async #streamEnd(): Promise<Position> {
 		const [lastEntry] = entriesOf(await this.#sendCommand(['XREVRANGE', this.#streamKey, '+', '-', 'COUNT', '1']));
 		if (lastEntry) return { id: lastEntry.id, number: Number(fieldOf(lastEntry, 'number')) };
-		const keys = [this.#streamKey, this.#lastNumberKey, this.#members.redisKeys[0]];
-		const reply = await this.#cluster.runScript(PUBLISH_SCRIPT, keys, [
-			this.#members.ownId,
-			'',
-			String(MAX_STREAM_ENTRIES),
-		]);
-		const [id, number] = reply as readonly [Buffer, number];
+		const [id, number] = await this.#addEntry('', ++this.#ownCount);
 		return { id: String(id), number };
 	}
 
@@ -305,7 +400,10 @@ export class SharedPurges {
 			[position.id, this.#confirmationPosition],
 		];
 		const options = ['COUNT', String(MAX_READ_ENTRIES), 'BLOCK', String(READ_BLOCK_MS)];
+		const sentAt = this.#clock.threadNow();
 		const reply = await this.#sendCommand(['XREAD', ...options, 'STREAMS', ...streams, ...positions]);
+		// Without the pause, a Redis that ignores BLOCK would be read in a busy loop.
+		if (isEarlyEmptyAnswer(reply, this.#clock.threadNow() - sentAt)) await this.#pause(RETRY_DELAY_MS);
 		if (!this.#isLocated) return;
 		for (const [name, entries] of (reply ?? []) as readonly (readonly [Buffer, RedisReply])[]) {
 			if (String(name) === this.#streamKey)
@@ -324,7 +422,7 @@ export class SharedPurges {
 			}
 			const isOwn = purge.from === this.#members.ownId;
 			const isNew = purge.number > this.#newestNumber;
-			// Applying it a second time would remove responses that were stored after it.
+			// Applying an own purge a second time would remove responses that were stored after it.
 			if (isOwn && isNew) await Promise.allSettled(this.#localPurges);
 			else if (purge.selection !== undefined) {
 				const isRecorded = await this.#applyPurge(purge.selection);
@@ -339,7 +437,7 @@ export class SharedPurges {
 		this.#recordPosition();
 	}
 
-	/** Applies a purge. Returns false if the responses may reappear after a restart. */
+	/** Applies a purge. Resolves to false if the purged responses may reappear after a restart. */
 	async #applyPurge(selection: PurgeSelection): Promise<boolean> {
 		try {
 			await this.#caches.purge(selection);
@@ -355,7 +453,7 @@ export class SharedPurges {
 	#confirmPurge({ id, from }: PurgeEntry): void {
 		const args = [id, this.#members.ownId, String(CONFIRMATION_LIFETIME_MS)];
 		// If the confirmation fails, the purging process reports this one as unconfirmed, although the purge has taken effect here.
-		this.#cluster.runScript(CONFIRM_SCRIPT, [this.#confirmationsKey(from)], args).catch(() => {});
+		this.#redis.runScript(CONFIRM_SCRIPT, [this.#confirmationsKey(from)], args).catch(() => {});
 	}
 
 	#takeConfirmations(entries: readonly StreamEntry[]): void {
@@ -374,19 +472,12 @@ export class SharedPurges {
 
 	#purgeOf(entry: StreamEntry): PurgeEntry {
 		const [number, from, value] = (['number', 'from', 'selection'] as const).map(name => fieldOf(entry, name));
-		return { id: entry.id, number: Number(number), from: String(from), selection: this.#selectionOf(value) };
+		const selection = purgeSelectionOf(value, this.#redis.sealedValues);
+		return { id: entry.id, number: Number(number), from: String(from), selection };
 	}
 
-	/** Returns the selection of an entry. One that cannot be read selects everything. */
-	#selectionOf(value: Buffer | undefined): PurgeSelection | undefined {
-		if (value === undefined || value.length === 0) return undefined;
-		const { sealedValues: sealed } = this.#cluster;
-		const selectionText = sealed ? sealed.open(SEALED_NAME, value) : value;
-		try {
-			return selectionFrom(JSON.parse(String(selectionText))) ?? EVERYTHING;
-		} catch {
-			return EVERYTHING;
-		}
+	#pause(milliseconds: number): Promise<void> {
+		return new Promise(resolve => void this.#clock.startTimer(resolve, milliseconds, false));
 	}
 
 	#sendCommand(args: readonly string[]): Promise<RedisReply> {
@@ -394,36 +485,66 @@ export class SharedPurges {
 	}
 
 	get #streamKey(): string {
-		return this.#cluster.redisKey('purges');
+		return purgeStreamKey(this.#redis);
 	}
 
 	/** Name of the key with the number of the last purge. */
 	get #lastNumberKey(): string {
-		return this.#cluster.redisKey('purges:last');
+		return this.#redis.redisKey('purges:last');
 	}
 
 	#confirmationsKey(member: string): string {
-		return this.#cluster.redisKey(`purges:confirmed:${member}`);
+		return this.#redis.redisKey(`purges:confirmed:${member}`);
 	}
 
 	/** Identifies the stream in the folders of disk caches. */
 	get #streamName(): string {
-		return `${this.#cluster.address} ${this.#streamKey}`;
+		return `${this.#redis.address} ${this.#streamKey}`;
+	}
+}
+
+/** Returns the name of the stream in Redis. */
+export function purgeStreamKey(redis: Pick<RedisAccess, 'redisKey'>): string {
+	return redis.redisKey('purges');
+}
+
+/**
+ * Returns the selection of an entry; undefined for an entry that only marks a position. A selection that cannot be read selects
+ * everything.
+ */
+export function purgeSelectionOf(
+	value: Buffer | undefined,
+	sealedValues: SealedValues | undefined,
+): PurgeSelection | undefined {
+	if (value === undefined || value.length === 0) return undefined;
+	const selectionText = sealedValues ? sealedValues.open(SEALED_NAME, value) : value;
+	try {
+		return selectionFrom(JSON.parse(String(selectionText))) ?? EVERYTHING;
+	} catch {
+		return EVERYTHING;
 	}
 }
 
 /** An entry of a stream: its ID, and alternating names and values. */
-interface StreamEntry {
+export interface StreamEntry {
 	readonly id: string;
 	readonly fields: readonly Buffer[];
 }
 
-function entriesOf(reply: RedisReply): StreamEntry[] {
+/** Returns the entries of a reply to XRANGE. */
+export function entriesOf(reply: RedisReply): StreamEntry[] {
 	const entries = (reply ?? []) as readonly (readonly [Buffer, readonly Buffer[]])[];
 	return entries.map(([id, fields]) => ({ id: String(id), fields }));
 }
 
-function fieldOf({ fields }: StreamEntry, name: string): Buffer | undefined {
+/** Reports whether Redis has answered a read with nothing, after `elapsedMs` milliseconds, although it should have waited for entries. */
+export function isEarlyEmptyAnswer(reply: RedisReply, elapsedMs: number): boolean {
+	const isEmpty = reply === null || (Array.isArray(reply) && reply.length === 0);
+	return isEmpty && elapsedMs < READ_BLOCK_MS / 2;
+}
+
+/** Returns the value of a named field; undefined if the entry does not have it. */
+export function fieldOf({ fields }: StreamEntry, name: string): Buffer | undefined {
 	for (let i = 0; i < fields.length; i += 2) if (String(fields[i]) === name) return fields[i + 1];
 	return undefined;
 }

@@ -82,7 +82,7 @@ export interface CompilerReplies {
 	stall: null;
 }
 
-/** A reply of the compile thread; `failure` is the message of a bug, never a mistake in the input. */
+/** A reply of the compile thread; `failure` is the message of a bug, never of a mistake in the input. */
 export type CompilerReply = {
 	readonly id: number;
 	readonly answer?: unknown;

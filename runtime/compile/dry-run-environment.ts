@@ -1,6 +1,7 @@
 /** The parts of a dry run that are real: files, passwords, the machine, the environment. */
 
 import type { DryRunEnvironment } from '../../compiler/dry-run/dry-run.ts';
+import { lazily } from '../../compiler/exchange/lazily.ts';
 import type { Compressor, FileReader, LeaseKinds } from '../../compiler/exchange/leases.ts';
 import { readAccountFile } from '../../compiler/modules/directives/basic-auth/account-file.ts';
 import type { PasswordVerifier } from '../../compiler/modules/directives/basic-auth/password-verifier.ts';
@@ -11,12 +12,15 @@ import { diskReader } from './disk-reader.ts';
 
 /** Returns the dependencies of a dry run in this process. None of them opens a socket. */
 export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
+	const files = lazily(() => createFileReader(false));
 	const realLeases: {
 		readonly files: FileReader;
 		readonly password_verifier: PasswordVerifier;
 		readonly compressor: Compressor;
 	} = {
-		files: createFileReader(false),
+		get files() {
+			return files();
+		},
 		// Runs on this thread, because nothing else is waiting for it.
 		compressor: new ThreadCompressor(),
 		password_verifier: {

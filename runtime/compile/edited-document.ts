@@ -17,7 +17,7 @@ export function valueAtPath(root: unknown, path: readonly string[]): unknown {
 	return value;
 }
 
-/** Returns the path of the object that has an `@id`, or undefined. */
+/** Returns the path of the object whose `@id` is `id`; undefined if there is none. */
 export function pathOfId(document: unknown, id: string): readonly string[] | undefined {
 	const pointer = objectIds(document, () => {}).get(id);
 	if (pointer === undefined) return undefined;

@@ -12,7 +12,6 @@ export interface RestartReason {
 	readonly message: string;
 }
 
-/** Options of a load. */
 export interface LoadTerms {
 	/** Loads even an unchanged configuration, reading and building everything again. */
 	readonly force?: boolean;

@@ -14,8 +14,6 @@ import {
 } from 'node:zlib';
 import type { Coding } from '../../compiler/exchange/leases.ts';
 
-const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT, ZSTD_c_checksumFlag, ZSTD_c_compressionLevel } = constants;
-
 /** Compression levels that are used if a configuration sets none. */
 const DEFAULT_GZIP_LEVEL = 5;
 const DEFAULT_BROTLI_LEVEL = 4;
@@ -74,7 +72,6 @@ export function maxOneShotBytes({ name, level }: Coding): number {
 	}
 }
 
-/** Returns gzip options for a coding. */
 export function gzipOptions({ level }: Coding): ZlibOptions {
 	return { level: level ?? DEFAULT_GZIP_LEVEL };
 }
@@ -82,18 +79,17 @@ export function gzipOptions({ level }: Coding): ZlibOptions {
 function brotliOptions({ level }: Coding, length: number | undefined): BrotliOptions {
 	return {
 		params: {
-			[BROTLI_PARAM_QUALITY]: level ?? DEFAULT_BROTLI_LEVEL,
-			...(length !== undefined && length < 2 ** 30 && { [BROTLI_PARAM_SIZE_HINT]: length }),
+			[constants.BROTLI_PARAM_QUALITY]: level ?? DEFAULT_BROTLI_LEVEL,
+			...(length !== undefined && length < 2 ** 30 && { [constants.BROTLI_PARAM_SIZE_HINT]: length }),
 		},
 	};
 }
 
-/** Returns Zstandard options for a coding. */
 export function zstdOptions({ level, checksum }: Coding): ZstdOptions {
 	return {
 		params: {
-			[ZSTD_c_compressionLevel]: level ?? DEFAULT_ZSTD_LEVEL,
-			[ZSTD_c_checksumFlag]: checksum === false ? 0 : 1,
+			[constants.ZSTD_c_compressionLevel]: level ?? DEFAULT_ZSTD_LEVEL,
+			[constants.ZSTD_c_checksumFlag]: checksum === false ? 0 : 1,
 		},
 	};
 }

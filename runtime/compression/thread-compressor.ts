@@ -162,7 +162,7 @@ export class ThreadCompressor implements Compressor {
 	}
 
 	/**
-	 * Handles a source of unknown length. If its first chunk turns out to be the whole body, that may be too short to be worth
+	 * Handles a source of unknown length. If its first chunk turns out to be the whole body, the body may be too short to be worth
 	 * encoding.
 	 */
 	#encodeUnknownLength(source: BodySource, coding: Coding, options: EncodeOptions): EncodeReturn {

@@ -29,7 +29,7 @@ const PLACE_OFFSET = 1;
 /** The number of the next request in the queue or in the list of admitted ones; numbers begin with 1. */
 const NEXT_OFFSET = 2;
 const PREVIOUS_OFFSET = 3;
-/** The limit of the zone where this request waits. */
+/** The limit of this waiting request: it may run once fewer requests of its key are running. */
 const LIMIT_OFFSET = 4;
 /** The slot that the waiting request will have when it is admitted. */
 const SLOT_OFFSET = 5;
@@ -44,7 +44,7 @@ const STATE_RUNNING = 2;
 /** Number of Int32 values in each thread's row. */
 export const CONCURRENCY_ROW_WORDS = WAITERS_OFFSET + MAX_WAITING_REQUESTS * WAITER_WORDS;
 
-/** Words after the rows: the secret of the hash, and the arrivals so far. */
+/** Words after the rows: the secret of the hash, and the number of arrivals so far. */
 const ARRIVAL_COUNT_OFFSET = 2;
 const HEADER_WORDS = 3;
 
@@ -57,7 +57,9 @@ const QUEUE_HEAD_OFFSET = 4;
 const QUEUE_TAIL_OFFSET = 5;
 /** An upper bound of the limits of the waiting requests: the highest limit since the queue was last empty. */
 const HIGHEST_LIMIT_OFFSET = 6;
-const PLACE_WORDS = 7;
+/** How many of the running requests run in other processes, during a handover. They have no slot in any row. */
+const FOREIGN_COUNT_OFFSET = 7;
+const PLACE_WORDS = 8;
 
 /** Returns the number of sets. There are two places for each key, so that sets are rarely full before the table is. */
 function setCount(maxKeys: number): number {
@@ -70,7 +72,31 @@ export function concurrencyTableWords(maxKeys: number): number {
 	return HEADER_WORDS + sets * KEYS_PER_SET * PLACE_WORDS + sets;
 }
 
-/** Returns how many requests run and wait. Threads may change the counts during the call. */
+/** Sets the secret of the hash, so that tables of several processes have the same hashes. No thread may use the table yet. */
+export function setConcurrencySecret(buffer: SharedArrayBuffer, rowCount: number, secret: Buffer): void {
+	secret.copy(new Uint8Array(buffer, rowCount * CONCURRENCY_ROW_WORDS * Int32Array.BYTES_PER_ELEMENT, secret.length));
+}
+
+/** The halves of the hash of a key. */
+export type KeyHash = readonly [first: number, second: number];
+
+/** Yields the keys with requests that run in this process. Threads may change the counts during the iteration. */
+export function* readRunningKeys(
+	buffer: SharedArrayBuffer,
+	rowCount: number,
+	maxKeys: number,
+): Iterable<{ readonly hash: KeyHash; readonly running: number }> {
+	const words = new Int32Array(buffer);
+	const placesStart = rowCount * CONCURRENCY_ROW_WORDS + HEADER_WORDS;
+	const placesEnd = placesStart + setCount(maxKeys) * KEYS_PER_SET * PLACE_WORDS;
+	for (let placeOffset = placesStart; placeOffset < placesEnd; placeOffset += PLACE_WORDS) {
+		const running = words[placeOffset + RUNNING_COUNT_OFFSET]! - words[placeOffset + FOREIGN_COUNT_OFFSET]!;
+		if (running > 0)
+			yield { hash: [words[placeOffset + FIRST_HASH_OFFSET]!, words[placeOffset + SECOND_HASH_OFFSET]!], running };
+	}
+}
+
+/** Returns how many requests run and wait in this process. Threads may change the counts during the call. */
 export function readConcurrency(
 	buffer: SharedArrayBuffer,
 	rowCount: number,
@@ -82,7 +108,7 @@ export function readConcurrency(
 	let running = 0;
 	let waiting = 0;
 	for (let placeOffset = placesStart; placeOffset < placesEnd; placeOffset += PLACE_WORDS) {
-		running += words[placeOffset + RUNNING_COUNT_OFFSET]!;
+		running += words[placeOffset + RUNNING_COUNT_OFFSET]! - words[placeOffset + FOREIGN_COUNT_OFFSET]!;
 		waiting += words[placeOffset + WAITING_COUNT_OFFSET]!;
 	}
 	return { running, waiting };
@@ -114,7 +140,7 @@ export class ConcurrencyTable {
 	#isListening = false;
 	#isClosed = false;
 
-	/** @param buffer `#rowCount` rows and {@link concurrencyTableWords} Int32 values. All are 0 when the first thread opens it. */
+	/** @param buffer `rowCount` rows and {@link concurrencyTableWords} Int32 values. All are 0 when the first thread opens it. */
 	constructor(buffer: SharedArrayBuffer, rowCount: number, maxKeys: number, row: number) {
 		this.#words = new Int32Array(buffer);
 		this.#rowCount = rowCount;
@@ -198,6 +224,26 @@ export class ConcurrencyTable {
 		return isWaiting;
 	}
 
+	/**
+	 * Sets how many requests of a key run in other processes. They take places like those of this process. Called on the main thread.
+	 */
+	setForeignCount([first, second]: KeyHash, count: number): void {
+		const words = this.#words;
+		this.#hash.first = first;
+		this.#hash.second = second;
+		const set = (first >>> 0) % this.#setCount;
+		this.#lockSet(set);
+		const place = this.#placeFor(set);
+		if (place !== -1) {
+			const placeOffset = this.#placeOffset(place);
+			words[placeOffset + RUNNING_COUNT_OFFSET]! += count - words[placeOffset + FOREIGN_COUNT_OFFSET]!;
+			words[placeOffset + FOREIGN_COUNT_OFFSET] = count;
+			this.#admitWaiters(place);
+		}
+		this.#unlockSet(set);
+		this.#wakeAdmitted();
+	}
+
 	/** Stops waiting for other threads. The row may then be used by another table. */
 	close(): void {
 		this.#isClosed = true;
@@ -224,7 +270,7 @@ export class ConcurrencyTable {
 			words[waiterOffset + STATE_OFFSET] = STATE_IDLE;
 			this.#unlockSet(set);
 		}
-		// No request of this thread is admitted any longer. All its places are freed before waiting requests get them.
+		// From now on, no request of this thread is admitted. All its places are freed before waiting requests get them.
 		const freedPlaces = new Set<number>();
 		for (let slot = 0; slot < MAX_RUNNING_REQUESTS; slot++) {
 			const slotOffset = rowStart + SLOTS_OFFSET + slot;
@@ -256,7 +302,8 @@ export class ConcurrencyTable {
 		const isInSet = (place: number): boolean => place >= firstPlace && place < firstPlace + KEYS_PER_SET;
 		for (let place = firstPlace; place < firstPlace + KEYS_PER_SET; place++) {
 			const placeOffset = this.#placeOffset(place);
-			words.fill(0, placeOffset + RUNNING_COUNT_OFFSET, placeOffset + PLACE_WORDS);
+			words.fill(0, placeOffset + WAITING_COUNT_OFFSET, placeOffset + FOREIGN_COUNT_OFFSET);
+			words[placeOffset + RUNNING_COUNT_OFFSET] = words[placeOffset + FOREIGN_COUNT_OFFSET]!;
 		}
 		const queuedWaiters: number[] = [];
 		for (let row = 0; row < this.#rowCount; row++) {

@@ -1,7 +1,14 @@
 /** The tables of all zones of `limit_concurrent`, on the main thread. */
 import type { ConcurrencyLimiterSettings } from '../../compiler/modules/directives/limit-concurrent/concurrency-limiter.ts';
 import type { ConcurrencyWatcher } from '../threads/shared-rows.ts';
-import { ConcurrencyTable, readConcurrency } from './concurrency-table.ts';
+import {
+	ConcurrencyTable,
+	type KeyHash,
+	readConcurrency,
+	readRunningKeys,
+	setConcurrencySecret,
+} from './concurrency-table.ts';
+import type { RunningCounts } from './running-exchange.ts';
 
 /** How many requests of a zone run and wait. */
 export interface ConcurrencyReport {
@@ -14,11 +21,21 @@ interface OpenTable {
 	readonly settings: ConcurrencyLimiterSettings;
 	readonly buffer: SharedArrayBuffer;
 	readonly rowCount: number;
+	/** The main thread's view of the table. */
+	readonly view: ConcurrencyTable;
 }
 
 /** Frees the places of dead threads, and reports how many requests run and wait. */
 export class ConcurrencyTables implements ConcurrencyWatcher {
 	readonly #openTables = new Map<string, OpenTable>();
+	/** How many requests run in other processes, by table and key; see {@link setForeignCount}. */
+	readonly #foreignCounts = new Map<string, Map<string, number>>();
+	readonly #secret: () => Buffer;
+
+	/** @param secret Returns the secret with which keys are hashed. A process and its successor have the same one. */
+	constructor(secret: () => Buffer) {
+		this.#secret = secret;
+	}
 
 	onConcurrencyOpened(
 		key: string,
@@ -26,7 +43,11 @@ export class ConcurrencyTables implements ConcurrencyWatcher {
 		buffer: SharedArrayBuffer,
 		rowCount: number,
 	): void {
-		this.#openTables.set(key, { settings, buffer, rowCount });
+		setConcurrencySecret(buffer, rowCount, this.#secret());
+		const view = new ConcurrencyTable(buffer, rowCount, settings.maxKeys, -1);
+		this.#openTables.set(key, { settings, buffer, rowCount, view });
+		for (const [keyName, count] of this.#foreignCounts.get(key) ?? [])
+			view.setForeignCount(parseKeyName(keyName), count);
 	}
 
 	onConcurrencyClosed(key: string): void {
@@ -34,16 +55,44 @@ export class ConcurrencyTables implements ConcurrencyWatcher {
 	}
 
 	onThreadEnded(key: string, thread: number): void {
-		const table = this.#openTables.get(key);
-		if (!table) return;
-		const { settings, buffer, rowCount: rows } = table;
-		new ConcurrencyTable(buffer, rows, settings.maxKeys, -1).removeThread(thread);
+		this.#openTables.get(key)?.view.removeThread(thread);
+	}
+
+	/** Returns how many requests run in this process, by table and key. */
+	runningCounts(): RunningCounts {
+		const tables: { [table: string]: { [keyName: string]: number } } = {};
+		for (const [table, { settings, buffer, rowCount }] of this.#openTables) {
+			for (const { hash, running } of readRunningKeys(buffer, rowCount, settings.maxKeys)) {
+				tables[table] ??= {};
+				tables[table][`${hash[0]},${hash[1]}`] = running;
+			}
+		}
+		return tables;
+	}
+
+	/** Sets how many requests of a key run in other processes. A table that is opened later begins with these counts. */
+	setForeignCount(table: string, keyName: string, count: number): void {
+		let countsByKey = this.#foreignCounts.get(table);
+		if (!countsByKey) {
+			countsByKey = new Map();
+			this.#foreignCounts.set(table, countsByKey);
+		}
+		if (count === 0) countsByKey.delete(keyName);
+		else countsByKey.set(keyName, count);
+		if (countsByKey.size === 0) this.#foreignCounts.delete(table);
+		this.#openTables.get(table)?.view.setForeignCount(parseKeyName(keyName), count);
 	}
 
 	reports(): readonly ConcurrencyReport[] {
-		return [...this.#openTables.values()].map(({ settings: { zone, maxKeys }, buffer, rowCount: rows }) => ({
+		return [...this.#openTables.values()].map(({ settings: { zone, maxKeys }, buffer, rowCount }) => ({
 			zone,
-			...readConcurrency(buffer, rows, maxKeys),
+			...readConcurrency(buffer, rowCount, maxKeys),
 		}));
 	}
+}
+
+/** Returns the hash whose halves a name of {@link RunningCounts} consists of. */
+function parseKeyName(keyName: string): KeyHash {
+	const [first, second] = keyName.split(',').map(Number) as [number, number];
+	return [first, second];
 }

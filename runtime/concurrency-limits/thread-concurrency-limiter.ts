@@ -9,7 +9,7 @@ import type {
 } from '../../compiler/modules/directives/limit-concurrent/concurrency-limiter.ts';
 import { type ConcurrencyTable, NO_PLACE } from './concurrency-table.ts';
 
-/** Counts in a table that all threads share. */
+/** Counts requests in a table that all threads share. */
 export class ThreadConcurrencyLimiter implements ConcurrencyLimiter {
 	readonly #table: ConcurrencyTable;
 	readonly #counterOf: (outcome: ConcurrencyOutcome) => EventCounter;

@@ -108,7 +108,7 @@ export class FileBody implements BodySource {
 		this.#endBody();
 	}
 
-	/** Returns how many of the bytes up to `#endOffset` are in the page cache, estimated by one check per stride. */
+	/** Returns how many of the next bytes, up to the offset `end`, are in the page cache, estimated by one check per stride. */
 	#countCachedBytes(calls: SystemCalls, end: number): number {
 		const bytesLeft = Math.min(end - this.#offset, MAX_BYTES_PER_TURN);
 		let cachedBytes = 0;

@@ -25,7 +25,7 @@ export class FilePages {
 		this.#addressOf = addressOf;
 	}
 
-	/** Takes a buffer. */
+	/** Returns a buffer from the pool, or a new one if the pool is empty. */
 	takePage(): FilePage {
 		const freePage = this.#freePages.pop();
 		if (freePage !== undefined) return freePage;

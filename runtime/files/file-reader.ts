@@ -72,7 +72,7 @@ export function createFileReader(
 		return relativePath === undefined ? pathWithin(resolveRoot(root, true), real) : relativePath;
 	}
 
-	function relativeText(root: string, real: string): string | undefined {
+	function relativePathText(root: string, real: string): string | undefined {
 		const relativePath = pathBelowRoot(root, real);
 		return relativePath === undefined ? undefined : pathFromBytes(relativePath);
 	}
@@ -81,20 +81,20 @@ export function createFileReader(
 		const cachedFile = cache?.get(root, path);
 		if (cachedFile !== undefined) return cachedFile;
 		let descriptor = -1;
-		let isDirect = false;
+		let usesDirectIo = false;
 		try {
-			// If the root is a link, it may lead elsewhere by now, so it is resolved again each time.
+			// Opens directly only below a root without links: a link may lead elsewhere by now, so it must be resolved each time.
 			if (calls !== undefined && resolveRoot(root, false) === root) {
 				descriptor = calls.openWithoutLinks(root, path);
-				isDirect = descriptor !== -1;
+				usesDirectIo = descriptor !== -1;
 			}
 			let resolvedPath: string | undefined;
 			let relativePath: string | undefined = path;
-			if (!isDirect) {
+			if (!usesDirectIo) {
 				const fullPath = systemPath(root, path);
 				descriptor = openChecked(fullPath);
 				resolvedPath = realPathOf(descriptor, fullPath);
-				relativePath = resolvedPath === undefined ? undefined : relativeText(root, resolvedPath);
+				relativePath = resolvedPath === undefined ? undefined : relativePathText(root, resolvedPath);
 				if (relativePath === undefined && !followSymlinks)
 					throw new FileError('not_found', 'a link leads out of the root');
 				resolvedPath = resolvedPath === undefined ? `${root}${path}` : pathFromBytes(resolvedPath);
@@ -107,7 +107,7 @@ export function createFileReader(
 			const file = new OpenedFile(deps, descriptor, root, resolvedPath, relativePath, identity);
 			return cache !== undefined && relativePath === path ? cache.considerCaching(file, path) : file;
 		} catch (error) {
-			if (isDirect) calls!.close(descriptor);
+			if (usesDirectIo) calls!.close(descriptor);
 			else if (descriptor !== -1) closeSync(descriptor);
 			throw toFileError(error);
 		}
@@ -286,7 +286,6 @@ function withoutDeletedSuffix(realPath: string, descriptor: number): string {
 	return fstatSync(descriptor).nlink === 0 ? realPath.slice(0, -suffix.length) : realPath;
 }
 
-/** Converts a system error to a FileError. */
 function toFileError(error: unknown): FileError {
 	if (error instanceof FileError) return error;
 	const code = (error as NodeJS.ErrnoException).code;

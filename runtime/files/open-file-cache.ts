@@ -72,11 +72,12 @@ const DESCRIPTOR_IDLE_MS = 10_000;
 /** Maximum number of large files, requested once so far, that are remembered. */
 const MAX_REMEMBERED_LARGE_FILES = 4096;
 /**
- * Admission: a new file replaces cached ones only if it is at least {@link ADMISSION_RATIO} times as popular as each of up to
- * {@link ADMISSION_SAMPLE} candidates. Without this rule, a working set larger than the cache would only churn.
+ * Admission: a new file replaces a cached one only if its recent uses exceed those of the cached one by at least
+ * {@link MIN_USE_DIFFERENCE}. At most {@link ADMISSION_SAMPLE} candidates are considered. Without this rule, a working set larger
+ * than the cache would only churn.
  */
 const ADMISSION_SAMPLE = 32;
-const ADMISSION_RATIO = 2;
+const MIN_USE_DIFFERENCE = 2;
 /** After a rejection, as many new small files are skipped as have been rejected in a row, but at most this many. */
 const MAX_SKIPPED_FILES = 15;
 /** Cached metadata is trusted for this many milliseconds. Changes reported by the kernel take effect at once. */
@@ -99,7 +100,7 @@ abstract class CachedFile implements OpenFile {
 	 * its folder was watched.
 	 */
 	checkedAt = Number.NEGATIVE_INFINITY;
-	/** True if the file has been requested since memory was last short. */
+	/** True if the file has been requested since it was last considered for eviction. */
 	wasRequested = true;
 
 	constructor(hash: number, relativePath: string, file: OpenedFile) {
@@ -219,9 +220,7 @@ export class OpenFileCache {
 	);
 	/** Iterates over the cached files that may be replaced. */
 	#candidates = this.#filesByHash.values();
-	/** The last requested root. */
 	#lastRoot = '';
-	/** Hash of the last requested root. */
 	#lastRootHash = 0;
 
 	/** @param counters The thread's counter row. */
@@ -354,7 +353,10 @@ export class OpenFileCache {
 		file.release();
 	}
 
-	/** Makes room for a small file, if the files to be evicted are less popular and have not been requested since the last pass. */
+	/**
+	 * Makes room for a small file by evicting files that are less popular and have not been requested since they were last
+	 * considered. Returns false if there are too few such files.
+	 */
 	#makeRoom(hash: number, size: number): boolean {
 		const popularity = this.#popularity.estimate(hash);
 		for (
@@ -365,7 +367,7 @@ export class OpenFileCache {
 			const candidate = this.#nextCandidate();
 			if (candidateCount === ADMISSION_SAMPLE || candidate === undefined) return false;
 			if (candidate.wasRequested) candidate.wasRequested = false;
-			else if (this.#popularity.estimate(candidate.hash) + ADMISSION_RATIO > popularity) return false;
+			else if (this.#popularity.estimate(candidate.hash) + MIN_USE_DIFFERENCE > popularity) return false;
 			else this.#removeFile(candidate.hash);
 		}
 		return true;
@@ -379,13 +381,16 @@ export class OpenFileCache {
 		return this.#candidates.next().value;
 	}
 
-	/** Closes descriptors that have not been used since the last pass, oldest first, until their number is within the limit. */
+	/**
+	 * Closes descriptors of files that have not been requested since they were last considered, oldest first, until the number of
+	 * open descriptors is within the limit.
+	 */
 	#closeExcess(): void {
 		for (const file of this.#largeFiles.values()) {
 			if (this.#largeFiles.size <= MAX_OPEN_DESCRIPTORS) return;
 			if (file.wasRequested) {
 				file.wasRequested = false;
-				// Moves the file to the end, so that files not used since the last pass come first.
+				// Moves the file to the end, so that files that have not been requested come first.
 				this.#largeFiles.delete(file.hash);
 				this.#largeFiles.set(file.hash, file);
 			} else this.#removeFile(file.hash);

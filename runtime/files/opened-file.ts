@@ -85,7 +85,7 @@ export class OpenedFile implements OpenFile {
 		return bytes;
 	}
 
-	/** Returns the descriptor for shared use. */
+	/** Returns the descriptor as an object that counts its users. */
 	shareDescriptor(): OpenDescriptor {
 		this.#sharedDescriptor ??= new OpenDescriptor(
 			this.#descriptor,

@@ -11,7 +11,7 @@ export class UseSketch {
 	readonly #counts = new Uint8Array(COUNTERS_PER_ROW * 2);
 	#usesSinceHalving = 0;
 
-	/** Counts a use. */
+	/** Counts a use of the file with this hash. */
 	add(hash: number): void {
 		const counts = this.#counts;
 		const firstSlot = hash & (COUNTERS_PER_ROW - 1);
@@ -21,7 +21,7 @@ export class UseSketch {
 		if (++this.#usesSinceHalving === HALVING_INTERVAL_USES) this.#halve();
 	}
 
-	/** Returns the number of recent uses. */
+	/** Returns about how many recent uses the file with this hash has. */
 	estimate(hash: number): number {
 		return Math.min(this.#counts[hash & (COUNTERS_PER_ROW - 1)]!, this.#counts[COUNTERS_PER_ROW + secondHash(hash)]!);
 	}

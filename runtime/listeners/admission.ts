@@ -28,7 +28,9 @@ const CLIENT_REQUESTS = 2;
  */
 const CHECK_INTERVAL_MS = 10;
 
-/** Dependencies of {@link Admission}. */
+/** Maximum number of attempts to take a slot while other threads compete for it. */
+const MAX_ATTEMPTS = 100;
+
 export interface AdmissionDeps {
 	/** A row of {@link ADMISSION_SLOT_COUNT} Int32 values for each thread. */
 	readonly memory: SharedArrayBuffer;
@@ -46,10 +48,14 @@ export interface AdmissionDeps {
 interface Waiter {
 	readonly x: Exchange;
 	readonly deadline: number;
+	/** Ends the wait: with an error, or with undefined if a slot has been taken for the request. */
 	readonly settle: (error: HttpError | undefined) => void;
 }
 
-/** The admission of one listener on one thread. Counts cover all threads; concurrent requests may slightly exceed a limit. */
+/**
+ * The admission of one listener on one thread. Counts cover all threads. The limit of requests is exact; the limits of
+ * connections and those per client can be slightly exceeded when several threads check them at the same moment.
+ */
 export class Admission {
 	#limits: ServerLimits = {};
 	readonly #deps: AdmissionDeps;
@@ -117,11 +123,7 @@ export class Admission {
 	 * wait. In all cases, {@link endRequest} must be called when the request ends.
 	 */
 	admitRequest(x: Exchange): undefined | HttpError | Promise<undefined | HttpError> {
-		const {
-			requests = 0,
-			requests_per_client: maxPerClient = 0,
-			queue: maxQueued = DEFAULT_QUEUE_LENGTH,
-		} = this.#limits;
+		const { requests_per_client: maxPerClient = 0, queue: maxQueued = DEFAULT_QUEUE_LENGTH } = this.#limits;
 		let client = '';
 		if (maxPerClient > 0) {
 			const { clients } = this.#deps;
@@ -130,8 +132,8 @@ export class Admission {
 				return this.#createRefusal('requests_per_client');
 			clients.addToCount(client, CLIENT_REQUESTS, 1);
 		}
-		if (requests === 0 || (this.#queue.length === 0 && this.#sumOverThreads(REQUESTS_SLOT) < requests)) {
-			this.#startRequest(x, client);
+		if (this.#queue.length === 0 && this.#takeRequestSlot()) {
+			this.#clientByRequest.set(x, client);
 			return undefined;
 		}
 		if (this.#sumOverThreads(QUEUED_SLOT) >= maxQueued) {
@@ -141,7 +143,7 @@ export class Admission {
 		return this.#waitInQueue(x, client);
 	}
 
-	/** Records the end of a request. */
+	/** Records the end of a request, and admits waiting ones. */
 	endRequest(x: Exchange): void {
 		const client = this.#clientByRequest.get(x);
 		if (client === undefined) return;
@@ -151,9 +153,20 @@ export class Admission {
 		this.#admitWaiting();
 	}
 
-	#startRequest(x: Exchange, client: string): void {
-		this.#clientByRequest.set(x, client);
-		this.#changeCount(REQUESTS_SLOT, 1);
+	/** Takes a slot for a running request. Returns false if the limit is reached. */
+	#takeRequestSlot(): boolean {
+		const { requests = 0 } = this.#limits;
+		if (requests === 0) {
+			this.#changeCount(REQUESTS_SLOT, 1);
+			return true;
+		}
+		for (let attempt = 0; attempt < MAX_ATTEMPTS && this.#sumOverThreads(REQUESTS_SLOT) < requests; attempt++) {
+			this.#changeCount(REQUESTS_SLOT, 1);
+			// Another thread may have taken the last slot between the check and the change.
+			if (this.#sumOverThreads(REQUESTS_SLOT) <= requests) return true;
+			this.#changeCount(REQUESTS_SLOT, -1);
+		}
+		return false;
 	}
 
 	#waitInQueue(x: Exchange, client: string): Promise<undefined | HttpError> {
@@ -165,7 +178,7 @@ export class Admission {
 			const settle = (error: HttpError | undefined): void => {
 				this.#changeCount(QUEUED_SLOT, -1);
 				this.#deps.onQueueChanged(-1);
-				if (error === undefined) this.#startRequest(x, client);
+				if (error === undefined) this.#clientByRequest.set(x, client);
 				else if (client !== '') this.#deps.clients.addToCount(client, CLIENT_REQUESTS, -1);
 				resolve(error);
 			};
@@ -182,10 +195,7 @@ export class Admission {
 
 	/** Admits waiting requests in order of arrival while there are free slots. */
 	#admitWaiting(): void {
-		const { requests = 0 } = this.#limits;
-		while (this.#queue.length > 0 && (requests === 0 || this.#sumOverThreads(REQUESTS_SLOT) < requests)) {
-			this.#queue.shift()!.settle(undefined);
-		}
+		while (this.#queue.length > 0 && this.#takeRequestSlot()) this.#queue.shift()!.settle(undefined);
 		if (this.#queue.length > 0 || this.#timer === undefined) return;
 		clearInterval(this.#timer);
 		this.#timer = undefined;

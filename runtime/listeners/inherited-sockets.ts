@@ -23,8 +23,8 @@ export class InheritedSockets {
 	}
 
 	/**
-	 * Returns the address, marked so that threads do not use it before this process takes over, if its sockets are inherited, or if
-	 * an inherited listener has the same port and would conflict with it. Returns undefined in all other cases.
+	 * If the address's sockets are inherited, or an inherited listener has the same port and would conflict with it, returns the
+	 * address, marked so that threads do not use it before this process takes over. Otherwise returns undefined.
 	 */
 	findDeferred(address: ListenerAddress): ListenerAddress | undefined {
 		const inheritedListener = this.#listenersByKey.get(address.key);

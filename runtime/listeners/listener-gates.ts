@@ -8,7 +8,6 @@ import { CLIENT_SLOTS, ClientCounts } from '../threads/client-counts.ts';
 import { ADMISSION_SLOT_COUNT, Admission } from './admission.ts';
 import type { ListenerAddress } from './listener-address.ts';
 
-/** Dependencies of {@link ListenerGates}. */
 export interface ListenerGatesDeps {
 	/** Index of this thread's row in shared memory. */
 	readonly row: number;

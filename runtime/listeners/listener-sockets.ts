@@ -38,7 +38,6 @@ interface SocketFile {
 	isOurs: boolean;
 }
 
-/** The sockets of one process. */
 export class ListenerSockets {
 	readonly #expand: ExpandText;
 	readonly #log: (entry: LogEntry) => void;
@@ -69,7 +68,6 @@ export class ListenerSockets {
 		this.#http3Probe = new Http3Probe(log);
 	}
 
-	/** The addresses being served. */
 	get servedAddresses(): ListenerAddress[] {
 		return [...this.#servedAddresses.values()];
 	}

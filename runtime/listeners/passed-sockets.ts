@@ -3,7 +3,6 @@
 import type { BequeathedPassedSocket } from '../sockets/bequeathed-sockets.ts';
 import { socketAddresses } from './socket-addresses.ts';
 
-/** The first passed descriptor. */
 const FIRST_PASSED_DESCRIPTOR = 3;
 /** Maximum number of sockets accepted. */
 const MAX_PASSED_SOCKETS = 1024;
@@ -39,7 +38,7 @@ export class PassedSockets {
 		return (this.#socketNames?.length ?? 0) > 0;
 	}
 
-	/** Returns the sockets for a successor. */
+	/** Returns the passed sockets as a successor inherits them. */
 	toBequeathedSockets(): BequeathedPassedSocket[] {
 		return (this.#socketNames ?? []).map((name, at) => {
 			const number = FIRST_PASSED_DESCRIPTOR + at;
@@ -56,7 +55,7 @@ export class PassedSockets {
 		return undefined;
 	}
 
-	/** Returns the hosts of the TCP sockets with a port. */
+	/** Returns the hosts of the TCP sockets that listen on the port. */
 	hostsAt(port: number): string[] {
 		const portSuffix = `:${port}`;
 		return [...this.#addressByDescriptor.values()]

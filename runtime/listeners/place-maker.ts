@@ -6,7 +6,7 @@ import type { ClosableConnection, ProtocolServer } from '../protocols/protocol.t
  * more new connections are likely to follow.
  */
 const MAX_CLOSED_CONNECTIONS = 32;
-/** Number of idle connections for each connection that is closed at a time; at most {@link MAX_CLOSED_CONNECTIONS} are. */
+/** At a time, one of this many idle connections is closed, but at most {@link MAX_CLOSED_CONNECTIONS} in total. */
 const IDLE_PER_CLOSED = 8;
 /** Milliseconds during which no search is made, after a search that found no idle connection. */
 const SEARCH_PAUSE_MS = 100;
@@ -16,7 +16,7 @@ export class PlaceMaker {
 	readonly #servers: () => Iterable<ProtocolServer>;
 	readonly #onClosed: (connections: number) => void;
 	/** Number of slots that have been freed but not used yet. */
-	#freedSlots = 0;
+	#freedSlotCount = 0;
 	#nextSearchAt = 0;
 
 	/** @param onClosed Called with the number of connections that were closed. */
@@ -27,8 +27,8 @@ export class PlaceMaker {
 
 	/** Returns true if a connection has been closed to make room for a new one. */
 	makeRoom(): boolean {
-		if (this.#freedSlots > 0) {
-			this.#freedSlots--;
+		if (this.#freedSlotCount > 0) {
+			this.#freedSlotCount--;
 			return true;
 		}
 		const now = performance.now();
@@ -47,12 +47,12 @@ export class PlaceMaker {
 			.slice(0, Math.max(1, Math.min(MAX_CLOSED_CONNECTIONS, Math.floor(idleConnections.length / IDLE_PER_CLOSED))));
 		for (const { connection } of longestIdle) connection.giveWay();
 		this.#onClosed(longestIdle.length);
-		this.#freedSlots = longestIdle.length - 1;
+		this.#freedSlotCount = longestIdle.length - 1;
 		return true;
 	}
 
 	/** Resets the count of freed slots. Called when there is room again. */
 	resetFreedSlots(): void {
-		this.#freedSlots = 0;
+		this.#freedSlotCount = 0;
 	}
 }

@@ -51,7 +51,6 @@ const REASONS_BY_ALERT: { readonly [alert: number]: string } = {
 	120: 'no_application_protocol',
 };
 
-/** Dependencies of {@link QuicListener}. */
 export interface QuicListenerDeps extends QuicCertificatesDeps {
 	readonly host: ProtocolHost;
 	readonly counters: QuicCounters;
@@ -90,8 +89,8 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	#isDraining = false;
 
 	/**
-	 * Binds, or takes duplicates of `inheritedSockets` sockets. Throws an error with the system's code, or ENOSYS where HTTP/3 is
-	 * unavailable.
+	 * Binds a socket or, if `inheritedSockets` is given, uses duplicates of these. Throws an error with the system's code, or ENOSYS
+	 * where HTTP/3 is unavailable.
 	 */
 	constructor(address: UdpAddress, deps: QuicListenerDeps, inheritedSockets?: readonly InheritedDatagrams[]) {
 		this.#deps = deps;
@@ -180,12 +179,12 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	}
 
 	/**
-	 * Stops accepting connections. Open connections end after their current requests. Handshakes in progress may finish if `waits`
+	 * Stops accepting connections. Open connections end after their current requests. Handshakes in progress may finish if `requestWaits`
 	 * allows idle connections to wait.
 	 */
-	drain(waits = NO_WAIT): void {
+	drain(requestWaits = NO_WAIT): void {
 		this.#isDraining = true;
-		for (const endpoint of this.#endpoints) endpoint.drain(waits.nextRequestMs > 0);
+		for (const endpoint of this.#endpoints) endpoint.drain(requestWaits.nextRequestMs > 0);
 		// The endpoints stay open, because HTTP/3 may be turned on again before the last connection has ended.
 		this.#http3.retire(() => true);
 	}
@@ -195,7 +194,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		return this.#isDraining;
 	}
 
-	/** Closes all connections at once, and the socket. */
+	/** Closes all connections and the sockets immediately. */
 	close(): void {
 		this.#deps.tls.removeListener(this);
 		for (const endpoint of this.#endpoints) endpoint.close();
@@ -211,7 +210,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 			const certificate = client.certificate && new X509Certificate(client.certificate);
 			const refusal = this.#certificates.refusalReason(client, certificate);
 			if (refusal !== undefined) {
-				this.#deps.failed(refusal);
+				this.#deps.countFailure(refusal);
 				connection.close(H3_ERROR.rejected);
 				return;
 			}
@@ -224,13 +223,13 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 
 	onHandshakeEnded(result: HandshakeResult, resumed: boolean, alert?: HandshakeAlert): void {
 		this.#deps.counters.countHandshake(result, resumed);
-		if (result === 'timeout') this.#deps.failed('timeout');
-		else if (alert !== undefined) this.#deps.failed(alertReason(alert));
+		if (result === 'timeout') this.#deps.countFailure('timeout');
+		else if (alert !== undefined) this.#deps.countFailure(alertReason(alert));
 	}
 
 	admit(address: string): (() => void) | undefined {
 		if (this.#handshakeRate?.admits(address, Date.now()) === false) {
-			this.#deps.failed('rate_limited');
+			this.#deps.countFailure('rate_limited');
 			return undefined;
 		}
 		return this.#deps.admit(address);
@@ -273,9 +272,10 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	}
 
 	onSettingsChanged(): void {
-		const [key] = this.#deps.tls.ticketKeys;
-		for (const endpoint of this.#endpoints) endpoint.tls.useTicketKey(key);
-		if (key !== undefined) quicThread()?.retryTokens?.useSecret(key);
+		const { ticketKeys } = this.#deps.tls;
+		const [encryptingKey] = ticketKeys;
+		for (const endpoint of this.#endpoints) endpoint.tls.useTicketKeys(ticketKeys);
+		if (encryptingKey !== undefined) quicThread()?.retryTokens?.useSecret(encryptingKey);
 	}
 
 	/** Retires the connections of clients that may no longer be trusted; their current requests complete. */

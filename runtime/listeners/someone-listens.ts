@@ -1,7 +1,7 @@
 /** Tells whether a Unix socket is in use or was left behind by a server that has exited. */
 import { connect } from 'node:net';
 
-/** Returns false if no process listens on the socket at this path. */
+/** Resolves to false if no process listens on the socket at this path. */
 export function someoneListens(path: string): Promise<boolean> {
 	return new Promise(resolve => {
 		const socket = connect(path);
@@ -9,7 +9,7 @@ export function someoneListens(path: string): Promise<boolean> {
 			socket.destroy();
 			resolve(true);
 		});
-		// After any other error, a process may still be listening, such as a server that rejects this user.
+		// After any error but ECONNREFUSED, a process may still be listening, such as a server that rejects this user.
 		socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
 	});
 }

@@ -12,7 +12,7 @@ import {
 	type SocketDescriptors,
 	type TcpKeepAlive,
 } from '../sockets/listening-socket.ts';
-import { HAS_DIRECT_TLS } from '../sockets/tls-handle.ts';
+import { hasDirectTls } from '../sockets/tls-handle.ts';
 import type { Admission } from './admission.ts';
 import type { ListenerAddress } from './listener-address.ts';
 import { PlaceMaker } from './place-maker.ts';
@@ -24,13 +24,13 @@ import { ConnectionRejecter } from './turn-away.ts';
 /** Callbacks for events of connections that never reach the protocol. */
 export interface ListenerEvents {
 	/** Called when a connection was closed for one of the reasons in runtime/metrics/refusals.ts. */
-	refused(reason: string): void;
+	countRefusal(reason: string): void;
 	/** Reports whether there is room for another connection. If not, the rejection has been counted. */
 	hasRoom(): boolean;
 	/** Called when connections were closed to make room for other connections. */
-	gaveWay(connections: number): void;
+	countDisplaced(connections: number): void;
 	/** Called when a connection could not be accepted: EMFILE, ENFILE, ENOBUFS, ENOMEM. */
-	acceptFailed(error: NodeJS.ErrnoException): void;
+	onAcceptFailed(error: NodeJS.ErrnoException): void;
 }
 
 /** A listener. It is bound first, and accepts connections once its generation is activated. */
@@ -59,7 +59,7 @@ export class WorkerListener implements ListeningOwner {
 		this.#events = events;
 		this.#placeMaker = new PlaceMaker(
 			() => [protocol],
-			connections => events.gaveWay(connections),
+			connections => events.countDisplaced(connections),
 		);
 		this.#sockets = Array.from({ length: address.inherited?.length || 1 }, () => createListeningSocket(this));
 		this.#firstSocket = this.#sockets[0]!;
@@ -72,7 +72,7 @@ export class WorkerListener implements ListeningOwner {
 		const proxySettings = settings.listener_wrappers?.find(
 			(wrapper): wrapper is ProxyProtocolWrapper => wrapper.wrapper === 'proxy_protocol',
 		);
-		this.#proxyReader = proxySettings && new ProxyReader(proxySettings, reason => this.#events.refused(reason));
+		this.#proxyReader = proxySettings && new ProxyReader(proxySettings, reason => this.#events.countRefusal(reason));
 		this.#admission = admission;
 		this.#settings = settings;
 		for (const socket of this.#sockets) socket.configure(keepAliveOf(settings));
@@ -104,8 +104,8 @@ export class WorkerListener implements ListeningOwner {
 	}
 
 	/**
-	 * Checks that the protocol still responds: sends it a malformed request, over a connection in memory that bypasses the
-	 * listener's socket. No site sees the request. Rejects if there is no response.
+	 * Checks that the protocol still responds: sends it a malformed request, over a loopback connection that bypasses the listener's
+	 * socket. No site sees the request. Rejects if there is no response.
 	 */
 	check(): Promise<void> {
 		return checkProtocol(this.protocol, this.address.scheme);
@@ -116,10 +116,10 @@ export class WorkerListener implements ListeningOwner {
 	/** True if connections must be streams: while waiting for the first settings, to read a PROXY header, and for Node's TLS. */
 	get needsStream(): boolean {
 		if (this.#heldConnections !== undefined || this.#proxyReader !== undefined) return true;
-		return this.address.scheme === 'https' && !HAS_DIRECT_TLS;
+		return this.address.scheme === 'https' && !hasDirectTls();
 	}
 
-	accepted(socket: Socket | DirectSocket): void {
+	onAccepted(socket: Socket | DirectSocket): void {
 		if (!this.#heldConnections || socket instanceof DirectSocket) {
 			this.#handleSocket(socket);
 			return;
@@ -128,8 +128,8 @@ export class WorkerListener implements ListeningOwner {
 		this.#heldConnections.push(socket);
 	}
 
-	acceptFailed(error: NodeJS.ErrnoException): void {
-		this.#events.acceptFailed(error);
+	onAcceptFailed(error: NodeJS.ErrnoException): void {
+		this.#events.onAcceptFailed(error);
 	}
 
 	/** Starts to accept connections, beginning with those that have arrived since binding. */
@@ -164,10 +164,12 @@ export class WorkerListener implements ListeningOwner {
 		return admission?.limitsConnections ? admission.admit(address, this.#placeMaker) : () => {};
 	}
 
-	/** Stops accepting. Open connections end after their current exchange or the next one; see `ProtocolServer.drain`. */
-	drain(waits: RequestWaits): void {
-		this.#stopListening(waits.nextRequestMs > 0);
-		this.protocol.drain(waits);
+	/**
+	 * Stops accepting connections. Open connections end after their current exchange or the next one; see `ProtocolServer.drain`.
+	 */
+	drain(requestWaits: RequestWaits): void {
+		this.#stopListening(requestWaits.nextRequestMs > 0);
+		this.protocol.drain(requestWaits);
 	}
 
 	/** Closes the listener and every connection at once. */

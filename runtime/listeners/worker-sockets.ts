@@ -7,13 +7,12 @@ import { detachDescriptor } from '../sockets/duplicate-descriptor.ts';
 import type { SocketDescriptors } from '../sockets/listening-socket.ts';
 import type { ListenerAddress } from './listener-address.ts';
 
-/** The sockets of all threads. */
 export class WorkerSockets {
 	/** Sockets by thread, and then by listener key. */
 	readonly #socketsByThread = new Map<number, Map<string, readonly SocketDescriptors[]>>();
 	#isClosed = false;
 
-	/** Adds a thread's listening sockets. */
+	/** Adds a thread's listening sockets for the listener with this key. */
 	add(thread: number, key: string, sockets: readonly SocketDescriptors[]): void {
 		if (this.#isClosed) {
 			closeAll(sockets);

@@ -14,7 +14,6 @@ const MAX_BYTES_PER_UNIT = 3;
 export interface BatchPort {
 	/** Posts lines to the main thread. */
 	postText(text: string, entryCount: number): void;
-	/** Reports dropped entries. */
 	reportDropped(entryCount: number): void;
 	/** Counts characters in transit: incremented here, and decremented when the main thread has received the text. */
 	readonly charsInTransit: Int32Array;

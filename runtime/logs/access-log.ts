@@ -44,7 +44,7 @@ export class AccessLogger implements AccessLog {
 	readonly #clientText = new LastText();
 	#lastRequest: RequestPart = NO_REQUEST_PART;
 	#lastResponse: ResponsePart = NO_RESPONSE_PART;
-	/** Undefined if the lines do not have the format of a template, or the sink does not accept bytes. */
+	/** Undefined if lines do not have the default JSON format, or the sink does not accept bytes. */
 	readonly #template: LineTemplate | undefined;
 	/** The request part of the previous entry. A template is worthwhile only if entries repeat it. */
 	#previousRequestPart = '';
@@ -202,7 +202,7 @@ function userId(x: Exchange): string {
 	return typeof user === 'string' ? user : '';
 }
 
-/** The request of the previous entry, as received and as JSON. */
+/** The request of the previous entry: its properties as received, and their text in JSON. */
 interface RequestPart {
 	readonly fields: string;
 	readonly client: string;
@@ -215,7 +215,7 @@ interface RequestPart {
 	readonly text: string;
 }
 
-/** The previous entry's response. */
+/** The response of the previous entry: its properties, and their text in JSON. */
 interface ResponsePart {
 	readonly fields: string;
 	readonly size: number;

@@ -4,10 +4,10 @@ import type { LogEntry } from './log-entry.ts';
 /** Whether lines belong to access logs or to the process log. */
 export type LineKind = 'access' | 'process';
 
-/** Callbacks of a writer. */
+/** What a writer reports: lost lines and successful writes. */
 export interface WriterEvents {
 	/** Called when lines were lost. `cause` is the system's error code or a short description. */
-	onLost(lines: number, kind: LineKind, cause: string): void;
+	onLost(lineCount: number, kind: LineKind, cause: string): void;
 	/** Called when a write has succeeded completely. */
 	onWritten(): void;
 }
@@ -24,7 +24,7 @@ export const LOSS_CLOSED = 'it was closed';
 const REPORT_INTERVAL_MS = 60_000;
 const NEWLINE_BYTE = 10;
 
-/** The losses of one output. */
+/** Counts and reports the lines that one output has lost. */
 export class LogLosses implements WriterEvents {
 	/** Lines lost since the start. */
 	readonly lostLines: Record<LineKind, number> = { access: 0, process: 0 };
@@ -34,10 +34,10 @@ export class LogLosses implements WriterEvents {
 	#lastCause = '';
 	#isFailing = false;
 	/** Number of lines lost since the last report. */
-	#unreportedLines = 0;
+	#unreportedLineCount = 0;
 	/** Number of lines lost since the output last worked. */
 	#lostSinceWorking = 0;
-	/** Whether the failure has been reported. */
+	/** Whether the current failure has been reported. */
 	#isReported = false;
 	#reportTimer: NodeJS.Timeout | undefined;
 
@@ -51,17 +51,17 @@ export class LogLosses implements WriterEvents {
 		this.#reportIntervalMs = reportIntervalMs;
 	}
 
-	onLost(lines: number, kind: LineKind, cause: string): void {
-		this.lostLines[kind] += lines;
-		this.reportLosses(lines, cause);
+	onLost(lineCount: number, kind: LineKind, cause: string): void {
+		this.lostLines[kind] += lineCount;
+		this.reportLosses(lineCount, cause);
 	}
 
 	/** Reports lost lines that are counted elsewhere. */
-	reportLosses(lines: number, cause: string): void {
-		if (lines === 0) return;
+	reportLosses(lineCount: number, cause: string): void {
+		if (lineCount === 0) return;
 		this.#lastCause = cause;
-		this.#unreportedLines += lines;
-		this.#lostSinceWorking += lines;
+		this.#unreportedLineCount += lineCount;
+		this.#lostSinceWorking += lineCount;
 		this.#isFailing = true;
 		if (!this.#reportTimer) this.#sendReport();
 	}
@@ -75,17 +75,17 @@ export class LogLosses implements WriterEvents {
 	/** Stops reporting, because the output is being closed. */
 	close(): void {
 		clearTimeout(this.#reportTimer);
-		if (this.#unreportedLines > 0) this.#sendReport();
+		if (this.#unreportedLineCount > 0) this.#sendReport();
 		clearTimeout(this.#reportTimer);
 	}
 
 	#sendReport(): void {
 		this.#reportTimer = undefined;
 		const output = this.#output;
-		if (this.#unreportedLines > 0) {
-			const fields = { output, cause: this.#lastCause, lost: this.#unreportedLines };
+		if (this.#unreportedLineCount > 0) {
+			const fields = { output, cause: this.#lastCause, lost: this.#unreportedLineCount };
 			this.#isReported = true;
-			this.#unreportedLines = 0;
+			this.#unreportedLineCount = 0;
 			this.#log({ level: 'error', logger: 'logs', message: 'log entries were lost', fields });
 		} else if (!this.#isFailing && this.#isReported) {
 			this.#isReported = false;

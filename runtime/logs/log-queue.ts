@@ -1,7 +1,7 @@
 /** A queue of data to be written to a log: strings, which are joined while they wait, and bytes in borrowed memory. */
 import type { LineKind } from './log-losses.ts';
 
-/** Maximum bytes of queued text. */
+/** Maximum size of the queued data: characters of text, plus bytes. */
 const MAX_QUEUED_SIZE = 8 * 1024 * 1024;
 
 /** Queued bytes, and a callback for when they have been written. */
@@ -17,7 +17,6 @@ export class LogQueue {
 	readonly #chunks: (QueuedChunk | { readonly texts: string[]; readonly kind: LineKind })[] = [];
 	#queuedSize = 0;
 
-	/** True if nothing is queued. */
 	get isEmpty(): boolean {
 		return this.#chunks.length === 0;
 	}

@@ -136,7 +136,7 @@ export class LogSinks {
 		this.#pendingCloses.add(pendingClose);
 	}
 
-	/** Returns the number of lines lost so far. */
+	/** Returns the number of lines of this kind that all outputs have lost so far. */
 	lostLines(kind: LineKind): number {
 		let lostLineCount = this.#lostByClosed[kind];
 		for (const { lostLines } of this.#losses) lostLineCount += lostLines[kind];
@@ -152,9 +152,9 @@ export class LogSinks {
 	 * Writes `entries` lines of access logs to the writer of a key, and returns their segment to its thread. If there is no such
 	 * writer, counts the lines as lost.
 	 */
-	write(key: string, lines: PostedLines, entries: number): void {
+	write(key: string, lines: PostedLines, entryCount: number): void {
 		const writer = this.#sinks.get(key)?.writer;
-		if (!writer) this.#lostByClosed.access += entries;
+		if (!writer) this.#lostByClosed.access += entryCount;
 		if (typeof lines === 'string') {
 			writer?.write(lines, 'access');
 			return;
@@ -170,8 +170,8 @@ export class LogSinks {
 	}
 
 	/** Reports lines that a worker thread dropped and has counted itself. */
-	onDroppedByThread(key: string, entries: number): void {
-		this.#sinks.get(key)?.losses.reportLosses(entries, LOSS_TOO_SLOW);
+	onDroppedByThread(key: string, entryCount: number): void {
+		this.#sinks.get(key)?.losses.reportLosses(entryCount, LOSS_TOO_SLOW);
 	}
 
 	/** Waits until each of the writers in use has shown whether it can write. Rejects with LogOutputError. */
@@ -244,7 +244,6 @@ export class LogSinks {
 	}
 }
 
-/** Returns the name of an output for reports. */
 function outputName({ writer, path, address }: LogOutputSettings): string {
 	return [writer, path ?? address].filter(part => part !== undefined).join(' ');
 }

@@ -89,7 +89,6 @@ export abstract class QueuedWriter implements LogWriter {
 		this.#currentRun = undefined;
 	}
 
-	/** Whether a write is in progress. */
 	protected get isWriting(): boolean {
 		return this.#currentRun !== undefined;
 	}
@@ -112,7 +111,6 @@ export class DescriptorWriter extends QueuedWriter {
 	}
 }
 
-/** A writer that discards all lines. */
 export const DISCARDING_WRITER: LogWriter = {
 	write: () => true,
 	writeBytes: (_, done) => {

@@ -25,7 +25,6 @@ const MAX_DATAGRAM_BYTES = 65_507;
 
 /** Options of the connection. */
 export interface NetWriterOptions {
-	/** Connection timeout in milliseconds. */
 	readonly connectTimeoutMs: number;
 	/** Receives lines until the first connection; if undefined, opening waits for the connection. */
 	readonly fallbackWriter: LogWriter | undefined;

@@ -74,7 +74,6 @@ export class ProcessLog {
 		for (const target of prepared.targets) this.#sinks.release(target.key);
 	}
 
-	/** Closes the log. */
 	close(): void {
 		this.release({ targets: [...this.#targets, this.#standardError] });
 		this.#targets = [];
@@ -95,7 +94,10 @@ export class ProcessLog {
 		}
 	}
 
-	/** Writes an entry about a failing output to the other outputs, or to standard error if none of them accepts it. */
+	/**
+	 * Writes an entry about a failing output to the other outputs that accept it, or to standard error if only the failing output
+	 * does.
+	 */
 	reportFailure(entry: LogEntry, failedKey: string): void {
 		const { level, logger, message, fields } = entry;
 		const acceptingTargets = this.#targets.filter(target => acceptsEntry(target, level, logger));

@@ -1,7 +1,8 @@
 /** The response caches, as the main thread manages them: reports, purging, and cleaning up after dead threads. */
 import path from 'node:path';
-import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
+import type { CacheSettings, ClusterAnswer } from '../../compiler/exchange/response-cache.ts';
 import { CacheMemory } from '../cache/cache-memory.ts';
+import type { ClusterConsultation, FetchResult } from '../cache/cluster-messages.ts';
 import {
 	folderSeed,
 	holdsResponses,
@@ -16,6 +17,7 @@ import { LockLost } from '../cache/memory-lock.ts';
 import { PurgeNotRecorded, type PurgeSelection, purgeMemory } from '../cache/purging.ts';
 import { endFetchesOf } from '../cache/request-coalescer.ts';
 import { SharedCache } from '../cache/shared-cache.ts';
+import type { SharedResponses } from '../cluster/shared-responses.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
 import type { CacheWatcher } from '../threads/shared-rows.ts';
 
@@ -44,6 +46,8 @@ export interface CacheRegistryDeps {
 	readonly workingDirectory: string;
 	/** Called when a store with a disk tier has been added. */
 	onDiskAdded?(): void;
+	/** Returns the responses that the machines of the cluster share; undefined if there are none. */
+	sharedResponses?(): Promise<SharedResponses | undefined> | undefined;
 	/** Milliseconds before a broken store is reset; defaults to {@link RESET_DELAY_MS}. */
 	readonly resetDelayMs?: number;
 }
@@ -52,7 +56,7 @@ interface Store {
 	readonly memory: CacheMemory;
 	readonly settings: CacheSettings;
 	readonly layoutBytes: number;
-	/** The main thread's view of the store; undefined without a disk. */
+	/** The main thread's view of the store; undefined without tiers below the memory. */
 	readonly cache: SharedCache | undefined;
 	readonly disk: DiskTier | undefined;
 }
@@ -69,19 +73,23 @@ export class CacheRegistry implements CacheWatcher {
 		this.#deps = deps;
 	}
 
-	onCacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void {
+	onCacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rowCount: number): void {
 		const { ceiling } = settings;
 		const folder = settings.disk && path.resolve(this.#deps.workingDirectory, settings.disk.folder);
 		const seed = folder === undefined ? undefined : this.#readSeed(folder);
 		CacheMemory.prepare(buffer, seed);
-		const memory = new CacheMemory(buffer, ceiling, rows, rows, settings.disk?.size);
+		const memory = new CacheMemory(buffer, ceiling, rowCount, rowCount, settings.disk?.size);
 		const layoutBytes = memory.layout.bytes - memory.layout.blocks * BLOCK_BYTES;
+		const diskSize = settings.disk?.size;
+		const createCache = () =>
+			new SharedCache({ buffer, ceiling, rows: rowCount, thread: rowCount, count: () => {}, diskSize });
 		if (folder === undefined || seed === undefined) {
-			this.#storesByKey.set(key, { memory, settings, layoutBytes, cache: undefined, disk: undefined });
+			const cache = settings.shared && createCache();
+			this.#storesByKey.set(key, { memory, settings, layoutBytes, cache, disk: undefined });
 			return;
 		}
 		const { size } = settings.disk!;
-		const cache = new SharedCache({ buffer, ceiling, rows, thread: rows, count: () => {}, diskSize: size });
+		const cache = createCache();
 		const disk = new DiskTier(
 			{
 				...{
@@ -110,19 +118,27 @@ export class CacheRegistry implements CacheWatcher {
 
 	/** Handles a thread's report about the responses of a store. */
 	onDiskEvent(key: string, event: DiskEvent): void {
-		const disk = this.#storesByKey.get(key)?.disk;
-		if (event.event === 'stored') disk?.onStored(event.key, event.entry, event.serial);
-		else void disk?.removeKey(event.key);
+		const { disk, settings } = this.#storesByKey.get(key) ?? {};
+		if (event.event === 'stored') {
+			disk?.onStored(event.key, event.entry, event.serial);
+			return;
+		}
+		void disk?.removeKey(event.key);
+		if (settings?.shared) void this.#deps.sharedResponses?.()?.then(responses => responses?.removeKey(event.key));
 	}
 
-	/** Performs a thread's request about the disk tier of a store. */
+	/** Performs a thread's request about the tiers of a store below the memory. */
 	async runDiskRequest(key: string, request: DiskRequest): Promise<true> {
-		const { cache, disk } = this.#storesByKey.get(key) ?? {};
+		const { cache, disk, settings } = this.#storesByKey.get(key) ?? {};
 		if (request.request === 'recall') await disk?.recallKey(request.key);
 		else {
 			const { host, path: requestPath, query } = request;
 			const diskInvalidation = disk?.invalidateUrl(host, requestPath, query);
-			// Also invalidates responses that were recalled from disk after the thread had invalidated the URL in memory.
+			if (settings?.shared) {
+				const responses = await this.#deps.sharedResponses?.();
+				await responses?.invalidateUrl({ host, path: requestPath, query });
+			}
+			// Also invalidates responses that were loaded from another tier after the thread had invalidated the URL in memory.
 			try {
 				await cache?.invalidate(host, requestPath, query);
 			} catch (error) {
@@ -133,12 +149,26 @@ export class CacheRegistry implements CacheWatcher {
 		return true;
 	}
 
+	/** Asks the cluster for a response that a store does not have. Never rejects. */
+	async consultCluster(key: string, consultation: ClusterConsultation): Promise<ClusterAnswer> {
+		const { cache, settings } = this.#storesByKey.get(key) ?? {};
+		const responses = await this.#deps.sharedResponses?.();
+		if (responses === undefined || cache === undefined || settings?.shared === undefined) return { outcome: 'alone' };
+		return responses.consult(consultation, cache, settings.shared);
+	}
+
+	onClusterFetchEnded(result: FetchResult): void {
+		void this.#deps.sharedResponses?.()?.then(responses => responses?.endFetch(result));
+	}
+
 	/** Writes all pending responses to the disks, and closes the disk tiers. */
 	async close(): Promise<void> {
 		await Promise.all([this.#pendingRecording, ...[...this.#storesByKey.values()].map(({ disk }) => disk?.close())]);
 	}
 
 	onThreadEnded(thread: number): void {
+		if ([...this.#storesByKey.values()].some(({ settings }) => settings.shared))
+			void this.#deps.sharedResponses?.()?.then(responses => responses?.onThreadEnded(thread));
 		for (const [key, store] of this.#storesByKey) {
 			const { memory } = store;
 			try {

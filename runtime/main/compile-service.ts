@@ -1,21 +1,33 @@
-/** Keeps the compile thread alive. A thread that dies or hangs is replaced, and its replacement receives the running document. */
+/**
+ * Answers requests about the configuration. The first configuration is compiled on the calling thread, unless it is long, because
+ * starting a compile thread costs more than that. The compile thread is started for the first request after that. A thread that dies
+ * or hangs is replaced, and its replacement receives the running document.
+ */
 
-import type { CompilerReplies, CompilerRequest } from '../compile/compiler-messages.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type { Compilation, RunningDocument } from '../compile/compilation.ts';
+import type { CompilerReplies, CompilerRequest, PrepareResult } from '../compile/compiler-messages.ts';
 import type { CompilerStart } from '../compile/compiler-thread.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
-import { CompilerClient, type CompilerLimits } from './compiler-client.ts';
+import { InliningBudget } from '../threads/inlining-budget.ts';
+import { CompilerClient, CompilerFailure, type CompilerLimits } from './compiler-client.ts';
 
 /** Milliseconds until a dead compile thread is replaced. */
 const RESTART_DELAY_MS = 200;
 /** Time limits on one request. For comparison: compiling ten thousand sites takes a few seconds. */
 const DEFAULT_LIMITS: CompilerLimits = { reportAfterMs: 10_000, abandonAfterMs: 60_000 };
+/**
+ * Maximum number of characters of a configuration that is compiled on the calling thread, which cannot do anything else meanwhile,
+ * such as stop at a signal.
+ */
+const MAX_CHARACTERS_HERE = 32 * 1024;
 
 /** Writes an entry to the process log. */
 type CompilerLog = (level: 'warn' | 'error', message: string, fields: { readonly [name: string]: unknown }) => void;
 
 type Request<Op extends CompilerRequest['op']> = Omit<Extract<CompilerRequest, { op: Op }>, 'id' | 'op'>;
 
-/** Sends requests to the current compile thread. */
+/** Compiles the first configuration, and sends other requests to the current compile thread. */
 export class CompileService {
 	/** Number of threads abandoned because they did not respond. */
 	stallCount = 0;
@@ -23,12 +35,19 @@ export class CompileService {
 	readonly vitals: ThreadVitals;
 	readonly #startData: Omit<CompilerStart, 'activity'>;
 	readonly #log: CompilerLog;
+	readonly #inliningBudget: InliningBudget;
 	readonly #compilerLimits: CompilerLimits;
 	/** UTF-8 JSON of the running document. */
 	#runningDocument: ArrayBuffer | undefined;
 	/** Host names that the process has served over TLS since its start. */
 	readonly #servedNames = new Set<string>();
-	#client: CompilerClient;
+	/** Has compiled the first configuration on this thread; undefined once that runs. */
+	#firstCompilation: Compilation | undefined;
+	/** What {@link #firstCompilation} knew about the running document; undefined once another document runs. */
+	#firstDocument: RunningDocument | undefined;
+	/** The compile thread; undefined until it is needed. */
+	#client: CompilerClient | undefined;
+	#isEnded = false;
 	#restartTimer: NodeJS.Timeout | undefined;
 	/** Resolves when the current replacement of a dead thread is complete. */
 	#replacement: Promise<void> | undefined;
@@ -36,20 +55,36 @@ export class CompileService {
 	constructor(
 		start: Omit<CompilerStart, 'activity' | 'vitals'>,
 		log: CompilerLog,
+		inliningBudget = new InliningBudget(),
 		limits: CompilerLimits = DEFAULT_LIMITS,
 	) {
 		const vitalsMemory = new SharedArrayBuffer(ThreadVitals.BYTES);
 		this.vitals = new ThreadVitals(vitalsMemory);
 		this.#startData = { ...start, vitals: vitalsMemory };
 		this.#log = log;
+		this.#inliningBudget = inliningBudget;
 		this.#compilerLimits = limits;
-		this.#client = this.#startClient();
 	}
 
-	/** Sends a request. If a thread is being started, waits for it. Rejects with CompilerFailure. */
+	/** Compiles the first configuration as a candidate. Rejects with CompilerFailure. */
+	async prepareFirst(input: ConfigInput): Promise<PrepareResult> {
+		if (input.text.length <= MAX_CHARACTERS_HERE) {
+			const { Compilation } = await import('../compile/compilation.ts');
+			this.#firstCompilation = new Compilation(this.#startData);
+		}
+		return this.ask('prepare', { input, unconfigured: false });
+	}
+
+	/** Sends a request. If a thread is being replaced, waits for the new one. Rejects with CompilerFailure. */
 	async ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerReplies[Op]> {
+		if (this.#firstCompilation) return await answerHere(this.#firstCompilation, op, request);
 		await this.#replacement;
-		return this.#client.ask(op, request);
+		if (this.#isEnded) throw new CompilerFailure('The server is stopping.');
+		if (this.#client !== undefined) return this.#client.ask(op, request);
+		return this.#inliningBudget.whileStarting(() => {
+			this.#client = this.#startClient();
+			return this.#client.ask(op, request);
+		});
 	}
 
 	/** JSON of the running document, secrets included; `{}` before the first document runs. */
@@ -60,18 +95,26 @@ export class CompileService {
 	/** Makes the candidate the running document. `names` are the host names that it serves over TLS. */
 	async commitCandidate(names: readonly string[]): Promise<void> {
 		this.#runningDocument = await this.ask('commit', {});
+		this.#firstDocument = this.#firstCompilation?.running;
+		this.#firstCompilation = undefined;
 		for (const name of names) this.#servedNames.add(name);
 	}
 
 	/** Ends the thread permanently. Resolves to false if it cannot be ended. */
-	end(): Promise<boolean> {
+	async end(): Promise<boolean> {
 		clearTimeout(this.#restartTimer);
-		return this.#client.end();
+		this.#isEnded = true;
+		return this.#client === undefined || (await this.#client.end());
 	}
 
 	#startClient(): CompilerClient {
 		return new CompilerClient(
-			{ ...this.#startData, running: this.#runningDocument, served: [...this.#servedNames] },
+			{
+				...this.#startData,
+				running: this.#firstDocument,
+				runningJson: this.#runningDocument,
+				served: [...this.#servedNames],
+			},
 			{
 				onLost: (reason, stalled) => this.#onLost(reason, stalled),
 				onBusy: (...busyDetails) => this.#onBusy(...busyDetails),
@@ -96,5 +139,19 @@ export class CompileService {
 	#onBusy(request: string, milliseconds: number): void {
 		const fields = { request, unanswered_ms: Math.round(milliseconds) };
 		this.#log('warn', 'the compile thread has been busy for a long time', fields);
+	}
+}
+
+/** Answers a request on this thread. Rejects with CompilerFailure. */
+async function answerHere<Op extends CompilerRequest['op']>(
+	compilation: Compilation,
+	op: Op,
+	request: Request<Op>,
+): Promise<CompilerReplies[Op]> {
+	try {
+		return (await compilation.answer({ ...request, id: 0, op } as unknown as CompilerRequest)) as CompilerReplies[Op];
+	} catch (error) {
+		const { message, stack } = error instanceof Error ? error : new Error(String(error));
+		throw new CompilerFailure(message, stack);
 	}
 }

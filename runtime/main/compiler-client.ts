@@ -7,7 +7,6 @@ import { startThread } from '../threads/thread-source.ts';
 import { THREAD_END_LIMIT_MS, ThreadWatch } from '../threads/thread-watch.ts';
 import { withTimeLimit } from '../threads/within.ts';
 
-/** Callbacks of {@link CompilerClient}. */
 export interface CompilerEvents {
 	/** Called when the thread has died, or was abandoned because it did not respond (`hasStalled`). */
 	onLost(reason: string, hasStalled: boolean): void;
@@ -16,8 +15,8 @@ export interface CompilerEvents {
 }
 
 /**
- * Limits on one request, in milliseconds of the thread's own time. The request is reported after `reportAfterMs`, and the thread is
- * abandoned after `abandonAfterMs`.
+ * Limits on one request, in milliseconds without the time in which the thread waited for a processor. The request is reported after
+ * `reportAfterMs`, and the thread is abandoned after `abandonAfterMs`.
  */
 export interface CompilerLimits {
 	readonly reportAfterMs: number;

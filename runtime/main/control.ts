@@ -3,6 +3,7 @@ import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts'
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
+import type { ModuleEvent } from '../../compiler/exchange/module-events.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import type { PurgeSelection } from '../cache/purging.ts';
 import type { Cluster } from '../cluster/cluster.ts';
@@ -87,7 +88,7 @@ export interface RuntimeControl {
 	/** Returns the contents of response caches and their counters since the start. */
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } };
 	/** Returns how often an event that a module counts has happened since the start, summed over all threads. */
-	moduleEvents(event: string): number;
+	moduleEvents(event: ModuleEvent): number;
 	/**
 	 * Removes stored responses, in a cluster on all machines. Resolves once no thread serves them any longer, and all other machines
 	 * have confirmed the purge or the time limit for that has expired. Rejects with PurgeNotRecorded and PurgeNotShared.

@@ -33,15 +33,15 @@ export function refusedOutcome(
  * Returns why a restart is needed for a load that asks for `threads` threads. `availableThreads` is the number of threads that this
  * process can still start.
  */
-export function tooManyThreadsReason(threads: number, availableThreads: number): RestartReason {
-	const message = `${threads} threads cannot be started in this process while others serve or finish their connections: it has memory for ${availableThreads} more.`;
+export function tooManyThreadsReason(requestedCount: number, availableCount: number): RestartReason {
+	const message = `${requestedCount} threads cannot be started in this process while others serve or finish their connections: it has memory for ${availableCount} more.`;
 	return { code: 'setting_changed', subject: 'threads', message };
 }
 
 /** Returns the warning for a load that is in effect although the number of threads could not be changed. */
-export function threadsUnchangedWarning(threads: number, cause: string): DiagnosticReport {
+export function threadsUnchangedWarning(threadCount: number, cause: string): DiagnosticReport {
 	const code = 'threads/unchanged';
-	const message = `The number of threads is still ${threads}: ${cause}`;
+	const message = `The number of threads is still ${threadCount}: ${cause}`;
 	return { code, severity: 'warning', message, text: `warning[${code}]: ${message}` };
 }
 
@@ -58,9 +58,18 @@ export function outcomeOfError(error: unknown, diagnostics: readonly DiagnosticR
 	throw error;
 }
 
-/** Returns the first error of a refused configuration. */
+/** Returns the message of the first error of a refused configuration; a general message if there is no error. */
 export function firstErrorMessage(diagnostics: readonly DiagnosticReport[]): string {
 	return diagnostics.find(({ severity }) => severity === 'error')?.message ?? 'The configuration was refused.';
+}
+
+/** Returns the process log entries for the warnings about a configuration that is served. */
+export function createWarningEntries(warnings: readonly DiagnosticReport[]): readonly LogEntry[] {
+	return warnings.map(warning => ({ level: 'warn', logger: 'config', message: placedMessage(warning) }));
+}
+
+function placedMessage({ file, line, message }: DiagnosticReport): string {
+	return file === undefined ? message : `${file}:${line}: ${message}`;
 }
 
 /** Returns the process log entry for a load from `source`. */
@@ -76,8 +85,12 @@ export function createLoadEntry(source: string, outcome: LoadOutcome): LogEntry 
 		}))
 		.with({ result: 'refused' }, ({ diagnostics }) => {
 			const errors = diagnostics.filter(({ severity }) => severity === 'error');
-			const problems = errors.map(({ file, line, message }) => (file ? `${file}:${line}: ${message}` : message));
-			return { level: 'error', logger, message: 'configuration refused', fields: { source, problems } };
+			return {
+				level: 'error',
+				logger,
+				message: 'configuration refused',
+				fields: { source, problems: errors.map(placedMessage) },
+			};
 		})
 		.with({ result: 'irreversible' }, ({ reasons, diagnostics }) => ({
 			level: 'error',

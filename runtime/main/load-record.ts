@@ -1,7 +1,7 @@
 /** The history of loads since the start, for metrics. */
 import type { LoadOutcome } from './control.ts';
 
-/** The result of the last load. */
+/** The result of the last load, and the time of the last successful one. */
 export interface LastReload {
 	readonly isSuccessful: boolean;
 	/** Time of the last successful load, in seconds since 1970; 0 if there was none. */
@@ -32,7 +32,6 @@ export class LoadRecord {
 		this.#lastReload = { isSuccessful: true, lastSuccessAt: Date.now() / 1000 };
 	}
 
-	/** Records a load. */
 	recordLoad({ result }: LoadOutcome): void {
 		const isSuccessful = result === 'applied';
 		this.#lastReload = {

@@ -42,7 +42,7 @@ export interface RuntimeGauges {
 	readonly generation: () => number;
 	/** The result of the last reload, and the time of the last successful one (in seconds since the epoch, 0 for never). */
 	readonly lastReload: () => LastReload;
-	/** Number of rollbacks since the process started. */
+	/** The rollbacks since the process started. */
 	readonly rollbacks: () => Rollbacks;
 	readonly workerRestarts: () => number;
 	/** Number of times that a thread stopped responding, for each kind of thread. */
@@ -53,8 +53,8 @@ export interface RuntimeGauges {
 	readonly processLogDropped: () => number;
 	/** Returns the state of each upstream. */
 	readonly upstreams: () => readonly UpstreamReport[];
-	/** Returns the number of requests that had to wait for an upstream. */
-	readonly upstreamsWaited: () => number;
+	/** Returns the number of requests that are waiting for an upstream. */
+	readonly requestsWaitingForUpstream: () => number;
 	/** The state of each response cache. */
 	readonly caches: () => readonly CacheReport[];
 	/** How many requests of each zone of concurrency limits run and wait. */
@@ -76,7 +76,6 @@ interface AdminRequests {
 	value: number;
 }
 
-/** The metrics of a runtime. */
 export class MetricsRegistry {
 	/** Families of histograms and of the workers' labeled series. There may be thousands of series. */
 	readonly #seriesFamilies: readonly MetricFamily[];
@@ -140,7 +139,7 @@ export class MetricsRegistry {
 		]);
 	}
 
-	/** Counts Admin API responses. */
+	/** Counts Admin API requests that were answered with this status. */
 	countAdminRequests(path: string, method: string, status: number, count: number): void {
 		const key = `${path} ${method} ${status}`;
 		const existingRequests = this.#adminRequests.get(key);
@@ -234,7 +233,7 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 			'svc_upstream_queue',
 			'Requests waiting for an upstream to become available.',
 			'gauge',
-			gauges.upstreamsWaited,
+			gauges.requestsWaitingForUpstream,
 		),
 	];
 }

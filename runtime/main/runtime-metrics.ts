@@ -24,7 +24,7 @@ export class RuntimeMetrics {
 		this.#gauges = gauges;
 	}
 
-	/** Counts an Admin API response. */
+	/** Counts an Admin API request that was answered with this status. */
 	countAdminRequest(path: string, method: string, status: number): void {
 		if (this.#registry) {
 			this.#registry.countAdminRequests(path, method, status, 1);

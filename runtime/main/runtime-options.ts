@@ -5,7 +5,6 @@ import type { StandardWriters } from '../logs/log-sinks.ts';
 import type { HandoverStep, Inheritance } from './handover/handover-protocol.ts';
 import type { Runtime } from './runtime.ts';
 
-/** Options for starting a server. */
 export interface RuntimeOptions {
 	/** The configuration. Without one, only the Admin API is started, and the first load may add plaintext HTTP listeners. */
 	readonly input?: ConfigInput | undefined;
@@ -17,7 +16,7 @@ export interface RuntimeOptions {
 	readonly passed?: PassedSockets | undefined;
 	/** The sockets and keys left by the predecessor. If set, the server accepts no connections until {@link Runtime.accept}. */
 	readonly inheritance?: Inheritance | undefined;
-	/** Called when a step of a successor begins. */
+	/** Called when this process, as a successor, begins a step of the handover. */
 	readonly onStep?: ((step: HandoverStep) => void) | undefined;
 	/** Number of worker threads; overrides the setting `threads`. */
 	readonly threads?: number | undefined;
@@ -34,7 +33,6 @@ export interface RuntimeOptions {
 	readonly writers?: StandardWriters | undefined;
 }
 
-/** A bound address. */
 export interface BoundListener {
 	readonly key: string;
 	/** The IP address; '' for every interface. */

@@ -3,6 +3,7 @@
 import type { DiskTierReport } from '../cache/disk/disk-tier.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import type { ClusterReport } from '../cluster/cluster.ts';
+import { ROLLOUT_PHASES } from '../cluster/rollout-decision.ts';
 import type { ConcurrencyReport } from '../concurrency-limits/concurrency-tables.ts';
 import { cacheEventSlot } from '../metrics/cache-counters.ts';
 import type { MetricSample, PlainFamily } from '../metrics/exposition.ts';
@@ -17,16 +18,18 @@ export function upstreamFamilies(reports: () => readonly UpstreamReport[]): Plai
 	const createGauge = (
 		name: string,
 		help: string,
-		value: (report: UpstreamReport) => number,
+		value: (report: UpstreamReport) => number | undefined,
 		combine: (a: number, b: number) => number,
 	): PlainFamily => {
 		const samples = () => {
 			const valuesByUpstream = new Map<string, number>();
 			for (const report of reports()) {
+				const reportedValue = value(report);
+				if (reportedValue === undefined) continue;
 				const previousValue = valuesByUpstream.get(report.address);
 				valuesByUpstream.set(
 					report.address,
-					previousValue === undefined ? value(report) : combine(previousValue, value(report)),
+					previousValue === undefined ? reportedValue : combine(previousValue, reportedValue),
 				);
 			}
 			return [...valuesByUpstream].map(([upstream, combined]) => ({ labels: { upstream }, value: combined }));
@@ -51,6 +54,12 @@ export function upstreamFamilies(reports: () => readonly UpstreamReport[]): Plai
 			"State of an upstream's circuit breaker: 0 closed, 1 open, 2 half-open.",
 			({ circuit }) => CIRCUIT_STATES.indexOf(circuit),
 			Math.max,
+		),
+		createGauge(
+			'svc_upstream_concurrency_limit',
+			'Limit of requests that wait for the response heads of an upstream with `shed`.',
+			({ concurrencyLimit }) => concurrencyLimit,
+			Math.min,
 		),
 	];
 }
@@ -101,6 +110,9 @@ export function clusterFamilies(report: () => ClusterReport | undefined): PlainF
 		createFamily('svc_cluster_connected', 'Whether Redis is connected.', 'gauge', cluster => [
 			createSample(cluster.isConnected ? 1 : 0),
 		]),
+		createFamily('svc_cluster_contact_age_seconds', 'Seconds since Redis has last answered.', 'gauge', cluster => [
+			createSample(cluster.contactAgeSeconds),
+		]),
 		createFamily('svc_cluster_members', 'Running processes of the cluster.', 'gauge', cluster => [
 			createSample(cluster.members),
 		]),
@@ -139,6 +151,84 @@ export function clusterFamilies(report: () => ClusterReport | undefined): PlainF
 			'Keys of shared rate limits in the reports that Redis has counted.',
 			'counter',
 			cluster => [createSample(cluster.limits.keys)],
+		),
+		createFamily(
+			'svc_cluster_cache_available',
+			'Whether this machine shares responses with the others at the moment.',
+			'gauge',
+			({ responses }) => (responses ? [createSample(responses.isAvailable ? 1 : 0)] : []),
+		),
+		createFamily(
+			'svc_cluster_cache_lookups_total',
+			'Responses that were looked for in Redis, because the cache of this machine did not have them.',
+			'counter',
+			({ responses }) =>
+				responses
+					? [
+							createSample(responses.found, { result: 'found' }),
+							createSample(responses.absent, { result: 'absent' }),
+							createSample(responses.unavailable, { result: 'unavailable' }),
+						]
+					: [],
+		),
+		createFamily(
+			'svc_cluster_cache_waits_total',
+			'Times that this machine waited for the response to a request of another machine.',
+			'counter',
+			({ responses }) => (responses ? [createSample(responses.waits)] : []),
+		),
+		createFamily(
+			'svc_cluster_cache_stores_total',
+			'Responses of this machine for the others. A fenced one was too late, and Redis has refused it.',
+			'counter',
+			({ responses }) =>
+				responses
+					? [
+							createSample(responses.stored, { result: 'stored' }),
+							createSample(responses.fenced, { result: 'fenced' }),
+							createSample(responses.failed, { result: 'failed' }),
+						]
+					: [],
+		),
+		createFamily(
+			'svc_cluster_cache_purged_total',
+			'Responses found in Redis that were not used, because they had been purged.',
+			'counter',
+			({ responses }) => (responses ? [createSample(responses.purged)] : []),
+		),
+		createFamily(
+			'svc_rollout_publication_served',
+			'Number of the publication that this machine serves; 0 for its own file.',
+			'gauge',
+			({ rollout }) => (rollout ? [createSample(rollout.serves)] : []),
+		),
+		createFamily(
+			'svc_rollout_publication_wanted',
+			'Number of the publication that this machine has to serve.',
+			'gauge',
+			({ rollout }) => (rollout ? [createSample(rollout.wanted)] : []),
+		),
+		createFamily(
+			'svc_rollout_publication_latest',
+			'Number of the publication that was published last, as far as this machine knows.',
+			'gauge',
+			({ rollout }) => (rollout?.latest ? [createSample(rollout.latest.publication)] : []),
+		),
+		createFamily(
+			'svc_rollout_phase',
+			'1 for the phase of the latest rollout, 0 for the others.',
+			'gauge',
+			({ rollout }) =>
+				rollout?.latest
+					? ROLLOUT_PHASES.map(phase => createSample(phase === rollout.latest!.phase ? 1 : 0, { phase }))
+					: [],
+		),
+		createFamily(
+			'svc_rollout_failures_total',
+			'Failures of this machine to serve a publication, by kind.',
+			'counter',
+			({ rollout }) =>
+				rollout ? Object.entries(rollout.failures).map(([kind, count]) => createSample(count, { kind })) : [],
 		),
 	];
 }

@@ -63,6 +63,8 @@ export async function answerThreadRequest(
 			return tls.provideUpstreams(request.material);
 		case 'cache':
 			return caches.runDiskRequest(request.store, request.diskRequest);
+		case 'cluster_cache':
+			return caches.consultCluster(request.store, request.consultation);
 		case 'rate_limit':
 			await sharedLimits?.reportUsage(request.table, request.place);
 			return true;

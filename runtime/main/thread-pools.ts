@@ -7,6 +7,7 @@
  */
 import { closeSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import type { Settings } from '../../compiler/document/document.ts';
 import type { ListenerAddress } from '../listeners/listener-address.ts';
 import { distinctSockets } from '../listeners/listener-sockets.ts';
 import { NO_WAIT, type RequestWaits } from '../protocols/protocol.ts';
@@ -15,7 +16,7 @@ import { MAX_THREADS } from '../threads/control-words.ts';
 import { SharedRows } from '../threads/shared-rows.ts';
 import { withTimeLimit } from '../threads/within.ts';
 import type { MessageToWorker } from '../worker/worker-messages.ts';
-import { WorkerPool } from './worker-pool.ts';
+import { WorkerPool, workerThreadCount } from './worker-pool.ts';
 import type { GenerationBuildRequest, WorkerPoolHost } from './worker-pool-host.ts';
 
 /** Minimum number of rows of the shared memory. A row costs a few bytes for each upstream. */
@@ -38,15 +39,28 @@ export class ThreadPools {
 	/** Numbers of restarts and of stalls in pools that have ended. */
 	#endedPoolRestarts = 0;
 	#endedPoolStalls = 0;
+	readonly #fixedThreadCount: number | undefined;
 
-	constructor(control: SharedArrayBuffer, host: WorkerPoolHost) {
+	/** @param fixedThreadCount The number of threads of the serving pool, whatever the settings say. */
+	constructor(control: SharedArrayBuffer, host: WorkerPoolHost, fixedThreadCount?: number) {
 		this.#controlMemory = control;
 		this.#host = host;
+		this.#fixedThreadCount = fixedThreadCount;
 	}
 
 	/** The pool that accepts connections. */
 	get servingPool(): WorkerPool | undefined {
 		return this.#servingPool;
+	}
+
+	/** Number of threads in the serving pool. */
+	get servingThreadCount(): number {
+		return this.#servingPool?.size ?? 0;
+	}
+
+	/** Returns how many threads should serve with these settings. */
+	threadCountFor({ threads }: Settings): number {
+		return workerThreadCount(this.#fixedThreadCount ?? threads);
 	}
 
 	/** Number of threads that died or stopped responding, and were replaced. */
@@ -64,7 +78,8 @@ export class ThreadPools {
 	}
 
 	/** Starts the first pool. A second call replaces the first pool, whose threads must have ended by then. */
-	start(threadCount: number): void {
+	start(settings: Settings): void {
+		const threadCount = this.threadCountFor(settings);
 		const rowCount = Math.min(MAX_THREADS, Math.max(MIN_MEMORY_ROWS, 2 * threadCount, 2 * availableParallelism()));
 		const { pools, caches, limits, concurrency } = this.#host;
 		this.#sharedRows = new SharedRows(rowCount, pools, caches, limits, concurrency);
@@ -127,8 +142,8 @@ export class ThreadPools {
 	}
 
 	/** Makes every thread finish its exchanges. Resolves when all of them have finished. */
-	async drain(waits: RequestWaits): Promise<void> {
-		await Promise.all(this.#allPools.map(pool => pool.drain(waits)));
+	async drain(requestWaits: RequestWaits): Promise<void> {
+		await Promise.all(this.#allPools.map(pool => pool.drain(requestWaits)));
 	}
 
 	/** Terminates every thread. Resolves to false if one of them cannot be terminated. */

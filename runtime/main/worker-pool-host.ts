@@ -55,9 +55,9 @@ export interface WorkerPoolHost {
 	readonly concurrency: ConcurrencyWatcher;
 	log(entry: LogEntry): void;
 	/** Delivers lines for a log writer. If the lines are in a segment of shared memory, the receiver must return the segment. */
-	writeAccessLines(sink: string, lines: PostedLines, entries: number): void;
+	writeAccessLines(sink: string, lines: PostedLines, entryCount: number): void;
 	/** Called when a thread has dropped log entries. The thread itself counts them. */
-	onAccessDropped(sink: string, entries: number): void;
+	onAccessDropped(sink: string, entryCount: number): void;
 	onSinkOpened(sink: string, output: LogOutput): void;
 	onSinkReleased(sink: string): void;
 	/** Called when a thread starts to create spans. */

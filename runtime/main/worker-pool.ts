@@ -75,7 +75,6 @@ interface WorkerSlot {
 	readonly pongCallbacks: Map<number, () => void>;
 }
 
-/** The pool of worker threads. */
 export class WorkerPool {
 	/** Number of threads that died or stopped responding, and were replaced. */
 	restartCount = 0;
@@ -271,11 +270,11 @@ export class WorkerPool {
 	 * Makes every thread finish its exchanges. Resolves when all of them have finished. A repeated call changes how long idle
 	 * connections wait.
 	 */
-	drain(waits: RequestWaits): Promise<void> {
+	drain(requestWaits: RequestWaits): Promise<void> {
 		this.#beginStop();
 		for (const slot of this.#slots) {
 			slot.pendingStep?.reject(new WorkerLostError('The server is stopping.'));
-			this.#postMessage(slot, { type: 'drain', waits });
+			this.#postMessage(slot, { type: 'drain', waits: requestWaits });
 			if (slot.isUnresponsive) this.#terminateUnresponsive(slot);
 		}
 		this.#checkDrained();
@@ -337,7 +336,7 @@ export class WorkerPool {
 		);
 	}
 
-	/** Terminates a thread that could not be sent its state. A replacement is started later. */
+	/** Terminates a thread to which its state could not be sent. A replacement is started later. */
 	giveUp(index: number): void {
 		const slot = this.#slotOf(index);
 		if (!slot) return;
@@ -527,6 +526,9 @@ export class WorkerPool {
 				return;
 			case 'cache':
 				this.#host.caches.onDiskEvent(message.store, message.event);
+				return;
+			case 'cluster_fetch_ended':
+				this.#host.caches.onClusterFetchEnded(message.result);
 				return;
 			case 'upstreams_found':
 				this.#host.pools.onAddressesFound(message.key, slot.index, message.addresses);

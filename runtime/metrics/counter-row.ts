@@ -36,7 +36,6 @@ export const ROW_SLOT = {
 	// 56 to 63 in cache-counters.ts, 128 to 143 in file-counters.ts, and the rest in http3-counters.ts.
 } as const;
 
-/** Slots that are gauges. */
 export const GAUGE_SLOTS: readonly number[] = [
 	...[ROW_SLOT.connections, ROW_SLOT.inFlight, ROW_SLOT.queued, HTTP2_SESSIONS_SLOT, HTTP3_CONNECTIONS_SLOT],
 	...[FILE_SLOT.keptBytes, FILE_SLOT.heldOpen],

@@ -125,6 +125,11 @@ export const MODULE_FAMILIES = {
 		help: 'Copies of requests that `mirror` has sent, by upstream and outcome: answered, failed or timed_out.',
 		type: 'counter',
 	},
+	shed: {
+		name: 'svc_upstream_shed_requests_total',
+		help: 'Requests that `shed` has refused because the upstreams were overloaded, by pool: its name or addresses.',
+		type: 'counter',
+	},
 	mirrorDrops: {
 		name: 'svc_mirror_dropped_total',
 		help: 'Requests that `mirror` has not copied, by upstream and reason.',

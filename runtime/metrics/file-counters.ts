@@ -18,7 +18,7 @@ export const FILE_SLOT = {
 
 /** Slots of the counters about content encodings. */
 export const ENCODING_SLOT = {
-	/** Counter: responses whose encoded form was cached. */
+	/** Counter: responses whose encoded form was taken from the cache. */
 	kept: 133,
 	/** Counter: responses not encoded because too many were being encoded. */
 	skipped: 134,

@@ -18,7 +18,7 @@ export class HistogramText {
 	readonly #integerEnds: Uint32Array;
 	/** For each number, how many integer digits it has; 0 for a number without digits. */
 	readonly #integerDigitCounts: Uint8Array;
-	/** The number of decimals that each number has. */
+	/** For each number, 1 if it has decimals, otherwise 0. */
 	readonly #hasDecimals: Uint8Array;
 	#textBytes: Buffer | undefined;
 

@@ -48,7 +48,7 @@ export class HttpObserver {
 	readonly #inFlightGauge: SeriesPlace;
 	#lastSeries: LastSeries | undefined;
 
-	/** `#serverLabel` is the listener's address, used as a label. */
+	/** @param server The listener's address, used as a label. */
 	constructor(pages: SeriesPages, server: string, settings: NonNullable<Settings['metrics']>) {
 		this.#pages = pages;
 		this.#serverLabel = server;
@@ -63,7 +63,7 @@ export class HttpObserver {
 
 	/**
 	 * Records a finished exchange. `servedHosts` are the hosts that the configuration names, or undefined without `per_host`.
-	 * `answeredAt` is when the response ended, by performance.now(), or 0 if the exchange ended at the same time.
+	 * `answeredAt` is when the handlers returned, by performance.now(), or 0 if the exchange ended at the same time.
 	 */
 	onExchangeEnded(
 		x: Exchange,

@@ -16,12 +16,10 @@ export class ModuleCounters {
 		this.#pages = pages;
 	}
 
-	/** Returns the counter of an event. */
 	eventCounter(event: string): EventCounter {
 		return this.#counterOf(MODULE_FAMILIES.events.name, { event });
 	}
 
-	/** Returns the counter of an event of a `rate_limit` zone. */
 	rateLimitCounter(zone: string, event: RateLimitEvent): EventCounter {
 		if (event === 'waited') return this.#counterOf(MODULE_FAMILIES.rateLimitWaits.name, { zone });
 		if (typeof event === 'object') return this.#counterOf(MODULE_FAMILIES.rateLimitFallbacks.name, { zone, ...event });
@@ -34,6 +32,11 @@ export class ModuleCounters {
 			countSent: outcome => this.#counterOf(MODULE_FAMILIES.mirrored.name, { upstream, outcome }).add(),
 			countDropped: reason => this.#counterOf(MODULE_FAMILIES.mirrorDrops.name, { upstream, reason }).add(),
 		};
+	}
+
+	/** Returns the counter of the requests that a pool has refused because its upstreams were overloaded. */
+	shedCounter(pool: string): EventCounter {
+		return this.#counterOf(MODULE_FAMILIES.shed.name, { pool });
 	}
 
 	/** Returns the counter of the requests of a `limit_concurrent` zone that had the given outcome. */

@@ -32,7 +32,6 @@ const OVERLOAD_LIMITS = [
 	] as const),
 ] as const;
 
-/** One of {@link OVERLOAD_LIMITS}. */
 export type OverloadLimit = (typeof OVERLOAD_LIMITS)[number];
 
 /**
@@ -55,7 +54,6 @@ export function refusalSlot(reason: string): number {
 	return REFUSAL_SLOTS.get(reason) ?? FIRST_REFUSAL_SLOT;
 }
 
-/** Returns the slot for an overload limit. */
 export function overloadSlot(limit: OverloadLimit): number {
 	return FIRST_OVERLOAD_SLOT + OVERLOAD_LIMITS.indexOf(limit);
 }

@@ -22,7 +22,7 @@ export function scrapeToString({ text, release }: ScrapeResult): string {
 	return text.toString();
 }
 
-/** The pool of buffers. */
+/** A pool of buffers for the results of scrapes. */
 export class ScrapeMemory {
 	#buffers: { buffer: Buffer; isFree: boolean }[] = [];
 

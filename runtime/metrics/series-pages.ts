@@ -27,8 +27,8 @@ export class SeriesPages {
 	}
 
 	/** Allocates a series of `slots` numbers, all 0. */
-	allocate(family: string, labels: { readonly [name: string]: string }, slots: number): SeriesPlace {
-		if (!this.#currentPage || this.#nextSlot + slots > SLOTS_PER_PAGE) {
+	allocate(family: string, labels: { readonly [name: string]: string }, slotCount: number): SeriesPlace {
+		if (!this.#currentPage || this.#nextSlot + slotCount > SLOTS_PER_PAGE) {
 			const buffer = new SharedArrayBuffer(SLOTS_PER_PAGE * Float64Array.BYTES_PER_ELEMENT);
 			this.#currentPage = new Float64Array(buffer);
 			this.#pageCount++;
@@ -36,7 +36,7 @@ export class SeriesPages {
 			this.#announcePage(buffer);
 		}
 		const place = { page: this.#currentPage, slot: this.#nextSlot };
-		this.#nextSlot += slots;
+		this.#nextSlot += slotCount;
 		this.#announceSeries({ family, labels, page: this.#pageCount - 1, slot: place.slot });
 		return place;
 	}

@@ -11,13 +11,8 @@ const PUBLISH_INTERVAL_MS = 1000;
 /** Upper bounds of the buckets for garbage collection pauses in seconds, without `+Inf`. prom-client uses the same bounds. */
 export const GC_BUCKET_BOUNDS_SECONDS: readonly number[] = [0.001, 0.01, 0.1, 1, 2, 5];
 
-/** Kinds of garbage collection, by Node's number. */
-const GC_KINDS: readonly (readonly [number: number, kind: string])[] = [
-	[constants.NODE_PERFORMANCE_GC_MAJOR, 'major'],
-	[constants.NODE_PERFORMANCE_GC_MINOR, 'minor'],
-	[constants.NODE_PERFORMANCE_GC_INCREMENTAL, 'incremental'],
-	[constants.NODE_PERFORMANCE_GC_WEAKCB, 'weakcb'],
-];
+/** Kinds of garbage collection. */
+const GC_KINDS = ['major', 'minor', 'incremental', 'weakcb'] as const;
 
 /**
  * The values that are published as single numbers, with prom-client's metric names. `slot` is relative to the slot of the first
@@ -67,7 +62,7 @@ export class ThreadVitals {
 		this.#slots[WANTED_SLOT] = 1;
 	}
 
-	/** True once the thread has published. */
+	/** True once the thread has published values for the first time. */
 	get isPublished(): boolean {
 		return this.#slots[PUBLISHED_SLOT] === 1;
 	}
@@ -79,7 +74,7 @@ export class ThreadVitals {
 
 	/** Calls `receive` for each kind of garbage collection with its bucket counts (not cumulative, `+Inf` last), then the sum. */
 	forEachCollectionKind(receive: (kind: string, counts: Float64Array) => void): void {
-		for (const [index, [, kind]] of GC_KINDS.entries()) {
+		for (const [index, kind] of GC_KINDS.entries()) {
 			const firstSlot = FIRST_GC_SLOT + index * GC_KIND_SLOTS;
 			receive(kind, this.#slots.subarray(firstSlot, firstSlot + GC_KIND_SLOTS));
 		}
@@ -122,9 +117,9 @@ export class ThreadVitals {
 	}
 
 	#recordCollection(seconds: number, kind: number | undefined): void {
-		const index = GC_KINDS.findIndex(([number]) => number === kind);
-		if (index < 0) return;
-		const firstSlot = FIRST_GC_SLOT + index * GC_KIND_SLOTS;
+		const kindName = gcKind(kind);
+		if (kindName === undefined) return;
+		const firstSlot = FIRST_GC_SLOT + GC_KINDS.indexOf(kindName) * GC_KIND_SLOTS;
 		const bucket = GC_BUCKET_BOUNDS_SECONDS.findIndex(bound => seconds <= bound);
 		this.#slots[firstSlot + (bucket < 0 ? GC_BUCKET_BOUNDS_SECONDS.length : bucket)]!++;
 		this.#slots[firstSlot + GC_BUCKET_BOUNDS_SECONDS.length + 1]! += seconds;
@@ -143,5 +138,21 @@ export class ThreadVitals {
 		const gaugeValues = [lagSeconds, ...delayValues.map(nanoseconds => nanoseconds / 1e9)];
 		this.#slots.set([...gaugeValues, total_heap_size, used_heap_size, external_memory], FIRST_GAUGE_SLOT);
 		this.#slots[PUBLISHED_SLOT] = 1;
+	}
+}
+
+/** Returns the kind of garbage collection that has one of Node's numbers. */
+function gcKind(number: number | undefined): (typeof GC_KINDS)[number] | undefined {
+	switch (number) {
+		case constants.NODE_PERFORMANCE_GC_MAJOR:
+			return 'major';
+		case constants.NODE_PERFORMANCE_GC_MINOR:
+			return 'minor';
+		case constants.NODE_PERFORMANCE_GC_INCREMENTAL:
+			return 'incremental';
+		case constants.NODE_PERFORMANCE_GC_WEAKCB:
+			return 'weakcb';
+		default:
+			return undefined;
 	}
 }

@@ -28,7 +28,7 @@ export interface AccountFileAnswer {
 	readonly bytes: Uint8Array | undefined;
 }
 
-/** Receives log entries. */
+/** Writes an entry to the process log. */
 export type AccountFileLog = (
 	level: LogLevel,
 	logger: string,
@@ -118,13 +118,13 @@ export class AccountFiles {
 /** Reads a file from its start, at most one byte more than the maximum size of a file of accounts. */
 async function readBounded(handle: FileHandle): Promise<Uint8Array> {
 	const buffer = new Uint8Array(MAX_ACCOUNT_FILE_BYTES + 1);
-	let readBytes = 0;
-	while (readBytes < buffer.length) {
-		const { bytesRead } = await handle.read(buffer, readBytes, buffer.length - readBytes, readBytes);
+	let filledBytes = 0;
+	while (filledBytes < buffer.length) {
+		const { bytesRead } = await handle.read(buffer, filledBytes, buffer.length - filledBytes, filledBytes);
 		if (bytesRead === 0) break;
-		readBytes += bytesRead;
+		filledBytes += bytesRead;
 	}
-	return buffer.slice(0, readBytes);
+	return buffer.slice(0, filledBytes);
 }
 
 function createKnownFile(): KnownFile {

@@ -1,4 +1,4 @@
-/** Messages between data-plane threads and the main thread about verifying a password. */
+/** Messages between worker threads and the main thread about verifying a password. */
 import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
 
 /** Maximum pending verifications per client. */

@@ -16,7 +16,6 @@ const MAX_PENDING_VERIFICATIONS = 64;
 const INITIAL_ESTIMATE_MS = 1000;
 /** Weight of the latest measurement in the moving average. */
 const LATEST_DURATION_WEIGHT = 0.25;
-/** Maximum `Retry-After`, in seconds. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
 /** One verification. Equal checks share it. */

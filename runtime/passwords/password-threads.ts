@@ -6,7 +6,6 @@ import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
 /** Timeout of a verification in milliseconds. A hash of cost 31 would occupy its thread for a day. */
 const VERIFICATION_TIMEOUT_MS = 30_000;
 
-/** Runs verifications. */
 export interface PasswordVerificationRunner {
 	/** Maximum concurrent verifications. */
 	readonly maxThreads: number;
@@ -47,6 +46,6 @@ export class PasswordThreads implements PasswordVerificationRunner {
  * Returns the number of threads: half of the processors, at most 4. With two or more processors, there are at least two threads,
  * so that one is free for a second client. Their low priority keeps them from taking CPU time from requests.
  */
-export function passwordThreadCount(processors: number): number {
-	return processors === 1 ? 1 : Math.max(2, Math.min(4, processors >> 1));
+export function passwordThreadCount(processorCount: number): number {
+	return processorCount === 1 ? 1 : Math.max(2, Math.min(4, processorCount >> 1));
 }

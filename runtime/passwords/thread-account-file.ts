@@ -1,4 +1,4 @@
-/** A data-plane thread's view of a file of accounts. */
+/** A worker thread's view of a file of accounts. */
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import {
 	type AccountFile,
@@ -17,7 +17,7 @@ export class ThreadAccountFile implements AccountFile {
 	#checkedAt = Number.NEGATIVE_INFINITY;
 	#pendingCheck: Promise<Accounts> | undefined;
 
-	/** @param askMainThread Asks the main thread. */
+	/** @param askMainThread Asks the main thread for the current version of the file. */
 	constructor(path: string, askMainThread: (question: AccountFileQuestion) => Promise<AccountFileAnswer>) {
 		this.#path = path;
 		this.#askMainThread = askMainThread;

@@ -1,7 +1,9 @@
-/** Password verification on a data-plane thread: cached verdicts, and requests to the main thread for all others. */
+/** Password verification on a worker thread: cached verdicts, and requests to the main thread for all others. */
+
 import { randomUUID } from 'node:crypto';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
+import { lazily } from '../../compiler/exchange/lazily.ts';
 import type { PasswordHash } from '../../compiler/modules/directives/basic-auth/password-hash.ts';
 import type { PasswordVerifier } from '../../compiler/modules/directives/basic-auth/password-verifier.ts';
 import { clientKey } from '../threads/client-counts.ts';
@@ -25,7 +27,7 @@ const RETRY_AFTER_FAILURE_SECONDS = 2;
 
 /** The connection of a thread's verifier to the main thread. */
 export interface PasswordPort {
-	/** Sends a check to the main thread. */
+	/** Sends a check to the main thread. Resolves to its answer. */
 	sendCheck(check: PasswordCheck): Promise<PasswordAnswer>;
 	/** Tells the main thread that the answer to a check is no longer needed. */
 	withdraw(id: string): void;
@@ -47,7 +49,6 @@ interface Pause {
 	readonly refusal: PasswordRefusal;
 }
 
-/** The verifier of one thread. */
 export class ThreadPasswords implements PasswordVerifier {
 	readonly isLive = true;
 	readonly #port: PasswordPort;
@@ -58,7 +59,7 @@ export class ThreadPasswords implements PasswordVerifier {
 	readonly #pendingByClient = new Map<string, number>();
 	readonly #pausesByClient = new Map<string, Pause>();
 	/** Prefix of this thread's check IDs. A replacement thread has a different prefix. */
-	readonly #idPrefix = randomUUID();
+	readonly #idPrefix = lazily(() => ({ text: randomUUID() }));
 	#lastCheckNumber = 0;
 
 	constructor(port: PasswordPort) {
@@ -89,7 +90,11 @@ export class ThreadPasswords implements PasswordVerifier {
 		if (pause && performance.now() < pause.endsAt) throw this.#createRefusalError(pause.refusal);
 		if (clientCount >= MAX_CHECKS_PER_CLIENT)
 			throw this.#createRefusalError(pause?.refusal ?? { refused: 'client', retryAfter: 1 });
-		const pendingCheck: PendingCheck = { id: `${this.#idPrefix} ${++this.#lastCheckNumber}`, client, waiters: [] };
+		const pendingCheck: PendingCheck = {
+			id: `${this.#idPrefix().text} ${++this.#lastCheckNumber}`,
+			client,
+			waiters: [],
+		};
 		this.#pendingByClient.set(client, clientCount + 1);
 		this.#pendingChecks.set(key, pendingCheck);
 		this.#port.sendCheck({ id: pendingCheck.id, client, user, task: { hash, password } }).then(

@@ -1,5 +1,7 @@
 /** A cache of password verdicts that does not store the passwords. */
+
 import { createHmac, randomBytes } from 'node:crypto';
+import { lazily } from '../../compiler/exchange/lazily.ts';
 
 /** Maximum number of valid credentials to remember. Even a large site has fewer accounts. */
 const MAX_VALID_CREDENTIALS = 16_384;
@@ -12,7 +14,7 @@ const MAX_INVALID_CREDENTIALS = 1024;
  * neither choose nor predict a digest.
  */
 export class VerdictMemory {
-	readonly #secret = randomBytes(32);
+	readonly #secret: () => Buffer = lazily(() => randomBytes(32));
 	readonly #validKeys: BoundedSet;
 	readonly #invalidKeys: BoundedSet;
 
@@ -26,7 +28,7 @@ export class VerdictMemory {
 	 * unknown user with the same password would be answered faster.
 	 */
 	keyOf(user: string, hash: string, password: string): string {
-		const hmac = createHmac('sha256', this.#secret);
+		const hmac = createHmac('sha256', this.#secret());
 		return hmac.update(`${user.length}:${user}${hash.length}:${hash}${password}`).digest('binary');
 	}
 
@@ -50,7 +52,7 @@ class BoundedSet {
 		this.#maxSize = maxSize;
 	}
 
-	/** Reports whether a set contains a key, and marks the key as the most recently used. */
+	/** Reports whether the set contains a key, and marks the key as the most recently used. */
 	markUsed(key: string): boolean {
 		if (!this.#members.delete(key)) return false;
 		this.#members.add(key);

@@ -90,6 +90,7 @@ const CACHE_WATCHER = {
 	onCacheClosed: (): void => {},
 	onThreadEnded: (): void => {},
 	onDiskEvent: (): void => {},
+	onClusterFetchEnded: (): void => {},
 };
 
 /** Returns mistakes in the environment variables that configure the export of spans. */

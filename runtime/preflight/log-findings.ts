@@ -1,6 +1,6 @@
 /** Preflight check of log outputs. */
 import type { Document, SiteLog } from '../../compiler/document/document.ts';
-import { escapePointer } from '../../compiler/schema/validate.ts';
+import { escapePointer } from '../../compiler/document/json-pointer.ts';
 import { logFileProblem } from '../logs/file-writer.ts';
 import { compileLogFormat } from '../logs/log-format.ts';
 import { LogOutputError, outputLocation } from '../logs/log-sinks.ts';

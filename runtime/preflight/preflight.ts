@@ -6,6 +6,7 @@
 
 import { http3Pointers } from '../../compiler/codegen/plan/http3-pointers.ts';
 import type { Plan } from '../../compiler/codegen/plan/plan.ts';
+import { usesFallibleLeases } from './fallible-leases.ts';
 import type { PreflightFinding, TargetMachine } from './finding.ts';
 
 /** Returns what a start would reject or warn about. Loads each check's code only if there is something to check. */
@@ -28,7 +29,8 @@ export async function preflight(plan: Plan, machine: TargetMachine): Promise<rea
 		const { certificateFindings } = await import('./certificate-findings.ts');
 		findings.push(...(await certificateFindings(plan, machine)));
 	}
-	if (sites.length > 0) {
+	// Loading the code that opens leases takes longer than everything else that is checked in a small configuration.
+	if (usesFallibleLeases(plan, machine)) {
 		const { buildFindings } = await import('./build-findings.ts');
 		findings.push(...(await buildFindings(plan, machine)));
 	}

@@ -4,8 +4,8 @@ import type { BodySource } from '../../compiler/exchange/body.ts';
 /** Receives the chunks of a body, and is told how the transfer ended. */
 export interface BodyPumpOwner {
 	/**
-	 * Writes a non-empty chunk. Returns true if the chunk has left the process. If it returns false, {@link BodyPump.onPieceFlushed} must
-	 * be called later.
+	 * Writes a non-empty chunk. Returns true if the chunk has left the process. If it returns false, {@link BodyPump.onPieceFlushed}
+	 * must be called later.
 	 */
 	writePiece(bytes: Uint8Array): boolean;
 	/** Lets the kernel send body data directly, as much as it can at the moment. */
@@ -27,7 +27,7 @@ export class BodyPump {
 	#writeCount = 0;
 	#isWritePending = false;
 	/** Value of `#writeCount` at the previous check if a write was in progress then; otherwise 0. */
-	#lastCheckedWrite = 0;
+	#lastCheckedWriteNumber = 0;
 
 	constructor(body: BodySource, owner: BodyPumpOwner) {
 		this.#body = body;
@@ -41,9 +41,9 @@ export class BodyPump {
 
 	/** Reports whether the write that was in progress at the previous call is still in progress. */
 	checkStalled(): boolean {
-		const pendingWrite = this.#isWritePending && !this.#isStopped ? this.#writeCount : 0;
-		const isStalled = pendingWrite !== 0 && pendingWrite === this.#lastCheckedWrite;
-		this.#lastCheckedWrite = pendingWrite;
+		const pendingWriteNumber = this.#isWritePending && !this.#isStopped ? this.#writeCount : 0;
+		const isStalled = pendingWriteNumber !== 0 && pendingWriteNumber === this.#lastCheckedWriteNumber;
+		this.#lastCheckedWriteNumber = pendingWriteNumber;
 		return isStalled;
 	}
 
@@ -54,7 +54,7 @@ export class BodyPump {
 		this.#pump();
 	}
 
-	/** Cancels the body unless it has ended. */
+	/** Stops sending. Cancels the body if sending has started and the body has not ended. */
 	stop(): void {
 		if (this.#isStopped) return;
 		this.#isStopped = true;
@@ -99,7 +99,7 @@ export class BodyPump {
 		}
 	}
 
-	/** Writes a chunk. Returns true if the next one may be pulled at once. */
+	/** Writes a chunk, or ends the body (null). Returns true if the next chunk may be pulled at once. */
 	#writeOrEnd(bytes: Uint8Array | null): boolean {
 		if (bytes === null) {
 			this.#isStopped = true;

@@ -11,7 +11,7 @@ export interface CallTimeouts {
 	readonly writeTimeout: number;
 }
 
-/** The state of a request that its clock needs, and a callback. */
+/** The request, as its clock sees it: its state, and a callback for timeouts. */
 export interface TimedCall {
 	/**
 	 * True while we read the response. The read timeout applies only during this time, because it is not the upstream's fault if we

@@ -14,7 +14,7 @@ const PART_MS = 50;
 /** Minimum and maximum size, in bytes, of the parts in which a body is sent. */
 const MIN_PART_BYTES = 512;
 const MAX_PART_BYTES = 256 * 1024;
-/** What is pulled if the consumer should call `sendTo` again. */
+/** The result of a pull after which the consumer should call `sendTo` again. */
 const NO_BYTES = new Uint8Array(0);
 /** If at least this fraction of a part may be sent now, it is sent without waiting for more. */
 const MIN_PART_SHARE = 1 / 8;
@@ -172,7 +172,7 @@ export class PacedBody implements BodySource {
 		return Math.min(this.#partBytes * MIN_PART_SHARE, this.#unsentBytes);
 	}
 
-	/** Adds what the rate has allowed since the last call. Returns the bytes that may be sent. */
+	/** Adds what the rate has allowed since the last call. Returns the number of bytes that may be sent. */
 	#accrue(now: number): number {
 		if (this.#allowedBytes < this.#maxAllowedBytes) {
 			this.#allowedBytes = Math.min(

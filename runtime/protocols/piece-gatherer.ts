@@ -1,4 +1,4 @@
-/** Joins small chunks of a body in a queue. As separate objects, they would need many times their size. */
+/** Joins small chunks of a body in a queue. Kept as separate objects, they would take many times their size in memory. */
 
 /** Chunks with fewer bytes than this are joined. */
 const SMALL_PIECE_BYTES = 1024;

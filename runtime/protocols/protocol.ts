@@ -10,21 +10,21 @@ export interface ProtocolHost {
 	/**
 	 * Called exactly once per exchange, when it has ended: its response was sent or cut short, or its connection closed.
 	 */
-	finished(x: Exchange): void;
+	onExchangeFinished(x: Exchange): void;
 	/**
 	 * Called for counters; `reason` is from a fixed set (runtime/metrics/refusals.ts). Either a message was
 	 * rejected before it became an exchange (`bad_field_name`, `head_too_large`, `header_timeout`, …), or its body or response took
 	 * too long (`body_timeout`, `write_timeout`), or a response field was dropped because it could not be sent
 	 * (`invalid_response_field`).
 	 */
-	refused(reason: string): void;
+	countRefusal(reason: string): void;
 	/** Called when a connection has been opened. Used for gauges. */
-	opened(): void;
+	onConnectionOpened(): void;
 	/** Called when a connection has been closed. Used for gauges. */
-	closed(): void;
+	onConnectionClosed(): void;
 	/** Limits and timeouts, in bytes and milliseconds. Replaced by a new object if a reload changes them. */
 	readonly limits: ProtocolLimits;
-	/** True while draining. Responses then have `Connection: close`. */
+	/** True while the server is being drained. Responses then have `Connection: close`. */
 	readonly draining: boolean;
 	/** Counters specific to HTTP/2. */
 	readonly http2?: Http2Counters | undefined;
@@ -136,11 +136,11 @@ export interface ProtocolServer {
 	 */
 	accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;
 	/**
-	 * Stops keep-alive. Idle connections close at once, unless `waits` lets them wait for a request; busy connections close after
-	 * their exchange.
-	 * @param waits Default {@link NO_WAIT}.
+	 * Stops keep-alive. Idle connections close at once, unless `requestWaits` lets them wait for a request; busy connections close
+	 * after their exchange.
+	 * @param requestWaits Default {@link NO_WAIT}.
 	 */
-	drain(waits?: RequestWaits): void;
+	drain(requestWaits?: RequestWaits): void;
 	/**
 	 * Drains the connections of matching clients: idle connections close at once, busy ones after their exchange. Upgraded
 	 * connections continue.

@@ -11,7 +11,7 @@ export class HalfSipHash {
 	readonly #low: number;
 	readonly #high: number;
 
-	/** @param low, high The secret key. */
+	/** @param low, high The halves of the secret key. */
 	constructor(low: number, high: number) {
 		this.#low = low | 0;
 		this.#high = high | 0;

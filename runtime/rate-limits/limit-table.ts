@@ -12,8 +12,19 @@ import { UnreportedUsage, type UsageReport, unreportedUsageWords } from './unrep
 
 /** Number of keys in a set. A key is always in the set that its hash selects. */
 const KEYS_PER_SET = 8;
+/** The bits of all places of a set. */
+const REFUSAL_BITS = (1 << KEYS_PER_SET) - 1;
 /** Number of words at the beginning of the memory: the secret key of the hash. */
 export const SECRET_WORDS = 2;
+/**
+ * Number of words in a line of the processor's caches. The times of a set fill a line, and so do its hashes: of a table that is
+ * larger than the caches, a request then needs three lines.
+ */
+const CACHE_LINE_WORDS = 16;
+/** Words of a set: its lock, and the state described at `#setWords`. */
+const LOCK_OFFSET = 0;
+const REFUSALS_OFFSET = 1;
+const SET_WORDS = 2;
 /** Number of attempts to lock a set before the thread sleeps. The lock is held for less than a microsecond. */
 const SPINS_BEFORE_SLEEP = 1000;
 /** Length of one sleep in milliseconds. */
@@ -26,26 +37,27 @@ const MAX_LOCK_SLEEPS = 50;
  * @param isShared True if the machines of a cluster share the counts.
  */
 export function limitTableWords(maxKeys: number, isShared = false): number {
-	const { locksIndex, setCount, unreportedIndex } = tableLayout(maxKeys);
-	return isShared ? unreportedIndex + unreportedUsageWords(KEYS_PER_SET * setCount) : locksIndex + setCount;
+	const { unreportedIndex, setCount } = tableLayout(maxKeys);
+	return unreportedIndex + (isShared ? unreportedUsageWords(KEYS_PER_SET * setCount) : 0);
 }
 
 /**
- * Returns the number of sets, and the indexes of the Int32 values at which the parts of a table begin. Times and unreported usage are
- * aligned to 8 bytes.
+ * Returns the number of sets, and the indexes of the Int32 values at which the parts of a table begin. All parts are aligned to lines
+ * of the processor's caches.
  */
 function tableLayout(maxKeys: number): {
 	setCount: number;
 	timesIndex: number;
 	idsIndex: number;
-	locksIndex: number;
+	setWordsIndex: number;
 	unreportedIndex: number;
 } {
 	const setCount = Math.ceil(maxKeys / KEYS_PER_SET);
-	const timesIndex = SECRET_WORDS;
+	const timesIndex = CACHE_LINE_WORDS;
 	const idsIndex = timesIndex + 2 * KEYS_PER_SET * setCount;
-	const locksIndex = idsIndex + 2 * KEYS_PER_SET * setCount;
-	return { setCount, timesIndex, idsIndex, locksIndex, unreportedIndex: locksIndex + setCount + (setCount & 1) };
+	const setWordsIndex = idsIndex + 2 * KEYS_PER_SET * setCount;
+	const unreportedIndex = Math.ceil((setWordsIndex + SET_WORDS * setCount) / CACHE_LINE_WORDS) * CACHE_LINE_WORDS;
+	return { setCount, timesIndex, idsIndex, setWordsIndex, unreportedIndex };
 }
 
 /** A place that a key uses. */
@@ -82,13 +94,13 @@ export function writeLimitTable(buffer: SharedArrayBuffer, maxKeys: number, used
 }
 
 function viewsOf(buffer: SharedArrayBuffer, maxKeys: number) {
-	const { setCount, timesIndex, idsIndex, locksIndex, unreportedIndex } = tableLayout(maxKeys);
+	const { setCount, timesIndex, idsIndex, setWordsIndex, unreportedIndex } = tableLayout(maxKeys);
 	return {
 		setCount,
 		unreportedOffset: unreportedIndex * 4,
 		times: new Float64Array(buffer, timesIndex * 4, KEYS_PER_SET * setCount),
 		ids: new Int32Array(buffer, idsIndex * 4, 2 * KEYS_PER_SET * setCount),
-		locks: new Int32Array(buffer, locksIndex * 4, setCount),
+		setWords: new Int32Array(buffer, setWordsIndex * 4, SET_WORDS * setCount),
 	};
 }
 
@@ -102,8 +114,10 @@ export interface KeyReport extends UsageReport {
 
 /**
  * One thread's view of a table. For each key, it stores a 64-bit hash and one time (see {@link computeExcessMs}). In a full set, a
- * new key takes the place of the key that has used least, and continues with the time of that key. A count can therefore only be
- * too high, and no client can reset a limit by sending many keys. The first request of a new key is always admitted.
+ * new key takes the place of the key that has used least, except keys of which a request was refused, and continues with the time of
+ * that key. A count can therefore only be too high. The first request of a new key is always admitted. If requests of all keys of a
+ * set were refused, the new key takes the place of each of them in turn: attackers must send two requests for each of `maxKeys` keys
+ * so that one more request of a limited key is admitted.
  */
 export class LimitTable {
 	readonly #setCount: number;
@@ -111,7 +125,11 @@ export class LimitTable {
 	readonly #fullAtTimes: Float64Array;
 	/** For each key, the halves of its hash; both are 0 if the place was never used. */
 	readonly #keyHashes: Int32Array;
-	readonly #locks: Int32Array;
+	/**
+	 * For each set, its lock, and then a bit for each place whose key had a request refused ({@link REFUSAL_BITS}), with the number
+	 * of the place that is taken next if all bits are set above them.
+	 */
+	readonly #setWords: Int32Array;
 	readonly #hash: HalfSipHash;
 	/** Usage that Redis has not counted; undefined if the counts are those of this machine. */
 	readonly unreported: UnreportedUsage | undefined;
@@ -121,12 +139,12 @@ export class LimitTable {
 	 * it.
 	 */
 	constructor(buffer: SharedArrayBuffer, maxKeys: number, isShared = false) {
-		const { setCount, times, ids, locks, unreportedOffset } = viewsOf(buffer, maxKeys);
+		const { setCount, times, ids, setWords, unreportedOffset } = viewsOf(buffer, maxKeys);
 		this.unreported = isShared ? new UnreportedUsage(buffer, unreportedOffset, KEYS_PER_SET * setCount) : undefined;
 		this.#setCount = setCount;
 		this.#fullAtTimes = times;
 		this.#keyHashes = ids;
-		this.#locks = locks;
+		this.#setWords = setWords;
 		const secret = new Int32Array(buffer, 0, SECRET_WORDS);
 		this.#hash = new HalfSipHash(sharedSecret(secret, 0), sharedSecret(secret, 1));
 	}
@@ -140,7 +158,7 @@ export class LimitTable {
 		this.#lockSet(set);
 		let place = this.#findPlace(set);
 		const isNew = place === -1;
-		if (isNew) place = this.#leastUsedPlace(set);
+		if (isNew) place = this.#replaceablePlace(set, now);
 		let fullAt = this.#fullAtTimes[place]!;
 		if (isNew) fullAt = Math.min(fullAt, now + rate.capacityMs - Math.max(cost, 1) * rate.intervalMs);
 		let excessMs = computeExcessMs(fullAt, now, rate, cost);
@@ -152,8 +170,8 @@ export class LimitTable {
 				if (isNew) this.#occupyPlace(place);
 				this.#addUnreported(place, cost * rate.intervalMs, rate);
 			}
-		}
-		Atomics.store(this.#locks, set, 0);
+		} else if (!isNew) this.#setWords[SET_WORDS * set + REFUSALS_OFFSET]! |= 1 << (place % KEYS_PER_SET);
+		this.#unlockSet(set);
 		return excessMs;
 	}
 
@@ -163,7 +181,7 @@ export class LimitTable {
 		this.#lockSet(set);
 		let place = this.#findPlace(set);
 		if (place === -1 && cost > 0) {
-			place = this.#leastUsedPlace(set);
+			place = this.#replaceablePlace(set, now);
 			this.#occupyPlace(place);
 		}
 		if (place !== -1) {
@@ -172,7 +190,7 @@ export class LimitTable {
 			this.#fullAtTimes[place] = newFullAt;
 			this.#addUnreported(place, newFullAt - Math.max(fullAt, now), rate);
 		}
-		Atomics.store(this.#locks, set, 0);
+		this.#unlockSet(set);
 	}
 
 	/** Returns the place of a key; −1 if it has none. */
@@ -180,7 +198,7 @@ export class LimitTable {
 		const set = this.#selectSet(key);
 		this.#lockSet(set);
 		const place = this.#findPlace(set);
-		Atomics.store(this.#locks, set, 0);
+		this.#unlockSet(set);
 		return place;
 	}
 
@@ -190,7 +208,7 @@ export class LimitTable {
 		this.#lockSet(set);
 		const report = this.unreported!.takeReport(place, this.#fullAtTimes[place]! - now);
 		const [first, second] = [this.#keyHashes[2 * place]!, this.#keyHashes[2 * place + 1]!];
-		Atomics.store(this.#locks, set, 0);
+		this.#unlockSet(set);
 		return report && { ...report, place, first, second };
 	}
 
@@ -204,7 +222,7 @@ export class LimitTable {
 		// Another key may have taken the place in the meantime.
 		if (this.#keyHashes[2 * place] === first && this.#keyHashes[2 * place + 1] === second)
 			this.#fullAtTimes[place] = now + remainingMs + this.unreported!.confirmSent(place);
-		Atomics.store(this.#locks, set, 0);
+		this.#unlockSet(set);
 	}
 
 	/** Returns all usage that has not been sent to Redis, for at most `maxReports` keys. */
@@ -217,7 +235,7 @@ export class LimitTable {
 		return reports;
 	}
 
-	/** Reports whether Redis must count the earlier requests of the key first. */
+	/** Reports whether Redis must count the key's earlier requests before this request is decided. */
 	#mustReport(place: number, { intervalMs, shared }: Rate, cost: number): boolean {
 		if (this.unreported === undefined || shared === undefined) return false;
 		return !this.unreported.admits(place, Math.max(cost, 1) * intervalMs, shared.batchMs);
@@ -246,15 +264,26 @@ export class LimitTable {
 		return -1;
 	}
 
-	#leastUsedPlace(set: number): number {
+	/** Returns the place that a new key takes in a set: a free place if there is one. */
+	#replaceablePlace(set: number, now: number): number {
 		const times = this.#fullAtTimes;
-		let leastUsedPlace = set * KEYS_PER_SET;
-		for (let place = leastUsedPlace + 1; place < (set + 1) * KEYS_PER_SET; place++)
-			if (times[place]! < times[leastUsedPlace]!) leastUsedPlace = place;
-		return leastUsedPlace;
+		const firstPlace = set * KEYS_PER_SET;
+		const refusals = this.#setWords[SET_WORDS * set + REFUSALS_OFFSET]!;
+		let leastUsedPlace = -1;
+		for (let place = firstPlace; place < firstPlace + KEYS_PER_SET; place++) {
+			// A key whose whole burst is available again does not need its place, even if it was refused before.
+			if (times[place]! > now && (refusals & (1 << (place - firstPlace))) !== 0) continue;
+			if (leastUsedPlace === -1 || times[place]! < times[leastUsedPlace]!) leastUsedPlace = place;
+		}
+		if (leastUsedPlace !== -1) return leastUsedPlace;
+		const turn = refusals >> KEYS_PER_SET;
+		this.#setWords[SET_WORDS * set + REFUSALS_OFFSET] = REFUSAL_BITS | (((turn + 1) % KEYS_PER_SET) << KEYS_PER_SET);
+		return firstPlace + turn;
 	}
 
 	#occupyPlace(place: number): void {
+		const set = Math.floor(place / KEYS_PER_SET);
+		this.#setWords[SET_WORDS * set + REFUSALS_OFFSET]! &= ~(1 << (place % KEYS_PER_SET));
 		this.unreported?.clearPlace(place);
 		this.#keyHashes[2 * place] = this.#hash.first;
 		this.#keyHashes[2 * place + 1] = this.#hash.second;
@@ -265,13 +294,18 @@ export class LimitTable {
 	 * one count is lost.
 	 */
 	#lockSet(set: number): void {
-		const locks = this.#locks;
-		let sleeps = 0;
-		for (let spins = 0; Atomics.compareExchange(locks, set, 0, 1) !== 0; spins++) {
+		const setWords = this.#setWords;
+		const lockIndex = SET_WORDS * set + LOCK_OFFSET;
+		let sleepCount = 0;
+		for (let spins = 0; Atomics.compareExchange(setWords, lockIndex, 0, 1) !== 0; spins++) {
 			if (spins < SPINS_BEFORE_SLEEP) continue;
-			if (sleeps++ === MAX_LOCK_SLEEPS) return;
-			Atomics.wait(locks, set, 1, LOCK_SLEEP_MS);
+			if (sleepCount++ === MAX_LOCK_SLEEPS) return;
+			Atomics.wait(setWords, lockIndex, 1, LOCK_SLEEP_MS);
 		}
+	}
+
+	#unlockSet(set: number): void {
+		Atomics.store(this.#setWords, SET_WORDS * set + LOCK_OFFSET, 0);
 	}
 }
 

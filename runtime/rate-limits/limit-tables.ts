@@ -1,6 +1,7 @@
 /** The tables of all zones of `rate_limit`, on the main thread. A successor of this process continues with their counts. */
 import { randomBytes } from 'node:crypto';
 import type { RateLimiterSettings } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
+import { monotonicNowMs } from '../clock/clock.ts';
 import { readLimitTable, SECRET_WORDS, type UsedPlace, writeLimitTable } from './limit-table.ts';
 
 /** Maximum number of keys passed to a successor. If there are more, the keys that have used least are left out. */
@@ -22,7 +23,7 @@ interface OpenTable {
 
 /** The owner of tables whose counts the machines of a cluster share. */
 export interface SharedTables {
-	/** Secret of the tables' hash, of as many bytes as any table's. */
+	/** The secret of the tables' hash. It has as many bytes as the secret of any table. */
 	readonly secret: Buffer;
 	/** Adds a table, before it is used. */
 	onTableOpened(key: string, settings: RateLimiterSettings, buffer: SharedArrayBuffer): void;
@@ -96,11 +97,6 @@ export class LimitTables {
 			if (table) writeLimitTable(table.buffer, table.maxKeys, decodePlaces(Buffer.from(records, 'base64')));
 		}
 	}
-}
-
-/** Returns the time in milliseconds, by a clock that all processes of the machine share. */
-export function monotonicNowMs(): number {
-	return Number(process.hrtime.bigint()) / 1e6;
 }
 
 function encodePlaces(places: readonly UsedPlace[]): Buffer {

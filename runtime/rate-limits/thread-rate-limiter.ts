@@ -9,6 +9,7 @@ import {
 	UNDECIDED,
 	type UnavailablePolicy,
 } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
+import { type Clock, SYSTEM_CLOCK } from '../clock/clock.ts';
 import type { LimitTable } from './limit-table.ts';
 
 /** An event of a zone: the outcome of a request, a wait for Redis, or a decision without Redis. */
@@ -18,27 +19,30 @@ export interface ThreadRateLimiterDeps {
 	/** Returns the counter of an event; called once for each event that occurs. */
 	counterOf(event: RateLimitEvent): EventCounter;
 	/**
-	 * Reports the listed usage of the table to Redis. With a place, does so at once, and resolves when Redis has counted its usage or is
-	 * unavailable.
+	 * Reports the listed usage of the table to Redis. If `place` is given, does so at once, and resolves when Redis has counted the
+	 * usage of this place or is unavailable.
 	 */
 	reportUsage(place: number | undefined): Promise<unknown>;
 }
 
-/** Counts in a shared table, by a clock that all threads and processes of the machine share. */
+/** Counts requests in a shared table, by a clock that all threads and processes of the machine share. */
 export class ThreadRateLimiter implements RateLimiter {
 	readonly #table: LimitTable;
 	readonly #deps: ThreadRateLimiterDeps;
+	readonly #clock: Clock;
 	readonly #counters = new Map<string, EventCounter>();
 	/** Reports in progress, by place, so that requests of one key share them. */
 	readonly #reportsByPlace = new Map<number, Promise<unknown>>();
 	/**
 	 * The time of the system's monotonic clock, in milliseconds, when the thread started. `performance.now()` counts from then on.
 	 */
-	readonly #threadStartMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+	readonly #threadStartMs: number;
 
-	constructor(table: LimitTable, deps: ThreadRateLimiterDeps) {
+	constructor(table: LimitTable, deps: ThreadRateLimiterDeps, clock: Clock = SYSTEM_CLOCK) {
 		this.#table = table;
 		this.#deps = deps;
+		this.#clock = clock;
+		this.#threadStartMs = clock.monotonicNow() - clock.threadNow();
 	}
 
 	take(x: Exchange, key: string, rate: Rate, cost: number): number {
@@ -52,15 +56,15 @@ export class ThreadRateLimiter implements RateLimiter {
 	async takeAfterReport(x: Exchange, key: string, rate: Rate, cost: number): Promise<number> {
 		const { waitMs } = rate.shared!;
 		this.#countEvent('waited', 'waited');
-		const deadline = performance.now() + waitMs;
+		const deadline = this.#clock.threadNow() + waitMs;
 		for (;;) {
 			const place = this.#table.placeOf(key);
-			if (place !== -1) await this.#reportWithin(place, deadline - performance.now());
-			const now = this.#threadStartMs + performance.now();
+			if (place !== -1) await this.#reportWithin(place, deadline - this.#clock.threadNow());
+			const now = this.#threadStartMs + this.#clock.threadNow();
 			const excessMs = this.#table.take(key, now, rate, cost);
 			this.#tellMainThread();
 			if (excessMs <= rate.maxDelayMs) return excessMs;
-			if (excessMs === UNDECIDED && (performance.now() >= deadline || x.isGone))
+			if (excessMs === UNDECIDED && (this.#clock.threadNow() >= deadline || x.isGone))
 				return this.#decideAlone(key, now, rate, cost);
 			const reconsidered = this.#reconsider(excessMs, key, now, rate, cost);
 			if (reconsidered !== UNDECIDED) return reconsidered;
@@ -68,15 +72,15 @@ export class ThreadRateLimiter implements RateLimiter {
 	}
 
 	charge(_x: Exchange, key: string, rate: Rate, cost: number): void {
-		this.#table.charge(key, this.#threadStartMs + performance.now(), rate, cost);
+		this.#table.charge(key, this.#threadStartMs + this.#clock.threadNow(), rate, cost);
 		if (rate.shared !== undefined) this.#tellMainThread();
 	}
 
 	delay(x: Exchange, milliseconds: number): Promise<boolean> {
 		return new Promise(resolve => {
-			const timer = setTimeout(() => resolve(true), milliseconds);
+			const stopTimer = this.#clock.startTimer(() => resolve(true), milliseconds);
 			x.onGone(() => {
-				clearTimeout(timer);
+				stopTimer();
 				resolve(false);
 			});
 		});
@@ -121,15 +125,13 @@ export class ThreadRateLimiter implements RateLimiter {
 			report = this.#deps.reportUsage(place).finally(() => this.#reportsByPlace.delete(place));
 			this.#reportsByPlace.set(place, report);
 		}
-		let timer: NodeJS.Timeout | undefined;
-		const timeoutPromise = new Promise<void>(resolve => {
-			timer = setTimeout(resolve, Math.max(0, limitMs));
-		});
+		const { promise: timeoutPromise, resolve } = Promise.withResolvers<void>();
+		const stopTimer = this.#clock.startTimer(resolve, Math.max(0, limitMs));
 		await Promise.race([report, timeoutPromise]);
-		clearTimeout(timer);
+		stopTimer();
 	}
 
-	/** Tells the main thread that usage must be reported, unless it knows. */
+	/** Tells the main thread that usage must be reported, unless it already knows. */
 	#tellMainThread(): void {
 		const unreported = this.#table.unreported!;
 		if (!unreported.mustTell) return;

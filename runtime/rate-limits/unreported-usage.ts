@@ -3,7 +3,7 @@
  * memory is shared by all threads; a place is used only while its set is locked.
  */
 
-/** Number of places that can be listed for the main thread at a time. If there are more, they are listed by their next requests. */
+/** Maximum number of places that are listed for the main thread at a time. Any other place is listed by its next request. */
 const MAX_LISTED_PLACES = 4096;
 /** Number of times that the main thread finds an entry unwritten before it assumes that the thread writing it has died. */
 const MAX_UNWRITTEN_LOOKS = 100;
@@ -36,16 +36,17 @@ export interface UsageReport {
 	readonly isBeyondBatch: boolean;
 }
 
-/** One thread's view. All amounts are in milliseconds, as in {@link Rate}. */
+/** One thread's view of the unreported usage. All amounts are in milliseconds, as in {@link Rate}. */
 export class UnreportedUsage {
 	readonly #sharedValues: Float64Array;
-	/** Amounts that have not been sent to Redis. */
-	readonly #unreportedMs: Float64Array;
-	/** Amounts that have been sent, and that Redis has not confirmed yet. */
-	readonly #reportingMs: Float64Array;
+	/**
+	 * For each place, the amount that has not been sent to Redis, and then the amount that has been sent and that Redis has not
+	 * confirmed yet. They are next to each other, because each request needs both.
+	 */
+	readonly #amountsMs: Float64Array;
 	readonly #flags: Int32Array;
 	readonly #listWords: Int32Array;
-	/** Listed places, each plus 1; 0 where none is written. */
+	/** The listed places, each as its number plus 1; 0 in an unused entry. */
 	readonly #listedPlaces: Int32Array;
 	#unwrittenLooks = 0;
 	/** True once the main thread must be told that places are listed. Set to false by whoever tells it. */
@@ -54,8 +55,7 @@ export class UnreportedUsage {
 	/** @param offsetBytes Index of the first byte, a multiple of 8. */
 	constructor(buffer: SharedArrayBuffer, offsetBytes: number, placeCount: number) {
 		this.#sharedValues = new Float64Array(buffer, offsetBytes, 2);
-		this.#unreportedMs = new Float64Array(buffer, offsetBytes + 16, placeCount);
-		this.#reportingMs = new Float64Array(buffer, offsetBytes + 16 + 8 * placeCount, placeCount);
+		this.#amountsMs = new Float64Array(buffer, offsetBytes + 16, 2 * placeCount);
 		this.#flags = new Int32Array(buffer, offsetBytes + 16 + 16 * placeCount, placeCount);
 		this.#listWords = new Int32Array(buffer, offsetBytes + 16 + 20 * placeCount, 4);
 		this.#listedPlaces = new Int32Array(buffer, offsetBytes + 32 + 20 * placeCount, MAX_LISTED_PLACES);
@@ -63,25 +63,25 @@ export class UnreportedUsage {
 
 	/** Reports whether a request may be admitted before Redis has counted the earlier ones. The first request always may. */
 	admits(place: number, amountMs: number, batchMs: number): boolean {
-		const aheadMs = this.#unreportedMs[place]! + this.#reportingMs[place]!;
+		const aheadMs = this.#amountsMs[2 * place]! + this.#amountsMs[2 * place + 1]!;
 		return aheadMs <= 0 || aheadMs + amountMs <= batchMs * (1 + 1e-9);
 	}
 
 	/** Adds usage, which may be negative. Lists the place once half of a batch is unreported. */
 	add(place: number, amountMs: number, batchMs: number, capacityMs: number): void {
-		const unreportedMs = this.#unreportedMs[place]! + amountMs;
-		this.#unreportedMs[place] = unreportedMs;
+		const unreportedMs = this.#amountsMs[2 * place]! + amountMs;
+		this.#amountsMs[2 * place] = unreportedMs;
 		if (2 * Math.abs(unreportedMs) < batchMs) return;
 		this.#sharedValues[CAPACITY_INDEX] = capacityMs;
 		const flags = this.#flags[place]!;
-		if (unreportedMs + this.#reportingMs[place]! > batchMs * (1 + 1e-9)) this.#flags[place]! |= IS_BEYOND_BATCH;
+		if (unreportedMs + this.#amountsMs[2 * place + 1]! > batchMs * (1 + 1e-9)) this.#flags[place]! |= IS_BEYOND_BATCH;
 		if (!(flags & IS_LISTED) && this.#listPlace(place)) this.#flags[place]! |= IS_LISTED;
 	}
 
 	/** Clears a place that another key takes. */
 	clearPlace(place: number): void {
-		this.#unreportedMs[place] = 0;
-		this.#reportingMs[place] = 0;
+		this.#amountsMs[2 * place] = 0;
+		this.#amountsMs[2 * place + 1] = 0;
 		this.#flags[place]! &= IS_LISTED;
 	}
 
@@ -98,25 +98,25 @@ export class UnreportedUsage {
 
 	/** Returns the usage to report, and remembers it as sent. Returns undefined if there is none. */
 	takeReport(place: number, remainingMs: number): UsageReport | undefined {
-		const unreportedMs = this.#unreportedMs[place]!;
+		const unreportedMs = this.#amountsMs[2 * place]!;
 		const isBeyondBatch = (this.#flags[place]! & IS_BEYOND_BATCH) !== 0;
 		this.#flags[place] = 0;
 		if (unreportedMs === 0) return undefined;
-		// What was admitted during a long failure of Redis has been regained in part.
+		// Part of what was admitted during a long failure of Redis has become available again since then.
 		const amountMs = isBeyondBatch ? Math.min(unreportedMs, Math.max(0, remainingMs)) : unreportedMs;
-		this.#unreportedMs[place] = 0;
-		this.#reportingMs[place]! += amountMs;
+		this.#amountsMs[2 * place] = 0;
+		this.#amountsMs[2 * place + 1]! += amountMs;
 		return { amountMs, capacityMs: this.#sharedValues[CAPACITY_INDEX]!, isBeyondBatch };
 	}
 
 	/** Handles the confirmation of the sent usage. Returns the usage that is still unreported. */
 	confirmSent(place: number): number {
-		this.#reportingMs[place] = 0;
-		return this.#unreportedMs[place]!;
+		this.#amountsMs[2 * place + 1] = 0;
+		return this.#amountsMs[2 * place]!;
 	}
 
 	isReporting(place: number): boolean {
-		return this.#reportingMs[place] !== 0;
+		return this.#amountsMs[2 * place + 1] !== 0;
 	}
 
 	/** Removes a place from the list and returns it; −1 if the list is empty. */

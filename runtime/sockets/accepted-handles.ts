@@ -11,8 +11,8 @@ interface ListeningHandle extends Partial<Pick<StreamHandle, 'setKeepAlive' | 's
 type WithHandle<T> = T & { _handle?: ListeningHandle | null };
 
 /**
- * Passes the handle of each accepted connection to `takeHandle` before Node creates a `net.Socket` for it. `takeHandle` returns false to leave
- * the handle to Node. If Node's handles are not as expected, `takeHandle` is never called.
+ * Passes the handle of each accepted connection to `takeHandle` before Node creates a `net.Socket` for it. `takeHandle` returns
+ * false to leave the handle to Node. If Node's handles are not as expected, `takeHandle` is never called.
  */
 export function interceptHandles(server: WithHandle<Server>, takeHandle: (handle: StreamHandle) => boolean): void {
 	if (!isDirectIo()) return;

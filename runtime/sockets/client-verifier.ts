@@ -8,7 +8,7 @@ import { contextAddress } from './context-address.ts';
 import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 
-/** The criteria that a client certificate must meet. */
+/** Which client certificates are accepted. A certificate must meet both criteria. */
 export interface ClientCertificateCriteria {
 	/** True if the certificate must be signed by an authority that the TLS context trusts. */
 	readonly chain: boolean;

@@ -15,6 +15,12 @@ import type { PolledSocket } from './socket-poller.ts';
 
 /** Maximum connections accepted in a row before other sockets are served. */
 const MAX_ACCEPTS_PER_TURN = 16;
+/**
+ * A turn that accepts at least this many connections is a burst: in the next turn, `accept` is called until no connection is
+ * waiting. Otherwise, `poll` checks for a waiting connection before each `accept` except the first, because an `accept` that finds
+ * none takes as long as eight calls of `poll`.
+ */
+const MIN_BURST_CONNECTIONS = 8;
 /** Milliseconds for which no connections are accepted after the system has run out of memory or descriptors. */
 const BACK_OFF_MS = 100;
 /** Maximum attempts to take over the listening socket from Node's event loop. Each turn of the loop allows one attempt. */
@@ -37,6 +43,8 @@ export class ConnectionAcceptor implements PolledSocket {
 	readonly #isUnix: boolean;
 	#calls: ConnectionCalls | undefined;
 	#attemptCount = 0;
+	/** True if the previous turn accepted at least {@link MIN_BURST_CONNECTIONS}. */
+	#isInBurst = false;
 	#isClosed = false;
 	/**
 	 * A spare descriptor; −1 if there is none. When the process has no free descriptors, the spare one is closed, so that a
@@ -90,12 +98,19 @@ export class ConnectionAcceptor implements PolledSocket {
 
 	/** Implements PolledSocket. */
 	onReadable(): void {
-		const calls = this.#calls!;
+		this.#isInBurst = this.#acceptConnections(this.#calls!) >= MIN_BURST_CONNECTIONS;
+	}
+
+	/** Accepts the waiting connections, up to {@link MAX_ACCEPTS_PER_TURN}. Returns about how many there were. */
+	#acceptConnections(calls: ConnectionCalls): number {
 		for (let acceptCount = 0; acceptCount < MAX_ACCEPTS_PER_TURN && !this.#isClosed; acceptCount++) {
+			const mayBeLast = acceptCount > 0 && !this.#isInBurst;
+			if (mayBeLast && !calls.hasWaitingConnection(this.#descriptor)) return acceptCount;
 			const descriptor = calls.accept(this.#descriptor);
 			if (descriptor >= 0) this.#handleConnection(descriptor, calls);
-			else if (descriptor === WOULD_BLOCK_ERROR || this.#handleError(descriptor, calls)) return;
+			else if (descriptor === WOULD_BLOCK_ERROR || this.#handleError(descriptor, calls)) return acceptCount;
 		}
+		return MAX_ACCEPTS_PER_TURN;
 	}
 
 	#handleConnection(descriptor: number, calls: ConnectionCalls): void {
@@ -105,12 +120,12 @@ export class ConnectionAcceptor implements PolledSocket {
 		}
 		const handle = this.#isUnix
 			? new DescriptorHandle(descriptor, calls)
-			: new TcpDescriptorHandle(descriptor, calls, calls.peerAddress());
+			: new TcpDescriptorHandle(descriptor, calls, calls.peer);
 		const socket = new DirectSocket(handle, true);
 		const owner = this.#owner;
-		if (owner.needsStream) owner.accepted(socket.toSocket());
+		if (owner.needsStream) owner.onAccepted(socket.toSocket());
 		else {
-			owner.accepted(socket);
+			owner.onAccepted(socket);
 			socket.readFirst();
 		}
 	}
@@ -123,14 +138,14 @@ export class ConnectionAcceptor implements PolledSocket {
 		}
 		const socket = new DirectSocket(handle);
 		const owner = this.#owner;
-		owner.accepted(owner.needsStream ? socket.toSocket() : socket);
+		owner.onAccepted(owner.needsStream ? socket.toSocket() : socket);
 	}
 
 	/** Handles a failed `accept`. Returns true if no further connection can be accepted for now. */
 	#handleError(status: number, calls: ConnectionCalls): boolean {
 		if (NO_DESCRIPTOR_ERRORS.includes(status)) return this.#refuseConnection(status, calls);
 		if (!LASTING_ERRORS.includes(status)) return false;
-		this.#owner.acceptFailed(acceptError(status));
+		this.#owner.onAcceptFailed(acceptError(status));
 		return this.#backOff(calls);
 	}
 
@@ -140,7 +155,7 @@ export class ConnectionAcceptor implements PolledSocket {
 	 */
 	#refuseConnection(status: number, calls: ConnectionCalls): boolean {
 		if (this.#spareDescriptor < 0) {
-			this.#owner.acceptFailed(acceptError(status));
+			this.#owner.onAcceptFailed(acceptError(status));
 			return this.#backOff(calls);
 		}
 		closeSync(this.#spareDescriptor);
@@ -149,7 +164,7 @@ export class ConnectionAcceptor implements PolledSocket {
 		const refusedDescriptor = calls.accept(this.#descriptor);
 		if (refusedDescriptor >= 0) {
 			calls.close(refusedDescriptor);
-			this.#owner.acceptFailed(acceptError(status));
+			this.#owner.onAcceptFailed(acceptError(status));
 		}
 		this.#openSpare();
 		return refusedDescriptor < 0;
@@ -159,7 +174,7 @@ export class ConnectionAcceptor implements PolledSocket {
 		calls.poller.remove(this.#descriptor);
 		this.#backOffTimer = setTimeout(() => {
 			this.#openSpare();
-			calls.poller.addListening(this.#descriptor, this);
+			if (!calls.poller.addListening(this.#descriptor, this)) this.#backOff(calls);
 		}, BACK_OFF_MS).unref();
 		return true;
 	}

@@ -4,15 +4,19 @@ import { isDirectHandle, type StreamHandle } from './direct-socket.ts';
 import { foreignFunctions, loadForeignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 import { type OwnedDescriptors, threadDescriptors } from './owned-descriptors.ts';
-import { SOCKET_ADDRESS_BYTES } from './socket-address.ts';
+import type { AddressAndPort } from './socket-address.ts';
+import { SocketAddressMemory } from './socket-address-memory.ts';
 import { type SocketPoller, threadPoller } from './socket-poller.ts';
 import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 
 const SHUT_WR = 1;
+/** The event that a listening socket reports while connections are waiting. */
+const POLLIN = 1;
 /** Flags for `accept4`: SOCK_NONBLOCK and SOCK_CLOEXEC. */
 const ACCEPT_FLAGS = 0o4000 | 0o2000000;
 /** Maximum total size in bytes of the chunks that are joined into one write. */
 const MAX_JOINED_BYTES = 65_536;
+const RESOLVED = Promise.resolve();
 
 type SystemCall = (...values: (number | bigint)[]) => number;
 
@@ -27,19 +31,30 @@ export class ConnectionCalls {
 	readonly ownedDescriptors: OwnedDescriptors;
 	readonly poller: SocketPoller;
 	readonly #accept: SystemCall;
+	readonly #poll: SystemCall;
 	readonly #close: SystemCall;
 	readonly #shutdown: SystemCall;
 	readonly #getsockname: SystemCall;
 	readonly #errno: () => number;
 	readonly #tcpClass: HandleClass;
 	readonly #pipeClass: HandleClass;
-	/** Memory that receives a peer's address: its length (4 bytes), followed by a `sockaddr`. */
-	readonly #addressMemory: Buffer = Buffer.allocUnsafeSlow(128).fill(0);
-	readonly #addressBytes: Uint8Array = this.#addressMemory.subarray(4, 4 + SOCKET_ADDRESS_BYTES);
+	/** The address that `accept4` or `getsockname` has returned last. */
+	readonly #lastAddress: SocketAddressMemory = new SocketAddressMemory();
+	/** Memory addresses of the `sockaddr` in `#lastAddress`, and of its length. */
 	readonly #addressPointer: bigint;
+	readonly #addressLengthPointer: bigint;
+	/** A `pollfd`: the descriptor, followed by the requested and the returned events in 16 bits each. */
+	readonly #pollWords: Int32Array = new Int32Array(new ArrayBuffer(8));
+	readonly #pollPointer: bigint;
 	readonly #joinBuffer: Buffer = Buffer.allocUnsafeSlow(MAX_JOINED_BYTES);
-	/** Handles that have been closed, each with the callback that is still to be called. */
-	#closedHandles: [DescriptorHandle, (this: StreamHandle) => void][] = [];
+	/** Handles that have been closed, each followed by the callback that is still to be called. */
+	#closedHandles: (DescriptorHandle | ((this: StreamHandle) => void))[] = [];
+	readonly #runClosedCallbacks = (): void => {
+		const closedHandles = this.#closedHandles;
+		this.#closedHandles = [];
+		for (let at = 0; at < closedHandles.length; at += 2)
+			(closedHandles[at + 1] as (this: StreamHandle) => void).call(closedHandles[at] as DescriptorHandle);
+	};
 
 	/** Throws if a C function or one of Node's classes is missing. */
 	constructor(poller: SocketPoller, ownedDescriptors: OwnedDescriptors) {
@@ -59,6 +74,7 @@ export class ConnectionCalls {
 		const uncheckedFunctions = uncheckedFunctionsOf(ffi, {
 			accept4: { return: 'int32', arguments: ['int32', 'pointer', 'pointer', 'int32'] },
 			close: { return: 'int32', arguments: ['int32'] },
+			poll: { return: 'int32', arguments: ['pointer', 'int32', 'int32'] },
 		});
 		const functions = loadForeignFunctions(ffi, {
 			shutdown: { return: 'int32', arguments: ['int32', 'int32'] },
@@ -67,35 +83,51 @@ export class ConnectionCalls {
 		});
 		this.#accept = uncheckedFunctions.accept4 as SystemCall;
 		this.#close = uncheckedFunctions.close as SystemCall;
+		this.#poll = uncheckedFunctions.poll as SystemCall;
 		this.#shutdown = functions.shutdown as SystemCall;
 		this.#getsockname = functions.getsockname as SystemCall;
 		const errnoAddress = (functions.__errno_location as unknown as () => bigint)();
 		this.#errno = () => ffi.getInt32(errnoAddress);
-		this.#addressPointer = ffi.getRawPointer(this.#addressMemory);
+		this.#addressLengthPointer = ffi.getRawPointer(this.#lastAddress.bytes);
+		this.#addressPointer = this.#addressLengthPointer + 4n;
+		this.#pollPointer = ffi.getRawPointer(this.#pollWords);
 	}
 
 	/**
-	 * Accepts a connection. Returns its descriptor, or a negative error number. {@link peerAddress} then returns the
-	 * peer's address.
+	 * Accepts a connection. Returns its descriptor, or a negative error number. {@link peer} is then the peer's address.
 	 */
 	accept(listeningDescriptor: number): number {
-		this.#addressMemory.writeUInt32LE(SOCKET_ADDRESS_BYTES, 0);
-		const descriptor = this.#accept(listeningDescriptor, this.#addressPointer + 4n, this.#addressPointer, ACCEPT_FLAGS);
+		this.#lastAddress.prepare();
+		const descriptor = this.#accept(
+			listeningDescriptor,
+			this.#addressPointer,
+			this.#addressLengthPointer,
+			ACCEPT_FLAGS,
+		);
 		return descriptor >= 0 ? descriptor : -this.#errno();
 	}
 
-	/** Returns a copy of the address of the connection that was accepted last. */
-	peerAddress(): Uint8Array {
-		// `Buffer.from` would allocate from a shared pool, and an idle connection would then keep the whole pool in memory.
-		const addressCopy = new Uint8Array(SOCKET_ADDRESS_BYTES);
-		addressCopy.set(this.#addressBytes);
-		return addressCopy;
+	/**
+	 * Reports whether a listening socket has another connection to accept, or an error. Takes 0.35 µs, whereas an `accept` that finds no
+	 * connection takes 3, because the system prepares a socket and a file before it looks.
+	 */
+	hasWaitingConnection(listeningDescriptor: number): boolean {
+		const words = this.#pollWords;
+		words[0] = listeningDescriptor;
+		words[1] = POLLIN;
+		return this.#poll(this.#pollPointer, 1, 0) > 0;
 	}
 
-	localAddress(descriptor: number): Uint8Array | undefined {
-		this.#addressMemory.writeUInt32LE(SOCKET_ADDRESS_BYTES, 0);
-		return this.#getsockname(descriptor, this.#addressPointer + 4n, this.#addressPointer) === 0
-			? this.peerAddress()
+	/** The address of the peer of the connection that was accepted last. It changes with the next call of `accept` or `localAddress`. */
+	get peer(): AddressAndPort {
+		return this.#lastAddress;
+	}
+
+	/** Returns the local address of a connection. It changes with the next call of `accept` or `localAddress`. */
+	localAddress(descriptor: number): AddressAndPort | undefined {
+		this.#lastAddress.prepare();
+		return this.#getsockname(descriptor, this.#addressPointer, this.#addressLengthPointer) === 0
+			? this.#lastAddress
 			: undefined;
 	}
 
@@ -151,14 +183,9 @@ export class ConnectionCalls {
 
 	/** Schedules a call of `onClosed` in a microtask, so that it does not run while its handle is still being closed. */
 	callClosedLater(handle: DescriptorHandle, onClosed: (this: StreamHandle) => void): void {
-		if (this.#closedHandles.length === 0) queueMicrotask(() => this.#runClosedCallbacks());
-		this.#closedHandles.push([handle, onClosed]);
-	}
-
-	#runClosedCallbacks(): void {
-		const closedHandles = this.#closedHandles;
-		this.#closedHandles = [];
-		for (const [handle, closed] of closedHandles) closed.call(handle);
+		// Node's `queueMicrotask` creates several objects for each call.
+		if (this.#closedHandles.length === 0) void RESOLVED.then(this.#runClosedCallbacks);
+		this.#closedHandles.push(handle, onClosed);
 	}
 }
 

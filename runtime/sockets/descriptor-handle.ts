@@ -6,7 +6,7 @@
 import type { ConnectionCalls } from './connection-calls.ts';
 import type { DirectSocket, StreamHandle } from './direct-socket.ts';
 import type { PendingWrite } from './handle-writes.ts';
-import { readSocketAddress } from './socket-address.ts';
+import type { AddressAndPort } from './socket-address.ts';
 
 /** Error numbers of libuv. */
 const NOT_CONNECTED_ERROR = -107;
@@ -128,12 +128,13 @@ export class DescriptorHandle implements StreamHandle {
 
 /** The handle of a TCP connection. */
 export class TcpDescriptorHandle extends DescriptorHandle {
-	readonly #peerAddress: Uint8Array;
+	readonly #peerAddress: string;
+	readonly #peerPort: number;
 
-	/** @param peerAddress The peer's address as a `sockaddr`, which this handle keeps. */
-	constructor(descriptor: number, calls: ConnectionCalls, peerAddress: Uint8Array) {
+	constructor(descriptor: number, calls: ConnectionCalls, { address, port }: AddressAndPort) {
 		super(descriptor, calls);
-		this.#peerAddress = peerAddress;
+		this.#peerAddress = address;
+		this.#peerPort = port;
 	}
 
 	protected override get isUnix(): boolean {
@@ -141,12 +142,12 @@ export class TcpDescriptorHandle extends DescriptorHandle {
 	}
 
 	getpeername(name: { address?: string | undefined; family?: string | undefined; port?: number | undefined }): number {
-		return fillSocketName(name, this.#peerAddress);
+		return fillSocketName(name, this.#peerAddress, this.#peerPort);
 	}
 
 	getsockname(name: { address?: string | undefined; family?: string | undefined; port?: number | undefined }): number {
-		const address = this.calls.localAddress(this.fd);
-		return address === undefined ? NOT_CONNECTED_ERROR : fillSocketName(name, address);
+		const local = this.calls.localAddress(this.fd);
+		return local === undefined ? NOT_CONNECTED_ERROR : fillSocketName(name, local.address, local.port);
 	}
 
 	// The two methods below do nothing, because accepted connections inherit these options from the listening socket.
@@ -162,9 +163,9 @@ export class TcpDescriptorHandle extends DescriptorHandle {
 
 function fillSocketName(
 	name: { address?: string | undefined; family?: string | undefined; port?: number | undefined },
-	addressBytes: Uint8Array,
+	address: string,
+	port: number,
 ): number {
-	const { address, port } = readSocketAddress(Buffer.from(addressBytes), 0);
 	name.address = address;
 	name.family = address.includes(':') ? 'IPv6' : 'IPv4';
 	name.port = port;

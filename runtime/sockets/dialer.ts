@@ -11,7 +11,6 @@ export interface DialOwner {
 	onDialFailed(error: UpstreamError): void;
 }
 
-/** A connection attempt. */
 export interface DialAttempt {
 	/** Cancels the attempt. No callback is called after that. */
 	abandon(): void;
@@ -22,7 +21,7 @@ export interface Dialer {
 	dial(owner: DialOwner): DialAttempt;
 }
 
-/** The address to connect to. */
+/** The address of an upstream: a host name or IP address with a port, or the path of a Unix socket. */
 export type ClientTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /** Options for opening a connection. Times are in milliseconds. */

@@ -1,6 +1,6 @@
 /**
- * Connects to an IP address without `net.Socket`, which makes a refused connection cost several times as much as its system call.
- * It uses Node's internal handles. If they are not as expected, `dialDirectly` returns undefined, and the caller uses `net`.
+ * Connects to an IP address without `net.Socket`, whose work for a refused connection costs several times as much as the system
+ * call. It uses Node's internal handles. If they are not as expected, `dialDirectly` returns undefined, and the caller uses `net`.
  */
 import { isIP } from 'node:net';
 import { getSystemErrorName } from 'node:util';
@@ -91,13 +91,13 @@ class DirectDialing implements DialAttempt, UpstreamSocketOwner {
 	}
 
 	/** Returns false to stop reading, because an upstream must not send anything before the first request. */
-	received(): boolean {
+	onReceived(): boolean {
 		return false;
 	}
 
-	ended(): void {}
+	onPeerEnded(): void {}
 
-	closed(): void {}
+	onClosed(): void {}
 
 	#onConnectCompleted(status: number): void {
 		if (this.#isFinished) return;

@@ -18,7 +18,7 @@ export class DirectListeningSocket extends NodeListeningSocket {
 		this.configure(this.#keepAlive);
 		interceptHandles(this.server, handle => {
 			if (this.owner.needsStream) return false;
-			this.owner.accepted(new DirectSocket(handle));
+			this.owner.onAccepted(new DirectSocket(handle));
 			return true;
 		});
 		if (!this.#inheritsOptions && !this.isUnix) return;

@@ -1,10 +1,10 @@
 /**
- * A client connection without `net.Socket`, because a stream's own work for each connection, read and write costs more than the
- * system calls of a small exchange. It uses Node's internal handles. If they are not as expected, connections use `net.Socket`.
+ * A client connection without `net.Socket`, because a stream's overhead per connection, per read and per write exceeds the cost of
+ * a small exchange's system calls. It uses Node's internal handles. If they are not as expected, connections use `net.Socket`.
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
-import { CAN_WRITE_WITHOUT_REQUEST, type PendingWrite, systemError, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
+import { canWriteWithoutRequest, type PendingWrite, systemError, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
 import { isDirectIo } from './io-mode.ts';
 import { type PolledSocket, type SocketPoller, threadPoller, WOULD_BLOCK } from './socket-poller.ts';
 
@@ -13,18 +13,18 @@ export interface SocketOwner {
 	/**
 	 * Called when `count` bytes have been read. They are at the start of the socket's read memory, and valid only during the call.
 	 */
-	received(count: number): void;
+	onReceived(count: number): void;
 	/** Called when the peer has closed its side. */
-	ended(): void;
+	onPeerEnded(): void;
 	/** Called when the system has accepted everything written, unless it had already done so when the write returned. */
-	drained(): void;
+	onDrained(): void;
 	/** Called when the connection has closed, with the error that caused it, if any. It is the last event. */
-	closed(error: Error | undefined): void;
+	onClosed(error: Error | undefined): void;
 	/**
 	 * Called when a write has failed. Returns true if the owner continues to read and closes the connection itself. Otherwise, the
 	 * connection closes at once.
 	 */
-	writeFailed?(error: Error): boolean;
+	onWriteFailed?(error: Error): boolean;
 }
 
 /** Receives the first bytes of a connection, before it is known which protocol will take it over. */
@@ -106,7 +106,7 @@ const REQUIRED_METHODS = [
 
 /** Reports whether a {@link DirectSocket} can be made from the handle of an accepted connection. */
 export function isDirectHandle(handle: object): handle is StreamHandle {
-	if (STREAM_BINDING === undefined || !CAN_WRITE_WITHOUT_REQUEST || !isDirectIo()) return false;
+	if (STREAM_BINDING === undefined || !canWriteWithoutRequest() || !isDirectIo()) return false;
 	const members = handle as Record<string, unknown>;
 	return (
 		REQUIRED_METHODS.every(method => typeof members[method] === 'function') &&
@@ -114,7 +114,7 @@ export function isDirectHandle(handle: object): handle is StreamHandle {
 	);
 }
 
-/** An accepted connection. */
+/** An accepted connection, with or without a stream. */
 export type AcceptedSocket = Socket | DirectSocket;
 
 /**
@@ -130,7 +130,7 @@ export class DirectSocket implements PolledSocket {
 	/** True if no more will be written. */
 	writableEnded = false;
 	/**
-	 * The memory for the reads after the current one. The holder may set it in `received`, and must keep it alive as long as it is
+	 * The memory for the reads after the current one. The holder may set it in `onReceived`, and must keep it alive as long as it is
 	 * in use.
 	 */
 	nextMemory: Uint8Array | undefined = undefined;
@@ -148,7 +148,7 @@ export class DirectSocket implements PolledSocket {
 	 * because it would overtake their data.
 	 */
 	#pendingWriteCount = 0;
-	pendingWrites = 0;
+	pendingWriteCount = 0;
 	#peerAddress: SocketName | undefined = undefined;
 	#localAddress: SocketName | undefined = undefined;
 	#error: Error | undefined = undefined;
@@ -314,8 +314,8 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/**
-	 * Limits the next read to `maxBytes`; 0 removes the limit, so that the read may fill the memory. Returns false if the handle reads
-	 * the socket, in which case reads cannot be limited.
+	 * Limits the next read to `maxBytes`; 0 removes the limit, so that the read may fill the memory. Returns false if the handle
+	 * reads the socket, in which case reads cannot be limited.
 	 */
 	limitRead(maxBytes: number): boolean {
 		this.#readLimitBytes = maxBytes;
@@ -341,9 +341,9 @@ export class DirectSocket implements PolledSocket {
 				if (count !== WOULD_BLOCK) this.handleRead(count === 0 ? END_OF_STREAM : count);
 				return;
 			}
-			if (peekOwner === undefined) this.holder?.received(count);
+			if (peekOwner === undefined) this.holder?.onReceived(count);
 			else {
-				// The new owner of the connection, chosen by `peeked`, reads the remaining data if `hasMore` is true.
+				// The new owner of the connection, chosen by `onPeeked`, reads the remaining data if `hasMore` is true.
 				this.#hasMore = hasEnd || hasUrgentMark || count === roomBytes;
 				peekOwner.onPeeked(count);
 				if (this.#poller === undefined) return;
@@ -368,7 +368,6 @@ export class DirectSocket implements PolledSocket {
 		if (this.#isReading) setImmediate(reportRest, this);
 	}
 
-	/** Maximum bytes of the next read. */
 	get #nextReadBytes(): number {
 		return this.#readLimitBytes === 0 ? this.#readMemory!.length : this.#readLimitBytes;
 	}
@@ -416,7 +415,7 @@ export class DirectSocket implements PolledSocket {
 		return this._handle?.writeQueueSize ?? 0;
 	}
 
-	/** True if so many bytes are waiting to be sent that nothing more should be written until `drained` is called. */
+	/** True if so many bytes are waiting to be sent that nothing more should be written until `onDrained` is called. */
 	get writableNeedDrain(): boolean {
 		return this.#pendingWriteCount > 0 && this.writableLength >= WRITE_HIGH_WATER_BYTES;
 	}
@@ -426,8 +425,8 @@ export class DirectSocket implements PolledSocket {
 	uncork(): void {}
 
 	/**
-	 * Writes bytes, or text as Latin-1. `onWritten` is called once the system has accepted them, or with an error, and possibly before
-	 * `write` returns.
+	 * Writes bytes, or text as Latin-1. `onWritten` is called once the system has accepted them, or with an error, and possibly
+	 * before `write` returns.
 	 */
 	write(text: string, encoding: 'latin1', onWritten?: (error?: Error | null) => void): void;
 	write(bytes: Uint8Array, onWritten?: (error?: Error | null) => void): void;
@@ -446,14 +445,14 @@ export class DirectSocket implements PolledSocket {
 		if (result === 0) onWritten?.();
 		else if (typeof result === 'number') {
 			const error = systemError(result, 'write');
-			this.writeFailed(error);
+			this.failWrite(error);
 			onWritten?.(error);
 		} else this.#awaitWrite(result, data, onWritten);
 	}
 
 	/**
-	 * Closes our side once the system has accepted everything written, then calls `onFinished`. The connection closes when both sides
-	 * are closed.
+	 * Closes our side once the system has accepted everything written, then calls `onFinished`. The connection closes when both
+	 * sides are closed.
 	 */
 	end(onFinished?: () => void): void {
 		const handle = this._handle;
@@ -494,8 +493,8 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/** Closes the connection because a write has failed, unless the holder wants to continue reading. */
-	writeFailed(error: Error): void {
-		if (this.destroyed || this.holder?.writeFailed?.(error) === true) return;
+	failWrite(error: Error): void {
+		if (this.destroyed || this.holder?.onWriteFailed?.(error) === true) return;
 		this.destroy(error);
 	}
 
@@ -541,7 +540,7 @@ export class DirectSocket implements PolledSocket {
 	/** Handles the result of a read: the number of bytes in the memory, `END_OF_STREAM`, or another negative error code. */
 	handleRead(readResult: number): void {
 		if (readResult > 0) {
-			this.holder?.received(readResult);
+			this.holder?.onReceived(readResult);
 			return;
 		}
 		if (readResult === 0 || this.destroyed) return;
@@ -551,19 +550,19 @@ export class DirectSocket implements PolledSocket {
 		}
 		this.#hasPeerEnded = true;
 		this.#isReading = false;
-		this.holder?.ended();
+		this.holder?.onPeerEnded();
 		if (this.#hasEnded) this.destroy();
 	}
 
 	/** Called by the handle: `count` bytes are in the memory passed to `peek`. */
-	peeked(count: number): void {
+	onHandlePeeked(count: number): void {
 		this.#peekOwner?.onPeeked(count);
 	}
 
 	/** Called by the handle when it has closed. */
-	closed(): void {
+	onHandleClosed(): void {
 		this.onClosed?.();
-		this.holder?.closed(this.#error);
+		this.holder?.onClosed(this.#error);
 	}
 
 	#awaitWrite(
@@ -572,18 +571,18 @@ export class DirectSocket implements PolledSocket {
 		onWritten: ((error?: Error | null) => void) | undefined,
 	): void {
 		this.#pendingWriteCount++;
-		this.pendingWrites++;
+		this.pendingWriteCount++;
 		const onComplete = (status: number): void => {
 			this.#pendingWriteCount--;
-			this.pendingWrites--;
+			this.pendingWriteCount--;
 			if (status < 0) {
 				const error = systemError(status, 'write');
-				this.writeFailed(error);
+				this.failWrite(error);
 				onWritten?.(error);
 				return;
 			}
 			onWritten?.();
-			if (this.#pendingWriteCount === 0 && !this.destroyed) this.holder?.drained();
+			if (this.#pendingWriteCount === 0 && !this.destroyed) this.holder?.onDrained();
 		};
 		pendingWrite.buffer = data;
 		pendingWrite.oncomplete = onComplete;
@@ -648,7 +647,7 @@ function onRead(this: StreamHandle): Uint8Array | undefined {
 function onPeek(this: StreamHandle): undefined {
 	const socket = this.svcSocket!;
 	const count = lastReadResult();
-	if (count > 0) socket.peeked(count);
+	if (count > 0) socket.onHandlePeeked(count);
 	else socket.handleRead(count);
 }
 
@@ -670,7 +669,7 @@ export function lastReadResult(): number {
 }
 
 function onClosed(this: StreamHandle): void {
-	this.svcSocket?.closed();
+	this.svcSocket?.onHandleClosed();
 }
 
 /** Returns Node's binding through a public but deprecated function, or undefined if it is missing or has changed. */

@@ -10,6 +10,9 @@ import { foreignFunctions } from './foreign-functions.ts';
 /** Command of `fcntl` on Linux that duplicates a descriptor. Child processes do not inherit the duplicate. */
 const F_DUPFD_CLOEXEC = 1030;
 
+/** Flags of `eventfd` on Linux: child processes do not inherit the descriptor, and a read does not wait. */
+const EFD_CLOEXEC_NONBLOCK = 0o2004000;
+
 /** Reports whether {@link duplicateDescriptor} is available. */
 export function canDuplicateDescriptors(): boolean {
 	return foreignFunctions() !== undefined;
@@ -44,8 +47,11 @@ export function descriptorOf(server: Server): number {
 }
 
 /**
- * Redirects a descriptor to the null device if it refers to the same socket as `duplicate`. Does nothing if it refers to anything else,
- * or if redirecting is not possible here.
+ * Redirects a descriptor to something that never becomes readable if it refers to the same socket as `duplicate`. Does nothing if
+ * it refers to anything else, or if redirecting is not possible here.
+ *
+ * On Linux, that is an `eventfd`. The null device would end the process if the thread that owns the descriptor has not polled it
+ * yet: `epoll_ctl` refuses the null device, and libuv aborts if `epoll_ctl` fails.
  */
 export function detachDescriptor(descriptor: number, duplicate: number): void {
 	const ffi = foreignFunctions();
@@ -53,19 +59,33 @@ export function detachDescriptor(descriptor: number, duplicate: number): void {
 	const { lib, functions } = ffi.dlopen(null, { dup2: { arguments: ['i32', 'i32'], return: 'i32' } });
 	try {
 		if (!isSameFile(descriptor, duplicate)) return;
-		const nullDevice = openSync('/dev/null', 'r');
-		functions.dup2(nullDevice, descriptor);
-		closeSync(nullDevice);
+		const silentDescriptor = process.platform === 'linux' ? openEventDescriptor() : openSync('/dev/null', 'r');
+		functions.dup2(silentDescriptor, descriptor);
+		closeSync(silentDescriptor);
 	} catch {
-		// `descriptor` is already closed, or no descriptor is free for the null device.
+		// `descriptor` is already closed, or no descriptor is free for the replacement.
 	} finally {
 		lib.close();
 	}
 }
 
+/** Opens an `eventfd`, which `epoll` accepts. It never becomes readable, because nothing writes to it. */
+function openEventDescriptor(): number {
+	const { lib, functions } = foreignFunctions()!.dlopen(null, {
+		eventfd: { arguments: ['u32', 'i32'], return: 'i32' },
+	});
+	try {
+		const descriptor = functions.eventfd(0, EFD_CLOEXEC_NONBLOCK);
+		if (descriptor >= 0) return descriptor;
+	} finally {
+		lib.close();
+	}
+	throw systemFailure('EMFILE');
+}
+
 /**
- * Makes `target` refer to what `descriptor` refers to, and closes `descriptor`. Throws an error with the system's code, or with ENOSYS
- * if not available.
+ * Makes `target` refer to what `descriptor` refers to, and closes `descriptor`. Throws an error with the system's code, or with
+ * ENOSYS if not available.
  */
 export function replaceDescriptor(target: number, descriptor: number): void {
 	const ffi = foreignFunctions();

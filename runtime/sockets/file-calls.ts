@@ -17,9 +17,10 @@ export interface SystemCalls {
 	/** Reports whether the byte at an offset is in the page cache. Returns false if the file system cannot tell. */
 	isInMemory(file: number, offset: number): boolean;
 	/**
-	 * Opens `path` below `root` for reading if neither contains a symbolic link. Returns a descriptor, or −1 on failure or if the path
-	 * is not ASCII or not normalized. Also opens folders, and opens FIFOs and devices without blocking, so callers must check
-	 * `fileIdentity`. The descriptor must be closed with `close`: Node's own function warns about descriptors that it has not opened.
+	 * Opens `path` below `root` for reading if neither contains a symbolic link. Returns a descriptor, or −1 on failure or if the
+	 * path is not ASCII or not normalized. Also opens folders, and opens FIFOs and devices without blocking, so callers must check
+	 * `fileIdentity`. The descriptor must be closed with `close`: Node's own function warns about descriptors that it has not
+	 * opened.
 	 */
 	openWithoutLinks(root: string, path: string): number;
 	/** Returns the metadata of an open file, or undefined if not available. */

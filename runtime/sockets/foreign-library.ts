@@ -25,7 +25,6 @@ export interface ForeignLibrary<Name extends string = string> {
 	copyBytes(address: bigint, length: number): Buffer;
 	/** Returns the zero-terminated string at an address. */
 	readText(address: bigint): string;
-	/** Writes bytes to an address. */
 	writeBytes(address: bigint, bytes: Uint8Array): void;
 	writeUint64(address: bigint, value: bigint): void;
 	writeUint8(address: bigint, value: number): void;
@@ -84,7 +83,9 @@ export function findOpenssl<Name extends string>(
 	}
 }
 
-/** Returns the reason why a thread without direct I/O cannot use the functions; undefined if it can. */
+/**
+ * If this thread is not in `direct` I/O mode, returns that as the reason why the functions are not available; otherwise undefined.
+ */
 export function directIoProblem(): { readonly missing: string } | undefined {
 	return isDirectIo() ? undefined : { missing: 'it needs `direct` I/O' };
 }

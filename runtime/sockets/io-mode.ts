@@ -39,7 +39,7 @@ export function isDirectIoRelease(release: string = process.versions.node): bool
 
 let currentMode: IoMode = chooseIoMode();
 
-/** Returns the mode of this thread. */
+/** Returns the I/O mode of this thread, which applies to the sockets and files that it opens. */
 export function ioMode(): IoMode {
 	return currentMode;
 }

@@ -26,11 +26,11 @@ export interface SocketDescriptors {
 
 /** Receives the connections of a listening socket. */
 export interface ListeningOwner {
-	accepted(socket: AcceptedSocket): void;
+	onAccepted(socket: AcceptedSocket): void;
 	/** True if the next connection must be a stream, so that it can be read before its protocol is known. */
 	readonly needsStream: boolean;
 	/** Called when a connection could not be accepted. */
-	acceptFailed(error: NodeJS.ErrnoException): void;
+	onAcceptFailed(error: NodeJS.ErrnoException): void;
 }
 
 /** A listening socket, in either I/O mode. */

@@ -25,7 +25,7 @@ export class NodeListeningSocket implements ListeningSocket {
 		this.owner = owner;
 		// Sockets are half-open, because a client may close its side after its last request and still read the response (RFC 9112
 		// §9.6).
-		this.#server = createServer({ allowHalfOpen: true, noDelay: true }, socket => owner.accepted(socket));
+		this.#server = createServer({ allowHalfOpen: true, noDelay: true }, socket => owner.onAccepted(socket));
 	}
 
 	protected get server(): Server {
@@ -46,7 +46,7 @@ export class NodeListeningSocket implements ListeningSocket {
 		else if (canDuplicateDescriptors()) await this.#listenOnDuplicate(target.descriptor);
 		else await this.#listenOnReceived(target.descriptor);
 		// `net.Server` reports errors of `accept` as events. Without a listener, such an event would terminate the thread.
-		this.#server.on('error', error => this.owner.acceptFailed(error));
+		this.#server.on('error', error => this.owner.onAcceptFailed(error));
 		const address = this.#server.address();
 		this.#isUnix = address === null || typeof address === 'string';
 	}
@@ -100,7 +100,7 @@ export class NodeListeningSocket implements ListeningSocket {
 		this.#server.on('connection', socket => {
 			socket.allowHalfOpen = true;
 			socket.setNoDelay(true);
-			this.owner.accepted(socket);
+			this.owner.onAccepted(socket);
 		});
 	}
 }

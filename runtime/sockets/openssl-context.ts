@@ -7,10 +7,17 @@ import type { SecureContext } from 'node:tls';
 import { type ClientCertificateTerms, clientVerifier } from './client-verifier.ts';
 import { contextAddress } from './context-address.ts';
 import { CTRL_STATUS_CALLBACK } from './ocsp-staple.ts';
-import type { OpensslThread } from './openssl-thread.ts';
+import { MAX_READ_BYTES, type OpensslThread } from './openssl-thread.ts';
 
 const VERIFY_PEER = 1;
 const FAIL_IF_NO_PEER_CERT = 2;
+const CTRL_MODE = 33;
+/** SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, SSL_MODE_AUTO_RETRY. */
+const SSL_MODES = 6n;
+const CTRL_SET_READ_AHEAD = 41;
+const CTRL_SET_SESSION_CACHE_MODE = 44;
+/** SSL_OP_IGNORE_UNEXPECTED_EOF: a peer that has closed its half without `close_notify` still gets its response. */
+const SSL_OPTIONS = 128n;
 
 /** What a context does during handshakes in addition to the settings of Node's context. */
 export interface HandshakeDuties {
@@ -55,6 +62,13 @@ export class OpensslContext {
 		if (onSecret) functions.SSL_CTX_set_keylog_callback(address, thread.keyLogCallback);
 		functions.SSL_CTX_up_ref(address);
 		this.#address = address;
+		// The SSL objects of connections inherit these settings.
+		functions.SSL_CTX_ctrl(address, CTRL_MODE, SSL_MODES, 0n);
+		functions.SSL_CTX_ctrl(address, CTRL_SET_READ_AHEAD, 1n, 0n);
+		functions.SSL_CTX_set_default_read_buffer_len(address, BigInt(MAX_READ_BYTES));
+		functions.SSL_CTX_set_options(address, SSL_OPTIONS);
+		// Sessions are kept in tickets only, not in OpenSSL's cache.
+		functions.SSL_CTX_ctrl(address, CTRL_SET_SESSION_CACHE_MODE, 0n, 0n);
 		functions.SSL_CTX_set_alpn_select_cb(address, thread.alpnCallback, 0n);
 		functions.SSL_CTX_callback_ctrl(address, CTRL_STATUS_CALLBACK, thread.statusCallback);
 		functions.ERR_clear_error();

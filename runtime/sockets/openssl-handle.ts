@@ -26,11 +26,7 @@ const WANT_WRITE = 3;
 const ERROR_SYSTEM = 5;
 const ZERO_RETURN = 6;
 const BIO_NO_CLOSE = 0;
-const CTRL_MODE = 33;
-/** SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, SSL_MODE_AUTO_RETRY. */
-const SSL_MODES = 6n;
-/** SSL_OP_IGNORE_UNEXPECTED_EOF: a peer that has closed its half without `close_notify` still gets its response. */
-const SSL_OPTIONS = 128n;
+const BIO_CTRL_PENDING = 10;
 const VERSION_NAMES: { readonly [versionNumber: number]: string } = { 771: 'TLSv1.2', 772: 'TLSv1.3' };
 
 /** X509_V_OK, X509_V_ERR_CERT_HAS_EXPIRED. */
@@ -53,7 +49,7 @@ const MAX_WRITE_ATTEMPTS = 16;
 /** Maximum reads from one connection before other connections get their turn. */
 const MAX_READS_PER_TURN = 32;
 
-/** The TLS of one connection. */
+/** The handle of a connection with TLS by OpenSSL itself. */
 export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget, BufferOwner {
 	onread: StreamHandle['onread'] = doNothing;
 	svcSocket: DirectSocket;
@@ -61,6 +57,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	registrationNumber = 0;
 	/** Implements BufferOwner. */
 	usedSinceCheck = true;
+	positionInSet = -1;
 	readonly #tcpHandle: StreamHandle;
 	readonly #thread: OpensslThread;
 	readonly #poller: SocketPoller;
@@ -98,7 +95,6 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#usesBioPair = true;
 	/** Number of writes that Node's handle has not completed. */
 	#queuedWriteCount = 0;
-	#isInBufferList = false;
 	#negotiatedProtocol: string | false = false;
 
 	/**
@@ -138,10 +134,6 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		functions.SSL_set0_rbio(ssl, memoryBio);
 		functions.SSL_set0_wbio(ssl, thread.opensslPairEnd);
 		functions.SSL_set_accept_state(ssl);
-		functions.SSL_ctrl(ssl, CTRL_MODE, SSL_MODES, 0n);
-		functions.SSL_set_options(ssl, SSL_OPTIONS);
-		functions.SSL_set_default_read_buffer_len(ssl, BigInt(MAX_READ_BYTES));
-		functions.SSL_set_read_ahead(ssl, 1);
 		this.#ssl = ssl;
 		thread.connectionCount++;
 		this.#socketBio = socketBio;
@@ -214,7 +206,6 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	// Implements BufferOwner.
 
 	freeBuffers(): void {
-		this.#isInBufferList = false;
 		if (this.#ssl !== 0n && !this.#isBusy) this.#thread.functions.SSL_free_buffers(this.#ssl);
 	}
 
@@ -318,6 +309,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		const { functions } = this.#thread;
 		const ssl = this.#ssl;
 		this.#ssl = 0n;
+		this.#thread.forgetBuffers(this);
 		this.#poller.forget(this.#descriptor);
 		functions.SSL_free(ssl);
 		this.#thread.connectionCount--;
@@ -374,13 +366,9 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				return false;
 			}
 			// The BIO pair was full, and `#sendRecords` has emptied it.
-			if (reason === WANT_WRITE) {
-				functions.ERR_clear_error();
-				continue;
-			}
+			if (reason === WANT_WRITE) continue;
 			if (reason === WANT_READ) {
-				functions.ERR_clear_error();
-				if (!this.#isInBufferList) this.#keepBuffers();
+				if (this.positionInSet < 0) this.#keepBuffers();
 				return true;
 			}
 			this.#isBroken = true;
@@ -407,11 +395,24 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		const callbacks = this.#handshakeCallbacks;
 		this.#handshakeCallbacks = undefined;
 		if (this.#queuedWriteCount === 0) this.#detachPair();
-		callbacks?.secured(this.svcSocket);
+		callbacks?.onSecured(this.svcSocket);
 		if (this.#isClosed) return;
-		// OpenSSL may already hold data that the client has sent after its handshake.
-		if (this.#isReading) this.#read(false);
-		else this.#hasMore = true;
+		if (!this.#isReading) this.#hasMore = true;
+		else if (!this.#readsFromMemory || this.#holdsInput() || this.#switchInput()) this.#read(false);
+		else {
+			// The poller reports whatever arrives next.
+			this.#isInputEmpty = true;
+			if (this.positionInSet < 0) this.#keepBuffers();
+		}
+	}
+
+	/** Reports whether OpenSSL already holds data that the client has sent after its handshake. */
+	#holdsInput(): boolean {
+		const { functions } = this.#thread;
+		return (
+			functions.SSL_has_pending(this.#ssl) !== 0 ||
+			(functions.BIO_ctrl(this.#memoryBio, BIO_CTRL_PENDING, 0n, 0n) as bigint) > 0n
+		);
 	}
 
 	#fail(error: Error): void {
@@ -455,7 +456,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			}
 			if (this.#usesBioPair) this.#flush();
 			if (this.#readMemory !== undefined) socket.handleRead(count);
-			// The connection has been closed.
+			// The calls above may have closed the connection.
 			if (this.#ssl === 0n) return;
 			const { nextMemory } = socket;
 			if (nextMemory !== undefined) {
@@ -473,7 +474,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			const isEmpty = (bytesRead - this.#socketBytesRead) >>> 0 < SHORT_READ_BYTES;
 			this.#socketBytesRead = bytesRead;
 			if (!isEmpty) continue;
-			if (!this.#isInBufferList) this.#keepBuffers();
+			if (this.positionInSet < 0) this.#keepBuffers();
 			return;
 		}
 		this.#isInputEmpty = false;
@@ -492,18 +493,15 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		if (this.#ssl === 0n) return false;
 		switch (reason) {
 			case WANT_READ:
-				functions.ERR_clear_error();
 				if (this.#switchInput()) return true;
 				this.#isInputEmpty = functions.SSL_has_pending(ssl) === 0;
 				this.#socketBytesRead = functions.BIO_number_read(this.#socketBio) as number;
-				if (!this.#isInBufferList) this.#keepBuffers();
+				if (this.positionInSet < 0) this.#keepBuffers();
 				return false;
 			case WANT_WRITE:
-				functions.ERR_clear_error();
 				this.#attachPair();
 				return true;
 			case ZERO_RETURN:
-				functions.ERR_clear_error();
 				this.#endReading(END_OF_STREAM);
 				return false;
 			default:
@@ -526,13 +524,15 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	/** Lets OpenSSL keep its buffers until the connection is idle. Frees them now if too many connections already keep theirs. */
 	#keepBuffers(): void {
-		if (this.#thread.keepBuffers(this)) this.#isInBufferList = true;
-		else this.#thread.functions.SSL_free_buffers(this.#ssl);
+		if (!this.#thread.keepBuffers(this)) this.#thread.functions.SSL_free_buffers(this.#ssl);
 	}
 
 	// Writing.
 
-	/** Writes the plaintext at an address. Returns 0 if the system has accepted all records, an error number, or the write in progress. */
+	/**
+	 * Writes the plaintext at an address. Returns 0 if the system has accepted all records, an error number, or the write in
+	 * progress.
+	 */
 	#write(address: bigint, length: number): number | PendingWrite {
 		if (this.#isBroken || this.#ssl === 0n || this.#handshakeCallbacks !== undefined) return CONNECTION_RESET;
 		const { functions } = this.#thread;
@@ -540,7 +540,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		if (!this.#usesBioPair && length <= MAX_RECORD_BYTES) {
 			const count = functions.SSL_write(this.#ssl, address, length) as number;
 			if (count === length) {
-				if (!this.#isInBufferList) this.#keepBuffers();
+				if (this.positionInSet < 0) this.#keepBuffers();
 				return 0;
 			}
 			if (!this.#mustWait(count)) return CONNECTION_RESET;
@@ -564,7 +564,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			if (typeof writeResult === 'number' && writeResult < 0) break;
 		}
 		if (this.#queuedWriteCount === 0) this.#detachPair();
-		if (!this.#isInBufferList) this.#keepBuffers();
+		if (this.positionInSet < 0) this.#keepBuffers();
 		return writeResult;
 	}
 
@@ -582,7 +582,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#attachPair(): void {
 		if (this.#usesBioPair) return;
 		const { functions, opensslPairEnd: pairIn } = this.#thread;
-		this.#thread.dropRecords();
+		// Discards the records that other connections could not send.
+		this.#thread.takeRecords();
 		this.#usesBioPair = true;
 		functions.BIO_up_ref(pairIn);
 		// `SSL_set0_wbio` makes OpenSSL release its reference to the descriptor's BIO. An additional reference keeps that BIO for
@@ -608,19 +609,14 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	/** Sends the records in the BIO pair. Returns 0, an error number, or the write in progress, as `#write` does. */
 	#sendRecords(): number | PendingWrite {
 		const thread = this.#thread;
-		let result: number | PendingWrite = 0;
-		for (let recordBytes = thread.takeRecords(); recordBytes > 0; recordBytes = thread.takeRecords()) {
-			if (this.#isClosed || (typeof result === 'number' && result < 0)) continue;
-			const recordsAddress = thread.recordsAddress;
-			let acceptedBytes = 0;
-			if (this.#queuedWriteCount === 0)
-				acceptedBytes = Math.max(0, this.#poller.writeAt(this.#descriptor, recordsAddress, recordBytes));
-			if (acceptedBytes === recordBytes) continue;
-			result = this.#enqueue(
-				thread.library.copyBytes(recordsAddress + BigInt(acceptedBytes), recordBytes - acceptedBytes),
-			);
-		}
-		return result;
+		const recordBytes = thread.takeRecords();
+		if (recordBytes === 0 || this.#isClosed) return 0;
+		const recordsAddress = thread.recordsAddress;
+		let acceptedBytes = 0;
+		if (this.#queuedWriteCount === 0)
+			acceptedBytes = Math.max(0, this.#poller.writeAt(this.#descriptor, recordsAddress, recordBytes));
+		if (acceptedBytes === recordBytes) return 0;
+		return this.#enqueue(thread.library.copyBytes(recordsAddress + BigInt(acceptedBytes), recordBytes - acceptedBytes));
 	}
 
 	/**

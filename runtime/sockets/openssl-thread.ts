@@ -1,4 +1,5 @@
 /** What the TLS connections of one thread share: OpenSSL's functions, buffers, and the callbacks that OpenSSL calls. */
+import { DenseSet, type DenseSetMember } from './dense-set.ts';
 import { foreignFunctions } from './foreign-functions.ts';
 import {
 	directIoProblem,
@@ -28,11 +29,7 @@ const HOT_SIGNATURES = {
 	ERR_clear_error: foreignSignature(VOID),
 	SSL_new: foreignSignature(POINTER, POINTER),
 	SSL_free: foreignSignature(VOID, POINTER),
-	SSL_ctrl: foreignSignature(INT64, POINTER, INT32, INT64, POINTER),
-	SSL_set_options: foreignSignature(UINT64, POINTER, UINT64),
 	SSL_set_accept_state: foreignSignature(VOID, POINTER),
-	SSL_set_read_ahead: foreignSignature(VOID, POINTER, INT32),
-	SSL_set_default_read_buffer_len: foreignSignature(VOID, POINTER, UINT64),
 	SSL_set0_rbio: foreignSignature(VOID, POINTER, POINTER),
 	SSL_set0_wbio: foreignSignature(VOID, POINTER, POINTER),
 	SSL_shutdown: foreignSignature(INT32, POINTER),
@@ -45,13 +42,18 @@ const HOT_SIGNATURES = {
 	BIO_new_socket: foreignSignature(POINTER, INT32, INT32),
 	BIO_up_ref: foreignSignature(INT32, POINTER),
 	BIO_free: foreignSignature(INT32, POINTER),
+	BIO_ctrl: foreignSignature(INT64, POINTER, INT32, INT64, POINTER),
 	BIO_write: foreignSignature(INT32, POINTER, POINTER, INT32),
 	BIO_nread: foreignSignature(INT32, POINTER, POINTER, INT32),
 } as const;
 
 const SIGNATURES = {
 	...HOT_SIGNATURES,
+	SSL_ctrl: foreignSignature(INT64, POINTER, INT32, INT64, POINTER),
 	SSL_CTX_up_ref: foreignSignature(INT32, POINTER),
+	SSL_CTX_ctrl: foreignSignature(INT64, POINTER, INT32, INT64, POINTER),
+	SSL_CTX_set_options: foreignSignature(UINT64, POINTER, UINT64),
+	SSL_CTX_set_default_read_buffer_len: foreignSignature(VOID, POINTER, UINT64),
 	SSL_CTX_free: foreignSignature(VOID, POINTER),
 	SSL_CTX_set_alpn_select_cb: foreignSignature(VOID, POINTER, POINTER, POINTER),
 	SSL_CTX_callback_ctrl: foreignSignature(INT64, POINTER, INT32, POINTER),
@@ -102,7 +104,7 @@ export interface CallbackTarget {
 }
 
 /** A connection whose OpenSSL buffers are freed when it is idle. */
-export interface BufferOwner {
+export interface BufferOwner extends DenseSetMember {
 	/**
 	 * Set to true by each read, and to false by each check for idle connections. If it is still false at the next check, the
 	 * connection is idle.
@@ -111,7 +113,7 @@ export interface BufferOwner {
 	freeBuffers(): void;
 }
 
-/** What all TLS connections of one thread share; see the top of this file. */
+/** What all TLS connections of one thread share: OpenSSL's functions, buffers and callbacks. */
 export class OpensslThread {
 	readonly library: OpensslLibrary;
 	readonly functions: OpensslLibrary['functions'];
@@ -140,7 +142,7 @@ export class OpensslThread {
 	/** Our end of the BIO pair, from which records are taken. */
 	readonly #ourPairEnd: bigint;
 	readonly #cipherNames = new Map<bigint, string>();
-	#bufferOwners: BufferOwner[] = [];
+	readonly #bufferOwners = new DenseSet<BufferOwner>();
 	#sweepTimer: NodeJS.Timeout | undefined;
 
 	/** Throws if OpenSSL has no memory. */
@@ -230,8 +232,9 @@ export class OpensslThread {
 	}
 
 	/**
-	 * Removes from the BIO pair the records that are contiguous in memory. Returns their size in bytes, or 0 if the
-	 * pair is empty. The records are at {@link recordsAddress} until the next write to the pair.
+	 * Removes all records from the BIO pair. Returns their size in bytes, or 0 if the pair is empty. The records are at
+	 * {@link recordsAddress} until the next write to the pair. They are contiguous, because writes to an empty pair start at the
+	 * beginning of its memory.
 	 */
 	takeRecords(): number {
 		const count = this.functions.BIO_nread(this.#ourPairEnd, this.resultsAddress, PAIR_BYTES) as number;
@@ -241,11 +244,6 @@ export class OpensslThread {
 	/** The address of the records that {@link takeRecords} removed. */
 	get recordsAddress(): bigint {
 		return this.results.readBigUInt64LE(0);
-	}
-
-	/** Discards all records in the BIO pair. */
-	dropRecords(): void {
-		while (this.takeRecords() > 0);
 	}
 
 	/** Empties OpenSSL's error queue and returns the first error in the form in which Node would throw it. */
@@ -271,22 +269,27 @@ export class OpensslThread {
 	 * theirs.
 	 */
 	keepBuffers(owner: BufferOwner): boolean {
-		if (this.#bufferOwners.length >= MAX_BUFFER_OWNERS) return false;
-		this.#bufferOwners.push(owner);
+		if (this.#bufferOwners.size >= MAX_BUFFER_OWNERS) return false;
+		this.#bufferOwners.add(owner);
 		this.#sweepTimer ??= setInterval(() => this.#freeIdleBuffers(), BUFFER_KEEP_MS).unref();
 		return true;
 	}
 
+	/** Must be called when a connection that may keep its buffers is closed. */
+	forgetBuffers(owner: BufferOwner): void {
+		this.#bufferOwners.delete(owner);
+	}
+
 	#freeIdleBuffers(): void {
-		const stillActive: BufferOwner[] = [];
 		for (const owner of this.#bufferOwners) {
 			if (owner.usedSinceCheck) {
 				owner.usedSinceCheck = false;
-				stillActive.push(owner);
-			} else owner.freeBuffers();
+				continue;
+			}
+			this.#bufferOwners.delete(owner);
+			owner.freeBuffers();
 		}
-		this.#bufferOwners = stillActive;
-		if (stillActive.length > 0) return;
+		if (this.#bufferOwners.size > 0) return;
 		clearInterval(this.#sweepTimer);
 		this.#sweepTimer = undefined;
 	}

@@ -6,7 +6,7 @@
 import { constants, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { isDirectIo } from './io-mode.ts';
 
-/** The handle of a zlib stream. */
+/** Node's internal handle of a zlib stream. */
 interface ZlibHandle {
 	reset(): void;
 	writeSync(

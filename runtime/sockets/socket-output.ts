@@ -2,7 +2,7 @@
 import { Socket } from 'node:net';
 import { type ClientSocket, queuedBytes } from './client-socket.ts';
 import { DirectSocket } from './direct-socket.ts';
-import { CAN_WRITE_WITHOUT_REQUEST, type PendingWrite, systemError, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
+import { canWriteWithoutRequest, type PendingWrite, systemError, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
 import { isDirectIo } from './io-mode.ts';
 import { type SocketPoller, threadPoller } from './socket-poller.ts';
 
@@ -46,10 +46,11 @@ export class SocketOutput {
 	readonly #directPoller: SocketPoller | undefined;
 	readonly #directSocket: DirectSocket | undefined;
 	readonly #descriptor: number;
-	/** Number of pending writes. */
 	#pendingWriteCount = 0;
 	/** True if a write has failed and the socket is still being read. */
 	#hasFailed = false;
+	#writeCompletedCallback: ((status: number) => void) | undefined = undefined;
+	#streamWrittenCallback: ((error?: Error | null) => void) | undefined = undefined;
 
 	constructor(socket: WrittenSocket, owner: OutputOwner) {
 		this.#socket = socket;
@@ -84,7 +85,7 @@ export class SocketOutput {
 
 	/** The socket's descriptor for direct writes; −1 over TLS, or while earlier bytes are pending. */
 	get freeDescriptor(): number {
-		if (this.hasPending || (this.#directSocket?.pendingWrites ?? 0) > 0) return -1;
+		if (this.hasPending || (this.#directSocket?.pendingWriteCount ?? 0) > 0) return -1;
 		return this.#directHandle()?.fd ?? -1;
 	}
 
@@ -94,7 +95,9 @@ export class SocketOutput {
 		if (handle) {
 			const poller = this.#directPoller;
 			const acceptedCount =
-				poller === undefined || this.#directSocket!.pendingWrites > 0 ? 0 : poller.writeText(this.#descriptor, latin1);
+				poller === undefined || this.#directSocket!.pendingWriteCount > 0
+					? 0
+					: poller.writeText(this.#descriptor, latin1);
 			if (acceptedCount === latin1.length) return this.#pendingWriteCount === 0;
 			// The handle writes the rest later, or reports why the system did not accept it.
 			return this.#handleResult(
@@ -114,7 +117,7 @@ export class SocketOutput {
 		if (handle) {
 			const poller = this.#directPoller;
 			const acceptedCount =
-				poller === undefined || this.#directSocket!.pendingWrites > 0 ? 0 : poller.write(this.#descriptor, bytes);
+				poller === undefined || this.#directSocket!.pendingWriteCount > 0 ? 0 : poller.write(this.#descriptor, bytes);
 			if (acceptedCount === bytes.byteLength) return this.#pendingWriteCount === 0;
 			const unwrittenBytes = acceptedCount > 0 ? bytes.subarray(acceptedCount) : bytes;
 			return this.#handleResult(handle.writeBuffer(null, unwrittenBytes), unwrittenBytes);
@@ -178,7 +181,7 @@ export class SocketOutput {
 	 */
 	#fail(status: number): boolean {
 		const error = systemError(status, 'write');
-		if (this.#directSocket) this.#directSocket.writeFailed(error);
+		if (this.#directSocket) this.#directSocket.failWrite(error);
 		else this.#socket.destroy(error);
 		this.#hasFailed = !this.#socket.destroyed;
 		return !this.#hasFailed;
@@ -186,31 +189,35 @@ export class SocketOutput {
 
 	#addPending(change: number): void {
 		this.#pendingWriteCount += change;
-		if (this.#directSocket) this.#directSocket.pendingWrites += change;
+		if (this.#directSocket) this.#directSocket.pendingWriteCount += change;
 	}
 
-	/** Completes a write that could not be sent at once. */
-	readonly #onWriteCompleted = (status: number): void => {
-		this.#addPending(-1);
-		if (this.#socket.destroyed) return;
-		if (status < 0) this.#fail(status);
-		else if (this.#pendingWriteCount === 0) this.#owner.onOutputDrained();
-	};
+	/** Returns the callback for writes that could not be sent at once. Few connections have one. */
+	get #onWriteCompleted(): (status: number) => void {
+		this.#writeCompletedCallback ??= status => {
+			this.#addPending(-1);
+			if (this.#socket.destroyed) return;
+			if (status < 0) this.#fail(status);
+			else if (this.#pendingWriteCount === 0) this.#owner.onOutputDrained();
+		};
+		return this.#writeCompletedCallback;
+	}
 
-	readonly #onStreamWritten = (error?: Error | null): void => {
-		this.#pendingWriteCount--;
-		// A failed write closes the socket by itself.
-		if (!error && this.#pendingWriteCount === 0 && !this.#socket.destroyed) this.#owner.onOutputDrained();
-	};
+	/** Returns the callback for writes to a stream. */
+	get #onStreamWritten(): (error?: Error | null) => void {
+		this.#streamWrittenCallback ??= error => {
+			this.#pendingWriteCount--;
+			// A failed write closes the socket by itself.
+			if (!error && this.#pendingWriteCount === 0 && !this.#socket.destroyed) this.#owner.onOutputDrained();
+		};
+		return this.#streamWrittenCallback;
+	}
 }
 
 function handleOf(socket: SocketWithHandle): StreamHandle | undefined {
-	const prototype = Object.getPrototypeOf(socket);
-	if (
-		!CAN_WRITE_WITHOUT_REQUEST ||
-		!isDirectIo() ||
-		(prototype !== DirectSocket.prototype && prototype !== Socket.prototype)
-	)
+	// The handle of a DirectSocket was checked when the DirectSocket was created.
+	if (socket instanceof DirectSocket) return socket._handle ?? undefined;
+	if (!canWriteWithoutRequest() || !isDirectIo() || Object.getPrototypeOf(socket) !== Socket.prototype)
 		return undefined;
 	const handle = socket._handle;
 	if (!handle) return undefined;

@@ -25,7 +25,7 @@ export interface PolledSocket {
 
 type SystemCall = (...values: (number | bigint)[]) => number;
 
-/** A Node handle. */
+/** Node's handle of a pipe, used here to own any descriptor of the poller. */
 interface PipeHandle {
 	onread: () => void;
 	readonly fd: number;
@@ -47,7 +47,7 @@ const EPOLL_CTL_MOD = 3;
 const EPOLLIN = 1;
 /** EPOLLRDHUP, EPOLLHUP, EPOLLERR. */
 const END_EVENTS = 0x2018;
-/** EPOLLPRI: a read stops at the mark of urgent data. */
+/** EPOLLPRI: urgent data has arrived. A read ends at its mark, although more data may follow. */
 const URGENT_MARK_EVENT = 2;
 /** Includes EPOLLRDHUP and EPOLLET, so that each arrival is reported once and the system need not check each socket twice. */
 const ARRIVAL_EVENTS = EPOLLIN | URGENT_MARK_EVENT | 0x2000 | (1 << 31);
@@ -111,12 +111,12 @@ export class SocketPoller {
 		if (ffi === undefined || typeof pipes.Pipe !== 'function') throw new Error('not here');
 		const uncheckedFunctions = uncheckedFunctionsOf(ffi, {
 			epoll_wait: { return: 'int32', arguments: ['int32', 'pointer', 'int32', 'int32'] },
+			epoll_ctl: { return: 'int32', arguments: ['int32', 'int32', 'int32', 'pointer'] },
 			read: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
 			write: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
 		});
 		const functions = loadForeignFunctions(ffi, {
 			epoll_create1: { return: 'int32', arguments: ['int32'] },
-			epoll_ctl: { return: 'int32', arguments: ['int32', 'int32', 'int32', 'pointer'] },
 			eventfd: { return: 'int32', arguments: ['uint32', 'int32'] },
 			close: { return: 'int32', arguments: ['int32'] },
 			uv_backend_fd: { return: 'int32', arguments: ['pointer'] },
@@ -125,7 +125,7 @@ export class SocketPoller {
 		this.#read = uncheckedFunctions.read as SystemCall;
 		this.#write = uncheckedFunctions.write as SystemCall;
 		this.#epollWait = uncheckedFunctions.epoll_wait as SystemCall;
-		this.#epollCtl = functions.epoll_ctl as SystemCall;
+		this.#epollCtl = uncheckedFunctions.epoll_ctl as SystemCall;
 		this.#addressOf = memory => ffi.getRawPointer(memory);
 		const errnoPointer = (functions.__errno_location as unknown as () => bigint)();
 		this.#errno = () => ffi.getInt32(errnoPointer);
@@ -190,7 +190,10 @@ export class SocketPoller {
 		return this.#add(descriptor, socket, ARRIVAL_EVENTS);
 	}
 
-	/** Watches a listening socket until it is removed, and reports it as long as connections are waiting. Returns false if that is not possible. */
+	/**
+	 * Watches a listening socket until it is removed, and reports it as long as connections are waiting. Returns false if that is
+	 * not possible.
+	 */
 	addListening(descriptor: number, socket: PolledSocket): boolean {
 		return this.#add(descriptor, socket, EPOLLIN);
 	}
@@ -244,7 +247,10 @@ export class SocketPoller {
 		return this.#addressOf(memory);
 	}
 
-	/** Reads to an address. Returns the number of bytes, 0 at the end, {@link WOULD_BLOCK}, or a negative error number as Node uses it. */
+	/**
+	 * Reads to an address. Returns the number of bytes, 0 at the end, {@link WOULD_BLOCK}, or a negative error number as Node uses
+	 * it.
+	 */
 	read(descriptor: number, address: bigint, length: number): number {
 		const count = this.#read(descriptor, address, length);
 		return count >= 0 ? count : -this.#errno();
@@ -303,7 +309,7 @@ export class SocketPoller {
 		for (let i = 1; i <= count; i++) {
 			const at = i * EVENT_WORDS;
 			const socket = this.#socketsByDescriptor[words[at + DATA_WORD]!];
-			// The socket has been closed, and its descriptor may belong to another socket by now.
+			// If the socket has been closed, its descriptor may belong to another socket by now.
 			if (socket === undefined || socket.registrationNumber !== words[at + DATA_WORD + 1]) continue;
 			try {
 				const events = words[at]!;

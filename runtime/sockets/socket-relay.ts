@@ -58,7 +58,7 @@ export class SocketRelay {
 		}
 	}
 
-	/** @throws Error if it cannot be opened */
+	/** @throws Error if `node:ffi` or a pipe is not available */
 	private constructor() {
 		const ffi = foreignFunctions();
 		if (ffi === undefined) throw new Error('no node:ffi');

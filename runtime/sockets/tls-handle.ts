@@ -2,14 +2,16 @@
  * TLS by Node on the handle of an accepted connection, without `tls.TLSSocket`: for a handshake and the first reads and writes,
  * that class by itself costs as much as OpenSSL needs to resume a session. A DirectSocket uses this handle like any other.
  */
+
 import type { X509Certificate } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
+import { lazily } from '../../compiler/exchange/lazily.ts';
 import { type DirectSocket, lastReadResult, type StreamHandle } from './direct-socket.ts';
-import { CAN_WRITE_WITHOUT_REQUEST, type PendingWrite, systemError } from './handle-writes.ts';
+import { canWriteWithoutRequest, type PendingWrite, systemError } from './handle-writes.ts';
 import { isDirectIoRelease } from './io-mode.ts';
 import type { OpensslContext } from './openssl-context.ts';
 
-/** Facts about a finished handshake. */
+/** What a finished handshake negotiated. The names are those of Node's internal TLS objects. */
 export interface HandshakeFacts {
 	getProtocol(): string | null;
 	getCipher(): { readonly standardName?: string } | undefined;
@@ -68,10 +70,12 @@ const REQUIRED_METHODS = [
 	...['getProtocol', 'getCipher', 'getALPNNegotiatedProtocol', 'isSessionReused'],
 ];
 
-const TLS_BINDING: TlsBinding | undefined = findTlsBinding();
+const tlsBinding: () => { readonly found: TlsBinding | undefined } = lazily(() => ({ found: findTlsBinding() }));
 
-/** True if {@link TlsHandle} can be used with this release of Node. */
-export const HAS_DIRECT_TLS: boolean = TLS_BINDING !== undefined;
+/** Reports whether {@link TlsHandle} can be used with this release of Node. */
+export function hasDirectTls(): boolean {
+	return tlsBinding().found !== undefined;
+}
 
 /** Maximum bytes of several writes that are joined into one. */
 const MAX_JOINED_BYTES = 65_536;
@@ -90,7 +94,7 @@ export interface HandshakeOptions {
 
 /** Callbacks for the end of a handshake. Exactly one is called, unless we close the connection. */
 export interface HandshakeCallbacks {
-	secured(socket: DirectSocket): void;
+	onSecured(socket: DirectSocket): void;
 	onError(error: Error & { readonly code?: string }, socket: DirectSocket): void;
 }
 
@@ -137,7 +141,7 @@ export class TlsHandle implements StreamHandle {
 		this.#tcpHandle = tcpHandle;
 		this.#handshakeCallbacks = callbacks;
 		const { context } = options.context as SecureContext & { readonly context: unknown };
-		const tls = TLS_BINDING!.wrap(tcpHandle, context, true, false);
+		const tls = tlsBinding().found!.wrap(tcpHandle, context, true, false);
 		this.#tls = tls;
 		tls.svcHandle = this;
 		tls.onread = onRead;
@@ -244,7 +248,7 @@ export class TlsHandle implements StreamHandle {
 	onHandshakeDone(): void {
 		const callbacks = this.#handshakeCallbacks;
 		this.#handshakeCallbacks = undefined;
-		callbacks?.secured(this.svcSocket);
+		callbacks?.onSecured(this.svcSocket);
 	}
 
 	onError(error: Error): void {
@@ -367,7 +371,7 @@ export class TlsHandle implements StreamHandle {
 			this.#isCheckScheduled = false;
 			if (!this.#isWriting || this.#isClosed || this.#tcpHandle.writeQueueSize > 0) return;
 			const pendingBytes = this.#tls.writeQueueSize;
-			// A write that the system has accepted is completed before the next turn, and the pending bytes have changed.
+			// If there had been progress, another write would be in progress by now, or the pending bytes would have changed.
 			if (writeNumber !== this.#writeCount || pendingBytes !== previousBytes)
 				this.#checkProgress(this.#writeCount, pendingBytes);
 			else this.#writeCompleted(CONNECTION_RESET);
@@ -471,11 +475,13 @@ function ignoreStatus(): void {}
 
 function doNothing(): undefined {}
 
-/** Returns Node's TLS binding, through a public but deprecated name; undefined if it is missing or differs from what is expected. */
+/**
+ * Returns Node's TLS binding, through a public but deprecated name; undefined if it is missing or differs from what is expected.
+ */
 function findTlsBinding(): TlsBinding | undefined {
-	// Wrong use of Node's internal TLS object would abort the process, and any release of Node may change it, so `direct` I/O mode
-	// is required.
-	if (!CAN_WRITE_WITHOUT_REQUEST || process.platform === 'win32' || !isDirectIoRelease()) {
+	// Wrong use of Node's internal TLS object would abort the process, and any release of Node may change the object. Therefore only
+	// releases on which the test suite passes are supported.
+	if (!canWriteWithoutRequest() || process.platform === 'win32' || !isDirectIoRelease()) {
 		return undefined;
 	}
 	try {

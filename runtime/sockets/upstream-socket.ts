@@ -3,7 +3,9 @@ import type { OnReadOpts, Socket } from 'node:net';
 import type { ClientSocket } from './client-socket.ts';
 import { type DirectSocket, type SocketOwner, toDirectSocket } from './direct-socket.ts';
 
-/** Maximum delay of a timer in milliseconds. Node fires longer ones at once, so that a timeout of a month would expire immediately. */
+/**
+ * Maximum delay of a timer in milliseconds. Node fires longer ones at once, so that a timeout of a month would expire immediately.
+ */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1;
 
 /** Size, in bytes, of a read that only detects whether there is more, or of a read for a client that accepts very little. */
@@ -25,14 +27,20 @@ const PAUSED_CHECK_MS = 50;
 
 /** Callbacks of the connection or dialer that currently owns the socket. */
 export interface UpstreamSocketOwner {
-	/** Called when bytes have arrived. They may be in shared memory: use or copy them before returning. Returns false to stop reading. */
-	received(bytes: Buffer, count: number): boolean;
+	/**
+	 * Called when bytes have arrived. They may be in shared memory: use or copy them before returning. Returns false to stop
+	 * reading.
+	 */
+	onReceived(bytes: Buffer, count: number): boolean;
 	/** Called when the other side has closed its half. */
-	ended(): void;
+	onPeerEnded(): void;
 	/** Called once the socket has closed, with the error that caused it, if any. No other callback follows. */
-	closed(error: Error | undefined): void;
-	/** Called when a write has failed and nothing more can be sent. Data that arrived before is still delivered, then `closed` follows. */
-	writeFailed?(): void;
+	onClosed(error: Error | undefined): void;
+	/**
+	 * Called when a write has failed and nothing more can be sent. Data that arrived before is still delivered, then `onClosed`
+	 * follows.
+	 */
+	onWriteFailed?(): void;
 	/** True while the owner is receiving a response. If a write fails meanwhile, the rest of the response is still read. */
 	readonly isAnswering?: boolean;
 }
@@ -46,8 +54,8 @@ export class UpstreamSocket implements SocketOwner {
 	#directSocket: DirectSocket | undefined = undefined;
 	#socketError: Error | undefined = undefined;
 	/**
-	 * The read buffer that all sockets of the thread share. `#readMemory` is the buffer in use: the shared one, or one that the owner
-	 * has provided.
+	 * The read buffer that all sockets of the thread share. `#readMemory` is the buffer in use: the shared one, or one that the
+	 * owner has provided.
 	 */
 	#sharedMemory: Buffer | undefined = undefined;
 	#readMemory: Buffer | undefined = undefined;
@@ -59,7 +67,7 @@ export class UpstreamSocket implements SocketOwner {
 	#isReceiving = false;
 	/** The error of a failed write; undefined if none has failed. */
 	#writeError: Error | undefined = undefined;
-	/** True if data has arrived since the last check of a socket with a failed write. */
+	/** True if data has arrived since the last check. The socket is checked at intervals once a write has failed. */
 	#hasDataArrived = false;
 	/** True while the owner has paused reading. */
 	#isPaused = false;
@@ -92,11 +100,11 @@ export class UpstreamSocket implements SocketOwner {
 	attach(socket: Socket, emitsData: boolean): void {
 		this.#socket = socket;
 		const { _write: write, _writev: writeAll } = socket;
-		// If a stream learns of a failed write, it discards its unread data. Therefore, the error is hidden from it if `writeFailed`
-		// returns true.
+		// If a stream learns of a failed write, it discards its unread data. Therefore, the error is hidden from it if
+		// `onWriteFailed` returns true.
 		const unlessFailed = (done: WriteCallback): WriteCallback => {
 			return error => {
-				if (!error || !this.writeFailed(error)) done(error);
+				if (!error || !this.onWriteFailed(error)) done(error);
 			};
 		};
 		socket._write = (bytes, encoding, done) => write.call(socket, bytes, encoding, unlessFailed(done));
@@ -109,11 +117,11 @@ export class UpstreamSocket implements SocketOwner {
 			// The previous owner may have paused the socket.
 			socket.resume();
 		}
-		socket.on('end', () => this.ended());
+		socket.on('end', () => this.onPeerEnded());
 		socket.on('error', error => {
 			this.#socketError = error;
 		});
-		socket.on('close', () => this.closed(this.#socketError));
+		socket.on('close', () => this.onClosed(this.#socketError));
 	}
 
 	/**
@@ -191,7 +199,7 @@ export class UpstreamSocket implements SocketOwner {
 
 	// Implements SocketOwner.
 
-	received(count: number): void {
+	onReceived(count: number): void {
 		this.#hasFilledBuffer = count >= (this.#nextReadLimit === 0 ? this.#readMemory!.length : this.#nextReadLimit);
 		if (this.#nextReadLimit > 0 && !this.#directSocket!.limitRead(0)) this.setReadMemory(undefined);
 		this.#nextReadLimit = 0;
@@ -202,31 +210,31 @@ export class UpstreamSocket implements SocketOwner {
 
 	#deliver(bytes: Buffer, count: number): boolean {
 		this.#hasDataArrived = true;
-		const wantsMore = this.holder.received(bytes, count);
+		const wantsMore = this.holder.onReceived(bytes, count);
 		this.#isPaused = !wantsMore;
 		return wantsMore;
 	}
 
-	ended(): void {
+	onPeerEnded(): void {
 		if (this.#writeError !== undefined && this.holder.isAnswering !== true) this.#giveUp();
-		else this.holder.ended();
+		else this.holder.onPeerEnded();
 	}
 
-	drained(): void {}
+	onDrained(): void {}
 
-	closed(error: Error | undefined): void {
-		this.holder.closed(this.#writeError ?? error);
+	onClosed(error: Error | undefined): void {
+		this.holder.onClosed(this.#writeError ?? error);
 	}
 
 	/**
 	 * Handles a failed write. Usually, the upstream has closed the connection, perhaps after responding before it had read the whole
 	 * request. Its response may have arrived and not been read yet, so reading continues.
 	 */
-	writeFailed(error: Error): boolean {
+	onWriteFailed(error: Error): boolean {
 		if (this.#isEnding) return false;
 		if (this.#writeError === undefined) {
 			this.#writeError = error;
-			this.holder.writeFailed?.();
+			this.holder.onWriteFailed?.();
 			this.#continueReading(QUIET_TURNS);
 		}
 		return true;
@@ -251,7 +259,7 @@ export class UpstreamSocket implements SocketOwner {
 	}
 }
 
-/** Returns the message of a socket error. */
+/** Returns the message of a socket error; if several addresses have failed, the messages of all of them. */
 export function socketErrorText(error: Error): string {
 	// If connecting to several addresses has failed, the error that contains their errors has no message of its own.
 	if (error instanceof AggregateError && error.message === '') {

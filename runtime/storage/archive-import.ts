@@ -26,7 +26,6 @@ import {
 const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
 /** Maximum size of all values in bytes. */
 const MAX_ARCHIVE_BYTES: number = 2 * 1024 * 1024 * 1024;
-/** Maximum number of values. */
 const MAX_VALUES = 1_000_000;
 const NOTHING_TO_RESTORE = 'The archive contains nothing to restore.';
 

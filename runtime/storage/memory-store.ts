@@ -1,7 +1,6 @@
 /** A store in memory, used for an internal CA whose folder is not writable, so that its sites can still be served. */
 import { checkKey, type Store, type StoreEntry, type StoreKey, type StoreLock } from './store.ts';
 
-/** Creates an empty store in memory. */
 export function createMemoryStore(): Store {
 	return new MemoryStore();
 }

@@ -57,7 +57,7 @@ export function tokenKey(cluster: Cluster, name: string): string {
 	return cluster.redisKey(`lock_token:${name}`);
 }
 
-/** The locks of a cluster. All functions reject with ClusterError. */
+/** The locks of a cluster. All methods reject with ClusterError. */
 export class RedisLocks {
 	readonly #cluster: Cluster;
 

@@ -36,7 +36,7 @@ export interface Store {
 	read(key: StoreKey, urgent?: boolean): Promise<Buffer | undefined>;
 	/** Writes a value atomically: readers, even after a crash, see either the old value or the new one. */
 	write(key: StoreKey, value: string | Uint8Array): Promise<void>;
-	/** Removes a value, or everything below a key. A missing value is not an error. */
+	/** Removes a value and everything below its key. A missing value is not an error. */
 	remove(key: StoreKey): Promise<void>;
 	/** Lists the keys below a key at any depth, sorted; `''` lists the whole store. */
 	list(prefix: StoreKey): Promise<StoreKey[]>;

@@ -21,7 +21,7 @@ export class ClientCounts {
 	readonly #rowStart: number;
 	readonly #seed: number;
 
-	/** @param buffer `#rowCount` rows of CLIENT_SLOTS Int32 values. @param row This thread's row. */
+	/** @param buffer `rowCount` rows of CLIENT_SLOTS Int32 values. @param row This thread's row. */
 	constructor(buffer: SharedArrayBuffer, rowCount: number, row: number) {
 		this.#cells = new Int32Array(buffer);
 		this.#rowCount = rowCount;

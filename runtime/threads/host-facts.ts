@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
 
-/** Returns the facts for `{env.*}` and `{system.*}`. */
+/** Returns the facts about the machine and the process that `{env.*}` and `{system.*}` stand for. */
 export function hostFacts(
 	workingDirectory: string,
 	environment: { readonly [name: string]: string | undefined },

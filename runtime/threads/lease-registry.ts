@@ -22,7 +22,7 @@ export class LeaseRegistry {
 		return this.#resourcesByKey.size;
 	}
 
-	/** Acquires the resource with that key, opening it if necessary. If `open` throws, nothing is kept. */
+	/** Acquires the resource with this key, opening it if necessary. If `open` throws, nothing is kept. */
 	acquire<T>(key: string, open: () => { value: T; close: () => void }): T {
 		let entry = this.#resourcesByKey.get(key);
 		if (!entry) {
@@ -33,7 +33,7 @@ export class LeaseRegistry {
 		return entry.value as T;
 	}
 
-	/** Releases one use. */
+	/** Releases one use of the resource with this key. */
 	release(key: LeaseHandle): void {
 		const entry = this.#resourcesByKey.get(key);
 		if (!entry || --entry.userCount > 0) return;

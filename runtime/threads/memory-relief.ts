@@ -1,11 +1,16 @@
 /**
- * Returns memory to the operating system after a burst of load. Without this, the memory would stay allocated: an idle thread
- * collects no garbage, and the allocator keeps freed memory.
+ * Returns memory to the operating system after the start and after a burst of load. Without this, the memory would stay allocated:
+ * an idle thread collects no garbage, and the allocator keeps freed memory.
  */
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { executablePageRelease } from '../sockets/file-pages.ts';
 import { memoryTrim } from '../sockets/memory-trim.ts';
 
+/** Milliseconds between two checks of a thread until its first collection, which frees what only the start needed. */
+const FIRST_THREAD_INTERVAL_MS = 1000;
+/** Milliseconds until the first check of the process. It follows the threads' first collections, so that what they freed is returned. */
+const FIRST_PROCESS_INTERVAL_MS = 2000;
 /** Milliseconds between two checks. */
 const CHECK_INTERVAL_MS = 5000;
 /** Maximum milliseconds between two checks. The interval doubles while collections free too little. */
@@ -24,32 +29,43 @@ type CollectGarbage = (options: {
 	readonly flavor: 'last-resort';
 }) => void;
 
-/** A kind of memory use, and the way to lower it. */
+/** A kind of memory use, and the way to reduce it. */
 interface MemoryUse {
-	/** Returns the number of bytes in use. */
 	bytesInUse(): number;
 	reduceUsage(): void;
 }
 
-/** Lowers a kind of memory use whenever it has grown. The attempts become less frequent while they free little. */
+/**
+ * Reduces one kind of memory use: once after the start, then whenever it has grown. Attempts that free little make the next ones less
+ * frequent.
+ */
 class MemoryRelief {
 	readonly #memoryUse: MemoryUse;
 	readonly #intervalMs: number;
-	/** The lowest use seen so far, in bytes. */
-	#leastBytes: number;
+	/** The lowest use seen so far, in bytes; undefined before the first attempt. */
+	#leastBytes: number | undefined;
 	#checkDelayMs: number;
 	#nextCheckAt = 0;
 
 	constructor(memoryUse: MemoryUse, intervalMs: number) {
 		this.#memoryUse = memoryUse;
 		this.#intervalMs = intervalMs;
-		this.#leastBytes = memoryUse.bytesInUse();
 		this.#checkDelayMs = intervalMs;
+	}
+
+	/** True once the memory use has been reduced for the first time. */
+	get hasBegun(): boolean {
+		return this.#leastBytes !== undefined;
 	}
 
 	relieveIfDue(): void {
 		const now = performance.now();
 		if (now < this.#nextCheckAt) return;
+		if (this.#leastBytes === undefined) {
+			this.#memoryUse.reduceUsage();
+			this.#leastBytes = this.#memoryUse.bytesInUse();
+			return;
+		}
 		const bytesInUse = this.#memoryUse.bytesInUse();
 		this.#leastBytes = Math.min(this.#leastBytes, bytesInUse);
 		if (bytesInUse - this.#leastBytes < MIN_GROWTH_BYTES) return;
@@ -64,20 +80,16 @@ class MemoryRelief {
 
 /** Keeps the heap of the calling thread small while the thread is idle. Returns a function that stops it. */
 export function startThreadMemoryRelief(intervalMs: number = CHECK_INTERVAL_MS): () => void {
-	let collectGarbage: CollectGarbage | undefined;
 	const heap: MemoryUse = {
 		bytesInUse: () => {
 			const { total_heap_size: size, external_memory: external } = getHeapStatistics();
 			return size + external;
 		},
-		reduceUsage: () => {
-			collectGarbage ??= exposeGarbageCollector();
-			collectGarbage({ type: 'major', execution: 'sync', flavor: 'last-resort' });
-		},
+		reduceUsage: () => garbageCollector()?.({ type: 'major', execution: 'sync', flavor: 'last-resort' }),
 	};
 	const relief = new MemoryRelief(heap, intervalMs);
 	let previousUtilization = performance.eventLoopUtilization();
-	return startChecking(intervalMs, () => {
+	return startChecking(relief, FIRST_THREAD_INTERVAL_MS, intervalMs, () => {
 		const currentUtilization = performance.eventLoopUtilization();
 		const { utilization } = performance.eventLoopUtilization(currentUtilization, previousUtilization);
 		previousUtilization = currentUtilization;
@@ -86,26 +98,56 @@ export function startThreadMemoryRelief(intervalMs: number = CHECK_INTERVAL_MS):
 }
 
 /**
- * Makes the allocator return the memory that all threads have freed, if it has a function for that. Runs on the main thread.
- * Returns a function that stops it.
+ * Makes the allocator return the memory that all threads have freed, if it has a function for that. The first time, also evicts
+ * the pages of the executable file. Later, a busy server would need most of them again at once. Runs on the main thread. Returns
+ * a function that stops it.
  */
 export function startProcessMemoryRelief(intervalMs: number = CHECK_INTERVAL_MS): () => void {
 	const trim = memoryTrim();
-	if (trim === undefined) return () => {};
-	const memory = new MemoryRelief({ bytesInUse: () => process.memoryUsage.rss(), reduceUsage: trim }, intervalMs);
-	return startChecking(intervalMs, () => memory.relieveIfDue());
+	let evictExecutablePages = executablePageRelease();
+	if (trim === undefined && evictExecutablePages === undefined) return () => {};
+	const relief = new MemoryRelief(
+		{
+			bytesInUse: () => process.memoryUsage.rss(),
+			reduceUsage: () => {
+				trim?.();
+				evictExecutablePages?.();
+				evictExecutablePages = undefined;
+			},
+		},
+		intervalMs,
+	);
+	return startChecking(relief, FIRST_PROCESS_INTERVAL_MS, intervalMs, () => relief.relieveIfDue());
 }
 
-function startChecking(intervalMs: number, check: () => void): () => void {
-	const timer = setInterval(check, intervalMs).unref();
-	return () => clearInterval(timer);
+function startChecking(
+	relief: MemoryRelief,
+	firstIntervalMs: number,
+	intervalMs: number,
+	check: () => void,
+): () => void {
+	let timer: NodeJS.Timeout;
+	const waitForNextCheck = () => {
+		const delayMs = relief.hasBegun ? intervalMs : Math.min(firstIntervalMs, intervalMs);
+		timer = setTimeout(() => {
+			check();
+			waitForNextCheck();
+		}, delayMs).unref();
+	};
+	waitForNextCheck();
+	return () => clearTimeout(timer);
 }
 
 /**
- * Returns V8's `gc` function. Only contexts that are created after setting a flag have this function. The flag applies to the whole
- * process.
+ * Returns V8's `gc` function, which exists only in contexts created while the flag `--expose-gc` is set. The flag applies to the
+ * whole process, and V8 ignores code caches while it is set, so it is cleared at once. Returns undefined if another thread has
+ * cleared it at the same moment.
  */
-function exposeGarbageCollector(): CollectGarbage {
+function garbageCollector(): CollectGarbage | undefined {
 	setFlagsFromString('--expose-gc');
-	return runInNewContext('gc') as CollectGarbage;
+	try {
+		return runInNewContext('globalThis.gc');
+	} finally {
+		setFlagsFromString('--no-expose-gc');
+	}
 }

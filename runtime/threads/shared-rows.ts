@@ -6,6 +6,7 @@ import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
 import type { ConcurrencyLimiterSettings } from '../../compiler/modules/directives/limit-concurrent/concurrency-limiter.ts';
 import type { RateLimiterSettings } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
+import type { FetchResult } from '../cache/cluster-messages.ts';
 import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 
 export interface MemoryRequest {
@@ -26,7 +27,7 @@ export interface MemoryRequest {
 /** Receives notifications about the memory of upstream pools. */
 export interface PoolWatcher {
 	/** Called when memory has been allocated, before it is used. All values are 0. */
-	onPoolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void;
+	onPoolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rowCount: number): void;
 	/** Called when the last user has released the memory. */
 	onPoolClosed(key: string): void;
 	/** Called with the addresses that the pool's dynamic source has found on one thread. */
@@ -38,12 +39,14 @@ export interface PoolWatcher {
 /** Receives notifications about the memory of response caches. */
 export interface CacheWatcher {
 	/** Called when the memory of a cache has been allocated, before it is used. */
-	onCacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void;
+	onCacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rowCount: number): void;
 	onCacheClosed(key: string): void;
 	/** Called when a thread has died. */
 	onThreadEnded(thread: number): void;
-	/** Handles an event of a cache that also stores on disk. */
+	/** Handles an event of a cache that has tiers below the memory. */
 	onDiskEvent(key: string, event: DiskEvent): void;
+	/** Handles the end of a fetch for which a thread had a lease in the cluster. */
+	onClusterFetchEnded(result: FetchResult): void;
 }
 
 /** Receives notifications about the tables of rate limits. */
@@ -56,7 +59,12 @@ export interface LimitsWatcher {
 /** Receives notifications about the tables of concurrency limits. */
 export interface ConcurrencyWatcher {
 	/** Called when the memory of a table has been allocated, before it is used. */
-	onConcurrencyOpened(key: string, settings: ConcurrencyLimiterSettings, buffer: SharedArrayBuffer, rows: number): void;
+	onConcurrencyOpened(
+		key: string,
+		settings: ConcurrencyLimiterSettings,
+		buffer: SharedArrayBuffer,
+		rowCount: number,
+	): void;
 	onConcurrencyClosed(key: string): void;
 	/** Called when a thread that used the table has died, before its row is cleared. */
 	onThreadEnded(key: string, thread: number): void;
@@ -104,9 +112,9 @@ export class SharedRows {
 	 * Takes `threads` free rows and returns their indices. {@link releaseRow} makes a row available again. Throws RangeError if there
 	 * are not enough free rows.
 	 */
-	claimRows(threads: number): number[] {
-		if (threads > this.#freeRows.size) throw new RangeError('Too few rows are free.');
-		const claimedRows = [...this.#freeRows].slice(0, threads);
+	claimRows(threadCount: number): number[] {
+		if (threadCount > this.#freeRows.size) throw new RangeError('Too few rows are free.');
+		const claimedRows = [...this.#freeRows].slice(0, threadCount);
 		for (const row of claimedRows) this.#freeRows.delete(row);
 		return claimedRows;
 	}
@@ -143,7 +151,7 @@ export class SharedRows {
 		return memory.buffer;
 	}
 
-	/** Releases the memory on behalf of a thread. */
+	/** Releases the memory of a key on behalf of a thread. */
 	releaseMemory(key: string, thread: number): void {
 		const memory = this.#memoriesByKey.get(key);
 		if (!memory) return;

@@ -9,7 +9,6 @@ export type OnThreadFailure = (reason: string, stalled: boolean) => void;
 
 export interface TaskThreadsOptions {
 	readonly kind: ThreadKind;
-	/** Maximum number of threads. */
 	readonly maxThreads: number;
 	/** Milliseconds after which a task is abandoned. */
 	readonly limitMs: number;

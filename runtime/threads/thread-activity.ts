@@ -33,7 +33,6 @@ type FastBuffer = Buffer & { latin1Write(text: string, offset: number, length: n
 /** The kinds of activity. A thread is usually serving requests. */
 const PHASES = ['requests', 'build', 'message'] as const;
 
-/** One of {@link PHASES}. */
 type Phase = (typeof PHASES)[number];
 
 /** The activity as read by the main thread. */
@@ -74,7 +73,6 @@ export class ThreadActivity {
 		setInterval(() => this.sendHeartbeat(), HEARTBEAT_INTERVAL_MS).unref();
 	}
 
-	/** Sends a heartbeat. */
 	sendHeartbeat(): void {
 		this.#slots[TASK_SLOT] ||= currentThreadId();
 		this.#slots[BEAT_SLOT] = performance.now();

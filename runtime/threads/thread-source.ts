@@ -37,13 +37,25 @@ export function cacheAsset(asset: string): string {
  * engine ignores a code cache that it cannot use.
  */
 function threadScript(kind: ThreadKind, readExpression: string): string {
-	const asset = threadAsset(kind);
 	// A string with one byte per character takes half as much memory, and is made by copying.
 	return `
+const { Script } = require('node:vm');
 const read = ${readExpression};
-const source = read('${asset}').latin1Slice();
-const cachedData = read('${cacheAsset(asset)}');
-new (require('node:vm').Script)(source, { filename: 'svc-${asset}', cachedData }).runInThisContext()(require);
+function evaluate(asset) {
+	const cachedData = read(asset.replace(/js$/, 'cache'));
+	return new Script(read(asset).latin1Slice(), { filename: 'svc-' + asset, cachedData }).runInThisContext();
+}
+const packages = new Map();
+function load(name) {
+	if (!name.startsWith('./')) return require(name);
+	const loadedPackage = packages.get(name);
+	if (loadedPackage) return loadedPackage.exports;
+	const module = { exports: {} };
+	packages.set(name, module);
+	evaluate(name.slice(2))(load, module, module.exports);
+	return module.exports;
+}
+evaluate('${threadAsset(kind)}')(load);
 `;
 }
 

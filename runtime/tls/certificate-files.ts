@@ -71,10 +71,7 @@ class FileCertificate implements StapledCertificate {
 	}
 }
 
-/**
- * Minimum milliseconds between two checks of all files. With more certificates than this number, the interval is a
- * millisecond per certificate.
- */
+/** Minimum milliseconds between two checks of all files. The interval is one millisecond per certificate if that is longer. */
 const CHECK_INTERVAL_MS = 1000;
 /** After this many milliseconds of work, the event loop gets a turn. */
 const SLICE_MS = 5;
@@ -102,7 +99,6 @@ export class CertificateFileError extends Error {
 	}
 }
 
-/** Dependencies of {@link CertificateFiles}. */
 export interface CertificateFilesDeps {
 	publish(certificates: readonly PublishedCertificate[]): void;
 	drop(ids: readonly string[]): void;
@@ -111,7 +107,7 @@ export interface CertificateFilesDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
 
-/** The certificate files of the active document. */
+/** Loads, reloads and publishes the certificate files of the active document. */
 export class CertificateFiles {
 	readonly #deps: CertificateFilesDeps;
 	readonly #stapler: StatusStapler<FileCertificate>;

@@ -10,7 +10,6 @@ export class CertificateTable {
 	readonly #certificatesByName = new Map<string, TableCertificate | readonly TableCertificate[]>();
 	#lastSerial = 0;
 
-	/** The number of certificates. */
 	get size(): number {
 		return this.#certificatesById.size;
 	}
@@ -25,7 +24,7 @@ export class CertificateTable {
 		return previous;
 	}
 
-	/** Removes a certificate and returns it. */
+	/** Removes a certificate and returns it; undefined if there is none with this ID. */
 	delete(id: string): TableCertificate | undefined {
 		const previous = this.#certificatesById.get(id);
 		if (previous) this.#forget(previous);

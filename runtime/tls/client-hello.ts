@@ -4,8 +4,10 @@
 export interface ClientHello {
 	/** The server name in lowercase, without a trailing dot; '' if the client sent none. */
 	readonly serverName: string;
-	/** Protocols in the client's order; empty if it offers none. */
+	/** The ALPN protocols that the client offers, in its order; empty if it offers none. */
 	readonly alpn: readonly string[];
+	/** True if the client offers `acme-tls/1`, the protocol of TLS-ALPN-01 challenges (RFC 8737 §4). */
+	readonly offersAcmeTls: boolean;
 	/** The cipher suites as hexadecimal IDs of four digits each, in the client's order. */
 	readonly cipherSuites: readonly string[];
 	readonly signatureSchemes: readonly string[];
@@ -24,15 +26,37 @@ const MESSAGE_HEADER_BYTES = 4;
 const MAX_RECORD_BYTES = 16_384 + 256;
 const HANDSHAKE_RECORD = 22;
 const CLIENT_HELLO = 1;
+/** Bytes before the session ID: the message header, the version and the random number. */
+const FIXED_BYTES = MESSAGE_HEADER_BYTES + 2 + 32;
 const MAX_SERVER_NAME_BYTES = 255;
+/** Extension types (RFC 8446 §4.2 and RFC 5077 §3.2). */
+const SERVER_NAME = 0;
+const SIGNATURE_ALGORITHMS = 13;
+const ALPN = 16;
+const SESSION_TICKET = 35;
+const PRE_SHARED_KEY = 41;
+/** The ALPN protocol of TLS-ALPN-01 challenges (RFC 8737). */
+const ACME_TLS: Buffer = Buffer.from('acme-tls/1', 'latin1');
 
 /** Parses the ClientHello at the start of `bytes`, which may be split across several records. Never throws. */
 export function readClientHello(bytes: Buffer): ClientHello | ClientHelloProblem {
 	if (bytes.length === 0) return 'incomplete';
 	if (bytes[0] !== HANDSHAKE_RECORD) return 'not-tls';
 	if (bytes.length > 1 && bytes[1] !== 3) return 'not-tls';
+	// Nearly every client sends its ClientHello in one record, which is parsed where it is.
+	const wholeMessageBytes = messageBytesInFirstRecord(bytes);
+	if (wholeMessageBytes > 0) return parseHello(bytes, RECORD_HEADER_BYTES, RECORD_HEADER_BYTES + wholeMessageBytes);
 	const message = extractMessage(bytes);
-	return typeof message === 'string' ? message : parseHello(message);
+	return typeof message === 'string' ? message : parseHello(message, 0, message.length);
+}
+
+/** Returns the length of the handshake message if the first record contains all of it and has arrived that far; otherwise 0. */
+function messageBytesInFirstRecord(bytes: Buffer): number {
+	if (bytes.length < RECORD_HEADER_BYTES + MESSAGE_HEADER_BYTES) return 0;
+	const recordBytes = (bytes[3]! << 8) | bytes[4]!;
+	if (recordBytes > MAX_RECORD_BYTES || bytes[RECORD_HEADER_BYTES] !== CLIENT_HELLO) return 0;
+	const messageBytes = MESSAGE_HEADER_BYTES + ((bytes[6]! << 16) | (bytes[7]! << 8) | bytes[8]!);
+	return messageBytes <= recordBytes && RECORD_HEADER_BYTES + messageBytes <= bytes.length ? messageBytes : 0;
 }
 
 /**
@@ -76,148 +100,182 @@ function joinRecords(bytes: Buffer, messageBytes: number): Buffer {
 	return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
 }
 
-/** A read position within a message. Reading past `end` sets `failed`. */
-class Cursor {
-	failed = false;
-	readonly bytes: Buffer;
-	readonly end: number;
-	at: number;
-
-	constructor(bytes: Buffer, at: number, end: number) {
-		this.bytes = bytes;
-		this.at = at;
-		this.end = end;
-	}
-
-	get remaining(): number {
-		return this.end - this.at;
-	}
-
-	readNumber(size: 1 | 2): number {
-		const at = this.skip(size);
-		if (at < 0) return 0;
-		return size === 1 ? this.bytes[at]! : (this.bytes[at]! << 8) | this.bytes[at + 1]!;
-	}
-
-	/** Skips `length` bytes. Returns the position where they begin, or −1 if there are too few. */
-	skip(length: number): number {
-		const { at } = this;
-		if (this.end - at < length) {
-			this.failed = true;
-			this.at = this.end;
-			return -1;
-		}
-		this.at = at + length;
-		return at;
-	}
-
-	/** Reads a vector whose length is encoded in `lengthSize` bytes. */
-	readVector(lengthSize: 1 | 2): Cursor {
-		const length = this.readNumber(lengthSize);
-		const at = this.skip(length);
-		return at < 0 ? new Cursor(this.bytes, 0, 0) : new Cursor(this.bytes, at, at + length);
-	}
-
-	/** The remaining bytes. */
-	get remainingBytes(): Buffer {
-		return this.bytes.subarray(this.at, this.end);
-	}
-}
-
 /** A parsed ClientHello. The lists that are rarely needed are parsed when they are first read. */
 class ParsedHello implements ClientHello {
 	readonly serverName: string;
-	readonly alpn: readonly string[];
+	readonly offersAcmeTls: boolean;
 	readonly ticket: Buffer | undefined;
-	readonly #suitesCursor: Cursor;
-	readonly #schemesCursor: Cursor | undefined;
+	readonly #bytes: Buffer;
+	/** Where the lists begin and end in `#bytes`. */
+	readonly #suitesStart: number;
+	readonly #suitesEnd: number;
+	readonly #schemesStart: number;
+	readonly #schemesEnd: number;
+	readonly #alpnStart: number;
+	readonly #alpnEnd: number;
 
 	constructor(
+		bytes: Buffer,
 		serverName: string,
-		alpn: readonly string[],
-		suites: Cursor,
-		schemes: Cursor | undefined,
+		offersAcmeTls: boolean,
 		ticket: Buffer | undefined,
+		suitesStart: number,
+		suitesEnd: number,
+		schemesStart: number,
+		schemesEnd: number,
+		alpnStart: number,
+		alpnEnd: number,
 	) {
+		this.#bytes = bytes;
 		this.serverName = serverName;
-		this.alpn = alpn;
-		this.#suitesCursor = suites;
-		this.#schemesCursor = schemes;
+		this.offersAcmeTls = offersAcmeTls;
 		this.ticket = ticket;
+		this.#suitesStart = suitesStart;
+		this.#suitesEnd = suitesEnd;
+		this.#schemesStart = schemesStart;
+		this.#schemesEnd = schemesEnd;
+		this.#alpnStart = alpnStart;
+		this.#alpnEnd = alpnEnd;
+	}
+
+	get alpn(): readonly string[] {
+		const bytes = this.#bytes;
+		const protocols: string[] = [];
+		for (let at = this.#alpnStart; at < this.#alpnEnd; ) {
+			const nameEnd = at + 1 + bytes[at]!;
+			protocols.push(bytes.toString('latin1', at + 1, nameEnd));
+			at = nameEnd;
+		}
+		return protocols;
 	}
 
 	get cipherSuites(): readonly string[] {
-		return toHexIds(this.#suitesCursor.remainingBytes);
+		return toHexIds(this.#bytes, this.#suitesStart, this.#suitesEnd);
 	}
 
 	get signatureSchemes(): readonly string[] {
-		return this.#schemesCursor ? toHexIds(this.#schemesCursor.remainingBytes) : [];
+		return toHexIds(this.#bytes, this.#schemesStart, this.#schemesEnd);
 	}
 }
 
-function parseHello(message: Buffer): ClientHello | 'malformed' {
-	const cursor = new Cursor(message, 0, message.length);
-	cursor.skip(4 + 2 + 32);
-	cursor.readVector(1);
-	const suites = cursor.readVector(2);
-	cursor.readVector(1);
-	if (cursor.failed) return 'malformed';
-	let serverName = '';
-	let alpn: readonly string[] = [];
-	let schemes: Cursor | undefined;
+/**
+ * Returns the end of the vector at `at`, whose length is encoded in its first `lengthBytes` bytes; −1 if the vector extends beyond
+ * `limit`. Positions are plain numbers, because objects for them would be most of the parser's work.
+ */
+function vectorEnd(bytes: Buffer, at: number, limit: number, lengthBytes: 1 | 2): number {
+	const start = at + lengthBytes;
+	if (start > limit) return -1;
+	const end = start + (lengthBytes === 1 ? bytes[at]! : (bytes[at]! << 8) | bytes[at + 1]!);
+	return end > limit ? -1 : end;
+}
+
+/** Parses the handshake message from `start` to `end`. */
+function parseHello(bytes: Buffer, start: number, end: number): ClientHello | 'malformed' {
+	const sessionIdEnd = vectorEnd(bytes, start + FIXED_BYTES, end, 1);
+	const suitesEnd = sessionIdEnd < 0 ? -1 : vectorEnd(bytes, sessionIdEnd, end, 2);
+	const compressionEnd = suitesEnd < 0 ? -1 : vectorEnd(bytes, suitesEnd, end, 1);
+	const hasExtensions = compressionEnd !== end;
+	const extensionsEnd =
+		compressionEnd < 0 || !hasExtensions ? compressionEnd : vectorEnd(bytes, compressionEnd, end, 2);
+	if (extensionsEnd < 0) return 'malformed';
+	let serverName: string | undefined = '';
+	let offersAcmeTls = false;
 	let ticket: Buffer | undefined;
-	const extensions = cursor.remaining > 0 ? cursor.readVector(2) : cursor;
-	while (extensions.remaining > 0) {
-		const extensionType = extensions.readNumber(2);
-		const extensionBody = extensions.readVector(2);
-		if (extensions.failed) return 'malformed';
-		if (extensionType === 0) serverName = readServerName(extensionBody);
-		else if (extensionType === 16) alpn = readAlpn(extensionBody);
-		else if (extensionType === 13) schemes = extensionBody.readVector(2);
-		else if (extensionType === 35) ticket ??= extensionBody.remainingBytes;
-		else if (extensionType === 41) {
-			const identities = extensionBody.readVector(2);
-			ticket = identities.readVector(2).remainingBytes;
+	let schemesStart = 0;
+	let schemesEnd = 0;
+	let alpnStart = 0;
+	let alpnEnd = 0;
+	for (let at = hasExtensions ? compressionEnd + 2 : end; at < extensionsEnd; ) {
+		const bodyStart = at + 4;
+		const bodyEnd = vectorEnd(bytes, at + 2, extensionsEnd, 2);
+		if (bodyEnd < 0) return 'malformed';
+		const extensionType = (bytes[at]! << 8) | bytes[at + 1]!;
+		at = bodyEnd;
+		switch (extensionType) {
+			case SERVER_NAME:
+				serverName = readServerName(bytes, bodyStart, bodyEnd);
+				if (serverName === undefined) return 'malformed';
+				break;
+			case SIGNATURE_ALGORITHMS:
+				schemesStart = bodyStart + 2;
+				schemesEnd = vectorEnd(bytes, bodyStart, bodyEnd, 2);
+				if (schemesEnd < 0) return 'malformed';
+				break;
+			case ALPN:
+				alpnStart = bodyStart + 2;
+				alpnEnd = vectorEnd(bytes, bodyStart, bodyEnd, 2);
+				if (alpnEnd < 0 || !isProtocolList(bytes, alpnStart, alpnEnd)) return 'malformed';
+				offersAcmeTls = listsAcmeTls(bytes, alpnStart, alpnEnd);
+				break;
+			case SESSION_TICKET:
+				ticket ??= bytes.subarray(bodyStart, bodyEnd);
+				break;
+			case PRE_SHARED_KEY: {
+				const identitiesEnd = vectorEnd(bytes, bodyStart, bodyEnd, 2);
+				if (identitiesEnd < 0) return 'malformed';
+				const identityEnd = vectorEnd(bytes, bodyStart + 2, identitiesEnd, 2);
+				ticket = identityEnd < 0 ? bytes.subarray(0, 0) : bytes.subarray(bodyStart + 4, identityEnd);
+				break;
+			}
 		}
-		if (extensionBody.failed) return 'malformed';
 	}
-	if (cursor.failed) return 'malformed';
-	return new ParsedHello(serverName, alpn, suites, schemes, ticket);
+	return new ParsedHello(
+		bytes,
+		serverName,
+		offersAcmeTls,
+		ticket,
+		sessionIdEnd + 2,
+		suitesEnd,
+		schemesStart,
+		schemesEnd,
+		alpnStart,
+		alpnEnd,
+	);
 }
 
-/** Returns the first DNS name. An invalid name counts as absent; OpenSSL decides whether the handshake fails. */
-function readServerName(body: Cursor): string {
-	const nameList = body.readVector(2);
-	while (nameList.remaining > 0) {
-		const type = nameList.readNumber(1);
-		const name = nameList.readVector(2);
-		if (nameList.failed) break;
-		if (type !== 0) continue;
-		if (name.remaining > MAX_SERVER_NAME_BYTES) return '';
-		const text = name.bytes.toString('latin1', name.at, name.end).toLowerCase();
-		if (!/^[a-z0-9._:-]+$/.test(text)) return '';
-		return text.endsWith('.') ? text.slice(0, -1) : text;
+/**
+ * Returns the first DNS name of the `server_name` extension, and undefined if the extension is malformed. An invalid name counts as
+ * absent; OpenSSL decides whether the handshake fails.
+ */
+function readServerName(bytes: Buffer, start: number, end: number): string | undefined {
+	const listEnd = vectorEnd(bytes, start, end, 2);
+	if (listEnd < 0) return undefined;
+	for (let at = start + 2; at < listEnd; ) {
+		const nameStart = at + 3;
+		const nameEnd = vectorEnd(bytes, at + 1, listEnd, 2);
+		if (nameEnd < 0) return undefined;
+		const nameType = bytes[at];
+		at = nameEnd;
+		if (nameType !== 0) continue;
+		if (nameEnd - nameStart > MAX_SERVER_NAME_BYTES) return '';
+		const name = bytes.toString('latin1', nameStart, nameEnd).toLowerCase();
+		if (!/^[a-z0-9._:-]+$/.test(name)) return '';
+		return name.endsWith('.') ? name.slice(0, -1) : name;
 	}
-	if (nameList.failed) body.failed = true;
 	return '';
 }
 
-function readAlpn(body: Cursor): string[] {
-	const protocolList = body.readVector(2);
-	const protocols: string[] = [];
-	while (protocolList.remaining > 0) {
-		const name = protocolList.readVector(1);
-		if (protocolList.failed || name.remaining === 0) {
-			body.failed = true;
-			break;
-		}
-		protocols.push(name.bytes.toString('latin1', name.at, name.end));
+/** Reports whether the bytes are a list of protocol names, none of which is empty. */
+function isProtocolList(bytes: Buffer, start: number, end: number): boolean {
+	for (let at = start; at < end; ) {
+		const nameEnd = vectorEnd(bytes, at, end, 1);
+		if (nameEnd <= at + 1) return false;
+		at = nameEnd;
 	}
-	return protocols;
+	return true;
 }
 
-function toHexIds(list: Buffer): string[] {
+/** Reports whether a valid list of protocol names contains `acme-tls/1`. */
+function listsAcmeTls(bytes: Buffer, start: number, end: number): boolean {
+	for (let at = start; at < end; at += 1 + bytes[at]!) {
+		if (bytes[at] === ACME_TLS.length && ACME_TLS.compare(bytes, at + 1, at + 1 + ACME_TLS.length) === 0) return true;
+	}
+	return false;
+}
+
+/** Returns the 16-bit numbers between two positions as hexadecimal text. */
+function toHexIds(bytes: Buffer, start: number, end: number): string[] {
 	const hexIds: string[] = [];
-	for (let at = 0; at + 1 < list.length; at += 2) hexIds.push(list.toString('hex', at, at + 2));
+	for (let at = start; at + 1 < end; at += 2) hexIds.push(bytes.toString('hex', at, at + 2));
 	return hexIds;
 }

@@ -23,7 +23,6 @@ export class HandshakeSelector {
 		);
 	}
 
-	/** Returns the index of the policy for a name. */
 	policyIndexOf(name: string): number {
 		return lookUpName(this.#policyIndexByName, name) ?? this.settings.other;
 	}

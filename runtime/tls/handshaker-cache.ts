@@ -86,7 +86,7 @@ export class HandshakerCache {
 				socket.resume();
 				socket.end();
 			};
-			const outcome = { secured: closeSocket, onError: this.#outcome.onError };
+			const outcome = { onSecured: closeSocket, onError: this.#outcome.onError };
 			handshaker = new PlainHandshaker({ ...options, ALPNProtocols: ['acme-tls/1'] }, outcome);
 			this.#challengeHandshakers.set(key, handshaker);
 		}

@@ -22,7 +22,7 @@ import { closeContext, copyPeerAddress, releaseControl, sharedContextOf } from '
 
 /** Callbacks for the end of a handshake. For each connection, at most one of them is called, and only once. */
 export interface HandshakeOutcome {
-	secured(socket: TLSSocket | DirectSocket): void;
+	onSecured(socket: TLSSocket | DirectSocket): void;
 	onError(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void;
 }
 
@@ -100,7 +100,6 @@ export class PlainHandshaker implements Handshaker {
 /** Holds a socket's callbacks until one of them has been called. */
 const OUTCOME = Symbol('outcome');
 
-/** A socket during its handshake. */
 type HandshakingSocket = TLSSocket & { [OUTCOME]?: HandshakeOutcome | undefined };
 
 function onSecure(this: HandshakingSocket): void {
@@ -108,7 +107,7 @@ function onSecure(this: HandshakingSocket): void {
 	if (outcome === undefined) return;
 	this[OUTCOME] = undefined;
 	releaseControl(this);
-	outcome.secured(this);
+	outcome.onSecured(this);
 }
 
 function onFailure(this: HandshakingSocket, error?: Error | boolean): void {
@@ -160,7 +159,7 @@ export class ServerHandshaker implements Handshaker {
 		const context = sharedContextOf(server);
 		if (clientTerms && context) clientVerifier()?.enableFor(context, clientTerms.criteria);
 		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
-		server.on('secureConnection', socket => this.outcome.secured(socket));
+		server.on('secureConnection', socket => this.outcome.onSecured(socket));
 		server.on('tlsClientError', (error, socket) => this.outcome.onError(error, socket));
 		if (onSecret) server.on('keylog', line => onSecret(line.toString('latin1').trimEnd()));
 		if (ocspResponse) {

@@ -1,6 +1,7 @@
 /** A connection from accept to the end of its TLS handshake. */
 import type { Socket } from 'node:net';
 import type { ConnectionPeer } from '../protocols/protocol.ts';
+import type { DenseSetMember } from '../sockets/dense-set.ts';
 import type { DirectSocket, PeekOwner } from '../sockets/direct-socket.ts';
 import type { HandshakeSelector } from './handshake-selector.ts';
 
@@ -17,7 +18,9 @@ export interface HandshakeOwner {
 }
 
 /** The state of a connection until its handshake ends. */
-export class PendingHandshake implements PeekOwner {
+export class PendingHandshake implements PeekOwner, DenseSetMember {
+	/** Implements DenseSetMember. */
+	positionInSet = -1;
 	readonly owner: HandshakeOwner;
 	socket: Socket | DirectSocket;
 	readonly peer: ConnectionPeer | undefined;
@@ -58,15 +61,15 @@ export class PendingHandshake implements PeekOwner {
 		if (!this.isPeekDone) this.owner.onHelloBytes(this, this.owner.peekMemory.subarray(0, count));
 	}
 
-	ended(): void {
+	onPeerEnded(): void {
 		this.owner.onEnd(this);
 	}
 
-	closed(): void {
+	onClosed(): void {
 		this.owner.forgetHandshake(this);
 	}
 
-	received(): void {}
+	onReceived(): void {}
 
-	drained(): void {}
+	onDrained(): void {}
 }

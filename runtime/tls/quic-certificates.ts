@@ -23,7 +23,6 @@ const HANDSHAKE_FAILURE_ALERT = 40;
 const INTERNAL_ERROR_ALERT = 80;
 const UNRECOGNIZED_NAME_ALERT = 112;
 
-/** Dependencies of {@link QuicCertificates}. */
 export interface QuicCertificatesDeps {
 	readonly tls: ThreadTls;
 	/** Returns the listener's current settings. */
@@ -31,7 +30,7 @@ export interface QuicCertificatesDeps {
 	/** Asks the main thread for a certificate that this thread does not have. Resolves to true once it has been published. */
 	readonly obtain: (question: CertificateRequestedByClient) => Promise<boolean>;
 	/** Counts a failed handshake. */
-	failed(reason: string): void;
+	countFailure(reason: string): void;
 }
 
 /** Reports whether sites with a policy are served over HTTP/3. QUIC does not have TLS 1.2. */
@@ -48,14 +47,13 @@ export function advertisesHttp3(policy: HandshakePolicy): boolean {
 	return servesHttp3(policy) && policy.client_auth === undefined;
 }
 
-/** Client authentication of one handshake. */
 interface HandshakeClientAuth extends QuicClientAuth {
 	readonly auth: ClientAuth;
 	/** The value of {@link ThreadTls.trustLosses} when the handshake began. */
 	readonly trustLosses: number;
 }
 
-/** Chooses certificates for one listener. */
+/** Chooses the certificates for the QUIC handshakes of one listener. */
 export class QuicCertificates {
 	readonly #deps: QuicCertificatesDeps;
 	/**
@@ -77,7 +75,7 @@ export class QuicCertificates {
 		const policyIndex = selector.policyIndexOf(name);
 		const policy = selector.policy(policyIndex);
 		if (!servesHttp3(policy)) return this.#refuse('not_over_quic', HANDSHAKE_FAILURE_ALERT);
-		const clientHello: ClientHello = { ...hello, alpn: ['h3'], ticket: undefined };
+		const clientHello: ClientHello = { ...hello, alpn: ['h3'], offersAcmeTls: false, ticket: undefined };
 		let certificate = selector.selectCertificate(policyIndex, name, clientHello, tls.certificates);
 		if (certificate === undefined && tls.obtainsOnDemand) {
 			if (this.#requestCertificate(hello, name, resume)) return 'wait';
@@ -152,7 +150,7 @@ export class QuicCertificates {
 	}
 
 	#refuse(reason: string, alert: number): { readonly alert: number } {
-		this.#deps.failed(reason);
+		this.#deps.countFailure(reason);
 		return { alert };
 	}
 }

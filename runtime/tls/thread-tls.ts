@@ -43,7 +43,7 @@ export class ThreadTls {
 	trustLosses = 0;
 	/** True if the main thread can obtain certificates that this thread does not have. */
 	obtainsOnDemand = false;
-	/** True if another process with the same store may have published a challenge that this one does not know. */
+	/** True if another process with the same store may have published a challenge that this process does not know. */
 	sharesChallenges = false;
 	#trustByKey: ReadonlyMap<string, ClientTrust> = new Map();
 	readonly #listeners = new Set<ThreadTlsListener>();
@@ -120,13 +120,15 @@ export class ThreadTls {
 		return this.#tokenCount > 0 || this.sharesChallenges;
 	}
 
-	/** Returns the key authorization for an HTTP-01 token. */
+	/** Returns the key authorization for an HTTP-01 token; undefined if this process has not published one. */
 	keyAuthorization(token: string): string | undefined {
 		const { http01 } = this.#challengeAnswers;
 		return Object.hasOwn(http01, token) ? http01[token] : undefined;
 	}
 
-	/** Returns the certificate that answers the TLS-ALPN-01 challenge for a name. */
+	/**
+	 * Returns the certificate that answers the TLS-ALPN-01 challenge for a name; undefined if this process has not published one.
+	 */
 	challengeCertificate(name: string): { readonly chain: string; readonly key: string } | undefined {
 		const { alpn } = this.#challengeAnswers;
 		return Object.hasOwn(alpn, name) ? alpn[name] : undefined;

@@ -26,11 +26,11 @@ import type { TlsMaterial, TlsMaterialRequest } from '../upstreams/transports/tl
 import { CertificateFiles } from './certificate-files.ts';
 import { loadPoolCertificates, type TrustDeps } from './client-trust.ts';
 import { SESSION_LIFETIME_SECONDS } from './handshake-settings.ts';
+import type { SharedTicketKeys } from './shared-ticket-keys.ts';
 import { TicketKeys } from './ticket-keys.ts';
 import type { TlsUpdate } from './tls-update.ts';
 import { TrustWatch } from './trust-watch.ts';
 
-/** Dependencies of {@link TlsControl}. */
 export interface TlsControlDeps extends StoreDeps {
 	/** The ticket keys of the predecessor in a handover. */
 	readonly ticketKeys?: readonly Uint8Array[] | undefined;
@@ -75,6 +75,8 @@ export class TlsControl implements CertificateSink {
 	/** Open stores, by their settings. */
 	readonly #storesBySettings = new Map<string, Promise<Store>>();
 	readonly #ticketKeys: TicketKeys;
+	/** The ticket keys of the cluster, which replace those of this process; undefined if the process is not in a cluster with a key. */
+	#sharedTicketKeys: SharedTicketKeys | undefined;
 	#rotationTimer: NodeJS.Timeout | undefined;
 	#managerPromise: Promise<CertificateManager> | undefined;
 	#sharedChallenges: Promise<SharedChallenges> | undefined;
@@ -104,7 +106,7 @@ export class TlsControl implements CertificateSink {
 	/** Returns the updates that bring a new thread up to date. */
 	initialUpdates(): TlsUpdate[] {
 		return [
-			{ kind: 'tickets', keys: this.#ticketKeys.current },
+			{ kind: 'tickets', keys: this.ticketKeys },
 			{ kind: 'trust', trust: this.#trustWatch.trust },
 			{ kind: 'on_demand', asked: this.#obtainsOnDemand },
 			{ kind: 'shared_challenges', asked: this.#sharesChallenges },
@@ -117,9 +119,9 @@ export class TlsControl implements CertificateSink {
 		];
 	}
 
-	/** The keys that encrypt and decrypt session tickets, newest first. */
+	/** The keys of session tickets. The first one encrypts, all of them decrypt. */
 	get ticketKeys(): readonly Uint8Array[] {
-		return this.#ticketKeys.current;
+		return (this.#sharedTicketKeys ?? this.#ticketKeys).current;
 	}
 
 	/** The certificate manager, if it has been started. */
@@ -153,6 +155,7 @@ export class TlsControl implements CertificateSink {
 	/** Does the work of {@link prepare}. Rejects with CertificateFileError, TrustError, or the error of the manager. */
 	async #prepare(planned: PlannedCertificates | undefined, settings: Settings): Promise<void> {
 		this.#storeSelection = settings.storage as StoreSelection | undefined;
+		await this.#shareTicketKeys();
 		await this.#certificateFiles.prepare(planned?.loaded ?? [], settings);
 		const managed = planned?.managed;
 		const needsManager = managed && managed.policies.length + managed.authorities.length > 0;
@@ -352,6 +355,7 @@ export class TlsControl implements CertificateSink {
 		this.#certificateFiles.close();
 		this.#trustWatch.close();
 		clearInterval(this.#rotationTimer);
+		this.#sharedTicketKeys?.close();
 		for (const number of [...this.#pendingChallenges.keys()]) this.#resolveChallenge(number);
 		await this.#startedManager?.close();
 	}
@@ -377,7 +381,24 @@ export class TlsControl implements CertificateSink {
 		return this.#managerPromise;
 	}
 
+	/**
+	 * Takes the ticket keys from the cluster from now on, if the process is in a cluster with a key. Waits for Redis at most as long
+	 * as a request does.
+	 */
+	async #shareTicketKeys(): Promise<void> {
+		const cluster = this.#deps.cluster?.();
+		const sealedValues = cluster?.sealedValues;
+		if (!cluster || !sealedValues || this.#sharedTicketKeys) return;
+		const { SharedTicketKeys } = await import('./shared-ticket-keys.ts');
+		this.#sharedTicketKeys = new SharedTicketKeys(cluster, sealedValues, this.#ticketKeys.current, {
+			onChanged: keys => this.#deps.broadcast({ kind: 'tickets', keys }),
+			log: (...entry) => this.#deps.log(...entry),
+		});
+		await this.#sharedTicketKeys.start(cluster.timeoutMs);
+	}
+
 	#rotateTicketKeys(): void {
+		if (this.#sharedTicketKeys) return;
 		this.#deps.broadcast({ kind: 'tickets', keys: this.#ticketKeys.rotate() });
 	}
 }

@@ -20,6 +20,7 @@ import {
 	UNUSED_GRACE_MS,
 } from '../protocols/protocol.ts';
 import { attachTlsInfo, describeHandshake } from '../protocols/tls-info.ts';
+import { DenseSet } from '../sockets/dense-set.ts';
 import { DirectSocket, toDirectSocket } from '../sockets/direct-socket.ts';
 import { canStartTls, clientProof, directTlsThread, handshakeFacts, startTls } from '../sockets/start-tls.ts';
 import type { ClientProof } from '../sockets/tls-handle.ts';
@@ -56,7 +57,6 @@ const ALERT_NUMBERS = {
 	no_application_protocol: 120,
 } as const;
 
-/** Dependencies of {@link TlsServer}. */
 export interface TlsServerDeps {
 	readonly tls: ThreadTls;
 	readonly port: number;
@@ -67,11 +67,11 @@ export interface TlsServerDeps {
 	/** Asks the main thread for a certificate that this thread does not have. Resolves to true once it has been published. */
 	readonly obtain: (question: CertificateRequestedByClient) => Promise<boolean>;
 	/** Counts a completed handshake. */
-	completed(version: string, resumed: boolean): void;
+	countHandshake(version: string, resumed: boolean): void;
 	/** Counts a failed handshake. */
-	failed(reason: string): void;
+	countFailure(reason: string): void;
 	/** Called when a connection ends before reaching its protocol, while the listener is draining. */
-	ended(): void;
+	onConnectionEnded(): void;
 }
 
 /** Holds a stream's PendingHandshake, so that all streams can share the same event listeners. */
@@ -88,7 +88,7 @@ export interface Http3Side {
 	readonly connections: number;
 	closable(): Iterable<ClosableConnection>;
 	retire(matches: (tls: TlsInfo | undefined) => boolean): void;
-	drain(waits?: RequestWaits): void;
+	drain(requestWaits?: RequestWaits): void;
 	close(): void;
 }
 
@@ -110,7 +110,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	 */
 	#isRefusing = false;
 	#peekMemory: Buffer | undefined;
-	readonly #pendingHandshakes = new Map<Socket | DirectSocket, PendingHandshake>();
+	readonly #pendingHandshakes = new DenseSet<PendingHandshake>();
 	#deadlineTimer: NodeJS.Timeout | undefined;
 	/** The {@link ClientTrust.key} that each connection's client was verified with. */
 	readonly #trustKeyByTls = new WeakMap<TlsInfo, string>();
@@ -187,12 +187,12 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	#acceptSocket(socket: Socket | DirectSocket, extraBytes: Buffer | undefined, peer: ConnectionPeer | undefined): void {
 		const isDirect = socket instanceof DirectSocket;
 		if (this.#isRefusing || this.#pendingHandshakes.size >= MAX_HANDSHAKES) {
-			this.#deps.failed('too_many_handshakes');
+			this.#deps.countFailure('too_many_handshakes');
 			socket.destroy();
 			return;
 		}
 		if (this.#handshakeRate?.admits(peer?.remoteAddress ?? unmapAddress(socket.remoteAddress), Date.now()) === false) {
-			this.#deps.failed('rate_limited');
+			this.#deps.countFailure('rate_limited');
 			socket.destroy();
 			return;
 		}
@@ -203,7 +203,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			this.#selector,
 			performance.now() + this.#handshakeLimitMs,
 		);
-		this.#pendingHandshakes.set(socket, pending);
+		this.#pendingHandshakes.add(pending);
 		this.#deadlineTimer ??= setInterval(() => this.#closeExpired(), DEADLINE_CHECK_MS).unref();
 		if (isDirect) {
 			socket.peek(this.peekMemory, pending, directTlsThread() !== undefined);
@@ -250,17 +250,17 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	/** Called when the connection is closed or has been passed to its protocol. */
-	forgetHandshake({ socket }: PendingHandshake): void {
-		if (!this.#pendingHandshakes.delete(socket)) return;
-		if (this.#isDraining) this.#deps.ended();
+	forgetHandshake(pending: PendingHandshake): void {
+		if (!this.#pendingHandshakes.delete(pending)) return;
+		if (this.#isDraining) this.#deps.onConnectionEnded();
 	}
 
-	drain(waits = NO_WAIT): void {
+	drain(requestWaits = NO_WAIT): void {
 		this.#isDraining = true;
-		this.#isRefusing = waits.nextRequestMs === 0;
-		this.#deps.http1.drain(waits);
+		this.#isRefusing = requestWaits.nextRequestMs === 0;
+		this.#deps.http1.drain(requestWaits);
 		this.#deps.http2?.drain();
-		this.http3Side?.drain(waits);
+		this.http3Side?.drain(requestWaits);
 	}
 
 	retire(matches: (tls: TlsInfo | undefined) => boolean): void {
@@ -279,7 +279,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	*closable(): Generator<ClosableConnection> {
-		for (const [socket, { deadline }] of this.#pendingHandshakes) {
+		for (const { socket, deadline } of this.#pendingHandshakes) {
 			yield { idleSince: deadline - this.#handshakeLimitMs + UNUSED_GRACE_MS, giveWay: () => socket.destroy() };
 		}
 		yield* this.#deps.http1.closable();
@@ -289,7 +289,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	close(): void {
 		this.#deps.tls.removeListener(this);
-		for (const socket of this.#pendingHandshakes.keys()) socket.destroy();
+		for (const { socket } of this.#pendingHandshakes) socket.destroy();
 		this.#deps.http1.close();
 		this.#deps.http2?.close();
 		this.http3Side?.close();
@@ -298,9 +298,9 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	/** Closes connections past their deadline. One timer serves all handshakes and stops when there are none. */
 	#closeExpired(): void {
 		const now = performance.now();
-		for (const [socket, { deadline }] of this.#pendingHandshakes) {
+		for (const { socket, deadline } of this.#pendingHandshakes) {
 			if (now < deadline) continue;
-			this.#deps.failed('timeout');
+			this.#deps.countFailure('timeout');
 			socket.destroy();
 		}
 		if (this.#pendingHandshakes.size > 0) return;
@@ -310,8 +310,8 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	#createSelector(settings: ListenerTls): HandshakeSelector {
 		const handshakers = new HandshakerCache(this.#deps.tls, settings.policies, this.#deps.protocols(), {
-			secured: socket => this.#secured(socket),
-			onError: (error, socket) => this.#failed(error, socket),
+			onSecured: socket => this.#onSecured(socket),
+			onError: (error, socket) => this.#onHandshakeFailed(error, socket),
 		});
 		return new HandshakeSelector(settings, handshakers);
 	}
@@ -319,13 +319,13 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	#handleNoHello(pending: PendingHandshake, readBytes: Buffer, helloProblem: string): void {
 		const { socket } = pending;
 		if (helloProblem === 'not-tls' && looksLikeHttp(readBytes)) {
-			this.#deps.failed('plain_http');
+			this.#deps.countFailure('plain_http');
 			const stream = socket instanceof DirectSocket ? socket.toSocket().on('error', ignoreError) : socket;
 			this.forgetHandshake(pending);
 			answerPlainHttp(stream, readBytes, this.#selector.settings.http_redirect === true, this.#deps.port);
 			return;
 		}
-		this.#deps.failed(helloProblem === 'not-tls' ? 'not_tls' : 'bad_client_hello');
+		this.#deps.countFailure(helloProblem === 'not-tls' ? 'not_tls' : 'bad_client_hello');
 		if (helloProblem === 'not-tls') socket.destroy();
 		else sendAlert(socket, 'decode_error');
 	}
@@ -336,7 +336,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		pending.sessionTicket = hello.ticket;
 		// Reading the local address costs a system call, so it is done only if the client sent no name.
 		const name = hello.serverName || selector.settings.default_sni || unmapAddress(socket.localAddress);
-		if (hello.alpn.includes('acme-tls/1')) {
+		if (hello.offersAcmeTls) {
 			const challengedName = hello.serverName || unmapAddress(socket.localAddress);
 			const certificate = this.#deps.tls.challengeCertificate(challengedName);
 			if (certificate) {
@@ -412,7 +412,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			this.#startWithCertificate(pending, certificate);
 			return;
 		}
-		this.#deps.failed('no_certificate');
+		this.#deps.countFailure('no_certificate');
 		sendAlert(socket, 'unrecognized_name');
 	}
 
@@ -429,7 +429,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			handshaker = undefined;
 		}
 		if (handshaker) return;
-		this.#deps.failed('no_certificate');
+		this.#deps.countFailure('no_certificate');
 		sendAlert(pending.socket, 'internal_error');
 	}
 
@@ -456,8 +456,6 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		pending.pendingBytes = undefined;
 		const socket = directSocket.toSocket();
 		socket.on('error', ignoreError);
-		this.#pendingHandshakes.delete(directSocket);
-		this.#pendingHandshakes.set(socket, pending);
 		pending.socket = socket;
 		addHandshakeListeners(socket, pending);
 		socket.pause();
@@ -465,15 +463,14 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		return socket;
 	}
 
-	#failed(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void {
-		this.#deps.failed(classifyHandshakeFailure(error, socket));
+	#onHandshakeFailed(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void {
+		this.#deps.countFailure(classifyHandshakeFailure(error, socket));
 		socket.destroy();
 	}
 
-	#secured(socket: TLSSocket | DirectSocket): void {
-		const connection = socket instanceof DirectSocket ? socket : underlyingConnection(socket);
-		const pending = connection && this.#pendingHandshakes.get(connection);
-		if (!pending) {
+	#onSecured(socket: TLSSocket | DirectSocket): void {
+		const pending = pendingHandshakeOf(socket);
+		if (!pending || !this.#pendingHandshakes.has(pending)) {
 			socket.destroy();
 			return;
 		}
@@ -493,7 +490,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			}
 			this.#trustKeyByTls.set(tlsInfo, canonicalJson(auth));
 		}
-		deps.completed(tlsInfo.version, tlsInfo.resumed);
+		deps.countHandshake(tlsInfo.version, tlsInfo.resumed);
 		const { http1, http2 } = deps;
 		const protocol = tlsInfo.protocol === 'h2' ? http2 : http1;
 		// A listener that speaks only HTTP/2 cannot serve a client that did not negotiate it.
@@ -513,7 +510,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	#refuse(socket: TLSSocket | DirectSocket, reason: string): void {
-		this.#deps.failed(reason);
+		this.#deps.countFailure(reason);
 		if (!(socket instanceof DirectSocket)) socket.on('error', ignoreError);
 		socket.destroy();
 	}
@@ -534,6 +531,12 @@ function takeFromStream(stream: Socket): { socket: DirectSocket; extraBytes: Buf
 	if (stream.listenerCount('close') > 0) socket.onClosed = () => void stream.destroy();
 	else stream.destroy();
 	return { socket, extraBytes: extraBytes ?? undefined };
+}
+
+/** Returns the handshake that a connection has completed. */
+function pendingHandshakeOf(socket: TLSSocket | DirectSocket): PendingHandshake | undefined {
+	if (!(socket instanceof DirectSocket)) return (underlyingConnection(socket) as PendingSocket | undefined)?.[PENDING];
+	return socket.holder instanceof PendingHandshake ? socket.holder : undefined;
 }
 
 function readClientProof(socket: TLSSocket | DirectSocket): ClientProof | undefined {

@@ -6,10 +6,7 @@ import type { LogLevel } from '../logs/log-entry.ts';
 import { loadClientTrust, type TrustDeps } from './client-trust.ts';
 import type { ClientTrust } from './tls-update.ts';
 
-/**
- * Minimum milliseconds between two checks of all files. With more `client_auth`s than this, the interval is a millisecond per
- * `client_auth`.
- */
+/** Minimum milliseconds between two checks of all files. The interval is one millisecond per `client_auth` if that is longer. */
 const CHECK_INTERVAL_MS = 1000;
 /** Milliseconds after which sources other than files (stores, URLs, internal CAs) are loaded again. */
 const RELOAD_INTERVAL_MS = 60_000;
@@ -24,7 +21,6 @@ interface WatchedTrust {
 	readonly readAt: number;
 }
 
-/** Dependencies of {@link TrustWatch}. */
 export interface TrustWatchDeps {
 	readonly trustDeps: TrustDeps;
 	/** Called when the trust of the active document has changed. */

@@ -25,7 +25,7 @@ export interface SpanExporter {
 	close(): Promise<void>;
 }
 
-/** The members that the exporters of the packages have in common. */
+/** The members that OpenTelemetry's exporters have in common. */
 type ExporterDelegate = Pick<OTLPTraceExporter, 'export' | 'shutdown'>;
 
 const INSTRUMENTATION_SCOPE: InstrumentationScope = { name: 'svc' };

@@ -5,7 +5,7 @@ import type { Tracer } from '../../compiler/exchange/leases.ts';
 export type Sampler = Tracer['isSampled'];
 
 /**
- * Number of hexadecimal digits at the end of a trace ID that the decision depends on. They are 52 bits, which a double represents
+ * Number of hexadecimal digits at the end of a trace ID that the decision depends on. They hold 52 bits, which a double represents
  * exactly.
  */
 const DECIDING_DIGITS = 13;

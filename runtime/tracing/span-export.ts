@@ -38,7 +38,7 @@ export class SpanExport {
 	#isClosed = false;
 	#isFailing = false;
 	#lastLoggedAt = Number.NEGATIVE_INFINITY;
-	#unloggedDrops = 0;
+	#unloggedDropCount = 0;
 
 	constructor(environment: { readonly [name: string]: string | undefined }, log: SpanExportLogger) {
 		this.#environment = environment;
@@ -119,7 +119,7 @@ export class SpanExport {
 	#countDropped(spanCount: number, error?: unknown): void {
 		if (spanCount === 0) return;
 		this.droppedCount += spanCount;
-		this.#unloggedDrops += spanCount;
+		this.#unloggedDropCount += spanCount;
 		const now = performance.now();
 		if (now - this.#lastLoggedAt < REMINDER_INTERVAL_MS) return;
 		this.#lastLoggedAt = now;
@@ -129,10 +129,10 @@ export class SpanExport {
 				? 'spans were dropped: they come faster than they are exported'
 				: 'spans could not be exported';
 		this.#log('warn', message, {
-			dropped: this.#unloggedDrops,
+			dropped: this.#unloggedDropCount,
 			...(cause === undefined ? {} : { cause: withoutSecrets(cause) }),
 		});
-		this.#unloggedDrops = 0;
+		this.#unloggedDropCount = 0;
 	}
 
 	async #loadExporter(): Promise<SpanExporter | undefined> {

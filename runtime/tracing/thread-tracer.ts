@@ -5,7 +5,7 @@ import type { BatchPort } from '../logs/access-batch.ts';
 import { MAX_LOG_IN_TRANSIT_CHARS } from '../threads/control-words.ts';
 import type { Sampler } from './sampler.ts';
 
-/** Maximum milliseconds that a span waits for others. */
+/** Maximum milliseconds that a finished span waits for others before its batch is posted. */
 const BATCH_DELAY_MS = 200;
 /** Batches are posted as soon as they reach this many characters. */
 const MAX_BATCH_CHARACTERS = 64 * 1024;

@@ -1,7 +1,6 @@
 /** The machine on which trust commands work: its file system, its user, and its programs. */
 import { spawn } from 'node:child_process';
 
-/** The result of running a program. */
 export interface ProgramResult {
 	/** The exit status; undefined if the program does not exist. */
 	readonly status: number | undefined;

@@ -7,13 +7,13 @@ import { addToNss, removeFromNss } from './nss-databases.ts';
 import { addToSystem, removeFromSystem } from './system-store.ts';
 import { TrustError } from './trust-error.ts';
 
-/** A root certificate. */
+/** The root certificate of an internal CA. */
 export interface TrustedRoot {
 	readonly file: string;
 	readonly pem: string;
 	/** A unique name for its file in trust stores and its entry in databases. */
 	readonly name: string;
-	/** The common name. */
+	/** The common name of the certificate, for messages. */
 	readonly title: string;
 }
 
@@ -48,7 +48,7 @@ export interface TrustReport {
 	readonly failures: readonly string[];
 }
 
-/** Adds the root to every trust store. If one store cannot be changed, the other stores are changed nevertheless. */
+/** Adds the root to every trust store. A store that cannot be changed does not prevent changes to the others. */
 export async function trustRoot(machine: MachineToTrust, root: TrustedRoot): Promise<TrustReport> {
 	return changeStores(machine, {
 		changeSystem: () => addToSystem(machine, root.name, root.pem),

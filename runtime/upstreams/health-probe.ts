@@ -196,9 +196,9 @@ class ProbeCall implements ClientCall {
 		this.#reject(new Error('it took too long'));
 	}
 
-	interimReceived(): void {}
+	onInterimResponse(): void {}
 
-	answered(response: UpstreamResponse): void {
+	onResponse(response: UpstreamResponse): void {
 		const { status, headers } = response;
 		if (response.upgradedStream) {
 			response.upgradedStream.destroy();
@@ -211,11 +211,11 @@ class ProbeCall implements ClientCall {
 		);
 	}
 
-	failed(error: UpstreamError): void {
+	onFailure(error: UpstreamError): void {
 		this.#reject(this.#hasTimedOut ? new Error('it took too long') : error);
 	}
 
-	released(): void {}
+	onReleased(): void {}
 }
 
 async function readText(body: UpstreamResponse['body']): Promise<string> {

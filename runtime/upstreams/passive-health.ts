@@ -27,7 +27,6 @@ export function passiveHealthOf(settings: UpstreamSettings): PassiveHealth | und
 	};
 }
 
-/** Maximum value of `maxFails`. */
 const MAX_FAILS = 1000;
 
 /** `refuse` is never called, because the schema accepts only valid statuses. */

@@ -1,5 +1,6 @@
 /** Dependencies of a thread's upstream pools. */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import type { EventCounter } from '../../compiler/exchange/leases.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';
 import type { UpstreamObserver } from './upstream-observer.ts';
 
@@ -15,6 +16,8 @@ export interface PoolDeps {
 	readonly environment: { readonly [name: string]: string | undefined };
 	/** Provides TLS material that is not in files. */
 	readonly provideTls?: TlsProvider;
+	/** Returns the counter of requests that a pool has refused because its upstreams were overloaded; undefined without metrics. */
+	readonly shedCounter?: (pool: string) => EventCounter;
 	/** Called if a response was cut short after its head, with the reason. */
 	readonly onCutShort?: (upstream: string, cause: string) => void;
 	/** Receives what FastCGI applications write to standard error, with the status of their response. */

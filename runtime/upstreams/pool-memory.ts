@@ -2,6 +2,7 @@
 
 import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
+import { ADAPTIVE_LIMIT_WORDS } from './adaptive-limit.ts';
 import { passiveHealthOf } from './passive-health.ts';
 
 /**
@@ -26,7 +27,7 @@ export interface SharedPoolMemory {
 const DYNAMIC_SLOT_COUNT = 256;
 
 /** Offsets of the values at the start of the common part. */
-const COMMON_OFFSETS = { turn: 0, budget: 1, budgetAt: 2 } as const;
+const COMMON_OFFSETS = { turn: 0, budget: 1, budgetAt: 2, shedCount: 3 } as const;
 const COMMON_SIZE = 8;
 
 /**
@@ -67,7 +68,10 @@ const STATE_SIZE = 16;
 
 /** The layout of a pool's memory. */
 export interface PoolLayout {
-	/** Number of Int32 values in a thread's row: one for each upstream, and one at the end for waiting requests. */
+	/**
+	 * Number of Int32 values in a thread's row: one for each upstream; with `shed`, another one for each upstream; and one at the end
+	 * for waiting requests.
+	 */
 	readonly rowSize: number;
 	readonly commonSize: number;
 	/** Number of static upstreams. */
@@ -78,6 +82,8 @@ export interface PoolLayout {
 	readonly stateSize: number;
 	/** Number of latest failures whose times are remembered. */
 	readonly ringSize: number;
+	/** Offset of the adaptive limit in an upstream's state; undefined without `shed`. */
+	readonly limitOffset: number | undefined;
 }
 
 export function poolLayout(settings: UpstreamSettings): PoolLayout {
@@ -90,14 +96,16 @@ export function poolLayout(settings: UpstreamSettings): PoolLayout {
 	}
 	const slotCount = upstreamCount + (hasDynamic ? DYNAMIC_SLOT_COUNT : 0);
 	const ringSize = passiveHealthOf(settings)?.maxFails ?? 0;
-	const stateSize = STATE_SIZE + ringSize;
+	const limitOffset = settings.shed === undefined ? undefined : STATE_SIZE + ringSize;
+	const stateSize = STATE_SIZE + ringSize + (limitOffset === undefined ? 0 : ADAPTIVE_LIMIT_WORDS);
 	return {
-		rowSize: slotCount + 1,
+		rowSize: slotCount * (limitOffset === undefined ? 1 : 2) + 1,
 		commonSize: COMMON_SIZE + slotCount * stateSize,
 		upstreamCount,
 		slotCount,
 		stateSize,
 		ringSize,
+		limitOffset,
 	};
 }
 
@@ -106,10 +114,10 @@ export function usesLatency({ balance }: UpstreamSettings): boolean {
 	return balance !== undefined && JSON.stringify(balance).includes('"peak_ewma"');
 }
 
-/** Returns the size of a pool's memory in bytes. */
-export function poolMemoryBytes(settings: UpstreamSettings, rows: number): number {
+/** Returns the size in bytes of a pool's memory with this number of rows for threads. */
+export function poolMemoryBytes(settings: UpstreamSettings, rowCount: number): number {
 	const { rowSize, commonSize } = poolLayout(settings);
-	return (rowSize * rows + commonSize) * Int32Array.BYTES_PER_ELEMENT;
+	return (rowSize * rowCount + commonSize) * Int32Array.BYTES_PER_ELEMENT;
 }
 
 /** Milliseconds after which the slot of an unused dynamic address is reused. */
@@ -151,6 +159,26 @@ export class PoolMemory {
 	addInFlight(slot: number, change: 1 | -1): void {
 		// Only this thread writes to its row.
 		this.words[this.#rowStart + slot]! += change;
+	}
+
+	/** With `shed`: returns the requests in the whole process that wait for the head of this upstream's response. */
+	requestsAwaitingHead(slot: number): number {
+		return this.requestsInFlight(this.layout.slotCount + slot);
+	}
+
+	/** With `shed`: adds to the number of this thread's requests that wait for the head of this upstream's response. */
+	addAwaitingHead(slot: number, change: 1 | -1): void {
+		this.addInFlight(this.layout.slotCount + slot, change);
+	}
+
+	/** Counts a request that was refused because the upstreams were overloaded. */
+	countShed(): void {
+		Atomics.add(this.words, this.#rowsEnd + COMMON_OFFSETS.shedCount, 1);
+	}
+
+	/** Number of requests that were refused because the upstreams were overloaded; a 32-bit integer that wraps. */
+	get shedCount(): number {
+		return Atomics.load(this.words, this.#rowsEnd + COMMON_OFFSETS.shedCount);
 	}
 
 	/** Number of requests in the whole process that wait for an upstream. */

@@ -10,6 +10,7 @@ import type { UpstreamSettings } from '../../compiler/modules/directives/reverse
 import type { LogLevel } from '../logs/log-entry.ts';
 import type { UpstreamState } from '../main/handover/handed-state.ts';
 import type { PoolWatcher } from '../threads/shared-rows.ts';
+import { type AdaptiveLimit, adaptiveLimitOf } from './adaptive-limit.ts';
 import { CheckGate } from './check-gate.ts';
 import { CircuitBreaker, type CircuitState } from './circuit-breaker.ts';
 import type { HealthChecker } from './health-checker.ts';
@@ -17,6 +18,7 @@ import { type PassiveHealth, passiveHealthOf } from './passive-health.ts';
 
 import { hashText, PoolMemory, usesLatency } from './pool-memory.ts';
 import { processClockNow } from './process-clock.ts';
+import { SheddingWatch } from './shedding-watch.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
@@ -34,9 +36,12 @@ export interface UpstreamReport {
 	readonly circuit: CircuitState;
 	/** Decaying peak of the milliseconds until the response head; undefined if not measured or unknown. */
 	readonly latency: number | undefined;
+	/** The adaptive limit of requests that wait for their response heads; undefined without `shed`. */
+	readonly concurrencyLimit?: number | undefined;
+	/** True if the pool currently refuses requests because its upstreams are overloaded; undefined without `shed`. */
+	readonly isShedding?: boolean | undefined;
 }
 
-/** Dependencies of {@link PoolRegistry}. */
 export interface PoolRegistryDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 	/** Expands placeholders that do not depend on a request. */
@@ -50,13 +55,14 @@ export interface PoolRegistryDeps {
 interface RegisteredUpstream {
 	readonly address: string;
 	/**
-	 * A new upstream takes over the state of an upstream with the same key, which consists of the address and the settings that
-	 * determine the state. Undefined if no state is kept.
+	 * The key of the upstream's state: its address and the settings that determine the state. A new upstream takes over the state of
+	 * one with the same key. Undefined if no state is kept.
 	 */
 	readonly stateKey: string | undefined;
 	readonly slot: number;
 	readonly health: UpstreamHealth;
 	readonly circuit: CircuitBreaker | undefined;
+	readonly adaptiveLimit: AdaptiveLimit | undefined;
 }
 
 interface RegisteredPool {
@@ -68,6 +74,8 @@ interface RegisteredPool {
 	/** The addresses that the pool's dynamic source has found, by thread. */
 	readonly dynamicAddresses: Map<number, readonly string[]>;
 	checker: HealthChecker | undefined;
+	/** Present with `shed`. */
+	readonly sheddingWatch: SheddingWatch | undefined;
 }
 
 /** The report about an upstream without state. */
@@ -78,6 +86,11 @@ const UNKNOWN_STATE = { requests: 0, fails: 0, healthy: true, circuit: 'closed',
  * died is opened again.
  */
 const MAX_REMEMBERED_STATES = 4096;
+
+/** Milliseconds between two checks of whether a pool refuses requests. */
+const SHEDDING_CHECK_MS = 1000;
+
+const SHEDDING_LOGGER = 'http.reverse_proxy.shed';
 
 /** Maximum concurrent health checks. */
 const MAX_CONCURRENT_CHECKS = 256;
@@ -92,13 +105,15 @@ export class PoolRegistry implements PoolWatcher {
 	/** The named pools of the configuration, whether or not a thread has opened them. */
 	#namedPools: readonly SharedPool[] = [];
 	#isClosed = false;
+	/** Runs while a pool has `shed`. */
+	#sheddingTimer: NodeJS.Timeout | undefined = undefined;
 
 	constructor(deps: PoolRegistryDeps) {
 		this.#deps = deps;
 	}
 
-	onPoolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void {
-		const memory = new PoolMemory(settings, { buffer, rows, row: 0 });
+	onPoolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rowCount: number): void {
+		const memory = new PoolMemory(settings, { buffer, rows: rowCount, row: 0 });
 		const passiveHealth = passiveHealthOf(settings);
 		const stateSettings = hasState(settings)
 			? canonicalJson({ ...settings, to: [], name: '', balance: null, dynamic: null })
@@ -129,8 +144,11 @@ export class PoolRegistry implements PoolWatcher {
 			templates,
 			dynamicAddresses: new Map(),
 			checker: undefined,
+			sheddingWatch: settings.shed && new SheddingWatch(memory.shedCount),
 		};
 		this.#poolsByKey.set(key, pool);
+		if (pool.sheddingWatch)
+			this.#sheddingTimer ??= setInterval(() => this.#reportShedding(), SHEDDING_CHECK_MS).unref();
 		if (settings.health !== undefined && upstreams.length > 0) void this.#beginChecks(key, pool);
 	}
 
@@ -138,6 +156,7 @@ export class PoolRegistry implements PoolWatcher {
 		const pool = this.#poolsByKey.get(key);
 		if (!pool) return;
 		this.#poolsByKey.delete(key);
+		if (!Array.from(this.#poolsByKey.values()).some(({ sheddingWatch }) => sheddingWatch)) this.#stopSheddingTimer();
 		pool.checker?.stop();
 		for (const { stateKey, slot } of pool.upstreams) {
 			if (stateKey === undefined) continue;
@@ -157,7 +176,7 @@ export class PoolRegistry implements PoolWatcher {
 		for (const { dynamicAddresses } of this.#poolsByKey.values()) dynamicAddresses.delete(thread);
 	}
 
-	/** Returns the state of upstreams for a successor of this process, at most {@link MAX_REMEMBERED_STATES}. */
+	/** Returns the states of at most {@link MAX_REMEMBERED_STATES} upstreams, for a successor of this process. */
 	exportStates(): UpstreamState[] {
 		const states: UpstreamState[] = [];
 		for (const [key, words] of [...this.#statesByKey, ...this.#rememberedStates].slice(0, MAX_REMEMBERED_STATES)) {
@@ -168,8 +187,8 @@ export class PoolRegistry implements PoolWatcher {
 	}
 
 	/**
-	 * Takes over the states that the predecessor returned from {@link states}: circuits, passive failures and results of health
-	 * checks. Both processes have the same clock.
+	 * Takes over the states that the predecessor returned from {@link exportStates}: circuits, passive failures and results of
+	 * health checks. Both processes have the same clock.
 	 */
 	restoreStates(states: readonly UpstreamState[]): void {
 		for (const [key, text] of states) {
@@ -217,10 +236,11 @@ export class PoolRegistry implements PoolWatcher {
 		const pools = [...this.#poolsByKey].sort(
 			([aKey, a], [bKey, b]) => compareTexts(a.settings.name ?? '', b.settings.name ?? '') || compareTexts(aKey, bKey),
 		);
-		for (const [, { settings, memory, upstreams, templates, dynamicAddresses: addressesByThread }] of pools) {
+		for (const [, registeredPool] of pools) {
+			const { settings, memory, upstreams, templates, dynamicAddresses: addressesByThread } = registeredPool;
 			const pool = settings.name;
 			for (const upstream of upstreams) {
-				reports.push(reportOf(upstream, pool, memory, now));
+				reports.push(reportOf(upstream, registeredPool, now));
 			}
 			for (const address of templates) {
 				reports.push({ address, pool, ...UNKNOWN_STATE });
@@ -232,7 +252,7 @@ export class PoolRegistry implements PoolWatcher {
 				const slot = memory.findSlot(hashText(address));
 				if (slot === undefined) reports.push({ address, pool, ...UNKNOWN_STATE });
 				else
-					reports.push(reportOf({ address, slot, ...createStateReaders(settings, memory, slot) }, pool, memory, now));
+					reports.push(reportOf({ address, slot, ...createStateReaders(settings, memory, slot) }, registeredPool, now));
 			}
 		}
 		return reports;
@@ -248,6 +268,7 @@ export class PoolRegistry implements PoolWatcher {
 	/** Stops all checks. */
 	close(): void {
 		this.#isClosed = true;
+		this.#stopSheddingTimer();
 		for (const { checker } of this.#poolsByKey.values()) checker?.stop();
 	}
 
@@ -260,6 +281,28 @@ export class PoolRegistry implements PoolWatcher {
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
 			this.#deps.log('error', 'http.reverse_proxy', 'health checks cannot be started', { cause });
+		}
+	}
+
+	#stopSheddingTimer(): void {
+		clearInterval(this.#sheddingTimer);
+		this.#sheddingTimer = undefined;
+	}
+
+	/** Logs which pools have begun or ceased to refuse requests since the last call. */
+	#reportShedding(): void {
+		const now = performance.now();
+		for (const { settings, memory, upstreams, sheddingWatch } of this.#poolsByKey.values()) {
+			const change = sheddingWatch?.update(memory.shedCount, now);
+			if (!change) continue;
+			const names = { ...(settings.name !== undefined && { pool: settings.name }), upstreams: settings.to };
+			if (change.change === 'begun') {
+				const limits = upstreams.map(({ adaptiveLimit }) => adaptiveLimit?.limit);
+				this.#deps.log('warn', SHEDDING_LOGGER, 'upstreams are overloaded: requests are refused', { ...names, limits });
+			} else {
+				const fields = { ...names, refused: change.refused, duration: change.durationMs / 1000 };
+				this.#deps.log('info', SHEDDING_LOGGER, 'upstreams are no longer overloaded', fields);
+			}
 		}
 	}
 
@@ -280,27 +323,29 @@ function createStateReaders(
 	memory: PoolMemory,
 	slot: number,
 	passiveHealth: PassiveHealth | undefined = passiveHealthOf(settings),
-): Pick<RegisteredUpstream, 'health' | 'circuit'> {
+): Pick<RegisteredUpstream, 'health' | 'circuit' | 'adaptiveLimit'> {
 	return {
 		health: new UpstreamHealth(memory, slot, passiveHealth, settings.slow_start ?? 0),
 		circuit: settings.circuit && new CircuitBreaker(memory, slot, settings.circuit),
+		adaptiveLimit: adaptiveLimitOf(settings, memory, slot),
 	};
 }
 
 function reportOf(
-	{ address, slot, health, circuit }: Omit<RegisteredUpstream, 'stateKey'>,
-	pool: string | undefined,
-	memory: PoolMemory,
+	{ address, slot, health, circuit, adaptiveLimit }: Omit<RegisteredUpstream, 'stateKey'>,
+	{ settings, memory, sheddingWatch }: RegisteredPool,
 	now: number,
 ): UpstreamReport {
 	return {
 		address,
-		pool,
+		pool: settings.name,
 		requests: memory.requestsInFlight(slot),
 		fails: health.countFails(now),
 		healthy: !health.isDown && health.isPassing(now),
 		circuit: circuit?.state ?? 'closed',
 		latency: health.latencyMs(now),
+		concurrencyLimit: adaptiveLimit?.limit,
+		isShedding: sheddingWatch?.isShedding,
 	};
 }
 
@@ -312,8 +357,9 @@ function addressesOf(text: string): readonly string[] {
 
 /** Reports whether a pool's upstreams have any state; most pools have no settings that need it. */
 function hasState(settings: UpstreamSettings): boolean {
-	const { health, fail_duration, circuit } = settings;
-	return health !== undefined || fail_duration !== undefined || circuit !== undefined || usesLatency(settings);
+	const { health, fail_duration, circuit, shed } = settings;
+	const hasChecks = health !== undefined || fail_duration !== undefined || circuit !== undefined;
+	return hasChecks || shed !== undefined || usesLatency(settings);
 }
 
 function compareTexts(a: string, b: string): number {

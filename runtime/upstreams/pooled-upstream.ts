@@ -2,6 +2,7 @@
 
 import type { Upstream, UpstreamError } from '../../compiler/exchange/leases.ts';
 import type { UpstreamAddress } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
+import type { AdaptiveLimit } from './adaptive-limit.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
 import type { PassiveHealth } from './passive-health.ts';
 import type { PoolMemory } from './pool-memory.ts';
@@ -15,6 +16,8 @@ export interface UpstreamRecord {
 	readonly health: UpstreamHealth;
 	readonly circuit: CircuitBreaker | undefined;
 	readonly passive: PassiveHealth | undefined;
+	/** The limit of requests that wait for the heads of their responses. */
+	readonly adaptiveLimit: AdaptiveLimit | undefined;
 	/** Maximum requests in flight; 0 for no limit. */
 	readonly maxRequests: number;
 	/** True if health checks or limits can make the upstream unavailable. */
@@ -23,7 +26,7 @@ export interface UpstreamRecord {
 	readonly isMeasured: boolean;
 }
 
-/** Latency in milliseconds recorded for a failed attempt, so that fast failures do not attract requests. */
+/** Minimum latency in milliseconds that is recorded for a failed attempt, so that fast failures do not attract requests. */
 const FAILURE_LATENCY_MS = 5000;
 
 /** An upstream with this thread's connections to it. */
@@ -83,6 +86,32 @@ export class PooledUpstream implements Upstream {
 		if (record.health.isDown || !record.health.isPassing(now)) return false;
 		if (record.circuit && !record.circuit.allows(now)) return false;
 		return record.maxRequests === 0 || this.active < record.maxRequests;
+	}
+
+	/** Reports whether the adaptive limit, if there is one, admits another request now. Records it if not. */
+	admitsRequest(now: number): boolean {
+		const { record } = this;
+		if (record?.adaptiveLimit === undefined) return true;
+		if (record.adaptiveLimit.allows(this.#memory.requestsAwaitingHead(record.slot))) return true;
+		record.adaptiveLimit.recordRefusal(now);
+		return false;
+	}
+
+	/** With an adaptive limit: counts a request as waiting for the head of its response. */
+	beginAwaitingHead(now: number): void {
+		const { slot, adaptiveLimit } = this.record!;
+		this.#memory.addAwaitingHead(slot, 1);
+		adaptiveLimit!.recordStart(this.#memory.requestsAwaitingHead(slot), now);
+	}
+
+	/**
+	 * With an adaptive limit: counts a request as no longer waiting for the head of its response.
+	 * @param latencyMs Milliseconds for which it has waited; undefined if they say nothing about the upstream's load.
+	 */
+	endAwaitingHead(latencyMs: number | undefined, now: number): void {
+		const { slot, adaptiveLimit } = this.record!;
+		this.#memory.addAwaitingHead(slot, -1);
+		if (latencyMs !== undefined) adaptiveLimit!.recordLatency(latencyMs, now);
 	}
 
 	/** Records that a request is sent. Returns true if it is a probe of an open circuit. */

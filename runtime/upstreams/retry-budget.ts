@@ -33,7 +33,7 @@ export class RetryBudget {
 			Atomics.sub(this.#words, this.#budgetIndex, this.#tokensPerRequest);
 	}
 
-	/** Takes one retry from the bucket. Returns false if it holds less than that. */
+	/** Takes one retry from the bucket. Returns false if the bucket does not hold a whole retry. */
 	takeRetry(now: number): boolean {
 		const filledAt = Atomics.load(this.#words, this.#budgetIndex + 1);
 		const elapsedMs = millisecondsBetween(filledAt, now);

@@ -1,4 +1,4 @@
-/** Bounds the copies of a `mirror` on one thread. */
+/** Limits the copies of requests that a `mirror` makes on one thread. */
 import type {
 	MirrorCounts,
 	MirrorGate,

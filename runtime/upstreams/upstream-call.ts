@@ -1,6 +1,7 @@
 /** One request to an upstream, from selecting a connection to the end of the response. */
 import { performance } from 'node:perf_hooks';
 import { proxyFactsOf } from '../../compiler/codegen/context/proxy-facts.ts';
+import { isStream } from '../../compiler/exchange/body.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type {
@@ -32,6 +33,13 @@ export class UpstreamCall implements ClientCall {
 	readonly #isProbe: boolean;
 	readonly #attemptSpan: AttemptSpan | undefined;
 	#hasRetried = false;
+	#isAnswered = false;
+	/**
+	 * With an adaptive limit: the time since which the request has waited for the upstream. This is the time at which the request
+	 * was sent or, if the client was still sending the body, the end of the body. Undefined before that, and after the response
+	 * head.
+	 */
+	#awaitsHeadSince: number | undefined = undefined;
 
 	constructor(
 		x: Exchange,
@@ -50,6 +58,7 @@ export class UpstreamCall implements ClientCall {
 		this.#attemptSpan = beginAttemptSpan(x, upstream, request);
 		upstream.addInFlight(1);
 		this.#isProbe = upstream.record?.circuit === undefined ? false : upstream.beginRequest(processClockNow());
+		if (upstream.record?.adaptiveLimit && !isStream(request.body)) this.#beginAwaitingHead();
 		upstream.connector.send(this, false);
 		x.onGone(() => this.carrier.cancel(this));
 	}
@@ -58,7 +67,14 @@ export class UpstreamCall implements ClientCall {
 		return this.#x.writableBytes;
 	}
 
-	interimReceived(status: number, headers: HeaderList): void {
+	onRequestSent(): void {
+		// In a gRPC stream, for example, the head may arrive before the body has ended. The latency of such a request says nothing
+		// about the upstream.
+		const isAwaited = !this.#isAnswered && this.#awaitsHeadSince === undefined;
+		if (isAwaited && this.#upstream.record?.adaptiveLimit) this.#beginAwaitingHead();
+	}
+
+	onInterimResponse(status: number, headers: HeaderList): void {
 		this.#outcome.onInterim(status, headers);
 	}
 
@@ -68,8 +84,12 @@ export class UpstreamCall implements ClientCall {
 		return !isDecoded && this.#outcome.mayReuseBody?.(length) === true;
 	}
 
-	answered(response: UpstreamResponse, canWriteNow?: boolean): void {
+	onResponse(response: UpstreamResponse, canWriteNow?: boolean): void {
 		const { record } = this.#upstream;
+		this.#isAnswered = true;
+		// Errors are often fast, and say nothing about how fast the upstream can be.
+		if (this.#awaitsHeadSince !== undefined)
+			this.#endAwaitingHead(response.status < 500 && response.status !== 429 && response.upgradedStream === undefined);
 		if (this.#observer !== undefined || record?.isGuarded || record?.isMeasured) {
 			const elapsedMs = performance.now() - this.#startedAt;
 			this.#observer?.recordResponse(this.#upstream.address, this.connectTime, elapsedMs);
@@ -79,7 +99,7 @@ export class UpstreamCall implements ClientCall {
 		this.#outcome.onResponse(this.request.decodeGzip === true ? gunzipResponse(response) : response, canWriteNow);
 	}
 
-	failed(error: UpstreamError, canRetry: boolean): void {
+	onFailure(error: UpstreamError, canRetry: boolean): void {
 		const mayResend = error.isUnsent || isIdempotent(this.request.method);
 		if (canRetry && !this.#hasRetried && mayResend && !this.#x.isGone) {
 			// The upstream closed an idle connection while the request was on its way, or refused a stream above its limit (RFC 9113
@@ -90,6 +110,8 @@ export class UpstreamCall implements ClientCall {
 			return;
 		}
 		this.#upstream.addInFlight(-1);
+		// A wait ended by a timeout or by the client counts as a latency, because an overloaded upstream may not answer in time.
+		if (this.#awaitsHeadSince !== undefined) this.#endAwaitingHead(error.phase === 'timeout', this.#x.isGone);
 		this.#attemptSpan?.end(this.#x.isGone ? '' : error);
 		if (this.#x.isGone) this.#upstream.recordAbandoned(this.#isProbe);
 		else {
@@ -99,7 +121,7 @@ export class UpstreamCall implements ClientCall {
 		this.#outcome.onError(error);
 	}
 
-	released(failure?: UpstreamError): void {
+	onReleased(failure?: UpstreamError): void {
 		this.#upstream.addInFlight(-1);
 		if (failure && !this.#x.isGone) {
 			this.#observer?.recordFailure(this.#upstream.address, failure);
@@ -111,6 +133,21 @@ export class UpstreamCall implements ClientCall {
 		}
 		this.#attemptSpan?.end(failure);
 		this.#observer?.recordEnd(this.#upstream.address, performance.now() - this.#startedAt);
+	}
+
+	#beginAwaitingHead(): void {
+		this.#awaitsHeadSince = performance.now();
+		this.#upstream.beginAwaitingHead(processClockNow());
+	}
+
+	/** `isMeasured` is true if the wait counts as a latency of the upstream, and `isGivenUp` if the client has stopped waiting. */
+	#endAwaitingHead(isMeasured: boolean, isGivenUp = false): void {
+		const latencyMs = performance.now() - this.#awaitsHeadSince!;
+		this.#awaitsHeadSince = undefined;
+		// The real latency of a wait that was given up is longer. It is not counted if it could make the upstream look faster than it is.
+		const isLongWait =
+			isGivenUp && latencyMs > (this.#upstream.record!.adaptiveLimit!.baselineMs ?? Number.POSITIVE_INFINITY);
+		this.#upstream.endAwaitingHead(isMeasured || isLongWait ? latencyMs : undefined, processClockNow());
 	}
 }
 

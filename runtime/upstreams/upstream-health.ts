@@ -44,7 +44,7 @@ export class UpstreamHealth {
 		if (this.#slowStartMs > 0) Atomics.store(this.#words, this.#stateStart + UPSTREAM_STATE.returnedAt, now || 1);
 	}
 
-	/** Returns the number of failures within `failDuration`. */
+	/** Returns the number of failures within `failDurationMs`. */
 	countFails(now: number): number {
 		if (!this.#passiveHealth) return 0;
 		let count = 0;
@@ -54,7 +54,7 @@ export class UpstreamHealth {
 		return count;
 	}
 
-	/** Records a failure. */
+	/** Counts a passive failure and records its time. */
 	recordFail(now: number): void {
 		if (!this.#passiveHealth) return;
 		const failureNumber = Atomics.add(this.#words, this.#stateStart + UPSTREAM_STATE.fails, 1) >>> 0;
@@ -101,7 +101,7 @@ export class UpstreamHealth {
 		);
 	}
 
-	/** Records the milliseconds until a response head. A failure is recorded as a fixed number. */
+	/** Records the milliseconds until a response head. For a failed request, callers pass at least five seconds. */
 	observeLatency(milliseconds: number, now: number): void {
 		const weight = Math.exp(
 			-Math.max(0, millisecondsBetween(this.#load(UPSTREAM_STATE.latencyAt), now)) / LATENCY_DECAY_MS,

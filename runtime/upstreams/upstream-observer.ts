@@ -45,7 +45,6 @@ export class UpstreamObserver {
 		place.page[place.slot]!++;
 	}
 
-	/** Records a retry. */
 	recordRetry(upstream: string): void {
 		const { retries } = this.#seriesOf(upstream);
 		retries.page[retries.slot]!++;

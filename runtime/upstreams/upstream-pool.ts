@@ -1,7 +1,7 @@
 /** An upstream pool on one thread: selection, connections and counters. There is one for each lease key. */
 
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
-import type { Upstream, UpstreamOutcome, UpstreamRequest } from '../../compiler/exchange/leases.ts';
+import type { EventCounter, Upstream, UpstreamOutcome, UpstreamRequest } from '../../compiler/exchange/leases.ts';
 import { compilePoolBalance } from '../../compiler/modules/directives/reverse-proxy/pool-choice.ts';
 import {
 	parseResolvedUpstream,
@@ -12,6 +12,7 @@ import type { UpstreamPool, UpstreamSettings } from '../../compiler/modules/dire
 import type { BalancerView, UpstreamChoice } from '../../compiler/modules/providers/balancers/balancer.ts';
 import { PieceMemory } from '../protocols/http1/piece-memory.ts';
 import { SocketRelay } from '../sockets/socket-relay.ts';
+import { adaptiveLimitOf } from './adaptive-limit.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { DynamicAddresses } from './dynamic/dynamic-addresses.ts';
 import { type PassiveHealth, passiveHealthOf } from './passive-health.ts';
@@ -89,6 +90,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	#readBuffer: Buffer | undefined = undefined;
 	#sweepTimer: NodeJS.Timeout | undefined = undefined;
 	#isClosed = false;
+	/** Counts requests that were refused because the upstreams were overloaded; created with the first one. */
+	#shedCounter: EventCounter | undefined = undefined;
 	/** The relay, opened for the first large body, and closed with the last connection; null if not available. */
 	#relay: SocketRelay | null | undefined = undefined;
 	// The upstreams among which the current selection chooses.
@@ -97,6 +100,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	#selectionTime = 0;
 	/** True while a selection may pass over upstreams in slow start. */
 	#isRamping = false;
+	/** True if the current selection has passed over an upstream only because of its adaptive limit. */
+	#hasReachedLimit = false;
 
 	constructor(
 		settings: UpstreamSettings,
@@ -118,7 +123,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 			settings.health !== undefined ||
 			(settings.fail_duration ?? 0) > 0 ||
 			(settings.unhealthy_request_count ?? 0) > 0 ||
-			settings.circuit !== undefined;
+			settings.circuit !== undefined ||
+			settings.shed !== undefined;
 		this.#chooseUpstream = compilePoolBalance(settings, {
 			clientIp: x => deps.clientIp(x),
 			trustsPeer: x => deps.trustsPeer(x),
@@ -162,6 +168,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		}
 		this.#candidates = candidates;
 		this.#avoidedUpstreams = avoidedUpstreams;
+		this.#hasReachedLimit = false;
 		if (this.#isGuarded) this.#selectionTime = processClockNow();
 		this.#isRamping = this.#slowStartMs > 0;
 		const chosen = candidates[this.#chooseUpstream(this, x)];
@@ -169,6 +176,14 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		// No other upstream is available, so an upstream in slow start gets the request.
 		this.#isRamping = false;
 		return candidates[this.#chooseUpstream(this, x)];
+	}
+
+	countShed(): boolean {
+		if (!this.#hasReachedLimit) return false;
+		this.#memory.countShed();
+		this.#shedCounter ??= this.#deps.shedCounter?.(this.settings.name ?? this.settings.to.join(' '));
+		this.#shedCounter?.add();
+		return true;
 	}
 
 	lookUp(names: readonly string[]): readonly string[] | undefined | Promise<readonly string[] | undefined> {
@@ -244,9 +259,13 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		if (this.#avoidedUpstreams?.includes(upstream)) return false;
 		if (!this.#isGuarded) return true;
 		if (!upstream.isAvailable(this.#selectionTime)) return false;
-		if (!this.#isRamping) return true;
-		const share = upstream.record?.health.trafficShare(this.#selectionTime) ?? 1;
-		return share === 1 || Math.random() < share;
+		if (this.#isRamping) {
+			const share = upstream.record?.health.trafficShare(this.#selectionTime) ?? 1;
+			if (share < 1 && Math.random() >= share) return false;
+		}
+		if (upstream.admitsRequest(this.#selectionTime)) return true;
+		this.#hasReachedLimit = true;
+		return false;
 	}
 
 	requestsInFlight(index: number): number {
@@ -318,6 +337,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 			slot,
 			health: new UpstreamHealth(this.#memory, slot, passive, this.#slowStartMs),
 			circuit: settings.circuit && new CircuitBreaker(this.#memory, slot, settings.circuit),
+			adaptiveLimit: adaptiveLimitOf(settings, this.#memory, slot),
 			passive,
 			maxRequests: settings.unhealthy_request_count ?? 0,
 			isGuarded: this.#isGuarded,

@@ -13,7 +13,7 @@ export interface BuildProblem {
 	readonly pointer?: string;
 }
 
-/** Converts an error that a build has thrown. */
+/** Converts an error thrown by a build to the problem that is reported to the user. */
 export function toBuildProblem(error: unknown): BuildProblem {
 	if (error instanceof BuildError) return { code: error.code, message: error.message, pointer: error.pointer };
 	if (error instanceof ListenError) return { code: 'listen', message: error.message };

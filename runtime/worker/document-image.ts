@@ -66,7 +66,6 @@ export class DocumentImageCache {
 	#dependenciesBySite = new WeakMap<Site, string>();
 	#namedJson = '';
 
-	/** Returns the JSON of a site. */
 	siteJson(site: Site): string {
 		return memoize(this.#jsonBySite, site, () => JSON.stringify(site));
 	}
@@ -176,13 +175,13 @@ export function documentFacts(image: DocumentImage, files: readonly string[]): D
  */
 export function generationDelta(oldImage: DocumentImage | undefined, newImage: DocumentImage): GenerationDelta {
 	const canReuse = oldImage?.settingsJson === newImage.settingsJson && oldImage.forcedLoads === newImage.forcedLoads;
-	const { runs, changed } = siteRuns(canReuse ? oldImage.siteKeys : [], newImage);
+	const { siteRanges, changed } = siteRuns(canReuse ? oldImage.siteKeys : [], newImage);
 	const oldListeners = new Map(oldImage?.listeners.map(listener => [listener.address.key, listener]));
 	return {
 		shared: oldImage?.sharedJson === newImage.sharedJson ? undefined : newImage.sharedJson,
-		runs,
+		siteRanges,
 		changed: toChunks(changed),
-		places: changedPlaces(oldImage, newImage, runs),
+		places: changedPlaces(oldImage, newImage, siteRanges),
 		listeners: newImage.listeners.map(({ address: { key }, sites, tls }) => {
 			const { sites: oldSites, tls: oldTls } = oldListeners.get(key) ?? {};
 			const isSame =
@@ -197,11 +196,11 @@ export function generationDelta(oldImage: DocumentImage | undefined, newImage: D
 function changedPlaces(
 	oldImage: DocumentImage | undefined,
 	{ places }: DocumentImage,
-	runs: readonly SiteRange[],
+	siteRanges: readonly SiteRange[],
 ): GenerationDelta['places'] {
 	const changedEntries: string[] = [];
 	let index = 0;
-	for (const [oldIndex, count] of runs) {
+	for (const [oldIndex, count] of siteRanges) {
 		for (let offsetInRun = 0; offsetInRun < count; offsetInRun++, index++) {
 			const oldPlaces = oldIndex === -1 ? undefined : oldImage?.places.sites[oldIndex + offsetInRun];
 			const newPlaces = places.sites[index]!;
@@ -218,15 +217,15 @@ function changedPlaces(
 function siteRuns(
 	oldKeys: readonly string[],
 	{ siteKeys: newKeys, sites }: DocumentImage,
-): { runs: SiteRange[]; changed: string[] } {
-	const runs: [from: number, count: number][] = [];
+): { siteRanges: SiteRange[]; changed: string[] } {
+	const siteRanges: [from: number, count: number][] = [];
 	const changed: string[] = [];
 	const addToRun = (oldIndex: number): void => {
-		const lastRun = runs.at(-1);
+		const lastRun = siteRanges.at(-1);
 		const continuesRun =
 			lastRun && (oldIndex === -1 ? lastRun[0] === -1 : lastRun[0] !== -1 && lastRun[0] + lastRun[1] === oldIndex);
 		if (continuesRun) lastRun[1]++;
-		else runs.push([oldIndex, 1]);
+		else siteRanges.push([oldIndex, 1]);
 	};
 	const maxCommonCount = Math.min(oldKeys.length, newKeys.length);
 	let commonStartCount = 0;
@@ -247,7 +246,7 @@ function siteRuns(
 		addToRun(oldIndex);
 	}
 	for (let index = oldKeys.length - commonEndCount; index < oldKeys.length; index++) addToRun(index);
-	return { runs, changed };
+	return { siteRanges, changed };
 }
 
 /** Reports whether the steps of two equal documents are at the same places in the configuration files. */

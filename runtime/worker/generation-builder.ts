@@ -23,7 +23,7 @@ import {
 import { createStepTracer } from './step-tracer.ts';
 import type { GenerationDelta } from './worker-messages.ts';
 
-/** After building for this many milliseconds, the thread handles requests first. */
+/** Milliseconds of building after which the thread handles requests before it builds on. */
 const MAX_SLICE_MS = 2;
 
 /** The parts of a document, besides the site itself, on which sites depend. */
@@ -89,8 +89,8 @@ export interface BuildResult {
 }
 
 /**
- * One build. If it fails, releases everything that it has acquired. Rejects with BuildAborted, or with the error that `buildSite`
- * throws.
+ * The build of one generation. If it fails, releases everything that it has acquired. Rejects with BuildAborted, or with the error
+ * that `buildSite` throws.
  */
 export class GenerationBuild {
 	readonly #leaseSource: LeaseSource;
@@ -154,7 +154,7 @@ export class GenerationBuild {
 		const sites: (BuiltSiteWithLeases | undefined)[] = [];
 		const changedIndexes: number[] = [];
 		let reusedCount = 0;
-		for (const [oldIndex, count] of delta.runs) {
+		for (const [oldIndex, count] of delta.siteRanges) {
 			for (let i = 0; i < count; i++) {
 				if (oldIndex === -1) changedIndexes.push(sites.length);
 				sites.push(oldIndex === -1 ? undefined : baseGeneration.sites[oldIndex + i]);
@@ -223,8 +223,9 @@ export class GenerationBuild {
 	}
 
 	/**
-	 * Requests the memory of all leases of a site at once. If each request were made by another attempt, a site with many leases
-	 * would be built many times. Builds the site with fake leases in place of those that wait for memory, and discards it.
+	 * Requests the memory of all leases of a site at once. If each attempt to build the site requested only one piece of memory, a
+	 * site with many leases would be built many times. Builds the site with fake leases in place of those that wait for memory, and
+	 * discards it.
 	 */
 	#requestAllMemory(site: Site, index: number, shared: SharedDocumentParts): void {
 		const leaseHandles: LeaseHandle[] = [];
@@ -314,6 +315,7 @@ function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: Sha
 /** Returns the sites of the base generation that are not reused. */
 function droppedSites(baseGeneration: Generation, delta: GenerationDelta): BuiltSiteWithLeases[] {
 	const reusedFlags = new Uint8Array(baseGeneration.sites.length);
-	for (const [oldIndex, count] of delta.runs) if (oldIndex !== -1) reusedFlags.fill(1, oldIndex, oldIndex + count);
+	for (const [oldIndex, count] of delta.siteRanges)
+		if (oldIndex !== -1) reusedFlags.fill(1, oldIndex, oldIndex + count);
 	return baseGeneration.sites.filter((_, index) => reusedFlags[index] === 0);
 }

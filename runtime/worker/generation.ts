@@ -87,7 +87,6 @@ export class Generation {
 			: this.#places?.routePlaces.placeOf(step - FIRST_ROUTE_STEP);
 	}
 
-	/** Runs the site with that index. */
 	runSite(index: number, x: Exchange): void | Promise<void> {
 		x.siteIndex = index;
 		const mainHandler = this.#mainHandlers[index];
@@ -144,7 +143,7 @@ export class Generations {
 		for (const site of preparedGeneration.sites) if (!currentSites.has(site)) this.releaseSite(site);
 	}
 
-	/** Records the end of an exchange. */
+	/** Counts the end of an exchange. An old generation is released after its last exchange. */
 	onExchangeEnded(generation: Generation): void {
 		if (--generation.openExchangeCount === 0 && generation !== this.#currentGeneration) this.#releaseOld();
 	}

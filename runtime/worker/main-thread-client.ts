@@ -30,7 +30,6 @@ export class MainThreadClient {
 		});
 	}
 
-	/** Handles a reply. */
 	handleReply({ id, answer, failure }: Extract<MessageToWorker, { type: 'answer' }>): void {
 		const pendingRequest = this.#pendingRequests.get(id);
 		this.#pendingRequests.delete(id);

@@ -1,11 +1,13 @@
 /** Requests of worker threads to the main thread, and their replies. */
 
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
+import type { ClusterAnswer } from '../../compiler/exchange/response-cache.ts';
 import type {
 	AcmeServerAnswer,
 	AcmeServerRequest,
 	AcmeServerSettings,
 } from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
+import type { ClusterConsultation } from '../cache/cluster-messages.ts';
 import type { DiskRequest } from '../cache/disk/disk-messages.ts';
 import type {
 	CertificateRequestedByClient,
@@ -42,6 +44,8 @@ export type MainThreadRequest =
 	| { readonly about: 'rate_limit'; readonly table: string; readonly place: number | undefined }
 	/** Reads or writes the disk of a response cache. */
 	| { readonly about: 'cache'; readonly store: string; readonly diskRequest: DiskRequest }
+	/** Asks the cluster for a response that the cache of this machine does not have. */
+	| { readonly about: 'cluster_cache'; readonly store: string; readonly consultation: ClusterConsultation }
 	/** Obtains a certificate that a handshake needs and no thread has. */
 	| { readonly about: 'certificate'; readonly certificate: CertificateRequestedByClient };
 
@@ -63,6 +67,7 @@ export interface MainThreadReplies {
 	rate_limit: true;
 	/** Confirms that the request has been carried out. */
 	cache: true;
+	cluster_cache: ClusterAnswer;
 	/** True once a certificate for the name has been published. */
 	certificate: boolean;
 }

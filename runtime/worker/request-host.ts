@@ -158,7 +158,7 @@ export class RequestHost implements ProtocolHost {
 		return undefined;
 	}
 
-	finished(x: Exchange): void {
+	onExchangeFinished(x: Exchange): void {
 		const generation = x.generation as Generation | undefined;
 		if (generation === undefined) return;
 		x.generation = undefined;
@@ -179,18 +179,18 @@ export class RequestHost implements ProtocolHost {
 		generations.onExchangeEnded(generation);
 	}
 
-	refused(reason: string): void {
+	countRefusal(reason: string): void {
 		const slot = reason === 'invalid_response_field' ? ROW_SLOT.droppedFields : refusalSlot(reason);
 		this.#thread.counters[slot]!++;
 	}
 
-	opened(): void {
+	onConnectionOpened(): void {
 		const { counters: row } = this.#thread;
 		row[ROW_SLOT.connections]!++;
 		row[ROW_SLOT.accepted]!++;
 	}
 
-	closed(): void {
+	onConnectionClosed(): void {
 		this.#thread.counters[ROW_SLOT.connections]!--;
 		if (this.#thread.isDraining) this.#thread.onConnectionEnded();
 	}

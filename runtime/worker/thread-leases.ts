@@ -2,7 +2,9 @@
  * A thread's leases: upstream pools, files and access logs. Each is opened once per key, and closed with the last site that uses
  * it.
  */
+
 import type { AccessLogSettings } from '../../compiler/document/log-namespaces.ts';
+import { lazily } from '../../compiler/exchange/lazily.ts';
 import type { FileReader, HealthSource, LeaseKinds, MetricsSource } from '../../compiler/exchange/leases.ts';
 import type { PageWork } from '../../compiler/exchange/page-work.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
@@ -10,7 +12,7 @@ import type { ConcurrencyLimiter } from '../../compiler/modules/directives/limit
 import type { RateLimiter } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import type { UpstreamPool } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { cacheLayout } from '../cache/memory-layout.ts';
-import { type DiskPort, SharedCache } from '../cache/shared-cache.ts';
+import { type ClusterPort, type DiskPort, type LowerTiersPort, SharedCache } from '../cache/shared-cache.ts';
 import { ThreadCompressor } from '../compression/thread-compressor.ts';
 import {
 	CONCURRENCY_ROW_WORDS,
@@ -54,7 +56,7 @@ export interface LeaseThreadDeps {
 	readonly accessLogs: AccessLogDeps;
 	readonly pools: PoolDeps;
 	sendMessage(message: MessageFromWorker): void;
-	/** Sends a request to the main thread. */
+	/** Sends a request to the main thread and resolves to the reply. */
 	askMainThread<Q extends MainThreadRequest>(question: Q): Promise<MainThreadReplies[Q['about']]>;
 	/** Returns the destination of an access log's batches. */
 	batchPort(sink: string): AccessPort;
@@ -72,7 +74,7 @@ export class ThreadLeases implements LeaseSource {
 	readonly leaseRegistry = new LeaseRegistry();
 	readonly pageWork: PageWork;
 	readonly #thread: LeaseThreadDeps;
-	readonly #fileReader: FileReader;
+	readonly #fileReader: () => FileReader;
 	readonly #compressor: ThreadCompressor;
 	readonly #passwords: ThreadPasswords;
 	readonly #metrics: MetricsSource;
@@ -84,7 +86,7 @@ export class ThreadLeases implements LeaseSource {
 
 	constructor(thread: LeaseThreadDeps) {
 		this.#thread = thread;
-		this.#fileReader = createFileReader(true, true, thread.counters);
+		this.#fileReader = lazily(() => createFileReader(true, true, thread.counters));
 		this.#compressor = new ThreadCompressor(thread.counters);
 		this.#passwords = new ThreadPasswords({
 			sendCheck: check => thread.askMainThread({ about: 'password', check }),
@@ -133,7 +135,9 @@ export class ThreadLeases implements LeaseSource {
 		for (const resolve of this.#arrivalCallbacks.splice(0)) resolve();
 	}
 
-	/** Called after a switch of generations. Tells the pools that no site uses any more to end their upgraded connections. */
+	/**
+	 * Called after a switch of generations. Tells each pool whether a site still uses it; otherwise, its upgraded connections end.
+	 */
 	retirePools(inUse: (handle: string) => boolean): void {
 		for (const [handle, pool] of this.leaseRegistry.entries<OwnedUpstreamPool>('upstreams ')) {
 			pool.setInUse(inUse(handle));
@@ -144,10 +148,10 @@ export class ThreadLeases implements LeaseSource {
 	 * Returns a listener's memory, with `slots` Int32 values for each thread. It is shared by all threads and kept until the thread
 	 * ends.
 	 */
-	async listenerMemory(key: string, slots: number): Promise<SharedArrayBuffer> {
+	async listenerMemory(key: string, slotCount: number): Promise<SharedArrayBuffer> {
 		for (;;) {
 			try {
-				return this.#sharedMemory(`listener ${key}`, { slots });
+				return this.#sharedMemory(`listener ${key}`, { slots: slotCount });
 			} catch (error) {
 				if (!(error instanceof NeedsSharedMemory)) throw error;
 				await this.whenMemoryArrives();
@@ -164,7 +168,7 @@ export class ThreadLeases implements LeaseSource {
 	#openLease(kind: keyof LeaseKinds, settings: unknown, handle: string): { value: unknown; close: () => void } {
 		switch (kind) {
 			case 'files':
-				return { value: this.#fileReader, close: () => {} };
+				return { value: this.#fileReader(), close: () => {} };
 			case 'upstreams':
 				return this.#openPool(settings as LeaseKinds['upstreams']['settings'], handle);
 			case 'password_verifier':
@@ -279,7 +283,9 @@ export class ThreadLeases implements LeaseSource {
 		return {
 			value: new SharedCache({
 				...{ buffer, ceiling, rows, thread, count: countEvent, diskSize },
+				...((settings.disk || settings.shared) && { lowerTiers: lowerTiersPort(this.#thread, handle) }),
 				disk: settings.disk && diskPort(this.#thread, handle),
+				cluster: settings.shared && clusterPort(this.#thread, handle),
 			}),
 			close: () => this.#releaseMemory(handle),
 		};
@@ -345,15 +351,30 @@ export class ThreadLeases implements LeaseSource {
 	}
 }
 
-/** Returns the thread's interface to the disk of a response cache, which the main thread owns. */
-function diskPort(thread: LeaseThreadDeps, store: string): DiskPort {
+/** Returns the thread's interface to all tiers of a response cache below the memory, which the main thread owns. */
+function lowerTiersPort(thread: LeaseThreadDeps, store: string): LowerTiersPort {
 	return {
-		reportStored: (key, entry, serial) =>
-			thread.sendMessage({ type: 'cache', store, event: { event: 'stored', key, entry, serial } }),
 		reportRemoved: key => thread.sendMessage({ type: 'cache', store, event: { event: 'removed', key } }),
 		invalidateUrl: async (host, path, query) => {
 			await thread.askMainThread({ about: 'cache', store, diskRequest: { request: 'invalidate', host, path, query } });
 		},
+	};
+}
+
+/** Returns the thread's interface to the tier of a response cache in the cluster. */
+function clusterPort(thread: LeaseThreadDeps, store: string): ClusterPort {
+	return {
+		consult: question =>
+			thread.askMainThread({ about: 'cluster_cache', store, consultation: { ...question, thread: thread.index } }),
+		endFetch: result => thread.sendMessage({ type: 'cluster_fetch_ended', result }),
+	};
+}
+
+/** Returns the thread's interface to the disk of a response cache. */
+function diskPort(thread: LeaseThreadDeps, store: string): DiskPort {
+	return {
+		reportStored: (key, entry, serial) =>
+			thread.sendMessage({ type: 'cache', store, event: { event: 'stored', key, entry, serial } }),
 		recall: async key => {
 			await thread.askMainThread({ about: 'cache', store, diskRequest: { request: 'recall', key } });
 		},

@@ -6,6 +6,7 @@ import type { PlannedCertificates } from '../../compiler/codegen/plan/plan-tls.t
 import type { Settings } from '../../compiler/document/document.ts';
 import type { LogOutput } from '../../compiler/document/log-settings.ts';
 import type { SharedPool } from '../../compiler/document/shared-pools.ts';
+import type { FetchResult } from '../cache/cluster-messages.ts';
 import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
@@ -29,7 +30,7 @@ export type SiteRange = readonly [from: number, count: number];
 export interface GenerationDelta {
 	/** JSON of `{settings, upstreams, routes}`; undefined if these are unchanged. */
 	readonly shared: string | undefined;
-	readonly runs: readonly SiteRange[];
+	readonly siteRanges: readonly SiteRange[];
 	/** JSON arrays of sites, each chunk small enough to be parsed in one slice. */
 	readonly changed: readonly string[];
 	/** The places of steps that are new or have changed. */
@@ -43,7 +44,7 @@ export interface GenerationDelta {
 	readonly listeners: readonly {
 		readonly key: string;
 		readonly sites: readonly string[] | undefined;
-		/** JSON of its ListenerTls; undefined without TLS, or if unchanged. */
+		/** JSON of the listener's ListenerTls; undefined without TLS, or if unchanged. */
 		readonly tls?: string | undefined;
 	}[];
 }
@@ -142,8 +143,10 @@ export type MessageFromWorker =
 	| { readonly type: 'memory_released'; readonly key: string }
 	/** All addresses that a pool's dynamic source has found on this thread. */
 	| { readonly type: 'upstreams_found'; readonly key: string; readonly addresses: readonly string[] }
-	/** An event of a response cache with a disk. */
+	/** An event of a response cache that has tiers below the memory. */
 	| { readonly type: 'cache'; readonly store: string; readonly event: DiskEvent }
+	/** The end of a fetch for which the thread had a lease in the cluster. */
+	| { readonly type: 'cluster_fetch_ended'; readonly result: FetchResult }
 	| { readonly type: 'page'; readonly buffer: SharedArrayBuffer }
 	| { readonly type: 'series'; readonly series: SeriesAnnouncement }
 	/** A thread starts or stops using a log writer. The start precedes the `prepared` of the generation that needs the writer. */

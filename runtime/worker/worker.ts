@@ -100,6 +100,7 @@ class DataPlaneWorker implements RequestHostThread {
 	readonly #startData: WorkerStartData;
 	readonly #hostFacts: HostFacts;
 	readonly #controlWords: Int32Array;
+	readonly #moduleCounters: ModuleCounters;
 	readonly #leases: ThreadLeases;
 	readonly #mainThread = new MainThreadClient(message => this.#sendMessage(message));
 	readonly #seriesPages: SeriesPages;
@@ -144,12 +145,13 @@ class DataPlaneWorker implements RequestHostThread {
 			buffer => this.#sendMessage({ type: 'page', buffer }),
 			series => this.#sendMessage({ type: 'series', series }),
 		);
+		this.#moduleCounters = new ModuleCounters(this.#seriesPages);
 		this.#leases = new ThreadLeases({
 			index: startData.index,
 			rowCount: startData.rows,
 			threadCount: startData.threads,
 			counters: this.counters,
-			moduleCounters: new ModuleCounters(this.#seriesPages),
+			moduleCounters: this.#moduleCounters,
 			accessLogs: {
 				isTerminal: startData.terminal,
 				clientIp: x => this.#clientIp(x),
@@ -252,9 +254,9 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	/** Counts dropped entries, and reports them in batches, because a log that is too slow drops thousands of entries per second. */
-	#countDroppedEntries(sink: string, entries: number): void {
-		this.counters[ROW_SLOT.accessLogDropped]! += entries;
-		this.#droppedEntries.set(sink, (this.#droppedEntries.get(sink) ?? 0) + entries);
+	#countDroppedEntries(sink: string, entryCount: number): void {
+		this.counters[ROW_SLOT.accessLogDropped]! += entryCount;
+		this.#droppedEntries.set(sink, (this.#droppedEntries.get(sink) ?? 0) + entryCount);
 		const now = performance.now();
 		if (now < this.#nextDropReportAt) return;
 		this.#nextDropReportAt = now + 1000;
@@ -309,10 +311,10 @@ class DataPlaneWorker implements RequestHostThread {
 					? this.#createTlsServer(address, host)
 					: createCleartextServer(host, () => host.protocols),
 				{
-					refused: reason => host.refused(reason),
+					countRefusal: reason => host.countRefusal(reason),
 					hasRoom: () => this.#hasRoom(),
-					gaveWay: connections => this.#countClosedIdle(connections),
-					acceptFailed: error => this.#onAcceptFailure(address, error),
+					countDisplaced: connections => this.#countClosedIdle(connections),
+					onAcceptFailed: error => this.#onAcceptFailure(address, error),
 				},
 			);
 			this.#hostsByListener.set(listener, host);
@@ -410,7 +412,7 @@ class DataPlaneWorker implements RequestHostThread {
 			obtain: certificate => this.#mainThread.ask({ about: 'certificate', certificate }),
 			admit: client => listener.admit(client),
 			onHandshakeCompleted: (version, resumed) => this.#tlsObserver.countCompleted(version, resumed),
-			failed: reason => this.#onHandshakeFailure(port, reason),
+			countFailure: reason => this.#onHandshakeFailure(port, reason),
 			log: entry => this.log(entry),
 			onConnectionEnded: () => this.#onQuicEnd(listener.address.key),
 		};
@@ -455,9 +457,9 @@ class DataPlaneWorker implements RequestHostThread {
 			http1: createHttp1Server(host),
 			http2: createHttp2Server(host),
 			obtain: certificate => this.#mainThread.ask({ about: 'certificate', certificate }),
-			completed: (version, resumed) => this.#tlsObserver.countCompleted(version, resumed),
-			failed: reason => this.#onHandshakeFailure(port, reason),
-			ended: () => this.onConnectionEnded(),
+			countHandshake: (version, resumed) => this.#tlsObserver.countCompleted(version, resumed),
+			countFailure: reason => this.#onHandshakeFailure(port, reason),
+			onConnectionEnded: () => this.onConnectionEnded(),
 		});
 	}
 
@@ -486,7 +488,7 @@ class DataPlaneWorker implements RequestHostThread {
 		}
 	}
 
-	/** Applies the settings to a listener. */
+	/** Applies the current settings to a listener. */
 	#configureListener(listener: WorkerListener): void {
 		const serverSettings = serverSettingsFor(this.#sharedParts.settings, listener.address);
 		const host = this.#hostsByListener.get(listener)!;
@@ -584,6 +586,7 @@ class DataPlaneWorker implements RequestHostThread {
 			trustsPeer: x => this.#trustsPeer(x),
 			environment: this.#startData.environment,
 			provideTls: material => this.#mainThread.ask({ about: 'upstream_tls', material }),
+			shedCounter: pool => this.#moduleCounters.shedCounter(pool),
 			onCutShort: (upstream, cause) =>
 				this.log({
 					level: 'warn',
@@ -620,10 +623,10 @@ class DataPlaneWorker implements RequestHostThread {
 		}
 	}
 
-	#drain(waits: RequestWaits): void {
+	#drain(requestWaits: RequestWaits): void {
 		this.#discardBuild();
 		this.isDraining = true;
-		for (const listener of this.#listeners.values()) listener.drain(waits);
+		for (const listener of this.#listeners.values()) listener.drain(requestWaits);
 		this.#reportDrained();
 	}
 

@@ -66,6 +66,7 @@ live('match the description', async () => {
 		['GET /reverse_proxy/upstreams', '/reverse_proxy/upstreams'],
 		['GET /cache', '/cache'],
 		['GET /cluster', '/cluster'],
+		['GET /rollout', '/rollout'],
 		['POST /cache/purge', '/cache/purge', JSON_BODY, '{"host":"a.example","path":"/x"}'],
 		['POST /cache/purge', '/cache/purge', JSON_BODY, '[]'],
 		['GET /config/', '/config/'],

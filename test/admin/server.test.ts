@@ -9,6 +9,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { AdminAccess } from '../../admin/access.ts';
 import { AdminBindError } from '../../admin/bind.ts';
+import type { HandoverRequest } from '../../admin/endpoint.ts';
 import { parseAdminAddress } from '../../admin/listen-address.ts';
 import { RefusalRate } from '../../admin/refusal-rate.ts';
 import { type AdminOptions, type AdminServer, startAdmin } from '../../admin/server.ts';
@@ -145,7 +146,11 @@ interface Started {
 
 const open: AdminServer[] = [];
 
-async function start(settings: AdminSettings = {}, runtime = new FakeRuntime()): Promise<Started> {
+async function start(
+	settings: AdminSettings = {},
+	runtime = new FakeRuntime(),
+	moreOptions: Partial<AdminOptions> = {},
+): Promise<Started> {
 	runtime.admin = { listen: '127.0.0.1:0', ...settings };
 	const logged: string[] = [];
 	const started = { runtime, logged, stops: 0 } as Started;
@@ -154,6 +159,7 @@ async function start(settings: AdminSettings = {}, runtime = new FakeRuntime()):
 		onStop: () => {
 			started.stops += 1;
 		},
+		...moreOptions,
 	};
 	started.server = await startAdmin(runtime, options);
 	open.push(started.server);
@@ -331,6 +337,43 @@ endpoints('POST /load answers 409 with the reasons if a restart is needed', asyn
 	isError(reply, 409, 'restart_required');
 	assert.equal(reply.json.error.reasons, reasons);
 });
+
+endpoints(
+	'a machine that is configured by its cluster refuses every change, and shows what a load would do',
+	async () => {
+		const handovers: HandoverRequest[] = [];
+		const { ask, runtime } = await start({}, new FakeRuntime(), {
+			isConfiguredByCluster: true,
+			handOver: async request => {
+				handovers.push(request);
+				return { result: 'done', pid: 7, generation: 1, warnings: [] };
+			},
+		});
+		for (const target of [
+			'/load',
+			'/load?force',
+			'/load?handover',
+			'/load?confirm=1m',
+			'/load?handover=30s&confirm=1m',
+		]) {
+			const reply = await ask(`POST ${target}`, [], '{}');
+			isError(reply, 409, 'configured_by_cluster');
+			assert.match(reply.json.error.message, '`svc publish`');
+		}
+		for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+			for (const target of ['/config/sites', '/id/site'])
+				isError(await ask(`${method} ${target}`, [], '{}'), 409, 'configured_by_cluster');
+		}
+		assert.equal(runtime.edits, []);
+		assert.equal(runtime.inputs, []);
+		assert.equal(handovers, []);
+		assert.is((await ask('POST /load?dry_run', [], '{}')).status, 200);
+		// A new process with the running configuration changes nothing that is served.
+		assert.is((await ask('POST /upgrade')).status, 200);
+		assert.is(handovers.length, 1);
+		assert.is(handovers[0]!.input, undefined);
+	},
+);
 
 endpoints('POST /load answers 503 if the threads could not apply the configuration', async () => {
 	const { ask, runtime } = await start();

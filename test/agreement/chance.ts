@@ -8,7 +8,7 @@ export class SeededChance {
 		this.#state = seed | 0;
 	}
 
-	/** Returns an integer from 0 to `bound` − 1. */
+	/** Returns a random integer from 0 to `bound` − 1. */
 	below(bound: number): number {
 		this.#state = (this.#state + 0x6d2b79f5) | 0;
 		let t = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -21,7 +21,7 @@ export class SeededChance {
 		return this.below(100) < percent;
 	}
 
-	/** Returns one item of a list. */
+	/** Returns a random item of a list. */
 	of<T>(list: readonly T[]): T {
 		return list[this.below(list.length)]!;
 	}

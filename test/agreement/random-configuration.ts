@@ -4,6 +4,7 @@
  */
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import type { SeededChance } from './chance.ts';
+import { DIRECTIVE_SAMPLES, MATCHER_SAMPLES, PROXY_SAMPLES, samplesIn } from './directive-samples.ts';
 
 /** The port, upstreams and folder that a generated configuration refers to. */
 export interface ConfigurationTargets {
@@ -13,8 +14,8 @@ export interface ConfigurationTargets {
 	/** A folder with files to serve. */
 	readonly root: string;
 	/**
-	 * Address of a second upstream. If undefined, configurations have no pools of two upstreams, no accounts and no
-	 * compression.
+	 * Address of a second upstream. If undefined, configurations have no pools of two upstreams, no accounts, no compression, and none
+	 * of the directives and matchers in directive-samples.ts.
 	 */
 	readonly spare?: string;
 }
@@ -22,6 +23,9 @@ export interface ConfigurationTargets {
 /** The password of every account in a configuration. `svc diff` uses the same one in its witnesses. */
 const PASSWORD_HASH = '$2b$04$ahtDU1s.zTjurSinO5o6pOxcas3hePGlWxp7j6ggvc/lyTAmhslhC';
 const USERS = ['alice', 'bob'];
+
+/** An address at which nothing listens: the port needs privileges and belongs to no common service. */
+const DEAD_ADDRESS = '127.0.0.1:5';
 
 /** A request as sent. */
 export interface RandomRequest {
@@ -106,6 +110,7 @@ export function randomConfiguration(chance: SeededChance, dialect: Dialect, plac
 class Writer {
 	readonly #chance: SeededChance;
 	readonly #native: boolean;
+	readonly #dialect: Dialect;
 	readonly #place: ConfigurationTargets;
 	#named: string[] = [];
 	#names = 0;
@@ -113,6 +118,7 @@ class Writer {
 	constructor(chance: SeededChance, dialect: Dialect, place: ConfigurationTargets) {
 		this.#chance = chance;
 		this.#native = dialect === 'configfile';
+		this.#dialect = dialect;
 		this.#place = place;
 	}
 
@@ -177,6 +183,8 @@ class Writer {
 
 	#matcher(): string {
 		const chance = this.#chance;
+		if (this.#place.spare !== undefined && chance.happens(20))
+			return chance.of(MATCHER_SAMPLES[chance.of(Object.keys(MATCHER_SAMPLES))]!);
 		switch (chance.below(11)) {
 			case 9:
 			case 10:
@@ -216,6 +224,7 @@ class Writer {
 	#directive(depth: number): string[] {
 		const chance = this.#chance;
 		if (this.#place.spare !== undefined && chance.happens(18)) return this.#guardDirective(this.#place.spare);
+		if (this.#place.spare !== undefined && chance.happens(25)) return this.#sampleDirective();
 		if (chance.happens(30)) return this.#laterDirective(depth);
 		const kinds = depth > 0 ? 18 : 13;
 		switch (chance.below(kinds)) {
@@ -330,6 +339,18 @@ class Writer {
 		}
 	}
 
+	/** Returns a directive from the list of samples. */
+	#sampleDirective(): string[] {
+		const chance = this.#chance;
+		const sample = chance.of(DIRECTIVE_SAMPLES[chance.of(samplesIn(this.#dialect))]!);
+		return sample
+			.replaceAll('[matcher]', () => this.#matcherToken())
+			.replaceAll('UPSTREAM', () => chance.of(this.#place.upstreams))
+			.replaceAll('DEAD', DEAD_ADDRESS)
+			.replaceAll('TEXT', () => `\`${chance.of(TEXTS)}\``)
+			.split('\n');
+	}
+
 	/** Returns a directive whose effect shows only with credentials, with several requests, or with upstreams that fail. */
 	#guardDirective(spare: string): string[] {
 		const chance = this.#chance;
@@ -386,6 +407,7 @@ class Writer {
 			...(chance.happens(30) ? ['header_down X-Down `{http.reverse_proxy.status_code}`'] : []),
 			...(chance.happens(20) ? ['rewrite /up{uri}'] : []),
 			...(chance.happens(10) ? ['method POST'] : []),
+			...(this.#place.spare !== undefined && chance.happens(15) ? chance.of(PROXY_SAMPLES).split('\n') : []),
 		];
 		return [`reverse_proxy ${this.#matcherToken()}${to} {`, ...inner, '}'];
 	}

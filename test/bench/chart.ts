@@ -1,13 +1,21 @@
 /** Draws the chart of a bench: the cost of a request on each server, row by row. */
 import type { MeasurementConditions, RowResult } from './measure.ts';
 
-/** The results of a run. */
 export interface BenchResult {
-	/** The day of the run, such as `2026-11-21`. */
-	readonly date: string;
 	readonly machine: string;
 	readonly conditions: MeasurementConditions;
-	readonly rows: readonly RowResult[];
+	readonly rows: readonly DatedRow[];
+}
+
+export interface DatedRow extends RowResult {
+	/** The day on which the row was measured, such as `2026-11-21`. */
+	readonly date: string;
+}
+
+/** Returns the day on which rows were measured, or the first and the last day. */
+export function daysOf(rows: readonly DatedRow[]): string {
+	const days = rows.map(({ date }) => date).sort();
+	return days[0] === days.at(-1) ? `${days[0]}` : `${days[0]} to ${days.at(-1)}`;
 }
 
 const WIDTH = 860;
@@ -23,7 +31,7 @@ const COLOURS: { readonly [label: string]: string } = {
 };
 
 /** Renders an SVG bar chart. Each row has its own scale; shorter is better. */
-export function renderChart({ date, machine, rows }: BenchResult): string {
+export function renderChart({ machine, rows }: BenchResult): string {
 	const parts: string[] = [];
 	let y = 56;
 	for (const row of rows) {
@@ -47,7 +55,7 @@ export function renderChart({ date, machine, rows }: BenchResult): string {
 <title>Cost of a request on one core, svc beside other servers</title>
 <rect width="100%" height="100%" fill="#fff"/>
 ${text(12, 24, 'Cost of a request on one core: shorter is better', 'font-size="16" font-weight="600"')}
-${text(12, 44, `${date}, ${machine}`, 'fill="#555"')}
+${text(12, 44, `${daysOf(rows)}, ${machine}`, 'fill="#555"')}
 ${parts.join('\n')}
 </svg>
 `;

@@ -1,16 +1,24 @@
 /**
  * Measures the processor time per request of our own code (engine, site table and handler), over connections in memory. The
- * difference to the bench is the cost of the system and Node. There are three kinds of request heads: equal ones, ones with
- * different paths, and ones that also carry the fields of a browser.
+ * difference from the result of the bench is the cost of the system and Node. There are three kinds of request heads: equal ones,
+ * ones with different paths, and ones that also carry the fields of a browser. For `rate_limit`, the difference between a site with
+ * it and one without is measured, in alternating rounds.
  *
  * Usage: node test/bench/engine-alone.ts [requests a round]
  */
 import { buildSite } from '../../compiler/codegen/build-site.ts';
 import { UNKNOWN_HOST_FACTS } from '../../compiler/codegen/placeholders/index.ts';
 import { SiteTable } from '../../compiler/codegen/site-table.ts';
+import type { Settings, Step } from '../../compiler/document/document.ts';
+import type { Leases } from '../../compiler/exchange/leases.ts';
+import type { RateLimiterSettings } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import { ROW_LENGTH } from '../../runtime/metrics/counter-row.ts';
+import { ModuleCounters } from '../../runtime/metrics/module-counters.ts';
+import { SeriesPages } from '../../runtime/metrics/series-pages.ts';
 import { createHttp1Server } from '../../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../../runtime/protocols/http1/limits.ts';
+import { LimitTable, limitTableWords } from '../../runtime/rate-limits/limit-table.ts';
+import { ThreadRateLimiter } from '../../runtime/rate-limits/thread-rate-limiter.ts';
 import { DirectSocket, type StreamHandle } from '../../runtime/sockets/direct-socket.ts';
 import { CONTROL_GENERATION, CONTROL_SLOTS } from '../../runtime/threads/control-words.ts';
 import { LeaseRegistry } from '../../runtime/threads/lease-registry.ts';
@@ -18,11 +26,12 @@ import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
 import { ThreadTls } from '../../runtime/tls/thread-tls.ts';
 import { Generation, Generations } from '../../runtime/worker/generation.ts';
 import { RequestHost } from '../../runtime/worker/request-host.ts';
-import { NO_LEASES } from '../compiler/fake-exchange.ts';
 import { median } from './measure.ts';
 
 const CONNECTION_COUNT = 64;
 const HEAD_COUNT = 4096;
+/** Number of different keys in the measurements of `rate_limit` with many keys. */
+const KEY_COUNT = 50_000;
 const ROUND_COUNT = 7;
 
 const BROWSER = [
@@ -78,15 +87,48 @@ class MemoryHandle {
 	}
 }
 
-/** Creates a listener with one site that answers with 14 bytes, and connections to it. */
-function connections(): { readonly handle: MemoryHandle; readonly socket: DirectSocket }[] {
+interface MemoryConnection {
+	readonly handle: MemoryHandle;
+	readonly socket: DirectSocket;
+}
+
+/** The answer of all sites. */
+const RESPOND: Step = { handler: 'respond', body: 'Hello, world!\n' };
+
+const moduleCounters = new ModuleCounters(
+	new SeriesPages(
+		() => {},
+		() => {},
+	),
+);
+
+/** Provides the tables of rate limits. The usage that a shared table lists is never reported. */
+const LEASES: Leases = {
+	lease(kind, settings) {
+		if (kind !== 'rate_limiter') throw new Error(`There is no lease for ${kind}.`);
+		const { zone, maxKeys, isShared } = settings as RateLimiterSettings;
+		const buffer = new SharedArrayBuffer(limitTableWords(maxKeys, isShared) * Int32Array.BYTES_PER_ELEMENT);
+		return new ThreadRateLimiter(new LimitTable(buffer, maxKeys, isShared), {
+			counterOf: event => moduleCounters.rateLimitCounter(zone, event),
+			reportUsage: () => Promise.resolve(),
+		}) as never;
+	},
+};
+
+/** The settings of a cluster, without which a zone cannot be `shared`. */
+const CLUSTER_SETTINGS: Settings = { cluster: { address: '127.0.0.1:6379', keys: ['unused'] } };
+
+/** Creates a listener with one site, and connections to it. */
+function openConnections(pipeline: readonly Step[]): MemoryConnection[] {
 	const control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT));
 	const generations = new Generations(control, new LeaseRegistry());
-	const built = buildSite(
-		{ addresses: ['http://127.0.0.1:8080'], pipeline: [{ handler: 'respond', body: 'Hello, world!\n' }] },
-		0,
-		{ settings: {}, upstreams: {}, routes: {}, leases: NO_LEASES, facts: UNKNOWN_HOST_FACTS },
-	);
+	const built = buildSite({ addresses: ['http://127.0.0.1:8080'], pipeline }, 0, {
+		settings: CLUSTER_SETTINGS,
+		upstreams: {},
+		routes: {},
+		leases: LEASES,
+		facts: UNKNOWN_HOST_FACTS,
+	});
 	const table = new SiteTable([{ site: 0, hosts: ['127.0.0.1'], paths: [] }]);
 	generations.prepare(
 		new Generation(1, [{ built, leases: [] }], new Map([['here', { table, servedHosts: undefined }]]), []),
@@ -114,31 +156,64 @@ function connections(): { readonly handle: MemoryHandle; readonly socket: Direct
 }
 
 const count = Number(process.argv[2] ?? 200_000);
-const open = connections();
+
+/** Returns the request heads that `text` makes of the numbers below `headCount`. */
+function requestHeads(headCount: number, text: (index: number) => string): Buffer[] {
+	return Array.from({ length: headCount }, (_, index) => Buffer.from(text(index), 'latin1'));
+}
+
+/** Sends `count` requests, and returns the processor time of one in nanoseconds. */
+function measureRound(open: readonly MemoryConnection[], heads: readonly Buffer[]): number {
+	const before = process.cpuUsage();
+	for (let i = 0; i < count; i++) {
+		const { handle, socket } = open[i % CONNECTION_COUNT]!;
+		const head = heads[(i * 31) % heads.length]!;
+		handle.memory.set(head);
+		socket.handleRead(head.length);
+	}
+	const { user, system } = process.cpuUsage(before);
+	return ((user + system) * 1000) / count;
+}
+
+/** Lets V8 compile the code, and then returns the results of all rounds. Several sites take turns. */
+function measureRounds(sites: readonly (readonly MemoryConnection[])[], heads: readonly Buffer[]): number[][] {
+	for (let turn = 0; turn < 2; turn++) for (const open of sites) measureRound(open, heads);
+	const results: number[][] = sites.map(() => []);
+	for (let round = 0; round < ROUND_COUNT; round++)
+		for (const [index, open] of sites.entries()) results[index]!.push(measureRound(open, heads));
+	if (sites.some(open => open.some(({ handle }) => handle.written === 0)))
+		throw new Error('a connection got no response');
+	return results;
+}
+
+const unlimited = openConnections([RESPOND]);
+const repeatedHead = (): string => 'GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n';
 const shapes: { readonly [name: string]: (index: number) => string } = {
-	'repeated heads': () => 'GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n',
+	'repeated heads': repeatedHead,
 	'different heads': index => `GET /page/${index * 7919} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n`,
 	'different heads with the fields of a browser': index =>
 		`GET /page/${index * 7919} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n${BROWSER}\r\n`,
 };
 for (const [name, text] of Object.entries(shapes)) {
-	const heads = Array.from({ length: HEAD_COUNT }, (_, index) => Buffer.from(text(index), 'latin1'));
-	const run = (): number => {
-		const before = process.cpuUsage();
-		for (let i = 0; i < count; i++) {
-			const { handle, socket } = open[i % CONNECTION_COUNT]!;
-			const head = heads[(i * 31) % HEAD_COUNT]!;
-			handle.memory.set(head);
-			socket.handleRead(head.length);
-		}
-		const { user, system } = process.cpuUsage(before);
-		return ((user + system) * 1000) / count;
-	};
-	// Warms up, so that V8 compiles the code before the measurement.
-	run();
-	run();
-	const rounds = Array.from({ length: ROUND_COUNT }, run);
+	const [rounds] = measureRounds([unlimited], requestHeads(HEAD_COUNT, text)) as [number[]];
 	console.log(`${name}: ${Math.round(median(rounds))} ns per request (${Math.round(Math.min(...rounds))} at least)`);
 }
-if (open.some(({ handle }) => handle.written === 0)) throw new Error('a connection got no response');
+
+const keyHeads = requestHeads(KEY_COUNT, index => `GET /?key=${index} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n`);
+const zone = { name: 'all', requests: 1_000_000_000, window: 1000 };
+const keyZone = { ...zone, key: '{http.request.uri.query.key}' };
+const limits: readonly [name: string, zone: object, heads: readonly Buffer[]][] = [
+	['by address', zone, requestHeads(1, repeatedHead)],
+	['by address, announced', { ...zone, announce: 'always' }, requestHeads(1, repeatedHead)],
+	[`by parameter, ${KEY_COUNT} keys`, keyZone, keyHeads],
+	['by address, shared', { ...zone, shared: {} }, requestHeads(1, repeatedHead)],
+	[`by parameter, ${KEY_COUNT} keys, shared`, { ...keyZone, shared: {} }, keyHeads],
+];
+for (const [name, limitedZone, heads] of limits) {
+	const limited = openConnections([{ handler: 'rate_limit', zones: [limitedZone] }, RESPOND]);
+	const [without, withLimit] = measureRounds([unlimited, limited], heads) as [number[], number[]];
+	const differences = withLimit.map((ns, round) => ns - without[round]!);
+	const range = `${Math.round(Math.min(...differences))} to ${Math.round(Math.max(...differences))}`;
+	console.log(`rate_limit ${name}: adds ${Math.round(median(differences))} ns per request (${range})`);
+}
 process.exit();

@@ -37,7 +37,7 @@ function burner(): ChildProcess {
 }
 
 const task = TLS_TASKS[0]!;
-const backends = { files: 0, secure: 0, h2c: 0, program: 0 };
+const backends = { files: 0, secure: 0, h2c: 0, program: 0, redis: 0 };
 console.log('| server | load | handshakes | p50 | p99 | longest |\n| --- | --- | --- | --- | --- | --- |');
 for (const { server: name, configuration } of task.contenders) {
 	const program = PROGRAMS[name];

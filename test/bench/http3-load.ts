@@ -23,7 +23,7 @@ const { values } = parseArgs({
 });
 const port = Number(values.port);
 const bytes = Number(values.bytes);
-/** The first bytes of the section of a response with status 200: a static table entry (RFC 9204, Appendix A). */
+/** The first bytes of the header section of a response with status 200: a static table entry (RFC 9204, Appendix A). */
 const OK = Buffer.of(0, 0, 0xd9);
 /** Number of idle connections opened at the same time. */
 const IDLE_GROUP_SIZE = 20;

@@ -72,7 +72,7 @@ export interface Http3Load {
 	readonly handshakes?: boolean;
 }
 
-/** The counts of a load generator; latencies in microseconds. */
+/** The counts of a load generator. Latencies are in microseconds. */
 export interface LoadCount {
 	readonly requests: number;
 	readonly seconds: number;

@@ -60,12 +60,12 @@ const START_ROUNDS = 10;
 /** Measures a row. Servers that are not installed are skipped. Throws if a request failed. */
 export async function measureTask(task: Task, conditions: MeasurementConditions): Promise<RowResult> {
 	if ('start' in task) return measureStarts(task);
-	const contenders = task.contenders.filter(({ server }) => {
+	const contenders = task.contenders.filter(({ server, needsRedis }) => {
 		const program = PROGRAMS[server];
-		return program === undefined || isInstalled(program);
+		return (program === undefined || isInstalled(program)) && (!needsRedis || isInstalled(PROGRAMS.redis!));
 	});
-	const [files, secure, h2c, program] = (await freePorts(4)) as [number, number, number, number];
-	const backends = { files, secure, h2c, program };
+	const [files, secure, h2c, program, redis] = (await freePorts(5)) as [number, number, number, number, number];
+	const backends = { files, secure, h2c, program, redis };
 	const needsBackends = 'load' in task;
 	const running = needsBackends
 		? [
@@ -73,6 +73,8 @@ export async function measureTask(task: Task, conditions: MeasurementConditions)
 				await startBenchServer('node', '', program, conditions.loadCore),
 			]
 		: [];
+	if (contenders.some(({ needsRedis }) => needsRedis))
+		running.push(await startBenchServer('redis', '', redis, conditions.loadCore));
 	try {
 		const samples = await sampleTask(task, contenders, backends, conditions);
 		const ours = samples[0]!;
@@ -254,7 +256,6 @@ async function useOnce(port: number, count: number, sockets: Socket[]): Promise<
 	);
 }
 
-/** Returns the median. */
 export function median(values: readonly number[]): number {
 	const sorted = [...values].sort((a, b) => a - b);
 	const middle = sorted.length >> 1;

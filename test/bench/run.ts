@@ -3,24 +3,29 @@
  *
  * svc runs as the single binary, built first. The bench installs nothing and skips programs that are missing. Servers
  * take turns for a few rounds, and a ratio is the median of the rounds' ratios; rows about startup compare the minima
- * of ten rounds, on any core. Absolute times mean little on a shared machine: read the ratios. A full run writes
- * latest.json and latest.svg next to this file, and the table in the README.md there.
+ * of ten rounds, on any core. Absolute times mean little on a shared machine: read the ratios. With --save, the measured
+ * rows replace those in latest.json and latest.svg next to this file, and in the table in the README.md there. Rows that
+ * were not measured stay as they are, with the day on which they were. A failed row is not saved.
  *
- * Usage: node test/bench/run.ts [--rounds N] [--seconds N] [part of a row's name …]
+ * Usage: node test/bench/run.ts [--rounds N] [--seconds N] [--save] [a row's name, or a part of names …]
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
+import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { useBuiltBinary } from '../run.ts';
-import { renderChart } from './chart.ts';
+import { type BenchResult, type DatedRow, renderChart } from './chart.ts';
 import { measureTask, type RowResult } from './measure.ts';
 import { isInstalled } from './servers.ts';
 import { replaceBenchSummary } from './summary.ts';
 import { TASKS } from './tasks/index.ts';
 
 const { values, positionals } = parseArgs({
-	options: { rounds: { type: 'string', default: '5' }, seconds: { type: 'string', default: '2' } },
+	options: {
+		rounds: { type: 'string', default: '3' },
+		seconds: { type: 'string', default: '1' },
+		save: { type: 'boolean', default: false },
+	},
 	allowPositionals: true,
 });
 
@@ -41,22 +46,41 @@ const conditions = {
 const machine = `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Linux ${release()}`;
 console.log(`${machine}\none core for each server, ${conditions.rounds} rounds of ${conditions.seconds} s`);
 
-const wanted = TASKS.filter(task => positionals.length === 0 || positionals.some(part => task.name.includes(part)));
-const rows: RowResult[] = [];
+const names = new Set(TASKS.map(({ name }) => name));
+const wanted = TASKS.filter(
+	({ name }) =>
+		positionals.length === 0 || positionals.some(part => (names.has(part) ? name === part : name.includes(part))),
+);
+const latestFile = path.join(import.meta.dirname, 'latest.json');
+const latest = JSON.parse(readFileSync(latestFile, 'utf8')) as BenchResult;
+if (values.save && wanted.length < TASKS.length && !isDeepStrictEqual(where(latest), where({ machine, conditions }))) {
+	console.error('The saved rows were measured on another machine or under other conditions: measure all rows.');
+	process.exit(1);
+}
+const rows = new Map<string, DatedRow>();
 for (const task of wanted) {
 	try {
 		const row = await measureTask(task, conditions);
-		rows.push(row);
+		rows.set(row.name, { ...row, date: new Date().toISOString().slice(0, 10) });
 		print(row);
+		if (values.save) save();
 	} catch (error) {
 		console.error(`\n${task.name}: ${(error as Error).message}`);
 		process.exitCode = 1;
 	}
 }
-// A failed row is not printed, and is not in the results either.
-if (wanted.length === TASKS.length) {
-	const result = { date: new Date().toISOString().slice(0, 10), machine, conditions, rows };
-	writeFileSync(path.join(import.meta.dirname, 'latest.json'), `${JSON.stringify(result, undefined, '\t')}\n`);
+
+function where({ machine, conditions }: Omit<BenchResult, 'rows'>): object {
+	return { machine, conditions };
+}
+
+/** Writes the rows measured so far. The others keep their values, in the order of the bench; rows that it no longer has go. */
+function save(): void {
+	const savedRows = new Map(latest.rows.map(row => [row.name, row]));
+	const isMeasuredWhole = wanted.length === TASKS.length;
+	const all = TASKS.map(({ name }) => rows.get(name) ?? (isMeasuredWhole ? undefined : savedRows.get(name)));
+	const result = { machine, conditions, rows: all.filter(row => row !== undefined) };
+	writeFileSync(latestFile, `${JSON.stringify(result, undefined, '\t')}\n`);
 	writeFileSync(path.join(import.meta.dirname, 'latest.svg'), renderChart(result));
 	const readme = path.join(import.meta.dirname, 'README.md');
 	writeFileSync(readme, replaceBenchSummary(readFileSync(readme, 'utf8'), result));

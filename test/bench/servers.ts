@@ -5,10 +5,9 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import path from 'node:path';
 import { SVC, temporaryFolder, waitForPort } from '../harness.ts';
 
-/** Servers of the bench; `svc` is ours, `node` is Node's own http server with undici. */
-export type ServerName = 'svc' | 'nginx' | 'haproxy' | 'caddy' | 'varnish' | 'node';
+/** Servers of the bench; `svc` is ours, `node` is Node's own http server with undici. `redis` is only used by other servers. */
+export type ServerName = 'svc' | 'nginx' | 'haproxy' | 'caddy' | 'varnish' | 'node' | 'redis';
 
-/** Reports whether a program is installed. */
 export function isInstalled(program: string): boolean {
 	return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 }
@@ -21,9 +20,9 @@ export const PROGRAMS: { readonly [server in ServerName]: string | undefined } =
 	haproxy: 'haproxy',
 	caddy: 'caddy',
 	varnish: 'varnishd',
+	redis: 'redis-server',
 };
 
-/** A running server. */
 export class BenchServer {
 	readonly name: string;
 	readonly port: number;
@@ -125,6 +124,7 @@ export async function startBenchServer(
 		haproxy: ['haproxy', '-f', file, '-db', '-q'],
 		caddy: ['caddy', 'run', '--config', file, '--adapter', 'caddyfile'],
 		varnish: ['varnishd', '-F', '-n', folder, '-f', file, '-a', `127.0.0.1:${port}`, '-s', 'malloc,256m'],
+		redis: ['redis-server', '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'],
 		node: [process.execPath, path.join(import.meta.dirname, 'reference-server.ts'), String(port), text].filter(
 			word => word !== '',
 		),

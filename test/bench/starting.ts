@@ -10,7 +10,7 @@ import { freePorts, SVC, temporaryFolder } from '../harness.ts';
 import type { StartContender, StartMeasure } from './tasks/task.ts';
 
 /** Milliseconds from the first response until a server has finished its background work at startup. */
-const SETTLED_AFTER_MS = 1500;
+const SETTLED_AFTER_MS = 3000;
 /** Number of additional threads, over which the memory of one thread is averaged. */
 const FURTHER_THREADS = 2;
 

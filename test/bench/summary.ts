@@ -1,5 +1,5 @@
 /** The part of the README in this folder that shows the latest bench: a table of ratios, and when and where they were measured. */
-import type { BenchResult } from './chart.ts';
+import { type BenchResult, daysOf } from './chart.ts';
 
 /** The summary is between these lines of README.md. */
 const SUMMARY_START = '<!-- the latest bench, written by npm run bench -->\n';
@@ -38,11 +38,12 @@ export function replaceBenchSummary(readme: string, result: BenchResult): string
 	return readme.slice(0, from + SUMMARY_START.length) + renderSummary(result) + readme.slice(to);
 }
 
-function renderSummary({ date, machine, conditions, rows }: BenchResult): string {
+function renderSummary({ machine, conditions, rows }: BenchResult): string {
 	const lines = [
 		`| CPU time per request, relative to | ${COLUMNS.join(' | ')} |`,
 		`| --- |${' --- |'.repeat(COLUMNS.length)}`,
 	];
+	const days = daysOf(rows.filter(({ name }) => ROWS.includes(name)));
 	for (const name of ROWS) {
 		const figures = rows.find(row => row.name === name)?.figures;
 		if (figures === undefined) continue;
@@ -54,5 +55,5 @@ function renderSummary({ date, machine, conditions, rows }: BenchResult): string
 		lines.push(`| ${name} | ${cells.join(' | ')} |`);
 	}
 	const place = `one core for each server, the median of ${conditions.rounds} rounds of ${conditions.seconds} s`;
-	return `\n${lines.join('\n')}\n\nLess than 1 means that svc uses less CPU time. Measured on ${date}: ${machine}, a shared machine; ${place}.\n\n`;
+	return `\n${lines.join('\n')}\n\nLess than 1 means that svc uses less CPU time. Measured on ${days}: ${machine}, a shared machine; ${place}.\n\n`;
 }

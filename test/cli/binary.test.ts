@@ -1,11 +1,12 @@
 /**
- * `npm run build` makes a single binary that works like the checkout on a machine without Node. .ci/run repeats the
- * tests of test/cli with SVC_BIN to check that the binary also passes the command line cases.
+ * `npm run build` makes a single binary that works like the checkout on a machine without Node. The binary that test/run.ts or
+ * .ci/run has built for all tests is used, because a build takes long. Without one, this file builds a release of its own.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
 	copyFileSync,
+	existsSync,
 	mkdirSync,
 	readdirSync,
 	readFileSync,
@@ -18,38 +19,55 @@ import path from 'node:path';
 import { Script } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, ROOT, temporaryFolder, until } from '../harness.ts';
+import { version } from '../../cli/command/version.ts';
+import { THREAD_CODE_VARIABLE } from '../../runtime/threads/thread-source.ts';
+import { freePorts, LAUNCHER, ROOT, SVC, temporaryFolder, until } from '../harness.ts';
 
 const folder = temporaryFolder();
-const built = path.join(folder, 'built', 'svc');
-const threadCode = path.join(folder, 'threads');
+/** The folder with the threads' code of the binary that was built for all tests; undefined if there is no such binary. */
+const sharedThreadCode = SVC === LAUNCHER ? undefined : process.env[THREAD_CODE_VARIABLE];
+const isOwnBuild = sharedThreadCode === undefined;
+const built = isOwnBuild ? path.join(folder, 'built', 'svc') : SVC;
+const threadCode = sharedThreadCode ?? path.join(folder, 'threads');
+const release = isOwnBuild ? 'v9.8.7' : version();
 const moved = path.join(folder, 'elsewhere', 'svc');
 
 const binary = suite('binary');
 
-binary('the build prints one line, and produces the binary and its installation files', () => {
-	const build = path.join(ROOT, 'cli/packaging/build.ts');
-	const args = [build, '--release', 'v9.8.7', '--output', built, '--thread-code', threadCode];
-	const result = spawnSync(process.execPath, args, { encoding: 'utf8' });
-	assert.is(result.stderr, '');
-	assert.is(result.status, 0);
-	assert.match(result.stdout, /^\S+svc {2}v9\.8\.7 {2}\d+\.\d MB\n$/);
-	assert.equal(readdirSync(path.dirname(built)).sort(), [
-		'container',
-		'install.sh',
-		'monitoring',
-		'svc',
-		'svc.service',
-		'svc.socket',
-	]);
-	assert.is(statSync(path.join(path.dirname(built), 'install.sh')).mode & 0o111, 0o111);
+if (isOwnBuild) {
+	binary('the build prints one line', () => {
+		const build = path.join(ROOT, 'cli/packaging/build.ts');
+		const args = [build, '--release', release, '--output', built, '--thread-code', threadCode];
+		const result = spawnSync(process.execPath, args, { encoding: 'utf8' });
+		assert.is(result.stderr, '');
+		assert.is(result.status, 0);
+		assert.match(result.stdout, /^\S+svc {2}v9\.8\.7 {2}\d+\.\d MB\n$/);
+	});
+}
+
+binary('the build produces the installation files next to the binary, which can be moved', () => {
+	const place = path.dirname(built);
+	const expected = ['container', 'install.sh', 'monitoring', 'svc', 'svc.service', 'svc.socket'];
+	assert.equal(
+		expected.filter(name => !existsSync(path.join(place, name))),
+		[],
+	);
+	assert.equal(
+		readdirSync(place).filter(name => name.startsWith('.build-')),
+		[],
+		'temporary folders of the build',
+	);
+	assert.is(statSync(path.join(place, 'install.sh')).mode & 0o111, 0o111);
 	mkdirSync(path.dirname(moved));
-	renameSync(built, moved);
+	copyFileSync(built, moved);
 });
 
 binary('V8 accepts all code caches of the binary: those of the threads, and those of the program', () => {
 	const threads = readdirSync(threadCode).filter(name => name.endsWith('.js'));
-	assert.equal(threads.sort(), ['thread-compiler.js', 'thread-pages.js', 'thread-passwords.js', 'thread-worker.js']);
+	assert.equal(threads.sort(), [
+		...['package-ajv.js', 'package-cel.js', 'package-markdown.js', 'package-yaml.js'],
+		...['thread-compiler.js', 'thread-pages.js', 'thread-passwords.js', 'thread-worker.js'],
+	]);
 	for (const name of threads) {
 		const source = readFileSync(path.join(threadCode, name), 'latin1');
 		assert.not(/[^\0-\x7f]/.test(source), 'the source takes two bytes for each character');
@@ -83,17 +101,18 @@ function cacheOf(name: string): Buffer {
 binary('the binary reports its release, and ignores NODE_OPTIONS', () => {
 	const run = (...args: string[]) =>
 		spawnSync(moved, args, { encoding: 'utf8', cwd: '/', env: { NODE_OPTIONS: '--require /nowhere' } });
-	assert.is(run('version').stdout, 'v9.8.7\n');
-	assert.match(
-		run('build-info').stdout,
-		/^version: v9\.8\.7\n[\s\S]*form: single binary\nio: (direct|node)\ntls: (openssl|node)\n$/,
-	);
-	assert.match(run('list-modules', '--versions').stdout, 'http.handlers.respond v9.8.7\n');
+	assert.is(run('version').stdout, `${release}\n`);
+	const buildInfo = run('build-info').stdout;
+	assert.is(buildInfo.split('\n', 1)[0], `version: ${release}`);
+	assert.match(buildInfo, /\nform: single binary\nio: (direct|node)\ntls: (openssl|node)\n$/);
+	assert.match(run('list-modules', '--versions').stdout, `http.handlers.respond ${release}\n`);
 });
 
 binary('an invalid release number is refused', () => {
 	const build = path.join(ROOT, 'cli/packaging/build.ts');
-	const result = spawnSync(process.execPath, [build, '--release', '1.0', '--output', built], { encoding: 'utf8' });
+	const result = spawnSync(process.execPath, [build, '--release', '1.0', '--output', path.join(folder, 'none')], {
+		encoding: 'utf8',
+	});
 	assert.is(result.status, 1);
 	assert.is(result.stderr, 'error: `1.0` is not a release; write it as v0.2.2.\n');
 });

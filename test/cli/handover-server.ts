@@ -14,7 +14,10 @@ export interface RunningServer {
 	load(sites: string, query?: string): Promise<{ status: number; body: { readonly [name: string]: unknown } }>;
 }
 
-/** Starts a server with an Admin API and the given sites. `ports[0]` is the first site's port. */
+/**
+ * Starts a server with an Admin API and the given sites. `ports[0]` is the first site's port. The server has one thread, because
+ * processes with more threads take longer to start, unless `options` sets another number.
+ */
 export async function withServer(
 	sites: (ports: readonly number[]) => string,
 	test: (running: RunningServer) => Promise<void>,
@@ -24,7 +27,8 @@ export async function withServer(
 	const ports = await freePorts(6);
 	const socketPath = path.join(folder, 'admin.sock');
 	const file = path.join(folder, 'Configfile');
-	const global = `{\n\tadmin unix/${socketPath}\n\tskip_install_trust\n\tauto_https disable_redirects\n\tstorage file_system ${folder}/store\n${options}}\n`;
+	const threads = /^\tthreads /m.test(options) ? '' : '\tthreads 1\n';
+	const global = `{\n${threads}\tadmin unix/${socketPath}\n\tskip_install_trust\n\tauto_https disable_redirects\n\tstorage file_system ${folder}/store\n${options}}\n`;
 	writeFileSync(file, `${global}${sites(ports)}`);
 	const server = await serve([file], ports[0]!, { env: { XDG_STATE_HOME: folder } });
 	const load: RunningServer['load'] = (wanted, query = '?handover') => {

@@ -62,7 +62,7 @@ handover('under load loses nothing', async () => {
 				const upload = request({ port: first, host: '127.0.0.1', method: 'POST', path: '/app' });
 				const uploaded = once(upload, 'response');
 				upload.write('y'.repeat(1000));
-				const clients = startLoad({ plain: first, tls });
+				const clients = startLoad({ plain: first, tls }, 3);
 				await until('load', () => clients.done('HTTP/2') > 0 && clients.done('TLS resumption') > 2);
 				const port = siteText(third, 'new port');
 				const changes = [port, `${port}https://other.localhost:${tls} {\n\ttls internal\n\trespond "name"\n}\n`];
@@ -73,7 +73,7 @@ handover('under load loses nothing', async () => {
 					for (const socket of open) await socket.echo(`round ${round}`);
 					upload.write('y'.repeat(1000));
 					const count = clients.done('connection per request');
-					await until('more requests', () => clients.done('connection per request') > count + 50);
+					await until('more requests', () => clients.done('connection per request') > count + 20);
 				}
 				assert.is(await bodyOf(third), 'new port');
 				const report = await clients.stop();
@@ -90,6 +90,7 @@ handover('under load loses nothing', async () => {
 					socket.close();
 				}
 			},
+			'\tthreads 2\n',
 		);
 	} finally {
 		for (const socket of open) socket.close();
@@ -373,6 +374,7 @@ handover('tells systemd which process is the main one, and leaves no process bes
 
 		const slow = await runCommand(['upgrade', file, '--binary', '/bin/false']);
 		assert.is(slow.status, 1);
+		await until('the notification of the failure', () => lines().length > 5);
 		assert.equal(lines().slice(4), [
 			'RELOADING=1',
 			`MAINPID=${pid} READY=1 STATUS=Handover failed: The new process ended with status 1 before it served. It was starting.`,

@@ -96,6 +96,40 @@ processes(
 	},
 );
 
+processes('a start and each kind of reload warn about a root folder that does not exist', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const folder = folderWith({ 'public/index.html': 'page' });
+	const file = path.join(folder, 'Configfile');
+	const write = (root: string): void =>
+		writeFileSync(
+			file,
+			`{\n\tadmin unix/${folder}/admin.sock\n\tthreads 1\n}\n\n:${port} {\n\troot ${root}\n\tfile_server\n}\n`,
+		);
+	write('pubic');
+	const server = await served([file], port, { env: { XDG_STATE_HOME: folder } });
+	const countWarnings = (): number => server.output().split(`${file}:7: The root folder does not exist.`).length - 1;
+	assert.is(countWarnings(), 1, server.output());
+
+	write('publik');
+	const { status, stderr } = await runCommand(['reload', file]);
+	assert.is(status, 0, stderr);
+	assert.match(stderr, /^warning\[files\/root-missing\]: The root folder does not exist\.\n +--> .*Configfile:7:2\n/);
+	assert.is(stderr.split('root-missing').length, 2, 'the warning is printed once');
+
+	write('pvblic');
+	server.child.kill('SIGUSR1');
+	await until('the warning after a signal', () => countWarnings() === 2);
+
+	write('pvblic # lint: off files/root-missing -- made by another program');
+	const silenced = await runCommand(['reload', file]);
+	assert.is(silenced.stderr, '');
+	write('public');
+	const mended = await runCommand(['reload', file]);
+	assert.is(mended.stderr, '');
+	assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'page');
+	assert.is(countWarnings(), 2);
+});
+
 processes('SIGUSR1 and SIGHUP reload the file; an invalid file changes nothing; SIGTERM exits with 0', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const folder = folderWith({ Configfile: site(port, 'one') });
@@ -362,6 +396,22 @@ clients('reload works with an earlier release of the server, which accepts only 
 		'POST /load?confirm=30s application/vnd.svc.placed+json',
 		'POST /load?confirm=30s application/json',
 	]);
+});
+
+clients('start prints warnings, and how to stop a server that has no Admin API', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const folder = folderWith({ Configfile: `${ONE_THREAD}\n:${port} {\n\troot missing\n\tfile_server\n}\n` });
+	const { status, stdout, stderr } = await runCommand(['start'], { cwd: folder });
+	const pid = Number(/ To stop it, run: kill (\d+)\n$/.exec(stdout)?.[1]);
+	try {
+		assert.is(status, 0, stderr);
+		assert.ok(isAlive(pid), stdout);
+		assert.match(stderr, /^warning\[files\/root-missing\]: The root folder does not exist\.\n +--> Configfile:6:2\n/);
+		process.kill(pid, 'SIGTERM');
+		await until('the end of the server', () => !isAlive(pid));
+	} finally {
+		if (pid > 0 && isAlive(pid)) process.kill(pid, 'SIGKILL');
+	}
 });
 
 clients('start returns when the server is ready, and the server runs in the background until stop', async () => {

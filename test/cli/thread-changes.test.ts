@@ -44,14 +44,14 @@ changes('lose no request over HTTP/1, TLS, HTTP/2 and HTTP/3', async () => {
 	write(1);
 	const server = await serve([file], plain, { env: { XDG_STATE_HOME: folder } });
 	const visitors = quicSupport().library === undefined ? [] : Array.from({ length: 3 }, () => new Visitor(tls));
-	const clients = startLoad({ plain, tls }, 4);
+	const clients = startLoad({ plain, tls }, 2);
 	let isStopped = false;
 	const visiting = visitors.map(async visitor => {
 		while (!isStopped) await visitor.visit();
 	});
 	try {
 		await until('the first requests', () => clients.done('HTTP/2') > 0);
-		for (const threads of [3, 1, 4]) {
+		for (const threads of [3, 1]) {
 			write(threads);
 			const { status, stdout, stderr } = await runCommand(['reload', file]);
 			assert.is(status, 0, stderr);
@@ -177,13 +177,10 @@ changes(
 					socket.write('still here');
 					await until('the echo', () => text.endsWith('still here'));
 					await whenClosed;
-					assert.ok(
-						performance.now() - startedAt > 2000,
-						'the connection was closed before the grace period had ended',
-					);
+					assert.ok(performance.now() - startedAt > 800, 'the connection was closed before the grace period had ended');
 					await until('the old threads to end', () => countWorkers(server) === 1);
 				},
-				'\tgrace_period 3s\n',
+				'\tgrace_period 1500ms\n',
 			);
 		} finally {
 			application.close();
@@ -234,7 +231,9 @@ changes(
 				reasons.map(({ subject }) => subject),
 				['threads'],
 			);
-			const { status, stdout, stderr } = await runCommand(['reload', file, '--handover']);
+			const { status, stdout, stderr } = await runCommand(['reload', file, '--handover'], {
+				limitMs: 180_000,
+			});
 			assert.is(status, 0, stderr);
 			assert.match(stdout, /now being served by process \d+, which has taken over/);
 			assert.match(await get(port, '/'), 'by many threads');

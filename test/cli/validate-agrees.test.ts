@@ -1,4 +1,7 @@
-/** `svc validate` and `svc run` agree: both accept or both reject each invalid or borderline value. */
+/**
+ * `svc validate` and `svc run` agree: both accept or both reject each invalid or borderline value. Because each start takes long,
+ * servers are started for a third of the configurations, and for all of them in the long suite or if cases are selected by name.
+ */
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -11,6 +14,7 @@ import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { startRuntime } from '../../runtime/main/runtime.ts';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, runCommand, temporaryFolder } from '../harness.ts';
+import { roundCount } from '../round-count.ts';
 import { jsonInput, recordingLog, respondingSite, withServer } from '../runtime/running-server.ts';
 
 const folder = temporaryFolder();
@@ -202,13 +206,17 @@ async function validated(configuration: string | object) {
 	return validateConfiguration(input(configuration), { lint: false, strict: false });
 }
 
+const areCasesSelected = process.env.SVC_TEST_WORDS !== undefined;
+/** Of how many configurations one is started. */
+const configurationsPerStart = areCasesSelected ? 1 : roundCount({ few: 3, many: 1 });
+
 const agree = suite('validate and run');
 
 agree.before(() => {
 	process.env.AGREE_FOLDER = 'folder';
 });
 
-for (const [name, configuration] of Object.entries(REFUSED)) {
+for (const [index, [name, configuration]] of Object.entries(REFUSED).entries()) {
 	agree(`${name}: both refuse it, and the message names its place`, async () => {
 		const { valid, diagnostics } = await validated(configuration);
 		const errors = diagnostics.filter(({ severity }) => severity === 'error');
@@ -219,14 +227,16 @@ for (const [name, configuration] of Object.entries(REFUSED)) {
 			assert.match(message, /[a-z`]/);
 			assert.ok(span ?? pointer ?? typeof configuration === 'object', `${message} has no place`);
 		}
+		if (index % configurationsPerStart !== 0) return;
 		assert.ok((await startError(configuration)) !== undefined, 'run accepts it');
 	});
 }
 
-for (const [name, configuration] of Object.entries(SERVED)) {
+for (const [index, [name, configuration]] of Object.entries(SERVED).entries()) {
 	agree(`${name}: both accept it`, async () => {
 		const { valid, diagnostics } = await validated(configuration);
 		assert.ok(valid, JSON.stringify(diagnostics.map(({ message }) => message)));
+		if (index % configurationsPerStart !== 0) return;
 		assert.is(await startError(configuration), undefined);
 	});
 }

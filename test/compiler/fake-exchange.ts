@@ -35,7 +35,6 @@ export class FakeExchange extends Exchange {
 	}
 }
 
-/** Creates an exchange for a request. */
 export function fakeExchange(fields: RequestFields = {}): FakeExchange {
 	const target = fields.target ?? '/';
 	const mark = target.indexOf('?');
@@ -77,7 +76,6 @@ export interface SiteFields {
 	leases?: Leases;
 }
 
-/** Builds a site from steps. */
 export function buildTestSite(pipeline: readonly Step[], fields: SiteFields = {}): BuiltSite {
 	const site: Site = { addresses: [':9080'], pipeline, ...(fields.errors ? { errors: fields.errors } : {}) };
 	return buildSite(site, 0, {

@@ -6,7 +6,7 @@ import { UNKNOWN_HOST_FACTS } from '../../compiler/codegen/placeholders/index.ts
 import { compile } from '../../compiler/compiler.ts';
 import { IpRanges } from '../../compiler/exchange/ip-ranges.ts';
 import { parseTraceState } from '../../compiler/exchange/trace-context.ts';
-import { formatQuery, parseQueryLeniently } from '../../compiler/exchange/uri-escape.ts';
+import { formatQuery, parseQueryLeniently, readQueryParameter } from '../../compiler/exchange/uri-escape.ts';
 import { parseCacheControl } from '../../compiler/modules/directives/cache/cache-control.ts';
 import { normalizeSelectingValue } from '../../compiler/modules/directives/cache/selection.ts';
 import { compileHiddenTest } from '../../compiler/modules/directives/file-server/hidden.ts';
@@ -147,6 +147,7 @@ const READERS: { readonly [name: string]: (text: string) => unknown } = {
 	Range: text => parseRange(text, 1_000_000),
 	Tracestate: parseTraceState,
 	query: text => formatQuery(parseQueryLeniently(text)),
+	'a parameter of a query': text => readQueryParameter(text, 'a'),
 	'hidden names': text => compileHiddenTest(['*a*b*c*d*.e'])(`/${text}`, `/${text}`),
 	'hidden paths': text => compileHiddenTest(['/srv/*a*b*c*.d/*/e'])(`/srv/${text}`, `/${text}`),
 };

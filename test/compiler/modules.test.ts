@@ -1,12 +1,16 @@
-/** Every module has a manual page, and the examples on the page compile. */
+/** Every module has a manual page, and the examples on the page compile. Every event in the list of events is counted by a module. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
+import { MODULE_EVENTS } from '../../compiler/exchange/module-events.ts';
 import { directives } from '../../compiler/modules/registry/directives.ts';
 import { matchers } from '../../compiler/modules/registry/matchers.ts';
 import { options } from '../../compiler/modules/registry/options.ts';
 import { HEADER_EDITS_PROPERTIES } from '../../compiler/modules/words/header-edits.ts';
 import type { Reader } from '../../compiler/source/reader.ts';
+import { ROOT } from '../harness.ts';
 
 const reader: Reader = {
 	readText: () => '',
@@ -88,5 +92,16 @@ for (const directive of directives) {
 		assert.equal(Object.keys(fieldEdits).sort(), editing.map(([field]) => field).sort());
 	});
 }
+
+modules('a module counts each event that the Admin API can ask for', () => {
+	const folder = path.join(ROOT, 'compiler/modules');
+	const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+		.filter(file => file.endsWith('.ts'))
+		.map(file => readFileSync(path.join(folder, file), 'utf8'));
+	const counted = sources.flatMap(source =>
+		[...source.matchAll(/\blease\('event_counter', \{ event: '(\w+)' \}\)/g)].map(([, event]) => event!),
+	);
+	assert.equal([...new Set(counted)].sort(), [...MODULE_EVENTS].sort());
+});
 
 modules.run();

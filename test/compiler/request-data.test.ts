@@ -539,7 +539,7 @@ data('every directive that takes text is tested', () => {
 	]);
 	const words = directives.flatMap(({ names }) => (names.compatfile[0] ?? names.configfile[0]) || []);
 	const untested = words.filter(name => !covered.has(name) && !withoutPlaceholders.has(name));
-	assert.equal(untested, []);
+	assert.equal(untested, [], 'add a case to CASES, or the name to `withoutPlaceholders`');
 });
 
 data.run();

@@ -64,6 +64,10 @@ const HARMLESS: { readonly [why: string]: readonly RegExp[] } = {
 		/[_\-\s]+/g,
 		/\s+/,
 	],
+	'they read the first 8 KiB of a file that the kernel writes': [
+		/^(?=[0-9a-f]+-[0-9a-f]+ )/m,
+		/^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ +(.*)$/m,
+	],
 	'their subjects are short': [/^(.)\1$/isu, /\.?0+$/, /0+$/],
 };
 

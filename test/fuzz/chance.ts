@@ -1,6 +1,6 @@
 /** Random numbers from a seed, so that a failing run can be repeated. */
 
-/** A random generator (xorshift32). */
+/** A seeded pseudorandom generator (xorshift32). */
 export class SeededChance {
 	#state: number;
 
@@ -9,7 +9,7 @@ export class SeededChance {
 		this.#state = (Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ (seed >>> 13)) | 1;
 	}
 
-	/** Returns an integer from 0 to `limit` − 1. */
+	/** Returns a random integer from 0 to `limit` − 1. */
 	below(limit: number): number {
 		this.#state ^= this.#state << 13;
 		this.#state ^= this.#state >>> 17;
@@ -22,7 +22,7 @@ export class SeededChance {
 		return this.below(times) === 0;
 	}
 
-	/** Returns one item of a nonempty list. */
+	/** Returns a random item of a nonempty list. */
 	of<T>(values: readonly T[]): T {
 		return values[this.below(values.length)]!;
 	}

@@ -6,9 +6,9 @@ import { fuzz } from './fuzz.ts';
 const fuzzing = suite('fuzzing');
 
 fuzzing('every property holds for random texts and documents', async () => {
-	const { tried, findings } = await fuzz({ count: 4000, from: 1, time: 4000, most: 3 });
+	const { tried, findings } = await fuzz({ count: 400, from: 1, time: Number.POSITIVE_INFINITY, most: 3 });
 	assert.equal(findings, [], 'what broke, as short as it goes; see test/fuzz/properties.ts');
-	assert.ok(tried > 100, `${tried} texts in four seconds`);
+	assert.is(tried, 400);
 });
 
 fuzzing.run();

@@ -41,7 +41,7 @@ function outcome(format: ConfigFormat, text: string, files: { readonly [path: st
 }
 
 /** Length of a long text; test/long/growth.test.ts uses ten million characters. */
-const TEXT_LENGTH = Number(process.env.GROWTH_LENGTH ?? 100_000);
+const TEXT_LENGTH = Number(process.env.GROWTH_LENGTH ?? 50_000);
 /** Processor milliseconds allowed for a text on a slow machine. */
 const MAX_MS = 4000 + TEXT_LENGTH / 500;
 
@@ -120,10 +120,9 @@ growth('many sites, matchers, words and lines take linear time', () => {
 	const words = (count: number): string => `:80 {\n\t@a path ${'/x '.repeat(count)}\n\trespond @a x\n}\n`;
 	for (const make of [sites, matchers, words]) {
 		outcome('configfile', make(200));
-		const few = outcome('configfile', make(1000)).milliseconds;
-		const many = outcome('configfile', make(8000)).milliseconds;
-		// An input of eight times the size may take eight times as long, with a margin for other processes, but not 64 times as
-		// long.
+		const few = outcome('configfile', make(500)).milliseconds;
+		const many = outcome('configfile', make(4000)).milliseconds;
+		// An input eight times as large may take eight times as long, with a margin for other processes, but not 64 times as long.
 		assert.ok(many < 24 * few + 1000, `${make.name}: ${Math.round(few)} ms, then ${Math.round(many)} ms`);
 	}
 });

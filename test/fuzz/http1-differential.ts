@@ -8,7 +8,6 @@ import { pathToFileURL } from 'node:url';
 import { requestMaker } from './mutated-requests.ts';
 import { endOfMessages, isKnownToNode, nodeServerReader, ourServerReader, type ServerReading } from './readings.ts';
 
-/** The result of a run. */
 export interface FuzzResult {
 	readonly inputs: number;
 	/** Number of inputs whose first message was accepted. */

@@ -23,7 +23,6 @@ import type {
 import { data, encodeFieldSection, frame, headers, POST, REQUEST, varint } from '../runtime/protocols/http3/frames.ts';
 import { SeededChance } from './chance.ts';
 
-/** Number of inputs for each connection. */
 const INPUTS_PER_CONNECTION = 40;
 const ERROR_CODES: ReadonlySet<number> = new Set(Object.values(H3_ERROR));
 const TUNNEL_FIELDS = [[':method', 'CONNECT'], [':protocol', 'websocket'], ...REQUEST.slice(1)] as const;
@@ -271,10 +270,10 @@ async function one(chance: SeededChance): Promise<string | undefined> {
 				x.response.status = 500;
 			});
 		},
-		finished: () => void finished++,
-		refused: () => {},
-		opened: () => {},
-		closed: () => {},
+		onExchangeFinished: () => void finished++,
+		countRefusal: () => {},
+		onConnectionOpened: () => {},
+		onConnectionClosed: () => {},
 		limits: DEFAULT_LIMITS,
 		draining: false,
 	};

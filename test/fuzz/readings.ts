@@ -98,10 +98,10 @@ export function ourServerReader(): ServerReader {
 				x.response.status = (error as { status?: number }).status ?? 500;
 			}
 		},
-		finished() {},
-		refused() {},
-		opened() {},
-		closed() {},
+		onExchangeFinished() {},
+		countRefusal() {},
+		onConnectionOpened() {},
+		onConnectionClosed() {},
 		limits: DEFAULT_LIMITS,
 		draining: false,
 	});
@@ -156,7 +156,7 @@ function completeMessages(messages: readonly (Message | undefined)[]): Message[]
 	return (end === -1 ? messages : messages.slice(0, end)) as Message[];
 }
 
-/** Returns path and query of a target in absolute form. Our server does the same. */
+/** Returns the path and query of a target in absolute form, as our server does. */
 function originForm(url: string): string {
 	const authority = /^https?:\/\/[^/?]*/i.exec(url);
 	if (!authority) return url;

@@ -2,11 +2,12 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compileRegexp, RegexpError } from '../../compiler/codegen/regexp/regexp.ts';
+import { roundCount } from '../round-count.ts';
 import { SeededChance } from './chance.ts';
 import { compileForBothEngines, harmfulText, randomRegexp, randomText } from './regexps.ts';
 
-/** Number of random expressions to try; test/long/regexps.test.ts tries more. */
-const ROUNDS = Number(process.env.REGEXP_ROUNDS ?? 400);
+/** Number of random expressions to try. */
+const ROUNDS = roundCount({ few: 120, many: 6000 });
 const SEED = Number(process.env.REGEXP_SEED ?? 1);
 /** Size of a request in bytes. */
 const REQUEST_BYTES = 16_384;

@@ -11,7 +11,6 @@ import { cacheLayout } from '../../runtime/cache/memory-layout.ts';
 import { CacheRegistry } from '../../runtime/main/cache-registry.ts';
 import type { ZipfThreadInput, ZipfThreadResult } from './cache-zipf-thread.ts';
 
-/** The result of one run. */
 export interface ZipfRun extends Omit<ZipfThreadResult, 'hits' | 'counted'> {
 	readonly ratio: number;
 	readonly entries: number;

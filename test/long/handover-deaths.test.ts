@@ -59,7 +59,7 @@ connect(up, down);
 connect(down, up);
 `;
 
-/** A running server and its folder. */
+/** A server with one site, and its folder. */
 class RunningServer {
 	readonly folder = temporaryFolder();
 	readonly #socket = path.join(this.folder, 'admin.sock');

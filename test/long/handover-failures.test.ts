@@ -16,7 +16,7 @@ const failures = suite('failing handovers');
 /** A program that runs in place of the successor, and the error message that the operator must get. */
 interface Failure {
 	readonly name: string;
-	/** The text of the program. */
+	/** The source text of the program. */
 	readonly program: string;
 	readonly message: RegExp;
 	/** The time limit for the process to become ready. */

@@ -7,7 +7,7 @@ import path from 'node:path';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
-import { firstPackets, startFlood } from '../runtime/protocols/http3/first-packets.ts';
+import { affordableRate, firstPackets, startFlood } from '../runtime/protocols/http3/first-packets.ts';
 import { headers, openControlStream, response } from '../runtime/protocols/http3/frames.ts';
 import { http3Suite } from '../runtime/protocols/http3/http3-suite.ts';
 import { connect, type QuicClient } from '../runtime/protocols/http3/quic-client.ts';
@@ -16,11 +16,6 @@ const test = http3Suite('a flood of 100,000 first packets a second');
 const folder = temporaryFolder();
 const SECONDS = Number(process.env.FLOOD_SECONDS ?? 10);
 const RATE = Number(process.env.FLOOD_RATE ?? 100_000);
-/**
- * Minimum share of a processor that this process must get to make the full flood. With a smaller share, the flood is made
- * smaller, because the test would otherwise measure the other processes.
- */
-const MIN_PROCESSOR_SHARE = 0.8;
 /** Maximum bytes by which a flood may increase the memory of the server. */
 const MEMORY_BOUND = 64 * 1024 * 1024;
 /** Response times below this number of milliseconds are good, even if they are a multiple of the usual time. */
@@ -55,14 +50,6 @@ https://localhost:${port} {
 test.after(async () => {
 	await server.stop();
 });
-
-/** Returns the share of a processor that a busy process gets at this time. */
-function processorShare(): number {
-	const [from, used] = [performance.now(), process.cpuUsage()];
-	while (performance.now() - from < 300);
-	const { user, system } = process.cpuUsage(used);
-	return (user + system) / 1000 / (performance.now() - from);
-}
 
 function memory(): number {
 	const status = readFileSync(`/proc/${server.child.pid}/status`, 'utf8');
@@ -145,8 +132,7 @@ for (const [who, from] of [
 /** Floods the server. Returns a complaint if another client had to wait too long, otherwise undefined. */
 async function floodServer(client: SteadyClient, who: string, from: readonly string[]): Promise<string | undefined> {
 	const usual = await measure(client, 3);
-	const share = processorShare();
-	const wanted = share > MIN_PROCESSOR_SHARE ? RATE : Math.round((RATE * share) / 4);
+	const wanted = affordableRate(RATE);
 	const before = memory();
 	const stop = startFlood({ packets, port, rate: wanted, from });
 	let meanwhile: Awaited<ReturnType<typeof measure>>;
@@ -159,7 +145,7 @@ async function floodServer(client: SteadyClient, who: string, from: readonly str
 	}
 	const rate = Math.round((sent * 1000) / (performance.now() - since));
 	const grown = memory() - before;
-	if (process.env.FIGURES) console.log({ who, share, rate, usual, meanwhile, grown });
+	if (process.env.FIGURES) console.log({ who, wanted, rate, usual, meanwhile, grown });
 	assert.ok(rate > wanted / 2, `${rate} datagrams a second`);
 	assert.ok(grown < MEMORY_BOUND, `${grown} bytes more`);
 	const slow = (['requests', 'newConnections'] as const).find(

@@ -9,15 +9,18 @@ import { CompilerFailure } from '../../runtime/main/compiler-client.ts';
 import type { StallKind } from '../../runtime/threads/stop-answering.ts';
 import { jsonInput, respondingSite, type TestServer, withServer } from '../runtime/running-server.ts';
 
-/** Number of milliseconds within which an unresponsive thread must be replaced. */
-const REPLACED_WITHIN_MS = 10_000;
-/** Number of milliseconds within which a configuration load must succeed. */
-const LOADED_WITHIN_MS = 5000;
 /**
- * Factor on the time limits for a thread that spins. Such a thread is detected by its own CPU time, and on a busy machine it gets
- * only a part of a core.
+ * Number of milliseconds within which an unresponsive thread must be replaced. On an idle machine it takes less than five seconds;
+ * without the replacement, it would never end.
  */
-const SPIN_FACTOR = 5;
+const REPLACED_WITHIN_MS = 40_000;
+/** Number of milliseconds within which a configuration load must succeed. */
+const LOADED_WITHIN_MS = 20_000;
+/**
+ * Factor by which the time limits are longer for a thread that spins. Such a thread is detected by its own CPU time, and on a busy
+ * machine it gets only a part of a core.
+ */
+const SPIN_FACTOR = 2;
 
 const document = (body: string) => ({ settings: { metrics: {} }, sites: [respondingSite(body)] });
 
@@ -164,7 +167,7 @@ async function stopped(how: StallKind): Promise<void> {
 		const startedAt = performance.now();
 		await runtime.stop();
 		const elapsedMs = performance.now() - startedAt;
-		assert.ok(elapsedMs < 8000, `the stop took ${elapsedMs} ms`);
+		assert.ok(elapsedMs < 30_000, `the stop took ${elapsedMs} ms`);
 		assert.is(await runtime.threadsEnded, how === 'stall');
 	});
 }
@@ -176,7 +179,7 @@ stalled('a stop does not wait for an unresponsive thread', async () => {
 stalled('a stalled compile thread is replaced: pending requests fail, and the next one succeeds', async () => {
 	const entries: string[] = [];
 	const start = { workingDirectory: '/', environment: {}, etagKey: new Uint8Array(32) };
-	const compiler = new CompileService(start, (level, message) => entries.push(`${level} ${message}`), {
+	const compiler = new CompileService(start, (level, message) => entries.push(`${level} ${message}`), undefined, {
 		reportAfterMs: 500,
 		abandonAfterMs: 1000,
 	});

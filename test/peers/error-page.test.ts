@@ -12,9 +12,9 @@ import * as assert from 'uvu/assert';
 import { freePorts, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
 import { openPage, type Page } from './devtools.ts';
 
-/** Lowest ratio of contrast for text of any size (WCAG 2.2, 1.4.3, level AA). */
+/** Minimum contrast ratio of text of any size (WCAG 2.2, 1.4.3, level AA). */
 const READABLE = 4.5;
-/** A narrow phone, in CSS pixels. */
+/** The width of a narrow phone, in CSS pixels. */
 const NARROW = 360;
 const WIDE = 1280;
 
@@ -24,7 +24,7 @@ const STATUSES: { readonly [path: string]: string } = {
 	'/closed': '503 Service Unavailable',
 };
 
-/** What the browser shows, as an expression. Colors are those of the text and of the page behind it. */
+/** A JavaScript expression for what the browser shows. The colors are those of the text and of the page behind it. */
 const SEEN = `(() => {
 	const main = document.querySelector('main');
 	return {
@@ -152,7 +152,7 @@ pages('break a long word of a text instead of scrolling', async () => {
 	await page.open(`${origins.own}/${'long'.repeat(100)}`);
 	const seen = await page.evaluate<Seen>(SEEN);
 	assert.is(seen.title, '404 Nothing here');
-	// The texts are the administrator's, in whatever language.
+	// The page does not declare a language, because the administrator's texts may be in any language.
 	assert.is(seen.lang, '');
 	assert.ok(seen.width <= NARROW, `${seen.width} px wide`);
 });
@@ -162,7 +162,7 @@ pages('load nothing but themselves, and cause no error', () => {
 		url => url !== 'about:blank' && !/\/(?:missing|dead|closed|(?:long)+)$/.test(url),
 	);
 	assert.equal(others, []);
-	// The browser notes the status of the page itself.
+	// The browser reports the error status of the page itself as a problem.
 	assert.equal(
 		page.problems.filter(problem => !/the server responded with a status of (?:404|502|503)/.test(problem)),
 		[],
@@ -178,7 +178,7 @@ peers('a folder of pages answers the same statuses, also for responses of an app
 	const errors = path.join(folder, 'errors');
 	mkdirSync(errors);
 	mkdirSync(path.join(folder, 'site'));
-	// nginx has no fallback by class: each status is listed.
+	// nginx has no fallback for a class of statuses, so its configuration lists each status.
 	for (const name of ['404', '5xx']) writeFileSync(path.join(errors, `${name}.html`), `<h1>page ${name}</h1>\n`);
 	const [ours, theirs, dead] = (await freePorts(3)) as [number, number, number];
 	const application = createServer((request, response) => {

@@ -52,6 +52,18 @@ const ACTIONS = `<!doctype html><title>actions</title><body><script>
 })();
 </script></body>`;
 
+/** A page that downloads a large file and uploads it again, and reports to the server the hash of each direction. */
+const TRANSFERS = `<!doctype html><title>transfers</title><body><script>
+(async () => {
+	const bytes = await (await fetch('/huge.bin')).arrayBuffer();
+	const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+	const downloaded = [...digest].map(byte => byte.toString(16).padStart(2, '0')).join('');
+	const uploaded = await (await fetch('/app/hash', { method: 'POST', body: bytes })).text();
+	const protocols = new Set(performance.getEntriesByType('resource').map(entry => entry.nextHopProtocol));
+	await fetch('/done/sums/' + downloaded + '/' + uploaded + '/' + [...protocols].join('+'));
+})();
+</script></body>`;
+
 const CLIENTS = 10;
 const STREAMS = 100;
 const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
@@ -156,6 +168,7 @@ peers.before(async () => {
 	mkdirSync(path.join(folder, 'site'));
 	writeFileSync(path.join(folder, 'site/index.html'), PAGE);
 	writeFileSync(path.join(folder, 'site/actions.html'), ACTIONS);
+	writeFileSync(path.join(folder, 'site/transfers.html'), TRANSFERS);
 	writeFileSync(path.join(folder, 'site/large.bin'), large);
 	writeFileSync(path.join(folder, 'site/huge.bin'), huge);
 	await new Promise<void>(resolve => application.listen(0, '127.0.0.1', resolve));
@@ -258,7 +271,7 @@ peers('ngtcp2 receives early hints and trailers', async () => {
 });
 
 /** Opens a page in a browser and waits until the log of requests matches `done`. Returns the match. */
-async function browse(where: string, done: RegExp): Promise<RegExpExecArray | null> {
+async function browse(where: string, done: RegExp, limitMs = 60_000): Promise<RegExpExecArray | null> {
 	const child = spawn(
 		'chromium',
 		[
@@ -270,7 +283,7 @@ async function browse(where: string, done: RegExp): Promise<RegExpExecArray | nu
 		],
 		{ stdio: 'ignore', env: { ...process.env, HOME: folder } },
 	);
-	const end = performance.now() + 60_000;
+	const end = performance.now() + limitMs;
 	while (!done.test(server.output()) && performance.now() < end) await new Promise(resolve => setTimeout(resolve, 100));
 	child.kill('SIGKILL');
 	await once(child, 'close');
@@ -286,6 +299,12 @@ peers('a browser follows early hints over HTTP/3', async () => {
 	const found = await browse('/app/hinted', /"uri":"\/done\/hinted"/);
 	assert.ok(found, server.output().slice(-2000));
 	assert.match(server.output(), /"proto":"HTTP\/3\.0","method":"GET","host":"[^"]*","uri":"\/app\/hinted"/);
+});
+
+peers('a browser downloads and uploads 100 MB over HTTP/3', async () => {
+	const hash = createHash('sha256').update(huge).digest('hex');
+	const found = await browse('/transfers.html', /"uri":"\/done\/sums\/([^"]*)"/, 180_000);
+	assert.is(found?.[1], `${hash}/${hash}/h3`, server.output().slice(-2000));
 });
 
 peers('a browser cancels a download and opens a WebSocket over HTTP/3', async () => {

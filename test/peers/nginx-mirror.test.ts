@@ -1,4 +1,4 @@
-/** Copies of requests that are sent by `mirror` and by nginx's directive of the same name: the same copies arrive. */
+/** `mirror` and nginx's directive of the same name send the same copies of requests. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';

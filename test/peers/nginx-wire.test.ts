@@ -1,6 +1,6 @@
 /**
- * Sends the requests of fixtures/wire to nginx. The page must list exactly those requests that nginx accepts although svc refuses
- * them. UPDATE=1 rewrites the page.
+ * Sends the requests of fixtures/wire to nginx. The page about them must list exactly those requests that nginx accepts although
+ * svc refuses them. UPDATE=1 rewrites the page.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

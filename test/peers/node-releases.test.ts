@@ -15,7 +15,7 @@ for (const wanted of ['24', 'latest']) {
 	releases(`node@${wanted} validates, serves over HTTP, TLS and a Unix socket, and stops`, async () => {
 		const folder = temporaryFolder();
 		writeFileSync(path.join(folder, 'package.json'), '{"private":true}');
-		// In this folder, the list of packages whose install scripts are permitted, which the checkout has, does not apply.
+		// The checkout's list of packages that may run install scripts does not apply in this folder.
 		execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', `node@${wanted}`], {
 			cwd: folder,
 			stdio: ['ignore', 'ignore', 'inherit'],

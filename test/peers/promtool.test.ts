@@ -24,6 +24,8 @@ promtool('accepts the scraped metrics', async () => {
 	const server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
 	try {
 		for (const target of ['/hi', '/up', '/hi?x']) await (await fetch(`http://127.0.0.1:${port}${target}`)).text();
+		// The compile thread starts with the first request of the Admin API that needs it.
+		await (await fetch(`http://127.0.0.1:${admin}/config/`)).text();
 		const scrape = async () => (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
 		await scrape();
 		const text = await scrape();
@@ -65,5 +67,83 @@ promtool('a rollback that failed raises its alert at once, one that succeeded do
 	);
 	runPromtool(['test', 'rules', file]);
 });
+
+promtool(
+	'alerts fire if Redis does not answer, a rollout is stopped or stays paused, or a publication is not served',
+	() => {
+		const folder = temporaryFolder();
+		const file = path.join(folder, 'rollouts.yml');
+		const labels = 'instance="a.example:2019",job="svc"';
+		const instance = { instance: 'a.example:2019', job: 'svc' };
+		const series = (name: string, values: string, more = '') => ({ series: `${name}{${labels}${more}}`, values });
+		const test = (
+			input_series: readonly object[],
+			eval_time: string,
+			alertname: string,
+			exp_labels: object | undefined,
+			annotations: object = {},
+		) => ({
+			interval: '1m',
+			input_series,
+			alert_rule_test: [
+				{
+					eval_time,
+					alertname,
+					exp_alerts: exp_labels
+						? [{ exp_labels: { ...exp_labels, severity: 'warning' }, exp_annotations: annotations }]
+						: [],
+				},
+			],
+		});
+		const contact = (age: string) => [series('svc_cluster_contact_age_seconds', `${age}x90`)];
+		const phase = (name: string, contactAge = '5') => [
+			series('svc_rollout_phase', '0 1 1', `,phase="${name}"`),
+			...contact(contactAge),
+		];
+		const publications = (served: string) => [
+			series('svc_rollout_publication_served', served),
+			series('svc_rollout_publication_wanted', '2x20'),
+		];
+		const unreachable = {
+			summary: 'Redis has not answered a.example:2019 for 40s',
+			description:
+				'The machine keeps serving, but receives no publications and no purges. Shared rate limits follow their on_error.',
+		};
+		const stopped = {
+			summary: 'the rollout of the latest publication was stopped because of a failure',
+			description:
+				'The machines have returned to the previous publication, or to their own file if there was none. svc rollout status shows the reason. The alert ends with the next publication.',
+		};
+		const notServed = {
+			summary: 'a.example:2019 does not serve the publication that it should serve',
+			description:
+				'It keeps serving another publication and retries. svc rollout status and the process log show the reason.',
+		};
+		const paused = {
+			summary: 'the rollout of the latest publication has been paused for an hour',
+			description: 'svc rollout resume continues it; svc rollout abort ends it.',
+		};
+		const pausedFor = (minutes: number, contactAge = '5') => [
+			series('svc_rollout_phase', `1x${minutes}`, ',phase="paused"'),
+			...contact(contactAge),
+		];
+		const tests = [
+			test(contact('40'), '2m', 'SvcClusterUnreachable', instance, unreachable),
+			test(contact('5'), '2m', 'SvcClusterUnreachable', undefined),
+			test(phase('stopped'), '2m', 'SvcRolloutStopped', { job: 'svc' }, stopped),
+			test(phase('completed'), '2m', 'SvcRolloutStopped', undefined),
+			// A machine that Redis does not answer shows the last phase that it knew.
+			test(phase('stopped', '300'), '2m', 'SvcRolloutStopped', undefined),
+			test(pausedFor(90, '300'), '70m', 'SvcRolloutPaused', undefined),
+			test(pausedFor(90), '70m', 'SvcRolloutPaused', { job: 'svc' }, paused),
+			test(pausedFor(90), '50m', 'SvcRolloutPaused', undefined),
+			test(publications('1x20'), '15m', 'SvcPublicationNotServed', instance, notServed),
+			test(publications('1x3 2x16'), '15m', 'SvcPublicationNotServed', undefined),
+		];
+		const rules = path.join(ROOT, 'cli/packaging/monitoring/prometheus-rules.yml');
+		writeFileSync(file, JSON.stringify({ rule_files: [rules], evaluation_interval: '1m', tests }));
+		runPromtool(['test', 'rules', file]);
+	},
+);
 
 promtool.run();

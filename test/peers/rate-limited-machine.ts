@@ -5,9 +5,10 @@
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { Rate } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import { UNDECIDED } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
+import { monotonicNowMs } from '../../runtime/clock/clock.ts';
 import { Cluster } from '../../runtime/cluster/cluster.ts';
 import { LimitTable, limitTableWords } from '../../runtime/rate-limits/limit-table.ts';
-import { LimitTables, monotonicNowMs } from '../../runtime/rate-limits/limit-tables.ts';
+import { LimitTables } from '../../runtime/rate-limits/limit-tables.ts';
 import { ThreadRateLimiter } from '../../runtime/rate-limits/thread-rate-limiter.ts';
 
 /** What a machine does. */
@@ -16,7 +17,7 @@ export interface MachinePlan {
 	/** The cluster's key, in base64. */
 	readonly key: string;
 	readonly durationMs: number;
-	/** The keys of requests, with their limits. All machines send requests for them at random. */
+	/** The keys of requests, with their limits. All machines send requests for these keys at random times. */
 	readonly limits: { readonly [key: string]: Rate };
 	/** Mean milliseconds between two requests of a key. */
 	readonly pauseMs: number;
@@ -24,7 +25,7 @@ export interface MachinePlan {
 
 /** What a machine prints. */
 export interface MachineResult {
-	/** Times of requests by key, and of those that were admitted, in milliseconds of the clock that all processes share. */
+	/** Times of all requests, and of the admitted ones, by key, in milliseconds of the clock that all processes share. */
 	readonly requests: { readonly [key: string]: readonly number[] };
 	readonly admitted: { readonly [key: string]: readonly number[] };
 	readonly waits: number;
@@ -40,7 +41,7 @@ if (process.argv[2] !== undefined) {
 
 async function runMachine({ address, key, durationMs, limits, pauseMs }: MachinePlan): Promise<MachineResult> {
 	const cluster = new Cluster({ address, keys: [key] }, { log: () => {} });
-	// Loading the client and connecting take longer than a batch lasts.
+	// Connects in advance, because that takes longer than a batch lasts.
 	await cluster.sendCommand(['PING'], 30_000);
 	const shared = cluster.limits!;
 	const settings = { zone: 'all', maxKeys: 1024, isShared: true } as const;
@@ -74,7 +75,7 @@ async function runMachine({ address, key, durationMs, limits, pauseMs }: Machine
 		admitted[name] = [];
 		requests[name] = [];
 		while (performance.now() < end) {
-			// Several at once, as from one page.
+			// Sends several requests at once, as a browser does for one page.
 			const burst = Math.ceil(Math.random() * 5);
 			await Promise.all(Array.from({ length: burst }, () => request(name, rate)));
 			await new Promise(resolve => setTimeout(resolve, Math.random() * 2 * burst * pauseMs));

@@ -3,11 +3,12 @@ import { randomBytes } from 'node:crypto';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Rate, UNDECIDED } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
+import { monotonicNowMs } from '../../runtime/clock/clock.ts';
 import type { Cluster } from '../../runtime/cluster/cluster.ts';
 import { ClusterError } from '../../runtime/cluster/cluster-error.ts';
 import type { SharedLimits } from '../../runtime/cluster/shared-limits.ts';
 import { LimitTable, limitTableWords } from '../../runtime/rate-limits/limit-table.ts';
-import { LimitTables, monotonicNowMs } from '../../runtime/rate-limits/limit-tables.ts';
+import { LimitTables } from '../../runtime/rate-limits/limit-tables.ts';
 import { RedisServer } from './redis-server.ts';
 
 const test = suite('reports of shared rate limits');
@@ -118,7 +119,7 @@ test('what a process has not reported is reported when it ends', async () => {
 	const shared = { ...RATE.shared!, batchMs: 4 * RATE.intervalMs };
 	try {
 		for (const cluster of clusters) await cluster.sendCommand(['PING'], 30_000);
-		// One of a batch of four is not worth a report.
+		// One request is less than the batch of four, so it is not reported yet.
 		one.table.take('a', monotonicNowMs(), { ...RATE, shared }, 1);
 		await one.shared.close();
 		const used = [true, true, true, true, false];

@@ -18,6 +18,9 @@ import { RedisServer } from './redis-server.ts';
 const purging = suite('purges of all machines');
 const secrets = { CLUSTER_KEY: randomBytes(32).toString('base64') };
 
+/** Number of purges one after the other, whose effect is checked on every machine. */
+const PURGE_COUNT = Number(process.env.SVC_PURGE_COUNT ?? 200);
+
 /** An upstream whose responses can be cached. Each response names the version of the content. */
 class Application {
 	version = 1;
@@ -201,6 +204,60 @@ purging('name the machine that does not answer, which purges as soon as it can',
 		const after = await first.purge({ tag: 'news' });
 		assert.is(after.body.machines?.confirmed.length, 1);
 		assert.equal(after.body.machines?.unconfirmed, []);
+	});
+});
+
+purging('name a process that is no longer a member because it does not announce itself, but may serve', async () => {
+	await withMachines(2, async (machines, redis, application) => {
+		const [first, second] = machines as [Machine, Machine];
+		await answers(machines);
+		const { self: frozen } = await second.cluster();
+		second.server!.child.kill('SIGSTOP');
+		// Makes it look as if the frozen process had not announced itself for a long time.
+		redis.cli('zadd', 'svc:members', '1', frozen);
+		for (const isMoved of [false, true]) {
+			if (isMoved) {
+				const isMissing = (): boolean => redis.cli('zscore', 'svc:members:missing', frozen).trim() !== '';
+				await until('a heartbeat of the first machine', isMissing);
+			}
+			application.version++;
+			const { status, body } = await first.purge({ tag: 'news' });
+			assert.is(status, 200);
+			assert.equal(body.machines, { confirmed: [], unconfirmed: [frozen] });
+		}
+		second.server!.child.kill('SIGCONT');
+		await until('the second machine to purge', async () => (await second.get()) === 'version 3');
+		await until('both to be members', async () => (await first.cluster()).members?.length === 2);
+		const after = await first.purge({ tag: 'news' });
+		assert.equal(after.body.machines, { confirmed: [frozen], unconfirmed: [] });
+	});
+});
+
+purging(`are ${PURGE_COUNT} times in effect on four machines as soon as they are answered`, async () => {
+	await withMachines(4, async (machines, _, application) => {
+		let confirmed = 0;
+		const elapsed: number[] = [];
+		for (let round = 0; round < PURGE_COUNT; round++) {
+			const stale = `version ${application.version}`;
+			assert.equal(new Set(await answers(machines)), new Set([stale]));
+			application.version++;
+			const start = performance.now();
+			const { status, body } = await machines[round % machines.length]!.purge({ host: 'shop.test', path: '/page' });
+			elapsed.push(performance.now() - start);
+			assert.is(status, 200);
+			const fresh = await answers(machines);
+			const isFresh = fresh.every(text => text === `version ${application.version}`);
+			if (body.machines!.unconfirmed.length === 0) {
+				confirmed++;
+				assert.ok(isFresh, `purge ${round}, confirmed by all machines: ${fresh.join(', ')}`);
+			} else await until('all machines to purge', async () => new Set(await answers(machines)).size === 1);
+		}
+		elapsed.sort((a, b) => a - b);
+		const [median, p99] = [0.5, 0.99].map(share => elapsed[Math.floor(elapsed.length * share)]!.toFixed(1));
+		console.log(
+			`${confirmed} of ${PURGE_COUNT} purges were confirmed by all machines, after ${median} ms, p99 ${p99} ms`,
+		);
+		assert.ok(confirmed >= PURGE_COUNT * 0.99);
 	});
 });
 

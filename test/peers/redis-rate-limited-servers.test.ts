@@ -107,7 +107,7 @@ test('two servers admit one limit, which a reload does not renew, and Redis neve
 	});
 });
 
-/** Time of each response while requests are sent one after the other. */
+/** Sends requests one after the other. Returns the milliseconds until each response, in ascending order. */
 async function responseTimes(machine: TestServer, path: string, count: number): Promise<number[]> {
 	const times: number[] = [];
 	for (let index = 0; index < count; index++) {
@@ -126,7 +126,7 @@ for (const fault of ['killed', 'frozen'] as const) {
 			}
 			if (fault === 'killed') await redis.kill();
 			else redis.signal('SIGSTOP');
-			// One request finds out; the others then know.
+			// A request beyond the batch makes each machine find out that Redis is unavailable. Later requests do not wait.
 			for (const machine of machines) await send([machine], '/local?first', BATCH + 1);
 
 			const [one] = machines;
@@ -136,11 +136,11 @@ for (const fault of ['killed', 'frozen'] as const) {
 			const denied = await one.get('/deny?a');
 			assert.is(denied.headers.get('retry-after'), '1');
 			assert.ok((await metric(machines, 'svc_rate_limit_fallbacks_total{zone="deny",policy="deny"}')) >= 9);
-			// A frozen server fails a report after seconds only.
+			// With a frozen server, a report fails only after some seconds.
 			if (fault === 'killed')
 				assert.ok((await metric(machines, 'svc_cluster_limit_reports_total{result="failed"}')) > 0);
 
-			// Requests with keys of their own do not notice; others wait at most as long as the zone says, once.
+			// Requests without a limit are not slowed down. Of the others, one waits, at most as long as the zone permits.
 			const quiet = await responseTimes(one, '/', 100);
 			const limits = await responseTimes(one, '/local?b', 100);
 			const slowest = limits.at(-1)!;
@@ -154,7 +154,7 @@ for (const fault of ['killed', 'frozen'] as const) {
 			for (const [index, machine] of machines.entries()) {
 				await until('reports are counted again', async () => (await counted(machine)) > before[index]!);
 			}
-			// What was admitted without Redis is counted now.
+			// Requests that were admitted without Redis are counted by Redis now.
 			await until('the other machine knows', async () => (await machines[1].get('/local?a')).status === 429);
 			const after = await send(machines, '/deny?later', 50);
 			assert.ok(after[200]! >= LIMIT && after[200]! <= LIMIT + 2 * BATCH, JSON.stringify(after));
@@ -194,7 +194,7 @@ test('while every reply of Redis takes a second, requests wait within the bound,
 			await until('Redis is connected', () => machine.runtime.cluster!.isConnected);
 			const quiet = await responseTimes(machine, '/', 60);
 			const times = await responseTimes(machine, '/local?a', 60);
-			// The requests beyond the first batch wait once; the following ones know that a reply is late.
+			// Only a few requests beyond the first batch wait. The later ones do not, because a reply is already known to be late.
 			assert.ok(times[56]! < 5 * quiet[56]! + 50, `${times[56]} ms, quiet ${quiet[56]} ms`);
 			assert.ok(times.at(-1)! < WAIT_MS + 5 * quiet.at(-1)! + 100, `${times.at(-1)} ms, quiet ${quiet.at(-1)} ms`);
 			assert.is((await machine.get('/local?a')).status, 429);

@@ -32,7 +32,6 @@ export function recordingLog(): RecordingLog {
 	};
 }
 
-/** Returns a document as configuration input. */
 export function jsonInput(document: Document | string): ConfigInput {
 	const text = typeof document === 'string' ? document : JSON.stringify(document);
 	return { format: 'json', text, name: '<test>' };
@@ -49,7 +48,6 @@ export function respondingSite(body: string, more: Partial<Site> & { steps?: rea
 	};
 }
 
-/** A server under test. */
 export interface TestServer {
 	readonly runtime: Runtime;
 	readonly log: RecordingLog;
@@ -88,7 +86,8 @@ export async function withServer(
 		});
 	} finally {
 		runtime.kill();
-		await runtime.stop();
+		// Sockets are open until their threads have ended, and the next server may listen on the same port.
+		await runtime.threadsEnded;
 	}
 }
 

@@ -39,7 +39,7 @@ function readText(...names: readonly string[]): string {
 	return readFileSync(path.join(...names), 'utf8');
 }
 
-/** Bundles the extension to one script that needs nothing but Node and the editor. */
+/** Bundles the extension into one script that needs nothing but Node and the editor. */
 async function bundleScript(entry: string): Promise<string> {
 	const { outputFiles } = await build({
 		absWorkingDir: repositoryFolder,

@@ -12,7 +12,6 @@ interface TestResult {
 
 /** The kind of symbol that the server gives to tests: SymbolKind.Event of LSP. */
 const TEST_SYMBOL_KIND = 24;
-/** The pattern of files that may have tests. */
 const TEST_FILES_PATTERN = '**/{Configfile,*.configfile}';
 /** Milliseconds without typing after which tests are listed. */
 const LISTING_DEBOUNCE_MS = 400;

@@ -62,7 +62,7 @@ export interface DynamicSymbol {
 
 /**
  * An ELF executable. Edits of `bytes` take effect at once; edits of `segments` and `sections` are written by {@link
- * ElfImage.write}.
+ * ElfImage.toExecutable}.
  */
 export class ElfImage {
 	readonly bytes: Buffer;

@@ -39,7 +39,7 @@ function createProgramNote(program: Buffer): Buffer {
 }
 
 /**
- * Replaces the Unicode data by the reduced data and a note, and makes a segment describe the note. Returns the range of the file
+ * Replaces the Unicode data with the reduced data and a note, and makes a segment describe the note. Returns the range of the file
  * that is no longer used.
  */
 function replaceUnicodeData(elf: ElfImage, note: Buffer): { readonly start: number; readonly end: number } {
@@ -60,7 +60,7 @@ function replaceUnicodeData(elf: ElfImage, note: Buffer): { readonly start: numb
 	reducedData.copy(elf.bytes, dataOffset);
 	note.copy(elf.bytes, dataOffset + noteOffset);
 
-	// What follows in the segment must keep its address, and therefore becomes a separate segment.
+	// What follows the Unicode data in its segment must keep its address, and therefore becomes a separate segment.
 	const segment = elf.segments.find(
 		({ type, address, fileSize }) =>
 			type === SEGMENT_TYPE.load && address <= dataSymbol.address && dataSymbol.address < address + fileSize,

@@ -6,10 +6,10 @@ import path from 'node:path';
 /** The files with Debian's own package sources: in a container image, and on an installed system. */
 const PACKAGE_SOURCE_FILES = ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list'];
 
-/** A downloaded package and its file in a folder. */
 export interface DownloadedPackage {
 	readonly name: string;
 	readonly version: string;
+	/** Name of its `.deb` file in the folder of the download. */
 	readonly file: string;
 }
 

@@ -11,7 +11,7 @@ const REPOSITORY_FOLDER = path.resolve(import.meta.dirname, '../../..');
 
 /** The folders that contain the program's sources. */
 const SOURCE_FOLDERS = ['admin', 'cli', 'compiler', 'runtime'] as const;
-/** Files in these folders that are not part of the running program. */
+/** Matches the files in {@link SOURCE_FOLDERS} that are not part of the running program. */
 const EXCLUDED_FILES_PATTERN = /^cli\/(?:packaging|svc$)/;
 
 /** An entry of package-lock.json. */
@@ -19,7 +19,6 @@ interface LockedPackage {
 	readonly dev?: boolean;
 }
 
-/** Returns the files of the package. */
 export async function npmPackage(release: string, licenses: string): Promise<PackedFile[]> {
 	const version = release.replace(/^v/, '');
 	const sourceFiles = SOURCE_FOLDERS.flatMap(folder =>

@@ -53,12 +53,12 @@ export function tarFile(files: readonly PackedFile[], timeSeconds: number, prefi
 /** The effort of compression, from 1 to 9. */
 export type CompressionLevel = number;
 
-/** Compresses an archive by gzip, which every system can open. */
+/** Compresses an archive with gzip, which every system can open. */
 export function compressGzip(archive: Buffer, compressionLevel: CompressionLevel): Promise<Buffer> {
 	return promisify(gzip)(archive, { level: compressionLevel });
 }
 
-/** Compresses an archive by the program xz. The result is a third smaller than with gzip. */
+/** Compresses an archive with the program xz. The result is a third smaller than with gzip. */
 export async function compressXz(archive: Buffer, compressionLevel: CompressionLevel): Promise<Buffer> {
 	// xz always uses two threads, because its output with one thread differs.
 	const xz = spawn('xz', [`-${compressionLevel}`, '--threads=2', '--stdout'], { stdio: ['pipe', 'pipe', 'inherit'] });

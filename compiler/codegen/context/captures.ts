@@ -9,7 +9,7 @@ export const NAMED_CAPTURES_PREFIX = 'http.regexp.';
 /** Variable with the groups of the last matching URL pattern: {@link UrlPatternGroups}. */
 export const URL_PATTERN_VARIABLE = 'http.url_pattern';
 
-/** The groups of a matching URL pattern. */
+/** The texts that the groups of a URL pattern matched, by component of the URL. */
 export class UrlPatternGroups {
 	readonly #matchesByComponent = new Map<
 		string,

@@ -12,6 +12,7 @@ const FAKE_LEASES_BY_KIND: FakeLeases = {
 	upstreams: settings => ({
 		settings,
 		select: () => undefined,
+		countShed: () => false,
 		mayRetry: () => false,
 		pause: () => Promise.resolve(false),
 		elapsed: () => 0,

@@ -4,7 +4,7 @@ import type { Exchange } from '../../exchange/exchange.ts';
 /** Prefix of the variables with the values of placeholders that `map` defines. Their values are {@link MappedValue}s. */
 export const MAPPED_VARIABLE_PREFIX = 'svc.map.';
 
-/** Computes the value of such a placeholder when it is read. */
+/** Computes the value of a placeholder that `map` defines, each time the placeholder is read. */
 export type MappedValue = (x: Exchange) => unknown;
 
 /**

@@ -19,7 +19,6 @@ export class ProxyFacts {
 	attemptStartedAt: number;
 	/** When the response head of the current attempt arrived; 0 if it has not. */
 	answeredAt = 0;
-	/** Number of retries. */
 	retryCount = 0;
 	response: UpstreamResponse | undefined = undefined;
 	/** Why the last attempt got no response, or a truncated one; undefined if it succeeded. */

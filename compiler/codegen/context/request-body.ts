@@ -37,7 +37,7 @@ async function bufferBody(x: Exchange): Promise<void> {
 	x.request.body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, totalBytes);
 }
 
-/** Returns the bytes of a buffered body. */
+/** Returns the bytes of the request body that {@link withBufferedBody} has read; empty if there is none. */
 export function requestBodyBytes(x: Exchange): Uint8Array {
 	const body = x.request.body;
 	if (body === null || isStream(body)) return EMPTY_BODY;

@@ -40,6 +40,15 @@ export const HANDLER_RESULT_PLACEHOLDERS: readonly Placeholder[] = [
 		x => (x.cacheStatus === '' ? undefined : x.cacheStatus),
 	),
 	definePlaceholder(
+		'http.cache.tier',
+		'Where the stored response was found: `memory`, `disk` or `cluster`; empty if there was none.',
+		x => {
+			if (x.cacheStatus === '') return undefined;
+			const isStored = x.cacheStatus === 'hit' || x.cacheStatus === 'stale';
+			return isStored ? (x.variable('http.cache.tier') ?? 'memory') : '';
+		},
+	),
+	definePlaceholder(
 		'http.intercept.status_code',
 		'Status of the intercepted response.',
 		x => (x.variable(INTERCEPTED_VARIABLE) as InterceptedResponse | undefined)?.status,

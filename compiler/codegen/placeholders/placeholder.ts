@@ -45,7 +45,7 @@ export interface Placeholder {
 	readonly compile: (parameter: string, scope: PlaceholderScope) => PlaceholderReader | string | undefined;
 }
 
-/** Defines a placeholder without a parameter. `resolve` reads its value in each request. */
+/** Defines a placeholder without a parameter. `read` returns its value in each request. */
 export function definePlaceholder(name: string, summary: string, read: PlaceholderReader): Placeholder {
 	return { name, summary, compile: () => read };
 }

@@ -70,7 +70,7 @@ export function fullPlaceholderName(name: string): string {
 	return pattern.test(parameter) ? PARAMETER_PREFIXES[prefix] + parameter : name;
 }
 
-/** Placeholders with the meaning that a name has in a Compatfile, by the full name, where that meaning differs. */
+/** Full names whose meaning differs in a Compatfile, each with the full name of the placeholder that has that meaning. */
 const COMPATFILE_PLACEHOLDER_NAMES: { readonly [fullName: string]: string } = {
 	'http.request.host': 'http.request.sent_host',
 	'http.reverse_proxy.upstream.address': 'http.reverse_proxy.upstream.network_address',
@@ -89,7 +89,7 @@ export function expandShorthands(text: string, dialect: Dialect = 'configfile'):
 	});
 }
 
-/** Returns the full name of the placeholder that has the meaning of `fullName` in a Compatfile. */
+/** Returns the full name of the placeholder that means what `fullName` means in a Compatfile. */
 export function compatiblePlaceholderName(fullName: string): string {
 	return Object.hasOwn(COMPATFILE_PLACEHOLDER_NAMES, fullName) ? COMPATFILE_PLACEHOLDER_NAMES[fullName]! : fullName;
 }
@@ -97,4 +97,23 @@ export function compatiblePlaceholderName(fullName: string): string {
 /** Returns the short names, with `*` for parameters, for completion and "did you mean". */
 export function shorthandNames(): readonly string[] {
 	return [...Object.keys(SHORTHANDS), ...Object.keys(PARAMETER_PREFIXES).map(prefix => `${prefix}.*`)];
+}
+
+const SHORT_NAMES: ReadonlyMap<string, string> = new Map(
+	Object.entries(SHORTHANDS).map(([short, full]) => [full, short]),
+);
+
+/** Pairs of a short prefix and the full prefix that it stands for. The longest full prefix comes first. */
+const LONGEST_PREFIXES = Object.entries(PARAMETER_PREFIXES).sort(([, a], [, b]) => b.length - a.length);
+
+/** Returns text with short names of placeholders where there are any: the inverse of {@link expandShorthands}. */
+export function abbreviatePlaceholders(text: string): string {
+	return text.replace(/\{([^{}]+)\}/g, (_placeholder, name: string) => `{${shortPlaceholderName(name)}}`);
+}
+
+function shortPlaceholderName(fullName: string): string {
+	const shortName = SHORT_NAMES.get(fullName);
+	if (shortName !== undefined) return shortName;
+	const [prefix, fullPrefix] = LONGEST_PREFIXES.find(([, full]) => fullName.startsWith(full)) ?? ['', ''];
+	return fullPrefix === '' ? fullName : `${prefix}.${fullName.slice(fullPrefix.length)}`;
 }

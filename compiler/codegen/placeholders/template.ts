@@ -61,7 +61,7 @@ function splitParts(
 	const parts: TemplatePart[] = [];
 	let literal = '';
 	let literalStart = 0;
-	let unclosedBraces = 0;
+	let unclosedBraceCount = 0;
 	for (let i = 0; i < text.length; i++) {
 		const c = text.charCodeAt(i);
 		if (c === 92 && isBrace(text.charCodeAt(i + 1))) {
@@ -72,7 +72,7 @@ function splitParts(
 		if (c !== 123) continue;
 		const closingIndex = findClosingBrace(text, i + 1);
 		if (closingIndex === -1) {
-			if (++unclosedBraces > MAX_UNCLOSED_BRACES) throw new TemplateError('too many unclosed placeholders');
+			if (++unclosedBraceCount > MAX_UNCLOSED_BRACES) throw new TemplateError('too many unclosed placeholders');
 			continue;
 		}
 		const name = text.slice(i + 1, closingIndex);

@@ -1,10 +1,10 @@
 /** Placeholders of the request URI, current and original. */
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodePercent } from '../../exchange/request-path.ts';
-import { escapeQueryText, parseQueryLeniently } from '../../exchange/uri-escape.ts';
+import { escapeQueryText, readQueryParameter } from '../../exchange/uri-escape.ts';
 import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 
-/** Reads the escaped path. */
+/** Reads the escaped path of a request, either the current or the original one. */
 type PathReader = (x: Exchange) => string;
 
 const readCurrentPath: PathReader = x => x.request.path;
@@ -100,7 +100,7 @@ export const URI_PLACEHOLDERS: readonly Placeholder[] = [
 		'http.request.uri.query.*',
 		'A parameter of the query, decoded; several are joined by commas.',
 		name => {
-			return x => (x.request.query ? (parseQueryLeniently(x.request.query).get(name)?.join(',') ?? '') : '');
+			return x => (x.request.query ? readQueryParameter(x.request.query, name) : '');
 		},
 	),
 	definePlaceholder('http.request.orig_method', 'Original method.', x => x.received.method),

@@ -2,17 +2,17 @@
 import { X509Certificate } from 'node:crypto';
 import type { Report } from '../../diagnostics/diagnostic.ts';
 import type { Document, Step } from '../../document/document.ts';
+import { escapePointer } from '../../document/json-pointer.ts';
 import type { IssuerSettings } from '../../document/tls-settings.ts';
 import type { PkiSettings } from '../../modules/options/pki.ts';
 import { HANDLERS } from '../../modules/registry/handlers.ts';
-import { escapePointer } from '../../schema/validate.ts';
 import { ReadError, type Reader } from '../../source/reader.ts';
 import { isFileMistake } from './certificate-check.ts';
 import { parsePemCertificates } from './certificate-files.ts';
 import type { CertificatePlan } from './certificate-plan.ts';
 import type { PlanFiles } from './plan-tls.ts';
 
-/** Matches references to environment variables. */
+/** Matches references to environment variables, such as `{env.NAME}` and `{$NAME}`, and captures the name. */
 const ENVIRONMENT_REFERENCE = /\{(?:env\.|\$)([^{}\s]+)\}/g;
 
 const NOT_AUTHORITY_HINT = 'Use a CA certificate: its basic constraints must say `CA:TRUE`.';

@@ -79,8 +79,8 @@ export function planCertificates(
 class PolicySet {
 	readonly #entriesByKey = new Map<string, { readonly policySettings: PolicySettings; readonly subjects: string[] }>();
 	/**
-	 * The canonical JSON of each {@link PolicySettings}, which is the key of its entry. Many names share few settings, so each is
-	 * serialized only once.
+	 * The canonical JSON of each {@link PolicySettings}, by which its entry is found. Cached, because many names share one settings
+	 * object.
 	 */
 	readonly #keysBySettings = new WeakMap<PolicySettings, string>();
 
@@ -172,7 +172,7 @@ function configuresCertificates(tls: SiteTls | undefined): boolean {
 	return definedSetting !== undefined;
 }
 
-/** Creates the settings of certificates. Names for which they are the same share one object. */
+/** Creates the settings of certificates. Names with equal settings share one object. */
 class PolicySettingsCache {
 	readonly #globalSettings: Settings;
 	readonly #defaultsByKind = new Map<boolean, PolicySettings>();

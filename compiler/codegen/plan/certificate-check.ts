@@ -26,7 +26,6 @@ interface CachedPair {
 	readonly outcome: CheckedCertificatePair | FileMistake;
 }
 
-/** Maximum number of cached pairs. */
 const MAX_CACHED_PAIRS = 50_000;
 
 /** Checks certificate and key pairs. Each distinct content is checked once. */

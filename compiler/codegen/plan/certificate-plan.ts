@@ -11,7 +11,7 @@ export interface AutomationPolicy {
 	readonly issuers: readonly IssuerSettings[];
 	/** Type of the certificate's key; default `p256`. */
 	readonly key_type?: string | undefined;
-	/** If true, the certificate is obtained when a client requests the name instead of at start. */
+	/** If true, the certificate is obtained not at start, but when a client requests the name. */
 	readonly on_demand?: boolean | undefined;
 	readonly reuse_private_keys?: boolean | undefined;
 	/** Remaining share of a certificate's lifetime at which it is renewed, from 0 to 1. */

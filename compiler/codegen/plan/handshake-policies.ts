@@ -95,8 +95,8 @@ function differingFields(a: HandshakePolicy, b: HandshakePolicy): string[] {
 }
 
 /**
- * Gives names without a policy their own one if a wildcard site that covers them requests client certificates, so that they do not
- * inherit this request.
+ * A name without a policy inherits that of the wildcard site that covers it. If that policy requests client certificates, gives the
+ * name a copy of the policy without this request.
  */
 function shieldFromClientAuth(
 	addresses: readonly TlsAddress[],

@@ -25,8 +25,8 @@ interface Listener {
 	/** All addresses that use this listener. */
 	readonly addresses: PlacedAddress[];
 	readonly entries: ListenedEntry[];
-	/** The site of each host and path on this listener, to detect ambiguous addresses. */
-	readonly siteByAddress: Map<string, { readonly site: number; readonly pointer: string }>;
+	/** The first address with each host and path on this listener, to detect ambiguous addresses. */
+	readonly addressByHostAndPath: Map<string, PlacedAddress>;
 	/** Entries by site and path. An entry groups the hosts of a site that have the same path. */
 	readonly entryBySiteAndPath: Map<string, ListenedEntry>;
 }
@@ -64,7 +64,7 @@ export function planDocument(document: Document, report: Report, files?: PlanFil
 	const listenerSpecs = [...listeners.values()].map(listener => {
 		const { socket } = listener;
 		const scheme = schemeByListener.get(socket.key)!;
-		const handshakes = tls.listeners.get(socket.key);
+		const listenerTls = tls.listeners.get(socket.key);
 		const protocols = protocolsOfBinds(listener, document);
 		if (scheme === 'https') {
 			refuseTlsWithoutProtocols(listener, protocols, document, report);
@@ -72,7 +72,7 @@ export function planDocument(document: Document, report: Report, files?: PlanFil
 		}
 		return {
 			...{ ...socket, scheme, sites: servedSites(listener) },
-			...(handshakes ? { tls: handshakes } : {}),
+			...(listenerTls ? { tls: listenerTls } : {}),
 			...(protocols.length > 0 ? { protocols } : {}),
 		};
 	});
@@ -118,7 +118,7 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 	return listeners;
 }
 
-/** Returns all protocols that the `bind` entries for a listener name. `settings.default_bind` counts for sites without `bind`. */
+/** Returns all protocols named in the `bind` entries for a listener. `settings.default_bind` counts for sites without `bind`. */
 function protocolsOfBinds({ socket, addresses }: Listener, { settings, sites }: Document): string[] {
 	const protocols = new Set<string>();
 	for (const { site } of addresses) {
@@ -307,7 +307,7 @@ function getOrCreateListener(
 ): Listener {
 	let listener = listeners.get(socket.key);
 	if (!listener) {
-		listener = { socket, addresses: [], entries: [], siteByAddress: new Map(), entryBySiteAndPath: new Map() };
+		listener = { socket, addresses: [], entries: [], addressByHostAndPath: new Map(), entryBySiteAndPath: new Map() };
 		listeners.set(socket.key, listener);
 	}
 	if (listener.socket.mode !== socket.mode) {
@@ -321,19 +321,21 @@ function getOrCreateListener(
 function addAddress(listener: Listener, address: SiteAddress, site: number, pointer: string, report: Report): void {
 	const { host } = address;
 	const key = host + address.path;
-	const earlierSite = listener.siteByAddress.get(key);
-	if (earlierSite && earlierSite.site !== site) {
+	const earlierAddress = listener.addressByHostAndPath.get(key);
+	if (earlierAddress && earlierAddress.site !== site) {
 		report({
 			code: 'site/ambiguous',
 			severity: 'error',
 			pointer,
 			message: `ambiguous site definition: ${formatSiteAddress(address)}`,
-			hint: `Site ${earlierSite.site + 1} has the same address on the same listener, so one of them would be unreachable.`,
+			hint: `Another site has the address ${formatSiteAddress(earlierAddress.address)}, which is the same on this listener, so one of the two would be unreachable.`,
+			relatedPointer: { pointer: earlierAddress.pointer, message: 'the other site with this address' },
 		});
 		return;
 	}
-	listener.addresses.push({ site, address, pointer });
-	if (!earlierSite) listener.siteByAddress.set(key, { site, pointer });
+	const placedAddress = { site, address, pointer };
+	listener.addresses.push(placedAddress);
+	if (!earlierAddress) listener.addressByHostAndPath.set(key, placedAddress);
 	const entryKey = `${site} ${address.path}`;
 	let entry = listener.entryBySiteAndPath.get(entryKey);
 	if (!entry) {

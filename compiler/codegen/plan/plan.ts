@@ -12,7 +12,7 @@ export interface ListenerSpec extends PlannedSocket {
 	readonly sites: readonly ListenedSite[];
 	/** TLS parameters; present if the scheme is `https`. */
 	readonly tls?: ListenerTls;
-	/** Protocols (`h1`, `h2`, `h2c`, `h3`) that the sites' `bind` entries name; they override those of `settings.servers`. */
+	/** Protocols (`h1`, `h2`, `h2c`, `h3`) named in the sites' `bind` entries; they override those of `settings.servers`. */
 	readonly protocols?: readonly string[];
 }
 
@@ -33,7 +33,10 @@ export interface ListenedSite {
  * that is the same if and only if the contents are the same.
  */
 export interface FileIdentities {
-	/** The identity of all files together. Two equal documents are the same configuration only if this is equal as well. */
+	/**
+	 * The identity of all files together. Two equal documents are the same configuration only if their file identities are equal as
+	 * well.
+	 */
 	readonly identity: string;
 	/** For each site, the identity of the files that are read when its handlers are built; '' if there are none. */
 	readonly sites: readonly string[];

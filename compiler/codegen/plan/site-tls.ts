@@ -27,7 +27,7 @@ export interface ListenerTls {
 	readonly default_sni?: string;
 	/** Server name whose certificate is served if there is none for the requested name. */
 	readonly fallback_sni?: string;
-	/** Protocols offered by ALPN unless a policy lists others: `h1`, `h2`. */
+	/** Protocols (`h1`, `h2`) offered by ALPN, unless a policy lists its own. */
 	readonly protocols?: readonly string[];
 	/** True if plain HTTP requests on the listener's port are redirected to HTTPS. */
 	readonly http_redirect?: boolean;

@@ -3,7 +3,6 @@ import type { CharacterSet } from './character-sets.ts';
 
 /** Classes of characters, numbered from 0. */
 export class Alphabet {
-	/** Number of classes. */
 	readonly classCount: number;
 	/** For each set that was passed to the constructor, an array with 1 at the classes in the set and 0 elsewhere. */
 	readonly classFlags: readonly Uint8Array[];
@@ -14,9 +13,9 @@ export class Alphabet {
 	/** The class of the characters in each interval. */
 	readonly #classByInterval: Uint16Array;
 
-	constructor(sets: readonly CharacterSet[]) {
+	constructor(characterSets: readonly CharacterSet[]) {
 		const boundaries = new Set([0]);
-		for (const set of new Set(sets)) for (const [low, high] of set) boundaries.add(low).add(high + 1);
+		for (const set of new Set(characterSets)) for (const [low, high] of set) boundaries.add(low).add(high + 1);
 		boundaries.delete(0x110000);
 		this.#intervalStarts = Uint32Array.from(boundaries).sort();
 		this.#classByInterval = new Uint16Array(this.#intervalStarts.length);
@@ -24,7 +23,7 @@ export class Alphabet {
 		let classCount = 1;
 		const flagsBySet = new Map<CharacterSet, Uint8Array>();
 		const flagsByText = new Map<string, Uint8Array>();
-		for (const set of sets) {
+		for (const set of characterSets) {
 			if (flagsBySet.has(set)) continue;
 			const setText = set.join();
 			let intervalFlags = flagsByText.get(setText);
@@ -44,7 +43,7 @@ export class Alphabet {
 				if (intervalFlags[interval] === 1) flagsByClass[this.#classByInterval[interval]!] = 1;
 			classFlagsByIntervalFlags.set(intervalFlags, flagsByClass);
 		}
-		this.classFlags = sets.map(set => classFlagsByIntervalFlags.get(flagsBySet.get(set)!)!);
+		this.classFlags = characterSets.map(set => classFlagsByIntervalFlags.get(flagsBySet.get(set)!)!);
 		for (let code = 0, interval = 0; code < 256; code++) {
 			if (this.#intervalStarts[interval + 1] === code) interval++;
 			this.latin1Classes[code] = this.#classByInterval[interval]!;
@@ -69,7 +68,6 @@ export class Alphabet {
 		return newNumberByKey.size;
 	}
 
-	/** Returns the class of a character. */
 	classOf(code: number): number {
 		if (code < 256) return this.latin1Classes[code]!;
 		let low = 0;

@@ -16,7 +16,7 @@ import type { RegexpNode } from './regexp-node.ts';
  */
 const MAX_CHARACTER_PATHS = 250;
 const MAX_SHORT_SUBJECT_PATHS = 20_000;
-/** Nesting depth up to which the time per path holds. On deeper expressions, the engine is slower in proportion. */
+/** Nesting depth up to which the time per path holds. On deeper expressions, the engine is proportionally slower. */
 const USUAL_DEPTH = 4;
 /** Number of steps after which the analysis stops. */
 const MAX_ANALYSIS_STEPS = 200_000;

@@ -49,7 +49,8 @@ export class GlushkovAutomaton {
 
 	/**
 	 * With `all`, every repetition is written out, which can take many states. With `small`, repetitions of more than {@link
-	 * LARGE_COUNT} are treated as unlimited: the automaton then accepts more texts, and each of them by at least as many paths.
+	 * LARGE_REPEAT_COUNT} are treated as unlimited: the automaton then accepts more texts, and each of them by at least as many
+	 * paths.
 	 */
 	constructor(root: RegexpNode, repetitions: 'all' | 'small') {
 		this.#maxRepeatCount = repetitions === 'all' ? Infinity : LARGE_REPEAT_COUNT;

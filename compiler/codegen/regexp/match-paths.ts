@@ -12,7 +12,6 @@ export interface MatchPath {
 	readonly clearedSlots: readonly number[];
 }
 
-/** Maximum number of cached paths. */
 const MAX_CACHED_PATHS = 16_384;
 
 /** Finds the path that a match takes from each position: the first one, in order of priority, that can lead to a match. */

@@ -99,8 +99,8 @@ class RegexpParser {
 		this.#depth--;
 		if (nodes.length === 1) return nodes[0]!;
 		// `a|b` is compiled as `[ab]`.
-		const sets = nodes.flatMap(node => (node.kind === 'set' ? [node.ranges] : []));
-		if (sets.length === nodes.length) return { kind: 'set', ranges: unionOfSets(sets.flat()) };
+		const rangeSets = nodes.flatMap(node => (node.kind === 'set' ? [node.ranges] : []));
+		if (rangeSets.length === nodes.length) return { kind: 'set', ranges: unionOfSets(rangeSets.flat()) };
 		return { kind: 'alt', children: nodes };
 	}
 

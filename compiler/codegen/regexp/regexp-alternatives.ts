@@ -20,14 +20,14 @@ export interface RegexpAlternatives {
 	 * found.
 	 */
 	readonly regexp: RegExp;
-	/** All expressions, combined to one. */
+	/** All expressions, combined into one. */
 	readonly parsed: ParsedRegexp;
 	readonly alternatives: readonly RegexpAlternative[];
 	/** Maximum length of a match in UTF-16 units; Infinity if matches can have any length. */
 	readonly maxMatchLength: number;
 }
 
-/** Combines expressions to one and compiles it. Throws RegexpError. */
+/** Combines expressions into one and compiles it. Throws RegexpError. */
 export function compileRegexpAlternatives(
 	expressions: readonly { readonly source: string; readonly ignoreCase: boolean }[],
 ): RegexpAlternatives {

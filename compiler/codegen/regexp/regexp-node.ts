@@ -26,7 +26,6 @@ export type RegexpNode =
 	  }
 	| { readonly kind: 'group'; readonly child: RegexpNode; readonly index: number };
 
-/** A parsed expression. */
 export interface ParsedRegexp {
 	readonly root: RegexpNode;
 	/** Number of capturing groups. */

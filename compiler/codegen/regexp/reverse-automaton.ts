@@ -12,7 +12,7 @@ const MAX_CACHED_STATES = 2048;
 const MAX_COMPLETE_STATES = 16_384;
 /** Maximum number of entries in the transition table of an automaton. */
 const MAX_TABLE_ENTRIES = 1 << 20;
-/** Number of positions above which memory is released after a subject. */
+/** Maximum length of an array whose memory is kept for the next subject. */
 const MAX_KEPT_POSITIONS = 65_536;
 /** Marks a position inside a surrogate pair, which has no state. */
 const INSIDE_PAIR = 0x7fffffff;
@@ -185,7 +185,7 @@ export class ReverseAutomaton {
 		const nextFromEndOnly: (number | undefined)[] = [];
 		const contextsBefore = looksBack ? [0, 1, 2, 3] : [NO_CONTEXT];
 		for (const contextBefore of contextsBefore) if (this.#endState(contextBefore) < 0) return false;
-		let steps = 0;
+		let stepCount = 0;
 		for (let state = 0; state < this.#nodesByState.length; state++) {
 			const stateConsumers = this.#consumersByClass(this.#nodesByState[state]!.filter(member => member !== endNode));
 			for (let characterClass = 0; characterClass < alphabet.classCount; characterClass++) {
@@ -199,10 +199,10 @@ export class ReverseAutomaton {
 						for (const consumer of stateConsumers[characterClass] ?? []) this.#mark(consumer);
 						next = this.#close(contextBefore, contextByClass[characterClass]!);
 						if (next < 0) return false;
-						steps += this.#nodesByState[next]!.length;
+						stepCount += this.#nodesByState[next]!.length;
 						if (!stateConsumers[characterClass]) nextFromEndOnly[classAndContext] = next;
 					}
-					if (steps > maxSteps) return false;
+					if (stepCount > maxSteps) return false;
 					this.#transitionTable[
 						state * this.#transitionsPerState +
 							(looksBack ? characterClass * CONTEXT_COUNT + contextBefore : characterClass)

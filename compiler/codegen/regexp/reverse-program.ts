@@ -28,7 +28,6 @@ export interface GraphEdges {
 export class ReverseProgram {
 	/** The node for each instruction. An instruction that saves or clears captures shares the node of the instruction after it. */
 	readonly nodeByInstruction: Int32Array;
-	/** Number of nodes. */
 	readonly nodeCount: number;
 	/** The node of the first instruction. */
 	readonly startNode: number;
@@ -57,7 +56,7 @@ export class ReverseProgram {
 		const nodes: RegexpInstruction[] = [];
 		this.nodeByInstruction = new Int32Array(instructions.length);
 		for (const [index, instruction] of instructions.entries()) {
-			// The instruction after a capture instruction was compiled before it, so its node is already known.
+			// Programs are built backward, so the node of the instruction after a capture instruction is already known.
 			const nextInstruction = instruction.op === 'save' || instruction.op === 'clear' ? instruction.next : undefined;
 			this.nodeByInstruction[index] =
 				nextInstruction === undefined ? nodes.push(instruction) - 1 : this.nodeByInstruction[nextInstruction]!;

@@ -44,7 +44,6 @@ export class FollowedRegexp {
 		return this.#program.instructions.length;
 	}
 
-	/** Reports whether an instruction consumes characters of a class. */
 	consumesClass(instruction: number, characterClass: number): boolean {
 		const compiledInstruction = this.#program.instructions[instruction]!;
 		return compiledInstruction.op === 'set' && this.alphabet.classFlags[compiledInstruction.set]![characterClass] === 1;

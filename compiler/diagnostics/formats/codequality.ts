@@ -10,8 +10,8 @@ const GITLAB_SEVERITIES: { readonly [severity in Diagnostic['severity']]: string
 };
 
 /**
- * Returns the report as a JSON array, ending in a newline. GitLab recognizes a finding in another commit by its fingerprint, so
- * that does not depend on line numbers. A finding in a file that several configurations import appears once.
+ * Returns the report as a JSON array, ending in a newline. GitLab recognizes a finding in another commit by its fingerprint, so the
+ * fingerprint does not depend on line numbers. A finding in a file that several configurations import appears once.
  */
 export function codequalityReport(configurations: readonly Findings[]): string {
 	const issueByFingerprint = new Map<string, object>();

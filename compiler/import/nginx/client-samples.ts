@@ -16,7 +16,7 @@ const OUTSIDE_ADDRESSES = ['203.0.113.9', '198.51.100.9', '192.0.2.9', '100.64.0
 /** Maximum number of samples, so that a table of a thousand networks does not become a test of a thousand requests. */
 const MAX_SAMPLES = 8;
 
-/** Number of addresses that are tried until each share of a `split_clients` has a sample. */
+/** Maximum number of addresses that are tried to find a sample for each share of a `split_clients`. */
 const TRIED_HOST_COUNT = 254;
 
 /**
@@ -45,7 +45,7 @@ function geoSamples(directive: NginxDirective): readonly ClientSample[] {
 	}));
 }
 
-/** Returns the first address of an IPv4 network that a client may have; undefined for an IPv6 network. */
+/** Returns the first usable host address of an IPv4 network; undefined if the network is IPv6. */
 function firstHostOf(range: string): string | undefined {
 	const [network = '', prefixBits = '32'] = range.split('/');
 	const networkNumber = parseIpv4(network);
@@ -62,7 +62,7 @@ function containsAddress({ range }: GeoEntry, address: string): boolean {
 	return Math.floor(networkNumber / networkSize) === Math.floor(addressNumber / networkSize);
 }
 
-/** Returns the first address of a documentation network in each share. */
+/** Returns, for each share of a `split_clients` block, the first documentation address that falls into it, and the share's value. */
 function splitSamples({ args, block }: NginxDirective): readonly ClientSample[] {
 	const key = args[0] ?? '';
 	const keyParts = key.split(/\$\{remote_addr\}|\$remote_addr\b/);

@@ -99,9 +99,9 @@ function fileCondition(isNegated: boolean, testKind: string, fileText: string, c
 		expandedText.startsWith('$document_root$') ||
 		expandedText.startsWith(`${root}/`);
 	if (!isBelowRoot) throw new Untranslatable('only files below the root are looked up');
-	const pathBelowRoot = expandedText.replace(/^\$document_root/, '');
+	const textWithoutVariable = expandedText.replace(/^\$document_root/, '');
 	const path = translateText(
-		pathBelowRoot.startsWith(`${root}/`) ? pathBelowRoot.slice(root.length) : pathBelowRoot,
+		textWithoutVariable.startsWith(`${root}/`) ? textWithoutVariable.slice(root.length) : textWithoutVariable,
 		cx.variables,
 	);
 	if (!path.startsWith('/') && !path.startsWith('{path}'))

@@ -42,7 +42,6 @@ export class ConfigfileWriter {
 		this.#pieces.push({ depth: text === '' ? 0 : this.#depth, text });
 	}
 
-	/** Writes a block. */
 	writeBlock(head: string, content: () => void): void {
 		this.writeLine(head === '' ? '{' : `${head} {`);
 		this.#depth++;
@@ -55,8 +54,8 @@ export class ConfigfileWriter {
 	}
 
 	/**
-	 * Writes a block with a condition, or an `else` after the block that was written last. `head` is the condition; undefined for
-	 * none. If the first branch has no condition, it is the only one, and its content is written without a block.
+	 * Writes a block with a condition, or an `else` after the block that was written last. `condition` is undefined if the branch
+	 * has none. If the first branch has no condition, it is the only one, and its content is written without a block.
 	 */
 	writeBranch(condition: string | undefined, isFirst: boolean, content: () => void): void {
 		if (isFirst && condition === undefined) {
@@ -106,12 +105,11 @@ export class ConfigfileWriter {
 		return captured;
 	}
 
-	/** Adds lines that were captured. */
 	append(lines: CapturedLines): void {
 		for (const piece of lines) this.#pieces.push({ ...piece, depth: piece.depth + this.#depth });
 	}
 
-	/** Returns a name that has not been used yet: `kind1`, `kind2` and so on. */
+	/** Returns an unused name with a prefix: `rewrite1`, `rewrite2` and so on. */
 	unusedName(namePrefix: string): string {
 		const count = (this.#nameCountsByKind.get(namePrefix) ?? 0) + 1;
 		this.#nameCountsByKind.set(namePrefix, count);
@@ -155,7 +153,7 @@ export class ConfigfileWriter {
 	}
 
 	/**
-	 * Writes each directive that has not been counted as a comment, so that none is dropped silently. `reasonOf` returns why
+	 * Writes, as a comment, each directive that has not been counted, so that none is dropped silently. `reasonOf` returns why
 	 * directives of a name are not translated; undefined if there is no particular reason.
 	 */
 	keepUnused(directives: readonly NginxDirective[], reasonOf: (name: string) => string | undefined): void {
@@ -207,8 +205,8 @@ function lineOf({ span }: NginxDirective): number {
 }
 
 /**
- * Returns a text as one word of a Configfile, with quotation marks if necessary. Braces must already be placeholders or escaped.
- * Throws Untranslatable.
+ * Returns a text as one word of a Configfile, with quotation marks if necessary. Braces in the text must belong to placeholders or
+ * be escaped. Throws Untranslatable.
  */
 export function word(text: string): string {
 	const isPlain = /^[^\s"`#<]+$/.test(text) && !/^(?:[{}()]|and|or|not)$|[\\{]$/.test(text);

@@ -18,8 +18,8 @@ export interface ImportContext {
 	readonly cacheZones: ReadonlyMap<string, NginxDirective>;
 	readonly logFormats: ReadonlyMap<string, NginxDirective>;
 	/**
-	 * How `$remote_addr` is written: its placeholder, and the matcher for address ranges. They use the client's address if proxies
-	 * are trusted.
+	 * How `$remote_addr` is written: its placeholder, and the matcher for address ranges. Both refer to the client's address if
+	 * proxies are trusted.
 	 */
 	readonly address: { readonly placeholder: string; readonly matcher: 'client_ip' | 'remote_ip' };
 	/** Comments at the start of the Configfile. */
@@ -36,7 +36,7 @@ export interface ServerContext extends ImportContext {
 	readonly testAddress: string | undefined;
 	/** Writes the lines that pass a request to the location for its path. */
 	readonly chooseLocation: () => void;
-	/** Reports whether nginx may choose a different location for `path` than the one with the directives `directives`. */
+	/** Reports whether nginx may choose a different location for `path` than the one whose block is `directives`. */
 	readonly mayBelongElsewhere: (path: string, directives: readonly NginxDirective[]) => boolean;
 	/**
 	 * Returns the name of the route that stands for a named location such as `@fallback`. Throws Untranslatable if there is no such
@@ -48,8 +48,8 @@ export interface ServerContext extends ImportContext {
 	/** Returns the name of the error rules of a scope; undefined if the rules of the server apply. */
 	readonly errorRulesName: (scope: Scope) => string | undefined;
 	/**
-	 * Records the slot at the start of a location that uses the error rules of the server. A line is added to the slot if requests
-	 * from other locations may arrive with other error rules, which must be reset.
+	 * Records the slot at the start of a location that uses the error rules of the server. If requests may arrive from locations
+	 * with error rules of their own, a line that resets these rules is added to the slot.
 	 */
 	readonly noteEntrySlot: (slot: Slot) => void;
 	/**

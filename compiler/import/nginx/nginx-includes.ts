@@ -8,6 +8,12 @@ import { type NginxDirective, parseNginx } from './nginx-parser.ts';
 const MAX_INCLUDED_FILES = 1000;
 const MAX_INCLUDE_DEPTH = 20;
 
+/**
+ * Files that come with every nginx. The server sends their FastCGI parameters by default, so a missing file is not an error. An
+ * existing one is read, because administrators may have changed it.
+ */
+const FASTCGI_PARAMETER_FILE = /(^|\/)fastcgi(_params|\.conf)$/;
+
 /** Parses a file and all files that it includes. Relative paths start from `folder`, the folder of the main file. */
 export function readNginx(mainSource: Source, folder: string, reader: Reader, report: Report): NginxDirective[] {
 	let fileCount = 0;
@@ -57,9 +63,10 @@ export function readNginx(mainSource: Source, folder: string, reader: Reader, re
 				return expandIncludes(parseNginx(source, report), depth + 1);
 			} catch (error) {
 				if (!(error instanceof ReadError)) throw error;
+				if (error.code === 'ENOENT' && FASTCGI_PARAMETER_FILE.test(fileName)) return [];
 				return refuse(
 					'include-unreadable',
-					`\`${fileName}\` cannot be read: ${error.code}.`,
+					`\`${fileName}\` cannot be read: ${error.code === 'ENOENT' ? 'it does not exist' : error.code}.`,
 					'Relative names start from the folder of the imported file.',
 				);
 			}

@@ -92,9 +92,9 @@ export function parseNginx(source: Source, report: Report): NginxDirective[] {
 		return undefined;
 	};
 	const skipBlock = (): void => {
-		for (let openBlocks = 1; openBlocks > 0 && tokens[tokenIndex]!.kind !== 'end'; tokenIndex++) {
-			if (tokens[tokenIndex]!.kind === '{') openBlocks++;
-			else if (tokens[tokenIndex]!.kind === '}') openBlocks--;
+		for (let openBlockCount = 1; openBlockCount > 0 && tokens[tokenIndex]!.kind !== 'end'; tokenIndex++) {
+			if (tokens[tokenIndex]!.kind === '{') openBlockCount++;
+			else if (tokens[tokenIndex]!.kind === '}') openBlockCount--;
 		}
 	};
 	return parseBlock(0, undefined);
@@ -145,7 +145,8 @@ function tokenize(source: Source, report: Report): Token[] {
 }
 
 /**
- * Returns the text that an escape stands for. The backslash is kept before other characters, which only regular expressions escape.
+ * Returns the text that a backslash followed by `char` stands for. The backslash is kept unless `char` is a quote, a backslash,
+ * `t`, `r` or `n`, because all other escapes belong to regular expressions.
  */
 function unescapeChar(char: string): string {
 	if (char === '"' || char === "'" || char === '\\') return char;

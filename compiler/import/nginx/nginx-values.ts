@@ -3,7 +3,7 @@ import { parseRegexp } from '../../codegen/regexp/parse-regexp.ts';
 import { RegexpError } from '../../codegen/regexp/regexp-error.ts';
 import { Untranslatable } from './untranslatable.ts';
 
-/** The placeholders of variables that mean the same everywhere, by variable. */
+/** By nginx variable, the placeholder that replaces it everywhere in a configuration. */
 const PLACEHOLDERS_BY_VARIABLE: { readonly [name: string]: string } = {
 	...{ host: '{host}', http_host: '{hostport}', uri: '{path}', document_uri: '{path}', request_uri: '{orig_uri}' },
 	...{ args: '{query}', query_string: '{query}', is_args_args: '{?query}', scheme: '{scheme}' },
@@ -17,7 +17,8 @@ const PLACEHOLDERS_BY_VARIABLE: { readonly [name: string]: string } = {
 };
 
 /**
- * Returns the placeholder of a variable that has a particular meaning at some place in the configuration; undefined if it has none.
+ * Returns the placeholder for a variable that has a special meaning at one place in the configuration; undefined for other
+ * variables.
  */
 export type VariableLookup = (name: string) => string | undefined;
 

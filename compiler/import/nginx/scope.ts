@@ -2,8 +2,8 @@
 import type { NginxDirective } from './nginx-parser.ts';
 
 /**
- * Directives that inner blocks inherit, besides those that match `INHERITED_NAME_PATTERN`. A block that has such a directive itself does
- * not inherit others of the same name.
+ * Directives that inner blocks inherit, besides those that match `INHERITED_NAME_PATTERN`. A block with a directive of its own does
+ * not inherit directives of the same name.
  */
 const INHERITED_DIRECTIVES: ReadonlySet<string> = new Set([
 	...['root', 'index', 'autoindex', 'autoindex_format', 'autoindex_exact_size', 'autoindex_localtime', 'add_header'],

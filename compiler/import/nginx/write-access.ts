@@ -61,7 +61,6 @@ export function writeAccess(scope: Scope, cx: ServerContext, variables: Variable
 	return writeAuthentication();
 }
 
-/** Returns the opposite of an expression. */
 function negateExpression(expression: string): string {
 	if (/ (?:and|or) /.test(expression)) return `not ( ${expression} )`;
 	return expression.startsWith('not ') ? expression.slice(4) : `not ${expression}`;

@@ -11,9 +11,9 @@ import { translateOrKeep } from './write-rewrites.ts';
 /** The kinds of nginx caches, by the prefix of their directives. */
 export type CachePrefix = 'proxy' | 'fastcgi';
 
-/** How long nginx keeps a response that is not requested if `inactive` is not set. */
+/** Default of `inactive`: how long nginx keeps a response that is not requested. */
 const DEFAULT_INACTIVE_TIME = '10m';
-/** How long a request waits for the response to a concurrent one if the lock timeout is not set. */
+/** Default of the lock timeout: how long a request waits for the response to a concurrent request. */
 const DEFAULT_LOCK_TIMEOUT = '5s';
 /** Minimum size of a store on disk, in MiB. */
 const MIN_DISK_MIB = 4;
@@ -31,9 +31,9 @@ function optionOf({ args }: NginxDirective, name: string): string | undefined {
 }
 
 /**
- * Returns the lines of the global option `cache`. All zones that locations use share one store, which behaves as in nginx where its
- * settings allow. Its folder is a new one next to the first zone's, because an nginx that is still running deletes files that it
- * does not know from its own folder.
+ * Returns the lines of the global option `cache`. All zones that locations use share one store, with the settings of nginx as far
+ * as they have a counterpart. The folder of the store is a new one next to the first zone's, because an nginx that is still running
+ * deletes unknown files from its own folder.
  */
 export function cacheOptionLines(
 	zones: ReadonlyMap<string, NginxDirective>,
@@ -78,7 +78,7 @@ export function isCached(scope: Scope): boolean {
 	return ['proxy_cache', 'fastcgi_cache'].some(name => (scope.lastArgument(name) ?? 'off') !== 'off');
 }
 
-/** Writes the cache of a scope. The line must precede the `reverse_proxy` whose responses it stores. */
+/** Writes the `cache` of a scope, which must precede the `reverse_proxy` whose responses it stores. */
 export function writeCache(prefix: CachePrefix, scope: Scope, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
 	const cacheDirective = scope.lastDirective(`${prefix}_cache`);
@@ -102,7 +102,7 @@ export function writeCache(prefix: CachePrefix, scope: Scope, cx: ServerContext,
 			'# Responses to requests with `Cookie` or `Authorization` are cached only if they say `public` or `s-maxage`.',
 		);
 		cx.head.addLine(
-			'# Cached responses stay until they are stale or the cache is full, although nobody asks for them.',
+			'# nginx removes what nobody has asked for in a while (`inactive`); here, responses stay until they are stale or the cache is full.',
 		);
 		if (lines.length + bypassSettings.length === 0) out.writeLine('cache');
 		else
@@ -149,7 +149,8 @@ function keyLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, vari
 		const keyText = keyDirective.args.join(' ').replace(/\$\{(\w+)\}/g, '$$$1');
 		const hasWholeUrl = /\$request_uri|\$(?:document_)?uri\$is_args\$(?:args|query_string)/.test(keyText);
 		const isUrl = hasWholeUrl && /^[^\w$]*$/.test(keyText.replace(URL_VARIABLE, ''));
-		// These variables are left out: each location has its own keys, and HEAD is answered with the response to GET.
+		// `$proxy_host` and `$request_method` are left out: each location has its own keys, and HEAD is answered with the response to
+		// GET.
 		const shortenedKey = keyText.replace(/\$(?:proxy_host|request_method)\b/g, '').trim();
 		if (isUrl && /\$(?:host|http_host|proxy_host|server_name)\b/.test(keyText)) return;
 		if (shortenedKey === '') throw new Untranslatable('the key is the same for all requests');
@@ -159,8 +160,8 @@ function keyLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, vari
 }
 
 /**
- * Returns the `stale` lines for `proxy_cache_use_stale`. Stale responses are used for the time `inactive`, for which nginx keeps a
- * response that is not requested.
+ * Returns the `stale` lines for `proxy_cache_use_stale`. A stale response may be used for the time `inactive`, the time for which
+ * nginx keeps a response that is not requested.
  */
 function staleLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, inactive: string): string[] {
 	const useStale = scope.lastDirective(`${prefix}_cache_use_stale`);
@@ -232,7 +233,7 @@ function bypassLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, v
 	return [...lines];
 }
 
-/** Matches the values of settings that need no line, because `cache` always behaves in that way. By setting, without its prefix. */
+/** Patterns, by setting without its prefix, for the values that need no line because `cache` always behaves in that way. */
 const BUILT_IN_VALUES: { readonly [name: string]: RegExp } = {
 	cache_methods: /^(?:GET|HEAD| )*$/,
 	cache_revalidate: /^on$/,

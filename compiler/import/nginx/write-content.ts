@@ -20,7 +20,6 @@ const UNSUPPORTED_CONTENT: { readonly [name: string]: string } = {
 	uwsgi_pass: 'the uwsgi protocol is not spoken here: let the application listen with HTTP',
 	scgi_pass: 'the SCGI protocol is not spoken here: let the application listen with HTTP',
 	memcached_pass: 'memcached is not asked here',
-	stub_status: 'the global option `metrics` and the directive of this name have such numbers',
 	empty_gif: 'write a file',
 	dav_methods: 'files are only read here',
 	js_content: 'scripts have no counterpart',
@@ -134,7 +133,13 @@ export function writeLocationBody(
 	else out.writeBranch(undefined, false, writeUnconditional);
 }
 
-const CONTENT_DIRECTIVES: ReadonlySet<string> = new Set(['proxy_pass', 'grpc_pass', 'fastcgi_pass', 'alias']);
+const CONTENT_DIRECTIVES: ReadonlySet<string> = new Set([
+	'proxy_pass',
+	'grpc_pass',
+	'fastcgi_pass',
+	'alias',
+	'stub_status',
+]);
 
 function writeAnswer(
 	block: readonly NginxDirective[],
@@ -154,6 +159,12 @@ function writeAnswer(
 	writeResponseRate(scope, out);
 	if (cx.locationsCompress) writeCompression(scope, out);
 	writeReplacements(scope, cx, variables);
+	const stubStatus = block.find(({ name }) => name === 'stub_status');
+	if (stubStatus) {
+		out.keepAsComment(stubStatus, 'answered by `metrics`: such numbers, but in the format of Prometheus');
+		out.writeLine('metrics');
+		return;
+	}
 	const proxyPass = block.find(({ name }) => name === 'proxy_pass' || name === 'grpc_pass');
 	const fastcgiPass = block.find(({ name }) => name === 'fastcgi_pass');
 	if (proxyPass || fastcgiPass) {
@@ -165,6 +176,9 @@ function writeAnswer(
 	}
 	writeFiles(block, scope, cx, root);
 }
+
+/** Directives of a location that answer every request without reading a file below `root`. */
+const NO_FILES_DIRECTIVES: ReadonlySet<string> = new Set(['return', 'proxy_pass', 'grpc_pass', 'stub_status']);
 
 /**
  * Writes the `root` or `alias` of a location, unless the surrounding block has the same folder. Returns the folder of `root` as
@@ -192,7 +206,7 @@ function writeRoot(
 		cx.directives.some(directive => directive.name === 'location' && hasRoot(directive));
 	const readsFiles =
 		block.some(({ name }) => name === 'try_files' || name === 'if' || name === 'fastcgi_pass') ||
-		!block.some(({ name }) => name === 'return' || name === 'proxy_pass' || name === 'grpc_pass');
+		!block.some(({ name }) => NO_FILES_DIRECTIVES.has(name));
 	if (differsFromOuter && readsFiles)
 		translateOrKeep(root, out, () => out.writeLine(`root ${word(translateText(root.args[0] ?? '', variables))}`));
 	return root.args[0]?.replace(/\/$/, '');
@@ -279,8 +293,8 @@ function translateFile(text: string, variables: Variables): string {
 const DEFAULT_INDEX_NAMES = ['index.html'];
 
 /**
- * Reports whether nginx may answer a request for a folder in another location than this one, because the path of the index file
- * belongs to it.
+ * Reports whether nginx may answer a request for a folder in a different location, because the path of the folder's index file
+ * belongs to that location.
  */
 function mayIndexLeave(block: readonly NginxDirective[], scope: Scope, cx: ServerContext): boolean {
 	if (block.some(({ name }) => CONTENT_DIRECTIVES.has(name) || name === 'return')) return false;
@@ -295,7 +309,7 @@ function indexNames(scope: Scope): string[] {
 	return names.filter(name => !hasVariable(name)).map(name => name.replace(/^\//, ''));
 }
 
-/** Writes that a request for a folder with an index file is passed to the location for the path of that file. */
+/** Writes the lines that pass a request for a folder with an index file to the location for the path of that file. */
 function writeIndexRedirect(scope: Scope, cx: ServerContext): void {
 	const { out } = cx;
 	out.writeBlock(

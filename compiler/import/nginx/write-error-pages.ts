@@ -50,14 +50,14 @@ export class ErrorRules {
 	}
 
 	/**
-	 * Fills the recorded slots, if there are other error rules, with a line that makes the server's rules apply again to requests
-	 * from other locations.
+	 * If any scope has error rules of its own, adds a line to each recorded slot that makes the server's rules apply again to
+	 * requests from other locations.
 	 */
 	fillEntrySlots(): void {
 		if (this.#scopesByName.size > 0) for (const slot of this.#entrySlots) slot.addLine('vars errors ""');
 	}
 
-	/** Writes the `handle_errors` blocks of all error rules, including those that are added meanwhile. */
+	/** Writes the `handle_errors` blocks of all error rules, including rules that are added during the call. */
 	write(cx: ServerContext): void {
 		for (const [name, scope] of this.#scopesByName) {
 			const head = `when vars errors ${quoteText(name)}`;

@@ -1,4 +1,4 @@
-/** Writes `geo` as a choice by the client's address that sets a variable. */
+/** Writes `geo` as lines that set a variable by the client's address. */
 import { quoteText } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
 import { Untranslatable } from './untranslatable.ts';

@@ -27,7 +27,7 @@ export function writeFields(scope: Scope, out: ConfigfileWriter, variables: Vari
 						out.writeLine(edit);
 						if (!isForErrors) out.writeLine(always === 'always' ? 'defer' : SUCCESS_MATCHER);
 					});
-				// nginx sends no field whose value is empty.
+				// nginx does not send a field with an empty value.
 				const [placeholders] = /^(?:\{[^{}]+\})+$/.exec(text) ?? [];
 				const isSetLater = value.includes('$upstream_');
 				if (placeholders === undefined || isSetLater) writeHeader();
@@ -45,7 +45,7 @@ export function writeFields(scope: Scope, out: ConfigfileWriter, variables: Vari
 	if (expires) translateOrKeep(expires, out, () => writeExpires(expires.args, out));
 }
 
-/** Reports whether a scope adds fields to errors. */
+/** Reports whether a scope adds header fields to error responses. */
 export function hasErrorFields(scope: Scope): boolean {
 	return scope.directivesIn('add_header').some(({ args }) => args[2] === 'always' && args[1] !== '');
 }

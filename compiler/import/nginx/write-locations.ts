@@ -22,7 +22,7 @@ const KINDS_BY_MODIFIER: { readonly [modifier: string]: Location['kind'] } = {
 	...{ '=': 'exact', '^~': 'final', '~': 'regexp', '~*': 'regexp-nocase' },
 };
 
-/** Returns the locations in a block. */
+/** Returns the locations among directives, each with the locations nested in it. */
 export function locationsOf(directives: readonly NginxDirective[]): Location[] {
 	return directives.filter(({ name, block }) => name === 'location' && block).map(parseLocation);
 }
@@ -305,7 +305,7 @@ const REASONS_BY_DIRECTIVE: { readonly [name: string]: string } = {
 	},
 };
 
-/** Returns the reason why a directive is not translated. */
+/** Returns the reason why directives of this name are not translated; a general reason if none is known. */
 export function untranslatedReason(name: string): string {
 	return knownReason(name) ?? 'the import does not translate this directive';
 }
@@ -396,15 +396,15 @@ function writeTest(
 	}
 }
 
-/** A request of a client, and the lines of a test that say what it is answered. */
+/** A client, and the lines of a test that state the answer to its request. */
 interface ClientExpectation {
 	readonly client: string;
 	readonly lines: readonly string[];
 }
 
 /**
- * Returns what different clients are answered if that depends on a `geo` or `split_clients`: because a `return` has its variable, or
- * because one `if` refuses requests by it. Returns nothing for any other location.
+ * Returns the expected answers to different clients if the answer of a location depends on a `geo` or `split_clients`: because a
+ * `return` contains its variable, or because one `if` refuses requests by its value. Returns nothing for any other location.
  */
 function clientExpectations(
 	block: readonly NginxDirective[],
@@ -449,7 +449,7 @@ function clientExpectations(
 	});
 }
 
-/** Reports whether access to a location requires the password of a user in a fixed file, and nothing answers before. */
+/** Reports whether access to a location requires a user's password from a fixed file, without rewrite directives that run first. */
 function asksForPassword(block: readonly NginxDirective[]): boolean {
 	const hasUsers = block.some(({ name, args }) => name === 'auth_basic_user_file' && !hasVariable(args[0] ?? ''));
 	const realmDirectives = block.filter(({ name }) => name === 'auth_basic');

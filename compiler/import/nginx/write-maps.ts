@@ -78,15 +78,15 @@ export class MapTable {
 	}
 
 	/**
-	 * Returns clients for which a variable has its different values; none if it does not depend only on the client's address, or if
-	 * it could not be translated.
+	 * Returns clients for which a variable has its different values; none if the variable depends on anything but the client's
+	 * address, or could not be translated.
 	 */
 	clientSamples(name: string): readonly ClientSample[] {
 		const entry = this.#entriesByVariable.get(name);
 		return entry?.snippetName === undefined ? [] : clientSamples(entry.directive);
 	}
 
-	/** Writes the snippets that sites use, and keeps the blocks that could not be translated as comments. */
+	/** Writes the snippets that sites use and, as comments, the blocks that could not be translated. */
 	write(): void {
 		for (const [name, lines] of this.#linesBySnippet) {
 			this.#out.writeBlock(`(${name})`, () => {
@@ -97,7 +97,7 @@ export class MapTable {
 		for (const { directive, keptReason: reason, snippetName: snippet } of this.#entriesByVariable.values()) {
 			if (reason !== undefined) this.#out.keepAsComment(directive, reason);
 			else if (snippet === undefined && directive.name === 'map' && directive.args[0] === '$http_upgrade') {
-				// It computes the field `Connection` of a WebSocket for an upstream, which `reverse_proxy` does by itself.
+				// This `map` computes the field `Connection` for WebSockets, which `reverse_proxy` sets by itself.
 				for (const line of [directive, ...directive.block!]) this.#out.countTranslated(line);
 			}
 		}
@@ -145,8 +145,8 @@ export class MapTable {
 		const matchesHostNames = directive.block!.some(({ name }) => name === 'hostnames');
 		const isLowerCaseSource = /^\$(?:host|server_name|scheme)$/.test(sourceText);
 		const caseOutputs: string[] = [];
-		// The output for a regular expression may contain groups, but no placeholders. If it has placeholders, the first map yields
-		// the number of a case, and a second map yields the output for the case.
+		// In a Configfile, the output for a regular expression may contain groups but not placeholders. If an output has
+		// placeholders, the first map yields the number of a case, and a second map yields the output for the case.
 		const regexpLine = (regexp: string, output: string): string => {
 			const inputWord = quoteText(`~${regexp}`);
 			if (!/(?<![\\$])\{/.test(output)) return `${inputWord} ${output}`;
@@ -167,8 +167,8 @@ export class MapTable {
 				hostLines.push(regexpLine(`(?i)${hostPrefix}${hostPattern}${name.endsWith('*') ? '\\.[^.]' : '$'}`, output));
 			} else {
 				const inputText = name.replace(/^\\(?=[~*.]|default|hostnames|volatile|include)/, '');
-				// nginx ignores case in this comparison. A text without letters, or one that is compared with lower-case values,
-				// needs no expression.
+				// nginx ignores case in this comparison. A text without letters, or one that is compared with lower-case values, needs
+				// no regular expression.
 				const isCaseIrrelevant =
 					inputText.toLowerCase() === inputText.toUpperCase() ||
 					(isLowerCaseSource && inputText === inputText.toLowerCase());
@@ -193,7 +193,7 @@ export class MapTable {
 		return [...lines, `map ${firstOutput} ${placeholder} {`, ...caseLines, `\tdefault "${firstOutput}"`, '}'];
 	}
 
-	/** Returns the output for a line in quotation marks. References to groups of a regular expression are written as `${1}`. */
+	/** Returns the output for a line, in quotation marks. References to groups of a regular expression are written as `${1}`. */
 	#translateOutput(value: string, input: string): string {
 		if (value === '-') throw new Untranslatable('a value `-` means something else here');
 		const groupNames = new Set([...input.matchAll(/\(\?P?<(\w+)>/g)].map(([, name]) => name!));

@@ -9,7 +9,7 @@ import { writeField } from './write-proxy.ts';
 import { translateOrKeep } from './write-rewrites.ts';
 import { upstreamAddress } from './write-upstream.ts';
 
-/** Directives of a location that only sends copies. If such a location has others, it is not translated. */
+/** Directives that are translated in a location that only sends copies. A location with any other directive is not translated. */
 const MIRROR_DIRECTIVES: ReadonlySet<string> = new Set([
 	'internal',
 	'proxy_pass',

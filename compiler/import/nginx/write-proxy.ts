@@ -184,7 +184,7 @@ export function writeField(field: NginxDirective, cx: ServerContext, variables: 
 		);
 	if (lowerName === 'host' && value === '$host')
 		cx.head.addLine('# lint: off-file proxy/header-up-default -- nginx sends the host without its port');
-	// nginx sends no field whose value is empty, so a field that is passed on unchanged needs no line.
+	// nginx does not send a field with an empty value, so a field that is passed on unchanged needs no line.
 	const isUnchanged =
 		value === `$http_${lowerName.replaceAll('-', '_')}` && !/^(?:x-forwarded-|te$|keep-alive$)/.test(lowerName);
 	if (
@@ -239,7 +239,7 @@ function transportLines(prefix: string, scope: Scope, out: ConfigfileWriter, _cx
 	return lines;
 }
 
-/** Returns the settings for `proxy_next_upstream`. The line `no retries` is a mark and is not written. */
+/** Returns the settings for `proxy_next_upstream`. The line `no retries` is a marker for the caller and is not written. */
 function retryLines(scope: Scope, out: ConfigfileWriter): string[] {
 	const directive = scope.lastDirective('proxy_next_upstream');
 	if (!directive) return [];
@@ -260,7 +260,7 @@ function retryLines(scope: Scope, out: ConfigfileWriter): string[] {
 	];
 }
 
-/** Writes how redirects from the upstream are changed. By default, nginx replaces the upstream's address and URI. */
+/** Writes the lines that change redirects from the upstream. By default, nginx replaces the upstream's address and URI. */
 function writeRedirects(
 	scope: Scope,
 	{ out }: ServerContext,
@@ -293,7 +293,7 @@ function writeRedirects(
 	writeReplacement(`^${escapeRegexp(`${target.scheme}://${target.host}${target.uri ?? place.path}`)}`, place.path);
 }
 
-/** Writes that errors from the upstream are answered by the rules of `error_page` instead. */
+/** Writes the lines that let the rules of `error_page` answer errors from the upstream. */
 function writeErrorInterception(scope: Scope, out: ConfigfileWriter, prefix: string): void {
 	const directive = scope.lastDirective(`${prefix}_intercept_errors`);
 	if (!directive) return;

@@ -8,7 +8,6 @@ import { translateOrKeep } from './write-rewrites.ts';
 /** The lowest rate that `limit_rate` accepts, in bytes per second. */
 const MIN_BYTES_PER_SECOND = 1024;
 
-/** Writes the rate limit for the responses of a scope. */
 export function writeResponseRate(scope: Scope, out: ConfigfileWriter): void {
 	const rateDirective = scope.lastDirective('limit_rate');
 	const afterDirective = scope.lastDirective('limit_rate_after');

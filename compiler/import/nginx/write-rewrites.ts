@@ -142,8 +142,8 @@ function matchesEveryPath(pattern: string): boolean {
 }
 
 /**
- * Writes a `rewrite`. Returns true if `rest`, the directives after it, has been written as well, because it runs only if the
- * pattern does not match.
+ * Writes a `rewrite`. Returns true if `laterSteps`, the directives after it, have been written as well, because they run only if
+ * the pattern does not match.
  */
 function writeRewrite(
 	directive: NginxDirective,
@@ -168,7 +168,7 @@ function writeRewrite(
 	out.writeBranch(condition, true, () => {
 		if (isRedirect) {
 			place.beforeAnswer();
-			// If the target has a query, the client's query is appended to it, but only if it is not empty.
+			// A redirect to a target with a query appends the client's query, but only if the client's query is not empty.
 			if (rewriteLine.endsWith('&{query}" 301') || rewriteLine.endsWith('&{query}" 302'))
 				out.writeBlock('when vars {query} ""', () => out.writeLine(rewriteLine.replace('&{query}" ', '" ')));
 		}

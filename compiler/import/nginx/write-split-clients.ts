@@ -14,7 +14,7 @@ export function splitValues(lines: readonly NginxDirective[]): string[] {
 	return lines.some(({ name }) => name === '*') ? values : [...values, ''];
 }
 
-/** Returns lines that set `variable` to the value for the share of the request's key. Throws Untranslatable. */
+/** Returns lines that set `variable` to the value of the share to which the request's key belongs. Throws Untranslatable. */
 export function splitLines({ args, block }: NginxDirective, variable: string, variables: Variables): string[] {
 	const hashKey = translateText(args[0] ?? '', variables);
 	if (!hashKey.includes('{')) throw new Untranslatable('its key is the same for all requests');

@@ -121,16 +121,15 @@ export class Pools {
 			serverWords[0] = serverWords[0]!.replace(/ weight=\d+$/, '');
 			hasWeight = false;
 		}
-		// Without weights, the default policy of nginx needs a line. With weights, the default here is weighted round robin, as in
-		// nginx.
 		if (hasWeight && policy !== undefined) {
 			out.writeLine(`# nginx: ${policy} takes no weights here`);
 			out.writeLine(`to ${serverWords.map(address => address.replace(/ weight=\d+$/, '')).join(' ')}`);
 		} else if (serverWords.length > 0) out.writeLine(`to ${serverWords.join(' ')}`);
 		if (backupWords.length > 0) out.writeLine(`${serverWords.length > 0 ? 'backup' : 'to'} ${backupWords.join(' ')}`);
+		// With weights, a pool uses weighted round robin by default, as in nginx. Without weights, nginx's default needs a line.
 		if (policy !== undefined || !hasWeight) out.writeLine(`lb_policy ${policy ?? 'round_robin'}`);
 		const serverCount = serverWords.length + backupWords.length;
-		// nginx ignores the failures of a server that is the only one.
+		// nginx ignores the failures of a pool's only server.
 		if (maxFails !== '0' && serverCount > 1) {
 			out.writeLine(`fail_duration ${failTimeout === undefined ? '10s' : durationOf(failTimeout)}`);
 			out.writeLine(`max_fails ${maxFails ?? 1}`);

@@ -33,7 +33,7 @@ export function areDisjoint(first: Matcher, second: Matcher): boolean {
 	return firstValues.values.every(a => secondValues.values.every(b => areValuesDisjoint(a, b)));
 }
 
-/** Returns true only if it is certain that no request for a path, given without placeholders, can match. */
+/** Returns true only if it is certain that no request for `path`, which has no placeholders, can match. */
 export function excludesPath(matcher: Matcher, path: string): boolean {
 	if (matcher.type === 'all') return operandsOf(matcher).some(part => excludesPath(part, path));
 	const list = valuesOf(matcher);

@@ -1,4 +1,7 @@
-/** Lists the folders from which the sites of a document serve files. */
+/** Lists the folders from which the sites of a document serve files, and those that do not exist. */
+import { isAbsolute, resolve } from 'node:path';
+import type { ConfigInput } from '../../dialects/dialect.ts';
+import type { Reader } from '../../source/reader.ts';
 import { traitsOf } from './answering.ts';
 import type { WalkedDocument } from './walk-document.ts';
 
@@ -16,6 +19,33 @@ export function* rootsOf(walkedDocument: WalkedDocument): Generator<FileRoot> {
 		const root = traitsOf(step).rootOf?.(step);
 		if (!root || root.text.includes('{')) continue;
 		yield { folder: root.text, pointer: `${pointer}${root.pointer}`, site: pipeline.site };
+	}
+}
+
+/** The code of the findings. */
+export const ROOT_MISSING_CODE = 'files/root-missing';
+
+/** A root that is no folder, with its place in the document. */
+interface MissingRoot {
+	readonly pointer: string;
+	readonly message: string;
+	readonly hint: string;
+}
+
+/** Yields the roots that are no folders. Ignores folders that depend on the request, and those that the reader withholds. */
+export function* missingRoots(
+	walkedDocument: WalkedDocument,
+	format: ConfigInput['format'],
+	reader: Reader,
+): Generator<MissingRoot> {
+	const isCompatfile = format === 'compatfile';
+	const place = isCompatfile ? `server's working directory` : 'configuration file';
+	const hint = `A relative path is relative to the ${place}; the folder may also be created later.`;
+	for (const { folder: root, pointer } of rootsOf(walkedDocument)) {
+		if (!isAbsolute(root) && !isCompatfile) continue;
+		const kind = reader.kind(resolve(reader.workingDirectory, root));
+		if (kind === 'directory' || kind === 'withheld') continue;
+		yield { pointer, message: `The root folder ${kind === 'file' ? 'is a file' : 'does not exist'}.`, hint };
 	}
 }
 

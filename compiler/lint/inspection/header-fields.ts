@@ -8,7 +8,7 @@ export interface FieldEdit {
 	readonly name: string;
 	/** The value that is set; '' for a removal. */
 	readonly value: string;
-	readonly removes: boolean;
+	readonly isRemoval: boolean;
 	readonly pointer: string;
 	readonly walkedStep: WalkedStep;
 	readonly editedMessage: EditedMessage;
@@ -44,7 +44,7 @@ function* collectFieldEdits(walkedDocument: WalkedDocument): Generator<FieldEdit
 					yield {
 						name,
 						value,
-						removes: false,
+						isRemoval: false,
 						pointer: `${walkedStep.pointer}/${field}/${kind}/${index}`,
 						walkedStep,
 						editedMessage,
@@ -56,7 +56,7 @@ function* collectFieldEdits(walkedDocument: WalkedDocument): Generator<FieldEdit
 				yield {
 					name,
 					value: '',
-					removes: true,
+					isRemoval: true,
 					pointer: `${walkedStep.pointer}/${field}/delete/${index}`,
 					walkedStep,
 					editedMessage,
@@ -68,7 +68,7 @@ function* collectFieldEdits(walkedDocument: WalkedDocument): Generator<FieldEdit
 
 const CACHE_CONTROL_FIELD = /^(?:cache-control|cdn-cache-control|surrogate-control)$/i;
 
-/** Lifetime, in seconds, from which on the caching of a response counts as long-lived. */
+/** Minimum lifetime, in seconds, for which caching a response counts as long-lived. */
 const LONG_LIVED_SECONDS = 86_400;
 
 /** Reports whether a field makes caches keep a response for a long time. */

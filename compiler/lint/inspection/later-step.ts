@@ -7,8 +7,8 @@ import { areDisjoint, coversMatcher } from './coverage.ts';
 import type { WalkedStep } from './walk-document.ts';
 
 /**
- * Returns the first step after `startStep` for which `isWanted` returns true and that a request matched by `when` may reach. If
- * `when` is undefined, every request may.
+ * Returns the first step after `startStep` for which `isWanted` returns true and that a request matched by `when` may reach. An
+ * undefined `when` matches every request.
  */
 export function findLaterStep(
 	startStep: WalkedStep,

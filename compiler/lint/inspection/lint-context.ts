@@ -41,6 +41,8 @@ export interface LintSubject {
 	/** The complete source files, main file first; empty for JSON. */
 	readonly sources: readonly Source[];
 	readonly reader: Reader;
+	/** Returns a text of the main file in canonical form. */
+	readonly formatMainFile: (text: string) => string;
 	/**
 	 * Returns the place in the source from which an object of the document was compiled; undefined if there is none, as for JSON.
 	 */
@@ -55,11 +57,10 @@ export interface LintSubject {
 export class LintContext {
 	readonly subject: LintSubject;
 	readonly dialect: Dialect | undefined;
-	/** The whole document. */
 	readonly document: Document;
 	readonly plan: Plan;
 	readonly reader: Reader;
-	/** The part to inspect. */
+	/** The part of the configuration to inspect. */
 	readonly scope: LintScope;
 	readonly #rule: LintRule;
 	readonly #findings: Diagnostic[];
@@ -86,7 +87,7 @@ export class LintContext {
 		return this.scope.tree;
 	}
 
-	/** True if the rule may have findings next time although what it depends on is unchanged. */
+	/** True if the scope must be inspected again next time, even if nothing that the rule declares in `dependsOn` has changed. */
 	get mustInspectAgain(): boolean {
 		return this.#mustInspectAgain || this.scope.isIncomplete;
 	}

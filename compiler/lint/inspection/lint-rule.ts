@@ -22,9 +22,10 @@ export interface LintRule {
 	/** True if `svc validate` always checks the rule, in every language. */
 	readonly alwaysChecked?: true;
 	/**
-	 * What the rule's findings depend on, besides settings, upstreams and named routes: `site`, for findings in a site, on nothing
-	 * but that site; `served site` also on the listeners of the plan; `listeners` on the addresses of sites and on the listeners.
-	 * The rule is then not repeated for what is unchanged. With the first two, it inspects one site at a time. Default: everything.
+	 * What the rule's findings depend on besides settings, upstreams and named routes. `site`: a finding in a site depends only on
+	 * that site. `served site`: it also depends on the listeners of the plan. `listeners`: findings depend on the addresses of sites
+	 * and on the listeners. The rule is not run again for anything unchanged. With `site` and `served site`, it inspects one site at
+	 * a time. Default: everything.
 	 */
 	readonly dependsOn?: 'site' | 'served site' | 'listeners';
 	/** Finds and reports problems. Omitted if the compiler itself reports them in all languages. */

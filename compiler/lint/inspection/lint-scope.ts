@@ -4,20 +4,20 @@ import type { ConfigTree, SiteBlock } from '../../syntax/ast.ts';
 import type { ParsedText } from '../../syntax/parsed-text.ts';
 import { joinWalked, type WalkedDocument, walkRoutes } from './walk-document.ts';
 
-/** One part of a configuration. */
+/** A part of a configuration that a rule inspects at a time. */
 export interface LintScope {
 	/** The site; undefined if the scope is not exactly one site. */
 	readonly site: Site | undefined;
-	/** This part of the document. Sites have their usual indexes. */
+	/** A document that contains only this part. Each site has the same index as in the whole document. */
 	readonly document: Document;
 	readonly walkedDocument: WalkedDocument;
-	/** The syntax trees of the sites and, outside of sites, of the named routes; undefined for JSON. */
+	/** The syntax trees of the scope's sites and, if the scope is not a single site, of the named routes; undefined for JSON. */
 	readonly tree: Pick<ConfigTree, 'sites' | 'namedRoutes'> | undefined;
 	/** True if the tree lacks a site, because its text is no longer known. */
 	readonly isIncomplete: boolean;
 }
 
-/** Divides a configuration into scopes. Everything is prepared only when a rule first needs it. */
+/** Divides a configuration into scopes. Each scope is prepared when a rule first needs it. */
 export class LintScopes {
 	readonly #document: Document;
 	readonly #parsedText: ParsedText | undefined;
@@ -26,7 +26,7 @@ export class LintScopes {
 	#outsideScope: LintScope | undefined;
 	#wholeScope: LintScope | undefined;
 
-	/** `text` is undefined for JSON. */
+	/** `text` is the parsed configuration; undefined for JSON. */
 	constructor(
 		document: Document,
 		text: ParsedText | undefined,
@@ -43,14 +43,12 @@ export class LintScopes {
 		return this.#outsideScope;
 	}
 
-	/** The whole configuration. */
 	get wholeScope(): LintScope {
 		const { sites = [] } = this.#document;
 		this.#wholeScope ??= this.#createScope(undefined, this.#document, [...sites.entries()], true);
 		return this.#wholeScope;
 	}
 
-	/** Returns the scope of one site. */
 	siteScope(site: Site, index: number): LintScope {
 		let scope = this.#scopesBySite.get(index);
 		if (!scope) {
@@ -71,7 +69,7 @@ export class LintScopes {
 	): LintScope {
 		const parsedText = this.#parsedText;
 		const walkSite = this.#walkSite;
-		let walked: WalkedDocument | undefined;
+		let walkedDocument: WalkedDocument | undefined;
 		let cachedBlocks: readonly (SiteBlock | undefined)[] | undefined;
 		const loadSiteBlocks = (): readonly (SiteBlock | undefined)[] => {
 			cachedBlocks ??= sites.map(([index]) => parsedText?.siteBlock(index));
@@ -81,12 +79,12 @@ export class LintScopes {
 			site,
 			document,
 			get walkedDocument() {
-				if (!walked) {
+				if (!walkedDocument) {
 					const parts = sites.map(([index, currentSite]) => walkSite(currentSite, index));
 					if (withRoutes) parts.push(walkRoutes(document));
-					walked = parts.length === 1 ? parts[0]! : joinWalked(parts);
+					walkedDocument = parts.length === 1 ? parts[0]! : joinWalked(parts);
 				}
-				return walked;
+				return walkedDocument;
 			},
 			get tree() {
 				if (!parsedText) return undefined;

@@ -1,7 +1,7 @@
 /** Collects the pipelines, steps and matchers of a document, including nested ones. */
 import type { Document, Matcher, Site, Step } from '../../document/document.ts';
+import { escapePointer } from '../../document/json-pointer.ts';
 import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
-import { escapePointer } from '../../schema/validate.ts';
 
 /** A list of steps that run in order. */
 export interface WalkedPipeline {
@@ -40,7 +40,6 @@ export interface WalkedDocument {
 
 type Fields = { readonly [key: string]: unknown };
 
-/** The place of a pipeline. */
 type PipelinePlace = Pick<WalkedPipeline, 'site' | 'owner' | 'handlesErrors'>;
 
 interface CollectedParts {
@@ -54,11 +53,14 @@ interface CollectedParts {
  * where they have pipelines.
  */
 export function walkSite({ errors, ...siteWithoutErrors }: Site, index: number): WalkedDocument {
-	const walked: CollectedParts = { pipelines: [], steps: [], matchers: [] };
+	const collectedParts: CollectedParts = { pipelines: [], steps: [], matchers: [] };
 	const place = { site: index, owner: undefined };
-	visitFields(walked, siteWithoutErrors as unknown as Fields, `/sites/${index}`, { ...place, handlesErrors: false });
-	if (errors) visitFields(walked, { errors } as Fields, `/sites/${index}`, { ...place, handlesErrors: true });
-	return walked;
+	visitFields(collectedParts, siteWithoutErrors as unknown as Fields, `/sites/${index}`, {
+		...place,
+		handlesErrors: false,
+	});
+	if (errors) visitFields(collectedParts, { errors } as Fields, `/sites/${index}`, { ...place, handlesErrors: true });
+	return collectedParts;
 }
 
 /** Collects the pipelines, steps and conditions of a document. */
@@ -68,12 +70,12 @@ export function walkDocument(document: Document): WalkedDocument {
 
 /** Collects the pipelines, steps and conditions of the named routes. */
 export function walkRoutes(document: Document): WalkedDocument {
-	const walked: CollectedParts = { pipelines: [], steps: [], matchers: [] };
+	const collectedParts: CollectedParts = { pipelines: [], steps: [], matchers: [] };
 	for (const [name, steps] of Object.entries(document.routes ?? {})) {
 		const place = { site: undefined, owner: undefined, handlesErrors: false };
-		addPipeline(walked, steps, `/routes/${escapePointer(name)}`, place);
+		addPipeline(collectedParts, steps, `/routes/${escapePointer(name)}`, place);
 	}
-	return walked;
+	return collectedParts;
 }
 
 /** Joins the pipelines, steps and conditions of several parts of a document. */
@@ -85,32 +87,37 @@ export function joinWalked(parts: readonly WalkedDocument[]): WalkedDocument {
 	};
 }
 
-function addPipeline(walked: CollectedParts, steps: readonly Step[], pointer: string, place: PipelinePlace): void {
+function addPipeline(
+	collectedParts: CollectedParts,
+	steps: readonly Step[],
+	pointer: string,
+	place: PipelinePlace,
+): void {
 	const walkedPipeline: WalkedPipeline & { steps: WalkedStep[] } = { pointer, steps: [], ...place };
-	walked.pipelines.push(walkedPipeline);
+	collectedParts.pipelines.push(walkedPipeline);
 	steps.forEach((step, index) => {
 		const walkedStep: WalkedStep = { step, pointer: `${pointer}/${index}`, pipeline: walkedPipeline };
 		walkedPipeline.steps.push(walkedStep);
-		walked.steps.push(walkedStep);
-		visitFields(walked, step, walkedStep.pointer, { ...place, owner: walkedStep });
+		collectedParts.steps.push(walkedStep);
+		visitFields(collectedParts, step, walkedStep.pointer, { ...place, owner: walkedStep });
 	});
 }
 
-function visitFields(walked: CollectedParts, value: Fields, pointer: string, place: PipelinePlace): void {
+function visitFields(collectedParts: CollectedParts, value: Fields, pointer: string, place: PipelinePlace): void {
 	for (const [key, fieldValue] of Object.entries(value)) {
 		if (typeof fieldValue !== 'object' || fieldValue === null) continue;
 		const fieldPointer = `${pointer}/${escapePointer(key)}`;
 		if (key === 'when' && place.owner && isMatcher(fieldValue)) {
-			walked.matchers.push({ matcher: fieldValue, pointer: fieldPointer, owner: place.owner });
+			collectedParts.matchers.push({ matcher: fieldValue, pointer: fieldPointer, owner: place.owner });
 			continue;
 		}
 		if (Array.isArray(fieldValue)) {
-			if (isPipeline(key, fieldValue)) addPipeline(walked, fieldValue, fieldPointer, place);
+			if (isPipeline(key, fieldValue)) addPipeline(collectedParts, fieldValue, fieldPointer, place);
 			else
 				fieldValue.forEach((item, index) => {
-					if (isFields(item)) visitFields(walked, item, `${fieldPointer}/${index}`, place);
+					if (isFields(item)) visitFields(collectedParts, item, `${fieldPointer}/${index}`, place);
 				});
-		} else visitFields(walked, fieldValue as Fields, fieldPointer, place);
+		} else visitFields(collectedParts, fieldValue as Fields, fieldPointer, place);
 	}
 }
 
@@ -143,7 +150,7 @@ export function assertedMatchers(
 	return matchers;
 }
 
-/** Returns the same as {@link assertedMatchers}, but with matchers under `not`. */
+/** Like {@link assertedMatchers}, but includes matchers under `not`. */
 export function allNestedMatchers(
 	matcher: Matcher,
 	pointer: string,

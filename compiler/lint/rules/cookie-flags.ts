@@ -12,9 +12,9 @@ export const cookieWithoutFlags: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { name, value, pointer, editedMessage, removes } of fieldEditsOf(cx.walkedDocument)) {
+		for (const { name, value, pointer, editedMessage, isRemoval } of fieldEditsOf(cx.walkedDocument)) {
 			if (
-				removes ||
+				isRemoval ||
 				(editedMessage !== 'response' && editedMessage !== 'upstream_response') ||
 				name.toLowerCase() !== 'set-cookie'
 			)

@@ -1,5 +1,5 @@
 /** The lint rule `environment/unset`. */
-import { escapePointer } from '../../schema/validate.ts';
+import { escapePointer } from '../../document/json-pointer.ts';
 import { scanComments } from '../../syntax/scan-comments.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
@@ -55,14 +55,14 @@ function checkPlaceholders(cx: LintContext): void {
 				visit(item, `${pointer}/${escapePointer(key)}`, innerObject, innerReported);
 		}
 	};
-	// Most configurations contain no such placeholder, and finding the places of all objects is slow.
+	// Most configurations contain no `{env.NAME}` placeholder, and finding the places of all objects is slow.
 	const { sites = [], ...outside } = cx.document;
 	if (mentionsEnvironment(outside) || sites.some(mentionsEnvironment)) visit(cx.document, '', '', new Set());
 }
 
 const mentionsByPart = new WeakMap<object, boolean>();
 
-/** Reports whether a part of a document may contain such a placeholder. */
+/** Reports whether a part of a document may contain an `{env.NAME}` placeholder. */
 function mentionsEnvironment(part: object): boolean {
 	let isMentioned = mentionsByPart.get(part);
 	if (isMentioned === undefined) {

@@ -46,4 +46,6 @@ const PAGE_NAMES: readonly string[] = [
 			.filter(status => status >= 400)
 			.flatMap(pageNames),
 	),
-].toSorted((a, b) => b.localeCompare(a));
+]
+	.toSorted()
+	.reverse();

@@ -3,7 +3,7 @@ import type { Step } from '../../document/document.ts';
 import { answersIfRun, branchesOf, directiveNameOf, traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a `header` for all responses that follows a directive which answers some requests. */
+/** Reports a `header` that is meant for all responses but follows a directive that answers some requests. */
 export const headerAfterAnswer: LintRule = {
 	name: 'header/after-answer',
 	severity: 'warning',
@@ -38,7 +38,6 @@ function editsResponse(step: Step): boolean {
 	return fields.some(([field, message]) => message === 'response' && step[field] !== undefined);
 }
 
-/** Reports whether the step has branches with conditions. */
 function hasConditionalBranches(step: Step): boolean {
 	return branchesOf(step).some(({ when }) => when !== undefined);
 }

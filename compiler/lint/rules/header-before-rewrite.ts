@@ -52,7 +52,7 @@ function* pathDependentEdits(cx: LintContext): Generator<{ edit: FieldEdit; when
 		const { when, response } = edit.walkedStep.step;
 		if (
 			edit.editedMessage !== 'response' ||
-			edit.removes ||
+			edit.isRemoval ||
 			edit.walkedStep.pipeline.handlesErrors ||
 			when === undefined
 		)

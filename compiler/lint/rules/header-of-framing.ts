@@ -16,8 +16,8 @@ export const headerOfFraming: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { name, pointer, removes } of fieldEditsOf(cx.walkedDocument)) {
-			if (removes || !FRAMING_FIELD.test(name)) continue;
+		for (const { name, pointer, isRemoval } of fieldEditsOf(cx.walkedDocument)) {
+			if (isRemoval || !FRAMING_FIELD.test(name)) continue;
 			cx.reportAt(pointer, `\`${name}\` belongs to the connection: the server sends it itself.`, { words: name });
 		}
 	},

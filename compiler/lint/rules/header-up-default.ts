@@ -23,8 +23,8 @@ export const headerUpDefault: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { name, value, pointer, editedMessage, removes } of fieldEditsOf(cx.walkedDocument)) {
-			if (editedMessage !== 'upstream_request' || removes) continue;
+		for (const { name, value, pointer, editedMessage, isRemoval } of fieldEditsOf(cx.walkedDocument)) {
+			if (editedMessage !== 'upstream_request' || isRemoval) continue;
 			if (!DEFAULT_FIELD_VALUES[name.toLowerCase()]?.includes(value.toLowerCase())) continue;
 			const words = `header_up ${name}`;
 			const span = cx.span(pointer, words);

@@ -14,8 +14,8 @@ export const requestedHostHidden: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { name, value, pointer, editedMessage, walkedStep, removes } of fieldEditsOf(cx.walkedDocument)) {
-			if (editedMessage !== 'upstream_request' || removes || name.toLowerCase() !== 'host') continue;
+		for (const { name, value, pointer, editedMessage, walkedStep, isRemoval } of fieldEditsOf(cx.walkedDocument)) {
+			if (editedMessage !== 'upstream_request' || isRemoval || name.toLowerCase() !== 'host') continue;
 			const isUpstreamAddress = /^\{http\.reverse_proxy\.upstream\.(?:hostport|host|address)\}$/.test(value);
 			const { upstreams } = walkedStep.step as {
 				upstreams?: { to?: readonly string[]; tls?: unknown; transport?: unknown };

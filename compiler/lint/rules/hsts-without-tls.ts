@@ -13,9 +13,9 @@ export const hstsWithoutTls: LintRule = {
 	].join('\n'),
 	dependsOn: 'served site',
 	check: cx => {
-		for (const { name, pointer, walkedStep, editedMessage, removes } of fieldEditsOf(cx.walkedDocument)) {
+		for (const { name, pointer, walkedStep, editedMessage, isRemoval } of fieldEditsOf(cx.walkedDocument)) {
 			const { site } = walkedStep.pipeline;
-			if (removes || editedMessage === 'request' || editedMessage === 'upstream_request' || site === undefined)
+			if (isRemoval || editedMessage === 'request' || editedMessage === 'upstream_request' || site === undefined)
 				continue;
 			if (name.toLowerCase() !== 'strict-transport-security') continue;
 			const listeners = cx.plan.listeners.filter(({ sites }) => sites.some(entry => entry.site === site));

@@ -16,8 +16,8 @@ export const limitRateOfClient: LintRule = {
 	check: cx => {
 		if (!cx.walkedDocument.steps.some(({ step }) => step.handler === limitRate.id)) return;
 		const editedFields = new Set<string>();
-		for (const { name, editedMessage, removes } of fieldEditsOf(cx.walkedDocument)) {
-			if (editedMessage === 'request' && !removes) editedFields.add(`http.request.header.${name.toLowerCase()}`);
+		for (const { name, editedMessage, isRemoval } of fieldEditsOf(cx.walkedDocument)) {
+			if (editedMessage === 'request' && !isRemoval) editedFields.add(`http.request.header.${name.toLowerCase()}`);
 		}
 		for (const { step, pointer } of cx.walkedDocument.steps) {
 			if (step.handler !== limitRate.id) continue;

@@ -1,6 +1,7 @@
 /** The lint rule `log/field-never-set`. */
 import { nearestName, suggestName } from '../../diagnostics/suggest.ts';
 import type { SiteLog } from '../../document/document.ts';
+import { escapePointer } from '../../document/json-pointer.ts';
 import type { LogFormat } from '../../document/log-settings.ts';
 import {
 	ENTRY_FIELD_PATHS,
@@ -9,7 +10,6 @@ import {
 	isFilterableField,
 } from '../../modules/providers/log-formats/entry-fields.ts';
 import { fieldsInLogText, shorthandsOfLogText } from '../../modules/providers/log-formats/log-text.ts';
-import { escapePointer } from '../../schema/validate.ts';
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
@@ -82,7 +82,7 @@ const FIELD_PATH_HINT =
 const OMIT_KEY_HINT =
 	'The formats `json` and `console` rename or omit it: `message_key`, `level_key`, `time_key`, `name_key`.';
 
-/** A field in the format of a log that no entry has. */
+/** A field that a log's format names although no entry of the log has it. */
 interface UnsetField {
 	/** JSON pointer of the log. */
 	readonly pointer: string;
@@ -126,7 +126,7 @@ function textTemplateOf(format: LogFormat | undefined): string {
 	return 'wrap' in format ? textTemplateOf(format.wrap) : '';
 }
 
-/** Returns the paths of the fields that a format adds, and of fields with the names that it gives them by renaming. */
+/** Returns the paths of the fields that a format adds, including the new paths of fields that it renames. */
 function fieldsAddedBy(format: LogFormat | undefined): string[] {
 	if (!format || !('wrap' in format || 'fields' in format)) return [];
 	const wrappedFields = fieldsAddedBy(format.wrap);

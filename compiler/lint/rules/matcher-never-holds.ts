@@ -4,7 +4,7 @@ import { areDisjoint } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { allNestedMatchers } from '../inspection/walk-document.ts';
 
-/** Reports a matcher with conditions that no request can meet at once. */
+/** Reports a matcher with conditions that no request can meet at the same time. */
 export const matcherNeverHolds: LintRule = {
 	name: 'matcher/never-holds',
 	severity: 'warning',

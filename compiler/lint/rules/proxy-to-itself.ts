@@ -31,7 +31,7 @@ export const proxyToItself: LintRule = {
 						listener.sites.some(({ site, hosts }) => site === pipeline.site && hosts.length === 0),
 				);
 				if (!ownListener) continue;
-				// The copy of a request is not mirrored again, so each request arrives only twice.
+				// `mirror` does not copy a copy again, so each request arrives only twice.
 				const effect = traitsOf(step).answers === undefined ? 'each request would arrive twice' : 'requests would loop';
 				cx.reportAt(pointer + addressPointer, `\`${address}\` is this very site: ${effect}.`, {
 					words: address,

@@ -40,12 +40,12 @@ export const redirectLoop: LintRule = {
 	},
 };
 
-/** Matches targets that are paths of the same site, written as they are compared. */
+/** Matches targets that are plain paths of the same site: letters, digits, `_`, `-`, `/`, and dots inside a segment. */
 const OWN_PATH = /^\/(?!\/)(?:[\w/-]|\.(?![./]|$))*$/;
 
 /**
- * Returns true only if it is certain that the redirects of a site lead to paths that it does not redirect. That is so in most
- * sites, and requests take long.
+ * Returns true only if it is certain that the redirects of a site lead to paths that the site does not redirect. This holds for
+ * most sites, and saves sending requests, which is slow.
  */
 function cannotLoop({ scope: { site }, walkedDocument: walked }: LintContext): boolean {
 	if (!site?.addresses.every(hasNoPath)) return false;
@@ -85,12 +85,12 @@ async function followRedirects(startUrl: string, site: number, cx: LintContext):
 	const visitedUrls: string[] = [];
 	for (let url = startUrl; ; ) {
 		visitedUrls.push(url);
-		// In a loop that adds the URL to itself, the length doubles with every redirect.
+		// The length is limited because a loop that adds the URL to itself doubles it with every redirect.
 		if (visitedUrls.length > MAX_REDIRECTS || url.length > MAX_URL_CHARS) return visitedUrls;
 		const request = sampleGet(url);
 		const dryRunResult = request && (await cx.subject.dryRun(request));
 		const { response } = dryRunResult ?? {};
-		// The redirect depends on a site that may change, or on earlier requests.
+		// The redirect depends on another site, which may change, or on earlier requests.
 		if (dryRunResult && ((dryRunResult.site !== site && dryRunResult.site !== -1) || dryRunResult.usesRateLimits))
 			cx.requestReinspection();
 		response?.close();

@@ -1,10 +1,11 @@
 /** The lint rule `secret/in-file`. */
+
+import { valueAt } from '../../document/json-pointer.ts';
 import { findSecrets, jsonPointer, type Secret } from '../../schema/secrets.ts';
-import { valueAt } from '../../schema/validate.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Marks of values that are often patterns or not secret at all, so that they are not reported. */
+/** The `secret` marks of the schema for values that are often patterns or not secret at all. Such values are not reported. */
 const UNRELIABLE_MARKS: ReadonlySet<unknown> = new Set([
 	'by-field',
 	'by-source',
@@ -26,7 +27,7 @@ export const secretInFile: LintRule = {
 	dependsOn: 'site',
 	check: cx => {
 		for (const secret of findSecrets(cx.scope.document)) {
-			// Whether it is reported depends on the texts of all files.
+			// Whether the secret is reported depends on the texts of all files.
 			cx.requestReinspection();
 			const { path, parts, schemaMark } = secret;
 			const pointer = jsonPointer(path);

@@ -22,7 +22,7 @@ export const directiveCovered: LintRule = {
 					({ step }, at) =>
 						at < index && step.when !== undefined && answersIfRun(step) && coversMatcher(step.when, when),
 				);
-				// If a directive before them changes the request, the two matchers may see different requests.
+				// If any step before the later one changes the request, the two matchers may see different requests.
 				if (!earlierStep || steps.slice(0, index).some(({ step }) => changesTarget(step))) return;
 				const [earlierName, laterName] = [directiveNameOf(earlierStep.step), directiveNameOf(laterStep.step)];
 				cx.reportAt(

@@ -38,6 +38,7 @@ export const tlsOff: LintRule = {
 };
 
 function redirectsToHttps({ pipeline }: Site): boolean {
-	const toHttps = (step: Step): boolean => traitsOf(step).redirectsTo?.(step)?.to.startsWith('https://') === true;
-	return pipeline.length > 0 && pipeline.every(toHttps);
+	const isHttpsRedirect = (step: Step): boolean =>
+		traitsOf(step).redirectsTo?.(step)?.to.startsWith('https://') === true;
+	return pipeline.length > 0 && pipeline.every(isHttpsRedirect);
 }

@@ -1,5 +1,4 @@
 /** The lint rule `format/unformatted`. */
-import { formatText } from '../../syntax/format.ts';
 import { firstDifferingLine } from '../../syntax/format-difference.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
@@ -12,7 +11,7 @@ export const unformatted: LintRule = {
 	check: cx => {
 		const [source] = cx.subject.sources;
 		if (!cx.dialect || !source) return;
-		const formatted = formatText(source.text);
+		const formatted = cx.subject.formatMainFile(source.text);
 		const line = firstDifferingLine(source.text, formatted);
 		if (line === undefined) return;
 		const start = source.lineStarts[Math.min(line, source.lineStarts.length) - 1]!;

@@ -22,7 +22,7 @@ export type EscapeValue = (name: string) => ((value: string) => string) | undefi
 /** The context for compiling one place in the document. */
 export interface CompileContext extends Leases {
 	readonly settings: Settings;
-	/** Named upstreams of the document. */
+	/** The upstreams of the document, by name. */
 	readonly upstreams: { readonly [name: string]: unknown };
 	/** JSON pointer of the step or matcher being compiled. */
 	readonly pointer: string;
@@ -39,8 +39,8 @@ export interface CompileContext extends Leases {
 	 * unknown name.
 	 */
 	route(name: string): (x: Exchange, next: Handler) => void | Promise<void>;
-	/** Returns a handler that runs the first branch whose condition holds, or `otherwise` if none does. */
-	firstBranch(branches: readonly HandlerBranch[], otherwise: Handler): Handler;
+	/** Returns a handler that runs the first branch whose condition holds, or `fallbackHandler` if none does. */
+	firstBranch(branches: readonly HandlerBranch[], fallbackHandler: Handler): Handler;
 	/** Compiles a string with placeholders. Unknown placeholders stay as written (`keep`) or become empty (`empty`). */
 	template(text: string, whenUnknown: 'keep' | 'empty', escapeValue?: EscapeValue): Template;
 	/**

@@ -78,7 +78,7 @@ export interface SiteDirective {
 	readonly isBlock?: true;
 	/** Adds the directive to the site being lowered. */
 	readonly lower: (line: DirectiveLine, site: SiteDraft, cx: LowerContext) => void;
-	/** Schema of the site's field. */
+	/** Schema of the field that `id` names. */
 	readonly schema: Schema;
 }
 

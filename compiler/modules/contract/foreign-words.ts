@@ -79,10 +79,10 @@ const NGINX: readonly TranslationRow[] = [
 	[
 		'auth_basic auth_basic_user_file',
 		'basic_auth',
-		'Write `basic_auth { USER HASH }`; `svc hash-password` computes the hash. In a Configfile, `htpasswd FILE` reads a file.',
+		'Write `USER HASH` on a line of its block; `svc hash-password` computes the hash. In a Configfile, `htpasswd FILE` reads a file.',
 	],
 	['auth_request', 'forward_auth', 'Write `forward_auth ADDRESS { uri PATH }`.'],
-	['allow deny', 'abort', 'Write `@other not remote_ip 10.0.0.0/8` and `abort @other`.'],
+	['allow deny', 'error', 'Write `@other not remote_ip 10.0.0.0/8` and `error @other 403`.'],
 	[
 		'ssl_certificate ssl_certificate_key',
 		'tls',
@@ -107,7 +107,11 @@ const NGINX: readonly TranslationRow[] = [
 	],
 	['real_ip_header set_real_ip_from', 'servers', 'Write `trusted_proxies` and `client_ip_headers` in its block.'],
 	['set', 'vars', 'Write `vars NAME VALUE`; `{vars.NAME}` reads it.'],
-	['if', undefined, 'A condition is a matcher: define `@name …`, then write `@name` after a directive.'],
+	[
+		'if',
+		undefined,
+		'A condition is a matcher: define `@name …`, then write `@name` after a directive. In a Configfile, you can also write `when`.',
+	],
 	['include', 'import', 'Write `import PATH`.'],
 	['worker_processes', 'threads', 'It is a global option; the default is the number of cores.'],
 ];
@@ -152,7 +156,7 @@ const TRAEFIK: readonly TranslationRow[] = [
 	['redirectscheme', undefined, 'Sites with a host name redirect from HTTP to HTTPS automatically.'],
 	['forwardauth', 'forward_auth', 'Write `forward_auth ADDRESS { uri PATH }`.'],
 	['loadbalancer', 'reverse_proxy', 'Write `reverse_proxy ADDRESS…`.'],
-	['ipallowlist ipwhitelist', 'abort', 'Write `@other not remote_ip 10.0.0.0/8` and `abort @other`.'],
+	['ipallowlist ipwhitelist', 'error', 'Write `@other not remote_ip 10.0.0.0/8` and `error @other 403`.'],
 ];
 
 const CADDY_1: readonly TranslationRow[] = [
@@ -242,7 +246,7 @@ function indexByWord(rowsByServer: typeof TRANSLATIONS_BY_SERVER): ForeignWords 
 	return translations;
 }
 
-/** Words of our own language that a Compatfile lacks, with what has the same effect there, if anything has. */
+/** Words of a Configfile that a Compatfile lacks, each with advice on what to write there instead. */
 const COMPATFILE_EQUIVALENTS: ReadonlyMap<string, string> = new Map([
 	['when', 'Here, write named matchers and `handle @name { … }`.'],
 	['split', 'Here, write a matcher `@some share 10% {client_ip}` and `handle @some { … }`.'],

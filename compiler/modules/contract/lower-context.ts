@@ -16,7 +16,9 @@ export type SubdirectiveHandler = (args: readonly Word[], line: Line) => void;
 export interface UnknownSubdirective {
 	/** Words of other servers for which a translation is suggested. */
 	readonly foreignWords?: ForeignWords;
-	/** Returns the message of Caddy, for a Compatfile. */
+	/** Words that are known in the block of one of the accepted words: for each of them, that accepted word. */
+	readonly wordsOfInnerBlocks?: { readonly [name: string]: string };
+	/** Returns Caddy's message for the unknown word `name`, for a Compatfile. */
 	readonly compatibleMessage?: (name: string) => string;
 }
 

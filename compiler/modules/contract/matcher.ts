@@ -46,7 +46,6 @@ export interface MatcherTraits<M extends Matcher = Matcher> {
 	readonly wordsOf?: (matcher: M) => readonly string[];
 }
 
-/** A request matcher. */
 export interface MatcherModule<M extends Matcher = Matcher> extends MatcherTraits<M> {
 	/** Value of `type` in the document, and name in both dialects. The module ID is `http.matchers.<id>`. */
 	readonly id: string;

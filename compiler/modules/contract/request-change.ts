@@ -26,7 +26,8 @@ export const MAX_DERIVED_BODY_CHARS = 1 << 20;
 export const UNMENTIONED_VALUE = 'svc-diff';
 
 /**
- * Returns the change that gives the placeholder with the full name `name` this value; undefined if no change to a request does so.
+ * Returns the change that gives the placeholder with the full name `name` the value `value`; undefined if no change to a request
+ * does so.
  */
 export function changeSettingPlaceholder(name: string, value: string): RequestChange | undefined {
 	const familyMatch = /^http\.request\.(header|uri\.query|cookie)\.(.+)$/.exec(name);

@@ -78,9 +78,12 @@ export interface StepTraits<S extends Step = Step> {
 	readonly changesBodies?: true;
 	/** Returns changes to a request that probe the step: it treats some of the changed requests differently from others. */
 	readonly probeChanges?: (step: S) => readonly RequestChange[];
-	/** True if the site itself provides the response bodies, so that `templates` may execute them. */
+	/**
+	 * True if the site itself provides the response bodies, so that `templates` may execute them. Values of placeholders in such a
+	 * body must be marked as data; see page-source.ts.
+	 */
 	readonly makesPages?: true;
-	/** Returns the name of the directive that a step is written as, if it is not the first of the directive's names. */
+	/** Returns the directive's name with which a step is written, if that is not the first of its names. */
 	readonly writtenAs?: (step: S) => string | undefined;
 }
 

@@ -8,7 +8,6 @@ import type { CompileContext } from '../contract/compile-context.ts';
 import { handlerDirective } from '../contract/directive.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 
-/** A step of the handler `limit_rate`. */
 export interface LimitRateStep extends Step {
 	readonly handler: 'limit_rate';
 	/** Maximum number of bytes per second, or a string with placeholders; 0 for no limit. */

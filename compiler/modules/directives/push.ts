@@ -141,7 +141,7 @@ const MAX_REMEMBERED_CHARACTERS = 256 * 1024;
 
 /** Remembers the `Link` values of recently answered pages, up to {@link MAX_REMEMBERED_CHARACTERS}. */
 class HintMemory {
-	/** `Link` values by page, the page that was remembered first in front. */
+	/** `Link` values by page, in the order in which the pages were remembered. */
 	readonly #linksByPage = new Map<string, readonly string[]>();
 	#rememberedCharacters = 0;
 

@@ -77,7 +77,7 @@ export const requestBody = handlerDirective<RequestContentStep>({
 	},
 });
 
-/** Returns a body with the same bytes that fails with HttpError 413 when more than `maxBytes` are read. */
+/** Returns a body with the same bytes, which fails with HttpError 413 when more than `maxBytes` are read. */
 function limitBody(body: Body, maxBytes: number): Body {
 	if (isStream(body)) return new LimitedBody(body, maxBytes);
 	return (bodyLength(body) ?? 0) <= maxBytes ? body : new TooLargeBody();

@@ -1,4 +1,4 @@
-/** `route`: a group of directives that run in the order written in both languages. */
+/** `route`: a group of directives that run in the order in which they are written, in both languages. */
 
 import type { Step } from '../../document/document.ts';
 import { PIPELINE_SCHEMA } from '../../document/references.ts';

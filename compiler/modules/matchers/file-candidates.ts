@@ -227,7 +227,7 @@ function expandGlob(reader: FileReader, root: string, pattern: string): string[]
 	return paths;
 }
 
-/** Removes the backslashes of escapes. */
+/** Replaces each escaped character, such as `\*`, by the character itself. */
 function removeEscapes(text: string): string {
 	return text.includes('\\') ? text.replace(/\\(.)/gs, '$1') : text;
 }

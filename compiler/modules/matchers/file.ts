@@ -14,7 +14,10 @@ export const TRY_POLICIES = [
 	'most_recently_modified',
 ] as const;
 
-/** The policy to which `first_exist_fallback` in a Compatfile is lowered: even the last file must exist. */
+/**
+ * The policy to which `first_exist_fallback` in a Compatfile is lowered. It selects whatever has the last name, even a folder, but
+ * this must exist.
+ */
 export const COMPATIBLE_FALLBACK_POLICY = 'first_exist_last_any';
 
 /** All policies that a document may name. */

@@ -17,7 +17,6 @@ export interface HeaderRule {
 	readonly absent?: boolean;
 }
 
-/** Properties of a rule in the schema. */
 export const HEADER_RULE_PROPERTIES: { readonly [name: string]: Schema } = {
 	name: { type: 'string', minLength: 1, description: 'Name of the field.' },
 	values: {

@@ -11,7 +11,7 @@ interface MethodMatcher extends Matcher {
 
 const USAGE = 'method <method>…';
 
-/** Methods among which `svc diff` finds an example of a method that a matcher does not list. */
+/** Methods from which `svc diff` picks one that a matcher does not list. */
 const COMMON_METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'PROPFIND', 'SVC-DIFF'];
 
 export const method = requestMatcher<MethodMatcher>({

@@ -51,7 +51,7 @@ function isExactPattern(pattern: string): boolean {
  */
 export function firstSegmentOf(pattern: string): string | undefined {
 	const firstSegment = /^\/[^/*?[\\%{]+(?=\/|$)/.exec(pattern)?.[0];
-	// Patterns with `//` or `%` are compared with another form of the path.
+	// Patterns with `//` or `%` are not compared with the normalized path.
 	return firstSegment === undefined || pattern.includes('//') || pattern.includes('%')
 		? undefined
 		: firstSegment.toLowerCase();

@@ -74,7 +74,6 @@ export const path = requestMatcher<PathMatcher>({
 	compile: compilePath,
 });
 
-/** Returns a `path` matcher with these patterns. */
 export function createPathMatcher(patterns: readonly string[]): Matcher {
 	return { type: path.id, patterns };
 }

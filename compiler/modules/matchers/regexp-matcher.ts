@@ -20,7 +20,7 @@ export const REGEXP_PROPERTIES: { readonly [name: string]: Schema } = {
 	name: { type: 'string', pattern: '^[\\w-]+$', description: 'Name of its captures.' },
 };
 
-/** Message for a matcher set with two regular expression matchers of which it may contain only one. */
+/** Message for a matcher set that contains two regular expression matchers although only one is allowed. */
 export const ONCE_PER_SET_MESSAGE = 'regular expression can only be used once per named matcher';
 
 /**

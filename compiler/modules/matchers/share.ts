@@ -87,7 +87,7 @@ function percentageSchema() {
 	return { type: 'number', minimum: 0, maximum: 100 } as const;
 }
 
-/** Converts a percentage to a hash: the share of all hashes below this hash is the percentage. */
+/** Returns the hash below which the given percentage of all hashes lies. */
 export function hashThreshold(percentage: number): number {
 	const hundredths = Math.round(percentage * 100);
 	return hundredths >= TOTAL_HUNDREDTHS ? 2 ** 32 : Math.floor((hundredths * 0xffffffff) / TOTAL_HUNDREDTHS);

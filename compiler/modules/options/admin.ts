@@ -2,7 +2,6 @@
 import type { Word } from '../../syntax/ast.ts';
 import type { GlobalOption } from '../contract/option.ts';
 
-/** Default address of the Admin API. */
 const DEFAULT_ADMIN_ADDRESS = '127.0.0.1:2019';
 
 /** Source of a regular expression for a port number from 0 to 65535. */

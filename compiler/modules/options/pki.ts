@@ -21,7 +21,7 @@ export interface AuthoritySettings {
 	readonly intermediate_cn?: string;
 	/** Lifetime of intermediate certificates in milliseconds. */
 	readonly intermediate_lifetime?: number;
-	/** Milliseconds between checks whether certificates must be renewed. */
+	/** Milliseconds between checks for certificates that must be renewed. */
 	readonly maintenance_interval?: number;
 	readonly renewal_window_ratio?: number;
 	readonly root?: AuthorityFiles;

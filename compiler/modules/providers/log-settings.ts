@@ -13,7 +13,6 @@ import { LOG_OUTPUT_SCHEMA, lowerLogOutput } from './log-writers/log-output.ts';
 /** Levels in ascending order, as they are written in the document. */
 const LOG_LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'PANIC', 'FATAL'] as const;
 
-/** Schemas of a log's properties in the document. */
 export const LOG_SCHEMA_PROPERTIES: { readonly [name: string]: Schema } = {
 	name: { type: 'string', description: 'Logger name. Several sites may share it.' },
 	output: LOG_OUTPUT_SCHEMA,

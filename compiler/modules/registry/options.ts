@@ -33,7 +33,7 @@ import {
 } from '../options/tls/issuance.ts';
 import { ocspInterval, ocspStapling, onDemandTls } from '../options/tls/ocsp.ts';
 
-/** All global options, in the order of `list-modules` and the manual. */
+/** All global options, in the order of the documentation site's page about them and of `svc schema`. The order has no other effect. */
 export const options: readonly GlobalOption[] = [
 	acmeCa,
 	acmeCaRoot,

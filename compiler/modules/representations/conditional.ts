@@ -1,7 +1,7 @@
 /** Evaluates conditional requests: entity tags, HTTP dates and the precedence of preconditions (RFC 9110 §13). */
 import type { HeaderList } from '../../exchange/header-list.ts';
 
-/** The validators of a representation. */
+/** The validators of a representation, with which preconditions are compared. */
 export interface Validators {
 	/** Entity tag with its quotes, or undefined if the response has no tag. */
 	readonly etag: string | undefined;
@@ -9,7 +9,7 @@ export interface Validators {
 	readonly modified: number | undefined;
 }
 
-/** How to answer a conditional request: `proceed` as without preconditions, `not-modified` with 304, `failed` with 412. */
+/** How to answer a conditional request: `proceed` as if there were no preconditions, `not-modified` with 304, `failed` with 412. */
 export type PreconditionResult = 'proceed' | 'not-modified' | 'failed';
 
 const DAY_NAMES = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
@@ -109,8 +109,8 @@ export function omitContentFields(headers: HeaderList): void {
 }
 
 /**
- * Evaluates the preconditions of a GET or HEAD in the order of RFC 9110 §13.2.2: If-Match or otherwise If-Unmodified-Since,
- * then If-None-Match or otherwise If-Modified-Since. An unreadable date counts as absent. `nowMs` is in milliseconds.
+ * Evaluates the preconditions of a GET or HEAD in the order of RFC 9110 §13.2.2: If-Match or, in its absence, If-Unmodified-Since;
+ * then If-None-Match or, in its absence, If-Modified-Since. An unreadable date counts as absent. `nowMs` is in milliseconds.
  */
 export function evaluatePreconditions(headers: HeaderList, validators: Validators, nowMs: number): PreconditionResult {
 	const ifMatch = headers.getCombined('if-match');

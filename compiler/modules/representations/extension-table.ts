@@ -3,6 +3,7 @@
  * result, because reading the registry takes longer than evaluating all other modules of a thread.
  */
 import db from 'mime-db';
+import { lazily } from '../../exchange/lazily.ts';
 
 /** Extensions for which browsers and tools expect another type than the one that {@link typeRank} prefers. */
 const PREFERRED_TYPES: readonly (readonly [extension: string, type: string])[] = [
@@ -47,5 +48,5 @@ function withCharset(type: string): string {
 	return type.startsWith('text/') ? `${type}; charset=utf-8` : type;
 }
 
-/** Content types by file extension, with `charset=utf-8` for text types. */
-export const EXTENSION_TYPES: ReadonlyMap<string, string> = chooseExtensionTypes();
+/** Returns the content types by file extension, with `charset=utf-8` for text types. */
+export const extensionTypes: () => ReadonlyMap<string, string> = lazily(chooseExtensionTypes);

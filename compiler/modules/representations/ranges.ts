@@ -91,7 +91,6 @@ function mergeCloseRanges(ranges: readonly ByteRange[]): readonly ByteRange[] {
 	return mergedRanges;
 }
 
-/** Returns the value of `Content-Range` for one range. */
 export function formatContentRange(range: ByteRange, size: number): string {
 	return `bytes ${range.start}-${range.end - 1}/${size}`;
 }

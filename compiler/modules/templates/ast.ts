@@ -13,7 +13,6 @@ export type Operand = SourceRange &
 		| { readonly kind: 'dot' }
 		| { readonly kind: 'nil' }
 		| { readonly kind: 'literal'; readonly value: Value }
-		/** A variable, by its slot. */
 		| { readonly kind: 'variable'; readonly slot: number }
 		| { readonly kind: 'function'; readonly name: string }
 		| { readonly kind: 'pipeline'; readonly pipeline: Pipeline }

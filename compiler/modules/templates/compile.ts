@@ -12,10 +12,9 @@ const BREAK = 1;
 const CONTINUE = 2;
 type Outcome = typeof NORMAL | typeof BREAK | typeof CONTINUE;
 
-/** Compiled statements. */
+/** Runs compiled statements, and returns their outcome. */
 export type TemplateBody = (run: TemplateRun, dot: Value, variables: VariableSlots) => Outcome;
 
-/** Compiles statements in order. */
 export function compileStatements(statements: readonly Statement[], scope: CompileScope): TemplateBody {
 	const bodies = statements.map(statement => compileStatement(statement, scope));
 	if (bodies.length === 1) return bodies[0]!;
@@ -52,12 +51,12 @@ function compileStatement(statement: Statement, scope: CompileScope): TemplateBo
 		case 'with': {
 			const evaluateCondition = compilePipeline(statement.pipeline, scope);
 			const body = compileStatements(statement.body, scope);
-			const otherwise = compileStatements(statement.otherwise, scope);
+			const elseBody = compileStatements(statement.otherwise, scope);
 			const setsDot = statement.kind === 'with';
 			return withPlaceInLimitError(scope, statement.pipeline, (run, dot, variables) => {
 				run.budget.spendSteps(1);
 				const value = evaluateCondition(run, dot, variables);
-				if (!isTrue(value)) return otherwise(run, dot, variables);
+				if (!isTrue(value)) return elseBody(run, dot, variables);
 				return body(run, setsDot ? value : dot, variables);
 			});
 		}
@@ -76,12 +75,12 @@ function compileStatement(statement: Statement, scope: CompileScope): TemplateBo
  * Compiles a statement so that the error for a reached limit names the statement's place, even if the limit was not reached in a
  * function call.
  */
-function withPlaceInLimitError(scope: CompileScope, place: SourceRange, body: TemplateBody): TemplateBody {
+function withPlaceInLimitError(scope: CompileScope, sourceRange: SourceRange, body: TemplateBody): TemplateBody {
 	return (run, dot, variables) => {
 		try {
 			return body(run, dot, variables);
 		} catch (error) {
-			if (error instanceof LimitError) failAtPlace(scope, place, run, error.message, error);
+			if (error instanceof LimitError) failAtPlace(scope, sourceRange, run, error.message, error);
 			throw error;
 		}
 	};
@@ -91,7 +90,7 @@ function compileRange(statement: Statement & { kind: 'range' }, scope: CompileSc
 	const { pipeline } = statement;
 	const evaluateSubject: Evaluator = compileCommands(pipeline.commands, scope);
 	const body = compileStatements(statement.body, scope);
-	const otherwise = compileStatements(statement.otherwise, scope);
+	const elseBody = compileStatements(statement.otherwise, scope);
 	const { slots } = pipeline;
 	const elementSlot = slots.at(-1);
 	const indexSlot = slots.length === 2 ? slots[0] : undefined;
@@ -105,21 +104,21 @@ function compileRange(statement: Statement & { kind: 'range' }, scope: CompileSc
 	return withPlaceInLimitError(scope, pipeline, (run, dot, variables) => {
 		const value = evaluateSubject(run, dot, variables);
 		if (isList(value)) {
-			if (value.length === 0) return otherwise(run, dot, variables);
+			if (value.length === 0) return elseBody(run, dot, variables);
 			for (let i = 0; i < value.length; i++) if (!runIteration(run, BigInt(i), value[i]!, variables)) break;
 			return NORMAL;
 		}
 		if (typeof value === 'bigint') {
-			if (value <= 0n) return otherwise(run, dot, variables);
+			if (value <= 0n) return elseBody(run, dot, variables);
 			if (indexSlot !== undefined)
 				failAtPlace(scope, pipeline, run, "can't use two variables to range over an integer");
 			for (let i = 0n; i < value; i++) if (!runIteration(run, i, i, variables)) break;
 			return NORMAL;
 		}
-		if (value === null) return otherwise(run, dot, variables);
+		if (value === null) return elseBody(run, dot, variables);
 		const entries = asDictionary(value);
 		if (!entries) failAtPlace(scope, pipeline, run, `range can't iterate over a value of type ${typeName(value)}`);
-		if (entries!.size === 0) return otherwise(run, dot, variables);
+		if (entries!.size === 0) return elseBody(run, dot, variables);
 		run.budget.chargeEntries(entries!.size);
 		for (const key of sortedKeys(entries!)) if (!runIteration(run, key, entries!.get(key)!, variables)) break;
 		return NORMAL;

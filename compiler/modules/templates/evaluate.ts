@@ -14,10 +14,10 @@ import type { TemplateRun, VariableSlots } from './run.ts';
 import { FunctionError, LimitError, TemplateFailure } from './template-error.ts';
 import { asDictionary, Callable, isObject, isTrue, typeName, type Value } from './value.ts';
 
-/** A compiled pipeline or operand. */
+/** Evaluates a compiled pipeline or operand. */
 export type Evaluator = (run: TemplateRun, dot: Value, variables: VariableSlots) => Value;
 
-/** A compiled command. `pipedValue` is the value of the previous command of the pipeline, if any. */
+/** Evaluates a compiled command. `pipedValue` is the value of the previous command of the pipeline, if any. */
 type EvaluateCommand = (run: TemplateRun, dot: Value, variables: VariableSlots, pipedValue: Value) => Value;
 
 /** The source of the template being compiled, and the functions that it can call. */
@@ -29,15 +29,15 @@ export interface CompileScope {
 /** Throws a TemplateFailure that names a place: `template: name:line:column: executing "name" at <.X>: reason`. */
 export function failAtPlace(
 	scope: CompileScope,
-	place: SourceRange,
+	sourceRange: SourceRange,
 	run: TemplateRun,
 	reason: string,
 	cause?: unknown,
 ): never {
 	const { text } = scope;
-	const column = place.start - text.lastIndexOf('\n', place.start - 1);
-	const location = `${run.sourceName}:${lineOfOffset(text, place.start)}:${column}`;
-	const excerpt = text.slice(place.start, place.end).replace(/\s+/g, ' ');
+	const column = sourceRange.start - text.lastIndexOf('\n', sourceRange.start - 1);
+	const location = `${run.sourceName}:${lineOfOffset(text, sourceRange.start)}:${column}`;
+	const excerpt = text.slice(sourceRange.start, sourceRange.end).replace(/\s+/g, ' ');
 	const shortExcerpt = excerpt.length > 40 ? `${excerpt.slice(0, 40)}...` : excerpt;
 	const message = `template: ${location}: executing "${run.templateName}" at <${shortExcerpt}>: ${reason}`;
 	throw new TemplateFailure(message, cause === undefined ? undefined : { cause });
@@ -142,45 +142,45 @@ function compileMember(
 	};
 }
 
-function memberOf(scope: CompileScope, place: SourceRange, run: TemplateRun, value: Value, name: string): Value {
+function memberOf(scope: CompileScope, sourceRange: SourceRange, run: TemplateRun, value: Value, name: string): Value {
 	if (value instanceof Map) return value.get(name) ?? null;
-	if (value === null) return failAtPlace(scope, place, run, `nil pointer evaluating interface {}.${name}`);
+	if (value === null) return failAtPlace(scope, sourceRange, run, `nil pointer evaluating interface {}.${name}`);
 	if (isObject(value)) {
 		const member = value.member(name);
 		if (member !== undefined) return member;
 		const entries = asDictionary(value);
 		if (entries) return entries.get(name) ?? null;
 	}
-	return failAtPlace(scope, place, run, `can't evaluate field ${name} in type ${typeName(value)}`);
+	return failAtPlace(scope, sourceRange, run, `can't evaluate field ${name} in type ${typeName(value)}`);
 }
 
 function compileCall(
 	name: string,
-	place: SourceRange,
+	sourceRange: SourceRange,
 	argumentOperands: readonly Operand[],
 	args: readonly Evaluator[],
 	isPiped: boolean,
 	scope: CompileScope,
 ): EvaluateCommand {
-	if (name === 'and' || name === 'or') return compileLogic(name, place, args, isPiped, scope);
+	if (name === 'and' || name === 'or') return compileLogic(name, sourceRange, args, isPiped, scope);
 	const fn = scope.functions.get(name)!;
 	const countMistake = argumentCountMistake(name, fn, args.length + (isPiped ? 1 : 0));
-	if (countMistake) return run => failAtPlace(scope, place, run, countMistake);
-	const callRange: SourceRange = { start: place.start, end: argumentOperands.at(-1)?.end ?? place.end };
+	if (countMistake) return run => failAtPlace(scope, sourceRange, run, countMistake);
+	const callRange: SourceRange = { start: sourceRange.start, end: argumentOperands.at(-1)?.end ?? sourceRange.end };
 	return (run, dot, variables, pipedValue) => {
 		run.budget.spendSteps(1);
 		const argumentValues: Value[] = [];
 		for (const [i, arg] of args.entries()) {
 			argumentValues.push(checkArgument(scope, argumentOperands[i]!, run, fn, i, arg(run, dot, variables)));
 		}
-		if (isPiped) argumentValues.push(checkArgument(scope, place, run, fn, args.length, pipedValue));
+		if (isPiped) argumentValues.push(checkArgument(scope, sourceRange, run, fn, args.length, pipedValue));
 		return withPlaceInErrors(scope, callRange, run, name, () => chargeResult(run, fn.call(run, argumentValues)));
 	};
 }
 
 function checkArgument(
 	scope: CompileScope,
-	place: SourceRange,
+	sourceRange: SourceRange,
 	run: TemplateRun,
 	fn: TemplateFunction,
 	index: number,
@@ -189,20 +189,20 @@ function checkArgument(
 	const kind = parameterKind(fn, index);
 	const convertedValue = convertArgument(value, kind);
 	return convertedValue === undefined
-		? failAtPlace(scope, place, run, argumentTypeMistake(value, kind))
+		? failAtPlace(scope, sourceRange, run, argumentTypeMistake(value, kind))
 		: convertedValue;
 }
 
 /** Compiles `and` or `or`. Evaluation stops at the argument that decides the result, and that argument is the result. */
 function compileLogic(
 	name: 'and' | 'or',
-	place: SourceRange,
+	sourceRange: SourceRange,
 	args: readonly Evaluator[],
 	isPiped: boolean,
 	scope: CompileScope,
 ): EvaluateCommand {
 	if (args.length === 0 && !isPiped) {
-		return run => failAtPlace(scope, place, run, `wrong number of args for ${name}: want at least 1 got 0`);
+		return run => failAtPlace(scope, sourceRange, run, `wrong number of args for ${name}: want at least 1 got 0`);
 	}
 	const decidingValue = name === 'or';
 	return (run, dot, variables, pipedValue) => {
@@ -219,7 +219,7 @@ function compileLogic(
 /** Runs a call, and adds its place in the template to its errors. */
 function withPlaceInErrors(
 	scope: CompileScope,
-	place: SourceRange,
+	sourceRange: SourceRange,
 	run: TemplateRun,
 	name: string,
 	call: () => Value,
@@ -228,8 +228,8 @@ function withPlaceInErrors(
 		return call();
 	} catch (error) {
 		if (error instanceof FunctionError)
-			failAtPlace(scope, place, run, `error calling ${name}: ${error.message}`, error);
-		if (error instanceof LimitError) failAtPlace(scope, place, run, error.message, error);
+			failAtPlace(scope, sourceRange, run, `error calling ${name}: ${error.message}`, error);
+		if (error instanceof LimitError) failAtPlace(scope, sourceRange, run, error.message, error);
 		throw error;
 	}
 }

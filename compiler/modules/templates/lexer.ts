@@ -22,7 +22,7 @@ export interface Delimiters {
 
 export type TokenKind = 'word' | 'field' | 'dot' | 'variable' | 'string' | 'character' | 'number' | 'operator' | 'end';
 
-/** A token of an action. */
+/** A token of an action: a name, an operator, a constant, a field, a dot, a variable, or the end of the action. */
 export interface Token {
 	readonly kind: TokenKind;
 	/** Name, operator or number as written; the value of a string; the name of a field without its dot. */

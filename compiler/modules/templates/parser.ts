@@ -55,8 +55,8 @@ class TemplateParser {
 	}
 
 	/**
-	 * Parses statements up to the action that ends their block; its tokens are then in `#tokens`. `blockStart` is the first token of
-	 * the block; undefined outside of blocks.
+	 * Parses statements up to the action that ends their block. The tokens of that action are then in `#tokens`. `blockStart` is the
+	 * first token of the block; undefined outside of blocks.
 	 */
 	#parseStatements(blockStart: Token | undefined): readonly Statement[] {
 		const statements: Statement[] = [];

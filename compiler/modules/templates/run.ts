@@ -42,8 +42,8 @@ export class ExecutionBudget {
 	}
 
 	/** Spends steps of the budget. Throws LimitError if none are left. */
-	spendSteps(steps: number): void {
-		this.#remainingSteps.stepsLeft -= steps;
+	spendSteps(stepCount: number): void {
+		this.#remainingSteps.stepsLeft -= stepCount;
 		if (this.#remainingSteps.stepsLeft < 0)
 			throw new LimitError(`the template takes more than ${this.bounds.maxSteps} steps`);
 	}
@@ -101,7 +101,6 @@ export interface RunDependencies {
 	readonly hostState: unknown;
 }
 
-/** One execution of a template. */
 export class TemplateRun {
 	readonly budget: ExecutionBudget;
 	readonly deps: RunDependencies;
@@ -127,7 +126,6 @@ export class TemplateRun {
 		this.#outputPieces.push(text);
 	}
 
-	/** Returns the output. */
 	output(): string {
 		return this.#outputPieces.join('');
 	}

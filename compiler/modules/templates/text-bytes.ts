@@ -1,6 +1,5 @@
 /** Lengths and slices of strings in bytes of UTF-8, because the template language counts bytes, as Go does. */
 
-/** Returns the length of a string in bytes. */
 export function byteLength(text: string): number {
 	return Buffer.byteLength(text);
 }

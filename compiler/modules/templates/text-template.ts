@@ -10,7 +10,6 @@ import { type ExecutionBudget, type RunDependencies, TemplateRun } from './run.t
 import { LimitError, TemplateFailure, TemplateSyntaxError } from './template-error.ts';
 import type { Value } from './value.ts';
 
-/** The default delimiters of actions. */
 export const DEFAULT_DELIMITERS: Delimiters = { open: '{{', close: '}}' };
 
 /** A compiled template source. */

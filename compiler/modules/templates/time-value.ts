@@ -165,7 +165,6 @@ const TIME_METHODS = {
 	Equal: defineFunction('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.timeMs === b.timeMs),
 };
 
-/** Returns a method of an object as a callable value. */
 export function objectMethod(name: string, signature: string, body: (...args: never[]) => Value): Callable {
 	const fn = defineFunction(signature, (_, ...args: never[]) => body(...args));
 	return new Callable(name, fn.parameters, fn.call);

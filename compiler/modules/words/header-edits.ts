@@ -51,7 +51,6 @@ const PAIRS_SCHEMA: Schema = {
 	},
 };
 
-/** Properties of {@link HeaderEdits} in the document. */
 export const HEADER_EDITS_PROPERTIES: { readonly [name: string]: Schema } = {
 	clear: { const: true, description: 'Removes every field first.' },
 	add: { ...PAIRS_SCHEMA, description: 'Fields to add.' },
@@ -82,7 +81,6 @@ export const HEADER_EDITS_PROPERTIES: { readonly [name: string]: Schema } = {
 	default: { ...PAIRS_SCHEMA, description: 'Fields to set if they are absent.' },
 };
 
-/** Schema of {@link HeaderEdits}. */
 export const HEADER_EDITS_SCHEMA: Schema = {
 	type: 'object',
 	description: 'Edits of header fields, made in this order: clear, add, set, delete, replace, default.',
@@ -196,7 +194,7 @@ function compilePair({ name, value }: FieldValue, cx: CompileContext, applyPair:
 	const nameTemplate = cx.template(name, 'keep');
 	const valueTemplate = compileFieldValue(value, cx, 'keep');
 	const constantName = nameTemplate.constant;
-	// The value of an environment variable is known only on the machine that runs the server.
+	// A name with an environment variable may be invalid on this machine and valid on the machine that runs the server.
 	if (constantName === undefined || (name.includes('{') && !isToken(constantName))) {
 		return (x, headers) => {
 			const renderedName = nameTemplate.render(x);

@@ -30,10 +30,10 @@ type Draft<Z> = { -readonly [K in keyof Z]?: Z[K] };
 
 /** The properties in which directives with zones differ. */
 export interface ZoneDirective<Z extends LimitZone> {
-	/** Usage of the directive and of `zone` in its block. */
+	/** `usage` is the usage of the directive, and `zoneUsage` that of `zone` in its block. */
 	readonly usage: string;
 	readonly zoneUsage: string;
-	/** Prefix of the codes of problems. */
+	/** Prefix of the codes of reported problems, without the `/`. */
 	readonly codePrefix: string;
 	/** Number of words that form the limit after the zone's name. */
 	readonly limitWordCount: number;
@@ -41,6 +41,8 @@ export interface ZoneDirective<Z extends LimitZone> {
 	lowerLimit(words: readonly Word[], zone: Draft<Z>, cx: LowerContext): void;
 	/** Returns the handlers of the lines that only the zones of this directive have. */
 	zoneHandlers(zone: Draft<Z>, cx: LowerContext): { readonly [name: string]: SubdirectiveHandler };
+	/** Words of the blocks within a zone: for each of them, the first word of the line that has the block. */
+	readonly wordsOfInnerBlocks?: { readonly [name: string]: string };
 	/** First words of the lines that set a limit. */
 	readonly limitLineNames: readonly string[];
 	/**
@@ -62,7 +64,6 @@ export function countSchema(minimum: number, maximum: number, description: strin
 	return { type: 'integer', minimum, maximum, description };
 }
 
-/** Returns the schemas of the fields of {@link LimitZone}. */
 export function limitZoneSchemas(
 	defaultKeys: number,
 	maxKeys = HIGHEST_MAX_KEYS,
@@ -87,7 +88,7 @@ export function limitZoneSchemas(
 	};
 }
 
-/** Returns a handler of a line with a single word. */
+/** Returns a handler for lines with exactly one argument and no block. */
 export function singleWordHandler(cx: LowerContext, usage: string, lower: (word: Word) => void): SubdirectiveHandler {
 	return (words, innerLine) => {
 		cx.noBlock(innerLine);
@@ -182,12 +183,12 @@ export function lowerZones<Z extends LimitZone>(
 	directive: ZoneDirective<Z>,
 	cx: LowerContext,
 ): Z[] {
-	const { usage, zoneUsage, codePrefix, limitWordCount, limitLineNames } = directive;
+	const { usage, zoneUsage, codePrefix, limitWordCount, limitLineNames, wordsOfInnerBlocks = {} } = directive;
 	const zones: Z[] = [];
 	const draft: Draft<Z> = {};
 	const [nameWord, ...limitArgs] = args;
 	if (nameWord) {
-		if (checkZoneName(nameWord, codePrefix, cx)) draft.name = nameWord.text;
+		if (checkZoneName(nameWord, codePrefix, usage, cx)) draft.name = nameWord.text;
 		if (limitArgs.length > 0 && cx.count(line, args, 1 + limitWordCount, 1 + limitWordCount, usage))
 			directive.lowerLimit(limitArgs, draft, cx);
 	}
@@ -195,14 +196,14 @@ export function lowerZones<Z extends LimitZone>(
 	let lineOutsideZone: Line | undefined;
 	const zoneHandlers: { [name: string]: SubdirectiveHandler } = {
 		zone: (words, innerLine) => {
-			if (!cx.count(innerLine, words, 1, 1, zoneUsage) || !checkZoneName(words[0]!, codePrefix, cx)) return;
+			if (!cx.count(innerLine, words, 1, 1, zoneUsage) || !checkZoneName(words[0]!, codePrefix, zoneUsage, cx)) return;
 			const { text, span } = words[0]!;
 			if (zoneNames.has(text))
 				cx.problem('error', `${codePrefix}/zone-twice`, span, `The zone \`${text}\` is defined twice here.`);
 			zoneNames.add(text);
 			const zoneDraft: Draft<Z> = {};
 			zoneDraft.name = text;
-			cx.subdirectives(innerLine.block, directive.zoneHandlers(zoneDraft, cx), 'zone');
+			cx.subdirectives(innerLine.block, directive.zoneHandlers(zoneDraft, cx), 'zone', { wordsOfInnerBlocks });
 			const zone = directive.finishZone(zoneDraft, innerLine, hasLine(innerLine, limitLineNames), cx);
 			if (zone) zones.push(zone);
 		},
@@ -214,7 +215,7 @@ export function lowerZones<Z extends LimitZone>(
 		};
 	}
 	const directiveWord = line.words[0]!;
-	cx.subdirectives(line.block, zoneHandlers, directiveWord.text);
+	cx.subdirectives(line.block, zoneHandlers, directiveWord.text, { wordsOfInnerBlocks });
 	if (nameWord) {
 		const zone = directive.finishZone(draft, line, limitArgs.length > 0 || hasLine(line, limitLineNames), cx);
 		if (zone) zones.unshift(zone);
@@ -229,10 +230,10 @@ export function lowerZones<Z extends LimitZone>(
 	return zones;
 }
 
-function checkZoneName({ text, span }: Word, codePrefix: string, cx: LowerContext): boolean {
+function checkZoneName({ text, span }: Word, codePrefix: string, usage: string, cx: LowerContext): boolean {
 	if (ZONE_NAME.test(text)) return true;
 	cx.problem('error', `${codePrefix}/zone-name`, span, `\`${text}\` cannot be the name of a zone.`, {
-		hint: 'Write letters, digits, `_`, `.` and `-`.',
+		hint: `A name consists of letters, digits, \`_\`, \`.\` and \`-\`. Usage: ${usage}`,
 	});
 	return false;
 }

@@ -26,7 +26,7 @@ export function parseSingleDuration(args: readonly Word[], line: Line, cx: Lower
 	return undefined;
 }
 
-/** Parses a whole number. */
+/** Parses a whole number from `min` to `max`. Returns undefined after reporting a mistake. */
 export function parseSingleInteger(
 	args: readonly Word[],
 	line: Line,

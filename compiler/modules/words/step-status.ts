@@ -7,7 +7,6 @@ import type { Word } from '../../syntax/ast.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
 
-/** Schema of a step's `status`. */
 export const STEP_STATUS_SCHEMA: Schema = {
 	anyOf: [
 		{ type: 'integer', minimum: 100, maximum: 599 },
@@ -50,7 +49,7 @@ export function compileStepStatus(
 	if (template.constant !== undefined) {
 		const constant = parseStatus(template.constant);
 		if (constant !== undefined) return constant;
-		// Environment variables are known only on the machine that runs the server.
+		// A status with an environment variable may be valid on the machine that runs the server.
 		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status.`, 'status/invalid');
 	}
 	return x => {

@@ -4,7 +4,7 @@
  */
 import { MAX_VARIANTS } from '../shared-cache.ts';
 
-/** Words of a row. */
+/** Offsets of the words in a row. */
 const ROW = {
 	/** The two halves of the key's hash. */
 	a: 0,
@@ -17,8 +17,8 @@ const ROW = {
 	headBytes: 7,
 	bodyBytes: 8,
 	/**
-	 * The next rows, counted from 1, in the row's buckets of the tables of keys, URLs and paths. In a free row, `byKey` is the next
-	 * free row.
+	 * The next row, counted from 1, in the row's bucket of each table: of keys, of URLs and of paths. In a free row, `byKey` is the
+	 * next free row.
 	 */
 	byKey: 9,
 	byUrl: 10,
@@ -32,7 +32,7 @@ const ROW = {
 /** A word of a row that links it to the next row in a bucket. */
 type Link = typeof ROW.byKey | typeof ROW.byUrl | typeof ROW.byPath;
 
-/** A response on disk. */
+/** A response on disk: its hashes, and the position and lengths of its record. */
 export interface IndexedResponse {
 	readonly a: number;
 	readonly b: number;
@@ -66,7 +66,7 @@ export class DiskIndex {
 	/** The first row of each segment's list. Includes dropped segments until all their rows have been removed. */
 	readonly #firstRows = new Map<number, number>();
 	readonly #droppedSegments = new Set<number>();
-	#usedRows = 0;
+	#usedRowCount = 0;
 	#firstFreeRow = 0;
 	#rowCount = 0;
 
@@ -84,23 +84,23 @@ export class DiskIndex {
 		this.#pathBuckets = new Int32Array(bucketCount);
 	}
 
-	/** Number of responses. */
+	/** Number of responses in the index. */
 	get size(): number {
 		return this.#rowCount;
 	}
 
 	/** Adds a response, which replaces one with the same key and variant. If a key has too many variants, the oldest is removed. */
 	add(response: IndexedResponse): void {
-		let otherVariants = 0;
+		let otherVariantCount = 0;
 		let oldestRow = 0;
 		for (const row of this.#rowsOfKey(response.a, response.b)) {
 			if (this.#readWord(row, ROW.variant) === response.variant) this.#removeRow(row);
 			else {
-				otherVariants++;
+				otherVariantCount++;
 				if (oldestRow === 0 || this.#isBefore(row, oldestRow)) oldestRow = row;
 			}
 		}
-		if (otherVariants >= MAX_VARIANTS) this.#removeRow(oldestRow);
+		if (otherVariantCount >= MAX_VARIANTS) this.#removeRow(oldestRow);
 		const row = this.#allocateRow();
 		const page = this.#pages[row >> PAGE_BITS]!;
 		const wordIndex = (row & (ROWS_PER_PAGE - 1)) * ROW.length;
@@ -125,7 +125,6 @@ export class DiskIndex {
 		this.#onRowChange(response.a, 1);
 	}
 
-	/** Returns the responses of a key. */
 	find(a: number, b: number): readonly IndexedResponse[] {
 		return this.#rowsOfKey(a, b)
 			.map(row => this.#readRow(row))
@@ -155,7 +154,7 @@ export class DiskIndex {
 		return this.#removeRows(this.#rowsWith(this.#pathBuckets, path, ROW.path, ROW.byPath));
 	}
 
-	/** Removes keys by half of their hash. Returns the removed keys. */
+	/** Removes all keys whose hash has this half `a`. Returns the removed keys. */
 	forgetHash(a: number): readonly (readonly [a: number, b: number])[] {
 		const rows = this.#rowsWith(this.#keyBuckets, a, ROW.a, ROW.byKey);
 		const keys = rows.map(row => [a, this.#readWord(row, ROW.b)] as const);
@@ -166,7 +165,7 @@ export class DiskIndex {
 	/** Removes all keys whose hash matches, in slices. Returns the removed keys. */
 	async forgetWhere(matches: (a: number) => boolean): Promise<readonly (readonly [a: number, b: number])[]> {
 		const keys: (readonly [a: number, b: number])[] = [];
-		for (let row = 1; row <= this.#usedRows; row++) {
+		for (let row = 1; row <= this.#usedRowCount; row++) {
 			const a = this.#readWord(row, ROW.a);
 			if (this.#readWord(row, ROW.segment) !== 0 && matches(a)) keys.push(...this.forgetHash(a));
 			if (row % ROWS_PER_SLICE === 0) await new Promise(resolve => setImmediate(resolve));
@@ -249,7 +248,7 @@ export class DiskIndex {
 			this.#firstFreeRow = this.#readWord(row, ROW.byKey);
 			return row;
 		}
-		const row = ++this.#usedRows;
+		const row = ++this.#usedRowCount;
 		if (row >> PAGE_BITS >= this.#pages.length) this.#pages.push(new Int32Array(ROWS_PER_PAGE * ROW.length));
 		return row;
 	}

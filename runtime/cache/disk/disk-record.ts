@@ -26,7 +26,7 @@ const RECORD_MAGIC = 0x4363_7673;
 /** Incremented with every change of the format; records of other versions are ignored. */
 const FORMAT_VERSION = 1;
 
-/** The contents of a header. Hashes use the store's seed, which is kept in the folder. */
+/** The contents of a record's header. Hashes use the store's seed, which is kept in the folder. */
 export interface DiskRecord {
 	readonly kind: number;
 	readonly a: number;
@@ -43,7 +43,7 @@ export interface DiskRecord {
 	readonly keepUntil: number;
 }
 
-/** Encodes a header. */
+/** Encodes the header of a record. */
 export function encodeRecord(record: DiskRecord): Buffer {
 	const bytes = Buffer.alloc(RECORD_HEADER_BYTES);
 	bytes.writeUInt32LE(RECORD_MAGIC, 0);
@@ -63,7 +63,7 @@ export function encodeRecord(record: DiskRecord): Buffer {
 	return bytes;
 }
 
-/** Decodes a header. Returns undefined if it is missing or damaged. */
+/** Decodes the header of a record. Returns undefined if it is missing or damaged. */
 export function decodeRecord(bytes: Buffer, at: number = 0): DiskRecord | undefined {
 	if (bytes.byteLength < at + RECORD_HEADER_BYTES || bytes.readUInt32LE(at) !== RECORD_MAGIC) return undefined;
 	if (bytes.readUInt8(at + 4) !== FORMAT_VERSION) return undefined;

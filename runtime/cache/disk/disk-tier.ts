@@ -36,7 +36,7 @@ import { readRecord, recoverSegment } from './recovery.ts';
 import { type RecordedRemoval, RemovalJournal } from './removal-journal.ts';
 import { type CatalogRow, SegmentFiles } from './segment-files.ts';
 
-/** Maximum concurrent reads of responses. */
+/** Maximum number of concurrent reads of responses. */
 const MAX_CONCURRENT_READS = 64;
 /**
  * Maximum number of purges by tag or prefix that are remembered. If there are more, responses older than the oldest purge are
@@ -63,7 +63,7 @@ export interface DiskTierDeps {
 	readonly size: number;
 	/** The main thread's view of the cache. */
 	readonly cache: SharedCache;
-	/** Takes the folder's lock; undefined while another process holds it. */
+	/** Takes the folder's lock. Resolves to undefined while another process holds it. */
 	lock(): Promise<StoreLock | undefined>;
 	/** Called with half of the key's hash when a response has been written to the disk or removed from it. */
 	onCountChange(a: number, change: 1 | -1): void;
@@ -83,11 +83,11 @@ export interface DiskTierReport {
 	/** Number of responses found damaged. */
 	readonly damaged: number;
 	readonly failures: number;
-	/** Why no responses are being written; undefined if responses are being written. */
+	/** Why no responses are being written; undefined if they are being written. */
 	readonly idle: 'opening' | 'failing' | undefined;
 }
 
-/** The position of a purge that has not been written yet. It applies to everything written so far. */
+/** The position of a purge that has not been written yet. Such a purge applies to everything written so far. */
 const NOT_WRITTEN_YET: RecordPosition = { segment: Number.POSITIVE_INFINITY, offset: 0 };
 
 /** The state of a tier: waiting for another process, reading the folder, using it, or closed. */
@@ -212,9 +212,7 @@ export class DiskTier {
 		} else await this.#removeFromDisk({ key: [a, b] }, false).catch(() => {});
 	}
 
-	/**
-	 * Invalidates a URL. Resolves once the invalidation is recorded. Never rejects, because the resource has changed in any case.
-	 */
+	/** Invalidates a URL. Resolves once the invalidation is recorded. Never rejects, because the resource has already changed. */
 	async invalidateUrl(host: string, path: string, query: string | undefined): Promise<void> {
 		await this.#removeFromDisk({ url: [host, path, query ?? null] }, false).catch((error: Error) => {
 			const { folder } = this.#deps;
@@ -290,8 +288,8 @@ export class DiskTier {
 			const wasOpen = this.#isOpen;
 			if (wasOpen && (await this.#tryRemoval(removal, isDurable))) return;
 			await this.#journal.addRemoval(removal, isDurable);
-			// If the folder was opened meanwhile, the journal may have been read before the removal was added to it, so that the
-			// removal must also be applied.
+			// If the folder was opened meanwhile, the journal may have been read before the removal was added to it, so the removal
+			// must also be applied to the folder.
 			if (wasOpen || !(this.#isInState('opening') || this.#isOpen)) break;
 		}
 		if (this.#isReleased) await this.#journal.close();
@@ -327,7 +325,7 @@ export class DiskTier {
 		}
 		const selection = removal.purge;
 		if ('path' in selection) {
-			// Responses of other hosts are removed as well, and will be fetched again.
+			// Responses with the same path on other hosts are removed as well, and will be fetched again.
 			const path = hashKey(normalizePath(withoutQuery(selection.path)), this.#seed).a;
 			return this.#recordRemoval(RECORD_KIND.forgetPath, { path }, this.#index.forgetPath(path));
 		}
@@ -402,7 +400,7 @@ export class DiskTier {
 		for (const a of this.#newestKeys) staleKeys.push(...this.#index.forgetHash(a));
 		this.#newerKeys = undefined;
 		this.#newestKeys = undefined;
-		// Each removal affects the index at once. No response has been looked up in the index yet.
+		// The removals take effect in the index immediately, before any response is looked up there.
 		const pendingRemovals = removals
 			.filter(removal => !('everything' in removal))
 			.map(removal => this.#applyRemoval(removal));
@@ -524,7 +522,6 @@ export class DiskTier {
 	}
 }
 
-/** Returns the checksum of a body. */
 async function checksumOf(body: Buffer): Promise<number> {
 	let checksum = crc32(body.subarray(0, PIECE_BYTES));
 	for (let offset = PIECE_BYTES; offset < body.byteLength; offset += PIECE_BYTES) {

@@ -10,7 +10,7 @@ import type { SegmentFiles } from './segment-files.ts';
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 /** Maximum number of responses waiting to be written. */
 const MAX_WAITING_RECORDS = 4096;
-/** Maximum bytes of a body. Writing a larger one would delay the other records. */
+/** Maximum size of a body in bytes. Writing a larger one would delay the other records. */
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 /** Number of bytes gathered for one write. */
 const BATCH_BYTES = 256 * 1024;
@@ -31,7 +31,6 @@ export interface DiskWriterDeps {
 	log(level: 'info' | 'warn', message: string, fields: { readonly [name: string]: unknown }): void;
 }
 
-/** A queued record. */
 interface QueuedRecord {
 	readonly record: DiskRecord;
 	readonly head: Buffer;
@@ -43,7 +42,7 @@ interface QueuedRecord {
 	isCanceled: boolean;
 }
 
-/** The writer of one folder. */
+/** Writes the records of one folder. */
 export class DiskWriter {
 	/**
 	 * Numbers of responses written and skipped, and of failed writes. A response is skipped if too many are waiting, the disk has

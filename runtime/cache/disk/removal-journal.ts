@@ -17,7 +17,7 @@ export type RecordedRemoval =
 	| { readonly key: readonly [a: number, b: number] }
 	| { readonly everything: true };
 
-/** Maximum bytes of one process's journal. When it is full, all responses are removed. */
+/** Maximum size of one process's journal in bytes. When it is full, all responses are removed. */
 const MAX_JOURNAL_BYTES = 1024 * 1024;
 
 const FILE_NAME_PATTERN = /^forgotten-[0-9a-f-]{36}\.jsonl$/;

@@ -12,7 +12,7 @@ const MIN_SEGMENT_BYTES = 1024 * 1024;
 /** Maximum size of a segment in bytes. The size is a fraction of the maximum size of the tier. */
 const MAX_SEGMENT_BYTES = 256 * 1024 * 1024;
 const SEGMENTS_PER_TIER = 32;
-/** Maximum open segments, besides the one being written. */
+/** Maximum number of open segments, besides the one being written. */
 const MAX_OPEN_SEGMENTS = 32;
 
 /** A record with its offset in the segment. */
@@ -20,7 +20,6 @@ export interface CatalogRow extends Omit<DiskRecord, 'headSum' | 'bodySum'> {
 	readonly offset: number;
 }
 
-/** Number of words in a catalog row. */
 const CATALOG_ROW_WORDS = 10;
 
 interface Segment {
@@ -88,7 +87,6 @@ export class SegmentFiles {
 		return this.#pendingDeletions.size > 0;
 	}
 
-	/** Number of open files. */
 	get openFileCount(): number {
 		return this.#openSegments.size + (this.#currentSegment === undefined ? 0 : 1);
 	}
@@ -136,7 +134,7 @@ export class SegmentFiles {
 		this.#currentSegment ??= await this.#startSegment(byteCount);
 		const segment = this.#currentSegment;
 		const offset = segment.bytes;
-		// A failed write may have written a part of the data.
+		// A failed write may have written part of the data.
 		segment.bytes += byteCount;
 		segment.isDirty = true;
 		try {

@@ -29,7 +29,6 @@ export class Accounts {
 		this.#folder = `acme_server/${authority}`;
 	}
 
-	/** Returns the account with an ID, or undefined. */
 	async findById(id: string): Promise<Account | undefined> {
 		if (!/^[A-Za-z0-9_-]{8,64}$/.test(id)) return undefined;
 		const accountJson = await this.#store.read(`${this.#folder}/accounts/${id}.json`);
@@ -69,7 +68,6 @@ export class Accounts {
 		return account;
 	}
 
-	/** Replaces the key of an account. */
 	async replaceKey(account: Account, jwk: PublicJwk): Promise<Account> {
 		const changedAccount = await this.write({ ...account, jwk });
 		await this.#store.remove(`${this.#folder}/keys/${jwkThumbprint(account.jwk)}`);

@@ -13,7 +13,7 @@ export class AcmeRefusal extends Error {
 		this.status = status;
 	}
 
-	/** Returns the problem document. */
+	/** The problem document to send to the client. */
 	get document(): { readonly type: string; readonly detail: string; readonly status: number } {
 		return { type: `urn:ietf:params:acme:error:${this.type}`, detail: this.message, status: this.status };
 	}

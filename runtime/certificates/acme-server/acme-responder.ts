@@ -65,7 +65,7 @@ interface Reply {
 	readonly headers?: readonly (readonly [string, string])[];
 }
 
-/** The server of one authority. Sites that serve it with different rules share its accounts and orders. */
+/** The ACME server of one authority. Sites that serve it with different rules share its accounts and orders. */
 export class AcmeResponder {
 	readonly #authorityId: string;
 	readonly #deps: ResponderDeps;

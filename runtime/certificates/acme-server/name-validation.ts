@@ -29,10 +29,10 @@ export interface NameValidation {
 
 /** Timeout of each step of a validation, in milliseconds. */
 const STEP_TIMEOUT_MS = 10_000;
-/** Maximum bytes of a response that are examined. */
+/** Maximum number of bytes of a response that are examined. */
 const MAX_ANSWER_BYTES = 2048;
 const MAX_REDIRECTS = 5;
-const ACME_IDENTIFIER = '1.3.6.1.5.5.7.1.31';
+const ACME_IDENTIFIER_OID = '1.3.6.1.5.5.7.1.31';
 
 /** Rejects with {@link AcmeRefusal} unless the challenge is answered correctly. */
 export async function validateName(validation: NameValidation): Promise<void> {
@@ -50,9 +50,9 @@ async function validateHttp(validation: NameValidation): Promise<void> {
 	const { name, token, keyAuthorization, ports } = validation;
 	const host = isIP(name) === 6 ? `[${name}]` : name;
 	let url = new URL(`http://${host}${ports.http === 80 ? '' : `:${ports.http}`}/.well-known/acme-challenge/${token}`);
-	for (let redirects = 0; ; redirects++) {
+	for (let redirectCount = 0; ; redirectCount++) {
 		const { status, location, body } = await fetchOnce(url, validation);
-		if (status >= 300 && status < 400 && location !== undefined && redirects < MAX_REDIRECTS) {
+		if (status >= 300 && status < 400 && location !== undefined && redirectCount < MAX_REDIRECTS) {
 			url = redirectTarget(url, location, ports);
 			continue;
 		}
@@ -133,7 +133,7 @@ async function validateDns({ name, keyAuthorization, resolvers }: NameValidation
 async function validateTls({ name, keyAuthorization, resolvers, ports }: NameValidation): Promise<void> {
 	const peerCertificate = await fetchCertificate(name, ports.tls, resolvers);
 	const { extensions } = AsnConvert.parse(peerCertificate.raw, Certificate).tbsCertificate;
-	const extension = extensions?.find(({ extnID, critical }) => extnID === ACME_IDENTIFIER && critical);
+	const extension = extensions?.find(({ extnID, critical }) => extnID === ACME_IDENTIFIER_OID && critical);
 	const expectedDigest = createHash('sha256').update(keyAuthorization).digest();
 	const presentedDigest = extension && Buffer.from(AsnConvert.parse(extension.extnValue, OctetString).buffer);
 	const names = peerCertificate.names.toLowerCase();

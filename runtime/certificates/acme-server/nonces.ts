@@ -27,7 +27,6 @@ export class Nonces {
 	#currentKey: SealingKey = createSealingKey();
 	#previousKey: SealingKey | undefined;
 
-	/** Issues a nonce. */
 	issue(): string {
 		this.#rotateIfDue();
 		const randomPart = randomBytes(RANDOM_BYTES);

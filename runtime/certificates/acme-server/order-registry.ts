@@ -25,7 +25,7 @@ export interface Authorization {
 	readonly account: string;
 	readonly identifier: Identifier;
 	readonly wildcard: boolean;
-	/** Milliseconds since the epoch. */
+	/** Time of expiry, in milliseconds since the epoch. */
 	readonly expires: number;
 	readonly challenges: readonly Challenge[];
 	status: 'pending' | 'valid' | 'invalid' | 'deactivated';
@@ -37,7 +37,7 @@ export interface Order {
 	readonly account: string;
 	readonly identifiers: readonly Identifier[];
 	readonly authorizations: readonly Authorization[];
-	/** Milliseconds since the epoch. */
+	/** Time of expiry, in milliseconds since the epoch. */
 	readonly expires: number;
 	/** The certificate chain in PEM, once it has been issued. */
 	certificate?: string;

@@ -8,15 +8,17 @@ import { IssueError } from '../issuer.ts';
 
 /** Timeout of a request in milliseconds. Some servers issue the certificate during the request. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Maximum bytes of a response. */
+/** Maximum size of a response in bytes. */
 const MAX_ANSWER_BYTES: number = 1024 * 1024;
-/** Maximum attempts of a request whose nonces are rejected. High, because test servers reject most nonces at random. */
+/**
+ * Maximum number of attempts of a request whose nonces are rejected. It is high, because test servers reject most nonces at random.
+ */
 const MAX_NONCE_TRIES = 60;
 /** Number of rejected nonces after which there is a pause before each further attempt. */
 const TRIES_BEFORE_PAUSES = 10;
 /** Milliseconds by which the pause grows with each further rejected nonce. */
 const NONCE_PAUSE_MS = 20;
-/** Maximum attempts of an idempotent request. */
+/** Maximum number of attempts of an idempotent request. */
 const MAX_REQUEST_TRIES = 3;
 /** Maximum number of unused nonces that are kept. It is small, because servers forget old nonces. */
 const MAX_KEPT_NONCES = 16;
@@ -131,24 +133,23 @@ export class AcmeConnection {
 
 	/** Sends a signed POST, repeated only if the nonce is rejected. Rejects with IssueError. */
 	async post(url: string, payload: unknown, signer: AcmeSigner, signal?: AbortSignal): Promise<AcmeAnswer> {
-		for (let tries = 1; ; tries++) {
+		for (let attempt = 1; ; attempt++) {
 			const nonce = this.#nonces.pop() ?? (await this.#newNonce(signal));
 			try {
 				return checkAnswer(
 					await this.#sendRequest('POST', url, this.#signRequest(url, payload, signer, nonce), signal),
 				);
 			} catch (error) {
-				if (!(error instanceof AcmeProblem) || error.type !== 'badNonce' || tries === MAX_NONCE_TRIES) throw error;
+				if (!(error instanceof AcmeProblem) || error.type !== 'badNonce' || attempt === MAX_NONCE_TRIES) throw error;
 				// The server has forgotten this nonce, so it has probably forgotten the other nonces of the same age. Only the newest
 				// nonce is kept.
 				this.#nonces.splice(0, this.#nonces.length - 1);
-				if (tries > TRIES_BEFORE_PAUSES)
-					await waitUnlessAborted((tries - TRIES_BEFORE_PAUSES) * NONCE_PAUSE_MS, signal);
+				if (attempt > TRIES_BEFORE_PAUSES)
+					await waitUnlessAborted((attempt - TRIES_BEFORE_PAUSES) * NONCE_PAUSE_MS, signal);
 			}
 		}
 	}
 
-	/** Closes the connections. */
 	close(): void {
 		void this.#agent.destroy();
 	}
@@ -218,14 +219,14 @@ export class AcmeConnection {
 
 	/** Repeats an idempotent operation if the network or the server failed. */
 	async #withRetries<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-		for (let tries = 1; ; tries++) {
+		for (let attempt = 1; ; attempt++) {
 			try {
 				return await send();
 			} catch (error) {
 				const isTransient =
 					error instanceof IssueError && (error.code === 'issuer/unreachable' || error.code === 'issuer/unavailable');
-				if (!isTransient || tries === MAX_REQUEST_TRIES || error.retryAt !== undefined) throw error;
-				await waitUnlessAborted(500 * 3 ** (tries - 1), signal);
+				if (!isTransient || attempt === MAX_REQUEST_TRIES || error.retryAt !== undefined) throw error;
+				await waitUnlessAborted(500 * 3 ** (attempt - 1), signal);
 			}
 		}
 	}

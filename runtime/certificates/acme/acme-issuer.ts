@@ -36,7 +36,7 @@ const DEFAULT_ORDER_TIMEOUT_MS = 900_000;
 const ACCOUNT_TIMEOUT_MS = 120_000;
 /** Timeout of a check whether something listens on a port, in milliseconds. */
 const PORT_CHECK_TIMEOUT_MS = 300;
-/** Maximum orders in {@link ORDER_WINDOW_MS} milliseconds, because public servers have rate limits. */
+/** Maximum number of orders in {@link ORDER_WINDOW_MS} milliseconds, because public servers have rate limits. */
 const MAX_WINDOW_ORDERS = 20;
 const ORDER_WINDOW_MS = 10_000;
 /** Directory URLs of known test servers, by the directory URL of the real server. */

@@ -28,7 +28,6 @@ const MAX_POLL_DELAY_MS = 5000;
 /** Maximum number of an account's orders that are searched for an earlier order for the same name. */
 const MAX_SEARCHED_ORDERS = 50;
 
-/** Dependencies of an order. */
 export interface OrderEnvironment {
 	readonly connection: AcmeConnection;
 	readonly account: AcmeAccount;
@@ -169,8 +168,8 @@ async function createOrder(env: OrderEnvironment, request: IssueOrder): Promise<
 	try {
 		return orderOf(await send({ replaces }), undefined);
 	} catch (error) {
-		// The server does not accept that the order replaces the certificate: another server may have issued it, or it may have been
-		// replaced already (RFC 9773 §5). The order is created without that information.
+		// The server refuses an order that replaces the certificate: another server may have issued the certificate, or it may have
+		// been replaced already (RFC 9773 §5). So the order is created without `replaces`.
 		if (!(error instanceof AcmeProblem) || error.code !== 'issuer/refused') throw error;
 		return orderOf(await send({}), undefined);
 	}

@@ -3,9 +3,9 @@ import type { Store } from '../../storage/store.ts';
 import { IssueError } from '../issuer.ts';
 import type { AccountSettings } from './acme-account.ts';
 
-/** The ACME server's host. */
+/** Host of ZeroSSL's ACME server. */
 const ZEROSSL_HOST = 'acme.zerossl.com';
-/** The endpoint for bindings. */
+/** URL from which bindings are fetched. */
 const BINDING_ENDPOINT = 'https://api.zerossl.com/acme/eab-credentials-email';
 /** Timeout of the request in milliseconds. */
 const FETCH_TIMEOUT_MS = 30_000;

@@ -3,7 +3,7 @@ import { IssueError } from '../issuer.ts';
 
 /** Timeout of a request in milliseconds. */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Maximum bytes of a response. */
+/** Maximum size of a response in bytes. */
 const MAX_ANSWER_BYTES: number = 4 * 1024 * 1024;
 
 export interface ApiRequest {
@@ -13,12 +13,15 @@ export interface ApiRequest {
 	readonly body?: string | undefined;
 	/** Name of the provider, for error messages. */
 	readonly provider: string;
-	/** Extracts the error message from a response with a status of 400 or more. It is truncated, although APIs should not echo credentials. */
+	/**
+	 * Extracts the error message from the text of a response with a status of 400 or more. Only the beginning of a long message is
+	 * used.
+	 */
 	readonly explain?: (text: string) => string | undefined;
 	readonly signal?: AbortSignal | undefined;
 }
 
-/** Sends a request and returns the text of the response. Rejects with IssueError. */
+/** Sends a request and returns the text of the response. Rejects with IssueError or the signal's reason. */
 export async function fetchApiText(request: ApiRequest): Promise<string> {
 	const { method, url, headers, body, provider, signal } = request;
 	let response: Response;

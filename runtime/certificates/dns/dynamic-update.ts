@@ -33,7 +33,7 @@ export function encodeUpdate({ zone, name, value, ttl }: ChallengeRecord, action
 	]);
 }
 
-/** Returns the status in a response's header: `NOERROR`, `REFUSED`, … Throws IssueError if it is not a response. */
+/** Returns the status in a response's header: `NOERROR`, `REFUSED`, … Throws IssueError if the message is not a response. */
 export function responseStatus(message: Buffer): string {
 	if (message.length < 12 || (message[2]! & 0x80) === 0) {
 		throw new IssueError('dns/refused', 'The name server did not return a DNS response.');

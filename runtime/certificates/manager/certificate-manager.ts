@@ -59,7 +59,6 @@ interface PreparedDocument {
 	readonly entries: ReadonlyMap<string, ManagedCertificate>;
 }
 
-/** Creates the certificate manager of a process. */
 export function createCertificateManager(
 	deps: CertificateManagerDeps,
 	options: ManagerOptions = {},

@@ -22,6 +22,9 @@
  * If the successor dies before it sends `confirmed` or `reverting`, or sends neither by the deadline, the predecessor itself starts
  * the third process.
  *
+ * From `go` until one of them has ended its requests, both processes send `running`: how many requests they run, for
+ * `limit_concurrent`.
+ *
  * Until `done`, the predecessor serves as if nothing happened. A successor that fails, dies, breaks the protocol or exceeds a limit
  * of {@link STEPS} is killed, with every process that it has started. Both sides enforce limits, because either may hang.
  * Between `go` and `done` both processes accept connections on the same sockets, so no connection waits in a queue that nobody
@@ -30,6 +33,7 @@
  */
 import type { DiagnosticReport } from '../../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../../compiler/dialects/dialect.ts';
+import type { RunningMessage } from '../../concurrency-limits/running-exchange.ts';
 import type { BequeathedSockets } from '../../sockets/bequeathed-sockets.ts';
 import type { HandedState } from './handed-state.ts';
 
@@ -41,7 +45,7 @@ export const HANDOVER_PROTOCOL = 3;
  */
 export const CONFIRMED_HANDOVER_PROTOCOL = 4;
 
-/** Default number of milliseconds in which a successor must be ready. */
+/** Default number of milliseconds within which a successor must be ready. */
 export const READY_LIMIT_MS = 120_000;
 
 /**
@@ -64,8 +68,9 @@ export type HandoverStep = keyof typeof STEPS;
 export const OFFER_LIMIT_MS = 10_000;
 
 /**
- * Returns the time limit of a step, if the successor must be ready within `readyLimitMs`. No step may take longer than
- * `readyLimitMs`. If `readyLimitMs` exceeds {@link READY_LIMIT_MS}, the limits of the steps before `switch` grow by the same factor.
+ * Returns the time limit of a step in milliseconds, for a successor that must be ready within `readyLimitMs`. No step may take
+ * longer than `readyLimitMs`. If `readyLimitMs` exceeds {@link READY_LIMIT_MS}, the limits of the steps before `switch` grow by the
+ * same factor.
  */
 export function stepLimitMs(step: HandoverStep, readyLimitMs: number): number {
 	const factor = step === 'switch' ? 1 : Math.max(1, readyLimitMs / READY_LIMIT_MS);
@@ -91,7 +96,7 @@ export const FIRST_INHERITED_DESCRIPTOR = 4;
 /** Everything that a runtime leaves to its successor. Descriptors are numbered as in the successor. */
 export interface Inheritance {
 	readonly sockets: BequeathedSockets;
-	/** Session ticket keys, newest first, in Base64. */
+	/** Session ticket keys in Base64. The first one encrypts. */
 	readonly ticketKeys: readonly string[];
 	/** The secret with which rate limits hash their keys; see `LimitTables.secret`. */
 	readonly limitSecret?: string | undefined;
@@ -117,7 +122,10 @@ export interface Offer<Process = unknown> {
 	readonly process: Process;
 }
 
-export type MessageToSuccessor = Offer | { readonly type: 'go'; readonly state?: HandedState | undefined };
+export type MessageToSuccessor =
+	| Offer
+	| { readonly type: 'go'; readonly state?: HandedState | undefined }
+	| RunningMessage;
 
 /** Reports why a successor failed. */
 export interface SuccessorFailure {
@@ -160,4 +168,5 @@ export type MessageFromSuccessor =
 			readonly unconfirmed?: UnconfirmedTerms | undefined;
 	  }
 	| { readonly type: LaterReport }
+	| RunningMessage
 	| SuccessorFailure;

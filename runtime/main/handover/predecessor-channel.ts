@@ -1,6 +1,7 @@
 /** The successor's side of a handover: receives messages from the process that started it. */
 import { fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
+import type { RunningChannel, RunningMessage } from '../../concurrency-limits/running-exchange.ts';
 import type { HandedState } from './handed-state.ts';
 import {
 	CHANNEL_DESCRIPTOR,
@@ -37,9 +38,9 @@ export function isSuccessor(): boolean {
 	}
 }
 
-/** The channel to the predecessor. */
-export class PredecessorChannel {
+export class PredecessorChannel implements RunningChannel {
 	readonly #channel: MessageChannel<MessageFromSuccessor>;
+	onRunning: RunningChannel['onRunning'];
 	readonly #queuedMessages: MessageToSuccessor[] = [];
 	#onNextMessage: ((message: MessageToSuccessor | 'ended' | 'late') => void) | undefined;
 	readonly #stepExpiry = Promise.withResolvers<never>();
@@ -51,10 +52,14 @@ export class PredecessorChannel {
 		this.#channel = new MessageChannel(
 			stream,
 			message => {
-				if (this.#onNextMessage) this.#onNextMessage(message as MessageToSuccessor);
+				if (message.type === 'running') this.onRunning?.(message as RunningMessage);
+				else if (this.#onNextMessage) this.#onNextMessage(message as MessageToSuccessor);
 				else this.#queuedMessages.push(message as MessageToSuccessor);
 			},
-			() => this.#onNextMessage?.('ended'),
+			() => {
+				this.onRunning?.('ended');
+				this.#onNextMessage?.('ended');
+			},
 		);
 		// The promise may reject before anything waits for it, which must not count as an unhandled rejection.
 		this.#stepExpiry.promise.catch(() => {});
@@ -126,6 +131,10 @@ export class PredecessorChannel {
 	): Promise<void> {
 		clearTimeout(this.#stepTimer);
 		await this.#channel.send({ type: 'done', generation, warnings, unconfirmed });
+	}
+
+	sendRunning(message: RunningMessage): Promise<void> {
+		return this.#channel.send(message);
 	}
 
 	/** Reports an event after {@link reportDone} to the predecessor, if it still exists. */

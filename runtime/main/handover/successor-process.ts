@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { type Duplex, PassThrough, type Readable } from 'node:stream';
+import type { RunningChannel, RunningMessage } from '../../concurrency-limits/running-exchange.ts';
 import { withTimeLimit } from '../../threads/within.ts';
 import type { HandedState } from './handed-state.ts';
 import { HandoverImpossible } from './handover-impossible.ts';
@@ -58,13 +59,11 @@ const PROTOCOL_FAILURE: SuccessorFailure = {
 	message: 'The new process broke the protocol of handovers.',
 };
 
-/** The program that is started as the successor. */
 export interface SuccessorProgram {
 	readonly file: string;
 	readonly args: readonly string[];
 }
 
-/** The outcome of a handover. */
 export type HandoverResult =
 	| ({ readonly result: 'done'; readonly pid: number } & Omit<Extract<MessageFromSuccessor, { type: 'done' }>, 'type'>)
 	| ({
@@ -77,7 +76,7 @@ export type HandoverResult =
 export class InheritedDescriptors {
 	readonly #descriptors: number[] = [];
 
-	/** Returns the number of a descriptor in the successor. */
+	/** Adds a descriptor, unless it has been added already, and returns its number in the successor. */
 	add(descriptor: number): number {
 		const index = this.#descriptors.indexOf(descriptor);
 		return FIRST_INHERITED_DESCRIPTOR + (index === -1 ? this.#descriptors.push(descriptor) - 1 : index);
@@ -116,7 +115,7 @@ export class InheritedDescriptors {
 }
 
 /** A successor from its start until it serves or has failed. */
-export class SuccessorProcess {
+export class SuccessorProcess implements RunningChannel {
 	readonly #child: ChildProcess;
 	readonly #channel: MessageChannel<MessageToSuccessor>;
 	/** A pipe whose other end is held by the successor and all its successors in turn; undefined if none was requested. */
@@ -125,6 +124,7 @@ export class SuccessorProcess {
 	readonly whenExited: Promise<number | null>;
 	/** Called with each message that the process sends after it has started to serve. */
 	onReport: ((report: LaterReport) => void) | undefined;
+	onRunning: RunningChannel['onRunning'];
 	readonly #offer: Offer;
 	readonly #readyLimitMs: number;
 	readonly #onGo: () => HandedState;
@@ -184,6 +184,7 @@ export class SuccessorProcess {
 			(streams[CHANNEL_DESCRIPTOR] as Duplex | undefined) ?? new PassThrough().end(),
 			message => this.#handleMessage(message as MessageFromSuccessor),
 			reason => {
+				this.onRunning?.('ended');
 				// A process that has closed the channel usually ends next. Its end is a more informative reason, so it is awaited.
 				if (reason === 'closed') return;
 				this.#hasBrokenProtocol = true;
@@ -250,6 +251,10 @@ export class SuccessorProcess {
 		return { result: 'done', pid: this.#child.pid!, generation, warnings, ...(mustConfirm && { unconfirmed }) };
 	}
 
+	sendRunning(message: RunningMessage): Promise<void> {
+		return this.#channel.send(message);
+	}
+
 	/** Sends a signal to the process, unless it has ended. */
 	sendSignal(signal: NodeJS.Signals): void {
 		this.#child.kill(signal);
@@ -282,6 +287,7 @@ export class SuccessorProcess {
 		);
 		if (!this.#hasEnded) this.#child.unref();
 		this.#channel.close();
+		this.onRunning?.('ended');
 		this.pipe?.destroy();
 		const output = await this.#lastOutput();
 		const reason = this.#abortReason ?? (this.pid === undefined ? message : `${message} It was ${doing}.`);
@@ -315,7 +321,8 @@ export class SuccessorProcess {
 		if (isLaterReport(message)) {
 			if (message.type === 'left' || message.type === 'lost') this.#hasHandedOver = message.type === 'left';
 			this.onReport?.(message.type);
-		} else if (message.type !== 'step') this.#onAnswer?.(message);
+		} else if (message.type === 'running') this.onRunning?.(message);
+		else if (message.type !== 'step') this.#onAnswer?.(message);
 		else if (Object.hasOwn(STEPS, message.step)) this.#startStepTimer(message.step);
 		else this.#onAnswer?.(PROTOCOL_FAILURE);
 	}

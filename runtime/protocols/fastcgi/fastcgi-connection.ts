@@ -30,10 +30,9 @@ import { type CgiHead, findBodyStart, parseCgiHead } from './response-head.ts';
  * the body.
  */
 const MAX_BUFFERED_BODY_BYTES = 16_777_216;
-/** Maximum number of characters kept of the standard error output of a request. */
+/** Maximum number of characters of a request's standard error output that are kept. */
 const MAX_STDERR_CHARS = 65_536;
 
-/** Options of connections to one FastCGI application. */
 export interface FastcgiOptions extends ClientOptions {
 	/**
 	 * Receives what the application wrote to standard error, and the status of its response. If undefined, this output is discarded.
@@ -185,6 +184,7 @@ export class FastcgiConnection
 	#bodySent(): void {
 		this.#isRequestSent = true;
 		this.#clock.requestSent(this.#isAnswered);
+		this.#call?.onRequestSent?.();
 	}
 
 	/** Implements `BodyPumpOwner`: the client's body was cut short. */
@@ -208,7 +208,7 @@ export class FastcgiConnection
 	}
 
 	/** Implements UpstreamSocketOwner: stops sending the body. */
-	writeFailed(): void {
+	onWriteFailed(): void {
 		this.#bodyPump?.stop();
 	}
 
@@ -235,7 +235,7 @@ export class FastcgiConnection
 	}
 
 	/** Implements UpstreamSocketOwner. */
-	received(bytes: Buffer, count: number): boolean {
+	onReceived(bytes: Buffer, count: number): boolean {
 		const call = this.#call;
 		if (!call) {
 			// Unsolicited data must not become the response to the next request.
@@ -321,13 +321,13 @@ export class FastcgiConnection
 	#startStreaming(call: ClientCall, head: CgiHead): void {
 		this.#isAnswered = true;
 		if (this.#isBodiless()) {
-			call.answered(createResponse(head, null));
+			call.onResponse(createResponse(head, null));
 			return;
 		}
 		const body = new ClientBody(this, head.length, this.#options.pieceMemory, call.roomBytes ?? Infinity);
 		this.#body = body;
 		for (const piece of this.#bodyPieces.splice(0)) this.#wantsData = body.push(piece);
-		call.answered(createResponse(head, body));
+		call.onResponse(createResponse(head, body));
 	}
 
 	/** Completes the request when the application has ended it. */
@@ -344,7 +344,7 @@ export class FastcgiConnection
 		if (!this.#isAnswered) {
 			this.#isAnswered = true;
 			const [firstPiece, ...otherPieces] = this.#bodyPieces;
-			call.answered(
+			call.onResponse(
 				createResponse(
 					head,
 					firstPiece === undefined ? null : otherPieces.length === 0 ? firstPiece : Buffer.concat(this.#bodyPieces),
@@ -364,16 +364,16 @@ export class FastcgiConnection
 		this.#wantsData = true;
 		if (isReusable) this.#keeper.onConnectionIdle(this);
 		else this.#close();
-		call.released();
+		call.onReleased();
 	}
 
 	/** Implements UpstreamSocketOwner: the application has closed its side. */
-	ended(): void {
-		this.closed(undefined);
+	onPeerEnded(): void {
+		this.onClosed(undefined);
 	}
 
 	/** Implements UpstreamSocketOwner. */
-	closed(error: Error | undefined): void {
+	onClosed(error: Error | undefined): void {
 		if (this.#isClosed) return;
 		if (!this.#call) {
 			this.#close();
@@ -397,11 +397,11 @@ export class FastcgiConnection
 		this.#close();
 		if (!this.#isAnswered) {
 			const canRetry = this.#callCount > 1 && !this.#hasResponseBytes && !isBodyStarted && error.phase !== 'timeout';
-			call.failed(error, canRetry);
+			call.onFailure(error, canRetry);
 			return;
 		}
 		this.#body?.fail(error);
-		call.released(isUpstreamBlameless ? undefined : error);
+		call.onReleased(isUpstreamBlameless ? undefined : error);
 	}
 
 	#reportStderr(status: number): void {
@@ -410,7 +410,7 @@ export class FastcgiConnection
 		if (stderrText !== '') this.#options.onStderr?.(stderrText, status);
 	}
 
-	/** Releases the state of a request. */
+	/** Stops the timeouts and the body of a request that has ended, and resets its state. */
 	#clearRequest(): void {
 		this.#clock.stop();
 		this.#bodyPump?.stop();

@@ -9,7 +9,7 @@ const RECORD_HEADER_BYTES = 8;
 /** Maximum content of a record in bytes; a multiple of 8, so that no padding is needed. */
 const MAX_CONTENT_BYTES = 65_528;
 
-/** Encodes the start of a request: its role and its variables (alternating names and values, in Latin-1). */
+/** Encodes the start of a request: its role and its variables. `params` has alternating names and values, in Latin-1. */
 export function formatBeginRequest(params: readonly string[], keepConnection: boolean): Buffer {
 	const pairBytes = formatPairs(params);
 	const beginRecord = Buffer.from([
@@ -49,7 +49,7 @@ export function formatStreamData(type: number, content: Uint8Array): Uint8Array[
 	return records;
 }
 
-/** Encodes the end of a stream. */
+/** Encodes the end of a stream: a record without content. */
 export function formatStreamEnd(type: number): Buffer {
 	return recordHeader(type, 0, 0);
 }

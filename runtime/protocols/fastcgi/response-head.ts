@@ -5,7 +5,6 @@ import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 /** Maximum number of fields in a response head. */
 const MAX_FIELDS = 1000;
 
-/** The parsed head of a CGI response. */
 export interface CgiHead {
 	readonly status: number;
 	/** End-to-end fields, without `Content-Length`. */

@@ -7,8 +7,8 @@ export interface BlockSource {
 	/** The socket's file descriptor; −1 if it has none. */
 	readonly descriptor: number;
 	/**
-	 * Shortens the next read, whose only purpose is to detect whether there is more data. May be called while received bytes are
-	 * being handled.
+	 * Makes the next read a short one, because its only purpose is to detect whether there is more data. May be called while
+	 * received bytes are being handled.
 	 */
 	shortenNextRead(): void;
 	/** False if the source can read only into its own memory. */
@@ -61,7 +61,7 @@ export class BlockReader {
 		return piece;
 	}
 
-	/** Returns the memory of a chunk from `takePiece` to the pool. */
+	/** Gives the memory of a chunk that came from `takePiece` back to the pool. */
 	giveBack(piece: Uint8Array): void {
 		this.#pieceMemory.giveBack(piece);
 	}

@@ -7,8 +7,8 @@ const HIGH_WATER_BYTES = 65_536;
 /** Number of unread bytes at which reading the socket resumes. */
 const LOW_WATER_BYTES = 32_768;
 /**
- * Minimum number of bytes accepted per pull by a consumer for which data is read ahead in large chunks. For other consumers, no
- * data is read ahead.
+ * For a consumer that accepts at least this many bytes per pull, data is read ahead in large chunks. For other consumers, no data
+ * is read ahead.
  */
 const LARGE_PULL_BYTES = 131_072;
 
@@ -88,8 +88,8 @@ export class ClientBody implements BodySource {
 	}
 
 	/**
-	 * Adds a chunk, which must be a copy in the memory passed to the constructor. Returns false if the socket should not be read for
-	 * the moment.
+	 * Adds a chunk, which must not be shared, because its memory goes back to the pool after use. Returns false if the socket should
+	 * not be read for the moment.
 	 */
 	push(bytes: Uint8Array): boolean {
 		const resolve = this.#resolvePull;

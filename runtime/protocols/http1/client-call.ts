@@ -38,7 +38,9 @@ export interface CallCarrier {
 	cancel(call: ClientCall): void;
 }
 
-/** A request and its callbacks. Either `failed` is called, or `answered` and later `released`; nothing is called after that. */
+/**
+ * A request and its callbacks. Either `onFailure` is called, or `onResponse` and later `onReleased`; nothing is called after that.
+ */
 export interface ClientCall {
 	readonly request: UpstreamRequest;
 	/** Number of bytes of the response body that can be forwarded now. If undefined, any number of bytes may be read. */
@@ -47,10 +49,12 @@ export interface ClientCall {
 	carrier: CallCarrier;
 	/** Milliseconds that it took to open the connection, including TLS; -1 for a reused connection. */
 	connectTime: number;
+	/** Called when the whole request has been sent, which may be after the response head has arrived. */
+	onRequestSent?(): void;
 	/** Receives an interim response other than 101. */
-	interimReceived(status: number, headers: HeaderList): void;
+	onInterimResponse(status: number, headers: HeaderList): void;
 	/**
-	 * Reports whether the whole body of a response with these fields may be lent, that is, be valid only until `answered` returns.
+	 * Reports whether the whole body of a response with these fields may be lent, that is, be valid only until `onResponse` returns.
 	 * If this function is missing, no body may be lent.
 	 */
 	canLendBody?(length: number, headers: HeaderList): boolean;
@@ -58,14 +62,14 @@ export interface ClientCall {
 	 * Called when the response head has been received; the body may still be incomplete. If `canWriteNow`, the body contains
 	 * everything received so far and the carrier is done with this read, so the response may be written during this call.
 	 */
-	answered(response: UpstreamResponse, canWriteNow?: boolean): void;
+	onResponse(response: UpstreamResponse, canWriteNow?: boolean): void;
 	/**
 	 * Called when there will be no response. `canRetry` means that a retry is safe: a reused connection closed before any byte of a
 	 * response arrived, and before any byte of a streamed body was consumed (the keep-alive race, RFC 9112 §9.3.1).
 	 */
-	failed(error: UpstreamError, canRetry: boolean): void;
+	onFailure(error: UpstreamError, canRetry: boolean): void;
 	/** Called when the exchange with the upstream has ended. `failure` is set if the response was cut short but not canceled. */
-	released(failure?: UpstreamError): void;
+	onReleased(failure?: UpstreamError): void;
 }
 
 /** An upstream connection that carries one request at a time, and is kept open between requests. */

@@ -29,7 +29,7 @@ import { LARGE_PIECE_BYTES } from './piece-memory.ts';
 import { ResponseHeads } from './response-heads.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
-/** What the connection is reading: nothing, a head, a body with one of three framings, or the data of an upgraded connection. */
+/** What the connection is reading: nothing (`idle` or `closed`), a head, a body with one of three framings, or upgraded data. */
 type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' | 'closed';
 
 export class ClientConnection
@@ -169,6 +169,7 @@ export class ClientConnection
 	onBodySent(): void {
 		this.#isRequestSent = true;
 		this.#clock.requestSent(this.#isAnswered);
+		this.#call?.onRequestSent?.();
 	}
 
 	/** Implements RequestBodyOwner: the client's body was cut short. */
@@ -195,7 +196,7 @@ export class ClientConnection
 		return this.#isAnswered && this.#call !== undefined;
 	}
 
-	writeFailed(): void {
+	onWriteFailed(): void {
 		this.#bodyPump?.stop();
 	}
 
@@ -208,7 +209,7 @@ export class ClientConnection
 	}
 
 	/** Implements UpstreamSocketOwner: bytes have been received. */
-	received(bytes: Buffer, count: number): boolean {
+	onReceived(bytes: Buffer, count: number): boolean {
 		this.#clock.bytesReceived();
 		try {
 			switch (this.#state) {
@@ -256,7 +257,7 @@ export class ClientConnection
 				return;
 			}
 			if (head.status === 100 && this.#bodyPump && !this.#bodyPump.hasStarted) this.#startBody();
-			else call.interimReceived(head.status, head.headers);
+			else call.onInterimResponse(head.status, head.headers);
 			// The callback for the interim response may have ended the request.
 			if (this.#call !== call) return;
 		}
@@ -310,7 +311,7 @@ export class ClientConnection
 	/** Reports the response. The callback may cancel the request before it returns. */
 	#reportResponse(call: ClientCall, response: UpstreamResponse): void {
 		this.#isAnswered = true;
-		call.answered(response, true);
+		call.onResponse(response, true);
 	}
 
 	/**
@@ -319,8 +320,8 @@ export class ClientConnection
 	#reportComplete(call: ClientCall, response: UpstreamResponse, hasExtraBytes: boolean): void {
 		this.#isAnswered = true;
 		this.#endCall(hasExtraBytes);
-		call.answered(response, true);
-		call.released();
+		call.onResponse(response, true);
+		call.onReleased();
 	}
 
 	/**
@@ -415,7 +416,7 @@ export class ClientConnection
 		const call = this.#call;
 		if (!call) return;
 		this.#endCall(hasExtraBytes);
-		call.released();
+		call.onReleased();
 	}
 
 	/**
@@ -450,16 +451,16 @@ export class ClientConnection
 		if (!this.#isAnswered) {
 			const canRetry =
 				this.#callCount > 1 && !this.#hasResponseBytes && !bodyPump?.hasStarted && error.phase !== 'timeout';
-			call.failed(error, canRetry);
+			call.onFailure(error, canRetry);
 			return;
 		}
 		this.#body?.fail(error);
 		upgradedStream?.destroy(error);
-		call.released(isUpstreamBlameless || upgradedStream ? undefined : error);
+		call.onReleased(isUpstreamBlameless || upgradedStream ? undefined : error);
 	}
 
 	/** Implements UpstreamSocketOwner: the upstream has closed its side. */
-	ended(): void {
+	onPeerEnded(): void {
 		switch (this.#state) {
 			case 'idle':
 				this.#close();
@@ -485,14 +486,14 @@ export class ClientConnection
 	}
 
 	/** Implements UpstreamSocketOwner: the socket has closed. */
-	closed(error: Error | undefined): void {
+	onClosed(error: Error | undefined): void {
 		if (this.#state === 'closed') return;
 		if (this.#state === 'upgraded') {
 			const call = this.#call!;
 			this.#call = undefined;
 			this.#upgradedStream!.socketClosed(error);
 			this.#close();
-			call.released();
+			call.onReleased();
 			return;
 		}
 		const phase = !this.#isRequestSent && !this.#isAnswered ? 'request' : 'response';

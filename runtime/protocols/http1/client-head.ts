@@ -45,7 +45,6 @@ const COLON = 58;
  * while a read may contain much more.
  */
 const HEAD_WINDOW_BYTES = 1024;
-/** Maximum number of fields in a response. */
 const MAX_RESPONSE_FIELDS = 1000;
 
 /** Returns the head that begins at `start`, up to the CRLF of its last line. Returns undefined if it is incomplete. */
@@ -213,10 +212,10 @@ export function parseResponseHead(text: string, method: string, requestsUpgrade:
 	return { protocol, status, reason, headers, framing: 'close', length: 0, persistent: false, connection };
 }
 
-/** The framing of a request body. */
+/** How a request indicates the end of its body (RFC 9112 §6). */
 export type RequestFraming = 'none' | 'length' | 'chunked';
 
-/** Returns the framing of a request from the length of its body (RFC 9112 §6). */
+/** Returns the framing of a request. `length` is the length of its body in bytes; undefined if it is not known in advance. */
 export function requestFraming(length: number | undefined, method: string): RequestFraming {
 	if (length === undefined) return 'chunked';
 	if (length > 0) return 'length';

@@ -85,7 +85,6 @@ export class RequestBodyWriter implements BodyPumpOwner {
 /** Maximum bytes of a body that is joined with its head in one write. */
 const MAX_JOINED_BODY_BYTES = 16384;
 
-/** Writes a head and a complete body. */
 export function writeCompleteMessage(output: SocketOutput, head: string, body: Uint8Array): void {
 	if (body.length > MAX_JOINED_BODY_BYTES) {
 		output.writeFramed(head, body, '');

@@ -15,7 +15,6 @@ const MAX_TRAILER_COUNT = 1000;
  */
 const MAX_VIEWED_BUFFER_BYTES = 65_536;
 
-/** Returns a response with this head and body. */
 export function toUpstreamResponse(head: ResponseHead, body: UpstreamResponse['body']): UpstreamResponse {
 	const { status, reason, headers, protocol } = head;
 	return { status, reason, headers, body, protocol, upgradedStream: undefined };
@@ -26,7 +25,10 @@ export function createResponseDecoder({ connection }: ResponseHead): ChunkedDeco
 	return new ChunkedDecoder('response', MAX_TRAILER_BYTES, MAX_TRAILER_COUNT, undefined, connection);
 }
 
-/** Decodes content into the sink. Returns the index after the last byte consumed. @throws InvalidResponse */
+/**
+ * Decodes received bytes, and passes their content to the sink. Returns the index after the last byte consumed. @throws
+ * InvalidResponse
+ */
 export function decodeChunks(
 	decoder: ChunkedDecoder,
 	data: Buffer,
@@ -46,7 +48,7 @@ export class CompleteBodies {
 	#viewStart = 0;
 
 	/**
-	 * Returns the body at `start`. It is a view of the read buffer if the request no longer needs it when `answered` returns;
+	 * Returns the body at `start`. It is a view of the read buffer if the request no longer needs it when `onResponse` returns;
 	 * otherwise it is a copy.
 	 */
 	extract(call: ClientCall, { headers }: ResponseHead, data: Buffer, start: number, length: number): Buffer {
@@ -63,7 +65,7 @@ export class CompleteBodies {
 		return view;
 	}
 
-	/** Joins the chunks of a body, which are views of `data`, in place or as a copy. */
+	/** Joins the chunks of a body, which are views of `data`. Like {@link extract}, returns a view or a copy. */
 	joinPieces(call: ClientCall, head: ResponseHead, data: Buffer, pieces: readonly Buffer[]): Buffer {
 		let length = 0;
 		for (const piece of pieces) length += piece.length;

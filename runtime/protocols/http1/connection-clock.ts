@@ -20,6 +20,8 @@ export interface ClockOwner {
 export class ConnectionClock implements TimedItem {
 	/** The tick in which the deadlines are checked next. Set by the timer wheel. */
 	dueTick = -1;
+	/** Implements DenseSetMember. */
+	positionInSet = -1;
 	readonly #engine: Http1Engine;
 	readonly #socket: ClientSocket;
 	readonly #owner: ClockOwner;
@@ -60,7 +62,7 @@ export class ConnectionClock implements TimedItem {
 		return this.#limitOverrides?.maxWriteRate !== undefined && this.#limitOverrides.maxWriteRate > 0;
 	}
 
-	/** Returns the body of the current response as one that is sent at a limited rate; undefined if it needs no limit. */
+	/** Wraps the body of the current response so that it is sent at a limited rate. Returns undefined if it needs no limit. */
 	limitRate(body: Body): PacedBody | undefined {
 		if (this.#limitOverrides === undefined) return undefined;
 		this.#pacedBody = paceBody(body, this.#limitOverrides);
@@ -156,7 +158,7 @@ export class ConnectionClock implements TimedItem {
 	/**
 	 * Must be called when the socket becomes full or writable again. `sentBytes` counts the bytes of the response written so far.
 	 */
-	writeBlocked(isBlocked: boolean, sentBytes: number): void {
+	onWriteBlocked(isBlocked: boolean, sentBytes: number): void {
 		const now = performance.now();
 		let pace = this.#writePace;
 		if (pace === undefined) {

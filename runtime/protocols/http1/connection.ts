@@ -35,6 +35,8 @@ const EMPTY_BUFFER = Buffer.alloc(0);
 
 /** A client connection. The object is in use until the socket has closed. */
 export class Http1Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
+	/** Implements DenseSetMember. */
+	positionInSet = -1;
 	readonly #socket: ClientSocket;
 	readonly #input: SocketInput;
 	readonly #engine: Http1Engine;
@@ -124,11 +126,11 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		if (this.#state === READING_BODY) this.#input.resume();
 	}
 
-	writeBlocked(blocked: boolean): void {
-		this.clock.writeBlocked(blocked, this.#exchange?.response.bytesSent ?? 0);
+	onWriteBlocked(blocked: boolean): void {
+		this.clock.onWriteBlocked(blocked, this.#exchange?.response.bytesSent ?? 0);
 	}
 
-	responseEnded(): void {
+	onResponseEnded(): void {
 		this.#engine.now = performance.now();
 		this.#finishExchange();
 		this.#proceed();
@@ -162,7 +164,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	writeTimedOut(): void {
-		if (this.#state !== LINGERING) this.#engine.host.refused('write_timeout');
+		if (this.#state !== LINGERING) this.#engine.host.countRefusal('write_timeout');
 		this.#socket.destroy();
 	}
 
@@ -174,7 +176,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 				break;
 			case READING_BODY:
 				this.#keepAlive = false;
-				this.#engine.host.refused('body_timeout');
+				this.#engine.host.countRefusal('body_timeout');
 				this.#body!.fail(new HttpError(408, 'The body of the request did not come in time.'));
 				break;
 			case DISCARDING_BODY:
@@ -419,7 +421,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.clock.exchangeEnded();
 		const body = this.#body;
 		if (body !== undefined && !body.complete) body.cancel();
-		this.#engine.host.finished(x);
+		this.#engine.host.onExchangeFinished(x);
 		if (this.#socket.destroyed) return;
 		if (!this.#writer.keepAlive || !this.#keepAlive) this.#close();
 		else if (body !== undefined && !body.complete) {
@@ -438,8 +440,8 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.#state = READING_HEAD;
 		this.#idleSince = this.#engine.now;
 		this.#body = undefined;
-		const { drainWaits: waits, limits } = this.#engine;
-		this.clock.setReadDeadline(this.#engine.deadlineIn(waits.nextRequestMs || limits.idleTimeout));
+		const { drainWaits: requestWaits, limits } = this.#engine;
+		this.clock.setReadDeadline(this.#engine.deadlineIn(requestWaits.nextRequestMs || limits.idleTimeout));
 		this.#input.resume();
 	}
 
@@ -449,7 +451,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.clock.setWriteDeadline(this.#engine.deadlineIn(this.#engine.limits.writeIdleTimeout));
 	}
 
-	drained(): void {
+	onDrained(): void {
 		if (this.#state !== BLOCKED) return;
 		this.clock.exchangeEnded();
 		this.#awaitNextRequest();
@@ -458,7 +460,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 
 	/** Rejects a request, and closes the connection. Returns `at`. */
 	#refuse(status: number, reason: string, at: number = 0): number {
-		this.#engine.host.refused(reason);
+		this.#engine.host.countRefusal(reason);
 		this.#writer.addRefusal(status);
 		this.#close();
 		return at;
@@ -539,7 +541,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		setImmediate(() => (this.#exchange === x ? x?.markGone() : undefined));
 	}
 
-	closed(): void {
+	onClosed(): void {
 		const wasUpgraded = this.#state === UPGRADED;
 		this.#state = CLOSED;
 		this.#engine.remove(this);
@@ -547,11 +549,11 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		if (x === undefined) return;
 		if (wasUpgraded) {
 			this.#exchange = undefined;
-			this.#engine.host.finished(x);
+			this.#engine.host.onExchangeFinished(x);
 			return;
 		}
 		this.#body?.fail(new HttpError(400, 'The request was cut short.'));
 		x.markGone();
-		this.#writer.closed();
+		this.#writer.onSocketClosed();
 	}
 }

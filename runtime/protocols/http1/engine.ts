@@ -1,5 +1,6 @@
 /** The state shared by the connections of one server: limits, parser, clock and deadlines. */
 import { performance } from 'node:perf_hooks';
+import { DenseSet, type DenseSetMember } from '../../sockets/dense-set.ts';
 import { SocketRelay } from '../../sockets/socket-relay.ts';
 import {
 	type ClosableConnection,
@@ -20,7 +21,7 @@ import { ReadMemory, type SocketInput } from './socket-input.ts';
 import { type TimedItem, TimerWheel } from './timer-wheel.ts';
 
 /** A connection, as the engine manages it. */
-export interface EngineConnection extends ClosableConnection {
+export interface EngineConnection extends ClosableConnection, DenseSetMember {
 	/** The connection's deadlines. */
 	readonly clock: TimedItem;
 	readonly info: SocketInfo;
@@ -48,7 +49,7 @@ export class Http1Engine {
 	readonly parser: RequestHeadParser;
 	readonly fieldWriter: FieldWriter;
 	readonly responseCache: RepeatedAnswers = new RepeatedAnswers();
-	readonly connections: Set<EngineConnection> = new Set();
+	readonly connections: DenseSet<EngineConnection> = new DenseSet();
 	#readMemory: ReadMemory | undefined = undefined;
 	#joinedWrites: JoinedWrites | undefined = undefined;
 	#pieceMemory: PieceMemory | undefined = undefined;
@@ -71,7 +72,7 @@ export class Http1Engine {
 		this.limits = limits;
 		this.parser = new RequestHeadParser(limits.maxHeaderCount);
 		this.parser.fields.expectedNames = expectedNames(limits);
-		this.fieldWriter = new FieldWriter(() => host.refused('invalid_response_field'));
+		this.fieldWriter = new FieldWriter(() => host.countRefusal('invalid_response_field'));
 		this.#tickMs = tickMsFor(limits);
 		this.#timerWheel = new TimerWheel(this.#tickMs, this.now);
 	}
@@ -103,7 +104,7 @@ export class Http1Engine {
 		return this.#relay ?? undefined;
 	};
 
-	/** Returns the current `Date` header line. */
+	/** Returns the line of the `Date` field for the current second, with its CRLF. */
 	dateLine(): string {
 		return this.#dateLine.lineAt(this.now);
 	}
@@ -124,8 +125,12 @@ export class Http1Engine {
 		const tickMs = tickMsFor(limits);
 		if (tickMs === this.#tickMs) return;
 		this.#tickMs = tickMs;
+		const previousWheel = this.#timerWheel;
 		this.#timerWheel = new TimerWheel(tickMs, performance.now());
-		for (const connection of this.connections) this.#timerWheel.add(connection.clock);
+		for (const { clock } of this.connections) {
+			previousWheel.remove(clock);
+			this.#timerWheel.add(clock);
+		}
 		if (this.#timer === undefined) return;
 		clearInterval(this.#timer);
 		this.#timer = this.#startTimer();
@@ -136,11 +141,11 @@ export class Http1Engine {
 		if (this.connections.size === 0) this.#timerWheel.restart(this.now);
 		this.connections.add(connection);
 		this.#timerWheel.add(connection.clock);
-		this.host.opened();
+		this.host.onConnectionOpened();
 		this.#timer ??= this.#startTimer();
 	}
 
-	/** Removes a connection that continues with another protocol. It stays open, so `host.closed` is not called. */
+	/** Removes a connection that continues with another protocol. It stays open, so `host.onConnectionClosed` is not called. */
 	release(connection: EngineConnection): void {
 		if (this.connections.delete(connection)) this.#stopTimerIfUnused(connection);
 	}
@@ -152,7 +157,7 @@ export class Http1Engine {
 
 	remove(connection: EngineConnection): void {
 		if (!this.connections.delete(connection)) return;
-		this.host.closed();
+		this.host.onConnectionClosed();
 		this.#stopTimerIfUnused(connection);
 	}
 

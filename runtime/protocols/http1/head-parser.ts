@@ -59,7 +59,7 @@ export class RequestHeadParser {
 	 * status that rejects the head. The result never depends on how the bytes are split among reads.
 	 */
 	parse(text: string, start: number, limit: number): number {
-		// The text contains more than this head, perhaps another message, so the cache of heads is not used.
+		// If the text contains more than this head, perhaps another message, the cache of heads is not used.
 		if (start !== 0 || limit !== text.length) return this.#parse(text, start, limit);
 		const cachedHead = this.headCache.find(text);
 		if (cachedHead !== undefined) return this.#useCached(cachedHead);

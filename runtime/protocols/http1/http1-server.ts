@@ -18,9 +18,9 @@ export function createHttp1Server(host: ProtocolHost, takeOver?: Http2TakeOver):
 			engine.refreshLimits();
 			new Http1Connection(socket, scheme, engine, peer);
 		},
-		drain(waits = NO_WAIT): void {
+		drain(requestWaits = NO_WAIT): void {
 			engine.draining = true;
-			engine.drainWaits = waits;
+			engine.drainWaits = requestWaits;
 			for (const connection of engine.connections) connection.drain();
 		},
 		retire(matches): void {

@@ -4,7 +4,7 @@
  */
 import type { SocketOutput } from '../../sockets/socket-output.ts';
 
-/** Maximum bytes of a body that is copied next to its head. */
+/** Maximum bytes of a body that is copied into one buffer with its head. */
 export const MAX_JOINED_BODY_BYTES: number = 32 * 1024;
 /** Size of the buffer. The largest body fits into it together with a typical head. */
 const BUFFER_BYTES = 48 * 1024;
@@ -13,7 +13,7 @@ const BUFFER_BYTES = 48 * 1024;
 export class JoinedWrites {
 	#buffer: Buffer | undefined = undefined;
 
-	/** Writes Latin-1 text followed by bytes. Returns false if the body is too long or the connection uses TLS. */
+	/** Writes Latin-1 text followed by bytes. Returns false if the body is too long or `output` is not direct. */
 	write(output: SocketOutput, text: string, bytes: Uint8Array): boolean {
 		const totalBytes = text.length + bytes.byteLength;
 		if (bytes.byteLength > MAX_JOINED_BODY_BYTES || !output.isDirect) return false;

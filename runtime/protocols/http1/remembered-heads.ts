@@ -110,7 +110,6 @@ interface CachedLines extends FieldLines {
 export class FieldLineCache {
 	readonly #slots: (CachedLines | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 
-	/** Returns the formatted lines of a field list. */
 	format(headers: HeaderList): FieldLines {
 		const size = headers.size;
 		if (size === 0) return { text: '', hasTe: false };

@@ -10,7 +10,6 @@ const CREDENTIAL_FIELDS = ['cookie', 'authorization', 'proxy-authorization'];
  * number.
  */
 const SLOT_COUNT = 64;
-/** Maximum length of a cached head. */
 const MAX_CACHED_HEAD_LENGTH = 1024;
 
 /** After this many consecutive insertions without a hit, only one of {@link SAMPLING_INTERVAL} heads is cached. */
@@ -46,7 +45,7 @@ export class RepeatedHeads {
 		return cached;
 	}
 
-	/** Reports whether a head of this length should be cached. Caching is suspended while no head repeats. */
+	/** Reports whether a head of this length should be cached. While no head repeats, only a few are cached. */
 	shouldCache(headLength: number): boolean {
 		return (
 			headLength <= MAX_CACHED_HEAD_LENGTH &&

@@ -91,7 +91,6 @@ export class RequestBody implements BodySource, ChunkSink {
 		return trailers && endToEndTrailers(trailers, this.#exchange?.request.headers.getCombined('connection'));
 	}
 
-	/** Number of bytes received. */
 	get receivedBytes(): number {
 		return this.#receivedBytes;
 	}
@@ -184,7 +183,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		return bodyEnd;
 	}
 
-	/** Called by the decoder with content. */
+	/** Called by the decoder with decoded content. */
 	push(bytes: Buffer): void {
 		this.#addContent(bytes, 0, bytes.length);
 	}

@@ -1,9 +1,8 @@
 /** Parses request targets other than a plain path: absolute, authority and asterisk form (RFC 9112 §3.2). */
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 
-/** The parts of a request target. */
 export interface RequestTarget {
-	/** A string that starts with `/`, or `*`. */
+	/** The path, which starts with `/`; or `*` for the asterisk form. */
 	path: string;
 	query: string | undefined;
 	/** The authority as sent; undefined if the target has none. */

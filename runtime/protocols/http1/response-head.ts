@@ -30,7 +30,7 @@ export function statusLine(status: number): string {
 	return STATUS_LINES[status]!;
 }
 
-/** The cached result of `write` for a list of fields. */
+/** The cached result of {@link FieldWriter.write} for a list of fields. */
 interface FormattedFields {
 	readonly items: readonly string[];
 	readonly text: string;
@@ -42,7 +42,7 @@ interface FormattedFields {
 
 /** Number of cached field lists. They use at most 64 KiB per thread. */
 const CACHED_LIST_COUNT = 64;
-/** Maximum length of a cached field list. */
+/** Maximum length of a cached field list, formatted as text. */
 const MAX_CACHED_LIST_LENGTH = 1024;
 
 /** Number of cached field lines, for lists that are not cached. */

@@ -19,9 +19,9 @@ const EMPTY_BUFFER = Buffer.alloc(0);
 export class ResponseHeads {
 	/** The received bytes being searched. */
 	searchedBytes: Buffer = EMPTY_BUFFER;
-	/** Index in `data` after the last head returned. */
+	/** Index in `searchedBytes` after the last head returned. */
 	offset = 0;
-	/** Index in `data` after the last received byte. */
+	/** Index in `searchedBytes` after the last received byte. */
 	searchEnd = 0;
 	readonly #options: ClientOptions;
 	readonly #pendingHead = new PendingHead();

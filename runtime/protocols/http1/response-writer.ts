@@ -19,14 +19,14 @@ export interface WriterOwner {
 	/** Determines how many bytes of a body are passed to the socket at a time, and whether the remaining bytes may have to wait. */
 	readonly clock: { readonly writeChunk: number; readonly limitsRate: boolean };
 	/** Called when a response that could not be written at once has ended: it is complete, or the socket was destroyed. */
-	responseEnded(): void;
+	onResponseEnded(): void;
 	/**
 	 * Called when pending writes have been sent. Not called if the writer itself was waiting for this in order to continue a
 	 * streamed body.
 	 */
-	drained(): void;
+	onDrained(): void;
 	/** Called with true when the socket is full, and with false when it is writable again. */
-	writeBlocked(isBlocked: boolean): void;
+	onWriteBlocked(isBlocked: boolean): void;
 }
 
 /** The result of {@link ResponseWriter.respond}. */
@@ -93,8 +93,8 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	/**
-	 * Writes the response of a handled exchange. `minorVersion` is 0 for an HTTP/1.0 client. `mayKeepAlive` says whether the connection may
-	 * be reused.
+	 * Writes the response of a handled exchange. `minorVersion` is 0 for an HTTP/1.0 client. `mayKeepAlive` says whether the
+	 * connection may be reused.
 	 */
 	respond(x: Exchange, minorVersion: number, mayKeepAlive: boolean): ResponseProgress {
 		const response = x.response;
@@ -246,7 +246,7 @@ export class ResponseWriter implements OutputOwner {
 	}
 
 	/** Must be called when the socket has closed. Cancels a stream being written. */
-	closed(): void {
+	onSocketClosed(): void {
 		const source = this.#bodySource;
 		if (!source) return;
 		this.#bodySource = undefined;
@@ -271,7 +271,7 @@ export class ResponseWriter implements OutputOwner {
 		return announcesUpgrade ? 'Connection: Upgrade, close\r\n\r\n' : 'Connection: close\r\n\r\n';
 	}
 
-	/** Moves chunks from source to socket until one of them must wait. Returns true if the response has ended. */
+	/** Moves chunks from the source to the socket until either must be waited for. Returns true if the response has ended. */
 	#pumpBody(): boolean {
 		const output = this.#output;
 		this.#isPumping = true;
@@ -310,12 +310,12 @@ export class ResponseWriter implements OutputOwner {
 				hasEnded = true;
 				break;
 			}
-			// No further chunks are needed. The socket will call `closed`.
+			// No further chunks are needed. The socket will call `onSocketClosed`.
 			if (this.#socket.destroyed) break;
 			// At the next pull, the source reuses this chunk's memory, so the chunk must have been sent by then.
 			if (output.hasPending) {
 				this.#awaitsWrite = true;
-				this.#owner.writeBlocked(true);
+				this.#owner.onWriteBlocked(true);
 				break;
 			}
 		}
@@ -341,7 +341,7 @@ export class ResponseWriter implements OutputOwner {
 		if (hasEnded) this.#endResponse();
 		else if (this.#output.hasPending) {
 			this.#awaitsWrite = true;
-			this.#owner.writeBlocked(true);
+			this.#owner.onWriteBlocked(true);
 		} else this.#resume();
 	}
 
@@ -400,11 +400,11 @@ export class ResponseWriter implements OutputOwner {
 	/** Implements OutputOwner: pending writes have been sent. */
 	onOutputDrained(): void {
 		if (!this.#awaitsWrite) {
-			this.#owner.drained();
+			this.#owner.onDrained();
 			return;
 		}
 		this.#awaitsWrite = false;
-		this.#owner.writeBlocked(false);
+		this.#owner.onWriteBlocked(false);
 		this.#resume();
 	}
 
@@ -418,7 +418,7 @@ export class ResponseWriter implements OutputOwner {
 
 	#endResponse(): void {
 		this.#exchange = undefined;
-		this.#owner.responseEnded();
+		this.#owner.onResponseEnded();
 	}
 }
 

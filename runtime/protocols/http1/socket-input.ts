@@ -39,9 +39,9 @@ export interface InputSink {
 	/** Called when the peer has closed its side. */
 	onPeerEnded(): void;
 	/** Called when a full socket has drained. */
-	drained(): void;
+	onDrained(): void;
 	/** Called when the socket has closed. It is the last event. */
-	closed(): void;
+	onClosed(): void;
 }
 
 /**
@@ -106,16 +106,16 @@ export class SocketInput implements SocketOwner, BlockSource {
 		let socketError: Error | undefined;
 		socket.on('data', this.#onData);
 		socket.on('end', this.#onEnd);
-		socket.on('drain', () => this.drained());
+		socket.on('drain', () => this.onDrained());
 		socket.on('error', error => {
 			socketError = error;
-			// Without this, Node would leave a connection open after TLS records that it cannot decrypt.
+			// Otherwise, Node would leave the connection open after a TLS record that it cannot decrypt.
 			socket.destroy();
 		});
-		socket.once('close', () => this.closed(socketError));
+		socket.once('close', () => this.onClosed(socketError));
 	}
 
-	/** Closes both sides if the system has accepted everything written. Returns false if it has not. */
+	/** Closes both sides at once if nothing is left to be sent. Returns false if it has not closed them. */
 	closeIfFlushed(): boolean {
 		const { socket } = this;
 		if (!(socket instanceof DirectSocket) || socket.writableLength > 0) return false;
@@ -153,7 +153,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 		return socket;
 	}
 
-	received(count: number): void {
+	onReceived(count: number): void {
 		if (this.#isNextReadShort) this.setReadMemory(undefined);
 		const block = this.#block;
 		if (this.#upgradedStream === undefined) {
@@ -193,7 +193,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 		(this.socket as DirectSocket).nextMemory = memory ?? this.#readMemory!.buffer;
 	}
 
-	ended(): void {
+	onPeerEnded(): void {
 		if (this.#upgradedStream) {
 			this.#upgradedStream.receiveEnd();
 			return;
@@ -203,13 +203,13 @@ export class SocketInput implements SocketOwner, BlockSource {
 		this.#isEnding = false;
 	}
 
-	drained(): void {
-		this.sink.drained();
+	onDrained(): void {
+		this.sink.onDrained();
 	}
 
-	closed(error: Error | undefined): void {
+	onClosed(error: Error | undefined): void {
 		this.#upgradedStream?.socketClosed(error);
-		this.sink.closed();
+		this.sink.onClosed();
 	}
 }
 

@@ -1,10 +1,12 @@
 /** A timer wheel. The deadlines of an item are checked only in the tick in which the first of them expires. */
 
+import { DenseSet, type DenseSetMember } from '../../sockets/dense-set.ts';
+
 /** Number of slots. Deadlines further away are checked once per revolution. */
 const SLOT_COUNT = 512;
 
-/** An item of a timer wheel. */
-export interface TimedItem {
+/** An object whose deadlines a timer wheel checks. */
+export interface TimedItem extends DenseSetMember {
 	/** Set by the wheel: the tick in which the item is checked next; −1 while it is in no wheel. */
 	dueTick: number;
 	/** The time, by `performance.now()`, from which `check` has something to do; Infinity for never. */
@@ -18,7 +20,7 @@ export interface TimedItem {
  * request costs only a comparison. When a deadline becomes earlier, `deadlineAdvanced` must be called.
  */
 export class TimerWheel<T extends TimedItem> {
-	readonly #slots: (Set<T> | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
+	readonly #slots: (DenseSet<T> | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 	readonly #tickMs: number;
 	#currentTick: number;
 
@@ -58,8 +60,9 @@ export class TimerWheel<T extends TimedItem> {
 			const slot = ++this.#currentTick % SLOT_COUNT;
 			const items = this.#slots[slot];
 			if (items === undefined || items.size === 0) continue;
-			this.#slots[slot] = undefined;
-			for (const item of items) {
+			for (const item of items.takeAll()) {
+				// The check of another item may have removed this one.
+				if (item.dueTick < 0) continue;
 				item.check(now);
 				if (item.dueTick >= 0) this.#schedule(item, item.deadline);
 			}
@@ -70,9 +73,12 @@ export class TimerWheel<T extends TimedItem> {
 		const dueTick = this.#tickOf(deadline);
 		item.dueTick = dueTick;
 		const slot = dueTick % SLOT_COUNT;
-		const items = this.#slots[slot];
-		if (items) items.add(item);
-		else this.#slots[slot] = new Set([item]);
+		let items = this.#slots[slot];
+		if (items === undefined) {
+			items = new DenseSet();
+			this.#slots[slot] = items;
+		}
+		items.add(item);
 	}
 
 	/** Returns the first tick that starts after the deadline, or the last one of this revolution if that is earlier. */

@@ -18,8 +18,8 @@ export class TransferPace {
 	#waitStart = -1;
 
 	/**
-	 * Starts a transfer. `idleTimeoutMs` is in milliseconds, `minBytesPerSecond` is the minimum in bytes per second (0 for none), and
-	 * `endDeadline` is a time of `performance.now()`.
+	 * Starts a transfer. `idleTimeoutMs` is in milliseconds, `minBytesPerSecond` is the minimum in bytes per second (0 for none),
+	 * and `endDeadline` is a time of `performance.now()`.
 	 */
 	start(idleTimeoutMs: number, minBytesPerSecond: number, endDeadline: number): void {
 		this.#idleTimeoutMs = idleTimeoutMs;

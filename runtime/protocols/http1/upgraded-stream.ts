@@ -109,5 +109,8 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 	}
 }
 
-/** Handles an error by doing nothing. Other listeners are notified, too, and a joined stream sees the end of this one. */
+/**
+ * A listener for `error`, without which an error would end the process. It has nothing to do: other listeners are notified, too, and
+ * a joined stream sees the end of this one.
+ */
 function ignoreError(): void {}

@@ -6,9 +6,9 @@ import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.t
 import { createHttp2Server, type Http2Server } from './http2-server.ts';
 
 /**
- * Creates the server of a plaintext listener on one thread. `currentProtocols` returns the current protocols (`h1`, `h2c`). With both,
- * the first bytes of each connection decide, at no cost for HTTP/1.1. With neither, the server speaks HTTP/1.1, because the other
- * protocols need TLS. `Upgrade: h2c` is ignored (RFC 9113 §3.1).
+ * Creates the server of a plaintext listener on one thread. `currentProtocols` returns the current protocols (`h1`, `h2c`). With
+ * both, the first bytes of each connection decide, at no cost for HTTP/1.1. With neither, the server speaks HTTP/1.1, because the
+ * other protocols need TLS. `Upgrade: h2c` is ignored (RFC 9113 §3.1).
  */
 export function createCleartextServer(host: ProtocolHost, currentProtocols: () => readonly string[]): ProtocolServer {
 	let http2: Http2Server | undefined;
@@ -27,8 +27,8 @@ export function createCleartextServer(host: ProtocolHost, currentProtocols: () =
 			const isHttp2Only = protocolNames.includes('h2c') && !protocolNames.includes('h1');
 			(isHttp2Only ? getHttp2() : http1).accept(socket, scheme, peer);
 		},
-		drain(waits): void {
-			http1.drain(waits);
+		drain(requestWaits): void {
+			http1.drain(requestWaits);
 			http2?.drain();
 		},
 		retire(matches): void {

@@ -74,7 +74,6 @@ export class RequestEncoder {
 		return this.#memory.subarray(0, this.#writeIndex);
 	}
 
-	/** Encodes trailers. */
 	encodeTrailers(headers: HeaderList): Uint8Array {
 		this.#writeIndex = 0;
 		for (const [name, value] of headers) this.#writeField(name.toLowerCase(), 0, value);
@@ -104,7 +103,6 @@ export class RequestEncoder {
 	}
 }
 
-/** Maximum number of fields in a block. */
 const MAX_BLOCK_FIELDS = 1000;
 
 /** Receives the fields of response heads and trailers. One per connection. */

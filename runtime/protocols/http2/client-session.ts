@@ -92,7 +92,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	#isRetired = false;
 	#isClosed = false;
 	/** Number of replies to control frames that the upstream has not read. */
-	#unreadReplies = 0;
+	#unreadReplyCount = 0;
 	#failure: Error | undefined = undefined;
 
 	/** Takes over a connected socket, and sends the connection preface. */
@@ -144,7 +144,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 				cancel: () => {
 					if (!isWaiting) return;
 					isWaiting = false;
-					call.failed(new UpstreamError('response', 'the request was canceled'), false);
+					call.onFailure(new UpstreamError('response', 'the request was canceled'), false);
 				},
 			};
 			this.#settingsCallbacks.push(() => {
@@ -158,7 +158,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	#openStream(call: ClientCall): void {
 		if (this.#isClosed || (call.request.upgrade !== undefined && !this.#supportsUpgrades)) {
 			const message = this.#failure?.message ?? 'the upstream does not support upgrades over HTTP/2';
-			call.failed(new UpstreamError('request', message, undefined, true), false);
+			call.onFailure(new UpstreamError('request', message, undefined, true), false);
 			return;
 		}
 		const id = this.#nextStreamId;
@@ -259,22 +259,22 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 
 	// Implementation of UpstreamSocketOwner.
 
-	received(bytes: Buffer, count: number): boolean {
+	onReceived(bytes: Buffer, count: number): boolean {
 		if (this.#isClosed) return false;
 		this.#frameReader.read(count === bytes.length ? bytes : bytes.subarray(0, count));
 		this.sendPending();
 		return true;
 	}
 
-	writeFailed(): void {
+	onWriteFailed(): void {
 		this.#retire();
 	}
 
-	ended(): void {
+	onPeerEnded(): void {
 		this.#close(new Error('the connection was closed'));
 	}
 
-	closed(error: Error | undefined): void {
+	onClosed(error: Error | undefined): void {
 		this.#close(new Error(error ? socketErrorText(error) : 'the connection was closed'));
 	}
 
@@ -335,12 +335,13 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	 */
 	#mayReply(): boolean {
 		if (this.#upstreamSocket.socket.writableLength <= MAX_UNREAD_CONTROL_BYTES) {
-			this.#unreadReplies = 0;
+			this.#unreadReplyCount = 0;
 			return true;
 		}
-		// If the socket is full of request bodies, the upstream may be reading them slowly. It may then send some control frames.
+		// If the socket is full of request bodies, the upstream may be reading them slowly. It may then send some control frames
+		// without reading our replies.
 		const maxUnread = this.#streams.size > 0 ? MAX_UNREAD_REPLIES : 0;
-		return ++this.#unreadReplies <= maxUnread || this.#fail(H2_ERROR.enhanceYourCalm, 'too many control frames');
+		return ++this.#unreadReplyCount <= maxUnread || this.#fail(H2_ERROR.enhanceYourCalm, 'too many control frames');
 	}
 
 	#handleData(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {

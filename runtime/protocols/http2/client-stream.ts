@@ -48,7 +48,7 @@ export interface StreamSession extends OutputSession {
 	onStreamEnded(stream: ClientStream, isComplete: boolean): void;
 }
 
-/** One exchange on an HTTP/2 connection. */
+/** One exchange on an HTTP/2 connection to an upstream. */
 export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, TunnelOwner, TimedCall {
 	readonly id: number;
 	readonly output: StreamOutput;
@@ -118,6 +118,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			this.#hasRequestEnded = true;
 			this.#session.writeHead(this, request, true, declaresLength ? 0 : undefined);
 			this.#clock.requestSent(this.#isAnswered);
+			this.#call?.onRequestSent?.();
 			return;
 		}
 		this.#session.writeHead(this, request, false, bytes.length);
@@ -129,8 +130,8 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 
 	/**
-	 * Fails the exchange because the connection has ended. `isUnsent` means that the upstream has not processed the request, and will
-	 * not process it.
+	 * Fails the exchange because the connection has ended. `isUnsent` means that the upstream has not processed the request, and
+	 * will not process it.
 	 */
 	connectionLost(error: Error, isUnsent: boolean): void {
 		this.#fail(new UpstreamError('response', error.message, error, isUnsent), true);
@@ -174,6 +175,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#hasRequestEnded = true;
 		if (!isStreamEnded) this.#session.writeEnd(this, source?.trailers);
 		this.#clock.requestSent(this.#isAnswered);
+		this.#call.onRequestSent?.();
 	}
 
 	bodyBroken(): void {
@@ -224,7 +226,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		else if (++this.#interimCount > MAX_INTERIM_RESPONSES) {
 			this.#fail(new UpstreamError('response', 'too many interim responses'));
 		} else if (status === 100 && this.#bodySource && !this.#isSourceStarted) this.#sendBody(true);
-		else call.interimReceived(status, new HeaderList(reader.items));
+		else call.onInterimResponse(status, new HeaderList(reader.items));
 	}
 
 	#handleResponse(
@@ -249,7 +251,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			);
 			this.#tunnel = new TunnelStream(this, this.#tunnelBody);
 			this.output.openTunnel();
-			call.answered({
+			call.onResponse({
 				status: 101,
 				reason: undefined,
 				headers,
@@ -267,14 +269,14 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#isAnswered = true;
 		if (this.#isBodiless && length !== undefined && status !== 204) headers.add('Content-Length', String(length));
 		if (endsStream || this.#isBodiless) {
-			call.answered(createResponse(status, headers, null));
+			call.onResponse(createResponse(status, headers, null));
 			if (endsStream) this.#endExchange(undefined);
 			return;
 		}
 		this.#contentLength = length;
 		const body = new ClientBody(this, length, this.#options.pieceMemory, call.roomBytes ?? Infinity);
 		this.#body = body;
-		call.answered(createResponse(status, headers, body));
+		call.onResponse(createResponse(status, headers, body));
 	}
 
 	/** Called when DATA has been received. Returns false if it exceeds the flow-control window. */
@@ -373,7 +375,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#body = undefined;
 		body?.end(trailers && trailers.size > 0 ? trailers : undefined);
 		this.#session.onStreamEnded(this, true);
-		call.released();
+		call.onReleased();
 	}
 
 	/** Fails the exchange because the response violates HTTP/2. A malformed response must not be forwarded (RFC 9113 §8.1.1). */
@@ -405,7 +407,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		const { hasCarriedResponse: isConnectionProven } = this.#session;
 		this.#session.onStreamEnded(this, false);
 		if (!this.#isAnswered) {
-			call.failed(
+			call.onFailure(
 				error,
 				isBodyUnsent && isStreamClosed && (isConnectionProven || error.isUnsent) && error.phase === 'response',
 			);
@@ -413,7 +415,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		}
 		this.#tunnel?.destroy(error);
 		this.#body?.fail(error);
-		call.released(isUpstreamBlameless || this.#tunnel ? undefined : error);
+		call.onReleased(isUpstreamBlameless || this.#tunnel ? undefined : error);
 	}
 
 	/** Releases the call: its callbacks are not invoked any more. */

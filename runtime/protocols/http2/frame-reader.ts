@@ -45,7 +45,7 @@ export class FrameReader {
 		return this.#partialBytes > 0 || this.#matchedPrefaceBytes < CLIENT_PREFACE.length;
 	}
 
-	/** Processes received bytes. */
+	/** Passes each complete frame to the sink, and keeps the bytes of an incomplete one for the next call. */
 	read(bytes: Buffer): void {
 		let at = this.#matchedPrefaceBytes < CLIENT_PREFACE.length ? this.#readPreface(bytes) : 0;
 		if (at < 0) return;

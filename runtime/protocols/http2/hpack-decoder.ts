@@ -50,7 +50,7 @@ export class HpackDecoder {
 	/** Decodes a complete block. Returns false if it is malformed, which is a connection error (RFC 9113 §4.3). */
 	decode(bytes: Buffer, start: number, end: number, sink: FieldSink): boolean {
 		this.#readIndex = start;
-		let sizeUpdates = 0;
+		let sizeUpdateCount = 0;
 		let hasFields = false;
 		while (this.#readIndex < end) {
 			const firstByte = bytes[this.#readIndex]!;
@@ -63,7 +63,7 @@ export class HpackDecoder {
 			} else if (firstByte >= 32 && firstByte < 64) {
 				// Size updates are allowed only at the start of a block, at most two: one down and one up again (RFC 7541 §4.2).
 				const newCapacity = this.#readInteger(bytes, end, 5);
-				if (hasFields || newCapacity < 0 || newCapacity > MAX_TABLE_BYTES || ++sizeUpdates > 2) return false;
+				if (hasFields || newCapacity < 0 || newCapacity > MAX_TABLE_BYTES || ++sizeUpdateCount > 2) return false;
 				this.#capacityBytes = newCapacity;
 				this.#evict(newCapacity);
 			} else {

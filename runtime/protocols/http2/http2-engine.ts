@@ -37,7 +37,7 @@ export class Http2Coders {
 	constructor(host: ProtocolHost) {
 		const { maxHeadSize, maxHeaderCount } = host.limits;
 		this.requestFields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
-		this.responseFields = new ResponseFields(() => host.refused('invalid_response_field'));
+		this.responseFields = new ResponseFields(() => host.countRefusal('invalid_response_field'));
 		// The shortest Huffman codes have five bits, so a string can become 8/5 times as long.
 		this.stringMemory = new StringMemory(Math.ceil((maxHeadSize * MAX_BLOCK_FACTOR * 8) / 5));
 	}
@@ -99,7 +99,7 @@ export class Http2Engine {
 	/** Adds a connection. `isCounted` is true if it began with another protocol and has been counted already. */
 	add(session: EngineSession, isCounted: boolean): void {
 		this.sessions.add(session);
-		if (!isCounted) this.host.opened();
+		if (!isCounted) this.host.onConnectionOpened();
 		this.counters?.sessionOpened();
 		this.#timer ??= this.#startTimer();
 	}
@@ -107,7 +107,7 @@ export class Http2Engine {
 	remove(session: EngineSession): void {
 		if (!this.sessions.delete(session)) return;
 		this.counters?.sessionClosed();
-		this.host.closed();
+		this.host.onConnectionClosed();
 		if (this.sessions.size > 0) return;
 		clearInterval(this.#timer);
 		this.#timer = undefined;

@@ -1,4 +1,5 @@
 /** The Huffman code of HPACK strings (RFC 7541 §5.2, Appendix B). */
+import { lazily } from '../../../compiler/exchange/lazily.ts';
 
 /** Length in bits of each byte's code. The code is canonical: shorter codes come first, codes of equal length in byte order. */
 const CODE_BITS_BY_BYTE: readonly number[] = [
@@ -40,7 +41,7 @@ interface HuffmanTables {
 	readonly mayEnd: Uint8Array;
 }
 
-const HUFFMAN_TABLES: HuffmanTables = buildTables();
+const huffmanTables: () => HuffmanTables = lazily(buildTables);
 
 /** Returns the length in bytes of an encoded string. The characters of `text` represent bytes. */
 export function huffmanLength(text: string): number {
@@ -51,7 +52,7 @@ export function huffmanLength(text: string): number {
 
 /** Encodes a string. Returns the index after its encoding. */
 export function huffmanEncode(text: string, target: Buffer, at: number): number {
-	const { codes } = HUFFMAN_TABLES;
+	const { codes } = huffmanTables();
 	// Up to 7 pending bits and a code of 28 bits need more than 32 bits, so each code is added in two parts.
 	let pendingBits = 0;
 	let pendingBitCount = 0;
@@ -81,7 +82,7 @@ export function huffmanEncode(text: string, target: Buffer, at: number): number 
  * invalid or `target` is too small.
  */
 export function huffmanDecode(bytes: Buffer, start: number, end: number, target: Buffer): number {
-	const { transitions, mayEnd } = HUFFMAN_TABLES;
+	const { transitions, mayEnd } = huffmanTables();
 	let node = 0;
 	let decodedBytes = 0;
 	for (let i = start; i < end; i++) {

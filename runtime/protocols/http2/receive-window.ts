@@ -30,7 +30,7 @@ export class ReceiveWindow {
 	 */
 	release(byteCount: number, keepsUp: boolean): number {
 		this.#unreturnedBytes += byteCount;
-		// The data that has not been read may fill the rest of the window, so that the peer waits for this increment.
+		// A small increment is deferred, unless unread data fills so much of the window that the peer may be waiting.
 		if (this.#unreturnedBytes * 2 < this.#sizeBytes && this.#availableBytes > this.#unreturnedBytes) return 0;
 		let increment = this.#unreturnedBytes;
 		this.#unreturnedBytes = 0;

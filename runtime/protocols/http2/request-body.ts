@@ -27,7 +27,6 @@ export class StreamBody implements BodySource {
 	/** `Content-Length`, if the client sent it. */
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
-	/** Number of bytes received. */
 	receivedBytes = 0;
 	/** True once the last byte has been received. */
 	complete = false;

@@ -24,7 +24,7 @@ const CLEAR_TABLE_UPDATE = 0x20;
 /** Fields whose values are secret, so they are never indexed. */
 const SENSITIVE_NAMES: ReadonlySet<string> = new Set(['set-cookie', 'authorization', 'proxy-authorization']);
 
-/** An encoded list of fields. */
+/** The result of {@link ResponseFields.encode}. */
 export interface EncodedFields {
 	readonly bytes: Uint8Array;
 	/** True if handlers set `Date`. */
@@ -39,7 +39,7 @@ interface CachedFields extends EncodedFields {
 
 /** Number of cached field lists. They use at most 64 KiB per thread. */
 const CACHED_LIST_COUNT = 64;
-/** Maximum length of a cached field list. */
+/** Maximum encoded bytes of a cached field list. */
 const MAX_CACHED_LIST_BYTES = 1024;
 /** Maximum total bytes of the fields of a head. Any further fields are dropped. */
 const MAX_FIELDS_BYTES = 262_144;
@@ -69,7 +69,7 @@ export class ResponseFields {
 	readonly #cachedLists: (CachedFields | undefined)[] = new Array(CACHED_LIST_COUNT).fill(undefined);
 	#buffer: Buffer = Buffer.allocUnsafeSlow(4096);
 	#writeIndex = 0;
-	/** True if a field was dropped. Such a list is not cached, so that every occurrence is counted. */
+	/** True if a field of the current list was dropped. Such a list is not cached, so that the drop is counted in every response. */
 	#hasDropped = false;
 	#encodedDate: Uint8Array = new Uint8Array(0);
 	#dateValidUntil = 0;
@@ -146,7 +146,7 @@ export class ResponseFields {
 				continue;
 			}
 			if (valueKind === 'text') value = encodeFieldText(value);
-			// HTTP/1.1 strips whitespace around a value. Here, it would make the message malformed (RFC 9113 §8.2.1).
+			// HTTP/1.1 strips whitespace around a value. Here, whitespace would make the message malformed (RFC 9113 §8.2.1).
 			this.#writeField(name, trimBlanks(value));
 		}
 		return { bytes: this.#buffer.subarray(0, this.#writeIndex), hasDate, contentLength };

@@ -14,8 +14,8 @@ export const HANDLER_CONTENT_LENGTH = -2;
 const MAX_DATE_BYTES = 48;
 
 /**
- * Writes a response head. `length` is the length of the body, `NO_CONTENT_LENGTH` or `HANDLER_CONTENT_LENGTH`. `isFirstBlock` is true for the first
- * header block of a connection. An interim response (below 200) gets no `Date`.
+ * Writes a response head. `length` is the length of the body, `NO_CONTENT_LENGTH` or `HANDLER_CONTENT_LENGTH`. `isFirstBlock` is
+ * true for the first header block of a connection. An interim response (below 200) gets no `Date`.
  */
 export function writeHead(
 	frames: FrameWriter,

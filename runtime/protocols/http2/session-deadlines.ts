@@ -4,7 +4,7 @@ import type { Http2Engine } from './http2-engine.ts';
 
 /**
  * Which deadline has expired: the client does not read (`write`), a head is incomplete (`head`), or the connection is idle
- * (`idle`).
+ * (`idle`). Undefined if none has expired.
  */
 export type ExpiredDeadline = 'write' | 'head' | 'idle' | undefined;
 

@@ -9,7 +9,7 @@ import { GOAWAY_WAIT_MS, LINGER_MS, MAX_LINGER_BYTES } from './limits.ts';
 
 const PING_PAYLOAD = Buffer.from('svcdrain', 'latin1');
 
-/** Manages the end of one connection. */
+/** Ends one connection, and keeps track of the progress. */
 export class SessionEnd {
 	/** True once the last GOAWAY has been sent. Nothing more is processed or answered. */
 	hasEnded = false;
@@ -110,7 +110,7 @@ export class SessionEnd {
 	}
 
 	/** Must be called when the socket has closed. */
-	closed(): void {
+	onSocketClosed(): void {
 		this.hasEnded = true;
 	}
 }

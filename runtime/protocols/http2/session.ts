@@ -164,12 +164,12 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 					this.#deadlines.setBlocked(false);
 					break;
 				}
-				this.engine.host.refused('write_timeout');
+				this.engine.host.countRefusal('write_timeout');
 				this.engine.counters?.connectionCut('timeout');
 				this.#socket.destroy();
 				return;
 			case 'head':
-				this.engine.host.refused('header_timeout');
+				this.engine.host.countRefusal('header_timeout');
 				this.#cutOff(H2_ERROR.none, 'timeout');
 				return;
 			case 'idle':
@@ -357,13 +357,13 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		const { requestFields: fields } = this.#coders;
 		const stream = new Http2Stream(this, id, this.#controlFrames.peerStreamWindow, !endStream);
 		if (this.streams.size >= LIMITS.MAX_CONCURRENT_STREAMS || this.#exchangeCount >= LIMITS.MAX_CONCURRENT_STREAMS) {
-			engine.host.refused('refused_stream');
+			engine.host.countRefusal('refused_stream');
 			this.failStream(stream, H2_ERROR.refusedStream);
 			return;
 		}
 		const result = fields.endHead(endStream);
 		if (result === SECTION_MALFORMED) {
-			engine.host.refused(fields.reason);
+			engine.host.countRefusal(fields.reason);
 			this.failStream(stream, H2_ERROR.protocol);
 			return;
 		}
@@ -374,7 +374,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 			this.#requestGate.startOrDelay(stream, fields, engine.now);
 			return;
 		}
-		engine.host.refused(fields.reason);
+		engine.host.countRefusal(fields.reason);
 		stream.refuse(result);
 	}
 
@@ -389,7 +389,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		}
 		if (!stream.isRemoteOpen) this.failStream(stream, H2_ERROR.streamClosed);
 		else if (fields.endTrailers() !== SECTION_VALID || !endStream) {
-			this.engine.host.refused(endStream ? fields.reason : 'bad_pseudo_header');
+			this.engine.host.countRefusal(endStream ? fields.reason : 'bad_pseudo_header');
 			this.failStream(stream, H2_ERROR.protocol);
 		} else if (!stream.endRemote(new HeaderList(fields.items))) this.failStream(stream, H2_ERROR.protocol);
 	}
@@ -404,7 +404,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 				this.streams.delete(id);
 				stream.onReset();
 			}
-			// The work for a canceled exchange was wasted. A completed exchange has already earned the cost.
+			// An unfinished exchange was wasted work. A finished one has earned credit, which offsets part of the charge.
 			this.charge('rapid_reset', FRAME_COST.rapid_reset);
 		}
 	}
@@ -503,13 +503,13 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		for (const stream of streams) stream.onReset();
 	}
 
-	drained(): void {
+	onDrained(): void {
 		this.#deadlines.setBlocked(false);
 		this.sendPending();
 	}
 
-	closed(): void {
-		this.sessionEnd.closed();
+	onClosed(): void {
+		this.sessionEnd.onSocketClosed();
 		this.#abandon();
 		this.engine.remove(this);
 	}

@@ -257,7 +257,7 @@ export class StreamOutput {
 		return TURN_WAITS;
 	}
 
-	/** Returns the next chunk, or undefined if it has not arrived, at the end, or after a failure. */
+	/** Returns the next chunk; undefined if it has not arrived yet, the source has ended, or it has failed. */
 	#pull(): Uint8Array | undefined {
 		const source = this.#bodySource;
 		if (source === undefined || this.#isSourceEnded || this.#isPulling) return undefined;

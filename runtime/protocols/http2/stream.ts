@@ -37,11 +37,10 @@ export interface ResetCodes {
 	readonly none: number;
 	readonly cancel: number;
 	readonly internal: number;
-	/** The connection of a CONNECT tunnel was closed abnormally. */
+	/** Means that the connection of a CONNECT tunnel was closed abnormally. */
 	readonly connect: number;
 }
 
-/** The error codes of HTTP/2. */
 export const HTTP2_RESET_CODES: ResetCodes = H2_ERROR;
 
 /**
@@ -54,7 +53,7 @@ export interface StreamSession extends OutputSession {
 	readonly resetCodes: ResetCodes;
 	readonly info: ConnectionInfo;
 	readonly scheme: 'http' | 'https';
-	/** Writes a response head. `length` is the bytes of the body, `NO_LENGTH` or `HANDLER_LENGTH`. */
+	/** Writes a response head. `length` is the length of the body in bytes, `NO_CONTENT_LENGTH` or `HANDLER_CONTENT_LENGTH`. */
 	writeHead(streamId: number, status: number, headers: HeaderList, length: number, endsStream: boolean): void;
 	/** Ends a stream with trailers, or without any if the list is empty. */
 	writeEnd(streamId: number, trailers: readonly HeaderList[]): void;
@@ -65,14 +64,13 @@ export interface StreamSession extends OutputSession {
 	onDataConsumed(stream: Http2Stream | undefined, byteCount: number, keepsUp: boolean): void;
 	/** Called when both sides of a stream have ended. */
 	onStreamEnded(stream: Http2Stream): void;
-	/** Resets a stream. */
 	resetStream(stream: Http2Stream, code: number): void;
 	/**
 	 * Called when the exchange of a stream has ended. The stream itself may have ended before. `isComplete` is true if the response
 	 * was written completely.
 	 */
 	onExchangeEnded(isComplete: boolean): void;
-	/** Must be called after writing something while no received bytes are being processed. Sends it. */
+	/** Sends pending data. Must be called after something was written while no received bytes were being processed. */
 	sendPending(): void;
 }
 
@@ -312,7 +310,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.output.releaseIdleMemory();
 		if (now >= this.#writeDeadline) {
 			this.#writeDeadline = Infinity;
-			this.#session.engine.host.refused('write_timeout');
+			this.#session.engine.host.countRefusal('write_timeout');
 			this.#session.resetStream(this, this.#session.resetCodes.cancel);
 		} else if (now >= this.#readDeadline) {
 			this.#readDeadline = Infinity;
@@ -324,7 +322,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 				this.#sendHeldBack();
 				return;
 			}
-			this.#session.engine.host.refused('body_timeout');
+			this.#session.engine.host.countRefusal('body_timeout');
 			this.body!.fail(new HttpError(408, 'The body of the request did not come in time.'));
 		}
 	}
@@ -586,7 +584,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.#exchange = undefined;
 		this.body?.cancel();
 		const { engine } = this.#session;
-		engine.host.finished(x);
+		engine.host.onExchangeFinished(x);
 		this.#session.onExchangeEnded(isComplete);
 	}
 }

@@ -162,12 +162,12 @@ export class Http3Connection
 			this.#endGracefully();
 			return;
 		}
-		// An idle connection has nothing to check or to send, and querying QUIC for each of them is slow if there are many.
+		// An idle connection has nothing to check or to send. If there are many, querying QUIC for each one would be slow.
 		if (this.#requestsById.size === 0 && this.#shutdownStep === 0) return;
 		this.#isProcessing = true;
 		for (const request of this.#requestsById.values()) {
 			if (now >= request.headDeadline) {
-				this.engine.host.refused('header_timeout');
+				this.engine.host.countRefusal('header_timeout');
 				this.failStream(request, H3_ERROR.cancel);
 			} else request.stream?.check(now);
 			if (this.#hasEnded) return;
@@ -208,7 +208,7 @@ export class Http3Connection
 			return false;
 		}
 		if (this.#exchangeCount >= LIMITS.MAX_EXCHANGES) {
-			host.refused('refused_stream');
+			host.countRefusal('refused_stream');
 			this.#rejectRequest(request);
 			this.charge('made_you_reset', FRAME_COST.made_you_reset);
 			return false;
@@ -219,8 +219,8 @@ export class Http3Connection
 		return true;
 	}
 
-	refused(reason: string): void {
-		this.engine.host.refused(reason);
+	countRefusal(reason: string): void {
+		this.engine.host.countRefusal(reason);
 	}
 
 	onRequestCanceled(request: RequestStream): void {
@@ -458,7 +458,7 @@ export class Http3Connection
 	#rejectRequest(request: RequestStream): void {
 		request.isGone = true;
 		this.#requestsById.delete(request.quicStream.id);
-		// The reset must precede the release, which would reset the stream with code 0.
+		// The reset must precede the release, which would otherwise reset the stream with code 0.
 		request.quicStream.reset(H3_ERROR.rejected);
 		request.quicStream.release();
 		this.#updateIdleSince();
@@ -500,14 +500,14 @@ export class Http3Connection
 		this.#close(code);
 	}
 
-	/** Ends the connection once the client has received everything. `closed` is called then. */
+	/** Ends the connection once the client has received everything. `onClosed` is called then. */
 	#endGracefully(): void {
 		if (this.#hasEnded) return;
 		this.#hasEnded = true;
 		this.#quicConnection.end(H3_ERROR.none);
 	}
 
-	/** Closes the connection immediately. `closed` is called during this call. */
+	/** Closes the connection immediately. `onClosed` is called during this call. */
 	#close(code: number): void {
 		if (this.#hasEnded) return;
 		this.#hasEnded = true;

@@ -33,7 +33,7 @@ export class Http3Coders {
 		this.requestFields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
 		// The shortest Huffman codes have five bits, so a string can become 8/5 times as long.
 		this.decoder = new QpackDecoder(new StringMemory(Math.ceil((maxHeadSize * MAX_SECTION_FACTOR * 8) / 5)));
-		this.responseFields = new ResponseFields(() => host.refused('invalid_response_field'), QPACK_FIELD_FORMAT);
+		this.responseFields = new ResponseFields(() => host.countRefusal('invalid_response_field'), QPACK_FIELD_FORMAT);
 	}
 }
 
@@ -92,7 +92,7 @@ export class Http3Engine {
 
 	add(connection: EngineConnection): void {
 		this.connections.add(connection);
-		this.host.opened();
+		this.host.onConnectionOpened();
 		this.counters?.connectionOpened();
 		this.#timer ??= this.#startTimer();
 	}
@@ -100,7 +100,7 @@ export class Http3Engine {
 	remove(connection: EngineConnection): void {
 		if (!this.connections.delete(connection)) return;
 		this.counters?.connectionClosed();
-		this.host.closed();
+		this.host.onConnectionClosed();
 		if (this.connections.size > 0) return;
 		clearInterval(this.#timer);
 		this.#timer = undefined;

@@ -21,7 +21,6 @@ export const MAX_SECTION_START_BYTES = 32;
 const STATIC_INDEX_BY_NAME: ReadonlyMap<string, number> = buildStaticIndexes();
 const INDEX_BY_STATUS: readonly number[] = buildStatusIndexes();
 
-/** The format in which QPACK writes a field. */
 export const QPACK_FIELD_FORMAT: FieldLineFormat = {
 	nameIndexes: STATIC_INDEX_BY_NAME,
 	writeName(target, at, name, index, isSensitive) {

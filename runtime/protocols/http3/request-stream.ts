@@ -22,7 +22,7 @@ export interface RequestConnection extends StreamSession {
 	fail(code: number): void;
 	/** Handles a stream error caused by the client. */
 	failStream(request: RequestStream, code: number): void;
-	refused(reason: string): void;
+	countRefusal(reason: string): void;
 	charge(reason: CutReason, cost: number): void;
 	/** Called when the client has canceled a request. */
 	onRequestCanceled(request: RequestStream): void;
@@ -150,7 +150,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		this.headDeadline = Infinity;
 		const result = fields.endHead(endsStream);
 		if (result === SECTION_MALFORMED) {
-			connection.refused(fields.reason);
+			connection.countRefusal(fields.reason);
 			connection.failStream(this, H3_ERROR.message);
 			return;
 		}
@@ -160,7 +160,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 		if (endsStream) this.#hasEnded = true;
 		if (result === SECTION_VALID) connection.startExchange(this.stream, fields);
 		else {
-			connection.refused(fields.reason);
+			connection.countRefusal(fields.reason);
 			this.stream.refuse(result);
 		}
 	}
@@ -168,7 +168,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 	#endTrailers(fields: RequestFields): boolean {
 		this.#state = AFTER_TRAILERS;
 		if (fields.endTrailers() !== SECTION_VALID) {
-			this.#connection.refused(fields.reason);
+			this.#connection.countRefusal(fields.reason);
 			this.#connection.failStream(this, H3_ERROR.message);
 			return false;
 		}
@@ -193,7 +193,7 @@ export class RequestStream implements QuicStreamOwner, FrameSink {
 
 	#refuseTooLarge(): 'skip' | 'stop' {
 		const connection = this.#connection;
-		connection.refused('head_too_large');
+		connection.countRefusal('head_too_large');
 		if (this.#state === RECEIVING_BODY) {
 			connection.failStream(this, H3_ERROR.message);
 			return 'stop';

@@ -3,7 +3,7 @@
 /** The largest integer supported, 2^53 − 1. The format allows up to 2^62 − 1, which a number cannot represent exactly. */
 export const MAX_VARINT: number = Number.MAX_SAFE_INTEGER;
 
-/** Returns the number of bytes that an integer needs. */
+/** Returns the number of bytes in which an integer is encoded: 1, 2, 4 or 8. */
 export function varintLength(value: number): number {
 	return value < 64 ? 1 : value < 16_384 ? 2 : value < 1_073_741_824 ? 4 : 8;
 }

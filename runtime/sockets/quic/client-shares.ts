@@ -18,38 +18,39 @@ export class ClientShares {
 	#windowStart = Number.NEGATIVE_INFINITY;
 
 	/**
-	 * Counts a packet. Returns the number of packets that its client has sent in the current period of {@link
-	 * SHARE_WINDOW_MS}.
-	 * @param addressStart Offset of the client's `sockaddr` in `names`.
+	 * Counts a packet. Returns the number of packets that its client has sent in the current period of {@link COUNT_PERIOD_MS}.
+	 * @param addressStart Offset of the client's `sockaddr` in `peerAddresses`.
 	 * @param now `performance.now()`.
 	 */
-	countPacket(names: Buffer, addressStart: number, now: number): number {
+	countPacket(peerAddresses: Buffer, addressStart: number, now: number): number {
 		if (now - this.#windowStart >= COUNT_PERIOD_MS) {
 			this.#windowStart = now;
 			this.#countsByHash.fill(0);
 			// A new random seed, so that nobody can predict which clients share a counter.
 			this.#seed = randomBytes(4).readInt32LE(0);
 		}
-		const index = this.#hash(names, addressStart);
+		const index = this.#hash(peerAddresses, addressStart);
 		if (this.#countsByHash[index]! < MAX_COUNT) this.#countsByHash[index]!++;
 		return this.#countsByHash[index]!;
 	}
 
-	#hash(names: Buffer, addressStart: number): number {
+	#hash(peerAddresses: Buffer, addressStart: number): number {
 		let hash = this.#seed;
-		if (names.readUInt16LE(addressStart) === AF_INET) hash = mix(hash, names.readInt32LE(addressStart + 4));
-		else if (isMapped(names, addressStart + 8)) hash = mix(hash, names.readInt32LE(addressStart + 20));
-		else hash = mix(mix(hash, names.readInt32LE(addressStart + 8)), names.readInt32LE(addressStart + 12));
+		if (peerAddresses.readUInt16LE(addressStart) === AF_INET)
+			hash = mix(hash, peerAddresses.readInt32LE(addressStart + 4));
+		else if (isMapped(peerAddresses, addressStart + 8)) hash = mix(hash, peerAddresses.readInt32LE(addressStart + 20));
+		else
+			hash = mix(mix(hash, peerAddresses.readInt32LE(addressStart + 8)), peerAddresses.readInt32LE(addressStart + 12));
 		return hash & (COUNTER_COUNT - 1);
 	}
 }
 
 /** Reports whether 16 bytes are an IPv4 address mapped to IPv6. */
-function isMapped(names: Buffer, addressStart: number): boolean {
+function isMapped(peerAddresses: Buffer, addressStart: number): boolean {
 	return (
-		names.readInt32LE(addressStart) === 0 &&
-		names.readInt32LE(addressStart + 4) === 0 &&
-		names.readUInt32BE(addressStart + 8) === 0xffff
+		peerAddresses.readInt32LE(addressStart) === 0 &&
+		peerAddresses.readInt32LE(addressStart + 4) === 0 &&
+		peerAddresses.readUInt32BE(addressStart + 8) === 0xffff
 	);
 }
 

@@ -1,12 +1,13 @@
 /**
  * The pair of memory BIOs between OpenSSL and our UDP sockets. All connections of a thread share one pair, because only one
- * connection uses it at a time: its received datagrams are put in, OpenSSL processes them, and the datagrams that OpenSSL sends
- * are taken out before another connection runs. A pair for each connection would take 48 KB more memory per connection, and would
- * rarely be in the processor's cache.
+ * connection uses it at a time: its received datagrams are put in (unless its connection runs without its listener; see
+ * channel-runs.ts), OpenSSL processes them, and the datagrams that OpenSSL sends are taken out before another connection runs. A
+ * pair for each connection would take 48 KB more memory per connection, and would rarely be in the processor's cache.
  */
+
+import { type DatagramMemory, MAX_SENT_DATAGRAMS, SENT_DATAGRAM_BYTES } from './datagram-memory.ts';
 import type { QuicLibrary } from './quic-library.ts';
 import * as BOUND from './quic-limits.ts';
-import { type DatagramMemory, MAX_SENT_DATAGRAMS, SENT_DATAGRAM_BYTES } from './udp-socket.ts';
 
 const CTRL_RESET = 1;
 const CTRL_PENDING = 10;
@@ -26,6 +27,11 @@ const LENGTH_WORD = 2;
 const LOCAL_LONG = 3;
 /** Maximum datagrams put into the pair at a time, which is also the most that OpenSSL reads at a time. */
 const MAX_PUT_DATAGRAMS = 32;
+/**
+ * Maximum datagrams handed to OpenSSL before the connection runs. OpenSSL needs a buffer for each, which it keeps as long as the
+ * connection is open.
+ */
+const MAX_INJECTED_DATAGRAMS = 16;
 const TWO_POWER_32 = 2 ** 32;
 
 /** The pair of BIOs of one thread. */
@@ -54,7 +60,7 @@ export class DatagramPipe {
 		this.#input = new Messages(library, MAX_PUT_DATAGRAMS);
 		this.#output = new Messages(library, MAX_SENT_DATAGRAMS);
 		for (let i = 0; i < MAX_SENT_DATAGRAMS; i++) {
-			this.#output.longs[i * MESSAGE_LONGS] = memory.sentPointer + BigInt(i * SENT_DATAGRAM_BYTES);
+			this.#output.longs[i * MESSAGE_LONGS] = memory.outgoingPayloadsPointer + BigInt(i * SENT_DATAGRAM_BYTES);
 			this.#output.words[i * MESSAGE_WORDS + LENGTH_WORD] = SENT_DATAGRAM_BYTES;
 		}
 		const endPointers = Buffer.allocUnsafeSlow(16);
@@ -87,9 +93,9 @@ export class DatagramPipe {
 	}
 
 	/**
-	 * Puts received datagrams into the pair of BIOs. `received` has two numbers for each datagram: its offset in the
-	 * thread's memory, and its length. `from` is the index of the first number to use. Returns the index of the first
-	 * number not used; OpenSSL must process the datagrams before the next call.
+	 * Puts received datagrams into the pair of BIOs. `received` has two numbers for each datagram: its offset in the thread's
+	 * memory, and its length. `fromIndex` is the index of the first number to use. Returns the index of the first number not used;
+	 * OpenSSL must process the datagrams before the next call.
 	 */
 	putDatagrams(listener: bigint, received: readonly number[], fromIndex: number, peerPointer: bigint): number {
 		const { words, longs, bigInts } = this.#input;
@@ -122,9 +128,30 @@ export class DatagramPipe {
 	}
 
 	/**
-	 * Hands the datagrams above the usual size at the start of `received[from, end)` to OpenSSL one by one, because
-	 * it then enlarges only a single buffer for each. Drops those that are too long. Returns the index after the last
-	 * datagram handled.
+	 * Hands at most {@link MAX_INJECTED_DATAGRAMS} received datagrams to OpenSSL, without the pair of BIOs. The connection must run
+	 * before the next call. Parameters and result are those of {@link putDatagrams}.
+	 */
+	injectDatagrams(listener: bigint, received: readonly number[], fromIndex: number, peerPointer: bigint): number {
+		const end = Math.min(received.length, fromIndex + 2 * MAX_INJECTED_DATAGRAMS);
+		for (let index = fromIndex; index < end; index += 2)
+			this.#inject(listener, received[index]!, received[index + 1]!, peerPointer);
+		return end;
+	}
+
+	/** Hands a datagram to OpenSSL. Drops it if it is too long. */
+	#inject(listener: bigint, offset: number, length: number, peerPointer: bigint): void {
+		if (length > BOUND.MAX_DATAGRAM_BYTES) return;
+		const datagramPointer = BigInt(this.#receivedPointer + offset);
+		if (
+			(this.#functions.SSL_inject_net_dgram(listener, datagramPointer, BigInt(length), peerPointer, 0n) as number) !== 1
+		) {
+			this.#functions.ERR_clear_error();
+		}
+	}
+
+	/**
+	 * Hands the datagrams above the usual size at the start of `received[fromIndex, end)` to OpenSSL one by one, because it then
+	 * enlarges only a single buffer for each. Drops those that are too long. Returns the index after the last datagram handled.
 	 */
 	#injectLarge(
 		listener: bigint,
@@ -137,14 +164,7 @@ export class DatagramPipe {
 		for (; index < end; index += 2) {
 			const length = received[index + 1]!;
 			if (length <= BOUND.USUAL_DATAGRAM_BYTES) break;
-			if (length > BOUND.MAX_DATAGRAM_BYTES) continue;
-			const datagramPointer = BigInt(this.#receivedPointer + received[index]!);
-			if (
-				(this.#functions.SSL_inject_net_dgram(listener, datagramPointer, BigInt(length), peerPointer, 0n) as number) !==
-				1
-			) {
-				this.#functions.ERR_clear_error();
-			}
+			this.#inject(listener, received[index]!, length, peerPointer);
 		}
 		return index;
 	}
@@ -170,7 +190,7 @@ export class DatagramPipe {
 	 */
 	takeDatagrams(maxCount: number): number {
 		const { words, bigInts, pointers, countPointer } = this.#output;
-		const { waitingCount, lengths } = this.#memory;
+		const { waitingCount, outgoingLengths } = this.#memory;
 		const result = this.#functions.BIO_recvmmsg(
 			this.#ourEnd,
 			pointers[waitingCount]!,
@@ -186,7 +206,7 @@ export class DatagramPipe {
 		const count = this.#output.processedCount;
 		for (let i = waitingCount; i < waitingCount + count; i++) {
 			const word = i * MESSAGE_WORDS + LENGTH_WORD;
-			lengths[i] = words[word]!;
+			outgoingLengths[i] = words[word]!;
 			words[word] = SENT_DATAGRAM_BYTES;
 		}
 		return count;

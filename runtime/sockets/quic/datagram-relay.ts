@@ -33,7 +33,6 @@ const DONTWAIT = 0x40;
 const NO_SIGNAL = 0x4000;
 /** Requested size in bytes of the kernel's queue for one direction of a channel. */
 const KERNEL_QUEUE_BYTES = 4 * 1024 * 1024;
-/** Maximum bytes of a message. */
 const MAX_MESSAGE_BYTES = 68_000;
 /** Maximum bytes of connection IDs in one message. */
 const MAX_ID_LIST_BYTES = 32_000;
@@ -207,8 +206,8 @@ export class DatagramRelay implements PolledSocket {
 				continue;
 			}
 			if (messageBytes < 0) {
-				// After one failed read, either the queue is empty or an error occurred, which the next read reports as the end. The two
-				// cannot be told apart, because `errno` may have changed since the call.
+				// After one failed read, either the queue is empty or an error occurred, which the next read reports as the end. The
+				// two cannot be told apart, because `errno` may have changed since the call.
 				if (hasFailed) break;
 				hasFailed = true;
 				continue;

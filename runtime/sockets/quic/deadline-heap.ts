@@ -8,7 +8,7 @@ export interface Deadline {
 	heapIndex: number;
 }
 
-/** Finds the earliest of many deadlines; see the top of this file. */
+/** A binary heap that finds the earliest of many deadlines. */
 export class DeadlineHeap<Member extends Deadline> {
 	readonly #members: Member[] = [];
 

@@ -15,7 +15,6 @@ interface PipeBinding {
 	readonly constants: { readonly SOCKET: number };
 }
 
-/** Owns one descriptor. */
 export class OwnedDescriptor {
 	readonly #handle: PipeHandle;
 	#isOpen = true;

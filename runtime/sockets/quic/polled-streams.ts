@@ -60,7 +60,6 @@ export class PolledStreams {
 		for (let i = 0; i < MAX_POLLED_STREAMS; i++) this.#words[i * ITEM_WORDS] = TYPE_SSL;
 	}
 
-	/** Reports whether a connection is closing, or has closed. */
 	isClosing(connection: bigint): boolean {
 		this.#longs[1] = connection;
 		this.#longs[EVENTS_LONG] = BigInt(POLL_EVENT.connectionEnds);

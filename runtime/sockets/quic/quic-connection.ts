@@ -1,7 +1,6 @@
 /** A QUIC connection, as a protocol sees it: streams, regardless of how they are transported. */
 import type { QuicClientAuth } from './quic-tls.ts';
 
-/** The results of a handshake. */
 export interface QuicHandshakeFacts {
 	/** IANA name of the cipher suite. */
 	readonly cipherSuite: string;
@@ -65,8 +64,8 @@ export interface QuicConnection {
 	 */
 	end(code: number): void;
 	/**
-	 * Closes the connection immediately, with an error code of the application protocol. The owner's `onClosed` is called during this
-	 * call.
+	 * Closes the connection immediately, with an error code of the application protocol. The owner's `onClosed` is called during
+	 * this call.
 	 */
 	close(code: number): void;
 	/** Closes the connection immediately, without notifying the peer. */
@@ -76,8 +75,8 @@ export interface QuicConnection {
 /** Callbacks of a stream's owner. */
 export interface QuicStreamOwner {
 	/**
-	 * Called when bytes have been received; they are valid only during the call. `isEnd` means that no more will follow. Returns false
-	 * to pause reading.
+	 * Called when bytes have been received; they are valid only during the call. `isEnd` means that no more will follow. Returns
+	 * false to pause reading.
 	 */
 	onData(bytes: Buffer, isEnd: boolean): boolean;
 	/** Called when the peer has reset its sending side. */
@@ -100,14 +99,16 @@ export interface QuicStream {
 	/** Requests that `onDrained` be called when there is room. */
 	awaitRoom(): void;
 	/**
-	 * Writes `bytes[start, end)`, which must fit in `roomBytes`. `endsStream` ends the stream after these bytes. Returns false if the stream can
-	 * no longer send.
+	 * Writes `bytes[start, end)`, which must fit in `roomBytes`. `endsStream` ends the stream after these bytes. Returns false if
+	 * the stream can no longer send.
 	 */
 	write(bytes: Uint8Array, start: number, end: number, endsStream: boolean): boolean;
 	/** Pauses or resumes reading. While paused, flow control stops the peer. */
 	pause(isPaused: boolean): void;
 	/** Resets our sending side with an error code. */
 	reset(code: number): void;
-	/** Releases a stream that is no longer needed. If the peer still sends, it is asked to stop. No callback is called afterwards. */
+	/**
+	 * Releases a stream that is no longer needed. If the peer still sends, it is asked to stop. No callback is called afterwards.
+	 */
 	release(): void;
 }

@@ -7,6 +7,7 @@
 import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sockets.ts';
 import { readSocketAddress } from '../socket-address.ts';
 import { ClientShares, COUNT_PERIOD_MS } from './client-shares.ts';
+import { type DatagramPath, SENT_DATAGRAM_BYTES } from './datagram-memory.ts';
 import { DeadlineHeap } from './deadline-heap.ts';
 import { createVersionNegotiation } from './packet-header.ts';
 import type { QuicConnection } from './quic-connection.ts';
@@ -19,7 +20,7 @@ import { type ChooseCertificate, QuicTls } from './quic-tls.ts';
 import type { RetryTokens } from './retry-tokens.ts';
 import { DatagramRouter } from './router.ts';
 import { type SharingEndpoint, SocketSharing } from './socket-sharing.ts';
-import { type DatagramPath, SENT_DATAGRAM_BYTES, type UdpAddress, UdpSocket } from './udp-socket.ts';
+import { type UdpAddress, UdpSocket } from './udp-socket.ts';
 
 /** Callbacks and settings of an endpoint's owner. */
 export interface QuicEndpointOwner {
@@ -28,8 +29,8 @@ export interface QuicEndpointOwner {
 	/** Called when a handshake has ended, with its result, and the TLS alert with which it failed, if any. */
 	onHandshakeEnded(result: HandshakeResult, resumed: boolean, alert?: HandshakeAlert): void;
 	/**
-	 * Called when a client has proven its address. Returns undefined if the client may not open another connection. Otherwise, returns
-	 * a function to call when the connection ends.
+	 * Called when a client has proven its address. Returns undefined if the client may not open another connection. Otherwise,
+	 * returns a function to call when the connection ends.
 	 */
 	admit(address: string): (() => void) | undefined;
 	/** Called when a connection has ended, or a handshake has failed. */
@@ -160,8 +161,8 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	/**
-	 * Stops accepting new connections. The protocol must end the existing ones. `finishesHandshakes` means that another process accepts
-	 * connections: handshakes may finish.
+	 * Stops accepting new connections. The protocol must end the existing ones. `finishesHandshakes` means that another process
+	 * accepts connections: handshakes may finish.
 	 */
 	drain(finishesHandshakes = false): void {
 		this.#isDraining = true;
@@ -191,34 +192,34 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	/** Passes a datagram on if it belongs to another process or thread. Reports whether it does. */
-	#passDatagramOn(start: number, end: number, nameOffset: number): boolean {
-		return this.#sharing.passOn(start, end, nameOffset, this.#router.header.destinationId);
+	#passDatagramOn(start: number, end: number, addressOffset: number): boolean {
+		return this.#sharing.passOn(start, end, addressOffset, this.#router.header.destinationId);
 	}
 
-	onDatagram(bytes: Buffer, start: number, end: number, nameOffset: number): void {
+	onDatagram(bytes: Buffer, start: number, end: number, addressOffset: number): void {
 		this.#receivedCount++;
 		const now = performance.now();
 		const target = this.#router.route(bytes, start, end, now);
 		switch (target) {
 			case 'drop':
-				if (this.#passDatagramOn(start, end, nameOffset)) return;
+				if (this.#passDatagramOn(start, end, addressOffset)) return;
 				if (!this.#answerEnded(now, end - start)) this.#owner.onRefused('noise');
 				return;
 			case 'negotiate':
 				this.#socket.sendOne(
-					this.#socket.pathOf(nameOffset),
+					this.#socket.pathOf(addressOffset),
 					createVersionNegotiation(this.#router.header, Math.random() * 256),
 				);
 				this.#sentCount++;
 				return;
 			case 'new': {
-				if (this.#answerEnded(now, end - start) || this.#passDatagramOn(start, end, nameOffset)) return;
-				const engine = this.#beginHandshake(bytes, nameOffset, now);
+				if (this.#answerEnded(now, end - start) || this.#passDatagramOn(start, end, addressOffset)) return;
+				const engine = this.#beginHandshake(bytes, addressOffset, now);
 				if (engine !== undefined) this.#enqueue(engine, start, end);
 				return;
 			}
 		}
-		if (target.peerKey !== this.#socket.peerKeyOf(nameOffset)) {
+		if (target.peerKey !== this.#socket.peerKeyOf(addressOffset)) {
 			this.#owner.onRefused('moved');
 			return;
 		}
@@ -237,7 +238,8 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.#isBatching = true;
 		for (const engine of dirtyEngines) {
 			engine.run();
-			// The datagram looked like the first packet of a connection, but could not be decrypted. Under load, its engine is not kept.
+			// The datagram looked like the first packet of a connection, but could not be decrypted. Under load, its engine is not
+			// kept.
 			if (!engine.hasBegun && this.#handshakes.size > BOUND.PRESSURE_HANDSHAKES) engine.destroy();
 		}
 		this.#isBatching = false;
@@ -250,29 +252,31 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	send(engine: QuicEngine, datagramCount: number): void {
-		const { sent, lengths, waitingCount } = this.#socket.memory;
-		const count = engine.permittedCount(lengths, waitingCount, datagramCount);
+		const { outgoingPayloads, outgoingLengths, waitingCount } = this.#socket.memory;
+		const count = engine.permittedCount(outgoingLengths, waitingCount, datagramCount);
 		if (count === 0) return;
 		if (!engine.isEstablished) {
 			// If OpenSSL answers with a Retry packet (type bits 0xf0), it has not accepted our token.
 			const firstOffset = waitingCount * SENT_DATAGRAM_BYTES;
-			if (engine.answersRetry) this.#thread.retryTokens?.recordResult((sent[firstOffset]! & 0xf0) !== 0xf0);
+			if (engine.answersRetry) this.#thread.retryTokens?.recordResult((outgoingPayloads[firstOffset]! & 0xf0) !== 0xf0);
 			for (let i = waitingCount; i < waitingCount + count; i++) {
 				const id = this.#router.registerFromPacket(
-					sent,
+					outgoingPayloads,
 					i * SENT_DATAGRAM_BYTES,
-					i * SENT_DATAGRAM_BYTES + lengths[i]!,
+					i * SENT_DATAGRAM_BYTES + outgoingLengths[i]!,
 					engine,
 				);
 				// Announces a new connection ID before the packet is sent, so that the client cannot use it earlier.
 				if (id !== undefined) this.#sharing.announceId(id);
-				engine.keepDatagram(sent.subarray(i * SENT_DATAGRAM_BYTES, i * SENT_DATAGRAM_BYTES + lengths[i]!));
+				engine.keepDatagram(
+					outgoingPayloads.subarray(i * SENT_DATAGRAM_BYTES, i * SENT_DATAGRAM_BYTES + outgoingLengths[i]!),
+				);
 			}
 		}
 		if (engine.isClosing) {
 			const lastIndex = waitingCount + count - 1;
 			const start = lastIndex * SENT_DATAGRAM_BYTES;
-			engine.lastDatagram = new Uint8Array(sent.subarray(start, start + lengths[lastIndex]!));
+			engine.lastDatagram = new Uint8Array(outgoingPayloads.subarray(start, start + outgoingLengths[lastIndex]!));
 		}
 		this.#socket.appendWaiting(engine.path, count);
 		this.#sentCount += count;
@@ -343,26 +347,26 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.#dirtyEngines.push(engine);
 	}
 
-	#beginHandshake(bytes: Buffer, nameOffset: number, now: number): QuicEngine | undefined {
+	#beginHandshake(bytes: Buffer, addressOffset: number, now: number): QuicEngine | undefined {
 		if (this.#isDraining) return this.#refuse('draining');
 		const limits = this.#limits;
-		const { names } = this.#socket.memory;
+		const { peerAddresses } = this.#socket.memory;
 		// The cheapest checks come first, so that rejecting the packets of a flood costs little more than receiving them.
-		const packetRate = (this.#initialPackets.countPacket(names, nameOffset, now) * 1000) / COUNT_PERIOD_MS;
+		const packetRate = (this.#initialPackets.countPacket(peerAddresses, addressOffset, now) * 1000) / COUNT_PERIOD_MS;
 		const { header } = this.#router;
 		const retryTokens = this.#thread.retryTokens;
 		const isAddressProven =
 			header.tokenEnd > header.tokenStart &&
 			retryTokens?.isUsable === true &&
-			retryTokens.acceptsToken(bytes, header, names, nameOffset);
+			retryTokens.acceptsToken(bytes, header, peerAddresses, addressOffset);
 		// Attackers may forge packets with a client's address. Only packets with a valid token are certain to come from the client
 		// itself.
 		if (!isAddressProven && packetRate > limits.maxClientInitialRate) return this.#refuse('client_rate');
 		const isLoaded = this.#unprovenHandshakes.size >= limits.retryAbove || packetRate > limits.maxClientInitialRate / 4;
 		if (isLoaded && !isAddressProven && retryTokens?.isUsable === true)
-			return this.#sendRetry(retryTokens, nameOffset, now);
+			return this.#sendRetry(retryTokens, addressOffset, now);
 		if (isLoaded && !isAddressProven && !this.#mayBeginHandshake(now)) return this.#refuse('too_many_handshakes');
-		const { address } = readSocketAddress(names, nameOffset);
+		const { address } = readSocketAddress(peerAddresses, addressOffset);
 		const clientKey = this.#owner.clientKey(address);
 		const client = this.#clientByKey.get(clientKey) ?? {
 			unprovenHandshakes: new Set(),
@@ -376,7 +380,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 			return this.#refuse('client_limit');
 		}
 		if (isAddressProven) {
-			const startRate = (this.#handshakeStarts.countPacket(names, nameOffset, now) * 1000) / COUNT_PERIOD_MS;
+			const startRate = (this.#handshakeStarts.countPacket(peerAddresses, addressOffset, now) * 1000) / COUNT_PERIOD_MS;
 			if (startRate > limits.maxHandshakeRate / 4) return this.#refuse('client_limit');
 			if (!this.#mayBeginHandshake(now)) return this.#refuse('too_many_handshakes');
 		} else if (client.unprovenHandshakes.size > 0) {
@@ -384,10 +388,10 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 				limits.maxHandshakesPerClient - client.provenHandshakeCount,
 				Math.ceil(limits.retryAbove / 2),
 			);
-			// An attacker may forge this client's address as the source of packets. The handshakes that they begin must not lock out the
-			// client, which can prove its address after a Retry packet.
+			// An attacker may send packets that seem to come from this client. Handshakes that such packets begin must not lock out
+			// the client, which can prove its address after a Retry packet.
 			if (client.unprovenHandshakes.size >= maxUnproven && retryTokens?.isUsable === true)
-				return this.#sendRetry(retryTokens, nameOffset, now);
+				return this.#sendRetry(retryTokens, addressOffset, now);
 			if (client.provenHandshakeCount + client.unprovenHandshakes.size >= limits.maxHandshakesPerClient)
 				this.#evictHandshake(client);
 		}
@@ -398,8 +402,8 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		const addressProof: AddressProof = isAddressProven ? 'token' : isLoaded ? 'retry' : 'handshake';
 		let engine: QuicEngine;
 		try {
-			const peerKey = this.#socket.peerKeyOf(nameOffset);
-			const path = this.#socket.pathOf(nameOffset);
+			const peerKey = this.#socket.peerKeyOf(addressOffset);
+			const path = this.#socket.pathOf(addressOffset);
 			engine = new QuicEngine(this.#thread, this, path, peerKey, clientKey, now, header.destinationId, addressProof);
 		} catch {
 			return this.#refuse('no_memory');
@@ -414,15 +418,17 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	/** Makes a client prove its address before any state is kept for it (RFC 9000 §8.1.2). */
-	#sendRetry(retryTokens: RetryTokens, nameOffset: number, now: number): undefined {
+	#sendRetry(retryTokens: RetryTokens, addressOffset: number, now: number): undefined {
 		if (now - this.#retryWindowStart >= COUNT_PERIOD_MS) {
 			this.#retryWindowStart = now;
 			this.#retryCount = 0;
 		}
 		if (++this.#retryCount > (this.#limits.maxRetryRate * COUNT_PERIOD_MS) / 1000)
 			return this.#refuse('too_many_handshakes');
-		const { names } = this.#socket.memory;
-		this.#socket.reply(nameOffset, (to, at) => retryTokens.writeRetry(this.#router.header, names, nameOffset, to, at));
+		const { peerAddresses } = this.#socket.memory;
+		this.#socket.reply(addressOffset, (to, at) =>
+			retryTokens.writeRetry(this.#router.header, peerAddresses, addressOffset, to, at),
+		);
 		this.#sentCount++;
 		return this.#refuse('retry');
 	}

@@ -1,13 +1,15 @@
 /**
  * One QUIC connection. Each has an OpenSSL listener of its own, because a listener shared by several connections examines all of
- * them for each datagram: each idle connection adds 8 to 10 µs of CPU time to a request that takes 28 µs by itself. The drawback is
- * memory: the buffers of its listener are 48 of the 100 KB that an idle connection takes. Datagrams pass through the thread's pair
- * of memory BIOs, which is empty except during the calls here. Everything here runs on one thread. Every OpenSSL object is freed
- * exactly once, by `destroy`.
+ * them for each datagram: each idle connection adds 8 to 10 µs of CPU time to a request that takes 28 µs by itself. Once OpenSSL
+ * has created the connection, only the connection runs, not its listener; see channel-runs.ts. Datagrams that OpenSSL sends pass
+ * through the thread's pair of memory BIOs, which is empty except during the calls here. Everything here runs on one thread. Every
+ * OpenSSL object is freed exactly once, by `destroy`.
  */
 
 import { readSocketAddress } from '../socket-address.ts';
+import type { DatagramPath } from './datagram-memory.ts';
 import type { Deadline } from './deadline-heap.ts';
+import { HandshakeDatagrams } from './handshake-datagrams.ts';
 import type {
 	QuicClose,
 	QuicConnection,
@@ -20,7 +22,6 @@ import { EngineStream } from './quic-stream.ts';
 import type { CallbackTarget, QuicThread } from './quic-thread.ts';
 import type { QuicClientAuth, QuicTls } from './quic-tls.ts';
 import type { RouteTarget } from './router.ts';
-import type { DatagramPath } from './udp-socket.ts';
 
 const LISTENER_VALIDATE = 0n;
 const LISTENER_NO_VALIDATE = 2n;
@@ -122,15 +123,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	isClosing = false;
 	/** The last datagram sent since `isClosing` was set. */
 	lastDatagram: Uint8Array | undefined = undefined;
-	/** Copies of the first datagrams of an unfinished handshake, for sending them again. */
-	#handshakeDatagrams: Uint8Array[] = [];
-	/**
-	 * Time at which the datagrams of `#handshakeDatagrams` were last sent, by `performance.now()`. `#repeatCount` is
-	 * how often they were sent again.
-	 */
-	#handshakeSentAt = 0;
-	#repeatCount = 0;
-	#isRepeating = false;
+	/** The datagrams sent in the handshake; undefined once it is complete. */
+	#handshakeDatagrams: HandshakeDatagrams | undefined = new HandshakeDatagrams();
 	/** Number of written bytes, on all streams, that the peer has not acknowledged. */
 	bufferedBytes = 0;
 	ocspResponse: Uint8Array | undefined = undefined;
@@ -142,6 +136,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	readonly #owner: EngineOwner;
 	#listener: bigint;
 	#connection = 0n;
+	/** The connection's `QUIC_CHANNEL`; 0 until the connection exists, and if `channelRuns` is undefined. */
+	#channel = 0n;
 	/** Offsets and lengths of the datagrams received since the last run, in the thread's memory. */
 	readonly #receivedRanges: number[] = [];
 	readonly streamsBySsl: Map<bigint, EngineStream> = new Map();
@@ -298,7 +294,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		if (this.#isGone) return;
 		this.#sendOutput();
 		if (this.#isGone) return;
-		if (hasReceived && !this.isEstablished) this.#repeatHandshake();
+		if (hasReceived && !this.isEstablished) this.#retransmitHandshake();
 		if (this.#connection !== 0n && this.#checkClosed()) return;
 		this.#scheduleNextRun();
 	}
@@ -309,34 +305,16 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 
 	/** Keeps a copy of a datagram that is sent in an unfinished handshake. */
 	keepDatagram(datagram: Uint8Array): void {
-		if (this.#isRepeating || this.#handshakeDatagrams.length === BOUND.MAX_HANDSHAKE_DATAGRAMS) return;
-		if (this.#handshakeDatagrams.length === 0) this.#handshakeSentAt = performance.now();
-		this.#handshakeDatagrams.push(new Uint8Array(datagram));
+		this.#handshakeDatagrams?.keep(datagram);
 	}
 
-	/**
-	 * Sends the datagrams of an unfinished handshake again, if that has not been done recently. Called when the client has sent a
-	 * datagram. OpenSSL itself does so too slowly: without an acknowledgment, it only sends probes without content, whose
-	 * acknowledgment would tell it which packets are missing. If the probes are lost, too, it doubles its timeout each time, and
-	 * some handshakes would never complete.
-	 */
-	#repeatHandshake(): void {
-		const now = performance.now();
-		if (
-			this.isClosing ||
-			now - this.#handshakeSentAt < BOUND.MIN_REPEAT_MS ||
-			this.#repeatCount === BOUND.MAX_HANDSHAKE_REPEATS
-		)
-			return;
-		this.#handshakeSentAt = now;
-		this.#repeatCount++;
-		this.#isRepeating = true;
-		for (const datagram of this.#handshakeDatagrams) {
+	#retransmitHandshake(): void {
+		if (this.isClosing) return;
+		this.#handshakeDatagrams?.retransmitIfDue(datagram => {
 			this.#owner.makeRoom();
 			this.thread.datagramMemory.putDatagram(datagram);
 			this.#owner.send(this, 1);
-		}
-		this.#isRepeating = false;
+		});
 	}
 
 	onClientHello(ssl: bigint): number {
@@ -356,6 +334,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.ocspResponse = choice.ocsp;
 		this.#clientAuth = choice.clientAuth;
 		this.#onSecretLine = choice.keyLog;
+		tls.selectTicketKey(ssl);
 		return tls.applyChoice(ssl, choice) ? 1 : INTERNAL_ERROR_ALERT;
 	}
 
@@ -386,9 +365,14 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		if (!this.isEstablished || this.#isGone) return undefined;
 		const { functions } = this.thread.library;
 		const ssl = functions.SSL_new_stream(this.#connection, STREAM_UNI | STREAM_NO_BLOCK) as bigint;
-		if (ssl !== 0n) return this.#createStream(ssl);
-		functions.ERR_clear_error();
-		return undefined;
+		if (ssl === 0n) {
+			functions.ERR_clear_error();
+			return undefined;
+		}
+		const stream = this.#createStream(ssl);
+		// All streams that we open are control streams, which carry a few bytes.
+		if (this.#channel !== 0n) this.thread.sendBufferShrinker?.shrinkStreamBuffer(this.#channel, stream.id);
+		return stream;
 	}
 
 	close(code: number): void {
@@ -469,10 +453,16 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	/** Lets OpenSSL process received datagrams, and takes the datagrams it wants to send. */
 	#processDatagrams(): void {
 		const received = this.#receivedRanges;
-		const { datagramPipe: pipe } = this.thread;
+		const { datagramPipe: pipe, channelRuns } = this.thread;
 		let receivedIndex = 0;
 		do {
-			if (receivedIndex < received.length) {
+			if (channelRuns !== undefined) {
+				receivedIndex = pipe.injectDatagrams(this.#listener, received, receivedIndex, this.path.peerPointer);
+				// OpenSSL created the connection when it got the client's first datagram. The handshake begins with the connection's
+				// first run.
+				if (this.#connection === 0n) this.#acceptConnection();
+				this.#handleEvents();
+			} else if (receivedIndex < received.length) {
 				receivedIndex = pipe.putDatagrams(this.#listener, received, receivedIndex, this.path.peerPointer);
 				this.#handleEvents();
 				pipe.dropUnread();
@@ -480,8 +470,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 			if (this.#isGone) return;
 			if (!this.isEstablished) {
 				if (this.#connection === 0n) this.#acceptConnection();
-				// If the handshake has failed, the datagrams taken below contain the reason. They are kept, and sent again if the client
-				// retries.
+				// If the handshake has failed, the datagrams taken below contain the reason. They are kept, and sent again if the
+				// client retries.
 				if (this.#connection !== 0n && this.#hasCloseInfo()) this.isClosing = true;
 			}
 			if (pipe.hasOutput) this.#takeDatagrams();
@@ -493,21 +483,28 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { thread } = this;
 		thread.currentTarget = this;
 		this.#isInOpenssl = true;
-		thread.library.functions.SSL_handle_events(this.#listener);
+		if (thread.channelRuns === undefined) thread.library.functions.SSL_handle_events(this.#listener);
+		else if (this.#channel !== 0n) thread.channelRuns.run(this.#channel);
 		this.#isInOpenssl = false;
 		thread.currentTarget = undefined;
+		this.#owner.tls.restoreTicketKey();
 		thread.library.functions.ERR_clear_error();
 		this.#pendingEnd?.();
 	}
 
 	#acceptConnection(): void {
-		const { functions } = this.thread.library;
+		const { channelRuns, library } = this.thread;
+		const { functions } = library;
 		const connection = functions.SSL_accept_connection(this.#listener, ACCEPT_NO_BLOCK) as bigint;
 		if (connection === 0n) {
 			functions.ERR_clear_error();
 			return;
 		}
 		this.#connection = connection;
+		if (channelRuns !== undefined) {
+			this.#channel = channelRuns.channelOf(connection);
+			this.thread.sendBufferShrinker?.onConnectionCreated(this.#channel);
+		}
 		functions.SSL_set_blocking_mode(connection, 0);
 		functions.SSL_ctrl(connection, CTRL_MODE, PARTIAL_MOVING_WRITES, 0n);
 		functions.SSL_set_default_stream_mode(connection, 0);
@@ -521,9 +518,11 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { functions } = library;
 		if ((functions.SSL_is_init_finished(this.#connection) as number) !== 1) return;
 		this.isEstablished = true;
-		this.#handshakeDatagrams = [];
+		this.#handshakeDatagrams = undefined;
 		const auth = this.#clientAuth;
 		const { tls } = this.#owner;
+		tls.releaseKeyShare(this.#connection);
+		if (this.#channel !== 0n) this.thread.sendBufferShrinker?.shrinkTlsBuffer(this.#channel);
 		const cipher = functions.SSL_get_current_cipher(this.#connection) as bigint;
 		const cipherNamePointer = cipher === 0n ? 0n : (functions.SSL_CIPHER_standard_name(cipher) as bigint);
 		this.#facts = {
@@ -614,10 +613,13 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		}
 	}
 
-	/** Asks OpenSSL how the connection was closed, and stores the answer in the thread's memory. Returns false if it is not closed. */
+	/**
+	 * Asks OpenSSL how the connection was closed, and stores the answer in the thread's memory. Returns false if it is not closed.
+	 */
 	#hasCloseInfo(): boolean {
 		const { library, polledStreams, resultsPointer } = this.thread;
-		// Reading the close information of an open connection would be an error, and handling that error is slower than polling first.
+		// Reading the close information of an open connection would be an error, and handling that error is slower than polling
+		// first.
 		if (!polledStreams.isClosing(this.#connection)) return false;
 		if (
 			(library.functions.SSL_get_conn_close_info(
@@ -654,21 +656,27 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	}
 
 	#scheduleNextRun(): void {
+		const { channelRuns } = this.thread;
+		let dueAt = Infinity;
+		if (channelRuns === undefined) dueAt = this.#nextEventAt();
+		else if (this.#channel !== 0n) dueAt = channelRuns.dueAt;
+		const gracefulEnd = this.#gracefulEnd;
+		if (gracefulEnd !== undefined)
+			dueAt = Math.min(dueAt, gracefulEnd.giveUpAt, gracefulEnd.lastHeardAt + BOUND.MAX_FLUSH_SILENCE_MS);
+		this.#owner.setDeadline(this, dueAt);
+	}
+
+	/** Returns the time of the next event, by `performance.now()`. */
+	#nextEventAt(): number {
 		const { library, results, resultsPointer } = this.thread;
 		library.functions.SSL_get_event_timeout(
 			this.#listener,
 			resultsPointer + RESULT_OFFSETS.time,
 			resultsPointer + RESULT_OFFSETS.infinite,
 		);
-		let dueAt = Infinity;
-		if (results.readInt32LE(64) === 0) {
-			// The low 32 bits are sufficient: no time is longer than the handshake's or the connection's limit.
-			dueAt = performance.now() + results.readUInt32LE(48) * 1000 + results.readUInt32LE(56) / 1000;
-		}
-		const gracefulEnd = this.#gracefulEnd;
-		if (gracefulEnd !== undefined)
-			dueAt = Math.min(dueAt, gracefulEnd.giveUpAt, gracefulEnd.lastHeardAt + BOUND.MAX_FLUSH_SILENCE_MS);
-		this.#owner.setDeadline(this, dueAt);
+		if (results.readInt32LE(64) !== 0) return Infinity;
+		// The low 32 bits are sufficient: no time is longer than the handshake's or the connection's limit.
+		return performance.now() + results.readUInt32LE(48) * 1000 + results.readUInt32LE(56) / 1000;
 	}
 
 	#end(closeInfo: QuicClose | undefined): void {
@@ -698,6 +706,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		this.#lingeringStreams.clear();
 		if (this.#connection !== 0n) functions.SSL_free(this.#connection);
 		this.#connection = 0n;
+		this.#channel = 0n;
 		if (this.#listener !== 0n) functions.SSL_free(this.#listener);
 		this.#listener = 0n;
 		this.#receivedRanges.length = 0;

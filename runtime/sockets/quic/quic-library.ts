@@ -94,6 +94,7 @@ const SIGNATURES = {
 	PEM_read_bio_PrivateKey: foreignSignature(POINTER, POINTER, POINTER, POINTER, POINTER),
 	X509_free: foreignSignature(VOID, POINTER),
 	EVP_PKEY_free: foreignSignature(VOID, POINTER),
+	EVP_PKEY_set_type: foreignSignature(INT32, POINTER, INT32),
 	OPENSSL_sk_new_null: foreignSignature(POINTER),
 	OPENSSL_sk_push: foreignSignature(INT32, POINTER, POINTER),
 	OPENSSL_sk_free: foreignSignature(VOID, POINTER),

@@ -24,7 +24,6 @@ export interface QuicLimits {
 	readonly maxHandshakeRate: number;
 	/** Maximum connections, including unfinished handshakes. */
 	readonly maxConnections: number;
-	/** Maximum connections per client. */
 	readonly maxConnectionsPerClient: number;
 }
 
@@ -58,14 +57,14 @@ export const MAX_STREAM_UNACKED_BYTES = 229_376;
 export const MAX_CONNECTION_UNACKED_BYTES = 1_048_576;
 /** A stream that was written completely is left to OpenSSL once it has at most this many unacknowledged bytes. */
 export const SMALL_REST_BYTES = 16_384;
-/** Maximum datagrams of an unfinished handshake that are kept to be repeated. */
+/** Maximum datagrams of an unfinished handshake that are kept for retransmission. */
 export const MAX_HANDSHAKE_DATAGRAMS = 8;
 /**
  * Minimum milliseconds between repetitions of the kept datagrams, which are sent when the client sends something. Clients repeat
  * their first packet after about one second.
  */
-export const MIN_REPEAT_MS = 250;
-export const MAX_HANDSHAKE_REPEATS = 8;
+export const MIN_RETRANSMISSION_INTERVAL_MS = 250;
+export const MAX_HANDSHAKE_RETRANSMISSIONS = 8;
 /**
  * Usual maximum bytes of a received datagram: OpenSSL sends this as max_udp_payload_size (RFC 9000 §18.2), so only
  * the first datagrams of a client, and those of a client that ignores this limit, are longer.

@@ -16,8 +16,6 @@ export const QUIC_REFUSALS = [
 	'internal_error',
 ] as const;
 
-/** One of {@link QUIC_REFUSALS}. */
 export type QuicRefusal = (typeof QUIC_REFUSALS)[number];
 
-/** The outcome of a handshake. */
 export type HandshakeResult = 'ok' | 'timeout' | 'failed';

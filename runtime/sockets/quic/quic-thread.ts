@@ -1,20 +1,22 @@
 /** What the QUIC sockets of one thread share: the library functions, memory, and the callbacks for OpenSSL. */
 import { registerStapleCallback } from '../ocsp-staple.ts';
 import { threadPoller } from '../socket-poller.ts';
+import { type ChannelRuns, findChannelRuns } from './channel-runs.ts';
+import { DatagramMemory } from './datagram-memory.ts';
 import { DatagramPipe } from './datagram-pipe.ts';
 import { PolledStreams } from './polled-streams.ts';
 import { type QuicLibrary, quicSupport } from './quic-library.ts';
 import { makeRetryTokens, type RetryTokens } from './retry-tokens.ts';
-import { DatagramMemory } from './udp-socket.ts';
+import { findSendBufferShrinker, type SendBufferShrinker } from './send-buffers.ts';
 
 /** Maximum bytes read from a stream at a time. */
 export const MAX_READ_BYTES = 65_536;
 
-/** Receives OpenSSL's callbacks during `SSL_handle_events`. */
+/** Receives OpenSSL's callbacks while its connection runs. */
 export interface CallbackTarget {
 	/**
-	 * Handles a ClientHello. Returns 1 to continue, −1 to pause the handshake until events are handled again, or the number of an alert
-	 * to send.
+	 * Handles a ClientHello. Returns 1 to continue, −1 to pause the handshake until events are handled again, or the number of an
+	 * alert to send.
 	 */
 	onClientHello(ssl: bigint): number;
 	/** Verifies a client's certificate. `storeContext` is an `X509_STORE_CTX`. Returns false to reject the certificate. */
@@ -39,6 +41,10 @@ export class QuicThread {
 	readonly datagramMemory: DatagramMemory;
 	readonly datagramPipe: DatagramPipe;
 	readonly polledStreams: PolledStreams;
+	/** Runs connections without their listeners; undefined if this release of OpenSSL is not known to support that. */
+	readonly channelRuns: ChannelRuns | undefined = findChannelRuns();
+	/** Shrinks buffers of connections; undefined if this release of OpenSSL is not known to support that. */
+	readonly sendBufferShrinker: SendBufferShrinker | undefined = findSendBufferShrinker();
 	readonly readBuffer: Buffer = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
 	readonly readBufferPointer: bigint;
 	/** Buffer for bytes being written to a stream. */
@@ -77,7 +83,8 @@ export class QuicThread {
 				try {
 					result = this.currentTarget?.onClientHello(ssl) ?? INTERNAL_ERROR;
 				} catch {
-					// The client gets the alert for an internal error. The code that chooses certificates has already reported what failed.
+					// The client gets the alert for an internal error. The code that chooses certificates has already reported what
+					// failed.
 				}
 				if (result === HELLO_SUCCESS || result === HELLO_RETRY) return result;
 				library.writeInt32(alert, result);

@@ -58,7 +58,7 @@ export type ChooseCertificate = (readHello: QuicHello, resume: () => void) => Qu
 
 const TLS13_SUITES = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';
 const DEFAULT_GROUPS = 'X25519MLKEM768:X25519:P-256:P-384:P-521';
-/** The IDs of all TLS 1.3 cipher suites above (RFC 8446 §B.4). */
+/** The IDs of the cipher suites in `TLS13_SUITES` (RFC 8446 §B.4). */
 const TLS13_SUITE_IDS: ReadonlySet<string> = new Set(['1301', '1302', '1303']);
 /** IDs of groups by their OpenSSL names (RFC 8446 §4.2.7). */
 const GROUP_ID_BY_NAME: { readonly [name: string]: string } = {
@@ -76,12 +76,17 @@ const SESSION_CONTEXT = 'svc h3';
 const CTRL_SET_SESSION_CACHE_MODE = 44;
 const CTRL_SET_TICKET_KEYS = 59;
 const CTRL_SET_GROUPS_LIST = 92;
+const CTRL_GET_PEER_TMP_KEY = 109;
+const EVP_PKEY_X25519 = 1034;
 /** Size of a ticket key in bytes: a key name, a MAC key and an AES key. */
 const TICKET_KEY_BYTES = 80;
+/** Size, in bytes, of the key name, with which every ticket begins. */
+const TICKET_KEY_NAME_BYTES = 16;
 const EXTENSION_SERVER_NAME = 0;
 const EXTENSION_SUPPORTED_GROUPS = 10;
 const EXTENSION_SIGNATURE_ALGORITHMS = 13;
 const EXTENSION_PROTOCOLS = 16;
+const EXTENSION_PRE_SHARED_KEY = 41;
 /** Maximum number of certificates kept in parsed form. The oldest is removed first. */
 const MAX_PARSED_CERTIFICATES = 2000;
 const MAX_HELLO_PART_BYTES = 16_384;
@@ -110,6 +115,9 @@ export class QuicTls {
 	/** Parsed authorities by {@link QuicClientAuth.context}. */
 	readonly #authoritiesByContext = new Map<string, Authorities>();
 	#logsKeys = false;
+	#ticketKeys: readonly Buffer[] = [];
+	/** The index of the ticket key that the context has. */
+	#activeTicketKey = 0;
 
 	/** Throws if OpenSSL refuses a setting. */
 	constructor(thread: QuicThread, chooseCertificate: ChooseCertificate) {
@@ -139,20 +147,48 @@ export class QuicTls {
 		functions.ERR_clear_error();
 	}
 
-	/** Sets the ticket key, which all threads derive from one secret. If `secret` is undefined, OpenSSL generates its own keys. */
-	useTicketKey(secret: Buffer | undefined): void {
-		if (secret === undefined) return;
-		const { library } = this.#thread;
-		const ticketKey = Buffer.allocUnsafeSlow(TICKET_KEY_BYTES);
-		ticketKey.set(new Uint8Array(hkdfSync('sha256', secret, '', 'svc session tickets of QUIC', TICKET_KEY_BYTES)));
-		library.functions.SSL_CTX_ctrl(
-			this.context,
-			CTRL_SET_TICKET_KEYS,
-			BigInt(TICKET_KEY_BYTES),
-			library.addressOf(ticketKey),
+	/**
+	 * Sets the ticket keys, which all threads derive from the same secrets. The first one encrypts, all of them decrypt. If there
+	 * are none, OpenSSL generates its own keys.
+	 */
+	useTicketKeys(secrets: readonly Buffer[]): void {
+		for (const key of this.#ticketKeys) key.fill(0);
+		this.#ticketKeys = secrets.map(secret => {
+			const key = Buffer.allocUnsafeSlow(TICKET_KEY_BYTES);
+			key.set(new Uint8Array(hkdfSync('sha256', secret, '', 'svc session tickets of QUIC', TICKET_KEY_BYTES)));
+			return key;
+		});
+		this.#setTicketKey(0);
+	}
+
+	/**
+	 * Lets OpenSSL decrypt the ticket in a ClientHello even if a key other than the first one encrypted it. A context of OpenSSL has
+	 * only one key, so it is replaced until {@link restoreTicketKey}. Must be called from OpenSSL's callback.
+	 */
+	selectTicketKey(ssl: bigint): void {
+		if (this.#ticketKeys.length < 2) return;
+		// The extension begins with the lengths of the list and of the first ticket, which have two bytes each (RFC 8446 §4.2.11).
+		const ticket = this.#readExtension(ssl, EXTENSION_PRE_SHARED_KEY).subarray(4);
+		if (ticket.length < TICKET_KEY_NAME_BYTES) return;
+		const index = this.#ticketKeys.findIndex(
+			key => ticket.compare(key, 0, TICKET_KEY_NAME_BYTES, 0, TICKET_KEY_NAME_BYTES) === 0,
 		);
+		if (index > 0) this.#setTicketKey(index);
+	}
+
+	/** Lets the first key encrypt the tickets that OpenSSL issues after a ClientHello. */
+	restoreTicketKey(): void {
+		if (this.#activeTicketKey !== 0) this.#setTicketKey(0);
+	}
+
+	#setTicketKey(index: number): void {
+		const key = this.#ticketKeys[index];
+		if (key === undefined) return;
+		this.#activeTicketKey = index;
+		const { library } = this.#thread;
+		const keyAddress = library.addressOf(key);
+		library.functions.SSL_CTX_ctrl(this.context, CTRL_SET_TICKET_KEYS, BigInt(TICKET_KEY_BYTES), keyAddress);
 		library.functions.ERR_clear_error();
-		ticketKey.fill(0);
 	}
 
 	/** Reads a ClientHello. Must be called from OpenSSL's callback. */
@@ -230,6 +266,24 @@ export class QuicTls {
 		return der;
 	}
 
+	/**
+	 * Frees the content of the client's key share, which OpenSSL would keep as long as the connection although only the handshake
+	 * needs it: an ML-KEM key takes 6 KB.
+	 */
+	releaseKeyShare(ssl: bigint): void {
+		const { library, results, resultsPointer } = this.#thread;
+		const { functions } = library;
+		results.writeBigUInt64LE(0n, 0);
+		functions.SSL_ctrl(ssl, CTRL_GET_PEER_TMP_KEY, 0n, resultsPointer);
+		const key = results.readBigUInt64LE(0);
+		if (key !== 0n) {
+			// Changing the type of a key frees its content. The key itself remains, because the connection refers to it.
+			functions.EVP_PKEY_set_type(key, EVP_PKEY_X25519);
+			functions.EVP_PKEY_free(key);
+		}
+		functions.ERR_clear_error();
+	}
+
 	/** Reports whether the client's certificate was accepted, now or in the handshake of the session that was resumed. */
 	isVerified(ssl: bigint): boolean {
 		return (this.#thread.library.functions.SSL_get_verify_result(ssl) as bigint) === VERIFY_OK;
@@ -243,7 +297,7 @@ export class QuicTls {
 		this.#freeCertificate(parsedCertificate);
 	}
 
-	/** Frees the context and all parsed certificates. Connections hold their own references. */
+	/** Frees the context, and all parsed certificates and authorities. Connections hold their own references. */
 	close(): void {
 		for (const parsedCertificate of this.#certificatesBySerial.values()) this.#freeCertificate(parsedCertificate);
 		this.#certificatesBySerial.clear();

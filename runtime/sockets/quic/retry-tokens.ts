@@ -55,7 +55,7 @@ const AF_INET = 2;
 const INTEGRITY_KEY = 'be0c690b9f66575a1d766b54e368c84e';
 const INTEGRITY_NONCE = '461599d35d632bf2239825bb';
 /**
- * Size of the block that the replaced generator repeats. The token key has the size of two blocks, so it is the same wherever in
+ * Size of the block that the replacement generator repeats. The token key has the size of two blocks, so it is the same wherever in
  * the generator's output it begins.
  */
 const REPEATED_BLOCK_BYTES = 16;
@@ -65,7 +65,9 @@ const STRENGTH_BITS = 256;
 const PARAM_BYTES = 40;
 const PARAM_UNSIGNED = 2;
 const PARAM_BYTES_TYPE = 5;
-/** Offsets in `#generatorSettings`: zero-terminated names and a value, followed by the bytes that the replaced generator repeats. */
+/**
+ * Offsets in `#generatorSettings`: zero-terminated names and a value, followed by the bytes that the replacement generator repeats.
+ */
 const GENERATOR_NAME_OFFSET = 3 * PARAM_BYTES;
 const ENTROPY_NAME_OFFSET = GENERATOR_NAME_OFFSET + 16;
 const STRENGTH_NAME_OFFSET = ENTROPY_NAME_OFFSET + 16;
@@ -77,7 +79,7 @@ const LISTENER_VALIDATE = 0n;
 export class RetryTokens {
 	readonly #library: ForeignLibrary<keyof typeof SIGNATURES>;
 	readonly #generator: bigint;
-	/** The parameters of the replaced generator, followed by the values to which they point. */
+	/** The parameters of the replacement generator, followed by the values to which they point. */
 	readonly #generatorSettings = Buffer.allocUnsafeSlow(TAPE_OFFSET + TAPE_BYTES).fill(0);
 	readonly #settingsPointer: bigint;
 	readonly #sealCipher: bigint;
@@ -176,9 +178,15 @@ export class RetryTokens {
 
 	/**
 	 * Writes a Retry packet in reply to an Initial packet. Returns its length, at most {@link MAX_RETRY_BYTES}.
-	 * @param nameOffset Offset of the client's `sockaddr` in `names`.
+	 * @param addressOffset Offset of the client's `sockaddr` in `peerAddresses`.
 	 */
-	writeRetry(header: PacketHeader, names: Buffer, nameOffset: number, target: Buffer, start: number): number {
+	writeRetry(
+		header: PacketHeader,
+		peerAddresses: Buffer,
+		addressOffset: number,
+		target: Buffer,
+		start: number,
+	): number {
 		const { functions } = this.#library;
 		const { sourceId, destinationId } = header;
 		const memory = this.#cipherMemory;
@@ -198,7 +206,7 @@ export class RetryTokens {
 
 		const tokenStart = at;
 		at += this.#randomBytes.copy(memory, at, randomStart, randomStart + IV_BYTES);
-		const textBytes = this.#writeText(destinationId, idStart, names, nameOffset);
+		const textBytes = this.#writeText(destinationId, idStart, peerAddresses, addressOffset);
 		functions.EVP_EncryptInit_ex(this.#sealCipher, 0n, 0n, 0n, this.#cipherMemoryPointer + BigInt(tokenStart));
 		functions.EVP_EncryptUpdate(
 			this.#sealCipher,
@@ -238,8 +246,8 @@ export class RetryTokens {
 	acceptsToken(
 		bytes: Buffer,
 		{ tokenStart: tokenAt, tokenEnd, destinationId }: PacketHeader,
-		names: Buffer,
-		nameOffset: number,
+		peerAddresses: Buffer,
+		addressOffset: number,
 	): boolean {
 		const length = tokenEnd - tokenAt - IV_BYTES - TAG_BYTES;
 		if (length < FIXED_TOKEN_BYTES || length > MAX_TOKEN_TEXT_BYTES) return false;
@@ -272,15 +280,15 @@ export class RetryTokens {
 		at += 1 + memory[at]!;
 		if (memory.toString('latin1', at + 1, at + 1 + memory[at]!) !== destinationId) return false;
 		at += 1 + memory[at]!;
-		const [addressStart, addressEnd] = addressRange(names, nameOffset);
+		const [addressStart, addressEnd] = addressRange(peerAddresses, addressOffset);
 		return (
 			memory[at] === addressEnd - addressStart &&
-			names.compare(memory, at + 1, at + 1 + addressEnd - addressStart, addressStart, addressEnd) === 0
+			peerAddresses.compare(memory, at + 1, at + 1 + addressEnd - addressStart, addressStart, addressEnd) === 0
 		);
 	}
 
 	/** Writes an unencrypted token in OpenSSL's format, and returns its length. */
-	#writeText(destinationId: string, idStart: number, names: Buffer, nameOffset: number): number {
+	#writeText(destinationId: string, idStart: number, peerAddresses: Buffer, addressOffset: number): number {
 		const memory = this.#cipherMemory;
 		let at = TEXT_OFFSET;
 		memory[at++] = 1;
@@ -290,9 +298,9 @@ export class RetryTokens {
 		at += memory.write(destinationId, at, 'latin1');
 		memory[at++] = SERVER_ID_BYTES;
 		at += this.#randomBytes.copy(memory, at, idStart, idStart + SERVER_ID_BYTES);
-		const [addressStart, addressEnd] = addressRange(names, nameOffset);
+		const [addressStart, addressEnd] = addressRange(peerAddresses, addressOffset);
 		memory[at++] = addressEnd - addressStart;
-		return at + names.copy(memory, at, addressStart, addressEnd) - TEXT_OFFSET;
+		return at + peerAddresses.copy(memory, at, addressStart, addressEnd) - TEXT_OFFSET;
 	}
 
 	#takeRandom(count: number): number {
@@ -324,10 +332,10 @@ const NONCE_OFFSET_BIGINT = BigInt(NONCE_OFFSET);
 const LENGTH_OFFSET_BIGINT = 800n;
 
 /** Returns the offsets at which the IP address in a `sockaddr` begins and ends. */
-function addressRange(names: Buffer, nameOffset: number): readonly [start: number, end: number] {
-	return names.readUInt16LE(nameOffset) === AF_INET
-		? [nameOffset + 4, nameOffset + 8]
-		: [nameOffset + 8, nameOffset + 24];
+function addressRange(peerAddresses: Buffer, addressOffset: number): readonly [start: number, end: number] {
+	return peerAddresses.readUInt16LE(addressOffset) === AF_INET
+		? [addressOffset + 4, addressOffset + 8]
+		: [addressOffset + 8, addressOffset + 24];
 }
 
 /** Returns the tokens of a thread, or undefined if a function is missing. */

@@ -45,7 +45,7 @@ export class DatagramRouter<Target extends RouteTarget> {
 		return kind === 'initial' ? 'new' : 'drop';
 	}
 
-	/** Registers an ID for a connection, unless the ID is registered already. */
+	/** Registers an ID for a connection, unless the ID is registered already or the connection has too many. */
 	register(id: string, target: Target): void {
 		if (target.registeredIds.size >= MAX_CONNECTION_IDS || this.#targetsById.has(id)) return;
 		target.registeredIds.add(id);

@@ -31,7 +31,7 @@ export interface SharingEndpoint extends DatagramSink {
 	connectionIds(): Iterable<string>;
 }
 
-/** The sharing of one socket, on one thread. */
+/** Decides, for one socket on one thread, who reads the socket, and passes on datagrams of others. */
 export class SocketSharing {
 	readonly #library: QuicLibrary;
 	readonly #socket: UdpSocket;
@@ -46,7 +46,7 @@ export class SocketSharing {
 	 */
 	readonly #branches: (DatagramRelay | undefined)[] = [];
 	/** The number of branches that have not yet listed the IDs of their connections for the successor. */
-	#unlistedBranches = 0;
+	#unlistedBranchCount = 0;
 	readonly #trunk: DatagramRelay | undefined;
 	#successorRelay: DatagramRelay | undefined;
 	#isOpen = false;
@@ -123,20 +123,20 @@ export class SocketSharing {
 	/**
 	 * Passes on the datagram that is being delivered, which belongs to no connection of this thread. Returns false if no other
 	 * thread or process should receive it.
-	 * @param nameOffset Offset of the peer's address, as in {@link DatagramSink.onDatagram}.
+	 * @param addressOffset Offset of the peer's address, as in {@link DatagramSink.onDatagram}.
 	 * @param destinationId The connection ID to which the datagram is addressed.
 	 */
-	passOn(start: number, end: number, nameOffset: number, destinationId: string): boolean {
+	passOn(start: number, end: number, addressOffset: number, destinationId: string): boolean {
 		for (const { relay, ids } of this.#predecessors) {
 			// The channel may hold IDs of new connections, which are read before the datagram is assigned.
 			relay.onReadable();
 			if (relay.closed || !ids.has(destinationId)) continue;
-			relay.passDatagram(this.#socket.toRelayed(start, end, nameOffset));
+			relay.passDatagram(this.#socket.toRelayed(start, end, addressOffset));
 			return true;
 		}
 		if (this.#branches.length === 0) return false;
-		const branch = this.#branches[this.#socket.hashPeer(nameOffset, this.#branches.length + 1)];
-		branch?.passDatagram(this.#socket.toRelayed(start, end, nameOffset));
+		const branch = this.#branches[this.#socket.hashPeer(addressOffset, this.#branches.length + 1)];
+		branch?.passDatagram(this.#socket.toRelayed(start, end, addressOffset));
 		return branch !== undefined;
 	}
 
@@ -174,8 +174,8 @@ export class SocketSharing {
 					if (isFirst) this.#takeSocket();
 				},
 			},
-			// The direct predecessor receives the messages of older processes itself until it has sent all IDs, so those channels start
-			// paused.
+			// The direct predecessor receives the messages of older processes itself until it has sent all IDs, so those channels
+			// start paused.
 			!isFirst,
 		);
 		return { relay, ids };
@@ -220,9 +220,9 @@ export class SocketSharing {
 			successor.sendOlderIds(index, ids);
 		}
 		const branches = this.#branches.filter(branch => branch !== undefined);
-		this.#unlistedBranches = branches.length;
+		this.#unlistedBranchCount = branches.length;
 		for (const branch of branches) branch.sendHello();
-		if (this.#unlistedBranches === 0) successor.sendListed();
+		if (this.#unlistedBranchCount === 0) successor.sendListed();
 		this.#closeChannelsIfFinal();
 	}
 
@@ -233,14 +233,14 @@ export class SocketSharing {
 
 	/** Called when a branch has sent its list of connection IDs, or will never send it. */
 	#onBranchListed(): void {
-		if (this.#unlistedBranches > 0 && --this.#unlistedBranches === 0) this.#successorRelay?.sendListed();
+		if (this.#unlistedBranchCount > 0 && --this.#unlistedBranchCount === 0) this.#successorRelay?.sendListed();
 	}
 
 	/** Reads the socket again, because the successor has ended, or never began to read. */
 	#takeBack(): void {
 		this.#isSuccessorReading = false;
 		this.#isHandoverFinal = false;
-		this.#unlistedBranches = 0;
+		this.#unlistedBranchCount = 0;
 		this.#resumePredecessors();
 		this.#updateReading();
 	}

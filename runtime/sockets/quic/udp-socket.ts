@@ -6,29 +6,31 @@
 import { duplicateDescriptor } from '../duplicate-descriptor.ts';
 import { formatIpv4, formatIpv6, SOCKET_ADDRESS_BYTES, writeSocketAddress } from '../socket-address.ts';
 import { type PolledSocket, type SocketPoller, threadPoller } from '../socket-poller.ts';
+import {
+	CONTROL_BYTES,
+	type DatagramMemory,
+	type DatagramPath,
+	MAX_RECEIVED_MESSAGES,
+	MAX_REPLIES,
+	MAX_REPLY_BYTES,
+	MAX_SENT_DATAGRAMS,
+	MESSAGE_HEADER_BYTES,
+	PEER_ADDRESS_BYTES,
+	RECEIVED_MESSAGE_BYTES,
+	ReplyMemory,
+} from './datagram-memory.ts';
 import type { RelayedDatagram } from './datagram-relay.ts';
 import { OwnedDescriptor } from './owned-descriptor.ts';
 import type { QuicLibrary } from './quic-library.ts';
 import { SEGMENTATION_RETRY_MS } from './quic-limits.ts';
 
-/** Maximum number of messages read by one `recvmmsg`, and maximum bytes of each. With GRO, a message is a series of datagrams. */
-const MAX_RECEIVED_MESSAGES = 16;
-const RECEIVED_MESSAGE_BYTES = 65_536;
 /** Maximum `recvmmsg` calls in one turn of the event loop, so that other work gets its turn. */
 const MAX_RECEIVES_PER_TURN = 8;
-/** Maximum datagrams taken from an engine at once. */
-export const MAX_SENT_DATAGRAMS = 64;
-/** Bytes reserved for each datagram in {@link DatagramMemory.sent}. */
-export const SENT_DATAGRAM_BYTES = 2048;
 /** The kernel's limits for one GSO write: bytes and number of segments. */
 const MAX_SEGMENTED_BYTES = 65_000;
 const MAX_SEGMENTS = 60;
-const CONTROL_BYTES = 128;
-const PEER_NAME_BYTES = 32;
 /** Size of OpenSSL's `BIO_ADDR`, which it always copies completely, whatever kind of address it holds. */
 const BIO_ADDRESS_BYTES = 112;
-const MESSAGE_HEADER_BYTES = 64;
-
 const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
 const SO_SNDBUF = 7;
@@ -56,114 +58,13 @@ const DONTWAIT = 0x40;
 /** Requested size in bytes of the kernel's socket buffers. Bursts arrive faster than a busy thread reads. */
 const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
 
-/** Buffers for sending and receiving. A thread needs only one set, because they are used only during calls. */
-export class DatagramMemory {
-	/** The payloads of received messages. */
-	readonly received: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * RECEIVED_MESSAGE_BYTES);
-	/** The `sockaddr`s of the peers that sent the received messages. */
-	readonly names: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * PEER_NAME_BYTES);
-	/** The control data of received messages. */
-	readonly controls: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * CONTROL_BYTES);
-	/** The message headers for `recvmmsg`. */
-	readonly incomingHeaders: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * MESSAGE_HEADER_BYTES).fill(0);
-	/** Datagrams to send, each at a multiple of {@link SENT_DATAGRAM_BYTES}. */
-	readonly sent: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * SENT_DATAGRAM_BYTES);
-	/** The length in bytes of each datagram in {@link sent}. */
-	readonly lengths: Uint32Array = new Uint32Array(MAX_SENT_DATAGRAMS);
-	/** The path of each datagram in {@link sent}. */
-	readonly paths: DatagramPath[] = [];
-	/** Number of datagrams that wait for {@link UdpSocket.flush}. All belong to {@link waitingSender}. */
-	waitingCount = 0;
-	waitingSender: UdpSocket | undefined = undefined;
-	/** The message headers for `sendmmsg`. */
-	readonly outgoingHeaders: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * MESSAGE_HEADER_BYTES).fill(0);
-	readonly outgoingParts: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * 16).fill(0);
-	readonly outgoingControls: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * CONTROL_BYTES).fill(0);
-	readonly receivedPointer: bigint;
-	readonly sentPointer: bigint;
-	readonly incomingPointer: bigint;
-	readonly outgoingPointer: bigint;
-	readonly partsPointer: bigint;
-	readonly outgoingControlsPointer: bigint;
-	readonly #parts: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * 16).fill(0);
-
-	constructor(library: QuicLibrary) {
-		this.receivedPointer = library.addressOf(this.received);
-		this.sentPointer = library.addressOf(this.sent);
-		this.incomingPointer = library.addressOf(this.incomingHeaders);
-		this.outgoingPointer = library.addressOf(this.outgoingHeaders);
-		this.partsPointer = library.addressOf(this.outgoingParts);
-		this.outgoingControlsPointer = library.addressOf(this.outgoingControls);
-		const namesPointer = library.addressOf(this.names);
-		const controlsPointer = library.addressOf(this.controls);
-		const receivedPartsPointer = library.addressOf(this.#parts);
-		for (let i = 0; i < MAX_RECEIVED_MESSAGES; i++) {
-			this.#parts.writeBigUInt64LE(this.receivedPointer + BigInt(i * RECEIVED_MESSAGE_BYTES), i * 16);
-			this.#parts.writeBigUInt64LE(BigInt(RECEIVED_MESSAGE_BYTES), i * 16 + 8);
-			const headerOffset = i * MESSAGE_HEADER_BYTES;
-			this.incomingHeaders.writeBigUInt64LE(namesPointer + BigInt(i * PEER_NAME_BYTES), headerOffset);
-			this.incomingHeaders.writeBigUInt64LE(receivedPartsPointer + BigInt(i * 16), headerOffset + 16);
-			this.incomingHeaders.writeBigUInt64LE(1n, headerOffset + 24);
-			this.incomingHeaders.writeBigUInt64LE(controlsPointer + BigInt(i * CONTROL_BYTES), headerOffset + 32);
-		}
-		for (let i = 0; i < MAX_SENT_DATAGRAMS; i++)
-			this.outgoingParts.writeBigUInt64LE(this.sentPointer + BigInt(i * SENT_DATAGRAM_BYTES), i * 16);
-	}
-
-	/** Copies a datagram to the place after those that wait to be sent. */
-	putDatagram(datagram: Uint8Array): void {
-		this.sent.set(datagram, this.waitingCount * SENT_DATAGRAM_BYTES);
-		this.lengths[this.waitingCount] = datagram.length;
-	}
-}
-
-/** Maximum bytes of a reply. */
-export const MAX_REPLY_BYTES = 192;
-const MAX_REPLIES = 64;
-
-/** Replies to be sent together, each to an address of its own. */
-class ReplyMemory {
-	readonly names: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * PEER_NAME_BYTES);
-	readonly payloads: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * MAX_REPLY_BYTES);
-	readonly controls: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * CONTROL_BYTES);
-	readonly parts: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * 16).fill(0);
-	readonly messages: Buffer = Buffer.allocUnsafeSlow(MAX_REPLIES * MESSAGE_HEADER_BYTES).fill(0);
-	readonly controlsPointer: bigint;
-	readonly messagesPointer: bigint;
-	count = 0;
-
-	constructor(library: QuicLibrary) {
-		const namesPointer = library.addressOf(this.names);
-		const payloadsPointer = library.addressOf(this.payloads);
-		const partsPointer = library.addressOf(this.parts);
-		this.controlsPointer = library.addressOf(this.controls);
-		this.messagesPointer = library.addressOf(this.messages);
-		for (let i = 0; i < MAX_REPLIES; i++) {
-			this.parts.writeBigUInt64LE(payloadsPointer + BigInt(i * MAX_REPLY_BYTES), i * 16);
-			this.messages.writeBigUInt64LE(namesPointer + BigInt(i * PEER_NAME_BYTES), i * MESSAGE_HEADER_BYTES);
-			this.messages.writeBigUInt64LE(partsPointer + BigInt(i * 16), i * MESSAGE_HEADER_BYTES + 16);
-			this.messages.writeBigUInt64LE(1n, i * MESSAGE_HEADER_BYTES + 24);
-		}
-	}
-}
-
-/** The addresses of a datagram's sender and receiver, as needed for replying. */
-export interface DatagramPath {
-	/** `sockaddr` of the peer. */
-	readonly peer: Buffer;
-	readonly peerPointer: bigint;
-	/** The control message for sending from the address that the peer sent to; empty if the system did not report it. */
-	readonly control: Buffer;
-	/** The address that the peer sent to; '' if the system did not report it. */
-	readonly localAddress: string;
-	/** Time (`performance.now()`) until which datagrams on this path are sent one by one, without GSO. */
-	withoutGsoUntil: number;
-}
-
 /** Receives a socket's datagrams. */
 export interface DatagramSink {
-	/** Handles the datagram in `bytes[start, end)`. `nameOffset` is the offset of the peer's `sockaddr` in the memory's `names`. */
-	onDatagram(bytes: Buffer, start: number, end: number, nameOffset: number): void;
+	/**
+	 * Handles the datagram in `bytes[start, end)`. `addressOffset` is the offset of the peer's `sockaddr` in the memory's
+	 * `peerAddresses`.
+	 */
+	onDatagram(bytes: Buffer, start: number, end: number, addressOffset: number): void;
 	/** Called after datagrams have been delivered. Their bytes are valid until it returns. */
 	onDatagramsRead(): void;
 	/** Called when the system accepts datagrams again. */
@@ -183,7 +84,6 @@ export interface UdpAddress {
 	readonly descriptor?: number | undefined;
 }
 
-/** A bound socket. */
 export class UdpSocket implements PolledSocket {
 	registrationNumber = 0;
 	/** Number of datagrams that the system did not accept. QUIC's loss recovery sends their contents again. */
@@ -226,8 +126,8 @@ export class UdpSocket implements PolledSocket {
 		const isV6 = family !== 2;
 		if (bindAddress.shared) this.#setOption(SOL_SOCKET, SO_REUSEPORT, 1);
 		else this.#setOption(SOL_SOCKET, SO_REUSEADDR, 0);
-		// A privileged process may exceed the system's limit on socket buffers. Without the privilege, SO_RCVBUF requests as much as is
-		// allowed.
+		// A privileged process may exceed the system's limit on socket buffers. Without the privilege, SO_RCVBUF requests as much as
+		// is allowed.
 		if (!this.#setOption(SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER_BYTES))
 			this.#setOption(SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER_BYTES);
 		this.#setOption(SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER_BYTES);
@@ -297,21 +197,21 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/** Returns a number below `count` that depends only on the peer of the datagram that is being delivered. */
-	hashPeer(nameOffset: number, count: number): number {
-		const { names } = this.memory;
+	hashPeer(addressOffset: number, count: number): number {
+		const { peerAddresses } = this.memory;
 		let hash = 0x811c9dc5;
-		for (let at = nameOffset, end = nameOffset + (names[nameOffset] === 2 ? 8 : 24); at < end; at++) {
-			hash = Math.imul(hash ^ names[at]!, 0x01000193);
+		for (let at = addressOffset, end = addressOffset + (peerAddresses[addressOffset] === 2 ? 8 : 24); at < end; at++) {
+			hash = Math.imul(hash ^ peerAddresses[at]!, 0x01000193);
 		}
 		// The low bits of the hash are not distributed evenly, so the high bits are mixed in.
 		return ((hash ^ (hash >>> 15)) >>> 0) % count;
 	}
 
 	/** Returns the datagram that is being delivered, in the form in which it is passed to another process or thread. */
-	toRelayed(start: number, end: number, nameOffset: number): RelayedDatagram {
-		const { names, controls, received } = this.memory;
+	toRelayed(start: number, end: number, addressOffset: number): RelayedDatagram {
+		const { peerAddresses, controls, received } = this.memory;
 		return {
-			name: names.subarray(nameOffset, nameOffset + PEER_NAME_BYTES),
+			name: peerAddresses.subarray(addressOffset, addressOffset + PEER_ADDRESS_BYTES),
 			control: controls.subarray(
 				this.#controlOffset,
 				this.#controlOffset + Math.min(this.#controlLength, CONTROL_BYTES),
@@ -322,9 +222,9 @@ export class UdpSocket implements PolledSocket {
 
 	/** Delivers a datagram that another process has read from the socket. */
 	deliverRelayed({ name, control, payload }: RelayedDatagram): void {
-		const { names, controls, received } = this.memory;
-		names.fill(0, 0, PEER_NAME_BYTES);
-		name.copy(names, 0, 0, PEER_NAME_BYTES);
+		const { peerAddresses, controls, received } = this.memory;
+		peerAddresses.fill(0, 0, PEER_ADDRESS_BYTES);
+		name.copy(peerAddresses, 0, 0, PEER_ADDRESS_BYTES);
 		control.copy(controls, 0, 0, CONTROL_BYTES);
 		this.#controlOffset = 0;
 		this.#controlLength = Math.min(control.length, CONTROL_BYTES);
@@ -345,10 +245,16 @@ export class UdpSocket implements PolledSocket {
 		let hasFailed = false;
 		for (let receiveCount = 0; receiveCount < MAX_RECEIVES_PER_TURN; receiveCount++) {
 			for (let i = 0; i < MAX_RECEIVED_MESSAGES; i++) {
-				memory.incomingHeaders.writeUInt32LE(PEER_NAME_BYTES, i * MESSAGE_HEADER_BYTES + 8);
+				memory.incomingHeaders.writeUInt32LE(PEER_ADDRESS_BYTES, i * MESSAGE_HEADER_BYTES + 8);
 				memory.incomingHeaders.writeUInt32LE(CONTROL_BYTES, i * MESSAGE_HEADER_BYTES + 40);
 			}
-			const count = functions.recvmmsg(this.#fd, memory.incomingPointer, MAX_RECEIVED_MESSAGES, DONTWAIT, 0n) as number;
+			const count = functions.recvmmsg(
+				this.#fd,
+				memory.incomingHeadersPointer,
+				MAX_RECEIVED_MESSAGES,
+				DONTWAIT,
+				0n,
+			) as number;
 			for (let i = 0; i < count; i++) this.#deliver(i);
 			// The next call overwrites these datagrams, so the sink must finish with them.
 			if (count > 0) this.#sink?.onDatagramsRead();
@@ -368,11 +274,12 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/**
-	 * Returns the path of the datagram that is being delivered. `nameOffset` is the offset of the peer's address in the memory's `names`.
+	 * Returns the path of the datagram that is being delivered. `addressOffset` is the offset of the peer's address in the memory's
+	 * `peerAddresses`.
 	 */
-	pathOf(nameOffset: number): DatagramPath {
+	pathOf(addressOffset: number): DatagramPath {
 		const peer = copyPinned(
-			this.memory.names.subarray(nameOffset, nameOffset + SOCKET_ADDRESS_BYTES),
+			this.memory.peerAddresses.subarray(addressOffset, addressOffset + SOCKET_ADDRESS_BYTES),
 			BIO_ADDRESS_BYTES,
 		);
 		const length = this.#writeSource(SOURCE_CONTROL_BUFFER, 0);
@@ -432,14 +339,19 @@ export class UdpSocket implements PolledSocket {
 	 * Replies to the datagram that is being delivered. Replies are collected, and sent together.
 	 * @param write Writes the reply at an offset, at most {@link MAX_REPLY_BYTES}, and returns its length.
 	 */
-	reply(nameOffset: number, write: (target: Buffer, at: number) => number): void {
+	reply(addressOffset: number, write: (target: Buffer, at: number) => number): void {
 		this.#replies ??= new ReplyMemory(this.#library);
 		const replies = this.#replies;
 		const index = replies.count++;
-		const { names } = this.memory;
-		const isV4 = names.readUInt16LE(nameOffset) === 2;
-		names.copy(replies.names, index * PEER_NAME_BYTES, nameOffset, nameOffset + PEER_NAME_BYTES);
-		replies.parts.writeUInt32LE(write(replies.payloads, index * MAX_REPLY_BYTES), index * 16 + 8);
+		const { peerAddresses } = this.memory;
+		const isV4 = peerAddresses.readUInt16LE(addressOffset) === 2;
+		peerAddresses.copy(
+			replies.peerAddresses,
+			index * PEER_ADDRESS_BYTES,
+			addressOffset,
+			addressOffset + PEER_ADDRESS_BYTES,
+		);
+		replies.vectors.writeUInt32LE(write(replies.payloads, index * MAX_REPLY_BYTES), index * 16 + 8);
 		const length = this.#writeSource(replies.controls, index * CONTROL_BYTES);
 		const headerOffset = index * MESSAGE_HEADER_BYTES;
 		replies.messages.writeUInt32LE(isV4 ? 16 : SOCKET_ADDRESS_BYTES, headerOffset + 8);
@@ -462,10 +374,17 @@ export class UdpSocket implements PolledSocket {
 		replies.count = 0;
 	}
 
-	/** Returns a key that identifies the peer whose address is at this offset in the memory's `names`: family, port and address. */
-	peerKeyOf(nameOffset: number): string {
-		const { names } = this.memory;
-		return names.toString('latin1', nameOffset, nameOffset + (names[nameOffset] === 2 ? 8 : 24));
+	/**
+	 * Returns a key that identifies the peer whose address is at this offset in the memory's `peerAddresses`: family, port and
+	 * address.
+	 */
+	peerKeyOf(addressOffset: number): string {
+		const { peerAddresses } = this.memory;
+		return peerAddresses.toString(
+			'latin1',
+			addressOffset,
+			addressOffset + (peerAddresses[addressOffset] === 2 ? 8 : 24),
+		);
 	}
 
 	/**
@@ -482,7 +401,7 @@ export class UdpSocket implements PolledSocket {
 	/** Adds `count` datagrams to those that wait to be sent. Their bytes and lengths are already in the memory. */
 	appendWaiting(path: DatagramPath, count: number): void {
 		const { memory } = this;
-		for (let i = 0; i < count; i++) memory.paths[memory.waitingCount++] = path;
+		for (let i = 0; i < count; i++) memory.outgoingPaths[memory.waitingCount++] = path;
 	}
 
 	/** Sends the datagrams that wait. Datagrams that the system does not accept are lost. */
@@ -490,15 +409,15 @@ export class UdpSocket implements PolledSocket {
 		const { memory } = this;
 		if (memory.waitingSender !== this) return;
 		const count = memory.waitingCount;
-		const { paths } = memory;
+		const { outgoingPaths } = memory;
 		memory.waitingCount = 0;
 		for (let firstIndex = 0; firstIndex < count; ) {
 			firstIndex = this.#sendWaiting(firstIndex, count, this.#canSegment);
 			if (firstIndex === count) return;
-			// The network device does not support GSO, or the segments exceed its MTU. A full queue causes the same failure.
-			const path = paths[firstIndex]!;
+			// A GSO write has failed: the network device does not support GSO, the segments exceed its MTU, or a queue is full.
+			const path = outgoingPaths[firstIndex]!;
 			let pathEnd = firstIndex + 1;
-			while (pathEnd < count && paths[pathEnd] === path) pathEnd++;
+			while (pathEnd < count && outgoingPaths[pathEnd] === path) pathEnd++;
 			const { lostCount } = this;
 			firstIndex = this.#sendWaiting(firstIndex, pathEnd, false);
 			if (this.lostCount === lostCount) path.withoutGsoUntil = performance.now() + SEGMENTATION_RETRY_MS;
@@ -506,23 +425,23 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/**
-	 * Sends the waiting datagrams from index `from` on. If a GSO write fails, returns the index of its first datagram; otherwise
-	 * returns `count`.
+	 * Sends the waiting datagrams from `firstIndex` to `count` (exclusive). If a GSO write fails, returns the index of its first
+	 * datagram; otherwise returns `count`.
 	 */
 	#sendWaiting(firstIndex: number, count: number, useGso: boolean): number {
 		const { memory } = this;
-		const { lengths, paths } = memory;
+		const { outgoingLengths, outgoingPaths } = memory;
 		let messageCount = 0;
 		for (let first = firstIndex; first < count; ) {
-			const segmentBytes = lengths[first]!;
-			const path = paths[first]!;
+			const segmentBytes = outgoingLengths[first]!;
+			const path = outgoingPaths[first]!;
 			let endIndex = first + 1;
 			if (useGso && this.#mayUseGso(path)) {
 				let totalBytes = segmentBytes;
 				// All segments except the last must have the same size.
-				while (endIndex < count && endIndex - first < MAX_SEGMENTS && paths[endIndex] === path) {
-					if (lengths[endIndex - 1] !== segmentBytes || lengths[endIndex]! > segmentBytes) break;
-					totalBytes += lengths[endIndex]!;
+				while (endIndex < count && endIndex - first < MAX_SEGMENTS && outgoingPaths[endIndex] === path) {
+					if (outgoingLengths[endIndex - 1] !== segmentBytes || outgoingLengths[endIndex]! > segmentBytes) break;
+					totalBytes += outgoingLengths[endIndex]!;
 					if (totalBytes > MAX_SEGMENTED_BYTES) break;
 					endIndex++;
 				}
@@ -533,7 +452,7 @@ export class UdpSocket implements PolledSocket {
 		}
 		MESSAGE_STARTS[messageCount] = count;
 		for (let doneCount = 0; doneCount < messageCount; ) {
-			const at = memory.outgoingPointer + BigInt(doneCount * MESSAGE_HEADER_BYTES);
+			const at = memory.outgoingHeadersPointer + BigInt(doneCount * MESSAGE_HEADER_BYTES);
 			const sentCount = this.#library.functions.sendmmsg(this.#fd, at, messageCount - doneCount, DONTWAIT) as number;
 			if (sentCount > 0) {
 				doneCount += sentCount;
@@ -547,7 +466,6 @@ export class UdpSocket implements PolledSocket {
 		return count;
 	}
 
-	/** Reports whether GSO may be used on a path. */
 	#mayUseGso(path: DatagramPath): boolean {
 		if (path.withoutGsoUntil === 0) return true;
 		if (performance.now() < path.withoutGsoUntil) return false;
@@ -565,14 +483,14 @@ export class UdpSocket implements PolledSocket {
 
 	#prepareMessage(index: number, firstIndex: number, end: number): void {
 		const { memory } = this;
-		const { lengths } = memory;
-		const path = memory.paths[firstIndex]!;
-		for (let i = firstIndex; i < end; i++) memory.outgoingParts.writeUInt32LE(lengths[i]!, i * 16 + 8);
+		const { outgoingLengths } = memory;
+		const path = memory.outgoingPaths[firstIndex]!;
+		for (let i = firstIndex; i < end; i++) memory.outgoingVectors.writeUInt32LE(outgoingLengths[i]!, i * 16 + 8);
 		const { outgoingHeaders, outgoingControls } = memory;
 		const headerOffset = index * MESSAGE_HEADER_BYTES;
 		outgoingHeaders.writeBigUInt64LE(path.peerPointer, headerOffset);
 		outgoingHeaders.writeUInt32LE(path.peer.readUInt16LE(0) === 2 ? 16 : SOCKET_ADDRESS_BYTES, headerOffset + 8);
-		outgoingHeaders.writeBigUInt64LE(memory.partsPointer + BigInt(firstIndex * 16), headerOffset + 16);
+		outgoingHeaders.writeBigUInt64LE(memory.outgoingVectorsPointer + BigInt(firstIndex * 16), headerOffset + 16);
 		outgoingHeaders.writeUInt32LE(end - firstIndex, headerOffset + 24);
 		const controlStart = index * CONTROL_BYTES;
 		path.control.copy(outgoingControls, controlStart);
@@ -582,7 +500,7 @@ export class UdpSocket implements PolledSocket {
 			outgoingControls.writeUInt32LE(0, controlStart + length + 4);
 			outgoingControls.writeInt32LE(SOL_UDP, controlStart + length + 8);
 			outgoingControls.writeInt32LE(UDP_SEGMENT, controlStart + length + 12);
-			outgoingControls.writeUInt16LE(lengths[firstIndex]!, controlStart + length + 16);
+			outgoingControls.writeUInt16LE(outgoingLengths[firstIndex]!, controlStart + length + 16);
 			length += 24;
 		}
 		outgoingHeaders.writeBigUInt64LE(
@@ -612,7 +530,7 @@ export class UdpSocket implements PolledSocket {
 		}
 		if (segmentBytes <= 0) segmentBytes = end - start;
 		for (let at = start; at < end && this.#sink !== undefined; at += segmentBytes) {
-			this.#sink.onDatagram(memory.received, at, Math.min(at + segmentBytes, end), messageIndex * PEER_NAME_BYTES);
+			this.#sink.onDatagram(memory.received, at, Math.min(at + segmentBytes, end), messageIndex * PEER_ADDRESS_BYTES);
 		}
 	}
 
@@ -626,7 +544,7 @@ export class UdpSocket implements PolledSocket {
 }
 
 const SOURCE_CONTROL_BUFFER = Buffer.alloc(CONTROL_BYTES);
-/** Index of the first datagram of each message, followed by the total number. */
+/** Index of the first datagram of each message, followed by the number of datagrams. */
 const MESSAGE_STARTS = new Uint32Array(MAX_SENT_DATAGRAMS + 1);
 const OPTION_VALUE_BUFFER = Buffer.allocUnsafeSlow(4);
 

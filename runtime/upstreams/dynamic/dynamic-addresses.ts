@@ -21,7 +21,7 @@ export class DynamicAddresses {
 		{ readonly parts: readonly (readonly string[])[]; readonly all: readonly string[] }
 	>();
 
-	/** The last reported addresses. */
+	/** The addresses that were last passed to `onAddressesChanged`. */
 	#reportedAddresses: readonly string[] = [];
 	readonly #onAddressesChanged: ((addresses: readonly string[]) => void) | undefined;
 

@@ -34,8 +34,8 @@ export class SourceLookup {
 	}
 
 	/**
-	 * Refreshes a stale list. Returns a promise only if the request must wait for the result: the first time, or if the list is so
-	 * old that it has not been used for a whole interval. The promise never rejects.
+	 * Refreshes a stale list. Returns a promise only if the request must wait for the result: the first time, or if the list has
+	 * been stale for a whole refresh interval. The promise never rejects.
 	 */
 	refresh(): Promise<void> | undefined {
 		const now = performance.now();

@@ -28,10 +28,10 @@ export class CallQueue implements CallCarrier {
 	failAll(error: UpstreamError): void {
 		const calls = [...this.#calls];
 		this.#calls.clear();
-		for (const call of calls) call.failed(error, false);
+		for (const call of calls) call.onFailure(error, false);
 	}
 
 	cancel(call: ClientCall): void {
-		if (this.#calls.delete(call)) call.failed(new UpstreamError('response', 'the request was canceled'), false);
+		if (this.#calls.delete(call)) call.onFailure(new UpstreamError('response', 'the request was canceled'), false);
 	}
 }

@@ -153,7 +153,6 @@ export class ConnectorFactory {
 		return this.#tlsContext?.takeReplaced() ?? false;
 	}
 
-	/** Creates the connector for one address. */
 	create(address: UpstreamAddress): UpstreamConnector {
 		const { proxy_protocol: proxyProtocol, tls } = this.#transport;
 		const isKeyed = proxyProtocol !== undefined || tls?.server_name?.includes('{');
@@ -264,12 +263,12 @@ function createResolverLookup(servers: readonly string[], timeoutMs: number): Lo
 			return;
 		}
 		const addresses: { address: string; family: number }[] = [];
-		let pendingQueries = 2;
+		let pendingQueryCount = 2;
 		let firstError: NodeJS.ErrnoException | null = null;
 		const onAnswer = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, foundAddresses: readonly string[]) => {
 			if (error) firstError ??= error;
 			else for (const address of foundAddresses) addresses.push({ address, family });
-			if (--pendingQueries > 0) return;
+			if (--pendingQueryCount > 0) return;
 			const matchingAddresses = addresses.filter(one => !options.family || one.family === familyOf(options.family));
 			const [firstAddress] = matchingAddresses;
 			if (!firstAddress) callback(firstError ?? new Error(`no address for ${host}`), '', 4);

@@ -27,7 +27,7 @@ export function forwardProxyFor(
 	return typeof parsedProxy === 'string' ? undefined : parsedProxy;
 }
 
-/** Returns the address of the proxy. */
+/** Returns the host and port in a proxy's URL. */
 export function proxyTarget(proxy: ForwardProxySettings): { readonly host: string; readonly port: number } {
 	const url = new URL(proxy.url);
 	const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
@@ -40,7 +40,7 @@ export function proxyCredentials(proxy: ForwardProxySettings): string | undefine
 	return `Basic ${Buffer.from(`${proxy.username}:${proxy.password ?? ''}`, 'utf8').toString('base64')}`;
 }
 
-/** Returns a tunnel through the proxy to a target. */
+/** Returns a function that sets up a tunnel through the proxy to a target. */
 export function tunnelThrough(
 	proxy: ForwardProxySettings,
 	target: { readonly host: string; readonly port: number },

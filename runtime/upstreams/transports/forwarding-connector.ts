@@ -72,27 +72,31 @@ class ForwardedCall implements ClientCall, CallCarrier {
 		this.carrier.cancel(this);
 	}
 
-	interimReceived(status: number, headers: HeaderList): void {
-		this.#call.interimReceived(status, headers);
+	onRequestSent(): void {
+		this.#call.onRequestSent?.();
 	}
 
-	answered(response: UpstreamResponse): void {
+	onInterimResponse(status: number, headers: HeaderList): void {
+		this.#call.onInterimResponse(status, headers);
+	}
+
+	onResponse(response: UpstreamResponse): void {
 		if (response.status !== 407) {
-			this.#call.answered(response);
+			this.#call.onResponse(response);
 			return;
 		}
 		// The proxy has rejected this server's credentials. The client cannot do anything about that, so the proxy's response must
 		// not reach it.
 		this.#isRefused = true;
 		if (isStream(response.body)) response.body.cancel();
-		this.#call.failed(new UpstreamError('connect', 'the proxy rejected the credentials'), false);
+		this.#call.onFailure(new UpstreamError('connect', 'the proxy rejected the credentials'), false);
 	}
 
-	failed(error: UpstreamError, canRetry: boolean): void {
-		this.#call.failed(error, canRetry);
+	onFailure(error: UpstreamError, canRetry: boolean): void {
+		this.#call.onFailure(error, canRetry);
 	}
 
-	released(failure?: UpstreamError): void {
-		if (!this.#isRefused) this.#call.released(failure);
+	onReleased(failure?: UpstreamError): void {
+		if (!this.#isRefused) this.#call.onReleased(failure);
 	}
 }

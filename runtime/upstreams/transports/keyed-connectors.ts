@@ -6,7 +6,6 @@ import type { UpstreamConnector } from './connector.ts';
 /** Maximum number of connectors kept. The least recently used one is dropped first. */
 const MAX_CONNECTORS = 1024;
 
-/** A connector for each key. */
 export class KeyedConnectors implements UpstreamConnector {
 	readonly #createConnector: (values: TransportValues | undefined) => UpstreamConnector;
 	readonly #connectorsByKey = new Map<string, UpstreamConnector>();

@@ -15,7 +15,6 @@ import { type ConnectionRequester, WaitingCall } from './waiting-call.ts';
 const SURPLUS_IDLE_MS = 1000;
 
 export interface SerialSettings {
-	/** Creates a connection on a socket. */
 	readonly createConnection: (socket: UpstreamSocket, keeper: ConnectionKeeper) => KeptConnection;
 	readonly limits: IdleLimits;
 	/** Maximum connections of this thread, including those being opened; 0 for no limit. */

@@ -115,12 +115,12 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 		socket.on('error', error => {
 			socketError = error;
 		});
-		socket.on('close', () => this.closed(socketError));
+		socket.on('close', () => this.onClosed(socketError));
 		socket.on(outerTls ? 'secureConnect' : 'connect', () => {
 			if (!tunnel) this.#onConnected();
 			else {
 				tunnel(socket, error => {
-					if (error) this.closed(error);
+					if (error) this.onClosed(error);
 					else this.#onConnected();
 				});
 			}
@@ -132,13 +132,13 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 	}
 
 	/** Rejects data, because nothing may arrive before the first request. */
-	received(): boolean {
+	onReceived(): boolean {
 		return false;
 	}
 
-	ended(): void {}
+	onPeerEnded(): void {}
 
-	closed(error: Error | undefined): void {
+	onClosed(error: Error | undefined): void {
 		this.#fail(new UpstreamError('connect', error ? socketErrorText(error) : 'the connection was closed', error));
 	}
 
@@ -168,7 +168,7 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 			this.#upstreamSocket.protocol = socket.alpnProtocol || '';
 			const problem = tls.checkHandshake(socket, context);
 			if (problem === undefined) this.#finishDialing();
-			else this.closed(new Error(problem));
+			else this.onClosed(new Error(problem));
 		});
 	}
 

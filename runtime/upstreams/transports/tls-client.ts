@@ -7,7 +7,7 @@ import type { ClientTlsContext } from './tls-context.ts';
 /** Default handshake timeout, in milliseconds. */
 const DEFAULT_HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** The TLS settings for connections to one upstream under one name. */
+/** The TLS settings for connections to one upstream under one server name. */
 export class TlsClient {
 	/** Timeout of the handshake in milliseconds; 0 for no limit. */
 	readonly handshakeTimeoutMs: number;

@@ -4,7 +4,7 @@ import type { TrustPool } from '../../../compiler/document/tls-settings.ts';
 import type { ClientTlsSettings } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
 
 export interface TlsMaterialRequest {
-	/** Trust pools of internal authorities and of URLs. */
+	/** Trust pools whose certificates come from internal authorities or are loaded from URLs. */
 	readonly pools: readonly TrustPool[];
 	/** Name of the managed certificate to present; undefined for none. */
 	readonly certificate: string | undefined;

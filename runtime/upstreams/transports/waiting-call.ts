@@ -33,7 +33,7 @@ export class WaitingCall implements CallCarrier, DialOwner {
 		this.#isFinished = true;
 		this.#attempt.abandon();
 		this.#owner.onNotConnected(undefined);
-		call.failed(new UpstreamError('response', 'the request was canceled'), false);
+		call.onFailure(new UpstreamError('response', 'the request was canceled'), false);
 	}
 
 	onDialed(socket: UpstreamSocket): void {
@@ -45,6 +45,6 @@ export class WaitingCall implements CallCarrier, DialOwner {
 	onDialFailed(error: UpstreamError): void {
 		this.#isFinished = true;
 		this.#owner.onNotConnected(error);
-		this.#call.failed(error, false);
+		this.#call.onFailure(error, false);
 	}
 }

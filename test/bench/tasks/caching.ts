@@ -35,7 +35,6 @@ const row = (name: string, path: string, bounds: LoadTask['bounds']): LoadTask =
 	...(bounds && { bounds }),
 });
 
-/** The cache rows. */
 export const CACHE_TASKS: readonly LoadTask[] = [
 	row('14 B', '/', { nginx: 1, varnish: 0.9 }),
 	row('10 KB', '/10k', { nginx: 1, varnish: 0.9 }),

@@ -18,7 +18,6 @@ export function svcConfiguration(sites: string, threads: number = 1, options: st
 	return `{\n\tthreads ${threads}\n${options}}\n${sites}`;
 }
 
-/** Returns a configuration for Caddy. */
 export function caddyConfiguration(sites: string): string {
 	return `{\n\tadmin off\n\tauto_https off\n\tlog {\n\t\toutput discard\n\t}\n}\n${sites}`;
 }

@@ -8,7 +8,7 @@ const GZIP_LEVEL = 5;
 
 const NGINX = 'sendfile on; tcp_nopush on; open_file_cache max=1000; types { application/json json; text/plain txt; }';
 
-/** Contenders that serve one folder, which is created when the first of them starts. */
+/** Returns contenders that serve one folder, which is created when the first of them starts. */
 function fileContenders(makeRoot: () => string): readonly Contender[] {
 	let folder: string | undefined;
 	const root = (): string => {
@@ -28,7 +28,7 @@ function fileContenders(makeRoot: () => string): readonly Contender[] {
 	];
 }
 
-/** Contenders that also compress, either files or responses of an upstream. */
+/** Returns contenders that also compress, either files or responses of an upstream. */
 function compressionContenders(from: 'folder' | 'upstream'): readonly Contender[] {
 	const root = fileTree();
 	const site = (to: number): string => {
@@ -69,7 +69,6 @@ const row = (name: string, file: string, most: number): LoadTask => ({
 	bounds: { nginx: most, caddy: 0.5 },
 });
 
-/** The bench rows of `file_server` and `encode`. */
 export const FILE_TASKS: readonly LoadTask[] = [
 	row('10 KB', '/10k.txt', 1),
 	row('1 MB', '/1m.txt', 1.8),

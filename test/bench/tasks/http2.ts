@@ -34,7 +34,6 @@ const row = (name: string, connections: number, streams: number, contenders = HE
 	bounds: { nginx: 1.8, caddy: 0.5 },
 });
 
-/** The HTTP/2 rows. */
 export const HTTP2_TASKS: readonly LoadTask[] = [
 	row('respond 14 B, 1 stream on each of 64 connections', 64, 1),
 	row('respond 14 B, 10 streams on each of 16 connections', 16, 10),

@@ -1,4 +1,4 @@
-/** Bench rows of HTTP/3. Of the other servers, only the distribution's package of caddy supports it. */
+/** Bench rows of HTTP/3. Of the distribution's packages of the other servers, only caddy's supports it. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { temporaryFolder } from '../../harness.ts';
@@ -18,7 +18,7 @@ function fileFolder(): string {
 	return folder;
 }
 
-/** The servers of all rows of HTTP/3. */
+/** The servers in all rows of HTTP/3. */
 export const HTTP3_CONTENDERS: readonly Contender[] = [
 	{
 		server: 'svc',

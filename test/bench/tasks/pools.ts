@@ -95,7 +95,6 @@ function to(files: number): string {
 	return HUNDRED_BACKEND_ADDRESSES.map(host => `${host}:${files}`).join(' ');
 }
 
-/** The upstream pool rows. */
 export const POOL_TASKS: readonly LoadTask[] = [
 	{
 		name: 'proxy 14 B, least_conn over 100 upstreams',

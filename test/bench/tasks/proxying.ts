@@ -22,7 +22,7 @@ export function backendConfiguration({ files, secure, h2c }: Backends): string {
 	);
 }
 
-/** Contenders that forward everything to one of the backends. */
+/** Returns contenders that forward everything to one of the backends. */
 function proxyContenders(backend: keyof Backends): readonly Contender[] {
 	return [
 		{
@@ -61,7 +61,7 @@ backend b
 	];
 }
 
-/** Contenders that use TLS or HTTP/2 to the backend. None verifies certificates; all keep connections alive. */
+/** Returns contenders that use TLS or HTTP/2 to the backend. None verifies certificates; all keep connections alive. */
 function transportContenders(kind: 'secure' | 'h2c'): readonly Contender[] {
 	const scheme = kind === 'secure' ? 'https' : 'h2c';
 	const block = kind === 'secure' ? ' {\n\t\ttransport http {\n\t\t\ttls_insecure_skip_verify\n\t\t}\n\t}' : '';
@@ -106,7 +106,6 @@ function proxyTask(
 	return { name, load: { kind: 'requests', ...load }, contenders, ...(bounds && { bounds }) };
 }
 
-/** The proxy rows. */
 export const PROXY_TASKS: readonly LoadTask[] = [
 	proxyTask('proxy 14 B', { path: '/' }, 'files', { nginx: 1.1, caddy: 0.5 }),
 	proxyTask('proxy 10 KB', { path: '/10k' }, 'files', { nginx: 1.2, caddy: 0.5 }),

@@ -11,7 +11,7 @@ export const RESOURCE_TASKS: readonly IdleTask[] = [
 		bounds: { caddy: 1 },
 	},
 	{
-		// At most 1,024 connections come from one client by default.
+		// By default, svc accepts at most 1,024 connections from one client.
 		name: 'memory of 1,000 idle HTTP/3 connections',
 		idle: 1000,
 		protocol: 'http3',

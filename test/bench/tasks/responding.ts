@@ -49,13 +49,17 @@ const FIELDS = Object.fromEntries(
 const HOSTS = Array.from({ length: 1000 }, (_, index) => `host-${index}.example`);
 const ROUTES = Array.from({ length: 20 }, (_, index) => `/route-${index}/`);
 
-/** Sites of one or many hosts with twenty routes each; the load requests the last route. */
+/** Returns the sites of one or many hosts as text. Each has twenty routes, the last of which the load requests. */
 function siteTexts(hosts: readonly string[], port: number): string {
 	const routes = ROUTES.map(route => `\thandle ${route}* {\n\t\trespond "Hello, world!\n"\n\t}\n`).join('');
 	return hosts.map(host => `http://${host}:${port} {\n\tbind 127.0.0.1\n${routes}}\n`).join('');
 }
 
-/** The fixed-response rows. */
+/** Returns a site that limits requests by the parameter `key`; `zoneLine` is a further line of the zone. */
+function limitedSite(port: number, zoneLine: string): string {
+	return `http://127.0.0.1:${port} {\n\trate_limit all 20000 per 1m {\n\t\tkey {query.key}\n\t\t${zoneLine}\n\t}\n\trespond "Hello, world!\n"\n}\n`;
+}
+
 export const RESPONSE_TASKS: readonly LoadTask[] = [
 	responseTask('respond 14 B', {}, { nginx: 1.05, caddy: 0.5 }),
 	// The server caches parsed request heads, so every request of this load has a different head.
@@ -121,6 +125,57 @@ export const RESPONSE_TASKS: readonly LoadTask[] = [
 			},
 		],
 		bounds: { 'nginx, limited': 1.05 },
+	},
+	{
+		// A single key, as in the row above, stays in the processor's caches. What a limit costs is the difference between a server with it and
+		// the same server without it.
+		name: 'respond under a rate limit with 50,000 keys',
+		load: { kind: 'requests', path: '/?key=%d', below: [50_000] },
+		contenders: [
+			{
+				label: 'svc, limited',
+				server: 'svc',
+				configuration: port =>
+					svcConfiguration(
+						`http://127.0.0.1:${port} {\n\trate_limit all 1000000000 per 1s {\n\t\tkey {query.key}\n\t}\n\trespond "Hello, world!\n"\n}\n`,
+					),
+			},
+			FIXED_RESPONSE_CONTENDERS[0]!,
+			{
+				label: 'nginx, limited',
+				server: 'nginx',
+				configuration: port =>
+					nginxConfiguration(
+						`listen 127.0.0.1:${port} backlog=4096; location / { limit_req zone=all burst=1000000 nodelay; empty_gif; }`,
+						'limit_req_zone $arg_key zone=all:10m rate=1000000r/s;',
+					),
+			},
+			{
+				label: 'nginx, unlimited',
+				server: 'nginx',
+				configuration: port => nginxConfiguration(`listen 127.0.0.1:${port} backlog=4096; location / { empty_gif; }`),
+			},
+		],
+	},
+	{
+		// Each key uses about a third of its limit and is reported to Redis after 1,000 requests, so that requests never wait.
+		name: 'respond under a rate limit that machines share, with 1,000 keys',
+		load: { kind: 'requests', path: '/?key=%d', below: [1000] },
+		contenders: [
+			{
+				label: 'svc, shared limit',
+				server: 'svc',
+				needsRedis: true,
+				configuration: (port, { redis }) =>
+					svcConfiguration(
+						limitedSite(port, 'shared'),
+						1,
+						`\tcluster redis://127.0.0.1:${redis} {\n\t\tkey {$CLUSTER_KEY:${'bench'.padEnd(43, 'A')}=}\n\t}\n`,
+					),
+			},
+			FIXED_RESPONSE_CONTENDERS[0]!,
+			{ label: 'svc, limited', server: 'svc', configuration: port => svcConfiguration(limitedSite(port, '')) },
+		],
 	},
 	{
 		name: 'respond below a limited rate',

@@ -25,7 +25,6 @@ const CONTENDERS: readonly StartContender[] = [
 	},
 ];
 
-/** The rows about startup, validation and memory. */
 export const START_TASKS: readonly StartTask[] = [
 	{ name: 'start-up', start: 'time', contenders: CONTENDERS, bounds: { caddy: 2 } },
 	{ name: 'start-up: processor time', start: 'processor time', contenders: CONTENDERS, bounds: { caddy: 3 } },

@@ -2,7 +2,10 @@
 import type { HandshakeLoad, Http3Load, MessageLoad, RequestLoad, StreamLoad } from '../load.ts';
 import type { ServerName } from '../servers.ts';
 
-/** Ports of the backends: nginx, which serves files over three transports, and a Node server for tasks that need a program. */
+/**
+ * Ports of the backends: nginx, which serves files over three transports, a Node server for tasks that need a program, and
+ * redis-server.
+ */
 export interface Backends {
 	readonly files: number;
 	/** Port of the files over TLS, for HTTP/1.1 only. */
@@ -10,6 +13,8 @@ export interface Backends {
 	/** Port of the files over HTTP/2 without TLS. */
 	readonly h2c: number;
 	readonly program: number;
+	/** Port of a redis-server, which runs only if a contender needs it. */
+	readonly redis: number;
 }
 
 /** A server of a row. */
@@ -24,6 +29,8 @@ export interface Contender {
 	 * load core.
 	 */
 	readonly loadCores?: readonly number[];
+	/** True if a redis-server must run. Without the program, the contender is skipped. */
+	readonly needsRedis?: true;
 	/** Returns the text of the server's configuration. */
 	readonly configuration: (port: number, backends: Backends) => string;
 }
@@ -55,7 +62,7 @@ export interface IdleTask {
 }
 
 /**
- * What a row about startup compares: milliseconds from process start to the first response, or processor milliseconds
+ * What a row about startup compares: milliseconds from process start to the first response (`time`), or processor milliseconds
  * until then; milliseconds of a configuration check; or mebibytes of resident memory after the start.
  */
 export type StartMeasure = 'time' | 'processor time' | 'validate' | 'memory' | 'memory per further thread';

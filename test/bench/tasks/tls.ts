@@ -74,7 +74,6 @@ const handshakes = (name: string, version: string, resumed: boolean): LoadTask =
 	bounds: { nginx: resumed ? 1.5 : 1.4 },
 });
 
-/** The TLS rows. */
 export const TLS_TASKS: readonly LoadTask[] = [
 	handshakes('full handshakes, 1.3', 'tls1_3', false),
 	handshakes('full handshakes, 1.2', 'tls1_2', false),

@@ -12,7 +12,8 @@ for (const [name, text] of derivedFiles()) {
 	derived(name, () => {
 		const file = path.join(ROOT, 'cli/editors', name);
 		if (process.env.UPDATE === '1') writeFileSync(file, text);
-		assert.is(existsSync(file) ? readFileSync(file, 'utf8') : '', text, `UPDATE=1 npm test -- derived-files`);
+		const isUpToDate = existsSync(file) && readFileSync(file, 'utf8') === text;
+		assert.ok(isUpToDate, `${name} is out of date: run UPDATE=1 npm test -- derived-files`);
 	});
 }
 

@@ -5,6 +5,7 @@ import { moduleEntry, moduleNames } from '../../../cli/manpages/module-entry.ts'
 import { allGuides } from '../../../cli/manual/guide.ts';
 import { searchGuides } from '../../../cli/manual/guide-search.ts';
 import { renderForTerminal } from '../../../cli/manual/terminal-markdown.ts';
+import { SHORTHANDS } from '../../../compiler/codegen/placeholders/shorthands.ts';
 import { runCommand } from '../../harness.ts';
 import { QUESTIONS } from './questions.ts';
 
@@ -75,7 +76,7 @@ help('prints the section that answers a question, and names the guide', async ()
 	assert.match(stdout, /\nSee also:\n {2}svc help proxying +the whole guide\n/);
 });
 
-help('prints what the reference says about a word of a configuration', async () => {
+help('prints the reference entry of a word of a configuration', async () => {
 	const directive = await runCommand(['help', 'file_server']);
 	assert.is(directive.status, 0);
 	assert.match(directive.stdout, /^file_server \(directive\)\n\nServes static files\.\n/);
@@ -90,6 +91,15 @@ help('prints what the reference says about a word of a configuration', async () 
 	const misspelled = await runCommand(['help', 'revers_proxy']);
 	assert.is(misspelled.status, 1);
 	assert.match(misspelled.stderr, 'did you mean `reverse_proxy`?');
+});
+
+help('lists global options, matchers and placeholders', async () => {
+	const listOf = async (...words: string[]): Promise<string> => (await runCommand(['help', ...words])).stdout;
+	assert.match(await listOf('global', 'options'), /^Global options\n[\s\S]*\n`http_port` +Sets the port/);
+	assert.match(await listOf('matchers'), /^Matchers\n[\s\S]*\n`path_regexp` +\S/);
+	const placeholderList = await listOf('placeholders');
+	const missing = Object.keys(SHORTHANDS).filter(name => !placeholderList.includes(`\n\`{${name}}\` `));
+	assert.equal(missing, []);
 });
 
 help('the rows of each table in the reference have as many cells as its header', () => {
@@ -117,11 +127,14 @@ help('searches for a word that is a command if told to', async () => {
 help('refuses words that nothing is known about', async () => {
 	const unknown = await runCommand(['help', 'frobnicate']);
 	assert.is(unknown.status, 1);
-	assert.is(unknown.stderr, 'error: `frobnicate` is neither a command, a guide nor a directive.\n');
+	assert.is(
+		unknown.stderr,
+		'error: `frobnicate` is not a command, a guide or a word of a configuration (`svc help` lists commands and guides).\n',
+	);
 	const misspelled = await runCommand(['help', 'validat']);
 	assert.is(
 		misspelled.stderr,
-		'error: `validat` is neither a command, a guide nor a directive; did you mean `validate`?\n',
+		'error: `validat` is not a command, a guide or a word of a configuration (`svc help` lists commands and guides); did you mean `validate`?\n',
 	);
 	const searched = await runCommand(['help', '--search', 'frobnicate']);
 	assert.is(searched.stderr, 'error: No guide has anything about `frobnicate`. `svc help` lists all guides.\n');

@@ -142,4 +142,24 @@ installer('invalid arguments are refused with one sentence before anything is ch
 	assert.match(result.stderr, /^error: there is no svc beside this script/);
 });
 
+installer('a program that does not run on the machine is not installed', () => {
+	const untouched = path.join(folder, 'other-machine');
+	const foreign = path.join(folder, 'foreign');
+	mkdirSync(foreign);
+	copyFileSync(path.join(packaging, 'install.sh'), path.join(foreign, 'install.sh'));
+	writeFileSync(path.join(foreign, 'svc'), '#!/bin/sh\necho "the C library is too old" >&2\nexit 127\n', {
+		mode: 0o755,
+	});
+	const { status, stderr } = spawnSync(path.join(foreign, 'install.sh'), {
+		encoding: 'utf8',
+		env: { PATH: process.env.PATH, DESTDIR: untouched },
+	});
+	assert.is(status, 1);
+	assert.match(
+		stderr,
+		/^error: .*\/svc does not run on this machine, so nothing is installed\..* the C library is too old\n$/,
+	);
+	assert.not(existsSync(untouched));
+});
+
 installer.run();

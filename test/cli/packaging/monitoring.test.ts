@@ -23,7 +23,7 @@ const names = new Set(
 		accessLogDropped: () => 0,
 		processLogDropped: () => 0,
 		upstreams: () => [],
-		upstreamsWaited: () => 0,
+		requestsWaitingForUpstream: () => 0,
 		caches: () => [],
 		concurrency: () => [],
 		cluster: () => undefined,
@@ -59,6 +59,25 @@ monitoring('the dashboard uses only existing metrics, and its panels do not over
 	assert.is(new Set(panels.map(({ id }: { id: number }) => id)).size, panels.length);
 	const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }: { expr: string }) => expr));
 	assert.equal(unknownMetrics(queries.join('\n')), []);
+});
+
+monitoring('alerts and the dashboard cover rollouts and the contact to Redis', () => {
+	const clusterMetrics = [
+		'svc_cluster_contact_age_seconds',
+		...[...names].filter(name => name.startsWith('svc_rollout_')),
+	];
+	const text = JSON.stringify(dashboard);
+	// The number of the latest publication is in the other metrics, too, as soon as a machine has to serve it.
+	const shown = clusterMetrics.filter(name => name !== 'svc_rollout_publication_latest');
+	assert.equal(
+		shown.filter(name => !text.includes(name)),
+		[],
+	);
+	const alerting = shown.filter(name => name !== 'svc_rollout_failures_total');
+	assert.equal(
+		alerting.filter(name => !rules.includes(name)),
+		[],
+	);
 });
 
 monitoring.run();

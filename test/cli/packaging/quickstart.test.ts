@@ -87,11 +87,12 @@ function isAlive(pid: number): boolean {
 
 const quickstarts = suite('the quickstart');
 
-for (const [command, args] of [
-	['npm', ['start']],
-	[NODE, ['cli/packaging/quickstart.ts']],
+// npm passes SIGTERM, SIGINT and SIGHUP on in the same way, so one of them is enough for it.
+for (const [command, args, signals] of [
+	['npm', ['start'], ['SIGTERM', 'SIGKILL']],
+	[NODE, ['cli/packaging/quickstart.ts'], ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGKILL']],
 ] as const) {
-	for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGKILL'] as const) {
+	for (const signal of signals) {
 		quickstarts(`ends when ${path.basename(command)} gets ${signal}`, async () => {
 			const { child, ports, output } = await started(command, args);
 			let pids: number[] = [];

@@ -85,7 +85,7 @@ templates.run();
 
 const names = suite('placeholders');
 
-/** The name of a placeholder, a request, and the text that the placeholder then has. */
+/** The name of a placeholder, a request, and the value of the placeholder for this request. */
 const PLACEHOLDER_CASES: readonly (readonly [string, RequestFields, string])[] = [
 	['http.request.method', { method: 'PUT' }, 'PUT'],
 	['http.request.scheme', { scheme: 'https' }, 'https'],

@@ -30,7 +30,6 @@ export function errors(found: CompileResult): string[] {
 		.map(({ message, hint }) => (hint === undefined ? message : `${message}\n${hint}`));
 }
 
-/** Returns the warnings of a compilation. */
 export function warnings(found: CompileResult): string[] {
 	return found.diagnostics.filter(({ severity }) => severity === 'warning').map(({ message }) => message);
 }
@@ -46,7 +45,7 @@ export function compileToDocument(
 	return printedForm(result.document) as { readonly [key: string]: unknown };
 }
 
-/** A request other than `GET` without fields and body: its method, header fields, body and time. */
+/** The properties in which a request differs from a `GET` without header fields and body. */
 export interface DryRunQuery {
 	readonly method?: string;
 	readonly headers?: { readonly [name: string]: string } | readonly (readonly [string, string])[];

@@ -81,8 +81,6 @@ const REVEALED_CODES: { readonly [fixture: string]: readonly string[] } = {
 	'diagnostics/invalid-global-options': ['option/given-twice'],
 	// The misspelled word is `password`. Once it is corrected, the password in the file is reported, too.
 	'diagnostics/cluster-with-invalid-settings': ['secret/in-file'],
-	// `batch` is given outside of `shared`. The suggested `match` is a wrong guess, and takes a matcher.
-	'diagnostics/rate-limit-shared-lines': ['matcher/unknown'],
 	// Once corrected, the misspelled directive answers all requests, so that the directives after it never run. The corrected log
 	// writer lacks its argument.
 	'diagnostics/twenty-mistakes-over-three-imported-files': ['directive/never-runs', 'arguments/too-few'],

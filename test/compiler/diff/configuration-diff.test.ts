@@ -15,6 +15,7 @@ import { GraphTracer } from '../../../compiler/explain/graph-tracer.ts';
 import { diskReader } from '../../../runtime/compile/disk-reader.ts';
 import { dryRunEnvironment } from '../../../runtime/compile/dry-run-environment.ts';
 import { temporaryFolder } from '../../harness.ts';
+import { roundCount } from '../../round-count.ts';
 import { changeLines, randomLines, randomRequest, seededRandom } from './random-configurations.ts';
 
 const nothing = { settings: [], classes: 1, requests: 1, blindSpots: [] };
@@ -482,13 +483,14 @@ secrets('are shown as numbers, equal ones as the same number', async () => {
 secrets.run();
 
 const random = suite('random pairs of configurations');
+const PAIR_COUNT = roundCount({ few: 20, many: 300 });
 
 random('what random requests tell apart, the comparison tells apart, and its witnesses are true', async () => {
 	const seed = Number(process.env.SEED ?? 20261123);
 	const numbers = seededRandom(seed);
 	let differing = 0;
 	let missed = 0;
-	for (let pair = 0; pair < 60; pair++) {
+	for (let pair = 0; pair < PAIR_COUNT; pair++) {
 		const lines = randomLines(numbers, 8080);
 		const sides = [lines, changeLines(numbers, lines)].map(text => compiled(text.join('\n')));
 		const configurationDiff = await diffConfigurations(sides[0]!, sides[1]!, deps);
@@ -515,7 +517,7 @@ random('what random requests tell apart, the comparison tells apart, and its wit
 		differing++;
 		if (isSame(configurationDiff)) missed++;
 	}
-	assert.ok(differing > 20, `only ${differing} pairs differ`);
+	assert.ok(differing > PAIR_COUNT / 3, `only ${differing} pairs differ`);
 	assert.is(missed, 0, `seed ${seed}`);
 });
 

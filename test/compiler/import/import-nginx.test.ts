@@ -56,6 +56,29 @@ function documentOf(text: string): { readonly sites: readonly object[] } {
 
 const imports = suite('imports of any text');
 
+imports('the status page of nginx becomes `metrics` for the same clients, and is reported', () => {
+	const { text, kept } = imported(`server {
+	listen 8080;
+	root /srv;
+	location = /basic_status {
+		stub_status on;
+		allow 127.0.0.1;
+		deny all;
+	}
+}`);
+	assert.equal(
+		kept.map(({ directive, reason }) => [directive, reason]),
+		[['stub_status on', 'answered by `metrics`: such numbers, but in the format of Prometheus']],
+	);
+	const location = text.split('\n').slice(text.split('\n').findIndex(line => line.includes('/basic_status')));
+	assert.match(
+		location.slice(0, 12).join('\n'),
+		/127\.0\.0\.1[\s\S]*error 403[\s\S]*# nginx: stub_status on;[\s\S]*\n\t+metrics\n/,
+	);
+	assert.not.match(text, /error 502/);
+	documentOf(text);
+});
+
 imports('changed configurations are imported or refused, without an exception', () => {
 	const folders = ['fixtures/import-nginx', 'fixtures/import-nginx-sites'].flatMap(folder =>
 		readdirSync(path.join(ROOT, folder)).map(name => path.join(ROOT, folder, name)),
@@ -225,6 +248,15 @@ imports('includes read only what is named, and end', () => {
 	);
 	const fork = imported('include a.conf; include a.conf;', { '/etc/nginx/a.conf': 'include a.conf; include a.conf;' });
 	assert.ok(fork.diagnostics.length > 0);
+});
+
+imports('fastcgi_params may be missing, and is read if it is there', () => {
+	const text = 'http { server { listen 80; location / { include fastcgi_params; fastcgi_pass 127.0.0.1:9000; } } }';
+	const withoutFile = imported(text);
+	assert.equal(withoutFile.diagnostics, []);
+	assert.match(withoutFile.text, /transport fastcgi/);
+	const changedFile = imported(text, { '/etc/nginx/fastcgi_params': 'fastcgi_param APP_MODE live;' });
+	assert.match(changedFile.text, /env APP_MODE "?live"?/);
 });
 
 imports('access stays closed where rules cannot be translated', () => {

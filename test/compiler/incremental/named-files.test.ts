@@ -142,7 +142,7 @@ for (const [kind, [document, write]] of Object.entries(FILE_KINDS)) {
 		write(1);
 		const after = image();
 		assert.not.ok(isSameDocument(before, after));
-		const kept = generationDelta(before, after).runs.filter(([from]) => from !== -1);
+		const kept = generationDelta(before, after).siteRanges.filter(([from]) => from !== -1);
 		assert.ok(kept.length > 0, 'unrelated sites are kept');
 		write(0);
 		assert.ok(isSameDocument(before, image()), 'the original contents are the original configuration');

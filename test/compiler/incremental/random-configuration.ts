@@ -102,7 +102,7 @@ export function randomDraft(random: Random, dialect: Dialect): ConfigurationDraf
 	return { dialect, blocks, path: `${CONFIG_FOLDER}/main`, files, env: { HOST: 'env.example', TEXT: 'text' } };
 }
 
-/** Applies a random edit. */
+/** Makes one random change to a draft: to its blocks, files, path or environment. */
 export function applyRandomEdit(random: Random, draft: ConfigurationDraft): void {
 	const { blocks, files, env, dialect } = draft;
 	const at = random.below(blocks.length + 1);

@@ -9,7 +9,7 @@ import { ReadError, type Reader } from '../../../compiler/source/reader.ts';
 
 const PATH = '/work/Configfile';
 
-/** Files whose existence rules may test; may be changed between checks. */
+/** The kinds of the files whose existence rules may test. A test may change them between checks. */
 const kinds = new Map<string, FileKind>();
 
 const reader: Reader = {
@@ -40,8 +40,8 @@ function describe({ code, message, label, hint, span, related, fix }: Diagnostic
 }
 
 /**
- * Checks texts one after the other in one workspace. Each result must be that of a new workspace. Returns the codes of the findings
- * after each step.
+ * Checks texts one after the other in one workspace. Each result must equal that of a new workspace. Returns the codes of the
+ * findings after each step.
  */
 async function codesAfterEach(
 	steps: readonly (string | (() => void))[],

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { renderDiagnostic } from '../../../compiler/diagnostics/render.ts';
-import { formatText } from '../../../compiler/syntax/format.ts';
+import { FormatMemory, formatText } from '../../../compiler/syntax/format.ts';
 import { tokenize } from '../../../compiler/syntax/tokens.ts';
 import { parseInMemory } from './memory-config.ts';
 import { Random, randomFragments, randomWellFormedText } from './random-text.ts';
@@ -61,6 +61,40 @@ properties('formatting any text twice is formatting it once', () => {
 		assert.is(formatText(once), once);
 		assert.ok(once.endsWith('\n'));
 	});
+});
+properties('formatting the sections that have changed is formatting the whole text', () => {
+	const memory = new FormatMemory();
+	let sections = ['a {\n\trespond a\n}\n'];
+	// Each text differs from the previous one in one place, as while somebody types.
+	const nextText = (random: Random): string => {
+		const place = random.below(sections.length + 1);
+		const ending = random.of(['', '\n', '\n}\n', '\r\n}\r\n', '{ x\n}\n\n']);
+		const content = random.below(2) === 0 ? randomFragments(random) : randomWellFormedText(random, 0);
+		const replacedCount = random.below(3);
+		sections = [...sections.slice(0, place), content + ending, ...sections.slice(place + replacedCount)].slice(-12);
+		return sections.join('');
+	};
+	forAll(4, nextText, text => assert.is(memory.format(text), formatText(text)));
+});
+properties('only the sections that have changed are formatted again', () => {
+	// Long sections, so that formatting takes much more time than finding out that a section is unchanged.
+	const lines = '  header   Name   value\n'.repeat(100);
+	const text = Array.from({ length: 300 }, (_, site) => `s${site}.test {\n${lines}  respond   "${site}"\n}\n`).join(
+		'\n',
+	);
+	const memory = new FormatMemory();
+	const timeOf = (run: () => void): number => {
+		const before = cpuMilliseconds();
+		run();
+		return cpuMilliseconds() - before;
+	};
+	const expected = formatText(text);
+	const firstTime = timeOf(() => assert.is(memory.format(text), expected));
+	const edits = 10;
+	const editTime = timeOf(() => {
+		for (let edit = 0; edit < edits; edit++) memory.format(text.replace('"150"', `"${edit}"`));
+	});
+	assert.ok(editTime / edits < firstTime / 4, `${editTime / edits} ms for an edit, ${firstTime} ms for the whole text`);
 });
 properties('formatting a well-formed text changes neither tokens nor structure', () => {
 	forAll(

@@ -59,8 +59,8 @@ http://:${port} {
 			);
 			const holds = temporaryFolder();
 			const watch = path.join(import.meta.dirname, 'loop-holds.ts');
-			// NODE_OPTIONS has no effect on the packaged binary, so the server runs through the launcher. It has none on threads that
-			// start from a bundle either.
+			// NODE_OPTIONS has no effect on the packaged binary, so the server runs through the launcher. It has no effect on threads
+			// that start from a bundle either, so `SVC_THREAD_CODE` is empty.
 			const env = { NODE_OPTIONS: `--import=${watch}`, LOOP_HOLDS: holds, SVC_THREAD_CODE: '' };
 			const server = await serve(['--config', file], port, { env, command: LAUNCHER });
 			try {

@@ -94,7 +94,7 @@ function countMemoryFiles(): number {
 	}).length;
 }
 
-/** Looks up an entry so often that its body gets a memory file. */
+/** Looks up an entry often enough that its body gets a memory file. */
 function lookUpOften(cache: SharedCache, key: string): void {
 	for (let i = 0; i < 4; i++) read(cache, key);
 }

@@ -247,7 +247,7 @@ turns('a request continues once its wait time is over', async () => {
 	const lead = threads[0].joinFetch('a', 5000);
 	const startedAt = performance.now();
 	await Promise.all([threads[1].joinFetch('a', 30).ended, threads[0].joinFetch('a', 30).ended]);
-	assert.ok(performance.now() - startedAt < 2000);
+	assert.ok(performance.now() - startedAt < 4500);
 	lead.done('failed');
 });
 
@@ -404,7 +404,7 @@ for (const [how, recall] of [
 		const buffer = new SharedArrayBuffer(layout.words * 4);
 		CacheMemory.prepare(buffer);
 		const memory = new CacheMemory(buffer, MIB, THREADS, THREADS, size);
-		const disk = { reportStored: () => {}, reportRemoved: () => {}, invalidateUrl: async () => {}, recall };
+		const disk = { reportStored: () => {}, recall };
 		const cache = new SharedCache({
 			buffer,
 			ceiling: MIB,
@@ -417,7 +417,7 @@ for (const [how, recall] of [
 		memory.countOnDisk(hashKey('a', memory.seed).a, 1);
 		const startedAt = performance.now();
 		await cache.loadFromDisk('a');
-		assert.ok(performance.now() - startedAt < 1800);
+		assert.ok(performance.now() - startedAt < 20_000);
 		assert.is(cache.loadFromDisk('b'), undefined);
 	});
 }

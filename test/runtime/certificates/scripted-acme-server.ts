@@ -16,7 +16,6 @@ import { responderExtension } from './ocsp-responder.ts';
 
 const DAY_MS = 86_400_000;
 
-/** A challenge to be validated. */
 export interface ChallengeValidation {
 	readonly type: string;
 	readonly name: string;
@@ -66,7 +65,6 @@ interface Order {
 	chain: string | undefined;
 }
 
-/** A running server. */
 export interface ScriptedAcmeServer {
 	readonly directory: string;
 	/** Path of the root certificate (PEM) that signs both the server's own certificate and those it issues. */

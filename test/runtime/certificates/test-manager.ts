@@ -20,7 +20,6 @@ export interface RecordingSink extends CertificateSink {
 	readonly published: PublishedCertificate[];
 	/** The challenge responses currently in effect. */
 	answers: ChallengeAnswers;
-	/** Returns the certificate for a name. */
 	for(name: string): PublishedCertificate | undefined;
 }
 
@@ -47,7 +46,6 @@ export function recordingSink(): RecordingSink {
 	};
 }
 
-/** A manager under test. */
 export interface TestManager {
 	readonly manager: CertificateManager;
 	readonly sink: RecordingSink;
@@ -73,12 +71,10 @@ export function testManager(options: { folder?: string; now?: () => number; sink
 	return { manager, sink, entries, folder };
 }
 
-/** Returns a certificate plan with the given policies. */
 export function planOfPolicies(...policies: AutomationPolicy[]): CertificatePlan {
 	return { policies, authorities: ['local'], http_port: 80, https_port: 443 };
 }
 
-/** Returns an automation policy for the given names. */
 export function policyForNames(
 	subjects: readonly string[],
 	issuers: readonly IssuerSettings[] = [{ issuer: 'internal' }],

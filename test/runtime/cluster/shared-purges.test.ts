@@ -8,7 +8,7 @@ import type { Cluster } from '../../../runtime/cluster/cluster.ts';
 import { ClusterMembers } from '../../../runtime/cluster/cluster-members.ts';
 import type { RedisReply } from '../../../runtime/cluster/redis-connection.ts';
 import { SharedPurges } from '../../../runtime/cluster/shared-purges.ts';
-import { until } from '../../harness.ts';
+import { until, waitForClock } from '../../harness.ts';
 
 const purges = suite('shared purges');
 
@@ -26,6 +26,10 @@ class MemoryStream {
 	#wake: () => void = () => {};
 	/** Number of reads that have waited because there was no further entry. */
 	waits = 0;
+	/** True if reads are answered at once with nothing instead of waiting. */
+	answersAtOnce = false;
+	/** Number of reads. */
+	reads = 0;
 
 	add(from: string, selection: string): { id: string; number: number } {
 		const number = this.#entries.length + 1;
@@ -44,6 +48,8 @@ class MemoryStream {
 		if (args[0] === 'XRANGE') return reply(this.#entries.filter(({ id }) => id === args[2]));
 		if (args[0] === 'XREVRANGE') return reply(this.#entries.slice(-1));
 		assert.is(args[0], 'XREAD');
+		this.reads++;
+		if (this.answersAtOnce) return null;
 		const after = Number.parseInt(args.at(-2)!, 10);
 		if (this.#entries.length === after) {
 			this.waits++;
@@ -94,6 +100,7 @@ async function withPurges(
 		await run(shared, stream, applied, positions);
 	} finally {
 		shared.close();
+		stream.answersAtOnce = false;
 		stream.add('another', '');
 		await ended;
 	}
@@ -130,6 +137,21 @@ purges('whose selection cannot be read purge everything', async () => {
 		await until('everything is purged', () => applied.length === 1);
 		assert.equal(applied, ['{"prefix":"/"}']);
 		assert.is(shared.counts.complete, 0);
+	});
+});
+
+purges('are looked for with pauses if Redis answers at once with nothing', async () => {
+	await withPurges(async (_shared, stream, applied) => {
+		stream.answersAtOnce = true;
+		stream.add('another', '{"tag":"first"}');
+		await until('the first purge', () => applied.length === 1);
+		const readsBefore = stream.reads;
+		await waitForClock(1000);
+		// One in 200 ms. Without a pause, there would be thousands.
+		assert.ok(stream.reads - readsBefore <= 6, String(stream.reads - readsBefore));
+		stream.answersAtOnce = false;
+		stream.add('another', '{"tag":"second"}');
+		await until('the second purge', () => applied.length === 2);
 	});
 });
 

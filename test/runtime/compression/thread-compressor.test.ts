@@ -52,7 +52,7 @@ compressor('with 64 bodies being encoded, further long bodies are sent unencoded
 	assert.not(late.encoded);
 	assert.is((await bytesOf(late.body)).length, 8000);
 	assert.is(row[ENCODING_SLOT.skipped], 1);
-	// Short bodies are still encoded, because encoding one costs less than to count the refusal.
+	// Short bodies are still encoded, because encoding one costs less than counting the refusal.
 	assert.ok((await mine.encode('short '.repeat(200), GZIP, OPTIONS)).encoded);
 	// One running body is canceled and another ends, which makes room for two further bodies.
 	(running[0]!.body as BodySource).cancel();

@@ -121,6 +121,8 @@ test('threads admit no more than the limit together, and admit waiting requests 
 				'the request has arrived',
 				async () => (await running(server)) + (await waiting(server)) === seen,
 			);
+			// Requests of two threads could overtake each other on their way to the upstream.
+			await eventually('the running requests are at the upstream', () => upstream.arrived.length === Math.min(seen, 3));
 		}
 		assert.is(upstream.held.length, 3);
 		for (let i = 0; i < 15; i++) {

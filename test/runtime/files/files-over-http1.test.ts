@@ -37,10 +37,10 @@ const protocol = createHttp1Server({
 			x.response.status = error instanceof HttpError ? error.status : 500;
 		}
 	},
-	finished() {},
-	refused() {},
-	opened() {},
-	closed() {},
+	onExchangeFinished() {},
+	countRefusal() {},
+	onConnectionOpened() {},
+	onConnectionClosed() {},
 	limits: DEFAULT_LIMITS,
 	draining: false,
 });

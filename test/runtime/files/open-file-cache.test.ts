@@ -30,7 +30,6 @@ function open(name: string, from = root): OpenFile {
 	return reader.open(from, `/${name}`, false) as OpenFile;
 }
 
-/** Returns the bytes of an open file. */
 function bytesOf(file: OpenFile): Buffer {
 	const body = file.body(0, file.size) as Uint8Array | BodySource;
 	if (body instanceof Uint8Array) return Buffer.from(body);
@@ -44,7 +43,7 @@ function text(name: string): string {
 	return bytesOf(open(name)).toString();
 }
 
-/** Opens a file so often that it is cached. Returns the cached file. */
+/** Opens a file often enough that it is cached. Returns the cached file. */
 function openUntilCached(name: string): OpenFile {
 	for (let times = 0; times < 4; times++) open(name).close();
 	return open(name);

@@ -1,10 +1,12 @@
-/** If the compile thread is replaced, the new thread knows which host names the process has served. */
+/** What a compile thread knows when it is started: as a replacement of another one, or after the first configuration was loaded. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { ConfigInput } from '../../../compiler/dialects/dialect.ts';
 import type { Document } from '../../../compiler/document/document.ts';
 import { CompileService } from '../../../runtime/main/compile-service.ts';
+import { CompilerFailure } from '../../../runtime/main/compiler-client.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { temporaryFolder } from '../../harness.ts';
 import { jsonInput } from '../running-server.ts';
@@ -31,7 +33,7 @@ const service = suite('compile service');
 
 service('a replacement thread knows the served names, but not the earlier contents of files', async () => {
 	const start = { workingDirectory: folder, environment: {}, etagKey: new Uint8Array(32) };
-	const compiler = new CompileService(start, () => {}, { reportAfterMs: 3000, abandonAfterMs: 6000 });
+	const compiler = new CompileService(start, () => {}, undefined, { reportAfterMs: 1000, abandonAfterMs: 2500 });
 	const prepared = async (...names: readonly string[]) => {
 		const answer = await compiler.ask('prepare', { input: jsonInput(document(...names)), unconfigured: false });
 		return answer.result;
@@ -50,6 +52,41 @@ service('a replacement thread knows the served names, but not the earlier conten
 	} finally {
 		await compiler.end();
 	}
+});
+
+/** Returns a site that uses the certificate files, as text. */
+function siteText(before: string): ConfigInput {
+	const text = `${before}https://a.test:8443 {\n\ttls ${files.certificate} ${files.key}\n\trespond "hello"\n}\n`;
+	return { format: 'configfile', text: `{\n\tauto_https off\n}\n${text}`, name: 'Configfile' };
+}
+
+service('after the first configuration, which no thread compiles, the thread knows everything about it', async () => {
+	const start = { workingDirectory: folder, environment: {}, etagKey: new Uint8Array(32) };
+	const compiler = new CompileService(start, () => {});
+	const outcomeOf = async (before: string) => {
+		const { result } = await compiler.ask('prepare', { input: siteText(before), unconfigured: false });
+		return result;
+	};
+	try {
+		assert.is((await compiler.prepareFirst(siteText(''))).result, 'swap');
+		await compiler.commitCandidate(['a.test']);
+		const { json } = await compiler.ask('read', { path: ['sites', '0', 'addresses'] });
+		assert.is(json, '["https://a.test:8443"]');
+		assert.is(await outcomeOf(''), 'unchanged', 'the contents of the certificate files are known');
+		assert.is(await outcomeOf('\n'), 'swap', 'the lines of the configuration are known');
+	} finally {
+		await compiler.end();
+	}
+	const afterEnd = await compiler.ask('read', { path: [] }).catch((error: unknown) => error);
+	assert.instance(afterEnd, CompilerFailure);
+});
+
+service('a mistake in the first configuration is reported', async () => {
+	const start = { workingDirectory: folder, environment: {}, etagKey: new Uint8Array(32) };
+	const compiler = new CompileService(start, () => {});
+	const outcome = await compiler.prepareFirst(siteText('unknown.test {\n\tunknown\n}\n'));
+	assert.is(outcome.result, 'refused');
+	assert.is(await compiler.end(), true);
 });
 
 service.run();

@@ -1,4 +1,4 @@
-/** A scrape of a running server: every family with its labels, both formats, and labels that clients cannot inflate. */
+/** A scrape of a running server: every family with its labels, both formats, and that clients cannot increase the number of label values. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { suite } from 'uvu';
@@ -93,6 +93,8 @@ const FAMILIES: { readonly [name: string]: string } = {
 	svc_upstream_queue: '',
 	svc_upstream_requests_in_flight: 'upstream',
 	svc_upstream_circuit_state: 'upstream',
+	svc_upstream_concurrency_limit: 'upstream',
+	svc_upstream_shed_requests_total: 'pool',
 	svc_tls_handshakes_total: 'version result',
 	svc_tls_sessions_resumed_total: 'version',
 	svc_module_events_total: 'event',
@@ -100,12 +102,23 @@ const FAMILIES: { readonly [name: string]: string } = {
 	svc_limit_concurrent_running: 'zone',
 	svc_limit_concurrent_waiting: 'zone',
 	svc_cluster_connected: '',
+	svc_cluster_contact_age_seconds: '',
 	svc_cluster_members: '',
 	svc_cluster_purges_total: 'direction',
 	svc_cluster_purges_unconfirmed_total: '',
 	svc_cluster_complete_purges_total: '',
 	svc_cluster_limit_reports_total: 'result',
 	svc_cluster_limit_keys_total: '',
+	svc_cluster_cache_available: '',
+	svc_cluster_cache_lookups_total: 'result',
+	svc_cluster_cache_waits_total: '',
+	svc_cluster_cache_stores_total: 'result',
+	svc_cluster_cache_purged_total: '',
+	svc_rollout_publication_served: '',
+	svc_rollout_publication_wanted: '',
+	svc_rollout_publication_latest: '',
+	svc_rollout_phase: 'phase',
+	svc_rollout_failures_total: 'kind',
 	svc_rate_limit_waits_total: 'zone',
 	svc_rate_limit_fallbacks_total: 'zone policy',
 	svc_rate_limit_requests_total: 'zone outcome',

@@ -94,6 +94,9 @@ vitals(
 			{ settings: { metrics: {}, threads: 2 }, sites: [respondingSite('hello')] },
 			{},
 			async ({ runtime }) => {
+				await eventually('the first threads have published', async () => threads(await runtime.metrics()).size === 3);
+				// The compile thread is started for the first request after the start.
+				await runtime.readConfig([]);
 				await eventually('all have published', async () => threads(await runtime.metrics()).size === 4);
 				assert.equal([...threads(await runtime.metrics())].sort(), ['compiler', 'main', 'worker-0', 'worker-1']);
 				await runtime.terminateWorker(1);

@@ -14,7 +14,6 @@ const MAX_KEYS = 200_000;
 const RATE: Rate = { intervalMs: 1000, capacityMs: 10_000, maxDelayMs: 0 };
 const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-/** Opens a table in `tables`. */
 function openTable(tables: LimitTables, key: string): LimitTable {
 	const buffer = new SharedArrayBuffer(4 * limitTableWords(MAX_KEYS));
 	tables.onLimitsOpened(key, { zone: key, maxKeys: MAX_KEYS }, buffer);

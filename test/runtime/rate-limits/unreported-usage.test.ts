@@ -67,7 +67,7 @@ test('after more than a batch, what has been regained is not reported, and the r
 	assert.is(usage.admits(1, 1, 100), false);
 	usage.add(1, 900, 100, 1000);
 	assert.equal(usage.takeReport(1, 600), { amountMs: 600, capacityMs: 1000, isBeyondBatch: true });
-	// It counts against the batch until it is confirmed.
+	// Reported usage counts against the batch until the report is confirmed.
 	assert.is(usage.admits(1, 1, 100), false);
 	usage.add(1, 30, 100, 1000);
 	assert.is(usage.confirmSent(1), 30);
@@ -104,7 +104,7 @@ test('two tables that exchange reports at random never admit more than the limit
 		shared: { batchMs: 10 * batch, waitMs: 50, onError: 'local' },
 	};
 	let now = 1000;
-	/** The key's time on Redis. */
+	/** The time at which the key's limit is unused again, as stored by Redis. */
 	let fullAt = 0;
 	const secret = [1, 2];
 	const machines = Array.from({ length: 3 }, () => {

@@ -58,7 +58,7 @@ class Listener {
 		await until('connections are accepted without Node', () => this.listening.acceptsItself);
 	}
 
-	accepted(socket: AcceptedSocket): void {
+	onAccepted(socket: AcceptedSocket): void {
 		if (!(socket instanceof DirectSocket)) {
 			this.streams.push(socket);
 			socket.on('error', () => {}).on('data', bytes => socket.end(bytes));
@@ -67,22 +67,22 @@ class Listener {
 		const one: AcceptedConnection = { socket, text: '', ended: false, closed: false };
 		this.all.push(one);
 		socket.start(this.#memory, {
-			received: count => {
+			onReceived: count => {
 				one.text += this.#memory.toString('latin1', 0, count);
 				this.#answer(one);
 			},
-			ended: () => {
+			onPeerEnded: () => {
 				one.ended = true;
 				socket.end();
 			},
-			drained: () => {},
-			closed: () => {
+			onDrained: () => {},
+			onClosed: () => {
 				one.closed = true;
 			},
 		});
 	}
 
-	acceptFailed(error: NodeJS.ErrnoException): void {
+	onAcceptFailed(error: NodeJS.ErrnoException): void {
 		this.failures.push(error.code ?? '');
 	}
 }
@@ -258,7 +258,7 @@ acceptor('the descriptors of a thread that has ended are closed', async () => {
 	await until('accepted', () => listener.all.length === 1);
 	const { socket } = listener.all[0]!;
 	assert.ok(threadDescriptors().has(socket.descriptor));
-	// Closes the descriptors in the way of the main thread, which does so once a thread has ended.
+	// Closes the descriptors as the main thread does once a thread has ended.
 	assert.is(new OwnedDescriptors(threadDescriptors().memory).closeAll(), 1);
 	await once(client.resume(), 'close');
 	assert.not(threadDescriptors().has(socket.descriptor));
@@ -297,6 +297,53 @@ acceptor('without a free descriptor, a client is turned away at once, and others
 		child.send('free');
 		child.send('end');
 		await once(child, 'close');
+	}
+});
+
+acceptor('whether a connection is waiting is known before it is accepted', async () => {
+	if (!isDirectIo()) return;
+	const calls = connectionCalls()!;
+	const server = createServer().listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	const descriptor = descriptorOf(server);
+	await until('Node no longer accepts', () => calls.poller.takeFromLoop(descriptor));
+	const clients: Socket[] = [];
+	try {
+		assert.not(calls.hasWaitingConnection(descriptor));
+		for (let count = 0; count < 2; count++) {
+			const client = connect((server.address() as { port: number }).port, '127.0.0.1').on('error', () => {});
+			clients.push(client);
+			await once(client, 'connect');
+		}
+		for (const isAnotherWaiting of [true, false]) {
+			assert.ok(calls.hasWaitingConnection(descriptor));
+			calls.close(calls.accept(descriptor));
+			assert.is(calls.hasWaitingConnection(descriptor), isAnotherWaiting);
+		}
+	} finally {
+		for (const client of clients) client.destroy();
+		calls.poller.returnToLoop(descriptor);
+		server.close();
+	}
+});
+
+acceptor('all connections of a burst are served, and those that follow one by one', async () => {
+	if (!isDirectIo()) return;
+	const listener = new Listener(one => one.socket.write('served', 'latin1', () => one.socket.end()));
+	await listener.listen({ port: 0 });
+	const { port } = listener.listening.address!;
+	const visit = (): Promise<string> => {
+		const client = connect(port, '127.0.0.1');
+		client.write('request');
+		return received(client);
+	};
+	try {
+		for (const count of [1, 40, 1, 7, 8, 16, 1, 1]) {
+			const answers = await Promise.all(Array.from({ length: count }, visit));
+			assert.equal(answers, new Array(count).fill('served'));
+		}
+	} finally {
+		listener.listening.close();
 	}
 });
 

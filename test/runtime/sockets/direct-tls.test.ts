@@ -15,7 +15,7 @@ import { OpensslContext } from '../../../runtime/sockets/openssl-context.ts';
 import { OpensslHandle } from '../../../runtime/sockets/openssl-handle.ts';
 import { findOpensslThread, opensslThread } from '../../../runtime/sockets/openssl-thread.ts';
 import { directTlsThread, startTls } from '../../../runtime/sockets/start-tls.ts';
-import { HAS_DIRECT_TLS, type HandshakeFacts } from '../../../runtime/sockets/tls-handle.ts';
+import { type HandshakeFacts, hasDirectTls } from '../../../runtime/sockets/tls-handle.ts';
 import { useDirectTls } from '../../../runtime/sockets/tls-mode.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
@@ -75,10 +75,10 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 				const body = Buffer.from(await bodyOf(x), 'latin1');
 				x.response.body = x.request.path === '/digest' ? createHash('sha256').update(body).digest('hex') : body;
 			},
-			finished: () => {},
-			refused: () => {},
-			opened: () => void opened++,
-			closed: () => void closedCount++,
+			onExchangeFinished: () => {},
+			countRefusal: () => {},
+			onConnectionOpened: () => void opened++,
+			onConnectionClosed: () => void closedCount++,
 			limits: DEFAULT_LIMITS,
 			draining: false,
 		});
@@ -92,9 +92,9 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 			http1,
 			http2: undefined,
 			obtain: async () => false,
-			completed: version => void completed.push(version),
-			failed: reason => void failures.push(reason),
-			ended: () => {},
+			countHandshake: version => void completed.push(version),
+			countFailure: reason => void failures.push(reason),
+			onConnectionEnded: () => {},
 		});
 		server.configure(JSON.stringify({ policies: [{}], names: {}, other: 0, strict_sni_host: false }));
 		listener = createServer({ allowHalfOpen: true }, socket => server.accept(socket, 'https'));
@@ -146,7 +146,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		`POST ${path} HTTP/1.1\r\nHost: example.test\r\nContent-Length: ${length}\r\n${more}\r\n`;
 
 	direct('direct TLS is available on this release of Node', () => {
-		assert.ok(HAS_DIRECT_TLS);
+		assert.ok(hasDirectTls());
 	});
 
 	direct('OpenSSL is left to Node where a function is missing or its version is another', () => {
@@ -195,7 +195,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		tlsListener.listen(0, '127.0.0.1');
 		await once(tlsListener, 'listening');
 		const end = {
-			secured: (socket: DirectSocket) => {
+			onSecured: (socket: DirectSocket) => {
 				secured = socket;
 				handle = socket._handle!;
 				assert.is(handle instanceof OpensslHandle, by === 'OpenSSL');
@@ -208,7 +208,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		interceptHandles(tlsListener, accepted => {
 			const socket = new DirectSocket(accepted);
 			const nothing = (): void => {};
-			const owner = { received: nothing, ended: nothing, drained: nothing, closed: () => gone() };
+			const owner = { onReceived: nothing, onPeerEnded: nothing, onDrained: nothing, onClosed: () => gone() };
 			const peeked = (count: number): void => {
 				startTls(socket, Buffer.from(memory.subarray(0, count)), terms, end);
 			};

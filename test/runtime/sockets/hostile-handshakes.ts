@@ -16,7 +16,6 @@ const NAME = 'example.test';
 /** Number of connections that are open at the same time. */
 const CONCURRENT_CONNECTIONS = 48;
 
-/** The outcome of a run. */
 export interface HostileOutcome {
 	/** Numbers of failed handshakes, by reason. */
 	readonly failures: ReadonlyMap<string, number>;
@@ -37,9 +36,9 @@ export async function hostileHandshakes(count: number): Promise<HostileOutcome> 
 	};
 	const server = new TlsServer({
 		...{ tls, port: 0, protocols: () => ['h1'], http1, http2: undefined, obtain: async () => false },
-		completed: () => {},
-		failed: reason => void failures.set(reason, (failures.get(reason) ?? 0) + 1),
-		ended: () => {},
+		countHandshake: () => {},
+		countFailure: reason => void failures.set(reason, (failures.get(reason) ?? 0) + 1),
+		onConnectionEnded: () => {},
 	});
 	server.configure(JSON.stringify({ policies: [{}], names: {}, other: 0, strict_sni_host: false }));
 	const listener = createServer();

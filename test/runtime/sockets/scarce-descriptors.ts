@@ -10,17 +10,17 @@ await until('the poller works', () => threadPoller() !== undefined);
 const memory = Buffer.allocUnsafeSlow(4096);
 const listening = new DirectListeningSocket({
 	needsStream: false,
-	accepted(socket) {
+	onAccepted(socket) {
 		const ignore = (): void => {};
 		(socket as DirectSocket).start(memory, {
-			received: () => {
+			onReceived: () => {
 				socket.write('served', 'latin1');
 				socket.destroy();
 			},
-			...{ ended: () => socket.destroy(), drained: ignore, closed: ignore },
+			...{ onPeerEnded: () => socket.destroy(), onDrained: ignore, onClosed: ignore },
 		});
 	},
-	acceptFailed: error => process.send!({ failed: error.code }),
+	onAcceptFailed: error => process.send!({ failed: error.code }),
 });
 await listening.listen({ port: 0, host: '127.0.0.1', reusePort: false });
 await until('connections are accepted without Node', () => listening.acceptsItself);

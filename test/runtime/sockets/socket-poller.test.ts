@@ -42,18 +42,18 @@ class ServerConnection implements SocketOwner {
 		this.output = new SocketOutput(socket, { onOutputDrained: () => void this.events.push('relieved') });
 	}
 
-	received(count: number): void {
+	onReceived(count: number): void {
 		this.text += MEMORY.toString('latin1', 0, count);
 		this.onBytes();
 	}
 
-	ended(): void {
+	onPeerEnded(): void {
 		this.events.push('ended');
 	}
 
-	drained(): void {}
+	onDrained(): void {}
 
-	closed(error: Error | undefined): void {
+	onClosed(error: Error | undefined): void {
 		this.error = error;
 		this.events.push('closed');
 	}
@@ -61,7 +61,7 @@ class ServerConnection implements SocketOwner {
 
 /**
  * Runs a test with a server. `run` gets the server's connections in the order of their arrival, and a function that opens further
- * ones.
+ * connections.
  */
 async function withServer(
 	run: (held: ServerConnection[], open: () => Promise<Socket>) => Promise<void>,

@@ -35,6 +35,19 @@ hello('name, protocols, suites and signature schemes', () => {
 	assert.equal(read.alpn, ['h2', 'http/1.1']);
 	assert.ok(read.cipherSuites.includes('1301'));
 	assert.ok(read.signatureSchemes.includes('0403'));
+	assert.not(read.offersAcmeTls);
+});
+
+hello('the protocol of TLS-ALPN-01 challenges is recognized at any position', async () => {
+	const offers = [['acme-tls/1'], ['h2', 'acme-tls/1'], ['acme-tls/1', 'h2'], ['acme-tls/2'], ['acme-tls/1x']];
+	const results: boolean[] = [];
+	for (const protocols of offers) {
+		const read = readClientHello(await captureHello('example.com', protocols));
+		if (typeof read === 'string') throw new Error(read);
+		assert.equal(read.alpn, protocols);
+		results.push(read.offersAcmeTls);
+	}
+	assert.equal(results, [true, true, true, false, false]);
 });
 
 hello('a ClientHello is incomplete until its last byte, however it is split, and may span several records', () => {

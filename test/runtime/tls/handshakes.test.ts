@@ -145,7 +145,7 @@ handshakes('a handshake past its deadline is closed', async () => {
 	const startedAt = performance.now();
 	const socket = connect(listener.port, '127.0.0.1', () => socket.write(Buffer.from([22, 3, 1])));
 	await new Promise(resolve => socket.on('close', resolve));
-	assert.ok(performance.now() - startedAt < 3000);
+	assert.ok(performance.now() - startedAt < 8000);
 	assert.equal(listener.failures, ['timeout']);
 	listener.close();
 });

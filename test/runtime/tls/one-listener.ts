@@ -16,7 +16,12 @@ export interface TestTlsListener {
 }
 
 /** Ignores the events of a connection that is not a stream. The connection closes once both sides have ended. */
-const IGNORING_OWNER: SocketOwner = { received: () => {}, ended: () => {}, drained: () => {}, closed: () => {} };
+const IGNORING_OWNER: SocketOwner = {
+	onReceived: () => {},
+	onPeerEnded: () => {},
+	onDrained: () => {},
+	onClosed: () => {},
+};
 
 /** Starts a listener that answers every connection with one response after the handshake, and then closes it. */
 export async function startTlsListener(
@@ -48,9 +53,9 @@ export async function startTlsListener(
 		http1,
 		http2: undefined,
 		obtain: async () => false,
-		completed: () => {},
-		failed: reason => void failures.push(reason),
-		ended: () => {},
+		countHandshake: () => {},
+		countFailure: reason => void failures.push(reason),
+		onConnectionEnded: () => {},
 	});
 	server.configure(JSON.stringify({ policies: [{}], names: {}, other: 0, strict_sni_host: false, ...settings }));
 	const listener = createServer({ allowHalfOpen: true }, socket => server.accept(socket, 'https'));

@@ -83,7 +83,12 @@ async function listen(way: ConnectionPath, byOpenssl: boolean): Promise<Listener
 			const presented = x.connection.tls?.client?.subject ?? 'nobody';
 			x.response.body = `${presented} ${x.connection.remoteAddress} ${x.connection.tls?.resumed} ${body.length} ${'.'.repeat(Number(x.request.path.slice(1)))}`;
 		},
-		...{ finished: () => {}, refused: () => {}, opened: () => {}, closed: () => {} },
+		...{
+			onExchangeFinished: () => {},
+			countRefusal: () => {},
+			onConnectionOpened: () => {},
+			onConnectionClosed: () => {},
+		},
 		...{ limits: DEFAULT_LIMITS, draining: false },
 	});
 	const http1: typeof engine = Object.assign(Object.create(engine), {
@@ -105,9 +110,9 @@ async function listen(way: ConnectionPath, byOpenssl: boolean): Promise<Listener
 	tls.applyUpdate({ kind: 'tickets', keys: [Buffer.alloc(48, 7)] });
 	const server = new TlsServer({
 		...{ tls, port: 0, protocols: () => ['h1'], http1, http2: undefined, obtain: async () => false },
-		completed: (version, resumed) => void events.push(`completed ${version} ${resumed}`),
-		failed: reason => void events.push(`failed ${reason}`),
-		ended: () => {},
+		countHandshake: (version, resumed) => void events.push(`completed ${version} ${resumed}`),
+		countFailure: reason => void events.push(`failed ${reason}`),
+		onConnectionEnded: () => {},
 	});
 	server.configure(SETTINGS);
 	const reader = new ProxyReader({ wrapper: 'proxy_protocol' }, reason => void events.push(reason));
@@ -326,7 +331,10 @@ for (const [version, hello] of [
 	);
 }
 
-/** Adds a client that sends the result of `make` after a handshake. Its result is the records that come back, and its error. */
+/**
+ * Adds a client that completes a handshake and then sends the bytes that `make` returns. Its outcome is the records that it receives,
+ * and its error.
+ */
 function addSealedClient(name: string, make: (seal: Sealed['seal'], one: Sealed) => Uint8Array[], ends = false): void {
 	addClient(name, async port => {
 		const one = await sealedClient(port, 'a.test');

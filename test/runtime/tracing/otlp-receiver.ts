@@ -4,7 +4,6 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 
-/** A received span. */
 export interface ReceivedSpan {
 	readonly traceId: string;
 	readonly spanId: string;

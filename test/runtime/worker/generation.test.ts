@@ -128,7 +128,7 @@ generations('a changed named upstream rebuilds the sites that use it, also throu
 	const routes = { common: [{ handler: 'proxy', pool: 'api' }] };
 	const before = image([site(0, 'a'), proxying, invoking], { upstreams: { api: { to: ['a:1'] } }, routes });
 	const after = image([site(0, 'a'), proxying, invoking], { upstreams: { api: { to: ['b:1'] } }, routes });
-	assert.equal(generationDelta(before, after).runs, [
+	assert.equal(generationDelta(before, after).siteRanges, [
 		[0, 1],
 		[-1, 2],
 	]);

@@ -155,8 +155,8 @@ host('an exchange holds its generation until it has finished', () => {
 	host.handle(x);
 	assert.is(row[ROW_SLOT.inFlight], 1);
 	assert.is(generations.newest.openExchangeCount, 1);
-	host.finished(x);
-	host.finished(x);
+	host.onExchangeFinished(x);
+	host.onExchangeFinished(x);
 	assert.is(row[ROW_SLOT.inFlight], 0);
 	assert.is(row[ROW_SLOT.requests], 1);
 	assert.is(generations.newest.openExchangeCount, 0);
@@ -171,7 +171,7 @@ host('access logs record finished exchanges, unless the exchange is excluded', (
 	const [loud, quiet] = [fakeExchange(), fakeExchange('a.example', '/quiet')];
 	for (const x of [loud, quiet]) {
 		host.handle(x);
-		host.finished(x);
+		host.onExchangeFinished(x);
 	}
 	assert.equal(recorded, [loud]);
 });

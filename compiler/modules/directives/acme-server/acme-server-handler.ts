@@ -44,7 +44,6 @@ export interface AcmeServerStep extends Step, AcmeServerSettings {
 	readonly handler: 'acme_authority';
 }
 
-/** One request to an ACME server. */
 export interface AcmeServerRequest {
 	readonly method: string;
 	/** Path relative to the server's own path, such as `directory` or `order/abc`. */
@@ -74,7 +73,6 @@ export const DEFAULT_CERTIFICATE_LIFETIME_MS = 43_200_000;
 /** Maximum number of bytes of a request body. A certificate request with a hundred names has a few thousand bytes. */
 const MAX_REQUEST_BODY_BYTES: number = 128 * 1024;
 
-/** Compiles an `acme_server` step to its handler. */
 export function compileAcmeServer(step: AcmeServerStep, cx: CompileContext, next: Handler): Handler {
 	const { handler: _handler, when: _when, exclusive: _exclusive, '@id': _id, ...settings } = step;
 	const ca = settings.ca ?? 'local';

@@ -39,7 +39,7 @@ function readCredentials(headers: HeaderList): Credentials | undefined {
 	return colon === -1 ? undefined : { user: text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-/** An account in the document. */
+/** An account as it is written in the document; its hash has not been parsed. */
 export interface BasicAuthAccount {
 	readonly user: string;
 	/** The hash in the algorithm's own format, or that format in base64. */
@@ -61,7 +61,6 @@ export const USER_VARIABLE = 'http.auth.user.id';
 const REJECTED_USER_VARIABLE = 'http.auth.candidate.id';
 export const DEFAULT_REALM = 'restricted';
 
-/** Compiles a `basic_auth` step to its handler. */
 export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: Handler): Handler {
 	const verifier = cx.lease('password_verifier', {});
 	const inlineAccounts = compileInlineAccounts(step, cx, verifier.isLive);

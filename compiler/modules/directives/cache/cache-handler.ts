@@ -4,8 +4,15 @@ import { Exchange, Request } from '../../../exchange/exchange.ts';
 import type { Handler, Predicate } from '../../../exchange/handler.ts';
 import { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
-import type { CachedResponse, FetchTicket, ResponseCache } from '../../../exchange/response-cache.ts';
+import type {
+	CachedResponse,
+	ClusterIntent,
+	ClusterTier,
+	FetchTicket,
+	ResponseCache,
+} from '../../../exchange/response-cache.ts';
 import { type CacheRole, cacheKeyHost, cacheRoleOf, configuredKey, primaryKey } from './cache-key.ts';
+import { fetchInCluster, recordTier } from './cluster-fetch.ts';
 import type { FreshnessRules } from './freshness.ts';
 import {
 	currentAgeMs,
@@ -27,6 +34,8 @@ import { drainBody, type ReadAheadTotal } from './storing-body.ts';
 /** Settings of one `cache` step, fixed when the configuration is compiled. */
 export interface CacheRules extends FreshnessRules {
 	readonly cache: ResponseCache;
+	/** The tier that the caches of the cluster's machines share; undefined if there is none. */
+	readonly clusterTier: ClusterTier | undefined;
 	/** Maximum size of a stored body in bytes. */
 	readonly maxBodyBytes: number;
 	/** Identifies this step, because steps never share stored responses. */
@@ -68,7 +77,6 @@ const CONDITIONAL_FIELDS: readonly string[] = ['if-none-match', 'if-modified-sin
 /** Maximum number of times that a request waits for another request's fetch; after that, it fetches by itself. */
 const MAX_FETCH_WAITS = 3;
 
-/** Creates the handler of one step. */
 export function createCacheHandler(rules: CacheRules): Handler {
 	const { cache, bypass, next } = rules;
 	return x => {
@@ -91,7 +99,10 @@ export function createCacheHandler(rules: CacheRules): Handler {
 	};
 }
 
-/** Calls later handlers for an unsafe method. If it succeeds, invalidates the stored responses of its URL (RFC 9111 §4.4). */
+/**
+ * Calls later handlers for a request with an unsafe method. If the request succeeds, invalidates the stored responses of its URL
+ * (RFC 9111 §4.4).
+ */
 function handleUnsafeMethod(rules: CacheRules, x: Exchange): void | Promise<void> {
 	x.cacheStatus = 'bypass';
 	rules.cache.countEvent('bypass');
@@ -137,8 +148,13 @@ function lookUp(
 	const candidates = cache.find(cacheKey);
 	if (candidates.length === 0 && !isDiskChecked) {
 		const diskLoad = cache.loadFromDisk(cacheKey);
-		if (diskLoad !== undefined)
-			return diskLoad.then(() => lookUp(rules, x, cacheKey, role, waitCount, waitReason, true));
+		if (diskLoad !== undefined) {
+			return diskLoad.then(() => {
+				const pending = lookUp(rules, x, cacheKey, role, waitCount, waitReason, true);
+				if (pending === undefined && (x.cacheStatus === 'hit' || x.cacheStatus === 'stale')) recordTier(x, 'disk');
+				return pending;
+			});
+		}
 	}
 	const { headers } = x.request;
 	const storedResponse = candidates.length === 0 ? undefined : selectStoredResponse(candidates, headers);
@@ -146,23 +162,10 @@ function lookUp(
 		rules.obeysClients && (headers.has('cache-control') || headers.has('pragma'))
 			? parseRequestDirectives(headers)
 			: NO_REQUEST_DIRECTIVES;
-	if (storedResponse !== undefined) {
-		const now = x.now();
-		const responseUse = decideUse(storedResponse.head, requestDirectives, now);
-		if (
-			responseUse !== 'validate' &&
-			serveFromStore(rules, x, storedResponse, responseUse === 'fresh' ? 'hit' : 'stale', waitReason)
-		) {
-			if (responseUse === 'stale') revalidateInBackground(rules, x, cacheKey, storedResponse);
-			return;
-		}
-	}
-	if (requestDirectives.onlyIfCached) {
-		x.cacheStatus = 'miss';
-		cache.countEvent('miss');
-		x.markAnswered('cache', rules.stepNumber);
-		throw new HttpError(504, 'cache: no stored response, and the client accepts no other (only-if-cached)');
-	}
+	if (storedResponse !== undefined && serveIfUsable(rules, x, cacheKey, storedResponse, requestDirectives, waitReason))
+		return;
+	const { clusterTier } = rules;
+	if (requestDirectives.onlyIfCached && clusterTier === undefined) return refuseFetch(rules, x);
 	const reason =
 		storedResponse !== undefined
 			? decideUse(storedResponse.head, NO_REQUEST_DIRECTIVES, x.now()) === 'validate'
@@ -172,14 +175,21 @@ function lookUp(
 				? 'vary-miss'
 				: 'uri-miss';
 	const fetch: Fetch = { key: cacheKey, role, requestDirectives, storedResponse, reason, ticket: undefined };
-	if (requestDirectives.noStore || !mayCoalesce(rules, x, role, waitCount)) return fetchResponse(rules, x, fetch);
+	const { noStore, onlyIfCached, noCache } = requestDirectives;
+	if (noStore || onlyIfCached || !mayCoalesce(rules, x, role, waitCount)) {
+		if (clusterTier === undefined) return fetchResponse(rules, x, fetch);
+		return fetchUnlessInCluster(rules, clusterTier, x, fetch, uncoalescedIntent(x, fetch), waitReason);
+	}
 	const ticket = cache.joinFetch(cacheKey, rules.maxWaitMs);
-	if (ticket.ended === undefined) return fetchResponse(rules, x, { ...fetch, ticket });
+	if (ticket.ended === undefined) {
+		if (clusterTier === undefined) return fetchResponse(rules, x, { ...fetch, ticket });
+		return fetchUnlessInCluster(rules, clusterTier, x, { ...fetch, ticket }, noCache ? 'reload' : 'join', waitReason);
+	}
 	cache.countEvent('collapsed');
 	const waitStart = performance.now();
 	return ticket.ended.then(() => {
 		if (x.isGone) return undefined;
-		// A request that has already waited for as long as `maxWait` is fetched without coalescing.
+		// A request that has already waited for `maxWaitMs` does not wait for another fetch.
 		const hasWaitedTooLong = performance.now() - waitStart >= rules.maxWaitMs;
 		return lookUp(
 			rules,
@@ -191,6 +201,92 @@ function lookUp(
 			true,
 		);
 	});
+}
+
+/** Answers with a stored response if it may answer the request. Returns false if it may not, or if it has been evicted. */
+function serveIfUsable(
+	rules: CacheRules,
+	x: Exchange,
+	cacheKey: string,
+	storedResponse: CachedResponse,
+	requestDirectives: RequestDirectives,
+	waitReason: Fetch['reason'] | undefined,
+): boolean {
+	const responseUse = decideUse(storedResponse.head, requestDirectives, x.now());
+	if (responseUse === 'validate') return false;
+	if (!serveFromStore(rules, x, storedResponse, responseUse === 'fresh' ? 'hit' : 'stale', waitReason)) return false;
+	if (responseUse === 'stale') revalidateInBackground(rules, x, cacheKey, storedResponse);
+	return true;
+}
+
+/** Throws HttpError 504 for a request that accepts only stored responses, if none of them can be used. */
+function refuseFetch({ cache, stepNumber }: CacheRules, x: Exchange): never {
+	x.cacheStatus = 'miss';
+	cache.countEvent('miss');
+	x.markAnswered('cache', stepNumber);
+	throw new HttpError(504, 'cache: no stored response, and the client accepts no other (only-if-cached)');
+}
+
+/** Answers with a response that another machine of the cluster has stored, or else fetches the response. */
+function fetchUnlessInCluster(
+	rules: CacheRules,
+	clusterTier: ClusterTier,
+	x: Exchange,
+	fetch: Fetch,
+	intent: ClusterIntent,
+	waitReason: Fetch['reason'] | undefined,
+): Promise<void> {
+	const { key, requestDirectives, ticket } = fetch;
+	return fetchInCluster(clusterTier, x, {
+		...{ key, intent, ticket, skipsIfBusy: false },
+		answerIfLoaded: () => {
+			const storedResponse = selectStoredResponse(rules.cache.find(key), x.request.headers);
+			if (storedResponse === undefined) return undefined;
+			if (decideUse(storedResponse.head, requestDirectives, x.now()) === 'validate') return storedResponse;
+			// If the response is stale, its revalidation in the background needs a ticket of its own.
+			ticket?.done('stored');
+			if (!serveIfUsable(rules, x, key, storedResponse, requestDirectives, waitReason)) return undefined;
+			recordTier(x, 'cluster');
+			return 'answered';
+		},
+		fetch: (ownTicket, storedResponse) =>
+			requestDirectives.onlyIfCached
+				? refuseFetch(rules, x)
+				: fetchResponse(rules, x, {
+						...fetch,
+						ticket: ownTicket,
+						storedResponse: storedResponse ?? fetch.storedResponse,
+					}),
+	});
+}
+
+/** Revalidates a stored response in the background, unless another machine has done so or is doing so. */
+function revalidateUnlessInCluster(
+	rules: CacheRules,
+	clusterTier: ClusterTier,
+	x: Exchange,
+	fetch: Fetch,
+): Promise<void> {
+	const { key, ticket } = fetch;
+	return fetchInCluster(clusterTier, x, {
+		...{ key, intent: 'lead', ticket, skipsIfBusy: true },
+		answerIfLoaded: () => {
+			const storedResponse = selectStoredResponse(rules.cache.find(key), x.request.headers);
+			if (storedResponse === undefined) return undefined;
+			const isFresh = decideUse(storedResponse.head, NO_REQUEST_DIRECTIVES, x.now()) === 'fresh';
+			return isFresh ? 'answered' : storedResponse;
+		},
+		fetch: (ownTicket, storedResponse) =>
+			fetchResponse(rules, x, { ...fetch, ticket: ownTicket, storedResponse: storedResponse ?? fetch.storedResponse }),
+	});
+}
+
+/** Returns what a request that is not coalesced asks the cluster for. */
+function uncoalescedIntent({ request: { headers } }: Exchange, { role, requestDirectives }: Fetch): ClusterIntent {
+	const mayStore = role === 'serve' && !requestDirectives.noStore && !requestDirectives.onlyIfCached;
+	// The response to a request with credentials is usually private, so other machines must not wait for it.
+	const hasCredentials = headers.has('authorization') || headers.has('cookie');
+	return mayStore && !hasCredentials ? 'lead' : 'load';
 }
 
 /** Reports whether this request may be coalesced with others, in which case one fetches and the others wait for its response. */
@@ -334,7 +430,7 @@ function processResponse(
 			return fetchAgain();
 		}
 		const refreshedHead = refreshHead(storedResponse.head, response.headers, earlierHeaders, times, rules);
-		const refreshedResponse = cache.refresh(storedResponse, refreshedHead);
+		const refreshedResponse = cache.refresh(storedResponse, refreshedHead, ticket?.leaseId);
 		cache.countEvent('revalidated');
 		ticket?.done(requiresValidation(refreshedHead) ? 'private' : 'stored');
 		resetResponse(x, earlierHeaders);
@@ -452,7 +548,11 @@ function revalidateInBackground(
 	// The revalidation is deferred, so that the client's response is sent first.
 	setImmediate(() => {
 		try {
-			const pending = fetchResponse(backgroundRules, x, fetch);
+			const { clusterTier } = rules;
+			const pending =
+				clusterTier === undefined
+					? fetchResponse(backgroundRules, x, fetch)
+					: revalidateUnlessInCluster(backgroundRules, clusterTier, x, fetch);
 			if (pending instanceof Promise) pending.then(drainResponse, drainResponse);
 			else drainResponse();
 		} catch {
@@ -505,8 +605,8 @@ function withoutHitCounts(cache: ResponseCache): ResponseCache {
 		body: (response, start, end) => cache.body(response, start, end),
 		pin: response => cache.pin(response),
 		urlEpoch: (host, path, query) => cache.urlEpoch(host, path, query),
-		store: (head, length, maxBytes, purgeEpoch) => cache.store(head, length, maxBytes, purgeEpoch),
-		refresh: (response, head) => cache.refresh(response, head),
+		store: (head, length, maxBytes, purgeEpoch, leaseId) => cache.store(head, length, maxBytes, purgeEpoch, leaseId),
+		refresh: (response, head, leaseId) => cache.refresh(response, head, leaseId),
 		remove: response => cache.remove(response),
 		invalidate: (host, path, query) => cache.invalidate(host, path, query),
 		joinFetch: (key, maxWait) => cache.joinFetch(key, maxWait),

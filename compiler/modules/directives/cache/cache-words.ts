@@ -15,7 +15,7 @@ export interface CacheRuleFields {
 	readonly heuristic?: number;
 	readonly stale_while_revalidate?: number;
 	readonly stale_if_error?: number;
-	/** Maximum size of a body in bytes. */
+	/** Maximum size of a stored body in bytes. */
 	readonly max_body?: number;
 	/** Maximum milliseconds that a request waits for a coalesced fetch; 0 disables coalescing. */
 	readonly collapse?: number;

@@ -15,7 +15,6 @@ import {
 	lowerCeiling,
 } from './cache-words.ts';
 
-/** A caching step. */
 export interface CacheStep extends Step, CacheRuleFields {
 	readonly handler: 'cache';
 	readonly key?: string;
@@ -69,7 +68,8 @@ export const cache = handlerDirective<CacheStep>({
 		'Requests with a `Cookie` are answered from the store like any other. If pages differ for logged-in users and do not',
 		'say `private` or `Vary: Cookie`, exclude them: `bypass header Cookie *session=*`.',
 		'',
-		'`{http.cache.status}` is `hit`, `miss`, `stale` or `bypass`, as is `cache` in access logs.',
+		'`{http.cache.status}` is `hit`, `miss`, `stale` or `bypass`, as is `cache` in access logs. `{http.cache.tier}` is where a stored',
+		'response was found: `memory`, `disk` or `cluster`.',
 		'',
 		'```',
 		'cache /assets/* {',
@@ -144,7 +144,11 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 	const store = cx.lease(
 		'cache',
 		step.ceiling === undefined
-			? { ceiling: defaults.ceiling, ...(defaults.disk && { disk: defaults.disk }) }
+			? {
+					ceiling: defaults.ceiling,
+					...(defaults.disk && { disk: defaults.disk }),
+					...(defaults.shared && { shared: defaults.shared }),
+				}
 			: { ceiling: step.ceiling, own: cx.pointer },
 	);
 	const maxBodyBytes = Math.min(store.maxBodyBytes, rules.max_body ?? store.maxBodyBytes);
@@ -153,6 +157,7 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 	const keyTemplate = step.key === undefined ? undefined : cx.template(step.key, 'empty', () => addLengthPrefix);
 	return createCacheHandler({
 		cache: store,
+		clusterTier: store.clusterTier,
 		maxBodyBytes,
 		stepPlace,
 		renderKey: keyTemplate && (x => keyTemplate.constant ?? keyTemplate.render(x)),

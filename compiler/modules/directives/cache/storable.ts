@@ -109,10 +109,7 @@ function isDeceptive(x: Exchange, headers: HeaderList): boolean {
 	);
 }
 
-/**
- * Reports whether a media type is one of the names of JavaScript. Like `isXml` and `isIcon`, it makes types with several names
- * equal.
- */
+/** Reports whether a media type is JavaScript, which has several names. `isXml` and `isIcon` check for XML and for icons. */
 const isScript = (type: string): boolean => /^(?:application|text)\/(?:x-)?(?:java|ecma)script$/.test(type);
 const isXml = (type: string): boolean => /[/+]xml$/.test(type);
 const isIcon = (type: string): boolean => /^image\/(?:x-icon|vnd\.microsoft\.icon)$/.test(type);

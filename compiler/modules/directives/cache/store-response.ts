@@ -11,7 +11,7 @@ import { findStorageObjection } from './storable.ts';
 import { createStoredHead, type FetchTimes } from './stored-head.ts';
 import { drainBody, StoringBody } from './storing-body.ts';
 
-/** Reports whether a new response may be stored. */
+/** Reports whether the status and the header fields of request and response allow storing the response. */
 export function isStorable(
 	rules: CacheRules,
 	x: Exchange,
@@ -62,7 +62,7 @@ export function storeResponse(
 	const head = createStoredHead(x, cacheKey, earlierHeaders, selecting, times, rules);
 	// The URL was purged or invalidated after this response was requested; the next response will be up to date.
 	if (cache.urlEpoch(head.host, head.path, head.query) !== times.purgeEpoch) return 'failed';
-	const writer = cache.store(head, length, rules.maxBodyBytes, times.purgeEpoch);
+	const writer = cache.store(head, length, rules.maxBodyBytes, times.purgeEpoch, ticket?.leaseId);
 	const successOutcome = requiresValidation(head) ? 'private' : 'stored';
 	if (writer === undefined) return refusalOutcome;
 	if (isStream(body)) {

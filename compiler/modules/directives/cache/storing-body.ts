@@ -22,7 +22,7 @@ export interface ReadAheadTotal {
 
 export interface StoringBodyOptions {
 	readonly body: BodySource;
-	/** The declared `Content-Length`. */
+	/** The value of `Content-Length`; undefined if the response has none. */
 	readonly declaredLength: string | undefined;
 	readonly writer: CacheWriter;
 	/** True if other requests may be waiting for the body to be stored. */
@@ -129,15 +129,16 @@ export class StoringBody implements BodySource {
 	}
 
 	/**
-	 * Passes a chunk to the store and returns it for the client. It is copied if the source may overwrite it before the client has
-	 * read it.
+	 * Passes a chunk to the store and returns it for the client, as a copy if the source may overwrite the chunk before the client
+	 * has read it.
 	 */
 	#storeAndReturn(chunk: Uint8Array | null): Uint8Array | null {
 		this.#storeChunk(chunk);
 		if (chunk === null || this.#isStoringEnded) return chunk;
 		this.#chunkReturnedAt = performance.now();
 		if (!this.#mayReadAhead) return chunk;
-		// The source reuses the memory of the chunk at the next pull, which may come before the client has read the chunk.
+		// The returned chunk is copied, because the source reuses its memory at the next pull, which may come before the client has
+		// read it.
 		this.#restartTimer();
 		return Buffer.from(chunk);
 	}
@@ -153,7 +154,7 @@ export class StoringBody implements BodySource {
 		this.#startReadAhead();
 	}
 
-	/** Passes a chunk to the store. */
+	/** Passes a chunk to the store; null means the end of the body. */
 	#storeChunk(chunk: Uint8Array | null): void {
 		if (chunk === null) {
 			this.#endStoring(this.#totalBytes === undefined || this.#receivedBytes === this.#totalBytes);

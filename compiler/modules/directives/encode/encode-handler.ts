@@ -27,7 +27,6 @@ interface CompiledEncoder {
 	readonly unencodedTags: UnencodedTags;
 }
 
-/** Compiles a `compress` step. */
 export function compileEncode(step: CompressStep, cx: CompileContext, next: Handler): Handler {
 	const codings = step.codings ?? DEFAULT_CODINGS;
 	const names = codings.map(({ name }) => name);

@@ -12,7 +12,6 @@ import {
 } from '../../matchers/response-matcher.ts';
 import { compileEncode } from './encode-handler.ts';
 
-/** A step of the handler `compress`. */
 export interface CompressStep extends Step {
 	readonly handler: 'compress';
 	/** Codings to use. The order decides between codings that the client accepts with equal weight. Default: `zstd`, `gzip`. */

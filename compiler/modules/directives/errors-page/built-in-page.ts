@@ -28,8 +28,12 @@ const THEME_COLORS: { readonly [theme in ErrorPageTheme]: string } = {
 	dark: `:root{color-scheme:dark;${DARK_COLORS}}`,
 };
 
+/**
+ * `100vh` is the height of a phone's screen without the browser's address bar, so the page could always be scrolled. Browsers that
+ * know `dvh` use the height that is visible.
+ */
 const PAGE_STYLE = `*{box-sizing:border-box}
-body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1.5rem;background:var(--back);color:var(--front);font:1rem/1.5 system-ui,sans-serif}
+body{margin:0;min-height:100vh;min-height:100dvh;display:grid;place-items:center;padding:1.5rem;background:var(--back);color:var(--front);font:1rem/1.5 system-ui,sans-serif}
 main{max-width:36rem;width:100%;overflow-wrap:anywhere}
 .status{margin:0;font-size:1rem;font-weight:600;color:var(--accent)}
 h1{margin:.25rem 0 .75rem;font-size:1.75rem;line-height:1.2}

@@ -138,7 +138,7 @@ function sendPageFile(x: Exchange, file: OpenFile | undefined, pages: ErrorPages
 	try {
 		response.body = file.body(0, file.size);
 	} catch (error) {
-		// The file was truncated after it was opened.
+		// A FileError means that the file was truncated after it was opened.
 		if (!(error instanceof FileError)) throw error;
 		sendBuiltInPage(x, 'text/html', pages);
 	}

@@ -6,7 +6,6 @@ import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-con
 import { ERROR_PAGE_THEMES, type ErrorPageTheme } from './built-in-page.ts';
 import { compileErrorsPage } from './errors-page-handler.ts';
 
-/** A step of the handler `errors_page`. */
 export interface ErrorsPageStep extends Step {
 	readonly handler: 'errors_page';
 	/** Folder with files such as `404.html`. */

@@ -8,7 +8,6 @@ import { BROWSE_SCHEMA, type BrowseSettings, lowerBrowse } from './browse/browse
 import { compileFiles } from './files-handler.ts';
 import { SIDECAR_CODINGS, type SidecarCoding } from './precompressed.ts';
 
-/** A step of the handler `files`. */
 export interface FilesStep extends Step {
 	readonly handler: 'files';
 	/** Folder to serve, with placeholders. Default: the variable `root`; if that is not set, the working directory. */
@@ -44,9 +43,13 @@ type FilesDraft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler
 function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {
 	const stepDraft = {} as FilesDraft;
 	stepDraft.handler = 'files';
-	if (args[0]?.text === 'browse' && args[0].quote === 'none') {
+	const [argument] = args;
+	if (argument?.text === 'browse' && argument.quote === 'none') {
 		cx.count(line, args, 1, 1, USAGE);
 		stepDraft.browse = {};
+	} else if (args.length === 1 && argument!.quote === 'none') {
+		cx.oneOf(argument!, ['browse'], 'argument of `file_server`');
+		return undefined;
 	} else if (!cx.count(line, args, 0, 0, USAGE)) return undefined;
 
 	const hidePatterns: string[] = [];
@@ -82,8 +85,8 @@ function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): Files
 			},
 			disable_canonical_uris: flagHandler(() => {
 				stepDraft.canonical_uris = false;
-				// Access rules for `/a.txt` do not cover `/a.txt/`, so only a Compatfile serves the file for a path with a trailing
-				// slash.
+				// Serving `/a.txt` for `/a.txt/` as well would let requests evade access rules for `/a.txt`, so this is done only in a
+				// Compatfile, for compatibility.
 				if (cx.dialect === 'compatfile') stepDraft.trailing_slash = 'ignored';
 			}),
 			pass_thru: flagHandler(() => {

@@ -2,8 +2,8 @@
 
 const DIGIT_BASE = 36;
 /**
- * Number of values of the six lower digits of a time in nanoseconds. A time is formatted in two parts, because it is too large for
- * a single JavaScript number.
+ * Number of values that the six lower base-36 digits of a time in nanoseconds can have. A time is formatted in two parts, because
+ * it is too large for a single JavaScript number.
  */
 const LOWER_VALUE_COUNT = DIGIT_BASE ** 6;
 /** All pairs of base-36 digits, by value. */
@@ -31,7 +31,7 @@ interface FormattedSecond {
 	readonly lower: number;
 }
 
-/** Formats modification times for one file server. Caches the text for recent seconds and for the last size. */
+/** Formats the `Last-Modified` and `ETag` of the files of one file server. Caches the text of recent seconds and of the last file size. */
 export class FileTimes {
 	readonly #formattedSeconds: (FormattedSecond | undefined)[] = new Array(MAX_CACHED_SECONDS).fill(undefined);
 	#lastSize = -1;

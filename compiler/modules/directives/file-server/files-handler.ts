@@ -170,8 +170,8 @@ function absolutePattern(pattern: string): string {
 }
 
 /**
- * Reports whether a file is hidden. The result is cached with an open file, which always has the same path, unless it depends on the
- * request.
+ * Reports whether a file is hidden. Unless the result depends on the request, it is cached with the open file, whose path never
+ * changes.
  */
 function isFileHidden(server: CompiledFileServer, x: Exchange, root: string, path: string, file: OpenFile): boolean {
 	if (server.hidesPerRequest || file.source === 'disk') return server.isHidden(x, root, path, file);

@@ -45,7 +45,7 @@ function openIfPresent(reader: FileReader, root: string, path: string, followSym
 	try {
 		const file = reader.open(root, path, followSymlinks);
 		if (!(file instanceof Promise)) return file;
-		// Only readers of other file systems are asynchronous. The response does not wait for sidecars on such file systems.
+		// Only a reader of files that are not on the local disk returns a promise. The response does not wait for such sidecars.
 		file.then(opened => opened.close()).catch(() => {});
 		return undefined;
 	} catch (error) {

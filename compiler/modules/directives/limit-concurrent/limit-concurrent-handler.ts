@@ -41,7 +41,6 @@ export const EXCEEDED_CONCURRENCY_VARIABLE = 'http.limit_concurrent.exceeded.nam
 /** Variable that holds the {@link HeldPlaces} of a request. */
 const PLACES_VARIABLE = 'http.limit_concurrent.places';
 
-/** Compiles a `limit_concurrent` step to its handler. */
 export function compileLimitConcurrent(step: LimitConcurrentStep, cx: CompileContext, next: Handler): Handler {
 	const { stepNumber } = cx;
 	const zones = step.zones.map((zone, index) => new CompiledZone(zone, cx, `/zones/${index}/when`));

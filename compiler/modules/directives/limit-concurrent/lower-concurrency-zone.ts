@@ -28,12 +28,11 @@ const MAX_RUNNING_REQUESTS = 1_000_000;
 const MAX_QUEUED_REQUESTS = 100_000;
 /** Maximum of `timeout`: one hour. */
 const MAX_TIMEOUT_MS = 3_600_000;
-/** Maximum of `max_keys`, the number of keys counted at a time. There are never more keys than running and waiting requests. */
+/** Largest permitted `max_keys`. More would be of no use, because only keys of running and waiting requests are counted. */
 const MAX_COUNTED_KEYS = 1_048_576;
 
 const { name, key, ipv6_prefix, ...otherFields } = limitZoneSchemas(DEFAULT_CONCURRENT_KEYS, MAX_COUNTED_KEYS);
 
-/** Schema of {@link ConcurrencyZone}. */
 export const CONCURRENCY_ZONE_SCHEMA: Schema = {
 	type: 'object',
 	properties: {
@@ -84,7 +83,14 @@ export const CONCURRENCY_ZONES: ZoneDirective<ConcurrencyZone> = {
 		const { name, requests, queue, timeout, dry_run: dryRun } = zone;
 		const reportProblem = (code: string, message: string, hint: string): void =>
 			cx.problem('error', `${CODE_PREFIX}/${code}`, line.words[0]!.span, message, { hint });
-		if (!hasLimit) reportProblem('no-limit', 'The zone has no limit.', 'Write `requests <n>`.');
+		if (!hasLimit) {
+			const zoneName = name === undefined ? '' : ` \`${name}\``;
+			reportProblem(
+				'no-limit',
+				`The zone${zoneName} has no limit.`,
+				'Write `limit_concurrent <zone> <requests>`, or `requests <n>` in its block.',
+			);
+		}
 		if (name === undefined || requests === undefined) return undefined;
 		checkIpv6Prefix(zone, line, CODE_PREFIX, cx);
 		if (queue !== undefined && dryRun)

@@ -7,8 +7,8 @@ import type { CompileContext } from '../../contract/compile-context.ts';
 import type { LookupStep, MapOutput } from './map.ts';
 
 /**
- * Returns the value of a destination for a source string. If it belongs to a single mapping, returns undefined when the mapping
- * does not match.
+ * Returns the value of a destination for a source string. The function of a single mapping returns undefined if the mapping does
+ * not match.
  */
 type OutputFunction = (x: Exchange, sourceText: string) => unknown;
 
@@ -28,8 +28,8 @@ export function compileLookup(step: LookupStep, cx: CompileContext, next: Handle
 }
 
 /**
- * Returns a value that is evaluated on demand. If evaluating the source needs the same destination, that is empty, which prevents
- * infinite recursion.
+ * Returns a value that is evaluated on demand. If evaluating the source needs the same destination, the destination is empty there,
+ * which prevents infinite recursion.
  */
 function createMappedValue(renderSource: (x: Exchange) => string, computeOutput: OutputFunction): MappedValue {
 	let isEvaluating = false;

@@ -11,7 +11,6 @@ import type { ForwardingStep } from '../reverse-proxy/forwarding.ts';
 import { lowerProxy } from '../reverse-proxy/lower-proxy.ts';
 import { compileMirror } from './mirror-handler.ts';
 
-/** A step of the handler `mirror`. */
 export interface MirrorStep extends ForwardingStep {
 	readonly handler: 'mirror';
 	/** Selects the requests to copy. Default: all requests. */

@@ -46,7 +46,6 @@ const millisecondsSchema = (minimum: number, maximum: number, description: strin
 });
 const { name, key, ipv6_prefix, ...otherFields } = limitZoneSchemas(DEFAULT_MAX_KEYS);
 
-/** Schema of {@link RateLimitZone}. */
 export const RATE_LIMIT_ZONE_SCHEMA: Schema = {
 	type: 'object',
 	properties: {
@@ -112,6 +111,7 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 	codePrefix: CODE_PREFIX,
 	limitWordCount: 3,
 	limitLineNames: ['requests', 'events', 'window'],
+	wordsOfInnerBlocks: { batch: 'shared', wait: 'shared', on_error: 'shared' },
 	lowerLimit: lowerRequests,
 	zoneHandlers: (zone, cx) => ({
 		requests: (words, innerLine) => {
@@ -145,7 +145,14 @@ export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 		const { name, requests, window, burst = requests, cost, delay, dry_run: dryRun, shared } = zone;
 		const reportProblem = (code: string, message: string, hint: string): void =>
 			cx.problem('error', `${CODE_PREFIX}/${code}`, line.words[0]!.span, message, { hint });
-		if (!hasLimit) reportProblem('no-limit', 'The zone has no limit.', 'Write `requests <n> per <window>`.');
+		if (!hasLimit) {
+			const zoneName = name === undefined ? '' : ` \`${name}\``;
+			reportProblem(
+				'no-limit',
+				`The zone${zoneName} has no limit.`,
+				'Write `rate_limit <zone> <requests> per <window>`, or `requests <n> per <window>` in its block.',
+			);
+		}
 		if (name === undefined || requests === undefined || window === undefined) return undefined;
 		if (typeof cost === 'number' && cost > burst!) {
 			const message = `A request costs ${cost}, but the burst is ${burst}: every request would be refused.`;

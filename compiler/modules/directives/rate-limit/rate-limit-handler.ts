@@ -31,7 +31,7 @@ export interface ZoneSharing {
 	readonly batch?: number;
 	/** Maximum milliseconds for which a request waits for Redis; default {@link DEFAULT_REDIS_WAIT_MS}. */
 	readonly wait?: number;
-	/** What decides if Redis is unavailable or too slow; default `local`. */
+	/** How requests are decided while Redis is unavailable or too slow; default `local`. */
 	readonly on_error?: UnavailablePolicy;
 }
 
@@ -73,7 +73,6 @@ interface Verdict {
 	readonly counts: ZoneCount[];
 }
 
-/** Compiles a `rate_limit` step to its handler. */
 export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: Handler): Handler {
 	const { stepNumber } = cx;
 	const zones = step.zones.map((zone, index) => new CompiledZone(zone, cx, index));
@@ -102,7 +101,7 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 		delayingZone.recordExceeded(x, 'delayed');
 		return delayingZone.limiter.delay(x, delayMs).then(isConnected => (isConnected ? next(x) : x.abort()));
 	};
-	/** Goes on with the zones from `firstIndex` on, whose first one needs an answer of Redis. */
+	/** Continues with the zones from `firstIndex` on, the first of which needs an answer from Redis. */
 	const continueAfterReport = async (x: Exchange, firstIndex: number, verdict: Verdict): Promise<void> => {
 		const { counts } = verdict;
 		for (let index = firstIndex; index < zones.length; index++) {
@@ -249,7 +248,9 @@ class CompiledZone {
 	}
 }
 
-/** Rejects a zone that is shared although the document names no Redis server, or no key that hides the zone's keys there. */
+/**
+ * Rejects a shared zone if the document has no option `cluster`, or if the option has no key to hide the keys of the zone in Redis.
+ */
 function requireCluster({ settings, pointer }: CompileContext, index: number): void {
 	if (settings.cluster?.keys) return;
 	const [code, message, hint] = settings.cluster

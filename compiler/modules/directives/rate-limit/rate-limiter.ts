@@ -16,7 +16,10 @@ export interface RateLimiterSettings {
 	readonly isShared?: true;
 }
 
-/** What decides about a request if Redis is unavailable or too slow: the limit of this machine alone, or nothing. */
+/**
+ * How requests are decided while Redis is unavailable or too slow: by the limit of this machine alone, or by admitting or refusing
+ * all of them.
+ */
 export type UnavailablePolicy = 'local' | 'allow' | 'deny';
 
 /** The settings of a zone whose counts the machines of a cluster share. */
@@ -40,7 +43,7 @@ export interface Rate {
 	readonly shared?: SharedRate;
 }
 
-/** Result of {@link RateLimiter.take}: the decision needs an answer of Redis. Nothing was counted. */
+/** Result of {@link RateLimiter.take}: the decision needs an answer from Redis. Nothing was counted. */
 export const UNDECIDED = Number.POSITIVE_INFINITY;
 /** Result of {@link RateLimiter.take}: Redis is unavailable, and the zone refuses requests in that case. Nothing was counted. */
 export const UNAVAILABLE = Number.MAX_VALUE;

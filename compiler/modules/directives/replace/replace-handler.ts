@@ -48,7 +48,6 @@ interface CompiledReplacer {
 	readonly countEncoded: () => void;
 }
 
-/** Compiles a `replace_text` step. */
 export function compileReplace(step: ReplaceTextStep, cx: CompileContext, next: Handler): Handler {
 	const { replacements } = step;
 	const encodedCounter = cx.lease('event_counter', { event: 'replace_encoded_response' });

@@ -20,7 +20,6 @@ export interface TextReplacement {
 	readonly once?: true;
 }
 
-/** A step of the handler `replace_text`. */
 export interface ReplaceTextStep extends Step {
 	readonly handler: 'replace_text';
 	readonly replacements: readonly TextReplacement[];

@@ -30,9 +30,12 @@ export class ReplacingBody implements BodySource {
 	readonly #unfinishedMatches: UnfinishedMatches;
 	/** Indexes of the alternatives that are replaced only once and have already been replaced. */
 	readonly #finishedAlternatives = new Set<number>();
-	/** Pulled bytes that have not been decoded. */
+	/** The rest of a pulled piece that is too long to be decoded at once. */
 	#undecodedBytes: Uint8Array | undefined = undefined;
-	/** The decoded text that has not been sent, after the last character that has been sent, which assertions such as `\b` need. */
+	/**
+	 * The last character that has been sent, which assertions such as `\b` need, followed by the decoded text that has not been
+	 * sent.
+	 */
 	#text = '';
 	/** Index in `#text` from which the search continues. Everything before it has been sent. */
 	#position = 0;
@@ -122,7 +125,7 @@ export class ReplacingBody implements BodySource {
 		this.#removedLength += removableLength;
 	}
 
-	/** Returns the text up to `#startLimit` with its matches replaced. Stops earlier if the output becomes long. */
+	/** Returns the text up to `#certainEnd` with its matches replaced. Stops earlier if the output becomes long. */
 	#replaceMatches(): string {
 		const { regexp, alternatives, maxMatchLength: maxLength } = this.#search;
 		let output = '';

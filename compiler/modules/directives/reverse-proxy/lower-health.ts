@@ -1,8 +1,9 @@
-/** Lowers the sub-directives about upstream health: active checks, passive checks, circuit breakers. */
+/** Lowers the sub-directives about upstream health: active checks, passive checks, circuit breakers, adaptive limits. */
 import { isToken } from '../../../exchange/field-syntax.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { parsePercentage, parseSingleDuration, parseSingleInteger, parseSingleWord } from '../../words/single-value.ts';
+import { lowerShed, type ShedSettings } from './shed-settings.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { CircuitSettings, HealthCheckSettings } from './upstream-pool.ts';
 
@@ -17,6 +18,7 @@ export interface HealthDraft {
 	unhealthy_latency?: number;
 	unhealthy_request_count?: number;
 	circuit?: CircuitSettings;
+	shed?: ShedSettings;
 	slow_start?: number;
 }
 
@@ -118,8 +120,8 @@ function activeCheckSubdirectives(draft: HealthDraft, cx: LowerContext): { [name
 					cx.problem('error', 'header/invalid-name', fieldWord.span, `\`${name}\` is not a field name.`);
 					continue;
 				}
-				// Placeholders in these fields are not validated, because they may also refer to the upstream being checked, unlike
-				// placeholders elsewhere.
+				// Placeholders in these fields are not validated: unlike placeholders elsewhere, they may also refer to the upstream
+				// that is checked.
 				const texts = values.length === 0 ? [''] : values.map(({ text }) => text);
 				headers.push(...texts.map(value => ({ name, value })));
 			}
@@ -143,6 +145,7 @@ function passiveCheckSubdirectives(draft: HealthDraft, cx: LowerContext): { [nam
 		unhealthy_latency: (args, line) => setField('unhealthy_latency', parseSingleDuration(args, line, cx)),
 		unhealthy_request_count: (args, line) =>
 			setField('unhealthy_request_count', parseSingleInteger(args, line, cx, 1, 1_000_000)),
+		shed: (args, line) => setField('shed', lowerShed(args, line, cx)),
 		...(cx.dialect === 'compatfile'
 			? {}
 			: {

@@ -10,6 +10,7 @@ import { dynamicSubdirective } from './lower-dynamic.ts';
 import { dropDisabledHealthChecks, type HealthDraft, healthSubdirectives } from './lower-health.ts';
 import { type RetryDraft, retrySubdirectives } from './lower-retries.ts';
 import { applyAddressSchemes, firstScheme, lowerTransport } from './lower-transport.ts';
+import { DEFAULT_SHED_SETTINGS } from './shed-settings.ts';
 import type { TransportSettings } from './transports/transport-settings.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { DynamicSource } from './upstream-pool.ts';
@@ -76,6 +77,7 @@ export function finishPool(draft: UpstreamDraft, span: SourceSpan, cx: LowerCont
 	applyAddressSchemes(draft, span, cx);
 	if (backup) draft.backup = draft.to.filter((_, index) => isBackupByIndex[index]);
 	applyWeights(draft, isBackupByIndex, cx);
+	warnOfUnreachableLimit(draft, span, cx);
 	if (backup && !canBeUnavailable(draft)) {
 		cx.problem(
 			'warning',
@@ -89,9 +91,20 @@ export function finishPool(draft: UpstreamDraft, span: SourceSpan, cx: LowerCont
 	}
 }
 
+/** Warns if `unhealthy_request_count` makes upstreams unavailable before `shed` could. */
+function warnOfUnreachableLimit(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
+	const { shed, unhealthy_request_count: maxRequests } = draft;
+	const minLimit = shed?.min ?? DEFAULT_SHED_SETTINGS.min;
+	if (shed === undefined || maxRequests === undefined || maxRequests > minLimit) return;
+	const message = `\`shed\` has no effect: upstreams are full at ${maxRequests} requests, and its limit is never below ${minLimit}.`;
+	cx.problem('warning', 'shed/never-reached', span, message, {
+		hint: 'Remove `unhealthy_request_count`, or lower `min`.',
+	});
+}
+
 function canBeUnavailable(draft: UpstreamDraft): boolean {
-	const { retries, retry_duration, health, fail_duration, unhealthy_request_count, circuit } = draft;
-	return [retries, retry_duration, health, fail_duration, unhealthy_request_count, circuit].some(
+	const { retries, retry_duration, health, fail_duration, unhealthy_request_count, circuit, shed } = draft;
+	return [retries, retry_duration, health, fail_duration, unhealthy_request_count, circuit, shed].some(
 		setting => setting !== undefined,
 	);
 }
@@ -268,7 +281,7 @@ function lowerBalance(words: readonly Word[], line: Line, cx: LowerContext): Bal
 	const policy = cx.oneOf(policyWord, policyIds, 'balancing policy');
 	const balancer = balancers.find(({ id }) => id === policy);
 	if (!balancer) return undefined;
-	// So that problems count only the words of this policy as arguments.
+	// Messages about wrong arguments count the words of the line, so the line gets only the words of this policy.
 	const policyLine: Line = { ...line, words };
 	const settings = balancer.lower(policyArgs, policyLine, cx, (fallbackWords, innerLine) =>
 		lowerBalance(fallbackWords, { ...innerLine, words: fallbackWords }, cx),

@@ -2,6 +2,7 @@
 import type { Schema } from '../../../document/schema-type.ts';
 import { RESOLVER_PATTERN } from './lower-dynamic.ts';
 import { RETRY_PREDICATE_SCHEMA } from './retry-predicate.ts';
+import { SHED_SCHEMA } from './shed-settings.ts';
 
 const MILLISECONDS_SCHEMA: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 const COUNT_SCHEMA: Schema = { type: 'integer', minimum: 1, maximum: 1_000_000 };
@@ -29,7 +30,7 @@ const LOOKUP_PROPERTIES = {
 	},
 };
 
-/** The kinds of dynamic sources. */
+/** The kinds of sources for `dynamic`, with the schema of each. */
 export const DYNAMIC_SOURCES: readonly {
 	readonly id: string;
 	readonly summary: string;
@@ -275,6 +276,7 @@ export const POOL_PROPERTIES: { readonly [name: string]: Schema } = {
 	},
 	unhealthy_request_count: { ...COUNT_SCHEMA, description: 'Concurrent requests at which an upstream is full.' },
 	circuit: CIRCUIT_SCHEMA,
+	shed: SHED_SCHEMA,
 	slow_start: {
 		...MILLISECONDS_SCHEMA,
 		description: 'Milliseconds over which a recovering upstream returns to its full share; default immediately.',

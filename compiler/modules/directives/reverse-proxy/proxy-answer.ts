@@ -166,7 +166,8 @@ export function failProxiedRequest(x: Exchange, facts: ProxyFacts, error: unknow
 	}
 	if (!(error instanceof UpstreamError)) throw error;
 	facts.failure = error.message;
-	// The client's own request body caused the failure: it was malformed, truncated, too large or too slow.
+	// If the cause is an HttpError, the client's request body caused the failure: it was malformed, truncated, too large or too
+	// slow.
 	if (error.cause instanceof HttpError) throw error.cause;
 	const message = `Upstream ${facts.upstream?.address}: ${error.message}.`;
 	throw new HttpError(error.phase === 'timeout' ? 504 : 502, message, { cause: error });

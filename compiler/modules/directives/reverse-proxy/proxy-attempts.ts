@@ -7,6 +7,7 @@ import { HttpError } from '../../../exchange/http-error.ts';
 import { type Upstream, UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../exchange/leases.ts';
 import { bufferBody, UnreadBody } from './buffered-body.ts';
 import type { RetryPredicate } from './retry-predicate.ts';
+import { shedError } from './shed-settings.ts';
 import { parseResolvedUpstream } from './upstream-address.ts';
 import { requestFromUpstream, type UpstreamPool } from './upstream-pool.ts';
 
@@ -66,8 +67,12 @@ export async function attemptUpstreams(
 		const upstream = settings.select(x, triedUpstreams.length === 0 ? undefined : triedUpstreams, addresses);
 		if (!upstream) {
 			// Every available upstream has been tried, or none was available at all; the latter counts as a failed attempt. In both cases,
-			// all upstreams are tried again after a pause.
+			// all upstreams are tried again after a pause, except if they are overloaded: waiting requests would prolong the overload.
 			if (triedUpstreams.length === 0) {
+				if (pool.countShed()) {
+					cancelBody(body);
+					throw shedError(pool.settings.shed!);
+				}
 				const error = noUpstreamError(addresses);
 				if (!mayRetry(x, facts, settings)) throw error;
 				facts.retryCount++;
@@ -124,7 +129,7 @@ function resolveAddresses(x: Exchange, settings: AttemptSettings) {
 	return lookup.then(addresses => addresses ?? settings.addresses?.(x));
 }
 
-/** Reports whether the limits of number and time allow another attempt. */
+/** Reports whether the maximum number of retries and the time limit allow another attempt. */
 function mayRetry(x: Exchange, facts: ProxyFacts, settings: AttemptSettings): boolean {
 	if (x.isGone || facts.retryCount >= settings.maxRetries) return false;
 	return settings.pool.elapsed(x, facts.startedAt) < settings.durationMs;

@@ -12,10 +12,10 @@ import { answerLastForward, usesMaxForwards } from './max-forwards.ts';
 import { type AnswerSettings, answerFromUpstream, failProxiedRequest } from './proxy-answer.ts';
 import { type AttemptSettings, attemptUpstreams, noUpstreamError } from './proxy-attempts.ts';
 import { compileRetryPredicate } from './retry-predicate.ts';
+import { shedError } from './shed-settings.ts';
 import { SingleAttempt } from './single-attempt.ts';
 import type { DynamicSource, UpstreamSettings } from './upstream-pool.ts';
 
-/** A step of the handler `proxy`. */
 export interface ProxyStep extends ForwardingStep {
 	readonly handler: 'proxy';
 	readonly header_down?: HeaderEdits;
@@ -78,7 +78,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		if (x.request.method !== 'GET' && answerUnforwardable(x, countsForwards)) return;
 		const resolvedAddresses = addressesOf?.(x);
 		const upstream = select(x, undefined, resolvedAddresses);
-		if (!upstream) throw noUpstreamError(resolvedAddresses);
+		if (!upstream) throw pool.countShed() ? shedError(settings.shed!) : noUpstreamError(resolvedAddresses);
 		const facts = new ProxyFacts(upstream, maxUpstreamRequests, performance.now(), proxyFactsOf(x));
 		x.proxyFacts = facts;
 		const request = buildRequest(x, upstream, x.request.body);

@@ -38,7 +38,6 @@ export class SingleAttempt implements UpstreamOutcome {
 		return this.#pendingAnswer.handlerResult();
 	}
 
-	/** See {@link UpstreamOutcome}. */
 	mayReuseBody(length: number): boolean {
 		const { findRule: rules, bufferBytes } = this.#settings;
 		return rules === undefined && bufferBytes === 0 && this.#pendingAnswer.copiesBody(length);

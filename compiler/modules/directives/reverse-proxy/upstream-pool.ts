@@ -3,6 +3,7 @@ import type { Matcher } from '../../../document/document.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { Upstream, UpstreamOutcome, UpstreamRequest, UpstreamResponse } from '../../../exchange/leases.ts';
+import type { ShedSettings } from './shed-settings.ts';
 import type { TransportSettings } from './transports/transport-settings.ts';
 
 declare module '../../../exchange/leases.ts' {
@@ -133,6 +134,8 @@ export interface UpstreamSettings {
 	readonly circuit?: CircuitSettings;
 	/** Milliseconds over which a recovering upstream returns to its full share. */
 	readonly slow_start?: number;
+	/** Present if requests are refused while all available upstreams are overloaded. */
+	readonly shed?: ShedSettings;
 	readonly [setting: string]: unknown;
 }
 
@@ -144,6 +147,11 @@ export interface UpstreamPool {
 	 * placeholders, the caller passes the resolved addresses (`host:port`, `unix//path`) to choose from.
 	 */
 	select(x: Exchange, avoid?: readonly Upstream[], resolvedAddresses?: readonly string[]): Upstream | undefined;
+	/**
+	 * Must be called directly after `select` has found no upstream. If the only reason is that the available upstreams have reached
+	 * the limits of `shed`, counts the request as refused and returns true.
+	 */
+	countShed(): boolean;
 	/**
 	 * With `dynamic`: looks up names, which the caller has rendered for this request, and returns the addresses to pass to `select`.
 	 * Returns undefined if nothing was found, so that the addresses of `to` are used. Returns a promise only if it has to wait.

@@ -33,7 +33,7 @@ export class PageData implements TemplateObject {
 		this.#args = args;
 	}
 
-	/** Returns the data for an included file: the same, except for `.Args`. */
+	/** Returns the data for an included file, which differs only in `.Args`. */
 	withArgs(args: readonly Value[]): PageData {
 		return new PageData(this.#x, this.#clientIp, this.#headers, args);
 	}

@@ -20,7 +20,6 @@ const DEFAULT_MEDIA_TYPES = ['text/html', 'text/plain', 'text/markdown'];
 /** Maximum number of bytes of a buffered response; a longer response is an error. */
 const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;
 
-/** Compiles a `render` step. */
 export function compileTemplates(step: RenderStep, cx: CompileContext, next: Handler): Handler {
 	const stepState = new TemplatesStepState(step, cx);
 	const { handlers } = cx;

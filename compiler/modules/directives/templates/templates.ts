@@ -3,7 +3,6 @@ import type { Step } from '../../../document/document.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import { compileTemplates } from './templates-handler.ts';
 
-/** A step of the handler `render`. */
 export interface RenderStep extends Step {
 	readonly handler: 'render';
 	/** Media types of responses to execute, matched as substrings of `Content-Type`. */

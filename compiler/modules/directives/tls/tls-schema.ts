@@ -5,7 +5,6 @@ import { KEY_TYPES, TLS_CURVE_NAMES, TLS_VERSIONS, TLS12_CIPHERS } from './hands
 
 const TEXT_LIST_SCHEMA: Schema = { type: 'array', items: { type: 'string' } };
 
-/** Schema of the site's field `tls`. */
 export const SITE_TLS_SCHEMA: Schema = {
 	type: 'object',
 	description: 'TLS of the site: its certificates, how they are obtained, and how connections are made.',

@@ -13,10 +13,9 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set([
 /** Maximum number of characters of an attribute's value. It bounds the size of exported batches, whatever clients send. */
 const MAX_ATTRIBUTE_LENGTH = 4096;
 
-/** Matches query parameters that contain the signature of a URL, which is redacted: anyone who knows it can use the URL. */
+/** Matches query parameters that contain the signature of a URL. It is redacted, because anyone who knows it can use the URL. */
 const SIGNATURE_PARAMETERS = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature|X-Amz-Signature)=[^&]*/gi;
 
-/** Returns the default span name for a method. */
 export function defaultSpanName(method: string): string {
 	return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }

@@ -24,7 +24,6 @@ const SPAN_ID_VARIABLE = 'span_id';
 
 type CompiledAttribute = readonly [name: string, read: (x: Exchange) => SpanValue];
 
-/** Compiles a `trace_request` step. */
 export function compileTracing(step: TraceRequestStep, cx: CompileContext, next: Handler): Handler {
 	const tracer = cx.lease('tracer', {});
 	const nameTemplate = step.span === undefined ? undefined : cx.template(step.span, 'empty');

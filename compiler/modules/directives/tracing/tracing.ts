@@ -3,7 +3,6 @@ import type { Step } from '../../../document/document.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import { compileTracing } from './tracing-handler.ts';
 
-/** A step of the handler `trace_request`. */
 export interface TraceRequestStep extends Step {
 	readonly handler: 'trace_request';
 	/** Name of the span, with placeholders; by default, the method. */

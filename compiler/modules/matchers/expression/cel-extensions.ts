@@ -69,7 +69,7 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		celFunc('math.bitXor', [INT, INT], INT, (a, b) => a ^ b),
 		celFunc('math.bitNot', [INT], INT, x => ~x),
 		celFunc('math.bitShiftLeft', [INT, INT], INT, (x, shiftCount) => BigInt.asIntN(64, x << limitShift(shiftCount))),
-		// A logical shift: zeros are shifted in, also for negative numbers.
+		// A logical shift: zeros are shifted in, even for negative numbers.
 		celFunc('math.bitShiftRight', [INT, INT], INT, (x, shiftCount) =>
 			BigInt.asIntN(64, BigInt.asUintN(64, x) >> limitShift(shiftCount)),
 		),

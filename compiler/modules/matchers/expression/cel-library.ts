@@ -1,7 +1,6 @@
 /** Loads the CEL library when the first expression is compiled, because loading takes a tenth of a second. */
 import { createRequire } from 'node:module';
 
-/** The exports of the CEL library. */
 export type CelLibrary = typeof import('@bufbuild/cel');
 
 /** The library and its extended string functions. */

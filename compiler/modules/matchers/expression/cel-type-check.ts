@@ -4,7 +4,7 @@
  */
 import type { CelEnv, CelFunc, CelType } from '@bufbuild/cel';
 
-/** A node of the library's syntax tree. The type is derived from that of the tree's root, because the library exports only that. */
+/** A node of the library's syntax tree. Derived from the type of the tree's root, because the library exports no type of nodes. */
 export type CelSyntaxNode = NonNullable<ReturnType<typeof import('@bufbuild/cel')['parse']>['expr']>;
 
 /** A CEL type: its name or, for lists and maps, an object with the element type. The type `dyn` is known only at run time. */
@@ -97,7 +97,7 @@ function typeOfName(name: string, scope: Scope): ExprType {
 	throw new CelTypeError(`undeclared reference to '${name}' (in container '')`);
 }
 
-/** Returns a name such as `math.greatest` if the target of a call is a name and not a variable. */
+/** Returns the target of a call if it is a name and not a variable, such as `math` in `math.greatest(x)`. */
 function qualifierOf(expr: CelSyntaxNode, scope: Scope): string | undefined {
 	if (expr.exprKind.case !== 'identExpr') return undefined;
 	return scope.has(expr.exprKind.value.name) ? undefined : expr.exprKind.value.name;

@@ -13,7 +13,7 @@ export const DEFAULT_QUEUE_TIME_MS = 5000;
 export const DEFAULT_HANDSHAKES_PER_CLIENT = 1000;
 
 const MAX_CONFIGURED_COUNT = 1_000_000_000;
-/** Maximum of the configured handshakes per second. */
+/** Maximum number of handshakes per second that may be configured. */
 const MAX_CONFIGURED_HANDSHAKES = 1_000_000;
 const countSchema = (description: string) => ({
 	type: 'integer',

@@ -10,7 +10,6 @@ const KNOWN_PROTOCOLS: readonly string[] = ['h1', 'h2', 'h2c', 'h3'];
 /** The versions of HTTP that a listener offers by default. */
 export const DEFAULT_PROTOCOLS: readonly string[] = ['h1', 'h2', 'h3'];
 
-/** Schema of a list of protocols. */
 export const PROTOCOLS_SCHEMA = {
 	type: 'array',
 	minItems: 1,

@@ -1,4 +1,4 @@
-/** Defines simple options, flags and options with a single value, and parses their values. */
+/** Defines simple options (flags, and options with a single value), and parses their values. */
 
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Word } from '../../../syntax/ast.ts';
@@ -55,7 +55,7 @@ export function valueOption(
 	};
 }
 
-/** Parses a positive duration as milliseconds. */
+/** Parses a positive duration as milliseconds. Returns undefined after reporting a mistake. */
 export function parsePositiveDuration(word: Word, cx: LowerContext): number | undefined {
 	const durationMs = cx.duration(word);
 	if (durationMs === undefined || durationMs > 0) return durationMs;
@@ -72,7 +72,7 @@ export function parseHttpUrl(word: Word, cx: LowerContext): string | undefined {
 	return undefined;
 }
 
-/** Parses a server name, and returns it in lower case. */
+/** Returns a server name in lower case; undefined after reporting a mistake. */
 export function parseServerName(word: Word, cx: LowerContext): string | undefined {
 	if (/^[A-Za-z0-9*._:-]{1,253}$/.test(word.text)) return word.text.toLowerCase();
 	cx.problem('error', 'value/not-a-name', word.span, `\`${word.text}\` is not a server name.`);

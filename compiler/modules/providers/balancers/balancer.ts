@@ -11,7 +11,6 @@ export interface BalancerView {
 	readonly size: number;
 	/** Reports whether the upstream may be chosen now. */
 	isAvailable(index: number): boolean;
-	/** Returns the number of requests in flight to the upstream. */
 	requestsInFlight(index: number): number;
 	/** Returns the text that identifies the upstream in hashes and cookies. */
 	addressOf(index: number): string;
@@ -71,7 +70,7 @@ export interface Balancer {
 	readonly compile: (settings: BalanceSettings, cx: BalancerContext) => UpstreamChoice;
 }
 
-/** Lowers a policy without settings. */
+/** Implements {@link Balancer.lower} for a policy that has no settings: reports arguments and blocks. */
 export function lowerWithoutSettings(
 	args: readonly Word[],
 	line: Line,

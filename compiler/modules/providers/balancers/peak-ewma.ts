@@ -20,7 +20,7 @@ export const peakEwma: Balancer = {
 		let secondIndex = -1;
 		const size = view.size;
 		// Upstreams are drawn at random first, because most are available and a pool may have hundreds.
-		for (let tries = 0; tries < 4 && secondIndex === -1 && size > 1; tries++) {
+		for (let attempt = 0; attempt < 4 && secondIndex === -1 && size > 1; attempt++) {
 			const index = view.random(size);
 			if (index === firstIndex || !view.isAvailable(index)) continue;
 			if (firstIndex === -1) firstIndex = index;

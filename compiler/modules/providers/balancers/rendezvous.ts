@@ -4,9 +4,9 @@
 import type { BalancerView } from './balancer.ts';
 import { XxHash64 } from './xxhash64.ts';
 
-/** Size in bytes of the part of the buffer for an upstream's address, which precedes the key. */
+/** Size in bytes of the part of the buffer that holds an upstream's address, before the key. */
 const ADDRESS_BUFFER_BYTES = 512;
-/** Initial size in bytes of the part of the buffer for the key. It grows as needed. */
+/** Initial size in bytes of the part of the buffer that holds the key. It grows as needed. */
 const INITIAL_KEY_BYTES = 1024;
 
 /**

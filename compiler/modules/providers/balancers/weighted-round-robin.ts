@@ -70,8 +70,8 @@ export const weightedRoundRobin: Balancer = {
 };
 
 /**
- * Compiles the selection of the compatible server: an upstream with weight n gets n consecutive turns. The turns of unavailable
- * upstreams are shared among the available ones. With a single weight, only the first upstream is used.
+ * Compiles the selection as in Caddy: an upstream with weight n gets n consecutive turns. The turns of unavailable upstreams are
+ * shared among the available ones. With a single weight, only the first upstream is used.
  */
 function compileConsecutiveTurns(weights: readonly number[]): UpstreamChoice {
 	const turnEnds: number[] = [];

@@ -25,7 +25,6 @@ export interface DnsSetting {
 	/** True if the setting takes all remaining words. */
 	readonly isList?: boolean;
 	readonly pattern?: string;
-	/** Alternative names of the setting. */
 	readonly aliases?: readonly string[];
 }
 

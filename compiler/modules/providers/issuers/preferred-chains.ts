@@ -16,7 +16,6 @@ export interface PreferredChains {
 
 const NAMES_SCHEMA: Schema = { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1 };
 
-/** Schema of {@link PreferredChains}. */
 export const PREFERRED_CHAINS_SCHEMA: Schema = {
 	type: 'object',
 	description: 'Selects a chain if an issuer offers several.',

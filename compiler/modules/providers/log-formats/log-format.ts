@@ -16,7 +16,7 @@ const TIME_FORMATS = [
 	...(['wall', 'wall_milli', 'wall_nano', 'common_log'] as const),
 ] as const;
 
-/** Names of the formats of log entries in configurations. */
+/** Names of log formats in configurations. */
 const LOG_ENCODER_NAMES = ['console', 'json', 'common', 'combined', 'text', 'filter', 'append', 'journald'] as const;
 
 /** Names of formats in a Compatfile: `transform` is the name of `text` in a plugin of Caddy. */
@@ -180,7 +180,6 @@ function lowerConsoleOrJson(encoder: 'console' | 'json', line: Line, cx: LowerCo
 	return { encoder, ...settings };
 }
 
-/** Lowers `format text TEXT`. */
 function lowerTextFormat(word: Word, text: string, line: Line, cx: LowerContext): LogFormat | undefined {
 	const settings = lowerTextSettings('text', line, cx);
 	if (text === '') {

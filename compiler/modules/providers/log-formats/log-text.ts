@@ -3,7 +3,6 @@ import { fullPlaceholderName, SHORTHANDS } from '../../../codegen/placeholders/s
 import type { LogFormat } from '../../../document/log-settings.ts';
 import type { Word } from '../../../syntax/ast.ts';
 
-/** A part of a log line. */
 export type LogTextPart =
 	| { readonly literal: string }
 	/** A placeholder whose value is known when the format is compiled: `{env.NAME}` or `{system.hostname}`. */
@@ -30,7 +29,7 @@ const COMPUTED_FIELD_BY_PLACEHOLDER: { readonly [placeholder: string]: ComputedF
 	...Object.fromEntries(COMPUTED_FIELDS.map(name => [name, name])),
 };
 
-/** Paths of the fields of an entry that have the values of placeholders, by placeholder. */
+/** By placeholder, the path of the field of a log entry that has the placeholder's value. */
 const PATH_BY_PLACEHOLDER: { readonly [placeholder: string]: string } = {
 	'http.request.method': 'request>method',
 	'http.request.orig_method': 'request>method',
@@ -60,7 +59,7 @@ const COMMON_TEXT = '{request>client_ip} - {user_id} [{time}] "{request_line}" {
 /** The text of `format combined`, as in nginx's and Apache's `combined`. */
 const COMBINED_TEXT = `${COMMON_TEXT} "{request>headers>Referer}" "{request>headers>User-Agent}"`;
 
-/** Returns the text of a format that writes lines of text. */
+/** Returns the text of a `common`, `combined` or `text` format, as `format text` would have it. */
 export function logTextOf(format: Extract<LogFormat, { encoder: 'common' | 'combined' | 'text' }>): string {
 	if (format.encoder === 'text') return format.text;
 	return format.encoder === 'common' ? COMMON_TEXT : COMBINED_TEXT;

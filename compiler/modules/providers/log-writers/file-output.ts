@@ -71,7 +71,6 @@ const ROLLING_SCHEMA: Schema = {
 	additionalProperties: false,
 };
 
-/** Schemas of the fields of `file`. */
 export const FILE_PROPERTIES: { readonly [name: string]: Schema } = {
 	path: { type: 'string', minLength: 1, description: 'File of the writer `file`; `{env.NAME}` is read at load.' },
 	mode: { type: 'string', pattern: FILE_MODE_PATTERN, description: 'Octal permissions of the file; default `0600`.' },

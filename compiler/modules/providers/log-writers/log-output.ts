@@ -7,7 +7,6 @@ import type { LowerContext } from '../../contract/lower-context.ts';
 import { FILE_PROPERTIES, FILE_USAGE, lowerFileOutput } from './file-output.ts';
 import { lowerNetOutput, NET_PROPERTIES, NET_USAGE } from './net-output.ts';
 
-/** Names of the kinds of log outputs. */
 const LOG_WRITER_NAMES = ['stdout', 'stderr', 'discard', 'file', 'net'] as const;
 
 export const LOG_OUTPUT_SCHEMA: Schema = {

@@ -26,7 +26,6 @@ export function parseCollectorAddress(text: string): CollectorAddress | undefine
 	return { network, host: addressMatch[2]!.replace(/^\[|\]$/g, ''), port };
 }
 
-/** Schemas of the fields of `net`. */
 export const NET_PROPERTIES: { readonly [name: string]: Schema } = {
 	address: {
 		type: 'string',

@@ -12,7 +12,6 @@ export function storeById(id: string): StoreModule | undefined {
 	return stores.find(store => store.id === id);
 }
 
-/** Schema of the settings of a store of any kind. */
 export const STORE_SCHEMA: Schema = {
 	type: 'object',
 	discriminator: { propertyName: 'store' },

@@ -134,7 +134,9 @@ function quoteAll(values: readonly Value[], quote: (value: Value) => string): st
 		.join(' ');
 }
 
-/** Returns the values of a list as strings. */
+/**
+ * Returns the values of a list as strings, without those that are nil. A value other than a list counts as a list with one value.
+ */
 export function toStrings(run: TemplateRun, value: Value): string[] {
 	return toList(value)
 		.filter(item => item !== null)

@@ -20,7 +20,7 @@ interface Answer {
 	readonly logged: unknown;
 }
 
-/** A site with one `rate_limit` and a clock, which starts at 1,000 s. */
+/** Returns a site with one `rate_limit` and a clock, which starts at 1,000 s. */
 function limitedSite(zones: readonly RateLimitZone[], ...later: readonly Step[]) {
 	const limiters = new Map<string, FakeRateLimiter>();
 	const delays: number[] = [];

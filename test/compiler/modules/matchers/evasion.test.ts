@@ -123,7 +123,6 @@ for (const [rule, { when, expected }] of Object.entries(RULES)) {
 
 paths.run();
 
-/** Spellings of `example.com`. */
 const HOST_SPELLINGS = ['example.com', 'EXAMPLE.com', 'example.com.', 'example.com:81', 'Example.Com.:81'];
 const OTHER_HOSTS = ['example.com.evil.test', 'xexample.com', 'example.comx'];
 

@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { BUILTINS } from '../../../../compiler/modules/templates/builtins.ts';
 import { SPRIG_FUNCTIONS } from '../../../../compiler/modules/templates/sprig/index.ts';
 import { TemplateFailure } from '../../../../compiler/modules/templates/template-error.ts';
+import { roundCount } from '../../../round-count.ts';
 import { render } from './render-text.ts';
 
 const NAMES = Object.keys({ ...BUILTINS, ...SPRIG_FUNCTIONS });
@@ -81,7 +82,7 @@ fuzz('render or fail with a sentence', () => {
 	const random = randomNumbers(Number(process.env.SEED ?? 1));
 	const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
 	let rendered = 0;
-	for (let round = 0; round < Number(process.env.ROUNDS ?? 20_000); round++) {
+	for (let round = 0; round < roundCount({ few: 5000, many: 100_000 }); round++) {
 		let text = '';
 		const count = 1 + Math.floor(random() * 12);
 		for (let i = 0; i < count; i++) {

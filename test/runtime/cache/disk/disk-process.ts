@@ -9,7 +9,7 @@ import { SharedCache } from '../../../../runtime/cache/shared-cache.ts';
 import { CacheRegistry } from '../../../../runtime/main/cache-registry.ts';
 
 export const MIB: number = 1024 * 1024;
-/** Number of worker threads. */
+/** Number of worker threads of a simulated process. */
 export const THREAD_COUNT = 2;
 
 /** A simulated server process. */
@@ -39,13 +39,15 @@ export async function startCacheProcess(
 	});
 	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, THREAD_COUNT, size).words * 4);
 	registry.onCacheOpened('s', { ceiling, disk: { folder, size } }, buffer, THREAD_COUNT);
-	const disk = {
-		reportStored: (key: string, entry: number, serial: number) =>
-			registry.onDiskEvent('s', { event: 'stored', key, entry, serial }),
+	const lowerTiers = {
 		reportRemoved: (key: string) => registry.onDiskEvent('s', { event: 'removed', key }),
 		invalidateUrl: async (host: string, of: string, query: string | undefined) => {
 			await registry.runDiskRequest('s', { request: 'invalidate', host, path: of, query });
 		},
+	};
+	const disk = {
+		reportStored: (key: string, entry: number, serial: number) =>
+			registry.onDiskEvent('s', { event: 'stored', key, entry, serial }),
 		recall: async (key: string) => {
 			await registry.runDiskRequest('s', { request: 'recall', key });
 		},
@@ -57,6 +59,7 @@ export async function startCacheProcess(
 		thread: 0,
 		count: () => {},
 		diskSize: size,
+		lowerTiers,
 		disk,
 	});
 	const end = async (how: 'closed' | 'crashed'): Promise<void> => {
@@ -76,7 +79,7 @@ function dead(folder: string): object {
 
 export const pauseFor = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
 
-/** Returns the head of a cached response. */
+/** Returns the head of a cached response to a GET of `/KEY`. `more` replaces default values. */
 export function cachedHead(key: string, more: Partial<CachedHead> = {}): CachedHead {
 	return {
 		...{ key, host: 'example.test', path: `/${key}`, query: undefined, status: 200, fields: ['X-Key', key] },

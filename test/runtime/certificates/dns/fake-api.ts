@@ -11,7 +11,6 @@ export interface ApiCall {
 	readonly body: string;
 }
 
-/** A running fake API. */
 export interface FakeApi {
 	readonly url: string;
 	readonly calls: readonly ApiCall[];

@@ -11,7 +11,6 @@ export interface CgiRequest {
 	readonly number: number;
 }
 
-/** A running application. */
 export interface ScriptedApplication {
 	readonly port: number;
 	/** Number of connections accepted so far. */

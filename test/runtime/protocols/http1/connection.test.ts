@@ -455,7 +455,7 @@ test(
 		idle.send(GET);
 		await idle.until(text => answers(text) === 1);
 		server.protocol.drain({ nextRequestMs: 20, firstRequestMs: 60_000 });
-		// If the idle time of both counted, the engine would close both at the same tick of its clock.
+		// If the wait applied to both connections, the engine would close both at the same tick of its clock.
 		assert.not.match(await idle.whole(), 'Connection: close');
 		fresh.send(GET + GET);
 		const text = await fresh.whole();

@@ -32,10 +32,10 @@ streams.before(async () => {
 			x.response.status = 200;
 			x.response.body = delayedBody(x.request.path.slice(1).split(',').map(Number));
 		},
-		finished: () => {},
-		refused: () => {},
-		opened: () => {},
-		closed: () => {},
+		onExchangeFinished: () => {},
+		countRefusal: () => {},
+		onConnectionOpened: () => {},
+		onConnectionClosed: () => {},
 		limits: DEFAULT_LIMITS,
 		draining: false,
 	});

@@ -8,6 +8,7 @@ const wheels = suite('timer wheel');
 
 class WheelItem implements TimedItem {
 	dueTick = -1;
+	positionInSet = -1;
 	deadline: number;
 	fired: number[] = [];
 	looks = 0;

@@ -56,10 +56,10 @@ export async function serve(
 				fail(x, error);
 			}
 		},
-		finished: x => void finished.push(x),
-		refused: reason => void refused.push(reason),
-		opened: () => void opened++,
-		closed: () => void closedCount++,
+		onExchangeFinished: x => void finished.push(x),
+		countRefusal: reason => void refused.push(reason),
+		onConnectionOpened: () => void opened++,
+		onConnectionClosed: () => void closedCount++,
 		limits: { ...DEFAULT_LIMITS, ...limits },
 		draining: false,
 	};
@@ -157,7 +157,7 @@ export class WireClient {
 	}
 }
 
-/** Opens a connection. */
+/** Connects a client to a port of 127.0.0.1. */
 export async function openWire(port: number): Promise<WireClient> {
 	const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
 	await once(socket, 'connect');

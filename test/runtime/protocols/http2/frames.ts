@@ -49,10 +49,10 @@ export async function serve(
 				fail(x, error);
 			}
 		},
-		finished: x => void finished.push(x),
-		refused: reason => void refused.push(reason),
-		opened: () => {},
-		closed: () => {},
+		onExchangeFinished: x => void finished.push(x),
+		countRefusal: reason => void refused.push(reason),
+		onConnectionOpened: () => {},
+		onConnectionClosed: () => {},
 		limits: { ...DEFAULT_LIMITS, ...limits },
 		draining: false,
 		http2: {
@@ -85,7 +85,6 @@ export async function serve(
 	};
 }
 
-/** A received frame. */
 export interface ReceivedFrame {
 	readonly type: number;
 	readonly flags: number;
@@ -95,7 +94,6 @@ export interface ReceivedFrame {
 	readonly fields?: { readonly [name: string]: string };
 }
 
-/** Returns the bytes of a frame. */
 export function frame(type: number, flags: number, stream: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
 	const bytes = Buffer.alloc(9 + payload.length);
 	bytes.writeUIntBE(payload.length, 0, 3);
@@ -106,7 +104,7 @@ export function frame(type: number, flags: number, stream: number, payload: Uint
 	return bytes;
 }
 
-/** Encodes 32-bit numbers. */
+/** Encodes numbers as 32-bit big-endian integers, one after another. */
 export function encodeUint32s(...values: number[]): Buffer {
 	const bytes = Buffer.alloc(values.length * 4);
 	for (const [at, value] of values.entries()) bytes.writeUInt32BE(value, at * 4);

@@ -25,7 +25,7 @@ interface Answer {
 	readonly body: Buffer;
 	readonly trailers: IncomingHttpHeaders | undefined;
 	readonly informed: number[];
-	/** The error code with which the stream was reset; 0 if it was not reset, or with NO_ERROR. */
+	/** The error code with which the stream was reset; 0 if it was not reset, or was reset with NO_ERROR. */
 	readonly code: number;
 }
 

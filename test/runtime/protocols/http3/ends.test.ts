@@ -46,7 +46,7 @@ test('what is lost at the end is sent again before the connection is closed', as
 	let lostCount = 0;
 	const path = await relay(server.port, {
 		delay: 5,
-		// The path loses all datagrams to the client while requests are still accepted, and for a little longer.
+		// While `cut` is true, the path loses all datagrams to the client.
 		loses: toClient => cut && toClient && ++lostCount > 0,
 	});
 	const remoteClient = await client(path.port);
@@ -93,7 +93,7 @@ test('with nothing on its way, a connection ends right after its last GOAWAY', a
 	const elapsedMs = performance.now() - startedAt;
 	// One second passes between the two GOAWAY frames. If the server waited in vain for its data to be acknowledged, three or ten
 	// seconds more would pass.
-	assert.ok(elapsedMs < 3000, `${elapsedMs} ms`);
+	assert.ok(elapsedMs < 3900, `${elapsedMs} ms`);
 });
 
 test('a client that is gone does not hold up the end for long', async () => {

@@ -67,10 +67,16 @@ parentPort!.once('message', () => {
 });
 const startedAt = performance.now();
 let turns = 0;
+/**
+ * Maximum milliseconds of one turn. Without it, a sender that is slower than the rate would make each turn longer than the turn
+ * before, and would read the message that stops it only after minutes.
+ */
+const MAX_TURN_MS = 20;
 
 function turn(): void {
-	const due = ((performance.now() - startedAt) * rate) / 1000;
-	while (sent < due && memory.length > 0) {
+	const turnStart = performance.now();
+	const due = ((turnStart - startedAt) * rate) / 1000;
+	while (sent < due && memory.length > 0 && performance.now() - turnStart < MAX_TURN_MS) {
 		const at = (turns * BATCH) % (kept.length - (kept.length % BATCH));
 		f.sendmmsg(sockets[turns % sockets.length]!, messagesAt + BigInt(at * MESSAGE), BATCH, 0);
 		// Datagrams that the kernel did not accept count as sent, because a flood does not repeat them.

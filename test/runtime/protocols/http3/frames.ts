@@ -84,10 +84,10 @@ export async function serve(handler: Handler, terms: FrameServerOptions = {}): P
 				fail(x, error);
 			}
 		},
-		finished: x => void finished.push(x),
-		refused: reason => void refused.push(reason),
-		opened: () => {},
-		closed: () => {},
+		onExchangeFinished: x => void finished.push(x),
+		countRefusal: reason => void refused.push(reason),
+		onConnectionOpened: () => {},
+		onConnectionClosed: () => {},
 		limits: { ...DEFAULT_LIMITS, ...terms.limits },
 		draining: false,
 		http3: {
@@ -143,7 +143,7 @@ export async function serve(handler: Handler, terms: FrameServerOptions = {}): P
 	};
 }
 
-/** Encodes variable-length integers. */
+/** Encodes numbers as variable-length integers (RFC 9000 §16), one after another. */
 export function varint(...values: number[]): Buffer {
 	return Buffer.concat(
 		values.map(value => {
@@ -154,7 +154,6 @@ export function varint(...values: number[]): Buffer {
 	);
 }
 
-/** Returns the bytes of a frame. */
 export function frame(type: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
 	return Buffer.concat([varint(type, payload.length), payload]);
 }
@@ -196,7 +195,7 @@ export const REQUEST: readonly (readonly [name: string, value: string])[] = [
 /** The fields of a minimal POST request. */
 export const POST: readonly (readonly [name: string, value: string])[] = [[':method', 'POST'], ...REQUEST.slice(1)];
 
-/** Returns a HEADERS frame. */
+/** Returns a HEADERS frame with these fields, by default those of a minimal request. */
 export function headers(fields: readonly (readonly [name: string, value: string])[] = REQUEST): Buffer {
 	return frame(0x1, encodeFieldSection(fields));
 }
@@ -206,7 +205,6 @@ export function data(text: string): Buffer {
 	return frame(0x0, Buffer.from(text));
 }
 
-/** A received frame. */
 export interface ReceivedFrame {
 	readonly type: number;
 	readonly payload: Buffer;

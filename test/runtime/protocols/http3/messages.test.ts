@@ -377,6 +377,52 @@ test('TLS sessions are resumed', async () => {
 	assert.ok(server.exchanges.at(-1)!.connection.tls?.resumed);
 });
 
+test('a session that is resumed after a change of the ticket keys gets a ticket under the new key', async () => {
+	let resumeLater: (() => void) | undefined;
+	const own = await certificate;
+	const server = await serve(
+		x => {
+			x.response.body = 'again';
+		},
+		{
+			// Every second choice of a certificate takes a while, and OpenSSL then processes the ClientHello a second time.
+			choose: (_hello: unknown, resume: () => void) => {
+				if (resumeLater !== undefined) {
+					resumeLater = undefined;
+					return own;
+				}
+				resumeLater = resume;
+				setImmediate(resume);
+				return 'wait';
+			},
+		},
+	);
+	servers.push(server);
+	const { tls } = server.endpoint;
+	const [oldKey, newKey, nextKey] = [Buffer.alloc(48, 1), Buffer.alloc(48, 2), Buffer.alloc(48, 3)];
+	const visit = async (session?: bigint): Promise<{ resumed: boolean; session: bigint }> => {
+		const client = await connect(server.port, session === undefined ? {} : { session });
+		clients.push(client);
+		assert.is((await response(client, client.open().write(headers(), true))).body, 'again');
+		const result = { resumed: client.resumed, session: client.session() };
+		client.close();
+		return result;
+	};
+	tls.useTicketKeys([oldKey]);
+	const first = await visit();
+	assert.not(first.resumed);
+	tls.useTicketKeys([newKey, nextKey, oldKey]);
+	const second = await visit(first.session);
+	assert.ok(second.resumed, 'with the key before');
+	tls.useTicketKeys([nextKey, newKey]);
+	const third = await visit(second.session);
+	assert.ok(third.resumed, 'the new ticket is encrypted with the new key');
+	assert.not((await visit(first.session)).resumed, 'the oldest key is gone');
+	tls.useTicketKeys([newKey, nextKey]);
+	assert.ok((await visit(third.session)).resumed, 'a machine whose clock is behind accepts tickets of the next key');
+	for (const { session } of [first, second, third]) freeSession(session);
+});
+
 test('a client without h3 is refused', async () => {
 	const [server] = await start(() => {});
 	const other = new QuicClient(server.port, { alpn: 'h4' });

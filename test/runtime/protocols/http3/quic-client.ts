@@ -326,7 +326,7 @@ export class QuicClient {
 			};
 			const late = setTimeout(
 				() => end(new Error(`waited too long for: ${what}`)),
-				Number(process.env.QUIC_WAIT ?? 20_000),
+				Number(process.env.QUIC_WAIT ?? 120_000),
 			);
 			this.#waiting.add(wake);
 			wake();
@@ -431,7 +431,13 @@ export class QuicClient {
 /** Connects and resolves once the handshake is complete. */
 export async function connect(port: number, terms: QuicClientOptions = {}): Promise<QuicClient> {
 	const client = new QuicClient(port, terms);
-	await client.until('the handshake', () => client.connected);
+	try {
+		await client.until('the handshake', () => client.connected);
+	} catch (error) {
+		// The timer of a client that is not destroyed would keep the process alive.
+		client.destroy();
+		throw error;
+	}
 	return client;
 }
 

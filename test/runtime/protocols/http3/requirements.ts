@@ -199,6 +199,38 @@ export const REQUIREMENTS: readonly Requirement[] = [
 		request: withTrailers(['connection', 'close']),
 		outcome: malformed,
 	},
+	...(['transfer-encoding', 'content-length', 'te'] as const).map(
+		(name): Requirement => ({
+			section: '4.2',
+			asks: `${name} in trailers is malformed`,
+			request: withTrailers([name, '1']),
+			outcome: malformed,
+		}),
+	),
+	{
+		section: '4.1.2',
+		asks: 'a Content-Length that is too large to be exact is malformed',
+		request: Buffer.concat([headers([...POST, ['content-length', '18446744073709551617']]), data('a')]),
+		outcome: malformed,
+	},
+	{
+		section: '4.1.2',
+		asks: 'more body than Content-Length is malformed, although each frame is shorter',
+		request: Buffer.concat([headers([...POST, ['content-length', '5']]), data('four'), data('two')]),
+		outcome: malformed,
+	},
+	{
+		section: '4.1.2',
+		asks: 'less body than Content-Length before trailers is malformed',
+		request: Buffer.concat([headers([...POST, ['content-length', '5']]), data('four'), headers([['x', 'y']])]),
+		outcome: malformed,
+	},
+	{
+		section: '6.2.2',
+		asks: 'a push stream that has only begun ends the connection',
+		uni: [Buffer.of(1)],
+		outcome: fails(H3_ERROR.streamCreation),
+	},
 	{
 		section: '4.2.2',
 		asks: 'oversized trailers are malformed',
@@ -359,6 +391,12 @@ export const REQUIREMENTS: readonly Requirement[] = [
 		section: '4.3.1',
 		asks: 'an empty :authority is refused',
 		request: requestWith(':authority', ''),
+		outcome: { status: '400' },
+	},
+	{
+		section: '4.3.1',
+		asks: 'an empty Host without :authority is refused',
+		request: headers([...REQUEST.filter(([name]) => name !== ':authority'), ['host', '']]),
 		outcome: { status: '400' },
 	},
 	{

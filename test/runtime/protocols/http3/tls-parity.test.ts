@@ -195,7 +195,12 @@ test('without the trusted certificates of its clients, a site fails its handshak
 	const selector = new HandshakeSelector(settings, undefined as never);
 	const failures: string[] = [];
 	const failed = (reason: string): void => void failures.push(reason);
-	const certificates = new QuicCertificates({ tls, selector: () => selector, obtain: async () => false, failed });
+	const certificates = new QuicCertificates({
+		tls,
+		selector: () => selector,
+		obtain: async () => false,
+		countFailure: failed,
+	});
 	const addresses = { remoteAddress: '127.0.0.1', localAddress: '127.0.0.1' };
 	const hello = { serverName: 'set.test', cipherSuites: ['1301'], signatureSchemes: ['0403'], ...addresses };
 	assert.equal(

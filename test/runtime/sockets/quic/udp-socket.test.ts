@@ -1,9 +1,10 @@
 /** UDP sockets on a system that refuses segmentation offload, with or without giving the reason. */
 import { createSocket } from 'node:dgram';
 import * as assert from 'uvu/assert';
+import { type DatagramPath, SENT_DATAGRAM_BYTES } from '../../../../runtime/sockets/quic/datagram-memory.ts';
 import type { QuicLibrary } from '../../../../runtime/sockets/quic/quic-library.ts';
 import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
-import { type DatagramPath, SENT_DATAGRAM_BYTES, UdpSocket } from '../../../../runtime/sockets/quic/udp-socket.ts';
+import { UdpSocket } from '../../../../runtime/sockets/quic/udp-socket.ts';
 import { freePorts, until } from '../../../harness.ts';
 import { pollerReady } from '../../protocols/http3/frames.ts';
 import { http3Suite } from '../../protocols/http3/http3-suite.ts';
@@ -20,7 +21,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 		...library.functions,
 		sendmmsg(fd: number, at: bigint, count: number, flags: number): number {
 			calls++;
-			const offset = Number(at - datagrams.outgoingPointer);
+			const offset = Number(at - datagrams.outgoingHeadersPointer);
 			const isLong = datagrams.outgoingHeaders.readBigUInt64LE(offset + 24) > 1n;
 			if (isLong) long++;
 			// As in the kernel, the first message determines the result.
@@ -49,7 +50,8 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 	const send = (path: DatagramPath): void => {
 		assert.ok(socket.makeRoom() >= 6);
 		assert.is(datagrams.waitingCount, 0);
-		for (let i = 0; i < 6; i++) datagrams.lengths[i] = datagrams.sent.write(`n${i}`, i * SENT_DATAGRAM_BYTES);
+		for (let i = 0; i < 6; i++)
+			datagrams.outgoingLengths[i] = datagrams.outgoingPayloads.write(`n${i}`, i * SENT_DATAGRAM_BYTES);
 		socket.appendWaiting(path, 6);
 		socket.flush();
 	};

@@ -41,8 +41,8 @@ function createConnector(maxConnections: number) {
 	const call = (name: string): ClientCall => {
 		const made = {
 			...{ name, request: undefined as never, carrier: NO_CARRIER, connectTime: -1 },
-			...{ interimReceived() {}, answered() {}, released() {} },
-			failed: (error: UpstreamError) => void events.push(`${name} failed: ${error.message}`),
+			...{ onInterimResponse() {}, onResponse() {}, onReleased() {} },
+			onFailure: (error: UpstreamError) => void events.push(`${name} failed: ${error.message}`),
 		};
 		link.send(made, false);
 		return made;

@@ -19,7 +19,6 @@ export interface BrowseSettings {
 	readonly file_limit?: number;
 }
 
-/** Schema of {@link BrowseSettings}. */
 export const BROWSE_SCHEMA: Schema = {
 	type: 'object',
 	description: 'Lists folders without an index.',

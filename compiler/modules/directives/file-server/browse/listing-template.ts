@@ -16,7 +16,6 @@ import { type FolderListing, formatEntryUrl, formatSize } from './listing.ts';
 /** Maximum size of a template in bytes. */
 const MAX_TEMPLATE_BYTES = 1024 * 1024;
 
-/** Renders a listing. */
 export type ListingRenderer = (x: Exchange, listing: FolderListing) => string | Promise<string>;
 
 /** Compiles a renderer that uses a template file. The file is read for each listing, so that changes to it apply immediately. */

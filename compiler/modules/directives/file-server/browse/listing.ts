@@ -91,7 +91,7 @@ function comparatorFor(sort: ListingSort): (a: FolderEntry, b: FolderEntry) => n
 	}
 }
 
-/** Formats bytes, such as `1.5 KiB`. */
+/** Formats a number of bytes as text such as `1.5 KiB`. */
 export function formatSize(bytes: number): string {
 	if (bytes < 1024) return `${bytes} B`;
 	const units = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];

@@ -118,7 +118,7 @@ function addTrustedCertificates(
 			return trustsSystem;
 		}
 		default:
-			// Other sources have no certificates in files: their certificates are fetched when connections are made.
+			// The certificates of all other sources are fetched when connections are made.
 			return false;
 	}
 }

@@ -215,7 +215,6 @@ const FASTCGI_TRANSPORT_SCHEMA: Schema = {
 	additionalProperties: false,
 };
 
-/** Schema of the `transport` of a pool. */
 export const transportSchema: Schema = {
 	type: 'object',
 	description: 'How requests reach the upstreams; default HTTP/1.1 in plain text.',

@@ -44,12 +44,10 @@ export interface HttpTransportSettings {
 	readonly keepalive_idle_conns_total?: number;
 }
 
-/** Minimum `read_buffer`, in bytes. */
 export const MIN_READ_BUFFER_BYTES = 1024;
-/** Maximum `read_buffer`, in bytes. */
 export const MAX_READ_BUFFER_BYTES = 16_777_216;
 
-/** Versions of HTTP to upstreams. */
+/** A version of HTTP for requests to upstreams; `h2c` is HTTP/2 in plain text. */
 export type HttpTransportVersion = '1.1' | '2' | 'h2c';
 
 /** A proxy through which upstreams are reached. */

@@ -16,7 +16,7 @@ interface VerifierCall {
 	readonly password: string;
 }
 
-/** Leases whose verifier records its calls. */
+/** Returns leases whose verifier records its calls in `asked`. */
 function recordingLeases(asked: VerifierCall[], late = false): Leases {
 	const verify = (_x: unknown, user: string, hash: PasswordHash, password: string) => {
 		asked.push({ user, hash, password });

@@ -43,7 +43,6 @@ export function dateAt(seconds: number): string {
 	return new Date(START_TIME_MS + seconds * 1000).toUTCString();
 }
 
-/** A site with a cache. */
 export class CachedSite {
 	readonly asked: OriginRequest[] = [];
 	now = START_TIME_MS;
@@ -53,6 +52,7 @@ export class CachedSite {
 	constructor(rules: Partial<CacheRules> = {}) {
 		this.#handle = createCacheHandler({
 			cache: new FakeCache(),
+			clusterTier: undefined,
 			maxBodyBytes: 1_000_000,
 			stepPlace: ' /pipeline/0 ',
 			renderKey: undefined,

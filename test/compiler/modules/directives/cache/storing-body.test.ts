@@ -5,8 +5,10 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { StoringBody } from '../../../../../compiler/modules/directives/cache/storing-body.ts';
+import { concurrentCases } from '../../../../concurrent-cases.ts';
 
-const storing = suite('storing a body while sending it');
+const cases = suite('storing a body while sending it');
+const storing = concurrentCases(cases);
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
 
 /**
@@ -175,4 +177,4 @@ storing('the unread bytes of all clients of a step have a common limit', async (
 	assert.is(ahead.bytes, 64 * 1024 * 1024 - 1);
 });
 
-storing.run();
+cases.run();

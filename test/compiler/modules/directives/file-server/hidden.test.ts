@@ -62,6 +62,6 @@ patterns('a file is hidden if any of several patterns matches', () => {
 patterns('many asterisks do not take exponential time', () => {
 	const startedAt = performance.now();
 	compileHiddenTest([`${'*'.repeat(50)}a${'*'.repeat(50)}b`])(`/${'a'.repeat(255)}`, `/${'a'.repeat(255)}`);
-	assert.ok(performance.now() - startedAt < 200);
+	assert.ok(performance.now() - startedAt < 5000);
 });
 patterns.run();

@@ -235,7 +235,7 @@ test('with a duration, the proxy waits for an upstream to recover', async () => 
 	const short = await site(`reverse_proxy ${gone.address} {\nlb_try_duration 100ms\nlb_try_interval 20ms\n}`);
 	assert.is(statusOf(await get(short.port)), 502);
 	const elapsedMs = performance.now() - start;
-	assert.ok(elapsedMs > 90 && elapsedMs < 1000, `${elapsedMs}`);
+	assert.ok(elapsedMs > 90 && elapsedMs < 10_000, `${elapsedMs}`);
 });
 
 test('a client disconnect ends the wait', async () => {

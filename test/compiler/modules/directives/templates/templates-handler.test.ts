@@ -325,7 +325,7 @@ errors('errors of a page reach the error routes, which may be templates too', as
 errors('a page that never ends costs a bounded time', async () => {
 	const startedAt = performance.now();
 	await failure('/endless.html');
-	assert.ok(performance.now() - startedAt < 2000);
+	assert.ok(performance.now() - startedAt < 20_000);
 });
 
 errors.after(() => rmSync(scratch, { recursive: true, force: true }));

@@ -1,0 +1,62 @@
+/**
+ * Sends requests to a server on the same thread, for the code caches. The client makes blocking system calls instead of using the event
+ * loop, so a request has arrived before the server accepts the connection, and the server runs the same code in every build.
+ */
+import {
+	type ForeignFunction,
+	foreignFunctions,
+	loadForeignFunctions,
+} from '../../runtime/sockets/foreign-functions.ts';
+import { SOCKET_ADDRESS_BYTES } from '../../runtime/sockets/socket-address.ts';
+
+const AF_INET = 2;
+const SOCK_STREAM = 1;
+/** Flags of `send` and `recv`: MSG_NOSIGNAL, and MSG_DONTWAIT. */
+const NO_SIGNAL = 0x4000;
+const DO_NOT_WAIT = 0x40;
+const RESPONSE_BYTES = 4096;
+
+/** Two requests over one connection, which the server closes after the second. */
+const REQUESTS: readonly string[] = [
+	'GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: sample\r\nAccept: */*\r\n\r\n',
+	'GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: sample\r\nConnection: close\r\n\r\n',
+];
+
+/** Sends {@link REQUESTS} to the address of a listening socket. Resolves after the server has closed the connection. */
+export async function sendSampleRequests(listeningDescriptor: number): Promise<void> {
+	const ffi = foreignFunctions()!;
+	const addressOf = (buffer: Buffer): bigint => ffi.getRawPointer(buffer);
+	const calls = loadForeignFunctions(ffi, {
+		socket: { return: 'int32', arguments: ['int32', 'int32', 'int32'] },
+		getsockname: { return: 'int32', arguments: ['int32', 'uint64', 'uint64'] },
+		connect: { return: 'int32', arguments: ['int32', 'uint64', 'uint32'] },
+		send: { return: 'int64', arguments: ['int32', 'uint64', 'uint64', 'int32'] },
+		recv: { return: 'int64', arguments: ['int32', 'uint64', 'uint64', 'int32'] },
+	});
+	const call = (name: keyof typeof calls, ...values: Parameters<ForeignFunction>): void => {
+		if (Number(calls[name](...values)) < 0) throw new Error(`${name} failed in the sample client.`);
+	};
+	const address = Buffer.alloc(SOCKET_ADDRESS_BYTES);
+	const addressSize = Buffer.alloc(4);
+	addressSize.writeUInt32LE(SOCKET_ADDRESS_BYTES);
+	call('getsockname', listeningDescriptor, addressOf(address), addressOf(addressSize));
+	const connection = Number(calls.socket(AF_INET, SOCK_STREAM, 0));
+	call('connect', connection, addressOf(address), addressSize.readUInt32LE());
+	const response = Buffer.alloc(RESPONSE_BYTES);
+	/** Resolves to the number of bytes that the server has sent, once there are any, and to 0 when it closes the connection. */
+	const receive = async (): Promise<number> => {
+		for (;;) {
+			const received = Number(calls.recv(connection, addressOf(response), BigInt(response.length), DO_NOT_WAIT));
+			if (received >= 0) return received;
+			await new Promise(resolve => setImmediate(resolve));
+		}
+	};
+	for (const text of REQUESTS) {
+		const request = Buffer.from(text);
+		call('send', connection, addressOf(request), BigInt(request.length), NO_SIGNAL);
+		const received = await receive();
+		const head = response.toString('latin1', 0, received);
+		if (!head.startsWith('HTTP/1.1 200 ')) throw new Error(`The sample was answered with:\n${head}`);
+	}
+	if ((await receive()) !== 0) throw new Error('The server of the sample did not close the connection.');
+}

@@ -1,0 +1,56 @@
+/**
+ * Shortens the definitions of directives and matchers for the bundle of worker threads. Workers only compile documents that the
+ * compile thread has checked, so they need neither the manual, nor how lines are lowered, nor the schemas. Without these, the code
+ * that only they use is not bundled either, and a worker starts faster and takes less memory.
+ */
+import { readFileSync } from 'node:fs';
+import { type Plugin, transformSync } from 'esbuild';
+
+/** The members of definitions that workers never use. */
+const UNUSED_MEMBERS = 'documentation|lower|schema|summary';
+
+/**
+ * The beginning of an unused member. esbuild prints the statements of a module without indentation, and each member of a definition
+ * on lines of its own, indented by two spaces.
+ */
+const MEMBER_START = new RegExp(`^ {2}(?:${UNUSED_MEMBERS})(?::|\\()`);
+
+/** Another line of a member that has begun. The last one is a bracket that is indented like the first line. */
+const MEMBER_CONTINUATION = /^ {3}|^ {2}[\])}]/;
+
+/**
+ * Returns a module without the unused members of its definitions.
+ *
+ * @param source TypeScript.
+ */
+export function withoutUnusedMembers(source: string): string {
+	const { code } = transformSync(source, { loader: 'ts', target: 'esnext' });
+	let isUnused = false;
+	let isInTemplate = false;
+	const usedLines = code.split('\n').filter(line => {
+		// Lines of a template literal may look like anything.
+		if (!isInTemplate) isUnused = MEMBER_START.test(line) || (isUnused && MEMBER_CONTINUATION.test(line));
+		if (hasOpenTemplate(line, isInTemplate)) isInTemplate = !isInTemplate;
+		return !isUnused;
+	});
+	return usedLines.join('\n');
+}
+
+/** Reports whether a line opens a template literal without closing it or, if `isInTemplate`, the opposite. */
+function hasOpenTemplate(line: string, isInTemplate: boolean): boolean {
+	const withoutEscapes = line.replaceAll(/\\./g, '');
+	const withoutStrings = isInTemplate ? withoutEscapes : withoutEscapes.replaceAll(/"[^"]*"/g, '');
+	return withoutStrings.split('`').length % 2 === 0;
+}
+
+/** Bundles the modules of the compiler without {@link UNUSED_MEMBERS}. */
+export const WORKER_MODULES_PLUGIN: Plugin = {
+	name: 'worker-modules',
+	setup(builder) {
+		builder.onLoad({ filter: /\/compiler\/modules\/(?:directives|matchers)\/.*\.ts$/ }, args => ({
+			contents: withoutUnusedMembers(readFileSync(args.path, 'utf8')),
+			// The members' imports are unused now. esbuild omits unused imports only from TypeScript.
+			loader: 'ts',
+		}));
+	},
+};

@@ -1,0 +1,256 @@
+/**
+ * Connects a server process to the publications of its cluster (`svc run --cluster`): chooses the configuration to start with, and
+ * loads what is published while the server runs.
+ */
+import path from 'node:path';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type { Document } from '../../compiler/document/document.ts';
+import { formatPlacedDocument, parsePlacedDocument } from '../../compiler/lower/step-places.ts';
+import { Cluster } from '../../runtime/cluster/cluster.ts';
+import { ClusterError } from '../../runtime/cluster/cluster-error.ts';
+import { openPublication, type Publication, PublicationRefused } from '../../runtime/cluster/publication.ts';
+import {
+	identityOf,
+	isSamePublication,
+	type MachineFailure,
+	publicationAtStart,
+} from '../../runtime/cluster/rollout-decision.ts';
+import type { SealedValues } from '../../runtime/cluster/sealed-values.ts';
+import { RolloutUnreadable, SharedRollout } from '../../runtime/cluster/shared-rollout.ts';
+import type { LoadOutcome } from '../../runtime/main/control.ts';
+import type { HandoverResult } from '../../runtime/main/handover/successor-process.ts';
+import { firstErrorMessage } from '../../runtime/main/load-outcomes.ts';
+import type { Runtime } from '../../runtime/main/runtime.ts';
+import { newMachineId, PublicationFolder } from '../../runtime/publications/publication-folder.ts';
+import {
+	type PublicationLoadResult,
+	PublishedConfiguration,
+} from '../../runtime/publications/published-configuration.ts';
+import { StoreError } from '../../runtime/storage/store.ts';
+import { CommandFailure } from '../command/command.ts';
+import { firstLineOf } from '../command/failure-report.ts';
+import { printError } from '../command/terminal.ts';
+import { version } from '../command/version.ts';
+import { stateFolder } from './autosave.ts';
+import type { OwnHandover } from './handover.ts';
+
+/** What a process of a fleet knows at its start. It is JSON, because successors receive it. */
+export interface FleetStart {
+	/** The document of the machine's own file, as JSON. The options `cluster` and `admin` in it always apply. */
+	readonly ownDocument: string;
+	/** ID of the machine. */
+	readonly machine: string;
+	/** Number of the publication that the process serves; 0 for the machine's own file. */
+	readonly serves: number;
+	/** Identity of this publication, which tells it apart from another one with the same number. */
+	readonly identity?: string | undefined;
+	/** Share of responses that were server errors before the publication was loaded, from 0 to 1. */
+	readonly errorRateBefore: number;
+	/** Failures that the machine still has to report. */
+	readonly failures: readonly MachineFailure[];
+}
+
+/** The configuration with which a machine of a fleet starts, and the state from which it follows publications. */
+export interface FleetConfiguration {
+	readonly input: ConfigInput;
+	readonly fleet: FleetStart;
+}
+
+/** The configuration that was chosen for the start, and a fallback. */
+export interface FleetStartChoice extends FleetConfiguration {
+	/**
+	 * Returns the last good publication on the disk, to start with if the chosen publication cannot be loaded. Prints a warning with
+	 * `reason`. Returns undefined if the disk has none, or only the one that cannot be loaded.
+	 */
+	fallBack(reason: string): Promise<FleetConfiguration | undefined>;
+}
+
+/** Name of the folder, in the machine's state folder, that holds its publications. */
+const FOLDER_NAME = 'publications';
+
+/**
+ * Returns the configuration that a machine starts with. If Redis has a rollout, this is the publication that the rollout names, or
+ * `input`, the configuration of the machine's own file, if it names none. Without a rollout, or if the publication cannot be used, it
+ * is the last good publication on the disk, otherwise `input`. @throws {@link CommandFailure} if the file cannot be used
+ */
+export async function chooseFleetConfiguration(input: ConfigInput): Promise<FleetStartChoice> {
+	const { compileConfiguration } = await import('../configuration/compilation.ts');
+	const { document, warnings } = compileConfiguration(input);
+	if (warnings !== '') printError(`${warnings}\n`);
+	const { cluster: settings } = document.settings ?? {};
+	if (!settings) throw new CommandFailure(`${input.name} needs the option \`cluster\`, which names Redis.`);
+	const folder = new PublicationFolder(path.join(stateFolder(process.env), FOLDER_NAME));
+	const ownDocument = JSON.stringify(document);
+	const cluster = new Cluster(settings, { log: () => {} });
+	const { sealedValues } = cluster;
+	if (!sealedValues)
+		throw new CommandFailure(
+			`The option \`cluster\` of ${input.name} needs a \`key\`, which decrypts what is published.`,
+		);
+	try {
+		const machine = await readMachineId(folder);
+		const published = await readPublished(cluster, sealedValues, settings.publishers);
+		const publication = published
+			? published.publication
+			: await readLastGood(folder, sealedValues, settings.publishers);
+		const startWith = (served: Publication, failures: readonly MachineFailure[]): FleetConfiguration => ({
+			input: publicationInput(served, ownDocument),
+			fleet: { ownDocument, machine, serves: served.number, identity: served.identity, errorRateBefore: 0, failures },
+		});
+		if (!publication) {
+			const fleet = { ownDocument, machine, serves: 0, errorRateBefore: 0, failures: [] };
+			return { input, fleet, fallBack: async () => undefined };
+		}
+		const fallBack = async (reason: string): Promise<FleetConfiguration | undefined> => {
+			const lastGood = await readLastGood(folder, sealedValues, settings.publishers);
+			if (!lastGood || isSamePublication(lastGood, publication)) return undefined;
+			const { number, identity } = publication;
+			printError(
+				`warning: Publication ${number} cannot be loaded: ${reason.replace(/\.$/, '')}. The machine starts with publication ${lastGood.number}, the last good one on the disk.\n`,
+			);
+			return startWith(lastGood, [{ publication: number, identity, kind: 'refused', reason }]);
+		};
+		return { ...startWith(publication, []), fallBack };
+	} finally {
+		cluster.close();
+	}
+}
+
+/** Returns the ID of this machine. Warns if the machine counts as another one than before. */
+async function readMachineId(folder: PublicationFolder): Promise<string> {
+	try {
+		const { id, replacedId } = await folder.machineId();
+		if (replacedId !== undefined)
+			printError(
+				`warning: The machine ID on the disk, ${replacedId}, is not of this host name. This machine counts as a new one, ${id}.\n`,
+			);
+		return id;
+	} catch (error) {
+		if (!(error instanceof StoreError)) throw error;
+		printError(`warning: ${error.message} After a restart, this machine counts as another one.\n`);
+		return newMachineId();
+	}
+}
+
+/**
+ * Reads what machines start with, according to the rollout in Redis; without a publication, this is their own file. Returns undefined if
+ * Redis has no rollout, and warns and returns undefined if Redis fails or the publication cannot be used.
+ */
+async function readPublished(
+	cluster: Cluster,
+	sealedValues: SealedValues,
+	publishers: readonly string[] | undefined,
+): Promise<{ readonly publication: Publication | undefined } | undefined> {
+	const rollouts = new SharedRollout(cluster, sealedValues);
+	try {
+		const { rollout } = await rollouts.read();
+		if (!rollout) return undefined;
+		const number = publicationAtStart(rollout);
+		// A publication on the disk is then from the time before Redis lost its data.
+		if (number === 0) return { publication: undefined };
+		const sealed = await rollouts.readPublication(number);
+		if (sealed) {
+			const identity = identityOf(rollout, number);
+			return { publication: openPublication(sealedValues, number, sealed, publishers, identity) };
+		}
+		printError(`warning: Publication ${number} is no longer in Redis.\n`);
+	} catch (error) {
+		if (error instanceof ClusterError) printError(`warning: Redis at ${cluster.address}: ${error.message}.\n`);
+		else if (error instanceof PublicationRefused || error instanceof RolloutUnreadable)
+			printError(`warning: ${error.message}\n`);
+		else throw error;
+	}
+	return undefined;
+}
+
+/** Reads the last good publication from the disk. Warns and returns undefined if it cannot be used. */
+async function readLastGood(
+	folder: PublicationFolder,
+	sealedValues: SealedValues,
+	publishers: readonly string[] | undefined,
+): Promise<Publication | undefined> {
+	try {
+		const stored = await folder.lastGood();
+		return stored && openPublication(sealedValues, stored.number, stored.sealed, publishers);
+	} catch (error) {
+		if (!(error instanceof PublicationRefused || error instanceof StoreError)) throw error;
+		printError(`warning: On the disk: ${error.message}\n`);
+		return undefined;
+	}
+}
+
+/** Returns the configuration that a publication results in on a machine whose own document is `ownDocument`. */
+function publicationInput({ number, fileName, document }: Publication, ownDocument: string): ConfigInput {
+	const placed = parsePlacedDocument(JSON.parse(document));
+	const published = placed.document as Document;
+	const { cluster, admin } = (JSON.parse(ownDocument) as Document).settings ?? {};
+	const settings = { ...published.settings, ...(admin && { admin }), ...(cluster && { cluster }) };
+	const text = JSON.stringify({ ...published, settings });
+	return {
+		format: 'json',
+		text: placed.places ? formatPlacedDocument(text, placed.places) : text,
+		name: `publication ${number} (${fileName})`,
+		...(placed.places && { placed: true }),
+	};
+}
+
+/** Lets a running server follow the publications of its cluster. Returns undefined if its configuration has no cluster. */
+export function followPublications(
+	runtime: Runtime,
+	fleet: FleetStart,
+	hasTakenOver: boolean,
+	handOver: (request: OwnHandover) => Promise<HandoverResult>,
+): PublishedConfiguration | undefined {
+	const { cluster } = runtime;
+	if (!cluster?.sealedValues) return undefined;
+	const { ownDocument } = fleet;
+	const load = async (
+		publication: Publication | undefined,
+		errorRateBefore: number,
+	): Promise<PublicationLoadResult> => {
+		const input = publication
+			? publicationInput(publication, ownDocument)
+			: ({ format: 'json', text: ownDocument, name: 'the configuration of this machine' } as const);
+		try {
+			const outcome = await runtime.load(input);
+			if (outcome.result === 'applied') return { result: 'serving' };
+			if (outcome.result !== 'restart_required') return { result: 'refused', reason: reasonOf(outcome) };
+			const { failures } = following;
+			const served = { serves: publication?.number ?? 0, identity: publication?.identity };
+			const successor = { ...fleet, ...served, errorRateBefore, failures };
+			const handover = await handOver({ input, shouldSave: false, fleet: successor });
+			if (handover.result === 'done') return { result: 'handed_over' };
+			const { diagnostics, message } = handover;
+			return { result: 'refused', reason: diagnostics ? firstErrorMessage(diagnostics) : message };
+		} catch (error) {
+			return { result: 'refused', reason: firstLineOf(error) };
+		}
+	};
+	const following = new PublishedConfiguration(
+		{
+			rollouts: new SharedRollout(cluster, cluster.sealedValues),
+			sealedValues: cluster.sealedValues,
+			publishers: cluster.publishers,
+			folder: new PublicationFolder(path.join(stateFolder(process.env), FOLDER_NAME)),
+			load,
+			isReady: () => runtime.ready,
+			traffic: () => runtime.traffic,
+			version,
+			log: (level, message, fields) => runtime.log(level, 'cluster', message, fields),
+		},
+		{ ...fleet, hasTakenOver },
+	);
+	cluster.publications = following;
+	if (!hasTakenOver)
+		for (const { publication, reason } of fleet.failures)
+			runtime.log('error', 'cluster', 'publication refused', { publication, serving: fleet.serves, reason });
+	void following.start();
+	return following;
+}
+
+/** Returns why a load was not applied. */
+function reasonOf(outcome: Exclude<LoadOutcome, { result: 'applied' }>): string {
+	if (outcome.result === 'failed') return outcome.message;
+	if (outcome.result === 'restart_required') return outcome.reasons.map(({ message }) => message).join(' ');
+	return firstErrorMessage(outcome.diagnostics);
+}

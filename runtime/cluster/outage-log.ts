@@ -1,0 +1,95 @@
+/**
+ * The log entries about outages of one thing, such as the connection to Redis: one when it is lost, and one when it is back. If it comes
+ * and goes, the first few outages are logged like this, and then there is one entry a minute, which says how often it was lost.
+ */
+import { type Clock, SYSTEM_CLOCK } from '../clock/clock.ts';
+
+/** Number of outages within an interval that are logged at once, and milliseconds of the interval. */
+const MAX_LOGGED_OUTAGES = 3;
+const INTERVAL_MS = 60_000;
+
+/** The messages of the entries. */
+export interface OutageMessages {
+	readonly lost: string;
+	readonly regained: string;
+}
+
+export type OutageLogFunction = (
+	level: 'info' | 'warn',
+	message: string,
+	fields: { readonly cause?: string | undefined; readonly losses?: number },
+) => void;
+
+/** Logs the outages of one thing. */
+export class OutageLog {
+	readonly #messages: OutageMessages;
+	readonly #log: OutageLogFunction;
+	readonly #clock: Clock;
+	/** The state that the last entry named. */
+	#loggedState: 'none' | 'available' | 'lost' = 'none';
+	#isAvailable = false;
+	#cause: string | undefined;
+	/** Number of losses that no entry has mentioned. */
+	#unloggedLosses = 0;
+	/** Number of outages that were logged since the interval began. */
+	#loggedOutages = 0;
+	/** Ends the interval, which begins with the first outage; undefined outside of it. */
+	#stopTimer: (() => void) | undefined;
+
+	constructor(messages: OutageMessages, log: OutageLogFunction, clock: Clock = SYSTEM_CLOCK) {
+		this.#messages = messages;
+		this.#log = log;
+		this.#clock = clock;
+	}
+
+	onAvailable(): void {
+		this.#isAvailable = true;
+		// If an outage was not logged, its end is not, either: the next outage may follow at once.
+		if (this.#unloggedLosses === 0 && this.#loggedState !== 'available') this.#logAvailable();
+	}
+
+	/** Called for every failed attempt, also if it was lost before. @param cause Contains no credential. */
+	onLost(cause: string): void {
+		const isNew = this.#isAvailable;
+		this.#cause = cause;
+		this.#isAvailable = false;
+		if (this.#loggedOutages >= MAX_LOGGED_OUTAGES) this.#unloggedLosses += isNew ? 1 : 0;
+		else if (this.#loggedState !== 'lost') this.#logLost();
+	}
+
+	close(): void {
+		this.#stopTimer?.();
+		this.#stopTimer = undefined;
+	}
+
+	#logLost(): void {
+		this.#loggedState = 'lost';
+		this.#loggedOutages++;
+		this.#log('warn', this.#messages.lost, { cause: this.#cause, ...this.#takeLosses() });
+		this.#stopTimer ??= this.#clock.startTimer(() => this.#endInterval(), INTERVAL_MS, false);
+	}
+
+	#logAvailable(): void {
+		this.#loggedState = 'available';
+		this.#log('info', this.#messages.regained, this.#takeLosses());
+	}
+
+	/** Returns the number of losses that no entry has mentioned, as a field, and begins to count anew. */
+	#takeLosses(): { readonly losses?: number } {
+		const losses = this.#unloggedLosses;
+		this.#unloggedLosses = 0;
+		return losses === 0 ? {} : { losses };
+	}
+
+	/** If entries were held back, logs the present state, and goes on holding them back for another interval. */
+	#endInterval(): void {
+		this.#stopTimer = undefined;
+		if (this.#unloggedLosses === 0) {
+			this.#loggedOutages = 0;
+			return;
+		}
+		this.#stopTimer = this.#clock.startTimer(() => this.#endInterval(), INTERVAL_MS, false);
+		if (this.#isAvailable) this.#logAvailable();
+		else this.#logLost();
+	}
+}

@@ -1,0 +1,27 @@
+/** Notices when the clock of Redis is changed, or when another server with another clock has become the master. */
+
+/** Milliseconds of a change that are ignored. Clocks that are adjusted gradually differ by less. */
+const IGNORED_CHANGE_MS = 2000;
+
+/** Compares the times in answers of Redis with the clock of this process, which is never set. */
+export class RedisClock {
+	/** The lowest and the highest difference between the two clocks that agrees with the last answer. */
+	#differences: { readonly lowest: number; readonly highest: number } | undefined;
+
+	/**
+	 * Takes note of the time in an answer. Returns by how many milliseconds the clock of Redis has changed since the last answer; 0 if it
+	 * has not.
+	 * @param redisNow The time in the answer, in milliseconds.
+	 * @param sentAt When the command was sent, and `receivedAt` when the answer was received, in milliseconds by a clock that is never set.
+	 */
+	observe(redisNow: number, sentAt: number, receivedAt: number): number {
+		// Redis may have read its clock at any moment between the two.
+		const observed = { lowest: redisNow - receivedAt, highest: redisNow - sentAt };
+		const known = this.#differences;
+		this.#differences = observed;
+		if (!known) return 0;
+		const change =
+			observed.lowest > known.highest ? observed.lowest - known.highest : Math.min(0, observed.highest - known.lowest);
+		return Math.abs(change) > IGNORED_CHANGE_MS ? change : 0;
+	}
+}

@@ -1,0 +1,606 @@
+/**
+ * Follows the publications of a cluster on one machine: reports to Redis what the machine serves, loads what the rollout tells it to,
+ * and returns to the previous publication if the new one fails here. The decisions are those of `rollout-decision.ts`.
+ */
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { type Clock, SYSTEM_CLOCK } from '../clock/clock.ts';
+import type { FollowedRollout } from '../cluster/cluster.ts';
+import { ClusterError } from '../cluster/cluster-error.ts';
+import { openPublication, type Publication, PublicationRefused } from '../cluster/publication.ts';
+import { RedisClock } from '../cluster/redis-clock.ts';
+import {
+	decideMachineStep,
+	identityOf,
+	isOnTrial,
+	isSamePublication,
+	LOST_AFTER_MS,
+	type MachineFailure,
+	MIN_RATED_RESPONSES,
+	nextRollout,
+	type PublicationNumber,
+	type PublicationReference,
+	publicationAtStart,
+	publicationFor,
+	REPORT_INTERVAL_MS,
+	RETRY_FAILED_LOAD_MS,
+	type Rollout,
+	servesPublication,
+	shiftRollout,
+	type TrialTraffic,
+	wantedPublication,
+} from '../cluster/rollout-decision.ts';
+import { SAME_ID_HINT } from '../cluster/rollout-summary.ts';
+import type { SealedValues } from '../cluster/sealed-values.ts';
+import {
+	type FleetReport,
+	NO_REVISION,
+	type ProcessPlace,
+	RolloutUnreadable,
+	type SentReport,
+	type SharedRollout,
+} from '../cluster/shared-rollout.ts';
+import { StoreError } from '../storage/store.ts';
+import type { PublicationFolder, StoredPublication } from './publication-folder.ts';
+
+/** Milliseconds between two checks of whether the machine has to do something. It also checks after each answer from Redis. */
+const STEP_CHECK_INTERVAL_MS = 250;
+/** Maximum characters of the reason of a failure. */
+const MAX_REASON_CHARS = 500;
+/** Why a machine returns if Redis has lost the rollout of the publication that it serves. */
+const LOST_ROLLOUT_REASON = 'Redis has lost the rollout while the publication was on trial';
+/** Number of reports of another process with this machine's ID after which this machine warns. */
+const MIN_OTHER_REPORTS = 3;
+/** Milliseconds without such a report after which the other process counts as gone. */
+const FORGET_OTHER_PROCESS_MS = 30_000;
+/** Number of reports over which the error rate before a load is computed. */
+const MAX_TRAFFIC_SAMPLES = 60;
+
+/** The result of an attempt to serve a configuration. After `handed_over`, another process of this machine follows the publications. */
+export type PublicationLoadResult =
+	| { readonly result: 'serving' }
+	| { readonly result: 'handed_over' }
+	/** Nothing was changed. The reason is a clause or a sentence. */
+	| { readonly result: 'refused'; readonly reason: string };
+
+/** The outcome of a step. After `unavailable`, nothing has changed, and nothing is to be reported. */
+type LoadOutcome = 'loaded' | 'refused' | 'unavailable';
+
+/** Numbers of responses since the process started. */
+export interface ProcessTraffic {
+	readonly requests: number;
+	readonly serverErrors: number;
+}
+
+export interface PublishedConfigurationDeps {
+	readonly rollouts: Pick<SharedRollout, 'report' | 'replace' | 'readPublication' | 'removeReport'>;
+	readonly sealedValues: SealedValues;
+	/** The trusted publishers, as the option `cluster` names them. */
+	readonly publishers: readonly string[] | undefined;
+	readonly folder: PublicationFolder;
+	/** Loads a publication; undefined stands for the configuration in the machine's own file. Never rejects. */
+	load(publication: Publication | undefined, errorRateBefore: number): Promise<PublicationLoadResult>;
+	isReady(): boolean;
+	traffic(): ProcessTraffic;
+	version(): string;
+	log(level: 'info' | 'warn' | 'error', message: string, fields: { readonly [name: string]: unknown }): void;
+}
+
+/** What is known when a process begins to follow the publications. */
+export interface PublicationStart {
+	/** ID of the machine. */
+	readonly machine: string;
+	/** The publication that the process serves. */
+	readonly serves: PublicationNumber;
+	/** Identity of this publication; see `PublicationReference`. */
+	readonly identity?: string | undefined;
+	/** True if the process took over from another one, which began the trial that may be in progress. */
+	readonly hasTakenOver: boolean;
+	/** The share of server errors before the publication was loaded, 0 to 1. */
+	readonly errorRateBefore: number;
+	/**
+	 * Failures that the machine still has to report, from the process that this one took over from. Without them, a process that
+	 * returns from a failed publication would load that publication again.
+	 */
+	readonly failures: readonly MachineFailure[];
+}
+
+/** Follows the publications until it is stopped. */
+export class PublishedConfiguration {
+	readonly #deps: PublishedConfigurationDeps;
+	readonly #clock: Clock;
+	readonly #machine: string;
+	readonly #hasTakenOver: boolean;
+	#serves: PublicationNumber;
+	/** Identity of the publication that the machine serves. */
+	#identity: string | undefined;
+	/** Highest number of a publication that this machine has heard of. */
+	#highestKnown: PublicationNumber;
+	#rollout: Rollout | undefined;
+	#revision = NO_REVISION;
+	/** The latest failure of each publication, and when it happened, by {@link Clock.threadNow}. */
+	readonly #failures = new Map<PublicationNumber, MachineFailure & { readonly at: number }>();
+	/** Number of failures since the process started. */
+	readonly #failureCounts: Record<MachineFailure['kind'], number> = { refused: 0, errors: 0, unready: 0, ended: 0 };
+	/** The last publication that proved good while this process served it, as it is on the disk. */
+	#lastGood: StoredPublication | undefined;
+	/**
+	 * The publication that an earlier process has left on the disk. If Redis has lost its data since then, another publication may have
+	 * the same number by now, so without an identity, this one is used only if Redis does not have a publication with its number.
+	 */
+	#earlierLastGood: StoredPublication | undefined;
+	/** The publication that this process has loaded most recently. */
+	#loadedPublication: StoredPublication | undefined;
+	#trafficAtLoad: ProcessTraffic;
+	#errorRateBefore: number;
+	readonly #trafficSamples: ProcessTraffic[] = [];
+	#unreadySince: number | undefined;
+	#lastContactAt: number;
+	readonly #redisClock = new RedisClock();
+	/** Time, by {@link Clock.threadNow}, before which this machine does not decide for all machines. */
+	#nextDecisionAt = 0;
+	/** Tells this process apart from others in reports. */
+	readonly #processToken = randomBytes(8).toString('hex');
+	/** Another process that reports with the ID of this machine, how often it was noticed, and when last, by {@link Clock.threadNow}. */
+	#sameId: { readonly place: ProcessPlace; readonly count: number; readonly at: number } | undefined;
+	#isReporting = false;
+	#isStepUnderWay = false;
+	/** Time, by {@link Clock.threadNow}, before which nothing is loaded, because an attempt has just failed. */
+	#nextLoadAt = 0;
+	/** True if Redis has lost the rollout while this machine served its publication on trial. `#rollout` is then the lost one. */
+	#hasLostRollout = false;
+	#stopReportTimer: () => void = () => {};
+	#stopStepTimer: () => void = () => {};
+	#isClosed = false;
+	#hasLoggedUnexpected = false;
+	/** True if it has been logged that the state of the rollout is unreadable. */
+	#hasLoggedUnreadable = false;
+	#hasLoggedDiskFailure = false;
+	#lastDiskAction: Promise<unknown> = Promise.resolve();
+
+	constructor(deps: PublishedConfigurationDeps, start: PublicationStart, clock: Clock = SYSTEM_CLOCK) {
+		this.#deps = deps;
+		this.#clock = clock;
+		this.#lastContactAt = clock.threadNow();
+		this.#machine = start.machine;
+		this.#serves = start.serves;
+		this.#identity = start.identity;
+		this.#highestKnown = start.serves;
+		this.#errorRateBefore = start.errorRateBefore;
+		this.#trafficAtLoad = deps.traffic();
+		this.#hasTakenOver = start.hasTakenOver;
+		const served = { number: start.serves, identity: start.identity };
+		// The previous process could not load the publication at first. This one serves it, so that failure is over.
+		const isOver = ({ publication, identity }: MachineFailure): boolean =>
+			isSamePublication({ number: publication, identity }, served);
+		for (const failure of start.failures) if (!isOver(failure)) this.#recordFailure(failure);
+	}
+
+	/** What a process that takes over from this one has to know if it serves the same publication. */
+	get startOfSuccessor(): Pick<PublicationStart, 'serves' | 'identity' | 'errorRateBefore' | 'failures'> {
+		const { failures } = this;
+		return { serves: this.#serves, identity: this.#identity, errorRateBefore: this.#errorRateBefore, failures };
+	}
+
+	/** The latest failure of each publication that the machine may be told to serve. */
+	get failures(): MachineFailure[] {
+		return Array.from(this.#failures.values(), ({ at: _, ...failure }) => failure);
+	}
+
+	/** What this machine serves and has to serve, for the metrics. */
+	get rolloutReport(): FollowedRollout {
+		const rollout = this.#hasLostRollout ? undefined : this.#rollout;
+		const serves = this.#serves;
+		return {
+			serves,
+			wanted: rollout ? wantedPublication(rollout, { machine: this.#machine, ...this.#served }) : serves,
+			latest: rollout && { publication: rollout.publication, phase: rollout.phase },
+			failures: this.#failureCounts,
+		};
+	}
+
+	/** Begins to report. Never rejects. */
+	async start(): Promise<void> {
+		this.#earlierLastGood = await this.#useDisk(folder => folder.lastGood());
+		const trial = await this.#useDisk(folder => folder.unfinishedTrial());
+		this.#hearOf(this.#earlierLastGood?.number);
+		this.#hearOf(trial?.number);
+		if (trial !== undefined && !isSamePublication(trial, { number: this.#serves, identity: this.#identity })) {
+			// The process that this one took over from has withdrawn the publication.
+			if (this.#hasTakenOver) await this.#useDisk(folder => folder.endTrial());
+			// If this start could not load the publication either, the reason for that says more.
+			else if (!this.#failures.has(trial.number)) {
+				const reason = 'the process ended unexpectedly while it served the publication';
+				this.#recordFailure({ publication: trial.number, identity: trial.identity, kind: 'ended', reason });
+			}
+		}
+		if (this.#isClosed) return;
+		this.#scheduleStepCheck();
+		await this.#report();
+	}
+
+	#scheduleStepCheck(): void {
+		const check = (): void => {
+			this.#scheduleStepCheck();
+			void this.#takeStep();
+		};
+		this.#stopStepTimer = this.#clock.startTimer(check, STEP_CHECK_INTERVAL_MS, false);
+	}
+
+	/** Stops following because the machine stops. Never rejects. */
+	async stop(): Promise<void> {
+		this.close();
+		await Promise.all([
+			this.#deps.rollouts.removeReport(this.#machine).catch(() => {}),
+			this.#useDisk(folder => folder.endTrial()),
+		]);
+	}
+
+	/** Stops following without telling anybody, because another process of this machine follows the publications from now on. */
+	close(): void {
+		this.#isClosed = true;
+		this.#stopReportTimer();
+		this.#stopStepTimer();
+	}
+
+	/** Reports, and schedules the next report. One report is under way at a time. */
+	async #report(): Promise<void> {
+		if (this.#isReporting || this.#isClosed) return;
+		this.#isReporting = true;
+		this.#stopReportTimer();
+		try {
+			this.#sampleTraffic();
+			const wouldCoordinate = this.#rollout !== undefined && isOnTrial(this.#rollout) && !this.#hasLostRollout;
+			const sentAt = this.#clock.threadNow();
+			const answer = await this.#deps.rollouts.report(this.#ownReport(), this.#revision, wouldCoordinate);
+			const clockChangeMs = this.#redisClock.observe(answer.now, sentAt, this.#clock.threadNow());
+			// Before all machines have reported by the changed clock, nobody can tell which ones are lost.
+			if (clockChangeMs !== 0) this.#nextDecisionAt = this.#clock.threadNow() + LOST_AFTER_MS;
+			this.#noticeOtherProcess(answer.otherProcess);
+			if (answer.changed) this.#useState(answer.changed.rollout, answer.revision);
+			// After a data loss, nobody decides about the trial any longer, as if Redis did not answer.
+			if (!this.#hasLostRollout) this.#lastContactAt = this.#clock.threadNow();
+			if (answer.reports && clockChangeMs !== 0) await this.#shiftRollout(clockChangeMs);
+			else if (answer.reports && this.#clock.threadNow() >= this.#nextDecisionAt)
+				await this.#coordinate(answer.reports, answer.now);
+			this.#hasLoggedUnreadable = false;
+		} catch (error) {
+			if (error instanceof RolloutUnreadable) {
+				if (!this.#hasLoggedUnreadable) this.#deps.log('error', 'the rollout cannot be read', { cause: error.message });
+				this.#hasLoggedUnreadable = true;
+			} else if (!(error instanceof ClusterError)) this.#logUnexpected(error);
+		} finally {
+			this.#isReporting = false;
+			if (!this.#isClosed) {
+				// Machines that were started together must not report at the same moment forever.
+				const delayMs = REPORT_INTERVAL_MS * (0.9 + Math.random() / 5);
+				this.#stopReportTimer = this.#clock.startTimer(() => void this.#report(), delayMs, false);
+			}
+		}
+		await this.#takeStep();
+		await this.#keepIfGood();
+	}
+
+	/**
+	 * Notices that another process reports with the ID of this machine. It is not enough to see it once, because during a handover the last
+	 * report of the previous process can arrive after the first one of the next.
+	 */
+	#noticeOtherProcess(place: ProcessPlace | undefined): void {
+		const now = this.#clock.threadNow();
+		if (this.#sameId && now - this.#sameId.at > FORGET_OTHER_PROCESS_MS) this.#sameId = undefined;
+		if (!place) return;
+		const count = (this.#sameId?.count ?? 0) + 1;
+		this.#sameId = { place, count, at: now };
+		if (count !== MIN_OTHER_REPORTS) return;
+		this.#deps.log('warn', 'another server has the same machine ID', {
+			machine: this.#machine,
+			host: place.host,
+			pid: place.pid,
+			hint: SAME_ID_HINT,
+		});
+	}
+
+	/** Decides for all machines. */
+	async #coordinate(reports: readonly FleetReport[], now: number): Promise<void> {
+		const rollout = this.#rollout;
+		if (!rollout) return;
+		const next = nextRollout(rollout, reports, now);
+		if (next === rollout) return;
+		const revision = await this.#deps.rollouts.replace(this.#revision, next);
+		// If somebody else has replaced the state, the next report brings the new state.
+		if (revision === undefined) return;
+		this.#useState(next, revision);
+		const { publication, reason, failedMachine } = next;
+		if (next.phase === 'stopped')
+			this.#deps.log('error', 'rollout stopped', { publication, reason, machine: failedMachine });
+		else if (next.phase === 'completed') this.#deps.log('info', 'rollout completed', { publication });
+		else if (next.wave !== rollout.wave)
+			this.#deps.log('info', 'rollout extended', { publication, share: next.terms.shares[next.wave] });
+	}
+
+	/** Moves the times of the rollout after a change of the clock of Redis. */
+	async #shiftRollout(clockChangeMs: number): Promise<void> {
+		if (!this.#rollout) return;
+		const shifted = shiftRollout(this.#rollout, clockChangeMs);
+		const revision = await this.#deps.rollouts.replace(this.#revision, shifted);
+		if (revision === undefined) return;
+		this.#useState(shifted, revision);
+		const seconds = Math.round(clockChangeMs / 1000);
+		this.#deps.log('warn', 'the clock of Redis has changed, so the rollout pauses for a moment', { seconds });
+	}
+
+	#useState(rollout: Rollout | undefined, revision: string): void {
+		this.#revision = revision;
+		const known = this.#rollout;
+		this.#hasLostRollout =
+			rollout === undefined && known !== undefined && isOnTrial(known) && servesPublication(this.#served, known);
+		// The machine goes on watching its own errors, and returns as it does without Redis.
+		if (this.#hasLostRollout) return;
+		if (rollout?.publication !== known?.publication || rollout?.identity !== known?.identity) this.#nextLoadAt = 0;
+		this.#rollout = rollout;
+		this.#hearOf(rollout?.publication);
+		for (const { publication: number, identity } of this.#failures.values()) {
+			const isCurrent =
+				rollout !== undefined &&
+				(number === rollout.publication || number === rollout.previous) &&
+				isSamePublication({ number, identity }, { number, identity: identityOf(rollout, number) });
+			if (!isCurrent) this.#failures.delete(number);
+		}
+	}
+
+	/** The publication that the machine serves, as reports name it. */
+	get #served(): { readonly serves: PublicationNumber; readonly identity: string | undefined } {
+		return { serves: this.#serves, identity: this.#identity };
+	}
+
+	#hearOf(number: PublicationNumber | undefined): void {
+		this.#highestKnown = Math.max(this.#highestKnown, number ?? 0);
+	}
+
+	#ownReport(): SentReport {
+		const isReady = this.#deps.isReady();
+		if (isReady) this.#unreadySince = undefined;
+		else this.#unreadySince ??= this.#clock.threadNow();
+		const { failures } = this;
+		const failure = failures.find(one => one.publication === this.#rollout?.publication) ?? failures.at(-1);
+		return {
+			machine: this.#machine,
+			...this.#served,
+			highestKnown: this.#highestKnown,
+			isReady,
+			traffic: this.#trialTraffic(),
+			...(failure && { failure }),
+			host: hostname(),
+			pid: process.pid,
+			process: this.#processToken,
+			version: this.#deps.version(),
+			...(this.#sameId && this.#sameId.count >= MIN_OTHER_REPORTS && { sameIdAs: this.#sameId.place }),
+		};
+	}
+
+	#trialTraffic(): TrialTraffic {
+		const { requests, serverErrors } = this.#deps.traffic();
+		return {
+			responses: requests - this.#trafficAtLoad.requests,
+			serverErrors: serverErrors - this.#trafficAtLoad.serverErrors,
+			errorRateBefore: this.#errorRateBefore,
+		};
+	}
+
+	#sampleTraffic(): void {
+		this.#trafficSamples.push(this.#deps.traffic());
+		if (this.#trafficSamples.length > MAX_TRAFFIC_SAMPLES) this.#trafficSamples.shift();
+	}
+
+	/** Returns the share of server errors in the last minute, or 0 if there were too few responses to tell. */
+	#recentErrorRate(): number {
+		const first = this.#trafficSamples[0];
+		if (!first) return 0;
+		const { requests, serverErrors } = this.#deps.traffic();
+		const responses = requests - first.requests;
+		return responses < MIN_RATED_RESPONSES ? 0 : (serverErrors - first.serverErrors) / responses;
+	}
+
+	/** Does what the rollout tells the machine to do. One step is under way at a time. */
+	async #takeStep(): Promise<void> {
+		const rollout = this.#rollout;
+		if (!rollout || this.#isStepUnderWay || this.#isClosed) return;
+		const now = this.#clock.threadNow();
+		if (this.#deps.isReady()) this.#unreadySince = undefined;
+		else this.#unreadySince ??= now;
+		const decision = decideMachineStep(
+			rollout,
+			{
+				machine: this.#machine,
+				...this.#served,
+				traffic: this.#trialTraffic(),
+				unreadySince: this.#unreadySince,
+				lastContactAt: this.#lastContactAt,
+				failure: this.#failures.get(publicationFor(rollout, this.#machine)),
+			},
+			now,
+		);
+		if (decision.step === 'none' || now < this.#nextLoadAt) return;
+		this.#isStepUnderWay = true;
+		let outcome: LoadOutcome = 'unavailable';
+		try {
+			if (decision.step === 'return') {
+				const { publication, failure } = decision;
+				const reason = this.#hasLostRollout && !failure ? LOST_ROLLOUT_REASON : decision.reason;
+				if (this.#failures.get(this.#serves)?.kind !== failure?.kind || !failure)
+					this.#deps.log('error', 'publication withdrawn', {
+						publication: this.#serves,
+						previous: publication,
+						reason,
+					});
+				if (failure) this.#recordFailure(failure);
+			}
+			const number = decision.publication;
+			const wanted = { number, identity: identityOf(rollout, number) };
+			outcome = await this.#load(wanted, isOnTrial(rollout) && number === rollout.publication);
+			if (outcome !== 'loaded' && (decision.step === 'return' || (outcome === 'refused' && this.#hasToLeave(rollout))))
+				outcome = await this.#loadLastGood(rollout, outcome);
+			if (outcome !== 'loaded' && decision.step === 'return')
+				this.#nextLoadAt = this.#clock.threadNow() + RETRY_FAILED_LOAD_MS;
+		} catch (error) {
+			this.#logUnexpected(error);
+		} finally {
+			this.#isStepUnderWay = false;
+		}
+		if (this.#hasLostRollout && outcome === 'loaded') this.#forgetLostRollout();
+		// Reports at once, so that the coordinator learns the outcome before the next report is due.
+		if (outcome !== 'unavailable') void this.#report();
+		// Without a pause, the next attempt would follow at once, and nothing else could happen in this thread.
+		else this.#nextLoadAt = Math.max(this.#nextLoadAt, this.#clock.threadNow() + REPORT_INTERVAL_MS);
+	}
+
+	/** Reports whether the machine serves the publication of a rollout that was stopped or aborted. */
+	#hasToLeave(rollout: Rollout): boolean {
+		return (rollout.phase === 'stopped' || rollout.phase === 'aborted') && servesPublication(this.#served, rollout);
+	}
+
+	/** Loads the last good publication, because the one that the machine has to return to cannot be loaded. */
+	async #loadLastGood(rollout: Rollout, outcome: LoadOutcome): Promise<LoadOutcome> {
+		const fallback = this.#lastGood ?? this.#earlierLastGood;
+		if (!fallback || fallback.number === rollout.previous || fallback.number === this.#serves) return outcome;
+		return (await this.#load(fallback, false)) === 'loaded' ? 'loaded' : outcome;
+	}
+
+	/** Goes on without a rollout, as machines do that have never heard of one. */
+	#forgetLostRollout(): void {
+		this.#hasLostRollout = false;
+		this.#rollout = undefined;
+	}
+
+	/** Loads a publication. If that fails, records the failure, and the previous configuration remains in service. */
+	async #load(wanted: PublicationReference, isTrial: boolean): Promise<LoadOutcome> {
+		const { number } = wanted;
+		let result: PublicationLoadResult;
+		let sealed: Buffer | undefined;
+		let publication: Publication | undefined;
+		const errorRateBefore = this.#recentErrorRate();
+		try {
+			sealed = number === 0 ? undefined : await this.#fetch(wanted);
+			const { sealedValues, publishers } = this.#deps;
+			publication = sealed && openPublication(sealedValues, number, sealed, publishers, wanted.identity);
+			if (this.#isClosed) return 'unavailable';
+			if (isTrial) await this.#useDisk(folder => folder.beginTrial(wanted));
+			result = await this.#deps.load(publication, errorRateBefore);
+		} catch (error) {
+			// Redis has failed since it told this machine to load the publication. The machine will try again.
+			if (error instanceof ClusterError) return 'unavailable';
+			if (!(error instanceof PublicationRefused)) throw error;
+			result = { result: 'refused', reason: error.message };
+		}
+		if (result.result === 'handed_over') {
+			this.close();
+			return 'loaded';
+		}
+		// The process stops, or has handed over in the meantime. The record of the trial then belongs to the other process.
+		if (this.#isClosed) return 'unavailable';
+		if (result.result === 'refused') {
+			const { reason } = result;
+			const known = this.#failures.get(number)?.reason;
+			this.#recordFailure({ publication: number, identity: wanted.identity, kind: 'refused', reason });
+			// An ended rollout is retried forever, so only what is new is logged.
+			if (this.#failures.get(number)?.reason !== known)
+				this.#deps.log('error', 'publication refused', { publication: number, serving: this.#serves, reason });
+			if (isTrial) await this.#useDisk(folder => folder.endTrial());
+			return 'refused';
+		}
+		this.#deps.log('info', 'publication loaded', { publication: number, before: this.#serves });
+		this.#serves = number;
+		this.#identity = publication?.identity;
+		this.#failures.delete(number);
+		this.#loadedPublication = sealed && { number, identity: publication?.identity, sealed };
+		this.#trafficAtLoad = this.#deps.traffic();
+		this.#errorRateBefore = errorRateBefore;
+		this.#trafficSamples.length = 0;
+		if (!isTrial) await this.#useDisk(folder => folder.endTrial());
+		return 'loaded';
+	}
+
+	/** Returns an encrypted publication. Rejects with ClusterError and PublicationRefused. */
+	async #fetch(wanted: PublicationReference): Promise<Buffer> {
+		const { number, identity } = wanted;
+		for (const stored of [this.#loadedPublication, this.#lastGood])
+			if (stored && isSamePublication(stored, wanted)) return stored.sealed;
+		const stored = this.#earlierLastGood;
+		const earlier = stored && isSamePublication(stored, wanted) ? stored.sealed : undefined;
+		if (earlier && identity !== undefined && stored?.identity === identity) return earlier;
+		try {
+			const sealed = await this.#deps.rollouts.readPublication(number);
+			if (sealed) return sealed;
+		} catch (error) {
+			if (!(error instanceof ClusterError && earlier)) throw error;
+		}
+		if (earlier) return earlier;
+		throw new PublicationRefused('publication/missing', `Publication ${number} is no longer in Redis.`);
+	}
+
+	#recordFailure(failure: MachineFailure): void {
+		this.#failureCounts[failure.kind]++;
+		const reason = failure.reason.slice(0, MAX_REASON_CHARS).replace(/\.$/, '');
+		this.#failures.delete(failure.publication);
+		this.#failures.set(failure.publication, { ...failure, reason, at: this.#clock.threadNow() });
+	}
+
+	/** Writes the publication that is being served to the disk, once it is no longer on trial. */
+	async #keepIfGood(): Promise<void> {
+		const rollout = this.#rollout;
+		const number = this.#serves;
+		const served = { number, identity: this.#identity };
+		if (!rollout || number === 0 || this.#isStepUnderWay) return;
+		if (this.#lastGood && isSamePublication(this.#lastGood, served)) return;
+		if (!isSamePublication(served, { number: publicationAtStart(rollout), identity: identityOf(rollout, number) }))
+			return;
+		let sealed: Buffer;
+		try {
+			sealed = await this.#fetch(served);
+			// What somebody has altered in Redis must not replace the good publication on the disk.
+			openPublication(this.#deps.sealedValues, number, sealed, this.#deps.publishers, served.identity);
+		} catch (error) {
+			if (!(error instanceof ClusterError || error instanceof PublicationRefused)) this.#logUnexpected(error);
+			return;
+		}
+		const stored = { ...served, sealed };
+		await this.#useDisk(async folder => {
+			await folder.saveLastGood(stored);
+			await folder.endTrial();
+			this.#lastGood = stored;
+		});
+	}
+
+	/**
+	 * Logs the first error that should not occur, for example because another release wrote the state in another form. The server must
+	 * not end because of it.
+	 */
+	#logUnexpected(error: unknown): void {
+		if (this.#hasLoggedUnexpected) return;
+		this.#hasLoggedUnexpected = true;
+		const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
+		this.#deps.log('error', 'following the publications failed', { cause });
+	}
+
+	/**
+	 * Uses the disk. If it fails, logs the first failure, and resolves to undefined: the machine serves nevertheless. Actions run in the
+	 * order of the calls, so that a trial that ends while its beginning is being written is not recorded as unfinished.
+	 */
+	#useDisk<T>(action: (folder: PublicationFolder) => Promise<T>): Promise<T | undefined> {
+		const result = this.#lastDiskAction.then(() => this.#runOnDisk(action));
+		this.#lastDiskAction = result;
+		return result;
+	}
+
+	async #runOnDisk<T>(action: (folder: PublicationFolder) => Promise<T>): Promise<T | undefined> {
+		try {
+			return await action(this.#deps.folder);
+		} catch (error) {
+			if (!(error instanceof StoreError)) this.#logUnexpected(error);
+			else if (!this.#hasLoggedDiskFailure)
+				this.#deps.log('warn', 'the disk cannot keep publications', { cause: error.message });
+			this.#hasLoggedDiskFailure = true;
+			return undefined;
+		}
+	}
+}

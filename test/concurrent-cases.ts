@@ -1,0 +1,24 @@
+/** Cases of a suite that run at the same time, because they mostly wait for timers. */
+import type { Test } from 'uvu';
+
+/**
+ * Returns a function that adds a case to a suite. All cases that it adds start as soon as the first of them is due, so they must not
+ * share anything that they change. Each is reported by itself.
+ */
+export function concurrentCases(cases: Test<object>): (name: string, run: () => Promise<void>) => void {
+	const runs: (() => Promise<void>)[] = [];
+	let outcomes: readonly Promise<void>[] | undefined;
+	const start = (run: () => Promise<void>): Promise<void> => {
+		const outcome = run();
+		// A case may fail before the suite comes to it.
+		outcome.catch(() => {});
+		return outcome;
+	};
+	return (name, run) => {
+		const index = runs.push(run) - 1;
+		cases(name, () => {
+			outcomes ??= runs.map(start);
+			return outcomes[index]!;
+		});
+	};
+}
