@@ -18,6 +18,8 @@ const FORGET_MACHINE_AFTER_MS = 600_000;
 const FORGET_INTERVAL_MS = 60_000;
 /** Number of publications that are kept, including the latest one. */
 const KEPT_PUBLICATIONS = 20;
+/** Number of last bytes, all of them of the authentication tag, by which a process recognizes its own report. */
+const REPORT_END_BYTES = 16;
 /** The name under which the state is encrypted. */
 const STATE_NAME = 'rollout';
 /** The revision of a state that does not exist. */
@@ -80,7 +82,8 @@ export class RolloutUnreadable extends Error {
  *
  * `ARGV`: the machine; its report; the revision that it knows; 1 if it is willing to be the coordinator; the milliseconds of the
  * lease; the milliseconds without a report after which a machine is forgotten; the milliseconds between two searches for such machines
- * (empty if this machine does not search); and the time of this process's previous report (empty for its first one).
+ * (empty if this machine does not search); and the last bytes of this process's previous report, which no other report has (empty for
+ * its first one).
  *
  * Also returns the report that this one replaces, if this process has reported before and the replaced report is not its previous one.
  * If nobody searched between two rollouts, the reports of machines that were replaced by others would accumulate. A report from the
@@ -89,7 +92,7 @@ export class RolloutUnreadable extends Error {
 const REPORT_SCRIPT = new RedisScript(`${LUA_SET_NOW}
 local before = redis.call('HGET', KEYS[2], ARGV[1])
 redis.call('HSET', KEYS[2], ARGV[1], string.format('%.0f', now) .. ':' .. ARGV[2])
-local replaced = ARGV[8] ~= '' and before and string.match(before, '^%d+') ~= ARGV[8] and before
+local replaced = ARGV[8] ~= '' and before and string.sub(before, -#ARGV[8]) ~= ARGV[8] and before
 local revision = redis.call('HGET', KEYS[1], 'revision') or ''
 local state = revision ~= ARGV[3] and redis.call('HGET', KEYS[1], 'state')
 local reports = false
@@ -133,8 +136,8 @@ export class SharedRollout {
 	readonly #sealedValues: SealedValues;
 	/** Time, by `performance.now()`, from which this machine searches again for machines that are to be forgotten. */
 	#nextForgetAt = 0;
-	/** When Redis received the last report of each machine for which this process reports (usually one), by Redis's clock. */
-	readonly #lastReports = new Map<string, string>();
+	/** The ends of the last reports of the machines for which this process reports (usually one). */
+	readonly #lastReports = new Map<string, Buffer>();
 
 	/** @param sealedValues The sealed values of the cluster, whose settings must contain a key. */
 	constructor(cluster: Cluster, sealedValues: SealedValues) {
@@ -181,7 +184,7 @@ export class SharedRollout {
 			COMMAND_TIMEOUT_MS,
 		);
 		const [now, revisionBytes, state, reports, replaced = null] = reply as RedisReply[];
-		this.#lastReports.set(report.machine, String(now));
+		this.#lastReports.set(report.machine, sealedReport.subarray(-REPORT_END_BYTES));
 		const revision = String(revisionBytes);
 		const hasChanged = revision !== knownRevision;
 		return {

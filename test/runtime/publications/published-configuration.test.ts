@@ -290,7 +290,8 @@ following('errors make the machine return by itself, even if Redis fails at the 
 		assert.ok(machine.messages.includes('publication withdrawn'));
 		rollout.isAvailable = true;
 		await until('the stop', () => rollout.state?.phase === 'stopped');
-		assert.is(rollout.state!.reason, '90.0 % of 1000 responses were errors');
+		// The machine decides this by itself, or as the coordinator, if it happens to report between the two.
+		assert.match(rollout.state!.reason!, /^90\.0 % of 1000 responses were errors( of all admitted machines)?$/);
 	});
 });
 
