@@ -69,6 +69,12 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	#contentLength: number | undefined = undefined;
 	#receivedBytes = 0;
 	#body: ClientBody | undefined = undefined;
+	/**
+	 * The content that completes `Content-Length`, until the upstream ends the stream. To an HTTP/1.1 client, the response is
+	 * complete with its last byte. If that byte were forwarded earlier, a reset or malformed trailers could not be reported to the
+	 * client (RFC 9113 §8.1, §8.1.1).
+	 */
+	#lastPiece: Uint8Array | undefined = undefined;
 	/** Number of bytes of the window that are not returned to the upstream yet, because the body's reader has no room for more. */
 	#withheldBytes = 0;
 	#isPaused = false;
@@ -308,7 +314,14 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			return true;
 		}
 		if (body && contentBytes > 0) {
-			this.#isPaused = !body.push(this.#options.pieceMemory.copy(bytes, start, end));
+			const piece = this.#options.pieceMemory.copy(bytes, start, end);
+			if (!endsStream && this.#receivedBytes === this.#contentLength) {
+				// The stream's window is not reopened, because no more content is allowed. `#isPaused` is unchanged: while the
+				// body's consumer waits, the read timeout applies to the end of the stream.
+				this.#lastPiece = piece;
+				return true;
+			}
+			this.#isPaused = !body.push(piece);
 			if (this.#isPaused) this.#withheldBytes += frameBytes;
 			else if (!endsStream) this.#returnWindow(frameBytes, body.readsAhead);
 		} else if (!endsStream) this.#returnWindow(frameBytes, true);
@@ -373,6 +386,8 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		// The part of the request that has not been sent is dropped.
 		if (!this.#hasRequestEnded) this.#session.writeReset(this, H2_ERROR.cancel);
 		this.#body = undefined;
+		if (this.#lastPiece) body?.push(this.#lastPiece);
+		this.#lastPiece = undefined;
 		body?.end(trailers && trailers.size > 0 ? trailers : undefined);
 		this.#session.onStreamEnded(this, true);
 		call.onReleased();

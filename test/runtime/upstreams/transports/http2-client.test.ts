@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { proxiedSite } from '../../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
 import { rawExchange } from '../../../harness.ts';
-import { eventually } from '../../running-server.ts';
+import { eventually, withServer } from '../../running-server.ts';
 
 const test = suite('HTTP/2 to upstreams');
 
@@ -43,8 +43,10 @@ interface Received {
 	readonly payload: Buffer;
 }
 
-/** Starts an upstream that sends its SETTINGS, and then calls the script with each frame that it receives. */
-async function startUpstream(script: (frame: Received, socket: Socket, connection: number) => void): Promise<string> {
+type Script = (frame: Received, socket: Socket, connection: number) => void;
+
+/** Starts a server that sends its SETTINGS, and then calls the script with each frame that it receives. Returns its port. */
+async function startScriptedServer(script: Script): Promise<number> {
 	const sockets = new Set<Socket>();
 	let connections = 0;
 	const server = createServer(socket => {
@@ -77,7 +79,12 @@ async function startUpstream(script: (frame: Received, socket: Socket, connectio
 		for (const socket of sockets) socket.destroy();
 		return new Promise(resolve => server.close(resolve));
 	});
-	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${(server.address() as AddressInfo).port}`);
+	return (server.address() as AddressInfo).port;
+}
+
+/** Starts a scripted server as an upstream, and a site that proxies to it. Returns the URL of the site. */
+async function startUpstream(script: Script, transport = ''): Promise<string> {
+	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${await startScriptedServer(script)}${transport}`);
 	cleanups.push(() => site.close());
 	return `http://127.0.0.1:${site.port}`;
 }
@@ -252,8 +259,7 @@ test('a body of the wrong length or a truncated one does not look complete', asy
 		[head, stream => frame(0, 1, stream, 'too long')],
 		[head, stream => frame(3, 0, stream, numbers(0))],
 		[head, stream => frame(1, 4, stream, OK)],
-		// Pseudo-headers are not allowed in trailers (RFC 9113 §8.1). These responses have no Content-Length, because the client
-		// may otherwise have received the whole content before the proxy reads the trailers.
+		// Pseudo-headers are not allowed in trailers (RFC 9113 §8.1). The test below has such responses with a Content-Length.
 		[OK, stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, OK)])],
 		[OK, stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, literal(':method', 'GET'))])],
 		[OK, stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, literal('connection', 'close'))])],
@@ -267,6 +273,102 @@ test('a body of the wrong length or a truncated one does not look complete', asy
 		});
 		assert.is(await get(url), 'broken');
 	}
+});
+
+test('a complete body is delivered when its stream ends in a later frame, with or without trailers', async () => {
+	const ends = [
+		(stream: number) => frame(0, 1, stream),
+		(stream: number) => frame(1, 5, stream, literal('x-sum', '1')),
+		(stream: number) => Buffer.concat([frame(0, 0, stream), frame(0, 9, stream, Buffer.from([2, 0, 0]))]),
+	];
+	const content = Buffer.alloc(300_000, 'content ');
+	for (const end of ends) {
+		let sentBytes = 0;
+		let windowBytes = 4096;
+		const url = await startUpstream(({ type, stream, payload }, socket) => {
+			if (type === 1) {
+				const fields = Buffer.concat([OK, literal('content-length', String(content.length))]);
+				socket.write(frame(1, 4, stream, fields));
+			} else if (type === 8 && stream > 0) windowBytes += payload.readUInt32BE(0);
+			else return;
+			while (sentBytes < content.length && windowBytes > 0) {
+				const piece = content.subarray(sentBytes, sentBytes + Math.min(windowBytes, 10_000));
+				sentBytes += piece.length;
+				windowBytes -= piece.length;
+				socket.write(frame(0, 0, stream, piece));
+				if (sentBytes === content.length) setImmediate(() => socket.write(end(stream)));
+			}
+		});
+		assert.is(await get(url), `200 ${content}`);
+	}
+});
+
+/** Improper ends of a stream whose content is complete. */
+const ENDS_AFTER_CONTENT: readonly ((stream: number) => Buffer)[] = [
+	stream => frame(1, 5, stream, literal(':method', 'GET')),
+	stream => frame(1, 4, stream, literal('x-sum', '1')),
+	stream => frame(3, 0, stream, numbers(2)),
+	stream => frame(3, 0, stream, numbers(0)),
+	stream => frame(0, 0, stream, 'more'),
+	() => frame(7, 0, 0, numbers(0, 2)),
+	() => frame(0, 0, 77, 'an error of the connection'),
+];
+
+/**
+ * Starts an upstream whose responses have complete content. The first `brokenCount` streams end improperly, as `end` says. The end
+ * is sent when the client has answered a PING, and so has processed the content.
+ */
+async function startImproperUpstream(end: (stream: number) => Buffer, brokenCount: number): Promise<Upstream> {
+	let requests = 0;
+	let stream = 0;
+	const port = await startScriptedServer((received, socket) => {
+		if (received.type === 6 && received.flags === 1)
+			socket.write(requests <= brokenCount ? end(stream) : frame(0, 1, stream));
+		if (received.type !== 1) return;
+		requests++;
+		stream = received.stream;
+		const fields = [OK, literal('content-length', '5'), literal('cache-control', 'max-age=60')];
+		socket.write(frame(1, 4, stream, Buffer.concat(fields)));
+		socket.write(frame(0, 0, stream, 'hello'));
+		socket.write(frame(6, 0, 0, '12345678'));
+	});
+	return { port, requestCount: () => requests };
+}
+
+interface Upstream {
+	readonly port: number;
+	requestCount(): number;
+}
+
+test('a response whose stream does not end properly does not look complete, although its content is', async () => {
+	for (const end of ENDS_AFTER_CONTENT) {
+		const { port } = await startImproperUpstream(end, Infinity);
+		const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${port}`);
+		cleanups.push(() => site.close());
+		assert.is(await get(`http://127.0.0.1:${site.port}`), 'broken', String(end));
+	}
+});
+
+test('a response whose stream does not end properly is not stored by the cache, although its content is complete', async () => {
+	for (const end of ENDS_AFTER_CONTENT) {
+		const { port, requestCount } = await startImproperUpstream(end, 1);
+		const text = `{\nadmin off\n}\nhttp://:0 {\nbind 127.0.0.1\ncache\nreverse_proxy h2c://127.0.0.1:${port}\n}\n`;
+		const input = { format: 'configfile' as const, text, name: 'Configfile' };
+		await withServer(undefined, { input, threads: 1 }, async ({ port: sitePort }) => {
+			const url = `http://127.0.0.1:${sitePort}`;
+			const answers = [await get(url), await get(url), await get(url)];
+			assert.equal([...answers, requestCount()], ['broken', '200 hello', '200 hello', 2], String(end));
+		});
+	}
+});
+
+test('the read timeout applies while the end of a stream is missing', async () => {
+	const url = await startUpstream(({ type, stream }, socket) => {
+		if (type !== 1) return;
+		socket.write(frame(1, 4, stream, Buffer.concat([OK, literal('content-length', '2')])));
+		socket.write(frame(0, 0, stream, 'ok'));
+	}, ' {\ntransport http {\nread_timeout 80ms\n}\n}');
+	assert.is(await get(url), 'broken');
 });
 
 test('a refused stream, and one beyond a GOAWAY, are retried on a new connection', async () => {
