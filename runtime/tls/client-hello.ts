@@ -40,13 +40,68 @@ const ACME_TLS: Buffer = Buffer.from('acme-tls/1', 'latin1');
 
 /** Parses the ClientHello at the start of `bytes`, which may be split across several records. Never throws. */
 export function readClientHello(bytes: Buffer): ClientHello | ClientHelloProblem {
+	return readWithScan(bytes, new RecordScan());
+}
+
+/** The parsed records of an incomplete ClientHello, so that each record is parsed once. */
+class RecordScan {
+	/** Where the first record begins that has not arrived completely. */
+	recordStart = 0;
+	/** Number of bytes of the message in the records before `recordStart`. */
+	messageBytes = 0;
+	/** The first bytes of the message in these records, up to its header. */
+	readonly headerBytes: number[] = [];
+}
+
+/** Minimum size in bytes of the buffer for an incomplete ClientHello. */
+const MIN_COLLECTED_BYTES = 2048;
+
+/**
+ * Collects a ClientHello that arrives in several pieces. The work is proportional to the number of bytes and pieces, even if a
+ * client sends each byte in a packet and a record of its own.
+ */
+export class ClientHelloCollector {
+	#memory: Buffer;
+	#length = 0;
+	readonly #scan = new RecordScan();
+
+	/** `firstBytes` are the bytes that have been received so far. They are copied. */
+	constructor(firstBytes: Buffer) {
+		this.#memory = Buffer.allocUnsafeSlow(Math.max(MIN_COLLECTED_BYTES, firstBytes.length));
+		this.#append(firstBytes);
+	}
+
+	/** Everything that has been received. Valid until the next call of `add`. */
+	get bytes(): Buffer {
+		return this.#memory.subarray(0, this.#length);
+	}
+
+	/** Adds bytes, and parses the ClientHello if it is complete. */
+	add(bytes: Buffer): ClientHello | ClientHelloProblem {
+		this.#append(bytes);
+		return readWithScan(this.bytes, this.#scan);
+	}
+
+	#append(bytes: Buffer): void {
+		const length = this.#length + bytes.length;
+		if (length > this.#memory.length) {
+			const memory = Buffer.allocUnsafeSlow(Math.max(length, this.#memory.length * 2));
+			this.#memory.copy(memory, 0, 0, this.#length);
+			this.#memory = memory;
+		}
+		bytes.copy(this.#memory, this.#length);
+		this.#length = length;
+	}
+}
+
+function readWithScan(bytes: Buffer, scan: RecordScan): ClientHello | ClientHelloProblem {
 	if (bytes.length === 0) return 'incomplete';
 	if (bytes[0] !== HANDSHAKE_RECORD) return 'not-tls';
 	if (bytes.length > 1 && bytes[1] !== 3) return 'not-tls';
 	// Nearly every client sends its ClientHello in one record, which is parsed where it is.
 	const wholeMessageBytes = messageBytesInFirstRecord(bytes);
 	if (wholeMessageBytes > 0) return parseHello(bytes, RECORD_HEADER_BYTES, RECORD_HEADER_BYTES + wholeMessageBytes);
-	const message = extractMessage(bytes);
+	const message = extractMessage(bytes, scan);
 	return typeof message === 'string' ? message : parseHello(message, 0, message.length);
 }
 
@@ -61,29 +116,33 @@ function messageBytesInFirstRecord(bytes: Buffer): number {
 
 /**
  * Returns the handshake message without its record headers. It is called each time more bytes arrive, and a hostile client may
- * send one-byte records, so nothing is copied before the message is complete.
+ * send one-byte records, so it continues after the records of earlier calls, and copies nothing before the message is complete.
  */
-function extractMessage(bytes: Buffer): Buffer | ClientHelloProblem {
-	const headerBytes: number[] = [];
-	let receivedBytes = 0;
-	let messageBytes = Infinity;
-	for (let at = 0; ; ) {
-		if (bytes.length < at + RECORD_HEADER_BYTES) return 'incomplete';
-		if (bytes[at] !== HANDSHAKE_RECORD) return 'malformed';
-		const recordBytes = bytes.readUInt16BE(at + 3);
+function extractMessage(bytes: Buffer, scan: RecordScan): Buffer | ClientHelloProblem {
+	for (;;) {
+		const { recordStart, headerBytes } = scan;
+		const start = recordStart + RECORD_HEADER_BYTES;
+		if (bytes.length < start) return 'incomplete';
+		if (bytes[recordStart] !== HANDSHAKE_RECORD) return 'malformed';
+		const recordBytes = bytes.readUInt16BE(recordStart + 3);
 		if (recordBytes === 0 || recordBytes > MAX_RECORD_BYTES) return 'malformed';
-		const start = at + RECORD_HEADER_BYTES;
-		at = start + recordBytes;
-		const fragmentEnd = Math.min(at, bytes.length);
-		receivedBytes += fragmentEnd - start;
-		for (let i = start; i < fragmentEnd && headerBytes.length < MESSAGE_HEADER_BYTES; i++) headerBytes.push(bytes[i]!);
-		if (headerBytes.length > 0 && headerBytes[0] !== CLIENT_HELLO) return 'malformed';
-		if (messageBytes === Infinity && headerBytes.length === MESSAGE_HEADER_BYTES) {
-			messageBytes = MESSAGE_HEADER_BYTES + ((headerBytes[1]! << 16) | (headerBytes[2]! << 8) | headerBytes[3]!);
+		const end = start + recordBytes;
+		const fragmentEnd = Math.min(end, bytes.length);
+		const newHeaderBytes = bytes.subarray(
+			start,
+			Math.min(fragmentEnd, start + MESSAGE_HEADER_BYTES - headerBytes.length),
+		);
+		const knownHeader = headerBytes.length === MESSAGE_HEADER_BYTES ? headerBytes : [...headerBytes, ...newHeaderBytes];
+		if (knownHeader.length > 0 && knownHeader[0] !== CLIENT_HELLO) return 'malformed';
+		if (knownHeader.length === MESSAGE_HEADER_BYTES) {
+			const messageBytes = MESSAGE_HEADER_BYTES + ((knownHeader[1]! << 16) | (knownHeader[2]! << 8) | knownHeader[3]!);
 			if (messageBytes > MAX_HELLO_BYTES) return 'malformed';
+			if (scan.messageBytes + fragmentEnd - start >= messageBytes) return joinRecords(bytes, messageBytes);
 		}
-		if (receivedBytes >= messageBytes) return joinRecords(bytes, messageBytes);
-		if (bytes.length < at) return 'incomplete';
+		if (bytes.length < end) return 'incomplete';
+		if (headerBytes.length < MESSAGE_HEADER_BYTES) headerBytes.push(...newHeaderBytes);
+		scan.recordStart = end;
+		scan.messageBytes += recordBytes;
 	}
 }
 

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { ConnectionPeer } from '../protocols/protocol.ts';
 import type { DenseSetMember } from '../sockets/dense-set.ts';
 import type { DirectSocket, PeekOwner } from '../sockets/direct-socket.ts';
+import type { ClientHelloCollector } from './client-hello.ts';
 import type { HandshakeSelector } from './handshake-selector.ts';
 
 /** The server that performs the handshakes. */
@@ -28,6 +29,8 @@ export class PendingHandshake implements PeekOwner, DenseSetMember {
 	 * The handshake settings that were current when the connection was accepted. A reload during the handshake does not change them.
 	 */
 	readonly selector: HandshakeSelector;
+	/** The beginning of a ClientHello that is not complete yet. */
+	helloCollector: ClientHelloCollector | undefined = undefined;
 	/** The bytes that have been read but not yet passed to the handshake. */
 	pendingBytes: Buffer | undefined = undefined;
 	/** True once the ClientHello has been read or found invalid. */

@@ -25,7 +25,7 @@ import { DirectSocket, toDirectSocket } from '../sockets/direct-socket.ts';
 import { canStartTls, clientProof, directTlsThread, handshakeFacts, startTls } from '../sockets/start-tls.ts';
 import type { ClientProof } from '../sockets/tls-handle.ts';
 import { underlyingConnection } from '../sockets/tls-internals.ts';
-import { type ClientHello, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
+import { type ClientHello, ClientHelloCollector, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { type ClientRefusal, clientRefusalReason } from './client-verification.ts';
 import { classifyHandshakeFailure } from './handshake-failure.ts';
 import type { HandshakeRate } from './handshake-rate.ts';
@@ -221,13 +221,14 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	onHelloBytes(pending: PendingHandshake, bytes: Buffer): void {
-		const { socket } = pending;
-		const readBytes = pending.pendingBytes === undefined ? bytes : Buffer.concat([pending.pendingBytes, bytes]);
-		const hello = readClientHello(readBytes);
+		const { socket, helloCollector } = pending;
+		const hello = helloCollector === undefined ? readClientHello(bytes) : helloCollector.add(bytes);
+		const readBytes = helloCollector === undefined ? bytes : helloCollector.bytes;
 		if (hello === 'incomplete' && readBytes.length < MAX_HELLO_BYTES) {
-			pending.pendingBytes = readBytes === bytes ? Buffer.from(bytes) : readBytes;
+			pending.helloCollector ??= new ClientHelloCollector(bytes);
 			return;
 		}
+		pending.helloCollector = undefined;
 		pending.pendingBytes = readBytes;
 		pending.isPeekDone = true;
 		if (!(socket instanceof DirectSocket)) socket.off('data', onHelloData);

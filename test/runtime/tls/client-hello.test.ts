@@ -4,7 +4,7 @@ import { createServer, type Socket } from 'node:net';
 import { connect } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { readClientHello } from '../../../runtime/tls/client-hello.ts';
+import { ClientHelloCollector, readClientHello } from '../../../runtime/tls/client-hello.ts';
 
 /** Captures the ClientHello of Node's own client. */
 async function captureHello(servername: string, ALPNProtocols: string[]): Promise<Buffer> {
@@ -80,6 +80,53 @@ hello('an endless ClientHello in one-byte records costs little to parse', () => 
 	}
 	const read = readClientHello(cut);
 	assert.is(typeof read === 'string' ? read : read.serverName, 'sub.example.com');
+});
+
+/** Collects bytes one by one, and returns the last result. */
+function collectByteByByte(records: Buffer): ReturnType<ClientHelloCollector['add']> {
+	const collector = new ClientHelloCollector(records.subarray(0, 1));
+	for (let at = 1; at < records.length; at++) {
+		const result = collector.add(records.subarray(at, at + 1));
+		if (result !== 'incomplete' || at === records.length - 1) {
+			assert.equal(collector.bytes, records.subarray(0, at + 1));
+			return result;
+		}
+	}
+	throw new Error('there are too few bytes');
+}
+
+/** Returns the processor time, in microseconds, in which this many one-byte records are collected byte by byte. */
+function collectingCost(recordCount: number): number {
+	const message = Buffer.alloc(recordCount);
+	message.writeUInt32BE(0x0100ffff - 3);
+	const records = Buffer.concat([...message].map(byte => Buffer.from([22, 3, 1, 0, 1, byte])));
+	const { user } = process.cpuUsage();
+	assert.is(collectByteByByte(records), 'incomplete');
+	return process.cpuUsage().user - user;
+}
+
+hello('a ClientHello that arrives byte by byte is parsed like a whole one', () => {
+	const oneByteRecords = Buffer.concat([...bytes.subarray(5)].map(byte => Buffer.from([22, 3, 1, 0, 1, byte])));
+	for (const records of [bytes, oneByteRecords]) {
+		const read = collectByteByByte(records);
+		assert.is(typeof read === 'string' ? read : read.serverName, 'sub.example.com');
+	}
+	const malformed = Buffer.concat([oneByteRecords.subarray(0, 60), Buffer.from([23, 3, 1, 0, 1, 0])]);
+	assert.is(collectByteByByte(malformed), 'malformed');
+	for (const start of ['GET / HTTP/1.1', '\x16\x02\x00', '\x16\x03\x01\x00\x00', '\x16\x03\x01\x00\x01\x02']) {
+		const last = collectByteByByte(Buffer.from(start, 'latin1'));
+		assert.is(last, readClientHello(Buffer.from(start, 'latin1')), JSON.stringify(start));
+	}
+});
+
+hello('the cost of a ClientHello that arrives byte by byte grows in proportion to its length', () => {
+	const cheapest = (recordCount: number): number =>
+		Math.min(...Array.from({ length: 5 }, () => collectingCost(recordCount)));
+	cheapest(2000);
+	const few = cheapest(1250);
+	const many = cheapest(10_000);
+	// Eight times the bytes cost eight times the work, or 64 times if the records are parsed again, or copied, for each byte.
+	assert.ok(many < 24 * few, `${few} µs for 1,250 records, ${many} µs for 10,000`);
 });
 
 hello('other input is classified', () => {
