@@ -11,6 +11,7 @@ import { ClusterError } from '../../runtime/cluster/cluster-error.ts';
 import { openPublication, type Publication, PublicationRefused } from '../../runtime/cluster/publication.ts';
 import {
 	identityOf,
+	isOlderThanServed,
 	isSamePublication,
 	type MachineFailure,
 	publicationAtStart,
@@ -70,8 +71,8 @@ const FOLDER_NAME = 'publications';
 
 /**
  * Returns the configuration that a machine starts with. If Redis has a rollout, this is the publication that the rollout names, or
- * `input`, the configuration of the machine's own file, if it names none. Without a rollout, or if the publication cannot be used, it
- * is the last good publication on the disk, otherwise `input`. @throws {@link CommandFailure} if the file cannot be used
+ * `input`, the configuration of the machine's own file, if it names none. Without a rollout, if the publication cannot be used, or if the
+ * rollout is older than the last good publication on the disk, it is that one, otherwise `input`. @throws {@link CommandFailure} if the file cannot be used
  */
 export async function chooseFleetConfiguration(input: ConfigInput): Promise<FleetStartChoice> {
 	const { compileConfiguration } = await import('../configuration/compilation.ts');
@@ -89,10 +90,9 @@ export async function chooseFleetConfiguration(input: ConfigInput): Promise<Flee
 		);
 	try {
 		const machine = await readMachineId(folder);
-		const published = await readPublished(cluster, sealedValues, settings.publishers);
-		const publication = published
-			? published.publication
-			: await readLastGood(folder, sealedValues, settings.publishers);
+		const lastGood = await readLastGood(folder, sealedValues, settings.publishers);
+		const published = await readPublished(cluster, sealedValues, settings.publishers, lastGood);
+		const publication = published ? published.publication : lastGood;
 		const startWith = (served: Publication, failures: readonly MachineFailure[]): FleetConfiguration => ({
 			input: publicationInput(served, ownDocument),
 			fleet: { ownDocument, machine, serves: served.number, identity: served.identity, errorRateBefore: 0, failures },
@@ -102,7 +102,6 @@ export async function chooseFleetConfiguration(input: ConfigInput): Promise<Flee
 			return { input, fleet, fallBack: async () => undefined };
 		}
 		const fallBack = async (reason: string): Promise<FleetConfiguration | undefined> => {
-			const lastGood = await readLastGood(folder, sealedValues, settings.publishers);
 			if (!lastGood || isSamePublication(lastGood, publication)) return undefined;
 			const { number, identity } = publication;
 			printError(
@@ -134,17 +133,28 @@ async function readMachineId(folder: PublicationFolder): Promise<string> {
 
 /**
  * Reads what machines start with, according to the rollout in Redis; without a publication, this is their own file. Returns undefined if
- * Redis has no rollout, and warns and returns undefined if Redis fails or the publication cannot be used.
+ * Redis has no rollout, and warns and returns undefined if Redis fails, if the publication cannot be used, or if the rollout is older than
+ * `lastGood`, the last good publication on the disk.
  */
 async function readPublished(
 	cluster: Cluster,
 	sealedValues: SealedValues,
 	publishers: readonly string[] | undefined,
+	lastGood: Publication | undefined,
 ): Promise<{ readonly publication: Publication | undefined } | undefined> {
 	const rollouts = new SharedRollout(cluster, sealedValues);
 	try {
 		const { rollout } = await rollouts.read();
 		if (!rollout) return undefined;
+		if (lastGood) {
+			const { number: serves, identity, publishedAt: finalSince } = lastGood;
+			if (isOlderThanServed(rollout, { serves, identity, finalSince })) {
+				printError(
+					`warning: The rollout of publication ${rollout.publication} in Redis is older than publication ${serves}, the last good one on the disk.\n`,
+				);
+				return undefined;
+			}
+		}
 		const number = publicationAtStart(rollout);
 		// A publication on the disk is then from the time before Redis lost its data.
 		if (number === 0) return { publication: undefined };

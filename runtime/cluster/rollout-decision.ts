@@ -120,6 +120,18 @@ export interface TrialTraffic {
 	readonly errorRateBefore: number;
 }
 
+/** What a machine serves. */
+export interface FinalPublication {
+	readonly serves: PublicationNumber;
+	/** Identity of the publication that it serves; see {@link PublicationReference}. */
+	readonly identity?: string | undefined;
+	/**
+	 * When the publication that the machine serves was published, in milliseconds since 1970 by the clock of Redis. Undefined if the
+	 * publication is on trial, and for number 0.
+	 */
+	readonly finalSince?: number | undefined;
+}
+
 /** What a machine reports about itself. */
 export interface MachineReport {
 	/** ID of the machine, which does not change when its process is replaced. */
@@ -127,6 +139,8 @@ export interface MachineReport {
 	readonly serves: PublicationNumber;
 	/** Identity of the publication that it serves; see {@link PublicationReference}. */
 	readonly identity?: string | undefined;
+	/** See {@link FinalPublication}. Earlier releases do not report it. */
+	readonly finalSince?: number | undefined;
 	/** Highest number of a publication that the machine knows, also from its disk. Earlier releases do not report it. */
 	readonly highestKnown?: PublicationNumber | undefined;
 	readonly isReady: boolean;
@@ -142,6 +156,8 @@ export interface MachineState {
 	readonly serves: PublicationNumber;
 	/** Identity of the publication that it serves; see {@link PublicationReference}. */
 	readonly identity?: string | undefined;
+	/** See {@link FinalPublication}. */
+	readonly finalSince?: number | undefined;
 	readonly traffic: TrialTraffic;
 	/** Since when the machine has not been ready; undefined if it is ready. */
 	readonly unreadySince: number | undefined;
@@ -230,8 +246,23 @@ export function servesFromBeforeDataLoss(
 }
 
 /**
+ * Reports whether a rollout is older than the final publication that a machine serves. Redis was then restored from an old copy, or
+ * somebody without the cluster's key has put back what Redis contained before. The machine must not follow it, because it would return
+ * to an old publication.
+ */
+export function isOlderThanServed(rollout: Rollout, machine: FinalPublication): boolean {
+	const { serves, finalSince } = machine;
+	return (
+		finalSince !== undefined &&
+		serves >= rollout.publication &&
+		!servesPublication(machine, rollout) &&
+		rollout.startedAt < finalSince
+	);
+}
+
+/**
  * Returns the number of the next publication, and the publication that machines return to if its rollout fails. If Redis has lost its
- * data, that is the one that most machines serve: a single machine may serve one that was on trial.
+ * data or contains an old rollout, that is the one that most machines serve: a single machine may serve one that was on trial.
  */
 export function planPublication(
 	rollout: Rollout | undefined,
@@ -239,7 +270,7 @@ export function planPublication(
 ): { readonly number: PublicationNumber; readonly previous: PublicationReference } {
 	const known = reports.map(({ serves, highestKnown }) => Math.max(serves, highestKnown ?? 0));
 	const number = Math.max(rollout?.publication ?? 0, ...known) + 1;
-	if (rollout) {
+	if (rollout && !reports.some(report => isOlderThanServed(rollout, report))) {
 		const previousNumber = publicationAtStart(rollout);
 		return { number, previous: { number: previousNumber, identity: identityOf(rollout, previousNumber) } };
 	}
@@ -268,11 +299,12 @@ export function publicationFor(rollout: Rollout, machine: string): PublicationNu
 	return machineRank(rollout.publication, machine) <= rollout.admittedRank ? rollout.publication : rollout.previous;
 }
 
-/** Like {@link publicationFor}, for a machine that may serve a publication from before a data loss of Redis. */
+/** Like {@link publicationFor}, for a machine that may serve a publication from before a data loss of Redis, or a later one. */
 export function wantedPublication(
 	rollout: Rollout,
-	machine: Pick<MachineReport, 'machine' | 'serves' | 'identity'>,
+	machine: FinalPublication & Pick<MachineReport, 'machine'>,
 ): PublicationNumber {
+	if (isOlderThanServed(rollout, machine)) return machine.serves;
 	const wanted = publicationFor(rollout, machine.machine);
 	return wanted !== rollout.publication && servesFromBeforeDataLoss(machine, rollout) ? machine.serves : wanted;
 }

@@ -11,7 +11,9 @@ import { openPublication, type Publication, PublicationRefused } from '../cluste
 import { RedisClock } from '../cluster/redis-clock.ts';
 import {
 	decideMachineStep,
+	type FinalPublication,
 	identityOf,
+	isOlderThanServed,
 	isOnTrial,
 	isSamePublication,
 	LOST_AFTER_MS,
@@ -114,6 +116,8 @@ export class PublishedConfiguration {
 	#serves: PublicationNumber;
 	/** Identity of the publication that the machine serves. */
 	#identity: string | undefined;
+	/** See {@link FinalPublication}. */
+	#finalSince: number | undefined;
 	/** Highest number of a publication that this machine has heard of. */
 	#highestKnown: PublicationNumber;
 	#rollout: Rollout | undefined;
@@ -202,10 +206,12 @@ export class PublishedConfiguration {
 	/** Begins to report. Never rejects. */
 	async start(): Promise<void> {
 		this.#earlierLastGood = await this.#useDisk(folder => folder.lastGood());
+		if (this.#earlierLastGood && isSamePublication(this.#earlierLastGood, this.#servedReference))
+			this.#openFinal(this.#earlierLastGood.sealed);
 		const trial = await this.#useDisk(folder => folder.unfinishedTrial());
 		this.#hearOf(this.#earlierLastGood?.number);
 		this.#hearOf(trial?.number);
-		if (trial !== undefined && !isSamePublication(trial, { number: this.#serves, identity: this.#identity })) {
+		if (trial !== undefined && !isSamePublication(trial, this.#servedReference)) {
 			// The process that this one took over from has withdrawn the publication.
 			if (this.#hasTakenOver) await this.#useDisk(folder => folder.endTrial());
 			// If this start could not load the publication either, the reason for that says more.
@@ -339,6 +345,13 @@ export class PublishedConfiguration {
 		if (rollout?.publication !== known?.publication || rollout?.identity !== known?.identity) this.#nextLoadAt = 0;
 		this.#rollout = rollout;
 		this.#hearOf(rollout?.publication);
+		if (rollout && isOlderThanServed(rollout, this.#served)) {
+			this.#deps.log('error', 'the rollout in Redis is older than what the machine serves', {
+				publication: rollout.publication,
+				serving: this.#serves,
+				hint: 'Publish again.',
+			});
+		}
 		for (const { publication: number, identity } of this.#failures.values()) {
 			const isCurrent =
 				rollout !== undefined &&
@@ -349,8 +362,27 @@ export class PublishedConfiguration {
 	}
 
 	/** The publication that the machine serves, as reports name it. */
-	get #served(): { readonly serves: PublicationNumber; readonly identity: string | undefined } {
-		return { serves: this.#serves, identity: this.#identity };
+	get #served(): FinalPublication {
+		return { serves: this.#serves, identity: this.#identity, finalSince: this.#finalSince };
+	}
+
+	get #servedReference(): PublicationReference {
+		return { number: this.#serves, identity: this.#identity };
+	}
+
+	/**
+	 * Takes note of when the publication that the machine serves, which is final, was published. Returns false if it cannot be
+	 * decrypted or verified.
+	 */
+	#openFinal(sealed: Buffer): boolean {
+		const { sealedValues, publishers } = this.#deps;
+		try {
+			this.#finalSince = openPublication(sealedValues, this.#serves, sealed, publishers, this.#identity).publishedAt;
+			return true;
+		} catch (error) {
+			if (!(error instanceof PublicationRefused)) throw error;
+			return false;
+		}
 	}
 
 	#hearOf(number: PublicationNumber | undefined): void {
@@ -511,6 +543,7 @@ export class PublishedConfiguration {
 		this.#deps.log('info', 'publication loaded', { publication: number, before: this.#serves });
 		this.#serves = number;
 		this.#identity = publication?.identity;
+		this.#finalSince = undefined;
 		this.#failures.delete(number);
 		this.#loadedPublication = sealed && { number, identity: publication?.identity, sealed };
 		this.#trafficAtLoad = this.#deps.traffic();
@@ -549,20 +582,22 @@ export class PublishedConfiguration {
 	async #keepIfGood(): Promise<void> {
 		const rollout = this.#rollout;
 		const number = this.#serves;
-		const served = { number, identity: this.#identity };
+		const served = this.#servedReference;
 		if (!rollout || number === 0 || this.#isStepUnderWay) return;
-		if (this.#lastGood && isSamePublication(this.#lastGood, served)) return;
+		if (this.#finalSince !== undefined && this.#lastGood && isSamePublication(this.#lastGood, served)) return;
 		if (!isSamePublication(served, { number: publicationAtStart(rollout), identity: identityOf(rollout, number) }))
 			return;
 		let sealed: Buffer;
 		try {
 			sealed = await this.#fetch(served);
+			if (this.#isStepUnderWay || this.#serves !== number || this.#identity !== served.identity) return;
 			// What somebody has altered in Redis must not replace the good publication on the disk.
-			openPublication(this.#deps.sealedValues, number, sealed, this.#deps.publishers, served.identity);
+			if (!this.#openFinal(sealed)) return;
 		} catch (error) {
 			if (!(error instanceof ClusterError || error instanceof PublicationRefused)) this.#logUnexpected(error);
 			return;
 		}
+		if (this.#lastGood && isSamePublication(this.#lastGood, served)) return;
 		const stored = { ...served, sealed };
 		await this.#useDisk(async folder => {
 			await folder.saveLastGood(stored);

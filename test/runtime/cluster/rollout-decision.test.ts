@@ -19,10 +19,12 @@ import {
 	publicationAtStart,
 	REPORT_INTERVAL_MS,
 	RETRY_FAILED_LOAD_MS,
+	ROLLOUT_PHASES,
 	type Rollout,
 	type RolloutTerms,
 	resumeRollout,
 	shiftRollout,
+	wantedPublication,
 } from '../../../runtime/cluster/rollout-decision.ts';
 
 const decisions = suite('decisions of a rollout');
@@ -462,6 +464,27 @@ decisions('a number is never given twice: it rises above what any machine or its
 	assert.equal(planPublication(stopped, reports), { number: 10, previous: { number: 6, identity: 'f' } });
 	const completed: Rollout = { ...stopped, phase: 'completed' };
 	assert.equal(planPublication(completed, reports), { number: 10, previous: { number: 9, identity: 'i' } });
+});
+
+decisions('a rollout that is older than the final publication of a machine is not followed', () => {
+	const state = { machine: 'a', traffic: NO_TRAFFIC, unreadySince: undefined, lastContactAt: 0, failure: undefined };
+	const [oldTime, newTime] = [1_000_000, 2_000_000];
+	const served = { serves: 7, identity: 'g', finalSince: newTime };
+	const old: Rollout = { ...createRollout(5, 4, TERMS, oldTime, { identity: 'e' }), admittedRank: 1, wave: 0 };
+	for (const phase of ROLLOUT_PHASES) {
+		assert.equal(decideMachineStep({ ...old, phase }, { ...state, ...served }, 0), { step: 'none' }, phase);
+		assert.is(wantedPublication({ ...old, phase }, { machine: 'a', ...served }), 7);
+	}
+	const completed: Rollout = { ...old, phase: 'completed' };
+	// Publication 7 was on trial when a failover lost its rollout.
+	const onTrial = { ...state, ...served, finalSince: undefined };
+	assert.equal(decideMachineStep(completed, onTrial, 0), { step: 'load', publication: 5 });
+	// Redis had lost its data, so publication 5 is newer than 7.
+	const newer = { ...completed, startedAt: newTime + 1 };
+	assert.equal(decideMachineStep(newer, { ...state, ...served }, 0), { step: 'load', publication: 5 });
+	// The next publication does not make the machines return to the old one.
+	const report: MachineReport = { machine: 'a', ...served, isReady: true, traffic: NO_TRAFFIC, reportedAt: 0 };
+	assert.equal(planPublication(completed, [report]), { number: 8, previous: { number: 7, identity: 'g' } });
 });
 
 decisions('a machine with another publication of the same number keeps it until it has to load the new one', () => {

@@ -44,8 +44,8 @@ const CLOCK_WITH_EARLY_TIMERS: Clock = {
 
 const sealedValues = new SealedValues([randomBytes(32).toString('base64')]);
 
-function sealDocument(number: PublicationNumber, document: string, identity?: string): Buffer {
-	const origin = { publishedAt: 0, publishedBy: 'ada@workstation', fileName: 'Configfile' };
+function sealDocument(number: PublicationNumber, document: string, identity?: string, publishedAt = 0): Buffer {
+	const origin = { publishedAt, publishedBy: 'ada@workstation', fileName: 'Configfile' };
 	const publication: Publication = { number, identity, ...origin, text: '', document };
 	return sealPublication(sealedValues, publication, undefined);
 }
@@ -71,8 +71,9 @@ class MemoryRollout {
 	#revision = 0;
 
 	publish(number: PublicationNumber, previous: PublicationNumber, terms: Partial<RolloutTerms> = {}): void {
-		this.publications.set(number, sealDocument(number, `{"number":${number}}`));
-		this.set(createRollout(number, previous, { ...TERMS, ...terms }, Date.now()));
+		const now = Date.now();
+		this.publications.set(number, sealDocument(number, `{"number":${number}}`, undefined, now));
+		this.set(createRollout(number, previous, { ...TERMS, ...terms }, now));
 	}
 
 	set(state: Rollout | undefined): void {
@@ -358,6 +359,34 @@ following('a publication that was altered in Redis does not replace the good one
 		// Before the machine loads publication 2, it tries to keep the one that it serves.
 		await until('it serves', () => machine.serves === 2);
 		assert.equal((await machine.folder.lastGood())!.sealed, sealed);
+	});
+});
+
+following('a machine does not return to an old publication if the old state of Redis is put back', async () => {
+	const OLD_MESSAGE = 'the rollout in Redis is older than what the machine serves';
+	await withMachine(async (machine, rollout) => {
+		rollout.publish(1, 0);
+		await machine.start(rollout, 0);
+		await until('it is completed', () => rollout.state?.phase === 'completed');
+		const oldState = rollout.state!;
+		await until('another millisecond', () => Date.now() > oldState.startedAt);
+		rollout.publish(2, 1);
+		await until('it is on the disk', async () => (await machine.folder.lastGood())?.number === 2);
+		rollout.set(oldState);
+		await until('the log entry', () => machine.messages.includes(OLD_MESSAGE));
+		const { reports } = rollout.counts;
+		await until('two more reports', () => rollout.counts.reports >= reports + 2);
+		assert.equal(machine.loads, [1, 2]);
+		// Neither does the next process, which has started with the publication on the disk.
+		machine.process!.close();
+		await machine.start(rollout, 2);
+		const reportsAtStart = rollout.counts.reports;
+		await until('two reports', () => rollout.counts.reports >= reportsAtStart + 2);
+		assert.equal(machine.loads, [1, 2]);
+		assert.is(machine.messages.filter(message => message === OLD_MESSAGE).length, 2);
+		// The next publication is loaded.
+		rollout.publish(3, 2);
+		await until('it serves', () => machine.serves === 3 && rollout.state?.phase === 'completed');
 	});
 });
 
