@@ -54,6 +54,8 @@ export class RedisConnection {
 	#connectAttempt: Promise<boolean> | undefined;
 	#retryTimer: NodeJS.Timeout | undefined;
 	#retryDelayMs = FIRST_RETRY_MS;
+	/** Time, by `performance.now()`, at which the connection was established. */
+	#connectedAt = 0;
 	#failureCause = 'not connected yet';
 	#isClosed = false;
 	#pendingCommandCount = 0;
@@ -126,8 +128,9 @@ export class RedisConnection {
 			if (replyCode === undefined)
 				throw unavailableError(this.#client === client ? plainCause(error) : this.#failureCause);
 			this.#lastReplyAt = performance.now();
-			// The master has become a replica, and another server the master.
-			if (replyCode === 'READONLY' && this.#locator) this.#handleFailure(client, replyCause(replyCode));
+			// The master has become a replica, and another server the master. Without Sentinels, the host name may lead to it by now.
+			if (replyCode === 'READONLY' && (this.#locator || performance.now() - this.#connectedAt >= MAX_RETRY_MS))
+				this.#handleFailure(client, replyCause(replyCode));
 			const [, redirectAddress] = /^-?(?:MOVED|ASK) \d+ (\S*:\d+)$/.exec((error as Error).message) ?? [];
 			throw new ClusterError('cluster/refused', replyCause(replyCode), replyCode, redirectAddress);
 		} finally {
@@ -144,6 +147,7 @@ export class RedisConnection {
 				}
 				this.#client = client;
 				this.connectionNumber++;
+				this.#connectedAt = performance.now();
 				this.#retryDelayMs = FIRST_RETRY_MS;
 				this.#deps.onConnected();
 				return true;

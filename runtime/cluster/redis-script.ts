@@ -14,19 +14,21 @@ export class RedisScript {
 		this.hash = createHash('sha1').update(source).digest('hex');
 	}
 
-	/** Runs the script. Rejects with ClusterError after at most twice `limitMs`. */
+	/** Runs the script. Rejects with ClusterError after at most `limitMs` milliseconds. */
 	async run(
 		redis: RedisAccess,
 		keys: readonly string[],
 		args: readonly (string | Buffer)[],
 		limitMs: number,
 	): Promise<RedisReply> {
+		const startedAt = performance.now();
 		const keysAndArgs = [String(keys.length), ...keys, ...args];
 		try {
 			return await redis.sendCommand(['EVALSHA', this.hash, ...keysAndArgs], limitMs);
 		} catch (error) {
 			if (!(error instanceof ClusterError) || error.reply !== 'NOSCRIPT') throw error;
-			return redis.sendCommand(['EVAL', this.source, ...keysAndArgs], limitMs);
+			const remainingMs = Math.max(1, limitMs - (performance.now() - startedAt));
+			return redis.sendCommand(['EVAL', this.source, ...keysAndArgs], remainingMs);
 		}
 	}
 }

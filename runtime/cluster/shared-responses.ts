@@ -28,6 +28,7 @@ import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-error.ts';
 import { OutageLog } from './outage-log.ts';
 import { PurgeHistory } from './purge-history.ts';
+import { withinLimit } from './redis-client.ts';
 import type { RedisReply } from './redis-connection.ts';
 import { RedisScript } from './redis-script.ts';
 import { ResponseMailbox } from './response-mailbox.ts';
@@ -296,19 +297,27 @@ export class SharedResponses {
 		return !this.#isAway;
 	}
 
-	/** Answers a request that has missed the cache. Resolves within the cluster's timeout, or for `join` within the maximum wait. */
+	/**
+	 * Answers a request that has missed the cache. All waits for Redis together take at most the cluster's timeout. With `join`, the
+	 * request also waits for other machines, for at most the maximum wait.
+	 */
 	async consult(
 		{ key, url, intent, knownVersions, thread }: ClusterConsultation,
 		cache: SharedCache,
 		settings: ClusterTierSettings,
 	): Promise<ClusterAnswer> {
 		const names = this.#namesOf(key, url);
-		const deadline = performance.now() + settings.waitMs;
+		const startedAt = performance.now();
+		const deadline = startedAt + settings.waitMs;
+		/** Milliseconds for which the request has waited for other fetches. */
+		let waitedMs = 0;
+		const remainingRedisMs = (): number => startedAt + this.#cluster.timeoutMs + waitedMs - performance.now();
 		const known = new Set(knownVersions);
 		const epochs = new UrlEpochs(cache, url);
 		const endCount = this.#endCounts.get(thread);
 		for (let futileAttempts = 0; futileAttempts < MAX_FUTILE_ATTEMPTS; ) {
-			if (this.#isAway || this.#isClosed) {
+			const limitMs = remainingRedisMs();
+			if (this.#isAway || this.#isClosed || limitMs <= 0) {
 				this.#counts.unavailable++;
 				return ALONE;
 			}
@@ -318,8 +327,10 @@ export class SharedResponses {
 			const preparedWait = intent === 'join' ? this.#mailbox.prepare(names.lease) : undefined;
 			try {
 				epochs.read();
-				const reply = await this.#sendConsultation(names, intent, token, settings.waitMs, known);
+				const reply = await this.#sendConsultation(names, intent, token, settings.waitMs, known, limitMs);
 				if (reply.state === 'found') {
+					const historyRead = this.#history.readUpTo(reply.position);
+					await withinLimit(historyRead, remainingRedisMs(), 'no answer about purges in time');
 					const result = await this.#loadResponses(reply, names, cache, epochs, known);
 					if (result === 'loaded') {
 						this.#counts.found++;
@@ -332,8 +343,10 @@ export class SharedResponses {
 					const leaseId = Number(String(reply.rest[0]));
 					// This process is still fetching. The threads let only such requests through that have waited long enough for that fetch.
 					if (this.#leases.has(leaseId)) return ALONE;
-					const limitMs = intent === 'join' ? deadline - performance.now() : this.#cluster.timeoutMs;
-					await waitAtMost(this.#endingFetches.get(leaseId) ?? Promise.resolve(), Math.max(0, limitMs));
+					const endLimitMs = intent === 'join' ? deadline - performance.now() : remainingRedisMs();
+					const waitStartedAt = performance.now();
+					await waitAtMost(this.#endingFetches.get(leaseId) ?? Promise.resolve(), Math.max(0, endLimitMs));
+					if (intent === 'join') waitedMs += performance.now() - waitStartedAt;
 					futileAttempts++;
 					continue;
 				}
@@ -341,8 +354,11 @@ export class SharedResponses {
 					const remainingMs = deadline - performance.now();
 					if (remainingMs <= 0) return ALONE;
 					this.#counts.waits++;
-					const limitMs = Math.min(remainingMs, reply.holderMs + EXTRA_EXPIRY_MS);
-					if ((await preparedWait.wait(limitMs, reply.redisTime)) === 'private') return { outcome: 'private' };
+					const waitLimitMs = Math.min(remainingMs, reply.holderMs + EXTRA_EXPIRY_MS);
+					const waitStartedAt = performance.now();
+					const outcome = await preparedWait.wait(waitLimitMs, reply.redisTime);
+					if (outcome === 'private') return { outcome: 'private' };
+					waitedMs += performance.now() - waitStartedAt;
 					continue;
 				}
 				this.#counts.absent++;
@@ -357,7 +373,9 @@ export class SharedResponses {
 				void this.endFetch({ leaseId: lease, outcome: 'failed', stored: undefined });
 				return ALONE;
 			} catch (error) {
-				this.#onFailure(error);
+				// If earlier commands have taken most of the time, an answer that is missing does not mean that Redis is away.
+				const isOutOfTime = error instanceof ClusterError && error.code === 'cluster/unavailable';
+				if (!isOutOfTime || limitMs > this.#cluster.timeoutMs / 2) this.#onFailure(error);
 				this.#counts.unavailable++;
 				return ALONE;
 			} finally {
@@ -440,11 +458,12 @@ export class SharedResponses {
 		token: string,
 		waitMs: number,
 		known: ReadonlySet<string>,
+		limitMs: number,
 	): Promise<ConsultReply> {
 		const keys = [responses, lease, waiters, url, purgeStreamKey(this.#cluster)];
 		const args = [intent, this.#mailbox.key, token, String(waitMs), ...known];
 		const sentAt = Date.now();
-		const reply = await CONSULT_SCRIPT.run(this.#cluster, keys, args, this.#cluster.timeoutMs);
+		const reply = await CONSULT_SCRIPT.run(this.#cluster, keys, args, limitMs);
 		const receivedAt = Date.now();
 		const [redisTime, position, stateBytes, ...rest] = (Array.isArray(reply) ? reply : []) as readonly RedisReply[];
 		const state = CONSULT_STATES.find(known => known === String(stateBytes));
@@ -464,17 +483,16 @@ export class SharedResponses {
 	}
 
 	/**
-	 * Loads responses into the cache, and adds their versions to `known`. Returns 'overtaken' if a purge or an invalidation on this
+	 * Loads responses into the cache, and adds their versions to `known`. The purges up to the reply must be known. Returns 'overtaken' if a purge or an invalidation on this
 	 * machine makes it necessary to ask Redis again, and 'unusable' if no response could be loaded.
 	 */
 	async #loadResponses(
-		{ rest, position, maxClockOffset }: ConsultReply,
+		{ rest, maxClockOffset }: ConsultReply,
 		{ responses }: RedisNames,
 		cache: SharedCache,
 		epochs: UrlEpochs,
 		known: Set<string>,
 	): Promise<'loaded' | 'overtaken' | 'unusable'> {
-		await this.#history.readUpTo(position);
 		let isLoaded = false;
 		for (let i = 0; i < rest.length; i += 2) {
 			const [variant, value] = [String(rest[i]), rest[i + 1]!];

@@ -168,6 +168,32 @@ test('a command after the end opens no connection to a Redis Cluster', async () 
 	}
 });
 
+test('a server that has become a read-only replica is left, because its name may lead to the new master', async () => {
+	let isReplica = false;
+	const redis = new ScriptedRedis(() =>
+		isReplica ? "-READONLY You can't write against a read only replica.\r\n" : '+OK\r\n',
+	);
+	const logged: unknown[] = [];
+	const log = (_level: string, _logger: string, message: string, fields?: { readonly [name: string]: unknown }) =>
+		logged.push(fields?.cause ?? message);
+	const cluster = new Cluster({ address: await redis.start() }, { log });
+	const write = (): Promise<unknown> => cluster.sendCommand(['SET', 'a', 'b'], 5000).catch(failure => failure);
+	try {
+		assert.is(String(await write()), 'OK');
+		isReplica = true;
+		await until('the end of the connection', async () => {
+			assert.instance(await write(), ClusterError);
+			return logged.includes('this Redis server is a read-only replica');
+		});
+		isReplica = false;
+		await until('the next connection', async () => String(await write()) === 'OK');
+		assert.equal(logged, ['connected to Redis', 'this Redis server is a read-only replica', 'connected to Redis']);
+	} finally {
+		cluster.close();
+		redis.close();
+	}
+});
+
 /** Returns access to a Redis that gives the same reply to all scripts. */
 function withReply(reply: RedisReply): RedisAccess {
 	const redisKey = (name: string): string => name;

@@ -1,5 +1,6 @@
 /** Responses that machines share through Redis, with a Redis whose replies the test gives: leases, and replies that are not valid. */
 import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { CachedHead, ClusterAnswer, ClusterIntent } from '../../../compiler/exchange/response-cache.ts';
@@ -30,6 +31,8 @@ interface Tier {
 	/** The scripts that were run, with their arguments. */
 	readonly runs: { readonly script: ScriptName; readonly args: readonly string[] }[];
 	readonly logged: string[];
+	/** The time limits of the consultations, in milliseconds. */
+	readonly limits: number[];
 	consult(intent?: ClusterIntent): Promise<ClusterAnswer>;
 }
 
@@ -41,15 +44,20 @@ function openTier(reply: (script: ScriptName, args: readonly string[]) => RedisR
 	const cache = new SharedCache({ buffer, ceiling: CEILING, rows: 3, thread: 3, count: () => {} });
 	const runs: { script: ScriptName; args: readonly string[] }[] = [];
 	const logged: string[] = [];
+	const limits: number[] = [];
 	const cluster = {
 		address: 'redis.test:6379',
 		timeoutMs: 200,
 		redisKey: (name: string) => name,
-		async sendCommand([command, , keyCount, ...rest]: readonly (string | Buffer)[]): Promise<RedisReply> {
+		async sendCommand(
+			[command, , keyCount, ...rest]: readonly (string | Buffer)[],
+			limitMs: number,
+		): Promise<RedisReply> {
 			if (command !== 'EVALSHA') return [];
 			const script = SCRIPTS_BY_KEY_COUNT[String(keyCount)] ?? 'other';
 			const args = rest.slice(Number(keyCount)).map(String);
 			runs.push({ script, args });
+			if (script === 'consult') limits.push(limitMs);
 			return reply(script, args);
 		},
 	} as unknown as Cluster;
@@ -60,7 +68,7 @@ function openTier(reply: (script: ScriptName, args: readonly string[]) => RedisR
 	const url = { host: 'shop.test', path: '/', query: undefined };
 	const consult = (intent: ClusterIntent = 'join'): Promise<ClusterAnswer> =>
 		responses.consult({ key: 'k', url, intent, knownVersions: [], thread: THREAD }, cache, SETTINGS);
-	return { responses, runs, logged, consult };
+	return { responses, runs, logged, limits, consult };
 }
 
 const stateReply = (state: string, ...rest: readonly RedisReply[]): RedisReply => [
@@ -97,6 +105,21 @@ test("a request that finds the ending lease of its own process takes the lease a
 		(await Promise.all([second, third])).map(({ outcome }) => outcome),
 		['lead', 'alone'],
 	);
+	await tier.responses.close();
+});
+
+test('several slow replies to one request together take no longer than the time limit of one', async () => {
+	let version = 0;
+	// Responses that cannot be decrypted make the request ask again.
+	const tier = openTier(async script => {
+		if (script !== 'consult') return 1;
+		await pause(120);
+		return stateReply('found', Buffer.from('variant'), Buffer.from(`${++version}:unreadable`));
+	});
+	assert.is((await tier.consult('lead')).outcome, 'alone');
+	assert.ok(tier.limits[0]! > 150 && tier.limits[0]! <= 200, String(tier.limits));
+	assert.ok(tier.limits[1]! <= 80, String(tier.limits));
+	assert.is(tier.limits.length, 2);
 	await tier.responses.close();
 });
 
