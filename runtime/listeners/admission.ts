@@ -53,8 +53,9 @@ interface Waiter {
 }
 
 /**
- * The admission of one listener on one thread. Counts cover all threads. The limit of requests is exact; the limits of
- * connections and those per client can be slightly exceeded when several threads check them at the same moment.
+ * The admission of one listener on one thread. Counts cover all threads. The limits of connections and
+ * requests, in total and per client, are exact, except that the total of connections may be exceeded while idle ones are being closed to
+ * make room. The length of the queue can be slightly exceeded when several threads check it at the same moment.
  */
 export class Admission {
 	#limits: ServerLimits = {};
@@ -103,15 +104,15 @@ export class Admission {
 		const { connections = 0, connections_per_client: maxPerClient = 0 } = this.#limits;
 		const client = maxPerClient > 0 ? clientKey(address) : '';
 		const { clients } = this.#deps;
-		if (maxPerClient > 0 && clients.clientCount(client, CLIENT_CONNECTIONS) >= maxPerClient) {
+		if (maxPerClient > 0 && !this.#takeClientSlot(client, CLIENT_CONNECTIONS, maxPerClient)) {
 			return this.#countRejection('connections_per_client');
 		}
-		if (connections > 0) {
-			if (this.#sumOverThreads(CONNECTIONS_SLOT) < connections) placeMaker.resetFreedSlots();
-			else if (!placeMaker.makeRoom()) return this.#countRejection('connections');
+		if (this.#takeSlot(CONNECTIONS_SLOT, connections)) placeMaker.resetFreedSlots();
+		else if (placeMaker.makeRoom()) this.#changeCount(CONNECTIONS_SLOT, 1);
+		else {
+			if (maxPerClient > 0) clients.addToCount(client, CLIENT_CONNECTIONS, -1);
+			return this.#countRejection('connections');
 		}
-		this.#changeCount(CONNECTIONS_SLOT, 1);
-		if (maxPerClient > 0) clients.addToCount(client, CLIENT_CONNECTIONS, 1);
 		return () => {
 			this.#changeCount(CONNECTIONS_SLOT, -1);
 			if (maxPerClient > 0) clients.addToCount(client, CLIENT_CONNECTIONS, -1);
@@ -126,11 +127,9 @@ export class Admission {
 		const { requests_per_client: maxPerClient = 0, queue: maxQueued = DEFAULT_QUEUE_LENGTH } = this.#limits;
 		let client = '';
 		if (maxPerClient > 0) {
-			const { clients } = this.#deps;
 			client = clientKey(this.#deps.clientIp(x));
-			if (clients.clientCount(client, CLIENT_REQUESTS) >= maxPerClient)
+			if (!this.#takeClientSlot(client, CLIENT_REQUESTS, maxPerClient))
 				return this.#createRefusal('requests_per_client');
-			clients.addToCount(client, CLIENT_REQUESTS, 1);
 		}
 		if (this.#queue.length === 0 && this.#takeRequestSlot()) {
 			this.#clientByRequest.set(x, client);
@@ -155,16 +154,31 @@ export class Admission {
 
 	/** Takes a slot for a running request. Returns false if the limit is reached. */
 	#takeRequestSlot(): boolean {
-		const { requests = 0 } = this.#limits;
-		if (requests === 0) {
-			this.#changeCount(REQUESTS_SLOT, 1);
+		return this.#takeSlot(REQUESTS_SLOT, this.#limits.requests ?? 0);
+	}
+
+	/** Adds 1 to a count over all threads. Returns false, and changes nothing, if the limit is reached. A limit of 0 means none. */
+	#takeSlot(slot: number, limit: number): boolean {
+		if (limit === 0) {
+			this.#changeCount(slot, 1);
 			return true;
 		}
-		for (let attempt = 0; attempt < MAX_ATTEMPTS && this.#sumOverThreads(REQUESTS_SLOT) < requests; attempt++) {
-			this.#changeCount(REQUESTS_SLOT, 1);
+		for (let attempt = 0; attempt < MAX_ATTEMPTS && this.#sumOverThreads(slot) < limit; attempt++) {
+			this.#changeCount(slot, 1);
 			// Another thread may have taken the last slot between the check and the change.
-			if (this.#sumOverThreads(REQUESTS_SLOT) <= requests) return true;
-			this.#changeCount(REQUESTS_SLOT, -1);
+			if (this.#sumOverThreads(slot) <= limit) return true;
+			this.#changeCount(slot, -1);
+		}
+		return false;
+	}
+
+	/** Adds 1 to a client's count over all threads, like {@link #takeSlot}. */
+	#takeClientSlot(client: string, kind: number, limit: number): boolean {
+		const { clients } = this.#deps;
+		for (let attempt = 0; attempt < MAX_ATTEMPTS && clients.clientCount(client, kind) < limit; attempt++) {
+			clients.addToCount(client, kind, 1);
+			if (clients.clientCount(client, kind) <= limit) return true;
+			clients.addToCount(client, kind, -1);
 		}
 		return false;
 	}
