@@ -6,8 +6,6 @@
  * of ten rounds, on any core. Absolute times mean little on a shared machine: read the ratios. With --save, the measured
  * rows replace those in latest.json and latest.svg next to this file, and in the table in the README.md there. Rows that
  * were not measured stay as they are, with the day on which they were. A failed row is not saved.
- *
- * Usage: node test/bench/run.ts [--rounds N] [--seconds N] [--save] [a row's name, or a part of names …]
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
@@ -20,14 +18,17 @@ import { isInstalled } from './servers.ts';
 import { replaceBenchSummary } from './summary.ts';
 import { TASKS } from './tasks/index.ts';
 
-const { values, positionals } = parseArgs({
-	options: {
-		rounds: { type: 'string', default: '3' },
-		seconds: { type: 'string', default: '1' },
-		save: { type: 'boolean', default: false },
-	},
-	allowPositionals: true,
-});
+const USAGE = `Usage: node test/bench/run.ts [--rounds N] [--seconds N] [--save] [a row's name, or a part of names …]
+
+Measures the CPU time per request of svc and of other servers. Without names, measures all rows.
+
+  --rounds N   number of rounds, 3 by default
+  --seconds N  duration of each measurement, 1 by default
+  --save       replaces the measured rows in latest.json, latest.svg and README.md
+  --help       prints this text
+`;
+
+const { values, positionals } = parseCommandLine();
 
 for (const program of ['wrk', 'taskset', 'nginx']) {
 	if (!isInstalled(program)) {
@@ -67,6 +68,27 @@ for (const task of wanted) {
 	} catch (error) {
 		console.error(`\n${task.name}: ${(error as Error).message}`);
 		process.exitCode = 1;
+	}
+}
+
+/** Returns the options and the names of rows. Prints the usage and ends the process if it is asked for, or if an option is unknown. */
+function parseCommandLine() {
+	try {
+		const commandLine = parseArgs({
+			options: {
+				rounds: { type: 'string', default: '3' },
+				seconds: { type: 'string', default: '1' },
+				save: { type: 'boolean', default: false },
+				help: { type: 'boolean', default: false },
+			},
+			allowPositionals: true,
+		});
+		if (!commandLine.values.help) return commandLine;
+		process.stdout.write(USAGE);
+		process.exit(0);
+	} catch (error) {
+		process.stderr.write(`error: ${(error as Error).message}\n\n${USAGE}`);
+		process.exit(1);
 	}
 }
 
