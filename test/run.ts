@@ -92,8 +92,8 @@ function startTestProcess(
 	return child;
 }
 
-/** How a test file ended. */
-interface FileEnd {
+/** How the process of a test file ended. */
+interface FileExit {
 	readonly status: number | null;
 	readonly signal: NodeJS.Signals | null;
 	readonly timedOut: boolean;
@@ -104,7 +104,7 @@ interface FileEnd {
 function createFileResult(
 	file: string,
 	startedAt: number,
-	end: FileEnd,
+	end: FileExit,
 	timeout: number,
 	mayBeEmpty: boolean,
 ): FileResult {

@@ -76,7 +76,7 @@ export const reload: Command = {
 			warnings,
 		} = compileConfiguration(input, {
 			wantsPlaces: true,
-			isServedHere: true,
+			isServedLocally: true,
 		});
 		const documentText = JSON.stringify(document);
 		if (warnings !== '') printError(`${warnings}\n`);

@@ -29,7 +29,7 @@ export interface CompilationOptions {
 	/** True if the result is to contain {@link CompileResult.places}. */
 	readonly wantsPlaces?: boolean;
 	/** True if the configuration is to be served on this machine, so that the warnings mention folders that do not exist. */
-	readonly isServedHere?: boolean;
+	readonly isServedLocally?: boolean;
 }
 
 /** Compiles a configuration. @throws {@link CommandFailure} with all problems rendered, in order */
@@ -39,7 +39,7 @@ export function compileConfiguration(input: ConfigInput, options: CompilationOpt
 	const { document, plan, diagnostics: allDiagnostics, tests, locate, places, files } = compiler.compile(input);
 	let diagnostics =
 		input.format === 'json' ? allDiagnostics : new SilencingComments(input.format).filter(allDiagnostics);
-	if (document && options.isServedHere)
+	if (document && options.isServedLocally)
 		diagnostics = sortDiagnostics([...diagnostics, ...missingRootWarnings(input, document, locate, reader)]);
 	const renderedDiagnostics = renderDiagnostics(diagnostics);
 	if (!document || !plan)

@@ -1,4 +1,4 @@
-/** The warnings of a start and of a load about folders from which files are to be served, but which do not exist. */
+/** Warns, at a start and at each load, about root folders that do not exist. */
 import type { CompileResult } from '../compiler.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { withWholePlaces } from '../diagnostics/whole-places.ts';

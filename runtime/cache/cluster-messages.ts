@@ -7,7 +7,7 @@ export interface ClusterConsultation {
 	readonly url: RequestedUrl;
 	readonly intent: ClusterIntent;
 	readonly knownVersions: readonly string[];
-	/** The thread that asks. */
+	/** Index of the thread that sends the request. */
 	readonly thread: number;
 }
 

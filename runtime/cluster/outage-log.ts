@@ -48,7 +48,7 @@ export class OutageLog {
 		if (this.#unloggedLosses === 0 && this.#loggedState !== 'available') this.#logAvailable();
 	}
 
-	/** Called for every failed attempt, also if it was lost before. @param cause Contains no credential. */
+	/** Must be called when the connection is lost, and for every failed attempt to reconnect. @param cause Contains no credential. */
 	onLost(cause: string): void {
 		const isNew = this.#isAvailable;
 		this.#cause = cause;

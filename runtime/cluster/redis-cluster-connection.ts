@@ -28,7 +28,7 @@ const FIRST_REFRESH_DELAY_MS = 100;
 const REFRESH_INTERVAL_MS = 1000;
 /** Minimum milliseconds between the end of a refresh and the next one, even if every command is redirected or refused meanwhile. */
 const MIN_REFRESH_INTERVAL_MS = 100;
-/** Milliseconds before a command is sent again whose keys are being moved to another node. */
+/** Milliseconds before a command is sent again because its keys were being moved to another node. */
 const MOVING_KEYS_RETRY_MS = 25;
 /** Maximum number of nodes to which a command is redirected. */
 const MAX_REDIRECTS = 3;

@@ -11,7 +11,7 @@ import { entriesOf, fieldOf, isEarlyEmptyAnswer, READ_BLOCK_MS } from './shared-
 
 /** Milliseconds, in addition to READ_BLOCK_MS, within which Redis must answer a read. */
 const EXTRA_ANSWER_MS = 3000;
-/** Milliseconds before the next read, if a read failed, or if Redis returned nothing too early. */
+/** Milliseconds before the next read if a read failed, or if Redis returned an empty result before the blocking time was over. */
 const RETRY_DELAY_MS = 100;
 
 /** The result of a wait: the outcome of the fetch, or 'unknown' if there was no notification. */

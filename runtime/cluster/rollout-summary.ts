@@ -1,6 +1,6 @@
 /** The rollout of a cluster as `svc rollout status` and `GET /rollout` show it. */
 import { isLive, machineRank, type RolloutPhase, wantedPublication } from './rollout-decision.ts';
-import type { FleetReport, ProcessPlace, RolloutReading } from './shared-rollout.ts';
+import type { FleetReport, ProcessIdentity, RolloutReading } from './shared-rollout.ts';
 
 /** What to do if two servers have the same machine ID. */
 export const SAME_ID_HINT =
@@ -12,19 +12,19 @@ export interface MachineSummary {
 	readonly host: string;
 	readonly pid: number;
 	readonly version: string;
-	/** Number of the publication that it serves; 0 for the configuration in its own file. */
+	/** Number of the publication that the machine serves; 0 for the configuration in its own file. */
 	readonly serves: number;
-	/** Number of the publication that it has to serve. */
+	/** Number of the publication that the rollout wants the machine to serve. */
 	readonly wanted: number;
 	readonly ready: boolean;
-	/** True if it no longer reports. */
+	/** True if the machine no longer reports. */
 	readonly lost: boolean;
-	/** Numbers of responses, and of those with a status of 500 or more, since it began to serve the publication. */
+	/** Numbers of responses, and of those with a status of 500 or more, since the machine began to serve the publication. */
 	readonly responses: number;
 	readonly server_errors: number;
 	/** Another process that reports with the same machine ID, for example because the disk of a machine was copied. */
-	readonly same_id_as?: ProcessPlace;
-	/** Why it does not serve a publication. */
+	readonly same_id_as?: ProcessIdentity;
+	/** Why the machine does not serve a publication. */
 	readonly failure?: { readonly publication: number; readonly kind: string; readonly reason: string };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Rate limits that the machines of a cluster share. Redis keeps one time for each key of a zone, as the tables of the machines do
- * (see `LimitTable`). Each process admits up to a batch of requests of a key by itself, then reports them, and gets the usage on
+ * Rate limits that the machines of a cluster share. For each key of a zone, Redis keeps one timestamp, from which the used part of
+ * the limit is computed, as the tables of the machines do (see `LimitTable`). Each process admits up to a batch of requests of a key by itself, then reports them, and gets the usage on
  * all machines in reply. The machines together therefore never admit more than the limit plus one batch per machine.
  *
  * One report is under way at a time. It contains the usage of many keys, so that the number of commands does not depend on the

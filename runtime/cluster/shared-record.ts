@@ -29,7 +29,7 @@ export async function encodeRecord(
 	name: string,
 	sealedValues: SealedValues,
 ): Promise<Buffer> {
-	const compressedBody = mayPay(head, body) ? await compress(body) : body;
+	const compressedBody = isWorthCompressing(head, body) ? await compress(body) : body;
 	const isCompressed = compressedBody.byteLength <= body.byteLength * MAX_COMPRESSED_SHARE;
 	const metadata = Buffer.from(JSON.stringify({ head, position, length: body.byteLength }), 'utf8');
 	const header = Buffer.alloc(HEADER_BYTES);
@@ -80,7 +80,7 @@ function parseMetadata(text: string): RecordMetadata | undefined {
 }
 
 /** Reports whether compressing a body could be worthwhile. Bodies with a content coding are already compressed. */
-function mayPay({ fields }: CachedHead, body: Buffer): boolean {
+function isWorthCompressing({ fields }: CachedHead, body: Buffer): boolean {
 	if (body.byteLength < MIN_COMPRESSED_BYTES) return false;
 	for (let i = 0; i < fields.length; i += 2) {
 		if (fields[i]!.toLowerCase() === 'content-encoding') return false;

@@ -36,11 +36,11 @@ export interface FleetReport extends MachineReport {
 	readonly process?: string | undefined;
 	readonly version: string;
 	/** Another process that reports with the same ID of the machine. */
-	readonly sameIdAs?: ProcessPlace | undefined;
+	readonly sameIdAs?: ProcessIdentity | undefined;
 }
 
-/** Where a process runs. */
-export interface ProcessPlace {
+/** The host on which a process runs, and its PID there. */
+export interface ProcessIdentity {
 	readonly host: string;
 	readonly pid: number;
 }
@@ -66,7 +66,7 @@ export interface ReportAnswer {
 	/** The reports of all machines, if this machine is the coordinator. */
 	readonly reports: readonly FleetReport[] | undefined;
 	/** Another process that has reported with this machine's ID since this process reported last. */
-	readonly otherProcess?: ProcessPlace | undefined;
+	readonly otherProcess?: ProcessIdentity | undefined;
 }
 
 /** The state of the rollout in Redis cannot be decrypted. */
@@ -243,7 +243,7 @@ export class SharedRollout {
 	 * Returns the process that sent the replaced report; undefined if the report cannot be decrypted, or if its sender is that of
 	 * `own`, which did not receive the answer to its last report.
 	 */
-	#processOf(replaced: Buffer, own: SentReport): ProcessPlace | undefined {
+	#processOf(replaced: Buffer, own: SentReport): ProcessIdentity | undefined {
 		const [other] = this.#openReports([Buffer.from(own.machine), replaced]);
 		if (!other) return undefined;
 		const { host, pid, process } = other;

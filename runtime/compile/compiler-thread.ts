@@ -2,7 +2,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
 import { lowerPriority } from '../threads/lower-priority.ts';
-import { startThreadMemoryRelief } from '../threads/memory-relief.ts';
+import { startReclaimingThreadMemory } from '../threads/memory-reclaimer.ts';
 import { ThreadActivity } from '../threads/thread-activity.ts';
 import { Compilation, type CompilationStart } from './compilation.ts';
 import type { CompilerReply, CompilerRequest } from './compiler-messages.ts';
@@ -26,7 +26,7 @@ export function runCompilerThread(port: MessagePort, startData: CompilerStart): 
 	lowerPriority(NICE_VALUE);
 	const activity = new ThreadActivity(startData.activity);
 	activity.sendHeartbeat();
-	startThreadMemoryRelief();
+	startReclaimingThreadMemory();
 	const compilation = new Compilation(startData);
 	const vitals = new ThreadVitals(startData.vitals);
 	port.on('message', async (request: CompilerRequest) => {

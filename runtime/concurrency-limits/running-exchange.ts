@@ -9,9 +9,9 @@ export interface RunningCounts {
 	readonly [table: string]: { readonly [keyName: string]: number };
 }
 
-/** Milliseconds between two looks at the counts. */
+/** Milliseconds between two readings of the counts. */
 const INTERVAL_MS = 10;
-/** Looking takes at most one part of this many of the main thread's time, however large the tables are. */
+/** Reading them takes at most one part in this many of the main thread's time, however large the tables are. */
 const MAX_SHARE = 20;
 
 /** What one process tells the other. Keys that `counts` does not name are unchanged. */
@@ -35,8 +35,8 @@ type CountsByTable = Map<string, Map<string, number>>;
 class Peer {
 	/** The requests that the process runs. */
 	readonly counts: CountsByTable = new Map();
-	/** What the process has been told. */
-	readonly told: CountsByTable = new Map();
+	/** The counts that were last sent to the process. */
+	readonly sentCounts: CountsByTable = new Map();
 	readonly channel: RunningChannel;
 	/** True once the process has sent counts. A release that cannot handle counts never does. */
 	isListening = false;
@@ -59,7 +59,7 @@ class Peer {
 	}
 }
 
-/** Exchanges counts with the predecessor, the successor, or both. What one of them runs, the other one is told, too. */
+/** Exchanges counts with the predecessor, the successor, or both. Forwards the counts of either one to the other. */
 export class RunningExchange {
 	readonly #tables: ConcurrencyTables;
 	readonly #peers = new Set<Peer>();
@@ -160,12 +160,12 @@ export class RunningExchange {
 			const changesByKey = changes.get(table) ?? {};
 			changes.set(table, changesByKey);
 			changesByKey[keyName] = count;
-			setCount(peer.told, table, keyName, count);
+			setCount(peer.sentCounts, table, keyName, count);
 		};
 		for (const [table, countsByKey] of current)
 			for (const [keyName, count] of countsByKey)
-				if (peer.told.get(table)?.get(keyName) !== count) addChange(table, keyName, count);
-		for (const [table, countsByKey] of peer.told)
+				if (peer.sentCounts.get(table)?.get(keyName) !== count) addChange(table, keyName, count);
+		for (const [table, countsByKey] of peer.sentCounts)
 			for (const keyName of [...countsByKey.keys()])
 				if (!current.get(table)?.has(keyName)) addChange(table, keyName, 0);
 		return Object.fromEntries(changes);

@@ -6,7 +6,7 @@ import type { ClosableConnection, ProtocolServer } from '../protocols/protocol.t
  * more new connections are likely to follow.
  */
 const MAX_CLOSED_CONNECTIONS = 32;
-/** At a time, one of this many idle connections is closed, but at most {@link MAX_CLOSED_CONNECTIONS} in total. */
+/** One in this many idle connections is closed at a time, but at most {@link MAX_CLOSED_CONNECTIONS} of them. */
 const IDLE_PER_CLOSED = 8;
 /** Milliseconds during which no search is made, after a search that found no idle connection. */
 const SEARCH_PAUSE_MS = 100;

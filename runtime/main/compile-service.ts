@@ -20,7 +20,7 @@ const DEFAULT_LIMITS: CompilerLimits = { reportAfterMs: 10_000, abandonAfterMs: 
  * Maximum number of characters of a configuration that is compiled on the calling thread, which cannot do anything else meanwhile,
  * such as stop at a signal.
  */
-const MAX_CHARACTERS_HERE = 32 * 1024;
+const MAX_MAIN_THREAD_CHARACTERS = 32 * 1024;
 
 /** Writes an entry to the process log. */
 type CompilerLog = (level: 'warn' | 'error', message: string, fields: { readonly [name: string]: unknown }) => void;
@@ -68,7 +68,7 @@ export class CompileService {
 
 	/** Compiles the first configuration as a candidate. Rejects with CompilerFailure. */
 	async prepareFirst(input: ConfigInput): Promise<PrepareResult> {
-		if (input.text.length <= MAX_CHARACTERS_HERE) {
+		if (input.text.length <= MAX_MAIN_THREAD_CHARACTERS) {
 			const { Compilation } = await import('../compile/compilation.ts');
 			this.#firstCompilation = new Compilation(this.#startData);
 		}
@@ -77,7 +77,7 @@ export class CompileService {
 
 	/** Sends a request. If a thread is being replaced, waits for the new one. Rejects with CompilerFailure. */
 	async ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerReplies[Op]> {
-		if (this.#firstCompilation) return await answerHere(this.#firstCompilation, op, request);
+		if (this.#firstCompilation) return await answerOnMainThread(this.#firstCompilation, op, request);
 		await this.#replacement;
 		if (this.#isEnded) throw new CompilerFailure('The server is stopping.');
 		if (this.#client !== undefined) return this.#client.ask(op, request);
@@ -143,7 +143,7 @@ export class CompileService {
 }
 
 /** Answers a request on this thread. Rejects with CompilerFailure. */
-async function answerHere<Op extends CompilerRequest['op']>(
+async function answerOnMainThread<Op extends CompilerRequest['op']>(
 	compilation: Compilation,
 	op: Op,
 	request: Request<Op>,

@@ -23,7 +23,7 @@ import { NO_SCRAPE, type ScrapeResult, scrapeToString } from '../metrics/scrape-
 import type { BequeathedDatagrams, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import { chooseIoMode, environmentIoMode, ioMode, setIoMode } from '../sockets/io-mode.ts';
 import { environmentTlsMode, tlsMode } from '../sockets/tls-mode.ts';
-import { startProcessMemoryRelief, startThreadMemoryRelief } from '../threads/memory-relief.ts';
+import { startReclaimingProcessMemory, startReclaimingThreadMemory } from '../threads/memory-reclaimer.ts';
 import type { StallKind } from '../threads/stop-answering.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 import type { CacheReport } from './cache-registry.ts';
@@ -78,8 +78,8 @@ export class Runtime implements RuntimeControl {
 	#isServing = false;
 	/** True in a successor until it takes over from its predecessor. */
 	#awaitsTakeover: boolean;
-	/** Functions that stop the memory relief of this thread and of the process. */
-	readonly #reliefStops: (() => void)[] = [];
+	/** Functions that stop reclaiming the memory of this thread and of the process. */
+	readonly #reclaimingStops: (() => void)[] = [];
 	/** Settles once the start has succeeded or failed. Never rejects. */
 	#startSettled: Promise<void> = Promise.resolve();
 
@@ -132,7 +132,7 @@ export class Runtime implements RuntimeControl {
 			this.#components.threadPools.start({});
 			if (this.#awaitsTakeover) return;
 			this.#isServing = true;
-			this.#startMemoryRelief();
+			this.#startReclaimingMemory();
 			this.log('info', 'runtime', 'started without a configuration', {
 				threads: this.threads,
 				io: ioMode(),
@@ -161,13 +161,13 @@ export class Runtime implements RuntimeControl {
 		} else this.#markServing();
 	}
 
-	#startMemoryRelief(): void {
-		this.#reliefStops.push(startThreadMemoryRelief(), startProcessMemoryRelief());
+	#startReclaimingMemory(): void {
+		this.#reclaimingStops.push(startReclaimingThreadMemory(), startReclaimingProcessMemory());
 	}
 
 	#markServing(): void {
 		this.#isServing = true;
-		this.#startMemoryRelief();
+		this.#startReclaimingMemory();
 		this.#components.cluster?.join({
 			caches: this.#components.cacheRegistry,
 			version: this.#options.version ?? (() => 'unknown'),
@@ -355,7 +355,7 @@ export class Runtime implements RuntimeControl {
 	/** Ends what the process does only while it serves. */
 	#onEnd(): void {
 		this.#isServing = false;
-		for (const stopRelief of this.#reliefStops.splice(0)) stopRelief();
+		for (const stopReclaiming of this.#reclaimingStops.splice(0)) stopReclaiming();
 	}
 
 	get ready(): boolean {

@@ -37,7 +37,7 @@ import type { SealedValues } from '../cluster/sealed-values.ts';
 import {
 	type FleetReport,
 	NO_REVISION,
-	type ProcessPlace,
+	type ProcessIdentity,
 	RolloutUnreadable,
 	type SentReport,
 	type SharedRollout,
@@ -53,7 +53,7 @@ const MAX_REASON_CHARS = 500;
 const LOST_ROLLOUT_REASON = 'Redis has lost the rollout while the publication was on trial';
 /** Number of reports of another process with this machine's ID after which this machine warns. */
 const MIN_OTHER_REPORTS = 3;
-/** Milliseconds without such a report after which the other process counts as gone. */
+/** Milliseconds without a report of the other process after which it counts as ended. */
 const FORGET_OTHER_PROCESS_MS = 30_000;
 /** Number of reports over which the error rate before a load is computed. */
 const MAX_TRAFFIC_SAMPLES = 60;
@@ -118,7 +118,7 @@ export class PublishedConfiguration {
 	#identity: string | undefined;
 	/** See {@link FinalPublication}. */
 	#finalSince: number | undefined;
-	/** Highest number of a publication that this machine has heard of. */
+	/** Highest number of a publication that this machine has seen in Redis or on its disk. */
 	#highestKnown: PublicationNumber;
 	#rollout: Rollout | undefined;
 	#revision = NO_REVISION;
@@ -146,7 +146,7 @@ export class PublishedConfiguration {
 	/** Tells this process apart from others in reports. */
 	readonly #processToken = randomBytes(8).toString('hex');
 	/** Another process that reports with the ID of this machine, how often it was noticed, and when last, by {@link Clock.threadNow}. */
-	#sameId: { readonly place: ProcessPlace; readonly count: number; readonly at: number } | undefined;
+	#sameId: { readonly process: ProcessIdentity; readonly count: number; readonly at: number } | undefined;
 	#isReporting = false;
 	#isStepUnderWay = false;
 	/** Time, by {@link Clock.threadNow}, before which nothing is loaded, because an attempt has just failed. */
@@ -264,7 +264,7 @@ export class PublishedConfiguration {
 			if (clockChangeMs !== 0) this.#nextDecisionAt = this.#clock.threadNow() + LOST_AFTER_MS;
 			this.#noticeOtherProcess(answer.otherProcess);
 			if (answer.changed) this.#useState(answer.changed.rollout, answer.revision);
-			// After a data loss, nobody decides about the trial any longer, as if Redis did not answer.
+			// After Redis has lost its data, no coordinator ends the trial, so the loss counts as lost contact with Redis.
 			if (!this.#hasLostRollout) this.#lastContactAt = this.#clock.threadNow();
 			if (answer.reports && clockChangeMs !== 0) await this.#shiftRollout(clockChangeMs);
 			else if (answer.reports && this.#clock.threadNow() >= this.#nextDecisionAt)
@@ -291,22 +291,22 @@ export class PublishedConfiguration {
 	 * Notices that another process reports with the ID of this machine. It is not enough to see it once, because during a handover the last
 	 * report of the previous process can arrive after the first one of the next.
 	 */
-	#noticeOtherProcess(place: ProcessPlace | undefined): void {
+	#noticeOtherProcess(other: ProcessIdentity | undefined): void {
 		const now = this.#clock.threadNow();
 		if (this.#sameId && now - this.#sameId.at > FORGET_OTHER_PROCESS_MS) this.#sameId = undefined;
-		if (!place) return;
+		if (!other) return;
 		const count = (this.#sameId?.count ?? 0) + 1;
-		this.#sameId = { place, count, at: now };
+		this.#sameId = { process: other, count, at: now };
 		if (count !== MIN_OTHER_REPORTS) return;
 		this.#deps.log('warn', 'another server has the same machine ID', {
 			machine: this.#machine,
-			host: place.host,
-			pid: place.pid,
+			host: other.host,
+			pid: other.pid,
 			hint: SAME_ID_HINT,
 		});
 	}
 
-	/** Decides for all machines. */
+	/** As the coordinator, computes the next state of the rollout from all reports, and stores it in Redis. */
 	async #coordinate(reports: readonly FleetReport[], now: number): Promise<void> {
 		const rollout = this.#rollout;
 		if (!rollout) return;
@@ -406,7 +406,7 @@ export class PublishedConfiguration {
 			pid: process.pid,
 			process: this.#processToken,
 			version: this.#deps.version(),
-			...(this.#sameId && this.#sameId.count >= MIN_OTHER_REPORTS && { sameIdAs: this.#sameId.place }),
+			...(this.#sameId && this.#sameId.count >= MIN_OTHER_REPORTS && { sameIdAs: this.#sameId.process }),
 		};
 	}
 
@@ -498,7 +498,7 @@ export class PublishedConfiguration {
 		return (await this.#load(fallback, false)) === 'loaded' ? 'loaded' : outcome;
 	}
 
-	/** Goes on without a rollout, as machines do that have never heard of one. */
+	/** Forgets the rollout, as if there had never been one. */
 	#forgetLostRollout(): void {
 		this.#hasLostRollout = false;
 		this.#rollout = undefined;

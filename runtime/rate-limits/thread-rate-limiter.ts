@@ -19,8 +19,8 @@ export interface ThreadRateLimiterDeps {
 	/** Returns the counter of an event; called once for each event that occurs. */
 	counterOf(event: RateLimitEvent): EventCounter;
 	/**
-	 * Reports the listed usage of the table to Redis. If `place` is given, does so at once, and resolves when Redis has counted the
-	 * usage of this place or is unavailable.
+	 * Tells the main thread to report usage to Redis. If `place` is given, the key at this place of the table is reported at once,
+	 * and the promise resolves when Redis has counted its usage or is unavailable.
 	 */
 	reportUsage(place: number | undefined): Promise<unknown>;
 }

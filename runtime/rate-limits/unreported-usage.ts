@@ -6,7 +6,7 @@
 /** Maximum number of places that are listed for the main thread at a time. Any other place is listed by its next request. */
 const MAX_LISTED_PLACES = 4096;
 /** Number of times that the main thread finds an entry unwritten before it assumes that the thread writing it has died. */
-const MAX_UNWRITTEN_LOOKS = 100;
+const MAX_UNWRITTEN_READS = 100;
 
 /** Flags of a place: it is listed; more was counted than a batch, because Redis was unavailable or a response was charged. */
 const IS_LISTED = 1;
@@ -48,7 +48,7 @@ export class UnreportedUsage {
 	readonly #listWords: Int32Array;
 	/** The listed places, each as its number plus 1; 0 in an unused entry. */
 	readonly #listedPlaces: Int32Array;
-	#unwrittenLooks = 0;
+	#unwrittenReads = 0;
 	/** True once the main thread must be told that places are listed. Set to false by whoever tells it. */
 	mustTell = false;
 
@@ -126,8 +126,8 @@ export class UnreportedUsage {
 			if (Atomics.load(this.#listWords, LIST_HEAD_INDEX) === tail) return -1;
 			const index = tail & (MAX_LISTED_PLACES - 1);
 			const entry = Atomics.exchange(this.#listedPlaces, index, 0);
-			if (entry === 0 && this.#unwrittenLooks++ < MAX_UNWRITTEN_LOOKS) return -1;
-			this.#unwrittenLooks = 0;
+			if (entry === 0 && this.#unwrittenReads++ < MAX_UNWRITTEN_READS) return -1;
+			this.#unwrittenReads = 0;
 			Atomics.store(this.#listWords, LIST_TAIL_INDEX, (tail + 1) | 0);
 			if (entry !== 0) return entry - 1;
 		}

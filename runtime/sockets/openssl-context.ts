@@ -16,8 +16,8 @@ const CTRL_MODE = 33;
 const SSL_MODES = 6n;
 const CTRL_SET_READ_AHEAD = 41;
 const CTRL_SET_SESSION_CACHE_MODE = 44;
-/** SSL_OP_IGNORE_UNEXPECTED_EOF: a peer that has closed its half without `close_notify` still gets its response. */
-const SSL_OPTIONS = 128n;
+/** A peer that has closed its half without `close_notify` still gets its response. */
+const SSL_OP_IGNORE_UNEXPECTED_EOF = 128n;
 
 /** What a context does during handshakes in addition to the settings of Node's context. */
 export interface HandshakeDuties {
@@ -66,7 +66,7 @@ export class OpensslContext {
 		functions.SSL_CTX_ctrl(address, CTRL_MODE, SSL_MODES, 0n);
 		functions.SSL_CTX_ctrl(address, CTRL_SET_READ_AHEAD, 1n, 0n);
 		functions.SSL_CTX_set_default_read_buffer_len(address, BigInt(MAX_READ_BYTES));
-		functions.SSL_CTX_set_options(address, SSL_OPTIONS);
+		functions.SSL_CTX_set_options(address, SSL_OP_IGNORE_UNEXPECTED_EOF);
 		// Sessions are kept in tickets only, not in OpenSSL's cache.
 		functions.SSL_CTX_ctrl(address, CTRL_SET_SESSION_CACHE_MODE, 0n, 0n);
 		functions.SSL_CTX_set_alpn_select_cb(address, thread.alpnCallback, 0n);

@@ -38,7 +38,7 @@ import { waitForPoller } from '../sockets/quic/quic-thread.ts';
 import { threadPoller } from '../sockets/socket-poller.ts';
 import { CONTROL_LOG_IN_TRANSIT, CONTROL_STOPS_AT, MAX_LOG_IN_TRANSIT_CHARS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
-import { startThreadMemoryRelief } from '../threads/memory-relief.ts';
+import { startReclaimingThreadMemory } from '../threads/memory-reclaimer.ts';
 import { stallThread } from '../threads/stop-answering.ts';
 import { ThreadActivity } from '../threads/thread-activity.ts';
 import { HANDSHAKE_SLOT_COUNT, HandshakeRate } from '../tls/handshake-rate.ts';
@@ -75,7 +75,7 @@ export function runWorker(port: MessagePort, startData: WorkerStartData): void {
 		activity.leavePhase('message');
 	});
 	activity.startHeartbeats();
-	startThreadMemoryRelief();
+	startReclaimingThreadMemory();
 	// An unhandled rejection in a handler must affect only its request, not the thread's other connections.
 	process.on('unhandledRejection', reason => {
 		const cause = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);

@@ -99,7 +99,7 @@ export function matcherNames(): string[] {
 	return matchers.map(({ id }) => id).filter(name => !['all', 'any'].includes(name));
 }
 
-/** Returns the names in a list of samples that a dialect has. */
+/** Returns the names of the directives of a dialect that have a sample. */
 export function samplesIn(dialect: 'configfile' | 'compatfile'): string[] {
 	const isInDialect = ({ names }: Directive): boolean => names[dialect].length > 0;
 	return directives

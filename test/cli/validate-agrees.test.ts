@@ -207,7 +207,7 @@ async function validated(configuration: string | object) {
 }
 
 const areCasesSelected = process.env.SVC_TEST_WORDS !== undefined;
-/** Of how many configurations one is started. */
+/** One of this many configurations is started. */
 const configurationsPerStart = areCasesSelected ? 1 : roundCount({ few: 3, many: 1 });
 
 const agree = suite('validate and run');

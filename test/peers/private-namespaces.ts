@@ -22,16 +22,16 @@ const [COMMAND, ...COMMAND_ARGUMENTS] = NAMESPACE_COMMAND;
 
 const nameFile = process.env[NAME_FILE_VARIABLE];
 
-/** True if this process runs in namespaces created by {@link runInside}. */
-export const isInside: boolean = nameFile !== undefined;
+/** True if this process runs in namespaces created by {@link runInNamespaces}. */
+export const isInNamespaces: boolean = nameFile !== undefined;
 if (nameFile !== undefined) writeFileSync(nameFile, readlinkSync('/proc/self/ns/pid'));
 
 /** Reports whether the system allows this process to create the namespaces. */
-export function canRunInside(): boolean {
+export function canCreateNamespaces(): boolean {
 	return spawnSync(COMMAND, [...COMMAND_ARGUMENTS, 'true']).status === 0;
 }
 
-export interface InsideResult {
+export interface NamespacedRunResult {
 	readonly status: number | null;
 	/** Standard output and standard error; empty if they were shown. */
 	readonly output: string;
@@ -46,7 +46,11 @@ export interface InsideResult {
  * @param env Additional environment variables.
  * @param isShown True to show the output instead of returning it.
  */
-export function runInside(file: string, env: { readonly [name: string]: string }, isShown: boolean): InsideResult {
+export function runInNamespaces(
+	file: string,
+	env: { readonly [name: string]: string },
+	isShown: boolean,
+): NamespacedRunResult {
 	const folder = mkdtempSync(path.join(tmpdir(), 'svc-test-inside-'));
 	const ownNameFile = path.join(folder, 'namespace');
 	try {

@@ -11,7 +11,7 @@ import { LimitTable, limitTableWords } from '../../runtime/rate-limits/limit-tab
 import { LimitTables } from '../../runtime/rate-limits/limit-tables.ts';
 import { ThreadRateLimiter } from '../../runtime/rate-limits/thread-rate-limiter.ts';
 
-/** What a machine does. */
+/** The requests that a machine sends, and its settings. */
 export interface MachinePlan {
 	readonly address: string;
 	/** The cluster's key, in base64. */
@@ -23,7 +23,7 @@ export interface MachinePlan {
 	readonly pauseMs: number;
 }
 
-/** What a machine prints. */
+/** What a machine measures and prints as JSON. */
 export interface MachineResult {
 	/** Times of all requests, and of the admitted ones, by key, in milliseconds of the clock that all processes share. */
 	readonly requests: { readonly [key: string]: readonly number[] };

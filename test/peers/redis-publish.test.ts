@@ -109,7 +109,7 @@ publishing('with --wait, the command survives an outage of less than a minute, a
 		await completeRollout(rollouts);
 		const waiting = await publishUntilOutage(short);
 		await completeRollout(rollouts);
-		// Longer than the pauses between attempts to connect, so that some of them fail.
+		// The outage lasts longer than the pauses between attempts to connect, so that some attempts fail.
 		await waitForClock(5000);
 		assert.is(waiting.child.exitCode, null, waiting.output());
 		short.relay.setReachable(true);

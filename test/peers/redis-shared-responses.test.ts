@@ -8,7 +8,7 @@ import { type Machine, withMachines } from './caching-machine.ts';
 const sharing = suite('responses of all machines');
 
 /** Limits on waiting that no request reaches, not even on a busy machine. */
-const PATIENT = { store: 'shared {\n\t\t\twait 1m\n\t\t}', site: 'collapse 5m', timeout: '10s' };
+const LONG_WAITS = { store: 'shared {\n\t\t\twait 1m\n\t\t}', site: 'collapse 5m', timeout: '10s' };
 
 sharing('a machine answers with a response that another one has fetched, also after a restart', async () => {
 	await withMachines(
@@ -35,7 +35,7 @@ sharing('a machine answers with a response that another one has fetched, also af
 			const results = entries.map(entry => `${entry.cache} ${entry.cache_tier ?? 'memory'}`).sort();
 			assert.equal(results, ['hit cluster', 'hit cluster', 'hit memory']);
 		},
-		PATIENT,
+		LONG_WAITS,
 	);
 });
 
@@ -63,7 +63,7 @@ sharing('1,000 clients of 10 machines that ask for one cold URL cause one reques
 			assert.equal(new Set(replies.map(({ status, body }) => `${status} ${body}`)), new Set(['200 version 1']));
 			assert.is(application.requestCount, 1);
 		},
-		PATIENT,
+		LONG_WAITS,
 	);
 });
 
@@ -98,7 +98,7 @@ sharing(
 				assert.is((await late).body, 'version 2');
 				for (const machine of [third, second, first]) assert.is((await machine.ask('/late')).body, 'version 3');
 			},
-			PATIENT,
+			LONG_WAITS,
 		);
 	},
 );
@@ -114,7 +114,7 @@ sharing('a successful POST removes the response from Redis, before its answer', 
 			assert.is((await second.ask('/page', {}, 'POST')).status, 200);
 			assert.is((await second.ask('/page')).body, 'version 2');
 		},
-		PATIENT,
+		LONG_WAITS,
 	);
 });
 
@@ -156,7 +156,7 @@ sharing('responses that may not be shared release the waiting machines at once, 
 				0,
 			);
 		},
-		PATIENT,
+		LONG_WAITS,
 	);
 });
 
@@ -184,7 +184,7 @@ sharing('variants, HEAD and ranges are answered from Redis as from the memory', 
 			assert.is((await second.ask('/text', { 'Accept-Language': 'fr' })).body, `fr ${body}`);
 			assert.is(application.requestCount, 3);
 		},
-		PATIENT,
+		LONG_WAITS,
 	);
 });
 
@@ -208,7 +208,7 @@ sharing('Redis deletes every response, and reveals neither URLs nor contents', a
 			// 9000 bytes of a repeated text.
 			assert.ok(Number(redis.cli('memory', 'usage', names.find(name => /^svc:cache:[^:]+$/.test(name))!)) < 2500);
 		},
-		{ ...PATIENT, store: 'shared {\n\t\t\tkeep 10m\n\t\t}' },
+		{ ...LONG_WAITS, store: 'shared {\n\t\t\tkeep 10m\n\t\t}' },
 	);
 });
 

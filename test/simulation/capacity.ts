@@ -9,7 +9,7 @@ const HEARTBEATS_PER_SECOND = 0.2;
 const READS_PER_SECOND = 1;
 
 /** Returns the fraction of time that Redis is busy with the heartbeats and reads of all machines, without limits and purges. */
-export function idleBusyShare(machines: number, costs: RedisCosts): number {
+export function baseRedisLoad(machines: number, costs: RedisCosts): number {
 	return (machines * (HEARTBEATS_PER_SECOND * costs.heartbeat.each + READS_PER_SECOND * costs.read.each)) / 1e6;
 }
 
@@ -18,7 +18,7 @@ export function limitBusyShare(machines: number, keyRate: number, costs: RedisCo
 	const keysOfMachine = keyRate / machines;
 	const reportsOfMachine = 1 / (1 / keysOfMachine + REPORT_CYCLE_MS / 1000);
 	const { each, perUnit } = costs.report;
-	return idleBusyShare(machines, costs) + (machines * reportsOfMachine * each + keyRate * perUnit) / 1e6;
+	return baseRedisLoad(machines, costs) + (machines * reportsOfMachine * each + keyRate * perUnit) / 1e6;
 }
 
 /** Returns the number of keys per second that all machines together can report before Redis is busier than {@link BUSY_SHARE}. */
@@ -37,5 +37,5 @@ export function maxPurgeRate(machines: number, costs: RedisCosts): number {
 	const { publish, wake, read, confirm } = costs;
 	// Each machine is woken, confirms, and waits again. The machine that purges reads many confirmations at a time.
 	const perPurge = publish.each + machines * (publish.perUnit + wake.each + read.each + confirm.each);
-	return ((BUSY_SHARE - idleBusyShare(machines, costs)) * 1e6) / perPurge;
+	return ((BUSY_SHARE - baseRedisLoad(machines, costs)) * 1e6) / perPurge;
 }

@@ -11,7 +11,7 @@ import { type MachineDisk, SimulatedProcess } from './simulated-process.ts';
 import { type NetworkSettings, type RedisLoad, SimulatedNetwork, SimulatedRedis } from './simulated-redis.ts';
 import { type SimulatedAction, SimulatedTime } from './simulated-time.ts';
 
-/** What is simulated. */
+/** The machines and the load of a simulation. */
 export interface ClusterSettings {
 	readonly seed: number;
 	readonly machines: number;
@@ -38,7 +38,7 @@ export interface ClusterSettings {
 	readonly failureSeconds: number;
 }
 
-/** What was observed. */
+/** What a simulation of a cluster has shown. */
 export interface ClusterResult {
 	readonly settings: ClusterSettings;
 	readonly requests: number;

@@ -14,7 +14,7 @@ export interface RedisCosts {
 	readonly date: string;
 	readonly redis: string;
 	readonly machine: string;
-	/** A unit is a key. */
+	/** A report of usage by a rate limiter. A unit is one of the keys in it. */
 	readonly report: CommandCost;
 	readonly heartbeat: CommandCost;
 	/** Adding a purge. A unit is a member, which the reply lists. */

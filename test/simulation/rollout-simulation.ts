@@ -29,7 +29,7 @@ export type PublishedKind =
 	 */
 	| { readonly kind: 'errors'; readonly rate: number; readonly afterSeconds: number };
 
-/** What is simulated. */
+/** The machines, the load and the failures of a simulation. */
 export interface RolloutSettings {
 	readonly seed: number;
 	readonly machines: number;
@@ -51,7 +51,7 @@ export interface RolloutSettings {
  */
 export type MachineFailureKind = 'crashed' | 'cut off' | 'unready' | 'failing requests';
 
-/** What was observed. */
+/** What a simulation of a rollout has shown. */
 export interface RolloutResult {
 	readonly phase: RolloutPhase;
 	readonly reason: string | undefined;
@@ -73,9 +73,9 @@ const MEAN_EXTRA_LOAD_MS = 500;
 /** Fraction of requests that a machine with the failure `failing requests` answers with an error. */
 const OWN_FAILURE_ERROR_RATE = 0.5;
 /** Number of checks from which the error rate before a load is computed; they span a minute. */
-const RATED_LOOKS = 120;
+const MAX_HISTORY_CHECKS = 120;
 /** Milliseconds simulated before the publication, and milliseconds after which an unfinished rollout is given up. */
-const LEAD_MS = 60_000;
+const WARM_UP_MS = 60_000;
 const MAX_ROLLOUT_MS = 3_600_000;
 
 interface Machine {
@@ -185,7 +185,7 @@ export function simulateRollout(settings: RolloutSettings): RolloutResult {
 		}
 		machine.responses += responses;
 		machine.history.push({ responses: machine.responses, errors: machine.errors });
-		if (machine.history.length > RATED_LOOKS) machine.history.shift();
+		if (machine.history.length > MAX_HISTORY_CHECKS) machine.history.shift();
 	};
 	const changeHealth = (machine: Machine, now: number): void => {
 		if (machine.failing === undefined) {
@@ -231,9 +231,9 @@ export function simulateRollout(settings: RolloutSettings): RolloutResult {
 		};
 	};
 
-	for (let now = 0; now < LEAD_MS + MAX_ROLLOUT_MS; now += STEP_INTERVAL_MS) {
-		if (now === LEAD_MS) rollout = createRollout(PUBLICATION, PREVIOUS, terms, now);
-		if (now > LEAD_MS && !isOnTrial(rollout)) break;
+	for (let now = 0; now < WARM_UP_MS + MAX_ROLLOUT_MS; now += STEP_INTERVAL_MS) {
+		if (now === WARM_UP_MS) rollout = createRollout(PUBLICATION, PREVIOUS, terms, now);
+		if (now > WARM_UP_MS && !isOnTrial(rollout)) break;
 		for (const machine of machines) {
 			changeHealth(machine, now);
 			if (machine.failing === 'crashed') continue;
@@ -246,7 +246,7 @@ export function simulateRollout(settings: RolloutSettings): RolloutResult {
 		phase: rollout.phase,
 		reason: rollout.reason,
 		reachedShare: reached.size / machineCount,
-		seconds: ((rollout.endedAt ?? LEAD_MS + MAX_ROLLOUT_MS) - LEAD_MS) / 1000,
+		seconds: ((rollout.endedAt ?? WARM_UP_MS + MAX_ROLLOUT_MS) - WARM_UP_MS) / 1000,
 		badResponses,
 	};
 }

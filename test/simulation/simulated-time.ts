@@ -4,7 +4,7 @@ import type { Clock } from '../../runtime/clock/clock.ts';
 /** What an event does. Returns false if nothing can have resolved a promise, because the event then costs less. */
 export type SimulatedAction = () => unknown;
 
-/** Something that happens at a time. */
+/** An action, and the simulated time at which it runs. */
 interface SimulatedEvent {
 	readonly at: number;
 	/** Number of the event. If two events have the same time, the one that was scheduled first happens first. */

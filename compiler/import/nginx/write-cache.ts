@@ -233,7 +233,10 @@ function bypassLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, v
 	return [...lines];
 }
 
-/** Patterns, by setting without its prefix, for the values that need no line because `cache` always behaves in that way. */
+/**
+ * Values of nginx's settings that need no line in a Configfile, because `cache` always behaves as they say: patterns by the name of the
+ * setting without its prefix, such as `proxy_`.
+ */
 const BUILT_IN_VALUES: { readonly [name: string]: RegExp } = {
 	cache_methods: /^(?:GET|HEAD| )*$/,
 	cache_revalidate: /^on$/,

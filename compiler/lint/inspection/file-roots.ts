@@ -1,4 +1,4 @@
-/** Lists the folders from which the sites of a document serve files, and those that do not exist. */
+/** Lists the folders from which the sites of a document serve files, and finds out which of them do not exist. */
 import { isAbsolute, resolve } from 'node:path';
 import type { ConfigInput } from '../../dialects/dialect.ts';
 import type { Reader } from '../../source/reader.ts';
@@ -22,17 +22,17 @@ export function* rootsOf(walkedDocument: WalkedDocument): Generator<FileRoot> {
 	}
 }
 
-/** The code of the findings. */
+/** The code of diagnostics about a root folder that does not exist. */
 export const ROOT_MISSING_CODE = 'files/root-missing';
 
-/** A root that is no folder, with its place in the document. */
+/** A root that is not a folder, with its place in the document. */
 interface MissingRoot {
 	readonly pointer: string;
 	readonly message: string;
 	readonly hint: string;
 }
 
-/** Yields the roots that are no folders. Ignores folders that depend on the request, and those that the reader withholds. */
+/** Yields the roots that are not folders. Ignores folders that depend on the request, and those that the reader withholds. */
 export function* missingRoots(
 	walkedDocument: WalkedDocument,
 	format: ConfigInput['format'],

@@ -83,7 +83,7 @@ export interface StepTraits<S extends Step = Step> {
 	 * body must be marked as data; see page-source.ts.
 	 */
 	readonly makesPages?: true;
-	/** Returns the directive's name with which a step is written, if that is not the first of its names. */
+	/** Returns the name of the directive to which a step corresponds, if it is not the first of the module's names. */
 	readonly writtenAs?: (step: S) => string | undefined;
 }
 

@@ -42,7 +42,7 @@ interface QueuedRecord {
 	isCanceled: boolean;
 }
 
-/** Writes the records of one folder. */
+/** Writes responses to one cache folder, each as a record. */
 export class DiskWriter {
 	/**
 	 * Numbers of responses written and skipped, and of failed writes. A response is skipped if too many are waiting, the disk has

@@ -150,8 +150,9 @@ export class DatagramPipe {
 	}
 
 	/**
-	 * Hands the datagrams above the usual size at the start of `received[fromIndex, end)` to OpenSSL one by one, because it then
-	 * enlarges only a single buffer for each. Drops those that are too long. Returns the index after the last datagram handled.
+	 * Hands datagrams to OpenSSL one by one, from `received[fromIndex]` up to the first one of the usual size or to `end`. If they
+	 * went through the pair of BIOs, OpenSSL would enlarge several buffers for each instead of one. Drops those that are too long.
+	 * Returns the index after the last datagram handled.
 	 */
 	#injectLarge(
 		listener: bigint,

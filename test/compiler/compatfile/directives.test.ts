@@ -108,7 +108,7 @@ const RESPOND: readonly Case[] = [
 	['three digits are a status', 'respond 404', '/', { status: 404, body: '' }],
 	['two arguments', 'respond "a b" 201', '/', { status: 201, body: 'a b' }],
 	['the status may be a placeholder', 'respond x {query.s}', '/?s=202', { status: 202 }],
-	['one that is no number is a 500', 'respond x {query.s}', '/?s=no', { status: 500 }],
+	['one that is not a number is a 500', 'respond x {query.s}', '/?s=no', { status: 500 }],
 	['known placeholders only', 'respond "{host} {no.such}"', '/', { body: 'x {no.such}' }],
 	['text', 'respond x', '/', { headers: { 'content-type': 'text/plain; charset=utf-8' } }],
 	['JSON object', 'respond `{"a":1}`', '/', { headers: { 'content-type': 'application/json' } }],

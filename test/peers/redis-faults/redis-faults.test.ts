@@ -9,7 +9,7 @@ import { existsSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { until, waitForClock } from '../../harness.ts';
-import { canRunInside, isInside, runInside } from '../private-namespaces.ts';
+import { canCreateNamespaces, isInNamespaces, runInNamespaces } from '../private-namespaces.ts';
 import { Fleet, type FleetMachine, LIMIT, POLICIES, type Policy, type PurgeAnswer, pages } from './fleet.ts';
 import { highestUsage, medianOf, p99BySecond, statusesOf } from './phases.ts';
 import { makeNetworks } from './private-network.ts';
@@ -290,7 +290,7 @@ function checkLimits(fault: Fault, quiet: Sample[], faulty: Sample[], healed: Sa
 	}
 }
 
-if (isInside) {
+if (isInNamespaces) {
 	const test = suite('machines whose Redis fails');
 	const isFailing = process.env[FAILING_VARIABLE] !== undefined;
 	await makeNetworks();
@@ -312,15 +312,15 @@ if (isInside) {
 	setInterval(() => {
 		if (process.exitCode !== undefined) process.exit();
 	}, END_CHECK_MS);
-} else if (canRunInside()) {
-	const { remainingProcesses, status } = runInside(import.meta.filename, {}, true);
+} else if (canCreateNamespaces()) {
+	const { remainingProcesses, status } = runInNamespaces(import.meta.filename, {}, true);
 	const test = suite('the end of fault tests');
 	test('they ran to the end, and have left no process', () => {
 		assert.is(status, 0);
 		assert.equal(remainingProcesses, []);
 	});
 	test('if one of them fails, no process and no file remains', () => {
-		const failed = runInside(import.meta.filename, { [FAILING_VARIABLE]: '1' }, false);
+		const failed = runInNamespaces(import.meta.filename, { [FAILING_VARIABLE]: '1' }, false);
 		assert.match(failed.output, /this must fail/);
 		assert.is.not(failed.status, 0);
 		assert.equal(failed.remainingProcesses, []);

@@ -69,7 +69,7 @@ outages('a connection that comes and goes every second soon has one entry a minu
 	log.onAvailable();
 	log.onLost('refused');
 	assert.equal(take(), []);
-	// Whoever reads the log learns within a minute that it is lost.
+	// A connection that is still lost is logged within a minute.
 	pass(60);
 	assert.equal(take(), ['lost refused 2']);
 	log.onAvailable();

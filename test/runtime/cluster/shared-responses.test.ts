@@ -22,7 +22,7 @@ const THREAD = 2;
 const SETTINGS = { maxBytes: 65_536, keepMs: 60_000, waitMs: 5000 };
 const POSITION = Buffer.from('1-0');
 
-/** A script of the tier, recognized by the number of its keys. */
+/** A Lua script that the tier runs in Redis. The test recognizes each by the number of its keys. */
 type ScriptName = 'consult' | 'store' | 'release' | 'other';
 const SCRIPTS_BY_KEY_COUNT: { readonly [count: string]: ScriptName } = { 5: 'consult', 4: 'store', 2: 'release' };
 

@@ -1,4 +1,7 @@
-/** Which configurations lease something that a machine may be unable to provide, so that `svc validate` tries to build them. */
+/**
+ * Recognizes configurations that use something which a machine may be unable to provide, such as a folder for a cache or a log.
+ * `svc validate` tries to provide it.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../../compiler/compiler.ts';
@@ -48,7 +51,7 @@ leases('only what a site uses counts', () => {
 	assert.not.ok(isFallible('{\n\tgrace_period 5s\n}\n'));
 });
 
-/** Sites whose leases cannot fail, by the kind of the lease. */
+/** Sites whose leases every machine can provide, by the kind of the lease. */
 const INFALLIBLE_SITES: { readonly [kind: string]: string } = {
 	none: 'header X-A b\nredir /old /new\nrespond x',
 	acme_authority: 'acme_server',

@@ -24,7 +24,7 @@ import { SealedValues } from '../../../runtime/cluster/sealed-values.ts';
 import {
 	type FleetReport,
 	NO_REVISION,
-	type ProcessPlace,
+	type ProcessIdentity,
 	type ReportAnswer,
 	type SentReport,
 } from '../../../runtime/cluster/shared-rollout.ts';
@@ -57,7 +57,7 @@ class MemoryRollout {
 	latestReport: FleetReport | undefined;
 	isAvailable = true;
 	/** The other processes that have reported with the machine's ID, one for each of the next reports. */
-	otherProcesses: (ProcessPlace | undefined)[] = [];
+	otherProcesses: (ProcessIdentity | undefined)[] = [];
 	/** Called at the beginning of each report. */
 	onReport: () => void = () => {};
 	/** Milliseconds by which the clock of Redis was changed. */

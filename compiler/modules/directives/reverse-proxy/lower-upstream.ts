@@ -91,7 +91,7 @@ export function finishPool(draft: UpstreamDraft, span: SourceSpan, cx: LowerCont
 	}
 }
 
-/** Warns if `unhealthy_request_count` makes upstreams unavailable before `shed` could. */
+/** Warns if `shed` can never refuse a request, because `unhealthy_request_count` makes upstreams unavailable earlier. */
 function warnOfUnreachableLimit(draft: UpstreamDraft, span: SourceSpan, cx: LowerContext): void {
 	const { shed, unhealthy_request_count: maxRequests } = draft;
 	const minLimit = shed?.min ?? DEFAULT_SHED_SETTINGS.min;

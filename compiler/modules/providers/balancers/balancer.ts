@@ -70,7 +70,7 @@ export interface Balancer {
 	readonly compile: (settings: BalanceSettings, cx: BalancerContext) => UpstreamChoice;
 }
 
-/** Implements {@link Balancer.lower} for a policy that has no settings: reports arguments and blocks. */
+/** Implements {@link Balancer.lower} for a policy that has no settings: arguments and a block are errors. */
 export function lowerWithoutSettings(
 	args: readonly Word[],
 	line: Line,

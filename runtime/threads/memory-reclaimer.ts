@@ -39,7 +39,7 @@ interface MemoryUse {
  * Reduces one kind of memory use: once after the start, then whenever it has grown. Attempts that free little make the next ones less
  * frequent.
  */
-class MemoryRelief {
+class MemoryReclaimer {
 	readonly #memoryUse: MemoryUse;
 	readonly #intervalMs: number;
 	/** The lowest use seen so far, in bytes; undefined before the first attempt. */
@@ -58,7 +58,7 @@ class MemoryRelief {
 		return this.#leastBytes !== undefined;
 	}
 
-	relieveIfDue(): void {
+	reclaimIfDue(): void {
 		const now = performance.now();
 		if (now < this.#nextCheckAt) return;
 		if (this.#leastBytes === undefined) {
@@ -79,7 +79,7 @@ class MemoryRelief {
 }
 
 /** Keeps the heap of the calling thread small while the thread is idle. Returns a function that stops it. */
-export function startThreadMemoryRelief(intervalMs: number = CHECK_INTERVAL_MS): () => void {
+export function startReclaimingThreadMemory(intervalMs: number = CHECK_INTERVAL_MS): () => void {
 	const heap: MemoryUse = {
 		bytesInUse: () => {
 			const { total_heap_size: size, external_memory: external } = getHeapStatistics();
@@ -87,13 +87,13 @@ export function startThreadMemoryRelief(intervalMs: number = CHECK_INTERVAL_MS):
 		},
 		reduceUsage: () => garbageCollector()?.({ type: 'major', execution: 'sync', flavor: 'last-resort' }),
 	};
-	const relief = new MemoryRelief(heap, intervalMs);
+	const reclaimer = new MemoryReclaimer(heap, intervalMs);
 	let previousUtilization = performance.eventLoopUtilization();
-	return startChecking(relief, FIRST_THREAD_INTERVAL_MS, intervalMs, () => {
+	return startChecking(reclaimer, FIRST_THREAD_INTERVAL_MS, intervalMs, () => {
 		const currentUtilization = performance.eventLoopUtilization();
 		const { utilization } = performance.eventLoopUtilization(currentUtilization, previousUtilization);
 		previousUtilization = currentUtilization;
-		if (utilization <= IDLE_UTILIZATION) relief.relieveIfDue();
+		if (utilization <= IDLE_UTILIZATION) reclaimer.reclaimIfDue();
 	});
 }
 
@@ -102,11 +102,11 @@ export function startThreadMemoryRelief(intervalMs: number = CHECK_INTERVAL_MS):
  * the pages of the executable file. Later, a busy server would need most of them again at once. Runs on the main thread. Returns
  * a function that stops it.
  */
-export function startProcessMemoryRelief(intervalMs: number = CHECK_INTERVAL_MS): () => void {
+export function startReclaimingProcessMemory(intervalMs: number = CHECK_INTERVAL_MS): () => void {
 	const trim = memoryTrim();
 	let evictExecutablePages = executablePageRelease();
 	if (trim === undefined && evictExecutablePages === undefined) return () => {};
-	const relief = new MemoryRelief(
+	const reclaimer = new MemoryReclaimer(
 		{
 			bytesInUse: () => process.memoryUsage.rss(),
 			reduceUsage: () => {
@@ -117,18 +117,18 @@ export function startProcessMemoryRelief(intervalMs: number = CHECK_INTERVAL_MS)
 		},
 		intervalMs,
 	);
-	return startChecking(relief, FIRST_PROCESS_INTERVAL_MS, intervalMs, () => relief.relieveIfDue());
+	return startChecking(reclaimer, FIRST_PROCESS_INTERVAL_MS, intervalMs, () => reclaimer.reclaimIfDue());
 }
 
 function startChecking(
-	relief: MemoryRelief,
+	reclaimer: MemoryReclaimer,
 	firstIntervalMs: number,
 	intervalMs: number,
 	check: () => void,
 ): () => void {
 	let timer: NodeJS.Timeout;
 	const waitForNextCheck = () => {
-		const delayMs = relief.hasBegun ? intervalMs : Math.min(firstIntervalMs, intervalMs);
+		const delayMs = reclaimer.hasBegun ? intervalMs : Math.min(firstIntervalMs, intervalMs);
 		timer = setTimeout(() => {
 			check();
 			waitForNextCheck();

@@ -7,16 +7,16 @@ import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
-import { startProcessMemoryRelief } from '../../../runtime/threads/memory-relief.ts';
+import { startReclaimingProcessMemory } from '../../../runtime/threads/memory-reclaimer.ts';
 
 const test = suite('memory after a burst');
 
 const THREAD_SOURCE = `
 import { getHeapStatistics } from 'node:v8';
 import { parentPort } from 'node:worker_threads';
-import { startThreadMemoryRelief } from ${JSON.stringify(new URL('../../../runtime/threads/memory-relief.ts', import.meta.url).href)};
+import { startReclaimingThreadMemory } from ${JSON.stringify(new URL('../../../runtime/threads/memory-reclaimer.ts', import.meta.url).href)};
 
-startThreadMemoryRelief(50);
+startReclaimingThreadMemory(50);
 const taken = () => {
 	const { total_heap_size, external_memory } = getHeapStatistics();
 	return Math.round((total_heap_size + external_memory) / 1048576);
@@ -41,7 +41,7 @@ const residentMegabytes = (): number =>
 test("a thread's garbage is freed, and the process returns its memory", async () => {
 	const linux = process.platform === 'linux';
 	const atFirst = linux ? residentMegabytes() : 0;
-	const endWatch = startProcessMemoryRelief(50);
+	const endWatch = startReclaimingProcessMemory(50);
 	const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(THREAD_SOURCE)}`), { eval: false });
 	try {
 		const measured = await new Promise<{ before: number; most: number; after: number }>((resolve, reject) => {
