@@ -130,6 +130,11 @@ export interface ProxyProtocolWrapper {
 	readonly fallback_policy?: ProxyPolicy;
 }
 
+/** Reports whether the connections of a listener with these settings may begin with a PROXY header. */
+export function readsProxyHeader({ listener_wrappers = [] }: ServerSettings): boolean {
+	return listener_wrappers.some(({ wrapper }) => wrapper === 'proxy_protocol');
+}
+
 export type ProxyPolicy = (typeof PROXY_POLICIES)[number];
 
 /** What can be done with a PROXY header from a peer that is neither in `allow` nor in `deny`. */

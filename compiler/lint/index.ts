@@ -42,6 +42,7 @@ import { nginxVariable } from './rules/placeholder-of-nginx.ts';
 import { placeholderUnclosed } from './rules/placeholder-unclosed.ts';
 import { placeholderUnknown } from './rules/placeholder-unknown.ts';
 import { proxyToItself } from './rules/proxy-to-itself.ts';
+import { quicWithoutProxyHeader } from './rules/quic-without-proxy-header.ts';
 import { redirectLoop } from './rules/redirect-loop.ts';
 import { redirectOpen } from './rules/redirect-open.ts';
 import { rootMissing } from './rules/root-missing.ts';
@@ -83,6 +84,7 @@ export const lintRules: readonly LintRule[] = [
 	hostNeverMatches,
 	requestedHostHidden,
 	hstsWithoutTls,
+	quicWithoutProxyHeader,
 	letUnused,
 	limitKeyOfClient,
 	limitWithoutBurst,

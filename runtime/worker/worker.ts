@@ -8,7 +8,7 @@ import { serverSettingsFor } from '../../compiler/document/server-settings.ts';
 import { compileClientIp, compilePeerTrust } from '../../compiler/exchange/client-ip.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { StepPlaceTable } from '../../compiler/exchange/step-place.ts';
-import { DEFAULT_PROTOCOLS } from '../../compiler/modules/options/servers/protocols.ts';
+import { protocolsOf } from '../../compiler/modules/options/servers/protocols.ts';
 import { descriptorLimit, maxConnectionsPerThread } from '../listeners/descriptor-limit.ts';
 import { http3UnavailableError, withoutHttp3Entry } from '../listeners/http3-probe.ts';
 import type { ListenerAddress } from '../listeners/listener-address.ts';
@@ -425,7 +425,7 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	#protocolsOf(address: ListenerAddress, { protocols, settings }: SharedDocumentParts): readonly string[] {
-		return protocols?.[address.key] ?? serverSettingsFor(settings, address).protocols ?? DEFAULT_PROTOCOLS;
+		return protocols?.[address.key] ?? protocolsOf(serverSettingsFor(settings, address));
 	}
 
 	/** Called when a listener that no longer offers HTTP/3 has closed its last HTTP/3 connection. */

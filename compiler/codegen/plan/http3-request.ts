@@ -1,7 +1,7 @@
 /** Decides whether a listener serves HTTP/3. */
 import type { Settings } from '../../document/document.ts';
 import { serverSettingsFor } from '../../document/server-settings.ts';
-import { DEFAULT_PROTOCOLS } from '../../modules/options/servers/protocols.ts';
+import { protocolsOf } from '../../modules/options/servers/protocols.ts';
 import type { ListenerSpec } from './plan.ts';
 
 /**
@@ -16,7 +16,7 @@ export type Http3Request = 'named' | 'default';
  */
 export function http3RequestFor(listener: Omit<ListenerSpec, 'sites'>, settings: Settings): Http3Request | undefined {
 	if (listener.scheme !== 'https' || listener.host.includes('/')) return undefined;
-	const configuredProtocols = listener.protocols ?? serverSettingsFor(settings, listener).protocols;
-	if (!(configuredProtocols ?? DEFAULT_PROTOCOLS).includes('h3')) return undefined;
-	return configuredProtocols === undefined ? 'default' : 'named';
+	const server = serverSettingsFor(settings, listener);
+	if (!(listener.protocols ?? protocolsOf(server)).includes('h3')) return undefined;
+	return (listener.protocols ?? server.protocols) === undefined ? 'default' : 'named';
 }

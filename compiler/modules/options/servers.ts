@@ -38,7 +38,8 @@ export const servers: GlobalOption = {
 		'',
 		'A reload applies all of this without a restart; limits of connections apply to new ones.',
 		'',
-		'Some limits are fixed. The streams of an HTTP/2 connection share 4 MiB of response data that the client has not read:',
+		'Some limits are fixed. An HTTP/2 connection has at most 128 open requests; for HTTP/3, see `quic`. The streams of an HTTP/2',
+		'connection share 4 MiB of response data that the client has not read:',
 		'bodies are read from files, upstreams and caches as its flow-control windows allow. While responses generated here',
 		'fill the 4 MiB, further requests start when 64 KiB have been sent, or one per second.',
 		...serverOptions.flatMap(({ usage, summary, documentation }) => [

@@ -146,6 +146,27 @@ if (direct) {
 		}
 	});
 
+	test('a listener with `proxy_protocol` serves HTTP/3 only if `h3` is written, also after a load', async () => {
+		const terms = await ports();
+		const file = path.join(folder, 'proxy');
+		const wrappers = 'listener_wrappers {\n\t\t\tproxy_protocol\n\t\t}';
+		write(file, { ...terms, servers: `servers {\n\t\t${wrappers}\n\t}` });
+		const server = await serve(['-c', file], terms.port, { cwd: folder });
+		try {
+			assert.is((await requestOverTcp(terms.port)).altSvc, undefined);
+			assert.ok(await isFree(terms.port));
+			write(file, { ...terms, servers: `servers {\n\t\t${wrappers}\n\t\tprotocols h1 h2 h3\n\t}` });
+			assert.is((await reload(file, terms.admin)).status, 0);
+			assert.is((await requestOverTcp(terms.port)).altSvc, `h3=":${terms.port}"; ma=2592000`);
+			write(file, { ...terms, servers: `servers {\n\t\t${wrappers}\n\t}` });
+			assert.is((await reload(file, terms.admin)).status, 0);
+			assert.is((await requestOverTcp(terms.port)).altSvc, undefined);
+			await until('the UDP port is free', () => isFree(terms.port));
+		} finally {
+			await server.stop();
+		}
+	});
+
 	test('another program has the UDP port: served without HTTP/3, logged once, until a load finds the port free', async () => {
 		const terms = await ports();
 		const other = await taken(terms.port);

@@ -20,6 +20,7 @@ export const listenerWrappers: ServerOption = {
 		'`IGNORE` (the default) reads a header without using it, `USE` uses it, `REJECT` closes connections that send',
 		'one, `REQUIRE` closes connections without one, `SKIP` does not look for it. Without `allow` and `deny`, every',
 		"peer's header is used. A malformed header, or one incomplete after `timeout` (5s), closes the connection.",
+		'HTTP/3 has no PROXY header, and is off on such a listener unless `protocols` names `h3`.',
 		'`http_redirect` answers plain HTTP on a TLS listener with a redirect. `tls` marks where TLS starts: the header is read',
 		'before it, wherever it is listed.',
 	],

@@ -1,5 +1,6 @@
 /** `protocols` inside `servers`: the HTTP versions of a listener. */
 
+import { readsProxyHeader, type ServerSettings } from '../../../document/server-settings.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';
 import type { ServerOption } from '../../contract/server-option.ts';
@@ -9,6 +10,14 @@ const KNOWN_PROTOCOLS: readonly string[] = ['h1', 'h2', 'h2c', 'h3'];
 
 /** The versions of HTTP that a listener offers by default. */
 export const DEFAULT_PROTOCOLS: readonly string[] = ['h1', 'h2', 'h3'];
+
+/** The versions of HTTP that a listener offers by default if it reads PROXY headers, which HTTP/3 cannot carry. */
+const DEFAULT_PROTOCOLS_BEHIND_PROXY: readonly string[] = DEFAULT_PROTOCOLS.filter(protocol => protocol !== 'h3');
+
+/** Returns the versions of HTTP that a listener with these settings offers. */
+export function protocolsOf(server: ServerSettings): readonly string[] {
+	return server.protocols ?? (readsProxyHeader(server) ? DEFAULT_PROTOCOLS_BEHIND_PROXY : DEFAULT_PROTOCOLS);
+}
 
 export const PROTOCOLS_SCHEMA = {
 	type: 'array',
@@ -33,6 +42,8 @@ export const protocols: ServerOption = {
 		'`h3` is written in the configuration, it refuses to start. Sites whose newest version is TLS 1.2 are served over TCP only.',
 		'Sites that ask for client certificates have no `Alt-Svc`, because browsers show no certificates over QUIC; other clients',
 		'may use HTTP/3. Unix sockets and inherited sockets have no HTTP/3. A load may add and remove `h3` while the server runs.',
+		'A listener with `proxy_protocol` serves HTTP/3 only if `h3` is written: a QUIC packet has no PROXY header, so the server',
+		'would take the address of the load balancer for the client’s, and `deny` and `REQUIRE` would not apply.',
 	],
 	lower: (line, args, { server }, cx) => {
 		cx.noBlock(line);
@@ -45,7 +56,7 @@ export const protocols: ServerOption = {
 			...PROTOCOLS_SCHEMA,
 			// The schema has no default, because a document that lists `h3` explicitly is rejected where HTTP/3 is unavailable.
 			description:
-				'HTTP versions: h1, h2 and h3 over TLS, h2c without it. Default h1, h2, and h3 where it is available.',
+				'HTTP versions: h1, h2 and h3 over TLS, h2c without it. Default h1, h2, and h3 where it is available, except with proxy_protocol.',
 		},
 	},
 };

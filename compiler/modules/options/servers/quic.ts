@@ -64,6 +64,14 @@ export const quic: ServerOption = {
 		'makes clients prove it with a Retry packet (RFC 9000 §8.1.2) before it refuses them. `limits` and',
 		'`timeouts { handshake }` hold for HTTP/3 too. The metric `svc_http3_refused_total` counts what is refused, by reason, and',
 		'the log has one entry a minute at most.',
+		'',
+		'Other limits are fixed. A connection has at most 100 open requests, is replaced after 2,048 of them, and ends after 30',
+		'seconds without a packet. At most 128 KiB of a request body wait for their reader; at most 224 KiB of a response, and 1 MiB of all',
+		'responses of a connection, wait until the client confirms that it has received them.',
+		'',
+		'A connection stays with the address and port of the client. If they change, because a router (NAT) forgot the old port or the',
+		'client left a Wi-Fi network, the connection gets no more answers. The client notices this by its own timeout, after 30',
+		'seconds or less, and connects again.',
 	],
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, quic.usage)) return;
