@@ -137,7 +137,7 @@ export class Http1Engine {
 	}
 
 	add(connection: EngineConnection): void {
-		// The wheel does not advance while there are no connections.
+		// The wheel does not advance while the timer is stopped.
 		if (this.connections.size === 0) this.#timerWheel.restart(this.now);
 		this.connections.add(connection);
 		this.#timerWheel.add(connection.clock);
@@ -147,7 +147,7 @@ export class Http1Engine {
 
 	/** Removes a connection that continues with another protocol. It stays open, so `host.onConnectionClosed` is not called. */
 	release(connection: EngineConnection): void {
-		if (this.connections.delete(connection)) this.#stopTimerIfUnused(connection);
+		if (this.connections.delete(connection)) this.#timerWheel.remove(connection.clock);
 	}
 
 	/** Must be called when a deadline has been set that may be the earliest of its connection. */
@@ -158,23 +158,22 @@ export class Http1Engine {
 	remove(connection: EngineConnection): void {
 		if (!this.connections.delete(connection)) return;
 		this.host.onConnectionClosed();
-		this.#stopTimerIfUnused(connection);
-	}
-
-	#stopTimerIfUnused(connection: EngineConnection): void {
 		this.#timerWheel.remove(connection.clock);
-		if (this.connections.size > 0) return;
-		clearInterval(this.#timer);
-		this.#timer = undefined;
 	}
 
-	/** Starts the timer that all connections share. It exists only while there are connections. */
+	/**
+	 * Starts the timer that all connections share. The first tick without connections stops it. Stopping it with the last connection
+	 * would cost a new timer for nearly every connection while there is one at a time.
+	 */
 	#startTimer(): NodeJS.Timeout {
 		return setInterval(() => {
 			const now = performance.now();
 			this.now = now;
 			this.#timerWheel.advance(now);
 			this.refreshLimits();
+			if (this.connections.size > 0) return;
+			clearInterval(this.#timer);
+			this.#timer = undefined;
 		}, this.#tickMs).unref();
 	}
 }

@@ -108,17 +108,18 @@ export class Http2Engine {
 		if (!this.sessions.delete(session)) return;
 		this.counters?.sessionClosed();
 		this.host.onConnectionClosed();
-		if (this.sessions.size > 0) return;
-		clearInterval(this.#timer);
-		this.#timer = undefined;
 	}
 
+	/** Starts the timer that all connections share. The first tick without connections stops it; see Http1Engine. */
 	#startTimer(): NodeJS.Timeout {
 		return setInterval(() => {
 			const now = performance.now();
 			this.now = now;
 			for (const session of this.sessions) session.check(now);
 			this.refreshLimits();
+			if (this.sessions.size > 0) return;
+			clearInterval(this.#timer);
+			this.#timer = undefined;
 		}, this.#tickMs).unref();
 	}
 }

@@ -101,17 +101,18 @@ export class Http3Engine {
 		if (!this.connections.delete(connection)) return;
 		this.counters?.connectionClosed();
 		this.host.onConnectionClosed();
-		if (this.connections.size > 0) return;
-		clearInterval(this.#timer);
-		this.#timer = undefined;
 	}
 
+	/** Starts the timer that all connections share. The first tick without connections stops it; see Http1Engine. */
 	#startTimer(): NodeJS.Timeout {
 		return setInterval(() => {
 			const now = performance.now();
 			this.now = now;
 			for (const connection of this.connections) connection.check(now);
 			this.refreshLimits();
+			if (this.connections.size > 0) return;
+			clearInterval(this.#timer);
+			this.#timer = undefined;
 		}, this.#tickMs).unref();
 	}
 }
