@@ -21,14 +21,14 @@ export function describeHandshake(
 	certificate: X509Certificate | undefined,
 ): TlsInfo {
 	const protocol = handshake.getProtocol() ?? '';
-	return {
+	const info: TlsInfo = {
 		version: VERSION_NAMES[protocol] ?? protocol,
 		cipherSuite: handshake.getCipher()?.standardName ?? '',
 		protocol: handshake.getALPNNegotiatedProtocol() || '',
 		serverName,
 		resumed: handshake.isSessionReused(),
-		...(certificate ? { client: new PresentedCertificate(certificate) } : {}),
 	};
+	return certificate ? { ...info, client: new PresentedCertificate(certificate) } : info;
 }
 
 /** Describes a socket's handshake. The result is attached to the socket, for {@link tlsInfoOf}. */

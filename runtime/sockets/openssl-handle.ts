@@ -13,6 +13,8 @@ import type { OpensslContext } from './openssl-context.ts';
 import {
 	type BufferOwner,
 	type CallbackTarget,
+	type CipherFacts,
+	MAX_INPUT_BYTES,
 	MAX_READ_BYTES,
 	MAX_WRITE_BYTES,
 	type OpensslThread,
@@ -26,8 +28,6 @@ const WANT_WRITE = 3;
 const ERROR_SYSTEM = 5;
 const ZERO_RETURN = 6;
 const BIO_NO_CLOSE = 0;
-const BIO_CTRL_PENDING = 10;
-const VERSION_NAMES: { readonly [versionNumber: number]: string } = { 771: 'TLSv1.2', 772: 'TLSv1.3' };
 
 /** X509_V_OK, X509_V_ERR_CERT_HAS_EXPIRED. */
 const VERIFY_OK = 0;
@@ -67,12 +67,13 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#handshakeCallbacks: HandshakeCallbacks | undefined;
 	/** The SSL object; 0 once it has been freed. */
 	#ssl: bigint;
-	/** The BIO that reads from and writes to the descriptor. */
-	#socketBio: bigint;
-	/** The memory BIO from which OpenSSL reads during the handshake. */
-	readonly #memoryBio: bigint;
-	/** True until the handshake is over: meanwhile, this handle reads the socket, and OpenSSL reads from memory. */
-	#readsFromMemory = true;
+	/**
+	 * The BIO that reads from and writes to the descriptor; 0 until the handshake is over. Meanwhile, this handle reads the socket,
+	 * and OpenSSL reads from the thread's BIO pair.
+	 */
+	#socketBio = 0n;
+	/** True if OpenSSL reads from memory, because the handshake's input was followed by data that OpenSSL has not read. */
+	#readsFromMemory = false;
 	/** True while OpenSSL is running, and possibly calling back. Nothing may be freed then. */
 	#isBusy = false;
 	#isClosed = false;
@@ -109,7 +110,6 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		hasMore: boolean,
 	) {
 		const { thread } = context;
-		const { functions } = thread;
 		this.svcSocket = socket;
 		this.#tcpHandle = socket._handle!;
 		this.#thread = thread;
@@ -121,30 +121,21 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#readMemoryAddress = thread.discardAddress;
 		this.#readMemoryBytes = thread.discardBuffer.length;
 		const ssl = context.createSsl();
-		const socketBio = ssl === 0n ? 0n : (functions.BIO_new_socket(this.#descriptor, BIO_NO_CLOSE) as bigint);
-		const memoryBio = socketBio === 0n ? 0n : (functions.BIO_new(thread.memoryBioMethod) as bigint);
-		if (memoryBio === 0n) {
-			if (socketBio !== 0n) functions.BIO_free(socketBio);
-			if (ssl !== 0n) functions.SSL_free(ssl);
-			throw thread.takeError();
-		}
-		// From here on, OpenSSL frees the memory BIO with the connection. It frees `socketBio` only if it has been assigned to the
-		// connection.
-		functions.BIO_up_ref(thread.opensslPairEnd);
-		functions.SSL_set0_rbio(ssl, memoryBio);
-		functions.SSL_set0_wbio(ssl, thread.opensslPairEnd);
-		functions.SSL_set_accept_state(ssl);
+		if (ssl === 0n) throw thread.takeError();
+		thread.usePairFor(ssl);
 		this.#ssl = ssl;
 		thread.connectionCount++;
-		this.#socketBio = socketBio;
-		this.#memoryBio = memoryBio;
 	}
 
 	/** Processes the first bytes and continues reading. */
 	handleFirstBytes(bytes: Uint8Array): void {
 		const hasMore = this.#hasMore;
-		if (this.#continueHandshake(this.#thread.library.addressOf(bytes), bytes.length) && hasMore)
-			this.#readHandshake(true);
+		const address = this.#thread.library.addressOf(bytes);
+		const { length } = bytes;
+		// The client cannot complete a handshake before the server has answered, so the loop ends early only if the handshake fails.
+		for (let at = 0; at < length; at += MAX_INPUT_BYTES)
+			if (!this.#continueHandshake(address + BigInt(at), Math.min(MAX_INPUT_BYTES, length - at))) return;
+		if (hasMore) this.#readHandshake(true);
 	}
 
 	/** What the handshake negotiated, and whether it resumed a session. */
@@ -152,15 +143,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		const ssl = this.#ssl;
 		const thread = this.#thread;
 		if (ssl === 0n) return NO_FACTS;
-		const versionNumber = thread.functions.SSL_version(ssl) as number;
-		const standardName = thread.cipherOf(ssl);
 		const isReused = thread.functions.SSL_session_reused(ssl) === 1;
-		return {
-			getProtocol: () => VERSION_NAMES[versionNumber] ?? null,
-			getCipher: () => (standardName === undefined ? undefined : { standardName }),
-			getALPNNegotiatedProtocol: () => this.#negotiatedProtocol,
-			isSessionReused: () => isReused,
-		};
+		return new OpensslFacts(thread.cipherOf(ssl), this.#negotiatedProtocol, isReused);
 	}
 
 	/**
@@ -313,9 +297,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#poller.forget(this.#descriptor);
 		functions.SSL_free(ssl);
 		this.#thread.connectionCount--;
-		// Releases the additional reference to the descriptor's BIO from `#attachPair`.
-		if (this.#usesBioPair) functions.BIO_free(this.#socketBio);
-		functions.ERR_clear_error();
+		// Releases the additional reference to the descriptor's BIO from `#attachPair` or `#connectToSocket`.
+		if (this.#usesBioPair && this.#socketBio !== 0n) functions.BIO_free(this.#socketBio);
 		this.#tcpHandle.close(() => onClosed?.call(this));
 	}
 
@@ -345,19 +328,20 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#continueHandshake(address: bigint, length: number): boolean {
 		const thread = this.#thread;
 		const { functions } = thread;
-		if (functions.BIO_write(this.#memoryBio, address, length) !== length) {
+		if (!thread.writeInput(address, length)) {
 			this.#fail(thread.takeError());
 			return false;
 		}
 		for (;;) {
 			thread.currentTarget = this;
 			this.#isBusy = true;
-			const result = functions.SSL_do_handshake(this.#ssl) as number;
+			const result = functions.SSL_accept(this.#ssl) as number;
 			const reason = result === 1 ? 0 : (functions.SSL_get_error(this.#ssl, result) as number);
 			this.#isBusy = false;
 			thread.currentTarget = undefined;
 			this.#sendRecords();
 			if (this.#isClosed) {
+				functions.ERR_clear_error();
 				this.#releaseSsl(this.#pendingCloseCallback);
 				return false;
 			}
@@ -368,6 +352,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 			// The BIO pair was full, and `#sendRecords` has emptied it.
 			if (reason === WANT_WRITE) continue;
 			if (reason === WANT_READ) {
+				thread.inputRead();
 				if (this.positionInSet < 0) this.#keepBuffers();
 				return true;
 			}
@@ -379,40 +364,65 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		}
 	}
 
-	/** Switches OpenSSL's input to the descriptor after the handshake. Returns true if there may be something to read. */
-	#switchInput(): boolean {
-		if (!this.#readsFromMemory) return false;
-		this.#readsFromMemory = false;
-		const { functions } = this.#thread;
-		functions.BIO_up_ref(this.#socketBio);
-		functions.SSL_set0_rbio(this.#ssl, this.#socketBio);
-		const hasMore = this.#hasMore;
-		this.#hasMore = false;
-		return hasMore;
-	}
-
 	#handshakeCompleted(): void {
+		const thread = this.#thread;
+		const { functions } = thread;
+		const unreadInput = thread.takeUnreadInput();
+		if (unreadInput === -1n || !this.#connectToSocket(unreadInput)) {
+			this.#fail(thread.takeError());
+			return;
+		}
 		const callbacks = this.#handshakeCallbacks;
 		this.#handshakeCallbacks = undefined;
-		if (this.#queuedWriteCount === 0) this.#detachPair();
 		callbacks?.onSecured(this.svcSocket);
 		if (this.#isClosed) return;
 		if (!this.#isReading) this.#hasMore = true;
-		else if (!this.#readsFromMemory || this.#holdsInput() || this.#switchInput()) this.#read(false);
-		else {
+		else if (this.#readsFromMemory || this.#hasMore || functions.SSL_has_pending(this.#ssl) !== 0) {
+			this.#hasMore = false;
+			this.#read(false);
+		} else {
 			// The poller reports whatever arrives next.
 			this.#isInputEmpty = true;
 			if (this.positionInSet < 0) this.#keepBuffers();
 		}
 	}
 
-	/** Reports whether OpenSSL already holds data that the client has sent after its handshake. */
-	#holdsInput(): boolean {
+	/**
+	 * Makes OpenSSL read from the descriptor after the handshake, and write to it unless earlier records must be sent first.
+	 * Returns false if OpenSSL has no memory.
+	 * @param unreadInput A memory BIO that OpenSSL must read first; 0 if there is none.
+	 */
+	#connectToSocket(unreadInput: bigint): boolean {
 		const { functions } = this.#thread;
-		return (
-			functions.SSL_has_pending(this.#ssl) !== 0 ||
-			(functions.BIO_ctrl(this.#memoryBio, BIO_CTRL_PENDING, 0n, 0n) as bigint) > 0n
-		);
+		const ssl = this.#ssl;
+		const socketBio = functions.BIO_new_socket(this.#descriptor, BIO_NO_CLOSE) as bigint;
+		if (socketBio === 0n) {
+			if (unreadInput !== 0n) functions.BIO_free(unreadInput);
+			return false;
+		}
+		this.#socketBio = socketBio;
+		const writesToSocket = this.#queuedWriteCount === 0;
+		if (unreadInput === 0n && writesToSocket) {
+			this.#usesBioPair = false;
+			functions.SSL_set_bio(ssl, socketBio, socketBio);
+			return true;
+		}
+		// Until `#detachPair`, this handle holds the first reference to the descriptor's BIO.
+		if (unreadInput === 0n) functions.BIO_up_ref(socketBio);
+		this.#readsFromMemory = unreadInput !== 0n;
+		functions.SSL_set0_rbio(ssl, unreadInput === 0n ? socketBio : unreadInput);
+		if (writesToSocket) this.#detachPair();
+		return true;
+	}
+
+	/** Makes OpenSSL read from the descriptor if it has read everything in memory so far. Returns true if it has. */
+	#switchInput(): boolean {
+		if (!this.#readsFromMemory) return false;
+		this.#readsFromMemory = false;
+		const { functions } = this.#thread;
+		functions.BIO_up_ref(this.#socketBio);
+		functions.SSL_set0_rbio(this.#ssl, this.#socketBio);
+		return true;
 	}
 
 	#fail(error: Error): void {
@@ -594,9 +604,10 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	/** Makes OpenSSL write records to the descriptor again. */
 	#detachPair(): void {
-		if (!this.#usesBioPair || this.#ssl === 0n) return;
+		// During the handshake, there is no BIO for the descriptor.
+		if (!this.#usesBioPair || this.#ssl === 0n || this.#socketBio === 0n) return;
 		this.#usesBioPair = false;
-		// OpenSSL takes over the additional reference to the descriptor's BIO from `#attachPair`.
+		// OpenSSL takes over the additional reference to the descriptor's BIO from `#attachPair` or `#connectToSocket`.
 		this.#thread.functions.SSL_set0_wbio(this.#ssl, this.#socketBio);
 	}
 
@@ -669,6 +680,35 @@ function continueReading(handle: OpensslHandle): void {
 function byteLengthOf(chunk: unknown, encoding: unknown, isBuffer: boolean): number {
 	if (isBuffer || typeof chunk !== 'string') return (chunk as Uint8Array).byteLength;
 	return encoding === 'latin1' ? chunk.length : Buffer.byteLength(chunk, encoding as BufferEncoding);
+}
+
+/** The facts of a handshake, as Node's TLS objects report them. */
+class OpensslFacts implements HandshakeFacts {
+	readonly #cipher: CipherFacts | undefined;
+	readonly #protocol: string | false;
+	readonly #isReused: boolean;
+
+	constructor(cipher: CipherFacts | undefined, protocol: string | false, isReused: boolean) {
+		this.#cipher = cipher;
+		this.#protocol = protocol;
+		this.#isReused = isReused;
+	}
+
+	getProtocol(): string | null {
+		return this.#cipher?.version ?? null;
+	}
+
+	getCipher(): CipherFacts | undefined {
+		return this.#cipher;
+	}
+
+	getALPNNegotiatedProtocol(): string | false {
+		return this.#protocol;
+	}
+
+	isSessionReused(): boolean {
+		return this.#isReused;
+	}
 }
 
 /** The facts reported for a closed connection. */

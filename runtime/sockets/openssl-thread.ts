@@ -29,16 +29,14 @@ const HOT_SIGNATURES = {
 	ERR_clear_error: foreignSignature(VOID),
 	SSL_new: foreignSignature(POINTER, POINTER),
 	SSL_free: foreignSignature(VOID, POINTER),
-	SSL_set_accept_state: foreignSignature(VOID, POINTER),
+	SSL_set_bio: foreignSignature(VOID, POINTER, POINTER, POINTER),
 	SSL_set0_rbio: foreignSignature(VOID, POINTER, POINTER),
 	SSL_set0_wbio: foreignSignature(VOID, POINTER, POINTER),
 	SSL_shutdown: foreignSignature(INT32, POINTER),
 	SSL_get_error: foreignSignature(INT32, POINTER, INT32),
-	SSL_version: foreignSignature(INT32, POINTER),
 	SSL_session_reused: foreignSignature(INT32, POINTER),
 	SSL_get_current_cipher: foreignSignature(POINTER, POINTER),
 	SSL_select_next_proto: foreignSignature(INT32, POINTER, POINTER, POINTER, UINT32, POINTER, UINT32),
-	BIO_new: foreignSignature(POINTER, POINTER),
 	BIO_new_socket: foreignSignature(POINTER, INT32, INT32),
 	BIO_up_ref: foreignSignature(INT32, POINTER),
 	BIO_free: foreignSignature(INT32, POINTER),
@@ -62,9 +60,12 @@ const SIGNATURES = {
 	SSL_get0_peer_certificate: foreignSignature(POINTER, POINTER),
 	SSL_get_verify_result: foreignSignature(INT64, POINTER),
 	i2d_X509: foreignSignature(INT32, POINTER, POINTER),
-	SSL_do_handshake: foreignSignature(INT32, POINTER),
+	// Calls SSL_set_accept_state first if the connection is new.
+	SSL_accept: foreignSignature(INT32, POINTER),
+	SSL_version: foreignSignature(INT32, POINTER),
 	SSL_CIPHER_standard_name: foreignSignature(POINTER, POINTER),
 	BIO_s_mem: foreignSignature(POINTER),
+	BIO_new: foreignSignature(POINTER, POINTER),
 	BIO_new_bio_pair: foreignSignature(INT32, POINTER, UINT64, POINTER, UINT64),
 	CRYPTO_malloc: foreignSignature(POINTER, UINT64, POINTER, INT32),
 	ERR_get_error: foreignSignature(UINT64),
@@ -76,7 +77,9 @@ export type OpensslLibrary = ForeignLibrary<keyof typeof SIGNATURES>;
 
 /** Maximum bytes of plaintext per write. A record holds sixteen KiB. */
 export const MAX_WRITE_BYTES = 65_536;
-/** Size of the BIO pair: four records with OpenSSL's overhead, and room for an alert. */
+/** Maximum bytes of a handshake's input that are passed to OpenSSL at once. */
+export const MAX_INPUT_BYTES = 32_768;
+/** Size of each half of the BIO pair: four records with OpenSSL's overhead, and room for an alert. */
 const PAIR_BYTES = MAX_WRITE_BYTES + 8192;
 /** Maximum bytes that OpenSSL reads from a socket at once. */
 export const MAX_READ_BYTES = 32_768;
@@ -88,6 +91,9 @@ const ALPN_OK = 0;
 const ALPN_FATAL = 2;
 const ALPN_NONE = 3;
 const NEGOTIATED = 1;
+const BIO_CTRL_RESET = 1;
+const BIO_CTRL_PENDING = 10;
+const VERSION_NAMES: { readonly [versionNumber: number]: string } = { 771: 'TLSv1.2', 772: 'TLSv1.3' };
 
 /** Provides the data for the callbacks during a handshake. */
 export interface CallbackTarget {
@@ -101,6 +107,14 @@ export interface CallbackTarget {
 	onNegotiated(at: number, length: number): void;
 	/** Called with each line of the secrets log, if the context has one. */
 	onSecretLine(line: string): void;
+}
+
+/** What a connection's cipher suite says about the connection. */
+export interface CipherFacts {
+	/** The IANA name of the cipher suite. */
+	readonly standardName: string;
+	/** The version, as Node names it. Those of TLS 1.3 (RFC 8446 §B.4) are suites of no other version. */
+	readonly version: string | null;
 }
 
 /** A connection whose OpenSSL buffers are freed when it is idle. */
@@ -136,12 +150,17 @@ export class OpensslThread {
 	readonly alpnCallback: bigint;
 	readonly statusCallback: bigint;
 	readonly keyLogCallback: bigint;
-	readonly memoryBioMethod: bigint;
-	/** OpenSSL's end of a BIO pair. Records that cannot be written to a socket directly pass through this pair. */
+	/**
+	 * OpenSSL's end of a BIO pair, which all connections share. The input and output of handshakes pass through this pair, and so do
+	 * records that cannot be written to a socket directly. Nothing stays in it between two uses.
+	 */
 	readonly opensslPairEnd: bigint;
-	/** Our end of the BIO pair, from which records are taken. */
+	/** Our end of the BIO pair, to which input is written and from which records are taken. */
 	readonly #ourPairEnd: bigint;
-	readonly #cipherNames = new Map<bigint, string>();
+	/** True if the pair may hold input that the connection for which it was written has not read. */
+	#hasUnreadInput = false;
+	readonly #memoryBioMethod: bigint;
+	readonly #cipherFacts = new Map<bigint, CipherFacts>();
 	readonly #bufferOwners = new DenseSet<BufferOwner>();
 	#sweepTimer: NodeJS.Timeout | undefined;
 
@@ -155,7 +174,7 @@ export class OpensslThread {
 		this.discardAddress = library.addressOf(this.discardBuffer);
 		this.handshakeInputAddress = library.addressOf(this.handshakeInput);
 		this.resultsAddress = library.addressOf(this.results);
-		this.memoryBioMethod = functions.BIO_s_mem() as bigint;
+		this.#memoryBioMethod = functions.BIO_s_mem() as bigint;
 		const pairBytes = BigInt(PAIR_BYTES);
 		if (
 			(functions.BIO_new_bio_pair(this.resultsAddress, pairBytes, this.resultsAddress + 8n, pairBytes) as number) !== 1
@@ -208,16 +227,20 @@ export class OpensslThread {
 		return ALPN_OK;
 	}
 
-	/** Returns the IANA name of a connection's cipher suite. */
-	cipherOf(ssl: bigint): string | undefined {
-		const cipher = this.functions.SSL_get_current_cipher(ssl) as bigint;
+	/** Returns the cipher suite of a connection, and what follows from it. */
+	cipherOf(ssl: bigint): CipherFacts | undefined {
+		const { functions } = this;
+		const cipher = functions.SSL_get_current_cipher(ssl) as bigint;
 		if (cipher === 0n) return undefined;
-		let name = this.#cipherNames.get(cipher);
-		if (name === undefined) {
-			name = this.library.readText(this.functions.SSL_CIPHER_standard_name(cipher) as bigint);
-			this.#cipherNames.set(cipher, name);
+		let facts = this.#cipherFacts.get(cipher);
+		if (facts === undefined) {
+			facts = {
+				standardName: this.library.readText(functions.SSL_CIPHER_standard_name(cipher) as bigint),
+				version: VERSION_NAMES[functions.SSL_version(ssl) as number] ?? null,
+			};
+			this.#cipherFacts.set(cipher, facts);
 		}
-		return name;
+		return facts;
 	}
 
 	/** Returns the certificate of a connection's client, in DER. */
@@ -229,6 +252,54 @@ export class OpensslThread {
 		const der = Buffer.allocUnsafeSlow(length);
 		results.writeBigUInt64LE(library.addressOf(der), 0);
 		return functions.i2d_X509(certificate, resultsAddress) === length ? der : undefined;
+	}
+
+	/** Makes a new connection read from and write to the BIO pair. */
+	usePairFor(ssl: bigint): void {
+		const { functions, opensslPairEnd } = this;
+		// The connection takes over one reference, and OpenSSL adds the second one.
+		functions.BIO_up_ref(opensslPairEnd);
+		functions.SSL_set_bio(ssl, opensslPairEnd, opensslPairEnd);
+	}
+
+	/**
+	 * Writes at most {@link MAX_INPUT_BYTES} of a connection's input to the BIO pair, for OpenSSL to read. Afterwards, either
+	 * {@link inputRead} or {@link takeUnreadInput} must be called. Otherwise, for example because the handshake has failed, the next
+	 * call discards what OpenSSL has not read, so that no connection reads the input of another one. Returns false if OpenSSL fails.
+	 */
+	writeInput(address: bigint, length: number): boolean {
+		const { functions } = this;
+		if (this.#hasUnreadInput) functions.BIO_ctrl(this.#ourPairEnd, BIO_CTRL_RESET, 0n, 0n);
+		this.#hasUnreadInput = true;
+		return functions.BIO_write(this.#ourPairEnd, address, length) === length;
+	}
+
+	/** Records that OpenSSL has read all input, because it has asked for more. */
+	inputRead(): void {
+		this.#hasUnreadInput = false;
+	}
+
+	/**
+	 * Removes the input that OpenSSL has not read from the BIO pair. Returns a memory BIO that holds it, 0 if there is none, or −1 if
+	 * OpenSSL has no memory.
+	 */
+	takeUnreadInput(): bigint {
+		const { functions, results, resultsAddress, opensslPairEnd } = this;
+		if ((functions.BIO_ctrl(opensslPairEnd, BIO_CTRL_PENDING, 0n, 0n) as bigint) === 0n) {
+			this.#hasUnreadInput = false;
+			return 0n;
+		}
+		const memoryBio = functions.BIO_new(this.#memoryBioMethod) as bigint;
+		if (memoryBio === 0n) return -1n;
+		for (;;) {
+			const count = functions.BIO_nread(opensslPairEnd, resultsAddress, PAIR_BYTES) as number;
+			if (count <= 0) break;
+			if (functions.BIO_write(memoryBio, results.readBigUInt64LE(0), count) === count) continue;
+			functions.BIO_free(memoryBio);
+			return -1n;
+		}
+		this.#hasUnreadInput = false;
+		return memoryBio;
 	}
 
 	/**
@@ -298,7 +369,7 @@ export class OpensslThread {
 /** Looks up all functions. Returns undefined if something is missing, which tests can simulate. */
 export function findOpensslThread(simulated?: LibrarySimulation): OpensslThread | undefined {
 	if (directIoProblem()) return undefined;
-	const { library } = findOpenssl(SIGNATURES, ['SSL_do_handshake'], simulated);
+	const { library } = findOpenssl(SIGNATURES, ['SSL_accept'], simulated);
 	if (library === undefined) return undefined;
 	try {
 		return new OpensslThread(library);

@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { connect as connectTls, createSecureContext, type TLSSocket } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -396,6 +397,63 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		await answered();
 		client.raw.destroy();
 		await allClosed();
+	});
+
+	direct('a request may arrive with the end of the handshake, cut at any place', async () => {
+		let flightBytes = Infinity;
+		for (let cut = 2; cut < flightBytes; cut += 9) {
+			const raw = connect(port, '127.0.0.1').setNoDelay(true);
+			raw.on('error', () => {});
+			// The client's bytes after its ClientHello, which are held back until the request is among them.
+			let flight: Buffer[] | undefined;
+			const transport = new Duplex({
+				read: () => {},
+				write(bytes: Buffer, _encoding, onWritten) {
+					if (flight === undefined) raw.write(bytes);
+					else flight.push(bytes);
+					onWritten();
+				},
+			});
+			raw.once('data', () => {
+				flight = [];
+			});
+			raw.on('data', bytes => transport.push(bytes));
+			raw.on('close', () => transport.push(null));
+			const client = connectTls({
+				...{ socket: transport, servername: 'example.test', rejectUnauthorized: false, minVersion: 'TLSv1.3' },
+			});
+			const whenRead = readToEnd(client);
+			await once(client, 'secureConnect');
+			await new Promise(resolve => client.write(`${post('/', 4)}done`, resolve));
+			const allBytes = Buffer.concat(flight!);
+			flightBytes = allBytes.length;
+			raw.write(allBytes.subarray(0, cut));
+			await pauseFor(2);
+			raw.write(allBytes.subarray(cut));
+			assert.match((await whenRead).toString('latin1'), /\r\n\r\ndone$/, `cut at ${cut}`);
+			raw.destroy();
+		}
+		await allClosed();
+	});
+
+	direct('what a failed handshake leaves unread does not reach another connection', async () => {
+		const hello = await clientHello();
+		const raw = connect(port, '127.0.0.1').setNoDelay(true);
+		raw.on('error', () => {});
+		const whenEnded = new Promise(resolve => raw.once('close', resolve));
+		raw.write(hello);
+		await once(raw, 'data');
+		raw.resume();
+		// OpenSSL reads the rest of this record, which it cannot decrypt, and nothing after it.
+		raw.write(Buffer.of(23, 3, 3, 0, 40, ...randomBytes(10)));
+		await pauseFor(5);
+		raw.write(Buffer.concat([randomBytes(30), hello]));
+		await whenEnded;
+		const next = await open();
+		next.end(`${post('/', 4)}next`);
+		assert.match((await readToEnd(next)).toString('latin1'), /\r\n\r\nnext$/);
+		await allClosed();
+		assert.is(failures.pop(), 'protocol');
 	});
 
 	direct('a client that renegotiates is refused', async () => {
