@@ -138,6 +138,7 @@ export class Runtime implements RuntimeControl {
 				io: ioMode(),
 				tls: tlsMode(),
 			});
+			void this.#servingPool?.whenStarted().then(() => this.#components.inliningBudget.raise());
 			return;
 		}
 		// Starting the threads takes as long as compiling, so both happen concurrently. The number of threads is guessed, nearly
@@ -221,6 +222,7 @@ export class Runtime implements RuntimeControl {
 		this.#components.logSinks.rolls = true;
 		this.#components.tlsControl.activate();
 		await this.#servingPool?.acceptAll();
+		if (this.#shutdown.hasBegun) throw new WorkerLostError('The server is stopping.');
 		this.#markServing();
 	}
 

@@ -90,6 +90,28 @@ start('without a configuration, a load onto a port in use is refused, and a late
 	}
 });
 
+start('a successor that is killed while its threads begin to accept does not serve', async () => {
+	const inheritance = { sockets: { listeners: [], held: [], passed: [] }, ticketKeys: [] };
+	for (const input of [undefined, jsonInput({ sites: [respondingSite('x')] })]) {
+		const log = recordingLog();
+		const runtime = await startRuntime({
+			...(input && { input }),
+			inheritance,
+			threads: 2,
+			writers: { stdout: log, stderr: log },
+		});
+		const failure = runtime.accept().then(
+			() => undefined,
+			error => error as unknown,
+		);
+		runtime.kill();
+		assert.is(((await failure) as Error | undefined)?.message, 'The server is stopping.');
+		assert.is(runtime.ready, false);
+		assert.not(log.text().includes('"serving"'));
+		assert.is(await runtime.threadsEnded, true);
+	}
+});
+
 start.run();
 
 const load = suite('runtime: load');
