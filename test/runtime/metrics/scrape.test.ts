@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { METRICS_TYPES, metricsFormat } from '../../../compiler/exchange/metrics-format.ts';
 import { ioMode } from '../../../runtime/sockets/io-mode.ts';
 import { tlsMode } from '../../../runtime/sockets/tls-mode.ts';
-import { temporaryFolder } from '../../harness.ts';
+import { freePorts, temporaryFolder } from '../../harness.ts';
 import { eventually, respondingSite, withServer } from '../running-server.ts';
 
 /**
@@ -292,7 +292,7 @@ scrape('uses the OpenMetrics format if requested', async () => {
 
 scrape('has no hosts or methods invented by clients', async () => {
 	const settings = { metrics: { per_host: true } };
-	const port = 18_000 + (process.pid % 10_000);
+	const [port] = (await freePorts(1)) as [number];
 	const sites = [':', 'named.example:'].map(name => ({
 		...respondingSite('hello'),
 		addresses: [`http://${name}${port}`],
