@@ -11,12 +11,12 @@ import { type ClosableConnection, NO_WAIT, type ProtocolHost } from '../protocol
 import type { BequeathedDatagrams, InheritedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import type { QuicConnection } from '../sockets/quic/quic-connection.ts';
 import { QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpoint.ts';
-import type { HandshakeAlert } from '../sockets/quic/quic-engine.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
 import type { QuicLimits } from '../sockets/quic/quic-limits.ts';
 import type { HandshakeResult, QuicRefusal } from '../sockets/quic/quic-results.ts';
 import { quicThread } from '../sockets/quic/quic-thread.ts';
 import type { QuicCertificateChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
+import type { HandshakeAlert } from '../sockets/quic/server-handshake.ts';
 import type { UdpAddress } from '../sockets/quic/udp-socket.ts';
 import { clientKey } from '../threads/client-counts.ts';
 import type { HandshakeRate } from '../tls/handshake-rate.ts';

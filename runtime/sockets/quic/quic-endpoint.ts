@@ -11,7 +11,7 @@ import { type DatagramPath, SENT_DATAGRAM_BYTES } from './datagram-memory.ts';
 import { DeadlineHeap } from './deadline-heap.ts';
 import { createVersionNegotiation } from './packet-header.ts';
 import type { QuicConnection } from './quic-connection.ts';
-import { type AddressProof, type EngineOwner, type HandshakeAlert, QuicEngine } from './quic-engine.ts';
+import { type AddressProof, type EngineOwner, QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
 import { DEFAULT_QUIC_LIMITS, type QuicLimits } from './quic-limits.ts';
 import type { HandshakeResult, QuicRefusal } from './quic-results.ts';
@@ -19,6 +19,7 @@ import type { QuicThread } from './quic-thread.ts';
 import { type ChooseCertificate, QuicTls } from './quic-tls.ts';
 import type { RetryTokens } from './retry-tokens.ts';
 import { DatagramRouter } from './router.ts';
+import type { HandshakeAlert } from './server-handshake.ts';
 import { type SharingEndpoint, SocketSharing } from './socket-sharing.ts';
 import { type UdpAddress, UdpSocket } from './udp-socket.ts';
 

@@ -19,9 +19,10 @@ import type {
 } from './quic-connection.ts';
 import * as BOUND from './quic-limits.ts';
 import { EngineStream } from './quic-stream.ts';
-import type { CallbackTarget, QuicThread } from './quic-thread.ts';
-import type { QuicClientAuth, QuicTls } from './quic-tls.ts';
+import type { QuicThread } from './quic-thread.ts';
+import type { QuicTls } from './quic-tls.ts';
 import type { RouteTarget } from './router.ts';
+import { type HandshakeAlert, ServerHandshake } from './server-handshake.ts';
 
 const LISTENER_VALIDATE = 0n;
 const LISTENER_NO_VALIDATE = 2n;
@@ -42,15 +43,6 @@ const CLOSED_LOCALLY = 1;
 const CLOSED_BY_TRANSPORT = 2;
 /** Offsets of results in the thread's memory for results. */
 const RESULT_OFFSETS = { time: 48n, infinite: 64n, close: 72n } as const;
-/** Offset of the error codes that stand for TLS alerts: an error code is this number plus the alert (RFC 9001 §4.8). */
-const CRYPTO_ERROR_BASE = 0x100;
-const INTERNAL_ERROR_ALERT = 80;
-const HANDSHAKE_FAILURE_ALERT = 40;
-const NO_PROTOCOL_ALERT = 120;
-/**
- * Result with which the ClientHello callback pauses the handshake. OpenSSL calls it again when it handles events the next time.
- */
-const PAUSE_HANDSHAKE = -1;
 const CTRL_MODE = 33;
 /** Modes for SSL_CTRL_MODE: SSL_MODE_ENABLE_PARTIAL_WRITE and SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER. */
 const PARTIAL_MOVING_WRITES = 3n;
@@ -83,12 +75,6 @@ export interface EngineOwner {
  */
 export type AddressProof = 'handshake' | 'retry' | 'token';
 
-/** A TLS alert (RFC 8446 §6) that ended a handshake. */
-export interface HandshakeAlert {
-	readonly alert: number;
-	readonly byPeer: boolean;
-}
-
 /** State of the graceful end of a connection. */
 interface Ending {
 	readonly code: number;
@@ -99,7 +85,7 @@ interface Ending {
 }
 
 /** A QUIC connection, or an attempt to establish one. */
-export class QuicEngine implements QuicConnection, RouteTarget, Deadline, CallbackTarget {
+export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	readonly registeredIds: Set<string> = new Set();
 	readonly path: DatagramPath;
 	/** Bytes of the peer's address and port, as Latin-1. */
@@ -127,13 +113,11 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	#handshakeDatagrams: HandshakeDatagrams | undefined = new HandshakeDatagrams();
 	/** Number of written bytes, on all streams, that the peer has not acknowledged. */
 	bufferedBytes = 0;
-	ocspResponse: Uint8Array | undefined = undefined;
-	/** The TLS alert that ended the handshake; undefined if the owner chose the alert itself. */
-	failureAlert: HandshakeAlert | undefined = undefined;
 	readonly remoteAddress: string;
 	readonly remotePort: number;
 	readonly thread: QuicThread;
 	readonly #owner: EngineOwner;
+	readonly #handshake: ServerHandshake;
 	#listener: bigint;
 	#connection = 0n;
 	/** The connection's `QUIC_CHANNEL`; 0 until the connection exists, and if `channelRuns` is undefined. */
@@ -144,14 +128,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 	/** Streams that were written completely and released, but have many unacknowledged bytes. */
 	readonly #lingeringStreams = new Map<bigint, EngineStream>();
 	#facts: QuicHandshakeFacts = { cipherSuite: '', serverName: '', resumed: false };
-	#serverName = '';
-	#clientAuth: QuicClientAuth | undefined = undefined;
-	#onSecretLine: ((line: string) => void) | undefined = undefined;
 	#isRunning = false;
 	#isGone = false;
-	#awaitsCertificate = false;
-	/** The alert with which the handshake is to fail. */
-	#refusalAlert: number | undefined = undefined;
 	#hasBegun = false;
 	/** True while OpenSSL is running, possibly in a callback. Nothing may be freed then. */
 	#isInOpenssl = false;
@@ -183,6 +161,9 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const { address, port } = readSocketAddress(path.peer, 0);
 		this.remoteAddress = address;
 		this.remotePort = port;
+		this.#handshake = new ServerHandshake(owner.tls, address, path.localAddress, () => {
+			if (!this.#isGone) owner.onHandshakeResumed(this);
+		});
 		const { functions } = thread.library;
 		const { context } = owner.tls;
 		this.answersRetry = addressProof === 'token';
@@ -212,6 +193,11 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 
 	get facts(): QuicHandshakeFacts {
 		return this.#facts;
+	}
+
+	/** The TLS alert that ended the handshake; undefined if the owner chose the alert itself. */
+	get failureAlert(): HandshakeAlert | undefined {
+		return this.#handshake.failureAlert;
 	}
 
 	get localAddress(): string {
@@ -317,50 +303,6 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		});
 	}
 
-	onClientHello(ssl: bigint): number {
-		if (this.#refusalAlert !== undefined) return this.#refusalAlert;
-		const { tls } = this.#owner;
-		const hello = tls.readHello(ssl);
-		this.#serverName = hello.serverName;
-		const { remoteAddress, localAddress } = this;
-		if (!hello.offersHttp3) return this.#failHandshake(NO_PROTOCOL_ALERT);
-		const choice = tls.chooseCertificate({ ...hello, remoteAddress, localAddress }, () => this.#resumeHandshake());
-		if (choice === 'wait') {
-			this.#awaitsCertificate = true;
-			return PAUSE_HANDSHAKE;
-		}
-		if ('alert' in choice) return this.#refuseHandshake(choice.alert);
-		if (!tls.canNegotiate(ssl, choice, hello)) return this.#failHandshake(HANDSHAKE_FAILURE_ALERT);
-		this.ocspResponse = choice.ocsp;
-		this.#clientAuth = choice.clientAuth;
-		this.#onSecretLine = choice.keyLog;
-		tls.selectTicketKey(ssl);
-		return tls.applyChoice(ssl, choice) ? 1 : INTERNAL_ERROR_ALERT;
-	}
-
-	/** Fails the handshake with an alert that the owner did not choose, so that it is reported to the owner. */
-	#failHandshake(alert: number): number {
-		this.failureAlert = { alert, byPeer: false };
-		return this.#refuseHandshake(alert);
-	}
-
-	/**
-	 * Fails the handshake with an alert. OpenSSL would not send the alert before it has sent any packet, so it first sends an
-	 * acknowledgment.
-	 */
-	#refuseHandshake(alert: number): number {
-		this.#refusalAlert = alert;
-		return PAUSE_HANDSHAKE;
-	}
-
-	verifyClient(storeContext: bigint): boolean {
-		return this.#clientAuth !== undefined && this.#owner.tls.verifyClient(storeContext, this.#clientAuth);
-	}
-
-	onSecretLine(line: string): void {
-		this.#onSecretLine?.(line);
-	}
-
 	openUni(): QuicStream | undefined {
 		if (!this.isEstablished || this.#isGone) return undefined;
 		const { functions } = this.thread.library;
@@ -444,12 +386,6 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		stream.free();
 	}
 
-	#resumeHandshake(): void {
-		if (!this.#awaitsCertificate || this.#isGone) return;
-		this.#awaitsCertificate = false;
-		this.#owner.onHandshakeResumed(this);
-	}
-
 	/** Lets OpenSSL process received datagrams, and takes the datagrams it wants to send. */
 	#processDatagrams(): void {
 		const received = this.#receivedRanges;
@@ -481,7 +417,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 
 	#handleEvents(): void {
 		const { thread } = this;
-		thread.currentTarget = this;
+		thread.currentTarget = this.#handshake;
 		this.#isInOpenssl = true;
 		if (thread.channelRuns === undefined) thread.library.functions.SSL_handle_events(this.#listener);
 		else if (this.#channel !== 0n) thread.channelRuns.run(this.#channel);
@@ -515,26 +451,12 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 
 	#checkEstablished(): void {
 		const { library } = this.thread;
-		const { functions } = library;
-		if ((functions.SSL_is_init_finished(this.#connection) as number) !== 1) return;
+		if ((library.functions.SSL_is_init_finished(this.#connection) as number) !== 1) return;
 		this.isEstablished = true;
 		this.#handshakeDatagrams = undefined;
-		const auth = this.#clientAuth;
-		const { tls } = this.#owner;
-		tls.releaseKeyShare(this.#connection);
+		this.#owner.tls.releaseKeyShare(this.#connection);
 		if (this.#channel !== 0n) this.thread.sendBufferShrinker?.shrinkTlsBuffer(this.#channel);
-		const cipher = functions.SSL_get_current_cipher(this.#connection) as bigint;
-		const cipherNamePointer = cipher === 0n ? 0n : (functions.SSL_CIPHER_standard_name(cipher) as bigint);
-		this.#facts = {
-			cipherSuite: cipherNamePointer === 0n ? '' : library.readText(cipherNamePointer),
-			serverName: this.#serverName,
-			resumed: (functions.SSL_session_reused(this.#connection) as number) === 1,
-			client: auth && {
-				auth,
-				certificate: tls.clientCertificate(this.#connection),
-				verified: tls.isVerified(this.#connection),
-			},
-		};
+		this.#facts = this.#handshake.readFacts(library, this.#connection);
 		this.#owner.onEstablished(this);
 	}
 
@@ -639,14 +561,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline, Callba
 		const code = Number(results.readBigUInt64LE(72));
 		const flags = results.readUInt32LE(72 + 32);
 		const byPeer = (flags & CLOSED_LOCALLY) === 0;
-		if (
-			!this.isEstablished &&
-			this.#refusalAlert === undefined &&
-			code >= CRYPTO_ERROR_BASE &&
-			code <= CRYPTO_ERROR_BASE + 255
-		) {
-			this.failureAlert = { alert: code - CRYPTO_ERROR_BASE, byPeer };
-		}
+		if (!this.isEstablished) this.#handshake.recordFailure(code, byPeer);
 		this.#end({
 			byPeer,
 			isTransportError: (flags & CLOSED_BY_TRANSPORT) !== 0,

@@ -12,7 +12,7 @@ import { findSendBufferShrinker, type SendBufferShrinker } from './send-buffers.
 /** Maximum bytes read from a stream at a time. */
 export const MAX_READ_BYTES = 65_536;
 
-/** Receives OpenSSL's callbacks while its connection runs. */
+/** Receives OpenSSL's callbacks while its connection runs. Implemented by `ServerHandshake`. */
 export interface CallbackTarget {
 	/**
 	 * Handles a ClientHello. Returns 1 to continue, −1 to pause the handshake until events are handled again, or the number of an
@@ -53,7 +53,7 @@ export class QuicThread {
 	/** Buffer for the results of calls. Each result has an offset of its own. */
 	readonly results: Buffer = Buffer.allocUnsafeSlow(128).fill(0);
 	readonly resultsPointer: bigint;
-	/** The engine whose events are being handled. */
+	/** The handshake of the connection whose events are being handled. */
 	currentTarget: CallbackTarget | undefined;
 	readonly clientHelloCallback: bigint;
 	readonly alpnCallback: bigint;
