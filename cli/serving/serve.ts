@@ -1,7 +1,7 @@
 /** The life cycle of a server process: start, signals, reloads from the file, stop, exit status. */
 import { closeSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { AdminBindError, type InheritedAdmin } from '../../admin/bind.ts';
+import type { InheritedAdmin } from '../../admin/bind.ts';
 import type { RollbackOutcome } from '../../admin/confirmation.ts';
 import { type AdminLog, type AdminServer, configuredAddress, notSavedWarning, startAdmin } from '../../admin/server.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
@@ -18,7 +18,7 @@ import type { PredecessorChannel } from '../../runtime/main/handover/predecessor
 import type { HandoverResult, SuccessorProcess } from '../../runtime/main/handover/successor-process.ts';
 import { type Runtime, StartError, startRuntime } from '../../runtime/main/runtime.ts';
 import type { PublishedConfiguration } from '../../runtime/publications/published-configuration.ts';
-import { CommandFailure, EXIT_STATUS } from '../command/command.ts';
+import { EXIT_STATUS } from '../command/command.ts';
 import { firstLineOf } from '../command/failure-report.ts';
 import { refusalSentence } from '../command/refusal.ts';
 import { printError } from '../command/terminal.ts';
@@ -40,6 +40,7 @@ import {
 import { Keeper, reportToKeeper } from './keeper.ts';
 import { type ReloadAnswer, writeReloadAnswer } from './reload-answer.ts';
 import type { ServiceManager } from './service-manager.ts';
+import { startFailure } from './start-failure.ts';
 import { SuccessorGuard } from './successor-guard.ts';
 import type { ConfigurationWatch } from './watch.ts';
 
@@ -62,7 +63,7 @@ const THREAD_POOL_SIZE = Math.max(4, Math.min(64, availableParallelism() * 4));
 const MAX_HELD_LOG_ENTRIES = 1000;
 
 /**
- * Serves until a signal or the Admin API ends it, then ends the process. @throws {@link CommandFailure} if it does not start
+ * Serves until a signal or the Admin API ends it, then ends the process. @throws `CommandFailure` if it does not start
  */
 export async function serve(options: ServeOptions): Promise<never> {
 	process.env.UV_THREADPOOL_SIZE ??= String(THREAD_POOL_SIZE);
@@ -670,41 +671,4 @@ function reloadAnswerOf(outcome: LoadOutcome, name: string): Omit<ReloadAnswer, 
 	const diagnostics = 'diagnostics' in outcome ? (outcome.diagnostics ?? []) : [];
 	const details = diagnostics.map(({ text }) => `${text}\n\n`).join('');
 	return { isServed: false, message: refusalSentence(name, diagnostics), details };
-}
-
-/** Returns the error to report for a server that did not start. */
-function startFailure(error: unknown, { input, madeOfFlags, source }: ServeOptions): unknown {
-	if (error instanceof AdminBindError) {
-		return new CommandFailure(`${error.message}: ${bindReason(error.code)}.${handoverHint(error.code, source?.name)}`);
-	}
-	if (!(error instanceof StartError)) return error;
-	const { failure } = error;
-	if (failure.reason === 'listen') {
-		return new CommandFailure(`${error.message}${handoverHint(failure.code, source?.name)}`);
-	}
-	if (failure.reason !== 'refused') return new CommandFailure(error.message);
-	const { diagnostics } = failure;
-	if (madeOfFlags) return new CommandFailure(error.message);
-	const preamble = diagnostics.map(({ text }) => `${text}\n\n`).join('');
-	return new CommandFailure(refusalSentence(input?.name ?? 'The configuration', diagnostics), { preamble });
-}
-
-/** Returns a hint if an address is in use by one of our own servers. */
-function handoverHint(code: string, file: string | undefined): string {
-	if (code !== 'EADDRINUSE' || file === undefined) return '';
-	return ` If a running svc uses it, \`svc reload ${file} --handover\` makes that one serve this file, without downtime.`;
-}
-
-function bindReason(code: string): string {
-	const reasons: { readonly [code: string]: string } = {
-		EADDRINUSE: 'the address is in use',
-		EACCES: 'permission denied',
-		EADDRNOTAVAIL: 'no network interface of this machine has the address',
-		EINVAL: 'it is not an address',
-		ENOTFOUND: 'the host name cannot be resolved',
-		ENOENT: 'the folder of the socket does not exist',
-		EBADF: 'the process was not started with this descriptor',
-		ENOTSOCK: 'it is not a socket',
-	};
-	return reasons[code] ?? code;
 }
