@@ -23,6 +23,8 @@ const INITIAL_CLIENT_WINDOW = 65_535;
 const MAX_CLIENT_WINDOW = 262_144;
 /** Maximum milliseconds for which a request body is held back because the stream may exceed the upstream's limit. */
 const MAX_HOLD_MS = 1000;
+/** Maximum milliseconds for which complete content waits for the end of its stream. */
+const MAX_END_WAIT_MS = 1000;
 /** Maximum interim responses to a request. Without a limit, they could keep an exchange open forever. */
 const MAX_INTERIM_RESPONSES = 100;
 
@@ -72,9 +74,11 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	/**
 	 * The content that completes `Content-Length`, until the upstream ends the stream. To an HTTP/1.1 client, the response is
 	 * complete with its last byte. If that byte were forwarded earlier, a reset or malformed trailers could not be reported to the
-	 * client (RFC 9113 §8.1, §8.1.1).
+	 * client (RFC 9113 §8.1, §8.1.1). It is forwarded after {@link MAX_END_WAIT_MS} nevertheless, because an upstream may have
+	 * other work to do before it ends the stream.
 	 */
 	#lastPiece: Uint8Array | undefined = undefined;
+	#lastPieceTimer: NodeJS.Timeout | undefined = undefined;
 	/** Number of bytes of the window that are not returned to the upstream yet, because the body's reader has no room for more. */
 	#withheldBytes = 0;
 	#isPaused = false;
@@ -319,6 +323,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 				// The stream's window is not reopened, because no more content is allowed. `#isPaused` is unchanged: while the
 				// body's consumer waits, the read timeout applies to the end of the stream.
 				this.#lastPiece = piece;
+				this.#lastPieceTimer = setTimeout(() => this.#forwardLastPiece(), MAX_END_WAIT_MS);
 				return true;
 			}
 			this.#isPaused = !body.push(piece);
@@ -387,10 +392,15 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (!this.#hasRequestEnded) this.#session.writeReset(this, H2_ERROR.cancel);
 		this.#body = undefined;
 		if (this.#lastPiece) body?.push(this.#lastPiece);
-		this.#lastPiece = undefined;
 		body?.end(trailers && trailers.size > 0 ? trailers : undefined);
 		this.#session.onStreamEnded(this, true);
 		call.onReleased();
+	}
+
+	#forwardLastPiece(): void {
+		const piece = this.#lastPiece;
+		this.#lastPiece = undefined;
+		if (piece) this.#body?.push(piece);
 	}
 
 	/** Fails the exchange because the response violates HTTP/2. A malformed response must not be forwarded (RFC 9113 §8.1.1). */
@@ -437,6 +447,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	#releaseCall(): void {
 		this.#call = undefined;
 		this.#clock.stop();
+		clearTimeout(this.#lastPieceTimer);
 		if (!this.#hasRequestEnded) this.output.cancel();
 	}
 }

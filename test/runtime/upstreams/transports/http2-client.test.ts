@@ -362,6 +362,15 @@ test('a response whose stream does not end properly is not stored by the cache, 
 	}
 });
 
+test('complete content is delivered after a second if the stream stays open', async () => {
+	const url = await startUpstream(({ type, stream }, socket) => {
+		if (type !== 1) return;
+		socket.write(frame(1, 4, stream, Buffer.concat([OK, literal('content-length', '2')])));
+		socket.write(frame(0, 0, stream, 'ok'));
+	});
+	assert.is(await get(url), '200 ok');
+});
+
 test('the read timeout applies while the end of a stream is missing', async () => {
 	const url = await startUpstream(({ type, stream }, socket) => {
 		if (type !== 1) return;
