@@ -267,17 +267,17 @@ test('a response whose HTTP/2 stream is reset does not look complete, and counts
 
 test('a client that disconnects causes an immediate reset of the upstream stream', async () => {
 	const server = createHttp2Server();
+	const controller = new AbortController();
 	const whenClosed = new Promise<number>(resolve => {
 		server.on('stream', (stream: ServerHttp2Stream) => {
 			stream.on('error', () => {});
 			stream.on('close', () => resolve(stream.rstCode));
+			controller.abort();
 		});
 	});
 	const port = await listen(server);
 	const url = await site(`reverse_proxy h2c://127.0.0.1:${port}`);
-	const controller = new AbortController();
 	const request = fetch(url, { signal: controller.signal }).catch(() => {});
-	setTimeout(() => controller.abort(), 50);
 	assert.is(await whenClosed, 8);
 	await request;
 });
