@@ -448,8 +448,9 @@ function findFailure(
 	const errorsReason = describeErrorRateRise(
 		sumTraffic(admittedReports.filter(report => servesPublication(report, rollout))),
 		rollout.terms,
+		' of all admitted machines',
 	);
-	if (errorsReason !== undefined) return { reason: `${errorsReason} of all admitted machines` };
+	if (errorsReason !== undefined) return { reason: errorsReason };
 	const lateReports = admittedReports.filter(
 		report => !servesPublication(report, rollout) && failureOf(report, rollout) === undefined,
 	);
@@ -499,10 +500,11 @@ function sumTraffic(reports: readonly MachineReport[]): TrialTraffic {
 	};
 }
 
-/** Describes an error rate that has risen by more than the terms and chance allow; undefined if it has not. */
+/** Describes an error rate that has risen by more than the terms and chance allow; undefined if it has not. `ofWhom` follows "responses". */
 function describeErrorRateRise(
 	{ responses, serverErrors, errorRateBefore }: TrialTraffic,
 	{ maxErrorRateRise }: RolloutTerms,
+	ofWhom = '',
 ): string | undefined {
 	if (responses < MIN_RATED_RESPONSES) return undefined;
 	const errorRate = serverErrors / responses;
@@ -511,5 +513,5 @@ function describeErrorRateRise(
 	if (errorRate <= allowedRate + MIN_DEVIATIONS * deviation) return undefined;
 	const percentText = (rate: number): string => `${(rate * 100).toFixed(1)} %`;
 	const before = errorRateBefore > 0 ? `, ${percentText(errorRateBefore)} before,` : '';
-	return `${percentText(errorRate)}${before} of ${responses} responses were errors`;
+	return `${percentText(errorRate)}${before} of ${responses} responses${ofWhom} were errors`;
 }

@@ -216,7 +216,7 @@ decisions('errors of many machines add up, even if each of them has served littl
 	}
 	fleet.tick();
 	assert.is(fleet.rollout.phase, 'stopped');
-	assert.is(fleet.rollout.reason, '25.0 % of 20 responses were errors of all admitted machines');
+	assert.is(fleet.rollout.reason, '25.0 % of 20 responses of all admitted machines were errors');
 });
 
 decisions('a machine that stays unready returns; one that is unready for a moment does not', () => {
