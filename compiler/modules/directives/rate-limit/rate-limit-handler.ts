@@ -5,7 +5,14 @@ import type { Handler } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { BuildError, type CompileContext } from '../../contract/compile-context.ts';
 import { compileZoneKey, compileZoneScope, type LimitZone } from '../../words/limit-zone.ts';
-import { type Rate, type RateLimiter, UNAVAILABLE, UNDECIDED, type UnavailablePolicy } from './rate-limiter.ts';
+import {
+	EXCESS_ROUNDING_MS,
+	type Rate,
+	type RateLimiter,
+	UNAVAILABLE,
+	UNDECIDED,
+	type UnavailablePolicy,
+} from './rate-limiter.ts';
 
 /** A zone in the document; times in milliseconds. */
 export interface RateLimitZone extends LimitZone {
@@ -59,7 +66,7 @@ export function defaultBatchSize(requests: number, burst: number): number {
 	return Math.ceil(Math.min(requests, burst) / 10);
 }
 
-/** The cost that a zone has counted for the current request. */
+/** The cost that a zone has counted for the current request; 0 if it has let the request pass without counting it. */
 interface ZoneCount {
 	readonly zone: CompiledZone;
 	readonly key: string;
@@ -85,7 +92,7 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 		excessMs: number,
 		counts: readonly ZoneCount[] | undefined,
 	): never => {
-		if (counts) for (const { zone, key, cost } of counts) zone.limiter.charge(x, key, zone.rate, -cost);
+		if (counts) for (const { zone, key, cost } of counts) if (cost > 0) zone.limiter.charge(x, key, zone.rate, -cost);
 		zone.recordExceeded(x, 'refused');
 		x.markAnswered('rate_limit', stepNumber);
 		throw zone.createRefusal(excessMs);
@@ -112,11 +119,11 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 			let excessMs = index === firstIndex ? UNDECIDED : zone.limiter.take(x, key, zone.rate, cost);
 			if (excessMs === UNDECIDED) excessMs = await zone.limiter.takeAfterReport(x, key, zone.rate, cost);
 			if (excessMs > zone.rate.maxDelayMs && !zone.isDryRun) refuse(x, zone, excessMs, counts);
-			if (zone.admit(x, excessMs) && excessMs > verdict.delayMs) {
+			if (zone.admit(x, excessMs, cost) && excessMs > verdict.delayMs) {
 				verdict.delayMs = excessMs;
 				verdict.delayingZone = zone;
 			}
-			if (needsCounts) counts.push({ zone, key, cost });
+			if (needsCounts) counts.push({ zone, key, cost: zone.isCounted(excessMs) ? cost : 0 });
 		}
 		await runOrDelay(x, verdict.delayMs, verdict.delayingZone, counts);
 	};
@@ -134,13 +141,13 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 				if (excessMs !== UNDECIDED) refuse(x, zone, excessMs, zoneCounts);
 				return continueAfterReport(x, index, { delayMs, delayingZone, counts: zoneCounts ?? [] });
 			}
-			if (zone.admit(x, excessMs) && excessMs > delayMs) {
+			if (zone.admit(x, excessMs, cost) && excessMs > delayMs) {
 				delayMs = excessMs;
 				delayingZone = zone;
 			}
 			if (needsCounts) {
 				zoneCounts ??= [];
-				zoneCounts.push({ zone, key, cost });
+				zoneCounts.push({ zone, key, cost: zone.isCounted(excessMs) ? cost : 0 });
 			}
 		}
 		return runOrDelay(x, delayMs, delayingZone, zoneCounts);
@@ -189,9 +196,14 @@ class CompiledZone {
 		this.#policyField = `"${name}";q=${requests};w=${Math.ceil(window / 1000)}`;
 	}
 
+	/** Reports whether the limiter has counted a request. A dry run admits others, too. */
+	isCounted(excessMs: number): boolean {
+		return excessMs <= this.rate.maxDelayMs;
+	}
+
 	/** Announces and counts an admitted request. Returns true if it must be delayed. */
-	admit(x: Exchange, excessMs: number): boolean {
-		if (this.announcedResponses === 'always') this.announceLimit(x, excessMs);
+	admit(x: Exchange, excessMs: number, cost: number): boolean {
+		if (this.announcedResponses === 'always') this.announceLimit(x, excessMs, cost);
 		if (excessMs <= 0) {
 			this.limiter.countOutcome('admitted');
 			return false;
@@ -221,9 +233,11 @@ class CompiledZone {
 	}
 
 	/** Adds the fields of draft-ietf-httpapi-ratelimit-headers to the response. */
-	announceLimit(x: Exchange, excessMs: number): void {
+	announceLimit(x: Exchange, excessMs: number, cost: number): void {
 		x.response.headers.add('RateLimit-Policy', this.#policyField);
-		x.response.headers.add('RateLimit', this.#formatState(excessMs));
+		// A request that costs nothing was decided like one that costs 1, but has used nothing.
+		const isFree = cost === 0 && excessMs <= 0;
+		x.response.headers.add('RateLimit', this.#formatState(isFree ? excessMs - this.rate.intervalMs : excessMs));
 	}
 
 	createRefusal(excessMs: number): HttpError {
@@ -242,8 +256,11 @@ class CompiledZone {
 	 * admitted or, if requests remain, until the full burst is available.
 	 */
 	#formatState(excessMs: number): string {
-		const remainingRequests = excessMs > 0 ? 0 : Math.floor(-excessMs / this.rate.intervalMs);
-		const resetMs = excessMs > 0 ? excessMs : this.rate.capacityMs + excessMs;
+		const { intervalMs, capacityMs } = this.rate;
+		// `excessMs` is rounded, which must not hide the last one of the remaining requests.
+		const roundingMs = Math.min(EXCESS_ROUNDING_MS, intervalMs / 2);
+		const remainingRequests = excessMs > 0 ? 0 : Math.floor((roundingMs - excessMs) / intervalMs);
+		const resetMs = excessMs > 0 ? excessMs : capacityMs + excessMs - roundingMs;
 		return `"${this.#name}";r=${remainingRequests};t=${Math.max(0, Math.ceil(resetMs / 1000))}`;
 	}
 }

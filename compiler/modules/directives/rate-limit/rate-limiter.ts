@@ -72,6 +72,9 @@ export interface RateLimiter {
 	countOutcome(outcome: RateLimitOutcome): void;
 }
 
+/** Maximum milliseconds by which {@link computeExcessMs} rounds its result, with some reserve for inexact clock values. */
+export const EXCESS_ROUNDING_MS = 0.001;
+
 /**
  * Decides by the generic cell rate algorithm. The only state of a key is the time at which its full burst will be available again.
  * Each request moves this time forward by one interval per unit of cost. A request may run unless the time would be later than
@@ -83,7 +86,7 @@ export interface RateLimiter {
 export function computeExcessMs(fullAtMs: number, nowMs: number, rate: Rate, cost: number): number {
 	// A request with cost 0 is refused whenever a request with cost 1 would be.
 	const excessMs = Math.max(fullAtMs - nowMs, 0) + Math.max(cost, 1) * rate.intervalMs - rate.capacityMs;
-	// Rounded to microseconds, so that inexact clock values change neither the decision nor the number of remaining requests.
+	// Rounded to microseconds, so that inexact clock values do not change the decision.
 	return Math.round(excessMs * 1000) / 1000;
 }
 

@@ -221,6 +221,48 @@ test('responses announce the limit if they should', async () => {
 	assert.equal((await never.send()).fields, { 'Retry-After': '1' });
 });
 
+test('the remaining requests that a response announces are those that would be admitted', async () => {
+	for (const requests of [3, 6, 7, 9, 11, 13, 17, 1999]) {
+		const site = limitedSite([{ name: 'a', requests, window: 60_000, announce: 'always' }]);
+		for (let remaining = requests - 1; remaining >= Math.max(0, requests - 12); remaining--)
+			assert.match((await site.send()).fields.RateLimit!, `"a";r=${remaining};`, `${requests} requests per minute`);
+	}
+});
+
+test('a request that costs nothing announces the whole limit', async () => {
+	const site = limitedSite(
+		[{ name: 'a', requests: 2, window: 60_000, cost: 0, status_cost: { 401: 1 }, announce: 'always' }],
+		{ handler: 'respond', status: 401, when: { type: 'path', patterns: ['/wrong'] } } as Step,
+	);
+	const announced = async (target: string) => (await site.send({ target })).fields.RateLimit;
+	assert.is(await announced('/'), '"a";r=2;t=0');
+	await site.send({ target: '/wrong' });
+	assert.is(await announced('/'), '"a";r=1;t=30');
+	await site.send({ target: '/wrong' });
+	assert.is(await announced('/'), '"a";r=0;t=30');
+});
+
+test('a zone does not take back a request that it let pass without counting it', async () => {
+	const site = limitedSite([
+		{ name: 'tried', requests: 4, window: 60_000, dry_run: true, cost: '{http.request.header.X-Cost}' },
+		{ name: 'each', requests: 1, window: 600_000, key: '{http.request.header.X-Key}' },
+	]);
+	const send = async (key: string, cost: string) =>
+		(
+			await site.send({
+				headers: [
+					['X-Key', key],
+					['X-Cost', cost],
+				],
+			})
+		).logged;
+	await send('a', '1');
+	await send('b', '3');
+	assert.is(await send('c', '1'), 'tried: would_refuse');
+	assert.is(await send('c', '4'), 'each: refused');
+	assert.is(await send('d', '1'), 'tried: would_refuse');
+});
+
 test('zones of the same name share their counts', async () => {
 	const zone = { name: 'a', requests: 2, window: 1000 };
 	const site = limitedSite([zone], { handler: 'rate_limit', zones: [zone] } as Step);
