@@ -9,7 +9,7 @@ export class BlockChains {
 	readonly data: Uint8Array;
 	readonly #words: Int32Array;
 	/** Index of the word that would contain the successor of block 0. The word for block `n` comes `n` words later. */
-	readonly #nextIndex: number;
+	readonly #successorBase: number;
 	readonly #blockCount: number;
 	readonly #makeRoom: () => boolean;
 
@@ -18,7 +18,7 @@ export class BlockChains {
 		this.data = data;
 		this.#words = words;
 		// Blocks are numbered from 1.
-		this.#nextIndex = nextAt - 1;
+		this.#successorBase = nextAt - 1;
 		this.#blockCount = blocks;
 		this.#makeRoom = makeRoom;
 	}
@@ -29,15 +29,15 @@ export class BlockChains {
 		for (let evictions = 0; ; evictions++) {
 			const freeBlock = words[HEADER_WORD.freeBlock]!;
 			if (freeBlock !== 0) {
-				words[HEADER_WORD.freeBlock] = words[this.#nextIndex + freeBlock]!;
-				words[this.#nextIndex + freeBlock] = 0;
+				words[HEADER_WORD.freeBlock] = words[this.#successorBase + freeBlock]!;
+				words[this.#successorBase + freeBlock] = 0;
 				words[HEADER_WORD.usedBlocks]!++;
 				return freeBlock;
 			}
 			if (words[HEADER_WORD.freshBlock]! < this.#blockCount) {
 				words[HEADER_WORD.usedBlocks]!++;
 				const freshBlock = ++words[HEADER_WORD.freshBlock]!;
-				words[this.#nextIndex + freshBlock] = 0;
+				words[this.#successorBase + freshBlock] = 0;
 				return freshBlock;
 			}
 			if (evictions === MAX_EVICTIONS || !this.#makeRoom()) return 0;
@@ -46,7 +46,7 @@ export class BlockChains {
 
 	/** Appends a block to a chain. */
 	linkBlock(lastBlock: number, block: number): void {
-		this.#words[this.#nextIndex + lastBlock] = block;
+		this.#words[this.#successorBase + lastBlock] = block;
 	}
 
 	lastBlockOf(firstBlock: number): number {
@@ -60,7 +60,7 @@ export class BlockChains {
 	freeChain(firstBlock: number, lastBlock: number, count: number): void {
 		if (firstBlock === 0) return;
 		const words = this.#words;
-		words[this.#nextIndex + lastBlock] = words[HEADER_WORD.freeBlock]!;
+		words[this.#successorBase + lastBlock] = words[HEADER_WORD.freeBlock]!;
 		words[HEADER_WORD.freeBlock] = firstBlock;
 		words[HEADER_WORD.usedBlocks]! -= count;
 	}
@@ -113,6 +113,6 @@ export class BlockChains {
 	}
 
 	#nextBlock(block: number): number {
-		return this.#words[this.#nextIndex + block]!;
+		return this.#words[this.#successorBase + block]!;
 	}
 }

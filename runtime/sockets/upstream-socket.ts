@@ -13,7 +13,7 @@ const SHORT_READ_BYTES = 4096;
 /** Size, in bytes, of a read for a client that accepts little. */
 const MEDIUM_READ_BYTES = 16_384;
 /** Reads from the upstream are limited only while the client has room for fewer bytes than this. */
-export const FULL_READ_BYTES = 49_152;
+export const MIN_ROOM_FOR_FULL_READ_BYTES = 49_152;
 
 /** Size, in bytes, of a read by a stream. */
 const STREAM_READ_BYTES = 65_536;
@@ -168,7 +168,7 @@ export class UpstreamSocket implements SocketOwner {
 		this.readAtMost(0);
 	}
 
-	/** Limits the next read to about this many bytes, fewer than {@link FULL_READ_BYTES}, if possible. */
+	/** Limits the next read to about this many bytes, fewer than {@link MIN_ROOM_FOR_FULL_READ_BYTES}, if possible. */
 	readAtMost(maxBytes: number): void {
 		const directSocket = this.#directSocket;
 		const sharedMemory = this.#sharedMemory;

@@ -4,7 +4,7 @@ import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
 import {
-	FULL_READ_BYTES,
+	MIN_ROOM_FOR_FULL_READ_BYTES,
 	socketErrorText,
 	type UpstreamSocket,
 	type UpstreamSocketOwner,
@@ -242,7 +242,7 @@ export class ClientConnection
 
 	/** Limits the next read to the bytes that the client can accept. */
 	#limitNextRead(roomBytes: number | undefined): void {
-		if (roomBytes !== undefined && roomBytes < FULL_READ_BYTES) this.#upstreamSocket.readAtMost(roomBytes);
+		if (roomBytes !== undefined && roomBytes < MIN_ROOM_FOR_FULL_READ_BYTES) this.#upstreamSocket.readAtMost(roomBytes);
 	}
 
 	#readHead(bytes: Buffer, count: number): void {

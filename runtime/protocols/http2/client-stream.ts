@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
-import { FULL_READ_BYTES } from '../../sockets/upstream-socket.ts';
+import { MIN_ROOM_FOR_FULL_READ_BYTES } from '../../sockets/upstream-socket.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
 import type { CallCarrier, ClientCall, ClientOptions } from '../http1/client-call.ts';
@@ -92,7 +92,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#clock = new CallClock(options, this);
 		this.#request = call.request;
 		this.#call = call;
-		const isSlow = call.roomBytes !== undefined && call.roomBytes < FULL_READ_BYTES;
+		const isSlow = call.roomBytes !== undefined && call.roomBytes < MIN_ROOM_FOR_FULL_READ_BYTES;
 		this.#extraWindowBytes = isSlow ? 0 : INITIAL_CLIENT_WINDOW - MIN_STREAM_WINDOW;
 		this.#receiveWindow = new ReceiveWindow(MIN_STREAM_WINDOW + this.#extraWindowBytes, MAX_CLIENT_WINDOW);
 		this.output = new StreamOutput(id, session.peerStreamWindow, session, this);
