@@ -15,7 +15,7 @@ const MAX_FURTHER_RESULTS = 5;
 /** Maximum width of guides in columns. Longer lines are hard to read. */
 const MAX_GUIDE_COLUMNS = 100;
 
-/** Prints the help of a command (like `--help`), a guide, a directive, or the section of a guide that a search finds. */
+/** Prints the help of a command (like `--help`), a guide, a reference entry, or the section of a guide that a search finds. */
 export const help: Command = {
 	name: 'help',
 	summary: 'List the commands and guides, print the help of one, or search the guides',

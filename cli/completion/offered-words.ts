@@ -63,7 +63,7 @@ export function completionsOf(commands: readonly Command[]): OfferedCommand[] {
 					required: required === true,
 					candidates: candidatesOf(argument, name, commandNames),
 				};
-				// The words after `svc help` that follow the first one are search words, so nothing is offered for them.
+				// `svc help` takes the name of a command or guide, or words to search for. Nothing is offered for a second word.
 				const isRepeated = argument.repeatable && argument.offers !== 'command-or-guide';
 				return isRepeated ? Array.from({ length: MAX_OFFERED_ARGUMENTS }, () => offeredArgument) : [offeredArgument];
 			}),

@@ -30,7 +30,7 @@ export interface SchemePorts {
 	readonly https: number;
 }
 
-/** Maximum UTF-16 units of an address. */
+/** Maximum length of an address in UTF-16 units. */
 export const MAX_ADDRESS_LENGTH = 4096;
 
 /** Parses a site address. A mistake in the port is reported before one in the scheme, as in Caddy. */

@@ -27,7 +27,7 @@ export function escapeQueryWhereNeeded(text: string): string {
 	return text.replace(/[^\u0021\u0022\u0024-\u007e]/gu, percentEncode);
 }
 
-/** Encodes a text as a name or value in a query, as HTML forms do: a space becomes `+`, and only unreserved characters are kept. */
+/** Encodes a text as a name or value in a query. A space becomes `+`; only unreserved characters (RFC 3986 §2.3) are kept. */
 export function escapeQueryText(text: string): string {
 	return text.replace(/[^A-Za-z0-9\-._~]/gu, c => (c === ' ' ? '+' : percentEncode(c)));
 }

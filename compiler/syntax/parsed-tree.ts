@@ -67,7 +67,7 @@ export class ParsedTree {
 	unbalancedBraceCount = 0;
 	/** True if a quote or heredoc that is not closed has taken the rest of the text. */
 	hasUnclosedWord = false;
-	/** The last token of the text that is not a newline. */
+	/** The last word or brace of the text. */
 	lastToken: WordToken | undefined;
 	/** True if the block that has just been opened exceeds the maximum nesting. */
 	isTooDeep = false;

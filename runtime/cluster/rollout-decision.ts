@@ -424,7 +424,7 @@ function startNextWave(rollout: Rollout, liveReports: readonly MachineReport[], 
 	}
 }
 
-/** Returns why a rollout must be stopped, and the machine that is the reason; undefined if there is no reason. */
+/** Returns why a rollout must be stopped, and which machine caused it, unless all did; undefined if it may continue. */
 function findFailure(
 	rollout: Rollout,
 	admittedReports: readonly MachineReport[],

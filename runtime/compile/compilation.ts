@@ -55,7 +55,7 @@ export interface RunningDocument {
 	readonly quotableFiles: ReadonlySet<string>;
 }
 
-/** Minimum number of characters of a source text that takes noticeable time to compile. */
+/** If a text with at least this many characters is not going to be served, the compiler's memory of it is discarded. */
 const LONG_TEXT_CHARACTERS = 1024 * 1024;
 
 /** Replies with at least this many characters are encoded once and shared between threads instead of copied. */

@@ -8,9 +8,9 @@ import type { Runtime } from './runtime.ts';
 export interface RuntimeOptions {
 	/** The configuration. Without one, only the Admin API is started, and the first load may add plaintext HTTP listeners. */
 	readonly input?: ConfigInput | undefined;
-	/** Base folder for relative paths of a configuration that is not a file; defaults to that of the process. */
+	/** Base folder for relative paths of a configuration that is not a file; defaults to the process's working directory. */
 	readonly workingDirectory?: string | undefined;
-	/** Environment that configurations see; defaults to that of the process. */
+	/** Environment variables that configurations see; defaults to the process's. */
 	readonly environment?: { readonly [name: string]: string | undefined } | undefined;
 	/** Sockets passed by a service manager. */
 	readonly passed?: PassedSockets | undefined;

@@ -113,7 +113,10 @@ export interface CallbackTarget {
 export interface CipherFacts {
 	/** The IANA name of the cipher suite. */
 	readonly standardName: string;
-	/** The version, as Node names it. Those of TLS 1.3 (RFC 8446 §B.4) are suites of no other version. */
+	/**
+	 * The TLS version, as Node names it; null if it is neither 1.2 nor 1.3. The suite determines it, because TLS 1.3 shares no suite
+	 * with other versions (RFC 8446 §B.4).
+	 */
 	readonly version: string | null;
 }
 

@@ -14,8 +14,8 @@ export interface ConfigurationTargets {
 	/** A folder with files to serve. */
 	readonly root: string;
 	/**
-	 * Address of a second upstream. If undefined, configurations have no pools of two upstreams, no accounts, no compression, and none
-	 * of the directives and matchers in directive-samples.ts.
+	 * Address of a third upstream. If undefined, configurations have no pool that includes it, no accounts, no compression, no rate
+	 * limits, and none of the directives and matchers in directive-samples.ts.
 	 */
 	readonly spare?: string;
 }

@@ -30,7 +30,7 @@ class Load {
 		);
 	}
 
-	/** Resolves after six further replies per client on average, at most half of which a fault can affect. */
+	/** Resolves after six further replies per client, on average. */
 	async whenUsed(): Promise<void> {
 		const wanted = this.replies.length + 6 * this.#clients.length;
 		await until('replies', () => this.replies.length >= wanted);

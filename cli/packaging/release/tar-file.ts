@@ -10,9 +10,9 @@ import { Header } from 'tar';
 export interface PackedFile {
 	/** The path of the entry, without a slash at the beginning or end. */
 	readonly path: string;
-	/** The permissions; 0o644 for a file and 0o755 for a folder, unless stated. */
+	/** The permissions; by default 0o644 for a file, 0o755 for a folder, and 0o777 for a link. */
 	readonly mode?: number;
-	/** The number of the file's user and group; that of root, unless stated. */
+	/** The user ID and group ID of the file's owner; 0 (root) by default. */
 	readonly owner?: number;
 	/** The target of a link. */
 	readonly link?: string;

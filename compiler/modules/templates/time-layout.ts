@@ -141,7 +141,7 @@ interface TimeFields {
 	zone: Zone | undefined;
 }
 
-/** Parses a time and its zone by a layout; undefined if the text does not match. */
+/** Parses a time and its zone according to a layout; undefined if the text does not match. */
 export function parseTime(text: string, layout: string, defaultZone: Zone): { time: number; zone: Zone } | undefined {
 	const fields: TimeFields = {
 		...{ year: 0, month: 1, day: 1, hour: 0, minute: 0, second: 0, milliseconds: 0 },

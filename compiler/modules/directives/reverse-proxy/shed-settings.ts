@@ -6,9 +6,9 @@ import type { LowerContext } from '../../contract/lower-context.ts';
 import { parsePercentage, parseSingleInteger, parseSingleWord } from '../../words/single-value.ts';
 
 /**
- * The adaptive limit of the requests that wait for an upstream's response heads at a time. There is one limit for each upstream, and not
- * one for the pool: an upstream that becomes slow then leaves its requests to the others, and latencies of different upstreams are not
- * mixed into a number that says nothing about any of them.
+ * The adaptive limit on the number of requests that wait for a response head at the same time. Each upstream has a limit of its own,
+ * so that the requests a slow upstream cannot take go to the others. A limit of the whole pool would have to rely on an average
+ * latency, which says nothing about any single upstream.
  */
 export interface ShedSettings {
 	/** Minimum of the limit; default 4. The baseline of the latency is measured with this many requests at a time. */
