@@ -5,19 +5,18 @@ import type { Worker } from 'node:worker_threads';
 import { withBranches } from '../listeners/datagram-branches.ts';
 import { addressesForThread } from '../listeners/inherited-sockets.ts';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
-import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
+import type { LogEntry } from '../logs/log-entry.ts';
 import type { RequestWaits } from '../protocols/protocol.ts';
 import { type BequeathedDatagrams, channelsOf } from '../sockets/bequeathed-sockets.ts';
 import { endThread } from '../sockets/end-thread.ts';
 import { OwnedDescriptors } from '../sockets/owned-descriptors.ts';
-import { CONTROL_LOG_IN_TRANSIT, MAX_THREADS } from '../threads/control-words.ts';
+import { MAX_THREADS } from '../threads/control-words.ts';
 import type { SharedRows } from '../threads/shared-rows.ts';
 import { CHECK_INTERVAL_MS } from '../threads/stall-clock.ts';
 import type { StallKind } from '../threads/stop-answering.ts';
 import { startThread } from '../threads/thread-source.ts';
 import { THREAD_END_LIMIT_MS, ThreadWatch } from '../threads/thread-watch.ts';
 import { withTimeLimit } from '../threads/within.ts';
-import type { MainThreadRequest } from '../worker/main-thread-requests.ts';
 import type { MessageFromWorker, MessageToWorker, WorkerStartData } from '../worker/worker-messages.ts';
 import {
 	BuildRefused,
@@ -26,6 +25,7 @@ import {
 	WorkerLostError,
 	type WorkerPoolHost,
 } from './worker-pool-host.ts';
+import { WorkerServices } from './worker-services.ts';
 
 /** Maximum milliseconds that a thread may take to build a generation. */
 const BUILD_TIMEOUT_MS = 60_000;
@@ -69,8 +69,7 @@ interface WorkerSlot {
 	pendingStep: PendingStep | undefined;
 	isDrained: boolean;
 	restartTimer: NodeJS.Timeout | undefined;
-	/** Log writers that the thread uses. */
-	readonly sinks: Set<string>;
+	readonly services: WorkerServices;
 	/** Callbacks that wait for the thread's reply to a ping, by the ping's number. */
 	readonly pongCallbacks: Map<number, () => void>;
 }
@@ -129,7 +128,7 @@ export class WorkerPool {
 				pendingStep: undefined,
 				isDrained: false,
 				restartTimer: undefined,
-				sinks: new Set(),
+				services: new WorkerServices(index, host, sharedRows, this.#controlWords),
 				pongCallbacks: new Map(),
 			};
 			this.#slots.push(slot);
@@ -356,13 +355,12 @@ export class WorkerPool {
 			rows: this.#sharedRows.rowCount,
 			threads: this.size,
 			control: this.#controlMemory,
-			counters: this.#host.totals.addThread(slot.index),
+			counters: slot.services.begin(),
 			activity: slot.watch.activity.memory,
 			descriptors: descriptors.memory,
 			sharePorts: CAN_SHARE_PORTS,
 			...this.#host.deps,
 		};
-		Atomics.store(this.#controlWords, CONTROL_LOG_IN_TRANSIT + slot.index, 0);
 		const thread = startThread('worker', startData);
 		slot.thread = thread;
 		this.#runningThreads.add(thread);
@@ -372,7 +370,7 @@ export class WorkerPool {
 		for (const message of this.#host.introductoryMessages()) thread.postMessage(message);
 		thread.on('message', (message: MessageFromWorker) => {
 			// An abandoned thread may recover and send messages, which are ignored.
-			if (slot.thread === thread) this.#onMessage(slot, message);
+			if (slot.thread === thread) this.#onMessage(slot, thread, message);
 		});
 		thread.on('error', error => {
 			cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -433,13 +431,9 @@ export class WorkerPool {
 		slot.terminationTimer = undefined;
 		slot.thread = undefined;
 		slot.isServing = false;
-		this.#host.totals.removeThread(slot.index);
-		this.#host.onThreadEnded(slot.index);
-		for (const sink of slot.sinks) this.#host.onSinkReleased(sink);
-		slot.sinks.clear();
+		slot.services.end();
 		for (const onPong of slot.pongCallbacks.values()) onPong();
 		slot.pongCallbacks.clear();
-		this.#sharedRows.releaseThread(slot.index);
 		const { pendingStep } = slot;
 		slot.pendingStep = undefined;
 		if (this.#isStopping) {
@@ -497,7 +491,7 @@ export class WorkerPool {
 		});
 	}
 
-	#onMessage(slot: WorkerSlot, message: MessageFromWorker): void {
+	#onMessage(slot: WorkerSlot, thread: Worker, message: MessageFromWorker): void {
 		switch (message.type) {
 			case 'listening':
 				this.#workerSockets.add(slot.index, message.key, message.sockets);
@@ -517,88 +511,17 @@ export class WorkerPool {
 				if (slot.pendingStep?.stepNumber !== message.attempt) return;
 				slot.pendingStep.reject(new BuildRefused(message.code, message.message, message.pointer));
 				return;
-			case 'memory_wanted':
-				this.#postMessage(slot, {
-					type: 'memory',
-					key: message.key,
-					buffer: this.#sharedRows.takeMemory(message.key, message.request, slot.index),
-				});
-				return;
-			case 'cache':
-				this.#host.caches.onDiskEvent(message.store, message.event);
-				return;
-			case 'cluster_fetch_ended':
-				this.#host.caches.onClusterFetchEnded(message.result);
-				return;
-			case 'upstreams_found':
-				this.#host.pools.onAddressesFound(message.key, slot.index, message.addresses);
-				return;
-			case 'memory_released':
-				this.#sharedRows.releaseMemory(message.key, slot.index);
-				return;
-			case 'page':
-				this.#host.totals.addPage(slot.index, message.buffer);
-				return;
-			case 'series':
-				this.#host.totals.addSeries(slot.index, message.series);
-				return;
-			case 'sink_opened':
-				slot.sinks.add(message.sink);
-				this.#host.onSinkOpened(message.sink, message.output);
-				return;
-			case 'sink_released':
-				slot.sinks.delete(message.sink);
-				this.#host.onSinkReleased(message.sink);
-				return;
-			case 'access':
-				Atomics.sub(this.#controlWords, CONTROL_LOG_IN_TRANSIT + slot.index, message.text.length);
-				this.#host.writeAccessLines(message.sink, message.text, message.entries);
-				return;
-			case 'access_dropped':
-				this.#host.onAccessDropped(message.sink, message.entries);
-				return;
-			case 'access_segment':
-				this.#host.writeAccessLines(message.sink, message.lines, message.entries);
-				return;
-			case 'tracing_opened':
-				this.#host.onTracingOpened();
-				return;
-			case 'spans':
-				Atomics.sub(this.#controlWords, CONTROL_LOG_IN_TRANSIT + slot.index, message.text.length);
-				this.#host.queueSpans(message.text, message.spans);
-				return;
-			case 'log':
-				Atomics.sub(this.#controlWords, CONTROL_LOG_IN_TRANSIT + slot.index, LOG_ENTRY_WEIGHT);
-				this.#host.log(message.entry);
-				return;
 			case 'pong':
 				slot.pongCallbacks.get(message.number)?.();
 				slot.pongCallbacks.delete(message.number);
-				return;
-			case 'ask':
-				this.#answerRequest(slot.thread, message.id, message.question);
-				return;
-			case 'challenges_taken':
-				this.#host.onChallengesReceived(slot.index, message.number);
 				return;
 			case 'drained':
 				slot.isDrained = true;
 				this.#checkDrained();
 				return;
+			default:
+				slot.services.handle(message, thread);
 		}
-	}
-
-	/** Replies to the thread that sent the request, not to its replacement. */
-	#answerRequest(thread: Worker | undefined, id: number, question: MainThreadRequest): void {
-		const send = (message: MessageToWorker): void => thread?.postMessage(message);
-		this.#host.answer(question).then(
-			answer => send({ type: 'answer', id, answer }),
-			(error: Error) => {
-				const fields = { about: question.about, error: error.message };
-				this.#host.log({ level: 'error', logger: 'runtime', message: 'a request of a worker thread failed', fields });
-				send({ type: 'answer', id, answer: undefined, failure: error.message });
-			},
-		);
 	}
 
 	#checkDrained(): void {

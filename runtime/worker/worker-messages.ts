@@ -122,7 +122,10 @@ export type MessageToWorker =
 	| { readonly type: 'crash' | StallKind };
 
 /** Worker to main thread. */
-export type MessageFromWorker =
+export type MessageFromWorker = LifeCycleReport | ServiceRequest;
+
+/** What a worker reports about its steps and its life. The pool of worker threads handles these messages. */
+export type LifeCycleReport =
 	| { readonly type: 'prepared'; readonly attempt: number }
 	/** The UDP sockets of each listener that speaks HTTP/3, by key. The main thread must close the `relay` descriptors. */
 	| {
@@ -139,6 +142,13 @@ export type MessageFromWorker =
 			readonly message: string;
 			readonly pointer?: string | undefined;
 	  }
+	/** The reply to `ping`. */
+	| { readonly type: 'pong'; readonly number: number }
+	/** Every connection of a draining thread has ended. */
+	| { readonly type: 'drained' };
+
+/** What a worker asks of the main thread, or passes to it, while it serves. See `runtime/main/worker-services.ts`. */
+export type ServiceRequest =
 	| { readonly type: 'memory_wanted'; readonly key: string; readonly request: MemoryRequest }
 	| { readonly type: 'memory_released'; readonly key: string }
 	/** All addresses that a pool's dynamic source has found on this thread. */
@@ -168,8 +178,6 @@ export type MessageFromWorker =
 	/** Reports how many entries the thread has dropped, so that they are logged. Sent at most once a second. */
 	| { readonly type: 'access_dropped'; readonly sink: string; readonly entries: number }
 	| { readonly type: 'log'; readonly entry: LogEntry }
-	/** The reply to `ping`. */
-	| { readonly type: 'pong'; readonly number: number }
 	/** A thread starts creating spans. */
 	| { readonly type: 'tracing_opened' }
 	/** Delivers finished spans as comma-separated JSON objects. `spans` is their number. */
@@ -177,6 +185,4 @@ export type MessageFromWorker =
 	/** A request to the main thread; an `answer` with the same id follows. */
 	| { readonly type: 'ask'; readonly id: number; readonly question: MainThreadRequest }
 	/** Acknowledges that challenge answers have been received; see {@link TlsUpdate}. */
-	| { readonly type: 'challenges_taken'; readonly number: number }
-	/** Every connection of a draining thread has ended. */
-	| { readonly type: 'drained' };
+	| { readonly type: 'challenges_taken'; readonly number: number };
