@@ -6,7 +6,8 @@ import { Cluster } from '../cluster/cluster.ts';
 import { ConcurrencyTables } from '../concurrency-limits/concurrency-tables.ts';
 import { RunningExchange } from '../concurrency-limits/running-exchange.ts';
 import { ListenerSockets } from '../listeners/listener-sockets.ts';
-import { LogOutputError, LogSinks } from '../logs/log-sinks.ts';
+import type { PassedSockets } from '../listeners/passed-sockets.ts';
+import { LogOutputError, LogSinks, type StandardWriters } from '../logs/log-sinks.ts';
 import { machineText } from '../logs/machine-text.ts';
 import { ProcessLog } from '../logs/process-log.ts';
 import { ThreadTotals } from '../metrics/thread-totals.ts';
@@ -23,12 +24,32 @@ import { SpanExport } from '../tracing/span-export.ts';
 import { PoolRegistry } from '../upstreams/pool-registry.ts';
 import { CacheRegistry } from './cache-registry.ts';
 import { CompileService } from './compile-service.ts';
+import type { Inheritance } from './handover/handover-protocol.ts';
 import { LoadRecord } from './load-record.ts';
 import { RuntimeMetrics } from './runtime-metrics.ts';
-import type { RuntimeOptions } from './runtime-options.ts';
 import { answerThreadRequest } from './thread-answers.ts';
 import { ThreadPools } from './thread-pools.ts';
 import type { WorkerPoolHost } from './worker-pool-host.ts';
+
+/** The surroundings of a server, and the options that apply whatever its configuration says. */
+export interface ComponentOptions {
+	/** Base folder for relative paths of a configuration that is not a file; defaults to the process's working directory. */
+	readonly workingDirectory?: string | undefined;
+	/** Environment variables that configurations see; defaults to the process's. */
+	readonly environment?: { readonly [name: string]: string | undefined } | undefined;
+	/** Sockets passed by a service manager. */
+	readonly passed?: PassedSockets | undefined;
+	/** The sockets and keys left by the predecessor. If set, the server accepts no connections until `Runtime.accept`. */
+	readonly inheritance?: Inheritance | undefined;
+	/** Number of worker threads; overrides the setting `threads`. */
+	readonly threads?: number | undefined;
+	/** Sets the process log to level debug, overriding the configuration. */
+	readonly verbose?: boolean | undefined;
+	/** Returns the version of this build, for metrics. Called when metrics are first read. */
+	readonly version?: (() => string) | undefined;
+	/** Replaces standard output and standard error as log outputs. */
+	readonly writers?: StandardWriters | undefined;
+}
 
 /** Callbacks of the components' owner, the running server. */
 export interface ComponentsOwner {
@@ -72,7 +93,7 @@ export class RuntimeComponents {
 	#cluster: Cluster | undefined;
 	#passwordStalls = 0;
 
-	constructor(options: RuntimeOptions, owner: ComponentsOwner) {
+	constructor(options: ComponentOptions, owner: ComponentsOwner) {
 		const { inheritance } = options;
 		const workingDirectory = options.workingDirectory ?? process.cwd();
 		const environment = { ...(options.environment ?? process.env) };
@@ -188,7 +209,7 @@ export class RuntimeComponents {
 		};
 	}
 
-	#createMetrics({ version }: RuntimeOptions, owner: ComponentsOwner): RuntimeMetrics {
+	#createMetrics({ version }: ComponentOptions, owner: ComponentsOwner): RuntimeMetrics {
 		return new RuntimeMetrics(this.threadTotals, {
 			version: version ?? (() => 'unknown'),
 			ready: () => owner.unreadyReason() === undefined,

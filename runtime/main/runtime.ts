@@ -31,11 +31,10 @@ import { ConfigurationLoader } from './configuration-loader.ts';
 import type { AdaptOutcome, LoadOutcome, PurgeResult, RuntimeControl } from './control.ts';
 import type { HandedState } from './handover/handed-state.ts';
 import { HandoverImpossible } from './handover/handover-impossible.ts';
-import type { Inheritance } from './handover/handover-protocol.ts';
+import type { HandoverStep, Inheritance } from './handover/handover-protocol.ts';
 import type { KeptSockets } from './handover/kept-sockets.ts';
 import { createWarningEntries } from './load-outcomes.ts';
-import { RuntimeComponents } from './runtime-components.ts';
-import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
+import { type ComponentOptions, RuntimeComponents } from './runtime-components.ts';
 import { ServedConfiguration } from './served-configuration.ts';
 import { Shutdown } from './shutdown.ts';
 import {
@@ -50,9 +49,28 @@ import { closeChannels } from './thread-pools.ts';
 import type { WorkerPool } from './worker-pool.ts';
 import { WorkerLostError } from './worker-pool-host.ts';
 
-/** Options for starting a server, and its sockets. */
-export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 export { StartError, type StartFailure } from './start-error.ts';
+
+/** How to start a server. */
+export interface RuntimeOptions extends ComponentOptions {
+	/** The configuration. Without one, only the Admin API is started, and the first load may add plaintext HTTP listeners. */
+	readonly input?: ConfigInput | undefined;
+	/** Called when this process, as a successor, begins a step of the handover. */
+	readonly onStep?: ((step: HandoverStep) => void) | undefined;
+	/**
+	 * Called before any address is bound. The server already has the settings of its configuration, but is not ready: loads and
+	 * reads of the configuration wait until it serves. If the callback rejects, startRuntime rejects with the same reason.
+	 */
+	readonly beforeListening?: ((runtime: Runtime) => Promise<void>) | undefined;
+}
+
+export interface BoundListener {
+	readonly key: string;
+	/** The IP address; '' for every interface. */
+	readonly address: string;
+	readonly port: number;
+	readonly scheme: 'http' | 'https';
+}
 
 /** Starts a server. Resolves when every listener is bound and the configuration is served. Rejects with StartError. */
 export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtime> {

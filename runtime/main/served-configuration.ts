@@ -5,9 +5,9 @@ import type { PrepareResult } from '../compile/compiler-messages.ts';
 import type { PreparedProcessLog } from '../logs/process-log.ts';
 import { CONTROL_GENERATION } from '../threads/control-words.ts';
 import type { LoadOutcome } from './control.ts';
+import type { HandoverStep } from './handover/handover-protocol.ts';
 import { outcomeOfError, threadsUnchangedWarning } from './load-outcomes.ts';
 import type { RuntimeComponents } from './runtime-components.ts';
-import type { RuntimeOptions } from './runtime-options.ts';
 import { type GenerationBuildRequest, WorkerLostError } from './worker-pool-host.ts';
 
 /** A configuration that has been compiled and may replace the one that is being served. */
@@ -44,12 +44,13 @@ type ServingComponents = Pick<
 export class ServedConfiguration {
 	readonly #components: ServingComponents;
 	readonly #phase: LifePhase;
-	readonly #onStep: RuntimeOptions['onStep'];
+	readonly #onStep: ((step: HandoverStep) => void) | undefined;
 	#generation = 0;
 	#settings: Settings = {};
 	#files: readonly string[] = [];
 
-	constructor(components: ServingComponents, phase: LifePhase, onStep: RuntimeOptions['onStep']) {
+	/** @param onStep Called when this process, as a successor, begins a step of the handover. */
+	constructor(components: ServingComponents, phase: LifePhase, onStep?: (step: HandoverStep) => void) {
 		this.#components = components;
 		this.#phase = phase;
 		this.#onStep = onStep;
