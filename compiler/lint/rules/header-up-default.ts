@@ -1,7 +1,10 @@
 /** The lint rule `proxy/header-up-default`. */
+import type { Document } from '../../document/document.ts';
 import { wholeLinesSpan } from '../../source/source.ts';
 import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
+import { usesTlsToUpstreams } from '../inspection/upstream-transport.ts';
+import type { WalkedStep } from '../inspection/walk-document.ts';
 
 /** The fields that `reverse_proxy` sends by default, with their values. */
 const DEFAULT_FIELD_VALUES: { readonly [name: string]: readonly string[] } = {
@@ -11,6 +14,9 @@ const DEFAULT_FIELD_VALUES: { readonly [name: string]: readonly string[] } = {
 	'x-forwarded-for': ['{http.request.remote}', '{http.request.remote.host}', '{http.vars.client_ip}'],
 };
 
+/** The values among them that equal what is sent to an upstream without TLS if no peer is trusted. */
+const SAME_VALUE = /^\{http\.request\.(?:hostport|scheme|remote\.host)\}$/i;
+
 /** Reports a `header_up` that replaces a default field with a worse value. */
 export const headerUpDefault: LintRule = {
 	name: 'proxy/header-up-default',
@@ -19,26 +25,33 @@ export const headerUpDefault: LintRule = {
 	documentation: [
 		'`reverse_proxy` passes `Host` on unchanged and sets `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`',
 		'itself. Set by hand, `Host {host}` loses the port, and `X-Forwarded-For {remote_host}` discards the chain of',
-		'trusted proxies. Remove the line.',
+		'trusted proxies. Remove the line. Over TLS, the default `Host` is the address of the upstream, and nothing is reported.',
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { name, value, pointer, editedMessage, isRemoval } of fieldEditsOf(cx.walkedDocument)) {
+		for (const { name, value, pointer, editedMessage, isRemoval, walkedStep } of fieldEditsOf(cx.walkedDocument)) {
 			if (editedMessage !== 'upstream_request' || isRemoval) continue;
 			if (!DEFAULT_FIELD_VALUES[name.toLowerCase()]?.includes(value.toLowerCase())) continue;
+			if (name.toLowerCase() === 'host' && usesTlsToUpstreams(walkedStep.step, cx.document)) continue;
 			const words = `header_up ${name}`;
 			const span = cx.span(pointer, words);
 			const isOwnLine = span && /^[ \t]*header_up[ \t]/.exec(lineText(span));
+			const safety = SAME_VALUE.test(value) && !trustsPeers(walkedStep, cx.document) ? 'safe' : 'unsafe';
 			cx.reportAt(pointer, `\`reverse_proxy\` already sends \`${name}\`, with a better value.`, {
 				words,
 				hint: 'Remove this line.',
 				...(span && isOwnLine
-					? { fix: { safety: 'safe', edits: [{ span: wholeLinesSpan(lineSpan(span)), text: '' }] } as const }
+					? { fix: { safety, edits: [{ span: wholeLinesSpan(lineSpan(span)), text: '' }] } as const }
 					: {}),
 			});
 		}
 	},
 };
+
+/** Reports whether a step passes on `X-Forwarded-*` fields that it received, for some peers. */
+function trustsPeers({ step }: WalkedStep, { settings }: Document): boolean {
+	return [settings?.trusted_proxies, settings?.trusted_proxies_unix, step.trusted_proxies].some(Boolean);
+}
 
 type Span = NonNullable<ReturnType<Parameters<NonNullable<LintRule['check']>>[0]['span']>>;
 

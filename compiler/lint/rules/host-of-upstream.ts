@@ -1,6 +1,7 @@
 /** The lint rule `proxy/host-of-upstream`. */
 import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
+import { usesTlsToUpstreams } from '../inspection/upstream-transport.ts';
 
 /** Reports a `header_up Host` that hides the requested host from an upstream without TLS. */
 export const requestedHostHidden: LintRule = {
@@ -17,10 +18,7 @@ export const requestedHostHidden: LintRule = {
 		for (const { name, value, pointer, editedMessage, walkedStep, isRemoval } of fieldEditsOf(cx.walkedDocument)) {
 			if (editedMessage !== 'upstream_request' || isRemoval || name.toLowerCase() !== 'host') continue;
 			const isUpstreamAddress = /^\{http\.reverse_proxy\.upstream\.(?:hostport|host|address)\}$/.test(value);
-			const { upstreams } = walkedStep.step as {
-				upstreams?: { to?: readonly string[]; tls?: unknown; transport?: unknown };
-			};
-			if (!isUpstreamAddress || /https:|"tls"|:443"/.test(JSON.stringify(upstreams ?? ''))) continue;
+			if (!isUpstreamAddress || usesTlsToUpstreams(walkedStep.step, cx.document)) continue;
 			cx.reportAt(pointer, 'The upstream does not see the host name that the client requested.', {
 				words: `header_up ${name}`,
 				hint: 'Leave `Host` unchanged, unless the upstream serves by its own name.',
