@@ -28,7 +28,7 @@ import { selectStoredResponse } from './selection.ts';
 import { isNeverStored } from './storable.ts';
 import { isStorable, storeResponse } from './store-response.ts';
 import { answerFromStore } from './stored-answer.ts';
-import { type FetchTimes, refreshHead } from './stored-head.ts';
+import { type FetchTimes, refreshHead, withoutUnsharedFields } from './stored-head.ts';
 import { drainBody, type ReadAheadTotal } from './storing-body.ts';
 
 /** Settings of one `cache` step, fixed when the configuration is compiled. */
@@ -429,13 +429,33 @@ function processResponse(
 			cache.remove(storedResponse);
 			return fetchAgain();
 		}
-		const refreshedHead = refreshHead(storedResponse.head, response.headers, earlierHeaders, times, rules);
-		const refreshedResponse = cache.refresh(storedResponse, refreshedHead, ticket?.leaseId);
+		const { head } = storedResponse;
+		const refreshedHead = refreshHead(head, x.request.headers, response.headers, earlierHeaders, times, rules);
+		const earlierCookies = earlierHeaders.getAll('set-cookie');
+		const newCookies = response.headers.getAll('set-cookie').filter(cookie => !earlierCookies.includes(cookie));
+		const isRefreshed =
+			newCookies.length === 0 &&
+			isStorable(
+				rules,
+				x,
+				{ status: head.status, headers: new HeaderList([...refreshedHead.fields]) },
+				times,
+				fetch.requestDirectives,
+			);
+		const refreshedResponse = isRefreshed
+			? cache.refresh(storedResponse, withoutUnsharedFields(refreshedHead), ticket?.leaseId)
+			: storedResponse;
 		cache.countEvent('revalidated');
-		ticket?.done(requiresValidation(refreshedHead) ? 'private' : 'stored');
 		resetResponse(x, earlierHeaders);
 		const statusMember = rules.addsStatus ? `svc; fwd=${fetch.reason}; fwd-status=304` : '';
-		answerFromStore(x, cache, refreshedResponse, statusMember);
+		answerFromStore(x, cache, refreshedResponse, statusMember, refreshedHead);
+		if (isRefreshed) ticket?.done(requiresValidation(refreshedHead) ? 'private' : 'stored');
+		else {
+			// This 304 is for one client only, or must not be stored. Other clients must not get its fields, nor its lifetime.
+			for (const cookie of newCookies) x.response.headers.add('Set-Cookie', cookie);
+			if (isSameForEveryone(x, fetch)) cache.remove(storedResponse);
+			ticket?.done('private');
+		}
 		x.markAnswered('cache', rules.stepNumber);
 		x.cacheStatus = 'hit';
 		cache.countEvent('hit');
@@ -507,9 +527,11 @@ function updateFromHeadResponse(
 	if (!isUnchanged) cache.remove(storedResponse);
 	else if (
 		(headers.has('etag') || headers.has('last-modified')) &&
-		isStorable(rules, x, times, NO_REQUEST_DIRECTIVES)
+		isStorable(rules, x, x.response, times, NO_REQUEST_DIRECTIVES)
 	) {
-		cache.refresh(storedResponse, refreshHead(storedResponse.head, headers, earlierHeaders, times, rules));
+		const { head } = storedResponse;
+		const refreshedHead = refreshHead(head, x.request.headers, headers, earlierHeaders, times, rules);
+		cache.refresh(storedResponse, withoutUnsharedFields(refreshedHead));
 	}
 }
 

@@ -11,15 +11,15 @@ import { findStorageObjection } from './storable.ts';
 import { createStoredHead, type FetchTimes } from './stored-head.ts';
 import { drainBody, StoringBody } from './storing-body.ts';
 
-/** Reports whether the status and the header fields of request and response allow storing the response. */
+/** Reports whether the header fields of the request allow storing a response with this status and these header fields. */
 export function isStorable(
 	rules: CacheRules,
 	x: Exchange,
+	{ status, headers }: { readonly status: number; readonly headers: HeaderList },
 	times: FetchTimes,
 	requestDirectives: RequestDirectives,
 ): boolean {
-	const { request, response } = x;
-	const { status, headers } = response;
+	const { request } = x;
 	const parsedDirectives = responseDirectives(headers);
 	const lifetime = freshnessLifetime(status, headers, parsedDirectives, rules, times.receivedAt);
 	const requestProperties = {
@@ -52,7 +52,7 @@ export function storeResponse(
 	const { status, headers, body } = response;
 	// A failure, or a response whose client has left, does not show whether the next response may be stored.
 	const refusalOutcome = x.isGone || status >= 500 ? 'failed' : 'private';
-	if (!isStorable(rules, x, times, requestDirectives)) return refusalOutcome;
+	if (!isStorable(rules, x, response, times, requestDirectives)) return refusalOutcome;
 	const length = bodyLength(body);
 	if (length !== undefined && length > rules.maxBodyBytes) return refusalOutcome;
 	// A body shorter than its declared length is incomplete.

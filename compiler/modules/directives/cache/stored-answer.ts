@@ -15,16 +15,17 @@ import { currentAgeMs } from './freshness.ts';
 
 /**
  * Answers with a stored response. Returns false if it has been evicted. `statusMember` is the text to add to `Cache-Status`; '' for
- * none.
+ * none. `head` differs from the stored head if the origin has validated the response for this client only.
  */
 export function answerFromStore(
 	x: Exchange,
 	cache: ResponseCache,
 	storedResponse: CachedResponse,
 	statusMember: string,
+	head: CachedHead = storedResponse.head,
 ): boolean {
 	const { request, response } = x;
-	const { head, length } = storedResponse;
+	const { length } = storedResponse;
 	const now = x.now();
 	let isConditional = false;
 	let hasRange = false;
@@ -61,7 +62,7 @@ export function answerFromStore(
 		return true;
 	}
 	if (hasRange && head.status === 200 && request.method === 'GET' && rangeApplies(requestHeaders, validators, now)) {
-		const rangeResult = answerRange(x, cache, storedResponse, now, statusMember);
+		const rangeResult = answerRange(x, cache, storedResponse, head, now, statusMember);
 		if (rangeResult !== undefined) return rangeResult;
 	}
 	const body = length === 0 ? null : cache.body(storedResponse, 0, length);
@@ -88,11 +89,12 @@ function answerRange(
 	x: Exchange,
 	cache: ResponseCache,
 	storedResponse: CachedResponse,
+	head: CachedHead,
 	now: number,
 	statusMember: string,
 ): boolean | undefined {
 	const { response } = x;
-	const { head, length } = storedResponse;
+	const { length } = storedResponse;
 	const ranges = parseRange(x.request.headers.getCombined('range')!, length);
 	if (ranges === 'ignore') return undefined;
 	const mergeHeaders = (): HeaderList => {

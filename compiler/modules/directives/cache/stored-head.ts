@@ -1,6 +1,6 @@
 /** Builds the stored head of a response and updates it after validation (RFC 9111 §3.1, §3.2). */
 import type { Exchange } from '../../../exchange/exchange.ts';
-import type { HeaderList } from '../../../exchange/header-list.ts';
+import { HeaderList } from '../../../exchange/header-list.ts';
 import type { CachedHead } from '../../../exchange/response-cache.ts';
 import { directiveFieldNames } from './cache-control.ts';
 import { cacheKeyHost } from './cache-key.ts';
@@ -12,6 +12,7 @@ import {
 	responseDirectives,
 	staleTimes,
 } from './freshness.ts';
+import { selectingNames, selectingValues } from './selection.ts';
 
 /** Hop-by-hop fields, and fields that are generated anew (RFC 9111 §3.1). */
 const UNSTORED_FIELDS: ReadonlySet<string> = new Set([
@@ -44,16 +45,12 @@ export function createStoredHead(
 	x: Exchange,
 	cacheKey: string,
 	earlierHeaders: HeaderList,
-	selectingValues: readonly string[],
+	selecting: readonly string[],
 	times: FetchTimes,
 	rules: FreshnessRules,
 ): CachedHead {
 	const { status, headers } = x.response;
-	const { directives } = responseDirectives(headers);
-	const omittedNames = new Set([
-		...(directiveFieldNames(directives, 'private') ?? []),
-		...(directiveFieldNames(directives, 'no-cache') ?? []),
-	]);
+	const omittedNames = new Set(unsharedNames(headers));
 	for (const option of headers.getCombined('connection')?.toLowerCase().split(',') ?? [])
 		omittedNames.add(option.trim());
 	const fields: string[] = [];
@@ -80,7 +77,7 @@ export function createStoredHead(
 		fields,
 		before: earlierFields,
 		removed: removedNames,
-		selecting: selectingValues,
+		selecting,
 		...computeFreshness(status, headers, times, rules),
 		etag: headers.get('etag'),
 		modified: lastModifiedSeconds(headers, times.receivedAt),
@@ -89,13 +86,32 @@ export function createStoredHead(
 	};
 }
 
-/** Returns the head of a stored response that a 304 has validated. `headers` are the fields of the 304. */
+/** Returns the lower-case names of the fields that `private="…"` and `no-cache="…"` exclude from the store. */
+function unsharedNames(headers: HeaderList): readonly string[] {
+	const { directives } = responseDirectives(headers);
+	return ['private', 'no-cache'].flatMap(name => directiveFieldNames(directives, name) ?? []);
+}
+
+/** Returns a head without the fields that `private="…"` and `no-cache="…"` exclude from the store. */
+export function withoutUnsharedFields(head: CachedHead): CachedHead {
+	const headers = new HeaderList([...head.fields]);
+	const names = unsharedNames(headers);
+	if (names.length === 0) return head;
+	for (const name of names) headers.delete(name);
+	return { ...head, fields: [...headers].flat() };
+}
+
+/**
+ * Returns the head of a stored response that the origin has validated. `headers` are the fields of the origin's response, which is a
+ * 304 or the response to a HEAD, and `requestHeaders` those of the request.
+ */
 export function refreshHead(
 	head: CachedHead,
+	requestHeaders: HeaderList,
 	headers: HeaderList,
 	earlierHeaders: HeaderList,
 	times: FetchTimes,
-	rules: FreshnessRules,
+	rules: FreshnessRules & { readonly selectingFields: readonly string[] },
 ): CachedHead {
 	const mergedHeaders = earlierHeaders.clone();
 	mergedHeaders.clear();
@@ -115,6 +131,8 @@ export function refreshHead(
 	return {
 		...head,
 		fields: [...mergedHeaders].flat(),
+		// The origin may have changed `Vary`. This request selects the response, so its fields are the ones to compare with.
+		selecting: selectingValues(selectingNames(mergedHeaders, rules.selectingFields), requestHeaders, mergedHeaders),
 		...computeFreshness(head.status, headersWithAge, times, rules),
 		etag: mergedHeaders.get('etag'),
 		modified: lastModifiedSeconds(mergedHeaders, times.receivedAt),

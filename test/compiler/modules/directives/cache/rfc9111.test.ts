@@ -41,6 +41,20 @@ const ask = (...headers: (readonly [string, string])[]): RequestFields => ({ hea
 const HIT: readonly Visit[] = [{ is: 'miss' }, { is: 'hit' }];
 const MISS: readonly Visit[] = [{ is: 'miss' }, { is: 'miss' }];
 const FRESH = cc('max-age=60');
+const OF_ALL = fields(['Cache-Control', 'public, max-age=1'], ['ETag', '"a"'], ['X-User', 'nobody']);
+const confirmedFor = (control: string, user: string): OriginAnswer => ({
+	status: 304,
+	headers: [
+		['ETag', '"a"'],
+		['Cache-Control', control],
+		['X-User', user],
+	],
+	body: null,
+});
+const CONFIRMED_FOR_ANN: readonly Visit[] = [
+	{ is: 'miss' },
+	{ after: 5, is: 'hit', with: ask(['Cookie', 'ann']), body: 'answer 1', fields: { 'X-User': 'ann' } },
+];
 
 // biome-ignore format: one requirement per line
 const REQUIREMENTS: readonly Requirement[] = [
@@ -56,6 +70,15 @@ const REQUIREMENTS: readonly Requirement[] = [
 	{ section: '3', level: 'MAY', text: 'any final status with explicit freshness is stored', origin: [{ status: 418, headers: [['Cache-Control', 'max-age=60']] }], visits: HIT },
 	{ section: '3.1', level: 'MUST', text: 'fields of the connection are not stored', origin: [fields(['Cache-Control', 'max-age=60'], ['Connection', 'X-Hop'], ['X-Hop', '1'], ['Keep-Alive', 'x'], ['Proxy-Authenticate', 'Basic'])], visits: [{ is: 'miss' }, { is: 'hit', fields: { Connection: null, 'X-Hop': null, 'Keep-Alive': null, 'Proxy-Authenticate': null } }] },
 	{ section: '3.2', level: 'MUST', text: 'a 304 updates the stored fields, not those of the content', origin: [fields(['Cache-Control', 'max-age=1'], ['ETag', '"a"'], ['X-A', '1'], ['Content-Type', 'text/plain']), { status: 304, headers: [['ETag', '"a"'], ['X-A', '2'], ['Cache-Control', 'max-age=60'], ['Content-Type', 'text/html'], ['Content-Encoding', 'br']], body: null }], visits: [{ is: 'miss' }, { after: 5, is: 'hit', body: 'answer 1', fields: { 'X-A': '2', 'Content-Type': 'text/plain', 'Content-Encoding': null }, sent: { 'if-none-match': '"a"' } }, { after: 30, is: 'hit', fields: { 'X-A': '2' } }] },
+	{ section: '3.2', level: 'MUST', text: 'a 304 that is private is for its own client', origin: [OF_ALL, confirmedFor('private, max-age=60', 'ann'), confirmedFor('public, max-age=60', 'nobody')], visits: [...CONFIRMED_FOR_ANN, { is: 'hit', body: 'answer 1', fields: { 'X-User': 'nobody' }, sent: { 'if-none-match': '"a"' } }, { after: 30, is: 'hit', fields: { 'X-User': 'nobody' } }] },
+	{ section: '3.2', level: 'MUST', text: '… and so is one with no-store', origin: [OF_ALL, confirmedFor('no-store, max-age=60', 'ann'), confirmedFor('public, max-age=60', 'nobody')], visits: [...CONFIRMED_FOR_ANN, { is: 'hit', fields: { 'X-User': 'nobody' } }] },
+	{ section: '3.2', level: 'MUST', text: '… and one for a request that forbids storing', origin: [OF_ALL, confirmedFor('max-age=60', 'ann'), confirmedFor('max-age=60', 'nobody')], visits: [{ is: 'miss' }, { after: 5, is: 'hit', with: ask(['Cache-Control', 'no-store']), fields: { 'X-User': 'ann' } }, { is: 'hit', fields: { 'X-User': 'nobody' } }] },
+	{ section: '3.2', level: 'MUST', text: '… but without credentials, it shows that the stored response is not for everyone', origin: [OF_ALL, confirmedFor('private', 'ann'), FRESH], visits: [{ is: 'miss' }, { after: 5, is: 'hit', fields: { 'X-User': 'ann' } }, { is: 'miss', body: 'answer 3', sent: { 'if-none-match': null } }] },
+	{ section: '3.2', level: 'MUST', text: 'fields that private names in a 304 are not stored', origin: [OF_ALL, confirmedFor('max-age=60, private="x-user"', 'ann')], visits: [{ is: 'miss' }, { after: 5, is: 'hit', fields: { 'X-User': 'ann' } }, { is: 'hit', fields: { 'X-User': null } }] },
+	{ section: '3.2', level: 'MUST', text: 'a cookie that a 304 sets is for its own client', origin: [OF_ALL, { status: 304, headers: [['ETag', '"a"'], ['Cache-Control', 'public, max-age=60'], ['Set-Cookie', 'session=ann']], body: null }, confirmedFor('max-age=60', 'nobody')], visits: [{ is: 'miss' }, { after: 5, is: 'hit', with: ask(['Cookie', 'session=a']), fields: { 'Set-Cookie': 'session=ann' } }, { is: 'hit', fields: { 'Set-Cookie': null, 'X-User': 'nobody' } }] },
+	{ section: '3.5', level: 'MUST', text: 'a 304 for Authorization is for its own client', origin: [OF_ALL, confirmedFor('max-age=60', 'ann'), confirmedFor('max-age=60', 'nobody')], visits: [{ is: 'miss' }, { after: 5, is: 'hit', with: ask(['Authorization', 'Basic a']), fields: { 'X-User': 'ann' } }, { is: 'hit', fields: { 'X-User': 'nobody' } }] },
+	{ section: '3.5', level: 'MUST', text: '… unless it is public', origin: [OF_ALL, confirmedFor('public, max-age=60', 'all')], visits: [{ is: 'miss' }, { after: 5, is: 'hit', with: ask(['Authorization', 'Basic a']), fields: { 'X-User': 'all' } }, { after: 30, is: 'hit', fields: { 'X-User': 'all' } }] },
+	{ section: '4.1', level: 'MUST', text: 'Vary of a 304 selects, too', origin: [OF_ALL, { status: 304, headers: [['ETag', '"a"'], ['Cache-Control', 'max-age=60'], ['Vary', 'Accept-Language']], body: null }, FRESH], visits: [{ is: 'miss' }, { after: 5, is: 'hit', with: ask(['Accept-Language', 'en']), body: 'answer 1' }, { is: 'miss', with: ask(['Accept-Language', 'de']), body: 'answer 3' }, { is: 'hit', with: ask(['Accept-Language', 'en']), body: 'answer 1' }] },
 	{ section: '3.5', level: 'MUST', text: 'answers to Authorization are not stored', origin: [FRESH], visits: [{ is: 'miss', with: ask(['Authorization', 'Basic a']) }, { is: 'miss' }] },
 	{ section: '3.5', level: 'MUST', text: '… unless they are public', origin: [cc('public, max-age=60')], visits: [{ is: 'miss', with: ask(['Authorization', 'Basic a']) }, { is: 'hit' }] },
 	{ section: '3.5', level: 'MUST', text: '… or s-maxage', origin: [cc('s-maxage=60')], visits: [{ is: 'miss', with: ask(['Authorization', 'Basic a']) }, { is: 'hit' }] },
