@@ -25,8 +25,18 @@ export interface ClientCertificateTerms {
 
 /** Enables the verification of client certificates by OpenSSL. */
 export interface ClientVerifier {
-	/** Enables verification for a TLS context. Throws if the context's internals are not as expected. */
+	/**
+	 * Enables verification for a TLS context, and calls {@link rejectExpiredSessions} for it if its criteria concern certificates.
+	 * Throws if the context's internals are not as expected.
+	 */
 	enableFor(context: SecureContext, criteria: ClientCertificateCriteria): void;
+	/**
+	 * Makes OpenSSL ignore the ticket of a session whose client certificate has expired since the session began. A full handshake
+	 * follows, in which the client must present a valid certificate. Without this, a client could go on resuming for hours, because
+	 * OpenSSL does not verify a certificate again when it resumes a session.
+	 * @param contextPointer Address of the `SSL_CTX`.
+	 */
+	rejectExpiredSessions(contextPointer: bigint): void;
 	/**
 	 * Verifies a certificate inside OpenSSL's verification callback, for contexts without {@link enableFor}. Returns
 	 * false if the certificate is rejected. Never throws.
@@ -43,6 +53,13 @@ const NOT_YET_VALID = 9;
 const CERTIFICATE_EXPIRED = 10;
 const CERTIFICATE_REJECTED = 28;
 const VERIFICATION_FAILED = 50;
+
+/** OpenSSL's statuses of a ticket that it has decrypted, and what the ticket callback may answer (ssl.h). */
+const TICKET_VALID = 5;
+const TICKET_VALID_RENEW = 6;
+const IGNORE_AND_RENEW = 2;
+const USE_TICKET = 3;
+const USE_AND_RENEW = 4;
 
 const SHA256_BYTES = 32;
 
@@ -62,6 +79,11 @@ export function clientVerifier(): ClientVerifier | undefined {
 	return threadVerifier;
 }
 
+/** Reports whether the criteria reject any certificate at all. */
+export function checksCertificates({ chain, leaves }: ClientCertificateCriteria): boolean {
+	return chain || leaves !== undefined;
+}
+
 /** Criteria whose fingerprints are hexadecimal, without separators. */
 interface PreparedCriteria {
 	readonly chain: boolean;
@@ -78,6 +100,8 @@ function makeVerifier(): ClientVerifier | undefined {
 	if (ffi === undefined) return undefined;
 	const { lib, functions } = ffi.dlopen(null, {
 		SSL_CTX_set_cert_verify_callback: { return: 'void', arguments: ['pointer', 'pointer', 'pointer'] },
+		SSL_CTX_set_session_ticket_cb: { return: 'int32', arguments: ['pointer', 'pointer', 'pointer', 'pointer'] },
+		SSL_SESSION_get0_peer: { return: 'pointer', arguments: ['pointer'] },
 		X509_verify_cert: { return: 'int32', arguments: ['pointer'] },
 		X509_STORE_CTX_set_verify_cb: { return: 'void', arguments: ['pointer', 'pointer'] },
 		X509_STORE_CTX_get_error: { return: 'int32', arguments: ['pointer'] },
@@ -140,7 +164,26 @@ function makeVerifier(): ClientVerifier | undefined {
 		{ return: 'int32', arguments: ['pointer', 'pointer'] },
 		(store, number): number => (acceptsPrepared(store as bigint, criteriaByNumber[Number(number)]) ? 1 : 0),
 	);
+	const hasExpired = (certificate: bigint): boolean =>
+		certificate !== 0n && functions.X509_cmp_current_time(functions.X509_get0_notAfter(certificate)) <= 0;
+	const ticketCallback = lib.registerCallback(
+		{ return: 'int32', arguments: ['pointer', 'pointer', 'pointer', 'uint64', 'int32', 'pointer'] },
+		(_ssl, session, _keyName, _keyNameBytes, status): number => {
+			// OpenSSL asks about tickets that it could not decrypt, too.
+			if (status !== TICKET_VALID && status !== TICKET_VALID_RENEW) return IGNORE_AND_RENEW;
+			try {
+				if (hasExpired(functions.SSL_SESSION_get0_peer(session as bigint))) return IGNORE_AND_RENEW;
+				return status === TICKET_VALID ? USE_TICKET : USE_AND_RENEW;
+			} catch {
+				return IGNORE_AND_RENEW;
+			}
+		},
+	);
+	const rejectExpiredSessions = (contextPointer: bigint): void => {
+		functions.SSL_CTX_set_session_ticket_cb(contextPointer, 0n, ticketCallback, 0n);
+	};
 	return {
+		rejectExpiredSessions,
 		accepts(store, criteria) {
 			const preparedCriteria = preparedByCriteria.get(criteria) ?? prepareCriteria(criteria);
 			preparedByCriteria.set(criteria, preparedCriteria);
@@ -154,7 +197,9 @@ function makeVerifier(): ClientVerifier | undefined {
 				criteriaByNumber.push(prepareCriteria(criteria));
 				numberByKey.set(key, criteriaNumber);
 			}
-			functions.SSL_CTX_set_cert_verify_callback(contextAddress(context), verifyCallback, BigInt(criteriaNumber));
+			const contextPointer = contextAddress(context);
+			functions.SSL_CTX_set_cert_verify_callback(contextPointer, verifyCallback, BigInt(criteriaNumber));
+			if (checksCertificates(criteria)) rejectExpiredSessions(contextPointer);
 		},
 		get refusedAsExpired() {
 			return wasExpired;

@@ -43,6 +43,9 @@ function trustRefusalReason(
 ): ClientRefusal | undefined {
 	if (auth.trust_pool && !verification.authorized) return nodeRefusalReason(verification);
 	if (!auth.trust_pool && !auth.trusted_leaves) return 'client_certificate_untrusted';
+	// A resumed session has the verdict of its first handshake. Where OpenSSL's callbacks are accessible, it is not resumed once the
+	// certificate has expired; see `ClientVerifier.rejectExpiredSessions`.
+	if (hasExpired(certificate)) return 'client_certificate_expired';
 	return leafRefusalReason(auth, tls, certificate);
 }
 
@@ -50,9 +53,12 @@ function leafRefusalReason(auth: ClientAuth, tls: ThreadTls, certificate: X509Ce
 	if (!auth.trusted_leaves) return undefined;
 	const leaves = tls.trustFor(canonicalJson(auth))?.leaves;
 	if (!leaves?.includes(certificate.fingerprint256)) return 'client_certificate_untrusted';
-	const now = Date.now();
-	if (now < Date.parse(certificate.validFrom)) return 'client_certificate_untrusted';
-	return now < Date.parse(certificate.validTo) ? undefined : 'client_certificate_expired';
+	if (Date.now() < Date.parse(certificate.validFrom)) return 'client_certificate_untrusted';
+	return hasExpired(certificate) ? 'client_certificate_expired' : undefined;
+}
+
+function hasExpired(certificate: X509Certificate): boolean {
+	return Date.now() >= Date.parse(certificate.validTo);
 }
 
 /** Returns the reason for which Node did not authorize a client. */

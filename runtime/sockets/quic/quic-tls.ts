@@ -1,6 +1,6 @@
 /** The TLS settings of one QUIC socket: an `SSL_CTX` with h3 as its only protocol, and certificates chosen by the ClientHello. */
 import { hkdfSync } from 'node:crypto';
-import { type ClientCertificateCriteria, clientVerifier } from '../client-verifier.ts';
+import { type ClientCertificateCriteria, checksCertificates, clientVerifier } from '../client-verifier.ts';
 import { CTRL_STATUS_CALLBACK } from '../ocsp-staple.ts';
 import { offersHttp3, type QuicThread } from './quic-thread.ts';
 
@@ -115,6 +115,8 @@ export class QuicTls {
 	/** Parsed authorities by {@link QuicClientAuth.context}. */
 	readonly #authoritiesByContext = new Map<string, Authorities>();
 	#logsKeys = false;
+	/** True once OpenSSL checks whether the client certificate of a session has expired. */
+	#rejectsExpiredSessions = false;
 	#ticketKeys: readonly Buffer[] = [];
 	/** The index of the ticket key that the context has. */
 	#activeTicketKey = 0;
@@ -310,7 +312,12 @@ export class QuicTls {
 		const { library } = this.#thread;
 		const { functions } = library;
 		const authorities = this.#authoritiesOf(auth);
-		if (authorities === undefined || clientVerifier() === undefined) return false;
+		const verifier = clientVerifier();
+		if (authorities === undefined || verifier === undefined) return false;
+		if (!this.#rejectsExpiredSessions && checksCertificates(auth.criteria)) {
+			this.#rejectsExpiredSessions = true;
+			verifier.rejectExpiredSessions(this.context);
+		}
 		const contextBytes = Buffer.allocUnsafeSlow(Buffer.byteLength(auth.context));
 		contextBytes.write(auth.context);
 		// OpenSSL decrypts the client's ticket only after this call, and rejects the ticket if its session belongs to another

@@ -14,9 +14,11 @@ import * as assert from 'uvu/assert';
 import type { Document } from '../../../compiler/document/document.ts';
 import type { ClientAuth, SiteTls } from '../../../compiler/document/tls-settings.ts';
 import type { Runtime } from '../../../runtime/main/runtime.ts';
+import { ioMode } from '../../../runtime/sockets/io-mode.ts';
 import { TestAuthority, type TestCertificate } from '../../certificates.ts';
-import { freePorts, temporaryFolder } from '../../harness.ts';
+import { freePorts, temporaryFolder, waitForClock } from '../../harness.ts';
 import { eventually, jsonInput, withServer } from '../running-server.ts';
+import { answerBeforeExpiry } from './expiring-client.ts';
 import { tlsFailure, tlsGet } from './tls-client.ts';
 
 const folder = temporaryFolder();
@@ -117,6 +119,24 @@ for (const [how, version] of [
 			);
 			assert.ok(await letIn(ofSecond));
 			await closed;
+		});
+	});
+}
+
+for (const version of ['TLSv1.3', 'TLSv1.2'] as const) {
+	trust(`a session is not resumed once its client certificate has expired (${version})`, async () => {
+		await withServer(document(), { threads: 1 }, async () => {
+			const {
+				client: short,
+				answer,
+				expiresAt,
+			} = await answerBeforeExpiry(first, client => tlsGet(port, { ...clientOptions(client), maxVersion: version }));
+			const { session } = answer;
+			await waitForClock(expiresAt - Date.now() + 1000);
+			assert.not.ok(await letIn(short, { maxVersion: version, session: session! }), 'with the expired certificate');
+			if (ioMode() !== 'direct') return;
+			const renewed = { ...clientOptions(ofFirst), maxVersion: version, session: session! };
+			assert.is((await tlsGet(port, renewed)).reused, false, 'with a renewed certificate');
 		});
 	});
 }

@@ -7,8 +7,9 @@ import type { Document } from '../../../../compiler/document/document.ts';
 import type { ClientAuth, SiteTls } from '../../../../compiler/document/tls-settings.ts';
 import type { Runtime } from '../../../../runtime/main/runtime.ts';
 import { TestAuthority, type TestCertificate } from '../../../certificates.ts';
-import { freePorts, temporaryFolder } from '../../../harness.ts';
+import { freePorts, temporaryFolder, waitForClock } from '../../../harness.ts';
 import { eventually, jsonInput, withServer } from '../../running-server.ts';
+import { answerBeforeExpiry } from '../../tls/expiring-client.ts';
 import { tlsFailure, tlsGet } from '../../tls/tls-client.ts';
 import { headers, openControlStream, REQUEST, response } from './frames.ts';
 import { http3Suite } from './http3-suite.ts';
@@ -280,6 +281,34 @@ test('a session resumes under the same terms only, with the certificate of its f
 			freeSession(session);
 			client.close();
 		}
+	});
+});
+
+test('a session is not resumed once its client certificate has expired', async () => {
+	await withServer(document(), { threads: 1 }, async () => {
+		const name = NAMES[5]!;
+		const {
+			client: short,
+			answer: session,
+			expiresAt,
+		} = await answerBeforeExpiry(authority, async pair => {
+			const client = opened({ serverName: name, pair });
+			await client.until('the handshake', () => client.connected);
+			openControlStream(client);
+			assert.is((await ask(client, name)).status, '200');
+			const given = client.session();
+			client.close();
+			return given;
+		});
+		assert.is((await visit(name, undefined, { session })).outcome, letIn);
+		await waitForClock(expiresAt - Date.now() + 1000);
+		assert.is((await visit(name, short, { session })).outcome, 'expired');
+		const renewed = opened({ serverName: name, pair: shown.good, session });
+		await renewed.until('the handshake', () => renewed.connected);
+		openControlStream(renewed);
+		assert.match((await ask(renewed, name)).body!, /CN=Good/);
+		assert.not.ok(renewed.resumed);
+		freeSession(session);
 	});
 });
 
