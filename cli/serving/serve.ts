@@ -11,7 +11,6 @@ import {
 	type PassedSockets,
 	takePassedSockets,
 } from '../../runtime/listeners/passed-sockets.ts';
-import type { LoadOutcome } from '../../runtime/main/control.ts';
 import { exitWithoutThreads } from '../../runtime/main/exit-without-threads.ts';
 import type { Offer } from '../../runtime/main/handover/handover-protocol.ts';
 import type { PredecessorChannel } from '../../runtime/main/handover/predecessor-channel.ts';
@@ -20,11 +19,10 @@ import { type Runtime, StartError, startRuntime } from '../../runtime/main/runti
 import type { PublishedConfiguration } from '../../runtime/publications/published-configuration.ts';
 import { EXIT_STATUS } from '../command/command.ts';
 import { firstLineOf } from '../command/failure-report.ts';
-import { refusalSentence } from '../command/refusal.ts';
 import { printError } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
-import { readConfiguration } from '../configuration/configuration.ts';
 import { Autosave, stateFolder } from './autosave.ts';
+import { FileReloader } from './file-reloader.ts';
 import type { FleetStart, FleetStartChoice } from './fleet.ts';
 import {
 	keptProgram,
@@ -38,11 +36,9 @@ import {
 	type TentativeOffer,
 } from './handover.ts';
 import { Keeper, reportToKeeper } from './keeper.ts';
-import { type ReloadAnswer, writeReloadAnswer } from './reload-answer.ts';
 import type { ServiceManager } from './service-manager.ts';
 import { startFailure } from './start-failure.ts';
 import { SuccessorGuard } from './successor-guard.ts';
-import type { ConfigurationWatch } from './watch.ts';
 
 /** What a server process serves, and how it was started. */
 export interface ServeOptions extends StartSettings {
@@ -77,7 +73,7 @@ class ServerProcess {
 	#runtime: Runtime | undefined;
 	#adminServer: AdminServer | undefined;
 	#autosave: Autosave | undefined;
-	#configurationWatch: ConfigurationWatch | undefined;
+	readonly #reloader: FileReloader;
 	#serviceManager: ServiceManager | undefined;
 	/** What follows the publications of the cluster, if the server takes its configuration from there. */
 	#publishedConfiguration: PublishedConfiguration | undefined;
@@ -101,12 +97,10 @@ class ServerProcess {
 	#successorGuard: SuccessorGuard | undefined;
 	/** Descriptor of the pipe to the first process; see {@link Keeper}. */
 	#keeperPipe: number | undefined;
-	/** The cause of a reload that must wait until the start is complete. */
-	#pendingReloadCause: string | undefined;
-	#lastReload: Promise<void> = Promise.resolve();
 
 	constructor(options: ServeOptions) {
 		this.#options = options;
+		this.#reloader = new FileReloader(options, () => this.#serviceManager);
 		this.#exitStatus = new Promise(resolve => {
 			this.#resolveExit = resolve;
 		});
@@ -120,10 +114,7 @@ class ServerProcess {
 		process.on('SIGHUP', this.#onHangUp);
 		process.on('SIGUSR2', this.#onHandOverSignal);
 		const { input, source, watch } = this.#options;
-		if (watch && source && input) {
-			const { ConfigurationWatch } = await import('./watch.ts');
-			this.#configurationWatch = new ConfigurationWatch(input, () => this.#requestReload('a file changed'));
-		}
+		if (watch && source && input) await this.#reloader.watch(input);
 		const startPromise = this.#start();
 		// If the server is stopped during the start, the outcome of the start no longer matters.
 		const onFailure = (error: unknown) => {
@@ -131,7 +122,7 @@ class ServerProcess {
 			throw error;
 		};
 		const status = await Promise.race([this.#exitStatus, startPromise.then(() => this.#exitStatus, onFailure)]);
-		this.#configurationWatch?.close();
+		this.#reloader.end();
 		if (!this.#completedHandover) reportToKeeper(this.#keeperPipe, `ended ${status}`);
 		// Remaining connections and threads must not keep a stopped server alive.
 		if ((await this.#runtime?.threadsEnded) === false) exitWithoutThreads(status);
@@ -160,7 +151,7 @@ class ServerProcess {
 		if (this.#isStopping) return;
 		this.#options.onReady?.(runtime);
 		this.#isReady = true;
-		if (this.#pendingReloadCause) this.#requestReload(this.#pendingReloadCause);
+		this.#reloader.begin(runtime);
 		await this.#followPublications(runtime);
 	}
 
@@ -459,7 +450,7 @@ class ServerProcess {
 		this.#isStopping = true;
 		this.#completedHandover = { keeper: pipe && new Keeper(pipe, pid), successor, hasForwardedStop: false };
 		void this.#options.succession?.channel.report('left');
-		this.#configurationWatch?.close();
+		this.#reloader.end();
 		this.#publishedConfiguration?.close();
 		this.#adminServer?.keepSocketFile();
 	}
@@ -551,7 +542,7 @@ class ServerProcess {
 			return;
 		}
 		// With a file, SIGHUP reloads, as in other servers. Without one, closing the terminal must not end the server.
-		if (this.#options.source) this.#requestReload('SIGHUP');
+		if (this.#options.source) this.#reloader.request('SIGHUP');
 		else {
 			const origin = this.#options.fleet ? 'comes from the cluster' : 'did not come from a file';
 			this.#runtime?.log('info', 'signals', `SIGHUP is ignored: the configuration ${origin}`);
@@ -560,26 +551,8 @@ class ServerProcess {
 
 	readonly #onReloadSignal = (): void => {
 		if (this.#completedHandover) this.#forwardSignal('SIGUSR1');
-		else this.#requestReload('SIGUSR1');
+		else this.#reloader.request('SIGUSR1');
 	};
-
-	#requestReload(cause: string): void {
-		if (!this.#isReady) this.#pendingReloadCause = cause;
-		else if (this.#options.source) this.#reload(cause);
-		else {
-			const beganAtNs = String(process.hrtime.bigint());
-			const message = this.#options.fleet
-				? `The configuration comes from the cluster: change it with \`svc publish\`. If the own file of the machine has changed, stop and start the server.`
-				: 'The configuration did not come from a file.';
-			this.#runtime?.log('warn', 'signals', 'nothing can be reloaded', { cause: message });
-			this.#writeReloadAnswer({
-				began: beganAtNs,
-				isServed: false,
-				message,
-				details: '',
-			});
-		}
-	}
 
 	readonly #onUncaughtException = (error: unknown): void => {
 		this.#runtime?.log('error', 'main', 'an unexpected failure ends the server', { cause: firstLineOf(error) });
@@ -595,7 +568,7 @@ class ServerProcess {
 			return;
 		}
 		this.#isStopping = true;
-		this.#configurationWatch?.close();
+		this.#reloader.end();
 		const runtime = this.#runtime;
 		if (!runtime || !this.#isServing) {
 			runtime?.kill();
@@ -616,59 +589,4 @@ class ServerProcess {
 				},
 			);
 	}
-
-	#writeReloadAnswer(answer: ReloadAnswer): void {
-		try {
-			writeReloadAnswer(answer);
-		} catch (error) {
-			const cause = firstLineOf(error);
-			this.#runtime?.log('warn', 'config', 'the answer to a reload could not be written', { cause });
-		}
-	}
-
-	/** Reads the file and loads it. Reloads are serialized. */
-	#reload(cause: string): Promise<void> {
-		this.#lastReload = this.#lastReload.then(async () => {
-			const { source } = this.#options;
-			const runtime = this.#runtime;
-			if (!source || !runtime || this.#isStopping) return;
-			runtime.log('info', 'config', 'reloading', { cause, source: source.name });
-			this.#serviceManager?.notifyReloading();
-			const beganAtNs = String(process.hrtime.bigint());
-			let reloadAnswer: Omit<ReloadAnswer, 'began'>;
-			try {
-				const input = await readConfiguration(source);
-				this.#configurationWatch?.follow(input);
-				const outcome = await runtime.load(input);
-				reloadAnswer = reloadAnswerOf(outcome, input.name);
-				// The log has the messages; a terminal also gets the source excerpts.
-				if (outcome.result === 'refused' && process.stderr.isTTY)
-					printError(`${reloadAnswer.details}${reloadAnswer.message}\n`);
-			} catch (error) {
-				reloadAnswer = { isServed: false, message: firstLineOf(error), details: '' };
-				runtime.log('error', 'config', 'the configuration could not be reloaded', { cause: reloadAnswer.message });
-			}
-			this.#serviceManager?.notifyReloaded(
-				reloadAnswer.isServed ? reloadAnswer.message : `Reload failed: ${reloadAnswer.message}`,
-			);
-			this.#writeReloadAnswer({ began: beganAtNs, ...reloadAnswer });
-		});
-		return this.#lastReload;
-	}
-}
-
-/** Returns the answer for the outcome of reloading the file `name`. */
-function reloadAnswerOf(outcome: LoadOutcome, name: string): Omit<ReloadAnswer, 'began'> {
-	if (outcome.result === 'applied') {
-		const stateText = outcome.unchanged ? 'has not changed' : 'is now being served';
-		return { isServed: true, message: `${name} ${stateText} (generation ${outcome.generation}).`, details: '' };
-	}
-	if (outcome.result === 'failed') return { isServed: false, message: outcome.message, details: '' };
-	if (outcome.result === 'restart_required') {
-		const reasons = outcome.reasons.map(({ message }) => message).join(' ');
-		return { isServed: false, message: `${name} needs a restart or a handover: ${reasons}`, details: '' };
-	}
-	const diagnostics = 'diagnostics' in outcome ? (outcome.diagnostics ?? []) : [];
-	const details = diagnostics.map(({ text }) => `${text}\n\n`).join('');
-	return { isServed: false, message: refusalSentence(name, diagnostics), details };
 }
