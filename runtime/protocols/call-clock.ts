@@ -7,7 +7,7 @@ export interface CallTimeouts {
 	readonly responseHeaderTimeout: number;
 	/** Timeout, in milliseconds, between two reads of a response. */
 	readonly readTimeout: number;
-	/** Timeout, in milliseconds, of each write of a streamed body. */
+	/** Timeout, in milliseconds, of each write of a body. */
 	readonly writeTimeout: number;
 }
 
@@ -49,7 +49,7 @@ export class CallClock {
 		this.#headTimer = undefined;
 	}
 
-	/** Must be called when a streamed body starts. */
+	/** Must be called when a body starts that is streamed, or that waits for flow control. */
 	bodyStarted(): void {
 		const { writeTimeout } = this.#timeouts;
 		if (writeTimeout <= 0) return;

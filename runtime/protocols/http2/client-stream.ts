@@ -132,6 +132,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			return;
 		}
 		this.#session.writeHead(this, request, false, bytes.length);
+		this.#clock.bodyStarted();
 		this.output.sendComplete(bytes);
 	}
 

@@ -380,6 +380,16 @@ test('the read timeout applies while the end of a stream is missing', async () =
 	assert.is(await get(url), 'broken');
 });
 
+test('the write timeout applies to a request body in memory, too', async () => {
+	let sentBytes = 0;
+	const url = await startUpstream(({ type, payload }) => {
+		if (type === 0) sentBytes += payload.length;
+	}, ' {\nrequest_buffers 1MiB\ntransport http {\nwrite_timeout 80ms\n}\n}');
+	const answer = await get(url, { method: 'POST', body: Buffer.alloc(100_000), signal: AbortSignal.timeout(10_000) });
+	assert.match(answer, /^504 /);
+	assert.is(sentBytes, 65_535);
+});
+
 test('a refused stream, and one beyond a GOAWAY, are retried on a new connection', async () => {
 	for (const refusal of [(stream: number) => frame(3, 0, stream, numbers(7)), () => frame(7, 0, 0, numbers(0, 0))]) {
 		let requests = 0;
