@@ -9,6 +9,12 @@ export interface FieldEdit {
 	/** The value that is set; '' for a removal. */
 	readonly value: string;
 	readonly isRemoval: boolean;
+	/** The field of the step that contains the edit, such as `response`; the list in it, such as `set`; and the edit's index there. */
+	readonly place: {
+		readonly field: string;
+		readonly list: 'add' | 'set' | 'default' | 'delete';
+		readonly index: number;
+	};
 	readonly pointer: string;
 	readonly walkedStep: WalkedStep;
 	readonly editedMessage: EditedMessage;
@@ -45,6 +51,7 @@ function* collectFieldEdits(walkedDocument: WalkedDocument): Generator<FieldEdit
 						name,
 						value,
 						isRemoval: false,
+						place: { field, list: kind, index },
 						pointer: `${walkedStep.pointer}/${field}/${kind}/${index}`,
 						walkedStep,
 						editedMessage,
@@ -57,6 +64,7 @@ function* collectFieldEdits(walkedDocument: WalkedDocument): Generator<FieldEdit
 					name,
 					value: '',
 					isRemoval: true,
+					place: { field, list: 'delete', index },
 					pointer: `${walkedStep.pointer}/${field}/delete/${index}`,
 					walkedStep,
 					editedMessage,

@@ -63,7 +63,7 @@ function searchSteps(
 }
 
 /** Returns true only if it is certain that no request can match both matchers. An undefined matcher matches every request. */
-function isDisjoint(first: Matcher | undefined, second: Matcher | undefined): boolean {
+export function isDisjoint(first: Matcher | undefined, second: Matcher | undefined): boolean {
 	if (first === undefined || second === undefined) return false;
 	if (areDisjoint(first, second)) return true;
 	for (const [a, b] of [

@@ -220,8 +220,11 @@ function checkEdits(edits: CookieEdits, line: Line, cx: LowerContext): void {
 	}
 }
 
-/** Returns a function that edits the cookies of a response. */
-export function compileCookieEdits(step: EditCookiesStep, cx: CompileContext): (headers: HeaderList) => void {
+/** Edits a `Set-Cookie`. Returns the value unchanged if its cookie has none of the step's names; undefined if it is removed. */
+export type CookieEdit = (cookieField: string) => string | undefined;
+
+/** Compiles what a step does to a single `Set-Cookie`. */
+export function compileCookieEdit(step: EditCookiesStep, cx: Pick<CompileContext, 'refuse'>): CookieEdit {
 	const patterns = step.names?.map(name => {
 		return compileGlob(name) ?? cx.refuse(`\`${name}\` is not a pattern of names.`, 'cookie/invalid-name');
 	});
@@ -249,13 +252,20 @@ export function compileCookieEdits(step: EditCookiesStep, cx: CompileContext): (
 		const newPair = step.rename === undefined ? pair : `${step.rename}${pair.slice(pair.indexOf('='))}`;
 		return [newPair, ...attributes.filter(text => !replacedNames.has(attributeName(text)))].join(';') + newAttributes;
 	};
+	return cookieField => {
+		if (!isSelected(cookieField)) return cookieField;
+		return step.remove ? undefined : editCookie(cookieField);
+	};
+}
+
+/** Returns a function that edits the cookies of a response. */
+export function compileCookieEdits(step: EditCookiesStep, cx: CompileContext): (headers: HeaderList) => void {
+	const editCookie = compileCookieEdit(step, cx);
+	const isCookieField = (name: string): boolean => name.toLowerCase() === 'set-cookie';
 	return headers => {
 		if (!headers.has('set-cookie')) return;
-		if (step.remove) headers.filter((name, value) => name.toLowerCase() !== 'set-cookie' || !isSelected(value));
-		else
-			headers.map((name, value) =>
-				name.toLowerCase() === 'set-cookie' && isSelected(value) ? editCookie(value) : value,
-			);
+		if (step.remove) headers.filter((name, value) => !isCookieField(name) || editCookie(value) !== undefined);
+		else headers.map((name, value) => (isCookieField(name) ? editCookie(value)! : value));
 	};
 }
 
