@@ -57,22 +57,28 @@ export type RollbackListener = (generation: number, cause: string, outcome: Roll
 export class Confirmation {
 	readonly #runtime: RuntimeControl;
 	readonly #onRollback: RollbackListener;
+	/**
+	 * True if the configuration comes from the cluster. Then only another process can await its confirmation, and the publications that
+	 * it loads meanwhile do not end that.
+	 */
+	readonly #isConfiguredByCluster: boolean;
 	#pendingLoad: PendingLoad | undefined = undefined;
 	/** The load whose rollback failed, while it is still being served. Another rollback may be requested. */
 	#failedRollback: RevertibleLoad | undefined = undefined;
 	/** The generation that is being rolled back. */
 	#revertingGeneration: number | undefined = undefined;
 
-	constructor(runtime: RuntimeControl, onRollback: RollbackListener) {
+	constructor(runtime: RuntimeControl, onRollback: RollbackListener, isConfiguredByCluster = false) {
 		this.#runtime = runtime;
 		this.#onRollback = onRollback;
+		this.#isConfiguredByCluster = isConfiguredByCluster;
 	}
 
 	/** The pending load, if any. `until` is in milliseconds since 1970. */
 	get pending(): { readonly generation: number; readonly until: number } | undefined {
 		this.#forgetReplacedLoads();
 		const pendingLoad = this.#pendingLoad;
-		return pendingLoad && { generation: pendingLoad.load.generation, until: pendingLoad.deadlineMs };
+		return pendingLoad && { generation: this.#generationOf(pendingLoad.load), until: pendingLoad.deadlineMs };
 	}
 
 	/** The generation that is being rolled back at the moment, if any. */
@@ -130,18 +136,17 @@ export class Confirmation {
 		if (!load) return undefined;
 		this.#clearPending();
 		this.#failedRollback = undefined;
-		const { generation } = load;
+		const generation = this.#generationOf(load);
 		this.#revertingGeneration = generation;
 		let outcome: RollbackOutcome;
 		for (let attempt = 1; ; attempt++) {
 			outcome = await load.rollBack();
-			if (outcome.result !== 'failed' || attempt === MAX_ROLLBACK_TRIES || this.#runtime.generation !== generation)
-				break;
+			if (outcome.result !== 'failed' || attempt === MAX_ROLLBACK_TRIES || this.#isReplaced(load)) break;
 			await new Promise(resolve => setTimeout(resolve, ROLLBACK_RETRY_DELAY_MS));
 		}
 		this.#revertingGeneration = undefined;
 		const hasSucceeded = outcome.result === 'applied' || outcome.result === 'handed_over';
-		if (!hasSucceeded && this.#runtime.generation === generation) this.#failedRollback = load;
+		if (!hasSucceeded && !this.#isReplaced(load)) this.#failedRollback = load;
 		this.#runtime.countRollback(hasSucceeded);
 		this.#onRollback(generation, cause, outcome);
 		return outcome;
@@ -163,17 +168,26 @@ export class Confirmation {
 
 	/** Forgets a load that another load has intentionally replaced, because it must no longer be undone. */
 	#forgetReplacedLoads(): void {
-		const { generation } = this.#runtime;
 		const pendingLoad = this.#pendingLoad?.load;
-		if (pendingLoad !== undefined && pendingLoad.generation !== generation) {
+		if (pendingLoad !== undefined && this.#isReplaced(pendingLoad)) {
 			this.#clearPending();
 			pendingLoad.onKept?.();
 		}
 		const failedRollback = this.#failedRollback;
-		if (failedRollback !== undefined && failedRollback.generation !== generation) {
+		if (failedRollback !== undefined && this.#isReplaced(failedRollback)) {
 			this.#failedRollback = undefined;
 			failedRollback.onKept?.();
 		}
+	}
+
+	/** Reports whether another load has intentionally replaced a load. */
+	#isReplaced(load: RevertibleLoad): boolean {
+		return this.#generationOf(load) !== this.#runtime.generation;
+	}
+
+	/** Returns the generation that is undone together with a load. */
+	#generationOf(load: RevertibleLoad): number {
+		return this.#isConfiguredByCluster ? this.#runtime.generation : load.generation;
 	}
 
 	#clearPending(): void {

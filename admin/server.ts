@@ -38,7 +38,13 @@ import {
 import { descriptorOf } from '../runtime/sockets/duplicate-descriptor.ts';
 import { AdminAccess } from './access.ts';
 import { AdminBindError, bindAdmin, bindInheritedAdmin, type InheritedAdmin } from './bind.ts';
-import { Confirmation, type ConfirmationTerms, type RevertibleLoad, type RollbackOutcome } from './confirmation.ts';
+import {
+	Confirmation,
+	type ConfirmationTerms,
+	type RevertibleLoad,
+	type RollbackListener,
+	type RollbackOutcome,
+} from './confirmation.ts';
 import type { AdminContext, AdminEndpoint, AdminOperation, HandoverRequest } from './endpoint.ts';
 import { ENDPOINTS } from './endpoints.ts';
 import { AdminError, refusalMessage } from './errors.ts';
@@ -118,6 +124,8 @@ export interface AdminServer {
 	 * Waits for the confirmation of a configuration that is already being served. Returns the deadline, in milliseconds since 1970.
 	 */
 	awaitConfirmation(load: RevertibleLoad, terms: ConfirmationTerms): number;
+	/** Rolls back what awaits its confirmation. Resolves to undefined if nothing does. Never rejects. */
+	rollBack(cause: string): Promise<RollbackOutcome | undefined>;
 	/** Keeps `close` from deleting the file of a Unix socket, because another process uses it now. */
 	keepSocketFile(): void;
 	/** Stops listening, waits up to a second for answers being written, then closes every connection. Idempotent. */
@@ -167,6 +175,7 @@ const NO_ADMIN: AdminServer = {
 	awaitConfirmation: () => {
 		throw new Error('Without the Admin API, nothing can be confirmed.');
 	},
+	rollBack: async () => undefined,
 	keepSocketFile: () => {},
 	close: async () => {},
 };
@@ -220,6 +229,10 @@ class ListeningAdmin implements AdminServer {
 
 	awaitConfirmation(load: RevertibleLoad, terms: ConfirmationTerms): number {
 		return this.#adminHost.confirmation.awaitConfirmation(load, terms);
+	}
+
+	rollBack(cause: string): Promise<RollbackOutcome | undefined> {
+		return this.#adminHost.confirmation.revert(cause);
 	}
 
 	close(): Promise<void> {
@@ -279,7 +292,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		this.#address = address;
 		this.#accessSettings = runtime.admin ?? options.settings ?? {};
 		this.#access = new AdminAccess(this.#accessSettings, address);
-		this.confirmation = new Confirmation(runtime, (generation, cause, outcome) => {
+		const onRollback: RollbackListener = (generation, cause, outcome) => {
 			if (outcome.result === 'applied' || outcome.result === 'handed_over') {
 				options.log('warn', 'configuration rolled back', { generation, cause });
 				// After a handover, nothing has to be saved, because the saved configuration is still the previous one.
@@ -288,7 +301,8 @@ class AdminHost implements ProtocolHost, AdminContext {
 			}
 			const message = 'the configuration could not be rolled back: the unconfirmed configuration is still being served';
 			options.log('error', message, { generation, cause, ...rollbackFailureFields(outcome) });
-		});
+		};
+		this.confirmation = new Confirmation(runtime, onRollback, options.isConfiguredByCluster);
 	}
 
 	refuseWhilePending(): void {

@@ -14,6 +14,7 @@ import {
 	isOlderThanServed,
 	isSamePublication,
 	type MachineFailure,
+	type PublicationNumber,
 	publicationAtStart,
 } from '../../runtime/cluster/rollout-decision.ts';
 import type { SealedValues } from '../../runtime/cluster/sealed-values.ts';
@@ -204,12 +205,25 @@ function publicationInput({ number, fileName, document }: Publication, ownDocume
 	};
 }
 
+/** How the process is replaced by another one. */
+export interface ProcessReplacement {
+	/** Hands over to another process. Never rejects. */
+	handOver(request: OwnHandover): Promise<HandoverResult>;
+	/** Reports whether this process has replaced another one and awaits its confirmation. */
+	isUnconfirmed(): boolean;
+	/**
+	 * Returns to the program before this process. Resolves to false if that fails, after which this process no longer awaits its
+	 * confirmation. Never rejects.
+	 */
+	rollBack(cause: string): Promise<boolean>;
+}
+
 /** Lets a running server follow the publications of its cluster. Returns undefined if its configuration has no cluster. */
 export function followPublications(
 	runtime: Runtime,
 	fleet: FleetStart,
 	hasTakenOver: boolean,
-	handOver: (request: OwnHandover) => Promise<HandoverResult>,
+	replacement: ProcessReplacement,
 ): PublishedConfiguration | undefined {
 	const { cluster } = runtime;
 	if (!cluster?.sealedValues) return undefined;
@@ -217,6 +231,7 @@ export function followPublications(
 	const load = async (
 		publication: Publication | undefined,
 		errorRateBefore: number,
+		withdrawn: PublicationNumber | undefined,
 	): Promise<PublicationLoadResult> => {
 		const input = publication
 			? publicationInput(publication, ownDocument)
@@ -225,10 +240,16 @@ export function followPublications(
 			const outcome = await runtime.load(input);
 			if (outcome.result === 'applied') return { result: 'serving' };
 			if (outcome.result !== 'restart_required') return { result: 'refused', reason: reasonOf(outcome) };
+			// The way back to the previous program would be lost with this process. The previous program itself can hand over to a process
+			// that serves another publication.
+			if (replacement.isUnconfirmed()) {
+				if (withdrawn === undefined) return { result: 'postponed' };
+				if (await replacement.rollBack(`publication ${withdrawn} is withdrawn`)) return { result: 'handed_over' };
+			}
 			const { failures } = following;
 			const served = { serves: publication?.number ?? 0, identity: publication?.identity };
 			const successor = { ...fleet, ...served, errorRateBefore, failures };
-			const handover = await handOver({ input, shouldSave: false, fleet: successor });
+			const handover = await replacement.handOver({ input, shouldSave: false, fleet: successor });
 			if (handover.result === 'done') return { result: 'handed_over' };
 			const { diagnostics, message } = handover;
 			return { result: 'refused', reason: diagnostics ? firstErrorMessage(diagnostics) : message };

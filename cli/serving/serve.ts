@@ -203,9 +203,11 @@ class ServerProcess {
 		if (!fleet) return;
 		const { followPublications } = await import('./fleet.ts');
 		if (this.#isStopping) return;
-		this.#publishedConfiguration = followPublications(runtime, fleet, succession !== undefined, request =>
-			this.#handOver(request),
-		);
+		this.#publishedConfiguration = followPublications(runtime, fleet, succession !== undefined, {
+			handOver: request => this.#handOver(request),
+			isUnconfirmed: () => this.#adminServer?.unconfirmedGeneration !== undefined,
+			rollBack: async cause => (await this.#adminServer?.rollBack(cause))?.result === 'handed_over',
+		});
 	}
 
 	/** Starts serving in place of the predecessor. */

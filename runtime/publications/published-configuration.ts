@@ -63,7 +63,9 @@ export type PublicationLoadResult =
 	| { readonly result: 'serving' }
 	| { readonly result: 'handed_over' }
 	/** Nothing was changed. The reason is a clause or a sentence. */
-	| { readonly result: 'refused'; readonly reason: string };
+	| { readonly result: 'refused'; readonly reason: string }
+	/** Nothing was changed, because this needs another process and the present one awaits its confirmation. */
+	| { readonly result: 'postponed' };
 
 /** The outcome of a step. After `unavailable`, nothing has changed, and nothing is to be reported. */
 type LoadOutcome = 'loaded' | 'refused' | 'unavailable';
@@ -80,8 +82,15 @@ export interface PublishedConfigurationDeps {
 	/** The trusted publishers, as the option `cluster` names them. */
 	readonly publishers: readonly string[] | undefined;
 	readonly folder: PublicationFolder;
-	/** Loads a publication; undefined stands for the configuration in the machine's own file. Never rejects. */
-	load(publication: Publication | undefined, errorRateBefore: number): Promise<PublicationLoadResult>;
+	/**
+	 * Loads a publication; undefined stands for the configuration in the machine's own file. Never rejects.
+	 * @param withdrawn The publication that the machine must no longer serve, if that is the reason. The load must then not be postponed.
+	 */
+	load(
+		publication: Publication | undefined,
+		errorRateBefore: number,
+		withdrawn: PublicationNumber | undefined,
+	): Promise<PublicationLoadResult>;
 	isReady(): boolean;
 	traffic(): ProcessTraffic;
 	version(): string;
@@ -151,6 +160,8 @@ export class PublishedConfiguration {
 	#isStepUnderWay = false;
 	/** Time, by {@link Clock.threadNow}, before which nothing is loaded, because an attempt has just failed. */
 	#nextLoadAt = 0;
+	/** The publication whose postponement has been logged last. */
+	#postponed: PublicationReference | undefined;
 	/** True if Redis has lost the rollout while this machine served its publication on trial. `#rollout` is then the lost one. */
 	#hasLostRollout = false;
 	#stopReportTimer: () => void = () => {};
@@ -469,8 +480,9 @@ export class PublishedConfiguration {
 			}
 			const number = decision.publication;
 			const wanted = { number, identity: identityOf(rollout, number) };
-			outcome = await this.#load(wanted, isOnTrial(rollout) && number === rollout.publication);
-			if (outcome !== 'loaded' && (decision.step === 'return' || (outcome === 'refused' && this.#hasToLeave(rollout))))
+			const isReturn = decision.step === 'return' || this.#hasToLeave(rollout);
+			outcome = await this.#load(wanted, isOnTrial(rollout) && number === rollout.publication, isReturn);
+			if (outcome !== 'loaded' && isReturn && (decision.step === 'return' || outcome === 'refused'))
 				outcome = await this.#loadLastGood(rollout, outcome);
 			if (outcome !== 'loaded' && decision.step === 'return')
 				this.#nextLoadAt = this.#clock.threadNow() + RETRY_FAILED_LOAD_MS;
@@ -495,7 +507,7 @@ export class PublishedConfiguration {
 	async #loadLastGood(rollout: Rollout, outcome: LoadOutcome): Promise<LoadOutcome> {
 		const fallback = this.#lastGood ?? this.#earlierLastGood;
 		if (!fallback || fallback.number === rollout.previous || fallback.number === this.#serves) return outcome;
-		return (await this.#load(fallback, false)) === 'loaded' ? 'loaded' : outcome;
+		return (await this.#load(fallback, false, true)) === 'loaded' ? 'loaded' : outcome;
 	}
 
 	/** Forgets the rollout, as if there had never been one. */
@@ -504,9 +516,13 @@ export class PublishedConfiguration {
 		this.#rollout = undefined;
 	}
 
-	/** Loads a publication. If that fails, records the failure, and the previous configuration remains in service. */
-	async #load(wanted: PublicationReference, isTrial: boolean): Promise<LoadOutcome> {
+	/**
+	 * Loads a publication. If that fails, records the failure, and the previous configuration remains in service.
+	 * @param isReturn True if the machine must leave the publication that it serves.
+	 */
+	async #load(wanted: PublicationReference, isTrial: boolean, isReturn: boolean): Promise<LoadOutcome> {
 		const { number } = wanted;
+		const withdrawn = isReturn ? this.#serves : undefined;
 		let result: PublicationLoadResult;
 		let sealed: Buffer | undefined;
 		let publication: Publication | undefined;
@@ -517,7 +533,7 @@ export class PublishedConfiguration {
 			publication = sealed && openPublication(sealedValues, number, sealed, publishers, wanted.identity);
 			if (this.#isClosed) return 'unavailable';
 			if (isTrial) await this.#useDisk(folder => folder.beginTrial(wanted));
-			result = await this.#deps.load(publication, errorRateBefore);
+			result = await this.#deps.load(publication, errorRateBefore, withdrawn);
 		} catch (error) {
 			// Redis has failed since it told this machine to load the publication. The machine will try again.
 			if (error instanceof ClusterError) return 'unavailable';
@@ -530,6 +546,18 @@ export class PublishedConfiguration {
 		}
 		// The process stops, or has handed over in the meantime. The record of the trial then belongs to the other process.
 		if (this.#isClosed) return 'unavailable';
+		if (result.result === 'postponed') {
+			if (!this.#postponed || !isSamePublication(this.#postponed, wanted))
+				this.#deps.log('info', 'publication postponed', {
+					publication: number,
+					serving: this.#serves,
+					cause: 'it needs another process, and this one awaits its confirmation',
+				});
+			this.#postponed = wanted;
+			this.#nextLoadAt = this.#clock.threadNow() + RETRY_FAILED_LOAD_MS;
+			if (isTrial) await this.#useDisk(folder => folder.endTrial());
+			return 'unavailable';
+		}
 		if (result.result === 'refused') {
 			const { reason } = result;
 			const known = this.#failures.get(number)?.reason;

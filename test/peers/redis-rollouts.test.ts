@@ -636,4 +636,73 @@ rollouts(
 	},
 );
 
+rollouts('an upgrade that awaits its confirmation is still undone after a publication', async () => {
+	const fleet = await Fleet.create(1);
+	const [machine] = fleet.machines;
+	const control = async (target: string, body?: object): Promise<{ status: number; text: string }> => {
+		const response = await fetch(`http://127.0.0.1:${fleet.admins[0]}${target}`, {
+			method: 'POST',
+			headers: { 'Content-Type': 'application/json' },
+			...(body && { body: JSON.stringify(body) }),
+		});
+		return { status: response.status, text: await response.text() };
+	};
+	const servingPid = async (): Promise<number> => (await fleet.status()).machines[0]!.pid;
+	/** Replaces the process by one that awaits its confirmation. Resolves to the new process once it reports. */
+	const upgrade = async (terms: object): Promise<number> => {
+		const { status, text } = await control('/upgrade', { confirm: '1h', ...terms });
+		assert.is(status, 200, text);
+		const { pid } = (JSON.parse(text) as { readonly handover: { readonly pid: number } }).handover;
+		await until('the report of the new process', async () => (await servingPid()) === pid);
+		return pid;
+	};
+	try {
+		await fleet.start();
+		assert.is((await fleet.publish('respond "one"', '--observe', '0s', '--wait')).status, 0);
+
+		// The new process loads a publication. It still awaits its confirmation, and can be undone.
+		const first = await upgrade({});
+		assert.is((await fleet.publish('respond "two"', '--observe', '0s', '--wait')).status, 0);
+		await fleet.untilAllServe('two');
+		assert.match((await control('/upgrade', {})).text, '"confirmation_pending"');
+		const reverted = await control('/load/revert');
+		assert.is(reverted.status, 200, reverted.text);
+		await until('the previous program', async () => (await servingPid()) !== first);
+		await fleet.untilAllServe('two');
+		assert.match((await control('/load/confirm')).text, '"nothing_to_confirm"');
+
+		// Errors after a publication undo the upgrade, too.
+		const second = await upgrade({ max_error_rate: 0.5 });
+		await fleet.underLoad(async () => {
+			const failing = await fleet.publish('respond "three" 500', '--observe', '1m', '--max-error-rate', '1');
+			assert.is(failing.status, 0, failing.text);
+			await until('the previous program', async () => (await servingPid()) !== second);
+		});
+		assert.match(machine!.server!.output(), /"msg":"configuration rolled back",.*responses were errors/);
+		assert.is((await fleet.run('rollout', 'abort')).status, 0);
+		await fleet.untilAllServe('two');
+
+		// What needs another process waits for the confirmation.
+		await upgrade({});
+		const site = 'bind unix/{env.MACHINE_FOLDER}/site.sock unix/{env.MACHINE_FOLDER}/other.sock\n\trespond "four"';
+		assert.is((await fleet.publish(site, '--observe', '0s')).status, 0);
+		await until('the entry', () => machine!.server!.output().includes('"msg":"publication postponed"'));
+		assert.equal(await fleet.bodies(), ['two']);
+		assert.is((await control('/load/confirm')).status, 200);
+		await fleet.untilPhase('completed');
+		assert.equal(await fleet.bodies(), ['four']);
+
+		// But a machine that must return to the previous publication by another process does not wait.
+		assert.is((await fleet.publish('respond "five"', '--observe', '1h')).status, 0);
+		await fleet.untilAllServe('five');
+		const third = await upgrade({});
+		assert.is((await fleet.run('rollout', 'abort')).status, 0);
+		await fleet.untilAllServe('four');
+		assert.is.not(await servingPid(), third);
+		assert.match(machine!.server!.output(), '"cause":"publication 5 is withdrawn"');
+	} finally {
+		await fleet.stop();
+	}
+});
+
 rollouts.run();
