@@ -1,21 +1,26 @@
 /** The test runner: the order in which files start, and processes that several files share. */
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ROOT, temporaryFolder } from './harness.ts';
-import { longestFirst, runFile, SharedProcess } from './run.ts';
+import { LONGEST_FILES, longestFirst, runFile, SharedProcess } from './run.ts';
 
 const runner = suite('test runner');
 
-runner('the files that took longest start first, after those that have never run', () => {
-	const files = ['a', 'b', 'c', 'd'].map(name => path.join('/tests', `${name}.test.ts`));
-	const sorted = longestFirst(files, '/tests', { 'a.test.ts': 1, 'b.test.ts': 30, 'd.test.ts': 2 });
+runner('the files that took longest start first; others start by the duration that is known or assumed', () => {
+	const files = ['a', 'b', 'c', 'd', 'long/handover'].map(name => path.join('/tests', `${name}.test.ts`));
+	const sorted = longestFirst(files, '/tests', { 'a.test.ts': 1, 'b.test.ts': 100, 'd.test.ts': 2 });
 	assert.equal(
 		sorted.map(file => path.basename(file, '.test.ts')),
-		['c', 'b', 'd', 'a'],
+		['handover', 'b', 'c', 'd', 'a'],
 	);
+});
+
+runner('the files that the runner names exist', () => {
+	const missing = Object.keys(LONGEST_FILES).filter(file => !existsSync(path.join(ROOT, 'test', file)));
+	assert.equal(missing, []);
 });
 
 /** Writes a test file with the given cases in its suite. Returns its path. */

@@ -1,7 +1,8 @@
 /** Runs each test file that calls `roundCount` with its large number of rounds. */
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { MORE_ROUNDS_VARIABLE } from '../round-count.ts';
@@ -9,24 +10,48 @@ import { testFiles } from '../run.ts';
 
 const TESTS_FOLDER = path.resolve(import.meta.dirname, '..');
 
-const files = testFiles(TESTS_FOLDER, ['long', 'peers', 'bench']).filter(file =>
-	/\broundCount\(/.test(readFileSync(file, 'utf8')),
-);
+/** Number of files that run at the same time. One of them takes as long as all others. */
+const PARALLEL_FILES = 2;
+
+// In this order, fuzz/regexps.test.ts, which takes longest, starts first.
+const files = testFiles(TESTS_FOLDER, ['long', 'peers', 'bench'])
+	.filter(file => /\broundCount\(/.test(readFileSync(file, 'utf8')))
+	.reverse();
+
+/** Runs a file. If one of its tests fails, throws its output. */
+async function runFile(file: string): Promise<void> {
+	const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
+		env: { ...process.env, [MORE_ROUNDS_VARIABLE]: '1' },
+		stdio: ['ignore', 'pipe', 'pipe'],
+	});
+	const { promise: ended, resolve } = Promise.withResolvers<number | null>();
+	child.once('close', resolve);
+	const output = await Promise.all([text(child.stdout), text(child.stderr)]);
+	assert.is(await ended, 0, output.join(''));
+}
+
+const runs = new Map(files.map(file => [file, Promise.withResolvers<void>()]));
+const waiting = [...files];
+
+async function runWaitingFiles(): Promise<void> {
+	for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+		const { resolve, reject } = runs.get(file)!;
+		await runFile(file).then(resolve, reject);
+	}
+}
 
 const rounds = suite('many rounds of random tests');
+
+rounds.before(() => {
+	// A file may fail before the suite comes to it.
+	for (const { promise } of runs.values()) promise.catch(() => {});
+	for (let i = 0; i < PARALLEL_FILES; i++) void runWaitingFiles();
+});
 
 rounds('some test files have a larger number of rounds', () => {
 	assert.ok(files.length > 0);
 });
 
-for (const file of files) {
-	rounds(path.relative(TESTS_FOLDER, file), () => {
-		const { status, stdout, stderr } = spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
-			env: { ...process.env, [MORE_ROUNDS_VARIABLE]: '1' },
-			encoding: 'utf8',
-		});
-		assert.is(status, 0, stdout + stderr);
-	});
-}
+for (const file of files) rounds(path.relative(TESTS_FOLDER, file), () => runs.get(file)!.promise);
 
 rounds.run();
