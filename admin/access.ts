@@ -3,7 +3,7 @@
  *
  * | Request | Answer |
  * | --- | --- |
- * | no token is configured and the client is not on this machine | 403 `client_not_allowed` |
+ * | no token is configured and the client's address is not a loopback address | 403 `client_not_allowed` |
  * | Host is not a name of this API (DNS rebinding) | 403 `host_not_allowed` |
  * | a token is configured and missing from `Authorization: Bearer` | 401 `unauthorized`, `WWW-Authenticate: Bearer` |
  * | Origin is not allowed; or is missing although `enforce_origin` is set; or the browser marks a write as cross-site | 403 `origin_not_allowed` |
@@ -64,7 +64,7 @@ export class AdminAccess {
 			throw new AdminError(
 				403,
 				'client_not_allowed',
-				'Without a configured token, only clients on this machine are admitted.',
+				'Without a configured token, only clients with a loopback address are admitted.',
 			);
 		}
 		if (this.#checksHost && !this.#isOwnHost(x)) {

@@ -15,7 +15,10 @@ import type { RestartReason } from '../runtime/compile/load-results.ts';
 /** Every error code of the Admin API, with its status and meaning. */
 export const ADMIN_ERRORS = {
 	unauthorized: { status: 401, description: 'The token is missing or wrong.' },
-	client_not_allowed: { status: 403, description: 'No token is configured and the client is not on this machine.' },
+	client_not_allowed: {
+		status: 403,
+		description: "No token is configured, and the client's address is not a loopback address.",
+	},
 	host_not_allowed: { status: 403, description: 'The Host field is not a name of this API (DNS rebinding).' },
 	origin_not_allowed: {
 		status: 403,

@@ -75,7 +75,7 @@ const PROTOCOL_LIMITS: ProtocolLimits = {
 };
 const MAX_CONNECTIONS = 256;
 
-const NO_TOKEN_MESSAGE = 'the admin API has no token: it admits clients on this machine only';
+const NO_TOKEN_MESSAGE = 'the admin API has no token: it admits only clients with a loopback address';
 
 /** Maximum milliseconds that the answer to a change waits for the configuration to be saved. */
 const SAVE_TIMEOUT_MS = 10_000;

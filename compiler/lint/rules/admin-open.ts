@@ -8,8 +8,8 @@ export const adminApiOpen: LintRule = {
 	severity: 'warning',
 	summary: 'The Admin API listens on an address that others can reach, without a token.',
 	documentation: [
-		'Without a token, only clients on this machine are admitted. The address is therefore of no use, and one forwarding proxy',
-		'or container network is enough to hand the configuration to anybody. Give a token, or listen on loopback.',
+		'Without a token, only clients with a loopback address are admitted. Another listen address is therefore of no use, and a',
+		'forwarding proxy or a container network may give everybody access. Give a token, or listen on a loopback address.',
 	].join('\n'),
 	check: cx => {
 		const admin = cx.document.settings?.admin;
