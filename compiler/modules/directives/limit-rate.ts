@@ -47,7 +47,7 @@ export const limitRate = handlerDirective<LimitRateStep>({
 		'upstream for longer. While `cache` stores a response, up to 8 MiB of it are read ahead, so that others do not wait for the client',
 		'that is slow.',
 		'',
-		'Time that a response spends waiting for its rate does not count for the time-outs in `timeouts` and `servers`. After the grace',
+		'Time that a response spends waiting for its rate does not count for the timeouts in `timeouts` and `servers`. After the grace',
 		'period of a shutdown, responses are cut like others.',
 		'',
 		'The rate may contain placeholders, for example a variable of `map`. An empty value, `0` or `off` means no limit. Any other value',
