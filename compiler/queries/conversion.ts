@@ -2,15 +2,18 @@
  * Converts a Compatfile, or one block of it, to a Configfile. Directives are written in the order in which they run, and old names
  * are replaced by current ones.
  */
+import { dirname, resolve } from 'node:path';
+import { nameCompatiblePlaceholders } from '../codegen/placeholders/shorthands.ts';
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Document } from '../document/document.ts';
 import { registryOf } from '../lower/registry.ts';
+import { COMPATIBLE_FALLBACK_POLICY } from '../modules/matchers/file.ts';
 import { compile } from '../pipeline/compile.ts';
 import { printedForm } from '../schema/printed-form.ts';
 import type { Reader } from '../source/reader.ts';
 import { formatText } from '../syntax/format.ts';
 import type { ParsedBlock, ParsedLine } from '../syntax/parsed-file.ts';
-import { everyLine, kindOfTopLevel, parseSyntax, rangeOfLine, type TextSyntax } from './text-syntax.ts';
+import { everyLine, kindOfTopLevel, parseSyntax, rangeOfLine, type TextRange, type TextSyntax } from './text-syntax.ts';
 
 /** The Configfile that results from a conversion, or the reason why there is none. */
 export type Conversion =
@@ -28,6 +31,33 @@ interface LinePiece {
 	readonly text: string;
 	/** The number of the first step that is lowered from the line; undefined if there is none. */
 	readonly stepNumber: number | undefined;
+	/** For a line whose step has no condition because it is in a group that has one. */
+	readonly conditional?: ConditionalPiece | undefined;
+}
+
+/** The lines of a block, and where the tokens around them are. */
+interface BlockRange {
+	readonly open: TextRange;
+	readonly close: TextRange;
+	readonly lines: readonly ParsedLine[];
+}
+
+interface ConditionalPiece {
+	/** The pointer of the group. */
+	readonly group: string;
+	/** The matcher as written in the line. */
+	readonly matcher: string;
+	/** The line's text without the matcher. */
+	readonly text: string;
+}
+
+/** A step of the Compatfile's document. */
+interface LoweredStep {
+	readonly pointer: string;
+	/** Where it was lowered from: offsets in the file of its line and of the lines that imported that one. */
+	readonly places: readonly number[];
+	/** True if the step itself has no condition, and is directly in a group that has one. */
+	readonly sharesCondition: boolean;
 }
 
 /** A top-level block of a Compatfile that can be converted on its own. */
@@ -154,59 +184,81 @@ function convertAndCheck(input: CompatInput, shownText: string, reader: Reader):
 	const compatResult = compile({ ...input, format: 'compatfile' }, reader);
 	if (!compatResult.document) return undefined;
 	const parse = (text: string): TextSyntax => parseSyntax(input.path ?? input.name, text, 'compatfile');
-	const pointers = stepPointers(compatResult.document, '');
-	const placesByStep: (readonly number[])[] = pointers.map(pointer => {
+	const placesOf = (pointer: string): readonly number[] => {
 		const places: number[] = [];
 		for (let place = compatResult.locate(pointer); place; place = place.source.importedAt)
 			if (place.source.path === input.path && place.source.name === input.name) places.push(place.start);
 		return places;
-	});
-	const convert = (text: string): string => formatText(new Converter(parse(text), placesByStep).convertText());
-	const configfileText = convert(input.text);
-	const configResult = compile({ ...input, text: configfileText, format: 'configfile' }, reader);
-	if (!configResult.document) {
-		const [mistake] = configResult.diagnostics.filter(({ severity }) => severity === 'error');
-		return { problem: `A Configfile does not accept it: ${mistake?.message ?? 'it has errors.'}` };
-	}
-	const differencePointer = firstDifferencePointer(
-		comparableDocument(compatResult.document),
-		comparableDocument(configResult.document),
-		'',
-	);
-	if (differencePointer === undefined) return { text: shownText === input.text ? configfileText : convert(shownText) };
-	return {
-		problem: `A Configfile would mean something else: \`${differencePointer}\` of the document differs.`,
-		offset: nearestOffset(differencePointer, compatResult.locate, input.path),
 	};
+	const steps = [...stepsOf(compatResult.document, '', false)].map(
+		(step): LoweredStep => ({ ...step, places: placesOf(step.pointer) }),
+	);
+	const compatDocument = comparableDocument(compatResult.document);
+	// Directives with the same matcher are grouped at first. If that gives another document, they are left as they are.
+	let problem: Conversion | undefined;
+	for (const groupsConditions of [true, false]) {
+		const convert = (text: string): string =>
+			formatText(new Converter(parse(text), steps, groupsConditions).convertText());
+		const configfileText = convert(input.text);
+		const configResult = compile({ ...input, text: configfileText, format: 'configfile' }, reader);
+		if (!configResult.document) {
+			const [mistake] = configResult.diagnostics.filter(({ severity }) => severity === 'error');
+			problem ??= { problem: `A Configfile does not accept it: ${mistake?.message ?? 'it has errors.'}` };
+			continue;
+		}
+		const difference = firstDifference(compatDocument, comparableDocument(configResult.document), '');
+		if (!difference) return { text: shownText === input.text ? configfileText : convert(shownText) };
+		problem ??= {
+			problem: `A Configfile would mean something else: ${describeDifference(difference, input.path)}`,
+			offset: nearestOffset(difference.pointer, compatResult.locate, input.path),
+		};
+	}
+	return problem;
 }
 
-/** Returns the JSON pointers of all steps, in the order in which they run. */
-function stepPointers(value: unknown, pointer: string): string[] {
-	if (typeof value !== 'object' || value === null) return [];
-	const innerPointers = Object.entries(value).flatMap(([name, part]) =>
-		stepPointers(part, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`),
-	);
-	return 'handler' in value ? [pointer, ...innerPointers] : innerPointers;
+/** Yields all steps, in the order in which they run. */
+function* stepsOf(
+	value: unknown,
+	pointer: string,
+	isInConditionalGroup: boolean,
+): Generator<Pick<LoweredStep, 'pointer' | 'sharesCondition'>> {
+	if (typeof value !== 'object' || value === null) return;
+	if ('handler' in value) yield { pointer, sharesCondition: isInConditionalGroup && !('when' in value) };
+	// An alternative is a step here, so that one without steps has a place, too.
+	if (!('handler' in value) && 'pipeline' in value) yield { pointer, sharesCondition: false };
+	const isConditionalGroup = 'handler' in value && value.handler === 'group' && 'when' in value;
+	for (const [name, part] of Object.entries(value)) {
+		const partPointer = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+		if (!isConditionalGroup || name !== 'pipeline' || !Array.isArray(part)) yield* stepsOf(part, partPointer, false);
+		else for (const [index, step] of part.entries()) yield* stepsOf(step, `${partPointer}/${index}`, true);
+	}
 }
 
 class Converter {
 	readonly #syntax: TextSyntax;
-	readonly #placesByStep: readonly (readonly number[])[];
+	readonly #steps: readonly LoweredStep[];
+	readonly #groupsConditions: boolean;
 	readonly #currentNames = registryOf('configfile').oldSpellings;
 
-	constructor(syntax: TextSyntax, placesByStep: readonly (readonly number[])[]) {
+	constructor(syntax: TextSyntax, steps: readonly LoweredStep[], groupsConditions: boolean) {
 		this.#syntax = syntax;
-		this.#placesByStep = placesByStep;
+		this.#steps = steps;
+		this.#groupsConditions = groupsConditions;
 	}
 
 	convertText(): string {
 		const { text, lines } = this.#syntax;
 		let convertedText = '';
 		let position = 0;
-		for (const line of lines) {
+		for (const [index, line] of lines.entries()) {
 			const { start, end } = rangeOfLine(line);
 			convertedText += text.slice(position, start) + this.#convertLine(line, line.words.length === 0);
 			position = end;
+			if (line.block || kindOfTopLevel(line, 'compatfile', registryOf('compatfile').directives) !== 'site') continue;
+			// A site without braces extends to the end of the file.
+			const open = { start: end, end };
+			const close = { start: text.length, end: text.length };
+			return convertedText + this.#convertBlock({ open, close, lines: lines.slice(index + 1) }, false);
 		}
 		return convertedText + text.slice(position);
 	}
@@ -216,16 +268,30 @@ class Converter {
 		const { text } = this.#syntax;
 		const { start, end } = rangeOfLine(line);
 		const { block } = line;
-		if (!block) return this.#convertWords(line, text.slice(start, end));
+		const addedText = line.words[0]?.text === 'php_fastcgi' ? policyOfScripts(block) : '';
+		if (!block) {
+			const lineText = this.#convertWords(line, text.slice(start, end));
+			return addedText === '' ? lineText : `${lineText} {\n${addedText}}`;
+		}
 		const headText = this.#convertWords(line, text.slice(start, block.open.end));
-		return `${headText}${this.#convertBlock(block, isOptions)}${text.slice(block.close.start, end)}`;
+		return `${headText}${this.#convertBlock(block, isOptions)}${addedText}${text.slice(block.close.start, end)}`;
 	}
 
-	/** Returns the text of a line's words with current names. An expression becomes a single quoted argument. */
-	#convertWords({ words }: ParsedLine, text: string): string {
+	/**
+	 * Returns the text of a line's words with current names, and with the names of what the Compatfile means. An expression becomes a
+	 * single quoted argument.
+	 */
+	#convertWords(line: ParsedLine, writtenText: string): string {
+		const text = nameCompatiblePlaceholders(this.#convertNames(line, writtenText));
+		return POLICY_LINES.has(line.words[0]?.text ?? '') && line.words[1]?.text === 'first_exist_fallback'
+			? text.replace('first_exist_fallback', COMPATIBLE_FALLBACK_POLICY)
+			: text;
+	}
+
+	#convertNames({ words }: ParsedLine, text: string): string {
 		const [firstWord] = words;
 		if (!firstWord) return text;
-		const keywordIndex = firstWord.text.startsWith('@') ? 1 : 0;
+		const keywordIndex = words.findIndex(({ text }, index) => index > 2 || !/^(?:@.*|not|lb_retry_match)$/.test(text));
 		const expression = words[keywordIndex + 1];
 		const lastWord = words.at(-1);
 		if (words[keywordIndex]?.text === 'expression' && expression && lastWord && expression.quote === 'none') {
@@ -240,7 +306,7 @@ class Converter {
 	}
 
 	/** Returns the content of a block in the order in which its steps run. Lines without steps come first. */
-	#convertBlock({ open, close, lines }: ParsedBlock, isOptions: boolean): string {
+	#convertBlock({ open, close, lines }: BlockRange, isOptions: boolean): string {
 		const { text } = this.#syntax;
 		const pieces: LinePiece[] = [];
 		let position = open.end;
@@ -248,19 +314,77 @@ class Converter {
 			const { start, end } = rangeOfLine(line);
 			const newline = text.indexOf('\n', end);
 			const lineEnd = newline === -1 || newline > close.start ? end : newline;
-			const stepNumber = this.#placesByStep.findIndex(places => places.some(place => place >= start && place < end));
+			const isInLine = ({ places }: LoweredStep): boolean => places.some(place => place >= start && place < end);
+			const stepNumber = this.#steps.findIndex(isInLine);
 			// A Configfile has no `order` option, because its directives run in the order in which they are written.
 			const isOrder = isOptions && line.words[0]?.text === 'order';
 			const lineText = isOrder ? '' : this.#convertLine(line, false);
+			const matcherWord = line.words[1];
+			const innerStep =
+				this.#groupsConditions && matcherWord?.quote === 'none' && /^[@/]/.test(matcherWord.text)
+					? this.#steps.find(step => step.sharesCondition && isInLine(step))
+					: undefined;
+			const matcher = matcherWord && text.slice(matcherWord.span.start, matcherWord.span.end);
 			pieces.push({
 				text: text.slice(position, start) + lineText + text.slice(end, lineEnd),
 				stepNumber: stepNumber === -1 ? undefined : stepNumber,
+				conditional: innerStep && {
+					group: innerStep.pointer.slice(0, innerStep.pointer.lastIndexOf('/pipeline/')),
+					matcher: matcher!,
+					text: text.slice(position, start) + lineText.replace(matcher!, () => '') + text.slice(end, lineEnd),
+				},
 			});
 			position = lineEnd;
 		}
 		const sortedPieces = pieces.toSorted((one, other) => (one.stepNumber ?? -1) - (other.stepNumber ?? -1));
-		return sortedPieces.map(piece => piece.text).join('') + text.slice(position, close.start);
+		return joinPieces(sortedPieces) + text.slice(position, close.start);
 	}
+}
+
+/** Sub-directives whose argument is a policy of `file`. */
+const POLICY_LINES: ReadonlySet<string> = new Set(['policy', 'try_policy']);
+
+/** Joins the texts of lines. Adjacent ones that have their condition from one group are written as a `route` with it. */
+function joinPieces(pieces: readonly LinePiece[]): string {
+	let text = '';
+	for (let index = 0; index < pieces.length; ) {
+		const { conditional, text: pieceText } = pieces[index]!;
+		let end = index + 1;
+		while (conditional && pieces[end]?.conditional?.group === conditional.group) end++;
+		text +=
+			conditional && end > index + 1
+				? `\nroute ${conditional.matcher} {${pieces
+						.slice(index, end)
+						.map(piece => piece.conditional!.text)
+						.join('')}\n}`
+				: pieceText;
+		index = end;
+	}
+	return text;
+}
+
+/**
+ * Returns the line to add to the block of `php_fastcgi`, because a Compatfile has another default for the policy of files of which
+ * the last one is a script; '' if there is none.
+ */
+function policyOfScripts(block: ParsedBlock | undefined): string {
+	const argumentsOf = (name: string): readonly string[] | undefined =>
+		block?.lines.findLast(({ words }) => words[0]?.text === name)?.words.map(({ text }) => text);
+	const index = argumentsOf('index')?.[1] ?? 'index.php';
+	const lastFile = argumentsOf('try_files')?.at(-1) ?? index;
+	return index !== 'off' && /\.php$/i.test(lastFile) ? `try_policy ${COMPATIBLE_FALLBACK_POLICY}\n` : '';
+}
+
+interface Difference {
+	readonly pointer: string;
+	readonly values: readonly [compat: unknown, config: unknown];
+}
+
+function describeDifference({ pointer, values: [before, after] }: Difference, file: string | undefined): string {
+	const isRelativePath =
+		typeof before === 'string' && file !== undefined && before !== after && after === resolve(dirname(file), before);
+	if (!isRelativePath) return `\`${pointer}\` of the document differs.`;
+	return `its paths are relative to its folder, not to the working directory. Write an absolute path for \`${before}\`.`;
 }
 
 /** Returns the document in a form for comparison, without the capture names of expressions that capture nothing. */
@@ -273,12 +397,13 @@ function comparableDocument(document: Document): unknown {
 	});
 }
 
-/** Returns the JSON pointer of the first part in which two values differ; undefined if they are equal. */
-function firstDifferencePointer(first: unknown, second: unknown, pointer: string): string | undefined {
+/** Returns the first part in which two values differ; undefined if they are equal. */
+function firstDifference(first: unknown, second: unknown, pointer: string): Difference | undefined {
 	if (Object.is(first, second)) return undefined;
-	if (typeof first !== 'object' || typeof second !== 'object' || first === null || second === null) return pointer;
+	if (typeof first !== 'object' || typeof second !== 'object' || first === null || second === null)
+		return { pointer, values: [first, second] };
 	for (const name of new Set([...Object.keys(first), ...Object.keys(second)])) {
-		const difference = firstDifferencePointer(first[name as never], second[name as never], `${pointer}/${name}`);
+		const difference = firstDifference(first[name as never], second[name as never], `${pointer}/${name}`);
 		if (difference !== undefined) return difference;
 	}
 	return undefined;

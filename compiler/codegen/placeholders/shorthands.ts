@@ -89,6 +89,15 @@ export function expandShorthands(text: string, dialect: Dialect = 'configfile'):
 	});
 }
 
+/** Returns a text of a Compatfile with names for those placeholders that mean something else in a Configfile. */
+export function nameCompatiblePlaceholders(text: string): string {
+	return text.replace(/(?<!\\)\{([\w.]+)\}/g, (placeholder, name: string) => {
+		const fullName = fullPlaceholderName(name);
+		const compatibleName = compatiblePlaceholderName(fullName);
+		return compatibleName === fullName ? placeholder : `{${compatibleName}}`;
+	});
+}
+
 /** Returns the full name of the placeholder that means what `fullName` means in a Compatfile. */
 export function compatiblePlaceholderName(fullName: string): string {
 	return Object.hasOwn(COMPATFILE_PLACEHOLDER_NAMES, fullName) ? COMPATFILE_PLACEHOLDER_NAMES[fullName]! : fullName;

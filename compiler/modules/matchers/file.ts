@@ -56,6 +56,7 @@ export const file = requestMatcher<FileMatcher>({
 		'| `try_files FILE…` | additional files |',
 		'| `try_policy first_exist` | selects the first that exists (default) |',
 		'| `try_policy first_exist_fallback` | the same, but the last one is selected without checking (in a Compatfile it must exist, as a file or folder) |',
+		'| `try_policy first_exist_last_any` | the same, but the last one must exist, as a file or folder (not in a Compatfile) |',
 		'| `try_policy smallest_size \\| largest_size \\| most_recently_modified` | selects among all that exist |',
 		'| `split_path EXT…` | cuts paths after the first segment with such an extension and checks only that part |',
 		'',
@@ -142,7 +143,7 @@ export function lowerTryPolicy(
 	const policy = TRY_POLICIES.find(name => name === word.text);
 	if (policy === 'first_exist_fallback' && cx.dialect === 'compatfile') return COMPATIBLE_FALLBACK_POLICY;
 	if (policy) return policy;
-	if (cx.dialect === 'configfile') return cx.oneOf(word, TRY_POLICIES, 'try policy');
+	if (cx.dialect === 'configfile') return cx.oneOf(word, DOCUMENT_POLICIES, 'try policy');
 	cx.problem(
 		'error',
 		'file/unknown-policy',

@@ -2,7 +2,7 @@
 import type { Matcher, Step } from '../../../document/document.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
-import { COMPATIBLE_FALLBACK_POLICY } from '../../matchers/file.ts';
+import { COMPATIBLE_FALLBACK_POLICY, type FileMatcher, lowerTryPolicy } from '../../matchers/file.ts';
 import { type FastcgiDraft, fastcgiOptions } from '../reverse-proxy/lower-fastcgi-transport.ts';
 import { lowerProxy } from '../reverse-proxy/lower-proxy.ts';
 
@@ -50,6 +50,7 @@ export const phpFastcgi = handlerDirective<Step>({
 		'| `env NAME VALUE` | an additional variable; repeatable |',
 		'| `index FILE` | the index of folders and front controller; default `index.php`, `off` disables both redirect and rewrite |',
 		'| `try_files FILE…` | instead of `{path} {path}/index.php index.php` |',
+		'| `try_policy POLICY` | which of these files is selected, as in the matcher `file`; default `first_exist_fallback` if the last one is a script (not in a Compatfile, where the last one must exist) |',
 		'| `resolve_root_symlink` | resolves symbolic links in `root` |',
 		'| `dial_timeout`, `read_timeout`, `write_timeout` | as in `transport http` |',
 		'| `keepalive DURATION` | keeps connections open, each of which occupies a process of the application; default `off` |',
@@ -73,6 +74,8 @@ export const phpFastcgi = handlerDirective<Step>({
 		const transport: FastcgiDraft = { type: 'fastcgi', split: ['.php'] };
 		let indexWord: Word | undefined;
 		let fileTemplates: readonly string[] | undefined;
+		let tryPolicy: FileMatcher['policy'];
+		const isCompatfile = cx.dialect === 'compatfile';
 		const proxyStep = lowerProxy(
 			directive,
 			{
@@ -96,6 +99,14 @@ export const phpFastcgi = handlerDirective<Step>({
 							return;
 						fileTemplates = words.map(word => cx.template(word));
 					},
+					...(isCompatfile
+						? {}
+						: {
+								try_policy: (words, innerLine) => {
+									if (cx.noBlock(innerLine) && cx.count(innerLine, words, 1, 1, 'try_policy <policy>'))
+										tryPolicy = lowerTryPolicy(words[0]!, cx, 'unknown');
+								},
+							}),
 				}),
 				finish: (_fields, pool) => {
 					pool.transport = transport;
@@ -110,7 +121,6 @@ export const phpFastcgi = handlerDirective<Step>({
 			const indexName = indexWord ? cx.template(indexWord) : 'index.php';
 			const folderIndexPath = `{http.request.uri.path}/${indexName}`;
 			const triedFiles = fileTemplates ?? ['{http.request.uri.path}', folderIndexPath, indexName];
-			const isCompatfile = cx.dialect === 'compatfile';
 			// In a Compatfile, `root` is the path of the folder on the application's side, perhaps in another container, so this server does
 			// not look up files there.
 			const rootField = isCompatfile || transport.root === undefined ? {} : { root: transport.root };
@@ -125,11 +135,12 @@ export const phpFastcgi = handlerDirective<Step>({
 				const canonicalTarget = '{http.request.orig_uri.path}/{http.request.orig_uri.prefixed_query}';
 				steps.push({ handler: 'redirect', when: folderMatcher, to: canonicalTarget, status: 308 });
 			}
-			const hasFallback = /\.php$/i.test(triedFiles.at(-1)!);
+			if (/\.php$/i.test(triedFiles.at(-1)!))
+				tryPolicy ??= isCompatfile ? COMPATIBLE_FALLBACK_POLICY : 'first_exist_fallback';
 			const fileMatcher: Matcher = {
 				type: 'file',
 				files: triedFiles,
-				...(hasFallback ? { policy: isCompatfile ? COMPATIBLE_FALLBACK_POLICY : 'first_exist_fallback' } : {}),
+				...(tryPolicy === undefined ? {} : { policy: tryPolicy }),
 				split_path: scriptExtensions,
 				...rootField,
 			};
