@@ -321,9 +321,11 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (body && contentBytes > 0) {
 			const piece = this.#options.pieceMemory.copy(bytes, start, end);
 			if (!endsStream && this.#receivedBytes === this.#contentLength) {
-				// The stream's window is not reopened, because no more content is allowed. `#isPaused` is unchanged: while the
-				// body's consumer waits, the read timeout applies to the end of the stream.
+				// `#isPaused` is unchanged: while the body's consumer waits, the read timeout applies to the end of the stream.
 				this.#lastPiece = piece;
+				// No more content is allowed, but while the window is exhausted, many upstreams (with nghttp2) do not even send the empty
+				// frame that ends the stream.
+				this.#returnWindow(frameBytes, false);
 				this.#lastPieceTimer = setTimeout(() => this.#forwardLastPiece(), MAX_END_WAIT_MS);
 				return true;
 			}
@@ -359,6 +361,10 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		const call = this.#call;
 		// If the response was complete, the reset only means that the rest of the request is not wanted (RFC 9113 §8.1).
 		if (!call) return;
+		if (code === H2_ERROR.none && this.#hasCompleteContent) {
+			this.#endExchange(undefined, true);
+			return;
+		}
 		const isUnsent = code === H2_ERROR.refusedStream;
 		this.#fail(new UpstreamError('response', `the stream was ended with code ${code}`, undefined, isUnsent), true);
 	}
@@ -379,8 +385,19 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		else this.#abort('the request was canceled');
 	}
 
-	/** Ends the exchange because the response is complete. */
-	#endExchange(trailers: HeaderList | undefined): void {
+	/**
+	 * True if only the end of the stream is missing. Some upstreams reset the stream without an error instead of ending it, such as
+	 * Node if the content has exhausted the window.
+	 */
+	get #hasCompleteContent(): boolean {
+		return this.#isAnswered && (this.#isBodiless || this.#receivedBytes === this.#contentLength);
+	}
+
+	/**
+	 * Ends the exchange because the response is complete.
+	 * @param isStreamClosed True if the upstream has reset the stream.
+	 */
+	#endExchange(trailers: HeaderList | undefined, isStreamClosed = false): void {
 		const call = this.#call;
 		if (!call) return;
 		const body = this.#body;
@@ -390,7 +407,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		}
 		this.#releaseCall();
 		// The part of the request that has not been sent is dropped.
-		if (!this.#hasRequestEnded) this.#session.writeReset(this, H2_ERROR.cancel);
+		if (!this.#hasRequestEnded && !isStreamClosed) this.#session.writeReset(this, H2_ERROR.cancel);
 		this.#body = undefined;
 		if (this.#lastPiece) body?.push(this.#lastPiece);
 		body?.end(trailers && trailers.size > 0 ? trailers : undefined);

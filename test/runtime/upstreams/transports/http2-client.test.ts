@@ -1,5 +1,6 @@
 /** The HTTP/2 client against upstreams scripted frame by frame, valid and invalid. */
-import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
+import { once } from 'node:events';
+import { connect, createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -280,6 +281,8 @@ test('a complete body is delivered when its stream ends in a later frame, with o
 		(stream: number) => frame(0, 1, stream),
 		(stream: number) => frame(1, 5, stream, literal('x-sum', '1')),
 		(stream: number) => Buffer.concat([frame(0, 0, stream), frame(0, 9, stream, Buffer.from([2, 0, 0]))]),
+		// A reset without an error.
+		(stream: number) => frame(3, 0, stream, numbers(0)),
 	];
 	const content = Buffer.alloc(300_000, 'content ');
 	for (const end of ends) {
@@ -303,12 +306,46 @@ test('a complete body is delivered when its stream ends in a later frame, with o
 	}
 });
 
+test('a response ends whose content fills the receive window exactly', async () => {
+	// Node, like other servers with nghttp2, does not send the empty frame that ends the stream while the window is exhausted.
+	const server = createHttp2Server();
+	server.on('stream', (stream: ServerHttp2Stream, { ':path': path }) => {
+		const content = Buffer.alloc(Number(path!.slice(1)), 'a');
+		stream.respond({ ':status': 200, 'content-length': content.length });
+		stream.write(content, () => stream.end());
+	});
+	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+	cleanups.push(() => new Promise(resolve => server.close(resolve)));
+	const options = '{\nadmin off\nservers {\nprotocols h1 h2c\n}\n}\n';
+	const address = `h2c://127.0.0.1:${(server.address() as AddressInfo).port}`;
+	const text = `${options}http://:0 {\nbind 127.0.0.1\nreverse_proxy ${address}\n}\n`;
+	const input = { format: 'configfile' as const, text, name: 'Configfile' };
+	await withServer(undefined, { input, threads: 1 }, async ({ port }) => {
+		// With a client that accepts little, the window of the request to the upstream is small.
+		const session = connect(`http://127.0.0.1:${port}`, { settings: { initialWindowSize: 1000 } });
+		try {
+			for (const size of [4095, 4096, 4097, 65_536]) {
+				const stream = session.request({ ':path': `/${size}` });
+				stream.setTimeout(20_000, () => stream.close(8));
+				let receivedBytes = 0;
+				stream.on('data', (bytes: Buffer) => {
+					receivedBytes += bytes.length;
+				});
+				await once(stream, 'end');
+				assert.is(receivedBytes, size);
+				assert.is(stream.rstCode, 0, `${size} bytes`);
+			}
+		} finally {
+			session.destroy();
+		}
+	});
+});
+
 /** Improper ends of a stream whose content is complete. */
 const ENDS_AFTER_CONTENT: readonly ((stream: number) => Buffer)[] = [
 	stream => frame(1, 5, stream, literal(':method', 'GET')),
 	stream => frame(1, 4, stream, literal('x-sum', '1')),
 	stream => frame(3, 0, stream, numbers(2)),
-	stream => frame(3, 0, stream, numbers(0)),
 	stream => frame(0, 0, stream, 'more'),
 	() => frame(7, 0, 0, numbers(0, 2)),
 	() => frame(0, 0, 77, 'an error of the connection'),
