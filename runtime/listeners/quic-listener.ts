@@ -19,6 +19,7 @@ import type { QuicCertificateChoice, QuicHello } from '../sockets/quic/quic-tls.
 import type { HandshakeAlert } from '../sockets/quic/server-handshake.ts';
 import type { UdpAddress } from '../sockets/quic/udp-socket.ts';
 import { clientKey } from '../threads/client-counts.ts';
+import type { ConnectionTerms } from '../tls/connection-terms.ts';
 import type { HandshakeRate } from '../tls/handshake-rate.ts';
 import { DEFAULT_HANDSHAKE_TIMEOUT_MS } from '../tls/handshake-settings.ts';
 import { QuicCertificates, type QuicCertificatesDeps } from '../tls/quic-certificates.ts';
@@ -54,6 +55,8 @@ const REASONS_BY_ALERT: { readonly [alert: number]: string } = {
 export interface QuicListenerDeps extends QuicCertificatesDeps {
 	readonly host: ProtocolHost;
 	readonly counters: QuicCounters;
+	/** The terms of client authentication of the listener's connections. */
+	readonly connectionTerms: ConnectionTerms;
 	/**
 	 * Admits a connection of a client. Returns a function to call when the connection ends, or undefined if the connection is
 	 * rejected.
@@ -77,8 +80,6 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	 * the predecessor, or none.
 	 */
 	readonly #endpoints: QuicEndpoint[] = [];
-	/** The {@link ClientTrust.key} of the authorities that verified each connection's client. */
-	readonly #trustKeyByTls = new WeakMap<TlsInfo, string>();
 	#handshakeRate: HandshakeRate | undefined;
 	#handshakeLimitMs = DEFAULT_HANDSHAKE_TIMEOUT_MS;
 	#isOpen = false;
@@ -215,7 +216,16 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 				return;
 			}
 			if (certificate !== undefined) tls = { ...tls, client: new PresentedCertificate(certificate) };
-			this.#trustKeyByTls.set(tls, this.#certificates.trustKey(client));
+		}
+		const { connectionTerms } = this.#deps;
+		const selector = this.#deps.selector();
+		const auth = client && this.#certificates.authOf(client);
+		connectionTerms.record(tls, selector.nameFor(serverName, connection), auth);
+		// The configuration may have changed since the handshake began.
+		if (connectionTerms.isOutdated(tls, selector)) {
+			this.#deps.countFailure('client_certificate_untrusted');
+			connection.close(H3_ERROR.rejected);
+			return;
 		}
 		this.#deps.onHandshakeCompleted('tls1.3', resumed);
 		this.#http3.accept(connection, tls);
@@ -281,7 +291,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	/** Retires the connections of clients that may no longer be trusted; their current requests complete. */
 	onTrustLost(keys: ReadonlySet<string>): void {
 		this.retire(tls => {
-			const key = tls && this.#trustKeyByTls.get(tls);
+			const key = tls && this.#deps.connectionTerms.trustKeyOf(tls);
 			return key !== undefined && keys.has(key);
 		});
 	}

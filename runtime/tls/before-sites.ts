@@ -1,5 +1,5 @@
 /** Requests that are handled before routing: HTTP-01 challenges, and hosts that do not match the TLS server name. */
-import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
@@ -44,4 +44,14 @@ export function requireSameHost(x: Exchange): void {
 	const { tls } = x.connection;
 	if (tls === undefined || tls.serverName === x.request.host) return;
 	throw new HttpError(421, 'The host of the request differs from the server name of the TLS handshake.');
+}
+
+/**
+ * Throws HttpError 421 if the site now demands more of the client than the handshake of its connection did; see
+ * `ConnectionTerms.isOutdated`. The connection is being retired, but requests may still arrive on it.
+ */
+export function requireCurrentTerms(x: Exchange, outdated: WeakSet<TlsInfo>): void {
+	const { tls } = x.connection;
+	if (tls === undefined || !outdated.has(tls)) return;
+	throw new HttpError(421, 'The client must connect again, because the site now requires another client certificate.');
 }

@@ -1,6 +1,7 @@
 /** Selects the policy and the certificate for a ClientHello, according to one configuration of a listener. */
 import { lookUpName } from '../../compiler/codegen/plan/server-names.ts';
 import type { HandshakePolicy, ListenerTls } from '../../compiler/codegen/plan/site-tls.ts';
+import { unmapAddress } from '../protocols/http1/socket-info.ts';
 import type { CertificateTable } from './certificate-table.ts';
 import type { ClientHello } from './client-hello.ts';
 import type { HandshakerCache } from './handshaker-cache.ts';
@@ -21,6 +22,12 @@ export class HandshakeSelector {
 		this.#certificateIdsByPolicy = settings.policies.map(({ certificates: ids = [] }) =>
 			ids.length > 1 ? new Set(ids) : undefined,
 		);
+	}
+
+	/** Returns the name by which the policy and the certificate of a handshake are selected. */
+	nameFor(serverName: string, connection: { readonly localAddress?: string | undefined }): string {
+		// Reading the local address costs a system call, so it is done only if the client sent no name.
+		return serverName || this.settings.default_sni || unmapAddress(connection.localAddress);
 	}
 
 	policyIndexOf(name: string): number {

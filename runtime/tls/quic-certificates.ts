@@ -1,7 +1,6 @@
 /** Chooses the certificate of a QUIC handshake by the same policies and certificates as for TCP. */
 import type { X509Certificate } from 'node:crypto';
 import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
-import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import { TLS_CURVE_NAMES } from '../../compiler/modules/directives/tls/handshake-words.ts';
 import type { CertificateRequestedByClient } from '../certificates/certificate-feed.ts';
@@ -70,8 +69,8 @@ export class QuicCertificates {
 	choose(hello: QuicHello, resume: () => void): QuicCertificateChoice {
 		const { tls } = this.#deps;
 		const selector = this.#deps.selector();
-		const { default_sni: defaultName, fallback_sni: fallbackName } = selector.settings;
-		const name = hello.serverName || defaultName || hello.localAddress;
+		const { fallback_sni: fallbackName } = selector.settings;
+		const name = selector.nameFor(hello.serverName, hello);
 		const policyIndex = selector.policyIndexOf(name);
 		const policy = selector.policy(policyIndex);
 		if (!servesHttp3(policy)) return this.#refuse('not_over_quic', HANDSHAKE_FAILURE_ALERT);
@@ -118,9 +117,9 @@ export class QuicCertificates {
 		return clientRefusalReason(verdict, auth, tls, certificate);
 	}
 
-	/** Returns the {@link ClientTrust.key} of the authorities that verified a client; see `ThreadTlsListener.onTrustLost`. */
-	trustKey({ auth }: QuicClientFacts): string {
-		return canonicalJson((auth as HandshakeClientAuth).auth);
+	/** Returns the settings according to which a client authenticated itself. */
+	authOf({ auth }: QuicClientFacts): ClientAuth {
+		return (auth as HandshakeClientAuth).auth;
 	}
 
 	/** Requests a certificate. Returns true if the handshake must wait for it. */

@@ -166,10 +166,14 @@ function findLostKeys(
 	const lostKeys = new Set<string>();
 	for (const [key, oldTrust] of oldTrusts) {
 		const newTrust = newTrusts.get(key);
-		if (!newTrust || !includesAll(newTrust.authorities, oldTrust.authorities) || !trustsLeaves(newTrust, oldTrust))
-			lostKeys.add(key);
+		if (!newTrust || !trustsAllOf(newTrust, oldTrust)) lostKeys.add(key);
 	}
 	return lostKeys;
+}
+
+/** Reports whether `newTrust` contains all certificates that `oldTrust` trusts. */
+export function trustsAllOf(newTrust: ClientTrust, oldTrust: ClientTrust): boolean {
+	return includesAll(newTrust.authorities, oldTrust.authorities) && trustsLeaves(newTrust, oldTrust);
 }
 
 function includesAll(list: readonly string[], members: readonly string[]): boolean {

@@ -5,7 +5,6 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ListenerTls } from '../../compiler/codegen/plan/site-tls.ts';
-import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { CertificateRequestedByClient } from '../certificates/certificate-feed.ts';
@@ -27,6 +26,7 @@ import type { ClientProof } from '../sockets/tls-handle.ts';
 import { underlyingConnection } from '../sockets/tls-internals.ts';
 import { type ClientHello, ClientHelloCollector, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { type ClientRefusal, clientRefusalReason } from './client-verification.ts';
+import { ConnectionTerms } from './connection-terms.ts';
 import { classifyHandshakeFailure } from './handshake-failure.ts';
 import type { HandshakeRate } from './handshake-rate.ts';
 import { HandshakeSelector } from './handshake-selector.ts';
@@ -112,18 +112,22 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	#peekMemory: Buffer | undefined;
 	readonly #pendingHandshakes = new DenseSet<PendingHandshake>();
 	#deadlineTimer: NodeJS.Timeout | undefined;
-	/** The {@link ClientTrust.key} that each connection's client was verified with. */
-	readonly #trustKeyByTls = new WeakMap<TlsInfo, string>();
+	/** The terms of client authentication of all connections, including those of {@link http3Side}. */
+	readonly connectionTerms: ConnectionTerms;
 
 	constructor(deps: TlsServerDeps) {
 		this.#deps = deps;
+		this.connectionTerms = new ConnectionTerms(deps.tls);
 		// Called for its side effect: OpenSSL's functions are looked up before the first connection needs them.
 		directTlsThread();
 		this.#selector = this.#createSelector({ policies: [{}], names: {}, other: 0, strict_sni_host: false });
 		deps.tls.addListener(this);
 	}
 
-	/** Applies the listener's TLS settings from a plan, as JSON. Handshakes in progress keep their settings. */
+	/**
+	 * Applies the listener's TLS settings from a plan, as JSON. Handshakes in progress keep their settings. Connections whose clients
+	 * would now have to present a certificate, or another one, are retired; see `ConnectionTerms.isOutdated`.
+	 */
 	configure(settingsJson: string): void {
 		const protocols = this.#deps.protocols().join();
 		if (settingsJson === this.#settingsJson && protocols === this.#protocolList) return;
@@ -133,6 +137,8 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		const previousSelector = this.#selector;
 		this.#selector = this.#createSelector(JSON.parse(settingsJson) as ListenerTls);
 		previousSelector.handshakers.clear();
+		if (this.#selector.settings.policies.some(({ client_auth: auth }) => auth !== undefined))
+			this.retire(tls => tls !== undefined && this.connectionTerms.isOutdated(tls, this.#selector));
 	}
 
 	/**
@@ -166,7 +172,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	/** Retires the connections of clients that may no longer be trusted; their current requests complete. */
 	onTrustLost(keys: ReadonlySet<string>): void {
 		const isAffected = (tls: TlsInfo | undefined): boolean => {
-			const key = tls && this.#trustKeyByTls.get(tls);
+			const key = tls && this.connectionTerms.trustKeyOf(tls);
 			return key !== undefined && keys.has(key);
 		};
 		this.retire(isAffected);
@@ -335,8 +341,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		const { selector, socket } = pending;
 		pending.serverName = hello.serverName;
 		pending.sessionTicket = hello.ticket;
-		// Reading the local address costs a system call, so it is done only if the client sent no name.
-		const name = hello.serverName || selector.settings.default_sni || unmapAddress(socket.localAddress);
+		const name = selector.nameFor(hello.serverName, socket);
 		if (hello.offersAcmeTls) {
 			const challengedName = hello.serverName || unmapAddress(socket.localAddress);
 			const certificate = this.#deps.tls.challengeCertificate(challengedName);
@@ -489,7 +494,12 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 				this.#refuse(socket, refusal);
 				return;
 			}
-			this.#trustKeyByTls.set(tlsInfo, canonicalJson(auth));
+		}
+		this.connectionTerms.record(tlsInfo, pending.selector.nameFor(pending.serverName, socket), auth);
+		// The configuration may have changed since the handshake began.
+		if (pending.selector !== this.#selector && this.connectionTerms.isOutdated(tlsInfo, this.#selector)) {
+			this.#refuse(socket, 'client_certificate_untrusted');
+			return;
 		}
 		deps.countHandshake(tlsInfo.version, tlsInfo.resumed);
 		const { http1, http2 } = deps;

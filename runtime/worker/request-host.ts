@@ -2,7 +2,7 @@
 
 import { redirectToHttps } from '../../compiler/codegen/plan/https-redirect.ts';
 import { redirectPort } from '../../compiler/codegen/site-table.ts';
-import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import { failResponse } from '../../compiler/exchange/failed-response.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import { type AnswerOutcomeHandler, PendingAnswer } from '../../compiler/exchange/pending-answer.ts';
@@ -16,7 +16,7 @@ import { http3Counters, type QuicCounters } from '../metrics/http3-counters.ts';
 import { refusalSlot } from '../metrics/refusals.ts';
 import type { Http2Counters, Http3Counters, ProtocolHost, ProtocolLimits } from '../protocols/protocol.ts';
 import type { ThreadActivity } from '../threads/thread-activity.ts';
-import { answerChallenge, requireSameHost } from '../tls/before-sites.ts';
+import { answerChallenge, requireCurrentTerms, requireSameHost } from '../tls/before-sites.ts';
 import type { ThreadTls } from '../tls/thread-tls.ts';
 import { createDebugEntry } from './debug-entry.ts';
 import type { Generation, Generations, ListenerTable } from './generation.ts';
@@ -48,6 +48,8 @@ export class RequestHost implements ProtocolHost {
 	admission: Admission | undefined = undefined;
 	/** True if the host of a request must match the server name of the TLS handshake. */
 	requiresSameHost = false;
+	/** Connections on which no request is served any more; undefined if there have been none. */
+	outdatedConnections: WeakSet<TlsInfo> | undefined = undefined;
 	/** Records metrics of exchanges; undefined unless the setting `metrics` is on. */
 	observer: HttpObserver | undefined = undefined;
 	/** Whether debug entries list the handlers that ran. */
@@ -141,6 +143,7 @@ export class RequestHost implements ProtocolHost {
 	/** Runs the site of a request, after the checks that precede sites. May throw for a malformed path. */
 	#serve(x: Exchange, generation: Generation): void | Promise<void> {
 		if (this.requiresSameHost) requireSameHost(x);
+		if (this.outdatedConnections !== undefined) requireCurrentTerms(x, this.outdatedConnections);
 		const { tls } = this.#thread;
 		if (tls.mayHaveChallenge && x.connection.tls === undefined) {
 			const challengeResult = answerChallenge(x, this.#thread);

@@ -409,6 +409,7 @@ class DataPlaneWorker implements RequestHostThread {
 			host,
 			counters: host.http3,
 			selector: () => protocol.selector,
+			connectionTerms: protocol.connectionTerms,
 			obtain: certificate => this.#mainThread.ask({ about: 'certificate', certificate }),
 			admit: client => listener.admit(client),
 			onHandshakeCompleted: (version, resumed) => this.#tlsObserver.countCompleted(version, resumed),
@@ -503,6 +504,7 @@ class DataPlaneWorker implements RequestHostThread {
 		if (protocol instanceof TlsServer && tlsJson !== undefined) {
 			protocol.configure(tlsJson);
 			host.requiresSameHost = protocol.requiresSameHost;
+			host.outdatedConnections = protocol.connectionTerms.outdated;
 			const handshakeRate = this.#handshakeRates.get(address.key);
 			handshakeRate?.configure(serverSettings.limits ?? {});
 			protocol.limitHandshakes(handshakeRate, serverSettings.timeouts?.handshake);

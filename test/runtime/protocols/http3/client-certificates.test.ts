@@ -312,6 +312,32 @@ test('a session is not resumed once its client certificate has expired', async (
 	});
 });
 
+test('a connection that began without a certificate is outdated once its site requires one', async () => {
+	const auth: ClientAuth = { mode: 'require_and_verify', trust_pool: pool };
+	const sites = (changing: SiteTls) => document([site(NAMES[5]!, { client_auth: auth }), site(NAMES[6]!, changing)]);
+	await withServer(sites({}), { threads: 1 }, async ({ runtime }) => {
+		const changed = opened({ serverName: NAMES[6]! });
+		const other = opened({ serverName: OPEN });
+		for (const [client, name] of [
+			[changed, NAMES[6]!],
+			[other, OPEN],
+		] as const) {
+			await client.until('the handshake', () => client.connected);
+			openControlStream(client);
+			assert.is((await ask(client, name)).status, '200');
+		}
+		const { result } = await runtime.load(jsonInput(sites({ client_auth: auth })), {});
+		assert.is(result, 'applied');
+		const status = await ask(changed, NAMES[6]!).then(
+			answer => answer.status,
+			() => 'gone',
+		);
+		assert.ok(status === '421' || status === 'gone', status);
+		await changed.end();
+		assert.is((await ask(other, OPEN)).status, '200');
+	});
+});
+
 test('after a change of trust, clients of a removed authority are rejected, their tickets too, and their connections end', async () => {
 	const auth: ClientAuth = { mode: 'require_and_verify', trust_pool: pool };
 	const only = document([site(NAMES[5]!, { client_auth: auth })]);
