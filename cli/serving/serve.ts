@@ -29,13 +29,13 @@ import {
 	OWN_KEEPER,
 	type OwnHandover,
 	type Predecessor,
-	runningProgram,
 	type StartSettings,
 	type SuccessorOffer,
 	startSuccessor,
 	type TentativeOffer,
 } from './handover.ts';
-import { Keeper, reportToKeeper } from './keeper.ts';
+import { reportToKeeper } from './keeper.ts';
+import { RetiredServer } from './retired-server.ts';
 import type { ServiceManager } from './service-manager.ts';
 import { startFailure } from './start-failure.ts';
 import { SuccessorGuard } from './successor-guard.ts';
@@ -89,12 +89,8 @@ class ServerProcess {
 	 * handover.
 	 */
 	#stopsAfterHandover = false;
-	/** The completed handover; undefined until another process serves. */
-	#completedHandover:
-		| { readonly keeper: Keeper | undefined; readonly successor: SuccessorProcess; hasForwardedStop: boolean }
-		| undefined;
-	/** The guard of a successor that must be confirmed, set after the handover. */
-	#successorGuard: SuccessorGuard | undefined;
+	/** Set once another process serves. */
+	#retired: RetiredServer | undefined;
 	/** Descriptor of the pipe to the first process; see {@link Keeper}. */
 	#keeperPipe: number | undefined;
 
@@ -123,7 +119,7 @@ class ServerProcess {
 		};
 		const status = await Promise.race([this.#exitStatus, startPromise.then(() => this.#exitStatus, onFailure)]);
 		this.#reloader.end();
-		if (!this.#completedHandover) reportToKeeper(this.#keeperPipe, `ended ${status}`);
+		if (!this.#retired) reportToKeeper(this.#keeperPipe, `ended ${status}`);
 		// Remaining connections and threads must not keep a stopped server alive.
 		if ((await this.#runtime?.threadsEnded) === false) exitWithoutThreads(status);
 		process.exit(status);
@@ -332,35 +328,22 @@ class ServerProcess {
 
 	/** The first signal stops the server gracefully; the second stops it at once. */
 	readonly #onInterrupt = (signal: NodeJS.Signals): void => {
-		if (this.#completedHandover) this.#forwardSignal(signal);
+		if (this.#retired) this.#retired.forwardSignal(signal);
 		else if (this.#isStopping) this.#onQuit('SIGQUIT');
 		else this.#stop();
 	};
 
 	readonly #onQuit = (signal: NodeJS.Signals): void => {
-		if (this.#completedHandover) {
-			this.#forwardSignal(signal);
+		if (this.#retired) {
+			this.#retired.forwardSignal(signal);
 			return;
 		}
 		this.#runtime?.kill();
 		this.#resolveExit(EXIT_STATUS.forced);
 	};
 
-	/** Forwards a signal to the successor. A second signal also closes the remaining connections of this process. */
-	#forwardSignal(signal: NodeJS.Signals): void {
-		const { keeper, successor, hasForwardedStop } = this.#completedHandover!;
-		if (keeper) keeper.signal(signal);
-		// Until the successor is confirmed, the service manager signals only this process, so the signal is forwarded.
-		else if (this.#successorGuard?.isWatching) successor.sendSignal(signal);
-		const isStopSignal = signal !== 'SIGUSR1' && signal !== 'SIGUSR2' && signal !== 'SIGHUP';
-		if (hasForwardedStop) this.#runtime?.kill();
-		// systemd has signaled the successor as well, and waits for both processes before it starts the service again.
-		else if (isStopSignal && !keeper) void successor.whenExited.then(() => this.#resolveExit(EXIT_STATUS.ok));
-		this.#completedHandover!.hasForwardedStop = isStopSignal;
-	}
-
 	readonly #onHandOverSignal = (signal: NodeJS.Signals): void => {
-		if (this.#completedHandover) this.#forwardSignal(signal);
+		if (this.#retired) this.#retired.forwardSignal(signal);
 		else if (!this.#isReady) this.#runtime?.log('warn', 'signals', 'SIGUSR2 is ignored until the server serves');
 		else if (this.#adminServer?.unconfirmedGeneration !== undefined) {
 			// SIGUSR2 is ignored, because the new process would have nothing to roll back to.
@@ -381,6 +364,7 @@ class ServerProcess {
 				runtime.log('info', 'runtime', 'handing over to a new process', { binary: request.binary });
 				this.#serviceManager?.notifyReloading();
 				const guard = request.confirm && new SuccessorGuard(inheritance, predecessor.adminSocket);
+				let usedGuard: SuccessorGuard | undefined;
 				try {
 					const successor = startSuccessor(request, inheritance, predecessor, () =>
 						runtime.stopExclusiveWork(successor),
@@ -394,13 +378,13 @@ class ServerProcess {
 					if (handoverResult.result === 'failed') return false;
 					if (guard && handoverResult.unconfirmed) {
 						guard.watch(successor, handoverResult.unconfirmed);
-						this.#successorGuard = guard;
+						usedGuard = guard;
 					}
-					this.#recordHandover(handoverResult.pid, successor);
+					this.#retire(predecessor, successor, handoverResult.pid, usedGuard);
 					return true;
 				} finally {
 					this.#pendingSuccessor = undefined;
-					if (this.#successorGuard !== guard) guard?.settle();
+					if (usedGuard !== guard) guard?.settle();
 				}
 			});
 		} catch (error) {
@@ -409,7 +393,7 @@ class ServerProcess {
 		if (handoverResult.result === 'done') {
 			runtime.log('info', 'runtime', 'a new process has taken over', { pid: handoverResult.pid });
 			if (this.#stopsAfterHandover) process.kill(handoverResult.pid, 'SIGTERM');
-			void this.#exitAfterHandover(runtime, predecessor);
+			void this.#retired!.finish();
 			return handoverResult;
 		}
 		runtime.rollLogs(true);
@@ -446,101 +430,26 @@ class ServerProcess {
 		return { format: 'json', text: runtime.document, name: 'the running configuration' };
 	}
 
-	/** Records that another process serves now. */
-	#recordHandover(pid: number, successor: SuccessorProcess): void {
-		const { pipe } = successor;
+	/** Ends what only the serving process does, because another process serves now. */
+	#retire(predecessor: Predecessor, successor: SuccessorProcess, pid: number, guard: SuccessorGuard | undefined): void {
+		const runtime = this.#runtime!;
 		this.#isStopping = true;
-		this.#completedHandover = { keeper: pipe && new Keeper(pipe, pid), successor, hasForwardedStop: false };
-		void this.#options.succession?.channel.report('left');
+		const drain = async (): Promise<void> => {
+			await Promise.all([runtime.stop(), this.#adminServer?.close()]);
+			await this.#autosave?.whenWritten();
+		};
+		const channel = this.#options.succession?.channel;
+		const serviceManager = () => this.#serviceManager;
+		this.#retired = new RetiredServer({ runtime, predecessor, guard, channel, serviceManager, drain }, successor, pid);
+		void this.#retired.exitStatus.then(this.#resolveExit);
 		this.#reloader.end();
 		this.#publishedConfiguration?.close();
 		this.#adminServer?.keepSocketFile();
 	}
 
-	/**
-	 * Exits once the open connections of this process have ended, or once no process serves any longer. The first process also
-	 * waits for its successors.
-	 */
-	async #exitAfterHandover(runtime: Runtime, predecessor: Predecessor): Promise<void> {
-		try {
-			const whenDrained = Promise.all([runtime.stop(), this.#adminServer?.close()])
-				.then(() => this.#autosave?.whenWritten())
-				.then(() => this.#successorGuard?.whenSettled);
-			// If no process serves any longer, the parent must learn this immediately, so that it restarts the service before the
-			// last connection has ended.
-			const lossStatus = await Promise.race([whenDrained, this.#waitForLoss(runtime, predecessor)]);
-			if (typeof lossStatus === 'number') {
-				if (lossStatus !== EXIT_STATUS.forced) printError('error: the process that had taken over has failed.\n');
-				// systemd restarts the service only if the main process is its own child and fails, so this process becomes the main
-				// one again.
-				await this.#serviceManager?.becomeMain('The process that had taken over has failed.');
-				await this.#options.succession?.channel.report('lost');
-				runtime.kill();
-				this.#resolveExit(lossStatus);
-				return;
-			}
-			await this.#serviceManager?.finish();
-			const { keeper } = this.#completedHandover!;
-			if (!keeper) {
-				this.#resolveExit(EXIT_STATUS.ok);
-				return;
-			}
-			const status = await keeper.exitStatus;
-			if (status === undefined) printError('error: the process that served has ended unexpectedly.\n');
-			this.#resolveExit(status ?? EXIT_STATUS.endedInError);
-		} catch (error) {
-			printError(`error: the handover could not be completed: ${firstLineOf(error)}\n`);
-			this.#resolveExit(EXIT_STATUS.endedInError);
-		}
-	}
-
-	/**
-	 * Resolves to an exit status once the serving process has failed. If nothing would restart the service, the promise stays
-	 * pending, so that the remaining connections end by themselves.
-	 */
-	async #waitForLoss(runtime: Runtime, predecessor: Predecessor): Promise<number> {
-		const { keeper, successor } = this.#completedHandover!;
-		const status = await (keeper ? keeper.exitStatus : successor.whenExited);
-		const guard = this.#successorGuard;
-		if (guard?.isWatching) {
-			const isStopped =
-				status === EXIT_STATUS.ok || status === EXIT_STATUS.forced || this.#completedHandover!.hasForwardedStop;
-			const hasReturned = !isStopped && (await this.#returnToPrevious(guard, runtime, predecessor));
-			guard.settle();
-			if (hasReturned) return this.#waitForLoss(runtime, predecessor);
-		}
-		const isLost =
-			status !== EXIT_STATUS.ok && !this.#options.background && (keeper !== undefined || !successor.hasHandedOver);
-		return isLost ? (status ?? EXIT_STATUS.endedInError) : new Promise<never>(() => {});
-	}
-
-	/**
-	 * After an unconfirmed successor has died, starts a process with the configuration of this one in its place. Resolves to false
-	 * if that fails, too.
-	 */
-	async #returnToPrevious(guard: SuccessorGuard, runtime: Runtime, previous: Predecessor): Promise<boolean> {
-		const { keptSockets, adminSocket } = guard;
-		if (keptSockets === undefined) return false;
-		printError('error: the new process failed before it was confirmed; returning to the previous configuration.\n');
-		const predecessor = { ...previous, adminSocket };
-		const onGo = () => ({ upstreams: [], limits: [] });
-		return await runtime.handOverAgain(keptSockets, async inheritance => {
-			const successor = startSuccessor(
-				{ shouldSave: false, program: runningProgram() },
-				inheritance,
-				predecessor,
-				onGo,
-			);
-			const result = await successor.run();
-			if (result.result === 'failed') printError(`error: the return failed: ${result.message}\n`);
-			else this.#recordHandover(result.pid, successor);
-			return result.result === 'done';
-		});
-	}
-
 	readonly #onHangUp = (): void => {
-		if (this.#completedHandover) {
-			this.#forwardSignal('SIGHUP');
+		if (this.#retired) {
+			this.#retired.forwardSignal('SIGHUP');
 			return;
 		}
 		// With a file, SIGHUP reloads, as in other servers. Without one, closing the terminal must not end the server.
@@ -552,7 +461,7 @@ class ServerProcess {
 	};
 
 	readonly #onReloadSignal = (): void => {
-		if (this.#completedHandover) this.#forwardSignal('SIGUSR1');
+		if (this.#retired) this.#retired.forwardSignal('SIGUSR1');
 		else this.#reloader.request('SIGUSR1');
 	};
 
