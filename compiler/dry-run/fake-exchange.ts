@@ -1,6 +1,6 @@
 /** An exchange without a connection. Its client never disconnects, its clock can be set, and its upstream is scripted. */
 import { parseAuthority } from '../exchange/authority.ts';
-import type { BodySource } from '../exchange/body.ts';
+import { BytesBody } from '../exchange/body.ts';
 import { type ConnectionInfo, Exchange, type ReceivedRequestLine, Request } from '../exchange/exchange.ts';
 import {
 	DOT_CLASS,
@@ -195,7 +195,8 @@ export function fakeExchange(
 		else if (fieldReachesHandlers(name))
 			requestHeaders.add(name, fieldValueKind(value) === 'text' ? encodeFieldText(value) : value);
 	}
-	const bodySource = body === undefined || body === '' ? null : new BufferedBody(Buffer.from(body, 'utf8'));
+	// A request body is a stream even if it is complete.
+	const bodySource = body === undefined || body === '' ? null : new BytesBody(Buffer.from(body, 'utf8'));
 	if (bodySource) requestHeaders.add('Content-Length', String(bodySource.length));
 	const received: ReceivedRequestLine = { method, path: url.path, query: url.query, authority };
 	const host = parseAuthority(authority)?.host ?? '';
@@ -235,25 +236,4 @@ function fieldReachesHandlers(name: string): boolean {
 function localAddress(boundHost: string, remoteAddress: string): string {
 	if (boundHost !== '' && boundHost !== '0.0.0.0' && boundHost !== '::') return boundHost;
 	return remoteAddress.includes(':') ? '::1' : '127.0.0.1';
-}
-
-/** A request body that is complete in memory. It is a stream, as all request bodies are. */
-class BufferedBody implements BodySource {
-	readonly length: number;
-	#bytes: Uint8Array | null;
-
-	constructor(bytes: Uint8Array) {
-		this.length = bytes.byteLength;
-		this.#bytes = bytes;
-	}
-
-	pull(): Uint8Array | null {
-		const bytes = this.#bytes;
-		this.#bytes = null;
-		return bytes;
-	}
-
-	cancel(): void {
-		this.#bytes = null;
-	}
 }

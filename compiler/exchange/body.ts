@@ -54,3 +54,40 @@ export function bodyLength(body: Body): number | undefined {
 	if (body instanceof Uint8Array) return body.byteLength;
 	return body.length;
 }
+
+/** A complete body in memory, where a stream is needed. It can be read only once. */
+export class BytesBody implements BodySource {
+	readonly length: number;
+	#bytes: Uint8Array | null;
+
+	constructor(bytes: Uint8Array) {
+		this.#bytes = bytes;
+		this.length = bytes.byteLength;
+	}
+
+	pull(): Uint8Array | null {
+		const bytes = this.#bytes;
+		this.#bytes = null;
+		return bytes;
+	}
+
+	cancel(): void {
+		this.#bytes = null;
+	}
+}
+
+/** The body of a response to HEAD. Only its length matters, because it is never pulled. */
+export class UnsentBody implements BodySource {
+	readonly length: number | undefined;
+
+	/** @param length The length that the body of a response to GET would have; undefined if it is unknown. */
+	constructor(length: number | undefined) {
+		this.length = length;
+	}
+
+	pull(): null {
+		return null;
+	}
+
+	cancel(): void {}
+}

@@ -1,5 +1,5 @@
 /** Encodes the bodies of one thread: short ones immediately, long ones on the thread pool, within limits. */
-import { type Body, type BodySource, isStream } from '../../compiler/exchange/body.ts';
+import { type Body, type BodySource, BytesBody, isStream } from '../../compiler/exchange/body.ts';
 import type { Coding, Compressor, EncodedResult, ServedFile } from '../../compiler/exchange/leases.ts';
 import { FilePages, RESPONSE_HEAD_ROOM_BYTES } from '../files/file-pages.ts';
 import { ReadBody } from '../files/read-body.ts';
@@ -80,7 +80,7 @@ export class ThreadCompressor implements Compressor {
 			const bytes = typeof body === 'string' ? Buffer.from(body) : body;
 			if (bytes.byteLength <= maxOneShotBytes(coding)) return this.#encodeAtOnce(bytes, coding, identity);
 			// The bytes are copied, because the caller may reuse the memory.
-			return this.#encodeStreaming(new WholeBody(Uint8Array.from(bytes)), undefined, coding, options);
+			return this.#encodeStreaming(new BytesBody(Uint8Array.from(bytes)), undefined, coding, options);
 		}
 		if (body.length !== undefined && body.length <= maxOneShotBytes(coding))
 			return this.#encodeShort(body, [], coding, identity);
@@ -209,27 +209,6 @@ function copyBytes(memory: Buffer, start: number, length: number): Buffer {
 	const copy = Buffer.allocUnsafeSlow(length);
 	memory.copy(copy, 0, start, start + length);
 	return copy;
-}
-
-/** A source that delivers given bytes. */
-class WholeBody implements BodySource {
-	readonly length: number;
-	#bytes: Uint8Array | null;
-
-	constructor(bytes: Uint8Array) {
-		this.#bytes = bytes;
-		this.length = bytes.byteLength;
-	}
-
-	pull(): Uint8Array | null {
-		const bytes = this.#bytes;
-		this.#bytes = null;
-		return bytes;
-	}
-
-	cancel(): void {
-		this.#bytes = null;
-	}
 }
 
 /** A source whose first chunk has been pulled already. */

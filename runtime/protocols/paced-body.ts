@@ -1,6 +1,6 @@
 /** A response body that is sent no faster than a given rate. */
 import { performance } from 'node:perf_hooks';
-import { type Body, type BodySource, isStream } from '../../compiler/exchange/body.ts';
+import { type Body, type BodySource, BytesBody, isStream } from '../../compiler/exchange/body.ts';
 import type { TransferLimits } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import { TextSource } from './text-source.ts';
@@ -46,7 +46,7 @@ export function paceBody(body: Body, limits: TransferLimits | undefined): PacedB
 	if (length !== undefined && length <= unpacedBytes + partBytesFor(bytesPerSecond)) return undefined;
 	if (isStream(body)) return new PacedBody(body, bytesPerSecond, unpacedBytes);
 	if (typeof body === 'string') return new PacedBody(new TextSource(body, length!), bytesPerSecond, unpacedBytes);
-	return new PacedBody(new CompleteBody(body), bytesPerSecond, unpacedBytes);
+	return new PacedBody(new BytesBody(body), bytesPerSecond, unpacedBytes);
 }
 
 /** Returns the size of a part, in bytes, for a rate in bytes per second. */
@@ -206,26 +206,5 @@ export class PacedBody implements BodySource {
 		this.#allowedBytes -= piece.byteLength;
 		this.#unsentBytes -= piece.byteLength;
 		return piece;
-	}
-}
-
-/** A complete body in memory, as a stream. */
-class CompleteBody implements BodySource {
-	readonly length: number;
-	#bytes: Uint8Array | null;
-
-	constructor(bytes: Uint8Array) {
-		this.#bytes = bytes;
-		this.length = bytes.byteLength;
-	}
-
-	pull(): Uint8Array | null {
-		const bytes = this.#bytes;
-		this.#bytes = null;
-		return bytes;
-	}
-
-	cancel(): void {
-		this.#bytes = null;
 	}
 }

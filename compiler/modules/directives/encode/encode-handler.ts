@@ -1,6 +1,6 @@
 /** The handler `compress`: compresses the responses of later handlers while they are sent to the client. */
 
-import { bodyLength, isStream } from '../../../exchange/body.ts';
+import { bodyLength, isStream, UnsentBody } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import { type HeaderList, isSameFieldName } from '../../../exchange/header-list.ts';
@@ -92,7 +92,7 @@ function encodeResponse(
 		// A HEAD response has the same fields as the response to a GET. Its length would be known only after compression.
 		setEncodedFields(headers, chosenCoding);
 		if (isStream(response.body)) response.body.cancel();
-		response.body = UNSENT_BODY;
+		response.body = new UnsentBody(undefined);
 		return;
 	}
 	const encodeResult = encoder.compressor.encode(response.body!, encoder.codings.get(chosenCoding)!, {
@@ -143,9 +143,6 @@ function applyEncodedResult(
 	x.contentCoding = coding;
 	setEncodedFields(x.response.headers, coding);
 }
-
-/** The body of a HEAD response: its length is unknown, and it is never pulled. */
-const UNSENT_BODY = { length: undefined, pull: () => null, cancel: () => {} };
 
 /** Sets the header fields of a compressed response, and removes those that describe the uncompressed body. */
 function setEncodedFields(headers: HeaderList, coding: string): void {

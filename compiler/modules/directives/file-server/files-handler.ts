@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import { compileRoot } from '../../../codegen/context/file-root.ts';
-import type { BodySource } from '../../../exchange/body.ts';
+import { type BodySource, UnsentBody } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
@@ -571,19 +571,4 @@ function validatorsOf(
 
 function formatDate(modified: number, { modifiedSeconds: seconds, httpDate: date }: FileFacts): string {
 	return modified === seconds ? date : new Date(modified * 1000).toUTCString();
-}
-
-/** The body of a response to HEAD. Only its length matters, because it is never read. */
-class UnsentBody implements BodySource {
-	readonly length: number;
-
-	constructor(length: number) {
-		this.length = length;
-	}
-
-	pull(): null {
-		return null;
-	}
-
-	cancel(): void {}
 }

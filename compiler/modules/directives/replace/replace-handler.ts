@@ -1,6 +1,6 @@
 /** The handler `replace_text`: replaces texts in the bodies of later handlers' responses while they are sent. */
 import { compileMatchReplacement, type GroupText } from '../../../codegen/context/replacement.ts';
-import { type Body, type BodySource, isStream } from '../../../exchange/body.ts';
+import { type Body, type BodySource, BytesBody, isStream, UnsentBody } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
@@ -127,7 +127,8 @@ function replaceResponseBody(x: Exchange, replacer: CompiledReplacer): void {
 	editValidators(headers, replacer);
 	if (isHead) {
 		if (isStream(body)) body.cancel();
-		response.body = UNSENT_BODY;
+		// Its length is unknown, because nothing is replaced.
+		response.body = new UnsentBody(undefined);
 		return;
 	}
 	response.body = createReplacedBody(x, body, replacer);
@@ -138,7 +139,8 @@ function createReplacedBody(x: Exchange, body: Body, replacer: CompiledReplacer)
 	const replacements = chooseReplacements(mediaType(x.response.headers), replacer);
 	let renderedReplacements: ReturnType<ReplacementRenderer> | undefined;
 	const replacingBody = new ReplacingBody({
-		body: isStream(body) ? body : new CompleteBody(body),
+		// Copied, because the owner may reuse the memory once the response has been handled.
+		body: isStream(body) ? body : new BytesBody(Buffer.from(body as string)),
 		search,
 		replacementFor: (index, match) => {
 			renderedReplacements ??= replacements(x);
@@ -165,27 +167,6 @@ function pullFirstBytes(body: ReplacingBody): Uint8Array {
 		sizeBytes += piece.byteLength;
 	}
 	return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, sizeBytes);
-}
-
-/** A body in memory, as a stream of one piece. */
-class CompleteBody implements BodySource {
-	readonly length = undefined;
-	#bytes: Uint8Array | null;
-
-	constructor(body: string | Uint8Array | null) {
-		// Copied, because the owner may reuse the memory once the response has been handled.
-		this.#bytes = body === null ? null : Buffer.from(body as string);
-	}
-
-	pull(): Uint8Array | null {
-		const bytes = this.#bytes;
-		this.#bytes = null;
-		return bytes;
-	}
-
-	cancel(): void {
-		this.#bytes = null;
-	}
 }
 
 /** A body whose first bytes have already been pulled. */
@@ -215,9 +196,6 @@ class PartlyPulledBody implements BodySource {
 		this.#remainingBody.cancel();
 	}
 }
-
-/** The body of a response to HEAD. It is never pulled. Its length is unknown, because nothing is replaced. */
-const UNSENT_BODY: BodySource = { length: undefined, pull: () => null, cancel: () => {} };
 
 /**
  * Removes `Etag` and `Last-Modified`, because they do not change with the replacements. If the step keeps validators, weakens the

@@ -1,6 +1,6 @@
 /** The handler `render`: buffers the response of later handlers, executes it, and answers with the output. */
 import { isUtf8 } from 'node:buffer';
-import { type Body, type BodySource, isStream } from '../../../exchange/body.ts';
+import { type Body, isStream, UnsentBody } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
@@ -38,7 +38,8 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 		if (x.request.method === 'HEAD') {
 			removeFileFields(response.headers);
 			if (isStream(response.body)) response.body.cancel();
-			response.body = response.body === null ? null : new UnknownLengthBody();
+			// Its length is unknown, because the template is not executed.
+			response.body = response.body === null ? null : new UnsentBody(undefined);
 			return;
 		}
 		if (response.body === null) return;
@@ -139,15 +140,4 @@ function executeTemplate(
 	// If the body was a stream, it has been read to its end, so the buffered body replaces it, even if the execution fails.
 	response.body = body;
 	return executePage();
-}
-
-/** The body of a response to HEAD. Its length is unknown, because the template is not executed. */
-class UnknownLengthBody implements BodySource {
-	readonly length = undefined;
-
-	pull(): null {
-		return null;
-	}
-
-	cancel(): void {}
 }

@@ -1,5 +1,6 @@
 /** Answers with the listing of a folder as a page, JSON or text, depending on the request. */
 
+import { UnsentBody } from '../../../../exchange/body.ts';
 import type { Exchange } from '../../../../exchange/exchange.ts';
 import { HttpError } from '../../../../exchange/http-error.ts';
 import type { FileReader, FolderEntry } from '../../../../exchange/leases.ts';
@@ -84,7 +85,7 @@ export function compileBrowse(
 		const listing = prepareListing(visitorPath(x), folder.path !== '', visibleEntries, view);
 		const body = await renderListing(x, listing, renderTemplate);
 		response.status = x.error?.status ?? 200;
-		response.body = x.received.method === 'HEAD' ? new HeadBody(Buffer.byteLength(body)) : body;
+		response.body = x.received.method === 'HEAD' ? new UnsentBody(Buffer.byteLength(body)) : body;
 	};
 }
 
@@ -150,19 +151,4 @@ function rememberView(x: Exchange): void {
 			`${name}=${value}; Path=/; Max-Age=${COOKIE_MAX_AGE_SECONDS}; SameSite=Lax; HttpOnly${secureAttribute}`,
 		);
 	}
-}
-
-/** The body of a response to HEAD; only its length matters. */
-class HeadBody {
-	readonly length: number;
-
-	constructor(length: number) {
-		this.length = length;
-	}
-
-	pull(): null {
-		return null;
-	}
-
-	cancel(): void {}
 }
