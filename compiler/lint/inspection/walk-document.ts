@@ -1,7 +1,7 @@
 /** Collects the pipelines, steps and matchers of a document, including nested ones. */
 import type { Document, Matcher, Site, Step } from '../../document/document.ts';
 import { escapePointer } from '../../document/json-pointer.ts';
-import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
+import { MATCHERS_BY_TYPE, pathsOf } from '../../modules/registry/matchers.ts';
 
 /** A list of steps that run in order. */
 export interface WalkedPipeline {
@@ -164,6 +164,23 @@ export function allNestedMatchers(
 		matchers.push(...allNestedMatchers(operand, `${pointer}/of/${index}`));
 	});
 	return matchers;
+}
+
+/** Yields every matcher of a document, including those under `not`, and its pointer. */
+export function* matchersIn({
+	matchers,
+}: WalkedDocument): Generator<{ readonly matcher: Matcher; readonly pointer: string }> {
+	for (const { matcher, pointer } of matchers) yield* allNestedMatchers(matcher, pointer);
+}
+
+/** Yields the path patterns of every matcher of paths in a document, and the place of the list that they form. */
+export function* pathPatternsIn(
+	document: WalkedDocument,
+): Generator<{ readonly patterns: readonly string[]; readonly pointer: string }> {
+	for (const { matcher, pointer } of matchersIn(document)) {
+		const paths = pathsOf(matcher);
+		if (paths) yield { patterns: paths.values, pointer: `${pointer}/${paths.field}` };
+	}
 }
 
 /** Reports whether a condition holds only if a file exists. */

@@ -2,7 +2,7 @@
 import type { Matcher } from '../../document/document.ts';
 import { areDisjoint } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { allNestedMatchers } from '../inspection/walk-document.ts';
+import { matchersIn } from '../inspection/walk-document.ts';
 
 /** Reports a matcher with conditions that no request can meet at the same time. */
 export const matcherNeverHolds: LintRule = {
@@ -16,22 +16,20 @@ export const matcherNeverHolds: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { matcher, pointer } of cx.walkedDocument.matchers) {
-			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
-				if (nested.type !== 'all') continue;
-				const operands = nested.of as readonly Matcher[];
-				const secondIndex = operands.findIndex((part, index) =>
-					operands.some((other, firstIndex) => firstIndex < index && areDisjoint(other, part)),
-				);
-				if (secondIndex === -1) continue;
-				cx.reportAt(
-					`${nestedPointer}/of/${secondIndex}`,
-					`No request can meet both this condition and the other one on \`${operands[secondIndex]!.type}\`.`,
-					{
-						hint: 'Join alternatives with `or`, or list them in one matcher.',
-					},
-				);
-			}
+		for (const { matcher, pointer } of matchersIn(cx.walkedDocument)) {
+			if (matcher.type !== 'all') continue;
+			const operands = matcher.of as readonly Matcher[];
+			const secondIndex = operands.findIndex((part, index) =>
+				operands.some((other, firstIndex) => firstIndex < index && areDisjoint(other, part)),
+			);
+			if (secondIndex === -1) continue;
+			cx.reportAt(
+				`${pointer}/of/${secondIndex}`,
+				`No request can meet both this condition and the other one on \`${operands[secondIndex]!.type}\`.`,
+				{
+					hint: 'Join alternatives with `or`, or list them in one matcher.',
+				},
+			);
 		}
 	},
 };

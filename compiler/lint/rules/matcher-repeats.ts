@@ -1,8 +1,7 @@
 /** The lint rule `matcher/repeats-itself`. */
-import { pathsOf } from '../../modules/registry/matchers.ts';
 import { coversPath } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { allNestedMatchers } from '../inspection/walk-document.ts';
+import { pathPatternsIn } from '../inspection/walk-document.ts';
 
 /** Reports path patterns that are redundant, because another pattern of the same matcher covers them. */
 export const matcherRepeats: LintRule = {
@@ -13,26 +12,21 @@ export const matcherRepeats: LintRule = {
 		'A path needs to match only one of the patterns. A pattern covered by another one can be removed, or is a mistake for a different one.',
 	dependsOn: 'site',
 	check: cx => {
-		for (const { matcher, pointer } of cx.walkedDocument.matchers) {
-			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
-				const paths = pathsOf(nested);
-				if (!paths) continue;
-				const { values: patterns, field } = paths;
-				if (patterns.some(pattern => pattern.includes('{'))) continue;
-				const lowerPatterns = patterns.map(pattern => pattern.toLowerCase());
-				lowerPatterns.forEach((pattern, index) => {
-					const widerIndex = lowerPatterns.findIndex(
-						(other, otherIndex) =>
-							otherIndex !== index && coversPath(other, pattern) && (other !== pattern || otherIndex < index),
-					);
-					if (widerIndex === -1) return;
-					const message =
-						lowerPatterns[widerIndex] === pattern
-							? `\`${patterns[index]}\` is listed twice.`
-							: `\`${patterns[index]}\` is already covered by \`${patterns[widerIndex]}\`.`;
-					cx.reportAt(`${nestedPointer}/${field}/${index}`, message, { words: patterns[index] });
-				});
-			}
+		for (const { patterns, pointer } of pathPatternsIn(cx.walkedDocument)) {
+			if (patterns.some(pattern => pattern.includes('{'))) continue;
+			const lowerPatterns = patterns.map(pattern => pattern.toLowerCase());
+			lowerPatterns.forEach((pattern, index) => {
+				const widerIndex = lowerPatterns.findIndex(
+					(other, otherIndex) =>
+						otherIndex !== index && coversPath(other, pattern) && (other !== pattern || otherIndex < index),
+				);
+				if (widerIndex === -1) return;
+				const message =
+					lowerPatterns[widerIndex] === pattern
+						? `\`${patterns[index]}\` is listed twice.`
+						: `\`${patterns[index]}\` is already covered by \`${patterns[widerIndex]}\`.`;
+				cx.reportAt(`${pointer}/${index}`, message, { words: patterns[index] });
+			});
 		}
 	},
 };

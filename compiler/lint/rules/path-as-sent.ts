@@ -2,7 +2,7 @@
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
 import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { allNestedMatchers } from '../inspection/walk-document.ts';
+import { matchersIn } from '../inspection/walk-document.ts';
 
 /** Short names of placeholders whose value is the path as the client sent it, or begins with this path. */
 const SENT_PATH_NAMES = ['path', 'uri', 'orig_path', 'orig_uri', '%path', '%uri'] as const;
@@ -24,23 +24,20 @@ export const pathAsSent: LintRule = {
 	checkedForConfigfile: true,
 	dependsOn: 'site',
 	check: cx => {
-		for (const { matcher, pointer } of cx.walkedDocument.matchers) {
-			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
-				for (const { name: fullName, text, field } of MATCHERS_BY_TYPE.get(nested.type)?.comparedPlaceholders?.(
-					nested,
-				) ?? []) {
-					const name = SENT_PATH_BY_FULL_NAME.get(fullName);
-					if (name === undefined) continue;
-					const path = text?.startsWith('/') ? text : '/admin';
-					cx.reportAt(
-						`${nestedPointer}/${field}`,
-						`\`{${name}}\` is the path as it was sent: \`/${path}\` and \`/x/..${path}\` are not \`${path}\`.`,
-						{
-							words: `{${name}}`,
-							hint: 'Use the matcher `path` or `path_regexp`, or their functions in an expression: they compare the cleaned path.',
-						},
-					);
-				}
+		for (const { matcher, pointer } of matchersIn(cx.walkedDocument)) {
+			const compared = MATCHERS_BY_TYPE.get(matcher.type)?.comparedPlaceholders?.(matcher) ?? [];
+			for (const { name: fullName, text, field } of compared) {
+				const name = SENT_PATH_BY_FULL_NAME.get(fullName);
+				if (name === undefined) continue;
+				const path = text?.startsWith('/') ? text : '/admin';
+				cx.reportAt(
+					`${pointer}/${field}`,
+					`\`{${name}}\` is the path as it was sent: \`/${path}\` and \`/x/..${path}\` are not \`${path}\`.`,
+					{
+						words: `{${name}}`,
+						hint: 'Use the matcher `path` or `path_regexp`, or their functions in an expression: they compare the cleaned path.',
+					},
+				);
 			}
 		}
 	},

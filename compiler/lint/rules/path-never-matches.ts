@@ -1,8 +1,7 @@
 /** The lint rule `path/never-matches`. */
 
-import { pathsOf } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { allNestedMatchers } from '../inspection/walk-document.ts';
+import { pathPatternsIn } from '../inspection/walk-document.ts';
 
 /** Reports a path pattern that no path can match. */
 export const pathNeverMatches: LintRule = {
@@ -16,23 +15,15 @@ export const pathNeverMatches: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { matcher, pointer } of cx.walkedDocument.matchers) {
-			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
-				const paths = pathsOf(nested);
-				if (!paths) continue;
-				paths.values.forEach((pattern, index) => {
-					const mistake = patternMistake(pattern);
-					if (!mistake) return;
-					cx.reportAt(
-						`${nestedPointer}/${paths.field}/${index}`,
-						`\`${pattern}\` can match no path: ${mistake.problem}.`,
-						{
-							words: pattern,
-							hint: mistake.hint,
-						},
-					);
+		for (const { patterns, pointer } of pathPatternsIn(cx.walkedDocument)) {
+			patterns.forEach((pattern, index) => {
+				const mistake = patternMistake(pattern);
+				if (!mistake) return;
+				cx.reportAt(`${pointer}/${index}`, `\`${pattern}\` can match no path: ${mistake.problem}.`, {
+					words: pattern,
+					hint: mistake.hint,
 				});
-			}
+			});
 		}
 	},
 };

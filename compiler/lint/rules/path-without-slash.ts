@@ -1,8 +1,7 @@
 /** The lint rule `path/prefix-without-slash`. */
 
-import { pathsOf } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
-import { allNestedMatchers } from '../inspection/walk-document.ts';
+import { pathPatternsIn } from '../inspection/walk-document.ts';
 
 /** Reports patterns such as `/api*`, which also match `/apiary`. Usually, `/api/*` is meant. */
 export const pathWithoutSlash: LintRule = {
@@ -16,29 +15,24 @@ export const pathWithoutSlash: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { matcher, pointer } of cx.walkedDocument.matchers) {
-			for (const { matcher: nested, pointer: nestedPointer } of allNestedMatchers(matcher, pointer)) {
-				const paths = pathsOf(nested);
-				if (!paths) continue;
-				const { values: patterns, field } = paths;
-				patterns.forEach((pattern, index) => {
-					if (!/^\/(?:[^*?[\]{}%]*[A-Za-z0-9])\*$/.test(pattern)) return;
-					// If the last segment has a dot, the pattern is probably meant for several extensions.
-					const prefix = pattern.slice(0, -1);
-					if (prefix.slice(prefix.lastIndexOf('/')).includes('.')) return;
-					const span = cx.span(`${nestedPointer}/${field}/${index}`, pattern);
-					const patternSpan = span && span.source.text.slice(span.start, span.end) === pattern ? span : undefined;
-					const replacement = patterns.includes(prefix) ? `${prefix}/*` : `${prefix} ${prefix}/*`;
-					const isListed = patternSpan && /(?:^|\s)path(?:\s[^\n]*)?\s$/.test(lineBefore(patternSpan));
-					cx.reportAt(`${nestedPointer}/${field}/${index}`, `\`${pattern}\` also matches \`${prefix}x\`.`, {
-						words: pattern,
-						label: `did you mean \`${prefix}/*\`?`,
-						...(patternSpan && isListed
-							? { fix: { safety: 'unsafe', edits: [{ span: patternSpan, text: replacement }] } as const }
-							: {}),
-					});
+		for (const { patterns, pointer } of pathPatternsIn(cx.walkedDocument)) {
+			patterns.forEach((pattern, index) => {
+				if (!/^\/(?:[^*?[\]{}%]*[A-Za-z0-9])\*$/.test(pattern)) return;
+				// If the last segment has a dot, the pattern is probably meant for several extensions.
+				const prefix = pattern.slice(0, -1);
+				if (prefix.slice(prefix.lastIndexOf('/')).includes('.')) return;
+				const span = cx.span(`${pointer}/${index}`, pattern);
+				const patternSpan = span && span.source.text.slice(span.start, span.end) === pattern ? span : undefined;
+				const replacement = patterns.includes(prefix) ? `${prefix}/*` : `${prefix} ${prefix}/*`;
+				const isListed = patternSpan && /(?:^|\s)path(?:\s[^\n]*)?\s$/.test(lineBefore(patternSpan));
+				cx.reportAt(`${pointer}/${index}`, `\`${pattern}\` also matches \`${prefix}x\`.`, {
+					words: pattern,
+					label: `did you mean \`${prefix}/*\`?`,
+					...(patternSpan && isListed
+						? { fix: { safety: 'unsafe', edits: [{ span: patternSpan, text: replacement }] } as const }
+						: {}),
 				});
-			}
+			});
 		}
 	},
 };
