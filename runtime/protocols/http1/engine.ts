@@ -2,6 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import { DenseSet, type DenseSetMember } from '../../sockets/dense-set.ts';
 import { SocketRelay } from '../../sockets/socket-relay.ts';
+import { ConnectionTimer } from '../connection-timer.ts';
 import {
 	type ClosableConnection,
 	NO_WAIT,
@@ -12,7 +13,6 @@ import {
 import { expectedNames } from './expected-names.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { JoinedWrites } from './joined-writes.ts';
-import { MAX_TICK_MS } from './limits.ts';
 import { PieceMemory } from './piece-memory.ts';
 import { RepeatedAnswers } from './repeated-answers.ts';
 import { DateLine, FieldWriter } from './response-head.ts';
@@ -61,9 +61,8 @@ export class Http1Engine {
 	/** How long clients may send another request on an idle connection while the server drains. */
 	drainWaits: RequestWaits = NO_WAIT;
 	readonly #dateLine = new DateLine();
-	#tickMs: number;
 	#timerWheel: TimerWheel<TimedItem>;
-	#timer: NodeJS.Timeout | undefined = undefined;
+	readonly #timer: ConnectionTimer;
 
 	constructor(host: ProtocolHost, takeOver?: Http2TakeOver) {
 		this.host = host;
@@ -73,8 +72,8 @@ export class Http1Engine {
 		this.parser = new RequestHeadParser(limits.maxHeaderCount);
 		this.parser.fields.expectedNames = expectedNames(limits);
 		this.fieldWriter = new FieldWriter(() => host.countRefusal('invalid_response_field'));
-		this.#tickMs = tickMsFor(limits);
-		this.#timerWheel = new TimerWheel(this.#tickMs, this.now);
+		this.#timer = new ConnectionTimer(limits, () => this.#onTick());
+		this.#timerWheel = new TimerWheel(this.#timer.periodMs, this.now);
 	}
 
 	/**
@@ -122,18 +121,13 @@ export class Http1Engine {
 		this.parser.fields.maxCount = limits.maxHeaderCount;
 		this.parser.fields.expectedNames = expectedNames(limits);
 		this.parser.headCache.clear();
-		const tickMs = tickMsFor(limits);
-		if (tickMs === this.#tickMs) return;
-		this.#tickMs = tickMs;
+		if (!this.#timer.adapt(limits)) return;
 		const previousWheel = this.#timerWheel;
-		this.#timerWheel = new TimerWheel(tickMs, performance.now());
+		this.#timerWheel = new TimerWheel(this.#timer.periodMs, performance.now());
 		for (const { clock } of this.connections) {
 			previousWheel.remove(clock);
 			this.#timerWheel.add(clock);
 		}
-		if (this.#timer === undefined) return;
-		clearInterval(this.#timer);
-		this.#timer = this.#startTimer();
 	}
 
 	add(connection: EngineConnection): void {
@@ -142,7 +136,7 @@ export class Http1Engine {
 		this.connections.add(connection);
 		this.#timerWheel.add(connection.clock);
 		this.host.onConnectionOpened();
-		this.#timer ??= this.#startTimer();
+		this.#timer.start();
 	}
 
 	/** Removes a connection that continues with another protocol. It stays open, so `host.onConnectionClosed` is not called. */
@@ -161,29 +155,11 @@ export class Http1Engine {
 		this.#timerWheel.remove(connection.clock);
 	}
 
-	/**
-	 * Starts the timer that all connections share. The first tick without connections stops it. Stopping it with the last connection
-	 * would cost a new timer for nearly every connection while there is one at a time.
-	 */
-	#startTimer(): NodeJS.Timeout {
-		return setInterval(() => {
-			const now = performance.now();
-			this.now = now;
-			this.#timerWheel.advance(now);
-			this.refreshLimits();
-			if (this.connections.size > 0) return;
-			clearInterval(this.#timer);
-			this.#timer = undefined;
-		}, this.#tickMs).unref();
+	#onTick(): boolean {
+		const now = performance.now();
+		this.now = now;
+		this.#timerWheel.advance(now);
+		this.refreshLimits();
+		return this.connections.size > 0;
 	}
-}
-
-/** Returns the milliseconds between checks: a quarter of the shortest timeout, so that timeouts are precise enough. */
-function tickMsFor(limits: ProtocolLimits): number {
-	let shortestMs = MAX_TICK_MS * 4;
-	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;
-	for (const timeoutMs of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {
-		if (timeoutMs > 0 && timeoutMs < shortestMs) shortestMs = timeoutMs;
-	}
-	return Math.max(10, shortestMs / 4);
 }

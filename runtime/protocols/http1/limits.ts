@@ -42,6 +42,3 @@ export const LINGER_IDLE_MS = 2000;
 
 /** After its last response, a connection is closed after this many milliseconds even if the client keeps sending. */
 export const LINGER_TOTAL_MS = 10_000;
-
-/** Maximum milliseconds between checks of deadlines. */
-export const MAX_TICK_MS = 500;

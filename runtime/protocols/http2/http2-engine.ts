@@ -1,7 +1,7 @@
 /** The state shared by the HTTP/2 connections of one server: limits, coders, memory, clock and deadlines. */
 
+import { ConnectionTimer } from '../connection-timer.ts';
 import { expectedNames } from '../http1/expected-names.ts';
-import { MAX_TICK_MS } from '../http1/limits.ts';
 import { PieceMemory } from '../http1/piece-memory.ts';
 import type { SocketInfo } from '../http1/socket-info.ts';
 import { ReadMemory } from '../http1/socket-input.ts';
@@ -53,16 +53,15 @@ export class Http2Engine {
 	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
 	now: number = performance.now();
 	draining = false;
-	#tickMs: number;
 	#coders: Http2Coders | undefined = undefined;
 	#pieceMemory: PieceMemory | undefined = undefined;
-	#timer: NodeJS.Timeout | undefined = undefined;
+	readonly #timer: ConnectionTimer;
 
 	constructor(host: ProtocolHost) {
 		this.host = host;
 		this.limits = host.limits;
 		this.counters = host.http2;
-		this.#tickMs = clockTickMs(host.limits);
+		this.#timer = new ConnectionTimer(host.limits, () => this.#onTick());
 	}
 
 	get coders(): Http2Coders {
@@ -88,12 +87,7 @@ export class Http2Engine {
 		this.limits = limits;
 		// Existing connections keep their coders, because they announced the old limits to their clients.
 		this.#coders = undefined;
-		const tickMs = clockTickMs(limits);
-		if (tickMs === this.#tickMs) return;
-		this.#tickMs = tickMs;
-		if (this.#timer === undefined) return;
-		clearInterval(this.#timer);
-		this.#timer = this.#startTimer();
+		this.#timer.adapt(limits);
 	}
 
 	/** Adds a connection. `isCounted` is true if it began with another protocol and has been counted already. */
@@ -101,7 +95,7 @@ export class Http2Engine {
 		this.sessions.add(session);
 		if (!isCounted) this.host.onConnectionOpened();
 		this.counters?.sessionOpened();
-		this.#timer ??= this.#startTimer();
+		this.#timer.start();
 	}
 
 	remove(session: EngineSession): void {
@@ -110,26 +104,11 @@ export class Http2Engine {
 		this.host.onConnectionClosed();
 	}
 
-	/** Starts the timer that all connections share. The first tick without connections stops it; see Http1Engine. */
-	#startTimer(): NodeJS.Timeout {
-		return setInterval(() => {
-			const now = performance.now();
-			this.now = now;
-			for (const session of this.sessions) session.check(now);
-			this.refreshLimits();
-			if (this.sessions.size > 0) return;
-			clearInterval(this.#timer);
-			this.#timer = undefined;
-		}, this.#tickMs).unref();
+	#onTick(): boolean {
+		const now = performance.now();
+		this.now = now;
+		for (const session of this.sessions) session.check(now);
+		this.refreshLimits();
+		return this.sessions.size > 0;
 	}
-}
-
-/** Returns the milliseconds between checks: a quarter of the shortest timeout, so that timeouts are precise enough. */
-export function clockTickMs(limits: ProtocolLimits): number {
-	let shortestMs = MAX_TICK_MS * 4;
-	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;
-	for (const timeoutMs of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {
-		if (timeoutMs > 0 && timeoutMs < shortestMs) shortestMs = timeoutMs;
-	}
-	return Math.max(10, shortestMs / 4);
 }

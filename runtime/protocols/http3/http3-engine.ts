@@ -1,9 +1,9 @@
 /** The state shared by the HTTP/3 connections of one server: limits, coders, clock and deadlines. */
 import type { ConnectionInfo } from '../../../compiler/exchange/exchange.ts';
+import { ConnectionTimer } from '../connection-timer.ts';
 import { expectedNames } from '../http1/expected-names.ts';
 import { PieceMemory } from '../http1/piece-memory.ts';
 import { StringMemory } from '../http2/hpack-decoder.ts';
-import { clockTickMs } from '../http2/http2-engine.ts';
 import { RequestFields } from '../http2/request-fields.ts';
 import { ResponseFields } from '../http2/response-fields.ts';
 import type { ClosableConnection, Http3Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
@@ -47,16 +47,15 @@ export class Http3Engine {
 	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
 	now: number = performance.now();
 	draining = false;
-	#tickMs: number;
 	#coders: Http3Coders | undefined = undefined;
-	#timer: NodeJS.Timeout | undefined = undefined;
+	readonly #timer: ConnectionTimer;
 	#pieceMemory: PieceMemory | undefined = undefined;
 
 	constructor(host: ProtocolHost) {
 		this.host = host;
 		this.limits = host.limits;
 		this.counters = host.http3;
-		this.#tickMs = clockTickMs(host.limits);
+		this.#timer = new ConnectionTimer(host.limits, () => this.#onTick());
 	}
 
 	/** Memory for chunks of request bodies. Created on first use. */
@@ -82,19 +81,14 @@ export class Http3Engine {
 		this.limits = limits;
 		// Existing connections keep their coders, because they announced the old limits to their clients.
 		this.#coders = undefined;
-		const tickMs = clockTickMs(limits);
-		if (tickMs === this.#tickMs) return;
-		this.#tickMs = tickMs;
-		if (this.#timer === undefined) return;
-		clearInterval(this.#timer);
-		this.#timer = this.#startTimer();
+		this.#timer.adapt(limits);
 	}
 
 	add(connection: EngineConnection): void {
 		this.connections.add(connection);
 		this.host.onConnectionOpened();
 		this.counters?.connectionOpened();
-		this.#timer ??= this.#startTimer();
+		this.#timer.start();
 	}
 
 	remove(connection: EngineConnection): void {
@@ -103,16 +97,11 @@ export class Http3Engine {
 		this.host.onConnectionClosed();
 	}
 
-	/** Starts the timer that all connections share. The first tick without connections stops it; see Http1Engine. */
-	#startTimer(): NodeJS.Timeout {
-		return setInterval(() => {
-			const now = performance.now();
-			this.now = now;
-			for (const connection of this.connections) connection.check(now);
-			this.refreshLimits();
-			if (this.connections.size > 0) return;
-			clearInterval(this.#timer);
-			this.#timer = undefined;
-		}, this.#tickMs).unref();
+	#onTick(): boolean {
+		const now = performance.now();
+		this.now = now;
+		for (const connection of this.connections) connection.check(now);
+		this.refreshLimits();
+		return this.connections.size > 0;
 	}
 }
