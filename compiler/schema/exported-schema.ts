@@ -1,8 +1,8 @@
 /** The schema in the form in which it is exported, for editors and for programs that generate documents. */
 
 import type { Schema } from '../document/schema-type.ts';
-import { withIds } from '../document/with-ids.ts';
 import { documentSchema } from './schema.ts';
+import { withIds } from './with-ids.ts';
 
 /** Keywords that contain other schemas: by name, in a list, or directly. */
 const SCHEMA_MAP_KEYWORDS: readonly string[] = ['properties', '$defs', 'patternProperties'];

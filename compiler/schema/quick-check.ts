@@ -6,7 +6,7 @@
  */
 
 import type { Schema } from '../document/schema-type.ts';
-import { canHaveId, isObjectId } from '../document/with-ids.ts';
+import { canHaveId, isObjectId } from './with-ids.ts';
 
 /** Returns true only if a value is certain to be valid. */
 export type QuickCheck = (value: unknown) => boolean;

@@ -16,7 +16,6 @@
  */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { escapePointer, valueAt } from '../document/json-pointer.ts';
-import { SchemaMarks } from '../document/schema-marks.ts';
 import { isSecretHeader, isSecretVariable, refersToSecret } from '../document/secret-names.ts';
 import {
 	findArgumentSecrets,
@@ -28,6 +27,7 @@ import {
 } from '../document/secret-parts.ts';
 import { lazily } from '../exchange/lazily.ts';
 import { documentSchema } from './schema.ts';
+import { SchemaMarks } from './schema-marks.ts';
 
 /** A string in a document that is, or contains, a secret. */
 export interface Secret {

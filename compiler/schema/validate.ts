@@ -6,10 +6,10 @@ import { didYouMeanLabel, nearestNames } from '../diagnostics/suggest.ts';
 import type { Document, Site } from '../document/document.ts';
 import { escapePointer, valueAt } from '../document/json-pointer.ts';
 import { redactUrlSecrets } from '../document/secret-parts.ts';
-import { withIds } from '../document/with-ids.ts';
 import { lazily } from '../exchange/lazily.ts';
 import { type QuickCheck, QuickChecks } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
+import { withIds } from './with-ids.ts';
 
 /** Maximum number of names that a hint lists; if there are more, it lists the most similar ones. */
 const MAX_HINT_NAMES = 8;

@@ -4,7 +4,7 @@
  */
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { executablePageRelease } from '../sockets/file-pages.ts';
+import { executablePageRelease } from '../sockets/executable-pages.ts';
 import { memoryTrim } from '../sockets/memory-trim.ts';
 
 /** Milliseconds between two checks of a thread until its first collection, which frees what only the start needed. */

@@ -1,7 +1,8 @@
 /** Leases that connect to nothing. The compiler builds the handler graph with them to check that it can be built. */
-import { EmptyCache } from '../../exchange/empty-cache.ts';
+
 import type { LeaseKinds, Leases } from '../../exchange/leases.ts';
 import { UpstreamError } from '../../exchange/leases.ts';
+import { EmptyCache } from './empty-cache.ts';
 
 /** One error for all calls. Creating one for each would record thousands of stacks, because lint rules run many requests. */
 const NO_FILES_ERROR = new Error('There are no files while a configuration is checked.');

@@ -1,7 +1,6 @@
 /** Compiles edits of the request's path and query: prefixes and suffixes, replacements, parameters. */
 
 import { compilePatternReplacement, compileSearch } from '../../codegen/context/replacement.ts';
-import { stripPathPrefix, stripPathSuffix } from '../../exchange/escaped-affix.ts';
 import type { Request } from '../../exchange/exchange.ts';
 import { escapedCleanPath } from '../../exchange/request-path.ts';
 import {
@@ -11,6 +10,7 @@ import {
 	parseQueryLeniently,
 } from '../../exchange/uri-escape.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
+import { stripPathPrefix, stripPathSuffix } from './escaped-affix.ts';
 import type { UriEdit } from './rewrite-to.ts';
 
 /** A replacement of literal text. */

@@ -10,11 +10,10 @@ import {
 } from '../../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 import type { Store } from '../../storage/store.ts';
 import { type Authority, AuthorityError } from '../authority.ts';
-import { FairQueue } from '../fair-queue.ts';
 import type { ManagerLog } from '../manager-log.ts';
-
 import { type Account, Accounts } from './accounts.ts';
 import { AcmeRefusal } from './acme-refusal.ts';
+import { FairQueue } from './fair-queue.ts';
 import { nameRefusal } from './name-policy.ts';
 import { type ValidationPorts, validateName } from './name-validation.ts';
 import { Nonces } from './nonces.ts';

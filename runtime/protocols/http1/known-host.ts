@@ -1,6 +1,6 @@
 /** Caches the host of a connection's requests, which rarely changes. */
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
-import { copyString, equalStrings } from '../../../compiler/exchange/same-text.ts';
+import { copyString, equalStrings } from './same-text.ts';
 
 /**
  * If a read is longer than this many bytes, its substrings are copied before they are cached, because a substring keeps the whole

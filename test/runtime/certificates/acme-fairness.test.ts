@@ -3,9 +3,9 @@ import { generateKeyPairSync } from 'node:crypto';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Accounts } from '../../../runtime/certificates/acme-server/accounts.ts';
+import { FairQueue } from '../../../runtime/certificates/acme-server/fair-queue.ts';
 import { Nonces } from '../../../runtime/certificates/acme-server/nonces.ts';
 import { publicJwk } from '../../../runtime/certificates/acme-server/signed-request.ts';
-import { FairQueue } from '../../../runtime/certificates/fair-queue.ts';
 import { openFileStore } from '../../../runtime/storage/file-store.ts';
 import { temporaryFolder } from '../../harness.ts';
 

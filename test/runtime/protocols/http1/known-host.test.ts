@@ -3,8 +3,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { equalStrings } from '../../../../compiler/exchange/same-text.ts';
 import { KnownHost } from '../../../../runtime/protocols/http1/known-host.ts';
+import { equalStrings } from '../../../../runtime/protocols/http1/same-text.ts';
 
 const hosts = suite('hosts of a connection');
 

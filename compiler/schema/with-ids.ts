@@ -1,5 +1,5 @@
 /** Adds `@id` to the schema, because every object of a document may have one. */
-import type { Schema } from './schema-type.ts';
+import type { Schema } from '../document/schema-type.ts';
 
 const ID_SCHEMA: Schema = {
 	type: 'string',

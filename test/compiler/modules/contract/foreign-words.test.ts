@@ -1,8 +1,12 @@
 /** Directives of other servers: each suggested replacement exists in both languages, and none is our own directive. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { registryOf } from '../../../compiler/lower/registry.ts';
-import { FOREIGN_PROXY_WORDS, FOREIGN_WORDS, foreignHint } from '../../../compiler/modules/contract/foreign-words.ts';
+import { registryOf } from '../../../../compiler/lower/registry.ts';
+import {
+	FOREIGN_PROXY_WORDS,
+	FOREIGN_WORDS,
+	foreignHint,
+} from '../../../../compiler/modules/contract/foreign-words.ts';
 
 const words = suite('directives of other servers');
 

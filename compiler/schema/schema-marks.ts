@@ -1,5 +1,5 @@
 /** Finds the values of a document that the schema marks with a custom keyword. */
-import type { Schema } from './schema-type.ts';
+import type { Schema } from '../document/schema-type.ts';
 
 /**
  * Receives a value whose schema has the keyword. `mark` is the keyword's value, `parent` the object or array with the value, and

@@ -1,12 +1,12 @@
 /** Range fields and multipart bodies. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { BodySource } from '../../../../../compiler/exchange/body.ts';
+import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import {
 	createMultipartBody,
 	formatContentRange,
 	parseRange,
-} from '../../../../../compiler/modules/representations/ranges.ts';
+} from '../../../../compiler/modules/representations/ranges.ts';
 
 const parsing = suite('range fields');
 const manyRanges = (count: number) => Array.from({ length: count }, (_, i) => `${i * 200}-${i * 200}`).join(',');

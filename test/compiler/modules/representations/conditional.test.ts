@@ -1,13 +1,13 @@
 /** Preconditions: entity tags, dates, and their precedence. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { HeaderList } from '../../../../../compiler/exchange/header-list.ts';
+import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
 import {
 	etagListHas,
 	evaluatePreconditions,
 	parseHttpDate,
 	rangeApplies,
-} from '../../../../../compiler/modules/representations/conditional.ts';
+} from '../../../../compiler/modules/representations/conditional.ts';
 
 const NOW = Date.UTC(2026, 0, 15);
 const MODIFIED = 784111777;

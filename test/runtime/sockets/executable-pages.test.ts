@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { executablePageRelease, unchangedMappings } from '../../../runtime/sockets/file-pages.ts';
+import { executablePageRelease, unchangedMappings } from '../../../runtime/sockets/executable-pages.ts';
 import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
 
 const test = suite('pages of the executable file');
@@ -66,7 +66,7 @@ test('the pages leave the memory of this process, which goes on', () => {
 
 test('nothing is removed, and nothing is thrown, while no descriptor is free', () => {
 	if (process.platform !== 'linux' || !isDirectIo()) return;
-	const module = new URL('../../../runtime/sockets/file-pages.ts', import.meta.url).href;
+	const module = new URL('../../../runtime/sockets/executable-pages.ts', import.meta.url).href;
 	const source = `
 		import { openSync } from 'node:fs';
 		const { executablePageRelease } = await import(${JSON.stringify(module)});

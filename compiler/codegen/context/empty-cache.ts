@@ -1,6 +1,12 @@
 /** A response cache that stores nothing, for handler graphs that are built but not served. */
-import type { Body } from './body.ts';
-import type { CachedHead, CachedResponse, CacheWriter, FetchTicket, ResponseCache } from './response-cache.ts';
+import type { Body } from '../../exchange/body.ts';
+import type {
+	CachedHead,
+	CachedResponse,
+	CacheWriter,
+	FetchTicket,
+	ResponseCache,
+} from '../../exchange/response-cache.ts';
 
 export class EmptyCache implements ResponseCache {
 	readonly maxBodyBytes = 0;

@@ -1,7 +1,7 @@
 /** Content types by extension. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { contentType } from '../../../../../compiler/modules/representations/content-type.ts';
+import { contentType } from '../../../../compiler/modules/representations/content-type.ts';
 
 const types = suite('content types');
 const TYPE_CASES: readonly [path: string, type: string | undefined][] = [
