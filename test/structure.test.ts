@@ -165,6 +165,26 @@ structure('no folder imports one that imports it, directly or through others', (
 	assert.equal(inCycles, [], 'folders in import cycles');
 });
 
+structure(
+	'no file imports, other than for types or when needed, one that imports it, directly or through others',
+	() => {
+		const imports = new Map<string, Set<string>>();
+		for (const file of filesBelow(LAYERS, '.ts')) {
+			const text = readFileSync(path.join(ROOT, file), 'utf8');
+			const specifiers = text.matchAll(
+				/^(?:import|export)\s(?!type\b)([^;']*)from\s*'(\.[^']+)'|^import\s*'(\.[^']+)'/gm,
+			);
+			const imported = [...specifiers]
+				.filter(([, names]) => names === undefined || !/^\s*\{(\s*type\s[^,}]+,?)+\s*\}\s*$/.test(names))
+				.map(([, , from, alone]) => path.join(path.dirname(file), (from ?? alone)!));
+			imports.set(file, new Set(imported));
+		}
+		const inCycles = [...imports.keys()].filter(file => reachableFrom(file, imports).has(file));
+		assert.equal(inCycles, [], 'files in import cycles');
+		assert.ok(reachableFrom('runtime/main/runtime.ts', imports).size > 50, 'the imports are not found');
+	},
+);
+
 /** Returns, for each folder, the other folders from which it imports. */
 function folderImports(): Map<string, Set<string>> {
 	const imports = new Map<string, Set<string>>();

@@ -4,7 +4,7 @@ import { escapePointer } from '../document/json-pointer.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
 import { HttpError } from '../exchange/http-error.ts';
-import { SiteCompiler } from './site-compiler.ts';
+import type { SiteCompiler } from './site-compiler.ts';
 
 /** Runs a route, and continues with `next` if the route does not answer. */
 export type RouteRunner = (x: Exchange, next: Handler) => void | Promise<void>;
@@ -42,7 +42,7 @@ export function compileRouteRunner(compiler: SiteCompiler, name: string): RouteR
 		return routeHandler!(x);
 	};
 	scope.routeRunners.set(name, runner);
-	routeHandler = new SiteCompiler(scope, '/routes').pipeline(scope.routes[name]!, returnFromRoute, escapePointer(name));
+	routeHandler = compiler.forNamedRoutes().pipeline(scope.routes[name]!, returnFromRoute, escapePointer(name));
 	return runner;
 }
 

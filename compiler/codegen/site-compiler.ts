@@ -134,6 +134,11 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return new SiteCompiler(this.scope, `${this.#pointer}/${path}`, this.#stepBase);
 	}
 
+	/** Returns the context for the named routes, which do not belong to the site's place in the document. */
+	forNamedRoutes(): SiteCompiler {
+		return new SiteCompiler(this.scope, '/routes');
+	}
+
 	needsBody(): void {
 		this.needsWholeBody = true;
 	}

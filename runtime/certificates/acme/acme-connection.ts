@@ -232,6 +232,14 @@ export class AcmeConnection {
 	}
 }
 
+/**
+ * Returns the milliseconds until `retryAt`, limited to the range from 100 to 60,000, or `defaultMs` if `retryAt` is undefined.
+ */
+export function pollDelay(retryAt: number | undefined, defaultMs: number): number {
+	if (retryAt === undefined) return defaultMs;
+	return Math.min(Math.max(retryAt - Date.now(), 100), 60_000);
+}
+
 /** Waits for some milliseconds. Rejects with the signal's reason if the signal aborts first. */
 export async function waitUnlessAborted(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
 	await sleep(milliseconds, undefined, signal ? { signal } : {}).catch(error => {

@@ -14,6 +14,7 @@ import {
 	type AcmeAnswer,
 	type AcmeConnection,
 	AcmeProblem,
+	pollDelay,
 	toAcmeProblem,
 	waitUnlessAborted,
 } from './acme-connection.ts';
@@ -267,14 +268,6 @@ async function awaitOrder(
 		}
 		await waitUnlessAborted(pollDelay(currentOrder.retryAt, waitMs), signal);
 	}
-}
-
-/**
- * Returns the milliseconds until `retryAt`, limited to the range from 100 to 60,000, or `defaultMs` if `retryAt` is undefined.
- */
-export function pollDelay(retryAt: number | undefined, defaultMs: number): number {
-	if (retryAt === undefined) return defaultMs;
-	return Math.min(Math.max(retryAt - Date.now(), 100), 60_000);
 }
 
 function identifierOf(name: string): { readonly type: string; readonly value: string } {

@@ -5,8 +5,7 @@ import type { ChallengeRegistry } from '../challenge-registry.ts';
 import { IssueError } from '../issuer.ts';
 import type { SharedChallenges } from '../shared-challenges.ts';
 import type { AcmeAccount } from './acme-account.ts';
-import { type AcmeConnection, toAcmeProblem, waitUnlessAborted } from './acme-connection.ts';
-import { pollDelay } from './acme-order.ts';
+import { type AcmeConnection, pollDelay, toAcmeProblem, waitUnlessAborted } from './acme-connection.ts';
 
 /** The supported challenge types. */
 export type ChallengeType = 'http-01' | 'tls-alpn-01' | 'dns-01';

@@ -8,8 +8,14 @@ import type { CompileContext } from '../../contract/compile-context.ts';
 import { compileForwarding, type Forwarding } from '../reverse-proxy/forwarding.ts';
 import type { UpstreamPool } from '../reverse-proxy/upstream-pool.ts';
 import { CopiedBody } from './copied-body.ts';
-import { DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT_MS, type MirrorStep } from './mirror.ts';
+import type { MirrorStep } from './mirror.ts';
 import type { MirrorGate, MirrorOutcome } from './mirror-gate.ts';
+
+/** Default maximum size of a copied body in bytes. */
+export const DEFAULT_MAX_BODY_BYTES = 1024 * 1024;
+/** Default milliseconds from sending a copy to the end of its response. */
+export const DEFAULT_TIMEOUT_MS = 30_000;
+export const DEFAULT_MAX_IN_FLIGHT = 128;
 
 /** Header field that marks a copy, so that mirrors that lead to each other do not copy endlessly. */
 const MIRRORED_FIELD = 'X-Mirrored';

@@ -9,7 +9,7 @@ import { HEADER_EDITS_SCHEMA } from '../../words/header-edits.ts';
 import { parseSingleDuration, parseSingleInteger, parseSingleWord } from '../../words/single-value.ts';
 import type { ForwardingStep } from '../reverse-proxy/forwarding.ts';
 import { lowerProxy } from '../reverse-proxy/lower-proxy.ts';
-import { compileMirror } from './mirror-handler.ts';
+import { compileMirror, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT_MS } from './mirror-handler.ts';
 
 export interface MirrorStep extends ForwardingStep {
 	readonly handler: 'mirror';
@@ -24,12 +24,6 @@ export interface MirrorStep extends ForwardingStep {
 	/** Maximum number of copies in flight on one thread. */
 	readonly max_in_flight?: number;
 }
-
-/** Default maximum size of a copied body in bytes. */
-export const DEFAULT_MAX_BODY_BYTES = 1024 * 1024;
-/** Default milliseconds from sending a copy to the end of its response. */
-export const DEFAULT_TIMEOUT_MS = 30_000;
-export const DEFAULT_MAX_IN_FLIGHT = 128;
 
 /** Maximum of `max_body` in bytes. It is limited because the whole copied body is kept in memory. */
 const MAX_BODY_LIMIT_BYTES = 64 * 1024 * 1024;

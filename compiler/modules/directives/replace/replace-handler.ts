@@ -7,14 +7,13 @@ import type { HeaderList } from '../../../exchange/header-list.ts';
 import { escapeHtml } from '../../../exchange/html-text.ts';
 import { restartPoint } from '../../../exchange/restart-point.ts';
 import type { CompileContext, EscapeValue } from '../../contract/compile-context.ts';
-import {
-	DEFAULT_MAX_MATCH_LENGTH,
-	DEFAULT_SEARCHED_TYPES,
-	type ReplaceTextStep,
-	type TextReplacement,
-} from './replace.ts';
+import type { ReplaceTextStep, TextReplacement } from './replace.ts';
 import { ReplacingBody } from './replacing-body.ts';
 import { compileTextSearch, type TextSearch } from './text-search.ts';
+
+export const DEFAULT_SEARCHED_TYPES: readonly string[] = ['text/*'];
+/** Default maximum length of a match in UTF-16 units. */
+export const DEFAULT_MAX_MATCH_LENGTH = 8192;
 
 /** Header fields that describe the bytes of a body and are wrong once text has been replaced. */
 const STALE_BODY_FIELDS = [

@@ -3,7 +3,7 @@ import type { Step } from '../../../document/document.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
-import { compileReplace } from './replace-handler.ts';
+import { compileReplace, DEFAULT_MAX_MATCH_LENGTH, DEFAULT_SEARCHED_TYPES } from './replace-handler.ts';
 import { EMPTY_MATCH_HINT, EMPTY_MATCH_MESSAGE, matchesEmptyText } from './text-search.ts';
 
 /** A text or regular expression to search for, and its replacement. */
@@ -30,10 +30,6 @@ export interface ReplaceTextStep extends Step {
 	/** True to keep `Last-Modified`, and to keep `Etag` as a weak tag. */
 	readonly keep_validators?: true;
 }
-
-export const DEFAULT_SEARCHED_TYPES: readonly string[] = ['text/*'];
-/** Default maximum length of a match in UTF-16 units. */
-export const DEFAULT_MAX_MATCH_LENGTH = 8192;
 
 const MIN_MATCH_LENGTH = 64;
 /** Maximum of `max_match`. For each piece of a body, up to `max_match` characters of earlier pieces are searched again. */
