@@ -7,11 +7,12 @@
 import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sockets.ts';
 import { readSocketAddress } from '../socket-address.ts';
 import { ClientShares, COUNT_PERIOD_MS } from './client-shares.ts';
+import type { AddressProof } from './connection-objects.ts';
 import { type DatagramPath, SENT_DATAGRAM_BYTES } from './datagram-memory.ts';
 import { DeadlineHeap } from './deadline-heap.ts';
 import { createVersionNegotiation } from './packet-header.ts';
 import type { QuicConnection } from './quic-connection.ts';
-import { type AddressProof, type EngineOwner, QuicEngine } from './quic-engine.ts';
+import { type EngineOwner, QuicEngine } from './quic-engine.ts';
 import * as BOUND from './quic-limits.ts';
 import { DEFAULT_QUIC_LIMITS, type QuicLimits } from './quic-limits.ts';
 import type { HandshakeResult, QuicRefusal } from './quic-results.ts';

@@ -7,6 +7,17 @@
  */
 
 import { readSocketAddress } from '../socket-address.ts';
+import {
+	ACCEPT_NO_BLOCK,
+	type AddressProof,
+	acceptConnection,
+	askCloseInfo,
+	createListener,
+	nextEventAt,
+	shutDownConnection,
+	startListening,
+	storedCloseInfo,
+} from './connection-objects.ts';
 import type { DatagramPath } from './datagram-memory.ts';
 import type { Deadline } from './deadline-heap.ts';
 import { HandshakeDatagrams } from './handshake-datagrams.ts';
@@ -24,28 +35,9 @@ import type { QuicTls } from './quic-tls.ts';
 import type { RouteTarget } from './router.ts';
 import { type HandshakeAlert, ServerHandshake } from './server-handshake.ts';
 
-const LISTENER_VALIDATE = 0n;
-const LISTENER_NO_VALIDATE = 2n;
-const ACCEPT_NO_BLOCK = 1n;
+const NO_LISTENER = 'OpenSSL makes no QUIC listener.';
 const STREAM_UNI = 1n;
 const STREAM_NO_BLOCK = 2n;
-const POLICY_ACCEPT = 1;
-const CLASS_GENERIC = 0;
-const CLASS_FEATURE_REQUEST = 1;
-const VALUE_IDLE_TIMEOUT = 5;
-const VALUE_EVENT_HANDLING = 6;
-const EVENT_HANDLING_EXPLICIT = 2n;
-const SHUTDOWN_RAPID = 1n;
-/** Flags of SSL_shutdown_ex. NO_FLUSH: do not wait until the unsent data of streams has been sent. */
-const SHUTDOWN_NO_FLUSH = 2n;
-const SHUTDOWN_NO_BLOCK = 4n;
-const CLOSED_LOCALLY = 1;
-const CLOSED_BY_TRANSPORT = 2;
-/** Offsets of results in the thread's memory for results. */
-const RESULT_OFFSETS = { time: 48n, infinite: 64n, close: 72n } as const;
-const CTRL_MODE = 33;
-/** Modes for SSL_CTRL_MODE: SSL_MODE_ENABLE_PARTIAL_WRITE and SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER. */
-const PARTIAL_MOVING_WRITES = 3n;
 
 /** The endpoint to which an engine belongs. */
 export interface EngineOwner {
@@ -68,12 +60,6 @@ export interface EngineOwner {
 	/** Called when the engine or its protocol has thrown an error. The engine is destroyed afterwards. */
 	onError(error: unknown): void;
 }
-
-/**
- * How a client proves its address: by completing the handshake, by answering a Retry packet that OpenSSL sends, or with the token
- * of a Retry packet that we sent before.
- */
-export type AddressProof = 'handshake' | 'retry' | 'token';
 
 /** State of the graceful end of a connection. */
 interface Ending {
@@ -164,31 +150,13 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		this.#handshake = new ServerHandshake(owner.tls, address, path.localAddress, () => {
 			if (!this.#isGone) owner.onHandshakeResumed(this);
 		});
-		const { functions } = thread.library;
-		const { context } = owner.tls;
 		this.answersRetry = addressProof === 'token';
-		this.#listener =
-			addressProof === 'token'
-				? (thread.retryTokens?.createListener(context) ?? 0n)
-				: (functions.SSL_new_listener(
-						context,
-						addressProof === 'retry' ? LISTENER_VALIDATE : LISTENER_NO_VALIDATE,
-					) as bigint);
-		if (this.#listener === 0n) throw this.#createError();
-		thread.datagramPipe.attach(this.#listener);
-		functions.SSL_set_blocking_mode(this.#listener, 0);
-		functions.SSL_set_value_uint(this.#listener, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
-		functions.SSL_set_value_uint(
-			this.#listener,
-			CLASS_FEATURE_REQUEST,
-			VALUE_IDLE_TIMEOUT,
-			BigInt(BOUND.IDLE_TIMEOUT_MS),
-		);
-		if ((functions.SSL_listen(this.#listener) as number) !== 1) {
+		this.#listener = createListener(thread, owner.tls.context, addressProof);
+		if (this.#listener === 0n) throw new Error(NO_LISTENER);
+		if (!startListening(thread, this.#listener)) {
 			this.#free();
-			throw this.#createError();
+			throw new Error(NO_LISTENER);
 		}
-		functions.ERR_clear_error();
 	}
 
 	get facts(): QuicHandshakeFacts {
@@ -322,7 +290,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		this.isClosing = true;
 		// While an OpenSSL callback is in progress, another connection may be using the pair of BIOs.
 		if (this.#connection !== 0n && this.thread.currentTarget === undefined) {
-			this.#shutDown(code, SHUTDOWN_RAPID | SHUTDOWN_NO_FLUSH | SHUTDOWN_NO_BLOCK);
+			this.#shutDown(code, false);
 			this.#sendOutput();
 		}
 		this.#end({ byPeer: false, isTransportError: false, code });
@@ -356,16 +324,12 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		for (const streams of [this.#lingeringStreams, this.streamsBySsl]) {
 			for (const stream of streams.values()) if (stream.hasUnsent) return;
 		}
-		this.#shutDown(gracefulEnd.code, SHUTDOWN_RAPID | SHUTDOWN_NO_BLOCK);
+		this.#shutDown(gracefulEnd.code, true);
 	}
 
-	#shutDown(code: number, flags: bigint): void {
-		const { library, results, resultsPointer } = this.thread;
-		results.writeBigUInt64LE(BigInt(code), 0);
-		results.writeBigUInt64LE(0n, 8);
-		library.functions.SSL_shutdown_ex(this.#connection, flags, resultsPointer, 16n);
-		library.functions.ERR_clear_error();
-		if (this.#hasCloseInfo()) this.isClosing = true;
+	#shutDown(code: number, flushes: boolean): void {
+		shutDownConnection(this.thread, this.#connection, code, flushes);
+		if (askCloseInfo(this.thread, this.#connection)) this.isClosing = true;
 		this.#takeDatagrams();
 	}
 
@@ -408,7 +372,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 				if (this.#connection === 0n) this.#acceptConnection();
 				// If the handshake has failed, the datagrams taken below contain the reason. They are kept, and sent again if the
 				// client retries.
-				if (this.#connection !== 0n && this.#hasCloseInfo()) this.isClosing = true;
+				if (this.#connection !== 0n && askCloseInfo(this.thread, this.#connection)) this.isClosing = true;
 			}
 			if (pipe.hasOutput) this.#takeDatagrams();
 		} while (receivedIndex < received.length && !this.#isGone);
@@ -429,24 +393,13 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	}
 
 	#acceptConnection(): void {
-		const { channelRuns, library } = this.thread;
-		const { functions } = library;
-		const connection = functions.SSL_accept_connection(this.#listener, ACCEPT_NO_BLOCK) as bigint;
-		if (connection === 0n) {
-			functions.ERR_clear_error();
-			return;
-		}
+		const { thread } = this;
+		const connection = acceptConnection(thread, this.#listener);
+		if (connection === 0n) return;
 		this.#connection = connection;
-		if (channelRuns !== undefined) {
-			this.#channel = channelRuns.channelOf(connection);
-			this.thread.sendBufferShrinker?.onConnectionCreated(this.#channel);
-		}
-		functions.SSL_set_blocking_mode(connection, 0);
-		functions.SSL_ctrl(connection, CTRL_MODE, PARTIAL_MOVING_WRITES, 0n);
-		functions.SSL_set_default_stream_mode(connection, 0);
-		functions.SSL_set_incoming_stream_policy(connection, POLICY_ACCEPT, 0n);
-		functions.SSL_set_value_uint(connection, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);
-		functions.ERR_clear_error();
+		if (thread.channelRuns === undefined) return;
+		this.#channel = thread.channelRuns.channelOf(connection);
+		thread.sendBufferShrinker?.onConnectionCreated(this.#channel);
 	}
 
 	#checkEstablished(): void {
@@ -535,63 +488,23 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		}
 	}
 
-	/**
-	 * Asks OpenSSL how the connection was closed, and stores the answer in the thread's memory. Returns false if it is not closed.
-	 */
-	#hasCloseInfo(): boolean {
-		const { library, polledStreams, resultsPointer } = this.thread;
-		// Reading the close information of an open connection would be an error, and handling that error is slower than polling
-		// first.
-		if (!polledStreams.isClosing(this.#connection)) return false;
-		if (
-			(library.functions.SSL_get_conn_close_info(
-				this.#connection,
-				resultsPointer + RESULT_OFFSETS.close,
-				40n,
-			) as number) === 1
-		)
-			return true;
-		library.functions.ERR_clear_error();
-		return false;
-	}
-
 	#checkClosed(): boolean {
-		if (!this.#hasCloseInfo()) return false;
-		const { results } = this.thread;
-		const code = Number(results.readBigUInt64LE(72));
-		const flags = results.readUInt32LE(72 + 32);
-		const byPeer = (flags & CLOSED_LOCALLY) === 0;
-		if (!this.isEstablished) this.#handshake.recordFailure(code, byPeer);
-		this.#end({
-			byPeer,
-			isTransportError: (flags & CLOSED_BY_TRANSPORT) !== 0,
-			code,
-		});
+		if (!askCloseInfo(this.thread, this.#connection)) return false;
+		const closeInfo = storedCloseInfo(this.thread);
+		if (!this.isEstablished) this.#handshake.recordFailure(closeInfo.code, closeInfo.byPeer);
+		this.#end(closeInfo);
 		return true;
 	}
 
 	#scheduleNextRun(): void {
 		const { channelRuns } = this.thread;
 		let dueAt = Infinity;
-		if (channelRuns === undefined) dueAt = this.#nextEventAt();
+		if (channelRuns === undefined) dueAt = nextEventAt(this.thread, this.#listener);
 		else if (this.#channel !== 0n) dueAt = channelRuns.dueAt;
 		const gracefulEnd = this.#gracefulEnd;
 		if (gracefulEnd !== undefined)
 			dueAt = Math.min(dueAt, gracefulEnd.giveUpAt, gracefulEnd.lastHeardAt + BOUND.MAX_FLUSH_SILENCE_MS);
 		this.#owner.setDeadline(this, dueAt);
-	}
-
-	/** Returns the time of the next event, by `performance.now()`. */
-	#nextEventAt(): number {
-		const { library, results, resultsPointer } = this.thread;
-		library.functions.SSL_get_event_timeout(
-			this.#listener,
-			resultsPointer + RESULT_OFFSETS.time,
-			resultsPointer + RESULT_OFFSETS.infinite,
-		);
-		if (results.readInt32LE(64) !== 0) return Infinity;
-		// The low 32 bits are sufficient: no time is longer than the handshake's or the connection's limit.
-		return performance.now() + results.readUInt32LE(48) * 1000 + results.readUInt32LE(56) / 1000;
 	}
 
 	#end(closeInfo: QuicClose | undefined): void {
@@ -627,10 +540,5 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		this.#receivedRanges.length = 0;
 		if (this.thread.currentTarget === undefined) this.thread.datagramPipe.dropUntaken();
 		functions.ERR_clear_error();
-	}
-
-	#createError(): Error {
-		this.thread.library.functions.ERR_clear_error();
-		return new Error('OpenSSL makes no QUIC listener.');
 	}
 }
