@@ -1,14 +1,11 @@
 /** Sends the mutated requests that svc accepts to nginx, which must see the same targets and no additional requests. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { requestMaker } from '../fuzz/mutated-requests.ts';
 import { endOfMessages, ourServerReader } from '../fuzz/readings.ts';
-import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
+import { freePorts, temporaryFolder } from '../harness.ts';
 import { openWire } from '../runtime/protocols/http1/wire.ts';
+import { startNginx } from './nginx-process.ts';
 
 const peers = suite('mutated requests, for nginx');
 
@@ -18,24 +15,15 @@ const COMPARABLE_REQUEST = /^[A-Z_-]+ \/[\x21-\x3d\x3f-\x7e]* /;
 peers('nginx and svc interpret the accepted targets alike', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const folder = temporaryFolder();
-	mkdirSync(path.join(folder, 'logs'));
-	writeFileSync(
-		path.join(folder, 'nginx.conf'),
-		`daemon off; worker_processes 1; pid nginx.pid; user root;
-events { }
-http {
-	access_log off; server_tokens off;
-	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-	server { listen 127.0.0.1:${port}; location / { default_type text/plain; return 200 "<$request_method $request_uri>"; } }
-}
-`,
+	const nginx = await startNginx(
+		folder,
+		port,
+		`access_log off; server_tokens off;
+	server { listen 127.0.0.1:${port}; location / { default_type text/plain; return 200 "<$request_method $request_uri>"; } }`,
 	);
-	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const whenEnded = once(nginx, 'close');
 	const disagreements: string[] = [];
 	let compared = 0;
 	try {
-		await waitForPort(port);
 		const seed = Number(process.env.FUZZ_SEED ?? 1);
 		const { request } = requestMaker(seed);
 		const ours = ourServerReader();
@@ -71,8 +59,7 @@ http {
 				);
 		}
 	} finally {
-		nginx.kill('SIGTERM');
-		await whenEnded;
+		await nginx.stop();
 	}
 	assert.equal(disagreements, [], disagreements.join('\n'));
 	assert.ok(compared > 100, `${compared} compared`);

@@ -2,13 +2,13 @@
  * Files made by Apache's htpasswd, read by `basic_auth` and by nginx's `auth_basic_user_file`, and changed while both servers
  * run.
  */
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, runCommand, serve, temporaryFolder, until, waitForPort } from '../harness.ts';
+import { freePorts, runCommand, serve, temporaryFolder, until } from '../harness.ts';
+import { startNginx } from './nginx-process.ts';
 
 const peers = suite('files of accounts, beside nginx');
 
@@ -47,28 +47,11 @@ async function login(port: number, user: string, password: string): Promise<numb
 peers('the same passwords are accepted, before and after the file changes', async () => {
 	const [port, nginxPort] = (await freePorts(2)) as [number, number];
 	const folder = temporaryFolder();
-	mkdirSync(path.join(folder, 'logs'));
 	mkdirSync(path.join(folder, 'html'));
 	writeFileSync(path.join(folder, 'html/index.html'), 'ok');
 	const accounts = path.join(folder, 'accounts');
 	const jorg = htpasswd('-nbB', 'jörg', 'grün');
 	writeFileSync(accounts, `# made by htpasswd\n${htpasswd('-nbB', 'ann', 'one')}${jorg}`);
-	writeFileSync(
-		path.join(folder, 'nginx.conf'),
-		`daemon off; worker_processes 1; pid nginx.pid; user root;
-events { }
-http {
-	access_log off;
-	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-	server {
-		listen 127.0.0.1:${nginxPort};
-		root ${folder}/html;
-		auth_basic "restricted";
-		auth_basic_user_file ${accounts};
-	}
-}
-`,
-	);
 	writeFileSync(
 		path.join(folder, 'Configfile'),
 		`{
@@ -82,11 +65,19 @@ http://127.0.0.1:${port} {
 }
 `,
 	);
-	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const whenEnded = once(nginx, 'close');
+	const nginx = await startNginx(
+		folder,
+		nginxPort,
+		`access_log off;
+	server {
+		listen 127.0.0.1:${nginxPort};
+		root ${folder}/html;
+		auth_basic "restricted";
+		auth_basic_user_file ${accounts};
+	}`,
+	);
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
 	try {
-		await waitForPort(nginxPort);
 		assert.equal(await statuses(port), await statuses(nginxPort));
 		assert.is(await login(port, 'ann', 'one'), 200);
 		assert.is(await login(port, 'jörg', 'grün'), 200);
@@ -118,8 +109,7 @@ http://127.0.0.1:${port} {
 		assert.not.match(server.output(), /\$apr1\$|\$2y\$/);
 	} finally {
 		await server.stop();
-		nginx.kill('SIGTERM');
-		await whenEnded;
+		await nginx.stop();
 	}
 });
 

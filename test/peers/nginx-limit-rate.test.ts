@@ -1,5 +1,4 @@
 /** The rate of `limit_rate` and of nginx's `limit_rate`, measured at the same time, for files and proxied responses. */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, get, type IncomingMessage } from 'node:http';
@@ -8,7 +7,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { importNginx } from '../../compiler/import/nginx/import-nginx.ts';
 import { diskReader } from '../../runtime/compile/disk-reader.ts';
-import { freePorts, serve, temporaryFolder, waitForPort } from '../harness.ts';
+import { freePorts, serve, temporaryFolder } from '../harness.ts';
+import { nginxConfiguration, startNginx } from './nginx-process.ts';
 
 const peers = suite('rates of responses, beside nginx');
 
@@ -56,38 +56,29 @@ async function countBytes(port: number, target: string): Promise<number> {
 peers('the rates agree', async () => {
 	const [port, nginxPort, upstreamPort] = (await freePorts(3)) as [number, number, number];
 	const folder = temporaryFolder();
-	for (const name of ['logs', 'site', ...LIMITS.map(({ at }) => `site${at}`)]) mkdirSync(path.join(folder, name));
+	for (const name of ['site', ...LIMITS.map(({ at }) => `site${at}`)]) mkdirSync(path.join(folder, name));
 	const bytes = Buffer.alloc(FILE_BYTES, 'abcdefghij');
 	for (const { at } of LIMITS) writeFileSync(path.join(folder, `site${at}file.bin`), bytes);
 	const locations = LIMITS.flatMap(({ at, rate, after }) => [
 		`location ${at} { limit_rate ${rate / KIB}k; limit_rate_after ${after / KIB}k; root ${folder}/site; }`,
 		`location /proxied${at} { limit_rate ${rate / KIB}k; limit_rate_after ${after / KIB}k; proxy_pass http://127.0.0.1:${upstreamPort}; }`,
 	]).join('\n');
-	const configuration = (listen: number): string => `daemon off; worker_processes 1; pid nginx.pid; user root;
-events { }
-http {
-	access_log off;
-	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+	const http = (listen: number): string => `access_log off;
 	server {
 		listen 127.0.0.1:${listen};
 		server_name a.example;
 		${locations}
-	}
-}
-`;
-	writeFileSync(path.join(folder, 'nginx.conf'), configuration(nginxPort));
+	}`;
 	// svc runs with the configuration that `svc import` makes of nginx's.
 	const name = 'nginx.conf';
-	const { text } = importNginx({ name, text: configuration(port), folder }, diskReader(folder));
+	const { text } = importNginx({ name, text: nginxConfiguration(http(port)), folder }, diskReader(folder));
 	writeFileSync(path.join(folder, 'Configfile'), text);
 	const upstream = createServer((_, answer) => answer.end(bytes));
 	upstream.listen(upstreamPort, '127.0.0.1');
 	await once(upstream, 'listening');
-	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const whenEnded = once(nginx, 'close');
+	const nginx = await startNginx(folder, nginxPort, http(nginxPort));
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
 	try {
-		await waitForPort(nginxPort);
 		for (const { at, rate, after } of LIMITS) {
 			const targets = [`${at}file.bin`, `/proxied${at}file.bin`];
 			let wrong: string[] = [];
@@ -109,8 +100,7 @@ http {
 		await server.stop();
 		upstream.closeAllConnections();
 		upstream.close();
-		nginx.kill('SIGTERM');
-		await whenEnded;
+		await nginx.stop();
 	}
 });
 

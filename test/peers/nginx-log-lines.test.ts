@@ -1,11 +1,10 @@
 /** Access log lines of hostile requests, compared with nginx's: the format `combined`, and a text with the same fields. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, rawExchange, serve, temporaryFolder, until, waitForPort } from '../harness.ts';
+import { freePorts, rawExchange, serve, temporaryFolder, until } from '../harness.ts';
+import { startNginx } from './nginx-process.ts';
 
 const peers = suite('access log lines, beside nginx');
 
@@ -23,19 +22,6 @@ const REQUESTS = [
 peers('lines are the same, and so are their escapes', async () => {
 	const [port, nginxPort] = (await freePorts(2)) as [number, number];
 	const folder = temporaryFolder();
-	mkdirSync(path.join(folder, 'logs'));
-	writeFileSync(
-		path.join(folder, 'nginx.conf'),
-		`daemon off; worker_processes 1; pid nginx.pid; user root;
-events { }
-http {
-	log_format mine '$remote_addr|$request_method|$request_uri|$server_protocol|$http_host|$http_accept|$status|$body_bytes_sent';
-	access_log combined.log combined; access_log mine.log mine;
-	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-	server { listen 127.0.0.1:${nginxPort}; location / { default_type text/plain; return 200 "twelve bytes"; } }
-}
-`,
-	);
 	writeFileSync(
 		path.join(folder, 'Configfile'),
 		`http://127.0.0.1:${port}, http://a.example:${port} {
@@ -53,8 +39,13 @@ http {
 }
 `,
 	);
-	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const whenEnded = once(nginx, 'close');
+	const nginx = await startNginx(
+		folder,
+		nginxPort,
+		`log_format mine '$remote_addr|$request_method|$request_uri|$server_protocol|$http_host|$http_accept|$status|$body_bytes_sent';
+	access_log combined.log combined; access_log mine.log mine;
+	server { listen 127.0.0.1:${nginxPort}; location / { default_type text/plain; return 200 "twelve bytes"; } }`,
+	);
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
 	const lines = (name: string): string[] => {
 		const file = path.join(folder, name);
@@ -65,7 +56,6 @@ http {
 		return wanted.sort((a, b) => numberOf(a) - numberOf(b));
 	};
 	try {
-		await waitForPort(nginxPort);
 		for (const request of REQUESTS) {
 			for (const to of [port, nginxPort]) await rawExchange(to, Buffer.from(request, 'latin1'));
 		}
@@ -75,8 +65,7 @@ http {
 		}
 	} finally {
 		await server.stop();
-		nginx.kill('SIGTERM');
-		await whenEnded;
+		await nginx.stop();
 	}
 });
 

@@ -1,12 +1,12 @@
 /** `mirror` and nginx's directive of the same name send the same copies of requests. */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, rawExchange, serve, temporaryFolder, until, waitForPort } from '../harness.ts';
+import { freePorts, rawExchange, serve, temporaryFolder, until } from '../harness.ts';
+import { startNginx } from './nginx-process.ts';
 
 const peers = suite('copies of requests, beside nginx');
 
@@ -72,14 +72,28 @@ peers('the same copies arrive, and without bodies where they are off', async () 
 	const [port, nginxPort, upstreamPort, withBody, withoutBody, theirWithBody] = ports;
 	const [theirWithoutBody] = (await freePorts(1)) as [number];
 	const folder = temporaryFolder();
-	mkdirSync(path.join(folder, 'logs'));
 	writeFileSync(
-		path.join(folder, 'nginx.conf'),
-		`daemon off; worker_processes 1; pid nginx.pid; user root;
-events { }
-http {
-	access_log off;
-	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+		path.join(folder, 'Configfile'),
+		`http://a.example:${port} {
+	bind 127.0.0.1
+	when path /bare/* {
+		mirror 127.0.0.1:${withoutBody} {
+			body off
+		}
+	} else {
+		mirror 127.0.0.1:${withBody}
+	}
+	reverse_proxy 127.0.0.1:${upstreamPort}
+}
+`,
+	);
+	const upstream = await startRecorder(upstreamPort);
+	const ours = [await startRecorder(withBody), await startRecorder(withoutBody)];
+	const theirs = [await startRecorder(theirWithBody), await startRecorder(theirWithoutBody)];
+	const nginx = await startNginx(
+		folder,
+		nginxPort,
+		`access_log off;
 	proxy_http_version 1.1;
 	server {
 		listen 127.0.0.1:${nginxPort};
@@ -102,33 +116,10 @@ http {
 			proxy_set_header Content-Length "";
 			proxy_pass http://127.0.0.1:${theirWithoutBody}$request_uri;
 		}
-	}
-}
-`,
+	}`,
 	);
-	writeFileSync(
-		path.join(folder, 'Configfile'),
-		`http://a.example:${port} {
-	bind 127.0.0.1
-	when path /bare/* {
-		mirror 127.0.0.1:${withoutBody} {
-			body off
-		}
-	} else {
-		mirror 127.0.0.1:${withBody}
-	}
-	reverse_proxy 127.0.0.1:${upstreamPort}
-}
-`,
-	);
-	const upstream = await startRecorder(upstreamPort);
-	const ours = [await startRecorder(withBody), await startRecorder(withoutBody)];
-	const theirs = [await startRecorder(theirWithBody), await startRecorder(theirWithoutBody)];
-	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const whenEnded = once(nginx, 'close');
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
 	try {
-		await waitForPort(nginxPort);
 		const bare = REQUESTS.filter(({ body }) => body !== undefined).map(sent => ({
 			...sent,
 			line: sent.line.replace(' /', ' /bare/'),
@@ -159,8 +150,7 @@ http {
 			one.server.closeAllConnections();
 			one.server.close();
 		}
-		nginx.kill('SIGTERM');
-		await whenEnded;
+		await nginx.stop();
 	}
 });
 

@@ -1,11 +1,10 @@
 /** Requests distributed by `split` and by nginx's `split_clients`: the same keys get the same branches. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, serve, temporaryFolder, waitForPort } from '../harness.ts';
+import { freePorts, serve, temporaryFolder } from '../harness.ts';
+import { startNginx } from './nginx-process.ts';
 
 const peers = suite('split beside nginx');
 
@@ -19,28 +18,6 @@ const KEYS = [
 peers('each key gets the same branch', async () => {
 	const [port, nginxPort] = (await freePorts(2)) as [number, number];
 	const folder = temporaryFolder();
-	mkdirSync(path.join(folder, 'logs'));
-	writeFileSync(
-		path.join(folder, 'nginx.conf'),
-		`daemon off; worker_processes 1; pid nginx.pid; user root;
-events { }
-http {
-	access_log off;
-	keepalive_requests 100000;
-	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-	split_clients "$http_x_key" $branch {
-		10% a;
-		0.5% b;
-		33.33% c;
-		* d;
-	}
-	server {
-		listen 127.0.0.1:${nginxPort};
-		location / { return 200 $branch; }
-	}
-}
-`,
-	);
 	writeFileSync(
 		path.join(folder, 'Configfile'),
 		`http://127.0.0.1:${port} {
@@ -61,11 +38,24 @@ http {
 }
 `,
 	);
-	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const whenEnded = once(nginx, 'close');
+	const nginx = await startNginx(
+		folder,
+		nginxPort,
+		`access_log off;
+	keepalive_requests 100000;
+	split_clients "$http_x_key" $branch {
+		10% a;
+		0.5% b;
+		33.33% c;
+		* d;
+	}
+	server {
+		listen 127.0.0.1:${nginxPort};
+		location / { return 200 $branch; }
+	}`,
+	);
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
 	try {
-		await waitForPort(nginxPort);
 		const ours = await branches(port);
 		const theirs = await branches(nginxPort);
 		assert.equal(ours, theirs);
@@ -76,8 +66,7 @@ http {
 		}
 	} finally {
 		await server.stop();
-		nginx.kill();
-		await whenEnded;
+		await nginx.stop();
 	}
 });
 

@@ -1,14 +1,14 @@
 /** Texts in response bodies that are replaced by `replace` and by nginx's `sub_filter`. */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, rawExchange, serve, temporaryFolder, waitForPort } from '../harness.ts';
+import { freePorts, rawExchange, serve, temporaryFolder } from '../harness.ts';
+import { startNginx } from './nginx-process.ts';
 
 const peers = suite('texts in bodies, beside nginx');
 
@@ -31,28 +31,6 @@ const RESPONSES: readonly (readonly [path: string, type: string, pieces: readonl
 peers('the same texts are replaced', async () => {
 	const [port, nginxPort, upstreamPort] = (await freePorts(3)) as [number, number, number];
 	const folder = temporaryFolder();
-	mkdirSync(path.join(folder, 'logs'));
-	writeFileSync(
-		path.join(folder, 'nginx.conf'),
-		`daemon off; worker_processes 1; pid nginx.pid; user root;
-events { }
-http {
-	access_log off;
-	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-	server {
-		listen 127.0.0.1:${nginxPort};
-		sub_filter 'http://app.internal' 'https://$host';
-		sub_filter 'one' 'two';
-		sub_filter 'aab' '[aab]';
-		sub_filter_once off;
-		location / {
-			proxy_set_header Accept-Encoding "";
-			proxy_pass http://127.0.0.1:${upstreamPort};
-		}
-	}
-}
-`,
-	);
 	writeFileSync(
 		path.join(folder, 'Configfile'),
 		`http://a.example:${port} {
@@ -86,11 +64,24 @@ http {
 	});
 	upstream.listen(upstreamPort, '127.0.0.1');
 	await once(upstream, 'listening');
-	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const whenEnded = once(nginx, 'close');
+	const nginx = await startNginx(
+		folder,
+		nginxPort,
+		`access_log off;
+	server {
+		listen 127.0.0.1:${nginxPort};
+		sub_filter 'http://app.internal' 'https://$host';
+		sub_filter 'one' 'two';
+		sub_filter 'aab' '[aab]';
+		sub_filter_once off;
+		location / {
+			proxy_set_header Accept-Encoding "";
+			proxy_pass http://127.0.0.1:${upstreamPort};
+		}
+	}`,
+	);
 	const server = await serve(['-c', 'Configfile'], port, { cwd: folder });
 	try {
-		await waitForPort(nginxPort);
 		const ask = async (at: number, target: string, method = 'GET'): Promise<Answer> => {
 			const request = `${method} ${target} HTTP/1.1\r\nHost: a.example:${port}\r\nConnection: close\r\n\r\n`;
 			return readAnswer(await rawExchange(at, request));
@@ -114,8 +105,7 @@ http {
 	} finally {
 		await server.stop();
 		upstream.close();
-		nginx.kill('SIGTERM');
-		await whenEnded;
+		await nginx.stop();
 	}
 });
 

@@ -1,16 +1,16 @@
 /** nginx as an upstream and as a reference: bodies in both directions, keep-alive, conditional requests and ranges. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, rawExchange, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
+import { freePorts, rawExchange, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+import { type NginxProcess, startNginx } from './nginx-process.ts';
 
 const peers = suite('nginx behind and beside');
 
-let nginx: ChildProcess;
+let nginx: NginxProcess | undefined;
 let server: ServerProcess;
 let port = 0;
 let nginxPort = 0;
@@ -21,29 +21,22 @@ peers.before(async () => {
 	[port, nginxPort] = (await freePorts(2)) as [number, number];
 	folder = temporaryFolder();
 	const site = path.join(folder, 'site');
-	mkdirSync(path.join(folder, 'logs'));
 	mkdirSync(site);
 	writeFileSync(path.join(site, 'large.bin'), large);
 	writeFileSync(path.join(site, 'digits.txt'), '0123456789');
 	utimesSync(path.join(site, 'digits.txt'), 1_700_000_000, 1_700_000_000);
-	writeFileSync(
-		path.join(folder, 'nginx.conf'),
-		`daemon off; worker_processes 1; pid nginx.pid; user root;
-events { }
-http {
-	access_log off; client_max_body_size 64m;
-	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+	nginx = await startNginx(
+		folder,
+		nginxPort,
+		`access_log off; client_max_body_size 64m;
 	types { text/plain txt; application/octet-stream bin; }
 	server {
 		listen 127.0.0.1:${nginxPort};
 		root site;
 		location /chunked/ { alias site/; gzip on; gzip_types text/plain application/octet-stream; gzip_min_length 1; }
 		location /seen { default_type text/plain; return 200 "$request_method $request_uri $http_host $http_x_forwarded_for $connection_requests"; }
-	}
-}
-`,
+	}`,
 	);
-	nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
 	writeFileSync(
 		path.join(folder, 'Configfile'),
 		`http://127.0.0.1:${port} {
@@ -55,15 +48,12 @@ http {
 }
 `,
 	);
-	await waitForPort(nginxPort);
 	server = await serve(['Configfile'], port, { cwd: folder });
 });
 
 peers.after(async () => {
 	await server?.stop();
-	const whenEnded = once(nginx, 'close');
-	nginx.kill('SIGTERM');
-	await whenEnded;
+	await nginx?.stop();
 });
 
 /** Runs curl and returns its output as bytes. */

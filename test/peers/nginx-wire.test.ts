@@ -2,37 +2,27 @@
  * Sends the requests of fixtures/wire to nginx. The page about them must list exactly those requests that nginx accepts although
  * svc refuses them. UPDATE=1 rewrites the page.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
+import { freePorts, temporaryFolder } from '../harness.ts';
 import { openWire } from '../runtime/protocols/http1/wire.ts';
 import { readAcceptedElsewhere, renderWirePage, WIRE_FOLDER, wireRequests } from '../wire-corpus.ts';
+import { startNginx } from './nginx-process.ts';
 
 const peers = suite('bytes with two readings, for nginx');
 
 peers('the page lists the refused requests that nginx accepts', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const folder = temporaryFolder();
-	mkdirSync(path.join(folder, 'logs'));
-	writeFileSync(
-		path.join(folder, 'nginx.conf'),
-		`daemon off; worker_processes 1; pid nginx.pid; user root;
-events { }
-http {
-	access_log off;
-	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-	server { listen 127.0.0.1:${port}; location / { default_type text/plain; return 200 "<$request_uri>"; } }
-}
-`,
+	const nginx = await startNginx(
+		folder,
+		port,
+		`access_log off;
+	server { listen 127.0.0.1:${port}; location / { default_type text/plain; return 200 "<$request_uri>"; } }`,
 	);
-	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
-	const whenEnded = once(nginx, 'close');
 	try {
-		await waitForPort(port);
 		const requests = wireRequests();
 		const now: { [name: string]: { [server: string]: readonly string[] } } = {};
 		const before = readAcceptedElsewhere();
@@ -59,8 +49,7 @@ http {
 		assert.equal(before, now, 'run with UPDATE=1 when nginx has changed');
 		assert.is(readFileSync(path.join(WIRE_FOLDER, 'README.md'), 'utf8'), renderWirePage(requests, now));
 	} finally {
-		nginx.kill('SIGTERM');
-		await whenEnded;
+		await nginx.stop();
 	}
 });
 
