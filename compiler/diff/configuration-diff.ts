@@ -20,7 +20,14 @@ import type { LimitConcurrentStep } from '../modules/directives/limit-concurrent
 import type { RateLimitStep } from '../modules/directives/rate-limit/rate-limit-handler.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
 import { MATCHERS_BY_TYPE } from '../modules/registry/matchers.ts';
-import { differingAspects, type Outcome, outcomeOf } from './outcome.ts';
+import {
+	type ChangedAspect,
+	type ComparedOutcome,
+	changedAspects,
+	maskAspect,
+	unknownValue,
+} from './changed-aspect.ts';
+import { differingAspects, outcomeOf } from './outcome.ts';
 import { RecordedFiles } from './recorded-files.ts';
 import { changedDraft, draftKey, type RequestDraft, requestOf } from './request-draft.ts';
 import { SecretMask } from './secret-mask.ts';
@@ -47,16 +54,6 @@ export interface MeaningChange {
 	/** The explanation of the request in the first configuration; undefined if nothing listens at the request's address. */
 	readonly before: Explanation | undefined;
 	readonly after: Explanation | undefined;
-}
-
-/**
- * An aspect of the outcomes of a request, such as the status, with its value before and after; undefined where an outcome lacks the
- * aspect.
- */
-export interface ChangedAspect {
-	readonly name: string;
-	readonly before: string | undefined;
-	readonly after: string | undefined;
 }
 
 /** The differences between two configurations. */
@@ -151,7 +148,7 @@ class ComparedSide {
 		const outcome = new Map(await outcomeOf(result, trace, this.document, this.#configurationFiles));
 		if (this.#recordedFiles.lastLookupPath !== undefined)
 			outcome.set('file looked for', this.#recordedFiles.lastLookupPath);
-		return { result, trace, outcome };
+		return { result, trace, outcome, unknown: name => unknownValue(name, result, outcome, upstream) };
 	}
 
 	/** Base names of the configuration's own files. */
@@ -179,6 +176,11 @@ class ComparedSide {
 		return (await Promise.all(pathListPromises)).flat();
 	}
 
+	/** The folders of files that cannot be listed on this machine. */
+	get unreadableFolders(): ReadonlySet<string> {
+		return this.#recordedFiles.unreadableRoots;
+	}
+
 	async explain(request: DryRunRequest, upstream: UpstreamAssumption): Promise<Explanation | undefined> {
 		const explainedRun = await new Explainer(this.#configuration, this.#deps).explain(request, scriptOf(upstream));
 		explainedRun?.result.response?.close();
@@ -186,10 +188,9 @@ class ComparedSide {
 	}
 }
 
-interface SideRun {
+interface SideRun extends ComparedOutcome {
 	readonly result: DryRunResult | undefined;
 	readonly trace: GraphTrace | undefined;
-	readonly outcome: Outcome;
 }
 
 interface DifferenceGroup {
@@ -251,6 +252,8 @@ class Comparison {
 	async buildDiff(): Promise<ConfigurationDiff> {
 		const [before, after] = this.#sides;
 		const mask = new SecretMask([before.document, after.document]);
+		for (const folder of new Set([...before.unreadableFolders, ...after.unreadableFolders]))
+			this.#blindSpots.add(`the files in ${folder} are not known, as this machine has no such folder`);
 		const changes: MeaningChange[] = [];
 		for (const { request, upstream, aspects, classes } of this.#groupsByDifference.values()) {
 			changes.push({
@@ -418,11 +421,7 @@ class Comparison {
 		differingNames = differingNames.filter(name => !unsteadyNames.has(name));
 		if (differingNames.length === 0) return false;
 		for (const name of differingNames) reportedAspectKeys.add(aspectKey(name));
-		const aspects = differingNames.map(name => ({
-			name,
-			before: before.outcome.get(name),
-			after: after.outcome.get(name),
-		}));
+		const aspects = changedAspects(differingNames, before, after);
 		const groupKey = JSON.stringify([decidingParts(before), decidingParts(after), differingNames]);
 		const group = this.#groupsByDifference.get(groupKey);
 		if (!group) this.#groupsByDifference.set(groupKey, { request, upstream: assumption, aspects, classes: 1 });
@@ -646,12 +645,6 @@ function settingsChanges(before: Document, after: Document): readonly ChangedAsp
 	return names
 		.map(name => ({ name, before: settingText(beforeSettings[name]), after: settingText(afterSettings[name]) }))
 		.filter(change => change.before !== change.after);
-}
-
-/** Returns the change with the secrets in its values redacted. */
-function maskAspect({ name, before, after }: ChangedAspect, mask: SecretMask): ChangedAspect {
-	const maskText = (text: string | undefined): string | undefined => text && mask.hide(text);
-	return { name, before: maskText(before), after: maskText(after) };
 }
 
 function settingText(value: unknown): string | undefined {

@@ -6,6 +6,7 @@ import { valueAt } from '../document/json-pointer.ts';
 import type { DryRunResult } from '../dry-run/dry-run.ts';
 import type { GraphTrace } from '../explain/graph-tracer.ts';
 import { HANDLERS } from '../modules/registry/handlers.ts';
+import { unreadFileText } from './unknown-parts.ts';
 
 /** The aspects of an outcome, by name: `status`, `body`, `header location`, `upstream 1`, `settings of compress` … */
 export type Outcome = ReadonlyMap<string, string>;
@@ -34,7 +35,11 @@ export async function outcomeOf(
 	const aspects = new Map<string, string>();
 	if (!result) return aspects.set('connection', 'refused, as nothing listens there');
 	const { response, exchange, site } = result;
-	if (response) {
+	const unreadFile = unreadFileText(result);
+	if (unreadFile !== undefined) {
+		response?.close();
+		aspects.set('status', unreadFile).set('body', unreadFile);
+	} else if (response) {
 		aspects.set('status', String(response.status));
 		for (const [name, value] of response.headers) {
 			const lowerName = name.toLowerCase();

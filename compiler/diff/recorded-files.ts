@@ -16,6 +16,8 @@ export class RecordedFiles {
 	lastLookupPath: string | undefined;
 	/** The path of the first lookup in each root folder since the last {@link reset}, by root. */
 	readonly firstPathByRoot = new Map<string, string>();
+	/** The root folders that cannot be listed on this machine. They may exist on the server. */
+	readonly unreadableRoots = new Set<string>();
 	readonly #examplesByRoot = new Map<string, Promise<readonly string[]>>();
 	#reader: FileReader | undefined;
 
@@ -41,8 +43,9 @@ export class RecordedFiles {
 			const exampleFiles = [...namesByExtension.values()].map(([first]) => first!).slice(0, MAX_EXAMPLE_FILES);
 			return [...exampleFiles, ...namesOf('directory').slice(0, 1)];
 		} catch (error) {
-			if (error instanceof FileError) return [];
-			throw error;
+			if (!(error instanceof FileError)) throw error;
+			this.unreadableRoots.add(root);
+			return [];
 		}
 	}
 

@@ -2,7 +2,8 @@
 import { escapeControlCharacters } from '../diagnostics/terminal-text.ts';
 import type { Explanation } from '../explain/explanation.ts';
 import { renderExplanation } from '../explain/render-explanation.ts';
-import type { ChangedAspect, ConfigurationDiff, MeaningChange } from './configuration-diff.ts';
+import type { ChangedAspect } from './changed-aspect.ts';
+import type { ConfigurationDiff, MeaningChange } from './configuration-diff.ts';
 import { assumptionText } from './upstream-assumption.ts';
 
 /** Maximum characters of a value that text and Markdown show. */

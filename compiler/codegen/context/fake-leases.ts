@@ -4,8 +4,11 @@ import type { LeaseKinds, Leases } from '../../exchange/leases.ts';
 import { UpstreamError } from '../../exchange/leases.ts';
 import { EmptyCache } from './empty-cache.ts';
 
-/** One error for all calls. Creating one for each would record thousands of stacks, because lint rules run many requests. */
-const NO_FILES_ERROR = new Error('There are no files while a configuration is checked.');
+/**
+ * Thrown instead of reading a file. One error for all calls: creating one for each would record thousands of stacks, because lint rules
+ * run many requests.
+ */
+export const FILES_NOT_READ = new Error('There are no files while a configuration is checked.');
 
 type FakeLeases = { readonly [K in keyof LeaseKinds]: (settings: LeaseKinds[K]['settings']) => LeaseKinds[K]['lease'] };
 
@@ -21,11 +24,11 @@ const FAKE_LEASES_BY_KIND: FakeLeases = {
 		send: () => Promise.reject(new UpstreamError('connect', 'There is no network while a configuration is checked.')),
 	}),
 	files: () => ({
-		open: () => Promise.reject(NO_FILES_ERROR),
+		open: () => Promise.reject(FILES_NOT_READ),
 		kind: () => undefined,
 		stat: () => undefined,
 		list: () => [],
-		entries: () => Promise.reject(NO_FILES_ERROR),
+		entries: () => Promise.reject(FILES_NOT_READ),
 		readStart: () => undefined,
 	}),
 	access_log: () => ({ record: () => {} }),

@@ -78,6 +78,8 @@ export interface StepTraits<S extends Step = Step> {
 	readonly changesBodies?: true;
 	/** Returns changes to a request that probe the step: it treats some of the changed requests differently from others. */
 	readonly probeChanges?: (step: S) => readonly RequestChange[];
+	/** True if a step answers with measurements of the running server, which a dry run does not have. */
+	readonly measuresBody?: true;
 	/**
 	 * True if the site itself provides the response bodies, so that `templates` may execute them. Values of placeholders in such a
 	 * body must be marked as data; see page-source.ts.

@@ -29,6 +29,7 @@ export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
 	].join('\n'),
 	matcherToken: 'optional',
 	answers: 'always',
+	measuresBody: true,
 	order: { rank: 330 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
