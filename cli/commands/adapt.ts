@@ -18,7 +18,7 @@ export const adapt: Command = {
 	summary: 'Print the JSON document that a configuration compiles to',
 	details: [
 		'The document is checked before it is printed: exit status 0 means that this build accepts it. Warnings go to standard error.',
-		'With --to configfile, prints a Caddyfile as a Configfile instead: directives in the order in which they run, and current names. It succeeds only if both compile to the same document, and says otherwise what stands in the way.',
+		'With --to configfile, prints a Caddyfile as a Configfile instead: directives in the order in which they run, and current names. It succeeds only if both compile to the same document; otherwise, it reports what prevents that.',
 		LANGUAGE_RULE,
 	],
 	args: [PATH_ARGUMENT],

@@ -31,7 +31,7 @@ export const diff: Command = {
 	summary: 'Show for which requests two configurations behave differently',
 	details: [
 		'Derives requests from both configurations: every host with every path at the border of a pattern, and methods, fields, parameters and addresses for which a matcher holds, or does not. Each runs through the compiled handlers of both, without a network, with an upstream that answers in several ways or cannot be reached. Compared are status, fields, body, what an upstream receives, and the settings of steps whose effect a single request does not show, such as timeouts, passwords, compression and caching.',
-		'The exit status is 0 if no difference was found, 1 if there are differences, and 2 if the configurations cannot be compared. What may hide differences is named: matchers for which no requests can be derived, and the bound on requests.',
+		'The exit status is 0 if no difference was found, 1 if there are differences, and 2 if the configurations cannot be compared. It names what may hide differences: matchers for which no requests can be derived, and the bound on requests.',
 		'With `--running`, the old configuration is the one that a server runs. The server compares: it replaces secrets, reads neither files nor the environment, stops after two seconds or 2,000 requests, and applies nothing.',
 		LANGUAGE_RULE,
 		TOKEN_RULE,

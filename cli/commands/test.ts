@@ -22,8 +22,8 @@ export const test: Command = {
 	name: 'test',
 	summary: "Run a configuration's own tests, and show what they cover",
 	details: [
-		'Runs the `test` blocks of a configuration through the compiled handlers, without a network: no port is opened, and upstreams are fakes. The exit status is 1 if a test fails, or if no test has the words of --filter in its name.',
-		'With --coverage, lists the directives that no test reaches, and the conditions that no test has seen hold, or not hold; --lcov and --html write the same to files.',
+		'Runs the `test` blocks of a configuration through the compiled handlers, without a network: no port is opened, and upstreams are fakes. The exit status is 1 if a test fails, or if no test has the text of --filter in its name.',
+		'With --coverage, lists the directives that no test reaches, and the conditions that were never true, or never false, in any test; --lcov and --html write the same to files.',
 		LANGUAGE_RULE,
 	],
 	args: [{ ...PATH_ARGUMENT, repeatable: true }],
