@@ -3,7 +3,7 @@
 /** How a configuration is written. */
 export const LANGUAGE_TEXT = `
 A configuration is text in UTF-8. A line is a word and its arguments; \`{\` at the end of a line opens a block, which
-\`}\` alone on a line closes. \`#\` at the beginning of a word starts a comment. Words with blanks stand in \`"…"\`,
+\`}\` alone on a line closes. \`#\` at the beginning of a word starts a comment. Words with blanks are written in \`"…"\`,
 where \`\\"\` is a quote, or in backquotes, where nothing is special; \`<<END\` begins a text of several lines that
 ends with the line \`END\`.
 
@@ -33,25 +33,25 @@ Words in braces are placeholders, filled in for each request: \`{path}\`, \`{hos
 \`{env.NAME}\` is a variable of the environment; \`{$NAME}\` and \`{$NAME:default}\` are replaced before the text is
 read.
 
-\`import FILE\` puts in the lines of other files. \`(name) parameter=default { … }\` is a snippet and \`use name\` puts
-it in; \`{param.NAME}\` are its parameters. \`let name value…\` is a constant, \`{let.NAME}\`. \`upstream name { … }\` is
-a pool of upstreams for \`reverse_proxy upstream://name\`.
+\`import FILE\` inserts the lines of other files. \`(name) parameter=default { … }\` defines a snippet, and \`use name\`
+inserts it; \`{param.NAME}\` are its parameters. \`let name value…\` defines a constant, \`{let.NAME}\`, and
+\`upstream name { … }\` a pool of upstreams for \`reverse_proxy upstream://name\`.
 
 \`test "what it proves" { … }\` holds requests and what is expected of their answers; \`svc validate\` runs it, without a
-network. \`upstream answers 201 "created"\`, \`upstream fails\` and \`upstream times out\` say what an upstream does, several lines
-what it does in turn, and \`upstream 10.0.0.1:9000 fails\` what one of them does. \`repeat 10\` sends the request ten times,
-and \`after 61s\` lets time pass before the next one.
+network. \`upstream answers 201 "created"\`, \`upstream fails\` and \`upstream times out\` say what upstreams do; of several such
+lines, each is for one request that reaches an upstream, in order. \`upstream 10.0.0.1:9000 fails\` is for that upstream alone.
+\`repeat 10\` sends the request ten times, and \`after 61s\` lets time pass before the next one.
 
-In a Configfile directives run as they are written. A Caddyfile, called a Compatfile below, is read as the server that it
-was written for reads it: directives are sorted, and the matchers of a block are joined by \`and\`. What is spelled
-differently there is noted below.
+In a Configfile, directives run in the order in which they are written. A Caddyfile, called a Compatfile below, is read as Caddy
+reads it: directives are sorted, and the matchers of a block are joined by \`and\`. What is spelled differently there is noted
+below.
 `;
 
 /** How lint rules are applied and silenced. */
 export const LINT_TEXT = `
-\`svc validate --lint\` looks for what is accepted and most likely not meant; \`--strict\` makes its warnings refuse a
-configuration. A comment silences a rule: at the end of a line for that line, on a line of its own for the next line and
-the block that it opens.
+\`svc validate --lint\` reports what is valid but probably not intended; with \`--strict\`, a configuration with such warnings is
+refused. A comment silences a rule: at the end of a line for that line, on a line of its own for the next line and the block that
+it opens.
 
 \`\`\`
 redir /a /b # lint: off redirect/loop
@@ -62,5 +62,5 @@ handle /api* {
 # lint: off-file tls/off-on-public-name
 \`\`\`
 
-\`area/*\` names all rules of an area, no name means every rule. Errors cannot be silenced.
+\`area/*\` means all rules of an area; without a name, the comment silences all rules. Errors cannot be silenced.
 `;

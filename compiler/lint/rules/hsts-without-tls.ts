@@ -9,7 +9,7 @@ export const hstsWithoutTls: LintRule = {
 	summary: '`Strict-Transport-Security` is sent over plain HTTP, where it has no effect.',
 	documentation: [
 		'Browsers ignore the field unless it comes over HTTPS (RFC 6797 §8.1). Serve the site over TLS, or leave the field to',
-		'server in front that terminates TLS.',
+		'the server in front that terminates TLS.',
 	].join('\n'),
 	dependsOn: 'served site',
 	check: cx => {

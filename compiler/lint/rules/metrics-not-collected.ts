@@ -6,7 +6,7 @@ import type { LintRule } from '../inspection/lint-rule.ts';
 export const metricsNotCollected: LintRule = {
 	name: 'metrics/not-collected',
 	severity: 'note',
-	summary: 'A site serves metrics, but none of requests are collected.',
+	summary: 'A site serves metrics, but no metrics of requests are collected.',
 	documentation: [
 		'The directive `metrics` serves what has been collected. Without the global option `metrics`, that is only the state of',
 		'the process: memory, threads, connections, certificates and upstreams. Dashboards and alerts on requests stay empty.',

@@ -41,7 +41,7 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 	summary: 'Issues certificates of an internal authority through ACME.',
 	documentation: [
 		'The directory is at `/acme/<ca>/directory` of the site. Names are validated by HTTP-01, DNS-01 or TLS-ALPN-01, and',
-		'certificates are valid for 12 hours by default, which must be less than the intermediate that signs them. With `allow`, only what it',
+		'certificates are valid for 12 hours by default, which must be less than the lifetime of the intermediate that signs them. With `allow`, only what it',
 		'lists can be ordered; what `deny` lists never can. Wildcards need `allow_wildcard_names`. Accounts are kept in the store;',
 		'orders end with the process. Validation connects to whatever names clients order, so admit only clients that may cause this machine to do so.',
 		'',

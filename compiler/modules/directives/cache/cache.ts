@@ -60,7 +60,7 @@ export const cache = handlerDirective<CacheStep>({
 		'by (`POST /cache/purge` of the Admin API).',
 		'',
 		'Never stored: responses that are `private` or `no-store`, or have `Set-Cookie` or `Vary: *`; responses to requests with `Authorization` or',
-		'`Cookie` unless they say `public` or `s-maxage`; responses that only `ttl` would allow to store, if their type contradicts',
+		'`Cookie` unless they say `public` or `s-maxage` (or, with `Authorization`, `must-revalidate`); responses that only `ttl` would allow to store, if their type contradicts',
 		'their path (a page at `/account/x.css`); and 400, 408, 411 to 413, 415 to 417, 421, 422, 425, 426, 428, 429, 431 and',
 		'511, which concern one request. Requests with a body, or with fields that override method or target, bypass the cache; fields such as',
 		"`X-Forwarded-Host` are part of the key. This server's own errors are not responses and are never stored.",

@@ -65,20 +65,20 @@ with the next directive: its response never waits for the mirror, and is the sam
 Of several addresses, each copy goes to one. Write \`mirror\` several times to send several copies.
 
 A copy has the method, path, query, fields and body that the request has where \`mirror\` is written, so that earlier directives have
-changed it and later ones have not. Fields of one connection are not copied; \`Via\` and \`X-Forwarded-*\` are added as by
-\`reverse_proxy\`. **\`Cookie\` and \`Authorization\` are copied**: remove them with \`header_up -Cookie\` if the mirror must not have
-them. A mirror that writes to the database of the original does everything twice.
+changed it and later ones have not. Hop-by-hop fields are not copied; \`Via\` and \`X-Forwarded-*\` are added as by
+\`reverse_proxy\`. \`Cookie\` and \`Authorization\` are copied, too: remove them with \`header_up -Cookie\` if the mirror must not
+have them. A mirror that writes to the database of the original does everything twice.
 
 A body is copied while a later directive reads it, and the copy is sent when it is complete. A request whose body is larger than
 the limit is not copied at all: without its end, a body would mean something else. Neither is one whose body is not read to its end, as when
 a later directive refuses it. Trailer fields are not copied. With \`body off\`, every copy has an empty body.
 
-The copies are bounded: with \`max_in_flight\` of them waiting for a slow mirror, or with 16 MiB of bodies (or one of the largest
-allowed) in memory, no more are made. At most 8 MiB of a response are read. Each copy is sent once. Requests to upgrade to another
-protocol, such as WebSocket, are not copied; nor are \`CONNECT\` and \`TRACE\`.
+The number of copies is bounded: with \`max_in_flight\` of them waiting for a slow mirror, or with 16 MiB of bodies (or one of the
+largest allowed) in memory, no more are made. At most 8 MiB of a response are read. Each copy is sent once. Requests to upgrade to
+another protocol, such as WebSocket, are not copied; nor are \`CONNECT\` and \`TRACE\`.
 
-Copies have the field \`X-Mirrored: 1\`, and a request with it is not copied again. Two mirrors can therefore not lead
-to each other forever. A client that sends the field itself is served as usual, but not copied.
+Copies have the field \`X-Mirrored: 1\`, and a request with it is not copied again, so two mirrors cannot send copies to each other
+forever. Requests of a client that sends the field itself are served as usual, but not copied.
 
 The metric \`svc_mirror_requests_total\` counts copies by \`outcome\`: \`answered\`, \`failed\`, \`timed_out\`. \`svc_mirror_dropped_total\`
 counts requests that were not copied by \`reason\`: \`too_many\`, \`body_too_large\`, \`out_of_memory\`, \`body_unread\`, \`no_upstream\`,
