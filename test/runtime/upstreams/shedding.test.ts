@@ -1,129 +1,12 @@
-/** `shed` in a server with two threads: an overloaded upstream, what counts towards its limit, and what is reported. */
-import {
-	Agent,
-	createServer,
-	request as httpRequest,
-	type IncomingMessage,
-	type Server,
-	type ServerResponse,
-} from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+/** `shed` in a server with two threads: what counts towards the limit of an upstream, and what happens above it. */
+import type { ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { startAdmin } from '../../../admin/server.ts';
-import type { Document } from '../../../compiler/document/document.ts';
-import { waitForClock } from '../../harness.ts';
-import { eventually, type TestServer, withServer } from '../running-server.ts';
+import { eventually, withServer } from '../running-server.ts';
+import { type Answer, messagesOf, proxying, upstreamEntries, withUpstream } from './shedding-upstream.ts';
 
 const test = suite('load shedding');
-
-const WORKERS = 8;
-const SERVICE_MS = 40;
-const CAPACITY_PER_SECOND = (WORKERS * 1000) / SERVICE_MS;
-
-type Answer = (request: IncomingMessage, response: ServerResponse) => void;
-
-/** Runs an upstream on a free port until `use` has ended. */
-async function withUpstream(answer: Answer, use: (address: string) => Promise<void>): Promise<void> {
-	const server: Server = createServer(answer);
-	server.on('upgrade', (_request, socket) => {
-		socket.on('error', () => {});
-		socket.on('end', () => socket.end());
-		socket.resume();
-		socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n');
-	});
-	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-	try {
-		await use(`127.0.0.1:${(server.address() as AddressInfo).port}`);
-	} finally {
-		server.closeAllConnections();
-		server.close();
-	}
-}
-
-/**
- * Returns an upstream that answers with a fixed number of workers, each of which needs {@link SERVICE_MS} for a request. Calls
- * `onQueued` with the number of requests that wait for a worker.
- */
-function fixedCapacity(onQueued: (count: number) => void): Answer {
-	const queue: ServerResponse[] = [];
-	let busyCount = 0;
-	const work = (): void => {
-		while (busyCount < WORKERS && queue.length > 0) {
-			const response = queue.shift()!;
-			busyCount++;
-			setTimeout(() => {
-				busyCount--;
-				response.end('done');
-				work();
-			}, SERVICE_MS);
-		}
-	};
-	return (_request, response) => {
-		queue.push(response);
-		work();
-		onQueued(queue.length);
-	};
-}
-
-function proxying(to: readonly string[], pool: object): Document {
-	return {
-		settings: { metrics: {}, grace_period: 0 },
-		upstreams: { app: { to, ...pool } },
-		sites: [{ addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline: [{ handler: 'proxy', pool: 'app' }] }],
-	} as unknown as Document;
-}
-
-interface Sample {
-	readonly status: number;
-	readonly milliseconds: number;
-}
-
-/** Sends requests at a fixed rate, whether or not earlier ones have been answered. Resolves when all have been answered. */
-async function sendAtRate(port: number, agent: Agent, perSecond: number, seconds: number): Promise<Sample[]> {
-	const pending: Promise<Sample>[] = [];
-	const startedAt = performance.now();
-	while (pending.length < perSecond * seconds) {
-		const dueCount = Math.min(perSecond * seconds, ((performance.now() - startedAt) / 1000) * perSecond);
-		while (pending.length < dueCount) pending.push(timedRequest(port, agent));
-		await waitForClock(5);
-	}
-	return Promise.all(pending);
-}
-
-function timedRequest(port: number, agent: Agent): Promise<Sample> {
-	const sentAt = performance.now();
-	return new Promise((resolve, reject) => {
-		const request = httpRequest({ host: '127.0.0.1', port, agent }, response => {
-			const milliseconds = performance.now() - sentAt;
-			response.resume().on('end', () => resolve({ status: response.statusCode!, milliseconds }));
-		});
-		request.on('error', reject).end();
-	});
-}
-
-function p99Ms(samples: readonly Sample[]): number {
-	const sorted = samples.map(({ milliseconds }) => milliseconds).sort((a, b) => a - b);
-	return sorted[Math.floor(sorted.length * 0.99)]!;
-}
-
-async function upstreamEntries({ runtime }: TestServer): Promise<{ readonly [name: string]: unknown }[]> {
-	const deps = { settings: { listen: '127.0.0.1:0' }, log: () => {}, onStop: () => {} };
-	const admin = await startAdmin(runtime, deps);
-	try {
-		return (await (await fetch(`http://${admin.address}/reverse_proxy/upstreams`)).json()) as {
-			[name: string]: unknown;
-		}[];
-	} finally {
-		await admin.close();
-	}
-}
-
-async function metric({ runtime }: TestServer, name: string): Promise<number | undefined> {
-	const text = await runtime.metrics();
-	const value = new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1];
-	return value === undefined ? undefined : Number(value);
-}
 
 /** Opens a connection, writes a text, and returns a function that returns what has arrived. */
 function rawClient(port: number, text: string): { readonly socket: Socket; readonly received: () => string } {
@@ -136,63 +19,6 @@ function rawClient(port: number, text: string): { readonly socket: Socket; reado
 	socket.on('error', () => {});
 	return { socket, received: () => received };
 }
-
-const messagesOf = ({ log }: TestServer): unknown[] =>
-	log.entries.filter(({ logger }) => logger === 'http.reverse_proxy.shed').map(({ msg }) => msg);
-
-test('at three times the capacity, answered requests are nearly as fast as without load, and others are refused', async () => {
-	const agent = new Agent({ keepAlive: true });
-	try {
-		let unprotected: Sample[] = [];
-		let longestQueue = 0;
-		const onQueued = (count: number): void => {
-			longestQueue = Math.max(longestQueue, count);
-		};
-		await withUpstream(fixedCapacity(onQueued), async address => {
-			await withServer(proxying([address], {}), {}, async ({ port }) => {
-				unprotected = await sendAtRate(port, agent, CAPACITY_PER_SECOND * 3, 2);
-			});
-		});
-		const unprotectedQueue = longestQueue;
-		await withUpstream(fixedCapacity(onQueued), async address => {
-			await withServer(proxying([address], { shed: {} }), {}, async server => {
-				const { port } = server;
-				const quiet = await sendAtRate(port, agent, CAPACITY_PER_SECOND / 4, 1);
-				const beginning = await sendAtRate(port, agent, CAPACITY_PER_SECOND * 3, 2);
-				longestQueue = 0;
-				const overloaded = await sendAtRate(port, agent, CAPACITY_PER_SECOND * 3, 2);
-				const answered = overloaded.filter(({ status }) => status === 200);
-				const refused = overloaded.filter(({ status }) => status === 503);
-				const facts = {
-					quietMs: p99Ms(quiet),
-					unprotectedMs: p99Ms(unprotected),
-					answeredMs: p99Ms(answered),
-					refusedMs: p99Ms(refused),
-					answered: answered.length,
-					refused: refused.length,
-					unprotectedQueue,
-					queue: longestQueue,
-				};
-				const text = JSON.stringify(facts);
-				assert.ok(quiet.every(({ status }) => status === 200));
-				assert.is(answered.length + refused.length, overloaded.length, text);
-				// A busy machine delays timers of the test, too, so latencies are only compared with each other.
-				assert.ok(facts.queue < facts.unprotectedQueue / 5, text);
-				assert.ok(facts.unprotectedMs > facts.answeredMs * 5, text);
-				assert.ok(answered.length > overloaded.length / 10, text);
-				const refusedCount = [...beginning, ...overloaded].filter(({ status }) => status === 503).length;
-				assert.is(await metric(server, 'svc_upstream_shed_requests_total'), refusedCount);
-				const [entry] = await upstreamEntries(server);
-				assert.is(entry!.shedding, true);
-				assert.ok((entry!.concurrency_limit as number) < 50, JSON.stringify(entry));
-				// Only the change is logged, and not each of the requests.
-				assert.equal(messagesOf(server), ['upstreams are overloaded: requests are refused']);
-			});
-		});
-	} finally {
-		agent.destroy();
-	}
-});
 
 test('a request above the limit is answered at once, without reaching the upstream', async () => {
 	const held: ServerResponse[] = [];
