@@ -22,8 +22,19 @@ const REQUESTS: readonly string[] = [
 	'GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: sample\r\nConnection: close\r\n\r\n',
 ];
 
-/** Sends {@link REQUESTS} to the address of a listening socket. Resolves after the server has closed the connection. */
-export async function sendSampleRequests(listeningDescriptor: number): Promise<void> {
+/** Maximum milliseconds until the server has answered everything. It takes a fraction of a second, unless it hangs. */
+const TIME_LIMIT_MS = 60_000;
+
+/** Returns milliseconds. While code caches are made, timers and the other clocks are fakes, on which no time passes. */
+function monotonicNow(): number {
+	return Number(process.hrtime.bigint() / 1_000_000n);
+}
+
+/**
+ * Sends {@link REQUESTS} to the address of a listening socket. Resolves after the server has closed the connection. Throws if that
+ * takes longer than a minute on the clock `now`.
+ */
+export async function sendSampleRequests(listeningDescriptor: number, now: () => number = monotonicNow): Promise<void> {
 	const ffi = foreignFunctions()!;
 	const addressOf = (buffer: Buffer): bigint => ffi.getRawPointer(buffer);
 	const calls = loadForeignFunctions(ffi, {
@@ -43,20 +54,27 @@ export async function sendSampleRequests(listeningDescriptor: number): Promise<v
 	const connection = Number(calls.socket(AF_INET, SOCK_STREAM, 0));
 	call('connect', connection, addressOf(address), addressSize.readUInt32LE());
 	const response = Buffer.alloc(RESPONSE_BYTES);
-	/** Resolves to the number of bytes that the server has sent, once there are any, and to 0 when it closes the connection. */
-	const receive = async (): Promise<number> => {
+	const deadline = now() + TIME_LIMIT_MS;
+	/**
+	 * Resolves to the number of bytes that the server has sent, once there are any, and to 0 when it closes the connection. `expected`
+	 * says in an error what the server has not done.
+	 */
+	const receive = async (expected: string): Promise<number> => {
 		for (;;) {
 			const received = Number(calls.recv(connection, addressOf(response), BigInt(response.length), DO_NOT_WAIT));
 			if (received >= 0) return received;
+			if (now() >= deadline)
+				throw new Error(`The server of the sample did not ${expected} within ${TIME_LIMIT_MS / 1000} seconds.`);
 			await new Promise(resolve => setImmediate(resolve));
 		}
 	};
-	for (const text of REQUESTS) {
+	for (const [index, text] of REQUESTS.entries()) {
 		const request = Buffer.from(text);
 		call('send', connection, addressOf(request), BigInt(request.length), NO_SIGNAL);
-		const received = await receive();
+		const received = await receive(`answer request ${index + 1} of ${REQUESTS.length}`);
 		const head = response.toString('latin1', 0, received);
 		if (!head.startsWith('HTTP/1.1 200 ')) throw new Error(`The sample was answered with:\n${head}`);
 	}
-	if ((await receive()) !== 0) throw new Error('The server of the sample did not close the connection.');
+	if ((await receive('close the connection')) !== 0)
+		throw new Error('The server of the sample did not close the connection.');
 }
