@@ -128,6 +128,17 @@ structure('private APIs of Node are used only in runtime/sockets/', () => {
 	assert.equal(users, []);
 });
 
+structure('functions of the system are called only in runtime/sockets/, and by a tool of the build', () => {
+	const users = filesBelow(LAYERS, '.ts').filter(file =>
+		/foreign-functions\.ts'/.test(readFileSync(path.join(ROOT, file), 'utf8')),
+	);
+	assert.ok(users.length > 5);
+	assert.equal(
+		users.filter(file => !file.startsWith('runtime/sockets/')),
+		['cli/packaging/sample-client.ts'],
+	);
+});
+
 structure('the prototype of functions is changed in a single file, and warnings are muted only by a flag', () => {
 	const matching = (pattern: RegExp): string[] =>
 		filesBelow(LAYERS, '.ts').filter(file => pattern.test(readFileSync(path.join(ROOT, file), 'utf8')));

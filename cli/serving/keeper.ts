@@ -5,7 +5,7 @@
  */
 import { writeSync } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { reapOrphans } from '../../runtime/main/handover/reap-orphans.ts';
+import { reapOrphans } from '../../runtime/sockets/reap-orphans.ts';
 
 /** Reads the pipe in the first process: learns which process serves, and the status with which the last one has exited. */
 export class Keeper {

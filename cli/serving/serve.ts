@@ -11,12 +11,12 @@ import {
 	type PassedSockets,
 	takePassedSockets,
 } from '../../runtime/listeners/passed-sockets.ts';
-import { exitWithoutThreads } from '../../runtime/main/exit-without-threads.ts';
 import type { Offer } from '../../runtime/main/handover/handover-protocol.ts';
 import type { PredecessorChannel } from '../../runtime/main/handover/predecessor-channel.ts';
 import type { HandoverResult, SuccessorProcess } from '../../runtime/main/handover/successor-process.ts';
 import { type Runtime, StartError, startRuntime } from '../../runtime/main/runtime.ts';
 import type { PublishedConfiguration } from '../../runtime/publications/published-configuration.ts';
+import { exitWithoutThreads } from '../../runtime/sockets/exit-without-threads.ts';
 import { EXIT_STATUS } from '../command/command.ts';
 import { firstLineOf } from '../command/failure-report.ts';
 import { printError } from '../command/terminal.ts';

@@ -1,9 +1,9 @@
 /** A process that takes over from another; see runtime/main/handover. */
 
-import { exitWithoutThreads } from '../../runtime/main/exit-without-threads.ts';
 import type { Offer } from '../../runtime/main/handover/handover-protocol.ts';
 import { PredecessorChannel } from '../../runtime/main/handover/predecessor-channel.ts';
 import { replaceDescriptor } from '../../runtime/sockets/duplicate-descriptor.ts';
+import { exitWithoutThreads } from '../../runtime/sockets/exit-without-threads.ts';
 import { EXIT_STATUS } from '../command/command.ts';
 import { firstLineOf } from '../command/failure-report.ts';
 import { printError } from '../command/terminal.ts';

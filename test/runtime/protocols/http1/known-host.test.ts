@@ -3,8 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { KnownHost } from '../../../../runtime/protocols/http1/known-host.ts';
-import { equalStrings } from '../../../../runtime/protocols/http1/same-text.ts';
+import { equalStrings, KnownHost } from '../../../../runtime/protocols/http1/known-host.ts';
 
 const hosts = suite('hosts of a connection');
 

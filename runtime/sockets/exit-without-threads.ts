@@ -1,5 +1,5 @@
 /** Ends a process that has a thread which cannot be terminated. Node's own exit would wait for that thread forever. */
-import { foreignFunctions } from '../sockets/foreign-functions.ts';
+import { foreignFunctions } from './foreign-functions.ts';
 
 /** Ends the process immediately with this exit status, or with a signal if the system call is not available. */
 export function exitWithoutThreads(status: number): void {

@@ -1,5 +1,5 @@
 /** Reaps orphans: child processes whose parent has exited, and which the system has assigned to this process. */
-import { type ForeignFunction, foreignFunctions, loadForeignFunctions } from '../../sockets/foreign-functions.ts';
+import { type ForeignFunction, foreignFunctions, loadForeignFunctions } from './foreign-functions.ts';
 
 /** Flag of `waitpid`: the call returns immediately if no child process has exited. */
 const WNOHANG = 1;
