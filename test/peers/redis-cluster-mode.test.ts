@@ -1,11 +1,13 @@
 /** A Redis Cluster of three nodes: the store, purges and rate limits, and nodes that lose slots or end. */
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ClusterSettings } from '../../compiler/document/cluster-settings.ts';
 import { Cluster } from '../../runtime/cluster/cluster.ts';
 import { ClusterError } from '../../runtime/cluster/cluster-error.ts';
 import { keySlot } from '../../runtime/cluster/key-slot.ts';
+import { REPORT_SCRIPT } from '../../runtime/cluster/shared-limits.ts';
 import { openRedisStore } from '../../runtime/storage/redis-store.ts';
 import { until } from '../harness.ts';
 import { respondingSite, withServer } from '../runtime/running-server.ts';
@@ -75,6 +77,36 @@ test('a purge reaches the other members, which confirm it', async () => {
 		applied!.map(selection => 'tag' in selection && selection.tag),
 		['news'],
 	);
+});
+
+test('the ACL user of the manual has enough rights, and none in a cluster whose prefix begins with the same letters', async () => {
+	const manual = readFileSync(new URL('../../cli/manual/redis.md', import.meta.url), 'utf8');
+	const [, rights] = /ACL SETUSER svc on >PASSWORD ~svc:\* ([^`]+)`/.exec(manual)!;
+	const [, patterns] = /keys have braces: `([^`]+)`/.exec(manual)!;
+	for (const node of nodes) {
+		node.cli('acl', 'setuser', 'svc', 'on', '>password', ...patterns!.split(' '), ...rights!.split(' '));
+		node.cli('acl', 'log', 'reset');
+	}
+	/** Does what machines do, and returns the errors. */
+	const errorsOf = async (cluster: Cluster): Promise<string[]> => {
+		const store = openRedisStore(cluster);
+		await joinWithFakeCaches(cluster);
+		const limitKey = cluster.redisKey('limits:login', 'login');
+		const results = await Promise.allSettled([
+			store.write('certificates/a', 'certificate').then(() => store.list('certificates')),
+			store.lock('order').then(lock => lock.release()),
+			cluster.purges!.then(purges => purges.purge({ tag: 'news' })),
+			REPORT_SCRIPT.run(cluster, [limitKey, `${limitKey}:process`], ['1', '10'], 5000),
+		]);
+		return results.flatMap(result => (result.status === 'rejected' ? [(result.reason as Error).message] : []));
+	};
+	const login = { user: 'svc', password: 'password' };
+	assert.equal(await errorsOf(clusterWith('svc', login)), []);
+	for (const node of nodes) assert.is(node.cli('acl', 'log').trim(), '');
+	const errors = await errorsOf(clusterWith('svc-staging', login));
+	assert.is(errors.length, 4);
+	for (const error of errors) assert.match(error, 'the Redis user lacks a permission');
+	for (const node of nodes) node.cli('acl', 'deluser', 'svc');
 });
 
 test('servers share rate limits', async () => {
