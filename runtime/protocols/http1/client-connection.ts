@@ -387,6 +387,8 @@ export class ClientConnection
 		this.#clock.bytesReceived();
 		this.#remainingBytes -= count;
 		if (this.#remainingBytes === 0) {
+			// The consumer may have stopped reading, and taken the rest of the body without reading again.
+			this.resumeBody();
 			this.#body!.end(undefined);
 			this.#responseEnded(hasExtraBytes);
 		} else if (!hasRoom) {

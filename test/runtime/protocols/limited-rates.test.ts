@@ -17,6 +17,8 @@ import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { concurrentCases } from '../../concurrent-cases.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder, until } from '../../harness.ts';
+import { withServer } from '../running-server.ts';
+import { onRequestHead, scriptedUpstream } from '../upstreams/scripted-upstream.ts';
 import { headers, openControlStream, response } from './http3/frames.ts';
 import { connect as connectQuic } from './http3/quic-client.ts';
 
@@ -246,6 +248,30 @@ test('a client that leaves releases its upstream at once, and the upstream is re
 		assert.ok(observations.sent < 32 * 1024 * KIB, `${observations.sent} bytes were read ahead`);
 		asked.destroy();
 		await until('the end of the upstream response', () => observations.closed === closed + 1);
+	}
+});
+
+test('the connection to an upstream can be used again after a limited response', async () => {
+	// At this rate, the kernel moves the last bytes of such bodies while the server does not read from the upstream.
+	const sizes = [132_000, 138_000, 144_000, 150_000];
+	const upstream = await scriptedUpstream(socket =>
+		onRequestHead(socket, head => {
+			const size = Number(/^GET \/(\d+)/.exec(head)![1]);
+			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n${'a'.repeat(size)}`);
+		}),
+	);
+	const site = `http://:0 {\nbind 127.0.0.1\nlimit_rate 1MiB\nreverse_proxy ${upstream.address}\n}`;
+	const input = { format: 'configfile' as const, text: `{\nadmin off\n}\n${site}\n`, name: 'Configfile' };
+	try {
+		await withServer(undefined, { input, threads: 1 }, async ({ port: sitePort }) => {
+			for (const size of sizes) {
+				const response = await fetch(`http://127.0.0.1:${sitePort}/${size}`, { signal: AbortSignal.timeout(20_000) });
+				assert.is((await response.arrayBuffer()).byteLength, size);
+			}
+			assert.is(upstream.accepted, 1);
+		});
+	} finally {
+		await upstream.close();
 	}
 });
 
