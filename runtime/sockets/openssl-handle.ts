@@ -46,6 +46,11 @@ const SHORT_READ_BYTES = MAX_READ_BYTES - 1024;
  * small records may need several.
  */
 const MAX_WRITE_ATTEMPTS = 16;
+/**
+ * Maximum bytes of OpenSSL's answers to what it has read, such as key updates, that wait because the client does not read. A client
+ * that causes more is disconnected, because it could fill the memory.
+ */
+const MAX_WAITING_ANSWER_BYTES = 65_536;
 /** Maximum reads from one connection before other connections get their turn. */
 const MAX_READS_PER_TURN = 32;
 
@@ -96,6 +101,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#usesBioPair = true;
 	/** Number of writes that Node's handle has not completed. */
 	#queuedWriteCount = 0;
+	/** Bytes of OpenSSL's answers that have been passed to Node's handle since it last completed all writes. */
+	#waitingAnswerBytes = 0;
 	#negotiatedProtocol: string | false = false;
 
 	/**
@@ -611,14 +618,21 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#thread.functions.SSL_set0_wbio(this.#ssl, this.#socketBio);
 	}
 
-	/** Sends the records in the BIO pair. If nothing is pending afterwards, makes OpenSSL write to the descriptor again. */
+	/**
+	 * Sends the records in the BIO pair, which answer what OpenSSL has read. If nothing is pending afterwards, makes OpenSSL write to
+	 * the descriptor again. Closes the connection if the client causes answers but does not read them.
+	 */
 	#flush(): void {
-		this.#sendRecords();
+		this.#sendRecords(true);
 		if (this.#queuedWriteCount === 0) this.#detachPair();
+		else if (this.#waitingAnswerBytes > MAX_WAITING_ANSWER_BYTES) {
+			this.#isBroken = true;
+			this.#fail(new Error('The client does not read the answers that its records require.'));
+		}
 	}
 
 	/** Sends the records in the BIO pair. Returns 0, an error number, or the write in progress, as `#write` does. */
-	#sendRecords(): number | PendingWrite {
+	#sendRecords(areAnswers = false): number | PendingWrite {
 		const thread = this.#thread;
 		const recordBytes = thread.takeRecords();
 		if (recordBytes === 0 || this.#isClosed) return 0;
@@ -627,6 +641,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		if (this.#queuedWriteCount === 0)
 			acceptedBytes = Math.max(0, this.#poller.writeAt(this.#descriptor, recordsAddress, recordBytes));
 		if (acceptedBytes === recordBytes) return 0;
+		if (areAnswers) this.#waitingAnswerBytes += recordBytes - acceptedBytes;
 		return this.#enqueue(thread.library.copyBytes(recordsAddress + BigInt(acceptedBytes), recordBytes - acceptedBytes));
 	}
 
@@ -644,7 +659,10 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#queuedWriteCount++;
 		const onWritten = (status: number): void => {
 			this.#queuedWriteCount--;
-			if (this.#queuedWriteCount === 0) this.#detachPair();
+			if (this.#queuedWriteCount === 0) {
+				this.#waitingAnswerBytes = 0;
+				this.#detachPair();
+			}
 			if (status < 0) this.#isBroken = true;
 			outerWrite.oncomplete(status);
 		};

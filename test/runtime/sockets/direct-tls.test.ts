@@ -15,6 +15,8 @@ import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
 import { OpensslContext } from '../../../runtime/sockets/openssl-context.ts';
 import { OpensslHandle } from '../../../runtime/sockets/openssl-handle.ts';
 import { findOpensslThread, opensslThread } from '../../../runtime/sockets/openssl-thread.ts';
+import { findQuicLibrary } from '../../../runtime/sockets/quic/quic-library.ts';
+import { waitForPoller } from '../../../runtime/sockets/quic/quic-thread.ts';
 import { directTlsThread, startTls } from '../../../runtime/sockets/start-tls.ts';
 import { type HandshakeFacts, hasDirectTls } from '../../../runtime/sockets/tls-handle.ts';
 import { useDirectTls } from '../../../runtime/sockets/tls-mode.ts';
@@ -24,6 +26,10 @@ import { TestAuthority } from '../../certificates.ts';
 import { pauseFor, until } from '../../harness.ts';
 import { RECORD_TYPE, sealedClient } from '../../long/sealed-client.ts';
 import { bodyOf } from '../protocols/http1/wire.ts';
+
+/** The socket option that sets the size of the buffer for sent bytes (socket(7)). */
+const SOL_SOCKET = 1;
+const SO_SNDBUF = 7;
 
 /** Captures a ClientHello as sent by Node's TLS client. */
 async function clientHello(): Promise<Buffer> {
@@ -48,6 +54,8 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 	let tls: ThreadTls;
 	let published: PublishedCertificate;
 	let port: number;
+	/** The handle of the connection that was accepted last. */
+	let lastHandle: StreamHandle;
 	let opened = 0;
 	let closedCount = 0;
 	const failures: string[] = [];
@@ -102,6 +110,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		listener.listen(0, '127.0.0.1');
 		await once(listener, 'listening');
 		interceptHandles(listener, handle => {
+			lastHandle = handle as StreamHandle;
 			const socket = new DirectSocket(handle);
 			// Like the real listener, reads the address when a connection is accepted, so that the address is known even after a
 			// reset.
@@ -454,6 +463,29 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		assert.match((await readToEnd(next)).toString('latin1'), /\r\n\r\nnext$/);
 		await allClosed();
 		assert.is(failures.pop(), 'protocol');
+	});
+
+	direct('a client that requests key updates without end and reads none of them is disconnected', async () => {
+		// Node's handles queue the answers without a limit.
+		if (by === 'Node' || !isDirectIo()) return;
+		await waitForPoller();
+		const client = await sealedClient(port, 'example.test');
+		const { raw } = client;
+		// With a small buffer, the system soon accepts no more.
+		const { library } = findQuicLibrary();
+		const bytes = Buffer.allocUnsafeSlow(4);
+		bytes.writeInt32LE(4096);
+		assert.is(library!.functions.setsockopt(lastHandle.fd!, SOL_SOCKET, SO_SNDBUF, library!.addressOf(bytes), 4), 0);
+		(raw as Socket & { readonly _handle: StreamHandle })._handle.readStop();
+		for (let sentCount = 0; !raw.destroyed; sentCount += 1000) {
+			assert.ok(sentCount < 100_000, 'still connected after 2.7 MB of key updates');
+			const records = Buffer.concat(Array.from({ length: 1000 }, () => client.keyUpdate(true)));
+			await new Promise<void>(resolve => raw.write(records, () => setImmediate(resolve)));
+		}
+		const next = await open();
+		next.end(`${post('/', 4)}next`);
+		assert.match((await readToEnd(next)).toString('latin1'), /\r\n\r\nnext$/);
+		await allClosed();
 	});
 
 	direct('a client that renegotiates is refused', async () => {
