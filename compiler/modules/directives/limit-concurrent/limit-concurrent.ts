@@ -19,7 +19,7 @@ export const limitConcurrent = handlerDirective<LimitConcurrentStep>({
 		'answer. A client that disconnects leaves the queue.',
 		'',
 		'The counts are those of the whole process and survive reloads. Directives that name the same zone share its counts, also',
-		'across sites, and a request counts only once for a zone and key. Requests on one HTTP/2 or HTTP/3 connection count',
+		'across sites, if it has the same `max_keys` in all of them; a request counts only once for a zone and key. Requests on one HTTP/2 or HTTP/3 connection count',
 		'separately. During a handover, the old and the new process count the requests of each other, too. Each learns about 10 ms later what',
 		'the other one does, so both can grant the last place at the same time.',
 		'',
