@@ -66,13 +66,13 @@ export function renderWirePage(requests: readonly WireRequest[], others: Accepte
 	const lines = [
 		'# Bytes that are refused',
 		'',
-		`${requests.length} requests and ${wireAnswers().length} answers of upstreams that make a proxy and what is behind it disagree about where a`,
-		'message ends, which host it is for, or which fields it has. The tests send each of them to this server alone and to it as',
-		'a proxy: it is refused with the status given and the connection closed, or what arrives upstream has one reading.',
+		`${requests.length} requests and ${wireAnswers().length} upstream responses that make a proxy and the server behind it disagree about where a message`,
+		'ends, which host it is for, or which fields it has. The tests send each of them to this server, alone and as a proxy. The',
+		'message is refused with the given status and the connection is closed, or what reaches the upstream has only one reading.',
 		'',
-		'The tables name those that Node.js (its strict parser) or nginx take for at least one message, and why this server does',
-		'not. Both columns are measured: `npm test` compares the first with Node, `npm run test:peers` the second with nginx.',
-		'`2` means that the bytes behind were taken for a second request.',
+		'The tables list the requests that Node.js (its strict parser) or nginx accept as at least one message, and why this server',
+		'does not. Both columns are measured: `npm test` compares the first with Node, `npm run test:peers` the second with nginx.',
+		'`2` means that the bytes after the request were taken for a second one.',
 	];
 	const groups = [...new Set(refused.map(({ group }) => group))];
 	for (const group of groups) {
