@@ -33,7 +33,7 @@ export function translateCondition(args: readonly string[], cx: ConditionContext
 	if (fileTest)
 		return { expression: fileCondition(fileTest[1] === '!', fileTest[2]!, fileTest[3]!, cx), variables: cx.variables };
 	const comparison = /^\$\{?(\w+)\}?\s*(?:(!?~\*?|!?=)\s*(.*))?$/s.exec(conditionText);
-	if (!comparison) throw new Untranslatable('the condition is not one that the import knows');
+	if (!comparison) throw new Untranslatable('the import does not recognize the condition');
 	const [, name = '', operator, operand = ''] = comparison;
 	if (operator === undefined) return { expression: truthCondition(name, cx), variables: cx.variables };
 	const isNegated = operator.startsWith('!');
@@ -105,7 +105,7 @@ function fileCondition(isNegated: boolean, testKind: string, fileText: string, c
 		cx.variables,
 	);
 	if (!path.startsWith('/') && !path.startsWith('{path}'))
-		throw new Untranslatable('the file is no path below the root');
+		throw new Untranslatable('the file is not a path below the root');
 	const files = [
 		...(testKind === 'd' ? [] : [word(path)]),
 		...(testKind === 'f' ? [] : [word(`${path.replace(/\/$/, '')}/`)]),

@@ -46,8 +46,7 @@ export class Variables {
 	/** Returns these variables without `$remote_user`, for a place where the user's password is not checked. */
 	withoutUser(): Variables {
 		const refuseUser: VariableLookup = name => {
-			if (name === 'remote_user')
-				throw new Untranslatable('no password is checked here, so the name may be a false one');
+			if (name === 'remote_user') throw new Untranslatable('no password is checked here, so the name may be forged');
 			return undefined;
 		};
 		return new Variables([refuseUser, ...this.#lookups], this.#captureName);

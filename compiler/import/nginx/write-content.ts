@@ -83,7 +83,7 @@ export function writeLocationBody(
 	});
 	if (isAnswered) {
 		const rules = block.filter(({ name }) => name === 'allow' || name === 'deny' || name.startsWith('auth_'));
-		for (const rule of rules) out.keepAsComment(rule, 'the `return` answers before access is looked at');
+		for (const rule of rules) out.keepAsComment(rule, 'the `return` answers before access is checked');
 		return;
 	}
 	writeLimitExcept(block, scope, cx, variables);
@@ -260,7 +260,7 @@ function writeTryFiles(directive: NginxDirective, cx: ServerContext, variables: 
 	const fallbackTarget = directive.args.at(-1) ?? '';
 	const files = directive.args.slice(0, -1).map(text => translateFile(text, variables));
 	if (files.some(file => !/^(?:\/|\{path\}|\{map_)/.test(file)))
-		throw new Untranslatable('a file is no path below the root');
+		throw new Untranslatable('a file is not a path below the root');
 	const writeFallback = (): void => {
 		if (fallbackTarget.startsWith('@')) {
 			const route = cx.routeOf(fallbackTarget);

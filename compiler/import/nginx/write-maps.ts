@@ -181,7 +181,7 @@ export class MapTable {
 		}
 		const subject = translateText(sourceText, this.#variables);
 		if (!/^\{[^{}]+\}$/.test(subject) && subject.includes('\\'))
-			throw new Untranslatable('its source is not one that the import knows');
+			throw new Untranslatable('the import does not recognize its source');
 		const firstOutput = caseOutputs.length === 0 ? placeholder : placeholder.replace('}', '_case}');
 		const lines = [
 			`map ${word(subject)} ${firstOutput} {`,

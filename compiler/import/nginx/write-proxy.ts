@@ -55,7 +55,7 @@ export function writeProxy(
 	}
 	const isWritten = translateOrKeep(pass, out, () => {
 		if (scheme === undefined || host === '' || (hasVariable(host) && cx.pools.has(host)))
-			throw new Untranslatable('the address is not one that the import knows');
+			throw new Untranslatable('the import does not recognize the address');
 		writePathChange(uri, place, cx, variables, isRewritten);
 		writeForwarding({ scheme, host, uri }, scope, cx, place, variables);
 	});

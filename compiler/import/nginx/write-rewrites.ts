@@ -248,7 +248,7 @@ function writeIf(
 		return true;
 	}
 	out.writeBranch(condition.expression, true, () => out.append(lines));
-	if (out.keptDirectives.length > keptCountBefore) out.keepInstead(directive, 'see what its block has');
+	if (out.keptDirectives.length > keptCountBefore) out.keepInstead(directive, 'see the comments in its block');
 	if (!endsRewrites || laterSteps.length === 0) return false;
 	const remainingLines = out.capture(() => writeRewrites(laterSteps, place, variables));
 	if (remainingLines.length > 0) out.writeElse(remainingLines);

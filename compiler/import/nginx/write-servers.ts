@@ -239,7 +239,7 @@ function writeSite(site: PreparedSite, sites: readonly PreparedSite[], cx: Impor
 	const { server, listenAddresses, addresses, route, context } = site;
 	if (addresses.length === 0) {
 		if (route === undefined)
-			out.keepAsComment(server, 'it is reached by no name of its own, and another server is the default of its port');
+			out.keepAsComment(server, 'it has no name of its own, and another server is the default of its port');
 		else out.countTranslated(server);
 		return;
 	}
