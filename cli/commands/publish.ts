@@ -38,7 +38,7 @@ export const publish: Command = {
 	summary: 'Publish a configuration for all machines of a cluster',
 	details: [
 		'Compiles the file, encrypts the document and the text, and puts them into the Redis server that the option `cluster` of the file names, under a number one higher than the last. Machines that run `svc run --cluster` with the same cluster load it. Each of them checks it against its own files and certificates first, and goes on as before if it refuses it.',
-		'With --canary, the machines load it in waves. The next wave begins after all machines of the last one have served it for the time of --observe. If a machine refuses it, is not ready, stops reporting, or answers more requests with errors than before, the rollout stops, and all machines return to the previous configuration.',
+		'With --canary, the machines load it in waves. The next wave begins after the machines of the last one have served it for the time of --observe. If a machine refuses it, is not ready, stops reporting, or answers more requests with errors than before, the rollout stops, and all machines return to the previous configuration. Once 20 machines have been told to load it, the rollout goes on if one machine in 20 fails otherwise than by refusing it.',
 		'Options in the document that name files, such as certificates, name files of each machine. `{$NAME}` is replaced here, `{env.NAME}` on each machine. The options `cluster` and `admin` in the local file of a machine take precedence over the published ones.',
 		'The command ends as soon as the configuration is published. With --wait, it ends after the rollout, with exit status 0 if all machines serve the configuration and 1 if the rollout was stopped or aborted.',
 		LANGUAGE_RULE,

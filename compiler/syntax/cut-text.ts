@@ -35,7 +35,7 @@ export interface TextExtent {
 
 /**
  * Returns the pieces of a text, in order. Returns undefined if the braces do not balance, because the ends of pieces would then be
- * uncertain, and if the text has a byte order mark.
+ * uncertain, or if the text has a byte order mark.
  *
  * A piece ends with the top-level line that closes a block, imports something or defines a constant. Comments and blank lines
  * before the first word of a piece belong to no piece. The tokens of the complete text are therefore those of its pieces in order,

@@ -199,7 +199,7 @@ async function assertMaster(client: RedisClient): Promise<void> {
 		const role = await withinLimit(reply, CONNECT_TIMEOUT_MS, 'no answer from the master');
 		if (String((role as readonly unknown[])[0]) !== 'master') throw unavailableError(replyCause('READONLY'));
 	} catch (error) {
-		// A user who may not ask for the role learns it from the first write.
+		// If the user may not ask for the role, the first write shows whether the server is a master.
 		if (replyCodeOf(error) === 'NOPERM') return;
 		if (client.isOpen) client.destroy();
 		throw error;

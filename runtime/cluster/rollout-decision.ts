@@ -2,8 +2,9 @@
  * Decides how a published configuration spreads over the machines of a cluster. Everything here is a pure function of the rollout's
  * state, the reports of the machines and the time, so that a simulation can run the same decisions as the servers.
  *
- * A rollout admits machines in waves. The machines of a wave load the publication, and the next wave begins after all of them have
- * served it for a while without a failure. At the first failure, every machine returns to the publication that it served before.
+ * A rollout admits machines in waves. The machines of a wave load the publication, and the next wave begins after they have served
+ * it for a while without a failure. If one machine refuses the publication, or if more machines fail than {@link TOLERATED_LOSS}
+ * allows, every machine returns to the publication that it served before.
  *
  * Two functions decide. `nextRollout` runs on one machine at a time, the coordinator, which reads the reports of all machines.
  * `decideMachineStep` runs on every machine, and needs only the rollout's state and what the machine knows about itself.
@@ -168,8 +169,8 @@ export interface MachineState {
 }
 
 /**
- * What a machine has to do. A machine that returns loads `publication`, and reports `failure`, if there is one, until it serves the
- * publication that failed.
+ * What a machine has to do. A machine that returns loads `publication`, and then reports `failure`, if there is one. The failure is
+ * forgotten when the machine serves the failed publication after all.
  */
 export type MachineStep =
 	| { readonly step: 'none' }

@@ -225,7 +225,7 @@ export class PublishedConfiguration {
 		if (trial !== undefined && !isSamePublication(trial, this.#servedReference)) {
 			// The process that this one took over from has withdrawn the publication.
 			if (this.#hasTakenOver) await this.#useDisk(folder => folder.endTrial());
-			// If this start could not load the publication either, the reason for that says more.
+			// If this process has failed to load the publication, too, that failure is already recorded, with a more precise reason.
 			else if (!this.#failures.has(trial.number)) {
 				const reason = 'the process ended unexpectedly while it served the publication';
 				this.#recordFailure({ publication: trial.number, identity: trial.identity, kind: 'ended', reason });
