@@ -51,8 +51,9 @@ executed. What an upstream sends is executed: do not use \`templates\` for an up
 | \`stripHTML\`, \`splitFrontMatter\`, \`humanize\`, \`pathEscape\`, \`httpError CODE\`, \`maybe NAME\` | Texts, errors, functions that may not exist |
 
 Nothing is escaped automatically: \`{{.Req.URL.Query.Get "q" | html}}\`. The functions of sprig are available too, except those that create
-certificates. \`bcrypt\`, \`htpasswd\`, \`derivePassword\`, \`genPrivateKey\` and \`getHostByName\` run on a separate thread, one
-after the other; if 64 of them are waiting, further requests are answered with 503. A page may wait for at most 50. \`splitFrontMatter\` reads YAML (between lines of \`---\`), TOML (\`+++\`) and JSON; the
+certificates. \`bcrypt\`, \`htpasswd\`, \`derivePassword\` and \`genPrivateKey\` run on a separate thread, one after the other. If 64 of
+them are pending, or if a thread is looking up 8 names for \`getHostByName\`, further requests that need one are answered with 503. A page
+may wait for such functions at most 50 times. \`splitFrontMatter\` reads YAML (between lines of \`---\`), TOML (\`+++\`) and JSON; the
 result has \`.Meta\` and \`.Body\`. A page may execute a million steps.
 
 \`\`\`

@@ -16,7 +16,7 @@ export const CLIENT_AUTH_SCHEMA: Schema = {
 		mode: {
 			enum: CLIENT_AUTH_MODES,
 			description:
-				'`request` and `require` ask for a certificate without verifying it; `verify_if_given` admits clients with a valid certificate or none; `require_and_verify` admits only those with a valid one.',
+				'`request` asks for a certificate and `require` requires one, without verifying it; `verify_if_given` admits clients with a valid certificate or none; `require_and_verify` admits only those with a valid one.',
 		},
 		trust_pool: TRUST_POOL_SCHEMA,
 		trusted_leaves: {
