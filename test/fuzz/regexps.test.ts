@@ -7,7 +7,7 @@ import { SeededChance } from './chance.ts';
 import { compileForBothEngines, harmfulText, randomRegexp, randomText } from './regexps.ts';
 
 /** Number of random expressions to try. */
-const ROUNDS = roundCount({ few: 120, many: 6000 });
+const ROUNDS = roundCount({ few: 60, many: 6000 });
 const SEED = Number(process.env.REGEXP_SEED ?? 1);
 /** Size of a request in bytes. */
 const REQUEST_BYTES = 16_384;

@@ -6,7 +6,7 @@ import { roundCount } from '../../round-count.ts';
 import { compileToDocument } from '../compatfile/page.ts';
 import { type ModelRoute, sortByModel } from './route-order-model.ts';
 
-const SITE_COUNT = roundCount({ few: 1500, many: 10_000 });
+const SITE_COUNT = roundCount({ few: 700, many: 10_000 });
 /** Number of sites per configuration; compiling many together is faster. */
 const SITES_PER_TEXT = 100;
 

@@ -7,7 +7,7 @@ import { SeededChance } from '../../../fuzz/chance.ts';
 import { roundCount } from '../../../round-count.ts';
 
 /** Number of random patterns to compare. */
-const ROUNDS = roundCount({ few: 600, many: 3000 });
+const ROUNDS = roundCount({ few: 300, many: 3000 });
 
 const urlPattern = suite('url_pattern and URLPattern');
 
