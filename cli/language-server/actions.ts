@@ -9,7 +9,7 @@ import {
 } from 'vscode-languageserver';
 import { type Action, actionsAt, type FileEdit, safeFixEdits } from '../../compiler/queries/actions.ts';
 import { conversionActions } from './conversion.ts';
-import type { FeatureDeps } from './features.ts';
+import type { FeatureDeps } from './feature-deps.ts';
 import { type RequestedDocument, requestedDocument } from './requested-document.ts';
 
 const FIX_ALL_KIND = `${CodeActionKind.SourceFixAll}.svc`;

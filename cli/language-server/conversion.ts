@@ -12,7 +12,7 @@ import {
 } from 'vscode-languageserver';
 import { convertBlock, convertibleBlock, convertToConfigfile } from '../../compiler/queries/conversion.ts';
 import type { TextSyntax } from '../../compiler/queries/text-syntax.ts';
-import type { FeatureDeps } from './features.ts';
+import type { FeatureDeps } from './feature-deps.ts';
 import type { RequestedDocument } from './requested-document.ts';
 
 export const CONVERT_COMMAND = 'svc.convertToConfigfile';

@@ -15,10 +15,8 @@ import { formattingEdits, type RangeEdit } from '../../compiler/queries/formatti
 import { linksOf } from '../../compiler/queries/links.ts';
 import { enclosingRanges, foldsOf, symbolsOf, type TextSymbol } from '../../compiler/queries/outline.ts';
 import type { TextRange } from '../../compiler/queries/text-syntax.ts';
-import type { Workspace } from '../../compiler/queries/workspace.ts';
 import { ACTION_CAPABILITIES, registerActionHandler } from './actions.ts';
-import type { DiagnosticsPublisher } from './diagnostics.ts';
-import type { Documents } from './documents.ts';
+import type { FeatureDeps } from './feature-deps.ts';
 import { LENS_CAPABILITIES, registerLensHandlers } from './lenses.ts';
 import { type RequestedDocument, requestedDocument } from './requested-document.ts';
 import { registerWordHandlers, WORD_CAPABILITIES } from './words.ts';
@@ -37,15 +35,6 @@ export const SERVER_CAPABILITIES: ServerCapabilities = {
 	...ACTION_CAPABILITIES,
 	...LENS_CAPABILITIES,
 };
-
-/** The objects on which the handlers depend. */
-export interface FeatureDeps {
-	readonly documents: Documents;
-	readonly getWorkspace: () => Workspace;
-	readonly publisher: DiagnosticsPublisher;
-	/** Reports whether the client can create files; false until the client has announced its capabilities. */
-	readonly canCreateFiles: () => boolean;
-}
 
 const SYMBOL_KINDS: { readonly [kind in TextSymbol['kind']]: SymbolKind } = {
 	options: SymbolKind.Namespace,

@@ -20,7 +20,7 @@ import { semanticTokens, TOKEN_TYPES } from '../../compiler/queries/semantic-tok
 import { ISOLATED_DRY_RUN } from '../../compiler/queries/workspace.ts';
 import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { CONVERT_COMMAND, convertDocument } from './conversion.ts';
-import type { FeatureDeps } from './features.ts';
+import type { FeatureDeps } from './feature-deps.ts';
 import { requestedDocument } from './requested-document.ts';
 
 const RUN_TEST_COMMAND = 'svc.runTest';

@@ -2,7 +2,7 @@
 import type { TextDocument } from 'vscode-languageserver-textdocument';
 import type { TextSyntax } from '../../compiler/queries/text-syntax.ts';
 import type { Workspace } from '../../compiler/queries/workspace.ts';
-import type { FeatureDeps } from './features.ts';
+import type { FeatureDeps } from './feature-deps.ts';
 
 /** An open document that a request refers to. */
 export interface RequestedDocument {

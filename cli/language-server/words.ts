@@ -15,7 +15,7 @@ import { hoverAt, signatureAt } from '../../compiler/queries/hover.ts';
 import { importedFiles } from '../../compiler/queries/links.ts';
 import { nameAt, occurrencesAt, renameAt } from '../../compiler/queries/names.ts';
 import type { FileRange } from '../../compiler/queries/text-syntax.ts';
-import type { FeatureDeps } from './features.ts';
+import type { FeatureDeps } from './feature-deps.ts';
 import { requestedDocument } from './requested-document.ts';
 
 export const WORD_CAPABILITIES: ServerCapabilities = {

@@ -34,23 +34,7 @@ import { firstLineOf } from '../command/failure-report.ts';
 import { printError } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 import { stateFolder } from './autosave.ts';
-import type { OwnHandover } from './handover.ts';
-
-/** What a process of a fleet knows at its start. It is JSON, because successors receive it. */
-export interface FleetStart {
-	/** The document of the machine's own file, as JSON. The options `cluster` and `admin` in it always apply. */
-	readonly ownDocument: string;
-	/** ID of the machine. */
-	readonly machine: string;
-	/** Number of the publication that the process serves; 0 for the machine's own file. */
-	readonly serves: number;
-	/** Identity of this publication, which tells it apart from another one with the same number. */
-	readonly identity?: string | undefined;
-	/** Share of responses that were server errors before the publication was loaded, from 0 to 1. */
-	readonly errorRateBefore: number;
-	/** Failures that the machine still has to report. */
-	readonly failures: readonly MachineFailure[];
-}
+import type { FleetStart, OwnHandover } from './handover.ts';
 
 /** The configuration with which a machine of a fleet starts, and the state from which it follows publications. */
 export interface FleetConfiguration {

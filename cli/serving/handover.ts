@@ -7,6 +7,7 @@ import type { HandoverRequest } from '../../admin/endpoint.ts';
 import { configuredAddress } from '../../admin/server.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
+import type { MachineFailure } from '../../runtime/cluster/rollout-decision.ts';
 import type { HandedState } from '../../runtime/main/handover/handed-state.ts';
 import {
 	CONFIRMED_HANDOVER_PROTOCOL,
@@ -23,7 +24,6 @@ import {
 import { canDuplicateDescriptors } from '../../runtime/sockets/duplicate-descriptor.ts';
 import { printError } from '../command/terminal.ts';
 import type { ConfigurationSource } from '../configuration/configuration.ts';
-import type { FleetStart } from './fleet.ts';
 
 /** The settings with which a server was started, as far as its successors need them. */
 export interface StartSettings {
@@ -36,6 +36,22 @@ export interface StartSettings {
 	readonly background?: boolean | undefined;
 	/** Present if the server takes its configuration from the cluster. */
 	readonly fleet?: FleetStart | undefined;
+}
+
+/** What a process of a fleet knows at its start. It is JSON, because successors receive it. */
+export interface FleetStart {
+	/** The document of the machine's own file, as JSON. The options `cluster` and `admin` in it always apply. */
+	readonly ownDocument: string;
+	/** ID of the machine. */
+	readonly machine: string;
+	/** Number of the publication that the process serves; 0 for the machine's own file. */
+	readonly serves: number;
+	/** Identity of this publication, which tells it apart from another one with the same number. */
+	readonly identity?: string | undefined;
+	/** Share of responses that were server errors before the publication was loaded, from 0 to 1. */
+	readonly errorRateBefore: number;
+	/** Failures that the machine still has to report. */
+	readonly failures: readonly MachineFailure[];
 }
 
 /** The part of an offer to a successor that comes from the command line and the Admin API. */

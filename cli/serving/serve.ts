@@ -23,8 +23,9 @@ import { printError } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 import { Autosave, stateFolder } from './autosave.ts';
 import { FileReloader } from './file-reloader.ts';
-import type { FleetStart, FleetStartChoice } from './fleet.ts';
+import type { FleetStartChoice } from './fleet.ts';
 import {
+	type FleetStart,
 	keptProgram,
 	OWN_KEEPER,
 	type OwnHandover,
