@@ -14,7 +14,7 @@ const FAILURE_SCHEMA = {
 	type: 'object',
 	properties: {
 		publication: { type: 'integer' },
-		kind: { enum: ['refused', 'errors', 'unready', 'ended'] },
+		kind: { enum: ['refused', 'machine', 'errors', 'unready', 'ended'] },
 		reason: { type: 'string' },
 	},
 	required: ['publication', 'kind', 'reason'],

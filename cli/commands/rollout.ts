@@ -1,6 +1,6 @@
 /** The command `svc rollout`. */
 import type { Publication } from '../../runtime/cluster/publication.ts';
-import type { RolloutPhase } from '../../runtime/cluster/rollout-decision.ts';
+import { MACHINE_CAUSE, type RolloutPhase } from '../../runtime/cluster/rollout-decision.ts';
 import { type MachineSummary, type RolloutSummary, SAME_ID_HINT } from '../../runtime/cluster/rollout-summary.ts';
 import { quoteWord, UnknownWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
@@ -172,8 +172,9 @@ function renderSummary(summary: RolloutSummary, publication: Publication | strin
 function describeMachine({ serves, wanted, ready, lost, failure, responses, server_errors }: MachineSummary): string {
 	if (lost) return 'no longer reports';
 	if (failure) {
-		const outcome = failure.kind === 'refused' ? 'refused' : 'failed with';
-		return `${outcome} publication ${failure.publication}: ${failure.reason}`;
+		const outcome = failure.kind === 'refused' ? 'refused' : failure.kind === 'machine' ? 'cannot load' : 'failed with';
+		const cause = failure.kind === 'machine' ? `; ${MACHINE_CAUSE}` : '';
+		return `${outcome} publication ${failure.publication}${cause}: ${failure.reason}`;
 	}
 	if (serves !== wanted) return 'loading';
 	return `${ready ? 'ready' : 'not ready'}, ${responses} responses, ${server_errors} errors`;

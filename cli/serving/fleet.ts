@@ -10,9 +10,11 @@ import { Cluster } from '../../runtime/cluster/cluster.ts';
 import { ClusterError } from '../../runtime/cluster/cluster-error.ts';
 import { openPublication, type Publication, PublicationRefused } from '../../runtime/cluster/publication.ts';
 import {
+	failureReason,
 	identityOf,
 	isOlderThanServed,
 	isSamePublication,
+	MACHINE_CAUSE,
 	type MachineFailure,
 	type PublicationNumber,
 	publicationAtStart,
@@ -22,7 +24,8 @@ import { RolloutUnreadable, SharedRollout } from '../../runtime/cluster/shared-r
 import type { LoadOutcome } from '../../runtime/main/control.ts';
 import type { HandoverResult } from '../../runtime/main/handover/successor-process.ts';
 import { firstErrorMessage } from '../../runtime/main/load-outcomes.ts';
-import type { Runtime } from '../../runtime/main/runtime.ts';
+import type { Runtime, StartError } from '../../runtime/main/runtime.ts';
+import { kindOfRefusal, kindOfStartFailure } from '../../runtime/publications/load-failure.ts';
 import { newMachineId, PublicationFolder } from '../../runtime/publications/publication-folder.ts';
 import {
 	type PublicationLoadResult,
@@ -46,9 +49,9 @@ export interface FleetConfiguration {
 export interface FleetStartChoice extends FleetConfiguration {
 	/**
 	 * Returns the last good publication on the disk, to start with if the chosen publication cannot be loaded. Prints a warning with
-	 * `reason`. Returns undefined if the disk has none, or only the one that cannot be loaded.
+	 * the reason. Returns undefined if the disk has none, or only the one that cannot be loaded.
 	 */
-	fallBack(reason: string): Promise<FleetConfiguration | undefined>;
+	fallBack(error: StartError): Promise<FleetConfiguration | undefined>;
 }
 
 /** Name of the folder, in the machine's state folder, that holds its publications. */
@@ -86,13 +89,15 @@ export async function chooseFleetConfiguration(input: ConfigInput): Promise<Flee
 			const fleet = { ownDocument, machine, serves: 0, errorRateBefore: 0, failures: [] };
 			return { input, fleet, fallBack: async () => undefined };
 		}
-		const fallBack = async (reason: string): Promise<FleetConfiguration | undefined> => {
+		const fallBack = async (error: StartError): Promise<FleetConfiguration | undefined> => {
 			if (!lastGood || isSamePublication(lastGood, publication)) return undefined;
 			const { number, identity } = publication;
+			const reason = error.message;
+			const kind = kindOfStartFailure(error);
 			printError(
-				`warning: Publication ${number} cannot be loaded: ${reason.replace(/\.$/, '')}. The machine starts with publication ${lastGood.number}, the last good one on the disk.\n`,
+				`warning: Publication ${number} cannot be loaded${kind === 'machine' ? `; ${MACHINE_CAUSE}` : ''}: ${reason.replace(/\.$/, '')}. The machine starts with publication ${lastGood.number}, the last good one on the disk.\n`,
 			);
-			return startWith(lastGood, [{ publication: number, identity, kind: 'refused', reason }]);
+			return startWith(lastGood, [{ publication: number, identity, kind, reason }]);
 		};
 		return { ...startWith(publication, []), fallBack };
 	} finally {
@@ -223,7 +228,10 @@ export function followPublications(
 		try {
 			const outcome = await runtime.load(input);
 			if (outcome.result === 'applied') return { result: 'serving' };
-			if (outcome.result !== 'restart_required') return { result: 'refused', reason: reasonOf(outcome) };
+			if (outcome.result !== 'restart_required') {
+				const kind = outcome.result === 'refused' ? kindOfRefusal(outcome.diagnostics) : 'refused';
+				return { result: 'refused', reason: reasonOf(outcome), kind };
+			}
 			// The way back to the previous program would be lost with this process. The previous program itself can hand over to a process
 			// that serves another publication.
 			if (replacement.isUnconfirmed()) {
@@ -235,8 +243,9 @@ export function followPublications(
 			const successor = { ...fleet, ...served, errorRateBefore, failures };
 			const handover = await replacement.handOver({ input, shouldSave: false, fleet: successor });
 			if (handover.result === 'done') return { result: 'handed_over' };
-			const { diagnostics, message } = handover;
-			return { result: 'refused', reason: diagnostics ? firstErrorMessage(diagnostics) : message };
+			const { diagnostics, message, isCauseOnMachine } = handover;
+			const kind = isCauseOnMachine ? 'machine' : 'refused';
+			return { result: 'refused', reason: diagnostics ? firstErrorMessage(diagnostics) : message, kind };
 		} catch (error) {
 			return { result: 'refused', reason: firstLineOf(error) };
 		}
@@ -257,8 +266,12 @@ export function followPublications(
 	);
 	cluster.publications = following;
 	if (!hasTakenOver)
-		for (const { publication, reason } of fleet.failures)
-			runtime.log('error', 'cluster', 'publication refused', { publication, serving: fleet.serves, reason });
+		for (const failure of fleet.failures)
+			runtime.log('error', 'cluster', 'publication refused', {
+				publication: failure.publication,
+				serving: fleet.serves,
+				reason: failureReason(failure),
+			});
 	void following.start();
 	return following;
 }

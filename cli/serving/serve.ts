@@ -181,7 +181,7 @@ class ServerProcess {
 	async #startWithLastGood(passedSockets: PassedSockets, error: unknown): Promise<Runtime | undefined> {
 		if (!(error instanceof StartError) || this.#isStopping) return undefined;
 		const failedOptions = this.#options;
-		const lastGood = await failedOptions.fallBack?.(error.message);
+		const lastGood = await failedOptions.fallBack?.(error);
 		if (!lastGood || this.#isStopping) return undefined;
 		this.#options = { ...failedOptions, ...lastGood };
 		try {

@@ -29,7 +29,13 @@ export async function runSuccessor(): Promise<never> {
 		const refusal = error instanceof StartError && error.failure.reason === 'refused' ? error.failure : undefined;
 		const message = error instanceof Error ? error.message : firstLineOf(error);
 		if (!channel.isOpen) printError(`error: ${message}\n`);
-		await channel.reportFailure({ message, ...(refusal && { diagnostics: refusal.diagnostics }) });
+		const { kindOfStartFailure } = await import('../../runtime/publications/load-failure.ts');
+		const isCauseOnMachine = error instanceof StartError && kindOfStartFailure(error) === 'machine';
+		await channel.reportFailure({
+			message,
+			...(refusal && { diagnostics: refusal.diagnostics }),
+			...(isCauseOnMachine && { isCauseOnMachine }),
+		});
 		// A thread that hangs, which may be the reason for the failure, would keep the process alive.
 		exitWithoutThreads(EXIT_STATUS.failed);
 		throw error;

@@ -34,10 +34,13 @@ export const MIN_RATED_RESPONSES = 20;
  */
 const MIN_DEVIATIONS = 3;
 /**
- * Share of a wave's machines that may fail, other than by refusing the publication, without stopping the rollout. In a large fleet,
+ * Share of a wave's machines that may fail, other than by not being able to load the publication, without stopping the rollout. In a large fleet,
  * some machines always fail for other reasons. A wave of fewer than 20 machines tolerates none.
  */
 const TOLERATED_LOSS = 0.05;
+
+/** Introduces the reason of a failure of the kind `machine`. */
+export const MACHINE_CAUSE = 'the cause lies with the machine';
 
 /** The number of a publication, counted from 1. 0 stands for the configuration in each machine's own file. */
 export type PublicationNumber = number;
@@ -104,10 +107,11 @@ export interface MachineFailure {
 	/** See {@link PublicationReference}. */
 	readonly identity?: string | undefined;
 	/**
-	 * `refused`: the machine could not load it. `errors`: the error rate rose. `unready`: the machine was not ready. `ended`: the
+	 * `refused`: the machine could not load it. `machine`: it could not load it because of something on the machine itself, such as a port
+	 * in use. `errors`: the error rate rose. `unready`: the machine was not ready. `ended`: the
 	 * process ended unexpectedly while it served the publication.
 	 */
-	readonly kind: 'refused' | 'errors' | 'unready' | 'ended';
+	readonly kind: 'refused' | 'machine' | 'errors' | 'unready' | 'ended';
 	/** A clause without a period. */
 	readonly reason: string;
 }
@@ -438,7 +442,9 @@ function findFailure(
 	}));
 	for (const report of admittedReports) {
 		const failure = failureOf(report, rollout);
-		if (failure?.kind === 'refused') return { reason: failure.reason, failedMachine: report.machine };
+		// What prevents one machine from loading the publication, such as a port in use, may be the same on others.
+		if (failure?.kind === 'refused' || failure?.kind === 'machine')
+			return { reason: failureReason(failure), failedMachine: report.machine };
 		if (failure) failedMachines.push({ machine: report.machine, reason: failure.reason });
 	}
 	const toleratedCount = toleratedLoss(admittedReports.length + lostReports.length);
@@ -467,6 +473,11 @@ function findFailure(
 /** Returns how many of a wave's machines may fail without stopping the rollout. */
 function toleratedLoss(machineCount: number): number {
 	return Math.floor(machineCount * TOLERATED_LOSS);
+}
+
+/** Returns the reason of a failure, which says so if the machine is the cause. */
+export function failureReason({ kind, reason }: Pick<MachineFailure, 'kind' | 'reason'>): string {
+	return kind === 'machine' ? `${MACHINE_CAUSE}: ${reason}` : reason;
 }
 
 function failureOf({ failure }: MachineReport, rollout: Rollout): MachineFailure | undefined {

@@ -10,7 +10,8 @@ export type StartFailure =
 	| { readonly reason: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
 	/** `code` is the system's error code, such as `EADDRINUSE`. `address` is the address that could not be bound. */
 	| { readonly reason: 'listen'; readonly code: string; readonly address: string }
-	| { readonly reason: 'failed' };
+	/** `systemCode` is the system's error code, such as `EACCES`, if a system call failed. */
+	| { readonly reason: 'failed'; readonly systemCode?: string };
 
 /** An error thrown when the server could not start. Everything that had been started has been stopped. */
 export class StartError extends Error {
@@ -48,7 +49,11 @@ export function toStartError(error: unknown): StartError {
 	if (error instanceof ListenError) {
 		return new StartError(error.message, { reason: 'listen', code: error.code, address: error.address });
 	}
-	return new StartError(error instanceof Error ? error.message : String(error), { reason: 'failed' });
+	const { code, syscall } = (error ?? {}) as NodeJS.ErrnoException;
+	return new StartError(error instanceof Error ? error.message : String(error), {
+		reason: 'failed',
+		...(syscall !== undefined && code !== undefined && { systemCode: code }),
+	});
 }
 
 /** Wraps the error with which the callback `RuntimeOptions.beforeListening` rejected. */

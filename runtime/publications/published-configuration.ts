@@ -12,6 +12,7 @@ import { RedisClock } from '../cluster/redis-clock.ts';
 import {
 	decideMachineStep,
 	type FinalPublication,
+	failureReason,
 	identityOf,
 	isOlderThanServed,
 	isOnTrial,
@@ -43,6 +44,7 @@ import {
 	type SharedRollout,
 } from '../cluster/shared-rollout.ts';
 import { StoreError } from '../storage/store.ts';
+import type { LoadFailureKind } from './load-failure.ts';
 import type { PublicationFolder, StoredPublication } from './publication-folder.ts';
 
 /** Milliseconds between two checks of whether the machine has to do something. It also checks after each answer from Redis. */
@@ -62,8 +64,8 @@ const MAX_TRAFFIC_SAMPLES = 60;
 export type PublicationLoadResult =
 	| { readonly result: 'serving' }
 	| { readonly result: 'handed_over' }
-	/** Nothing was changed. The reason is a clause or a sentence. */
-	| { readonly result: 'refused'; readonly reason: string }
+	/** Nothing was changed. The reason is a clause or a sentence. The default of `kind` is `refused`. */
+	| { readonly result: 'refused'; readonly reason: string; readonly kind?: LoadFailureKind }
 	/** Nothing was changed, because this needs another process and the present one awaits its confirmation. */
 	| { readonly result: 'postponed' };
 
@@ -134,7 +136,13 @@ export class PublishedConfiguration {
 	/** The latest failure of each publication, and when it happened, by {@link Clock.threadNow}. */
 	readonly #failures = new Map<PublicationNumber, MachineFailure & { readonly at: number }>();
 	/** Number of failures since the process started. */
-	readonly #failureCounts: Record<MachineFailure['kind'], number> = { refused: 0, errors: 0, unready: 0, ended: 0 };
+	readonly #failureCounts: Record<MachineFailure['kind'], number> = {
+		refused: 0,
+		machine: 0,
+		errors: 0,
+		unready: 0,
+		ended: 0,
+	};
 	/** The last publication that proved good while this process served it, as it is on the disk. */
 	#lastGood: StoredPublication | undefined;
 	/**
@@ -559,12 +567,16 @@ export class PublishedConfiguration {
 			return 'unavailable';
 		}
 		if (result.result === 'refused') {
-			const { reason } = result;
+			const { reason, kind = 'refused' } = result;
 			const known = this.#failures.get(number)?.reason;
-			this.#recordFailure({ publication: number, identity: wanted.identity, kind: 'refused', reason });
+			this.#recordFailure({ publication: number, identity: wanted.identity, kind, reason });
 			// An ended rollout is retried forever, so only what is new is logged.
 			if (this.#failures.get(number)?.reason !== known)
-				this.#deps.log('error', 'publication refused', { publication: number, serving: this.#serves, reason });
+				this.#deps.log('error', 'publication refused', {
+					publication: number,
+					serving: this.#serves,
+					reason: failureReason({ kind, reason }),
+				});
 			if (isTrial) await this.#useDisk(folder => folder.endTrial());
 			return 'refused';
 		}

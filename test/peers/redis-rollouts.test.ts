@@ -278,7 +278,7 @@ rollouts(
 				const site = `log {\n\t\toutput file /proc/no/such/folder/access.log\n\t}\n\trespond "two"`;
 				const { status, text } = await fleet.publish(site, '--canary', '10%', '--observe', '2s', '--wait');
 				assert.is(status, 1);
-				assert.match(text, /The rollout was stopped by \S+: .*access\.log/);
+				assert.match(text, /The rollout was stopped by \S+: the cause lies with the machine: .*access\.log/);
 			});
 			for (const answers of fleet.answersUnderLoad) assert.equal(answers, ['200 one']);
 			assert.is(fleet.machinesThatSaw(2).length, 1);
@@ -288,11 +288,14 @@ rollouts(
 				refused.machines.map(({ serves }) => serves),
 				Array.from({ length: 10 }, () => 1),
 			);
-			assert.is(refused.machines.filter(({ failure }) => failure?.kind === 'refused').length, 1);
+			assert.is(refused.machines.filter(({ failure }) => failure?.kind === 'machine').length, 1);
 			const statusText = await fleet.run('rollout', 'status');
 			assert.is(statusText.status, 1);
 			assert.match(statusText.text, /Rollout: stopped\nReason: /);
-			assert.match(statusText.text, /publication 1 {2}refused publication 2: .*access\.log/);
+			assert.match(
+				statusText.text,
+				/publication 1 {2}cannot load publication 2; the cause lies with the machine: .*access\.log/,
+			);
 			assert.match((await fleet.run('rollout', 'abort')).text, 'was stopped, and the machines return');
 
 			// A publication that answers with errors: the first machine returns to the previous publication by itself.
@@ -468,18 +471,21 @@ rollouts('a machine that cannot load the publication at its start serves its las
 		await machine!.start();
 		assert.is((await machine!.get()).body, 'one');
 		const warning =
-			/warning: Publication 2 cannot be loaded: .*accounts.*[^.]\. The machine starts with publication 1, the last good one on the disk\.\n/;
+			/warning: Publication 2 cannot be loaded; the cause lies with the machine: .*accounts.*[^.]\. The machine starts with publication 1, the last good one on the disk\.\n/;
 		assert.match(machine!.server!.output(), warning);
 		assert.match(
 			machine!.server!.output(),
-			/"msg":"publication refused","publication":2,"serving":1,"reason":".*accounts/,
+			/"msg":"publication refused","publication":2,"serving":1,"reason":"the cause lies with the machine: .*accounts/,
 		);
 		await until('the report of the failure', async () =>
 			(await fleet.status()).machines.some(
-				({ serves, failure }) => serves === 1 && failure?.publication === 2 && failure.kind === 'refused',
+				({ serves, failure }) => serves === 1 && failure?.publication === 2 && failure.kind === 'machine',
 			),
 		);
-		assert.match((await fleet.run('rollout', 'status')).text, /publication 1 {2}refused publication 2: .*accounts/);
+		assert.match(
+			(await fleet.run('rollout', 'status')).text,
+			/publication 1 {2}cannot load publication 2; the cause lies with the machine: .*accounts/,
+		);
 
 		// The machine tries again by itself.
 		writeFileSync(accountFile, accountText);
@@ -704,5 +710,37 @@ rollouts('an upgrade that awaits its confirmation is still undone after a public
 		await fleet.stop();
 	}
 });
+
+rollouts(
+	'a port that is in use on the machine stops the rollout, and the report names the machine as the cause',
+	async () => {
+		const fleet = await Fleet.create(2);
+		const occupyingServer = createServer().listen(0, '127.0.0.1');
+		try {
+			await once(occupyingServer, 'listening');
+			const { port } = occupyingServer.address() as { port: number };
+			await fleet.start();
+			await fleet.untilAllServe('own file');
+			// Another listener needs another process, which cannot bind the port.
+			const sites = `respond "two"\n}\nhttp://:${port} {\n\tbind 127.0.0.1\n\trespond "two"`;
+			const { status, text } = await fleet.publish(sites, '--canary', '50%', '--observe', '0s', '--wait');
+			assert.is(status, 1, text);
+			const cause = `the cause lies with the machine: .*127\\.0\\.0\\.1:${port}: the address is in use`;
+			assert.match(text, new RegExp(`The rollout was stopped by \\S+: ${cause}`));
+			const [failed] = (await fleet.status()).machines.filter(({ failure }) => failure !== undefined);
+			assert.is(failed?.failure?.kind, 'machine');
+			assert.match(failed!.failure!.reason, /^Cannot listen on /);
+			assert.match(
+				(await fleet.run('rollout', 'status')).text,
+				/own file {2,}cannot load publication 1; the cause lies/,
+			);
+			assert.is(fleet.machinesThatSaw(1).length, 1);
+			await fleet.untilAllServe('own file');
+		} finally {
+			occupyingServer.close();
+			await fleet.stop();
+		}
+	},
+);
 
 rollouts.run();

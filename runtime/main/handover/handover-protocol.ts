@@ -134,6 +134,8 @@ export interface SuccessorFailure {
 	readonly message: string;
 	/** Diagnostics of the configuration, if it was refused. */
 	readonly diagnostics?: readonly DiagnosticReport[] | undefined;
+	/** True if something on the machine prevented the start, such as a port in use. */
+	readonly isCauseOnMachine?: boolean | undefined;
 }
 
 /** What a successor reports after `done`. */

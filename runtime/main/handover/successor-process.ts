@@ -277,7 +277,7 @@ export class SuccessorProcess implements RunningChannel {
 		return true;
 	}
 
-	async #failHandover({ message, diagnostics }: SuccessorFailure): Promise<HandoverResult> {
+	async #failHandover({ message, diagnostics, isCauseOnMachine }: SuccessorFailure): Promise<HandoverResult> {
 		const { doing } = STEPS[this.#step];
 		this.kill();
 		// A process that is stuck in the kernel cannot be waited for.
@@ -295,6 +295,7 @@ export class SuccessorProcess implements RunningChannel {
 			result: 'failed',
 			message: reason,
 			...(Array.isArray(diagnostics) && { diagnostics }),
+			...(isCauseOnMachine === true && { isCauseOnMachine }),
 			...(output !== '' && { output }),
 		};
 	}

@@ -319,6 +319,24 @@ decisions('a wave of 100 machines tolerates five that are lost or have failed, b
 	}
 });
 
+decisions(
+	'a machine that cannot load the publication because of itself stops the rollout, and the reason says so',
+	() => {
+		for (const [kind, reason] of [
+			['machine', 'the cause lies with the machine: the port is in use'],
+			['refused', 'the port is in use'],
+		] as const) {
+			const fleet = new Fleet(100, { shares: [1] });
+			const first = fleet.ordered[0]!;
+			first.failure = { publication: 2, kind, reason: 'the port is in use', at: fleet.now };
+			fleet.runUntil('the end', () => fleet.rollout.phase !== 'running');
+			assert.is(fleet.rollout.phase, 'stopped');
+			assert.is(fleet.rollout.reason, reason);
+			assert.is(fleet.rollout.failedMachine, first.id);
+		}
+	},
+);
+
 decisions('a machine whose process ended does not load the publication again before the end of the trial', () => {
 	const fleet = new Fleet(40, { shares: [1] });
 	fleet.runUntil('all serve', () => fleet.countServing(2) === 40);

@@ -605,7 +605,7 @@ following('the metrics say what the machine serves and has to serve, and count i
 	await withMachine(async (machine, rollout) => {
 		machine.onLoad = () => 'A file is missing.';
 		await machine.start(rollout, 0);
-		const failures = { refused: 0, errors: 0, unready: 0, ended: 0 };
+		const failures = { refused: 0, machine: 0, errors: 0, unready: 0, ended: 0 };
 		assert.equal(machine.process!.rolloutReport, { serves: 0, wanted: 0, latest: undefined, failures });
 		rollout.publish(3, 0);
 		rollout.set({ ...rollout.state!, phase: 'completed' });

@@ -1,0 +1,102 @@
+/** Why a machine cannot load a publication: real starts and loads that fail because of the publication, or because of the machine. */
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { ConfigInput } from '../../../compiler/dialects/dialect.ts';
+import { StartError, startRuntime } from '../../../runtime/main/runtime.ts';
+import { toStartError } from '../../../runtime/main/start-error.ts';
+import { kindOfRefusal, kindOfStartFailure } from '../../../runtime/publications/load-failure.ts';
+import { temporaryFolder } from '../../harness.ts';
+import { jsonInput, recordingLog, respondingSite, withServer } from '../running-server.ts';
+
+const failure = suite('why a publication is not loaded');
+
+const folder = temporaryFolder();
+const configfile = (text: string): ConfigInput => ({ format: 'configfile', text, name: 'Configfile' });
+const site = (lines: string): ConfigInput => configfile(`http://127.0.0.1:0 {\n${lines}\n\trespond ok\n}\n`);
+
+/** Returns the error with which a start fails. */
+async function startFailure(input: ConfigInput): Promise<StartError> {
+	const error = await startRuntime({ input, writers: { stderr: recordingLog() } }).then(
+		() => undefined,
+		thrown => thrown as unknown,
+	);
+	assert.instance(error, StartError);
+	return error as StartError;
+}
+
+writeFileSync(path.join(folder, 'empty.pem'), '');
+mkdirSync(path.join(folder, 'folder'));
+
+/** Configurations that only name what the machine lacks. */
+const machineCauses: readonly (readonly [name: string, input: ConfigInput, code: string])[] = [
+	[
+		'a missing certificate',
+		configfile(`https://a.test:0 {\n\ttls ${folder}/no.pem ${folder}/no.key\n\trespond ok\n}\n`),
+		'tls/unreadable-file',
+	],
+	[
+		'a certificate file without a certificate',
+		configfile(`https://a.test:0 {\n\ttls ${folder}/empty.pem ${folder}/empty.pem\n\trespond ok\n}\n`),
+		'tls/malformed-certificate',
+	],
+	['missing accounts', site(`\tbasic_auth {\n\t\thtpasswd ${folder}/folder\n\t}`), 'auth/htpasswd-unreadable'],
+	['a log that cannot be opened', site(`\tlog {\n\t\toutput file ${folder}/empty.pem/access.log\n\t}`), 'log/output'],
+];
+
+failure('a start: what only the machine lacks, and mistakes of the publication', async () => {
+	for (const [name, input, code] of machineCauses) {
+		const error = await startFailure(input);
+		assert.is(error.failure.reason, 'refused', name);
+		const errors = error.failure.reason === 'refused' ? error.failure.diagnostics : [];
+		assert.ok(
+			errors.some(diagnostic => diagnostic.code === code),
+			`${name}: ${JSON.stringify(errors.map(diagnostic => diagnostic.code))}`,
+		);
+		assert.is(kindOfStartFailure(error), 'machine', name);
+	}
+	assert.is(kindOfStartFailure(await startFailure(site('\tno_such_directive'))), 'refused');
+	// With a mistake of the publication beside it, the machine alone is not the cause.
+	const both = configfile(
+		`https://a.test:0 {\n\ttls ${folder}/no.pem ${folder}/no.key\n\trespond {nothing\n\tnope\n}\n`,
+	);
+	assert.is(kindOfStartFailure(await startFailure(both)), 'refused');
+});
+
+failure('a start: a port in use, and a system call that failed', async () => {
+	const occupyingServer = createServer().listen(0, '127.0.0.1');
+	await once(occupyingServer, 'listening');
+	const { port } = occupyingServer.address() as { port: number };
+	try {
+		const input = jsonInput({ sites: [respondingSite('x', { addresses: [`http://127.0.0.1:${port}`] })] });
+		assert.is(kindOfStartFailure(await startFailure(input)), 'machine');
+	} finally {
+		occupyingServer.close();
+	}
+	const denied = Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES', syscall: 'open' });
+	assert.is(kindOfStartFailure(toStartError(denied)), 'machine');
+	assert.is(kindOfStartFailure(toStartError(new Error('a defect'))), 'refused');
+	assert.is(kindOfStartFailure(toStartError(new TypeError('a defect'))), 'refused');
+});
+
+failure('a load: what only the machine lacks, and a mistake of the publication', async () => {
+	await withServer({ sites: [respondingSite('hello')] }, {}, async ({ runtime }) => {
+		const kindOf = async (input: ConfigInput): Promise<string> => {
+			const outcome = await runtime.load(input);
+			return outcome.result === 'refused' ? kindOfRefusal(outcome.diagnostics) : outcome.result;
+		};
+		for (const [name, input, code] of machineCauses) {
+			// A site of a Configfile listens on another port, which would need another process.
+			if (code !== 'log/output') assert.is(await kindOf(input), 'machine', name);
+		}
+		const logs = [{ output: { writer: 'file', path: `${folder}/empty.pem/access.log` } }];
+		assert.is(await kindOf(jsonInput({ sites: [respondingSite('x', { logs } as object)] })), 'machine');
+		assert.is(await kindOf(site('\tno_such_directive')), 'refused');
+		assert.is(kindOfRefusal([]), 'refused');
+	});
+});
+
+failure.run();
