@@ -35,6 +35,7 @@ import type { Handshaker } from './handshaker.ts';
 import { HandshakerCache } from './handshaker-cache.ts';
 import { type HandshakeOwner, PendingHandshake } from './pending-handshake.ts';
 import { answerPlainHttp, looksLikeHttp } from './plain-http.ts';
+import { RetiredHandshakers } from './retired-handshakers.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
@@ -112,6 +113,8 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	#peekMemory: Buffer | undefined;
 	readonly #pendingHandshakes = new DenseSet<PendingHandshake>();
 	#deadlineTimer: NodeJS.Timeout | undefined;
+	/** The handshakers of earlier settings. */
+	readonly #retiredHandshakers = new RetiredHandshakers();
 	/** The terms of client authentication of all connections, including those of {@link http3Side}. */
 	readonly connectionTerms: ConnectionTerms;
 
@@ -137,6 +140,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		const previousSelector = this.#selector;
 		this.#selector = this.#createSelector(JSON.parse(settingsJson) as ListenerTls);
 		previousSelector.handshakers.clear();
+		if (this.#pendingHandshakes.size > 0) this.#retiredHandshakers.add(previousSelector.handshakers);
 		if (this.#selector.settings.policies.some(({ client_auth: auth }) => auth !== undefined))
 			this.retire(tls => tls !== undefined && this.connectionTerms.isOutdated(tls, this.#selector));
 	}
@@ -302,7 +306,10 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		this.http3Side?.close();
 	}
 
-	/** Closes connections past their deadline. One timer serves all handshakes and stops when there are none. */
+	/**
+	 * Closes connections past their deadline, and frees the handshakers of earlier settings. One timer serves all handshakes and stops
+	 * when there are none.
+	 */
 	#closeExpired(): void {
 		const now = performance.now();
 		for (const { socket, deadline } of this.#pendingHandshakes) {
@@ -310,6 +317,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 			this.#deps.countFailure('timeout');
 			socket.destroy();
 		}
+		this.#retiredHandshakers.sweep(this.#pendingHandshakes);
 		if (this.#pendingHandshakes.size > 0) return;
 		clearInterval(this.#deadlineTimer);
 		this.#deadlineTimer = undefined;

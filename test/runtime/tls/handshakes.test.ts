@@ -1,4 +1,5 @@
 /** Handshakes without a full server: ticket keys, choice of certificate by key type, and rate limits. */
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { suite } from 'uvu';
@@ -147,6 +148,21 @@ handshakes('a handshake past its deadline is closed', async () => {
 	await new Promise(resolve => socket.on('close', resolve));
 	assert.ok(performance.now() - startedAt < 8000);
 	assert.equal(listener.failures, ['timeout']);
+	listener.close();
+});
+
+handshakes('what a handshake creates with settings that a reload has replaced is freed', async () => {
+	const listener = await startTlsListener({}, [await publishCertificate('one', ['a.test'])]);
+	const { server } = listener;
+	const raw = connect(listener.port, '127.0.0.1');
+	await until('the connection is accepted', () => server.connections === 1);
+	const { handshakers } = server.selector;
+	const settings = { policies: [{}], names: {}, other: 0, strict_sni_host: false, default_sni: 'a.test' };
+	server.configure(JSON.stringify(settings));
+	const client = connectTls({ socket: raw, servername: 'a.test', rejectUnauthorized: false });
+	await once(client, 'secureConnect');
+	await until('the handshaker is freed', () => handshakers.size === 0);
+	client.destroy();
 	listener.close();
 });
 
