@@ -387,8 +387,6 @@ export class ClientConnection
 		this.#clock.bytesReceived();
 		this.#remainingBytes -= count;
 		if (this.#remainingBytes === 0) {
-			// The consumer may have stopped reading, and taken the rest of the body without reading again.
-			this.resumeBody();
 			this.#body!.end(undefined);
 			this.#responseEnded(hasExtraBytes);
 		} else if (!hasRoom) {
@@ -434,9 +432,13 @@ export class ClientConnection
 		this.#body = undefined;
 		this.#relay = undefined;
 		this.#decoder = undefined;
+		const isPaused = !this.#wantsData;
 		this.#wantsData = true;
 		if (isReusable) {
 			this.#state = 'idle';
+			// A response can end while reading is paused: the kernel may have moved the rest of its body, and TLS delivers all that it has
+			// decrypted.
+			if (isPaused) this.#socket.resume();
 			this.#keeper.onConnectionIdle(this);
 		} else this.#close();
 	}

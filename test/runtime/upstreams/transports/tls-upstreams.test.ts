@@ -1,7 +1,9 @@
 /** Upstreams over TLS and HTTP/2, tested with a whole site: what is trusted, negotiated and refused. */
 import { generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import {
+	connect as connectHttp2,
 	createServer as createHttp2Server,
 	createSecureServer,
 	type Http2Server,
@@ -17,6 +19,7 @@ import { privateKeyPem } from '../../../../runtime/certificates/certificate-keys
 import { certificatePem, issueCertificate } from '../../../../runtime/certificates/issue-certificate.ts';
 import { proxiedSite } from '../../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
 import { pauseFor, temporaryFolder, until, waitForNothing } from '../../../harness.ts';
+import { withServer } from '../../running-server.ts';
 import { type TestAuthority, type TestCertificate, testAuthority } from './certificates.ts';
 
 const test = suite('upstreams over TLS and HTTP/2');
@@ -245,6 +248,40 @@ test('over cleartext HTTP/2, many requests share a connection, and trailers and 
 	assert.is(echoed.headers.get('x-method'), 'PUT');
 	assert.is(made.pools[0]!.inFlight, 0);
 	assert.is(made.pools[0]!.idleConnections, 1);
+});
+
+test('a connection over HTTP/1.1 can be used again after a response for a client that accepts little', async () => {
+	let connections = 0;
+	const upstream = createServer({ ...leaf }, (request, response) => {
+		const content = Buffer.alloc(Number(request.url!.slice(1)), 'a');
+		response.setHeader('Content-Length', content.length);
+		response.end(content);
+	});
+	upstream.on('secureConnection', () => connections++);
+	const options = '{\nadmin off\nservers {\nprotocols h1 h2c\n}\n}\n';
+	const transport = `transport http {\ntls_trust_pool file ${trust}\n}`;
+	const proxy = `reverse_proxy https://127.0.0.1:${await listen(upstream)} {\n${transport}\n}`;
+	const text = `${options}http://:0 {\nbind 127.0.0.1\n${proxy}\n}\n`;
+	const input = { format: 'configfile' as const, text, name: 'Configfile' };
+	await withServer(undefined, { input, threads: 1 }, async ({ port }) => {
+		// The server stops reading after the first TLS record, but the second one has already been decrypted.
+		const session = connectHttp2(`http://127.0.0.1:${port}`, { settings: { initialWindowSize: 1000 } });
+		try {
+			for (const size of [20_000, 3, 40_000, 3]) {
+				const stream = session.request({ ':path': `/${size}` });
+				stream.setTimeout(20_000, () => stream.close(8));
+				let receivedBytes = 0;
+				stream.on('data', (bytes: Buffer) => {
+					receivedBytes += bytes.length;
+				});
+				await once(stream, 'end');
+				assert.is(receivedBytes, size);
+			}
+		} finally {
+			session.destroy();
+		}
+	});
+	assert.is(connections, 1);
 });
 
 test('a response whose HTTP/2 stream is reset does not look complete, and counts as a failure', async () => {
