@@ -170,9 +170,8 @@ test('garbage instead of a response: the client gets 502, or the response of ano
 test('responding early: the client gets the response, even though the upstream never read the body', async () => {
 	const status = await new Promise<number>((resolve, reject) => {
 		const call = request({ port: port(), host: '127.0.0.1', method: 'POST', path: '/early' }, response => {
-			response.resume();
 			resolve(response.statusCode!);
-			setTimeout(() => call.destroy(), 50);
+			response.resume().on('close', () => call.destroy());
 		});
 		call.on('error', reject);
 		const piece = Buffer.alloc(65_536);

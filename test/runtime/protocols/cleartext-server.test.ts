@@ -1,6 +1,6 @@
 /** Cleartext HTTP/2 on the listeners of a running server, alongside HTTP/1.1. */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import {
 	type ClientHttp2Session,
 	connect,
@@ -161,7 +161,8 @@ test('a load changes the protocols of a listener, and open connections continue'
 });
 
 test('a stop completes requests in progress and closes connections gracefully', async () => {
-	const slow = createServer((_request, response) => void setTimeout(() => response.end('late'), 200));
+	const arrivals: ServerResponse[] = [];
+	const slow = createServer((_request, response) => void arrivals.push(response));
 	const port = await listening(slow);
 	let stopped: Promise<unknown> = Promise.resolve();
 	await withServer(undefined, serverOptions('h1 h2c', `reverse_proxy 127.0.0.1:${port}`), async server => {
@@ -169,8 +170,9 @@ test('a stop completes requests in progress and closes connections gracefully', 
 			const codes: number[] = [];
 			client.on('goaway', code => codes.push(code));
 			const pending = ask(client);
-			await new Promise(resolve => setTimeout(resolve, 80));
+			await eventually('the request is at the upstream', () => arrivals.length === 1);
 			stopped = server.runtime.stop();
+			arrivals[0]!.end('late');
 			assert.is((await pending).body, 'late');
 			if (!client.closed) await once(client, 'close');
 			assert.equal([...new Set(codes)], [0]);

@@ -201,10 +201,11 @@ test('the list contains dynamically found upstreams with their state', async () 
 });
 
 test('a truncated response is logged and counted, although the client already got a success status', async () => {
+	let breakOff: () => void = () => {};
 	const up = await scriptedUpstream(socket =>
 		onRequestHead(socket, () => {
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf');
-			setTimeout(() => socket.destroy(), 20);
+			breakOff = () => socket.destroy();
 		}),
 	);
 	closingUpstreams.push(up);
@@ -221,6 +222,7 @@ test('a truncated response is logged and counted, although the client already go
 	} as unknown as Document;
 	await withServer(document, { threads: 1 }, async ({ port, runtime, log }) => {
 		const response = await fetch(`http://127.0.0.1:${port}`);
+		breakOff();
 		let broken = false;
 		await response.text().catch(() => {
 			broken = true;

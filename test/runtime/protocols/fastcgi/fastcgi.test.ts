@@ -242,29 +242,41 @@ test('a truncated body does not look complete, and a client that disconnects clo
 	const whenGone = new Promise<void>(resolve => {
 		left = resolve;
 	});
+	let arrive: (() => void) | undefined;
+	const whenArrived = new Promise<void>(resolve => {
+		arrive = resolve;
+	});
+	/** Breaks the connection of the response that was begun last. */
+	let breakOff: () => void = () => {};
 	const app = await application(({ params, socket }) => {
 		if (params.SCRIPT_NAME === '/broken.php') {
-			socket.write(Buffer.concat([fastcgiRecord(6, 'A: b\r\n\r\n'), fastcgiRecord(6, 'half')]), () =>
-				setTimeout(() => socket.destroy(), 20),
-			);
-		} else socket.on('close', left!);
+			socket.write(Buffer.concat([fastcgiRecord(6, 'A: b\r\n\r\n'), fastcgiRecord(6, 'half')]));
+			breakOff = () => socket.destroy();
+		} else {
+			socket.on('close', left!);
+			arrive!();
+		}
 	});
 	const url = await site(
 		`reverse_proxy 127.0.0.1:${app.port} {\n max_fails 2\n fail_duration 1m\n transport fastcgi {\n split .php\n keepalive 10s\n }\n}`,
 	);
-	const response = await fetch(`${url}/broken.php`);
-	let failed = false;
-	await response.text().catch(() => {
-		failed = true;
-	});
-	assert.ok(failed);
+	const getBroken = async (): Promise<boolean> => {
+		const response = await fetch(`${url}/broken.php`);
+		breakOff();
+		return response.text().then(
+			() => false,
+			() => true,
+		);
+	};
+	assert.ok(await getBroken());
 	const controller = new AbortController();
 	const request = fetch(`${url}/silent.php`, { signal: controller.signal }).catch(() => {});
-	setTimeout(() => controller.abort(), 50);
+	await whenArrived;
+	controller.abort();
 	await whenGone;
 	await request;
 	// The client's disconnect was not counted as a failure, but a second truncated body exceeds the limit.
-	await (await fetch(`${url}/broken.php`)).text().catch(() => {});
+	assert.ok(await getBroken());
 	assert.is((await fetch(`${url}/broken.php`)).status, 503);
 });
 

@@ -286,14 +286,17 @@ test('a connection over HTTP/1.1 can be used again after a response for a client
 
 test('a response whose HTTP/2 stream is reset does not look complete, and counts as a failure', async () => {
 	const server = createHttp2Server();
+	let breakOff: () => void = () => {};
 	server.on('stream', (stream: ServerHttp2Stream) => {
 		stream.on('error', () => {});
 		stream.respond({ ':status': 200 });
-		stream.write('half', () => setTimeout(() => stream.destroy(new Error('broken')), 20));
+		stream.write('half');
+		breakOff = () => stream.destroy(new Error('broken'));
 	});
 	const port = await listen(server);
 	const url = await site(`reverse_proxy h2c://127.0.0.1:${port} {\n fail_duration 1m\n}`);
 	const response = await fetch(url);
+	breakOff();
 	let failed = false;
 	await response.text().catch(() => {
 		failed = true;
