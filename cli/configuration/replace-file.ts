@@ -2,26 +2,75 @@
  * Replaces a user's file by renaming a complete new file over it, so that neither a crash nor a full disk leaves an incomplete
  * file.
  */
+import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
-import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+	closeSync,
+	fchmodSync,
+	fchownSync,
+	openSync,
+	readFileSync,
+	realpathSync,
+	renameSync,
+	rmSync,
+	type Stats,
+	statSync,
+	writeFileSync,
+} from 'node:fs';
 import { quoteWord } from '../command/arguments.ts';
 import { CommandFailure } from '../command/command.ts';
 
 /**
- * Writes the text to a temporary file and renames that over `file`. Keeps the mode, and replaces the target of a symbolic link,
- * not the link. `name` is the file's name for messages. @throws {@link CommandFailure} if the file cannot be written; it is then
- * unchanged
+ * Writes the text to a temporary file and renames that over `file`. Keeps the mode, and the owner and group as far as permitted,
+ * and replaces the target of a symbolic link, not the link. `name` is the file's name for messages. @throws
+ * {@link CommandFailure} if the file cannot be written, or is not UTF-8 now; it is then unchanged
  */
 export function replaceFile(file: string, text: string, name: string = file): void {
 	let temporaryFile: string | undefined;
 	try {
 		const target = realpathSync(file);
-		const { mode } = statSync(target);
+		checkIsUtf8(readFileSync(target), name);
 		temporaryFile = `${target}.${randomBytes(6).toString('hex')}~`;
-		writeFileSync(temporaryFile, text, { mode, flag: 'wx' });
+		writeLike(statSync(target), temporaryFile, text);
 		renameSync(temporaryFile, target);
 	} catch (error) {
+		if (error instanceof CommandFailure) throw error;
 		if (temporaryFile !== undefined) rmSync(temporaryFile, { force: true });
 		throw new CommandFailure(`${quoteWord(name)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
+	}
+}
+
+/** Throws {@link CommandFailure} if bytes are not UTF-8: what is read as U+FFFD would be written as such. */
+function checkIsUtf8(bytes: Buffer, name: string): void {
+	if (isUtf8(bytes)) return;
+	let line = 1;
+	let start = 0;
+	for (; ; line++) {
+		const newline = bytes.indexOf('\n', start);
+		if (newline === -1 || !isUtf8(bytes.subarray(start, newline))) break;
+		start = newline + 1;
+	}
+	throw new CommandFailure(
+		`${quoteWord(name)} is not UTF-8: see line ${line}. Convert it first, because some of its characters would be lost.`,
+	);
+}
+
+/** Creates a file with the owner, group and mode of another, before it has any content. */
+function writeLike({ uid, gid, mode }: Stats, file: string, text: string): void {
+	const descriptor = openSync(file, 'wx', 0o600);
+	try {
+		const { uid: ownUid, gid: ownGid } = statSync(file);
+		if (uid !== ownUid || gid !== ownGid) {
+			try {
+				fchownSync(descriptor, uid, gid);
+			} catch {
+				// Only the superuser can give files away. The file then belongs to whoever runs the command, as after other editors.
+			}
+		}
+		// Changing the owner clears some bits, and the umask does not apply here.
+		fchmodSync(descriptor, mode & 0o7777);
+		writeFileSync(descriptor, text);
+	} finally {
+		closeSync(descriptor);
 	}
 }

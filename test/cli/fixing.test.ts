@@ -1,6 +1,7 @@
 /** `svc validate --fix`: which fixes are kept, and how files are written. */
 import {
 	chmodSync,
+	chownSync,
 	lstatSync,
 	readdirSync,
 	readFileSync,
@@ -14,7 +15,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fixConfiguration, writeFixes } from '../../cli/configuration/fixing.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
-import { temporaryFolder } from '../harness.ts';
+import { runCommand, temporaryFolder } from '../harness.ts';
 
 const OPTIONS = { lint: true, strict: false };
 const UNUSED = ':8080 {\n\t@unused path /x\n\trespond ok\n}\n';
@@ -54,6 +55,49 @@ fixing('warnings of a configuration that is refused are left alone', async () =>
 	// A definition that looks unused may be used in the part that could not be read, so no definition is removed.
 	const { fixCount: count } = await fixConfiguration(inputOf(`${UNUSED.slice(0, -2)}\troot\n}\n`), OPTIONS, 'safe');
 	assert.is(count, 0);
+});
+
+fixing('a file keeps the rights of its group, whatever the umask, and its owner and group', async () => {
+	const { path: file } = inputOf(UNUSED);
+	chmodSync(file, 0o664);
+	// Only the superuser can give files away.
+	const isSuperuser = process.getuid!() === 0;
+	if (isSuperuser) chownSync(file, 65_534, 65_533);
+	const { uid, gid } = statSync(file);
+	const { changedFiles } = await fixConfiguration(
+		{ format: 'configfile', text: UNUSED, name: 'Configfile', path: file },
+		OPTIONS,
+		'safe',
+	);
+	const umask = process.umask(0o027);
+	try {
+		writeFixes(changedFiles);
+	} finally {
+		process.umask(umask);
+	}
+	const stats = statSync(file);
+	assert.is(readFileSync(file, 'utf8'), USED);
+	assert.is(stats.mode & 0o7777, 0o664);
+	assert.equal([stats.uid, stats.gid], [uid, gid]);
+});
+
+fixing('a file that is not UTF-8 is left alone, because its other characters would be lost', async () => {
+	const { path: file } = inputOf(UNUSED);
+	const bytes = Buffer.from(`# caf\xe9\n${UNUSED}`, 'latin1');
+	writeFileSync(file, bytes);
+	const { changedFiles } = await fixConfiguration(
+		{ format: 'configfile', text: bytes.toString(), name: 'Configfile', path: file },
+		OPTIONS,
+		'safe',
+	);
+	assert.throws(() => writeFixes(changedFiles), /`.*Configfile` is not UTF-8: see line 1\. Convert it first/);
+	assert.ok(readFileSync(file).equals(bytes));
+	const unformatted = Buffer.concat([Buffer.from('\n\n'), bytes]);
+	writeFileSync(file, unformatted);
+	const formatting = await runCommand(['fmt', '--overwrite', file]);
+	assert.is(formatting.status, 1);
+	assert.match(formatting.stderr, 'is not UTF-8: see line 3.');
+	assert.ok(readFileSync(file).equals(unformatted));
 });
 
 fixing('a file keeps its mode, its link and its byte order mark', async () => {
