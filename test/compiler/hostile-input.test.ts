@@ -217,6 +217,20 @@ environment('the value of a variable never appears in a message, hint or code fr
 	}
 });
 
+environment('no part of a long value is shown that stands in an expression with a mistake', () => {
+	const value = 's3cr3t'.repeat(20);
+	const environment: Reader = { ...reader, env: () => value };
+	for (const expression of ['{header.x} = "{$KEY}"', "{header.x} == '{$KEY}", '{header.x} {$KEY} == "a"']) {
+		const text = `:80 {\n\t@a expression {path} == "a" && ${expression}\n\trespond @a a\n}\n`;
+		const result = compile({ format: 'compatfile', text, name: 'input' }, environment);
+		assert.equal(
+			result.diagnostics.map(({ code }) => code),
+			['expression/invalid'],
+		);
+		assert.not.match(shownText(result), 's3cr3t');
+	}
+});
+
 environment('short values such as ports are shown', () => {
 	assert.match(shownText(compiled('configfile', ':{$PORT} {\n}\n')), /99999/);
 });

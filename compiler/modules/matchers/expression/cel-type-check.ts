@@ -10,8 +10,16 @@ export type CelSyntaxNode = NonNullable<ReturnType<typeof import('@bufbuild/cel'
 /** A CEL type: its name or, for lists and maps, an object with the element type. The type `dyn` is known only at run time. */
 export type ExprType = string | { readonly kind: 'list' | 'map'; readonly element: ExprType };
 
-/** A type error; its message is one sentence. */
-export class CelTypeError extends Error {}
+/** A syntax or type error; its message is one sentence. */
+export class CelTypeError extends Error {
+	/** What to write instead, if that is clear. */
+	readonly hint: string | undefined;
+
+	constructor(message: string, hint?: string) {
+		super(message);
+		this.hint = hint;
+	}
+}
 
 type Scope = ReadonlyMap<string, ExprType>;
 
@@ -94,7 +102,7 @@ function typeOfName(name: string, scope: Scope): ExprType {
 	const variableType = scope.get(name);
 	if (variableType !== undefined) return variableType;
 	if (TYPE_NAMES.has(name)) return 'type';
-	throw new CelTypeError(`undeclared reference to '${name}' (in container '')`);
+	throw new CelTypeError(`undeclared reference to '${name}' (in container '')`, `Text needs quotes: \`"${name}"\`.`);
 }
 
 /** Returns the target of a call if it is a name and not a variable, such as `math` in `math.greatest(x)`. */

@@ -16,7 +16,8 @@ import {
 	matcherOfCall,
 	placeholderName,
 } from './matcher-calls.ts';
-import { PLACEHOLDER_FUNCTION, replacePlaceholders } from './placeholder-calls.ts';
+import { PLACEHOLDER_FUNCTION, replacePlaceholders, restorePlaceholders } from './placeholder-calls.ts';
+import { describeSyntaxError } from './syntax-error.ts';
 
 /** Maximum number of characters of an expression, because the parser recurses for every parenthesis. */
 const MAX_EXPRESSION_LENGTH = 16 * 1024;
@@ -26,14 +27,15 @@ const TIME_PLACEHOLDER = 'time.now';
 
 /** Compiles an expression to a predicate. Rejects syntax errors, type errors and results other than bool. */
 export function compileExpression({ expression, name, files }: ExpressionMatcher, cx: CompileContext): Predicate {
-	const fail = (message: string): never => cx.refuse(`compiling CEL program: ${message}`, 'expression/invalid');
+	const fail = (message: string, hint?: string): never =>
+		cx.refuse(`compiling CEL program: ${message}`, 'expression/invalid', hint);
 	if (expression.length > MAX_EXPRESSION_LENGTH)
 		return fail(`the expression is longer than ${MAX_EXPRESSION_LENGTH} characters`);
 	const cel = loadCel();
 	const { text: expressionText, fullNames: placeholderNames } = replacePlaceholders(expression);
 	const binding = new ExpressionBinding({ placeholders: placeholderNames, name, files }, cel, cx);
 	try {
-		const root = parseCel(expressionText, cel);
+		const root = parseCel(expressionText, cel, placeholderNames);
 		binding.bindTree(root);
 		const env = cel.library.celEnv({
 			funcs: [...cel.stringFunctions, ...extensionFunctions(cel.library), ...binding.functions],
@@ -45,19 +47,24 @@ export function compileExpression({ expression, name, files }: ExpressionMatcher
 		}
 		return createPredicate(cel.library.plan(env, root) as () => unknown, binding, cel);
 	} catch (error) {
-		if (error instanceof CelTypeError || error instanceof MatcherCallError) return fail(error.message);
+		if (error instanceof CelTypeError) return fail(error.message, error.hint);
+		if (error instanceof MatcherCallError) return fail(error.message);
 		if (error instanceof RangeError) return fail('the expression is nested too deeply');
 		throw error;
 	}
 }
 
-function parseCel(text: string, cel: CelModules): CelSyntaxNode {
+function parseCel(text: string, cel: CelModules, placeholderNames: readonly string[] = []): CelSyntaxNode {
 	try {
 		// The library requires a newline after a comment, even at the end of the text.
 		return cel.library.parse(`${text}\n`).expr;
 	} catch (error) {
 		if (error instanceof RangeError) throw error;
-		throw new CelTypeError(error instanceof Error ? error.message : String(error));
+		const { message, location } = error as Error & { location?: { start: { offset: number } } };
+		const offset = location?.start.offset;
+		if (offset === undefined) throw new CelTypeError(message);
+		const write = (part: string): string => restorePlaceholders(part, placeholderNames).trim();
+		throw describeSyntaxError(write(text.slice(0, offset)), write(text.slice(offset)), message);
 	}
 }
 

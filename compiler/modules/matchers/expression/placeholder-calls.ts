@@ -1,5 +1,5 @@
 /** Replaces placeholders in the text of an expression: `{http.request.method}` becomes a function call that CEL can parse. */
-import { fullPlaceholderName } from '../../../codegen/placeholders/shorthands.ts';
+import { abbreviatePlaceholders, fullPlaceholderName } from '../../../codegen/placeholders/shorthands.ts';
 import type { ComparedPlaceholder } from '../../contract/matcher.ts';
 
 /** The name of the function whose calls replace placeholders. The argument is the placeholder's number. */
@@ -40,6 +40,13 @@ function withoutEscapedBraces(literal: string): string {
 }
 
 const CALL_PATTERN = `${PLACEHOLDER_FUNCTION}\\((\\d+)\\)`;
+const CALLS = new RegExp(CALL_PATTERN, 'g');
+
+/** Returns a part of a text with the placeholders instead of their calls. */
+export function restorePlaceholders(text: string, fullNames: readonly string[]): string {
+	return text.replace(CALLS, (_, number: string) => abbreviatePlaceholders(`{${fullNames[Number(number)]}}`));
+}
+
 /** Matches a comparison of a placeholder together with the string literal with which it is compared, if there is one. */
 const COMPARISON_PATTERN = new RegExp(
 	`${CALL_PATTERN}\\s*(?:\\.\\s*(?:startsWith|endsWith|contains|matches|indexOf|substring|split|lowerAscii)\\s*\\(|==|!=|in\\b)\\s*(?:(["'])([^"'\\\\]*)\\2)?|(?:==|!=)\\s*${CALL_PATTERN}`,

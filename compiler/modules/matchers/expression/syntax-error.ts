@@ -1,0 +1,44 @@
+/** Says where the text of an expression cannot be parsed, and what to write instead. */
+import { CelTypeError } from './cel-type-check.ts';
+
+/** Maximum number of characters that are shown of a text. */
+const SHOWN_CHARACTERS = 40;
+
+const OPERATOR = /^(?:&&|\|\||[=!<>]=|[-<>+*/%?])/;
+
+/**
+ * Describes the error of the CEL library for a text that is parsed up to `rest`. The library reports the last complete expression,
+ * so what is wrong may be anywhere in the rest. `libraryMessage` says what it expected.
+ */
+export function describeSyntaxError(parsed: string, rest: string, libraryMessage: string): CelTypeError {
+	if (rest === '') {
+		const [, bracket] = /expecting '([\])}])'$/.exec(libraryMessage) ?? [];
+		return new CelTypeError(
+			`syntax error: the expression ends too early${bracket ? `: \`${bracket}\` is missing` : ''}`,
+		);
+	}
+	const shownRest = firstWords(rest);
+	const [operator] = OPERATOR.exec(rest) ?? [];
+	if (operator) {
+		const place = operator === rest ? '' : ` in \`${shownRest}\``;
+		return new CelTypeError(`syntax error: no complete value follows \`${operator}\`${place}`);
+	}
+	return new CelTypeError(`syntax error at \`${shownRest}\``, hintFor(parsed, rest));
+}
+
+/** Returns the first words of a text. None is cut, because a part of an environment variable's value would not be concealed. */
+function firstWords(text: string): string {
+	if (text.length <= SHOWN_CHARACTERS) return text;
+	const lastSpace = text.slice(0, SHOWN_CHARACTERS).search(/\s\S*$/);
+	const end = lastSpace > 0 ? lastSpace : text.search(/\s|$/);
+	return end < text.length ? `${text.slice(0, end)} …` : text;
+}
+
+/** Returns a hint about the operators of other languages. */
+function hintFor(parsed: string, rest: string): string | undefined {
+	if (/^=(?!=)/.test(rest)) return 'Compare with `==`.';
+	if (/^and\b/i.test(rest)) return 'Write `&&` instead of `and`.';
+	if (/^or\b/i.test(rest)) return 'Write `||` instead of `or`.';
+	if (/(?:^|\W)not$/i.test(parsed)) return 'Write `!` instead of `not`.';
+	return /^~/.test(rest) ? 'Compare with a regular expression by `.matches("…")`.' : undefined;
+}
