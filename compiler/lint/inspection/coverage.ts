@@ -14,7 +14,7 @@ import { listedValuesOf } from '../../modules/registry/matchers.ts';
 export function coversMatcher(wide: Matcher | undefined, narrow: Matcher | undefined): boolean {
 	if (wide === undefined) return true;
 	if (narrow === undefined) return matchesEverything(wide);
-	if (canonicalJson(wide) === canonicalJson(narrow)) return true;
+	if (keyOf(wide) === keyOf(narrow)) return true;
 	if (narrow.type === 'any') return operandsOf(narrow).every(part => coversMatcher(wide, part));
 	if (wide.type === 'all') return operandsOf(wide).every(part => coversMatcher(part, narrow));
 	if (wide.type === 'any' && operandsOf(wide).some(part => coversMatcher(part, narrow))) return true;
@@ -44,11 +44,53 @@ export function excludesPath(matcher: Matcher, path: string): boolean {
  * Returns the values of a matcher that lists alternatives, in lower case if it ignores case. Returns undefined for other matchers,
  * and if a value has placeholders.
  */
-function valuesOf(matcher: Matcher): { readonly kind: ListedValue; readonly values: readonly string[] } | undefined {
+function valuesOf(matcher: Matcher): ListedValues | undefined {
+	const facts = factsOf(matcher);
+	if (facts.listedValues === undefined) facts.listedValues = findValues(matcher) ?? null;
+	return facts.listedValues ?? undefined;
+}
+
+interface ListedValues {
+	readonly kind: ListedValue;
+	readonly values: readonly string[];
+}
+
+function findValues(matcher: Matcher): ListedValues | undefined {
 	const listedValues = listedValuesOf(matcher);
 	if (!listedValues || listedValues.values.some(value => value.includes('{'))) return undefined;
 	const { kind, values } = listedValues;
 	return { kind, values: kind === 'method' ? values : values.map(value => value.toLowerCase()) };
+}
+
+/** What is found out about a matcher once, because it is compared with many others. */
+interface MatcherFacts {
+	key?: string;
+	/** `null` if there are none. */
+	listedValues?: ListedValues | null;
+}
+
+const factsByMatcher = new WeakMap<Matcher, MatcherFacts>();
+
+function factsOf(matcher: Matcher): MatcherFacts {
+	let facts = factsByMatcher.get(matcher);
+	if (!facts) {
+		facts = {};
+		factsByMatcher.set(matcher, facts);
+	}
+	return facts;
+}
+
+/** Returns a text that is equal for equal matchers. */
+function keyOf(matcher: Matcher): string {
+	const facts = factsOf(matcher);
+	facts.key ??= canonicalJson(matcher);
+	return facts.key;
+}
+
+/** Returns the paths that a matcher lists, in lower case; undefined for any other matcher, and if one has a wildcard or placeholder. */
+export function literalPathsOf(matcher: Matcher): readonly string[] | undefined {
+	const list = valuesOf(matcher);
+	return list?.kind === 'path' && list.values.every(value => LITERAL_PATTERN.test(value)) ? list.values : undefined;
 }
 
 function operandsOf(matcher: Matcher): readonly Matcher[] {

@@ -1,6 +1,8 @@
 /** The lint rule `branch/covered`. */
+
+import type { StepBranch } from '../../modules/contract/traits.ts';
 import { branchesOf } from '../inspection/answering.ts';
-import { coversMatcher } from '../inspection/coverage.ts';
+import { CoveringMatchers } from '../inspection/covering-matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 /** Reports a `handle` or `when` branch that never runs, because an earlier branch takes all its requests. */
@@ -16,19 +18,18 @@ export const branchCovered: LintRule = {
 	dependsOn: 'site',
 	check: cx => {
 		for (const { step, pointer } of cx.walkedDocument.steps) {
-			const branches = branchesOf(step);
-			branches.forEach((branch, index) => {
-				const earlierIndex = branches.findIndex(
-					(earlierBranch, at) => at < index && coversMatcher(earlierBranch.when, branch.when),
-				);
-				if (earlierIndex === -1) return;
+			const earlierBranches = new CoveringMatchers<StepBranch>();
+			for (const branch of branchesOf(step)) {
+				const earlierBranch = earlierBranches.firstCovering(branch.when);
+				earlierBranches.add(branch.when, branch);
+				if (!earlierBranch) continue;
 				// In a Configfile, lines after a branch without a matcher are reported by `branch/never-runs`.
-				if (branches[earlierIndex]!.when === undefined && cx.dialect === 'configfile') return;
+				if (earlierBranch.when === undefined && cx.dialect === 'configfile') continue;
 				cx.reportAt(pointer + branch.pointer, 'This branch can never run: an earlier one takes all its requests.', {
-					related: cx.relatedEntry(pointer + branches[earlierIndex]!.pointer, 'takes them'),
+					related: cx.relatedEntry(pointer + earlierBranch.pointer, 'takes them'),
 					hint: 'Put the narrower branch first, or remove it.',
 				});
-			});
+			}
 		}
 	},
 };

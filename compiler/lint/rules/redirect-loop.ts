@@ -1,7 +1,7 @@
 /** The lint rule `redirect/loop`. */
 import { isSiteAddress, parseSiteAddress } from '../../document/site-address.ts';
 import { traitsOf } from '../inspection/answering.ts';
-import { excludesPath } from '../inspection/coverage.ts';
+import { excludesPath, literalPathsOf } from '../inspection/coverage.ts';
 import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
@@ -57,11 +57,21 @@ function cannotLoop({ scope: { site }, walkedDocument: walked }: LintContext): b
 		if (redirect && !redirect.isByPage) redirects.push({ walkedStep, to: redirect.to });
 	}
 	if (fieldEditsOf(walked).some(({ name }) => name.toLowerCase() === 'location')) return false;
-	return redirects.every(
-		({ to }) =>
+	// Most redirects match only literal paths. A target that is none of these paths need not be compared with each of them.
+	const literalPaths = new Set<string>();
+	const conditionsByRedirect = redirects.map(({ walkedStep }) => conditionsOf(walkedStep));
+	const otherConditions = conditionsByRedirect.filter(conditions => {
+		const paths = conditions.map(literalPathsOf).find(paths => paths !== undefined);
+		for (const path of paths ?? []) literalPaths.add(path);
+		return !paths;
+	});
+	return redirects.every(({ to }) => {
+		const comparedConditions = literalPaths.has(to.toLowerCase()) ? conditionsByRedirect : otherConditions;
+		return (
 			OWN_PATH.test(to) &&
-			redirects.every(({ walkedStep }) => conditionsOf(walkedStep).some(condition => excludesPath(condition, to))),
-	);
+			comparedConditions.every(conditions => conditions.some(condition => excludesPath(condition, to)))
+		);
+	});
 }
 
 function hasNoPath(text: string): boolean {

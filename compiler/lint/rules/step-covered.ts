@@ -1,7 +1,9 @@
 /** The lint rule `directive/covered`. */
 import { answersIfRun, changesTarget, directiveNameOf } from '../inspection/answering.ts';
-import { coversMatcher } from '../inspection/coverage.ts';
+import { CoveringMatchers } from '../inspection/covering-matchers.ts';
+import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
+import type { WalkedStep } from '../inspection/walk-document.ts';
 
 /** Reports a directive that never answers, because an earlier directive with a wider matcher answers all its requests. */
 export const directiveCovered: LintRule = {
@@ -15,25 +17,27 @@ export const directiveCovered: LintRule = {
 	dependsOn: 'site',
 	check: cx => {
 		for (const { steps } of cx.walkedDocument.pipelines) {
-			steps.forEach((laterStep, index) => {
+			const answeringSteps = new CoveringMatchers<WalkedStep>();
+			for (const laterStep of steps) {
 				const { when } = laterStep.step;
-				if (when === undefined) return;
-				const earlierStep = steps.find(
-					({ step }, at) =>
-						at < index && step.when !== undefined && answersIfRun(step) && coversMatcher(step.when, when),
-				);
-				// If any step before the later one changes the request, the two matchers may see different requests.
-				if (!earlierStep || steps.slice(0, index).some(({ step }) => changesTarget(step))) return;
-				const [earlierName, laterName] = [directiveNameOf(earlierStep.step), directiveNameOf(laterStep.step)];
-				cx.reportAt(
-					laterStep.pointer,
-					`This \`${laterName}\` can never run: the \`${earlierName}\` before it answers all its requests.`,
-					{
-						related: cx.relatedEntry(earlierStep.pointer, 'answers them'),
-						hint: 'Put the narrower matcher first.',
-					},
-				);
-			});
+				const earlierStep = when && answeringSteps.firstCovering(when);
+				if (when && answersIfRun(laterStep.step)) answeringSteps.add(when, laterStep);
+				if (earlierStep) reportCovered(laterStep, earlierStep, cx);
+				// The matchers before and after a change of the request may see different requests.
+				if (changesTarget(laterStep.step)) break;
+			}
 		}
 	},
 };
+
+function reportCovered(laterStep: WalkedStep, earlierStep: WalkedStep, cx: LintContext): void {
+	const [earlierName, laterName] = [directiveNameOf(earlierStep.step), directiveNameOf(laterStep.step)];
+	cx.reportAt(
+		laterStep.pointer,
+		`This \`${laterName}\` can never run: the \`${earlierName}\` before it answers all its requests.`,
+		{
+			related: cx.relatedEntry(earlierStep.pointer, 'answers them'),
+			hint: 'Put the narrower matcher first.',
+		},
+	);
+}
