@@ -87,10 +87,16 @@ function keyOf(matcher: Matcher): string {
 	return facts.key;
 }
 
-/** Returns the paths that a matcher lists, in lower case; undefined for any other matcher, and if one has a wildcard or placeholder. */
-export function literalPathsOf(matcher: Matcher): readonly string[] | undefined {
+/** Returns the patterns of a matcher that is a list of paths, in lower case; undefined for any other, and if one has placeholders. */
+export function pathValuesOf(matcher: Matcher): readonly string[] | undefined {
 	const list = valuesOf(matcher);
-	return list?.kind === 'path' && list.values.every(value => LITERAL_PATTERN.test(value)) ? list.values : undefined;
+	return list?.kind === 'path' ? list.values : undefined;
+}
+
+/** Returns the same patterns, parsed; undefined if one is neither a path nor a prefix of paths. */
+export function parsedPathsOf(matcher: Matcher): readonly ParsedPathPattern[] | undefined {
+	const patterns = pathValuesOf(matcher)?.map(parsePathPattern);
+	return patterns?.every(pattern => pattern !== undefined) ? patterns : undefined;
 }
 
 function operandsOf(matcher: Matcher): readonly Matcher[] {
@@ -141,8 +147,13 @@ function arePathsDisjoint(a: string, b: string): boolean {
 	return left.text !== right.text;
 }
 
+interface ParsedPathPattern {
+	readonly text: string;
+	readonly isPrefix: boolean;
+}
+
 /** Returns the text of a pattern that is a path or a prefix of paths; undefined for other patterns. */
-function parsePathPattern(pattern: string): { readonly text: string; readonly isPrefix: boolean } | undefined {
+function parsePathPattern(pattern: string): ParsedPathPattern | undefined {
 	if (LITERAL_PATTERN.test(pattern)) return { text: pattern, isPrefix: false };
 	const text = pattern.slice(0, -1);
 	return pattern.endsWith('*') && LITERAL_PATTERN.test(text) ? { text, isPrefix: true } : undefined;

@@ -1,10 +1,12 @@
 /** The lint rule `redirect/loop`. */
+import type { Matcher } from '../../document/document.ts';
 import { isSiteAddress, parseSiteAddress } from '../../document/site-address.ts';
 import { traitsOf } from '../inspection/answering.ts';
-import { excludesPath, literalPathsOf } from '../inspection/coverage.ts';
+import { excludesPath } from '../inspection/coverage.ts';
 import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
+import { PathPatternIndex } from '../inspection/path-pattern-index.ts';
 import { conditionsOf, sampleGet, samplePaths, siteOrigins } from '../inspection/sample-request.ts';
 import type { WalkedStep } from '../inspection/walk-document.ts';
 
@@ -57,21 +59,18 @@ function cannotLoop({ scope: { site }, walkedDocument: walked }: LintContext): b
 		if (redirect && !redirect.isByPage) redirects.push({ walkedStep, to: redirect.to });
 	}
 	if (fieldEditsOf(walked).some(({ name }) => name.toLowerCase() === 'location')) return false;
-	// Most redirects match only literal paths. A target that is none of these paths need not be compared with each of them.
-	const literalPaths = new Set<string>();
-	const conditionsByRedirect = redirects.map(({ walkedStep }) => conditionsOf(walkedStep));
-	const otherConditions = conditionsByRedirect.filter(conditions => {
-		const paths = conditions.map(literalPathsOf).find(paths => paths !== undefined);
-		for (const path of paths ?? []) literalPaths.add(path);
-		return !paths;
-	});
-	return redirects.every(({ to }) => {
-		const comparedConditions = literalPaths.has(to.toLowerCase()) ? conditionsByRedirect : otherConditions;
-		return (
+	// Most redirects match a few paths or prefixes. Only those that may match a target are compared with it.
+	const indexedConditions = new PathPatternIndex<readonly Matcher[]>();
+	const otherConditions = redirects
+		.map(({ walkedStep }) => conditionsOf(walkedStep))
+		.filter(conditions => !conditions.some(condition => indexedConditions.add(condition, conditions)));
+	return redirects.every(
+		({ to }) =>
 			OWN_PATH.test(to) &&
-			comparedConditions.every(conditions => conditions.some(condition => excludesPath(condition, to)))
-		);
-	});
+			[...indexedConditions.ownersFor(to.toLowerCase()), ...otherConditions].every(conditions =>
+				conditions.some(condition => excludesPath(condition, to)),
+			),
+	);
 }
 
 function hasNoPath(text: string): boolean {

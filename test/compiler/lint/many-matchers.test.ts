@@ -55,7 +55,23 @@ matchers('what is covered among thousands of paths is found', async () => {
 });
 
 matchers('the first covering matcher is the one that comparing with all of them finds', () => {
-	const paths = ['/a', '/A', '/a/b', '/a/*', '/*', '*.php', '/b?', '/b1', '{path}', '/a//b', '/%61'];
+	const paths = [
+		'*',
+		'/a*',
+		'/x/*',
+		'/x/y',
+		'/a',
+		'/A',
+		'/a/b',
+		'/a/*',
+		'/*',
+		'*.php',
+		'/b?',
+		'/b1',
+		'{path}',
+		'/a//b',
+		'/%61',
+	];
 	let state = 7;
 	const below = (limit: number): number => {
 		state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
