@@ -143,7 +143,7 @@ conversion('says that relative paths are relative to something else', () => {
 	);
 });
 
-conversion('says what stands in the way, and where', () => {
+conversion('says what prevents a conversion, and where', () => {
 	assert.equal(convert('http://a.test {\n\troot * /a\n\troot /b/* /b\n}\n'), {
 		problem: 'A Configfile would mean something else: `/sites/0/pipeline/0/exclusive` of the document differs.',
 		offset: 28,
@@ -269,7 +269,7 @@ conversion('reads what a site imports from other files, and no other sites', () 
 	assert.match(line, /^http:/);
 });
 
-conversion('says what stands in the way of a block, and where in the whole file', () => {
+conversion('says what prevents the conversion of a block, and where in the whole file', () => {
 	assert.equal(convertAt(BLOCKS, 'no_such_directive'), {
 		problem: 'By itself, the site `http://b.test` has errors. Correct them first.',
 	});
@@ -283,7 +283,7 @@ conversion('says what stands in the way of a block, and where in the whole file'
 	});
 });
 
-conversion('converts every site of every fixture to what it is by itself', () => {
+conversion('converts every site of every fixture to the document that it has by itself', () => {
 	const files = globSync('fixtures/{adapt,serve,lint}/**/{Compatfile,Caddyfile}', { cwd: ROOT }).toSorted();
 	let converted = 0;
 	for (const file of files) {

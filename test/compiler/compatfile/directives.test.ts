@@ -114,7 +114,12 @@ const RESPOND: readonly Case[] = [
 	['JSON object', 'respond `{"a":1}`', '/', { headers: { 'content-type': 'application/json' } }],
 	['JSON list, trimmed', 'respond "\n [1] \n"', '/', { headers: { 'content-type': 'application/json' } }],
 	['JSON of two characters is text', 'respond "[]"', '/', { headers: { 'content-type': 'text/plain; charset=utf-8' } }],
-	['JSON that is none', 'respond `{"a":`', '/', { headers: { 'content-type': 'text/plain; charset=utf-8' } }],
+	[
+		'text that only begins like JSON',
+		'respond `{"a":`',
+		'/',
+		{ headers: { 'content-type': 'text/plain; charset=utf-8' } },
+	],
 	['nothing has no type', 'respond ""', '/', { body: '', headers: { 'content-type': undefined } }],
 	['a type that is set', 'header Content-Type text/x\nrespond x', '/', { headers: { 'content-type': 'text/x' } }],
 	['no sniffing', 'respond "<html></html>"', '/', { headers: { 'content-type': 'text/plain; charset=utf-8' } }],
@@ -206,7 +211,7 @@ const HEADERS: readonly Case[] = [
 		'/',
 		{ headers: { x: 'c', z: undefined } },
 	],
-	['a colon behind the name', 'header {\nX: 1\n}\nrespond x', '/', { headers: { x: '1' } }],
+	['a colon after the name', 'header {\nX: 1\n}\nrespond x', '/', { headers: { x: '1' } }],
 	['match', 'header {\nX 1\nmatch status 404\n}\nrespond x', '/', { headers: { x: undefined } }],
 	[
 		'match as a block',

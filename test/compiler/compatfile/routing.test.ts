@@ -505,7 +505,7 @@ const REFUSED: readonly (readonly [statement: string, text: string, message: str
 		':80 {\nhandle {\nhandle_errors {\n}\n}\n}\n',
 		"directive 'handle_errors' is not an ordered HTTP handler, so it cannot be used here - try placing within a route block or using the order global option",
 	],
-	['a name that is none', ':80 {\nrespond @x y\n}\n', 'unrecognized matcher name: @x'],
+	['an undefined name', ':80 {\nrespond @x y\n}\n', 'unrecognized matcher name: @x'],
 	['a name twice', ':80 {\n@x path /\n@x path /\n}\n', 'matcher is defined more than once: @x'],
 	[
 		'a matcher name of the outer block defined again',

@@ -52,8 +52,8 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 		"Unexpected '{' on a new line; did you mean to place the '{' on the previous line?",
 	],
 	['{} at the end of a line', ':80 {\n\thandle {}\n}\n', "Unexpected '{}' at end of line"],
-	['a stray } behind words', ':80\nrespond x }\n', "Unexpected '}' because no matching opening brace"],
-	['a stray } behind a site with braces', ':80 {\n}\n}\n', "Unexpected '}' because no matching opening brace"],
+	['a stray } after words', ':80\nrespond x }\n', "Unexpected '}' because no matching opening brace"],
+	['a stray } after a site with braces', ':80 {\n}\n}\n', "Unexpected '}' because no matching opening brace"],
 	['a block that is not closed', ':80 {\n\thandle {\n\t}\n', 'unexpected EOF, at Compatfile:3'],
 	[
 		'an unclosed site',
@@ -155,7 +155,7 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 	['wss', 'wss://a.example', 'the scheme wss:// is only supported in browsers; use https:// instead'],
 	['ws', 'ws://a.example', 'the scheme ws:// is only supported in browsers; use http:// instead'],
 	['another scheme, in lower case', 'FTP://a.example', 'unsupported URL scheme ftp://'],
-	['a port that is no number', 'a.example:x', "invalid port 'x'"],
+	['a port that is not a number', 'a.example:x', "invalid port 'x'"],
 	['a port below 0', ':-1', 'port -1 is out of range'],
 	['a port above 65535', ':65536', 'port 65536 is out of range'],
 	['the port before the scheme', 'ftp://a.example:65536', 'port 65536 is out of range'],
@@ -188,7 +188,7 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 		'anonymous blocks are not supported',
 	],
 	['a named route twice', '&(a) {\n}\n&(a) {\n}\n:80\n', 'cannot have duplicate named_routes: a'],
-	['a named route that is none', ':80\ninvoke a', "cannot invoke named route 'a', which was not defined"],
+	['an undefined named route', ':80\ninvoke a', "cannot invoke named route 'a', which was not defined"],
 	[
 		'a matcher of the site used in a named route',
 		'&(a) {\n\trespond @m x\n}\n:80 {\n\t@m path /\n\tinvoke a\n}\n',

@@ -304,7 +304,7 @@ different('a path pattern with a percent sign, by a request that a client could 
 	for (const { request } of configurationDiff.changes) assert.not.match(request.url.path, /%(?![0-9A-Fa-f]{2})/);
 });
 
-different('a path behind a condition that most requests fulfil', async () => {
+different('a path after a condition that most requests meet', async () => {
 	const site = (pattern: string) => `handle {
 	@page header !Cookie
 	respond @page "page"
@@ -485,7 +485,7 @@ secrets.run();
 const random = suite('random pairs of configurations');
 const PAIR_COUNT = roundCount({ few: 20, many: 300 });
 
-random('what random requests tell apart, the comparison tells apart, and its witnesses are true', async () => {
+random('the comparison finds the differences that random requests show, and its witnesses are true', async () => {
 	const seed = Number(process.env.SEED ?? 20261123);
 	const numbers = seededRandom(seed);
 	let differing = 0;

@@ -188,7 +188,7 @@ session('only sites affected by a change are lowered again', () => {
 	);
 });
 
-session('a directive outside of any site is reported again once a site stands between it and the one before it', () => {
+session('a directive outside of any site is reported again if a site separates it from the previous one', () => {
 	const stray = 'respond a\nhttp://x.example {\n}\n';
 	const one = new EditedSession('configfile', {
 		main: `import part.conf\n${stray}`,

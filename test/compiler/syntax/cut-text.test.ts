@@ -50,7 +50,7 @@ cutting('a piece ends with the line on which a block of file level closes', () =
 		'b.com {\n}',
 	]);
 });
-cutting('comments and blank lines before a piece are no part of it', () => {
+cutting('comments and blank lines before a piece are not part of it', () => {
 	assert.equal(cutPieces('# a\n\n  # b\na {\n}\n\n# c\n'), ['a {\n}\n']);
 	assert.equal(cutPieces('# a \\\nb {\n# c\n}\n'), ['# a \\\nb {\n# c\n}\n']);
 	assert.equal(cutPieces('# a\n'), []);

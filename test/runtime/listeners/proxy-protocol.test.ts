@@ -60,7 +60,7 @@ const CASES: readonly (readonly [
 	['REJECT accepts connections without one', { allow: ['10.0.0.0/8'], fallback_policy: 'reject' }, '', /^127/],
 	['REQUIRE closes connections without a header', { fallback_policy: 'require' }, '', ''],
 	['REQUIRE accepts connections with one', { fallback_policy: 'require' }, HEADER, '192.0.2.1:56324'],
-	['USE believes anybody', { allow: ['10.0.0.0/8'], fallback_policy: 'use' }, HEADER, '192.0.2.1:56324'],
+	['USE accepts headers from everybody', { allow: ['10.0.0.0/8'], fallback_policy: 'use' }, HEADER, '192.0.2.1:56324'],
 	['SKIP does not look for a header', { fallback_policy: 'skip' }, HEADER, /^HTTP\/1\.1 400 /],
 ];
 

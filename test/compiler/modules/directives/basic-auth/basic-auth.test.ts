@@ -70,7 +70,7 @@ const REFUSED: readonly (readonly [string, readonly string[]])[] = [
 	['no field', []],
 	['another scheme', ['Bearer abc']],
 	['two fields, one of them right', [basic('bob:hiccup'), basic('eve:x')]],
-	['text that is no base64', ['Basic ???']],
+	['text that is not base64', ['Basic ???']],
 	['base64 that is cut', [basic('bob:hiccup').slice(0, -1)]],
 	['no colon', [basic('bobhiccup')]],
 	['bytes that are no UTF-8', [basic(Buffer.from([0x62, 0x3a, 0xff]))]],
