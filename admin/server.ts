@@ -318,7 +318,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	refuseIfConfiguredByCluster(): void {
 		if (this.#options.isConfiguredByCluster !== true) return;
 		const message =
-			'This machine takes its configuration from its cluster. Change it with `svc publish`. If the own file of the machine has changed, stop and start the server.';
+			'This machine takes its configuration from its cluster. Change it with `svc publish`. If the local file of the machine has changed, stop and start the server.';
 		throw new AdminError(409, 'configured_by_cluster', message);
 	}
 

@@ -58,7 +58,7 @@ async function runAllTests(invocation: Invocation, format: (typeof FORMATS)[numb
 	const needsCoverage = invocation.flag('coverage') || lcovPath !== undefined || htmlPath !== undefined;
 	const inputs = await inputsOf(invocation);
 	if (needsCoverage && inputs.length > 1)
-		throw new CommandFailure('Coverage is of one configuration; give a single file.');
+		throw new CommandFailure('Coverage is computed for one configuration; give a single file.');
 	const { compileConfiguration, renderDiagnostics } = await import('../configuration/compilation.ts');
 	const { runTests } = await import('../../compiler/testing/run-tests.ts');
 	const { CoverageTracer, testCoverage } = await import('../../compiler/testing/test-coverage.ts');

@@ -65,7 +65,7 @@ export class FileReloader {
 			return;
 		}
 		const message = this.#isOfFleet
-			? 'The configuration comes from the cluster: change it with `svc publish`. If the own file of the machine has changed, stop and start the server.'
+			? 'The configuration comes from the cluster: change it with `svc publish`. If the local file of the machine has changed, stop and start the server.'
 			: 'The configuration did not come from a file.';
 		runtime.log('warn', 'signals', 'nothing can be reloaded', { cause: message });
 		writeAnswer(runtime, { began: timeNow(), isServed: false, message, details: '' });

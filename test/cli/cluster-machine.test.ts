@@ -42,7 +42,7 @@ http://127.0.0.1:${sitePort} {
 				assert.is(status, 1);
 				assert.is(
 					stderr,
-					'error: The server did not apply Configfile: This machine takes its configuration from its cluster. Change it with `svc publish`. If the own file of the machine has changed, stop and start the server.\n',
+					'error: The server did not apply Configfile: This machine takes its configuration from its cluster. Change it with `svc publish`. If the local file of the machine has changed, stop and start the server.\n',
 				);
 			}
 			const edit = await fetch(`http://127.0.0.1:${admin}/config/settings/debug`, {

@@ -56,7 +56,7 @@ const LATER_REPORTS: readonly LaterReport[] = ['left', 'lost', 'confirmed', 'rev
 /** The failure that is reported if a successor sends an unexpected message. */
 const PROTOCOL_FAILURE: SuccessorFailure = {
 	type: 'failed',
-	message: 'The new process broke the protocol of handovers.',
+	message: 'The new process violated the handover protocol.',
 };
 
 export interface SuccessorProgram {
