@@ -268,6 +268,14 @@ class ExpressionReader {
 			? `getting matcher module '${word.text}': there is no such matcher`
 			: `\`${word.text}\` is not a matcher.`;
 		const suggestion = didYouMean(word, knownNames);
+		const isReference = isCompatfile && word.quote === 'none' && word.text.startsWith('@');
+		if (isReference) {
+			const hint =
+				'In a Compatfile, a matcher cannot refer to another one: repeat its conditions. In a Configfile, it can.';
+			this.#fail('matcher/unknown', word, message, { hint });
+			this.#block = undefined;
+			return BROKEN_MATCHER;
+		}
 		const hint = suggestion.label === undefined ? `The matchers are ${formatNameList(knownNames.sort())}.` : undefined;
 		this.#fail('matcher/unknown', word, message, { ...suggestion, hint });
 		this.#block = undefined;

@@ -227,6 +227,14 @@ export const FOREIGN_PROXY_WORDS: ForeignWords = indexByWord([
 		],
 	],
 	[
+		'Caddy 2.6',
+		[
+			['buffer_requests', 'request_buffers', 'Write `request_buffers SIZE`.'],
+			['buffer_responses', 'response_buffers', 'Write `response_buffers SIZE`.'],
+			['max_buffer_size', undefined, 'Write the size after `request_buffers` or `response_buffers`.'],
+		],
+	],
+	[
 		'nginx',
 		[
 			['server', 'to', 'Write `to ADDRESS…`.'],

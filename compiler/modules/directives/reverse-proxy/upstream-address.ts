@@ -96,9 +96,12 @@ function parseUrl(scheme: string, hostAndPort: string): ParsedUpstream {
 	}
 	if (scheme !== 'http' && scheme !== 'https' && scheme !== 'h2c') {
 		const message = `unsupported URL scheme ${scheme}://`;
-		return /^grpcs?$/.test(scheme)
-			? invalidUpstream('upstream/unknown-scheme', message, 'gRPC is HTTP/2: write `h2c://`, or `https://` for TLS.')
-			: invalidUpstream('upstream/unknown-scheme', message);
+		const hint = /^grpcs?$/.test(scheme)
+			? 'gRPC is HTTP/2: write `h2c://`, or `https://` for TLS.'
+			: scheme === 'unix'
+				? `Write \`unix//${hostAndPort.replace(/^\/+/, '')}\`.`
+				: undefined;
+		return invalidUpstream('upstream/unknown-scheme', message, hint);
 	}
 	if (/[/?#]/.test(hostAndPort)) {
 		return rejectPath();
