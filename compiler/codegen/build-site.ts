@@ -1,6 +1,7 @@
 /** Builds the closure that serves one site, including error routes. */
 import type { ErrorRoute, Settings, Site, Step } from '../document/document.ts';
 import { isStream } from '../exchange/body.ts';
+import { asBrokenResponse } from '../exchange/broken-response.ts';
 import { compileClientIp } from '../exchange/client-ip.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
@@ -199,7 +200,8 @@ function errorOfErrorRoute(firstError: HttpError, secondError: unknown): HttpErr
 
 /** Converts a thrown value to an HttpError. Anything but an HttpError becomes a 500. */
 function asHttpError(thrown: unknown): HttpError {
-	if (thrown instanceof HttpError) return thrown;
+	const error = asBrokenResponse(thrown);
+	if (error instanceof HttpError) return error;
 	const message = thrown instanceof Error ? thrown.message : String(thrown);
 	return new HttpError(500, message, { cause: thrown, unforeseen: true });
 }

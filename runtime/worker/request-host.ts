@@ -2,6 +2,7 @@
 
 import { redirectToHttps } from '../../compiler/codegen/plan/https-redirect.ts';
 import { redirectPort } from '../../compiler/codegen/site-table.ts';
+import { asBrokenResponse } from '../../compiler/exchange/broken-response.ts';
 import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import { failResponse } from '../../compiler/exchange/failed-response.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
@@ -226,7 +227,8 @@ export class RequestHost implements ProtocolHost {
 	 * Responds with the bare status if the error routes have failed too, or if there are none. After an unexpected error, the
 	 * response may be incomplete, so the connection is closed, as Caddy does.
 	 */
-	#failExchange(x: Exchange, error: unknown): void {
+	#failExchange(x: Exchange, thrown: unknown): void {
+		const error = asBrokenResponse(thrown);
 		failResponse(x, error);
 		if (!(error instanceof HttpError) || error.unforeseen) x.response.headers.set('Connection', 'close');
 		if (this.observer) x.answeredAt = performance.now();

@@ -1,0 +1,37 @@
+/** Responses of upstreams that fail while a directive is reading them, so that the client has not received a head yet. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { withServer } from '../running-server.ts';
+import { onRequestHead, scriptedUpstream } from './scripted-upstream.ts';
+
+const test = suite('broken responses');
+
+const DIRECTIVES = ['encode gzip', 'templates'];
+
+for (const directive of DIRECTIVES) {
+	test(`with ${directive}, an upstream that fails within its response is a bad gateway`, async () => {
+		const upstream = await scriptedUpstream(socket =>
+			onRequestHead(socket, head => {
+				socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5000\r\n\r\nonly these');
+				if (!head.startsWith('GET /slow ')) socket.end();
+			}),
+		);
+		const proxy = `reverse_proxy ${upstream.address} {\ntransport http {\nread_timeout 200ms\n}\n}`;
+		const errors = 'handle_errors {\n@page path /page\nrespond @page "status {err.status_code}" 200\n}';
+		const text = `{\nadmin off\n}\nhttp://:0 {\nbind 127.0.0.1\n${directive}\n${proxy}\n${errors}\n}\n`;
+		const input = { format: 'configfile' as const, text, name: 'Configfile' };
+		try {
+			await withServer(undefined, { input, threads: 1 }, async ({ get, log }) => {
+				const headers = { 'accept-encoding': 'gzip' };
+				assert.is((await get('/', headers)).status, 502);
+				assert.is((await get('/slow', headers)).status, 504);
+				assert.is((await get('/page', headers)).body, 'status 502');
+				assert.not.match(log.text(), 'panic');
+			});
+		} finally {
+			await upstream.close();
+		}
+	});
+}
+
+test.run();
