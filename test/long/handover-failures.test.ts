@@ -61,12 +61,12 @@ const PROGRAMS: readonly Failure[] = [
 	{
 		name: 'sends what is not JSON',
 		program: nodeProgram('require("fs").writeSync(3, "garbage\\n"); setInterval(() => {}, 1000);'),
-		message: /broke the protocol/,
+		message: /violated the handover protocol/,
 	},
 	...['null', '7', '[]', '{"type":7}', '{"cmd":"NODE_HANDLE"}', '{"type":"unknown"}'].map(message => ({
 		name: `sends ${message}`,
 		program: nodeProgram(`require("fs").writeSync(3, ${JSON.stringify(`${message}\n`)}); setInterval(() => {}, 1000);`),
-		message: /broke the protocol/,
+		message: /violated the handover protocol/,
 	})),
 	{
 		name: 'sends half a message and ends',
@@ -84,14 +84,14 @@ const PROGRAMS: readonly Failure[] = [
 		program: nodeProgram(
 			'require("fs").writeSync(3, JSON.stringify({type:"done",generation:1,warnings:[]}) + "\\n"); setInterval(() => {}, 1000);',
 		),
-		message: /broke the protocol/,
+		message: /violated the handover protocol/,
 	},
 	{
 		name: 'is ready, but says nonsense about serving',
 		program: nodeProgram(
 			'require("fs").writeSync(3, JSON.stringify({type:"ready"}) + "\\n"); setTimeout(() => require("fs").writeSync(3, JSON.stringify({type:"done"}) + "\\n"), 500);setInterval(() => {}, 1000);',
 		),
-		message: /broke the protocol/,
+		message: /violated the handover protocol/,
 	},
 	{
 		name: 'is a server that runs out of memory',
@@ -159,7 +159,7 @@ const INTERFERENCES: readonly Failure[] = (['offer', 'ready', 'go', 'done'] as c
 			name: `${step} is garbled`,
 			program: interferingProgram(step, 'to.write("{{{\\n");'),
 			within: '60s',
-			message: /broke the protocol|did not say what to take over|ended with|did not accept/,
+			message: /violated the handover protocol|did not say what to take over|ended with|did not accept/,
 		},
 	].filter(({ name }) => name !== 'the process hangs at done');
 });
