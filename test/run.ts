@@ -5,7 +5,7 @@
  *
  * Usage: node test/run.ts [--long] [word …]. A word that is part of a test file's path selects that file; several such words
  * select all files that match any of them. The remaining words select the cases whose names contain all of them. `--long` runs
- * only the files under test/long/; those under test/long/timed/, which measure time, run last and one at a time.
+ * only the files under test/long/; those in which time matters run last and one at a time.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -250,7 +250,7 @@ export function useBuiltBinary(): void {
  * retry. A shared machine that was slow for a moment then does not fail the run, and tests that depend on its speed remain
  * visible.
  */
-export async function runFiles(
+async function runFiles(
 	files: readonly string[],
 	root: string,
 	parallel: number,
@@ -323,7 +323,52 @@ export const LONGEST_FILES: { readonly [file: string]: number } = {
 	'long/http3-under-load.test.ts': 120,
 	'long/growth.test.ts': 100,
 	'long/many-certificates.test.ts': 100,
+	'peers/redis-publish.test.ts': 90,
+	'peers/node-releases.test.ts': 60,
 };
+
+/**
+ * The files of real peers that drive a browser, compare times, or have time limits that they come close to on a busy machine. They
+ * might fail if other files kept the processors busy.
+ */
+export const TIMED_PEER_FILES: readonly string[] = [
+	'peers/browser-https.test.ts',
+	'peers/documentation-site.test.ts',
+	'peers/error-page.test.ts',
+	'peers/hostile-page.test.ts',
+	'peers/http2.test.ts',
+	'peers/http3-proof.test.ts',
+	'peers/http3.test.ts',
+	'peers/listing-page.test.ts',
+	'peers/nginx-limit-rate.test.ts',
+	'peers/pebble.test.ts',
+	'peers/release.test.ts',
+];
+
+/**
+ * The path of a file in which the machines of a cluster, Sentinels or Redis servers decide by a time-out whether another one is
+ * there. `redis-publish` mostly waits for a minute to pass.
+ */
+const TIMED_CLUSTER_FILE = /^peers\/redis-(?!publish)/;
+
+/** Reports whether a test file, given by its path relative to test/, runs while no other file runs. */
+function isTimed(name: string): boolean {
+	return name.startsWith('long/timed/') || TIMED_CLUSTER_FILE.test(name) || TIMED_PEER_FILES.includes(name);
+}
+
+/** Runs files, `parallel` at a time, and after them one at a time those in which time matters. Prints the results. */
+export async function runAllFiles(
+	files: readonly string[],
+	root: string,
+	parallel: number,
+	words: readonly string[],
+): Promise<void> {
+	const timed = files.filter(file => isTimed(path.relative(root, file)));
+	const others = files.filter(file => !timed.includes(file));
+	const beside = await runFiles(longestFirst(others, root), root, parallel, words);
+	const alone = await runFiles(timed, root, 1, words);
+	reportRun(beside.passed + alone.passed, beside.failed + alone.failed);
+}
 
 /** The duration that is assumed for any other file that has not run yet. */
 const ASSUMED_SECONDS = 30;
@@ -370,7 +415,7 @@ export function selectCases(
 }
 
 /** Prints the closing line that CI reads, and sets the exit status. */
-export function reportRun(passed: number, failed: number): void {
+function reportRun(passed: number, failed: number): void {
 	if (passed + failed === 0) {
 		console.log('No test was found.');
 		failed = 1;
@@ -397,10 +442,5 @@ if (import.meta.main) {
 	const all = long ? testFiles(path.join(root, 'long'), []) : testFiles(root, ['peers', 'long', 'bench']);
 	const { files, words } = selectCases(all, root, wanted);
 	useBuiltBinary();
-	const timed = path.join(root, 'long', 'timed') + path.sep;
-	const isTimed = (file: string): boolean => file.startsWith(timed);
-	const untimed = files.filter(file => !isTimed(file));
-	const beside = await runFiles(longestFirst(untimed, root), root, PARALLEL_FILES, words);
-	const alone = await runFiles(files.filter(isTimed), root, 1, words);
-	reportRun(beside.passed + alone.passed, beside.failed + alone.failed);
+	await runAllFiles(files, root, PARALLEL_FILES, words);
 }

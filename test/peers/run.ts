@@ -1,12 +1,14 @@
 /**
  * `npm run test:peers`: runs the tests against real peers from the distribution's packages. Missing packages are installed first.
- * Prints `N passed, N failed` on a line of its own at the end. Like test/run.ts, tests the binary.
+ * As many files run at the same time as there are processors; those in which time matters run last and one at a time. Prints
+ * `N passed, N failed` on a line of its own at the end. Like test/run.ts, tests the binary.
  *
  * Usage: node test/peers/run.ts [word …], with the words of test/run.ts
  */
 import { spawnSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
-import { reportRun, runFiles, selectCases, testFiles, useBuiltBinary } from '../run.ts';
+import { runAllFiles, selectCases, testFiles, useBuiltBinary } from '../run.ts';
 
 /** Programs that the peer tests use, and the Debian packages that contain them. */
 const PACKAGES: { [program: string]: string } = {
@@ -66,5 +68,4 @@ if (missing.length > 0) {
 const all = testFiles(import.meta.dirname, []);
 const { files, words } = selectCases(all, import.meta.dirname, process.argv.slice(2));
 useBuiltBinary();
-const { passed, failed } = await runFiles(files, path.dirname(import.meta.dirname), 1, words);
-reportRun(passed, failed);
+await runAllFiles(files, path.dirname(import.meta.dirname), availableParallelism(), words);
