@@ -62,6 +62,8 @@ export interface SuccessorOffer {
 	readonly keeper?: number | undefined;
 	/** True to save the configuration for `run --resume`. */
 	readonly saves: boolean;
+	/** True if the successor takes the place of a process that has ended unexpectedly. */
+	readonly replacesFailed?: true | undefined;
 	/** Present if the successor must be confirmed. */
 	readonly tentative?: TentativeOffer | undefined;
 }
@@ -86,6 +88,8 @@ export interface OwnHandover extends HandoverRequest {
 	readonly program?: SuccessorProgram | undefined;
 	/** What the new process of a fleet has to know, if it is to serve a different publication. */
 	readonly fleet?: FleetStart | undefined;
+	/** See {@link SuccessorOffer.replacesFailed}. */
+	readonly replacesFailed?: true;
 }
 
 /** The process that hands over, as the caller of {@link startSuccessor} describes it. */
@@ -129,6 +133,7 @@ export function startSuccessor(
 		...(offeredAdmin && { admin: offeredAdmin }),
 		...(keeperPipe !== undefined && { keeper: keeperPipe }),
 		saves: request.shouldSave,
+		...(request.replacesFailed && { replacesFailed: true }),
 		...(confirm && {
 			tentative: {
 				terms: confirm,

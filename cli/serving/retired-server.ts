@@ -141,7 +141,7 @@ export class RetiredServer {
 		const onGo = () => ({ upstreams: [], limits: [] });
 		return await this.#deps.runtime.handOverAgain(keptSockets, async inheritance => {
 			const successor = startSuccessor(
-				{ shouldSave: false, program: runningProgram() },
+				{ shouldSave: false, program: runningProgram(), replacesFailed: true },
 				inheritance,
 				predecessor,
 				onGo,

@@ -200,7 +200,9 @@ class ServerProcess {
 		if (!fleet) return;
 		const { followPublications } = await import('./fleet.ts');
 		if (this.#isStopping) return;
-		this.#publishedConfiguration = followPublications(runtime, fleet, succession !== undefined, {
+		// If the previous process has ended unexpectedly while it served a publication on trial, that has to be reported.
+		const hasTakenOver = succession !== undefined && !succession.offer.process.replacesFailed;
+		this.#publishedConfiguration = followPublications(runtime, fleet, hasTakenOver, {
 			handOver: request => this.#handOver(request),
 			isUnconfirmed: () => this.#adminServer?.unconfirmedGeneration !== undefined,
 			rollBack: async cause => (await this.#adminServer?.rollBack(cause))?.result === 'handed_over',

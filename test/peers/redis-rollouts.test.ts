@@ -642,9 +642,8 @@ rollouts(
 	},
 );
 
-rollouts('an upgrade that awaits its confirmation is still undone after a publication', async () => {
-	const fleet = await Fleet.create(1);
-	const [machine] = fleet.machines;
+/** Returns functions that control the process of the only machine of a fleet. */
+function controlsOf(fleet: Fleet) {
 	const control = async (target: string, body?: object): Promise<{ status: number; text: string }> => {
 		const response = await fetch(`http://127.0.0.1:${fleet.admins[0]}${target}`, {
 			method: 'POST',
@@ -662,6 +661,31 @@ rollouts('an upgrade that awaits its confirmation is still undone after a public
 		await until('the report of the new process', async () => (await servingPid()) === pid);
 		return pid;
 	};
+	return { control, servingPid, upgrade };
+}
+
+rollouts('an upgraded process that ends while it serves a publication on trial stops the rollout', async () => {
+	const fleet = await Fleet.create(1);
+	const { upgrade } = controlsOf(fleet);
+	try {
+		await fleet.start();
+		assert.is((await fleet.publish('respond "one"', '--observe', '0s', '--wait')).status, 0);
+		const upgraded = await upgrade({});
+		assert.is((await fleet.publish('respond "two"', '--observe', '1h')).status, 0);
+		await fleet.untilAllServe('two');
+		process.kill(upgraded, 'SIGKILL');
+		const ended = await fleet.untilPhase('stopped');
+		assert.is(ended.reason, 'the process ended unexpectedly while it served the publication');
+		await fleet.untilAllServe('one');
+	} finally {
+		await fleet.stop();
+	}
+});
+
+rollouts('an upgrade that awaits its confirmation is still undone after a publication', async () => {
+	const fleet = await Fleet.create(1);
+	const [machine] = fleet.machines;
+	const { control, servingPid, upgrade } = controlsOf(fleet);
 	try {
 		await fleet.start();
 		assert.is((await fleet.publish('respond "one"', '--observe', '0s', '--wait')).status, 0);
