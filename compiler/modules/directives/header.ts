@@ -1,5 +1,6 @@
 /** Lowers `header` and `request_header`. */
 
+import type { TextEdit } from '../../diagnostics/diagnostic.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import { handlerDirective } from '../contract/directive.ts';
 import type { LowerContext } from '../contract/lower-context.ts';
@@ -74,6 +75,31 @@ export const header = handlerDirective<EditHeadersStep>({
 	compile: undefined,
 });
 
+/**
+ * Warns of a value such as `max-age=31536000; includeSubDomains` without quotes. Its two words are a regular expression and a
+ * replacement, so the field is not set.
+ */
+function warnOfValueWithoutQuotes([, find, replacement, ...others]: readonly Word[], cx: LowerContext): void {
+	if (!find || !replacement || others.length > 0) return;
+	if (find.quote !== 'none' || replacement.quote !== 'none' || !find.text.endsWith(';')) return;
+	const span = { ...find.span, end: replacement.span.end };
+	const { source } = span;
+	const isQuotable = replacement.span.source === source && !source.text.slice(span.start, span.end).includes('"');
+	const insertQuote = (offset: number): TextEdit => ({ span: { source, start: offset, end: offset }, text: '"' });
+	cx.problem(
+		'warning',
+		'header/value-without-quotes',
+		span,
+		'These words replace a text in the field, and do not set it.',
+		{
+			hint: `Put a value with spaces in quotes: "${find.text} ${replacement.text}".`,
+			...(isQuotable
+				? { fix: { safety: 'unsafe', edits: [insertQuote(span.start), insertQuote(span.end)] } as const }
+				: {}),
+		},
+	);
+}
+
 /** Collects the edits in the lines of one `header`. */
 class ResponseEditsDraft {
 	deferred = false;
@@ -88,6 +114,7 @@ class ResponseEditsDraft {
 
 	addEdit(words: readonly Word[], line: Line, usage: string): void {
 		if (!this.#cx.count(line, words, 1, 3, usage)) return;
+		warnOfValueWithoutQuotes(words, this.#cx);
 		const fieldWord = words[0]!;
 		if (fieldWord.text.startsWith('?')) {
 			this.#defaultEdits = lowerHeaderEdit(words, this.#defaultEdits, 'response', this.#cx);
