@@ -50,8 +50,8 @@ export function requireSameHost(x: Exchange): void {
  * Throws HttpError 421 if the site now demands more of the client than the handshake of its connection did; see
  * `ConnectionTerms.isOutdated`. The connection is being retired, but requests may still arrive on it.
  */
-export function requireCurrentTerms(x: Exchange, outdated: WeakSet<TlsInfo>): void {
+export function requireCurrentTerms(x: Exchange, isOutdated: (tls: TlsInfo) => boolean): void {
 	const { tls } = x.connection;
-	if (tls === undefined || !outdated.has(tls)) return;
+	if (tls === undefined || !isOutdated(tls)) return;
 	throw new HttpError(421, 'The client must connect again, because the site now requires another client certificate.');
 }

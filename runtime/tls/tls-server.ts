@@ -141,8 +141,22 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		this.#selector = this.#createSelector(JSON.parse(settingsJson) as ListenerTls);
 		previousSelector.handshakers.clear();
 		if (this.#pendingHandshakes.size > 0) this.#retiredHandshakers.add(previousSelector.handshakers);
-		if (this.#selector.settings.policies.some(({ client_auth: auth }) => auth !== undefined))
+		if (requestsCertificates(this.#selector))
 			this.retire(tls => tls !== undefined && this.connectionTerms.isOutdated(tls, this.#selector));
+	}
+
+	/**
+	 * Returns a function that reports whether a connection is outdated under settings, as JSON, which need not have been applied yet;
+	 * undefined if no connection is. See `ConnectionTerms.isOutdated`.
+	 */
+	outdatedCheckFor(settingsJson: string | undefined): ((tls: TlsInfo) => boolean) | undefined {
+		const { connectionTerms } = this;
+		if (settingsJson === undefined || settingsJson === this.#settingsJson) {
+			const { outdated } = connectionTerms;
+			return outdated && (tls => outdated.has(tls));
+		}
+		const selector = this.#createSelector(JSON.parse(settingsJson) as ListenerTls);
+		return requestsCertificates(selector) ? tls => connectionTerms.isOutdated(tls, selector) : undefined;
 	}
 
 	/**
@@ -562,6 +576,11 @@ function readClientProof(socket: TLSSocket | DirectSocket): ClientProof | undefi
 	if (socket instanceof DirectSocket) return clientProof(socket);
 	const { authorized, authorizationError } = socket;
 	return { certificate: socket.getPeerX509Certificate(), authorized, authorizationError };
+}
+
+/** Reports whether any policy requests client certificates. */
+function requestsCertificates({ settings }: HandshakeSelector): boolean {
+	return settings.policies.some(({ client_auth: auth }) => auth !== undefined);
 }
 
 function speaksHttp2(protocols: string): boolean {

@@ -49,8 +49,13 @@ export class RequestHost implements ProtocolHost {
 	admission: Admission | undefined = undefined;
 	/** True if the host of a request must match the server name of the TLS handshake. */
 	requiresSameHost = false;
-	/** Connections on which no request is served any more; undefined if there have been none. */
-	outdatedConnections: WeakSet<TlsInfo> | undefined = undefined;
+	/** Reports whether no request is served on a connection any more; undefined if there are no such connections. */
+	isOutdated: ((tls: TlsInfo) => boolean) | undefined = undefined;
+	/**
+	 * Called before the first request of each generation. The listener's settings may not have been applied yet, because requests see
+	 * a generation as soon as shared memory names it.
+	 */
+	onNewGeneration: ((table: ListenerTable | undefined) => void) | undefined = undefined;
 	/** Records metrics of exchanges; undefined unless the setting `metrics` is on. */
 	observer: HttpObserver | undefined = undefined;
 	/** Whether debug entries list the handlers that ran. */
@@ -70,6 +75,8 @@ export class RequestHost implements ProtocolHost {
 		onFailed: (x, error) => this.#failExchange(x, error),
 	};
 	#tableGeneration: Generation | undefined;
+	/** Number of the newest generation of which a request has been served. */
+	#newestGeneration = 0;
 	#listenerTable: ListenerTable | undefined;
 
 	constructor(key: string, thread: RequestHostThread) {
@@ -119,6 +126,11 @@ export class RequestHost implements ProtocolHost {
 		if (generation !== this.#tableGeneration) {
 			this.#tableGeneration = generation;
 			this.#listenerTable = generation.tables.get(this.#listenerKey);
+			// A request that waited for admission may belong to an earlier generation than the last one.
+			if (generation.number > this.#newestGeneration) {
+				this.#newestGeneration = generation.number;
+				this.onNewGeneration?.(this.#listenerTable);
+			}
 		}
 		let handlerResult: void | Promise<void>;
 		try {
@@ -144,7 +156,7 @@ export class RequestHost implements ProtocolHost {
 	/** Runs the site of a request, after the checks that precede sites. May throw for a malformed path. */
 	#serve(x: Exchange, generation: Generation): void | Promise<void> {
 		if (this.requiresSameHost) requireSameHost(x);
-		if (this.outdatedConnections !== undefined) requireCurrentTerms(x, this.outdatedConnections);
+		if (this.isOutdated !== undefined) requireCurrentTerms(x, this.isOutdated);
 		const { tls } = this.#thread;
 		if (tls.mayHaveChallenge && x.connection.tls === undefined) {
 			const challengeResult = answerChallenge(x, this.#thread);

@@ -451,7 +451,7 @@ class DataPlaneWorker implements RequestHostThread {
 
 	/** Creates the TLS server that passes a listener's connections to its protocols. */
 	#createTlsServer({ port }: ListenerAddress, host: RequestHost): ProtocolServer {
-		return new TlsServer({
+		const server = new TlsServer({
 			tls: this.tls,
 			port,
 			protocols: () => host.protocols,
@@ -462,6 +462,10 @@ class DataPlaneWorker implements RequestHostThread {
 			countFailure: reason => this.#onHandshakeFailure(port, reason),
 			onConnectionEnded: () => this.onConnectionEnded(),
 		});
+		host.onNewGeneration = table => {
+			host.isOutdated = server.outdatedCheckFor(table?.tls);
+		};
+		return server;
 	}
 
 	#onHandshakeFailure(port: number, reason: string): void {
@@ -504,7 +508,7 @@ class DataPlaneWorker implements RequestHostThread {
 		if (protocol instanceof TlsServer && tlsJson !== undefined) {
 			protocol.configure(tlsJson);
 			host.requiresSameHost = protocol.requiresSameHost;
-			host.outdatedConnections = protocol.connectionTerms.outdated;
+			host.isOutdated = protocol.outdatedCheckFor(tlsJson);
 			const handshakeRate = this.#handshakeRates.get(address.key);
 			handshakeRate?.configure(serverSettings.limits ?? {});
 			protocol.limitHandshakes(handshakeRate, serverSettings.timeouts?.handshake);

@@ -6,9 +6,11 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document } from '../../../compiler/document/document.ts';
 import type { ClientAuth } from '../../../compiler/document/tls-settings.ts';
+import type { TlsInfo } from '../../../compiler/exchange/exchange.ts';
 import { TestAuthority, type TestCertificate } from '../../certificates.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
 import { jsonInput, withServer } from '../running-server.ts';
+import { startTlsListener } from './one-listener.ts';
 
 const folder = temporaryFolder();
 const [first, second] = await Promise.all([TestAuthority.make('CN=First'), TestAuthority.make('CN=Second')]);
@@ -118,5 +120,24 @@ for (const [name, before, after, client, isServed] of [
 		});
 	});
 }
+
+terms(
+	'connections are outdated as soon as requests see the new settings, which are applied a moment later',
+	async () => {
+		const listener = await startTlsListener({}, []);
+		const { server } = listener;
+		const current = { policies: [{}], names: {}, other: 0, strict_sni_host: false };
+		const next = { ...current, policies: [{}, { client_auth: requireFirst }], names: { 'a.test': 1 } };
+		const info = (serverName: string): TlsInfo => ({
+			...{ version: 'tls1.3', cipherSuite: '', protocol: 'h2', serverName, resumed: false },
+		});
+		assert.is(server.outdatedCheckFor(JSON.stringify(current)), undefined);
+		const isOutdated = server.outdatedCheckFor(JSON.stringify(next))!;
+		assert.is(isOutdated(info('a.test')), true);
+		assert.is(isOutdated(info('b.test')), false);
+		assert.is(server.outdatedCheckFor(JSON.stringify({ ...current, default_sni: 'b.test' })), undefined);
+		listener.close();
+	},
+);
 
 terms.run();

@@ -54,7 +54,7 @@ function hostOf(handle: Handler, debug = false) {
 		log: entry => void entries.push(entry),
 		onConnectionEnded() {},
 	};
-	return { host: new RequestHost('here', thread), entries, row, generations };
+	return { host: new RequestHost('here', thread), entries, row, generations, control, table, unit };
 }
 
 const host = suite('request host');
@@ -67,6 +67,28 @@ host('a request without a site, and one that no handler answers, get an empty 20
 		assert.is(x.response.status, 200);
 		assert.is(x.response.body, null);
 	}
+});
+
+host('the first request of a generation is refused if the generation demands more of its client', () => {
+	const { host, generations, control, table, unit } = hostOf(x => {
+		x.response.status = 204;
+	});
+	const listenerTable = { table, servedHosts: undefined, tls: 'stricter' };
+	host.onNewGeneration = given => {
+		host.isOutdated = given?.tls === 'stricter' ? tls => tls.serverName === 'a.example' : undefined;
+	};
+	const statusOf = (serverName: string): number => {
+		const x = fakeExchange();
+		Object.assign(x.connection, { tls: { serverName } });
+		host.handle(x);
+		return x.response.status;
+	};
+	assert.is(statusOf('a.example'), 204);
+	generations.prepare(new Generation(2, [unit], new Map([['here', listenerTable]]), []));
+	assert.is(statusOf('a.example'), 204, 'before shared memory names the generation');
+	control[0] = 2;
+	assert.is(statusOf('a.example'), 421);
+	assert.is(statusOf('other.example'), 204);
 });
 
 host('an HttpError sets its status and fields over earlier ones, and removes earlier content', () => {
