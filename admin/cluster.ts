@@ -1,7 +1,8 @@
 /**
  * `GET /cluster` → 200, an object: the `address` of Redis, whether it is `connected`, the ID of this process (`self`), and `members`,
  * one object for each running process of the cluster: `id`, `host`, `pid`, `version`, `generation` and `since` (in seconds since the
- * epoch). `members` is missing while Redis does not answer.
+ * epoch). `members` is missing while Redis does not answer. On a machine that takes its configuration from the cluster, `publication` says
+ * what it serves, how old that is, and whether it comes from the disk, because Redis has not answered since the start.
  *
  * - 404, code `no_cluster`: the configuration has no option `cluster`.
  */
@@ -20,6 +21,25 @@ const MEMBER_SCHEMA = {
 		since: { type: 'integer', description: 'When it joined, in seconds since the epoch.' },
 	},
 	required: ['id', 'host', 'pid', 'version', 'generation', 'since'],
+	additionalProperties: false,
+};
+
+const PUBLICATION_SCHEMA = {
+	type: 'object',
+	description: 'What the machine serves. Present only if it takes its configuration from the cluster.',
+	properties: {
+		number: { type: 'integer', minimum: 0, description: 'Number of the publication; 0 for its own file.' },
+		age_seconds: {
+			type: 'integer',
+			minimum: 0,
+			description: 'Seconds since it was published. Missing for its own file, and during a trial.',
+		},
+		from_disk: {
+			type: 'boolean',
+			description: 'Whether it comes from the disk and Redis has not answered since the start.',
+		},
+	},
+	required: ['number', 'from_disk'],
 	additionalProperties: false,
 };
 
@@ -42,6 +62,7 @@ export const cluster: AdminEndpoint = {
 						connected: { type: 'boolean', description: 'Whether Redis is connected.' },
 						self: { type: 'string', description: 'ID of this process among the members.' },
 						members: { type: 'array', items: MEMBER_SCHEMA, description: 'Missing while Redis does not answer.' },
+						publication: PUBLICATION_SCHEMA,
 					},
 					required: ['address', 'connected'],
 					additionalProperties: false,
@@ -55,8 +76,13 @@ export const cluster: AdminEndpoint = {
 					if (error instanceof ClusterError) return undefined;
 					throw error;
 				});
-				const { address, isConnected: connected } = cluster.report();
-				answerJson(x, 200, JSON.stringify({ address, connected, self: cluster.ownId, members }));
+				const { address, isConnected: connected, rollout } = cluster.report();
+				const publication = rollout && {
+					number: rollout.serves,
+					age_seconds: rollout.ageSeconds,
+					from_disk: rollout.isFromDisk,
+				};
+				answerJson(x, 200, JSON.stringify({ address, connected, self: cluster.ownId, members, publication }));
 			},
 		},
 	},

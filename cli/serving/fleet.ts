@@ -83,7 +83,15 @@ export async function chooseFleetConfiguration(input: ConfigInput): Promise<Flee
 		const publication = published ? published.publication : lastGood;
 		const startWith = (served: Publication, failures: readonly MachineFailure[]): FleetConfiguration => ({
 			input: publicationInput(served, ownDocument),
-			fleet: { ownDocument, machine, serves: served.number, identity: served.identity, errorRateBefore: 0, failures },
+			fleet: {
+				ownDocument,
+				machine,
+				serves: served.number,
+				identity: served.identity,
+				isFromDisk: published === undefined,
+				errorRateBefore: 0,
+				failures,
+			},
 		});
 		if (!publication) {
 			const fleet = { ownDocument, machine, serves: 0, errorRateBefore: 0, failures: [] };
@@ -240,7 +248,7 @@ export function followPublications(
 			}
 			const { failures } = following;
 			const served = { serves: publication?.number ?? 0, identity: publication?.identity };
-			const successor = { ...fleet, ...served, errorRateBefore, failures };
+			const successor = { ...fleet, ...served, isFromDisk: false, errorRateBefore, failures };
 			const handover = await replacement.handOver({ input, shouldSave: false, fleet: successor });
 			if (handover.result === 'done') return { result: 'handed_over' };
 			const { diagnostics, message, isCauseOnMachine } = handover;

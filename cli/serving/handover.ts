@@ -50,6 +50,8 @@ export interface FleetStart {
 	readonly identity?: string | undefined;
 	/** Share of responses that were server errors before the publication was loaded, from 0 to 1. */
 	readonly errorRateBefore: number;
+	/** True if the publication comes from the disk of the machine, because Redis has not told what to serve. */
+	readonly isFromDisk?: boolean | undefined;
 	/** Failures that the machine still has to report. */
 	readonly failures: readonly MachineFailure[];
 }

@@ -43,6 +43,10 @@ export interface FollowedRollout {
 	readonly wanted: number;
 	/** Number and phase of the latest publication; undefined if it knows of no rollout. */
 	readonly latest: { readonly publication: number; readonly phase: RolloutPhase } | undefined;
+	/** Age of the publication that it serves, in seconds since it was published; undefined for its own file, and during a trial. */
+	readonly ageSeconds: number | undefined;
+	/** True if it comes from the disk of the machine, and Redis has not answered since the process started. */
+	readonly isFromDisk: boolean;
 	/** How often this process has failed to serve a publication, by kind. */
 	readonly failures: Readonly<Record<MachineFailure['kind'], number>>;
 }

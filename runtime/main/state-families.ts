@@ -203,6 +203,18 @@ export function clusterFamilies(report: () => ClusterReport | undefined): PlainF
 			({ rollout }) => (rollout ? [createSample(rollout.serves)] : []),
 		),
 		createFamily(
+			'svc_rollout_publication_age_seconds',
+			'Seconds since the publication that this machine serves was published.',
+			'gauge',
+			({ rollout }) => (rollout?.ageSeconds === undefined ? [] : [createSample(rollout.ageSeconds)]),
+		),
+		createFamily(
+			'svc_rollout_publication_from_disk',
+			'1 if the publication comes from the disk and Redis has not answered since the start, otherwise 0.',
+			'gauge',
+			({ rollout }) => (rollout ? [createSample(rollout.isFromDisk ? 1 : 0)] : []),
+		),
+		createFamily(
 			'svc_rollout_publication_wanted',
 			'Number of the publication that this machine has to serve.',
 			'gauge',

@@ -60,6 +60,12 @@ const FORGET_OTHER_PROCESS_MS = 30_000;
 /** Number of reports over which the error rate before a load is computed. */
 const MAX_TRAFFIC_SAMPLES = 60;
 
+/**
+ * Age from which a publication is old if it comes from the disk, in milliseconds. Others have probably been published since then, which
+ * the machine cannot know.
+ */
+const OLD_PUBLICATION_MS = 7 * 24 * 3_600_000;
+
 /** The result of an attempt to serve a configuration. After `handed_over`, another process of this machine follows the publications. */
 export type PublicationLoadResult =
 	| { readonly result: 'serving' }
@@ -107,6 +113,8 @@ export interface PublicationStart {
 	readonly serves: PublicationNumber;
 	/** Identity of this publication; see `PublicationReference`. */
 	readonly identity?: string | undefined;
+	/** True if the publication comes from the disk of the machine, because Redis has not told what to serve. */
+	readonly isFromDisk?: boolean | undefined;
 	/** True if the process took over from another one, which began the trial that may be in progress. */
 	readonly hasTakenOver: boolean;
 	/** The share of server errors before the publication was loaded, 0 to 1. */
@@ -133,6 +141,10 @@ export class PublishedConfiguration {
 	#highestKnown: PublicationNumber;
 	#rollout: Rollout | undefined;
 	#revision = NO_REVISION;
+	/** True if the publication comes from the disk, and Redis has not answered since then. */
+	#isFromDisk: boolean;
+	/** True if it has been logged that the publication from the disk is old. */
+	#hasLoggedOld = false;
 	/** The latest failure of each publication, and when it happened, by {@link Clock.threadNow}. */
 	readonly #failures = new Map<PublicationNumber, MachineFailure & { readonly at: number }>();
 	/** Number of failures since the process started. */
@@ -189,6 +201,7 @@ export class PublishedConfiguration {
 		this.#serves = start.serves;
 		this.#identity = start.identity;
 		this.#highestKnown = start.serves;
+		this.#isFromDisk = start.isFromDisk === true;
 		this.#errorRateBefore = start.errorRateBefore;
 		this.#trafficAtLoad = deps.traffic();
 		this.#hasTakenOver = start.hasTakenOver;
@@ -200,9 +213,18 @@ export class PublishedConfiguration {
 	}
 
 	/** What a process that takes over from this one has to know if it serves the same publication. */
-	get startOfSuccessor(): Pick<PublicationStart, 'serves' | 'identity' | 'errorRateBefore' | 'failures'> {
+	get startOfSuccessor(): Pick<
+		PublicationStart,
+		'serves' | 'identity' | 'isFromDisk' | 'errorRateBefore' | 'failures'
+	> {
 		const { failures } = this;
-		return { serves: this.#serves, identity: this.#identity, errorRateBefore: this.#errorRateBefore, failures };
+		return {
+			serves: this.#serves,
+			identity: this.#identity,
+			isFromDisk: this.#isFromDisk,
+			errorRateBefore: this.#errorRateBefore,
+			failures,
+		};
 	}
 
 	/** The latest failure of each publication that the machine may be told to serve. */
@@ -218,8 +240,15 @@ export class PublishedConfiguration {
 			serves,
 			wanted: rollout ? wantedPublication(rollout, { machine: this.#machine, ...this.#served }) : serves,
 			latest: rollout && { publication: rollout.publication, phase: rollout.phase },
+			ageSeconds: this.#ageMs === undefined ? undefined : Math.round(this.#ageMs / 1000),
+			isFromDisk: this.#isFromDisk,
 			failures: this.#failureCounts,
 		};
+	}
+
+	/** Milliseconds since the publication that the machine serves was published; undefined if it is not known to be final. */
+	get #ageMs(): number | undefined {
+		return this.#finalSince === undefined ? undefined : Math.max(0, Date.now() - this.#finalSince);
 	}
 
 	/** Begins to report. Never rejects. */
@@ -240,8 +269,38 @@ export class PublishedConfiguration {
 			}
 		}
 		if (this.#isClosed) return;
+		this.#logDiskStart();
 		this.#scheduleStepCheck();
 		await this.#report();
+	}
+
+	/** Logs how old the publication is, if it comes from the disk. A process that took over from another one does not repeat it. */
+	#logDiskStart(): void {
+		const ageMs = this.#ageMs;
+		if (!this.#isFromDisk || ageMs === undefined) return;
+		// The previous process has warned, too, if the publication was old by then.
+		if (this.#hasTakenOver) this.#hasLoggedOld = ageMs >= OLD_PUBLICATION_MS;
+		else this.#deps.log('info', 'serving the last good publication from the disk', this.#ageFields(ageMs));
+		this.#warnIfOld();
+	}
+
+	/** Warns once if the publication comes from the disk and is old. */
+	#warnIfOld(): void {
+		const ageMs = this.#ageMs;
+		if (!this.#isFromDisk || this.#hasLoggedOld || ageMs === undefined || ageMs < OLD_PUBLICATION_MS) return;
+		this.#hasLoggedOld = true;
+		this.#deps.log('warn', 'the publication from the disk is more than a week old', {
+			...this.#ageFields(ageMs),
+			hint: 'Redis has not answered since the start, so another publication may be final by now.',
+		});
+	}
+
+	#ageFields(ageMs: number): { readonly [name: string]: unknown } {
+		return {
+			publication: this.#serves,
+			published_at: new Date(this.#finalSince!).toISOString(),
+			age_seconds: Math.round(ageMs / 1000),
+		};
 	}
 
 	#scheduleStepCheck(): void {
@@ -281,6 +340,7 @@ export class PublishedConfiguration {
 			const clockChangeMs = this.#redisClock.observe(answer.now, sentAt, this.#clock.threadNow());
 			// Before all machines have reported by the changed clock, nobody can tell which ones are lost.
 			if (clockChangeMs !== 0) this.#nextDecisionAt = this.#clock.threadNow() + LOST_AFTER_MS;
+			this.#isFromDisk = false;
 			this.#noticeOtherProcess(answer.otherProcess);
 			if (answer.changed) this.#useState(answer.changed.rollout, answer.revision);
 			// After Redis has lost its data, no coordinator ends the trial, so the loss counts as lost contact with Redis.
@@ -302,6 +362,7 @@ export class PublishedConfiguration {
 				this.#stopReportTimer = this.#clock.startTimer(() => void this.#report(), delayMs, false);
 			}
 		}
+		this.#warnIfOld();
 		await this.#takeStep();
 		await this.#keepIfGood();
 	}
@@ -584,6 +645,7 @@ export class PublishedConfiguration {
 		this.#serves = number;
 		this.#identity = publication?.identity;
 		this.#finalSince = undefined;
+		this.#isFromDisk = false;
 		this.#failures.delete(number);
 		this.#loadedPublication = sealed && { number, identity: publication?.identity, sealed };
 		this.#trafficAtLoad = this.#deps.traffic();

@@ -767,4 +767,44 @@ rollouts(
 	},
 );
 
+rollouts('a machine that starts without Redis says how old its publication is, until Redis answers', async () => {
+	const fleet = await Fleet.create(1);
+	try {
+		await fleet.start();
+		const { status, text } = await fleet.publish('respond "one"', '--observe', '0s', '--wait');
+		assert.is(status, 0, text);
+		const [machine] = fleet.machines;
+		await until('the publication on the disk', () =>
+			existsSync(path.join(machine!.folder, 'svc/publications/last-good.json')),
+		);
+		await machine!.server!.stop();
+		await fleet.redis.kill();
+		await machine!.start();
+		const admin = `http://127.0.0.1:${fleet.admins[0]}`;
+		const publication = async (): Promise<{ number: number; age_seconds: number; from_disk: boolean }> => {
+			const answer = (await (await fetch(`${admin}/cluster`)).json()) as {
+				publication: Awaited<ReturnType<typeof publication>>;
+			};
+			return answer.publication;
+		};
+		const sample = async (name: string): Promise<number> => {
+			const metrics = await (await fetch(`${admin}/metrics`)).text();
+			return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
+		};
+		const line =
+			/"msg":"serving the last good publication from the disk","publication":1,"published_at":"20.*Z","age_seconds":\d+/;
+		await until('the log entry', () => line.test(machine!.server!.output()));
+		const { age_seconds: age, ...rest } = await publication();
+		assert.equal(rest, { number: 1, from_disk: true });
+		assert.ok(age >= 0 && age < 3600, String(age));
+		assert.is(await sample('svc_rollout_publication_from_disk'), 1);
+		assert.ok((await sample('svc_rollout_publication_age_seconds')) >= age);
+		await fleet.redis.start();
+		await until('an answer of Redis', async () => !(await publication()).from_disk);
+		assert.is(await sample('svc_rollout_publication_from_disk'), 0);
+	} finally {
+		await fleet.stop();
+	}
+});
+
 rollouts.run();

@@ -115,6 +115,8 @@ const FAMILIES: { readonly [name: string]: string } = {
 	svc_cluster_cache_stores_total: 'result',
 	svc_cluster_cache_purged_total: '',
 	svc_rollout_publication_served: '',
+	svc_rollout_publication_age_seconds: '',
+	svc_rollout_publication_from_disk: '',
 	svc_rollout_publication_wanted: '',
 	svc_rollout_publication_latest: '',
 	svc_rollout_phase: 'phase',

@@ -128,6 +128,9 @@ class Machine {
 	/** The text of the document that was loaded last. */
 	document: string | undefined;
 	readonly messages: string[] = [];
+	readonly logged: { readonly level: string; readonly message: string; readonly fields: object }[] = [];
+	/** True if a start counts as one from the disk, because Redis has not answered. */
+	isFromDisk = false;
 	traffic: { requests: number; serverErrors: number } = { requests: 0, serverErrors: 0 };
 	onLoad: (number: PublicationNumber) => string | undefined = () => undefined;
 	/** Resolves when loads may end. */
@@ -162,9 +165,12 @@ class Machine {
 				isReady: () => true,
 				traffic: () => ({ ...this.traffic }),
 				version: () => 'test',
-				log: (_level, message) => this.messages.push(message),
+				log: (level, message, fields) => {
+					this.messages.push(message);
+					this.logged.push({ level, message, fields });
+				},
 			},
-			{ machine: 'machine', serves, identity, hasTakenOver, errorRateBefore: 0, failures },
+			{ machine: 'machine', serves, identity, hasTakenOver, isFromDisk: this.isFromDisk, errorRateBefore: 0, failures },
 			CLOCK_WITH_EARLY_TIMERS,
 		);
 		this.process = process;
@@ -601,18 +607,82 @@ following('a machine reports the highest number that it or its disk knows', asyn
 	});
 });
 
+const DISK_START = 'serving the last good publication from the disk';
+const OLD_WARNING = 'the publication from the disk is more than a week old';
+const DAY_MS = 24 * 3_600_000;
+
+following(
+	'a machine that starts from its disk says how old the publication is, and warns once if it is old',
+	async () => {
+		for (const [ageMs, warnings] of [
+			[6 * DAY_MS, 0],
+			[8 * DAY_MS, 1],
+		] as const) {
+			await withMachine(async (machine, rollout) => {
+				const publishedAt = Date.now() - ageMs;
+				await machine.folder.saveLastGood({ number: 4, sealed: sealDocument(4, '{}', undefined, publishedAt) });
+				rollout.isAvailable = false;
+				machine.isFromDisk = true;
+				await machine.start(rollout, 4);
+				const { reports } = rollout.counts;
+				await until('several attempts to report', () => rollout.counts.reports >= reports + 3);
+				const [start, ...otherStarts] = machine.logged.filter(({ message }) => message === DISK_START);
+				assert.equal(otherStarts, []);
+				const { age_seconds: age, ...fields } = start!.fields as { age_seconds: number };
+				assert.equal(fields, { publication: 4, published_at: new Date(publishedAt).toISOString() });
+				const isAge = (seconds: number): boolean => seconds >= ageMs / 1000 - 1 && seconds < ageMs / 1000 + 600;
+				assert.ok(isAge(age), String(age));
+				const found = machine.logged.filter(({ message }) => message === OLD_WARNING);
+				assert.is(found.length, warnings);
+				assert.ok(found.every(({ level }) => level === 'warn'));
+				const { serves, ageSeconds, isFromDisk } = machine.process!.rolloutReport;
+				assert.equal([serves, isFromDisk], [4, true]);
+				assert.ok(isAge(ageSeconds!), String(ageSeconds));
+				assert.is(machine.process!.startOfSuccessor.isFromDisk, true);
+				// Once Redis has answered, it decides what the machine serves.
+				rollout.isAvailable = true;
+				await until('an answer', () => !machine.process!.rolloutReport.isFromDisk);
+				assert.is(machine.process!.startOfSuccessor.isFromDisk, false);
+			});
+		}
+	},
+);
+
+following('only a start from the disk is logged, and a process that takes over does not repeat it', async () => {
+	for (const [isFromDisk, hasTakenOver] of [
+		[false, false],
+		[true, true],
+	] as const) {
+		await withMachine(async (machine, rollout) => {
+			const sealed = sealDocument(4, '{}', undefined, Date.now() - 8 * DAY_MS);
+			await machine.folder.saveLastGood({ number: 4, sealed });
+			rollout.isAvailable = false;
+			machine.isFromDisk = isFromDisk;
+			await machine.start(rollout, 4, hasTakenOver);
+			const { reports } = rollout.counts;
+			await until('several attempts to report', () => rollout.counts.reports >= reports + 3);
+			assert.equal(
+				machine.messages.filter(message => message === DISK_START || message === OLD_WARNING),
+				[],
+			);
+			assert.ok(machine.process!.rolloutReport.ageSeconds! >= (8 * DAY_MS) / 1000 - 1);
+		});
+	}
+});
+
 following('the metrics say what the machine serves and has to serve, and count its failures', async () => {
 	await withMachine(async (machine, rollout) => {
 		machine.onLoad = () => 'A file is missing.';
 		await machine.start(rollout, 0);
 		const failures = { refused: 0, machine: 0, errors: 0, unready: 0, ended: 0 };
-		assert.equal(machine.process!.rolloutReport, { serves: 0, wanted: 0, latest: undefined, failures });
+		const expected = { serves: 0, wanted: 0, latest: undefined, ageSeconds: undefined, isFromDisk: false, failures };
+		assert.equal(machine.process!.rolloutReport, expected);
 		rollout.publish(3, 0);
 		rollout.set({ ...rollout.state!, phase: 'completed' });
 		await until('the refusal', () => machine.process!.rolloutReport.failures.refused === 1);
 		const latest = { publication: 3, phase: 'completed' };
 		assert.equal(machine.process!.rolloutReport, {
-			serves: 0,
+			...expected,
 			wanted: 3,
 			latest,
 			failures: { ...failures, refused: 1 },
