@@ -73,7 +73,7 @@ async function withFewDescriptors(
 ): Promise<void> {
 	const [port, adminPort] = (await freePorts(2)) as [number, number];
 	const folder = temporaryFolder();
-	const options = `{\n\tadmin 127.0.0.1:${adminPort}\n\tmetrics\n\tthreads 2\n\tservers {\n\t\tprotocols h1 h2 h2c\n\t}\n}\n`;
+	const options = `{\n\tadmin 127.0.0.1:${adminPort}\n\tmetrics\n\tthreads 2\n\tauto_https disable_redirects\n\tservers {\n\t\tprotocols h1 h2 h2c\n\t}\n}\n`;
 	writeFileSync(path.join(folder, 'Configfile'), options + configuration(port, folder));
 	const server = spawn('sh', ['-c', `ulimit -n ${limit}; exec ${SVC} run Configfile`], {
 		cwd: folder,
