@@ -57,11 +57,11 @@ function toPattern(expected: string): RegExp {
 	return new RegExp(`^${lines.join('\\n')}\\s*$`);
 }
 
-/** The folder and ports in which a document's blocks are executed. */
+/** The scratch folder, environment and free ports with which the code blocks of a Markdown document are executed. */
 interface Scratch {
 	readonly folder: string;
 	readonly environment: NodeJS.ProcessEnv;
-	/** Replaces the ports that the document names by free ports, in a text. */
+	/** Returns the text with the ports that the document names replaced by free ports. */
 	localize(text: string): string;
 }
 

@@ -84,7 +84,7 @@ const MIN_REWRITE_INTERVAL_MS = 60_000;
 
 const NO_RESPONSES: readonly StoredResponse[] = [];
 
-/** A thread's interface to all tiers below the memory, which are on the main thread. */
+/** A thread's interface to the disk and cluster tiers, which the main thread owns. */
 export interface LowerTiersPort {
 	/** Reports that a response is no longer valid. */
 	reportRemoved(key: string): void;

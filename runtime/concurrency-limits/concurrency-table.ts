@@ -48,7 +48,7 @@ export const CONCURRENCY_ROW_WORDS = WAITERS_OFFSET + MAX_WAITING_REQUESTS * WAI
 const ARRIVAL_COUNT_OFFSET = 2;
 const HEADER_WORDS = 3;
 
-/** Words of a place, which belongs to one key as long as the key has requests. */
+/** Words of a place: the entry of a key in the table, which exists as long as the key has requests. */
 const FIRST_HASH_OFFSET = 0;
 const SECOND_HASH_OFFSET = 1;
 const RUNNING_COUNT_OFFSET = 2;
@@ -386,7 +386,7 @@ export class ConcurrencyTable {
 		return -2 - waiter;
 	}
 
-	/** Appends a waiting request to the queue of its place. */
+	/** Appends a waiting request to the queue of its key. */
 	#appendWaiter(waiter: number): void {
 		const words = this.#words;
 		const waiterOffset = this.#waiterOffset(waiter);
@@ -404,7 +404,7 @@ export class ConcurrencyTable {
 		words[placeOffset + WAITING_COUNT_OFFSET]!++;
 	}
 
-	/** Removes a waiting request from the queue of its place. */
+	/** Removes a waiting request from the queue of its key. */
 	#unlinkWaiter(waiter: number): void {
 		const words = this.#words;
 		const waiterOffset = this.#waiterOffset(waiter);

@@ -1,6 +1,6 @@
 /** Entries of the process log, as threads send them to the main thread. */
 
-/** Number of characters that an entry of the process log counts as. */
+/** Number of characters that an entry of the process log counts as in the limit of text in transit to the main thread. */
 export const LOG_ENTRY_WEIGHT = 1024;
 
 /** Severity of a log entry, in ascending order. */

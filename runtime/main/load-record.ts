@@ -8,8 +8,8 @@ export interface LastReload {
 	readonly lastSuccessAt: number;
 }
 
-/** Rollbacks since the start. */
-export interface Rollbacks {
+/** The rollbacks since the start. */
+export interface RollbackHistory {
 	readonly succeeded: number;
 	readonly failed: number;
 	/** True if the last rollback failed, so that the load that it should have undone is still being served. */
@@ -48,7 +48,7 @@ export class LoadRecord {
 	}
 
 	/** Returns the rollbacks so far. `generation` is the generation that is being served. */
-	rollbacks(generation: number): Rollbacks {
+	rollbacks(generation: number): RollbackHistory {
 		return {
 			succeeded: this.#rollbackSuccesses,
 			failed: this.#rollbackFailures,

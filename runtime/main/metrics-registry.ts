@@ -26,7 +26,7 @@ import { ioMode } from '../sockets/io-mode.ts';
 import { tlsMode } from '../sockets/tls-mode.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 import type { CacheReport } from './cache-registry.ts';
-import type { LastReload, Rollbacks } from './load-record.ts';
+import type { LastReload, RollbackHistory } from './load-record.ts';
 import {
 	cacheFamilies,
 	certificateFamilies,
@@ -43,7 +43,7 @@ export interface RuntimeGauges {
 	/** The result of the last reload, and the time of the last successful one (in seconds since the epoch, 0 for never). */
 	readonly lastReload: () => LastReload;
 	/** The rollbacks since the process started. */
-	readonly rollbacks: () => Rollbacks;
+	readonly rollbacks: () => RollbackHistory;
 	readonly workerRestarts: () => number;
 	/** Number of times that a thread stopped responding, for each kind of thread. */
 	readonly threadStalls: () => { readonly [thread: string]: number };

@@ -1,4 +1,4 @@
-/** The events that modules count. Each worker thread counts them by name, and `/metrics` and the Admin API show the sums. */
+/** The events that modules count. Each worker thread has its own counters, and `/metrics` and the Admin API show the sums. */
 import type { EventCounter } from '../../compiler/exchange/leases.ts';
 import type { ConcurrencyOutcome } from '../../compiler/modules/directives/limit-concurrent/concurrency-limiter.ts';
 import type { MirrorCounts } from '../../compiler/modules/directives/mirror/mirror-gate.ts';

@@ -1,6 +1,6 @@
-/** How a thread announces a series of its metrics to the main thread. */
+/** How a thread tells the main thread about a new series of its metrics. */
 
-/** A series of numbers in a page of a thread. */
+/** The labels of a new series, and where the thread stores its numbers; see series-pages.ts. */
 export interface SeriesAnnouncement {
 	readonly family: string;
 	readonly labels: { readonly [name: string]: string };

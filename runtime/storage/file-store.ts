@@ -133,7 +133,7 @@ class FileStore implements Store {
 			return open(temporaryFile, flags, 0o600);
 		});
 		try {
-			// Sets the exact mode, because the umask may have removed permissions of the owner.
+			// Sets the exact mode, because the umask may have removed some of the owner's permissions.
 			await handle.chmod(0o600);
 			await handle.writeFile(value);
 			await handle.sync();

@@ -5,7 +5,7 @@ import { clientVerifier } from '../sockets/client-verifier.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
 import { clientAuthTerms } from './client-auth-terms.ts';
 import { handshakeSettings, offeredProtocols } from './handshake-settings.ts';
-import { type HandshakeOutcome, type Handshaker, PlainHandshaker, ServerHandshaker } from './handshaker.ts';
+import { type Handshaker, type HandshakerCallbacks, PlainHandshaker, ServerHandshaker } from './handshaker.ts';
 import { logSecret } from './secrets-log.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
@@ -19,7 +19,7 @@ export class HandshakerCache {
 	readonly #tls: ThreadTls;
 	readonly #policies: readonly HandshakePolicy[];
 	readonly #protocols: readonly string[];
-	readonly #outcome: HandshakeOutcome;
+	readonly #callbacks: HandshakerCallbacks;
 	/**
 	 * Handshakers by {@link TableCertificate.serial}, in the order of insertion. An array has one element for each combination of
 	 * ticket key and policy; see `get`.
@@ -31,12 +31,12 @@ export class HandshakerCache {
 		tls: ThreadTls,
 		policies: readonly HandshakePolicy[],
 		protocols: readonly string[],
-		outcome: HandshakeOutcome,
+		callbacks: HandshakerCallbacks,
 	) {
 		this.#tls = tls;
 		this.#policies = policies;
 		this.#protocols = protocols;
-		this.#outcome = outcome;
+		this.#callbacks = callbacks;
 	}
 
 	/** Number of certificates with cached handshakers. */
@@ -86,8 +86,8 @@ export class HandshakerCache {
 				socket.resume();
 				socket.end();
 			};
-			const outcome = { onSecured: closeSocket, onError: this.#outcome.onError };
-			handshaker = new PlainHandshaker({ ...options, ALPNProtocols: ['acme-tls/1'] }, outcome);
+			const callbacks = { onSecured: closeSocket, onError: this.#callbacks.onError };
+			handshaker = new PlainHandshaker({ ...options, ALPNProtocols: ['acme-tls/1'] }, callbacks);
 			this.#challengeHandshakers.set(key, handshaker);
 		}
 		return handshaker;
@@ -135,14 +135,14 @@ export class HandshakerCache {
 		};
 		const { client_auth: clientAuthPolicy, insecure_secrets_log: secretsLogFile } = policy;
 		if (clientAuthPolicy === undefined && secretsLogFile === undefined && ocsp === undefined) {
-			return new PlainHandshaker(options, this.#outcome);
+			return new PlainHandshaker(options, this.#callbacks);
 		}
 		const duties = {
 			ocspResponse: ocsp && Buffer.from(ocsp),
 			clientTerms: clientAuth.terms,
 			onSecret: secretsLogFile === undefined ? undefined : (line: string) => logSecret(secretsLogFile, line),
 		};
-		return new ServerHandshaker(options, duties, this.#outcome);
+		return new ServerHandshaker(options, duties, this.#callbacks);
 	}
 
 	/** Returns the settings of client authentication, or undefined if the trusted certificates are not known. */

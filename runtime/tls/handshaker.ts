@@ -21,7 +21,7 @@ import type { HandshakeOptions } from '../sockets/tls-handle.ts';
 import { closeContext, copyPeerAddress, releaseControl, sharedContextOf } from '../sockets/tls-internals.ts';
 
 /** Callbacks for the end of a handshake. For each connection, at most one of them is called, and only once. */
-export interface HandshakeOutcome {
+export interface HandshakerCallbacks {
 	onSecured(socket: TLSSocket | DirectSocket): void;
 	onError(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void;
 }
@@ -32,7 +32,7 @@ export interface Handshaker {
 	handshake(socket: Socket): void;
 	/** Settings for a handshake without a stream. */
 	readonly directOptions: HandshakeOptions;
-	readonly outcome: HandshakeOutcome;
+	readonly callbacks: HandshakerCallbacks;
 	/** Frees native memory, which the garbage collector would free only much later. Handshakes in progress are not affected. */
 	close(): void;
 }
@@ -60,14 +60,14 @@ export class HandshakeAborted extends Error {
 /** A handshaker without client authentication. A connection costs only a socket and four listeners. */
 export class PlainHandshaker implements Handshaker {
 	readonly directOptions: HandshakeOptions;
-	readonly outcome: HandshakeOutcome;
+	readonly callbacks: HandshakerCallbacks;
 	readonly #directOptions: DirectHandshakeOptions;
 	#cachedSocketOptions: SocketOptions | undefined;
 
-	constructor(options: HandshakerOptions, outcome: HandshakeOutcome) {
+	constructor(options: HandshakerOptions, callbacks: HandshakerCallbacks) {
 		this.#directOptions = new DirectHandshakeOptions(options, {});
 		this.directOptions = this.#directOptions;
-		this.outcome = outcome;
+		this.callbacks = callbacks;
 	}
 
 	close(): void {
@@ -88,7 +88,7 @@ export class PlainHandshaker implements Handshaker {
 	handshake(connection: Socket): void {
 		const socket: HandshakingSocket = new TLSSocket(connection, this.#socketOptions);
 		copyPeerAddress(socket, connection);
-		socket[OUTCOME] = this.outcome;
+		socket[CALLBACKS] = this.callbacks;
 		socket.on('secure', onSecure);
 		socket.on('error', onFailure);
 		socket.on('close', onFailure);
@@ -98,23 +98,23 @@ export class PlainHandshaker implements Handshaker {
 }
 
 /** Holds a socket's callbacks until one of them has been called. */
-const OUTCOME = Symbol('outcome');
+const CALLBACKS = Symbol('callbacks');
 
-type HandshakingSocket = TLSSocket & { [OUTCOME]?: HandshakeOutcome | undefined };
+type HandshakingSocket = TLSSocket & { [CALLBACKS]?: HandshakerCallbacks | undefined };
 
 function onSecure(this: HandshakingSocket): void {
-	const outcome = this[OUTCOME];
-	if (outcome === undefined) return;
-	this[OUTCOME] = undefined;
+	const callbacks = this[CALLBACKS];
+	if (callbacks === undefined) return;
+	this[CALLBACKS] = undefined;
 	releaseControl(this);
-	outcome.onSecured(this);
+	callbacks.onSecured(this);
 }
 
 function onFailure(this: HandshakingSocket, error?: Error | boolean): void {
-	const outcome = this[OUTCOME];
-	if (outcome === undefined) return;
-	this[OUTCOME] = undefined;
-	outcome.onError(error instanceof Error ? error : new HandshakeAborted('closed'), this);
+	const callbacks = this[CALLBACKS];
+	if (callbacks === undefined) return;
+	this[CALLBACKS] = undefined;
+	callbacks.onError(error instanceof Error ? error : new HandshakeAborted('closed'), this);
 }
 
 /**
@@ -122,16 +122,16 @@ function onFailure(this: HandshakingSocket, error?: Error | boolean): void {
  * for handshakes on streams, and its contexts, for handshakes without streams, when they are first needed.
  */
 export class ServerHandshaker implements Handshaker {
-	readonly outcome: HandshakeOutcome;
+	readonly callbacks: HandshakerCallbacks;
 	readonly #options: HandshakerOptions;
 	readonly #duties: HandshakeDuties;
 	#directOptions: DirectHandshakeOptions | undefined;
 	#server: Server | undefined;
 
-	constructor(options: HandshakerOptions, duties: HandshakeDuties, outcome: HandshakeOutcome) {
+	constructor(options: HandshakerOptions, duties: HandshakeDuties, callbacks: HandshakerCallbacks) {
 		this.#options = options;
 		this.#duties = duties;
-		this.outcome = outcome;
+		this.callbacks = callbacks;
 	}
 
 	get directOptions(): HandshakeOptions {
@@ -159,8 +159,8 @@ export class ServerHandshaker implements Handshaker {
 		const context = sharedContextOf(server);
 		if (clientTerms && context) clientVerifier()?.enableFor(context, clientTerms.criteria);
 		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
-		server.on('secureConnection', socket => this.outcome.onSecured(socket));
-		server.on('tlsClientError', (error, socket) => this.outcome.onError(error, socket));
+		server.on('secureConnection', socket => this.callbacks.onSecured(socket));
+		server.on('tlsClientError', (error, socket) => this.callbacks.onError(error, socket));
 		if (onSecret) server.on('keylog', line => onSecret(line.toString('latin1').trimEnd()));
 		if (ocspResponse) {
 			server.on('OCSPRequest', (_certificate, _issuer, answer: (error: null, response: Buffer) => void) =>

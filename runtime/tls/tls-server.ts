@@ -475,7 +475,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		}
 		const readBytes = pending.pendingBytes!;
 		pending.pendingBytes = undefined;
-		startTls(socket, readBytes, directOptions, handshaker.outcome);
+		startTls(socket, readBytes, directOptions, handshaker.callbacks);
 	}
 
 	/** Converts a connection into a stream, with the bytes read so far put back. */

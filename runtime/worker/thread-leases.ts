@@ -351,7 +351,7 @@ export class ThreadLeases implements LeaseSource {
 	}
 }
 
-/** Returns the thread's interface to all tiers of a response cache below the memory, which the main thread owns. */
+/** Returns the thread's interface to the disk and cluster tiers of a response cache, which the main thread owns. */
 function lowerTiersPort(thread: LeaseThreadDeps, store: string): LowerTiersPort {
 	return {
 		reportRemoved: key => thread.sendMessage({ type: 'cache', store, event: { event: 'removed', key } }),
@@ -361,7 +361,7 @@ function lowerTiersPort(thread: LeaseThreadDeps, store: string): LowerTiersPort 
 	};
 }
 
-/** Returns the thread's interface to the tier of a response cache in the cluster. */
+/** Returns the thread's interface to the cluster tier of a response cache. */
 function clusterPort(thread: LeaseThreadDeps, store: string): ClusterPort {
 	return {
 		consult: question =>
@@ -370,7 +370,7 @@ function clusterPort(thread: LeaseThreadDeps, store: string): ClusterPort {
 	};
 }
 
-/** Returns the thread's interface to the disk of a response cache. */
+/** Returns the thread's interface to the disk tier of a response cache. */
 function diskPort(thread: LeaseThreadDeps, store: string): DiskPort {
 	return {
 		reportStored: (key, entry, serial) =>

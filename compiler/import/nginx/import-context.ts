@@ -37,7 +37,7 @@ export interface ServerContext extends ImportContext {
 	/** Writes the lines that pass a request to the location for its path. */
 	readonly chooseLocation: () => void;
 	/** Reports whether nginx may choose a different location for `path` than the one whose block is `directives`. */
-	readonly mayBelongElsewhere: (path: string, directives: readonly NginxDirective[]) => boolean;
+	readonly mayChooseOtherLocation: (path: string, directives: readonly NginxDirective[]) => boolean;
 	/**
 	 * Returns the name of the route that stands for a named location such as `@fallback`. Throws Untranslatable if there is no such
 	 * location.

@@ -300,7 +300,7 @@ function mayIndexLeave(block: readonly NginxDirective[], scope: Scope, cx: Serve
 	if (block.some(({ name }) => CONTENT_DIRECTIVES.has(name) || name === 'return')) return false;
 	const names = scope.lastDirective('index')?.args ?? DEFAULT_INDEX_NAMES;
 	return names.some(name =>
-		['/', '/x/'].some(folder => cx.mayBelongElsewhere(`${folder}${name.replace(/^\//, '')}`, block)),
+		['/', '/x/'].some(folder => cx.mayChooseOtherLocation(`${folder}${name.replace(/^\//, '')}`, block)),
 	);
 }
 

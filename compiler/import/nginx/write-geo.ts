@@ -20,8 +20,8 @@ export function geoValues(lines: readonly NginxDirective[]): string[] {
 }
 
 /**
- * Returns lines that set `variable` to the value of the most specific range with the client's address. `matcher` is the matcher for
- * ranges of `$remote_addr`. Throws Untranslatable.
+ * Returns lines that set `variable` to the value of the most specific range that contains the client's address. `matcher` is the
+ * matcher for ranges of `$remote_addr`. Throws Untranslatable.
  */
 export function geoLines({ args, block }: NginxDirective, variable: string, matcher: string): string[] {
 	const addressVariable = args.length > 1 ? args[0]! : '$remote_addr';

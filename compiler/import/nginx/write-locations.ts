@@ -325,7 +325,7 @@ function matchesOrUnknown({ pattern, kind }: Location, path: string): boolean {
 }
 
 /** Reports whether nginx may choose a different location for `path` than the one whose block is `ownDirectives`. */
-export function mayBelongElsewhere(
+export function mayChooseOtherLocation(
 	path: string,
 	ownDirectives: readonly NginxDirective[],
 	locations: readonly Location[],
@@ -352,7 +352,10 @@ function writeTest(
 	const path = place.kind === 'prefix' || place.kind === 'exact' ? place.path : undefined;
 	if (address === undefined || path === undefined || !/^\/[\w\-./~@+,:=!&']*$/.test(path) || path.includes('//'))
 		return;
-	if (directives.some(one => mayRewrite(one, path)) || mayBelongElsewhere(path, location.directive.block!, locations))
+	if (
+		directives.some(one => mayRewrite(one, path)) ||
+		mayChooseOtherLocation(path, location.directive.block!, locations)
+	)
 		return;
 	const block = location.directive.block!;
 	const testName = `${location.directive.text} (${address}${path})`;

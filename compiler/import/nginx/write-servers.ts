@@ -11,7 +11,7 @@ import { textTypeOf, writeCompression, writeFields } from './write-headers.ts';
 import {
 	isKnownDirective,
 	locationsOf,
-	mayBelongElsewhere,
+	mayChooseOtherLocation,
 	untranslatedReason,
 	writeLocation,
 	writeLocations,
@@ -372,7 +372,8 @@ function serverContext(
 			if (hasInternal) out.writeLine('vars internal "yes"');
 			out.writeLine(`invoke ${locationsRoute}`);
 		},
-		mayBelongElsewhere: (path: string, block: readonly NginxDirective[]) => mayBelongElsewhere(path, block, locations),
+		mayChooseOtherLocation: (path: string, block: readonly NginxDirective[]) =>
+			mayChooseOtherLocation(path, block, locations),
 		findExactLocation: (path: string) =>
 			(
 				locations.find(({ kind, pattern }) => kind === 'exact' && pattern === path) ??

@@ -472,7 +472,7 @@ decisions('a number is never given twice: it rises above what any machine or its
 		reportedAt: 0,
 	});
 	assert.equal(planPublication(undefined, []), { number: 1, previous: { number: 0 } });
-	// Redis has lost its data. One machine was on trial with a publication, another one has a later one on its disk.
+	// Redis has lost its data. One machine serves publication 5, which was on trial; another one serves 4, but knows of 7.
 	const reports = [report(5, 5, 'e'), report(4, 5, 'd'), report(4, 7, 'd'), report(0, undefined)];
 	assert.equal(planPublication(undefined, reports), { number: 8, previous: { number: 4, identity: 'd' } });
 	const stopped: Rollout = {

@@ -147,7 +147,7 @@ purges('are looked for with pauses if Redis answers at once with nothing', async
 		await until('the first purge', () => applied.length === 1);
 		const readsBefore = stream.reads;
 		await waitForClock(1000);
-		// One in 200 ms. Without a pause, there would be thousands.
+		// There is one read every 200 ms. Without the pause, there would be thousands.
 		assert.ok(stream.reads - readsBefore <= 6, String(stream.reads - readsBefore));
 		stream.answersAtOnce = false;
 		stream.add('another', '{"tag":"second"}');
