@@ -104,6 +104,15 @@ promtool(
 			series('svc_rollout_publication_served', served),
 			series('svc_rollout_publication_wanted', '2x20'),
 		];
+		const disk = (days: number, fromDisk: 0 | 1) => [
+			series('svc_rollout_publication_age_seconds', `${days * 86_400}x5`),
+			series('svc_rollout_publication_from_disk', `${fromDisk}x5`),
+		];
+		const old = {
+			summary: 'a.example:2019 has started without Redis and serves a publication that is 8d 0h 0m 0s old',
+			description:
+				'The publication comes from the disk of the machine. Another one may be final by now, which the machine loads as soon as Redis answers it.',
+		};
 		const unreachable = {
 			summary: 'Redis has not answered a.example:2019 for 40s',
 			description:
@@ -139,6 +148,9 @@ promtool(
 			test(pausedFor(90), '50m', 'SvcRolloutPaused', undefined),
 			test(publications('1x20'), '15m', 'SvcPublicationNotServed', instance, notServed),
 			test(publications('1x3 2x16'), '15m', 'SvcPublicationNotServed', undefined),
+			test(disk(8, 1), '2m', 'SvcPublicationFromDiskOld', instance, old),
+			test(disk(8, 0), '2m', 'SvcPublicationFromDiskOld', undefined),
+			test(disk(6, 1), '2m', 'SvcPublicationFromDiskOld', undefined),
 		];
 		const rules = path.join(ROOT, 'cli/packaging/monitoring/prometheus-rules.yml');
 		writeFileSync(file, JSON.stringify({ rule_files: [rules], evaluation_interval: '1m', tests }));
