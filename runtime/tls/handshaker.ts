@@ -57,7 +57,7 @@ export class HandshakeAborted extends Error {
 	readonly code = 'ECONNRESET';
 }
 
-/** A handshaker without client authentication. A connection costs only a socket and four listeners. */
+/** A handshaker without client authentication. A connection costs only a socket and four event listeners. */
 export class PlainHandshaker implements Handshaker {
 	readonly directOptions: HandshakeOptions;
 	readonly callbacks: HandshakerCallbacks;
@@ -180,7 +180,7 @@ class DirectHandshakeOptions implements HandshakeOptions {
 	readonly ocspResponse: Uint8Array | undefined;
 	readonly #options: HandshakerOptions;
 	readonly #duties: HandshakeDuties;
-	/** False if the duties include something that Node's handles cannot do: client certificates or a secrets log. */
+	/** False if the handshakes need something that Node's handles cannot do: client certificates or a secrets log. */
 	readonly #supportsNode: boolean;
 	#context: SecureContext | undefined;
 	#openssl: OpensslContext | undefined;

@@ -25,7 +25,7 @@ export class LookupLimiter {
 	readonly #totalBucket: Bucket = { tokens: TOTAL_BURST, refilledAt: 0 };
 	readonly #bucketsByClient = new Map<string, Bucket>();
 
-	/** Reports whether the client may cause another lookup now, and counts it. */
+	/** Reports whether the client may cause another lookup now. If it may, counts the lookup. */
 	admits(client: string, now: number = performance.now()): boolean {
 		const clientBucket = this.#bucketsByClient.get(client) ?? { tokens: CLIENT_BURST, refilledAt: now };
 		this.#bucketsByClient.delete(client);

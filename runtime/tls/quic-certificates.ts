@@ -117,7 +117,7 @@ export class QuicCertificates {
 		return clientRefusalReason(verdict, auth, tls, certificate);
 	}
 
-	/** Returns the settings according to which a client authenticated itself. */
+	/** Returns the client authentication settings of a handshake. */
 	authOf({ auth }: QuicClientFacts): ClientAuth {
 		return (auth as HandshakeClientAuth).auth;
 	}
@@ -138,8 +138,8 @@ export class QuicCertificates {
 		const handleAnswer = (wasObtained: boolean): void => {
 			newRequest.wasObtained = wasObtained;
 			for (const resumeHandshake of newRequest.resumeCallbacks) resumeHandshake();
-			// The entry is kept until the waiting handshakes have chosen again, in a later turn of the event loop. Afterwards, a new
-			// handshake may request the certificate again.
+			// The entry is kept until the waiting handshakes have chosen their certificates, in a later turn of the event loop.
+			// Afterwards, a new handshake may request the certificate again.
 			setImmediate(() => setImmediate(() => this.#requestsByName.delete(name)));
 		};
 		const question = { name, cipherSuites, signatureSchemes, localIp, remoteIp };

@@ -1,6 +1,6 @@
 /**
  * The handshakers of earlier configurations of a listener. A connection whose ClientHello was incomplete at a reload still uses
- * those of the old configuration, and may create them again. Their native memory must then be freed explicitly.
+ * the handshakers of the old configuration, and may create further ones, whose native memory must be freed explicitly.
  */
 import type { HandshakerCache } from './handshaker-cache.ts';
 import type { PendingHandshake } from './pending-handshake.ts';
@@ -15,7 +15,7 @@ export class RetiredHandshakers {
 	}
 
 	/**
-	 * Frees what handshakes have created since the last call, and forgets the caches that none of the unfinished handshakes can use.
+	 * Frees the handshakers created since the last call, and forgets the caches that no unfinished handshake can use.
 	 * Handshakes in progress are not affected.
 	 */
 	sweep(unfinished: Iterable<PendingHandshake>): void {

@@ -39,7 +39,7 @@ export interface TlsControlDeps extends StoreDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
 
-/** The error for certificates or trusted certificates of a document that cannot be provided. The message is a full sentence. */
+/** Thrown if certificates that a configuration document needs cannot be provided. The message is a full sentence. */
 export class TlsRefused extends Error {
 	readonly code: string;
 
@@ -209,8 +209,8 @@ export class TlsControl implements CertificateSink {
 	}
 
 	/**
-	 * Provides the certificates for TLS to upstreams that are not read from files. Never rejects: the result's `problem` says what
-	 * is missing.
+	 * Provides the CA and client certificates for TLS to upstreams that do not come from files. Never rejects: the result's
+	 * `problem` says what is missing.
 	 */
 	async provideUpstreams({ pools, certificate: name }: TlsMaterialRequest): Promise<TlsMaterial> {
 		const deps = this.#trustDeps;

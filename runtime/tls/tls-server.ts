@@ -146,8 +146,8 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	/**
-	 * Returns a function that reports whether a connection is outdated under settings, as JSON, which need not have been applied yet;
-	 * undefined if no connection is. See `ConnectionTerms.isOutdated`.
+	 * Returns a function that reports whether the given settings make a connection outdated. The settings are JSON and need not have
+	 * been applied yet. Returns undefined if they make no connection outdated. See `ConnectionTerms.isOutdated`.
 	 */
 	outdatedCheckFor(settingsJson: string | undefined): ((tls: TlsInfo) => boolean) | undefined {
 		const { connectionTerms } = this;

@@ -23,7 +23,7 @@ interface WatchedTrust {
 
 export interface TrustWatchDeps {
 	readonly trustDeps: TrustDeps;
-	/** Called when the trust of the active document has changed. */
+	/** Called when the trusted certificates of the active document have changed. */
 	onChanged(): void;
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
@@ -55,7 +55,7 @@ export class TrustWatch {
 		return [...watchedByKey.values()].map(({ trust }) => trust);
 	}
 
-	/** Loads the trust that a document needs. Rejects with TrustError. */
+	/** Loads the trusted certificates that a document needs. Rejects with TrustError. */
 	async prepare(auths: readonly ClientAuth[]): Promise<void> {
 		const watchedTrusts = await Promise.all(auths.map(auth => this.#loadTrust(auth)));
 		this.#preparedTrust = new Map(watchedTrusts.map(watched => [watched.trust.key, watched]));
@@ -69,7 +69,7 @@ export class TrustWatch {
 		this.#scheduleCheck();
 	}
 
-	/** Discards the trust that was prepared for the last document. */
+	/** Discards the trusted certificates that were loaded for the last prepared document. */
 	discard(): void {
 		this.#preparedTrust = undefined;
 	}

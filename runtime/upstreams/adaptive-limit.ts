@@ -8,9 +8,9 @@
  *     gradient = (baseline × (1 + tolerance) + slack) ÷ latency, from 0.5 to 1
  *     limit    = gradient × limit + √limit
  *
- * The root is the allowance for requests that queue: without it, the limit could never rise. The baseline falls quickly and rises
- * slowly. While requests are refused, latencies include queueing and would spoil the baseline. So it is then measured anew from time to
- * time, for which the limit falls to its minimum for a moment.
+ * The term √limit allows some requests to queue: without it, the limit could never rise. The baseline falls quickly and rises
+ * slowly. While requests are refused, latencies include queueing and would distort the baseline. So during an overload the
+ * baseline is measured anew from time to time; for each measurement, the limit briefly falls to its minimum.
  */
 import type { ShedSettings } from '../../compiler/modules/directives/reverse-proxy/shed-settings.ts';
 import { DEFAULT_SHED_SETTINGS } from '../../compiler/modules/directives/reverse-proxy/shed-settings.ts';

@@ -109,7 +109,7 @@ export function poolLayout(settings: UpstreamSettings): PoolLayout {
 	};
 }
 
-/** Reports whether a pool's policy or its fallback uses latencies. */
+/** Reports whether a pool's balancing policy or the policy's fallback uses latencies. */
 export function usesLatency({ balance }: UpstreamSettings): boolean {
 	return balance !== undefined && JSON.stringify(balance).includes('"peak_ewma"');
 }

@@ -88,7 +88,7 @@ export class PooledUpstream implements Upstream {
 		return record.maxRequests === 0 || this.active < record.maxRequests;
 	}
 
-	/** Reports whether the adaptive limit, if there is one, admits another request now. Records it if not. */
+	/** Reports whether the adaptive limit, if there is one, admits another request now. If not, records a refusal. */
 	admitsRequest(now: number): boolean {
 		const { record } = this;
 		if (record?.adaptiveLimit === undefined) return true;
@@ -114,7 +114,7 @@ export class PooledUpstream implements Upstream {
 		if (latencyMs !== undefined) adaptiveLimit!.recordLatency(latencyMs, now);
 	}
 
-	/** Records that a request is sent. Returns true if it is a probe of an open circuit. */
+	/** Records that a request is sent. Returns true if it is a probe of the half-open circuit. */
 	beginRequest(now: number): boolean {
 		return this.record?.circuit?.beginRequest(now) ?? false;
 	}

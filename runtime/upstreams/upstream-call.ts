@@ -110,7 +110,7 @@ export class UpstreamCall implements ClientCall {
 			return;
 		}
 		this.#upstream.addInFlight(-1);
-		// A wait ended by a timeout or by the client counts as a latency, because an overloaded upstream may not answer in time.
+		// A wait ended by a timeout or by the client is recorded as a latency, because an overloaded upstream may not answer in time.
 		if (this.#awaitsHeadSince !== undefined) this.#endAwaitingHead(error.phase === 'timeout', this.#x.isGone);
 		this.#attemptSpan?.end(this.#x.isGone ? '' : error);
 		if (this.#x.isGone) this.#upstream.recordAbandoned(this.#isProbe);

@@ -28,7 +28,7 @@ import { UpgradedStreams } from './upgraded-streams.ts';
 import { UpstreamCall } from './upstream-call.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
-/** A pool as its owner sees it. */
+/** An upstream pool with the additional operations that only its owner uses. */
 export interface OwnedUpstreamPool extends UpstreamPool {
 	/** Closes idle connections and keeps no more idle connections. Requests in flight complete. */
 	close(): void;

@@ -1,10 +1,13 @@
-/** The debug log entry of a finished exchange: the step that decided it, the place of the step, and the upstream that was used. */
+/** The debug log entry of a finished exchange: the step that decided it, where that step is configured, and the upstream. */
 
 import { proxyFactsOf } from '../../compiler/codegen/context/proxy-facts.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 
-/** Returns the entry. `place` is that of the deciding step. Omits header fields and the query, which may contain secrets. */
+/**
+ * Returns the entry. `place` is where the deciding step is configured, such as `Configfile:12`. Omits header fields and the query,
+ * which may contain secrets.
+ */
 export function createDebugEntry(x: Exchange, place: string | undefined): LogEntry {
 	const proxyFacts = proxyFactsOf(x);
 	const upstream = proxyFacts?.upstream && {

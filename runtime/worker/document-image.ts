@@ -50,7 +50,7 @@ export interface DocumentImage {
 	readonly forcedLoads: number;
 	/** The places of the steps in the configuration files. */
 	readonly places: StepPlaces;
-	/** Whether the places refer to a source text. If not, they refer to the document itself. */
+	/** True if `places` refer to a source text; false if they are JSON pointers into the document. */
 	readonly hasText: boolean;
 }
 
@@ -281,7 +281,8 @@ function toChunks(texts: readonly string[]): string[] {
 
 /**
  * Returns a function that yields the definitions of all named upstreams and routes that a value refers to, directly or through
- * other routes; undefined if nothing is named. Any string equal to a name counts, so that handlers' fields need not be known.
+ * other routes. Returns undefined if the document defines neither. Any string equal to a name is treated as a reference,
+ * whichever field contains it, so that this function need not know the fields of handlers.
  */
 function namedDependencies(document: Document): ((value: unknown) => string) | undefined {
 	const namedParts = new Map<string, unknown>();

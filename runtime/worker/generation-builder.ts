@@ -31,7 +31,7 @@ export interface SharedDocumentParts {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
 	readonly routes: { readonly [name: string]: readonly Step[] };
-	/** Protocols of listeners whose protocols a site's `bind` sets, by listener key. */
+	/** The protocols that the `bind` of a site sets for its listeners, by listener key. */
 	readonly protocols?: { readonly [listener: string]: readonly string[] };
 	/** Digests of the files named by upstream TLS settings, by path. The entry '' is the number of forced loads. */
 	readonly material?: { readonly [path: string]: string };

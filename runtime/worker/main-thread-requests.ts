@@ -38,8 +38,8 @@ export type MainThreadRequest =
 	/** Provides TLS material for upstreams that is not in files. */
 	| { readonly about: 'upstream_tls'; readonly material: TlsMaterialRequest }
 	/**
-	 * Reports the listed usage of a shared table of rate limits to Redis. With a `place`, does so at once, and answers when Redis has
-	 * counted the usage of this place or is unavailable.
+	 * Reports the recorded usage of a shared rate-limit table to Redis. If `place`, the index of a counter in the table, is given,
+	 * reports immediately, and replies once Redis has counted the usage of this counter or is unavailable.
 	 */
 	| { readonly about: 'rate_limit'; readonly table: string; readonly place: number | undefined }
 	/** Reads or writes the disk of a response cache. */

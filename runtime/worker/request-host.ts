@@ -49,7 +49,7 @@ export class RequestHost implements ProtocolHost {
 	admission: Admission | undefined = undefined;
 	/** True if the host of a request must match the server name of the TLS handshake. */
 	requiresSameHost = false;
-	/** Reports whether no request is served on a connection any more; undefined if there are no such connections. */
+	/** Reports whether a connection must not serve any more requests; undefined if there are no such connections. */
 	isOutdated: ((tls: TlsInfo) => boolean) | undefined = undefined;
 	/**
 	 * Called before the first request of each generation. The listener's settings may not have been applied yet, because requests see
@@ -75,7 +75,7 @@ export class RequestHost implements ProtocolHost {
 		onFailed: (x, error) => this.#failExchange(x, error),
 	};
 	#tableGeneration: Generation | undefined;
-	/** Number of the newest generation of which a request has been served. */
+	/** Number of the newest generation that has served a request. */
 	#newestGeneration = 0;
 	#listenerTable: ListenerTable | undefined;
 
@@ -153,7 +153,7 @@ export class RequestHost implements ProtocolHost {
 		);
 	}
 
-	/** Runs the site of a request, after the checks that precede sites. May throw for a malformed path. */
+	/** Runs the site of a request, after the checks that apply to all sites. May throw for a malformed path. */
 	#serve(x: Exchange, generation: Generation): void | Promise<void> {
 		if (this.requiresSameHost) requireSameHost(x);
 		if (this.isOutdated !== undefined) requireCurrentTerms(x, this.isOutdated);
@@ -247,7 +247,7 @@ export class RequestHost implements ProtocolHost {
 		this.#logFailure(x, error, false);
 	}
 
-	/** Logs a failure. `handled` means that an error route has responded. Unexpected errors are logged as errors even then. */
+	/** Logs a failure. `handled` means that an error route has responded. Unexpected errors are logged at level `error` even then. */
 	#logFailure(x: Exchange, error: unknown, handled: boolean): void {
 		const isHttpError = error instanceof HttpError;
 		const unexpectedCause = isHttpError ? (error.status === 500 ? error.cause : undefined) : error;

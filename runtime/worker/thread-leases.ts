@@ -145,8 +145,8 @@ export class ThreadLeases implements LeaseSource {
 	}
 
 	/**
-	 * Returns a listener's memory, with `slots` Int32 values for each thread. It is shared by all threads and kept until the thread
-	 * ends.
+	 * Returns a listener's memory, with `slotCount` Int32 values for each thread. It is shared by all threads and kept until the
+	 * thread ends.
 	 */
 	async listenerMemory(key: string, slotCount: number): Promise<SharedArrayBuffer> {
 		for (;;) {
@@ -159,7 +159,7 @@ export class ThreadLeases implements LeaseSource {
 		}
 	}
 
-	/** Posts the lines and spans collected so far. */
+	/** Posts the access log lines and spans collected so far. */
 	flushLogs(): void {
 		for (const batch of this.leaseRegistry.values<AccessBatch>('batch ')) batch.flush();
 		for (const tracer of this.leaseRegistry.values<ThreadTracer>('tracer ')) tracer.flush();

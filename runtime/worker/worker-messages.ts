@@ -95,7 +95,7 @@ export type MessageToWorker =
 			readonly type: 'prepare';
 			/** Unique number, repeated in replies. */
 			readonly attempt: number;
-			/** The number of the generation in shared memory. */
+			/** The number that shared memory contains while the generation is served. */
 			readonly generation: number;
 			readonly delta: GenerationDelta;
 			/** All listeners, with their final ports. Listeners that are already bound are unchanged. */
@@ -109,7 +109,7 @@ export type MessageToWorker =
 	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer | undefined }
 	/** Makes the thread answer a request on each listener without using its socket. The reply is `prepared` or `refused`. */
 	| { readonly type: 'check'; readonly attempt: number }
-	/** Makes the thread listen on the addresses that were deferred. The reply is `prepared` or `refused`. */
+	/** Makes the thread listen on the addresses whose listening was deferred. The reply is `prepared` or `refused`. */
 	| { readonly type: 'accept'; readonly attempt: number }
 	/** Asks for the UDP sockets that a successor of this process needs. The reply is `bequeathed`. */
 	| { readonly type: 'bequeath'; readonly attempt: number }

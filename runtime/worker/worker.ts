@@ -61,7 +61,7 @@ type PrepareMessage = Extract<MessageToWorker, { type: 'prepare' }>;
 
 /** Runs the thread until the main thread ends it. */
 export function runWorker(port: MessagePort, startData: WorkerStartData): void {
-	// The poller's self-test runs in a turn of the event loop that precedes the first connection.
+	// Creates the poller now, so that its self-test runs before the first connection.
 	threadPoller();
 	shareDescriptors(startData.descriptors);
 	const activity = new ThreadActivity(startData.activity);

@@ -129,7 +129,7 @@ export async function tryDiff(
 								...input,
 								text: edited(input.text)
 									.replace(/\bzone(?=\d)/g, zones)
-									// Without pauses between attempts, requests to an unreachable upstream take no time.
+									// Shortens the pauses between attempts, so that requests to an unreachable upstream fail quickly.
 									.replace(/^\s*lb_retries .*$/gm, '$&\nlb_try_interval 1ms'),
 							}),
 						) as [ConfigInput, ConfigInput];
@@ -157,7 +157,7 @@ export async function tryDiff(
 						if (chance.happens(30)) headers.push(['Authorization', chance.of(CREDENTIALS)]);
 						if (chance.happens(20)) headers.push(['Accept-Encoding', chance.of(['gzip', 'br, gzip'])]);
 						const wire = wireRequest({ ...request, headers });
-						// Only one of the configurations may count a request that gets 400, and the counts would then differ from there on.
+						// One configuration may count a request that gets 400 although the other does not. From then on, the counts would differ.
 						if (zoneCount > 0 && hasZeroByte(wire)) continue;
 						const [before, after] = await Promise.all(clients.map(client => client.exchange(wire, request.method)));
 						const difference = differenceOf(before!, after!);

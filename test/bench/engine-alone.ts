@@ -157,7 +157,7 @@ function openConnections(pipeline: readonly Step[]): MemoryConnection[] {
 
 const count = Number(process.argv[2] ?? 200_000);
 
-/** Returns the request heads that `text` makes of the numbers below `headCount`. */
+/** Returns the request heads that `text` returns for the numbers from 0 to `headCount` − 1. */
 function requestHeads(headCount: number, text: (index: number) => string): Buffer[] {
 	return Array.from({ length: headCount }, (_, index) => Buffer.from(text(index), 'latin1'));
 }

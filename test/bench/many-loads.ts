@@ -1,6 +1,6 @@
 /**
- * Reloads a 100-site configuration many times. Resident memory after the last reload must be within 15 % of that after
- * the first tenth, and no descriptor, timer or thread may leak.
+ * Reloads a 100-site configuration many times. Resident memory after the last reload must be within 15 % of the memory after
+ * a tenth of the reloads, and no descriptor, timer or thread may leak.
  *
  * Usage: node test/bench/many-loads.ts [--loads 2000]
  */

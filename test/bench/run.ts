@@ -5,7 +5,7 @@
  * take turns for a few rounds, and a ratio is the median of the rounds' ratios; rows about startup compare the minima
  * of ten rounds, on any core. Absolute times mean little on a shared machine: read the ratios. With --save, the measured
  * rows replace those in latest.json and latest.svg next to this file, and in the table in the README.md there. Rows that
- * were not measured stay as they are, with the day on which they were. A failed row is not saved.
+ * were not measured keep their earlier results and dates. A failed row is not saved.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
@@ -96,7 +96,7 @@ function where({ machine, conditions }: Omit<BenchResult, 'rows'>): object {
 	return { machine, conditions };
 }
 
-/** Writes the rows measured so far. The others keep their values, in the order of the bench; rows that it no longer has go. */
+/** Saves the rows measured so far. Other rows keep their saved values, unless all rows are being measured. */
 function save(): void {
 	const savedRows = new Map(latest.rows.map(row => [row.name, row]));
 	const isMeasuredWhole = wanted.length === TASKS.length;

@@ -5,16 +5,15 @@ import type { ClientAddresses } from '../../../compiler/exchange/leases.ts';
 const VERSION2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 
 /**
- * Returns the header that is sent before anything else. Addresses are sent as unknown if they are not known or if their families
- * differ.
+ * Returns the header that is sent before anything else. If the client's address is not known, the header says so.
  */
 export function encodeProxyHeader(version: 'v1' | 'v2', client: ClientAddresses | undefined): Buffer {
 	const clientAddress = canonicalAddress(client?.address ?? '');
 	const family = isIP(clientAddress);
 	const port = client?.port ?? 0;
 	const localAddress = canonicalAddress(client?.localAddress ?? '');
-	// A header cannot have addresses of two families. The local address hardly matters to an upstream, so a local address of the
-	// other family is replaced by the unspecified address.
+	// A header cannot have addresses of two families. The local address hardly matters to an upstream, so if it is not of the
+	// client address's family, it is replaced by the unspecified address.
 	const sentLocalAddress = isIP(localAddress) === family ? localAddress : family === 4 ? '0.0.0.0' : '::';
 	const localPort = client?.localPort ?? 0;
 	if (version === 'v1') {
