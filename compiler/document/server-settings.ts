@@ -52,8 +52,8 @@ export interface QuicSettings {
 /** One item of `settings.servers`. */
 export interface ServerSettings {
 	/**
-	 * The address of a listener as written, such as `:443` or `tcp/127.0.0.1:80`. Default: all listeners without an item of their
-	 * own.
+	 * The address of a listener as written, such as `:443` or `tcp/127.0.0.1:80`. An item without an address applies to all
+	 * listeners that no other item names.
 	 */
 	readonly listener?: string;
 	readonly name?: string;
@@ -97,7 +97,7 @@ export function parseServerListener(text: string): ListenerAddress | undefined {
 
 /**
  * Returns the settings for a listener: the item that names its address or, if there is none, the item without an address. If
- * several items name the address in different spellings, the longest spelling counts.
+ * several items name the address in different spellings, the one with the longest spelling applies.
  */
 export function serverSettingsFor(settings: Settings, listener: ListenerAddress): ServerSettings {
 	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];
@@ -114,7 +114,10 @@ export function serverSettingsFor(settings: Settings, listener: ListenerAddress)
 	return bestMatch ?? NO_SETTINGS;
 }
 
-/** An item of `listener_wrappers`. The wrapper `tls` marks where TLS starts. */
+/**
+ * An item of `listener_wrappers`. The wrapper `tls` has no effect of its own: it marks where TLS starts in the order of the
+ * wrappers.
+ */
 export type ListenerWrapper =
 	| ProxyProtocolWrapper
 	| { readonly wrapper: 'http_redirect' }

@@ -32,7 +32,7 @@ export interface DryRunEnvironment {
 	readonly facts: HostFacts;
 	/** Returns a real resource that needs no network, such as the file reader; undefined if the dry run should use a fake. */
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] | undefined;
-	/** Performs expensive work for pages. Needs no network. */
+	/** Runs expensive tasks for page templates, such as hashing a password. Needs no network. */
 	readonly pageWork?: PageWork | undefined;
 	/**
 	 * Resolves to the entry that an access log would write for a request, as parsed JSON whatever the log's format; undefined if the
@@ -61,7 +61,7 @@ export interface DryRunResult {
 	 * answered with 200 and an empty body.
 	 */
 	readonly site: number;
-	/** True if limits exist that requests share, so that the response may depend on earlier requests. */
+	/** True if rate limits are in use. They keep state between requests, so the response may depend on earlier requests. */
 	readonly usesRateLimits: boolean;
 	readonly exchange: FakeExchange;
 	/** The response; undefined if the connection was closed (`abort`). */

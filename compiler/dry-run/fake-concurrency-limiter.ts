@@ -1,6 +1,6 @@
 /**
- * A fake zone of `limit_concurrent` for dry runs. Only one request runs at a time, so the zone has free places unless the exchange
- * says that it is busy.
+ * A fake zone of `limit_concurrent` for dry runs. Only one request runs at a time, so the zone is never full unless the script of
+ * the exchange declares it busy.
  */
 import type { Exchange } from '../exchange/exchange.ts';
 import type {
@@ -13,8 +13,8 @@ import { FakeExchange } from './fake-exchange.ts';
 const FREE_PLACE: ConcurrencyPlace = { leave: () => {} };
 
 /**
- * A concurrency limiter that is full only if the script of the exchange declares its zone busy. A request that may wait for a place
- * then times out.
+ * A concurrency limiter that is full only if the script of the exchange declares its zone busy. A request that may wait until
+ * another request ends then times out.
  */
 export class FakeConcurrencyLimiter implements ConcurrencyLimiter {
 	readonly #zone: string;

@@ -63,7 +63,7 @@ export class UpstreamScript {
 
 	/**
 	 * `exhaustedZone` is a zone of rate limits in which the client has no requests left, and `busyZones` are zones of concurrency
-	 * limits without a free place.
+	 * limits that are full.
 	 */
 	constructor(answers: readonly ScriptedAnswer[], exhaustedZone?: string, busyZones: readonly string[] = []) {
 		this.#answers = answers;
@@ -83,7 +83,7 @@ export class UpstreamScript {
 		return this.#findNext(poolName, address).answer;
 	}
 
-	/** Reports whether a zone has no free place, and records that a request tried to enter it. */
+	/** Reports whether a zone is full, and records that a request tried to enter it. */
 	isBusy(zone: string): boolean {
 		this.#enteredZones.add(zone);
 		return this.#busyZones.has(zone);
@@ -165,7 +165,7 @@ export class FakeExchange extends Exchange {
 		return this.#upstreamAnswers instanceof UpstreamScript && this.#upstreamAnswers.exhaustedZone === zone;
 	}
 
-	/** Reports whether a zone of concurrency limits has no free place for the client. */
+	/** Reports whether the script declares that a zone of concurrency limits is full. */
 	isBusy(zone: string): boolean {
 		return this.#upstreamAnswers instanceof UpstreamScript && this.#upstreamAnswers.isBusy(zone);
 	}

@@ -35,7 +35,7 @@ export class FakeRateLimiter implements RateLimiter {
 		return excessMs;
 	}
 
-	/** Decides like {@link take}, because a dry run has no other machines. */
+	/** Returns the result of {@link take}, because a dry run has no other machines whose reports it would wait for. */
 	takeAfterReport(x: Exchange, key: string, rate: Rate, cost: number): Promise<number> {
 		return Promise.resolve(this.take(x, key, rate, cost));
 	}

@@ -164,7 +164,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		return () => {};
 	}
 
-	// The methods below implement BalancerView. They apply while `select` runs.
+	// The methods below implement BalancerView. They may be called only while `select` runs.
 
 	get size(): number {
 		return this.#candidates.length;

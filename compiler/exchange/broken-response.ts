@@ -1,10 +1,10 @@
-/** The error of a request whose upstream failed in the middle of its response. */
+/** Converts the failure of an upstream in the middle of its response to an error for the client. */
 import { HttpError } from './http-error.ts';
 import { UpstreamError } from './leases.ts';
 
 /**
- * Converts the error of an upstream that failed while a handler was reading its response, for example to compress it. The status is
- * the one that the client gets if the upstream fails before its response. Returns other errors unchanged.
+ * Converts the error of an upstream that failed while a handler was reading its response, for example to compress it. As for a
+ * failure before the response, the status is 504 after a timeout and 502 otherwise. Returns other errors unchanged.
  */
 export function asBrokenResponse(thrown: unknown): unknown {
 	if (!(thrown instanceof UpstreamError)) return thrown;

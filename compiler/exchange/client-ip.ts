@@ -18,10 +18,10 @@ export interface TrustSettings {
 export const CLIENT_IP_VARIABLE = 'client_ip';
 
 /**
- * Compiles the trust settings to a function that returns the client's address. The address is the peer's, unless the peer is
+ * Compiles the trust settings to a function that returns the client's address. This is the peer's address, unless the peer is
  * trusted and a field names another address. The field is `X-Forwarded-For`, or the first of `client_ip_headers` with a valid
- * address. The left-most valid address in it counts or, with `trusted_proxies_strict`, the right-most one that is not itself
- * trusted. Throws RangeError for an invalid range.
+ * address. If it lists several addresses, the left-most valid one is used or, with `trusted_proxies_strict`, the right-most one
+ * that is not itself trusted. Throws RangeError for an invalid range.
  */
 export function compileClientIp(settings: TrustSettings): (x: Exchange) => string {
 	const trustedProxies = settings.trusted_proxies;

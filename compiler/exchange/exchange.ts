@@ -193,7 +193,10 @@ export class Exchange {
 	answeredBy: string = '';
 	/** Number of the step that answered or failed (see step-place.ts); −1 if none did. */
 	decidingStep: number = -1;
-	/** Number of the first step of the running pipeline. Closures that sites share count steps from it. */
+	/**
+	 * Number of the first step of the running pipeline. Step numbers in closures are relative to it, because several sites may
+	 * share a closure.
+	 */
 	stepBase: number = 0;
 	/** Index of the site in its generation; −1 if there is none. */
 	siteIndex: number = -1;

@@ -152,8 +152,9 @@ function removeConnectionOptions(connection: string, headers: HeaderList): boole
 }
 
 /**
- * Reports whether an upgrade is forwarded. It is not if the request has a body, because the new protocol would begin in the middle
- * of the body. Nor is an upgrade to HTTP/2, because the requests inside would bypass every rule here (RFC 9113 §3.1).
+ * Reports whether an upgrade is forwarded. A request with a body is not upgraded, because the new protocol would begin in the
+ * middle of the body. An upgrade to HTTP/2 is not forwarded, because the requests on the upgraded connection would bypass the
+ * handlers (RFC 9113 §3.1).
  */
 function mayUpgrade(x: Exchange, upgrade: string): boolean {
 	return x.request.body === null && x.protocol !== 'HTTP/1.0' && !/(?:^|[\s,])(?:h2c?|http)(?:[\s,/]|$)/i.test(upgrade);

@@ -98,8 +98,8 @@ export class IpRanges {
 	}
 
 	/**
-	 * Reports whether an address is in one of the ranges. Returns false for a text that is not an address, such as that of a Unix
-	 * socket's peer.
+	 * Reports whether an address is in one of the ranges. Returns false for a text that is not an address, such as the empty text
+	 * that stands for the peer of a Unix socket.
 	 */
 	contains(address: string): boolean {
 		if (address === this.#lastAddress) return this.#lastAnswer;

@@ -341,8 +341,8 @@ export interface LeaseKinds {
 export interface Leases {
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'];
 	/**
-	 * Performs expensive work for pages; undefined where no such work is done, for example when a configuration is checked. It is
-	 * not a lease, so it is never released.
+	 * Runs expensive tasks for page templates; undefined where no such tasks are run, for example when a configuration is checked.
+	 * It is not a lease, so it is never released.
 	 */
 	readonly pageWork?: PageWork | undefined;
 }

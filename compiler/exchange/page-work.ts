@@ -1,4 +1,7 @@
-/** Expensive work for pages. Another thread does it, because it would block all other requests of the thread. */
+/**
+ * Expensive tasks for page templates, such as hashing a password. They run on another thread, because they would block all other
+ * requests of the template's thread.
+ */
 
 /** Types of private keys that templates of pages can generate. */
 export type PageKeyKind = 'rsa' | 'dsa' | 'ecdsa' | 'ed25519';
@@ -14,7 +17,7 @@ export type PageTask =
 	/** The addresses of a host from the system's resolver, separated by spaces. */
 	| { readonly task: 'addresses'; readonly host: string };
 
-/** Performs expensive work for pages. */
+/** Runs expensive tasks for page templates. */
 export interface PageWork {
 	/** Runs a task. Rejects with HttpError 503 if too much work is pending, or with an Error that says why the task failed. */
 	run(task: PageTask): Promise<string>;

@@ -16,7 +16,7 @@ export interface CachedHead {
 	readonly before: readonly string[];
 	/** Lower-case names of the fields in `before` that the handlers after the cache removed. */
 	readonly removed: readonly string[];
-	/** The request fields that select this response, as alternating lower-case names and values. */
+	/** The request fields that select this response (those named by `Vary`), as alternating lower-case names and values. */
 	readonly selecting: readonly string[];
 	/** When the response arrived, in milliseconds since 1970. */
 	readonly storedAt: number;
@@ -62,7 +62,10 @@ export interface FetchTicket {
 	readonly ended: Promise<void> | undefined;
 	/** Ends the fetch of this request with an outcome. Later calls have no effect. */
 	done(outcome: FetchOutcome): void;
-	/** The lease of a key in the cluster, if this fetch holds it. */
+	/**
+	 * The ID of the lease that the cluster granted to this fetch, if any. A lease lets one machine fetch a response for all of
+	 * them.
+	 */
 	readonly leaseId?: number | undefined;
 }
 
@@ -81,9 +84,9 @@ export interface RequestedUrl {
 }
 
 /**
- * What a request that has missed its machine's cache asks the cluster for. All values except `reload` ask for stored responses. All
- * values except `load` ask for the lease with which a response is fetched for all machines; `join` waits while another machine has
- * the lease.
+ * What a request asks the cluster for after it has missed its own machine's cache. `load`: only stored responses. `lead`: stored
+ * responses and the lease, which lets one machine fetch the response for all. `join`: the same as `lead`, but waits while another
+ * machine has the lease. `reload`: only the lease.
  */
 export type ClusterIntent = 'load' | 'join' | 'lead' | 'reload';
 
@@ -100,7 +103,7 @@ export type ClusterAnswer =
 	| { readonly outcome: 'lead'; readonly leaseId: number }
 	| { readonly outcome: 'busy' | 'private' | 'alone' };
 
-/** The tier of a cache that the machines of a cluster share. */
+/** The part of a cache that the machines of a cluster share. */
 export interface ClusterTier {
 	/**
 	 * Tells a request what to do next. Never rejects. `knownVersions` identifies the responses in the cluster that the request
@@ -125,7 +128,7 @@ export type CacheEvent = (typeof CACHE_EVENTS)[number];
 export interface ResponseCache {
 	/** Maximum bytes of the body of a stored response. */
 	readonly maxBodyBytes: number;
-	/** The tier in the cluster; undefined if there is none. */
+	/** The part of the cache that the cluster shares; undefined if there is none. */
 	readonly clusterTier?: ClusterTier | undefined;
 	/** Returns the responses stored under a key, in no particular order. */
 	find(key: string): readonly CachedResponse[];
@@ -142,7 +145,7 @@ export interface ResponseCache {
 	/**
 	 * Starts storing a response. Returns undefined if it is not accepted. `length` is the length of the body, if known, and
 	 * `maxBodyBytes` its maximum. `epoch` is the epoch of the URL when the response was requested: a response that was requested
-	 * before a purge is not accepted. `leaseId` is that of the ticket with which the response was fetched.
+	 * before a purge is not accepted. `leaseId` is the `leaseId` of the ticket with which the response was fetched.
 	 */
 	store(
 		head: CachedHead,

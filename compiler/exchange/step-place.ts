@@ -1,6 +1,7 @@
 /**
- * The place of the step that decided a request, for logs. Closures identify steps by number, because equal sites share closures,
- * and because closures stay in use when only the lines of their steps change. A number is converted to a place when a log needs it.
+ * Converts the numbers of steps to places in the configuration, such as `Configfile:12`, so that logs can name the step that
+ * decided a request. Closures identify steps by number, because equal sites share closures, and because closures stay in use when
+ * only the lines of their steps change. A number is converted to a place only when a log needs it.
  */
 
 /** Number of the first step in named routes. Steps in sites have lower numbers. */

@@ -72,8 +72,8 @@ export function parseQueryLeniently(query: string | undefined): Map<string, stri
 }
 
 /**
- * Returns the values of one parameter of a query, joined by commas; '' if there are none. Its result is that of
- * {@link parseQueryLeniently}, but it decodes and copies only what it needs.
+ * Returns the values of one parameter of a query, joined by commas; '' if there are none. Gives the same values as {@link
+ * parseQueryLeniently}, but decodes and copies only what it needs.
  */
 export function readQueryParameter(query: string, name: string): string {
 	let values: string | undefined;

@@ -211,7 +211,7 @@ export class Explainer {
 	}
 
 	#explainMatcher({ pointer, matcher, holds, parts }: MatcherEvent): ExplainedMatcher {
-		// A matcher inside an expression has no place of its own: its pointer leads to the text of the expression.
+		// The document has no separate object for a matcher inside an expression: its pointer leads to the text of the expression.
 		const documentMatcher = valueAt(this.#document, pointer);
 		const shownMatcher =
 			typeof documentMatcher === 'object' && documentMatcher !== null ? (documentMatcher as Matcher) : matcher;

@@ -1,4 +1,4 @@
-/** Renders an explanation as text: one line per event, preceded by its place. */
+/** Renders an explanation as text: one line per event, which begins with the event's place in the configuration. */
 
 import { abbreviatePlaceholders } from '../codegen/placeholders/shorthands.ts';
 import { HTTPS_REDIRECT_HANDLER } from '../codegen/plan/https-redirect.ts';
@@ -8,7 +8,7 @@ import type { ExplainedMatcher, ExplainedPlace, ExplainedStep, ExplainedUpstream
 
 /** Maximum columns of a quoted configuration line. */
 const MAX_LINE_COLUMNS = 100;
-/** Maximum width to which places are padded; places that are longer are not aligned. */
+/** Maximum width in columns to which places in the configuration are padded. Longer places are not aligned. */
 const MAX_PLACE_COLUMNS = 32;
 /** Fields that every response has, and which are therefore not shown. */
 const ORDINARY_FIELDS: ReadonlySet<string> = new Set(['server', 'date']);

@@ -4,7 +4,7 @@ import type { NginxDirective } from './nginx-parser.ts';
 import { hasVariable, regexpOf, translateText, type Variables } from './nginx-values.ts';
 import { Untranslatable } from './untranslatable.ts';
 
-/** An expression of matchers, with the variables that can be used in the requests that it matches. */
+/** An expression of matchers, with the nginx variables that are defined for requests that it matches. */
 export interface Condition {
 	readonly expression: string;
 	readonly variables: Variables;

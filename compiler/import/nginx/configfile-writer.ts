@@ -84,7 +84,7 @@ export class ConfigfileWriter {
 		this.writeBranch(undefined, false, () => this.append(lines));
 	}
 
-	/** Reserves a place for lines at the current position. */
+	/** Inserts a slot at the current position. Lines can be added to it later. */
 	slot(slot: Slot = new Slot()): Slot {
 		this.#pieces.push({ depth: this.#depth, slot });
 		return slot;

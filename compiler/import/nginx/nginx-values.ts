@@ -43,7 +43,7 @@ export class Variables {
 		return new Variables([groupLookup, ...this.#lookups], name);
 	}
 
-	/** Returns these variables without `$remote_user`, for a place where the user's password is not checked. */
+	/** Returns these variables without `$remote_user`, for a part of the configuration where the user's password is not checked. */
 	withoutUser(): Variables {
 		const refuseUser: VariableLookup = name => {
 			if (name === 'remote_user') throw new Untranslatable('no password is checked here, so the name may be forged');
