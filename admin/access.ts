@@ -103,8 +103,8 @@ export class AdminAccess {
 	}
 
 	/**
-	 * Reports whether the Host field names this API. A request without the field (HTTP/1.0) is admitted, because browsers always
-	 * send it. DNS rebinding needs a name, but even addresses are admitted only if they are ours.
+	 * Reports whether the Host field names this API. A request without the field (HTTP/1.0) is admitted: browsers always send the
+	 * field, so DNS rebinding is excluded. An IP address in the field is admitted only if it is an address of this API.
 	 */
 	#isOwnHost(x: Exchange): boolean {
 		const host = x.request.host;

@@ -6,7 +6,7 @@
  *
  * - 200 `{"document":{…},"diagnostics":[warnings]}`. The document is unredacted: it contains secrets.
  * - 400, code `invalid_config`, with all diagnostics. They quote imported files under the same rule as in load.ts.
- * - 413, 415: see the codes.
+ * - 413, 415: see `ADMIN_ERRORS` in errors.ts.
  */
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { AdminError, refusalMessage } from './errors.ts';

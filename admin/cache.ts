@@ -11,7 +11,7 @@
  * `machines` then has the IDs of the members that have `confirmed` it, and of those that are `unconfirmed` after a second.
  *
  * - 400, code `bad_request`: the body is not JSON; `bad_value`: not an object of this form.
- * - 413, 415: see the codes.
+ * - 413, 415: see `ADMIN_ERRORS` in errors.ts.
  * - 503, code `purge_not_kept`: purged from memory, but a disk could not record it: repeat the request.
  * - 503, code `purge_not_shared`: purged on this machine, but Redis could not be told: repeat the request when it is available.
  */

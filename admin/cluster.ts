@@ -2,7 +2,8 @@
  * `GET /cluster` → 200, an object: the `address` of Redis, whether it is `connected`, the ID of this process (`self`), and `members`,
  * one object for each running process of the cluster: `id`, `host`, `pid`, `version`, `generation` and `since` (in seconds since the
  * epoch). `members` is missing while Redis does not answer. On a machine that takes its configuration from the cluster, `publication` says
- * what it serves, how old that is, and whether it comes from the disk, because Redis has not answered since the start.
+ * which publication it serves, how old the publication is, and whether it was read from the disk because Redis has not answered
+ * since the start.
  *
  * - 404, code `no_cluster`: the configuration has no option `cluster`.
  */

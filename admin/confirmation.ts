@@ -58,8 +58,8 @@ export class Confirmation {
 	readonly #runtime: RuntimeControl;
 	readonly #onRollback: RollbackListener;
 	/**
-	 * True if the configuration comes from the cluster. Then only another process can await its confirmation, and the publications that
-	 * it loads meanwhile do not end that.
+	 * True if the configuration comes from the cluster. The pending load is then always a handover: this process has replaced
+	 * another one and must be confirmed. It may load further publications meanwhile, which do not end the wait.
 	 */
 	readonly #isConfiguredByCluster: boolean;
 	#pendingLoad: PendingLoad | undefined = undefined;
@@ -152,7 +152,7 @@ export class Confirmation {
 		return outcome;
 	}
 
-	/** Rolls a load back. Never rejects, because nobody awaits a rollback started by a timer. */
+	/** Loads the configuration before a load. Never rejects, because nobody awaits a rollback started by a timer. */
 	async #loadPrevious(documentText: string): Promise<LoadOutcome> {
 		try {
 			return await this.#runtime.load({ format: 'json', text: documentText, name: 'the previous configuration' });
@@ -185,7 +185,10 @@ export class Confirmation {
 		return this.#generationOf(load) !== this.#runtime.generation;
 	}
 
-	/** Returns the generation that is undone together with a load. */
+	/**
+	 * Returns the generation that a rollback of the load replaces: the one that the load made or, if the configuration comes from
+	 * the cluster, the one that is served now.
+	 */
 	#generationOf(load: RevertibleLoad): number {
 		return this.#isConfiguredByCluster ? this.#runtime.generation : load.generation;
 	}

@@ -32,8 +32,8 @@ export interface AdminContext {
 	 */
 	refuseWhilePending(): void;
 	/**
-	 * Throws AdminError 409 if the machine takes its configuration from its cluster, because a configuration that comes from elsewhere
-	 * would be served under the number of the publication that it replaces.
+	 * Throws AdminError 409 if the machine takes its configuration from its cluster. A configuration loaded through the API would
+	 * be reported to the cluster as the publication that it replaces.
 	 */
 	refuseIfConfiguredByCluster(): void;
 	/**

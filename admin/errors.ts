@@ -5,9 +5,9 @@
  *
  * `code` is stable and for tools, `message` is one sentence for people, `diagnostics` come from the compiler (often empty).
  * A 409 `restart_required` or `irreversible` also has `reasons`, a 404 `path_not_found` has `nearest`. A 503 `handover_failed` may
- * have `output`: the last lines that the new program wrote to standard error. They end before this server sends it the
- * configuration or any keys, so they contain neither. Otherwise, errors never contain a stack trace, a path of the machine or a
- * secret.
+ * have `output`: the last lines that the new program wrote to standard error. Only lines from before this server sent it the
+ * configuration and keys are included, so they contain neither. Otherwise, errors never contain a stack trace, a path of the
+ * machine or a secret.
  */
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { RestartReason } from '../runtime/compile/load-results.ts';

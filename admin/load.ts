@@ -4,10 +4,10 @@
  * The body is JSON in the server's schema (`application/json`, any `+json`, or no Content-Type), a Caddyfile
  * (`text/caddyfile` or `text/compatfile`) or a Configfile (`text/configfile`). Imports and relative paths in text are
  * resolved relative to the server's working directory. Diagnostics quote an imported file only if a running configuration was
- * read from it; otherwise they give only the place, and `svc validate` on the machine shows more.
+ * read from it; otherwise they give only its name and the line, and `svc validate` on the machine shows more.
  *
  * `application/vnd.svc.placed+json` is `{"document","places":{"sites":[["Configfile:3"]],"routes":[]}}`: a document that was
- * compiled elsewhere, with the places of its steps, in document order, for `at` in logs.
+ * compiled elsewhere, with the file and line that each of its steps comes from, in document order. Logs show them as `at`.
  *
  * - 200 `{"generation":N,"diagnostics":[warnings]}`: every thread serves it, and no later request sees the previous one.
  *   `"unchanged":true` if it equals the running configuration and the files that it names have not changed either.
@@ -16,15 +16,18 @@
  * - 409, code `restart_required`, with `reasons` (`[{"code","subject","message"}]`): nothing was applied.
  * - 409, code `configured_by_cluster`: the configuration comes from the cluster (`svc run --cluster`). A dry run is possible.
  * - 503, code `load_failed`: a thread died or a stop began meanwhile; nothing was applied.
- * - 413, 415: see the codes.
+ * - 413, 415: see `ADMIN_ERRORS` in errors.ts.
  *
  * `?force` loads even an unchanged configuration.
  *
- * `?handover` carries out what would be 409 `restart_required`: a new process takes over every listening socket, and this one
- * ends once its connections have. 200 has `"handover":{"pid"}` then. If the new process fails, or is not ready within two
- * minutes (`?handover=30s` for another time, 10ms to 1h), it is ended, and this one serves on: 503 `handover_failed`.
- * With `?confirm=30s`, this process stays without accepting connections until the load is confirmed. A rollback is a handover to a
- * third process with the previous configuration and program, which this process starts itself if the new one has failed.
+ * `?handover` also loads a configuration that would otherwise get 409 `restart_required`: a new process takes over every
+ * listening socket, and this one ends once its connections have ended. The 200 then has `"handover":{"pid"}`. If the new process
+ * fails, or is not ready within two minutes (`?handover=30s` for another time, 10ms to 1h), it is ended, and this one serves on:
+ * 503 `handover_failed`.
+ *
+ * With `?handover&confirm=30s`, this process stays without accepting connections until the load is confirmed. A rollback is a
+ * handover to a third process with the previous configuration and program, which this process starts itself if the new one has
+ * failed.
  *
  * `?dry_run` applies nothing: 200 `{"result","diagnostics","changes","diff"}`, and `reasons` for a restart. `result` is `swap`,
  * `unchanged`, `restart_required` or `refused`; `changes` are JSON Patch operations, secrets redacted, with the old values
@@ -32,11 +35,11 @@
  *
  * `?confirm=30s` rolls the load back unless `POST /load/confirm` follows in time, and with `max_error_rate=0.05` as soon as
  * more than that share of the responses (of at least 20) has a status of 500 or more. The answer has
- * `"confirm":{"generation","until"}`. `POST /load/revert` rolls back at once. Until then, other changes are 409
- * `confirmation_pending`. A load that could not be rolled back, because that would need a restart or the running
- * configuration no longer compiles, is 409 `irreversible`, with `reasons` or `diagnostics`.
- * A rollback that fails nevertheless is an error in the log and in `svc_config_rollback_failed`; `POST /load/revert`
- * retries it as long as nothing else is loaded.
+ * `"confirm":{"generation","until"}`. `POST /load/revert` rolls back at once. Until the load is confirmed or rolled
+ * back, other changes are 409 `confirmation_pending`. A load that could not be rolled back, because that would need a restart or
+ * the running configuration no longer compiles, is 409 `irreversible`, with `reasons` or `diagnostics`. A rollback that fails
+ * nevertheless is an error in the log and in `svc_config_rollback_failed`; `POST /load/revert` retries it as long as nothing else
+ * is loaded.
  */
 import type { ConfigFormat } from '../compiler/dialects/dialect.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
@@ -56,7 +59,7 @@ import {
 } from './outcome.ts';
 import { mediaType, readText, refuseForms, unsupportedMediaTypeError } from './request-text.ts';
 
-/** Media type of a document with the places of its steps, for logs. */
+/** Media type of a document with the file and line of each of its steps, which logs show. */
 const PLACED_DOCUMENT_TYPE = 'application/vnd.svc.placed+json';
 const ACCEPTED_TYPES = ['application/json', 'text/caddyfile', 'text/compatfile', 'text/configfile'] as const;
 

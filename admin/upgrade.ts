@@ -1,9 +1,9 @@
 /**
  * `POST /upgrade` → 200 `{"generation","handover":{"pid"},"diagnostics":[]}`: a new process with the running configuration
- * has taken over every listening socket, and this one ends once its connections have. The body is empty, or JSON:
+ * has taken over every listening socket, and this one ends once its connections have ended. The body is empty, or JSON:
  * `{"binary":"/path"}` names the program of the new process. It and its folder must belong to root or to the server's
- * user, and nobody else may be able to write to them. `{"within":"30s"}` is the time for each of its steps. If the new process
- * fails, this one serves on: 503 `handover_failed`. `{"confirm":"30s","max_error_rate":0.05}` works as for `POST /load`.
+ * user, and nobody else may be able to write to them. `{"within":"30s"}` limits the time of each step of the handover. If the new
+ * process fails, this one serves on: 503 `handover_failed`. `{"confirm":"30s","max_error_rate":0.05}` works as for `POST /load`.
  */
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';

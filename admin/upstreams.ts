@@ -2,7 +2,8 @@
  * `GET /reverse_proxy/upstreams` → 200, a JSON array with an object for each upstream that the running configuration
  * names, used or not, and for each that its dynamic sources have found: `address`, `pool` (the name of a named pool),
  * `num_requests` (in flight), `fails` (recent failures), `healthy`, `circuit` (`closed`, `open`, `half_open`) and
- * `latency_ms` (recent time to response head; null if unknown); with `shed`, also `concurrency_limit` and `shedding`. An address with placeholders is shown as written.
+ * `latency_ms` (recent time to the response head; null if unknown); with `shed`, also `concurrency_limit` and `shedding`. An
+ * address with placeholders is shown as written.
  */
 import type { UpstreamReport } from '../runtime/upstreams/pool-registry.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';

@@ -1,6 +1,7 @@
 /**
- * Parses the command line before sade does, and passes it to sade in an unambiguous form. By itself, sade would take `-v` for the
- * version, `-c -` for a flag, `-p 007` for a number, an empty value for the next word and `--no-…` for a negation.
+ * Parses the command line before the npm package sade does, and passes it to sade in an unambiguous form. By itself, sade would
+ * print its version for `-v`, see a flag in `-c -`, a number in `-p 007` and a negation in `--no-…`, and use the next word if a
+ * value is empty.
  */
 import type { Command, CommandOption, Invocation } from './command.ts';
 import { CommandFailure } from './command.ts';

@@ -50,7 +50,9 @@ export const fileServer: Command = {
 	},
 };
 
-/** Returns a site that serves a domain over HTTPS, on port 443 or that of `--listen`. @throws {@link CommandFailure} */
+/**
+ * Returns a site that serves a domain over HTTPS, on port 443 or the port that `--listen` gives. @throws {@link CommandFailure}
+ */
 function domainSite(domain: string, listenOption: string | undefined): Pick<Site, 'addresses'> {
 	const port = listenOption === undefined ? '' : /^:?(\d{1,5})$/.exec(listenOption)?.[1];
 	if (port === undefined) {

@@ -94,7 +94,7 @@ async function printBestSection(guides: readonly Guide[], words: string): Promis
 	return true;
 }
 
-/** Lists sections, after the guide with the name `wholeGuide`. */
+/** Prints "See also" and the sections. If `wholeGuide` names a guide, the list begins with that guide. */
 function printSeeAlso(sections: readonly FoundSection[], wholeGuide?: string): void {
 	const places = sections.map(({ guide, section }) => [guide.topic, section.title] as const);
 	const rows = [...(wholeGuide === undefined ? [] : [[wholeGuide, 'the whole guide'] as const]), ...places];

@@ -11,7 +11,7 @@ import { type RolloutAccess, withRollout } from '../control/rollout-access.ts';
 const ACTIONS = ['status', 'pause', 'resume', 'abort', 'show'] as const;
 const FORMATS = ['text', 'json'] as const;
 
-/** Shows and steers the rollout of what was published last. */
+/** Shows and steers the rollout of the latest publication. */
 export const rollout: Command = {
 	name: 'rollout',
 	summary: 'Show, pause, resume or abort the rollout of a published configuration',

@@ -78,7 +78,7 @@ complete -o bashdefault -o default -F _svc svc
 `;
 }
 
-/** Returns the branches of a shell `case` statement, merging patterns with the same outcome. */
+/** Returns the branches of a shell `case` statement. Patterns for which the same command runs share a branch. */
 function caseBranches(
 	outcomesByPattern: ReadonlyMap<string, string>,
 	indent: string,

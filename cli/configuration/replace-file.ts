@@ -40,7 +40,10 @@ export function replaceFile(file: string, text: string, name: string = file): vo
 	}
 }
 
-/** Throws {@link CommandFailure} if bytes are not UTF-8: what is read as U+FFFD would be written as such. */
+/**
+ * Throws {@link CommandFailure} if bytes are not UTF-8. Invalid bytes are read as U+FFFD, so writing the text back would destroy
+ * them.
+ */
 function checkIsUtf8(bytes: Buffer, name: string): void {
 	if (isUtf8(bytes)) return;
 	let line = 1;

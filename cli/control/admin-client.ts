@@ -1,4 +1,4 @@
-/** Calls the Admin API of a running server, for `reload` and `stop`. */
+/** Calls the Admin API of a running server, for commands such as `reload` and `stop`. */
 import { DEFAULT_ADMIN_LISTEN, isWildcard, parseAdminAddress } from '../../admin/listen-address.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
 import { quoteWord } from '../command/arguments.ts';

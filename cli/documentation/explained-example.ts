@@ -151,7 +151,7 @@ function shiftLines(explanation: Explanation): Explanation {
 	) as Explanation;
 }
 
-/** Returns a reader that finds only the files of an example. For it, every environment variable is set. */
+/** Returns a reader that finds only the files of an example, and a made-up value for every environment variable. */
 function exampleReader(files: ReadonlyMap<string, string>): Reader {
 	const readText = (path: string): string => {
 		const content = files.get(path.replace(`${EXAMPLE_FOLDER}/`, ''));

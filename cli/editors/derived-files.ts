@@ -1,4 +1,6 @@
-/** The editors' files that are derived from the modules' words. The test of this folder writes these files. */
+/**
+ * The editor files that are generated from the names of directives, matchers and options. The test of this folder writes them.
+ */
 import { emacsWords } from './emacs-words.ts';
 import { textMateGrammar } from './textmate-grammar.ts';
 import { vimSyntax } from './vim-syntax.ts';

@@ -158,7 +158,7 @@ postToWorker(worker, { type: 'activate' });
 await pingWorker(worker);
 if (process.platform === 'linux' && listeningDescriptor !== undefined) {
 	await sendSampleRequests(listeningDescriptor);
-	// The server has closed the connection; its callbacks run before it answers the next message.
+	// The server has closed the connection. The ping is answered only after the callbacks that this causes have run.
 	await pingWorker(worker);
 }
 for (const [kind, script] of scriptsByKind) writeFileSync(cacheAsset(threadAsset(kind)), script.createCachedData());

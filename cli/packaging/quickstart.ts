@@ -1,5 +1,5 @@
 /**
- * `npm start`: serves fixtures/quickstart with a demo API as its upstream, prints how to try it, and ends with Ctrl-C or npm.
+ * `npm start`: serves fixtures/quickstart with a demo API as its upstream, and prints how to try it. Ends on Ctrl-C or with npm.
  * QUICKSTART_PORT, QUICKSTART_API_PORT and QUICKSTART_ADMIN_PORT change the ports (8080, 8081, 2019).
  */
 import { spawn } from 'node:child_process';

@@ -1,6 +1,7 @@
 /**
- * Sends requests to a server on the same thread, for the code caches. The client makes blocking system calls instead of using the event
- * loop, so a request has arrived before the server accepts the connection, and the server runs the same code in every build.
+ * Sends requests to a server on the same thread while code caches are made. The client makes blocking system calls instead of
+ * using the event loop, so a request has arrived before the server accepts the connection, and the server runs the same code in
+ * every build.
  */
 import {
 	type ForeignFunction,

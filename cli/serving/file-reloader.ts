@@ -25,7 +25,7 @@ export class FileReloader {
 	#lastReload: Promise<void> = Promise.resolve();
 	#hasEnded = false;
 
-	/** @param serviceManager Returns what to notify of reloads, once it is known. */
+	/** @param serviceManager Returns the service manager, which is notified of reloads; undefined until it is known. */
 	constructor({ source, fleet }: StartSettings, serviceManager: () => ServiceManager | undefined) {
 		this.#source = source;
 		this.#isOfFleet = fleet !== undefined;

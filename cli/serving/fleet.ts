@@ -39,7 +39,7 @@ import { version } from '../command/version.ts';
 import { stateFolder } from './autosave.ts';
 import type { FleetStart, OwnHandover } from './handover.ts';
 
-/** The configuration with which a machine of a fleet starts, and the state from which it follows publications. */
+/** The configuration with which a machine of a fleet starts, and what it must know to load later publications. */
 export interface FleetConfiguration {
 	readonly input: ConfigInput;
 	readonly fleet: FleetStart;
@@ -58,9 +58,13 @@ export interface FleetStartChoice extends FleetConfiguration {
 const FOLDER_NAME = 'publications';
 
 /**
- * Returns the configuration that a machine starts with. If Redis has a rollout, this is the publication that the rollout names, or
- * `input`, the configuration of the machine's own file, if it names none. Without a rollout, if the publication cannot be used, or if the
- * rollout is older than the last good publication on the disk, it is that one, otherwise `input`. @throws {@link CommandFailure} if the file cannot be used
+ * Returns the configuration that a machine starts with. `input` is the configuration of the machine's own file.
+ *
+ * - If Redis has a usable rollout: the publication that it names, or `input` if it names none.
+ * - Otherwise: the last good publication on the disk, or `input` if there is none. A rollout is unusable if it is older than
+ *   that publication, or if its own publication cannot be used.
+ *
+ * @throws {@link CommandFailure} if the file cannot be used
  */
 export async function chooseFleetConfiguration(input: ConfigInput): Promise<FleetStartChoice> {
 	const { compileConfiguration } = await import('../configuration/compilation.ts');
@@ -113,7 +117,7 @@ export async function chooseFleetConfiguration(input: ConfigInput): Promise<Flee
 	}
 }
 
-/** Returns the ID of this machine. Warns if the machine counts as another one than before. */
+/** Returns the ID of this machine. Warns if it is a new ID, with which the cluster takes the machine for another one. */
 async function readMachineId(folder: PublicationFolder): Promise<string> {
 	try {
 		const { id, replacedId } = await folder.machineId();
@@ -130,9 +134,9 @@ async function readMachineId(folder: PublicationFolder): Promise<string> {
 }
 
 /**
- * Reads what machines start with, according to the rollout in Redis; without a publication, this is their own file. Returns undefined if
- * Redis has no rollout, and warns and returns undefined if Redis fails, if the publication cannot be used, or if the rollout is older than
- * `lastGood`, the last good publication on the disk.
+ * Reads the publication with which machines start according to the rollout in Redis; in the result, it is undefined if they start
+ * with their own file. Returns undefined if Redis has no rollout. Warns and returns undefined if Redis fails, if the publication
+ * cannot be used, or if the rollout is older than `lastGood`, the last good publication on the disk.
  */
 async function readPublished(
 	cluster: Cluster,
@@ -154,7 +158,7 @@ async function readPublished(
 			}
 		}
 		const number = publicationAtStart(rollout);
-		// A publication on the disk is then from the time before Redis lost its data.
+		// `lastGood` is ignored, because it was published before Redis lost its data.
 		if (number === 0) return { publication: undefined };
 		const sealed = await rollouts.readPublication(number);
 		if (sealed) {
@@ -209,8 +213,8 @@ export interface ProcessReplacement {
 	/** Reports whether this process has replaced another one and awaits its confirmation. */
 	isUnconfirmed(): boolean;
 	/**
-	 * Returns to the program before this process. Resolves to false if that fails, after which this process no longer awaits its
-	 * confirmation. Never rejects.
+	 * Hands back to the program that served before this process. Resolves to false if that fails; this process then no longer
+	 * awaits its confirmation. Never rejects.
 	 */
 	rollBack(cause: string): Promise<boolean>;
 }
@@ -240,8 +244,9 @@ export function followPublications(
 				const kind = outcome.result === 'refused' ? kindOfRefusal(outcome.diagnostics) : 'refused';
 				return { result: 'refused', reason: reasonOf(outcome), kind };
 			}
-			// The way back to the previous program would be lost with this process. The previous program itself can hand over to a process
-			// that serves another publication.
+			// Only this process knows how to return to the previous program, so it must not hand over to another process. If its own
+			// publication is withdrawn, it hands back instead, and the previous program then hands over to a process that serves the
+			// other publication.
 			if (replacement.isUnconfirmed()) {
 				if (withdrawn === undefined) return { result: 'postponed' };
 				if (await replacement.rollBack(`publication ${withdrawn} is withdrawn`)) return { result: 'handed_over' };

@@ -84,7 +84,7 @@ export interface KeptProgram extends SuccessorProgram {
 	readonly executable?: number | undefined;
 }
 
-/** A handover with the details that only this process knows. */
+/** A request for a handover, with details that do not come from the Admin API. */
 export interface OwnHandover extends HandoverRequest {
 	/** The program of the new process and its arguments, used instead of `binary`. */
 	readonly program?: SuccessorProgram | undefined;
