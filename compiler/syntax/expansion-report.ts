@@ -22,7 +22,7 @@ export class ExpansionRecord {
 	/** True if a diagnostic was reported. */
 	hasDiagnostics = false;
 	readonly usedDefinitions = new Set<UnusedCandidate>();
-	/** `(name)` and `let name` for each definition in the texts that were read. */
+	/** The definitions in the texts that were read: `(name)` for each snippet and `let name` for each constant. */
 	readonly definedNames = new Set<string>();
 	lineCount = 0;
 	wordCount = 0;
@@ -33,8 +33,8 @@ export class ExpansionRecord {
 export class ExpansionReport {
 	readonly dialect: Dialect;
 	/**
-	 * `(name)` and `let name` for each definition in the files that were read. Used to distinguish an unknown name from one that is
-	 * used before its definition.
+	 * The definitions in the files that were read: `(name)` for each snippet and `let name` for each constant. Used to tell an
+	 * unknown name from one that is used before its definition.
 	 */
 	get allDefinitions(): ReadonlySet<string> {
 		return this.#allDefinitions;

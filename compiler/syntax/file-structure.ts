@@ -71,7 +71,7 @@ export class FileStructure {
 	#openSite: { addresses: readonly Word[]; lines: ParsedLine[]; constants: Constants; span: SourceSpan } | undefined;
 	/** True if a block other than a snippet has been read. Global options are not allowed after it. */
 	#hasBlocks = false;
-	/** True if the previous line was a directive outside of a site. Directives after it belong to the same mistake. */
+	/** True if the previous line was a directive outside of a site. Directives after it are not reported again. */
 	#afterStrayDirective = false;
 
 	constructor(
@@ -135,7 +135,7 @@ export class FileStructure {
 		return blockCount + this.#importer.snippets.size + this.#constants.size + (this.#options ? 1 : 0);
 	}
 
-	/** True between blocks, where earlier lines do not affect the meaning of the next line, or whether a mistake in it is reported. */
+	/** True between blocks, where the next line is interpreted, and its mistakes are reported, independently of earlier lines. */
 	get isBetweenBlocks(): boolean {
 		return !this.#openSite && !this.#pendingHead && !this.#addresses.hasStarted && !this.#afterStrayDirective;
 	}

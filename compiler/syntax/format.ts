@@ -81,7 +81,7 @@ export class FormatMemory {
 				machine ??= new FormatMachine(trimmedText, true, sectionStart);
 				machine.readUntil(end);
 				if (machine.closedInWord) return formatText(text);
-				// The `}` is in a quoted text, or closes a block that is not indented.
+				// This `}` does not close a top-level block: it is quoted text, or closes a nested block that is not indented.
 				if (!machine.isAfterBlock) continue;
 				formattedSection = machine.takeOutput();
 			}
@@ -186,7 +186,7 @@ class FormatMachine {
 		for (; this.#offset < end; this.#offset++) this.#readCharacter(this.#input[this.#offset]!);
 	}
 
-	/** True in the state in which a machine starts at an offset other than 0. */
+	/** True directly after a line that closes a top-level block, where formatting can also begin with a new machine. */
 	get isAfterBlock(): boolean {
 		const isOutsideOfBlocks = this.#indentLevel === 0 && this.#pendingBrace === undefined && this.#lastPrinted === '}';
 		const isOutsideOfTexts =

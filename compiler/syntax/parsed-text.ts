@@ -1,11 +1,11 @@
-/** A configuration text after parsing and expansion, as the phases after it see the text. */
+/** What later phases get from parsing and expanding a configuration text. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { NamedBlock, SiteBlock } from './ast.ts';
 
 /** A configuration text after parsing and expansion. Spans may refer to pieces of the text (see `wholeSpan`). */
 export interface ParsedText {
 	readonly namedRoutes: readonly NamedBlock[];
-	/** Returns a site by its index in the document; undefined for results of a session that has compiled again since. */
+	/** Returns the site with this index in the compiled configuration; undefined if the session has compiled again since. */
 	readonly siteBlock: (index: number) => SiteBlock | undefined;
 	/** Returns warnings about names that are never used. For a Configfile, they are among the diagnostics as well. */
 	readonly unusedNames: () => readonly Diagnostic[];

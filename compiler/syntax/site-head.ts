@@ -138,7 +138,7 @@ export class SiteAddresses {
 	}
 }
 
-/** Reports whether a word is in the file exactly as it is, without values from the environment or from expansion. */
+/** Reports whether a word is written literally in the file, rather than inserted from the environment or by expansion. */
 function isLiteral({ span }: ParsedWord, text: string): boolean {
 	return span.end - span.start === text.length && span.source.text.startsWith(text, span.start);
 }

@@ -7,7 +7,7 @@ interface Cookie {
 	readonly name: string;
 	readonly value: string;
 	readonly domain: string;
-	/** True if hosts below the domain receive the cookie as well. */
+	/** True if subdomains of the domain receive the cookie as well. */
 	readonly isShared: boolean;
 	readonly path: string;
 	readonly isSecure: boolean;

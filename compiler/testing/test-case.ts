@@ -23,7 +23,7 @@ export interface TestStep {
 	readonly span: SourceSpan;
 	/** What the fake upstreams do, in order; if empty, they answer 200 with an empty body. */
 	readonly upstreams: readonly TestUpstream[];
-	/** The zones of `limit_concurrent` that have no free place. */
+	/** The zones of `limit_concurrent` that are full, so that they admit no further request. */
 	readonly busyZones: readonly BusyZone[];
 	/** True to send the cookies that earlier responses of the test have set. */
 	readonly sendsCookies: boolean;

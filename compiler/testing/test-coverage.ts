@@ -7,9 +7,9 @@ import type { SourceSpan } from '../source/source.ts';
 
 /** Counts the steps that run and the results of conditions while tests are executed. */
 export class CoverageTracer implements DryRunTracer {
-	/** Number of runs of each step, by its pointer. */
+	/** Number of runs of each step, by the step's JSON Pointer in the compiled configuration. */
 	readonly runsByStep = new Map<string, number>();
-	/** How often each condition held, and how often it did not, by its pointer. */
+	/** How often each condition held, and how often it did not, by the condition's JSON Pointer. */
 	readonly resultsByCondition = new Map<string, { held: number; failed: number }>();
 
 	onRequestStart(): void {}
@@ -52,7 +52,7 @@ export interface TestCoverage {
 	readonly texts: ReadonlyMap<string, string>;
 }
 
-/** Returns the coverage by line of the configuration. A document given as JSON has no lines. */
+/** Returns the coverage of each line of the configuration. A configuration given as JSON has no lines. */
 export function testCoverage(
 	document: Document,
 	locate: (pointer: string) => SourceSpan | undefined,

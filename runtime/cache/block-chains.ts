@@ -1,4 +1,4 @@
-/** The blocks of a store, which form chains that hold heads and bodies. They may only be changed with the lock held. */
+/** The blocks of a cache's memory. Chains of blocks hold the heads and bodies of responses. Changes require the lock. */
 import { BLOCK_BYTES, type CacheLayout, HEADER_WORD } from './memory-layout.ts';
 
 /** Maximum number of entries evicted to make room for one block. If that is not enough, the response is not stored. */

@@ -17,7 +17,7 @@ const MAX_FILED_BODY_BYTES = 8 * 1024 * 1024;
 const MAX_STORE_FILES = 256;
 /** Maximum number of contiguous runs of blocks in a body. Each run costs a system call. */
 const MAX_BLOCK_RUNS = 64;
-/** Fraction of the maximum cache size that files may use in addition to the block memory that was returned in exchange. */
+/** Maximum fraction of the blocks that may keep using memory although their contents are also in files. */
 const MAX_LOOSE_SHARE = 1 / 40;
 
 /** One thread's view of a store's files. */
@@ -32,8 +32,8 @@ export class BodyFiling {
 
 	/**
 	 * Returns a body from the file of a pinned entry; undefined if there is no file. With `createIfMissing`, tries to create the
-	 * file first. If the result is undefined, the caller reads the blocks, and counts as their reader until it calls {@link
-	 * onReadEnded}.
+	 * file first. If the result is undefined, the caller reads the blocks instead, and is counted as their reader until it calls
+	 * {@link onReadEnded}.
 	 */
 	openBody(
 		entry: number,
@@ -157,7 +157,7 @@ function blockRunsOf(memory: CacheMemory, entry: number, files: MemoryFiles): re
 	return runs;
 }
 
-/** Returns the number of a body's blocks outside of whole pages. */
+/** Returns the number of a body's blocks whose memory cannot be returned to the system, because they do not fill whole pages. */
 function looseBlockCount(length: number, blockRuns: readonly BlockRun[]): number {
 	return blockRuns.reduce(
 		(bytesLeft, { pageStart, pageEnd }) => bytesLeft - Math.max(0, pageEnd - pageStart) / BLOCK_BYTES,

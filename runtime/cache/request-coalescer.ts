@@ -10,7 +10,7 @@ import { FETCH_WORDS, MAX_FETCHES, UNCOALESCED_KEY_WORDS, UNCOALESCED_KEYS } fro
 /** Seconds during which requests for a key are not coalesced after its response turned out not to be shareable. */
 const HIT_FOR_MISS_SECONDS = 120;
 
-/** The ticket of a fetch that is not coalesced: nobody waits for it, and it waits for nobody. */
+/** The ticket of a fetch that is not coalesced. */
 const UNCOALESCED_TICKET: FetchTicket = { ended: undefined, done: () => {} };
 
 /** A fetch in progress on this thread. */

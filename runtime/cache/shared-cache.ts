@@ -319,7 +319,7 @@ export class SharedCache implements ResponseCache {
 		this.#countEvent(event);
 	}
 
-	/** Keeps a copy of a popular body, because copying it for each response would dominate the cost. */
+	/** Keeps a copy of a popular body, because copying it from the shared memory would dominate the cost of each response. */
 	#keepCopy(storedResponse: StoredResponse, bytes: Buffer): void {
 		if (!this.#localHeads.growValue(storedResponse.knownKey, bytes.byteLength)) return;
 		storedResponse.bodyCopy = bytes.byteLength <= MAX_TEXT_BYTES && isAscii(bytes) ? bytes.toString('latin1') : bytes;
@@ -411,8 +411,8 @@ export class SharedCache implements ResponseCache {
 	}
 
 	/**
-	 * Returns the stored responses that a new one replaces: those with the same selecting values and, if the key has too many
-	 * responses, the oldest. If all of them are newer than the new one, returns all, so that it is not published.
+	 * Returns the stored responses that a new one replaces: responses with the same values of the `Vary` fields and, if the key has
+	 * too many responses, the oldest. If all stored responses are newer than the new one, returns all, so that it is not published.
 	 */
 	#responsesReplacedBy(head: CachedHead): readonly StoredResponse[] {
 		const storedResponses = this.#readHeads(head.key);

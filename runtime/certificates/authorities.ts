@@ -34,8 +34,8 @@ export class Authorities {
 	}
 
 	/**
-	 * Opens the CAs that a document uses. Rejects with AuthorityError if files named by the document are invalid. Failures of
-	 * the store are logged and retried when a certificate is needed.
+	 * Opens the CAs that a configuration uses. Rejects with AuthorityError if files named by the configuration are invalid. Failures
+	 * of the store are logged and retried when a certificate is needed.
 	 */
 	async openAll(ids: readonly string[], pki: PkiSettings, store: Store): Promise<void> {
 		this.#pki = pki;

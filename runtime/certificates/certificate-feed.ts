@@ -76,16 +76,17 @@ export interface CertificateManagerDeps extends StoreDeps {
 /** Obtains, stores, renews and staples certificates, and runs internal CAs. One per process, on the main thread. */
 export interface CertificateManager {
 	/**
-	 * Prepares for a document before it is served. Resolves once the certificates available immediately, from the store or an
-	 * internal CA, have been published. Orders start on `activate`. Rejects if the document cannot be served, for example
+	 * Prepares for a configuration before it is served. Resolves once the certificates available immediately, from the store or an
+	 * internal CA, have been published. Orders start on `activate`. Rejects if the configuration cannot be served, for example
 	 * because the files of a CA cannot be used.
 	 */
 	prepare(plan: CertificatePlan, settings: Settings): Promise<void>;
 	/**
-	 * Makes the last prepared document the active one: starts its orders and renewals, and drops certificates that it does not need.
+	 * Makes the last prepared configuration the active one: starts its orders and renewals, and drops certificates that it does not
+	 * need.
 	 */
 	activate(): void;
-	/** Discards the last prepared document. */
+	/** Discards the last prepared configuration. */
 	discard(): void;
 	/** Obtains a certificate for a waiting client. Resolves to true once one has been published for the name. Never rejects. */
 	obtain(question: CertificateRequestedByClient): Promise<boolean>;

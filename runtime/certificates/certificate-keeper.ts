@@ -30,7 +30,7 @@ export interface KeeperDeps {
 	readonly sink: CertificateSink;
 	readonly log: ManagerLog;
 	readonly now: () => number;
-	/** Returns the store. It is available once a document has been prepared. */
+	/** Returns the store. It is available once a configuration has been prepared. */
 	readonly store: () => Store;
 	/** Rejects with StoreError if a new certificate could not be written to the store. */
 	readonly checkStore: () => Promise<void>;

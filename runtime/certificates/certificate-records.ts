@@ -10,7 +10,7 @@ export const CERTIFICATES_FOLDER = 'certificates';
 
 /** A certificate with its key, as kept in the store. */
 export interface CertificateRecord {
-	/** The segment that stands for the issuer in store keys. */
+	/** The path segment that identifies the issuer in store keys. */
 	readonly issuer: string;
 	readonly name: string;
 	/** The certificate, followed by its chain, in PEM. */
@@ -46,7 +46,7 @@ export async function readCertificateRecord(
 	return record ?? (await readUnfinishedPair(store, pathPrefix, issuer, name));
 }
 
-/** Reads the pair that a process was writing when it died between the key and the certificate. */
+/** Reads the key and certificate that a process had not finished writing to their separate files when it died. */
 async function readUnfinishedPair(
 	store: Store,
 	pathPrefix: string,

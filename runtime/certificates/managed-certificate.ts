@@ -26,7 +26,7 @@ export class ManagedCertificate implements StapledCertificate {
 	ocsp: Uint8Array | undefined = undefined;
 	/** True once the store has been searched for a certificate of this name. */
 	isLoaded = false;
-	/** True once no document needs the certificate any more. Its order in progress is then canceled. */
+	/** True once no configuration needs the certificate any more. Its order in progress is then canceled. */
 	isDropped = false;
 	/** True once the certificate has been published to threads. */
 	isPublished = false;

@@ -1,5 +1,6 @@
 /**
- * Messages from worker threads to the main thread about the tiers of a cache below the memory: events, and requests that are answered.
+ * Messages from worker threads to the main thread about a cache's storage on disk and in the cluster: events, and requests, which
+ * get a reply.
  */
 
 /** A change of stored responses that a thread reports. */

@@ -31,7 +31,7 @@ export interface DiskRecord {
 	readonly kind: number;
 	readonly a: number;
 	readonly b: number;
-	/** Hash of the request fields that select the response. */
+	/** Hash of the values of the request fields that the response's `Vary` names. */
 	readonly variant: number;
 	readonly url: number;
 	readonly path: number;

@@ -23,7 +23,7 @@ export interface AcmeAccount extends AcmeSigner {
 export async function openAccount(
 	connection: AcmeConnection,
 	store: Store,
-	/** The segment that stands for the server in store keys. */
+	/** The path segment that identifies the server in store keys. */
 	serverSegment: string,
 	settings: AccountSettings,
 	signal: AbortSignal,

@@ -58,7 +58,7 @@ export async function acmeIssuer(unexpandedSettings: IssuerSettings, deps: Issue
 /** An ACME server, with the connection to it and the account on it. */
 interface Server {
 	readonly directory: string;
-	/** The segment that stands for the server in store keys. */
+	/** The path segment that identifies the server in store keys. */
 	readonly storeSegment: string;
 	readonly connection: AcmeConnection;
 	/** Undefined before the account is opened, and after opening it has failed. */

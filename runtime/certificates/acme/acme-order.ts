@@ -33,7 +33,7 @@ export interface OrderEnvironment {
 	readonly connection: AcmeConnection;
 	readonly account: AcmeAccount;
 	readonly store: Store;
-	/** The segment that stands for the server in store keys. */
+	/** The path segment that identifies the server in store keys. */
 	readonly server: string;
 	readonly solver: ChallengeSolver;
 	readonly log: ManagerLog;

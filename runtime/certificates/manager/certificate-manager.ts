@@ -1,4 +1,4 @@
-/** The certificate manager, which obtains and renews the certificates for every name of the active document. */
+/** The certificate manager, which obtains and renews the certificates for every name of the active configuration. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AutomationPolicy, CertificatePlan } from '../../../compiler/codegen/plan/certificate-plan.ts';
@@ -50,7 +50,7 @@ export interface ManagerOptions {
 	readonly validationPorts?: ValidationPorts;
 }
 
-/** A document that has been prepared, with its policies and its names. */
+/** A configuration that has been prepared, with its policies and its names. */
 interface PreparedDocument {
 	readonly plan: CertificatePlan;
 	readonly settings: Settings;
