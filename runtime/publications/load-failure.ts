@@ -1,6 +1,6 @@
 /**
- * Tells why a machine could not load a publication: because of the publication, or because of something on the machine itself, which an
- * operator has to look for there.
+ * Determines why a machine could not load a publication: because of an error in the publication, or because of a problem on the
+ * machine, such as an occupied port or an unreadable file, which has to be solved there.
  */
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { MachineFailure } from '../cluster/rollout-decision.ts';
@@ -9,8 +9,8 @@ import type { StartError } from '../main/start-error.ts';
 export type LoadFailureKind = Extract<MachineFailure['kind'], 'refused' | 'machine'>;
 
 /**
- * Codes of errors about what a configuration only names: addresses of the machine, and files that every machine must have. Their contents
- * count, too, because a publication does not contain them.
+ * Codes of errors whose cause is on the machine: addresses to listen on, and files that the configuration only refers to by path.
+ * The contents of these files are included, because they are not part of a publication.
  */
 const MACHINE_CODES: ReadonlySet<string> = new Set([
 	'listen',

@@ -51,18 +51,20 @@ import type { PublicationFolder, StoredPublication } from './publication-folder.
 const STEP_CHECK_INTERVAL_MS = 250;
 /** Maximum characters of the reason of a failure. */
 const MAX_REASON_CHARS = 500;
-/** Why a machine returns if Redis has lost the rollout of the publication that it serves. */
+/**
+ * The logged reason when a machine goes back to its previous publication because Redis has lost the rollout of the current one.
+ */
 const LOST_ROLLOUT_REASON = 'Redis has lost the rollout while the publication was on trial';
-/** Number of reports of another process with this machine's ID after which this machine warns. */
+/** A warning is logged once this many reports with this machine's ID have come from another process. */
 const MIN_OTHER_REPORTS = 3;
-/** Milliseconds without a report of the other process after which it counts as ended. */
+/** Milliseconds without a report from this other process after which it is assumed to have ended. */
 const FORGET_OTHER_PROCESS_MS = 30_000;
 /** Number of reports over which the error rate before a load is computed. */
 const MAX_TRAFFIC_SAMPLES = 60;
 
 /**
- * Age from which a publication is old if it comes from the disk, in milliseconds. Others have probably been published since then, which
- * the machine cannot know.
+ * Age in milliseconds from which a publication that was read from the disk is called old. Newer ones have probably been
+ * published, but the machine cannot know of them without Redis.
  */
 const OLD_PUBLICATION_MS = 7 * 24 * 3_600_000;
 
@@ -72,10 +74,10 @@ export type PublicationLoadResult =
 	| { readonly result: 'handed_over' }
 	/** Nothing was changed. The reason is a clause or a sentence. The default of `kind` is `refused`. */
 	| { readonly result: 'refused'; readonly reason: string; readonly kind?: LoadFailureKind }
-	/** Nothing was changed, because this needs another process and the present one awaits its confirmation. */
+	/** Nothing was changed: a new process would have to take over, but the current one is itself not confirmed yet. */
 	| { readonly result: 'postponed' };
 
-/** The outcome of a step. After `unavailable`, nothing has changed, and nothing is to be reported. */
+/** The result of `#load`. `unavailable` means that nothing has changed and that there is nothing to report to Redis. */
 type LoadOutcome = 'loaded' | 'refused' | 'unavailable';
 
 /** Numbers of responses since the process started. */
@@ -87,7 +89,7 @@ export interface ProcessTraffic {
 export interface PublishedConfigurationDeps {
 	readonly rollouts: Pick<SharedRollout, 'report' | 'replace' | 'readPublication' | 'removeReport'>;
 	readonly sealedValues: SealedValues;
-	/** The trusted publishers, as the option `cluster` names them. */
+	/** The trusted publishers, as listed in the option `cluster`. */
 	readonly publishers: readonly string[] | undefined;
 	readonly folder: PublicationFolder;
 	/**
@@ -105,7 +107,7 @@ export interface PublishedConfigurationDeps {
 	log(level: 'info' | 'warn' | 'error', message: string, fields: { readonly [name: string]: unknown }): void;
 }
 
-/** What is known when a process begins to follow the publications. */
+/** The initial state of a process that begins to follow the publications. */
 export interface PublicationStart {
 	/** ID of the machine. */
 	readonly machine: string;
@@ -170,7 +172,7 @@ export class PublishedConfiguration {
 	#unreadySince: number | undefined;
 	#lastContactAt: number;
 	readonly #redisClock = new RedisClock();
-	/** Time, by {@link Clock.threadNow}, before which this machine does not decide for all machines. */
+	/** Time, by {@link Clock.threadNow}, before which this machine does not advance the rollout as its coordinator. */
 	#nextDecisionAt = 0;
 	/** Tells this process apart from others in reports. */
 	readonly #processToken = randomBytes(8).toString('hex');
@@ -180,7 +182,7 @@ export class PublishedConfiguration {
 	#isStepUnderWay = false;
 	/** Time, by {@link Clock.threadNow}, before which nothing is loaded, because an attempt has just failed. */
 	#nextLoadAt = 0;
-	/** The publication whose postponement has been logged last. */
+	/** The publication whose postponement was logged last, so that it is logged only once. */
 	#postponed: PublicationReference | undefined;
 	/** True if Redis has lost the rollout while this machine served its publication on trial. `#rollout` is then the lost one. */
 	#hasLostRollout = false;
@@ -212,7 +214,7 @@ export class PublishedConfiguration {
 		for (const failure of start.failures) if (!isOver(failure)) this.#recordFailure(failure);
 	}
 
-	/** What a process that takes over from this one has to know if it serves the same publication. */
+	/** The state with which a process that takes over from this one starts if it serves the same publication. */
 	get startOfSuccessor(): Pick<
 		PublicationStart,
 		'serves' | 'identity' | 'isFromDisk' | 'errorRateBefore' | 'failures'
@@ -232,7 +234,7 @@ export class PublishedConfiguration {
 		return Array.from(this.#failures.values(), ({ at: _, ...failure }) => failure);
 	}
 
-	/** What this machine serves and has to serve, for the metrics. */
+	/** The publications that this machine serves and should serve, for the metrics. */
 	get rolloutReport(): FollowedRollout {
 		const rollout = this.#hasLostRollout ? undefined : this.#rollout;
 		const serves = this.#serves;
@@ -251,7 +253,7 @@ export class PublishedConfiguration {
 		return this.#finalSince === undefined ? undefined : Math.max(0, Date.now() - this.#finalSince);
 	}
 
-	/** Begins to report. Never rejects. */
+	/** Begins to follow the publications and to report to Redis. Never rejects. */
 	async start(): Promise<void> {
 		this.#earlierLastGood = await this.#useDisk(folder => folder.lastGood());
 		if (this.#earlierLastGood && isSamePublication(this.#earlierLastGood, this.#servedReference))
@@ -278,7 +280,7 @@ export class PublishedConfiguration {
 	#logDiskStart(): void {
 		const ageMs = this.#ageMs;
 		if (!this.#isFromDisk || ageMs === undefined) return;
-		// The previous process has warned, too, if the publication was old by then.
+		// If the publication was already old, the previous process has logged the warning.
 		if (this.#hasTakenOver) this.#hasLoggedOld = ageMs >= OLD_PUBLICATION_MS;
 		else this.#deps.log('info', 'serving the last good publication from the disk', this.#ageFields(ageMs));
 		this.#warnIfOld();
@@ -320,14 +322,14 @@ export class PublishedConfiguration {
 		]);
 	}
 
-	/** Stops following without telling anybody, because another process of this machine follows the publications from now on. */
+	/** Stops following, but leaves this machine's report in Redis, because another process of the machine now follows. */
 	close(): void {
 		this.#isClosed = true;
 		this.#stopReportTimer();
 		this.#stopStepTimer();
 	}
 
-	/** Reports, and schedules the next report. One report is under way at a time. */
+	/** Reports to Redis, and schedules the next report. Does nothing while a report is in progress. */
 	async #report(): Promise<void> {
 		if (this.#isReporting || this.#isClosed) return;
 		this.#isReporting = true;
@@ -338,12 +340,13 @@ export class PublishedConfiguration {
 			const sentAt = this.#clock.threadNow();
 			const answer = await this.#deps.rollouts.report(this.#ownReport(), this.#revision, wouldCoordinate);
 			const clockChangeMs = this.#redisClock.observe(answer.now, sentAt, this.#clock.threadNow());
-			// Before all machines have reported by the changed clock, nobody can tell which ones are lost.
+			// A machine counts as lost if the time of its last report is too far from the clock of Redis. After a change of this clock,
+			// that is known only once all machines have reported again.
 			if (clockChangeMs !== 0) this.#nextDecisionAt = this.#clock.threadNow() + LOST_AFTER_MS;
 			this.#isFromDisk = false;
 			this.#noticeOtherProcess(answer.otherProcess);
 			if (answer.changed) this.#useState(answer.changed.rollout, answer.revision);
-			// After Redis has lost its data, no coordinator ends the trial, so the loss counts as lost contact with Redis.
+			// If Redis has lost its data, no coordinator will end the trial, so the machine acts as if Redis did not answer.
 			if (!this.#hasLostRollout) this.#lastContactAt = this.#clock.threadNow();
 			if (answer.reports && clockChangeMs !== 0) await this.#shiftRollout(clockChangeMs);
 			else if (answer.reports && this.#clock.threadNow() >= this.#nextDecisionAt)
@@ -357,7 +360,7 @@ export class PublishedConfiguration {
 		} finally {
 			this.#isReporting = false;
 			if (!this.#isClosed) {
-				// Machines that were started together must not report at the same moment forever.
+				// Random delays, so that machines that were started together do not always report at the same moment.
 				const delayMs = REPORT_INTERVAL_MS * (0.9 + Math.random() / 5);
 				this.#stopReportTimer = this.#clock.startTimer(() => void this.#report(), delayMs, false);
 			}
@@ -393,7 +396,7 @@ export class PublishedConfiguration {
 		const next = nextRollout(rollout, reports, now);
 		if (next === rollout) return;
 		const revision = await this.#deps.rollouts.replace(this.#revision, next);
-		// If somebody else has replaced the state, the next report brings the new state.
+		// If another machine has replaced the state in the meantime, the answer to the next report contains the new state.
 		if (revision === undefined) return;
 		this.#useState(next, revision);
 		const { publication, reason, failedMachine } = next;
@@ -404,7 +407,7 @@ export class PublishedConfiguration {
 			this.#deps.log('info', 'rollout extended', { publication, share: next.terms.shares[next.wave] });
 	}
 
-	/** Moves the times of the rollout after a change of the clock of Redis. */
+	/** Adjusts the times stored in the rollout after the clock of Redis has changed. */
 	async #shiftRollout(clockChangeMs: number): Promise<void> {
 		if (!this.#rollout) return;
 		const shifted = shiftRollout(this.#rollout, clockChangeMs);
@@ -420,7 +423,8 @@ export class PublishedConfiguration {
 		const known = this.#rollout;
 		this.#hasLostRollout =
 			rollout === undefined && known !== undefined && isOnTrial(known) && servesPublication(this.#served, known);
-		// The machine goes on watching its own errors, and returns as it does without Redis.
+		// The lost rollout is kept. With it, the machine still watches its own errors, and goes back to the previous publication as it
+		// does when Redis is unavailable.
 		if (this.#hasLostRollout) return;
 		if (rollout?.publication !== known?.publication || rollout?.identity !== known?.identity) this.#nextLoadAt = 0;
 		this.#rollout = rollout;
@@ -441,7 +445,7 @@ export class PublishedConfiguration {
 		}
 	}
 
-	/** The publication that the machine serves, as reports name it. */
+	/** The publication that the machine serves, in the form that reports contain. */
 	get #served(): FinalPublication {
 		return { serves: this.#serves, identity: this.#identity, finalSince: this.#finalSince };
 	}
@@ -451,8 +455,8 @@ export class PublishedConfiguration {
 	}
 
 	/**
-	 * Takes note of when the publication that the machine serves, which is final, was published. Returns false if it cannot be
-	 * decrypted or verified.
+	 * Decrypts the publication that the machine serves, which must be final, and records when it was published. Returns false if it
+	 * cannot be decrypted or verified.
 	 */
 	#openFinal(sealed: Buffer): boolean {
 		const { sealedValues, publishers } = this.#deps;
@@ -513,7 +517,7 @@ export class PublishedConfiguration {
 		return responses < MIN_RATED_RESPONSES ? 0 : (serverErrors - first.serverErrors) / responses;
 	}
 
-	/** Does what the rollout tells the machine to do. One step is under way at a time. */
+	/** Does what the rollout tells the machine to do. Does nothing while a previous call is still in progress. */
 	async #takeStep(): Promise<void> {
 		const rollout = this.#rollout;
 		if (!rollout || this.#isStepUnderWay || this.#isClosed) return;
@@ -613,7 +617,7 @@ export class PublishedConfiguration {
 			this.close();
 			return 'loaded';
 		}
-		// The process stops, or has handed over in the meantime. The record of the trial then belongs to the other process.
+		// The process is stopping, or another one has taken over, to which the record of the trial on the disk now belongs.
 		if (this.#isClosed) return 'unavailable';
 		if (result.result === 'postponed') {
 			if (!this.#postponed || !isSamePublication(this.#postponed, wanted))
@@ -631,7 +635,7 @@ export class PublishedConfiguration {
 			const { reason, kind = 'refused' } = result;
 			const known = this.#failures.get(number)?.reason;
 			this.#recordFailure({ publication: number, identity: wanted.identity, kind, reason });
-			// An ended rollout is retried forever, so only what is new is logged.
+			// After the end of a rollout, loading is retried until it succeeds, so the same failure is logged only once.
 			if (this.#failures.get(number)?.reason !== known)
 				this.#deps.log('error', 'publication refused', {
 					publication: number,
@@ -693,7 +697,7 @@ export class PublishedConfiguration {
 		try {
 			sealed = await this.#fetch(served);
 			if (this.#isStepUnderWay || this.#serves !== number || this.#identity !== served.identity) return;
-			// What somebody has altered in Redis must not replace the good publication on the disk.
+			// If somebody has altered the publication in Redis, it must not replace the good one on the disk.
 			if (!this.#openFinal(sealed)) return;
 		} catch (error) {
 			if (!(error instanceof ClusterError || error instanceof PublicationRefused)) this.#logUnexpected(error);

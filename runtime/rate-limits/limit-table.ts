@@ -10,15 +10,15 @@ import {
 import { HalfSipHash } from './half-sip-hash.ts';
 import { UnreportedUsage, type UsageReport, unreportedUsageWords } from './unreported-usage.ts';
 
-/** Number of keys in a set. A key is always in the set that its hash selects. */
+/** Number of places (slots for one key each) in a set. The hash of a key selects the set; the key may have any place in it. */
 const KEYS_PER_SET = 8;
-/** The bits of all places of a set. */
+/** A mask with one bit for each place of a set. A bit is 1 if a request of the place's key was refused. */
 const REFUSAL_BITS = (1 << KEYS_PER_SET) - 1;
-/** Number of words at the beginning of the memory: the secret key of the hash. */
+/** Number of words of the hash's secret key, which is at the beginning of the memory. */
 export const SECRET_WORDS = 2;
 /**
- * Number of words in a line of the processor's caches. The times of a set fill a line, and so do its hashes: of a table that is
- * larger than the caches, a request then needs three lines.
+ * Number of words in a line of the processor's caches. The times of a set fill one line, and its hashes another. With the line
+ * that has the set's lock, a request fetches three lines if the table is larger than the caches.
  */
 const CACHE_LINE_WORDS = 16;
 /** Words of a set: its lock, and the state described at `#setWords`. */
@@ -60,7 +60,7 @@ function tableLayout(maxKeys: number): {
 	return { setCount, timesIndex, idsIndex, setWordsIndex, unreportedIndex };
 }
 
-/** A place that a key uses. */
+/** The state of one key. `place` is the number of its place in the table. */
 export interface UsedPlace {
 	readonly place: number;
 	/** The halves of the key's hash. */
@@ -115,9 +115,9 @@ export interface KeyReport extends UsageReport {
 /**
  * One thread's view of a table. For each key, it stores a 64-bit hash and one time (see {@link computeExcessMs}). In a full set, a
  * new key takes the place of the key that has used least, except keys of which a request was refused, and continues with the time of
- * that key. A count can therefore only be too high. The first request of a new key is always admitted. If requests of all keys of a
- * set were refused, the new key takes the place of each of them in turn: attackers must send two requests for each of `maxKeys` keys
- * so that one more request of a limited key is admitted.
+ * that key. A count can therefore only be too high. The first request of a new key is always admitted. If a request of every key
+ * of a set was refused, new keys take the places in turn: to get one more request of a limited key admitted, attackers must send
+ * two requests for each of `maxKeys` other keys.
  */
 export class LimitTable {
 	readonly #setCount: number;
@@ -126,12 +126,12 @@ export class LimitTable {
 	/** For each key, the halves of its hash; both are 0 if the place was never used. */
 	readonly #keyHashes: Int32Array;
 	/**
-	 * For each set, its lock, and then a bit for each place whose key had a request refused ({@link REFUSAL_BITS}), with the number
-	 * of the place that is taken next if all bits are set above them.
+	 * For each set, two words: its lock, and the refusals. The refusals have a bit for each place ({@link REFUSAL_BITS}), and above
+	 * these bits the number of the place that a new key takes next if all bits are 1.
 	 */
 	readonly #setWords: Int32Array;
 	readonly #hash: HalfSipHash;
-	/** Usage that Redis has not counted; undefined if the counts are those of this machine. */
+	/** Usage that Redis has not counted; undefined if the table counts only this machine's requests. */
 	readonly unreported: UnreportedUsage | undefined;
 
 	/**

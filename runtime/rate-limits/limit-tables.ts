@@ -23,7 +23,7 @@ interface OpenTable {
 
 /** The owner of tables whose counts the machines of a cluster share. */
 export interface SharedTables {
-	/** The secret of the tables' hash. It has as many bytes as the secret of any table. */
+	/** The secret key of the hash in these tables, {@link SECRET_WORDS} words long. */
 	readonly secret: Buffer;
 	/** Adds a table, before it is used. */
 	onTableOpened(key: string, settings: RateLimiterSettings, buffer: SharedArrayBuffer): void;
@@ -31,7 +31,7 @@ export interface SharedTables {
 	onTableClosed(key: string): void;
 }
 
-/** Tables whose hashes have the same secret, so that each key has the same place in a successor. */
+/** The tables of this process. A successor uses the same secrets for its hashes, so that each key has the same place there. */
 export class LimitTables {
 	readonly #secret: Buffer;
 	readonly #sharedTables: () => SharedTables | undefined;

@@ -1,14 +1,16 @@
 /**
- * What a process has admitted in a shared zone of `rate_limit` and Redis has not counted yet, for each place of the zone's table. The
- * memory is shared by all threads; a place is used only while its set is locked.
+ * The usage that a process has admitted in a shared zone of `rate_limit` but that Redis has not counted yet, for each place (slot
+ * of a key) of the zone's table. The memory is shared by all threads; a place is used only while its set is locked.
  */
 
-/** Maximum number of places that are listed for the main thread at a time. Any other place is listed by its next request. */
+/**
+ * Size of the list of places that the main thread must report. If it is full, the next request of a key tries to list its place.
+ */
 const MAX_LISTED_PLACES = 4096;
-/** Number of times that the main thread finds an entry unwritten before it assumes that the thread writing it has died. */
+/** Number of times that the main thread finds a list entry empty before it assumes that the thread writing it has died. */
 const MAX_UNWRITTEN_READS = 100;
 
-/** Flags of a place: it is listed; more was counted than a batch, because Redis was unavailable or a response was charged. */
+/** Flags of a place: it is in the list; it has more than a batch to report (Redis was unavailable, or a response was charged). */
 const IS_LISTED = 1;
 const IS_BEYOND_BATCH = 2;
 
@@ -91,7 +93,7 @@ export class UnreportedUsage {
 		return waitingSince !== 0 && now - waitingSince > waitMs;
 	}
 
-	/** Sets since when a reply of Redis is due: a time, undefined if none is due, or `away` if Redis is unavailable. */
+	/** Sets the time since which a reply from Redis is awaited; undefined if none is; `away` if Redis is unavailable. */
 	setWaitingSince(waitingSince: number | 'away' | undefined): void {
 		this.#sharedValues[WAITING_SINCE_INDEX] = waitingSince === 'away' ? UNAVAILABLE_SINCE : (waitingSince ?? 0);
 	}
@@ -102,7 +104,7 @@ export class UnreportedUsage {
 		const isBeyondBatch = (this.#flags[place]! & IS_BEYOND_BATCH) !== 0;
 		this.#flags[place] = 0;
 		if (unreportedMs === 0) return undefined;
-		// Part of what was admitted during a long failure of Redis has become available again since then.
+		// If Redis was unavailable for long, part of the admitted usage has expired since then, and is not reported.
 		const amountMs = isBeyondBatch ? Math.min(unreportedMs, Math.max(0, remainingMs)) : unreportedMs;
 		this.#amountsMs[2 * place] = 0;
 		this.#amountsMs[2 * place + 1]! += amountMs;

@@ -91,7 +91,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	/** True once our side has ended. */
 	#isLocalEnded = false;
 	#expectsContinue = false;
-	/** After its response, the client is told to stop sending once more than this many bytes of its request have been received. */
+	/** Once the response has been sent, the client is told to stop if more than this many bytes of its request have arrived. */
 	#maxDrainBytes = 0;
 	#isResponseHeldBack = false;
 	/** The trailers of a response whose body has been sent, but whose end is held back. */
@@ -104,7 +104,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	#tunnel: TunnelStream | undefined = undefined;
 	#readDeadline = Infinity;
 	#writeDeadline = Infinity;
-	/** Pace of the request body. Created when we first wait for the client. */
+	/** Measures how fast the client sends the request body. Created when a handler first waits for the body. */
 	#readPace: TransferPace | undefined = undefined;
 	#writePace: TransferPace | undefined = undefined;
 	#limitOverrides: TransferLimits | undefined = undefined;
@@ -198,7 +198,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		return this.output.roomBytes;
 	}
 
-	/** Does nothing: a client that disconnects resets its streams, which is always noticed. */
+	/** Does nothing, because a client's disconnect is noticed anyway: it resets the stream. */
 	watch(): void {}
 
 	bodyAwaited(): void {
@@ -257,8 +257,8 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	}
 
 	/**
-	 * Creates the pace of one direction. `totalTimeoutMs` counts from the end of the head; 0 means
-	 * none.
+	 * Starts to measure one direction of the exchange. `totalTimeoutMs` is the time limit from the end of the request's head; 0
+	 * means no limit.
 	 */
 	#startPace([idleTimeoutMs, minBytesPerSecond]: [idle: number, rate: number], totalTimeoutMs: number): TransferPace {
 		const pace = new TransferPace();

@@ -382,8 +382,8 @@ export class Http3Connection
 	}
 
 	/**
-	 * Runs the queue, and writes heads that still wait for a body. Ends the connection if it is shutting down and has no requests
-	 * left.
+	 * Sends the queued output, and the response heads that still wait for a body. Ends the connection if it is shutting down and has
+	 * no requests left.
 	 */
 	#sendQueued(): void {
 		this.#isProcessing = true;
