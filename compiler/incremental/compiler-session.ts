@@ -52,8 +52,8 @@ export class CompilerSession {
 }
 
 /**
- * Maximum passes before the text is parsed as a whole. Each pass corrects the assumptions about pieces that were wrong in the
- * previous pass.
+ * Maximum passes before the text is parsed as a whole. A pass makes assumptions about the pieces of the text, such as that a
+ * piece is an independent site. The next pass corrects the assumptions that were wrong.
  */
 const MAX_PASSES = 4;
 

@@ -51,8 +51,8 @@ export class DocumentChecks {
 	}
 
 	/**
-	 * Plans the listeners. Reuses the last plan if the addresses, `bind` and TLS of all sites are unchanged. `reads` holds the
-	 * reads that `reader` recorded.
+	 * Plans the listeners. Reuses the last plan if the addresses, `bind` and TLS of all sites are unchanged. `reads` are the
+	 * accesses to files and the environment that `reader` has recorded.
 	 */
 	plan(document: Document, report: Report, reader: Reader, reads: readonly RecordedRead[]): Plan {
 		const { admin: _, logs: _logs, ...relevantSettings } = document.settings ?? {};

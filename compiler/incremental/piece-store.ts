@@ -1,4 +1,4 @@
-/** Splits configuration files into pieces, and reuses the pieces known from the previous compilation. */
+/** Splits configuration files into pieces, such as single sites, and reuses the pieces known from the previous compilation. */
 import type { Dialect } from '../dialects/dialect.ts';
 import { substituteEnvironment } from '../source/environment.ts';
 import type { Source } from '../source/source.ts';

@@ -61,7 +61,7 @@ interface PieceReading {
 	hasEntered: boolean;
 }
 
-/** The memory of one configuration, kept between compilations. */
+/** The cached results for one configuration, kept between compilations. */
 export class SiteMemory implements PieceMemory {
 	/** The contexts of the previous compilation, each with its number. */
 	#previousContexts = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** Warns, at a start and at each load, about root folders that do not exist. */
+/** Warns about root folders that do not exist, when the server starts and whenever a configuration is loaded. */
 import type { CompileResult } from '../compiler.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { withWholePlaces } from '../diagnostics/whole-places.ts';
@@ -15,7 +15,7 @@ const MAX_WARNINGS = 20;
 
 /**
  * Returns a warning for each missing root of a configuration text, without those that comments in the text silence. Returns none
- * for JSON, because whoever sends it has checked the text, and its comments are lost.
+ * for JSON, because it is usually compiled from a text that has been checked, and the comments of that text are lost.
  */
 export function missingRootWarnings(
 	{ format }: ConfigInput,

@@ -2,13 +2,13 @@
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { fileAndLine, importChain } from '../syntax/structure-mistake.ts';
 
-/** Beginnings of messages that Caddy writes after the place rather than before it. */
+/** Beginnings of messages that Caddy writes after the file and line rather than before them. */
 const MESSAGES_AFTER_PLACE = ['unrecognized directive: ', 'unrecognized global option: '];
 const NESTING_ADVICE = 'are you sure your Compatfile structure (nesting and braces) is correct?';
 
 /**
- * Adds the name of the directive or option to a message, and determines whether the place goes before or after the message. A
- * message that Caddy does not have contains a backtick or ends with a period; it is returned unchanged.
+ * Adds the name of the directive or option to a message, and determines whether the file and line go before or after the message.
+ * A message that Caddy does not have contains a backtick or ends with a period; it is returned unchanged.
  */
 export function withCompatibleMessage(
 	message: string,
@@ -21,7 +21,7 @@ export function withCompatibleMessage(
 	return { message, place: isPlaceFirst ? 'before' : 'behind' };
 }
 
-/** Inserts the place into the message of a diagnostic. This is the last step, because the line may change until then. */
+/** Inserts the file and line into the message of a diagnostic. This is the last step, because the line may change until then. */
 export function insertPlace(diagnostic: Diagnostic): Diagnostic {
 	const { place, ...diagnosticWithoutPlace } = diagnostic;
 	const { message, span } = diagnosticWithoutPlace;

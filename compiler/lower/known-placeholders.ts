@@ -1,4 +1,4 @@
-/** The placeholders of code generation, in the form that lowering needs. */
+/** Gives lowering access to the placeholders that code generation knows. */
 import { isKnownPlaceholder, placeholderNames } from '../codegen/placeholders/index.ts';
 import { expandShorthands, fullPlaceholderName, shorthandNames } from '../codegen/placeholders/shorthands.ts';
 import { compileRegexp, RegexpError, RegexpTooLarge } from '../codegen/regexp/regexp.ts';

@@ -311,8 +311,8 @@ function routeOfDirective(item: LoweredDirective, groupName: string | undefined)
 }
 
 /**
- * Returns the name of a directive's exclusive group; undefined if it is in none. A directive whose module says `apart` has a group
- * even if it occurs only once.
+ * Returns the name of a directive's exclusive group; undefined if it is in none. A directive whose module declares `exclusive:
+ * 'apart'` has a group even if it occurs only once.
  */
 function exclusiveGroup(
 	{ directive, module }: LoweredDirective,

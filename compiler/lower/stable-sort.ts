@@ -59,7 +59,7 @@ function mergeRanges<T>(items: T[], start: number, middle: number, end: number, 
 		);
 		return;
 	}
-	// The pairs to compare are symmetric around the middle of the two ranges together.
+	// The pairs to compare are symmetric around the midpoint of the combined range.
 	const half = Math.floor((start + end) / 2);
 	const sum = half + middle;
 	const startsRightOfHalf = middle > half;

@@ -18,8 +18,8 @@ export interface StepPlaces {
 }
 
 /**
- * Returns the spans of all steps inside a value, in order of their numbers. A step without a span gets that of the object around
- * it.
+ * Returns the spans of all steps inside a value, in order of their numbers. A step without a span gets the span of the enclosing
+ * object.
  */
 export function stepSpans(value: object, origins: Origins): (SourceSpan | undefined)[] {
 	const spans: (SourceSpan | undefined)[] = [];

@@ -1,4 +1,4 @@
-/** The named upstreams during lowering, both of the file and of sites. */
+/** Collects the named upstreams during lowering: those at the top level of the file, and those that sites define. */
 import { lowerNamedUpstream } from '../modules/directives/reverse-proxy/lower-upstream.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Line, NamedBlock } from '../syntax/ast.ts';

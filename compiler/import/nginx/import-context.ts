@@ -45,11 +45,11 @@ export interface ServerContext extends ImportContext {
 	readonly routeOf: (name: string) => string;
 	/** Returns the location for exactly this path (`location = PATH`); undefined if there is none. */
 	readonly findExactLocation: (path: string) => NginxDirective | undefined;
-	/** Returns the name of the error rules of a scope; undefined if the rules of the server apply. */
+	/** Returns the name of a scope's rules for error responses (`error_page`); undefined if the server's rules apply. */
 	readonly errorRulesName: (scope: Scope) => string | undefined;
 	/**
-	 * Records the slot at the start of a location that uses the error rules of the server. If requests may arrive from locations
-	 * with error rules of their own, a line that resets these rules is added to the slot.
+	 * Records the slot at the start of a location to which the server's rules for error responses apply. If requests may arrive
+	 * from locations with rules of their own, a line that makes the server's rules apply again is added to the slot.
 	 */
 	readonly noteEntrySlot: (slot: Slot) => void;
 	/**

@@ -8,8 +8,8 @@ import { hasErrorFields, writeFields } from './write-headers.ts';
 import { translateOrKeep } from './write-rewrites.ts';
 
 /**
- * The scopes of a server that have error rules of their own, each with a name. The variable `errors` has this name in requests of
- * the scope.
+ * The scopes of a server whose error responses differ from the server's own, each with a name. In requests to such a scope, the
+ * variable `errors` is set to this name, by which `handle_errors` chooses the rules.
  */
 export class ErrorRules {
 	readonly #scopesByName = new Map<string, Scope>();
@@ -22,7 +22,7 @@ export class ErrorRules {
 		this.#unusedName = unusedName;
 	}
 
-	/** Returns the name of the error rules of a scope; undefined if the rules of the server apply. */
+	/** Returns the name of a scope's rules for error responses; undefined if the server's rules apply. */
 	rulesNameOf(scope: Scope): string | undefined {
 		const errorPages = scope.directivesIn('error_page');
 		const hasServerPages =
@@ -44,7 +44,7 @@ export class ErrorRules {
 		return name;
 	}
 
-	/** Records the slot at the start of a location that uses the error rules of the server. */
+	/** Records the slot at the start of a location to which the server's rules for error responses apply. */
 	noteEntrySlot(slot: Slot): void {
 		this.#entrySlots.push(slot);
 	}

@@ -56,7 +56,7 @@ export function parseGeo({ block }: Pick<NginxDirective, 'block'>): {
 
 /**
  * Returns the networks in the order in which they must be tried: the longest prefixes first. If a network has several lines, the
- * last one counts.
+ * last one is used.
  */
 function networkEntries(lines: readonly NginxDirective[]): GeoEntry[] {
 	const valuesByNetwork = new Map<string, string>();

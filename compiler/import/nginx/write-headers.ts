@@ -7,7 +7,7 @@ import { Untranslatable } from './untranslatable.ts';
 import { isCached } from './write-cache.ts';
 import { translateOrKeep } from './write-rewrites.ts';
 
-/** Matches the statuses of responses to which nginx adds fields without `always`. */
+/** Matches the statuses of responses to which nginx adds the fields of `add_header` lines without `always`. */
 const SUCCESS_MATCHER = 'match status 200 201 204 206 301 302 303 304 307 308';
 
 /** Writes `add_header` and `expires`. With `isForErrors`, writes only the fields that error responses get as well. */

@@ -64,8 +64,8 @@ function isRegexp({ kind }: Location): boolean {
 }
 
 /**
- * Orders locations as nginx searches them. A branch in `decidedBranches` ends the search. A branch in `longestBranches`, for a prefix, is used only
- * if no regular expression matches in the block around these locations.
+ * Orders locations as nginx searches them. A branch in `decidedBranches` ends the search. A branch in `longestBranches`, which is
+ * for a prefix, is used only if no regular expression matches in the block around these locations.
  */
 function branchesOf(
 	locations: readonly Location[],

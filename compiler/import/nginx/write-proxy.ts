@@ -8,7 +8,7 @@ import { Untranslatable } from './untranslatable.ts';
 import { translateOrKeep } from './write-rewrites.ts';
 import { upstreamAddress } from './write-upstream.ts';
 
-/** How requests are chosen for a block. `captureName` is the name of the location's regular expression. */
+/** Which requests a location handles. `captureName` is the name of the location's regular expression. */
 export type Place =
 	| { readonly kind: 'exact' | 'prefix'; readonly path: string }
 	| { readonly kind: 'regexp'; readonly captureName: string }
@@ -93,7 +93,7 @@ function writeProxyChoice(
 	}
 }
 
-/** Writes the change of the path that a URI in the address of `proxy_pass` causes. */
+/** Writes the change of the path that nginx makes if the address in `proxy_pass` has a URI. */
 function writePathChange(
 	uri: string | undefined,
 	place: Place,
@@ -306,7 +306,7 @@ function writeErrorInterception(scope: Scope, out: ConfigfileWriter, prefix: str
 	out.writeBlock('handle_response @error', () => out.writeLine('error "from the upstream" {rp.status_code}'));
 }
 
-/** FastCGI parameters that are sent without a line. */
+/** FastCGI parameters that the server sends by default, so that they need no line. */
 const DEFAULT_FASTCGI_PARAMETERS: ReadonlySet<string> = new Set([
 	...['QUERY_STRING', 'REQUEST_METHOD', 'CONTENT_TYPE', 'CONTENT_LENGTH', 'SCRIPT_NAME', 'REQUEST_URI', 'DOCUMENT_URI'],
 	...['DOCUMENT_ROOT', 'SERVER_PROTOCOL', 'REQUEST_SCHEME', 'HTTPS', 'GATEWAY_INTERFACE', 'SERVER_SOFTWARE'],

@@ -44,7 +44,7 @@ interface Site {
 	readonly patterns: readonly { readonly label: string; readonly pattern: string; readonly written: string }[];
 }
 
-/** A named route that several places of a site run. */
+/** A named route that several blocks of a site invoke. */
 interface Route {
 	readonly name: string;
 	readonly lines: CapturedLines;

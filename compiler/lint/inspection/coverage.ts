@@ -62,10 +62,10 @@ function findValues(matcher: Matcher): ListedValues | undefined {
 	return { kind, values: kind === 'method' ? values : values.map(value => value.toLowerCase()) };
 }
 
-/** What is found out about a matcher once, because it is compared with many others. */
+/** Properties of a matcher that are determined only once, because it is compared with many others. */
 interface MatcherFacts {
 	key?: string;
-	/** `null` if there are none. */
+	/** The values that the matcher lists; `null` if it lists none, undefined if this has not been determined yet. */
 	listedValues?: ListedValues | null;
 }
 
@@ -87,13 +87,16 @@ function keyOf(matcher: Matcher): string {
 	return facts.key;
 }
 
-/** Returns the patterns of a matcher that is a list of paths, in lower case; undefined for any other, and if one has placeholders. */
+/**
+ * Returns the patterns of a matcher that is a list of paths, in lower case; undefined for other matchers, or if a pattern has
+ * placeholders.
+ */
 export function pathValuesOf(matcher: Matcher): readonly string[] | undefined {
 	const list = valuesOf(matcher);
 	return list?.kind === 'path' ? list.values : undefined;
 }
 
-/** Returns the same patterns, parsed; undefined if one is neither a path nor a prefix of paths. */
+/** Returns the patterns of {@link pathValuesOf}, parsed; undefined if one of them is neither a path nor a prefix of paths. */
 export function parsedPathsOf(matcher: Matcher): readonly ParsedPathPattern[] | undefined {
 	const patterns = pathValuesOf(matcher)?.map(parsePathPattern);
 	return patterns?.every(pattern => pattern !== undefined) ? patterns : undefined;
@@ -152,7 +155,7 @@ interface ParsedPathPattern {
 	readonly isPrefix: boolean;
 }
 
-/** Returns the text of a pattern that is a path or a prefix of paths; undefined for other patterns. */
+/** Parses a pattern that is a path or a prefix of paths; returns undefined for other patterns. */
 function parsePathPattern(pattern: string): ParsedPathPattern | undefined {
 	if (LITERAL_PATTERN.test(pattern)) return { text: pattern, isPrefix: false };
 	const text = pattern.slice(0, -1);

@@ -1,11 +1,11 @@
-/** Conditions in their order, to find the first one that covers another. */
+/** Finds the first condition in a list that covers another condition. */
 import type { Matcher } from '../../document/document.ts';
 import { coversMatcher, pathValuesOf } from './coverage.ts';
 import { PathPatternIndex } from './path-pattern-index.ts';
 
 /**
- * A list of conditions, of which an undefined one always holds. Among thousands of paths, as in a list of redirects, the first
- * condition that covers a path is found without comparing it with all of them.
+ * A list of conditions with their owners, such as steps. An undefined condition always holds. An index by path avoids comparing a
+ * condition with thousands of others, as in a list of redirects.
  */
 export class CoveringMatchers<Owner> {
 	readonly #entries: { readonly matcher: Matcher | undefined; readonly owner: Owner }[] = [];
@@ -35,8 +35,8 @@ export class CoveringMatchers<Owner> {
 }
 
 /**
- * Returns the literal beginnings of paths, one of which must match the patterns of a matcher that covers `matcher`; undefined if that
- * is not known.
+ * Returns path texts to look up in the index. A condition in the index can cover `matcher` only if one of its patterns equals one
+ * of these texts or is a prefix of it. Returns undefined if all conditions must be compared.
  */
 function pathsToCover(matcher: Matcher): readonly string[] | undefined {
 	if (matcher.type === 'any') return undefined;

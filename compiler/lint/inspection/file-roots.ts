@@ -32,7 +32,9 @@ interface MissingRoot {
 	readonly hint: string;
 }
 
-/** Yields the roots that are not folders. Ignores folders that depend on the request, and those that the reader withholds. */
+/**
+ * Yields the roots that are not folders. Ignores roots that depend on the request, and paths at which the reader does not look.
+ */
 export function* missingRoots(
 	walkedDocument: WalkedDocument,
 	format: ConfigInput['format'],

@@ -33,8 +33,8 @@ interface FlatStep {
 }
 
 /**
- * Returns the value with which the `Set-Cookie` of an edit is sent, after all other edits that certainly apply to it; undefined if
- * one of them removes it. Placeholders count as text.
+ * Returns the value with which the `Set-Cookie` of an edit is sent, after all other edits that certainly apply to it; undefined
+ * if one of them removes it. Placeholders are treated as plain text.
  */
 export function finishedCookie(edit: FieldEdit, routes: NamedRoutes): string | undefined {
 	const { walkedStep, place, editedMessage } = edit;
@@ -72,7 +72,7 @@ function certainLaterSteps(startStep: WalkedStep, routes: NamedRoutes): Step[] {
 			if (canAnswer(step)) return certainSteps;
 			targetChanged ||= changesTarget(step);
 		}
-		// A pipeline that is not a branch, such as that of `handle_response`, ends with an answer.
+		// A pipeline that is not a branch, such as the pipeline of `handle_response`, ends with an answer.
 		if (walked.pipeline.owner && !branchOf(walked)) return certainSteps;
 	}
 	return certainSteps;
@@ -95,7 +95,7 @@ function certainEarlierSteps(startStep: WalkedStep, routes: NamedRoutes): Step[]
 	return certainSteps;
 }
 
-/** Reports whether a step certainly runs for requests that meet `met`. */
+/** Reports whether a step certainly runs for requests that meet the conditions in `met`. */
 function isCertain({ exclusive }: Step, conditions: readonly Matcher[], met: readonly Matcher[]): boolean {
 	if (exclusive !== undefined) return false;
 	return conditions.every(
@@ -151,7 +151,7 @@ function changesOf(step: Step, moment: Moment): Change[] {
 	});
 }
 
-/** The code has been generated before rules run, so nothing is refused anymore. */
+/** Never called: rules run only after code generation has accepted the document. */
 function throwRefusal(message: string): never {
 	throw new Error(message);
 }
@@ -179,7 +179,10 @@ function coversSetCookie(pattern: string): boolean {
 	return isPrefix ? 'set-cookie'.startsWith(text) : text === 'set-cookie';
 }
 
-/** Returns what a replacement does. One whose expression has placeholders, which differ by request, changes nothing. */
+/**
+ * Returns the change that a replacement makes. If its expression has placeholders, whose values depend on the request, the value
+ * is left unchanged.
+ */
 function replacementChange({ find, replace }: FieldReplacement): Change {
 	const unchanged: Change = value => value;
 	if (/\{[a-z_]+\.[^{}]+\}/.test(find)) return unchanged;

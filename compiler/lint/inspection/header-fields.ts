@@ -76,7 +76,7 @@ function* collectFieldEdits(walkedDocument: WalkedDocument): Generator<FieldEdit
 
 const CACHE_CONTROL_FIELD = /^(?:cache-control|cdn-cache-control|surrogate-control)$/i;
 
-/** Minimum lifetime, in seconds, for which caching a response counts as long-lived. */
+/** Lifetime in seconds from which on the caching of a response is regarded as long-lived. */
 const LONG_LIVED_SECONDS = 86_400;
 
 /** Reports whether a field makes caches keep a response for a long time. */

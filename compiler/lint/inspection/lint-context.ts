@@ -23,8 +23,8 @@ export interface FindingDetails {
 }
 
 /**
- * The words in an object's text at which a finding about the object is shown. If there are several occurrences, the first one
- * counts by default.
+ * The words in an object's text at which a finding about the object is shown. If they occur several times, the first occurrence
+ * is used by default.
  */
 export interface WordPlacement {
 	readonly words?: string | undefined;
@@ -92,7 +92,10 @@ export class LintContext {
 		return this.#mustInspectAgain || this.scope.isIncomplete;
 	}
 
-	/** Must be called if the absence of findings also depends on anything that the rule does not declare. */
+	/**
+	 * Must be called if the absence of findings also depends on something that the rule does not declare in `dependsOn`, such as
+	 * files.
+	 */
 	requestReinspection(): void {
 		this.#mustInspectAgain = true;
 	}

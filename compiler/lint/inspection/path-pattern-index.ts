@@ -2,7 +2,10 @@
 import type { Matcher } from '../../document/document.ts';
 import { parsedPathsOf } from './coverage.ts';
 
-/** Finds owners by their patterns, which are literal paths or prefixes. */
+/**
+ * An index of matchers by their path patterns, which are literal paths or prefixes. It returns the owners of matchers, such as
+ * steps.
+ */
 export class PathPatternIndex<Owner> {
 	readonly #ownersByPath = new Map<string, Owner[]>();
 	readonly #ownersByPrefix = new Map<string, Owner[]>();

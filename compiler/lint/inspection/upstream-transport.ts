@@ -6,8 +6,8 @@ interface PoolSettings {
 }
 
 /**
- * Reports whether a step sends requests to its upstreams over TLS. The default `Host` is then the address of the upstream,
- * otherwise the one received.
+ * Reports whether a step sends requests to its upstreams over TLS. The default `Host` is then the address of the upstream;
+ * without TLS, it is the received `Host`.
  */
 export function usesTlsToUpstreams(step: Step, document: Document): boolean {
 	const { pool, upstreams } = step as { pool?: string; upstreams?: PoolSettings };

@@ -49,8 +49,8 @@ interface CollectedParts {
 }
 
 /**
- * Collects the pipelines, steps and conditions of one site, given its index in the document. Every list that contains only steps is a pipeline, so modules need not declare
- * where they have pipelines.
+ * Collects the pipelines, steps and conditions of one site, given its index in the document. Every list that contains only steps
+ * is a pipeline, so modules need not declare where they have pipelines.
  */
 export function walkSite({ errors, ...siteWithoutErrors }: Site, index: number): WalkedDocument {
 	const collectedParts: CollectedParts = { pipelines: [], steps: [], matchers: [] };
@@ -173,7 +173,7 @@ export function* matchersIn({
 	for (const { matcher, pointer } of matchers) yield* allNestedMatchers(matcher, pointer);
 }
 
-/** Yields the path patterns of every matcher of paths in a document, and the place of the list that they form. */
+/** Yields the path patterns of every matcher of paths in a document, and the pointer of the list that contains them. */
 export function* pathPatternsIn(
 	document: WalkedDocument,
 ): Generator<{ readonly patterns: readonly string[]; readonly pointer: string }> {

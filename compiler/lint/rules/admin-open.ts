@@ -2,7 +2,7 @@
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { isLoopback } from '../inspection/public-host.ts';
 
-/** Reports an Admin API that listens on an address which others can reach, without a token. */
+/** Reports an Admin API without a token that listens on an address which other machines can reach. */
 export const adminApiOpen: LintRule = {
 	name: 'admin/open',
 	severity: 'warning',

@@ -26,7 +26,7 @@ export const cookieWithoutFlags: LintRule = {
 			if (missingFlags(value).length === 0) continue;
 			const finished = finishedCookie(edit, cx.document.routes ?? {});
 			if (finished === undefined || /max-age=0/i.test(finished)) continue;
-			// A flag that another line removes is not reported here: somebody has asked for that.
+			// A flag that another line removes is not reported here, because removing it is deliberate.
 			const missing = missingFlags(value).filter(flag => missingFlags(finished).includes(flag));
 			if (missing.length === 0) continue;
 			cx.reportAt(pointer, `This cookie has no ${missing.map(flag => `\`${flag}\``).join(' and no ')}.`, {

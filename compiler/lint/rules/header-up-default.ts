@@ -14,7 +14,10 @@ const DEFAULT_FIELD_VALUES: { readonly [name: string]: readonly string[] } = {
 	'x-forwarded-for': ['{http.request.remote}', '{http.request.remote.host}', '{http.vars.client_ip}'],
 };
 
-/** The values among them that equal what is sent to an upstream without TLS if no peer is trusted. */
+/**
+ * Matches the values in {@link DEFAULT_FIELD_VALUES} that equal what an upstream without TLS gets by default if no peer is
+ * trusted.
+ */
 const SAME_VALUE = /^\{http\.request\.(?:hostport|scheme|remote\.host)\}$/i;
 
 /** Reports a `header_up` that replaces a default field with a worse value. */

@@ -10,12 +10,14 @@ const ADDRESS_FIELD =
 	/^http\.request\.header\.(?:x-forwarded-for|x-real-ip|forwarded|cf-connecting-ip|true-client-ip)$/i;
 
 /**
- * Matches placeholders that only name the client. A path and a method are different: they are what a request is about, so a limit for
- * each client and path protects each path.
+ * Matches placeholders with values that only label the client, such as a header field. The path and the method are not matched:
+ * changing them changes what is requested, so a limit for each client and path protects each path.
  */
 const LABEL = /^http\.request\.(?:header\.|cookie\.|body|(?:orig_)?uri(?!\.path))/;
 
-/** Reports a rate limit of which all keys contain values that the client chooses. A client evades the limit by changing these values. */
+/**
+ * Reports a rate limit if every key contains values that the client chooses. A client evades the limit by changing these values.
+ */
 export const limitKeyOfClient: LintRule = {
 	name: 'rate-limit/key-of-client',
 	severity: 'warning',

@@ -3,7 +3,7 @@ import { rateLimit } from '../../modules/directives/rate-limit/rate-limit.ts';
 import type { RateLimitStep } from '../../modules/directives/rate-limit/rate-limit-handler.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Limits of at most this many requests are usually meant to be used up at once, as with five logins. */
+/** Limits of at most this many requests, such as five login attempts, are usually meant to be used up at once. */
 const MAX_SMALL_LIMIT = 20;
 /** In windows shorter than this many milliseconds, it hardly matters whether the requests come at once or evenly. */
 const MIN_LONG_WINDOW_MS = 10_000;

@@ -1,11 +1,11 @@
-/** The suggestion for a line that belongs into the block of one of its neighbors. */
+/** Suggests moving a line into the block of one of its neighbors. */
 import type { Suggestion } from '../../diagnostics/suggest.ts';
 import { wholeLinesSpan } from '../../source/source.ts';
 import type { Block, Line } from '../../syntax/ast.ts';
 
 /**
- * Suggests moving a line into the block of the line of the same outer block whose first word is `ownerName`. There is no fix if
- * there is no such line, or if the two lines come from different files or snippets.
+ * Suggests moving a line of `outerBlock` into the block of the line there that begins with `ownerName`. The suggestion has no fix
+ * if there is no such line, or if the two lines come from different files or snippets.
  */
 export function suggestMove(line: Line, outerBlock: Block, ownerName: string): Suggestion {
 	const label = `belongs in the block of \`${ownerName}\``;
@@ -17,7 +17,7 @@ export function suggestMove(line: Line, outerBlock: Block, ownerName: string): S
 	const movedText = `${ownerIndentation}\t${source.text.slice(start, end)}\n`;
 	const insertAt = (place: number, text: string) => ({ span: { source, start: place, end: place }, text });
 	const { block } = owner;
-	// A closing brace is alone at the beginning of its line.
+	// Inserts before the line with the closing brace, which is the first character of that line apart from indentation.
 	const insertion = block
 		? insertAt(source.text.lastIndexOf('\n', block.close.start - 1) + 1, movedText)
 		: insertAt(owner.span.end, ` {\n${movedText}${ownerIndentation}}`);

@@ -19,7 +19,7 @@ export interface Template {
  */
 export type EscapeValue = (name: string) => ((value: string) => string) | undefined;
 
-/** The context for compiling one place in the document. */
+/** The context for compiling one step or matcher of the document. */
 export interface CompileContext extends Leases {
 	readonly settings: Settings;
 	/** The upstreams of the document, by name. */

@@ -16,15 +16,15 @@ export type SubdirectiveHandler = (args: readonly Word[], line: Line) => void;
 export interface UnknownSubdirective {
 	/** Words of other servers for which a translation is suggested. */
 	readonly foreignWords?: ForeignWords;
-	/** Words that are known in the block of one of the accepted words: for each of them, that accepted word. */
+	/** Words that belong in the block of an accepted word; the value is that accepted word. */
 	readonly wordsOfInnerBlocks?: { readonly [name: string]: string };
 	/** Returns Caddy's message for the unknown word `name`, for a Compatfile. */
 	readonly compatibleMessage?: (name: string) => string;
 }
 
 /**
- * The context for lowering one place in the syntax tree. Every reader reports a mistake at its word and returns undefined, so
- * that a directive can continue and report its other mistakes, too.
+ * The context for lowering one part of the syntax tree. Every reader reports a mistake at its word and returns undefined, so that
+ * a directive can continue and report its other mistakes, too.
  */
 export interface LowerContext {
 	readonly dialect: Dialect;
