@@ -12,21 +12,21 @@ import { ReadBody } from './read-body.ts';
 /** Maximum bytes of a file that is read at once, and cached in memory if it is popular. */
 export const MAX_SMALL_FILE_BYTES: number = 64 * 1024;
 
-/** The means by which a thread reads files. */
+/** What a thread needs to read files. */
 export interface FileReadDeps {
 	/** Direct system calls; undefined if Node's own functions must be used. */
 	readonly calls: SystemCalls | undefined;
 	readonly pages: FilePages;
 }
 
-/** An open file. Its owner must close it: with `close`, or by the end of its body. */
+/** An open file. Its owner must call `close`, or `body` without `keepOpen`, which closes it as well. */
 export class OpenedFile implements OpenFile {
 	readonly source = 'disk';
 	readonly root: string;
 	readonly relativePath: string | undefined;
 	readonly identity: FileIdentity;
 	readonly size: number;
-	/** Path with links resolved; undefined if it consists of the root and the path below it. */
+	/** The path with symbolic links resolved. Undefined if it is simply `relativePath` below `root`. */
 	#path: string | undefined;
 	readonly #deps: FileReadDeps;
 	readonly #descriptor: number;
@@ -106,7 +106,7 @@ export class OpenedFile implements OpenFile {
 		const { calls, pages } = this.#deps;
 		const page = pages.takePage();
 		try {
-			// A read of the whole file is always its first read, so it can start at the descriptor's position.
+			// A read of the whole file is always the first read, so the descriptor is at position 0 and no offset is needed.
 			const readBytes =
 				calls !== undefined && length === this.size ? calls.read(this.#descriptor, page.address, length) : -1;
 			if (readBytes !== length) this.#readInto(page.memory, RESPONSE_HEAD_ROOM_BYTES, length, start);

@@ -1,4 +1,4 @@
-/** Approximate recent popularity in bounded memory (Einziger, Friedman and Manes, TinyLFU, 2017). */
+/** Estimates in bounded memory how popular each file has been recently (Einziger, Friedman and Manes, TinyLFU, 2017). */
 
 /** Number of counters in each of the two rows. */
 const COUNTERS_PER_ROW = 1 << 16;
@@ -21,7 +21,7 @@ export class UseSketch {
 		if (++this.#usesSinceHalving === HALVING_INTERVAL_USES) this.#halve();
 	}
 
-	/** Returns about how many recent uses the file with this hash has. */
+	/** Returns an estimate of the number of recent uses of the file with this hash. */
 	estimate(hash: number): number {
 		return Math.min(this.#counts[hash & (COUNTERS_PER_ROW - 1)]!, this.#counts[COUNTERS_PER_ROW + secondHash(hash)]!);
 	}

@@ -13,7 +13,7 @@ import type { PlaceMaker } from './place-maker.ts';
  */
 export const ADMISSION_SLOT_COUNT = 16;
 
-/** Slots in a row of counts. */
+/** The slots of a thread's row: what each count in it counts. */
 const CONNECTIONS_SLOT = 0;
 const REQUESTS_SLOT = 1;
 const QUEUED_SLOT = 2;

@@ -16,7 +16,7 @@ export interface ListenerGatesDeps {
 	/** Returns memory that all threads share under a key. */
 	sharedMemory(key: string, slotCount: number): Promise<SharedArrayBuffer>;
 	clientIp(x: Exchange): string;
-	/** The thread's fixed counters. */
+	/** The thread's row of counters; see counter-row.ts. */
 	readonly counters: Float64Array;
 }
 

@@ -258,7 +258,7 @@ export class ListenerSockets {
 	}
 }
 
-/** Returns an inherited socket in the form of a socket that this process holds. */
+/** Converts an inherited socket to a `HeldListener`. */
 function toHeldListener({ descriptor, file }: BequeathedSocket): HeldListener {
 	if (!file) return { descriptor, unix: undefined };
 	const socket = { descriptor, close: () => closeSync(descriptor) };

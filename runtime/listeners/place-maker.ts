@@ -6,12 +6,12 @@ import type { ClosableConnection, ProtocolServer } from '../protocols/protocol.t
  * more new connections are likely to follow.
  */
 const MAX_CLOSED_CONNECTIONS = 32;
-/** One in this many idle connections is closed at a time, but at most {@link MAX_CLOSED_CONNECTIONS} of them. */
+/** When room is needed, one in this many idle connections is closed, but at most {@link MAX_CLOSED_CONNECTIONS}. */
 const IDLE_PER_CLOSED = 8;
 /** Milliseconds during which no search is made, after a search that found no idle connection. */
 const SEARCH_PAUSE_MS = 100;
 
-/** Closes idle connections of some of a thread's servers. */
+/** Closes idle connections of the given servers, which run on one thread. */
 export class PlaceMaker {
 	readonly #servers: () => Iterable<ProtocolServer>;
 	readonly #onClosed: (connections: number) => void;

@@ -55,7 +55,7 @@ const REASONS_BY_ALERT: { readonly [alert: number]: string } = {
 export interface QuicListenerDeps extends QuicCertificatesDeps {
 	readonly host: ProtocolHost;
 	readonly counters: QuicCounters;
-	/** The terms of client authentication of the listener's connections. */
+	/** Records which policy of client authentication applied when each connection of the listener began. */
 	readonly connectionTerms: ConnectionTerms;
 	/**
 	 * Admits a connection of a client. Returns a function to call when the connection ends, or undefined if the connection is

@@ -44,9 +44,9 @@ export class AccessLogger implements AccessLog {
 	readonly #clientText = new LastText();
 	#lastRequest: RequestPart = NO_REQUEST_PART;
 	#lastResponse: ResponsePart = NO_RESPONSE_PART;
-	/** Undefined if lines do not have the default JSON format, or the sink does not accept bytes. */
+	/** The previous line. Undefined if lines do not have the default JSON format, or the sink does not accept bytes. */
 	readonly #template: LineTemplate | undefined;
-	/** The request part of the previous entry. A template is worthwhile only if entries repeat it. */
+	/** The request part of the previous entry. A template saves time only if the next entry has the same request part. */
 	#previousRequestPart = '';
 	#previousResponsePart = '';
 	readonly #hostText = new LastText();
@@ -68,7 +68,7 @@ export class AccessLogger implements AccessLog {
 	record(x: Exchange, showCredentials = false, configPlace?: string): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (LEVEL_RANK[level]! < this.#minRank) return;
-		// If there is an error but no error route, the handler that raised the error has also handled it.
+		// An error without an error route counts as handled, namely by the handler that raised it.
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
 		const endedAt = performance.now();
 		const now = this.#clock.timeAt(endedAt);
@@ -283,7 +283,7 @@ function tlsFields(tls: TlsInfo): string {
 	);
 }
 
-// These parts differ from those of every exchange, because no exchange has such a method or size.
+// Initial values that equal no exchange's parts, because no exchange has an empty method or a size of −1.
 const NO_REQUEST_PART: RequestPart = {
 	...{ fields: '', client: '', tls: undefined, path: '', query: undefined },
 	...{ authority: '', method: '', protocol: '', text: '' },

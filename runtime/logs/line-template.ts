@@ -22,7 +22,7 @@ export interface LineParts {
 	readonly responsePart: string;
 }
 
-/** The previous line. */
+/** The previous line of a log, from which the next one is made if only digits differ. */
 export class LineTemplate {
 	/** The line with its newline. */
 	bytes: Buffer = Buffer.alloc(0);

@@ -1,6 +1,9 @@
 /** Entries of the process log, as threads send them to the main thread. */
 
-/** Number of characters that an entry of the process log counts as in the limit of text in transit to the main thread. */
+/**
+ * The amount of text in transit to the main thread is limited in characters. Each entry of the process log counts as this many,
+ * whatever its length.
+ */
 export const LOG_ENTRY_WEIGHT = 1024;
 
 /** Severity of a log entry, in ascending order. */

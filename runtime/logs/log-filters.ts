@@ -69,7 +69,7 @@ function compileFilter(filter: LogFilter): MemberEdit {
 		case 'regexp': {
 			const rules = filter.rules.map(({ find, replace }) => {
 				const regexp = compileRegexp(find, 'g');
-				// The replacement cannot contain data of a request.
+				// The replacement is literal text without placeholders, so it needs no exchange.
 				const replacement = compilePatternReplacement(replace, { template: constantTemplate }, 'keep');
 				return (value: string) => replacement(value, regexp, undefined as unknown as Exchange);
 			});

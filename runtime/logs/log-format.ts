@@ -7,7 +7,7 @@ import type { ExpandText } from './machine-text.ts';
 import { compileTextFormat } from './text-format.ts';
 import { createDurationFormatter } from './time-text.ts';
 
-/** A format that this build does not support. */
+/** Thrown for a log format that this build does not support. */
 export class UnknownEncoder extends Error {
 	constructor(name: string) {
 		super(`\`${name}\` is not a log format of this build.`);

@@ -12,7 +12,7 @@ export interface QueuedChunk {
 	done(): void;
 }
 
-/** A bounded queue. */
+/** Queues data until its size exceeds {@link MAX_QUEUED_SIZE}. */
 export class LogQueue {
 	readonly #chunks: (QueuedChunk | { readonly texts: string[]; readonly kind: LineKind })[] = [];
 	#queuedSize = 0;
@@ -39,7 +39,7 @@ export class LogQueue {
 		return true;
 	}
 
-	/** Returns the next data; undefined if the queue is empty. The data counts as queued until `done` is called. */
+	/** Returns the next data; undefined if the queue is empty. Its size is counted until `done` is called. */
 	takeChunk(): QueuedChunk | undefined {
 		const chunk = this.#chunks.shift();
 		if (chunk === undefined) return undefined;

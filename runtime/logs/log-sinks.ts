@@ -16,7 +16,7 @@ import { DatagramWriter, StreamWriter } from './net-writer.ts';
 
 export type LogOutputSettings = LogOutput;
 
-/** Writers that replace the process's streams. */
+/** Writers that are used instead of the process's standard output and standard error. */
 export interface StandardWriters {
 	readonly stdout?: LogWriter;
 	readonly stderr?: LogWriter;

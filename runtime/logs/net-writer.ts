@@ -23,7 +23,7 @@ const MAX_CLOSE_MS = 2000;
 /** Maximum bytes of a datagram (RFC 768, minus headers). */
 const MAX_DATAGRAM_BYTES = 65_507;
 
-/** Options of the connection. */
+/** Options of a writer that sends lines to a collector. */
 export interface NetWriterOptions {
 	readonly connectTimeoutMs: number;
 	/** Receives lines until the first connection; if undefined, opening waits for the connection. */

@@ -51,7 +51,7 @@ export class RolledFiles {
 	}
 
 	/**
-	 * Reports whether an earlier file with this path has been compressed, which is possible if the layout contains only the date.
+	 * Reports whether an earlier rolled file had this path and has been compressed. Paths that contain only the date can repeat.
 	 */
 	wasCompressed(file: string): boolean {
 		return existsSync(file + COMPRESSION_SUFFIXES.gzip) || existsSync(file + COMPRESSION_SUFFIXES.zstd);

@@ -103,7 +103,7 @@ function fieldAt(fields: Fields, path: readonly string[]): unknown {
 		for (const name of Object.keys(parent)) {
 			if (name.length !== pathName.length || name.toLowerCase() !== pathName) continue;
 			const member = parent[name];
-			// A client may spell a field's name in several ways; all of its values count.
+			// A client may send a field several times with its name in different cases; all of the values are used.
 			if (Array.isArray(member)) listItems = listItems ? [...listItems, ...member] : member;
 			else value ??= member;
 		}

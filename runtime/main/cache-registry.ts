@@ -56,7 +56,7 @@ interface Store {
 	readonly memory: CacheMemory;
 	readonly settings: CacheSettings;
 	readonly layoutBytes: number;
-	/** The main thread's view of the store; undefined without tiers below the memory. */
+	/** The main thread's view of the store; undefined if the store is only in memory, without a disk or shared tier. */
 	readonly cache: SharedCache | undefined;
 	readonly disk: DiskTier | undefined;
 }
@@ -66,7 +66,7 @@ export class CacheRegistry implements CacheWatcher {
 	/** The latest disk tier by folder. A new tier for the same folder waits until the previous one is closed. */
 	readonly #disksByFolder = new Map<string, DiskTier>();
 	readonly #deps: CacheRegistryDeps;
-	/** Settles once all positions passed to {@link recordPurgePosition} have been recorded. */
+	/** Settles once all purge positions passed to {@link recordPurgePosition} have been recorded. */
 	#pendingRecording: Promise<void> = Promise.resolve();
 
 	constructor(deps: CacheRegistryDeps) {
@@ -116,7 +116,7 @@ export class CacheRegistry implements CacheWatcher {
 		void diskClose.then(() => this.#closeFilesLater(store.memory));
 	}
 
-	/** Handles a thread's report about the responses of a store. */
+	/** Handles a thread's report that a response was stored, or that the responses of a key are no longer valid. */
 	onDiskEvent(key: string, event: DiskEvent): void {
 		const { disk, settings } = this.#storesByKey.get(key) ?? {};
 		if (event.event === 'stored') {
@@ -127,7 +127,7 @@ export class CacheRegistry implements CacheWatcher {
 		if (settings?.shared) void this.#deps.sharedResponses?.()?.then(responses => responses?.removeKey(event.key));
 	}
 
-	/** Performs a thread's request about the tiers of a store below the memory. */
+	/** Performs a thread's request about the disk tier and the shared tier of a store. */
 	async runDiskRequest(key: string, request: DiskRequest): Promise<true> {
 		const { cache, disk, settings } = this.#storesByKey.get(key) ?? {};
 		if (request.request === 'recall') await disk?.recallKey(request.key);
@@ -215,7 +215,10 @@ export class CacheRegistry implements CacheWatcher {
 		return purgedCount;
 	}
 
-	/** Returns the recorded position of each disk tier that holds responses; undefined for one without a position. */
+	/**
+	 * Returns, for each disk tier that holds responses, the recorded position up to which purges have been applied to it; undefined
+	 * if none is recorded.
+	 */
 	async purgePositions(): Promise<readonly (string | undefined)[]> {
 		const folders = this.#diskFolders();
 		const positions = await Promise.all(

@@ -41,9 +41,9 @@ export class CompileService {
 	#runningDocument: ArrayBuffer | undefined;
 	/** Host names that the process has served over TLS since its start. */
 	readonly #servedNames = new Set<string>();
-	/** Has compiled the first configuration on this thread; undefined once that runs. */
+	/** Compiled the first configuration, on this thread. Undefined once that configuration runs. */
 	#firstCompilation: Compilation | undefined;
-	/** What {@link #firstCompilation} knew about the running document; undefined once another document runs. */
+	/** What the compile thread must be told about the first document when it starts; undefined once another document runs. */
 	#firstDocument: RunningDocument | undefined;
 	/** The compile thread; undefined until it is needed. */
 	#client: CompilerClient | undefined;

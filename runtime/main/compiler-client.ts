@@ -15,8 +15,8 @@ export interface CompilerEvents {
 }
 
 /**
- * Limits on one request, in milliseconds without the time in which the thread waited for a processor. The request is reported after
- * `reportAfterMs`, and the thread is abandoned after `abandonAfterMs`.
+ * Limits on one request, in milliseconds. Time during which the thread waited for a processor is not counted. The request is
+ * reported after `reportAfterMs`, and the thread is abandoned after `abandonAfterMs`.
  */
 export interface CompilerLimits {
 	readonly reportAfterMs: number;

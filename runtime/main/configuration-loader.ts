@@ -73,7 +73,7 @@ export class ConfigurationLoader {
 		});
 	}
 
-	/** Runs an operation during which no load may run. It waits for those that were requested before, and later ones wait for it. */
+	/** Runs an operation while no load runs: it waits for loads that were requested earlier, and later loads wait for it. */
 	runBetweenLoads<T>(operation: () => Promise<T>): Promise<T> {
 		const operationResult = this.#lastOperation.then(operation);
 		this.#lastOperation = operationResult.catch(() => {});
@@ -85,7 +85,7 @@ export class ConfigurationLoader {
 		await this.#lastOperation;
 	}
 
-	/** Makes a change when those before it are complete, and records its outcome. */
+	/** Makes a change once all earlier changes are complete, and records its outcome. */
 	#recordChange(source: string, apply: () => Promise<LoadOutcome | EditRefused>): Promise<LoadOutcome | EditRefused> {
 		const { loadRecord, processLog } = this.#components;
 		return this.runBetweenLoads(async () => {

@@ -11,7 +11,7 @@ import { BuildRefused, NoResponsiveThread, WorkerLostError } from './worker-pool
 /** The outcome of a load that arrives while the server stops. */
 export const STOPPING_OUTCOME: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
 
-/** Returns the outcome of a load that the runtime refuses. `diagnostics` are those of the compiler. */
+/** Returns the outcome of a load that the runtime refuses. `diagnostics` come from the compiler. */
 export function refusedOutcome(
 	code: string,
 	message: string,

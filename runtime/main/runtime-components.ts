@@ -31,7 +31,7 @@ import { answerThreadRequest } from './thread-answers.ts';
 import { ThreadPools } from './thread-pools.ts';
 import type { WorkerPoolHost } from './worker-pool-host.ts';
 
-/** The surroundings of a server, and the options that apply whatever its configuration says. */
+/** Options of a server that do not come from its configuration, such as its environment variables. */
 export interface ComponentOptions {
 	/** Base folder for relative paths of a configuration that is not a file; defaults to the process's working directory. */
 	readonly workingDirectory?: string | undefined;
@@ -160,7 +160,7 @@ export class RuntimeComponents {
 		if (cluster) this.#cluster ??= new Cluster(cluster, { log: (...entry) => this.processLog.log(...entry) });
 	}
 
-	/** Starts to record how busy each thread is, as the metrics report it. */
+	/** Starts to record the vitals of each thread (event-loop lag, garbage collection, heap) for the metrics. */
 	recordVitals(): void {
 		this.mainThreadVitals.requestRecording();
 		this.mainThreadVitals.recordIfWanted();

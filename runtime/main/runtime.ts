@@ -96,7 +96,7 @@ export class Runtime implements RuntimeControl {
 	#isServing = false;
 	/** True in a successor until it takes over from its predecessor. */
 	#awaitsTakeover: boolean;
-	/** Functions that stop reclaiming the memory of this thread and of the process. */
+	/** Functions that turn off the reclaiming of memory. */
 	readonly #reclaimingStops: (() => void)[] = [];
 	/** Settles once the start has succeeded or failed. Never rejects. */
 	#startSettled: Promise<void> = Promise.resolve();
@@ -372,7 +372,7 @@ export class Runtime implements RuntimeControl {
 		return this.#shutdown.abandonStart();
 	}
 
-	/** Ends what the process does only while it serves. */
+	/** Ends the activities that run only while the process serves. */
 	#onEnd(): void {
 		this.#isServing = false;
 		for (const stopReclaiming of this.#reclaimingStops.splice(0)) stopReclaiming();

@@ -13,7 +13,7 @@ import { type GenerationBuildRequest, WorkerLostError } from './worker-pool-host
 /** A configuration that has been compiled and may replace the one that is being served. */
 export type CompiledCandidate = Extract<PrepareResult, { result: 'swap' }>;
 
-/** The phase of the process's life, as far as it matters when a configuration is applied. */
+/** Reports whether the process is stopping or waiting to take over, which decides how a configuration is applied. */
 export interface LifePhase {
 	/**
 	 * Returns true once a stop has begun, a handover has succeeded, or the start has failed. From then on, no configuration is

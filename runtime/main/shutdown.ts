@@ -36,17 +36,17 @@ type ShutdownComponents = Pick<
 	| 'upstreamPools'
 >;
 
-/** What the end of the server depends on. */
+/** What a shutdown needs from the running server. */
 export interface ShutdownDeps {
 	/** Returns the settings of the running document. */
 	settings(): Settings;
 	/** Resolves once all requested loads have succeeded or failed. */
 	whenLoadsSettled(): Promise<void>;
-	/** Ends what the process does only while it serves. Called when the end begins, and again if a kill cuts it short. */
+	/** Ends the activities that run only while the process serves. Called when a shutdown begins, and again on a kill. */
 	onBegin(): void;
 }
 
-/** Ends the server, once. Only {@link kill} has an effect after the end has begun: it cuts a stop short. */
+/** Ends the server, once. After the end has begun, only {@link kill} still has an effect: it cuts a graceful stop short. */
 export class Shutdown {
 	readonly #components: ShutdownComponents;
 	readonly #deps: ShutdownDeps;

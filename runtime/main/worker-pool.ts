@@ -101,7 +101,7 @@ export class WorkerPool {
 	readonly #runningThreads = new Set<Worker>();
 	#lastCheckAt = performance.now();
 	readonly #checkTimer: NodeJS.Timeout;
-	/** Callbacks that wait for a thread to be started. */
+	/** Called when a thread has been started, and when the pool stops. */
 	#startCallbacks: (() => void)[] = [];
 	#lastStepNumber = 0;
 	#lastPingNumber = 0;

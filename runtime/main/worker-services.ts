@@ -1,4 +1,4 @@
-/** What the main thread does for a worker thread: it answers the requests of the thread, and takes what the thread passes on. */
+/** The main thread's services for a worker thread: answers its requests, and receives its log lines, spans and metrics. */
 import type { Worker } from 'node:worker_threads';
 import { LOG_ENTRY_WEIGHT } from '../logs/log-entry.ts';
 import { CONTROL_LOG_IN_TRANSIT } from '../threads/control-words.ts';
@@ -7,7 +7,7 @@ import type { MainThreadRequest } from '../worker/main-thread-requests.ts';
 import type { MessageToWorker, ServiceRequest } from '../worker/worker-messages.ts';
 import type { WorkerPoolHost } from './worker-pool-host.ts';
 
-/** The services for one row of the shared memory: for a thread and, after its end, for its replacement. */
+/** Serves the thread that uses one row of the shared memory and, when that thread has ended, its replacement. */
 export class WorkerServices {
 	/** Index of the thread's row in shared memory. */
 	readonly #index: number;

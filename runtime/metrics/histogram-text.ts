@@ -24,7 +24,7 @@ export class HistogramText {
 
 	/**
 	 * @param labels The text between the braces, or '' if there are no labels.
-	 * @param bounds The labels of the buckets, such as `le="1"`. The last one is that of `+Inf`.
+	 * @param bounds The labels of the buckets, such as `le="1"`, with that of the `+Inf` bucket last.
 	 */
 	constructor(name: string, labels: string, bounds: readonly string[]) {
 		const bucketPrefix = labels === '' ? `${name}_bucket{` : `${name}_bucket{${labels},`;

@@ -94,8 +94,8 @@ export class HttpObserver {
 	}
 
 	/**
-	 * Returns the series of an exchange. They are usually those of the previous exchange, and comparing is cheaper than looking
-	 * them up in four hash tables.
+	 * Returns the series of an exchange. They are usually the series of the previous exchange. Checking that first is cheaper than
+	 * looking them up in four hash tables.
 	 */
 	#seriesOf(x: Exchange, servedHosts: ReadonlySet<string> | undefined): LastSeries {
 		const { host } = x.request;

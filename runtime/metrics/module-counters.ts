@@ -26,7 +26,7 @@ export class ModuleCounters {
 		return this.#counterOf(MODULE_FAMILIES.rateLimits.name, { zone, outcome: event });
 	}
 
-	/** Returns the counters of the copies that mirrors send to an upstream. */
+	/** Returns the counters of mirrored requests, that is, of copies of requests that are sent to an additional upstream. */
 	mirrorCounters(upstream: string): MirrorCounts {
 		return {
 			countSent: outcome => this.#counterOf(MODULE_FAMILIES.mirrored.name, { upstream, outcome }).add(),

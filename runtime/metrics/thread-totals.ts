@@ -12,7 +12,7 @@ export interface SeriesLabels {
 /** A series of one family, in all threads that have it. Each thread stores the numbers of the series in one place. */
 interface TotalSeries {
 	readonly labels: SeriesLabels;
-	/** The slots of the series in the threads. There are few, so an array is the fastest structure. */
+	/** Where each thread stores the numbers. There are few threads, so an array is the fastest structure. */
 	readonly places: { readonly thread: ThreadPages; readonly page: Float64Array; readonly slot: number }[];
 	/** Sums of the final values of dead threads. */
 	readonly deadTotals: Float64Array;

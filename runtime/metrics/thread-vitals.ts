@@ -141,7 +141,7 @@ export class ThreadVitals {
 	}
 }
 
-/** Returns the kind of garbage collection that has one of Node's numbers. */
+/** Returns the kind of garbage collection for a numeric constant of Node; undefined if it is unknown. */
 function gcKind(number: number | undefined): (typeof GC_KINDS)[number] | undefined {
 	switch (number) {
 		case constants.NODE_PERFORMANCE_GC_MAJOR:

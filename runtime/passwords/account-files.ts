@@ -37,7 +37,7 @@ export type AccountFileLog = (
 ) => void;
 
 interface KnownFile {
-	/** Identifies the state in which the file was last read. */
+	/** Inode, size and times of the file when it was last read; '' if it must be read again at the next check. */
 	lastState: string;
 	version: number;
 	bytes: Uint8Array | undefined;

@@ -11,7 +11,7 @@ export interface HandedState {
 	readonly upstreams: readonly UpstreamState[];
 	/** The counts of rate limits, one entry per zone. */
 	readonly limits?: readonly LimitTableState[];
-	/** How many requests the process runs, by the tables of `limit_concurrent`; see `RunningExchange`. */
+	/** How many requests the process runs for each key of each `limit_concurrent` table; see `RunningExchange`. */
 	readonly running?: RunningCounts;
 }
 
