@@ -85,7 +85,10 @@ export interface LowerContext {
 	readonly files: readonly string[];
 	/** Reports whether the global option `dns` or `acme_dns` names a provider. If the answer changes, the site is lowered again. */
 	hasSetting(name: 'dns' | 'acme_dns'): boolean;
-	/** Records that this place runs the named route. That the route exists is checked later, when all routes are known. */
+	/**
+	 * Records that the current site or route runs the named route. Whether that route exists is checked later, when all routes are
+	 * known.
+	 */
 	useRoute(name: Word): void;
 	/**
 	 * Returns whether a name is the short or the full name of a placeholder; undefined if it is neither. Ignores placeholders that

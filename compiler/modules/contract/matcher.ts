@@ -58,11 +58,11 @@ export interface MatcherModule<M extends Matcher = Matcher> extends MatcherTrait
 	 */
 	readonly lower: (line: Line, cx: LowerContext, name: string | undefined) => M | undefined;
 	/**
-	 * Merges two matchers of one set into a single matcher whose alternatives are the values of both. Returns undefined if they have
-	 * to stay separate, so that both must match.
+	 * Merges two matchers of the same kind in one block into a single matcher whose alternatives are the values of both. Returns
+	 * undefined if they have to stay separate, so that both must match.
 	 */
 	readonly merge?: (a: M, b: M) => M | undefined;
-	/** Returns Caddy's message if two matchers of this kind cannot be in one set; undefined if they can. */
+	/** Returns Caddy's message if two matchers of this kind cannot be in one block; undefined if they can. */
 	readonly conflict?: (a: M, b: M) => string | undefined;
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
 	readonly compile: (matcher: M, cx: CompileContext) => Predicate;

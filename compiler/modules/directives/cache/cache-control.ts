@@ -19,7 +19,7 @@ const COMMA_PATTERN = /[ \t]*,[ \t]*/y;
 
 /**
  * Parses a dictionary of directives with typed values (RFC 9213 §2.1). Ignores directives whose value has the wrong type. Returns
- * undefined if the text is not a dictionary or no directive remains; the field then counts as absent.
+ * undefined if the text is not a dictionary or no directive remains; the field is then treated as absent.
  */
 export function parseTargetedCacheControl(fieldValue: string): CacheControlDirectives | undefined {
 	const directives = new Map<string, string>();
@@ -31,7 +31,7 @@ export function parseTargetedCacheControl(fieldValue: string): CacheControlDirec
 		if (!member) return undefined;
 		const [, name, value] = member as unknown as [string, string, string | undefined];
 		const argument = argumentOf(name, value);
-		// Of two members with the same name, the last counts (RFC 9651 §3.2).
+		// Of two members with the same name, the last is used (RFC 9651 §3.2).
 		if (argument === undefined) directives.delete(name);
 		else directives.set(name, argument);
 		offset = DICTIONARY_MEMBER.lastIndex;
@@ -59,8 +59,8 @@ const DIRECTIVE = /[\t ]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[\t ]*=[\t ]*(?:"((?:[
 const SEPARATOR = /[^,"]*(?:,|$)/y;
 
 /**
- * Parses the value of `Cache-Control`. If a time is given twice, the shorter one counts. An invalid time counts as 0, because a
- * mistake must not extend a response's lifetime (RFC 9111 §4.2.1).
+ * Parses the value of `Cache-Control`. If a time is given twice, the shorter one is used. An invalid time is treated as 0,
+ * because a mistake must not extend a response's lifetime (RFC 9111 §4.2.1).
  */
 export function parseCacheControl(fieldValue: string | undefined): CacheControlDirectives {
 	if (fieldValue === undefined || fieldValue.trim() === '') return NO_DIRECTIVES;
@@ -83,8 +83,8 @@ export function parseCacheControl(fieldValue: string | undefined): CacheControlD
 		if (earlierValue === undefined) directives.set(name, value);
 		else if (hasTimeArgument(name))
 			directives.set(name, parseSeconds(earlierValue) <= parseSeconds(value) ? earlierValue : value);
-		// A directive without an argument applies to all header fields; another occurrence with field names does not limit it to these
-		// fields.
+		// A directive without field names, such as `private`, applies to the whole response, so another occurrence with field names
+		// does not limit it to these fields.
 		else if (earlierValue !== '' && value !== '') directives.set(name, `${earlierValue},${value}`);
 		else directives.set(name, '');
 	}

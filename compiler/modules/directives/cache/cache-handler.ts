@@ -34,7 +34,7 @@ import { drainBody, type ReadAheadTotal } from './storing-body.ts';
 /** Settings of one `cache` step, fixed when the configuration is compiled. */
 export interface CacheRules extends FreshnessRules {
 	readonly cache: ResponseCache;
-	/** The tier that the caches of the cluster's machines share; undefined if there is none. */
+	/** The part of the cache that the machines of a cluster share; undefined if there is none. */
 	readonly clusterTier: ClusterTier | undefined;
 	/** Maximum size of a stored body in bytes. */
 	readonly maxBodyBytes: number;
@@ -451,7 +451,7 @@ function processResponse(
 		answerFromStore(x, cache, refreshedResponse, statusMember, refreshedHead);
 		if (isRefreshed) ticket?.done(requiresValidation(refreshedHead) ? 'private' : 'stored');
 		else {
-			// This 304 is for one client only, or must not be stored. Other clients must not get its fields, nor its lifetime.
+			// This 304 is for one client only, or must not be stored. Other clients must get neither its fields nor its lifetime.
 			for (const cookie of newCookies) x.response.headers.add('Set-Cookie', cookie);
 			if (isSameForEveryone(x, fetch)) cache.remove(storedResponse);
 			ticket?.done('private');
@@ -585,7 +585,7 @@ function revalidateInBackground(
 
 /**
  * Returns an exchange for a copy of the client's request; no client waits for it. The copy omits the client's credentials, unless
- * the stored response was requested with credentials or credentials select it.
+ * the stored response was requested with credentials or is selected by a credential field.
  */
 function createBackgroundExchange(clientExchange: Exchange, { head }: CachedResponse): Exchange {
 	const { request, received } = clientExchange;

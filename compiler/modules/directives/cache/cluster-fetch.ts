@@ -9,7 +9,9 @@ import type {
 } from '../../../exchange/response-cache.ts';
 import { cacheKeyHost } from './cache-key.ts';
 
-/** Name of the variable with the tier that has supplied the stored response. It is not set if the tier is the memory. */
+/**
+ * Variable that says from where a stored response was loaded: `disk` or `cluster`. It is not set if the response was in memory.
+ */
 export const CACHE_TIER_VARIABLE = 'http.cache.tier';
 
 /** A fetch that is unnecessary if another machine of the cluster has stored the response. */
@@ -68,7 +70,7 @@ function answerOrEndFetch(
 	}
 }
 
-/** Records, for placeholders and the access log, that a stored response has come from another tier than the memory. */
+/** Records, for placeholders and the access log, that a stored response was loaded from disk or from the cluster. */
 export function recordTier(x: Exchange, tier: 'disk' | 'cluster'): void {
 	x.variables.set(CACHE_TIER_VARIABLE, tier);
 	x.log ??= {};

@@ -69,7 +69,7 @@ export function freshnessLifetime(
 	const expires = isTargeted ? undefined : headers.getCombined('expires');
 	if (expires !== undefined) {
 		const expirySeconds = parseHttpDate(expires.trim(), now);
-		// An invalid date counts as past (RFC 9111 §5.3).
+		// An invalid date is treated as being in the past (RFC 9111 §5.3).
 		return {
 			lifetimeMs: expirySeconds === undefined ? 0 : Math.max(0, expirySeconds * 1000 - responseDateMs(headers, now)),
 			source: 'explicit',

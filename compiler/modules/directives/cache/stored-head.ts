@@ -14,7 +14,10 @@ import {
 } from './freshness.ts';
 import { selectingNames, selectingValues } from './selection.ts';
 
-/** Hop-by-hop fields, and fields that are generated anew (RFC 9111 §3.1). */
+/**
+ * Fields that are not stored (RFC 9111 §3.1): hop-by-hop fields, fields that are set anew for each response, and cookies, which
+ * are meant for one client.
+ */
 const UNSTORED_FIELDS: ReadonlySet<string> = new Set([
 	...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
 	...['proxy-authenticate', 'proxy-authentication-info', 'proxy-authorization', 'content-length', 'age'],

@@ -29,8 +29,8 @@ const THEME_COLORS: { readonly [theme in ErrorPageTheme]: string } = {
 };
 
 /**
- * `100vh` is the height of a phone's screen without the browser's address bar, so the page could always be scrolled. Browsers that
- * know `dvh` use the height that is visible.
+ * On a phone, `100vh` is the height of the window while the browser's address bar is hidden, so a page of this height could
+ * always be scrolled. Browsers that know `dvh` use the height that is visible instead.
  */
 const PAGE_STYLE = `*{box-sizing:border-box}
 body{margin:0;min-height:100vh;min-height:100dvh;display:grid;place-items:center;padding:1.5rem;background:var(--back);color:var(--front);font:1rem/1.5 system-ui,sans-serif}

@@ -149,7 +149,8 @@ function sendBuiltInPage(x: Exchange, pageType: (typeof PAGE_TYPES)[number], pag
 	const { status, headers } = response;
 	const reasonPhrase = STATUS_CODES[status] ?? 'Error';
 	const { error: originalError } = x;
-	// An intercepted response is not an error of this server, but its page may also contain the placeholders of errors.
+	// An intercepted response is not an error of this server, but its page may also contain placeholders such as
+	// `{http.error.status}`.
 	x.error ??= { status, message: reasonPhrase };
 	const configuredTitle = pages.title?.render(x);
 	const configuredText = pages.text?.render(x);

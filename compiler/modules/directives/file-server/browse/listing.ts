@@ -40,8 +40,8 @@ export interface FolderListing extends ListingView {
 }
 
 /**
- * Compares names naturally: `file2` before `file10`. Creating a collator takes longer than sorting a folder, so it is created once;
- * and longer than loading all modules of file servers, so it is created only when first needed.
+ * Compares names naturally: `file2` before `file10`. Creating a collator is slow: it takes longer than sorting a folder, or than
+ * loading all modules of file servers. Therefore one collator is created when it is first needed, and then kept.
  */
 let collator: Intl.Collator | undefined;
 
