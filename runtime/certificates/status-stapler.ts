@@ -58,7 +58,7 @@ export class StatusStapler<Certificate extends StapledCertificate> {
 		this.#deps = deps;
 	}
 
-	/** Applies `ocsp_stapling` and `ocsp_interval` of the active document. */
+	/** Applies `ocsp_stapling` and `ocsp_interval` of the active configuration. */
 	configure(settings: Settings): void {
 		this.#isEnabled = settings.ocsp_stapling !== false;
 		this.#intervalMs = (settings.ocsp_interval as number | undefined) ?? DEFAULT_INTERVAL_MS;
@@ -70,7 +70,7 @@ export class StatusStapler<Certificate extends StapledCertificate> {
 	refreshIfDue(certificate: Certificate): number {
 		if (!certificate.record?.hasResponder) return Number.POSITIVE_INFINITY;
 		if (!this.#isEnabled) {
-			// The response would no longer be refreshed, but still be stapled after its expiry.
+			// The response is no longer refreshed, so it is removed: otherwise it would still be stapled after its expiry.
 			if (certificate.ocsp) {
 				certificate.ocsp = undefined;
 				certificate.statusCheckAt = 0;

@@ -41,7 +41,7 @@ export class StoreCleaner {
 		this.#store = store;
 	}
 
-	/** Applies `storage_clean_interval` of the active document. */
+	/** Applies `storage_clean_interval` of the active configuration. */
 	configure(settings: Settings): void {
 		this.#intervalMs = (settings.storage_clean_interval as number | undefined) ?? DEFAULT_INTERVAL_MS;
 	}

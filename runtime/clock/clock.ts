@@ -1,10 +1,10 @@
-/** The time and the timers of code whose decisions depend on them. A simulation of many machines replaces them with its own. */
+/** Clocks and timers for code whose decisions depend on time. A simulation of many machines provides its own. */
 
 /** A source of time and of timers. All times are in milliseconds. */
 export interface Clock {
 	/** Returns the time since the thread started, as `performance.now()` does. */
 	threadNow(): number;
-	/** Returns the time by a clock that all threads and processes of the machine share, and that is never set. */
+	/** Returns the time by a monotonic clock that all threads and processes of the machine share. */
 	monotonicNow(): number;
 	/**
 	 * Calls back once after a delay, unless the returned function is called first.
@@ -15,7 +15,7 @@ export interface Clock {
 	callSoon(callback: () => void): void;
 }
 
-/** Returns the time in milliseconds, by a clock that all processes of the machine share. */
+/** Returns the time in milliseconds, by a monotonic clock that all processes of the machine share. */
 export function monotonicNowMs(): number {
 	return Number(process.hrtime.bigint()) / 1e6;
 }

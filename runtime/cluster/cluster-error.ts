@@ -1,14 +1,14 @@
 /** Errors of a cluster. */
 
-/** A command to Redis failed. The message is a clause without a period that contains no value and no credential. */
+/** The error for a failed Redis command. The message is a clause without a period that contains no value and no credential. */
 export class ClusterError extends Error {
 	/** `cluster/unavailable`: no answer in time or no connection. `cluster/refused`: Redis answered with an error. */
 	readonly code: 'cluster/unavailable' | 'cluster/refused';
 	/** The first word of Redis' error, for example `OOM`. */
 	readonly reply: string | undefined;
 	/**
-	 * `host:port` of the node of a Redis Cluster that has the key, if another node was asked. If the host is empty, it is the host
-	 * of the node that was asked.
+	 * `host:port` of the node to which Redis Cluster redirected the command, because that node has the key. An empty host means the
+	 * host of the node that received the command.
 	 */
 	readonly redirectAddress: string | undefined;
 
@@ -22,8 +22,8 @@ export class ClusterError extends Error {
 }
 
 /**
- * A purge took effect on this machine only. The other machines will get it when Redis is available again, if this process still
- * runs.
+ * The error for a purge that took effect on this machine only. The other machines receive the purge once Redis is available
+ * again, if this process is still running then.
  */
 export class PurgeNotShared extends Error {
 	constructor(cause: ClusterError) {

@@ -15,13 +15,13 @@ export interface ClusterMember {
 	readonly host: string;
 	readonly pid: number;
 	readonly version: string;
-	/** Number of the configuration's generation that the process serves. */
+	/** Number of the generation that the process serves: it grows with each configuration that the process loads. */
 	readonly generation: number;
 	/** When the process joined the cluster, in seconds since the epoch, by the process's own clock. */
 	readonly since: number;
 }
 
-/** What this process announces about itself and may change while it runs. */
+/** The facts that this process announces about itself. They are functions, because the values may change while it runs. */
 export interface MemberFacts {
 	version(): string;
 	generation(): number;

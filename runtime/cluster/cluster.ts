@@ -45,7 +45,7 @@ export interface FollowedRollout {
 	readonly latest: { readonly publication: number; readonly phase: RolloutPhase } | undefined;
 	/** Age of the publication that it serves, in seconds since it was published; undefined for its own file, and during a trial. */
 	readonly ageSeconds: number | undefined;
-	/** True if it comes from the disk of the machine, and Redis has not answered since the process started. */
+	/** True if the publication was read from the machine's disk, and Redis has not answered since the process started. */
 	readonly isFromDisk: boolean;
 	/** How often this process has failed to serve a publication, by kind. */
 	readonly failures: Readonly<Record<MachineFailure['kind'], number>>;
@@ -93,7 +93,7 @@ export class Cluster implements RedisAccess {
 	#responsesPromise: Promise<SharedResponses | undefined> | undefined;
 	/** Time of the last reply of Redis, by `performance.now()`; see {@link ClusterReport.contactAgeSeconds}. */
 	#lastReplyAt: number | undefined;
-	/** What follows the publications of the cluster; undefined if nothing does. */
+	/** The component that loads configurations published in the cluster; undefined if this process does not load them. */
 	publications: { readonly rolloutReport: FollowedRollout } | undefined;
 
 	constructor(settings: ClusterSettings, deps: ClusterDeps) {

@@ -1,6 +1,7 @@
 /**
- * The log entries about outages of one thing, such as the connection to Redis: one when it is lost, and one when it is back. If it comes
- * and goes, the first few outages are logged like this, and then there is one entry a minute, which says how often it was lost.
+ * Logs the outages of one resource, such as the connection to Redis: one entry when it is lost, and one when it is available
+ * again. If this happens repeatedly, only the first few outages are logged like this. Later ones are summarized in one entry per
+ * minute, which says how often the resource was lost.
  */
 import { type Clock, SYSTEM_CLOCK } from '../clock/clock.ts';
 
@@ -20,12 +21,12 @@ export type OutageLogFunction = (
 	fields: { readonly cause?: string | undefined; readonly losses?: number },
 ) => void;
 
-/** Logs the outages of one thing. */
+/** Logs the outages of one resource. */
 export class OutageLog {
 	readonly #messages: OutageMessages;
 	readonly #log: OutageLogFunction;
 	readonly #clock: Clock;
-	/** The state that the last entry named. */
+	/** The state that the last log entry reported. */
 	#loggedState: 'none' | 'available' | 'lost' = 'none';
 	#isAvailable = false;
 	#cause: string | undefined;

@@ -18,7 +18,7 @@ export interface Publication {
 	readonly publishedBy: string;
 	/** Name of the file that was compiled. */
 	readonly fileName: string;
-	/** The text of this file, for people. Machines load only the document. */
+	/** The text of this file, for display only. Machines load the compiled {@link document}. */
 	readonly text: string;
 	/** JSON of the compiled document with the places of its steps; see `formatPlacedDocument`. */
 	readonly document: string;
@@ -27,7 +27,7 @@ export interface Publication {
 /** Maximum bytes of an encrypted publication. */
 export const MAX_PUBLICATION_BYTES: number = 8 * 1024 * 1024;
 
-/** A publication cannot be used. The message is a sentence that names the publication and quotes nothing of it. */
+/** The error for a publication that cannot be used. The message is a sentence that quotes nothing from the publication. */
 export class PublicationRefused extends Error {
 	/**
 	 * `publication/altered`: it was changed, or encrypted with another key. `publication/unsigned` and `publication/wrong-signature`:
@@ -73,7 +73,7 @@ export function sealPublication(
 
 /**
  * Decrypts and verifies a publication. OpenSSL makes both checks in constant time. Throws PublicationRefused.
- * @param publishers The trusted publishers; see {@link publisherKey}. If undefined, the cluster's key is enough.
+ * @param publishers The trusted publishers; see {@link publisherKey}. If undefined, no signature is required.
  * @param identity The identity that the publication must have; undefined if any will do.
  */
 export function openPublication(
@@ -139,7 +139,9 @@ export function publisherOf(signingKey: KeyObject): string {
 	return createPublicKey(signingKey).export({ format: 'der', type: 'spki' }).toString('base64');
 }
 
-/** The number is authenticated with the value, so that nobody can swap publications in Redis. */
+/**
+ * Returns the name under which a publication is encrypted. It includes the number, so that nobody can swap publications in Redis.
+ */
 function sealedName(number: PublicationNumber): string {
 	return `publication ${number}`;
 }

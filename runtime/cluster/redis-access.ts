@@ -1,4 +1,4 @@
-/** How the parts of a cluster reach Redis. `Cluster` is the implementation; a simulation of many machines has another one. */
+/** The interface to the cluster's Redis. `Cluster` implements it; a simulation of many machines has its own implementation. */
 import type { RedisReply } from './redis-connection.ts';
 import type { SealedValues } from './sealed-values.ts';
 

@@ -3,19 +3,19 @@
 /** Milliseconds of a change that are ignored. Clocks that are adjusted gradually differ by less. */
 const IGNORED_CHANGE_MS = 2000;
 
-/** Compares the times in answers of Redis with the clock of this process, which is never set. */
+/** Compares the times in answers of Redis with this process's monotonic clock. */
 export class RedisClock {
-	/** The lowest and the highest difference between the two clocks that agrees with the last answer. */
+	/** The range in which the difference between the two clocks lies, according to the last answer. */
 	#differences: { readonly lowest: number; readonly highest: number } | undefined;
 
 	/**
-	 * Takes note of the time in an answer. Returns by how many milliseconds the clock of Redis has changed since the last answer; 0 if it
-	 * has not.
+	 * Records the time in an answer. Returns by how many milliseconds the clock of Redis was changed since the last answer; 0 if it
+	 * was not changed.
 	 * @param redisNow The time in the answer, in milliseconds.
-	 * @param sentAt When the command was sent, and `receivedAt` when the answer was received, in milliseconds by a clock that is never set.
+	 * @param sentAt When the command was sent, in milliseconds by a monotonic clock; `receivedAt` is when the answer was received.
 	 */
 	observe(redisNow: number, sentAt: number, receivedAt: number): number {
-		// Redis may have read its clock at any moment between the two.
+		// Redis may have read its clock at any moment between the sending of the command and the receipt of the answer.
 		const observed = { lowest: redisNow - receivedAt, highest: redisNow - sentAt };
 		const known = this.#differences;
 		this.#differences = observed;

@@ -128,7 +128,7 @@ export class RedisConnection {
 			if (replyCode === undefined)
 				throw unavailableError(this.#client === client ? plainCause(error) : this.#failureCause);
 			this.#lastReplyAt = performance.now();
-			// The master has become a replica, and another server the master. Without Sentinels, the host name may lead to it by now.
+			// This master has become a replica of a new master. Without Sentinels, the host name may resolve to the new master by now.
 			if (replyCode === 'READONLY' && (this.#locator || performance.now() - this.#connectedAt >= MAX_RETRY_MS))
 				this.#handleFailure(client, replyCause(replyCode));
 			const [, redirectAddress] = /^-?(?:MOVED|ASK) \d+ (\S*:\d+)$/.exec((error as Error).message) ?? [];

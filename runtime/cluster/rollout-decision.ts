@@ -29,13 +29,13 @@ export const RETRY_FAILED_LOAD_MS = 10_000;
 /** Minimum number of responses from which an error rate is computed. */
 export const MIN_RATED_RESPONSES = 20;
 /**
- * Number of standard deviations by which errors must exceed what the terms allow. Of many machines, some always have more errors
- * than usual in their first responses by chance.
+ * Number of standard deviations by which errors must exceed the rate that the rollout's terms allow. Among many machines, some
+ * always have more errors than usual in their first responses by chance.
  */
 const MIN_DEVIATIONS = 3;
 /**
- * Share of a wave's machines that may fail, other than by not being able to load the publication, without stopping the rollout. In a large fleet,
- * some machines always fail for other reasons. A wave of fewer than 20 machines tolerates none.
+ * Share of a wave's machines that may fail without stopping the rollout. Machines that cannot load the publication always stop
+ * it. In a large fleet, some machines always fail for other reasons. A wave of fewer than 20 machines tolerates no failure.
  */
 const TOLERATED_LOSS = 0.05;
 
@@ -125,7 +125,7 @@ export interface TrialTraffic {
 	readonly errorRateBefore: number;
 }
 
-/** What a machine serves. */
+/** The publication that a machine serves, and whether it is final. */
 export interface FinalPublication {
 	readonly serves: PublicationNumber;
 	/** Identity of the publication that it serves; see {@link PublicationReference}. */
@@ -151,7 +151,7 @@ export interface MachineReport {
 	readonly isReady: boolean;
 	readonly traffic: TrialTraffic;
 	readonly failure?: MachineFailure;
-	/** When Redis received the report, in milliseconds since 1970 by its own clock. */
+	/** When Redis received the report, in milliseconds since 1970 by the clock of Redis. */
 	readonly reportedAt: number;
 }
 
@@ -173,8 +173,8 @@ export interface MachineState {
 }
 
 /**
- * What a machine has to do. A machine that returns loads `publication`, and then reports `failure`, if there is one. The failure is
- * forgotten when the machine serves the failed publication after all.
+ * What a machine has to do next. `return`: the machine loads the earlier `publication`, and then reports `failure`, if there is
+ * one. The machine forgets the failure once it serves the failed publication after all.
  */
 export type MachineStep =
 	| { readonly step: 'none' }
@@ -239,8 +239,9 @@ export function servesPublication(
 }
 
 /**
- * Reports whether a machine serves a publication from before a data loss of Redis that the rollout does not know. The rollout's previous
- * publication would then be a step back, so the machine leaves its publication only for the new one.
+ * Reports whether a machine serves a publication that the rollout does not know, because Redis has lost its data since then.
+ * Returning to the rollout's previous publication would be a step back, so the machine leaves its publication only for the new
+ * one.
  */
 export function servesFromBeforeDataLoss(
 	machine: Pick<MachineReport, 'serves' | 'identity'>,
@@ -266,8 +267,9 @@ export function isOlderThanServed(rollout: Rollout, machine: FinalPublication): 
 }
 
 /**
- * Returns the number of the next publication, and the publication that machines return to if its rollout fails. If Redis has lost its
- * data or contains an old rollout, that is the one that most machines serve: a single machine may serve one that was on trial.
+ * Returns the number of the next publication, and the publication that machines return to if its rollout fails. If Redis has lost
+ * its data or contains an old rollout, they return to the publication that most machines serve, because a single machine may
+ * serve one that was still on trial.
  */
 export function planPublication(
 	rollout: Rollout | undefined,
@@ -320,14 +322,14 @@ export function publicationAtStart(rollout: Rollout): PublicationNumber {
 }
 
 /**
- * Reports whether a report is recent. One from the future is from before the clock of Redis was set back, or another server with another
- * clock became the master.
+ * Reports whether a report is recent. A report whose time is far in the future is old: the clock of Redis has since been set
+ * back, or a server with another clock has become the master.
  */
 export function isLive({ reportedAt }: Pick<MachineReport, 'reportedAt'>, now: number): boolean {
 	return Math.abs(now - reportedAt) <= LOST_AFTER_MS;
 }
 
-/** Moves the times of a rollout, because the clock of Redis has been changed by as many milliseconds. */
+/** Shifts the times of a rollout by the number of milliseconds by which the clock of Redis was changed. */
 export function shiftRollout(rollout: Rollout, milliseconds: number): Rollout {
 	const { startedAt, waveStartedAt, observedSince } = rollout;
 	return {
@@ -390,7 +392,7 @@ export function decideMachineStep(rollout: Rollout, state: MachineState, now: nu
 	if (isSamePublication(served, { number: wanted, identity: identityOf(rollout, wanted) })) return { step: 'none' };
 	if (wantedPublication(rollout, state) !== wanted) return { step: 'none' };
 	if (state.failure?.publication === wanted) {
-		// Only what is on trial must not be tried again, because its failure has to stop the rollout.
+		// Only a publication on trial must not be tried again, because its failure has to stop the rollout.
 		const mayRetry = !isOnTrial(rollout) || wanted !== rollout.publication;
 		if (!mayRetry || now - state.failure.at < RETRY_FAILED_LOAD_MS) return { step: 'none' };
 	}
@@ -429,7 +431,10 @@ function startNextWave(rollout: Rollout, liveReports: readonly MachineReport[], 
 	}
 }
 
-/** Returns why a rollout must be stopped, and which machine caused it, unless all did; undefined if it may continue. */
+/**
+ * Returns why a rollout must be stopped, and a machine that caused it, unless the cause is the error rate of all machines
+ * together. Returns undefined if the rollout may continue.
+ */
 function findFailure(
 	rollout: Rollout,
 	admittedReports: readonly MachineReport[],
@@ -442,7 +447,7 @@ function findFailure(
 	}));
 	for (const report of admittedReports) {
 		const failure = failureOf(report, rollout);
-		// What prevents one machine from loading the publication, such as a port in use, may be the same on others.
+		// The cause that prevents one machine from loading the publication, such as a port in use, may exist on others as well.
 		if (failure?.kind === 'refused' || failure?.kind === 'machine')
 			return { reason: failureReason(failure), failedMachine: report.machine };
 		if (failure) failedMachines.push({ machine: report.machine, reason: failure.reason });
@@ -475,7 +480,7 @@ function toleratedLoss(machineCount: number): number {
 	return Math.floor(machineCount * TOLERATED_LOSS);
 }
 
-/** Returns the reason of a failure, which says so if the machine is the cause. */
+/** Returns the reason of a failure, with a prefix if the cause lies with the machine. */
 export function failureReason({ kind, reason }: Pick<MachineFailure, 'kind' | 'reason'>): string {
 	return kind === 'machine' ? `${MACHINE_CAUSE}: ${reason}` : reason;
 }

@@ -1,6 +1,6 @@
 /**
- * Asks Sentinels which server is the master. All Sentinels are asked, and the answer with the highest configuration epoch counts,
- * because a Sentinel that was cut off has an old one.
+ * Asks Sentinels which server is the master. All Sentinels are asked, and the answer with the highest configuration epoch is
+ * used, because a Sentinel that was cut off returns an outdated answer with a lower epoch.
  */
 import type { ClusterSettings } from '../../compiler/document/cluster-settings.ts';
 import {

@@ -1,7 +1,8 @@
 /**
- * Rate limits that the machines of a cluster share. For each key of a zone, Redis keeps one timestamp, from which the used part of
- * the limit is computed, as the tables of the machines do (see `LimitTable`). Each process admits up to a batch of requests of a key by itself, then reports them, and gets the usage on
- * all machines in reply. The machines together therefore never admit more than the limit plus one batch per machine.
+ * Rate limits that the machines of a cluster share. For each key of a zone, Redis keeps one timestamp, from which the used part
+ * of the limit is computed; each machine's own tables do the same (see `LimitTable`). Each process admits up to a batch of
+ * requests of a key by itself, then reports them, and gets the usage on all machines in reply. The machines together therefore
+ * never admit more than the limit plus one batch per machine.
  *
  * One report is under way at a time. It contains the usage of many keys, so that the number of commands does not depend on the
  * number of requests. A report that may have been lost is repeated with the same number, by which Redis recognizes it.
@@ -19,7 +20,7 @@ import { RedisScript } from './redis-script.ts';
 const COLLECT_DELAY_MS = 5;
 /** Milliseconds before a report that failed is repeated. */
 const RETRY_DELAY_MS = 200;
-/** Maximum milliseconds of a report. Requests wait for less. */
+/** Maximum milliseconds that a report may take. Requests do not wait that long. */
 const REPORT_TIMEOUT_MS = 5000;
 /** Maximum number of keys in a report. Redis takes about a millisecond for that many. */
 const MAX_REPORT_KEYS = 500;
@@ -33,10 +34,11 @@ const KEY_NAME_BYTES = 12;
 const SECRET_BYTES = 8;
 
 /**
- * Adds usage in microseconds to the keys of a zone, and returns their usage on all machines. `KEYS` are the zone's sorted set, whose
- * scores are times of Redis' clock, and the number of the process's last report. `ARGV` has the number of the report, the maximum
- * number of keys, and for each key its name, its usage, the whole burst, and 1 if the report must not raise the usage beyond the burst.
- * If there are too many keys, a new one takes the place of the one that has used least, and continues with its time, as in `LimitTable`.
+ * Adds usage in microseconds to the keys of a zone, and returns their usage on all machines. `KEYS` are the zone's sorted set,
+ * whose scores are times of Redis' clock, and the number of the process's last report. `ARGV` has the number of the report, the
+ * maximum number of keys, and for each key its name, its usage, the whole burst, and 1 if the report must not raise the usage
+ * beyond the burst. If there are too many keys, a new key replaces the one with the least usage and takes over its timestamp, as
+ * in `LimitTable`.
  */
 export const REPORT_SCRIPT: RedisScript = new RedisScript(`
 local time = redis.call('TIME')
@@ -100,7 +102,7 @@ export class SharedLimits implements SharedTables {
 	readonly #nameKey: Buffer;
 	readonly #processId = randomBytes(8).toString('hex');
 	readonly #openTables = new Map<string, OpenTable>();
-	/** Places whose usage requests wait for. */
+	/** For each table, the indices (places) of keys whose usage must be reported at once, because requests wait for it. */
 	readonly #urgentPlaces = new Map<OpenTable, Set<number>>();
 	/** Usage of closed tables that has not been reported yet. */
 	#closedTableUsage: { readonly openTable: OpenTable; readonly keyReports: KeyReport[] }[] = [];
@@ -126,7 +128,7 @@ export class SharedLimits implements SharedTables {
 		const derive = (purpose: string, bytes: number): Buffer =>
 			Buffer.from(hkdfSync('sha256', Buffer.from(key, 'base64'), '', purpose, bytes));
 		this.secret = derive('svc hash of rate limits', SECRET_BYTES);
-		// A word of 0 would mean to a table that it has no secret yet, and the table would replace it.
+		// A table treats a word of 0 as a missing secret, and would replace it.
 		for (const wordOffset of [0, 4])
 			if (this.secret.readInt32LE(wordOffset) === 0) this.secret.writeInt32LE(1, wordOffset);
 		this.#nameKey = derive('svc names of rate limits', 32);
@@ -143,7 +145,7 @@ export class SharedLimits implements SharedTables {
 		this.#openTables.set(key, { zone, maxKeys, table });
 	}
 
-	/** Removes a table that no thread uses any longer. What it has counted is still reported. */
+	/** Removes a table that no thread uses any longer. Its usage that has not been reported yet is still reported. */
 	onTableClosed(key: string): void {
 		const openTable = this.#openTables.get(key);
 		if (!openTable) return;
@@ -156,8 +158,8 @@ export class SharedLimits implements SharedTables {
 	}
 
 	/**
-	 * Schedules a report of a table's usage that has not been sent. If `place` is given, reports the usage of this place at once, and resolves when
-	 * Redis has counted it or is unavailable.
+	 * Schedules a report of a table's unreported usage. If `place`, the index of a key in the table, is given, reports that key's
+	 * usage at once, and resolves when Redis has counted it or is unavailable.
 	 */
 	reportUsage(key: string, place: number | undefined): Promise<void> {
 		const openTable = this.#openTables.get(key);
@@ -179,7 +181,7 @@ export class SharedLimits implements SharedTables {
 		});
 	}
 
-	/** Reports what is unreported, for at most {@link CLOSE_TIMEOUT_MS}, and ends. Never rejects. */
+	/** Reports all unreported usage, for at most {@link CLOSE_TIMEOUT_MS}, and stops. Never rejects. */
 	async close(): Promise<void> {
 		for (const key of [...this.#openTables.keys()]) this.onTableClosed(key);
 		const { promise: timeout, resolve } = Promise.withResolvers<void>();

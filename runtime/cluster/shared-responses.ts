@@ -341,7 +341,7 @@ export class SharedResponses {
 				}
 				if (reply.state === 'own') {
 					const leaseId = Number(String(reply.rest[0]));
-					// This process is still fetching. The threads let only such requests through that have waited long enough for that fetch.
+					// This process is still fetching the response. A request that gets here has already waited long enough for that fetch.
 					if (this.#leases.has(leaseId)) return ALONE;
 					const endLimitMs = intent === 'join' ? deadline - performance.now() : remainingRedisMs();
 					const waitStartedAt = performance.now();
@@ -594,7 +594,7 @@ export class SharedResponses {
 		);
 	}
 
-	/** Handles a failed command. If Redis does not answer, requests do without it until it does. */
+	/** Handles a failed command. If Redis does not answer, requests proceed without it until it answers again. */
 	#onFailure(error: unknown): void {
 		if (this.#isClosed) return;
 		if (!(error instanceof ClusterError)) {

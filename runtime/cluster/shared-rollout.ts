@@ -18,14 +18,14 @@ const FORGET_MACHINE_AFTER_MS = 600_000;
 const FORGET_INTERVAL_MS = 60_000;
 /** Number of publications that are kept, including the latest one. */
 const KEPT_PUBLICATIONS = 20;
-/** Number of last bytes, all of them of the authentication tag, by which a process recognizes its own report. */
+/** Number of bytes at the end of an encrypted report, in the authentication tag, by which a process recognizes its own report. */
 const REPORT_END_BYTES = 16;
 /** The name under which the state is encrypted. */
 const STATE_NAME = 'rollout';
 /** The revision of a state that does not exist. */
 export const NO_REVISION = '';
 
-/** A machine's report, with facts for people. */
+/** A machine's report, with additional facts that are shown to operators. */
 export interface FleetReport extends MachineReport {
 	readonly host: string;
 	readonly pid: number;
@@ -69,7 +69,7 @@ export interface ReportAnswer {
 	readonly otherProcess?: ProcessIdentity | undefined;
 }
 
-/** The state of the rollout in Redis cannot be decrypted. */
+/** The error for a rollout whose state in Redis cannot be decrypted. */
 export class RolloutUnreadable extends Error {
 	constructor() {
 		super('The rollout in Redis has been altered, or was encrypted with another `key` of `cluster`.');
@@ -78,16 +78,18 @@ export class RolloutUnreadable extends Error {
 }
 
 /**
- * `KEYS`: the state; the reports; the coordinator's lease; and the key that limits how often machines search for machines to forget.
+ * Stores the report of a machine. Returns the state if it has changed, and all reports if the machine is the coordinator. `KEYS`:
+ * the state; the reports; the coordinator's lease; and the key that limits how often machines search for machines to forget.
  *
  * `ARGV`: the machine; its report; the revision that it knows; 1 if it is willing to be the coordinator; the milliseconds of the
  * lease; the milliseconds without a report after which a machine is forgotten; the milliseconds between two searches for such machines
  * (empty if this machine does not search); and the last bytes of this process's previous report, which no other report has (empty for
  * its first one).
  *
- * Also returns the report that this one replaces, if this process has reported before and the replaced report is not its previous one.
- * If nobody searched between two rollouts, the reports of machines that were replaced by others would accumulate. A report from the
- * future is from before a change of Redis's clock.
+ * Also returns the report that this one replaces, if this process has reported before and the replaced report is not its previous
+ * one. Machines search even while no rollout runs, because the reports of machines that were replaced by others would otherwise
+ * accumulate. A report whose time is far in the future was made before Redis's clock was set back, so its machine is forgotten as
+ * well.
  */
 const REPORT_SCRIPT = new RedisScript(`${LUA_SET_NOW}
 local before = redis.call('HGET', KEYS[2], ARGV[1])
@@ -116,7 +118,7 @@ const READ_SCRIPT = `${LUA_SET_NOW}
 local revision = redis.call('HGET', KEYS[1], 'revision') or ''
 return { now, revision, redis.call('HGET', KEYS[1], 'state'), redis.call('HGETALL', KEYS[2]) }`;
 
-/** `ARGV`: the expected revision, the new one, and the new state. */
+/** Replaces the state if its revision is the expected one. `ARGV`: the expected revision, the new revision, and the new state. */
 const REPLACE_SCRIPT = `
 if (redis.call('HGET', KEYS[1], 'revision') or '') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'revision', ARGV[2], 'state', ARGV[3])
@@ -136,7 +138,7 @@ export class SharedRollout {
 	readonly #sealedValues: SealedValues;
 	/** Time, by `performance.now()`, from which this machine searches again for machines that are to be forgotten. */
 	#nextForgetAt = 0;
-	/** The ends of the last reports of the machines for which this process reports (usually one). */
+	/** The last bytes of the previous report of each machine for which this process reports (usually one). */
 	readonly #lastReports = new Map<string, Buffer>();
 
 	/** @param sealedValues The sealed values of the cluster, whose settings must contain a key. */
@@ -219,7 +221,7 @@ export class SharedRollout {
 		const outdated = publication - KEPT_PUBLICATIONS;
 		const keys = [this.#stateKey, this.#publicationKey(publication)];
 		if (outdated > 0 && outdated !== previous) keys.push(this.#publicationKey(outdated));
-		// As the publication to return to, it was kept although it was outdated.
+		// The publication to which the replaced rollout would have returned was kept until now, although it was outdated.
 		const formerPrevious = replaced?.previous ?? 0;
 		if (formerPrevious > 0 && formerPrevious < outdated && formerPrevious !== previous)
 			keys.push(this.#publicationKey(formerPrevious));
@@ -240,8 +242,8 @@ export class SharedRollout {
 	}
 
 	/**
-	 * Returns the process that sent the replaced report; undefined if the report cannot be decrypted, or if its sender is that of
-	 * `own`, which did not receive the answer to its last report.
+	 * Returns the process that sent the replaced report; undefined if the report cannot be decrypted, or if this process sent it
+	 * itself (without receiving the answer, so that it did not remember the report as its last one).
 	 */
 	#processOf(replaced: Buffer, own: SentReport): ProcessIdentity | undefined {
 		const [other] = this.#openReports([Buffer.from(own.machine), replaced]);

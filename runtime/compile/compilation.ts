@@ -1,4 +1,4 @@
-/** Keeps the running document and a candidate of a load, and answers requests about both. */
+/** Keeps the running document (a compiled configuration) and the candidate that a load may replace it with. */
 import { createHmac } from 'node:crypto';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
 import type { Plan } from '../../compiler/codegen/plan/plan.ts';
@@ -34,13 +34,13 @@ import { editedDocument, pathOfId, valueAtPath } from './edited-document.ts';
 import type { ConfigEdit, EditRefused, IrreversibleLoad, LoadPreview, MeaningDifference } from './load-results.ts';
 import { restartReasons } from './restart-reasons.ts';
 
-/** What {@link Compilation} needs. */
+/** The parameters of {@link Compilation}. */
 export interface CompilationStart {
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };
 	/** Key of the Etag hashes, so that an Etag reveals nothing about secrets that it covers. */
 	readonly etagKey: Uint8Array;
-	/** What another compilation knew about the running document; undefined if nothing runs, or if this is lost. */
+	/** What another compilation knew about the running document; undefined if no document runs, or if that knowledge is lost. */
 	readonly running?: RunningDocument | undefined;
 	/** UTF-8 JSON of the running document, if nothing else is known about it because the thread that knew it died. */
 	readonly runningJson?: ArrayBuffer | undefined;
@@ -108,7 +108,7 @@ export class Compilation {
 		}
 	}
 
-	/** What is known about the running document; undefined if nothing runs. */
+	/** What is known about the running document; undefined if no document runs. */
 	get running(): RunningDocument | undefined {
 		return this.#runningImage && { image: this.#runningImage, quotableFiles: this.#quotableFiles };
 	}
@@ -189,7 +189,7 @@ export class Compilation {
 			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
 		}
 		if (!force && this.#runningImage && isSameDocument(this.#runningImage, image)) {
-			// Line numbers in logs may have changed. A document without source text has none.
+			// Equal documents may still differ in the line numbers that logs show. A document without source text has no line numbers.
 			if (!image.hasText || haveSamePlaces(this.#runningImage, image)) return { result: 'unchanged', diagnostics };
 		}
 		this.#candidateImage = image;

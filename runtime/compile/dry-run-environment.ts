@@ -1,4 +1,4 @@
-/** The parts of a dry run that are real: files, passwords, the machine, the environment. */
+/** The real dependencies of a dry run: file access, password checks, facts about the machine, and the environment. */
 
 import type { DryRunEnvironment } from '../../compiler/dry-run/dry-run.ts';
 import { lazily } from '../../compiler/exchange/lazily.ts';

@@ -1,4 +1,7 @@
-/** The running and waiting requests of a zone of `limit_concurrent`, in memory that all threads share. */
+/**
+ * The running and waiting requests of a zone of `limit_concurrent`, in memory that all threads share. Each key that has requests
+ * uses a place, an entry that counts them. Each thread has a row, which lists the thread's own requests.
+ */
 import { HalfSipHash } from '../rate-limits/half-sip-hash.ts';
 import { sharedSecret } from '../rate-limits/limit-table.ts';
 
@@ -114,7 +117,7 @@ export function readConcurrency(
 	return { running, waiting };
 }
 
-/** What {@link ConcurrencyTable.enter} returns if there is no place, neither to run nor to wait. */
+/** What {@link ConcurrencyTable.enter} returns if the request can neither run nor wait. */
 export const NO_PLACE = -1;
 
 /**
@@ -155,7 +158,7 @@ export class ConcurrencyTable {
 
 	/**
 	 * Counts a request. If it may run, returns its slot, which {@link leave} frees. If it must wait, returns −2 − its number, and
-	 * {@link wait} must be called at once. If there is no place, returns {@link NO_PLACE}.
+	 * {@link wait} must be called at once. If it can neither run nor wait, returns {@link NO_PLACE}.
 	 */
 	enter(key: string, limit: number, maxWaiting: number): number {
 		const words = this.#words;
@@ -225,7 +228,8 @@ export class ConcurrencyTable {
 	}
 
 	/**
-	 * Sets how many requests of a key run in other processes. They take places like those of this process. Called on the main thread.
+	 * Sets how many requests of a key run in other processes. They count toward the limit like the requests of this process. Called
+	 * on the main thread.
 	 */
 	setForeignCount([first, second]: KeyHash, count: number): void {
 		const words = this.#words;
@@ -251,7 +255,7 @@ export class ConcurrencyTable {
 	}
 
 	/**
-	 * Removes the requests of a thread that has died, and admits requests that waited for their places. Called on the main thread.
+	 * Removes the requests of a thread that has died, and admits waiting requests in their stead. Called on the main thread.
 	 */
 	removeThread(row: number): void {
 		const words = this.#words;
@@ -270,7 +274,7 @@ export class ConcurrencyTable {
 			words[waiterOffset + STATE_OFFSET] = STATE_IDLE;
 			this.#unlockSet(set);
 		}
-		// From now on, no request of this thread is admitted. All its places are freed before waiting requests get them.
+		// From now on, no request of this thread is admitted. All its running requests are removed before others are admitted.
 		const freedPlaces = new Set<number>();
 		for (let slot = 0; slot < MAX_RUNNING_REQUESTS; slot++) {
 			const slotOffset = rowStart + SLOTS_OFFSET + slot;

@@ -25,7 +25,7 @@ interface OpenTable {
 	readonly view: ConcurrencyTable;
 }
 
-/** Frees the places of dead threads, and reports how many requests run and wait. */
+/** Removes the requests of dead threads, and reports how many requests run and wait. */
 export class ConcurrencyTables implements ConcurrencyWatcher {
 	readonly #openTables = new Map<string, OpenTable>();
 	/** How many requests run in other processes, by table and key; see {@link setForeignCount}. */

@@ -1,6 +1,6 @@
 /**
- * During a handover, two processes serve: each tells the other how many requests of each key it runs, and counts those of the other
- * like its own. So `limit_concurrent` applies to both together, from a few milliseconds after a request has begun or ended.
+ * During a handover, two processes serve. Each tells the other how many requests of each key it runs, and counts the other's
+ * requests like its own. `limit_concurrent` therefore applies to both together, with a delay of a few milliseconds.
  */
 import type { ConcurrencyTables } from './concurrency-tables.ts';
 
@@ -11,14 +11,14 @@ export interface RunningCounts {
 
 /** Milliseconds between two readings of the counts. */
 const INTERVAL_MS = 10;
-/** Reading them takes at most one part in this many of the main thread's time, however large the tables are. */
+/** Reading the counts takes at most 1 / MAX_SHARE of the main thread's time, however large the tables are. */
 const MAX_SHARE = 20;
 
 /** What one process tells the other. Keys that `counts` does not name are unchanged. */
 export interface RunningMessage {
 	readonly type: 'running';
 	readonly counts: RunningCounts;
-	/** True if the process runs nothing any longer, and needs to know nothing any longer. */
+	/** True if the process has no more requests, and needs no further messages. */
 	readonly isLast?: boolean | undefined;
 }
 
@@ -33,7 +33,7 @@ export interface RunningChannel {
 type CountsByTable = Map<string, Map<string, number>>;
 
 class Peer {
-	/** The requests that the process runs. */
+	/** The numbers of requests that the process runs. */
 	readonly counts: CountsByTable = new Map();
 	/** The counts that were last sent to the process. */
 	readonly sentCounts: CountsByTable = new Map();
@@ -74,7 +74,7 @@ export class RunningExchange {
 		return this.#takeChanges(this.#addPeer(channel), this.#tables.runningCounts());
 	}
 
-	/** Begins to exchange counts with the predecessor, which has sent those of its own. */
+	/** Begins to exchange counts with the predecessor, which has already sent its own counts. */
 	beginWithPredecessor(channel: RunningChannel, counts: RunningCounts): void {
 		const peer = this.#addPeer(channel);
 		this.#receive(peer, { type: 'running', counts });
@@ -122,7 +122,7 @@ export class RunningExchange {
 		}
 	}
 
-	/** Lets the table count what all other processes run of a key. */
+	/** Adds the requests of a key that all other processes run to the table's count. */
 	#applyCount(table: string, keyName: string): void {
 		let total = 0;
 		for (const { counts } of this.#peers) total += counts.get(table)?.get(keyName) ?? 0;
