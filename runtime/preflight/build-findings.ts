@@ -1,4 +1,4 @@
-/** Preflight check that builds a generation as a worker thread would, with real leases whose resources are not connected yet. */
+/** A preflight check that builds a generation as a worker thread would. Its leases are real, but connect to nothing. */
 
 import type { Plan } from '../../compiler/codegen/plan/plan.ts';
 import { StepPlaceTable } from '../../compiler/exchange/step-place.ts';

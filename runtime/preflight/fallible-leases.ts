@@ -1,4 +1,4 @@
-/** Finds out whether a configuration leases anything that a machine may be unable to provide. */
+/** Determines whether a configuration leases resources that a machine may be unable to provide, such as log files. */
 
 import { type BuildEnvironment, buildSite } from '../../compiler/codegen/build-site.ts';
 import { fakeLeases } from '../../compiler/codegen/context/fake-leases.ts';
@@ -20,7 +20,7 @@ const CAN_FAIL: { readonly [kind in keyof LeaseKinds]: boolean } = {
 	health: false,
 	metrics: false,
 	mirror_gate: false,
-	// Only a real verifier makes accounts check the hashes that environment variables contain.
+	// Password hashes from environment variables are checked only if the verifier is real. The lease itself cannot fail.
 	password_verifier: true,
 	rate_limiter: true,
 	tracer: true,

@@ -1,7 +1,7 @@
 /** Sends a streamed request body in chunks. Each chunk is pulled after the previous one has left the process. */
 import type { BodySource } from '../../compiler/exchange/body.ts';
 
-/** Receives the chunks of a body, and is told how the transfer ended. */
+/** Receives the chunks of a body, and the result of the transfer. */
 export interface BodyPumpOwner {
 	/**
 	 * Writes a non-empty chunk. Returns true if the chunk has left the process. If it returns false, {@link BodyPump.onPieceFlushed}

@@ -11,7 +11,7 @@ export interface CallTimeouts {
 	readonly writeTimeout: number;
 }
 
-/** The request, as its clock sees it: its state, and a callback for timeouts. */
+/** What a clock needs from its request: the request's state, and a callback for timeouts. */
 export interface TimedCall {
 	/**
 	 * True while we read the response. The read timeout applies only during this time, because it is not the upstream's fault if we
@@ -20,7 +20,7 @@ export interface TimedCall {
 	readonly isReading: boolean;
 	/** Reports whether the write that was in progress at the previous call is still in progress. */
 	checkStalled(): boolean;
-	/** Called on a timeout; ends the request. `reason` is a predicate about the peer, such as `took nothing for too long`. */
+	/** Ends the request. `reason` says what the peer did, without naming it: `took nothing for too long`. */
 	onTimeout(reason: string): void;
 }
 

@@ -6,7 +6,7 @@ const MAX_PERIOD_MS = 500;
 /** Minimum number of milliseconds between two ticks. */
 const MIN_PERIOD_MS = 10;
 
-/** Ticks while there are connections. */
+/** A timer that runs only while there are connections. */
 export class ConnectionTimer {
 	readonly #onTick: () => boolean;
 	#periodMs: number;
@@ -41,8 +41,8 @@ export class ConnectionTimer {
 	}
 
 	/**
-	 * The first tick without connections stops the timer. Stopping it with the last connection would cost a new timer for nearly
-	 * every connection while there is one at a time.
+	 * The first tick without connections stops the timer. If the end of the last connection stopped it, connections that come one
+	 * at a time would each need a new timer.
 	 */
 	#startInterval(): NodeJS.Timeout {
 		return setInterval(() => {

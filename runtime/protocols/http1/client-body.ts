@@ -72,7 +72,7 @@ export class ClientBody implements BodySource {
 		return this.#queuedBytes;
 	}
 
-	/** Undefined before the first pull, because the first chunk is sent together with the head. */
+	/** {@link relayTo}, but undefined before the first pull, because the first chunk is sent together with the head. */
 	get sendTo(): BodySource['sendTo'] {
 		return this.#wasPulled ? this.relayTo : undefined;
 	}

@@ -162,7 +162,7 @@ export class FieldParser {
 				case 14:
 					if (isSameFieldName(name, 'content-length')) {
 						if (this.#isTrailer) {
-							// `Content-Length` in a trailer is a second framing of the message, which some parsers may believe.
+							// Some parsers may obey `Content-Length` in a trailer, and would then see a different end of the message.
 							if (this.#isRequest) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
@@ -175,7 +175,7 @@ export class FieldParser {
 				case 17:
 					if (isSameFieldName(name, 'transfer-encoding')) {
 						if (this.#isTrailer) {
-							// `Transfer-Encoding` in a trailer is a second framing of the message, which some parsers may believe.
+							// Some parsers may obey `Transfer-Encoding` in a trailer, and would then see a different end of the message.
 							if (this.#isRequest) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}

@@ -30,8 +30,8 @@ export class RequestHeadParser {
 	path = '';
 	query: string | undefined = undefined;
 	/**
-	 * The effective authority: that of the target in absolute or authority form, otherwise that of `Host`; '' for HTTP/1.0 without
-	 * either.
+	 * The effective authority. It is taken from a target in absolute or authority form, otherwise from `Host`; '' if an HTTP/1.0
+	 * request has neither.
 	 */
 	authority = '';
 	/** The minor version: 0 for HTTP/1.0, 1 for HTTP/1.1. */
@@ -59,7 +59,7 @@ export class RequestHeadParser {
 	 * status that rejects the head. The result never depends on how the bytes are split among reads.
 	 */
 	parse(text: string, start: number, limit: number): number {
-		// If the text contains more than this head, perhaps another message, the cache of heads is not used.
+		// The cache is searched for the whole text, so it is not used if the text contains more than this head.
 		if (start !== 0 || limit !== text.length) return this.#parse(text, start, limit);
 		const cachedHead = this.headCache.find(text);
 		if (cachedHead !== undefined) return this.#useCached(cachedHead);

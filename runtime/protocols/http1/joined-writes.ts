@@ -13,7 +13,7 @@ const BUFFER_BYTES = 48 * 1024;
 export class JoinedWrites {
 	#buffer: Buffer | undefined = undefined;
 
-	/** Writes Latin-1 text followed by bytes. Returns false if the body is too long or `output` is not direct. */
+	/** Writes Latin-1 text followed by bytes. Returns false if the body is too long, or `output.isDirect` is false. */
 	write(output: SocketOutput, text: string, bytes: Uint8Array): boolean {
 		const totalBytes = text.length + bytes.byteLength;
 		if (bytes.byteLength > MAX_JOINED_BODY_BYTES || !output.isDirect) return false;

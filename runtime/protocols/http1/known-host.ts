@@ -29,7 +29,7 @@ export class KnownHost {
 }
 
 /**
- * Reports whether two strings are equal. For a slice of a longer string, such as a part of a request head, the engine's `===`
+ * Reports whether two strings are equal. For a slice of a longer string, such as a part of a request head, V8's `===`
  * leaves compiled code and takes ten times as long.
  */
 export function equalStrings(left: string, right: string): boolean {

@@ -18,8 +18,8 @@ interface RepeatedAnswer {
 export class RepeatedAnswers {
 	readonly #textSlots: (RepeatedAnswer | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 	/**
-	 * Responses with bodies whose characters represent bytes. They are cached separately, because the same string can also be a
-	 * text.
+	 * Responses with bodies whose characters represent bytes. They are cached separately, because an equal string in a text body
+	 * is sent as different bytes.
 	 */
 	readonly #byteSlots: (RepeatedAnswer | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 

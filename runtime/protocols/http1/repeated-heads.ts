@@ -1,4 +1,4 @@
-/** A cache of parsed request heads. Clients often repeat their own requests, and those of other clients. */
+/** A cache of parsed request heads. Clients often send the same head again, and many clients send equal heads. */
 
 import { isSameFieldName } from '../../../compiler/exchange/header-list.ts';
 

@@ -216,7 +216,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		this.#queuedBytes += piece.length;
 	}
 
-	/** Undefined before the first pull, because the first chunk is sent together with the head. */
+	/** `#relayTo`, but undefined before the first pull, because the first chunk is sent together with the head. */
 	get sendTo(): BodySource['sendTo'] {
 		return this.#wasPulled ? this.#relayTo : undefined;
 	}

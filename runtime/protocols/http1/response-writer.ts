@@ -14,7 +14,7 @@ import { SliceSource } from './slice-source.ts';
 /** Maximum consecutive chunks sent without yielding to other connections, if neither the source nor the socket causes a delay. */
 const MAX_PIECES_PER_TURN = 32;
 
-/** The connection, as its writer sees it. */
+/** What a writer needs from its connection. */
 export interface WriterOwner {
 	/** Determines how many bytes of a body are passed to the socket at a time, and whether the remaining bytes may have to wait. */
 	readonly clock: { readonly writeChunk: number; readonly limitsRate: boolean };

@@ -47,7 +47,7 @@ export class TransferPace {
 		const idleTimeoutMs = this.#idleTimeoutMs;
 		let deadline = idleTimeoutMs === 0 ? Infinity : now + idleTimeoutMs;
 		if (this.#minBytesPerSecond > 0) {
-			// The total wait is limited to the time that the bytes so far take at the minimum rate, plus `idleTimeoutMs`.
+			// The total wait may not exceed the time that the bytes so far would need at the minimum rate, plus `idleTimeoutMs`.
 			deadline = Math.min(
 				deadline,
 				now + (idleTimeoutMs || RATE_GRACE_MS) + (transferredBytes / this.#minBytesPerSecond) * 1000 - this.#waitedMs,

@@ -1,4 +1,4 @@
-/** Header fields on the client side: encodes those of requests, decodes those of responses (RFC 9113 §8.3). */
+/** Encodes the header fields of requests to upstreams, and decodes the fields of their responses (RFC 9113 §8.3). */
 import { trimBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';

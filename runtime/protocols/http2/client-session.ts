@@ -24,7 +24,7 @@ import { OutputQueue, type QueueOwner } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import type { StreamOutput } from './stream-output.ts';
 
-/** Maximum number of replies to control frames that the upstream has not read while the connection has exchanges. */
+/** Maximum number of replies to control frames that the upstream may leave unread while exchanges are in progress. */
 const MAX_UNREAD_REPLIES = 1000;
 
 /** Maximum number of concurrent streams of a connection until the upstream's settings arrive. */

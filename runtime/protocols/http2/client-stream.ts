@@ -28,7 +28,7 @@ const MAX_END_WAIT_MS = 1000;
 /** Maximum interim responses to a request. Without a limit, they could keep an exchange open forever. */
 const MAX_INTERIM_RESPONSES = 100;
 
-/** The connection, as its streams see it. */
+/** What a stream needs from its connection. */
 export interface StreamSession extends OutputSession {
 	/** True once a complete response has been received on the connection. */
 	readonly hasCarriedResponse: boolean;

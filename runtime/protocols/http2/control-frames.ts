@@ -7,7 +7,7 @@ import type { SessionEnd } from './session-end.ts';
 import { readSettings } from './settings.ts';
 import type { Http2Stream } from './stream.ts';
 
-/** The connection, as the handler of its control frames sees it. */
+/** What the handler of control frames needs from its connection. */
 export interface ControlledSession {
 	readonly frames: FrameWriter;
 	readonly queue: OutputQueue;

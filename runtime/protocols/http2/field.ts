@@ -53,7 +53,7 @@ const KIND_BY_NAME: ReadonlyMap<string, number> = new Map([
 	['trailer', FIELD_KIND.trailer],
 ]);
 
-/** Number of bytes that count for a field in addition to its name and value (RFC 7541 §4.1, RFC 9113 §6.5.2). */
+/** Number of bytes that HPACK adds to the length of a field's name and value (RFC 7541 §4.1, RFC 9113 §6.5.2). */
 const FIELD_OVERHEAD_BYTES = 32;
 
 /** A field, as stored in a table. */
@@ -62,7 +62,7 @@ export class DecodedField {
 	readonly value: string;
 	/** The kind of the field: one of {@link FIELD_KIND}. */
 	readonly kind: number;
-	/** Number of bytes that the field counts for in tables and limits. */
+	/** Size of the field, in bytes, as tables and limits count it: name, value and {@link FIELD_OVERHEAD_BYTES}. */
 	readonly countedBytes: number;
 	/** False if the value contains a control character, or starts or ends with whitespace (RFC 9113 §8.2.1). */
 	readonly isValueValid: boolean;

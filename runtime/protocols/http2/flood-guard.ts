@@ -1,4 +1,4 @@
-/** Limits the frames of a connection that do no useful work, so that no combination of them can be used for a flood. */
+/** Limits the frames of a connection that do no useful work, so that a client cannot flood the server with any mix of them. */
 import { FLOOD_BUDGET, FLOOD_REFILL_PER_SECOND } from './limits.ts';
 
 /**

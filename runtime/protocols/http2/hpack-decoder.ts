@@ -10,7 +10,7 @@ export interface FieldSink {
 
 /** Maximum bytes of the dynamic table. It is the protocol's default, which our SETTINGS do not change. */
 const MAX_TABLE_BYTES = 4096;
-/** Maximum entries of the dynamic table. Each entry counts for at least 32 bytes. */
+/** Maximum entries of the dynamic table, in which each entry takes up at least 32 bytes (RFC 7541 §4.1). */
 const MAX_TABLE_ENTRIES: number = MAX_TABLE_BYTES / 32;
 /** Maximum value of an integer. No valid length or index is larger. */
 const MAX_INTEGER = 1 << 24;

@@ -1,6 +1,6 @@
 /** Limits of the HTTP/2 engine, in addition to those that all protocols share. */
 
-/** Maximum open streams of a connection, and its maximum unfinished exchanges, including those of streams that were reset. */
+/** Maximum number of open streams of a connection, and of its unfinished exchanges, whose streams may have been reset. */
 export const MAX_CONCURRENT_STREAMS = 128;
 
 /** Maximum payload of received frames in bytes. It is the smallest value that the protocol allows. */

@@ -2,7 +2,7 @@
 import { MAX_CONCURRENT_STREAMS, MAX_FRAMES_PER_TURN } from './limits.ts';
 import { type StreamOutput, TURN_MORE, TURN_STARVES } from './stream-output.ts';
 
-/** The connection, as its queue sees it. */
+/** What a queue needs from its connection. */
 export interface QueueOwner {
 	readonly frames: { readonly full: boolean };
 	/** Runs the queue, and flushes what the streams have written. */

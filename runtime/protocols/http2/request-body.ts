@@ -6,7 +6,7 @@ import { ownedCopy } from '../http1/owned-copy.ts';
 import { LARGE_PIECE_BYTES, type PieceMemory } from '../http1/piece-memory.ts';
 import { PieceGatherer } from '../piece-gatherer.ts';
 
-/** The stream, as its body sees it. */
+/** What a body needs from its stream. */
 export interface BodyFeeder {
 	/** Called when a reader waits for bytes that have not arrived. */
 	bodyAwaited(): void;

@@ -9,7 +9,7 @@ import { STATIC_FIELDS } from './static-table.ts';
 /** For each name in the static table, the index of its first entry. */
 const STATIC_INDEX_BY_NAME: ReadonlyMap<string, number> = buildStaticIndexes();
 const INDEX_BY_STATUS: readonly number[] = buildStatusIndexes();
-/** Indexes in the static table. */
+/** Indexes in HPACK's static table (RFC 7541 Appendix A). */
 const CONTENT_LENGTH_INDEX = 28;
 const STATUS_NAME_INDEX = 8;
 
