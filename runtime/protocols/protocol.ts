@@ -12,7 +12,7 @@ export interface ProtocolHost {
 	 */
 	onExchangeFinished(x: Exchange): void;
 	/**
-	 * Called for counters; `reason` is from a fixed set (runtime/metrics/refusals.ts). Either a message was
+	 * Counts a problem; `reason` is from a fixed set (runtime/metrics/refusals.ts). Either a message was
 	 * rejected before it became an exchange (`bad_field_name`, `head_too_large`, `header_timeout`, …), or its body or response took
 	 * too long (`body_timeout`, `write_timeout`), or a response field was dropped because it could not be sent
 	 * (`invalid_response_field`).

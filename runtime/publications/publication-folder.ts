@@ -36,13 +36,13 @@ export class PublicationFolder {
 	}
 
 	/**
-	 * Returns the ID of this machine. Creates one if the folder has none, or one with another host name, which means that the disk was
-	 * copied from another machine. `replacedId` is then that other ID.
+	 * Returns the ID of this machine. Creates one if the folder has none, or if the stored one has another host name: then the disk
+	 * was copied from another machine, or this machine was renamed. `replacedId` is then the stored one.
 	 */
 	async machineId(): Promise<MachineIdentity> {
 		const stored = (await this.#store.read(MACHINE_ID_KEY))?.toString().trim();
 		if (stored && isMachineIdOf(this.#hostName, stored)) return { id: stored };
-		// The process that ended during the trial ran on the other machine, so this one must not report a failure.
+		// If a trial is recorded, it was interrupted on the other machine, so this machine must not report it as failed.
 		if (stored) await this.endTrial();
 		const id = newMachineId(this.#hostName);
 		await this.#store.write(MACHINE_ID_KEY, `${id}\n`);

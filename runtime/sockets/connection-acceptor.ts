@@ -2,7 +2,7 @@
  * Accepts the connections of a listening socket with the thread's poller, and reads from each connection immediately. Most
  * clients have sent their request by then, so a connection that carries a single request is never registered with the poller.
  *
- * Node opens and closes the listening socket, but Node's event loop does not watch it meanwhile.
+ * Node opens and closes the listening socket, but Node's event loop does not watch it while the poller does.
  */
 import { closeSync, openSync } from 'node:fs';
 import { getSystemErrorName } from 'node:util';

@@ -22,8 +22,8 @@ export interface FileMapping {
  * Returns those mappings of the executable file whose pages have not been changed in memory. The kernel reads an evicted page from
  * the file again when it is next used.
  *
- * Only mappings before the first changed or writable one count. The later ones contain data that the dynamic linker wrote and then
- * write-protected, and mappings that other threads may unmap at any time.
+ * Only mappings before the first changed or writable one are returned. The later ones contain data that the dynamic linker wrote
+ * and then write-protected, and mappings that other threads may unmap at any time.
  *
  * @param smaps The beginning of `/proc/self/smaps`, which may end anywhere.
  */
@@ -61,8 +61,8 @@ export function executablePageRelease(): (() => void) | undefined {
 }
 
 /**
- * Returns the beginning of the description of all mappings of this process; an empty text if it cannot be read, for example
- * because no descriptor is free or `/proc` is not mounted.
+ * Returns the beginning of `/proc/self/smaps`, which describes the mappings of this process; an empty text if it cannot be read,
+ * for example because no descriptor is free or `/proc` is not mounted.
  */
 function readSmaps(): string {
 	try {

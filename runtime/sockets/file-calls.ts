@@ -25,7 +25,10 @@ export interface SystemCalls {
 	openWithoutLinks(root: string, path: string): number;
 	/** Returns the metadata of an open file, or undefined if not available. */
 	fileIdentity(descriptor: number): FileIdentity | undefined;
-	/** Reads from the current position to an address. Returns the number of bytes, 0 at the end, −1 on failure. */
+	/**
+	 * Reads from the file's current position into the memory at an address. Returns the number of bytes, 0 at the end, −1 on
+	 * failure.
+	 */
 	read(descriptor: number, address: bigint, length: number): number;
 	/** Returns the address of memory outside the heap. */
 	addressOf(memory: Buffer): bigint;

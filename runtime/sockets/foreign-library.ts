@@ -52,7 +52,7 @@ export function foreignSignature(result: string, ...parameterTypes: string[]): F
 
 /**
  * Looks up all functions in OpenSSL 3.5 or a later 3.x, on Linux.
- * @param reentrantNames Functions that call back into JavaScript. They are called in the way that Node documents.
+ * @param reentrantNames Functions that call back into JavaScript. They are always called through Node's checks.
  * @param hotSignatures Functions that are called often and never call back. Their arguments are not checked.
  */
 export function findOpenssl<Name extends string>(

@@ -49,8 +49,8 @@ function createSystemError(status: number, syscall: string): Error {
 let canWrite: boolean | undefined;
 
 /**
- * Reports whether Node's handles accept a write without a request object, and return one if the write does not end at once,
- * as in Node 26. Omitting a request object that a real handle requires would not be safe, so the test uses a fake
+ * Reports whether Node's handles accept a write without a request object, and create and return one only if the write does not
+ * end at once, as in Node 26. Omitting a request object that a real handle requires would not be safe, so the test uses a fake
  * handle.
  */
 export function canWriteWithoutRequest(): boolean {

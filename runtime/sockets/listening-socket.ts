@@ -27,7 +27,7 @@ export interface SocketDescriptors {
 /** Receives the connections of a listening socket. */
 export interface ListeningOwner {
 	onAccepted(socket: AcceptedSocket): void;
-	/** True if the next connection must be a stream, so that it can be read before its protocol is known. */
+	/** True if the next connection must be a `net.Socket`, so that it can be read before its protocol is known. */
 	readonly needsStream: boolean;
 	/** Called when a connection could not be accepted. */
 	onAcceptFailed(error: NodeJS.ErrnoException): void;

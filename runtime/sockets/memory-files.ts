@@ -22,7 +22,7 @@ export interface MemoryFiles {
 	close(descriptor: number): void;
 	/** Returns the offset in bytes of a piece of memory from the start of its page. */
 	pageOffset(memory: Uint8Array): number;
-	/** Returns whole pages of private memory, from an offset on, to the system. Returns false on failure. */
+	/** Gives whole pages of private memory, starting at an offset, back to the system. Returns false on failure. */
 	giveBack(memory: Uint8Array, offset: number, length: number): boolean;
 }
 

@@ -19,7 +19,7 @@ const CTRL_SET_SESSION_CACHE_MODE = 44;
 /** A peer that has closed its half without `close_notify` still gets its response. */
 const SSL_OP_IGNORE_UNEXPECTED_EOF = 128n;
 
-/** What a context does during handshakes in addition to the settings of Node's context. */
+/** What our context does during handshakes that Node's context does not do. */
 export interface HandshakeDuties {
 	/** The OCSP response for clients that request one (RFC 6066 §8). */
 	readonly ocspResponse?: Uint8Array | undefined;
@@ -29,7 +29,7 @@ export interface HandshakeDuties {
 	readonly onSecret?: ((line: string) => void) | undefined;
 }
 
-/** The context of one certificate and policy. */
+/** A TLS context (`SSL_CTX`) with one certificate and one set of TLS settings. */
 export class OpensslContext {
 	readonly thread: OpensslThread;
 	/** Node's object. OpenSSL's ticket callback refers to it, so each connection must keep it from being garbage-collected. */

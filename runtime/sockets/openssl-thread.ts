@@ -230,7 +230,7 @@ export class OpensslThread {
 		return ALPN_OK;
 	}
 
-	/** Returns the cipher suite of a connection, and what follows from it. */
+	/** Returns the cipher suite of a connection, and the TLS version that the suite implies. */
 	cipherOf(ssl: bigint): CipherFacts | undefined {
 		const { functions } = this;
 		const cipher = functions.SSL_get_current_cipher(ssl) as bigint;
@@ -260,7 +260,7 @@ export class OpensslThread {
 	/** Makes a new connection read from and write to the BIO pair. */
 	usePairFor(ssl: bigint): void {
 		const { functions, opensslPairEnd } = this;
-		// The connection takes over one reference, and OpenSSL adds the second one.
+		// `SSL_set_bio` takes over this reference for reading, and adds a second one for writing.
 		functions.BIO_up_ref(opensslPairEnd);
 		functions.SSL_set_bio(ssl, opensslPairEnd, opensslPairEnd);
 	}

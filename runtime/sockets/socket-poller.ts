@@ -63,7 +63,7 @@ const MAX_TURN_EVENTS = 64;
 const MAX_TEXT_BYTES = 65_536;
 /** Only descriptors below this number are polled. Node handles sockets with other descriptors. */
 const MAX_DESCRIPTORS = 1 << 20;
-/** Size in 32-bit words of `epoll_event`, which is packed on one architecture only. */
+/** Size in 32-bit words of `epoll_event`, which the kernel packs (without padding) only on x64. */
 const EVENT_WORDS = process.arch === 'x64' ? 3 : 4;
 /** Offset of the event's data in an `epoll_event`, in 32-bit words. */
 const DATA_WORD = process.arch === 'x64' ? 1 : 2;

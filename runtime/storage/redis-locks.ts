@@ -17,12 +17,12 @@ const TOKEN_LIFETIME_MS = 7 * 86_400_000;
 /** Milliseconds between two attempts to take a lock that is held: initially, and at most. */
 const FIRST_POLL_MS = 50;
 const MAX_POLL_MS = 500;
-/** Maximum milliseconds of one command. No request waits for it. */
+/** Maximum milliseconds that one command may take. Requests of clients do not wait for these commands. */
 const COMMAND_TIMEOUT_MS = 5000;
 
 /**
- * Takes the lock and returns its token; returns 0 if the lock is held. Tokens follow the clock, so that they increase even if Redis
- * has lost its data.
+ * Takes the lock and returns its token; returns 0 if the lock is held. A token is at least the current time in microseconds, so
+ * that tokens increase even if Redis has lost its data.
  */
 const TAKE_SCRIPT = `
 local held = redis.call('GET', KEYS[1])
@@ -88,7 +88,7 @@ export class RedisLocks {
 	}
 }
 
-/** A held lock. It counts as lost when its lifetime ends without a renewal, because another process may then hold it. */
+/** A held lock. It is considered lost when its lifetime ends without a renewal, because another process may then hold it. */
 export class RedisLock implements StoreLock {
 	readonly name: string;
 	/** The fencing token. */
@@ -118,7 +118,7 @@ export class RedisLock implements StoreLock {
 	async release(): Promise<void> {
 		clearInterval(this.#renewalTimer);
 		if (this.#lostController.signal.aborted) return;
-		// A lock that cannot be released ends with its lifetime.
+		// If the release fails, Redis frees the lock at the end of its lifetime.
 		await this.#cluster
 			.runScript(RELEASE_SCRIPT, this.#redisKeys.slice(0, 1), [this.#owner, this.token], COMMAND_TIMEOUT_MS)
 			.catch(() => {});

@@ -6,7 +6,7 @@ import { lockLostError } from './fenced-store.ts';
 import { type RedisLock, RedisLocks, tokenKey } from './redis-locks.ts';
 import { checkKey, type Store, type StoreEntry, StoreError, type StoreKey, type StoreLock } from './store.ts';
 
-/** Maximum milliseconds of one command if no request waits for it. */
+/** Maximum milliseconds that one command may take if no client's request waits for it. */
 const COMMAND_TIMEOUT_MS = 5000;
 /** Maximum bytes of a value. Keys and certificate chains have a few thousand bytes. */
 const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;

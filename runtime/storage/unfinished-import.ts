@@ -52,7 +52,7 @@ export async function rollBackImports(folder: string): Promise<void> {
 		const importFolder = path.join(folder, name);
 		const keys = await readPlan(importFolder);
 		for (let at = keys.length - 1; at >= 0; at--) await rollBackFile(folder, importFolder, keys[at]!, at);
-		// The plan is deleted first, because it would be misread without the files beside it.
+		// The plan is deleted first. If only the unpacked files were gone, the next rollback would mistake old files for new ones.
 		await rm(path.join(importFolder, PLAN_FILE), { force: true });
 		await rm(importFolder, { recursive: true, force: true });
 	}

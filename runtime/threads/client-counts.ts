@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { parseIp } from '../../compiler/exchange/ip-address.ts';
 
-/** Number of cells per line. Each thread has two lines. */
+/** Number of counters (cells) in a line. The row of each thread has two lines. */
 const CELLS_PER_LINE = 16_384;
 /** Index of the slot, within a row, that contains the seed. */
 const SEED_SLOT = 2 * CELLS_PER_LINE;
@@ -29,7 +29,7 @@ export class ClientCounts {
 		this.#seed = this.#agreedSeed();
 	}
 
-	/** Adds to one kind of count of a client. `client` is the key that {@link clientKey} returns. */
+	/** Adds `change` to a client's count of this kind. `client` is the key that {@link clientKey} returns. */
 	addToCount(client: string, kind: number, change: 1 | -1): void {
 		const hash = hashText(client, this.#seed + kind);
 		Atomics.add(this.#cells, this.#rowStart + firstCell(hash), change);

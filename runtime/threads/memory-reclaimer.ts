@@ -19,7 +19,10 @@ const MAX_INTERVAL_MS = 60_000;
 const MIN_GROWTH_BYTES = 48 * 1024 * 1024;
 /** Minimum number of bytes that a collection must free to count as useful. */
 const MIN_FREED_BYTES = 8 * 1024 * 1024;
-/** A thread counts as idle while it is busy for at most this share of the time. A collection blocks it for tens of milliseconds. */
+/**
+ * A thread is considered idle while it is busy for at most this share of the time. A collection blocks it for tens of
+ * milliseconds.
+ */
 const IDLE_UTILIZATION = 0.1;
 
 /** Collects all garbage and returns free pages to the system. */

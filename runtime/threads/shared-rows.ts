@@ -43,9 +43,9 @@ export interface CacheWatcher {
 	onCacheClosed(key: string): void;
 	/** Called when a thread has died. */
 	onThreadEnded(thread: number): void;
-	/** Handles an event of a cache that has tiers below the memory. */
+	/** Handles an event of a cache that stores responses on disk or in the cluster, too. */
 	onDiskEvent(key: string, event: DiskEvent): void;
-	/** Handles the end of a fetch for which a thread had a lease in the cluster. */
+	/** Handles the end of an upstream fetch that a thread made on behalf of the whole cluster. */
 	onClusterFetchEnded(result: FetchResult): void;
 }
 
@@ -109,8 +109,8 @@ export class SharedRows {
 	}
 
 	/**
-	 * Takes `threads` free rows and returns their indices. {@link releaseRow} makes a row available again. Throws RangeError if there
-	 * are not enough free rows.
+	 * Takes `threadCount` free rows and returns their indices. {@link releaseRow} makes a row available again. Throws RangeError if
+	 * there are not enough free rows.
 	 */
 	claimRows(threadCount: number): number[] {
 		if (threadCount > this.#freeRows.size) throw new RangeError('Too few rows are free.');

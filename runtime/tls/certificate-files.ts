@@ -23,7 +23,7 @@ const TLS_FEATURE_OID = Buffer.from('06082b06010505070118', 'hex');
 
 const FIRST_CERTIFICATE = /-----BEGIN CERTIFICATE-----([\s\S]*?)-----END CERTIFICATE-----/;
 
-/** A certificate loaded from files. It keeps its identity when only its key file is reloaded. */
+/** A certificate loaded from files. Each reload of the files creates a new object with the same ID. */
 class FileCertificate implements StapledCertificate {
 	readonly record: NonNullable<StapledCertificate['record']>;
 	/** True if clients reject the certificate without a stapled OCSP response. */

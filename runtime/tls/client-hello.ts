@@ -293,8 +293,8 @@ function parseHello(bytes: Buffer, start: number, end: number): ClientHello | 'm
 }
 
 /**
- * Returns the first DNS name of the `server_name` extension, and undefined if the extension is malformed. An invalid name counts as
- * absent; OpenSSL decides whether the handshake fails.
+ * Returns the first DNS name of the `server_name` extension, and undefined if the extension is malformed. An invalid name is
+ * treated as absent; OpenSSL decides whether the handshake fails.
  */
 function readServerName(bytes: Buffer, start: number, end: number): string | undefined {
 	const listEnd = vectorEnd(bytes, start, end, 2);

@@ -29,7 +29,7 @@ const SIGNATURES = {
  */
 const RESULT_BYTES = 64;
 const TWO_POWER_32 = 2 ** 32;
-/** Both halves of a time that never comes. */
+/** The value of both halves of the time if the connection need not run again. */
 const NEVER = 0xffff_ffff;
 const NANOSECONDS_PER_MILLISECOND = 1e6;
 

@@ -49,7 +49,7 @@ export class DatagramPipe {
 	 * send.
 	 */
 	readonly #output: Messages;
-	/** Address of the first received datagram. Addresses are less than 2^48. */
+	/** Address of the first received datagram. It is less than 2^48, so a number represents it exactly. */
 	readonly #receivedPointer: number;
 
 	/** Throws if OpenSSL has no memory. */

@@ -44,7 +44,7 @@ export interface QuicEndpointOwner {
 	readonly chooseCertificate: ChooseCertificate;
 	/** Limits that differ from the defaults. */
 	readonly limits?: Partial<QuicLimits> | undefined;
-	/** Returns the key of the client that has an address. Connections with equal keys count as those of one client. */
+	/** Returns the key of the client that has an address. Connections with equal keys are counted as one client's. */
 	clientKey(address: string): string;
 	/** Called when a connection was closed because our code threw an error. */
 	onError(error: unknown): void;
@@ -68,7 +68,7 @@ interface Client {
 	connectionCount: number;
 }
 
-/** The client against whose limits a connection counts, and the function that ends the counting. */
+/** The client whose limits a connection counts toward, and the function that stops counting the connection. */
 interface Claim {
 	readonly client: Client;
 	readonly key: string;
@@ -163,8 +163,8 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	/**
-	 * Stops accepting new connections. The protocol must end the existing ones. `finishesHandshakes` means that another process
-	 * accepts connections: handshakes may finish.
+	 * Stops accepting new connections. The protocol must end the existing ones. If `finishesHandshakes` is true, because
+	 * another process now accepts connections, unfinished handshakes may complete; otherwise, they are aborted.
 	 */
 	drain(finishesHandshakes = false): void {
 		this.#isDraining = true;
@@ -193,7 +193,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		yield* this.#endedConnections.keys();
 	}
 
-	/** Passes a datagram on if it belongs to another process or thread. Reports whether it does. */
+	/** Passes a datagram on to the process or thread that it belongs to. Returns false if it belongs to no other one. */
 	#passDatagramOn(start: number, end: number, addressOffset: number): boolean {
 		return this.#sharing.passOn(start, end, addressOffset, this.#router.header.destinationId);
 	}

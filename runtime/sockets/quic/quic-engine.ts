@@ -196,8 +196,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 
 	/**
 	 * Returns how many of the engine's datagrams may be sent. At most three times the bytes received from an unproven address may be
-	 * sent to it (RFC 9000 §8.1). OpenSSL may exceed this limit with its last datagram. The datagrams that are not sent count as
-	 * lost.
+	 * sent to it (RFC 9000 §8.1). OpenSSL may exceed this limit with its last datagram. The other datagrams are dropped, as if
+	 * they had been lost.
 	 */
 	permittedCount(lengths: Uint32Array, firstIndex: number, count: number): number {
 		if (this.isAddressProven) return count;
@@ -234,7 +234,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	 * is in progress.
 	 */
 	#runLater(): void {
-		// In the next turn, the thread's memory will contain other datagrams, so the received ones are dropped and count as lost.
+		// In the next turn, the thread's memory will contain other datagrams, so the received ones are dropped, as if lost on the way.
 		this.#receivedRanges.length = 0;
 		setImmediate(() => this.run());
 	}

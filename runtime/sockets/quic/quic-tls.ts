@@ -26,7 +26,7 @@ export interface QuicClientAuth {
 	readonly criteria: ClientCertificateCriteria;
 }
 
-/** A certificate with its key in PEM. Each publication of a certificate has its own `serial`. */
+/** A certificate with its key in PEM. A new version of a certificate has a new `serial`. */
 export interface QuicCertificate {
 	readonly serial: number;
 	readonly chain: string;
@@ -207,7 +207,7 @@ export class QuicTls {
 		};
 	}
 
-	/** Reports whether the client supports one of our cipher suites and one of the handshake's groups. */
+	/** Reports whether the client supports one of our cipher suites and one of the key exchange groups in `groups`. */
 	canNegotiate(
 		ssl: bigint,
 		{ groups = DEFAULT_GROUPS }: QuicCertificate,

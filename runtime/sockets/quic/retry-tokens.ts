@@ -55,8 +55,8 @@ const AF_INET = 2;
 const INTEGRITY_KEY = 'be0c690b9f66575a1d766b54e368c84e';
 const INTEGRITY_NONCE = '461599d35d632bf2239825bb';
 /**
- * Size of the block that the replacement generator repeats. The token key has the size of two blocks, so it is the same wherever in
- * the generator's output it begins.
+ * Size of the block that the replacement generator repeats. The token key has the size of two blocks, so it is the same even if
+ * OpenSSL has taken other blocks from the generator before.
  */
 const REPEATED_BLOCK_BYTES = 16;
 const TAPE_BYTES = 4096;

@@ -81,7 +81,7 @@ export class SendBufferShrinker {
 		return this.#shrink(channel + BigInt(offset), TLS_BUFFER_BYTES, SMALL_TLS_BUFFER_BYTES);
 	}
 
-	/** Shrinks the buffer of a new stream to which nothing has been written. Returns as {@link shrinkTlsBuffer} does. */
+	/** Shrinks the buffer of a new stream to which nothing has been written. The result is that of {@link shrinkTlsBuffer}. */
 	shrinkStreamBuffer(channel: bigint, streamId: number): number | undefined {
 		if (this.#streamPointerOffset === 'absent') return undefined;
 		const { functions } = this.#library;

@@ -75,8 +75,8 @@ export class ServerHandshake implements CallbackTarget {
 	}
 
 	/**
-	 * Fails the handshake with an alert. OpenSSL would not send the alert before it has sent any packet, so it first sends an
-	 * acknowledgment.
+	 * Fails the handshake with an alert. OpenSSL does not send an alert before it has sent another packet, so the handshake is
+	 * paused until OpenSSL has sent an acknowledgment.
 	 */
 	#refuse(alert: number): number {
 		this.#refusalAlert = alert;
@@ -97,7 +97,7 @@ export class ServerHandshake implements CallbackTarget {
 		this.#onSecretLine?.(line);
 	}
 
-	/** Records the alert for which the error code of a connection that ended in the handshake stands, unless we chose the alert. */
+	/** Records the TLS alert that the error code of a failed handshake's connection contains, unless we chose the alert. */
 	recordFailure(code: number, byPeer: boolean): void {
 		if (this.#refusalAlert !== undefined || code < CRYPTO_ERROR_BASE || code > CRYPTO_ERROR_BASE + 255) return;
 		this.failureAlert = { alert: code - CRYPTO_ERROR_BASE, byPeer };
