@@ -157,7 +157,7 @@ function parseOrigin(originText: string): AllowedOrigin | undefined {
 	return { scheme, host: url.host, hostname: url.hostname.replace(/^\[|\]$/g, '') };
 }
 
-/** Lets pages of a configured origin read the answer. */
+/** Adds the CORS response fields that let pages of a configured origin read the answer. */
 function allowOrigin(x: Exchange, origin: string): void {
 	const headers = x.response.headers;
 	headers.set('Access-Control-Allow-Origin', origin);

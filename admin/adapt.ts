@@ -5,7 +5,8 @@
  * JSON, which is checked and returned in the current representation.
  *
  * - 200 `{"document":{…},"diagnostics":[warnings]}`. The document is unredacted: it contains secrets.
- * - 400, code `invalid_config`, with all diagnostics. They quote imported files under the same rule as in load.ts.
+ * - 400, code `invalid_config`, with all diagnostics. They quote imported files under the same condition as those of `POST /load`
+ * (load.ts).
  * - 413, 415: see `ADMIN_ERRORS` in errors.ts.
  */
 import { type AdminEndpoint, answerJson } from './endpoint.ts';

@@ -3,7 +3,7 @@
  * (`hits`, `misses`, `stale`, `bypassed`, `revalidated`, `collapsed`, `stored`, `evicted`, `purged`), and `stores`, one for
  * each separate store. A store with a `disk` reports responses `written`, `skipped` (too many were waiting, or the disk
  * failed), `recalled` into memory, `damaged`, disk `failures`, and, while no responses are written, the reason in `idle`:
- * `opening` (the folder is being read, or another process has it) or `failing`.
+ * `opening` (the folder is being read, or another process uses it) or `failing`.
  *
  * `POST /cache/purge` with JSON `{"host":"example.com","path":"/a"}` removes one URL: with any query if the path has none,
  * on any port if the host has none. `{"tag":"t"}` removes everything with a tag, `{"host":"example.com","prefix":"/a/"}`

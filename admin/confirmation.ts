@@ -65,7 +65,6 @@ export class Confirmation {
 	#pendingLoad: PendingLoad | undefined = undefined;
 	/** The load whose rollback failed, while it is still being served. Another rollback may be requested. */
 	#failedRollback: RevertibleLoad | undefined = undefined;
-	/** The generation that is being rolled back. */
 	#revertingGeneration: number | undefined = undefined;
 
 	constructor(runtime: RuntimeControl, onRollback: RollbackListener, isConfiguredByCluster = false) {

@@ -12,6 +12,10 @@
  * | `POST /stop` | stop.ts |
  * | `POST /upgrade` | upgrade.ts |
  * | `GET /reverse_proxy/upstreams` | upstreams.ts |
+ * | `GET /cache`, `POST /cache/purge` | cache.ts |
+ * | `GET /cluster` | cluster.ts |
+ * | `GET /rollout` | rollout.ts |
+ * | `GET /openapi.json` | openapi.ts |
  *
  * Access control is in access.ts, the form of errors in errors.ts. HEAD is GET without a body. Unknown paths are 404, other
  * methods 405 with `Allow`. Answers are never cached.
@@ -107,7 +111,7 @@ export interface AdminOptions {
 	readonly handOver?: (request: HandoverRequest) => Promise<HandoverResult>;
 	/** True if the configuration comes from the cluster, so that the API must not change it. */
 	readonly isConfiguredByCluster?: boolean;
-	/** The predecessor's socket, which is used instead of binding the address. */
+	/** The listening socket of the process that handed over to this one. It is used instead of binding the address. */
 	readonly inheritedSocket?: InheritedAdmin | undefined;
 }
 
@@ -124,7 +128,7 @@ export interface AdminServer {
 	 * Waits for the confirmation of a configuration that is already being served. Returns the deadline, in milliseconds since 1970.
 	 */
 	awaitConfirmation(load: RevertibleLoad, terms: ConfirmationTerms): number;
-	/** Rolls back what awaits its confirmation. Resolves to undefined if nothing does. Never rejects. */
+	/** Rolls back the configuration that awaits its confirmation. Resolves to undefined if there is none. Never rejects. */
 	rollBack(cause: string): Promise<RollbackOutcome | undefined>;
 	/** Keeps `close` from deleting the file of a Unix socket, because another process uses it now. */
 	keepSocketFile(): void;

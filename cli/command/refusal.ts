@@ -1,4 +1,4 @@
-/** The closing sentence of a refused configuration. */
+/** The last sentence that a command prints when it refuses a configuration. */
 import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 
 /** Returns `Configfile is refused: 2 errors, 1 warning.` */

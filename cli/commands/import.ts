@@ -6,7 +6,7 @@ import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts
 import { print, printError } from '../command/terminal.ts';
 import { formatOfName } from '../configuration/configuration.ts';
 
-/** Directives that may have denied requests. Without these directives, the site may admit more requests than before. */
+/** nginx directives that may deny requests. If one could not be translated, the site may admit more requests than before. */
 const GUARD_DIRECTIVES: ReadonlySet<string> = new Set([
 	...['auth_jwt', 'auth_request', 'geo', 'if', 'internal', 'limit_conn', 'limit_except', 'limit_req', 'location'],
 	...['map', 'rewrite', 'secure_link', 'ssl_verify_client', 'valid_referers'],

@@ -228,7 +228,7 @@ async function readWithRetries(rollouts: SharedRollout, limitMs: number): Promis
 	}
 }
 
-/** Says what has become of the rollout of a publication if Redis has another one, or none. */
+/** Returns a sentence about the rollout of a publication that Redis no longer has: it has another rollout, or none. */
 function describeOtherRollout(rollout: Rollout | undefined, number: number): string {
 	if (!rollout || rollout.publication < number)
 		return `Redis no longer has the rollout of publication ${number}. It seems to have lost data: publish again.`;

@@ -85,7 +85,7 @@ async function runServer(invocation: Invocation, report: (report: StartReport) =
 	if (watch && source?.kind !== 'file') throw new CommandFailure('`--watch` needs a configuration file to watch.');
 	const input = savedInput ?? (source && (await readConfiguration(source)));
 	const { serve } = await import('../serving/serve.ts');
-	// The saved document may turn the Admin API off; a server without a file could then not be changed at all.
+	// The Admin API is served even if the saved document turns it off. Without a file, nothing else could change the server.
 	const isFileless = input === undefined || (savedInput !== undefined && hasNoConfiguration(invocation));
 	return serve({
 		input,

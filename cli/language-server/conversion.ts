@@ -76,7 +76,7 @@ export async function convertDocument(
 	const newFileName =
 		(offset !== undefined && syntax && blockFileName(syntax, offset)) || convertedFileName(path.basename(file));
 	const newPath = path.join(path.dirname(file), newFileName);
-	// Some editors empty a file that they are asked to create.
+	// If an editor is asked to create a file that exists, it may empty the file.
 	if (reader.kind(newPath) !== undefined)
 		return requestFailure(`\`${newFileName}\` exists. Rename or delete it first.`);
 	const newUri = documents.uriOf(newPath);

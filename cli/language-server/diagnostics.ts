@@ -112,7 +112,7 @@ export class DiagnosticsPublisher {
 		this.#publishedByPath = findingsByPath;
 		this.#checkedVersions = versions;
 		// Closed files are published first, so that a client that has received the diagnostics of the last open file has received
-		// all.
+		// the diagnostics of all files.
 		const closedPaths = [...new Set([...previousFindings.keys(), ...findingsByPath.keys()])].filter(
 			path => !versions.has(path),
 		);

@@ -1,7 +1,7 @@
 /**
  * Shortens the definitions of directives and matchers for the bundle of worker threads. Workers only compile documents that the
- * compile thread has checked, so they need neither the manual, nor how lines are lowered, nor the schemas. Without these, the code
- * that only they use is not bundled either, and a worker starts faster and takes less memory.
+ * compile thread has checked, so they need neither the documentation, nor the functions that lower text, nor the schemas. Code
+ * that only these use is not bundled either, so a worker starts faster and takes less memory.
  */
 import { readFileSync } from 'node:fs';
 import { type Plugin, transformSync } from 'esbuild';
@@ -36,7 +36,10 @@ export function withoutUnusedMembers(source: string): string {
 	return usedLines.join('\n');
 }
 
-/** Reports whether a line opens a template literal without closing it or, if `isInTemplate`, the opposite. */
+/**
+ * Reports whether a line begins or ends a template literal that spans several lines. `isInTemplate` says whether the line begins
+ * inside one.
+ */
 function hasOpenTemplate(line: string, isInTemplate: boolean): boolean {
 	const withoutEscapes = line.replaceAll(/\\./g, '');
 	const withoutStrings = isInTemplate ? withoutEscapes : withoutEscapes.replaceAll(/"[^"]*"/g, '');

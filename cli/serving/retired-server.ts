@@ -13,10 +13,10 @@ import { Keeper } from './keeper.ts';
 import type { ServiceManager } from './service-manager.ts';
 import type { SuccessorGuard } from './successor-guard.ts';
 
-/** What remains of the server process. */
+/** The parts of the server process that are still needed after the handover. */
 export interface RetiredServerDeps {
 	readonly runtime: Runtime;
-	/** How this process describes itself to successors. */
+	/** The description of this process for {@link startSuccessor}. */
 	readonly predecessor: Predecessor;
 	/** The guard of a successor that must be confirmed. */
 	readonly guard: SuccessorGuard | undefined;

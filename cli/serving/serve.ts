@@ -76,7 +76,7 @@ class ServerProcess {
 	#autosave: Autosave | undefined;
 	readonly #reloader: FileReloader;
 	#serviceManager: ServiceManager | undefined;
-	/** What follows the publications of the cluster, if the server takes its configuration from there. */
+	/** Loads the publications of the cluster; undefined if the server does not take its configuration from a cluster. */
 	#publishedConfiguration: PublishedConfiguration | undefined;
 	/** True once the configuration is served. */
 	#isServing = false;
@@ -433,7 +433,7 @@ class ServerProcess {
 		return { format: 'json', text: runtime.document, name: 'the running configuration' };
 	}
 
-	/** Ends what only the serving process does, because another process serves now. */
+	/** Ends the tasks of a serving process, because another process serves now. */
 	#retire(predecessor: Predecessor, successor: SuccessorProcess, pid: number, guard: SuccessorGuard | undefined): void {
 		const runtime = this.#runtime!;
 		this.#isStopping = true;

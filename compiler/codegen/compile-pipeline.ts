@@ -15,9 +15,10 @@ import type { SiteCompiler } from './site-compiler.ts';
 const EXCLUSIVE_GROUP_BITS = 31;
 
 /**
- * Compiles the steps at `compiler`. The last step continues with `next`. Of the steps with the same `exclusive` name, only the first
- * whose `when` holds runs. If these steps are adjacent, they become plain branches. Otherwise, a bit of `x.exclusiveGroups` records
- * that one of them has run. The bit belongs to the group throughout the site, and is cleared at the start of the pipeline.
+ * Compiles steps to a handler. `compiler` is the context for their place in the document. The last step continues with `next`. Of
+ * the steps with the same `exclusive` name, only the first whose `when` holds runs. If these steps are adjacent, they become
+ * plain branches. Otherwise, a bit of `x.exclusiveGroups` records that one of them has run. The bit belongs to the group
+ * throughout the site, and is cleared at the start of the pipeline.
  */
 export function compilePipeline(compiler: SiteCompiler, steps: readonly Step[], next: Handler): Handler {
 	const groupsByName = findScatteredGroups(compiler, steps);

@@ -32,7 +32,7 @@ export interface BuildTracer {
 	wrapMatcher(pointer: string, matcher: Matcher, predicate: Predicate): Predicate;
 }
 
-/** State that all places of a site share while it is built. */
+/** State that the contexts for all places in a site ({@link SiteCompiler}) share while the site is built. */
 export interface SiteScope {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };

@@ -27,7 +27,7 @@ function compareRanked(left: RankedDiagnostic, right: RankedDiagnostic): number 
 /**
  * Sorts diagnostics by place in the main file. A place in an imported file counts as the place of the import. Diagnostics without a
  * place come last, and equal places keep their order. Drops a finding that was already reported through another import, and an
- * error at exactly the same text as an earlier error, of which it is a consequence.
+ * error about exactly the same text as an earlier error, because the earlier error causes it.
  */
 export function sortDiagnostics(diagnostics: readonly Diagnostic[]): Diagnostic[] {
 	const seenFindings = new Set<string>();

@@ -1,6 +1,6 @@
 /** The two configuration languages. They share a lexer, a parser and a syntax tree, but differ in meaning. */
 
-/** `configfile` is this server's own language; `compatfile` is that of Caddy. */
+/** `configfile` is this server's own language; `compatfile` is Caddy's. */
 export type Dialect = 'configfile' | 'compatfile';
 
 /** The forms in which a configuration can be given. */
@@ -14,7 +14,7 @@ export interface ConfigInput {
 	readonly name: string;
 	/** Absolute path, if the configuration is a file. Imports and relative roots are resolved against its folder. */
 	readonly path?: string | undefined;
-	/** True for JSON that is an already compiled document, whose steps have recorded places in the original text. */
+	/** True for JSON that contains a compiled document together with the places in the original text that its steps come from. */
 	readonly placed?: boolean;
 	/**
 	 * True if the configuration came over the network. In that case, diagnostics must not quote a file that it imports, unless the

@@ -1,4 +1,4 @@
-/** What differs between two outcomes of a request, aspect by aspect, as it is shown. */
+/** The aspects in which two outcomes of a request differ, with the values that `svc diff` shows. */
 import type { DryRunResult } from '../dry-run/dry-run.ts';
 import type { Outcome } from './outcome.ts';
 import type { SecretMask } from './secret-mask.ts';
@@ -13,18 +13,23 @@ export interface ChangedAspect {
 	readonly name: string;
 	readonly before: string | undefined;
 	readonly after: string | undefined;
-	/** The values that are not known, but only described; omitted if both are known. */
+	/** Which of the two values are unknown, so that `before` or `after` only describes them; omitted if both are known. */
 	readonly unknown?: readonly ('before' | 'after')[];
 }
 
-/** An outcome, and what of it is not known. */
+/** An outcome, and a function that tells which of its aspects are unknown. */
 export interface ComparedOutcome {
 	readonly outcome: Outcome;
-	/** Returns what to show in place of an aspect that is not known; undefined for other aspects. */
+	/**
+	 * Returns the text to show if the value of an aspect is unknown, such as `unknown (files are not read)`; otherwise undefined.
+	 */
 	readonly unknown: (aspect: string) => string | undefined;
 }
 
-/** Returns aspects that differ, with the values of both outcomes, or what takes the place of unknown ones. */
+/**
+ * Returns the aspects with these names, each with its values in both outcomes. An unknown value is replaced by a description. If
+ * some of the resulting pairs of texts differ, only these are returned.
+ */
 export function changedAspects(
 	names: readonly string[],
 	before: ComparedOutcome,
@@ -43,12 +48,12 @@ export function changedAspects(
 			...(unknown.length > 0 && { unknown }),
 		};
 	});
-	// Two bodies that are both unknown may differ only under the assumption.
+	// Two bodies that are both unknown get the same description, although they differ under the assumption.
 	const tellingAspects = aspects.filter(({ before: beforeText, after: afterText }) => beforeText !== afterText);
 	return tellingAspects.length > 0 ? tellingAspects : aspects;
 }
 
-/** Returns what to show in place of an aspect of an outcome that is not known; undefined for other aspects. */
+/** Implements {@link ComparedOutcome.unknown} for one outcome, the aspect `name` and the assumption about upstreams. */
 export function unknownValue(
 	name: string,
 	result: DryRunResult | undefined,

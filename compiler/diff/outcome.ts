@@ -22,9 +22,9 @@ const DETAIL_ASPECT = /^(?:settings of |upstream(?: \d+)? field |header server$|
 const NON_SETTING_FIELDS: ReadonlySet<string> = new Set(['handler', 'when', 'exclusive', '@id']);
 
 /**
- * Returns the outcome of a request, and consumes its response. `result` is undefined if the connection was refused. `configurationFiles` are
- * the paths of the configuration files, which file servers hide; they are left out of the settings, because different names of
- * these files do not change the meaning.
+ * Returns the outcome of a request, and consumes its response. `result` is undefined if the connection was refused.
+ * `configurationFiles` are the paths of the configuration files, which file servers hide; they are left out of the settings,
+ * because different names of these files do not change the meaning.
  */
 export async function outcomeOf(
 	result: DryRunResult | undefined,

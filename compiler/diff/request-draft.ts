@@ -48,7 +48,7 @@ export function changedDraft(draft: RequestDraft, change: RequestChange): Reques
 /** Returns a text that is equal for drafts of the same request. */
 export function draftKey(draft: RequestDraft): string {
 	const { headers, parameters, body, ...rest } = draft;
-	// Derived bodies that begin alike and have the same length are equal.
+	// The first 100 characters suffice: derived bodies that begin alike and have the same length are equal.
 	return JSON.stringify([rest, [...headers].sort(), [...parameters], body.length, body.slice(0, 100)]);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Which parts of an outcome nobody can know without the network, the files or the process of a server. A dry run makes assumptions in
- * their place; these must not be shown as if a server answered so.
+ * Determines which parts of an outcome are unknown, because they depend on the network, the files or the process of a server. A
+ * dry run replaces them with assumptions, which must not be shown as if a server would answer with them.
  */
 import { FILES_NOT_READ } from '../codegen/context/fake-leases.ts';
 import type { DryRunResult } from '../dry-run/dry-run.ts';
@@ -9,7 +9,7 @@ import { HANDLERS } from '../modules/registry/handlers.ts';
 /** Statuses of responses that have no body. */
 const BODILESS_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** Why an answer depends on a file that was not read, as a value to show; undefined if it does not. */
+/** Returns the text to show if an answer depends on a file that was not read; undefined if it does not. */
 export function unreadFileText({ exchange, failure }: DryRunResult): string | undefined {
 	for (const thrown of [failure, exchange.error?.cause]) {
 		for (let error = thrown; error instanceof Error; error = error.cause) {
@@ -20,8 +20,9 @@ export function unreadFileText({ exchange, failure }: DryRunResult): string | un
 }
 
 /**
- * Returns what to show in place of a body that only an upstream or a running server knows; undefined if the body is known. `shownBody`
- * is the body under the assumption, and `assumedBody` the one that upstreams are assumed to send, both as JSON text.
+ * Returns the text to show for a body that only an upstream or a running server knows; undefined if the body is known.
+ * `assumedBody` is the body that upstreams are assumed to send, and `shownBody` the body that the client then gets, both as JSON
+ * text.
  */
 export function unknownBodyText(result: DryRunResult, shownBody: string, assumedBody: string): string | undefined {
 	const { exchange: x, response, failure } = result;

@@ -13,7 +13,7 @@ export interface UpstreamAssumption extends UpstreamAnswer {
 	readonly once?: boolean;
 	/** Name of the rate-limit zone in which the client has no requests left. */
 	readonly exceeds?: string;
-	/** Name of the concurrency-limit zone that has no free place. */
+	/** Name of the concurrency-limit zone that is full. */
 	readonly busy?: string;
 }
 

@@ -1,7 +1,7 @@
 /**
- * `npm run release`: makes everything that is published, in dist/release, with its SHA-256 sums. For Linux on x64 and on arm64,
- * this is an archive and a Debian package each; for both together, a container image and an npm package. The same sources always
- * give the same bytes.
+ * `npm run release`: makes everything that is published, in dist/release, with its SHA-256 sums. Linux on x64 and on arm64
+ * each get an archive and a Debian package; a container image and an npm package serve both. The same sources always give the
+ * same bytes.
  *
  * Usage: node cli/packaging/release/release.ts [--release v0.2.2] [--output dist/release] [--platform linux-x64]… [--kind
  * debian]… [--fast]

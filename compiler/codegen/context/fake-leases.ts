@@ -1,12 +1,12 @@
-/** Leases that connect to nothing. The compiler builds the handler graph with them to check that it can be built. */
+/** Fakes of all leased resources, such as upstream pools. With them, the compiler checks that the handler graph can be built. */
 
 import type { LeaseKinds, Leases } from '../../exchange/leases.ts';
 import { UpstreamError } from '../../exchange/leases.ts';
 import { EmptyCache } from './empty-cache.ts';
 
 /**
- * Thrown instead of reading a file. One error for all calls: creating one for each would record thousands of stacks, because lint rules
- * run many requests.
+ * Thrown instead of reading a file. All calls throw the same object: lint rules run many requests, and a new error for each would
+ * record thousands of stacks.
  */
 export const FILES_NOT_READ = new Error('There are no files while a configuration is checked.');
 

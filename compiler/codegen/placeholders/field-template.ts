@@ -14,8 +14,8 @@ const PLACEHOLDERS_AND_TEXT = /\{[^{}]*\}|[^{}]+/g;
 const CONTROL_CHARACTERS = /[\u0000-\u0008\u000a-\u001f\u007f]/g;
 
 /**
- * Compiles a template for a field to bytes, one character per byte. Configured text and decoded placeholder values are sent as
- * UTF-8; values that come from fields are sent unchanged.
+ * Compiles a template for the value of a header field. In its result, each character stands for one byte. Configured text and
+ * decoded placeholder values are sent as UTF-8; values that come from fields are sent unchanged.
  */
 export function compileFieldBytes(text: string, cx: CompileContext, whenUnknown: 'keep' | 'empty'): Template {
 	const encodedText = text.replace(PLACEHOLDERS_AND_TEXT, piece =>

@@ -8,7 +8,7 @@ import { type PlaceholderReader, type PlaceholderScope, placeholderText } from '
 /** Maximum number of unclosed `{` in a string. More would make scanning take quadratic time, so the string is rejected. */
 const MAX_UNCLOSED_BRACES = 100;
 
-/** An `encode` function for bytes of fields that are inserted into another field: returns the value unchanged. */
+/** The `encode` function for values of header fields that are inserted into another field. Returns the bytes unchanged. */
 export function rawFieldBytes(partText: string): string {
 	return partText;
 }

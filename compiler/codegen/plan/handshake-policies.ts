@@ -95,8 +95,8 @@ function differingFields(a: HandshakePolicy, b: HandshakePolicy): string[] {
 }
 
 /**
- * A name without a policy inherits that of the wildcard site that covers it. If that policy requests client certificates, gives the
- * name a copy of the policy without this request.
+ * Protects a name without a policy, which inherits the policy of the wildcard site that covers it. If this policy requests client
+ * certificates, the name gets a copy that does not.
  */
 function shieldFromClientAuth(
 	addresses: readonly TlsAddress[],

@@ -1,4 +1,6 @@
-/** Selects the issuers of a certificate: those of its site, or else those of the process, or else the defaults. */
+/**
+ * Selects the issuers of a certificate: from its site; if the site names none, from the global settings; otherwise the defaults.
+ */
 import type { Settings } from '../../document/document.ts';
 import type { IssuerSettings, SiteTls } from '../../document/tls-settings.ts';
 import { FALLBACK_ACME_DIRECTORY } from '../../modules/providers/issuers/acme.ts';

@@ -118,7 +118,7 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 	return listeners;
 }
 
-/** Returns all protocols named in the `bind` entries for a listener. `settings.default_bind` counts for sites without `bind`. */
+/** Returns all protocols named in the `bind` entries for a listener. `settings.default_bind` applies to sites without `bind`. */
 function protocolsOfBinds({ socket, addresses }: Listener, { settings, sites }: Document): string[] {
 	const protocols = new Set<string>();
 	for (const { site } of addresses) {
@@ -133,7 +133,7 @@ function protocolsOfBinds({ socket, addresses }: Listener, { settings, sites }: 
 	return [...protocols];
 }
 
-/** Reports a TLS listener without any protocol that works over TLS, because it could serve no client. */
+/** Reports a TLS listener with neither `h1` nor `h2`. `h2c` does not work over TLS, and clients learn of `h3` only over TCP. */
 function refuseTlsWithoutProtocols(
 	listener: Listener,
 	boundProtocols: readonly string[],
@@ -156,8 +156,8 @@ function refuseTlsWithoutProtocols(
 }
 
 /**
- * Reports a listener that lists `h3` but has no IP address and port. An item of `servers` without a listener applies to all
- * listeners, so its `h3` does not count.
+ * Reports a listener that lists `h3` but has no IP address and port. Ignores `h3` in an item of `servers` without a listener,
+ * because the item applies to all listeners.
  */
 function refuseHttp3(listener: Listener, boundProtocols: readonly string[], document: Document, report: Report): void {
 	const { socket } = listener;
@@ -195,7 +195,9 @@ function isPlainHttp(address: SiteAddress, ports: SchemePorts): boolean {
 	return address.scheme === 'http' || (address.scheme === undefined && effectivePort(address, ports) === ports.http);
 }
 
-/** Returns the scheme of a listener. Reports the first address whose scheme differs from that of the addresses before it. */
+/**
+ * Returns the scheme of a listener. Reports the first address whose scheme differs from the scheme of the addresses before it.
+ */
 function schemeOf(
 	{ socket, addresses }: Listener,
 	sites: readonly Site[],
