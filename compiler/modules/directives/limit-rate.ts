@@ -144,8 +144,8 @@ function compileRate(
 	if (template.constant !== undefined) {
 		const rate = parseRate(template.constant);
 		if (rate !== undefined) return toLimits(rate, unlimitedBytes);
-		// The constant may come from an environment variable, which may differ on the machine that runs the server. So the rate is
-		// checked for each request.
+		// A value without placeholders is rejected now. A value from an environment variable may be valid on the machine that runs
+		// the server, so it is checked for each request.
 		if (!rateText.includes('{')) return cx.refuse(`\`${rateText}\` is not a rate.`, 'limit-rate/invalid', RATE_HINT);
 	}
 	return x => {

@@ -84,7 +84,7 @@ function looksLikeStatus({ text, quote }: Word): boolean {
 }
 
 /**
- * Reports a status that is written in the place of the target, and returns the severity. It is only a warning in a Compatfile,
+ * Reports a status that is written where the target belongs, and returns the severity. It is only a warning in a Compatfile,
  * because Caddy redirects to the status as if it were a URL.
  */
 function reportStatus(

@@ -37,8 +37,8 @@ function decodeForComparison(pattern: string, path: string): string | undefined 
 			patternIndex += 3;
 		} else if (patternCharacter === '%' || patternCharacter === '*') {
 			if (patternCharacter === '%') patternIndex++;
-			// The text that a wildcard matches ends before the next occurrence of the pattern's next character. If it begins with an escape,
-			// it includes the whole escape.
+			// A wildcard matches up to the next occurrence of the character that follows it in the pattern. The search for this
+			// character skips an escape at the beginning.
 			if (isEscape) pathIndex += 2;
 			const wildcardEnd =
 				patternIndex + 1 < pattern.length ? path.indexOf(pattern[patternIndex + 1]!, pathIndex) : path.length;

@@ -90,7 +90,7 @@ function compileEntry(text: string, countsRenderedSlashes: boolean, cx: CompileC
 
 interface SelectedFile {
 	readonly candidate: Candidate;
-	/** Facts about the file. Undefined if the policy has selected the last candidate without checking it; it then counts as a file. */
+	/** Undefined if the policy selected a candidate of the last entry without checking its type. It is then treated as a file. */
 	readonly facts: FileFacts | undefined;
 }
 
@@ -190,7 +190,7 @@ function expandEntry(
 /** Returns the position after the first extension that ends a segment; the length of the path if there is none. */
 function splitPosition(path: string, splitExtensions: readonly string[]): number {
 	const lowerPath = path.toLowerCase();
-	// If the lower-case path has a different length, its positions differ from those of the path, so the path itself is searched.
+	// If the lower-case path has a different length, positions in it are not positions in the path, so the path itself is searched.
 	const searchedPath = lowerPath.length === path.length ? lowerPath : path;
 	for (const split of splitExtensions) {
 		const extension = split.toLowerCase();

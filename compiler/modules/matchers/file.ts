@@ -15,8 +15,8 @@ export const TRY_POLICIES = [
 ] as const;
 
 /**
- * The policy to which `first_exist_fallback` in a Compatfile is lowered. It selects whatever has the last name, even a folder, but
- * this must exist.
+ * The policy to which `first_exist_fallback` in a Compatfile is lowered. It selects the first path that exists; the last path may
+ * be a folder even if it does not end with a slash.
  */
 export const COMPATIBLE_FALLBACK_POLICY = 'first_exist_last_any';
 

@@ -70,7 +70,7 @@ export const urlPattern = requestMatcher<UrlPatternMatcher>({
 	compile: compileUrlPattern,
 });
 
-/** The components of a URL in the order in which they are compared: those that patterns restrict most often come first. */
+/** The components of a URL in the order in which they are compared: the ones that patterns restrict most often come first. */
 const COMPONENTS = ['pathname', 'search', 'hostname', 'port', 'protocol', 'hash', 'username', 'password'] as const;
 type Component = (typeof COMPONENTS)[number];
 /** Matches every URL; used to split a URL into its canonical components. */

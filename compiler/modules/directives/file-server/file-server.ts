@@ -141,7 +141,7 @@ function lowerPath(word: Word, cx: LowerContext): string {
 export const fileServer = handlerDirective<FilesStep>({
 	kind: 'handler',
 	id: 'files',
-	// The handler serves only methods that read files, so GET and POST get different answers.
+	// `svc diff` must probe both methods, because the handler serves only methods that read files.
 	probeChanges: () => [{ method: 'GET' }, { method: 'POST' }],
 	names: { configfile: ['file_server'], compatfile: ['file_server'] },
 	usage: USAGE,

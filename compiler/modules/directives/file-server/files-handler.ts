@@ -84,7 +84,7 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 	};
 	const { stepNumber } = cx;
 	return x => {
-		// This handler is recorded whether it answers or fails. A request that it passes on is answered by another handler.
+		// Recorded before serving, in case serving fails. If this handler passes the request on, a later handler overwrites it.
 		x.markAnswered('files', stepNumber);
 		return serveFile(server, x);
 	};
@@ -98,8 +98,8 @@ function compileStatus(status: number | string | undefined, cx: CompileContext):
 	if (template.constant !== undefined) {
 		const constant = parseStatus(template.constant);
 		if (constant !== undefined) return () => constant;
-		// The constant may come from an environment variable, which may differ on the machine that runs the server. So the status is
-		// checked for each request.
+		// A value without placeholders is rejected now. A value from an environment variable may be valid on the machine that runs
+		// the server, so it is checked for each request.
 		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status: it must be from 200 to 599.`);
 	}
 	return x => {
@@ -349,7 +349,7 @@ function answerNonexistent(
 function findFileAbove({ reader }: CompiledFileServer, root: string, path: string): string | undefined {
 	const segmentEnds: number[] = [];
 	for (let end = path.indexOf('/', 1); end !== -1; end = path.indexOf('/', end + 1)) segmentEnds.push(end);
-	// Here, links may lead out of the root: that is checked when the file is opened.
+	// Follows even links that lead out of the root, because they are checked when the file is opened.
 	const kindAt = (segmentIndex: number) => reader.kind(root, path.slice(0, segmentEnds[segmentIndex]), true);
 	let firstMissing = segmentEnds.length;
 	try {

@@ -29,7 +29,7 @@ export interface ConcurrencyLimit {
  */
 export type ConcurrencyOutcome = 'admitted' | 'queued' | 'refused' | 'timed_out' | 'left' | 'would_refuse';
 
-/** The place that a running request occupies. */
+/** A place: the permission for one request to run. Each key has `maxRequests` places. */
 export interface ConcurrencyPlace {
 	/** Frees the place. Calls after the first have no effect. */
 	leave(): void;

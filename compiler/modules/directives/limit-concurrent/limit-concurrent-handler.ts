@@ -1,6 +1,6 @@
 /**
- * The handler of `limit_concurrent`: runs requests as long as their key has free places, and queues or refuses all further
- * requests.
+ * The handler of `limit_concurrent`: runs a request if fewer requests with its key than allowed are running, and otherwise queues
+ * or refuses it.
  */
 import type { Step } from '../../../document/document.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
@@ -19,7 +19,7 @@ import type {
 export interface ConcurrencyZone extends LimitZone {
 	/** Maximum number of requests that run at a time. */
 	readonly requests: number;
-	/** Maximum number of requests that wait for a place; default 0. */
+	/** Maximum number of requests that wait until a running request ends; default 0. */
 	readonly queue?: number;
 	/** Maximum milliseconds for which a request waits; default {@link DEFAULT_QUEUE_TIMEOUT_MS}. */
 	readonly timeout?: number;
@@ -88,7 +88,7 @@ export function compileLimitConcurrent(step: LimitConcurrentStep, cx: CompileCon
 	return x => enterZones(x, getHeldPlaces(x), 0);
 }
 
-/** The places that a request has taken. They are freed when the exchange has ended in any way. */
+/** The places (see {@link ConcurrencyPlace}) that a request has taken. They are freed when the exchange ends. */
 class HeldPlaces {
 	readonly #places: { readonly zone: string; readonly key: string; readonly place: ConcurrencyPlace }[] = [];
 
@@ -139,7 +139,7 @@ class CompiledZone {
 		this.#status = status;
 	}
 
-	/** Records in metrics, variables and the access log that no place was free when the request arrived. */
+	/** Records in metrics, variables and the access log that the key had reached its limit when the request arrived. */
 	recordExceeded(x: Exchange, outcome: Exclude<ConcurrencyOutcome, 'admitted'>): void {
 		this.limiter.countOutcome(outcome);
 		if (outcome !== 'would_refuse') x.variables.set(EXCEEDED_CONCURRENCY_VARIABLE, this.name);
@@ -150,7 +150,7 @@ class CompiledZone {
 
 	createRefusal(): HttpError {
 		const { maxQueued: queue, timeoutMs: timeout } = this.limit;
-		// It is unknown when a place will be free. The estimate is the time for which requests may wait.
+		// It is unknown when a running request will end. The maximum waiting time serves as an estimate.
 		const retryAfterSeconds = queue === 0 ? 1 : Math.max(1, Math.ceil(timeout / 1000));
 		const headers: [string, string][] = [['Retry-After', String(retryAfterSeconds)]];
 		return new HttpError(this.#status, `Too many requests of the zone ${this.name} run at a time.`, { headers });

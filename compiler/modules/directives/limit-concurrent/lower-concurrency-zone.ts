@@ -57,7 +57,7 @@ export const CONCURRENCY_ZONE_SCHEMA: Schema = {
 	additionalProperties: false,
 };
 
-/** The parts of zones that only `limit_concurrent` has; `lowerZones` lowers the rest. */
+/** Lowers the lines that only zones of `limit_concurrent` have; `lowerZones` lowers the lines that all zones share. */
 export const CONCURRENCY_ZONES: ZoneDirective<ConcurrencyZone> = {
 	usage: 'limit_concurrent [matcher] <zone> <requests> [{ … }]',
 	zoneUsage: 'zone <name> { requests <n>; … }',

@@ -16,7 +16,7 @@ export interface MirrorGateSettings {
 	readonly maxBytes: number;
 }
 
-/** The outcome of a copy that was sent. */
+/** What happened to a copy that was sent. */
 export type MirrorOutcome = 'answered' | 'failed' | 'timed_out';
 
 /**

@@ -146,7 +146,7 @@ function prepareCopy(x: Exchange, { forwarding, gate, timeoutMs }: CompiledMirro
 		gate.counts.countDropped('upgrade');
 		return undefined;
 	}
-	// `Accept-Encoding` was added because proxies can decode responses, but the response to a copy is discarded.
+	// `Accept-Encoding` was added because this server can decode gzip, but the response to a copy is discarded.
 	if (upstreamRequest.decodeGzip) upstreamRequest.headers.delete('accept-encoding');
 	upstreamRequest.headers.delete('expect');
 	upstreamRequest.headers.set(MIRRORED_FIELD, '1');

@@ -104,7 +104,7 @@ export const RATE_LIMIT_ZONE_SCHEMA: Schema = {
 	additionalProperties: false,
 };
 
-/** The parts of zones that only `rate_limit` has; `lowerZones` lowers the rest. */
+/** Lowers the lines that only zones of `rate_limit` have; `lowerZones` lowers the lines that all zones share. */
 export const RATE_LIMIT_ZONES: ZoneDirective<RateLimitZone> = {
 	usage: 'rate_limit [matcher] <zone> <requests> per <window> [{ … }]',
 	zoneUsage: 'zone <name> { requests <n> per <window>; … }',

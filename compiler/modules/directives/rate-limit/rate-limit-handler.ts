@@ -196,7 +196,7 @@ class CompiledZone {
 		this.#policyField = `"${name}";q=${requests};w=${Math.ceil(window / 1000)}`;
 	}
 
-	/** Reports whether the limiter has counted a request. A dry run admits others, too. */
+	/** Reports whether the limiter has counted a request. A dry run also admits requests that were not counted. */
 	isCounted(excessMs: number): boolean {
 		return excessMs <= this.rate.maxDelayMs;
 	}
@@ -235,7 +235,7 @@ class CompiledZone {
 	/** Adds the fields of draft-ietf-httpapi-ratelimit-headers to the response. */
 	announceLimit(x: Exchange, excessMs: number, cost: number): void {
 		x.response.headers.add('RateLimit-Policy', this.#policyField);
-		// A request that costs nothing was decided like one that costs 1, but has used nothing.
+		// The limiter decides about a request of cost 0 as if its cost were 1. It has used nothing, so the cost of 1 is subtracted.
 		const isFree = cost === 0 && excessMs <= 0;
 		x.response.headers.add('RateLimit', this.#formatState(isFree ? excessMs - this.rate.intervalMs : excessMs));
 	}
@@ -257,7 +257,7 @@ class CompiledZone {
 	 */
 	#formatState(excessMs: number): string {
 		const { intervalMs, capacityMs } = this.rate;
-		// `excessMs` is rounded, which must not hide the last one of the remaining requests.
+		// Without this tolerance, the rounding of `excessMs` could make the number of remaining requests too low by one.
 		const roundingMs = Math.min(EXCESS_ROUNDING_MS, intervalMs / 2);
 		const remainingRequests = excessMs > 0 ? 0 : Math.floor((roundingMs - excessMs) / intervalMs);
 		const resetMs = excessMs > 0 ? excessMs : capacityMs + excessMs - roundingMs;
@@ -266,7 +266,8 @@ class CompiledZone {
 }
 
 /**
- * Rejects a shared zone if the document has no option `cluster`, or if the option has no key to hide the keys of the zone in Redis.
+ * Rejects a shared zone if the document has no option `cluster`, or if that option has no secret `key`, which is needed to hide
+ * the keys of the zone (such as addresses of clients) in Redis.
  */
 function requireCluster({ settings, pointer }: CompileContext, index: number): void {
 	if (settings.cluster?.keys) return;
@@ -293,7 +294,7 @@ function compileCost(cost: number | string, cx: CompileContext): (x: Exchange) =
 	};
 }
 
-/** Returns the costs by status. The cost of a status has precedence over that of its class. */
+/** Returns the costs by status. The cost of a single status takes precedence over the cost of its class. */
 function expandStatusCosts(costs: { readonly [status: string]: number }): ReadonlyMap<number, number> {
 	const costByStatus = new Map<number, number>();
 	for (let status = 200; status <= 599; status++) {

@@ -1,4 +1,4 @@
-/** The lease of `rate_limit`: a zone's table of keys, shared by the whole process, and the algorithm that decides. */
+/** The lease of `rate_limit`: a zone's table of keys, shared by the whole process, and the algorithm that admits requests. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 
 declare module '../../../exchange/leases.ts' {

@@ -126,7 +126,7 @@ function replaceResponseBody(x: Exchange, replacer: CompiledReplacer): void {
 	editValidators(headers, replacer);
 	if (isHead) {
 		if (isStream(body)) body.cancel();
-		// Its length is unknown, because nothing is replaced.
+		// A GET would return the replaced body. Its length is unknown, because nothing is replaced for a HEAD.
 		response.body = new UnsentBody(undefined);
 		return;
 	}
@@ -215,8 +215,8 @@ function weakenTag(headers: HeaderList): void {
 }
 
 /**
- * Reports whether the client has the weak form of a tag, which shows that it has a response with replaced text. A 304 itself has no
- * `Content-Type` that shows whether text was replaced, and a client with the strong tag must get the strong tag (RFC 9111 §4.3.4).
+ * Reports whether `If-None-Match` contains the weak form of a tag, which shows that the client has a response with replaced text.
+ * A 304 has no `Content-Type` that would show it. A client with the strong tag must get the strong tag (RFC 9111 §4.3.4).
  */
 function hasWeakenedTag(requestHeaders: HeaderList, tag: string | undefined): boolean {
 	return tag !== undefined && requestHeaders.getCombined('if-none-match')?.includes(`W/${tag}`) === true;

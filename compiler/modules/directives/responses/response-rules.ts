@@ -89,7 +89,7 @@ export class ResponseRulesDraft {
 		return handlers;
 	}
 
-	/** Returns the rules in the order in which they are tried: those without a matcher last. */
+	/** Returns the rules in the order in which they are tried: rules without a matcher come last. */
 	sortedRules(): readonly ResponseRule[] {
 		return [...this.#rules.filter(rule => rule.match), ...this.#rules.filter(rule => !rule.match)];
 	}

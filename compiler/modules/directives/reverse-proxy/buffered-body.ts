@@ -65,8 +65,8 @@ class PartlyReadBody implements BodySource {
 }
 
 /**
- * A streamed body that several attempts may send in turn, until one of them has read from it. Before that, canceling the body has
- * no effect, because another attempt may need it.
+ * A streamed body that attempts may send one after another, until one of them has read from it. Until then, canceling the body
+ * has no effect, because another attempt may need it.
  */
 export class UnreadBody implements BodySource {
 	readonly length: number | undefined;

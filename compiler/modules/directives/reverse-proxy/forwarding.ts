@@ -65,7 +65,7 @@ export function compileForwarding(step: ForwardingStep, cx: CompileContext): For
 
 /**
  * Reports whether a step decrements `Max-Forwards`. It does not if it changes the method, because the result is a different
- * request, or if the upstream is a FastCGI application, which counts as part of this server.
+ * request, or if the upstream is a FastCGI application, because that is a part of this server and not another hop.
  */
 export function decrementsMaxForwards(
 	{ method: methodTemplate }: ForwardingStep,

@@ -103,8 +103,8 @@ export interface ProxyFields {
 }
 
 /**
- * Returns the name in the argument `upstream://name`; undefined if no argument names a pool, or after reporting that there are
- * other arguments.
+ * Returns the name in the argument `upstream://name`; undefined if no argument names a pool. Reports unknown names, and arguments
+ * next to the name.
  */
 function lowerPoolName(args: readonly Word[], cx: LowerContext): string | undefined {
 	if (cx.dialect === 'compatfile') return undefined;

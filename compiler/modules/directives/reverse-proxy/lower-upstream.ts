@@ -38,7 +38,7 @@ const WEIGHTS_BY_DRAFT: WeakMap<UpstreamDraft, PoolWeights> = new WeakMap();
 interface PoolWeights {
 	/** The weights of addresses in `to`, by index. */
 	readonly weightByIndex: Map<number, number>;
-	/** The place of the first weight in the configuration. */
+	/** Where the first weight is written in the configuration. */
 	readonly firstWeightSpan: SourceSpan;
 }
 
@@ -130,7 +130,7 @@ function applyWeights(draft: UpstreamDraft, isBackupByIndex: readonly boolean[],
 	draft.balance = { policy: 'weighted_round_robin', weights: primaryWeights };
 }
 
-/** Lowers `weight=<n>`, which applies to the addresses from `firstIndex` on: those of the word before it. */
+/** Lowers `weight=<n>`. It applies to the addresses of the preceding word, which begin at `firstIndex` in `draft.to`. */
 function lowerWeight(word: Word, weightText: string, firstIndex: number, draft: UpstreamDraft, cx: LowerContext): void {
 	const weight = /^\d{1,6}$/.test(weightText) ? Number(weightText) : undefined;
 	if (weight === undefined || weight === 0) {

@@ -9,7 +9,7 @@ import type {
 import { compileBalance } from '../../providers/balancers/index.ts';
 import { parseUpstream } from './upstream-address.ts';
 
-/** A view of some of a pool's upstreams for a balancing policy, which sees them as a complete pool. */
+/** Presents some of a pool's upstreams to a balancing policy as if they were the complete pool. */
 class PoolSubset implements BalancerView {
 	readonly #poolIndexes: readonly number[];
 	#pool: BalancerView | undefined;
@@ -55,7 +55,7 @@ class PoolSubset implements BalancerView {
 
 /**
  * Returns for each of `addresses` whether it is a backup. Throws RangeError if `backupAddresses` contains an address that is not
- * among them.
+ * in `addresses`.
  */
 function backupFlags(addresses: readonly string[], backupAddresses: readonly string[]): readonly boolean[] {
 	const parseDials = (texts: readonly string[]): string[] =>
@@ -72,7 +72,7 @@ function backupFlags(addresses: readonly string[], backupAddresses: readonly str
 	return allDials.map(dial => backupDials.has(dial));
 }
 
-/** Returns a choice that takes a backup only if `primaryChoice` finds no upstream among the others. */
+/** Returns a choice that tries the backups only if `primaryChoice` finds no available upstream that is not a backup. */
 function compileChoiceWithBackups(
 	primaryChoice: UpstreamChoice,
 	backupChoice: UpstreamChoice,
@@ -96,7 +96,7 @@ export function compilePoolBalance(
 	const primaryChoice = compileBalance(balance, cx);
 	if (backup === undefined || backup.length === 0) return primaryChoice;
 	if (dynamic !== undefined) throw new RangeError('`backup` and `dynamic` cannot be combined.');
-	// Weights are given only for upstreams that are not backups.
+	// Backups have no weights, so they are chosen in turn.
 	const isWeighted = balance?.policy === 'weighted_round_robin';
 	const backupChoice = compileBalance(isWeighted ? { policy: 'round_robin' } : balance, cx);
 	return compileChoiceWithBackups(primaryChoice, backupChoice, backupFlags(to, backup));

@@ -104,7 +104,7 @@ function joinStreams(
 	addUpstreamFields(x, upstreamResponse, settings);
 }
 
-/** Adds the header fields of the upstream's response to those that directives have already set. */
+/** Adds the header fields of the upstream's response to the fields that directives have already set. */
 function addUpstreamFields(x: Exchange, upstreamResponse: UpstreamResponse, { editHeaders }: AnswerSettings): void {
 	const { response } = x;
 	const { headers } = upstreamResponse;

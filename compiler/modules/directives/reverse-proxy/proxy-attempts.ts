@@ -66,8 +66,8 @@ export async function attemptUpstreams(
 		const addresses = await resolveAddresses(x, settings);
 		const upstream = settings.select(x, triedUpstreams.length === 0 ? undefined : triedUpstreams, addresses);
 		if (!upstream) {
-			// Every available upstream has been tried, or none was available at all; the latter counts as a failed attempt. In both cases,
-			// all upstreams are tried again after a pause, except if they are overloaded: waiting requests would prolong the overload.
+			// Every available upstream has been tried, or no upstream was available, which is treated as a failed attempt. In both
+			// cases, all upstreams are tried again after a pause, unless they are overloaded: waiting would prolong the overload.
 			if (triedUpstreams.length === 0) {
 				if (pool.countShed()) {
 					cancelBody(body);

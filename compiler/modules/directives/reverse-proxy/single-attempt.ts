@@ -13,7 +13,7 @@ import type {
 import { PendingAnswer } from '../../../exchange/pending-answer.ts';
 import { type AnswerSettings, answerFromUpstream, failProxiedRequest } from './proxy-answer.ts';
 
-/** Sends a request to an upstream once, and answers the client with the outcome. */
+/** Sends a request to an upstream once, and answers the client with the response or the error. */
 export class SingleAttempt implements UpstreamOutcome {
 	readonly #x: Exchange;
 	readonly #pendingAnswer: PendingAnswer;

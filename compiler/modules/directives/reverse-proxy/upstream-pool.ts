@@ -129,7 +129,7 @@ export interface UpstreamSettings {
 	readonly unhealthy_status?: readonly string[];
 	/** A response that takes at least this many milliseconds to begin counts as a failure. */
 	readonly unhealthy_latency?: number;
-	/** Number of concurrent requests at which an upstream counts as full. */
+	/** Number of concurrent requests at which an upstream is full and gets no more requests. */
 	readonly unhealthy_request_count?: number;
 	readonly circuit?: CircuitSettings;
 	/** Milliseconds over which a recovering upstream returns to its full share. */

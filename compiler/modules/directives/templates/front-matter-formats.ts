@@ -4,7 +4,7 @@ import { parse as parseYamlText } from 'yaml';
 
 /** Maximum number of characters of front matter. */
 const MAX_SOURCE_CHARACTERS = 64 * 1024;
-/** Maximum number of expanded aliases, as the library counts them, so that a small document cannot become a large one. */
+/** Maximum number of expanded aliases, as the YAML library counts them. It keeps short texts from expanding to large data. */
 const MAX_YAML_ALIASES = 100;
 
 /** Parses YAML 1.2 with merge keys and timestamps. Throws Error. */

@@ -1,4 +1,4 @@
-/** Functions for pages, in addition to the built-in functions and those of sprig. */
+/** Functions for pages, in addition to the built-in functions and the functions of sprig. */
 import { withBufferedBody } from '../../../codegen/context/request-body.ts';
 import { isStream } from '../../../exchange/body.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
@@ -23,7 +23,7 @@ const placeholderFunction = defineFunction('string', (run, name: string) => {
 	return template.render(host.x);
 });
 
-/** The functions for files, requests, text formats and the response, from `include` to `maybe`. */
+/** The functions for files, requests, text formats and the response. */
 export const PAGE_FUNCTIONS: FunctionList = {
 	include: defineFunction('string any...', (run, file: string, args: Value[]) => {
 		const host = pageHostOf(run);

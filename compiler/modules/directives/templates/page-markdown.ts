@@ -1,7 +1,6 @@
 /** Renders Markdown as HTML: CommonMark with tables, strike-through, bare links, task lists, and heading IDs. */
 import MarkdownIt, { type StateCore, type Token } from 'markdown-it';
 
-/** Converts Markdown to HTML. */
 export type MarkdownRenderer = (text: string) => string;
 
 /** Creates a renderer. HTML in the text is kept, as CommonMark requires; links that would run a script become text. */

@@ -11,7 +11,6 @@ const MAX_PASSWORD_BYTES = 72;
 /** Maximum value of the counter in `derivePassword`. */
 const MAX_PASSWORD_COUNTER = 0xffff_ffffn;
 
-/** The functions whose work is done on another thread: `bcrypt` to `getHostByName`. */
 export const SECRET_FUNCTIONS: FunctionList = {
 	bcrypt: defineFunction('string', (run, password: string) => bcrypt(run, password)),
 	htpasswd: defineFunction('string string', (run, user: string, password: string) =>

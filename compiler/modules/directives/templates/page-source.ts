@@ -11,7 +11,7 @@ export interface TemplatePage {
 	readonly error: object | undefined;
 	/** True once the page has been executed. Its body is then no longer a template. */
 	isExecuted: boolean;
-	/** The template without the marked data; undefined if the handler marked none. `body` is the body from which it was made. */
+	/** The template without the marked data; undefined if no data was marked. `body` is the body from which it was made. */
 	source: TemplateSource | undefined;
 	body: unknown;
 }

@@ -23,7 +23,7 @@ export function stripHtml(html: string): string {
 	return output;
 }
 
-/** A document that has been split into the data of its front matter and the text after it. */
+/** The data of a text's front matter, and the text after the front matter. */
 export interface FrontMatter {
 	readonly meta: Dictionary;
 	readonly body: string;
@@ -51,7 +51,7 @@ const FRONT_MATTER_FORMATS: {
 	'{': { name: 'JSON', closingLines: ['}'], selectParser: () => text => JSON.parse(`{${text}}`) },
 };
 
-/** Splits a document into front matter and body. Throws FunctionError, or Suspension while a library is loading. */
+/** Splits a text into front matter and body. Throws FunctionError, or Suspension while a library is loading. */
 export function splitFrontMatter(input: string, parsers: FrontMatterParsers): FrontMatter {
 	const lineEnd = input.indexOf('\n');
 	const firstLine = (lineEnd === -1 ? input : input.slice(0, lineEnd)).trim();

@@ -38,7 +38,7 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 		if (x.request.method === 'HEAD') {
 			removeFileFields(response.headers);
 			if (isStream(response.body)) response.body.cancel();
-			// Its length is unknown, because the template is not executed.
+			// A GET would return the output. Its length is unknown, because the template is not executed for a HEAD.
 			response.body = response.body === null ? null : new UnsentBody(undefined);
 			return;
 		}

@@ -23,7 +23,7 @@ export const TLS12_CIPHERS: { readonly [name: string]: string } = {
 	TLS_RSA_WITH_AES_256_CBC_SHA: 'AES256-SHA',
 };
 
-/** Cipher suites of TLS 1.3. They are always enabled, so a configuration that names one is rejected with this explanation. */
+/** Cipher suites of TLS 1.3. A configuration that names one is rejected with the explanation that they are always enabled. */
 export const TLS13_CIPHERS: readonly string[] = [
 	'TLS_AES_128_GCM_SHA256',
 	'TLS_AES_256_GCM_SHA384',

@@ -180,7 +180,7 @@ class ExpressionBinding {
 	#bindPlaceholder(expr: CelSyntaxNode, name: string): void {
 		const { celFunc, CelScalar, celList } = this.#cel.library;
 		if (name === TIME_PLACEHOLDER) {
-			// The library converts milliseconds to a time.
+			// The function returns milliseconds, which the library's `timestamp` converts to a time.
 			this.#replaceByCall(expr, functionName =>
 				celFunc(functionName, [], CelScalar.INT, () => BigInt(Math.floor(this.exchange!.now()))),
 			);

@@ -168,7 +168,7 @@ const FILE_CALL_KEYS: ReadonlySet<string> = new Set(['root', 'try_files', 'try_p
 function createFileMatcher(args: readonly ArgumentValue[], scope: MatcherCallScope, callName: string): Matcher {
 	const [map] = args;
 	const defaultFiles = scope.files === undefined ? {} : { files: scope.files };
-	// A trailing slash counts even if it comes from a placeholder.
+	// A trailing slash restricts a path to folders even if it comes from a placeholder.
 	const fieldsForFiles = (files: readonly string[]) => ({ files, slashes: 'rendered' });
 	if (!(map instanceof Map))
 		return { type: 'file', ...(args.length > 0 ? fieldsForFiles(requireTextArguments(args, callName)) : defaultFiles) };

@@ -26,7 +26,7 @@ export function describeSyntaxError(parsed: string, rest: string, libraryMessage
 	return new CelTypeError(`syntax error at \`${shownRest}\``, hintFor(parsed, rest));
 }
 
-/** Returns the first words of a text. None is cut, because a part of an environment variable's value would not be concealed. */
+/** Returns the first words of a text. No word is truncated, because a truncated secret would not be recognized and concealed. */
 function firstWords(text: string): string {
 	if (text.length <= SHOWN_CHARACTERS) return text;
 	const lastSpace = text.slice(0, SHOWN_CHARACTERS).search(/\s\S*$/);

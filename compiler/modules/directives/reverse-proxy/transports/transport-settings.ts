@@ -12,7 +12,7 @@ export interface HttpTransportSettings {
 	readonly tls?: ClientTlsSettings;
 	/** True to request gzip if the client requested no coding, and to decode the response; default true. */
 	readonly compression?: boolean;
-	/** Version of the PROXY protocol, by which each connection begins with the client's address. Default: the protocol is not used. */
+	/** Version of the PROXY protocol, which sends the client's address at the start of each connection. Default: not used. */
 	readonly proxy_protocol?: 'v1' | 'v2';
 	/** The forward proxy to connect through, or `none`. Default: the proxy that environment variables name. */
 	readonly forward_proxy?: 'none' | ForwardProxySettings;
