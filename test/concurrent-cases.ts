@@ -2,15 +2,15 @@
 import type { Test } from 'uvu';
 
 /**
- * Returns a function that adds a case to a suite. All cases that it adds start as soon as the first of them is due, so they must not
- * share anything that they change. Each is reported by itself.
+ * Returns a function that adds a case to a suite. When the suite comes to the first of these cases, all of them start, so they
+ * must not share anything that they change. The result of each is reported separately.
  */
 export function concurrentCases(cases: Test<object>): (name: string, run: () => Promise<void>) => void {
 	const runs: (() => Promise<void>)[] = [];
 	let outcomes: readonly Promise<void>[] | undefined;
 	const start = (run: () => Promise<void>): Promise<void> => {
 		const outcome = run();
-		// A case may fail before the suite comes to it.
+		// A case may fail before the suite waits for it. The rejection must not be reported as unhandled.
 		outcome.catch(() => {});
 		return outcome;
 	};

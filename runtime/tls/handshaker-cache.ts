@@ -45,8 +45,8 @@ export class HandshakerCache {
 	}
 
 	/**
-	 * Returns the handshaker for a policy and a certificate that can decrypt the client's session ticket. Returns undefined if
-	 * the policy's trusted client certificates are not known; the handshake must then fail.
+	 * Returns the handshaker for a policy and a certificate. It can decrypt the client's session ticket if the key of the ticket is
+	 * known. Returns undefined if the policy's trusted client certificates are not known; the handshake must then fail.
 	 * @throws If OpenSSL rejects the certificate or its key.
 	 */
 	get(policyIndex: number, certificate: TableCertificate, ticket?: Buffer): Handshaker | undefined {

@@ -24,15 +24,16 @@ const PERIOD_MS = SESSION_LIFETIME_SECONDS * 1000;
 /** Milliseconds until the keys are read from Redis again: after a successful read, and after a failed one. */
 const READ_INTERVAL_MS = 10_000;
 const RETRY_INTERVAL_MS = 2000;
-/** Timeout in milliseconds of a command for whose reply nothing waits. */
+/** Timeout in milliseconds of a command that runs in the background. */
 const COMMAND_TIMEOUT_MS = 2000;
 /** Maximum number of keys that decrypt tickets. */
 const MAX_KEYS = 6;
 
 /**
- * Adds keys and returns the time of Redis in milliseconds and all keys. `KEYS[1]` is a hash from numbers of periods to encrypted keys.
- * `ARGV` has the length of a period, and for each key its period, the value to replace or an empty string if the key is missing, and
- * the encrypted key. Keys of other periods than the previous, the current and the next one are deleted.
+ * A Lua script that adds keys, and returns Redis' time in milliseconds and all keys. `KEYS[1]` is a hash that maps the numbers of
+ * periods to encrypted keys. `ARGV` contains the length of a period, and then three values for each key to add: its period, the
+ * value to replace (an empty string if there is none), and the encrypted key. The script deletes all keys except those of the
+ * previous, the current and the next period.
  */
 const EXCHANGE_SCRIPT = `
 local time = redis.call('TIME')

@@ -75,7 +75,7 @@ export class TlsControl implements CertificateSink {
 	/** Open stores, by their settings. */
 	readonly #storesBySettings = new Map<string, Promise<Store>>();
 	readonly #ticketKeys: TicketKeys;
-	/** The ticket keys of the cluster, which replace those of this process; undefined if the process is not in a cluster with a key. */
+	/** The ticket keys that the cluster shares, used instead of this process's own; undefined without a cluster with encryption keys. */
 	#sharedTicketKeys: SharedTicketKeys | undefined;
 	#rotationTimer: NodeJS.Timeout | undefined;
 	#managerPromise: Promise<CertificateManager> | undefined;
@@ -382,8 +382,8 @@ export class TlsControl implements CertificateSink {
 	}
 
 	/**
-	 * Takes the ticket keys from the cluster from now on, if the process is in a cluster with a key. Waits for Redis at most as long
-	 * as a request does.
+	 * Switches to the ticket keys that the cluster shares, if the process is in a cluster with encryption keys. Waits for Redis no
+	 * longer than a request would.
 	 */
 	async #shareTicketKeys(): Promise<void> {
 		const cluster = this.#deps.cluster?.();

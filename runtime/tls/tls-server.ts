@@ -107,7 +107,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	#isDraining = false;
 	/**
 	 * True if new connections are refused. During a gentle drain, new connections are not refused, because a connection that was
-	 * accepted earlier may arrive late, after its PROXY header.
+	 * accepted before the drain gets here only after its PROXY header has been read.
 	 */
 	#isRefusing = false;
 	#peekMemory: Buffer | undefined;

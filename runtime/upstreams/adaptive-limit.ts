@@ -62,7 +62,7 @@ const MIN_GRADIENT = 0.5;
 const BASELINE_FALL = 0.25;
 /** Time constant, in milliseconds, with which the baseline rises to a higher latency. */
 const BASELINE_RISE_MS = 30_000;
-/** Milliseconds without a refusal after which the next refusal counts as the beginning of an overload. */
+/** Milliseconds without a refusal after which the next refusal begins a new overload. */
 const OVERLOAD_GAP_MS = 5000;
 /** Milliseconds from the beginning of an overload to the first measurement of the baseline, if the latency is high. */
 const FIRST_MEASUREMENT_MS = 1000;
@@ -81,7 +81,7 @@ const MIN_MEASURED_COUNT = 4;
 const SHORT_MEASUREMENT_MS = 1000;
 /** Milliseconds after which a measurement is abandoned. */
 const MAX_MEASUREMENT_MS = 10_000;
-/** Latencies above this many milliseconds count as this many. */
+/** Maximum latency in milliseconds that is recorded; a higher latency is recorded as this value. */
 const MAX_LATENCY_MS = 60_000;
 /** Maximum of the sum of a window; further latencies are ignored, so that it cannot overflow. */
 const MAX_SUM = 2 ** 30;
@@ -104,7 +104,7 @@ export function adaptiveLimitOf(
 	return new AdaptiveLimit(memory.words, memory.stateIndex(slot) + limitOffset, settings.shed);
 }
 
-/** An adaptive limit. All threads share its state. Times that callers pass are those of `processClockNow`. */
+/** An adaptive limit. All threads share its state. Callers pass times from `processClockNow`. */
 export class AdaptiveLimit {
 	readonly #words: Int32Array;
 	readonly #start: number;
@@ -274,7 +274,7 @@ export class AdaptiveLimit {
 		this.#forgetTimes(now);
 	}
 
-	/** Sets all times except that of the window to values that have no effect. */
+	/** Sets the times of the last refusal and of the last measurement so far back that they have no effect. */
 	#forgetTimes(now: number): void {
 		this.#store(OFFSETS.ignoredBefore, (now - MAX_LATENCY_MS) | 0);
 		this.#store(OFFSETS.refusedAt, (now - OVERLOAD_GAP_MS) | 0);
@@ -323,7 +323,7 @@ export class AdaptiveLimit {
 }
 
 /**
- * Reports whether a time is at least this many milliseconds ago. This includes times of more than 24 days ago, for which the difference
+ * Reports whether a time is at least `milliseconds` ago. This includes times of more than 24 days ago, for which the difference
  * of the 32-bit clock is negative.
  */
 function isLongerAgo(time: number, milliseconds: number, now: number): boolean {

@@ -140,18 +140,19 @@ export class UpstreamCall implements ClientCall {
 		this.#upstream.beginAwaitingHead(processClockNow());
 	}
 
-	/** `isMeasured` is true if the wait counts as a latency of the upstream, and `isGivenUp` if the client has stopped waiting. */
+	/** `isMeasured` is true if the wait is a latency of the upstream, and `isGivenUp` is true if the client has stopped waiting. */
 	#endAwaitingHead(isMeasured: boolean, isGivenUp = false): void {
 		const latencyMs = performance.now() - this.#awaitsHeadSince!;
 		this.#awaitsHeadSince = undefined;
-		// The real latency of a wait that was given up is longer. It is not counted if it could make the upstream look faster than it is.
+		// If the client has stopped waiting, the real latency is longer, so the wait is recorded only if it exceeds the baseline. A
+		// shorter wait would make the upstream look faster than it is.
 		const isLongWait =
 			isGivenUp && latencyMs > (this.#upstream.record!.adaptiveLimit!.baselineMs ?? Number.POSITIVE_INFINITY);
 		this.#upstream.endAwaitingHead(isMeasured || isLongWait ? latencyMs : undefined, processClockNow());
 	}
 }
 
-/** Reports whether a method may be resent if it may have been processed already (RFC 9110 §9.2.2). */
+/** Reports whether a request with this method may be sent again even if it may have been processed (RFC 9110 §9.2.2). */
 function isIdempotent(method: string): boolean {
 	switch (method) {
 		case 'GET':

@@ -9,7 +9,7 @@ import { type StepPlaces, stepPointersJson } from '../../compiler/lower/step-pla
 import type { ListenerAddress } from '../listeners/listener-address.ts';
 import type { DocumentFacts, GenerationDelta, SiteRange } from './worker-messages.ts';
 
-/** Settings that no site's closures depend on: changing them requires no rebuild. */
+/** Settings that the compiled closures of sites do not depend on: if only these change, no site is rebuilt. */
 const PROCESS_SETTINGS: ReadonlySet<string> = new Set([
 	'admin',
 	'grace_period',

@@ -23,7 +23,7 @@ import {
 import { createStepTracer } from './step-tracer.ts';
 import type { GenerationDelta } from './worker-messages.ts';
 
-/** Milliseconds of building after which the thread handles requests before it builds on. */
+/** Milliseconds of building after which the thread handles requests before it continues to build. */
 const MAX_SLICE_MS = 2;
 
 /** The parts of a document, besides the site itself, on which sites depend. */

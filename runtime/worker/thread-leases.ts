@@ -136,7 +136,8 @@ export class ThreadLeases implements LeaseSource {
 	}
 
 	/**
-	 * Called after a switch of generations. Tells each pool whether a site still uses it; otherwise, its upgraded connections end.
+	 * Called after a switch of generations. Tells each pool whether a site still uses it. If none does, the pool's upgraded
+	 * connections end.
 	 */
 	retirePools(inUse: (handle: string) => boolean): void {
 		for (const [handle, pool] of this.leaseRegistry.entries<OwnedUpstreamPool>('upstreams ')) {

@@ -124,7 +124,7 @@ export type MessageToWorker =
 /** Worker to main thread. */
 export type MessageFromWorker = LifeCycleReport | ServiceRequest;
 
-/** What a worker reports about its steps and its life. The pool of worker threads handles these messages. */
+/** Reports of a worker about requested steps and about its own state. The pool of worker threads handles these messages. */
 export type LifeCycleReport =
 	| { readonly type: 'prepared'; readonly attempt: number }
 	/** The UDP sockets of each listener that speaks HTTP/3, by key. The main thread must close the `relay` descriptors. */

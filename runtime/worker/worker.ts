@@ -332,7 +332,7 @@ class DataPlaneWorker implements RequestHostThread {
 		if (sockets.length > 0) this.#sendMessage({ type: 'listening', key: address.key, sockets });
 	}
 
-	/** Runs a step of the main thread, and replies with the attempt's number and the result. */
+	/** Runs a step that the main thread has requested, and replies with the attempt's number and the result. */
 	async #runStep(attempt: number, run: () => Promise<void>): Promise<void> {
 		try {
 			await run();

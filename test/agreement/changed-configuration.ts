@@ -1,4 +1,4 @@
-/** Makes random changes to the text of configurations, which either may affect responses or must not. */
+/** Makes random changes to the text of configurations: changes that may affect responses, and refactorings that must not. */
 import type { SeededChance } from './chance.ts';
 
 /** A directive with its blocks. A `when` and its alternatives form one statement. */

@@ -58,7 +58,7 @@ http://127.0.0.1:${sitePort} {
 		server.child.kill('SIGUSR1');
 		await until('the answer to the signal', () => server.output().includes('nothing can be reloaded'));
 		assert.match(server.output(), 'The configuration comes from the cluster');
-		// The file names another port by now, but a replaced process goes on with what the cluster wants.
+		// By now, the file names another port, but the replacement process keeps the configuration of the cluster.
 		const restarted = await runCommand(['restart'], context);
 		assert.is(restarted.status, 0, restarted.stderr);
 		assert.match(restarted.stdout, /^Process \d+ has taken over\.\n$/);

@@ -93,7 +93,7 @@ handover('under load, requests of the old and the new process together stay with
 				await untilAnswers(100);
 				const { status } = await load(sitesOf(upstream, 1)(ports));
 				assert.is(status, 200);
-				// Requests that began during the switch have ended.
+				// Waits until requests that began during the switch have ended.
 				await untilAnswers(100);
 				upstream.maxRunning = 0;
 				await untilAnswers(300);

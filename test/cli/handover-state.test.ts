@@ -21,7 +21,7 @@ interface RunningServer {
 	get(target: string): Promise<string>;
 }
 
-/** Runs a server with one site on `port`, for which `site` returns the directives. */
+/** Runs a server whose first site has the directives `site`. */
 async function withServer(site: string, test: (running: RunningServer) => Promise<void>, options = ''): Promise<void> {
 	const folder = temporaryFolder();
 	const [port, ...extra] = (await freePorts(3)) as [number, number, number];

@@ -297,7 +297,7 @@ handover('a confirmed process is the main one of systemd before its predecessor 
 	const [port, second] = (await freePorts(2)) as [number, number];
 	const file = path.join(folder, 'Configfile');
 	const notificationsFile = path.join(folder, 'told');
-	// A slow systemd-notify, as on a busy machine, which records whether the predecessor is still there.
+	// A systemd-notify that is slow, as on a busy machine, and records whether the predecessor has already exited.
 	const script = `#!/bin/sh
 case "$*" in *'has been confirmed.'*)
 	sleep 1

@@ -149,7 +149,7 @@ manager('a hanging thread suspends watchdog messages until it is replaced; a thr
 			const before = signs();
 			await eventually('another', () => signs() > before);
 			runtime.crashWorker(0, 'stall');
-			// By now, the threads have answered all earlier checks.
+			// When this is reported, the threads have answered all checks made before the stall.
 			await eventually('reported', () => log.text().includes('a worker thread does not respond'));
 			const last = signs();
 			await eventually('given up', () => log.text().includes('stopped responding and is being replaced'));

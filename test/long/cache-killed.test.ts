@@ -105,8 +105,8 @@ http://:${port} {
 	);
 	let hits = 0;
 	/**
-	 * Number of answered requests. Each round ends after a number of them, not after a time, so that a slow machine stores as much as a
-	 * fast one.
+	 * Number of answered requests. Each round ends after a certain number of answers, not after a certain time, so that a slow
+	 * machine stores as much as a fast one.
 	 */
 	let answeredCount = 0;
 	let server: ServerProcess | undefined;

@@ -14,7 +14,7 @@ export class DynamicAddresses {
 	readonly #lookupsByKey = new Map<string, SourceLookup>();
 	/**
 	 * The combined addresses for each list of names, with the lists of addresses from which they were combined. A combination is
-	 * reused as long as those lists are the same.
+	 * reused as long as these lists have not changed.
 	 */
 	readonly #combinationsByNames = new Map<
 		string,
@@ -25,7 +25,7 @@ export class DynamicAddresses {
 	#reportedAddresses: readonly string[] = [];
 	readonly #onAddressesChanged: ((addresses: readonly string[]) => void) | undefined;
 
-	/** @param onAddressesChanged Called with all known addresses whenever they have changed, those of the most recent names first. */
+	/** @param onAddressesChanged Called with all known addresses whenever they have changed, beginning with the most recent names. */
 	constructor(source: DynamicSource, onAddressesChanged?: (addresses: readonly string[]) => void) {
 		this.#sources = flattenSources(source);
 		this.#onAddressesChanged = onAddressesChanged;

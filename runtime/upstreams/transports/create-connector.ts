@@ -77,8 +77,9 @@ export function keepAliveOf(settings: UpstreamSettings): IdleLimits {
 }
 
 /**
- * Creates a connector for one address; it does not connect yet. For several addresses of one pool, use one {@link
- * ConnectorFactory}, which shares TLS contexts and buffers. @throws MaterialError if a certificate file cannot be used
+ * Creates a connector for one address; it does not connect yet. For several addresses of one pool, use one
+ * {@link ConnectorFactory}, which shares TLS contexts and buffers.
+ * @throws MaterialError if a certificate file cannot be used
  */
 export function createConnector(
 	address: UpstreamAddress,

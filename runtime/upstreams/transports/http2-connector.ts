@@ -83,7 +83,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 		return false;
 	}
 
-	/** Implements DialedFor. Also called for sockets that another connector opened. */
+	/** Implements ConnectionRequester. Also called for sockets that another connector opened. */
 	onConnected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#isDialing = false;
 		const { scheme, options, coders } = this.#settings;
@@ -94,10 +94,11 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 		this.onSessionFreed(session);
 	}
 
-	/** Implements DialedFor. */
+	/** Implements ConnectionRequester. */
 	onNotConnected(error: UpstreamError | undefined): void {
 		this.#isDialing = false;
-		// Each waiting request is treated as if it had opened the connection itself.
+		// The requests that would have shared the connection fail with its error. If only the request that opened it was canceled,
+		// the others are sent again.
 		if (error) this.#followingCalls.failAll(error);
 		else this.#serveFollowing();
 		this.serveWaiting();

@@ -57,7 +57,7 @@ export class NegotiatedConnector implements UpstreamConnector, ConnectionRequest
 		this.#http2Connector.close();
 	}
 
-	/** Implements DialedFor. */
+	/** Implements ConnectionRequester. */
 	onConnected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#isDialing = false;
 		if (socket.protocol === 'h2') this.#http2Connector.onConnected(socket, call);
@@ -69,10 +69,11 @@ export class NegotiatedConnector implements UpstreamConnector, ConnectionRequest
 		this.#http2Connector.serveWaiting();
 	}
 
-	/** Implements DialedFor. */
+	/** Implements ConnectionRequester. */
 	onNotConnected(error: UpstreamError | undefined): void {
 		this.#isDialing = false;
-		// Each waiting request is treated as if it had opened the connection itself.
+		// The requests that would have shared the connection fail with its error. If only the request that opened it was canceled,
+		// the others are sent again.
 		if (error) this.#followingCalls.failAll(error);
 		else this.#serveFollowing();
 		this.#http2Connector.serveWaiting();

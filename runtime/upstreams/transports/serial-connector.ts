@@ -80,13 +80,13 @@ export class SerialConnector implements UpstreamConnector, ConnectionKeeper, Con
 		this.onConnected(socket, call);
 	}
 
-	/** Implements DialedFor. */
+	/** Implements ConnectionRequester. */
 	onConnected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#dialingCount--;
 		this.#settings.createConnection(socket, this).send(call);
 	}
 
-	/** Implements DialedFor. */
+	/** Implements ConnectionRequester. */
 	onNotConnected(error: UpstreamError | undefined): void {
 		this.#openCount--;
 		this.#dialingCount--;

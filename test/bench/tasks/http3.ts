@@ -1,4 +1,4 @@
-/** Bench rows of HTTP/3. Of the distribution's packages of the other servers, only caddy's supports it. */
+/** Bench rows of HTTP/3. Of the other servers, as packaged by the Linux distribution, only Caddy supports HTTP/3. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { temporaryFolder } from '../../harness.ts';

@@ -231,7 +231,7 @@ extension('says what to do if there is no binary, or another program of that nam
 	assert.equal(await findBinary({ ...search, folders: wanted }), { path: path.join(home, 'bin/svc') });
 });
 
-// A running language server would keep the test running, too.
+// A language server that is still running would keep the test process from exiting.
 extension.after.each(async () => {
 	for (const editor of active.splice(0)) await editor.deactivate();
 });

@@ -8,7 +8,7 @@ const sampleClient = suite('client of the sample');
 
 const RESPONSE = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
 
-/** A clock that stands still until it is set off. After that, a second passes with each look. */
+/** A fake clock. While it is running, it advances by a second each time it is read. */
 class FakeClock {
 	#nowMs = 0;
 	isRunning = false;

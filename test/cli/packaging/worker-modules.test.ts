@@ -1,4 +1,4 @@
-/** The modules that worker threads load in the binary lack certain members of definitions, and nothing else. */
+/** In the binary, worker threads load modules without the members that they do not use, such as documentation and schemas. */
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** `svc diff` says that a body is unknown where only an upstream, a file that is not read or a running server has it. */
+/** `svc diff` reports a body as unknown if it comes from an upstream, a file that is not read, or a running server. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -134,7 +134,7 @@ unknownParts('files and template pages that a running server does not read', asy
 		assert.ok(found.changes.flatMap(({ aspects }) => aspects).every(({ before }) => before !== '500'));
 		assert.equal((await runningDiff(lines, lines)).changes, []);
 	}
-	// A status that a configuration sets is not taken for the one of a file.
+	// A status that a configuration sets is not mistaken for the status of a file.
 	assert.is(changesOf(await runningDiff('root site\nfile_server', 'respond "" 500'), 'status')[0]?.after, '500');
 });
 

@@ -37,7 +37,7 @@ export function downgradablePlaces(): string[] {
 
 function downgrade(value: unknown, part: Fields, place: string, seen: DowngradedPlaces): unknown {
 	if (part.$ref === '#/$defs/matcher') return downgradeMatcher(value as Fields, seen);
-	// Retry predicates have always been tagged.
+	// Retry predicates have a `type` in the old format, too.
 	if (part.$ref === '#/$defs/retry') return value;
 	if (typeof part.$ref === 'string') {
 		const name = part.$ref.slice('#/$defs/'.length);

@@ -6,7 +6,7 @@ import { exportedSchema } from '../../../compiler/schema/exported-schema.ts';
 
 type Fields = { readonly [word: string]: unknown };
 
-/** Yields every property of a schema, with its place. */
+/** Yields every property of a schema, with its path in the schema. */
 function* fieldsOf(schema: Fields, place: string): Generator<{ place: string; field: Fields }> {
 	for (const [name, field] of Object.entries((schema.properties ?? {}) as { [name: string]: Fields })) {
 		yield { place: `${place}/${name}`, field };

@@ -46,7 +46,7 @@ const CASES: Table = [
 	['{{(index .list 0) | printf "%q"}}', '"a"'],
 	['{{print}}{{print 1 2}} {{print "a" "b"}} {{print 1 "a" 2}} {{println 1 "x"}}', '1 2 ab 1a2 1 x\n'],
 	['{{js "<a href=\'x\'>\\n"}} {{urlquery "a b" "&c"}}', "\\u003Ca href\\u003D\\'x\\'\\u003E\\u000A a+b%26c"],
-	// Control.
+	// Control structures.
 	['{{if .yes}}a{{else}}b{{end}}{{if .no}}a{{else}}b{{end}}', 'ab'],
 	['{{if 0}}0{{else if ""}}1{{else if .empty}}2{{else if .none}}3{{else if .text}}4{{else}}5{{end}}', '4'],
 	['{{with .none}}a{{else}}b{{end}}{{with .map}}{{.a}}{{end}}', 'b1'],

@@ -1,6 +1,5 @@
 /**
- * Bodies are stored while they are sent, at the client's pace. If the client is too slow for waiting requests, storing goes
- * ahead.
+ * Bodies are stored while they are sent, at the client's pace. If the client is slow, the body is read and stored ahead of it.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -89,7 +88,7 @@ for (const awaited of [true, false]) {
 		let text = '';
 		for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
 			const seen = Buffer.from(piece).toString();
-			// A pause of this length is too short to count as a slow client by itself.
+			// A single pause of this length is too short for the client to be considered slow.
 			await pause(100);
 			assert.is(Buffer.from(piece).toString(), seen, 'bytes already handed to the client are unchanged');
 			text += seen;
