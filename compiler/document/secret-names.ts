@@ -11,7 +11,7 @@ export function isSecretHeader(name: string): boolean {
 
 /**
  * Matches words that indicate a credential in the name of a variable, such as `DB_PASS`, `APP_KEY` or `AWS_ACCESS_KEY_ID`. Words
- * that also occur in the names of header fields are not included.
+ * that {@link isSecretHeader} finds in any part of a name, such as `token`, are not included.
  */
 const SECRET_VARIABLE_WORDS =
 	/(?:^|[^a-z0-9])(?:pass|passwd|passphrase|pwd|pw|key|apikey|auth|authorization|credentials?|creds|cookie|jwt|dsn)(?:$|[^a-z0-9])/;

@@ -24,7 +24,7 @@ export interface SiteAddressMistake {
 	readonly hint?: string;
 }
 
-/** The ports of addresses without a port, by scheme. */
+/** The ports for addresses that name no port, by scheme. */
 export interface SchemePorts {
 	readonly http: number;
 	readonly https: number;

@@ -55,7 +55,7 @@ export function bodyLength(body: Body): number | undefined {
 	return body.length;
 }
 
-/** A complete body in memory, where a stream is needed. It can be read only once. */
+/** A stream of the bytes of a complete body, for consumers that need a stream. It can be read only once. */
 export class BytesBody implements BodySource {
 	readonly length: number;
 	#bytes: Uint8Array | null;

@@ -175,7 +175,7 @@ export class Exchange {
 	readonly received: ReceivedRequestLine;
 	readonly request: Request;
 	readonly response: Response = new Response();
-	/** When the request head had arrived, by `performance.now()`. */
+	/** The time at which the request head was complete, by `performance.now()`. */
 	readonly startedAt: number;
 	/** True if the connection must be closed without a response (`abort`). */
 	isAborted: boolean = false;

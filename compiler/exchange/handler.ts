@@ -1,4 +1,4 @@
-/** The elements of the handler graph. */
+/** The two kinds of functions that make up the handler graph: handlers and predicates. */
 import type { Exchange } from './exchange.ts';
 
 /**

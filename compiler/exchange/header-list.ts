@@ -127,7 +127,7 @@ export class HeaderList {
 			writeIndex += 2;
 		}
 		const hasRemoved = writeIndex !== items.length;
-		// Assigning to `length` would call into the engine's runtime.
+		// Assigning to `length` would call into the engine's runtime, which is slow.
 		while (items.length > writeIndex) items.pop();
 		return hasRemoved;
 	}

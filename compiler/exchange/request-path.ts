@@ -36,7 +36,9 @@ export function normalizedPathWithSlashes(request: Request): string {
 	return isPlainPath(path) ? path : cleanDecodedPath(decodeOrThrow(path), false);
 }
 
-/** Returns the path, still percent-encoded, with dots (including `%2e`) resolved and, by default, repeated slashes merged. */
+/**
+ * Returns the path, still percent-encoded, with dot segments (including `%2e`) resolved and, by default, repeated slashes merged.
+ */
 export function escapedCleanPath(path: string, mergeSlashes = true): string {
 	return needsCleaning(path) ? cleanPath(path, mergeSlashes, ESCAPED_DOT, ESCAPED_TWO_DOTS) : path;
 }

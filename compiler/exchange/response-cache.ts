@@ -12,7 +12,7 @@ export interface CachedHead {
 	readonly status: number;
 	/** Response fields as alternating names and values, without hop-by-hop fields. */
 	readonly fields: readonly string[];
-	/** Response fields that were already set when the handlers after the cache ran. */
+	/** Response fields that were already set before the handlers after the cache ran. */
 	readonly before: readonly string[];
 	/** Lower-case names of the fields in `before` that the handlers after the cache removed. */
 	readonly removed: readonly string[];

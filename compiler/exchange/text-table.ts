@@ -3,8 +3,8 @@
 const INTS_PER_SLOT = 4;
 
 /**
- * An immutable map whose lookups take strings that are new each time. For such a key, a Map would first have the engine search all
- * interned strings of the process, which costs as much as parsing a request.
+ * An immutable map for keys that are newly created strings, such as the path of a request. Given such a key, a Map would first
+ * have the engine look up the string among all interned strings of the process, which costs as much as parsing a request.
  */
 export class TextTable<T> {
 	/**

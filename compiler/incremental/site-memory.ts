@@ -1,4 +1,7 @@
-/** Caches the sites made from pieces of text, expanded and lowered, and what these results depended on. */
+/**
+ * Caches the results of expanding and lowering the sites in pieces of text, together with everything on which these results
+ * depended.
+ */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Site } from '../document/document.ts';
 import type { SiteDependencies } from '../lower/site-dependencies.ts';
@@ -55,7 +58,7 @@ export class KnownPiece extends TextPiece {
 interface PieceReading {
 	readonly piece: TextPiece;
 	readonly reads: readonly RecordedRead[];
-	/** Identifies the parsing context in which the piece begins. */
+	/** Number of the context in which the piece begins; see {@link Expansion.contextNumber}. */
 	readonly contextBefore: number;
 	/** True once parsing has entered an import inside the piece. */
 	hasEntered: boolean;
@@ -63,9 +66,9 @@ interface PieceReading {
 
 /** The cached results for one configuration, kept between compilations. */
 export class SiteMemory implements PieceMemory {
-	/** The contexts of the previous compilation, each with its number. */
+	/** The numbers of the contexts in the previous compilation. A context is everything before a piece except sites. */
 	#previousContexts = new Map<string, number>();
-	/** The contexts of the current compilation, each with its number. */
+	/** The numbers of the contexts in the current compilation. */
 	#currentContexts = new Map<string, number>();
 	#contextCount = 0;
 	#currentContextNumber = 0;

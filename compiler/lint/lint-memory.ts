@@ -21,7 +21,7 @@ export class LintMemory {
 	#cleanListenerRules = new Set<LintRule>();
 	readonly #walkedSites = new WeakMap<Site, { readonly index: number; readonly walked: WalkedDocument }>();
 
-	/** Formats the main file. */
+	/** Formats the main file, and reuses the results for sections that have not changed. */
 	readonly formatMemory = new FormatMemory();
 
 	/** Starts an inspection. Forgets results that are no longer valid. */

@@ -1,4 +1,4 @@
-/** Writes header fields, compression and the maximum size of request bodies, which are the same for all kinds of content. */
+/** Writes header fields, compression and the maximum size of request bodies. They are written alike for all kinds of content. */
 import { type ConfigfileWriter, quoteText, word } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
 import { secondsOf, sizeOf, translateText, type Variables } from './nginx-values.ts';

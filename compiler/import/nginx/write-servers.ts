@@ -38,8 +38,8 @@ interface Site {
 	readonly listenAddresses: readonly ListenAddress[];
 	readonly names: readonly string[];
 	/**
-	 * Expressions for names that a site address cannot express. `label` is the prefix of the placeholders for groups, and `written`
-	 * the expression as in nginx.
+	 * Regular expressions for server names that a site address cannot express. `label` is the prefix of the placeholders for their
+	 * groups, and `written` the expression as written in nginx.
 	 */
 	readonly patterns: readonly { readonly label: string; readonly pattern: string; readonly written: string }[];
 }

@@ -6,7 +6,7 @@ import type { LintRule } from '../inspection/lint-rule.ts';
 import { usesTlsToUpstreams } from '../inspection/upstream-transport.ts';
 import type { WalkedStep } from '../inspection/walk-document.ts';
 
-/** The fields that `reverse_proxy` sends by default, with their values. */
+/** The values that are worse than, or equal to, what `reverse_proxy` sends by default, by the lower-case name of the field. */
 const DEFAULT_FIELD_VALUES: { readonly [name: string]: readonly string[] } = {
 	host: ['{http.request.host}', '{http.request.hostport}', '{http.request.header.host}'],
 	'x-forwarded-host': ['{http.request.host}', '{http.request.hostport}', '{http.request.header.host}'],

@@ -48,7 +48,7 @@ async function publicUrl(walkedStep: WalkedStep, site: number, cx: LintContext):
 			const request = sampleGet(`${origin}${path}`);
 			const dryRunResult = request && (await cx.subject.dryRun({ ...request, from: INTERNET_CLIENT_ADDRESS }));
 			dryRunResult?.response?.close();
-			// The answer depends on another site, which may change, or on earlier requests.
+			// If another site answers, or rate limits are in use, the answer may change although this site does not.
 			if (dryRunResult && ((dryRunResult.site !== site && dryRunResult.site !== -1) || dryRunResult.usesRateLimits))
 				cx.requestReinspection();
 			if (dryRunResult?.exchange.answeredBy === metricsEndpoint.id) return `${origin}${path}`;

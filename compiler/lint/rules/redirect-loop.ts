@@ -99,7 +99,7 @@ async function followRedirects(startUrl: string, site: number, cx: LintContext):
 		const request = sampleGet(url);
 		const dryRunResult = request && (await cx.subject.dryRun(request));
 		const { response } = dryRunResult ?? {};
-		// The redirect depends on another site, which may change, or on earlier requests.
+		// If another site answers, or rate limits are in use, the redirect may change although this site does not.
 		if (dryRunResult && ((dryRunResult.site !== site && dryRunResult.site !== -1) || dryRunResult.usesRateLimits))
 			cx.requestReinspection();
 		response?.close();

@@ -69,7 +69,7 @@ export interface CompileContext extends Leases {
 	regexpFor(source: string, flags?: string): RegExp;
 	/** Compiles a regular expression that contains request data. Throws RegexpError. */
 	dynamicRegexp(source: string, flags?: string): RegExp;
-	/** Throws a BuildError whose place is the step or matcher being compiled. */
+	/** Throws a BuildError whose `pointer` is that of the step or matcher being compiled. */
 	refuse(message: string, code?: string, hint?: string): never;
 }
 

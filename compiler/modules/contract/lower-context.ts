@@ -12,7 +12,7 @@ import type { ForeignWords } from './foreign-words.ts';
 /** Handles one line in a block of sub-directives. */
 export type SubdirectiveHandler = (args: readonly Word[], line: Line) => void;
 
-/** How to report unknown words in a block that does not use the usual message. */
+/** How a block reports unknown words if it does not use the usual message. */
 export interface UnknownSubdirective {
 	/** Words of other servers for which a translation is suggested. */
 	readonly foreignWords?: ForeignWords;

@@ -67,7 +67,7 @@ export function sampleTexts(pattern: string): readonly string[] {
 	return text === pattern ? [pattern, `${pattern}a`] : [text];
 }
 
-/** Returns paths at the borders of a path pattern: some that match it, and some that nearly do. */
+/** Returns paths near the boundary of a path pattern: some that just match it, and some that just fail to match. */
 export function samplePaths(pattern: string): readonly string[] {
 	if (pattern.includes('{')) return [];
 	const example = pattern

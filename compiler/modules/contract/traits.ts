@@ -97,8 +97,8 @@ export interface WordTraits {
 	 */
 	readonly order?: CompatfileOrder;
 	/**
-	 * In a Compatfile, of several lines of this directive in one block, only the first that matches runs. With `apart`, a line is
-	 * never merged with neighbors that have the same matcher, even if it is the only one.
+	 * Set if, in a Compatfile, only the first matching line of this directive in a block runs. With `apart`, a line is never merged
+	 * with neighbors that have the same matcher, even if it is the only one.
 	 */
 	readonly exclusive?: true | 'apart';
 	/**
@@ -122,9 +122,9 @@ export interface CompatfileOrder {
 	readonly rank: number;
 	/** True if a line is sorted like a line with a matcher even if it has none. */
 	readonly sortsAsConditional?: true;
-	/** True if, of lines that sort equally, the last runs first. */
+	/** True if lines that sort equally run in reverse order. */
 	readonly lastRunsFirst?: true;
-	/** True if lines without a matcher keep their places. */
+	/** True if a line without a matcher keeps its position among the lines of the directive. */
 	readonly keepsPlaces?: true;
 	/** True if the steps of one line are sorted separately. */
 	readonly sortsStepsApart?: true;

@@ -15,14 +15,17 @@ interface Credentials {
 	readonly password: string;
 }
 
-/** Maximum number of characters of the `Authorization` field. No real password is longer, but hashing would accept any length. */
+/**
+ * Maximum number of characters of the `Authorization` field. Real passwords are shorter; without a maximum, a client could have
+ * texts of any length hashed.
+ */
 const MAX_AUTHORIZATION_LENGTH = 8192;
 const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Returns the credentials of a request; undefined if it has none that could be valid. Two `Authorization` fields count as none,
- * because a server behind this one might use the other field.
+ * Returns the credentials of a request; undefined if it has none that could be valid. If there are two `Authorization` fields,
+ * neither is used, because a server behind this one might use the other one.
  */
 function readCredentials(headers: HeaderList): Credentials | undefined {
 	const fields = headers.getAll('authorization');

@@ -1,5 +1,6 @@
 /**
- * Decides which responses are stored. RFC 9111 §3 says which ones a shared cache may store; some of them are not stored for safety.
+ * Decides which responses are stored. RFC 9111 §3 says which ones a shared cache may store; for safety, this cache does not store
+ * all of them.
  */
 
 import type { Exchange } from '../../../exchange/exchange.ts';

@@ -5,7 +5,7 @@ import type { Line, Word } from '../../../../syntax/ast.ts';
 import type { LowerContext } from '../../../contract/lower-context.ts';
 import { LISTING_SORTS, type ListingOrder, type ListingSort } from './listing.ts';
 
-/** Settings for listing folders without an index. */
+/** Settings for listing folders without an index file. */
 export interface BrowseSettings {
 	/** Path of a template file, with placeholders. Default: a built-in page. */
 	readonly template?: string;
