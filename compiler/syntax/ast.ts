@@ -1,4 +1,4 @@
-/** The syntax tree of both dialects: words, lines and blocks. No names of directives are built in. */
+/** The syntax tree of both text dialects, Configfile and Compatfile: words, lines and blocks. It knows no names of directives. */
 import type { SourceSpan } from '../source/source.ts';
 
 /** How a word is quoted. A quoted word is never a brace, a matcher token, an operator or a keyword. */

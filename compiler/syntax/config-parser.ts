@@ -1,6 +1,6 @@
 /**
- * The grammar of both dialects: lines of words with blocks. No names of directives are built in, and every token sequence is
- * accepted.
+ * The grammar of both text dialects, Configfile and Compatfile: lines of words with blocks. It knows no names of directives, and
+ * accepts every token sequence.
  */
 import { EmbeddedActionsParser, EOF } from 'chevrotain';
 import type { Report } from '../diagnostics/diagnostic.ts';

@@ -10,7 +10,7 @@ export interface Constant {
 	isUsed: boolean;
 }
 
-/** The constants of a file or site. Those of a site hide those of the file. */
+/** The constants of a file or site. A site's constant hides a constant of the file with the same name. */
 export class Constants {
 	readonly #constants = new Map<string, Constant>();
 	readonly #parent: Constants | undefined;

@@ -57,7 +57,7 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 		const constantMatch = constantReference.exec(text);
 		if (constantMatch) {
 			const constant = findConstant(constantMatch[1]!, word, scope);
-			// An unknown reference is kept, so that a missing argument is not reported as well.
+			// An unknown reference is kept as text. Otherwise the directive would also be reported, for a missing argument.
 			if (constant) for (const value of constant.values) out.push({ text: value.text, quote: value.quote, span });
 			else out.push({ ...word, span });
 			report.countOutput(0, constant?.values.length ?? 0, 0);

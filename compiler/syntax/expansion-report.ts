@@ -9,7 +9,7 @@ import { type SourceSpan, wholeStart } from '../source/source.ts';
 /** Maximum number of lines, words and characters that imports, arguments and constants may produce. */
 const outputLimits = { lines: 500_000, words: 2_000_000, characters: 64 * 1024 * 1024 };
 
-/** Maximum number of diagnostics from the syntax phases. A text with more of them is not a configuration. */
+/** Maximum number of diagnostics from the syntax phases. A text with more mistakes is probably not a configuration at all. */
 const maxDiagnostics = 1000;
 
 /** A snippet or a constant that is reported if it is never used. */
@@ -52,7 +52,7 @@ export class ExpansionReport {
 	#wordCount = 0;
 	#characterCount = 0;
 	#currentRecord: ExpansionRecord | undefined;
-	/** The place of the import that is being processed. */
+	/** The span of the import that is being processed. */
 	#importSpan: SourceSpan | undefined;
 
 	constructor(dialect: Dialect, report: Report) {
@@ -60,7 +60,7 @@ export class ExpansionReport {
 		this.#report = report;
 	}
 
-	/** Reports a diagnostic once per place and code; with `perImport`, once for each import of the text. */
+	/** Reports a diagnostic only once for each position in a text and code; with `perImport`, once for each import of the text. */
 	report(diagnostic: Diagnostic, perImport = false): void {
 		if (this.#currentRecord) this.#currentRecord.hasDiagnostics = true;
 		if (diagnostic.severity === 'error') this.hasErrors = true;
@@ -108,7 +108,7 @@ export class ExpansionReport {
 		this.#currentRecord?.definedNames.add(name);
 	}
 
-	/** Sets the place of the import that is being processed, at which an exceeded limit is reported. */
+	/** Sets the span of the import that is being processed. If a limit is exceeded, it is reported there. */
 	setCurrentImport(span: SourceSpan): void {
 		this.#importSpan = span;
 	}

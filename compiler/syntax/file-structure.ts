@@ -402,7 +402,7 @@ export class FileStructure {
 		const token = nextLine?.words[0] ?? headWord!;
 		const message = `syntax error: unexpected token '${token.text}', expecting '{'`;
 		this.#reportProblem('syntax/block-expected', span, message, {
-			// As in Caddy, this message names the place of the token.
+			// As in Caddy, this message contains the file and line of the token.
 			...(this.#dialect === 'compatfile' && {
 				message: syntaxError(token.text, '{', spanIn(nextFrame, token.span)),
 			}),

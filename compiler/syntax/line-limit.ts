@@ -1,4 +1,4 @@
-/** Limits the number of lines in a text. Each line becomes objects that are many times larger before anything can be checked. */
+/** Limits the number of lines in a text before it is parsed, because parsing turns each line into many times larger objects. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { Source } from '../source/source.ts';
 

@@ -35,7 +35,7 @@ export interface ParsedLine extends Line {
 	readonly shapeFlags: number;
 }
 
-/** A block in braces, with the information whether anything in it needs expansion. */
+/** A block in braces, and whether anything in it needs expansion. */
 export interface ParsedBlock extends Block {
 	readonly lines: readonly ParsedLine[];
 	readonly needsExpansion: boolean;

@@ -1,4 +1,4 @@
-/** The tokens of both dialects, and the Chevrotain lexer for them: words, standalone braces, and newlines. */
+/** The tokens of both text dialects (words, standalone braces and newlines), and the Chevrotain lexer that recognizes them. */
 import { createToken, type IToken, Lexer, type TokenType } from 'chevrotain';
 import type { Dialect } from '../dialects/dialect.ts';
 import { lazily } from '../exchange/lazily.ts';

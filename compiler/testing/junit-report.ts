@@ -31,7 +31,7 @@ function formatSeconds(milliseconds: number): string {
 	return (milliseconds / 1000).toFixed(3);
 }
 
-/** Escapes text for XML 1.0, which has no form for most control characters. */
+/** Escapes text for XML 1.0, which cannot represent most control characters. */
 function escapeXml(text: string): string {
 	return text
 		.toWellFormed()

@@ -119,7 +119,7 @@ export interface SharedCacheDeps {
 	count(event: CacheEvent): void;
 	/** Size of the disk tier in bytes; undefined if there is none. */
 	readonly diskSize?: number | undefined;
-	/** The interface that the disk tier and the tier in Redis both use; undefined if there is neither, and on the main thread. */
+	/** The interface to the tiers below memory, on disk and in Redis; undefined if neither exists, and on the main thread. */
 	readonly lowerTiers?: LowerTiersPort | undefined;
 	readonly disk?: DiskPort | undefined;
 	readonly cluster?: ClusterPort | undefined;
@@ -391,7 +391,7 @@ export class SharedCache implements ResponseCache {
 			const version = memory.bucketVersion(bucket);
 			const replacedResponses = this.#responsesReplacedBy(head);
 			const now = Date.now();
-			// A stored response from the future does not count as newer: the clock must have been set back.
+			// A stored response with a time in the future is not considered newer, because the clock must have been set back since.
 			const isLate = replacedResponses.some(({ head: { storedAt } }) => storedAt > head.storedAt && storedAt <= now);
 			memory.withLock(() => {
 				// Another thread has changed the bucket, so the replaced responses are determined again.

@@ -50,7 +50,9 @@ export interface CertificateSink {
 export interface CertificateRequestedByClient {
 	/** The server name in lower case, or the local address if the client sent none. */
 	readonly name: string;
-	/** Hexadecimal IDs of the signature schemes in the ClientHello, by which managers may choose a certificate. */
+	/**
+	 * Hexadecimal IDs of the signature schemes in the ClientHello. A `get_certificate` manager may choose a certificate by them.
+	 */
 	readonly signatureSchemes: readonly string[];
 	readonly cipherSuites: readonly string[];
 	readonly localIp: string;

@@ -4,7 +4,10 @@ import type { CertificateSource } from '../../compiler/document/tls-settings.ts'
 import type { CertificateRequestedByClient } from './certificate-feed.ts';
 import { parsePrivateKey } from './certificate-keys.ts';
 
-/** The error for a manager that is unreachable, or whose response is not a certificate. The message is a full sentence. */
+/**
+ * The error for a `get_certificate` manager that is unreachable, or whose response is no certificate. The message is a full
+ * sentence.
+ */
 export class ManagerFailure extends Error {
 	constructor(message: string) {
 		super(message);

@@ -25,7 +25,7 @@ const REFUSAL_TTL_MS = 60_000;
 const RENEWAL_RETRY_MS = 3_600_000;
 /** Milliseconds for which a failed name is remembered after its next attempt is due. */
 const FAILURE_TTL_MS = 3_600_000;
-/** Milliseconds for which a manager's certificate is served before the manager is asked again. */
+/** Milliseconds for which the certificate of a `get_certificate` manager is served before the manager is asked again. */
 const SOURCE_TTL_MS = 600_000;
 
 /** Dependencies of {@link OnDemandCertificates}. */
@@ -44,7 +44,7 @@ export class OnDemandCertificates {
 	readonly #pendingByName = new Map<string, Promise<boolean>>();
 	/** Rejected names, oldest first, each with the time until which it is rejected. */
 	readonly #refusedUntil = new Map<string, number>();
-	/** IDs of certificates from managers, each with the time until which it is served. */
+	/** IDs of certificates from `get_certificate` managers, each with the time until which it is served. */
 	readonly #servedUntil = new Map<string, number>();
 	#policies: readonly ReadyPolicy[] = [];
 	#permission: PermissionSettings = {};

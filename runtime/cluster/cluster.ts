@@ -114,7 +114,7 @@ export class Cluster implements RedisAccess {
 	redisKey(name: string, group?: string): string {
 		const prefix = this.#settings.prefix ?? DEFAULT_CLUSTER_PREFIX;
 		if (this.#settings.mode !== 'cluster') return `${prefix}:${name}`;
-		// The text in braces alone decides which node has a key.
+		// Redis Cluster chooses the node of a key by the text in braces alone.
 		return group === undefined ? `{${prefix}}:${name}` : `{${prefix}:${group}}:${name}`;
 	}
 

@@ -45,7 +45,7 @@ export class OutageLog {
 
 	onAvailable(): void {
 		this.#isAvailable = true;
-		// If an outage was not logged, its end is not, either: the next outage may follow at once.
+		// The end of an outage that was not logged is not logged either, because the next outage may follow soon.
 		if (this.#unloggedLosses === 0 && this.#loggedState !== 'available') this.#logAvailable();
 	}
 

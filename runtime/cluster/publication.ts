@@ -20,7 +20,7 @@ export interface Publication {
 	readonly fileName: string;
 	/** The text of this file, for display only. Machines load the compiled {@link document}. */
 	readonly text: string;
-	/** JSON of the compiled document with the places of its steps; see `formatPlacedDocument`. */
+	/** JSON of the compiled document with the source positions of its steps; see `formatPlacedDocument`. */
 	readonly document: string;
 }
 

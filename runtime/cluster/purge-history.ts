@@ -41,7 +41,7 @@ export class PurgeHistory {
 		await this.#reading;
 	}
 
-	/** Reports whether a response must not be used. One whose position is unknown must not be used either. */
+	/** Reports whether a response must not be used, because it was purged, or because its position is unknown. */
 	isPurged(head: CachedHead, position: string): boolean {
 		const index = this.#indexOf(position);
 		if (index === -1) return true;

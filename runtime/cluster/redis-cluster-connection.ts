@@ -51,7 +51,10 @@ interface Node {
 export class RedisClusterConnection {
 	readonly #settings: ClusterSettings;
 	readonly #deps: RedisConnectionDeps;
-	/** The slot whose node represents the whole Redis Cluster in {@link isConnected} and the callbacks, and a key in it. */
+	/**
+	 * The home slot, and a key in it. The state of its node stands for the whole Redis Cluster in {@link isConnected} and
+	 * callbacks.
+	 */
 	readonly #homeSlot: number;
 	readonly #homeKey: string;
 	/** True if the node of the home slot refuses commands because the Redis Cluster is down. */

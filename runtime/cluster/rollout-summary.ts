@@ -6,7 +6,7 @@ import type { FleetReport, ProcessIdentity, RolloutReading } from './shared-roll
 export const SAME_ID_HINT =
 	'A rollout counts them as one machine. Stop one of them, delete publications/machine-id in its state directory, and start it again. Servers on the same machine need a state directory each.';
 
-/** A machine as a rollout sees it. */
+/** The state of one machine in a rollout. */
 export interface MachineSummary {
 	readonly machine: string;
 	readonly host: string;

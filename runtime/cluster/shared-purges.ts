@@ -54,7 +54,7 @@ const CONFIRMATION_TIMEOUT_MS = 1000;
 /** Milliseconds for which Redis waits for new entries when the streams are read, and additional milliseconds for its answer. */
 export const READ_BLOCK_MS = 1000;
 const EXTRA_ANSWER_MS = 3000;
-/** Milliseconds before the next read, if a read failed, or if Redis returned nothing too early. */
+/** Milliseconds before the next read if a read failed, or if Redis returned an empty result before the blocking time was over. */
 const RETRY_DELAY_MS = 200;
 /** Milliseconds before a read is repeated that failed because of a bug. */
 const BUG_RETRY_MS = 5000;
@@ -95,7 +95,7 @@ return {id, number, members, missing}`;
 export const CONFIRM_SCRIPT: string = `redis.call('XADD', KEYS[1], 'MAXLEN', '~', '10000', '*', 'purge', ARGV[1], 'by', ARGV[2])
 return redis.call('PEXPIRE', KEYS[1], ARGV[3])`;
 
-/** The place of an entry in the stream. */
+/** The position of an entry in the stream. */
 interface Position {
 	readonly id: string;
 	readonly number: number;
@@ -114,7 +114,7 @@ interface PurgeEntry extends Position {
 /** A purge of this process that Redis has not accepted, or for which Redis' answer was lost. */
 interface UnsentPurge {
 	readonly selection: PurgeSelection;
-	/** Its number among the purges of this process, by which Redis recognizes it. */
+	/** The purge's number among the purges of this process, by which Redis recognizes it if it is sent again. */
 	readonly ownNumber: number;
 }
 
@@ -537,7 +537,10 @@ export function entriesOf(reply: RedisReply): StreamEntry[] {
 	return entries.map(([id, fields]) => ({ id: String(id), fields }));
 }
 
-/** Reports whether Redis has answered a read with nothing, after `elapsedMs` milliseconds, although it should have waited for entries. */
+/**
+ * Reports whether Redis returned an empty result after `elapsedMs` milliseconds, although it should have waited longer for
+ * entries.
+ */
 export function isEarlyEmptyAnswer(reply: RedisReply, elapsedMs: number): boolean {
 	const isEmpty = reply === null || (Array.isArray(reply) && reply.length === 0);
 	return isEmpty && elapsedMs < READ_BLOCK_MS / 2;

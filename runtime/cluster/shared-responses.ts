@@ -231,7 +231,7 @@ interface ConsultReply {
 	readonly state: (typeof CONSULT_STATES)[number];
 	/** When Redis replied, in milliseconds since 1970 by its own clock. */
 	readonly redisTime: number;
-	/** Milliseconds by which Redis' clock is ahead of this machine's: at least, and at most. */
+	/** The minimum and maximum milliseconds by which Redis' clock may be ahead of this machine's. */
 	readonly minClockOffset: number;
 	readonly maxClockOffset: number;
 	/** For `wait`: milliseconds after which the lease of the other machine expires if it does not renew the lease. */
@@ -256,7 +256,7 @@ export class SharedResponses {
 	readonly #leases = new Map<number, Lease>();
 	/** Promises that resolve when fetches have ended in Redis, by the IDs of their leases. */
 	readonly #endingFetches = new Map<number, Promise<void>>();
-	/** Number of times that each thread has ended. A new thread takes the number of one that has ended. */
+	/** How often a thread with each number has ended. A new thread takes over the number of a thread that has ended. */
 	readonly #endCounts = new Map<number, number>();
 	#lastLease = 0;
 	/** True while Redis does not answer. Requests then do not wait for it. */

@@ -43,7 +43,9 @@ export function restartReasons(
 /** Maximum number of reported reasons about host names. A longer list would not help. */
 const MAX_NAME_REASONS = 50;
 
-/** Adds the Admin API to the document of a process that was started without a configuration and always has one. */
+/**
+ * Adds the Admin API to the document of a process that was started without a configuration, because such a process always has it.
+ */
 function withAdmin(document: Document, needsAdmin: boolean): Document {
 	if (!needsAdmin || document.settings?.admin) return document;
 	return { ...document, settings: { ...document.settings, admin: {} } };

@@ -144,7 +144,7 @@ export class RunningExchange {
 		this.#timer.unref();
 	}
 
-	/** Returns the counts that have changed since the last call for this peer: those of this process and of its other peers. */
+	/** Returns the counts of this process and of its other peers that have changed since the last call for this peer. */
 	#takeChanges(peer: Peer, ownCounts: RunningCounts): RunningCounts {
 		const current: CountsByTable = new Map();
 		for (const [table, countsByKey] of Object.entries(ownCounts))
