@@ -1,4 +1,4 @@
-/** Answers of every endpoint that changes the configuration. */
+/** The answers that the endpoints for changing the configuration have in common. */
 import { match } from 'ts-pattern';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';

@@ -149,7 +149,7 @@ export function createInvocation(
 	};
 }
 
-/** Quotes a word for a message. */
+/** Puts a word in backquotes, for a message. */
 export function quoteWord(word: string): string {
 	return `\`${word}\``;
 }

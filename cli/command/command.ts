@@ -18,7 +18,6 @@ export interface CommandOption {
 	readonly valueOptional?: boolean;
 	/** What completion scripts offer. Default: files if the value or argument is named PATH, otherwise nothing. */
 	readonly offers?: CompletionCandidates;
-	/** True if the command requires the option. */
 	readonly required?: boolean;
 	/** True if the option may be given more than once. */
 	readonly repeatable?: boolean;

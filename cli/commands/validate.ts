@@ -79,7 +79,6 @@ export const validate: Command = {
 	},
 };
 
-/** A configuration and its validation. */
 interface CheckedConfiguration {
 	readonly input: ConfigInput;
 	readonly validation: ConfigurationValidation;

@@ -1,4 +1,4 @@
-/** The pages of the guides. */
+/** The pages of the documentation site that show the guides. */
 import { allGuides } from '../manual/guide.ts';
 import { weightedTexts } from '../manual/guide-search.ts';
 import { groupOf } from '../manual/topics.ts';

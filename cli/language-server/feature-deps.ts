@@ -1,4 +1,4 @@
-/** What the handlers of requests depend on. */
+/** The dependencies of the language server's request handlers. */
 import type { Workspace } from '../../compiler/queries/workspace.ts';
 import type { DiagnosticsPublisher } from './diagnostics.ts';
 import type { Documents } from './documents.ts';

@@ -1,6 +1,6 @@
 /** What the reference says about the language as a whole, in Markdown. */
 
-/** How a configuration is written. */
+/** Explains how a configuration is written. */
 export const LANGUAGE_TEXT = `
 A configuration is text in UTF-8. A line is a word and its arguments; \`{\` at the end of a line opens a block, which
 \`}\` alone on a line closes. \`#\` at the beginning of a word starts a comment. Words with blanks are written in \`"…"\`,
@@ -47,7 +47,7 @@ reads it: directives are sorted, and the matchers of a block are joined by \`and
 below.
 `;
 
-/** How lint rules are applied and silenced. */
+/** Explains how lint rules are applied and silenced. */
 export const LINT_TEXT = `
 \`svc validate --lint\` reports what is valid but probably not intended; with \`--strict\`, a configuration with such warnings is
 refused. A comment silences a rule: at the end of a line for that line, on a line of its own for the next line and the block that

@@ -39,7 +39,7 @@ import { version } from '../command/version.ts';
 import { stateFolder } from './autosave.ts';
 import type { FleetStart, OwnHandover } from './handover.ts';
 
-/** The configuration with which a machine of a fleet starts, and what it must know to load later publications. */
+/** The configuration with which a machine of the cluster starts, and what it must know to load later publications. */
 export interface FleetConfiguration {
 	readonly input: ConfigInput;
 	readonly fleet: FleetStart;
@@ -206,7 +206,7 @@ function publicationInput({ number, fileName, document }: Publication, ownDocume
 	};
 }
 
-/** How the process is replaced by another one. */
+/** Functions that replace this process with another one. */
 export interface ProcessReplacement {
 	/** Hands over to another process. Never rejects. */
 	handOver(request: OwnHandover): Promise<HandoverResult>;

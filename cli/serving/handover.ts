@@ -38,7 +38,10 @@ export interface StartSettings {
 	readonly fleet?: FleetStart | undefined;
 }
 
-/** What a process of a fleet knows at its start. It is JSON, because successors receive it. */
+/**
+ * The state with which a process starts that takes its configuration from the cluster. It consists of JSON values, because it is
+ * sent to successors.
+ */
 export interface FleetStart {
 	/** The document of the machine's own file, as JSON. The options `cluster` and `admin` in it always apply. */
 	readonly ownDocument: string;
@@ -52,7 +55,7 @@ export interface FleetStart {
 	readonly errorRateBefore: number;
 	/** True if the publication comes from the disk of the machine, because Redis has not told what to serve. */
 	readonly isFromDisk?: boolean | undefined;
-	/** Failures that the machine still has to report. */
+	/** Failures that the machine still has to report to the cluster. */
 	readonly failures: readonly MachineFailure[];
 }
 
@@ -88,7 +91,7 @@ export interface KeptProgram extends SuccessorProgram {
 export interface OwnHandover extends HandoverRequest {
 	/** The program of the new process and its arguments, used instead of `binary`. */
 	readonly program?: SuccessorProgram | undefined;
-	/** What the new process of a fleet has to know, if it is to serve a different publication. */
+	/** The state with which the new process starts, if it is to serve a different publication of the cluster. */
 	readonly fleet?: FleetStart | undefined;
 	/** See {@link SuccessorOffer.replacesFailed}. */
 	readonly replacesFailed?: true;

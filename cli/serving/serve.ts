@@ -47,7 +47,7 @@ export interface ServeOptions extends StartSettings {
 	readonly input: ConfigInput | undefined;
 	/** In a process that takes over, the channel to its predecessor and the predecessor's offer. */
 	readonly succession?: { readonly channel: PredecessorChannel; readonly offer: Offer<SuccessorOffer> } | undefined;
-	/** Returns what to serve if `input` cannot be loaded at the start, on a machine of a fleet. */
+	/** Returns what to serve if `input` is a publication of the cluster that cannot be loaded at the start. */
 	readonly fallBack?: FleetStartChoice['fallBack'];
 	/** Called when every listener is bound, including the Admin API's. */
 	readonly onReady?: (runtime: Runtime) => void;

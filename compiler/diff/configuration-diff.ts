@@ -1,7 +1,7 @@
 /**
- * Compares the effects of two configurations on requests. Requests are derived from both: first, every origin with every path at
- * the border of a pattern; then, requests for which one of the evaluated matchers has the opposite result, until no new route
- * through either handler graph is found. Each request runs through both graphs, with fakes instead of the network.
+ * Compares the effects of two configurations on requests. Requests are derived from both: first, for every origin, paths that
+ * just match or just miss a path pattern; then, requests for which one of the evaluated matchers has the opposite result, until
+ * no new route through either handler graph is found. Each request runs through both graphs, with fakes instead of the network.
  */
 import type { ListenerSpec, Plan } from '../codegen/plan/plan.ts';
 import type { CompileResult } from '../compiler.ts';
@@ -274,7 +274,7 @@ class Comparison {
 		};
 	}
 
-	/** Fills the queue with requests for every path at the border of a pattern, at every origin. */
+	/** Fills the queue with requests for paths that just match or just miss a pattern, at every origin. */
 	#enqueueSeedRequests(): void {
 		const documents = this.#sides.map(({ document }) => document);
 		const mentionedParts = changesOfMentionedParts(documents);

@@ -1,6 +1,6 @@
 /**
- * Canonical JSON text, with sorted keys and without white space, so that equal values have equal texts. It identifies leases and
- * unchanged sites.
+ * Canonical JSON text, with sorted keys and without white space, so that equal values have equal texts. The text
+ * serves as the key of a value, for example of the settings of a lease.
  */
 
 /** Returns the canonical text of a JSON value. Properties that are undefined are omitted. */

@@ -2,9 +2,9 @@
  * Finds the subject length up to which a backtracking engine, such as the engine of `RegExp`, is fast for an expression.
  *
  * In the worst case, such an engine tries every possible path through the expression. This analysis lengthens prefixes of subjects
- * character by character. For each prefix, it computes which states can follow, and how many paths lead to each state. If only few
- * different results occur, each with few paths, then no subject can make the engine try more than that number of paths per
- * character.
+ * character by character. For each prefix, it computes which states can follow, and how many paths lead to each state. If no
+ * longer prefix gives a new result, all results are known: the largest number of paths in any of them is the most that the engine
+ * tries per character, whatever the subject.
  */
 import { Alphabet } from './alphabet.ts';
 import { ANY_CHARACTER, NOT_NEWLINE } from './character-sets.ts';
@@ -18,7 +18,9 @@ const MAX_CHARACTER_PATHS = 250;
 const MAX_SHORT_SUBJECT_PATHS = 20_000;
 /** Nesting depth up to which the time per path holds. On deeper expressions, the engine is proportionally slower. */
 const USUAL_DEPTH = 4;
-/** Number of steps after which the analysis stops. */
+/**
+ * Number of steps after which the analysis stops. It then assumes that `RegExp` is slow for subjects longer than those analyzed.
+ */
 const MAX_ANALYSIS_STEPS = 200_000;
 
 /**

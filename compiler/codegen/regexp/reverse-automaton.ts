@@ -391,7 +391,7 @@ export class ReverseAutomaton {
 	}
 }
 
-/** Returns the code point that ends at a position. It may be a surrogate pair. */
+/** Returns the code point that ends at a position, even if it takes two units (a surrogate pair). */
 function codeBefore(subject: string, position: number): number {
 	const unit = subject.charCodeAt(position - 1);
 	if ((unit & 0xfc00) !== 0xdc00 || position < 2) return unit;
