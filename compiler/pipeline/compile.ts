@@ -43,14 +43,15 @@ export interface CompileResult {
 	/** Absolute paths of the files read. */
 	readonly files: readonly string[];
 	/**
-	 * Returns the place, in the configuration text, of the object at a JSON pointer into the document. Returns undefined for JSON,
-	 * and for results of a session that has compiled again since.
+	 * Returns the span of configuration text from which the object at a JSON pointer into the document was lowered. Returns
+	 * undefined for JSON, and for results of a session that has compiled again since.
 	 */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
 	/** The parsed text; undefined for JSON, and for a text that is too long to be parsed. */
 	readonly parsedText: ParsedText | undefined;
 	/**
-	 * Places of the document's steps in the configuration text; undefined if they were not requested, or if the text is unknown.
+	 * Where the document's steps are written in the configuration text; undefined if this was not requested, or if the text is
+	 * unknown.
 	 */
 	readonly places?: StepPlaces | undefined;
 }
@@ -73,7 +74,7 @@ export interface LoweredText {
 	readonly locate: CompileResult['locate'];
 	readonly parsedText: ParsedText | undefined;
 	readonly places: StepPlaces | undefined;
-	/** Holds the diagnostics found so far, and receives those of later phases. */
+	/** Holds the diagnostics found so far, and receives the diagnostics of later phases. */
 	readonly collector: DiagnosticCollector;
 }
 
@@ -81,11 +82,11 @@ export interface LoweredText {
 export interface CompilePhases {
 	/** Parses, expands and lowers a configuration text. */
 	readText(input: ConfigInput, dialect: Dialect, reader: RecordingReader): LoweredText;
-	/** Returns a JSON document in which unchanged sites are replaced by the objects of an earlier compilation. */
+	/** Returns a document that was read as JSON, with unchanged sites replaced by the objects of an earlier compilation. */
 	readDocument(document: Document): Document;
 	/** Reports whether a document fits the schema. */
 	validate(document: Document, report: Report): boolean;
-	/** Plans listeners and certificates. `reads` records the reads through `reader` during the call. */
+	/** Plans listeners and certificates. During the call, every read through `reader` is appended to `reads`. */
 	plan(document: Document, report: Report, reader: Reader, reads: readonly RecordedRead[]): Plan;
 	/** Builds every site once as a trial, with fakes of the runtime. Returns the sites that can be built. */
 	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite;
@@ -93,7 +94,7 @@ export interface CompilePhases {
 
 /**
  * Compiles a configuration: parse, expand, lower, validate, plan, and a trial build of every site. Never throws, whatever the
- * input; every mistake that can be found is in `diagnostics`, sorted by file and place.
+ * input; every mistake that can be found is in `diagnostics`, sorted by file and position.
  */
 export function compile(input: ConfigInput, reader: Reader, options: CompileOptions = {}): CompileResult {
 	return compileInPhases(new StatelessPhases(options), input, reader);
@@ -208,7 +209,7 @@ function digestReads(reads: readonly RecordedRead[]): string {
 	return hash('sha256', readTexts.join('\0'), 'base64');
 }
 
-/** The phases for a single compilation, which process everything. */
+/** The phases for a single compilation. They reuse nothing from earlier compilations. */
 export class StatelessPhases implements CompilePhases {
 	readonly #options: CompileOptions;
 

@@ -196,7 +196,7 @@ class Completer {
 				snippet: (upstreamInsert ?? testInsert) !== undefined,
 			});
 		}
-		// The file may be one that sites import.
+		// Sites may import this file, so its top-level lines may be directives.
 		if (this.#workspace.rootsOf(path)[0] !== path || this.#syntax.lines.length === 0) this.#addDirectives();
 	}
 
@@ -210,7 +210,7 @@ class Completer {
 		}
 	}
 
-	/** Adds `import` and the other keywords whose lines expansion replaces. */
+	/** Adds `import` and the other keywords whose lines are replaced when a configuration is expanded. */
 	#addInsertingKeywords(inSite: boolean): void {
 		const { dialect } = this.#syntax;
 		this.#addCompletion('keyword', 'import', { manual: keywordManual('import', dialect), insert: 'import ' });

@@ -31,7 +31,7 @@ interface LinePiece {
 	readonly text: string;
 	/** The number of the first step that is lowered from the line; undefined if there is none. */
 	readonly stepNumber: number | undefined;
-	/** For a line whose step has no condition because it is in a group that has one. */
+	/** Set if the document stores the line's condition not in its step but in the group around the step. */
 	readonly conditional?: ConditionalPiece | undefined;
 }
 
@@ -43,7 +43,7 @@ interface BlockRange {
 }
 
 interface ConditionalPiece {
-	/** The pointer of the group. */
+	/** The JSON pointer of the group. */
 	readonly group: string;
 	/** The matcher as written in the line. */
 	readonly matcher: string;
@@ -54,7 +54,7 @@ interface ConditionalPiece {
 /** A step of the Compatfile's document. */
 interface LoweredStep {
 	readonly pointer: string;
-	/** Where it was lowered from: offsets in the file of its line and of the lines that imported that one. */
+	/** Offsets in the converted file: of the line from which the step was lowered, and of the imports that lead to that line. */
 	readonly places: readonly number[];
 	/** True if the step itself has no condition, and is directly in a group that has one. */
 	readonly sharesCondition: boolean;
@@ -194,7 +194,7 @@ function convertAndCheck(input: CompatInput, shownText: string, reader: Reader):
 		(step): LoweredStep => ({ ...step, places: placesOf(step.pointer) }),
 	);
 	const compatDocument = comparableDocument(compatResult.document);
-	// Directives with the same matcher are grouped at first. If that gives another document, they are left as they are.
+	// At first, directives with the same matcher are grouped. If the document then differs, the second attempt does not group them.
 	let problem: Conversion | undefined;
 	for (const groupsConditions of [true, false]) {
 		const convert = (text: string): string =>
@@ -224,7 +224,7 @@ function* stepsOf(
 ): Generator<Pick<LoweredStep, 'pointer' | 'sharesCondition'>> {
 	if (typeof value !== 'object' || value === null) return;
 	if ('handler' in value) yield { pointer, sharesCondition: isInConditionalGroup && !('when' in value) };
-	// An alternative is a step here, so that one without steps has a place, too.
+	// Other objects with a pipeline, such as branches, are also yielded. Their positions are then known even without steps.
 	if (!('handler' in value) && 'pipeline' in value) yield { pointer, sharesCondition: false };
 	const isConditionalGroup = 'handler' in value && value.handler === 'group' && 'when' in value;
 	for (const [name, part] of Object.entries(value)) {
@@ -278,8 +278,8 @@ class Converter {
 	}
 
 	/**
-	 * Returns the text of a line's words with current names, and with the names of what the Compatfile means. An expression becomes a
-	 * single quoted argument.
+	 * Returns the text of a line's words with current names. A name with another meaning in a Configfile is replaced by the name for
+	 * its meaning in the Compatfile. An expression becomes a single quoted argument.
 	 */
 	#convertWords(line: ParsedLine, writtenText: string): string {
 		const text = nameCompatiblePlaceholders(this.#convertNames(line, writtenText));
@@ -341,10 +341,10 @@ class Converter {
 	}
 }
 
-/** Sub-directives whose argument is a policy of `file`. */
+/** Sub-directives whose argument is a policy of the matcher `file`. */
 const POLICY_LINES: ReadonlySet<string> = new Set(['policy', 'try_policy']);
 
-/** Joins the texts of lines. Adjacent ones that have their condition from one group are written as a `route` with it. */
+/** Joins the texts of lines. Adjacent lines whose condition is stored in the same group become a `route` with this condition. */
 function joinPieces(pieces: readonly LinePiece[]): string {
 	let text = '';
 	for (let index = 0; index < pieces.length; ) {
@@ -364,8 +364,8 @@ function joinPieces(pieces: readonly LinePiece[]): string {
 }
 
 /**
- * Returns the line to add to the block of `php_fastcgi`, because a Compatfile has another default for the policy of files of which
- * the last one is a script; '' if there is none.
+ * Returns the line `try_policy …` to add to the block of `php_fastcgi`; '' if it is not needed. It is needed if the last tried
+ * file is a script, because the default policy is then not the same in a Compatfile and a Configfile.
  */
 function policyOfScripts(block: ParsedBlock | undefined): string {
 	const argumentsOf = (name: string): readonly string[] | undefined =>
@@ -409,7 +409,7 @@ function firstDifference(first: unknown, second: unknown, pointer: string): Diff
 	return undefined;
 }
 
-/** Returns the offset of a part of the document, or of the nearest enclosing part that has a place in the file. */
+/** Returns the offset of a part of the document, or of the nearest enclosing part whose position in the file is known. */
 function nearestOffset(
 	pointer: string,
 	locate: (

@@ -27,12 +27,12 @@ export type Lens = TextRange &
 
 type PlaceChain = readonly { readonly path: string | undefined; readonly start: number }[];
 
-/** The places of the sites and steps that each test of a configuration reaches. */
+/** For each test, where the sites and steps that it reaches are written: the line itself, and the imports that lead to it. */
 export type ReachedPlaces = readonly (readonly PlaceChain[])[];
 
 /**
- * Runs each test without files and network, and returns the places that it reaches. Returns an empty list if the configuration does
- * not compile or has no tests.
+ * Runs each test without files and network, and returns where the sites and steps that it reaches are written. Returns an empty
+ * list if the configuration does not compile or has no tests.
  */
 export async function placesReachedByTests(
 	{ plan, tests, locate }: CompileResult,
@@ -116,7 +116,7 @@ export function lensesOf(
 export interface TestResult {
 	readonly passed: boolean;
 	readonly text: string;
-	/** The place of the expectation that failed; undefined if it is not in a file. */
+	/** The range of the expectation that failed; undefined if it is not in a file. */
 	readonly failedAt?: FileRange;
 }
 

@@ -253,8 +253,8 @@ export function renameAt(
 }
 
 /**
- * Reports whether another name of the same kind would collide with a use. Names in nested scopes collide as well, because the inner
- * one would hide the outer one.
+ * Reports whether `otherUse`, which already has the new name, would collide with the renamed `use`. Names in nested scopes
+ * collide as well, because the inner one would hide the outer one.
  */
 function collides(otherUse: NameUse, use: NameUse, scopeSuffix: string): boolean {
 	if (use.kind === 'parameter') return otherUse.key.split(' ')[1] === use.key.split(' ')[1];

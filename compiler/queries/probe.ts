@@ -1,6 +1,6 @@
 /**
- * Determines what modules expect at a place in a text: inserts a marked word there, lowers the enclosing lines, and observes how
- * the modules read the marked word.
+ * Determines what modules expect at a position in a text: inserts a marked word there, lowers the enclosing lines, and observes
+ * how the modules read the marked word.
  */
 
 import { registryOf } from '../lower/registry.ts';
@@ -12,7 +12,7 @@ import { kindOfTopLevel, type Place, type TextSyntax, type TopLevelKind } from '
 /** The text of the marked word. It begins with a private-use character, so that it cannot be a name. */
 const MARKED_WORD_TEXT = '\uf8ffmark';
 
-/** The words and values that are expected at a place. */
+/** The words and values that are expected at a {@link Place}. */
 export interface ExpectedWords {
 	readonly topKind: TopLevelKind | undefined;
 	readonly allowsDirective: boolean;

@@ -73,7 +73,7 @@ export function kindOfTopLevel(
 	return 'site';
 }
 
-/** The place of an offset in the lines of a text. */
+/** The blocks, the line and the word around an offset in a text. */
 export interface Place {
 	/** The lines whose blocks contain the offset, outermost first. */
 	readonly enclosingLines: readonly ParsedLine[];

@@ -101,7 +101,7 @@ export class Workspace {
 		return syntax;
 	}
 
-	/** Returns the dialect of a file: that of a configuration that imports it, or else the file's own. */
+	/** Returns the dialect of a configuration that imports a file or, if there is none, the dialect of the file itself. */
 	dialectOf(path: string): Dialect {
 		const [root] = this.rootsOf(path);
 		return this.#ownDialect(root ?? path);
@@ -113,7 +113,7 @@ export class Workspace {
 		return COMPATFILE_NAME.test(path.slice(path.lastIndexOf('/') + 1)) ? 'compatfile' : 'configfile';
 	}
 
-	/** Returns the configurations to which a file belongs: those that import it, directly or not, or else the file itself. */
+	/** Returns the outermost configurations that import a file, directly or not. If there are none, returns the file itself. */
 	rootsOf(path: string): readonly string[] {
 		const roots = this.#findConfigurations().filter(root => root !== path && this.filesOf(root).includes(path));
 		const outermostRoots = roots.filter(
@@ -211,7 +211,7 @@ export class Workspace {
 	}
 
 	/**
-	 * Returns the last result of checking a configuration. The places in earlier results are no longer valid, because they refer to
+	 * Returns the last result of checking a configuration. The spans in earlier results are no longer valid, because they refer to
 	 * earlier texts.
 	 */
 	lastResultOf(mainPath: string): CheckedConfiguration | undefined {

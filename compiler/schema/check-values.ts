@@ -146,7 +146,7 @@ function pathMistake(text: string): string | undefined {
 	}
 }
 
-/** Reports log files whose path is that of a folder. */
+/** Reports log outputs that name a folder instead of a file. */
 export function checkLogFiles(document: Document, reader: Reader, report: Report): void {
 	const isFolderByPath = new Map<string, boolean>();
 	const checkLog = ({ output }: SiteLog, pointer: string): void => {

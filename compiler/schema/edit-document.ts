@@ -40,7 +40,7 @@ type Container = { [key: string]: unknown } | unknown[];
  *
  * | | at an array | at a missing member | at an existing member or element |
  * | --- | --- | --- | --- |
- * | POST | appends the value; with `...` after the path, each element of an array | creates it | member of an object: replaces it; element of an array: appends to that array |
+ * | POST | appends the value; with `...` after the path, each element of an array | creates it | in an object: replaces it; in an array: appends to the array |
  * | PUT | | creates it | in an object: rejected; in an array: inserts before it |
  * | PATCH | replaces it | rejected | replaces it |
  * | DELETE | removes it | rejected | removes it |

@@ -11,8 +11,8 @@ const SCHEMA_KEYWORDS: readonly string[] = ['items', 'additionalProperties', 'no
 
 /**
  * Returns the JSON Schema of documents, with every field described. `secret` marks values that are redacted when a document is
- * read, `startup` those that need a restart. Documents from before 0.2.0 are accepted but not described: `svc adapt` prints
- * their current form.
+ * read, `startup` marks values that need a restart. Documents from before 0.2.0 are accepted but not described: `svc adapt`
+ * prints their current form.
  */
 export function exportedSchema(): Schema {
 	return {

@@ -238,8 +238,8 @@ function createTextCheck({ minLength = 0, maxLength = Number.POSITIVE_INFINITY, 
 	const textPattern = typeof pattern === 'string' ? new RegExp(pattern, 'u') : undefined;
 	return text => {
 		if (typeof text !== 'string') return true;
-		// Lengths in the schema count code points, but those of JavaScript strings count UTF-16 units. If the difference could
-		// matter, the full checker decides.
+		// The schema counts the length of a string in code points, JavaScript in UTF-16 units. If the difference could matter, the
+		// full checker decides.
 		if (minLength === 1 ? text === '' : text.length < 2 * (minLength as number)) return false;
 		return text.length <= (maxLength as number) && (textPattern?.test(text) ?? true);
 	};

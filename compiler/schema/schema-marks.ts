@@ -102,7 +102,7 @@ export class SchemaMarks {
 		const searchedSchemas = new Set<Schema>();
 		const isMarked = this.#searchMark(schema, searchedSchemas);
 		if (isMarked) this.#leadsToMark.set(schema, true);
-		// If no mark was found, the search has seen every schema to which these schemas lead.
+		// The search has visited every schema to which these schemas lead and found no mark, so none of them leads to a mark.
 		else for (const searchedSchema of searchedSchemas) this.#leadsToMark.set(searchedSchema, false);
 		return isMarked;
 	}

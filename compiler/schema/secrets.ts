@@ -1,15 +1,16 @@
 /**
  * The secrets in a document. They are found by marks in the schema, redacted when the document is read, and rejected if they are
  * written back redacted.
- *  `secret: true` marks a value; other marks say what makes a value, or a part of it, a secret:
+ *
+ * `secret: true` marks a value; other marks say what makes a value, or a part of it, a secret:
  *
  * | Mark | A secret is |
  * | --- | --- |
  * | `by-name` | a value next to the `name` of a credential, as in a header edit |
  * | `by-variable` | the same, for names of variables and parameters |
- * | `by-key` | the value of a property with such a name |
+ * | `by-key` | the value of a property that is named like a credential |
  * | `by-field`, `by-source` | a value compared with the `field`, `variable` or `source` of a credential |
- * | `by-destination` | an output for a placeholder with such a name |
+ * | `by-destination` | an output for a placeholder that is named like a credential |
  * | `expression` | a CEL literal that is compared with a credential |
  * | `argument` | a command argument, or a part of it |
  * | `url` | a password or token in a URL; this rule also applies to all other values |

@@ -12,7 +12,7 @@ export interface StartupChange {
 	readonly pointer: string;
 }
 
-/** Returns the changed settings that need a restart. An option that is `off` counts as absent. */
+/** Returns the changed settings that need a restart. An option that is `off` is treated as absent. */
 export function startupChanges(runningDocument: Document, nextDocument: Document): StartupChange[] {
 	const changes: StartupChange[] = [];
 	for (const { id, schema, startup } of options) {

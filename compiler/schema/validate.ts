@@ -256,7 +256,7 @@ const TAG_DESCRIPTIONS: {
 	policy: { noun: 'balancing policy', plural: 'policies', holder: 'policy', code: 'document/unknown-policy' },
 };
 
-/** Returns a hint that lists the known names or, if there are too many, those most similar to the written one. */
+/** Returns a hint that lists the known names or, if there are too many, the names most similar to the written one. */
 function knownNamesHint(nouns: string, writtenName: string, knownNames: readonly string[]): string {
 	const quoteNames = (names: readonly string[]) => names.map(name => `\`${name}\``).join(', ');
 	if (knownNames.length <= MAX_HINT_NAMES) return `The ${nouns} are ${quoteNames(knownNames)}.`;

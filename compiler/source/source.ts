@@ -1,8 +1,8 @@
 /** Configuration texts and their origins. Every span, caret and import chain refers to one text. */
 
 /**
- * The place of a piece in the whole text. When the text around the piece changes, only this place is updated. Offsets in the piece
- * remain valid, so that results computed from the piece can be reused.
+ * The position of a piece (see text-piece.ts) in the whole text. When the text around the piece changes, only this position is
+ * updated. Offsets in the piece remain valid, so that results computed from the piece can be reused.
  */
 export interface CutPlace {
 	/** The whole text in its current state. */
@@ -18,7 +18,7 @@ export interface CutPlace {
 export class Source {
 	/** The text as in the file, before `{$NAME}` substitution, so that no secret reaches a code frame. */
 	readonly text: string;
-	/** The place in the whole text if this text is a piece; undefined if it is a whole text. */
+	/** The position in the whole text if this text is a piece of it; undefined if this is a whole text. */
 	readonly cutPlace: CutPlace | undefined;
 	readonly #name: string;
 	readonly #path: string | undefined;
@@ -55,7 +55,7 @@ export class Source {
 		return this.cutPlace ? this.cutPlace.wholeText.path : this.#path;
 	}
 
-	/** The place of the `import` or `use` that included this text. */
+	/** The span of the `import` or `use` that included this text. */
 	get importedAt(): SourceSpan | undefined {
 		return this.#importedAt ?? this.cutPlace?.wholeText.importedAt;
 	}

@@ -83,8 +83,8 @@ export const servers: GlobalOption = {
 		cx.subdirectives(line.block, handlers, 'servers', {
 			compatibleMessage: name => `unrecognized servers option '${name}'`,
 		});
-		// A block that sets only process-wide settings adds no item: for its listener, the item would replace the block for all
-		// listeners.
+		// A block that sets only process-wide settings adds no item to `settings.servers`: an empty item for a listener would hide the
+		// settings for all listeners from it.
 		if (Object.keys(server).length > 0) settings.servers = [...blocks, cx.origin(server, line.span)];
 	},
 	schema: {

@@ -110,7 +110,7 @@ export function omitContentFields(headers: HeaderList): void {
 
 /**
  * Evaluates the preconditions of a GET or HEAD in the order of RFC 9110 §13.2.2: If-Match or, in its absence, If-Unmodified-Since;
- * then If-None-Match or, in its absence, If-Modified-Since. An unreadable date counts as absent. `nowMs` is in milliseconds.
+ * then If-None-Match or, in its absence, If-Modified-Since. An unreadable date is treated as absent. `nowMs` is in milliseconds.
  */
 export function evaluatePreconditions(headers: HeaderList, validators: Validators, nowMs: number): PreconditionResult {
 	const ifMatch = headers.getCombined('if-match');

@@ -1,7 +1,7 @@
 /** The syntax tree of a template. */
 import type { Value } from './value.ts';
 
-/** The place of a node: offsets in the template's source. */
+/** The range of a node, as offsets in the template's source. */
 export interface SourceRange {
 	readonly start: number;
 	readonly end: number;

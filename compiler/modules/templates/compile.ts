@@ -6,13 +6,13 @@ import type { TemplateRun, VariableSlots } from './run.ts';
 import { LimitError } from './template-error.ts';
 import { asDictionary, isList, isTrue, sortedKeys, typeName, type Value } from './value.ts';
 
-/** The outcomes of a statement: the next statement is executed, the enclosing loop ends, or the loop's next iteration begins. */
+/** What to do after a statement: execute the next statement, end the enclosing loop, or begin the loop's next iteration. */
 const NORMAL = 0;
 const BREAK = 1;
 const CONTINUE = 2;
 type Outcome = typeof NORMAL | typeof BREAK | typeof CONTINUE;
 
-/** Runs compiled statements, and returns their outcome. */
+/** Runs compiled statements, and returns what to do next. */
 export type TemplateBody = (run: TemplateRun, dot: Value, variables: VariableSlots) => Outcome;
 
 export function compileStatements(statements: readonly Statement[], scope: CompileScope): TemplateBody {
@@ -72,8 +72,8 @@ function compileStatement(statement: Statement, scope: CompileScope): TemplateBo
 }
 
 /**
- * Compiles a statement so that the error for a reached limit names the statement's place, even if the limit was not reached in a
- * function call.
+ * Compiles a statement so that a LimitError names the statement's position in the template, even if the limit was not reached in
+ * a function call.
  */
 function withPlaceInLimitError(scope: CompileScope, sourceRange: SourceRange, body: TemplateBody): TemplateBody {
 	return (run, dot, variables) => {

@@ -26,7 +26,7 @@ export interface CompileScope {
 	readonly functions: FunctionTable;
 }
 
-/** Throws a TemplateFailure that names a place: `template: name:line:column: executing "name" at <.X>: reason`. */
+/** Throws a TemplateFailure that names a position: `template: name:line:column: executing "name" at <.X>: reason`. */
 export function failAtPlace(
 	scope: CompileScope,
 	sourceRange: SourceRange,
@@ -216,7 +216,7 @@ function compileLogic(
 	};
 }
 
-/** Runs a call, and adds its place in the template to its errors. */
+/** Runs a call, and adds the call's position in the template to its errors. */
 function withPlaceInErrors(
 	scope: CompileScope,
 	sourceRange: SourceRange,

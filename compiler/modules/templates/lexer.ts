@@ -1,7 +1,7 @@
 /** Splits a template's source into literal text and actions, which are split into tokens. */
 import { TemplateSyntaxError } from './template-error.ts';
 
-/** Data inserted into a template's output at a place in its source, so that it is never interpreted as part of the template. */
+/** Data that is inserted into a template's text but never interpreted as part of the template. */
 export interface DataInsertion {
 	/** Offset in the source at which the data is inserted. */
 	readonly offset: number;

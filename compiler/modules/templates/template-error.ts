@@ -1,4 +1,4 @@
-/** Errors in templates: syntax errors, with a place in the source, and run-time errors. */
+/** Errors in templates: syntax errors, which name a line of the source, and run-time errors. */
 
 /** A mistake in a template's source or its execution. `message` names the template, line and column if known. */
 export class TemplateFailure extends Error {
@@ -26,7 +26,7 @@ export class TemplateSyntaxError extends TemplateFailure {
 	}
 }
 
-/** Thrown by a function for unusable arguments. The caller adds the place of the call in the template. */
+/** Thrown by a function for unusable arguments. The caller adds the position of the call in the template. */
 export class FunctionError extends Error {}
 
 /** Thrown when a limit of the sandbox is reached; nothing in the template can catch it. */

@@ -44,7 +44,7 @@ export interface TemplateObject {
 	entries?(): Dictionary;
 	/** Returns the JSON fields of an object that is encoded neither as a dictionary nor as a string. */
 	jsonFields?(): Dictionary;
-	/** True for an object that counts as empty, such as a zero time. */
+	/** Reports whether templates treat the object as empty, as they do a zero time. */
 	isEmpty?(): boolean;
 }
 

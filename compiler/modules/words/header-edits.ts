@@ -1,4 +1,4 @@
-/** Edits of header fields: schema, lowering and closure shared by `header`, `request_header`, `header_up` and `header_down`. */
+/** Edits of header fields (schema, lowering, compilation) for `header`, `request_header`, `header_up` and `header_down`. */
 
 import { compilePatternReplacement, compileSearch } from '../../codegen/context/replacement.ts';
 import { compileFieldValue, safeFieldValue } from '../../codegen/placeholders/field-template.ts';

@@ -30,7 +30,7 @@ type Draft<Z> = { -readonly [K in keyof Z]?: Z[K] };
 
 /** The properties in which directives with zones differ. */
 export interface ZoneDirective<Z extends LimitZone> {
-	/** `usage` is the usage of the directive, and `zoneUsage` that of `zone` in its block. */
+	/** `usage` is the usage of the directive; `zoneUsage` is the usage of `zone` in the directive's block. */
 	readonly usage: string;
 	readonly zoneUsage: string;
 	/** Prefix of the codes of reported problems, without the `/`. */
@@ -41,7 +41,7 @@ export interface ZoneDirective<Z extends LimitZone> {
 	lowerLimit(words: readonly Word[], zone: Draft<Z>, cx: LowerContext): void;
 	/** Returns the handlers of the lines that only the zones of this directive have. */
 	zoneHandlers(zone: Draft<Z>, cx: LowerContext): { readonly [name: string]: SubdirectiveHandler };
-	/** Words of the blocks within a zone: for each of them, the first word of the line that has the block. */
+	/** Words that are valid only in a block inside a zone, each with the first word of the line that opens this block. */
 	readonly wordsOfInnerBlocks?: { readonly [name: string]: string };
 	/** First words of the lines that set a limit. */
 	readonly limitLineNames: readonly string[];
@@ -170,7 +170,7 @@ export function checkIpv6Prefix(
 	});
 }
 
-/** Records where a finished zone is in the text, and returns the zone. */
+/** Records where a finished zone is written in the configuration, and returns the zone. */
 export function recordZoneOrigin<Z extends LimitZone>(zone: Z, line: Line, cx: LowerContext): Z {
 	const keyLine = line.block?.lines.find(({ words }) => words[0]!.text === 'key');
 	return cx.origin(zone, line.span, keyLine && { key: keyLine.words.at(-1)!.span });
@@ -263,7 +263,7 @@ export function compileZoneKey(
 		return x => template.render(x);
 	}
 	const { clientIp } = cx;
-	// One customer usually gets a whole /64, so a limit by address would not limit anybody.
+	// An IPv6 customer usually gets a whole /64 and could evade a limit by address by changing the address for every request.
 	return x => {
 		const address = clientIp(x);
 		return address.includes(':') ? (maskedAddress(address, 32, prefix) ?? address) : address;

@@ -1,4 +1,4 @@
-/** Global options for OCSP and on-demand certificates, and `ech`, which this build recognizes only to reject it with an error of its own. */
+/** Global options for OCSP and on-demand certificates, and `ech`, which is always rejected with an error of its own. */
 import type { Line } from '../../../syntax/ast.ts';
 import type { GlobalOption } from '../../contract/option.ts';
 import { parseHttpUrl, parsePositiveDuration, valueOption } from './words.ts';

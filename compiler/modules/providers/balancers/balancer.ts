@@ -15,8 +15,8 @@ export interface BalancerView {
 	/** Returns the text that identifies the upstream in hashes and cookies. */
 	addressOf(index: number): string;
 	/**
-	 * Returns the recent peak, which decays over time, of the milliseconds until a response begins; undefined before the first
-	 * response.
+	 * Returns the recent peak of the latency, in milliseconds until a response begins. The peak decays over time. Undefined before
+	 * the first response.
 	 */
 	latencyMs(index: number): number | undefined;
 	/**
@@ -37,7 +37,7 @@ export interface BalanceSettings {
 /** Chooses an available upstream and returns its index, or −1 if there is none. */
 export type UpstreamChoice = (view: BalancerView, x: Exchange) => number;
 
-/** What the `compile` of a policy may use. */
+/** The functions that a policy may use in its `compile`. */
 export interface BalancerContext {
 	/** Returns the client's address, determined through trusted proxies. */
 	readonly clientIp: (x: Exchange) => string;

@@ -45,7 +45,7 @@ export const DNS_PROVIDER_OR_DEFAULT_SCHEMA: Schema = {
 };
 
 /**
- * Lowers `PROVIDER argument… { … }`. `args` begins with the provider's name; the block is that of `line`. Returns undefined after
+ * Lowers `PROVIDER argument… { … }`. `args` begins with the provider's name; `line` has the block. Returns undefined after
  * reporting a mistake.
  */
 export function lowerDnsProvider(args: readonly Word[], line: Line, cx: LowerContext): DnsProviderSettings | undefined {

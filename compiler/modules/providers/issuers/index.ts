@@ -26,7 +26,7 @@ export const ISSUER_SCHEMA: Schema = {
 };
 
 /**
- * Lowers `ISSUER argument… { … }`. `args` begins with the issuer's name; the block is that of `line`. Returns undefined after
+ * Lowers `ISSUER argument… { … }`. `args` begins with the issuer's name; `line` has the block. Returns undefined after
  * reporting a mistake.
  */
 export function lowerIssuer(args: readonly Word[], line: Line, cx: LowerContext): IssuerSettings | undefined {

@@ -32,7 +32,7 @@ export function isEntryField(path: readonly string[], addedPaths: ReadonlySet<st
 	return isFieldAmong(ENTRY_FIELD_PATHS, path, addedPaths);
 }
 
-/** Reports whether filters can change the field at this path. The parameters are those of {@link isEntryField}. */
+/** Reports whether filters can change the field at this path. Takes the same parameters as {@link isEntryField}. */
 export function isFilterableField(path: readonly string[], addedPaths: ReadonlySet<string>): boolean {
 	return isFieldAmong(FILTERABLE_PATHS, path, addedPaths);
 }

@@ -87,7 +87,7 @@ const FILTER_NAMES = [
 	'multi_regexp',
 ] as const;
 
-/** Lowers lines `FIELD FILTER …` into `filterByPath`. Several `regexp` lines for one field become one filter whose rules run in order. */
+/** Lowers lines `FIELD FILTER …` into `filterByPath`. All `regexp` lines for a field become one filter with rules in this order. */
 export function lowerFilterFields(
 	lines: readonly Line[],
 	filterByPath: { [path: string]: LogFilter },

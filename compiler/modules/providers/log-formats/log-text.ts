@@ -29,7 +29,7 @@ const COMPUTED_FIELD_BY_PLACEHOLDER: { readonly [placeholder: string]: ComputedF
 	...Object.fromEntries(COMPUTED_FIELDS.map(name => [name, name])),
 };
 
-/** By placeholder, the path of the field of a log entry that has the placeholder's value. */
+/** For each placeholder, the path of the log entry field that has its value. */
 const PATH_BY_PLACEHOLDER: { readonly [placeholder: string]: string } = {
 	'http.request.method': 'request>method',
 	'http.request.orig_method': 'request>method',
@@ -59,7 +59,7 @@ const COMMON_TEXT = '{request>client_ip} - {user_id} [{time}] "{request_line}" {
 /** The text of `format combined`, as in nginx's and Apache's `combined`. */
 const COMBINED_TEXT = `${COMMON_TEXT} "{request>headers>Referer}" "{request>headers>User-Agent}"`;
 
-/** Returns the text of a `common`, `combined` or `text` format, as `format text` would have it. */
+/** Returns the text that makes `format text` write the same lines as a `common`, `combined` or `text` format. */
 export function logTextOf(format: Extract<LogFormat, { encoder: 'common' | 'combined' | 'text' }>): string {
 	if (format.encoder === 'text') return format.text;
 	return format.encoder === 'common' ? COMMON_TEXT : COMBINED_TEXT;

@@ -87,7 +87,7 @@ function sourceSchema(
 }
 
 /**
- * Lowers the words after `trust_pool`: `SOURCE ARGS… [{ … }]`. The block is that of `line`; `depth` is the number of `combined`
+ * Lowers the words after `trust_pool`: `SOURCE ARGS… [{ … }]`. `line` has the block; `depth` is the number of `combined`
  * pools around this one.
  */
 export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerContext, depth = 0): TrustPool | undefined {
@@ -188,8 +188,8 @@ function lowerCombinedPool(
 }
 
 /**
- * Returns the values of a trust pool's source: the arguments, and those of the sub-directives called `subdirectiveName` in the
- * block.
+ * Returns the values of a trust pool's source: its arguments, and the arguments of the sub-directives called `subdirectiveName`
+ * in the block.
  */
 function collectValues(
 	args: readonly Word[],

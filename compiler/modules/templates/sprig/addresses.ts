@@ -10,7 +10,6 @@ const cleanPathFunction = defineFunction('string', (_, path: string) => cleanPat
 const ext = defineFunction('string', (_, path: string) => /\.[^./]*$/.exec(path)?.[0] ?? '');
 const isAbs = defineFunction('string', (_, path: string) => path.startsWith('/'));
 
-/** sprig's functions from `base` to `urlJoin`. */
 export const ADDRESS_FUNCTIONS: FunctionList = {
 	base: baseName,
 	dir: dirName,

@@ -3,13 +3,12 @@ import { deepEqual } from '../compare.ts';
 import { defineFunction, type FunctionList } from '../function.ts';
 import { asDictionary, isObject, isTrue, kindName, typeName, type Value } from '../value.ts';
 
-/** Reports whether a value is empty: nil, false, 0, an empty string, list or dictionary, or an object that counts as empty. */
+/** Reports whether a value is nil, false, 0, an empty string, list or dictionary, or an object whose `isEmpty` returns true. */
 export function isEmpty(value: Value): boolean {
 	if (isObject(value) && !asDictionary(value)) return value.isEmpty?.() ?? false;
 	return !isTrue(value);
 }
 
-/** sprig's functions for default values, conditional values, types and comparisons. */
 export const DEFAULT_FUNCTIONS: FunctionList = {
 	default: defineFunction('any any...', (_, fallback: Value, values: Value[]) =>
 		values.length === 0 || isEmpty(values[0]!) ? fallback : values[0]!,

@@ -15,7 +15,7 @@ const defineMergeFunction = (overwrites: boolean): TemplateFunction =>
 		return target;
 	});
 
-/** sprig's functions from `dict` to `deepCopy`. `set`, `unset` and `merge` modify the given dictionary, as in sprig. */
+/** `set`, `unset` and `merge` modify the given dictionary, as in sprig. */
 export const DICTIONARY_FUNCTIONS: FunctionList = {
 	dict: defineFunction('any...', (run, values: Value[]) => {
 		const dictionary: MutableDictionary = new Map();

@@ -36,7 +36,6 @@ const defineRandomFunction = (alphabet: string) =>
 		return run.once(() => Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join(''));
 	});
 
-/** sprig's functions from `b64enc` to `uuidv4`. */
 export const ENCODING_FUNCTIONS: FunctionList = {
 	b64enc: defineFunction('string', (_, text: string) => Buffer.from(text).toString('base64')),
 	b64dec: defineFunction('string', (run, text: string) =>

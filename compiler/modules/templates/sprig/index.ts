@@ -13,7 +13,7 @@ import { TIME_FUNCTIONS } from './times.ts';
 import { VERSION_FUNCTIONS } from './versions.ts';
 
 /**
- * The functions of sprig, without those in {@link REFUSED_SPRIG}, and without `env`, `expandenv` and slow functions such as
+ * The functions of sprig, except the functions in {@link REFUSED_SPRIG}, and except `env`, `expandenv` and slow functions such as
  * `bcrypt`, which the embedding program provides.
  */
 export const SPRIG_FUNCTIONS: FunctionList = {

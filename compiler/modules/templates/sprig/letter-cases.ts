@@ -1,7 +1,6 @@
 /** sprig's functions that change the case of letters and the separators between words. */
 import { defineFunction, type FunctionList } from '../function.ts';
 
-/** sprig's functions from `title` to `kebabcase`. */
 export const CASE_FUNCTIONS: FunctionList = {
 	title: defineFunction('string', (_, text: string) =>
 		text.replace(/(?<![\p{L}\p{N}_'])\p{L}/gu, c => c.toUpperCase()),

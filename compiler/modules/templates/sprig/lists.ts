@@ -20,7 +20,6 @@ const appendFunction = defineFunction('any any', (run, value: Value, item: Value
 	item,
 ]);
 
-/** sprig's functions from `list` to `concat`. */
 export const LIST_FUNCTIONS: FunctionList = {
 	list: defineFunction('any...', (_, values: Value[]) => values),
 	tuple: defineFunction('any...', (_, values: Value[]) => values),

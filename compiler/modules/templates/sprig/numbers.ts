@@ -4,7 +4,6 @@ import type { TemplateRun } from '../run.ts';
 import { type Value, wrapInt64 } from '../value.ts';
 import { toFloat, toInteger } from './casts.ts';
 
-/** sprig's functions from `int` to `seq`. */
 export const NUMBER_FUNCTIONS: FunctionList = {
 	int: defineFunction('any', (_, value: Value) => toInteger(value)),
 	int64: defineFunction('any', (_, value: Value) => toInteger(value)),

@@ -9,7 +9,6 @@ function withMustForm(name: string, fn: TemplateFunction): FunctionList {
 	return { [name]: fn, [`must${name[0]!.toUpperCase()}${name.slice(1)}`]: fn };
 }
 
-/** sprig's functions from `regexMatch` to `regexQuoteMeta`. */
 export const PATTERN_FUNCTIONS: FunctionList = {
 	...withMustForm(
 		'regexMatch',

@@ -135,7 +135,8 @@ function quoteAll(values: readonly Value[], quote: (value: Value) => string): st
 }
 
 /**
- * Returns the values of a list as strings, without those that are nil. A value other than a list counts as a list with one value.
+ * Returns the values of a list as strings, without values that are nil. A value other than a list is treated as a list with one
+ * value.
  */
 export function toStrings(run: TemplateRun, value: Value): string[] {
 	return toList(value)

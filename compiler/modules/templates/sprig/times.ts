@@ -9,7 +9,7 @@ import { toInteger } from './casts.ts';
 const NANOSECONDS_PER_SECOND = 1_000_000_000n;
 
 const dateInZone = defineFunction('string any string', (run, layout: string, value: Value, zone: string) =>
-	// An unknown zone counts as UTC, as in sprig.
+	// An unknown zone is treated as UTC, as in sprig.
 	formatInZone(run, layout, value, zoneByName(zone) ?? 'UTC'),
 );
 const dateModify = defineFunction('string any', (run, durationText: string, value: Value) => {
@@ -26,7 +26,6 @@ const toDate = defineFunction('string string', (run, layout: string, text: strin
 		: run.fail(`cannot read "${text}" as "${layout}"`);
 });
 
-/** sprig's functions from `now` to `durationRound`. */
 export const TIME_FUNCTIONS: FunctionList = {
 	now: defineFunction('', run => new TimeValue(run.deps.now(), 'Local')),
 	date: defineFunction('string any', (run, layout: string, value: Value) => formatInZone(run, layout, value, 'Local')),
@@ -68,7 +67,8 @@ function formatInZone(run: TemplateRun, layout: string, value: Value, zone: stri
 }
 
 /**
- * Converts a value to a time: a number counts as seconds since 1970, and any other value that is not a time as the current time.
+ * Converts a value to a time. A number is interpreted as seconds since 1970. Any other value that is not a time becomes the
+ * current time.
  */
 function toTime(run: TemplateRun, value: Value): TimeValue {
 	if (value instanceof TimeValue) return value;

@@ -136,7 +136,7 @@ function satisfiesComparison(run: TemplateRun, comparison: string, version: Vers
 		.slice(0, 3)
 		.map(text => (text === undefined || /[xX*]/.test(text) ? undefined : BigInt(text)));
 	const prerelease = components[3] ?? '';
-	// How many of the three numbers of a version the constraint contains. Missing numbers match any number.
+	// The number of version numbers that the constraint contains, such as 2 for `1.2`. Missing numbers match any number.
 	const numberCount = numbers.indexOf(undefined) === -1 ? 3 : numbers.indexOf(undefined);
 	const lowestVersion = new Version(
 		[numbers[0] ?? 0n, numberCount > 1 ? numbers[1]! : 0n, numberCount > 2 ? numbers[2]! : 0n],
