@@ -13,12 +13,12 @@ import type { PlaceMaker } from './place-maker.ts';
  */
 export const ADMISSION_SLOT_COUNT = 16;
 
-/** The slots of a thread's row: what each count in it counts. */
+/** Indexes of the counts in a thread's row. */
 const CONNECTIONS_SLOT = 0;
 const REQUESTS_SLOT = 1;
 const QUEUED_SLOT = 2;
 
-/** Kinds of counts per client: of its connections and of its requests. */
+/** What is counted for each client: its connections, and its requests. */
 const CLIENT_CONNECTIONS = 1;
 const CLIENT_REQUESTS = 2;
 
@@ -142,7 +142,7 @@ export class Admission {
 		return this.#waitInQueue(x, client);
 	}
 
-	/** Records the end of a request, and admits waiting ones. */
+	/** Records the end of a request, and admits waiting requests in its place. */
 	endRequest(x: Exchange): void {
 		const client = this.#clientByRequest.get(x);
 		if (client === undefined) return;

@@ -6,9 +6,9 @@ import type { InheritedDatagrams } from '../sockets/bequeathed-sockets.ts';
 /** A socket to listen on. `port` is 0 until the main thread has chosen one. */
 export interface ListenerAddress extends PlannedSocket {
 	readonly scheme: 'http' | 'https';
-	/** The socket held by the main thread, of which each thread listens on a duplicate; undefined if each thread binds its own. */
+	/** A socket of the main thread. Each thread listens on a duplicate of it. Undefined if each thread binds its own socket. */
 	readonly descriptor?: number;
-	/** The predecessor's TCP sockets, on duplicates of which the thread listens; see runtime/main/handover. */
+	/** TCP sockets of the predecessor. The thread listens on duplicates of them; see runtime/main/handover. */
 	readonly inherited?: readonly number[];
 	/** The predecessor's UDP sockets, for HTTP/3. Undefined if each thread binds its own. */
 	readonly datagrams?: readonly InheritedDatagrams[] | undefined;

@@ -95,8 +95,8 @@ export class ListenerSockets {
 	}
 
 	/**
-	 * Makes these listeners the served ones: sets the permissions of their socket files, and closes the sockets held for other
-	 * listeners.
+	 * Must be called when exactly these listeners are served from now on. Sets the permissions of their socket files, and closes
+	 * the sockets held for other listeners.
 	 */
 	serve(listeners: readonly ListenerAddress[]): void {
 		this.#servedAddresses = new Map(listeners.map(listener => [listener.key, withoutHandoverParts(listener)]));

@@ -10,7 +10,7 @@ const MAX_PASSED_SOCKETS = 1024;
 /** The environment variables that describe the passed sockets. */
 const LISTEN_VARIABLES = ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES'] as const;
 
-/** The error for a socket that was not passed to the process. The message is the end of a sentence. */
+/** The error for a socket that was not passed to the process. Its message is the reason in a {@link ListenError}. */
 export class SocketNotPassed extends Error {
 	readonly code = 'ENOTPASSED';
 }

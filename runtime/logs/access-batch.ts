@@ -3,7 +3,7 @@ import { MAX_LOG_IN_TRANSIT_CHARS } from '../threads/control-words.ts';
 import type { LineSink } from './access-log.ts';
 import { LogSegment, SEGMENT_BYTES } from './log-segment.ts';
 
-/** Maximum milliseconds that a line waits for others. */
+/** Maximum milliseconds that a line waits for further lines before the batch is posted. */
 const FLUSH_DELAY_MS = 50;
 /** Maximum number of segments of one writer on one thread. If all of them are waiting to be written, lines are dropped. */
 const MAX_SEGMENTS: number = MAX_LOG_IN_TRANSIT_CHARS / SEGMENT_BYTES;

@@ -68,7 +68,7 @@ export class AccessLogger implements AccessLog {
 	record(x: Exchange, showCredentials = false, configPlace?: string): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (LEVEL_RANK[level]! < this.#minRank) return;
-		// An error without an error route counts as handled, namely by the handler that raised it.
+		// `NOP` means that no handler responded. An error without an error route was answered by the handler that raised it.
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
 		const endedAt = performance.now();
 		const now = this.#clock.timeAt(endedAt);

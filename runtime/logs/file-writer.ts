@@ -122,7 +122,7 @@ class FileWriter extends QueuedWriter {
 		this.#sizeBytes = stats.size;
 		const now = Date.now();
 		this.#checkedAt = now;
-		// A file created by an earlier process keeps its age.
+		// The age of a file that an earlier process created is counted from its creation.
 		this.#openedAt = stats.size === 0 ? now : stats.birthtimeMs || now;
 		this.#scheduleRoll(now);
 		return descriptor;

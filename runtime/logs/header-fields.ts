@@ -11,7 +11,7 @@ const MAX_NAME_LENGTH = 64;
 /** A list that differs from every list of fields, because lists of fields have an even length. */
 const UNMATCHED_LIST: readonly string[] = [''];
 
-/** Cached facts about a name in one spelling. */
+/** Cached properties of a header name in one spelling: `Accept` and `ACCEPT` have an entry each. */
 interface CachedName {
 	/** The beginning of the field as JSON: `"Accept":[`. */
 	readonly prefix: string;

@@ -39,7 +39,7 @@ export class LogQueue {
 		return true;
 	}
 
-	/** Returns the next data; undefined if the queue is empty. Its size is counted until `done` is called. */
+	/** Returns the next data; undefined if the queue is empty. The queue's size includes the data until `done` is called. */
 	takeChunk(): QueuedChunk | undefined {
 		const chunk = this.#chunks.shift();
 		if (chunk === undefined) return undefined;

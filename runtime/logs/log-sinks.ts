@@ -149,8 +149,8 @@ export class LogSinks {
 	}
 
 	/**
-	 * Writes `entries` lines of access logs to the writer of a key, and returns their segment to its thread. If there is no such
-	 * writer, counts the lines as lost.
+	 * Writes `entryCount` lines of access logs to the writer that has this key, and returns their segment to its thread. If there
+	 * is no such writer, counts the lines as lost.
 	 */
 	write(key: string, lines: PostedLines, entryCount: number): void {
 		const writer = this.#sinks.get(key)?.writer;

@@ -258,7 +258,7 @@ export class CacheRegistry implements CacheWatcher {
 		}
 	}
 
-	/** Closes the memory's in-memory files once no thread sends from them. */
+	/** Closes the in-memory files that contain a store's bodies, once no thread sends from them. */
 	#closeFilesLater(memory: CacheMemory): void {
 		if (memory.closeFiles()) return;
 		setTimeout(() => this.#closeFilesLater(memory), this.#deps.resetDelayMs ?? RESET_DELAY_MS).unref();

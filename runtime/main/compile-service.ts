@@ -41,7 +41,7 @@ export class CompileService {
 	#runningDocument: ArrayBuffer | undefined;
 	/** Host names that the process has served over TLS since its start. */
 	readonly #servedNames = new Set<string>();
-	/** Compiled the first configuration, on this thread. Undefined once that configuration runs. */
+	/** The compilation of the first configuration, on this thread. Undefined once that configuration runs. */
 	#firstCompilation: Compilation | undefined;
 	/** What the compile thread must be told about the first document when it starts; undefined once another document runs. */
 	#firstDocument: RunningDocument | undefined;

@@ -1,4 +1,4 @@
-/** The main thread's end of the compile thread: sends requests and resolves promises. */
+/** The main thread's connection to the compile thread: sends requests, and resolves to the replies. */
 import type { Worker } from 'node:worker_threads';
 import type { CompilerReplies, CompilerReply, CompilerRequest } from '../compile/compiler-messages.ts';
 import type { CompilerStart } from '../compile/compiler-thread.ts';

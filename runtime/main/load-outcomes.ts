@@ -30,8 +30,8 @@ export function refusedOutcome(
 }
 
 /**
- * Returns why a restart is needed for a load that asks for `threads` threads. `availableThreads` is the number of threads that this
- * process can still start.
+ * Returns why a restart is needed for a load that asks for `requestedCount` threads. `availableCount` is the number of threads
+ * that this process can still start.
  */
 export function tooManyThreadsReason(requestedCount: number, availableCount: number): RestartReason {
 	const message = `${requestedCount} threads cannot be started in this process while others serve or finish their connections: it has memory for ${availableCount} more.`;

@@ -258,7 +258,7 @@ export class WorkerPool {
 	discardAll(): void {
 		this.#closeChannels();
 		for (const slot of this.#buildingSlots.splice(0)) {
-			// This also ends the timer of the step, which would keep the process alive even after a failed start.
+			// Rejecting the step also ends its timer, which would otherwise keep the process alive even after a failed start.
 			slot.pendingStep?.reject(new WorkerLostError('The load was canceled.'));
 			this.#postMessage(slot, { type: 'discard' });
 		}

@@ -24,7 +24,7 @@ export const ENCODING_SLOT = {
 	skipped: 134,
 } as const;
 
-/** First slot of each content coding. The three slots are responses, bytes before encoding, and bytes after encoding. */
+/** First slot of each content coding. Each has three slots: responses, bytes before encoding, and bytes after encoding. */
 const FIRST_CODING_SLOTS: { readonly [coding in CodingName]: number } = { gzip: 135, br: 138, zstd: 141 };
 const CODINGS = Object.keys(FIRST_CODING_SLOTS) as CodingName[];
 

@@ -7,7 +7,7 @@ import type { SeriesPages, SeriesPlace } from './series-pages.ts';
 const METHODS: readonly string[] = ['GET', 'POST', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'];
 const OTHER_METHOD = METHODS.length;
 
-/** Maximum hosts without a site that get their own series. Clients can choose these hosts freely. */
+/** Maximum number of hosts without a site that get series of their own. It is limited, because clients can send any host. */
 const MAX_OTHER_HOSTS = 1000;
 
 interface CodeSeries {

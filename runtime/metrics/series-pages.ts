@@ -26,7 +26,7 @@ export class SeriesPages {
 		this.#announceSeries = announceSeries;
 	}
 
-	/** Allocates a series of `slots` numbers, all 0. */
+	/** Allocates a series of `slotCount` numbers, all 0. */
 	allocate(family: string, labels: { readonly [name: string]: string }, slotCount: number): SeriesPlace {
 		if (!this.#currentPage || this.#nextSlot + slotCount > SLOTS_PER_PAGE) {
 			const buffer = new SharedArrayBuffer(SLOTS_PER_PAGE * Float64Array.BYTES_PER_ELEMENT);

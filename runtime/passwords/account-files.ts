@@ -115,7 +115,7 @@ export class AccountFiles {
 	}
 }
 
-/** Reads a file from its start, at most one byte more than the maximum size of a file of accounts. */
+/** Reads a file from its start, up to one byte beyond the maximum size, so that a larger file is noticed. */
 async function readBounded(handle: FileHandle): Promise<Uint8Array> {
 	const buffer = new Uint8Array(MAX_ACCOUNT_FILE_BYTES + 1);
 	let filledBytes = 0;

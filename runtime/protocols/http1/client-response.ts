@@ -10,8 +10,8 @@ const MAX_TRAILER_BYTES = 65536;
 const MAX_TRAILER_COUNT = 1000;
 
 /**
- * Maximum size, in bytes, of a buffer whose views are cached. Read buffers are not larger. The buffer of a long head
- * may be larger, but it is released soon.
+ * Maximum size, in bytes, of a buffer whose views are cached. No read buffer is larger. A larger buffer contains a long
+ * head and is released soon, which a cached view would prevent.
  */
 const MAX_VIEWED_BUFFER_BYTES = 65_536;
 

@@ -385,7 +385,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		if (x.isAborted || this.#socket.destroyed) {
 			const body = x.response.body;
 			if (isStream(body)) body.cancel();
-			// Handlers may hold more resources for this client than the body, such as an upgraded upstream connection.
+			// Besides the body, handlers may hold other resources for this client, such as an upgraded upstream connection.
 			x.markGone();
 			this.#writer.flush();
 			this.#socket.destroy();

@@ -52,7 +52,7 @@ export class FieldParser {
 	contentLength = -1;
 	/** How the message uses `Transfer-Encoding`: TE_NONE, TE_CHUNKED, TE_OTHER or TE_INVALID. */
 	transferEncoding: number = TE_NONE;
-	/** True if `Connection` contains `close`. The next two properties say this of `keep-alive` and `upgrade`. */
+	/** True if `Connection` contains `close`. The next two properties are the same for `keep-alive` and `upgrade`. */
 	hasClose = false;
 	hasKeepAlive = false;
 	hasUpgrade = false;

@@ -1,4 +1,4 @@
-/** Limits of the HTTP/1.1 engine: defaults of the configurable ones, and the fixed ones. */
+/** Limits of the HTTP/1.1 engine: the defaults of configurable limits, and the fixed limits. */
 import type { ProtocolLimits } from '../protocol.ts';
 
 /** The limits of a server whose configuration sets none. */

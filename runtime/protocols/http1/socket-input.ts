@@ -65,7 +65,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 	#blockReader: BlockReader | undefined = undefined;
 	#isPaused = false;
 	#upgradedStream: UpgradedStream | undefined = undefined;
-	/** True while `sink.end` is being called. */
+	/** True while `sink.onPeerEnded` is being called. */
 	#isEnding = false;
 
 	/**

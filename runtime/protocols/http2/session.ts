@@ -28,7 +28,7 @@ import { HTTP2_RESET_CODES, Http2Stream, type StreamSession } from './stream.ts'
 import type { StreamOutput } from './stream-output.ts';
 import { rangeWithoutPadding } from './unpadded.ts';
 
-/** Unwanted DATA frames with fewer bytes than this are charged, because they cost more than they contribute. */
+/** Discarded DATA frames with fewer bytes than this are charged to the flood budget: many tiny frames are costly to process. */
 const SMALL_DATA_BYTES = 1024;
 
 /** A connection that began with another protocol and is handed over. */
