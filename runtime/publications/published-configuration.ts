@@ -115,7 +115,10 @@ export interface PublicationStart {
 	readonly serves: PublicationNumber;
 	/** Identity of this publication; see `PublicationReference`. */
 	readonly identity?: string | undefined;
-	/** True if the publication comes from the disk of the machine, because Redis has not told what to serve. */
+	/**
+	 * True if the publication comes from the disk of the machine, because at the start Redis did not answer or had no usable
+	 * rollout.
+	 */
 	readonly isFromDisk?: boolean | undefined;
 	/** True if the process took over from another one, which began the trial that may be in progress. */
 	readonly hasTakenOver: boolean;
@@ -123,7 +126,7 @@ export interface PublicationStart {
 	readonly errorRateBefore: number;
 	/**
 	 * Failures that the machine still has to report, from the process that this one took over from. Without them, a process that
-	 * returns from a failed publication would load that publication again.
+	 * replaces one with a failed publication would load that publication again.
 	 */
 	readonly failures: readonly MachineFailure[];
 }
@@ -157,7 +160,7 @@ export class PublishedConfiguration {
 		unready: 0,
 		ended: 0,
 	};
-	/** The last publication that proved good while this process served it, as it is on the disk. */
+	/** The last publication that proved good while this process served it. It is also stored on the disk. */
 	#lastGood: StoredPublication | undefined;
 	/**
 	 * The publication that an earlier process has left on the disk. If Redis has lost its data since then, another publication may have
@@ -208,7 +211,7 @@ export class PublishedConfiguration {
 		this.#trafficAtLoad = deps.traffic();
 		this.#hasTakenOver = start.hasTakenOver;
 		const served = { number: start.serves, identity: start.identity };
-		// The previous process could not load the publication at first. This one serves it, so that failure is over.
+		// The previous process may have failed to load the publication that this one serves, so that failure no longer matters.
 		const isOver = ({ publication, identity }: MachineFailure): boolean =>
 			isSamePublication({ number: publication, identity }, served);
 		for (const failure of start.failures) if (!isOver(failure)) this.#recordFailure(failure);

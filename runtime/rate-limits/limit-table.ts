@@ -21,7 +21,7 @@ export const SECRET_WORDS = 2;
  * that has the set's lock, a request fetches three lines if the table is larger than the caches.
  */
 const CACHE_LINE_WORDS = 16;
-/** Words of a set: its lock, and the state described at `#setWords`. */
+/** Offsets of the two words of a set: its lock and its refusals; see `#setWords`. */
 const LOCK_OFFSET = 0;
 const REFUSALS_OFFSET = 1;
 const SET_WORDS = 2;

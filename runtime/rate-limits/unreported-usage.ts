@@ -14,11 +14,11 @@ const MAX_UNWRITTEN_READS = 100;
 const IS_LISTED = 1;
 const IS_BEYOND_BATCH = 2;
 
-/** Indexes of the Int32 values: the ends of the list, and whether the main thread has been told about listed places. */
+/** Indexes in `#listWords`: the ends of the list, and whether the main thread has been told about listed places. */
 const LIST_HEAD_INDEX = 0;
 const LIST_TAIL_INDEX = 1;
 const TOLD_INDEX = 2;
-/** Indexes of the Float64 values: see {@link UnreportedUsage.isAway}, and {@link UsageReport.capacityMs}. */
+/** Indexes in `#sharedValues`; see {@link UnreportedUsage.setWaitingSince} and {@link UsageReport.capacityMs}. */
 const WAITING_SINCE_INDEX = 0;
 const CAPACITY_INDEX = 1;
 /** Value of {@link WAITING_SINCE_INDEX} while Redis is unavailable: so early that no request waits. */
@@ -63,7 +63,9 @@ export class UnreportedUsage {
 		this.#listedPlaces = new Int32Array(buffer, offsetBytes + 32 + 20 * placeCount, MAX_LISTED_PLACES);
 	}
 
-	/** Reports whether a request may be admitted before Redis has counted the earlier ones. The first request always may. */
+	/**
+	 * Reports whether a request may be admitted before Redis has counted the key's earlier requests. The first request always may.
+	 */
 	admits(place: number, amountMs: number, batchMs: number): boolean {
 		const aheadMs = this.#amountsMs[2 * place]! + this.#amountsMs[2 * place + 1]!;
 		return aheadMs <= 0 || aheadMs + amountMs <= batchMs * (1 + 1e-9);

@@ -47,7 +47,7 @@ export interface BequeathedListener {
 	readonly datagrams?: readonly BequeathedDatagrams[] | undefined;
 }
 
-/** A socket that the main thread holds. */
+/** A socket that the main thread keeps open for the worker threads, such as a Unix socket. */
 export interface BequeathedSocket {
 	/** The key of the listener, such as `unix//run/svc.sock` or `fd/3`. */
 	readonly key: string;

@@ -37,8 +37,8 @@ export interface PeekOwner extends SocketOwner {
 }
 
 /**
- * An address, filled in by Node. Objects are created with all properties, because Node sets existing properties in a quarter less
- * time than it adds new ones.
+ * An address, filled in by Node. Objects are created with all properties, because setting an existing property takes Node a
+ * quarter less time than adding a new one.
  */
 interface SocketName {
 	address?: string | undefined;

@@ -47,11 +47,11 @@ export function descriptorOf(server: Server): number {
 }
 
 /**
- * Redirects a descriptor to something that never becomes readable if it refers to the same socket as `duplicate`. Does nothing if
- * it refers to anything else, or if redirecting is not possible here.
+ * If a descriptor refers to the same socket as `duplicate`, redirects it to something that never becomes readable. Otherwise, or
+ * if redirecting is not possible here, does nothing.
  *
- * On Linux, that is an `eventfd`. The null device would end the process if the thread that owns the descriptor has not polled it
- * yet: `epoll_ctl` refuses the null device, and libuv aborts if `epoll_ctl` fails.
+ * On Linux, the descriptor is redirected to an `eventfd`. The null device would end the process if the thread that owns the
+ * descriptor has not polled it yet: `epoll_ctl` refuses the null device, and libuv aborts if `epoll_ctl` fails.
  */
 export function detachDescriptor(descriptor: number, duplicate: number): void {
 	const ffi = foreignFunctions();

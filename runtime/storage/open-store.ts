@@ -6,7 +6,7 @@ import { openRedisStore } from './redis-store.ts';
 import { type Store, StoreError } from './store.ts';
 import { storeFolder } from './store-location.ts';
 
-/** The option `storage` of a document. */
+/** The option `storage` of a configuration. */
 export interface StoreSelection {
 	readonly store: string;
 	readonly root?: string;

@@ -63,7 +63,10 @@ export class ClientCounts {
 	}
 }
 
-/** Returns the key of a client: its IPv4 address, or the /64 prefix of its IPv6 address, which is what one customer gets. */
+/**
+ * Returns the key of a client: its IPv4 address, or the /64 prefix of its IPv6 address, because one customer usually gets a whole
+ * /64.
+ */
 export function clientKey(address: string): string {
 	if (!address.includes(':')) return address;
 	const ip = parseIp(address);

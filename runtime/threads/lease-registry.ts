@@ -1,5 +1,6 @@
 /**
- * A thread's shared resources, counted by key. A resource that two successive generations use stays open when the thread switches.
+ * A thread's shared resources, counted by key. A resource that two successive configurations use stays open when the thread
+ * switches from one to the other.
  */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';

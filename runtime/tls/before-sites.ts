@@ -8,7 +8,7 @@ const CHALLENGE_PREFIX = '/.well-known/acme-challenge/';
 /** The syntax of challenge tokens (RFC 8555 §8.1). */
 const TOKEN_PATTERN = /^[A-Za-z0-9_-]{1,512}$/;
 
-/** The parts of a data-plane thread that answering a challenge needs. */
+/** What answering a challenge needs from the worker thread. */
 interface AnsweringThread {
 	readonly tls: ThreadTls;
 	/** Returns the client's address, as reported by trusted proxies. */

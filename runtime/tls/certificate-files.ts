@@ -1,4 +1,4 @@
-/** Certificates from files, read when a document is loaded and again whenever the files change. */
+/** Certificates from files, read when a configuration is loaded and again whenever the files change. */
 
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
@@ -23,7 +23,7 @@ const TLS_FEATURE_OID = Buffer.from('06082b06010505070118', 'hex');
 
 const FIRST_CERTIFICATE = /-----BEGIN CERTIFICATE-----([\s\S]*?)-----END CERTIFICATE-----/;
 
-/** A certificate loaded from files. Each reload of the files creates a new object with the same ID. */
+/** A certificate loaded from files. When the files have changed, a new object with the same ID replaces it. */
 class FileCertificate implements StapledCertificate {
 	readonly record: NonNullable<StapledCertificate['record']>;
 	/** True if clients reject the certificate without a stapled OCSP response. */
@@ -107,7 +107,7 @@ export interface CertificateFilesDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
 
-/** Loads, reloads and publishes the certificate files of the active document. */
+/** Loads the certificate files of the active configuration, reloads them when they change, and passes them to all threads. */
 export class CertificateFiles {
 	readonly #deps: CertificateFilesDeps;
 	readonly #stapler: StatusStapler<FileCertificate>;
@@ -132,8 +132,8 @@ export class CertificateFiles {
 	}
 
 	/**
-	 * Reads the files that a document names and publishes new and changed certificates. Must-staple certificates wait
-	 * up to {@link STAPLE_TIMEOUT_MS} for their OCSP responses. Rejects with CertificateFileError.
+	 * Reads the files that a configuration names, and passes new and changed certificates to all threads. Must-staple certificates
+	 * wait up to {@link STAPLE_TIMEOUT_MS} for their OCSP responses. Rejects with CertificateFileError.
 	 */
 	async prepare(requestedFiles: readonly LoadedCertificate[], settings: Settings = {}): Promise<void> {
 		const preparedPairs = new Map<string, LoadedPair>();
@@ -161,7 +161,7 @@ export class CertificateFiles {
 		this.#deps.publish(newCertificates.map(({ publication }) => publication));
 	}
 
-	/** Makes the certificates of the last prepared document the active ones, and drops those that it does not name. */
+	/** Makes the certificates of the last prepared configuration the active ones, and drops those that it does not name. */
 	activate(): void {
 		const preparedPairs = this.#preparedPairs;
 		if (!preparedPairs) return;
@@ -184,7 +184,7 @@ export class CertificateFiles {
 		this.#timer ??= this.#scheduleCheck();
 	}
 
-	/** Discards the last prepared document: drops its new certificates and restores those it replaced. */
+	/** Discards the last prepared configuration: drops its new certificates and restores those that they replaced. */
 	discard(): void {
 		const preparedPairs = this.#preparedPairs;
 		if (!preparedPairs) return;

@@ -1,4 +1,4 @@
-/** What a policy's `client_auth` demands of a handshake, for TLS over TCP and over QUIC. */
+/** What the option `client_auth` of a TLS policy demands of a handshake, for TLS over TCP and over QUIC. */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';

@@ -1,4 +1,4 @@
-/** Loads the trust pools and leaf certificates of `client_auth`, on the main thread, before a document is served. */
+/** Loads the trust pools and leaf certificates of `client_auth`, on the main thread, before a configuration is served. */
 import { X509Certificate } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

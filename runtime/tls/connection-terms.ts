@@ -9,7 +9,7 @@ import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { HandshakeSelector } from './handshake-selector.ts';
 import { type ThreadTls, trustsAllOf } from './thread-tls.ts';
 
-/** The terms of one connection. */
+/** The terms of client authentication under which one connection began. */
 interface Terms {
 	/** The name by which the policy was selected. */
 	readonly name: string;

@@ -4,7 +4,7 @@ import type { TlsOptions } from 'node:tls';
 import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
 import { TLS_CURVE_NAMES, TLS12_CIPHERS } from '../../compiler/modules/directives/tls/handshake-words.ts';
 
-/** All TLS 1.3 cipher suites, AES first for clients with hardware support. */
+/** The TLS 1.3 cipher suites that OpenSSL enables by default, AES first for clients with hardware support. */
 const TLS13_SUITES = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';
 
 /** The TLS 1.2 cipher suites with forward secrecy and authenticated encryption. */

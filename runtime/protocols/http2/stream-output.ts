@@ -18,7 +18,7 @@ export interface OutputSession {
 	readonly frames: DataWriter;
 	/** Number of bytes of DATA that the client accepts on all streams together (the connection's send window). */
 	sendWindow: number;
-	/** Maximum bytes of its body that each stream may buffer. The streams share the connection's limit. */
+	/** Maximum bytes of a body that one stream may buffer. In HTTP/2, this is its share of the connection's limit. */
 	readonly maxBufferedBytes: number;
 	/** Requests that `takeTurn` be called, during this task or soon after. */
 	wantsTurn(output: StreamOutput): void;

@@ -127,7 +127,7 @@ export class Http3Connection
 		if (++this.#unknownStreamCount > LIMITS.MAX_OTHER_STREAMS) this.#cutOff(H3_ERROR.excessiveLoad, 'empty_frames');
 	}
 
-	/** Announces the shutdown of the connection, so that the client uses another one. */
+	/** Shuts the connection down in steps once the client has opened many streams, so that the client uses another connection. */
 	#limitStreams(): void {
 		const excessStreams = this.#streamCount - LIMITS.MAX_CONNECTION_STREAMS;
 		if (excessStreams === 0) this.drain();

@@ -36,7 +36,7 @@ const AFTER_TRAILERS = 2;
 /** A request stream. The object is in use until the stream is closed. */
 export class RequestStream implements QuicStreamOwner, FrameSink {
 	readonly quicStream: QuicStream;
-	/** The stream as the exchange sees it. Set once the head has been received. */
+	/** The object that runs the exchange of this stream. Set once the head has been received. */
 	stream: Http2Stream | undefined = undefined;
 	/** The response head as a frame, while it waits to be sent with the first bytes of the body. */
 	responseHead: Buffer | undefined = undefined;

@@ -1,6 +1,6 @@
 /**
  * The pair of memory BIOs between OpenSSL and our UDP sockets. All connections of a thread share one pair, because only one
- * connection uses it at a time: its received datagrams are put in (unless its connection runs without its listener; see
+ * connection uses it at a time: its received datagrams are put in (unless the connection runs without its listener; see
  * channel-runs.ts), OpenSSL processes them, and the datagrams that OpenSSL sends are taken out before another connection runs. A
  * pair for each connection would take 48 KB more memory per connection, and would rarely be in the processor's cache.
  */

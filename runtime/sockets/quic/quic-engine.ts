@@ -76,7 +76,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	readonly path: DatagramPath;
 	/** Bytes of the peer's address and port, as Latin-1. */
 	readonly peerKey: string;
-	/** Key of the client against whose limits the connection counts. */
+	/** Key of the client whose limits the connection counts toward. */
 	readonly clientKey: string;
 	readonly startedAt: number;
 	owner: QuicConnectionOwner | undefined = undefined;
@@ -196,8 +196,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 
 	/**
 	 * Returns how many of the engine's datagrams may be sent. At most three times the bytes received from an unproven address may be
-	 * sent to it (RFC 9000 §8.1). OpenSSL may exceed this limit with its last datagram. The other datagrams are dropped, as if
-	 * they had been lost.
+	 * sent to it (RFC 9000 §8.1). OpenSSL may produce more, because it may exceed this limit with its last datagram.
+	 * The excess datagrams are dropped, as if they had been lost.
 	 */
 	permittedCount(lengths: Uint32Array, firstIndex: number, count: number): number {
 		if (this.isAddressProven) return count;

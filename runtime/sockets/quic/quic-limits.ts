@@ -60,8 +60,8 @@ export const SMALL_REST_BYTES = 16_384;
 /** Maximum datagrams of an unfinished handshake that are kept for retransmission. */
 export const MAX_HANDSHAKE_DATAGRAMS = 8;
 /**
- * Minimum milliseconds between repetitions of the kept datagrams, which are sent when the client sends something. Clients repeat
- * their first packet after about one second.
+ * Minimum milliseconds between two retransmissions of these datagrams, which happen only when a datagram of the client arrives.
+ * Clients repeat their first packet after about one second.
  */
 export const MIN_RETRANSMISSION_INTERVAL_MS = 250;
 export const MAX_HANDSHAKE_RETRANSMISSIONS = 8;

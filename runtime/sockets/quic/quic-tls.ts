@@ -60,7 +60,7 @@ const TLS13_SUITES = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20
 const DEFAULT_GROUPS = 'X25519MLKEM768:X25519:P-256:P-384:P-521';
 /** The IDs of the cipher suites in `TLS13_SUITES` (RFC 8446 §B.4). */
 const TLS13_SUITE_IDS: ReadonlySet<string> = new Set(['1301', '1302', '1303']);
-/** IDs of groups by their OpenSSL names (RFC 8446 §4.2.7). */
+/** IDs of key exchange groups by their OpenSSL names (RFC 8446 §4.2.7). */
 const GROUP_ID_BY_NAME: { readonly [name: string]: string } = {
 	X25519MLKEM768: '11ec',
 	X25519: '001d',
@@ -118,7 +118,7 @@ export class QuicTls {
 	/** True once OpenSSL checks whether the client certificate of a session has expired. */
 	#rejectsExpiredSessions = false;
 	#ticketKeys: readonly Buffer[] = [];
-	/** The index of the ticket key that the context has. */
+	/** Index of the ticket key that the context currently uses. */
 	#activeTicketKey = 0;
 
 	/** Throws if OpenSSL refuses a setting. */

@@ -31,7 +31,7 @@ export interface SharingEndpoint extends DatagramSink {
 	connectionIds(): Iterable<string>;
 }
 
-/** Decides, for one socket on one thread, who reads the socket, and passes on datagrams of others. */
+/** Decides, for one socket on one thread, who reads the socket, and passes on the datagrams of other threads and processes. */
 export class SocketSharing {
 	readonly #library: QuicLibrary;
 	readonly #socket: UdpSocket;
