@@ -299,7 +299,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		const onRollback: RollbackListener = (generation, cause, outcome) => {
 			if (outcome.result === 'applied' || outcome.result === 'handed_over') {
 				options.log('warn', 'configuration rolled back', { generation, cause });
-				// After a handover, nothing has to be saved, because the saved configuration is still the previous one.
+				// A rollback by handover needs no saving: the unconfirmed configuration was never saved, so the previous one still is.
 				if (outcome.result === 'applied') void this.saveConfirmed();
 				return;
 			}

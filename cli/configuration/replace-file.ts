@@ -70,7 +70,7 @@ function writeLike({ uid, gid, mode }: Stats, file: string, text: string): void 
 				// Only the superuser can give files away. The file then belongs to whoever runs the command, as after other editors.
 			}
 		}
-		// Changing the owner clears some bits, and the umask does not apply here.
+		// The mode is set last, because a change of the owner clears some of its bits. Unlike `open`, `fchmod` ignores the umask.
 		fchmodSync(descriptor, mode & 0o7777);
 		writeFileSync(descriptor, text);
 	} finally {

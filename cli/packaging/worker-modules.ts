@@ -28,7 +28,7 @@ export function withoutUnusedMembers(source: string): string {
 	let isUnused = false;
 	let isInTemplate = false;
 	const usedLines = code.split('\n').filter(line => {
-		// Lines of a template literal may look like anything.
+		// Inside a template literal, a line may look like the beginning of a member by chance.
 		if (!isInTemplate) isUnused = MEMBER_START.test(line) || (isUnused && MEMBER_CONTINUATION.test(line));
 		if (hasOpenTemplate(line, isInTemplate)) isInTemplate = !isInTemplate;
 		return !isUnused;
@@ -52,7 +52,7 @@ export const WORKER_MODULES_PLUGIN: Plugin = {
 	setup(builder) {
 		builder.onLoad({ filter: /\/compiler\/modules\/(?:directives|matchers)\/.*\.ts$/ }, args => ({
 			contents: withoutUnusedMembers(readFileSync(args.path, 'utf8')),
-			// The members' imports are unused now. esbuild omits unused imports only from TypeScript.
+			// Makes esbuild omit the imports that only the removed members used. In JavaScript, it would keep them.
 			loader: 'ts',
 		}));
 	},

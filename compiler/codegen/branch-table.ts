@@ -155,7 +155,7 @@ function prefixesOf({ when }: HandlerBranch): Map<string, boolean> | undefined {
 function firstSegmentsOf(when: Matcher | undefined): Set<string> | undefined {
 	if (!when) return undefined;
 	if (when.type === 'all') {
-		// Only the first operand counts. Skipping the branch because of a later operand would also skip the captures that the
+		// Only the first operand is used. Skipping the branch because of a later operand would also skip the captures that the
 		// operands before it store.
 		const [firstOperand] = when.of as readonly Matcher[];
 		return firstSegmentsOf(firstOperand);

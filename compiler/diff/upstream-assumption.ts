@@ -43,7 +43,7 @@ export function upstreamAssumptions(
 		{ status: 502, body: '', unreachable: true },
 		{ status: 504, body: '', unreachable: true, timesOut: true },
 	];
-	// Without a time limit, the client would wait forever.
+	// An upstream that never answers is assumed only if there is a time limit; otherwise the client would wait forever.
 	if (hasSetting('response_header_timeout', 'read_timeout')) failures.push({ status: 504, body: '', timesOut: true });
 	if (hasSetting('retries', 'retry_duration')) {
 		// A failure after the request was sent is tried as well, because whether a retry is allowed depends on how far the first

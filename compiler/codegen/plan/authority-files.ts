@@ -55,7 +55,7 @@ export function checkAuthorityFiles(
 		}
 	}
 	for (const { file: configuredFile, pointer } of rootFilesOf(document)) {
-		// Without facts, the path cannot be checked, because the server's environment may have other values.
+		// Without facts about the server's machine, the values of its environment variables are unknown, and so is the path.
 		if (!facts && configuredFile.search(ENVIRONMENT_REFERENCE) !== -1) continue;
 		const file = configuredFile.replaceAll(ENVIRONMENT_REFERENCE, (_whole, name: string) => facts?.env(name) ?? '');
 		const message = rootFileMistake(file, reader);

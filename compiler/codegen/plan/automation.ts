@@ -133,7 +133,7 @@ function namesToManage(
 			continue;
 		}
 		if (!qualifiesForCertificate(host)) {
-			// Caddy accepts a name with an empty label, but never obtains a certificate for it.
+			// A name with an empty label is only a warning, because Caddy accepts it (but never obtains a certificate for it).
 			const isTolerated = host.includes('..') && !host.startsWith('.') && !host.endsWith('.');
 			report({
 				code: 'tls/name-does-not-qualify',

@@ -54,7 +54,7 @@ export class GlushkovAutomaton {
 	 */
 	constructor(root: RegexpNode, repetitions: 'all' | 'small') {
 		this.#maxRepeatCount = repetitions === 'all' ? Infinity : LARGE_REPEAT_COUNT;
-		// The end of the expression counts as a character set, because the engine has to try it as well.
+		// The end of the expression gets a state of its own, with an empty character set, because the engine has to try it as well.
 		const endNode: RegexpNode = { kind: 'set', ranges: [] };
 		this.rootPart = this.#buildPart({ kind: 'cat', children: [root, endNode] });
 	}
