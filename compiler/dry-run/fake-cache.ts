@@ -8,7 +8,6 @@ import type {
 	ResponseCache,
 } from '../exchange/response-cache.ts';
 
-/** Maximum bytes of a stored body. */
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
 interface StoredResponse extends CachedResponse {

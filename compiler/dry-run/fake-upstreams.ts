@@ -99,8 +99,8 @@ export class FakePool implements UpstreamPool, BalancerView {
 		try {
 			await drainBody(request);
 		} catch (error) {
-			// If the upstream does not receive the complete request, for example because the body is larger than `request_body`
-			// allows, the request does not count.
+			// If the upstream does not receive the complete request, for example because the body is larger than `request_body` allows,
+			// the request is not recorded.
 			recordedRequests?.splice(recordedRequests.indexOf(upstreamRequest), 1);
 			throw error;
 		}

@@ -19,7 +19,7 @@ export interface AnswerWaiter {
 	responseReady(now?: number): void;
 }
 
-/** Tells how the response will be written. */
+/** Knows whether the protocol copies a response body, so that the body's memory can be reused. */
 export interface AnswerWriter {
 	/**
 	 * Reports whether `responseReady` writes or copies a complete body of this length before it returns. If so, the body's memory

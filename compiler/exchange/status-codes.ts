@@ -1,6 +1,5 @@
 /** Status codes with their reason phrases (RFC 9110 §15 and the IANA registry). */
 
-/** Reason phrases by status. */
 export const STATUS_CODES: { readonly [status: number]: string } = {
 	100: 'Continue',
 	101: 'Switching Protocols',

@@ -20,7 +20,6 @@ export interface RequestTarget {
 /** The event that a matcher was evaluated. */
 export interface MatcherEvent {
 	readonly kind: 'matcher';
-	/** The matcher's pointer in the document. */
 	readonly pointer: string;
 	readonly matcher: Matcher;
 	/** Whether the matcher holds; undefined if it failed because the request itself is invalid. */
@@ -29,7 +28,6 @@ export interface MatcherEvent {
 	readonly parts: MatcherEvent[];
 }
 
-/** The event that a handler ran. */
 export interface HandlerEvent {
 	readonly kind: 'handler';
 	readonly pointer: string;

@@ -6,8 +6,8 @@ import type { LintRule } from './inspection/lint-rule.ts';
 import { type WalkedDocument, walkSite } from './inspection/walk-document.ts';
 
 /**
- * What the lint rules have found in one configuration, so that unchanged sites need not be checked again. Sites are compared by object
- * identity, so that a memory is useful only for the results of one compiler session.
+ * Records where lint rules have found nothing in one configuration, so that unchanged sites need not be checked again. Sites are
+ * compared by object identity, so a memory is useful only for the results of one compiler session.
  */
 export class LintMemory {
 	/** The parts of the document on which every site may depend, as JSON. */

@@ -31,7 +31,7 @@ export interface LintInput {
 	readonly dryRunFor?: (plan: Plan) => DryRun;
 	/** Which rules run. `usual` selects only the rules that `svc validate` checks without `--lint`. Default: `all`. */
 	readonly ruleSelection?: 'all' | 'usual';
-	/** What rules found in earlier results of the same compiler session. */
+	/** Knows where rules found nothing in earlier results of the same compiler session. */
 	readonly memory?: LintMemory;
 }
 

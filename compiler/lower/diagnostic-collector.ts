@@ -8,8 +8,8 @@ import { insertPlace } from './compatible-message.ts';
 const MAX_PER_SEVERITY = 1000;
 
 /**
- * Maximum UTF-16 units of a message. A message may quote a word that is as long as the file. If a message is shortened, its end is
- * kept, because it may contain the place.
+ * Maximum UTF-16 units of a message. A message may quote a word that is as long as the file. If a message is shortened, its end
+ * is kept, because it may contain the file and line.
  */
 const MAX_MESSAGE_UNITS = 1000;
 const MESSAGE_END_UNITS = 200;
@@ -18,7 +18,6 @@ const UNKNOWN_WORD_CODES: readonly string[] = ['let/unknown', 'let/list-inside-w
 
 /** The diagnostics of one compilation. */
 export class DiagnosticCollector {
-	/** True if an error has been reported. */
 	hasErrors = false;
 	readonly #diagnostics: Diagnostic[] = [];
 	readonly #errorSpans: SourceSpan[] = [];

@@ -11,7 +11,6 @@ const MAX_MATCHERS = 2_000_000;
 
 /** Counts the matchers that are created while a tree is lowered. */
 export class MatcherLimits {
-	/** Current nesting depth. */
 	depth = 0;
 	/** Number of matchers created so far. A reference to a named matcher adds the number of matchers to which the name expands. */
 	matcherCount = 0;

@@ -20,7 +20,6 @@ interface Definition {
 	isCycleReported: boolean;
 }
 
-/** Reports whether a line defines a named matcher. */
 export function isMatcherDefinition(line: Line): boolean {
 	const word = line.words[0]!;
 	return word.text.startsWith('@') && word.quote === 'none';

@@ -26,7 +26,6 @@ export class Slot {
 	}
 }
 
-/** The Configfile under construction. */
 export class ConfigfileWriter {
 	readonly keptDirectives: KeptDirective[] = [];
 	translatedCount = 0;

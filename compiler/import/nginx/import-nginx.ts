@@ -8,7 +8,6 @@ import type { NginxDirective } from './nginx-parser.ts';
 import { knownReason } from './write-locations.ts';
 import { writeServers } from './write-servers.ts';
 
-/** The result of translating an nginx.conf. */
 export interface NginxImport {
 	/** The Configfile; empty if there are errors. */
 	readonly text: string;

@@ -129,7 +129,6 @@ function setsFields(directives: readonly NginxDirective[]): boolean {
 	return directives.some(({ name, block }) => name === 'add_header' || name === 'expires' || setsFields(block ?? []));
 }
 
-/** Writes the global options. */
 function writeOptions(
 	sites: readonly Site[],
 	directives: readonly NginxDirective[],

@@ -50,7 +50,7 @@ export interface CompileContext extends Leases {
 	placeholder(name: string): ((x: Exchange) => unknown) | undefined;
 	/** Reports whether the text contains a placeholder whose value can differ between requests. */
 	hasPlaceholders(text: string): boolean;
-	/** Lets `x.errorPage`, if it is set, answer errors that no error route answers. */
+	/** Makes the site call `x.errorPage`, if it is set, for errors that no error route answers. */
 	answerErrors(): void;
 	/** Returns the access logs for a logger name: those of the site, otherwise the process logs that include this logger. */
 	accessLogs(name: string): readonly AccessLog[];

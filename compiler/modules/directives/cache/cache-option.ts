@@ -201,7 +201,6 @@ export const cacheOption: GlobalOption = {
 	startup: false,
 };
 
-/** Lowers the block of `shared`. */
 function lowerShared(line: Line, cx: LowerContext): SharedFields {
 	const fields: { -readonly [field in keyof SharedFields]: SharedFields[field] } = {};
 	const lowerTime = (field: 'keep' | 'wait', minMs: number, maxMs: number, hint: string) => {

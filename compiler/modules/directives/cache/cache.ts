@@ -139,7 +139,7 @@ export const cache = handlerDirective<CacheStep>({
 function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handler {
 	const defaults: CacheDefaults = cacheDefaults(cx.settings);
 	const rules: CacheRuleFields = { ...defaults, ...step };
-	// The step's place in its site, without the site's index, which changes when sites are added or removed.
+	// The step's pointer within its site. The site's index is left out, because it changes when sites are added or removed.
 	const stepPlace = ` ${cx.pointer.replace(/^\/sites\/\d+/, '')} `;
 	const store = cx.lease(
 		'cache',

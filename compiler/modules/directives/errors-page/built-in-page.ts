@@ -81,7 +81,6 @@ export function jsonErrorPage(
 	return `${JSON.stringify({ status, error, message, request_id: requestId })}\n`;
 }
 
-/** Returns the page as plain text. */
 export function textErrorPage({ status, title, text, requestId }: ErrorPageContent): string {
 	const lines = [`${status} ${title}`];
 	if (text !== '') lines.push(text);

@@ -29,7 +29,6 @@ a:focus-visible,button:focus-visible,input:focus-visible{outline:3px solid;outli
 nav{display:flex;gap:1rem;flex-wrap:wrap;margin:1rem 0}
 @media(max-width:40rem){th:last-child,td:last-child{display:none}}`;
 
-/** Renders a listing as HTML. */
 export function renderListingPage(listing: FolderListing): string {
 	const title = escapeHtml(listing.path);
 	return `<!doctype html>

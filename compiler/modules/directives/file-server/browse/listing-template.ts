@@ -13,7 +13,6 @@ import { PageHost } from '../../templates/page-host.ts';
 import { TemplatesStepState } from '../../templates/page-site.ts';
 import { type FolderListing, formatEntryUrl, formatSize } from './listing.ts';
 
-/** Maximum size of a template in bytes. */
 const MAX_TEMPLATE_BYTES = 1024 * 1024;
 
 export type ListingRenderer = (x: Exchange, listing: FolderListing) => string | Promise<string>;

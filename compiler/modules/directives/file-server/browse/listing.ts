@@ -1,10 +1,8 @@
 /** Prepares a folder's listing: filters, sorts and paginates the folder's entries. */
 import type { FolderEntry } from '../../../../exchange/leases.ts';
 
-/** Sort keys of a listing. */
 export type ListingSort = 'name' | 'namedirfirst' | 'size' | 'time';
 
-/** Directions of a sort. */
 export type ListingOrder = 'asc' | 'desc';
 
 /** All sort keys, as named in configurations and queries. */
