@@ -75,7 +75,7 @@ async function createScratch(blocks: readonly CodeBlock[]): Promise<Scratch> {
 		for (const [, root] of text.matchAll(/^\s*root \.\/(\S+)$/gm))
 			mkdirSync(path.join(folder, root!), { recursive: true });
 	}
-	// A test may listen only on ports of four or five digits.
+	// Ports with fewer digits are not replaced, because tests may not listen on them.
 	const namedPorts = new Set(
 		blocks.flatMap(({ text }) => [...text.matchAll(/:(\d{4,5})\b/g)].map(([, port]) => port!)),
 	);

@@ -88,7 +88,7 @@ export async function waitForPort(port: number, timeout: number = 60_000): Promi
 			socket.once('connect', () => resolve(true));
 			socket.once('error', () => resolve(false));
 			socket.once('close', () => resolve(false));
-			// A stopped process accepts no connections, and connections to it hang once its backlog is full.
+			// A suspended process accepts no connections, and connections to it hang once its backlog is full.
 			socket.setTimeout(1000, () => socket.destroy());
 			socket.once('connect', () => socket.destroy());
 		});

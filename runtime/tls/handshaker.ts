@@ -30,7 +30,7 @@ export interface HandshakerCallbacks {
 export interface Handshaker {
 	/** Starts the handshake on a stream. The caller must have put the bytes that it has read back into the stream. */
 	handshake(socket: Socket): void;
-	/** Settings for a handshake without a stream. */
+	/** Settings for a handshake on a DirectSocket, which has no Node stream. */
 	readonly directOptions: HandshakeOptions;
 	readonly callbacks: HandshakerCallbacks;
 	/** Frees native memory, which the garbage collector would free only much later. Handshakes in progress are not affected. */
@@ -172,7 +172,7 @@ export class ServerHandshaker implements Handshaker {
 }
 
 /**
- * The settings of handshakes without streams. Handshakes by Node and by OpenSSL directly use separate contexts, because the
+ * The settings of handshakes without Node streams. Handshakes by Node and by OpenSSL directly use separate contexts, because the
  * callbacks of each context work only with its own kind of connection. Each context is created when it is first needed.
  */
 class DirectHandshakeOptions implements HandshakeOptions {

@@ -8,7 +8,7 @@ import type { HandshakeSelector } from './handshake-selector.ts';
 
 /** The server that performs the handshakes. */
 export interface HandshakeOwner {
-	/** The buffer for reads without a stream, shared by all connections. */
+	/** The buffer into which connections without a Node stream are read, shared by all of them. */
 	readonly peekMemory: Buffer;
 	/** Receives bytes of the ClientHello. The buffer is reused after the call. */
 	onHelloBytes(pending: PendingHandshake, bytes: Buffer): void;
@@ -58,7 +58,7 @@ export class PendingHandshake implements PeekOwner, DenseSetMember {
 		this.deadline = deadline;
 	}
 
-	// Implements PeekOwner, which is used for connections without a stream.
+	// Implements PeekOwner, which is used for connections without a Node stream.
 
 	onPeeked(count: number): void {
 		if (!this.isPeekDone) this.owner.onHelloBytes(this, this.owner.peekMemory.subarray(0, count));

@@ -57,8 +57,8 @@ export function openOtlpExporter(
 }
 
 /**
- * Forwards the messages of OpenTelemetry's packages, which report problems with the environment and with responses to a global
- * logger.
+ * Forwards the messages that OpenTelemetry's packages write to a global logger: problems with the environment variables and with
+ * the collector's responses.
  */
 function listenToPackages(warn: (message: string) => void): void {
 	const forward = (message: string, ...details: unknown[]): void =>

@@ -32,7 +32,7 @@ const OFFSETS = {
 	sum: 3,
 	/** Number of latencies in the window. */
 	count: 4,
-	/** Maximum number of requests that have run at a time in the window. */
+	/** Maximum number of requests that have run at the same time during the window. */
 	peak: 5,
 	/** Latencies of requests that were sent before this time are ignored. */
 	ignoredBefore: 6,
@@ -218,7 +218,7 @@ export class AdaptiveLimit {
 		}
 		newLimit = this.#clamp(newLimit);
 		this.#store(OFFSETS.limit, Math.round(newLimit * 1000));
-		// Requests that were sent under the higher limit would lower the new one again.
+		// The latencies of requests that were sent under the higher limit must not lower the new limit again.
 		if (newLimit < limit) this.#store(OFFSETS.ignoredBefore, now);
 	}
 

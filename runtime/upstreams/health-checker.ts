@@ -22,7 +22,8 @@ const DEFAULT_INTERVAL_MS = 30_000;
 const INTERVAL_JITTER = 0.1;
 
 /**
- * The periodic checks of one pool's upstreams, which start immediately. An upstream counts as healthy until a check has failed.
+ * The periodic checks of one pool's upstreams, which start immediately. An upstream is considered healthy until a check has
+ * failed.
  */
 export class HealthChecker {
 	readonly #settings: HealthCheckSettings;

@@ -74,11 +74,11 @@ interface RegisteredPool {
 	/** The addresses that the pool's dynamic source has found, by thread. */
 	readonly dynamicAddresses: Map<number, readonly string[]>;
 	checker: HealthChecker | undefined;
-	/** Present with `shed`. */
+	/** Undefined unless the pool has `shed`. */
 	readonly sheddingWatch: SheddingWatch | undefined;
 }
 
-/** The report about an upstream without state. */
+/** The state that is reported for an address whose state is not known. */
 const UNKNOWN_STATE = { requests: 0, fails: 0, healthy: true, circuit: 'closed', latency: undefined } as const;
 
 /**

@@ -28,7 +28,7 @@ export interface DocumentImage {
 	readonly otherMembersJson: string;
 	/** JSON of `{settings, upstreams, routes, protocols, material}`, for workers. */
 	readonly sharedJson: string;
-	/** JSON of the settings that closures may depend on. */
+	/** JSON of the settings that the compiled closures of sites may depend on. */
 	readonly settingsJson: string;
 	/** JSON of each site. */
 	readonly sites: readonly string[];
@@ -48,7 +48,7 @@ export interface DocumentImage {
 	readonly filesDigest: string | undefined;
 	/** Number of forced loads since the start. */
 	readonly forcedLoads: number;
-	/** The places of the steps in the configuration files. */
+	/** Where the steps are in the configuration files. */
 	readonly places: StepPlaces;
 	/** True if `places` refer to a source text; false if they are JSON pointers into the document. */
 	readonly hasText: boolean;

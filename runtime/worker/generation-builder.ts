@@ -49,7 +49,7 @@ export interface LeaseSource {
 		material?: string,
 	): { readonly lease: LeaseKinds[K]['lease']; readonly handle: LeaseHandle };
 	release(handle: LeaseHandle): void;
-	/** Expensive functions of templates, which run on another thread. */
+	/** Runs expensive template functions on another thread. */
 	readonly pageWork?: PageWork | undefined;
 	/** Resolves when all memory requested so far has arrived. */
 	whenMemoryArrives(): Promise<void>;

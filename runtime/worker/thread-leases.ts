@@ -179,7 +179,7 @@ export class ThreadLeases implements LeaseSource {
 				const file = new ThreadAccountFile(path, question =>
 					this.#thread.askMainThread({ about: 'account_file', question }),
 				);
-				// Reads the file before the first login. If it then becomes invalid, the valid version is kept.
+				// Reads the file before the first login. If it becomes invalid later, the valid version is kept.
 				void Promise.resolve(file.accounts()).catch(() => undefined);
 				return { value: file, close: () => {} };
 			}

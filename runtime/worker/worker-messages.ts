@@ -89,7 +89,7 @@ export interface WorkerStartData {
 	readonly environment: { readonly [name: string]: string | undefined };
 }
 
-/** Main thread to worker. */
+/** Messages from the main thread to a worker. */
 export type MessageToWorker =
 	| {
 			readonly type: 'prepare';
@@ -121,7 +121,7 @@ export type MessageToWorker =
 	/** For tests: makes the thread throw outside any request, or stop responding. */
 	| { readonly type: 'crash' | StallKind };
 
-/** Worker to main thread. */
+/** Messages from a worker to the main thread. */
 export type MessageFromWorker = LifeCycleReport | ServiceRequest;
 
 /** Reports of a worker about requested steps and about its own state. The pool of worker threads handles these messages. */

@@ -266,7 +266,7 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	onConnectionEnded(): void {
-		// The protocol decrements its connection count after this call.
+		// The protocol decrements its connection count only after this call, so the check is deferred.
 		setImmediate(() => this.#reportDrained());
 	}
 

@@ -162,7 +162,7 @@ function requestHeads(headCount: number, text: (index: number) => string): Buffe
 	return Array.from({ length: headCount }, (_, index) => Buffer.from(text(index), 'latin1'));
 }
 
-/** Sends `count` requests, and returns the processor time of one in nanoseconds. */
+/** Sends `count` requests, and returns the processor time per request in nanoseconds. */
 function measureRound(open: readonly MemoryConnection[], heads: readonly Buffer[]): number {
 	const before = process.cpuUsage();
 	for (let i = 0; i < count; i++) {

@@ -81,7 +81,7 @@ handover('under load, requests of the old and the new process together stay with
 				while (!isEnding) {
 					statuses.add(await statusOf(port));
 					answers++;
-					// Refusals come at once, and would take all of the processor's time.
+					// Refusals arrive immediately. Without pauses, they would take all of the processor's time.
 					await pauseFor(5);
 				}
 			});

@@ -88,7 +88,7 @@ confirmation('is rolled back when time is up, without losing a request', async (
 			try {
 				const answer = await load(siteText(first, 'new') + siteText(added, 'two'), '?handover&confirm=2s');
 				assert.is(answer.status, 200, JSON.stringify(answer.body));
-				// During the rollback, either process refuses a change.
+				// During the rollback, both processes refuse changes.
 				await until('the previous configuration', async () => {
 					wasClosed ||= await isRefused(dropped);
 					const { status, body } = await load(siteText(first, 'new') + siteText(added, 'two'), '?dry_run=0').catch(

@@ -463,8 +463,8 @@ handover('the disk of a response cache passes to the new process, and has one wr
 				const watching = (async () => {
 					while (!done) {
 						for (const after of processesOf(folder)) {
-							// The files are passed on in order, and the old process is checked last. If both are found to have a
-							// file, both had it at the same time.
+							// The old process is checked last, and does not reopen files after it has released the folder. So if both
+							// processes are found to have a file open, both had one open at the same time.
 							const isBoth = isSuccessor(after) && isWriter(after, disk) && isWriter(before, disk);
 							if (isBoth) both.push(after);
 						}

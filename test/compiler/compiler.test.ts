@@ -252,7 +252,7 @@ entry('thousands of sites compile quickly', () => {
 }
 `;
 	}
-	// The thread's processor time, because a busy machine multiplies the elapsed time.
+	// Measures the thread's processor time, because a busy machine multiplies the elapsed time.
 	const before = process.threadCpuUsage();
 	const result = compiled('compatfile', text);
 	const { user, system } = process.threadCpuUsage(before);

@@ -171,7 +171,7 @@ function randomBody(chance: SeededChance): BodySource {
 	} as BodySource;
 }
 
-/** Answers in a randomly chosen way, out of the ways in which handlers answer. */
+/** Answers in one of the ways in which handlers answer, chosen at random. */
 function answerRandomly(x: Exchange, chance: SeededChance): void | Promise<void> {
 	if (chance.once(4)) x.sendInterim(103, new HeaderList(['link', '</a>']));
 	switch (chance.below(6)) {

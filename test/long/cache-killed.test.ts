@@ -173,7 +173,7 @@ http://:${port} {
 			`${hits} hits, ${originRequestCount} requests to the origin, disk ${JSON.stringify(report.stores[0].disk)}`,
 		);
 		assert.ok(report.stores[0].disk.recalled > 20, 'too few entries survived the kills');
-		// The clients choose their paths at random, so they need not have requested each of these.
+		// The clients choose their paths at random, so they may not have requested each of these.
 		for (let i = 0; i < 20; i++) await requestTarget(port, `/k${i}`);
 		await server!.stop();
 		// After an orderly stop, nearly everything is served from disk.

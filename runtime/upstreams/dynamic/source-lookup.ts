@@ -99,7 +99,7 @@ export class SourceLookup {
 	}
 }
 
-/** Converts `udp/1.1.1.1:53` or `1.1.1.1` to Node's form of a server. */
+/** Converts `udp/1.1.1.1:53` or `1.1.1.1` to the form in which Node's resolver expects a server. */
 function toNodeServer(text: string): string {
 	const address = text.replace(/^(?:udp|tcp)[46]?\//, '');
 	return address.includes(':') && !address.startsWith('[') && address.indexOf(':') !== address.lastIndexOf(':')

@@ -32,7 +32,7 @@ export class SocketDialer implements Dialer {
 	readonly #prelude: ConnectionPrelude;
 	readonly #mayDialDirectly: boolean;
 
-	/** @param mayDialDirectly True if callers may take over the underlying socket, so that some connections need no wrapper. */
+	/** @param mayDialDirectly True to use sockets without a Node stream for connections that need neither a tunnel nor TLS. */
 	constructor(target: ClientTarget, options: DialOptions, prelude: ConnectionPrelude, mayDialDirectly = false) {
 		this.#target = target;
 		this.#options = options;

@@ -103,7 +103,7 @@ grammars('agree with semantic tokens in all fixtures', async () => {
 	for (const kind of new Set(KINDS_BY_SCOPE.map(([, kind]) => kind))) {
 		const { agreed, plain } = seen.get(kind)!;
 		assert.ok(agreed > 0, kind);
-		// To a grammar, file names and choices look like any other word.
+		// To a grammar, file names and enumeration values look like any other word.
 		if (kind !== 'string' && kind !== 'enumMember') assert.ok(plain * 10 < agreed, `${kind}: ${plain} of ${agreed}`);
 	}
 });

@@ -29,7 +29,7 @@ order('deprecated names are accepted', () => {
 	);
 });
 
-/** Returns the order in which the `header` lines of a site add to the field X. */
+/** Returns the order in which the `header` lines of a site add values to the field X. */
 const fieldSequence = async (lines: string, url = 'http://a/', options = ''): Promise<string> => {
 	const server = new DryRunServer(`{\n\tadmin off\n${options}\n}\n:80 {\n${lines}\n}\n`);
 	const { seen } = await server.ask(url);

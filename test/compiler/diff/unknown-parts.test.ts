@@ -29,7 +29,7 @@ function diff(before: string, after: string): Promise<ConfigurationDiff> {
 	return diffConfigurations(compiled(before), compiled(after), dryRunEnvironment(folder));
 }
 
-/** Compares as a running server does, without reading files. */
+/** Compares two configurations as a running server does, without reading files. */
 async function runningDiff(before: string, after: string): Promise<ConfigurationDiff> {
 	const result = await meaningDifference(compiled(before).document, compiled(after).document, folder);
 	return diffFromJson(result);

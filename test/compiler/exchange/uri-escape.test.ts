@@ -1,4 +1,4 @@
-/** Single parameters of a query have the values that parsing the whole query gives them. */
+/** Reading a single query parameter gives the same value as parsing the whole query. */
 import { randomInt } from 'node:crypto';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -1,5 +1,5 @@
 /**
- * `svc import` for any text: it never throws, ends soon, lists what it keeps as comments, and does not let a value become
+ * `svc import` for any text: it never throws, finishes quickly, lists what it keeps as comments, and does not let a value become
  * configuration.
  */
 import { readdirSync, readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The identity of a document includes the contents of the files that it names, for every kind of file, in both dialects, and in
- * compiler sessions.
+ * A document also counts as changed if the contents of a file that it names have changed: for every kind of file, in both
+ * dialects, and in compiler sessions.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';

@@ -3,7 +3,7 @@
  * of the compiler's code, and consists of the comparison of two routes and the sorting algorithm.
  */
 
-/** A route as seen by the model. */
+/** A route, reduced to the properties that determine its order. */
 export interface ModelRoute {
 	/** The position of the route's directive in the directive order. */
 	readonly rank: number;

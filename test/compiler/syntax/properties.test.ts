@@ -77,7 +77,7 @@ properties('formatting the sections that have changed is formatting the whole te
 	forAll(4, nextText, text => assert.is(memory.format(text), formatText(text)));
 });
 properties('only the sections that have changed are formatted again', () => {
-	// Long sections, so that formatting takes much more time than finding out that a section is unchanged.
+	// The sections are long, so that formatting takes much more time than finding out that a section is unchanged.
 	const lines = '  header   Name   value\n'.repeat(100);
 	const text = Array.from({ length: 300 }, (_, site) => `s${site}.test {\n${lines}  respond   "${site}"\n}\n`).join(
 		'\n',

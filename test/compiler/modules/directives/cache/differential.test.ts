@@ -52,7 +52,7 @@ judged('both agree on what is stored and for how long', () => {
 		const date = (seconds: number): string => new Date(now + seconds * 1000).toUTCString();
 		const headers: { [name: string]: string } = { date: date(0) };
 		const control = [...new Set(Array.from({ length: random(4) }, () => pick(DIRECTIVES)))];
-		// RFC 9111 §4.2.1 leaves open which value of a repeated directive counts, so our cache and the package may differ.
+		// RFC 9111 §4.2.1 leaves open which value of a repeated directive applies, so our cache and the package may differ.
 		const names = control.map(one => one.split('=')[0]);
 		if (new Set(names).size !== names.length) continue;
 		if (control.length > 0) headers['cache-control'] = control.join(', ');
