@@ -1,11 +1,12 @@
 /**
  * Runs every `*.test.ts` under test/ except peers, long tests and benches. Each runs in its own process, except tests of pure code,
- * which share a few. Prints `N passed, N failed` on a line of its own at the end. A file that fails, hangs or runs no test counts as failed. The tests run the single binary,
- * which is built first; SVC_BIN names another program, such as the checkout's cli/svc.
+ * which share a few processes. Prints `N passed, N failed` on a line of its own at the end. A file that fails, hangs or runs no
+ * test counts as failed. The tests run the single binary, which is built first; SVC_BIN names another program, such as the
+ * checkout's cli/svc.
  *
  * Usage: node test/run.ts [--long] [word …]. A word that is part of a test file's path selects that file; several such words
  * select all files that match any of them. The remaining words select the cases whose names contain all of them. `--long` runs
- * only the files under test/long/; those in which time matters run last and one at a time.
+ * only the files under test/long/; time-sensitive files run last and one at a time.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -328,8 +329,8 @@ export const LONGEST_FILES: { readonly [file: string]: number } = {
 };
 
 /**
- * The files of real peers that drive a browser, compare times, or have time limits that they come close to on a busy machine. They
- * might fail if other files kept the processors busy.
+ * Peer tests that drive a browser, compare times, or may exceed their time limits on a busy machine. They might fail if other
+ * files kept the processors busy.
  */
 export const TIMED_PEER_FILES: readonly string[] = [
 	'peers/browser-https.test.ts',
@@ -346,8 +347,8 @@ export const TIMED_PEER_FILES: readonly string[] = [
 ];
 
 /**
- * The path of a file in which the machines of a cluster, Sentinels or Redis servers decide by a time-out whether another one is
- * there. `redis-publish` mostly waits for a minute to pass.
+ * Matches the paths of tests in which the machines of a cluster, Sentinels or Redis servers decide by a time-out whether another
+ * one is alive. `redis-publish` mostly waits for a minute to pass.
  */
 const TIMED_CLUSTER_FILE = /^peers\/redis-(?!publish)/;
 
@@ -356,7 +357,7 @@ function isTimed(name: string): boolean {
 	return name.startsWith('long/timed/') || TIMED_CLUSTER_FILE.test(name) || TIMED_PEER_FILES.includes(name);
 }
 
-/** Runs files, `parallel` at a time, and after them one at a time those in which time matters. Prints the results. */
+/** Runs files, `parallel` at a time, and then the time-sensitive ones one at a time. Prints the results. */
 export async function runAllFiles(
 	files: readonly string[],
 	root: string,
@@ -403,7 +404,7 @@ export function selectCases(
 	const words = wanted.filter(word => !parts.includes(word));
 	const files = all.filter(file => parts.length === 0 || parts.some(part => inPath(file, part)));
 	if (words.length === 0) return { files, words };
-	// All words of a case's name need not occur in the file: names may be composed at run time, and golden cases are named after
+	// Not all words of a case's name need to occur in the file: names may be composed at run time, and golden cases are named after
 	// their folders.
 	const mayMatch = (file: string): boolean => {
 		const text = readFileSync(file, 'utf8');

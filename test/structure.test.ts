@@ -1,6 +1,6 @@
 /**
- * Rules for the structure of the sources: the direction of imports, one place per module, and documentation and a fixture for
- * each module.
+ * Rules for the structure of the sources: the direction of imports, comments on exports, file names, the folder in which system
+ * functions are called, and the files that may name modules.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -53,7 +53,7 @@ structure('files open with a sentence that says what they are', () => {
 	assert.equal(wrong, []);
 });
 
-/** Yields the named declarations that a file exports: the name, the place, and the text of the comment above, if any. */
+/** Yields the named declarations that a file exports: the name, the file and line, and the text of the comment above, if any. */
 function* exportsOf(
 	file: string,
 ): Generator<{ name: string; place: string; comment: string | undefined; isConstant: boolean }> {

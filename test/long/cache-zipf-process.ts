@@ -32,7 +32,7 @@ const outcomes = await Promise.all(
 		return outcome;
 	}),
 );
-/** Returns the resident bytes of the largest memory mapping, which is that of the cache's store. */
+/** Returns the resident bytes of the largest memory mapping, which is the cache's store. */
 function residentOfStore(): number {
 	const stretches = readFileSync('/proc/self/smaps', 'latin1').matchAll(/^Rss: +(\d+) kB/gm);
 	return Math.max(...[...stretches].map(([, rss]) => Number(rss))) * 1024;

@@ -12,8 +12,8 @@ const WARM_UP_EDITS = 10_000;
 /** Number of edits between two waits for diagnostics, so that only every ninth state is compiled. */
 const BURST_EDITS = 9;
 /**
- * Number of edits after which memory is measured every 250 edits. The smallest value counts, because the others include garbage that a
- * busy machine collects late.
+ * Number of edits after which memory is measured every 250 edits. The smallest of the results is used, because the others include
+ * garbage that a busy machine collects late.
  */
 const FINAL_MEASUREMENTS_FROM = 17_500;
 /** Permitted growth of memory in megabytes. Retaining one text and its tree per compilation would exceed it. */

@@ -43,7 +43,7 @@ async function runWaitingFiles(): Promise<void> {
 const rounds = suite('many rounds of random tests');
 
 rounds.before(() => {
-	// A file may fail before the suite comes to it.
+	// A file may fail before the suite awaits its result.
 	for (const { promise } of runs.values()) promise.catch(() => {});
 	for (let i = 0; i < PARALLEL_FILES; i++) void runWaitingFiles();
 });

@@ -1,6 +1,6 @@
 /**
- * Rate limits at full size: ten million keys of an attacker in a minute, and a million requests over threads and reloads, which admit
- * what the algorithm admits.
+ * Rate limits at full size: an attacker with ten million keys in a minute, and a million requests over threads and reloads. The
+ * server admits as many requests as the algorithm allows.
  */
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -18,8 +18,8 @@ const ATTACKER_KEYS = 10_000_000;
 const PER_MINUTE = 10;
 
 /**
- * Sends ten million keys in a minute, while a client sends 10,000 requests.
- * @param requestsPerKey Requests of each of the ten million keys.
+ * Simulates a minute in which an attacker uses ten million keys, while a client sends 10,000 requests.
+ * @param requestsPerKey Number of requests of each of the attacker's keys.
  * @returns How many requests of the client were admitted.
  */
 function attack(table: LimitTable, requestsPerKey: number): number {
@@ -38,7 +38,7 @@ test('ten million keys in a minute stay within the memory of a zone, and do not 
 	assert.ok(buffer.byteLength <= MAX_KEYS * 20, `${buffer.byteLength} bytes`);
 	const before = process.memoryUsage.rss();
 	const admittedCount = attack(new LimitTable(buffer, MAX_KEYS), 1);
-	// The burst at the beginning, and what a minute regains.
+	// At most, the client gets the burst at the beginning and the requests that become available during the minute.
 	const isLimited = admittedCount >= PER_MINUTE && admittedCount <= 2 * PER_MINUTE;
 	assert.ok(isLimited, `${admittedCount} requests were admitted`);
 	const grownMiB = (process.memoryUsage.rss() - before) / 2 ** 20;
@@ -56,11 +56,11 @@ const CONNECTIONS = 20;
 const BATCHES = 50;
 const REQUESTS_PER_BATCH = 1000;
 const KEYS = 10;
-/** The limit of each key: requests at once, and requests per second. */
+/** The limit of each key: the burst in requests, and the rate in requests per second. */
 const BURST = 40_000;
 const PER_SECOND = 100;
 
-/** Requests of one key: how many were admitted and refused, and when, in milliseconds, they can have been decided. */
+/** The admitted and refused requests of one key, and the times between which they were decided, in milliseconds. */
 class KeyCount {
 	admitted = 0;
 	refused = 0;

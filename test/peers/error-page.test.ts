@@ -1,6 +1,6 @@
 /**
- * The pages of `errors_page`: in a browser, wide and narrow, in light and dark, readable and without anything to load; and beside
- * nginx's `error_page` with the same folder of pages.
+ * The pages of `errors_page` in a browser: on wide and narrow screens and in light and dark themes, they are readable and load
+ * nothing else. They are also compared with nginx's `error_page` for the same folder of pages.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -79,7 +79,7 @@ function contrast(one: string, other: string): number {
 const pages = suite('error pages in a browser');
 let server: ServerProcess;
 let page: Page;
-/** The origins of sites with the themes `auto`, `light` and `dark`, and of one with texts of its own. */
+/** The origins of sites with the themes `auto`, `light` and `dark`, and of a site with its own texts. */
 let origins: { readonly [site: string]: string } = {};
 
 pages.before(async () => {

@@ -69,7 +69,7 @@ const STREAMS = 100;
 const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 /**
- * The observations of the application: numbers of canceled downloads and of requests at the same time, and the received trailer.
+ * What the application has observed: the numbers of canceled downloads and of concurrent requests, and the received trailer.
  */
 const observations = { canceled: 0, trailer: '', together: 0 };
 /** Responses that are held back until all of the expected requests have arrived. */

@@ -14,7 +14,7 @@ const peers = suite('copies of requests, beside nginx');
 interface TestRequest {
 	readonly line: string;
 	readonly fields?: readonly string[];
-	/** The body: a string is framed by its length, a list of pieces by chunks. */
+	/** The body. A string is sent with a Content-Length, a list of pieces in chunks. */
 	readonly body?: string | readonly string[];
 }
 

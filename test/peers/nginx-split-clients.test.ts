@@ -8,7 +8,7 @@ import { startNginx } from './nginx-process.ts';
 
 const peers = suite('split beside nginx');
 
-/** Keys of every length, so that each kind of last block of the hash occurs. */
+/** Keys of many lengths, so that the last block of the hash's input occurs in every length. */
 const KEYS = [
 	...Array.from({ length: 2000 }, (_, i) => `visitor-${i}`),
 	...Array.from({ length: 500 }, (_, i) => `10.${i >> 8}.${i & 255}.9`),

@@ -63,7 +63,7 @@ test('requests, limits, values, locks and purges go on after a master was killed
 		const lock = await store.lock('order');
 		const zone = {
 			name: ZONE,
-			// More than can be sent during a failover.
+			// More requests than can be sent during a failover.
 			requests: 10_000_000,
 			window: 86_400_000,
 			key: 'everyone',

@@ -87,7 +87,7 @@ test('the ACL user of the manual has enough rights, and none in a cluster whose 
 		node.cli('acl', 'setuser', 'svc', 'on', '>password', ...patterns!.split(' '), ...rights!.split(' '));
 		node.cli('acl', 'log', 'reset');
 	}
-	/** Does what machines do, and returns the errors. */
+	/** Writes, locks, purges and reports usage, as machines do. Returns the errors. */
 	const errorsOf = async (cluster: Cluster): Promise<string[]> => {
 		const store = openRedisStore(cluster);
 		await joinWithFakeCaches(cluster);
@@ -143,11 +143,11 @@ test('commands follow a slot that moves to another node, and keys that are being
 	const [sourceId, targetId] = [source, target].map(node => node.cli('cluster', 'myid').trim()) as [string, string];
 	target.cli('cluster', 'setslot', String(slot), 'importing', sourceId);
 	source.cli('cluster', 'setslot', String(slot), 'migrating', targetId);
-	// The source does not have this key, so it redirects this one command to the target.
+	// The node from which the slot is moved does not have this key, so it redirects this one command to the target.
 	assert.is(await cluster.sendCommand(['GET', cluster.redisKey('absent')]), null);
 	await cluster.sendCommand(['SET', cluster.redisKey('new'), 'moved']);
 	assert.ok(target.cli('cluster', 'getkeysinslot', String(slot), '10').includes('new'));
-	// A command with a key that is still at the source and one that is not is repeated until both are at one node.
+	// One of these keys is still at the source, the other is not. The command is repeated until both are at the same node.
 	const both = ['EXISTS', cluster.redisKey('store_keys'), cluster.redisKey('absent')];
 	await cluster.sendCommand(both, 100).then(
 		() => assert.unreachable(),

@@ -23,7 +23,7 @@ const RATE: Rate = {
 	shared: { batchMs: 720_000, waitMs: 50, onError: 'local' },
 };
 
-/** Opens a table of a machine. */
+/** Opens the limit table of a machine. */
 function open(cluster: Cluster): { readonly table: LimitTable; readonly shared: SharedLimits } {
 	const shared = cluster.limits!;
 	const buffer = new SharedArrayBuffer(4 * limitTableWords(MAX_KEYS, true));
@@ -57,7 +57,7 @@ test('an attacker with 30,000 keys fills neither the table nor Redis, and does n
 		assert.ok(one.shared.counts.keys > 10_000, `${one.shared.counts.keys} keys were reported`);
 		assert.is(Number(redis.cli('zcard', 'svc:limits:all')), MAX_KEYS);
 		assert.ok(Number(redis.cli('memory', 'usage', 'svc:limits:all')) < MAX_KEYS * 200);
-		// Another machine still learns that the client has used its limit, after the one request that it admits ahead of Redis.
+		// Another machine admits one request before it learns from Redis that the client has used up its limit.
 		assert.ok(await request(other, 'victim'));
 		assert.not.ok(await request(other, 'victim'));
 		const expiry = Number(redis.cli('pttl', 'svc:limits:all'));

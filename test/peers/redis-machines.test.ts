@@ -1,4 +1,4 @@
-/** Several servers that share a redis-server: they make only one order, and serve even without Redis. */
+/** Several servers that share a redis-server: they make only one certificate order, and serve even without Redis. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';

@@ -19,7 +19,7 @@ const WAIT_MS = 100;
 const LIMIT = 20;
 const BATCH = 2;
 
-/** Returns a server's configuration: one zone for each policy, at the path of its name. */
+/** Returns a server's configuration: one zone for each policy, at the path `/POLICY`. */
 function limited({ address }: { readonly address: string }, body = 'ok', sharing: ZoneSharing = {}): Document {
 	const steps = (['local', 'allow', 'deny'] as const).map(policy => ({
 		handler: 'rate_limit',

@@ -31,9 +31,9 @@ function limit(requests: number, burst: number, batch: number): Rate {
 }
 
 /**
- * Models one limit for all machines that decides at once. Returns how many of the requests at the given times it admits.
- * @param isForced True to admit all of them.
- * @returns `highest` is the highest usage that it ever counted.
+ * Simulates a single limit that all machines share without delay, for requests at the given times.
+ * @param isForced True to admit all requests.
+ * @returns The number of admitted requests, and the highest usage.
  */
 function model(times: readonly number[], intervalMs: number, burst: number, isForced: boolean) {
 	let usage = 0;
@@ -53,7 +53,7 @@ function model(times: readonly number[], intervalMs: number, burst: number, isFo
 
 test('three machines admit at least the limit, and never more than the limit and a batch each', async () => {
 	const redis = await RedisServer.start();
-	// Requests, burst and batch.
+	// Requests per second, burst and batch.
 	const kinds = [
 		[100, 100, 10],
 		[20, 5, 1],

@@ -37,7 +37,7 @@ states('machines that have not reported for ten minutes are forgotten, also whil
 		const known = (): string[] => redis.cli('hkeys', 'svc:rollout:reports').trim().split('\n').sort();
 		await open().report(reportOf('first'), NO_REVISION, false);
 		assert.equal(known(), ['away', 'first']);
-		// Another machine does not search again within the same minute.
+		// Another machine does not search for old reports again within the same minute.
 		redis.cli('hset', 'svc:rollout:reports', 'gone', `${written.gone}:report`);
 		await open().report(reportOf('second'), NO_REVISION, false);
 		assert.equal(known(), ['away', 'first', 'gone', 'second']);

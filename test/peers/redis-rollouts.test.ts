@@ -373,7 +373,7 @@ rollouts(
 			// Published at once, before any machine has reconnected.
 			const afterLoss = await fleet.publish('respond "five"', '--observe', '0s', '--wait');
 			assert.is(afterLoss.status, 0, afterLoss.text);
-			// The last number before the loss was 6, of a publication that was never final.
+			// The last publication before the loss was number 6, which was never final.
 			assert.match(afterLoss.text, 'Redis has no rollout. Waiting 4 seconds for the reports of the machines.');
 			assert.match(afterLoss.text, 'publication 7.');
 			await fleet.untilAllServe('five');
@@ -397,7 +397,7 @@ rollouts('machines with nothing but `cluster` in their file load sites by a hand
 		assert.equal(await fleet.bodies(), times(2, 'one'));
 		for (const { server } of fleet.machines) assert.match(server!.output(), '"msg":"a new process has taken over"');
 
-		// A socket that cannot be bound: the new process fails, and the old one serves on.
+		// A socket that cannot be bound: the new process fails, and the old one continues to serve.
 		await fleet.underLoad(async () => {
 			const site = 'bind unix//proc/no-such-folder/site.sock\n\trespond "two"';
 			const second = await fleet.publish(site, '--canary', '50%', '--observe', '1s', '--wait');
@@ -406,7 +406,8 @@ rollouts('machines with nothing but `cluster` in their file load sites by a hand
 		});
 		for (const answers of fleet.answersUnderLoad) assert.equal(answers, ['200 one']);
 
-		// Another listening socket, and errors at it: the machine that has taken over returns by another handover.
+		// A publication with another listening socket needs a handover. It causes errors, so the machine returns to the previous
+		// publication by another handover.
 		const site = 'bind unix/{env.MACHINE_FOLDER}/site.sock unix/{env.MACHINE_FOLDER}/other.sock\n\trespond "three" 500';
 		await fleet.underLoad(async () => {
 			const third = await fleet.publish(site, '--canary', '50%', '--observe', '60s', '--wait');
@@ -417,7 +418,7 @@ rollouts('machines with nothing but `cluster` in their file load sites by a hand
 		const failing = fleet.answersUnderLoad.filter(answers => answers.length > 1);
 		assert.equal(failing, [['200 one', '500 three']]);
 
-		// The process ends during the trial. After its restart, the machine serves the publication before, and the rollout stops.
+		// The process ends during the trial. After its restart, the machine serves the previous publication, and the rollout stops.
 		await fleet.publish('respond "four"', '--canary', '50%', '--observe', '10m');
 		let killed: Machine | undefined;
 		await until('the first machine', async () => {
@@ -602,7 +603,7 @@ rollouts(
 			assert.is(signed.status, 0, signed.text);
 			assert.equal(await fleet.bodies(), ['signed']);
 
-			// Its own file cannot replace the publication, and another process goes on with it.
+			// The machine's own file cannot replace the publication, and a new process continues with the publication.
 			const machine = fleet.machines[0]!;
 			const control = (command: string, ...options: readonly string[]) =>
 				runCommand([command, '-c', machine.file, ...options], {
@@ -704,7 +705,7 @@ rollouts('an upgrade that awaits its confirmation is still undone after a public
 		assert.is((await fleet.run('rollout', 'abort')).status, 0);
 		await fleet.untilAllServe('two');
 
-		// What needs another process waits for the confirmation.
+		// A publication that needs another process waits for the confirmation.
 		await upgrade({});
 		const site = 'bind unix/{env.MACHINE_FOLDER}/site.sock unix/{env.MACHINE_FOLDER}/other.sock\n\trespond "four"';
 		assert.is((await fleet.publish(site, '--observe', '0s')).status, 0);

@@ -10,10 +10,10 @@ import { type RedisCertificate, RedisServer } from './redis-server.ts';
 const SENTINEL_COUNT = 3;
 const MASTER_NAME = 'mymaster';
 
-/** The user whom the Sentinels let ask for the master, and nothing else. */
+/** A user who may ask the Sentinels for the master, and may do nothing else. */
 export const SENTINEL_USER = 'machine';
 export const SENTINEL_PASSWORD = 'canary-of-the-sentinels';
-/** The password with which the Sentinels know each other. */
+/** The password with which the Sentinels authenticate to each other. */
 const PEER_PASSWORD = 'password-of-the-peers';
 
 interface SentinelGroupOptions {

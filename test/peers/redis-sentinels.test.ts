@@ -54,7 +54,7 @@ test('requests, limits, values and purges go on after the master was killed', as
 		await store.write('certificates/a', 'value');
 		const zone = {
 			name: 'all',
-			// More than can be sent during a failover.
+			// More requests than can be sent during a failover.
 			requests: 10_000_000,
 			window: 86_400_000,
 			key: 'everyone',

@@ -108,7 +108,7 @@ test('all nodes of a Redis Cluster with TLS, also those that only the others nam
 	const tls = { ca: certificate.authorityFile };
 	const settings = { ...ONE_NODE, address, tls, password: PASSWORD };
 	try {
-		// The texts are chosen so that each node has at least one of them.
+		// There are so many prefixes that each node owns the key of at least one of them.
 		const prefixes = Array.from({ length: 12 }, (_, i) => `prefix${i}`);
 		const owners = new Set(prefixes.map(prefix => group.ownerOf(keySlot(`{${prefix}}:key`))));
 		assert.is(owners.size, group.nodes.length);

@@ -1,6 +1,6 @@
 /**
  * `npm run test:peers`: runs the tests against real peers from the distribution's packages. Missing packages are installed first.
- * As many files run at the same time as there are processors; those in which time matters run last and one at a time. Prints
+ * As many files run at the same time as there are processors; time-sensitive files run last and one at a time. Prints
  * `N passed, N failed` on a line of its own at the end. Like test/run.ts, tests the binary.
  *
  * Usage: node test/peers/run.ts [word …], with the words of test/run.ts

@@ -17,7 +17,7 @@ export interface RedisCosts {
 	/** A report of usage by a rate limiter. A unit is one of the keys in it. */
 	readonly report: CommandCost;
 	readonly heartbeat: CommandCost;
-	/** Adding a purge. A unit is a member, which the reply lists. */
+	/** Adding a purge. A unit is a member of the cluster: the reply lists all members. */
 	readonly publish: CommandCost;
 	readonly confirm: CommandCost;
 	/** A read that waits, or that returns entries at once. A unit is an entry. */

@@ -10,7 +10,7 @@ import { REPORT_SCRIPT } from '../../runtime/cluster/shared-limits.ts';
 import { CONFIRM_SCRIPT, PUBLISH_SCRIPT } from '../../runtime/cluster/shared-purges.ts';
 import { SortedSet } from './sorted-set.ts';
 
-/** What the costs of a command depend on. */
+/** The kinds of commands, each of which has its own measured cost. */
 export type CommandKind = 'report' | 'heartbeat' | 'publish' | 'confirm' | 'read' | 'range';
 
 /** The result of a read that found nothing and waits. */

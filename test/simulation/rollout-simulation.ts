@@ -1,6 +1,7 @@
 /**
- * A rollout over many machines, some of which fail for reasons of their own. The decisions are those of the servers; see
- * runtime/cluster/rollout-decision.ts. Loads, traffic and failures are simulated. The same settings yield the same result.
+ * A rollout over many machines, some of which fail for reasons unrelated to the publication. Decisions are made by the code of real
+ * servers, runtime/cluster/rollout-decision.ts. Loads, traffic and failures are simulated. The same settings yield the same
+ * result.
  */
 import {
 	COORDINATOR_LEASE_MS,
@@ -46,8 +47,9 @@ export interface RolloutSettings {
 }
 
 /**
- * The process ends and is started again; the machine cannot reach Redis; it is not ready, for example because a thread does not
- * respond; or half of its requests are answered with an error, for example because a disk is full.
+ * How a machine fails. `crashed`: its process ends and is started again. `cut off`: it cannot reach Redis. `unready`: it is not
+ * ready, for example because a thread does not respond. `failing requests`: it answers half of the requests with an error, for
+ * example because a disk is full.
  */
 export type MachineFailureKind = 'crashed' | 'cut off' | 'unready' | 'failing requests';
 
@@ -65,7 +67,7 @@ export interface RolloutResult {
 
 const PREVIOUS = 1;
 const PUBLICATION = 2;
-/** Milliseconds between two checks by a machine of what it has to do. */
+/** Milliseconds between the checks in which a machine decides what to do next. */
 const STEP_INTERVAL_MS = 500;
 /** Milliseconds that a machine takes to load a configuration: the minimum, and the mean of the random part added to it. */
 const LOAD_MS = 500;

@@ -60,7 +60,7 @@ export interface RolloutFigures {
 	readonly published: string;
 	readonly rollouts: number;
 	readonly completed: number;
-	/** Number of rollouts in which more machines served the publication than the canary share. */
+	/** Number of rollouts in which the publication reached more machines than the canary share. */
 	readonly beyondCanary: number;
 	/**
 	 * The highest fraction of machines that served the publication in any rollout, and the median number of seconds until the end.

@@ -20,7 +20,7 @@ export interface ProcessObserver {
 	onWaited(milliseconds: number): void;
 }
 
-/** What outlives a process on its machine: the position of purges in the folder of a disk cache. */
+/** What stays on a machine when its process ends: the position up to which purges were applied to the disk cache. */
 export interface MachineDisk {
 	purgePosition: string | undefined;
 }
@@ -117,7 +117,8 @@ export class SimulatedProcess {
 	}
 
 	/**
-	 * Handles a request of a client. Calls back with whether it was admitted; at once, unless the request waits for Redis.
+	 * Handles a request of a client. Calls `onDecided` once it is known whether the request is admitted: immediately, unless the
+	 * request waits for Redis.
 	 * @returns True if the request waits.
 	 */
 	request(client: string, onDecided: (isAdmitted: boolean) => void): boolean {

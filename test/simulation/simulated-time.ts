@@ -1,7 +1,7 @@
 /** Simulated time for all machines of a simulation. It jumps from one event to the next. */
 import type { Clock } from '../../runtime/clock/clock.ts';
 
-/** What an event does. Returns false if nothing can have resolved a promise, because the event then costs less. */
+/** The action of an event. If it returns false, it has resolved no promise, and the simulation need not run promise callbacks. */
 export type SimulatedAction = () => unknown;
 
 /** An action, and the simulated time at which it runs. */

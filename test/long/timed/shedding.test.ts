@@ -127,7 +127,7 @@ test('at three times the capacity, answered requests are nearly as fast as witho
 				const [entry] = await upstreamEntries(server);
 				assert.is(entry!.shedding, true);
 				assert.ok((entry!.concurrency_limit as number) < 50, JSON.stringify(entry));
-				// Only the change is logged, and not each of the requests.
+				// Only the beginning of the overload is logged, not each refused request.
 				assert.equal(messagesOf(server), ['upstreams are overloaded: requests are refused']);
 			});
 		});

@@ -1,5 +1,5 @@
 /**
- * A normal client must not be slowed down while 5,000 clients send their heads slowly and 5,000 others send their bodies slowly.
+ * A normal client must not be slowed down while 5,000 clients send request heads slowly and 5,000 others send bodies slowly.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -22,7 +22,7 @@ const START_LIMIT_MS = 120_000;
 /** Number of pages in the caches. */
 export const PAGE_COUNT = 10;
 
-/** The policies for the time without Redis. Each policy has a zone of shared limits. */
+/** The values of `on_error`, which apply while Redis is unavailable. Each has a zone of shared limits. */
 export const POLICIES = ['local', 'allow', 'deny'] as const;
 export type Policy = (typeof POLICIES)[number];
 /** The limit of each zone: requests per second, burst, batch, and maximum milliseconds of waiting for Redis. */
@@ -154,7 +154,7 @@ export class FleetMachine {
 		this.id = (await this.cluster()).self;
 	}
 
-	/** `until` is not used, because starting four servers at once takes longer on a busy machine. */
+	/** Waits longer than `until` does, because on a busy machine it takes long to start four servers at once. */
 	async #untilItServes(): Promise<void> {
 		const { child, output } = this.server!;
 		const end = performance.now() + START_LIMIT_MS;

@@ -50,7 +50,10 @@ export class NetworkMachine {
 		this.#keeper = keeper;
 	}
 
-	/** @param number The last byte of its addresses. The name has at most 9 letters. */
+	/**
+	 * @param name A host name of at most 9 letters.
+	 * @param number The last byte of the machine's addresses.
+	 */
 	static async create(name: string, number: number, networks: readonly NetworkName[]): Promise<NetworkMachine> {
 		const script = 'hostname "$1" && ip link set lo up && echo ready && exec cat >/dev/null';
 		const keeper = spawn('unshare', ['--net', '--uts', 'sh', '-c', script, 'sh', name], {

@@ -1,7 +1,7 @@
 /**
- * Three machines under load while their redis-server fails in every way, and while one of them is cut off from it. No request fails
- * that the configuration does not ask for, response times stay as they are, limits do what `on_error` says, and every purge reaches
- * every machine in the end.
+ * Three machines under load while their redis-server fails in every way, and while one of them is cut off from it. Requests
+ * fail only where the configuration says so, response times do not grow, limits follow `on_error`, and every purge reaches every
+ * machine in the end.
  *
  * A fault lasts `SVC_FAULT_SECONDS` seconds, by default 6.
  */
@@ -16,11 +16,11 @@ import { makeNetworks } from './private-network.ts';
 import type { Sample } from './visitor.ts';
 
 const FAULT_MS = Number(process.env.SVC_FAULT_SECONDS ?? 6) * 1000;
-/** Length of a fault from which on response times are checked; shorter runs only print them. */
+/** Minimum length of a fault for which response times are checked. Shorter runs only print them. */
 const MIN_MEASURED_FAULT_MS = 30_000;
 /** Milliseconds of the phases without a fault. */
 const QUIET_MS = Math.max(4000, FAULT_MS / 4);
-/** Milliseconds of the visitor's first requests, which are not measured: connections and machine code are new. */
+/** Milliseconds at the beginning that are not measured, because connections are new and code is not compiled yet. */
 const WARM_UP_MS = 1500;
 /** Maximum factor by which response times may grow during a fault. */
 const MAX_GROWTH = 1.3;
@@ -106,7 +106,7 @@ function limitedBy(policy: Policy, samples: readonly Sample[]): Sample[] {
 	return ofCluster(samples).filter(({ path }) => path === pathOf(policy));
 }
 
-/** Returns the responses that no configuration asks for. Only `on_error deny` refuses requests because of a failure. */
+/** Returns the unexpected responses. Only `on_error deny` may refuse requests because of a failure. */
 function failuresIn(samples: readonly Sample[]): string[] {
 	const isExpected = ({ path, status, text, machine }: Sample): boolean => {
 		if (path === '/plain') return status === 200 && ['first', 'second'].includes(text);
@@ -127,8 +127,8 @@ async function untilReported(machine: FleetMachine): Promise<void> {
 }
 
 /**
- * Checks that response times during the fault are those of the phases without it. Slowness that the machine without Redis shares is
- * noise, and so are differences between the seconds without a fault.
+ * Checks that response times during the fault are about the same as without it. Slowness that also affects the machine without
+ * Redis is tolerated, and so are differences as large as those between seconds without a fault.
  */
 function checkTimes(
 	fault: Fault,
@@ -307,7 +307,8 @@ if (isInNamespaces) {
 		});
 	}
 	test.run();
-	// A fleet that could not be started or closed keeps child processes, which would keep this process alive. The summary sets the code.
+	// A fleet that could not be started or closed leaves child processes, which would keep this process alive. It therefore exits
+	// once the test runner has set the exit code.
 	const END_CHECK_MS = 100;
 	setInterval(() => {
 		if (process.exitCode !== undefined) process.exit();

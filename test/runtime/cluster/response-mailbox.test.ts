@@ -50,7 +50,7 @@ class MemoryMailbox {
 
 mailboxes('a notification about an earlier fetch does not end a wait, one about the awaited fetch does', async () => {
 	const redis = new MemoryMailbox();
-	// Nobody read this one, because the request that had waited for it had given up.
+	// Nobody has read this notification, because the request that had waited for it had given up.
 	redis.add(1000, 'lease', 'private');
 	const mailbox = redis.open();
 	const waiting = mailbox.prepare('lease').wait(60_000, 5000);
@@ -78,7 +78,7 @@ mailboxes('a mailbox is read with pauses if Redis answers at once with nothing',
 	redis.answersAtOnce = true;
 	const mailbox = redis.open();
 	assert.is(await mailbox.prepare('lease').wait(1000, 1), 'unknown');
-	// One in 100 ms. Without a pause, there would be thousands.
+	// There is one read every 100 ms. Without the pauses, there would be thousands.
 	assert.ok(redis.reads <= 12, String(redis.reads));
 	assert.ok(redis.reads >= 2, String(redis.reads));
 	mailbox.close();

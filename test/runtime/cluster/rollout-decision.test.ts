@@ -1,4 +1,4 @@
-/** The decisions of a rollout, over machines in memory whose clock the test moves: waves, failures, losses, pauses and returns. */
+/** The decisions of a rollout, with simulated machines and a clock that the test moves: waves, failures, pauses and returns. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -32,7 +32,7 @@ const decisions = suite('decisions of a rollout');
 const TERMS: RolloutTerms = { shares: [0.1, 1], observationMs: 5000, loadLimitMs: 60_000, maxErrorRateRise: 0.05 };
 const NO_TRAFFIC = { responses: 0, serverErrors: 0, errorRateBefore: 0 };
 
-/** A machine in memory. It does what it is told, unless a test changes it. */
+/** A simulated machine. It does what the rollout tells it, unless a test changes its behavior. */
 class SimulatedMachine {
 	readonly id: string;
 	serves: PublicationNumber = 1;
@@ -514,7 +514,7 @@ decisions('a machine with another publication of the same number keeps it until 
 		[1, 'old'],
 		[4, 'other'],
 	] as const) {
-		// The previous configuration of the rollout, the file of the machine, would be a step back.
+		// The rollout's previous configuration is the machine's own file. To load it would be a step back.
 		assert.equal(stepOf(trial, serves, identity), { step: 'none' });
 		assert.equal(stepOf({ ...trial, phase: 'aborted' }, serves, identity), { step: 'none' });
 		assert.equal(stepOf({ ...trial, admittedRank: 1, wave: 0 }, serves, identity), { step: 'load', publication: 1 });
@@ -522,7 +522,7 @@ decisions('a machine with another publication of the same number keeps it until 
 	}
 	assert.equal(stepOf({ ...trial, phase: 'completed' }, 1, 'new'), { step: 'none' });
 	assert.equal(stepOf({ ...trial, phase: 'aborted' }, 1, 'new'), { step: 'load', publication: 0 });
-	// What an earlier release has published has no identity.
+	// A publication by an earlier release has no identity.
 	assert.equal(stepOf({ ...trial, phase: 'completed' }, 1, undefined), { step: 'none' });
 });
 

@@ -11,7 +11,7 @@ export class ScriptedRedis {
 	/** The commands so far, without those that set up a connection. */
 	readonly commands: (readonly string[])[] = [];
 
-	/** @param answer Returns the bytes of a reply, of which each character is one. */
+	/** @param answer Returns a reply, in which each character stands for one byte. */
 	constructor(answer: (command: readonly string[]) => string) {
 		this.#server = createServer(socket => {
 			this.#sockets.add(socket);

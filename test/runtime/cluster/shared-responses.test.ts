@@ -94,7 +94,7 @@ test("a request that finds the ending lease of its own process takes the lease a
 	});
 	const first = (await tier.consult()) as { outcome: 'lead'; leaseId: number };
 	assert.is(first.outcome, 'lead');
-	// While the fetch is in progress, a request that consults Redis has its reasons not to wait for it.
+	// A request of the same machine that consults Redis during the fetch does not wait for it, but fetches alone.
 	assert.is((await tier.consult()).outcome, 'alone');
 	const ending = tier.responses.endFetch({ leaseId: first.leaseId, outcome: 'failed', stored: undefined });
 	const second = tier.consult();

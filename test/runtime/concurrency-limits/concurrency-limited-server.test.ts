@@ -1,6 +1,6 @@
 /**
  * `limit_concurrent` in a server with two threads. Together, the threads never exceed the limit; they keep the order of requests,
- * and free the place of each request, however the request ends.
+ * and free the slot of each request, however the request ends.
  */
 import { randomInt } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';

@@ -96,8 +96,8 @@ test('random requests on four threads are treated as by a model, and nothing is 
 	};
 	const die = (): void => {
 		const row = randomInt(rows);
-		// Without this call, the table of the dead thread would also be woken with that of its successor, because both tables are
-		// in this process.
+		// Without this call, the dead thread's table would also be woken when its successor's table is, because both tables are in
+		// this process.
 		tables[row]!.close();
 		main.removeThread(row);
 		tables[row] = new ConcurrencyTable(buffer, rows, KEYS, row);

@@ -1,4 +1,4 @@
-/** Processes that tell each other how many requests they run: places that are taken, freed, and left behind by a process that ended. */
+/** Processes that tell each other how many requests they run: slots that are taken, freed, or left behind by an ended process. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -139,7 +139,7 @@ test('the places of a process that ends are free, whether it says so or its chan
 		old.enter('a');
 		const [, channel] = handOver(old, successor);
 		assert.is(successor.enter('a'), NO_PLACE);
-		// Lets the answer of the successor arrive: a predecessor sends nothing before.
+		// Lets the successor's answer arrive, because a predecessor sends nothing before it.
 		await new Promise(resolve => setImmediate(resolve));
 		if (isKilled) channel.onRunning!('ended');
 		else old.exchange.finish();

@@ -116,7 +116,7 @@ kept('a cached file is neither opened nor read again', () => {
 
 kept('recently changed files, and files behind a symbolic link, are not cached', () => {
 	writeFileSync(path.join(root, 'fresh'), 'fresh');
-	// A changed file does not count as old if only its mtime is set back.
+	// A changed file is not cached sooner if its mtime is set back, because its ctime is not.
 	utimesSync(path.join(root, 'fresh'), 1, 1);
 	for (const name of ['fresh', 'link']) {
 		openUntilCached(name).close();

@@ -9,7 +9,7 @@ const THREADS = 4;
 const ATTEMPTS_PER_THREAD = 50_000;
 const CLIENT_ADDRESS = '192.0.2.1';
 
-/** Admits requests or connections without a pause, and reports how many were admitted and the highest number that ran at the same time. */
+/** Admits requests or connections without a pause. Reports how many were admitted, and the most that ran at the same time. */
 const SOURCE = `
 	const { parentPort, workerData } = require('node:worker_threads');
 	Promise.all([import(workerData.module), import(workerData.countsModule)]).then(([{ Admission }, { ClientCounts }]) => {

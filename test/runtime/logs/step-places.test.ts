@@ -169,7 +169,7 @@ for (const [format, name, text] of LANGUAGES) {
 				const again = await server.runtime.load({ ...input, text: moved });
 				assert.ok(again.result === 'applied' && again.unchanged);
 
-				// In a document that was loaded without source text, places are JSON pointers.
+				// If a document was loaded without source text, the field contains a JSON pointer.
 				const document = JSON.parse((await server.runtime.adapt(input)).document!);
 				const sites = [document.sites[1], document.sites[0]];
 				assert.is((await server.runtime.load(jsonInput({ ...document, sites }))).result, 'applied');

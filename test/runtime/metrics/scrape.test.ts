@@ -1,4 +1,7 @@
-/** A scrape of a running server: every family with its labels, both formats, and that clients cannot increase the number of label values. */
+/**
+ * A scrape of a running server: every metric family with its labels, in both formats. Clients cannot increase the number of label
+ * values.
+ */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { suite } from 'uvu';

@@ -67,8 +67,8 @@ interface Entry {
 }
 
 /**
- * Starts both ends that use a file of accounts: that of the main thread and that of a worker thread. The file is first written
- * with one account.
+ * Writes an account file with one account, and starts the two objects that read it: one of the main thread, and one of a worker
+ * thread.
  */
 function startWatching() {
 	const file = path.join(temporaryFolder(), 'accounts');

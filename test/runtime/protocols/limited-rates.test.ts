@@ -30,7 +30,7 @@ const RATE_BYTES = 16 * KIB;
 const BODY_BYTES = 40 * KIB;
 /** Minimum number of milliseconds that a body of `BODY_BYTES` takes, if the bytes of a tenth of a second are sent at once. */
 const MIN_BODY_MS = ((BODY_BYTES - RATE_BYTES / 10) / RATE_BYTES) * 1000;
-/** Milliseconds that the server gives a response. The time that it waits because of the rate does not count. */
+/** Time limit for a response, in milliseconds. The time during which the server waits because of the rate does not count. */
 const WRITE_TIMEOUT_MS = 2000;
 
 // Random text, so that gzip at most halves its size. Each character has one byte.

@@ -71,7 +71,7 @@ class SimulatedClock implements PaceClock {
 	}
 }
 
-/** An endless or finite body whose bytes can be predicted from their place. */
+/** An endless or finite body whose bytes can be predicted from their positions. */
 class PatternBody implements BodySource {
 	readonly length: number | undefined;
 	canceled: unknown = undefined;
@@ -203,8 +203,8 @@ for (const [name, create] of Object.entries(BODIES_BY_KIND)) {
 			async () => {
 				for (const rate of [10 * KIB, 64 * KIB, 500_000, MIB, 10 * MIB, 100 * MIB]) {
 					if (name === 'small pieces' && rate > MIB) continue;
-					// At a high rate, a body that returns 1,400 bytes whatever the size of the pull depends on more than the simulated
-					// clock.
+					// Skips high rates for a body that returns only 1,400 bytes per pull, because its rate then depends on more than
+					// the simulated clock.
 					const clock = new SimulatedClock(lateness);
 					const body = new PacedBody(create(clock, 2.5 * rate), rate, 0, clock);
 					const passages = await passagesOf(body, clock, 2000);

@@ -59,7 +59,7 @@ failure('a start: what only the machine lacks, and mistakes of the publication',
 		assert.is(kindOfStartFailure(error), 'machine', name);
 	}
 	assert.is(kindOfStartFailure(await startFailure(site('\tno_such_directive'))), 'refused');
-	// With a mistake of the publication beside it, the machine alone is not the cause.
+	// If the publication contains a mistake, too, the machine is not the only cause.
 	const both = configfile(
 		`https://a.test:0 {\n\ttls ${folder}/no.pem ${folder}/no.key\n\trespond {nothing\n\tnope\n}\n`,
 	);

@@ -34,7 +34,7 @@ import { temporaryFolder, until, waitForNothing } from '../../harness.ts';
 
 const following = suite('following publications');
 
-/** A machine gives the first reason for itself, and the second as the coordinator if it reports before it has decided. */
+/** A machine gives the short reason for itself, and the long one as the coordinator, if it reports before it has decided. */
 const EITHER_REASON = /^90\.0 % of 1000 responses( of all admitted machines)? were errors$/;
 const TERMS: RolloutTerms = { shares: [1], observationMs: 0, loadLimitMs: 60_000, maxErrorRateRise: 0.05 };
 
@@ -129,7 +129,7 @@ class Machine {
 	document: string | undefined;
 	readonly messages: string[] = [];
 	readonly logged: { readonly level: string; readonly message: string; readonly fields: object }[] = [];
-	/** True if a start counts as one from the disk, because Redis has not answered. */
+	/** True if the machine has started from its disk, because Redis has not answered. */
 	isFromDisk = false;
 	traffic: { requests: number; serverErrors: number } = { requests: 0, serverErrors: 0 };
 	onLoad: (number: PublicationNumber) => string | undefined = () => undefined;
@@ -384,7 +384,7 @@ following('a machine does not return to an old publication if the old state of R
 		const { reports } = rollout.counts;
 		await until('two more reports', () => rollout.counts.reports >= reports + 2);
 		assert.equal(machine.loads, [1, 2]);
-		// Neither does the next process, which has started with the publication on the disk.
+		// The next process, which starts with the publication on the disk, does not return to the old state, either.
 		machine.process!.close();
 		await machine.start(rollout, 2);
 		const reportsAtStart = rollout.counts.reports;

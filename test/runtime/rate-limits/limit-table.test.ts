@@ -121,7 +121,7 @@ test('a million other keys do not free a client that has used up its limit', () 
 	let freed = 0;
 	let refused = 0;
 	for (let i = 0; i < 1_000_000; i++) {
-		// In this time, the limit would admit four times as many keys as the attacker uses, if they filled the whole table.
+		// The attack takes 25 ms. In this time, no used-up request of the victim becomes available again.
 		const now = 1000 + i / 40_000;
 		if (table.take(`attacker ${i}`, now, rate, 1) > 0) refused++;
 		if (i % 1000 === 0 && table.take('victim', now, rate, 1) <= 0) freed++;
@@ -138,11 +138,11 @@ test('keys with refused requests are replaced in turn if all places of a set hav
 		assert.ok(take(`key ${key}`, 1000));
 		assert.not.ok(take(`key ${key}`, 1000), 'the second request is refused');
 	}
-	// The new key takes the place of one key, and stays the only one that a further new key replaces until it is refused.
+	// The first new key replaces one of these keys. Each further one replaces the previous new key, which has no refused requests.
 	for (let other = 0; other < 100; other++) assert.ok(take(`other ${other}`, 1001));
 	const freed = Array.from({ length: 8 }, (_, key) => key).filter(key => take(`key ${key}`, 1002));
 	assert.is(freed.length, 1);
-	// All limits have expired, so that the places of all keys are free.
+	// By now, all keys are unused again, so they can all be replaced.
 	assert.ok(take('late', 5000));
 	assert.not.ok(take('late', 5000));
 	for (let key = 0; key < 7; key++) assert.ok(take(`late ${key}`, 5000));

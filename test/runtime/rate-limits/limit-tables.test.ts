@@ -1,6 +1,6 @@
 /**
  * The counts of rate limits continue in a successor process. In these tests, a second set of tables, which knows only what is
- * handed over, takes the place of the successor.
+ * handed over, represents the successor.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -89,7 +89,7 @@ direct("a handler learns that its client disconnected, and can still read the cl
 		wire.socket.resetAndDestroy();
 		await once(wire.socket, 'close');
 		await until('the handler has been notified', () => addresses !== undefined);
-		// Access rules use the remote address, so an unknown address must not count as that of a Unix socket.
+		// Access rules use the remote address, so a client with an unknown address must not be treated like one on a Unix socket.
 		assert.is(addresses?.[0], '127.0.0.1');
 	});
 });

@@ -1,4 +1,4 @@
-/** Descriptors that are taken away from a thread: the thread's event loop goes on, and the socket stays open elsewhere. */
+/** Descriptors that are taken away from a thread: the thread's event loop keeps running, and the socket stays open elsewhere. */
 import { spawnSync } from 'node:child_process';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';

@@ -1,4 +1,4 @@
-/** The pages of the executable file that a process no longer needs are removed from its memory, and the process goes on. */
+/** Pages of the executable file that a process no longer needs are removed from its memory, and the process keeps running. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { suite } from 'uvu';

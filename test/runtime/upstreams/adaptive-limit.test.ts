@@ -84,7 +84,7 @@ class SimulatedUpstream {
 	#startNext(): void {
 		while (this.#busy.length < this.workers && this.#queue.length > 0) {
 			const arrivedAt = this.#queue.shift()!;
-			// Half of the service time varies.
+			// The service time varies between 75 % and 125 % of its mean.
 			const serviceMs = this.serviceMs * (0.75 + this.#random() * 0.5);
 			this.#busy.push({ endsAt: this.#nowMs + serviceMs, arrivedAt });
 		}

@@ -1,6 +1,6 @@
 /**
- * Upstreams that respond before they have read the whole request body, and then close the connection. If a write then fails, this
- * counts as a failure only after the part of the response that was received has been read.
+ * Upstreams that respond before they have read the whole request body, and then close the connection. If a write then fails,
+ * the server first reads the part of the response that has been received, and only then reports the failure.
  */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';

@@ -20,7 +20,7 @@ test.after.each(async () => {
 interface HoldingUpstream {
 	/** What follows `reverse_proxy` in a configuration. */
 	readonly address: string;
-	/** The requests that have arrived completely and have not been answered, as functions that answer them. */
+	/** Functions that answer the requests which have arrived completely and have not been answered yet. */
 	readonly held: (() => void)[];
 }
 

@@ -60,7 +60,7 @@ test('a recovering upstream gets gradually more requests', () => {
 	assert.is(of.trafficShare(2000), 0.1);
 	assert.is(of.trafficShare(2500), 0.5);
 	assert.is(of.trafficShare(3000), 1);
-	// After a failure has expired, the upstream also counts as recovering.
+	// An upstream also starts slowly after one of its failures has expired.
 	of.recordFail(5000);
 	assert.not.ok(of.isPassing(5050));
 	assert.ok(of.isPassing(5100));

@@ -63,7 +63,7 @@ const f = loadForeignFunctions(ffi, {
 	close: define(I, I),
 });
 
-/** Functions of the library that may call back. They are therefore called through `node:ffi` as Node documents it. */
+/** Functions of OpenSSL that may call back. They are therefore called through `node:ffi` in the documented way. */
 const { lib, functions: callbackFunctions } = ffi.dlopen(null, {
 	SSL_connect: { return: 'int32', arguments: ['pointer'] },
 	SSL_handle_events: { return: 'int32', arguments: ['pointer'] },
