@@ -191,8 +191,8 @@ class InternalAuthority implements Authority {
 	}
 
 	/**
-	 * Stores a key and its certificate, the key first. If the process dies between the two writes, the next process finds that key
-	 * and certificate do not match, and creates both again.
+	 * Stores a key and its certificate, the key first. If the process dies between the two writes, the next process finds no
+	 * certificate that matches the key, and creates both again.
 	 */
 	async #storeCertificate(
 		store: Store,

@@ -72,7 +72,7 @@ export class CertificateKeeper {
 		publish();
 	}
 
-	/** Starts an order. The promise, which is also the entry's `work.done`, resolves when the order ends. Never rejects. */
+	/** Starts an order, unless one is in progress. Resolves when the order ends. Never rejects. */
 	startOrder(entry: ManagedCertificate): Promise<void> {
 		if (entry.currentOrder) return entry.currentOrder.done;
 		const abort = new AbortController();
@@ -116,8 +116,7 @@ export class CertificateKeeper {
 					renew_at: new Date(advice.renewAt).toISOString(),
 				});
 			}
-			// The advice lets the issuer spread its load. It must not delay the renewal beyond the last twentieth of the certificate's
-			// lifetime.
+			// The advice lets the issuer spread its load. It must not delay the renewal until after 95% of the certificate's lifetime.
 			entry.renewAt = Math.min(advice.renewAt, record.notAfter - (record.notAfter - record.notBefore) / 20);
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);

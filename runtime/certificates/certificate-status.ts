@@ -62,7 +62,7 @@ export async function refreshStatus<Certificate extends StapledCertificate>(
 		fetchCounter.count({ result: 'failed' });
 		const cause = error.message;
 		deps.log('warn', 'tls.ocsp', 'OCSP response unavailable', { name: record.name, cause });
-		// The responder has not answered. The store's response is past half of its lifetime, but still valid, so it is stapled.
+		// No usable response could be fetched. The stored one is past half of its lifetime, but still valid, so it is stapled.
 		if (storedResponse && storedStatus)
 			publishResponse(entry, record, storedResponse, { ...storedStatus, thisUpdate: deps.now() }, deps);
 		else if (dropExpiredResponse(entry, record, deps)) {

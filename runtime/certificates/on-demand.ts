@@ -55,7 +55,7 @@ export class OnDemandCertificates {
 		this.#deps = deps;
 	}
 
-	/** Applies the policies of a new active document. `permission` is its option `on_demand_tls`. */
+	/** Applies the policies of a new active configuration. `permission` is its option `on_demand_tls`. */
 	applyPolicies(policies: readonly ReadyPolicy[], permission: unknown): void {
 		this.#policies = policies.filter(
 			({ settings }) => settings.on_demand === true || (settings.managers?.length ?? 0) > 0,

@@ -34,7 +34,7 @@ export class OutageLog {
 	#unloggedLosses = 0;
 	/** Number of outages that were logged since the interval began. */
 	#loggedOutages = 0;
-	/** Ends the interval, which begins with the first outage; undefined outside of it. */
+	/** Stops the timer of the current interval, which began with the first logged outage; undefined if no interval is running. */
 	#stopTimer: (() => void) | undefined;
 
 	constructor(messages: OutageMessages, log: OutageLogFunction, clock: Clock = SYSTEM_CLOCK) {

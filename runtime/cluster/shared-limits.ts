@@ -271,7 +271,7 @@ export class SharedLimits implements SharedTables {
 		this.#counts.keys += keyReports.length;
 	}
 
-	/** Returns the reports of all tables, with at most {@link MAX_REPORT_KEYS} keys in total. */
+	/** Returns the reports of all tables, with at most {@link MAX_REPORT_KEYS} keys in total, apart from urgent ones. */
 	#collectReports(): ZoneReport[] {
 		const now = this.#clock.monotonicNow();
 		const reports: ZoneReport[] = [];

@@ -215,7 +215,7 @@ export class SharedPurges {
 	 * PurgeNotRecorded, and with PurgeNotShared if Redis does not accept it in time.
 	 */
 	async purge(selection: PurgeSelection): Promise<PurgeOutcome> {
-		// The other machines can purge while this one does.
+		// The purge is sent before the local one has ended, so that all machines purge at the same time.
 		const ownNumber = ++this.#ownCount;
 		const sending = this.#publishPurge({ selection, ownNumber }).catch(error => {
 			if (!(error instanceof ClusterError)) throw error;

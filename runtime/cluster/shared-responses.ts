@@ -262,7 +262,7 @@ export class SharedResponses {
 	/** True while Redis does not answer. Requests then do not wait for it. */
 	#isAway = false;
 	#probeTimer: NodeJS.Timeout | undefined;
-	/** Why responses were not shared when that was logged last; undefined after a response was stored. */
+	/** The reason that was last logged why a response was not shared; undefined after a response was stored. */
 	#loggedReason: string | undefined;
 	#isClosed = false;
 	readonly #counts = { found: 0, absent: 0, unavailable: 0, waits: 0, stored: 0, fenced: 0, failed: 0, purged: 0 };

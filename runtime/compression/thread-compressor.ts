@@ -11,7 +11,7 @@ import { EncodedBody } from './encoded-body.ts';
 /** Maximum bytes that a thread caches. */
 const MAX_CACHED_BYTES = 16 * 1024 * 1024;
 
-/** Maximum size of an encoded form that is cached. Larger files are read and encoded in chunks. */
+/** Maximum size, in bytes, of the encoded form of a file that is cached. */
 const MAX_FORM_BYTES: number = 1024 * 1024;
 
 /** An LRU cache of encoded forms. */
@@ -58,7 +58,7 @@ export class ThreadCompressor implements Compressor {
 	readonly #encodedFiles = new EncodedFiles();
 	/** Encoders by name, level and checksum; null if not available. */
 	readonly #encodersByCoding = new Map<string, ReusedEncoder | null>();
-	/** Output buffers. Output longer than the longest input is not worth sending. */
+	/** Buffers for encoded output. If the output does not fit, which is rare, the body is encoded again without them. */
 	readonly #outputPages = new FilePages(MAX_ONE_SHOT_BYTES + 1024, undefined);
 	readonly #counters: Float64Array;
 	#streamCount = 0;
@@ -162,8 +162,8 @@ export class ThreadCompressor implements Compressor {
 	}
 
 	/**
-	 * Handles a source of unknown length. If its first chunk turns out to be the whole body, the body may be too short to be worth
-	 * encoding.
+	 * Handles a source of unknown length. If its first chunk is available at once and not longer than `options.minimum`, the body
+	 * is sent unencoded, because it is probably too short to be worth encoding.
 	 */
 	#encodeUnknownLength(source: BodySource, coding: Coding, options: EncodeOptions): EncodeReturn {
 		const firstPull = source.pull();

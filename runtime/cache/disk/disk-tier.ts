@@ -245,7 +245,10 @@ export class DiskTier {
 		}
 	}
 
-	/** Loads the responses of a key from disk into memory. */
+	/**
+	 * Loads the responses of a key from disk into memory. Returns undefined if there are none, or if too many reads are in
+	 * progress.
+	 */
 	recallKey(key: string): Promise<void> | undefined {
 		const pendingRecall = this.#recallsByKey.get(key);
 		if (pendingRecall !== undefined || !this.#isOpen || this.#recallsByKey.size >= MAX_CONCURRENT_READS)

@@ -5,9 +5,12 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** Milliseconds for which nonces are sealed with the same key. A nonce is valid for at least that long and at most twice as long. */
+/**
+ * Milliseconds until the sealing key is replaced. Nonces stay valid until it has been replaced twice, for one to two such
+ * periods.
+ */
 const KEY_ROTATION_MS = 600_000;
-/** Maximum number of used nonces remembered per key. After that, a new key is used, and clients with old nonces must try again. */
+/** Maximum number of used nonces remembered per key. When it is reached, the key is replaced early, so nonces expire sooner. */
 const MAX_USED_NONCES = 50_000;
 /** Number of random bytes at the start of a nonce. */
 const RANDOM_BYTES = 12;
