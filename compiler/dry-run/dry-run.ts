@@ -93,8 +93,8 @@ export class DryRun {
 	readonly #builtSitesByIndex = new Map<number, BuiltSite>();
 
 	/**
-	 * `previousDryRun` is an earlier dry run without a tracer. A site that is the same object in both plans, as in successive results of
-	 * a compiler session, is not built again, and shares the state of its pools with `previousDryRun`.
+	 * `previousDryRun` is an earlier dry run without a tracer. A site that is the same object in both plans, as in successive
+	 * results of a compiler session, is not built again, and shares the state of its pools with `previousDryRun`.
 	 */
 	constructor(plan: Plan, deps: DryRunEnvironment, tracer?: DryRunTracer, previousDryRun?: DryRun) {
 		this.plan = plan;

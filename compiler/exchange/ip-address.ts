@@ -1,8 +1,8 @@
 /** IP addresses as numbers: strict parsing and canonical text. */
 
 /**
- * An address as four 32-bit words. An IPv4 address, or an IPv6 address that is mapped from one, is in the last word, with `isIpv4` set.
- * The zone is '' except for an IPv6 address with a zone.
+ * An address as four 32-bit words. An IPv4 address, or an IPv6 address that is mapped from an IPv4 address, is in the last word,
+ * with `isIpv4` set. The zone is '' except for an IPv6 address with a zone.
  */
 export interface IpAddress {
 	readonly isIpv4: boolean;

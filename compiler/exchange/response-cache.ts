@@ -158,7 +158,8 @@ export interface ResponseCache {
 	refresh(response: CachedResponse, head: CachedHead, leaseId?: number): CachedResponse;
 	remove(response: CachedResponse): void;
 	/**
-	 * Removes all responses for a URL, whatever their keys. Returns a promise if the removal must be recorded on disk or in the cluster.
+	 * Removes all responses for a URL, whatever their keys. Returns a promise if the removal must be recorded on disk or in the
+	 * cluster.
 	 */
 	invalidate(host: string, path: string, query: string | undefined): void | Promise<void>;
 	/**

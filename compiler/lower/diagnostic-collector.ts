@@ -62,7 +62,9 @@ export class DiagnosticCollector {
 	}
 }
 
-/** Replaces `relatedPointer` by the place in the text from which the object at the pointer was lowered; without a text, by a hint. */
+/**
+ * Replaces `relatedPointer` by the place in the text from which the object at the pointer was lowered; without a text, by a hint.
+ */
 function withRelatedPlace(
 	diagnostic: Diagnostic,
 	locate: ((pointer: string) => SourceSpan | undefined) | undefined,

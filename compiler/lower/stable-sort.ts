@@ -1,6 +1,6 @@
 /**
- * The stable sort with which Caddy orders routes. Its comparison of routes is not transitive, so the result depends on which pairs are
- * compared; the algorithm is therefore part of the language.
+ * The stable sort with which Caddy orders routes. Its comparison of routes is not transitive, so the result depends on which
+ * pairs are compared; the algorithm is therefore part of the language.
  */
 
 /** Number of items in a block. Blocks are sorted by insertion and then merged. */

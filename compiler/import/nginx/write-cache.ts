@@ -234,8 +234,8 @@ function bypassLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter, v
 }
 
 /**
- * Values of nginx's settings that need no line in a Configfile, because `cache` always behaves as they say: patterns by the name of the
- * setting without its prefix, such as `proxy_`.
+ * Values of nginx's settings that need no line in a Configfile, because `cache` always behaves that way. Each is a pattern; the
+ * key is the name of the setting without its prefix, such as `proxy_`.
  */
 const BUILT_IN_VALUES: { readonly [name: string]: RegExp } = {
 	cache_methods: /^(?:GET|HEAD| )*$/,

@@ -28,8 +28,8 @@ const UNSUPPORTED_CONTENT: { readonly [name: string]: string } = {
 };
 
 /**
- * Writes everything in a location, from its rewrites to its content. `scope` is the scope of `block`, and `outerScope` the scope around
- * it.
+ * Writes everything in a location, from its rewrites to its content. `scope` is the scope of `block`, and `outerScope` the scope
+ * around it.
  */
 export function writeLocationBody(
 	block: readonly NginxDirective[],

@@ -278,8 +278,8 @@ const SYNTAX_WORD_SUBJECTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns what to do about a word in a Compatfile that exists only in a Configfile; undefined for other words. `moduleNames` are the names
- * of such directives and options.
+ * Returns advice about a word in a Compatfile that is valid only in a Configfile; undefined for other words. `moduleNames` are
+ * the names of such directives and options.
  */
 export function configfileHint(word: string, moduleNames: ReadonlySet<string>): string | undefined {
 	const subject = SYNTAX_WORD_SUBJECTS.get(word) ?? (moduleNames.has(word) ? `\`${word}\`` : undefined);

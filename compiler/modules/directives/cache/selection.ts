@@ -25,8 +25,8 @@ export const MAX_SELECTING_FIELDS = 32;
 const VERBATIM_PREFIX = '\u0001';
 
 /**
- * Returns alternating names and values of the selecting fields in `requestHeaders`. A response in an uncommon coding is only for requests
- * with exactly the same `Accept-Encoding`.
+ * Returns alternating names and values of the selecting fields in `requestHeaders`. A response in an uncommon coding is only for
+ * requests with exactly the same `Accept-Encoding`.
  */
 export function selectingValues(
 	names: readonly string[],

@@ -105,8 +105,8 @@ export function withoutUnsharedFields(head: CachedHead): CachedHead {
 }
 
 /**
- * Returns the head of a stored response that the origin has validated. `headers` are the fields of the origin's response, which is a
- * 304 or the response to a HEAD, and `requestHeaders` those of the request.
+ * Returns the head of a stored response that the origin has validated. `headers` are the fields of the origin's response, which
+ * is a 304 or the response to a HEAD, and `requestHeaders` the fields of the request.
  */
 export function refreshHead(
 	head: CachedHead,
