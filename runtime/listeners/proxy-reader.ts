@@ -6,7 +6,6 @@ import { unmapAddress } from '../protocols/http1/socket-info.ts';
 import type { ConnectionPeer } from '../protocols/protocol.ts';
 import { parseProxyHeader } from './proxy-header.ts';
 
-/** Default milliseconds to wait for the header. */
 const DEFAULT_HEADER_TIMEOUT_MS = 5000;
 
 /** Called with the reason for closing a connection: `bad_proxy_header`, `proxy_header_timeout`. */

@@ -12,7 +12,6 @@ import {
 } from './log-losses.ts';
 import type { LogWriter } from './log-writer.ts';
 
-/** Maximum characters queued. */
 const MAX_QUEUED_CHARS = 8 * 1024 * 1024;
 /** Milliseconds until the first attempt to reconnect. The wait doubles with each attempt. */
 const FIRST_RECONNECT_MS = 250;

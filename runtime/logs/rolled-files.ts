@@ -23,7 +23,7 @@ export class RolledFiles {
 	#currentCleanup: Promise<void> | undefined = undefined;
 	#needsRerun = false;
 
-	/** @param mode The mode of the log file. Derived files must not be readable by more users. */
+	/** @param mode The mode of the log file. Compressed files must not be readable by more users. */
 	constructor(file: string, rolling: LogRolling, mode: number) {
 		this.#logFile = file;
 		this.#rolling = rolling;

@@ -1,7 +1,7 @@
 /** Formats times and durations for log entries. */
 import { formatTime } from '../../compiler/modules/templates/time-layout.ts';
 
-/** Layouts of named time formats. */
+/** Layouts of named time formats, in the notation of Go's `time` package. */
 const NAMED_LAYOUTS: { readonly [name: string]: string } = {
 	iso8601: '2006-01-02T15:04:05.000Z0700',
 	rfc3339: '2006-01-02T15:04:05Z07:00',

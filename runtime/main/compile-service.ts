@@ -31,7 +31,7 @@ type Request<Op extends CompilerRequest['op']> = Omit<Extract<CompilerRequest, {
 export class CompileService {
 	/** Number of threads abandoned because they did not respond. */
 	stallCount = 0;
-	/** The vitals of the current compile thread. */
+	/** Event-loop lag, garbage collection and heap of the current compile thread. */
 	readonly vitals: ThreadVitals;
 	readonly #startData: Omit<CompilerStart, 'activity'>;
 	readonly #log: CompilerLog;

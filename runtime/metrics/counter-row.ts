@@ -50,7 +50,7 @@ export const ROW_LENGTH: number = HTTP3_SLOTS_END;
  */
 const PADDING_BYTES = 128;
 
-/** Byte offset of the thread's vitals, which follow the row. */
+/** Byte offset of the thread's {@link ThreadVitals}, which follow the row. */
 const VITALS_OFFSET = PADDING_BYTES + ROW_LENGTH * Float64Array.BYTES_PER_ELEMENT + PADDING_BYTES;
 
 /** Allocates memory for one row and the thread's vitals. */

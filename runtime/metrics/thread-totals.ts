@@ -46,7 +46,7 @@ export class ThreadTotals {
 		return buffer;
 	}
 
-	/** Asks all threads, including those that start later, to record their vitals. */
+	/** Asks all threads, including those that start later, to record their {@link ThreadVitals}. */
 	requestVitals(): void {
 		this.#wantsVitals = true;
 		for (const { vitals } of this.#threadsByIndex.values()) vitals.requestRecording();

@@ -5,13 +5,11 @@
 import { constants, type ELDHistogram, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 
-/** Milliseconds between publications. */
 const PUBLISH_INTERVAL_MS = 1000;
 
 /** Upper bounds of the buckets for garbage collection pauses in seconds, without `+Inf`. prom-client uses the same bounds. */
 export const GC_BUCKET_BOUNDS_SECONDS: readonly number[] = [0.001, 0.01, 0.1, 1, 2, 5];
 
-/** Kinds of garbage collection. */
 const GC_KINDS = ['major', 'minor', 'incremental', 'weakcb'] as const;
 
 /**
@@ -41,7 +39,6 @@ const FIRST_GAUGE_SLOT = 3;
 const FIRST_GC_SLOT = FIRST_GAUGE_SLOT + VITAL_GAUGES.length;
 /** Number of slots for each kind of garbage collection: its buckets, `+Inf`, and the sum. */
 const GC_KIND_SLOTS = GC_BUCKET_BOUNDS_SECONDS.length + 2;
-/** Total number of slots. */
 const SLOT_COUNT = FIRST_GC_SLOT + GC_KINDS.length * GC_KIND_SLOTS;
 
 /** The vitals of one thread. Both the thread and the scraper use this class. */

@@ -1,11 +1,9 @@
 /** Encodes DSA private keys as PEM with the label `DSA PRIVATE KEY`, a format that OpenSSL no longer writes. */
 import type { KeyObject } from 'node:crypto';
 
-/** The DER tag of a sequence (X.690). */
+/** Tags of DER elements (X.690). */
 const SEQUENCE_TAG = 0x30;
-/** The DER tag of an integer. */
 const INTEGER_TAG = 0x02;
-/** The DER tag of an octet string. */
 const OCTET_STRING_TAG = 0x04;
 
 /** Returns a private key as PEM. It contains a DER sequence of 0, p, q, g, the public y and the private x. */

@@ -56,7 +56,7 @@ export class BodyRelay {
 	 * data, and also once at the start, to find out whether it can. May be read while received bytes are being handled.
 	 */
 	get wantsShortRead(): boolean {
-		// When a pool closes, it closes the relay's pipe. Bodies that are in progress are then read normally.
+		// When an upstream pool closes, it closes the relay's pipe. Bodies that are in progress are then read normally.
 		if (this.#relay.closed) return false;
 		if (this.#hasMovedData) return this.#body.awaited;
 		const isFirstRead = !this.#wasProbed;

@@ -74,7 +74,7 @@ export interface ClientCall {
 
 /** An upstream connection that carries one request at a time, and is kept open between requests. */
 export interface KeptConnection extends CallCarrier {
-	/** The time, by `performance.now()`, when the connection last became idle. Set by the keeper. */
+	/** The time, by `performance.now()`, when the connection last became idle. Set by the {@link ConnectionKeeper}. */
 	idleSince: number;
 	/** True if a request can be sent on the connection now. */
 	readonly usable: boolean;

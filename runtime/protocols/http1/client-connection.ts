@@ -43,7 +43,7 @@ export class ClientConnection
 		OutputOwner,
 		RelayOwner
 {
-	/** The time, by `performance.now()`, when the connection last became idle. Set by the keeper. */
+	/** The time, by `performance.now()`, when the connection last became idle. Set by the {@link ConnectionKeeper}. */
 	idleSince = 0;
 	readonly #upstreamSocket: UpstreamSocket;
 	readonly #blockReader: BlockReader;

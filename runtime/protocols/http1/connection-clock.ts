@@ -20,7 +20,7 @@ export interface ClockOwner {
 export class ConnectionClock implements TimedItem {
 	/** The tick in which the deadlines are checked next. Set by the timer wheel. */
 	dueTick = -1;
-	/** Implements DenseSetMember. */
+	/** Position in a slot of the timer wheel. Set by `DenseSet`. */
 	positionInSet = -1;
 	readonly #engine: Http1Engine;
 	readonly #socket: ClientSocket;

@@ -35,7 +35,7 @@ const EMPTY_BUFFER = Buffer.alloc(0);
 
 /** A client connection. The object is in use until the socket has closed. */
 export class Http1Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
-	/** Implements DenseSetMember. */
+	/** Position in the engine's set of connections. Set by `DenseSet`. */
 	positionInSet = -1;
 	readonly #socket: ClientSocket;
 	readonly #input: SocketInput;
@@ -337,7 +337,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		return at;
 	}
 
-	/** Passes an exchange to the host. The host must not throw. If it does, only this connection is lost, not the process. */
+	/** Passes an exchange to the `ProtocolHost`, which must not throw. If it does, only this connection is lost. */
 	#handle(x: Exchange): void | Promise<void> {
 		try {
 			return this.#engine.host.handle(x);

@@ -20,7 +20,7 @@ import type { SocketInfo } from './socket-info.ts';
 import { ReadMemory, type SocketInput } from './socket-input.ts';
 import { type TimedItem, TimerWheel } from './timer-wheel.ts';
 
-/** A connection, as the engine manages it. */
+/** What the engine needs from a connection. */
 export interface EngineConnection extends ClosableConnection, DenseSetMember {
 	/** The connection's deadlines. */
 	readonly clock: TimedItem;
@@ -44,7 +44,7 @@ export type Http2TakeOver = (input: SocketInput, info: SocketInfo, bytes: Buffer
 export class Http1Engine {
 	readonly host: ProtocolHost;
 	readonly takeOver: Http2TakeOver | undefined;
-	/** The host's limits at the time of the last new connection or clock tick. */
+	/** `host.limits`, as it was at the last new connection or clock tick. */
 	limits: ProtocolLimits;
 	readonly parser: RequestHeadParser;
 	readonly fieldWriter: FieldWriter;
@@ -131,7 +131,7 @@ export class Http1Engine {
 	}
 
 	add(connection: EngineConnection): void {
-		// The wheel does not advance while the timer is stopped.
+		// The timer wheel does not advance while there are no connections, because the timer is stopped.
 		if (this.connections.size === 0) this.#timerWheel.restart(this.now);
 		this.connections.add(connection);
 		this.#timerWheel.add(connection.clock);

@@ -56,7 +56,7 @@ export interface SessionKeeper {
 
 /** An HTTP/2 connection to an upstream. */
 export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner, StreamSession {
-	/** The time, by `performance.now()`, when the last exchange ended. Set by the keeper. */
+	/** The time, by `performance.now()`, when the last exchange ended. Set by the {@link SessionKeeper}. */
 	idleSince = 0;
 	hasCarriedResponse = false;
 	readonly frames: FrameWriter;

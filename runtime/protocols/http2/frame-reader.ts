@@ -18,7 +18,6 @@ const MAX_FRAME_BYTES = FRAME_HEADER_BYTES + MAX_FRAME_PAYLOAD;
 const LARGE_FRAME_BYTES = 8192;
 /** This thread's free buffers for large frames. */
 const freeFrameBuffers: Buffer[] = [];
-/** Maximum free buffers kept. */
 const MAX_FREE_BUFFERS = 32;
 
 function allocateFrameBuffer(size: number): Buffer {

@@ -12,7 +12,7 @@ import { OutputMemory } from './output-memory.ts';
 import { RequestFields } from './request-fields.ts';
 import { ResponseFields } from './response-fields.ts';
 
-/** A connection, as the engine manages it. */
+/** What the engine needs from a connection. */
 export interface EngineSession extends ClosableConnection {
 	readonly info: SocketInfo;
 	/** Handles expired deadlines. `now` is from `performance.now()`. */
@@ -24,8 +24,8 @@ export interface EngineSession extends ClosableConnection {
 }
 
 /**
- * Coders that all connections share. They are created for the first connection, because most listeners of a large configuration
- * never have one.
+ * Encoders, decoders and buffers that all connections share. They are created for the first connection, because most listeners of
+ * a large configuration never have one.
  */
 export class Http2Coders {
 	readonly requestFields: RequestFields;
@@ -46,7 +46,7 @@ export class Http2Coders {
 /** The state that all HTTP/2 connections of one server share on one thread. */
 export class Http2Engine {
 	readonly host: ProtocolHost;
-	/** The host's limits at the time of the last new connection or clock tick. */
+	/** `host.limits`, as it was at the last new connection or clock tick. */
 	limits: ProtocolLimits;
 	readonly counters: Http2Counters | undefined;
 	readonly sessions: Set<EngineSession> = new Set();
