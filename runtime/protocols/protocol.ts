@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { DirectSocket } from '../sockets/direct-socket.ts';
 
-/** The runtime, as protocols see it. */
+/** What protocols need from the runtime. */
 export interface ProtocolHost {
 	/** Runs the handler graph of the current generation. Never throws or rejects: errors become responses. */
 	handle(x: Exchange): void | Promise<void>;
@@ -115,8 +115,8 @@ export interface ClosableConnection {
 }
 
 /**
- * How long idle HTTP/1 connections may send one more request while they are drained. A request that is already in transit when its
- * connection closes would be lost.
+ * How long an idle HTTP/1 connection that is being drained may still send a request. A request that is already in transit when
+ * its connection closes would be lost.
  */
 export interface RequestWaits {
 	/** Milliseconds for connections that have had a request; 0 closes all idle connections at once. */

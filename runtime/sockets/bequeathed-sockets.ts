@@ -40,7 +40,6 @@ export interface InheritedDatagrams extends BequeathedDatagrams {
 export interface BequeathedListener {
 	/** The key of the listener, such as `tcp/127.0.0.1:8080`; see `PlannedSocket.key`. */
 	readonly key: string;
-	/** The bound port. */
 	readonly port: number;
 	readonly descriptors: readonly number[];
 	/** The UDP sockets of a listener that speaks HTTP/3. The process that bound them has one socket for each thread. */

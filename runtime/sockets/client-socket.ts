@@ -1,4 +1,4 @@
-/** A client connection, as protocols see it. */
+/** The interface through which protocols use the socket of a client connection. */
 import { isDirectIo } from './io-mode.ts';
 
 /** The common interface of `net.Socket`, `tls.TLSSocket` and {@link DirectSocket}. Events are delivered through a SocketInput. */

@@ -114,7 +114,7 @@ export function isDirectHandle(handle: object): handle is StreamHandle {
 	);
 }
 
-/** An accepted connection, with or without a stream. */
+/** An accepted connection, as a Node stream or without one. */
 export type AcceptedSocket = Socket | DirectSocket;
 
 /**
@@ -224,7 +224,7 @@ export class DirectSocket implements PolledSocket {
 		this.#readMemory = memory;
 		if (handle.reading === true) {
 			handle.readStop();
-			// If the connection becomes a stream again, the stream must start to read.
+			// If the connection is converted back to a `net.Socket`, that socket must start to read.
 			handle.reading = false;
 		}
 		const poller = usePoller ? threadPoller() : undefined;
@@ -559,7 +559,6 @@ export class DirectSocket implements PolledSocket {
 		this.#peekOwner?.onPeeked(count);
 	}
 
-	/** Called by the handle when it has closed. */
 	onHandleClosed(): void {
 		this.onClosed?.();
 		this.holder?.onClosed(this.#error);

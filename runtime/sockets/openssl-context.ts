@@ -25,7 +25,7 @@ export interface HandshakeDuties {
 	readonly ocspResponse?: Uint8Array | undefined;
 	/** Whether client certificates are requested, and on which terms. OpenSSL verifies them during the handshake. */
 	readonly clientTerms?: ClientCertificateTerms | undefined;
-	/** Receives each line of the secrets log, without its line break. */
+	/** Receives each line of the log of TLS secrets (NSS key log format), without its line break. */
 	readonly onSecret?: ((line: string) => void) | undefined;
 }
 

@@ -105,7 +105,7 @@ export interface CallbackTarget {
 	readonly ocspResponse: Uint8Array | undefined;
 	/** Called with the position and length of the negotiated protocol in `protocols`. */
 	onNegotiated(at: number, length: number): void;
-	/** Called with each line of the secrets log, if the context has one. */
+	/** Called with each line of the log of TLS secrets, if the context has such a log. */
 	onSecretLine(line: string): void;
 }
 
@@ -202,7 +202,7 @@ export class OpensslThread {
 			try {
 				this.currentTarget?.onSecretLine(library.readText(line));
 			} catch {
-				// The connection continues; only the secrets log lacks this line.
+				// The connection continues; only the log of TLS secrets lacks this line.
 			}
 		});
 	}

@@ -121,7 +121,6 @@ export class SocketRelay {
 		return true;
 	}
 
-	/** True after `close`. */
 	get closed(): boolean {
 		return this.#isClosed;
 	}

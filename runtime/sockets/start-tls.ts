@@ -1,4 +1,4 @@
-/** Starts TLS on accepted connections without streams, either with OpenSSL directly or with Node's handles. */
+/** Starts TLS on accepted connections that have no Node stream, either with OpenSSL directly or with Node's handles. */
 import type { DirectSocket } from './direct-socket.ts';
 import { OpensslHandle } from './openssl-handle.ts';
 import { type OpensslThread, opensslThread } from './openssl-thread.ts';
@@ -11,7 +11,7 @@ import {
 } from './tls-handle.ts';
 import { tlsMode } from './tls-mode.ts';
 
-/** Reports whether {@link startTls} can perform a handshake. If not, the connection must become a stream. */
+/** Reports whether {@link startTls} can perform a handshake. If not, the connection must become a `net.Socket`. */
 export function canStartTls(socket: DirectSocket, options: HandshakeOptions): boolean {
 	return (socket.poller !== undefined && options.openssl !== undefined) || options.context !== undefined;
 }

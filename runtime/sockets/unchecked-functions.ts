@@ -19,7 +19,8 @@ export function uncheckedFunctionsOf<Names extends string>(
 	signatures: { readonly [Name in Names]: ForeignSignature },
 ): { readonly [Name in Names]: ForeignFunction } {
 	const uncheckedByName = new Map<string, ForeignFunction>();
-	// Node looks up properties on its functions that most of them lack, so that the lookup reaches the prototype's prototype.
+	// Node looks up symbols on the inner functions. Most functions lack them, so the lookup reaches the prototype of
+	// `Function.prototype`, which is replaced by a proxy that records the function.
 	const basePrototype = Object.getPrototypeOf(Function.prototype);
 	const recordingPrototype = new Proxy(basePrototype, {
 		get(target, key, receiver) {

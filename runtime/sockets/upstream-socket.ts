@@ -15,7 +15,7 @@ const MEDIUM_READ_BYTES = 16_384;
 /** Reads from the upstream are limited only while the client has room for fewer bytes than this. */
 export const MIN_ROOM_FOR_FULL_READ_BYTES = 49_152;
 
-/** Size, in bytes, of a read by a stream. */
+/** Size, in bytes, of a read by a Node stream. */
 const STREAM_READ_BYTES = 65_536;
 
 type WriteCallback = (error?: Error | null) => void;
@@ -95,7 +95,7 @@ export class UpstreamSocket implements SocketOwner {
 	}
 
 	/**
-	 * Attaches a stream. `emitsData` is true if it was created without `onread`, so that its data arrives as events.
+	 * Attaches a Node stream. `emitsData` is true if it was created without `onread`, so that its data arrives as events.
 	 */
 	attach(socket: Socket, emitsData: boolean): void {
 		this.#socket = socket;
@@ -125,7 +125,7 @@ export class UpstreamSocket implements SocketOwner {
 	}
 
 	/**
-	 * Attaches a connection without a stream. From then on, `withoutStream` returns it, and `socket` must not be
+	 * Attaches a connection that has no Node stream. From then on, `withoutStream` returns it, and `socket` must not be
 	 * used.
 	 */
 	attachDirect(socket: DirectSocket, memory: Buffer): void {
@@ -135,7 +135,9 @@ export class UpstreamSocket implements SocketOwner {
 		socket.start(memory, this);
 	}
 
-	/** Converts the connection to one without a stream, if possible. Afterwards, `socket` must not be used. May be called once. */
+	/**
+	 * Converts the connection to one without a Node stream, if possible. Afterwards, `socket` must not be used. May be called once.
+	 */
 	withoutStream(): ClientSocket {
 		if (this.#directSocket) return this.#directSocket;
 		const socket = this.#socket!;

@@ -13,7 +13,7 @@ export interface DataWriter {
 	endStreamAt(frameIndex: number): boolean;
 }
 
-/** The connection, as the output of its streams sees it. */
+/** What the output of a stream needs from the connection. */
 export interface OutputSession {
 	readonly frames: DataWriter;
 	/** Number of bytes of DATA that the client accepts on all streams together (the connection's send window). */
@@ -28,7 +28,7 @@ export interface OutputSession {
 	dataSent(byteCount: number): void;
 }
 
-/** The stream, as its output sees it. */
+/** What the output of a stream needs from the stream itself. */
 export interface OutputOwner {
 	/** Called when bytes of the body have been written. */
 	bodyBytesSent(byteCount: number): void;

@@ -44,8 +44,7 @@ export interface ResetCodes {
 export const HTTP2_RESET_CODES: ResetCodes = H2_ERROR;
 
 /**
- * The connection, as its streams see it. It is an HTTP/2 or an HTTP/3 connection, because streams of both protocols differ only
- * in their frames.
+ * What a stream needs from its connection, which uses HTTP/2 or HTTP/3: streams of both protocols differ only in their frames.
  */
 export interface StreamSession extends OutputSession {
 	readonly engine: Pick<Http2Engine, 'host' | 'limits' | 'now' | 'deadlineIn' | 'pieceMemory'>;

@@ -7,7 +7,7 @@ import { FORBIDDEN_FRAMES, FORBIDDEN_SETTINGS, FRAME_TYPE, H3_ERROR, SETTING_ID,
 import { MAX_CONTROL_FRAME_BYTES } from './limits.ts';
 import { VarintReader } from './varint.ts';
 
-/** The connection, as its unidirectional streams see it. */
+/** What the unidirectional streams need from their connection. */
 export interface ControlledConnection {
 	/**
 	 * Registers a stream of a type that may occur only once per connection. Returns false if there has been one

@@ -11,7 +11,7 @@ import { MAX_SECTION_FACTOR } from './limits.ts';
 import { QpackDecoder } from './qpack-decoder.ts';
 import { QPACK_FIELD_FORMAT } from './qpack-encoder.ts';
 
-/** A connection, as the engine manages it. */
+/** What the engine needs from each of its connections. */
 export interface EngineConnection extends ClosableConnection {
 	readonly info: ConnectionInfo;
 	/** Handles expired deadlines. `now` is from `performance.now()`. */

@@ -9,7 +9,7 @@ import { FORBIDDEN_FRAMES, FRAME_TYPE, H3_ERROR } from './http3-codes.ts';
 import { MAX_HELD_BODY_BYTES, MAX_SECTION_FACTOR } from './limits.ts';
 import type { QpackDecoder } from './qpack-decoder.ts';
 
-/** The connection, as its request streams see it. */
+/** What the request streams need from their connection. */
 export interface RequestConnection extends StreamSession {
 	readonly requestFields: RequestFields;
 	readonly qpackDecoder: QpackDecoder;

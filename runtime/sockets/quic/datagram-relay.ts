@@ -179,7 +179,6 @@ export class DatagramRelay implements PolledSocket {
 		if (idBytes > 0) this.#send(Buffer.concat(pieces));
 	}
 
-	/** Passes on a datagram. */
 	passDatagram({ name, control, payload }: RelayedDatagram): void {
 		const outgoing = this.#sendBuffer;
 		outgoing[0] = MESSAGE_TYPE.datagram;

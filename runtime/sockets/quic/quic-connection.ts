@@ -1,4 +1,4 @@
-/** A QUIC connection, as a protocol sees it: streams, regardless of how they are transported. */
+/** The interface through which a protocol uses a QUIC connection: streams, regardless of how they are transported. */
 import type { QuicClientAuth } from './quic-tls.ts';
 
 export interface QuicHandshakeFacts {
@@ -87,7 +87,7 @@ export interface QuicStreamOwner {
 	onDrained(): void;
 }
 
-/** A QUIC stream, as its owner sees it. */
+/** The interface through which its owner uses a QUIC stream. */
 export interface QuicStream {
 	owner: QuicStreamOwner | undefined;
 	/** The stream ID (RFC 9000 §2.1). */

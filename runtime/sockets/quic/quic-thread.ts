@@ -123,7 +123,7 @@ export class QuicThread {
 				try {
 					this.currentTarget?.onSecretLine(library.readText(line));
 				} catch {
-					// The connection continues; only the secrets log lacks this line.
+					// The connection continues; only the log of TLS secrets lacks this line.
 				}
 			},
 		);

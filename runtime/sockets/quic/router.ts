@@ -52,7 +52,6 @@ export class DatagramRouter<Target extends RouteTarget> {
 		this.#targetsById.set(id, target);
 	}
 
-	/** All registered connection IDs. */
 	registeredIds(): Iterable<string> {
 		return this.#targetsById.keys();
 	}

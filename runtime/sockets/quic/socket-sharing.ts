@@ -52,7 +52,6 @@ export class SocketSharing {
 	#isOpen = false;
 	/** False while the direct predecessor may still read the socket. */
 	#isReader = true;
-	/** True while the successor reads the socket. */
 	#isSuccessorReading = false;
 	/** True once the handover is final: the successor keeps the socket as long as it lives. */
 	#isHandoverFinal = false;

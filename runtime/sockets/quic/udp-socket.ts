@@ -153,7 +153,6 @@ export class UdpSocket implements PolledSocket {
 		}
 	}
 
-	/** The bound port. */
 	get port(): number {
 		const addressBytes = copyPinned(Buffer.alloc(SOCKET_ADDRESS_BYTES), SOCKET_ADDRESS_BYTES);
 		OPTION_VALUE_BUFFER.writeInt32LE(SOCKET_ADDRESS_BYTES);
