@@ -233,7 +233,7 @@ export class SharedTicketKeys {
 	}
 }
 
-/** Returns the name under which the key of a period is sealed, so that nobody can swap keys in Redis. */
+/** Returns the name that is authenticated with the encrypted key of a period, so that nobody can swap keys in Redis. */
 function sealedName(period: number): string {
 	return `session ticket key ${period}`;
 }

@@ -6,7 +6,7 @@ import type { LogLevel } from '../logs/log-entry.ts';
 import { loadClientTrust, type TrustDeps } from './client-trust.ts';
 import type { ClientTrust } from './tls-update.ts';
 
-/** Minimum milliseconds between two checks of all files. The interval is one millisecond per `client_auth` if that is longer. */
+/** Minimum milliseconds between two checks of all files. With more than 1000 `client_auth`s, it is one millisecond for each. */
 const CHECK_INTERVAL_MS = 1000;
 /** Milliseconds after which sources other than files (stores, URLs, internal CAs) are loaded again. */
 const RELOAD_INTERVAL_MS = 60_000;

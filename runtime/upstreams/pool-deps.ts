@@ -1,4 +1,4 @@
-/** Dependencies of a thread's upstream pools. */
+/** What upstream pools need from the thread that uses them. */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { EventCounter } from '../../compiler/exchange/leases.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';

@@ -160,8 +160,8 @@ export class PooledUpstream implements Upstream {
 }
 
 /**
- * Reports whether an error was caused by the client, which cut its request body short. Errors of the upstream's socket differ in
- * that they have a code.
+ * Reports whether an error was caused by the client, which cut its request body short. Only errors of the upstream's socket have
+ * a code.
  */
 function isClientError({ phase, cause }: UpstreamError): boolean {
 	return phase === 'request' && cause instanceof Error && !('code' in cause);

@@ -11,7 +11,6 @@ import { freePorts, type ServerProcess, SVC, serve, temporaryFolder, until, wait
 
 const TOKEN = 'open-sesame';
 
-/** A response of the API. */
 interface Answer {
 	readonly status: number;
 	readonly etag: string | null;

@@ -242,7 +242,6 @@ export async function tryDiff(
 	return { ...trial, unsendable, mistakes };
 }
 
-/** Reports whether the path of a request contains a zero byte. */
 function hasZeroByte(wire: string): boolean {
 	return wire.includes('%00');
 }

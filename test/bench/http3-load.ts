@@ -1,6 +1,6 @@
 /**
- * A load generator for HTTP/3: clients that keep a number of requests open, and idle connections. Prints READY once all
- * connections are open, then the counts, and exits when its standard input ends.
+ * A load generator for HTTP/3: clients that each keep a fixed number of requests open, and idle connections. Prints READY once
+ * all connections are open, then the counts, and exits when its standard input ends.
  *
  * Usage: node test/bench/http3-load.ts --port PORT [--path PATH] [--connections N] [--streams N] [--bytes N] [--idle N]
  *   [--handshakes] [--seconds N]

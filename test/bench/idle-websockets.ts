@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util';
 import { freePorts, SVC, temporaryFolder, waitForPort } from '../harness.ts';
 import { BenchServer, isInstalled } from './servers.ts';
 
-/** Measurements of the proxy. */
+/** Measurements of one proxy with its idle connections. */
 export interface IdleResult {
 	readonly server: string;
 	readonly count: number;

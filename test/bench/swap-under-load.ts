@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
 import { type LoadResult, quantile, startLoad } from '../load-client.ts';
 
-/** The result of a run. */
+/** The measurements of a run without reloads and of one with reloads. */
 export interface SwapFindings {
 	readonly quiet: LoadResult;
 	readonly loaded: LoadResult;

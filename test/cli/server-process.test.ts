@@ -38,7 +38,6 @@ async function stopServers(): Promise<void> {
 	await Promise.all(servers.splice(0).map(server => server.stop()));
 }
 
-/** Creates a folder with the given files. */
 function folderWith(files: { readonly [name: string]: string }): string {
 	const folder = mkdtempSync(path.join(folders, 'case-'));
 	for (const [name, text] of Object.entries(files)) {

@@ -10,7 +10,6 @@ import { freePorts, SVC, serve, temporaryFolder } from '../harness.ts';
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 const EXPECTED = 'v0.0.0-dev+0123456789ab';
 
-/** Creates a folder with these files. */
 function folderWith(files: { readonly [name: string]: string }): string {
 	const folder = temporaryFolder();
 	for (const [name, text] of Object.entries(files)) {

@@ -245,7 +245,10 @@ export class FakeEditor {
 		return event;
 	}
 
-	/** Returns an object with the given members. Members that are missing are events (`onDid…`) or registrations of providers. */
+	/**
+	 * Returns an object with the given members. Missing members are created on access, as events (`onDid…`) or as functions that
+	 * register providers.
+	 */
 	#open(namespace: string, members: { [name: string]: unknown }): object {
 		return new Proxy(members, {
 			get: (_, name) => {
