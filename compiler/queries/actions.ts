@@ -97,8 +97,8 @@ function fileEdits({ edits }: Fix): FileEdit[] {
 	return edits.flatMap(({ span: { source, start, end }, text }): FileEdit[] => {
 		const { path } = source;
 		if (path === undefined) return [];
-		// An edit that replaces the whole text formats it. It is divided into small edits, which leave the cursor and marks of an
-		// editor in place.
+		// If an edit only formats the whole text, it is divided into edits of single lines, so that the editor keeps its cursor and
+		// marks.
 		const replacesWholeText = start === 0 && end === source.text.length && text === formatText(source.text);
 		return replacesWholeText
 			? formattingEdits(source.text).map(edit => ({ path, ...edit }))

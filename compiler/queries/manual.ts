@@ -75,8 +75,8 @@ function moduleManual(
 }
 
 /**
- * Returns the manual of a word in a block: its usage, and the part of the outer manual that is about the word. Undefined if there
- * is neither.
+ * Returns the manual of a word in a block: its usage, and the part of the enclosing line's manual that is about the word. Returns
+ * undefined if both are missing.
  */
 export function subdirectiveManual(
 	word: string,

@@ -292,8 +292,8 @@ function describePlace(pointer: string, document: unknown): string {
 }
 
 /**
- * Quotes the invalid value, or returns `This secret` if the schema marks it as a secret. A value that is not a string is quoted if
- * its mark is for strings of which usually only a part is secret.
+ * Quotes the invalid value, or returns `This secret` if the schema marks it as a secret. A mark in {@link PARTLY_SECRET_MARKS} is
+ * ignored for a value that is not a string.
  */
 function quoteInvalidValue({ data, parentSchema }: ErrorObject): string {
 	const secretMark = parentSchema?.secret;

@@ -29,7 +29,7 @@ export interface Reader {
 	list(path: string): readonly string[];
 	/**
 	 * Returns the kind of file that a path names, or undefined if it does not exist. `other` is a pipe, socket or device: reading
-	 * it may never end. `withheld`: the reader does not look there, so nothing is known about the path.
+	 * it may never end. `withheld`: the reader must not look there, so nothing is known about the path.
 	 */
 	kind(path: string): FileKind | undefined;
 	/** Returns an environment variable, or undefined if it is not set. */

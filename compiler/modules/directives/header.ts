@@ -76,8 +76,8 @@ export const header = handlerDirective<EditHeadersStep>({
 });
 
 /**
- * Warns of a value such as `max-age=31536000; includeSubDomains` without quotes. Its two words are a regular expression and a
- * replacement, so the field is not set.
+ * Warns of a value such as `max-age=31536000; includeSubDomains` without quotes. Its two words are parsed as a regular expression
+ * and a replacement, so they do not set the field.
  */
 function warnOfValueWithoutQuotes([, find, replacement, ...others]: readonly Word[], cx: LowerContext): void {
 	if (!find || !replacement || others.length > 0) return;

@@ -66,7 +66,7 @@ export const clientIp = requestMatcher<IpMatcher>({
 	},
 });
 
-/** Returns an address in each range, and one that is probably in none: it is from a network that is reserved for documentation. */
+/** Returns an address in each range, and an address from a documentation network (RFC 5737), which is probably in no range. */
 function sampleAddresses(ranges: readonly string[]): readonly string[] {
 	const addresses = ranges.map(range => (range === 'private_ranges' ? '10.0.0.1' : range.replace(/\/.*$/, '')));
 	return [...addresses.filter(address => parseIp(address) !== undefined), '198.51.100.77'];

@@ -11,7 +11,7 @@ interface MethodMatcher extends Matcher {
 
 const USAGE = 'method <method>…';
 
-/** Methods from which `svc diff` picks one that a matcher does not list. */
+/** Methods among which `svc diff` looks for one that a matcher does not list, to probe a request that does not match. */
 const COMMON_METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'PROPFIND', 'SVC-DIFF'];
 
 export const method = requestMatcher<MethodMatcher>({

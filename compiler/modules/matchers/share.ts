@@ -111,8 +111,8 @@ export function lowerShareKey(word: Word, cx: LowerContext): string | undefined 
 }
 
 /**
- * Returns changes to a request that move the hash of its key just below or just above each percentage. Returns none if the key has
- * several placeholders, or a placeholder that no change to a request can set.
+ * Returns changes to a request that move the hash of its key just below or just above each percentage. Returns no changes if the
+ * key has several placeholders, or a placeholder that no change to a request can set.
  */
 function borderChanges(key: string, percentages: readonly number[]): readonly RequestChange[] {
 	const match = /^([^{}]*)\{([^{}]+)\}([^{}]*)$/.exec(key);

@@ -41,7 +41,7 @@ export const LOG_SCHEMA_PROPERTIES: { readonly [name: string]: Schema } = {
 	'@id': { type: 'string' },
 };
 
-/** A log that is being lowered. */
+/** The settings of a log during lowering. */
 export interface LogDraft {
 	output?: LogOutput;
 	format?: LogFormat;

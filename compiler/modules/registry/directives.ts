@@ -55,8 +55,8 @@ import { vars } from '../directives/vars.ts';
 import { when } from '../directives/when.ts';
 
 /**
- * All directives. A new one can be added anywhere: the order of the list is visible only in the output of `svc schema`. The directives
- * of a Compatfile are sorted by the `rank` in their definitions, and the manual is sorted by name.
+ * All directives. A new one can be added anywhere: the order of the list is visible only in the output of `svc schema`. The
+ * directives of a Compatfile are sorted by the `rank` in their definitions, and the manual is sorted by name.
  */
 export const directives: readonly Directive[] = [
 	abort,

@@ -18,7 +18,7 @@ import { tls } from '../matchers/tls.ts';
 import { urlPattern } from '../matchers/url-pattern.ts';
 import { varsMatcher, varsRegexp } from '../matchers/vars.ts';
 
-/** All request matchers, in the order of the documentation site's page about them and of `svc schema`. The order has no other effect. */
+/** All request matchers. Their order only determines the order in the documentation and in the output of `svc schema`. */
 export const matchers: readonly MatcherModule[] = [
 	all,
 	any,

@@ -33,7 +33,7 @@ import {
 } from '../options/tls/issuance.ts';
 import { ocspInterval, ocspStapling, onDemandTls } from '../options/tls/ocsp.ts';
 
-/** All global options, in the order of the documentation site's page about them and of `svc schema`. The order has no other effect. */
+/** All global options. Their order only determines the order in the documentation and in the output of `svc schema`. */
 export const options: readonly GlobalOption[] = [
 	acmeCa,
 	acmeCaRoot,

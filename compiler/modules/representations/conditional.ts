@@ -25,7 +25,7 @@ const ASCTIME_DATE = new RegExp(`^${DAY_NAMES} ${MONTH_PATTERN} ([ \\d]\\d) ${TI
 
 /**
  * Returns the seconds since the epoch of an HTTP-date in any of its three forms (RFC 9110 §5.6.7), or undefined for other text.
- * Names are case-insensitive, as required of caches (RFC 9111 §4.2). `nowMs`, in milliseconds, determines the century of a
+ * Names are case-insensitive, as recommended for caches (RFC 9111 §4.2). `nowMs`, in milliseconds, determines the century of a
  * two-digit year.
  */
 export function parseHttpDate(text: string, nowMs: number): number | undefined {

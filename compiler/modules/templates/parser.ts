@@ -17,8 +17,8 @@ const MAX_NESTING = 100;
 const BLOCK_END_WORDS = new Set(['end', 'else']);
 
 /**
- * Parses a template's source. `availabilityOf` returns true for the name of a function, and for any other name the reason why it cannot
- * be called. Throws TemplateSyntaxError.
+ * Parses a template's source. `availabilityOf` returns true for the name of a function, and for any other name the reason why it
+ * cannot be called. Throws TemplateSyntaxError.
  */
 export function parseTemplate(
 	source: TemplateSource,

@@ -28,7 +28,7 @@ export interface FilesStep extends Step {
 	readonly pass_thru?: boolean;
 	/** How folders without an index file are listed; undefined if such folders are not listed. */
 	readonly browse?: BrowseSettings;
-	/** Codings of precompressed files (`x.js.br`), in order of preference among those with equal weight. */
+	/** Codings of precompressed files (`x.js.br`), in order of preference if the client gives them equal weight. */
 	readonly precompressed?: readonly SidecarCoding[];
 	/** Extensions of files that contain the entity tag of the file next to them. */
 	readonly etag_file_extensions?: readonly string[];
@@ -37,7 +37,7 @@ export interface FilesStep extends Step {
 const USAGE =
 	'file_server [matcher] [browse] { fs default; root PATH; index NAME…; hide PATTERN…; browse [TEMPLATE] { … }; precompressed [br | zstd | gzip]…; status CODE; pass_thru; disable_canonical_uris; follow_symlinks; etag_file_extensions .EXT… }';
 
-/** A step that is being filled from the lines of the block. */
+/** The step during lowering. Each line of the block sets a field. */
 type FilesDraft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
 
 function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {

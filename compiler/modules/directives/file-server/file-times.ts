@@ -31,7 +31,7 @@ interface FormattedSecond {
 	readonly lower: number;
 }
 
-/** Formats the `Last-Modified` and `ETag` of the files of one file server. Caches the text of recent seconds and of the last file size. */
+/** Formats the `Last-Modified` and `ETag` of one file server's files. Caches the text of recent seconds and of the last size. */
 export class FileTimes {
 	readonly #formattedSeconds: (FormattedSecond | undefined)[] = new Array(MAX_CACHED_SECONDS).fill(undefined);
 	#lastSize = -1;

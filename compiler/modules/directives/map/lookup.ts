@@ -7,8 +7,8 @@ import type { CompileContext } from '../../contract/compile-context.ts';
 import type { LookupStep, MapOutput } from './map.ts';
 
 /**
- * Returns the value of a destination for a source string. The function of a single mapping returns undefined if the mapping does
- * not match.
+ * Computes the value of a destination for a source string. If the function is for a single mapping, it returns undefined if the
+ * mapping does not match.
  */
 type OutputFunction = (x: Exchange, sourceText: string) => unknown;
 

@@ -59,8 +59,8 @@ export const EXCEEDED_ZONE_VARIABLE = 'http.rate_limit.exceeded.name';
 const UNAVAILABLE_RETRY_SECONDS = '1';
 
 /**
- * Returns the default of `batch`: a tenth of the limit. Each machine can then exceed the limit by at most a tenth, and a key that uses
- * its whole limit on one machine is reported to Redis about twenty times in a window.
+ * Returns the default of `batch`: a tenth of the limit. Each machine can then exceed the limit by at most a tenth, and a key that
+ * uses its whole limit on one machine is reported to Redis about twenty times in a window.
  */
 export function defaultBatchSize(requests: number, burst: number): number {
 	return Math.ceil(Math.min(requests, burst) / 10);
@@ -83,8 +83,8 @@ interface Verdict {
 export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: Handler): Handler {
 	const { stepNumber } = cx;
 	const zones = step.zones.map((zone, index) => new CompiledZone(zone, cx, index));
-	// The counts are needed later: they are refunded if a later zone refuses the request, and their keys are charged for the status of
-	// the response.
+	// Counts are kept because they are refunded if a later zone refuses the request, and because their keys are charged for the
+	// status of the response.
 	const needsCounts = zones.length > 1 || zones.some(zone => zone.statusCosts);
 	const refuse = (
 		x: Exchange,
@@ -201,7 +201,7 @@ class CompiledZone {
 		return excessMs <= this.rate.maxDelayMs;
 	}
 
-	/** Announces and counts an admitted request. Returns true if it must be delayed. */
+	/** Counts an admitted request for metrics, and announces the limit if configured. Returns true if it must be delayed. */
 	admit(x: Exchange, excessMs: number, cost: number): boolean {
 		if (this.announcedResponses === 'always') this.announceLimit(x, excessMs, cost);
 		if (excessMs <= 0) {

@@ -28,7 +28,7 @@ export class ReplacingBody implements BodySource {
 	readonly #replacementFor: ReplacingBodyOptions['replacementFor'];
 	readonly #decoder = new LosslessDecoder();
 	readonly #unfinishedMatches: UnfinishedMatches;
-	/** Indexes of the alternatives that are replaced only once and have already been replaced. */
+	/** Indexes of the alternatives that have been replaced and must be replaced only once. */
 	readonly #finishedAlternatives = new Set<number>();
 	/** The rest of a pulled piece that is too long to be decoded at once. */
 	#undecodedBytes: Uint8Array | undefined = undefined;

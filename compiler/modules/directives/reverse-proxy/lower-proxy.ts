@@ -133,8 +133,8 @@ function lowerPoolName(args: readonly Word[], cx: LowerContext): string | undefi
 }
 
 /**
- * Returns handlers that reject the sub-directives in `poolHandlers`. A named pool is configured where it is defined: settings where one
- * directive uses it would change the pool for all others.
+ * Returns handlers that reject the sub-directives in `poolHandlers`. A named pool is configured only where it is defined:
+ * settings in one of the directives that use it would change the pool for all of them.
  */
 function refusePoolSubdirectives(
 	poolName: string,

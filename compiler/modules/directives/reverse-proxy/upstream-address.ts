@@ -14,7 +14,7 @@ export interface UpstreamAddress {
 	readonly port: number;
 	/** Path of a Unix socket, otherwise undefined. */
 	readonly path: string | undefined;
-	/** The scheme if it affects the transport: `https` requires TLS, `h2c` HTTP/2 in plain text; '' otherwise. */
+	/** The scheme if it affects the transport: `https` for TLS, or `h2c` for HTTP/2 in plain text; '' otherwise. */
 	readonly scheme: '' | 'https' | 'h2c';
 }
 

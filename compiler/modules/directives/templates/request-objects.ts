@@ -9,7 +9,7 @@ import { ExecutionBudget, TemplateRun } from '../../templates/run.ts';
 import { objectMethod } from '../../templates/time-value.ts';
 import type { Dictionary, TemplateObject, Value } from '../../templates/value.ts';
 
-/** A list of names that have one or more values each: the fields of a message, or the parameters of a query. */
+/** Names with one or more values each: the header fields of a message, or the parameters of a query. */
 abstract class MultiValueObject implements TemplateObject {
 	abstract readonly typeName: string;
 	#entries: Dictionary | undefined;

@@ -7,8 +7,8 @@ const SHOWN_CHARACTERS = 40;
 const OPERATOR = /^(?:&&|\|\||[=!<>]=|[-<>+*/%?])/;
 
 /**
- * Describes the error of the CEL library for a text that is parsed up to `rest`. The library reports the last complete expression,
- * so what is wrong may be anywhere in the rest. `libraryMessage` says what it expected.
+ * Describes a syntax error that the CEL library found. `parsed` is the text that it could parse, `rest` the text after it. The
+ * mistake may be anywhere in `rest`. `libraryMessage` says what the library expected.
  */
 export function describeSyntaxError(parsed: string, rest: string, libraryMessage: string): CelTypeError {
 	if (rest === '') {

@@ -69,7 +69,6 @@ class Version implements TemplateObject {
 	}
 }
 
-/** The functions `semver` and `semverCompare`. */
 export const VERSION_FUNCTIONS: FunctionList = {
 	semver: defineFunction('string', parseVersion),
 	semverCompare: defineFunction('string string', (run, constraint: string, version: string) =>
