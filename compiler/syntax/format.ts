@@ -158,7 +158,7 @@ class FormatMachine {
 	/** The part of the first word on the current line that has been read. */
 	#firstWord = '';
 	#firstWordEnded = false;
-	/** True if the previous line began with `import` at the top level. */
+	/** True if the previous line began with `import` or `let` at the top level. */
 	#afterImport = false;
 
 	/** True if a `}` at the end of a word has closed a block. */

@@ -3,10 +3,12 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { nearestName } from '../diagnostics/suggest.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
 
-/** The files that an `import` names, in lexical order, or the reason why there are none. */
+/** The files that an `import` names, in lexical order, and the problem with the import, if there is one. */
 export interface ImportPaths {
 	readonly files: readonly { readonly path: string; readonly name: string }[];
-	/** What must be reported if there are no files: an error, or a warning if an empty result is acceptable. */
+	/**
+	 * What must be reported: an error, or a warning if a pattern matches nothing. There can be files even if there is a problem.
+	 */
 	readonly problem?: {
 		readonly code: string;
 		readonly severity: 'error' | 'warning';

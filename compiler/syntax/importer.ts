@@ -389,6 +389,8 @@ export class Importer {
 /** A file that may have been divided into pieces. */
 interface CutFile extends ParsedFile {
 	readonly pieces?: readonly TextPiece[];
-	/** True if structural mistakes were reported in the file. */
+	/**
+	 * True if structural mistakes were reported in the file. Always true if the file was divided, because that is not tracked then.
+	 */
 	readonly hasMistakes: boolean;
 }

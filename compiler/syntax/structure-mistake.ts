@@ -83,7 +83,7 @@ export function misplacedOpenMistake(span: SourceSpan, dialect: Dialect): Diagno
 	);
 }
 
-/** Returns the diagnostic for a directive that is on the line of a `}`. `span` is the span of the directive. */
+/** Returns the diagnostic for a directive that follows a `}` on the same line. `span` is the span of the `}`. */
 export function trailingTextMistake(span: SourceSpan, dialect: Dialect): Diagnostic {
 	return structureMistake(dialect, 'syntax/text-after-close', span, "Unexpected next token after '}' on same line", {
 		label: 'the line ends here',

@@ -51,7 +51,7 @@ export class StoredResponse implements CachedResponse {
 	readonly entry: number;
 	readonly serial: number;
 	readonly knownKey: KnownKey;
-	/** Number of requests for the whole body so far. */
+	/** Number of requests so far that count toward the popularity of the body. */
 	bodyRequestCount = 0;
 	/** A copy of the body; undefined until the response has turned out to be popular. */
 	bodyCopy: Uint8Array | string | undefined = undefined;

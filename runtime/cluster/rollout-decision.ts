@@ -239,9 +239,9 @@ export function servesPublication(
 }
 
 /**
- * Reports whether a machine serves a publication that the rollout does not know, because Redis has lost its data since then.
- * Returning to the rollout's previous publication would be a step back, so the machine leaves its publication only for the new
- * one.
+ * Reports whether a machine serves a publication that the rollout does not know, because Redis has lost its data since it was
+ * published. Returning to the rollout's previous publication would be a step back, so the machine leaves its publication only for
+ * the new one.
  */
 export function servesFromBeforeDataLoss(
 	machine: Pick<MachineReport, 'serves' | 'identity'>,

@@ -96,10 +96,11 @@ end
 `;
 
 /**
- * Looks for responses, and takes or awaits the lease. `KEYS`: the responses, the lease, the waiting processes, the keys of the URL,
- * and the stream of purges. `ARGV`: the intent, the mailbox of the process, the token of a new lease, the maximum milliseconds to
- * wait for a fetch, and the versions of known responses. Returns the time of Redis in milliseconds, the ID of the last purge, a
- * state, and what belongs to the state: for `own`, which means that this process has the lease, the ID of the lease.
+ * Looks for responses, and takes or awaits the lease. `KEYS`: the responses, the lease, the waiting processes, the keys of the
+ * URL, and the stream of purges. `ARGV`: the intent, the mailbox of the process, the token of a new lease, the maximum
+ * milliseconds to wait for a fetch, and the versions of known responses. Returns the time of Redis in milliseconds, the ID of the
+ * last purge, a state, and its data: for `found`, variants and stored values; for `own`, which means that this process has the
+ * lease, the ID of the lease; for `wait`, the milliseconds until the lease expires.
  */
 const CONSULT_SCRIPT = new RedisScript(`${LUA_EXTEND}
 local time = redis.call('TIME')
@@ -483,8 +484,9 @@ export class SharedResponses {
 	}
 
 	/**
-	 * Loads responses into the cache, and adds their versions to `known`. The purges up to the reply must be known. Returns 'overtaken' if a purge or an invalidation on this
-	 * machine makes it necessary to ask Redis again, and 'unusable' if no response could be loaded.
+	 * Loads responses into the cache, and adds their versions to `known`. The purges up to the reply must be known. Returns
+	 * 'overtaken' if Redis must be asked again because of a purge or an invalidation on this machine, and 'unusable' if no response
+	 * could be loaded.
 	 */
 	async #loadResponses(
 		{ rest, maxClockOffset }: ConsultReply,
@@ -558,7 +560,9 @@ export class SharedResponses {
 		}
 	}
 
-	/** Stores a response and ends its lease. Returns false if the response is not shared. */
+	/**
+	 * Stores a response and ends its lease. Returns false, without doing either, if the response is evicted, expired or too large.
+	 */
 	async #storeInRedis(
 		{ names, token, position, clockOffset, settings }: Lease,
 		{ head, body }: { readonly head: CachedHead; readonly body: Buffer | undefined },

@@ -138,7 +138,7 @@ export class ConcurrencyTable {
 	readonly #freeWaiters = new FreeNumbers(MAX_WAITING_REQUESTS);
 	/** The callbacks of this thread's waiting requests, by number of the waiting request. */
 	readonly #callbacks = new Map<number, (slot: number) => void>();
-	/** Rows of the requests that the current change has admitted. */
+	/** Rows of the threads whose requests the current change has admitted. */
 	readonly #admittedRows = new Set<number>();
 	#isListening = false;
 	#isClosed = false;

@@ -76,7 +76,10 @@ export interface DiskTierReport {
 	readonly ceiling: number;
 	readonly entries: number;
 	readonly written: number;
-	/** Number of responses that were not written, because too many were waiting, the disk had failed, or they were being purged. */
+	/**
+	 * Number of responses that were not written, because they were too large or being purged, too many were waiting, or the disk
+	 * had failed.
+	 */
 	readonly skipped: number;
 	/** Number of responses loaded back into memory. */
 	readonly recalled: number;

@@ -45,8 +45,8 @@ interface QueuedRecord {
 /** Writes responses to one cache folder, each as a record. */
 export class DiskWriter {
 	/**
-	 * Numbers of responses written and skipped, and of failed writes. A response is skipped if too many are waiting, the disk has
-	 * failed, or it is being purged.
+	 * Numbers of responses written and skipped, and of failed writes. A response is skipped if it is too large, too many are
+	 * waiting, or the disk has failed.
 	 */
 	readonly counts: { written: number; skipped: number; failures: number } = { written: 0, skipped: 0, failures: 0 };
 	readonly #deps: DiskWriterDeps;

@@ -45,8 +45,8 @@ export class RemovalJournal {
 	}
 
 	/**
-	 * Returns the removals recorded so far by all processes, and their files. A line that cannot be parsed counts as the removal of
-	 * every response.
+	 * Returns the removals recorded so far by all processes, and their files. A line that cannot be parsed is treated as the
+	 * removal of every response.
 	 */
 	async read(): Promise<{ readonly removals: readonly RecordedRemoval[]; readonly files: readonly string[] }> {
 		const files = (await readdir(this.#folder))
