@@ -158,7 +158,7 @@ export class FileStructure {
 		}
 	}
 
-	/** Ends the file, and completes or reports anything unfinished. */
+	/** Completes or reports a site or block that is unfinished at the end of the main file. Returns the tree. */
 	finish(): ConfigTree {
 		this.#settlePendingHead();
 		this.#closeOpenSite();

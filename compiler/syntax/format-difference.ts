@@ -1,6 +1,8 @@
 /** Compares a text with its formatted form line by line, for `fmt --diff` and for the warning about an unformatted file. */
 
-/** Maximum number of pairs of lines that are compared in full. Larger ranges are divided at unique lines, or count as replaced. */
+/**
+ * Maximum number of pairs of lines that are compared in full. Larger ranges are divided at unique lines, or treated as replaced.
+ */
 const maxComparedPairs = 250_000;
 
 interface LineRange {
@@ -24,7 +26,9 @@ export interface MarkedLine {
 /** Number of unchanged lines around each hunk of a unified diff. */
 const CONTEXT_LINES = 3;
 
-/** Returns the number, from 1, of the first line in which two texts differ; undefined if they are equal. CRLF counts as LF. */
+/**
+ * Returns the number, from 1, of the first line in which two texts differ; undefined if they are equal. CRLF is treated as LF.
+ */
 export function firstDifferingLine(before: string, after: string): number | undefined {
 	const oldText = before.replaceAll('\r\n', '\n');
 	const newText = after.replaceAll('\r\n', '\n');

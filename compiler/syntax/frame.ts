@@ -6,7 +6,7 @@ import type { ParsedLine, ParsedWord } from './parsed-file.ts';
 /** A block that an import passes to a snippet. It has been expanded in the context of the import. */
 export interface PassedBlock {
 	readonly lines: readonly ParsedLine[];
-	/** The lines by their first word, for `{blocks.NAME}`. If several lines have the same first word, the last one counts. */
+	/** The lines by their first word, for `{blocks.NAME}`. If several lines have the same first word, the last one is used. */
 	readonly linesByName: ReadonlyMap<string, ParsedLine>;
 }
 

@@ -134,7 +134,7 @@ export class Importer {
 			return [];
 		}
 		this.#report.setCurrentImport(target.span);
-		// An import takes more time than one inserted line, so it counts as two lines.
+		// An import takes more time than one inserted line, so it is counted as two lines.
 		this.#report.countOutput(2, 0, 0);
 		const passedBlock = line.block && expander.expandPassedBlock(line.block, frame, constants, depth);
 		const snippet = this.snippets.get(target.text);

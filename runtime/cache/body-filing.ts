@@ -86,7 +86,7 @@ export class BodyFiling {
 			if (existingFile !== 0 || words[entryIndex + ENTRY_WORD.state] !== ENTRY_LIVE || memory.isBroken)
 				return existingFile;
 			Atomics.store(words, entryIndex + ENTRY_WORD.file, file + 1);
-			// Until their memory has been returned, all blocks of the body count as used, in addition to the file.
+			// Until their memory has been returned, all blocks of the body are counted, because they use memory in addition to the file.
 			words[entryIndex + ENTRY_WORD.looseBlocks] = Math.ceil(length / BLOCK_BYTES);
 			words[HEADER_WORD.looseBlocks]! += words[entryIndex + ENTRY_WORD.looseBlocks]!;
 			words[HEADER_WORD.files]!++;

@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto';
 
 /** Milliseconds between two reports of a machine. With each report, it also reads the state of the rollout. */
 export const REPORT_INTERVAL_MS = 1000;
-/** Milliseconds without a report after which a machine counts as lost. */
+/** Milliseconds without a report after which a machine is considered lost. */
 export const LOST_AFTER_MS = 10_000;
 /** Milliseconds for which a machine remains the coordinator without renewing its lease. */
 export const COORDINATOR_LEASE_MS = 5000;
@@ -22,7 +22,9 @@ export const COORDINATOR_LEASE_MS = 5000;
  * that the rollout has been stopped.
  */
 export const MAX_TRIAL_WITHOUT_CONTACT_MS = 30_000;
-/** Milliseconds for which a machine may be unready, for example while a thread is replaced, before this counts as a failure. */
+/**
+ * Milliseconds for which a machine may be unready, for example while a thread is replaced, before this is treated as a failure.
+ */
 export const MAX_UNREADY_MS = 3000;
 /** Milliseconds after which a machine that could not load a publication tries again, unless the publication is on trial. */
 export const RETRY_FAILED_LOAD_MS = 10_000;

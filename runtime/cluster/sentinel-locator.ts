@@ -55,7 +55,7 @@ export class SentinelLocator implements MasterLocator {
 		const answers = results.flatMap(result => (result.status === 'fulfilled' ? (result.value ?? []) : []));
 		if (answers.length > 0) {
 			const newest = Math.max(...answers.map(({ epoch }) => epoch));
-			// During a failover, some Sentinels name the new master before the epoch changes.
+			// During a failover, some Sentinels name the new master before the epoch changes, so one epoch can have several addresses.
 			return [...new Set(answers.filter(({ epoch }) => epoch === newest).map(answer => answer.address))];
 		}
 		if (results.some(({ status }) => status === 'fulfilled'))

@@ -96,8 +96,8 @@ abstract class CachedFile implements OpenFile {
 	readonly size: number;
 	readonly identity: FileIdentity;
 	/**
-	 * Time of the last check, from `performance.now()`. Initially, the file counts as unchecked, because it may have changed before
-	 * its folder was watched.
+	 * Time of the last check, from `performance.now()`. Initially, the file is treated as unchecked, because it may have changed
+	 * before its folder was watched.
 	 */
 	checkedAt = Number.NEGATIVE_INFINITY;
 	/** True if the file has been requested since it was last considered for eviction. */
