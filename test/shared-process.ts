@@ -3,8 +3,8 @@
  * starts it for files of pure code (see `sharesProcess`), and sends the path of one file at a time as a message.
  *
  * After each file, prints {@link FILE_END_MARKER}, the exit status that the file would have had as a process of its own, and a
- * line end. As in a process of its own, a file ends when nothing is left that could still happen: if it leaves a timer or a server
- * open, the marker does not follow.
+ * line end. As in a process of its own, a file ends when nothing keeps the process alive any more: if it leaves a timer or a
+ * server open, the marker does not follow.
  */
 
 /** Printed after each file, followed by its exit status. */

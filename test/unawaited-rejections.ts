@@ -5,7 +5,7 @@
  */
 import { isMainThread } from 'node:worker_threads';
 
-/** Milliseconds after which a promise that nothing awaits ends the process, because the test may wait forever for its effect. */
+/** Milliseconds after which an unawaited rejection ends the process. The test might wait forever for what has failed. */
 const AWAITED_WITHIN_MS = 60_000;
 
 /** The reasons of rejected promises that nothing has awaited. */

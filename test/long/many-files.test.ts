@@ -11,7 +11,7 @@ import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harnes
 
 const FOLDERS = 100;
 const FILES = 1000;
-/** Number of large files, whose descriptors the server keeps open. It exceeds the number that may stay open. */
+/** Number of large files. It exceeds the number of descriptors of large files that the server keeps open. */
 const LARGE_FILES = 600;
 const CLIENTS = 16;
 /** Number of seconds until memory has stabilized. */

@@ -10,7 +10,7 @@ import { testFiles } from '../run.ts';
 
 const TESTS_FOLDER = path.resolve(import.meta.dirname, '..');
 
-/** Number of files that run at the same time. One of them takes as long as all others. */
+/** Number of files that run at the same time. One file takes as long as all others together. */
 const PARALLEL_FILES = 2;
 
 // In this order, fuzz/regexps.test.ts, which takes longest, starts first.

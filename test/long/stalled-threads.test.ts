@@ -10,8 +10,8 @@ import type { StallKind } from '../../runtime/threads/stop-answering.ts';
 import { jsonInput, respondingSite, type TestServer, withServer } from '../runtime/running-server.ts';
 
 /**
- * Number of milliseconds within which an unresponsive thread must be replaced. On an idle machine it takes less than five seconds;
- * without the replacement, it would never end.
+ * Number of milliseconds within which an unresponsive thread must be replaced. On an idle machine this takes less than five
+ * seconds. If threads were not replaced, the wait would never end.
  */
 const REPLACED_WITHIN_MS = 40_000;
 /** Number of milliseconds within which a configuration load must succeed. */

@@ -1,4 +1,4 @@
-/** The checkout also serves on releases of Node other than the pinned one, with `node` I/O. */
+/** A checkout also runs on other releases of Node than the pinned one, with `node` I/O. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';

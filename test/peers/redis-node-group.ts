@@ -82,7 +82,7 @@ export class NodeGroup {
 		return { address, other_addresses: others, mode: 'cluster' };
 	}
 
-	/** The arguments and the lines in the block of the option `cluster`. */
+	/** The arguments of the option `cluster`, and the lines in its block. */
 	get configuration(): { readonly addresses: string; readonly lines: readonly string[] } {
 		return { addresses: this.nodes.map(node => `redis://${node.address}`).join(' '), lines: ['mode cluster'] };
 	}

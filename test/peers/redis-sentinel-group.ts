@@ -65,7 +65,7 @@ export class SentinelGroup {
 		return { address, other_addresses: others, sentinel };
 	}
 
-	/** The arguments and the lines in the block of the option `cluster`. */
+	/** The arguments of the option `cluster`, and the lines in its block. */
 	get configuration(): { readonly addresses: string; readonly lines: readonly string[] } {
 		return {
 			addresses: this.sentinelPorts.map(port => `redis://127.0.0.1:${port}`).join(' '),

@@ -59,7 +59,7 @@ export interface ClusterResult {
 	/** Milliseconds for which requests waited for Redis. */
 	readonly waits: Samples;
 	readonly load: RedisLoad;
-	/** Number of purges, and number of those that were answered as not shared yet. */
+	/** Number of purges, and number of purges whose answer said that they were not shared yet. */
 	readonly purges: number;
 	readonly purgesNotShared: number;
 	/**
@@ -199,7 +199,7 @@ class ClusterSimulation {
 			highestOvershoot = Math.max(highestOvershoot, requests);
 			if (client >= clients) overshoot.add(requests);
 		}
-		// A purge that was answered as not shared is lost if its process ends.
+		// A purge that is not shared yet is lost if its process ends.
 		for (const [tag, process] of this.#unsharedPurges) if (process.isRunning) this.#sharedPurges.add(tag);
 		let lostPurges = 0;
 		for (const machine of this.#machines) {

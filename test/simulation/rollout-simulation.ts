@@ -1,6 +1,6 @@
 /**
- * A rollout over many machines, some of which fail for reasons unrelated to the publication. Decisions are made by the code of real
- * servers, runtime/cluster/rollout-decision.ts. Loads, traffic and failures are simulated. The same settings yield the same
+ * A rollout over many machines, some of which fail for reasons unrelated to the publication. Decisions are made by the code of
+ * real servers, runtime/cluster/rollout-decision.ts. Loads, traffic and failures are simulated. The same settings yield the same
  * result.
  */
 import {

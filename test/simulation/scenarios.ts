@@ -1,4 +1,4 @@
-/** The scenarios of the full simulation, and the figures of them that the documentation shows. */
+/** The scenarios of the full simulation, and the resulting figures that the documentation shows. */
 import type { RolloutTerms } from '../../runtime/cluster/rollout-decision.ts';
 import { type ClusterResult, type ClusterSettings, simulateCluster } from './cluster-simulation.ts';
 import type { RedisCosts } from './redis-costs.ts';

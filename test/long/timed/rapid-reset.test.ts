@@ -12,13 +12,13 @@ import { freePorts, serve, temporaryFolder } from '../../harness.ts';
 const test = suite('rapid reset');
 
 const STREAMS_PER_SECOND = 100_000;
-/** Seconds of attack on the server, and on a dummy server. The two attacks alternate, because the machine's load may vary. */
+/** Seconds of each attack: the server and a dummy server are attacked in turn, because the machine's load may vary. */
 const SECONDS = 10;
 const TURNS = 4;
 
 /**
- * A dummy server that closes every connection at its first bytes, so that attacking it costs little more than the attacker
- * itself.
+ * A dummy server that closes every connection at its first bytes, so that nearly all CPU time of an attack on it is the
+ * attacker's.
  */
 const DUMMY = `
 const server = require('node:net').createServer(socket => socket.on('error', () => {}).on('data', () => socket.destroy()));

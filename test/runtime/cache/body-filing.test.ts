@@ -150,7 +150,7 @@ for (const how of ['purged', 'evicted'] as const) {
 		const fast = stream(threads[1], threads[1].find('a')[0]!);
 		const second = Buffer.from(fast.pull() as Uint8Array);
 		if (how === 'purged') assert.is(await registry.purge({ tag: 't' }), 1);
-		// Also looks up the new entries, so that they are worth more than the entry under test.
+		// Also looks up the new entries, so that the cache evicts the entry under test before them.
 		for (let i = 0; i < 80; i++) {
 			put(threads[i % 2]!, `other${i}`, 400_000);
 			for (let times = 0; times < 3; times++) threads[0].find(`other${i}`);

@@ -211,7 +211,7 @@ for (const reply of [null, [], [Buffer.from('x')], [null], [1, 2], Buffer.from('
 		assert.ok(table.take('client', 0, sharing, 1) <= 0);
 		await shared.reportUsage('table', table.placeOf('client'));
 		assert.equal({ ...shared.counts }, { reports: 0, keys: 0, failures: 1 });
-		// The second request is counted after the first one, as without Redis.
+		// The next request is decided as without Redis.
 		assert.ok(table.take('client', 0, sharing, 1, true) <= 0);
 		await shared.close();
 	});

@@ -44,7 +44,7 @@ publications('survive sealing, and contain no readable text', () => {
 	const sealed = sealPublication(sealedValues, publication, undefined);
 	assert.not.ok(sealed.includes('canary'));
 	assert.equal(openPublication(sealedValues, 7, sealed, undefined), publication);
-	// A machine that still has only the old key cannot open it. A machine with both keys can open what was sealed with the old key.
+	// A machine with both keys can open what was sealed with the old key. A machine with only the old key cannot open `sealed`.
 	const old = sealPublication(new SealedValues([oldKey]), publication, undefined);
 	assert.equal(openPublication(sealedValues, 7, old, undefined), publication);
 	assert.is(

@@ -12,7 +12,6 @@ const mailboxes = suite('mailboxes of shared responses');
 class MemoryMailbox {
 	readonly #entries: { readonly at: number; readonly lease: string; readonly outcome: string }[] = [];
 	#wake: () => void = () => {};
-	/** Number of reads. */
 	reads = 0;
 	/** True if reads are answered at once with nothing instead of waiting. */
 	answersAtOnce = false;

@@ -39,7 +39,6 @@ export class ScriptedRedis {
 		return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
 	}
 
-	/** Number of connections. */
 	get connectionCount(): number {
 		return this.#sockets.size;
 	}

@@ -28,7 +28,6 @@ class MemoryStream {
 	waits = 0;
 	/** True if reads are answered at once with nothing instead of waiting. */
 	answersAtOnce = false;
-	/** Number of reads. */
 	reads = 0;
 
 	add(from: string, selection: string): { id: string; number: number } {

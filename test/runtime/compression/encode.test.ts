@@ -33,7 +33,7 @@ function textOfTarget(target: string): string {
 	return `${target},`.repeat(Number(target.split('/')[2])).slice(0, Number(target.split('/')[2]));
 }
 
-/** Breaks the connection of the response of `/cut`, which has not ended. */
+/** Breaks the connection of the unfinished response of `/cut`. */
 let cutUpstream: () => void = () => {};
 
 /** Sends the next event to every client of `/events`. */

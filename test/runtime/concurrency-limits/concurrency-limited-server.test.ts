@@ -50,7 +50,7 @@ class HoldingUpstream {
 		if (index !== -1) this.held.splice(index, 1);
 	}
 
-	/** Answers a held request. It first stops counting as held, because the server may immediately send the next request. */
+	/** Answers a held request. First removes it from `held`, because the server may immediately send the next request. */
 	answer(one: HeldRequest, body = 'done'): void {
 		this.#drop(one);
 		one.response.end(body);

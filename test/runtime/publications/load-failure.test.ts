@@ -31,7 +31,7 @@ async function startFailure(input: ConfigInput): Promise<StartError> {
 writeFileSync(path.join(folder, 'empty.pem'), '');
 mkdirSync(path.join(folder, 'folder'));
 
-/** Configurations that only name what the machine lacks. */
+/** Configurations whose only fault is that they name something that the machine lacks. */
 const machineCauses: readonly (readonly [name: string, input: ConfigInput, code: string])[] = [
 	[
 		'a missing certificate',

@@ -1,6 +1,6 @@
 /**
- * A machine that follows publications, with a Redis in memory: what it loads, what it keeps on the disk, and what it does when the disk,
- * Redis, a publication or its own process fails.
+ * A machine that follows publications, with a Redis in memory: what it loads, what it keeps on the disk, and what it does when
+ * the disk, Redis, a publication or its own process fails.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
