@@ -51,7 +51,7 @@ interface ConditionalPiece {
 	readonly text: string;
 }
 
-/** A step of the Compatfile's document. */
+/** A step in the document to which the Compatfile compiles. */
 interface LoweredStep {
 	readonly pointer: string;
 	/** Offsets in the converted file: of the line from which the step was lowered, and of the imports that lead to that line. */

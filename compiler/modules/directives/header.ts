@@ -129,7 +129,7 @@ class ResponseEditsDraft {
 		this.#edits = lowerHeaderEdit(editWords, this.#edits, 'response', this.#cx);
 	}
 
-	/** Returns the lowered steps. `?` lines become a separate step, so that they do not defer the other edits. */
+	/** Returns the lowered steps. `?` lines are always deferred. In a step of their own, they do not defer the other edits, too. */
 	toSteps(): EditHeadersStep[] {
 		const match = this.match ? { match: this.match } : {};
 		const steps: EditHeadersStep[] = [];

@@ -119,7 +119,7 @@ export function compareText(a: string, b: string): number {
 		const leftUnit = a.charCodeAt(i);
 		const rightUnit = b.charCodeAt(i);
 		if (leftUnit === rightUnit) continue;
-		// A surrogate is half of a code point that is above every code point of a single unit.
+		// A surrogate is half of a code point above U+FFFF, which is greater than any code point of a single unit.
 		const isLeftSurrogate = leftUnit >= 0xd800 && leftUnit <= 0xdfff;
 		const isRightSurrogate = rightUnit >= 0xd800 && rightUnit <= 0xdfff;
 		if (isLeftSurrogate !== isRightSurrogate) return isLeftSurrogate ? 1 : -1;

@@ -57,7 +57,7 @@ export function compileMirror(step: MirrorStep, cx: CompileContext, next: Handle
 		if (isSampled !== undefined && !isSampled(x)) return next(x);
 		const sendPreparedCopy = beginCopy(x, mirror);
 		if (sendPreparedCopy === undefined) return next(x);
-		// The client's request is started before the copy is sent.
+		// The client's request is started before the copy is sent, so that the copy does not delay it.
 		try {
 			return next(x);
 		} finally {

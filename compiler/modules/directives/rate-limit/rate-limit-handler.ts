@@ -38,7 +38,7 @@ export interface ZoneSharing {
 	readonly batch?: number;
 	/** Maximum milliseconds for which a request waits for Redis; default {@link DEFAULT_REDIS_WAIT_MS}. */
 	readonly wait?: number;
-	/** How requests are decided while Redis is unavailable or too slow; default `local`. */
+	/** The policy for requests while Redis is unavailable or too slow; default `local`. */
 	readonly on_error?: UnavailablePolicy;
 }
 
@@ -179,7 +179,7 @@ class CompiledZone {
 			...(shared && {
 				shared: {
 					batchMs: (shared.batch ?? defaultBatchSize(requests, burst)) * intervalMs,
-					// A zone that refuses nothing must not delay anything either.
+					// A dry run must not delay requests, either.
 					waitMs: zone.dry_run ? 0 : (shared.wait ?? DEFAULT_REDIS_WAIT_MS),
 					onError: zone.dry_run ? 'local' : (shared.on_error ?? 'local'),
 				},

@@ -74,7 +74,7 @@ export function decrementsMaxForwards(
 	return methodTemplate === undefined && transport?.type !== 'fastcgi';
 }
 
-/** Compiles how upstream requests are built from the client's requests. */
+/** Compiles the function that builds an upstream request from a client's request. */
 function compileRequest(
 	step: ForwardingStep,
 	settings: UpstreamSettings,

@@ -1,4 +1,4 @@
-/** Lowers `transport <name> { … }`, and the effect of address schemes on the transport. */
+/** Lowers `transport <name> { … }`, and applies the schemes of addresses to the transport. */
 
 import type { SourceSpan } from '../../../source/source.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';

@@ -62,7 +62,7 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 		cx.problem('error', 'upstream/empty', block.name.span, `The upstream \`${block.name.text}\` has no address.`, {
 			hint: 'Add a line such as `to 127.0.0.1:8080`.',
 		});
-		// With a dummy address, the mistake is not reported again where the pool is used.
+		// The dummy address prevents another report of the same mistake where the pool is used.
 		draft.to.push('127.0.0.1:8080');
 	}
 	finishPool(draft, block.name.span, cx);

@@ -17,7 +17,7 @@ export interface ShedSettings {
 	readonly max?: number;
 	/** The limit of an upstream about which nothing is known; default 100. */
 	readonly initial?: number;
-	/** Share by which the latency may exceed its baseline before the limit falls; default 0.5. */
+	/** Fraction by which the latency may exceed its baseline before the limit falls; default 0.5. */
 	readonly tolerance?: number;
 	/** Status of refused requests; default 503. */
 	readonly status?: number;

@@ -54,7 +54,7 @@ export const protocols: ServerOption = {
 	schema: {
 		protocols: {
 			...PROTOCOLS_SCHEMA,
-			// The schema has no default, because a document that lists `h3` explicitly is rejected where HTTP/3 is unavailable.
+			// No default in the schema: it would contain `h3`, and a document that contains `h3` is rejected where HTTP/3 is unavailable.
 			description:
 				'HTTP versions: h1, h2 and h3 over TLS, h2c without it. Default h1, h2, and h3 where it is available, except with proxy_protocol.',
 		},

@@ -19,7 +19,7 @@ export const peakEwma: Balancer = {
 		let firstIndex = -1;
 		let secondIndex = -1;
 		const size = view.size;
-		// Upstreams are drawn at random first, because most are available and a pool may have hundreds.
+		// Random draws usually find two available upstreams without a scan of the pool, which may have hundreds.
 		for (let attempt = 0; attempt < 4 && secondIndex === -1 && size > 1; attempt++) {
 			const index = view.random(size);
 			if (index === firstIndex || !view.isAvailable(index)) continue;

@@ -60,7 +60,7 @@ export const TIME_FUNCTIONS: FunctionList = {
 };
 
 function formatInZone(run: TemplateRun, layout: string, value: Value, zone: string): string {
-	// A one-character element of the layout may expand to nine characters.
+	// One character of the layout may expand to as many as nine characters.
 	run.budget.chargeText(layout.length * 9);
 	run.budget.spendSteps(20);
 	return new TimeValue(toTime(run, value).timeMs, zone).format(layout);

@@ -8,7 +8,7 @@ export function parseTransportDuration(words: readonly Word[], line: Line, cx: L
 	if (!cx.noBlock(line) || !cx.count(line, words, 1, 1, `${line.words[0]!.text} <duration>`)) return undefined;
 	const durationMs = cx.duration(words[0]!);
 	if (durationMs === undefined) return undefined;
-	// Timers count whole milliseconds in 31 bits.
+	// The maximum delay of a timer is 2^31 − 1 milliseconds.
 	if (durationMs >= 0 && durationMs <= 2_147_483_647) return durationMs;
 	cx.problem('error', 'value/out-of-range', words[0]!.span, `\`${words[0]!.text}\` is out of range.`, {
 		hint: 'Write a duration from 0 to 24d.',
