@@ -19,7 +19,7 @@ export interface UnusedCandidate {
 
 /** The effects of expanding a part of a text, recorded so that the result can be used again. */
 export class ExpansionRecord {
-	/** True if a diagnostic was reported. */
+	/** True if a diagnostic was reported, or if the record must not be used again for another reason. */
 	hasDiagnostics = false;
 	readonly usedDefinitions = new Set<UnusedCandidate>();
 	/** The definitions in the texts that were read: `(name)` for each snippet and `let name` for each constant. */

@@ -38,7 +38,7 @@ export class SharedChallenges {
 		return () => ignoreStoreErrors(store.remove(key));
 	}
 
-	/** Returns the answer published by another process. Returns undefined if the store fails or its contents are invalid. */
+	/** Returns the answer published by another process; undefined if there is none, the store fails or its contents are invalid. */
 	async answer(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined> {
 		const key = storeKeyOf(question);
 		let lookup = this.#lookupsByKey.get(key);
