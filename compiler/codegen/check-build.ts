@@ -106,11 +106,12 @@ function reportAt(error: BuildError, pointer: string, report: Report): void {
 function checkingLeases(reader: Reader, knowsEnvironment: boolean): Leases {
 	return {
 		lease(kind, settings) {
-			if (knowsEnvironment && kind === 'password_verifier') {
-				return {
+			if (kind === 'password_verifier') {
+				const verifier: LeaseKinds['password_verifier']['lease'] = {
 					...fakeLeases.lease('password_verifier', {}),
-					live: knowsEnvironment,
-				} as LeaseKinds[typeof kind]['lease'];
+					isLive: knowsEnvironment,
+				};
+				return verifier as LeaseKinds[typeof kind]['lease'];
 			}
 			if (kind === 'account_file') {
 				const { path } = settings as LeaseKinds['account_file']['settings'];

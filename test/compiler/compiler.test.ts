@@ -237,6 +237,14 @@ entry('broken documents never make compile() throw', () => {
 	for (const value of values) compiled('json', JSON.stringify(value));
 });
 
+entry('a hash in an environment variable is checked where the machine that serves is known', () => {
+	const text = 'http://localhost {\n\tbasic_auth {\n\t\tbob {env.HASH}\n\t}\n\trespond ok\n}\n';
+	const input = { format: 'configfile', text, name: 'input', path: '/work/input' } as const;
+	const facts = { hostname: '', os: '', arch: '', workingDirectory: '/work', env: () => 'no hash' };
+	assert.equal(codes(compile(input, readerOf())), []);
+	assert.equal(codes(compile(input, readerOf(), { facts })), ['auth/bad-hash']);
+});
+
 entry('thousands of sites compile quickly', () => {
 	const siteCount = roundCount({ few: 2500, many: 10_000 });
 	let text = '';
