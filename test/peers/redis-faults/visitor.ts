@@ -7,7 +7,7 @@ import { Agent, request } from 'node:http';
 export interface VisitorPlan {
 	/** Address of each machine; all of them listen on port 80. */
 	readonly machines: readonly string[];
-	/** Requests a second to each machine, by path. A path that ends in `/` is continued with the numbers below `pageCount`. */
+	/** Requests a second to each machine, by path. To a path that ends in `/`, a number below `pageCount` is appended. */
 	readonly rates: { readonly [path: string]: number };
 	readonly pageCount: number;
 }

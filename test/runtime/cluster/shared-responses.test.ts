@@ -36,7 +36,7 @@ interface Tier {
 	consult(intent?: ClusterIntent): Promise<ClusterAnswer>;
 }
 
-/** Returns the tier of one machine. `reply` returns the reply of Redis to a script; `args` are the script's arguments. */
+/** Returns one machine's cache tier in Redis. `reply` returns the reply of Redis to a script with the arguments `args`. */
 function openTier(reply: (script: ScriptName, args: readonly string[]) => RedisReply | Promise<RedisReply>): Tier {
 	const layout = cacheLayout(CEILING, 3);
 	const buffer = new SharedArrayBuffer(layout.words * 4);
@@ -110,7 +110,7 @@ test("a request that finds the ending lease of its own process takes the lease a
 
 test('several slow replies to one request together take no longer than the time limit of one', async () => {
 	let version = 0;
-	// Responses that cannot be decrypted make the request ask again.
+	// A response that cannot be decrypted makes the machine ask Redis again.
 	const tier = openTier(async script => {
 		if (script !== 'consult') return 1;
 		await pause(120);

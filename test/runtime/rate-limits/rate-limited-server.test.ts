@@ -64,7 +64,7 @@ test('a delayed request whose client leaves does not hold up the server', async 
 		assert.is((await server.get()).status, 200);
 		const startedAt = performance.now();
 		const client = connect(server.port, '127.0.0.1', () => client.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'));
-		// The delayed request counts, so another request would have to wait for both windows.
+		// The delayed request counts against the limit, so another request would have to wait until two windows have passed.
 		const delayed = async () => (await server.runtime.metrics()).includes('zone="all",outcome="delayed"} 1');
 		await eventually('the request is delayed', delayed);
 		client.destroy();

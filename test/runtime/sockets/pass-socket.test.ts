@@ -46,7 +46,7 @@ passing('two threads serve a Unix socket and an inherited socket, also after a r
 		process.execPath,
 		['--no-experimental-ffi', path.join(ROOT, 'cli/main.ts'), 'run', '--config', file],
 		{
-			// Without node:ffi, a socket is passed by a second process, which a bundle cannot start from its source.
+			// Without node:ffi, a second process passes the socket. It imports a source file, so threads must not run from a bundle.
 			env: { ...process.env, [THREAD_CODE_VARIABLE]: undefined, XDG_STATE_HOME: folder },
 			stdio: ['ignore', 'pipe', 'pipe', inherited.descriptor],
 		},

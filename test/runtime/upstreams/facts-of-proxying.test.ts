@@ -1,6 +1,6 @@
 /**
  * Acceptance tests of proxying in the compatible language that need HTTP/2, TLS or the PROXY protocol (facts P8, X1 to X4, T3 and
- * T4 of its documentation). The other facts are tested by the cases in `fixtures/serve/facts-of-proxying`.
+ * T4 of that language's documentation). The other facts are tested by the cases in `fixtures/serve/facts-of-proxying`.
  */
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
