@@ -1,6 +1,6 @@
 /**
  * Upstreams that respond before they have read the whole request body, and then close the connection. If a write then fails,
- * the server first reads the part of the response that has been received, and only then reports the failure.
+ * the server first reads what it has received. A complete response is used; otherwise, the request has failed.
  */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
