@@ -59,7 +59,7 @@ export function testFiles(folder: string, skip: readonly string[]): string[] {
 
 const running = new Set<ChildProcess>();
 
-// Ctrl-C signals only the process group of this process, so the signal is forwarded to the test files.
+// Ctrl-C signals only the process group of this process. Test files run in groups of their own, so they are killed here.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 	process.on(signal, () => {
 		for (const child of running) killGroup(child);

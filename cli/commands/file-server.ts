@@ -1,4 +1,4 @@
-/** The command `svc file-server`. */
+/** The command `svc file-server`: serves one site, which its options describe, without a configuration file. */
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import type { Site, Step } from '../../compiler/document/document.ts';

@@ -1,4 +1,4 @@
-/** The command `svc respond`. */
+/** The command `svc respond`: serves one site, which its options describe, without a configuration file. */
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure } from '../command/command.ts';
 import { parseHeaderField, serveDocument, siteListeningAt, toHeaderEdits } from '../serving/quick-server.ts';

@@ -1,4 +1,4 @@
-/** The command `svc reverse-proxy`. */
+/** The command `svc reverse-proxy`: serves one site, which its options describe, without a configuration file. */
 
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
 import { applySchemes } from '../../compiler/modules/directives/reverse-proxy/schemes.ts';

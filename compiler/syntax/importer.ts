@@ -390,7 +390,8 @@ export class Importer {
 interface CutFile extends ParsedFile {
 	readonly pieces?: readonly TextPiece[];
 	/**
-	 * True if structural mistakes were reported in the file. Always true if the file was divided, because that is not tracked then.
+	 * True if structural mistakes were reported when the file was parsed as a whole. Always true for a file that was divided,
+	 * because the mistakes in its pieces are not counted here.
 	 */
 	readonly hasMistakes: boolean;
 }

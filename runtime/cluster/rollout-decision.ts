@@ -308,7 +308,10 @@ export function publicationFor(rollout: Rollout, machine: string): PublicationNu
 	return machineRank(rollout.publication, machine) <= rollout.admittedRank ? rollout.publication : rollout.previous;
 }
 
-/** Like {@link publicationFor}, for a machine that may serve a publication from before a data loss of Redis, or a later one. */
+/**
+ * Like {@link publicationFor}, but a machine keeps the publication that it serves if the rollout is older. If Redis has lost that
+ * publication, the machine leaves it only for the rollout's new publication.
+ */
 export function wantedPublication(
 	rollout: Rollout,
 	machine: FinalPublication & Pick<MachineReport, 'machine'>,

@@ -538,7 +538,7 @@ export class SharedResponses {
 		}, RENEWAL_INTERVAL_MS).unref();
 	}
 
-	/** Reads a response from the memory. Returns undefined if it has been evicted or purged. */
+	/** Reads a response from the cache's shared memory. Returns undefined if it has been evicted or purged. */
 	async #readStored(
 		{ key, cache }: Lease,
 		entry: number,
@@ -684,8 +684,8 @@ class UrlEpochs {
 }
 
 /**
- * Stores a response in the memory. Returns true if the memory then has this response or a newer one, and 'overtaken' if its URL was
- * purged or invalidated after `epoch`.
+ * Stores a response in the cache's shared memory. Returns true if the cache then has this response or a newer one, and 'overtaken'
+ * if its URL was purged or invalidated after `epoch`.
  */
 function loadIntoMemory(cache: SharedCache, head: CachedHead, body: Buffer, epoch: number): boolean | 'overtaken' {
 	try {

@@ -38,7 +38,7 @@ export class ConnectionCalls {
 	readonly #errno: () => number;
 	readonly #tcpClass: HandleClass;
 	readonly #pipeClass: HandleClass;
-	/** The address that `accept4` or `getsockname` has returned last. */
+	/** The address that `accept4` or `getsockname` returned last. */
 	readonly #lastAddress: SocketAddressMemory = new SocketAddressMemory();
 	/** Memory addresses of the `sockaddr` in `#lastAddress`, and of its length. */
 	readonly #addressPointer: bigint;

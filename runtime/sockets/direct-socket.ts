@@ -143,11 +143,12 @@ export class DirectSocket implements PolledSocket {
 	/** True once our side is closed. */
 	#hasEnded = false;
 	#isReading = false;
-	/**
-	 * Number of writes that the handle has not completed. While there are any, nothing may be written to the descriptor directly,
-	 * because it would overtake their data.
-	 */
+	/** Number of writes by this class that the handle has not completed. */
 	#pendingWriteCount = 0;
+	/**
+	 * Number of all writes that the handle has not completed, including those of SocketOutput. While there are any, nothing may be
+	 * written to the descriptor directly, because it would overtake their data.
+	 */
 	pendingWriteCount = 0;
 	#peerAddress: SocketName | undefined = undefined;
 	#localAddress: SocketName | undefined = undefined;

@@ -8,7 +8,7 @@ interface PendingRequest {
 	readonly reject: (error: Error) => void;
 }
 
-/** Sends requests to the main thread, and resolves their replies. */
+/** Sends requests to the main thread, and returns promises for the replies. */
 export class MainThreadClient {
 	readonly #sendMessage: (message: MessageFromWorker) => void;
 	readonly #pendingRequests = new Map<number, PendingRequest>();

@@ -31,7 +31,7 @@ export interface GenerationDelta {
 	/** JSON of `{settings, upstreams, routes}`; undefined if these are unchanged. */
 	readonly shared: string | undefined;
 	readonly siteRanges: readonly SiteRange[];
-	/** JSON arrays of sites, each chunk small enough to be parsed in one slice. */
+	/** The new and changed sites as JSON arrays, each short enough to be parsed in one time slice of the build. */
 	readonly changed: readonly string[];
 	/** The places of steps that are new or have changed. */
 	readonly places: {

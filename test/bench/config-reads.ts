@@ -71,7 +71,10 @@ async function p99Beside(url: string, reads: string[]): Promise<number> {
 	return found;
 }
 
-/** Reads twice a second until its standard input ends; appends the seconds and bytes of each read to `reads`. */
+/**
+ * Starts a process that fetches `url` twice a second until its standard input is closed. Appends the duration of each fetch in
+ * seconds, and the size of the response in bytes, to `reads`.
+ */
 function readTwiceASecond(url: string, reads: string[]) {
 	const curl = `curl -s -o /dev/null -w '%{time_total} %{size_download}\\n' ${url}`;
 	const loop = `while :; do read -t 0.5; [ $? -gt 128 ] || exit 0; ${curl}; done`;

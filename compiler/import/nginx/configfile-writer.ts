@@ -53,8 +53,9 @@ export class ConfigfileWriter {
 	}
 
 	/**
-	 * Writes a block with a condition, or an `else` after the block that was written last. `condition` is undefined if the branch
-	 * has none. If the first branch has no condition, it is the only one, and its content is written without a block.
+	 * Writes one branch of a chain: the first as a `when` block, each later one as an `else` of the block written last. `condition` is
+	 * undefined for a branch that always applies. If that is the first branch, there are no others, so its content is written without
+	 * a block.
 	 */
 	writeBranch(condition: string | undefined, isFirst: boolean, content: () => void): void {
 		if (isFirst && condition === undefined) {

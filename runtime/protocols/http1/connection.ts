@@ -281,7 +281,7 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		return true;
 	}
 
-	/** Continues after an asynchronous event. */
+	/** Called after an asynchronous event. Parses pending requests, hands over an upgraded connection, or flushes the output. */
 	#proceed(): void {
 		if (this.#state === READING_HEAD) this.#processPending();
 		else if (this.#state === UPGRADED) this.#handOver(undefined);

@@ -53,7 +53,10 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 		else if (!this.queueIfFull(call)) this.#dial(call);
 	}
 
-	/** Queues a request if no further connection may be opened; if one may, returns false. */
+	/**
+	 * If no further connection may be opened, sends a request on an existing connection or queues it, and returns true. Otherwise
+	 * returns false.
+	 */
 	queueIfFull(call: ClientCall): boolean {
 		const { maxConnections } = this.#settings;
 		if (maxConnections === 0 || this.#sessions.length < maxConnections) return false;

@@ -58,7 +58,10 @@ class MemoryRollout {
 	readonly publications: Map<PublicationNumber, Buffer> = new Map();
 	latestReport: FleetReport | undefined;
 	isAvailable = true;
-	/** The other processes that have reported with the machine's ID, one for each of the next reports. */
+	/**
+	 * The process with the same machine ID that the answer to each of the next reports names, one entry per report; undefined if the
+	 * answer names none.
+	 */
 	otherProcesses: (ProcessIdentity | undefined)[] = [];
 	/** Called at the beginning of each report. */
 	onReport: () => void = () => {};

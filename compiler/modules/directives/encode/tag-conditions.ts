@@ -154,7 +154,8 @@ export class TagConditions {
 		if (tag === undefined || (status !== 200 && status !== 206)) return false;
 		const sentTag = coding === undefined ? tag : encodedTag(tag, coding);
 		const ifMatch = this.#ifMatch;
-		// If `tag` does not match `If-Match` either, later handlers have already answered with 412.
+		// `If-Match` lists the tag of the uncompressed form, but not that of the compressed form that is sent. If it lists neither, a
+		// later handler has already answered with 412.
 		if (
 			ifMatch !== undefined &&
 			sentTag !== tag &&

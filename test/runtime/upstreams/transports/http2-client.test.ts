@@ -341,7 +341,7 @@ test('a response ends whose content fills the receive window exactly', async () 
 	});
 });
 
-/** Improper ends of a stream whose content is complete. */
+/** Frames that break a stream or its connection after the complete content has been sent, instead of ending the stream. */
 const ENDS_AFTER_CONTENT: readonly ((stream: number) => Buffer)[] = [
 	stream => frame(1, 5, stream, literal(':method', 'GET')),
 	stream => frame(1, 4, stream, literal('x-sum', '1')),
