@@ -22,7 +22,7 @@ export function withCompatibleMessage(
 }
 
 /** Inserts the file and line into the message of a diagnostic. This is the last step, because the line may change until then. */
-export function insertPlace(diagnostic: Diagnostic): Diagnostic {
+export function writePlaceIntoMessage(diagnostic: Diagnostic): Diagnostic {
 	const { place, ...diagnosticWithoutPlace } = diagnostic;
 	const { message, span } = diagnosticWithoutPlace;
 	if (place === undefined || !span) return diagnostic;

@@ -2,7 +2,7 @@
 import type { Diagnostic, Severity } from '../diagnostics/diagnostic.ts';
 import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
 import type { SourceSpan } from '../source/source.ts';
-import { insertPlace } from './compatible-message.ts';
+import { writePlaceIntoMessage } from './compatible-message.ts';
 
 /** Maximum number of diagnostics of each severity in one compilation. Nobody reads more, and rendering each one takes time. */
 const MAX_PER_SEVERITY = 1000;
@@ -37,7 +37,9 @@ export class DiagnosticCollector {
 		if (reportedCount > MAX_PER_SEVERITY) return;
 		if (span && severity === 'error') this.#errorSpans.push(span);
 		this.#diagnostics.push(
-			reportedCount < MAX_PER_SEVERITY ? insertPlace(withShortStrings(diagnostic)) : tooManyDiagnostic(diagnostic),
+			reportedCount < MAX_PER_SEVERITY
+				? writePlaceIntoMessage(withShortStrings(diagnostic))
+				: tooManyDiagnostic(diagnostic),
 		);
 	};
 

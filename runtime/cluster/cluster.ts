@@ -13,7 +13,7 @@ import type { MachineFailure, RolloutPhase } from './rollout-decision.ts';
 import { SealedValues } from './sealed-values.ts';
 import type { SentinelLocator } from './sentinel-locator.ts';
 import { type LimitCounts, SharedLimits } from './shared-limits.ts';
-import type { PurgeCounts, PurgedCaches, SharedPurges } from './shared-purges.ts';
+import type { PurgeableCaches, PurgeCounts, SharedPurges } from './shared-purges.ts';
 import type { SharedResponseCounts, SharedResponses } from './shared-responses.ts';
 
 export interface ClusterDeps {
@@ -32,7 +32,7 @@ interface ReconnectingConnection extends WaitingConnection {
 
 /** Dependencies of {@link Cluster.join}. */
 export interface MembershipDeps extends MemberFacts {
-	readonly caches: PurgedCaches;
+	readonly caches: PurgeableCaches;
 }
 
 /** What this machine serves, and what it knows about the latest rollout. */

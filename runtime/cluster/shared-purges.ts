@@ -18,7 +18,7 @@ import type { RedisReply } from './redis-connection.ts';
 import type { SealedValues } from './sealed-values.ts';
 
 /** The response caches of this process. */
-export interface PurgedCaches {
+export interface PurgeableCaches {
 	/** Removes responses. Resolves to their number once no thread serves them. Rejects with PurgeNotRecorded. */
 	purge(selection: PurgeSelection): Promise<number>;
 	/** Returns the recorded position of each disk cache that holds responses; undefined for one without a position. */
@@ -122,7 +122,7 @@ interface UnsentPurge {
 export class SharedPurges {
 	readonly #redis: RedisAccess;
 	readonly #members: ClusterMembers;
-	readonly #caches: PurgedCaches;
+	readonly #caches: PurgeableCaches;
 	readonly #log: (level: 'info' | 'warn' | 'error', logger: string, message: string) => void;
 	readonly #clock: Clock;
 	#connection: WaitingConnection | undefined;
@@ -163,7 +163,7 @@ export class SharedPurges {
 	constructor(
 		redis: RedisAccess,
 		members: ClusterMembers,
-		caches: PurgedCaches,
+		caches: PurgeableCaches,
 		log: (level: 'info' | 'warn' | 'error', logger: string, message: string) => void,
 		clock: Clock = SYSTEM_CLOCK,
 	) {

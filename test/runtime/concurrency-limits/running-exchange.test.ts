@@ -24,7 +24,7 @@ const SECRET = Buffer.from('a secret');
 /** A process with one worker thread and one zone. */
 class FakeProcess {
 	readonly tables = new ConcurrencyTables(() => SECRET);
-	readonly exchange = new RunningExchange(this.tables);
+	readonly runningExchange = new RunningExchange(this.tables);
 	readonly worker: ConcurrencyTable;
 
 	constructor() {
@@ -65,8 +65,8 @@ function handOver(predecessor: FakeProcess, successor: FakeProcess): readonly [F
 	const [ofPredecessor, ofSuccessor] = [new FakeChannel(), new FakeChannel()];
 	ofPredecessor.other = ofSuccessor;
 	ofSuccessor.other = ofPredecessor;
-	const counts = predecessor.exchange.beginWithSuccessor(ofPredecessor);
-	successor.exchange.beginWithPredecessor(ofSuccessor, JSON.parse(JSON.stringify(counts)));
+	const counts = predecessor.runningExchange.beginWithSuccessor(ofPredecessor);
+	successor.runningExchange.beginWithPredecessor(ofSuccessor, JSON.parse(JSON.stringify(counts)));
 	return [ofPredecessor, ofSuccessor];
 }
 
@@ -97,8 +97,8 @@ test('a successor counts the requests of its predecessor from its first request 
 	const slot = successor.enter('a');
 	assert.is(successor.enter('a'), NO_PLACE);
 	successor.worker.leave(slot);
-	old.exchange.finish();
-	successor.exchange.finish();
+	old.runningExchange.finish();
+	successor.runningExchange.finish();
 });
 
 test('a predecessor counts the requests of its successor', async () => {
@@ -112,8 +112,8 @@ test('a predecessor counts the requests of its successor', async () => {
 	});
 	for (const slot of slots) successor.worker.leave(slot);
 	await untilAdmitted('places that the successor has left', admission(old, 'a'));
-	old.exchange.finish();
-	successor.exchange.finish();
+	old.runningExchange.finish();
+	successor.runningExchange.finish();
 });
 
 test('a request that waits in one process runs as soon as one of another process has ended', async () => {
@@ -128,8 +128,8 @@ test('a request that waits in one process runs as soon as one of another process
 	old.worker.leave(slots[1]!);
 	await until('the waiting request runs', () => admittedSlot !== undefined);
 	successor.worker.leave(admittedSlot!);
-	old.exchange.finish();
-	successor.exchange.finish();
+	old.runningExchange.finish();
+	successor.runningExchange.finish();
 });
 
 test('the places of a process that ends are free, whether it says so or its channel is closed', async () => {
@@ -142,10 +142,10 @@ test('the places of a process that ends are free, whether it says so or its chan
 		// Lets the successor's answer arrive, because a predecessor sends nothing before it.
 		await new Promise(resolve => setImmediate(resolve));
 		if (isKilled) channel.onRunning!('ended');
-		else old.exchange.finish();
+		else old.runningExchange.finish();
 		await untilAdmitted('the places of the ended process', admission(successor, 'a'));
-		successor.exchange.finish();
-		old.exchange.finish();
+		successor.runningExchange.finish();
+		old.runningExchange.finish();
 	}
 });
 
@@ -163,16 +163,16 @@ test('a third process counts the requests of the first one, of which the second 
 test('a release that does not answer is told nothing, and counts that make no sense are ignored', () => {
 	const old = new FakeProcess();
 	const channel = new FakeChannel();
-	old.exchange.beginWithSuccessor(channel);
+	old.runningExchange.beginWithSuccessor(channel);
 	old.enter('a');
-	old.exchange.finish();
+	old.runningExchange.finish();
 	assert.equal(channel.sent, []);
 	const successor = new FakeProcess();
-	successor.exchange.beginWithPredecessor(channel, { [TABLE]: { nonsense: 2, '1,2': -1, '3,4': 0.5 } } as never);
+	successor.runningExchange.beginWithPredecessor(channel, { [TABLE]: { nonsense: 2, '1,2': -1, '3,4': 0.5 } } as never);
 	channel.onRunning!({ type: 'running', counts: 'nonsense' as never });
 	channel.onRunning!({ type: 'running' } as never);
 	assert.is.not(successor.enter('a'), NO_PLACE);
-	successor.exchange.finish();
+	successor.runningExchange.finish();
 });
 
 test.run();

@@ -7,7 +7,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import type { CompileContext } from '../../../compiler/modules/contract/compile-context.ts';
-import { compileFiles } from '../../../compiler/modules/directives/file-server/files-handler.ts';
+import { compileFilesStep } from '../../../compiler/modules/directives/file-server/files-handler.ts';
 import { createFileReader } from '../../../runtime/files/file-reader.ts';
 import { createHttp1Server } from '../../../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../../../runtime/protocols/http1/limits.ts';
@@ -21,7 +21,7 @@ mkdirSync(join(folder, 'www'));
 writeFileSync(join(folder, 'www/big.bin'), big);
 writeFileSync(join(folder, 'www/small.txt'), 'small');
 
-const handler = compileFiles(
+const handler = compileFilesStep(
 	{ handler: 'files', root: join(folder, 'www') },
 	{
 		lease: () => createFileReader(),

@@ -62,7 +62,7 @@ class MemoryRollout {
 	 * The process with the same machine ID that the answer to each of the next reports names, one entry per report; undefined if the
 	 * answer names none.
 	 */
-	otherProcesses: (ProcessIdentity | undefined)[] = [];
+	otherProcessPerReport: (ProcessIdentity | undefined)[] = [];
 	/** Called at the beginning of each report. */
 	onReport: () => void = () => {};
 	/** Milliseconds by which the clock of Redis was changed. */
@@ -95,7 +95,7 @@ class MemoryRollout {
 		const revision = this.state === undefined ? NO_REVISION : String(this.#revision);
 		const changed = revision === knownRevision ? undefined : { rollout: this.state };
 		const reports = wouldCoordinate ? [this.latestReport] : undefined;
-		return { now, revision, changed, reports, otherProcess: this.otherProcesses.shift() };
+		return { now, revision, changed, reports, otherProcess: this.otherProcessPerReport.shift() };
 	}
 
 	async replace(expectedRevision: string, rollout: Rollout): Promise<string | undefined> {
@@ -716,13 +716,13 @@ following('a machine warns once if another one reports with its ID, and its repo
 		const warning = 'another server has the same machine ID';
 		const other = { host: 'copy', pid: 7 };
 		// During a handover, the previous process can be seen once.
-		rollout.otherProcesses = [other];
+		rollout.otherProcessPerReport = [other];
 		await machine.start(rollout, 0);
 		const { reports } = rollout.counts;
 		await until('five reports', () => rollout.counts.reports >= reports + 5);
 		assert.is(rollout.latestReport!.sameIdAs, undefined);
 		assert.not.ok(machine.messages.includes(warning));
-		rollout.otherProcesses = [other, undefined, other, other];
+		rollout.otherProcessPerReport = [other, undefined, other, other];
 		await until('the report', () => rollout.latestReport!.sameIdAs !== undefined);
 		assert.equal(rollout.latestReport!.sameIdAs, other);
 		assert.equal(

@@ -5,7 +5,7 @@ import { type DirectiveLine, handlerDirective } from '../../contract/directive.t
 import type { LowerContext } from '../../contract/lower-context.ts';
 import { checkFileSystem } from '../fs.ts';
 import { BROWSE_SCHEMA, type BrowseSettings, lowerBrowse } from './browse/browse-settings.ts';
-import { compileFiles } from './files-handler.ts';
+import { compileFilesStep } from './files-handler.ts';
 import { SIDECAR_CODINGS, type SidecarCoding } from './precompressed.ts';
 
 export interface FilesStep extends Step {
@@ -237,7 +237,7 @@ http://example.com {
 			},
 		},
 	},
-	compile: compileFiles,
+	compile: compileFilesStep,
 	answers: 'always',
 	passesOn: step => step.pass_thru === true,
 	servesFiles: ({ hide = [] }) => ({ hiddenPatterns: hide }),

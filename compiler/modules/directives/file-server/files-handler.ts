@@ -53,7 +53,7 @@ interface FileLookup {
 	readonly requestedPath: FilePath;
 }
 
-export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler): Handler {
+export function compileFilesStep(step: FilesStep, cx: CompileContext, next: Handler): Handler {
 	const reader = cx.lease('files', {});
 	const { isHidden: isHiddenFile, isPerRequest } = compileHiddenFileTest(step.hide ?? [], cx, reader);
 	const server: CompiledFileServer = {

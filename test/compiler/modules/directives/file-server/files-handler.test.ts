@@ -12,7 +12,7 @@ import type { FileReader } from '../../../../../compiler/exchange/leases.ts';
 import { FileError } from '../../../../../compiler/exchange/leases.ts';
 import type { CompileContext } from '../../../../../compiler/modules/contract/compile-context.ts';
 import { type FilesStep, fileServer } from '../../../../../compiler/modules/directives/file-server/file-server.ts';
-import { compileFiles } from '../../../../../compiler/modules/directives/file-server/files-handler.ts';
+import { compileFilesStep } from '../../../../../compiler/modules/directives/file-server/files-handler.ts';
 import { createFileReader } from '../../../../../runtime/files/file-reader.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'svc-file-server-'));
@@ -91,7 +91,7 @@ async function ask(
 	reader = createFileReader(),
 ): Promise<Answer> {
 	let passed = false;
-	const handler = compileFiles({ handler: 'files', root, ...step }, compileContext(reader), () => {
+	const handler = compileFilesStep({ handler: 'files', root, ...step }, compileContext(reader), () => {
 		passed = true;
 	});
 	const received = {
@@ -227,7 +227,9 @@ serving('a configured status disables conditions and ranges', async () => {
 		assert.not.ok(answer.headers.has('accept-ranges'));
 	}
 	assert.is((await ask({ status: '{code}' }, '/hello.txt', { variables: { code: 'x' } })).status, 500);
-	assert.throws(() => compileFiles({ handler: 'files', status: 'abc' }, compileContext(createFileReader()), () => {}));
+	assert.throws(() =>
+		compileFilesStep({ handler: 'files', status: 'abc' }, compileContext(createFileReader()), () => {}),
+	);
 });
 
 serving('in error routes, the response has the status of the error, and any method is accepted', async () => {
