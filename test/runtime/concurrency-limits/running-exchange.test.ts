@@ -157,7 +157,7 @@ test('a third process counts the requests of the first one, of which the second 
 	assert.is(third.enter('a'), NO_PLACE);
 	first.worker.leave(slots[0]!);
 	await untilAdmitted('a place that the first process has left', admission(third, 'a'));
-	for (const { exchange } of [first, second, third]) exchange.finish();
+	for (const { runningExchange } of [first, second, third]) runningExchange.finish();
 });
 
 test('a release that does not answer is told nothing, and counts that make no sense are ignored', () => {
