@@ -78,7 +78,10 @@ export class OpenedFile implements OpenFile {
 		}
 	}
 
-	/** Reads the whole file into its own buffer, because a slice would keep a shared buffer alive. Throws FileError. */
+	/**
+	 * Reads the whole file into a buffer of its own: a slice of Node's shared pool would keep the whole pool alive. Throws
+	 * FileError.
+	 */
 	readAll(): Uint8Array {
 		const bytes = Buffer.allocUnsafeSlow(this.size);
 		this.#readInto(bytes, 0, this.size, 0);

@@ -3,7 +3,8 @@ import type { BodySource } from '../../compiler/exchange/body.ts';
 import { type FilePage, type FilePages, RESPONSE_HEAD_ROOM_BYTES } from './file-pages.ts';
 
 /**
- * Delivers the contents. The pull after the last bytes returns the buffer to its pool, because the buffer is then no longer used.
+ * Delivers the contents of a small file. The pull after the last bytes returns the buffer to its pool, because nothing uses the
+ * buffer any more.
  */
 export class ReadBody implements BodySource {
 	readonly length: number;
@@ -45,7 +46,10 @@ export class ReadBody implements BodySource {
 		return remainder.byteLength > maxBytes ? remainder.subarray(0, maxBytes) : remainder;
 	}
 
-	/** Moves the remaining bytes to memory of their own, because the buffer is many times as large as most files. */
+	/**
+	 * Copies the bytes that have not been pulled and returns the buffer to its pool, because the buffer is many times as large as
+	 * most files.
+	 */
 	onIdle(): void {
 		const page = this.#page;
 		if (page === undefined) return;
@@ -71,7 +75,7 @@ export class ReadBody implements BodySource {
 		this.#remainder = undefined;
 		if (page === undefined) return;
 		this.#page = undefined;
-		// A socket may still be using the bytes that were pulled. In that case, the buffer is not reused.
+		// A socket may still be sending bytes that were pulled from the buffer. In that case, the buffer is not reused.
 		if (this.#offset === 0) this.#pages.returnPage(page);
 	}
 }

@@ -53,9 +53,9 @@ interface Waiter {
 }
 
 /**
- * The admission of one listener on one thread. Counts cover all threads. The limits of connections and
- * requests, in total and per client, are exact, except that the total of connections may be exceeded while idle ones are being closed to
- * make room. The length of the queue can be slightly exceeded when several threads check it at the same moment.
+ * The admission of one listener on one thread. Counts cover all threads. The limits of connections and requests, in total and per
+ * client, are exact, with one exception: the total of connections may be exceeded while idle ones are being closed to make room.
+ * The queue can become slightly longer than its limit when several threads check it at the same moment.
  */
 export class Admission {
 	#limits: ServerLimits = {};

@@ -46,8 +46,8 @@ export class Http3Probe {
 				errorCode === 'EADDRINUSE' ? 'another program has the UDP port' : `the UDP port cannot be bound (${errorCode})`;
 		}
 		if (http3 === 'named') throw http3UnavailableError(code, address, cause!);
-		// If a function is missing on this machine, the cause concerns the whole process, so it is logged once and not for each
-		// listener.
+		// If this machine lacks a system function that HTTP/3 needs, no listener can offer it. This cause is logged once, not for
+		// each listener.
 		const causeKey = missing === undefined ? key : '';
 		if (this.#loggedCauses.get(causeKey) !== cause) {
 			this.#loggedCauses.set(causeKey, cause!);
@@ -62,12 +62,15 @@ export class Http3Probe {
 	}
 }
 
-/** Returns the error for a listener whose configuration names HTTP/3. */
+/** Returns the error for a listener that cannot offer HTTP/3 although its configuration names it. */
 export function http3UnavailableError(code: string, address: ListenerAddress, cause: string): ListenError {
 	return new ListenError(code, socketText(address), `HTTP/3 (\`h3\`) is unavailable, because ${cause}`);
 }
 
-/** Returns the log entry for a listener that could not bind UDP, where HTTP/3 is only the default. */
+/**
+ * Returns the log entry for a listener that serves without HTTP/3, which is enabled only by default, because UDP could not be
+ * bound.
+ */
 export function withoutHttp3Entry(address: ListenerAddress, cause: string): LogEntry {
 	const fields = { address: socketText(address), cause };
 	return { level: 'warn', logger: 'http', message: 'serving without HTTP/3', fields };

@@ -6,9 +6,12 @@ import type { InheritedDatagrams } from '../sockets/bequeathed-sockets.ts';
 /** A socket to listen on. `port` is 0 until the main thread has chosen one. */
 export interface ListenerAddress extends PlannedSocket {
 	readonly scheme: 'http' | 'https';
-	/** A socket of the main thread. Each thread listens on a duplicate of it. Undefined if each thread binds its own socket. */
+	/**
+	 * Descriptor of a socket that the main thread holds. Each thread listens on a duplicate of it. Undefined if each thread binds
+	 * its own socket.
+	 */
 	readonly descriptor?: number;
-	/** TCP sockets of the predecessor. The thread listens on duplicates of them; see runtime/main/handover. */
+	/** Descriptors of the predecessor's TCP sockets. The thread listens on duplicates of them; see runtime/main/handover. */
 	readonly inherited?: readonly number[];
 	/** The predecessor's UDP sockets, for HTTP/3. Undefined if each thread binds its own. */
 	readonly datagrams?: readonly InheritedDatagrams[] | undefined;

@@ -10,7 +10,7 @@ const MALFORMED_REQUEST = 'GET /handover-check HTTP/1.1\r\nConnection: close\r\n
 /** Milliseconds within which a response must arrive. */
 const RESPONSE_TIMEOUT_MS = 10_000;
 
-/** Milliseconds after which a datagram is sent again. */
+/** Milliseconds after which a datagram that has not been answered is sent again. */
 const RESEND_INTERVAL_MS = 500;
 
 /** Makes the protocol serve a connection from this process. Rejects if no response arrives. */

@@ -96,7 +96,7 @@ function parseVersion2(bytes: Buffer): ProxyHeader {
 	return { kind: 'header', length, peer: peerOf(bytes, family) };
 }
 
-/** Returns the length of the addresses; undefined if the transport is not a stream. */
+/** Returns the length of the addresses in a version 2 header; undefined if the transport is not a stream. */
 function addressBytesFor(family: number): number | undefined {
 	switch (family) {
 		case 0x00:

@@ -34,7 +34,8 @@ export class ProxyReader {
 	 */
 	read(socket: Socket, isUnix: boolean, onAccepted: (peer: ConnectionPeer | undefined) => void): void {
 		const { remoteAddress } = socket;
-		// The connection was reset before it was accepted. Its address is unknown, so it cannot be compared with the ranges.
+		// The connection was reset before it was accepted. Its address is unknown, so it cannot be compared with the trusted and
+		// denied IP ranges.
 		if (remoteAddress === undefined && !isUnix) {
 			socket.on('error', ignoreError);
 			socket.destroy();

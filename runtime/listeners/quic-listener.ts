@@ -180,8 +180,8 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	}
 
 	/**
-	 * Stops accepting connections. Open connections end after their current requests. Handshakes in progress may finish if `requestWaits`
-	 * allows idle connections to wait.
+	 * Stops accepting connections. Open connections end after their current requests. If `requestWaits` lets idle connections wait
+	 * for another request, handshakes in progress may finish.
 	 */
 	drain(requestWaits = NO_WAIT): void {
 		this.#isDraining = true;
@@ -266,7 +266,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	}
 
 	onError(error: unknown): void {
-		// At most one warning a minute is logged, because an error of one connection may occur on many others, too.
+		// Logs at most one warning per minute, because an error on one connection may occur on many others, too.
 		const now = performance.now();
 		if (now < this.#nextWarningAt) return;
 		this.#nextWarningAt = now + 60_000;

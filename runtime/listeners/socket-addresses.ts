@@ -48,7 +48,10 @@ function readProcRows(file: string): string[][] {
 	}
 }
 
-/** Converts an address such as `0100007F:0050`: 32-bit words in the machine's byte order, which is little-endian wherever the server runs. */
+/**
+ * Converts an address from /proc/net/tcp, such as `0100007F:0050`. Its 32-bit words are in the machine's byte order, which is
+ * little-endian wherever the server runs.
+ */
 function tcpAddress(text: string): string {
 	const [address = '', port = ''] = text.split(':');
 	const bytes = Buffer.from(address, 'hex').swap32();

@@ -79,8 +79,8 @@ export class WorkerListener implements ListeningOwner {
 	}
 
 	/**
-	 * Binds the listener. Rejects with the system's error. Resolves to the descriptors of the sockets, which the main thread keeps; none
-	 * if they cannot be duplicated.
+	 * Binds the listener. Rejects with the system's error. Resolves to the descriptors of the sockets, which the main thread keeps;
+	 * to an empty list if the sockets cannot be duplicated.
 	 * @param shared True if other threads bind the same address.
 	 */
 	async bind(shared: boolean): Promise<SocketDescriptors[]> {
@@ -98,7 +98,7 @@ export class WorkerListener implements ListeningOwner {
 		return this.#sockets.flatMap(socket => socket.duplicate() ?? []);
 	}
 
-	/** False until a deferred listener has been bound. */
+	/** True once the listener is bound. A deferred listener is bound only when the thread is told to accept connections. */
 	get isBound(): boolean {
 		return this.#isBound;
 	}
@@ -113,7 +113,10 @@ export class WorkerListener implements ListeningOwner {
 
 	// Implements ListeningOwner.
 
-	/** True if connections must be streams: while waiting for the first settings, to read a PROXY header, and for Node's TLS. */
+	/**
+	 * True if accepted connections must be Node streams: while waiting for the first settings, to read a PROXY header, and for
+	 * Node's TLS.
+	 */
 	get needsStream(): boolean {
 		if (this.#heldConnections !== undefined || this.#proxyReader !== undefined) return true;
 		return this.address.scheme === 'https' && !hasDirectTls();

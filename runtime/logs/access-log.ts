@@ -68,7 +68,8 @@ export class AccessLogger implements AccessLog {
 	record(x: Exchange, showCredentials = false, configPlace?: string): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (LEVEL_RANK[level]! < this.#minRank) return;
-		// `NOP` means that no handler responded. An error without an error route was answered by the handler that raised it.
+		// `NOP` means that no handler responded. An error that no error route has handled is not `NOP`: the handler that threw it
+		// responded.
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
 		const endedAt = performance.now();
 		const now = this.#clock.timeAt(endedAt);

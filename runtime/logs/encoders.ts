@@ -43,10 +43,10 @@ export function plainEncoder(name: 'console' | 'json', settings: PlainLogFormat)
 }
 
 function createDefaultJsonEncoder(): LogEncoder {
-	// Many entries have the same millisecond, and formatting numbers is slow.
+	// Caches the last time as text, because formatting numbers is slow and many entries have the same millisecond.
 	let lastTime = Number.NaN;
 	let secondsText = '';
-	// Many entries also have the same logger and message as the previous one.
+	// Caches the last logger and message as JSON, because many entries have the same ones.
 	let lastLogger = '';
 	let lastMessage = '';
 	let loggerAndMessage = '"logger":"","msg":""';
@@ -150,7 +150,7 @@ export function jsonMembers(fields: { readonly [name: string]: unknown } | undef
 
 // Matches nearly every string: those in which nothing needs to be escaped.
 const SAFE_STRING = /^[ !#-[\]-~]*$/;
-// JSON.stringify escapes C0 controls itself; these remain: DEL, C1 and the Unicode line separators.
+// JSON.stringify itself escapes C0 controls. DEL, C1 controls and the Unicode line separators remain to be escaped.
 const UNSAFE_CHARACTER = /[\u007f-\u009f\u2028\u2029]/;
 const UNSAFE_CHARACTERS = /[\u007f-\u009f\u2028\u2029]/g;
 const UNPRINTABLE_CHARACTERS = /[^\u0020-\u007e\u00a0-\u2027\u202a-\uffff]/g;

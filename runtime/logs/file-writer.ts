@@ -219,7 +219,8 @@ class FileWriter extends QueuedWriter {
 	/** Renames the file and creates a new one. If either fails, the file keeps growing. */
 	#rollFile(): void {
 		const now = Date.now();
-		// Another process rolls the file. The new file is found when the name is checked.
+		// During a handover, the other process rolls the file. This process reopens its path at the next check, when it finds a new
+		// file there.
 		if (!this.#rollPermission.allowed) {
 			this.#continueFile(now);
 			return;
@@ -246,7 +247,7 @@ class FileWriter extends QueuedWriter {
 		void this.#rolledFiles!.cleanUp();
 	}
 
-	/** Continues with the same file as if it were a new one. */
+	/** Treats the current file as if it were new, so that the next roll is attempted only when it is due again. */
 	#continueFile(now: number): void {
 		this.#sizeBytes = 0;
 		this.#openedAt = now;

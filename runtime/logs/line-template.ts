@@ -8,10 +8,13 @@ const DIGIT_ZERO = 48;
 /** Number of digits of a duration after `0.`. They express nanoseconds, for durations below a second. */
 const DURATION_DIGITS = 9;
 const DURATION_PATTERN = /^0\.\d{9}$/;
-/** Length of a time in seconds with milliseconds. */
+/** Length of a time in seconds with milliseconds, such as `1700000000.123`. */
 const TIME_LENGTH = 14;
 
-/** The parts of a line other than its time, port and duration. Comparing identical strings costs nothing. */
+/**
+ * The parts of a line other than its time, port and duration. They are usually the same string objects as before, which are equal
+ * without comparing characters.
+ */
 export interface LineParts {
 	readonly level: LogLevel;
 	readonly message: string;

@@ -1,8 +1,8 @@
 /** Entries of the process log, as threads send them to the main thread. */
 
 /**
- * The amount of text in transit to the main thread is limited in characters. Each entry of the process log counts as this many,
- * whatever its length.
+ * The amount of text in transit to the main thread is limited in characters. Each entry of the process log counts as this many
+ * characters, whatever its length.
  */
 export const LOG_ENTRY_WEIGHT = 1024;
 

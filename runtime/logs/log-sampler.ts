@@ -1,7 +1,7 @@
 /** Log sampling: of similar entries within an interval, writes the first ones and then every n-th. */
 import type { LogSampling } from '../../compiler/document/log-settings.ts';
 
-/** Number of counters. Kinds of entries with the same hash share a counter. */
+/** Number of counters. Entries of equal level and message are one kind; kinds with the same hash share a counter. */
 const KIND_COUNT = 16;
 /** Number of Int32 slots for each kind of entry: the current interval, and the number of entries in it. */
 const SLOTS_PER_KIND = 2;

@@ -35,7 +35,7 @@ export class ProcessLog {
 
 	/**
 	 * @param isTerminal True if standard error is a terminal, so that entries written there are human-readable.
-	 * @param isVerbose True for level debug, whatever the settings.
+	 * @param isVerbose True to write entries of level debug, whatever the settings say.
 	 */
 	constructor(sinks: LogSinks, isTerminal: boolean, isVerbose: boolean, expand: ExpandText = text => text) {
 		this.#sinks = sinks;
@@ -69,7 +69,7 @@ export class ProcessLog {
 		this.release({ targets: previousTargets });
 	}
 
-	/** Closes outputs that turned out not to be needed. */
+	/** Closes the outputs of a configuration that is not activated after all. */
 	release(prepared: PreparedProcessLog): void {
 		for (const target of prepared.targets) this.#sinks.release(target.key);
 	}

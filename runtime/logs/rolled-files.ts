@@ -29,7 +29,8 @@ export class RolledFiles {
 		this.#rolling = rolling;
 		this.#mode = mode;
 		const { name, ext } = path.parse(file);
-		// Files with names of the default layout are managed as well. Custom layouts that were configured earlier are not known.
+		// Also matches the default time format, in which files may have been rolled before. Other formats that were configured before
+		// are unknown.
 		const time = `(?:${timePattern(this.#timeLayout)}|${timePattern(ROLLING_DEFAULTS.time_format)})`;
 		this.#namePattern = new RegExp(
 			`^${RegExp.escape(name)}-${time}(?:-[0-9]{1,2})?${RegExp.escape(ext)}(?:\\.gz|\\.zst)?$`,

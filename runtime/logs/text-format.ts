@@ -32,7 +32,8 @@ export function compileTextFormat(format: TextLogFormat, expand: ExpandText): Li
 		if ('unknown' in part) return '-';
 		if ('computed' in part) return compileComputed(part.computed, formatEntryTime);
 		const { path, index } = part;
-		// Header fields and the request line have a character for each byte. Other values, such as user names, are Unicode.
+		// Each character of a header field or of the request line stands for one byte. Other values, such as user names, are Unicode
+		// text.
 		const isLatin1 = path[0] === 'request' || path[0] === 'resp_headers';
 		return ({ fields }) => fieldText(fieldAt(fields, path), index, isLatin1);
 	});

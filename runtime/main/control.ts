@@ -63,7 +63,7 @@ export interface RuntimeControl {
 	edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused>;
 	/** Returns what {@link load} would do with the same arguments, without applying anything. */
 	preview(input: ConfigInput, terms?: LoadTerms): Promise<LoadPreview>;
-	/** Compiles without applying. */
+	/** Compiles a configuration to a document, without applying it. */
 	adapt(input: ConfigInput): Promise<AdaptOutcome>;
 	/**
 	 * Reads a part of the running document, with secrets redacted. `path` contains decoded segments. It starts at the object whose

@@ -238,7 +238,7 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 	];
 }
 
-/** Returns the metric families that consist of a single slot of the counter rows. */
+/** Returns the metric families whose value is one slot of the counter row, summed over all threads. */
 function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 	const families: readonly [name: string, help: string, type: 'counter' | 'gauge', slot: number][] = [
 		['svc_connections', 'Open client connections.', 'gauge', ROW_SLOT.connections],
@@ -252,7 +252,7 @@ function rowFamilies(totals: ThreadTotals): PlainFamily[] {
 		['svc_http2_connections', 'Open HTTP/2 connections.', 'gauge', HTTP2_SESSIONS_SLOT],
 		['svc_http2_streams_total', 'HTTP/2 streams that carried a request.', 'counter', HTTP2_STREAMS_SLOT],
 		...HTTP3_PLAIN_FAMILIES,
-		// The name is not `svc_overload_queued`, because a counter has this name in OpenMetrics.
+		// The name is not `svc_overload_queued`, because OpenMetrics gives that name to the family of `svc_overload_queued_total`.
 		['svc_overload_queue', 'Requests waiting because a listener has too many in flight.', 'gauge', ROW_SLOT.queued],
 		[
 			'svc_overload_queued_total',

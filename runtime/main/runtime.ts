@@ -96,7 +96,7 @@ export class Runtime implements RuntimeControl {
 	#isServing = false;
 	/** True in a successor until it takes over from its predecessor. */
 	#awaitsTakeover: boolean;
-	/** Functions that turn off the reclaiming of memory. */
+	/** Functions that stop the periodic release of unused memory; see `#startReclaimingMemory`. */
 	readonly #reclaimingStops: (() => void)[] = [];
 	/** Settles once the start has succeeded or failed. Never rejects. */
 	#startSettled: Promise<void> = Promise.resolve();
@@ -333,7 +333,10 @@ export class Runtime implements RuntimeControl {
 		};
 	}
 
-	/** Sets whether this process rolls log files. Two processes must not roll the same files, so this process stops before a successor starts. */
+	/**
+	 * Sets whether this process rolls log files. Two processes must not roll the same files, so this process stops before a
+	 * successor starts.
+	 */
 	rollLogs(rolls: boolean): void {
 		this.#components.logSinks.rolls = rolls;
 	}

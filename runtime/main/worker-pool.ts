@@ -217,7 +217,10 @@ export class WorkerPool {
 		return this.#bequeathedDatagrams;
 	}
 
-	/** Waits until a thread can serve. Resolves to the indices of threads that have been started but do not serve yet. */
+	/**
+	 * Waits until at least one started thread does not serve yet. Resolves to the indices of all such threads; to none if the pool
+	 * stops.
+	 */
 	async whenStarted(): Promise<number[]> {
 		const startedSlots = () => this.#slots.filter(slot => slot.thread && !slot.isServing && !slot.terminationTimer);
 		while (!this.#isStopping && startedSlots().length === 0) {

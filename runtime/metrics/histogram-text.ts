@@ -16,7 +16,7 @@ export class HistogramText {
 	readonly #shownValues: Float64Array;
 	/** For each number, the offset in the text at which its integer digits end. */
 	readonly #integerEnds: Uint32Array;
-	/** For each number, how many integer digits it has; 0 for a number without digits. */
+	/** For each number, how many integer digits it has; 0 if its text is not plain decimal, such as `NaN`. */
 	readonly #integerDigitCounts: Uint8Array;
 	/** For each number, 1 if it has decimals, otherwise 0. */
 	readonly #hasDecimals: Uint8Array;

@@ -24,8 +24,8 @@ export class VerdictMemory {
 	}
 
 	/**
-	 * Returns the key for credentials. It depends on the user: if it did not, and one unknown user had tried a password, another
-	 * unknown user with the same password would be answered faster.
+	 * Returns the key for credentials. It includes the user name. Without it, a cached verdict on one unknown user could answer
+	 * another unknown user with the same password faster, which would reveal that both are unknown.
 	 */
 	keyOf(user: string, hash: string, password: string): string {
 		const hmac = createHmac('sha256', this.#secret());

@@ -20,7 +20,8 @@ const CAN_FAIL: { readonly [kind in keyof LeaseKinds]: boolean } = {
 	health: false,
 	metrics: false,
 	mirror_gate: false,
-	// Password hashes from environment variables are checked only if the verifier is real. The lease itself cannot fail.
+	// The lease itself cannot fail. It is included because only a real verifier checks password hashes that come from environment
+	// variables.
 	password_verifier: true,
 	rate_limiter: true,
 	tracer: true,

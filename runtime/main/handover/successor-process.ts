@@ -280,7 +280,7 @@ export class SuccessorProcess implements RunningChannel {
 	async #failHandover({ message, diagnostics, isCauseOnMachine }: SuccessorFailure): Promise<HandoverResult> {
 		const { doing } = STEPS[this.#step];
 		this.kill();
-		// A process that is stuck in the kernel cannot be waited for.
+		// The wait is limited, because a process that is stuck in the kernel does not end even when it is killed.
 		await withTimeLimit(
 			this.#endReason.then(() => {}),
 			KILL_TIMEOUT_MS,
@@ -340,7 +340,7 @@ export class SuccessorProcess implements RunningChannel {
 		);
 	}
 
-	/** Starts a timer that fails the awaited answer if it does not arrive in time. */
+	/** Starts a timer that reports a failure in place of the awaited answer if the answer does not arrive in time. */
 	#startTimer(limitMs: number, message: string): NodeJS.Timeout {
 		const receiveAnswer = this.#onAnswer;
 		const expire = () => this.#onAnswer === receiveAnswer && receiveAnswer?.({ type: 'failed', message });
