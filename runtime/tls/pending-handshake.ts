@@ -20,7 +20,7 @@ export interface HandshakeOwner {
 
 /** The state of a connection until its handshake ends. */
 export class PendingHandshake implements PeekOwner, DenseSetMember {
-	/** Implements DenseSetMember. */
+	/** Implements DenseSetMember: the position in the server's set of unfinished handshakes. */
 	positionInSet = -1;
 	readonly owner: HandshakeOwner;
 	socket: Socket | DirectSocket;
@@ -39,7 +39,10 @@ export class PendingHandshake implements PeekOwner, DenseSetMember {
 	policyIndex = 0;
 	/** The session ticket that the client offers. */
 	sessionTicket: Buffer | undefined = undefined;
-	/** The value of {@link ThreadTls.trustLosses} when the handshake began. */
+	/**
+	 * The value of {@link ThreadTls.trustLosses} when the handshake began. If it has changed by the end, a trusted certificate has
+	 * been removed.
+	 */
 	trustLosses = 0;
 	/** The time, by `performance.now()`, at which an unfinished handshake is aborted. */
 	deadline: number;

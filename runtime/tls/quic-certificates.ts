@@ -1,4 +1,4 @@
-/** Chooses the certificate of a QUIC handshake by the same policies and certificates as for TCP. */
+/** Chooses the certificate of a QUIC handshake from the same policies and certificates as for connections over TCP. */
 import type { X509Certificate } from 'node:crypto';
 import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
@@ -32,7 +32,7 @@ export interface QuicCertificatesDeps {
 	countFailure(reason: string): void;
 }
 
-/** Reports whether sites with a policy are served over HTTP/3. QUIC does not have TLS 1.2. */
+/** Reports whether sites with a policy are served over HTTP/3. QUIC requires TLS 1.3 (RFC 9001 §4.2). */
 export function servesHttp3(policy: HandshakePolicy): boolean {
 	return policy.max_version !== 'tls1.2';
 }

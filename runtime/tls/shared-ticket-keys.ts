@@ -24,7 +24,7 @@ const PERIOD_MS = SESSION_LIFETIME_SECONDS * 1000;
 /** Milliseconds until the keys are read from Redis again: after a successful read, and after a failed one. */
 const READ_INTERVAL_MS = 10_000;
 const RETRY_INTERVAL_MS = 2000;
-/** Timeout in milliseconds of a command that runs in the background. */
+/** Timeout, in milliseconds, of a Redis command that runs in the background. */
 const COMMAND_TIMEOUT_MS = 2000;
 /** Maximum number of keys that decrypt tickets. */
 const MAX_KEYS = 6;

@@ -1,6 +1,6 @@
 /**
- * Session ticket keys (RFC 5077) of one process, shared by all threads. The previous key is kept until the next rotation, so that sessions can
- * still be resumed after a rotation.
+ * Session ticket keys (RFC 5077) of one process, which all its threads share. The previous key is kept until the next rotation,
+ * so that sessions can still be resumed after a rotation.
  */
 import { randomBytes } from 'node:crypto';
 

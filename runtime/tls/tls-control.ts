@@ -32,7 +32,7 @@ import type { TlsUpdate } from './tls-update.ts';
 import { TrustWatch } from './trust-watch.ts';
 
 export interface TlsControlDeps extends StoreDeps {
-	/** The ticket keys of the predecessor in a handover. */
+	/** The ticket keys of the process that this one replaces in a handover. */
 	readonly ticketKeys?: readonly Uint8Array[] | undefined;
 	/** Sends an update to every thread. Returns the indexes of the threads. */
 	broadcast(update: TlsUpdate): readonly number[];
@@ -366,7 +366,10 @@ export class TlsControl implements CertificateSink {
 		pendingChallenge?.resolve();
 	}
 
-	/** Starts the certificate manager. Its modules are imported here because configurations without managed certificates do not need them. */
+	/**
+	 * Starts the certificate manager. Its modules are imported only here, because configurations without managed certificates do
+	 * not need them.
+	 */
 	#startManager(): Promise<CertificateManager> {
 		const { workingDirectory, environment, log, cluster } = this.#deps;
 		this.#managerPromise ??= import('../certificates/manager/certificate-manager.ts').then(

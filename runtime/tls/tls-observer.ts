@@ -2,7 +2,7 @@
 import { TLS_FAMILIES } from '../metrics/families.ts';
 import type { SeriesPages, SeriesPlace } from '../metrics/series-pages.ts';
 
-/** Counts handshakes. */
+/** The counters of a thread's handshakes. */
 export class TlsObserver {
 	readonly #pages: SeriesPages;
 	readonly #completedPlaceByVersion = new Map<string, SeriesPlace>();

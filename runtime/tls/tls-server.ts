@@ -113,9 +113,9 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	#peekMemory: Buffer | undefined;
 	readonly #pendingHandshakes = new DenseSet<PendingHandshake>();
 	#deadlineTimer: NodeJS.Timeout | undefined;
-	/** The handshakers of earlier settings. */
+	/** The handshakers of earlier settings, which handshakes in progress may still use. */
 	readonly #retiredHandshakers = new RetiredHandshakers();
-	/** The terms of client authentication of all connections, including those of {@link http3Side}. */
+	/** What each connection's client had to present in its handshake, including the connections of {@link http3Side}. */
 	readonly connectionTerms: ConnectionTerms;
 
 	constructor(deps: TlsServerDeps) {

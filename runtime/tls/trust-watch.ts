@@ -6,7 +6,10 @@ import type { LogLevel } from '../logs/log-entry.ts';
 import { loadClientTrust, type TrustDeps } from './client-trust.ts';
 import type { ClientTrust } from './tls-update.ts';
 
-/** Minimum milliseconds between two checks of all files. With more than 1000 `client_auth`s, it is one millisecond for each. */
+/**
+ * Minimum milliseconds between two checks of all files. With more than 1000 `client_auth`s, it is one millisecond per
+ * `client_auth`.
+ */
 const CHECK_INTERVAL_MS = 1000;
 /** Milliseconds after which sources other than files (stores, URLs, internal CAs) are loaded again. */
 const RELOAD_INTERVAL_MS = 60_000;
@@ -38,7 +41,7 @@ export class TrustWatch {
 	#preparedTrust: Map<string, WatchedTrust> | undefined;
 	#timer: NodeJS.Timeout | undefined;
 	#checkInProgress: Promise<void> = Promise.resolve();
-	/** The file states that could not be loaded, so that each failure is logged once. */
+	/** The states of the files whose loading failed, by {@link ClientTrust.key}, so that each failure is logged only once. */
 	readonly #reportedStates = new Map<string, string>();
 	#isClosed = false;
 

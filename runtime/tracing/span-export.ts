@@ -4,7 +4,7 @@ import type { LogLevel } from '../logs/log-entry.ts';
 import type { SpanExporter } from './otlp-exporter.ts';
 import { isTracingDisabled, samplerProblem } from './sampler.ts';
 
-/** Writes an entry about exports to the process log. */
+/** Writes a message about the export of spans to the process log. */
 export type SpanExportLogger = (
 	level: LogLevel,
 	message: string,
@@ -69,7 +69,7 @@ export class SpanExport {
 		if (!this.#exporter) return;
 		const finishExports = async (): Promise<void> => {
 			await this.#currentExport;
-			// If no collector responds, every batch would wait for its timeout.
+			// Stops at the first failed batch: if no collector responds, every further batch would wait for its timeout.
 			while (this.#queuedSpans.length > 0 && !this.#isFailing) await this.#exportBatch();
 			await (await this.#exporter)?.close();
 		};

@@ -40,7 +40,7 @@ const OFFSETS = {
 	refusedAt: 7,
 	/** Time at which the current or last overload began. */
 	overloadAt: 8,
-	/** The limit when that overload began, in thousandths. */
+	/** The limit when the overload of `overloadAt` began, in thousandths. */
 	limitBefore: 9,
 	/** Time at which the last measurement of the baseline ended. */
 	measuredAt: 10,
@@ -93,7 +93,7 @@ interface LimitMemory {
 	stateIndex(slot: number): number;
 }
 
-/** Returns the adaptive limit of an upstream; undefined without `shed`. */
+/** Returns the adaptive limit of an upstream; undefined if the pool does not have the setting `shed`. */
 export function adaptiveLimitOf(
 	settings: UpstreamSettings,
 	memory: LimitMemory,
@@ -128,7 +128,7 @@ export class AdaptiveLimit {
 		return this.#load(OFFSETS.isMeasuring) === 1 ? this.#min : Math.floor(this.#storedLimit);
 	}
 
-	/** Baseline of the latency in milliseconds; undefined if unknown. */
+	/** The baseline of the latency, in milliseconds; undefined if unknown. */
 	get baselineMs(): number | undefined {
 		const microseconds = this.#load(OFFSETS.baseline);
 		return microseconds === 0 ? undefined : microseconds / 1000;

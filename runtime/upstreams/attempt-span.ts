@@ -34,7 +34,7 @@ export class AttemptSpan {
 		writeTraceContext(request.headers, scope.traceId, this.#spanId, scope.flags, scope.traceState);
 	}
 
-	/** Records the response's head. */
+	/** Records the status and the protocol of the response. */
 	recordResponse(status: number, protocol: string): void {
 		this.#attributes['http.response.status_code'] = status;
 		this.#attributes['network.protocol.version'] = protocol.slice('HTTP/'.length).replace(/^([23])\.0$/, '$1');

@@ -15,7 +15,7 @@ export function gunzipResponse(response: UpstreamResponse): UpstreamResponse {
 	return { ...response, body: new GunzippedBody(isStream(body) ? body : completeSource(body)) };
 }
 
-/** Wraps a complete body as a source. */
+/** Wraps a complete body as a body source. */
 function completeSource(body: string | Uint8Array): BodySource {
 	let remainingBytes: Uint8Array | null = typeof body === 'string' ? Buffer.from(body) : body;
 	return {

@@ -4,7 +4,7 @@ import type { UpstreamSettings } from '../../compiler/modules/directives/reverse
 
 /** Conditions under which failed requests make an upstream unavailable. */
 export interface PassiveHealth {
-	/** Milliseconds for which a failure counts against the upstream. */
+	/** Milliseconds after which a failure is forgotten. */
 	readonly failDurationMs: number;
 	/** Number of failures within {@link failDurationMs} that make the upstream unavailable. */
 	readonly maxFails: number;

@@ -66,11 +66,11 @@ export const UPSTREAM_STATE = {
 } as const;
 const STATE_SIZE = 16;
 
-/** The layout of a pool's memory. */
+/** The layout of a pool's memory, which depends on the pool's settings. */
 export interface PoolLayout {
 	/**
-	 * Number of Int32 values in a thread's row: one for each upstream; with `shed`, another one for each upstream; and one at the end
-	 * for waiting requests.
+	 * Number of Int32 values in a thread's row: one for each upstream; if the pool has the setting `shed`, another one for each
+	 * upstream; and one at the end for waiting requests.
 	 */
 	readonly rowSize: number;
 	readonly commonSize: number;
@@ -80,7 +80,7 @@ export interface PoolLayout {
 	readonly slotCount: number;
 	/** Number of Int32 values in one upstream's state. */
 	readonly stateSize: number;
-	/** Number of latest failures whose times are remembered. */
+	/** Number of each upstream's latest failures whose times are remembered. */
 	readonly ringSize: number;
 	/** Offset of the adaptive limit in an upstream's state; undefined without `shed`. */
 	readonly limitOffset: number | undefined;
@@ -145,7 +145,7 @@ export class PoolMemory {
 		this.#rowSize = this.layout.rowSize;
 	}
 
-	/** Returns the requests in flight in the whole process. */
+	/** Returns the number of requests to an upstream that are in flight in the whole process. */
 	requestsInFlight(slot: number): number {
 		// These reads are not atomic, because slightly outdated counts are acceptable and balancing reads many of them.
 		const { words } = this;
@@ -155,18 +155,23 @@ export class PoolMemory {
 		return sum;
 	}
 
-	/** Adds to the number of this thread's requests in flight. */
+	/** Adds 1 to the number of this thread's requests to an upstream that are in flight, or subtracts 1. */
 	addInFlight(slot: number, change: 1 | -1): void {
-		// Only this thread writes to its row.
+		// The addition need not be atomic, because only this thread writes to its row.
 		this.words[this.#rowStart + slot]! += change;
 	}
 
-	/** With `shed`: returns the requests in the whole process that wait for the head of this upstream's response. */
+	/**
+	 * Only if the pool has `shed`: returns the number of requests in the whole process that wait for the head of this upstream's
+	 * response.
+	 */
 	requestsAwaitingHead(slot: number): number {
 		return this.requestsInFlight(this.layout.slotCount + slot);
 	}
 
-	/** With `shed`: adds to the number of this thread's requests that wait for the head of this upstream's response. */
+	/**
+	 * Only if the pool has `shed`: adds to the number of this thread's requests that wait for the head of this upstream's response.
+	 */
 	addAwaitingHead(slot: number, change: 1 | -1): void {
 		this.addInFlight(this.layout.slotCount + slot, change);
 	}
@@ -196,7 +201,7 @@ export class PoolMemory {
 		return Atomics.add(this.words, this.#rowsEnd + COMMON_OFFSETS.turn, 1) + 1;
 	}
 
-	/** Index of the retry budget's two values: the tokens taken, and the time of the last refill. */
+	/** Index of the first of the retry budget's two values: the tokens taken, and the time of the last refill. */
 	get budgetIndex(): number {
 		return this.#rowsEnd + COMMON_OFFSETS.budget;
 	}

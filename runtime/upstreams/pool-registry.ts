@@ -55,8 +55,8 @@ export interface PoolRegistryDeps {
 interface RegisteredUpstream {
 	readonly address: string;
 	/**
-	 * The key of the upstream's state: its address and the settings that determine the state. A new upstream takes over the state of
-	 * one with the same key. Undefined if no state is kept.
+	 * The key of the upstream's state: its address and the settings that determine the state. A new upstream takes over the state
+	 * of an earlier upstream with the same key. Undefined if the upstream has no state to keep.
 	 */
 	readonly stateKey: string | undefined;
 	readonly slot: number;
@@ -74,7 +74,7 @@ interface RegisteredPool {
 	/** The addresses that the pool's dynamic source has found, by thread. */
 	readonly dynamicAddresses: Map<number, readonly string[]>;
 	checker: HealthChecker | undefined;
-	/** Undefined unless the pool has `shed`. */
+	/** Undefined unless the pool has the setting `shed`. */
 	readonly sheddingWatch: SheddingWatch | undefined;
 }
 
@@ -105,7 +105,7 @@ export class PoolRegistry implements PoolWatcher {
 	/** The named pools of the configuration, whether or not a thread has opened them. */
 	#namedPools: readonly SharedPool[] = [];
 	#isClosed = false;
-	/** Runs while a pool has `shed`. */
+	/** Runs while any pool has the setting `shed`. */
 	#sheddingTimer: NodeJS.Timeout | undefined = undefined;
 
 	constructor(deps: PoolRegistryDeps) {
@@ -201,14 +201,14 @@ export class PoolRegistry implements PoolWatcher {
 		}
 	}
 
-	/** Sets the configuration's named pools, for {@link allReports}. */
+	/** Sets the named pools of the configuration, which {@link allReports} includes. */
 	setNamedPools(pools: readonly SharedPool[]): void {
 		this.#namedPools = pools;
 	}
 
 	/**
-	 * Returns the upstreams of {@link reports}, including those that dynamic sources have found, and those of the configuration's
-	 * pools that no thread has opened.
+	 * Returns the upstreams of {@link reports}, including those that dynamic sources have found, and the upstreams of named pools
+	 * that no thread has opened.
 	 */
 	allReports(): UpstreamReport[] {
 		const reports = this.reports(true);
@@ -265,14 +265,14 @@ export class PoolRegistry implements PoolWatcher {
 		return sum;
 	}
 
-	/** Stops all checks. */
+	/** Stops all health checks. */
 	close(): void {
 		this.#isClosed = true;
 		this.#stopSheddingTimer();
 		for (const { checker } of this.#poolsByKey.values()) checker?.stop();
 	}
 
-	/** Starts the checks. Their code is loaded when the first pool needs it. */
+	/** Starts a pool's health checks. The code for them is loaded when the first pool needs it. */
 	async #beginChecks(key: string, pool: RegisteredPool): Promise<void> {
 		try {
 			const { HealthChecker } = await import('./health-checker.ts');

@@ -68,7 +68,7 @@ export class PooledUpstream implements Upstream {
 		return this.record?.health.countFails(processClockNow()) ?? 0;
 	}
 
-	/** Number of requests in flight on this thread. */
+	/** Number of requests to this upstream that are in flight on this thread. */
 	get localActive(): number {
 		return this.#localInFlight;
 	}

@@ -12,7 +12,8 @@ export class UpgradedStreams {
 	#isRetired = false;
 
 	/**
-	 * Registers a connection, which `retire` closes after `delayMs` milliseconds. Returns a function that removes it.
+	 * Registers a connection. {@link retire} closes it after `delayMs` milliseconds. Returns a function that removes the
+	 * connection.
 	 */
 	register(close: () => void, delayMs: number): () => void {
 		const connection: UpgradedConnection = { close, delayMs, timer: undefined };

@@ -19,7 +19,7 @@ import { processClockNow } from './process-clock.ts';
 import { NO_CARRIER } from './transports/connector.ts';
 import type { UpstreamObserver } from './upstream-observer.ts';
 
-/** A request to an upstream. It counts as in flight from its creation to the end of its response. */
+/** A request to an upstream. It is in flight from its creation to the end of its response. */
 export class UpstreamCall implements ClientCall {
 	readonly request: UpstreamRequest;
 	carrier: CallCarrier = NO_CARRIER;
@@ -68,8 +68,8 @@ export class UpstreamCall implements ClientCall {
 	}
 
 	onRequestSent(): void {
-		// In a gRPC stream, for example, the head may arrive before the body has ended. The latency of such a request says nothing
-		// about the upstream.
+		// In a gRPC stream, for example, the response head may arrive before the request body has ended. The latency of such a
+		// request says nothing about the upstream.
 		const isAwaited = !this.#isAnswered && this.#awaitsHeadSince === undefined;
 		if (isAwaited && this.#upstream.record?.adaptiveLimit) this.#beginAwaitingHead();
 	}
@@ -87,7 +87,7 @@ export class UpstreamCall implements ClientCall {
 	onResponse(response: UpstreamResponse, canWriteNow?: boolean): void {
 		const { record } = this.#upstream;
 		this.#isAnswered = true;
-		// Errors are often fast, and say nothing about how fast the upstream can be.
+		// Error responses are often fast, and say nothing about how fast the upstream can be.
 		if (this.#awaitsHeadSince !== undefined)
 			this.#endAwaitingHead(response.status < 500 && response.status !== 429 && response.upgradedStream === undefined);
 		if (this.#observer !== undefined || record?.isGuarded || record?.isMeasured) {
@@ -140,7 +140,7 @@ export class UpstreamCall implements ClientCall {
 		this.#upstream.beginAwaitingHead(processClockNow());
 	}
 
-	/** `isMeasured` is true if the wait is a latency of the upstream, and `isGivenUp` is true if the client has stopped waiting. */
+	/** `isMeasured` is true if the wait shows how fast the upstream is; `isGivenUp` is true if the client has stopped waiting. */
 	#endAwaitingHead(isMeasured: boolean, isGivenUp = false): void {
 		const latencyMs = performance.now() - this.#awaitsHeadSince!;
 		this.#awaitsHeadSince = undefined;

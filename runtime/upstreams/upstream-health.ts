@@ -61,7 +61,7 @@ export class UpstreamHealth {
 		Atomics.store(this.#words, this.#stateStart + FAILURE_TIMES_OFFSET + (failureNumber % this.#ringSize), now);
 	}
 
-	/** Reports whether the upstream has not failed too often to be used. */
+	/** Reports whether the number of recent passive failures is low enough for the upstream to be used. */
 	isPassing(now: number): boolean {
 		const passive = this.#passiveHealth;
 		if (!passive) return true;

@@ -1,4 +1,4 @@
-/** An upstream pool on one thread: selection, connections and counters. There is one for each lease key. */
+/** An upstream pool on one thread: selection, connections and counters. Sites with the same pool settings share it. */
 
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { EventCounter, Upstream, UpstreamOutcome, UpstreamRequest } from '../../compiler/exchange/leases.ts';
@@ -78,7 +78,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly #isGuarded: boolean;
 	readonly #slowStartMs: number;
 	readonly #passiveHealth: PassiveHealth | undefined;
-	/** True if the policy uses latencies. */
+	/** True if the balancing policy uses latencies. */
 	readonly #isMeasured: boolean;
 	/** The upstreams of dynamic addresses, by address. */
 	readonly #resolvedUpstreams = new Map<string, PooledUpstream>();
@@ -248,7 +248,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		if (this.#relay) this.#relay = undefined;
 	}
 
-	// Implements BalancerView, during `select`.
+	// Implements BalancerView, through which the balancing policy sees {@link #candidates} during `select`.
 
 	get size(): number {
 		return this.#candidates.length;

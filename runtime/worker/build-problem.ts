@@ -4,9 +4,7 @@ import { ListenError } from '../listeners/port-probe.ts';
 import { UnknownEncoder } from '../logs/log-format.ts';
 import { OutOfSharedMemory } from './generation-builder.ts';
 
-/**
- * A failed build as it is reported to the user: a code and a message. For an internal error, the message is that of the exception.
- */
+/** A failed build as it is reported to the user: a code and a message. For an internal error, the message is the exception's. */
 export interface BuildProblem {
 	readonly code: string;
 	readonly message: string;

@@ -18,7 +18,9 @@ const PROCESS_SETTINGS: ReadonlySet<string> = new Set([
 	'threads',
 ]);
 
-/** Number of characters of JSON that a worker parses in one slice, which takes about half a millisecond. */
+/**
+ * Number of characters of JSON that a worker parses without pausing for requests. Parsing them takes about half a millisecond.
+ */
 const MAX_CHUNK_CHARS = 48 * 1024;
 
 /** A compiled document, divided into parts. */
@@ -83,7 +85,10 @@ export class DocumentImageCache {
 		);
 	}
 
-	/** Returns a function that yields the dependencies of a site; undefined if the document has no named upstreams or routes. */
+	/**
+	 * Returns a function that yields the dependencies of a site as JSON; undefined if the document has no named upstreams or
+	 * routes.
+	 */
 	siteDependencies(document: Document): ((site: Site) => string) | undefined {
 		const dependenciesOf = namedDependencies(document);
 		if (!dependenciesOf) return undefined;
@@ -151,7 +156,7 @@ export function createDocumentImage(
 	};
 }
 
-/** Joins the parts to the JSON of the whole document. */
+/** Returns the JSON of the whole document, joined from the parts. */
 export function documentJson({ otherMembersJson, sites }: DocumentImage): string {
 	const member = `"sites":[${sites.join(',')}]`;
 	return otherMembersJson === '{}' ? `{${member}}` : `${otherMembersJson.slice(0, -1)},${member}}`;
@@ -264,7 +269,7 @@ export function isSameDocument(a: DocumentImage, b: DocumentImage): boolean {
 	);
 }
 
-/** Joins JSON values to JSON arrays of limited size. */
+/** Joins JSON values to JSON arrays. Each array ends with the value with which it reaches {@link MAX_CHUNK_CHARS} characters. */
 function toChunks(texts: readonly string[]): string[] {
 	const chunks: string[] = [];
 	let chunkStart = 0;

@@ -105,8 +105,8 @@ export class GenerationBuild {
 	#isAborted = false;
 
 	/**
-	 * @param log Receives the trace entries of handlers, if `servers { trace }` is on. `routePlaces` and `activity` belong to the
-	 * thread.
+	 * @param log Receives log entries about the handlers that run, if `servers { trace }` is on. `routePlaces` and `activity`
+	 * belong to the thread.
 	 */
 	constructor(
 		leaseSource: LeaseSource,
@@ -122,7 +122,7 @@ export class GenerationBuild {
 		this.#log = log;
 	}
 
-	/** Aborts the build at its next slice. */
+	/** Aborts the build. It stops when it next pauses to let the thread handle requests. */
 	abort(): void {
 		this.#isAborted = true;
 	}
@@ -191,7 +191,7 @@ export class GenerationBuild {
 		};
 	}
 
-	/** Builds one site. Returns undefined if memory must be fetched first. */
+	/** Builds one site. Returns undefined if shared memory must be requested from the main thread first. */
 	#buildSite(site: Site, index: number, shared: SharedDocumentParts): BuiltSiteWithLeases | undefined {
 		const leaseHandles: LeaseHandle[] = [];
 		const leases: Leases = {
@@ -251,7 +251,7 @@ export class GenerationBuild {
 				sharedCode: new SharedCode(),
 			});
 		} catch {
-			// The next attempt to build the site reports the error.
+			// The error is ignored here: the next attempt to build the site will report it.
 		} finally {
 			for (const handle of leaseHandles) this.#leaseSource.release(handle);
 		}

@@ -96,7 +96,7 @@ export class Generation {
 	}
 }
 
-/** A thread's generations: the current one, one built ahead, and older ones until their last exchange ends. */
+/** A thread's generations: the current one, one built ahead, and older ones, each until its last exchange ends. */
 export class Generations {
 	readonly #controlWords: Int32Array;
 	readonly #leases: LeaseRegistry;
@@ -155,7 +155,8 @@ export class Generations {
 
 	#switchTo(number: number): Generation {
 		const preparedGeneration = this.#preparedGeneration;
-		// A thread that starts late builds the generation already named in memory, and until then serves the one it has.
+		// A thread that starts late may find the number of a generation that it has not built yet. Until it has built it, it serves
+		// the one it has.
 		if (preparedGeneration?.number !== number) return this.#currentGeneration;
 		this.#preparedGeneration = undefined;
 		this.#oldGenerations.push(this.#currentGeneration);

@@ -22,7 +22,7 @@ import type { ThreadTls } from '../tls/thread-tls.ts';
 import { createDebugEntry } from './debug-entry.ts';
 import type { Generation, Generations, ListenerTable } from './generation.ts';
 
-/** State shared by the hosts of one thread. */
+/** State that the request hosts of one thread share. */
 export interface RequestHostThread {
 	readonly generations: Generations;
 	/** The thread's fixed counters (see counter-row.ts). */
@@ -40,7 +40,7 @@ export interface RequestHostThread {
 	onConnectionEnded(): void;
 }
 
-/** The host of one listener on one thread. */
+/** Serves the requests of one listener on one thread. */
 export class RequestHost implements ProtocolHost {
 	limits: ProtocolLimits;
 	/** The protocols that the listener currently accepts: `h1`, `h2`, `h2c`, `h3`. */
@@ -126,7 +126,7 @@ export class RequestHost implements ProtocolHost {
 		if (generation !== this.#tableGeneration) {
 			this.#tableGeneration = generation;
 			this.#listenerTable = generation.tables.get(this.#listenerKey);
-			// A request that waited for admission may belong to an earlier generation than the last one.
+			// A request that waited for admission may belong to an earlier generation than the request before it.
 			if (generation.number > this.#newestGeneration) {
 				this.#newestGeneration = generation.number;
 				this.onNewGeneration?.(this.#listenerTable);
@@ -258,7 +258,7 @@ export class RequestHost implements ProtocolHost {
 		this.#thread.log({
 			level: isSerious ? 'error' : 'debug',
 			logger: 'http.log.error',
-			// The message for unexpected errors begins like that of Caddy, because people may search for it.
+			// The message for unexpected errors begins like Caddy's message, because people may search for it.
 			message: isHttpError ? errorMessage : `http: panic serving ${x.connection.remoteAddress}: ${errorMessage}`,
 			fields: {
 				status: x.response.status,
@@ -289,8 +289,8 @@ export class RequestHost implements ProtocolHost {
 const SHORT_BODY_CHARS = 4096;
 
 /**
- * Reports whether the response is passed to the system as soon as the handler has answered, so that the end of the response is also
- * the time of the answer.
+ * Reports whether the response is passed to the operating system as soon as the handler has answered, so that the end of the
+ * response is also the time of the answer.
  */
 function endsAtOnce({ response: { body }, upgradeCallback, protocol }: Exchange): boolean {
 	if (upgradeCallback !== undefined || protocol === 'HTTP/2.0' || protocol === 'HTTP/3.0') return false;

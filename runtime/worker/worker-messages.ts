@@ -33,7 +33,7 @@ export interface GenerationDelta {
 	readonly siteRanges: readonly SiteRange[];
 	/** The new and changed sites as JSON arrays, each short enough to be parsed in one time slice of the build. */
 	readonly changed: readonly string[];
-	/** The places of steps that are new or have changed. */
+	/** The places of steps in the configuration files, if they are new or have changed. */
 	readonly places: {
 		/** JSON arrays of `[index of the site, JSON of its places]`. */
 		readonly sites: readonly string[];
@@ -58,7 +58,7 @@ export interface DocumentFacts {
 	readonly files: readonly string[];
 	/** Certificates to manage, or undefined if none are configured. */
 	readonly certificates: PlannedCertificates | undefined;
-	/** Named pools of the document. */
+	/** Named upstream pools of the document. */
 	readonly pools: readonly SharedPool[];
 }
 
@@ -70,7 +70,7 @@ export interface WorkerStartData {
 	readonly rows: number;
 	/** Number of threads that serve requests. Limits of the process are divided among these threads. */
 	readonly threads: number;
-	/** Int32 slots shared by all threads. */
+	/** Memory of the Int32 values that all threads share. */
 	readonly control: SharedArrayBuffer;
 	/** Float64 row of the thread's fixed counters. */
 	readonly counters: SharedArrayBuffer;
@@ -101,7 +101,7 @@ export type MessageToWorker =
 			/** All listeners, with their final ports. Listeners that are already bound are unchanged. */
 			readonly listeners: readonly ListenerAddress[];
 	  }
-	/** The generation is active: its listeners start accepting, and the previous one is released. */
+	/** The prepared generation is active: its listeners start accepting, and the previous one is released. */
 	| { readonly type: 'activate' }
 	| { readonly type: 'tls'; readonly update: TlsUpdate }
 	| { readonly type: 'discard' }
@@ -114,7 +114,7 @@ export type MessageToWorker =
 	/** Asks for the UDP sockets that a successor of this process needs. The reply is `bequeathed`. */
 	| { readonly type: 'bequeath'; readonly attempt: number }
 	| { readonly type: 'drain'; readonly waits: RequestWaits }
-	/** The reply to `ask`. If there is no reply, `failure` is the reason. */
+	/** The reply to `ask`. If the request has failed, `failure` says why. */
 	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly failure?: string }
 	/** Asks for a `pong`, which a stuck thread does not send. */
 	| { readonly type: 'ping'; readonly number: number }
@@ -153,7 +153,7 @@ export type ServiceRequest =
 	| { readonly type: 'memory_released'; readonly key: string }
 	/** All addresses that a pool's dynamic source has found on this thread. */
 	| { readonly type: 'upstreams_found'; readonly key: string; readonly addresses: readonly string[] }
-	/** An event of a response cache that has tiers below the memory. */
+	/** An event of a response cache that also stores responses on disk or in the cluster. */
 	| { readonly type: 'cache'; readonly store: string; readonly event: DiskEvent }
 	/** The end of a fetch for which the thread had a lease in the cluster. */
 	| { readonly type: 'cluster_fetch_ended'; readonly result: FetchResult }

@@ -61,7 +61,7 @@ type PrepareMessage = Extract<MessageToWorker, { type: 'prepare' }>;
 
 /** Runs the thread until the main thread ends it. */
 export function runWorker(port: MessagePort, startData: WorkerStartData): void {
-	// Creates the poller now, so that its self-test runs before the first connection.
+	// Creates the poller now, so that the poller's self-test runs before the first connection.
 	threadPoller();
 	shareDescriptors(startData.descriptors);
 	const activity = new ThreadActivity(startData.activity);
@@ -71,7 +71,7 @@ export function runWorker(port: MessagePort, startData: WorkerStartData): void {
 		activity.enterPhase('message');
 		worker.handleMessage(message);
 		vitals.recordIfWanted();
-		// A build continues in later turns of the event loop.
+		// The phase ends here even if the message has started a build, which continues in later turns of the event loop.
 		activity.leavePhase('message');
 	});
 	activity.startHeartbeats();

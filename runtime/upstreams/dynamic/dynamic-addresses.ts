@@ -25,7 +25,10 @@ export class DynamicAddresses {
 	#reportedAddresses: readonly string[] = [];
 	readonly #onAddressesChanged: ((addresses: readonly string[]) => void) | undefined;
 
-	/** @param onAddressesChanged Called with all known addresses whenever they have changed, beginning with the most recent names. */
+	/**
+	 * @param onAddressesChanged Called with all known addresses whenever they have changed. The addresses of the names that were
+	 * looked up last come first.
+	 */
 	constructor(source: DynamicSource, onAddressesChanged?: (addresses: readonly string[]) => void) {
 		this.#sources = flattenSources(source);
 		this.#onAddressesChanged = onAddressesChanged;

@@ -6,19 +6,19 @@ import type { DynamicSource } from '../../../compiler/modules/directives/reverse
 const DEFAULT_REFRESH_MS = 60_000;
 /** Milliseconds until a failed lookup is retried. */
 const RETRY_DELAY_MS = 1000;
-/** Timeout of one query to one server, in milliseconds. */
+/** Timeout of one query to one DNS server, in milliseconds. */
 const DEFAULT_DIAL_TIMEOUT_MS = 5000;
 /** Maximum addresses used from one answer. */
 const MAX_ADDRESSES = 1024;
 
 const NO_ADDRESSES: readonly string[] = [];
 
-/** One name and its addresses. */
+/** Looks up one name, and caches its addresses. */
 export class SourceLookup {
 	/** The addresses found, each `host:port`; empty if none are known. */
 	addresses: readonly string[] = NO_ADDRESSES;
 	readonly #source: Exclude<DynamicSource, { source: 'multi' }>;
-	/** The rendered name: `name port` for `a`, `name` for `srv`. */
+	/** The name, with placeholders expanded: `name port` for `a`, `name` for `srv`. */
 	readonly #name: string;
 	readonly #resolver: Resolver;
 	#foundAt = Number.NEGATIVE_INFINITY;

@@ -8,12 +8,12 @@ import type { TlsProvider } from './tls-provision.ts';
 export interface UpstreamConnector {
 	/**
 	 * Sends a request: sets its `carrier`, then invokes the callbacks of {@link ClientCall}, possibly before returning.
-	 * @param wantsNewConnection Use a new connection, which has not carried any request.
+	 * @param wantsNewConnection True to use a new connection, which has not carried any request.
 	 */
 	send(call: ClientCall, wantsNewConnection: boolean): void;
 	/** Number of idle connections. */
 	readonly idleCount: number;
-	/** True if there are no connections, open or connecting. */
+	/** True if there are no connections, neither open nor being opened. */
 	readonly isUnused: boolean;
 	/** Closes connections idle for longer than the limit. `now` is `performance.now()`. */
 	sweep(now: number): void;

@@ -97,7 +97,7 @@ export class ConnectorFactory {
 	readonly #serialSettings: SerialSettings;
 	readonly #dialOptions: DialOptions;
 	#tlsContext: ClientTlsContext | undefined = undefined;
-	/** The header encoder and buffers that all HTTP/2 connections share, created with the first connection. */
+	/** The header encoder and buffers that all HTTP/2 connections share. They are created with the first connection. */
 	#http2Coders: ClientCoders | undefined = undefined;
 
 	/** @throws MaterialError if a certificate file cannot be used */

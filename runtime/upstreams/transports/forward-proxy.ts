@@ -34,7 +34,7 @@ export function proxyTarget(proxy: ForwardProxySettings): { readonly host: strin
 	return { host: url.hostname.replace(/^\[|\]$/g, ''), port };
 }
 
-/** Returns the value of `Proxy-Authorization`; undefined without a user. */
+/** Returns the value of `Proxy-Authorization`; undefined if the settings name no user. */
 export function proxyCredentials(proxy: ForwardProxySettings): string | undefined {
 	if (proxy.username === undefined) return undefined;
 	return `Basic ${Buffer.from(`${proxy.username}:${proxy.password ?? ''}`, 'utf8').toString('base64')}`;
@@ -110,7 +110,7 @@ function connectTunnel(
 	};
 }
 
-/** Reads exact numbers of bytes from a socket, one read after another. */
+/** Reads from a socket exactly as many bytes as each caller asks for. */
 class ExactReader {
 	readonly #socket: Socket;
 	#bufferedBytes: Buffer = Buffer.alloc(0);

@@ -23,7 +23,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 	readonly #dialer: Dialer | undefined;
 	readonly #settings: Http2Settings;
 	#sessions: ClientSession[] = [];
-	/** Requests that arrived while a connection was being opened, and that will share it. */
+	/** Requests that arrived while a connection was being opened. They will share this connection. */
 	readonly #followingCalls = new CallQueue();
 	/** Requests that wait for a free stream because no more connections may be opened. */
 	readonly #waitingCalls = new CallQueue();
@@ -75,7 +75,10 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 		}
 	}
 
-	/** Sends the request on an existing connection with a free stream. Returns false if there is none. */
+	/**
+	 * Sends the request on an existing connection with a free stream. Returns false if there is none, or if a new connection is
+	 * wanted.
+	 */
 	sendOnExisting(call: ClientCall, wantsNewConnection: boolean): boolean {
 		if (wantsNewConnection) return false;
 		for (const session of this.#sessions) {
@@ -97,7 +100,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 		this.onSessionFreed(session);
 	}
 
-	/** Implements ConnectionRequester. */
+	/** Implements ConnectionRequester: no connection could be opened, or the request that opened it was canceled. */
 	onNotConnected(error: UpstreamError | undefined): void {
 		this.#isDialing = false;
 		// The requests that would have shared the connection fail with its error. If only the request that opened it was canceled,

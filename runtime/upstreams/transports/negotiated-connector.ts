@@ -14,7 +14,7 @@ export class NegotiatedConnector implements UpstreamConnector, ConnectionRequest
 	readonly #dialer: Dialer;
 	readonly #http1Connector: SerialConnector;
 	readonly #http2Connector: Http2Connector;
-	/** Requests that arrived during a handshake; with HTTP/2, they share its connection. */
+	/** Requests that arrived during a handshake. If the handshake negotiates HTTP/2, they share its connection. */
 	readonly #followingCalls = new CallQueue();
 	#expectsHttp1 = false;
 	#isDialing = false;
@@ -57,7 +57,9 @@ export class NegotiatedConnector implements UpstreamConnector, ConnectionRequest
 		this.#http2Connector.close();
 	}
 
-	/** Implements ConnectionRequester. */
+	/**
+	 * Implements ConnectionRequester: the handshake is complete, and the socket goes to the connector for the negotiated protocol.
+	 */
 	onConnected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#isDialing = false;
 		if (socket.protocol === 'h2') this.#http2Connector.onConnected(socket, call);
@@ -69,7 +71,7 @@ export class NegotiatedConnector implements UpstreamConnector, ConnectionRequest
 		this.#http2Connector.serveWaiting();
 	}
 
-	/** Implements ConnectionRequester. */
+	/** Implements ConnectionRequester: no connection could be opened, or the request that opened it was canceled. */
 	onNotConnected(error: UpstreamError | undefined): void {
 		this.#isDialing = false;
 		// The requests that would have shared the connection fail with its error. If only the request that opened it was canceled,

@@ -9,8 +9,8 @@ import type { IdleLimits, UpstreamConnector } from './connector.ts';
 import { type ConnectionRequester, WaitingCall } from './waiting-call.ts';
 
 /**
- * Milliseconds for which idle connections beyond the limit are kept. Requests come in bursts: each burst reuses the connections of
- * the last one, because connecting costs more than a request.
+ * Milliseconds for which idle connections beyond the limit are kept. Requests come in bursts: each burst reuses the connections
+ * of the previous one, because connecting costs more than a request.
  */
 const SURPLUS_IDLE_MS = 1000;
 
@@ -80,13 +80,13 @@ export class SerialConnector implements UpstreamConnector, ConnectionKeeper, Con
 		this.onConnected(socket, call);
 	}
 
-	/** Implements ConnectionRequester. */
+	/** Implements ConnectionRequester: a connection is open. */
 	onConnected(socket: UpstreamSocket, call: ClientCall): void {
 		this.#dialingCount--;
 		this.#settings.createConnection(socket, this).send(call);
 	}
 
-	/** Implements ConnectionRequester. */
+	/** Implements ConnectionRequester: no connection could be opened, or the request that opened it was canceled. */
 	onNotConnected(error: UpstreamError | undefined): void {
 		this.#openCount--;
 		this.#dialingCount--;

@@ -17,11 +17,11 @@ export type SetUpTunnel = (socket: Socket, done: (error: Error | undefined) => v
 
 /** What precedes the protocol's first byte, in this order. */
 export interface ConnectionPrelude {
-	/** TLS to the proxy, if a tunnel continues from there. */
+	/** TLS to an `https` proxy, inside which the tunnel is set up. */
 	readonly outerTls?: TlsClient | undefined;
 	/** Sets up a tunnel through the proxy to the real target. */
 	readonly tunnel?: SetUpTunnel | undefined;
-	/** Bytes sent first (PROXY protocol). */
+	/** The header of the PROXY protocol, which is sent before the TLS handshake with the target. */
 	readonly header?: Uint8Array | undefined;
 	readonly tls?: TlsClient | undefined;
 }
@@ -185,7 +185,7 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 		);
 	}
 
-	/** Marks dialing as finished. Returns true only on the first call. */
+	/** Marks dialing as finished. Returns false if it was already finished. */
 	#finish(): boolean {
 		if (this.#isFinished) return false;
 		this.#isFinished = true;

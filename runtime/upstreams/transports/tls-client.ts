@@ -81,7 +81,7 @@ export class TlsClient {
 	}
 }
 
-/** Converts names of curves to OpenSSL's names of groups. */
+/** Converts the names of curves in the configuration to the names that OpenSSL gives to the groups. */
 function groupsOf(curves: readonly string[]): string {
 	return curves.map(curve => OPENSSL_GROUPS[curve] ?? curve).join(':');
 }

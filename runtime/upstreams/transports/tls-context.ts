@@ -16,7 +16,7 @@ const REFRESH_INTERVAL_MS = 60_000;
 /** Milliseconds after which certificates that the main thread did not have are requested again. */
 const RETRY_INTERVAL_MS = 1000;
 
-/** The secure context of one pool on one thread. */
+/** The secure context for the connections of one pool on one thread. */
 export class ClientTlsContext {
 	readonly #settings: ClientTlsSettings;
 	readonly #files: readonly string[];
@@ -48,7 +48,8 @@ export class ClientTlsContext {
 	}
 
 	/**
-	 * True if some certificates are not in files. In that case, {@link pendingMaterial} must be awaited before {@link getContext} is called.
+	 * True if some certificates are not in files. In that case, {@link pendingMaterial} must be awaited before {@link getContext}
+	 * is called for the first time.
 	 */
 	get needsProvision(): boolean {
 		return this.#materialRequest !== undefined;
@@ -144,7 +145,9 @@ function fileVersionOf(path: string): string {
 	return stat ? `${stat.mtimeMs}/${stat.size}/${stat.ino}` : '-';
 }
 
-/** Adds the system's trusted CAs to Node's own, which are this thread's defaults. */
+/**
+ * Adds the system's trusted CAs to this thread's default CAs, unless the default is no longer the list that is bundled with Node.
+ */
 function trustSystemAuthorities(): void {
 	const bundledAuthorities = getCACertificates('bundled');
 	const defaultAuthorities = getCACertificates('default');
