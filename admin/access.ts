@@ -9,8 +9,8 @@
  * | Origin is not allowed; or is missing although `enforce_origin` is set; or the browser marks a write as cross-site | 403 `origin_not_allowed` |
  *
  * Allowed hosts: loopback names and addresses, the listen address, and the hosts of `origins`. Host is not checked on a Unix
- * socket, nor if a token guards an address that other machines reach under names unknown here. Allowed origins: those in
- * `origins`, or by default the API's own.
+ * socket. It is not checked either if a token is configured and the listen address is not a loopback address, because other
+ * machines may know the API by any name. Allowed origins: those in `origins`, or by default the API's own.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { AdminSettings } from '../compiler/document/document.ts';
@@ -130,7 +130,10 @@ export class AdminAccess {
 		);
 	}
 
-	/** Compares digests of equal length, so that the comparison takes the same time whatever the client sent. */
+	/**
+	 * Reports whether the request has the token. Compares digests, which have equal lengths, so that the time of the comparison
+	 * reveals nothing about the token.
+	 */
 	#hasValidToken(x: Exchange): boolean {
 		const authorizationFields = x.request.headers.getAll('authorization');
 		const [value = ''] = authorizationFields;

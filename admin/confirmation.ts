@@ -38,7 +38,7 @@ export interface RevertibleLoad {
 	readonly shouldSave: boolean;
 	/** Restores the previous configuration. Never rejects. */
 	readonly rollBack: () => Promise<RollbackOutcome>;
-	/** Called once the configuration has been confirmed, or has been replaced on purpose. */
+	/** Called once the load can no longer be undone: it was confirmed, or another load has replaced it on purpose. */
 	readonly onKept?: () => void;
 }
 
@@ -151,7 +151,7 @@ export class Confirmation {
 		return outcome;
 	}
 
-	/** Loads the configuration before a load. Never rejects, because nobody awaits a rollback started by a timer. */
+	/** Loads the previous configuration, `documentText`. Never rejects, because nobody awaits a rollback started by a timer. */
 	async #loadPrevious(documentText: string): Promise<LoadOutcome> {
 		try {
 			return await this.#runtime.load({ format: 'json', text: documentText, name: 'the previous configuration' });

@@ -21,7 +21,7 @@ export interface HandoverRequest {
 	readonly confirm?: ConfirmationTerms | undefined;
 }
 
-/** The parts of the Admin API that endpoints depend on. */
+/** What the Admin API provides to its endpoints. */
 export interface AdminContext {
 	readonly runtime: RuntimeControl;
 	/** The pending load, if any, and its rollback. */
@@ -91,7 +91,7 @@ export interface AdminEndpoint {
 	readonly path: string;
 	/** True if the endpoint also handles all paths below `path`. */
 	readonly includesSubpaths?: boolean;
-	/** Paths for the API description if they differ from `path`, with descriptions of their parameters. */
+	/** Paths to show in the API description instead of `path`, each with descriptions of its parameters. */
 	readonly describedPaths?: { readonly [path: string]: { readonly [parameter: string]: string } };
 	/** The operations by method. For HEAD, the operation for GET is used unless there is one for HEAD. */
 	readonly operationsByMethod: { readonly [method: string]: AdminOperation };

@@ -9,7 +9,7 @@ import { LIVE_ANSWER, READY_ANSWER } from '../compiler/exchange/health-answers.t
 import { type AdminEndpoint, answerJson, type JsonSchema } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 
-/** Returns the schema of an object with one member, which is true. */
+/** Returns the schema of an object whose only member has this name and the value true. */
 function flagSchema(name: string): JsonSchema {
 	return { type: 'object', properties: { [name]: { const: true } }, required: [name], additionalProperties: false };
 }

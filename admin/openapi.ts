@@ -3,7 +3,7 @@ import type { AdminEndpoint, AdminOperation, JsonSchema } from './endpoint.ts';
 import { answerJson } from './endpoint.ts';
 import { ADMIN_ERRORS, type AdminErrorCode } from './errors.ts';
 
-/** Errors with which any request can be answered. */
+/** Errors that any endpoint may answer with. */
 const COMMON_ERROR_CODES: readonly AdminErrorCode[] = [
 	...(['unauthorized', 'client_not_allowed', 'host_not_allowed', 'origin_not_allowed', 'internal'] as const),
 ];

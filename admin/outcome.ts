@@ -37,7 +37,7 @@ export const OUTCOME_SCHEMA: JsonSchema = {
 	additionalProperties: false,
 };
 
-/** Errors with which a change can be refused. */
+/** Errors with which a change of the configuration can be refused. */
 export const CHANGE_ERROR_CODES = [
 	...(['bad_request', 'invalid_config', 'restart_required', 'load_failed', 'confirmation_pending'] as const),
 	...(['configured_by_cluster', 'irreversible', 'body_too_large', 'unsupported_media_type'] as const),
@@ -97,7 +97,7 @@ const EDIT_ERRORS: { readonly [reason in EditRefused['reason']]: readonly [statu
 	changed: [412, 'precondition_failed'],
 };
 
-/** Returns the error for a change that does not fit the running document. */
+/** Returns the error for an edit that cannot be made in the running document, such as one at a path that does not exist. */
 export function editError({ reason, message, nearest }: EditRefused): AdminError {
 	const [status, code] = EDIT_ERRORS[reason];
 	return new AdminError(status, code, message, reason === 'missing' ? { nearest } : {});

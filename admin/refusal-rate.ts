@@ -1,8 +1,8 @@
 /** Limits how often the log records refusals of one client, so that guessing tokens does not flood the log. */
 
-/** Number of consecutive refusals of a client that are logged. */
+/** The count of a client's recent refusals from which further ones are not logged. */
 const MAX_LOGGED_REFUSALS = 20;
-/** Number of refusals per second by which each client's count decreases. */
+/** By how much each client's count decreases per second. */
 const FORGOTTEN_PER_SECOND = 1;
 /** Maximum number of clients that are remembered. Those whose last refusal is oldest are forgotten first. */
 const MAX_REMEMBERED_CLIENTS = 1000;
@@ -17,7 +17,7 @@ interface ClientRefusals {
 export class RefusalRate {
 	readonly #refusalsByClient = new Map<string, ClientRefusals>();
 
-	/** Counts a refusal and reports whether the client has had too many. `now` is in milliseconds. */
+	/** Counts a refusal. Returns true if the client has had so many that this one must not be logged. `now` is in milliseconds. */
 	countRefusal(client: string, now: number): boolean {
 		const clientRefusals = this.#refusalsByClient.get(client) ?? { refusals: 0, lastRefusalMs: now };
 		clientRefusals.refusals = Math.max(

@@ -68,7 +68,7 @@ const FIELDS_KEPT_ON_ERROR: ReadonlySet<string> = new Set([
 	...['access-control-allow-origin', 'access-control-expose-headers'],
 ]);
 
-/** Limits of the Admin API's connections. Clients are few, slow and trusted, but nothing is unbounded. */
+/** Limits of the Admin API's connections. Its few clients are trusted and may be slow, but must not use unlimited memory. */
 const PROTOCOL_LIMITS: ProtocolLimits = {
 	...DEFAULT_LIMITS,
 	headTimeout: 10_000,
@@ -278,11 +278,11 @@ class AdminHost implements ProtocolHost, AdminContext {
 	/** The settings from which `#access` was created. */
 	#accessSettings: AdminSettings;
 	readonly #refusals = new RefusalRate();
-	/** Refused requests that are not logged, because enough refusals of their clients have been logged. */
+	/** Refused requests that are kept out of the log, because it already has enough refusals of the same client. */
 	readonly #unloggedRequests = new WeakSet<Exchange>();
 	#finalExchange: Exchange | undefined = undefined;
 	#isStopRequested = false;
-	/** Changes whose answers have not been sent yet: their results, and the generations before and after. */
+	/** For requests that changed the configuration, until they are logged: the result, and the generations before and after. */
 	readonly #changesByExchange = new WeakMap<
 		Exchange,
 		{ readonly result: string; readonly from: number; readonly to: number }

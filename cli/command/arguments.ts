@@ -1,7 +1,7 @@
 /**
  * Parses the command line before the npm package sade does, and passes it to sade in an unambiguous form. By itself, sade would
- * print its version for `-v`, see a flag in `-c -`, a number in `-p 007` and a negation in `--no-…`, and use the next word if a
- * value is empty.
+ * print its version for `-v`, and take the `-` in `-c -` for a flag, `007` in `-p 007` for a number, `--no-…` for a negation, and
+ * the word after an empty value for the value.
  */
 import type { Command, CommandOption, Invocation } from './command.ts';
 import { CommandFailure } from './command.ts';
@@ -142,7 +142,7 @@ export function createInvocation(
 	return {
 		args,
 		verbose: verbose || parsedArguments.verbose,
-		// sade keeps `--no-compress` as `compress: false`.
+		// sade returns `--no-compress` as `compress: false`.
 		flag: name => (name.startsWith('no-') ? options[name.slice(3)] === false : options[name] !== undefined),
 		value: name => valuesOf(name).at(-1),
 		values: valuesOf,
@@ -164,7 +164,7 @@ function optionsByName(options: readonly CommandOption[]): Map<string, CommandOp
 	return optionByName;
 }
 
-/** Returns `words[at]` as the value of an option. @throws {@link CommandFailure} if there is no such word */
+/** Returns the option's value, which is `words[at]`. @throws {@link CommandFailure} if the command line ends before it */
 function nextValue(words: readonly string[], at: number, name: string, option: CommandOption): string {
 	const word = words[at];
 	if (word === undefined) throw new CommandFailure(`${quoteWord(name)} needs a value: ${name} <${option.valueName}>.`);

@@ -16,7 +16,7 @@ export interface CommandOption {
 	readonly valueName?: string;
 	/** True if the value may be omitted. A value follows `=`; the next word is never taken for the value. */
 	readonly valueOptional?: boolean;
-	/** What completion scripts offer. Default: files if the value or argument is named PATH, otherwise nothing. */
+	/** What completion scripts offer for the value. Default: files if the value is named PATH, otherwise nothing. */
 	readonly offers?: CompletionCandidates;
 	readonly required?: boolean;
 	/** True if the option may be given more than once. */
@@ -34,7 +34,7 @@ export interface CommandArgument {
 	readonly required?: boolean;
 	/** True if the argument may be given more than once. Only the last argument may have this. */
 	readonly repeatable?: boolean;
-	/** What completion scripts offer; see {@link CommandOption.offers}. */
+	/** What completion scripts offer for the argument. Default: files if the argument is named PATH, otherwise nothing. */
 	readonly offers?: CompletionCandidates;
 	/** The purpose of the argument in one sentence, without its period. */
 	readonly summary: string;
@@ -70,7 +70,7 @@ export interface Command {
 	readonly run: (invocation: Invocation) => number | Promise<number>;
 }
 
-/** Exit statuses of every command. */
+/** The exit statuses of commands. A command may define others of its own. */
 export const EXIT_STATUS = {
 	ok: 0,
 	/** Status if the command line or configuration was wrong, or the server did not start. */

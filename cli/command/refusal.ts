@@ -1,7 +1,7 @@
 /** The last sentence that a command prints when it refuses a configuration. */
 import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 
-/** Returns `Configfile is refused: 2 errors, 1 warning.` */
+/** Returns a sentence such as `Configfile is refused: 2 errors, 1 warning.` */
 export function refusalSentence(name: string, diagnostics: readonly Pick<Diagnostic, 'severity'>[]): string {
 	const errors = diagnostics.filter(diagnostic => diagnostic.severity === 'error').length;
 	const warnings = diagnostics.filter(diagnostic => diagnostic.severity === 'warning').length;

@@ -1,8 +1,8 @@
-/** The version of this build, and how it was made. */
+/** Determines the version of this program. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** The version, which the bundler defines (packaging/build.ts); undefined in a checkout. */
+/** The version, which the build inserts (packaging/build.ts). The variable does not exist in a checkout. */
 declare const SVC_BUILD_VERSION: string;
 
 /** Number of hexadecimal digits of a commit in a version. */

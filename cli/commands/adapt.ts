@@ -1,4 +1,4 @@
-/** The command `svc adapt`. */
+/** The command `svc adapt`: converts a configuration to JSON, secrets included. `run` and `POST /load` accept the result. */
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
@@ -12,7 +12,6 @@ import {
 	requiredSource,
 } from '../configuration/configuration.ts';
 
-/** Prints the document, including secrets: it can be the input of `run` and `POST /load`. */
 export const adapt: Command = {
 	name: 'adapt',
 	summary: 'Print the JSON document that a configuration compiles to',

@@ -1,4 +1,4 @@
-/** The command `svc build-info`. */
+/** The command `svc build-info`: prints the version, platform and toolchain of this build, and how it does I/O and TLS. */
 import { isSea } from 'node:sea';
 import { chooseIoMode } from '../../runtime/sockets/io-mode.ts';
 import { tlsMode } from '../../runtime/sockets/tls-mode.ts';
@@ -6,7 +6,6 @@ import type { Command } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 
-/** Prints how this build of the program was made. */
 export const buildInfo: Command = {
 	name: 'build-info',
 	summary: 'Print version, target and toolchain',

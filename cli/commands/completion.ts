@@ -1,4 +1,4 @@
-/** The command `svc completion`. */
+/** The command `svc completion`: prints a script with which a shell completes the command lines of svc. */
 import { quoteWord, UnknownWord } from '../command/arguments.ts';
 import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
@@ -16,7 +16,6 @@ const SHELLS: { readonly [shell: string]: () => Promise<ScriptGenerator> } = {
 	elvish: async () => (await import('../completion/elvish.ts')).elvishCompletion,
 };
 
-/** Prints a script that lets a shell complete our command lines, derived from the command definitions. */
 export const completion: Command = {
 	name: 'completion',
 	summary: 'Print a completion script for a shell',

@@ -1,4 +1,4 @@
-/** The command `svc diff`. */
+/** The command `svc diff`: shows which requests two configurations handle differently. */
 import type { ConfigurationDiff } from '../../compiler/diff/configuration-diff.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
@@ -25,7 +25,6 @@ const FORMATS = ['text', 'markdown', 'json'] as const;
 
 type Format = (typeof FORMATS)[number];
 
-/** Compares what two configurations mean for requests. */
 export const diff: Command = {
 	name: 'diff',
 	summary: 'Show for which requests two configurations behave differently',

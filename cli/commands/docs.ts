@@ -1,4 +1,4 @@
-/** The command `svc docs`. */
+/** The command `svc docs`: serves the documentation, or writes it to a folder. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -8,7 +8,6 @@ import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 import { COMMANDS } from './index.ts';
 
-/** Serves the documentation, or writes it to a folder. */
 export const docs: Command = {
 	name: 'docs',
 	summary: 'Serve the documentation, or write it to a folder',

@@ -1,8 +1,7 @@
-/** The command `svc environ`. */
+/** The command `svc environ`: prints the inherited environment, one NAME=value per line. */
 import type { Command } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 
-/** Prints the inherited environment, one NAME=value per line. */
 export const environ: Command = {
 	name: 'environ',
 	summary: 'Print the environment that the server would inherit',

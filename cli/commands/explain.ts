@@ -1,4 +1,7 @@
-/** The command `svc explain`. */
+/**
+ * The command `svc explain`: runs a request through the compiled configuration, without a network, and prints which steps handle
+ * it.
+ */
 import type { DryRunRequest } from '../../compiler/dry-run/dry-run-request.ts';
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
@@ -12,7 +15,6 @@ import {
 	requiredSource,
 } from '../configuration/configuration.ts';
 
-/** Runs a request through the compiled configuration, without a network, and prints the route that it takes. */
 export const explain: Command = {
 	name: 'explain',
 	summary: 'Show which site, matchers and handlers a request runs through',

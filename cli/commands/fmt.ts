@@ -1,4 +1,4 @@
-/** The command `svc fmt`. */
+/** The command `svc fmt`: formats configuration files, but not the files that they import. */
 import { statSync } from 'node:fs';
 import type { ConfigInput, Dialect } from '../../compiler/dialects/dialect.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
@@ -17,7 +17,6 @@ import {
 import { replaceFile } from '../configuration/replace-file.ts';
 import { unformattedMessage } from '../configuration/unformatted.ts';
 
-/** Formats configuration files, but not the files that they import. */
 export const fmt: Command = {
 	name: 'fmt',
 	summary: 'Format a Configfile or Caddyfile',

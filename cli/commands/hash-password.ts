@@ -1,4 +1,4 @@
-/** The command `svc hash-password`. */
+/** The command `svc hash-password`: prints the hash of a password, for `basic_auth`. */
 import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, type Invocation } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
@@ -9,7 +9,6 @@ const SALT_BYTES = 16;
 /** The default cost of bcrypt: the logarithm to base 2 of the number of rounds. */
 const DEFAULT_BCRYPT_COST = '14';
 
-/** Prints the hash of a password, for `basic_auth`. */
 export const hashPassword: Command = {
 	name: 'hash-password',
 	summary: 'Hash a password for `basic_auth`',

@@ -1,4 +1,7 @@
-/** The command `svc help`. */
+/**
+ * The command `svc help`: prints the help of a command (like `--help`), a guide, a reference entry, or the section of a guide
+ * that a search finds.
+ */
 import { quoteWord, UnknownWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, EXIT_STATUS } from '../command/command.ts';
 import { commandHelp, commandList } from '../command/help.ts';
@@ -12,10 +15,9 @@ import { COMMANDS } from './index.ts';
 /** Number of further sections that a search names, besides the one that it prints. */
 const MAX_FURTHER_RESULTS = 5;
 
-/** Maximum width of guides in columns. Longer lines are hard to read. */
+/** Maximum width of guides in columns, even on a wider terminal, because long lines are hard to read. */
 const MAX_GUIDE_COLUMNS = 100;
 
-/** Prints the help of a command (like `--help`), a guide, a reference entry, or the section of a guide that a search finds. */
 export const help: Command = {
 	name: 'help',
 	summary: 'List the commands and guides, print the help of one, or search the guides',

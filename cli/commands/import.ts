@@ -1,4 +1,4 @@
-/** The command `svc import`. */
+/** The command `svc import`: translates another server's configuration to a Configfile. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { quoteWord } from '../command/arguments.ts';
@@ -15,7 +15,6 @@ const GUARD_DIRECTIVES: ReadonlySet<string> = new Set([
 /** A line that begins a section of a haproxy.cfg. nginx knows none of these words. */
 const HAPROXY_SECTION = /^(?:global|defaults|(?:frontend|backend|listen)\s+\S+)\s*$/m;
 
-/** Translates another server's configuration to a Configfile. */
 export const importCommand: Command = {
 	name: 'import',
 	summary: "Translate another server's configuration to a Configfile",

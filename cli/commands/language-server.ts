@@ -1,7 +1,6 @@
-/** The command `svc language-server`. */
+/** The command `svc language-server`: speaks the Language Server Protocol with an editor on standard input and output. */
 import type { Command } from '../command/command.ts';
 
-/** Serves editors over standard input and output. */
 export const languageServer: Command = {
 	name: 'language-server',
 	summary: 'Serve an editor by the Language Server Protocol (also lsp)',

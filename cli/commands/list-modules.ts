@@ -1,4 +1,4 @@
-/** The command `svc list-modules`. */
+/** The command `svc list-modules`: lists the directives, matchers, options and other modules of this build. */
 import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
@@ -10,8 +10,7 @@ interface Module {
 }
 
 /**
- * Endpoint groups of the Admin API, under Caddy's names: only the groups that this build serves, which a test
- * checks.
+ * Endpoint groups of the Admin API, under Caddy's names. A test checks that this server has each of them.
  */
 const ADMIN_MODULES: readonly Module[] = [
 	{ id: 'admin.api.load', summary: 'Reads and replaces the running configuration.' },
@@ -19,7 +18,6 @@ const ADMIN_MODULES: readonly Module[] = [
 	{ id: 'admin.api.reverse_proxy', summary: 'Lists the upstreams of the configuration.' },
 ];
 
-/** Prints the modules of this build. */
 export const listModules: Command = {
 	name: 'list-modules',
 	summary: 'List the modules of this build',

@@ -1,4 +1,7 @@
-/** The command `svc manpage`. */
+/**
+ * The command `svc manpage`: writes the manual pages, one each for every command, `svc` itself, the configuration language and
+ * every guide.
+ */
 import { statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { quoteWord } from '../command/arguments.ts';
@@ -7,7 +10,6 @@ import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 import { COMMANDS } from './index.ts';
 
-/** Writes the manual: one page for each command, one for `svc`, one for the configuration language, and one for each guide. */
 export const manpage: Command = {
 	name: 'manpage',
 	summary: 'Write the manual pages to a folder',

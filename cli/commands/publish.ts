@@ -1,4 +1,4 @@
-/** The command `svc publish`. */
+/** The command `svc publish`: compiles a configuration and puts it into the cluster's Redis, from which its machines load it. */
 
 import type { KeyObject } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ import {
 } from '../configuration/configuration.ts';
 import { type RolloutAccess, withRollout } from '../control/rollout-access.ts';
 
-/** Milliseconds within which the machines of a wave must have loaded what is published. */
+/** Milliseconds within which the machines of a wave must have loaded the publication. */
 const LOAD_LIMIT_MS = 180_000;
 /** Maximum of `--observe`, in milliseconds: a day. */
 const MAX_OBSERVATION_MS = 86_400_000;
@@ -27,12 +27,11 @@ const MAX_OBSERVATION_MS = 86_400_000;
 const WAIT_INTERVAL_MS = 250;
 /** Milliseconds for which `--wait` goes on if Redis does not answer. */
 const MAX_WAIT_WITHOUT_REDIS_MS = 60_000;
-/** Milliseconds for which the command tries to find out whether Redis has carried out a command whose answer was lost. */
+/** Maximum milliseconds for finding out whether Redis has published the document although its answer was lost. */
 const MAX_RECOVERY_MS = 10_000;
-/** Milliseconds within which every machine that is running has reconnected to a Redis that was restarted, and has reported. */
+/** Milliseconds after a restart of Redis within which every running machine has reconnected and sent a report. */
 const FIRST_REPORTS_MS = 4000;
 
-/** Compiles a file and puts it into the cluster's Redis, from where the machines load it. */
 export const publish: Command = {
 	name: 'publish',
 	summary: 'Publish a configuration for all machines of a cluster',
@@ -179,7 +178,7 @@ async function publishDocument(
 	const created = createRollout(number, previous.number, terms, now, identities);
 	const newRevision = await rollouts.publish(revision, created, sealed, rollout).catch(async error => {
 		if (!(error instanceof ClusterError) || error.code !== 'cluster/unavailable') throw error;
-		// Redis may have carried out the command although the answer was lost.
+		// Redis may have stored the publication although its answer was lost.
 		const current = await readWithRetries(rollouts, MAX_RECOVERY_MS).catch(() => undefined);
 		if (current?.rollout?.identity === identity) return current.revision;
 		if (current) throw error;
@@ -196,7 +195,7 @@ async function publishDocument(
 
 /**
  * Reads the rollout and the reports. If Redis has no rollout, it may have lost its data. The machines still know the numbers of earlier
- * publications, so their reports are awaited first. Otherwise the number of an earlier publication could be given again.
+ * publications, so their reports are awaited first. Otherwise the new publication could get a number that was used before.
  */
 async function readAfterReports(rollouts: SharedRollout): Promise<RolloutReading> {
 	const reading = await rollouts.read();

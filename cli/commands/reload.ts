@@ -1,4 +1,7 @@
-/** The command `svc reload`. */
+/**
+ * The command `svc reload`: loads a file into a running server. The file is compiled here, not by the server, so that its imports
+ * and relative paths are resolved relative to the file.
+ */
 import type { StepPlaces } from '../../compiler/lower/step-places.ts';
 import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
@@ -20,7 +23,6 @@ import {
 } from '../control/admin-client.ts';
 import { adminSettings } from '../control/admin-settings.ts';
 
-/** Compiles the file here and sends the document, so that imports and relative paths are resolved relative to the file. */
 export const reload: Command = {
 	name: 'reload',
 	summary: 'Replace the configuration of a running server',
@@ -84,7 +86,7 @@ export const reload: Command = {
 		const send = (type: string, body: string) => postToAdmin(`/load${query}`, target, { type, text: body });
 		let answer =
 			stepPlaces && (await send('application/vnd.svc.placed+json', await withPlaces(documentText, stepPlaces)));
-		// A server of an earlier release reads the whole request as a document and refuses it, so the document is sent alone.
+		// A server of an earlier release does not know the format with places and refuses it, so the document is sent without places.
 		if (answer === undefined || answer.status === 400) answer = await send('application/json', documentText);
 		if (answer.status !== 200) {
 			const needsRestart = memberOf(memberOf(answer.body, 'error'), 'code') === 'restart_required';
@@ -127,7 +129,7 @@ async function reloadProcess(pidText: string, invocation: Invocation): Promise<n
 	return EXIT_STATUS.ok;
 }
 
-/** Returns this process's command line, quoted for a shell. */
+/** Returns the command line of this process, quoted for a shell. */
 function commandLine(): string {
 	const words = process.argv
 		.slice(2)
@@ -135,7 +137,7 @@ function commandLine(): string {
 	return ['svc', ...words].join(' ');
 }
 
-/** Adds the places of the steps (file and line) to the document, so that the server's logs can show them. */
+/** Adds the file and line of each step to the document, so that the server's logs can show them. */
 async function withPlaces(document: string, places: StepPlaces): Promise<string> {
 	const { formatPlacedDocument } = await import('../../compiler/lower/step-places.ts');
 	return formatPlacedDocument(document, places);

@@ -1,4 +1,4 @@
-/** The command `svc restart`. */
+/** The command `svc restart`: replaces the process of a running server by a handover to a new one. */
 
 import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
@@ -6,7 +6,6 @@ import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration/c
 import { ADDRESS_OPTION, answerFailure, answerWarnings, memberOf, TOKEN_RULE } from '../control/admin-client.ts';
 import { replaceProcess } from './upgrade.ts';
 
-/** Replaces the process of a running server. */
 export const restart: Command = {
 	name: 'restart',
 	summary: 'Replace the process of a running server, without losing a connection',

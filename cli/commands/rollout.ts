@@ -1,4 +1,4 @@
-/** The command `svc rollout`. */
+/** The command `svc rollout`: shows and steers the rollout of the latest publication. */
 import type { Publication } from '../../runtime/cluster/publication.ts';
 import { MACHINE_CAUSE, type RolloutPhase } from '../../runtime/cluster/rollout-decision.ts';
 import { type MachineSummary, type RolloutSummary, SAME_ID_HINT } from '../../runtime/cluster/rollout-summary.ts';
@@ -11,7 +11,6 @@ import { type RolloutAccess, withRollout } from '../control/rollout-access.ts';
 const ACTIONS = ['status', 'pause', 'resume', 'abort', 'show'] as const;
 const FORMATS = ['text', 'json'] as const;
 
-/** Shows and steers the rollout of the latest publication. */
 export const rollout: Command = {
 	name: 'rollout',
 	summary: 'Show, pause, resume or abort the rollout of a published configuration',
@@ -98,7 +97,7 @@ async function steer({ rollouts }: RolloutAccess, action: 'pause' | 'resume' | '
 	throw new CommandFailure('The rollout changes too often; try again.');
 }
 
-/** Returns why an action is impossible in a phase, and what can be done instead. The text continues "The rollout of publication 3". */
+/** Returns why an action is impossible in a phase, and what to do instead, as the end of a sentence about the rollout. */
 function whyNotSteered(action: 'pause' | 'resume' | 'abort', phase: RolloutPhase): string {
 	if (phase === 'completed') {
 		if (action === 'abort') return 'is completed. To undo it, publish the earlier configuration again.';

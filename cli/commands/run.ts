@@ -1,4 +1,4 @@
-/** The command `svc run`. */
+/** The command `svc run`: runs the server in the foreground. */
 import { closeSync, writeSync } from 'node:fs';
 import type { Runtime } from '../../runtime/main/runtime.ts';
 import { type Command, CommandFailure, type Invocation } from '../command/command.ts';
@@ -26,7 +26,6 @@ export type StartReport =
 	  }
 	| { readonly failure: string };
 
-/** Serves in the foreground until stopped. */
 export const run: Command = {
 	name: 'run',
 	summary: 'Run the server in the foreground',
@@ -76,11 +75,11 @@ export const run: Command = {
 
 async function runServer(invocation: Invocation, report: (report: StartReport) => void): Promise<number> {
 	const watch = invocation.flag('watch');
-	// A contradictory command line is refused even if a saved document is served instead of the file.
+	// Checks the command line for contradictions, even if a saved document is served and the file is not read.
 	givenPath(invocation);
 	if (invocation.flag('cluster')) return runFleetMachine(invocation, report);
 	const savedInput = invocation.flag('resume') ? await savedConfiguration(stateFolder(process.env)) : undefined;
-	// A saved document is not reloaded from a file, because the file may differ from what was being served.
+	// If a saved document is served, signals do not reload the file, because its content may be older than that document.
 	const source = savedInput ? undefined : configurationSource(invocation);
 	if (watch && source?.kind !== 'file') throw new CommandFailure('`--watch` needs a configuration file to watch.');
 	const input = savedInput ?? (source && (await readConfiguration(source)));
@@ -144,7 +143,7 @@ function createReporter(descriptorText: string | undefined): (report: StartRepor
 			writeSync(descriptor, `${JSON.stringify(report)}\n`);
 			closeSync(descriptor);
 		} catch {
-			// The process that started this one has exited. This process keeps serving.
+			// `svc start` has exited, so the report has no reader. This process keeps serving.
 		}
 		descriptor = undefined;
 	};

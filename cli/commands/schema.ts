@@ -1,8 +1,7 @@
-/** The command `svc schema`. */
+/** The command `svc schema`: prints the JSON Schema of configurations in JSON. */
 import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 
-/** Prints the JSON Schema of documents. */
 export const schema: Command = {
 	name: 'schema',
 	summary: 'Print the JSON Schema of configuration documents',

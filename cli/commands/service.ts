@@ -1,10 +1,9 @@
-/** The command `svc service`. */
+/** The command `svc service`: controls the systemd unit that packaging/install.sh has installed. */
 import { quoteWord, UnknownWord } from '../command/arguments.ts';
 import { type Command, EXIT_STATUS } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { controlService, SERVICE_ACTIONS, thisMachine } from '../control/service-control.ts';
 
-/** Controls the systemd unit that packaging/install.sh has installed. */
 export const service: Command = {
 	name: 'service',
 	summary: 'Control the installed systemd unit',

@@ -1,4 +1,4 @@
-/** The command `svc start`. */
+/** The command `svc start`: starts `svc run` in its own session and waits until it serves or has failed. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { isSea } from 'node:sea';
@@ -17,7 +17,6 @@ import type { StartReport } from './run.ts';
 /** Descriptor on which the server reports the outcome of its start. */
 const REPORT_FD = 3;
 
-/** Starts `svc run` in its own session and waits until it serves or has failed. */
 export const start: Command = {
 	name: 'start',
 	summary: 'Start the server in the background',

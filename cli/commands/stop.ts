@@ -1,4 +1,4 @@
-/** The command `svc stop`. */
+/** The command `svc stop`: asks a running server to stop. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, CommandFailure, EXIT_STATUS, type Invocation } from '../command/command.ts';
@@ -7,7 +7,6 @@ import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration/c
 import { ADDRESS_OPTION, answerFailure, postToAdmin, TOKEN_RULE } from '../control/admin-client.ts';
 import { adminSettings } from '../control/admin-settings.ts';
 
-/** Asks a running server to stop. */
 export const stop: Command = {
 	name: 'stop',
 	summary: 'Stop a running server gracefully',
@@ -35,7 +34,7 @@ export const stop: Command = {
 	},
 };
 
-/** Milliseconds between two checks of whether a process has ended. Only the parent of a process is notified of its end. */
+/** Milliseconds between checks of whether the process has ended. They are needed, because only a parent is notified of an end. */
 const EXIT_CHECK_INTERVAL_MS = 50;
 
 /** Stops a process and waits until it has ended (`--pid`). systemd passes an empty PID if the main process has ended already. */

@@ -1,4 +1,4 @@
-/** The command `svc storage-export`. */
+/** The command `svc storage-export`: exports the certificate store as a tar archive. */
 import { constants } from 'node:fs';
 import { open, readdir, rename, unlink } from 'node:fs/promises';
 import path from 'node:path';
@@ -15,7 +15,6 @@ import { printError } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration/configuration.ts';
 import { chooseStore, rethrowStoreFailure, STORE_RULE } from '../configuration/store-choice.ts';
 
-/** Exports the certificate store as a tar archive. */
 export const storageExport: Command = {
 	name: 'storage-export',
 	summary: 'Export the certificate store as a tar archive',

@@ -1,11 +1,10 @@
-/** The command `svc storage-import`. */
+/** The command `svc storage-import`: imports a tar archive into the certificate store. */
 import { createReadStream } from 'node:fs';
 import type { Command } from '../command/command.ts';
 import { printError } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION, unreadableFailure } from '../configuration/configuration.ts';
 import { chooseStore, rethrowStoreFailure, STORE_RULE } from '../configuration/store-choice.ts';
 
-/** Imports a tar archive into the certificate store. */
 export const storageImport: Command = {
 	name: 'storage-import',
 	summary: 'Import a tar archive into the certificate store',

@@ -1,4 +1,4 @@
-/** The command `svc storage-migrate`. */
+/** The command `svc storage-migrate`: copies the certificate store from or to a folder. */
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { quoteWord } from '../command/arguments.ts';
@@ -7,7 +7,6 @@ import { printError } from '../command/terminal.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration/configuration.ts';
 import { chooseStore, rethrowStoreFailure, STORE_RULE } from '../configuration/store-choice.ts';
 
-/** Copies the certificate store from or to a folder. */
 export const storageMigrate: Command = {
 	name: 'storage-migrate',
 	summary: 'Copy the certificate store between a folder and Redis',

@@ -1,4 +1,4 @@
-/** The command `svc test`. */
+/** The command `svc test`: runs the `test` blocks of configurations. */
 import { writeFileSync } from 'node:fs';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { TestedConfiguration } from '../../compiler/testing/junit-report.ts';
@@ -17,7 +17,6 @@ import {
 
 const FORMATS = ['text', 'json', 'junit'] as const;
 
-/** Runs the `test` blocks of configurations. */
 export const test: Command = {
 	name: 'test',
 	summary: "Run a configuration's own tests, and show what they cover",

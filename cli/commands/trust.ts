@@ -1,4 +1,4 @@
-/** The command `svc trust`. */
+/** The command `svc trust`: makes this machine trust the certificates of an internal certificate authority. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -16,7 +16,6 @@ export const TRUST_OPTIONS: NonNullable<Command['options']> = [
 	ADAPTER_OPTION,
 ];
 
-/** Makes this machine trust the internal authority. */
 export const trust: Command = {
 	name: 'trust',
 	summary: "Add the internal authority's root certificate to this machine's trust stores",

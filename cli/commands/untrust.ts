@@ -1,8 +1,7 @@
-/** The command `svc untrust`. */
+/** The command `svc untrust`: undoes `svc trust`. */
 import type { Command } from '../command/command.ts';
 import { STORE_RULE } from '../configuration/store-choice.ts';
 import { runTrustChange, TRUST_OPTIONS } from './trust.ts';
-/** Ends this machine's trust in the internal authority. */
 export const untrust: Command = {
 	name: 'untrust',
 	summary: "Remove the internal authority's root certificate from this machine's trust stores",

@@ -1,4 +1,4 @@
-/** The command `svc upgrade`. */
+/** The command `svc upgrade`: replaces the program of a running server by a handover to a new process. */
 import path from 'node:path';
 import { type Command, EXIT_STATUS, type Invocation } from '../command/command.ts';
 import { print, printError } from '../command/terminal.ts';
@@ -14,7 +14,6 @@ import {
 } from '../control/admin-client.ts';
 import { adminSettings } from '../control/admin-settings.ts';
 
-/** Replaces the program of a running server. */
 export const upgrade: Command = {
 	name: 'upgrade',
 	summary: 'Replace the program of a running server, without losing a connection',

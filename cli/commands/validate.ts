@@ -1,4 +1,4 @@
-/** The command `svc validate`. */
+/** The command `svc validate`: compiles a configuration, prints every problem, and runs its tests. Opens no listeners. */
 
 import type { Diagnostic, FixSafety } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
@@ -25,13 +25,12 @@ import {
 import type { FixedConfiguration } from '../configuration/fixing.ts';
 import type { ConfigurationValidation, ValidationOptions } from '../configuration/validation.ts';
 
-/** Code of the diagnostic for a configuration that cannot be read while others are being checked. */
+/** Code of the diagnostic for one of several configurations that cannot be read. */
 const UNREADABLE_CODE = 'configuration/unreadable';
 
 const FORMATS = ['text', 'json', 'unix', 'github', 'sarif', 'codequality'] as const;
 type Format = (typeof FORMATS)[number];
 
-/** Compiles a configuration, prints every problem, and runs its tests. Opens no listeners. */
 export const validate: Command = {
 	name: 'validate',
 	summary: 'Check a configuration without serving it',
@@ -119,7 +118,7 @@ function fixSafetyOf({ flag, value }: Invocation): FixSafety | undefined {
 }
 
 /**
- * Returns one check for each configuration that the command line names, in the same order. @throws {@link CommandFailure} if the
+ * Returns the checks of the configurations that the command line names, in the same order. @throws {@link CommandFailure} if the
  * options contradict each other
  */
 function checksOf({ args, value }: Invocation, options: ValidationOptions, fixSafety: FixSafety | undefined): Check[] {

@@ -1,9 +1,8 @@
-/** The command `svc version`. */
+/** The command `svc version`: prints the release tag, or in a checkout the commit. */
 import type { Command } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
 
-/** Prints the release tag, or in a checkout the commit. */
 export const versionCommand: Command = {
 	name: 'version',
 	summary: 'Print the version',

@@ -78,7 +78,7 @@ complete -o bashdefault -o default -F _svc svc
 `;
 }
 
-/** Returns the branches of a shell `case` statement. Patterns for which the same command runs share a branch. */
+/** Returns the branches of a shell `case` statement. Patterns with the same outcome share a branch. */
 function caseBranches(
 	outcomesByPattern: ReadonlyMap<string, string>,
 	indent: string,

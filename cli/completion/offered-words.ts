@@ -2,7 +2,7 @@
 import type { Command, CommandArgument, CommandOption, CompletionCandidates } from '../command/command.ts';
 import { TOPICS } from '../manual/topics.ts';
 
-/** An option in the form in which shells offer it. */
+/** An option, with what a completion script needs to know about it. */
 export interface OfferedOption {
 	/** The spellings of the option, such as `-c` and `--config`; the short ones come first. */
 	readonly spellings: readonly string[];
@@ -13,14 +13,14 @@ export interface OfferedOption {
 	readonly repeatable: boolean;
 }
 
-/** An argument in the form in which shells offer it. */
+/** An argument, with what a completion script needs to know about it. */
 export interface OfferedArgument {
 	readonly name: string;
 	readonly required: boolean;
 	readonly candidates: CompletionCandidates | undefined;
 }
 
-/** A command in the form in which shells offer it. */
+/** A command, with what a completion script needs to know about it. */
 export interface OfferedCommand {
 	readonly name: string;
 	readonly summary: string;
@@ -71,12 +71,12 @@ export function completionsOf(commands: readonly Command[]): OfferedCommand[] {
 	});
 }
 
-/** Number of argument positions for which words are offered if the last argument is repeatable. */
+/** How many times in a row words are offered for a repeatable argument. */
 const MAX_OFFERED_ARGUMENTS = 8;
 
 /**
- * Returns `command option` for each option that takes a value. Shell scripts use this list to recognize that the next word is a
- * value.
+ * Returns a text such as `run --config` for each option that takes a value. From this list, completion scripts know that the word
+ * after the option is its value.
  */
 export function spellingsWithValues(commands: readonly OfferedCommand[]): string[] {
 	return commands.flatMap(({ name, options }) =>

@@ -24,7 +24,7 @@ export interface Compilation extends Pick<CompileResult, 'tests' | 'locate' | 'p
 	readonly warnings: string;
 }
 
-/** What {@link compileConfiguration} does besides compiling. */
+/** Options of {@link compileConfiguration}. */
 export interface CompilationOptions {
 	/** True if the result is to contain {@link CompileResult.places}. */
 	readonly wantsPlaces?: boolean;

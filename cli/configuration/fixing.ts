@@ -72,8 +72,8 @@ export async function fixConfiguration(
 		const candidates = validation.canStart ? fixable : fixable.filter(({ severity }) => severity === 'error');
 		if (candidates.length === 0) break;
 		if (await tryFixes(candidates)) continue;
-		// One of the fixes does harm. Each applied fix moves the places of the others, so only the first candidate is tried in
-		// this round.
+		// At least one of the fixes is harmful. Applying one fix shifts the offsets of the others, so only the first is tried in this
+		// round, and the next round checks the configuration again.
 		const [first] = candidates;
 		if (!(await tryFixes([first!]))) rejectedKeys.add(findingKey(first!));
 	}
@@ -86,8 +86,7 @@ export async function fixConfiguration(
 }
 
 /**
- * Counts the diagnostics that `svc validate --fix` fixes (`safe`), and the further ones that only `--fix=unsafe` fixes
- * (`unsafe`).
+ * Counts the diagnostics that `svc validate --fix` fixes (`safe`), and those that only `--fix=unsafe` fixes (`unsafe`).
  */
 export function countFixes(diagnostics: readonly Diagnostic[]): { safe: number; unsafe: number } {
 	const safe = diagnostics.filter(diagnostic => isFixable(diagnostic, 'safe')).length;

@@ -67,7 +67,7 @@ function writeLike({ uid, gid, mode }: Stats, file: string, text: string): void 
 			try {
 				fchownSync(descriptor, uid, gid);
 			} catch {
-				// Only the superuser can give files away. The file then belongs to whoever runs the command, as after other editors.
+				// Only root can give a file to another user. Otherwise, whoever runs the command owns the file, as with most editors.
 			}
 		}
 		// The mode is set last, because a change of the owner clears some of its bits. Unlike `open`, `fchmod` ignores the umask.

@@ -31,7 +31,7 @@ export async function chooseStore(invocation: Pick<Invocation, 'args' | 'value'>
 		return { store: openStore(selection, processContext), folder: storeFolder(selection, process.env) };
 	}
 	const { Cluster } = await import('../../runtime/cluster/cluster.ts');
-	// The command itself reports a failure of the cluster, so nothing is logged here.
+	// The command reports errors of Redis itself, so the cluster's client need not log them.
 	const cluster = new Cluster(settings.cluster, { log: () => {} });
 	return { store: openStore(selection, { ...processContext, cluster: () => cluster }), folder: undefined };
 }

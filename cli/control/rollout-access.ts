@@ -35,7 +35,7 @@ export async function withRollout<T>(
 	if (warnings !== '') printError(`${warnings}\n`);
 	const settings = document.settings?.cluster;
 	if (!settings) throw new CommandFailure(`${input.name} needs the option \`cluster\`, which names Redis.`);
-	// The command itself reports a failure of the cluster, so nothing is logged here.
+	// The command reports errors of Redis itself, so the cluster's client need not log them.
 	const cluster = new Cluster(settings, { log: () => {} });
 	try {
 		const { sealedValues, publishers } = cluster;

@@ -12,7 +12,7 @@ export const SYSTEMD_UNIT_NAME = 'svc';
 /** A folder that exists while systemd is the init system (sd_booted(3)). */
 const SYSTEMD_FOLDER = '/run/systemd/system';
 
-/** The parts of the machine on which this file depends. */
+/** The machine's features that this file uses; tests replace them. */
 export interface ServiceMachine {
 	readonly platform: string;
 	/** True if systemd is the init system. */

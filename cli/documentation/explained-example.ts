@@ -48,7 +48,7 @@ const REQUEST_TIME_MS = Date.UTC(2026, 0, 1, 12);
 export async function explainExample(example: Example): Promise<ExplainedExample | undefined> {
 	const reader = exampleReader(example.files);
 	const fileResult = compileExample(example.text, example, reader);
-	// The example of a directive may consist of lines from inside a site, so it is compiled again within a site.
+	// The example of a directive may consist of lines that belong inside a site. In that case, it is compiled again within a site.
 	const attempt = fileResult?.plan?.document.sites?.length
 		? { result: fileResult, added: 0 }
 		: { result: compileExample(`:8080 {\n${example.text}}\n`, example, reader), added: 1 };

@@ -51,7 +51,7 @@ const DIALECT_BY_LANGUAGE: { readonly [language: string]: Dialect } = {
 async function renderCode(text: string, info: string, cx: MarkdownContext): Promise<string> {
 	const [infoLanguage = '', fileName] = info.split(' ');
 	if (infoLanguage === 'usage') return `<pre class="usage"><code>${escapeHtml(text.trimEnd())}</code></pre>\n`;
-	// Code without a language is the example of a module: lines of a Configfile.
+	// Code without a language is an example from the documentation of a module, in the language of a Configfile.
 	const language = infoLanguage === '' ? 'configfile' : infoLanguage === 'compatfile' ? 'caddyfile' : infoLanguage;
 	const caption = fileName === undefined ? '' : `<figcaption>${escapeHtml(fileName)}</figcaption>`;
 	const dialect = DIALECT_BY_LANGUAGE[language];

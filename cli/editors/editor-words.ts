@@ -7,7 +7,7 @@ import { EXPECTATIONS } from '../../compiler/testing/expectations.ts';
 export interface EditorWords {
 	/** Directives, without keywords of the language. */
 	readonly directives: readonly string[];
-	/** Words whose blocks contain directives. Some of these words are subdirectives. */
+	/** Directives and subdirectives whose blocks contain directives. */
 	readonly blocks: readonly string[];
 	readonly matchers: readonly string[];
 	readonly options: readonly string[];

@@ -100,7 +100,7 @@ function lineRule(begin: string, captures: Captures, ...innerRuleNames: readonly
 	};
 }
 
-/** Returns the rules for words that mean the same everywhere. */
+/** Returns the rules for words that are colored wherever they occur, such as strings and placeholders. */
 function wordRules({ matchers, operators }: EditorWords, isConfigfile: boolean): { [name: string]: Rule } {
 	const quotedRule = (quote: string, name: string, patterns: readonly Rule[]): Rule => ({
 		name: `string.quoted.${name}.LANG`,

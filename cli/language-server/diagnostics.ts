@@ -9,8 +9,8 @@ import type { SourceSpan } from '../../compiler/source/source.ts';
 import type { Documents } from './documents.ts';
 
 /**
- * Milliseconds without a change before the texts are checked, if changes follow each other: shorter than the pauses between typed
- * words, but longer than the pauses within a paste.
+ * Milliseconds without a change before the texts are checked, if the last check has just ended: shorter than the pauses between
+ * typed words, but longer than the pauses between the changes of one paste.
  */
 const CHECK_DEBOUNCE_MS = 15;
 

@@ -7,7 +7,7 @@ import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import type { FileRange, TextRange } from '../../compiler/queries/text-syntax.ts';
 import type { Workspace } from '../../compiler/queries/workspace.ts';
 
-/** The open documents by path. Converts positions in open and closed files. */
+/** Holds the open documents, by path, and converts offsets in open and closed files to the editor's positions. */
 export class Documents {
 	readonly #openDocuments = new Map<string, TextDocument>();
 	readonly #urisByPath = new Map<string, string>();

@@ -40,7 +40,7 @@ const REQUEST_FAILED_CODE = -32803;
 export function registerLensHandlers(connection: Connection, deps: FeatureDeps): void {
 	const { documents, publisher } = deps;
 	const findDocument = requestedDocument(deps);
-	/** The places that the tests of a configuration reach. Cached, so that the tests run again only after a change. */
+	/** The places that the tests of the last configuration reach. Cached, so that the tests run again only after a change. */
 	let reachedCache:
 		| { readonly document: CompileResult['document']; readonly tests: string; readonly reached: ReachedPlaces }
 		| undefined;

@@ -92,7 +92,7 @@ class LanguageServer {
 			const file = this.#documents.pathOf(uri);
 			// For JSON, editors have their own server, which can use the schema that `svc schema` prints.
 			if (/^jsonc?$/.test(languageId) || file.toLowerCase().endsWith('.json')) return;
-			// The folder of a file that is opened on its own is added to the workspace.
+			// The folder of a file that is opened outside of all folders is added to the workspace.
 			if (uri.startsWith('file:') && ![...this.#folders].some(folder => isInFolder(file, folder)))
 				this.#folders.add(path.dirname(file));
 			this.#updateDocument(file, TextDocument.create(uri, languageId, documentVersion, text));

@@ -119,7 +119,7 @@ function definitionLines(definition: DocumentedModule): string[] {
 	];
 }
 
-/** Describes what the name alone does not show: aliases, and words that exist in only one language. */
+/** Describes the spellings of a module's name: aliases, and names that exist in only one language. */
 export function spellingText({ names }: Pick<DocumentedModule, 'names'>): string {
 	const codeList = (words: readonly string[]): string => words.map(word => `\`${word}\``).join(', ');
 	if (names.compatfile.length === 0) return 'Not available in a Compatfile.';

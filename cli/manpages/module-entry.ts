@@ -1,4 +1,4 @@
-/** What the reference says about a word of a configuration: a directive, matcher or global option. Only `svc help` loads it. */
+/** The reference entries of directives, matchers and global options, for `svc help`. */
 import { directives } from '../../compiler/modules/registry/directives.ts';
 import { matchers } from '../../compiler/modules/registry/matchers.ts';
 import { options } from '../../compiler/modules/registry/options.ts';
@@ -19,7 +19,7 @@ const MODULES_BY_KIND: readonly (readonly [kind: string, modules: readonly Docum
 	['global option', options],
 ];
 
-/** Returns, as Markdown, all that the reference says about a word; undefined if no module has this name in either language. */
+/** Returns the reference entries of a word, as Markdown; undefined if no module has this name in either language. */
 export function moduleEntry(word: string): string | undefined {
 	const entries = MODULES_BY_KIND.flatMap(([kind, modules]) =>
 		modules.filter(module => namesOf(module).includes(word)).map(module => entryText(word, kind, module)),
@@ -32,7 +32,7 @@ export function moduleNames(): string[] {
 	return [...new Set(MODULES_BY_KIND.flatMap(([, modules]) => modules.flatMap(namesOf)))];
 }
 
-/** Returns what a module is called in a configuration. A matcher has its ID as its name. */
+/** Returns the names of a module in both languages. The name of a matcher is its ID. */
 function namesOf({ id, names }: DocumentedModule): readonly string[] {
 	return names ? [...names.configfile, ...names.compatfile] : [id];
 }

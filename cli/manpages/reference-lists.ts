@@ -7,7 +7,7 @@ import { abbreviatePlaceholders } from '../../compiler/codegen/placeholders/shor
 import { matchers } from '../../compiler/modules/registry/matchers.ts';
 import { options } from '../../compiler/modules/registry/options.ts';
 
-/** A list that `svc help` prints under any of its names. */
+/** A list that `svc help NAME` prints for any of its names. */
 interface ReferenceList {
 	readonly names: readonly string[];
 	readonly title: string;

@@ -7,7 +7,7 @@ export interface ManualPage {
 	readonly section: 1 | 5 | 7;
 	/** The summary of the page in one sentence, without its period. */
 	readonly summary: string;
-	/** Everything after the section NAME, as lines of roff. */
+	/** The page after its section "NAME", as lines of roff. */
 	readonly body: readonly string[];
 }
 
@@ -36,7 +36,7 @@ export function paragraph(text: string): string[] {
 	return ['.PP', escapeLine(renderInline(text))];
 }
 
-/** Returns a list entry: a term and its meaning, both text as in {@link paragraph}. */
+/** Returns a list entry: a term and its meaning. Both may contain the markup that {@link paragraph} renders. */
 export function listEntry(term: string, meaning: string): string[] {
 	return ['.TP', escapeLine(renderInline(term)), escapeLine(renderInline(meaning))];
 }
@@ -149,7 +149,7 @@ const ROFF_ESCAPES: { readonly [character: string]: string } = {
 	'~': '\\(ti',
 	'"': '\\(dq',
 	'…': '...',
-	// A bar of a chart; groff cannot show it on an ASCII terminal.
+	// Part of a bar chart. groff cannot show this character on an ASCII terminal.
 	'█': '#',
 };
 

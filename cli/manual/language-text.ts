@@ -1,4 +1,4 @@
-/** What the reference says about the language as a whole, in Markdown. */
+/** The general parts of the reference, in Markdown: how a configuration is written, and lint rules. */
 
 /** Explains how a configuration is written. */
 export const LANGUAGE_TEXT = `

@@ -38,15 +38,15 @@ export function wordsOf(text: string): string[] {
 
 /**
  * Returns the documents in which all words of a question occur or, if there is no such document, most of the words. The best
- * match is first. `questionWords` is the result of {@link wordsOf}. With `completes`, the last word also matches words that begin
- * with it.
+ * match is first. `questionWords` are the question's words as {@link wordsOf} returns them. With `completes`, the last word also
+ * matches words that begin with it.
  */
 export function rank(
 	index: RankingIndex,
 	questionWords: readonly string[],
 	completes: boolean = false,
 ): RankedDocument[] {
-	// Words that say nothing about the subject of a question.
+	// Words such as "how" and "the", which say nothing about the subject of a question.
 	const ignoredWords = new Set(
 		'a an and are as at be by can cannot do does for from get have how i in is it me my of on or our set should so svc that the this to use using want what when where which why with without you your'.split(
 			' ',

@@ -104,7 +104,7 @@ function renderTable(rows: readonly string[], width: number): string[] {
 	const widths = Array.from({ length: columnCount }, (_, column) =>
 		Math.max(...rowCells.map(row => row[column]?.length ?? 0)),
 	);
-	// The width that narrow columns do not need is shared among the wide ones.
+	// Columns narrower than an even share leave width unused, which the wider columns share.
 	const wideCount = widths.filter(columnWidth => columnWidth > evenWidth).length;
 	const spareWidth = widths.reduce((sum, columnWidth) => sum + Math.max(0, evenWidth - columnWidth), 0);
 	const columnWidths = widths.map(columnWidth =>

@@ -1,6 +1,6 @@
 /** The names of the guides, in the order in which a reader needs them. A guide's text is in the file `<name>.md` in this folder. */
 
-/** The names of the guides, by subject. */
+/** The names of the guides, by group. */
 const TOPICS_BY_GROUP = {
 	Start: ['install', 'first-site', 'language', 'recipes', 'https'],
 	Sites: ['proxying', 'php', 'single-page', 'caching', 'headers', 'rate-limits', 'overload'],
@@ -27,10 +27,10 @@ export type Topic = (typeof TOPICS_BY_GROUP)[keyof typeof TOPICS_BY_GROUP][numbe
 /** The names of all guides, in reading order. */
 export const TOPICS: readonly Topic[] = Object.values(TOPICS_BY_GROUP).flat();
 
-/** The subjects of the guides, in reading order. */
+/** The groups of guides, in reading order. */
 export const TOPIC_GROUPS: readonly string[] = Object.keys(TOPICS_BY_GROUP);
 
-/** Returns the subject of a guide. */
+/** Returns the name of the group to which a guide belongs. */
 export function groupOf(topic: Topic): string {
 	return Object.entries(TOPICS_BY_GROUP).find(([, topics]) => topics.some(name => name === topic))![0];
 }

@@ -104,7 +104,7 @@ async function buildBinary({
 			assets: Object.fromEntries(assets.map(name => [name, name])),
 		};
 		writeFileSync(pathOf('sea.json'), JSON.stringify(seaConfig));
-		// Paths become part of the program. They are relative, so that the program is the same wherever it is built.
+		// Paths in `sea.json` become part of the program. They are relative, so that the program is the same wherever it is built.
 		if (isLinux) runNode([...REPEATABLE_FLAGS, '--experimental-sea-config', 'sea.json'], temporaryFolder);
 		else runNode(['--build-sea', 'sea.json'], temporaryFolder);
 		if (isLinux) {

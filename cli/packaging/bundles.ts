@@ -42,7 +42,7 @@ export const FIRST_PACK = 'pack-start.js';
 /** The module with which the main thread of a server compiles the first configuration. */
 const COMPILATION_MODULE = 'runtime/compile/compilation.ts';
 
-/** Modules that the program loads by `import()` when it runs a command, for the commands that have packs. */
+/** For each command that has packs, the modules that the program loads by `import()` to run it. */
 const MODULES_OF_COMMANDS = {
 	validate: [
 		...['cli/commands/validate.ts', 'cli/configuration/validation.ts', 'cli/configuration/compilation.ts'],
@@ -186,7 +186,7 @@ export async function writeBundles(release: string, folder: string): Promise<Bun
 		entryPoints: [{ in: 'cli/main.ts', out: path.parse(FIRST_CHUNK).name }],
 		chunkNames: 'chunk-[hash]',
 	});
-	/** Reports whether a chunk is loaded by an `import()` of a CommonJS package. */
+	/** Reports whether a chunk consists of a CommonJS package, which the program loads by `import()`. */
 	const isCommonJs = (file: string): boolean => {
 		const { entryPoint, exports } = metafile.outputs[file]!;
 		return entryPoint !== undefined && metafile.inputs[entryPoint]?.format === 'cjs' && exports.join() === 'default';
@@ -245,7 +245,7 @@ function outputFileOf({ outputs }: Metafile, module: string): string {
 /** Joins chunks into packs: the chunks that the same commands load form a pack. */
 function packChunks(metafile: Metafile): Pack[] {
 	const { outputs } = metafile;
-	/** Returns the outputs that are loaded with the given modules. */
+	/** Returns the output files with the given modules and everything that they import statically. */
 	const outputsOf = (modules: readonly string[]): Set<string> => {
 		const files = new Set<string>();
 		const add = (file: string): void => {

@@ -25,7 +25,7 @@ const scriptsByAsset = new Map<string, Script>();
 const chunksByName = new Map<string, Module>();
 const functionsByPack = new Map<string, { readonly [chunk: string]: BundleFunction }>();
 
-/** Runs a script, and returns its value. */
+/** Runs the script in a file, and returns its value. */
 function evaluate(asset: string): unknown {
 	const script = new Script(readFileSync(path.join(folder, asset), 'latin1'), { filename: `svc-${asset}` });
 	scriptsByAsset.set(asset, script);

@@ -87,7 +87,7 @@ const server = spawn(
 	{ stdio: ['inherit', 'inherit', 'inherit', 'pipe'], detached: true },
 );
 const guardPipe = server.stdio[3] as Writable;
-// The process that reads the pipe may end first, which causes an error here that does not matter.
+// If the reader of the pipe ends first, writing fails. This error does not matter.
 guardPipe.on('error', () => {});
 let hasServerEnded = false;
 server.on('exit', (status, signal) => {

@@ -12,7 +12,7 @@ import { SOCKET_ADDRESS_BYTES } from '../../runtime/sockets/socket-address.ts';
 
 const AF_INET = 2;
 const SOCK_STREAM = 1;
-/** Flags of `send` and `recv`: MSG_NOSIGNAL, and MSG_DONTWAIT. */
+/** Flags of `send` and `recv`: MSG_NOSIGNAL (here) and MSG_DONTWAIT (below). */
 const NO_SIGNAL = 0x4000;
 const DO_NOT_WAIT = 0x40;
 const RESPONSE_BYTES = 4096;
@@ -26,7 +26,7 @@ const REQUESTS: readonly string[] = [
 /** Maximum milliseconds until the server has answered everything. It takes a fraction of a second, unless it hangs. */
 const TIME_LIMIT_MS = 60_000;
 
-/** Returns milliseconds. While code caches are made, timers and the other clocks are fakes, on which no time passes. */
+/** Returns the time in milliseconds from `process.hrtime`, the only clock that is not a fake while code caches are made. */
 function monotonicNow(): number {
 	return Number(process.hrtime.bigint() / 1_000_000n);
 }

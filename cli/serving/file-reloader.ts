@@ -38,7 +38,7 @@ export class FileReloader {
 		this.#watch = new ConfigurationWatch(input, () => this.request('a file changed'));
 	}
 
-	/** Called when the start is complete. */
+	/** Called when the start is complete. Carries out a reload that was requested during the start. */
 	begin(runtime: Runtime): void {
 		this.#runtime = runtime;
 		if (this.#pendingCause) this.request(this.#pendingCause);

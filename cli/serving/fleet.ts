@@ -45,7 +45,7 @@ export interface FleetConfiguration {
 	readonly fleet: FleetStart;
 }
 
-/** The configuration that was chosen for the start, and a fallback. */
+/** The configuration with which a machine of the cluster starts, and a fallback if it cannot be loaded. */
 export interface FleetStartChoice extends FleetConfiguration {
 	/**
 	 * Returns the last good publication on the disk, to start with if the chosen publication cannot be loaded. Prints a warning with
@@ -158,7 +158,7 @@ async function readPublished(
 			}
 		}
 		const number = publicationAtStart(rollout);
-		// `lastGood` is ignored, because it was published before Redis lost its data.
+		// No publication is in effect, so the machine serves its own file. `lastGood` is from before Redis lost its data.
 		if (number === 0) return { publication: undefined };
 		const sealed = await rollouts.readPublication(number);
 		if (sealed) {
@@ -191,7 +191,7 @@ async function readLastGood(
 	}
 }
 
-/** Returns the configuration that a publication results in on a machine whose own document is `ownDocument`. */
+/** Returns the configuration of a publication, completed with the options that always come from the machine's own document. */
 function publicationInput({ number, fileName, document }: Publication, ownDocument: string): ConfigInput {
 	const placed = parsePlacedDocument(JSON.parse(document));
 	const published = placed.document as Document;

@@ -25,7 +25,7 @@ import { canDuplicateDescriptors } from '../../runtime/sockets/duplicate-descrip
 import { printError } from '../command/terminal.ts';
 import type { ConfigurationSource } from '../configuration/configuration.ts';
 
-/** The settings with which a server was started, as far as its successors need them. */
+/** The settings of a server's start that its successors need. */
 export interface StartSettings {
 	readonly adminAnyway?: boolean | undefined;
 	readonly source?: Extract<ConfigurationSource, { kind: 'file' }> | undefined;
@@ -34,7 +34,7 @@ export interface StartSettings {
 	readonly watch?: boolean | undefined;
 	/** True if the server was started by `svc start`, so that nobody waits for the first process to exit. */
 	readonly background?: boolean | undefined;
-	/** Present if the server takes its configuration from the cluster. */
+	/** The publication that the server starts with; present if it takes its configuration from the cluster. */
 	readonly fleet?: FleetStart | undefined;
 }
 
@@ -59,7 +59,7 @@ export interface FleetStart {
 	readonly failures: readonly MachineFailure[];
 }
 
-/** The part of an offer to a successor that comes from the command line and the Admin API. */
+/** The part of the offer to a successor that concerns the process as a whole, not the runtime. */
 export interface SuccessorOffer {
 	readonly served: StartSettings;
 	readonly admin?: (InheritedAdmin & { readonly wanted: string }) | undefined;
@@ -170,7 +170,7 @@ export function startSuccessor(
 
 export const STANDARD_ERROR_FD = 2;
 
-/** The value of {@link Predecessor.keeperDescriptor} in the first process, which has no pipe because it has not handed over yet. */
+/** The value of {@link Predecessor.keeperDescriptor} in the first process, which creates the pipe at its first handover. */
 export const OWN_KEEPER = -1;
 
 /** Returns the program at the path of the running program. This is a new release if the file has been replaced. */

@@ -41,7 +41,7 @@ export class Keeper {
 		try {
 			process.kill(this.#servingPid, signal);
 		} catch {
-			// The process has just exited.
+			// The serving process has just exited.
 		}
 	}
 }

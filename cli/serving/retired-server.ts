@@ -33,7 +33,7 @@ export class RetiredServer {
 	#resolveExit: (status: number) => void = () => {};
 	readonly #deps: RetiredServerDeps;
 	#successor: SuccessorProcess;
-	/** Set if this is the first process; see {@link Keeper}. */
+	/** Set if this process was not started by a handover but by a shell or a supervisor, which waits for it; see {@link Keeper}. */
 	#keeper: Keeper | undefined;
 	/** True if the last signal was one that stops the successor. */
 	#hasForwardedStop = false;
@@ -51,7 +51,7 @@ export class RetiredServer {
 		this.#follow(successor, pid);
 	}
 
-	/** Records that another process serves now. */
+	/** Makes `successor` the process to which signals are forwarded and whose exit is awaited. */
 	#follow(successor: SuccessorProcess, pid: number): void {
 		const { pipe } = successor;
 		this.#successor = successor;

@@ -113,7 +113,7 @@ class ServerProcess {
 		const { input, source, watch } = this.#options;
 		if (watch && source && input) await this.#reloader.watch(input);
 		const startPromise = this.#start();
-		// If the server is stopped during the start, the outcome of the start no longer matters.
+		// If the server was stopped during its start, a failure of the start is not reported.
 		const onFailure = (error: unknown) => {
 			if (this.#isStopping) return this.#exitStatus;
 			throw error;
@@ -421,7 +421,7 @@ class ServerProcess {
 		};
 	}
 
-	/** What a successor has to know in order to serve the same publication as this process. */
+	/** The state with which a successor serves the same publication as this process; undefined without a cluster. */
 	get #currentFleet(): FleetStart | undefined {
 		const { fleet } = this.#options;
 		return fleet && { ...fleet, ...this.#publishedConfiguration?.startOfSuccessor };

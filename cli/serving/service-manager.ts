@@ -38,7 +38,7 @@ export class ServiceManager {
 		// The predecessor's last notification may be half a period old. If each process in a series of handovers first waited for
 		// half a period, the watchdog might not be notified in time.
 		this.#notify('WATCHDOG=1');
-		// Notifies after half the period, as sd_watchdog_enabled(3) recommends. A hung process stops notifying.
+		// Notifies twice per period, as sd_watchdog_enabled(3) recommends. A hung process stops notifying.
 		this.#watchdogTimer ??= setInterval(() => void this.#notifyWatchdog(), Math.max(100, watchdogPeriodMs / 2));
 		this.#watchdogTimer.unref();
 	}

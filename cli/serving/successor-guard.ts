@@ -10,7 +10,7 @@ import { KeptSockets } from '../../runtime/main/handover/kept-sockets.ts';
 import type { SuccessorProcess } from '../../runtime/main/handover/successor-process.ts';
 import { canDuplicateDescriptors, duplicateDescriptor } from '../../runtime/sockets/duplicate-descriptor.ts';
 
-/** Milliseconds after the deadline at which a successor that has not been confirmed counts as hung. */
+/** Milliseconds after the deadline for a confirmation until a successor that has not rolled back is considered hung. */
 const HANG_LIMIT_MS = 10_000;
 
 /** Guards a successor from the moment it serves until it is confirmed or has failed. */

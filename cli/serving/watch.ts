@@ -56,7 +56,7 @@ function watchedPathsOf(input: ConfigInput): string[] {
 		try {
 			parseConfig(input, recordingReader(diskReader(process.cwd()), paths), () => {}, { knownDirectives: new Set() });
 		} catch {
-			// Loading the configuration will report the error. Until then, the paths requested so far are watched.
+			// The configuration has a mistake, which the load will report. Until then, the paths requested so far are watched.
 		}
 	}
 	return [...paths];

@@ -48,7 +48,7 @@ async function bundleScript(entry: string): Promise<string> {
 		write: false,
 		platform: 'node',
 		format: 'cjs',
-		// The Node of the oldest editor that `engines` permits.
+		// The version of Node in the oldest editor that `engines` permits.
 		target: 'node20',
 		external: ['vscode'],
 		minifySyntax: true,

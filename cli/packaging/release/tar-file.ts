@@ -60,7 +60,7 @@ export function compressGzip(archive: Buffer, compressionLevel: CompressionLevel
 
 /** Compresses an archive with the program xz. The result is a third smaller than with gzip. */
 export async function compressXz(archive: Buffer, compressionLevel: CompressionLevel): Promise<Buffer> {
-	// xz always uses two threads, because its output with one thread differs.
+	// The number of threads is fixed, because the output with one thread differs from the output with several.
 	const xz = spawn('xz', [`-${compressionLevel}`, '--threads=2', '--stdout'], { stdio: ['pipe', 'pipe', 'inherit'] });
 	const closeEvent = once(xz, 'close');
 	xz.stdin.on('error', () => {});
