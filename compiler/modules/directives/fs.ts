@@ -19,7 +19,7 @@ export function checkFileSystem({ text, span }: Word, cx: LowerContext): boolean
 
 const USAGE = 'fs [matcher] default';
 
-/** `fs [matcher] <name>`: sugar for the variable `fs`. */
+/** `fs [matcher] <name>`: shorthand for setting the variable `fs`. */
 export const fs = handlerDirective<SetVariablesStep>({
 	kind: 'handler',
 	id: '',

@@ -129,7 +129,7 @@ class ResponseEditsDraft {
 		this.#edits = lowerHeaderEdit(editWords, this.#edits, 'response', this.#cx);
 	}
 
-	/** Returns the lowered steps. `?` lines are always deferred. In a step of their own, they do not defer the other edits, too. */
+	/** Returns the lowered steps. `?` lines get a step of their own: they are always deferred, and the other edits need not be. */
 	toSteps(): EditHeadersStep[] {
 		const match = this.match ? { match: this.match } : {};
 		const steps: EditHeadersStep[] = [];

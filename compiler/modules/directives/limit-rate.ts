@@ -144,8 +144,8 @@ function compileRate(
 	if (template.constant !== undefined) {
 		const rate = parseRate(template.constant);
 		if (rate !== undefined) return toLimits(rate, unlimitedBytes);
-		// A value without placeholders is rejected now. A value from an environment variable may be valid on the machine that runs
-		// the server, so it is checked for each request.
+		// An invalid literal is rejected now. The value of an environment variable may differ on the machine that runs the server, so
+		// it is checked again for each request.
 		if (!rateText.includes('{')) return cx.refuse(`\`${rateText}\` is not a rate.`, 'limit-rate/invalid', RATE_HINT);
 	}
 	return x => {

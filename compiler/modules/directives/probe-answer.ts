@@ -1,4 +1,4 @@
-/** The responses to probes, which `live` and `ready` answer. */
+/** Sends the responses of `live` and `ready` to health probes. */
 import type { Exchange } from '../../exchange/exchange.ts';
 
 /** Answers a probe with JSON that no cache may store. */

@@ -124,7 +124,7 @@ function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler
 			if (status < 200 || status > 299) return;
 			const links = hintsOfResponse(x);
 			if (mayShareHints(x)) hintMemory.remember(pageKey, links);
-			// Hints that were not remembered, as for the first client of a page, are sent just before the response.
+			// Hints that were not known before the request, as for the first client of a page, are sent just before the response.
 			const newHints = new HeaderList();
 			for (const value of links) if (!sentHints.getAll('link').includes(value)) newHints.add('Link', value);
 			if (newHints.size > 0) x.sendInterim(EARLY_HINTS_STATUS, newHints);

@@ -18,7 +18,7 @@ interface PathMatcher extends Matcher {
 
 const USAGE = 'path <pattern>…';
 
-/** Operators of matcher expressions. A word without a slash is most likely a misspelled operator. */
+/** Operators of matcher expressions. A pattern without a slash that resembles one is probably a misspelled operator. */
 const OPERATORS: readonly string[] = ['and', 'or', 'not'];
 
 export const path = requestMatcher<PathMatcher>({
@@ -59,7 +59,7 @@ export const path = requestMatcher<PathMatcher>({
 			if (operator !== undefined) {
 				const message = `\`${text}\` can match no path.`;
 				cx.problem('error', 'path/no-slash', span, message, suggestName(word, operator));
-				// The remaining words belong to another matcher.
+				// The words after the operator belong to another matcher.
 				break;
 			}
 			cx.problem('error', 'path/no-slash', span, `\`${text}\` can match no path.`, {

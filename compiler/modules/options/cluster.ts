@@ -334,7 +334,7 @@ function checkPublisher(word: Word, cx: LowerContext): void {
 	});
 }
 
-/** The environment variables that hints propose. */
+/** The names of environment variables that hints suggest for the secrets. */
 const VARIABLE_BY_SECRET = {
 	key: 'CLUSTER_KEY',
 	password: 'REDIS_PASSWORD',

@@ -1,6 +1,6 @@
 /**
- * Content types by file extension: mime-db's registry, reduced to one type per extension. The build replaces this module with its
- * result, because reading the registry takes longer than evaluating all other modules of a thread.
+ * Content types by file extension: mime-db's registry, reduced to one type per extension. The build replaces this module with the
+ * finished table, because reading the registry takes longer than evaluating all other modules of a thread.
  */
 import db from 'mime-db';
 import { lazily } from '../../exchange/lazily.ts';

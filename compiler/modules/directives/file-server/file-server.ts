@@ -37,7 +37,7 @@ export interface FilesStep extends Step {
 const USAGE =
 	'file_server [matcher] [browse] { fs default; root PATH; index NAME…; hide PATTERN…; browse [TEMPLATE] { … }; precompressed [br | zstd | gzip]…; status CODE; pass_thru; disable_canonical_uris; follow_symlinks; etag_file_extensions .EXT… }';
 
-/** The step during lowering. Each line of the block sets a field. */
+/** A `files` step that is being lowered. Each line of the directive's block sets a field. */
 type FilesDraft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
 
 function lowerFileServer({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {
@@ -141,7 +141,7 @@ function lowerPath(word: Word, cx: LowerContext): string {
 export const fileServer = handlerDirective<FilesStep>({
 	kind: 'handler',
 	id: 'files',
-	// `svc diff` must probe both methods, because the handler serves only methods that read files.
+	// `svc diff` probes with both methods, because the handler refuses all methods except GET and HEAD.
 	probeChanges: () => [{ method: 'GET' }, { method: 'POST' }],
 	names: { configfile: ['file_server'], compatfile: ['file_server'] },
 	usage: USAGE,

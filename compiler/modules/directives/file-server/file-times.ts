@@ -2,8 +2,8 @@
 
 const DIGIT_BASE = 36;
 /**
- * Number of values that the six lower base-36 digits of a time in nanoseconds can have. A time is formatted in two parts, because
- * it is too large for a single JavaScript number.
+ * Number of values that six base-36 digits can have. A time in nanoseconds is too large for a JavaScript number, so its six
+ * lowest digits and the digits above them are computed separately.
  */
 const LOWER_VALUE_COUNT = DIGIT_BASE ** 6;
 /** All pairs of base-36 digits, by value. */

@@ -98,8 +98,8 @@ function compileStatus(status: number | string | undefined, cx: CompileContext):
 	if (template.constant !== undefined) {
 		const constant = parseStatus(template.constant);
 		if (constant !== undefined) return () => constant;
-		// A value without placeholders is rejected now. A value from an environment variable may be valid on the machine that runs
-		// the server, so it is checked for each request.
+		// An invalid literal is rejected now. The value of an environment variable may differ on the machine that runs the server, so
+		// it is checked again for each request.
 		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status: it must be from 200 to 599.`);
 	}
 	return x => {
@@ -207,8 +207,8 @@ function serveFile(server: CompiledFileServer, x: Exchange): void | Promise<void
 }
 
 /**
- * Opens a path and serves it. `indexPosition` is the position of the tried name in the list of index names, or −1 for the requested
- * path itself.
+ * Opens a path and serves it. `indexPosition` is the position of the path's name in the list of index names, or −1 if
+ * the path is the requested path itself.
  */
 function openAndServe(
 	server: CompiledFileServer,

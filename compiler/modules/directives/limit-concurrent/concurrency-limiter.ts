@@ -37,7 +37,7 @@ export interface ConcurrencyPlace {
 
 /** Counts the requests of one zone. */
 export interface ConcurrencyLimiter {
-	/** Takes a place for a request of this key, or waits in the queue for one. Returns `refused` if the queue is full, too. */
+	/** Takes a place for a request of this key. If none is free, waits in the queue; if that is full, returns `refused`. */
 	enter(
 		x: Exchange,
 		key: string,

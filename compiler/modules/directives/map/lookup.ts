@@ -28,8 +28,8 @@ export function compileLookup(step: LookupStep, cx: CompileContext, next: Handle
 }
 
 /**
- * Returns a value that is evaluated on demand. If evaluating the source needs the same destination, the destination is empty there,
- * which prevents infinite recursion.
+ * Returns a value that is evaluated on demand. If the source itself refers to this destination, the destination is empty while
+ * the source is evaluated, which prevents infinite recursion.
  */
 function createMappedValue(renderSource: (x: Exchange) => string, computeOutput: OutputFunction): MappedValue {
 	let isEvaluating = false;

@@ -5,7 +5,7 @@ import type { MirrorDrop, MirrorGate } from './mirror-gate.ts';
 
 /** Receives the copy of a body, or the reason why there is no copy. Exactly one of the functions is called, once. */
 export interface CopyReceiver {
-	/** Receives the whole body. Its memory stays reserved in the gate until the receiver releases it. */
+	/** Receives the whole body. Its memory stays reserved in the `MirrorGate` until the receiver releases it. */
 	onComplete(body: Uint8Array): void;
 	onDropped(reason: MirrorDrop): void;
 }

@@ -19,7 +19,7 @@ export const DEFAULT_MAX_IN_FLIGHT = 128;
 
 /** Header field that marks a copy, so that mirrors that lead to each other do not copy endlessly. */
 const MIRRORED_FIELD = 'X-Mirrored';
-/** Minimum of the limit, in bytes, on all bodies that one mirror keeps in memory on one thread. */
+/** One mirror may always keep at least this many bytes of bodies in memory on one thread, even if `max_body` is smaller. */
 const MIN_MEMORY_LIMIT_BYTES = 16 * 1024 * 1024;
 /** Maximum number of bytes that are read of a response to a copy. If the response is longer, its connection is closed. */
 const MAX_RESPONSE_BYTES = 8 * 1024 * 1024;

@@ -83,8 +83,8 @@ interface Verdict {
 export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: Handler): Handler {
 	const { stepNumber } = cx;
 	const zones = step.zones.map((zone, index) => new CompiledZone(zone, cx, index));
-	// Counts are kept because they are refunded if a later zone refuses the request, and because their keys are charged for the
-	// status of the response.
+	// Each zone's count is recorded if it may be needed later: for a refund if another zone refuses the request, or to charge the
+	// key for the status of the response.
 	const needsCounts = zones.length > 1 || zones.some(zone => zone.statusCosts);
 	const refuse = (
 		x: Exchange,
@@ -108,7 +108,7 @@ export function compileRateLimit(step: RateLimitStep, cx: CompileContext, next: 
 		delayingZone.recordExceeded(x, 'delayed');
 		return delayingZone.limiter.delay(x, delayMs).then(isConnected => (isConnected ? next(x) : x.abort()));
 	};
-	/** Continues with the zones from `firstIndex` on, the first of which needs an answer from Redis. */
+	/** Continues at zone `firstIndex`, which cannot decide without an answer from Redis, and then with the zones after it. */
 	const continueAfterReport = async (x: Exchange, firstIndex: number, verdict: Verdict): Promise<void> => {
 		const { counts } = verdict;
 		for (let index = firstIndex; index < zones.length; index++) {
@@ -235,7 +235,7 @@ class CompiledZone {
 	/** Adds the fields of draft-ietf-httpapi-ratelimit-headers to the response. */
 	announceLimit(x: Exchange, excessMs: number, cost: number): void {
 		x.response.headers.add('RateLimit-Policy', this.#policyField);
-		// The limiter decides about a request of cost 0 as if its cost were 1. It has used nothing, so the cost of 1 is subtracted.
+		// The limiter decides about a request of cost 0 as if its cost were 1. It uses nothing, so that 1 is subtracted here.
 		const isFree = cost === 0 && excessMs <= 0;
 		x.response.headers.add('RateLimit', this.#formatState(isFree ? excessMs - this.rate.intervalMs : excessMs));
 	}

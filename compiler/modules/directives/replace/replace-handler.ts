@@ -138,7 +138,7 @@ function createReplacedBody(x: Exchange, body: Body, replacer: CompiledReplacer)
 	const replacements = chooseReplacements(mediaType(x.response.headers), replacer);
 	let renderedReplacements: ReturnType<ReplacementRenderer> | undefined;
 	const replacingBody = new ReplacingBody({
-		// Copied, because the owner may reuse the memory once the response has been handled.
+		// Copied, because the directive that created the body may reuse its memory once the response has been handled.
 		body: isStream(body) ? body : new BytesBody(Buffer.from(body as string)),
 		search,
 		replacementFor: (index, match) => {

@@ -65,8 +65,8 @@ class PartlyReadBody implements BodySource {
 }
 
 /**
- * A streamed body that attempts may send one after another, until one of them has read from it. Until then, canceling the body
- * has no effect, because another attempt may need it.
+ * A streamed request body that a retry can send as long as no attempt has read from it. Until then, canceling the body has no
+ * effect, because another attempt may need it.
  */
 export class UnreadBody implements BodySource {
 	readonly length: number | undefined;

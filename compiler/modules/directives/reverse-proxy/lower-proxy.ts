@@ -103,8 +103,8 @@ export interface ProxyFields {
 }
 
 /**
- * Returns the name in the argument `upstream://name`; undefined if no argument names a pool. Reports unknown names, and arguments
- * next to the name.
+ * Returns the name in the argument `upstream://name`; undefined if no argument names a pool. Reports unknown names, and further
+ * arguments besides the name.
  */
 function lowerPoolName(args: readonly Word[], cx: LowerContext): string | undefined {
 	if (cx.dialect === 'compatfile') return undefined;
@@ -172,7 +172,7 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 				!cx.count(line, args, 1, 3, 'header_down [+|-]<field> [<value>|<regexp> [<replacement>]]')
 			)
 				return;
-			// Caddy allows `?` only in `header`.
+			// Caddy allows `?` in `header` but not in `header_down`. Edits of kind `request` do not allow it, either.
 			const editKind = cx.dialect === 'compatfile' ? 'request' : 'response';
 			fields.header_down = lowerHeaderEdit(args, fields.header_down, editKind, cx);
 		},

@@ -111,7 +111,7 @@ function addUpstreamFields(x: Exchange, upstreamResponse: UpstreamResponse, { ed
 	addVia(upstreamResponse);
 	editHeaders?.(x, headers);
 	const responseHeaders = response.headers;
-	// The upstream made this response, so its `Server` field replaces this server's, even if the upstream sent none.
+	// The upstream made this response, so this server's own `Server` field is removed even if the upstream sent none.
 	responseHeaders.delete('server');
 	if (responseHeaders.size === 0) response.headers = headers;
 	else for (let i = 0, size = headers.size; i < size; i++) responseHeaders.add(headers.nameAt(i), headers.valueAt(i));

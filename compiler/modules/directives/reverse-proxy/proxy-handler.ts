@@ -19,11 +19,12 @@ import type { DynamicSource, UpstreamSettings } from './upstream-pool.ts';
 export interface ProxyStep extends ForwardingStep {
 	readonly handler: 'proxy';
 	readonly header_down?: HeaderEdits;
-	/** Maximum number of bytes of the body to read before passing it on; −1 to read the whole body. */
+	/** Maximum number of bytes of the request or response body to read before passing it on; −1 to read the whole body. */
 	readonly request_buffers?: number;
 	readonly response_buffers?: number;
 	/** Maximum lifetime of an upgraded connection in milliseconds. */
 	readonly stream_timeout?: number;
+	/** Milliseconds for which upgraded connections continue after a configuration reload has removed their pool. */
 	readonly stream_close_delay?: number;
 	readonly verbose_logs?: boolean;
 	/** Overrides the `retry_match` of the pool. */

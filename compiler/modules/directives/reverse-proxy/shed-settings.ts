@@ -1,4 +1,4 @@
-/** `shed` of a pool of upstreams: its settings, its lines and its schema, and the answer to a request that is refused. */
+/** The sub-directive `shed` of an upstream pool: its settings, lowering and schema, and the error for refused requests. */
 import type { Schema } from '../../../document/schema-type.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';

@@ -23,7 +23,7 @@ const MAX_READ_BYTES = 64 * 1024;
 /** Maximum number of times that a page may wait for slow work. After each wait, the page is executed again from its beginning. */
 const MAX_PAGE_WAITS = 50;
 
-/** The error of slow work that failed. */
+/** Marks a call of a slow function that failed; holds its error. */
 class FailedWork {
 	readonly error: unknown;
 

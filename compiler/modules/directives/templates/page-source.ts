@@ -7,7 +7,7 @@ export const TEMPLATE_PAGE_VARIABLE = 'svc.templates.page';
 
 /** A response to be executed as a template. */
 export interface TemplatePage {
-	/** The error that error routes are answering; undefined outside error routes. A new error begins a new page. */
+	/** The error for which error routes made the response; undefined for other responses. Another error begins a new page. */
 	readonly error: object | undefined;
 	/** True once the page has been executed. Its body is then no longer a template. */
 	isExecuted: boolean;

@@ -23,7 +23,8 @@ const MAX_RESPONSE_BYTES = 10 * 1024 * 1024;
 export function compileTemplates(step: RenderStep, cx: CompileContext, next: Handler): Handler {
 	const stepState = new TemplatesStepState(step, cx);
 	const { handlers } = cx;
-	// Pages of other handlers are not executed, because they may contain unmarked request data, such as the target of a redirect.
+	// The bodies of handlers without `makesPages` are not executed, because they may contain request data, such as the target of
+	// a redirect, that is not marked as data.
 	const isExecutable = ({ answeredBy }: Exchange): boolean => handlers.get(answeredBy)?.makesPages === true;
 	const executedTypes = (step.types ?? DEFAULT_MEDIA_TYPES).map(type => type.toLowerCase());
 	const isPage = (headers: HeaderList): boolean => {

@@ -38,7 +38,7 @@ export const CLIENT_AUTH_SCHEMA: Schema = {
 interface ClientAuthDraft {
 	mode: ClientAuth['mode'] | undefined;
 	trustPool: TrustPool | undefined;
-	/** Files of certificate authorities, from lines in the obsolete syntax. */
+	/** Certificate authorities from lines in the obsolete syntax: paths of files, and certificates written in the lines. */
 	readonly obsoleteFiles: string[];
 	readonly obsoleteCertificates: string[];
 	readonly leaves: { certificates: string[]; files: string[]; folders: string[]; pem: string[] };

@@ -9,10 +9,10 @@ export interface CelModules {
 	readonly stringFunctions: typeof import('@bufbuild/cel/ext')['strings'];
 }
 
-/** Node's `require`. It is defined in the binary, whose bundle cannot load modules by name, but not in a checkout. */
+/** Node's `require`. Defined only in the binary, whose bundle cannot load modules with `createRequire`. */
 declare const require: ((name: string) => unknown) | undefined;
 
-/** Loads the library synchronously, because building a site cannot wait. Later calls return the loaded library. */
+/** Loads the library synchronously, because sites are compiled synchronously. Later calls return the loaded library. */
 export function loadCel(): CelModules {
 	// The bundler recognizes `require` only with a literal name.
 	if (typeof require === 'function') {

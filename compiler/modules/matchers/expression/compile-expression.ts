@@ -19,7 +19,7 @@ import {
 import { PLACEHOLDER_FUNCTION, replacePlaceholders, restorePlaceholders } from './placeholder-calls.ts';
 import { describeSyntaxError } from './syntax-error.ts';
 
-/** Maximum number of characters of an expression, because the parser recurses for every parenthesis. */
+/** Maximum number of characters of an expression. The parser recurses for every parenthesis, and could overflow the stack. */
 const MAX_EXPRESSION_LENGTH = 16 * 1024;
 
 /** The only placeholder whose value is a time. */

@@ -9,7 +9,7 @@ export class MatcherCallError extends Error {}
 
 /** What the calls in one expression refer to. */
 export interface MatcherCallScope {
-	/** Full names of the placeholders, by number. */
+	/** Full names of the expression's placeholders, by the number with which {@link PLACEHOLDER_FUNCTION} is called. */
 	readonly placeholders: readonly string[];
 	/** Default name for the captures of matchers in the expression. */
 	readonly name: string | undefined;

@@ -42,7 +42,7 @@ function withoutEscapedBraces(literal: string): string {
 const CALL_PATTERN = `${PLACEHOLDER_FUNCTION}\\((\\d+)\\)`;
 const CALLS = new RegExp(CALL_PATTERN, 'g');
 
-/** Returns a part of a text with the placeholders instead of their calls. */
+/** Converts the calls in a part of {@link PlaceholderCalls.text} back to placeholders. */
 export function restorePlaceholders(text: string, fullNames: readonly string[]): string {
 	return text.replace(CALLS, (_, number: string) => abbreviatePlaceholders(`{${fullNames[Number(number)]}}`));
 }

@@ -1,7 +1,7 @@
 /** Says where the text of an expression cannot be parsed, and what to write instead. */
 import { CelTypeError } from './cel-type-check.ts';
 
-/** Maximum number of characters that are shown of a text. */
+/** Maximum number of characters of an expression that a message quotes. */
 const SHOWN_CHARACTERS = 40;
 
 const OPERATOR = /^(?:&&|\|\||[=!<>]=|[-<>+*/%?])/;
@@ -34,7 +34,7 @@ function firstWords(text: string): string {
 	return end < text.length ? `${text.slice(0, end)} …` : text;
 }
 
-/** Returns a hint about the operators of other languages. */
+/** Returns a hint if the expression contains an operator of another language, such as `and` instead of `&&`. */
 function hintFor(parsed: string, rest: string): string | undefined {
 	if (/^=(?!=)/.test(rest)) return 'Compare with `==`.';
 	if (/^and\b/i.test(rest)) return 'Write `&&` instead of `and`.';

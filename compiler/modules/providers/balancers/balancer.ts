@@ -64,7 +64,7 @@ export interface Balancer {
 		cx: LowerContext,
 		lowerOther: (words: readonly Word[], line: Line) => BalanceSettings | undefined,
 	) => { readonly [setting: string]: unknown };
-	/** Properties in addition to `policy`. */
+	/** Schema of the properties in addition to `policy`. */
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
 	/** Compiles the policy. Throws RangeError for settings that match the schema but cannot work. */
 	readonly compile: (settings: BalanceSettings, cx: BalancerContext) => UpstreamChoice;

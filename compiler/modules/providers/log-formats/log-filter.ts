@@ -87,7 +87,7 @@ const FILTER_NAMES = [
 	'multi_regexp',
 ] as const;
 
-/** Lowers lines `FIELD FILTER …` into `filterByPath`. All `regexp` lines for a field become one filter with rules in this order. */
+/** Lowers lines `FIELD FILTER …` into `filterByPath`. The `regexp` lines of a field become one filter with a rule for each. */
 export function lowerFilterFields(
 	lines: readonly Line[],
 	filterByPath: { [path: string]: LogFilter },
