@@ -22,7 +22,7 @@ const MIN_PART_SHARE = 1 / 8;
 /** The clock of a paced body, in milliseconds. */
 export interface PaceClock {
 	now(): number;
-	/** Calls back after a time, unless the returned function is called before that. */
+	/** Calls `callback` after this time. The returned function cancels the call. */
 	callAfter(milliseconds: number, callback: () => void): () => void;
 }
 

@@ -92,7 +92,7 @@ export interface ProtocolLimits {
 	readonly maxRequestsPerConnection: number;
 }
 
-/** Both addresses of a connection, as reported by a load balancer. IPv6 addresses have no brackets. '' and 0 for a Unix socket. */
+/** The addresses of both ends of a connection, as a load balancer reports them, without brackets. '' and 0 for a Unix socket. */
 export interface ConnectionPeer {
 	readonly remoteAddress: string;
 	readonly remotePort: number;
@@ -100,7 +100,7 @@ export interface ConnectionPeer {
 	readonly localPort: number;
 }
 
-/** The addresses of a connection over a Unix socket, which has no addresses. */
+/** The peer of a connection over a Unix socket, which has no addresses. */
 export const UNIX_PEER: ConnectionPeer = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0 };
 
 /** After this many milliseconds, a connection that has sent nothing may be closed to make room for others. */

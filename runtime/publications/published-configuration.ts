@@ -47,7 +47,7 @@ import { StoreError } from '../storage/store.ts';
 import type { LoadFailureKind } from './load-failure.ts';
 import type { PublicationFolder, StoredPublication } from './publication-folder.ts';
 
-/** Milliseconds between two checks of whether the machine has to do something. It also checks after each answer from Redis. */
+/** Milliseconds between two checks of whether a publication must be loaded. Each answer from Redis causes another check. */
 const STEP_CHECK_INTERVAL_MS = 250;
 /** Maximum characters of the reason of a failure. */
 const MAX_REASON_CHARS = 500;
@@ -140,13 +140,13 @@ export class PublishedConfiguration {
 	#serves: PublicationNumber;
 	/** Identity of the publication that the machine serves. */
 	#identity: string | undefined;
-	/** See {@link FinalPublication}. */
+	/** When the served publication was published; see {@link FinalPublication.finalSince}. */
 	#finalSince: number | undefined;
 	/** Highest number of a publication that this machine has seen in Redis or on its disk. */
 	#highestKnown: PublicationNumber;
 	#rollout: Rollout | undefined;
 	#revision = NO_REVISION;
-	/** True if the publication comes from the disk, and Redis has not answered since then. */
+	/** True if the publication was loaded from the disk, and Redis has not answered since then. */
 	#isFromDisk: boolean;
 	/** True if it has been logged that the publication from the disk is old. */
 	#hasLoggedOld = false;
@@ -343,8 +343,8 @@ export class PublishedConfiguration {
 			const sentAt = this.#clock.threadNow();
 			const answer = await this.#deps.rollouts.report(this.#ownReport(), this.#revision, wouldCoordinate);
 			const clockChangeMs = this.#redisClock.observe(answer.now, sentAt, this.#clock.threadNow());
-			// A machine counts as lost if the time of its last report is too far from the clock of Redis. After a change of this clock,
-			// that is known only once all machines have reported again.
+			// A machine is considered lost if the time of its last report is too far from the clock of Redis. After a change of
+			// this clock, lost machines can be recognized only once all others have reported again.
 			if (clockChangeMs !== 0) this.#nextDecisionAt = this.#clock.threadNow() + LOST_AFTER_MS;
 			this.#isFromDisk = false;
 			this.#noticeOtherProcess(answer.otherProcess);
@@ -520,7 +520,7 @@ export class PublishedConfiguration {
 		return responses < MIN_RATED_RESPONSES ? 0 : (serverErrors - first.serverErrors) / responses;
 	}
 
-	/** Does what the rollout tells the machine to do. Does nothing while a previous call is still in progress. */
+	/** Loads a publication if the rollout tells the machine to. Does nothing while a previous call is still in progress. */
 	async #takeStep(): Promise<void> {
 		const rollout = this.#rollout;
 		if (!rollout || this.#isStepUnderWay || this.#isClosed) return;
@@ -716,8 +716,8 @@ export class PublishedConfiguration {
 	}
 
 	/**
-	 * Logs the first error that should not occur, for example because another release wrote the state in another form. The server must
-	 * not end because of it.
+	 * Logs an unexpected error, for example because another release wrote the state in another form. Only the first one is logged.
+	 * The server must not end because of it.
 	 */
 	#logUnexpected(error: unknown): void {
 		if (this.#hasLoggedUnexpected) return;
@@ -727,8 +727,8 @@ export class PublishedConfiguration {
 	}
 
 	/**
-	 * Uses the disk. If it fails, logs the first failure, and resolves to undefined: the machine serves nevertheless. Actions run in the
-	 * order of the calls, so that a trial that ends while its beginning is being written is not recorded as unfinished.
+	 * Uses the disk. If it fails, logs the first failure, and resolves to undefined: the machine continues to serve. Actions run in
+	 * the order of the calls, so that a trial that ends while its beginning is being written is not recorded as unfinished.
 	 */
 	#useDisk<T>(action: (folder: PublicationFolder) => Promise<T>): Promise<T | undefined> {
 		const result = this.#lastDiskAction.then(() => this.#runOnDisk(action));

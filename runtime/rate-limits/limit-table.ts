@@ -60,7 +60,7 @@ function tableLayout(maxKeys: number): {
 	return { setCount, timesIndex, idsIndex, setWordsIndex, unreportedIndex };
 }
 
-/** The state of one key. `place` is the number of its place in the table. */
+/** The state of one key. `place` is the number of the key's slot in the table. */
 export interface UsedPlace {
 	readonly place: number;
 	/** The halves of the key's hash. */
@@ -202,7 +202,7 @@ export class LimitTable {
 		return place;
 	}
 
-	/** Returns the usage of a place that must be reported to Redis, and remembers it as sent. Returns undefined if there is none. */
+	/** Returns the usage of a place that must be reported to Redis, and records it as sent. Returns undefined if there is none. */
 	takeReport(place: number, now: number): KeyReport | undefined {
 		const set = Math.floor(place / KEYS_PER_SET);
 		this.#lockSet(set);
@@ -213,7 +213,7 @@ export class LimitTable {
 	}
 
 	/**
-	 * Handles the confirmation of a report.
+	 * Sets the usage of a key after Redis has counted a report about it.
 	 * @param remainingMs The usage of the key on all machines.
 	 */
 	confirmReport({ place, first, second }: KeyReport, now: number, remainingMs: number): void {

@@ -4,13 +4,13 @@
  */
 
 /**
- * Size of the list of places that the main thread must report. If it is full, the next request of a key tries to list its place.
+ * Size of the list of places that the main thread must report. If it is full, a later request of the same key tries again.
  */
 const MAX_LISTED_PLACES = 4096;
 /** Number of times that the main thread finds a list entry empty before it assumes that the thread writing it has died. */
 const MAX_UNWRITTEN_READS = 100;
 
-/** Flags of a place: it is in the list; it has more than a batch to report (Redis was unavailable, or a response was charged). */
+/** Flags of a place: listed, and more than a batch to report (because Redis was unavailable, or a response was charged). */
 const IS_LISTED = 1;
 const IS_BEYOND_BATCH = 2;
 
@@ -64,7 +64,7 @@ export class UnreportedUsage {
 	}
 
 	/**
-	 * Reports whether a request may be admitted before Redis has counted the key's earlier requests. The first request always may.
+	 * Reports whether a request may be admitted before Redis has counted the key's earlier requests. True if it has counted all.
 	 */
 	admits(place: number, amountMs: number, batchMs: number): boolean {
 		const aheadMs = this.#amountsMs[2 * place]! + this.#amountsMs[2 * place + 1]!;
@@ -95,12 +95,12 @@ export class UnreportedUsage {
 		return waitingSince !== 0 && now - waitingSince > waitMs;
 	}
 
-	/** Sets the time since which a reply from Redis is awaited; undefined if none is; `away` if Redis is unavailable. */
+	/** Sets the time since which a reply from Redis is awaited; undefined if no reply is awaited; `away` if Redis is unavailable. */
 	setWaitingSince(waitingSince: number | 'away' | undefined): void {
 		this.#sharedValues[WAITING_SINCE_INDEX] = waitingSince === 'away' ? UNAVAILABLE_SINCE : (waitingSince ?? 0);
 	}
 
-	/** Returns the usage to report, and remembers it as sent. Returns undefined if there is none. */
+	/** Returns the usage to report, and records it as sent. Returns undefined if there is nothing to report. */
 	takeReport(place: number, remainingMs: number): UsageReport | undefined {
 		const unreportedMs = this.#amountsMs[2 * place]!;
 		const isBeyondBatch = (this.#flags[place]! & IS_BEYOND_BATCH) !== 0;
@@ -113,7 +113,7 @@ export class UnreportedUsage {
 		return { amountMs, capacityMs: this.#sharedValues[CAPACITY_INDEX]!, isBeyondBatch };
 	}
 
-	/** Handles the confirmation of the sent usage. Returns the usage that is still unreported. */
+	/** Records that Redis has counted the usage that was sent. Returns the usage that is still unreported. */
 	confirmSent(place: number): number {
 		this.#amountsMs[2 * place + 1] = 0;
 		return this.#amountsMs[2 * place]!;

@@ -26,7 +26,7 @@ export interface ClientCertificateTerms {
 /** Enables the verification of client certificates by OpenSSL. */
 export interface ClientVerifier {
 	/**
-	 * Enables verification for a TLS context, and calls {@link rejectExpiredSessions} for it if its criteria concern certificates.
+	 * Enables verification for a TLS context, and calls {@link rejectExpiredSessions} for it if its criteria reject any certificate.
 	 * Throws if the context's internals are not as expected.
 	 */
 	enableFor(context: SecureContext, criteria: ClientCertificateCriteria): void;

@@ -36,7 +36,6 @@ const LASTING_ERRORS = [-12, -105, -9, -22, -88, -95];
 
 /** Accepts the connections of one listening socket. */
 export class ConnectionAcceptor implements PolledSocket {
-	/** Implements PolledSocket. */
 	registrationNumber = 0;
 	readonly #descriptor: number;
 	readonly #owner: ListeningOwner;
@@ -96,12 +95,11 @@ export class ConnectionAcceptor implements PolledSocket {
 		this.#spareDescriptor = -1;
 	}
 
-	/** Implements PolledSocket. */
 	onReadable(): void {
 		this.#isInBurst = this.#acceptConnections(this.#calls!) >= MIN_BURST_CONNECTIONS;
 	}
 
-	/** Accepts the waiting connections, up to {@link MAX_ACCEPTS_PER_TURN}. Returns about how many there were. */
+	/** Accepts the waiting connections, at most {@link MAX_ACCEPTS_PER_TURN}. Returns how many were accepted or rejected. */
 	#acceptConnections(calls: ConnectionCalls): number {
 		for (let acceptCount = 0; acceptCount < MAX_ACCEPTS_PER_TURN && !this.#isClosed; acceptCount++) {
 			const mayBeLast = acceptCount > 0 && !this.#isInBurst;

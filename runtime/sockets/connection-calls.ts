@@ -145,7 +145,7 @@ export class ConnectionCalls {
 		return bytes.byteLength === 0 ? 0 : this.poller.write(descriptor, bytes);
 	}
 
-	/** Writes Latin-1 text. The result is that of {@link write}. */
+	/** Writes Latin-1 text. Returns the same as {@link write}. */
 	writeText(descriptor: number, text: string): number {
 		return text.length === 0 ? 0 : this.poller.writeText(descriptor, text);
 	}

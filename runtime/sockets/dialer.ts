@@ -33,7 +33,7 @@ export interface DialOptions {
 	/** Idle time after which TCP keep-alive probes are sent; 0 sends none. */
 	readonly probeInterval: number;
 	readonly localAddress: string | undefined;
-	/** Resolves host names in place of the system. */
+	/** Resolves host names; undefined to use the system's resolver. */
 	readonly lookup: LookupFunction | undefined;
 	/**
 	 * Delay after which the host's next address is tried in parallel (RFC 8305). −1 tries the next address only after the previous

@@ -171,7 +171,6 @@ export class DirectSocket implements PolledSocket {
 	#readMemory: Uint8Array | undefined = undefined;
 	#readMemoryAddress = 0n;
 	#readLimitBytes = 0;
-	/** Implements PolledSocket. */
 	registrationNumber = 0;
 
 	/**
@@ -328,7 +327,6 @@ export class DirectSocket implements PolledSocket {
 		return this._handle?.fd ?? -1;
 	}
 
-	/** Implements PolledSocket. */
 	onReadable(hasEnd: boolean, hasUrgentMark: boolean): void {
 		const poller = this.#poller!;
 		const peekOwner = this.#peekOwner;

@@ -24,7 +24,7 @@ export async function endThread(thread: Worker): Promise<void> {
 	resumeOptimization?.();
 }
 
-/** Stops V8 from optimizing. Returns a function that allows it again. */
+/** Stops V8 from optimizing functions. Returns a function that ends this suspension. */
 function suspendOptimization(): () => void {
 	// This filter matches no function. It applies to the whole process.
 	if (suspensionCount++ === 0) setFlagsFromString('--turbo-filter=~');

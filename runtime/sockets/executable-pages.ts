@@ -42,8 +42,8 @@ export function unchangedMappings(smaps: string, executable: string): FileMappin
 
 /**
  * Returns a function that evicts the pages of the executable file. Most of them are needed only during the start: Node's
- * initialization, and the sources and code caches of the program. The others return, from the system's page cache, when they are
- * used. Returns undefined in `node` I/O mode, on systems other than Linux, or if Node lacks `node:ffi`.
+ * initialization, and the sources and code caches of the program. A page that is used later is loaded again from the system's
+ * page cache. Returns undefined in `node` I/O mode, on systems other than Linux, or if Node lacks `node:ffi`.
  */
 export function executablePageRelease(): (() => void) | undefined {
 	if (!isDirectIo() || process.platform !== 'linux') return undefined;

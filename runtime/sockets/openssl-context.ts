@@ -12,7 +12,7 @@ import { MAX_READ_BYTES, type OpensslThread } from './openssl-thread.ts';
 const VERIFY_PEER = 1;
 const FAIL_IF_NO_PEER_CERT = 2;
 const CTRL_MODE = 33;
-/** SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, SSL_MODE_AUTO_RETRY. */
+/** The modes SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER and SSL_MODE_AUTO_RETRY. */
 const SSL_MODES = 6n;
 const CTRL_SET_READ_AHEAD = 41;
 const CTRL_SET_SESSION_CACHE_MODE = 44;

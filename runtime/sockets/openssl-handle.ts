@@ -58,9 +58,7 @@ const MAX_READS_PER_TURN = 32;
 export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget, BufferOwner {
 	onread: StreamHandle['onread'] = doNothing;
 	svcSocket: DirectSocket;
-	/** Implements PolledSocket. */
 	registrationNumber = 0;
-	/** Implements BufferOwner. */
 	usedSinceCheck = true;
 	positionInSet = -1;
 	readonly #tcpHandle: StreamHandle;
@@ -155,8 +153,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	}
 
 	/**
-	 * The client's certificate, and the result of its verification by OpenSSL. A resumed session has those of the handshake that
-	 * created it.
+	 * The client's certificate, and the result of its verification by OpenSSL. In a resumed session, both are from the handshake
+	 * that created the session.
 	 */
 	get clientProof(): ClientProof {
 		const ssl = this.#ssl;

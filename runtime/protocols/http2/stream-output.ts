@@ -18,9 +18,9 @@ export interface OutputSession {
 	readonly frames: DataWriter;
 	/** Number of bytes of DATA that the client accepts on all streams together (the connection's send window). */
 	sendWindow: number;
-	/** Maximum bytes of a body that one stream may buffer. In HTTP/2, this is its share of the connection's limit. */
+	/** Maximum bytes of a body that one stream may buffer. In HTTP/2, this is the stream's share of the connection's limit. */
 	readonly maxBufferedBytes: number;
-	/** Requests that `takeTurn` be called, during this task or soon after. */
+	/** Queues an output, so that its `takeTurn` is called during the current task or soon after it. */
 	wantsTurn(output: StreamOutput): void;
 	/** Accounts for bytes that are buffered (positive) or no longer buffered (negative). */
 	accountBuffered(byteCount: number): void;
@@ -285,7 +285,7 @@ export class StreamOutput {
 
 	/**
 	 * Number of bytes worth pulling: as many as the client accepts now, or as many as it has accepted before, because a client that
-	 * has accepted data is probably still reading. The latter avoids tiny pulls for a client that opens its windows in small steps.
+	 * has accepted data is probably still reading, and may open its windows in such small steps that every pull would be tiny.
 	 */
 	get #pullBytes(): number {
 		const { sendWindow, maxBufferedBytes } = this.#session;

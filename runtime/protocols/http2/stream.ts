@@ -33,11 +33,11 @@ import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
 /** The error codes with which streams of a protocol are reset. */
 export interface ResetCodes {
-	/** Means that the rest of the request is not needed, which is not an error. */
+	/** Tells the client that the rest of its request is not needed, which is not an error. */
 	readonly none: number;
 	readonly cancel: number;
 	readonly internal: number;
-	/** Means that the connection of a CONNECT tunnel was closed abnormally. */
+	/** Tells the client that the connection behind its CONNECT tunnel was closed abnormally. */
 	readonly connect: number;
 }
 

@@ -16,7 +16,7 @@ export interface ControlledConnection {
 	claimStreamType(type: number): boolean;
 	/** Ends the connection because of an error caused by the client. */
 	fail(code: number): void;
-	/** Charges the cost of a frame or instruction that does no useful work. */
+	/** Deducts the cost of a frame or instruction that does no useful work from the connection's budget; see `FloodGuard`. */
 	charge(reason: CutReason, cost: number): void;
 	/** Called for a stream of an unknown type, or one that ended before its type was known. */
 	onUnknownStream(stream: QuicStream): void;
@@ -105,7 +105,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	}
 
 	/**
-	 * Checks which element a PRIORITY_UPDATE names (RFC 9218 §7.2). The priority itself is ignored: streams are served round-robin.
+	 * Checks the ID in a PRIORITY_UPDATE frame (RFC 9218 §7.2). The priority itself is ignored: streams are served round-robin.
 	 */
 	#checkPriorityUpdate(type: number, payload: Buffer): void {
 		const idBytes = payload.length === 0 ? 1 : 1 << (payload[0]! >> 6);
@@ -175,7 +175,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	#checkInstructions(bytes: Buffer, start: number): void {
 		for (let at = start; at < bytes.length && !this.#hasFailed; at++) {
 			if (this.#streamType === STREAM_TYPE.encoder) {
-				// 0x20 is Set Dynamic Table Capacity to 0, in the only form that is one byte long.
+				// 0x20 is the instruction Set Dynamic Table Capacity with the capacity 0.
 				if (bytes[at] !== 0x20) this.#fail(H3_ERROR.encoderStream);
 			} else if (this.#isInCancellation || (bytes[at]! & 0xc0) === 0x40) this.#checkCancellation(bytes[at]!);
 			else this.#fail(H3_ERROR.decoderStream);
@@ -216,7 +216,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 	}
 }
 
-/** The largest integer of the format (RFC 9000 §16). */
+/** The largest variable-length integer of QUIC (RFC 9000 §16). */
 const MAX_QUIC_INTEGER = 2n ** 62n - 1n;
 
 /**

@@ -9,7 +9,7 @@ export const FRAME_TYPE = {
 	pushPromise: 0x5,
 	goAway: 0x7,
 	maxPushId: 0xd,
-	/** PRIORITY_UPDATE (RFC 9218 §7.2). */
+	/** The two types of PRIORITY_UPDATE frames: for requests and for pushes (RFC 9218 §7.2). */
 	priorityUpdateRequest: 0xf0700,
 	priorityUpdatePush: 0xf0701,
 } as const;

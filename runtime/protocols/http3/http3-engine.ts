@@ -44,7 +44,7 @@ export class Http3Engine {
 	limits: ProtocolLimits;
 	readonly counters: Http3Counters | undefined;
 	readonly connections: Set<EngineConnection> = new Set();
-	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one tick old. */
+	/** `performance.now()` at the last event. Exact at the start of an exchange, otherwise at most one clock tick old. */
 	now: number = performance.now();
 	draining = false;
 	#coders: Http3Coders | undefined = undefined;

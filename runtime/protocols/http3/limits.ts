@@ -13,8 +13,8 @@ export const MAX_CONNECTION_STREAMS = 2048;
 /** Number of streams that a client may open during a graceful shutdown: this many before the last GOAWAY, and as many after it. */
 export const MAX_LATE_STREAMS = 1024;
 /**
- * Maximum encoded bytes of a field section, as a multiple of the limit of a decoded one. Clients that respect the announced limit
- * of decoded sections do not reach it.
+ * Maximum size of an encoded field section, as a multiple of the maximum size of a decoded section. Clients that respect the
+ * announced limit, which is for decoded sections, do not reach it.
  */
 export const MAX_SECTION_FACTOR = 4;
 /** Maximum bytes of a frame on a control stream, unless the frame is ignored. */

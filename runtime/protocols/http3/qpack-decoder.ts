@@ -70,7 +70,7 @@ export class QpackDecoder {
 		return value === undefined ? undefined : new DecodedField(name!, value);
 	}
 
-	/** Decodes an integer with a prefix of this many bits (RFC 7541 §5.1). Returns −1 if it is malformed or too large. */
+	/** Decodes an integer with a prefix of `prefixBits` bits (RFC 7541 §5.1). Returns −1 if it is malformed or too large. */
 	#readInteger(bytes: Buffer, end: number, prefixBits: number): number {
 		const mask = (1 << prefixBits) - 1;
 		let value = bytes[this.#readIndex++]! & mask;
@@ -85,8 +85,8 @@ export class QpackDecoder {
 	}
 
 	/**
-	 * Decodes a string. The prefix of its length has this many bits, and follows the bit that tells whether the string is
-	 * Huffman-coded.
+	 * Decodes a string. It begins with a bit that tells whether it is Huffman-coded, followed by its length, an integer with a
+	 * prefix of `prefixBits` bits.
 	 */
 	#readString(bytes: Buffer, end: number, prefixBits: number): string | undefined {
 		if (this.#readIndex >= end) return undefined;

@@ -36,7 +36,7 @@ export const QPACK_FIELD_FORMAT: FieldLineFormat = {
 	},
 };
 
-/** Starts a section without a dynamic table, with a status if one is given. Returns the index after it. */
+/** Writes the prefix of a section that uses no dynamic table, and the status if one is given. Returns the index after them. */
 export function writeSectionStart(target: Buffer, at: number, status: number | undefined): number {
 	target[at] = 0;
 	target[at + 1] = 0;

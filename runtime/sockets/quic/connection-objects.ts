@@ -1,6 +1,6 @@
 /**
- * The calls of OpenSSL with which a QUIC connection begins and ends, and their constants. None of them leaves an error in the
- * thread's queue.
+ * The calls of OpenSSL that begin and end a QUIC connection, and their constants. No call leaves an error in OpenSSL's error
+ * queue.
  */
 import type { QuicClose } from './quic-connection.ts';
 import * as BOUND from './quic-limits.ts';
@@ -122,6 +122,6 @@ export function nextEventAt({ library, results, resultsPointer }: QuicThread, li
 		resultsPointer + RESULT_OFFSETS.infinite,
 	);
 	if (results.readInt32LE(64) !== 0) return Infinity;
-	// The low 32 bits are sufficient: no time is longer than the handshake's or the connection's limit.
+	// The low 32 bits are sufficient, because no event is due later than the time limit of the handshake or the connection.
 	return performance.now() + results.readUInt32LE(48) * 1000 + results.readUInt32LE(56) / 1000;
 }

@@ -94,7 +94,7 @@ export class DatagramMemory {
 			this.outgoingVectors.writeBigUInt64LE(this.outgoingPayloadsPointer + BigInt(i * SENT_DATAGRAM_BYTES), i * 16);
 	}
 
-	/** Copies a datagram to the place after those that wait to be sent. */
+	/** Appends a copy of a datagram to those that wait to be sent. */
 	putDatagram(datagram: Uint8Array): void {
 		this.outgoingPayloads.set(datagram, this.waitingCount * SENT_DATAGRAM_BYTES);
 		this.outgoingLengths[this.waitingCount] = datagram.length;

@@ -45,8 +45,8 @@ export class DatagramPipe {
 	/** The `BIO_MSG`s of received datagrams, which are put into the pair. */
 	readonly #input: Messages;
 	/**
-	 * The `BIO_MSG`s for datagrams that are taken out of the pair. Each points to its place in the thread's memory for datagrams to
-	 * send.
+	 * The `BIO_MSG`s for datagrams that are taken out of the pair. Each points to its own part of the thread's memory for
+	 * datagrams to send.
 	 */
 	readonly #output: Messages;
 	/** Address of the first received datagram. It is less than 2^48, so a number represents it exactly. */

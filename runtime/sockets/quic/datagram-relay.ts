@@ -89,8 +89,8 @@ export class DatagramRelay implements PolledSocket {
 	readonly #sendBuffer = Buffer.allocUnsafeSlow(MAX_MESSAGE_BYTES);
 	readonly #sendBufferPointer: bigint;
 	/**
-	 * Messages, other than datagrams, that did not fit into the queue. A datagram that does not fit is dropped, like a datagram that
-	 * finds the socket's own queue full.
+	 * Messages, other than datagrams, that did not fit into the channel's queue. A datagram that does not fit is dropped, just as
+	 * the kernel drops a datagram if the UDP socket's queue is full.
 	 */
 	readonly #unsentMessages: Buffer[] = [];
 	#timer: NodeJS.Timeout | undefined;

@@ -60,7 +60,7 @@ export const SMALL_REST_BYTES = 16_384;
 /** Maximum datagrams of an unfinished handshake that are kept for retransmission. */
 export const MAX_HANDSHAKE_DATAGRAMS = 8;
 /**
- * Minimum milliseconds between two retransmissions of these datagrams, which happen only when a datagram of the client arrives.
+ * Minimum milliseconds between two retransmissions of a handshake, which happen only when a datagram of the client arrives.
  * Clients repeat their first packet after about one second.
  */
 export const MIN_RETRANSMISSION_INTERVAL_MS = 250;
@@ -80,8 +80,8 @@ export const INCOMING_BUFFER_BYTES = 65_536;
 /** Bytes of a thread's buffer for datagrams that OpenSSL sends. */
 export const OUTGOING_BUFFER_BYTES = 98_304;
 /**
- * OpenSSL sends until it has nothing more, or the buffer is full. It is asked for more if it has sent at least this many datagrams,
- * which is far less than what fills the buffer.
+ * OpenSSL sends until it has nothing more, or the buffer is full. After it has sent at least this many datagrams, it is asked for
+ * more, because the buffer may have been full. A full buffer always holds far more datagrams than this.
  */
 export const MORE_OUTPUT_DATAGRAMS = 16;
 /** Milliseconds without a packet after which a connection is closed (RFC 9000 §10.1). */

@@ -218,7 +218,7 @@ export class QuicTls {
 		return groups.split(':').some(name => offeredGroups.includes(GROUP_ID_BY_NAME[name] ?? ''));
 	}
 
-	/** Sets the certificate of a handshake, and how the client authenticates. Returns false if OpenSSL rejects either. */
+	/** Sets a handshake's certificate and what it demands of the client. Returns false if OpenSSL rejects one of these settings. */
 	applyChoice(ssl: bigint, choice: QuicCertificate): boolean {
 		const { library } = this.#thread;
 		const { functions } = library;

@@ -31,7 +31,7 @@ export class DatagramRouter<Target extends RouteTarget> {
 		return this.#targetsById.size;
 	}
 
-	/** Returns the connection of a datagram, or what to do with it. `now` is `performance.now()`. */
+	/** Returns the connection to which a datagram belongs, or what to do if it belongs to none. `now` is `performance.now()`. */
 	route(bytes: Buffer, start: number, end: number, now: number): Target | UnroutedVerdict {
 		const { header } = this;
 		const kind = header.read(bytes, start, end);

@@ -1,7 +1,7 @@
 /**
  * Shrinks two buffers that OpenSSL keeps for the whole life of a connection, and that would otherwise take a third of an idle
- * connection's memory: the buffer for the TLS messages that follow the handshake, of which there are only session tickets, and that
- * of a control stream, which carries a few bytes.
+ * connection's memory: the buffer for the TLS messages that follow the handshake, which are only session tickets, and the
+ * buffer of a control stream, which carries a few bytes.
  *
  * OpenSSL has a function that resizes a buffer, but none that returns the buffer, so its pointer is read from OpenSSL's own
  * structures. The offsets of the pointers are searched for once: in the first connection and in the first control stream, while
@@ -67,7 +67,7 @@ export class SendBufferShrinker {
 	onConnectionCreated(channel: bigint): void {
 		if (this.#tlsPointerOffset !== 'unknown') return;
 		this.#tlsPointerOffset = this.#findPointers(channel, MAX_CHANNEL_BYTES, TLS_BUFFER_COUNT, TLS_BUFFER_BYTES);
-		// The last of the pointers is that of the buffer for messages that follow the handshake.
+		// The last pointer refers to the buffer for messages that follow the handshake.
 		if (this.#tlsPointerOffset !== 'absent') this.#tlsPointerOffset += (TLS_BUFFER_COUNT - 1) * POINTER_BYTES;
 	}
 
@@ -81,7 +81,7 @@ export class SendBufferShrinker {
 		return this.#shrink(channel + BigInt(offset), TLS_BUFFER_BYTES, SMALL_TLS_BUFFER_BYTES);
 	}
 
-	/** Shrinks the buffer of a new stream to which nothing has been written. The result is that of {@link shrinkTlsBuffer}. */
+	/** Shrinks the buffer of a new stream to which nothing has been written. Returns the same as {@link shrinkTlsBuffer}. */
 	shrinkStreamBuffer(channel: bigint, streamId: number): number | undefined {
 		if (this.#streamPointerOffset === 'absent') return undefined;
 		const { functions } = this.#library;

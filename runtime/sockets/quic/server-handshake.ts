@@ -13,7 +13,7 @@ const INTERNAL_ERROR_ALERT = 80;
 const HANDSHAKE_FAILURE_ALERT = 40;
 const NO_PROTOCOL_ALERT = 120;
 /**
- * Result with which the ClientHello callback pauses the handshake. OpenSSL calls it again when it handles events the next time.
+ * Result with which the ClientHello callback pauses the handshake. OpenSSL calls the callback again when it next handles events.
  */
 const PAUSE_HANDSHAKE = -1;
 
