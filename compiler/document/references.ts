@@ -4,5 +4,5 @@ import type { Schema } from './schema-type.ts';
 /** The schema of a list of steps. */
 export const PIPELINE_SCHEMA: Schema = { $ref: '#/$defs/pipeline' };
 
-/** The schema of a matcher with its type. */
+/** The schema of a matcher: an object whose `type` names the kind of matcher. */
 export const MATCHER_SCHEMA: Schema = { $ref: '#/$defs/matcher' };

@@ -103,7 +103,6 @@ export function findArgumentSecrets(args: readonly unknown[], index: number): Te
 	return findUrlSecrets(text);
 }
 
-/** A token of an expression. */
 interface Token extends TextPart {
 	readonly kind: 'text' | 'placeholder' | 'word' | 'mark';
 	/** The text between the quotes of a literal, or the name of a placeholder. */
@@ -148,8 +147,8 @@ function endOfLiteral(expression: string, contentStart: number, quote: string, i
 }
 
 /**
- * Finds the literals in an expression that occur in the same comparison or call as a credential. Names of fields and parameters are
- * left out.
+ * Finds the literals in an expression that occur in the same comparison or call as a credential. Literals that only
+ * name a field or parameter are left out.
  */
 export function findExpressionSecrets(expression: string): TextPart[] {
 	if (!/["']/.test(expression)) return [];

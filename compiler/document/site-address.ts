@@ -111,8 +111,8 @@ export function effectivePort(address: SiteAddress, ports: SchemePorts): number 
 }
 
 /**
- * Reports whether an address is served with TLS: because of its scheme or the HTTPS port, or because it has a host and not the HTTP
- * port.
+ * Reports whether an address is served with TLS: because of its scheme or the HTTPS port, or because it names a host and its port
+ * is not the HTTP port.
  */
 export function needsTls(address: SiteAddress, ports: SchemePorts): boolean {
 	if (address.scheme !== undefined) return address.scheme === 'https';

@@ -94,7 +94,7 @@ export class UpstreamScript {
 		return [...this.#busyZones].filter(zone => !this.#enteredZones.has(zone));
 	}
 
-	/** The answers that were never used. The first answer of each upstream is left out, even if it was not used. */
+	/** The answers that were never used, except the first answer of each upstream, which need not be used. */
 	get unusedAnswers(): readonly ScriptedAnswer[] {
 		const countsByUpstream = new Map<string | undefined, number>();
 		return this.#answers.filter(({ upstreamName }) => {

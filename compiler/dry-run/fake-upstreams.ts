@@ -127,7 +127,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		};
 	}
 
-	/** Returns false, because the upstreams of a dry run are idle. */
+	/** Returns false: `shed` refuses no request, because the upstreams of a dry run are idle. */
 	countShed(): boolean {
 		return false;
 	}
@@ -155,7 +155,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		return pausesMs.reduce((sum, pause) => sum + pause, 0);
 	}
 
-	/** Resolves each name to a single upstream whose address is the name. */
+	/** Returns one address for each name: the name itself with a port. Undefined unless the pool is `dynamic`. */
 	lookUp(names: readonly string[]): readonly string[] | undefined {
 		return this.settings.dynamic && names.map(name => (name.includes(' ') ? name.replace(' ', ':') : `${name}:80`));
 	}

@@ -7,7 +7,7 @@ const CERTIFICATE_FACT_NAMES = ['issuer', 'serial', 'fingerprint', 'dns', 'email
 
 export const CERTIFICATE_USAGE = `client_certificate <subject> [${CERTIFICATE_FACT_NAMES.map(fact => `${fact}=<value>`).join('] [')}]`;
 
-/** A fact about a certificate; `dns`, `email`, `ip` and `uri` are alternative names. */
+/** A fact about a certificate; `dns`, `email`, `ip` and `uri` are subject alternative names. */
 export interface CertificateFact {
 	readonly name: (typeof CERTIFICATE_FACT_NAMES)[number];
 	readonly value: string;

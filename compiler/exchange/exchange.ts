@@ -194,8 +194,8 @@ export class Exchange {
 	/** Number of the step that answered or failed (see step-place.ts); −1 if none did. */
 	decidingStep: number = -1;
 	/**
-	 * Number of the first step of the running pipeline. Step numbers in closures are relative to it, because several sites may
-	 * share a closure.
+	 * Number of the first step of the running pipeline. Handlers number their steps relative to it, because several sites may
+	 * share a handler.
 	 */
 	stepBase: number = 0;
 	/** Index of the site in its generation; −1 if there is none. */

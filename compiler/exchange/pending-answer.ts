@@ -4,13 +4,13 @@
  */
 import type { Exchange } from './exchange.ts';
 
-/** Receives the outcome of a handler first, and converts an error to a response. */
+/** The first receiver of a handler's outcome. It converts an error to a response. */
 export interface AnswerOutcomeHandler {
 	onAnswered(x: Exchange): void;
 	onFailed(x: Exchange, error: unknown): void;
 }
 
-/** Receives the outcome of a handler last, and writes the response. */
+/** The last receiver of a handler's outcome. It writes the response. */
 export interface AnswerWaiter {
 	/**
 	 * Called when the response is ready, whether or not the handler succeeded. `now` is `performance.now()`, if known. Must not
@@ -104,8 +104,8 @@ export class PendingAnswer {
 	}
 
 	/**
-	 * Returns what a handler must return. The creator calls this after it has started the work. Returns undefined if the work has
-	 * already ended.
+	 * Returns this object, as the result for the handler to return, or undefined if the work has already ended. The creator calls
+	 * this after it has started the work.
 	 * @throws the error with which the work failed
 	 */
 	handlerResult(): void | Promise<void> {

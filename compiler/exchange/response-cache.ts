@@ -12,9 +12,9 @@ export interface CachedHead {
 	readonly status: number;
 	/** Response fields as alternating names and values, without hop-by-hop fields. */
 	readonly fields: readonly string[];
-	/** Response fields that were already set before the handlers after the cache ran. */
+	/** Response fields that were set before the cache called later handlers, as alternating names and values. */
 	readonly before: readonly string[];
-	/** Lower-case names of the fields in `before` that the handlers after the cache removed. */
+	/** Lower-case names of the fields in `before` that later handlers removed or replaced. */
 	readonly removed: readonly string[];
 	/** The request fields that select this response (those named by `Vary`), as alternating lower-case names and values. */
 	readonly selecting: readonly string[];
@@ -115,7 +115,7 @@ export interface ClusterTier {
 		intent: ClusterIntent,
 		knownVersions: readonly string[],
 	): Promise<ClusterAnswer>;
-	/** Returns a ticket that also ends a lease. A response that is stored with this ticket is then stored in the cluster as well. */
+	/** Returns a ticket whose `done` also ends a lease. A response that is stored with it is stored in the cluster as well. */
 	ticketWithLease(ticket: FetchTicket | undefined, leaseId: number): FetchTicket;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Converts the numbers of steps to places in the configuration, such as `Configfile:12`, so that logs can name the step that
- * decided a request. Closures identify steps by number, because equal sites share closures, and because closures stay in use when
- * only the lines of their steps change. A number is converted to a place only when a log needs it.
+ * decided a request. Handlers know their step by its number, because equal sites share handlers, and because handlers stay in use
+ * when only the lines of their steps change. A number is converted to a place only when a log needs it.
  */
 
 /** Number of the first step in named routes. Steps in sites have lower numbers. */

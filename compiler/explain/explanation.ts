@@ -58,7 +58,7 @@ export type ExplainedStep =
 	  }
 	| { readonly kind: 'failure'; readonly place: ExplainedPlace; readonly status: number; readonly message: string };
 
-/** A zone of a limit, and the text of its key with placeholders. */
+/** A zone of a limit, and the key by which it counts requests, with placeholders. */
 export interface ExplainedLimit {
 	readonly zone: string;
 	readonly key: string;
@@ -147,7 +147,7 @@ export class Explainer {
 			.sort((a, b) => b.text.length - a.text.length);
 	}
 
-	/** Answers a request and explains why; undefined if nothing listens there. The caller closes the response. */
+	/** Answers and explains a request; undefined if nothing listens at its URL. The caller must close the response. */
 	async explain(
 		request: DryRunRequest,
 		upstream?: UpstreamAnswer | UpstreamScript,

@@ -17,7 +17,7 @@ export interface RequestTarget {
 	readonly target: string;
 }
 
-/** The event that a matcher was evaluated. */
+/** A record of the evaluation of a matcher. */
 export interface MatcherEvent {
 	readonly kind: 'matcher';
 	readonly pointer: string;
@@ -36,7 +36,7 @@ export interface HandlerEvent {
 	targetChange: { readonly before: RequestTarget; readonly after: RequestTarget } | undefined;
 }
 
-/** The event that a handler or matcher failed. The error routes run next, with the original request. */
+/** A record of the failure of a handler or matcher. The error routes run next, with the original request. */
 export interface FailureEvent {
 	readonly kind: 'failure';
 	/** Pointer of the handler or matcher that failed. */
@@ -95,7 +95,7 @@ export class GraphTrace {
 	/** Records that a handler has returned. Everything that it called has returned before. */
 	recordHandlerEnd(event: HandlerEvent, x: Exchange): void {
 		if (this.#currentHandler === event) this.#attributeChanges(x);
-		// After the inner handlers have returned, an outer handler only restores the request. This does not count as a change.
+		// An outer handler has only restored the request after its inner handlers returned. This is not recorded as a change.
 		else this.#currentTarget = targetOf(x);
 		const isAnswered = x.answeredBy !== '' || x.isAborted;
 		const isNewAnswer = x.answeredBy !== this.#answeredBy || this.#entryNumbers.get(event)! > this.#answerNumber;

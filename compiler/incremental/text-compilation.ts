@@ -72,8 +72,8 @@ export function lowerPieces(pass: TextPassInput): LoweredText | 'again' | 'whole
 	memory.sites.beginCompilation(input.path, folder, reader, expansionReport, path => importer.addFile(path));
 	structure.addFile(mainFile);
 	const tree = structure.finish();
-	// If a limit has stopped the expansion, the order of processing matters. The lines of a site without braces may be in several
-	// pieces.
+	// Two cases require parsing the text as a whole: a limit that stopped the expansion, because the result then depends on the
+	// order of processing, and a site without braces, because its lines may be in several pieces.
 	if (expansionReport.isExhausted || tree.sites.some(site => !site.hasBraces)) return 'whole';
 	const siteReader = new SiteReader(dialect, reader, directives);
 	const origins = new Origins();

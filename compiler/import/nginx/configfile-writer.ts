@@ -10,7 +10,7 @@ export interface KeptDirective {
 	readonly reason: string;
 }
 
-/** A line with its depth in blocks, or a slot for lines that are written later. */
+/** A line with the number of blocks around it, or a slot for lines that are written later. */
 type Piece = { readonly depth: number; readonly text: string } | { readonly depth: number; readonly slot: Slot };
 
 /** Lines that were captured instead of written. {@link ConfigfileWriter.append} adds them to the text. */

@@ -112,7 +112,7 @@ export function writeCache(prefix: CachePrefix, scope: Scope, cx: ServerContext,
 	});
 }
 
-/** Returns the `ttl` lines for `proxy_cache_valid`. If a status has several times, nginx uses the first. */
+/** Returns the `ttl` lines for `proxy_cache_valid`. If several lines name a status, nginx uses the first. */
 function ttlLines(prefix: CachePrefix, scope: Scope, out: ConfigfileWriter): string[] {
 	const ttlsByStatus = new Map<string, string>();
 	let hasAnyStatus = false;

@@ -254,7 +254,7 @@ function writeLimitExcept(
 	}
 }
 
-/** Writes `try_files`. The lines for the case that no file exists come first. */
+/** Writes `try_files`. A request for which no file exists is handled by the lines that are written first. */
 function writeTryFiles(directive: NginxDirective, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
 	const fallbackTarget = directive.args.at(-1) ?? '';

@@ -164,7 +164,10 @@ function prefixCondition(...prefixes: readonly string[]): string {
 	return `path_regexp ${word(pattern)}`;
 }
 
-/** Writes the choice among the locations, and the content of each. The server's own directives answer if no location is chosen. */
+/**
+ * Writes a branch for each location, in the order in which nginx tries the locations. The server's own directives form the last
+ * branch, for requests that no location matches.
+ */
 export function writeLocations(locations: readonly Location[], cx: ServerContext): void {
 	const { out } = cx;
 	const { decidedBranches, longestBranches } = branchesOf(
@@ -210,7 +213,8 @@ function writeBranch({ location, parents, place, redirectPath: slashPath }: Loca
 }
 
 /**
- * Writes a location's own directives. If the location has a regular expression, also writes the choice among its inner locations.
+ * Writes a location's own directives. If the location has a regular expression, also writes a branch for each of its inner
+ * locations.
  */
 export function writeLocation(
 	location: Location,

@@ -26,7 +26,7 @@ export class PathPatternIndex<Owner> {
 		return true;
 	}
 
-	/** Yields the owners with a pattern that equals a path in lower case, or is a prefix of it. Some may occur several times. */
+	/** Yields the owners with a pattern that equals the lower-case `path` or is its prefix. May yield an owner several times. */
 	*ownersFor(path: string): Generator<Owner> {
 		yield* this.#ownersByPath.get(path) ?? [];
 		for (let length = 2; length <= path.length; length++) yield* this.#ownersByPrefix.get(path.slice(0, length)) ?? [];

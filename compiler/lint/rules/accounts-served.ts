@@ -1,4 +1,4 @@
-/** The lint rule `auth/accounts-served`. */
+/** The lint rule `auth/accounts-served`, which reports a file of accounts that is in a folder from which files are served. */
 import { basename } from 'node:path';
 import { basicAuth } from '../../modules/directives/basic-auth/basic-auth.ts';
 import type { BasicAuthStep } from '../../modules/directives/basic-auth/basic-auth-handler.ts';
@@ -6,7 +6,6 @@ import { traitsOf } from '../inspection/answering.ts';
 import { isHidden, rootsOf } from '../inspection/file-roots.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a file of accounts that is in a folder from which files are served. */
 export const accountsServed: LintRule = {
 	name: 'auth/accounts-served',
 	severity: 'warning',

@@ -1,8 +1,10 @@
-/** The lint rule `admin/open`. */
+/**
+ * The lint rule `admin/open`, which reports an Admin API that has no token although it listens on an address that other machines
+ * can reach.
+ */
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { isLoopback } from '../inspection/public-host.ts';
 
-/** Reports an Admin API without a token that listens on an address which other machines can reach. */
 export const adminApiOpen: LintRule = {
 	name: 'admin/open',
 	severity: 'warning',

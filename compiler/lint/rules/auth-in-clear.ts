@@ -1,9 +1,8 @@
-/** The lint rule `auth/in-clear`. */
+/** The lint rule `auth/in-clear`, which reports `basic_auth` that asks for a password over plain HTTP. */
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { isLoopback } from '../inspection/public-host.ts';
 
-/** Reports `basic_auth` that asks for a password over plain HTTP. */
 export const passwordOverPlainHttp: LintRule = {
 	name: 'auth/in-clear',
 	severity: 'warning',

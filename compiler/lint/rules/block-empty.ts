@@ -1,4 +1,4 @@
-/** The lint rule `block/empty`. */
+/** The lint rule `block/empty`, which reports a block of directives that is empty. */
 import type { Dialect } from '../../dialects/dialect.ts';
 import { directives } from '../../modules/registry/directives.ts';
 import { linesOf } from '../inspection/lint-context.ts';
@@ -11,7 +11,6 @@ function blockNames(dialect: Dialect): ReadonlySet<string> {
 	return new Set(['else', ...directives.flatMap(({ isBlock, names }) => (isBlock ? names[dialect] : []))]);
 }
 
-/** Reports a block of directives that is empty. */
 export const blockEmpty: LintRule = {
 	name: 'block/empty',
 	severity: 'note',

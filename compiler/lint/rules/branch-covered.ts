@@ -1,11 +1,13 @@
-/** The lint rule `branch/covered`. */
+/**
+ * The lint rule `branch/covered`, which reports a `handle` or `when` branch that never runs, because an earlier branch takes all
+ * its requests.
+ */
 
 import type { StepBranch } from '../../modules/contract/traits.ts';
 import { branchesOf } from '../inspection/answering.ts';
 import { CoveringMatchers } from '../inspection/covering-matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a `handle` or `when` branch that never runs, because an earlier branch takes all its requests. */
 export const branchCovered: LintRule = {
 	name: 'branch/covered',
 	severity: 'warning',

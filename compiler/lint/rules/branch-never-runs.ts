@@ -1,10 +1,9 @@
-/** The lint rule `branch/never-runs`. */
+/**
+ * The lint rule `branch/never-runs`, which reports nothing itself: the compiler reports branches that never run in a Configfile,
+ * and the rule `branch/covered` reports them in other formats.
+ */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/**
- * Reports nothing itself. The compiler reports branches that never run in a Configfile, and the rule `branch/covered` reports them
- * for other formats.
- */
 export const branchNeverRuns: LintRule = {
 	name: 'branch/never-runs',
 	severity: 'warning',

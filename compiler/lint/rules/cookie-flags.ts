@@ -1,9 +1,11 @@
-/** The lint rule `header/cookie-without-flags`. */
+/**
+ * The lint rule `header/cookie-without-flags`, which reports a cookie that is set without `HttpOnly` or `SameSite`, unless other
+ * lines certainly add them.
+ */
 import { finishedCookie } from '../inspection/finished-cookie.ts';
 import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a cookie that is set without `HttpOnly` or `SameSite`, unless other lines certainly add them. */
 export const cookieWithoutFlags: LintRule = {
 	name: 'header/cookie-without-flags',
 	severity: 'note',

@@ -1,8 +1,10 @@
-/** The lint rule `header/cors-for-everyone`. */
+/**
+ * The lint rule `header/cors-for-everyone`, which reports header fields that let every origin read responses with the user's
+ * credentials (CORS).
+ */
 import { type FieldEdit, fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports header fields that let every origin read responses with the user's credentials (CORS). */
 export const corsForEveryone: LintRule = {
 	name: 'header/cors-for-everyone',
 	severity: 'warning',

@@ -1,13 +1,12 @@
-/** The lint rule `encode/after-replace`. */
+/**
+ * The lint rule `encode/after-replace`, which reports an `encode` after a `replace`. Such an `encode` has no effect, because
+ * `replace` asks the directives after it for an uncompressed response.
+ */
 import { encode } from '../../modules/directives/encode/encode.ts';
 import { replace } from '../../modules/directives/replace/replace.ts';
 import { findLaterStep } from '../inspection/later-step.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/**
- * Reports an `encode` after a `replace`, which has no effect, because `replace` asks the directives after it for an uncompressed
- * response.
- */
 export const encodeAfterReplace: LintRule = {
 	name: 'encode/after-replace',
 	severity: 'warning',

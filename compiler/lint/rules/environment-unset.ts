@@ -1,10 +1,9 @@
-/** The lint rule `environment/unset`. */
+/** The lint rule `environment/unset`, which reports environment variables that are not set. */
 import { escapePointer } from '../../document/json-pointer.ts';
 import { scanComments } from '../../syntax/scan-comments.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports environment variables that are not set. */
 export const environmentUnset: LintRule = {
 	name: 'environment/unset',
 	severity: 'warning',

@@ -1,11 +1,10 @@
-/** The lint rule `errors-page/no-pages`. */
+/** The lint rule `errors-page/no-pages`, which reports a folder of error pages that contains no page. */
 import { isAbsolute, join } from 'node:path';
 import { STATUS_CODES } from '../../exchange/status-codes.ts';
 import { type ErrorsPageStep, errorsPage } from '../../modules/directives/errors-page/errors-page.ts';
 import { pageNames } from '../../modules/directives/errors-page/errors-page-handler.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a folder of error pages that contains no page. */
 export const errorPagesMissing: LintRule = {
 	name: 'errors-page/no-pages',
 	severity: 'warning',

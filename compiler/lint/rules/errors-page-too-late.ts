@@ -1,11 +1,13 @@
-/** The lint rule `errors-page/too-late`. */
+/**
+ * The lint rule `errors-page/too-late`, which reports an unconditional `errors_page` that is written after a directive that may
+ * raise errors.
+ */
 import type { Step } from '../../document/document.ts';
 import { error } from '../../modules/directives/error.ts';
 import { errorsPage } from '../../modules/directives/errors-page/errors-page.ts';
 import { branchesOf, traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports an unconditional `errors_page` that is written after a directive that may raise errors. */
 export const errorsPageTooLate: LintRule = {
 	name: 'errors-page/too-late',
 	severity: 'warning',

@@ -1,4 +1,4 @@
-/** The lint rule `files/private-files`. */
+/** The lint rule `files/private-files`, which reports a served folder that contains a repository, an environment file or keys. */
 import { join } from 'node:path';
 import { traitsOf } from '../inspection/answering.ts';
 import { isHidden, rootsOf } from '../inspection/file-roots.ts';
@@ -7,7 +7,6 @@ import type { LintRule } from '../inspection/lint-rule.ts';
 /** Names of files and folders that contain keys, passwords or history. */
 const PRIVATE_NAMES: readonly string[] = ['.git', '.svn', '.hg', '.env', '.htpasswd', '.ssh', '.aws', 'id_rsa'];
 
-/** Reports a served folder that contains a repository, an environment file or keys. */
 export const filesPrivate: LintRule = {
 	name: 'files/private-files',
 	severity: 'warning',

@@ -1,9 +1,11 @@
-/** The lint rule `header/after-answer`. */
+/**
+ * The lint rule `header/after-answer`, which reports a `header` that is meant for all responses but follows a directive that
+ * answers some requests.
+ */
 import type { Step } from '../../document/document.ts';
 import { answersIfRun, branchesOf, directiveNameOf, traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a `header` that is meant for all responses but follows a directive that answers some requests. */
 export const headerAfterAnswer: LintRule = {
 	name: 'header/after-answer',
 	severity: 'warning',

@@ -1,4 +1,7 @@
-/** The lint rule `header/before-rewrite`. */
+/**
+ * The lint rule `header/before-rewrite`, which reports a header field that is set for the files below a path, although a later
+ * rewrite may serve a file from elsewhere.
+ */
 import type { Matcher } from '../../document/document.ts';
 import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
 import { traitsOf } from '../inspection/answering.ts';
@@ -11,7 +14,6 @@ import { allNestedMatchers, requiresFile } from '../inspection/walk-document.ts'
 /** Matches fields that describe a single file. Other fields are often meant for everything below a path. */
 const FILE_FIELD = /^(?:content-type|content-encoding|content-disposition|content-language|etag|last-modified)$/i;
 
-/** Reports a header field that is set for the files below a path, although a later rewrite may serve a file from elsewhere. */
 export const headerBeforeRewrite: LintRule = {
 	name: 'header/before-rewrite',
 	severity: 'warning',

@@ -1,4 +1,7 @@
-/** The lint rule `header/caches-errors`. */
+/**
+ * The lint rule `header/caches-errors`, which reports a field for long-lived caching that is also set on the 404 response for a
+ * missing file.
+ */
 import type { Fix } from '../../diagnostics/diagnostic.ts';
 import type { Matcher } from '../../document/document.ts';
 import { answersIfRun, directiveNameOf, traitsOf } from '../inspection/answering.ts';
@@ -14,7 +17,6 @@ interface ResponseEdits {
 	readonly [kind: string]: unknown;
 }
 
-/** Reports a field for long-lived caching that is also set on the 404 response for a missing file. */
 export const headerCachesErrors: LintRule = {
 	name: 'header/caches-errors',
 	severity: 'warning',

@@ -1,11 +1,12 @@
-/** The lint rule `header/of-framing`. */
+/**
+ * The lint rule `header/of-framing`, which reports an edit of a field that belongs to the connection rather than to the message.
+ */
 import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
 const FRAMING_FIELD =
 	/^(?:connection|keep-alive|transfer-encoding|content-length|te|trailer|upgrade|proxy-connection)$/i;
 
-/** Reports an edit of a field that belongs to the connection rather than to the message. */
 export const headerOfFraming: LintRule = {
 	name: 'header/of-framing',
 	severity: 'warning',

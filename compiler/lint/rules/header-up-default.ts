@@ -1,4 +1,4 @@
-/** The lint rule `proxy/header-up-default`. */
+/** The lint rule `proxy/header-up-default`, which reports a `header_up` that replaces a default field with a worse value. */
 import type { Document } from '../../document/document.ts';
 import { wholeLinesSpan } from '../../source/source.ts';
 import { fieldEditsOf } from '../inspection/header-fields.ts';
@@ -20,7 +20,6 @@ const DEFAULT_FIELD_VALUES: { readonly [name: string]: readonly string[] } = {
  */
 const SAME_VALUE = /^\{http\.request\.(?:hostport|scheme|remote\.host)\}$/i;
 
-/** Reports a `header_up` that replaces a default field with a worse value. */
 export const headerUpDefault: LintRule = {
 	name: 'proxy/header-up-default',
 	severity: 'warning',
@@ -51,7 +50,7 @@ export const headerUpDefault: LintRule = {
 	},
 };
 
-/** Reports whether a step passes on `X-Forwarded-*` fields that it received, for some peers. */
+/** Reports whether the configuration trusts any peers, whose `X-Forwarded-*` fields the step then passes on. */
 function trustsPeers({ step }: WalkedStep, { settings }: Document): boolean {
 	return [settings?.trusted_proxies, settings?.trusted_proxies_unix, step.trusted_proxies].some(Boolean);
 }

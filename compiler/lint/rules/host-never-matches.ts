@@ -1,10 +1,9 @@
-/** The lint rule `host/never-matches`. */
+/** The lint rule `host/never-matches`, which reports a `host` matcher with a host that its site does not serve. */
 import { listedValuesOf } from '../../modules/registry/matchers.ts';
 import { coversHost } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { assertedMatchers } from '../inspection/walk-document.ts';
 
-/** Reports a `host` matcher with a host that its site does not serve. */
 export const hostNeverMatches: LintRule = {
 	name: 'host/never-matches',
 	severity: 'warning',

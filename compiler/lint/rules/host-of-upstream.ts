@@ -1,9 +1,11 @@
-/** The lint rule `proxy/host-of-upstream`. */
+/**
+ * The lint rule `proxy/host-of-upstream`, which reports a `header_up Host` that hides the requested host from an upstream
+ * without TLS.
+ */
 import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { usesTlsToUpstreams } from '../inspection/upstream-transport.ts';
 
-/** Reports a `header_up Host` that hides the requested host from an upstream without TLS. */
 export const requestedHostHidden: LintRule = {
 	name: 'proxy/host-of-upstream',
 	severity: 'note',

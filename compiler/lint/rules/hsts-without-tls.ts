@@ -1,8 +1,7 @@
-/** The lint rule `header/hsts-without-tls`. */
+/** The lint rule `header/hsts-without-tls`, which reports `Strict-Transport-Security` on plain HTTP, where it has no effect. */
 import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports `Strict-Transport-Security` on plain HTTP, where it has no effect. */
 export const hstsWithoutTls: LintRule = {
 	name: 'header/hsts-without-tls',
 	severity: 'warning',

@@ -1,7 +1,6 @@
-/** The lint rule `let/unused`. */
+/** The lint rule `let/unused`, which reports unused constants. The check is in the compiler. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports unused constants. The check is in the compiler. */
 export const letUnused: LintRule = {
 	name: 'let/unused',
 	severity: 'warning',

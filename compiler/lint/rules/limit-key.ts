@@ -1,4 +1,7 @@
-/** The lint rule `rate-limit/key-of-client`. */
+/**
+ * The lint rule `rate-limit/key-of-client`, which reports a rate limit if every key contains values that the client chooses. A
+ * client evades the limit by changing these values.
+ */
 import { traitsOf } from '../inspection/answering.ts';
 import { isClientChosen, placeholdersOf } from '../inspection/client-chosen.ts';
 import { fieldEditsOf } from '../inspection/header-fields.ts';
@@ -15,9 +18,6 @@ const ADDRESS_FIELD =
  */
 const LABEL = /^http\.request\.(?:header\.|cookie\.|body|(?:orig_)?uri(?!\.path))/;
 
-/**
- * Reports a rate limit if every key contains values that the client chooses. A client evades the limit by changing these values.
- */
 export const limitKeyOfClient: LintRule = {
 	name: 'rate-limit/key-of-client',
 	severity: 'warning',

@@ -1,10 +1,12 @@
-/** The lint rule `limit-rate/of-client`. */
+/**
+ * The lint rule `limit-rate/of-client`, which reports a rate that contains a value from the client. The client can then choose
+ * any rate or none.
+ */
 import { type LimitRateStep, limitRate } from '../../modules/directives/limit-rate.ts';
 import { clientChosenPlaceholders } from '../inspection/client-chosen.ts';
 import { fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a rate that contains a value from the client, which can then choose any rate or none. */
 export const limitRateOfClient: LintRule = {
 	name: 'limit-rate/of-client',
 	severity: 'warning',

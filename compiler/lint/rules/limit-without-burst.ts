@@ -1,4 +1,4 @@
-/** The lint rule `rate-limit/no-burst`. */
+/** The lint rule `rate-limit/no-burst`, which reports a zone whose whole limit may be used at once, because it has no `burst`. */
 import { rateLimit } from '../../modules/directives/rate-limit/rate-limit.ts';
 import type { RateLimitStep } from '../../modules/directives/rate-limit/rate-limit-handler.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
@@ -8,7 +8,6 @@ const MAX_SMALL_LIMIT = 20;
 /** In windows shorter than this many milliseconds, it hardly matters whether the requests come at once or evenly. */
 const MIN_LONG_WINDOW_MS = 10_000;
 
-/** Reports a zone whose whole limit may be used at once, because it has no `burst`. */
 export const limitWithoutBurst: LintRule = {
 	name: 'rate-limit/no-burst',
 	severity: 'note',

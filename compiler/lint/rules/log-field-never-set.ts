@@ -1,4 +1,7 @@
-/** The lint rule `log/field-never-set`. */
+/**
+ * The lint rule `log/field-never-set`, which reports fields in `format text` and `format filter` that no log entry has. Such a
+ * field is misspelled, or nothing adds it.
+ */
 import { nearestName, suggestName } from '../../diagnostics/suggest.ts';
 import type { SiteLog } from '../../document/document.ts';
 import { escapePointer } from '../../document/json-pointer.ts';
@@ -14,7 +17,6 @@ import { traitsOf } from '../inspection/answering.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports fields in `format text` and `format filter` that no log entry has. Such a field is misspelled, or nothing adds it. */
 export const logFieldNeverSet: LintRule = {
 	name: 'log/field-never-set',
 	severity: 'warning',

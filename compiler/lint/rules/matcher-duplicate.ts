@@ -1,9 +1,8 @@
-/** The lint rule `matcher/duplicate`. */
+/** The lint rule `matcher/duplicate`, which reports two named matchers in one block that are identical. */
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports two named matchers in one block that are identical. */
 export const matcherDuplicate: LintRule = {
 	name: 'matcher/duplicate',
 	severity: 'warning',

@@ -1,10 +1,9 @@
-/** The lint rule `matcher/never-holds`. */
+/** The lint rule `matcher/never-holds`, which reports a matcher with conditions that no request can meet at the same time. */
 import type { Matcher } from '../../document/document.ts';
 import { areDisjoint } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { matchersIn } from '../inspection/walk-document.ts';
 
-/** Reports a matcher with conditions that no request can meet at the same time. */
 export const matcherNeverHolds: LintRule = {
 	name: 'matcher/never-holds',
 	severity: 'warning',

@@ -1,9 +1,11 @@
-/** The lint rule `matcher/repeats-itself`. */
+/**
+ * The lint rule `matcher/repeats-itself`, which reports path patterns that are redundant, because another pattern of the same
+ * matcher covers them.
+ */
 import { coversPath } from '../inspection/coverage.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { pathPatternsIn } from '../inspection/walk-document.ts';
 
-/** Reports path patterns that are redundant, because another pattern of the same matcher covers them. */
 export const matcherRepeats: LintRule = {
 	name: 'matcher/repeats-itself',
 	severity: 'note',

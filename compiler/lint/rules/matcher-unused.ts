@@ -1,9 +1,8 @@
-/** The lint rule `matcher/unused`. */
+/** The lint rule `matcher/unused`, which reports a named matcher that is never used. */
 import { type SourceSpan, wholeLinesSpan, wholeStart } from '../../source/source.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a named matcher that is never used. */
 export const matcherUnused: LintRule = {
 	name: 'matcher/unused',
 	severity: 'warning',

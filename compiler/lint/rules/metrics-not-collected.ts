@@ -1,8 +1,10 @@
-/** The lint rule `metrics/not-collected`. */
+/**
+ * The lint rule `metrics/not-collected`, which reports the directive `metrics` on a site if no metrics of requests are
+ * collected.
+ */
 import { metricsEndpoint } from '../../modules/directives/metrics.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports the directive `metrics` on a site if no metrics of requests are collected. */
 export const metricsNotCollected: LintRule = {
 	name: 'metrics/not-collected',
 	severity: 'note',

@@ -1,4 +1,4 @@
-/** The lint rule `metrics/public`. */
+/** The lint rule `metrics/public`, which reports metrics that everybody can read. */
 import { metricsEndpoint } from '../../modules/directives/metrics.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
@@ -9,7 +9,6 @@ import type { WalkedStep } from '../inspection/walk-document.ts';
 /** An example of a client's address on the Internet (RFC 5737). */
 const INTERNET_CLIENT_ADDRESS = '203.0.113.7';
 
-/** Reports metrics that everybody can read. */
 export const metricsPublic: LintRule = {
 	name: 'metrics/public',
 	severity: 'warning',

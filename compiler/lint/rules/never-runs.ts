@@ -1,8 +1,7 @@
-/** The lint rule `directive/never-runs`. */
+/** The lint rule `directive/never-runs`, which reports a directive that follows one which answers every request. */
 import { alwaysAnswers, directiveNameOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a directive that follows one which answers every request. */
 export const directiveNeverRuns: LintRule = {
 	name: 'directive/never-runs',
 	severity: 'warning',

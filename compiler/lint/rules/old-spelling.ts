@@ -1,4 +1,4 @@
-/** The lint rule `directive/old-spelling`. */
+/** The lint rule `directive/old-spelling`, which reports a directive with an obsolete name. */
 import { directives } from '../../modules/registry/directives.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
@@ -10,7 +10,6 @@ const CURRENT_NAMES: ReadonlyMap<string, string> = new Map(
 	),
 );
 
-/** Reports a directive with an obsolete name. */
 export const oldSpelling: LintRule = {
 	name: 'directive/old-spelling',
 	severity: 'note',

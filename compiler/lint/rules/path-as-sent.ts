@@ -1,4 +1,7 @@
-/** The lint rule `path/as-sent`. */
+/**
+ * The lint rule `path/as-sent`, which reports conditions that compare the path as the client sent it, because a client can write
+ * the same path in many ways.
+ */
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
 import { MATCHERS_BY_TYPE } from '../../modules/registry/matchers.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
@@ -10,7 +13,6 @@ const SENT_PATH_BY_FULL_NAME: ReadonlyMap<string, string> = new Map(
 	SENT_PATH_NAMES.map(name => [fullPlaceholderName(name), name]),
 );
 
-/** Reports conditions that compare the path as the client sent it, because a client can write the same path in many ways. */
 export const pathAsSent: LintRule = {
 	name: 'path/as-sent',
 	severity: 'warning',

@@ -1,9 +1,8 @@
-/** The lint rule `path/never-matches`. */
+/** The lint rule `path/never-matches`, which reports a path pattern that no path can match. */
 
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { pathPatternsIn } from '../inspection/walk-document.ts';
 
-/** Reports a path pattern that no path can match. */
 export const pathNeverMatches: LintRule = {
 	name: 'path/never-matches',
 	severity: 'warning',

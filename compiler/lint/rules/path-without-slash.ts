@@ -1,9 +1,11 @@
-/** The lint rule `path/prefix-without-slash`. */
+/**
+ * The lint rule `path/prefix-without-slash`, which reports patterns such as `/api*`. They also match `/apiary`, although
+ * usually `/api/*` is meant.
+ */
 
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { pathPatternsIn } from '../inspection/walk-document.ts';
 
-/** Reports patterns such as `/api*`, which also match `/apiary`. Usually, `/api/*` is meant. */
 export const pathWithoutSlash: LintRule = {
 	name: 'path/prefix-without-slash',
 	severity: 'warning',

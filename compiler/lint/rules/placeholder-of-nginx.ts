@@ -1,4 +1,4 @@
-/** The lint rule `placeholder/of-nginx`. */
+/** The lint rule `placeholder/of-nginx`, which reports nginx variables. They have no meaning here. */
 import { suggestName } from '../../diagnostics/suggest.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
@@ -33,7 +33,6 @@ const PLACEHOLDER_PREFIXES: ReadonlyMap<string, string> = new Map([
 	['cookie', 'cookie'],
 ]);
 
-/** Reports nginx variables, which have no meaning here. */
 export const nginxVariable: LintRule = {
 	name: 'placeholder/of-nginx',
 	severity: 'warning',

@@ -1,4 +1,4 @@
-/** The lint rule `placeholder/unclosed`. */
+/** The lint rule `placeholder/unclosed`, which reports a brace that opens a placeholder but is never closed. */
 
 import { isKnownPlaceholder } from '../../codegen/placeholders/index.ts';
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
@@ -6,7 +6,6 @@ import { suggestName } from '../../diagnostics/suggest.ts';
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a brace that opens a placeholder but is never closed. */
 export const placeholderUnclosed: LintRule = {
 	name: 'placeholder/unclosed',
 	severity: 'warning',

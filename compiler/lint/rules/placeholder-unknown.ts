@@ -1,4 +1,7 @@
-/** The lint rule `placeholder/unknown`. */
+/**
+ * The lint rule `placeholder/unknown`, which reports placeholders that this server does not know. They become empty or stay as
+ * written.
+ */
 
 import { suggestName } from '../../diagnostics/suggest.ts';
 import { mappedPlaceholderNames } from '../../lower/context/mapped-placeholders.ts';
@@ -8,7 +11,6 @@ import { namesLogFields } from '../../modules/providers/log-formats/log-text.ts'
 import { linesOf } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports placeholders that this server does not know. They become empty or stay as written. */
 export const placeholderUnknown: LintRule = {
 	name: 'placeholder/unknown',
 	severity: 'warning',

@@ -1,9 +1,8 @@
-/** The lint rule `proxy/to-itself`. */
+/** The lint rule `proxy/to-itself`, which reports an upstream with an address on which this server itself listens. */
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { isLoopback } from '../inspection/public-host.ts';
 
-/** Reports an upstream with an address on which this server itself listens. */
 export const proxyToItself: LintRule = {
 	name: 'proxy/to-itself',
 	severity: 'warning',

@@ -1,9 +1,10 @@
-/** The lint rule `servers/quic-without-proxy-header`. */
+/**
+ * The lint rule `servers/quic-without-proxy-header`, which reports a listener that expects PROXY headers and also serves HTTP/3.
+ */
 import { http3RequestFor } from '../../codegen/plan/http3-request.ts';
 import { readsProxyHeader, type ServerSettings, serverSettingsFor } from '../../document/server-settings.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a listener that expects PROXY headers and also serves HTTP/3. */
 export const quicWithoutProxyHeader: LintRule = {
 	name: 'servers/quic-without-proxy-header',
 	severity: 'warning',

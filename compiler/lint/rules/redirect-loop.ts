@@ -1,4 +1,4 @@
-/** The lint rule `redirect/loop`. */
+/** The lint rule `redirect/loop`, which reports a redirect that starts an endless chain of redirects. */
 import type { Matcher } from '../../document/document.ts';
 import { isSiteAddress, parseSiteAddress } from '../../document/site-address.ts';
 import { traitsOf } from '../inspection/answering.ts';
@@ -15,7 +15,6 @@ const MAX_REDIRECTS = 20;
 /** Maximum number of characters of a URL that is followed. Clients do not send longer ones. */
 const MAX_URL_CHARS = 8192;
 
-/** Reports a redirect that leads back to itself. */
 export const redirectLoop: LintRule = {
 	name: 'redirect/loop',
 	severity: 'warning',

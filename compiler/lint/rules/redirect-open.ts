@@ -1,8 +1,7 @@
-/** The lint rule `redirect/open`. */
+/** The lint rule `redirect/open`, which reports a redirect whose target the client chooses. */
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a redirect whose target the client chooses. */
 export const redirectOpen: LintRule = {
 	name: 'redirect/open',
 	severity: 'warning',

@@ -1,8 +1,9 @@
-/** The lint rule `files/root-missing`. */
+/**
+ * The lint rule `files/root-missing`, which reports a root folder that does not exist, although files are to be served from it.
+ */
 import { missingRoots, ROOT_MISSING_CODE } from '../inspection/file-roots.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a root folder that does not exist, although files are to be served from it. */
 export const rootMissing: LintRule = {
 	name: ROOT_MISSING_CODE,
 	severity: 'warning',

@@ -1,4 +1,4 @@
-/** The lint rule `files/root-too-wide`. */
+/** The lint rule `files/root-too-wide`, which reports a root that is an entire system folder or home folder. */
 
 import { rootsOf } from '../inspection/file-roots.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
@@ -6,7 +6,6 @@ import type { LintRule } from '../inspection/lint-rule.ts';
 const WIDE_FOLDER =
 	/^\/(?:|etc|home|root|var|usr|opt|proc|sys|dev|boot|tmp|home\/[^/]+|var\/(?:lib|log|backups|spool))\/?$/;
 
-/** Reports a root that is an entire system folder or home folder. */
 export const rootTooWide: LintRule = {
 	name: 'files/root-too-wide',
 	severity: 'warning',

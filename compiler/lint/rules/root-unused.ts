@@ -1,9 +1,8 @@
-/** The lint rule `root/unused`. */
+/** The lint rule `root/unused`, which reports a site that sets `root` although nothing in it reads files. */
 import { matchers } from '../../modules/registry/matchers.ts';
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a site that sets `root` although nothing in it reads files. */
 export const rootUnused: LintRule = {
 	name: 'root/unused',
 	severity: 'warning',

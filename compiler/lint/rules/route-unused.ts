@@ -1,8 +1,7 @@
-/** The lint rule `route/unused`. */
+/** The lint rule `route/unused`, which reports a named route that is never run. */
 import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a named route that is never run. */
 export const routeUnused: LintRule = {
 	name: 'route/unused',
 	severity: 'warning',

@@ -1,4 +1,7 @@
-/** The lint rule `secret/in-file`. */
+/**
+ * The lint rule `secret/in-file`, which reports a secret that is written in the configuration file instead of being taken from
+ * the environment.
+ */
 
 import { valueAt } from '../../document/json-pointer.ts';
 import { findSecrets, jsonPointer, type Secret } from '../../schema/secrets.ts';
@@ -14,7 +17,6 @@ const UNRELIABLE_MARKS: ReadonlySet<unknown> = new Set([
 	'argument',
 ]);
 
-/** Reports a secret that is written in the configuration file instead of being taken from the environment. */
 export const secretInFile: LintRule = {
 	name: 'secret/in-file',
 	severity: 'warning',

@@ -1,8 +1,10 @@
-/** The lint rule `site/never-answers`. */
+/**
+ * The lint rule `site/never-answers`, which reports a site in which no directive answers, so that every request gets 200 with an
+ * empty body.
+ */
 import { canAnswer } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a site in which no directive answers, so that every request gets 200 with an empty body. */
 export const siteNeverAnswers: LintRule = {
 	name: 'site/never-answers',
 	severity: 'warning',

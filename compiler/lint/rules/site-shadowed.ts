@@ -1,10 +1,12 @@
-/** The lint rule `site/shadowed`. */
+/**
+ * The lint rule `site/shadowed`, which reports a site or address that no request reaches, because another site always takes
+ * precedence.
+ */
 import { SiteTable } from '../../codegen/site-table.ts';
 import { effectivePort, isSiteAddress, parseSiteAddress } from '../../document/site-address.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { sampleHost, sampleRequest } from '../inspection/sample-request.ts';
 
-/** Reports a site or address that no request reaches, because another site always takes precedence. */
 export const siteShadowed: LintRule = {
 	name: 'site/shadowed',
 	severity: 'warning',
@@ -22,7 +24,7 @@ export const siteShadowed: LintRule = {
 			if (listener.sites.length < 2) continue;
 			const siteTable = new SiteTable(listener.sites);
 			for (const site of new Set(listener.sites.map(entry => entry.site))) {
-				// A redirect to HTTPS that was generated has no addresses in the document.
+				// A generated redirect to HTTPS has no addresses in the document.
 				const { addresses = [] } = cx.document.sites?.[site] ?? {};
 				addresses.forEach((addressText, index) => {
 					const address = parseSiteAddress(addressText);

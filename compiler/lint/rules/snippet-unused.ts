@@ -1,7 +1,6 @@
-/** The lint rule `snippet/unused`. */
+/** The lint rule `snippet/unused`, which reports unused snippets. The check is in the compiler, which does it on request. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports unused snippets. The check is in the compiler, which does it on request. */
 export const snippetUnused: LintRule = {
 	name: 'snippet/unused',
 	severity: 'warning',

@@ -1,11 +1,13 @@
-/** The lint rule `directive/covered`. */
+/**
+ * The lint rule `directive/covered`, which reports a directive that never answers, because an earlier directive with a wider
+ * matcher answers all its requests.
+ */
 import { answersIfRun, changesTarget, directiveNameOf } from '../inspection/answering.ts';
 import { CoveringMatchers } from '../inspection/covering-matchers.ts';
 import type { LintContext } from '../inspection/lint-context.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import type { WalkedStep } from '../inspection/walk-document.ts';
 
-/** Reports a directive that never answers, because an earlier directive with a wider matcher answers all its requests. */
 export const directiveCovered: LintRule = {
 	name: 'directive/covered',
 	severity: 'warning',
@@ -23,7 +25,7 @@ export const directiveCovered: LintRule = {
 				const earlierStep = when && answeringSteps.firstCovering(when);
 				if (when && answersIfRun(laterStep.step)) answeringSteps.add(when, laterStep);
 				if (earlierStep) reportCovered(laterStep, earlierStep, cx);
-				// The matchers before and after a change of the request may see different requests.
+				// This step changes the request, so a matcher after it may hold where the same matcher before it does not.
 				if (changesTarget(laterStep.step)) break;
 			}
 		}

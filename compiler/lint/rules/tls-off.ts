@@ -1,4 +1,4 @@
-/** The lint rule `tls/off-on-public-name`. */
+/** The lint rule `tls/off-on-public-name`, which reports a public host name that is served without TLS. */
 
 import type { Site, Step } from '../../document/document.ts';
 import { effectivePort, isSiteAddress, needsTls, parseSiteAddress } from '../../document/site-address.ts';
@@ -6,7 +6,6 @@ import { traitsOf } from '../inspection/answering.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { isPublicName } from '../inspection/public-host.ts';
 
-/** Reports a public host name that is served without TLS. */
 export const tlsOff: LintRule = {
 	name: 'tls/off-on-public-name',
 	severity: 'warning',

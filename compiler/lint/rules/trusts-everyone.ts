@@ -1,7 +1,6 @@
-/** The lint rule `trusted-proxies/everyone`. */
+/** The lint rule `trusted-proxies/everyone`, which reports settings that trust every client to state its own address. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports settings that trust every client to state its own address. */
 export const trustsEveryone: LintRule = {
 	name: 'trusted-proxies/everyone',
 	severity: 'warning',

@@ -1,8 +1,7 @@
-/** The lint rule `format/unformatted`. */
+/** The lint rule `format/unformatted`, which reports configuration text that is not formatted. */
 import { firstDifferingLine } from '../../syntax/format-difference.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports configuration text that is not formatted. */
 export const unformatted: LintRule = {
 	name: 'format/unformatted',
 	severity: 'warning',

@@ -1,8 +1,7 @@
-/** The lint rule `upstream/twice`. */
+/** The lint rule `upstream/twice`, which reports a pool that lists the same address twice. */
 import { parseUpstream } from '../../modules/directives/reverse-proxy/upstream-address.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports a pool that lists the same address twice. */
 export const upstreamTwice: LintRule = {
 	name: 'upstream/twice',
 	severity: 'warning',

@@ -1,7 +1,6 @@
-/** The lint rule `upstream/unused`. */
+/** The lint rule `upstream/unused`, which reports unused upstreams. The check is in the compiler. */
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Reports unused upstreams. The check is in the compiler. */
 export const upstreamUnused: LintRule = {
 	name: 'upstream/unused',
 	severity: 'warning',

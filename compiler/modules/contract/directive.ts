@@ -1,4 +1,4 @@
-/** The definition of a directive: its names, lowering, schema, closure and manual page, in one object. */
+/** The definition of a directive in one object: its names, lowering, schema, handler and manual page. */
 
 import type { Step } from '../../document/document.ts';
 import type { Schema } from '../../document/schema-type.ts';
@@ -32,8 +32,8 @@ export type MatcherToken =
 export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, WordTraits {
 	readonly kind: 'handler';
 	/**
-	 * Handler name in the document, such as `respond`; the module ID is `http.handlers.<id>`. Empty for sugar that lowers to
-	 * other handlers.
+	 * Handler name in the document, such as `respond`; the module ID is `http.handlers.<id>`. Empty for a directive that
+	 * lowers to the handlers of other directives.
 	 */
 	readonly id: string;
 	/**
@@ -59,8 +59,8 @@ export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, 
 	 */
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
 	/**
-	 * Compiles a step to a handler that ignores `when`, which the caller evaluates. Undefined for sugar that lowers to other
-	 * handlers.
+	 * Compiles a step to a handler that ignores `when`, which the caller evaluates. Undefined for a directive that lowers to
+	 * the handlers of other directives.
 	 */
 	readonly compile: ((step: S, cx: CompileContext, next: Handler) => Handler) | undefined;
 }

@@ -146,8 +146,8 @@ function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handl
 }
 
 /**
- * Reports whether the edits may affect `Host`. An edit whose field name contains placeholders may. Removing `Host` has no effect,
- * because every request has a host.
+ * Reports whether the edits may affect `Host`. An edit whose field name contains placeholders may affect it. Removing `Host` has
+ * no effect, because every request has a host.
  */
 function mayAffectHost(edits: HeaderEdits): boolean {
 	const mayNameHost = ({ name }: { name: string }) =>

@@ -50,7 +50,7 @@ export interface CacheDefaults extends CacheRuleFields {
 	readonly shared?: ClusterTierSettings;
 }
 
-/** Reads `settings.cache`. */
+/** Returns the defaults of all `cache` directives, which `settings.cache` of the document overrides. */
 export function cacheDefaults(settings: Settings): CacheDefaults {
 	const {
 		ceiling = DEFAULT_STORE_BYTES,
@@ -72,7 +72,6 @@ export function cacheDefaults(settings: Settings): CacheDefaults {
 	};
 }
 
-/** Global option; sets `settings.cache` in the document. */
 export const cacheOption: GlobalOption = {
 	id: 'cache',
 	names: { configfile: ['cache'], compatfile: ['cache'] },

@@ -115,7 +115,7 @@ export class StoringBody implements BodySource {
 	}
 
 	cancel(reason?: unknown): void {
-		// A client that has received every byte does not necessarily pull again.
+		// A client that has received every byte may cancel instead of pulling again. The body is complete in that case.
 		this.#endStoring(this.#totalBytes !== undefined && this.#receivedBytes === this.#totalBytes);
 		this.#isCancelled = true;
 		this.#aheadChunks = [];
