@@ -59,7 +59,7 @@ function batch(): void {
 		const key = `k${rank}`;
 		const counts = doneCount > requests / 3;
 		if (counts) counted++;
-		// Measures CPU time, because the load of other processes on a shared machine must not count.
+		// Measures CPU time instead of elapsed time, so that other processes on the machine do not affect the result.
 		const begun = process.threadCpuUsage();
 		const [found] = cache.find(key);
 		if (found !== undefined) {

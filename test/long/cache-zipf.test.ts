@@ -64,7 +64,7 @@ load('stays within its limit, keeps popular entries, and does not stall', async 
 	const small = await runCache(SMALL_BYTES);
 	const large = await runCache(LARGE_BYTES);
 	const lru = lruRatio(LARGE_BYTES);
-	// The engine's own memory is part of both values, so the difference does not contain it.
+	// Both measurements include the memory that Node itself needs. It cancels out in the difference.
 	const kept = Math.max(0, large.kept - small.kept);
 	const share = (large.resident + kept) / LARGE_BYTES;
 	console.log(

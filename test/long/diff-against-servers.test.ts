@@ -1,4 +1,7 @@
-/** Checks that `svc diff` and live serving agree about pairs of configurations. */
+/**
+ * Checks `svc diff` against servers: for random pairs of configurations, the answers to requests differ only where the diff says
+ * so.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { tryDiff } from '../agreement/diff-trial.ts';

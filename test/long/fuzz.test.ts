@@ -1,4 +1,7 @@
-/** A longer fuzzing run than the one in `npm test`. The seeds are always the same; FUZZ_SEED sets the first one. */
+/**
+ * A longer fuzzing run than the one in `npm test`. The seeds start at FUZZ_SEED, or at 1 by default, so that every run is the
+ * same.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { fuzz } from '../fuzz/fuzz.ts';

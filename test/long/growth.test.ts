@@ -1,4 +1,4 @@
-/** Runs the growth tests with texts of ten million characters, each run in its own process. */
+/** Runs test/fuzz/growth.test.ts with texts of ten million characters, in a process of its own. */
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { suite } from 'uvu';

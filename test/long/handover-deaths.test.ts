@@ -140,7 +140,7 @@ class RunningServer {
 			try {
 				process.kill(pid, 'SIGKILL');
 			} catch {
-				// The process has just ended.
+				// The process ended after its entry in /proc was listed.
 			}
 		}
 		await this.server.stop();
@@ -165,7 +165,8 @@ for (const at of ['offer', 'compile', 'bind', 'threads', 'check', 'ready', 'go',
 			writeFileSync(one.program, relayProgram(at === 'after done' ? 'done' : at, action), { mode: 0o700 });
 			await one.handOver({ binary: one.program });
 			await until('the death', () => one.server.child.signalCode === 'SIGKILL');
-			// If the new process has received its predecessor's offer, it takes over. In the end, only one process may be left.
+			// If the new process has received its predecessor's offer of a handover, it takes over. In the end, only one process may be
+			// left.
 			await until('served', () => one.isServed());
 			await until('one process accepts', () => one.listeningProcesses().length === 1);
 			for (let i = 0; i < 5; i++) assert.ok(await one.isServed());
@@ -245,7 +246,7 @@ deaths(`random kills leave exactly one process that accepts (${KILLS} kills, SEE
 			});
 			const victim = random() < 0.5 ? 'predecessor' : 'successor';
 			await pauseFor(random() * took);
-			// If the old process dies before the new one has the offer, that is an ordinary crash.
+			// If the old process dies before the new one has received the offer, no process can take over. This is an ordinary crash.
 			const processes = one.processes();
 			const isStarted = (pid: number) => one.server.output().includes(`started","pid":${pid}}`);
 			const successor = processes.find(pid => pid !== before && isStarted(pid));

@@ -19,7 +19,7 @@ interface Failure {
 	/** The source text of the program. */
 	readonly program: string;
 	readonly message: RegExp;
-	/** The time limit for the process to become ready. */
+	/** The time limit within which the process must become ready, such as `6s`. */
 	readonly within?: string;
 	/** The file mode of the program. */
 	readonly mode?: number;

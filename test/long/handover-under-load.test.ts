@@ -140,7 +140,7 @@ class EchoConnection {
 	}
 }
 
-/** Counts texts that are equal except for the numbers in them. */
+/** Replaces the numbers in texts by `#`. Returns each distinct result, preceded by how often it occurs. */
 function countTexts(texts: readonly string[]): string[] {
 	const counts = new Map<string, number>();
 	for (const text of texts) {

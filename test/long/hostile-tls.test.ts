@@ -158,7 +158,10 @@ hostile('data after close_notify is not answered', async () => {
 	client.raw.destroy();
 });
 
-/** Protocol violations, by name. Each of them ends the connection, except for key updates. */
+/**
+ * Messages that misuse TLS, by name. The server must end the connection after each of them, except after key updates, which TLS
+ * permits.
+ */
 const VIOLATIONS: { readonly [name: string]: (client: SealedClient) => void } = {
 	'an unencrypted record': ({ raw }) => raw.write(Buffer.concat([Buffer.of(23, 3, 3, 0, 40), randomBytes(40)])),
 	'an oversized record': ({ raw }) => raw.write(Buffer.concat([Buffer.of(23, 3, 3, 255, 255), randomBytes(65_535)])),

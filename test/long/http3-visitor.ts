@@ -56,7 +56,7 @@ export class Visitor {
 		}
 	}
 
-	/** True if the server has asked the client to open another connection. */
+	/** True if the connection is closed, or if the server has asked the client to open another one. */
 	get isLeaving(): boolean {
 		return this.#client !== undefined && (this.#client.closed !== undefined || isLeaving(this.#client));
 	}

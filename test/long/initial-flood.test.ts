@@ -1,6 +1,6 @@
 /**
- * 100,000 first packets a second for ten seconds, from one address and from thousands. During the flood, the requests and
- * handshakes of another client must succeed at nearly their usual pace, and memory must stay bounded.
+ * 100,000 Initial packets (which open QUIC connections) a second for ten seconds, from one address and from thousands. During the
+ * flood, the requests and handshakes of another client must succeed at nearly their usual pace, and memory must stay bounded.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -84,8 +84,8 @@ async function requestWithoutReading(target: string, window: number): Promise<So
 		] as const;
 		const requests = Array.from({ length: STREAMS }, (_, i) => request(1 + 2 * i, fields));
 		socket.write(Buffer.concat([Buffer.from(CLIENT_PREFACE), settings(4, window), ...requests]));
-		// The server answers the PING once it has done everything that it can do immediately. It does the rest before its memory
-		// use settles.
+		// The server answers the PING once it has done everything that it can do immediately. The tests wait for the remaining work
+		// with `settledMemory`.
 		socket.write(frame(FRAME_TYPE.ping, 0, 0, encodeUint32s(1, 1)));
 		const pong = frame(FRAME_TYPE.ping, 1, 0, encodeUint32s(1, 1));
 		let receivedData = Buffer.alloc(0);

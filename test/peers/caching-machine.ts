@@ -150,7 +150,7 @@ http://shop.test {
 		return (await (await this.#askAdmin('/cluster')).json()) as ClusterReply;
 	}
 
-	/** Returns the value of a metric; NaN if it has no such series. */
+	/** Returns the value of a metric of this machine; NaN if the machine does not report the metric. */
 	async metric(name: string): Promise<number> {
 		const text = await (await this.#askAdmin('/metrics')).text();
 		const line = text.split('\n').find(one => one.startsWith(`${name} `));

@@ -1,6 +1,6 @@
 /**
- * The clients of real editors with the files of cli/editors/ and `svc language-server`: diagnostics, a fix, completion, hover, a
- * jump, renaming in two files, formatting.
+ * The clients of real editors with the files of cli/editors/ and `svc language-server`: diagnostics, a fix, completion, hover,
+ * going to a definition, renaming in two files, and formatting.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -197,7 +197,7 @@ peers('curl gets responses that are sent before the end of its uploads', async (
 		[`https://localhost:${secure}`, ['--http1.1', '--cacert', root]],
 	] as const) {
 		for (const status of ['200', '413']) {
-			// The upload is repeated, because curl 7.88 used to fail in most attempts, but not in all.
+			// Repeats the upload, because the failure with curl 7.88 that this test prevents occurred in most attempts, but not in all.
 			for (let i = 0; i < 10; i++) {
 				const upload = ['-w', ' %{http_code}', '-T', bodies[i % 2]!, `${url}/early/${status}`];
 				assert.is((await curl(...words, ...upload)).toString(), `early ${status}`);
@@ -218,7 +218,7 @@ peers('an upload of 200 MB takes at most half as long again as with nginx', asyn
 	};
 	const hash = fingerprint(readFileSync(file));
 	assert.is((await upload(secure, 'http2', 'hash')).split(' ')[0], hash);
-	// The fastest of several runs counts, because the others include time taken by other processes. curl itself needs three times
+	// Compares the fastest of several runs, because the others include time taken by other processes. curl itself needs three times
 	// as much CPU time for HTTP/2 as for HTTP/1.1.
 	const fastest = { ours: Infinity, nginx: Infinity, 'ours, HTTP/1.1': Infinity };
 	for (let round = 0; round < 5; round++) {

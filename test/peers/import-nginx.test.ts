@@ -53,8 +53,8 @@ interface Answer {
 }
 
 /**
- * Differences that are accepted in all cases, and the reasons. `accepts` converts our answer to the one that nginx would have
- * given.
+ * Differences that are accepted in all cases, and the reasons. `accepts` returns nginx's answer if the difference is accepted,
+ * and otherwise our answer unchanged.
  */
 const GENERAL_DIFFERENCES: readonly {
 	readonly judgement: string;

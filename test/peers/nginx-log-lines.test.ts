@@ -1,4 +1,7 @@
-/** Access log lines of hostile requests, compared with nginx's: the format `combined`, and a text with the same fields. */
+/**
+ * Access log lines of hostile requests, compared with nginx's: in the format `combined`, and in a text format with the same
+ * fields.
+ */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

@@ -8,7 +8,7 @@ import { startNginx } from './nginx-process.ts';
 
 const peers = suite('split beside nginx');
 
-/** Keys of many lengths, so that the last block of the hash's input occurs in every length. */
+/** Keys of many lengths. The hash reads its input in blocks, so the last block must occur in every possible length. */
 const KEYS = [
 	...Array.from({ length: 2000 }, (_, i) => `visitor-${i}`),
 	...Array.from({ length: 500 }, (_, i) => `10.${i >> 8}.${i & 255}.9`),

@@ -1,4 +1,4 @@
-/** Texts in response bodies that are replaced by `replace` and by nginx's `sub_filter`. */
+/** Compares `replace` with nginx's `sub_filter`, which must replace the same texts in response bodies. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

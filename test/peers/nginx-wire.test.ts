@@ -36,7 +36,8 @@ peers('the page lists the refused requests that nginx accepts', async () => {
 			const taken = [...text.matchAll(/<([^>]*)>/g)]
 				.map(([, target]) => target!)
 				.filter(target => /^[\x21-\x7e]+$/.test(target));
-			// nginx's error pages are HTML, so only responses of the location in this configuration count.
+			// Ignores matches in nginx's HTML error pages. Only responses of the location in this configuration show that nginx has
+			// accepted a request.
 			const targets = taken.filter(target => target.startsWith('/first') || target.startsWith('/smuggled'));
 			const node = before[name]?.node;
 			if (targets.length === 0 && node === undefined) continue;

@@ -1,4 +1,6 @@
-/** certutil and OpenSSL confirm that a trusted root is in the databases of browsers, and that its certificates verify. */
+/**
+ * certutil and OpenSSL confirm that a trusted root is in the databases of browsers, and that certificates issued under it verify.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

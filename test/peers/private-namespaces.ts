@@ -73,7 +73,7 @@ function processesIn(namespace: string): string[] {
 		try {
 			return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/ns/pid`) === namespace;
 		} catch {
-			// The process has just ended.
+			// The process ended after its entry in /proc was listed.
 			return false;
 		}
 	});

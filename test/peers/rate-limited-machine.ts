@@ -41,7 +41,7 @@ if (process.argv[2] !== undefined) {
 
 async function runMachine({ address, key, durationMs, limits, pauseMs }: MachinePlan): Promise<MachineResult> {
 	const cluster = new Cluster({ address, keys: [key] }, { log: () => {} });
-	// Connects in advance, because that takes longer than a batch lasts.
+	// Connects before the first request, because connecting takes longer than a machine needs for a batch of requests.
 	await cluster.sendCommand(['PING'], 30_000);
 	const shared = cluster.limits!;
 	const settings = { zone: 'all', maxKeys: 1024, isShared: true } as const;

@@ -40,10 +40,10 @@ async function withNodes(
 const has = (applied: readonly PurgeSelection[], tag: string): boolean =>
 	applied.some(selection => 'tag' in selection && selection.tag === tag);
 
-/** The slot of all keys but those of rate limits. */
+/** Returns the slot of all keys of a cluster, except for those of rate limits. */
 const slotOf = (cluster: Cluster): number => keySlot(cluster.redisKey(''));
 
-/** Returns a prefix whose keys are at the same node as the rate limits of the same prefix. */
+/** Returns a key prefix for which one node stores both the rate limits and all other keys. */
 function prefixWithOneNode(group: NodeGroup): string {
 	for (let i = 0; ; i++) {
 		const owners = [`{node${i}}:`, `{node${i}:${ZONE}}:`].map(key => group.ownerOf(keySlot(key)));
@@ -63,7 +63,7 @@ test('requests, limits, values, locks and purges go on after a master was killed
 		const lock = await store.lock('order');
 		const zone = {
 			name: ZONE,
-			// More requests than can be sent during a failover.
+			// The limit is higher than the number of requests that can be sent during a failover.
 			requests: 10_000_000,
 			window: 86_400_000,
 			key: 'everyone',

@@ -31,7 +31,7 @@ function clusterWith(prefix: string, settings: Partial<ClusterSettings> = {}, lo
 	return cluster;
 }
 
-/** The slot of all keys but those of rate limits. */
+/** Returns the slot of all keys of a cluster, except for those of rate limits. */
 const slotOf = (cluster: Cluster): number => keySlot(cluster.redisKey(''));
 
 test.after(async () => {
@@ -65,7 +65,7 @@ test('a purge reaches the other members, which confirm it', async () => {
 	const [first, second] = [clusterWith('purging'), clusterWith('purging')];
 	const [, applied] = await Promise.all([first, second].map(joinWithFakeCaches));
 	await until('both members', async () => (await first.listMembers().catch(() => [])).length === 2);
-	// A machine that has just joined reads only later purges.
+	// A machine reads only purges that are made after it has joined. So purges are repeated until both machines read them.
 	await until('both to read purges', async () => {
 		await (await first.purges)!.purge({ tag: 'before' });
 		return applied!.length > 0;
@@ -187,7 +187,7 @@ test('a slot that no node serves is reported as a failure of the connection, unt
 		),
 	);
 	assert.not(cluster.isConnected);
-	// A process that starts now connects, and finds the slot as soon as it is served.
+	// A process that starts now can connect, and finds the slot as soon as a node serves it.
 	const late = clusterWith('unserved');
 	await late.sendCommand(['GET', late.redisKey('key')]).then(
 		() => assert.unreachable(),
@@ -200,7 +200,7 @@ test('a slot that no node serves is reported as a failure of the connection, unt
 	assert.is(await get(), null);
 	const connected = 'connected to Redis: undefined';
 	const failed = 'Redis is unavailable; the server continues without it: the Redis Cluster is down';
-	// Until all nodes know that the slot is served again, some of them may still say that it is not.
+	// Until all nodes know that the slot is served again, some of them may still refuse its keys.
 	assert.equal(log.slice(0, 3), [connected, failed, connected]);
 	assert.is(log.at(-1), connected);
 	for (const node of nodes) await node.untilAnswer('cluster_state:ok', 'cluster', 'info');
@@ -211,7 +211,7 @@ test('a node that ends makes its keys unavailable, not those of other nodes, unt
 	const lost = clusters[0]!;
 	const node = group.ownerOf(slotOf(lost))!;
 	const kept = clusters.find(cluster => group.ownerOf(slotOf(cluster)) !== node)!;
-	// Without this, the other nodes would refuse all commands.
+	// Without this setting, all nodes would refuse all commands as soon as one slot is not served.
 	for (const one of nodes) one.cli('config', 'set', 'cluster-require-full-coverage', 'no');
 	for (const cluster of [lost, kept]) await cluster.sendCommand(['SET', cluster.redisKey('key'), '1']);
 	await node.kill();

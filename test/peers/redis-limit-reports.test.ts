@@ -103,7 +103,7 @@ test('a report whose reply is lost is counted once', async () => {
 		await machine.shared.reportUsage('table', machine.table.placeOf('a'));
 		assert.is(machine.shared.counts.failures, 1);
 		while (machine.shared.counts.reports === 0) await new Promise(resolve => setTimeout(resolve, 10));
-		// One of five requests is used, so that four remain.
+		// One of the five requests that the limit allows has been used before, so four remain.
 		const used = [true, true, true, true, false];
 		for (const expected of used) assert.is(await request(machine, 'a'), expected);
 	} finally {

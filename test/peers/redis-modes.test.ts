@@ -130,7 +130,7 @@ class Machine {
 		return { isResumed, session: newestSession! };
 	}
 
-	/** Returns the value of a metric; 0 if it has no such series. */
+	/** Returns the value of a metric of this machine; 0 if the machine does not report the metric. */
 	async metric(name: string): Promise<number> {
 		const text = await (await fetch(`http://127.0.0.1:${this.#admin}/metrics`)).text();
 		const line = text.split('\n').find(one => one.startsWith(`${name} `));

@@ -11,7 +11,7 @@ interface NodeGroupOptions {
 	readonly replicas?: number;
 	/** Present if the nodes accept only TLS. */
 	readonly certificate?: RedisCertificate;
-	/** Milliseconds without an answer after which the others regard a node as failed. */
+	/** Milliseconds without an answer after which the other nodes regard a node as failed. */
 	readonly nodeTimeoutMs?: number;
 	readonly password?: string;
 }
@@ -21,7 +21,7 @@ interface NodeFacts {
 	readonly server: RedisServer;
 	readonly isMaster: boolean;
 	readonly hasFailed: boolean;
-	/** The slots of a master, first and last of each range. */
+	/** The slots of a master, as the first and the last slot of each range. */
 	readonly ranges: readonly (readonly [number, number])[];
 }
 
@@ -42,7 +42,8 @@ export class NodeGroup {
 	}: NodeGroupOptions = {}): Promise<NodeGroup> {
 		const ports = await freePorts(2 * MASTER_COUNT * (1 + replicas));
 		const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)];
-		// On a busy machine, a replica may have lost its master long before it can become a candidate.
+		// With the factor 0, a replica may replace its master however long ago it lost the connection to it, which may be long on a
+		// busy machine.
 		args.push('--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0');
 		if (certificate) args.push('--tls-cluster', 'yes');
 		if (password !== undefined) args.push('--requirepass', password, '--masterauth', password);

@@ -171,8 +171,8 @@ purging('take effect on every machine before the answer, which names them', asyn
 		assert.ok(connected);
 		assert.equal(members!.map(({ pid }) => pid).sort(), machines.map(({ server }) => server!.child.pid).sort());
 		assert.ok(members!.some(({ id }) => id === self));
-		// Checks the answer against the schema in the OpenAPI description. Other tests see only the answer of a server without a
-		// cluster.
+		// Checks the answer against the schema in the OpenAPI description. Other tests check this schema only with a server that has
+		// no cluster.
 		const { operationsByMethod: methods } = clusterEndpoint;
 		const validate = new Ajv2020({ strict: false }).compile(methods.GET!.answer!.schema as object);
 		assert.ok(validate(await first.cluster()), JSON.stringify(validate.errors));

@@ -40,7 +40,7 @@ function limited({ address }: { readonly address: string }, body = 'ok', sharing
 	};
 }
 
-/** Runs a test with two servers and Redis, after both are connected. */
+/** Starts Redis and two servers, and runs a test when both servers are connected to Redis. */
 async function withMachines(
 	run: (redis: RedisServer, machines: readonly [TestServer, TestServer]) => Promise<void>,
 	sharing?: ZoneSharing,
@@ -140,7 +140,8 @@ for (const fault of ['killed', 'frozen'] as const) {
 			if (fault === 'killed')
 				assert.ok((await metric(machines, 'svc_cluster_limit_reports_total{result="failed"}')) > 0);
 
-			// Requests without a limit are not slowed down. Of the others, one waits, at most as long as the zone permits.
+			// Requests without a limit are not slowed down. Of the requests with a limit, one waits, at most as long as the zone
+			// permits.
 			const quiet = await responseTimes(one, '/', 100);
 			const limits = await responseTimes(one, '/local?b', 100);
 			const slowest = limits.at(-1)!;
@@ -163,7 +164,7 @@ for (const fault of ['killed', 'frozen'] as const) {
 	});
 }
 
-/** Starts a proxy to Redis whose replies are late. */
+/** Starts a proxy to Redis that delays the replies. */
 async function slowProxy(redis: RedisServer, delayMs: number): Promise<{ readonly address: string; close(): void }> {
 	const sockets = new Set<Socket>();
 	const server = createServer(client => {
@@ -194,7 +195,8 @@ test('while every reply of Redis takes a second, requests wait within the bound,
 			await until('Redis is connected', () => machine.runtime.cluster!.isConnected);
 			const quiet = await responseTimes(machine, '/', 60);
 			const times = await responseTimes(machine, '/local?a', 60);
-			// Only a few requests beyond the first batch wait. The later ones do not, because a reply is already known to be late.
+			// Only a few requests beyond the first batch wait. Later requests do not, because the machine already knows that a reply is
+			// late.
 			assert.ok(times[56]! < 5 * quiet[56]! + 50, `${times[56]} ms, quiet ${quiet[56]} ms`);
 			assert.ok(times.at(-1)! < WAIT_MS + 5 * quiet.at(-1)! + 100, `${times.at(-1)} ms, quiet ${quiet.at(-1)} ms`);
 			assert.is((await machine.get('/local?a')).status, 429);

@@ -31,7 +31,7 @@ function limit(requests: number, burst: number, batch: number): Rate {
 }
 
 /**
- * Simulates a single limit that all machines share without delay, for requests at the given times.
+ * Simulates a single limit that counts the requests of all machines without delay, for requests at the given times.
  * @param isForced True to admit all requests.
  * @returns The number of admitted requests, and the highest usage.
  */
@@ -53,7 +53,7 @@ function model(times: readonly number[], intervalMs: number, burst: number, isFo
 
 test('three machines admit at least the limit, and never more than the limit and a batch each', async () => {
 	const redis = await RedisServer.start();
-	// Requests per second, burst and batch.
+	// The requests per second, the burst and the batch size of each kind of limit.
 	const kinds = [
 		[100, 100, 10],
 		[20, 5, 1],

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** What the relay drops: the next command that contains a text, or the answer to it. Either ends the connection. */
+/** What the relay drops: the next command that contains a text, or the answer to it. In both cases it ends the connection. */
 type Loss = 'command' | 'answer';
 
 export class RedisRelay {

@@ -76,7 +76,7 @@ states('old publications are deleted, those to return to as soon as they are no 
 		};
 		const has = (number: number): boolean => redis.cli('exists', `svc:publication:${number}`).trim() === '1';
 		await publish(1, 0);
-		// None of them is completed, so publication 1 remains the one to return to.
+		// None of these publications is completed, so publication 1 remains the one to return to.
 		for (let number = 2; number <= 25; number++) await publish(number, 1);
 		assert.equal([1, 2, 5, 6, 25].map(has), [true, false, false, true, true]);
 		await publish(26, 25);

@@ -21,7 +21,9 @@ const rollouts = suite('rollouts over Redis');
 const SECRET = 'canary-of-the-secret';
 const secrets = { CLUSTER_KEY: randomBytes(32).toString('base64'), NO_COLOR: '1' };
 
-/** Returns global options that are the same in a machine's own file and in what is published, so that no handover is needed. */
+/**
+ * Returns the global options that are the same in a machine's own file and in all publications, so that no handover is needed.
+ */
 function globalOptions(redis: RedisServer, publisher?: string): string {
 	return `	threads 1
 	metrics
@@ -185,7 +187,7 @@ class Fleet {
 		return (await Promise.all(this.machines.map(machine => machine.get()))).map(({ body }) => body);
 	}
 
-	/** Waits until each machine answers with one of these texts. */
+	/** Waits until every machine answers with `body`. */
 	async untilAllServe(body: string): Promise<void> {
 		await until(`all serve ${body}`, async () => (await this.bodies()).every(one => one === body));
 	}
@@ -646,7 +648,9 @@ function controlsOf(fleet: Fleet) {
 		return { status: response.status, text: await response.text() };
 	};
 	const servingPid = async (): Promise<number> => (await fleet.status()).machines[0]!.pid;
-	/** Replaces the process by one that awaits its confirmation. Resolves to the new process once it reports. */
+	/**
+	 * Replaces the process by one that awaits its confirmation. Resolves to the PID of the new process once it reports to Redis.
+	 */
 	const upgrade = async (terms: object): Promise<number> => {
 		const { status, text } = await control('/upgrade', { confirm: '1h', ...terms });
 		assert.is(status, 200, text);
@@ -715,7 +719,7 @@ rollouts('an upgrade that awaits its confirmation is still undone after a public
 		await fleet.untilPhase('completed');
 		assert.equal(await fleet.bodies(), ['four']);
 
-		// But a machine that must return to the previous publication by another process does not wait.
+		// But a machine that needs another process to return to the previous publication does not wait for the confirmation.
 		assert.is((await fleet.publish('respond "five"', '--observe', '1h')).status, 0);
 		await fleet.untilAllServe('five');
 		const third = await upgrade({});

@@ -54,7 +54,7 @@ test('requests, limits, values and purges go on after the master was killed', as
 		await store.write('certificates/a', 'value');
 		const zone = {
 			name: 'all',
-			// More requests than can be sent during a failover.
+			// The limit is higher than the number of requests that can be sent during a failover.
 			requests: 10_000_000,
 			window: 86_400_000,
 			key: 'everyone',
@@ -101,7 +101,7 @@ test('a purge that the new master lacks reaches a machine that had not read it, 
 		const away = open({ user: 'away', password: 'away' });
 		const [ownApplied, applied] = [await joinWithFakeCaches(one), await joinWithFakeCaches(away)];
 		await untilMembers(one);
-		// A machine that has just joined reads only later purges.
+		// A machine reads only purges that are made after it has joined. So purges are repeated until both machines read them.
 		await until('both to read purges', async () => {
 			await (await one.purges)!.purge({ tag: 'before' });
 			return has(applied, 'before');

@@ -78,7 +78,7 @@ sharing(
 				await until('the response in Redis', async () => (await first.metric(STORED)) === 1);
 				application.version = 2;
 				assert.is((await first.purge({ tag: 'news' })).status, 200);
-				// The second machine has never seen the response, so it would find the one in Redis.
+				// The second machine has never seen the response. It would get the one in Redis if the purge had not removed it.
 				assert.is((await second.ask('/page')).body, 'version 2');
 				assert.is(await second.metric('svc_cluster_cache_purged_total'), 1);
 
@@ -141,7 +141,7 @@ sharing('responses that may not be shared release the waiting machines at once, 
 			);
 			// Without the release, the waiting machine would have waited for a minute.
 			assert.ok(performance.now() - releasedAt < 30_000);
-			// Requests with credentials are answered from Redis, but wait for nobody and store nothing.
+			// Requests with credentials are answered from Redis, but wait for no other request and store nothing.
 			application.answer = (_message, response) =>
 				void response.setHeader('Cache-Control', 'public, max-age=60').end('for all');
 			await first.ask('/member', { Authorization: 'Basic YTpi' });
@@ -205,7 +205,7 @@ sharing('Redis deletes every response, and reveals neither URLs nor contents', a
 			const dump = readFileSync(redis.dump(), 'latin1');
 			for (const text of ['private-path', 'token=abc', 'a secret', 'shop.test'])
 				assert.not.ok(dump.includes(text), text);
-			// 9000 bytes of a repeated text.
+			// The body has 9,000 bytes of a repeated text, and must be compressed in Redis.
 			assert.ok(Number(redis.cli('memory', 'usage', names.find(name => /^svc:cache:[^:]+$/.test(name))!)) < 2500);
 		},
 		{ ...LONG_WAITS, store: 'shared {\n\t\t\tkeep 10m\n\t\t}' },

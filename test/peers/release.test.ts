@@ -1,6 +1,6 @@
 /**
  * Installs and uses in a fresh, minimal Debian what `npm run release` makes: the Debian package and the archive for this
- * processor, and the arm64 package's program under emulation. Two releases have the same bytes.
+ * processor, and the arm64 package's program under emulation. Two releases of the same sources have the same bytes.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

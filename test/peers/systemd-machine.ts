@@ -72,8 +72,8 @@ exec env -i container=test PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bi
 `;
 
 /**
- * A shell script that enters a new cgroup, and then the namespaces. $1 is a folder for the mount, $2 the name of the cgroup, and
- * the other arguments are those of {@link BOOT_SCRIPT}.
+ * A shell script that enters a new cgroup, and then the namespaces. $1 is the folder at which it mounts the cgroup tree, $2 the
+ * name of the cgroup, and the other arguments are those of {@link BOOT_SCRIPT}.
  */
 const ENTER_SCRIPT = `
 set -e

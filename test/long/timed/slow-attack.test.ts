@@ -63,7 +63,7 @@ slow("a normal client's p99 stays below three times its p99 without the attack",
 		attacker.disconnect();
 		await once(attacker, 'exit');
 		await new Promise(resolve => setTimeout(resolve, 1000));
-		// The client is measured again after the attack, because other load on the machine varies.
+		// The client is measured without an attack both before and after it, because other load on the machine varies.
 		const own = Math.max(before, await windows(2));
 		const said = `p99 ${during.toFixed(2)} ms with ${report.open} attacking connections, ${own.toFixed(2)} ms without`;
 		console.log(said);

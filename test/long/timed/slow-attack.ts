@@ -37,7 +37,7 @@ const opening = setInterval(() => {
 	process.send?.('open');
 }, 50);
 
-// Each second, a tenth of the connections send their next byte, which belongs to a header line that never ends.
+// Each second, a tenth of the connections send one more byte of their head or body, neither of which ever ends.
 let turn = 0;
 setInterval(() => {
 	for (let i = 0; i < sockets.length / 100; i++) {

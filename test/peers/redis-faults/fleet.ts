@@ -165,7 +165,7 @@ export class FleetMachine {
 		}
 	}
 
-	/** Loads a configuration that differs in the text at `/plain`. */
+	/** Loads a configuration that answers requests for `/plain` with `text`, and is otherwise unchanged. */
 	async reload(text: string): Promise<void> {
 		const { status, body } = await this.#ask('POST', '/load', this.#configuration(text), 'text/configfile');
 		if (status !== 200) throw new Error(`the reload failed: ${status} ${body}`);
@@ -287,7 +287,7 @@ export class Fleet {
 		this.#visitor.send(plan);
 	}
 
-	/** Delays the bytes between the machines and Redis, in either direction. */
+	/** Delays the bytes between the machines and Redis in both directions. */
 	delayRedis(milliseconds: number): void {
 		this.#relay!.send(milliseconds);
 	}

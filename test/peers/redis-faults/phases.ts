@@ -20,13 +20,13 @@ export function p99BySecond(samples: readonly Sample[]): number[] {
 	return [...windows.values()].map(times => quantileOf(times, 0.99));
 }
 
-/** Returns a quantile of numbers, from 0 to 1. */
+/** Returns the quantile of the values at `share`, a number from 0 to 1. */
 function quantileOf(values: readonly number[], share: number): number {
 	const sorted = [...values].sort((a, b) => a - b);
 	return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** Returns the number of samples by status, as text. */
+/** Returns the number of samples with each status. The keys are the statuses as text. */
 export function statusesOf(samples: readonly Sample[]): { [status: string]: number } {
 	const counts: { [status: string]: number } = {};
 	for (const { status } of samples) counts[status] = (counts[status] ?? 0) + 1;

@@ -119,7 +119,7 @@ function failuresIn(samples: readonly Sample[]): string[] {
 		.map(({ machine, path, status, text }) => `machine ${machine} ${path}: ${status} ${text}`);
 }
 
-/** Waits until a machine reports to Redis again. */
+/** Waits until a machine reports the usage of rate limits to Redis again. */
 async function untilReported(machine: FleetMachine): Promise<void> {
 	const counted = () => machine.metric('svc_cluster_limit_reports_total{result="counted"}');
 	const before = await counted();
@@ -173,7 +173,7 @@ async function prove(fault: Fault, fleet: Fleet): Promise<void> {
 		application.change(page);
 		purges.push({ machine, answer: await machines[machine]!.purge(page) });
 	}
-	// By now, the machines know of the fault, so that hardly any request waits for Redis.
+	// By now, the machines have noticed the fault, so hardly any request waits for Redis.
 	const knownSince = Date.now();
 	const waitsBefore = await countWaits();
 	await waitForClock(FAULT_MS / 6);
@@ -297,7 +297,7 @@ if (isInNamespaces) {
 	for (const fault of isFailing ? FAULTS.slice(0, 1) : FAULTS) {
 		test(`Redis is ${fault.name}`, async () => {
 			const fleet = await Fleet.start(fault.isRelayed === true);
-			// The kernel ends every process that this process leaves behind.
+			// This process is the first of its process namespace, so the kernel ends every process that it leaves behind.
 			if (isFailing) assert.unreachable('this must fail');
 			try {
 				await prove(fault, fleet);

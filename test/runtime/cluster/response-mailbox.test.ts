@@ -8,14 +8,14 @@ import { until } from '../../harness.ts';
 
 const mailboxes = suite('mailboxes of shared responses');
 
-/** A fake of the stream that is the mailbox. */
+/** A fake Redis stream, which contains the entries of the mailbox. */
 class MemoryMailbox {
 	readonly #entries: { readonly at: number; readonly lease: string; readonly outcome: string }[] = [];
 	#wake: () => void = () => {};
 	reads = 0;
-	/** True if reads are answered at once with nothing instead of waiting. */
+	/** True if each read returns no entries immediately, as a Redis would that does not wait for one. */
 	answersAtOnce = false;
-	/** Position after which the latest read has asked for entries. */
+	/** Position in the stream after which the latest read asked for entries. */
 	lastPosition = '';
 
 	add(at: number, lease: string, outcome: string): void {
@@ -77,7 +77,7 @@ mailboxes('a mailbox is read with pauses if Redis answers at once with nothing',
 	redis.answersAtOnce = true;
 	const mailbox = redis.open();
 	assert.is(await mailbox.prepare('lease').wait(1000, 1), 'unknown');
-	// There is one read every 100 ms. Without the pauses, there would be thousands.
+	// With a pause after each read, there is one read every 100 ms. Without it, there would be thousands.
 	assert.ok(redis.reads <= 12, String(redis.reads));
 	assert.ok(redis.reads >= 2, String(redis.reads));
 	mailbox.close();

@@ -253,7 +253,7 @@ decisions('a machine that is lost after it has loaded the publication stops the 
 	assert.is(decideMachineStep(trial, atLimit, now).step, 'none');
 	const decision = decideMachineStep(trial, { ...atLimit, lastContactAt: atLimit.lastContactAt - 1 }, now);
 	assert.is(decision.step === 'return' && decision.publication, 1);
-	// A publication that has completed its trial stays.
+	// If the publication has completed its trial, the machine keeps it.
 	assert.is(decideMachineStep({ ...trial, phase: 'completed' }, { ...state, lastContactAt: 0 }, now).step, 'none');
 });
 
@@ -554,7 +554,7 @@ decisions('a change of the clock of Redis neither loses machines nor shortens or
 		const { wave } = fleet.rollout;
 		fleet.rollout = shiftRollout(fleet.rollout, changeMs);
 		const now = fleet.now + changeMs;
-		// A report from before the change, and one after it.
+		// One report is from before the clock changed, and one from after it.
 		const [first] = fleet.ordered;
 		const reports = [{ ...first!.latestReport, reportedAt: now }];
 		assert.is(nextRollout(fleet.rollout, reports, now).wave, wave);

@@ -26,7 +26,7 @@ class MemoryStream {
 	#wake: () => void = () => {};
 	/** Number of reads that have waited because there was no further entry. */
 	waits = 0;
-	/** True if reads are answered at once with nothing instead of waiting. */
+	/** True if each read returns no entries immediately, as a Redis would that does not wait for one. */
 	answersAtOnce = false;
 	reads = 0;
 
@@ -146,7 +146,7 @@ purges('are looked for with pauses if Redis answers at once with nothing', async
 		await until('the first purge', () => applied.length === 1);
 		const readsBefore = stream.reads;
 		await waitForClock(1000);
-		// There is one read every 200 ms. Without the pause, there would be thousands.
+		// With a pause after each read, there is one read every 200 ms. Without it, there would be thousands.
 		assert.ok(stream.reads - readsBefore <= 6, String(stream.reads - readsBefore));
 		stream.answersAtOnce = false;
 		stream.add('another', '{"tag":"second"}');

@@ -95,7 +95,7 @@ kept.before(async () => {
 	symlinkSync('a', path.join(root, 'link'));
 	writeFileSync(path.join(outside, 'shared'), 'before');
 	linkSync(path.join(outside, 'shared'), path.join(root, 'shared'));
-	// A file counts as changing for two seconds after its last change, and is not cached during this time.
+	// For two seconds after a file's last change, the server assumes that the file is still changing, and does not cache it.
 	await waitForClock(2100);
 });
 

@@ -1,4 +1,4 @@
-/** What a compile thread knows when it is started: as a replacement of another one, or after the first configuration was loaded. */
+/** What a compile thread knows if it starts as the replacement of another one, or after the first configuration was loaded. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';

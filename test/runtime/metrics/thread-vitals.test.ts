@@ -95,7 +95,7 @@ vitals(
 			{},
 			async ({ runtime }) => {
 				await eventually('the first threads have published', async () => threads(await runtime.metrics()).size === 3);
-				// The compile thread is started for the first request after the start.
+				// Makes the compile thread start, because it starts only when it is first needed.
 				await runtime.readConfig([]);
 				await eventually('all have published', async () => threads(await runtime.metrics()).size === 4);
 				assert.equal([...threads(await runtime.metrics())].sort(), ['compiler', 'main', 'worker-0', 'worker-1']);

@@ -145,7 +145,8 @@ for (const [by, selection] of [
 		putResponse(process, 'before', bodyForKey('b', 100), { path: '/k', tags: ['t'] });
 		await waitForRecords(process, 1);
 		const purged = process.registry.purge(selection);
-		// Stores a response that was fetched before the purge. No file is written within one turn of the event loop.
+		// Stores a response that was fetched before the purge. The loop lets promises continue, but no file is written meanwhile,
+		// because that takes a turn of the event loop.
 		for (let i = 0; i < 50; i++) await Promise.resolve();
 		putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
 		assert.is(await purged, 2);

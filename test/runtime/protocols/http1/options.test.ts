@@ -1,4 +1,4 @@
-/** Options of `Connection` are separated by spaces and tabs only. */
+/** In the value of `Connection`, only spaces and tabs are ignored around an option. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ourServerReader } from '../../../fuzz/readings.ts';
