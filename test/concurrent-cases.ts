@@ -3,7 +3,7 @@ import type { Test } from 'uvu';
 
 /**
  * Returns a function that adds a case to a suite. When the suite comes to the first of these cases, all of them start, so they
- * must not share anything that they change. The result of each is reported separately.
+ * must not share anything that they change. The result of each case is reported separately.
  */
 export function concurrentCases(cases: Test<object>): (name: string, run: () => Promise<void>) => void {
 	const runs: (() => Promise<void>)[] = [];

@@ -97,7 +97,7 @@ export class PlainHandshaker implements Handshaker {
 	}
 }
 
-/** Holds a socket's callbacks until one of them has been called. */
+/** The property of a socket that holds its callbacks until one of them has been called. */
 const CALLBACKS = Symbol('callbacks');
 
 type HandshakingSocket = TLSSocket & { [CALLBACKS]?: HandshakerCallbacks | undefined };

@@ -1,6 +1,6 @@
 /**
- * Changes to a running server through the Admin API: edits in place, tentative loads, and saved changes that survive a
- * restart.
+ * Changes to a running server through the Admin API: edits in place, tentative loads, which are rolled back unless they are
+ * confirmed, and saved changes, which survive a restart.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';

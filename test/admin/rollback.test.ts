@@ -1,6 +1,6 @@
 /**
- * Rollback of tentative configuration loads, including loads that remove TLS names. A load that could not be rolled back is
- * refused.
+ * Rollback of tentative configuration loads, including loads that remove TLS names. If a rollback would not be possible, the load
+ * is refused.
  */
 import { renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

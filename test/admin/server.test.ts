@@ -368,7 +368,7 @@ endpoints(
 		assert.equal(runtime.inputs, []);
 		assert.equal(handovers, []);
 		assert.is((await ask('POST /load?dry_run', [], '{}')).status, 200);
-		// A new process with the running configuration changes nothing that is served.
+		// A machine of a cluster may be upgraded, because the new process serves the same configuration.
 		assert.is((await ask('POST /upgrade')).status, 200);
 		assert.is(handovers.length, 1);
 		assert.is(handovers[0]!.input, undefined);
@@ -821,7 +821,7 @@ listening('a Unix socket accepts any host name, and is removed when the server c
 	const folder = mkdtempSync(join(tmpdir(), 'svc-admin-'));
 	const path = join(folder, 'admin.sock');
 	try {
-		// Leaves a stale socket file, as a killed process does.
+		// Leaves a stale socket file behind, as a killed process does.
 		const stale = createServer().listen(path);
 		await new Promise(resolve => stale.once('listening', resolve));
 		const { renameSync } = await import('node:fs');
@@ -842,7 +842,7 @@ listening('a Unix socket accepts any host name, and is removed when the server c
 		}
 		await server.close();
 		assert.not.ok(existsSync(path));
-		// A regular file refuses connections just like a stale socket.
+		// A regular file refuses connections just like a stale socket, but must not be deleted.
 		writeFileSync(path, 'mine');
 		try {
 			await start({ listen: `unix/${path}` });

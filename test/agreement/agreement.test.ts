@@ -35,7 +35,8 @@ agreement('every directive and matcher occurs in the random configurations of th
 	for (let i = 0; i < SAMPLED_CONFIGURATIONS; i++) {
 		const text = randomConfiguration(chance, 'configfile', targets);
 		for (const word of text.split(/\s+/)) words.add(word);
-		// Some names are those of a directive and of a matcher, and a block that defines a matcher has no directives.
+		// Some names belong to both a directive and a matcher. Blocks that define matchers are removed, because they contain no
+		// directives.
 		for (const line of text.replace(/^@\w+ \{\n(?:.*\n)*?\}\n/gm, '').split('\n'))
 			firstWords.add(line.split(' ', 1)[0]!);
 	}

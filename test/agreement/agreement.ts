@@ -46,7 +46,7 @@ export interface AgreementResult {
 	readonly disagreements: readonly string[];
 }
 
-/** A template page, used by configurations with `templates`. */
+/** A template page that configurations with `templates` serve. */
 const TEMPLATE = [
 	'{{.Req.Method}} {{.Req.URL.Path}} {{.OriginalReq.URL.Path}} [{{.Req.Header.Get "X-A"}}] {{ph "http.vars.v"}}',
 	'{{if eq .Host "x.test"}}{{httpError 418}}{{end}}{{.RespHeader.Set "X-Page" (upper .Host)}}{{markdown "*a*"}}',

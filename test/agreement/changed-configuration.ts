@@ -81,7 +81,7 @@ function changeWord(chance: SeededChance, root: Statement[], words: ReadonlyMap<
 	part.head = all.join(' ');
 }
 
-/** Returns the kind of value that a word is, or undefined if it is a name. */
+/** Returns the kind of value that a word looks like, or undefined if it looks like a name. */
 function kindOf(word: string): string | undefined {
 	if (/^`?[/*~]\S*/.test(word) && word.length > 1) return 'path';
 	if (/^[1-5](\d\d|xx)$/.test(word)) return 'status';

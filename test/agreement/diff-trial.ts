@@ -157,7 +157,8 @@ export async function tryDiff(
 						if (chance.happens(30)) headers.push(['Authorization', chance.of(CREDENTIALS)]);
 						if (chance.happens(20)) headers.push(['Accept-Encoding', chance.of(['gzip', 'br, gzip'])]);
 						const wire = wireRequest({ ...request, headers });
-						// One configuration may count a request that gets 400 although the other does not. From then on, the counts would differ.
+						// The rate limit of only one configuration may count a request that gets 400. After that, the counts of the two would
+						// differ.
 						if (zoneCount > 0 && hasZeroByte(wire)) continue;
 						const [before, after] = await Promise.all(clients.map(client => client.exchange(wire, request.method)));
 						const difference = differenceOf(before!, after!);
@@ -294,7 +295,7 @@ function witnessBytes({ method, url, headers, body, from, protocol }: DryRunRequ
 	return wireRequest({ method, target, authority: own?.[1] ?? url.authority, headers: others, body });
 }
 
-/** What the upstreams must do so that the assumptions of a witness hold. */
+/** What the upstreams must do, and which rate limit must be exceeded, so that the assumptions of a witness hold. */
 interface UpstreamFailure {
 	/** Addresses on which nothing may listen. */
 	readonly dead: readonly string[];
@@ -327,7 +328,7 @@ function failureOf(
 		exceeds,
 		busy,
 	} = upstream;
-	// A request that counts in several zones would use up all of them.
+	// A request that several rate limit zones count would use up all of them.
 	if (exceeds !== undefined) return zones > 1 ? 'only one of several zones is exceeded' : { ...none, exceeds };
 	if (busy !== undefined) return 'a concurrency zone is full';
 	if (unavailable) return 'an upstream is unavailable';
@@ -341,7 +342,7 @@ function failureOf(
 	return isOnce ? { ...none, dead: [first], mode: { headers } } : 'an upstream is back between two attempts';
 }
 
-/** Sets how the upstreams treat the next request. */
+/** Sets how the upstreams treat the next requests, and forgets the requests that they have received. */
 function setFailure(
 	upstreams: readonly DescribingUpstream[],
 	addresses: readonly string[],
@@ -355,8 +356,8 @@ function setFailure(
 }
 
 /**
- * Reports whether two answers differ in an aspect or, if the aspect concerns the upstream, whether the upstreams received different
- * requests.
+ * Reports whether two answers differ in an aspect, which is what the diff names as different, such as `status`. If the aspect
+ * concerns the upstream, whether the upstreams received different requests.
  */
 function isShownBy(aspect: string, answers: readonly (Answer | 'dropped')[], seen: readonly [string, string]): boolean {
 	if (/^upstream\b/.test(aspect)) return seen[0] !== seen[1];
@@ -371,7 +372,7 @@ function findUnannounced(found: ConfigurationDiff, before: Answer | 'dropped', a
 	// difference in the answer.
 	if (announced.some(name => /^(connection|upstream( \d+)?|file looked for|settings of `render`)$/.test(name)))
 		return [];
-	// A changed balancer may choose other upstreams.
+	// If the balancer has changed, it may choose other upstreams, and any part of the answer may differ.
 	const balanceOf = (settings = '{}'): string => JSON.stringify(JSON.parse(settings).balance) ?? '';
 	const pools = found.changes.flatMap(({ aspects }) =>
 		aspects.filter(({ name }) => /^settings of the upstream/.test(name)),
@@ -385,7 +386,7 @@ function findUnannounced(found: ConfigurationDiff, before: Answer | 'dropped', a
 	const sentFields = announced.flatMap(name => /^upstream(?: \d+)? field (.*)$/.exec(name)?.[1] ?? []);
 	const [one, other] = [before, after].map(answer => ({ ...answer, body: withoutFields(answer.body, sentFields) }));
 	const differing = ['status', 'body', ...fields].filter(part => partOf(part, one!) !== partOf(part, other!));
-	// If the diff announces another status or body, the other differences follow from that.
+	// If the diff announces another status or body, the other differences follow from this one.
 	if (announced.includes('status') || announced.includes('body'))
 		return differing.filter(part => part === 'status' && !announced.includes('status'));
 	const compressed = announced.includes('settings of `compress`') ? COMPRESSION_PARTS : [];

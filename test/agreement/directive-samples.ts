@@ -1,15 +1,15 @@
 /**
- * Samples of the directives and matchers whose effect `svc diff` must find, for random configurations. A test compares the lists with the
- * registries, so that a new directive or matcher is either tried or has a reason why not.
+ * Samples of the directives and matchers whose effect `svc diff` must find, which random configurations contain. A test compares
+ * the lists with the registries, so that a new directive or matcher is either tried or has a reason why not.
  */
 import type { Directive } from '../../compiler/modules/contract/directive.ts';
 import { directives } from '../../compiler/modules/registry/directives.ts';
 import { matchers } from '../../compiler/modules/registry/matchers.ts';
 
 /**
- * The directives that random configurations contain in the trial of `svc diff` only, each with several spellings. In a sample,
- * `[matcher]` is a matcher token or nothing, `UPSTREAM` the address of an upstream, `DEAD` one at which nothing listens, and `TEXT` a
- * text with placeholders.
+ * The directives that random configurations contain only in the trial of `svc diff`, each in several spellings. In a sample,
+ * `[matcher]` is a matcher token or nothing, `UPSTREAM` the address of an upstream, `DEAD` one at which nothing listens, and
+ * `TEXT` a text with placeholders.
  */
 export const DIRECTIVE_SAMPLES: { readonly [name: string]: readonly string[] } = {
 	cookie: [
@@ -56,7 +56,7 @@ export const DIRECTIVE_SAMPLES: { readonly [name: string]: readonly string[] } =
 	timeouts: ['timeouts [matcher]{\nread_timeout 10s\n}', 'timeouts [matcher]{\nwrite_timeout 30s\n}'],
 };
 
-/** The lines of a `reverse_proxy` that random configurations contain in the trial of `svc diff` only. */
+/** The lines of a `reverse_proxy` that random configurations contain only in the trial of `svc diff`. */
 export const PROXY_SAMPLES: readonly string[] = [
 	'shed',
 	'shed {\nmax 50\n}',
@@ -64,7 +64,7 @@ export const PROXY_SAMPLES: readonly string[] = [
 	'@failed status 5xx\nhandle_response @failed {\ncopy_response_headers {\ninclude X-R0\n}\nrespond `instead`\n}',
 ];
 
-/** The matchers that random configurations contain in the trial of `svc diff` only, each with several spellings. */
+/** The matchers that random configurations contain only in the trial of `svc diff`, each in several spellings. */
 export const MATCHER_SAMPLES: { readonly [name: string]: readonly string[] } = {
 	file: ['file /page.html', 'file {path}', 'file {path}index.html'],
 	header_regexp: ['header_regexp X-A ^o', 'header_regexp h X-B `[0-9]`'],

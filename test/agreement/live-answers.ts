@@ -95,8 +95,8 @@ export interface DescribingUpstream {
 }
 
 /**
- * Returns the current behavior of an upstream. Once all requests that were to fail have failed, only the additional response fields
- * remain.
+ * Returns the current behavior of an upstream. Once as many requests have failed as should fail, only the additional response
+ * fields remain.
  */
 function currentMode({ mode }: { readonly mode: FailureMode }): FailureMode {
 	return mode.remaining?.requests === 0 ? { headers: mode.headers } : mode;

@@ -27,7 +27,7 @@ const USERS = ['alice', 'bob'];
 /** An address at which nothing listens: the port needs privileges and belongs to no common service. */
 const DEAD_ADDRESS = '127.0.0.1:5';
 
-/** A request as sent. */
+/** A request in the form in which it is sent. */
 export interface RandomRequest {
 	readonly method: string;
 	/** The request target: path and query. */
@@ -125,7 +125,7 @@ class Writer {
 	text(): string {
 		const chance = this.#chance;
 		const hosts = chance.some(HOSTS, HOSTS.length);
-		// Startup settings must be the same in every configuration.
+		// Startup settings must be the same in every configuration, because a reload cannot change them.
 		const global = ['{', 'servers {', 'trusted_proxies static 127.0.0.0/8', '}', '}'];
 		const upstream = this.#native ? ['upstream pool {', `to ${this.#place.upstreams[0]}`, '}'] : [];
 		const lines = [...global, ...upstream];

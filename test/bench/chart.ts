@@ -30,7 +30,7 @@ const COLOURS: { readonly [label: string]: string } = {
 	node: '#8c8c8c',
 };
 
-/** Renders an SVG bar chart. Each row has its own scale; shorter is better. */
+/** Renders an SVG bar chart. Each row has its own scale. A shorter bar is better. */
 export function renderChart({ machine, rows }: BenchResult): string {
 	const parts: string[] = [];
 	let y = 56;

@@ -1,11 +1,11 @@
 /**
  * Measures how reading `/config/` of a 10,000-site document affects 64 loaded connections. Their p99 may rise by 10 %.
  *
- * Windows with and without reads alternate, and the medians of their p99 are compared, so that a drifting machine speed favors
- * neither. The server runs on one core with all its threads, one of them for requests. The load generator runs on the other core.
- * The reader runs there too, at the lowest priority, because what a client does with the bytes is not a cost of the server. In the
- * windows without reads, the reader reads the same amount from a file, because starting a process twice a second affects the
- * generator's p99 by itself. Requires wrk, taskset and curl.
+ * Measurements with and without reads alternate, and the medians of their p99 are compared, so that a drifting machine speed
+ * favors neither kind. The server runs on one core with all its threads, one of them for requests. The load generator runs on the
+ * other core. The reader runs there too, at the lowest priority, because what a client does with the bytes is not a cost of the
+ * server. In the windows without reads, the reader reads the same amount from a file, because starting a process twice a second
+ * affects the generator's p99 by itself. Requires wrk, taskset and curl.
  *
  * Usage: node test/bench/config-reads.ts [--sites 10000] [--windows 12] [--seconds 2]
  */

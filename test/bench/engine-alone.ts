@@ -102,7 +102,7 @@ const moduleCounters = new ModuleCounters(
 	),
 );
 
-/** Provides the tables of rate limits. The usage that a shared table lists is never reported. */
+/** Provides the tables of rate limits. The usage in a shared table is never reported to Redis. */
 const LEASES: Leases = {
 	lease(kind, settings) {
 		if (kind !== 'rate_limiter') throw new Error(`There is no lease for ${kind}.`);
@@ -115,7 +115,7 @@ const LEASES: Leases = {
 	},
 };
 
-/** The settings of a cluster, without which a zone cannot be `shared`. */
+/** The settings of a cluster. Without them, a rate limit zone cannot be `shared`. */
 const CLUSTER_SETTINGS: Settings = { cluster: { address: '127.0.0.1:6379', keys: ['unused'] } };
 
 /** Creates a listener with one site, and connections to it. */
@@ -175,7 +175,7 @@ function measureRound(open: readonly MemoryConnection[], heads: readonly Buffer[
 	return ((user + system) * 1000) / count;
 }
 
-/** Lets V8 compile the code, and then returns the results of all rounds. Several sites take turns. */
+/** Lets V8 compile the code, and then returns the results of all rounds. If there are several sites, they take turns. */
 function measureRounds(sites: readonly (readonly MemoryConnection[])[], heads: readonly Buffer[]): number[][] {
 	for (let turn = 0; turn < 2; turn++) for (const open of sites) measureRound(open, heads);
 	const results: number[][] = sites.map(() => []);

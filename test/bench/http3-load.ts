@@ -47,7 +47,7 @@ const latenciesMs: number[] = [];
 let failures = 0;
 let end = Infinity;
 
-/** A connection with a number of open requests. */
+/** A connection that keeps a number of requests open. */
 class Client {
 	quic: QuicClient = new QuicClient(port, { polls: false });
 	readonly #open = new Map<ClientStream, number>();

@@ -68,7 +68,7 @@ export interface Http3Load {
 	readonly bytes?: number;
 	/** Number of connections that are open and idle meanwhile; the default is 0. */
 	readonly idle?: number;
-	/** True if each request opens a connection of its own. */
+	/** True if each request opens its own connection. */
 	readonly handshakes?: boolean;
 }
 

@@ -10,7 +10,7 @@ import type { Backends, Contender, IdleTask, LoadTask, StartTask, Task } from '.
 /** The measurements of one server in one row. */
 export interface ServerMeasurement {
 	readonly label: string;
-	/** The compared value, median over the rounds: µs of CPU time per request, KiB per connection, or ms. */
+	/** The value that is compared, as the median over the rounds: µs of CPU time per request, KiB per connection, or ms. */
 	readonly value: number;
 	/** Our value divided by this server's, per round: median, minimum, maximum. Undefined for our own server. */
 	readonly ratio?: readonly [median: number, least: number, greatest: number];
@@ -26,7 +26,7 @@ export interface ServerMeasurement {
 	readonly p999?: number;
 }
 
-/** A row of the bench and its measurements. */
+/** The measurements of one row of the bench. */
 export interface RowResult {
 	readonly name: string;
 	readonly unit: 'µs/request' | 'KiB/connection' | 'ms' | 'MiB';
@@ -170,7 +170,7 @@ async function start(
 	return startBenchServer(contender.server, text, port, contender.cores ?? conditions.serverCore);
 }
 
-/** Measures CPU time per request and the counts of the load generator. */
+/** Measures the server's CPU time per request, and returns it with the counts of the load generator. */
 async function sampleLoad(
 	server: BenchServer,
 	task: LoadTask,

@@ -5,7 +5,9 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import path from 'node:path';
 import { SVC, temporaryFolder, waitForPort } from '../harness.ts';
 
-/** Servers of the bench; `svc` is ours, `node` is Node's own http server with undici. `redis` is only used by other servers. */
+/**
+ * Servers of the bench; `svc` is ours, `node` is Node's own http server with undici. `redis` runs only for servers that use it.
+ */
 export type ServerName = 'svc' | 'nginx' | 'haproxy' | 'caddy' | 'varnish' | 'node' | 'redis';
 
 export function isInstalled(program: string): boolean {
@@ -80,7 +82,7 @@ function killTree(root: number): void {
 	}
 }
 
-/** Returns a process and all its descendants. */
+/** Returns the PIDs of a process and all its descendants. */
 function processTree(root: number): number[] {
 	const found = [root];
 	for (const entry of readdirSync('/proc')) {

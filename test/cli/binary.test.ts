@@ -75,7 +75,7 @@ binary('V8 accepts all code caches of the binary: those of the threads, and thos
 		assert.is(thread.cachedDataRejected, false, name);
 	}
 	const cachedData = cacheOf('thread-worker.js');
-	// A cache begins with a magic number and hashes of V8's version, the source, V8's flags and its built-in heap.
+	// A code cache of V8 begins with a magic number and hashes of V8's version, the source, V8's flags and its built-in heap.
 	const header = cachedData.subarray(0, 20);
 	const caches = (file: string): Buffer[] => {
 		const content = readFileSync(file);

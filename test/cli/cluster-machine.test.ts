@@ -1,6 +1,6 @@
 /**
- * A server process that was started with `--cluster`, without a Redis: nothing but its cluster changes its configuration, and it can be
- * replaced by another process.
+ * A server process that was started with `--cluster`, without a Redis: only the cluster can change its configuration, and another
+ * process can replace it.
  */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

@@ -13,7 +13,7 @@ export interface LoadTarget {
 	readonly tls: number;
 }
 
-/** Counts of what the clients have done. */
+/** What the clients have done. */
 export interface LoadReport {
 	/** Number of successful requests, by the kind of client. */
 	readonly done: { readonly [kind: string]: number };

@@ -21,7 +21,7 @@ interface RunningServer {
 	get(target: string): Promise<string>;
 }
 
-/** Runs a server whose first site has the directives `site`. */
+/** Runs a server whose first site has the directives in `site`. */
 async function withServer(site: string, test: (running: RunningServer) => Promise<void>, options = ''): Promise<void> {
 	const folder = temporaryFolder();
 	const [port, ...extra] = (await freePorts(3)) as [number, number, number];
@@ -114,7 +114,7 @@ handover('goes on with the counts of rate limits', async () => {
 			assert.match(await get('/?key=two'), /^HTTP\/1\.1 200 /);
 		}
 		assert.match(await get('/?key=two'), /^HTTP\/1\.1 429 /);
-		// If the limit of a zone changes, the requests counted so far still count.
+		// If the limit of a zone changes, the requests counted so far are not forgotten.
 		await handOver(site.replace('key {query.key}', 'key {query.key}\n\tburst 4'));
 		assert.match(await get('/?key=one'), /^HTTP\/1\.1 200 /);
 	});

@@ -297,7 +297,7 @@ handover('a confirmed process is the main one of systemd before its predecessor 
 	const [port, second] = (await freePorts(2)) as [number, number];
 	const file = path.join(folder, 'Configfile');
 	const notificationsFile = path.join(folder, 'told');
-	// A systemd-notify that is slow, as on a busy machine, and records whether the predecessor has already exited.
+	// A slow systemd-notify, as on a busy machine, which records whether the predecessor has already exited.
 	const script = `#!/bin/sh
 case "$*" in *'has been confirmed.'*)
 	sleep 1
@@ -366,8 +366,8 @@ handover('tells systemd which process is the main one, and leaves no process bes
 			'READY=1',
 			`MAINPID=${pid} READY=1 STATUS=Took over from another process.`,
 		]);
-		// The new process notifies the watchdog at once, because it may hand over itself before its first watchdog
-		// period has passed.
+		// The new process notifies the watchdog immediately, because it may hand over itself before its first watchdog period has
+		// passed.
 		assert.match(readFileSync(notificationsFile, 'utf8'), /READY=1\nWATCHDOG=1\nMAINPID=/);
 		const before = readFileSync(notificationsFile, 'utf8').length;
 		await until('a sign of life', () => readFileSync(notificationsFile, 'utf8').slice(before).includes('WATCHDOG=1'));

@@ -58,7 +58,7 @@ activation('sites and the Admin API can listen on inherited sockets', async () =
 		const upgraded = await fetch(`http://127.0.0.1:${api}/upgrade`, { method: 'POST' });
 		assert.is(upgraded.status, 200, await upgraded.text());
 		assert.match(await rawExchange(at, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n'), 'two');
-		// On a TCP socket, the access rules refuse requests from a page on a rebound host name.
+		// On a TCP socket, the access rules refuse requests for an unknown host name, as in a DNS rebinding attack.
 		assert.match(
 			await rawExchange(api, 'GET /live HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n'),
 			/ 403 /,

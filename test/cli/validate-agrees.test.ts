@@ -207,7 +207,7 @@ async function validated(configuration: string | object) {
 }
 
 const areCasesSelected = process.env.SVC_TEST_WORDS !== undefined;
-/** A server is started for one in this many configurations. */
+/** With one out of this many configurations, a server is started. */
 const configurationsPerStart = areCasesSelected ? 1 : roundCount({ few: 3, many: 1 });
 
 const agree = suite('validate and run');

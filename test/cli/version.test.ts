@@ -1,4 +1,4 @@
-/** Versions of checkouts in every layout of git, and the version that a server reports. */
+/** The versions of checkouts in every layout that git uses, and the version that a server reports. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -132,7 +132,7 @@ requests.run();
 
 const fields = suite('fields and strings');
 
-/** Texts, each of which is slow to parse for some kind of parser. */
+/** Texts that may be slow to parse, each for another kind of parser. */
 const TEXTS: readonly string[] = [
 	...['a', ' ', ',', '=', '"', '/', '.', '-', ';', '&', '%', '\\', '*', '0', '1.', 'é'],
 	...['a,', ' ,', 'a=1,', 'a="', '"a",', 'W/"a",', 'a;q=0.1,', '1-2,', 'a=1; ', 'a&', 'a=b&', '/..', '%2e/', 'a '],

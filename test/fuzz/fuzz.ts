@@ -66,7 +66,7 @@ async function failure(made: Seed): Promise<string | undefined> {
 	}
 }
 
-/** Returns the kind of a failure. Failures that differ only in numbers and quoted names are of the same kind. */
+/** Returns the kind of a failure. Failures whose messages differ only in numbers and quoted names are of the same kind. */
 function kindOf(why: string): string {
 	return why.replace(/\d+|`[^`]*`|"[^"]*"/g, '…').slice(0, 120);
 }

@@ -71,7 +71,8 @@ function compare(
 	split: ServerReading,
 	into: string[],
 ): void {
-	// The split may determine whether the handler of a request with a malformed body is called. Clients see no difference.
+	// How the bytes are split may determine whether the handler of a request with a malformed body is called. Clients see no
+	// difference.
 	if (toText(whole) === toText(split)) return;
 	into.push(`${how} read otherwise: ${toText(pieces)}\n  whole ${toText(whole)}\n  split ${toText(split)}`);
 }

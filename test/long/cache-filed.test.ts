@@ -1,6 +1,6 @@
 /**
- * Three threads read, store and remove long bodies in one cache that is full. At the same time, bodies that other threads are
- * reading move to memory files, and the pages of their blocks are released. Every byte is verified.
+ * Three threads read, store and remove long bodies in one cache that is full. At the same time, bodies move to memory files while
+ * other threads read them, and the memory pages that held them are released. Every byte is verified.
  */
 import { once } from 'node:events';
 import { closeSync, fstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';

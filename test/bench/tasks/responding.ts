@@ -127,8 +127,8 @@ export const RESPONSE_TASKS: readonly LoadTask[] = [
 		bounds: { 'nginx, limited': 1.05 },
 	},
 	{
-		// A single key, as in the row above, stays in the processor's caches. What a limit costs is the difference between a server with it and
-		// the same server without it.
+		// A single key, as in the row above, stays in the processor's caches. The cost of a limit is the difference between a server
+		// with the limit and the same server without it.
 		name: 'respond under a rate limit with 50,000 keys',
 		load: { kind: 'requests', path: '/?key=%d', below: [50_000] },
 		contenders: [

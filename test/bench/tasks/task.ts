@@ -36,7 +36,7 @@ export interface Contender {
 }
 
 /**
- * Compares the CPU time per request of several servers for the same work. The first contender is compared with the
+ * Compares the CPU time per request of several servers for the same work. The first contender is compared with each of the
  * others.
  */
 export interface LoadTask {

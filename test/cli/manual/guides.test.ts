@@ -39,7 +39,7 @@ guides('every guide has a title, a summary of one sentence, and 300 to 900 words
 	const wrong: string[] = [];
 	for (const { topic, title, summary, sections, text } of allGuides()) {
 		const words = text.split(/\s+/).length;
-		// Figures do not count as words, because readers look them up instead of reading all of them.
+		// Lines with measurements and bars are not counted, because readers look figures up instead of reading all of them.
 		const figures = (text.match(/^\|(?: [\w ]+ \|)* [\d.,]+ \|.*$|^.*█.*$/gm) ?? []).join(' ').split(/\s+/).length;
 		if (words < 300 || words - figures > 900) wrong.push(`${topic}: ${words} words`);
 		if (title === '' || summary === '' || summary.length > 130) wrong.push(`${topic}: title or summary`);

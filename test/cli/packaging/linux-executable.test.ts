@@ -1,6 +1,6 @@
 /**
- * The single executable for Linux is an edited copy of Node's official one: it does not need libatomic, its symbols are stripped, and
- * it contains Unicode data for English only. A program computes the same results with either executable.
+ * The executable for Linux is an edited copy of Node's official executable: it does not need libatomic, its symbols are stripped,
+ * and it contains Unicode data for English only. A program computes the same results with either executable.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';

@@ -67,7 +67,7 @@ monitoring('alerts and the dashboard cover rollouts and the contact to Redis', (
 		...[...names].filter(name => name.startsWith('svc_rollout_')),
 	];
 	const text = JSON.stringify(dashboard);
-	// The number of the latest publication need not be shown: other metrics contain it once a machine has to serve it.
+	// The dashboard need not show the number of the latest publication: once a machine has to serve it, other metrics contain it.
 	const shown = clusterMetrics.filter(name => name !== 'svc_rollout_publication_latest');
 	assert.equal(
 		shown.filter(name => !text.includes(name)),

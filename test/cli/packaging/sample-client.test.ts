@@ -1,4 +1,7 @@
-/** The client that sends requests while code caches are made: it reports a server that does not answer, instead of waiting forever. */
+/**
+ * The client that sends requests while the build makes code caches. It reports a server that does not answer, instead of waiting
+ * forever.
+ */
 import { createServer, type Server, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -103,5 +106,5 @@ sampleClient('is done when the server has answered and closed the connection', a
 	assert.is(answers, 2);
 });
 
-// The client makes system calls of Linux.
+// The client makes system calls that only Linux has.
 if (process.platform === 'linux') sampleClient.run();

@@ -84,13 +84,13 @@ order('consecutive directives with equal matchers form one route, whose matcher 
 		(await new DryRunServer(`:80 {\n${lines}\nrespond "last {path}"\n}\n`).ask(url)).body;
 	const stripped = 'uri /api/* strip_prefix /api\n';
 	assert.is(await body(`${stripped}respond /api/* "api {path}"`, 'http://a/api/x'), 'api /x');
-	// Routes are merged in a `route` as well, unless another directive separates them.
+	// Consecutive routes with equal matchers are merged inside `route` blocks, too.
 	assert.is(await body(`route {\n${stripped}respond /api/* "api {path}"\n}`, 'http://a/api/x'), 'api /x');
 	assert.is(await body(`route {\n${stripped}header X y\nrespond /api/* "api {path}"\n}`, 'http://a/api/x'), 'last /x');
-	// The order of the matchers in a set and their names do not matter.
+	// The matchers of a set may be in any order, and the names of the sets may differ.
 	const named = '@a {\npath /api/*\nmethod GET\n}\n@b {\nmethod GET\npath /api/*\n}\n';
 	assert.is(await body(`${named}uri @a strip_prefix /api\nrespond @b "api {path}"`, 'http://a/api/x'), 'api /x');
-	// Routes of an exclusive group are merged as well, and then all of them run. A `rewrite` is merged only with other rewrites.
+	// Routes of an exclusive group are merged, too, and then all of them run. A `rewrite` is merged only with other rewrites.
 	assert.is(await body('root * /one\nroot * /two\nrespond {vars.root}', 'http://a/'), '/two');
 	assert.is(await body('handle /a {\nvars x 1\n}\nhandle /a {\nrespond "x={vars.x}"\n}', 'http://a/a'), 'x=1');
 	assert.is(await body('rewrite /a /b\nrespond /a "a"', 'http://a/a'), 'last /b');

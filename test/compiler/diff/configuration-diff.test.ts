@@ -36,7 +36,7 @@ function diff(
 	return diffConfigurations(compiled(before, formats[0]), compiled(after, formats[1]), deps);
 }
 
-/** Compares two sites with the given directives. Returns the names of all aspects that differ. */
+/** Compares two sites with the given directives. Returns the names of everything that differs, such as `status`. */
 async function aspectsOf(before: string, after: string): Promise<string[]> {
 	const { changes } = await diff(`http://:8080 {\n${before}\n}\n`, `http://:8080 {\n${after}\n}\n`);
 	return [...new Set(changes.flatMap(({ aspects }) => aspects.map(({ name }) => name)))].sort();

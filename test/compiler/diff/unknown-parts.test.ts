@@ -35,7 +35,7 @@ async function runningDiff(before: string, after: string): Promise<Configuration
 	return diffFromJson(result);
 }
 
-/** Returns the changes of an aspect, without those of other aspects. */
+/** Returns the changes that concern one aspect, such as `status`. */
 function changesOf({ changes }: ConfigurationDiff, name: string) {
 	return changes.flatMap(({ aspects }) => aspects.filter(aspect => aspect.name === name));
 }

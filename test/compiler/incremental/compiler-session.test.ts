@@ -83,7 +83,7 @@ const session = suite('session');
 session('a session gives the same results as compiling from scratch', () => {
 	const seed = Number(process.env.SEED ?? 1);
 	const random = new Random(seed);
-	// The number of rounds is limited by the CPU milliseconds that they take.
+	// Rounds are run until they have used a certain number of CPU milliseconds.
 	const end = cpuMilliseconds() + roundCount({ few: 1000, many: 30_000 });
 	const counts = { compiled: 0, accepted: 0 };
 	while (cpuMilliseconds() < end) {

@@ -1,6 +1,6 @@
 /**
- * A model of how Caddy orders the routes of a block. It was written from that server's documentation, independently
- * of the compiler's code, and consists of the comparison of two routes and the sorting algorithm.
+ * A model of how Caddy orders the routes of a block. It was written from Caddy's documentation, independently of the compiler's
+ * code, and consists of the comparison of two routes and the sorting algorithm.
  */
 
 /** A route, reduced to the properties that determine its order. */

@@ -144,7 +144,7 @@ function directiveLine(
 			return { line: `header ${token} {\n?X ${mark}b\nY ${mark}a\n}`, marks: [`${mark}a`, `${mark}b`] };
 		case 'try_files':
 			if (chance.happens(50)) return one(`try_files ${mark}`);
-			// A `try_files` with three files counts as three routes.
+			// A `try_files` with three files has three routes.
 			return { line: `try_files ${mark} ${mark}?a=b ${mark}`, marks: [mark, mark, mark] };
 		case 'log_append':
 			return one(`log_append ${token} key ${mark}`);

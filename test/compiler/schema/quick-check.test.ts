@@ -84,7 +84,7 @@ checking('the quick check accepts every document made by the adapter', () => {
 checking('the quick check accepts no invalid document', () => {
 	const random = new Random(5);
 	const found = adaptedDocuments().map(document => JSON.stringify(document));
-	// The number of rounds is limited by the CPU milliseconds that they take.
+	// Rounds are run until they have used a certain number of CPU milliseconds.
 	const end = cpuMilliseconds() + roundCount({ few: 700, many: 10_000 });
 	const counts = { valid: 0, invalid: 0, vouched: 0 };
 	for (let round = 0; round < 1_000_000 && cpuMilliseconds() < end; round++) {

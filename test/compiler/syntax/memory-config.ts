@@ -48,7 +48,7 @@ export function memoryReader(files: MemoryFiles, env: { readonly [name: string]:
 	};
 }
 
-/** The result of parsing. */
+/** The result of {@link parseInMemory}. */
 export interface ParseOutcome {
 	readonly tree: ConfigTree;
 	readonly diagnostics: readonly Diagnostic[];
@@ -90,7 +90,10 @@ export function parseInMemory(
 	};
 }
 
-/** Returns a tree as text, with one output line per line. Quoted words keep their quotes; heredocs are in `<…>`. */
+/**
+ * Returns a tree as text, with one line of output for each line of the configuration. Quoted words keep their quotes; heredocs
+ * are in `<…>`.
+ */
 export function outlineFile(tree: ConfigTree): string {
 	let text = '';
 	if (tree.options) text += `options\n${outlineLines(tree.options.lines, 1)}`;
@@ -103,7 +106,7 @@ export function outlineFile(tree: ConfigTree): string {
 	return text;
 }
 
-/** Returns lines as text, indented by one space per level. */
+/** Returns lines of a configuration as text, indented by one space per level. */
 export function outlineLines(lines: readonly Line[], depth: number): string {
 	return lines.map(line => `${' '.repeat(depth)}${outlineLine(line, depth)}\n`).join('');
 }

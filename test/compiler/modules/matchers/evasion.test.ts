@@ -75,7 +75,7 @@ const RULES: { readonly [rule: string]: { readonly when: Matcher; readonly expec
 	'path, a suffix': { when: { type: 'path', patterns: ['*min/x'] }, expected: 'y y y y y y y y y y n y n n 400 400' },
 	'path, a part': { when: { type: 'path', patterns: ['*/admin/*'] }, expected: CASE_INSENSITIVE },
 	'path, exact': { when: { type: 'path', patterns: ['/admin/x'] }, expected: CASE_INSENSITIVE },
-	// Double slashes in the pattern must be doubled in the request.
+	// A pattern with double slashes matches only a request with double slashes.
 	'path with two slashes': {
 		when: { type: 'path', patterns: ['//admin//*'] },
 		expected: 'n n n n y n n n n n n n n n 400 400',

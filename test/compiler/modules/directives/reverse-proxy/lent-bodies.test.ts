@@ -96,7 +96,7 @@ for (const kind of ['length', 'chunked', 'buffered', 'edited']) {
 }
 
 lentBodies('a client that reads nothing for a long time eventually gets everything', async () => {
-	// Together, the responses are larger than the socket buffers of both sides.
+	// Together, the responses are larger than the socket buffers of both sides, so the server must wait for the client.
 	const paths = Array.from({ length: 1200 }, (_, index) => `/length/${index}`);
 	const bodies = await fetchBodies(paths, 300);
 	assert.is(bodies.length, paths.length);
