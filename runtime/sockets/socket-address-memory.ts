@@ -1,13 +1,13 @@
 /** Memory in which system calls such as `accept4` store the address of a socket, and a cache of such addresses as text. */
 import { readSocketAddress, SOCKET_ADDRESS_BYTES } from './socket-address.ts';
 
-/** Number of cached addresses: as many as can be told apart by the 8 bits of a slot's index. */
+/** Number of cached addresses. Each has a slot, whose index has 8 bits. */
 const SLOT_COUNT = 256;
 /** Offset of the `sockaddr` in the memory, in bytes. Its length is stored before it. */
 const ADDRESS_OFFSET = 4;
 const AF_INET = 2;
 
-/** An address as text, and the 32-bit words of the `sockaddr` that hold it. Words that the family does not have are 0. */
+/** An address as text, and the 32-bit words of the `sockaddr` that hold it. Words that the address family does not use are 0. */
 interface CachedAddress {
 	readonly family: number;
 	readonly word0: number;

@@ -111,7 +111,7 @@ export class SocketOutput {
 		return !this.hasPending;
 	}
 
-	/** Writes bytes. The result is that of {@link writeText}. */
+	/** Writes bytes. Returns the same as {@link writeText}. */
 	writeBytes(bytes: Uint8Array): boolean {
 		const handle = this.#directHandle();
 		if (handle) {
@@ -128,7 +128,7 @@ export class SocketOutput {
 		return !this.hasPending;
 	}
 
-	/** Writes `head`, `bytes` and `tail` in one call. The result is that of {@link writeText}. */
+	/** Writes `head`, `bytes` and `tail` in one call. Returns the same as {@link writeText}. */
 	writeFramed(head: string, bytes: Uint8Array, tail: string): boolean {
 		const handle = this.#directHandle();
 		if (handle) {
@@ -176,7 +176,7 @@ export class SocketOutput {
 	}
 
 	/**
-	 * Handles a failed write. The result is that of {@link writeText}. From then on, the socket accepts no writes and
+	 * Handles a failed write. Returns the same as {@link writeText}. From then on, the socket accepts no writes and
 	 * is only read to its end.
 	 */
 	#fail(status: number): boolean {

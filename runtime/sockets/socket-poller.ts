@@ -25,7 +25,7 @@ export interface PolledSocket {
 
 type SystemCall = (...values: (number | bigint)[]) => number;
 
-/** Node's handle of a pipe, used here to own any descriptor of the poller. */
+/** Node's handle of a pipe, used here to own a descriptor of the poller, whatever its kind. */
 interface PipeHandle {
 	onread: () => void;
 	readonly fd: number;
@@ -45,11 +45,11 @@ const EPOLL_CTL_ADD = 1;
 const EPOLL_CTL_DEL = 2;
 const EPOLL_CTL_MOD = 3;
 const EPOLLIN = 1;
-/** EPOLLRDHUP, EPOLLHUP, EPOLLERR. */
+/** The events EPOLLRDHUP, EPOLLHUP and EPOLLERR: the peer has closed its half or the whole connection, or an error occurred. */
 const END_EVENTS = 0x2018;
 /** EPOLLPRI: urgent data has arrived. A read ends at its mark, although more data may follow. */
 const URGENT_MARK_EVENT = 2;
-/** Includes EPOLLRDHUP and EPOLLET, so that each arrival is reported once and the system need not check each socket twice. */
+/** Includes EPOLLRDHUP and EPOLLET. With the latter, the system reports each arrival once and need not check the socket again. */
 const ARRIVAL_EVENTS = EPOLLIN | URGENT_MARK_EVENT | 0x2000 | (1 << 31);
 const CLOEXEC = 0o2000000;
 const NONBLOCK = 0o4000;
@@ -264,12 +264,12 @@ export class SocketPoller {
 		return this.#write(descriptor, address, length);
 	}
 
-	/** Writes bytes. The result is that of {@link writeAt}. */
+	/** Writes bytes. Returns the same as {@link writeAt}. */
 	write(descriptor: number, bytes: Uint8Array): number {
 		return this.#write(descriptor, this.#addressOf(bytes), bytes.byteLength);
 	}
 
-	/** Writes text as Latin-1. The result is that of {@link writeAt}. */
+	/** Writes text as Latin-1. Returns the same as {@link writeAt}. */
 	writeText(descriptor: number, text: string): number {
 		const { length } = text;
 		if (length > MAX_TEXT_BYTES) return -1;

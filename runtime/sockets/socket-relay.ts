@@ -16,9 +16,9 @@ const F_SETPIPE_SZ = 1031;
  * refuses the request if the user has too many large pipes; the pipe then keeps its default size.
  */
 const PIPE_BYTES = 1_048_576;
-/** SPLICE_F_MOVE, SPLICE_F_NONBLOCK. */
+/** Flags of `splice`: SPLICE_F_MOVE and SPLICE_F_NONBLOCK. */
 const SPLICE_FLAGS = 3;
-/** MSG_PEEK, MSG_DONTWAIT. */
+/** Flags of `recv`: MSG_PEEK and MSG_DONTWAIT. */
 const PEEK_FLAGS = 0x42;
 /** Maximum bytes per move. Bytes that the other socket does not accept must be held in memory. */
 const MAX_MOVE_BYTES = 131_072;

@@ -258,7 +258,7 @@ export class TlsHandle implements StreamHandle {
 		else this.svcSocket.destroy(error);
 	}
 
-	/** See {@link StreamHandle.onread}. */
+	/** Handles the result of a read, and returns the memory for later reads; see {@link StreamHandle.onread}. */
 	handleRead(readResult: number): Uint8Array | undefined {
 		const socket = this.svcSocket;
 		if (

@@ -4,7 +4,8 @@ import type { ClientSocket } from './client-socket.ts';
 import { type DirectSocket, type SocketOwner, toDirectSocket } from './direct-socket.ts';
 
 /**
- * Maximum delay of a timer in milliseconds. Node fires longer ones at once, so that a timeout of a month would expire immediately.
+ * Maximum delay of a timer in milliseconds. Node fires a timer with a longer delay at once, so a timeout of a month would expire
+ * immediately.
  */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1;
 
@@ -77,7 +78,7 @@ export class UpstreamSocket implements SocketOwner {
 		this.holder = holder;
 	}
 
-	/** The socket, once it is attached. */
+	/** The Node stream that was passed to {@link attach}. */
 	get socket(): Socket {
 		return this.#socket!;
 	}

@@ -53,8 +53,8 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
 	} catch (error) {
 		throw toArchiveError(error);
 	} finally {
-		// If the plan still exists, the temporary folder contains the replaced files, and the next process that opens the store rolls
-		// back.
+		// If the plan still exists, the temporary folder contains the replaced files, and the next process that opens the store
+		// rolls the import back.
 		if (!(await hasPlan(temporaryFolder))) await rm(temporaryFolder, { recursive: true, force: true });
 		await lock.release();
 		// Removes the folder of locks, so that a store that was empty is left empty. If other processes hold locks, the folder stays.

@@ -1,4 +1,4 @@
-/** A store in memory, used for an internal CA whose folder is not writable, so that its sites can still be served. */
+/** A store in memory. An internal CA whose folder is not writable uses it, so that sites with its certificates can be served. */
 import { checkKey, type Store, type StoreEntry, type StoreKey, type StoreLock } from './store.ts';
 
 export function createMemoryStore(): Store {

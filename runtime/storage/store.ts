@@ -49,9 +49,9 @@ export interface Store {
 	/** Takes a lock if it is free. Resolves to undefined otherwise. */
 	tryLock(name: string): Promise<StoreLock | undefined>;
 	/**
-	 * Returns the same store, for operations that one of its locks protects. Its writes and removals reject with code
-	 * `store/lock-lost` once the lock is lost. A store in Redis checks this with every write; a store in a folder as soon as the
-	 * holder notices it.
+	 * Returns a view of this store for operations that need `lock`. Writes and removals through the view reject with code
+	 * `store/lock-lost` once the lock is lost. With a store in Redis, Redis checks the lock at every write. With a store in a folder,
+	 * writes are rejected as soon as the holder has noticed the loss.
 	 */
 	fenced(lock: StoreLock): Store;
 	/** Closes connections. Absent in stores without any. */

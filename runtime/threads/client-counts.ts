@@ -80,7 +80,7 @@ export function sharedHashSeed(cells: Int32Array, cell: number): number {
 	return Atomics.compareExchange(cells, cell, 0, newSeed) || newSeed;
 }
 
-/** Returns a hash, which outsiders cannot know, for {@link firstSlot} and {@link secondSlot}. */
+/** Returns the hash of a text for {@link firstSlot} and {@link secondSlot}. It cannot be predicted without the seed. */
 export function hashText(text: string, seed: number): number {
 	let hash = seed;
 	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

@@ -1,6 +1,6 @@
 /** Int32 memory that the main thread shares with all worker threads: what each slot means. */
 
-/** In the Int32 memory that all threads share, the slot with the number of the current generation (the configuration in use). */
+/** Slot of the number of the current generation, that is, of the configuration in use. */
 export const CONTROL_GENERATION = 0;
 
 /** Slot of the time at which a delayed stop begins, in seconds since 1970; 0 if no stop is pending. */

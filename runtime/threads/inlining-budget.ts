@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 /** V8's own limit, in bytes of bytecode. */
 const DEFAULT_BYTES = 920;
 
-/** The limit with which whole paths of requests are inlined, in bytes of bytecode. */
+/** The limit up to which V8 inlines the whole path of a request, in bytes of bytecode. */
 const RAISED_BYTES = 1840;
 
 /**
@@ -26,7 +26,7 @@ export class InliningBudget {
 
 	/**
 	 * Calls a function that starts a thread, and leaves V8's own limit in place until its promise settles, so that the thread can use
-	 * code caches. What is optimized in the meantime, for about a tenth of a second, is inlined less.
+	 * code caches. In functions that V8 optimizes in the meantime, about a tenth of a second, fewer calls are inlined.
 	 */
 	async whileStarting<T>(start: () => Promise<T>): Promise<T> {
 		if (!this.#isRaised) return start();

@@ -17,7 +17,7 @@ const CHECK_INTERVAL_MS = 5000;
 const MAX_INTERVAL_MS = 60_000;
 /** A collection is tried when memory use exceeds its lowest value so far by this many bytes. */
 const MIN_GROWTH_BYTES = 48 * 1024 * 1024;
-/** Minimum number of bytes that a collection must free to count as useful. */
+/** Minimum number of bytes that a collection must free. If it frees fewer, the next check is delayed. */
 const MIN_FREED_BYTES = 8 * 1024 * 1024;
 /**
  * A thread is considered idle while it is busy for at most this share of the time. A collection blocks it for tens of
@@ -39,8 +39,8 @@ interface MemoryUse {
 }
 
 /**
- * Reduces one kind of memory use: once after the start, then whenever it has grown. Attempts that free little make the next ones less
- * frequent.
+ * Reduces one kind of memory use: once after the start, then whenever the use has grown. After an attempt that has freed little,
+ * the next one comes later.
  */
 class MemoryReclaimer {
 	readonly #memoryUse: MemoryUse;
@@ -102,8 +102,8 @@ export function startReclaimingThreadMemory(intervalMs: number = CHECK_INTERVAL_
 
 /**
  * Makes the allocator return the memory that all threads have freed, if it has a function for that. The first time, also evicts
- * the pages of the executable file. Later, a busy server would need most of them again at once. Runs on the main thread. Returns
- * a function that stops it.
+ * the pages of the executable file, but not again later, when a busy server would need most of them at once. Runs on the main
+ * thread. Returns a function that stops it.
  */
 export function startReclaimingProcessMemory(intervalMs: number = CHECK_INTERVAL_MS): () => void {
 	const trim = memoryTrim();

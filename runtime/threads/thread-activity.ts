@@ -24,7 +24,7 @@ const TEXT_OFFSET = PADDING_BYTES + SLOT_COUNT * Float64Array.BYTES_PER_ELEMENT;
 /** Characters that are removed from logged values. */
 const UNPRINTABLE_CHARACTERS = /[^!-~]/g;
 
-/** Maximum number of characters for which a loop is faster than the native call. */
+/** Maximum number of characters that a loop writes faster than the native `latin1Write`. */
 const MAX_LOOP_CHARS = 48;
 
 /** Buffer's `latin1Write`, which takes half the time of `write` with an encoding. */

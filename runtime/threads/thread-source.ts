@@ -37,7 +37,7 @@ export function cacheAsset(asset: string): string {
  * engine ignores a code cache that it cannot use.
  */
 function threadScript(kind: ThreadKind, readExpression: string): string {
-	// A string with one byte per character takes half as much memory, and is made by copying.
+	// Decoding as Latin-1 creates a string with one byte per character, which takes half as much memory, and only copies the bytes.
 	return `
 const { Script } = require('node:vm');
 const read = ${readExpression};
@@ -74,7 +74,7 @@ const READ_FILE_EXPRESSION = `name => require('node:fs').readFileSync(process.en
 
 /**
  * Maximum size of V8's young generation in megabytes. By default, it triples over hundreds of reloads, which does not help
- * requests, whose objects die young. Compilation proceeds site by site and needs little more at a time.
+ * requests, whose objects die young. Compilation proceeds site by site and needs little memory at a time.
  */
 const MAX_YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
 	compiler: 32,

@@ -3,7 +3,7 @@
 import { readThreadTimes, StallClock } from './stall-clock.ts';
 import { ThreadActivity } from './thread-activity.ts';
 
-/** A thread counts as unresponsive after this many milliseconds of its own time without a sign of life. */
+/** A thread is considered unresponsive after this many milliseconds of its own time without a sign of life. */
 const UNRESPONSIVE_AFTER_MS = 2000;
 /** A thread is replaced after this many milliseconds of its own time without a sign of life. */
 const OVERDUE_AFTER_MS = 4000;

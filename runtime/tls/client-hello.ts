@@ -49,7 +49,7 @@ class RecordScan {
 	recordStart = 0;
 	/** Number of bytes of the message in the records before `recordStart`. */
 	messageBytes = 0;
-	/** The first bytes of the message in these records, up to its header. */
+	/** The bytes of the message's header that these records contain. */
 	readonly headerBytes: number[] = [];
 }
 
@@ -98,7 +98,7 @@ function readWithScan(bytes: Buffer, scan: RecordScan): ClientHello | ClientHell
 	if (bytes.length === 0) return 'incomplete';
 	if (bytes[0] !== HANDSHAKE_RECORD) return 'not-tls';
 	if (bytes.length > 1 && bytes[1] !== 3) return 'not-tls';
-	// Nearly every client sends its ClientHello in one record, which is parsed where it is.
+	// Nearly every client sends its ClientHello in one record, which is parsed without copying it.
 	const wholeMessageBytes = messageBytesInFirstRecord(bytes);
 	if (wholeMessageBytes > 0) return parseHello(bytes, RECORD_HEADER_BYTES, RECORD_HEADER_BYTES + wholeMessageBytes);
 	const message = extractMessage(bytes, scan);
@@ -146,7 +146,7 @@ function extractMessage(bytes: Buffer, scan: RecordScan): Buffer | ClientHelloPr
 	}
 }
 
-/** Joins the contents of the records at the start of `bytes`, up to `messageBytes` bytes. The records must contain at least that many. */
+/** Returns the first `messageBytes` bytes of the contents of the records in `bytes`, which must contain at least that many. */
 function joinRecords(bytes: Buffer, messageBytes: number): Buffer {
 	const pieces: Buffer[] = [];
 	let remainingBytes = messageBytes;

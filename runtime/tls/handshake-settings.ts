@@ -40,7 +40,7 @@ export function handshakeSettings(policy: HandshakePolicy): TlsOptions {
 		// Renegotiation would let a client keep the CPU busy.
 		secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
 		sessionTimeout: SESSION_LIFETIME_SECONDS,
-		// TlsServer enforces the timeout for all handshakes with one timer.
+		// Disables Node's timeout, because TlsServer enforces the timeout of all handshakes with a single timer.
 		handshakeTimeout: 2 ** 31 - 1,
 	};
 }

@@ -139,7 +139,7 @@ export class SocketSharing {
 		return branch !== undefined;
 	}
 
-	/** Called when another process accepts all new connections, for as long as it lives. */
+	/** Called when the handover is final: the successor accepts all new connections as long as it lives. */
 	finalizeHandover(): void {
 		this.#isHandoverFinal = true;
 		this.#closeChannelsIfFinal();
