@@ -10,7 +10,9 @@ export const EQUALS = 0x3d;
 export const BACKSLASH = 0x5c;
 export const BACKTICK = 0x60;
 
-/** A regular expression class, without brackets, of Unicode white space (the White_Space property), including the line feed. */
+/**
+ * Unicode white space (the White_Space property), including the line feed, for use between the brackets of a regular expression.
+ */
 export const whiteSpaceClass = '\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 
 /** The code units of white space, for the tables in which the lexer looks up first characters. */

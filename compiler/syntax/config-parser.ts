@@ -150,10 +150,10 @@ function splitGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 }
 
 /**
- * Parses a source: replaces its environment variables, splits it into words and lines, and reports every structural mistake at its
- * place. If the braces do not balance, the text is parsed a second time, taking its indentation into account. If the second parse
- * does not find more unbalanced braces than the first, the missing brace is reported where the indentation suggests it rather than
- * at the end of the file.
+ * Parses a source: replaces its environment variables, splits it into words and lines, and reports every structural mistake where
+ * it occurs. If the braces do not balance, the text is parsed a second time, taking its indentation into account. If the second
+ * parse does not find more unbalanced braces than the first, the missing brace is reported where the indentation suggests it
+ * rather than at the end of the file.
  */
 export function parseSource(
 	source: Source,

@@ -1,6 +1,6 @@
 /**
  * Cuts a configuration text at the top level, after every closed block and every import, into pieces that can be parsed separately
- * and used again.
+ * and whose results can be reused.
  */
 import type { Dialect } from '../dialects/dialect.ts';
 import { LF, whiteSpaceClass } from './characters.ts';
@@ -38,8 +38,9 @@ export interface TextExtent {
  * uncertain, or if the text has a byte order mark.
  *
  * A piece ends with the top-level line that closes a block, imports something or defines a constant. Comments and blank lines
- * before the first word of a piece belong to no piece. The tokens of the complete text are therefore those of its pieces in order,
- * except for newlines, and no line continues into the next piece. Environment variables in `text` have already been replaced.
+ * before the first word of a piece belong to no piece. Apart from newlines, the tokens of the pieces, one piece after another,
+ * are the tokens of the complete text, and no line continues into the next piece. Environment variables in `text` have already
+ * been replaced.
  */
 export function cutAtTopLevel(text: string, dialect: Dialect): TextExtent[] | undefined {
 	if (text.charCodeAt(0) === 0xfeff) return undefined;

@@ -60,7 +60,7 @@ export class ExpansionReport {
 		this.#report = report;
 	}
 
-	/** Reports a diagnostic only once for each position in a text and code; with `perImport`, once for each import of the text. */
+	/** Reports a diagnostic once for each code and position in a text; with `perImport`, once more for each import of the text. */
 	report(diagnostic: Diagnostic, perImport = false): void {
 		if (this.#currentRecord) this.#currentRecord.hasDiagnostics = true;
 		if (diagnostic.severity === 'error') this.hasErrors = true;
@@ -91,7 +91,7 @@ export class ExpansionReport {
 		return this.#currentRecord !== undefined;
 	}
 
-	/** Marks the current record as unusable, so that the result is not used again. */
+	/** Marks the current record as unusable, so that the result of the recorded expansion is not reused. */
 	invalidateRecord(): void {
 		if (this.#currentRecord) this.#currentRecord.hasDiagnostics = true;
 	}

@@ -79,7 +79,7 @@ export function unifiedDifference(oldText: string, newText: string, name: string
 	return hunks.length === 0 ? '' : `--- ${name}\n+++ ${name}\n${hunks.join('')}`;
 }
 
-/** Formats the range of a hunk. For an empty range, the number is that of the line before it. */
+/** Formats the range of a hunk as `LINE,COUNT`. An empty range is given the number of the line before it. */
 function formatRange(firstLine: number, count: number): string {
 	if (count === 0) return `${firstLine - 1},0`;
 	return count === 1 ? String(firstLine) : `${firstLine},${count}`;

@@ -282,7 +282,7 @@ class FormatMachine {
 		return index < this.#input.length && !isWhiteSpace(this.#input.charCodeAt(index));
 	}
 
-	/** Reports whether the last character was a `}`. */
+	/** Reports whether the last printed character was a `}` that closes a block. */
 	#followsCloseBrace(): boolean {
 		return this.#atLineStart && this.#lastPrinted === '}';
 	}
@@ -304,7 +304,7 @@ class FormatMachine {
 				}
 				return true;
 			}
-			// For the lexer, only a space ends the word here.
+			// To the lexer, only a space means that the `<<E` is an ordinary word rather than the start of a heredoc.
 			if (char !== ' ') {
 				this.#heredocMarker += char;
 				this.#print(char);
@@ -352,7 +352,7 @@ class FormatMachine {
 		return lineEnd !== -1 && (close === -1 || close > lineEnd);
 	}
 
-	/** Prepares for a word that is the first on its line, either in the input or when printed. */
+	/** Prepares for a word that is the first on a line of the input or of the output. */
 	#beginLine(): void {
 		this.#firstWord = '';
 		this.#firstWordEnded = false;

@@ -1,4 +1,6 @@
-/** Where expanded lines come from: one expansion of a file or snippet, with the arguments of its import. */
+/**
+ * Frames record where expanded lines come from. A frame is one expansion of a file or snippet, with the arguments of its import.
+ */
 import type { Source, SourceSpan } from '../source/source.ts';
 import type { Word } from './ast.ts';
 import type { ParsedLine, ParsedWord } from './parsed-file.ts';
@@ -16,7 +18,7 @@ export interface Snippet {
 	readonly headWord: Word;
 	readonly lines: readonly ParsedLine[];
 	readonly source: Source;
-	/** The default values of parameters, by name in the order of the head; undefined for a parameter that is required. */
+	/** The default value of each parameter by name, in the order in which they are declared; undefined for a required parameter. */
 	readonly parameters: ReadonlyMap<string, ParsedWord | undefined>;
 	/** True if the snippet is defined in the main file. Unused snippets are reported only there. */
 	readonly inMainFile: boolean;
@@ -33,7 +35,7 @@ export interface Frame {
 	readonly args: readonly Word[];
 	readonly parameters: ReadonlyMap<string, ParsedWord> | undefined;
 	readonly passedBlock: PassedBlock | undefined;
-	/** The path of the file, or the snippet. If it occurs twice in a chain of frames, imports are cyclic. */
+	/** The file's path, or the snippet. If it occurs twice on the way from a frame to the main file, the imports are cyclic. */
 	readonly fileOrSnippet: string | Snippet;
 	/** The name of the frame in messages: `FILE` or `FILE:SNIPPET`. */
 	readonly label: string;
@@ -57,7 +59,7 @@ export function mainFrame(source: Source): Frame {
 	};
 }
 
-/** Returns a span as a part of the source that the frame's import included. */
+/** Returns a span of the frame's lines, made to refer to `frame.source`. */
 export function spanIn(frame: Frame, span: SourceSpan): SourceSpan {
 	return frame.hasOwnSpans ? span : { source: frame.source, start: span.start, end: span.end };
 }

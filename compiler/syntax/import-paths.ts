@@ -7,7 +7,7 @@ import { ReadError, type Reader } from '../source/reader.ts';
 export interface ImportPaths {
 	readonly files: readonly { readonly path: string; readonly name: string }[];
 	/**
-	 * What must be reported: an error, or a warning if a pattern matches nothing. There can be files even if there is a problem.
+	 * The diagnostic to report: an error, or a warning if a pattern matches nothing. `files` need not be empty if there is one.
 	 */
 	readonly problem?: {
 		readonly code: string;

@@ -29,7 +29,7 @@ export interface ImportedLines {
 export interface TextCutter {
 	/** Returns the pieces of a text; undefined if it must be parsed as a whole. */
 	cut(source: Source): readonly TextPiece[] | undefined;
-	/** Reports whether an earlier result may be used again, so that the piece need not be parsed. */
+	/** Reports whether the piece's earlier result may be reused, so that the piece need not be parsed. */
 	mayBeReused(piece: TextPiece): boolean;
 }
 

@@ -10,7 +10,7 @@ import { FileStructure } from './file-structure.ts';
 import { Importer } from './importer.ts';
 
 export interface ParseOptions {
-	/** The names of the dialect's directives. They are used only to recognize a directive in the place of a site address. */
+	/** The names of the dialect's directives. They are used only to recognize a directive where a site address is expected. */
 	readonly knownDirectives: ReadonlySet<string>;
 }
 

@@ -17,11 +17,11 @@ export const lineShapes = {
 	closeAfterWords: 2,
 	/** The line begins on the same line of text as the `}` before it. */
 	afterClose: 4,
-	/** A stray `}` before this line has ended a site without `{`. */
+	/** The line follows a stray `}` that ended a site without `{`. */
 	afterOpenSite: 8,
 } as const;
 
-/** A line and its block. */
+/** A line with its words and block, as parsed, before expansion. */
 export interface ParsedLine extends Line {
 	/**
 	 * The words of the line. A top-level line that begins with `{` has none: it belongs to the global options or to the line before

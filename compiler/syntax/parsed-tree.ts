@@ -34,7 +34,7 @@ const expandableText = /\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
 interface Container {
 	readonly lines: ParsedLine[];
 	/**
-	 * True if every line must be a directive or sub-directive, which is not the case at the top level and directly in a snippet.
+	 * True if every line must be a directive or sub-directive; false at the top level and directly in a snippet.
 	 */
 	readonly directivesOnly: boolean;
 	readonly openBrace: IToken | undefined;
@@ -73,7 +73,7 @@ export class ParsedTree {
 	isTooDeep = false;
 	readonly #substitutedText: SubstitutedText;
 	readonly #dialect: Dialect;
-	/** True if the indentation decides where blocks end, in the second parse of a text with unbalanced braces. */
+	/** True in the second parse of a text with unbalanced braces, in which the indentation decides where blocks end. */
 	readonly #usesIndentation: boolean;
 	readonly #containers: Container[];
 	readonly #outerParts: LinePart[][] = [];
@@ -82,7 +82,7 @@ export class ParsedTree {
 	#isTooDeepReported = false;
 	/** Number of top-level lines before the last stray `}` that ended a site without `{`; 0 if there was none. */
 	#linesBeforeStrayClose = 0;
-	/** Blocks without a name, each with the nesting depth at which the `import` block around it closes. */
+	/** Blocks without a name inside the block of an `import`, each with the nesting depth at which the `import` block closes. */
 	readonly #anonymousBlocks: { readonly openSpan: SourceSpan; readonly depth: number }[] = [];
 
 	constructor(source: Source, text: SubstitutedText, dialect: Dialect, usesIndentation: boolean) {

@@ -30,8 +30,8 @@ export interface LexicalProblem {
 /** A word whose value may differ from its source text. */
 export interface ScannedWord {
 	/**
-	 * The value of the word; undefined if the characters are not a word, as for a backslash that continues the line, or a lone
-	 * quote at the end.
+	 * The value of the word; undefined if the characters are not a word, but a backslash that continues the line, or a lone quote
+	 * at the end of the text.
 	 */
 	readonly text: string | undefined;
 	readonly quote: Quote;

@@ -7,7 +7,7 @@ import { maxWordsPerLine } from './parsed-file.ts';
 /** Maximum characters of a token in a message. */
 const MAX_TOKEN_CHARS = 40;
 
-/** Returns the place of a span as `FILE:LINE`. */
+/** Returns the start of a span as `FILE:LINE`. */
 export function fileAndLine(span: SourceSpan): string {
 	return `${span.source.name}:${span.source.position(span.start).line}`;
 }
@@ -35,8 +35,8 @@ export function syntaxError(unexpected: string, expected: '{' | '}', span: Sourc
 }
 
 /**
- * Returns the diagnostic for a structural mistake. In a Compatfile, the message ends with the place, as in Caddy,
- * because tools match such messages. In a Configfile, only the code frame shows the place.
+ * Returns the diagnostic for a structural mistake. In a Compatfile, the message ends with `FILE:LINE`, as in Caddy,
+ * because tools match such messages. In a Configfile, only the code frame shows the position.
  */
 export function structureMistake(
 	dialect: Dialect,

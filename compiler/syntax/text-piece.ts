@@ -1,5 +1,5 @@
 /**
- * A piece of a text that was divided at the top level. A piece is parsed on its own, and its result is used again while the text
+ * A piece of a text that was divided at the top level. A piece is parsed on its own, and its result is reused when only the text
  * around it changes.
  */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';

@@ -19,7 +19,7 @@ interface Cookie {
 export class CookieJar {
 	#cookies: Cookie[] = [];
 
-	/** Returns the value of `Cookie` for a request at a time; undefined if no cookie applies. */
+	/** Returns the value of `Cookie` for a request sent at `nowMs`; undefined if no cookie applies. */
 	cookieHeaderFor({ scheme, host, path }: RequestUrl, nowMs: number): string | undefined {
 		const matchingCookies = this.#cookies.filter(
 			cookie =>

@@ -251,7 +251,7 @@ function lowerStatus([word]: readonly [Word, ...Word[]], reportProblem: TestProb
 	};
 }
 
-/** Lowers `expect handler`. The name of a directive stands for its handler. */
+/** Lowers `expect handler`. The name of a directive may be given instead of its handler's. */
 function lowerHandler([word]: readonly [Word, ...Word[]], reportProblem: TestProblem): ExpectationCheck | undefined {
 	const wantedHandler = resolveHandler(word.text);
 	if (wantedHandler === undefined) {

@@ -96,7 +96,7 @@ interface StepDraft {
 	readonly expectations: Expectation[];
 	/** True if the step has an `expect` line, even an invalid one. */
 	hasExpectation: boolean;
-	/** The spans of the words given so far, among the words that may be given only once. */
+	/** The spans of those words given so far that may be given only once. */
 	readonly givenWords: Map<string, SourceSpan>;
 }
 

@@ -6,7 +6,7 @@ import type { CoveredLine, TestCoverage } from './test-coverage.ts';
 interface Totals {
 	readonly directives: number;
 	readonly reachedDirectives: number;
-	/** Number of branches: two for each condition, one for each of its results. */
+	/** Number of branches: each condition has two, one for each result. */
 	readonly branches: number;
 	readonly takenBranches: number;
 }

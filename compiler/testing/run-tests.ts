@@ -8,7 +8,7 @@ import { listenersText } from '../dry-run/listener-choice.ts';
 import { CookieJar } from './cookie-jar.ts';
 import type { BusyZone, TestCase, TestReport, TestResult, TestStep, TestUpstream } from './test-case.ts';
 
-/** Runs all tests, one after another, each with freshly reset pools. A failing step does not end its test. */
+/** Runs all tests, one after another, each with freshly reset upstream pools. A failing step does not end its test. */
 export async function runTests(
 	tests: readonly TestCase[],
 	plan: Plan,
@@ -169,8 +169,8 @@ async function findMismatches(
 }
 
 /**
- * Returns places that help to explain a failed expectation: the request if the test has several, and the row if the test has a
- * table.
+ * Returns the other lines that help to explain a failed expectation: the request if the test has several, and the row if the test
+ * has a table.
  */
 function relatedPlaces({ steps, row }: TestCase, { span }: TestStep): Diagnostic['related'] {
 	const related = [

@@ -25,7 +25,7 @@ export interface TestStep {
 	readonly upstreams: readonly TestUpstream[];
 	/** The zones of `limit_concurrent` that are full, so that they admit no further request. */
 	readonly busyZones: readonly BusyZone[];
-	/** True to send the cookies that earlier responses of the test have set. */
+	/** True if the request sends the cookies that earlier responses of the test have set. */
 	readonly sendsCookies: boolean;
 	/** Number of times that the request is sent. */
 	readonly repetitions: number;

@@ -1,4 +1,7 @@
-/** The blocks of a cache's memory. Chains of blocks hold the heads and bodies of responses. Changes require the lock. */
+/**
+ * The blocks of a cache's shared memory. Chains of blocks hold the heads and bodies of responses. Changes require the cache's
+ * lock.
+ */
 import { BLOCK_BYTES, type CacheLayout, HEADER_WORD } from './memory-layout.ts';
 
 /** Maximum number of entries evicted to make room for one block. If that is not enough, the response is not stored. */
@@ -8,7 +11,7 @@ const MAX_EVICTIONS = 16_384;
 export class BlockChains {
 	readonly data: Uint8Array;
 	readonly #words: Int32Array;
-	/** Index of the word that would contain the successor of block 0. The word for block `n` comes `n` words later. */
+	/** Adding a block's number to this index gives the word that contains the block's successor. */
 	readonly #successorBase: number;
 	readonly #blockCount: number;
 	readonly #makeRoom: () => boolean;
@@ -23,7 +26,7 @@ export class BlockChains {
 		this.#makeRoom = makeRoom;
 	}
 
-	/** Returns an unlinked block; 0 if nothing more can be evicted. */
+	/** Returns a block that is in no chain; 0 if none is free and nothing more can be evicted. */
 	takeBlock(): number {
 		const words = this.#words;
 		for (let evictions = 0; ; evictions++) {

@@ -17,13 +17,13 @@ const MAX_FILED_BODY_BYTES = 8 * 1024 * 1024;
 const MAX_STORE_FILES = 256;
 /** Maximum number of contiguous runs of blocks in a body. Each run costs a system call. */
 const MAX_BLOCK_RUNS = 64;
-/** Maximum fraction of the blocks that may keep using memory although their contents are also in files. */
+/** Maximum fraction of a store's blocks that may keep using memory although their contents are also in files. */
 const MAX_LOOSE_SHARE = 1 / 40;
 
 /** One thread's view of a store's files. */
 export class BodyFiling {
 	readonly #memory: CacheMemory;
-	/** Null before the first use; undefined if the system has no in-memory files. */
+	/** Functions for in-memory files: null before the first use; undefined if the system has no such files. */
 	#files: MemoryFiles | undefined | null = null;
 
 	constructor(memory: CacheMemory) {
@@ -44,7 +44,8 @@ export class BodyFiling {
 	): FiledBody | undefined {
 		const { words } = this.#memory;
 		const entryIndex = this.#memory.entryIndex(entry);
-		// The reader is counted before the file is looked up, so that the memory of the blocks is not returned in between.
+		// The reader is counted before the file is looked up, so that the memory of the blocks is not returned to the system in
+		// between.
 		Atomics.add(words, entryIndex + ENTRY_WORD.readers, 1);
 		let file = Atomics.load(words, entryIndex + ENTRY_WORD.file);
 		if (file === 0 && createIfMissing) file = this.#createFile(entry);

@@ -34,7 +34,7 @@ export interface EntryHashes {
 	readonly path: number;
 }
 
-/** One thread's view of the memory. */
+/** One thread's view of the cache's shared memory. */
 export class CacheMemory {
 	readonly layout: CacheLayout;
 	readonly words: Int32Array;
@@ -42,7 +42,7 @@ export class CacheMemory {
 	readonly queues: QueueKeeper;
 	readonly #lock: MemoryLock;
 	readonly #diskFilter: Uint8Array;
-	/** Null before the first use; undefined if the system has no in-memory files. */
+	/** Functions for in-memory files: null before the first use; undefined if the system has no such files. */
 	#files: MemoryFiles | undefined | null = null;
 	readonly #threadNumber: number;
 	readonly #pinWord: number;
@@ -122,8 +122,8 @@ export class CacheMemory {
 	}
 
 	/**
-	 * Prevents responses from being stored if their requests were sent before this call. `url` is the hash of the URL of the
-	 * responses; if it is undefined, all responses are affected.
+	 * Prevents responses from being stored if their requests were sent before this call. `url` is the hash of the affected URL;
+	 * if it is undefined, the responses of all URLs are affected.
 	 */
 	advanceEpoch(url: number | undefined): void {
 		const wordIndex =
@@ -131,7 +131,7 @@ export class CacheMemory {
 		Atomics.add(this.words, wordIndex, 1);
 	}
 
-	/** Counts a response with this hash that was written to the disk (1) or removed from it (−1). Called on the main thread. */
+	/** Counts a response that was written to disk (`change` 1) or removed from it (−1), by its hash. Called on the main thread. */
 	countOnDisk(hashA: number, change: 1 | -1): void {
 		const filterIndex = (hashA >>> 3) & (this.#diskFilter.length - 1);
 		const count = this.#diskFilter[filterIndex]!;
@@ -139,7 +139,7 @@ export class CacheMemory {
 		if (count < 255) this.#diskFilter[filterIndex] = count + change;
 	}
 
-	/** Returns false if no response with this hash is on disk. */
+	/** Returns false if no response with this hash is on disk; may return true although there is none. */
 	mayBeOnDisk(hashA: number): boolean {
 		return this.#diskFilter.length > 0 && this.#diskFilter[(hashA >>> 3) & (this.#diskFilter.length - 1)] !== 0;
 	}
@@ -157,7 +157,7 @@ export class CacheMemory {
 		}
 	}
 
-	/** Yields live entries of a URL's hash. */
+	/** Yields the live entries whose URL has this hash. */
 	*entriesOfUrl(hash: number): IterableIterator<number> {
 		if (this.isBroken) return;
 		let entry = this.words[this.layout.urlsAt + this.bucketOf(hash)]!;
@@ -226,7 +226,7 @@ export class CacheMemory {
 			blocks.write(block, 0, bytes.subarray(i * BLOCK_BYTES, (i + 1) * BLOCK_BYTES));
 		}
 		if (this.entrySerial(entry) !== serial) {
-			// Making room has evicted the entry whose head is to be replaced.
+			// The eviction that made room for the new head has removed the entry itself.
 			blocks.freeChain(firstBlock, lastBlock, blockCount);
 			return false;
 		}
@@ -263,7 +263,7 @@ export class CacheMemory {
 		this.bumpVersion(hashA);
 	}
 
-	/** Records that something in the bucket of a hash has changed. */
+	/** Changes the version of the bucket that contains a hash. */
 	bumpVersion(hashA: number): void {
 		Atomics.add(this.words, this.layout.versionsAt + this.bucketOf(hashA), 1);
 	}

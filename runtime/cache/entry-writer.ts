@@ -55,7 +55,7 @@ export class EntryWriter implements CacheWriter {
 		});
 	}
 
-	/** Returns false after a reset of the store, because the entry may then hold another response. */
+	/** Reports whether the entry still belongs to this writer. After a reset of the store, it may hold another response. */
 	#ownsEntry(): boolean {
 		return this.#memory.entrySerial(this.#entry) === this.#serial;
 	}

@@ -1,18 +1,18 @@
-/** A long body in an in-memory file. The kernel sends it where possible. If that is not possible, the file is read. */
+/** A long body in an in-memory file. The kernel sends it from the file if possible; otherwise its bytes are read and written. */
 import { readSync } from 'node:fs';
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { SystemCalls } from '../sockets/file-calls.ts';
 
 /** Number of bytes per read. */
 const PIECE_BYTES = 65_536;
-/** Number of bytes per read for a socket whose buffer is full. */
+/** Number of bytes per read while the socket's send buffer is full. */
 const SMALL_PIECE_BYTES = 16_384;
 /** Minimum number of bytes read for a consumer that asks for less. */
 const MIN_PIECE_BYTES = 1024;
 /** Maximum number of bytes that the kernel sends before other connections get a chance to run. */
 const MAX_BYTES_PER_TURN = 2 * 1024 * 1024;
 
-/** A range of an immutable file. */
+/** A body that is a range of an immutable in-memory file. */
 export class FiledBody implements BodySource {
 	readonly length: number;
 	readonly #calls: SystemCalls | undefined;

@@ -1,5 +1,6 @@
 /**
- * Hashes of keys and URLs. They are seeded, so that outsiders cannot construct collisions. The strings are always compared as well.
+ * Hashes of keys and URLs. They are seeded, so that outsiders cannot construct collisions. Users of a hash always compare the
+ * strings as well.
  */
 
 /** A 64-bit hash as two halves; `a` selects the bucket. */

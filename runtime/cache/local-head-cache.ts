@@ -16,7 +16,7 @@ export class LocalHeadCache<T extends CachedHeadsOfKey> {
 	#oldMap = new Map<string, T>();
 	#youngBytes = 0;
 
-	/** The limits apply to both maps together. */
+	/** Creates an empty cache. `maxKeys` and `maxBytes` limit both maps together. */
 	constructor(maxKeys: number, maxBytes: number) {
 		this.#maxKeys = maxKeys / 2;
 		this.#maxBytes = maxBytes / 2;

@@ -8,11 +8,11 @@ export const HEADER_WORD = {
 	/** The number, counted from 1, of the thread that is changing the store; 0 if there is none. */
 	lock: 0,
 	lockWaiters: 1,
-	/** The first free block; 0 means none. Blocks are numbered from 1. Those above `freshBlock` have never been used. */
+	/** The first free block; 0 means none. Blocks are numbered from 1. Blocks above `freshBlock` have never been used. */
 	freeBlock: 2,
 	freshBlock: 3,
 	usedBlocks: 4,
-	/** The first free entry; 0 means none. Entries are numbered from 1. Those above `freshEntry` have never been used. */
+	/** The first free entry; 0 means none. Entries are numbered from 1. Entries above `freshEntry` have never been used. */
 	freeEntry: 5,
 	freshEntry: 6,
 	/** Number of entries that all threads can find. */
@@ -31,7 +31,7 @@ export const HEADER_WORD = {
 	seed: 16,
 	/** Number of resets of the store. */
 	resets: 17,
-	/** 1 if a thread died while it was changing the store, until the store is reset: nothing is found, stored or moved meanwhile. */
+	/** 1 from the time a thread dies while changing the store until the store is reset; nothing is found or stored in between. */
 	broken: 18,
 	/** Number of purges, which is part of the epoch of every URL. */
 	purges: 19,
@@ -82,7 +82,7 @@ export const ENTRY_WORD = {
 	memoryReturned: 21,
 	/** Number of blocks whose memory has not been returned although the body is in a file. */
 	looseBlocks: 22,
-	/** Number of readers of the body's blocks, if the body may be moved to a file. */
+	/** Number of readers of the body's blocks. It is counted only for bodies that may be moved to a file. */
 	readers: 23,
 	/** The first of the words that contain one bit for each thread that reads the entry. */
 	pins: 24,
@@ -104,14 +104,14 @@ export const SMALL_QUEUE = 1;
 /** The queue of entries that were requested again. */
 export const MAIN_QUEUE = 2;
 
-/** Number of concurrent fetches that other threads can wait for. */
+/** Maximum number of concurrent fetches for which requests on other threads can wait. */
 export const MAX_FETCHES = 512;
 /** Number of words that describe a fetch: state, two hashes, owner, start time in milliseconds. */
 export const FETCH_WORDS = 5;
 
-/** Number of keys remembered as not worth coalescing. */
+/** Maximum number of keys whose requests are not coalesced, because an earlier response was not shareable. */
 export const UNCOALESCED_KEYS = 2048;
-/** Number of words that describe a key that is not worth coalescing: its hash, and the second until which that is assumed. */
+/** Number of words for each of these keys: its hash, and the second until which its requests are not coalesced. */
 export const UNCOALESCED_KEY_WORDS = 2;
 
 /** Number of invalidation counters, indexed by a URL's hash. */
@@ -152,8 +152,8 @@ export function cacheLayout(maxBytes: number, maxThreads: number, diskBytes: num
 	// There is a counter for every 512 to 1,024 bytes of disk. Responses are longer, so most counters are 0.
 	const filterBytes =
 		diskBytes === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(maxBytes / 32, Math.max(4096, diskBytes / 512))));
-	// Assumes an entry for every four blocks: one or two for its head, and the others for its body. The last term is the entry's share of
-	// four tables that have a word for each bucket.
+	// Assumes one entry for every four blocks: one or two blocks for its head, and the others for its body. The last term is the
+	// entry's share of four tables that have a word for each bucket.
 	const bytesOfFourBlocks = 4 * (BLOCK_BYTES + 4) + entryWords * 4 + 4 * 4;
 	const entries = Math.max(16, Math.floor((maxBytes - fixedWords * 4 - filterBytes) / bytesOfFourBlocks));
 	const buckets = 2 ** Math.floor(Math.log2(entries));

@@ -3,7 +3,9 @@ import { HEADER_WORD } from './memory-layout.ts';
 
 /** Number of attempts before the thread sleeps. */
 const SPINS_BEFORE_SLEEP = 200;
-/** Length of one sleep in milliseconds. Sleeps have a time limit, because a holder that has died wakes no other thread. */
+/**
+ * Length of one sleep in milliseconds. Sleeps have a time limit, because a thread that died with the lock never wakes the others.
+ */
 const LOCK_SLEEP_MS = 5;
 
 /** Thrown if a dead thread holds the lock and its end has not been reported to the main thread yet. */
@@ -13,7 +15,7 @@ export class LockLost extends Error {
 	}
 }
 
-/** One thread's view of the lock. */
+/** One thread's handle on the lock. */
 export class MemoryLock {
 	readonly #words: Int32Array;
 	readonly #threadNumber: number;
@@ -21,8 +23,8 @@ export class MemoryLock {
 
 	/**
 	 * @param threadNumber The thread, counted from 1.
-	 * @param maxSleeps Maximum number of sleeps. Sleeps are counted instead of time, because a suspended process has not waited. The
-	 * thread that handles deaths must not wait forever, because no other thread releases what a dead thread holds.
+	 * @param maxSleeps Maximum number of sleeps. Sleeps are counted instead of time, because time that passes while the process is
+	 * suspended is not waiting. The main thread needs a limit, because only it releases the lock of a thread that has died.
 	 */
 	constructor(words: Int32Array, threadNumber: number, maxSleeps: number) {
 		this.#words = words;

@@ -1,4 +1,4 @@
-/** A long body in the shared memory, pinned there until its last byte has been sent. */
+/** A long body in a cache's shared memory, pinned there until its last byte has been sent. */
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { BlockChains } from './block-chains.ts';
 import { BLOCK_BYTES } from './memory-layout.ts';

@@ -27,7 +27,7 @@ export class PurgeNotRecorded extends Error {
 	}
 }
 
-/** Reports whether a purge selects a response. */
+/** Reports whether a purge selects the response with this head. */
 export type EntryPredicate = (head: CachedHead) => boolean;
 
 /** Removes selected responses. Resolves to their number once no thread serves or stores them. */
@@ -72,7 +72,7 @@ async function retryWithLock<T>(memory: CacheMemory, run: () => T): Promise<T> {
 	}
 }
 
-/** Returns a quick test that excludes entries that cannot match. It needs no lock. */
+/** Returns a quick test for entries, false for those that the purge cannot select. It needs no lock. */
 function createPrefilter(memory: CacheMemory, selection: PurgeSelection): (entry: number) => boolean {
 	const isOccupied = (entry: number): boolean => {
 		const state = memory.field(entry, ENTRY_WORD.state);

@@ -7,8 +7,8 @@ import { type CacheLayout, ENTRY_WORD, HEADER_WORD, MAIN_QUEUE, NO_QUEUE, SMALL_
 /** Fraction of the blocks that the small queue may use if the main queue is not empty. */
 const SMALL_QUEUE_SHARE = 0.1;
 /**
- * Maximum number of entries reinserted before one is evicted although it has been used, so that a call does not scan the whole
- * store.
+ * Maximum number of used entries that one call moves to the head of the main queue. After that, an entry is evicted although it
+ * has been used, so that the call does not scan the whole store.
  */
 const MAX_REINSERTIONS = 256;
 
@@ -104,7 +104,7 @@ export class QueueKeeper {
 		if (queue === SMALL_QUEUE) words[HEADER_WORD.smallBlocks]! += words[entryIndex + ENTRY_WORD.blocks]!;
 	}
 
-	/** Returns the slot of a hash in the ghost table. */
+	/** Returns the word index of a hash in the ghost table. */
 	#ghostIndex(hashA: number): number {
 		return this.#layout.ghostsAt + ((Math.imul(hashA, 0x9e3779b1) >>> 7) % this.#layout.buckets);
 	}

@@ -99,7 +99,7 @@ export class RequestCoalescer {
 		return { ended: waitAtMost(whenEnded, maxWaitMs), done: () => {} };
 	}
 
-	/** Returns the index of the slot of a fetch, or else of a free slot, whose state is even; 0 if there is neither. */
+	/** Returns the index of the fetch's slot or, if it has none, of a free slot, whose state is even; 0 if there is neither. */
 	#findSlot(hash: KeyHash): { slotIndex: number; isFound: boolean } {
 		const { words, layout } = this.#memory;
 		let freeSlot = 0;
@@ -147,7 +147,7 @@ function clockMs(): number {
 	return Math.trunc(performance.timeOrigin + performance.now()) | 0;
 }
 
-/** Reports whether more than `maxWaitMs` have passed since a time of {@link clockMs}; 0 means no limit. */
+/** Reports whether more than `maxWaitMs` have passed since `startedAt`, by {@link clockMs}; a `maxWaitMs` of 0 means no limit. */
 function isOverdue(startedAt: number, maxWaitMs: number): boolean {
 	return maxWaitMs > 0 && ((clockMs() - startedAt) | 0) > maxWaitMs;
 }

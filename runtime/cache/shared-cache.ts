@@ -36,11 +36,11 @@ const MAX_LOCAL_KEYS = 2048;
 const MAX_TEXT_BYTES = 1024;
 /** Maximum size of a head in bytes; responses with longer ones are not stored. */
 const MAX_HEAD_BYTES = 64 * 1024;
-/** Estimated number of bytes that a parsed head uses per byte of its text. */
+/** Estimated bytes of memory that a parsed head uses for each byte of its text. */
 const PARSED_BYTES_PER_BYTE = 5;
 /**
- * Maximum number of stored responses per key. Clients choose the request fields and must not be able to fill the store with one
- * page.
+ * Maximum number of stored responses per key. Clients choose the request fields by which the responses vary, and must not be able
+ * to fill the store with variants of one page.
  */
 export const MAX_VARIANTS: number = 64;
 
@@ -51,7 +51,7 @@ export class StoredResponse implements CachedResponse {
 	readonly entry: number;
 	readonly serial: number;
 	readonly knownKey: KnownKey;
-	/** Number of requests so far that count toward the popularity of the body. */
+	/** Number of this thread's requests for the body so far. A body that is requested often is copied or moved to a file. */
 	bodyRequestCount = 0;
 	/** A copy of the body; undefined until the response has turned out to be popular. */
 	bodyCopy: Uint8Array | string | undefined = undefined;
@@ -76,17 +76,19 @@ interface KnownKey extends CachedHeadsOfKey {
 /** Maximum number of times that publishing a response is retried because another thread has changed its bucket. */
 const MAX_PUBLISH_ATTEMPTS = 8;
 
-/** Maximum milliseconds that a request waits for the disk. */
+/** Maximum milliseconds that a request waits for responses to be loaded from disk. */
 const MAX_RECALL_WAIT_MS = 1000;
 
-/** Minimum milliseconds between two revalidations that are written to disk, if the later one changes nothing. */
+/**
+ * Minimum milliseconds between two writes of a response to disk if the revalidation in between did not change how it is cached.
+ */
 const MIN_REWRITE_INTERVAL_MS = 60_000;
 
 const NO_RESPONSES: readonly StoredResponse[] = [];
 
 /** A thread's interface to the disk and cluster tiers, which the main thread owns. */
 export interface LowerTiersPort {
-	/** Reports that a response is no longer valid. */
+	/** Reports that the responses of a key are no longer valid. */
 	reportRemoved(key: string): void;
 	/** Resolves when no response of the URL can reappear. */
 	invalidateUrl(host: string, path: string, query: string | undefined): Promise<void>;
@@ -100,9 +102,9 @@ export interface DiskPort {
 	recall(key: string): Promise<void>;
 }
 
-/** A thread's interface to the tier in the cluster. */
+/** A thread's interface to the tier that the machines of a cluster share. */
 export interface ClusterPort {
-	/** Does the same as {@link ClusterTier.consult}, on the main thread. Never rejects. */
+	/** Calls {@link ClusterTier.consult} on the main thread. Never rejects. */
 	consult(consultation: Omit<ClusterConsultation, 'thread'>): Promise<ClusterAnswer>;
 	/** Ends a fetch for which this thread has the lease. */
 	endFetch(result: FetchResult): void;
@@ -137,7 +139,7 @@ export class SharedCache implements ResponseCache {
 	readonly #servesRequests: boolean;
 	readonly #lowerTiers: LowerTiersPort | undefined;
 	readonly #disk: DiskPort | undefined;
-	/** The entries of responses that were stored with a lease, until the fetch has ended. */
+	/** The entries of responses that were stored under a lease, by the lease's ID, until the lease's fetch has ended. */
 	readonly #entriesByLease = new Map<number, { readonly entry: number; readonly serial: number }>();
 	readonly #recallsByKey = new Map<string, Promise<void>>();
 	/** Entries pinned by this thread, with the number of uses of each pin and the serial of the pinned response. */
@@ -200,7 +202,7 @@ export class SharedCache implements ResponseCache {
 	body(response: CachedResponse, start: number, end: number): Body | undefined {
 		const storedResponse = response as StoredResponse;
 		const { entry, serial } = storedResponse;
-		// The response may have been removed since this thread found it. Its copy is then no longer used.
+		// The copy is used only if the response has not been removed since this thread found it.
 		if (
 			storedResponse.bodyCopy !== undefined &&
 			end - start === storedResponse.length &&

@@ -106,8 +106,8 @@ export class Authorities {
 		} catch (error) {
 			if (!(error instanceof StoreError) && !(error instanceof AuthorityError)) throw error;
 			this.#log('error', 'pki', `the authority \`${id}\` cannot be opened or renewed`, { cause: error.message });
-			// With a store that several machines share, a CA in memory would differ from theirs, so none is created. The next use
-			// tries the store again.
+			// If several machines share the store, a CA in memory would differ from the other machines', so none is created. The next
+			// use tries the store again.
 			if (entry.authority || error instanceof AuthorityError || this.#store!.isRemote) return;
 			entry.authority = await openAuthority(entry.plan, createMemoryStore(), this.#now);
 			this.#log(

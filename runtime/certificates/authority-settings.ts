@@ -13,7 +13,7 @@ export interface AuthorityPlan {
 	/** Lifetimes in milliseconds. */
 	readonly rootLifetimeMs: number;
 	readonly intermediateLifetimeMs: number;
-	/** Milliseconds between two checks whether a certificate of the CA must be renewed. */
+	/** Milliseconds between two checks of whether one of the CA's own certificates must be renewed. */
 	readonly maintenanceIntervalMs: number;
 	/** A certificate is renewed when this fraction of its lifetime remains. */
 	readonly renewalRatio: number;

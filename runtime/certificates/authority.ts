@@ -32,7 +32,7 @@ export interface SigningRequest {
 	readonly key: KeyObject;
 	/** Lifetime in milliseconds. It is limited to the remaining lifetime of the signing certificate. */
 	readonly lifetimeMs: number;
-	/** True to sign with the root instead of the intermediate. */
+	/** True if the root, instead of the intermediate, signs the certificate. */
 	readonly withRoot?: boolean | undefined;
 }
 
@@ -50,7 +50,7 @@ export interface Authority {
 	readonly intermediateNotAfter: number;
 	/** Signs a certificate. Returns it and its chain in PEM, without the root. Throws AuthorityError if the signer has expired. */
 	sign(request: SigningRequest): string;
-	/** Renews certificates that are due. Resolves to true if something changed. Rejects with StoreError or AuthorityError. */
+	/** Renews the root and intermediate if due. Resolves to true if either changed. Rejects with StoreError or AuthorityError. */
 	maintain(): Promise<boolean>;
 }
 
@@ -134,7 +134,7 @@ class InternalAuthority implements Authority {
 		return this.#intermediate !== previousIntermediate;
 	}
 
-	/** Reads both certificates. Returns true if neither is missing or due for renewal. */
+	/** Reads the root and the intermediate. Resolves to true if neither is missing or due for renewal. */
 	async #readAndCheck(): Promise<boolean> {
 		const { root: rootFiles, intermediate: intermediateFiles } = this.#plan;
 		const currentRoot = rootFiles ? await readFiles(rootFiles, 'root') : await this.#readStored('root');
@@ -222,7 +222,9 @@ class InternalAuthority implements Authority {
 	}
 }
 
-/** Returns `previous` if both certificates are equal, otherwise `current`, so that changes can be detected by identity. */
+/**
+ * Returns `previous` if both certificates are equal, otherwise `current`, so that `===` tells whether a certificate has changed.
+ */
 function keepIfEqual(previous: SigningCertificate | undefined, current: SigningCertificate): SigningCertificate {
 	return previous?.pem === current.pem ? previous : current;
 }

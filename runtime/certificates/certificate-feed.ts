@@ -14,7 +14,7 @@ import type { CertificateReadings } from './certificate-metrics.ts';
 /** A certificate with its key, ready to be served. */
 export interface PublishedCertificate {
 	/**
-	 * A unique ID. A certificate that is published with the same ID replaces this one, after a renewal or with a new OCSP response.
+	 * A unique ID. A certificate published later with the same ID, renewed or with a new OCSP response, replaces this one.
 	 */
 	readonly id: string;
 	/** The names, wildcards and addresses for which the certificate is served, in lowercase. */
@@ -59,7 +59,7 @@ export interface CertificateRequestedByClient {
 	readonly remoteIp: string;
 }
 
-/** A challenge that a CA asks about and that this process has not published. */
+/** A CA's request for the answer to a challenge, if this process has not published the answer. Another process may have. */
 export type ChallengeQuestion =
 	| { readonly type: 'http-01'; readonly token: string }
 	/** Asks for the certificate that answers the challenge for `name`, which is in lower case. */
@@ -100,7 +100,7 @@ export interface CertificateManager {
 		settings: AcmeServerSettings,
 		processSettings: Settings,
 	): Promise<AcmeServerAnswer>;
-	/** Returns the current values of the certificate metrics. */
+	/** Returns the current values of all certificate metrics. */
 	readings?(): CertificateReadings;
 	/** Stops timers and orders. The next process resumes unfinished orders, which are in the store. */
 	close(): Promise<void>;

@@ -30,7 +30,7 @@ export interface KeeperDeps {
 	readonly sink: CertificateSink;
 	readonly log: ManagerLog;
 	readonly now: () => number;
-	/** Returns the store. It is available once a configuration has been prepared. */
+	/** Returns the store. Must not be called before a configuration has been prepared. */
 	readonly store: () => Store;
 	/** Rejects with StoreError if a new certificate could not be written to the store. */
 	readonly checkStore: () => Promise<void>;
@@ -54,7 +54,7 @@ export class CertificateKeeper {
 		this.#deps = deps;
 	}
 
-	/** Loads certificates from the store, obtains missing ones from immediate issuers, and publishes them. */
+	/** Loads certificates from the store, obtains missing ones from issuers that need no order, and publishes them all. */
 	async load(entries: readonly ManagedCertificate[]): Promise<void> {
 		let batch: PublishedCertificate[] = [];
 		const publish = (): void => {
@@ -193,7 +193,7 @@ export class CertificateKeeper {
 			if (!(error instanceof IssueError)) return undefined;
 			return error.isFinal ? this.#deps.now() + FINAL_ERROR_RETRY_MS : error.retryAt;
 		});
-		// The next attempt is at the earliest time that any of the issuers allows.
+		// The next attempt is made as soon as one of the issuers allows it.
 		const retryAt = retryTimes.includes(undefined) ? undefined : Math.min(...(retryTimes as number[]));
 		this.#recordFailure(
 			entry,
@@ -305,7 +305,7 @@ export class CertificateKeeper {
 		if (issuer.kind === 'internal' && !isRenewal) this.#suggestTrust(issuer.storeName);
 	}
 
-	/** Logs, once per CA, the command that makes this machine trust its certificates. */
+	/** Logs, once per internal CA, the command that makes this machine trust the CA. */
 	#suggestTrust(authorityId: string): void {
 		if (this.#suggestedAuthorities.has(authorityId)) return;
 		this.#suggestedAuthorities.add(authorityId);

@@ -25,7 +25,7 @@ export async function makePrivateKey(type: KeyType): Promise<KeyObject> {
 	}
 }
 
-/** Returns the key type with a name, or undefined if the name is unknown. */
+/** Returns `name` if it is a key type, otherwise undefined. */
 export function keyTypeOf(name: string | undefined): KeyType | undefined {
 	return KEY_TYPES.find(type => type === name);
 }

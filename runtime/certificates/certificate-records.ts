@@ -46,7 +46,7 @@ export async function readCertificateRecord(
 	return record ?? (await readUnfinishedPair(store, pathPrefix, issuer, name));
 }
 
-/** Reads the key and certificate that a process had not finished writing to their separate files when it died. */
+/** Reads a key and certificate from the `.next` file that a process left when it died before writing both separate files. */
 async function readUnfinishedPair(
 	store: Store,
 	pathPrefix: string,

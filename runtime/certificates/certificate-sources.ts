@@ -20,7 +20,10 @@ const REQUEST_TIMEOUT_MS = 10_000;
 /** Maximum size of a response in bytes. */
 const MAX_ANSWER_BYTES: number = 1024 * 1024;
 
-/** Asks a manager for a certificate. Resolves to a chain and its key in PEM, or to undefined if it has none. Rejects with {@link ManagerFailure}. */
+/**
+ * Asks a manager for a certificate. Resolves to a chain and its key in PEM, or to undefined if the manager has none. Rejects with
+ * {@link ManagerFailure}.
+ */
 export async function fetchFromManager(
 	source: CertificateSource,
 	question: CertificateRequestedByClient,

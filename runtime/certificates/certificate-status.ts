@@ -1,5 +1,6 @@
 /**
- * Refreshes the OCSP response of one certificate, from the store if the response there is still fresh, or else from the responder.
+ * Refreshes the OCSP response of one certificate: from the store if the response there is still fresh, otherwise from the
+ * certificate's OCSP responder.
  */
 import { X509Certificate } from 'node:crypto';
 import { StoreError } from '../storage/store.ts';

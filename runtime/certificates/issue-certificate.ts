@@ -44,7 +44,7 @@ export interface CertificateSigner {
 export interface CertificateRequest {
 	/** The common name. Server certificates have none, because clients check only the alternative names. */
 	readonly commonName?: string | undefined;
-	/** The DNS names and addresses of a server. */
+	/** The DNS names and IP addresses for which the certificate is valid. */
 	readonly names?: readonly string[] | undefined;
 	/** Makes the certificate a CA. `pathLength` is the number of intermediates allowed below it. */
 	readonly authority?: { readonly pathLength: number } | undefined;
@@ -125,7 +125,7 @@ export function alternativeNames(names: readonly string[]): SubjectAlternativeNa
 	);
 }
 
-/** Returns a distinguished name that consists of a common name. */
+/** Returns a distinguished name that consists only of a common name. */
 export function distinguishedName(commonName: string): Name {
 	const type = '2.5.4.3';
 	const value = new AttributeValue({ utf8String: commonName });
@@ -188,7 +188,7 @@ function createSerialNumber(): ArrayBuffer {
 	return toArrayBuffer(bytes);
 }
 
-/** Rounds down to a whole second, the resolution of certificates. */
+/** Rounds down to a whole second, because certificates contain no fractions of seconds. */
 function floorToSecond(time: Date): Date {
 	return new Date(Math.floor(time.getTime() / 1000) * 1000);
 }

@@ -23,7 +23,7 @@ export interface IssuedCertificate {
 	readonly privateKey: string;
 	/** JSON metadata that is stored with the certificate. Must not contain secrets. */
 	readonly details?: { readonly [name: string]: unknown };
-	/** Called once the certificate is stored, so that the issuer can delete the state it kept for resuming the order. */
+	/** Called once the certificate is stored, so that the issuer can delete the state with which the order could be resumed. */
 	readonly onStored?: () => Promise<void>;
 }
 

@@ -7,10 +7,10 @@ import type { Issuer } from './issuer.ts';
 import { DEFAULT_RENEWAL_RATIO, renewalTime } from './renewal-times.ts';
 import type { StapledCertificate } from './status-stapler.ts';
 
-/** A policy and its issuers. */
+/** An automation policy with the issuers that its settings name. */
 export interface ReadyPolicy {
 	readonly settings: AutomationPolicy;
-	/** Identifies the issuers and all settings except the subjects. Policies with equal keys treat a name in the same way. */
+	/** A text of the issuers and of all settings except the subjects. Policies with equal keys treat a name in the same way. */
 	readonly key: string;
 	readonly issuers: readonly Issuer[];
 }
@@ -92,7 +92,7 @@ export class ManagedCertificate implements StapledCertificate {
 		return 'a new one is being ordered';
 	}
 
-	/** Reports whether an order should start now. */
+	/** Reports whether an order for the certificate should start now. */
 	isDue(now: number): boolean {
 		return (
 			this.isLoaded &&

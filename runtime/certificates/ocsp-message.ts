@@ -19,7 +19,7 @@ import { toArrayBuffer } from './issue-certificate.ts';
 /** The status of a certificate according to its responder. */
 export interface CertificateStatus {
 	readonly status: 'good' | 'revoked' | 'unknown';
-	/** Start and end (`nextUpdate`) of the response's validity, in milliseconds since the epoch. */
+	/** The start (`thisUpdate`) and the end (`nextUpdate`) of the response's validity, in milliseconds since the epoch. */
 	readonly thisUpdate: number;
 	readonly nextUpdate: number;
 }

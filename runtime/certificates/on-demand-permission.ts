@@ -1,4 +1,4 @@
-/** Permission for certificates on demand, granted by the endpoint of the option `on_demand_tls`. */
+/** Permission to obtain certificates on demand, granted by the endpoint that the option `on_demand_tls` names. */
 import type { AutomationPolicy } from '../../compiler/codegen/plan/certificate-plan.ts';
 
 /** The settings of the option `on_demand_tls`. */

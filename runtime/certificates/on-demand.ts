@@ -15,15 +15,15 @@ const MAX_PENDING_NAMES = 64;
  */
 const MAX_NEW_NAMES = 600;
 const NEW_NAMES_WINDOW_MS = 60_000;
-/** Maximum number of names kept in memory. */
+/** Maximum number of names whose certificates or failures are kept in memory. */
 const MAX_ENTRIES = 20_000;
 /** Maximum number of rejected names remembered. */
 const MAX_REFUSALS = 10_000;
 /** Milliseconds for which a rejected name is remembered. */
 const REFUSAL_TTL_MS = 60_000;
-/** Milliseconds until the next request for permission to renew. */
+/** Milliseconds between two attempts to renew a certificate, each of which asks for permission first. */
 const RENEWAL_RETRY_MS = 3_600_000;
-/** Milliseconds for which a failed name is remembered after its next attempt is due. */
+/** Milliseconds for which a name without a certificate is remembered after the next attempt for it is due. */
 const FAILURE_TTL_MS = 3_600_000;
 /** Milliseconds for which the certificate of a `get_certificate` manager is served before the manager is asked again. */
 const SOURCE_TTL_MS = 600_000;

@@ -24,7 +24,7 @@ const RETRY_DELAYS_MS: readonly number[] = [
 	...[1, 2, 2, 5, 10, 10, 10, 20, 20, 20, 20, 30, 30, 30, 30, 30, 30].map(minutes => minutes * MINUTE_MS),
 	...[60, 60, 120, 120, 180, 180, 360].map(minutes => minutes * MINUTE_MS),
 ];
-/** Number of milliseconds during which retries are frequent: 30 days. */
+/** Milliseconds after the first failure during which retries are frequent: 30 days. */
 const FREQUENT_RETRIES_MS = 30 * 24 * 60 * MINUTE_MS;
 /** Delay between retries after {@link FREQUENT_RETRIES_MS}, in milliseconds: one day. */
 const LATE_RETRY_MS = 24 * 60 * MINUTE_MS;

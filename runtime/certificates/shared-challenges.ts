@@ -15,7 +15,7 @@ interface SharedChallenge {
 	readonly key_authorization: string;
 }
 
-/** The challenges of one store. */
+/** The challenges that the processes with the same store share. */
 export class SharedChallenges {
 	readonly #store: () => Store | Promise<Store>;
 	/** Lookups in progress. Concurrent lookups of one challenge are coalesced. */

@@ -41,7 +41,7 @@ export interface StaplerDeps<Certificate extends StapledCertificate> {
 	readonly store: () => Store | Promise<Store>;
 	/** Publishes a certificate with its new response to threads. */
 	readonly publish: (certificate: Certificate) => void;
-	/** Called after a refresh, because the next one may be due earlier than expected. */
+	/** Called after a refresh of a response, because its next refresh may be due earlier than the next periodic check. */
 	readonly wake?: () => void;
 }
 

@@ -13,7 +13,7 @@ const DEFAULT_INTERVAL_MS = 86_400_000;
 const EXPIRED_RETENTION_MS: number = 14 * 86_400_000;
 /** Milliseconds for which OCSP responses are kept after they were last refreshed. */
 const STATUS_RETENTION_MS: number = 14 * 86_400_000;
-/** Milliseconds for which abandoned challenges are kept. */
+/** Milliseconds for which challenges are kept that no process has withdrawn. */
 const CHALLENGE_RETENTION_MS: number = 86_400_000;
 /** The store key of the time of the last cleaning, shared by all processes. */
 const LAST_CLEANING_KEY = 'last_clean.json';

@@ -1,4 +1,6 @@
-/** Clocks and timers for code whose decisions depend on time. A simulation of many machines provides its own. */
+/**
+ * Clocks and timers for code whose decisions depend on time. A simulation of many machines has its own implementation of them.
+ */
 
 /** A source of time and of timers. All times are in milliseconds. */
 export interface Clock {
@@ -7,11 +9,11 @@ export interface Clock {
 	/** Returns the time by a monotonic clock that all threads and processes of the machine share. */
 	monotonicNow(): number;
 	/**
-	 * Calls back once after a delay, unless the returned function is called first.
+	 * Calls `callback` once after a delay, unless the returned function is called first.
 	 * @param keepsProcess False if the process may end before the timer has expired.
 	 */
 	startTimer(callback: () => void, delayMs: number, keepsProcess?: boolean): () => void;
-	/** Calls back as soon as the events that are already due have been handled. */
+	/** Calls `callback` once, after all events that are already due have been handled. */
 	callSoon(callback: () => void): void;
 }
 

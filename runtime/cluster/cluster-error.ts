@@ -1,4 +1,4 @@
-/** Errors of a cluster. */
+/** The errors of a cluster of machines that share a Redis server. */
 
 /** The error for a failed Redis command. The message is a clause without a period that contains no value and no credential. */
 export class ClusterError extends Error {

@@ -10,7 +10,7 @@ import type { RedisAccess } from './redis-access.ts';
 
 /** A running process of the cluster. */
 export interface ClusterMember {
-	/** The host's name and a random part. Every process has a different ID. */
+	/** The ID of the process: the host's name and a random part. */
 	readonly id: string;
 	readonly host: string;
 	readonly pid: number;
@@ -30,7 +30,7 @@ export interface MemberFacts {
 /** Milliseconds between heartbeats, and milliseconds without a heartbeat after which a process is no longer a member. */
 const HEARTBEAT_INTERVAL_MS = 5000;
 const MEMBER_LIFETIME_MS = 15_000;
-/** Timeout, in milliseconds, of commands whose results no request is waiting for. */
+/** Timeout, in milliseconds, of heartbeats. It may be long, because no request waits for them. */
 const HEARTBEAT_TIMEOUT_MS = 2000;
 /** Milliseconds for which Redis remembers a process that stopped announcing itself without leaving: a day. */
 const MISSING_LIFETIME_MS = 86_400_000;
@@ -89,7 +89,7 @@ export class ClusterMembers {
 
 	/**
 	 * Names of the keys in Redis: the expiry times of members by ID, the descriptions of members by ID, and the IDs of processes
-	 * that stopped announcing themselves without leaving. Such processes may still serve, cut off from Redis.
+	 * that stopped announcing themselves without leaving. Such processes may still serve requests, without a connection to Redis.
 	 */
 	get redisKeys(): [string, string, string] {
 		return [
@@ -99,14 +99,14 @@ export class ClusterMembers {
 		];
 	}
 
-	/** Joins. Resolves after the first heartbeat, even if it failed. */
+	/** Joins the cluster. Resolves after the first heartbeat, even if it failed. */
 	async start(): Promise<void> {
 		await this.#sendHeartbeat();
 	}
 
 	/**
-	 * Announces this process at once, because Redis may have been away for so long that the process is no longer counted as a
-	 * member.
+	 * Announces this process immediately, because Redis may have been unreachable for so long that it no longer lists the process
+	 * as a member.
 	 */
 	onConnected(): void {
 		if (this.#hasLeft) return;

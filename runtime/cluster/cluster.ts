@@ -25,7 +25,7 @@ export interface ClusterDeps {
 	): void;
 }
 
-/** A connection to Redis, which can be a single server or several. */
+/** A connection to Redis that reconnects by itself. Redis can be a single server or several. */
 interface ReconnectingConnection extends WaitingConnection {
 	readonly isConnected: boolean;
 }
@@ -37,15 +37,15 @@ export interface MembershipDeps extends MemberFacts {
 
 /** What this machine serves, and what it knows about the latest rollout. */
 export interface FollowedRollout {
-	/** Number of the publication that it serves; 0 for the configuration in its own file. */
+	/** Number of the publication that the machine serves; 0 for the configuration in its own file. */
 	readonly serves: number;
-	/** Number of the publication that it has to serve; equal to `serves` if it knows of no rollout. */
+	/** Number of the publication that the machine should serve; equal to `serves` if it knows of no rollout. */
 	readonly wanted: number;
 	/** Number and phase of the latest publication; undefined if it knows of no rollout. */
 	readonly latest: { readonly publication: number; readonly phase: RolloutPhase } | undefined;
-	/** Age of the publication that it serves, in seconds since it was published; undefined for its own file, and during a trial. */
+	/** Seconds since the served publication was published; undefined for the machine's own file and for a publication on trial. */
 	readonly ageSeconds: number | undefined;
-	/** True if the publication was read from the machine's disk, and Redis has not answered since the process started. */
+	/** True if the machine read the publication from its disk and has had no answer from Redis since its process started. */
 	readonly isFromDisk: boolean;
 	/** How often this process has failed to serve a publication, by kind. */
 	readonly failures: Readonly<Record<MachineFailure['kind'], number>>;
@@ -157,12 +157,12 @@ export class Cluster implements RedisAccess {
 		this.#purgesPromise ??= this.#joinCluster(deps);
 	}
 
-	/** Purges of all machines; undefined before {@link join}. */
+	/** The purges that the machines of the cluster share; undefined before {@link join}. */
 	get purges(): Promise<SharedPurges> | undefined {
 		return this.#purgesPromise;
 	}
 
-	/** Looks for purges that a newly opened disk cache has missed. */
+	/** Applies the cluster's purges that a disk cache missed before it was opened. */
 	onDiskOpened(): void {
 		this.#purges?.onDiskOpened();
 	}
@@ -212,7 +212,7 @@ export class Cluster implements RedisAccess {
 			this.#lastReplyAt = performance.now();
 			return reply;
 		} catch (error) {
-			// A refusal is an answer, too.
+			// A command that Redis refused was also answered.
 			if (error instanceof ClusterError && error.code === 'cluster/refused') this.#lastReplyAt = performance.now();
 			throw error;
 		}

@@ -5,7 +5,7 @@
  */
 import { type Clock, SYSTEM_CLOCK } from '../clock/clock.ts';
 
-/** Number of outages within an interval that are logged at once, and milliseconds of the interval. */
+/** Maximum number of outages within an interval that are logged immediately, and the length of the interval in milliseconds. */
 const MAX_LOGGED_OUTAGES = 3;
 const INTERVAL_MS = 60_000;
 
@@ -49,7 +49,7 @@ export class OutageLog {
 		if (this.#unloggedLosses === 0 && this.#loggedState !== 'available') this.#logAvailable();
 	}
 
-	/** Must be called when the connection is lost, and for every failed attempt to reconnect. @param cause Contains no credential. */
+	/** Must be called when the resource is lost, and after each failed attempt to get it back. `cause` contains no credential. */
 	onLost(cause: string): void {
 		const isNew = this.#isAvailable;
 		this.#cause = cause;
@@ -75,14 +75,14 @@ export class OutageLog {
 		this.#log('info', this.#messages.regained, this.#takeLosses());
 	}
 
-	/** Returns the number of losses that no entry has mentioned, as a field, and begins to count anew. */
+	/** Returns the number of losses that no entry has mentioned, as a field of a log entry, and resets it to 0. */
 	#takeLosses(): { readonly losses?: number } {
 		const losses = this.#unloggedLosses;
 		this.#unloggedLosses = 0;
 		return losses === 0 ? {} : { losses };
 	}
 
-	/** If entries were held back, logs the present state, and goes on holding them back for another interval. */
+	/** If outages in the interval were not logged, logs one entry about them and starts another interval. */
 	#endInterval(): void {
 		this.#stopTimer = undefined;
 		if (this.#unloggedLosses === 0) {

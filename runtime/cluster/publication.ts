@@ -7,7 +7,7 @@ import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, sign, v
 import type { PublicationNumber } from './rollout-decision.ts';
 import type { SealedValues } from './sealed-values.ts';
 
-/** A published configuration, and who published it when. */
+/** A published configuration, with its publisher and the time of publication. */
 export interface Publication {
 	readonly number: PublicationNumber;
 	/** A random text that tells apart publications with the same number; see `PublicationReference`. */
@@ -18,7 +18,7 @@ export interface Publication {
 	readonly publishedBy: string;
 	/** Name of the file that was compiled. */
 	readonly fileName: string;
-	/** The text of this file, for display only. Machines load the compiled {@link document}. */
+	/** The text of the file {@link fileName}, for display only. Machines load the compiled {@link document}. */
 	readonly text: string;
 	/** JSON of the compiled document with the source positions of its steps; see `formatPlacedDocument`. */
 	readonly document: string;
@@ -48,13 +48,13 @@ export class PublicationRefused extends Error {
 	}
 }
 
-/** What is encrypted: the JSON of the publication, and the Ed25519 signature of its bytes in base64. */
+/** The plaintext of an encrypted publication: its JSON, and the Ed25519 signature of the JSON's bytes in base64. */
 interface SignedContent {
 	readonly content: string;
 	readonly signature?: string;
 }
 
-/** Returns an identity for a publication. */
+/** Returns a random identity for a new publication. */
 export function newPublicationIdentity(): string {
 	return randomBytes(8).toString('hex');
 }
@@ -101,7 +101,7 @@ export function openPublication(
 		}
 	}
 	const publication = JSON.parse(content) as Publication;
-	// Otherwise a machine could take content that a publisher signed, and encrypt it under another number.
+	// Without this check, a machine could encrypt content that a publisher signed as the content of another publication number.
 	if (publication.number !== number) throw alteredError(number);
 	if (identity !== undefined && publication.identity !== identity) {
 		throw new PublicationRefused(

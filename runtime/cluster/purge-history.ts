@@ -15,7 +15,7 @@ const MAX_ENTRIES = 11_000;
 
 interface Purge {
 	readonly id: string;
-	/** Undefined for an entry that only marks a position. */
+	/** The responses that the purge selects; undefined for an entry of the stream that only marks a position. */
 	readonly selection: PurgeSelection | undefined;
 	/** The compiled {@link selection}; undefined until it is first needed. */
 	selects: EntryPredicate | undefined;
@@ -23,7 +23,7 @@ interface Purge {
 
 export class PurgeHistory {
 	readonly #cluster: Cluster;
-	/** The known purges, in the order of the stream. */
+	/** The known purges, in the order of the stream in which Redis lists them. */
 	#purges: Purge[] = [];
 	#reading: Promise<void> = Promise.resolve();
 

@@ -21,8 +21,8 @@ export interface RedisAccess {
 	/** Encrypts and decrypts private values; undefined if the settings contain no key. */
 	readonly sealedValues: SealedValues | undefined;
 	/**
-	 * Returns the name in Redis of a key of this cluster. All keys of a command must have the same group: a Redis Cluster keeps each
-	 * group, and all keys without one, on one node.
+	 * Returns the name in Redis of a key of this cluster. All keys of a command must have the same group, or all no group: a Redis
+	 * Cluster keeps the keys of each group, and the keys without a group, on one node.
 	 */
 	redisKey(name: string, group?: string): string;
 	/** Sends a command. Rejects with ClusterError, after at most `limitMs` milliseconds. */

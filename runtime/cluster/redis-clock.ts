@@ -1,6 +1,8 @@
 /** Notices when the clock of Redis is changed, or when another server with another clock has become the master. */
 
-/** Milliseconds of a change that are ignored. Clocks that are adjusted gradually differ by less. */
+/**
+ * Changes of up to this many milliseconds are ignored. A clock that is adjusted gradually changes by less between two answers.
+ */
 const IGNORED_CHANGE_MS = 2000;
 
 /** Compares the times in answers of Redis with this process's monotonic clock. */

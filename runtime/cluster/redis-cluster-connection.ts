@@ -1,6 +1,6 @@
 /**
- * Connections to the nodes of a Redis Cluster that have keys of this cluster of machines. A command goes to the node that has its
- * key. Each node has one connection, which is opened when it is first needed.
+ * Connections to those nodes of a Redis Cluster that have keys of this cluster of machines. A command is sent to the node that
+ * has its key. Each node has one connection, which is opened when it is first needed.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ClusterSettings } from '../../compiler/document/cluster-settings.ts';
@@ -18,7 +18,7 @@ import {
 } from './redis-client.ts';
 import { RedisConnection, type RedisConnectionDeps, type RedisReply } from './redis-connection.ts';
 
-/** Maximum milliseconds for connecting to a node to ask which node has which slots, and also for its answer. */
+/** Maximum milliseconds for connecting to a node that is asked which node has which slots, and again for its answer. */
 const QUESTION_TIMEOUT_MS = 2000;
 /**
  * Milliseconds before the slots are read again: after a connection is lost, and while a node is not connected or a slot is not
@@ -47,17 +47,17 @@ interface Node {
 	pendingCommandCount: number;
 }
 
-/** The nodes of a Redis Cluster. It connects at once, and follows failovers and moved slots until it is closed. */
+/** A connection to a Redis Cluster. Connects immediately, and follows failovers and moved slots until it is closed. */
 export class RedisClusterConnection {
 	readonly #settings: ClusterSettings;
 	readonly #deps: RedisConnectionDeps;
 	/**
-	 * The home slot, and a key in it. The state of its node stands for the whole Redis Cluster in {@link isConnected} and
-	 * callbacks.
+	 * The home slot, and a key in it. In {@link isConnected} and the callbacks, the state of the home slot's node is taken as the
+	 * state of the whole Redis Cluster.
 	 */
 	readonly #homeSlot: number;
 	readonly #homeKey: string;
-	/** True if the node of the home slot refuses commands because the Redis Cluster is down. */
+	/** True if the home slot's node last refused a command because the Redis Cluster is down. */
 	#isDown = false;
 	#ranges: readonly SlotRange[] = [];
 	readonly #nodes = new Map<string, Node>();
@@ -247,7 +247,9 @@ export class RedisClusterConnection {
 		}
 	}
 
-	/** Returns the address of a node as another node gave it, with the host of `askedAddress` if the given host is empty or `?`. */
+	/**
+	 * Completes a node's address that another node, `askedAddress`, gave: an empty host or `?` means the host of that other node.
+	 */
 	#completeAddress(givenAddress: string, askedAddress: string): string {
 		const { host, port } = splitAddress(givenAddress);
 		return joinAddress(host === '' || host === '?' ? splitAddress(askedAddress).host : host, port);

@@ -21,17 +21,17 @@ export interface RedisConnectionDeps {
 	onFailed(cause: string): void;
 }
 
-/** Finds the server to connect to, if it can change. */
+/** Finds the master to connect to, where another server can become the master. */
 export interface MasterLocator {
 	/** Returns addresses that may be the master's, the most likely one first. Rejects with ClusterError. */
 	locate(): Promise<readonly string[]>;
-	/** Calls back whenever it has learned which addresses may be the master's. Returns a function that ends this. */
+	/** Calls `onLocated` whenever it has learned which addresses may be the master's. Returns a function that stops this. */
 	watch(onLocated: (addresses: readonly string[]) => void): () => void;
 }
 
 /** Milliseconds for connecting, including the TLS handshake and authentication. */
 const CONNECT_TIMEOUT_MS = 3000;
-/** Milliseconds until the next attempt to connect: initially, and at most. */
+/** Milliseconds before the next attempt to connect, after the first failure and at most. */
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 2000;
 /** The connection is replaced if a reply is due and nothing has arrived for this many milliseconds. */

@@ -1,4 +1,4 @@
-/** A Lua script that Redis keeps, so that only its hash is sent. */
+/** A Lua script that Redis caches, so that usually only its hash is sent. */
 import { createHash } from 'node:crypto';
 import { ClusterError } from './cluster-error.ts';
 import type { RedisAccess } from './redis-access.ts';

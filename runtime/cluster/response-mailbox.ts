@@ -29,7 +29,7 @@ export interface PreparedWait {
 	cancel(): void;
 }
 
-/** Receives the outcome for waiting requests, and when Redis recorded it, in milliseconds since 1970. */
+/** Receives the outcome of a fetch, and the time at which Redis recorded it, in milliseconds since 1970. */
 type OutcomeListener = (outcome: WaitOutcome, recordedAt: number) => void;
 
 export class ResponseMailbox {
@@ -84,7 +84,7 @@ export class ResponseMailbox {
 		return { wait, cancel };
 	}
 
-	/** Ends all waits, with the outcome 'unknown'. */
+	/** Ends all waits with the outcome 'unknown'. */
 	wakeAll(): void {
 		for (const listeners of this.#listenersByLease.values())
 			for (const listener of listeners) listener('unknown', Number.POSITIVE_INFINITY);
@@ -112,7 +112,7 @@ export class ResponseMailbox {
 					if (isEarlyEmptyAnswer(reply, performance.now() - sentAt))
 						await pause(RETRY_DELAY_MS, undefined, { ref: false });
 				} catch {
-					// The requests wait for a limited time, whether or not the mailbox can be read.
+					// The failure is ignored: the waits have time limits, and the mailbox is read again after the pause.
 					await pause(RETRY_DELAY_MS, undefined, { ref: false });
 				}
 			}

@@ -18,8 +18,8 @@ export const LOST_AFTER_MS = 10_000;
 /** Milliseconds for which a machine remains the coordinator without renewing its lease. */
 export const COORDINATOR_LEASE_MS = 5000;
 /**
- * Milliseconds without Redis after which a machine stops serving a publication that is still on trial, because it could not learn
- * that the rollout has been stopped.
+ * Milliseconds without an answer of Redis after which a machine stops serving a publication that is still on trial, because the
+ * rollout may have been stopped without the machine's knowledge.
  */
 export const MAX_TRIAL_WITHOUT_CONTACT_MS = 30_000;
 /**
@@ -31,8 +31,8 @@ export const RETRY_FAILED_LOAD_MS = 10_000;
 /** Minimum number of responses from which an error rate is computed. */
 export const MIN_RATED_RESPONSES = 20;
 /**
- * Number of standard deviations by which errors must exceed the rate that the rollout's terms allow. Among many machines, some
- * always have more errors than usual in their first responses by chance.
+ * Number of standard deviations by which a machine's errors must exceed the rate that the rollout's terms allow to be a failure.
+ * Among many machines, some have more errors than usual in their first responses merely by chance.
  */
 const MIN_DEVIATIONS = 3;
 /**
@@ -41,15 +41,15 @@ const MIN_DEVIATIONS = 3;
  */
 const TOLERATED_LOSS = 0.05;
 
-/** Introduces the reason of a failure of the kind `machine`. */
+/** The text that introduces the reason of a failure of the kind `machine`. */
 export const MACHINE_CAUSE = 'the cause lies with the machine';
 
 /** The number of a publication, counted from 1. 0 stands for the configuration in each machine's own file. */
 export type PublicationNumber = number;
 
 /**
- * A publication. If Redis loses its data, a number can be given twice; the random identity tells such publications apart. It is undefined
- * for number 0, and for what earlier releases have published.
+ * A reference to a publication. If Redis loses its data, a number can be given twice; the random identity tells such publications
+ * apart. It is undefined for number 0, and for publications of earlier releases.
  */
 export interface PublicationReference {
 	readonly number: PublicationNumber;
@@ -58,7 +58,7 @@ export interface PublicationReference {
 
 /** The terms of a rollout. They do not change while it runs. */
 export interface RolloutTerms {
-	/** The share of the machines that each wave extends the rollout to, in ascending order. The last one is 1. */
+	/** For each wave, the share of all machines that it and the waves before it admit, in ascending order. The last share is 1. */
 	readonly shares: readonly number[];
 	/** Milliseconds for which all machines of a wave must serve without a failure before the next wave begins. */
 	readonly observationMs: number;
@@ -109,8 +109,8 @@ export interface MachineFailure {
 	/** See {@link PublicationReference}. */
 	readonly identity?: string | undefined;
 	/**
-	 * `refused`: the machine could not load it. `machine`: it could not load it because of something on the machine itself, such as a port
-	 * in use. `errors`: the error rate rose. `unready`: the machine was not ready. `ended`: the
+	 * `refused`: the machine could not load the publication. `machine`: the machine could not load it because of something on the
+	 * machine itself, such as a port in use. `errors`: the error rate rose. `unready`: the machine was not ready. `ended`: the
 	 * process ended unexpectedly while it served the publication.
 	 */
 	readonly kind: 'refused' | 'machine' | 'errors' | 'unready' | 'ended';
@@ -127,7 +127,7 @@ export interface TrialTraffic {
 	readonly errorRateBefore: number;
 }
 
-/** The publication that a machine serves, and whether it is final. */
+/** The publication that a machine serves, and whether it is final rather than on trial. */
 export interface FinalPublication {
 	readonly serves: PublicationNumber;
 	/** Identity of the publication that it serves; see {@link PublicationReference}. */

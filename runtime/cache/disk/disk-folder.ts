@@ -1,4 +1,6 @@
-/** The folder of a disk tier: the seed of its hashes, and the lock that only one process can hold. */
+/**
+ * The folder of a cache's disk tier: the seed of its hashes, the position of applied purges, and the lock held by one process.
+ */
 import { randomInt } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -19,7 +21,7 @@ export function folderSeed(folder: string): number {
 	}
 	const seed = Number(readFileSync(file, 'utf8'));
 	if (Number.isInteger(seed) && seed > 0 && seed < 2 ** 31) return seed;
-	// The seed was not written completely, so nothing can have been stored with it.
+	// There is no complete seed in the file, so nothing can have been stored with it.
 	writeFileSync(file, newSeed, { mode: 0o600 });
 	return Number(newSeed);
 }
@@ -41,14 +43,14 @@ export async function holdsResponses(folder: string): Promise<boolean> {
 	return names.some(name => name.endsWith('.segment'));
 }
 
-/** Returns the recorded position in the purges of the cluster; undefined if there is none. */
+/** Returns the recorded position up to which the cluster's purges have been applied; undefined if none is recorded. */
 export function readPurgePosition(folder: string): Promise<string | undefined> {
 	return readFile(path.join(folder, POSITION_FILE), 'utf8').catch(() => undefined);
 }
 
 /**
- * Records a position in the purges of the cluster. After a crash, the folder may contain an earlier position, so that some purges
- * are applied again. Rejects if the folder is not available.
+ * Records the position up to which the cluster's purges have been applied. After a crash, the folder may contain an earlier
+ * position, so that some purges are applied again. Rejects if the folder is not available.
  */
 export async function writePurgePosition(folder: string, position: string): Promise<void> {
 	const file = path.join(folder, POSITION_FILE);

@@ -48,7 +48,7 @@ export interface IndexedResponse {
 /** Base-2 logarithm of the number of rows per page. */
 const PAGE_BITS = 14;
 const ROWS_PER_PAGE = 2 ** PAGE_BITS;
-/** Minimum and maximum number of buckets, and bytes of disk per bucket. */
+/** Minimum and maximum number of buckets in a table, and the bytes of disk for which one bucket is reserved. */
 const MIN_BUCKETS = 1024;
 const MAX_BUCKETS = 2 ** 22;
 const BYTES_PER_BUCKET = 8192;
@@ -63,7 +63,7 @@ export class DiskIndex {
 	readonly #keyBuckets: Int32Array;
 	readonly #urlBuckets: Int32Array;
 	readonly #pathBuckets: Int32Array;
-	/** The first row of each segment's list. Includes dropped segments until all their rows have been removed. */
+	/** The first row of each segment's list of rows. A dropped segment stays included until all its rows have been removed. */
 	readonly #firstRows = new Map<number, number>();
 	readonly #droppedSegments = new Set<number>();
 	#usedRowCount = 0;
@@ -89,7 +89,9 @@ export class DiskIndex {
 		return this.#rowCount;
 	}
 
-	/** Adds a response, which replaces one with the same key and variant. If a key has too many variants, the oldest is removed. */
+	/**
+	 * Adds a response, which replaces any with the same key and variant. If the key has too many variants, the oldest is removed.
+	 */
 	add(response: IndexedResponse): void {
 		let otherVariantCount = 0;
 		let oldestRow = 0;
@@ -136,12 +138,12 @@ export class DiskIndex {
 		return this.find(a, b).some(response => response.segment === segment && response.offset === offset);
 	}
 
-	/** Removes a key. Returns the number of removed responses. */
+	/** Removes all responses of a key. Returns their number. */
 	forgetKey(a: number, b: number): number {
 		return this.#removeRows(this.#rowsOfKey(a, b));
 	}
 
-	/** Removes one variant of a key. Returns the number of removed responses. */
+	/** Removes the response for one variant of a key. Returns the number of removed responses. */
 	forgetVariant(a: number, b: number, variant: number): number {
 		return this.#removeRows(this.#rowsOfKey(a, b).filter(row => this.#readWord(row, ROW.variant) === variant));
 	}
@@ -154,7 +156,7 @@ export class DiskIndex {
 		return this.#removeRows(this.#rowsWith(this.#pathBuckets, path, ROW.path, ROW.byPath));
 	}
 
-	/** Removes all keys whose hash has this half `a`. Returns the removed keys. */
+	/** Removes the responses of all keys whose hash has the first half `a`. Returns the hashes of these keys. */
 	forgetHash(a: number): readonly (readonly [a: number, b: number])[] {
 		const rows = this.#rowsWith(this.#keyBuckets, a, ROW.a, ROW.byKey);
 		const keys = rows.map(row => [a, this.#readWord(row, ROW.b)] as const);
@@ -162,7 +164,7 @@ export class DiskIndex {
 		return keys;
 	}
 
-	/** Removes all keys whose hash matches, in slices. Returns the removed keys. */
+	/** Removes the responses of all keys whose first hash half matches, in slices. Returns the hashes of these keys. */
 	async forgetWhere(matches: (a: number) => boolean): Promise<readonly (readonly [a: number, b: number])[]> {
 		const keys: (readonly [a: number, b: number])[] = [];
 		for (let row = 1; row <= this.#usedRowCount; row++) {

@@ -10,7 +10,7 @@ export const RECORD_HEADER_BYTES = 64;
 export const RECORD_KIND = {
 	/** The kind of a record that contains a response. */
 	put: 1,
-	/** The kinds of records that remove the responses of a key, of a URL, or of a path on any host. */
+	/** The three kinds of records that remove responses: those of a key, those of a URL, and those of a path on any host. */
 	forgetKey: 2,
 	forgetUrl: 3,
 	forgetPath: 4,
@@ -18,7 +18,7 @@ export const RECORD_KIND = {
 	purge: 5,
 } as const;
 
-/** Value of `keepUntil` in a record that never expires. */
+/** The value of `keepUntil` in a record that is never useless because of its age. */
 export const NEVER_EXPIRES = 0xffff_ffff;
 
 /** The first four bytes of a record, `svcC`, as a little-endian number. */

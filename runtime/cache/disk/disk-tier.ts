@@ -117,7 +117,7 @@ export class DiskTier {
 	#newestKeys: number[] | undefined;
 	#state: State = 'waiting';
 	#isReleased = false;
-	/** Ends the current wait between two attempts to lock the folder. */
+	/** Ends the current wait before the next attempt to lock the folder. */
 	#endLockWait: () => void = () => {};
 	#lock: StoreLock | undefined;
 	readonly #whenOpen: Promise<void>;
@@ -191,7 +191,7 @@ export class DiskTier {
 			const record = this.#recordOf(RECORD_KIND.put, this.#hashesOf(response.head), head.byteLength, response.length);
 			const completeRecord = { ...record, headSum: crc32(head), keepUntil: keepUntilOf(response.head) };
 			const { a, b, variant } = record;
-			// If the new response leaves the memory before it is written, the old one must not reappear.
+			// If the new response is evicted from memory before it is written to disk, the old one must not reappear.
 			const hadOlderResponse = this.#index.forgetVariant(a, b, variant) > 0;
 			const onFailure = (): void => {
 				if (hadOlderResponse) void this.#recordRemoval(RECORD_KIND.forgetKey, { a, b }, 1).catch(() => {});
@@ -215,7 +215,9 @@ export class DiskTier {
 		} else await this.#removeFromDisk({ key: [a, b] }, false).catch(() => {});
 	}
 
-	/** Invalidates a URL. Resolves once the invalidation is recorded. Never rejects, because the resource has already changed. */
+	/**
+	 * Invalidates the responses of a URL. Resolves once this is recorded. Never rejects: the resource has already changed anyway.
+	 */
 	async invalidateUrl(host: string, path: string, query: string | undefined): Promise<void> {
 		await this.#removeFromDisk({ url: [host, path, query ?? null] }, false).catch((error: Error) => {
 			const { folder } = this.#deps;
@@ -317,7 +319,7 @@ export class DiskTier {
 		return this.#state === state;
 	}
 
-	/** Removes responses from the index and the queue at once. Records the removal if any responses were affected. */
+	/** Removes responses from the index and the write queue at once. Records the removal if any responses were affected. */
 	#applyRemoval(removal: RecordedRemoval): Promise<RecordPosition | 'gone' | undefined> {
 		if ('everything' in removal) throw new Error('There is no segment to record it in.');
 		if ('key' in removal) {
@@ -483,8 +485,8 @@ export class DiskTier {
 				if (offset > 0) await new Promise(resolve => setImmediate(resolve));
 				if (!writer?.write(readResult.body.subarray(offset, offset + PIECE_BYTES))) return;
 			}
-			// Purges during the recall have also removed the response from memory. This check finds a response that has been
-			// replaced.
+			// A purge during the recall has also removed the response from memory, so this check is needed only for a response
+			// that has been replaced.
 			if (!this.#index.has(position)) writer?.abandon();
 			else if (writer?.commit()) this.#counts.recalled++;
 		} catch (error) {

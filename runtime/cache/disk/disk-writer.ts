@@ -64,14 +64,14 @@ export class DiskWriter {
 		this.#whenOpen = whenOpen;
 	}
 
-	/** True while no responses are written after a failure. */
+	/** True during the pause after a failure, in which no responses are written. */
 	get isPaused(): boolean {
 		return this.#resumeTimer !== undefined;
 	}
 
 	/**
 	 * Queues a response; returns false if it is skipped. `release` is called when its body is no longer needed, and `onFailure` if
-	 * it could not be written.
+	 * the response could not be written.
 	 */
 	queueResponse(
 		record: DiskRecord,

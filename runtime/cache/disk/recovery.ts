@@ -1,4 +1,7 @@
-/** Reads the segments that an earlier process left in a folder: from their catalogs, or else from the headers in them. */
+/**
+ * Reads the segments that an earlier process left in a folder: from their catalogs or, without a catalog, from the record
+ * headers.
+ */
 import { crc32 } from 'node:zlib';
 import { type DiskRecord, decodeRecord, RECORD_HEADER_BYTES, recordBytes } from './disk-record.ts';
 import type { CatalogRow, SegmentFiles } from './segment-files.ts';

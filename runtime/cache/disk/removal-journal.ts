@@ -1,7 +1,7 @@
 /**
- * A journal of removals that cannot be recorded in the segments, because another process uses the folder, because it is being
- * closed, or because nothing can be appended. The next process that opens the folder applies the journal. Each process has its own
- * file, so that no lock is needed.
+ * A journal of removals of cached responses that cannot be recorded in the segments, because another process uses the folder,
+ * because it is being closed, or because nothing can be appended. The next process that opens the folder applies the journal.
+ * Each process has its own file, so that no lock is needed.
  */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, readdir, readFile, unlink } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { syncFolder } from './segment-files.ts';
 export type RecordedRemoval =
 	| { readonly purge: PurgeSelection }
 	| { readonly url: readonly [host: string, path: string, query: string | null] }
-	/** The hash of a key. */
+	/** The two halves of a key's hash. */
 	| { readonly key: readonly [a: number, b: number] }
 	| { readonly everything: true };
 

@@ -46,7 +46,7 @@ export class SegmentFiles {
 	readonly #segments = new Map<number, Segment>();
 	/** Segments with open files, ordered by the time of their last read. */
 	readonly #openSegments = new Set<Segment>();
-	/** Files to be deleted, oldest first, with their sizes. */
+	/** Files that are still to be deleted, oldest first, with their sizes in bytes. */
 	readonly #pendingDeletions = new Map<string, number>();
 	readonly #onFailure: (error: Error) => void;
 	#currentSegment: Segment | undefined;
@@ -126,7 +126,7 @@ export class SegmentFiles {
 		return this.#segments.get(segment)?.bytes ?? 0;
 	}
 
-	/** Appends data contiguously and resolves to its position. If writing fails, rejects and starts a new segment. */
+	/** Appends the pieces as contiguous data and resolves to its position. If writing fails, rejects and starts a new segment. */
 	async appendPieces(pieces: readonly Uint8Array[]): Promise<{ readonly segment: number; readonly offset: number }> {
 		const byteCount = pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
 		if (this.#currentSegment !== undefined && this.#currentSegment.bytes + byteCount > this.segmentBytes)
@@ -180,7 +180,7 @@ export class SegmentFiles {
 				segment.isEntryDurable = true;
 			} catch (error) {
 				segment.isDirty = true;
-				// An error with a deleted segment is ignored, because the segment cannot bring responses back.
+				// An error in a deleted segment is ignored, because its responses cannot reappear.
 				if (!segment.isDropped) throw error;
 			}
 		}
@@ -204,7 +204,7 @@ export class SegmentFiles {
 		return bytes && decodeCatalog(bytes);
 	}
 
-	/** Reads from a segment. Resolves to undefined if the segment is too short or deleted. */
+	/** Reads `length` bytes of a segment. Resolves to undefined if the segment is too short or has been deleted. */
 	async read(id: number, offset: number, length: number): Promise<Buffer | undefined> {
 		const segment = this.#segments.get(id);
 		if (segment === undefined || offset + length > segment.bytes) return undefined;
@@ -234,7 +234,7 @@ export class SegmentFiles {
 		return false;
 	}
 
-	/** Deletes everything; resolves to true if nothing is left, even after a crash of the machine. */
+	/** Deletes all segments. Resolves to true if they are gone even after a crash of the machine, false if any could remain. */
 	async dropAll(): Promise<boolean> {
 		this.#currentSegment = undefined;
 		this.#catalogRows = [];
@@ -242,7 +242,7 @@ export class SegmentFiles {
 		return this.retryDeletions();
 	}
 
-	/** Retries failed deletions; resolves to true if nothing is left. */
+	/** Retries failed deletions. Resolves to true if no file is left to delete. */
 	async retryDeletions(): Promise<boolean> {
 		if (!(await this.#deletePending())) return false;
 		try {
@@ -262,8 +262,8 @@ export class SegmentFiles {
 	}
 
 	/**
-	 * Deletes files in order. If an older one cannot be deleted, newer ones are kept, because they may contain records of removals
-	 * from the older one. Returns false if any files are left.
+	 * Deletes the pending files, oldest first. If a file cannot be deleted, newer files are kept, because they may record removals
+	 * of responses in it. Resolves to false if any files are left.
 	 */
 	async #deletePending(): Promise<boolean> {
 		for (const file of this.#pendingDeletions.keys()) {

@@ -1,6 +1,6 @@
 /** Errors of an ACME server (RFC 8555 §6.7). */
 
-/** The error for a problem that is reported to the client. */
+/** The refusal of a request, which is reported to the client as a problem document. */
 export class AcmeRefusal extends Error {
 	/** The error's type without the namespace prefix, such as `malformed` or `badNonce`. */
 	readonly type: string;

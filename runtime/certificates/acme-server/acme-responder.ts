@@ -50,7 +50,7 @@ const MAX_CONCURRENT_VALIDATIONS = 16;
 /** Maximum number of waiting validations per account. */
 const MAX_WAITING_VALIDATIONS = 200;
 
-/** A request whose signature has not necessarily been checked yet. */
+/** A request that has been parsed. Its signature may not have been checked yet. */
 interface ReceivedRequest {
 	readonly signedRequest: SignedRequest;
 	/** The URL of the ACME server, to which the names of resources are appended. */
@@ -338,7 +338,9 @@ export class AcmeResponder {
 		}
 	}
 
-	/** Refuses revocation, which is not supported: certificates of internal CAs are short-lived and name no CRL or responder. */
+	/**
+	 * Refuses revocation, which is not supported: certificates of internal CAs are short-lived and name no CRL or OCSP responder.
+	 */
 	#refuseRevocation(): Reply {
 		throw new AcmeRefusal(
 			'unauthorized',

@@ -43,7 +43,7 @@ export class FairQueue {
 		if (firstEntry === undefined) return undefined;
 		const [owner, tasks] = firstEntry;
 		const task = tasks.shift()!;
-		// An owner with more tasks moves to the end, and waits there for the next turn.
+		// An owner that has more waiting tasks moves to the end of the map, where it waits for its next turn.
 		this.#waitingByOwner.delete(owner);
 		if (tasks.length > 0) this.#waitingByOwner.set(owner, tasks);
 		return task;

@@ -1,4 +1,4 @@
-/** Determines which names an ACME server certifies: `allow`, `deny` and `allow_wildcard_names`. */
+/** Determines which names an ACME server certifies, by its settings `allow`, `deny` and `allow_wildcard_names`. */
 import { isIP } from 'node:net';
 import { IpRanges } from '../../../compiler/exchange/ip-ranges.ts';
 import type {

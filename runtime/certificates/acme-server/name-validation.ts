@@ -175,7 +175,7 @@ function fetchCertificate(
 	});
 }
 
-/** Returns the server name for an address (RFC 8738 §6): its name in the reverse zone. */
+/** Returns the server name with which to validate an address (RFC 8738 §6): its name in the reverse DNS zone. */
 function reverseName(address: string): string {
 	if (isIP(address) === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`;
 	const [head = '', tail = ''] = address.split('::');

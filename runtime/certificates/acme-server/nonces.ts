@@ -6,8 +6,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /**
- * Milliseconds until the sealing key is replaced. Nonces stay valid until it has been replaced twice, for one to two such
- * periods.
+ * Milliseconds until the sealing key is replaced. A nonce stays valid until the key has been replaced twice, which takes one to
+ * two such periods.
  */
 const KEY_ROTATION_MS = 600_000;
 /** Maximum number of used nonces remembered per key. When it is reached, the key is replaced early, so nonces expire sooner. */
@@ -20,7 +20,7 @@ const SEAL_BYTES = 16;
 /** A sealing key, and the nonces sealed with it that have been used. */
 interface SealingKey {
 	readonly key: Buffer;
-	/** Time from which a new key is used, from `performance.now()`. */
+	/** Time at which a new key replaces this one, on the clock of `performance.now()`. */
 	readonly rotateAt: number;
 	readonly usedNonces: Set<string>;
 }
@@ -53,8 +53,7 @@ export class Nonces {
 	#sealingKeyOf(nonce: string): SealingKey | undefined {
 		this.#rotateIfDue();
 		const bytes = Buffer.from(nonce, 'base64url');
-		// Only one encoding of a nonce is accepted. If others were accepted, the same nonce could be used once in each of its
-		// encodings.
+		// Only the canonical encoding of a nonce is accepted. Otherwise, the same nonce could be used once in each encoding.
 		if (bytes.length !== RANDOM_BYTES + SEAL_BYTES || bytes.toString('base64url') !== nonce) return undefined;
 		const randomPart = bytes.subarray(0, RANDOM_BYTES);
 		const isSealedBy = (sealingKey: SealingKey | undefined): boolean =>

@@ -98,7 +98,7 @@ function splitElements(content: Buffer): Buffer[] {
 	return elements;
 }
 
-/** Returns the offsets of the content of the DER element with which `der` begins. */
+/** Returns where the content of the DER element at the beginning of `der` starts and ends. */
 function contentBounds(der: Buffer): { readonly start: number; readonly end: number } {
 	const lengthByte = der.readUInt8(1);
 	const lengthSize = lengthByte < 128 ? 0 : lengthByte - 128;

@@ -12,7 +12,7 @@ export interface SignedHeader {
 	readonly jwk: PublicJwk | undefined;
 }
 
-/** A public key as a JSON Web Key, reduced to the members of its thumbprint (RFC 7638). */
+/** A public key as a JSON Web Key, reduced to the members from which its thumbprint is computed (RFC 7638). */
 export interface PublicJwk {
 	readonly kty: string;
 	readonly [member: string]: string;
@@ -35,7 +35,7 @@ const THUMBPRINT_MEMBERS: { readonly [kty: string]: readonly string[] } = {
 	RSA: ['e', 'kty', 'n'],
 };
 
-/** Parses a flattened JSON Web Signature. Throws {@link AcmeRefusal}. */
+/** Parses a flattened JSON Web Signature. Throws {@link AcmeRefusal} if it is malformed. */
 export function parseSignedRequest(text: string): SignedRequest {
 	const jws = parseJsonObject(text);
 	const { protected: encodedHeader, payload, signature } = jws;
@@ -71,7 +71,7 @@ export function checkSignature({ header, signedBytes, signature }: SignedRequest
 	if (!isValid) throw new AcmeRefusal('malformed', 400, 'The signature is wrong.');
 }
 
-/** Parses a JSON object. Throws {@link AcmeRefusal}. */
+/** Parses a JSON object. Throws {@link AcmeRefusal} if the text is anything else. */
 export function parseJsonObject(text: string): { readonly [member: string]: unknown } {
 	try {
 		const value: unknown = JSON.parse(text);
@@ -88,7 +88,7 @@ export function jwkThumbprint(jwk: PublicJwk): string {
 	return createHash('sha256').update(JSON.stringify(jwk)).digest('base64url');
 }
 
-/** Reduces a key to the members of its thumbprint. Throws {@link AcmeRefusal}. */
+/** Reduces a JSON Web Key to the members that its thumbprint covers. Throws {@link AcmeRefusal} if the key is invalid. */
 export function publicJwk(value: unknown): PublicJwk {
 	const jwk = (typeof value === 'object' ? value : null) as { readonly [member: string]: unknown } | null;
 	const members =

@@ -15,7 +15,7 @@ export interface AccountSettings {
 /** An account with its key for signing. */
 export interface AcmeAccount extends AcmeSigner {
 	readonly accountUrl: string;
-	/** Digest of the key for key authorizations (§8.1). */
+	/** The thumbprint of the account's key, which is part of each key authorization (§8.1). */
 	readonly thumbprint: string;
 }
 
@@ -48,7 +48,7 @@ export async function forgetAccount(store: Store, serverSegment: string, setting
 	await store.remove(accountFolder(serverSegment, settings));
 }
 
-/** Returns the folder of the account in the store. Accounts that are bound to different external keys are different accounts. */
+/** Returns the folder of the account in the store. Different external account bindings have different folders. */
 function accountFolder(serverSegment: string, { email, eab }: AccountSettings): string {
 	const bindingSuffix = eab ? `-${createHash('sha256').update(eab.key_id).digest('hex').slice(0, 12)}` : '';
 	return `acme/${serverSegment}/accounts/${toKeySegment(email ?? 'default')}${bindingSuffix}`;

@@ -1,4 +1,4 @@
-/** Sends ACME requests (RFC 8555 §6), which are signed and contain nonces. Responses are objects or problem documents. */
+/** Sends ACME requests (RFC 8555 §6), which are signed and contain nonces. Reports problem documents as errors. */
 import { createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getCACertificates } from 'node:tls';
@@ -51,7 +51,7 @@ export interface AcmeAnswer {
 	readonly body: { readonly [member: string]: unknown } | undefined;
 }
 
-/** The signer of requests: the account's key, and its URL once it is registered. */
+/** The signer of requests: the account's key, and the account's URL once the account is registered. */
 export interface AcmeSigner {
 	readonly key: KeyObject;
 	readonly accountUrl?: string | undefined;

@@ -61,7 +61,7 @@ interface Server {
 	/** The path segment that identifies the server in store keys. */
 	readonly storeSegment: string;
 	readonly connection: AcmeConnection;
-	/** Undefined before the account is opened, and after opening it has failed. */
+	/** The account, possibly still being opened; undefined before that, and after it could not be opened. */
 	account: Promise<AcmeAccount> | undefined;
 }
 
@@ -76,7 +76,7 @@ class AcmeIssuer implements Issuer {
 	readonly #dnsSolver: DnsSolver | undefined;
 	/** The times at which the latest orders began, in milliseconds since the epoch. */
 	readonly #orderTimes: number[] = [];
-	/** The challenge type that the server last accepted. */
+	/** The type of the challenge with which the server last validated a name. */
 	#acceptedType: ChallengeType | undefined;
 
 	constructor(settings: IssuerSettings, roots: readonly string[], deps: IssuerDeps) {

@@ -1,6 +1,6 @@
 /**
- * Runs one order (RFC 8555 §7.4), either a new one or one that a process left unfinished when it died. The data of a request
- * that cannot be repeated is written to the store before the request is sent.
+ * Runs one order (RFC 8555 §7.4), either a new one or one that a process left unfinished when it died. Before a request is sent
+ * that cannot be repeated, its data is written to the store.
  */
 import { isIP } from 'node:net';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
@@ -49,7 +49,7 @@ interface OrderRecord {
 	readonly key_type: string;
 	readonly private_key: string;
 	readonly account: string;
-	/** URL of the order; undefined until the server has answered. */
+	/** URL of the order; undefined until the server has created the order. */
 	readonly order?: string;
 }
 

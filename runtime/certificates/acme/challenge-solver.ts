@@ -29,7 +29,7 @@ export interface SolverDeps {
 	readonly connection: AcmeConnection;
 	readonly account: AcmeAccount;
 	readonly challenges: ChallengeRegistry;
-	/** Publishes challenges to other processes; undefined if no other process is to answer them. */
+	/** Publishes answers to challenges to other processes; undefined if only this process needs to answer them. */
 	readonly sharedChallenges: SharedChallenges | undefined;
 	readonly dnsSolver: DnsSolver | undefined;
 }
@@ -125,7 +125,7 @@ interface Challenge {
 	readonly error?: { readonly [member: string]: unknown };
 }
 
-/** Parses challenges. Tokens must be base64url (§8.1), because any other text could be the path of another file. */
+/** Parses the challenges of an authorization. Tokens must be base64url (§8.1), because they become part of a path. */
 function challengesOf(body: { readonly [member: string]: unknown }): Challenge[] {
 	const challenges = Array.isArray(body.challenges) ? (body.challenges as Partial<Challenge>[]) : [];
 	return challenges.filter(

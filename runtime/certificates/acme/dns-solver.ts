@@ -56,7 +56,7 @@ class RecordSolver implements DnsSolver {
 		}
 	}
 
-	/** Returns the zone of a name, which is its nearest ancestor with an SOA record. */
+	/** Returns the zone of a name, which is the nearest domain at or above it with an SOA record. */
 	async #findZone(name: string, isOptional: boolean): Promise<string> {
 		const resolver = this.#createResolver();
 		const labels = name.split('.');

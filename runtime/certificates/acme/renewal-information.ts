@@ -8,7 +8,7 @@ import type { AcmeConnection } from './acme-connection.ts';
 
 /** Milliseconds until the server is asked again if its response has no `Retry-After`. */
 const DEFAULT_POLL_MS = 6 * 3_600_000;
-/** Limits of a `Retry-After`, in milliseconds. */
+/** The shortest and the longest time until the next poll that a `Retry-After` can cause, in milliseconds. */
 const MIN_POLL_MS = 60_000;
 const MAX_POLL_MS = 86_400_000;
 
@@ -23,8 +23,8 @@ export function certificateId(chain: string): string | undefined {
 }
 
 /**
- * Asks the server when the certificate should be renewed; undefined if it makes no suggestion. `chance`, from 0 to 1, selects a time
- * within the window that the server suggests.
+ * Asks the server when the certificate should be renewed. Resolves to undefined if the server makes no suggestion. `chance`, from
+ * 0 to 1, selects a time within the window that the server suggests.
  */
 export async function renewalAdvice(
 	connection: AcmeConnection,

@@ -16,7 +16,7 @@ export interface DnsProvider {
 	readonly zone?: string | undefined;
 	/** True if the provider does not need to know the zone. */
 	readonly isZoneOptional?: boolean;
-	/** Adds a record and keeps others of the same name. Resolves to a function that removes it. Rejects with IssueError. */
+	/** Adds a record without replacing others of its name. Resolves to a function that removes it. Rejects with IssueError. */
 	add(record: ChallengeRecord, signal: AbortSignal): Promise<() => Promise<void>>;
 }
 

@@ -50,8 +50,8 @@ export function execProvider(
 }
 
 /**
- * Runs a program. When `signal` aborts, the program and all processes that it has started are ended, and the promise rejects
- * without waiting for their end.
+ * Runs a program. If `signal` aborts, terminates the program and all processes that it has started, and rejects without waiting
+ * for them to exit.
  */
 function runProgram(
 	program: string,

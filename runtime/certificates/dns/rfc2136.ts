@@ -5,7 +5,7 @@ import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 import { encodeUpdate, responseStatus } from './dynamic-update.ts';
 import { signMessage, type TransactionKey, verifyResponse } from './transaction-signature.ts';
 
-/** Timeout of an exchange in milliseconds. */
+/** Timeout, in milliseconds, for sending a message and receiving its response. */
 const EXCHANGE_TIMEOUT_MS = 15_000;
 
 export function rfc2136Provider(settings: { readonly [setting: string]: unknown }): DnsProvider {

@@ -18,7 +18,7 @@ class Route53 implements DnsProvider {
 	readonly #client: AwsClient;
 	readonly #endpoint: string;
 	readonly #zoneId: string | undefined;
-	/** Settles after the last change. The next change waits for it, because changes must not overlap. */
+	/** Settles when the latest change has ended. The next change waits for that, because changes must not overlap. */
 	#lastChange: Promise<unknown> = Promise.resolve();
 
 	constructor(

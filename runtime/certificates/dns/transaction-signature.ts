@@ -14,7 +14,7 @@ export interface TransactionKey {
 
 const TYPE_TSIG = 250;
 const CLASS_ANY = 255;
-/** Tolerated clock difference in seconds. */
+/** Maximum difference, in seconds, between the clocks of this machine and the DNS server. */
 const FUDGE_SECONDS = 300;
 
 const DIGESTS_BY_ALGORITHM: { readonly [algorithm: string]: string } = {
@@ -52,8 +52,8 @@ export function signMessage(
 }
 
 /**
- * Throws IssueError unless the response is signed with the key, as the response to the request with the signature `requestMac`
- * (§5.3).
+ * Throws IssueError unless the response has a valid signature with the key. The signature also covers `requestMac`, the signature
+ * of the request (§5.3).
  */
 export function verifyResponse(response: Buffer, key: TransactionKey, requestMac: Buffer): void {
 	const signature = findSignature(response);

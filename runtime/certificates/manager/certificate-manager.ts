@@ -29,11 +29,11 @@ import { StatusStapler } from '../status-stapler.ts';
 import { StoreCleaner } from '../store-cleaner.ts';
 import { createIssuer, issuerKey } from './issuers.ts';
 
-/** Milliseconds that a start or a load waits for certificates from the store and internal CAs. */
+/** Maximum milliseconds that loading a configuration waits for certificates from the store and internal CAs. */
 const PREPARE_TIMEOUT_MS = 5000;
 /** Default milliseconds between two checks of all certificates. */
 const DEFAULT_CHECK_INTERVAL_MS = 600_000;
-/** Milliseconds that a handshake waits for an order in progress. */
+/** Maximum milliseconds that a handshake waits for an order in progress. */
 const HANDSHAKE_TIMEOUT_MS = 20_000;
 /** Milliseconds between a check that failed and the next check. */
 const CHECK_RETRY_MS = 60_000;
@@ -46,7 +46,7 @@ const CLOSE_TIMEOUT_MS = 2000;
 export interface ManagerOptions {
 	/** The clock, in milliseconds since the epoch. */
 	readonly now?: () => number;
-	/** Ports at which our ACME servers validate names, instead of 80 and 443. */
+	/** Ports to which this server's own ACME servers connect to validate names, instead of 80 and 443. */
 	readonly validationPorts?: ValidationPorts;
 }
 
@@ -257,7 +257,7 @@ class Manager implements CertificateManager {
 		return { settings, key, issuers: keyedIssuers.map(({ issuer }) => issuer) };
 	}
 
-	/** Returns the issuer for some settings. Sites with equal settings share its account, connections and limits. */
+	/** Returns the issuer for these settings. Sites with equal settings share its account, connections and limits. */
 	async #issuerFor(settings: IssuerSettings): Promise<{ readonly key: string; readonly issuer: Issuer }> {
 		const key = await issuerKey(settings, this.#deps);
 		let issuer = this.#issuersByKey.get(key);
@@ -343,7 +343,8 @@ class Manager implements CertificateManager {
 			}
 			if (!entry.record) continue;
 			if (entry.issuer?.advise && now >= entry.adviseAt) {
-				// Requests are spread over an hour. If they were not, a start with many certificates would send all requests at once.
+				// Requests for renewal information are spread over an hour, so that a start with many certificates does not send them all
+				// at once.
 				if (entry.adviseAt === 0 && document.entries.size > 100) entry.adviseAt = now + Math.random() * 3_600_000;
 				else void this.#keeper.advise(entry).then(() => this.#scheduleCheck(MIN_CHECK_DELAY_MS));
 			}
