@@ -69,8 +69,8 @@ export class PassedSockets {
 	}
 
 	/**
-	 * Returns the descriptor for `fd/…` in a configuration, where `nameOrNumber` stands for `…`: a number or a name. Throws
-	 * {@link SocketNotPassed}.
+	 * Returns the descriptor of a socket that a configuration calls `fd/NUMBER` or `fd/NAME`; `nameOrNumber` is the part after the
+	 * slash. Throws {@link SocketNotPassed}.
 	 */
 	descriptorOf(nameOrNumber: string): number {
 		const names = this.#socketNames;

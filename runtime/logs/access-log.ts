@@ -44,9 +44,15 @@ export class AccessLogger implements AccessLog {
 	readonly #clientText = new LastText();
 	#lastRequest: RequestPart = NO_REQUEST_PART;
 	#lastResponse: ResponsePart = NO_RESPONSE_PART;
-	/** The previous line. Undefined if lines do not have the default JSON format, or the sink does not accept bytes. */
+	/**
+	 * The line from which the next one is made if the two differ only in digits. Undefined if lines do not have the default JSON
+	 * format, or the sink does not accept bytes.
+	 */
 	readonly #template: LineTemplate | undefined;
-	/** The request part of the previous entry. A template saves time only if the next entry has the same request part. */
+	/**
+	 * The request part of the previous entry. A line becomes the template only if its parts are those of the previous entry,
+	 * because a template saves time only while parts repeat.
+	 */
 	#previousRequestPart = '';
 	#previousResponsePart = '';
 	readonly #hostText = new LastText();

@@ -35,7 +35,7 @@ export class LogLosses implements WriterEvents {
 	#isFailing = false;
 	/** Number of lines lost since the last report. */
 	#unreportedLineCount = 0;
-	/** Number of lines lost since the output last worked. */
+	/** Number of lines lost since the last report that the output works again; initially, since the start. */
 	#lostSinceWorking = 0;
 	/** Whether the current failure has been reported. */
 	#isReported = false;

@@ -1,4 +1,7 @@
-/** The log writers, which logs share by reference count. They are opened before the configuration that names them is activated. */
+/**
+ * The log writers. Logs with equal outputs share a writer, which is closed after its last use. Writers are opened before the
+ * configuration that names them is activated.
+ */
 
 import type { LogOutput } from '../../compiler/document/log-settings.ts';
 import {

@@ -13,7 +13,7 @@ export function nextRoll({ interval, minutes, at, local_time }: LogRolling, open
 	if (interval !== undefined) nextRollAt = Math.max(openedAt + interval, now + 1);
 	for (const minute of minutes ?? []) {
 		const date = new Date(now);
-		// Some time zones are offset by half an hour.
+		// The minute of the hour is local, too, because some time zones are offset by half an hour.
 		const offsetMs = local_time ? date.getTimezoneOffset() * MINUTE_MS : 0;
 		const localNow = now - offsetMs;
 		let candidate = Math.floor(localNow / HOUR_MS) * HOUR_MS + minute * MINUTE_MS;

@@ -43,7 +43,7 @@ export class CompileService {
 	readonly #servedNames = new Set<string>();
 	/** The compilation of the first configuration, on this thread. Undefined once that configuration runs. */
 	#firstCompilation: Compilation | undefined;
-	/** What the compile thread must be told about the first document when it starts; undefined once another document runs. */
+	/** Data about the first document that the compile thread receives when it starts; undefined once another document runs. */
 	#firstDocument: RunningDocument | undefined;
 	/** The compile thread; undefined until it is needed. */
 	#client: CompilerClient | undefined;

@@ -36,9 +36,7 @@ export type LoadOutcome =
 			readonly reasons: readonly RestartReason[];
 			readonly diagnostics: readonly DiagnosticReport[];
 	  }
-	/**
-	 * A worker thread could not apply the load (a thread died while building, or the process is stopping), so nothing was applied.
-	 */
+	/** Nothing was applied, because a worker thread died while it built the configuration, or because the process is stopping. */
 	| { readonly result: 'failed'; readonly message: string };
 
 /** The result of `adapt`; `document` is JSON text, undefined if there are errors. */

@@ -134,7 +134,8 @@ export class Shutdown {
 		if (hasSuccessor) void cacheRegistry.close();
 		await withTimeLimit(threadPools.drain(requestWaits), settings.grace_period);
 		await Promise.all([
-			// What the threads have counted is reported to the cluster once they have ended.
+			// The process leaves the cluster only after the threads have ended, because what they counted last is reported to the
+			// cluster.
 			this.#endThreads().then(() => {
 				this.#components.runningExchange.finish();
 				return this.#components.cluster?.leave();

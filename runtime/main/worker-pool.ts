@@ -97,7 +97,7 @@ export class WorkerPool {
 	#servedKeys: ReadonlySet<string> = new Set();
 	/** Keys of the listeners in the configuration that is being loaded. */
 	#loadingKeys: ReadonlySet<string> = new Set();
-	/** Threads that have not ended, including abandoned ones. */
+	/** Threads that have not ended, including those that were abandoned because they could not be terminated. */
 	readonly #runningThreads = new Set<Worker>();
 	#lastCheckAt = performance.now();
 	readonly #checkTimer: NodeJS.Timeout;

@@ -105,7 +105,7 @@ export class ThreadPasswords implements PasswordVerifier {
 	}
 
 	#onAnswer(key: string, pendingCheck: PendingCheck, answer: PasswordAnswer): void {
-		// The check has been withdrawn, and perhaps sent again.
+		// The check has been withdrawn, and perhaps sent again. Its answer is ignored.
 		if (this.#pendingChecks.get(key) !== pendingCheck) return;
 		this.#forgetCheck(key, pendingCheck);
 		if (typeof answer === 'boolean') {

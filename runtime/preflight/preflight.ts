@@ -29,7 +29,7 @@ export async function preflight(plan: Plan, machine: TargetMachine): Promise<rea
 		const { certificateFindings } = await import('./certificate-findings.ts');
 		findings.push(...(await certificateFindings(plan, machine)));
 	}
-	// For a small configuration, loading the code that opens leases takes longer than all other checks.
+	// The code that opens leases is loaded only if needed: for a small configuration, this takes longer than all other checks.
 	if (usesFallibleLeases(plan, machine)) {
 		const { buildFindings } = await import('./build-findings.ts');
 		findings.push(...(await buildFindings(plan, machine)));

@@ -111,7 +111,7 @@ export class BodyPump {
 		this.#isWritePending = true;
 		if (!this.#owner.writePiece(bytes)) return false;
 		this.#isWritePending = false;
-		// The owner may have canceled the body meanwhile.
+		// The owner may have canceled the body during `writePiece`.
 		return !this.#isStopped;
 	}
 }

@@ -37,11 +37,12 @@ import type { RunningMessage } from '../../concurrency-limits/running-exchange.t
 import type { BequeathedSockets } from '../../sockets/bequeathed-sockets.ts';
 import type { HandedState } from './handed-state.ts';
 
-/** The version of the messages. A successor that speaks another one refuses the offer. */
+/** The version of the messages. A successor that speaks another version refuses the offer. */
 export const HANDOVER_PROTOCOL = 3;
 
 /**
- * The version of the messages if the new configuration must be confirmed. Releases that know only version 3 do not understand them.
+ * The version of the messages if the new configuration must be confirmed. Older releases know only version 3, and refuse the
+ * offer.
  */
 export const CONFIRMED_HANDOVER_PROTOCOL = 4;
 

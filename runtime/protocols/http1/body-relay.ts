@@ -32,7 +32,7 @@ export function createBodyRelay(
 	return relay && new BodyRelay(upstreamSocket, body, relay, owner);
 }
 
-/** Relays one body. Used by the body's consumer between two pulls. */
+/** Relays one body. Between two pulls, the consumer of the body lets the kernel move data by calling `sendTo` of the body. */
 export class BodyRelay {
 	/** True once the kernel has moved some data. */
 	#hasMovedData = false;

@@ -166,7 +166,7 @@ export class ChunkedDecoder {
 		return true;
 	}
 
-	/** Returns false if the extensions of this body have become too long. */
+	/** Counts one byte of a chunk extension. Returns false if the extensions of this body have become too long. */
 	#countExtensionByte(): boolean {
 		// Extensions are ignored. Without a limit, a client could send any amount of them.
 		return ++this.#extensionBytes <= this.#maxExtensionBytes;

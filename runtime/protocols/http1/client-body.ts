@@ -158,7 +158,7 @@ export class ClientBody implements BodySource {
 	#resumeReading(): void {
 		if (!this.#isPaused) return;
 		this.#isPaused = false;
-		// After the end of the body, the connection may already serve another exchange.
+		// Once the body has ended, the connection is not told to resume, because it may already serve another exchange.
 		if (!this.#hasEnded) this.#owner.resumeBody();
 	}
 

@@ -420,7 +420,8 @@ export class ClientConnection
 	}
 
 	/**
-	 * Ends the request. @param hasExtraBytes True if bytes follow the response, in which case the connection is not reused.
+	 * Ends the request.
+	 * @param hasExtraBytes True if bytes follow the response, in which case the connection is not reused.
 	 */
 	#endCall(hasExtraBytes: boolean): void {
 		const isComplete = this.#isRequestSent && !hasExtraBytes && !this.#output.hasPending;

@@ -26,8 +26,8 @@ export function createResponseDecoder({ connection }: ResponseHead): ChunkedDeco
 }
 
 /**
- * Decodes received bytes, and passes their content to the sink. Returns the index after the last byte consumed. @throws
- * InvalidResponse
+ * Decodes received bytes, and passes their content to the sink. Returns the index after the last byte consumed.
+ * @throws InvalidResponse
  */
 export function decodeChunks(
 	decoder: ChunkedDecoder,

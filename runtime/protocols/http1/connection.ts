@@ -95,7 +95,8 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 	}
 
 	sendInterim(status: number, headers: HeaderList): void {
-		// Interim responses are sent only before the response head. 100 and 101 are excluded, because they change the exchange.
+		// Interim responses are sent only before the response head. 100 is sent by the connection itself, and 101 is the response to
+		// an upgrade.
 		if (!this.#isHandling || this.#minorVersion === 0 || status < 102 || status > 199 || this.#socket.destroyed) return;
 		this.#writer.addInterim(status, headers);
 		if (!this.#isProcessing) this.#writer.flush();
@@ -308,7 +309,8 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		}
 		this.#body = body;
 		this.#minorVersion = parser.minor;
-		// If a CONNECT does not open a tunnel, the client may have sent data for the tunnel that is not HTTP.
+		// A connection with a CONNECT is not reused: if no tunnel was opened, the client may already have sent data for it, which is
+		// not HTTP.
 		const isPersistent = parser.keepAlive && parser.method !== 'CONNECT';
 		this.#keepAlive = isPersistent && ++this.#requestCount !== limits.maxRequestsPerConnection;
 		this.#expectsContinue = parser.expectsContinue;
@@ -385,7 +387,8 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		if (x.isAborted || this.#socket.destroyed) {
 			const body = x.response.body;
 			if (isStream(body)) body.cancel();
-			// Besides the body, handlers may hold other resources for this client, such as an upgraded upstream connection.
+			// Tells the handlers that the client is gone, because they may hold more for it than the body, such as an upgraded upstream
+			// connection.
 			x.markGone();
 			this.#writer.flush();
 			this.#socket.destroy();
@@ -537,7 +540,8 @@ export class Http1Connection implements EngineConnection, ExchangeTransport, Bod
 		this.#keepAlive = false;
 		this.#body!.fail(new HttpError(400, 'The request was cut short.'));
 		const x = this.#exchange;
-		// The body's reader is notified first, because the client can still read a response.
+		// Marks the exchange as gone only after the body's reader has seen the error, so that a handler can still respond to the
+		// client, which may still be reading.
 		setImmediate(() => (this.#exchange === x ? x?.markGone() : undefined));
 	}
 

@@ -48,7 +48,8 @@ export class ExpectedNames {
 		const name = receivedName.toLowerCase();
 		if (this.#exactNames.has(name)) return true;
 		const hasUnderscore = name.includes('_');
-		// A name with both `_` and `.` is ambiguous: a prefix of either list could match.
+		// Prefixes never match a name with both `_` and `.`, because it would be ambiguous whether a prefix for `_` or one for `.`
+		// applies.
 		if (hasUnderscore && name.includes('.')) return false;
 		return (hasUnderscore ? this.#underscorePrefixes : this.#dotPrefixes).some(prefix => name.startsWith(prefix));
 	}

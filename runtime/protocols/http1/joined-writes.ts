@@ -24,7 +24,7 @@ export class JoinedWrites {
 		buffer.write(text, 0, 'latin1');
 		buffer.set(bytes, text.length);
 		const isAccepted = output.writeBytes(buffer.subarray(0, totalBytes));
-		// If the write has not been accepted, the buffer belongs to the socket until it is.
+		// If the socket has not accepted the whole write, it still uses this buffer, so the next write allocates another one.
 		if (buffer.length === BUFFER_BYTES) this.#buffer = isAccepted ? buffer : undefined;
 		return true;
 	}

@@ -28,7 +28,9 @@ export const BODY_HIGH_WATER_BYTES = 65_536;
 /** When this many bytes of pipelined requests are held during an exchange, the socket is paused. */
 export const PIPELINE_HIGH_WATER_BYTES = 65_536;
 
-/** A text body, or a chunk of a streamed body, of up to this many bytes is sent as one string with the text before it. */
+/**
+ * A text body, or a chunk of a streamed body, of up to this many bytes is sent as one string with the head or framing before it.
+ */
 export const MAX_COALESCED_BYTES = 4096;
 
 /** A complete body of up to this many bytes is converted to a string, so that it can be sent as one string with its head. */

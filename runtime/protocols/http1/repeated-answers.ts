@@ -18,8 +18,8 @@ interface RepeatedAnswer {
 export class RepeatedAnswers {
 	readonly #textSlots: (RepeatedAnswer | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 	/**
-	 * Responses with bodies whose characters represent bytes. They are cached separately, because an equal string in a text body
-	 * is sent as different bytes.
+	 * Cached responses whose bodies are strings with one character for each byte. They are kept apart from text bodies, which are
+	 * encoded as UTF-8: an equal text body may be sent as different bytes.
 	 */
 	readonly #byteSlots: (RepeatedAnswer | undefined)[] = new Array(SLOT_COUNT).fill(undefined);
 

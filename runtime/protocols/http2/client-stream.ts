@@ -321,7 +321,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (body && contentBytes > 0) {
 			const piece = this.#options.pieceMemory.copy(bytes, start, end);
 			if (!endsStream && this.#receivedBytes === this.#contentLength) {
-				// `#isPaused` is unchanged: while the body's consumer waits, the read timeout applies to the end of the stream.
+				// Leaves `#isPaused` as it is, so that the read timeout applies to the end of the stream while the body's consumer waits.
 				this.#lastPiece = piece;
 				// No more content is allowed, but while the window is exhausted, many upstreams (with nghttp2) do not even send the empty
 				// frame that ends the stream.

@@ -6,7 +6,7 @@ export const MAX_CONCURRENT_STREAMS = 128;
 /** Maximum payload of received frames in bytes. It is the smallest value that the protocol allows. */
 export const MAX_FRAME_PAYLOAD = 16_384;
 
-/** Maximum compressed bytes of a header block, as a multiple of the maximum head size, which our SETTINGS announce. */
+/** Maximum compressed bytes of a header block, as a multiple of the maximum head size. Our SETTINGS announce that head size. */
 export const MAX_BLOCK_FACTOR = 4;
 
 /** Maximum CONTINUATION frames of a header block. */

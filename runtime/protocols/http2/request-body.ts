@@ -19,7 +19,7 @@ interface PendingPull {
 	readonly reject: (error: unknown) => void;
 }
 
-/** Once this many bytes of a body have been received, its chunks fill whole blocks. */
+/** Once this many bytes of a body have been received, its content is collected in whole blocks, so that the chunks are large. */
 const LARGE_BODY_BYTES = 131_072;
 
 /** The body of one request. `pull` throws an HttpError if the body is cut short (400) or received too slowly (408). */
