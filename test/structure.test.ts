@@ -257,7 +257,7 @@ structure('there are no default exports and no catch-all file names', () => {
 	);
 });
 
-/** Names of directives or matchers that are also ordinary words, and may therefore occur elsewhere. */
+/** Names of directives or matchers that are also ordinary words, and may therefore occur outside the registries. */
 const ORDINARY_WORDS: ReadonlySet<string> = new Set([
 	...[
 		'abort',
@@ -280,7 +280,7 @@ const ORDINARY_WORDS: ReadonlySet<string> = new Set([
 	...['expression', 'map', 'when'],
 ]);
 
-/** Operators that combine matchers. They belong to the format of the document, and may therefore occur elsewhere. */
+/** Operators that combine matchers. They belong to the format of the document, and may therefore occur outside the registries. */
 const OPERATORS: ReadonlySet<string> = new Set(['all', 'any', 'not']);
 
 /**

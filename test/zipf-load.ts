@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { responseSizeForRank } from './zipf-trace.ts';
 
-/** Number of concurrent connections. */
 const CONNECTION_COUNT = 16;
 
 /** Sends `count` requests over all connections. `ranks` generates their keys. Returns the longest response time in milliseconds. */

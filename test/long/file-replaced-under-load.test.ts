@@ -11,7 +11,6 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
 
-/** Number of concurrent clients. */
 const CLIENTS = 16;
 /**
  * Milliseconds between replacements. `OFTEN_MS` is so short that the file is always changing, `SELDOM_MS` so long that the server

@@ -1,7 +1,7 @@
 /**
- * Handovers under every kind of load at once: new ports, new TLS names and other programs. Nothing is refused, reset or cut short.
- * HANDOVERS=100 runs the full trial. From 20 handovers on, downloads have 1 GB, and there are 64 clients of each kind and 500
- * WebSockets. CLIENTS, WEB_SOCKETS, FILE_MB and GRACE_SECONDS set other sizes.
+ * Handovers for new ports, for new TLS names and for upgrades of the program, under every kind of load at once. Nothing is
+ * refused, reset or cut short. HANDOVERS=100 runs the full trial. From 20 handovers on, downloads have 1 GB, and there are 64
+ * clients of each kind and 500 WebSockets. CLIENTS, WEB_SOCKETS, FILE_MB and GRACE_SECONDS set other sizes.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';

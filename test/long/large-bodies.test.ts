@@ -14,7 +14,6 @@ const large = suite('large bodies');
 
 const BODY_BYTES = Number(process.env.GIGABYTES ?? 1) * 1_000_000_000;
 const PIECE = Buffer.alloc(65_536, 'x');
-/** Limit on memory growth, in bytes. */
 const MAX_GROWTH_BYTES = 32 * 1024 * 1024;
 
 /** Returns the resident memory of a process in bytes. */

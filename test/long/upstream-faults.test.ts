@@ -10,7 +10,6 @@ import { freePorts } from '../harness.ts';
 import { jsonInput, recordingLog } from '../runtime/running-server.ts';
 import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';
 
-/** Duration of the load in milliseconds. */
 const LOAD_MS = Number(process.env.FAULT_SECONDS ?? 45) * 1000;
 const CLIENTS = 8;
 

@@ -278,7 +278,8 @@ peers('nginx forwards gRPC to us, and haproxy HTTP/1.1 requests', async () => {
 });
 
 peers(`a browser loads a page with ${IMAGES} images over one connection`, async () => {
-	// The browser compares the pin with the keys of the certificates that the server sends. The root is not among them.
+	// The browser trusts the server if this pin matches the key of a certificate that the server sends. The server does not send
+	// the root, so the pin is that of the intermediate certificate.
 	const signer = new X509Certificate(readFileSync(path.join(folder, 'store/pki/authorities/local/intermediate.crt')));
 	const pin = createHash('sha256')
 		.update(signer.publicKey.export({ type: 'spki', format: 'der' }))

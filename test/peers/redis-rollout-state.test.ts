@@ -56,7 +56,7 @@ states('a process learns that another one has reported with its machine ID, and 
 			(await rollouts.report(report, NO_REVISION, false)).otherProcess;
 		assert.is(await send(first, here), undefined);
 		assert.is(await send(first, here), undefined);
-		// A process that has just started, perhaps by a handover, replaces the report of another one.
+		// A process that has just started, perhaps by a handover, replaces the report of another process.
 		assert.is(await send(second, there), undefined);
 		assert.equal(await send(first, here), { host: 'there', pid: 1 });
 		assert.equal(await send(second, there), { host: 'here', pid: 1 });

@@ -69,7 +69,7 @@ async function withFault(
 			await load.whenUsed();
 			const repliesAfterNotice = load.replies.slice(noticedAt + machines.length * CLIENTS_PER_MACHINE);
 			for (const machine of machines) assert.ok((await machine.metric(UNAVAILABLE)) > 0);
-			// No request waits for Redis any longer.
+			// Now that the machines have noticed the fault, no request waits for Redis.
 			assert.equal(
 				repliesAfterNotice.filter(({ ms }) => ms >= BOUND_MS),
 				[],
@@ -79,7 +79,7 @@ async function withFault(
 				replies.filter(({ status, body }) => status !== 200 || !body.startsWith('page of /page')),
 				[],
 			);
-			// A client waits for Redis, and then for the application.
+			// A request may wait for Redis, then for another machine, and then for the application.
 			assert.ok(Math.max(...replies.map(({ ms }) => ms)) < 3 * BOUND_MS);
 			for (const machine of machines) {
 				const messages = machine.server!.output().split('\n');

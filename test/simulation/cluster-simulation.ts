@@ -88,7 +88,8 @@ interface Machine {
 	/** Time since which the machine has been healthy. */
 	healthySince: number;
 	/**
-	 * The tags of the purges that the machine has applied, and the time of its last complete purge, which includes all earlier ones.
+	 * The tags of the purges that the machine has applied, and the time at which it last purged everything, which includes all
+	 * earlier purges.
 	 */
 	readonly purged: Set<string>;
 	completePurgeAt: number;

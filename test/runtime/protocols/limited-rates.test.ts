@@ -41,7 +41,7 @@ let [port, tlsPort, upstreamPort] = [0, 0, 0];
 
 /** Counts of what the upstreams have observed. */
 const observations = { requests: 0, closed: 0, sent: 0 };
-/** Numbers of requests to the upstream, by their queries. */
+/** Number of requests to the upstream with each query. */
 const requestCounts = new Map<string, number>();
 const upstream = createServer((request, answer) => {
 	observations.requests++;
@@ -252,7 +252,7 @@ test('a client that leaves releases its upstream at once, and the upstream is re
 });
 
 test('the connection to an upstream can be used again after a limited response', async () => {
-	// At this rate, the kernel moves the last bytes of such bodies while the server does not read from the upstream.
+	// With these sizes and this rate, the kernel moves the last bytes of a body while the server does not read from the upstream.
 	const sizes = [132_000, 138_000, 144_000, 150_000];
 	const upstream = await scriptedUpstream(socket =>
 		onRequestHead(socket, head => {

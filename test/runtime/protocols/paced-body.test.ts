@@ -145,7 +145,7 @@ function byteAt(at: number): number {
 	return PATTERN[at % PATTERN.byteLength]!;
 }
 
-/** A time at which bytes passed, in milliseconds since the first ones, and the total number of bytes until then. */
+/** A time at which bytes were sent or pulled, in milliseconds since the first bytes, and the total number of bytes until then. */
 type Passage = readonly [time: number, total: number];
 
 /**

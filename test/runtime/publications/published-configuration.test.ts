@@ -34,7 +34,10 @@ import { temporaryFolder, until, waitForNothing } from '../../harness.ts';
 
 const following = suite('following publications');
 
-/** A machine gives the short reason for itself, and the long one as the coordinator, if it reports before it has decided. */
+/**
+ * The reason for which a publication is stopped. It is short if the machine has decided to return by itself, and long if the
+ * machine reported its errors first and then decided as the coordinator.
+ */
 const EITHER_REASON = /^90\.0 % of 1000 responses( of all admitted machines)? were errors$/;
 const TERMS: RolloutTerms = { shares: [1], observationMs: 0, loadLimitMs: 60_000, maxErrorRateRise: 0.05 };
 
@@ -316,7 +319,8 @@ following(
 			await until('it is on the disk', async () => (await machine.folder.lastGood())?.number === 1);
 			rollout.publish(2, 1, { observationMs: 3_600_000 });
 			await until('it serves', () => machine.serves === 2 && rollout.latestReport?.serves === 2);
-			// The process that returns cannot report the failure to Redis before the other one has taken over.
+			// The process that decides to return to publication 1 cannot report the failure to Redis before the next process takes
+			// over.
 			rollout.isAvailable = false;
 			machine.traffic = { requests: 1000, serverErrors: 900 };
 			await until('it returns', () => machine.serves === 1);
@@ -366,7 +370,7 @@ following('a publication that was altered in Redis does not replace the good one
 		rollout.publish(2, 1, { observationMs: 3_600_000 });
 		rollout.publications.set(1, Buffer.from(sealed).fill(7, 30, 40));
 		await machine.start(rollout, 1);
-		// Before the machine loads publication 2, it tries to keep the one that it serves.
+		// Before the machine loads publication 2, it tries to save publication 1, which it serves, to the disk.
 		await until('it serves', () => machine.serves === 2);
 		assert.equal((await machine.folder.lastGood())!.sealed, sealed);
 	});

@@ -50,7 +50,7 @@ test('places that do not fit into the list are listed by a later request', () =>
 test('an entry that a dead thread has not written does not block the list', () => {
 	const buffer = memory();
 	const usage = usageIn(buffer);
-	// The first of the four Int32 values before the list is its end.
+	// Four Int32 values precede the list. The first of them is the position at which the list ends.
 	const words = new Int32Array(buffer);
 	words[words.length - 4096 - 4] = 1;
 	usage.add(5, 50, 100, 1000);

@@ -413,7 +413,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		for (let cut = 2; cut < flightBytes; cut += 9) {
 			const raw = connect(port, '127.0.0.1').setNoDelay(true);
 			raw.on('error', () => {});
-			// The client's bytes after its ClientHello, which are held back until the request is among them.
+			// The client's bytes after its ClientHello. They are held back until they include the request.
 			let flight: Buffer[] | undefined;
 			const transport = new Duplex({
 				read: () => {},

@@ -1,4 +1,4 @@
-/** Makes handshakes that violate TLS in any way, against a listener of this process whose TLS is performed by OpenSSL itself. */
+/** Makes handshakes that violate TLS in any way, with a listener of this process that performs TLS by direct calls of OpenSSL. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';

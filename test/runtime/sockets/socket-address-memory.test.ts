@@ -6,7 +6,7 @@ import { SocketAddressMemory } from '../../../runtime/sockets/socket-address-mem
 
 const addresses = suite('addresses of sockets');
 
-/** Stores an address as a system call would: what was stored before remains after a shorter address. */
+/** Stores an address as a system call would: a shorter address leaves the end of the previous one in memory. */
 function store(memory: SocketAddressMemory, address: string, port: number): void {
 	memory.prepare();
 	assert.is(memory.bytes.readUInt32LE(0), 28);

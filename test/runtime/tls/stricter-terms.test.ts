@@ -37,8 +37,9 @@ const request: ClientAuth = { mode: 'request' };
 const require: ClientAuth = { mode: 'require' };
 
 /**
- * A document with `a.test`, whose terms change. The other sites keep the terms in use, so that no trusted certificate is lost, and
- * so that the listener requests certificates from the beginning.
+ * A document with `a.test`, whose terms of client authentication are `auth`. Other sites always use each of the terms that the
+ * tests choose, so that no reload removes a trusted certificate, and so that the listener requests certificates from the
+ * beginning.
  */
 function document(auth: ClientAuth | undefined): Document {
 	const site = (host: string, clientAuth: ClientAuth | undefined, body: string) => ({

@@ -150,7 +150,7 @@ test('an unresponsive name server delays requests by one timeout in total, not o
 	});
 	const all = await Promise.all(Array.from({ length: 20 }, () => addresses.lookUp(['x.test 80'])));
 	assert.ok(all.every(found => found === undefined));
-	// If each lookup had its own timeout, each would send its own queries.
+	// The lookups share their queries. If each lookup had its own timeout, each would also send its own queries.
 	assert.ok(server.asked <= 8, `${server.asked}`);
 	const { asked } = server;
 	assert.is(await addresses.lookUp(['x.test 80']), undefined);

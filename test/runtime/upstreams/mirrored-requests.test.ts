@@ -349,7 +349,7 @@ mirrored('are not copied again, so that a mirror that leads back to its server e
 		assert.is((await server.get('/', { to })).status, 200);
 		await waitForMetric(server, 'svc_mirror_dropped_total', 'reason="already_mirrored"', 1);
 		await waitForMetric(server, 'svc_mirror_requests_total', 'outcome="answered"', 1);
-		// If the request's value is not an address, the copy is dropped.
+		// The mirror's address is the request's field `to`. If the field does not contain an address, the copy is dropped.
 		assert.is((await server.get('/', { to: 'http://' })).status, 200);
 		await waitForMetric(server, 'svc_mirror_dropped_total', 'reason="no_upstream"', 1);
 	});

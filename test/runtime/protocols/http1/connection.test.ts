@@ -194,7 +194,7 @@ test(
 	async server => {
 		const wire = await openWire(server.port);
 		wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n');
-		// A body that arrives together with the head is not ambiguous.
+		// Sends the body only after the response, because a body that arrives together with the head is not ambiguous.
 		await wire.until(text => text.includes('\r\n\r\n'));
 		wire.send(`abc${LAST_REQUEST}`);
 		const text = await wire.whole();

@@ -124,7 +124,8 @@ for (const [reason, floods] of Object.entries(FLOODS)) {
 				}
 				assert.is((await client.goAway()).code, H2_ERROR.enhanceYourCalm);
 				while (!client.ended) await new Promise(resolve => setTimeout(resolve, 5));
-				// A stream that the server must reset costs for its update of the window, too, and either cost can be the last one.
+				// The server also counts the window updates that make it reset these streams, and may close the connection because of
+				// their number.
 				const isLastCost =
 					server.cut[0] === reason || (what === RESET_STREAMS && server.cut[0] === 'window_update_flood');
 				assert.ok(server.cut.length === 1 && isLastCost, String(server.cut));

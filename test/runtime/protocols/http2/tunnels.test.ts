@@ -93,7 +93,7 @@ test('a tunnel respects the windows of both sides', async () => {
 				}
 			};
 			more();
-			// The handler's end of the tunnel reads nothing until the client has received everything.
+			// The handler reads nothing from the tunnel until everything that it has written was passed on.
 			client.on('finish', () => {
 				let read = 0;
 				client.on('data', (bytes: Buffer) => {

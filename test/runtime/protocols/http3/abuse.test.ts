@@ -166,7 +166,7 @@ test('connection IDs without end close the connection, or cost nothing', async (
 	const other = await opened(server);
 	const newId = (sequence: number, retire: number): Buffer =>
 		Buffer.concat([Buffer.of(0x18), varintOf(sequence), varintOf(retire), Buffer.of(8), randomBytes(8 + 16)]);
-	// The client first sends more connection IDs than are allowed. A second client replaces each ID by the next one.
+	// The first client sends more connection IDs than are allowed. The second client replaces each of its IDs by the next one.
 	for (const retires of [false, true]) {
 		const client = await forging(server);
 		const before = process.memoryUsage().rss;

@@ -117,7 +117,8 @@ test('packets of one client beyond a rate are discarded, and those of others are
 	await sendFrom(await firstPackets(80), server.port, '127.0.0.9');
 	await until('refusals', () => countOf(server, 'client_rate') > 0);
 	await visit(server);
-	// A client with the same address as the flood is served, because most of its packets carry a token.
+	// Now the flood has the same address as the client. The client is served all the same, because most of its packets carry a
+	// token.
 	await sendFrom(await firstPackets(80), server.port, '127.0.0.1');
 	await visit(server);
 });

@@ -52,7 +52,7 @@ test('the clock does not touch idle connections', async () => {
 		runCounts.set(idleChannel, 0);
 		await other.until('the deadline', () => stream.resetCode !== undefined);
 		assert.equal(server.refused, ['header_timeout']);
-		// The client's acknowledgments cause a few runs.
+		// OpenSSL processes the idle connection only a few times, when acknowledgments from its client arrive.
 		assert.ok(runCounts.get(idleChannel)! < ticks / 2, `${runCounts.get(idleChannel)} runs`);
 	} finally {
 		Reflect.deleteProperty(runs, 'run');

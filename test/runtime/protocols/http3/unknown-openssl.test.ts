@@ -1,4 +1,4 @@
-/** HTTP/3 with a release of OpenSSL in which connections cannot be run without their listeners. */
+/** HTTP/3 with a release of OpenSSL in which a connection cannot be processed by itself, but only together with its listener. */
 import * as assert from 'uvu/assert';
 import { isStream } from '../../../../compiler/exchange/body.ts';
 import { findChannelRuns } from '../../../../runtime/sockets/quic/channel-runs.ts';

@@ -43,7 +43,7 @@ test('every connection shrinks its buffers, and goes on to send tickets, SETTING
 			clients.push(client);
 			assert.is((await response(client, client.open().write(headers(), true))).body, 'hello');
 		}
-		// A connection resumes the session of another one, so the other one has received its ticket.
+		// Resumes the session of the first connection, which is possible only if that connection has received its ticket.
 		const session = clients[0]!.session();
 		const resumed = await connect(server.port, { session });
 		freeSession(session);

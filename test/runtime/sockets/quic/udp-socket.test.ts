@@ -24,7 +24,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 			const offset = Number(at - datagrams.outgoingHeadersPointer);
 			const isLong = datagrams.outgoingHeaders.readBigUInt64LE(offset + 24) > 1n;
 			if (isLong) long++;
-			// As in the kernel, the first message determines the result.
+			// As in the kernel, the call fails if the first message cannot be sent.
 			if (isLong && refusing.has(datagrams.outgoingHeaders.readBigUInt64LE(offset))) return -1;
 			return library.functions.sendmmsg(fd, at, isLong ? 1 : count, flags) as number;
 		},
