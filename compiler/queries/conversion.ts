@@ -224,7 +224,7 @@ function* stepsOf(
 ): Generator<Pick<LoweredStep, 'pointer' | 'sharesCondition'>> {
 	if (typeof value !== 'object' || value === null) return;
 	if ('handler' in value) yield { pointer, sharesCondition: isInConditionalGroup && !('when' in value) };
-	// Other objects with a pipeline, such as branches, are also yielded. Their positions are then known even without steps.
+	// Other objects with a pipeline, such as branches, are also yielded, so that their positions are known even if they are empty.
 	if (!('handler' in value) && 'pipeline' in value) yield { pointer, sharesCondition: false };
 	const isConditionalGroup = 'handler' in value && value.handler === 'group' && 'when' in value;
 	for (const [name, part] of Object.entries(value)) {

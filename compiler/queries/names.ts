@@ -14,7 +14,7 @@ export interface NameUse extends FileRange {
 	readonly kind: NameKind;
 	/** The name, without `@`, parentheses or a prefix such as `let.`. */
 	readonly name: string;
-	/** A key that is equal for all occurrences of the same thing. */
+	/** A key that all occurrences of the same snippet, constant, matcher, upstream or other named object have in common. */
 	readonly key: string;
 	readonly role: 'definition' | 'use';
 	/** The line in which the name occurs. */

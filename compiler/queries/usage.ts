@@ -4,7 +4,7 @@
 export interface UsageArgument {
 	/** The text of the argument, as it appears in the usage line. */
 	readonly text: string;
-	/** The offset of the argument in the usage line. */
+	/** The offsets of the argument's start and end in the usage line. */
 	readonly start: number;
 	readonly end: number;
 	/** Literal words, one of which may be the argument. */

@@ -3,7 +3,7 @@ import type { Schema } from '../document/schema-type.ts';
 
 /**
  * Receives a value whose schema has the keyword. `mark` is the keyword's value, `parent` the object or array with the value, and
- * `path` the keys that lead from the document to the value. The array `path` is reused.
+ * `path` the keys that lead from the document to the value. The array `path` is reused, so the visitor must not keep it.
  */
 export type MarkVisitor = (mark: unknown, parent: object, path: readonly string[]) => void;
 

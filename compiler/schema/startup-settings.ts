@@ -53,7 +53,7 @@ function withoutIds(value: unknown): unknown {
 	return JSON.parse(JSON.stringify(value, (key, member: unknown) => (key === '@id' ? undefined : member)));
 }
 
-/** Returns a property's value, or its default if the object lacks it; undefined if the object is turned `off`. */
+/** Returns a property's value, or its default if the object lacks it; undefined if the object has `off: true`. */
 function valueOrDefault(holder: unknown, name: string, schema: Schema): unknown {
 	if (typeof holder !== 'object' || holder === null || (holder as { off?: unknown }).off === true) return undefined;
 	return (holder as { [name: string]: unknown })[name] ?? schema.default;

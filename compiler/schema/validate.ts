@@ -52,7 +52,7 @@ const quickSiteValidator: () => QuickCheck = lazily(() => quickChecks().definiti
 
 const quickChecks: () => QuickChecks = lazily(() => new QuickChecks(documentSchema()));
 
-/** Finds every mistake, with the facts needed to describe it. */
+/** Finds every mistake in a document, and what is needed to describe it. Slow to create, because it needs ajv. */
 const thoroughValidator: () => ValidateFunction = lazily(compileSchema);
 
 function isValid(document: unknown, validSites: WeakSet<object>): boolean {

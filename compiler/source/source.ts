@@ -1,4 +1,4 @@
-/** Configuration texts and their origins. Every span, caret and import chain refers to one text. */
+/** Configuration texts and where they were imported. Every span in a diagnostic refers to one of these texts. */
 
 /**
  * The position of a piece (see text-piece.ts) in the whole text. When the text around the piece changes, only this position is

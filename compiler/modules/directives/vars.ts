@@ -9,7 +9,7 @@ import type { LowerContext } from '../contract/lower-context.ts';
 import type { VariableValue } from '../words/parse-scalar.ts';
 import { parseScalar } from '../words/parse-scalar.ts';
 
-/** The step of `vars` and `root`. */
+/** The step to which `vars`, `root` and `fs` lower. */
 export interface SetVariablesStep extends Step {
 	readonly handler: 'set_variables';
 	readonly variables: { readonly [name: string]: VariableValue };

@@ -14,7 +14,8 @@ interface NotMatcher extends Matcher {
 }
 
 /**
- * Holds if all of its matchers hold. Without matchers, it holds. Written `and` in a Configfile, and as a block in both languages.
+ * Holds if all of its matchers hold. Without matchers, it holds. Written `and` in a Configfile, or as a block of matchers in both
+ * dialects.
  */
 export const all = requestMatcher<ListMatcher>({
 	id: 'all',

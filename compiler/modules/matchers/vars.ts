@@ -143,7 +143,7 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 });
 
 /**
- * Returns changes that give a placeholder each of `values`, and a value that is not in `values`. Returns no changes if `key` is not
+ * Returns changes to a request that give a placeholder each of `values`, and another value. Returns no changes if `key` is not
  * a placeholder.
  */
 function changesOf(key: string, values: readonly string[]): RequestChange[] {

@@ -41,7 +41,7 @@ export const LOG_SCHEMA_PROPERTIES: { readonly [name: string]: Schema } = {
 	'@id': { type: 'string' },
 };
 
-/** The settings of a log during lowering. */
+/** The settings of a log that is being lowered. The lines of its block set the fields. */
 export interface LogDraft {
 	output?: LogOutput;
 	format?: LogFormat;

@@ -29,7 +29,7 @@ export class TemplateSyntaxError extends TemplateFailure {
 /** Thrown by a function for unusable arguments. The caller adds the position of the call in the template. */
 export class FunctionError extends Error {}
 
-/** Thrown when a limit of the sandbox is reached; nothing in the template can catch it. */
+/** Thrown when an execution exceeds one of its bounds (see run.ts). Nothing in the template can catch it. */
 export class LimitError extends Error {}
 
 /** Thrown by a function whose result is not available yet. When `pendingResult` settles, the execution is repeated. */

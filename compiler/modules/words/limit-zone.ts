@@ -1,4 +1,4 @@
-/** Zones of `rate_limit` and `limit_concurrent`: their lines, their schema, their keys, and the requests that they count. */
+/** What zones of `rate_limit` and `limit_concurrent` have in common: lowering, schema, keys, and the choice of requests. */
 import type { Matcher } from '../../document/document.ts';
 import { MATCHER_SCHEMA } from '../../document/references.ts';
 import type { Schema } from '../../document/schema-type.ts';

@@ -49,7 +49,7 @@ export function compileStepStatus(
 	if (template.constant !== undefined) {
 		const constant = parseStatus(template.constant);
 		if (constant !== undefined) return constant;
-		// A status with an environment variable may be valid on the machine that runs the server.
+		// Only a literal is rejected: the value of an environment variable may be valid on the machine that runs the server.
 		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status.`, 'status/invalid');
 	}
 	return x => {

@@ -1,4 +1,4 @@
-/** The lease of `limit_concurrent`: a zone's running and waiting requests, counted by key for the whole process. */
+/** The limiter that `limit_concurrent` leases for a zone: counts running and waiting requests by key, in the whole process. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 
 declare module '../../../exchange/leases.ts' {
@@ -35,7 +35,7 @@ export interface ConcurrencyPlace {
 	leave(): void;
 }
 
-/** Counts the requests of one zone. */
+/** Admits, queues or refuses the requests of one zone. */
 export interface ConcurrencyLimiter {
 	/** Takes a place for a request of this key. If none is free, waits in the queue; if that is full, returns `refused`. */
 	enter(

@@ -15,7 +15,7 @@ import type {
 	ConcurrencyPlace,
 } from './concurrency-limiter.ts';
 
-/** A zone in the document; times in milliseconds. */
+/** A zone of `limit_concurrent` in the document. Times are in milliseconds. */
 export interface ConcurrencyZone extends LimitZone {
 	/** Maximum number of requests that run at a time. */
 	readonly requests: number;
@@ -88,7 +88,7 @@ export function compileLimitConcurrent(step: LimitConcurrentStep, cx: CompileCon
 	return x => enterZones(x, getHeldPlaces(x), 0);
 }
 
-/** The places (see {@link ConcurrencyPlace}) that a request has taken. They are freed when the exchange ends. */
+/** The places (see {@link ConcurrencyPlace}) that a request has taken in all zones. They are freed when the exchange ends. */
 class HeldPlaces {
 	readonly #places: { readonly zone: string; readonly key: string; readonly place: ConcurrencyPlace }[] = [];
 

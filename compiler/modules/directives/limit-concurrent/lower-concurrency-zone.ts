@@ -1,4 +1,4 @@
-/** The zones of `limit_concurrent`: their lines and their schema. */
+/** Lowering and schema of the zones of `limit_concurrent`. */
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';

@@ -1,4 +1,4 @@
-/** The lease that limits the copies of a `mirror` on one thread, and counts them. */
+/** The gate that a `mirror` leases: limits and counts its copies on one thread. */
 
 declare module '../../../exchange/leases.ts' {
 	interface LeaseKinds {

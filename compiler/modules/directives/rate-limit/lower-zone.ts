@@ -1,4 +1,4 @@
-/** The zones of `rate_limit`: their lines and their schema. */
+/** Lowering and schema of the zones of `rate_limit`. */
 import type { Schema } from '../../../document/schema-type.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { LowerContext } from '../../contract/lower-context.ts';

@@ -14,7 +14,7 @@ import {
 	type UnavailablePolicy,
 } from './rate-limiter.ts';
 
-/** A zone in the document; times in milliseconds. */
+/** A zone of `rate_limit` in the document. Times are in milliseconds. */
 export interface RateLimitZone extends LimitZone {
 	readonly requests: number;
 	readonly window: number;

@@ -1,4 +1,4 @@
-/** The lease of `rate_limit`: a zone's table of keys, shared by the whole process, and the algorithm that admits requests. */
+/** The limiter that `rate_limit` leases for a zone: a process-wide table of keys, and the algorithm that admits requests. */
 import type { Exchange } from '../../../exchange/exchange.ts';
 
 declare module '../../../exchange/leases.ts' {
@@ -51,7 +51,7 @@ export const UNAVAILABLE = Number.MAX_VALUE;
 /** How a zone treated a request, for metrics. */
 export type RateLimitOutcome = 'admitted' | 'delayed' | 'refused' | 'would_refuse';
 
-/** A zone's table of keys. */
+/** A zone's table of keys, which decides when requests may run. */
 export interface RateLimiter {
 	/**
 	 * Counts a request if it may run now or after a permitted delay. Returns the milliseconds until the request may run. If the result

@@ -18,7 +18,7 @@ import {
 } from '../../matchers/response-matcher.ts';
 import { compileStepStatus, lowerStepStatus, STEP_STATUS_SCHEMA } from '../../words/step-status.ts';
 
-/** A rule: gives matching responses another status, or runs steps that answer in place of them. */
+/** A rule: gives matching responses another status, or runs steps that answer instead. */
 export interface ResponseRule {
 	/** Selects the responses to which the rule applies. Default: all responses. */
 	readonly match?: ResponseMatcher;
@@ -42,7 +42,7 @@ export const RESPONSE_RULES_SCHEMA: Schema = {
 	},
 };
 
-/** The response rules of a block during lowering. */
+/** The response rules of a block that is being lowered. */
 export class ResponseRulesDraft {
 	readonly #cx: LowerContext;
 	readonly #matcherDefinitions = new Map<

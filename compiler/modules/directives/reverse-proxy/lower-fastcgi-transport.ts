@@ -4,7 +4,7 @@ import type { UpstreamDraft } from './lower-upstream.ts';
 import { parseTransportDuration } from './transports/transport-duration.ts';
 import type { FastcgiTransportSettings } from './transports/transport-settings.ts';
 
-/** FastCGI settings during lowering. */
+/** The settings of a FastCGI transport that is being lowered. Its lines set the fields. */
 export type FastcgiDraft = { -readonly [K in keyof FastcgiTransportSettings]: FastcgiTransportSettings[K] };
 
 /**

@@ -9,7 +9,7 @@ import type { CircuitSettings, HealthCheckSettings } from './upstream-pool.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** A pool's health settings during lowering. */
+/** The health settings of a pool that is being lowered. Its lines set the fields. */
 export interface HealthDraft {
 	health?: HealthCheckSettings;
 	fail_duration?: number;

@@ -5,7 +5,7 @@ import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-con
 import { parsePercentage, parseSingleDuration, parseSingleInteger } from '../../words/single-value.ts';
 import type { RetryBudget } from './upstream-pool.ts';
 
-/** A pool's retry settings during lowering. */
+/** The retry settings of a pool that is being lowered. Its lines set the fields. */
 export interface RetryDraft {
 	retries?: number;
 	retry_duration?: number;

@@ -15,7 +15,7 @@ import type { TransportSettings } from './transports/transport-settings.ts';
 import { parseUpstream } from './upstream-address.ts';
 import type { DynamicSource } from './upstream-pool.ts';
 
-/** The settings of a pool during lowering. */
+/** The settings of a pool that is being lowered. Its lines set the fields. */
 export interface UpstreamDraft extends HealthDraft, RetryDraft {
 	to: string[];
 	backup?: string[];

@@ -23,7 +23,7 @@ export interface AttemptSettings {
 	readonly bufferBytes: number;
 	/** Maximum number of retries; Infinity if they are limited only by `durationMs`. */
 	readonly maxRetries: number;
-	/** Milliseconds within which attempts may start; Infinity if they are limited only by `maxRetries`. */
+	/** Milliseconds from the first attempt within which retries may start; Infinity if only `maxRetries` limits them. */
 	readonly durationMs: number;
 	/**
 	 * Milliseconds to wait before the upstreams are tried again, after all of them have failed. The wait doubles each time, up to

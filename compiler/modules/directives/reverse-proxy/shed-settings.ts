@@ -15,7 +15,7 @@ export interface ShedSettings {
 	readonly min?: number;
 	/** Maximum of the limit; default 1000. */
 	readonly max?: number;
-	/** The limit of an upstream about which nothing is known; default 100. */
+	/** The first limit of an upstream, before its latency has been measured; default 100. */
 	readonly initial?: number;
 	/** Fraction by which the latency may exceed its baseline before the limit falls; default 0.5. */
 	readonly tolerance?: number;
@@ -28,7 +28,7 @@ export const DEFAULT_SHED_SETTINGS = { min: 4, max: 1000, initial: 100, toleranc
 const MAX_REQUESTS = 1_000_000;
 const MAX_TOLERANCE = 10;
 const STATUSES = ['503', '429'] as const;
-/** Seconds after which a refused client may try again. It is unknown how long an overload will last. */
+/** Seconds after which a refused client may try again. A short time, because the duration of an overload is unknown. */
 const RETRY_AFTER_SECONDS = '1';
 
 const requestsSchema = (defaultValue: number, description: string): Schema => ({

@@ -26,7 +26,7 @@ export type ParsedUpstream =
 			readonly scheme: '' | 'http' | 'https' | 'h2c';
 			readonly addresses: readonly UpstreamAddress[];
 	  }
-	/** An address with placeholders, which are resolved per request; a port range has been expanded. */
+	/** An address with placeholders, which are resolved per request. A port range is expanded to one text for each port. */
 	| { readonly kind: 'template'; readonly texts: readonly string[] }
 	| { readonly kind: 'invalid'; readonly code: string; readonly message: string; readonly hint?: string };
 

@@ -114,7 +114,7 @@ export interface UpstreamSettings {
 	readonly dynamic?: DynamicSource;
 	/** Maximum number of retries; default 0, or unlimited with `retry_duration`. */
 	readonly retries?: number;
-	/** Milliseconds within which attempts may start. */
+	/** Milliseconds from the first attempt within which retries may start. */
 	readonly retry_duration?: number;
 	/** Milliseconds to wait before another attempt if no upstream is left to try; default 250. */
 	readonly retry_interval?: number;

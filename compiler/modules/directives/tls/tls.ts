@@ -19,7 +19,7 @@ import { SITE_TLS_SCHEMA } from './tls-schema.ts';
 
 type TlsVersion = (typeof TLS_VERSIONS)[number];
 
-/** The settings of `tls` during lowering. */
+/** The settings of a `tls` that is being lowered. Its lines set the fields. */
 interface TlsDraft {
 	certificates: CertificateFiles[];
 	load: string[];

@@ -25,7 +25,7 @@ const MAX_EXPRESSION_LENGTH = 16 * 1024;
 /** The only placeholder whose value is a time. */
 const TIME_PLACEHOLDER = 'time.now';
 
-/** Compiles an expression to a predicate. Rejects syntax errors, type errors and results other than bool. */
+/** Compiles an expression to a predicate. Rejects syntax errors, type errors and expressions that are not of type bool. */
 export function compileExpression({ expression, name, files }: ExpressionMatcher, cx: CompileContext): Predicate {
 	const fail = (message: string, hint?: string): never =>
 		cx.refuse(`compiling CEL program: ${message}`, 'expression/invalid', hint);

@@ -49,7 +49,7 @@ export interface BalancerContext {
 
 /** A load-balancing policy; the module ID is `http.reverse_proxy.selection_policies.<id>`. */
 export interface Balancer {
-	/** Value of `policy` in the document, and name in both dialects. */
+	/** Value of `policy` in the document, which is also the policy's name in both dialects. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;

@@ -71,7 +71,7 @@ export const weightedRoundRobin: Balancer = {
 
 /**
  * Compiles the selection as in Caddy: an upstream with weight n gets n consecutive turns. The turns of unavailable upstreams are
- * shared among the available ones. With a single weight, only the first upstream is used.
+ * shared among the available ones. If only one weight is configured, only the first upstream is used.
  */
 function compileConsecutiveTurns(weights: readonly number[]): UpstreamChoice {
 	const turnEnds: number[] = [];

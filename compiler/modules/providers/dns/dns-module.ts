@@ -30,7 +30,7 @@ export interface DnsSetting {
 
 /** A DNS provider; the module ID is `dns.providers.<id>`. */
 export interface DnsModule {
-	/** Value of `provider` in the document, and name in both dialects. */
+	/** Value of `provider` in the document, which is also the provider's name in both dialects. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;

@@ -7,7 +7,7 @@ import type { Word } from '../../../syntax/ast.ts';
 import type { LowerContext, SubdirectiveHandler } from '../../contract/lower-context.ts';
 import { DNS_PROVIDER_SCHEMA, lowerDnsProvider } from '../dns/index.ts';
 
-/** An issuer's settings during lowering. */
+/** The settings of an issuer that is being lowered. Its lines set the fields. */
 export interface IssuerDraft {
 	[setting: string]: unknown;
 }

@@ -6,7 +6,7 @@ import type { LowerContext } from '../../contract/lower-context.ts';
 
 /** An issuer; the module ID is `tls.issuance.<id>`. */
 export interface IssuerModule {
-	/** Value of `issuer` in the document, and name in both dialects. */
+	/** Value of `issuer` in the document, which is also the issuer's name in both dialects. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;

@@ -6,7 +6,7 @@ import type { LowerContext } from '../../contract/lower-context.ts';
 
 /** A kind of store; the module ID is `storage.<id>`. */
 export interface StoreModule {
-	/** Value of `store` in the document, and name in both dialects. */
+	/** Value of `store` in the document, which is also the store's name in both dialects. */
 	readonly id: string;
 	readonly usage: string;
 	readonly summary: string;

@@ -7,7 +7,7 @@ import { lowerTrustPool } from '../../../providers/trust-pools/trust-pool.ts';
 import { parseTransportDuration } from './transport-duration.ts';
 import type { ClientTlsSettings } from './transport-settings.ts';
 
-/** TLS settings during lowering. */
+/** The TLS settings of a transport that is being lowered. Its lines set the fields. */
 export type ClientTlsDraft = { -readonly [K in keyof ClientTlsSettings]: ClientTlsSettings[K] };
 
 /** Key exchange groups of TLS 1.3 that can be selected. */
