@@ -70,7 +70,7 @@ async function createScratch(blocks: readonly CodeBlock[]): Promise<Scratch> {
 	const bin = path.join(folder, '.bin');
 	mkdirSync(bin);
 	symlinkSync(SVC, path.join(bin, 'svc'));
-	// As on a reader's machine, the folders that are served exist.
+	// Creates the folders that the configurations serve. On a reader's machine, they exist already.
 	for (const { text } of blocks) {
 		for (const [, root] of text.matchAll(/^\s*root \.\/(\S+)$/gm))
 			mkdirSync(path.join(folder, root!), { recursive: true });

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import './unawaited-rejections.ts';
 
-// Each server and each temporary folder of a test adds a listener for process exit.
+// Turns off the warning about many listeners: each server and each temporary folder of a test adds a listener for process exit.
 process.setMaxListeners(0);
 
 /** Absolute path of the repository's root folder. */

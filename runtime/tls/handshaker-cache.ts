@@ -114,7 +114,9 @@ export class HandshakerCache {
 		this.#challengeHandshakers.clear();
 	}
 
-	/** @param newestKey The key that encrypts new tickets if `ticketKeys` only decrypts; undefined if `ticketKeys` does both. */
+	/**
+	 * @param newestKey The key that encrypts new tickets, while `ticketKeys` only decrypts. If undefined, `ticketKeys` does both.
+	 */
 	#createHandshaker(
 		policy: HandshakePolicy,
 		{ published }: TableCertificate,

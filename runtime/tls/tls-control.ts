@@ -129,7 +129,7 @@ export class TlsControl implements CertificateSink {
 		return this.#startedManager;
 	}
 
-	/** Returns the current values of the certificate metrics, including those of certificates from files. */
+	/** Returns the current values of the certificate metrics, also for certificates from files. */
 	readings(): CertificateReadings {
 		const managedReadings = this.#startedManager?.readings?.() ?? NO_READINGS;
 		const fileExpiries = this.#certificateFiles.expiry.slice(0, MAX_EXPIRY_SERIES).map(({ subject, notAfter }) => ({

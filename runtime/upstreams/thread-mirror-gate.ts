@@ -5,7 +5,7 @@ import type {
 	MirrorGateSettings,
 } from '../../compiler/modules/directives/mirror/mirror-gate.ts';
 
-/** See {@link MirrorGate}. */
+/** The requests that a `mirror` is copying on this thread, and the bytes of their bodies. Implements {@link MirrorGate}. */
 export class ThreadMirrorGate implements MirrorGate {
 	readonly counts: MirrorCounts;
 	readonly #maxInFlight: number;

@@ -98,7 +98,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	#candidates: readonly PooledUpstream[];
 	#avoidedUpstreams: readonly Upstream[] | undefined = undefined;
 	#selectionTime = 0;
-	/** True while a selection may pass over upstreams in slow start. */
+	/** True while `select` tries to pass over upstreams in slow start, so that they get fewer requests. */
 	#isRamping = false;
 	/** True if the current selection has passed over an upstream only because of its adaptive limit. */
 	#hasReachedLimit = false;

@@ -46,7 +46,7 @@ export interface DocumentImage {
 		readonly tls?: string | undefined;
 	}[];
 	readonly certificates?: PlannedCertificates | undefined;
-	/** Digest of the files that the document names; '' if it names none, undefined if the digest is unknown. */
+	/** Number of loads since the start that were forced, so that no site was reused. */
 	readonly filesDigest: string | undefined;
 	/** Number of forced loads since the start. */
 	readonly forcedLoads: number;

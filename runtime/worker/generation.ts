@@ -17,7 +17,7 @@ export interface BuiltSiteWithLeases {
 
 /** Where the steps of a generation are in the configuration files. */
 export interface GenerationPlaces {
-	/** JSON of the places of sites, by the index of the site. Sites that are missing are unchanged. */
+	/** JSON of the places of sites, by the index of the site. The places of sites that are missing here are unchanged. */
 	readonly sites: ReadonlyMap<number, string>;
 	/** JSON of the places of named routes; undefined if unchanged. */
 	readonly routes: string | undefined;

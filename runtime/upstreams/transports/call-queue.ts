@@ -2,7 +2,7 @@
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
 
-/** A FIFO queue of requests. While requests wait, the queue is their carrier, so that they can be canceled. */
+/** A FIFO queue of requests. The queue is the carrier of the requests that wait in it: a canceled request leaves the queue. */
 export class CallQueue implements CallCarrier {
 	readonly #calls = new Set<ClientCall>();
 

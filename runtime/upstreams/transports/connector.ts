@@ -51,5 +51,5 @@ export interface ConnectorDeps {
 	readonly idleConnections?: number;
 }
 
-/** The carrier of a request before it is sent and after its end. */
+/** A carrier that does nothing, for a request that has not been sent yet or has ended. */
 export const NO_CARRIER: CallCarrier = { cancel() {} };

@@ -8,11 +8,13 @@ import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 export interface ConnectionRequester {
 	/** Called with the open socket, on which the request must be sent. */
 	onConnected(socket: UpstreamSocket, call: ClientCall): void;
-	/** Called if connecting failed with `error`, or if the request was canceled. The request has been notified already. */
+	/** Called if connecting failed with `error`, or if the request was canceled. The owner need not notify the request. */
 	onNotConnected(error: UpstreamError | undefined): void;
 }
 
-/** Carries a request until its connection is open. */
+/**
+ * Opens a connection for a request. It is the request's carrier in the meantime: if the request is canceled, it stops dialing.
+ */
 export class WaitingCall implements CallCarrier, DialOwner {
 	readonly #call: ClientCall;
 	readonly #owner: ConnectionRequester;

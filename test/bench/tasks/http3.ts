@@ -9,7 +9,7 @@ import type { Contender, LoadTask } from './task.ts';
 const LARGE_BYTES = 2 ** 20;
 let folder: string | undefined;
 
-/** Returns the folder of the large file. */
+/** Returns the folder that contains the large file. The first call creates it. */
 function fileFolder(): string {
 	if (folder === undefined) {
 		folder = temporaryFolder();

@@ -1,4 +1,4 @@
-/** The bench rows of the memory of idle connections. */
+/** Bench rows that compare the memory that idle connections take. */
 import { HTTP3_CONTENDERS } from './http3.ts';
 import { CONTENDERS_FOR_10K_CONNECTIONS } from './responding.ts';
 import type { IdleTask } from './task.ts';

@@ -55,7 +55,7 @@ export class Editor {
 	readonly buffers = new Map<string, OpenBuffer>();
 	/** The last diagnostics of each file, by its name in the folder. */
 	readonly published = new Map<string, PublishedDiagnostics>();
-	/** Called for each published notification, in order. */
+	/** Called for each notification with diagnostics, in order. */
 	onPublished: ((file: string, published: PublishedDiagnostics) => void) | undefined;
 	/** The requests that the server has sent. Each is answered with null. */
 	readonly asked: { readonly method: string; readonly params: unknown }[] = [];

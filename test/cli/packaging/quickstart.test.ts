@@ -87,7 +87,7 @@ function isAlive(pid: number): boolean {
 
 const quickstarts = suite('the quickstart');
 
-// npm passes SIGTERM, SIGINT and SIGHUP on in the same way, so it is tested with only one of them.
+// npm passes SIGTERM, SIGINT and SIGHUP on in the same way, so of these three, it is tested only with SIGTERM.
 for (const [command, args, signals] of [
 	['npm', ['start'], ['SIGTERM', 'SIGKILL']],
 	[NODE, ['cli/packaging/quickstart.ts'], ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGKILL']],

@@ -1,5 +1,5 @@
 /**
- * A document also counts as changed if the contents of a file that it names have changed: for every kind of file, in both
+ * If the contents of a file that a document names change, the document is treated as changed: for every kind of file, in both
  * dialects, and in compiler sessions.
  */
 import { generateKeyPairSync } from 'node:crypto';

@@ -31,7 +31,7 @@ const exported = suite('exported schema');
 exported('every field has a description, or refers to a schema that has one', () => {
 	const definitions = schema.$defs as { [name: string]: Fields };
 	const missing = [...fieldsOf(schema, '')]
-		// A tag has only one possible value, which needs no description.
+		// A field with a constant value, such as a type tag, needs no description.
 		.filter(({ field }) => field.const === undefined && field.description === undefined)
 		.filter(({ field }) => {
 			const name = typeof field.$ref === 'string' ? field.$ref.slice('#/$defs/'.length) : undefined;

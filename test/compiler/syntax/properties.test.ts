@@ -65,7 +65,7 @@ properties('formatting any text twice is formatting it once', () => {
 properties('formatting the sections that have changed is formatting the whole text', () => {
 	const memory = new FormatMemory();
 	let sections = ['a {\n\trespond a\n}\n'];
-	// Each text differs from the previous one in one place, as while somebody types.
+	// Each text differs from the previous one in one place, as if somebody were typing.
 	const nextText = (random: Random): string => {
 		const place = random.below(sections.length + 1);
 		const ending = random.of(['', '\n', '\n}\n', '\r\n}\r\n', '{ x\n}\n\n']);

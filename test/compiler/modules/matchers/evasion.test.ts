@@ -144,7 +144,10 @@ for (const when of [
 
 hosts.run();
 
-/** The folder whose files are served. Every spelling of a path must find a file in it, and none a file above it. */
+/**
+ * The folder whose files are served. Every spelling of a path must find a file in this folder, and no spelling may find a file
+ * above it.
+ */
 const root = temporaryFolder();
 mkdirSync(path.join(root, 'site/admin'), { recursive: true });
 writeFileSync(path.join(root, 'site/admin/x'), '');
