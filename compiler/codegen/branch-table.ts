@@ -13,13 +13,14 @@ import { firstSegmentOf } from '../modules/matchers/path-pattern.ts';
 import { pathsOf } from '../modules/registry/matchers.ts';
 
 /**
- * Minimum number of branches that depend on the first path segment. With fewer branches, evaluating each costs less than a lookup.
+ * Minimum number of branches that depend on the first path segment. With fewer, evaluating them in order is faster than a lookup.
  */
 const MIN_TABLE_BRANCHES = 4;
 
 /**
  * Reports whether a table can select among these branches. The condition of the first branch must depend on the path. A malformed
- * path causes an error on first use, and the table must not cause it where an earlier condition would have answered the request.
+ * path causes an error when it is first read. The table reads it at once, so it must not replace a first branch that would answer
+ * without reading it.
  */
 export function canUseBranchTable(branches: readonly HandlerBranch[]): boolean {
 	if (branches.length < MIN_TABLE_BRANCHES || firstSegmentsOf(branches[0]!.when) === undefined) return false;
@@ -54,8 +55,8 @@ export function compileBranchTable(
 	});
 	const handlers: Handler[] = [];
 	for (const [key, keyIndexes] of indexesByKey) {
-		// Only the candidates for this key are examined. Examining all of ten thousand branches for each key would take quadratic
-		// time.
+		// Only the branches that can hold for this key are examined. With ten thousand branches, examining all of them for each key
+		// would take too long.
 		const candidateBranches = mergeAscending(keyIndexes, unkeyedIndexes).map(index => keyedBranches[index]!);
 		handlers.push(compileCandidates(key, candidateBranches, fallbackHandler));
 	}
@@ -107,7 +108,7 @@ function mergeAscending(left: readonly number[], right: readonly number[]): read
 	return merged;
 }
 
-/** Returns the handler for paths whose key is `key` or, if it is undefined, for paths whose key no branch has. */
+/** Returns the handler for paths with the prefix `key` or, if `key` is undefined, for paths with no prefix of any branch. */
 function compileCandidates(
 	key: string | undefined,
 	keyedBranches: readonly KeyedBranch[],

@@ -87,7 +87,7 @@ function compileSiteClientIp(settings: Settings): (x: Exchange) => string {
 	}
 }
 
-/** Determines the client's address behind trusted proxies before anything else, because the access log needs it. */
+/** Returns a handler that determines the client's address behind trusted proxies first, because the access log needs it. */
 function withClientIp(mainHandler: Handler, scope: SiteScope): Handler {
 	const trustedProxies = scope.settings.trusted_proxies as readonly string[] | undefined;
 	if (!scope.logs.hasLogs || !trustedProxies || trustedProxies.length === 0) return mainHandler;
@@ -130,7 +130,7 @@ function withErrorRoutes(
 	};
 }
 
-/** Compiles error routes. They run in order until one that covers the status answers. */
+/** Compiles error routes. Those that cover the error's status run in order until one answers. */
 function compileErrors(compiler: SiteCompiler, errorRoutes: readonly ErrorRoute[]) {
 	let handlerChain: Handler = x => {
 		if (x.errorPage === undefined) throw asHttpError(x.error?.cause);
@@ -150,7 +150,7 @@ function compileErrors(compiler: SiteCompiler, errorRoutes: readonly ErrorRoute[
 	}
 	const firstRoute = handlerChain;
 	return (x: Exchange, thrown: unknown): void | Promise<void> => {
-		// After an abort or an upgrade, it is too late to answer.
+		// After the client has aborted the request or the connection was upgraded, no error response can be sent.
 		if (x.isAborted || x.upgradeCallback) throw thrown;
 		const error = asHttpError(thrown);
 		x.stepBase = 0;
@@ -167,7 +167,7 @@ function compileErrors(compiler: SiteCompiler, errorRoutes: readonly ErrorRoute[
 		x.answeredBy = '';
 		for (const [field, value] of error.headers) response.headers.set(field, value);
 		let routePromise: void | Promise<void>;
-		// If no error route answered, the handler that failed first is recorded as the handler that answered, as in a site without
+		// If no error route answers, access logs name the handler whose failure came first as the answering one, as in a site without
 		// error routes.
 		const restoreAnsweredBy = (): void => {
 			if (x.answeredBy === '' && x.error!.unanswered) x.answeredBy = failedHandlerName;

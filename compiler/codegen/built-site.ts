@@ -3,7 +3,7 @@ import type { Handler } from '../exchange/handler.ts';
 import type { AccessLog } from '../exchange/leases.ts';
 
 export interface BuiltSite {
-	/** First address, as written; for logs, tests and `explain`. */
+	/** The site's first address, as written. Logs, tests and `explain` show it. */
 	readonly name: string;
 	/**
 	 * The whole pipeline, including error routes. Throws only if the error routes fail as well. Sets `x.siteName` and `x.accessLogs`.

@@ -22,7 +22,7 @@ import { checkServers } from './plan/check-servers.ts';
  */
 export type ReadsBySite = WeakMap<Site, readonly RecordedRead[]>;
 
-/** The reads of a site that reads no files, as most do. */
+/** The recorded reads of a site that reads no files. Most sites share this list. */
 const NO_READS: readonly RecordedRead[] = [];
 
 /**

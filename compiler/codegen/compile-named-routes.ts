@@ -6,7 +6,7 @@ import type { Handler } from '../exchange/handler.ts';
 import { HttpError } from '../exchange/http-error.ts';
 import type { SiteCompiler } from './site-compiler.ts';
 
-/** Runs a route, and continues with `next` if the route does not answer. */
+/** Runs a named route, and continues with `next` if the route does not answer. */
 export type RouteRunner = (x: Exchange, next: Handler) => void | Promise<void>;
 
 /** Name of the variable with a stack of handlers: the continuations of the running routes, innermost last. */

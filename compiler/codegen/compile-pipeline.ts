@@ -17,8 +17,8 @@ const EXCLUSIVE_GROUP_BITS = 31;
 /**
  * Compiles steps to a handler. `compiler` is the context for their place in the document. The last step continues with `next`. Of
  * the steps with the same `exclusive` name, only the first whose `when` holds runs. If these steps are adjacent, they become
- * plain branches. Otherwise, a bit of `x.exclusiveGroups` records that one of them has run. The bit belongs to the group
- * throughout the site, and is cleared at the start of the pipeline.
+ * plain branches. Otherwise, a bit of `x.exclusiveGroups` records that one of them has run. No other group of the site has the
+ * same bit, which is cleared at the start of the pipeline.
  */
 export function compilePipeline(compiler: SiteCompiler, steps: readonly Step[], next: Handler): Handler {
 	const groupsByName = findScatteredGroups(compiler, steps);
@@ -58,7 +58,7 @@ export function compilePipeline(compiler: SiteCompiler, steps: readonly Step[], 
 	};
 }
 
-/** Records whether a step of an exclusive group has run in an exchange. */
+/** Records, for each exchange, whether a step of one exclusive group has run. */
 interface ExclusiveGroup {
 	hasRun(x: Exchange): boolean;
 	markRun(x: Exchange): void;
@@ -108,8 +108,8 @@ function createExclusiveGroup(groupIndex: number): ExclusiveGroup {
 }
 
 /**
- * Returns the start of the run of steps before `endIndex` that is compiled to alternatives: either one exclusive group, or steps that
- * all have a condition.
+ * Returns the index of the first of the adjacent steps before `endIndex` that are compiled together: the steps of one exclusive
+ * group, or steps that all have a condition.
  */
 function findRunStart(steps: readonly Step[], endIndex: number): number {
 	const { exclusive, when } = steps[endIndex - 1]!;

@@ -64,7 +64,7 @@ export interface SiteScope {
 	readonly stepNumbers: StepNumbers;
 }
 
-/** The CompileContext of one place in the document. */
+/** The CompileContext for one place in the document, which a JSON pointer identifies. */
 export class SiteCompiler implements CompileContext, PlaceholderScope {
 	readonly #pointer: string;
 	readonly scope: SiteScope;
@@ -75,7 +75,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	 * may share the pipeline.
 	 */
 	stepNumber = 0;
-	/** Number, within the site, of the first step of the pipeline that is being compiled. */
+	/** The number, in the site, of the first step of the pipeline that is being compiled. {@link stepNumber} counts from it. */
 	readonly #stepBase: number;
 
 	constructor(scope: SiteScope, pointer: string, stepBase = 0) {
@@ -155,7 +155,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	pipeline(steps: readonly Step[], next: Handler, field = 'pipeline'): Handler {
 		const { scope } = this;
-		// A pipeline that continues with any handler but `endPipeline` is specific to its site.
+		// Only a pipeline that ends with `endPipeline` can be shared, because every other `next` belongs to the site.
 		if (next !== endPipeline || scope.sharedCode === undefined || this.isTraced) {
 			return compilePipeline(this.at(field), steps, next);
 		}
@@ -171,7 +171,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return withStepOffset(firstStepNumber - this.#stepBase, handler);
 	}
 
-	/** Starts compiling a step at this place. */
+	/** Must be called before the step at this place is compiled. Sets {@link stepNumber}. */
 	beginStep(step: Step): void {
 		this.stepNumber = this.scope.stepNumbers.numberOf(step) - this.#stepBase;
 	}
@@ -248,8 +248,8 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 }
 
 /**
- * Offsets the step numbers of a shared pipeline, which count from its own first step. The offset is never undone, because no step
- * outside of the pipeline runs after it.
+ * Returns a handler that adds `offset` to the step numbers of a shared pipeline, which count from its own first step. The offset
+ * is never removed, because no step outside of the pipeline runs after it.
  */
 function withStepOffset(offset: number, handler: Handler): Handler {
 	if (offset === 0) return handler;

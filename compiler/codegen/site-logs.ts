@@ -12,11 +12,11 @@ export type AccessLogSelector = (x: Exchange) => readonly AccessLog[];
 
 /** The access logs that a site leases. */
 export class SiteLogs {
-	/** All logs that the site writes to by default. */
+	/** The logs of all of the site's `log` settings, including logs that are used only through `log_name`. */
 	readonly defaultLogs: readonly AccessLog[];
 	/**
 	 * Selects logs by the host of the request. Logs that are used only through `log_name` are never selected. Undefined if the site
-	 * has no other logs.
+	 * has no logs, or all of them are used only through `log_name`.
 	 */
 	readonly selectLogs: AccessLogSelector | undefined;
 	/** True if any log receives entries, even if only through `log_name`. */

@@ -4,7 +4,7 @@ import { TextTable } from '../exchange/text-table.ts';
 import { compilePathPatterns } from '../modules/matchers/path-pattern.ts';
 import type { ListenedSite } from './plan/plan.ts';
 
-/** A site, as a candidate for requests for one of its hosts. */
+/** A site or redirect that may serve requests for one of its hosts. */
 interface SiteCandidate {
 	/** Position in order of precedence. Of all candidates that match a request, the one with the lowest number serves it. */
 	readonly order: number;
@@ -28,7 +28,7 @@ export function redirectPort(siteOrRedirect: number): number | undefined {
 /**
  * The sites of one listener, in order of precedence. A `*` label in a host matches exactly one label, and a site without hosts
  * matches every request. The table is immutable and contains only indices of sites, so that a new generation can reuse it if only
- * the contents of some sites have changed.
+ * only the pipelines of some sites have changed, and their addresses have not.
  */
 export class SiteTable {
 	/**

@@ -7,7 +7,7 @@ export function toReport(diagnostic: Diagnostic): DiagnosticReport {
 	return buildReport(diagnostic, true);
 }
 
-/** Converts a diagnostic for a client that may not see the file: keeps its code and place, but quotes no text. */
+/** Converts a diagnostic for a client that may not see the file: keeps its code, file and line, but quotes no text. */
 export function toWithheldReport({ code, severity, span }: Diagnostic): DiagnosticReport {
 	const message = 'Details are withheld: the running configuration was not read from this file.';
 	return buildReport({ code, severity, span, message, hint: 'Run `svc validate` on the server itself.' }, false);

@@ -22,13 +22,13 @@ export interface Fix {
 
 export type FixSafety = 'safe' | 'unsafe';
 
-/** A second place that helps to explain a diagnostic, such as "first defined here". */
+/** A second place in the text that helps to explain a diagnostic, with a message such as "first defined here". */
 export interface RelatedPlace {
 	readonly span: SourceSpan;
 	readonly message: string;
 }
 
-/** A {@link RelatedPlace} that is given as a place in the document (RFC 6901). */
+/** A {@link RelatedPlace} that is given as a JSON pointer into the document (RFC 6901) instead of a place in the text. */
 export interface RelatedPointer {
 	readonly pointer: string;
 	readonly message: string;
@@ -44,7 +44,7 @@ export interface Diagnostic {
 	readonly message: string;
 	/** The place in the text; absent when the configuration was given as JSON. */
 	readonly span?: SourceSpan | undefined;
-	/** Place in the document (RFC 6901), for findings about the document. */
+	/** For findings about the document: the JSON pointer of the value (RFC 6901). */
 	readonly pointer?: string | undefined;
 	/** The text next to the caret in the code frame. */
 	readonly label?: string | undefined;
@@ -93,7 +93,7 @@ export interface ReportedFix {
 	readonly edits: readonly ReportedEdit[];
 }
 
-/** The replacement of the text between two places. The end is exclusive. */
+/** The replacement of the text between a start and an exclusive end, given as lines and columns. */
 export interface ReportedEdit {
 	readonly file: string;
 	readonly line: number;

@@ -32,7 +32,7 @@ export function applyFixes(diagnostics: readonly Diagnostic[], safety: FixSafety
 	const appliedFixes: { diagnostic: Diagnostic; index: number }[] = [];
 	for (const { diagnostic, index, edits } of candidates) {
 		const keyedEdits = edits.map(edit => ({ edit, key: edit.span.source.path ?? edit.span.source.name }));
-		// A snippet that is used twice yields the same diagnostic twice, with the same fix.
+		// A snippet that is imported twice yields the same diagnostic twice, with the same fix. Its edits are applied once.
 		const newEdits = keyedEdits.filter(
 			({ edit, key }) => !fileByKey.get(key)?.edits.some(other => isSameEdit(edit, other)),
 		);

@@ -69,7 +69,7 @@ function lineTextFrom(span: SourceSpan, line: number, lineOffset: number): strin
 	);
 }
 
-/** Returns the span's line with its neighbors, and the caret under it. */
+/** Adds the code frame to the output: the line of the span with its neighbors, and the caret below it. */
 function addFrame(
 	span: SourceSpan,
 	line: number,
@@ -113,7 +113,7 @@ function addFrame(
 function firstVisibleColumn(line: TerminalLine, caretStart: number, caretEnd: number): number {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
 	if (width <= MAX_FRAME_COLUMNS || caretEnd <= MAX_FRAME_COLUMNS - 1) return 0;
-	// Leaves room for some text before the caret, and for all of a short span.
+	// The columns before the caret. Shows some text before it, and all of a short span.
 	const leadingColumns = Math.max(10, Math.floor((MAX_FRAME_COLUMNS - (caretEnd - caretStart)) / 2));
 	return Math.max(0, Math.min(caretStart - leadingColumns, width - MAX_FRAME_COLUMNS + 1));
 }

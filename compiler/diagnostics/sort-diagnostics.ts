@@ -3,7 +3,7 @@ import type { Diagnostic } from './diagnostic.ts';
 
 interface RankedDiagnostic {
 	readonly diagnostic: Diagnostic;
-	/** Offsets from the outside in: of the import in the main file, of each nested import, and of the place itself. */
+	/** Offset of the import in the main file, then of each nested import, and last of the diagnostic's own place. */
 	readonly offsets: readonly number[];
 }
 
@@ -25,9 +25,9 @@ function compareRanked(left: RankedDiagnostic, right: RankedDiagnostic): number 
 }
 
 /**
- * Sorts diagnostics by place in the main file. A place in an imported file counts as the place of the import. Diagnostics without a
- * place come last, and equal places keep their order. Drops a finding that was already reported through another import, and an
- * error about exactly the same text as an earlier error, because the earlier error causes it.
+ * Sorts diagnostics by place in the main file. For a diagnostic in an imported file, this is the place of the import. Diagnostics
+ * without a place come last, and equal places keep their order. Drops a finding that was already reported through another import,
+ * and an error about exactly the same text as an earlier error, because the earlier error usually causes it.
  */
 export function sortDiagnostics(diagnostics: readonly Diagnostic[]): Diagnostic[] {
 	const seenFindings = new Set<string>();

@@ -3,8 +3,8 @@ import type { SourceSpan } from '../source/source.ts';
 import type { Fix } from './diagnostic.ts';
 
 /**
- * Maximum UTF-16 units of a word to compare. The cost grows with the product of both lengths, and nobody misspells such a long
- * word.
+ * Maximum UTF-16 units of a word to compare. The time of a comparison grows with the product of both lengths, and so long a word
+ * is hardly a misspelled name.
  */
 const MAX_WORD_UNITS = 200;
 
@@ -65,7 +65,7 @@ export function nearestName(word: string, candidates: Iterable<string>): string 
 		if (candidate === word || Math.abs(candidate.length - word.length) > maxDistance) continue;
 		const distance = editDistance(lowerWord, candidate.toLowerCase(), maxDistance);
 		if (distance > maxDistance || (distance === maxDistance && bestCandidate !== undefined)) continue;
-		// Without this check, every single letter would count as similar to every other.
+		// Replacing every letter is not a similarity. Without this check, any letter would be suggested for any other.
 		if (distance >= candidate.length) continue;
 		bestCandidate = candidate;
 		maxDistance = distance;

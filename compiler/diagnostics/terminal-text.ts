@@ -6,7 +6,7 @@
 /** Width of a tab in a code frame, in columns. */
 const TAB_COLUMNS = 4;
 
-/** A line that is ready to print, with the column of each of its UTF-16 offsets. */
+/** A source line laid out for a terminal, and the column at which each UTF-16 unit of the source line is shown. */
 export interface TerminalLine {
 	readonly text: string;
 	/** Returns the column at an offset of the original line; the offset may be the line's length. */

@@ -14,7 +14,7 @@ export interface ConfigInput {
 	readonly name: string;
 	/** Absolute path, if the configuration is a file. Imports and relative roots are resolved against its folder. */
 	readonly path?: string | undefined;
-	/** True for JSON that contains a compiled document together with the places in the original text that its steps come from. */
+	/** True for JSON with a document that was compiled elsewhere, and the file and line that each of its steps comes from. */
 	readonly placed?: boolean;
 	/**
 	 * True if the configuration came over the network. In that case, diagnostics must not quote a file that it imports, unless the

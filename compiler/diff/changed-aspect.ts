@@ -48,12 +48,12 @@ export function changedAspects(
 			...(unknown.length > 0 && { unknown }),
 		};
 	});
-	// Two bodies that are both unknown get the same description, although they differ under the assumption.
+	// If a body is unknown on both sides, the two descriptions are equal, although the assumed bodies differ.
 	const tellingAspects = aspects.filter(({ before: beforeText, after: afterText }) => beforeText !== afterText);
 	return tellingAspects.length > 0 ? tellingAspects : aspects;
 }
 
-/** Implements {@link ComparedOutcome.unknown} for one outcome, the aspect `name` and the assumption about upstreams. */
+/** Returns what {@link ComparedOutcome.unknown} returns for the aspect `name`, if upstreams behave as in `upstream`. */
 export function unknownValue(
 	name: string,
 	result: DryRunResult | undefined,

@@ -1,7 +1,7 @@
 /**
  * Compares the effects of two configurations on requests. Requests are derived from both: first, for every origin, paths that
  * just match or just miss a path pattern; then, requests for which one of the evaluated matchers has the opposite result, until
- * no new route through either handler graph is found. Each request runs through both graphs, with fakes instead of the network.
+ * no new path through either handler graph is found. Each request runs through both graphs, with fakes instead of the network.
  */
 import type { ListenerSpec, Plan } from '../codegen/plan/plan.ts';
 import type { CompileResult } from '../compiler.ts';
@@ -62,7 +62,7 @@ export interface ConfigurationDiff {
 	/** Settings of the process that differ. */
 	readonly settings: readonly ChangedAspect[];
 	/**
-	 * Number of request classes. Requests are in the same class if they have the same origin and take the same route through both
+	 * Number of request classes. Requests are in the same class if they have the same origin and take the same path through both
 	 * handler graphs.
 	 */
 	readonly classes: number;
@@ -119,7 +119,7 @@ function withFakePasswords(deps: DryRunEnvironment): DryRunEnvironment {
 	};
 }
 
-/** One of the two configurations, with its dry run. */
+/** One of the two configurations, which runs requests in dry runs. */
 class ComparedSide {
 	readonly plan: Plan;
 	readonly document: Document;
@@ -213,7 +213,7 @@ class Comparison {
 	readonly #assumptions: readonly UpstreamAssumption[];
 	/** Paths and hosts of the initial drafts in the queue. */
 	readonly #seededTexts = new Set<string>();
-	/** Keys of the initial drafts without their origins and paths; see `keyWithoutTarget`. */
+	/** Keys of the initial drafts that leave out origins and paths; see `keyWithoutTarget`. */
 	readonly #seededTargetlessKeys = new Set<string>();
 	/** True if a configuration treats responses differently depending on their statuses. */
 	readonly #dependsOnStatuses: boolean;
@@ -274,7 +274,7 @@ class Comparison {
 		};
 	}
 
-	/** Fills the queue with requests for paths that just match or just miss a pattern, at every origin. */
+	/** Fills the queue with the initial requests: at every origin, for paths that just match or just miss a pattern. */
 	#enqueueSeedRequests(): void {
 		const documents = this.#sides.map(({ document }) => document);
 		const mentionedParts = changesOfMentionedParts(documents);
@@ -367,7 +367,8 @@ class Comparison {
 				requests.forEach(({ upstream: { address } }, index) => {
 					if (contactedAddresses.has(address)) return;
 					contactedAddresses.add(address);
-					// The request reaches this upstream only after others, so only the behavior of this upstream is varied.
+					// The request reached other upstreams before this one, so only this one's behavior is varied; otherwise it would not be
+					// reached.
 					if (index > 0)
 						pendingAssumptions.push(...otherAssumptions.map(otherAssumption => ({ ...otherAssumption, of: address })));
 				});
@@ -393,9 +394,9 @@ class Comparison {
 	}
 
 	/**
-	 * Records a difference between the outcomes of a request. Returns true if an aspect other than settings differs. `reportedAspectKeys`
-	 * holds the aspects of this request that differ under other assumptions. They are not recorded again, and newly found ones are
-	 * added.
+	 * Records a difference between the outcomes of a request. Returns true if an aspect other than settings differs.
+	 * `reportedAspectKeys` holds the differing aspects of this request that were recorded under other assumptions. They are not
+	 * recorded again; newly recorded ones are added.
 	 */
 	async #recordDifference(
 		request: DryRunRequest,
@@ -453,7 +454,8 @@ class Comparison {
 	 * mention any of these files.
 	 */
 	async #addFileRequests(draft: RequestDraft): Promise<void> {
-		// Each configuration hides its own files, so requests for these would always show a difference.
+		// File servers hide the configuration's own files. If these have different names on the two sides, requests for them would
+		// show a difference that says nothing about the configurations.
 		const configurationFileNames = new Set(this.#sides.flatMap(({ configurationFileNames: ownNames }) => ownNames));
 		for (const side of this.#sides)
 			for (const path of await side.existingPaths(draft.path, configurationFileNames))
@@ -491,7 +493,7 @@ class Comparison {
 			return;
 		}
 		for (const change of matcherModule.probeChanges(matcher)) {
-			// The initial drafts already cover each path and host of the documents' matchers, except those in expressions.
+			// The initial requests already include each path and host of the documents' matchers, except those in expressions.
 			const changedTarget = change.path ?? change.host;
 			if (
 				changedTarget !== undefined &&
@@ -535,7 +537,7 @@ function decidingParts({ trace, result }: SideRun): readonly string[] {
 	return [String(result?.site), trace?.answeringHandler?.pointer ?? '', ...failurePointers];
 }
 
-/** Returns a text that is equal for requests that take the same route through a handler graph. */
+/** Returns a text that is equal for requests that take the same path through a handler graph. */
 function routeSignature(trace: GraphTrace | undefined, site: number | undefined): string {
 	if (!trace) return String(site);
 	const eventTexts = trace.events.map(event => {
@@ -551,7 +553,7 @@ function leavesOf(event: MatcherEvent): readonly MatcherEvent[] {
 	return event.parts.length === 0 ? [event] : event.parts.flatMap(leavesOf);
 }
 
-/** Returns the request changes that the matchers and steps of a document declare for probing their conditions. */
+/** Returns the changes with which requests probe the matchers and steps of a document; see `probeChanges`. */
 function witnessChanges(document: Document): readonly RequestChange[] {
 	const documentParts = walkDocument(document);
 	const changes: RequestChange[] = [];
@@ -615,7 +617,7 @@ function upstreamResponseFields(documents: readonly Document[]): readonly (reado
 type Origin = Pick<RequestDraft, 'scheme' | 'host' | 'port'>;
 
 /**
- * Returns origins that reach every site of the listeners, and for each listener one with a host that no site names.
+ * Returns origins that together reach every site of the listeners, and one origin per listener with a host that no site names.
  * `mentionedHosts` are the hosts in the documents' matchers.
  */
 function origins(listeners: readonly ListenerSpec[], mentionedHosts: ReadonlySet<string>): readonly Origin[] {

@@ -16,7 +16,7 @@ const MAX_BODY_CHARS = 200;
 /** Fields that say nothing about the configuration. */
 const IGNORED_HEADER_FIELDS: ReadonlySet<string> = new Set(['date', 'content-length', 'transfer-encoding']);
 const EMPTY_BODY_TEXT = JSON.stringify('');
-/** Matches the names of aspects that only detail another aspect, or that exist only if a particular step runs. */
+/** Matches aspects that only detail others. If only one of two outcomes has one, this is shown only if nothing else differs. */
 const DETAIL_ASPECT = /^(?:settings of |upstream(?: \d+)? field |header server$|file looked for$)/;
 /** Fields of a step that only name it or decide where it runs. Their effects are visible in other aspects. */
 const NON_SETTING_FIELDS: ReadonlySet<string> = new Set(['handler', 'when', 'exclusive', '@id']);
@@ -101,7 +101,7 @@ export function differingAspects(before: Outcome, after: Outcome): string[] {
 	return [...shownNames].sort((a, b) => aspectRank(a) - aspectRank(b));
 }
 
-/** Reports whether an aspect is named `settings of …` after a step that changes bodies. */
+/** Reports whether an aspect is the settings of a handler that changes bodies, such as `compress`. */
 function isBodyStepSettings(aspect: string): boolean {
 	const handler = /^settings of `(.*)`$/.exec(aspect)?.[1];
 	return handler !== undefined && HANDLERS.get(handler)?.changesBodies === true;

@@ -8,8 +8,8 @@ const MAX_DIRECTORY_ENTRIES = 200;
 const MAX_EXAMPLE_FILES = 3;
 
 /**
- * Records lookups of files. A file that does not exist on this machine may exist on the server, so two configurations that look up
- * different files count as different.
+ * Records lookups of files. A file that does not exist on this machine may exist on the server, so it is a difference if two
+ * configurations look up different files.
  */
 export class RecordedFiles {
 	/** The path of the last lookup since the last {@link reset}; undefined if there was none. */
@@ -26,7 +26,7 @@ export class RecordedFiles {
 		this.firstPathByRoot.clear();
 	}
 
-	/** Returns the names of some files and of one subfolder of a folder, without names that start with a dot. */
+	/** Returns the names of a few files and one subfolder in a folder. Leaves out names that start with a dot. */
 	examplesIn(root: string): Promise<readonly string[]> {
 		const examples = this.#examplesByRoot.get(root) ?? this.#readExamples(root);
 		this.#examplesByRoot.set(root, examples);

@@ -48,7 +48,7 @@ export function changedDraft(draft: RequestDraft, change: RequestChange): Reques
 /** Returns a text that is equal for drafts of the same request. */
 export function draftKey(draft: RequestDraft): string {
 	const { headers, parameters, body, ...rest } = draft;
-	// The first 100 characters suffice: derived bodies that begin alike and have the same length are equal.
+	// The length and the first 100 characters suffice, because all derived bodies that have them in common are equal.
 	return JSON.stringify([rest, [...headers].sort(), [...parameters], body.length, body.slice(0, 100)]);
 }
 

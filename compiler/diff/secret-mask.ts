@@ -4,8 +4,8 @@ import { escapePointer, valueAt } from '../document/json-pointer.ts';
 import { findSecrets } from '../schema/secrets.ts';
 
 /**
- * Minimum characters of a secret. If shorter secrets were hidden, the same characters would be hidden where they occur by chance,
- * too.
+ * Minimum characters of a secret that is hidden. The characters of a shorter one often occur elsewhere by chance, and would be
+ * hidden there, too.
  */
 const MIN_SECRET_CHARS = 4;
 

@@ -28,9 +28,9 @@ export function scriptOf(assumption: UpstreamAssumption): UpstreamScript {
 }
 
 /**
- * Returns the assumptions in the order in which they are tried: first a plain answer, then answers that response matchers and error
- * routes distinguish, then failures that the settings of a pool handle. `headers` are the header fields of all answers except the
- * first.
+ * Returns the assumptions in the order in which they are tried: first a 200 without a body, then answers that response matchers
+ * and error routes distinguish, then failures that the settings of a pool handle. `headers` are the header fields of all answers
+ * except the first.
  */
 export function upstreamAssumptions(
 	documents: readonly Document[],

@@ -1,4 +1,4 @@
-/** The configuration as JSON: the only interface between text and runtime. Field names are those of the schema. */
+/** The configuration as JSON, which texts are compiled to and the runtime loads. Field names are those of the JSON Schema. */
 
 import type { ClusterSettings } from './cluster-settings.ts';
 import type { LogFormat, LogOutput, LogSampling } from './log-settings.ts';
@@ -13,7 +13,7 @@ export interface Matcher {
 	readonly [field: string]: unknown;
 }
 
-/** A handler with its settings, and the matcher that selects its requests. */
+/** One element of a pipeline: a handler with its settings, and the matcher that selects its requests. */
 export interface Step {
 	readonly handler: string;
 	readonly when?: Matcher;

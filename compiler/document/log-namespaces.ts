@@ -9,7 +9,7 @@ declare module '../exchange/leases.ts' {
 	}
 }
 
-/** The settings of an access log, by which its lease is identified. */
+/** The settings of an access log. Sites with equal settings share one lease. */
 export interface AccessLogSettings {
 	/** The logger's name in its entries: `http.log.access` or `http.log.access.NAME`. */
 	readonly logger: string;
@@ -22,7 +22,7 @@ export interface AccessLogSettings {
 
 /** Name of the main process log. */
 const DEFAULT_LOG_NAME = 'default';
-/** Namespace of the access loggers. A named logger is below it. */
+/** Name of the unnamed access logger, and the namespace that contains the named access loggers. */
 const ACCESS_NAMESPACE = 'http.log.access';
 
 function accessLoggerName(name: string | undefined): string {
@@ -30,8 +30,8 @@ function accessLoggerName(name: string | undefined): string {
 }
 
 /**
- * Reports whether a log receives the entries of a logger. A namespace matches the names that begin with its segments, and the
- * longest match decides.
+ * Reports whether a log receives the entries of a logger. A namespace covers the names that begin with its segments. If both an
+ * included and an excluded namespace cover the logger, the longer one decides.
  */
 export function includesLogger(log: Pick<SiteLog, 'include' | 'exclude'>, logger: string): boolean {
 	const includedLength = longestPrefixLength(log.include, logger);
@@ -70,8 +70,8 @@ export function accessLogTargets(log: SiteLog, settings: Settings): AccessLogSet
 }
 
 /**
- * Returns the settings of all logs that receive the entries of a logger, for a name that `log_name` uses but the site does not
- * define.
+ * Returns the settings of all process logs that receive the entries of the access logger `name`, which `log_name` uses but the
+ * site does not define.
  */
 export function namedLogTargets(name: string, settings: Settings): AccessLogSettings[] {
 	const logger = accessLoggerName(name);

@@ -1,6 +1,6 @@
 /** Settings of logs, as in documents. */
 
-/** What a filter does with a query parameter or cookie. */
+/** What a log filter does with one query parameter or cookie. */
 export interface ParameterAction {
 	readonly action: 'replace' | 'hash' | 'delete';
 	readonly name: string;

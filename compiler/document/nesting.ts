@@ -2,8 +2,8 @@
 import type { Report } from '../diagnostics/diagnostic.ts';
 
 /**
- * Maximum nesting of objects and arrays. The deepest text that the parser accepts (128 blocks, each of which is a branch, and a
- * matcher of 128 levels inside) leads to about 800.
+ * Maximum nesting of objects and arrays. The deepest text that the parser accepts (128 nested branches, and a matcher of 128
+ * levels in the innermost one) compiles to a document with about 800 levels.
  */
 const MAX_DOCUMENT_DEPTH = 1000;
 

@@ -44,7 +44,7 @@ function findMistake(text: string): Mistake {
 		offset = pattern.lastIndex;
 		return true;
 	};
-	// A regular expression would repeat an alternation, which overflows the stack on a string of several megabytes.
+	// A loop, because a regular expression that matches a string of several megabytes would overflow the stack.
 	const consumeString = (): boolean => {
 		if (text[offset] !== '"') return false;
 		for (let position = offset + 1; position < text.length; position++) {

@@ -6,7 +6,7 @@ export const LAST_CAPTURES_VARIABLE = 'http.regexp';
 /** Prefix of the variables with the last match of a named expression, for `{http.regexp.NAME.1}`. */
 export const NAMED_CAPTURES_PREFIX = 'http.regexp.';
 
-/** Variable with the groups of the last matching URL pattern: {@link UrlPatternGroups}. */
+/** Variable with the {@link UrlPatternGroups} of the last URL pattern that matched. */
 export const URL_PATTERN_VARIABLE = 'http.url_pattern';
 
 /** The texts that the groups of a URL pattern matched, by component of the URL. */

@@ -5,8 +5,8 @@ import { UpstreamError } from '../../exchange/leases.ts';
 import { EmptyCache } from './empty-cache.ts';
 
 /**
- * Thrown instead of reading a file. All calls throw the same object: lint rules run many requests, and a new error for each would
- * record thousands of stacks.
+ * Thrown instead of reading a file. All calls throw the same object, because lint rules run thousands of requests, and recording
+ * a stack trace for each error would take long.
  */
 export const FILES_NOT_READ = new Error('There are no files while a configuration is checked.');
 

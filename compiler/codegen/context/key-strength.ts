@@ -1,4 +1,4 @@
-/** Detects private keys that are too weak for TLS when files are checked. OpenSSL would reject them only when they are used. */
+/** Finds private keys that are too weak for TLS when a configuration is checked. OpenSSL rejects them only in a handshake. */
 import type { KeyObject } from 'node:crypto';
 
 /** Minimum key sizes in bits at OpenSSL's security level 2, which is equivalent to a 112-bit symmetric key. */

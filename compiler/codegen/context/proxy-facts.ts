@@ -1,4 +1,4 @@
-/** Facts about the proxying of one exchange: the values of `{http.reverse_proxy.*}`. */
+/** The values of the placeholders `{http.reverse_proxy.*}` in one exchange. */
 
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Upstream, UpstreamResponse } from '../../exchange/leases.ts';
@@ -11,7 +11,7 @@ import { STATUS_CODES } from '../../exchange/status-codes.ts';
 export class ProxyFacts {
 	/** The chosen upstream; undefined until one has been chosen. */
 	upstream: Upstream | undefined;
-	/** Number of concurrent requests at which an upstream counts as full; 0 for no limit. */
+	/** Maximum number of concurrent requests to each upstream; 0 for no limit. */
 	readonly maxRequests: number;
 	/** When proxying started. */
 	readonly startedAt: number;
@@ -23,7 +23,7 @@ export class ProxyFacts {
 	response: UpstreamResponse | undefined = undefined;
 	/** Why the last attempt got no response, or a truncated one; undefined if it succeeded. */
 	failure: string | undefined = undefined;
-	/** Set while a failed attempt is evaluated: true if there was no response, false if there was one. */
+	/** Set while matchers decide whether to retry a failed attempt: true if it got no response, false if it got one. */
 	isTransportError: boolean | undefined = undefined;
 	/**
 	 * Facts of a proxy that ran earlier in this exchange: `forward_auth`, or the proxy whose `handle_response` or error route

@@ -8,7 +8,7 @@ export type Replacement = (subject: string, regexp: RegExp, x: Exchange) => stri
 /** One part of a replacement: a text with placeholders, or the number or name of a group. */
 type ReplacementPiece = { readonly text: Template } | { readonly group: string };
 
-/** Returns what a group, given by its number or name, matched; empty if it matched nothing or does not exist. */
+/** Returns the text that a group matched, by its number or name; empty if the group matched nothing or does not exist. */
 export type GroupText = (group: string) => string;
 
 /**

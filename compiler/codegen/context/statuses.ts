@@ -1,6 +1,6 @@
 /** Compiles lists of statuses and status classes, such as `404` and `5xx`. */
 
-/** The part of a compile context that rejects invalid values. */
+/** The part of a compile context that this file needs, to reject invalid values. */
 interface RefusingContext {
 	refuse(message: string, code?: string): never;
 }

@@ -11,7 +11,7 @@ export function forEachStep(value: object, pointer: string, visit: (step: Step, 
 	}
 }
 
-/** The numbers of a site's steps, assigned when a number is first requested. */
+/** Assigns numbers to a site's steps, all at once when the first number is requested. */
 export class StepNumbers {
 	readonly #site: Site;
 	readonly #routes: { readonly [name: string]: readonly Step[] };

@@ -1,4 +1,4 @@
-/** Placeholders with the results of individual handlers, such as the authenticated user and the intercepted response. */
+/** Placeholders whose values individual handlers set, such as the authenticated user and the intercepted response. */
 import type { HeaderList } from '../../exchange/header-list.ts';
 import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 

@@ -1,4 +1,4 @@
-/** The registry of placeholders, with lookup by full name. */
+/** All placeholders, and functions that look them up by full name. */
 
 import { fakeLeases } from '../context/fake-leases.ts';
 import { compileMappedValue, MAPPED_VARIABLE_PREFIX } from '../context/mapped-names.ts';

@@ -37,8 +37,8 @@ function timeText(date: Date): string {
 }
 
 /**
- * The placeholders `env.*`, `file.*`, `system.*` and `time.*`, and those about a delayed stop. Values that cannot change while the
- * process runs are inserted into the text at build time.
+ * The placeholders `env.*`, `file.*`, `system.*` and `time.*`, and the placeholders about a delayed stop. Values that cannot
+ * change while the process runs become constants when a site is built.
  */
 export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 	definePlaceholderFamily(

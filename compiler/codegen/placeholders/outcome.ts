@@ -1,5 +1,6 @@
 /**
- * Placeholders with the results of handlers and matchers: the response, variables, captures, errors and the proxied response.
+ * Placeholders whose values arise while a request is handled: the response, variables, captures, errors, and the response of an
+ * upstream.
  */
 
 import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';

@@ -1,4 +1,4 @@
-/** Placeholders of the request: line, authority, peers, fields, cookies, body and timing. */
+/** Placeholders with parts of the request: method, host, addresses, header fields, cookies, body and times. */
 import { hostAsSent } from '../../exchange/authority.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { maskedAddress } from '../../exchange/ip-ranges.ts';
@@ -6,7 +6,7 @@ import { requestBodyBytes } from '../context/request-body.ts';
 import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 import { URI_PLACEHOLDERS } from './uri.ts';
 
-/** Variable with the UUID of a request, set when it is first read. */
+/** Variable with the UUID of a request, which is generated when the placeholder is first read. */
 export const UUID_VARIABLE = 'http.request.uuid';
 
 function formatHostPort(host: string, port: number): string {

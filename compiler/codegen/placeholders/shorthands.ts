@@ -40,7 +40,7 @@ export const SHORTHANDS: { readonly [short: string]: string } = {
 	tls_client_certificate_der_base64: 'http.request.tls.client.certificate_der_base64',
 };
 
-/** Prefixes of full names, by the prefix of a short name with a parameter. */
+/** For short names with a parameter, such as `header.X`: the prefix of the full name, by the prefix of the short name. */
 const PARAMETER_PREFIXES: { readonly [prefix: string]: string } = {
 	header: 'http.request.header.',
 	cookie: 'http.request.cookie.',
@@ -70,7 +70,7 @@ export function fullPlaceholderName(name: string): string {
 	return pattern.test(parameter) ? PARAMETER_PREFIXES[prefix] + parameter : name;
 }
 
-/** Full names whose meaning differs in a Compatfile, each with the full name of the placeholder that has that meaning. */
+/** Full names that mean something else in a Compatfile, each with the full name that has this meaning in a Configfile. */
 const COMPATFILE_PLACEHOLDER_NAMES: { readonly [fullName: string]: string } = {
 	'http.request.host': 'http.request.sent_host',
 	'http.reverse_proxy.upstream.address': 'http.reverse_proxy.upstream.network_address',
@@ -89,7 +89,7 @@ export function expandShorthands(text: string, dialect: Dialect = 'configfile'):
 	});
 }
 
-/** Returns a text of a Compatfile with names for those placeholders that mean something else in a Configfile. */
+/** Renames the placeholders in a text of a Compatfile that mean something else in a Configfile, so that it keeps its meaning. */
 export function nameCompatiblePlaceholders(text: string): string {
 	return text.replace(/(?<!\\)\{([\w.]+)\}/g, (placeholder, name: string) => {
 		const fullName = fullPlaceholderName(name);
@@ -115,7 +115,7 @@ const SHORT_NAMES: ReadonlyMap<string, string> = new Map(
 /** Pairs of a short prefix and the full prefix that it stands for. The longest full prefix comes first. */
 const LONGEST_PREFIXES = Object.entries(PARAMETER_PREFIXES).sort(([, a], [, b]) => b.length - a.length);
 
-/** Returns text with short names of placeholders where there are any: the inverse of {@link expandShorthands}. */
+/** Replaces full names of placeholders by short names where they exist: the inverse of {@link expandShorthands}. */
 export function abbreviatePlaceholders(text: string): string {
 	return text.replace(/\{([^{}]+)\}/g, (_placeholder, name: string) => `{${shortPlaceholderName(name)}}`);
 }

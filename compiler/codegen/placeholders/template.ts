@@ -1,4 +1,4 @@
-/** Compiles strings with `{placeholders}` to closures. Constants are folded, and values are inserted as data. */
+/** Compiles strings with `{placeholders}` to closures. Constant values are inserted at once. Braces in values are literal. */
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodeFieldText } from '../../exchange/field-syntax.ts';
 import type { EscapeValue, Template } from '../../modules/contract/compile-context.ts';
@@ -24,7 +24,7 @@ interface PlaceholderPart {
 	readonly fallbackText: string;
 }
 
-/** The error for a string that cannot be a template because it has too many unclosed braces. */
+/** The error for a string with too many unclosed braces. */
 export class TemplateError extends Error {}
 
 /**

@@ -1,4 +1,4 @@
-/** Placeholders of the TLS session and the client certificate. They are empty for a request without them. */
+/** Placeholders of the TLS session and the client certificate. They are empty for requests without TLS or certificate. */
 import type { ClientCertificate, TlsInfo } from '../../exchange/exchange.ts';
 import { definePlaceholder, definePlaceholderFamily, type Placeholder } from './placeholder.ts';
 

@@ -1,4 +1,4 @@
-/** Placeholders of the request URI, current and original. */
+/** Placeholders of the request's URI, both as rewritten by handlers and as received. */
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodePercent } from '../../exchange/request-path.ts';
 import { escapeQueryText, readQueryParameter } from '../../exchange/uri-escape.ts';

@@ -17,7 +17,7 @@ const ENVIRONMENT_REFERENCE = /\{(?:env\.|\$)([^{}\s]+)\}/g;
 
 const NOT_AUTHORITY_HINT = 'Use a CA certificate: its basic constraints must say `CA:TRUE`.';
 
-/** A file with root certificates, and its place in the document. */
+/** A file with root certificates, and the JSON pointer of the setting that names it. */
 interface RootFile {
 	readonly file: string;
 	readonly pointer: string;

@@ -33,7 +33,7 @@ type PolicySettings = Omit<AutomationPolicy, 'subjects'>;
 interface ManagedName {
 	readonly policySettings: PolicySettings;
 	/**
-	 * True if the site itself configures its certificates. Two sites that configure them differently for one name are a conflict.
+	 * True if the site itself configures its certificates. Two such sites with different settings for one name are a mistake.
 	 */
 	readonly isExplicit: boolean;
 	readonly isForced: boolean;
@@ -41,7 +41,8 @@ interface ManagedName {
 }
 
 /**
- * Plans the certificates of all TLS addresses. Reports names that cannot have a certificate, and sites that contradict each other.
+ * Plans the certificates of all TLS addresses. Reports names that cannot have a certificate, and names for which two sites have
+ * different settings.
  */
 export function planCertificates(
 	addresses: readonly TlsAddress[],
@@ -172,7 +173,7 @@ function configuresCertificates(tls: SiteTls | undefined): boolean {
 	return definedSetting !== undefined;
 }
 
-/** Creates the settings of certificates. Names with equal settings share one object. */
+/** Creates the settings of certificates. Names whose settings have the same origin share one object. */
 class PolicySettingsCache {
 	readonly #globalSettings: Settings;
 	readonly #defaultsByKind = new Map<boolean, PolicySettings>();

@@ -28,7 +28,7 @@ interface CachedPair {
 
 const MAX_CACHED_PAIRS = 50_000;
 
-/** Checks certificate and key pairs. Each distinct content is checked once. */
+/** Checks pairs of a certificate and a key. Pairs with the same bytes are checked only once. */
 export class CertificateCheck {
 	readonly #pairsByPaths = new Map<string, CachedPair>();
 

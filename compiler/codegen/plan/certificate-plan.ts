@@ -1,12 +1,12 @@
 /** The plan for the certificate manager: which names get certificates, and how they are obtained. */
 import type { CertificateSource, IssuerSettings } from '../../document/tls-settings.ts';
 
-/** How the certificates of some names are obtained and maintained. */
+/** Some names, and how their certificates are obtained and renewed. */
 export interface AutomationPolicy {
 	/** Lower-case names, wildcards (`*.example.com`) and addresses. Empty for a policy that applies to any name, on demand. */
 	readonly subjects: readonly string[];
 	/**
-	 * Issuers in order of preference; never empty. Settings of the process, such as `email` and `acme_ca`, are merged into them.
+	 * Issuers in order of preference; never empty. They include defaults from the global settings, such as `email` and `acme_ca`.
 	 */
 	readonly issuers: readonly IssuerSettings[];
 	/** Type of the certificate's key; default `p256`. */

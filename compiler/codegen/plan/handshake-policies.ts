@@ -22,7 +22,7 @@ export function handshakePolicy(tls: SiteTls, certificates: readonly string[]): 
 	};
 }
 
-/** An address with two policies that differ in some fields. */
+/** An address for which two sites have handshake policies that differ in some fields. */
 export interface PolicyConflict {
 	readonly address: TlsAddress;
 	readonly conflictingFields: readonly string[];
@@ -95,8 +95,8 @@ function differingFields(a: HandshakePolicy, b: HandshakePolicy): string[] {
 }
 
 /**
- * Protects a name without a policy, which inherits the policy of the wildcard site that covers it. If this policy requests client
- * certificates, the name gets a copy that does not.
+ * Keeps names without a policy of their own from requesting client certificates. Such a name has the policy of the wildcard that
+ * covers it. If this policy requests client certificates, the name gets a copy that does not.
  */
 function shieldFromClientAuth(
 	addresses: readonly TlsAddress[],

@@ -30,7 +30,7 @@ function publicIssuers(acmeSettings: { readonly [setting: string]: unknown }, se
 	return [mainIssuer, { ...withoutEab, issuer: 'acme', directory: FALLBACK_ACME_DIRECTORY }];
 }
 
-/** Returns an issuer; an ACME issuer gets defaults from the settings of the process. */
+/** Returns an issuer. An ACME issuer gets defaults from the global settings. */
 function withDefaults(issuer: IssuerSettings, settings: Settings): IssuerSettings {
 	if (issuer.issuer !== 'acme') return issuer;
 	const { default_dns: usesDefaultDns, ...issuerSettings } = issuer;

@@ -133,7 +133,7 @@ function protocolsOfBinds({ socket, addresses }: Listener, { settings, sites }: 
 	return [...protocols];
 }
 
-/** Reports a TLS listener with neither `h1` nor `h2`. `h2c` does not work over TLS, and clients learn of `h3` only over TCP. */
+/** Reports a TLS listener with neither `h1` nor `h2`. `h2c` does not work over TLS, and `h3` is announced over `h1` or `h2`. */
 function refuseTlsWithoutProtocols(
 	listener: Listener,
 	boundProtocols: readonly string[],

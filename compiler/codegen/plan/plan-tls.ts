@@ -31,7 +31,7 @@ export interface PlannedCertificates {
 	readonly client_auth: readonly ClientAuth[];
 }
 
-/** What the planning of certificates needs in order to read files. */
+/** What {@link planTls} needs in order to read certificate files. */
 export interface PlanFiles {
 	readonly reader: Reader;
 	readonly certificateCheck: CertificateCheck;
@@ -42,9 +42,9 @@ export interface PlanFiles {
 /** The TLS parts of a plan. */
 export interface PlannedTls {
 	readonly certificates: PlannedCertificates;
-	/** TLS parameters by the listener's key. */
+	/** TLS parameters, by {@link TlsListener.key}. */
 	readonly listeners: ReadonlyMap<string, ListenerTls>;
-	/** Redirects by the host to which the TLS listener is bound; empty if there are none. */
+	/** Redirects to HTTPS, by the host to which their TLS listener is bound; empty if there are none. */
 	readonly redirects: ReadonlyMap<string, readonly ListenedSite[]>;
 }
 

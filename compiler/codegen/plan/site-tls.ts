@@ -49,7 +49,7 @@ export interface LoadedCertificate {
 	readonly digest: string;
 }
 
-/** The TLS settings of a document that concern the process as a whole. */
+/** The TLS settings in a plan that concern the whole process, not one listener. */
 export interface ProcessTlsSettings {
 	readonly certificates: readonly LoadedCertificate[];
 }

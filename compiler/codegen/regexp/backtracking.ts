@@ -12,20 +12,21 @@ import { GlushkovAutomaton } from './glushkov.ts';
 import type { RegexpNode } from './regexp-node.ts';
 
 /**
- * Maximum number of paths per character of a long subject, and in total for a short subject. The engine takes 1 or 2 ns per path.
+ * `RegExp` is fast if it tries no more paths than this: per character of a long subject, or in total for a short one. It takes 1
+ * or 2 ns per path.
  */
 const MAX_CHARACTER_PATHS = 250;
 const MAX_SHORT_SUBJECT_PATHS = 20_000;
-/** Nesting depth up to which the time per path holds. On deeper expressions, the engine is proportionally slower. */
+/** Nesting depth of an expression up to which a path takes 1 or 2 ns. On deeper expressions, paths take proportionally longer. */
 const USUAL_DEPTH = 4;
 /**
- * Number of steps after which the analysis stops. It then assumes that `RegExp` is slow for subjects longer than those analyzed.
+ * Number of steps after which the analysis stops. `RegExp` is then assumed to be slow for subjects longer than those analyzed.
  */
 const MAX_ANALYSIS_STEPS = 200_000;
 
 /**
- * Where a search must attempt a match. An expression that begins with `.*` must be tried only at the start of each line, and an
- * expression that begins with `(?s).*` only at the start of the text.
+ * Where a search must try to match: at every position, only at the start of each line (if the expression begins with `.*`), or
+ * only at the start of the text (if it begins with `(?s).*`).
  */
 export type MatchStarts = 'anywhere' | 'lines' | 'text';
 

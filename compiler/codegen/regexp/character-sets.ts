@@ -140,8 +140,8 @@ function* asciiLetters(): Iterable<number> {
 }
 
 /**
- * Caches of constants: the sets of Unicode properties by their `RegExp` source, and the groups of characters that differ only in
- * case.
+ * Caches for data that takes long to compute and never changes: the set of each Unicode property, by its `RegExp` source, and
+ * (below) the groups of characters that differ only in case.
  */
 const setsByClassSource = new Map<string, CharacterSet>();
 let cachedOrbits: readonly (readonly number[])[] | undefined;
@@ -156,7 +156,7 @@ export function unicodePropertySet(classSource: string): CharacterSet {
 	return set;
 }
 
-/** Number of code points that are tested at a time. They share one high surrogate. */
+/** Number of code points that are tested at a time. Outside the BMP, they have the same high surrogate. */
 const CHUNK_CODE_POINTS = 0x400;
 
 /** Returns the characters that a class of `RegExp` matches. */

@@ -29,13 +29,13 @@ const EMPTY_PART: AutomatonPart = {
 	firstAtStart: NO_PATHS,
 	lastStates: NO_PATHS,
 };
-/** Size limits. If an expression exceeds one of them, its automaton is incomplete. */
+/** Maximum number of states, and of ranges in their character sets. Beyond them, the automaton is incomplete. */
 const MAX_STATES = 500;
 const MAX_RANGES = 20_000;
 const MAX_WORK_STEPS = 100_000;
 const LARGE_REPEAT_COUNT = 8;
 
-/** The automaton. Assertions other than the beginning of the text are assumed to hold everywhere. */
+/** The Glushkov automaton. Assertions other than the beginning of the text are assumed to hold everywhere. */
 export class GlushkovAutomaton {
 	readonly sets: CharacterSet[] = [];
 	/** For each state, the states that can follow it, with the number of links to each. */

@@ -27,7 +27,7 @@ export class LinearRegExp extends RegExp {
 	readonly #source: LinearRegExpSource;
 	readonly #automaton: ReverseAutomaton;
 
-	/** String methods construct a copy with additional flags, and pass the original as `source`. */
+	/** `source` is another object when a string method, such as `split`, constructs a copy with additional flags. */
 	constructor(source: LinearRegExpSource | LinearRegExp, flags: string) {
 		const components = source instanceof LinearRegExp ? source.#source : source;
 		super(components.jsSource, flags.includes('u') ? flags : `${flags}u`);

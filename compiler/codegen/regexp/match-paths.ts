@@ -20,7 +20,7 @@ export class MatchPaths {
 	readonly #automaton: ReverseAutomaton;
 	/** Cached paths. The key combines a state of the automaton and an instruction. */
 	readonly #pathsByKey = new Map<number, MatchPath>();
-	/** The generation of the automaton's states for which the cached paths are valid. */
+	/** The value of `generation` in the automaton for which the cached paths are valid. */
 	#automatonGeneration = 0;
 
 	constructor({ instructions }: RegexpProgram, automaton: ReverseAutomaton) {

@@ -98,7 +98,7 @@ class RegexpParser {
 		this.#flags = outerFlags;
 		this.#depth--;
 		if (nodes.length === 1) return nodes[0]!;
-		// `a|b` is compiled as `[ab]`.
+		// Alternatives that are all single characters, as in `a|b`, become one set, as in `[ab]`.
 		const rangeSets = nodes.flatMap(node => (node.kind === 'set' ? [node.ranges] : []));
 		if (rangeSets.length === nodes.length) return { kind: 'set', ranges: unionOfSets(rangeSets.flat()) };
 		return { kind: 'alt', children: nodes };

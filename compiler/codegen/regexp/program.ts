@@ -36,7 +36,8 @@ const FAIL_INSTRUCTION = 0;
 /** The instruction that ends a match. */
 export const MATCH_INSTRUCTION = 1;
 /**
- * Maximum number of visits to nodes, per permitted instruction. It is greater than 1, because some nodes produce no instruction.
+ * Maximum number of nodes that are visited per permitted instruction. It is greater than 1, because some nodes produce no
+ * instruction.
  */
 const VISITS_PER_INSTRUCTION = 5;
 
@@ -50,8 +51,8 @@ export function compileProgram({ root }: ParsedRegexp, bounds: RegexpBounds): Re
 type RepeatNode = Extract<RegexpNode, { kind: 'repeat' }>;
 
 /**
- * The optional iterations of a repetition. `entry` is the instruction at which they begin or are skipped, and `iteration` the
- * instruction at which one iteration begins.
+ * The compiled optional iterations of a repetition. `entry` is the instruction that chooses whether to iterate, and `iteration`
+ * the instruction at which an iteration begins.
  */
 interface OptionalPart {
 	readonly entry: number;
@@ -156,8 +157,8 @@ class ProgramBuilder {
 	}
 
 	/**
-	 * Compiles the iterations after the required ones. The result is cached for each `nextIfConsumed`, because the iterations of
-	 * nested repetitions would otherwise multiply.
+	 * Compiles the optional iterations, which follow the required ones. The result is cached for each `nextIfConsumed`. Otherwise,
+	 * every nested repetition would be compiled several times, and its iterations again several times each.
 	 */
 	#compileOptional(node: RepeatNode, nextIfConsumed: number): OptionalPart {
 		const partsByNext = this.#optionalParts.get(node) ?? new Map<number, OptionalPart>();

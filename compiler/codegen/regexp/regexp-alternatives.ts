@@ -10,7 +10,7 @@ export interface RegexpAlternative {
 	readonly group: number;
 	/** Number of the expression's own groups. Their numbers follow `group`. */
 	readonly groupCount: number;
-	/** Numbers of the expression's named groups, counted from `group`: the first group after it has number 1. */
+	/** Numbers of the expression's named groups relative to `group`: the first group after `group` has number 1. */
 	readonly groupsByName: ReadonlyMap<string, number>;
 }
 

@@ -5,7 +5,7 @@ export interface RegexpBounds {
 	readonly maxSourceLength: number;
 	/** Maximum number of different Unicode classes. The first use of a class in a thread takes about 10 ms. */
 	readonly maxProperties: number;
-	/** Maximum number of instructions in the expression's program. Nested repeat counts multiply. */
+	/** Maximum number of instructions in the expression's program. The counts of nested repetitions multiply. */
 	readonly maxInstructions: number;
 	/** Maximum number of steps for computing all automaton states in advance, which is necessary for a large program. */
 	readonly maxSteps: number;

@@ -17,7 +17,7 @@ const MAX_KEPT_POSITIONS = 65_536;
 /** Marks a position inside a surrogate pair, which has no state. */
 const INSIDE_PAIR = 0x7fffffff;
 
-/** Flags of a state. `MATCH_START_FLAG` means that a match can start here, and `DEAD_FLAG` that no match can start here or earlier. */
+/** Flags of a state: a match can start at its position (`MATCH_START_FLAG`); none can start there or earlier (`DEAD_FLAG`). */
 const MATCH_START_FLAG = 1;
 const DEAD_FLAG = 2;
 
@@ -36,7 +36,7 @@ export class ReverseAutomaton {
 	readonly #statesByHash = new Map<number, number[]>();
 	/** For each state and transition, the number of the next state plus 1; 0 if it has not been computed yet. */
 	#transitionTable: Int32Array;
-	/** The states at the end of a subject, by the context before it. */
+	/** The states at the end of a subject, by the context that the last character provides. */
 	readonly #endStates: (number | undefined)[] = [];
 	/**
 	 * States beyond the maximum number, as bit sets of nodes. They are valid for one subject only. State ~n is row n, so their
@@ -59,7 +59,7 @@ export class ReverseAutomaton {
 	/** Incremented whenever all states are discarded. */
 	generation = 0;
 
-	/** Number of nodes. Unless {@link complete} has succeeded, a character can take time proportional to it. */
+	/** Number of nodes. Unless {@link complete} has succeeded, processing a character can take time proportional to this number. */
 	get nodeCount(): number {
 		return this.#program.nodeCount;
 	}

@@ -4,7 +4,7 @@ import { NOT_NEWLINE, WORD_CHARACTERS } from './character-sets.ts';
 import { MATCH_INSTRUCTION, type RegexpInstruction, type RegexpProgram } from './program.ts';
 import type { RegexpAssertion } from './regexp-node.ts';
 
-/** The contexts of a position on which assertions depend: no character, or the kind of the character on one side of it. */
+/** What assertions need to know about the character on one side of a position: there is none (`NO_CONTEXT`), or its kind. */
 export const NO_CONTEXT = 0;
 const LINE_FEED_CONTEXT = 1;
 const WORD_CONTEXT = 2;
@@ -34,7 +34,7 @@ export class ReverseProgram {
 	/** The node of the instruction that ends a match. */
 	readonly endNode: number;
 	readonly alphabet: Alphabet;
-	/** The context that a character of each class provides. */
+	/** For each class of characters, the context that such a character provides to the positions beside it. */
 	readonly contextByClass: Uint8Array;
 	/** True if an assertion depends on the character before a position. */
 	readonly looksBack: boolean;

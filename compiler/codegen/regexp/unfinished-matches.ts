@@ -15,7 +15,7 @@ const LOOK_AHEAD_ASSERTIONS: ReadonlySet<RegexpAssertion> = new Set([
 	'no-word-boundary',
 ]);
 
-/** What can follow after an instruction without consuming a character, assuming that all assertions hold. */
+/** What an instruction can lead to without consuming a character, assuming that all assertions hold. */
 interface Closure {
 	/** The instructions that consume the next character. */
 	readonly consumers: readonly number[];
@@ -49,7 +49,7 @@ export class FollowedRegexp {
 		return compiledInstruction.op === 'set' && this.alphabet.classFlags[compiledInstruction.set]![characterClass] === 1;
 	}
 
-	/** Returns the closure for the position after an instruction has consumed a character. */
+	/** Returns the closure of the instruction that runs after `instruction` has consumed a character. */
 	closureAfter(instruction: number): Closure {
 		const compiledInstruction = this.#program.instructions[instruction]!;
 		return this.closureOf(compiledInstruction.op === 'set' ? compiledInstruction.next : instruction);

@@ -24,8 +24,8 @@ export function codequalityReport(configurations: readonly Findings[]): string {
 			const startPosition = span?.source.position(span.start);
 			const endPosition = span?.source.position(span.end);
 			const identity = [path, code, message, startPosition ? firstLineText(diagnostic) : (pointer ?? '')].join('\n');
-			// A finding in a file that is imported twice counts once. A finding with the same text on another line is a different
-			// finding.
+			// A finding in a file that is imported twice is reported once, but findings with the same text on two lines are reported
+			// twice.
 			const placeKey = `${identity}\n${startPosition?.line}:${startPosition?.column}`;
 			if (seenPlaces.has(placeKey)) continue;
 			seenPlaces.add(placeKey);
