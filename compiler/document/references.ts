@@ -1,4 +1,4 @@
-/** References to recursive parts of the document's schema, for modules whose steps or matchers contain others. */
+/** References to recursive parts of the document's schema, for steps and matchers that contain other steps or matchers. */
 import type { Schema } from './schema-type.ts';
 
 /** The schema of a list of steps. */

@@ -9,7 +9,7 @@ export interface SharedPool {
 	readonly to: readonly string[];
 }
 
-/** Returns the pools in `upstreams`, and those of the steps in `routes`. */
+/** Returns the pools in `upstreams` and the pools of the steps in `routes`. */
 export function sharedPools({ upstreams = {}, routes = {} }: Document): SharedPool[] {
 	const pools: SharedPool[] = Object.entries(upstreams).flatMap(([pool, settings]) =>
 		isPool(settings) ? [{ pool, to: settings.to }] : [],

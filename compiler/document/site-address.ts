@@ -104,7 +104,7 @@ export function isSiteAddress(parsed: SiteAddress | SiteAddressMistake): parsed 
 	return 'text' in parsed;
 }
 
-/** Returns the port to listen on: the port of the address, or else the port of its scheme, or else the HTTPS port. */
+/** Returns the port to listen on: the address's own port, otherwise the port of its scheme, which is HTTPS by default. */
 export function effectivePort(address: SiteAddress, ports: SchemePorts): number {
 	if (address.port !== undefined) return address.port;
 	return address.scheme === 'http' ? ports.http : ports.https;

@@ -2,8 +2,8 @@
  * Upgrades documents from before 0.2.0, which are accepted but no longer written. They differ from current documents in three ways:
  *
  * - The steps of a site, branch, error route or response rule are under `handle` instead of `pipeline`.
- * - A matcher has no tag: `{"path": ["/api/*"], "method": ["GET"]}`. The kinds in one object are combined with AND, and the objects
- * in a list with OR. `not` contains an object or a list.
+ * - A matcher has no tag, which is the field `type`: `{"path": ["/api/*"], "method": ["GET"]}`. The kinds in one object are
+ * combined with AND, and the objects in a list with OR. `not` contains an object or a list.
  * - The retry policy of a proxy or pool has separate fields (`retry_methods`, `retry_statuses`, `retry_connect_errors`) instead of
  * one predicate under `retry_match`.
  */

@@ -132,7 +132,7 @@ export class FakePool implements UpstreamPool, BalancerView {
 		return false;
 	}
 
-	/** Allows every retry, because no state is kept. */
+	/** Allows every retry, because a dry run has no retry budget. */
 	mayRetry(): boolean {
 		return true;
 	}

@@ -1,12 +1,12 @@
-/** The bodies of the answers to `live` and `ready`, which are the same on a site and in the Admin API. */
+/** The response bodies of the health checks `live` and `ready`, which a site and the Admin API answer alike. */
 
-/** The body of the answer to `live`. */
+/** The response body of `live`. */
 export const LIVE_ANSWER = '{"live":true}';
 
-/** The body of the answer to `ready` while the server is ready. */
+/** The response body of `ready` while the server is ready. */
 export const READY_ANSWER = '{"ready":true}';
 
-/** Returns the body of the answer to `ready` while the server is not ready. `message` says why. */
+/** Returns the response body of `ready` while the server is not ready. `message` says why it is not. */
 export function notReadyAnswer(message: string): string {
 	return JSON.stringify({ error: { code: 'not_ready', message, diagnostics: [] } });
 }

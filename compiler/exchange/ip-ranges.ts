@@ -36,7 +36,7 @@ export function parseIpRange(text: string): IpRange | undefined {
 	if (slash === -1) return { low: ip.words, high: ip.words, zone: ip.zone };
 	const prefixDigits = text.slice(slash + 1);
 	if (!/^(0|[1-9][0-9]{0,2})$/.test(prefixDigits)) return undefined;
-	// The prefix length of `::ffff:10.0.0.0/104` counts bits of an IPv6 address, and that of `10.0.0.0/8` bits of an IPv4 address.
+	// The prefix length counts bits of an IPv6 address in `::ffff:10.0.0.0/104`, but bits of an IPv4 address in `10.0.0.0/8`.
 	const isDotted = ip.isIpv4 && !text.includes(':');
 	const prefixBits = Number(prefixDigits) + (isDotted ? 96 : 0);
 	if (prefixBits > 128) return undefined;

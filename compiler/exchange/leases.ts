@@ -114,7 +114,7 @@ export interface FileTime {
 	readonly nanoseconds: number;
 }
 
-/** An open static file. */
+/** A file that has been opened to be sent. */
 export interface OpenFile {
 	/** Absolute path of the opened file, with symbolic links resolved. */
 	readonly path: string;
@@ -240,7 +240,7 @@ export interface HealthSource {
 /** The value of a span attribute. */
 export type SpanValue = string | number | boolean;
 
-/** A span that has ended. */
+/** A span of a distributed trace, recorded after it has ended. */
 export interface SpanRecord {
 	readonly name: string;
 	/** `server` for the span of a request, `client` for a request to an upstream, `internal` for another part of a request. */
@@ -320,8 +320,9 @@ export interface EventCounter {
 }
 
 /**
- * All kinds of leases. Each has settings by which a lease is identified, and a resource that the handler receives. A module that
- * needs a kind of its own adds it by declaration merging, so that this folder does not depend on directives.
+ * All kinds of leases on resources of the runtime. Each kind has settings, which identify the resource, and the type of the
+ * resource that the handler receives. A module that needs another kind adds it by declaration merging, so that this folder does
+ * not depend on directives.
  */
 export interface LeaseKinds {
 	files: { settings: Record<string, never>; lease: FileReader };

@@ -75,7 +75,6 @@ export interface FetchTicket {
  */
 export type FetchOutcome = 'stored' | 'private' | 'failed';
 
-/** The URL that a client requested. */
 export interface RequestedUrl {
 	/** `host[:port]` in lower case. */
 	readonly host: string;

@@ -21,7 +21,7 @@ interface PlannedListeners {
 /** Checks successive documents. A site that is the same object as before is unchanged. */
 export class DocumentChecks {
 	readonly #validSites = new WeakSet<Site>();
-	/** Sites that are known to build while the other parts of the document are as in {@link #sharedPartsJson}. */
+	/** Sites that were built without a mistake, given that the other parts of the document equal {@link #sharedPartsJson}. */
 	#builtSites: ReadsBySite = new WeakMap();
 	#sharedPartsJson = '';
 	#lastPlanned: PlannedListeners | undefined;
@@ -38,7 +38,7 @@ export class DocumentChecks {
 		return checkDocument(document, report, this.#validSites);
 	}
 
-	/** Builds the sites that are not yet known to build. Returns all sites that can be built. */
+	/** Builds the changed sites, or all sites if another part of the document has changed. Returns all sites that can be built. */
 	build(document: Document, report: Report, reader: RecordingReader): ReadsBySite {
 		const { sites: _, ...sharedParts } = document;
 		const sharedPartsJson = JSON.stringify(sharedParts);

@@ -1,4 +1,4 @@
-/** Writes access control: `limit_req`, `limit_conn`, `allow` and `deny`, `auth_basic`, `auth_request` and `satisfy`. */
+/** Translates access control: `limit_req`, `limit_conn`, `allow` and `deny`, `auth_basic`, `auth_request` and `satisfy`. */
 import { translateAddressRules } from './conditions.ts';
 import { quoteText, word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
@@ -66,7 +66,7 @@ function negateExpression(expression: string): string {
 	return expression.startsWith('not ') ? expression.slice(4) : `not ${expression}`;
 }
 
-/** Writes `auth_basic`. Returns false if it cannot be translated; access must then be denied. */
+/** Translates `auth_basic`. Returns false if it cannot be translated; access must then be denied. */
 function writeBasicAuth(auth: NginxDirective, scope: Scope, { out }: ServerContext): boolean {
 	const [realm = ''] = auth.args;
 	const userFileDirective = scope.lastDirective('auth_basic_user_file');
@@ -89,8 +89,8 @@ function writeBasicAuth(auth: NginxDirective, scope: Scope, { out }: ServerConte
 }
 
 /**
- * Writes `auth_request`, which asks another server for permission. Returns false if it cannot be translated; access must then be
- * denied.
+ * Translates `auth_request`, which asks another server for permission. Returns false if it cannot be translated; access must then
+ * be denied.
  */
 function writeAuthRequest(authRequest: NginxDirective, scope: Scope, cx: ServerContext): boolean {
 	const { out } = cx;
@@ -171,7 +171,7 @@ function writeConcurrencyLimit(directive: NginxDirective, scope: Scope, cx: Serv
 		cx.head.addLine('# Requests beyond a limit of `limit_conn` are answered with 503, not with another status.');
 }
 
-/** Writes the lines of a limit that say by which key requests are counted. */
+/** Writes the lines that set the key by which a limit counts requests. */
 function writeKey(key: string, { out }: ServerContext, variables: Variables): void {
 	if (key === '$binary_remote_addr' || key === '$remote_addr') {
 		out.writeLine('ipv6_prefix 128');

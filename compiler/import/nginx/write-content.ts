@@ -1,4 +1,4 @@
-/** Writes how a location answers a request: its access rules, and then a proxy, PHP or files. */
+/** Translates the directives with which a location answers requests: access rules, and then a proxy, PHP or files. */
 import { translateCondition } from './conditions.ts';
 import { word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
@@ -28,8 +28,8 @@ const UNSUPPORTED_CONTENT: { readonly [name: string]: string } = {
 };
 
 /**
- * Writes everything in a location, from its rewrites to its content. `scope` is the scope of `block`, and `outerScope` the scope
- * around it.
+ * Translates everything in a location, from its rewrites to its content. `scope` is the scope of `block`, and `outerScope` the
+ * scope around it.
  */
 export function writeLocationBody(
 	block: readonly NginxDirective[],
@@ -181,8 +181,8 @@ function writeAnswer(
 const NO_FILES_DIRECTIVES: ReadonlySet<string> = new Set(['return', 'proxy_pass', 'grpc_pass', 'stub_status']);
 
 /**
- * Writes the `root` or `alias` of a location, unless the surrounding block has the same folder. Returns the folder of `root` as
- * written in nginx, without a slash at the end; undefined if there is none or if `alias` is used.
+ * Translates the `root` or `alias` of a location. Omits a `root` that the location only inherits, or that no directive in it uses.
+ * Returns the folder of `root` as written in nginx, without a slash at the end; undefined if there is none or if `alias` is used.
  */
 function writeRoot(
 	block: readonly NginxDirective[],
@@ -254,7 +254,7 @@ function writeLimitExcept(
 	}
 }
 
-/** Writes `try_files`. A request for which no file exists is handled by the lines that are written first. */
+/** Translates `try_files`. A request for which no file exists is handled by the lines that are written first. */
 function writeTryFiles(directive: NginxDirective, cx: ServerContext, variables: Variables): void {
 	const { out } = cx;
 	const fallbackTarget = directive.args.at(-1) ?? '';

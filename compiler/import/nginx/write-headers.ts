@@ -1,4 +1,4 @@
-/** Writes header fields, compression and the maximum size of request bodies. They are written alike for all kinds of content. */
+/** Translates header fields, compression and the maximum size of request bodies, which are alike for all kinds of content. */
 import { type ConfigfileWriter, quoteText, word } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
 import { secondsOf, sizeOf, translateText, type Variables } from './nginx-values.ts';
@@ -10,7 +10,7 @@ import { translateOrKeep } from './write-rewrites.ts';
 /** Matches the statuses of responses to which nginx adds the fields of `add_header` lines without `always`. */
 const SUCCESS_MATCHER = 'match status 200 201 204 206 301 302 303 304 307 308';
 
-/** Writes `add_header` and `expires`. With `isForErrors`, writes only the fields that error responses get as well. */
+/** Translates `add_header` and `expires`. With `isForErrors`, writes only the fields that error responses get as well. */
 export function writeFields(scope: Scope, out: ConfigfileWriter, variables: Variables, isForErrors = false): void {
 	for (const directive of scope.directivesIn('add_header')) {
 		const [field = '', value = '', always] = directive.args;
@@ -87,7 +87,7 @@ export function writeCompression(scope: Scope, out: ConfigfileWriter): void {
 	});
 }
 
-/** Writes the maximum size of request bodies. The default of nginx is 1 MiB. */
+/** Writes the maximum size of request bodies, even if it is not configured: by default, it is 1 MiB in nginx. */
 export function writeBodyLimit(scope: Scope, out: ConfigfileWriter): void {
 	const sizeDirective = scope.lastDirective('client_max_body_size');
 	const writeLimit = (): void => {

@@ -1,4 +1,4 @@
-/** Writes `access_log` and `log_format`. */
+/** Translates `access_log` and `log_format` to `log`. */
 import { quoteText, word } from './configfile-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import type { Scope } from './scope.ts';

@@ -1,4 +1,4 @@
-/** Writes `mirror`. In nginx, an internal location sends the copies to another server. */
+/** Translates `mirror`. In nginx, an internal location sends the copies to another server. */
 import { word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';

@@ -1,4 +1,4 @@
-/** Writes `proxy_pass`, `grpc_pass` and `fastcgi_pass`. */
+/** Translates `proxy_pass`, `grpc_pass` and `fastcgi_pass`. */
 import { type ConfigfileWriter, quoteText, word } from './configfile-writer.ts';
 import type { ServerContext } from './import-context.ts';
 import type { NginxDirective } from './nginx-parser.ts';
@@ -24,7 +24,7 @@ const DEFAULT_FIELD_VALUES: { readonly [field: string]: readonly string[] } = {
 	'accept-encoding': ['$http_accept_encoding'],
 };
 
-/** Writes `proxy_pass` or `grpc_pass` with the proxy settings of its scope. */
+/** Translates `proxy_pass` or `grpc_pass`, and the proxy settings of its scope. */
 export function writeProxy(
 	pass: NginxDirective,
 	scope: Scope,
@@ -93,7 +93,7 @@ function writeProxyChoice(
 	}
 }
 
-/** Writes the change of the path that nginx makes if the address in `proxy_pass` has a URI. */
+/** Writes the lines that change the path as nginx does if the address in `proxy_pass` has a URI. */
 function writePathChange(
 	uri: string | undefined,
 	place: Place,
@@ -314,7 +314,7 @@ const DEFAULT_FASTCGI_PARAMETERS: ReadonlySet<string> = new Set([
 	...['SCRIPT_FILENAME', 'PATH_INFO', 'PATH_TRANSLATED'],
 ]);
 
-/** Writes `fastcgi_pass`. The folder of the scripts is the one that a `root` line sets. */
+/** Translates `fastcgi_pass`. The folder of the scripts is the one that a `root` line sets. */
 export function writePhp(pass: NginxDirective, scope: Scope, cx: ServerContext, variables: Variables): void {
 	const { out, pools } = cx;
 	const address = (pass.args[0] ?? '').replace(

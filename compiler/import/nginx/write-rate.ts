@@ -1,4 +1,4 @@
-/** Writes `limit_rate` and `limit_rate_after`. */
+/** Translates nginx's `limit_rate` and `limit_rate_after` to a single `limit_rate`. */
 import type { ConfigfileWriter } from './configfile-writer.ts';
 import { hasVariable, sizeOf } from './nginx-values.ts';
 import type { Scope } from './scope.ts';

@@ -1,4 +1,4 @@
-/** Writes `return`, `rewrite`, `set`, `break` and `if`, the directives that nginx runs before it looks for content. */
+/** Translates `return`, `rewrite`, `set`, `break` and `if`, the directives that nginx runs before it looks for content. */
 import { type Condition, type ConditionContext, translateCondition } from './conditions.ts';
 import { type ConfigfileWriter, quoteText, word } from './configfile-writer.ts';
 import type { NginxDirective } from './nginx-parser.ts';
@@ -51,7 +51,7 @@ export function mayLeave(directives: readonly NginxDirective[]): boolean {
 	);
 }
 
-/** Writes rewrite directives in order. Returns true if one of them answers every request. */
+/** Translates rewrite directives in order. Returns true if one of them answers every request. */
 export function writeRewrites(
 	directives: readonly NginxDirective[],
 	place: RewritePlace,
@@ -142,8 +142,8 @@ function matchesEveryPath(pattern: string): boolean {
 }
 
 /**
- * Writes a `rewrite`. Returns true if `laterSteps`, the directives after it, have been written as well, because they run only if
- * the pattern does not match.
+ * Translates a `rewrite`. Returns true if `laterSteps`, the directives after it, have been translated as well, because they run
+ * only if the pattern does not match.
  */
 function writeRewrite(
 	directive: NginxDirective,
@@ -204,8 +204,8 @@ function rewriteTarget(target: string, variables: Variables): string {
 }
 
 /**
- * Writes an `if`. Returns true if `laterSteps`, the directives after it, have been written as well, because they run only if the
- * condition does not hold.
+ * Translates an `if`. Returns true if `laterSteps`, the directives after it, have been translated as well, because they run only
+ * if the condition does not hold.
  */
 function writeIf(
 	directive: NginxDirective,

@@ -1,4 +1,4 @@
-/** Finds the first condition in a list that covers another condition. */
+/** Finds the first condition in a list that holds for every request for which a given condition holds. */
 import type { Matcher } from '../../document/document.ts';
 import { coversMatcher, pathValuesOf } from './coverage.ts';
 import { PathPatternIndex } from './path-pattern-index.ts';
@@ -43,7 +43,7 @@ function pathsToCover(matcher: Matcher): readonly string[] | undefined {
 	if (matcher.type !== 'all') {
 		const values = pathValuesOf(matcher);
 		if (!values) return [];
-		// A list without values is covered by any list.
+		// A list without values matches no request, so every other list covers it.
 		return values[0] === undefined ? undefined : [values[0], literalBeginning(values[0])];
 	}
 	const paths: string[] = [];

@@ -33,7 +33,7 @@ interface MissingRoot {
 }
 
 /**
- * Yields the roots that are not folders. Ignores roots that depend on the request, and paths at which the reader does not look.
+ * Yields the roots that are not folders. Ignores roots that depend on the request, and paths that the reader may not examine.
  */
 export function* missingRoots(
 	walkedDocument: WalkedDocument,

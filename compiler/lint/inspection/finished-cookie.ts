@@ -103,7 +103,7 @@ function isCertain({ exclusive }: Step, conditions: readonly Matcher[], met: rea
 	);
 }
 
-/** Returns the conditions that every request running a step has met: its own, and that of the branch around it. */
+/** Returns the conditions that hold for every request that runs a step: those of the step and of the branch around it. */
 function conditionsOf(walked: WalkedStep): Matcher[] {
 	return [walked.step.when as Matcher | undefined, branchOf(walked)?.when].filter(condition => condition !== undefined);
 }

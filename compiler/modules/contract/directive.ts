@@ -82,13 +82,13 @@ export interface SiteDirective {
 	readonly schema: Schema;
 }
 
-/** A site during lowering. */
+/** A site of the document that is still being lowered, so that directives can add to it. */
 export interface SiteDraft {
 	addresses: string[];
 	[field: string]: unknown;
 }
 
-/** A directive of either kind. */
+/** A directive that lowers to steps, or one that configures the site itself. */
 export type Directive = HandlerDirective | SiteDirective;
 
 /** Erases a handler directive's step type, for the registry. */

@@ -21,13 +21,13 @@ const DEFAULT_DISK_BYTES = 1024 ** 3;
 const MIN_DISK_BYTES = 4 * 1024 ** 2;
 const MAX_DISK_BYTES = 1024 ** 4;
 
-/** Default and maximum of `max_size` of `shared`, in bytes. Redis holds a response in memory and sends it in one go. */
+/** Default and maximum of the setting `max_size` in `shared`, in bytes. Redis holds a response in memory and sends it at once. */
 const DEFAULT_SHARED_BYTES = 1024 ** 2;
 const MAX_SHARED_BYTES = 16 * 1024 ** 2;
-/** Default and maximum of `keep` of `shared`, in milliseconds. */
+/** Default and maximum of the setting `keep` in `shared`, in milliseconds. */
 const DEFAULT_KEEP_MS = 3_600_000;
 const MAX_KEEP_MS = 604_800_000;
-/** Default and maximum of `wait` of `shared`, in milliseconds. */
+/** Default and maximum of the setting `wait` in `shared`, in milliseconds. */
 const DEFAULT_SHARED_WAIT_MS = 2000;
 const MAX_SHARED_WAIT_MS = 60_000;
 
@@ -50,7 +50,7 @@ export interface CacheDefaults extends CacheRuleFields {
 	readonly shared?: ClusterTierSettings;
 }
 
-/** Returns the defaults of all `cache` directives, which `settings.cache` of the document overrides. */
+/** Returns the defaults for all `cache` directives: the values in `settings.cache`, completed by built-in values. */
 export function cacheDefaults(settings: Settings): CacheDefaults {
 	const {
 		ceiling = DEFAULT_STORE_BYTES,
