@@ -1,4 +1,4 @@
-/** Formats header fields for access entries, from cached parts for each name. */
+/** Formats header fields for access log entries. What depends only on the name of a field is cached. */
 import { isSecretHeader } from '../../compiler/document/secret-names.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import { jsonString } from './encoders.ts';
@@ -41,7 +41,7 @@ export class HeaderFields {
 		const fieldList: string[] = [];
 		for (let i = 0; i < headers.size; i++) {
 			const name = headers.nameAt(i);
-			// Secrets are not kept beyond their request.
+			// A list with a secret is not kept as the last one, because secrets must not stay in memory after their request.
 			if (this.#cachedName(name).isSecret) {
 				this.#lastList = UNMATCHED_LIST;
 				return fieldsJson;

@@ -137,13 +137,13 @@ function filterQuery(uri: string, actions: readonly ParameterAction[]): string {
 	return query === '' ? uri.slice(0, queryStart) : `${uri.slice(0, queryStart)}?${query}`;
 }
 
-/** Filters the cookies of a field `Cookie`. */
+/** Filters the cookies in a `Cookie` field. */
 function filterCookies(field: string, actions: readonly ParameterAction[]): string {
 	const remainingCookies = field.split(';').flatMap(piece => filterPair(piece.trim(), actions) ?? []);
 	return remainingCookies.filter(piece => piece !== '').join('; ');
 }
 
-/** Filters the cookie of a field `Set-Cookie`, keeping its attributes. If the cookie is deleted, so is the field. */
+/** Filters the cookie in a `Set-Cookie` field, keeping its attributes. If the cookie is deleted, so is the field. */
 function filterSetCookie(field: string, actions: readonly ParameterAction[]): string {
 	const [cookie, ...attributes] = field.split(';');
 	const remainingCookie = filterPair(cookie!.trim(), actions);

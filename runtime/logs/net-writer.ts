@@ -25,7 +25,7 @@ const MAX_DATAGRAM_BYTES = 65_507;
 /** Options of a writer that sends lines to a collector. */
 export interface NetWriterOptions {
 	readonly connectTimeoutMs: number;
-	/** Receives lines until the first connection; if undefined, opening waits for the connection. */
+	/** Receives lines until the collector has been reached for the first time. If undefined, the writer is not open until then. */
 	readonly fallbackWriter: LogWriter | undefined;
 	readonly events?: WriterEvents | undefined;
 }

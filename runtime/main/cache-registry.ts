@@ -174,7 +174,8 @@ export class CacheRegistry implements CacheWatcher {
 			try {
 				memory.onThreadEnded(thread);
 			} catch (error) {
-				// Another thread, which has also died, holds the lock. When its end is reported, the store is reset.
+				// Another thread, which has also died, holds the store's lock. The store is reset when the end of that thread is
+				// reported.
 				if (!(error instanceof LockLost)) throw error;
 			}
 			endFetchesOf(memory, thread);

@@ -48,7 +48,10 @@ export interface WorkerPoolHost {
 	readonly totals: ThreadTotals;
 	/** Start parameters common to all threads. */
 	readonly deps: Pick<WorkerStartData, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
-	/** Called when threads open upstream pools. The next members are the same for caches, rate limits and concurrency limits. */
+	/**
+	 * Watches the upstream pools that threads open. The next three members do the same for caches, rate limits and concurrency
+	 * limits.
+	 */
 	readonly pools: PoolWatcher;
 	readonly caches: CacheWatcher;
 	readonly limits: LimitsWatcher;

@@ -372,7 +372,7 @@ export class WorkerPool {
 		let cause = 'ended';
 		for (const message of this.#host.introductoryMessages()) thread.postMessage(message);
 		thread.on('message', (message: MessageFromWorker) => {
-			// An abandoned thread may recover and send messages, which are ignored.
+			// Messages of a thread that has been abandoned or replaced are ignored.
 			if (slot.thread === thread) this.#onMessage(slot, thread, message);
 		});
 		thread.on('error', error => {
@@ -420,7 +420,7 @@ export class WorkerPool {
 	#terminateUnresponsive(slot: WorkerSlot): void {
 		const { thread } = slot;
 		if (!thread || slot.terminationTimer) return;
-		// A thread that cannot be terminated is abandoned. It will never run any of our code again.
+		// A thread that does not end in time is abandoned. Its termination is pending, so it will never run any of our code again.
 		slot.terminationTimer = setTimeout(() => this.#onThreadEnd(slot, ''), THREAD_END_LIMIT_MS);
 		this.#buildingSlots = this.#buildingSlots.filter(building => building !== slot);
 		slot.pendingStep?.resolve();

@@ -28,7 +28,7 @@ const FAMILIES_BY_NAME: ReadonlyMap<string, SeriesFamily> = new Map(
 	SERIES_FAMILIES.map(family => [family.name, family]),
 );
 
-/** Collects the counters of threads. A read may miss a concurrent increment, but at most one. */
+/** Sums the counters of threads. A sum may lack an increment that a thread makes while the counters are read. */
 export class ThreadTotals {
 	readonly #threadsByIndex = new Map<number, ThreadPages>();
 	#wantsVitals = false;

@@ -87,7 +87,8 @@ export class AccountFiles {
 			const newState = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 			if (newState === file.lastState) return;
 			const bytes = await readBounded(handle);
-			// An invalid version is not parsed again either, because the state is stored before parsing.
+			// The state is stored before parsing, which throws for an invalid file, so that an invalid file is not parsed again at each
+			// check.
 			const isSettled = Math.abs(Date.now() - Number(ctimeNs / 1_000_000n)) > MTIME_SETTLING_MS;
 			file.lastState = isSettled ? newState : '';
 			parseAccountFile(bytes, path);

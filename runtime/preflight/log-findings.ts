@@ -36,7 +36,7 @@ function logFinding(
 		if (code === undefined) return undefined;
 		const message = `The log file ${location.file} cannot be opened: ${code}.`;
 		if (code !== 'EACCES') return { code: 'log/output', severity: 'error', message };
-		// The server may run as a different user.
+		// Reported only as a warning, because the server may run as a different user.
 		const hint = 'The current user cannot write there. The user that the server runs as must be able to.';
 		return { code: 'log/output', severity: 'warning', message, hint };
 	} catch (error) {

@@ -169,7 +169,7 @@ export class FastcgiConnection
 		return formatBeginRequest([...requestVariables, ...params], this.#options.keepAlive);
 	}
 
-	/** Implements `BodyPumpOwner`. */
+	/** Implements `BodyPumpOwner`: writes a chunk of the body as STDIN records. */
 	writePiece(bytes: Uint8Array): boolean {
 		for (const record of formatStreamData(RECORD_TYPE.stdin, bytes)) this.#output.writeBytes(record);
 		return !this.#output.hasPending;
@@ -192,17 +192,17 @@ export class FastcgiConnection
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
 	}
 
-	/** Implements OutputOwner. */
+	/** Implements OutputOwner: pending writes have been sent. */
 	onOutputDrained(): void {
 		this.#bodyPump?.onPieceFlushed();
 	}
 
-	/** Implements TimedCall. */
+	/** Implements TimedCall: false while reading is paused because the body's consumer has no room. */
 	get isReading(): boolean {
 		return this.#wantsData;
 	}
 
-	/** Implements UpstreamSocketOwner. */
+	/** Implements UpstreamSocketOwner: true while a response whose head has been reported is still incomplete. */
 	get isAnswering(): boolean {
 		return this.#isAnswered && this.#call !== undefined;
 	}
@@ -212,29 +212,29 @@ export class FastcgiConnection
 		this.#bodyPump?.stop();
 	}
 
-	/** Implements TimedCall. */
+	/** Implements TimedCall: reports whether sending the request body has stalled. */
 	checkStalled(): boolean {
 		return this.#bodyPump?.checkStalled() === true;
 	}
 
-	/** Implements TimedCall. */
+	/** Implements TimedCall: fails the request. */
 	onTimeout(reason: string): void {
 		this.#fail(new UpstreamError('timeout', `the application ${reason}`));
 	}
 
-	/** Implements BodyOwner. */
+	/** Implements BodyOwner: the consumer has room again. */
 	resumeBody(): void {
 		if (this.#wantsData) return;
 		this.#wantsData = true;
 		this.#socket.resume();
 	}
 
-	/** Implements BodyOwner. */
+	/** Implements BodyOwner: the consumer does not want the rest of the body. */
 	cancelBody(): void {
 		if (this.#call) this.#fail(new UpstreamError('response', 'the body was canceled'), true);
 	}
 
-	/** Implements UpstreamSocketOwner. */
+	/** Implements UpstreamSocketOwner: bytes have been received. */
 	onReceived(bytes: Buffer, count: number): boolean {
 		const call = this.#call;
 		if (!call) {
@@ -261,7 +261,7 @@ export class FastcgiConnection
 		if (roomBytes !== undefined && roomBytes < MIN_ROOM_FOR_FULL_READ_BYTES) this.#upstreamSocket.readAtMost(roomBytes);
 	}
 
-	/** Implements RecordSink. */
+	/** Implements RecordSink: handles a part of the response or of the application's standard error. */
 	onContent(type: number, bytes: Buffer): void {
 		if (this.#responseError !== undefined || this.#hasRequestEnded) return;
 		if (type === RECORD_TYPE.stderr) {
@@ -292,7 +292,7 @@ export class FastcgiConnection
 		if (firstBodyText !== '') this.#addContent(Buffer.from(firstBodyText, 'latin1'));
 	}
 
-	/** Implements RecordSink. */
+	/** Implements RecordSink: the application has ended the request. */
 	onRequestEnded(_appStatus: number, protocolStatus: number): void {
 		if (protocolStatus !== 0) {
 			this.#responseError ??= `the application refused the request (${protocolStatus})`;
@@ -372,7 +372,7 @@ export class FastcgiConnection
 		this.onClosed(undefined);
 	}
 
-	/** Implements UpstreamSocketOwner. */
+	/** Implements UpstreamSocketOwner: the socket has closed. */
 	onClosed(error: Error | undefined): void {
 		if (this.#isClosed) return;
 		if (!this.#call) {

@@ -152,7 +152,7 @@ export class FieldParser {
 				case 10:
 					if (isSameFieldName(name, 'connection')) {
 						if (this.#isTrailer) {
-							// Some parsers obey `Connection` even in trailers.
+							// Some parsers obey `Connection` even in trailers, so a request that has it there is rejected.
 							if (this.#isRequest) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}

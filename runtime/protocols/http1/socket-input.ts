@@ -163,12 +163,12 @@ export class SocketInput implements SocketOwner, BlockSource {
 		} else if (!this.#upgradedStream.receive(block ?? this.#readMemory!.buffer, 0, count)) this.socket.pause();
 	}
 
-	/** Implements `BlockSource`. */
+	/** Implements `BlockSource`: the descriptor of a direct socket; −1 for a stream. */
 	get descriptor(): number {
 		return this.socket instanceof DirectSocket ? this.socket.descriptor : -1;
 	}
 
-	/** Implements `BlockSource`. */
+	/** Implements `BlockSource`: makes the next read a short one. */
 	shortenNextRead(): void {
 		if (!this.#isReceiving || this.#block !== undefined) return;
 		(this.socket as DirectSocket).nextMemory = this.#readMemory!.shortBuffer;
@@ -186,7 +186,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 		return this.#isReceiving;
 	}
 
-	/** Implements `BlockSource`. */
+	/** Implements `BlockSource`: sets the memory for the next read. */
 	setReadMemory(memory: Buffer | undefined): void {
 		this.#isNextReadShort = false;
 		this.#block = memory;

@@ -62,7 +62,7 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		return true;
 	}
 
-	/** Implements OutputOwner. */
+	/** Implements OutputOwner: pending writes have been sent. */
 	onOutputDrained(): void {
 		if (this.#closesWhenDrained) this.destroy();
 		else if (this.#isJoinedPaused) {

@@ -200,7 +200,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		return (source?.trailers?.size ?? 0) > 0;
 	}
 
-	/** Implements TimedCall. */
+	/** Implements TimedCall: false while reading is paused because the body's consumer has no room. */
 	get isReading(): boolean {
 		return !this.#isPaused;
 	}
@@ -210,7 +210,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		return this.output.sendWindow <= 0 || this.#session.sendWindow <= 0 || this.#session.frames.full;
 	}
 
-	/** Implements TimedCall. */
+	/** Implements TimedCall: fails the exchange. */
 	onTimeout(reason: string): void {
 		this.#fail(new UpstreamError('timeout', `the upstream ${reason}`));
 	}
@@ -337,7 +337,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		return true;
 	}
 
-	/** Implements BodyOwner. */
+	/** Implements BodyOwner: the consumer has room again. */
 	resumeBody(): void {
 		this.#isPaused = false;
 		const withheldBytes = this.#withheldBytes;
@@ -345,7 +345,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#returnWindow(withheldBytes, false);
 	}
 
-	/** Implements BodyOwner. */
+	/** Implements BodyOwner: the consumer does not want the rest of the body. */
 	cancelBody(): void {
 		this.#abort('the body was canceled');
 	}

@@ -13,7 +13,7 @@ const MAX_FREE_BUFFERS = 16;
 /** Memory for gathered frames. At any time, its contents belong to one connection, the `owner`. */
 export class OutputMemory {
 	bytes: Buffer = Buffer.allocUnsafeSlow(OUTPUT_BUFFER_BYTES);
-	/** Position of the next frame. */
+	/** Index in `bytes` at which the next frame will be written. */
 	writeIndex = 0;
 	owner: OutputOwner | undefined = undefined;
 	readonly #freeBuffers: Buffer[] = [];
