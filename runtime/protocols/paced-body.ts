@@ -107,7 +107,7 @@ export class PacedBody implements BodySource {
 		return (this.#remainder?.byteLength ?? 0) + (this.#body.heldBytes ?? 0);
 	}
 
-	/** Undefined if the body must be pulled. */
+	/** Sends the body inside the kernel, within the rate; undefined if the body must be pulled. */
 	get sendTo(): BodySource['sendTo'] {
 		return this.#body.sendTo === undefined ? undefined : this.#sendTo;
 	}

@@ -26,9 +26,7 @@ export interface ProtocolHost {
 	readonly limits: ProtocolLimits;
 	/** True while the server is being drained. Responses then have `Connection: close`. */
 	readonly draining: boolean;
-	/** Counters specific to HTTP/2. */
 	readonly http2?: Http2Counters | undefined;
-	/** Counters specific to HTTP/3. */
 	readonly http3?: Http3Counters | undefined;
 }
 

@@ -217,7 +217,7 @@ export class PublishedConfiguration {
 		for (const failure of start.failures) if (!isOver(failure)) this.#recordFailure(failure);
 	}
 
-	/** The state with which a process that takes over from this one starts if it serves the same publication. */
+	/** What a process that takes over from this one and serves the same publication must know. */
 	get startOfSuccessor(): Pick<
 		PublicationStart,
 		'serves' | 'identity' | 'isFromDisk' | 'errorRateBefore' | 'failures'

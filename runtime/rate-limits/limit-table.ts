@@ -135,8 +135,8 @@ export class LimitTable {
 	readonly unreported: UnreportedUsage | undefined;
 
 	/**
-	 * @param buffer At least {@link limitTableWords} Int32 values. All are 0, except perhaps the secret, when the first thread opens
-	 * it.
+	 * @param buffer At least {@link limitTableWords} Int32 values. When the first thread opens the table, all are 0, except perhaps
+	 * the secret.
 	 */
 	constructor(buffer: SharedArrayBuffer, maxKeys: number, isShared = false) {
 		const { setCount, times, ids, setWords, unreportedOffset } = viewsOf(buffer, maxKeys);

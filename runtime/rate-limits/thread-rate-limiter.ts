@@ -16,7 +16,7 @@ import type { LimitTable } from './limit-table.ts';
 export type RateLimitEvent = RateLimitOutcome | 'waited' | { readonly policy: UnavailablePolicy };
 
 export interface ThreadRateLimiterDeps {
-	/** Returns the counter of an event; called once for each event that occurs. */
+	/** Returns the counter of an event. Called when the event occurs for the first time. */
 	counterOf(event: RateLimitEvent): EventCounter;
 	/**
 	 * Tells the main thread to report usage to Redis. If `place` is given, the key at this place of the table is reported at once,

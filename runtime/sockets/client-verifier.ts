@@ -79,7 +79,7 @@ export function clientVerifier(): ClientVerifier | undefined {
 	return threadVerifier;
 }
 
-/** Reports whether the criteria reject any certificate at all. */
+/** Reports whether the criteria can reject a certificate. Otherwise, they accept every certificate. */
 export function checksCertificates({ chain, leaves }: ClientCertificateCriteria): boolean {
 	return chain || leaves !== undefined;
 }

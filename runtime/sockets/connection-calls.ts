@@ -140,7 +140,7 @@ export class ConnectionCalls {
 		return this.#shutdown(descriptor, SHUT_WR);
 	}
 
-	/** Writes bytes. Returns the number of bytes that the system accepted, or −1 if it accepted none, for whatever reason. */
+	/** Writes bytes. Returns the number of bytes that the system accepted, or −1 if it accepted none or an error occurred. */
 	write(descriptor: number, bytes: Uint8Array): number {
 		return bytes.byteLength === 0 ? 0 : this.poller.write(descriptor, bytes);
 	}

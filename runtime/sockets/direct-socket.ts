@@ -127,7 +127,7 @@ export class DirectSocket implements PolledSocket {
 	/** The object that receives the events once `start` has been called. */
 	holder: SocketOwner | undefined = undefined;
 	destroyed = false;
-	/** True if no more will be written. */
+	/** True once {@link end} has been called. */
 	writableEnded = false;
 	/**
 	 * The memory for the reads after the current one. The holder may set it in `onReceived`, and must keep it alive as long as it is

@@ -2,7 +2,7 @@
 
 /**
  * `direct` bypasses Node's public modules for speed: epoll, read, write, sendfile, splice, and the handles of Node's own sockets.
- * `node` uses only Node's public modules, except for `dup` through `node:ffi`. Both support the same configurations.
+ * `node` uses only Node's public modules, except for `dup` through `node:ffi`. Both modes support the same configurations.
  */
 export type IoMode = 'direct' | 'node';
 

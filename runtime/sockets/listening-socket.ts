@@ -33,7 +33,7 @@ export interface ListeningOwner {
 	onAcceptFailed(error: NodeJS.ErrnoException): void;
 }
 
-/** A listening socket, in either I/O mode. */
+/** The common interface of the listening sockets of the two I/O modes. */
 export interface ListeningSocket {
 	/** Binds and listens. Rejects with the system's error. */
 	listen(target: ListenTarget): Promise<void>;

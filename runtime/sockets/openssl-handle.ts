@@ -307,8 +307,6 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#tcpHandle.close(() => onClosed?.call(this));
 	}
 
-	// The handshake.
-
 	/**
 	 * Reads the available bytes of the handshake. With `hasEnd`, which means that no further event follows, reads until the socket
 	 * is empty.
@@ -420,7 +418,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		return true;
 	}
 
-	/** Makes OpenSSL read from the descriptor if it has read everything in memory so far. Returns true if it has. */
+	/** If OpenSSL reads from memory, makes it read from the descriptor instead and returns true. Otherwise returns false. */
 	#switchInput(): boolean {
 		if (!this.#readsFromMemory) return false;
 		this.#readsFromMemory = false;
@@ -437,8 +435,6 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		if (callbacks) callbacks.onError(error, this.svcSocket);
 		else this.svcSocket.destroy(error);
 	}
-
-	// Reading.
 
 	/** Schedules a read, because the poller reports no event for the available data. */
 	#scheduleRead(): void {
@@ -541,8 +537,6 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	#keepBuffers(): void {
 		if (!this.#thread.keepBuffers(this)) this.#thread.functions.SSL_free_buffers(this.#ssl);
 	}
-
-	// Writing.
 
 	/**
 	 * Writes the plaintext at an address. Returns 0 if the system has accepted all records, an error number, or the write in

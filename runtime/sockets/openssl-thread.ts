@@ -340,7 +340,7 @@ export class OpensslThread {
 
 	/**
 	 * Arranges for a connection's buffers to be freed once it has been idle for a while. Returns false if too many connections keep
-	 * theirs.
+	 * their buffers.
 	 */
 	keepBuffers(owner: BufferOwner): boolean {
 		if (this.#bufferOwners.size >= MAX_BUFFER_OWNERS) return false;

@@ -207,7 +207,7 @@ export class SocketOutput {
 	get #onStreamWritten(): (error?: Error | null) => void {
 		this.#streamWrittenCallback ??= error => {
 			this.#pendingWriteCount--;
-			// A failed write closes the socket by itself.
+			// After a failed write, the stream closes the socket.
 			if (!error && this.#pendingWriteCount === 0 && !this.#socket.destroyed) this.#owner.onOutputDrained();
 		};
 		return this.#streamWrittenCallback;

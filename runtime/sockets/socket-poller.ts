@@ -257,8 +257,8 @@ export class SocketPoller {
 	}
 
 	/**
-	 * Writes the bytes at an address. Returns the number of bytes that the system accepted, or −1 if it accepted none, for whatever
-	 * reason.
+	 * Writes the bytes at an address. Returns the number of bytes that the system accepted, or −1 if it accepted none or an error
+	 * occurred.
 	 */
 	writeAt(descriptor: number, address: bigint, length: number): number {
 		return this.#write(descriptor, address, length);

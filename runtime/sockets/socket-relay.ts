@@ -22,7 +22,7 @@ const SPLICE_FLAGS = 3;
 const PEEK_FLAGS = 0x42;
 /** Maximum bytes per move. Bytes that the other socket does not accept must be held in memory. */
 const MAX_MOVE_BYTES = 131_072;
-/** After a move of at least this many bytes, another one is worth its system calls. */
+/** After a move of at least this many bytes, another move is tried, because it is likely to be worth its system calls. */
 const LARGE_MOVE_BYTES = 32_768;
 /** Maximum bytes moved before other sockets get their turn. */
 const MAX_TURN_BYTES = 1_048_576;

@@ -324,8 +324,6 @@ export class TlsHandle implements StreamHandle {
 		}
 	}
 
-	// Writes.
-
 	/** Returns the result of a write. If the system has accepted all of it, the caller need not wait for Node to complete it. */
 	#handleResult(result: number | PendingWrite, retainedData: unknown): number | PendingWrite {
 		if (typeof result === 'number') return result;

@@ -2,8 +2,8 @@
 import { opensslThread } from './openssl-thread.ts';
 
 /**
- * `openssl` calls the OpenSSL that Node contains, which needs `direct` I/O; `node` uses Node's own TLS objects. Both support the
- * same configurations.
+ * `openssl` calls the OpenSSL that Node contains, which needs `direct` I/O; `node` uses Node's own TLS objects. Both modes
+ * support the same configurations.
  */
 export type TlsMode = 'openssl' | 'node';
 

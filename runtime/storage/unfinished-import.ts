@@ -29,7 +29,7 @@ export async function writePlan(importFolder: string, keys: readonly string[]): 
 	}
 }
 
-/** Deletes the plan. Called when either all files are in place or none of them is. */
+/** Deletes the plan. Called when all files are in place. */
 export async function deletePlan(importFolder: string): Promise<void> {
 	await unlink(path.join(importFolder, PLAN_FILE));
 }

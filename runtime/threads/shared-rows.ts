@@ -26,9 +26,9 @@ export interface MemoryRequest {
 
 /** Receives notifications about the memory of upstream pools. */
 export interface PoolWatcher {
-	/** Called when memory has been allocated, before it is used. All values are 0. */
+	/** Called when the memory of a pool has been allocated, before it is used. All its values are 0. */
 	onPoolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rowCount: number): void;
-	/** Called when the last user has released the memory. */
+	/** Called when the last user has released the memory of a pool. */
 	onPoolClosed(key: string): void;
 	/** Called with the addresses that the pool's dynamic source has found on one thread. */
 	onAddressesFound(key: string, thread: number, addresses: readonly string[]): void;

@@ -47,7 +47,7 @@ export interface ThreadActivitySnapshot {
 	readonly isRequestNew: boolean;
 }
 
-/** The memory of one thread. Only the thread writes to it, in a few nanoseconds. */
+/** The shared memory with the activity of one thread. Only that thread writes to it, which takes a few nanoseconds. */
 export class ThreadActivity {
 	readonly memory: SharedArrayBuffer;
 	readonly #slots: Float64Array;

@@ -59,7 +59,7 @@ evaluate('${threadAsset(kind)}')(load);
 `;
 }
 
-/** Reads an asset embedded in the binary. */
+/** The JavaScript of a function that reads an asset embedded in the binary. */
 const READ_ASSET_EXPRESSION = `name => Buffer.from(require('node:sea').getRawAsset(name))`;
 
 /**
@@ -69,7 +69,7 @@ const READ_ASSET_EXPRESSION = `name => Buffer.from(require('node:sea').getRawAss
  */
 export const THREAD_CODE_VARIABLE = 'SVC_THREAD_CODE';
 
-/** Reads an asset from the folder that {@link THREAD_CODE_VARIABLE} names. */
+/** The JavaScript of a function that reads an asset from the folder that {@link THREAD_CODE_VARIABLE} names. */
 const READ_FILE_EXPRESSION = `name => require('node:fs').readFileSync(process.env.${THREAD_CODE_VARIABLE} + '/' + name)`;
 
 /**

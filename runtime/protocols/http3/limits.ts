@@ -2,7 +2,7 @@
 
 /** Maximum unfinished requests of a connection, including those that were reset. QUIC lets a client have 100 open streams. */
 export const MAX_EXCHANGES = 128;
-/** Maximum unidirectional streams that a client may have open, in addition to its control stream and the two of QPACK. */
+/** Maximum unidirectional streams that a client may have open, in addition to its control stream and its two QPACK streams. */
 export const MAX_OTHER_STREAMS = 16;
 /**
  * Number of streams of a client after which its connection is shut down gracefully. OpenSSL 3.5 keeps about 500 bytes of every
@@ -23,7 +23,7 @@ export const MAX_CONTROL_FRAME_BYTES = 16_384;
 export const MAX_DATA_PAYLOAD_BYTES = 16_384;
 /** Maximum bytes that one stream pulls from the body of its response at a time. */
 export const MAX_STREAM_PULL_BYTES = 131_072;
-/** Maximum bytes of a request body that wait for its reader. When they are reached, QUIC's flow control stops the client. */
+/** Maximum bytes of a request body that wait for its reader. At this limit, QUIC's flow control stops the client. */
 export const MAX_HELD_BODY_BYTES = 131_072;
 /** Maximum milliseconds between the two GOAWAY frames of a graceful shutdown (RFC 9114 §5.2). */
 export const GOAWAY_WAIT_MS = 1000;

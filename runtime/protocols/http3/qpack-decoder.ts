@@ -1,8 +1,8 @@
 /**
  * Decodes field sections (QPACK, RFC 9204). Clients may use only the static table. With a dynamic table, a lost packet would delay
- * every section that refers to its contents, each connection would need memory for a table, and one more stream would have to be
- * limited. All this would only shorten requests, which are small anyway. Therefore sections are decoded without state, and a
- * reference to a dynamic table is an error.
+ * every section that refers to its contents, each connection would need memory for a table, and the client's encoder stream
+ * would need limits. All this would only shorten requests, which are small anyway. Therefore sections are decoded without
+ * state, and a reference to a dynamic table is an error.
  */
 import { DecodedField } from '../http2/field.ts';
 import type { FieldSink, StringMemory } from '../http2/hpack-decoder.ts';
@@ -17,7 +17,7 @@ const STATIC_ENTRIES: readonly DecodedField[] = Array.from(
 	(_, i) => new DecodedField(QPACK_STATIC_FIELDS[i * 2]!, QPACK_STATIC_FIELDS[i * 2 + 1]!),
 );
 
-/** Decodes field sections. One per thread, because sections do not depend on previous ones. */
+/** Decodes field sections. One decoder per thread is enough, because no section depends on previous ones. */
 export class QpackDecoder {
 	readonly #stringMemory: StringMemory;
 	#readIndex = 0;

@@ -13,7 +13,7 @@ import type { QpackDecoder } from './qpack-decoder.ts';
 export interface RequestConnection extends StreamSession {
 	readonly requestFields: RequestFields;
 	readonly qpackDecoder: QpackDecoder;
-	/** Must be called before input is processed. Has no effect if it is called while other input is being processed. */
+	/** Postpones sending until all input has been processed. Must be called before input is processed. May be called again. */
 	beginInput(): void;
 	/** Starts the exchange of a request now, or when the buffers have room for its response. */
 	startExchange(stream: Http2Stream, fields: RequestFields): void;

@@ -21,7 +21,7 @@ const SHUTDOWN_NO_FLUSH = 2n;
 const SHUTDOWN_NO_BLOCK = 4n;
 const CLOSED_LOCALLY = 1;
 const CLOSED_BY_TRANSPORT = 2;
-/** Offsets of results in the thread's memory for results. */
+/** Offsets in `QuicThread.results`, where OpenSSL stores results. */
 const RESULT_OFFSETS = { time: 48n, infinite: 64n, close: 72n } as const;
 const CTRL_MODE = 33;
 /** Modes for SSL_CTRL_MODE: SSL_MODE_ENABLE_PARTIAL_WRITE and SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER. */
@@ -88,7 +88,7 @@ export function shutDownConnection(thread: QuicThread, connection: bigint, code:
 }
 
 /**
- * Asks OpenSSL how a connection was closed, and stores the answer in the thread's memory, where {@link storedCloseInfo} reads it.
+ * Asks OpenSSL how a connection was closed, and stores the answer in `QuicThread.results` for {@link storedCloseInfo}.
  * Returns false if the connection is not closed.
  */
 export function askCloseInfo(thread: QuicThread, connection: bigint): boolean {

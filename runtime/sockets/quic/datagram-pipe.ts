@@ -38,15 +38,13 @@ const TWO_POWER_32 = 2 ** 32;
 export class DatagramPipe {
 	readonly #functions: QuicLibrary['functions'];
 	readonly #memory: DatagramMemory;
-	/** OpenSSL's end of the pair. */
 	readonly #opensslEnd: bigint;
-	/** Our end of the pair. */
 	readonly #ourEnd: bigint;
 	/** The `BIO_MSG`s of received datagrams, which are put into the pair. */
 	readonly #input: Messages;
 	/**
-	 * The `BIO_MSG`s for datagrams that are taken out of the pair. Each points to its own part of the thread's memory for
-	 * datagrams to send.
+	 * The `BIO_MSG`s for datagrams that are taken out of the pair. Each points to its own part of
+	 * `DatagramMemory.outgoingPayloads`.
 	 */
 	readonly #output: Messages;
 	/** Address of the first received datagram. It is less than 2^48, so a number represents it exactly. */
@@ -129,7 +127,7 @@ export class DatagramPipe {
 
 	/**
 	 * Hands at most {@link MAX_INJECTED_DATAGRAMS} received datagrams to OpenSSL, without the pair of BIOs. The connection must run
-	 * before the next call. Parameters and result are those of {@link putDatagrams}.
+	 * before the next call. The parameters and the result are the same as for {@link putDatagrams}.
 	 */
 	injectDatagrams(listener: bigint, received: readonly number[], fromIndex: number, peerPointer: bigint): number {
 		const end = Math.min(received.length, fromIndex + 2 * MAX_INJECTED_DATAGRAMS);
@@ -151,8 +149,8 @@ export class DatagramPipe {
 
 	/**
 	 * Hands datagrams to OpenSSL one by one, from `received[fromIndex]` up to the first one of the usual size or to `end`. If they
-	 * went through the pair of BIOs, OpenSSL would enlarge several buffers for each instead of one. Drops those that are too long.
-	 * Returns the index after the last datagram handled.
+	 * went through the pair of BIOs, OpenSSL would enlarge several buffers for each datagram instead of one. Drops datagrams that
+	 * are too long. Returns the index after the last datagram handled.
 	 */
 	#injectLarge(
 		listener: bigint,
@@ -186,7 +184,7 @@ export class DatagramPipe {
 	}
 
 	/**
-	 * Takes at most `maxCount` datagrams and appends them to those that wait in the thread's memory to be sent.
+	 * Takes at most `maxCount` datagrams and appends them to the waiting ones in `DatagramMemory.outgoingPayloads`.
 	 * Returns how many it took.
 	 */
 	takeDatagrams(maxCount: number): number {

@@ -120,7 +120,7 @@ export class DatagramRelay implements PolledSocket {
 		this.#poller = poller;
 	}
 
-	/** True once either end has closed. */
+	/** True once one of the two ends has been closed. */
 	get closed(): boolean {
 		return this.#isClosed;
 	}

@@ -43,9 +43,9 @@ const STREAM_NO_BLOCK = 2n;
 export interface EngineOwner {
 	readonly tls: QuicTls;
 	readonly port: number;
-	/** Makes room in the thread's memory for datagrams to send. Returns the number of datagrams that fit, at least one. */
+	/** Makes room in `DatagramMemory.outgoingPayloads`. Returns the number of datagrams that fit, at least one. */
 	makeRoom(): number;
-	/** Sends `count` datagrams of an engine. They are in the thread's memory, after the datagrams that already wait there. */
+	/** Sends `count` datagrams of an engine, which are in `DatagramMemory.outgoingPayloads` after those that wait to be sent. */
 	send(engine: QuicEngine, count: number): void;
 	/** Called after each run of an engine, so that its datagrams are sent. */
 	flush(): void;
@@ -108,7 +108,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	#connection = 0n;
 	/** The connection's `QUIC_CHANNEL`; 0 until the connection exists, and if `channelRuns` is undefined. */
 	#channel = 0n;
-	/** Offsets and lengths of the datagrams received since the last run, in the thread's memory. */
+	/** Offsets, in `DatagramMemory.received`, and lengths of the datagrams received since the last run. */
 	readonly #receivedRanges: number[] = [];
 	readonly streamsBySsl: Map<bigint, EngineStream> = new Map();
 	/** Streams that were written completely and released, but have many unacknowledged bytes. */
@@ -186,7 +186,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		return this.#isGone;
 	}
 
-	/** Accepts a datagram. Its bytes are in the thread's memory, and stay valid until `run` is called. */
+	/** Accepts a datagram. Its bytes are in `DatagramMemory.received`, and stay valid until `run` is called. */
 	receive(offset: number, length: number): void {
 		if (this.#isGone) return;
 		this.#hasHeardPeer = true;
@@ -234,7 +234,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	 * is in progress.
 	 */
 	#runLater(): void {
-		// In the next turn, the thread's memory will contain other datagrams, so the received ones are dropped, as if lost on the way.
+		// In the next turn, the receive buffer will contain other datagrams, so these datagrams are dropped, as if lost on the way.
 		this.#receivedRanges.length = 0;
 		setImmediate(() => this.run());
 	}

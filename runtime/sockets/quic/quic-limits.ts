@@ -67,7 +67,7 @@ export const MIN_RETRANSMISSION_INTERVAL_MS = 250;
 export const MAX_HANDSHAKE_RETRANSMISSIONS = 8;
 /**
  * Usual maximum bytes of a received datagram: OpenSSL sends this as max_udp_payload_size (RFC 9000 §18.2), so only
- * the first datagrams of a client, and those of a client that ignores this limit, are longer.
+ * the first datagrams of a client, and datagrams of a client that ignores this limit, are longer.
  */
 export const USUAL_DATAGRAM_BYTES = 1200;
 /**

@@ -150,7 +150,7 @@ export class QuicTls {
 	}
 
 	/**
-	 * Sets the ticket keys, which all threads derive from the same secrets. The first one encrypts, all of them decrypt. If there
+	 * Sets the ticket keys, which all threads derive from the same secrets. The first key encrypts, and every key decrypts. If there
 	 * are none, OpenSSL generates its own keys.
 	 */
 	useTicketKeys(secrets: readonly Buffer[]): void {

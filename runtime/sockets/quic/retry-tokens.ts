@@ -85,7 +85,7 @@ export class RetryTokens {
 	readonly #sealCipher: bigint;
 	readonly #openCipher: bigint;
 	readonly #tagCipher: bigint;
-	/** Input, output, nonces and lengths of the ciphers. */
+	/** Memory for the input, output, nonces and lengths that the ciphers use. */
 	readonly #cipherMemory = Buffer.allocUnsafeSlow(1024).fill(0);
 	readonly #cipherMemoryPointer: bigint;
 	readonly #randomBytes = Buffer.allocUnsafeSlow(4096);
@@ -322,7 +322,7 @@ export class RetryTokens {
 	}
 }
 
-/** Offsets in the memory of the ciphers. */
+/** Offsets in `#cipherMemory`. */
 const PACKET_OFFSET = 0;
 const TEXT_OFFSET = 512;
 const NONCE_OFFSET = 768;

@@ -61,8 +61,8 @@ const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
 /** Receives a socket's datagrams. */
 export interface DatagramSink {
 	/**
-	 * Handles the datagram in `bytes[start, end)`. `addressOffset` is the offset of the peer's `sockaddr` in the memory's
-	 * `peerAddresses`.
+	 * Handles the datagram in `bytes[start, end)`. `addressOffset` is the offset of the peer's `sockaddr` in
+	 * `DatagramMemory.peerAddresses`.
 	 */
 	onDatagram(bytes: Buffer, start: number, end: number, addressOffset: number): void;
 	/** Called after datagrams have been delivered. Their bytes are valid until it returns. */
@@ -273,8 +273,8 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/**
-	 * Returns the path of the datagram that is being delivered. `addressOffset` is the offset of the peer's address in the memory's
-	 * `peerAddresses`.
+	 * Returns the path of the datagram that is being delivered. `addressOffset` is the offset of the peer's address in
+	 * `DatagramMemory.peerAddresses`.
 	 */
 	pathOf(addressOffset: number): DatagramPath {
 		const peer = copyPinned(
@@ -374,8 +374,8 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/**
-	 * Returns a key that identifies the peer whose address is at this offset in the memory's `peerAddresses`: family, port and
-	 * address.
+	 * Returns a key that identifies the peer whose address is at this offset in `DatagramMemory.peerAddresses`: family, port
+	 * and address.
 	 */
 	peerKeyOf(addressOffset: number): string {
 		const { peerAddresses } = this.memory;
@@ -387,8 +387,8 @@ export class UdpSocket implements PolledSocket {
 	}
 
 	/**
-	 * Makes room for datagrams of this socket in the memory, sending those that wait if necessary. Returns the number of datagrams
-	 * for which there is room.
+	 * Makes room for datagrams of this socket in `DatagramMemory.outgoingPayloads`, sending the waiting datagrams if necessary.
+	 * Returns the number of datagrams for which there is room.
 	 */
 	makeRoom(): number {
 		const { memory } = this;
@@ -397,7 +397,7 @@ export class UdpSocket implements PolledSocket {
 		return MAX_SENT_DATAGRAMS - memory.waitingCount;
 	}
 
-	/** Adds `count` datagrams to those that wait to be sent. Their bytes and lengths are already in the memory. */
+	/** Adds `count` datagrams to those that wait to be sent. Their bytes and lengths are already in {@link DatagramMemory}. */
 	appendWaiting(path: DatagramPath, count: number): void {
 		const { memory } = this;
 		for (let i = 0; i < count; i++) memory.outgoingPaths[memory.waitingCount++] = path;
