@@ -18,7 +18,7 @@ const CONNECTIONS_SLOT = 0;
 const REQUESTS_SLOT = 1;
 const QUEUED_SLOT = 2;
 
-/** What is counted for each client: its connections, and its requests. */
+/** The two kinds of counts of each client: its connections, and its requests. */
 const CLIENT_CONNECTIONS = 1;
 const CLIENT_REQUESTS = 2;
 

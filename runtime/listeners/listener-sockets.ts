@@ -26,7 +26,7 @@ interface HeldListener {
 	readonly unix: { readonly socket: HeldSocket; readonly file: SocketFile } | undefined;
 }
 
-/** The file of a Unix socket. */
+/** The file of a Unix socket: its path and inode, by which it is recognized, and its permissions. */
 interface SocketFile {
 	readonly path: string;
 	readonly inode: bigint;

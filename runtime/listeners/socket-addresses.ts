@@ -20,7 +20,7 @@ export function socketAddresses(descriptors: readonly number[]): ReadonlyMap<num
 			const address = addressByInode.get(String(fstatSync(descriptor).ino));
 			if (address !== undefined) addresses.set(descriptor, address);
 		} catch {
-			// The descriptor is not open.
+			// A descriptor that is not open has no address, so it is omitted.
 		}
 	}
 	return addresses;

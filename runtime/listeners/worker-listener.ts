@@ -111,7 +111,7 @@ export class WorkerListener implements ListeningOwner {
 		return checkProtocol(this.protocol, this.address.scheme);
 	}
 
-	// Implements ListeningOwner.
+	// Members that the listening sockets use (ListeningOwner).
 
 	/**
 	 * True if accepted connections must be Node streams: while waiting for the first settings, to read a PROXY header, and for

@@ -59,7 +59,7 @@ export class AccessLogger implements AccessLog {
 	readonly #methodText = new LastText();
 	readonly #placeText = new LastText();
 
-	/** Throws UnknownEncoder. */
+	/** Throws UnknownEncoder if the log's format is not supported. */
 	constructor(settings: AccessLogSettings, sink: LineSink, deps: AccessLogDeps, sampler?: LogSampler) {
 		const defaultEncoder = deps.isTerminal && settings.output.writer === 'stderr' ? 'console' : 'json';
 		this.#format = compileLogFormat(settings.format, defaultEncoder, deps.expand);

@@ -10,7 +10,7 @@ import { formatTime, timePattern } from '../../compiler/modules/templates/time-l
 
 const COMPRESSION_SUFFIXES = { none: '', gzip: '.gz', zstd: '.zst' } as const;
 
-/** Suffix of files being compressed. */
+/** Suffix of compressed files that are not complete yet. */
 const UNFINISHED_SUFFIX = '.unfinished';
 
 /** The rolled files of a log file: `access-2026-11-21T09-30-00.000.log.gz` next to `access.log`. */

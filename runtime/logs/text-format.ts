@@ -16,7 +16,7 @@ interface Entry {
 	readonly level: LogLevel;
 	readonly logger: string;
 	readonly message: string;
-	/** Milliseconds since the epoch. */
+	/** Time of the entry, in milliseconds since the epoch. */
 	readonly timeMs: number;
 	readonly fields: Fields;
 }

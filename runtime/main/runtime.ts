@@ -51,7 +51,7 @@ import { WorkerLostError } from './worker-pool-host.ts';
 
 export { StartError, type StartFailure } from './start-error.ts';
 
-/** How to start a server. */
+/** Options for starting a server. */
 export interface RuntimeOptions extends ComponentOptions {
 	/** The configuration. Without one, only the Admin API is started, and the first load may add plaintext HTTP listeners. */
 	readonly input?: ConfigInput | undefined;

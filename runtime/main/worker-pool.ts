@@ -61,7 +61,7 @@ interface WorkerSlot {
 	terminationTimer: NodeJS.Timeout | undefined;
 	/** True once the thread serves a generation of the configuration. From then on it takes part in reloads. */
 	isServing: boolean;
-	/** Milliseconds since the epoch. */
+	/** Time when the thread was started, in milliseconds since the epoch. */
 	startedAt: number;
 	/** Number of consecutive threads of this slot that died soon after their start. */
 	shortLives: number;

@@ -52,7 +52,7 @@ export class ThreadVitals {
 		this.#slots = new Float64Array(memory, offset, SLOT_COUNT);
 	}
 
-	// Methods for the scraper.
+	// Methods that the scraper calls.
 
 	/** Asks the thread to start recording. The thread notices when it handles its next message. */
 	requestRecording(): void {
@@ -82,7 +82,7 @@ export class ThreadVitals {
 		this.#slots[SCRAPES_SLOT]!++;
 	}
 
-	// Methods for the thread.
+	// Methods that the measured thread calls.
 
 	/** Starts recording if the scraper has asked for it. Must be called after each message from the main thread. */
 	recordIfWanted(): void {

@@ -9,7 +9,7 @@ export type PageTaskResult = { readonly result: string } | { readonly failure: s
 /** The thread's nice value, so that templates do not take CPU time from other requests. */
 const NICE_VALUE = 5;
 
-/** Answers tasks in order. */
+/** Runs the tasks that arrive on the port, in order, and posts their results. */
 export function runPageWorkThread(port: MessagePort): void {
 	lowerPriority(NICE_VALUE);
 	port.on('message', (task: ComputedTask) => {

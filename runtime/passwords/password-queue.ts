@@ -18,7 +18,7 @@ const INITIAL_ESTIMATE_MS = 1000;
 const LATEST_DURATION_WEIGHT = 0.25;
 const MAX_RETRY_AFTER_SECONDS = 60;
 
-/** One verification. Equal checks share it. */
+/** The verification of one password, which all equal checks share. */
 interface Verification {
 	readonly key: string;
 	readonly task: PasswordTask;
@@ -44,7 +44,7 @@ export class PasswordQueue {
 	readonly #verifier: PasswordVerificationRunner;
 	readonly #verdictMemory = new VerdictMemory();
 	readonly #verificationsByKey = new Map<string, Verification>();
-	/** Unanswered checks by ID. */
+	/** The verification for which each unanswered check waits, by the check's ID. */
 	readonly #verificationsByCheck = new Map<string, Verification>();
 	/** Clients with pending verifications, ordered by how long they have waited. */
 	readonly #clientsByName = new Map<string, Client>();

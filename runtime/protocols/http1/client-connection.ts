@@ -182,7 +182,7 @@ export class ClientConnection
 		this.#bodyPump?.start();
 	}
 
-	// Implementations of OutputOwner and TimedCall.
+	// Members that the output (OutputOwner), the timeouts (TimedCall) and the upstream socket (UpstreamSocketOwner) use.
 
 	onOutputDrained(): void {
 		this.#bodyPump?.onPieceFlushed();
@@ -377,7 +377,7 @@ export class ClientConnection
 		this.#responseEnded(bodyEnd < end || this.#upstreamSocket.hasFilledBuffer);
 	}
 
-	// Implementation of RelayOwner.
+	// Members that the body relay uses (RelayOwner).
 
 	get outstandingBytes(): number {
 		return this.#state === 'length' ? this.#remainingBytes : 0;

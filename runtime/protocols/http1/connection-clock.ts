@@ -27,7 +27,7 @@ export class ConnectionClock implements TimedItem {
 	readonly #owner: ClockOwner;
 	#readDeadline = Infinity;
 	#writeDeadline = Infinity;
-	/** Deadline for the whole current response. */
+	/** Deadline by which the current response must have been sent completely. */
 	#responseDeadline = Infinity;
 	/** Pace of the current request body. Created when a handler first waits for a body. */
 	#bodyPace: TransferPace | undefined = undefined;

@@ -46,7 +46,7 @@ export type FieldRole = 'request' | 'request_trailer' | 'response_trailer';
 export class FieldParser {
 	/** Alternating names and values, as in HeaderList. */
 	items: string[] = [];
-	/** Index after the empty line. */
+	/** Index after the empty line that ends the section. */
 	end = 0;
 	/** The value of `Content-Length`, or −1 if the field is missing. */
 	contentLength = -1;

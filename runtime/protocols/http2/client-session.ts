@@ -186,7 +186,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#close(new Error('the connection was closed'));
 	}
 
-	// Implementation of QueueOwner.
+	// Called by the output queue (QueueOwner).
 
 	sendPending(): void {
 		if (this.#isClosed || this.#upstreamSocket.isBroken) return;
@@ -194,7 +194,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.frames.flush();
 	}
 
-	// Implementation of StreamSession.
+	// Members that the streams use (StreamSession).
 
 	/** Buffered bytes are not limited here, because request bodies are limited where they are received. */
 	readonly maxBufferedBytes: number = Infinity;
@@ -257,7 +257,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		else this.#keeper.onSessionIdle(this);
 	}
 
-	// Implementation of UpstreamSocketOwner.
+	// Called by the upstream socket (UpstreamSocketOwner).
 
 	onReceived(bytes: Buffer, count: number): boolean {
 		if (this.#isClosed) return false;
@@ -278,7 +278,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		this.#close(new Error(error ? socketErrorText(error) : 'the connection was closed'));
 	}
 
-	// Implementation of FrameSink.
+	// Called by the frame reader (FrameSink).
 
 	onBadPreface(): void {}
 

@@ -175,7 +175,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		return Math.min(...limitsMs.filter(time => time > 0));
 	}
 
-	// Implementation of OutputOwner, for the request body.
+	// Called by the output that sends the request body (OutputOwner).
 
 	bodyBytesSent(): void {
 		this.#clock.bodyWritten();
@@ -369,7 +369,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#fail(new UpstreamError('response', `the stream was ended with code ${code}`, undefined, isUnsent), true);
 	}
 
-	// Implementation of TunnelOwner.
+	// Called by the stream of an upgraded connection (TunnelOwner).
 
 	writeToTunnel(piece: Uint8Array, onWritten: (error?: Error) => void): void {
 		this.output.write(piece, onWritten);

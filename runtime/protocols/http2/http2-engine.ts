@@ -19,7 +19,7 @@ export interface EngineSession extends ClosableConnection {
 	check(now: number): void;
 	/** Starts a graceful shutdown. */
 	drain(): void;
-	/** Closes at once. */
+	/** Closes the connection at once. */
 	destroy(): void;
 }
 
