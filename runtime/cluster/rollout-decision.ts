@@ -148,7 +148,7 @@ export interface MachineReport {
 	readonly identity?: string | undefined;
 	/** See {@link FinalPublication}. Earlier releases do not report it. */
 	readonly finalSince?: number | undefined;
-	/** Highest number of a publication that the machine knows, also from its disk. Earlier releases do not report it. */
+	/** Highest number of any publication that the machine knows, from Redis or its disk. Earlier releases do not report it. */
 	readonly highestKnown?: PublicationNumber | undefined;
 	readonly isReady: boolean;
 	readonly traffic: TrialTraffic;
@@ -226,13 +226,13 @@ export function isSamePublication(one: PublicationReference, other: PublicationR
 	);
 }
 
-/** Returns the identity of one of the two publications that a rollout names; undefined for other numbers. */
+/** Returns the identity of the rollout's publication or previous publication, by number; undefined for any other number. */
 export function identityOf(rollout: Rollout, number: PublicationNumber): string | undefined {
 	if (number === rollout.publication) return rollout.identity;
 	return number === rollout.previous ? rollout.previousIdentity : undefined;
 }
 
-/** Reports whether a machine serves the publication that a rollout is about. */
+/** Reports whether a machine serves the publication that a rollout spreads. */
 export function servesPublication(
 	{ serves, identity }: Pick<MachineReport, 'serves' | 'identity'>,
 	{ publication, identity: rolloutIdentity }: Rollout,
@@ -242,8 +242,8 @@ export function servesPublication(
 
 /**
  * Reports whether a machine serves a publication that the rollout does not know, because Redis has lost its data since it was
- * published. Returning to the rollout's previous publication would be a step back, so the machine leaves its publication only for
- * the new one.
+ * published. The rollout's previous publication is older than the one that the machine serves, so the machine changes only to the
+ * rollout's new publication.
  */
 export function servesFromBeforeDataLoss(
 	machine: Pick<MachineReport, 'serves' | 'identity'>,
@@ -254,9 +254,9 @@ export function servesFromBeforeDataLoss(
 }
 
 /**
- * Reports whether a rollout is older than the final publication that a machine serves. Redis was then restored from an old copy, or
- * somebody without the cluster's key has put back what Redis contained before. The machine must not follow it, because it would return
- * to an old publication.
+ * Reports whether a rollout is older than the final publication that a machine serves. In that case, Redis was restored from an
+ * old copy, or somebody without the cluster's key has put back what Redis contained before. The machine must not follow the
+ * rollout, because it would return to an old publication.
  */
 export function isOlderThanServed(rollout: Rollout, machine: FinalPublication): boolean {
 	const { serves, finalSince } = machine;
@@ -270,8 +270,8 @@ export function isOlderThanServed(rollout: Rollout, machine: FinalPublication): 
 
 /**
  * Returns the number of the next publication, and the publication that machines return to if its rollout fails. If Redis has lost
- * its data or contains an old rollout, they return to the publication that most machines serve, because a single machine may
- * serve one that was still on trial.
+ * its data or contains an old rollout, they return to the publication that most machines serve, because the publication of a
+ * single machine may still have been on trial.
  */
 export function planPublication(
 	rollout: Rollout | undefined,
@@ -296,12 +296,12 @@ export function planPublication(
 	return { number, previous: mostServed?.reference ?? { number: 0 } };
 }
 
-/** Reports whether the publication may still be withdrawn. */
+/** Reports whether a rollout has not ended, so that its publication may still be withdrawn. */
 export function isOnTrial({ phase }: Rollout): boolean {
 	return phase === 'running' || phase === 'paused';
 }
 
-/** Returns the publication that a machine has to serve. */
+/** Returns the publication that a machine has to serve according to a rollout. */
 export function publicationFor(rollout: Rollout, machine: string): PublicationNumber {
 	if (rollout.phase === 'completed') return rollout.publication;
 	if (!isOnTrial(rollout)) return rollout.previous;
@@ -309,8 +309,8 @@ export function publicationFor(rollout: Rollout, machine: string): PublicationNu
 }
 
 /**
- * Like {@link publicationFor}, but a machine keeps the publication that it serves if the rollout is older. If Redis has lost that
- * publication, the machine leaves it only for the rollout's new publication.
+ * Like {@link publicationFor}, but a machine keeps the publication that it serves if the rollout is older. A machine whose
+ * publication Redis has lost changes only to the rollout's new publication.
  */
 export function wantedPublication(
 	rollout: Rollout,
@@ -367,7 +367,8 @@ export function nextRollout(rollout: Rollout, reports: readonly MachineReport[],
 		(rollout.observedSince === undefined || report.reportedAt >= observedUntil);
 	const confirmedCount = admittedReports.filter(isConfirmed).length;
 	const waveSize = admittedReports.length + lostReports.length;
-	// Machines that stop as intended remove their reports. If all machines of the wave have done so, others take their places.
+	// A machine that is stopped removes its report. If all machines of the wave have been stopped, the wave begins again with
+	// others.
 	const isDeserted = waveSize === 0 && liveReports.length > 0 && now - rollout.waveStartedAt > LOST_AFTER_MS;
 	if (isDeserted && rollout.phase === 'running')
 		return startNextWave({ ...rollout, wave: rollout.wave - 1 }, liveReports, now);
@@ -419,7 +420,7 @@ export function abortRollout(rollout: Rollout, now: number): Rollout | undefined
 	return isOnTrial(rollout) ? { ...rollout, phase: 'aborted', endedAt: now } : undefined;
 }
 
-/** Admits the machines of the next wave that adds any. Returns the same rollout if no machine has reported. */
+/** Begins the next wave that admits further machines. Returns the same rollout if no machine has reported. */
 function startNextWave(rollout: Rollout, liveReports: readonly MachineReport[], now: number): Rollout {
 	const { publication, terms } = rollout;
 	if (liveReports.length === 0) return rollout;
@@ -452,7 +453,7 @@ function findFailure(
 	}));
 	for (const report of admittedReports) {
 		const failure = failureOf(report, rollout);
-		// The cause that prevents one machine from loading the publication, such as a port in use, may exist on others as well.
+		// A failure to load on one machine stops the rollout, because its cause, such as a port in use, may exist on others as well.
 		if (failure?.kind === 'refused' || failure?.kind === 'machine')
 			return { reason: failureReason(failure), failedMachine: report.machine };
 		if (failure) failedMachines.push({ machine: report.machine, reason: failure.reason });

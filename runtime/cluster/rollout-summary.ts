@@ -19,7 +19,7 @@ export interface MachineSummary {
 	readonly ready: boolean;
 	/** True if the machine no longer reports. */
 	readonly lost: boolean;
-	/** Numbers of responses, and of those with a status of 500 or more, since the machine began to serve the publication. */
+	/** Number of responses since the machine began to serve the publication; `server_errors` are those with status 500 or more. */
 	readonly responses: number;
 	readonly server_errors: number;
 	/** Another process that reports with the same machine ID, for example because the disk of a machine was copied. */
@@ -28,14 +28,14 @@ export interface MachineSummary {
 	readonly failure?: { readonly publication: number; readonly kind: string; readonly reason: string };
 }
 
-/** A rollout. Times are in seconds since the epoch. */
+/** A rollout with the states of all machines. Times are in seconds since the epoch. */
 export interface RolloutSummary {
 	readonly publication: number;
 	readonly previous: number;
 	readonly phase: RolloutPhase;
 	/** Number of the current wave, from 1; 0 before the first one. */
 	readonly wave: number;
-	/** The share of the machines that each wave extends the rollout to. */
+	/** For each wave, the share of all machines that it and the waves before it admit. */
 	readonly shares: readonly number[];
 	readonly started_at: number;
 	readonly observed_since?: number;

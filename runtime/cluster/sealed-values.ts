@@ -9,7 +9,7 @@ const AUTH_TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES;
 
 interface SealingKey {
-	/** Identifies the key in sealed values. */
+	/** The ID by which a sealed value names the key. */
 	readonly id: Buffer;
 	readonly key: Buffer;
 }

@@ -15,9 +15,9 @@ import {
 } from './redis-client.ts';
 import type { MasterLocator } from './redis-connection.ts';
 
-/** Maximum milliseconds for connecting to a Sentinel, and for its answer. */
+/** Maximum milliseconds for connecting to a Sentinel, and again for its answer. */
 const SENTINEL_TIMEOUT_MS = 2000;
-/** Milliseconds between two rounds of questions while a connection to the master exists. */
+/** Milliseconds between two rounds of questions to the Sentinels while a connection to the master exists. */
 const QUESTION_INTERVAL_MS = 2000;
 
 interface SentinelAnswer {
@@ -25,7 +25,7 @@ interface SentinelAnswer {
 	readonly epoch: number;
 }
 
-/** Returns what a Sentinel has answered. Throws ClusterError if the replies have another form than those of a Sentinel. */
+/** Parses a Sentinel's two replies. Throws ClusterError if they do not have the form of a Sentinel's replies. */
 function answerFrom(location: unknown, facts: unknown): SentinelAnswer {
 	const [host, port] = Array.isArray(location) ? location.map(String) : [];
 	const words = Array.isArray(facts) ? facts.map(String) : [];
@@ -36,7 +36,7 @@ function answerFrom(location: unknown, facts: unknown): SentinelAnswer {
 	return { address: joinAddress(host, port), epoch };
 }
 
-/** Locates the master, for all connections of a process. */
+/** Locates the master for all connections of one process. */
 export class SentinelLocator implements MasterLocator {
 	readonly #settings: ClusterSettings;
 	readonly #masterName: string;
@@ -85,7 +85,7 @@ export class SentinelLocator implements MasterLocator {
 		}
 	}
 
-	/** Resolves to undefined if the Sentinel does not know the master. Rejects if it does not answer. */
+	/** Asks one Sentinel. Resolves to undefined if the Sentinel does not know the master. Rejects if it does not answer. */
 	async #ask(sentinel: string): Promise<SentinelAnswer | undefined> {
 		try {
 			const client = await this.#clientFor(sentinel);

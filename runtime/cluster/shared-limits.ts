@@ -24,13 +24,13 @@ const RETRY_DELAY_MS = 200;
 const REPORT_TIMEOUT_MS = 5000;
 /** Maximum number of keys in a report. Redis takes about a millisecond for that many. */
 const MAX_REPORT_KEYS = 500;
-/** Maximum number of keys of a closed table that are reported. */
+/** Maximum number of keys whose usage is still reported after their table was closed. */
 const MAX_CLOSING_KEYS = 20_000;
 /** Maximum milliseconds for the last reports when the process ends. */
 const CLOSE_TIMEOUT_MS = 1000;
 /** Bytes of a key's name in Redis. */
 const KEY_NAME_BYTES = 12;
-/** Bytes of the secret of the tables' hash. */
+/** Bytes of the secret with which the tables hash keys. */
 const SECRET_BYTES = 8;
 
 /**
@@ -72,9 +72,9 @@ local expiry = math.ceil(longest / 1000)
 if expiry > redis.call('PTTL', KEYS[1]) then redis.call('PEXPIRE', KEYS[1], expiry) end
 return usage`);
 
-/** Counters since the start. */
+/** Counters since the process started. */
 export interface LimitCounts {
-	/** Number of reports that Redis has answered, and of the keys in them. */
+	/** Number of reports that Redis has answered; `keys` is the number of keys in these reports. */
 	readonly reports: number;
 	readonly keys: number;
 	/** Number of reports that failed. Every failed report is repeated. */
@@ -87,7 +87,7 @@ interface OpenTable {
 	readonly table: LimitTable;
 }
 
-/** Usage of keys of one table. */
+/** A report to Redis: the usage of keys of one table. */
 interface ZoneReport extends OpenTable {
 	readonly reportNumber: number;
 	readonly keyReports: readonly KeyReport[];
@@ -97,7 +97,7 @@ interface ZoneReport extends OpenTable {
 export class SharedLimits implements SharedTables {
 	readonly #redis: RedisAccess;
 	readonly #clock: Clock;
-	/** Secret of the tables' hash. It is the same on all machines, so that a key has the same hash. */
+	/** The secret with which the tables hash keys. It is the same on all machines, so that a key has the same hash everywhere. */
 	readonly secret: Buffer;
 	readonly #nameKey: Buffer;
 	readonly #processId = randomBytes(8).toString('hex');
@@ -115,7 +115,7 @@ export class SharedLimits implements SharedTables {
 	#sendInProgress: Promise<void> | undefined;
 	#stopSendTimer: (() => void) | undefined;
 	#isSendScheduled = false;
-	/** Callbacks for the end of the current report, and for the end of the next one. */
+	/** Callbacks to call when the reports that are being sent have ended; `#nextWaiters` are called when the next ones have. */
 	#currentWaiters: (() => void)[] = [];
 	#nextWaiters: (() => void)[] = [];
 	readonly #counts = { reports: 0, keys: 0, failures: 0 };
@@ -138,14 +138,14 @@ export class SharedLimits implements SharedTables {
 		return this.#counts;
 	}
 
-	/** Adds a table, before it is used. */
+	/** Adds a table. Must be called before the table is used. */
 	onTableOpened(key: string, { zone, maxKeys }: RateLimiterSettings, buffer: SharedArrayBuffer): void {
 		const table = new LimitTable(buffer, maxKeys, true);
 		table.unreported!.setWaitingSince(this.#waitingSince);
 		this.#openTables.set(key, { zone, maxKeys, table });
 	}
 
-	/** Removes a table that no thread uses any longer. Its usage that has not been reported yet is still reported. */
+	/** Removes a table that no thread uses any longer. Usage in it that has not been reported yet is still reported. */
 	onTableClosed(key: string): void {
 		const openTable = this.#openTables.get(key);
 		if (!openTable) return;
@@ -231,7 +231,7 @@ export class SharedLimits implements SharedTables {
 		const reports = this.#unansweredReports.length > 0 ? this.#unansweredReports : this.#collectReports();
 		this.#unansweredReports = [];
 		const sentAt = this.#clock.monotonicNow();
-		// This report is expected to take as long as the previous one. While every reply is late, requests therefore do not wait in vain.
+		// Reports are expected to take as long as the previous ones, so that requests do not wait in vain while all replies are late.
 		if (this.#waitingSince !== 'away' && reports.length > 0) this.#setWaitingSince(sentAt - this.#lastReportMs);
 		const sendResults = await Promise.allSettled(reports.map(report => this.#sendReport(report)));
 		this.#unansweredReports = reports.filter((_, index) => sendResults[index]!.status === 'rejected');
@@ -245,7 +245,7 @@ export class SharedLimits implements SharedTables {
 			for (const resolve of this.#nextWaiters.splice(0)) resolve();
 			this.#scheduleSend(RETRY_DELAY_MS);
 		} else if (this.#nextWaiters.length > 0) this.#scheduleSend(0);
-		// Usage may have been listed in the meantime, or may not have fitted into the report.
+		// There may be more usage to report: some that was counted in the meantime, or some that did not fit into this report.
 		else if (reports.length > 0) this.#scheduleSend(COLLECT_DELAY_MS);
 	}
 

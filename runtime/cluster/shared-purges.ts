@@ -1,13 +1,14 @@
 /**
  * Purges that reach the response caches of all machines of a cluster.
  *
- * Purges are entries of a stream in Redis, numbered without gaps. Every process reads the stream from its own position, so that one
- * that was cut off gets what it missed. If entries that it has not read were dropped, or Redis lost them, it purges everything.
+ * Purges are entries of a stream in Redis, numbered without gaps. Every process reads the stream from its own position, so that a
+ * process that was cut off receives the purges that it missed. If Redis has dropped or lost entries that a process has not read,
+ * the process purges everything.
  * Disk caches outlive a process, so their folders keep the position up to which purges have been applied to them. Each process
  * confirms a purge by an entry in the confirmation stream of the process that began it.
  *
  * After a failover, the stream can lack its last entries. A process whose position is missing purges everything, and the process that
- * added a missing entry adds it again, for those that had not read it.
+ * added a missing entry adds it again, for the processes that had not read it.
  */
 import { PurgeNotRecorded, type PurgeSelection } from '../cache/purging.ts';
 import { type Clock, SYSTEM_CLOCK } from '../clock/clock.ts';
@@ -35,7 +36,7 @@ export interface PurgeOutcome {
 	readonly unconfirmed: readonly string[];
 }
 
-/** Counters since the start. */
+/** Counters since the process started. */
 export interface PurgeCounts {
 	/** Number of purges that this machine began and added to the stream. */
 	readonly sent: number;
@@ -51,12 +52,12 @@ export interface PurgeCounts {
 const MAX_STREAM_ENTRIES = 10_000;
 /** Milliseconds to wait for the confirmations of the other machines. */
 const CONFIRMATION_TIMEOUT_MS = 1000;
-/** Milliseconds for which Redis waits for new entries when the streams are read, and additional milliseconds for its answer. */
+/** Milliseconds for which a read blocks in Redis until there are new entries, and additional milliseconds for the answer. */
 export const READ_BLOCK_MS = 1000;
 const EXTRA_ANSWER_MS = 3000;
 /** Milliseconds before the next read if a read failed, or if Redis returned an empty result before the blocking time was over. */
 const RETRY_DELAY_MS = 200;
-/** Milliseconds before a read is repeated that failed because of a bug. */
+/** Milliseconds before the next read if a read failed because of a bug in this program. */
 const BUG_RETRY_MS = 5000;
 const MAX_READ_ENTRIES = 100;
 /** Maximum number of purges that wait until Redis is available. If there are more, one purge of everything replaces them. */
@@ -65,7 +66,9 @@ const MAX_UNSENT = 1000;
 const MAX_SENDING = 100;
 /** Milliseconds for which Redis remembers that it has accepted a purge, in case it is sent again because the answer was lost. */
 const ACCEPTED_LIFETIME_MS = 600_000;
-/** Own purges that are added again if a failover has lost them: their maximum number, and milliseconds since they were added. */
+/**
+ * Maximum number and maximum age, in milliseconds, of own purges that are added to the stream again if a failover has lost them.
+ */
 const MAX_REPEATABLE_PURGES = 1000;
 const MAX_REPEATABLE_AGE_MS = 600_000;
 /** Maximum number of own purges whose confirmations are remembered. */
@@ -101,7 +104,7 @@ interface Position {
 	readonly number: number;
 }
 
-/** The ID and number of an entry that was added, the IDs of all members, and those of missing processes. */
+/** The ID and number of an added entry, the IDs of all members, and the IDs of processes that stopped announcing themselves. */
 type AddedEntry = readonly [id: Buffer, number: number, members: readonly Buffer[], missing?: readonly Buffer[]];
 
 interface PurgeEntry extends Position {
@@ -142,7 +145,10 @@ export class SharedPurges {
 	#hasNewDisk = false;
 	/** True until the first attempt to join has ended. The caches in memory are empty until then. */
 	#isFirstAttempt = true;
-	/** False after a disk cache could not record a purge: a restart must apply it again. */
+	/**
+	 * False after a disk cache could not record a purge. The position is then no longer recorded, so that a restart applies it
+	 * again.
+	 */
 	#recordsPositions = true;
 	/** Position in the stream of confirmations to this process. */
 	#confirmationPosition = '0-0';
@@ -151,7 +157,7 @@ export class SharedPurges {
 	#isSending = false;
 	/** Purges of this process that have been sent to Redis, which has not answered yet. */
 	readonly #unansweredPurges = new Set<PurgeSelection>();
-	/** Number of purges of this process. */
+	/** Number of purges that this process has begun. */
 	#ownCount = 0;
 	/**
 	 * For each purge of this process: the IDs of the members that have confirmed it, and a function to call after each confirmation.
@@ -204,18 +210,18 @@ export class SharedPurges {
 		this.#connection?.close();
 	}
 
-	/** Looks for purges that a newly opened disk cache has missed. */
+	/** Must be called when a disk cache has been opened. The next read then starts with the purges that the cache has missed. */
 	onDiskOpened(): void {
 		this.#hasNewDisk = true;
 		this.#isLocated = false;
 	}
 
 	/**
-	 * Purges on all machines. Resolves once every other member has confirmed, or after {@link CONFIRMATION_TIMEOUT_MS}. Rejects with
-	 * PurgeNotRecorded, and with PurgeNotShared if Redis does not accept it in time.
+	 * Purges responses on all machines. Resolves once every other member has confirmed the purge, or after
+	 * {@link CONFIRMATION_TIMEOUT_MS}. Rejects with PurgeNotRecorded, and with PurgeNotShared if Redis does not accept it in time.
 	 */
 	async purge(selection: PurgeSelection): Promise<PurgeOutcome> {
-		// The purge is sent before the local one has ended, so that all machines purge at the same time.
+		// The purge is sent to Redis before it has ended on this machine, so that all machines purge at the same time.
 		const ownNumber = ++this.#ownCount;
 		const sending = this.#publishPurge({ selection, ownNumber }).catch(error => {
 			if (!(error instanceof ClusterError)) throw error;
@@ -252,8 +258,8 @@ export class SharedPurges {
 	}
 
 	/**
-	 * Adds a purge to the stream, unless it is already there. Resolves to its ID, the IDs of the other members, and those of processes
-	 * that may serve although they are no longer members. Rejects with ClusterError.
+	 * Adds a purge to the stream, unless it is already there. Resolves to the entry's ID, the IDs of the other members, and the IDs
+	 * of processes that may serve although they are no longer members. Rejects with ClusterError.
 	 */
 	async #publishPurge(
 		{ selection, ownNumber }: UnsentPurge,
@@ -272,7 +278,7 @@ export class SharedPurges {
 		return { id: String(id), otherMembers: othersOf(members), missingMembers: othersOf(missing) };
 	}
 
-	/** Adds an entry to the stream. Resolves to its ID and number, the members, and missing processes. Rejects with ClusterError. */
+	/** Adds an entry to the stream; see {@link AddedEntry} for the result. Rejects with ClusterError. */
 	async #addEntry(selection: string | Buffer, ownNumber: number, limitMs?: number): Promise<AddedEntry> {
 		const [members, , missing] = this.#members.redisKeys;
 		const accepted = this.#redis.redisKey(`purges:accepted:${this.#members.ownId}:${ownNumber}`);
@@ -293,7 +299,7 @@ export class SharedPurges {
 
 	/**
 	 * Sends the unsent purges. Reading the stream does not wait for this, because other machines may be able to add purges when this
-	 * one is not. Never rejects.
+	 * machine is not. Never rejects.
 	 */
 	async #sendUnsent(): Promise<void> {
 		if (this.#isSending) return;
@@ -332,13 +338,13 @@ export class SharedPurges {
 		if (awaited) return awaited;
 		awaited = { confirmed: new Set<string>(), onConfirmed: () => {} };
 		this.#awaitedConfirmations.set(purge, awaited);
-		// Confirmations that arrive too late leave an entry that is never used, so the oldest entry is removed.
+		// A confirmation that arrives too late creates a map entry that nobody uses, so the oldest entries are removed.
 		if (this.#awaitedConfirmations.size > MAX_AWAITED_PURGES)
 			this.#awaitedConfirmations.delete(this.#awaitedConfirmations.keys().next().value!);
 		return awaited;
 	}
 
-	/** Finds the position from which to read. Purges everything if purges could have been missed. */
+	/** Finds the position in the stream from which to read. Purges everything if purges could have been missed. */
 	async #locatePosition(): Promise<void> {
 		const { connectionNumber } = this.#connection!;
 		if (connectionNumber !== this.#locatedConnection) await this.#requeueLostPurges();
@@ -562,7 +568,7 @@ function earliestOf(positions: readonly (Position | undefined)[]): Position | un
 	return earliest;
 }
 
-/** Parses a recorded position. Returns undefined if there is none, or if it belongs to another stream. */
+/** Parses a position recorded by a disk cache. Returns undefined if there is none, or if it belongs to another stream. */
 function positionFrom(text: string | undefined, streamName: string): Position | undefined {
 	try {
 		const { log, id, number } = JSON.parse(text ?? 'null') as { log: unknown; id: unknown; number: unknown };
@@ -573,7 +579,7 @@ function positionFrom(text: string | undefined, streamName: string): Position | 
 	}
 }
 
-/** Returns a selection that was parsed from JSON; undefined if it has another form. */
+/** Checks a value parsed from JSON and returns it as a selection; undefined if it does not have the form of one. */
 function selectionFrom(value: unknown): PurgeSelection | undefined {
 	const { host, path, tag, prefix } = (value ?? {}) as { [name: string]: unknown };
 	if (host !== undefined && typeof host !== 'string') return undefined;

@@ -5,7 +5,7 @@ import type { SealedValues } from './sealed-values.ts';
 
 /** A response in Redis. */
 export interface SharedRecord {
-	/** Its `storedAt` is a time of Redis' clock. */
+	/** The head of the response, in which `storedAt` is a time by the clock of Redis. */
 	readonly head: CachedHead;
 	/** ID of the last purge before the response was requested. */
 	readonly position: string;
@@ -15,7 +15,7 @@ export interface SharedRecord {
 /** Incremented with every change of the format; records of other versions are ignored. */
 const FORMAT_VERSION = 1;
 const FLAG_COMPRESSED = 1;
-/** The header: version, flags, and length of the metadata. */
+/** Bytes of a record's header: version, flags, and length of the metadata. */
 const HEADER_BYTES = 6;
 /** Bodies with fewer bytes are not compressed. */
 const MIN_COMPRESSED_BYTES = 1024;

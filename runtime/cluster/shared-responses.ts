@@ -1,13 +1,13 @@
 /**
  * Responses that the machines of a cluster share through Redis: the tier of a response cache below memory and disk.
  *
- * Each key of a cache has a hash in Redis with its responses, and a lease, which the machine that fetches a response holds. The others
- * wait until the lease has ended, and then find the response in Redis. A response is accepted only from the holder of the lease, so
- * that a machine that was slow or cut off cannot replace a newer response.
+ * Each key of a cache has two values in Redis: a hash with its responses, and a lease, which the machine that fetches a response
+ * holds. The other machines wait until the lease has ended, and then find the response in Redis. A response is accepted only from
+ * the holder of the lease, so that a machine that was slow or cut off cannot replace a newer response.
  *
  * Each response has a position: the last purge of the cluster before it was requested. A machine that finds a response first makes
- * sure that it knows all purges in Redis, and ignores the response if one after its position selects it. A purge therefore affects
- * responses that are stored before it and those that were requested before it and are stored after it.
+ * sure that it knows all purges in Redis, and ignores the response if a purge after its position selects it. A purge therefore
+ * affects all responses that were requested before it, even if they are stored after it.
  */
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { isStream } from '../../compiler/exchange/body.ts';
@@ -41,11 +41,11 @@ const LEASE_MS = 3000;
 const RENEWAL_INTERVAL_MS = 1000;
 /** Maximum milliseconds for which a lease is renewed. No request waits for longer. */
 const MAX_RENEWAL_MS = 60_000;
-/** Additional milliseconds before a waiting machine tries to take an expired lease. */
+/** Milliseconds after the expiry of a lease before a waiting machine tries to take it. */
 const EXTRA_EXPIRY_MS = 20;
-/** Milliseconds for which machines do not wait for each other after a response could not be shared. */
+/** Milliseconds for which machines do not wait for each other's fetches of a key after its response could not be shared. */
 const UNSHARED_MS = 10_000;
-/** Milliseconds between attempts to reach Redis after a command has failed. No request waits for them. */
+/** Milliseconds between attempts to reach Redis after a command has failed. No request waits for these attempts. */
 const PROBE_INTERVAL_MS = 500;
 const SHARING_MESSAGES = {
 	lost: 'responses are not shared, because Redis does not answer; each machine uses its own cache',
@@ -180,26 +180,26 @@ for _, key in ipairs(redis.call('SMEMBERS', KEYS[1])) do
 end
 return redis.call('DEL', KEYS[1])`);
 
-/** Counters since the start. */
+/** Counters since the process started. */
 export interface SharedResponseCounts {
-	/** Numbers of consultations, by result. */
+	/** Numbers of consultations that found a response, that found none, and that failed because Redis was not available. */
 	readonly found: number;
 	readonly absent: number;
 	readonly unavailable: number;
 	/** Number of times that a request waited for the fetch of another machine. */
 	readonly waits: number;
 	/**
-	 * Numbers of responses that were stored, that were not stored because their lease had ended, and that were not stored because
-	 * Redis failed.
+	 * Numbers of responses that were stored (`stored`), not stored because their lease had ended (`fenced`), and not stored because
+	 * Redis failed (`failed`).
 	 */
 	readonly stored: number;
 	readonly fenced: number;
 	readonly failed: number;
-	/** Number of responses found that a purge had made invalid. */
+	/** Number of responses that were found, but that a purge had made invalid. */
 	readonly purged: number;
 }
 
-/** Names in Redis that belong to a key of a cache. */
+/** The names of the values in Redis that belong to one key of a cache. */
 interface RedisNames {
 	readonly responses: string;
 	readonly lease: string;
@@ -216,7 +216,7 @@ interface Lease {
 	readonly names: RedisNames;
 	readonly key: string;
 	readonly position: string;
-	/** Milliseconds to add to a time on this machine to get the time on Redis' clock, or an earlier time. */
+	/** Milliseconds to add to a time by this machine's clock. The result is the time by the clock of Redis, or slightly earlier. */
 	readonly clockOffset: number;
 	readonly cache: SharedCache;
 	readonly settings: ClusterTierSettings;
@@ -257,13 +257,13 @@ export class SharedResponses {
 	readonly #leases = new Map<number, Lease>();
 	/** Promises that resolve when fetches have ended in Redis, by the IDs of their leases. */
 	readonly #endingFetches = new Map<number, Promise<void>>();
-	/** How often a thread with each number has ended. A new thread takes over the number of a thread that has ended. */
+	/** For each thread number, how many threads with it have ended. A new thread takes over the number of an ended one. */
 	readonly #endCounts = new Map<number, number>();
 	#lastLease = 0;
 	/** True while Redis does not answer. Requests then do not wait for it. */
 	#isAway = false;
 	#probeTimer: NodeJS.Timeout | undefined;
-	/** The reason that was last logged why a response was not shared; undefined after a response was stored. */
+	/** The last logged reason why a response could not be shared; undefined after a response was stored. */
 	#loggedReason: string | undefined;
 	#isClosed = false;
 	readonly #counts = { found: 0, absent: 0, unavailable: 0, waits: 0, stored: 0, fenced: 0, failed: 0, purged: 0 };
@@ -299,8 +299,8 @@ export class SharedResponses {
 	}
 
 	/**
-	 * Answers a request that has missed the cache. All waits for Redis together take at most the cluster's timeout. With `join`, the
-	 * request also waits for other machines, for at most the maximum wait.
+	 * Answers a request that has missed the cache. All waits for Redis together take at most the cluster's timeout. With the intent
+	 * `join`, the request also waits for fetches of other machines, for at most the maximum wait.
 	 */
 	async consult(
 		{ key, url, intent, knownVersions, thread }: ClusterConsultation,
@@ -374,7 +374,7 @@ export class SharedResponses {
 				void this.endFetch({ leaseId: lease, outcome: 'failed', stored: undefined });
 				return ALONE;
 			} catch (error) {
-				// If earlier commands have taken most of the time, an answer that is missing does not mean that Redis is away.
+				// If earlier commands have taken most of the time, a missing answer does not mean that Redis is unavailable.
 				const isOutOfTime = error instanceof ClusterError && error.code === 'cluster/unavailable';
 				if (!isOutOfTime || limitMs > this.#cluster.timeoutMs / 2) this.#onFailure(error);
 				this.#counts.unavailable++;
@@ -414,7 +414,7 @@ export class SharedResponses {
 		}
 	}
 
-	/** Ends the fetches of a thread that has died. */
+	/** Ends the fetches of a thread that has ended. */
 	onThreadEnded(thread: number): void {
 		this.#endCounts.set(thread, (this.#endCounts.get(thread) ?? 0) + 1);
 		for (const lease of this.#leases.values())
@@ -440,7 +440,7 @@ export class SharedResponses {
 		this.#cluster.sendCommand(['DEL', responses], BACKGROUND_TIMEOUT_MS).catch(error => this.#onFailure(error));
 	}
 
-	/** Ends all leases, and all waits for other machines. */
+	/** Ends all leases of this process, and all its waits for other machines. */
 	async close(): Promise<void> {
 		this.#isClosed = true;
 		clearInterval(this.#probeTimer);
@@ -484,7 +484,7 @@ export class SharedResponses {
 	}
 
 	/**
-	 * Loads responses into the cache, and adds their versions to `known`. The purges up to the reply must be known. Returns
+	 * Loads responses into the cache, and adds their versions to `known`. All purges up to the reply must have been read. Returns
 	 * 'overtaken' if Redis must be asked again because of a purge or an invalidation on this machine, and 'unusable' if no response
 	 * could be loaded.
 	 */
@@ -598,7 +598,7 @@ export class SharedResponses {
 		);
 	}
 
-	/** Handles a failed command. If Redis does not answer, requests proceed without it until it answers again. */
+	/** Handles a failed command. If Redis did not answer, requests proceed without Redis until it answers again. */
 	#onFailure(error: unknown): void {
 		if (this.#isClosed) return;
 		if (!(error instanceof ClusterError)) {
@@ -666,7 +666,7 @@ class UrlEpochs {
 		this.#urls = new Map([[urlText(url.host, url.path, url.query), url]]);
 	}
 
-	/** Reads the current epochs. */
+	/** Reads the current epoch of each known URL. */
 	read(): void {
 		for (const [text, { host, path, query }] of this.#urls)
 			this.#epochs.set(text, this.#cache.urlEpoch(host, path, query));
@@ -674,7 +674,7 @@ class UrlEpochs {
 
 	/**
 	 * Returns the epoch of a response's URL; undefined if it has not been read yet, in which case the next {@link read} reads it.
-	 * With a configured key, a response may belong to a different URL than the request.
+	 * If a cache key is configured, a response may belong to a different URL than the request.
 	 */
 	epochOf({ host, path, query }: CachedHead): number | undefined {
 		const text = urlText(host, path, query);

@@ -10,7 +10,7 @@ import { RedisScript } from './redis-script.ts';
 import { COORDINATOR_LEASE_MS, type MachineReport, type PublicationNumber, type Rollout } from './rollout-decision.ts';
 import type { SealedValues } from './sealed-values.ts';
 
-/** Maximum milliseconds of a command. No request waits for it. */
+/** Timeout of a command in milliseconds. It may be long, because no request waits for the commands. */
 const COMMAND_TIMEOUT_MS = 5000;
 /** Milliseconds without a report after which a machine is forgotten. */
 const FORGET_MACHINE_AFTER_MS = 600_000;
@@ -35,7 +35,7 @@ export interface FleetReport extends MachineReport {
 	 */
 	readonly process?: string | undefined;
 	readonly version: string;
-	/** Another process that reports with the same ID of the machine. */
+	/** Another process that reports with the same machine ID. */
 	readonly sameIdAs?: ProcessIdentity | undefined;
 }
 
@@ -45,14 +45,14 @@ export interface ProcessIdentity {
 	readonly pid: number;
 }
 
-/** What a machine sends. Redis adds the time. */
+/** A report as a machine sends it. Redis adds the time of receipt. */
 export type SentReport = Omit<FleetReport, 'reportedAt'>;
 
-/** The state of the rollout at one time. */
+/** The state of the rollout and the machines' reports, as read from Redis at one time. */
 export interface RolloutReading {
 	/** The time of Redis, in milliseconds since 1970. */
 	readonly now: number;
-	/** Differs between any two states. {@link NO_REVISION} if there is no rollout. */
+	/** A random text that identifies the state; {@link NO_REVISION} if there is no rollout. */
 	readonly revision: string;
 	readonly rollout: Rollout | undefined;
 	readonly reports: readonly FleetReport[];
@@ -124,7 +124,7 @@ if (redis.call('HGET', KEYS[1], 'revision') or '') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'revision', ARGV[2], 'state', ARGV[3])
 return 1`;
 
-/** Like {@link REPLACE_SCRIPT}. `KEYS[2]` is the key of the publication, `ARGV[4]` the publication; the other keys are deleted. */
+/** Like {@link REPLACE_SCRIPT}. Also stores the publication `ARGV[4]` under `KEYS[2]`, and deletes the keys from `KEYS[3]` on. */
 const PUBLISH_SCRIPT = `
 if (redis.call('HGET', KEYS[1], 'revision') or '') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[2], ARGV[4])
@@ -207,7 +207,7 @@ export class SharedRollout {
 	}
 
 	/**
-	 * Like {@link replace}, for a rollout that begins. Adds its publication, and deletes old ones.
+	 * Like {@link replace}, for a rollout that begins. Also adds the rollout's publication, and deletes old publications.
 	 * @param replaced The rollout before it, or undefined for the first one.
 	 */
 	async publish(
@@ -221,7 +221,7 @@ export class SharedRollout {
 		const outdated = publication - KEPT_PUBLICATIONS;
 		const keys = [this.#stateKey, this.#publicationKey(publication)];
 		if (outdated > 0 && outdated !== previous) keys.push(this.#publicationKey(outdated));
-		// The publication to which the replaced rollout would have returned was kept until now, although it was outdated.
+		// The previous publication of the replaced rollout was kept, even if outdated, because machines could have returned to it.
 		const formerPrevious = replaced?.previous ?? 0;
 		if (formerPrevious > 0 && formerPrevious < outdated && formerPrevious !== previous)
 			keys.push(this.#publicationKey(formerPrevious));
@@ -236,7 +236,7 @@ export class SharedRollout {
 		return (reply as Buffer | null) ?? undefined;
 	}
 
-	/** Deletes the report of a machine that ends. */
+	/** Deletes the report of a machine whose process is stopped. */
 	async removeReport(machine: string): Promise<void> {
 		await this.#cluster.sendCommand(['HDEL', this.#reportsKey, machine]);
 	}

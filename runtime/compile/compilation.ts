@@ -38,13 +38,13 @@ import { restartReasons } from './restart-reasons.ts';
 export interface CompilationStart {
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };
-	/** Key of the Etag hashes, so that an Etag reveals nothing about secrets that it covers. */
+	/** Key with which Etags are computed, so that an Etag reveals nothing about secrets in the value that it identifies. */
 	readonly etagKey: Uint8Array;
-	/** What another compilation knew about the running document; undefined if no document runs, or if that knowledge is lost. */
+	/** What another compile thread knew about the running document; undefined if no document runs, or if the thread has died. */
 	readonly running?: RunningDocument | undefined;
-	/** UTF-8 JSON of the running document, if nothing else is known about it because the thread that knew it died. */
+	/** UTF-8 JSON of the running document, if nothing else is known about it because the previous compile thread died. */
 	readonly runningJson?: ArrayBuffer | undefined;
-	/** Host names that the process has served over TLS before. */
+	/** The host names that the process has served over TLS so far. */
 	readonly served?: readonly string[] | undefined;
 }
 
@@ -55,7 +55,7 @@ export interface RunningDocument {
 	readonly quotableFiles: ReadonlySet<string>;
 }
 
-/** If a text with at least this many characters is not going to be served, the compiler's memory of it is discarded. */
+/** If a text with at least this many characters is not going to be served, what the compiler session keeps of it is discarded. */
 const LONG_TEXT_CHARACTERS = 1024 * 1024;
 
 /** Replies with at least this many characters are encoded once and shared between threads instead of copied. */
@@ -189,7 +189,7 @@ export class Compilation {
 			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
 		}
 		if (!force && this.#runningImage && isSameDocument(this.#runningImage, image)) {
-			// Equal documents may still differ in the line numbers that logs show. A document without source text has no line numbers.
+			// Documents with equal content may have different line numbers, which logs show. A document without source text has none.
 			if (!image.hasText || haveSamePlaces(this.#runningImage, image)) return { result: 'unchanged', diagnostics };
 		}
 		this.#candidateImage = image;
@@ -212,7 +212,7 @@ export class Compilation {
 		return irreversibleLoad;
 	}
 
-	/** Returns why the running document could not be loaded again in place of `image`; undefined if it could be. */
+	/** Returns why a rollback from `image` to the running document would fail; undefined if it would succeed. */
 	async #findIrreversibleLoad(image: DocumentImage, unconfigured: boolean): Promise<IrreversibleLoad | undefined> {
 		const documentText = this.#runningImage ? documentJson(this.#runningImage) : '{}';
 		// Compiles the document that a rollback would load, because the files that it names may have changed.

@@ -16,15 +16,15 @@ import type {
 export interface PrepareOptions {
 	/** True if the process was started without a configuration. */
 	readonly unconfigured: boolean;
-	/** Applies the candidate even if nothing has changed, and builds everything again. */
+	/** True to apply the candidate even if nothing has changed, and to build everything again. */
 	readonly force?: boolean | undefined;
-	/** Refuses the candidate if it could not be rolled back. */
+	/** True to refuse the candidate if it could not be rolled back. */
 	readonly reversible?: boolean | undefined;
-	/** Lets `preview` compare what the running document and the candidate mean for requests. */
+	/** True if `preview` also determines what the candidate would change for requests. */
 	readonly compares?: boolean | undefined;
 }
 
-/** Main thread to compile thread. Each request gets a reply with the same id. */
+/** A request of the main thread to the compile thread. Each request gets a reply with the same `id`. */
 export type CompilerRequest =
 	| { readonly id: number; readonly op: 'adapt'; readonly input: ConfigInput }
 	/** Compiles a candidate. */
@@ -33,7 +33,7 @@ export type CompilerRequest =
 	| ({ readonly id: number; readonly op: 'edit'; readonly edit: ConfigEdit } & PrepareOptions)
 	/** Returns what `prepare` would find, without keeping a candidate. */
 	| ({ readonly id: number; readonly op: 'preview'; readonly input: ConfigInput } & PrepareOptions)
-	/** Makes the candidate the running document, or discards it. */
+	/** `commit` makes the candidate the running document; `discard` discards it. */
 	| { readonly id: number; readonly op: 'commit' }
 	| { readonly id: number; readonly op: 'discard' }
 	/** Returns the whole running document, as a delta from an empty one. */

@@ -9,9 +9,9 @@ import type { CompilerReply, CompilerRequest } from './compiler-messages.ts';
 
 /** Start parameters of the thread. */
 export interface CompilerStart extends CompilationStart {
-	/** Memory of the thread's ThreadActivity. */
+	/** The shared memory of the thread's {@link ThreadActivity}. */
 	readonly activity: SharedArrayBuffer;
-	/** Memory of the thread's ThreadVitals. */
+	/** The shared memory of the thread's {@link ThreadVitals}. */
 	readonly vitals: SharedArrayBuffer;
 }
 

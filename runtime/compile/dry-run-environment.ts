@@ -21,7 +21,7 @@ export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
 		get files() {
 			return files();
 		},
-		// Runs on this thread, because nothing else is waiting for it.
+		// Encodes on this thread, because nothing else is waiting for it.
 		compressor: new ThreadCompressor(),
 		password_verifier: {
 			isLive: true,

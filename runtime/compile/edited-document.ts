@@ -61,7 +61,7 @@ function etagMatches(
 	const pathToRead = path.at(-1) === '...' ? path.slice(0, -1) : path;
 	if (etagList.trim() === '*') return valueAtPath(document, pathToRead) !== undefined;
 	const etag = etagOf(pathToRead);
-	// Our Etags may contain commas, so the list is searched, not split.
+	// Etags of the Admin API may contain commas, so the list is searched for whole Etags rather than split at commas.
 	return (etagList.match(/(?:W\/)?"[^"]*"/g) ?? []).some(tag => tag === etag);
 }
 

@@ -13,11 +13,11 @@ export interface RestartReason {
 }
 
 export interface LoadTerms {
-	/** Loads even an unchanged configuration, reading and building everything again. */
+	/** True to load even an unchanged configuration, and to read and build everything again. */
 	readonly force?: boolean;
-	/** Refuses a load that could not be rolled back by loading the running configuration again. */
+	/** True to refuse a load that could not be rolled back by loading the running configuration again. */
 	readonly reversible?: boolean;
-	/** Lets a preview compare what the running and the new configuration mean for requests. */
+	/** True if a preview also determines what the new configuration would change for requests. */
 	readonly compares?: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface IrreversibleLoad {
 	readonly result: 'irreversible';
 	/** Reasons why the rollback would need a restart. */
 	readonly reasons: readonly RestartReason[];
-	/** Errors that loading the running configuration again would cause. */
+	/** The errors that the running configuration would now have if it were loaded again. */
 	readonly diagnostics: readonly DiagnosticReport[];
 }
 
@@ -49,7 +49,7 @@ export interface ConfigEdit {
 /** A change that does not fit the running document. Nothing was compiled. */
 export interface EditRefused {
 	readonly result: 'edit_refused';
-	/** `changed`: the condition of If-Match does not hold. The other values are those of `editDocument`. */
+	/** `changed`: the condition of If-Match does not hold. The other values are reasons that `editDocument` returns. */
 	readonly reason: 'missing' | 'exists' | 'value' | 'changed';
 	readonly message: string;
 	/** JSON pointer of the nearest existing object or array above the path; '' is the document. */
@@ -59,7 +59,7 @@ export interface EditRefused {
 /** What a load would change for requests, as plain data (see {@link diffAsJson}), or why that is unknown. */
 export type MeaningDifference = { readonly same: boolean } | { readonly unavailable: string };
 
-/** The effects that a load would have. */
+/** The effects that loading a configuration would have. */
 export type LoadPreview =
 	| {
 			readonly result: 'swap' | 'unchanged';

@@ -10,8 +10,8 @@ import type { RestartReason } from './load-results.ts';
 /** Facts about the process that the decision needs in addition to the two documents. */
 export interface ProcessFacts {
 	/**
-	 * True if the process was started without a configuration. Its Admin API then exists regardless of the option, and it may add
-	 * plaintext listeners until it has some.
+	 * True if the process was started without a configuration. Its Admin API then exists whatever the option `admin` says, and the
+	 * process may add plaintext listeners until it has some.
 	 */
 	readonly unconfigured: boolean;
 	/**
@@ -61,7 +61,7 @@ function addTlsReasons(
 	servedNames: ReadonlySet<string>,
 	reasons: RestartReason[],
 ): void {
-	// With certificates on demand for any name, the names served so far were chosen by clients.
+	// If certificates are obtained on demand for any name, clients, not the configuration, have chosen the names served so far.
 	const servesAnyName = oldImage.certificates?.managed.policies.some(
 		({ subjects, on_demand }) => subjects.length === 0 && on_demand === true,
 	);

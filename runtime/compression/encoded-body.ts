@@ -20,14 +20,14 @@ export class EncodedBody implements BodySource {
 	#hasEnded = false;
 	#isEncoding = false;
 	#failure: unknown;
-	/** Resumes the code that waits for the stream's last operation. */
+	/** Resumes the code that waits for the stream's current operation. */
 	#onOperationDone: () => void = () => {};
 
 	/**
 	 * @param createEncoder Creates the encoder on the first pull, because it takes at least a quarter of a megabyte.
 	 * @param firstChunk The first chunk, which has been pulled already.
-	 * @param mustFlush If true, data is sent before waiting for more.
-	 * @param onEnd Called once. Its argument tells whether the whole source was encoded.
+	 * @param mustFlush If true, the encoder is flushed before the body waits for more data, so that nothing is held back.
+	 * @param onEnd Called once, with true if the whole source was encoded.
 	 */
 	constructor(
 		source: BodySource,

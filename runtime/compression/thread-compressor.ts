@@ -8,13 +8,13 @@ import { createReusedEncoder, type ReusedEncoder } from '../sockets/reused-encod
 import { type CodingStream, createCodingStream, encodeWhole, MAX_ONE_SHOT_BYTES, maxOneShotBytes } from './codings.ts';
 import { EncodedBody } from './encoded-body.ts';
 
-/** Maximum bytes that a thread caches. */
+/** Maximum bytes of encoded files that a thread caches. */
 const MAX_CACHED_BYTES = 16 * 1024 * 1024;
 
 /** Maximum size, in bytes, of the encoded form of a file that is cached. */
 const MAX_FORM_BYTES: number = 1024 * 1024;
 
-/** An LRU cache of encoded forms. */
+/** An LRU cache of the encoded forms of files. */
 class EncodedFiles {
 	readonly #forms = new Map<string, Uint8Array>();
 	#cachedBytes = 0;
@@ -56,7 +56,7 @@ type EncodeReturn = ReturnType<Compressor['encode']>;
 
 export class ThreadCompressor implements Compressor {
 	readonly #encodedFiles = new EncodedFiles();
-	/** Encoders by name, level and checksum; null if not available. */
+	/** Reused encoders by the coding's name, level and checksum; null for a coding that has no such encoder. */
 	readonly #encodersByCoding = new Map<string, ReusedEncoder | null>();
 	/** Buffers for encoded output. If the output does not fit, which is rare, the body is encoded again without them. */
 	readonly #outputPages = new FilePages(MAX_ONE_SHOT_BYTES + 1024, undefined);
@@ -204,7 +204,7 @@ export class ThreadCompressor implements Compressor {
 
 const EMPTY_BYTES: Uint8Array = new Uint8Array();
 
-/** Copies bytes, because a slice of a buffer would keep all of it alive. */
+/** Copies bytes, because a slice would keep the memory of the whole buffer allocated. */
 function copyBytes(memory: Buffer, start: number, length: number): Buffer {
 	const copy = Buffer.allocUnsafeSlow(length);
 	memory.copy(copy, 0, start, start + length);

@@ -16,9 +16,9 @@ const SPINS_BEFORE_SLEEP = 1000;
 /** Length of one sleep in milliseconds. */
 const LOCK_SLEEP_MS = 1;
 
-/** Words of a thread's row. The first one is incremented to wake the thread. */
+/** Offsets of the words in a thread's row. The first word is incremented to wake the thread. */
 const WAKE_COUNT_OFFSET = 0;
-/** Set to 1 if a request may have been admitted but is missing from the list of admitted requests. */
+/** This word is 1 if a request may have been admitted but is missing from the list of admitted requests. */
 const RESCAN_OFFSET = 1;
 /** The first request in the list of this thread's requests that have been admitted but not handled yet; 0 if there is none. */
 const ADMITTED_OFFSET = 2;
@@ -26,13 +26,13 @@ const ADMITTED_OFFSET = 2;
 const SLOTS_OFFSET = 3;
 const WAITERS_OFFSET = SLOTS_OFFSET + MAX_RUNNING_REQUESTS;
 
-/** Words of a waiting request. */
+/** Offsets of the words of a waiting request. */
 const STATE_OFFSET = 0;
 const PLACE_OFFSET = 1;
 /** The number of the next request in the queue or in the list of admitted ones; numbers begin with 1. */
 const NEXT_OFFSET = 2;
 const PREVIOUS_OFFSET = 3;
-/** The limit of this waiting request: it may run once fewer requests of its key are running. */
+/** The limit of this waiting request: it may run once fewer than this many requests of its key are running. */
 const LIMIT_OFFSET = 4;
 /** The slot that the waiting request will have when it is admitted. */
 const SLOT_OFFSET = 5;
@@ -47,11 +47,11 @@ const STATE_RUNNING = 2;
 /** Number of Int32 values in each thread's row. */
 export const CONCURRENCY_ROW_WORDS = WAITERS_OFFSET + MAX_WAITING_REQUESTS * WAITER_WORDS;
 
-/** Words after the rows: the secret of the hash, and the number of arrivals so far. */
+/** Offset among the words after the rows: they are the secret of the hash (two words) and the number of arrivals so far. */
 const ARRIVAL_COUNT_OFFSET = 2;
 const HEADER_WORDS = 3;
 
-/** Words of a place: the entry of a key in the table, which exists as long as the key has requests. */
+/** Offsets of the words of a place: the entry of a key in the table, which exists as long as the key has requests. */
 const FIRST_HASH_OFFSET = 0;
 const SECOND_HASH_OFFSET = 1;
 const RUNNING_COUNT_OFFSET = 2;
@@ -80,7 +80,7 @@ export function setConcurrencySecret(buffer: SharedArrayBuffer, rowCount: number
 	secret.copy(new Uint8Array(buffer, rowCount * CONCURRENCY_ROW_WORDS * Int32Array.BYTES_PER_ELEMENT, secret.length));
 }
 
-/** The halves of the hash of a key. */
+/** The two halves of a key's hash. */
 export type KeyHash = readonly [first: number, second: number];
 
 /** Yields the keys with requests that run in this process. Threads may change the counts during the iteration. */
@@ -157,8 +157,8 @@ export class ConcurrencyTable {
 	}
 
 	/**
-	 * Counts a request. If it may run, returns its slot, which {@link leave} frees. If it must wait, returns −2 − its number, and
-	 * {@link wait} must be called at once. If it can neither run nor wait, returns {@link NO_PLACE}.
+	 * Counts a request. If it may run, returns its slot, which {@link leave} frees. If it must wait, returns −2 minus its number,
+	 * and {@link wait} must be called immediately. If it can neither run nor wait, returns {@link NO_PLACE}.
 	 */
 	enter(key: string, limit: number, maxWaiting: number): number {
 		const words = this.#words;
@@ -170,8 +170,7 @@ export class ConcurrencyTable {
 		if (place !== -1) {
 			const placeOffset = this.#placeOffset(place);
 			const running = words[placeOffset + RUNNING_COUNT_OFFSET]!;
-			// If requests wait although this one may run, their limits are lower. If all limits are equal, no request overtakes
-			// another.
+			// This request may run although others wait, because their limits are lower. If all limits are equal, that cannot happen.
 			if (running < limit) {
 				slotOrWaiter = this.#freeSlots.takeNumber();
 				if (slotOrWaiter !== NO_PLACE) this.#countRunning(place, this.#row, slotOrWaiter);
@@ -182,7 +181,9 @@ export class ConcurrencyTable {
 		return slotOrWaiter;
 	}
 
-	/** Waits for a request to be admitted. Calls back with its slot, possibly at once, unless {@link cancel} comes first. */
+	/**
+	 * Calls `onAdmitted` with the request's slot once it is admitted, possibly immediately, unless {@link cancel} is called first.
+	 */
 	wait(waiter: number, onAdmitted: (slot: number) => void): void {
 		this.#callbacks.set(waiter, onAdmitted);
 		this.#listenForAdmissions();
@@ -248,7 +249,7 @@ export class ConcurrencyTable {
 		this.#wakeAdmitted();
 	}
 
-	/** Stops waiting for other threads. The row may then be used by another table. */
+	/** Stops waiting for other threads to admit requests. The row may then be used by another table. */
 	close(): void {
 		this.#isClosed = true;
 		if (this.#isListening) this.#wakeThread(this.#row);
@@ -299,7 +300,7 @@ export class ConcurrencyTable {
 		this.#admittedRows.clear();
 	}
 
-	/** Restores the counts and queues of a set whose lock a dead thread holds, from what the other threads' rows say. */
+	/** Restores the counts and queues of a set whose lock a dead thread holds, using the rows of the threads. */
 	#repairSet(set: number, deadRow: number): void {
 		const words = this.#words;
 		const firstPlace = set * KEYS_PER_SET;
@@ -340,7 +341,7 @@ export class ConcurrencyTable {
 		this.#unlockSet(set);
 	}
 
-	/** Returns the place of the hashed key in a set, or one that no key uses; −1 if there is none. */
+	/** Returns the place of the last hashed key in a set or, if it has none, a place that no key uses; −1 if all are in use. */
 	#placeFor(set: number): number {
 		const words = this.#words;
 		const { first, second } = this.#hash;
@@ -541,7 +542,7 @@ export class ConcurrencyTable {
 	}
 }
 
-/** The numbers from 0 that are not in use. */
+/** Hands out numbers from 0 up to a maximum, each of which is in use until it is returned. */
 class FreeNumbers {
 	readonly #maxCount: number;
 	readonly #returnedNumbers: number[] = [];
@@ -551,7 +552,7 @@ class FreeNumbers {
 		this.#maxCount = count;
 	}
 
-	/** Returns {@link NO_PLACE} if all numbers are in use. */
+	/** Returns a number that is not in use; {@link NO_PLACE} if all are. */
 	takeNumber(): number {
 		const returned = this.#returnedNumbers.pop();
 		if (returned !== undefined) return returned;

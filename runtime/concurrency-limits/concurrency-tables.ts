@@ -10,7 +10,7 @@ import {
 } from './concurrency-table.ts';
 import type { RunningCounts } from './running-exchange.ts';
 
-/** How many requests of a zone run and wait. */
+/** The numbers of running and waiting requests of a zone. */
 export interface ConcurrencyReport {
 	readonly zone: string;
 	readonly running: number;
@@ -91,7 +91,7 @@ export class ConcurrencyTables implements ConcurrencyWatcher {
 	}
 }
 
-/** Returns the hash whose halves a name of {@link RunningCounts} consists of. */
+/** Parses the name of a key in {@link RunningCounts}, which consists of the halves of the key's hash. */
 function parseKeyName(keyName: string): KeyHash {
 	const [first, second] = keyName.split(',').map(Number) as [number, number];
 	return [first, second];

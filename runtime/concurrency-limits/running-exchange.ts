@@ -1,10 +1,12 @@
 /**
  * During a handover, two processes serve. Each tells the other how many requests of each key it runs, and counts the other's
- * requests like its own. `limit_concurrent` therefore applies to both together, with a delay of a few milliseconds.
+ * requests like its own. The limits of `limit_concurrent` therefore apply to both together, with a delay of a few milliseconds.
  */
 import type { ConcurrencyTables } from './concurrency-tables.ts';
 
-/** How many requests run, by the key of the table's memory and by the halves of a key's hash, such as `-5,17`. */
+/**
+ * Numbers of running requests, by the table's memory key and by name of a request key: the halves of its hash, such as `-5,17`.
+ */
 export interface RunningCounts {
 	readonly [table: string]: { readonly [keyName: string]: number };
 }
@@ -14,11 +16,11 @@ const INTERVAL_MS = 10;
 /** Reading the counts takes at most 1 / MAX_SHARE of the main thread's time, however large the tables are. */
 const MAX_SHARE = 20;
 
-/** What one process tells the other. Keys that `counts` does not name are unchanged. */
+/** A message to the other process. The counts of keys that `counts` does not name are unchanged. */
 export interface RunningMessage {
 	readonly type: 'running';
 	readonly counts: RunningCounts;
-	/** True if the process has no more requests, and needs no further messages. */
+	/** True if the sender has no more requests and needs no further messages. */
 	readonly isLast?: boolean | undefined;
 }
 
@@ -26,7 +28,7 @@ export interface RunningMessage {
 export interface RunningChannel {
 	/** Resolves when the system has accepted the message, or when sending has failed. */
 	sendRunning(message: RunningMessage): Promise<void>;
-	/** Called with each message of the other process, and with `ended` once there will be no more. */
+	/** Called with each message of the other process, and with `ended` once there will be no further messages. */
 	onRunning: ((message: RunningMessage | 'ended') => void) | undefined;
 }
 
@@ -122,7 +124,7 @@ export class RunningExchange {
 		}
 	}
 
-	/** Adds the requests of a key that all other processes run to the table's count. */
+	/** Sets the table's count of requests of a key that run in all other processes. */
 	#applyCount(table: string, keyName: string): void {
 		let total = 0;
 		for (const { counts } of this.#peers) total += counts.get(table)?.get(keyName) ?? 0;
@@ -144,7 +146,7 @@ export class RunningExchange {
 		this.#timer.unref();
 	}
 
-	/** Returns the counts of this process and of its other peers that have changed since the last call for this peer. */
+	/** Returns the counts, this process's and all other peers' together, that have changed since the last call for this peer. */
 	#takeChanges(peer: Peer, ownCounts: RunningCounts): RunningCounts {
 		const current: CountsByTable = new Map();
 		for (const [table, countsByKey] of Object.entries(ownCounts))
@@ -172,7 +174,7 @@ export class RunningExchange {
 	}
 }
 
-/** Sets a count; 0 removes it. */
+/** Sets the count of a key; 0 removes the key. */
 function setCount(counts: CountsByTable, table: string, keyName: string, count: number): void {
 	let countsByKey = counts.get(table);
 	if (!countsByKey) {

@@ -32,7 +32,7 @@ export class ThreadConcurrencyLimiter implements ConcurrencyLimiter {
 		if (slotOrWaiter > NO_PLACE) return new TablePlace(table, slotOrWaiter);
 		const waiter = -2 - slotOrWaiter;
 		return new Promise(resolve => {
-			// True once the wait has ended. Another request may then have the same waiter number.
+			// True once the wait has ended. After that, another request may have the same number.
 			let isSettled = false;
 			const endWait = (outcome: 'timed_out' | 'left'): void => {
 				if (isSettled || !table.cancel(waiter)) return;

@@ -1,4 +1,4 @@
-/** An open file as a body. The kernel sends it where possible. If that is not possible, the file is read in chunks. */
+/** An open file as a body. The kernel sends it directly from the file if possible; otherwise the file is read in chunks. */
 import { read, readSync } from 'node:fs';
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import { FileError } from '../../compiler/exchange/leases.ts';
@@ -17,7 +17,8 @@ const SMALL_PIECE_BYTES = 16 * 1024;
 /** Minimum bytes read for a consumer that asks for less. */
 const MIN_PIECE_BYTES = 1024;
 /**
- * To find out whether the file is in the page cache, one byte per this many is checked. The kernel reads at least this far ahead.
+ * One byte out of this many is checked to find out whether the file is in the page cache. The kernel reads at least this far
+ * ahead.
  */
 const CHECK_STRIDE_BYTES = 256 * 1024;
 /** Number of bytes that the kernel sends before other connections get their turn. */
@@ -36,14 +37,14 @@ export class FileBody implements BodySource {
 	#offset: number;
 	#isReading = false;
 	#hasEnded = false;
-	/** Whether the kernel has been asked to send data of the file. */
+	/** True once the kernel has been asked to send data directly from the file. */
 	#isSentByKernel = false;
 	/** True if the socket could not accept all data at the last attempt to send. */
 	#isBlocked = false;
 	/** A single buffer for the whole body, because a chunk is valid only until the next pull. */
 	#buffer: Buffer | undefined = undefined;
 
-	/** Keeps the descriptor open until the body has ended. */
+	/** Creates a body of the bytes from `start` to `end`. Keeps the descriptor open until the body has ended. */
 	constructor(descriptor: OpenDescriptor, start: number, end: number, calls: SystemCalls | undefined) {
 		descriptor.acquire();
 		this.#descriptor = descriptor;

@@ -2,10 +2,10 @@
 
 /** Size, in bytes, of the space in front of the file's bytes. */
 export const RESPONSE_HEAD_ROOM_BYTES: number = 4096;
-/** Number of buffers kept for reuse. More buffers are in use only while clients are slow. */
+/** Maximum number of unused buffers kept for reuse. More buffers are needed only while clients are slow. */
 const MAX_FREE_PAGES = 4;
 
-/** A buffer for a small file. */
+/** A buffer for a small file and the response head in front of it. */
 export interface FilePage {
 	/** Space for a response head, followed by space for the largest small file. */
 	readonly memory: Buffer;

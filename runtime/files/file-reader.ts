@@ -33,7 +33,7 @@ const ROOT_LIFETIME_MS = 1000;
 /** Maximum number of roots to remember. Roots may contain placeholders, so clients can influence their number. */
 const MAX_REMEMBERED_ROOTS = 1000;
 
-/** Flags with which opening does not block on a FIFO, and does not make a terminal our controlling terminal. */
+/** Flags with which opening a FIFO does not block, and opening a terminal does not make it the process's controlling terminal. */
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0);
 
 const IS_WINDOWS = process.platform === 'win32';
@@ -83,7 +83,8 @@ export function createFileReader(
 		let descriptor = -1;
 		let usesDirectIo = false;
 		try {
-			// Opens directly only below a root without links: a link may lead elsewhere by now, so it must be resolved each time.
+			// A root without links can be opened directly. A link in the root's path must be resolved each time, because it may have
+			// changed.
 			if (calls !== undefined && resolveRoot(root, false) === root) {
 				descriptor = calls.openWithoutLinks(root, path);
 				usesDirectIo = descriptor !== -1;

@@ -8,8 +8,8 @@ import type { FolderEntry } from '../../compiler/exchange/leases.ts';
 const MAX_CONCURRENT_ENTRIES = 32;
 
 /**
- * Returns at most `maxEntries` entries of a folder, without links for whose target `isWithin` is false. Rejects with the system's
- * error.
+ * Returns at most `maxEntries` entries of a folder, without links to targets for which `isWithin` returns false. Rejects with the
+ * system's error.
  */
 export async function folderEntries(
 	folder: string | Buffer,

@@ -18,8 +18,8 @@ export class OpenDescriptor {
 	}
 
 	/**
-	 * Removes a user. A read in progress on the thread pool counts as a user, because the number of a closed descriptor could be
-	 * reused at once.
+	 * Removes a user. A read in progress on the thread pool must be a user, because the number of a closed descriptor could be
+	 * reused immediately for another file.
 	 */
 	release(): void {
 		this.#userCount--;

@@ -24,8 +24,8 @@ class FolderWatches {
 
 	/**
 	 * @param onEntryChanged Called with the path of an entry that was created, changed, renamed or removed in a watched folder.
-	 * @param onUnknownChange Called if more than one entry may have changed: the folder itself, another watched folder, or something
-	 * unknown.
+	 * @param onUnknownChange Called if any number of entries may have changed, because the watched folder itself or another watched
+	 * folder has changed, or because the system does not say what has changed.
 	 */
 	constructor(onEntryChanged: (path: string) => void, onUnknownChange: () => void) {
 		this.#onEntryChanged = onEntryChanged;
@@ -38,7 +38,7 @@ class FolderWatches {
 		try {
 			const folderName = folder.slice(folder.lastIndexOf('/') + 1);
 			const watcher = watch(folder, { persistent: false }, (_, name) => {
-				// Events of the folder itself are reported under its own name.
+				// For an event of the folder itself, the system reports the folder's own name instead of an entry's.
 				const path = name === null ? undefined : `${folder === '/' ? '' : folder}/${name}`;
 				if (path !== undefined && name !== folderName && !this.#watchers.has(path)) this.#onEntryChanged(path);
 				else this.#endWatches();
@@ -69,7 +69,7 @@ const MAX_CACHED_FILES = 8192;
 const MAX_OPEN_DESCRIPTORS = 256;
 /** Idle descriptors are closed after this many milliseconds; a deleted file would otherwise keep its disk space. */
 const DESCRIPTOR_IDLE_MS = 10_000;
-/** Maximum number of large files, requested once so far, that are remembered. */
+/** Maximum number of large files that are remembered because they have been requested once so far. */
 const MAX_REMEMBERED_LARGE_FILES = 4096;
 /**
  * Admission: a new file replaces a cached one only if its recent uses exceed those of the cached one by at least
@@ -85,7 +85,7 @@ const METADATA_LIFETIME_MS = 1000;
 /** Files modified less than this many seconds ago are not cached: two writes within one clock tick have the same mtime. */
 const SETTLED_SECONDS = 2;
 
-/** A cached file, with the facts that must be unchanged for it to be valid. Closing it has no effect. */
+/** A cached file, with the identity that the file on disk must still have. `close` has no effect, because the cache owns it. */
 abstract class CachedFile implements OpenFile {
 	/** Hash of the root and path under which the file was requested. */
 	readonly hash: number;
@@ -127,7 +127,7 @@ abstract class CachedFile implements OpenFile {
 	abstract body(start: number, end: number): Body;
 	/** Reports whether the file is unchanged, as far as this can be determined without its path. */
 	abstract isUnchanged(): boolean;
-	/** Releases the file. Bodies that are being sent continue. */
+	/** Releases the file's memory or descriptor. Bodies that are being sent are not interrupted. */
 	abstract release(): void;
 	close(): void {}
 }
@@ -157,7 +157,7 @@ class FileInMemory extends CachedFile {
 	release(): void {}
 }
 
-/** A large file, whose contents are in the page cache. */
+/** A large file, of which only the descriptor is cached. Its contents are read from the kernel's page cache or the disk. */
 class FileHeldOpen extends CachedFile {
 	readonly source = 'held';
 	readonly #descriptor: OpenDescriptor;
@@ -179,8 +179,8 @@ class FileHeldOpen extends CachedFile {
 	}
 
 	/**
-	 * Compares the file's identity, because its contents are not in our memory: a file that was overwritten must not be sent with
-	 * its old entity tag.
+	 * Compares the file's identity, because its contents are not cached: a file that was overwritten must not be sent with its old
+	 * entity tag.
 	 */
 	isUnchanged(): boolean {
 		return isSameFile(readIdentity(this.#descriptor.number, this.#calls), this.identity);
@@ -204,7 +204,7 @@ export class OpenFileCache {
 	readonly #largeFiles = new Map<number, CachedFile>();
 	/** Popularity of each file, cached or not. */
 	readonly #popularity = new UseSketch();
-	/** Time of the last request for large files that are not cached. */
+	/** Time of the last request for each remembered large file that is not cached, by the file's hash. */
 	readonly #requestTimes = new Map<number, number>();
 	#cachedBytes = 0;
 	/** Number of consecutive rejections of new small files. */
@@ -246,9 +246,9 @@ export class OpenFileCache {
 	}
 
 	/**
-	 * Considers caching a file that was opened at `path` without links below its root, after `get` did not return one. If the file
-	 * is cached, now or unchanged from before, closes the opened file and returns the cached one; otherwise returns the opened file.
-	 * Throws FileError.
+	 * Considers caching a file that was opened at `path` without links below its root, after `get` did not return one. If an
+	 * unchanged copy was already cached, or the file is cached now, closes `openedFile` and returns the cached file. Otherwise
+	 * returns `openedFile`. Throws FileError.
 	 */
 	considerCaching(openedFile: OpenedFile, path: string): OpenFile {
 		const { root } = openedFile;
@@ -397,7 +397,7 @@ export class OpenFileCache {
 		}
 	}
 
-	/** Returns the hash of the whole path. */
+	/** Returns the hash of the root and the path together. */
 	#hashPath(root: string, path: string): number {
 		if (root !== this.#lastRoot) {
 			this.#lastRoot = root;
