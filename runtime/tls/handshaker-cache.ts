@@ -152,8 +152,8 @@ export class HandshakerCache {
 		if (!auth) return { options: { ca: [] }, context: 'anyone', terms: undefined };
 		const terms = clientAuthTerms(auth, this.#tls);
 		if (!terms) return undefined;
-		// If OpenSSL's verification is not accessible, Node verifies the chain, and `rejectUnauthorized` makes it reject clients whose
-		// chain does not verify. So it is set only if the policy demands a verified chain; everything else is checked after the
+		// If OpenSSL's verification is not accessible, Node verifies the chain, and `rejectUnauthorized` makes it reject clients
+		// whose chain does not verify. So it is set only if the policy demands a verified chain; everything else is checked after the
 		// handshake (see client-verification.ts).
 		const rejectUnauthorized = clientVerifier()
 			? terms.required

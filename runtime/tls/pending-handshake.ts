@@ -26,7 +26,8 @@ export class PendingHandshake implements PeekOwner, DenseSetMember {
 	socket: Socket | DirectSocket;
 	readonly peer: ConnectionPeer | undefined;
 	/**
-	 * The handshake settings that were current when the connection was accepted. A reload during the handshake does not change them.
+	 * The handshake settings that were current when the connection was accepted. A reload during the handshake does not change
+	 * them.
 	 */
 	readonly selector: HandshakeSelector;
 	/** The beginning of a ClientHello that is not complete yet. */

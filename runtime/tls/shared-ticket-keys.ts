@@ -1,10 +1,10 @@
 /**
  * TLS session ticket keys that the machines of a cluster share, so that a client can resume its session at any of them.
  *
- * Time is divided into periods by the clock of Redis, and each period has one key, which encrypts tickets during the period. Redis
- * keeps the keys of the previous, the current and the next period, encrypted. The first machine that sees a key missing adds a random
- * one, and a key that is present is never replaced by another. All machines know the next key long before it is used, so that tickets
- * of machines whose estimates of Redis' clock differ are accepted everywhere.
+ * Time is divided into periods by the clock of Redis, and each period has one key, which encrypts tickets during the period.
+ * Redis keeps the keys of the previous, the current and the next period, encrypted. The first machine that sees a key missing
+ * adds a random one, and a key that is present is never replaced by another. All machines know the next key long before it is
+ * used, so that tickets of machines whose estimates of Redis' clock differ are accepted everywhere.
  *
  * Without Redis, a machine continues with the keys that it knows, and then with keys of its own, which it adds to Redis later.
  */
@@ -62,7 +62,7 @@ interface StoredKeys {
 	readonly sealedByPeriod: ReadonlyMap<number, Buffer>;
 }
 
-/** Keeps the ticket keys of this process equal to those of the other machines. */
+/** Keeps the ticket keys of this process equal to the keys of the other machines. */
 export class SharedTicketKeys {
 	readonly #cluster: Cluster;
 	readonly #sealedValues: SealedValues;

@@ -22,8 +22,8 @@ export interface ThreadTlsListener {
 	/** Called when ticket keys or trusted client certificates have changed. */
 	onSettingsChanged(): void;
 	/**
-	 * Called with the {@link ClientTrust.key}s whose trusted certificates have become fewer. Clients verified by them may no longer
-	 * be trusted.
+	 * Called when certificates are no longer trusted, with the {@link ClientTrust.key}s whose lists have lost them. Clients that
+	 * these certificates have verified may no longer be trusted.
 	 */
 	onTrustLost(keys: ReadonlySet<string>): void;
 }
@@ -134,7 +134,9 @@ export class ThreadTls {
 		return Object.hasOwn(alpn, name) ? alpn[name] : undefined;
 	}
 
-	/** Looks up the answer to a challenge of another process. Resolves to undefined if there is none or the client is rate-limited. */
+	/**
+	 * Looks up the answer to a challenge of another process. Resolves to undefined if there is none or the client is rate-limited.
+	 */
 	async lookUpSharedAnswer(question: ChallengeQuestion, client: string): Promise<ChallengeAnswer | undefined> {
 		if (
 			!this.sharesChallenges ||
@@ -156,8 +158,8 @@ export class ThreadTls {
 }
 
 /**
- * Returns the {@link ClientTrust.key}s whose trusted certificates have become fewer, so that clients verified by removed ones may
- * no longer be trusted.
+ * Returns the {@link ClientTrust.key}s whose lists have lost trusted certificates. Clients that these certificates have verified
+ * may no longer be trusted.
  */
 function findLostKeys(
 	oldTrusts: ReadonlyMap<string, ClientTrust>,

@@ -32,7 +32,9 @@ export class TicketKeys {
 	}
 }
 
-/** Returns the index of the key that encrypted a ticket; 0, the one that encrypts, if there is no ticket or its key is unknown. */
+/**
+ * Returns the index of the key that encrypted a ticket; 0, the one that encrypts, if there is no ticket or its key is unknown.
+ */
 export function ticketKeyIndex(keys: readonly Uint8Array[], ticket: Buffer | undefined): number {
 	if (ticket === undefined || ticket.length < KEY_NAME_BYTES) return 0;
 	for (let at = 1; at < keys.length; at++) {

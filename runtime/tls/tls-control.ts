@@ -75,7 +75,10 @@ export class TlsControl implements CertificateSink {
 	/** Open stores, by their settings. */
 	readonly #storesBySettings = new Map<string, Promise<Store>>();
 	readonly #ticketKeys: TicketKeys;
-	/** The ticket keys that the cluster shares, used instead of this process's own; undefined without a cluster with encryption keys. */
+	/**
+	 * The ticket keys that the cluster shares, used instead of this process's own; undefined without a cluster with encryption
+	 * keys.
+	 */
 	#sharedTicketKeys: SharedTicketKeys | undefined;
 	#rotationTimer: NodeJS.Timeout | undefined;
 	#managerPromise: Promise<CertificateManager> | undefined;
@@ -209,7 +212,7 @@ export class TlsControl implements CertificateSink {
 	}
 
 	/**
-	 * Provides the CA and client certificates for TLS to upstreams that do not come from files. Never rejects: the result's
+	 * For TLS to upstreams, provides the CA certificates and client certificates that are not in files. Never rejects: the result's
 	 * `problem` says what is missing.
 	 */
 	async provideUpstreams({ pools, certificate: name }: TlsMaterialRequest): Promise<TlsMaterial> {

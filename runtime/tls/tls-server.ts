@@ -128,8 +128,8 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	/**
-	 * Applies the listener's TLS settings from a plan, as JSON. Handshakes in progress keep their settings. Connections whose clients
-	 * would now have to present a certificate, or another one, are retired; see `ConnectionTerms.isOutdated`.
+	 * Applies the listener's TLS settings from a plan, as JSON. Handshakes in progress keep their settings. Connections whose
+	 * clients would now have to present a certificate, or a different one, are retired; see `ConnectionTerms.isOutdated`.
 	 */
 	configure(settingsJson: string): void {
 		const protocols = this.#deps.protocols().join();
@@ -146,8 +146,8 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	/**
-	 * Returns a function that reports whether the given settings make a connection outdated. The settings are JSON and need not have
-	 * been applied yet. Returns undefined if they make no connection outdated. See `ConnectionTerms.isOutdated`.
+	 * Returns a function that reports whether the given settings make a connection outdated. The settings are JSON and need not
+	 * have been applied yet. Returns undefined if they make no connection outdated. See `ConnectionTerms.isOutdated`.
 	 */
 	outdatedCheckFor(settingsJson: string | undefined): ((tls: TlsInfo) => boolean) | undefined {
 		const { connectionTerms } = this;
@@ -321,8 +321,8 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	/**
-	 * Closes connections past their deadline, and frees the handshakers of earlier settings. One timer serves all handshakes and stops
-	 * when there are none.
+	 * Closes connections past their deadline, and frees the handshakers of earlier settings. One timer serves all handshakes and
+	 * stops when there are none.
 	 */
 	#closeExpired(): void {
 		const now = performance.now();
@@ -550,8 +550,8 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 }
 
 /**
- * Takes a connection out of its stream, after a PROXY header may have been read from it. Returns the connection, and the further
- * bytes that the stream has read.
+ * Takes a connection out of its stream, after a PROXY header may have been read from it. Returns the connection, and the bytes
+ * after the header that the stream has already read.
  */
 function takeFromStream(stream: Socket): { socket: DirectSocket; extraBytes: Buffer | undefined } | undefined {
 	const extraBytes = stream.read() as Buffer | null;
@@ -560,7 +560,8 @@ function takeFromStream(stream: Socket): { socket: DirectSocket; extraBytes: Buf
 		if (extraBytes) stream.unshift(extraBytes);
 		return undefined;
 	}
-	// The listener counts open connections, and learns of their end by the stream's `close` event, which is therefore still emitted.
+	// The listener counts open connections, and learns of their end by the stream's `close` event, which is therefore still
+	// emitted.
 	if (stream.listenerCount('close') > 0) socket.onClosed = () => void stream.destroy();
 	else stream.destroy();
 	return { socket, extraBytes: extraBytes ?? undefined };

@@ -32,8 +32,8 @@ export interface TrustWatchDeps {
 }
 
 /**
- * Loads the CA certificates that verify clients, for the active and for the prepared document, and reloads those of the active one
- * when their sources change.
+ * Loads the CA certificates that verify clients, for the active and for the prepared document, and reloads the active document's
+ * certificates when their sources change.
  */
 export class TrustWatch {
 	readonly #deps: TrustWatchDeps;

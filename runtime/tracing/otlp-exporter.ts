@@ -18,8 +18,8 @@ import type { SpanRecord } from '../../compiler/exchange/leases.ts';
 /** Sends spans to a collector. */
 export interface SpanExporter {
 	/**
-	 * Sends the spans. Resolves when the collector has accepted them; rejects with the reason, after at most `timeoutMs`. Calls must
-	 * not overlap.
+	 * Sends the spans. Resolves when the collector has accepted them; rejects with the reason, after at most `timeoutMs`. Calls
+	 * must not overlap.
 	 */
 	export(spans: readonly SpanRecord[], timeoutMs: number): Promise<void>;
 	close(): Promise<void>;

@@ -5,8 +5,8 @@ import type { Tracer } from '../../compiler/exchange/leases.ts';
 export type Sampler = Tracer['isSampled'];
 
 /**
- * Number of hexadecimal digits at the end of a trace ID that the decision depends on. They hold 52 bits, which a double represents
- * exactly.
+ * Number of hexadecimal digits, at the end of a trace ID, on which the decision depends. They hold 52 bits, which a double
+ * represents exactly.
  */
 const DECIDING_DIGITS = 13;
 

@@ -1,9 +1,9 @@
 /**
- * The adaptive limit of an upstream's concurrent requests: it falls when the upstream's latency rises above its baseline, and rises
- * again when the latency returns to it.
+ * The adaptive limit of an upstream's concurrent requests: it falls when the upstream's latency rises above its baseline, and
+ * rises again when the latency returns to it.
  *
- * The limit follows the gradient between the baseline and the current latency, as in Netflix' concurrency-limits and Envoy's adaptive
- * concurrency filter. After each window of measurement:
+ * The limit follows the gradient between the baseline and the current latency, as in Netflix' concurrency-limits and Envoy's
+ * adaptive concurrency filter. After each window of measurement:
  *
  *     gradient = (baseline × (1 + tolerance) + slack) ÷ latency, from 0.5 to 1
  *     limit    = gradient × limit + √limit
@@ -51,7 +51,7 @@ const OFFSETS = {
 } as const;
 
 const MIN_WINDOW_MS = 250;
-/** Minimum number of latencies in a window. Fewer vary too much. */
+/** Minimum number of latencies in a window. The average of fewer latencies varies too much. */
 const MIN_WINDOW_COUNT = 20;
 /** Milliseconds after which an incomplete window begins anew. */
 const MAX_WINDOW_MS = 60_000;
@@ -83,7 +83,7 @@ const SHORT_MEASUREMENT_MS = 1000;
 const MAX_MEASUREMENT_MS = 10_000;
 /** Maximum latency in milliseconds that is recorded; a higher latency is recorded as this value. */
 const MAX_LATENCY_MS = 60_000;
-/** Maximum of the sum of a window; further latencies are ignored, so that it cannot overflow. */
+/** Maximum sum of the latencies in a window. Further latencies are ignored, so that the sum cannot overflow. */
 const MAX_SUM = 2 ** 30;
 
 /** The parts of a pool's memory that adaptive limits use; see `PoolMemory`. */
@@ -209,8 +209,8 @@ export class AdaptiveLimit {
 		this.#store(OFFSETS.isSlow, gradient < 1 ? 1 : 0);
 		let newLimit = gradient * limit + Math.sqrt(limit);
 		if (peak * 2 < limit) {
-			// Most of the limit is unused, so the latency says little about it. It returns to its initial value, and falls to no less
-			// than twice what is used: an upstream that is slow for a few requests is not overloaded by them.
+			// Most of the limit is unused, so the latency says little about it. So the limit rises no higher than its initial value,
+			// and falls no lower than twice the peak: an upstream that is slow for a few requests is not overloaded by them.
 			newLimit =
 				newLimit > limit
 					? Math.max(limit, Math.min(newLimit, this.#initial))

@@ -29,7 +29,8 @@ export class AttemptSpan {
 			...(scope.attemptCount === 0 ? {} : { 'http.request.resend_count': scope.attemptCount }),
 		};
 		scope.attemptCount++;
-		// If the configuration has removed `traceparent`, the upstream must not learn about the trace, so the field is not added again.
+		// If the configuration has removed `traceparent`, the upstream must not learn about the trace, so the field is not added
+		// again.
 		if (request.headers.get('traceparent') === undefined) return;
 		writeTraceContext(request.headers, scope.traceId, this.#spanId, scope.flags, scope.traceState);
 	}

@@ -14,7 +14,7 @@ export interface PoolDeps {
 	readonly upstreamObserver: UpstreamObserver | undefined;
 	/** The process's environment, for proxy variables. */
 	readonly environment: { readonly [name: string]: string | undefined };
-	/** Provides TLS material that is not in files. */
+	/** Provides the certificates and keys for TLS to upstreams, except those in files. */
 	readonly provideTls?: TlsProvider;
 	/** Returns the counter of requests that a pool has refused because its upstreams were overloaded; undefined without metrics. */
 	readonly shedCounter?: (pool: string) => EventCounter;

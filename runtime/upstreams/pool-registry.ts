@@ -46,7 +46,7 @@ export interface PoolRegistryDeps {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 	/** Expands placeholders that do not depend on a request. */
 	expand(text: string): string;
-	/** Provides TLS material that is not in files. */
+	/** Provides the certificates and keys for TLS to upstreams, except those in files. */
 	readonly provideTls?: TlsProvider;
 	/** The process's environment, for proxy variables. */
 	readonly environment: { readonly [name: string]: string | undefined };
@@ -306,7 +306,10 @@ export class PoolRegistry implements PoolWatcher {
 		}
 	}
 
-	/** Copies the state of the same upstream from the newest pool that has it, so that unrelated changes of the configuration do not reset it. */
+	/**
+	 * Copies the state of the same upstream from the newest pool that has it, so that unrelated changes of the configuration do not
+	 * reset it.
+	 */
 	#copyState(memory: PoolMemory, { stateKey, slot }: RegisteredUpstream): void {
 		if (stateKey === undefined) return;
 		const state = stateOf(memory, slot);

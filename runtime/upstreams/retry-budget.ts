@@ -28,7 +28,7 @@ export class RetryBudget {
 
 	/** Adds a new request's fraction of a retry to the bucket. */
 	addRequest(): void {
-		// The memory counts tokens taken, so that zeroed memory is a full bucket.
+		// The shared memory contains the number of tokens taken, so that memory full of zeros means a full bucket.
 		if (this.#tokensPerRequest > 0 && Atomics.load(this.#words, this.#budgetIndex) > 0)
 			Atomics.sub(this.#words, this.#budgetIndex, this.#tokensPerRequest);
 	}

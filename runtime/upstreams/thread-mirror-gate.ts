@@ -5,7 +5,7 @@ import type {
 	MirrorGateSettings,
 } from '../../compiler/modules/directives/mirror/mirror-gate.ts';
 
-/** The requests that a `mirror` is copying on this thread, and the bytes of their bodies. Implements {@link MirrorGate}. */
+/** Counts the copies in flight and the bytes of their bodies, and refuses more than the settings allow. */
 export class ThreadMirrorGate implements MirrorGate {
 	readonly counts: MirrorCounts;
 	readonly #maxInFlight: number;

@@ -9,7 +9,7 @@ const INITIAL_SHARE = 0.1;
 /** Milliseconds in which a recorded latency decays to about a third. */
 const LATENCY_DECAY_MS = 10_000;
 
-/** Health of one upstream, in its pool's memory. */
+/** The health of one upstream, which all threads share in the pool's memory. */
 export class UpstreamHealth {
 	readonly #words: Int32Array;
 	readonly #stateStart: number;

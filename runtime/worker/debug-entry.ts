@@ -5,8 +5,8 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 
 /**
- * Returns the entry. `place` is where the deciding step is configured, such as `Configfile:12`. Omits header fields and the query,
- * which may contain secrets.
+ * Returns the entry. `place` is where the deciding step is configured, such as `Configfile:12`. Omits header fields and the
+ * query, which may contain secrets.
  */
 export function createDebugEntry(x: Exchange, place: string | undefined): LogEntry {
 	const proxyFacts = proxyFactsOf(x);

@@ -197,7 +197,7 @@ export function generationDelta(oldImage: DocumentImage | undefined, newImage: D
 	};
 }
 
-/** Returns the places of the steps of new sites, and of sites whose places have changed. */
+/** Returns where the steps of sites are in the configuration files, for new sites and for sites that have moved. */
 function changedPlaces(
 	oldImage: DocumentImage | undefined,
 	{ places }: DocumentImage,

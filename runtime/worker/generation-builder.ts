@@ -89,13 +89,13 @@ export interface BuildResult {
 }
 
 /**
- * The build of one generation. If it fails, releases everything that it has acquired. Rejects with BuildAborted, or with the error
- * that `buildSite` throws.
+ * The build of one generation. If it fails, releases everything that it has acquired. Rejects with BuildAborted, or with the
+ * error that `buildSite` throws.
  */
 export class GenerationBuild {
 	readonly #leaseSource: LeaseSource;
 	readonly #facts: HostFacts;
-	/** Sites built so far, without those reused from the previous generation. */
+	/** The sites built so far. Sites reused from the previous generation are not among them. */
 	readonly builtSites: BuiltSiteWithLeases[] = [];
 	readonly #log: (entry: LogEntry) => void;
 	readonly #sharedCode = new SharedCode();
@@ -224,8 +224,8 @@ export class GenerationBuild {
 
 	/**
 	 * Requests the memory of all leases of a site at once. If each attempt to build the site requested only one piece of memory, a
-	 * site with many leases would be built many times. Builds the site with fake leases in place of those that wait for memory, and
-	 * discards it.
+	 * site with many leases would be built many times. Builds the site with fake leases in place of the leases that wait for
+	 * memory, and discards the result.
 	 */
 	#requestAllMemory(site: Site, index: number, shared: SharedDocumentParts): void {
 		const leaseHandles: LeaseHandle[] = [];

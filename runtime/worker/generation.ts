@@ -17,11 +17,11 @@ export interface BuiltSiteWithLeases {
 
 /** Where the steps of a generation are in the configuration files. */
 export interface GenerationPlaces {
-	/** JSON of the places of sites, by the index of the site. The places of sites that are missing here are unchanged. */
+	/** JSON of where the steps of each site are, by the index of the site. Sites that are missing here have not moved. */
 	readonly sites: ReadonlyMap<number, string>;
-	/** JSON of the places of named routes; undefined if unchanged. */
+	/** JSON of where the steps of named routes are; undefined if unchanged. */
 	readonly routes: string | undefined;
-	/** The thread's table of route places. */
+	/** The thread's table of where the steps of named routes are. */
 	readonly routePlaces: StepPlaceTable;
 }
 

@@ -35,7 +35,7 @@ export type MainThreadRequest =
 	| { readonly about: 'acme'; readonly request: AcmeServerRequest; readonly settings: AcmeServerSettings }
 	/** Looks up the answer to a challenge that another process may have published. */
 	| { readonly about: 'challenge'; readonly challenge: ChallengeQuestion }
-	/** Provides TLS material for upstreams that is not in files. */
+	/** Asks for the certificates and keys for TLS to upstreams, except those in files. */
 	| { readonly about: 'upstream_tls'; readonly material: TlsMaterialRequest }
 	/**
 	 * Reports the recorded usage of a shared rate-limit table to Redis. If `place`, the index of a counter in the table, is given,

@@ -52,8 +52,8 @@ export class RequestHost implements ProtocolHost {
 	/** Reports whether a connection must not serve any more requests; undefined if there are no such connections. */
 	isOutdated: ((tls: TlsInfo) => boolean) | undefined = undefined;
 	/**
-	 * Called before the first request of each generation. The listener's settings may not have been applied yet, because requests see
-	 * a generation as soon as shared memory names it.
+	 * Called before the first request of each generation. The listener's settings may not have been applied yet, because requests
+	 * see a generation as soon as shared memory names it.
 	 */
 	onNewGeneration: ((table: ListenerTable | undefined) => void) | undefined = undefined;
 	/** Records metrics of exchanges; undefined unless the setting `metrics` is on. */
@@ -247,7 +247,9 @@ export class RequestHost implements ProtocolHost {
 		this.#logFailure(x, error, false);
 	}
 
-	/** Logs a failure. `handled` means that an error route has responded. Unexpected errors are logged at level `error` even then. */
+	/**
+	 * Logs a failure. `handled` means that an error route has responded. Unexpected errors are logged at level `error` even then.
+	 */
 	#logFailure(x: Exchange, error: unknown, handled: boolean): void {
 		const isHttpError = error instanceof HttpError;
 		const unexpectedCause = isHttpError ? (error.status === 500 ? error.cause : undefined) : error;

@@ -5,7 +5,8 @@ import type { ServerSettings } from '../../compiler/document/server-settings.ts'
 import type { LogEntry } from '../logs/log-entry.ts';
 
 /**
- * Returns a tracer for the build of a site. Returns undefined if no listener is traced, so that the graph contains no tracing code.
+ * Returns a tracer for the build of a site. Returns undefined if no listener is traced, so that the graph contains no tracing
+ * code.
  */
 export function createStepTracer(settings: Settings, log: (entry: LogEntry) => void): BuildTracer | undefined {
 	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];

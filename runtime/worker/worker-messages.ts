@@ -1,6 +1,6 @@
 /**
- * Messages between the main thread and worker threads: strings and small arrays, because cloning deep objects would block the main
- * thread.
+ * Messages between the main thread and worker threads: strings and small arrays, because cloning deep objects would block the
+ * main thread.
  */
 import type { PlannedCertificates } from '../../compiler/codegen/plan/plan-tls.ts';
 import type { Settings } from '../../compiler/document/document.ts';
@@ -21,8 +21,8 @@ import type { TlsUpdate } from '../tls/tls-update.ts';
 import type { MainThreadRequest } from './main-thread-requests.ts';
 
 /**
- * `[from, count]`: `count` reused sites of the previous generation, starting at `from`, or the next `count` changed sites if `from`
- * is −1.
+ * `[from, count]`: `count` reused sites of the previous generation, starting at `from`, or the next `count` changed sites if
+ * `from` is −1.
  */
 export type SiteRange = readonly [from: number, count: number];
 
@@ -35,9 +35,9 @@ export interface GenerationDelta {
 	readonly changed: readonly string[];
 	/** The places of steps in the configuration files, if they are new or have changed. */
 	readonly places: {
-		/** JSON arrays of `[index of the site, JSON of its places]`. */
+		/** JSON arrays of `[index of the site, JSON of where its steps are]`. */
 		readonly sites: readonly string[];
-		/** JSON of the places of named routes; undefined if unchanged. */
+		/** JSON of where the steps of named routes are; undefined if unchanged. */
 		readonly routes: string | undefined;
 	};
 	/** All listeners. `sites` are chunks, each a JSON array of ListedSite; undefined if unchanged. */
@@ -109,7 +109,10 @@ export type MessageToWorker =
 	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer | undefined }
 	/** Makes the thread answer a request on each listener without using its socket. The reply is `prepared` or `refused`. */
 	| { readonly type: 'check'; readonly attempt: number }
-	/** Makes the thread listen on the addresses whose listening was deferred. The reply is `prepared` or `refused`. */
+	/**
+	 * Makes the thread listen on the addresses on which it does not listen yet, because a predecessor still serves them. The reply
+	 * is `prepared` or `refused`.
+	 */
 	| { readonly type: 'accept'; readonly attempt: number }
 	/** Asks for the UDP sockets that a successor of this process needs. The reply is `bequeathed`. */
 	| { readonly type: 'bequeath'; readonly attempt: number }

@@ -253,7 +253,9 @@ class DataPlaneWorker implements RequestHostThread {
 		this.#sendMessage({ type: 'log', entry });
 	}
 
-	/** Counts dropped entries, and reports them in batches, because a log that is too slow drops thousands of entries per second. */
+	/**
+	 * Counts dropped entries, and reports them in batches, because a log that is too slow drops thousands of entries per second.
+	 */
 	#countDroppedEntries(sink: string, entryCount: number): void {
 		this.counters[ROW_SLOT.accessLogDropped]! += entryCount;
 		this.#droppedEntries.set(sink, (this.#droppedEntries.get(sink) ?? 0) + entryCount);
@@ -547,8 +549,8 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	/**
-	 * Reports whether descriptors are left for a connection. Without this check, a flood of connections would use up the descriptors
-	 * that the Admin API and logs need.
+	 * Reports whether descriptors are left for a connection. Without this check, a flood of connections would use up the
+	 * descriptors that the Admin API and logs need.
 	 */
 	#hasRoom(): boolean {
 		let connectionCount = 0;

@@ -273,7 +273,7 @@ tentative.after(async () => {
 	await two.server!.stop();
 });
 
-/** Waits until `holds` resolves to true. The source text of `holds` describes it in a failure. */
+/** Waits until `holds` resolves to true. If that takes too long, the error message shows the source text of `holds`. */
 const eventually = (holds: () => Promise<boolean>): Promise<void> => until(String(holds), holds);
 
 tentative('an unconfirmed load is rolled back', async () => {

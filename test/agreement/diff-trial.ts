@@ -1,7 +1,7 @@
 /**
  * Checks `svc diff` against live serving. Serves two configurations, one of which is a random change of the other, sends the same
- * random requests to both, and compares the differences between the answers with the differences that the diff reports. Then sends
- * every witness: the example request that the diff gives for a difference.
+ * random requests to both, and compares the differences between the answers with the differences that the diff reports. Then
+ * sends every witness: the example request that the diff gives for a difference.
  *
  * Usage: node test/agreement/diff-trial.ts [--pairs N] [--requests N] [--seed N] [--mistakes N]
  */

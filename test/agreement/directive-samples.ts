@@ -1,6 +1,6 @@
 /**
- * Samples of the directives and matchers whose effect `svc diff` must find, which random configurations contain. A test compares
- * the lists with the registries, so that a new directive or matcher is either tried or has a reason why not.
+ * Samples of directives and matchers for random configurations. `svc diff` must find their effects. A test compares the lists
+ * with the registries, so that a new directive or matcher is either tried or has a reason why not.
  */
 import type { Directive } from '../../compiler/modules/contract/directive.ts';
 import { directives } from '../../compiler/modules/registry/directives.ts';
@@ -94,7 +94,9 @@ export function directiveNames(): string[] {
 	return directives.flatMap(({ names }) => names.configfile.slice(0, 1));
 }
 
-/** Returns the names of the matchers that a line of a Configfile can begin with; combinations of matchers have operators instead. */
+/**
+ * Returns the names of the matchers that a line of a Configfile can begin with; combinations of matchers have operators instead.
+ */
 export function matcherNames(): string[] {
 	return matchers.map(({ id }) => id).filter(name => !['all', 'any'].includes(name));
 }

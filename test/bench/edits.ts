@@ -44,7 +44,7 @@ function measure(name: string, bound: number, run: (text: string) => CompileResu
 	let result: CompileResult | undefined;
 	for (let round = 0; round < repeat; round++) {
 		const text = edits[name]!(round).join('');
-		// Measures CPU time rather than wall time, so that other processes do not count.
+		// Measures CPU time rather than wall time, so that other processes do not affect the result.
 		const before = process.threadCpuUsage();
 		result = run(text);
 		const { user, system } = process.threadCpuUsage(before);

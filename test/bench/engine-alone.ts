@@ -1,8 +1,8 @@
 /**
  * Measures the processor time per request of our own code (engine, site table and handler), over connections in memory. The
  * difference from the result of the bench is the cost of the system and Node. There are three kinds of request heads: equal ones,
- * ones with different paths, and ones that also carry the fields of a browser. For `rate_limit`, the difference between a site with
- * it and one without is measured, in alternating rounds.
+ * ones with different paths, and ones that also carry the fields of a browser. For `rate_limit`, the difference between a site
+ * with it and one without is measured, in alternating rounds.
  *
  * Usage: node test/bench/engine-alone.ts [requests a round]
  */

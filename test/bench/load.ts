@@ -85,8 +85,8 @@ export interface LoadCount {
 }
 
 /**
- * Runs a load against a local port on one core; a request load may use several cores, with its connections on each.
- * Throws if nothing was counted. `cpuSeconds` returns the processor seconds that the server has used so far.
+ * Runs a load against a local port on one core; a request load may use several cores, and then opens its connections on each of
+ * them. Throws if nothing was counted. `cpuSeconds` returns the processor seconds that the server has used so far.
  */
 export async function runLoad(
 	port: number,

@@ -179,7 +179,8 @@ async function sampleLoad(
 ): Promise<Sample> {
 	const before = server.cpuSeconds();
 	const count = await runLoad(server.port, task.load, loadCores, seconds, () => server.cpuSeconds());
-	// A few connections may still be connecting when the load ends. A larger share of failures is the server's fault.
+	// A few connections may still be connecting when the load ends, and are counted as failures. A larger share of failures is the
+	// server's fault.
 	if (count.failures > count.requests / 1000) {
 		throw new Error(`${task.name}: ${server.name}: ${count.failures} of ${count.requests} requests failed`);
 	}

@@ -71,7 +71,10 @@ for (const task of wanted) {
 	}
 }
 
-/** Returns the options and the names of rows. Prints the usage and ends the process if it is asked for, or if an option is unknown. */
+/**
+ * Returns the options and the names of rows. Prints the usage and ends the process if it is asked for, or if an option is
+ * unknown.
+ */
 function parseCommandLine() {
 	try {
 		const commandLine = parseArgs({

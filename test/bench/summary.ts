@@ -1,4 +1,6 @@
-/** The part of the README in this folder that shows the latest bench: a table of ratios, and when and where they were measured. */
+/**
+ * The part of the README in this folder that shows the latest bench: a table of ratios, and when and where they were measured.
+ */
 import { type BenchResult, daysOf } from './chart.ts';
 
 /** The summary is between these lines of README.md. */

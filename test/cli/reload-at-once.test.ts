@@ -1,4 +1,4 @@
-/** Changes that a running process can apply itself: it does not need to be restarted. */
+/** Changes of the configuration that a running process applies without a restart. */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';

@@ -1,4 +1,6 @@
-/** Every module has a manual page, and the examples on the page compile. Every event in the list of events is counted by a module. */
+/**
+ * Every module has a manual page, and the examples on the page compile. Every event in the list of events is counted by a module.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -37,7 +39,9 @@ function examplesOf(documentation: string): string[] {
 		.map(match => match[2]!);
 }
 
-/** Completes an example to a whole file: puts the lines of a site into a site, and uses every matcher that the example defines. */
+/**
+ * Completes an example to a whole file: puts the lines of a site into a site, and uses every matcher that the example defines.
+ */
 function completeExample(example: string): string {
 	if (/^(\{\n|:\d|https?:|upstream |[\w.*-]+\.com\b[^\n]*\{\n)/.test(example)) return example;
 	const uses = [...example.matchAll(/^(@[\w-]+)/gm)].map(match => `\theader ${match[1]} X-Used 1\n`);

@@ -28,7 +28,10 @@ const FORMATS: { readonly [name: string]: ConfigFormat } = {
 	'expected.json': 'json',
 };
 
-/** Cases that test a limit and take as long as thousands of other cases; test/fuzz/growth.test.ts has similar ones. */
+/**
+ * Golden cases that the corpus leaves out: they test a limit, and take as long as thousands of other cases. See
+ * test/fuzz/growth.test.ts.
+ */
 const SLOW_CASES: readonly string[] = ['imports-that-make-too-much', 'matchers-that-double'];
 
 /** Maximum length of a seed in characters. A longer text takes as much time as many short texts. */

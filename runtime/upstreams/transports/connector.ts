@@ -45,7 +45,7 @@ export interface ConnectorDeps {
 	readonly environment?: { readonly [name: string]: string | undefined };
 	/** Receives what FastCGI applications write to standard error, with the status of their response. */
 	readonly onStderr?: (text: string, status: number) => void;
-	/** Provides TLS material that is not in files. */
+	/** Provides the certificates and keys for TLS to upstreams, except those in files. */
 	readonly provideTls?: TlsProvider | undefined;
 	/** Current number of idle connections from this thread to all upstreams of the pool. */
 	readonly idleConnections?: number;

@@ -29,7 +29,7 @@ import { type ConnectionPrelude, SocketDialer } from './socket-dialer.ts';
 import { TlsClient } from './tls-client.ts';
 import { ClientTlsContext } from './tls-context.ts';
 
-/** A dialer that waits for TLS material and then uses another dialer. */
+/** A dialer that waits for the certificates that the main thread provides, and then uses another dialer. */
 class ProvisionedDialer implements Dialer {
 	readonly #dialer: Dialer;
 	readonly #tlsContext: ClientTlsContext;

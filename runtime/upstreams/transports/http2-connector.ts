@@ -27,7 +27,7 @@ export class Http2Connector implements UpstreamConnector, ConnectionRequester, S
 	readonly #followingCalls = new CallQueue();
 	/** Requests that wait for a free stream because no more connections may be opened. */
 	readonly #waitingCalls = new CallQueue();
-	/** Passes a request to the connector that opens connections in place of this one, if there is one. */
+	/** Passes a request to the connector that opens connections for this one. Does nothing if this connector opens them itself. */
 	sendElsewhere: (call: ClientCall) => void = () => {};
 	#isDialing = false;
 	#isClosed = false;

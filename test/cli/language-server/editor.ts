@@ -149,7 +149,10 @@ export class Editor {
 		this.notify('textDocument/didClose', { textDocument: { uri: this.uri(file) } });
 	}
 
-	/** Resolves once the diagnostics of all files are known, and those of every open file belong to its current version. */
+	/**
+	 * Resolves once the diagnostics of all files are known, and the diagnostics of every open file belong to the file's current
+	 * version.
+	 */
 	async whenSettled(): Promise<void> {
 		await this.whenVersionsShown();
 		// A change to one file may change the diagnostics of another. The server publishes the diagnostics of all files together,
@@ -157,7 +160,7 @@ export class Editor {
 		await this.request('textDocument/foldingRange', { textDocument: { uri: 'untitled:none' } });
 	}
 
-	/** Resolves once the diagnostics of every open file belong to its current version. */
+	/** Resolves once the diagnostics of every open file belong to the file's current version. */
 	async whenVersionsShown(): Promise<void> {
 		const isSettled = (): boolean =>
 			[...this.buffers].every(([file, { version }]) => this.published.get(file)?.version === version);

@@ -1,6 +1,6 @@
 /**
- * `svc import` for any text: it never throws, finishes quickly, lists what it keeps as comments, and does not let a value become
- * configuration.
+ * `svc import` for any text: it never throws, finishes quickly, lists the lines that it can only keep as comments, and does not
+ * let a value become configuration.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,4 +1,6 @@
-/** Lint findings while a text is edited: rules skip what is unchanged, and the findings are those of a fresh inspection. */
+/**
+ * Lint findings while a text is edited: rules skip what is unchanged, and the findings equal those that a fresh inspection gives.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
@@ -40,8 +42,8 @@ function describe({ code, message, label, hint, span, related, fix }: Diagnostic
 }
 
 /**
- * Checks texts one after the other in one workspace. Each result must equal that of a new workspace. Returns the codes of the
- * findings after each step.
+ * Checks texts one after the other in one workspace. Each result must equal the result of a new workspace. Returns the codes of
+ * the findings after each step.
  */
 async function codesAfterEach(
 	steps: readonly (string | (() => void))[],

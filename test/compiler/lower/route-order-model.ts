@@ -86,7 +86,7 @@ function lessBySpecificity(a: ModelRoute, b: ModelRoute): boolean {
 	const [bare, other] = [one.replace(/\*$/, ''), two.replace(/\*$/, '')];
 	if (bare === other) return bytes(one).length < bytes(two).length;
 	if (bytes(bare).length !== bytes(other).length) return bytes(bare).length > bytes(other).length;
-	// Code points are compared, because their order is that of the bytes in UTF-8.
+	// Code points are compared, because they have the same order as the bytes of the text in UTF-8.
 	for (const [i, point] of [...bare].entries()) {
 		const otherPoint = [...other][i]!;
 		if (point !== otherPoint) return point.codePointAt(0)! < otherPoint.codePointAt(0)!;

@@ -1,4 +1,4 @@
-/** For random sites with named matchers, the compiled order of routes equals that of the model. */
+/** For random sites with named matchers, the compiled order of routes equals the model's order. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SeededChance } from '../../agreement/chance.ts';

@@ -6,7 +6,9 @@ import { buildTestSite, fakeExchange, type RequestFields } from '../../fake-exch
 
 const push = suite('push');
 
-/** Sends requests to one site. Returns the preload hints, each marked `early` if it came before the response, otherwise `late`. */
+/**
+ * Sends requests to one site. Returns the preload hints, each marked `early` if it came before the response, otherwise `late`.
+ */
 function hintsOf(steps: readonly Step[], requests: readonly RequestFields[]): string[] {
 	const site = buildTestSite([{ handler: 'hint_resources', resources: [] }, ...steps]);
 	return requests.map(request => {

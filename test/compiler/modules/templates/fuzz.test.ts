@@ -1,4 +1,6 @@
-/** Random templates made of fragments of the language: each template renders, or fails with a readable message, in bounded time. */
+/**
+ * Random templates made of fragments of the language: each template renders, or fails with a readable message, in bounded time.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { BUILTINS } from '../../../../compiler/modules/templates/builtins.ts';
