@@ -59,7 +59,7 @@ export class Confirmation {
 	readonly #onRollback: RollbackListener;
 	/**
 	 * True if the configuration comes from the cluster. The pending load is then always a handover: this process has replaced
-	 * another one and must be confirmed. It may load further publications meanwhile, which do not end the wait.
+	 * another one and must be confirmed. Publications that it loads in the meantime do not end the wait.
 	 */
 	readonly #isConfiguredByCluster: boolean;
 	#pendingLoad: PendingLoad | undefined = undefined;

@@ -40,7 +40,7 @@ export function isLoopback(address: string): boolean {
 	return /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/i.test(address) || address === '::1';
 }
 
-/** Reports whether a host stands for every interface. */
+/** Reports whether a host to listen on means every network interface. */
 export function isWildcard(host: string): boolean {
 	return host === '' || host === '0.0.0.0' || host === '::';
 }

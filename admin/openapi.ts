@@ -161,7 +161,7 @@ function errorResponses(codes: readonly AdminErrorCode[]) {
 	);
 }
 
-/** Returns the endpoint `/openapi.json`, whose description includes itself. */
+/** Returns the endpoint `/openapi.json`. Its description of the API includes the endpoint itself. */
 export function createOpenapiEndpoint(endpoints: readonly AdminEndpoint[]): AdminEndpoint {
 	const endpoint: AdminEndpoint = {
 		path: '/openapi.json',

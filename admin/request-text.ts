@@ -73,7 +73,7 @@ export async function readText(x: Exchange, limitBytes = MAX_BODY_BYTES): Promis
 			body.cancel();
 			throw tooLargeError(limitBytes);
 		}
-		// Copied, because the bytes are valid only until the next pull.
+		// The piece is copied, because its bytes are valid only until the next one is read.
 		pieces.push(Uint8Array.from(piece));
 	}
 }

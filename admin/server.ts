@@ -96,7 +96,7 @@ export type AdminLog = (
 
 /** What the Admin API needs from the process that starts it. */
 export interface AdminOptions {
-	/** The settings if the running document has none, for a process started without a configuration. */
+	/** The settings to use if the running document has none, as in a process started without a configuration. */
 	readonly settings?: AdminSettings;
 	/** Records writes and refusals, with the client and the result. */
 	readonly log: AdminLog;

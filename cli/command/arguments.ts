@@ -6,7 +6,7 @@
 import type { Command, CommandOption, Invocation } from './command.ts';
 import { CommandFailure } from './command.ts';
 
-/** A command line split at the name of the command, which has not been looked up. */
+/** A command line, split at the command's name. Whether the command exists has not been checked. */
 export interface ScannedCommandLine {
 	/** The first word that is not an option; `version` if `-V` is given; undefined if there is neither. */
 	readonly command: string | undefined;

@@ -14,7 +14,7 @@ export interface CommandOption {
 	readonly aliases?: readonly string[];
 	/** Name of the value in help texts. An option without one is a flag. */
 	readonly valueName?: string;
-	/** True if the value may be omitted. A value follows `=`; the next word is never taken for the value. */
+	/** True if the value may be omitted. It can then be given only after `=`, because the next word is not taken for it. */
 	readonly valueOptional?: boolean;
 	/** What completion scripts offer for the value. Default: files if the value is named PATH, otherwise nothing. */
 	readonly offers?: CompletionCandidates;
@@ -54,7 +54,7 @@ export interface Invocation {
 	values(name: string): readonly string[];
 }
 
-/** A command. Registered by one line in commands/index.ts. */
+/** The definition of a command. commands/index.ts lists each command in one line. */
 export interface Command {
 	readonly name: string;
 	/** The purpose of the command in one sentence, without its period. */
@@ -81,7 +81,7 @@ export const EXIT_STATUS = {
 	endedInError: 3,
 } as const;
 
-/** Ends a command with a sentence on standard error that says what is wrong and, where possible, what to do. */
+/** An error that ends a command. Its message is a sentence that says what is wrong and, where possible, what to do. */
 export class CommandFailure extends Error {
 	readonly status: number;
 	/** Text that is printed unchanged before the sentence, such as rendered diagnostics. */

@@ -3,7 +3,7 @@ import { quoteWord } from '../command/arguments.ts';
 import { type Command, CommandFailure, type Invocation } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 
-/** Maximum bytes of a password. bcrypt ignores the rest of a longer one. */
+/** Maximum bytes of a password for bcrypt, which ignores the rest of a longer one. */
 const BCRYPT_MAX_PASSWORD_BYTES = 72;
 const SALT_BYTES = 16;
 /** The default cost of bcrypt: the logarithm to base 2 of the number of rounds. */
@@ -32,7 +32,7 @@ export const hashPassword: Command = {
 	],
 	async run(invocation) {
 		const algorithm = invocation.value('algorithm') ?? 'bcrypt';
-		// Wrong options are reported before a password is typed.
+		// The options are checked first, so that mistakes are reported before a password is typed.
 		const hasher =
 			algorithm === 'bcrypt'
 				? bcryptHasher(invocation)

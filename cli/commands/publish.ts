@@ -159,7 +159,7 @@ async function publishDocument(
 	}
 	const { number, previous } = planPublication(rollout, reports);
 	const identity = newPublicationIdentity();
-	// The cluster's settings are left out, because every machine uses those of its own file.
+	// The option `cluster` is left out, because every machine uses the one in its own file.
 	const { cluster: _, ...settings } = document.settings ?? {};
 	const documentText = JSON.stringify({ ...document, settings });
 	const { formatPlacedDocument } = await import('../../compiler/lower/step-places.ts');
@@ -227,7 +227,7 @@ async function readWithRetries(rollouts: SharedRollout, limitMs: number): Promis
 	}
 }
 
-/** Returns a sentence about the rollout of a publication that Redis no longer has: it has another rollout, or none. */
+/** Returns the sentence for a publication whose rollout another one has replaced, or Redis has lost. */
 function describeOtherRollout(rollout: Rollout | undefined, number: number): string {
 	if (!rollout || rollout.publication < number)
 		return `Redis no longer has the rollout of publication ${number}. It seems to have lost data: publish again.`;

@@ -163,8 +163,8 @@ function checksOf({ args, value }: Invocation, options: ValidationOptions, fixSa
 }
 
 /**
- * Reports whether `file` is a folder without a default configuration file of its own, which holds configurations under other
- * names or in subfolders.
+ * Reports whether `file` is a folder without a default configuration file, but with other configurations in it or in its
+ * subfolders.
  */
 function isFolderOfConfigurations(file: string): boolean {
 	if (file === '-' || !isFolder(file)) return false;

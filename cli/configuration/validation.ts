@@ -14,7 +14,7 @@ import { hostFacts } from '../../runtime/threads/host-facts.ts';
 import { version } from '../command/version.ts';
 
 export interface ValidationOptions {
-	/** True to run all lint rules, not only those that always run. */
+	/** True to run also the lint rules that do not always run. */
 	readonly lint: boolean;
 	/** True to refuse the configuration for warnings too. */
 	readonly strict: boolean;
@@ -75,7 +75,7 @@ export async function validateConfiguration(
 	};
 }
 
-/** Returns the problems that would prevent a start on this machine or cause warnings at the start, with their places. */
+/** Returns the problems that would prevent a start on this machine or cause warnings at the start, each with its place. */
 async function startFindings(plan: Plan, { locate }: CompileResult): Promise<readonly Diagnostic[]> {
 	const { preflight } = await import('../../runtime/preflight/preflight.ts');
 	const { adminFindings } = await import('../../admin/admin-findings.ts');

@@ -5,7 +5,7 @@ import { ASSET_TEXTS } from './asset-texts.ts';
 export const SITE_STYLE_SHEET: string = ASSET_TEXTS.style;
 
 /**
- * Returns the script. It contains the source text of the functions by which `svc help` ranks results, so that both searches
+ * Returns the script. It contains the source text of the functions with which `svc help` ranks results, so that both searches
  * agree.
  */
 export function siteScript(): string {

@@ -2,7 +2,7 @@
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
 import { type EditorWords, editorWords } from './editor-words.ts';
 
-/** A rule of a grammar, limited to the parts of the format in use. */
+/** A rule of a TextMate grammar, with only the members that are used here. */
 interface Rule {
 	readonly name?: string;
 	readonly match?: string;

@@ -158,7 +158,7 @@ export class DiagnosticsPublisher {
 		}
 		if (relatedLocations.length > 0) diagnostic.relatedInformation = relatedLocations;
 		const pathFindings = findingsByPath.get(path);
-		// If several configurations import a file, most of its findings occur in each of them.
+		// If several configurations import a file, most of its findings occur in each of them. They are published once.
 		if (pathFindings?.some(entry => isSameDiagnostic(entry.diagnostic, diagnostic))) return;
 		if (pathFindings) pathFindings.push({ diagnostic, finding });
 		else findingsByPath.set(path, [{ diagnostic, finding }]);

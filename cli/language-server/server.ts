@@ -81,7 +81,7 @@ class LanguageServer {
 
 	#onInitialized(): void {
 		if (!this.#clientCanWatchFiles) return;
-		// Imported files can have any name.
+		// All files are watched, because imported files can have any name.
 		const watchers = [{ globPattern: '**/*' }];
 		void this.#connection.client.register(DidChangeWatchedFilesNotification.type, { watchers });
 	}

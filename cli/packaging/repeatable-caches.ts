@@ -5,7 +5,7 @@
  * again after a garbage collection, because the objects of functions have padding that is not cleared. With {@link
  * REPEATABLE_FLAGS}, which also make the heap so large that no collection happens, a cache depends on none of these. However, its
  * header then contains a hash of these flags, and V8 rejects a cache that was made with other flags than its own. None of the
- * flags changes how code is compiled, so the hash is replaced by that of a run without flags.
+ * flags changes how code is compiled, so the hash is replaced by the hash of a run without flags.
  *
  * The header's fields, of 4 bytes each: the magic number, and hashes of V8's version, the source, the flags and the heap that is
  * built into V8 (`SerializedCodeData` in V8's code-serializer.h).

@@ -15,7 +15,7 @@ const UNUSED_MEMBERS = 'documentation|lower|schema|summary';
  */
 const MEMBER_START = new RegExp(`^ {2}(?:${UNUSED_MEMBERS})(?::|\\()`);
 
-/** Another line of a member that has begun. The last one is a bracket that is indented like the first line. */
+/** A further line of a member. Its last line is a bracket that is indented like its first line. */
 const MEMBER_CONTINUATION = /^ {3}|^ {2}[\])}]/;
 
 /**

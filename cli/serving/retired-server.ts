@@ -131,8 +131,8 @@ export class RetiredServer {
 	}
 
 	/**
-	 * After an unconfirmed successor has died, starts a process with the configuration of this one in its place. Resolves to false
-	 * if that fails, too.
+	 * After an unconfirmed successor has died, starts a process with this process's configuration. Resolves to false if that fails,
+	 * too.
 	 */
 	async #returnToPrevious({ keptSockets, adminSocket }: SuccessorGuard): Promise<boolean> {
 		if (keptSockets === undefined) return false;

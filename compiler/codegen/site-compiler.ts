@@ -32,7 +32,7 @@ export interface BuildTracer {
 	wrapMatcher(pointer: string, matcher: Matcher, predicate: Predicate): Predicate;
 }
 
-/** State that the contexts for all places in a site ({@link SiteCompiler}) share while the site is built. */
+/** The state of building one site, shared by its {@link SiteCompiler}s, of which there is one for each place in the document. */
 export interface SiteScope {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
@@ -134,7 +134,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return new SiteCompiler(this.scope, `${this.#pointer}/${path}`, this.#stepBase);
 	}
 
-	/** Returns the context for the named routes, which do not belong to the site's place in the document. */
+	/** Returns the context for the named routes, which are outside of the site in the document. */
 	forNamedRoutes(): SiteCompiler {
 		return new SiteCompiler(this.scope, '/routes');
 	}

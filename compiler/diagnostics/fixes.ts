@@ -2,7 +2,7 @@
 import { type SourceSpan, wholeSpan } from '../source/source.ts';
 import type { Diagnostic, Fix, FixSafety, TextEdit } from './diagnostic.ts';
 
-/** A text after its fixes were applied. */
+/** A text before and after its fixes were applied. */
 export interface FixedText {
 	/** Absolute path of the file; undefined if the text is not a file's. */
 	readonly path: string | undefined;

@@ -1,4 +1,7 @@
-/** Converts places in pieces of a text to places in the whole text, which stay correct when the pieces move. */
+/**
+ * The incremental compiler compiles a text in pieces, most of which are one site. Places in a piece stay correct when the piece
+ * moves within the text. This file converts them to places in the whole text.
+ */
 import { wholeSpan } from '../source/source.ts';
 import type { Diagnostic } from './diagnostic.ts';
 

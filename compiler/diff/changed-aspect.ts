@@ -17,7 +17,7 @@ export interface ChangedAspect {
 	readonly unknown?: readonly ('before' | 'after')[];
 }
 
-/** An outcome, and a function that tells which of its aspects are unknown. */
+/** An outcome, and a function that describes the aspects of it that are unknown. */
 export interface ComparedOutcome {
 	readonly outcome: Outcome;
 	/**

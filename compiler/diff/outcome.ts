@@ -13,7 +13,7 @@ export type Outcome = ReadonlyMap<string, string>;
 
 /** Maximum characters of a body that are compared and shown as text. A longer body is compared and shown by its hash. */
 const MAX_BODY_CHARS = 200;
-/** Fields that say nothing about the configuration. */
+/** Response fields that are not compared, because they do not depend on the configuration. */
 const IGNORED_HEADER_FIELDS: ReadonlySet<string> = new Set(['date', 'content-length', 'transfer-encoding']);
 const EMPTY_BODY_TEXT = JSON.stringify('');
 /** Matches aspects that only detail others. If only one of two outcomes has one, this is shown only if nothing else differs. */

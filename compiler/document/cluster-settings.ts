@@ -26,9 +26,9 @@ export interface ClusterSettings {
 	readonly address: string;
 	/** The addresses of the other Sentinels or nodes. */
 	readonly other_addresses?: readonly string[];
-	/** Present if the addresses are those of Sentinels. */
+	/** Present if the addresses belong to Sentinels. */
 	readonly sentinel?: ClusterSentinel;
-	/** Present if the addresses are those of nodes of a Redis Cluster. */
+	/** Present if the addresses belong to nodes of a Redis Cluster. */
 	readonly mode?: 'cluster';
 	/** The TLS settings; present if the connection uses TLS. */
 	readonly tls?: ClusterTls;

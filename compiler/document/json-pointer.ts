@@ -1,4 +1,4 @@
-/** JSON pointers (RFC 6901). */
+/** Functions for JSON pointers (RFC 6901). */
 
 /** Returns the value at a JSON pointer. */
 export function valueAt(document: unknown, pointer: string): unknown {

@@ -1,4 +1,4 @@
-/** Settings of logs, as in documents. */
+/** The types of the settings of logs in a document. */
 
 /** What a log filter does with one query parameter or cookie. */
 export interface ParameterAction {
@@ -30,7 +30,7 @@ export const DURATION_FORMATS = ['s', 'ms', 'ns', 'string'] as const;
 /** Formats of levels: `warn`, `WARN`, or `WARN` in color. */
 export const LEVEL_FORMATS = ['lower', 'upper', 'color'] as const;
 
-/** Settings that rename the keys of an entry. */
+/** Names of the settings that rename the standard keys of log entries. */
 export const LOG_KEY_SETTINGS = [
 	'message_key',
 	'level_key',

@@ -1,4 +1,4 @@
-/** The files that a package of a distribution installs: the same files as install.sh, at the places that a distribution uses. */
+/** The files that a package of a distribution installs: the same as install.sh, under the paths that a distribution uses. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

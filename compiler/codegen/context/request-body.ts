@@ -31,7 +31,7 @@ async function bufferBody(x: Exchange): Promise<void> {
 			body.cancel();
 			throw new HttpError(413, 'The request body is too large to be used as a placeholder.');
 		}
-		// Copied, because the bytes are valid only until the next pull.
+		// The chunk is copied, because its bytes are valid only until the next one is read.
 		chunks.push(Uint8Array.prototype.slice.call(chunk));
 	}
 	x.request.body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, totalBytes);

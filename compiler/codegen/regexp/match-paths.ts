@@ -89,7 +89,7 @@ export function maxPathLength({ instructions }: RegexpProgram): number {
 				stack.push(unmeasuredTarget);
 				continue;
 			}
-			// Choosing among many targets takes time as well, so every eight targets count as one more instruction.
+			// Choosing among many targets takes time as well, so every eight targets add one to the length.
 			pathLengths[index] =
 				1 + (targets.length >>> 3) + targets.reduce((longest, target) => Math.max(longest, pathLengths[target]!), 0);
 			stack.pop();
