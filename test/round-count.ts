@@ -1,4 +1,4 @@
-/** How many rounds a test with random input runs. */
+/** The number of rounds that a test with random input runs. */
 
 /** The environment variable with which test/long/more-rounds.test.ts makes tests run their large number of rounds. */
 export const MORE_ROUNDS_VARIABLE = 'SVC_TEST_MORE_ROUNDS';

@@ -219,7 +219,7 @@ export class SharedProcess {
 		});
 	}
 
-	/** Lets the process end. */
+	/** Closes the channel to the process, which then ends. */
 	close(): void {
 		this.#child?.disconnect();
 	}

@@ -5,7 +5,7 @@ import type { CachedHead } from '../../compiler/exchange/response-cache.ts';
 import { SharedCache } from '../../runtime/cache/shared-cache.ts';
 import { responseSizeForRank, zipfTrace } from '../zipf-trace.ts';
 
-/** The thread's input. */
+/** The shared cache, and the part of the requests that the thread performs. */
 export interface ZipfThreadInput {
 	readonly buffer: SharedArrayBuffer;
 	readonly ceiling: number;

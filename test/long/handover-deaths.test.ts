@@ -1,4 +1,4 @@
-/** Handovers during which the predecessor dies or hangs, at each step, and random kills of either process. */
+/** Handovers during which the predecessor dies or hangs, at each step, and random kills of the predecessor or the successor. */
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import path from 'node:path';

@@ -21,7 +21,7 @@ import { getRequest, Visitor } from './http3-visitor.ts';
 const SECONDS = Number(process.env.SECONDS ?? 60);
 const ROUNDS = Number(process.env.ROUNDS ?? 200);
 const VISITORS = 6;
-/** After this many milliseconds without any bytes of an expected response, an open connection counts as stalled. */
+/** An open connection is stalled if it receives no bytes of an expected response for this many milliseconds. */
 const STALL_MS = 2000;
 /** Shares of the datagrams that are lost (in each direction), repeated, and delayed so that later ones overtake them. */
 const LOSS = 0.05;

@@ -22,7 +22,7 @@ for (const [how, signal] of [
 				assert.is(await bodyOf(dropped), 'other');
 				assert.ok(await isRefused(added));
 				assert.match(server.output(), 'the new process failed before it was confirmed');
-				// The third process can be replaced like any other.
+				// Like any other process, the third process can be replaced by a handover.
 				const again = await load(siteText(first, 'new') + siteText(added, 'two'));
 				assert.is(again.status, 200, JSON.stringify(again.body));
 				assert.is(await bodyOf(added), 'two');

@@ -17,7 +17,7 @@ interface Message {
 	readonly error?: { readonly message: string };
 }
 
-/** An open page. */
+/** A page that is open in the browser. */
 export interface Page {
 	/** URLs that the page has requested so far. */
 	readonly requests: readonly string[];

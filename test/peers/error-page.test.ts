@@ -24,7 +24,10 @@ const STATUSES: { readonly [path: string]: string } = {
 	'/closed': '503 Service Unavailable',
 };
 
-/** A JavaScript expression for what the browser shows. The colors are those of the text and of the page behind it. */
+/**
+ * A JavaScript expression that describes the page in the browser: its size, its texts, and the colors of its texts and
+ * background.
+ */
 const SEEN = `(() => {
 	const main = document.querySelector('main');
 	return {

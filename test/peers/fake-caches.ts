@@ -1,9 +1,9 @@
-/** Caches of a member of a cluster that only record what they are asked to purge. */
+/** A member of a cluster whose caches only record what they are asked to purge. */
 
 import type { PurgeSelection } from '../../runtime/cache/purging.ts';
 import type { Cluster } from '../../runtime/cluster/cluster.ts';
 
-/** Makes a cluster a member whose caches only record what they are asked to purge. */
+/** Joins a cluster with caches that only record what they are asked to purge. Resolves to these records. */
 export async function joinWithFakeCaches(cluster: Cluster): Promise<PurgeSelection[]> {
 	const applied: PurgeSelection[] = [];
 	cluster.join({

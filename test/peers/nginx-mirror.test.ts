@@ -35,7 +35,7 @@ const REQUESTS: readonly TestRequest[] = [
 	{ line: 'POST /larger', body: 'x'.repeat(200_000) },
 ];
 
-/** Matches fields that a proxy adds by itself, or that frame the message. They differ between nginx and svc. */
+/** Matches fields that a proxy adds by itself, and fields that frame the message. Their values differ between nginx and svc. */
 const PROXY_FIELDS =
 	/^(?:connection|content-length|transfer-encoding|via|x-forwarded-(?:for|proto|host)|x-mirrored|host|x-original-uri)$/i;
 

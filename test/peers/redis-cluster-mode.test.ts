@@ -143,11 +143,12 @@ test('commands follow a slot that moves to another node, and keys that are being
 	const [sourceId, targetId] = [source, target].map(node => node.cli('cluster', 'myid').trim()) as [string, string];
 	target.cli('cluster', 'setslot', String(slot), 'importing', sourceId);
 	source.cli('cluster', 'setslot', String(slot), 'migrating', targetId);
-	// The node from which the slot is moved does not have this key, so it redirects this one command to the target.
+	// The node from which the slot is moved does not have this key, so it redirects this single command to the target node.
 	assert.is(await cluster.sendCommand(['GET', cluster.redisKey('absent')]), null);
 	await cluster.sendCommand(['SET', cluster.redisKey('new'), 'moved']);
 	assert.ok(target.cli('cluster', 'getkeysinslot', String(slot), '10').includes('new'));
-	// One of these keys is still at the source, the other is not. The command is repeated until both are at the same node.
+	// The first of these keys is still at the source node, and the second is not. The command is repeated until both are at one
+	// node.
 	const both = ['EXISTS', cluster.redisKey('store_keys'), cluster.redisKey('absent')];
 	await cluster.sendCommand(both, 100).then(
 		() => assert.unreachable(),

@@ -213,7 +213,7 @@ class Fleet {
 		assert.is(application.requestCount, requestsBefore + 1);
 	}
 
-	/** Checks that each machine resumes the sessions of the other one. Returns a session. */
+	/** Checks that each of the two machines resumes the TLS sessions that the other one began. Returns a session. */
 	async assertSharesTickets(): Promise<Buffer> {
 		const [first, second] = this.machines;
 		const begun = await first.handshake();
@@ -224,13 +224,13 @@ class Fleet {
 		return resumed.session;
 	}
 
-	/** Sends requests to all sites of all machines while something happens. Returns what was not answered as expected. */
+	/** Sends requests to all sites of all machines while `action` runs. Returns the errors and the unexpected answers. */
 	async failuresDuring(action: () => Promise<unknown>): Promise<string[]> {
 		let isActing = true;
 		const failures: string[] = [];
 		const load = this.machines.map(async machine => {
 			for (let i = 0; isActing; i++) {
-				// Each page is new to both caches, so that each request would need Redis.
+				// Each page is new to the caches of both machines, so that each request would need Redis.
 				const answers = await Promise.all([machine.ask('text'), machine.ask('shop', `/new${i}`)]).catch(String);
 				if (!Array.isArray(answers) || !answers.every(answer => answer.startsWith('200 ')))
 					failures.push(String(answers));

@@ -16,7 +16,7 @@ interface NodeGroupOptions {
 	readonly password?: string;
 }
 
-/** What a node knows about another one, or about itself. */
+/** What a node knows about a node of the cluster, which may be itself. */
 interface NodeFacts {
 	readonly server: RedisServer;
 	readonly isMaster: boolean;
@@ -25,7 +25,7 @@ interface NodeFacts {
 	readonly ranges: readonly (readonly [number, number])[];
 }
 
-/** Three masters, and their replicas. */
+/** Three masters with the same number of replicas each. */
 export class NodeGroup {
 	readonly nodes: readonly RedisServer[];
 	readonly #killed = new Set<RedisServer>();

@@ -192,7 +192,7 @@ class Fleet {
 		await until(`all serve ${body}`, async () => (await this.bodies()).every(one => one === body));
 	}
 
-	/** Sends requests to all machines while something happens. */
+	/** Sends requests to all machines while `action` runs. */
 	async underLoad(action: () => Promise<void>): Promise<void> {
 		for (const machine of this.machines) machine.requestUntilStopped();
 		try {
@@ -238,7 +238,7 @@ rollouts(
 			assert.match(nothing.text, 'Nothing has been published');
 			assert.equal((await fleet.run('rollout', 'status', '--format', 'json')).status, 1);
 
-			// A good publication: one machine first, then all.
+			// A publication without faults is first loaded by one machine, and then by all.
 			await fleet.underLoad(async () => {
 				const { status, text } = await fleet.publish('respond "one"', '--canary', '10%', '--observe', '2s', '--wait');
 				assert.is(status, 0, text);
@@ -275,7 +275,7 @@ rollouts(
 			const [, contactAge] = /^svc_cluster_contact_age_seconds (\S+)$/m.exec(metrics)!;
 			assert.ok(Number(contactAge) < 5, contactAge);
 
-			// A publication that no machine can load: only the first one tries.
+			// If no machine can load a publication, only the first machine tries to.
 			await fleet.underLoad(async () => {
 				const site = `log {\n\t\toutput file /proc/no/such/folder/access.log\n\t}\n\trespond "two"`;
 				const { status, text } = await fleet.publish(site, '--canary', '10%', '--observe', '2s', '--wait');
@@ -300,7 +300,7 @@ rollouts(
 			);
 			assert.match((await fleet.run('rollout', 'abort')).text, 'was stopped, and the machines return');
 
-			// A publication that answers with errors: the first machine returns to the previous publication by itself.
+			// If a publication causes errors, the first machine returns to the previous publication without a command.
 			await fleet.underLoad(async () => {
 				const { status, text } = await fleet.publish(
 					`respond "${SECRET}" 500`,
@@ -323,7 +323,7 @@ rollouts(
 			assert.not.ok(fleet.redis.cli('get', 'svc:publication:3').includes(SECRET));
 			assert.match((await fleet.run('rollout', 'show')).text, `respond "${SECRET}" 500`);
 
-			// Pause, resume and abort.
+			// Pauses, resumes and aborts a rollout.
 			assert.is(
 				(await fleet.publish('respond "four"', '--canary', '10%', '--canary', '50%', '--observe', '1s')).status,
 				0,
@@ -372,7 +372,7 @@ rollouts(
 
 			// Redis has lost its data: the numbers of publications go on, and the next publication reaches all machines.
 			await fleet.redis.start();
-			// Published at once, before any machine has reconnected.
+			// Publishes before any machine has connected to Redis again.
 			const afterLoss = await fleet.publish('respond "five"', '--observe', '0s', '--wait');
 			assert.is(afterLoss.status, 0, afterLoss.text);
 			// The last publication before the loss was number 6, which was never final.
@@ -459,7 +459,7 @@ rollouts('a machine that cannot load the publication at its start serves its las
 		const site = `basic_auth /private/* {\n\t\thtpasswd ${accountFile}\n\t}\n\trespond "two"`;
 		const second = await fleet.publish(site, '--observe', '0s', '--wait');
 		assert.is(second.status, 0, second.text);
-		// The commands that follow compile this file, and must not need the accounts either.
+		// The commands that follow compile this file, which must not need the deleted file of accounts either.
 		fleet.write('respond "not published"');
 		rmSync(accountFile);
 		// The configuration of the last good publication can be loaded, but its Admin API cannot listen.
@@ -490,7 +490,7 @@ rollouts('a machine that cannot load the publication at its start serves its las
 			/publication 1 {2}cannot load publication 2; the cause lies with the machine: .*accounts/,
 		);
 
-		// The machine tries again by itself.
+		// Once the file exists again, the machine loads the publication without a command.
 		writeFileSync(accountFile, accountText);
 		await fleet.untilAllServe('two');
 		await until(
@@ -698,7 +698,7 @@ rollouts('an upgrade that awaits its confirmation is still undone after a public
 		await fleet.untilAllServe('two');
 		assert.match((await control('/load/confirm')).text, '"nothing_to_confirm"');
 
-		// Errors after a publication undo the upgrade, too.
+		// Too many errors after a publication undo the upgrade, too.
 		const second = await upgrade({ max_error_rate: 0.5 });
 		await fleet.underLoad(async () => {
 			const failing = await fleet.publish('respond "three" 500', '--observe', '1m', '--max-error-rate', '1');

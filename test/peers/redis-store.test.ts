@@ -66,7 +66,7 @@ redis('Redis refuses what a process writes under a lock that another one has tak
 	const old = await one.lock('name');
 	const writer = one.fenced(old);
 	await writer.write('a', 'from the first holder');
-	// The first holder does not know yet that its lock has expired.
+	// The first holder has not noticed yet that its lock has expired.
 	server.cli('del', 'fence:lock:name');
 	const next = await other.lock('name');
 	assert.not(old.lost.aborted);
@@ -121,7 +121,7 @@ redis('commands fail within their limit when Redis is killed or frozen, and work
 	await until('connected', works);
 	own.signal('SIGSTOP');
 	assert.is(await failed(), 'no answer within 150 ms');
-	// Before long, the silent connection is replaced, and commands fail at once.
+	// The client soon replaces the silent connection. Until the new connection opens, commands fail immediately.
 	await until('given up', async () => !cluster.isConnected || (await works()));
 	own.signal('SIGCONT');
 	await until('connected again', works);

@@ -235,7 +235,7 @@ tickets('are accepted everywhere while the keys are replaced under load', async 
 			// A machine notices that the clock of Redis was changed when it reads the keys again.
 			for (const machine of machines) {
 				await until('the next key to encrypt', async () => isOfKey((await machine.get('TLSv1.3')).session, nextKey));
-				// The sessions were begun in the period before.
+				// These sessions were begun in the period before the current one.
 				for (const { session } of rotation === 1 ? oldSessions : [])
 					assert.ok((await machine.get('TLSv1.3', session)).resumed, 'a session of the period before');
 			}

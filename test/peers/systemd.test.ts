@@ -341,7 +341,7 @@ test('sockets that systemd holds serve the sites at their addresses, and restart
 	await systemctl('daemon-reload');
 	await systemctl('start', 'svc.socket');
 	assert.is((await machine.show(UNIT, 'ActiveState')).ActiveState, 'inactive');
-	// The first connection starts the server.
+	// systemd starts the server when the first client connects.
 	assert.is(await bodyOf(plain), 'seven');
 	await systemctl('start', UNIT);
 	await runUnderLoad(async load => {

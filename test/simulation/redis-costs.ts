@@ -20,7 +20,7 @@ export interface RedisCosts {
 	/** Adding a purge. A unit is a member of the cluster: the reply lists all members. */
 	readonly publish: CommandCost;
 	readonly confirm: CommandCost;
-	/** A read that waits, or that returns entries at once. A unit is an entry. */
+	/** A read, which either waits for an entry or returns entries immediately. A unit is an entry. */
 	readonly read: CommandCost;
 	/** Waking a client that waits for an entry. */
 	readonly wake: CommandCost;

@@ -123,7 +123,7 @@ export class FleetRedis {
 	}
 }
 
-/** A machine with a server. */
+/** A machine in the test's networks, on which one server runs. */
 export class FleetMachine {
 	readonly network: NetworkMachine;
 	readonly #folder = temporaryFolder();
@@ -189,7 +189,7 @@ export class FleetMachine {
 		return sum;
 	}
 
-	/** Returns the body at a path. */
+	/** Requests a path over HTTP. Resolves to the body of the response. */
 	get(target: string): Promise<string> {
 		return new Promise((resolve, reject) => {
 			get({ host: this.address, path: target, headers: { host: 'shop.test' }, agent: false }, async response => {

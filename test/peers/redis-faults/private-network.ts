@@ -41,7 +41,7 @@ export async function makeNetworks(): Promise<void> {
 export class NetworkMachine {
 	readonly name: string;
 	readonly number: number;
-	/** A process that only keeps the namespaces. */
+	/** A process that does nothing but keep the namespaces in existence. */
 	readonly #keeper: ChildProcess;
 
 	private constructor(name: string, number: number, keeper: ChildProcess) {

@@ -40,7 +40,7 @@ interface Fault {
 	readonly without: readonly number[];
 	/** True if Redis loses the purges with its data. */
 	readonly losesData?: boolean;
-	/** True if Redis is away only for a moment. */
+	/** True if the fault ends so soon that Redis is unavailable only for a moment. */
 	readonly isBrief?: boolean;
 }
 

@@ -1,5 +1,5 @@
 /**
- * A process that relays connections to a server, and delivers the bytes of either direction after a delay.
+ * A process that relays connections to a server, and delays the bytes in both directions.
  *
  * Usage: node relay.ts <port> <address of the server> <port of the server>. A message from the parent process sets the delay in
  * milliseconds.

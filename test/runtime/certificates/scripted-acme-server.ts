@@ -48,7 +48,10 @@ export interface AcmeFaults {
 	bindings: { readonly [id: string]: string } | undefined;
 	/** URL of the OCSP responder named in certificates. */
 	ocsp: string | undefined;
-	/** True if the server forgets its accounts. */
+	/**
+	 * True if the server shall answer the next request of an account as if it did not know the account. The server then sets it to
+	 * false.
+	 */
 	forgetful: boolean;
 }
 

@@ -1,4 +1,7 @@
-/** Log entries about a connection that comes and goes: which ones are written at once, and what is held back. */
+/**
+ * Log entries about a connection that is lost and restored again and again: which are written immediately, and which are held
+ * back.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { OutageLog } from '../../../runtime/cluster/outage-log.ts';
@@ -69,14 +72,14 @@ outages('a connection that comes and goes every second soon has one entry a minu
 	log.onAvailable();
 	log.onLost('refused');
 	assert.equal(take(), []);
-	// A connection that is still lost is logged within a minute.
+	// If a connection stays lost, this is logged within a minute.
 	pass(60);
 	assert.equal(take(), ['lost refused 2']);
 	log.onAvailable();
 	assert.equal(take(), ['regained']);
 	pass(60);
 	assert.equal(take(), []);
-	// After a quiet minute, an outage is logged at once.
+	// After a minute without changes, the loss of the connection is logged immediately again.
 	log.onLost('closed');
 	assert.equal(take(), ['lost closed']);
 });

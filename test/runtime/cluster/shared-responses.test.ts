@@ -135,7 +135,7 @@ test('a lease that is granted to a thread that has died in the meantime ends at 
 	grant();
 	assert.is((await answer).outcome, 'alone');
 	assert.is(countOf(tier, 'release'), 1);
-	// The thread that has replaced the dead one gets a lease.
+	// The thread that has replaced the dead thread gets a lease.
 	assert.is((await tier.consult()).outcome, 'lead');
 	assert.is(countOf(tier, 'release'), 1);
 	await tier.responses.close();

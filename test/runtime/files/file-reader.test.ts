@@ -182,7 +182,7 @@ for (const [path, plain, following] of TABLE) {
 }
 
 paths('an unreadable file is forbidden', () => {
-	// Root can read everything.
+	// Root may read any file, so this check needs another user.
 	if (process.getuid?.() === 0) return;
 	assert.is(reasonOf('/locked.txt'), 'forbidden');
 });

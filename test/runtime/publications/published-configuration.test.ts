@@ -62,8 +62,8 @@ class MemoryRollout {
 	latestReport: FleetReport | undefined;
 	isAvailable = true;
 	/**
-	 * The process with the same machine ID that the answer to each of the next reports names, one entry per report; undefined if the
-	 * answer names none.
+	 * For each of the next reports, in order: the other process with the same machine ID that the answer to the report names, or
+	 * undefined if the answer names none.
 	 */
 	otherProcessPerReport: (ProcessIdentity | undefined)[] = [];
 	/** Called at the beginning of each report. */
@@ -398,7 +398,7 @@ following('a machine does not return to an old publication if the old state of R
 		await until('two reports', () => rollout.counts.reports >= reportsAtStart + 2);
 		assert.equal(machine.loads, [1, 2]);
 		assert.is(machine.messages.filter(message => message === OLD_MESSAGE).length, 2);
-		// The next publication is loaded.
+		// Unlike the old publication, the next one is loaded.
 		rollout.publish(3, 2);
 		await until('it serves', () => machine.serves === 3 && rollout.state?.phase === 'completed');
 	});
@@ -719,7 +719,7 @@ following('a machine warns once if another one reports with its ID, and its repo
 	await withMachine(async (machine, rollout) => {
 		const warning = 'another server has the same machine ID';
 		const other = { host: 'copy', pid: 7 };
-		// During a handover, the previous process can be seen once.
+		// During a handover, one answer may still name the previous process.
 		rollout.otherProcessPerReport = [other];
 		await machine.start(rollout, 0);
 		const { reports } = rollout.counts;
@@ -741,7 +741,7 @@ following('the ID of a machine stays the same', async () => {
 	const { id } = await new PublicationFolder(folder).machineId();
 	assert.match(id, /-[0-9a-f]{8}$/);
 	assert.equal(await new PublicationFolder(folder).machineId(), { id });
-	// The disk of another machine was copied.
+	// Simulates that the disk was copied from another machine.
 	writeFileSync(path.join(folder, 'machine-id'), 'other-host-0123abcd\n');
 	const { id: ownId, replacedId } = await new PublicationFolder(folder).machineId();
 	assert.ok(ownId.startsWith(`${hostname()}-`), ownId);

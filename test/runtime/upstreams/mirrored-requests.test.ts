@@ -389,7 +389,7 @@ mirrored('finish after a reload that removes the mirror, and do not delay the en
 		await until('the last copy has arrived', () => mirror.arrived.some(({ line }) => line === 'GET /last'));
 		const startedAt = performance.now();
 		await server.runtime.stop();
-		// The mirror would answer only after an hour.
+		// The server has not waited for the mirror, whose time limit is an hour.
 		assert.ok(performance.now() - startedAt < 8000);
 	});
 });

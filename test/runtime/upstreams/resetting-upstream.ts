@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { parentPort, workerData } from 'node:worker_threads';
 
-/** The input of the thread. */
+/** What the thread gets as its `workerData`. */
 export interface ResettingUpstreamInput {
 	readonly answer: Uint8Array;
 	/** Bytes sent as soon as a connection is accepted. */

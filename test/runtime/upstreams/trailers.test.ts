@@ -11,8 +11,7 @@ import { scriptedUpstream } from './scripted-upstream.ts';
 const test = suite('trailers through a proxy');
 
 /**
- * Fields that are not allowed in trailers (RFC 9110 §6.5.1, §7.6.1). The last ones are tested only over
- * HTTP/1.1.
+ * Fields that are not allowed in trailers (RFC 9110 §6.5.1, §7.6.1). The last `ONLY_HTTP1` of them are tested only over HTTP/1.1.
  */
 const FORBIDDEN_FIELDS = [
 	...['Authorization', 'WWW-Authenticate', 'Proxy-Authorization', 'Proxy-Authentication-Info', 'Cookie', 'Set-Cookie'],

@@ -164,7 +164,8 @@ ${users.map(({ name, hash }) => `\t\t${name} ${hash}`).join('\n')}
 		isOver = true;
 		await Promise.all(flooding);
 		flood.destroy();
-		// On each thread, one guess may be running when the login arrives, and another one may end before the login.
+		// On each thread, one guess may be in progress when the login arrives, and the verification of another may end before the
+		// login's.
 		const most = 3 * passwordThreadCount(availableParallelism());
 		assert.ok(Math.max(...overtaking) <= most, `guesses verified before a login: ${overtaking.join(', ')}`);
 	} finally {

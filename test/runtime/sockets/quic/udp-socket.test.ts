@@ -62,7 +62,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 	assert.equal(got[0], all);
 	assert.is(socket.lostCount, 0);
 	assert.is(long, 1);
-	// On this path, segmentation is not attempted again for a while.
+	// For a while, no segmentation is attempted for datagrams to this address.
 	send(paths[0]!);
 	assert.is(long, 1);
 	calls = 0;
@@ -71,7 +71,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 	assert.is(calls, 1);
 	await until('all of them', () => got[1]!.length >= 6);
 	assert.equal(got[1], all);
-	// Later, segmentation is attempted again.
+	// When this time has passed, segmentation is attempted again.
 	refusing.clear();
 	paths[0]!.withoutGsoUntil = performance.now();
 	send(paths[0]!);

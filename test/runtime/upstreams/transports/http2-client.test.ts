@@ -260,7 +260,7 @@ test('a body of the wrong length or a truncated one does not look complete', asy
 		[head, stream => frame(0, 1, stream, 'too long')],
 		[head, stream => frame(3, 0, stream, numbers(0))],
 		[head, stream => frame(1, 4, stream, OK)],
-		// Pseudo-headers are not allowed in trailers (RFC 9113 §8.1). The test below has such responses with a Content-Length.
+		// Pseudo-headers are not allowed in trailers (RFC 9113 §8.1). For responses with a Content-Length, see the next test.
 		[OK, stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, OK)])],
 		[OK, stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, literal(':method', 'GET'))])],
 		[OK, stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, literal('connection', 'close'))])],
