@@ -4,9 +4,9 @@ import { HttpError } from './http-error.ts';
 
 /**
  * Returns the path decoded once, with `.` and `..` resolved (RFC 3986 §5.2.4, so `/a/.` becomes `/a/`) and repeated slashes merged.
- * A slash at the end is kept. Matchers and file servers use only this form. `%2F` becomes a slash before dots are resolved. Bytes
- * that are not UTF-8 become U+FFFD. The result is cached on the request until its path changes. Throws HttpError 400 for an
- * incomplete `%XX` and for NUL.
+ * A slash at the end is kept. Path matchers compare this form, except for patterns with `%` or `//`. `%2F` becomes a slash before
+ * dots are resolved. Bytes that are not UTF-8 become U+FFFD. The result is cached on the request until its path changes. Throws
+ * HttpError 400 for an incomplete `%XX` and for NUL.
  */
 export function normalizedPath(request: Request): string {
 	const path = request.path;

@@ -4,7 +4,7 @@ import type { Exchange } from './exchange.ts';
 
 /**
  * Records what later handlers may change in an exchange. Returns a function that discards their response and undoes their changes
- * to the request, so that a second run does not repeat a rewrite or add a field twice. Variables are not restored.
+ * to the request, so that a second run does not repeat a rewrite or add a field twice. Variables and the host are not restored.
  */
 export function restartPoint(x: Exchange): () => void {
 	const { request, response, stepBase, exclusiveGroups, answeredBy } = x;

@@ -43,7 +43,7 @@ interface LoweredDirective {
 	readonly runNumber: number;
 }
 
-/** Stands for a matcher whose mistake has been reported. It prevents further diagnostics about when the matcher matches. */
+/** Stands for a matcher whose mistake has been reported, so that no further diagnostics about it are reported. */
 const UNKNOWN_MATCHER: Matcher = { type: 'any', of: [] };
 
 const UPSTREAM_SCHEME = 'upstream://';

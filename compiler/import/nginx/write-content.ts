@@ -181,7 +181,7 @@ function writeAnswer(
 const NO_FILES_DIRECTIVES: ReadonlySet<string> = new Set(['return', 'proxy_pass', 'grpc_pass', 'stub_status']);
 
 /**
- * Translates the `root` or `alias` of a location. Omits a `root` that the location only inherits, or that no directive in it uses.
+ * Translates the `root` or `alias` of a location. Omits a `root` that the location only inherits, or that nothing in it uses.
  * Returns the folder of `root` as written in nginx, without a slash at the end; undefined if there is none or if `alias` is used.
  */
 function writeRoot(

@@ -27,7 +27,7 @@ export function writeFields(scope: Scope, out: ConfigfileWriter, variables: Vari
 						out.writeLine(edit);
 						if (!isForErrors) out.writeLine(always === 'always' ? 'defer' : SUCCESS_MATCHER);
 					});
-				// nginx does not send a field with an empty value.
+				// nginx does not send a field with an empty value, so a condition is added if the value may be empty.
 				const [placeholders] = /^(?:\{[^{}]+\})+$/.exec(text) ?? [];
 				const isSetLater = value.includes('$upstream_');
 				if (placeholders === undefined || isSetLater) writeHeader();

@@ -288,7 +288,7 @@ function writeRedirects(
 		(place.kind !== 'prefix' && place.kind !== 'exact')
 	)
 		return;
-	// An upstream that receives the client's `Host` does not redirect to its own address.
+	// An upstream that receives the client's `Host` does not redirect to its own address, so there is nothing to replace.
 	if (target.setsHost && redirectDirectives.length === 0 && target.uri === undefined) return;
 	writeReplacement(`^${escapeRegexp(`${target.scheme}://${target.host}${target.uri ?? place.path}`)}`, place.path);
 }

@@ -32,7 +32,7 @@ export const headerCachesErrors: LintRule = {
 			if (edit.editedMessage !== 'response' || edit.walkedStep.pipeline.handlesErrors || !isLongLivedCaching(edit))
 				continue;
 			const response = edit.walkedStep.step.response as ResponseEdits;
-			// An edit of kind `default` is always deferred.
+			// An edit in the list `default` is always made after the response is known.
 			if (response.deferred === true || response.match !== undefined || edit.pointer.includes('/default/')) continue;
 			const when = edit.walkedStep.step.when as Matcher | undefined;
 			if (when && requiresFile(when)) continue;

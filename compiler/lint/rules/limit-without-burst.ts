@@ -3,9 +3,9 @@ import { rateLimit } from '../../modules/directives/rate-limit/rate-limit.ts';
 import type { RateLimitStep } from '../../modules/directives/rate-limit/rate-limit-handler.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 
-/** Limits of at most this many requests, such as five login attempts, are usually meant to be used up at once. */
+/** Limits of at most this many requests are not reported: five login attempts, for example, may well come in one burst. */
 const MAX_SMALL_LIMIT = 20;
-/** In windows shorter than this many milliseconds, it hardly matters whether the requests come at once or evenly. */
+/** Shorter windows, in milliseconds, are not reported: bursts in them hardly differ from evenly distributed requests. */
 const MIN_LONG_WINDOW_MS = 10_000;
 
 export const limitWithoutBurst: LintRule = {

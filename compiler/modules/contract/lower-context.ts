@@ -49,7 +49,7 @@ export interface LowerContext {
 	 * reported.
 	 */
 	template(word: Word): string;
-	/** Reads a duration such as `250ms`, `10s`, `5m`, `2h` or `1d`, as milliseconds. Both dialects use Go's syntax. */
+	/** Reads a duration such as `250ms`, `10s`, `5m`, `2h` or `1d`, as milliseconds. The syntax is Go's, with `d` for days. */
 	duration(word: Word): number | undefined;
 	/** Reads a size such as `64KiB`, `10MB` or `10M`, as bytes. */
 	size(word: Word): number | undefined;

@@ -21,7 +21,7 @@ const DEFAULT_DISK_BYTES = 1024 ** 3;
 const MIN_DISK_BYTES = 4 * 1024 ** 2;
 const MAX_DISK_BYTES = 1024 ** 4;
 
-/** Default and maximum of the setting `max_size` in `shared`, in bytes. Redis holds a response in memory and sends it at once. */
+/** Default and maximum of the setting `max_size` in `shared`, in bytes. Redis keeps responses in memory and sends each whole. */
 const DEFAULT_SHARED_BYTES = 1024 ** 2;
 const MAX_SHARED_BYTES = 16 * 1024 ** 2;
 /** Default and maximum of the setting `keep` in `shared`, in milliseconds. */
