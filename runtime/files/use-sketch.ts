@@ -1,6 +1,9 @@
 /** Estimates in bounded memory how popular each file has been recently (Einziger, Friedman and Manes, TinyLFU, 2017). */
 
-/** Number of counters in each of the two rows. */
+/**
+ * Number of counters in each of the two rows. The rows use different hashes, and the smaller of a file's two counters is its
+ * estimate.
+ */
 const COUNTERS_PER_ROW = 1 << 16;
 const MAX_COUNT = 255;
 /** Number of requests after which all counters are halved, so that popularity decays. */

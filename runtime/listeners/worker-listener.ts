@@ -21,7 +21,7 @@ import { checkProtocol } from './protocol-check.ts';
 import { ProxyReader } from './proxy-reader.ts';
 import { ConnectionRejecter } from './turn-away.ts';
 
-/** Callbacks for events of connections that never reach the protocol. */
+/** Callbacks for connections that are accepted or rejected before they reach the protocol. */
 export interface ListenerEvents {
 	/** Called when a connection was closed for one of the reasons in runtime/metrics/refusals.ts. */
 	countRefusal(reason: string): void;

@@ -15,8 +15,8 @@ type Fields = { [name: string]: unknown };
 type TextChange = (value: string) => string;
 
 /**
- * Compiles filters by path (`request>headers>Cookie`). Names are matched ignoring case, so that clients cannot evade a header
- * filter by varying it. Lists are filtered item by item. Throws for an invalid expression.
+ * Compiles filters by path (`request>headers>Cookie`). Names are matched ignoring case, so that clients cannot evade the filter
+ * of a header by changing the case of its name. Lists are filtered item by item. Throws for an invalid expression.
  */
 export function compileLogFilters(filters: { readonly [path: string]: LogFilter }): FieldEdit {
 	const edits = Object.entries(filters).map(([path, filter]) => {

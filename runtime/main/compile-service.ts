@@ -1,7 +1,7 @@
 /**
- * Answers requests about the configuration. The first configuration is compiled on the calling thread, unless it is long, because
- * starting a compile thread costs more than that. The compile thread is started for the first request after that. A thread that dies
- * or hangs is replaced, and its replacement receives the running document.
+ * Answers requests about the configuration. The first configuration, unless it is long, is compiled on the calling thread,
+ * because that takes less time than starting a compile thread. The compile thread is started for the first request after that. A
+ * compile thread that dies or hangs is replaced, and its replacement receives the running document.
  */
 
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';

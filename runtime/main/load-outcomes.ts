@@ -46,7 +46,7 @@ export function threadsUnchangedWarning(threadCount: number, cause: string): Dia
 }
 
 /**
- * Returns the outcome of a load that failed before it was applied. Throws `NoResponsiveThread`, after which the load is to be
+ * Returns the outcome of a load that failed before it was applied. Rethrows `NoResponsiveThread`, after which the load is to be
  * retried, and errors that are bugs.
  */
 export function outcomeOfError(error: unknown, diagnostics: readonly DiagnosticReport[]): LoadOutcome {

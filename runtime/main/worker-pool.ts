@@ -37,8 +37,8 @@ const SHORT_LIFE_MS = 10_000;
 /** Milliseconds before a replacement is started, by the number of consecutive threads that died soon after their start. */
 const RESTART_DELAYS_MS = [0, 100, 500, 2000, 5000, 10_000];
 /**
- * If a dead thread's replacement starts within this many milliseconds, new connections wait for it in the dead thread's sockets. If
- * it starts later, these sockets are closed, so that other threads accept the connections.
+ * If a dead thread's replacement starts within this many milliseconds, new connections wait for it in the queues of the dead
+ * thread's sockets. If it starts later, these sockets are closed, so that other threads accept the connections.
  */
 const MAX_SOCKET_WAIT_MS = 500;
 
@@ -338,7 +338,7 @@ export class WorkerPool {
 		);
 	}
 
-	/** Terminates a thread to which its state could not be sent. A replacement is started later. */
+	/** Terminates a new thread to which the current state could not be sent. A replacement is started later. */
 	giveUp(index: number): void {
 		const slot = this.#slotOf(index);
 		if (!slot) return;

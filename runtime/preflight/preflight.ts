@@ -29,7 +29,8 @@ export async function preflight(plan: Plan, machine: TargetMachine): Promise<rea
 		const { certificateFindings } = await import('./certificate-findings.ts');
 		findings.push(...(await certificateFindings(plan, machine)));
 	}
-	// The code that opens leases is loaded only if needed: for a small configuration, this takes longer than all other checks.
+	// The code that opens leases is loaded only if needed, because loading it takes longer than all other checks of a small
+	// configuration.
 	if (usesFallibleLeases(plan, machine)) {
 		const { buildFindings } = await import('./build-findings.ts');
 		findings.push(...(await buildFindings(plan, machine)));

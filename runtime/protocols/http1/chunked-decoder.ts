@@ -55,8 +55,8 @@ export class ChunkedDecoder {
 	readonly #connectionField: string | undefined;
 
 	/**
-	 * The limits are the bytes of the trailer section, the number of its fields, and the total bytes of chunk extensions.
-	 * `connectionField` is the message's `Connection` field, if the trailer fields that it names should be removed.
+	 * The limits are, in this order: the bytes of the trailer section, the number of its fields, and the total bytes of chunk
+	 * extensions. `connectionField` is the message's `Connection` field, if the trailer fields that it names should be removed.
 	 */
 	constructor(
 		messageKind: 'request' | 'response',

@@ -78,7 +78,7 @@ export class ConnectionClock implements TimedItem {
 		}
 		if (now >= this.#responseDeadline) this.#owner.writeTimedOut();
 		else if (now >= this.#writeDeadline) {
-			// The system accepts a large write gradually, but reports only its end.
+			// The system accepts a large write gradually, but reports only its end. Progress is therefore measured by the queued bytes.
 			const queuedNow = queuedBytes(this.#socket);
 			if (queuedNow < this.#queuedBytes && this.#writePace) this.#waitForClient(this.#writePace, now, queuedNow, 0);
 			else this.#owner.writeTimedOut();

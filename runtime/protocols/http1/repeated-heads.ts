@@ -16,7 +16,7 @@ const MAX_CACHED_HEAD_LENGTH = 1024;
 const MAX_CONSECUTIVE_MISSES = 64;
 const SAMPLING_INTERVAL = 256;
 
-/** A cached head: its text, and what parsing it resulted in. */
+/** A cached head: its text, and the result of parsing it. */
 export interface RepeatedHead {
 	/** The text of the head, with nothing after it. */
 	readonly text: string;

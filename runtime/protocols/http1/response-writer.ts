@@ -271,7 +271,7 @@ export class ResponseWriter implements OutputOwner {
 		return announcesUpgrade ? 'Connection: Upgrade, close\r\n\r\n' : 'Connection: close\r\n\r\n';
 	}
 
-	/** Moves chunks from the source to the socket until either must be waited for. Returns true if the response has ended. */
+	/** Moves chunks from the source to the socket until one of them is not ready. Returns true if the response has ended. */
 	#pumpBody(): boolean {
 		const output = this.#output;
 		this.#isPumping = true;

@@ -109,7 +109,7 @@ export class SocketInput implements SocketOwner, BlockSource {
 		socket.on('drain', () => this.onDrained());
 		socket.on('error', error => {
 			socketError = error;
-			// Otherwise, Node would leave the connection open after a TLS record that it cannot decrypt.
+			// Without this, Node would leave the connection open after a TLS record that it cannot decrypt.
 			socket.destroy();
 		});
 		socket.once('close', () => this.onClosed(socketError));

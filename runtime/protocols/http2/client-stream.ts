@@ -205,7 +205,10 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		return !this.#isPaused;
 	}
 
-	/** Implements TimedCall. Called when nothing has been written for the length of the timeout. */
+	/**
+	 * Implements TimedCall: reports whether flow control or a full socket prevents sending. Called when nothing has been written
+	 * for the length of the timeout.
+	 */
 	checkStalled(): boolean {
 		return this.output.sendWindow <= 0 || this.#session.sendWindow <= 0 || this.#session.frames.full;
 	}

@@ -1,4 +1,6 @@
-/** The HTTP/2 server, with our own engine on accepted sockets (RFC 9113). Connections use ALPN or prior knowledge. */
+/**
+ * The HTTP/2 server, with our own engine on accepted sockets (RFC 9113). Clients choose HTTP/2 by ALPN or with prior knowledge.
+ */
 import type { Socket } from 'node:net';
 import type { DirectSocket } from '../../sockets/direct-socket.ts';
 import type { SocketInfo } from '../http1/socket-info.ts';

@@ -66,5 +66,5 @@ export const MAX_LINGER_BYTES = 262_144;
 
 /** Budget of a connection for frames that do no useful work (see flood-guard.ts). */
 export const FLOOD_BUDGET = 2000;
-/** Amount by which the budget is refilled per second. */
+/** Amount by which the budget for useless frames is refilled per second. */
 export const FLOOD_REFILL_PER_SECOND = 250;
