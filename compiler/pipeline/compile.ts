@@ -40,7 +40,7 @@ export interface CompileResult {
 	readonly diagnostics: readonly Diagnostic[];
 	/** The test cases of `test` blocks, which are not part of the document. */
 	readonly tests: readonly TestCase[];
-	/** Absolute paths of the files read. */
+	/** Absolute paths of the files that the compilation read. */
 	readonly files: readonly string[];
 	/**
 	 * Returns the span of configuration text from which the object at a JSON pointer into the document was lowered. Returns
@@ -66,7 +66,7 @@ export interface CompileOptions {
 	readonly facts?: HostFacts | undefined;
 }
 
-/** A configuration text after lowering. */
+/** The result of parsing, expanding and lowering a configuration text. */
 export interface LoweredText {
 	readonly document: Document;
 	readonly tests: readonly NamedBlock[];

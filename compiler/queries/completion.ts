@@ -42,7 +42,7 @@ export type CompletionKind =
 	| 'rule'
 	| NameKind;
 
-/** A word that may be written. */
+/** A word that may be written at an offset. */
 export interface Completion {
 	readonly label: string;
 	readonly kind: CompletionKind;

@@ -4,7 +4,7 @@ import type { Schema } from '../document/schema-type.ts';
 import { documentSchema } from './schema.ts';
 import { withIds } from './with-ids.ts';
 
-/** Keywords that contain other schemas: by name, in a list, or directly. */
+/** Keywords whose value is a map of schemas, a list of schemas, or a schema. */
 const SCHEMA_MAP_KEYWORDS: readonly string[] = ['properties', '$defs', 'patternProperties'];
 const SCHEMA_LIST_KEYWORDS: readonly string[] = ['oneOf', 'anyOf', 'allOf'];
 const SCHEMA_KEYWORDS: readonly string[] = ['items', 'additionalProperties', 'not'];

@@ -3,7 +3,7 @@ import type { Step } from '../../document/document.ts';
 import { requireBlock } from '../../lower/context/require-block.ts';
 import { handlerDirective } from '../contract/directive.ts';
 
-/** Sugar for a `group` whose first step strips the prefix. */
+/** Lowers to a `group` whose first step strips the prefix. */
 export const handlePath = handlerDirective<Step>({
 	kind: 'handler',
 	id: '',

@@ -3,7 +3,7 @@ import type { Step } from '../../document/document.ts';
 import { requireBlock } from '../../lower/context/require-block.ts';
 import { handlerDirective } from '../contract/directive.ts';
 
-/** Sugar for a `group`, or for a branch of a `first_match`. */
+/** Lowers to a `group`, or to a branch of a `first_match`. */
 export const handle = handlerDirective<Step>({
 	kind: 'handler',
 	id: '',

@@ -18,7 +18,7 @@ interface FirstMatchStep extends Step {
 	readonly branches: readonly WhenBranch[];
 }
 
-/** The handler `first_match`, and the directive `when`. */
+/** The directive `when`, and the handler `first_match`, to which it lowers. */
 export const when = handlerDirective<FirstMatchStep>({
 	kind: 'handler',
 	id: 'first_match',

@@ -37,8 +37,8 @@ function decodeForComparison(pattern: string, path: string): string | undefined 
 			patternIndex += 3;
 		} else if (patternCharacter === '%' || patternCharacter === '*') {
 			if (patternCharacter === '%') patternIndex++;
-			// A wildcard matches up to the next occurrence of the character that follows it in the pattern. The search for this
-			// character skips an escape at the beginning.
+			// A wildcard matches up to the next occurrence of the character that follows it in the pattern. If the path has an escape
+			// here, the search begins at the escape's last digit.
 			if (isEscape) pathIndex += 2;
 			const wildcardEnd =
 				patternIndex + 1 < pattern.length ? path.indexOf(pattern[patternIndex + 1]!, pathIndex) : path.length;

@@ -34,7 +34,7 @@ interface PathEntry {
 /** Maximum number of candidates from the globs of one entry. */
 const MAX_GLOB_CANDIDATES = 10_000;
 
-/** The file that the matcher tries if none is named. */
+/** The file that the matcher tries if its list is empty. */
 export const REQUEST_PATH_PLACEHOLDER = '{http.request.uri.path}';
 const DEFAULT_FILE_SYSTEM = 'default';
 

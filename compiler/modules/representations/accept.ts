@@ -6,8 +6,8 @@ const WEIGHT_PARAMETER = /;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*(?:;|$)
 
 /**
  * Returns the type among `types` to which the client gives the highest weight, by its name or by a range such as `text/*`; the
- * first one if several have the same weight. Returns undefined if the client names none of them. The range for all types is
- * ignored, because programs without a preference send it.
+ * first one if several have the same weight. Returns undefined if the client names none of them. The range that covers all
+ * types is ignored, because programs without a preference send it.
  */
 export function preferredType<T extends string>(fieldValue: string | undefined, types: readonly T[]): T | undefined {
 	if (fieldValue === undefined) return undefined;

@@ -95,7 +95,7 @@ export function formatContentRange(range: ByteRange, size: number): string {
 	return `bytes ${range.start}-${range.end - 1}/${size}`;
 }
 
-/** Returns the bytes of one range; the file stays open. */
+/** Returns a body with the bytes of one range. The file stays open when the body ends. */
 export type RangeBody = (range: ByteRange) => Body;
 
 /**

@@ -119,7 +119,7 @@ export class TemplateRun {
 		this.deps = deps;
 	}
 
-	/** Appends to the output. */
+	/** Appends text to the output. Throws LimitError if the output becomes too long. */
 	write(text: string): void {
 		this.#outputLength += text.length;
 		this.budget.checkLength(this.#outputLength);

@@ -86,7 +86,7 @@ export class TimeValue implements TemplateObject {
 	readonly zone: Zone;
 
 	constructor(timeMs: number, zone: Zone) {
-		// JavaScript's Date cannot represent times outside this range.
+		// JavaScript's Date cannot represent times outside this range. They are replaced by the beginning of 1970.
 		this.timeMs = Number.isFinite(timeMs) && Math.abs(timeMs) <= 8.64e15 - 1e9 ? timeMs : 0;
 		this.zone = zone;
 	}

@@ -84,7 +84,7 @@ export function compileFilesStep(step: FilesStep, cx: CompileContext, next: Hand
 	};
 	const { stepNumber } = cx;
 	return x => {
-		// Recorded before serving, in case serving fails. If this handler passes the request on, a later handler overwrites it.
+		// The answering handler is recorded before serving, which may fail. A later handler that answers overwrites the record.
 		x.markAnswered('files', stepNumber);
 		return serveFile(server, x);
 	};
@@ -558,7 +558,7 @@ function fillResponse(
 	return x.received.method !== 'HEAD';
 }
 
-/** Returns the entity tag and modification date with which a file is sent. `tagFromFile` is the tag in a sidecar. */
+/** Returns the entity tag and modification date with which a file is sent. `tagFromFile` is the tag in an entity tag file. */
 function validatorsOf(
 	{ etag, modifiedSeconds: seconds }: FileFacts,
 	now: number,

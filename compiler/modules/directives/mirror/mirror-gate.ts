@@ -8,11 +8,11 @@ declare module '../../../exchange/leases.ts' {
 
 /** Identifies a gate. The gate's counts continue after a reload if these settings are unchanged. */
 export interface MirrorGateSettings {
-	/** Label of the metrics: the name of the pool, or its addresses. */
+	/** Value of a label in metrics: the name of the upstream pool, or its addresses. */
 	readonly upstream: string;
 	/** Maximum number of copies in flight. */
 	readonly maxInFlight: number;
-	/** Maximum total size in bytes of all bodies in memory. */
+	/** Maximum total size, in bytes, of all copied bodies in memory. */
 	readonly maxBytes: number;
 }
 

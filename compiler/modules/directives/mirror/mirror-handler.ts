@@ -214,7 +214,7 @@ class MirroredRequest implements UpstreamOutcome {
 	#timeOut(): void {
 		this.#finish('timed_out');
 		this.#responseBody?.cancel();
-		// Closes the connection.
+		// Abandons the exchange, so that its upstream connection is closed.
 		this.#x.markGone();
 	}
 

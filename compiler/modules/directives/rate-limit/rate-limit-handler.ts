@@ -235,7 +235,8 @@ class CompiledZone {
 	/** Adds the fields of draft-ietf-httpapi-ratelimit-headers to the response. */
 	announceLimit(x: Exchange, excessMs: number, cost: number): void {
 		x.response.headers.add('RateLimit-Policy', this.#policyField);
-		// The limiter decides about a request of cost 0 as if its cost were 1. It uses nothing, so that 1 is subtracted here.
+		// The limiter decides about a request of cost 0 as if its cost were 1. Because such a request uses nothing, the result is
+		// reduced by one interval.
 		const isFree = cost === 0 && excessMs <= 0;
 		x.response.headers.add('RateLimit', this.#formatState(isFree ? excessMs - this.rate.intervalMs : excessMs));
 	}

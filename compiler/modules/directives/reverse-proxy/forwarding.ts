@@ -110,7 +110,7 @@ function compileRequest(
 			target: targetOf(x),
 			headers,
 			body: dropsBody ? null : body,
-			// With another method, the request is a different request, which must not switch protocols.
+			// If the step changes the method, the upstream gets a different request, which must not switch protocols.
 			upgrade: method === undefined ? upgrade : undefined,
 			decodeGzip: decodesGzip,
 			transport: transportValues?.(x, headers),

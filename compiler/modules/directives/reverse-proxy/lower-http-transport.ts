@@ -96,7 +96,7 @@ export function lowerHttpTransport(line: Line, poolDraft: UpstreamDraft, cx: Low
 			if (versions) transportDraft.versions = versions;
 		},
 		compression: (words, innerLine) => {
-			// In a Compatfile, `compression` without arguments is accepted. It sets the default.
+			// In a Compatfile, `compression` without arguments is accepted, and leaves the default unchanged.
 			if (words.length === 0 && cx.dialect === 'compatfile') return;
 			const word = requireSingleWord(words, innerLine, 'compression on|off');
 			const value = word && cx.boolean(word);

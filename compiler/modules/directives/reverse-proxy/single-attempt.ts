@@ -30,8 +30,8 @@ export class SingleAttempt implements UpstreamOutcome {
 	}
 
 	/**
-	 * Sends the request. Returns a promise that resolves when the exchange is answered and rejects if it fails; undefined if that has
-	 * already happened.
+	 * Sends the request. Returns a promise that resolves when the exchange has been answered and rejects if it fails; undefined if
+	 * it has already been answered.
 	 */
 	send(upstream: Upstream, request: UpstreamRequest): void | Promise<void> {
 		this.#settings.pool.send(this.#x, upstream, request, this);

@@ -58,7 +58,7 @@ export interface CircuitSettings {
 
 /** Limits a pool's retries in proportion to its requests. */
 export interface RetryBudget {
-	/** Number of retries that each request adds to the budget; default 1. */
+	/** Number of retries, possibly fractional, that each request adds to the budget; default 1. */
 	readonly ratio?: number;
 	/** Number of retries that the budget gains per second; default 10. */
 	readonly per_second?: number;

@@ -7,7 +7,7 @@ export interface RenderStep extends Step {
 	readonly handler: 'render';
 	/** Media types of responses to execute, matched as substrings of `Content-Type`. */
 	readonly types?: readonly string[];
-	/** The opening and closing delimiter of actions. */
+	/** The opening and closing delimiter of template actions, by default `{{` and `}}`. */
 	readonly delimiters?: readonly string[];
 	/** Folder from which templates include files. */
 	readonly root?: string;

@@ -12,7 +12,7 @@ import { comparedPlaceholders } from './placeholder-calls.ts';
 export interface ExpressionMatcher extends Matcher {
 	readonly type: 'expression';
 	readonly expression: string;
-	/** Default name for the captures of matchers in the expression. */
+	/** Name under which matchers in the expression store their captures, unless they have a name of their own. */
 	readonly name?: string;
 	/** Files for `file` calls without arguments; by default, the requested path. */
 	readonly files?: readonly string[];

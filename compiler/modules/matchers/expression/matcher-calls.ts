@@ -7,11 +7,11 @@ import { PLACEHOLDER_FUNCTION } from './placeholder-calls.ts';
 /** A mistake in a matcher call; its message is one sentence. */
 export class MatcherCallError extends Error {}
 
-/** What the calls in one expression refer to. */
+/** The placeholders and defaults that apply to the matcher calls in one expression. */
 export interface MatcherCallScope {
 	/** Full names of the expression's placeholders, by the number with which {@link PLACEHOLDER_FUNCTION} is called. */
 	readonly placeholders: readonly string[];
-	/** Default name for the captures of matchers in the expression. */
+	/** Name under which matchers in the expression store their captures, unless they have a name of their own. */
 	readonly name: string | undefined;
 	/** Files for `file` calls without arguments. */
 	readonly files: readonly string[] | undefined;
