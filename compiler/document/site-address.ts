@@ -104,7 +104,7 @@ export function isSiteAddress(parsed: SiteAddress | SiteAddressMistake): parsed 
 	return 'text' in parsed;
 }
 
-/** Returns the port to listen on: the address's own port, otherwise the port of its scheme, which is HTTPS by default. */
+/** Returns the port to listen on: the address's own port, otherwise the port of its scheme. The default scheme is HTTPS. */
 export function effectivePort(address: SiteAddress, ports: SchemePorts): number {
 	if (address.port !== undefined) return address.port;
 	return address.scheme === 'http' ? ports.http : ports.https;

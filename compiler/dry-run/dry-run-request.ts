@@ -54,7 +54,7 @@ export interface RequestMistake {
 	readonly hint?: string;
 }
 
-/** Returns the protocol that the text names, or a mistake if there is none or if it cannot be used with the scheme. */
+/** Returns the protocol that the text names, or a mistake if it names none or one that cannot be used with the scheme. */
 export function parseRequestProtocol(text: string, scheme: string | undefined): RequestProtocol | RequestMistake {
 	const protocol = REQUEST_PROTOCOLS.find(name => name === text);
 	if (protocol === undefined) {

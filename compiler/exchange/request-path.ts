@@ -50,7 +50,7 @@ function decodeOrThrow(path: string): string {
 	return decoded;
 }
 
-/** Reports whether decoding and cleaning would change nothing, which is the usual case. Takes one pass. */
+/** Reports whether decoding and cleaning would change nothing, which is the usual case. */
 function isPlainPath(path: string): boolean {
 	let afterSlash = false;
 	for (let i = 0; i < path.length; i++) {

@@ -95,7 +95,7 @@ export class GraphTrace {
 	/** Records that a handler has returned. Everything that it called has returned before. */
 	recordHandlerEnd(event: HandlerEvent, x: Exchange): void {
 		if (this.#currentHandler === event) this.#attributeChanges(x);
-		// An outer handler has only restored the request after its inner handlers returned. This is not recorded as a change.
+		// Inner handlers ran last, so this handler has at most restored the request after they returned. That is not a change.
 		else this.#currentTarget = targetOf(x);
 		const isAnswered = x.answeredBy !== '' || x.isAborted;
 		const isNewAnswer = x.answeredBy !== this.#answeredBy || this.#entryNumbers.get(event)! > this.#answerNumber;

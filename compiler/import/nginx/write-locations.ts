@@ -456,7 +456,7 @@ function clientExpectations(
 	});
 }
 
-/** Reports whether access to a location requires a user's password from a fixed file, without rewrite directives that run first. */
+/** Reports whether a location requires a password from a fixed file, and has no rewrite directives, which would run before. */
 function asksForPassword(block: readonly NginxDirective[]): boolean {
 	const hasUsers = block.some(({ name, args }) => name === 'auth_basic_user_file' && !hasVariable(args[0] ?? ''));
 	const realmDirectives = block.filter(({ name }) => name === 'auth_basic');

@@ -12,7 +12,7 @@ import type { WalkedStep } from '../inspection/walk-document.ts';
 
 /** Number of redirects that a browser follows before it gives up. */
 const MAX_REDIRECTS = 20;
-/** Maximum number of characters of a URL that is followed. Clients do not send longer ones. */
+/** Maximum number of characters of a URL that is followed. Clients do not send longer URLs. */
 const MAX_URL_CHARS = 8192;
 
 export const redirectLoop: LintRule = {

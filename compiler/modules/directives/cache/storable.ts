@@ -72,7 +72,7 @@ export function findStorageObjection(
 	const isExplicit = source === 'explicit';
 	const isShareable = directives.has('public') || directives.has('s-maxage');
 	if (requestProperties.hasAuthorization && !isShareable && !directives.has('must-revalidate')) return 'authorization';
-	// A lifetime is not enough to make a response public: applications also send lifetimes to users with a session.
+	// A lifetime is not enough to make a response public: applications also send one with pages for users with a session.
 	if (requestProperties.hasCookies && !isShareable) return 'cookie';
 	if (!isExplicit && isDeceptive(x, headers)) return 'deception';
 	if (lifetime > 0) return undefined;
