@@ -5,10 +5,10 @@ import { quicSupport } from '../sockets/quic/quic-library.ts';
 import type { ListenerAddress } from './listener-address.ts';
 
 /**
- * Returns listeners whose inherited UDP sockets are distributed over `threadCount` threads. If there are more threads than sockets,
- * the last threads have no socket, but a channel to a thread that has one. The caller must close the channels' descriptors once
- * all threads have duplicated them. If no descriptors are free for channels, the threads without a socket get no HTTP/3
- * connections.
+ * Returns listeners whose inherited UDP sockets are distributed over `threadCount` threads. If there are more threads than
+ * sockets, the last threads have no socket, but a channel to a thread that has one. The caller must close the channels'
+ * descriptors once all threads have duplicated them. If no descriptors are free for channels, the threads without a socket get no
+ * HTTP/3 connections.
  */
 export function withBranches(
 	listeners: readonly ListenerAddress[],

@@ -15,8 +15,8 @@ export function descriptorLimit(): number | undefined {
 }
 
 /**
- * Returns the maximum number of client connections for each of `threadCount` threads. The remaining descriptors are reserved for other
- * purposes.
+ * Returns the maximum number of client connections for each of `threadCount` threads. The remaining descriptors are reserved for
+ * other purposes.
  */
 export function maxConnectionsPerThread(maxDescriptors: number | undefined, threadCount: number): number {
 	if (maxDescriptors === undefined) return Infinity;

@@ -81,8 +81,8 @@ function unavailableEntry(cause: string): LogEntry {
 }
 
 /**
- * Binds the UDP port without sharing it, and releases it again. Resolves to the system's error code, or to undefined if the port is
- * free.
+ * Binds the UDP port without sharing it, and releases it again. Resolves to the system's error code, or to undefined if the port
+ * is free.
  */
 async function bindUdpBriefly({ host, port, only6 }: ListenerAddress): Promise<string | undefined> {
 	const { createSocket } = await import('node:dgram');

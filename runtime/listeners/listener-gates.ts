@@ -1,4 +1,6 @@
-/** The admission objects of a thread's listeners: created with shared memory when a listener first has limits, kept across loads. */
+/**
+ * The admission objects of a thread's listeners: created with shared memory when a listener first has limits, kept across loads.
+ */
 import type { Settings } from '../../compiler/document/document.ts';
 import { type ServerLimits, serverSettingsFor } from '../../compiler/document/server-settings.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';

@@ -298,8 +298,8 @@ export function unixSocketErrorCode(socketPath: string): string | undefined {
 }
 
 /**
- * Binds a socket under a temporary name and renames it, so that the socket never has other permissions, and a socket left behind by
- * another server is replaced atomically.
+ * Binds a socket under a temporary name and renames it, so that the socket never has other permissions, and a socket left behind
+ * by another server is replaced atomically.
  */
 async function bindUnix(socketPath: string, mode: number): Promise<HeldListener> {
 	const errorCode = unixSocketErrorCode(socketPath);

@@ -1,6 +1,6 @@
 /**
- * Checks on the main thread that an address is free. The worker threads share the port, so their own binding would succeed even if
- * another process used it.
+ * Checks on the main thread that an address is free. The worker threads share the port, so their own binding would succeed even
+ * if another process used it.
  */
 import net, { type AddressInfo } from 'node:net';
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';

@@ -37,7 +37,9 @@ export function checkProtocol(protocol: ProtocolServer, scheme: 'http' | 'https'
 	});
 }
 
-/** Makes a QUIC socket at a port of 127.0.0.1 answer a packet of an unknown version (RFC 9000 §6). Rejects if no answer arrives. */
+/**
+ * Makes a QUIC socket at a port of 127.0.0.1 answer a packet of an unknown version (RFC 9000 §6). Rejects if no answer arrives.
+ */
 export function checkQuicPort(port: number): Promise<void> {
 	return new Promise((resolve, reject) => {
 		const socket = createSocket('udp4');

@@ -29,8 +29,8 @@ export class ProxyReader {
 	}
 
 	/**
-	 * Reads the header and calls `onAccepted` with the peer that it names. Bytes after the header are put back into the stream first.
-	 * `isUnix` is true for a listener on a Unix socket, whose clients have no address.
+	 * Reads the header and calls `onAccepted` with the peer that it names. Bytes after the header are put back into the stream
+	 * first. `isUnix` is true for a listener on a Unix socket, whose clients have no address.
 	 */
 	read(socket: Socket, isUnix: boolean, onAccepted: (peer: ConnectionPeer | undefined) => void): void {
 		const { remoteAddress } = socket;

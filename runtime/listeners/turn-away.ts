@@ -5,8 +5,8 @@ import { SERVER_NAME } from '../protocols/http1/response-head.ts';
 /** Milliseconds that a rejected client has for reading the response before the connection is closed. */
 const MAX_READING_MS = 1000;
 /**
- * Maximum number of rejected connections that wait at the same time for their clients to read. Any others are closed as soon as the
- * response is sent.
+ * Maximum number of rejected connections that wait at the same time for their clients to read. Any others are closed as soon as
+ * the response is sent.
  */
 const MAX_WAITING_CLIENTS = 32;
 

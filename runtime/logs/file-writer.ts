@@ -35,8 +35,8 @@ const CHECK_INTERVAL_MS = 1000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 const NEWLINE_BYTE = 10;
 /**
- * Flags with which opening and writing never block: opening a named pipe without a reader fails, and writing to a pipe whose reader
- * has stopped is retried.
+ * Flags with which opening and writing never block: opening a named pipe without a reader fails, and writing to a pipe whose
+ * reader has stopped is retried.
  */
 const APPEND_FLAGS = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
 
@@ -293,8 +293,8 @@ function completeLastLine(path: string, size: number, descriptor: number): void 
 }
 
 /**
- * Creates a folder and its parents. Node's recursive option never returns if the system reports ENOENT below an existing folder, as
- * in /proc.
+ * Creates a folder and its parents. Node's recursive option never returns if the system reports ENOENT below an existing folder,
+ * as in /proc.
  */
 function makeFolder(path: string, modeOf: (parentPath: string) => number): void {
 	if (existsSync(path)) return;

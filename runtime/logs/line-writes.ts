@@ -30,8 +30,8 @@ export class LineWrites {
 
 	/**
 	 * Writes lines. Always resolves, because a log that cannot be written (a closed pipe, a full disk) must not end the server.
-	 * `written` is the number of bytes by which the output has grown. A partially written line is removed by `removePartialLine` or, if that
-	 * is not possible, completed before the next write.
+	 * `written` is the number of bytes by which the output has grown. A partially written line is removed by `removePartialLine`
+	 * or, if that is not possible, completed before the next write.
 	 */
 	async write(
 		descriptor: number,

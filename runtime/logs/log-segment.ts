@@ -3,7 +3,9 @@
  * without copying. A segment belongs to the worker thread until it is posted, and then to the main thread until it is returned.
  */
 
-/** Size, in bytes, of the lines in a segment. A segment holds about six hundred entries, which are written with one system call. */
+/**
+ * Size, in bytes, of the lines in a segment. A segment holds about six hundred entries, which are written with one system call.
+ */
 export const SEGMENT_BYTES: number = 256 * 1024;
 
 /** Size, in bytes, of the header before the lines. Its first four bytes identify the owner. */

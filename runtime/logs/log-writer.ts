@@ -33,7 +33,8 @@ export interface WriterOptions {
 }
 
 /**
- * Queues lines and writes them one batch at a time, on the thread pool, so that a pipe without a reader does not block this thread.
+ * Queues lines and writes them one batch at a time, on the thread pool, so that a pipe without a reader does not block this
+ * thread.
  */
 export abstract class QueuedWriter implements LogWriter {
 	protected readonly events: WriterEvents;

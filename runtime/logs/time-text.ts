@@ -49,8 +49,8 @@ export function createDurationFormatter(format: 's' | 'ms' | 'ns' | 'string'): (
 }
 
 /**
- * Formats a duration in seconds, with nine decimals if it is below a second: formatting its nanoseconds, which are an integer, is three
- * times as fast as formatting a fraction.
+ * Formats a duration in seconds, with nine decimals if it is below a second: formatting its nanoseconds, which are an integer, is
+ * three times as fast as formatting a fraction.
  */
 function formatSeconds(milliseconds: number): string {
 	const nanoseconds = Math.round(milliseconds * 1e6);

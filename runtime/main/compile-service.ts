@@ -17,8 +17,8 @@ const RESTART_DELAY_MS = 200;
 /** Time limits on one request. For comparison: compiling ten thousand sites takes a few seconds. */
 const DEFAULT_LIMITS: CompilerLimits = { reportAfterMs: 10_000, abandonAfterMs: 60_000 };
 /**
- * Maximum number of characters of a configuration that is compiled on the calling thread, which cannot do anything else meanwhile,
- * such as stop at a signal.
+ * Maximum number of characters of a configuration that is compiled on the calling thread, which cannot do anything else
+ * meanwhile, such as stop at a signal.
  */
 const MAX_MAIN_THREAD_CHARACTERS = 32 * 1024;
 

@@ -46,8 +46,8 @@ export interface AdaptOutcome {
 }
 
 /**
- * The result of a purge: the number of responses removed on this machine and, in a cluster, the IDs of the other members that have
- * confirmed the purge and of those that have not.
+ * The result of a purge: the number of responses removed on this machine and, in a cluster, the IDs of the other members that
+ * have confirmed the purge and of those that have not.
  */
 export interface PurgeResult {
 	readonly purged: number;

@@ -1,7 +1,7 @@
 /**
- * The running server, which owns all state of the process. Its methods are in the order of a process's life: it starts, takes over
- * from a predecessor if there is one, loads configurations, hands over to a successor, and stops. After them come the other methods
- * that the command line and the Admin API use.
+ * The running server, which owns all state of the process. Its methods are in the order of a process's life: it starts, takes
+ * over from a predecessor if there is one, loads configurations, hands over to a successor, and stops. After them come the other
+ * methods that the command line and the Admin API use.
  */
 
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';

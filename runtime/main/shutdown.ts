@@ -8,8 +8,8 @@ import type { RuntimeComponents } from './runtime-components.ts';
 import { HANDOVER_WAITS } from './thread-pools.ts';
 
 /**
- * Milliseconds that idle connections may wait for another request before a stop, if a service manager holds the listening sockets.
- * The manager probably starts the server again, and clients that reconnect must wait until the server has started.
+ * Milliseconds that idle connections may wait for another request before a stop, if a service manager holds the listening
+ * sockets. The manager probably starts the server again, and clients that reconnect must wait until the server has started.
  */
 const RESTART_WAITS: RequestWaits = { nextRequestMs: 1000, firstRequestMs: 1000 };
 /** Maximum milliseconds for writing the last log lines when the server stops. */

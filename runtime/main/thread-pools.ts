@@ -174,8 +174,8 @@ function withOldSockets(
 }
 
 /**
- * Closes this thread's copies of the channels to the threads or the process that take over, because a channel reports its end only
- * when no copy is left.
+ * Closes this thread's copies of the channels to the threads or the process that take over, because a channel reports its end
+ * only when no copy is left.
  */
 export function closeChannels(datagrams: ReadonlyMap<string, readonly BequeathedDatagrams[]>): void {
 	for (const socket of [...datagrams.values()].flat()) for (const channel of channelsOf(socket)) closeSync(channel);

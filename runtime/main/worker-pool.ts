@@ -338,7 +338,7 @@ export class WorkerPool {
 		);
 	}
 
-	/** Terminates a new thread to which the current state could not be sent. A replacement is started later. */
+	/** Terminates a new thread that could not load the configuration. A replacement is started later. */
 	giveUp(index: number): void {
 		const slot = this.#slotOf(index);
 		if (!slot) return;

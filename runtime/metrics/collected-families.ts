@@ -15,7 +15,9 @@ interface CollectedValue {
 
 const NO_LABELS: MetricLabels = {};
 
-/** A metric family in the form that prom-client expects. For OpenMetrics, prom-client removes the suffix of a counter's `name`. */
+/**
+ * A metric family in the form that prom-client expects. For OpenMetrics, prom-client removes the suffix of a counter's `name`.
+ */
 interface CollectedMetric {
 	name: string;
 	readonly type: string;

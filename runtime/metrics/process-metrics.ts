@@ -4,8 +4,8 @@ import type { PlainFamily } from './exposition.ts';
 import { plainFamily } from './plain-family.ts';
 
 /**
- * Returns the standard `process_*` families, each also under the name `svc_process_*`, and our own `svc_process_*` families. Omits
- * metrics that this platform does not provide.
+ * Returns the standard `process_*` families, each also under the name `svc_process_*`, and our own `svc_process_*` families.
+ * Omits metrics that this platform does not provide.
  */
 export function processFamilies(): PlainFamily[] {
 	const startedAt = Math.round(Date.now() - process.uptime() * 1000) / 1000;

@@ -37,8 +37,8 @@ interface Client {
 
 /**
  * Schedules verifications fairly. The client with the fewest running verifications is next; among several such clients, the one
- * that has waited longest since it arrived or since its last verification ended. No client can occupy all threads, so a client that
- * floods the queue delays only itself.
+ * that has waited longest since it arrived or since its last verification ended. No client can occupy all threads, so a client
+ * that floods the queue delays only itself.
  */
 export class PasswordQueue {
 	readonly #verifier: PasswordVerificationRunner;

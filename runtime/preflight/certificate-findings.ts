@@ -61,8 +61,8 @@ async function trustProblem({ trust_pool: pool, ...otherSettings }: ClientAuth, 
 }
 
 /**
- * Returns the part of a trust pool that a preflight check can load. Omits sources that need the network, and internal authorities,
- * because loading an internal authority would create it.
+ * Returns the part of a trust pool that a preflight check can load. Omits sources that need the network, and internal
+ * authorities, because loading an internal authority would create it.
  */
 function localTrustPool(pool: TrustPool): TrustPool | undefined {
 	switch (pool.source) {

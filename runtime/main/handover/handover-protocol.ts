@@ -50,8 +50,8 @@ export const CONFIRMED_HANDOVER_PROTOCOL = 4;
 export const READY_LIMIT_MS = 120_000;
 
 /**
- * The steps of a successor, in order. `limit` is the maximum number of milliseconds, see {@link stepLimitMs}, and `doing` says what
- * the successor is doing.
+ * The steps of a successor, in order. `limit` is the maximum number of milliseconds, see {@link stepLimitMs}, and `doing` says
+ * what the successor is doing.
  */
 export const STEPS = {
 	start: { limit: 30_000, doing: 'starting' },
@@ -70,8 +70,8 @@ export const OFFER_LIMIT_MS = 10_000;
 
 /**
  * Returns the time limit of a step in milliseconds, for a successor that must be ready within `readyLimitMs`. No step may take
- * longer than `readyLimitMs`. If `readyLimitMs` exceeds {@link READY_LIMIT_MS}, the limits of the steps before `switch` grow by the
- * same factor.
+ * longer than `readyLimitMs`. If `readyLimitMs` exceeds {@link READY_LIMIT_MS}, the limits of the steps before `switch` grow by
+ * the same factor.
  */
 export function stepLimitMs(step: HandoverStep, readyLimitMs: number): number {
 	const factor = step === 'switch' ? 1 : Math.max(1, readyLimitMs / READY_LIMIT_MS);

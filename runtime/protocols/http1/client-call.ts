@@ -39,7 +39,8 @@ export interface CallCarrier {
 }
 
 /**
- * A request and its callbacks. Either `onFailure` is called, or `onResponse` and later `onReleased`; nothing is called after that.
+ * A request and its callbacks. Either `onFailure` is called, or `onResponse` and later `onReleased`; nothing is called after
+ * that.
  */
 export interface ClientCall {
 	readonly request: UpstreamRequest;

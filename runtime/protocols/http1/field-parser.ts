@@ -12,8 +12,8 @@ import { isAllowedInTrailers } from '../../../compiler/exchange/trailer-fields.t
 import type { ExpectedNames } from './expected-names.ts';
 
 /**
- * Result: the message is complete and well-formed. Any result other than PARSE_OK and PARSE_INCOMPLETE is the status (400 or above)
- * with which the message is rejected.
+ * Result: the message is complete and well-formed. Any result other than PARSE_OK and PARSE_INCOMPLETE is the status (400 or
+ * above) with which the message is rejected.
  */
 export const PARSE_OK = 0;
 /** Result: the message is well-formed so far, but more bytes are needed. */

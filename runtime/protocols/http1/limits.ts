@@ -39,7 +39,9 @@ export const MAX_TEXT_BYTES = 1024;
 /** Responses to pipelined requests are gathered until they have this many bytes, then written. */
 export const MAX_GATHERED_BYTES = 65_536;
 
-/** After its last response, a connection is closed when the client has sent nothing for this many milliseconds (RFC 9112 §9.6). */
+/**
+ * After its last response, a connection is closed when the client has sent nothing for this many milliseconds (RFC 9112 §9.6).
+ */
 export const LINGER_IDLE_MS = 2000;
 
 /** After its last response, a connection is closed after this many milliseconds even if the client keeps sending. */

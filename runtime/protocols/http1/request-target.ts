@@ -10,8 +10,8 @@ export interface RequestTarget {
 }
 
 /**
- * Parses a target into `result`. Returns false if it is malformed or its form is not allowed for the method. For CONNECT, the path
- * is set to `/`. The scheme of an absolute form is ignored, because the connection determines the scheme.
+ * Parses a target into `result`. Returns false if it is malformed or its form is not allowed for the method. For CONNECT, the
+ * path is set to `/`. The scheme of an absolute form is ignored, because the connection determines the scheme.
  */
 export function parseTarget(method: string, target: string, result: RequestTarget): boolean {
 	result.query = undefined;

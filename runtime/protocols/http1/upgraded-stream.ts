@@ -110,7 +110,7 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 }
 
 /**
- * A listener for `error`, without which an error would end the process. It has nothing to do: other listeners are notified, too, and
- * a joined stream sees the end of this one.
+ * A listener for `error`, without which an error would end the process. It has nothing to do: other listeners are notified, too,
+ * and a joined stream sees the end of this one.
  */
 function ignoreError(): void {}

@@ -15,8 +15,8 @@ import { type OutputOwner, type OutputSession, StreamOutput } from './stream-out
 import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
 /**
- * Receive windows of a stream in bytes: the window announced in SETTINGS, which stays in effect for clients that can accept hardly
- * any data; the initial window for all other clients; and the maximum window for clients that keep up.
+ * Receive windows of a stream in bytes: the window announced in SETTINGS, which stays in effect for clients that can accept
+ * hardly any data; the initial window for all other clients; and the maximum window for clients that keep up.
  */
 export const MIN_STREAM_WINDOW = 4096;
 const INITIAL_CLIENT_WINDOW = 65_535;

@@ -14,7 +14,8 @@ const CONTENT_LENGTH_INDEX = 28;
 const STATUS_NAME_INDEX = 8;
 
 /**
- * Literal fields are not added to any table. With NEVER_INDEXED, intermediaries must not add them either (RFC 7541 §6.2.2, §6.2.3).
+ * Literal fields are not added to any table. With NEVER_INDEXED, intermediaries must not add them either (RFC 7541 §6.2.2,
+ * §6.2.3).
  */
 const LITERAL_PREFIX = 0x00;
 const NEVER_INDEXED_PREFIX = 0x10;
