@@ -8,12 +8,12 @@
  * `POST /cache/purge` with JSON `{"host":"example.com","path":"/a"}` removes one URL: with any query if the path has none,
  * on any port if the host has none. `{"tag":"t"}` removes everything with a tag, `{"host":"example.com","prefix":"/a/"}`
  * everything below a path. → 200 `{"purged":N}`, once no thread serves any of it. In a cluster, other machines purge it as well:
- * `machines` then has the IDs of the members that have `confirmed` it, and of those that are `unconfirmed` after a second.
+ * `machines` then lists the IDs of the members that have `confirmed` it within a second, and of the `unconfirmed` others.
  *
  * - 400, code `bad_request`: the body is not JSON; `bad_value`: not an object of this form.
  * - 413, 415: see `ADMIN_ERRORS` in errors.ts.
  * - 503, code `purge_not_kept`: purged from memory, but a disk could not record it: repeat the request.
- * - 503, code `purge_not_shared`: purged on this machine, but Redis could not be told: repeat the request when it is available.
+ * - 503, code `purge_not_shared`: purged only on this machine, because Redis does not answer: repeat the request when it does.
  */
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { PurgeNotRecorded, type PurgeSelection } from '../runtime/cache/purging.ts';

@@ -395,7 +395,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	#currentAccess(): AdminAccess {
 		const settings = this.runtime.admin ?? this.#options.settings ?? this.#accessSettings;
 		if (settings !== this.#accessSettings) {
-			// The token disappears without a change to the file if it comes from an environment variable that is unset at a reload.
+			// Even if the file has not changed, the token disappears when its environment variable is not set at a reload.
 			if (settings.token === undefined && this.#accessSettings.token !== undefined)
 				this.#options.log('warn', NO_TOKEN_MESSAGE, {});
 			this.#accessSettings = settings;

@@ -95,10 +95,10 @@ export class CommandFailure extends Error {
 	}
 }
 
-/** A command in the list of commands. */
+/** An entry in the list of commands. `load` imports the command's definition. */
 export interface CommandEntry {
 	readonly name: string;
-	/** The summary in the command's definition, repeated here; a test compares the two. */
+	/** The summary in the command's definition, repeated here so that help need not load it. A test compares the two. */
 	readonly summary: string;
 	readonly load: () => Promise<Command>;
 }

@@ -34,7 +34,7 @@ export const stop: Command = {
 	},
 };
 
-/** Milliseconds between checks of whether the process has ended. They are needed, because only a parent is notified of an end. */
+/** Milliseconds between checks of whether the process has ended. The system notifies only the parent of a process of its end. */
 const EXIT_CHECK_INTERVAL_MS = 50;
 
 /** Stops a process and waits until it has ended (`--pid`). systemd passes an empty PID if the main process has ended already. */

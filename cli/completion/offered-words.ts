@@ -33,7 +33,7 @@ const VERBOSE_OPTION: CommandOption = { name: 'verbose', short: 'v', summary: 'L
 const HELP_OPTION: CommandOption = { name: 'help', short: 'h', summary: 'Print help' };
 const VERSION_OPTION: CommandOption = { name: 'version', short: 'V', summary: 'Print the version' };
 
-/** Options that go before the command. */
+/** The options that may be given before the command. */
 export const GLOBAL_FLAGS: readonly OfferedOption[] = [VERBOSE_OPTION, HELP_OPTION, VERSION_OPTION].map(option =>
 	offeredOption(option, []),
 );

@@ -123,7 +123,7 @@ export function registerHandlers(connection: Connection, deps: FeatureDeps): voi
 					: fold.kind === 'imports'
 						? FoldingRangeKind.Imports
 						: undefined;
-			// The line of the closing brace stays visible.
+			// The line of the closing brace stays visible when a block is folded.
 			const endLine = fold.kind === 'block' && end.line > start.line ? end.line - 1 : end.line;
 			return { startLine: start.line, endLine, ...(kind === undefined ? {} : { kind }) };
 		});

@@ -12,7 +12,7 @@ interface ReferenceList {
 	readonly names: readonly string[];
 	readonly title: string;
 	readonly introduction: string;
-	/** Words and what they mean, as Markdown. */
+	/** Returns the words of the list with their meanings, as Markdown. */
 	rows(): readonly (readonly [word: string, meaning: string])[];
 }
 

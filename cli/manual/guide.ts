@@ -17,7 +17,7 @@ export interface GuideSection {
 	readonly text: string;
 }
 
-/** A guide, parsed. */
+/** A parsed guide. */
 export interface Guide {
 	readonly topic: Topic;
 	readonly title: string;

@@ -67,7 +67,7 @@ function buildGeneration(port: MessagePort, delta: GenerationDelta): Promise<num
 	let listeningDescriptor: number | undefined;
 	const listener: ListenerAddress = {
 		...plannedSocket({ network: 'tcp', host: '', ipv6Only: false }, SAMPLE_PORT),
-		// A free port on the loopback interface.
+		// With port 0, the system chooses a free port.
 		host: '127.0.0.1',
 		port: 0,
 		scheme: 'http',
@@ -149,7 +149,7 @@ const workerStartData: WorkerStartData & { readonly io: IoMode } = {
 	io: chooseIoMode(undefined, {}),
 	...processContext,
 };
-// Timers never expire here, because whether they do during the run depends on the speed of the machine.
+// Timers never expire here. Otherwise, the speed of the machine would determine which of them expire during the run.
 globalThis.setTimeout = globalThis.setInterval = (() => new InertTimer()) as never;
 const worker = runBundle('worker', workerStartData);
 const listeningDescriptor = await buildGeneration(worker, prepareResult.delta);

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { type Plugin, transformSync } from 'esbuild';
 
-/** The members of definitions that workers never use. */
+/** The names of the members of definitions that workers never use, as a regular expression. */
 const UNUSED_MEMBERS = 'documentation|lower|schema|summary';
 
 /**

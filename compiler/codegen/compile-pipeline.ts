@@ -125,7 +125,7 @@ function findRunStart(steps: readonly Step[], endIndex: number): number {
 	return startIndex;
 }
 
-/** A compiled step without its condition. */
+/** A compiled step. Its `handler` does not check the condition yet; see {@link addCondition}. */
 interface BuiltStep extends HandlerBranch {
 	/** True if the condition itself uses the request body, which must then be read before it is evaluated. */
 	readonly conditionNeedsBody: boolean;

@@ -38,7 +38,7 @@ export interface SiteScope {
 	readonly upstreams: { readonly [name: string]: unknown };
 	/** The named routes of the document. */
 	readonly routes: { readonly [name: string]: readonly Step[] };
-	/** Compiled runners of the named routes that this site invokes. */
+	/** The compiled named routes that this site invokes, by name. */
 	readonly routeRunners: Map<string, RouteRunner>;
 	/** Returns the names of the placeholders that `map` defines for this site. */
 	readonly mappedNames: () => ReadonlySet<string>;

@@ -113,7 +113,7 @@ function addFrame(
 function firstVisibleColumn(line: TerminalLine, caretStart: number, caretEnd: number): number {
 	const width = line.columnOf(Number.POSITIVE_INFINITY);
 	if (width <= MAX_FRAME_COLUMNS || caretEnd <= MAX_FRAME_COLUMNS - 1) return 0;
-	// The columns before the caret. Shows some text before it, and all of a short span.
+	// Columns to show before the caret: enough for some text, and so few that all of a short span is shown.
 	const leadingColumns = Math.max(10, Math.floor((MAX_FRAME_COLUMNS - (caretEnd - caretStart)) / 2));
 	return Math.max(0, Math.min(caretStart - leadingColumns, width - MAX_FRAME_COLUMNS + 1));
 }

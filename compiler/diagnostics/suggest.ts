@@ -40,7 +40,7 @@ export function suggestName({ text, span }: WrittenWord, suggestion: string | un
 	};
 }
 
-/** Like {@link didYouMean}, for a name whose place in the text is unknown. */
+/** Returns only the label of a suggestion (see {@link didYouMean}), for a name whose place in the text is unknown. */
 export function didYouMeanLabel(name: string, knownNames: Iterable<string>): string | undefined {
 	const nearest = nearestName(name, knownNames);
 	return nearest === undefined ? undefined : `did you mean \`${nearest}\`?`;

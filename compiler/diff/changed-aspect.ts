@@ -53,7 +53,10 @@ export function changedAspects(
 	return tellingAspects.length > 0 ? tellingAspects : aspects;
 }
 
-/** Returns what {@link ComparedOutcome.unknown} returns for the aspect `name`, if upstreams behave as in `upstream`. */
+/**
+ * Implements {@link ComparedOutcome.unknown}: returns the text to show if the aspect `name` is unknown. `upstream` is the
+ * assumption under which the request ran.
+ */
 export function unknownValue(
 	name: string,
 	result: DryRunResult | undefined,

@@ -59,7 +59,7 @@ export interface MeaningChange {
 /** The differences between two configurations. */
 export interface ConfigurationDiff {
 	readonly changes: readonly MeaningChange[];
-	/** Settings of the process that differ. */
+	/** Differences in the settings of the process, which no request shows. */
 	readonly settings: readonly ChangedAspect[];
 	/**
 	 * Number of request classes. Requests are in the same class if they have the same origin and take the same path through both
@@ -176,7 +176,7 @@ class ComparedSide {
 		return (await Promise.all(pathListPromises)).flat();
 	}
 
-	/** The folders of files that cannot be listed on this machine. */
+	/** The folders in which requests have looked for files, but which cannot be listed on this machine. */
 	get unreadableFolders(): ReadonlySet<string> {
 		return this.#recordedFiles.unreadableRoots;
 	}

@@ -63,7 +63,7 @@ export interface Site {
 	readonly '@id'?: string;
 }
 
-/** Settings of the whole process. Each global option has a key. */
+/** Settings of the whole process: the global options, by key. */
 export interface Settings {
 	readonly admin?: AdminSettings;
 	readonly http_port?: number;

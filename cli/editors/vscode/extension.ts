@@ -5,7 +5,7 @@ import { LanguageClient } from 'vscode-languageclient/node';
 import { findBinary, programFolders } from './find-binary.ts';
 import { TestExplorer } from './test-explorer.ts';
 
-/** The languages that the server knows. */
+/** IDs of the languages for which the language server is used. */
 const LANGUAGE_IDS = ['configfile', 'caddyfile'];
 const EXPLAIN_COMMAND = 'svc.explainRequest';
 

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
 import path from 'node:path';
 
-/** The input of the search for the program `svc`. */
+/** Where to search for the program `svc`. */
 export interface BinarySearch {
 	/** The setting `svc.path`; empty if it is not set. */
 	readonly pathSetting: string;

@@ -22,7 +22,7 @@ export interface ListenedSite {
 	readonly site: number;
 	/** Lower-case hosts: exact, or with `*` labels; empty matches every host. */
 	readonly hosts: readonly string[];
-	/** Deprecated paths of Compatfile addresses. */
+	/** Paths in the site's addresses, such as `/a` in `example.com/a`. They are a deprecated feature of Compatfiles. */
 	readonly paths: readonly string[];
 	/** Port of the HTTPS URL to which requests for the hosts are redirected; 0 omits it. Undefined for an ordinary site. */
 	readonly redirect?: number;

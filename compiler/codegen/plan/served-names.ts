@@ -1,4 +1,4 @@
-/** The input of automatic HTTPS: the addresses of sites on TLS listeners. */
+/** The addresses of sites on TLS listeners, from which automatic HTTPS is planned. */
 import type { SiteTls } from '../../document/tls-settings.ts';
 
 /** One address of a site on a TLS listener. */

@@ -8,7 +8,7 @@ import { isNullable, type RegexpNode } from './regexp-node.ts';
 /** The number of paths to each state. */
 export type PathCounts = ReadonlyMap<number, number>;
 
-/** Describes how the matches of a part of an expression can begin and end. */
+/** How the matches of one part of an expression can begin and end. */
 export interface AutomatonPart {
 	/** Number of ways to match the empty string at any position. */
 	readonly emptyMatches: number;

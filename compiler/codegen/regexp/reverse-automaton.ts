@@ -6,7 +6,7 @@
 import type { RegexpProgram } from './program.ts';
 import { CONTEXT_COUNT, type GraphEdges, NO_CONTEXT, ReverseProgram } from './reverse-program.ts';
 
-/** Maximum number of states that an automaton caches, unless it has been completed. */
+/** Maximum number of states that an automaton caches, unless {@link ReverseAutomaton.complete} has completed it. */
 const MAX_CACHED_STATES = 2048;
 /** Maximum number of cached states of an automaton that {@link ReverseAutomaton.complete} has completed. */
 const MAX_COMPLETE_STATES = 16_384;
@@ -56,7 +56,7 @@ export class ReverseAutomaton {
 	#scannedSubject: string | undefined = undefined;
 	/** The position from which the last {@link findNext} searched. */
 	#searchStart = 0;
-	/** Incremented whenever all states are discarded. */
+	/** Incremented whenever all states are discarded. Caches of other objects that refer to states are then invalid. */
 	generation = 0;
 
 	/** Number of nodes. Unless {@link complete} has succeeded, processing a character can take time proportional to this number. */

@@ -89,7 +89,7 @@ export class UnfinishedMatches {
 	readonly #maxMatchLength: number;
 	/** Instructions that can consume the next character, in ascending order of `#activeStarts`. */
 	#activeInstructions: number[] = [];
-	/** For each instruction in `#activeInstructions`, the first position from which a match has reached the instruction. */
+	/** For each instruction in `#activeInstructions`, the first position at which a match that has reached it began. */
 	#activeStarts: number[] = [];
 	#nextActive: number[] = [];
 	#nextActiveStarts: number[] = [];

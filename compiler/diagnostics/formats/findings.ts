@@ -1,7 +1,7 @@
 /** The input to a report for another tool: the findings about one configuration. */
 import type { Diagnostic } from '../diagnostic.ts';
 
-/** The findings about one configuration, and what reports say about it besides them. */
+/** The result of checking one configuration, as reports show it. */
 export interface Findings {
 	/** The configuration's name as given: a file, or `<stdin>`. */
 	readonly name: string;
