@@ -23,7 +23,7 @@ if (import.meta.main) {
 	globals.UVU_DEFER = true;
 	globals.UVU_QUEUE = [];
 	const { exec } = await import('uvu');
-	// In one stream, errors cannot arrive after the marker.
+	// Writes errors to standard output, too, so that they cannot arrive after the marker.
 	process.stderr.write = process.stdout.write.bind(process.stdout);
 	let hasFile = false;
 	let isFinished = false;

@@ -138,7 +138,7 @@ pass(down, up);
 
 const INTERFERENCES: readonly Failure[] = (['offer', 'ready', 'go', 'done'] as const).flatMap(step => {
 	const early = step === 'offer' || step === 'ready';
-	// A handover that is to fail after `ready` needs enough time to get that far on a slow machine.
+	// A handover that is to fail after the step `ready` needs enough time to reach this step on a slow machine.
 	const within = early ? '6s' : '15s';
 	const late = early ? /did not become ready in time|did not say what/ : /did not accept connections in time/;
 	return [

@@ -233,7 +233,7 @@ handover(
 						assert.equal([visitor.answers, visitor.failures], [[answer], []]);
 					}
 				}
-				// The processes between the first and the last have no clients and therefore end. The first one drains its clients.
+				// The processes between the first and the last have no clients and therefore end. The first stays until its clients leave.
 				await until('two ends', () => server.output().split('ended after a handover').length === 3);
 				const visitors = Array.from({ length: 16 }, () => new Visitor(port));
 				await Promise.all(visitors.map(visitor => visitor.visit()));

@@ -61,7 +61,7 @@ editors('Neovim', async () => {
 	const args = ['--headless', '-u', 'NONE', '-i', 'NONE', '--cmd', load, '-c', `luafile ${script}`];
 	const came = await runEditor('nvim', args, folder);
 	assert.is(came.filetype, 'configfile');
-	// The highlight groups of `use`, `common` and `rspond`.
+	// The highlight groups of the words `use`, `common` and `rspond`.
 	assert.equal(came.colors, ['svcKeyword', 'svcSnippet', 'svcProperty']);
 	assert.equal(came.diagnostics, ['directive/unknown']);
 	assert.is(came.action, 'Change `rspond` to `respond`');
@@ -81,7 +81,7 @@ editors('Emacs', async () => {
 	const args = ['--batch', '--eval', '(package-initialize)', ...mode, '--load', script];
 	const came = await runEditor('emacs', args, folder);
 	assert.is(came.mode, 'svc-mode');
-	// The faces of `use` and `common`.
+	// The faces (text styles of Emacs) of the words `use` and `common`.
 	assert.equal(came.colors, ['font-lock-keyword-face', 'font-lock-constant-face']);
 	assert.match(String(came.trace), 'respond');
 	assert.equal(came.diagnostics, ['directive/unknown']);

@@ -1,4 +1,4 @@
-/** Servers that share rate limits through a real redis-server, which fails in every way. */
+/** Servers that share rate limits through a real redis-server that is killed, suspended or slow. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

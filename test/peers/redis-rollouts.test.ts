@@ -36,7 +36,7 @@ function globalOptions(redis: RedisServer, publisher?: string): string {
 /** Maximum milliseconds of a command. `publish --wait` ends after all ten machines have loaded what is published. */
 const COMMAND_LIMIT_MS = 240_000;
 
-/** Milliseconds within which a machine must serve. Ten of them start one after the other on a machine that may be busy. */
+/** Milliseconds within which a machine must serve. All ten machines start on one computer, which may be busy. */
 const START_LIMIT_MS = 120_000;
 
 interface FleetOptions {
@@ -350,7 +350,7 @@ rollouts(
 			assert.is((await fleet.status()).phase, 'aborted');
 			assert.is((await fleet.run('rollout', 'status')).status, 1);
 
-			// A publication that is changed in Redis between the first wave and the second.
+			// Changes a publication in Redis between the first wave and the second.
 			await fleet.publish('respond "six"', '--canary', '10%', '--observe', '3s');
 			await until('the first machine', async () => (await fleet.bodies()).includes('six'));
 			fleet.redis.cli('setrange', 'svc:publication:6', '60', 'altered');
@@ -375,7 +375,7 @@ rollouts(
 			// Publishes before any machine has connected to Redis again.
 			const afterLoss = await fleet.publish('respond "five"', '--observe', '0s', '--wait');
 			assert.is(afterLoss.status, 0, afterLoss.text);
-			// The last publication before the loss was number 6, which was never final.
+			// The last publication before the loss was number 6, whose rollout was never completed.
 			assert.match(afterLoss.text, 'Redis has no rollout. Waiting 4 seconds for the reports of the machines.');
 			assert.match(afterLoss.text, 'publication 7.');
 			await fleet.untilAllServe('five');
@@ -554,7 +554,7 @@ rollouts('two servers with the same machine ID warn in their logs and in the sta
 		const [first, second] = fleet.machines as [Machine, Machine];
 		const idFile = ({ folder }: Machine) => path.join(folder, 'svc/publications/machine-id');
 		for (const machine of [first, second]) mkdirSync(path.dirname(idFile(machine)), { recursive: true });
-		// The disk of the first machine was copied from another host, which the log says. The second one has the disk of the first.
+		// The first machine's disk seems to be copied from another host, as its log reports. The second machine has the first's disk.
 		writeFileSync(idFile(first), 'other-host-0123abcd\n');
 		await first.start();
 		assert.match(

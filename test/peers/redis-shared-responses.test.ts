@@ -180,7 +180,7 @@ sharing('variants, HEAD and ranges are answered from Redis as from the memory', 
 			assert.is((await second.ask('/text', { ...english, 'If-None-Match': '"e"' })).status, 304);
 			assert.is((await second.ask('/text', german)).body, `de ${body}`);
 			assert.is(application.requestCount, 2);
-			// A third variant is not in Redis.
+			// Redis does not have this third variant, so the machine asks the application.
 			assert.is((await second.ask('/text', { 'Accept-Language': 'fr' })).body, `fr ${body}`);
 			assert.is(application.requestCount, 3);
 		},

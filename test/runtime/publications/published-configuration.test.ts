@@ -72,7 +72,7 @@ class MemoryRollout {
 	clockChangeMs = 0;
 	/** False if Redis takes reports, but does not return publications. */
 	canReadPublications = true;
-	/** Resolves when Redis may return publications. */
+	/** Each read of a publication waits for this promise. */
 	readGate: Promise<void> = Promise.resolve();
 	/** Number of reports and of attempts to read a publication. */
 	readonly counts: { reports: number; reads: number } = { reports: 0, reads: 0 };
@@ -139,7 +139,7 @@ class Machine {
 	isFromDisk = false;
 	traffic: { requests: number; serverErrors: number } = { requests: 0, serverErrors: 0 };
 	onLoad: (number: PublicationNumber) => string | undefined = () => undefined;
-	/** Resolves when loads may end. */
+	/** Each load of a configuration waits for this promise before it ends. */
 	loadGate: Promise<void> = Promise.resolve();
 	/** True if a load starts another process, which takes over. */
 	loadsByHandover = false;

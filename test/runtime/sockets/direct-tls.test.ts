@@ -466,7 +466,7 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 	});
 
 	direct('a client that requests key updates without end and reads none of them is disconnected', async () => {
-		// Node's handles queue the answers without a limit.
+		// Node's handles queue the answers without a limit, so this test does not apply to them.
 		if (by === 'Node' || !isDirectIo()) return;
 		await waitForPoller();
 		const client = await sealedClient(port, 'example.test');

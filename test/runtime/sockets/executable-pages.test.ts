@@ -50,7 +50,7 @@ for (const [what, entry] of [
 	});
 }
 
-/** Returns how many kilobytes of the pages of files are in the memory of this process. */
+/** Returns the resident memory of this process that consists of pages of files, in kilobytes. */
 const residentFileKilobytes = (): number =>
 	Number(/^RssFile:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))![1]);
 

@@ -50,7 +50,7 @@ class RecordingUpstream {
 			try {
 				for await (const part of request) parts.push(part);
 			} catch {
-				// The body was cut short.
+				// A request whose body was cut short is not recorded.
 				return;
 			}
 			const fields: [string, string][] = [];

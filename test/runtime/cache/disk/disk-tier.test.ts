@@ -359,7 +359,7 @@ for (const cuts of [true, false]) {
 tier('a thread that died holding the lock does not stop writes to disk', async () => {
 	const process = await startCacheProcess(temporaryFolder());
 	putResponse(process, 'k', bodyForKey('k', 100));
-	// The response is in memory until it has been written. To release a removed response, the store's lock is needed.
+	// The response stays in memory until it has been written. To release it then, the tier needs the store's lock, which is taken.
 	process.cache.remove(process.cache.find('k')[0]!);
 	process.words[HEADER_WORD.lock] = 2;
 	await pauseFor(0);

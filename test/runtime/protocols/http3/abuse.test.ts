@@ -199,7 +199,7 @@ test('frames that break a limit close their connection', async () => {
 	const server = await start();
 	const other = await opened(server);
 	for (const frames of [
-		// Frames for a stream beyond the limit of streams, and for data beyond flow control.
+		// A frame for a stream beyond the limit of streams, and a frame with data beyond the flow-control window.
 		Buffer.concat([Buffer.of(0x08), varintOf(4 * 5000), PING]),
 		Buffer.concat([Buffer.of(0x0c), varintOf(0), varintOf(100_000_000), PING]),
 		// MAX_STREAMS beyond 2^60, and an unknown frame.

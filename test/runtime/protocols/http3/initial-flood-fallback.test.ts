@@ -42,8 +42,8 @@ test('who uses the address of another does not shut it out', async () => {
 
 test('the oldest gives way at once, and none whose address is proven', async () => {
 	const server = await start({ quicLimits: { maxHandshakes: 4, retryAbove: 1000 }, choose: () => 'wait' });
-	// A client proves its address by answering. The server waits for a certificate and sends nothing, so these clients have
-	// nothing to answer.
+	// A client proves its address by answering a packet. In this test, the server waits for a certificate and sends no packets, so
+	// that no client can prove its address.
 	await sendFrom(await firstPackets(20), server.port, '127.0.0.9');
 	await until('handshakes', () => server.refusals.filter(reason => reason === 'evicted').length === 16);
 	assert.is(server.endpoint.connectionCount, 4);

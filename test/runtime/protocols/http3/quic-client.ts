@@ -221,7 +221,7 @@ export interface QuicClientOptions {
 	readonly polls?: boolean;
 }
 
-/** A client connection. */
+/** The client's side of a QUIC connection. */
 export class QuicClient {
 	readonly streams: Map<bigint, ClientStream> = new Map();
 	closed: CloseReason | undefined = undefined;

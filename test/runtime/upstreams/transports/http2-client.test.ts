@@ -281,7 +281,7 @@ test('a complete body is delivered when its stream ends in a later frame, with o
 		(stream: number) => frame(0, 1, stream),
 		(stream: number) => frame(1, 5, stream, literal('x-sum', '1')),
 		(stream: number) => Buffer.concat([frame(0, 0, stream), frame(0, 9, stream, Buffer.from([2, 0, 0]))]),
-		// A reset without an error.
+		// RST_STREAM with the code NO_ERROR.
 		(stream: number) => frame(3, 0, stream, numbers(0)),
 	];
 	const content = Buffer.alloc(300_000, 'content ');
