@@ -1,6 +1,6 @@
 /**
- * What a machine keeps on its disk about publications: its ID, the last publication that proved good, and which one is on trial.
- * The publication is encrypted, as it is in Redis.
+ * What a machine keeps on its disk about publications: its ID, the last publication that proved good, and which one is on trial,
+ * that is, served but not yet known to be good. The stored publication is encrypted, as it is in Redis.
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';

@@ -1,6 +1,6 @@
 /**
  * Follows the publications of a cluster on one machine: reports to Redis what the machine serves, loads what the rollout tells it to,
- * and returns to the previous publication if the new one fails here. The decisions are those of `rollout-decision.ts`.
+ * and returns to the previous publication if the new one fails here. The decisions are made in `rollout-decision.ts`.
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -57,7 +57,7 @@ const MAX_REASON_CHARS = 500;
 const LOST_ROLLOUT_REASON = 'Redis has lost the rollout while the publication was on trial';
 /** A warning is logged once this many reports with this machine's ID have come from another process. */
 const MIN_OTHER_REPORTS = 3;
-/** Milliseconds without a report from this other process after which it is assumed to have ended. */
+/** Another process with this machine's ID is assumed to have ended after this many milliseconds without a report. */
 const FORGET_OTHER_PROCESS_MS = 30_000;
 /** Number of reports over which the error rate before a load is computed. */
 const MAX_TRAFFIC_SAMPLES = 60;

@@ -10,9 +10,9 @@ import {
 import { HalfSipHash } from './half-sip-hash.ts';
 import { UnreportedUsage, type UsageReport, unreportedUsageWords } from './unreported-usage.ts';
 
-/** Number of places (slots for one key each) in a set. The hash of a key selects the set; the key may have any place in it. */
+/** Number of slots in a set. A slot (`place` in the code) holds one key. The hash of a key selects its set, but not its slot. */
 const KEYS_PER_SET = 8;
-/** A mask with one bit for each place of a set. A bit is 1 if a request of the place's key was refused. */
+/** A mask with one bit for each slot of a set. A bit is 1 if a request of the slot's key was refused. */
 const REFUSAL_BITS = (1 << KEYS_PER_SET) - 1;
 /** Number of words of the hash's secret key, which is at the beginning of the memory. */
 export const SECRET_WORDS = 2;
@@ -70,7 +70,7 @@ export interface UsedPlace {
 	readonly fullAt: number;
 }
 
-/** Yields the places of keys whose burst is not fully available at `now`. Other threads may change counts during the iteration. */
+/** Yields the keys whose burst is not fully available at `now`. Other threads may change the table during the iteration. */
 export function* readLimitTable(buffer: SharedArrayBuffer, maxKeys: number, now: number): Iterable<UsedPlace> {
 	const { times, ids } = viewsOf(buffer, maxKeys);
 	for (let place = 0; place < times.length; place++) {
@@ -80,7 +80,7 @@ export function* readLimitTable(buffer: SharedArrayBuffer, maxKeys: number, now:
 }
 
 /**
- * Writes counts into places of a table. The counts must come from a table with the same secret. No thread may use the table during
+ * Writes counts into slots of a table. The counts must come from a table with the same secret. No thread may use the table during
  * the call.
  */
 export function writeLimitTable(buffer: SharedArrayBuffer, maxKeys: number, usedPlaces: Iterable<UsedPlace>): void {
@@ -104,7 +104,7 @@ function viewsOf(buffer: SharedArrayBuffer, maxKeys: number) {
 	};
 }
 
-/** Usage of a key that Redis has not counted. */
+/** Usage of a key to report to Redis, which has not counted it yet. */
 export interface KeyReport extends UsageReport {
 	readonly place: number;
 	/** The halves of the key's hash. */
@@ -114,20 +114,20 @@ export interface KeyReport extends UsageReport {
 
 /**
  * One thread's view of a table. For each key, it stores a 64-bit hash and one time (see {@link computeExcessMs}). In a full set, a
- * new key takes the place of the key that has used least, except keys of which a request was refused, and continues with the time of
+ * new key takes the slot of the key that has used least, except keys of which a request was refused, and continues with the time of
  * that key. A count can therefore only be too high. The first request of a new key is always admitted. If a request of every key
- * of a set was refused, new keys take the places in turn: to get one more request of a limited key admitted, attackers must send
+ * of a set was refused, new keys take the slots in turn: to get one more request of a limited key admitted, attackers must send
  * two requests for each of `maxKeys` other keys.
  */
 export class LimitTable {
 	readonly #setCount: number;
-	/** For each key, the time, in milliseconds, at which its whole burst is available again; 0 if the place was never used. */
+	/** For each key, the time, in milliseconds, at which its whole burst is available again; 0 if the slot was never used. */
 	readonly #fullAtTimes: Float64Array;
-	/** For each key, the halves of its hash; both are 0 if the place was never used. */
+	/** For each key, the halves of its hash; both are 0 if the slot was never used. */
 	readonly #keyHashes: Int32Array;
 	/**
-	 * For each set, two words: its lock, and the refusals. The refusals have a bit for each place ({@link REFUSAL_BITS}), and above
-	 * these bits the number of the place that a new key takes next if all bits are 1.
+	 * For each set, two words: its lock, and the refusals. The refusals have a bit for each slot ({@link REFUSAL_BITS}), and above
+	 * these bits the number of the slot that a new key takes next if all bits are 1.
 	 */
 	readonly #setWords: Int32Array;
 	readonly #hash: HalfSipHash;
@@ -164,7 +164,7 @@ export class LimitTable {
 		let excessMs = computeExcessMs(fullAt, now, rate, cost);
 		if (excessMs <= rate.maxDelayMs) {
 			if (!isNew && !isAlone && this.#mustReport(place, rate, cost)) excessMs = UNDECIDED;
-			// A key that has used nothing needs no place.
+			// A key that has used nothing needs no slot.
 			else if (cost > 0) {
 				this.#fullAtTimes[place] = fullAtAfterRequest(fullAt, now, rate, cost);
 				if (isNew) this.#occupyPlace(place);
@@ -193,7 +193,7 @@ export class LimitTable {
 		this.#unlockSet(set);
 	}
 
-	/** Returns the place of a key; −1 if it has none. */
+	/** Returns the slot of a key; −1 if it has none. */
 	placeOf(key: string): number {
 		const set = this.#selectSet(key);
 		this.#lockSet(set);
@@ -202,7 +202,7 @@ export class LimitTable {
 		return place;
 	}
 
-	/** Returns the usage of a place that must be reported to Redis, and records it as sent. Returns undefined if there is none. */
+	/** Returns the usage of a slot that must be reported to Redis, and records it as sent. Returns undefined if there is none. */
 	takeReport(place: number, now: number): KeyReport | undefined {
 		const set = Math.floor(place / KEYS_PER_SET);
 		this.#lockSet(set);
@@ -219,7 +219,7 @@ export class LimitTable {
 	confirmReport({ place, first, second }: KeyReport, now: number, remainingMs: number): void {
 		const set = Math.floor(place / KEYS_PER_SET);
 		this.#lockSet(set);
-		// Another key may have taken the place in the meantime.
+		// Another key may have taken the slot in the meantime.
 		if (this.#keyHashes[2 * place] === first && this.#keyHashes[2 * place + 1] === second)
 			this.#fullAtTimes[place] = now + remainingMs + this.unreported!.confirmSent(place);
 		this.#unlockSet(set);
@@ -249,12 +249,12 @@ export class LimitTable {
 	#selectSet(key: string): number {
 		const hash = this.#hash;
 		hash.hashText(key);
-		// A hash of 0 would look like an unused place.
+		// A hash of 0 would look like an unused slot.
 		if ((hash.first | hash.second) === 0) hash.second = 1;
 		return (hash.first >>> 0) % this.#setCount;
 	}
 
-	/** Returns the place of the hashed key in a set; −1 if the key has none. */
+	/** Returns the slot of the hashed key in a set; −1 if the key has none. */
 	#findPlace(set: number): number {
 		const ids = this.#keyHashes;
 		const { first, second } = this.#hash;
@@ -264,14 +264,14 @@ export class LimitTable {
 		return -1;
 	}
 
-	/** Returns the place that a new key takes in a set: a free place if there is one. */
+	/** Returns the slot that a new key takes in a set: a free slot if there is one. */
 	#replaceablePlace(set: number, now: number): number {
 		const times = this.#fullAtTimes;
 		const firstPlace = set * KEYS_PER_SET;
 		const refusals = this.#setWords[SET_WORDS * set + REFUSALS_OFFSET]!;
 		let leastUsedPlace = -1;
 		for (let place = firstPlace; place < firstPlace + KEYS_PER_SET; place++) {
-			// A key whose whole burst is available again does not need its place, even if it was refused before.
+			// A key whose whole burst is available again does not need its slot, even if it was refused before.
 			if (times[place]! > now && (refusals & (1 << (place - firstPlace))) !== 0) continue;
 			if (leastUsedPlace === -1 || times[place]! < times[leastUsedPlace]!) leastUsedPlace = place;
 		}

@@ -10,7 +10,7 @@ const MAX_HANDOVER_KEYS = 100_000;
  * Maximum number of keys that are read to choose the keys for a successor. Reading that many takes the main thread half a second.
  */
 const MAX_READ_KEYS = 300_000;
-/** Bytes of the record of a key: its place in the table, the halves of its hash, and the time when its burst is full again. */
+/** Bytes of the record of a key: its slot in the table, the halves of its hash, and the time when its burst is full again. */
 const RECORD_BYTES = 20;
 
 /** The counts of one zone: the key of its memory, and its records in Base64. */
@@ -31,7 +31,7 @@ export interface SharedTables {
 	onTableClosed(key: string): void;
 }
 
-/** The tables of this process. A successor uses the same secrets for its hashes, so that each key has the same place there. */
+/** The tables of this process. A successor uses the same secrets for its hashes, so that each key stays in its slot. */
 export class LimitTables {
 	readonly #secret: Buffer;
 	readonly #sharedTables: () => SharedTables | undefined;

@@ -19,7 +19,7 @@ export interface ThreadRateLimiterDeps {
 	/** Returns the counter of an event. Called when the event occurs for the first time. */
 	counterOf(event: RateLimitEvent): EventCounter;
 	/**
-	 * Tells the main thread to report usage to Redis. If `place` is given, the key at this place of the table is reported at once,
+	 * Tells the main thread to report usage to Redis. If `place` is given, the key in this slot of the table is reported at once,
 	 * and the promise resolves when Redis has counted its usage or is unavailable.
 	 */
 	reportUsage(place: number | undefined): Promise<unknown>;
@@ -31,7 +31,7 @@ export class ThreadRateLimiter implements RateLimiter {
 	readonly #deps: ThreadRateLimiterDeps;
 	readonly #clock: Clock;
 	readonly #counters = new Map<string, EventCounter>();
-	/** Reports in progress, by place, so that requests of one key share them. */
+	/** Reports in progress, by slot, so that requests of one key share them. */
 	readonly #reportsByPlace = new Map<number, Promise<unknown>>();
 	/**
 	 * The time of the system's monotonic clock, in milliseconds, when the thread started. `performance.now()` counts from then on.
@@ -118,7 +118,7 @@ export class ThreadRateLimiter implements RateLimiter {
 		return policy === 'allow' ? Math.min(excessMs, 0) : excessMs;
 	}
 
-	/** Waits until Redis has counted the usage of a place, for at most `limitMs`. */
+	/** Waits until Redis has counted the usage of the key in a slot, for at most `limitMs`. */
 	async #reportWithin(place: number, limitMs: number): Promise<void> {
 		let report = this.#reportsByPlace.get(place);
 		if (!report) {

@@ -1,20 +1,20 @@
 /**
- * The usage that a process has admitted in a shared zone of `rate_limit` but that Redis has not counted yet, for each place (slot
- * of a key) of the zone's table. The memory is shared by all threads; a place is used only while its set is locked.
+ * The usage that a process has admitted in a shared zone of `rate_limit` but that Redis has not counted yet, for each slot of the
+ * zone's table (`place` in the code). The memory is shared by all threads; a slot is used only while its set is locked.
  */
 
 /**
- * Size of the list of places that the main thread must report. If it is full, a later request of the same key tries again.
+ * Size of the list of slots that the main thread must report. If it is full, a later request of the same key tries again.
  */
 const MAX_LISTED_PLACES = 4096;
 /** Number of times that the main thread finds a list entry empty before it assumes that the thread writing it has died. */
 const MAX_UNWRITTEN_READS = 100;
 
-/** Flags of a place: listed, and more than a batch to report (because Redis was unavailable, or a response was charged). */
+/** Flags of a slot: listed, and more than a batch to report (because Redis was unavailable, or a response was charged). */
 const IS_LISTED = 1;
 const IS_BEYOND_BATCH = 2;
 
-/** Indexes in `#listWords`: the ends of the list, and whether the main thread has been told about listed places. */
+/** Indexes in `#listWords`: the ends of the list, and whether the main thread has been told about listed slots. */
 const LIST_HEAD_INDEX = 0;
 const LIST_TAIL_INDEX = 1;
 const TOLD_INDEX = 2;
@@ -24,7 +24,7 @@ const CAPACITY_INDEX = 1;
 /** Value of {@link WAITING_SINCE_INDEX} while Redis is unavailable: so early that no request waits. */
 const UNAVAILABLE_SINCE = Number.MIN_VALUE;
 
-/** Returns the number of Int32 values that `placeCount` places need. Their memory must be aligned to 8 bytes. */
+/** Returns the number of Int32 values that `placeCount` slots need. Their memory must be aligned to 8 bytes. */
 export function unreportedUsageWords(placeCount: number): number {
 	return 2 * 2 + 2 * 2 * placeCount + placeCount + 4 + MAX_LISTED_PLACES;
 }
@@ -42,16 +42,16 @@ export interface UsageReport {
 export class UnreportedUsage {
 	readonly #sharedValues: Float64Array;
 	/**
-	 * For each place, the amount that has not been sent to Redis, and then the amount that has been sent and that Redis has not
+	 * For each slot, the amount that has not been sent to Redis, and then the amount that has been sent and that Redis has not
 	 * confirmed yet. They are next to each other, because each request needs both.
 	 */
 	readonly #amountsMs: Float64Array;
 	readonly #flags: Int32Array;
 	readonly #listWords: Int32Array;
-	/** The listed places, each as its number plus 1; 0 in an unused entry. */
+	/** The listed slots, each as its number plus 1; 0 in an unused entry. */
 	readonly #listedPlaces: Int32Array;
 	#unwrittenReads = 0;
-	/** True once the main thread must be told that places are listed. Set to false by whoever tells it. */
+	/** True once the main thread must be told that slots are listed. Set to false by whoever tells it. */
 	mustTell = false;
 
 	/** @param offsetBytes Index of the first byte, a multiple of 8. */
@@ -71,7 +71,7 @@ export class UnreportedUsage {
 		return aheadMs <= 0 || aheadMs + amountMs <= batchMs * (1 + 1e-9);
 	}
 
-	/** Adds usage, which may be negative. Lists the place once half of a batch is unreported. */
+	/** Adds usage, which may be negative. Lists the slot once half of a batch is unreported. */
 	add(place: number, amountMs: number, batchMs: number, capacityMs: number): void {
 		const unreportedMs = this.#amountsMs[2 * place]! + amountMs;
 		this.#amountsMs[2 * place] = unreportedMs;
@@ -82,7 +82,7 @@ export class UnreportedUsage {
 		if (!(flags & IS_LISTED) && this.#listPlace(place)) this.#flags[place]! |= IS_LISTED;
 	}
 
-	/** Clears a place that another key takes. */
+	/** Clears a slot that another key takes. */
 	clearPlace(place: number): void {
 		this.#amountsMs[2 * place] = 0;
 		this.#amountsMs[2 * place + 1] = 0;
@@ -123,7 +123,7 @@ export class UnreportedUsage {
 		return this.#amountsMs[2 * place + 1] !== 0;
 	}
 
-	/** Removes a place from the list and returns it; −1 if the list is empty. */
+	/** Removes a slot from the list and returns it; −1 if the list is empty. */
 	takeListedPlace(): number {
 		for (;;) {
 			const tail = this.#listWords[LIST_TAIL_INDEX]!;
@@ -137,12 +137,12 @@ export class UnreportedUsage {
 		}
 	}
 
-	/** Lets threads tell the main thread again about listed places. */
+	/** Makes the next thread that lists a slot notify the main thread again. */
 	allowNotification(): void {
 		Atomics.store(this.#listWords, TOLD_INDEX, 0);
 	}
 
-	/** Lists a place. Returns false if the list is full. */
+	/** Lists a slot. Returns false if the list is full. */
 	#listPlace(place: number): boolean {
 		const words = this.#listWords;
 		let head = Atomics.load(words, LIST_HEAD_INDEX);

@@ -8,7 +8,7 @@ import { contextAddress } from './context-address.ts';
 import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 
-/** Which client certificates are accepted. A certificate must meet both criteria. */
+/** Criteria for accepting a client certificate. A certificate must meet both of them. */
 export interface ClientCertificateCriteria {
 	/** True if the certificate must be signed by an authority that the TLS context trusts. */
 	readonly chain: boolean;

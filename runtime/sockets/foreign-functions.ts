@@ -5,7 +5,7 @@ export function foreignFunctions(): typeof import('node:ffi') | undefined {
 	return process.getBuiltinModule('node:ffi');
 }
 
-/** The parameters and the result of a C function. The names of their types are those of `node:ffi`. */
+/** The types of the parameters and of the result of a C function, named as in `node:ffi`. */
 export interface ForeignSignature {
 	readonly return: string;
 	readonly arguments: readonly string[];

@@ -1,4 +1,4 @@
-/** Writes directly to Node's handles. */
+/** What is needed to write to Node's handles directly, without streams. */
 import { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 

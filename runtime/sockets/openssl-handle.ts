@@ -71,7 +71,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	/** The SSL object; 0 once it has been freed. */
 	#ssl: bigint;
 	/**
-	 * The BIO that reads from and writes to the descriptor; 0 until the handshake is over. Meanwhile, this handle reads the socket,
+	 * The BIO that reads from and writes to the descriptor; 0 until the handshake is over. Until then, this handle reads the socket,
 	 * and OpenSSL reads from the thread's BIO pair.
 	 */
 	#socketBio = 0n;

@@ -192,7 +192,7 @@ export class SocketOutput {
 		if (this.#directSocket) this.#directSocket.pendingWriteCount += change;
 	}
 
-	/** Returns the callback for writes that could not be sent at once. Few connections have one. */
+	/** Returns the callback for writes that could not be sent at once. Created on first use, because few connections need it. */
 	get #onWriteCompleted(): (status: number) => void {
 		this.#writeCompletedCallback ??= status => {
 			this.#addPending(-1);

@@ -231,7 +231,7 @@ export class SocketPoller {
 		this.#controlEpoll(this.#epoll, EPOLL_CTL_MOD, descriptor, ARRIVAL_EVENTS, descriptor, socket.registrationNumber);
 	}
 
-	/** Reports events of a watched descriptor to another socket object from now on. */
+	/** Replaces the socket object to which the events of a watched descriptor are reported. */
 	replace(descriptor: number, socket: PolledSocket, newSocket: PolledSocket): void {
 		this.#socketsByDescriptor[descriptor] = newSocket;
 		newSocket.registrationNumber = socket.registrationNumber;

@@ -11,7 +11,7 @@ import { canWriteWithoutRequest, type PendingWrite, systemError } from './handle
 import { isDirectIoRelease } from './io-mode.ts';
 import type { OpensslContext } from './openssl-context.ts';
 
-/** What a finished handshake negotiated. The names are those of Node's internal TLS objects. */
+/** What a finished handshake negotiated. The methods are named as in Node's internal TLS objects. */
 export interface HandshakeFacts {
 	getProtocol(): string | null;
 	getCipher(): { readonly standardName?: string } | undefined;
@@ -20,7 +20,7 @@ export interface HandshakeFacts {
 	isSessionReused(): boolean;
 }
 
-/** A client's certificate and the result of its verification. The names are those of `tls.TLSSocket`. */
+/** A client's certificate and the result of its verification. The last two members are named as in `tls.TLSSocket`. */
 export interface ClientProof {
 	readonly certificate: X509Certificate | undefined;
 	/** True if OpenSSL has verified the certificate. */
@@ -34,7 +34,7 @@ interface TlsWrap extends HandshakeFacts {
 	onread: (this: TlsWrap) => Uint8Array | undefined;
 	onhandshakedone: (this: TlsWrap) => void;
 	onerror: (this: TlsWrap, error: Error) => void;
-	/** The object of this file that owns the TLSWrap. */
+	/** Added by us: the {@link TlsHandle} that owns this object. */
 	svcHandle?: TlsHandle;
 	useUserBuffer(buffer: Uint8Array): void;
 	readStart(): number;

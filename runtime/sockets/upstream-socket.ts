@@ -9,7 +9,7 @@ import { type DirectSocket, type SocketOwner, toDirectSocket } from './direct-so
  */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1;
 
-/** Size, in bytes, of a read that only detects whether there is more, or of a read for a client that accepts very little. */
+/** Size, in bytes, of a read that only detects whether there is more data, or of a read for a client that accepts very little. */
 const SHORT_READ_BYTES = 4096;
 /** Size, in bytes, of a read for a client that accepts little. */
 const MEDIUM_READ_BYTES = 16_384;

@@ -9,7 +9,7 @@ import { memoryTrim } from '../sockets/memory-trim.ts';
 
 /** Milliseconds between two checks of a thread until its first collection, which frees what only the start needed. */
 const FIRST_THREAD_INTERVAL_MS = 1000;
-/** Milliseconds until the first check of the process. It follows the threads' first collections, so that what they freed is returned. */
+/** Milliseconds until the first check of the process. It follows the threads' first collections, to return what they freed. */
 const FIRST_PROCESS_INTERVAL_MS = 2000;
 /** Milliseconds between two checks. */
 const CHECK_INTERVAL_MS = 5000;

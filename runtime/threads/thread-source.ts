@@ -18,7 +18,7 @@ export const THREAD_ENTRIES: { readonly [kind in ThreadKind]: string } = {
 
 /**
  * Returns the name of the asset with the code of a kind of thread: the bundle of its entry point, wrapped in a function with the
- * parameter `require`. It is ASCII.
+ * parameter `require`. The code is ASCII.
  */
 export function threadAsset(kind: ThreadKind): string {
 	return `thread-${kind}.js`;

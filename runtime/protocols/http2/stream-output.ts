@@ -65,7 +65,7 @@ export class StreamOutput {
 	readonly #session: OutputSession;
 	readonly #owner: OutputOwner;
 	#bodySource: BodySource | undefined = undefined;
-	/** True while output is pending, or may still be added. */
+	/** True while there is something to send, or more may follow. */
 	#isActive = false;
 	/** True for a tunnel, whose output does not end with the current chunk. */
 	#isTunnel = false;
@@ -92,7 +92,7 @@ export class StreamOutput {
 		this.#owner = owner;
 	}
 
-	/** True while output is pending, or may still be added. */
+	/** True while there is something to send, or more may follow. */
 	get active(): boolean {
 		return this.#isActive;
 	}

@@ -69,11 +69,11 @@ export interface StreamSession extends OutputSession {
 	 * was written completely.
 	 */
 	onExchangeEnded(isComplete: boolean): void;
-	/** Sends pending data. Must be called after something was written while no received bytes were being processed. */
+	/** Sends pending data. Must be called after a write, unless received bytes are being processed: then it is called afterwards. */
 	sendPending(): void;
 }
 
-/** A stream that is not closed, or whose exchange has not ended. */
+/** One stream. The object is in use until the stream is closed and its exchange has ended. */
 export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, TunnelOwner {
 	readonly id: number;
 	readonly output: StreamOutput;

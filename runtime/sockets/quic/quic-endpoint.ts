@@ -193,7 +193,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		yield* this.#endedConnections.keys();
 	}
 
-	/** Passes a datagram on to the process or thread that it belongs to. Returns false if it belongs to no other one. */
+	/** Passes a datagram on to the process or thread that has its connection. Returns false if no other process or thread has it. */
 	#passDatagramOn(start: number, end: number, addressOffset: number): boolean {
 		return this.#sharing.passOn(start, end, addressOffset, this.#router.header.destinationId);
 	}
