@@ -17,7 +17,7 @@ import type { TextPiece } from './text-piece.ts';
 
 const namedRouteHead = /^&\((.*)\)$/s;
 
-/** The head of a block whose `{` has not been read yet, because it is on the next line or an address follows first. */
+/** The head of a block whose `{` has not been read yet, because it is on the next line or after further lines of addresses. */
 interface PendingHead {
 	readonly kind: 'site' | 'block' | 'misplaced';
 	readonly line: ParsedLine;

@@ -1,15 +1,15 @@
 /**
  * The formatter: brings white space and line breaks of a configuration into canonical form, working on characters, not on the tree.
- * It matches Caddy's formatter, except where that formatter loses text, changes the meaning, or changes its own
- * result when run again:
+ * Its output equals that of Caddy's formatter, except where Caddy's formatter loses text, changes the meaning, or changes its own
+ * output when run again:
  *
  * - a `{` at the end of the file is kept;
  * - white space after an escaped character (`\{ x`) is kept, and a `\` at the beginning of a line stays at the beginning of a line;
  * - a quote that the formatter moves to the beginning of a line is treated as a quote, because the next run will treat it as one;
  * - a `}` in a word (`a}`, `{2}`) is text, unless the file lacks closing braces, and carriage returns inside words are removed;
- * - a `}` that closes a block also ends a brace that was glued to a word in it (`{b`);
+ * - a `}` that closes a block also closes any `{` that is part of a word in the block (`{b`);
  * - quotes and heredocs that begin after a `#` inside a word, which is not a comment to the lexer, keep their text;
- * - an `import` and a `{` on a line of its own are not joined because of an empty line between or after them;
+ * - an `import` and a `{` on a line of its own below it are never joined, even if an empty line is between or after them;
  * - a `<<E` that is an ordinary word only because white space or the end of the file follows it is escaped with a `\`, because
  *   formatting removes that white space;
  * - a `{$NAME:default}` that spans lines, or contains a `{`, a quote or a `#`, stays unchanged;

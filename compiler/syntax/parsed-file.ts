@@ -24,8 +24,8 @@ export const lineShapes = {
 /** A line with its words and block, as parsed, before expansion. */
 export interface ParsedLine extends Line {
 	/**
-	 * The words of the line. A top-level line that begins with `{` has none: it belongs to the global options or to the line before
-	 * it.
+	 * The words of the line. A top-level line that begins with `{` has none: its block is the global options, or belongs to the
+	 * line before it.
 	 */
 	readonly words: readonly ParsedWord[];
 	readonly block: ParsedBlock | undefined;

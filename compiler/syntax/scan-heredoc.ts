@@ -1,4 +1,6 @@
-/** Scans heredocs: `<<MARKER`, the body, and the marker again. The indentation of the last marker is removed from every line. */
+/**
+ * Scans heredocs: `<<MARKER`, the body, and the marker again. The indentation of the closing marker is removed from every line.
+ */
 import { CR, LF, SPACE } from './characters.ts';
 import type { LexicalProblem, ScannedWord } from './scan-word.ts';
 

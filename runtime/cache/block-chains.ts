@@ -47,7 +47,6 @@ export class BlockChains {
 		}
 	}
 
-	/** Appends a block to a chain. */
 	linkBlock(lastBlock: number, block: number): void {
 		this.#words[this.#successorBase + lastBlock] = block;
 	}

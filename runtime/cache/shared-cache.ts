@@ -44,7 +44,7 @@ const PARSED_BYTES_PER_BYTE = 5;
  */
 export const MAX_VARIANTS: number = 64;
 
-/** A stored response, as this thread knows it. */
+/** One thread's view of a stored response. */
 export class StoredResponse implements CachedResponse {
 	readonly head: CachedHead;
 	readonly length: number;

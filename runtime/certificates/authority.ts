@@ -42,7 +42,6 @@ export interface Authority {
 	/** The root certificate in PEM, for clients to trust. */
 	readonly rootPem: string;
 	readonly rootName: string;
-	/** The intermediate certificate in PEM. */
 	readonly intermediatePem: string;
 	readonly intermediateName: string;
 	/** Expiry of the signing certificates, in milliseconds since the epoch. */

@@ -10,7 +10,7 @@ import type { StapledCertificate } from './status-stapler.ts';
 /** An automation policy with the issuers that its settings name. */
 export interface ReadyPolicy {
 	readonly settings: AutomationPolicy;
-	/** A text of the issuers and of all settings except the subjects. Policies with equal keys treat a name in the same way. */
+	/** A text made from the issuers and all settings except the subjects. Policies with equal keys treat a name in the same way. */
 	readonly key: string;
 	readonly issuers: readonly Issuer[];
 }

@@ -41,13 +41,13 @@ export interface FollowedRollout {
 	readonly serves: number;
 	/** Number of the publication that the machine should serve; equal to `serves` if it knows of no rollout. */
 	readonly wanted: number;
-	/** Number and phase of the latest publication; undefined if it knows of no rollout. */
+	/** Number and phase of the latest publication; undefined if the machine knows of no rollout. */
 	readonly latest: { readonly publication: number; readonly phase: RolloutPhase } | undefined;
 	/** Seconds since the served publication was published; undefined for the machine's own file and for a publication on trial. */
 	readonly ageSeconds: number | undefined;
 	/** True if the machine read the publication from its disk and has had no answer from Redis since its process started. */
 	readonly isFromDisk: boolean;
-	/** How often this process has failed to serve a publication, by kind. */
+	/** How often this process has failed to serve a publication, by kind of failure. */
 	readonly failures: Readonly<Record<MachineFailure['kind'], number>>;
 }
 

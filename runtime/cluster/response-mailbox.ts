@@ -21,8 +21,8 @@ export type WaitOutcome = FetchOutcome | 'unknown';
 export interface PreparedWait {
 	/**
 	 * Resolves when the fetch has ended, or after `limitMs` milliseconds at the latest. Notifications that Redis recorded before
-	 * `sinceMs` (milliseconds since 1970, by its clock) are ignored: they are about earlier fetches of the same response, and stayed in
-	 * the mailbox because it is read only while a request waits.
+	 * `sinceMs` (milliseconds since 1970, by the clock of Redis) are ignored: they are about earlier fetches of the same response,
+	 * and stayed in the mailbox because it is read only while a request waits.
 	 */
 	wait(limitMs: number, sinceMs: number): Promise<WaitOutcome>;
 	/** Stops waiting for the notification. */

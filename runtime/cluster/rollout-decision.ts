@@ -103,7 +103,7 @@ export interface Rollout {
 	readonly failedMachine?: string;
 }
 
-/** Why a machine does not serve a publication that it was told to serve. */
+/** A machine's failure to serve a publication, with the kind and the reason. */
 export interface MachineFailure {
 	readonly publication: PublicationNumber;
 	/** See {@link PublicationReference}. */
@@ -176,7 +176,7 @@ export interface MachineState {
 
 /**
  * What a machine has to do next. `return`: the machine loads the earlier `publication`, and then reports `failure`, if there is
- * one. The machine forgets the failure once it serves the failed publication after all.
+ * one. It stops reporting the failure if it later serves the failed publication.
  */
 export type MachineStep =
 	| { readonly step: 'none' }
@@ -189,7 +189,7 @@ export type MachineStep =
 	  };
 
 /**
- * Returns the place of a machine in the order in which machines are admitted, from 0 to less than 1. The order is different for
+ * Returns the rank by which machines are admitted, lowest first, as a number from 0 to less than 1. The order is different for
  * each publication, so that the first machines are not always the same.
  */
 export function machineRank(publication: PublicationNumber, machine: string): number {
@@ -217,7 +217,7 @@ export function createRollout(
 	};
 }
 
-/** Reports whether two references may name the same publication. Without an identity, the numbers decide. */
+/** Reports whether two references may name the same publication. If either has no identity, only the numbers are compared. */
 export function isSamePublication(one: PublicationReference, other: PublicationReference): boolean {
 	const { identity } = one;
 	return (

@@ -303,7 +303,7 @@ export class SharedLimits implements SharedTables {
 		return reports;
 	}
 
-	/** Returns the name of a key in Redis. It cannot be traced back to the key without the cluster's key. */
+	/** Returns the name in Redis of a zone's key. Without the cluster's secret key, it does not reveal the zone's key. */
 	#redisNameOf(zone: string, first: number, second: number): Buffer {
 		const id = Buffer.allocUnsafe(8);
 		id.writeInt32LE(first);

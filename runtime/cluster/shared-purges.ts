@@ -141,7 +141,7 @@ export class SharedPurges {
 	#locatedConnection: number | undefined;
 	/** The latest purges that this process has added to the stream, oldest first. */
 	#publishedPurges: { readonly id: string; readonly purge: UnsentPurge; readonly at: number }[] = [];
-	/** True if a disk cache was opened whose position has not been read. */
+	/** True if a disk cache has been opened and the position recorded in its folder has not been read yet. */
 	#hasNewDisk = false;
 	/** True until the first attempt to join has ended. The caches in memory are empty until then. */
 	#isFirstAttempt = true;
@@ -310,7 +310,7 @@ export class SharedPurges {
 			const limitMs = READ_BLOCK_MS + EXTRA_ANSWER_MS;
 			const results = await Promise.allSettled(sending.map(purge => this.#publishPurge(purge, limitMs)));
 			const isSent = new Set(sending.filter((_, index) => results[index]!.status === 'fulfilled'));
-			// The list may have been replaced by one purge of everything in the meantime.
+			// In the meantime, a single purge of everything may have replaced the list, so it is filtered, not shortened.
 			this.#unsentPurges = this.#unsentPurges.filter(purge => !isSent.has(purge));
 			isAccepted = isSent.size === sending.length;
 		}

@@ -48,7 +48,7 @@ export interface CompilationStart {
 	readonly served?: readonly string[] | undefined;
 }
 
-/** What a compilation knows about the running document. One thread passes it to another, so it can be cloned. */
+/** What a compilation knows about the running document. It is passed between threads, so it consists of cloneable data. */
 export interface RunningDocument {
 	readonly image: DocumentImage;
 	/** The files that diagnostics for clients may quote. */
@@ -233,7 +233,7 @@ export class Compilation {
 		return reasons.length > 0 ? { result: 'irreversible', reasons, diagnostics: [] } : undefined;
 	}
 
-	/** Returns the errors, with their places, that would prevent a configuration that compiles from being served. */
+	/** Returns the errors, with their source positions, that prevent a configuration from being served although it compiles. */
 	async #findStartErrors({ plan, locate }: CompileResult): Promise<readonly Diagnostic[]> {
 		const { preflight } = await import('../preflight/preflight.ts');
 		return locateFindings(await preflight(plan!, this.#targetMachine), locate).filter(isErrorDiagnostic);

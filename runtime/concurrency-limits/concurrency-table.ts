@@ -64,7 +64,9 @@ const HIGHEST_LIMIT_OFFSET = 6;
 const FOREIGN_COUNT_OFFSET = 7;
 const PLACE_WORDS = 8;
 
-/** Returns the number of sets. There are two places for each key, so that sets are rarely full before the table is. */
+/**
+ * Returns the number of sets. They have two places for each of `maxKeys` keys, so that a set is rarely full before the table is.
+ */
 function setCount(maxKeys: number): number {
 	return Math.ceil((2 * maxKeys) / KEYS_PER_SET);
 }
@@ -75,7 +77,9 @@ export function concurrencyTableWords(maxKeys: number): number {
 	return HEADER_WORDS + sets * KEYS_PER_SET * PLACE_WORDS + sets;
 }
 
-/** Sets the secret of the hash, so that tables of several processes have the same hashes. No thread may use the table yet. */
+/**
+ * Sets the secret with which keys are hashed, so that several processes have the same hashes. No thread may use the table yet.
+ */
 export function setConcurrencySecret(buffer: SharedArrayBuffer, rowCount: number, secret: Buffer): void {
 	secret.copy(new Uint8Array(buffer, rowCount * CONCURRENCY_ROW_WORDS * Int32Array.BYTES_PER_ELEMENT, secret.length));
 }

@@ -32,7 +32,7 @@ export class ConcurrencyTables implements ConcurrencyWatcher {
 	readonly #foreignCounts = new Map<string, Map<string, number>>();
 	readonly #secret: () => Buffer;
 
-	/** @param secret Returns the secret with which keys are hashed. A process and its successor have the same one. */
+	/** @param secret Returns the secret with which keys are hashed. A process and its successor have the same secret. */
 	constructor(secret: () => Buffer) {
 		this.#secret = secret;
 	}

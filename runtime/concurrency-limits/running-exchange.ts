@@ -84,7 +84,7 @@ export class RunningExchange {
 		peer.send(this.#takeChanges(peer, this.#tables.runningCounts()));
 	}
 
-	/** Tells the other processes that this one has ended all its requests. */
+	/** Tells the other processes that all requests of this process have ended. */
 	finish(): void {
 		for (const peer of [...this.#peers]) {
 			if (peer.isListening) peer.send(this.#takeChanges(peer, this.#tables.runningCounts()), true);

@@ -125,7 +125,7 @@ abstract class CachedFile implements OpenFile {
 	/** Number of bytes of memory that the file uses. */
 	abstract readonly memoryBytes: number;
 	abstract body(start: number, end: number): Body;
-	/** Reports whether the file is unchanged, as far as this can be determined without its path. */
+	/** Reports whether the file is unchanged, as far as the cache can tell without looking up its path. */
 	abstract isUnchanged(): boolean;
 	/** Releases the file's memory or descriptor. Bodies that are being sent are not interrupted. */
 	abstract release(): void;

@@ -84,7 +84,6 @@ export class DiskIndex {
 		this.#pathBuckets = new Int32Array(bucketCount);
 	}
 
-	/** Number of responses in the index. */
 	get size(): number {
 		return this.#rowCount;
 	}

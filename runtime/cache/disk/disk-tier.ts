@@ -3,10 +3,10 @@
  * recalled after eviction from memory or after a restart. Each cache has its own folder, which one process uses at a time. Only the
  * main thread accesses the files.
  *
- * Responses are appended to segments, with checksums of header, head and body. At the start, their positions are read from the
- * catalogs of complete segments and from the headers in the last one. Heads and bodies are verified when they are needed, and
- * damaged ones are ignored. The oldest segment is deleted when space is needed. Purges, invalidations and replacements are recorded
- * as well; a purge is recorded before it is answered.
+ * Responses are appended to segments, with checksums of header, head and body. When the folder is opened, their positions are
+ * read from the catalogs of complete segments and from the record headers in the last segment. Heads and bodies are verified when
+ * they are needed, and damaged ones are ignored. The oldest segment is deleted when space is needed. Purges, invalidations and
+ * replacements are recorded as well; a purge is recorded before it is answered.
  */
 import { crc32 } from 'node:zlib';
 import type { CachedHead, CacheWriter } from '../../../compiler/exchange/response-cache.ts';
@@ -303,7 +303,7 @@ export class DiskTier {
 		if (this.#isReleased) await this.#journal.close();
 	}
 
-	/** Applies and records a removal. Returns false if it could not be recorded and deleting the segments failed as well. */
+	/** Applies and records a removal. Resolves to false if the removed responses may still be in files and could reappear. */
 	async #tryRemoval(removal: RecordedRemoval, isDurable: boolean): Promise<boolean> {
 		try {
 			if ((await this.#applyRemoval(removal)) !== 'gone' && isDurable) await this.#files.sync();

@@ -9,7 +9,7 @@ import path from 'node:path';
 import type { PurgeSelection } from '../purging.ts';
 import { syncFolder } from './segment-files.ts';
 
-/** The responses that a line removes: those selected by a purge, those of a URL, those of a key, or all. */
+/** The responses that a line of the journal removes: those selected by a purge, those of a URL, those of a key, or all. */
 export type RecordedRemoval =
 	| { readonly purge: PurgeSelection }
 	| { readonly url: readonly [host: string, path: string, query: string | null] }

@@ -193,7 +193,7 @@ function createResolver(servers: readonly string[]): Resolver {
 	return resolver;
 }
 
-/** Returns a lookup function for the given name servers; undefined if none are given, which means the system's. */
+/** Returns a lookup function that asks these name servers; undefined if there are none, so that the system's are asked. */
 function createLookup(servers: readonly string[]): LookupFunction | undefined {
 	if (servers.length === 0) return undefined;
 	return (name, options, callback) => {

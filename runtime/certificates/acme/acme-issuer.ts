@@ -34,7 +34,7 @@ import { renewalAdvice } from './renewal-information.ts';
 const DEFAULT_ORDER_TIMEOUT_MS = 900_000;
 /** Timeout for opening an account in milliseconds. */
 const ACCOUNT_TIMEOUT_MS = 120_000;
-/** Timeout of a check whether something listens on a port, in milliseconds. */
+/** Timeout, in milliseconds, of a check of whether something listens on a port. */
 const PORT_CHECK_TIMEOUT_MS = 300;
 /** Maximum number of orders in {@link ORDER_WINDOW_MS} milliseconds, because public servers have rate limits. */
 const MAX_WINDOW_ORDERS = 20;
