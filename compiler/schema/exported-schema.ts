@@ -38,7 +38,7 @@ function withIdDescriptions(schema: unknown): unknown {
 	return describedSchema;
 }
 
-/** Adds the description of `@id`, which is the same everywhere, so that modules need not declare it. */
+/** Returns a property's schema, with a description if the property is `@id`. Modules need not describe it themselves. */
 function describeId(name: string, schema: unknown): unknown {
 	if (name !== '@id') return schema;
 	const description = 'A name by which `/id/<name>` of the Admin API addresses this object. Unique in the document.';

@@ -142,7 +142,7 @@ function retryDefinitions(): { [name: string]: Schema } {
 	);
 }
 
-/** Returns the variants for all modules of one kind, which a tag distinguishes. */
+/** Returns the variants of a union, one for each module of a kind. The property that `tag` names distinguishes them. */
 function taggedVariants(
 	tag: string,
 	modules: readonly {

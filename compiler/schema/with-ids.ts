@@ -14,8 +14,8 @@ const SCHEMA_KEYWORDS: ReadonlySet<string> = new Set(['items', 'additionalProper
 
 /**
  * Returns a schema with `@id` added to every object that has a fixed set of keys, so that modules need not declare it. Maps with
- * names from the user are not changed. {@link QuickChecks} handles `@id` itself, because copying the schema would take most of its
- * time.
+ * names from the user are not changed. {@link QuickChecks} handles `@id` itself, because copying the schema would take most of
+ * the time that it needs.
  */
 export function withIds(schema: Schema): Schema {
 	const schemaWithIds: { [keyword: string]: unknown } = {};

@@ -3,7 +3,7 @@
 /** The code of a {@link ReadError} for a file that a reader may not access, such as one outside of an editor's workspace. */
 export const WITHHELD = 'WITHHELD';
 
-/** Reports why a file could not be read; `code` is the system's (`ENOENT`, `EACCES`, `EISDIR`, …), or {@link WITHHELD}. */
+/** Thrown if a file cannot be read. `code` is the system's (`ENOENT`, `EACCES`, `EISDIR`, …), or {@link WITHHELD}. */
 export class ReadError extends Error {
 	readonly code: string;
 	readonly path: string;

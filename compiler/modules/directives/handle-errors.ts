@@ -69,7 +69,7 @@ export const handleErrors: SiteDirective = {
 	},
 };
 
-/** Returns the order in which a Compatfile tries error blocks: blocks for given statuses first, otherwise later blocks first. */
+/** Returns the order in which a Compatfile tries error blocks: blocks with statuses before others, then later blocks first. */
 export function sortCompatfileErrors(errors: readonly ErrorRoute[]): ErrorRoute[] {
 	const reversedErrors = errors.toReversed();
 	return [...reversedErrors.filter(route => route.statuses), ...reversedErrors.filter(route => !route.statuses)];

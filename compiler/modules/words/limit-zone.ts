@@ -9,7 +9,7 @@ import type { CompileContext } from '../contract/compile-context.ts';
 import type { LowerContext, SubdirectiveHandler } from '../contract/lower-context.ts';
 import { compileRanges, lowerRanges } from './range-words.ts';
 
-/** A zone in the document: requests that are counted separately for each key. */
+/** A zone in the document: a limit on requests, which are counted separately for each key. */
 export interface LimitZone {
 	readonly name: string;
 	/** Template of the key; default: the client's address. */

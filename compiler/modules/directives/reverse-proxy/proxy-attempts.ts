@@ -17,7 +17,7 @@ export interface AttemptSettings {
 	readonly select: UpstreamPool['select'];
 	/** Resolves addresses with placeholders for a request; undefined if all addresses are static. */
 	readonly addresses: ((x: Exchange) => readonly string[]) | undefined;
-	/** Returns the names to look up for a request; undefined if there are no lookups. */
+	/** Returns the DNS names to look up for a request; undefined if the pool has no `dynamic` addresses. */
 	readonly lookupNames: ((x: Exchange) => readonly string[]) | undefined;
 	/** Maximum number of bytes of a request body to read before sending it; 0 disables buffering. */
 	readonly bufferBytes: number;

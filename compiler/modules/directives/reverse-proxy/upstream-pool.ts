@@ -64,7 +64,7 @@ export interface RetryBudget {
 	readonly per_second?: number;
 }
 
-/** A source from which a pool's addresses are looked up. */
+/** A DNS source from which a pool's addresses are looked up. */
 export type DynamicSource =
 	| {
 			readonly source: 'a';

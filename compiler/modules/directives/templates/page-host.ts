@@ -32,7 +32,7 @@ class FailedWork {
 	}
 }
 
-/** The state of one page, which is executed once or repeatedly. Functions access it as `run.deps.host`. */
+/** The state of one page, which is executed once or repeatedly. Functions get it from {@link pageHostOf}. */
 export class PageHost implements RunDependencies {
 	readonly x: Exchange;
 	readonly stepState: TemplatesStepState;

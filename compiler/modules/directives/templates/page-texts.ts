@@ -79,7 +79,7 @@ export function splitFrontMatter(input: string, parsers: FrontMatterParsers): Fr
 
 const SIZE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
 
-/** Formats a number of bytes: `82854982` as `83 MB`. Values below 10 get one decimal. */
+/** Formats a number of bytes: `82854982` as `83 MB`. Below 10, a unit larger than bytes gets one decimal: `1.5 kB`. */
 export function formatByteSize(bytes: bigint): string {
 	if (bytes < 10n) return `${bytes} B`;
 	let unitIndex = 0;

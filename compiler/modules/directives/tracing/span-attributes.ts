@@ -5,7 +5,7 @@ import { parseAuthority } from '../../../exchange/authority.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { SpanValue } from '../../../exchange/leases.ts';
 
-/** Methods that are recorded by name. Any other method is recorded as `_OTHER`, so that clients cannot create many values. */
+/** Methods that are recorded by name. Any other method is recorded as `_OTHER`, so that clients cannot invent values. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set([
 	...['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY'],
 ]);

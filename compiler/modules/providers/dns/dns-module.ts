@@ -14,7 +14,7 @@ export interface DnsProviderSettings {
 
 /** A setting of a DNS provider. */
 export interface DnsSetting {
-	/** The property's key in the document, and its name in both dialects. */
+	/** The setting's key in the document, which is also its name in both dialects. */
 	readonly name: string;
 	readonly description: string;
 	readonly required?: boolean;

@@ -5,7 +5,7 @@ import type { IssuerModule } from './issuer-module.ts';
 import { lowerPreferredChains, PREFERRED_CHAINS_SCHEMA } from './preferred-chains.ts';
 
 export const DEFAULT_ACME_DIRECTORY = 'https://acme-v02.api.letsencrypt.org/directory';
-/** Directory of the fallback authority, which is used if the default authority fails and an email address is configured. */
+/** ACME directory of the authority that is used if the default authority fails and an email address is configured. */
 export const FALLBACK_ACME_DIRECTORY = 'https://acme.zerossl.com/v2/DV90';
 
 const URL_PATTERN = '^https?://[^\\s/]+';
