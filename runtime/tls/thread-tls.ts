@@ -28,7 +28,7 @@ export interface ThreadTlsListener {
 	onTrustLost(keys: ReadonlySet<string>): void;
 }
 
-/** The TLS state of one thread. */
+/** The TLS state of one thread, as the main thread has sent it. */
 export class ThreadTls {
 	readonly certificates = new CertificateTable();
 	/**

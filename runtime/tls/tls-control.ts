@@ -59,7 +59,7 @@ const MAX_MESSAGE_CERTIFICATES = 200;
 /** Maximum milliseconds to wait until all threads have acknowledged the answers to challenges. */
 const CHALLENGE_TIMEOUT_MS = 10_000;
 
-/** The TLS state of the process. */
+/** The TLS state of the process, which it sends to all threads. */
 export class TlsControl implements CertificateSink {
 	readonly #deps: TlsControlDeps;
 	readonly #certificateFiles: CertificateFiles;
@@ -144,8 +144,8 @@ export class TlsControl implements CertificateSink {
 	}
 
 	/**
-	 * Provides everything a document needs before any thread builds it. Rejects with TlsRefused; the caller then calls
-	 * {@link discard} to restore the previous state.
+	 * Provides the certificates and other TLS state that a document needs, before any thread builds it. Rejects with TlsRefused;
+	 * the caller then calls {@link discard} to restore the previous state.
 	 */
 	async prepare(planned: PlannedCertificates | undefined, settings: Settings): Promise<void> {
 		try {
@@ -251,7 +251,7 @@ export class TlsControl implements CertificateSink {
 		return findCertificate();
 	}
 
-	/** Commits the last prepared document. */
+	/** Makes the TLS state of the last prepared document the active one. */
 	activate(): void {
 		this.#certificateFiles.activate();
 		this.#startedManager?.activate();
@@ -266,7 +266,7 @@ export class TlsControl implements CertificateSink {
 		this.#rotationTimer ??= setInterval(() => this.#rotateTicketKeys(), SESSION_LIFETIME_SECONDS * 1000).unref();
 	}
 
-	/** Discards the last prepared document. */
+	/** Discards the TLS state that was prepared for the last document. */
 	discard(): void {
 		this.#certificateFiles.discard();
 		this.#startedManager?.discard();

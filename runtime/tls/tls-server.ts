@@ -93,7 +93,7 @@ export interface Http3Side {
 	close(): void;
 }
 
-/** The TLS of one listener on one thread. */
+/** Performs TLS for one listener on one thread. */
 export class TlsServer implements ProtocolServer, HandshakeOwner {
 	/** The HTTP/3 side; undefined if the listener neither offers HTTP/3 nor still has HTTP/3 connections. */
 	http3Side: Http3Side | undefined = undefined;

@@ -64,7 +64,7 @@ export class TrustWatch {
 		this.#preparedTrust = new Map(watchedTrusts.map(watched => [watched.trust.key, watched]));
 	}
 
-	/** Commits the last prepared document. */
+	/** Makes the trusted certificates of the last prepared document the active ones. */
 	activate(): void {
 		this.#activeTrust = this.#preparedTrust ?? this.#activeTrust;
 		this.#preparedTrust = undefined;

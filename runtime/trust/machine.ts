@@ -8,7 +8,7 @@ export interface ProgramResult {
 	readonly output: string;
 }
 
-/** A machine. Tests use a root other than `/`. */
+/** A machine whose trust stores are changed. Tests use a root other than `/`. */
 export interface MachineToTrust {
 	/** The root of the file system. */
 	readonly root: string;

@@ -180,7 +180,7 @@ export class AdaptiveLimit {
 		const windowStartedAt = this.#load(OFFSETS.windowStartedAt);
 		const windowMs = millisecondsBetween(windowStartedAt, now);
 		const latencyMs = this.#load(OFFSETS.sum) / 10 / count;
-		// A window of less than the latency would contain only the fastest responses.
+		// A window shorter than the latency would contain only the fastest responses.
 		if (count < MIN_WINDOW_COUNT || windowMs < Math.max(MIN_WINDOW_MS, 2 * latencyMs)) {
 			this.#restartOldWindow(now);
 			return;
@@ -209,7 +209,7 @@ export class AdaptiveLimit {
 		this.#store(OFFSETS.isSlow, gradient < 1 ? 1 : 0);
 		let newLimit = gradient * limit + Math.sqrt(limit);
 		if (peak * 2 < limit) {
-			// Most of the limit is unused, so the latency says little about it. So the limit rises no higher than its initial value,
+			// Most of the limit is unused, so the latency does not show whether it is right. It rises no higher than its initial value,
 			// and falls no lower than twice the peak: an upstream that is slow for a few requests is not overloaded by them.
 			newLimit =
 				newLimit > limit

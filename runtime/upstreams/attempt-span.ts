@@ -7,7 +7,7 @@ import { type TraceScope, traceScopeOf } from '../../compiler/exchange/trace-sco
 /** Maximum characters of an attribute. The method may contain placeholders, whose values come from the client. */
 const MAX_ATTRIBUTE_CHARS = 256;
 
-/** A span in progress. */
+/** The span of a request to an upstream that has not ended yet. */
 export class AttemptSpan {
 	readonly #scope: TraceScope;
 	readonly #spanId: string;

@@ -43,7 +43,7 @@ export const UPSTREAM_STATE = {
 	failed: 2,
 	/** Time at which the upstream became available again; 0 if there is no slow start. */
 	returnedAt: 3,
-	/** Decaying peak of the microseconds until the response head; 0 if unknown. */
+	/** Decaying peak of the latency, which is the time until the response head, in microseconds; 0 if unknown. */
 	latency: 4,
 	/** Time at which the latency was recorded. */
 	latencyAt: 5,
@@ -82,7 +82,7 @@ export interface PoolLayout {
 	readonly stateSize: number;
 	/** Number of each upstream's latest failures whose times are remembered. */
 	readonly ringSize: number;
-	/** Offset of the adaptive limit in an upstream's state; undefined without `shed`. */
+	/** Offset of the adaptive limit in an upstream's state; undefined if the pool does not have the setting `shed`. */
 	readonly limitOffset: number | undefined;
 }
 

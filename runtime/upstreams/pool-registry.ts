@@ -34,11 +34,19 @@ export interface UpstreamReport {
 	/** False if active checks or passive failures make the upstream unavailable. */
 	readonly healthy: boolean;
 	readonly circuit: CircuitState;
-	/** Decaying peak of the milliseconds until the response head; undefined if not measured or unknown. */
+	/**
+	 * Decaying peak of the latency, which is the time until the response head, in milliseconds; undefined if not measured or
+	 * unknown.
+	 */
 	readonly latency: number | undefined;
-	/** The adaptive limit of requests that wait for their response heads; undefined without `shed`. */
+	/**
+	 * The adaptive limit of requests that wait for their response heads; undefined if the pool does not have the setting `shed`.
+	 */
 	readonly concurrencyLimit?: number | undefined;
-	/** True if the pool currently refuses requests because its upstreams are overloaded; undefined without `shed`. */
+	/**
+	 * True if the pool currently refuses requests because its upstreams are overloaded; undefined if the pool does not have the
+	 * setting `shed`.
+	 */
 	readonly isShedding?: boolean | undefined;
 }
 

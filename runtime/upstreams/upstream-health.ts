@@ -91,7 +91,7 @@ export class UpstreamHealth {
 		return 1;
 	}
 
-	/** Returns the decaying peak of the milliseconds until the response head; undefined before the first response. */
+	/** Returns the decaying peak of the latency, in milliseconds; undefined before the first response. */
 	latencyMs(now: number): number | undefined {
 		const latency = this.#load(UPSTREAM_STATE.latency);
 		if (latency === 0) return undefined;

@@ -82,9 +82,9 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly #isMeasured: boolean;
 	/** The upstreams of dynamic addresses, by address. */
 	readonly #resolvedUpstreams = new Map<string, PooledUpstream>();
-	/** The last list of dynamic addresses. */
+	/** The list of dynamic addresses that the last lookup returned. */
 	#lastAddresses: readonly string[] | undefined = undefined;
-	/** The upstreams of the last list of dynamic addresses. */
+	/** The upstreams of {@link #lastAddresses}. */
 	#lastResolvedUpstreams: readonly PooledUpstream[] = [];
 	/** The read buffer, created with the first connection, because most pools of a large configuration never open one. */
 	#readBuffer: Buffer | undefined = undefined;

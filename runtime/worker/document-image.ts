@@ -46,9 +46,9 @@ export interface DocumentImage {
 		readonly tls?: string | undefined;
 	}[];
 	readonly certificates?: PlannedCertificates | undefined;
-	/** Number of loads since the start that were forced, so that no site was reused. */
+	/** Digest of the files that the document names; '' if it names none, undefined if the digest is unknown. */
 	readonly filesDigest: string | undefined;
-	/** Number of forced loads since the start. */
+	/** Number of loads since the start that were forced, so that no site was reused. */
 	readonly forcedLoads: number;
 	/** Where the steps are in the configuration files. */
 	readonly places: StepPlaces;
@@ -175,8 +175,8 @@ export function documentFacts(image: DocumentImage, files: readonly string[]): D
 }
 
 /**
- * Returns the changes from the generation of `oldImage`, which is undefined if there is none, to the generation of `newImage`.
- * After a forced load, no sites are reused.
+ * Returns what changes from the generation of `oldImage` to the generation of `newImage`. `oldImage` is undefined for the first
+ * generation. After a forced load, no sites are reused.
  */
 export function generationDelta(oldImage: DocumentImage | undefined, newImage: DocumentImage): GenerationDelta {
 	const canReuse = oldImage?.settingsJson === newImage.settingsJson && oldImage.forcedLoads === newImage.forcedLoads;

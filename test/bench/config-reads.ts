@@ -4,8 +4,8 @@
  * Measurements with and without reads alternate, and the medians of their p99 are compared, so that a drifting machine speed
  * favors neither kind. The server runs on one core with all its threads, one of them for requests. The load generator runs on the
  * other core. The reader runs there too, at the lowest priority, because what a client does with the bytes is not a cost of the
- * server. In the windows without reads, the reader reads the same amount from a file, because starting a process twice a second
- * affects the generator's p99 by itself. Requires wrk, taskset and curl.
+ * server. In the measurements without reads, the reader reads the same amount from a file, because starting a process twice a
+ * second affects the generator's p99 by itself. Requires wrk, taskset and curl.
  *
  * Usage: node test/bench/config-reads.ts [--sites 10000] [--windows 12] [--seconds 2]
  */

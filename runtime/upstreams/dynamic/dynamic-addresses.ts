@@ -8,7 +8,7 @@ const MAX_CACHED_NAMES = 256;
 /** Maximum addresses reported for one pool. */
 const MAX_REPORTED_ADDRESSES = 1024;
 
-/** A pool's dynamic source on one thread. */
+/** Looks up the addresses of a pool's dynamic source, for one thread. */
 export class DynamicAddresses {
 	readonly #sources: readonly Exclude<DynamicSource, { source: 'multi' }>[];
 	readonly #lookupsByKey = new Map<string, SourceLookup>();

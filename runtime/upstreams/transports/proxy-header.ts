@@ -4,9 +4,7 @@ import type { ClientAddresses } from '../../../compiler/exchange/leases.ts';
 
 const VERSION2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 
-/**
- * Returns the header that is sent before anything else. If the client's address is not known, the header says so.
- */
+/** Returns the encoded header. If the client's address is not known, the header says so. */
 export function encodeProxyHeader(version: 'v1' | 'v2', client: ClientAddresses | undefined): Buffer {
 	const clientAddress = canonicalAddress(client?.address ?? '');
 	const family = isIP(clientAddress);

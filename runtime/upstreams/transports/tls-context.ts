@@ -22,7 +22,7 @@ export class ClientTlsContext {
 	readonly #files: readonly string[];
 	#context: SecureContext | undefined = undefined;
 	#fileVersions = '';
-	/** True if the main thread has sent different material since the context was created. */
+	/** True if the main thread has sent other certificates or keys since the context was created. */
 	#isOutdated = false;
 	/** True if the context has been replaced since the last call of {@link takeReplaced}. */
 	#hasBeenReplaced = false;
@@ -35,7 +35,7 @@ export class ClientTlsContext {
 
 	/**
 	 * Reads and checks the files.
-	 * @param provider Provides material that is not in files.
+	 * @param provider Provides certificates and keys that are not in files.
 	 * @throws MaterialError
 	 */
 	constructor(settings: ClientTlsSettings, provider: TlsProvider = NO_PROVIDER) {
@@ -56,8 +56,8 @@ export class ClientTlsContext {
 	}
 
 	/**
-	 * Returns undefined if no material is missing. Otherwise, returns a promise that resolves to a description of
-	 * what is missing, or to undefined if everything has arrived. Refreshes old material in the background.
+	 * Returns undefined if no certificate or key is missing. Otherwise, returns a promise that resolves to a description of what is
+	 * missing, or to undefined if everything has arrived. Requests old certificates again in the background.
 	 */
 	pendingMaterial(): Promise<string | undefined> | undefined {
 		if (!this.#materialRequest) return undefined;
@@ -81,8 +81,8 @@ export class ClientTlsContext {
 	}
 
 	/**
-	 * Checks whether files or material from the main thread have changed, if the last check is long enough ago. Reports, once per
-	 * change, whether existing connections were verified with replaced material.
+	 * Checks whether files, or certificates from the main thread, have changed, if the last check is long enough ago. Reports, once
+	 * per change, whether existing connections were verified with certificates that have been replaced.
 	 */
 	takeReplaced(): boolean {
 		if (!this.#context) return false;
