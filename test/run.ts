@@ -228,7 +228,7 @@ export class SharedProcess {
 /**
  * Builds the binary for the tests, unless SVC_BIN names one. The binary is what users run, and its start takes a third of the CPU
  * time of a checkout's start. Runtimes inside a test's own process start their threads from the same build. The build is removed
- * when this process ends. If it fails, throws its output.
+ * when this process ends. Throws the output of the build if the build fails.
  */
 export function useBuiltBinary(): void {
 	if (process.env.SVC_BIN !== undefined) return;

@@ -18,7 +18,7 @@ const files = testFiles(TESTS_FOLDER, ['long', 'peers', 'bench'])
 	.filter(file => /\broundCount\(/.test(readFileSync(file, 'utf8')))
 	.reverse();
 
-/** Runs a file. If one of its tests fails, throws its output. */
+/** Runs a test file. Throws the file's output if one of its tests fails. */
 async function runFile(file: string): Promise<void> {
 	const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
 		env: { ...process.env, [MORE_ROUNDS_VARIABLE]: '1' },

@@ -80,7 +80,10 @@ const GENERAL_DIFFERENCES: readonly {
 	},
 ];
 
-/** Returns a location with its path decoded and dot segments removed, as nginx sends it when it redirects to a folder. */
+/**
+ * Returns the value of a Location field as nginx sends it when it redirects to a folder: the path is decoded, and dot segments
+ * are removed.
+ */
 function cleanLocation(location: string | undefined): string | undefined {
 	if (location === undefined) return undefined;
 	const { pathname, search } = new URL(location.replace(/\/{2,}/g, '/'), 'http://localhost');

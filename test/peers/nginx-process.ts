@@ -11,7 +11,7 @@ export interface NginxProcess {
 }
 
 /**
- * Starts nginx in a folder, which becomes its prefix. Resolves when it listens on a port.
+ * Starts nginx in a folder, which becomes its prefix. Resolves once nginx listens on `port`.
  * @param http The contents of the block `http`.
  */
 export async function startNginx(folder: string, port: number, http: string): Promise<NginxProcess> {

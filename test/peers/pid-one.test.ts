@@ -61,7 +61,7 @@ class Container {
 		writeFileSync(this.file, text);
 	}
 
-	/** Runs a command of svc against this server. Throws its output if it fails. */
+	/** Runs a command of svc against this server. Throws the command's output if the command fails. */
 	async command(name: string, ...words: readonly string[]): Promise<void> {
 		const { status, stdout, stderr } = await runCommand([name, this.file, ...words]);
 		if (status !== 0) throw new Error(`svc ${name}: status ${status}\n${stdout}${stderr}\n${this.#output}`);

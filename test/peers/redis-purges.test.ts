@@ -18,7 +18,7 @@ import { RedisServer } from './redis-server.ts';
 const purging = suite('purges of all machines');
 const secrets = { CLUSTER_KEY: randomBytes(32).toString('base64') };
 
-/** Number of purges one after the other, whose effect is checked on every machine. */
+/** Number of sequential purges. The effect of each purge is checked on every machine. */
 const PURGE_COUNT = Number(process.env.SVC_PURGE_COUNT ?? 200);
 
 /** An upstream whose responses can be cached. Each response names the version of the content. */

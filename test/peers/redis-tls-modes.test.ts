@@ -24,7 +24,9 @@ const certificate = await RedisCertificate.issue([NAME, '127.0.0.1']);
 const namedCertificate = await RedisCertificate.issue([NAME]);
 const otherAuthority = await RedisCertificate.issue([NAME, '127.0.0.1']);
 
-/** Returns what a command answers with these settings, or the cause of its failure. Fails if a message contains a password. */
+/**
+ * Sends a command with these settings. Returns the answer, or the cause of the failure. Fails if a message contains a password.
+ */
 async function outcomeOf(settings: ClusterSettings, key: string = 'key'): Promise<string> {
 	const logged: unknown[] = [];
 	const cluster = new Cluster(

@@ -308,8 +308,8 @@ test('a successor that is killed while its predecessor still drains is replaced 
 		assert.is((await machine.processesOf(UNIT)).length, 2);
 		const startedAt = performance.now();
 		await assertRestartedAfter(() => killMain('KILL'));
-		// Otherwise, the watchdog would react only after 30 s, or systemd would notice the end of the predecessor only after 20
-		// s.
+		// Shows that systemd has noticed the end of the successor itself: the watchdog would react only after 30 s, and the
+		// predecessor would end only after 20 s.
 		assert.ok(performance.now() - startedAt < 15_000);
 		assert.is(await bodyOf(plain), 'six');
 	} finally {

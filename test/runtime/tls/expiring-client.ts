@@ -1,7 +1,7 @@
 /** A client certificate that is about to expire, for tests of what happens then. */
 import type { TestAuthority, TestCertificate } from '../../certificates.ts';
 
-/** A client, and what it got before its certificate expired. */
+/** A client certificate, and the answer to a request that was made with it before it expired. */
 interface ExpiringClient<Answer> {
 	readonly client: TestCertificate;
 	readonly answer: Answer;

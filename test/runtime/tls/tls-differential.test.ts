@@ -332,8 +332,8 @@ for (const [version, hello] of [
 }
 
 /**
- * Adds a client that completes a handshake and then sends the bytes that `make` returns. Its outcome is the records that it receives,
- * and its error.
+ * Adds a client that completes a handshake and then sends the bytes that `make` returns. The result consists of the records that
+ * the client receives, and of its error.
  */
 function addSealedClient(name: string, make: (seal: Sealed['seal'], one: Sealed) => Uint8Array[], ends = false): void {
 	addClient(name, async port => {

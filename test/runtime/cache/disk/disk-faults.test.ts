@@ -77,7 +77,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		const process = await startCacheProcess(folder);
 		putResponse(process, 'k', bodyForKey('k', 100), { tags: ['t'] });
 		await waitForRecords(process, 1);
-		// Syncing the folder itself still works.
+		// Only syncing the contents of files fails. The folder itself can still be synced.
 		await whileFailing({ datasync: true }, async () => {
 			assert.is(await process.registry.purge(selection), 1);
 		});

@@ -6,7 +6,7 @@ import { bodyOf, openWire, send, serve, statusOf, type WireServer } from './wire
 const HOST_FIELD = 'Host: a\r\n';
 const CLOSE_FIELD = 'Connection: close\r\n';
 
-/** A request, and the status of its response, which must be the only one. The connection must close after it. */
+/** A request, and the status of the only response that the server must send before it closes the connection. */
 type RefusedRequest = readonly [name: string, request: string, status: number];
 
 const REFUSED_REQUESTS: readonly RefusedRequest[] = [
