@@ -102,7 +102,7 @@ export interface UpstreamSettings {
 	readonly connect_timeout?: number;
 	/** Timeout, in milliseconds, from the end of the request to the response head; default no limit. */
 	readonly response_header_timeout?: number;
-	/** Milliseconds for which an idle connection stays open; default 120000, 0 disables keep-alive. */
+	/** Milliseconds for which an idle connection stays open; 0 disables keep-alive. Default 120000, for FastCGI 0. */
 	readonly keepalive?: number;
 	/** Maximum number of idle connections of one thread to one upstream; default 32. */
 	readonly keepalive_idle_conns?: number;
