@@ -26,7 +26,7 @@ const MACHINE_CODES: ReadonlySet<string> = new Set([
 	'auth/htpasswd-invalid',
 ]);
 
-/** Returns why a configuration with these diagnostics was refused: `machine` if all its errors are about the machine. */
+/** Returns why a configuration with these diagnostics was refused: `machine` if the causes of all errors are on the machine. */
 export function kindOfRefusal(diagnostics: readonly DiagnosticReport[]): LoadFailureKind {
 	const errors = diagnostics.filter(({ severity }) => severity === 'error');
 	return errors.length > 0 && errors.every(({ code }) => MACHINE_CODES.has(code)) ? 'machine' : 'refused';

@@ -1,4 +1,4 @@
-/** The keys of a zone of `rate_limit`, in memory that all threads share. */
+/** A table with the usage of each key of a `rate_limit` zone, in memory that all threads share. */
 import { randomBytes } from 'node:crypto';
 import {
 	computeExcessMs,

@@ -131,7 +131,7 @@ export class ThreadRateLimiter implements RateLimiter {
 		stopTimer();
 	}
 
-	/** Tells the main thread that usage must be reported, unless it already knows. */
+	/** Tells the main thread that usage must be reported, unless it has been told already. */
 	#tellMainThread(): void {
 		const unreported = this.#table.unreported!;
 		if (!unreported.mustTell) return;

@@ -10,11 +10,11 @@ const MAX_LISTED_PLACES = 4096;
 /** Number of times that the main thread finds a list entry empty before it assumes that the thread writing it has died. */
 const MAX_UNWRITTEN_READS = 100;
 
-/** Flags of a slot: listed, and more than a batch to report (because Redis was unavailable, or a response was charged). */
+/** Flags of a slot: it is listed; it has more than a batch to report, because Redis was unavailable or a response was charged. */
 const IS_LISTED = 1;
 const IS_BEYOND_BATCH = 2;
 
-/** Indexes in `#listWords`: the ends of the list, and whether the main thread has been told about listed slots. */
+/** Indexes in `#listWords`: the head and tail of the list, and whether the main thread has been told about listed slots. */
 const LIST_HEAD_INDEX = 0;
 const LIST_TAIL_INDEX = 1;
 const TOLD_INDEX = 2;

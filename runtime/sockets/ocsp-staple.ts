@@ -8,7 +8,7 @@ const CTRL_SET_OCSP_RESPONSE = 71;
 /** The control command that sets OpenSSL's callback for OCSP responses. */
 export const CTRL_STATUS_CALLBACK = 63;
 
-/** Registers the callback. `getResponse` returns the DER of the response for the handshake in progress. */
+/** Registers OpenSSL's OCSP callback. `getResponse` returns the DER of the response for the handshake in progress. */
 export function registerStapleCallback(
 	library: ForeignLibrary<'CRYPTO_malloc' | 'SSL_ctrl'>,
 	getResponse: () => Uint8Array | undefined,

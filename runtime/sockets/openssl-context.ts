@@ -19,7 +19,7 @@ const CTRL_SET_SESSION_CACHE_MODE = 44;
 /** A peer that has closed its half without `close_notify` still gets its response. */
 const SSL_OP_IGNORE_UNEXPECTED_EOF = 128n;
 
-/** What our context does during handshakes that Node's context does not do. */
+/** Tasks that our context performs during handshakes, but Node's context does not. */
 export interface HandshakeDuties {
 	/** The OCSP response for clients that request one (RFC 6066 §8). */
 	readonly ocspResponse?: Uint8Array | undefined;

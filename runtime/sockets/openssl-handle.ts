@@ -132,7 +132,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		thread.connectionCount++;
 	}
 
-	/** Processes the first bytes and continues reading. */
+	/** Processes the bytes that were read before this handle was created, and continues reading. */
 	handleFirstBytes(bytes: Uint8Array): void {
 		const hasMore = this.#hasMore;
 		const address = this.#thread.library.addressOf(bytes);

@@ -117,7 +117,7 @@ export class TlsHandle implements StreamHandle {
 	#isDestroyed = false;
 	/** True while a write that was passed to OpenSSL is incomplete. */
 	#isWriting = false;
-	/** The callers' writes that were joined into the current write; undefined if none is waiting for the system. */
+	/** The callers' writes that were joined into the current write; undefined if no write is waiting for the system. */
 	#currentWrites: readonly PendingWrite[] | undefined = undefined;
 	#queuedWrites: WaitingWrite[] | undefined = undefined;
 	#queuedBytes = 0;
@@ -151,7 +151,7 @@ export class TlsHandle implements StreamHandle {
 		if (options.ocspResponse) tls.setOCSPResponse(options.ocspResponse);
 	}
 
-	/** Processes the first bytes, and continues reading. */
+	/** Processes the bytes that were read before this handle was created, and continues reading. */
 	handleFirstBytes(firstBytes: Uint8Array): void {
 		if (this.#isClosed) return;
 		this.#tls.receive(firstBytes);

@@ -23,7 +23,7 @@ type WriteCallback = (error?: Error | null) => void;
 
 /** Number of turns of the event loop without data after which a socket with a failed write is closed. */
 const QUIET_TURNS = 3;
-/** Milliseconds between two checks for the end of a socket with a failed write, while its owner has paused reading. */
+/** Milliseconds between two checks of whether a socket with a failed write has ended, while its owner has paused reading. */
 const PAUSED_CHECK_MS = 50;
 
 /** Callbacks of the connection or dialer that currently owns the socket. */

@@ -15,5 +15,5 @@ export const MAX_LOG_IN_TRANSIT_CHARS: number = 8 * 1024 * 1024;
 /** Maximum number of worker threads. */
 export const MAX_THREADS = 256;
 
-/** Number of slots in the memory. */
+/** Number of slots in the shared memory. */
 export const CONTROL_SLOTS = CONTROL_LOG_IN_TRANSIT + MAX_THREADS;

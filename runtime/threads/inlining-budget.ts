@@ -1,7 +1,7 @@
 /** V8's limit for inlining. */
 import { setFlagsFromString } from 'node:v8';
 
-/** V8's own limit, in bytes of bytecode. */
+/** V8's default limit, in bytes of bytecode. */
 const DEFAULT_BYTES = 920;
 
 /** The limit up to which V8 inlines the whole path of a request, in bytes of bytecode. */

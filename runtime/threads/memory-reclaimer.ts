@@ -11,7 +11,7 @@ import { memoryTrim } from '../sockets/memory-trim.ts';
 const FIRST_THREAD_INTERVAL_MS = 1000;
 /** Milliseconds until the first check of the process. It follows the threads' first collections, to return what they freed. */
 const FIRST_PROCESS_INTERVAL_MS = 2000;
-/** Milliseconds between two checks. */
+/** Milliseconds between two later checks of memory use. */
 const CHECK_INTERVAL_MS = 5000;
 /** Maximum milliseconds between two checks. The interval doubles while collections free too little. */
 const MAX_INTERVAL_MS = 60_000;

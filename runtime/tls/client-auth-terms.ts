@@ -19,7 +19,7 @@ export interface ClientAuthTerms {
 	readonly criteria: ClientCertificateCriteria;
 }
 
-/** Returns the terms, or undefined if the trusted certificates are not known. */
+/** Returns the terms of a `client_auth`, or undefined if its trusted certificates are not known. */
 export function clientAuthTerms(auth: ClientAuth, tls: ThreadTls): ClientAuthTerms | undefined {
 	const key = canonicalJson(auth);
 	const trust = tls.trustFor(key);

@@ -45,7 +45,7 @@ export function readClientHello(bytes: Buffer): ClientHello | ClientHelloProblem
 
 /** The parsed records of an incomplete ClientHello, so that each record is parsed once. */
 class RecordScan {
-	/** Where the first record begins that has not arrived completely. */
+	/** Offset of the first record that has not arrived completely. */
 	recordStart = 0;
 	/** Number of bytes of the message in the records before `recordStart`. */
 	messageBytes = 0;

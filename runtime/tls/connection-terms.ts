@@ -18,7 +18,7 @@ interface Terms {
 	readonly trustKey: string | undefined;
 }
 
-/** The terms of a listener's connections, over TCP and QUIC. */
+/** The terms of client authentication of a listener's connections, over TCP and QUIC. */
 export class ConnectionTerms {
 	readonly #tls: ThreadTls;
 	/** Connections without client authentication that sent a server name have no entry. */

@@ -1,4 +1,4 @@
-/** Reads the unidirectional streams that a client opens: control, QPACK, and those of unknown types (RFC 9114 §6.2). */
+/** Reads the unidirectional streams of a client: its control stream, its QPACK streams, and others (RFC 9114 §6.2). */
 import type { QuicStream, QuicStreamOwner } from '../../sockets/quic/quic-connection.ts';
 import type { CutReason } from '../http2/flood-guard.ts';
 import { FRAME_COST } from '../http2/flood-guard.ts';

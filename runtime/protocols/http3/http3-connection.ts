@@ -412,7 +412,7 @@ export class Http3Connection
 	#openControlStream(): void {
 		const controlStream = this.#quicConnection.openUni();
 		if (controlStream === undefined) {
-			// A client must allow at least three unidirectional streams (RFC 9114 §6.2).
+			// The client allows no control stream, but it must allow at least three unidirectional streams (RFC 9114 §6.2).
 			this.#close(H3_ERROR.streamCreation);
 			return;
 		}

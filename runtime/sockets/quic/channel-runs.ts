@@ -29,7 +29,7 @@ const SIGNATURES = {
  */
 const RESULT_BYTES = 64;
 const TWO_POWER_32 = 2 ** 32;
-/** The value of both halves of the time if the connection need not run again. */
+/** The value of both 32-bit halves of the next event's time if there is no next event. */
 const NEVER = 0xffff_ffff;
 const NANOSECONDS_PER_MILLISECOND = 1e6;
 
@@ -51,7 +51,7 @@ export class ChannelRuns {
 		return this.#functions.ossl_quic_conn_get_channel(connection) as bigint;
 	}
 
-	/** Processes a connection's received datagrams and expired timers, and sends what it has to send. */
+	/** Processes a connection's received datagrams and expired timers, and sends its output. */
 	run(channel: bigint): void {
 		this.#functions.ossl_quic_channel_subtick(channel, this.#resultPointer, 0);
 	}

@@ -31,7 +31,7 @@ export class OwnedDescriptor {
 		throw Object.assign(new Error('The descriptor cannot be owned.'), { code: 'EMFILE' });
 	}
 
-	/** Closes the descriptor. The system may do so slightly later. */
+	/** Starts to close the descriptor. It may still be open when the method returns. */
 	close(): void {
 		if (!this.#isOpen) return;
 		this.#isOpen = false;

@@ -128,7 +128,7 @@ export class SendBufferShrinker {
 		);
 	}
 
-	/** Reads memory of this process. Returns as many bytes as are valid. They stay the same until the next call. */
+	/** Reads memory of this process. Returns as many bytes as could be read. The result is valid until the next call. */
 	#readMemory(address: bigint, length: number): Buffer {
 		const vectors = this.#vectors;
 		vectors.writeBigUInt64LE(this.#foundPointer, 0);
