@@ -102,8 +102,8 @@ function processTree(root: number): number[] {
 }
 
 /**
- * Starts a server with a configuration on the given cores (`0`, `0,1`). The configuration of `node` is the port of its
- * backend, or empty. `files` are created in the server's folder; it maps names to sizes in bytes.
+ * Starts a server with a configuration on the given cores (`0`, `0,1`). The configuration of `node` is the port of its backend,
+ * or empty. `files` maps the names of files to create in the server's folder to their sizes in bytes.
  */
 export async function startBenchServer(
 	name: ServerName,

@@ -24,7 +24,7 @@ import { THREAD_CODE_VARIABLE } from '../../runtime/threads/thread-source.ts';
 import { freePorts, LAUNCHER, ROOT, SVC, temporaryFolder, until } from '../harness.ts';
 
 const folder = temporaryFolder();
-/** The folder with the threads' code of the binary that was built for all tests; undefined if there is no such binary. */
+/** The folder with the code of the threads, for the binary that was built for all tests; undefined if there is no such binary. */
 const sharedThreadCode = SVC === LAUNCHER ? undefined : process.env[THREAD_CODE_VARIABLE];
 const isOwnBuild = sharedThreadCode === undefined;
 const built = isOwnBuild ? path.join(folder, 'built', 'svc') : SVC;

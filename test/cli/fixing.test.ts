@@ -60,7 +60,7 @@ fixing('warnings of a configuration that is refused are left alone', async () =>
 fixing('a file keeps the rights of its group, whatever the umask, and its owner and group', async () => {
 	const { path: file } = inputOf(UNUSED);
 	chmodSync(file, 0o664);
-	// Only the superuser can give files away.
+	// Only the superuser may change the owner of a file.
 	const isSuperuser = process.getuid!() === 0;
 	if (isSuperuser) chownSync(file, 65_534, 65_533);
 	const { uid, gid } = statSync(file);

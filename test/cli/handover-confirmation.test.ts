@@ -13,8 +13,8 @@ const reload = (folder: string, word: '--accept' | '--revert') =>
 	runCommand(['reload', word, '--address', `unix/${folder}/admin.sock`], { cwd: folder });
 
 /**
- * Sends requests, both on one persistent connection and on a new connection each, until `stop` is called. `stop`
- * resolves to the failures.
+ * Sends requests until `stop` is called: some on one persistent connection, and others each on a new connection. `stop` resolves
+ * to the failures.
  */
 function startRequests(port: number): { stop(): Promise<string[]> } {
 	const failures: string[] = [];

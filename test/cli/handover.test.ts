@@ -117,7 +117,7 @@ handover(
 						const refused = await load(`${siteText(first, 'one')}${siteText(takenPort, 'two')}`);
 						assert.is(refused.status, 503);
 						assert.match(errorOf(refused.body), /goes on as before\. Cannot listen on .*: the address is in use/);
-						// No process starts within 10 ms.
+						// No process starts within 10 ms, so this handover fails.
 						const late = await load(`${siteText(first, 'one')}${siteText(second, 'two')}`, '?handover=10ms');
 						assert.is(late.status, 503);
 						assert.match(errorOf(late.body), /did not become ready in time \(10 ms\)/);

@@ -64,7 +64,7 @@ function start(args: readonly string[]) {
 		['--disable-warning=ExperimentalWarning', '--import', recorder, path.join(ROOT, 'cli/main.ts'), ...args],
 		{
 			cwd: folder,
-			// Worker threads must load the sources instead of the build.
+			// Without this variable, worker threads load the sources instead of the build.
 			env: { ...process.env, [THREAD_CODE_VARIABLE]: undefined, LOADED_MODULES: record, XDG_STATE_HOME: folder },
 			stdio: 'ignore',
 		},

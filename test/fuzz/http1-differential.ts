@@ -49,8 +49,8 @@ export async function fuzzHttp1(seed: number, milliseconds: number, most: number
 		const foreign = whole.messages.findIndex(message => !isKnownToNode(message));
 		const known = foreign === -1 ? whole.messages : whole.messages.slice(0, foreign);
 		if (known.length === 0) continue;
-		// Node gets only the bytes of the messages that our parser accepted. An error after these would make Node abandon
-		// requests that it has already read.
+		// Node gets only the bytes of the messages that our parser accepted. An error in later bytes would make Node abandon requests
+		// that it has already read.
 		const nodeReading = await node([text.slice(0, endOfMessages(text, known.length))]);
 		// After a request for an upgrade that nobody handles, Node discards bytes that have already arrived.
 		const upgrades = /\nupgrade:/i.test(text) && nodeReading.messages.length > 0;

@@ -31,7 +31,7 @@ regexps('both engines find the same matches', () => {
 		for (let subjects = 0; subjects < 6; subjects++) {
 			const text = randomText(chance, 9);
 			const told = `${JSON.stringify(source)} ${flags} on ${JSON.stringify(text)}`;
-			// V8 finds empty matches inside surrogate pairs, and misses some pairs at the end of a text.
+			// Skipped, because V8 finds empty matches inside surrogate pairs, and misses some pairs at the end of a text.
 			if (/[\ud800-\udfff]/.test(text) && /\\B|\$|\\z|m:/.test(source)) continue;
 			compared++;
 			linear.lastIndex = 0;

@@ -23,8 +23,8 @@ export function caddyConfiguration(sites: string): string {
 }
 
 /**
- * Returns a haproxy configuration with one thread. `maxconn` is chosen for a limit of 20,000
- * descriptors per process, because each connection takes two of them.
+ * Returns a haproxy configuration with one thread. Each connection takes two descriptors, so `maxconn` fits a limit of 20,000
+ * descriptors per process.
  */
 export function haproxyConfiguration(sections: string): string {
 	return `global

@@ -12,7 +12,7 @@ const PROXY =
 	'proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $remote_addr;';
 const KEEPALIVE = 'keepalive 512; keepalive_requests 1000000000;';
 
-/** `least_conn` over a hundred upstreams. */
+/** Contenders that choose among a hundred upstreams by `least_conn`. */
 const leastConnContenders: readonly Contender[] = [
 	{
 		server: 'svc',
@@ -50,7 +50,10 @@ ${HUNDRED_BACKEND_ADDRESSES.map((host, i) => `\tserver s${i} ${host}:${files}`).
 	},
 ];
 
-/** Every second request first tries an upstream that refuses the connection. Caddy may choose the same upstream again. */
+/**
+ * Contenders in which every second request first tries an upstream that refuses the connection. Caddy may choose the same
+ * upstream again.
+ */
 const retryContenders: readonly Contender[] = [
 	{
 		server: 'svc',

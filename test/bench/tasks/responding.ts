@@ -79,7 +79,7 @@ export const RESPONSE_TASKS: readonly LoadTask[] = [
 		warmUp: 3,
 		contenders: [
 			{ server: 'svc', configuration: port => svcConfiguration(siteTexts(HOSTS, port)) },
-			// This one site serves every host; the load requests the same hosts as from the other servers.
+			// This one site serves every host. The load requests the same hosts from it as from the other servers.
 			{ label: 'svc, one site', server: 'svc', configuration: port => svcConfiguration(siteTexts([''], port)) },
 			{
 				server: 'nginx',

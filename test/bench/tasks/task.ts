@@ -17,7 +17,7 @@ export interface Backends {
 	readonly redis: number;
 }
 
-/** A server of a row. */
+/** A server that is measured in a row, with its configuration. */
 export interface Contender {
 	/** Name of the server in the row; the default is the server's name. */
 	readonly label?: string;

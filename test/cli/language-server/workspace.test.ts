@@ -50,7 +50,7 @@ workspace('an imported file is checked in the configuration that imports it, in 
 	});
 	editor.open('part.conf');
 	await editor.whenSettled();
-	// If it were treated as a Configfile, directives outside of sites would be reported.
+	// If the file were treated as a Configfile, directives outside of sites would be reported.
 	assert.equal(codes(editor, 'part.conf'), ['placeholder/unknown']);
 	await editor.quit();
 });

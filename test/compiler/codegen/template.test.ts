@@ -52,7 +52,7 @@ templates('unknown names are kept or replaced by an empty string', () => {
 	assert.is(rendered('{"m":"{http.request.method}"}'), '{"m":"GET"}');
 	assert.is(rendered('{http.error.message}'), '{http.error.message}');
 	assert.is(rendered('{http.error.message}|', {}, 'empty'), '|');
-	// A missing cookie is a known name with an empty value.
+	// The placeholder of a missing cookie is known, and its value is empty.
 	assert.is(rendered('[{http.request.cookie.none}]'), '[]');
 });
 

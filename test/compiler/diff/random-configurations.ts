@@ -108,7 +108,7 @@ function condition(random: Random): string {
 	return random() < 0.3 ? `${one()} ${pick(random, ['and', 'or'])} ${one()}` : one();
 }
 
-/** A request as data. */
+/** The properties of a random request. */
 export interface RandomRequest {
 	readonly method: string;
 	readonly host: string;

@@ -1,4 +1,4 @@
-/** Lookups by a prefix of a string. */
+/** A table of texts, in which the key to look up may be the beginning of a longer string. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TextTable } from '../../../compiler/exchange/text-table.ts';

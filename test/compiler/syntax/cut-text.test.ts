@@ -32,7 +32,7 @@ function structureOf(texts: readonly string[], dialect: Dialect): { lines: strin
 			texts.length === 1 ? whole : new Source({ name: 'f', text, cutPlace: { wholeText: whole, offset: 0 } });
 		const unchanged = { text, originalStart: (offset: number) => offset, originalEnd: (offset: number) => offset };
 		const file = parseSubstitutedText(source, unchanged, dialect, ({ code }) => mistakes.push(code));
-		// A `{` without a head becomes a line without words.
+		// Leaves out lines without words, which come from a `{` at the beginning of a line.
 		const named = file.lines.filter(line => line.words.length > 0);
 		lines += outlineLines(named, 0);
 	}

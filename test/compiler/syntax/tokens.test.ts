@@ -4,7 +4,10 @@ import * as assert from 'uvu/assert';
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';
 import { tokenize } from '../../../compiler/syntax/tokens.ts';
 
-/** Returns tokens as text: quoted words in JSON after the quote's initial, structural tokens as `{`, `}` and `⏎`. */
+/**
+ * Returns tokens as text: a quoted word as the first letter of the quote's name and the word in JSON, such as `d"a"`, braces that
+ * open and close blocks as `<{>` and `<}>`, and line ends as `⏎`.
+ */
 function tokenText(text: string, dialect: Dialect = 'compatfile'): string {
 	const tokens = tokenize(text, dialect).map(({ tokenType, image, payload }) => {
 		if (tokenType.name === 'Newline') return '⏎';

@@ -8,7 +8,7 @@ type Table = readonly (readonly [text: string, expected: string])[];
 const language = suite('template language');
 
 const CASES: Table = [
-	// Text, actions, trimming, comments.
+	// Text, actions, trimming of white space, and comments.
 	['', ''],
 	['plain } } { text', 'plain } } { text'],
 	['a {{"x"}} b', 'a x b'],
@@ -18,14 +18,14 @@ const CASES: Table = [
 	['a {{/* no {{ end */}} b{{- /* x */ -}} c', 'a  bc'],
 	['{{"{{"}} {{`}}`}} {{"a\\"b\\n\\u00e9\\x41\\101"}}', '{{ }} a"b\né' + 'AA'],
 	["{{'a'}} {{'\\n'}} {{'世'}}", '97 10 19990'],
-	// Numbers.
+	// The syntax of numbers.
 	['{{1}} {{-2}} {{+3}} {{0x1F}} {{0b101}} {{0o17}} {{017}} {{1_000}}', '1 -2 3 31 5 15 15 1000'],
 	[
 		'{{1.5}} {{.5}} {{1e3}} {{1e21}} {{1e20}} {{0.00001}} {{0x1p4}} {{1.0}}',
 		'1.5 0.5 1000 1e+21 100000000000000000000 1e-05 16 1',
 	],
 	['{{9223372036854775807}} {{-9223372036854775808}}', '9223372036854775807 -9223372036854775808'],
-	// Values.
+	// Access to the data, and how values are printed.
 	[
 		'{{.}}',
 		'map[constructor:own empty:[] float:1.5 list:[a b c] map:map[a:1 b:2] no:false none:<nil> number:7 text:x<y yes:true]',
@@ -34,19 +34,19 @@ const CASES: Table = [
 	['{{.missing}} {{.none}}', '<no value> <no value>'],
 	['{{.map.a}} {{(.map).b}} {{$.map.a}} {{.map.c}}', '1 2 1 <no value>'],
 	['{{.constructor}} {{.__proto__}} {{.map.toString}} {{.map.size}}', 'own <no value> <no value> <no value>'],
-	// Variables.
+	// The assignment and the scope of variables.
 	['{{$x := 1}}{{$x}}{{$x = 2}}{{$x}}', '12'],
 	['{{$x := 1}}{{if true}}{{$x := 2}}{{$x}}{{end}}{{$x}}', '21'],
 	['{{$x := 1}}{{if true}}{{$x = 2}}{{end}}{{$x}}', '2'],
 	['{{$x := "a" | printf "%s-%s" "b"}}{{$x}}', 'b-a'],
 	['{{with $y := .text}}{{$y}}{{.}}{{end}}', 'x<yx<y'],
-	// Pipelines and calls.
+	// Pipelines, and calls of functions.
 	['{{.text | html}} {{html "<" ">"}} {{"a" | printf "%s%s" "b" | len}}', 'x&lt;y &lt;&gt; 2'],
 	['{{printf "%d %s" (len .list) (index .list 1)}}', '3 b'],
 	['{{(index .list 0) | printf "%q"}}', '"a"'],
 	['{{print}}{{print 1 2}} {{print "a" "b"}} {{print 1 "a" 2}} {{println 1 "x"}}', '1 2 ab 1a2 1 x\n'],
 	['{{js "<a href=\'x\'>\\n"}} {{urlquery "a b" "&c"}}', "\\u003Ca href\\u003D\\'x\\'\\u003E\\u000A a+b%26c"],
-	// Control structures.
+	// Conditions and loops.
 	['{{if .yes}}a{{else}}b{{end}}{{if .no}}a{{else}}b{{end}}', 'ab'],
 	['{{if 0}}0{{else if ""}}1{{else if .empty}}2{{else if .none}}3{{else if .text}}4{{else}}5{{end}}', '4'],
 	['{{with .none}}a{{else}}b{{end}}{{with .map}}{{.a}}{{end}}', 'b1'],
@@ -65,20 +65,20 @@ const CASES: Table = [
 	// `and` and `or` stop evaluating as soon as the result is known.
 	['{{and 1 "" (index .list 9)}}|{{or 0 "x" (index .list 9)}}|{{and 1 2}}|{{or 0 ""}}|{{not .no}}', '|x|2||true'],
 	['{{0 | and 1}} {{2 | or 0}} {{and .none .none.x}}', '0 2 <no value>'],
-	// Comparison.
+	// The comparison functions.
 	[
 		'{{eq 1 1}} {{eq 1 2 1}} {{ne "a" "b"}} {{lt 1 2}} {{le 2 2}} {{gt "b" "a"}} {{ge 1.5 2.5}} {{eq .none nil}}',
 		'true true true true true true false true',
 	],
 	['{{lt "Z" "a"}} {{lt "\\uffff" "\\U00010000"}}', 'true true'],
-	// len, index, slice.
+	// The functions `len`, `index` and `slice`.
 	['{{len "é"}} {{len .list}} {{len .map}}', '2 3 2'],
 	[
 		'{{index .map "a"}} {{index .map "z"}} {{index "abc" 1}} {{index (list (list 1 2)) 0 1}} {{index .list}}',
 		'1 <no value> 98 2 [a b c]',
 	],
 	['{{slice "héllo" 1 3}} {{slice .list 1}} {{slice .list 0 2}} {{slice "abc"}}', 'é [b c] [a b] abc'],
-	// Templates.
+	// The definition and the use of named templates.
 	['{{define "T"}}[{{.}}{{$}}]{{end}}{{template "T" 1}}{{template "T"}}', '[11][<no value><no value>]'],
 	['{{block "B" .text}}<{{.}}>{{end}}', '<x<y>'],
 	['{{template "later" 1}}{{define "later"}}{{template "last" .}}{{end}}{{define "last"}}{{.}}{{end}}', '1'],

@@ -214,7 +214,7 @@ const TABLES: { readonly [name: string]: Table } = {
 		['regexFind "x" "abc"', ''],
 		['regexFindAll "[2,4,6,8]" "123456789" -1', '[2 4 6 8]'],
 		['regexFindAll "[2,4,6,8]" "123456789" 2', '[2 4]'],
-		// biome-ignore lint/suspicious/noTemplateCurlyInString: groups are written so
+		// biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of groups in a replacement
 		['regexReplaceAll "a(x*)b" "-ab-axxb-" "${1}W$$"', '-W$-xxW$-'],
 		['regexReplaceAllLiteral "a(x*)b" "-ab-" "$1"', '-$1-'],
 		['regexSplit "z+" "pizza" -1', '[pi a]'],
