@@ -87,7 +87,8 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 }
 
 /**
- * Returns how an inserted value is quoted. In a Configfile, a value that was quoted where it was passed stays a single argument.
+ * Returns how an inserted value is quoted. In a Configfile, a value keeps the quotes with which it was passed, so that it stays a
+ * single argument.
  */
 function quoteOf(word: ParsedWord, value: Word, report: ExpansionReport): Word['quote'] {
 	return word.quote === 'none' && report.dialect === 'configfile' ? value.quote : word.quote;

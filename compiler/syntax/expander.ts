@@ -253,9 +253,9 @@ export class Expander {
 	}
 
 	/**
-	 * Inserts the content of `{block}` or `{blocks.NAME}`. Inserted lines are not joined with the words around them, except that
-	 * the arguments of a `{blocks.NAME}` without further content become part of the line. Returns false if the line has no such
-	 * word.
+	 * Replaces each word `{block}` or `{blocks.NAME}` of a line by the content that it stands for. The content becomes lines of its
+	 * own, which divide the words before and after it into separate lines, too. If `{blocks.NAME}` stands only for arguments, these
+	 * become words of the line instead. Returns false if the line has no such word.
 	 */
 	#insertPassedBlock(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): boolean {
 		if (!line.words.some(word => insertedContent(word, frame.passedBlock) !== undefined)) return false;

@@ -71,7 +71,7 @@ export class FileStructure {
 	#openSite: { addresses: readonly Word[]; lines: ParsedLine[]; constants: Constants; span: SourceSpan } | undefined;
 	/** True if a block other than a snippet has been read. Global options are not allowed after it. */
 	#hasBlocks = false;
-	/** True if the previous line was a directive outside of a site. Directives after it are not reported again. */
+	/** True if the previous line was a directive outside of a site. Of several such lines in a row, only the first is reported. */
 	#afterStrayDirective = false;
 
 	constructor(

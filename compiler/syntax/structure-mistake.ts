@@ -24,7 +24,7 @@ export function importChain(span: SourceSpan): string {
 }
 
 /**
- * Returns the message of a syntax error in the wording of Caddy. It has an import chain even if nothing was
+ * Returns the message of a syntax error in the wording of Caddy. It always contains an import chain: `['']` if nothing was
  * imported.
  */
 export function syntaxError(unexpected: string, expected: '{' | '}', span: SourceSpan): string {

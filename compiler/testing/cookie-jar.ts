@@ -43,7 +43,7 @@ export class CookieJar {
 			const existingIndex = this.#cookies.findIndex(
 				({ name, domain, path }) => name === cookie.name && domain === cookie.domain && path === cookie.path,
 			);
-			// A new cookie keeps the age of the cookie that it replaces.
+			// A new cookie takes the place of the cookie that it replaces in the order of age (RFC 6265 §5.3).
 			if (existingIndex === -1) this.#cookies.push(cookie);
 			else this.#cookies[existingIndex] = cookie;
 		}

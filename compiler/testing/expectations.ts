@@ -219,8 +219,8 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 };
 
 /**
- * Returns the values of a field as texts: several if the field holds a list. A name in `path` ignores case if no field matches it
- * exactly.
+ * Returns the values of a log entry's field as texts: several if the field is a list. `path` contains the names of nested fields,
+ * each of which ignores case if no field matches it exactly.
  */
 function fieldValues(value: unknown, path: readonly string[]): string[] {
 	if (Array.isArray(value)) return value.flatMap(item => fieldValues(item, path));

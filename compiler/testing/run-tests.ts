@@ -90,7 +90,7 @@ export async function sendRequests(
 	}
 }
 
-/** Returns the request of a step with its time and the client's cookies. Adds no cookies if the test sets the field itself. */
+/** Returns the request of a step with its time and the client's cookies. Adds none if the test sets `Cookie` itself. */
 function requestWithCookies({ request, sendsCookies }: TestStep, cookieJar: CookieJar, nowMs: number): DryRunRequest {
 	const { url, headers } = request;
 	const hasCookieField = headers.some(([name]) => name.toLowerCase() === 'cookie');

@@ -46,7 +46,7 @@ export interface CoveredLine {
 }
 
 export interface TestCoverage {
-	/** Lines with a directive or a condition, in order. */
+	/** The lines that have a directive or a condition, by file and in the order of each file. */
 	readonly lines: readonly CoveredLine[];
 	/** The complete texts of the files, by name. */
 	readonly texts: ReadonlyMap<string, string>;

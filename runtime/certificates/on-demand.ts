@@ -152,7 +152,9 @@ export class OnDemandCertificates {
 		return entry.isPublished && entry.record !== undefined;
 	}
 
-	/** Asks the `get_certificate` managers of a policy in order. */
+	/**
+	 * Asks the `get_certificate` managers of a policy in order, until one provides a certificate. Resolves to false if none does.
+	 */
 	async #obtainFromSources(
 		{ name, ...otherFields }: CertificateRequestedByClient,
 		policy: ReadyPolicy,

@@ -75,7 +75,7 @@ export class ClusterMembers {
 	 */
 	#hasConnectedMeanwhile = false;
 	#hasLeft = false;
-	/** Number of members that Redis returned last. */
+	/** Number of members according to the last reply of Redis. */
 	memberCount = 0;
 
 	/** @param host Name of the machine. */

@@ -56,15 +56,15 @@ export interface ClusterReport {
 	/** See {@link Cluster.address}. */
 	readonly address: string;
 	readonly isConnected: boolean;
-	/** Number of members that Redis returned last. */
+	/** Number of members according to the last reply of Redis. */
 	readonly members: number;
 	readonly purges: PurgeCounts;
 	readonly limits: LimitCounts;
 	/** Seconds since Redis has last answered a command; if it never has, since the connection was first needed. */
 	readonly contactAgeSeconds: number;
-	/** Undefined if this process does not take its configuration from the cluster. */
+	/** The rollout as this process follows it; undefined if the process does not take its configuration from the cluster. */
 	readonly rollout: FollowedRollout | undefined;
-	/** Undefined if the machines share no responses. */
+	/** Counters of the responses that the machines share; undefined if they share none. */
 	readonly responses: (SharedResponseCounts & { readonly isAvailable: boolean }) | undefined;
 }
 

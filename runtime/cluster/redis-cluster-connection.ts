@@ -259,7 +259,8 @@ export class RedisClusterConnection {
 		if (this.#isClosed) return;
 		this.#ranges = ranges;
 		for (const [address, node] of this.#nodes) {
-			// The node that was asked may not know yet that this one has become the master, to which commands are already redirected.
+			// A node with pending commands is kept even if it has no slots in `ranges`: it may have just become a master, to which
+			// commands are redirected already, while the node that was asked for the slots does not know this yet.
 			if (node.pendingCommandCount > 0 || ranges.some(range => range.address === address)) continue;
 			this.#nodes.delete(address);
 			node.connection.close();

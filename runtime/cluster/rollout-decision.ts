@@ -472,7 +472,7 @@ function findFailure(
 	const lateReports = admittedReports.filter(
 		report => !servesPublication(report, rollout) && failureOf(report, rollout) === undefined,
 	);
-	// After the observation has begun, only machines that have started in the meantime can be late.
+	// Once the observation has begun, only machines that started later can be late, which does not stop the rollout.
 	const isOverdue = rollout.observedSince === undefined && now - rollout.waveStartedAt > rollout.terms.loadLimitMs;
 	if (isOverdue && lateReports.length > toleratedCount) {
 		const seconds = Math.round(rollout.terms.loadLimitMs / 1000);

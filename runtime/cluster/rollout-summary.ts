@@ -24,7 +24,7 @@ export interface MachineSummary {
 	readonly server_errors: number;
 	/** Another process that reports with the same machine ID, for example because the disk of a machine was copied. */
 	readonly same_id_as?: ProcessIdentity;
-	/** Why the machine does not serve a publication. */
+	/** The machine's latest failure to serve a publication. */
 	readonly failure?: { readonly publication: number; readonly kind: string; readonly reason: string };
 }
 

@@ -327,7 +327,7 @@ export class Compilation {
 		};
 	}
 
-	/** Returns the Etag of a path in the running document. */
+	/** Returns the Etag of the value at a path of the running document. */
 	#currentEtag(path: readonly string[]): string {
 		return this.#etagOf(path, JSON.stringify(valueAtPath(this.#runningImage?.document ?? {}, path)) ?? 'null');
 	}

@@ -53,7 +53,7 @@ function decodeText(bytes: Buffer): string {
 	return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** Reads a regular file. A pipe without a writer, or a terminal, would block the compiler forever. */
+/** Reads a regular file. Throws for anything else, because a pipe without a writer, or a terminal, would block forever. */
 function readRegularFile(path: string): Buffer {
 	const stats = statSync(path);
 	if (stats.isFile()) return readBoundedFile(path);

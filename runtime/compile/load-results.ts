@@ -64,7 +64,7 @@ export type LoadPreview =
 	| {
 			readonly result: 'swap' | 'unchanged';
 			readonly diagnostics: readonly DiagnosticReport[];
-			/** What would change, secrets redacted. */
+			/** The changes that the load would make to the document, with secrets redacted. */
 			readonly changes: readonly DocumentChange[];
 			readonly diff?: MeaningDifference | undefined;
 	  }

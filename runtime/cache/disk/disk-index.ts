@@ -72,7 +72,7 @@ export class DiskIndex {
 
 	/**
 	 * @param maxDiskBytes Maximum size of the folder in bytes.
-	 * @param onRowChange Called for every row added or removed, with half of the hash of the row's key.
+	 * @param onRowChange Called for every row added or removed, with the first half of the hash of the row's key.
 	 */
 	constructor(maxDiskBytes: number, onRowChange: (a: number, change: 1 | -1) => void) {
 		this.#onRowChange = onRowChange;

@@ -18,7 +18,7 @@ export const RECORD_KIND = {
 	purge: 5,
 } as const;
 
-/** The value of `keepUntil` in a record that is never useless because of its age. */
+/** The value of `keepUntil` in a record that does not become useless with time. */
 export const NEVER_EXPIRES = 0xffff_ffff;
 
 /** The first four bytes of a record, `svcC`, as a little-endian number. */

@@ -65,7 +65,7 @@ export interface DiskTierDeps {
 	readonly cache: SharedCache;
 	/** Takes the folder's lock. Resolves to undefined while another process holds it. */
 	lock(): Promise<StoreLock | undefined>;
-	/** Called with half of the key's hash when a response has been written to the disk or removed from it. */
+	/** Called when a response has been written to disk or removed from it, with the first half of the hash of its key. */
 	onCountChange(a: number, change: 1 | -1): void;
 	log(level: 'info' | 'warn', message: string, fields: { readonly [name: string]: unknown }): void;
 }

@@ -91,7 +91,7 @@ export class SegmentFiles {
 		return this.#openSegments.size + (this.#currentSegment === undefined ? 0 : 1);
 	}
 
-	/** The position after everything written. */
+	/** The position after the last record that was written. */
 	get endPosition(): { readonly segment: number; readonly offset: number } {
 		return { segment: this.#lastSegmentId, offset: this.#segments.get(this.#lastSegmentId)?.bytes ?? 0 };
 	}
@@ -134,7 +134,7 @@ export class SegmentFiles {
 		this.#currentSegment ??= await this.#startSegment(byteCount);
 		const segment = this.#currentSegment;
 		const offset = segment.bytes;
-		// A failed write may have written part of the data.
+		// The bytes are counted before they are written, because a write that fails may have written some of them.
 		segment.bytes += byteCount;
 		segment.isDirty = true;
 		try {
