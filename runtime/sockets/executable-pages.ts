@@ -3,7 +3,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { foreignFunctions, loadForeignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 
-/** `MADV_DONTNEED` of `madvise(2)`. */
+/** Advice of `madvise(2)`: the pages are not needed for now, so the kernel may evict them at once. */
 const MADV_DONTNEED = 4;
 /**
  * Maximum number of bytes that are read from `/proc/self/smaps`; one read returns no more than a page. The executable file has

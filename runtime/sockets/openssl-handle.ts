@@ -29,7 +29,7 @@ const ERROR_SYSTEM = 5;
 const ZERO_RETURN = 6;
 const BIO_NO_CLOSE = 0;
 
-/** X509_V_OK, X509_V_ERR_CERT_HAS_EXPIRED. */
+/** OpenSSL's verification results X509_V_OK and X509_V_ERR_CERT_HAS_EXPIRED. */
 const VERIFY_OK = 0;
 const CERTIFICATE_EXPIRED = 10;
 

@@ -166,7 +166,7 @@ export class UpstreamSocket implements SocketOwner {
 		return this.#hasFilledBuffer;
 	}
 
-	/** While bytes are received: makes the next read only detect whether there is more. */
+	/** While bytes are received: makes the next read only detect whether there is more data. */
 	shortenNextRead(): void {
 		this.readAtMost(0);
 	}

@@ -76,7 +76,7 @@ export function createRelayPair(library: QuicLibrary): readonly [number, number]
 	return [pair.readInt32LE(0), pair.readInt32LE(4)];
 }
 
-/** One end of the channel, on one thread. */
+/** One end of a channel to another process or thread. */
 export class DatagramRelay implements PolledSocket {
 	registrationNumber = 0;
 	readonly #library: QuicLibrary;

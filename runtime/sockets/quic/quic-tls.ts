@@ -15,7 +15,7 @@ export interface QuicHello {
 	readonly localAddress: string;
 }
 
-/** What is demanded of a client's certificate. */
+/** What a handshake demands of the client's certificate. */
 export interface QuicClientAuth {
 	/** Authorities in PEM. They verify the certificate, and the server names them when it requests a certificate. */
 	readonly authorities: readonly string[];
@@ -35,7 +35,7 @@ export interface QuicCertificate {
 	readonly ocsp?: Uint8Array | undefined;
 	/** Key exchange groups by their OpenSSL names; undefined for the context's default. */
 	readonly groups?: string | undefined;
-	/** What is demanded of the client's certificate; undefined if none is requested. */
+	/** What the handshake demands of the client's certificate; undefined if no certificate is requested. */
 	readonly clientAuth?: QuicClientAuth | undefined;
 	/** Receives the handshake's secrets, as lines of an NSS key log. */
 	readonly keyLog?: ((line: string) => void) | undefined;

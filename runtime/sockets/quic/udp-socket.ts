@@ -547,7 +547,7 @@ const SOURCE_CONTROL_BUFFER = Buffer.alloc(CONTROL_BYTES);
 const MESSAGE_STARTS = new Uint32Array(MAX_SENT_DATAGRAMS + 1);
 const OPTION_VALUE_BUFFER = Buffer.allocUnsafeSlow(4);
 
-/** Returns a copy whose address does not change, padded with zeros to `size` bytes. (Small Buffers share a pool that moves.) */
+/** Returns a copy, padded with zeros to `size` bytes, in memory of its own, whose address does not change. */
 function copyPinned(bytes: Uint8Array, size: number): Buffer {
 	const copy = Buffer.allocUnsafeSlow(size).fill(0);
 	copy.set(bytes);
