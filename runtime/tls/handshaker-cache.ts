@@ -14,7 +14,6 @@ import { ticketKeyIndex } from './ticket-keys.ts';
 /** Maximum number of certificates with cached handshakers, per listener and thread. The oldest is evicted. */
 const MAX_CACHED_CERTIFICATES = 2000;
 
-/** The handshakers of one listener. */
 export class HandshakerCache {
 	readonly #tls: ThreadTls;
 	readonly #policies: readonly HandshakePolicy[];

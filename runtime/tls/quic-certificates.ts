@@ -28,7 +28,6 @@ export interface QuicCertificatesDeps {
 	readonly selector: () => HandshakeSelector;
 	/** Asks the main thread for a certificate that this thread does not have. Resolves to true once it has been published. */
 	readonly obtain: (question: CertificateRequestedByClient) => Promise<boolean>;
-	/** Counts a failed handshake. */
 	countFailure(reason: string): void;
 }
 

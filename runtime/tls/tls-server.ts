@@ -67,9 +67,7 @@ export interface TlsServerDeps {
 	readonly http2: Http2Server | undefined;
 	/** Asks the main thread for a certificate that this thread does not have. Resolves to true once it has been published. */
 	readonly obtain: (question: CertificateRequestedByClient) => Promise<boolean>;
-	/** Counts a completed handshake. */
 	countHandshake(version: string, resumed: boolean): void;
-	/** Counts a failed handshake. */
 	countFailure(reason: string): void;
 	/** Called when a connection ends before reaching its protocol, while the listener is draining. */
 	onConnectionEnded(): void;

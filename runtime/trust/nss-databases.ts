@@ -15,9 +15,7 @@ const PROFILE_FOLDERS = [
 ];
 
 export interface NssChangeResult {
-	/** Number of databases changed. */
 	readonly changedCount: number;
-	/** Number of databases found. */
 	readonly foundCount: number;
 }
 

@@ -22,7 +22,6 @@ import type { TlsProvider } from './transports/tls-provision.ts';
 const DEFAULT_TIMEOUT_MS = 5000;
 /** Number of bytes of a body after which reading stops. */
 const MAX_BODY_BYTES = 524_288;
-/** Maximum redirects followed. */
 const MAX_REDIRECTS = 10;
 
 const READ_BUFFER_BYTES = 16_384;

@@ -34,7 +34,6 @@ export class UpstreamObserver {
 		addToHistogram(this.#seriesOf(upstream).total, UPSTREAM_FAMILIES.total.buckets, totalMs / 1000);
 	}
 
-	/** Records a failed request. */
 	recordFailure(upstream: string, error: UpstreamError): void {
 		const { errors } = this.#seriesOf(upstream);
 		let place = errors.get(error.phase);

@@ -9,7 +9,6 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { freePorts, serve, temporaryFolder } from '../harness.ts';
 
-/** Resources held by a process. */
 export interface ProcessResources {
 	readonly residentBytes: number;
 	readonly descriptors: number;

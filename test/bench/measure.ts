@@ -106,7 +106,6 @@ export async function measureTask(task: Task, conditions: MeasurementConditions)
 	}
 }
 
-/** Measures a row about startup. */
 async function measureStarts(task: StartTask): Promise<RowResult> {
 	const contenders = task.contenders.filter(({ server }) => server !== 'caddy' || isInstalled('caddy'));
 	const samples: number[][] = contenders.map(() => []);

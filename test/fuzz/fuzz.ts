@@ -19,7 +19,6 @@ export interface Finding {
 	readonly why: string;
 }
 
-/** Options of a run. */
 export interface FuzzOptions {
 	readonly count: number;
 	readonly from: number;

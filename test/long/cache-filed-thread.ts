@@ -4,7 +4,6 @@ import { isStream } from '../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../compiler/exchange/response-cache.ts';
 import { SharedCache } from '../../runtime/cache/shared-cache.ts';
 
-/** The input of the thread. */
 export interface FiledBodiesInput {
 	readonly buffer: SharedArrayBuffer;
 	readonly ceiling: number;
@@ -14,7 +13,6 @@ export interface FiledBodiesInput {
 	readonly time: number;
 }
 
-/** The results of the thread. */
 export interface FiledBodiesResult {
 	readonly reads: number;
 	readonly wrong: number;
