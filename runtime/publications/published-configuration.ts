@@ -279,7 +279,7 @@ export class PublishedConfiguration {
 		await this.#report();
 	}
 
-	/** Logs how old the publication is, if it comes from the disk. A process that took over from another one does not log it again. */
+	/** Logs how old a publication from the disk is. A process that took over from another one does not log it again. */
 	#logDiskStart(): void {
 		const ageMs = this.#ageMs;
 		if (!this.#isFromDisk || ageMs === undefined) return;

@@ -54,7 +54,7 @@ export interface Store {
 	 * writes are rejected as soon as the holder has noticed the loss.
 	 */
 	fenced(lock: StoreLock): Store;
-	/** Closes connections. Absent in stores without any. */
+	/** Closes the store's connections. Absent in stores without connections. */
 	close?(): Promise<void>;
 }
 

@@ -52,7 +52,7 @@ export class LeaseRegistry {
 		for (const [key, entry] of this.#resourcesByKey) if (key.startsWith(prefix)) yield [key, entry.value as T];
 	}
 
-	/** Closes everything when the thread ends. */
+	/** Closes all open resources, because the thread ends. */
 	closeAll(): void {
 		for (const entry of this.#resourcesByKey.values()) entry.close();
 		this.#resourcesByKey.clear();

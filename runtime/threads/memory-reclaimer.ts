@@ -45,7 +45,7 @@ interface MemoryUse {
 class MemoryReclaimer {
 	readonly #memoryUse: MemoryUse;
 	readonly #intervalMs: number;
-	/** The lowest use seen so far, in bytes; undefined before the first attempt. */
+	/** The lowest memory use so far, in bytes; undefined before the first attempt to reduce it. */
 	#leastBytes: number | undefined;
 	#checkDelayMs: number;
 	#nextCheckAt = 0;

@@ -4,7 +4,7 @@ import { startThread, type ThreadKind } from './thread-source.ts';
 import { THREAD_END_LIMIT_MS } from './thread-watch.ts';
 import { withTimeLimit } from './within.ts';
 
-/** Called when a thread has died, or was abandoned because a task took too long (`stalled`). */
+/** Called when a thread has died, or was abandoned because a task took too long. `stalled` is true if it was abandoned. */
 export type OnThreadFailure = (reason: string, stalled: boolean) => void;
 
 export interface TaskThreadsOptions {

@@ -171,7 +171,7 @@ export class ControlStream implements QuicStreamOwner, FrameSink {
 		}
 	}
 
-	/** Checks QPACK instructions (RFC 9204 §4.3, §4.4). Without a dynamic table, only those that change nothing are valid. */
+	/** Checks QPACK instructions (RFC 9204 §4.3, §4.4). Without a dynamic table, only instructions that change nothing are valid. */
 	#checkInstructions(bytes: Buffer, start: number): void {
 		for (let at = start; at < bytes.length && !this.#hasFailed; at++) {
 			if (this.#streamType === STREAM_TYPE.encoder) {

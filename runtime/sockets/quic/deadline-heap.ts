@@ -4,7 +4,7 @@
 export interface Deadline {
 	/** Time at which the member is due, by `performance.now()`. */
 	dueAt: number;
-	/** Position in the heap, set by the heap; −1 while the member is in none. */
+	/** Position in the heap, set by the heap; −1 while the member is in no heap. */
 	heapIndex: number;
 }
 

@@ -173,8 +173,8 @@ export class SocketSharing {
 					if (isFirst) this.#takeSocket();
 				},
 			},
-			// The direct predecessor receives the messages of older processes itself until it has sent all IDs, so those channels
-			// start paused.
+			// The direct predecessor receives the messages of older processes itself until it has sent all IDs, so the channels to
+			// older processes start paused.
 			!isFirst,
 		);
 		return { relay, ids };
