@@ -97,7 +97,9 @@ export class BodyFiling {
 		return usedFile;
 	}
 
-	/** Returns the memory of the blocks of a filed body to the system, unless a thread still reads the blocks. */
+	/**
+	 * Gives the memory of a body's blocks back to the system after the file was created, unless a thread still reads the blocks.
+	 */
 	#returnMemory(entry: number): void {
 		const memory = this.#memory;
 		const { words } = memory;

@@ -144,7 +144,7 @@ export class CacheMemory {
 		return this.#diskFilter.length > 0 && this.#diskFilter[(hashA >>> 3) & (this.#diskFilter.length - 1)] !== 0;
 	}
 
-	/** Yields live entries with these hashes. */
+	/** Yields the live entries whose key has this hash. */
 	*entriesOfKey({ a, b }: KeyHash): IterableIterator<number> {
 		if (this.isBroken) return;
 		let entry = this.words[this.layout.bucketsAt + this.bucketOf(a)]!;

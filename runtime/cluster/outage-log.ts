@@ -9,7 +9,7 @@ import { type Clock, SYSTEM_CLOCK } from '../clock/clock.ts';
 const MAX_LOGGED_OUTAGES = 3;
 const INTERVAL_MS = 60_000;
 
-/** The messages of the entries. */
+/** The messages of the two kinds of log entries. */
 export interface OutageMessages {
 	readonly lost: string;
 	readonly regained: string;

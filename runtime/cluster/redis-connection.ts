@@ -31,7 +31,7 @@ export interface MasterLocator {
 
 /** Milliseconds for connecting, including the TLS handshake and authentication. */
 const CONNECT_TIMEOUT_MS = 3000;
-/** Milliseconds before the next attempt to connect, after the first failure and at most. */
+/** Milliseconds before the next attempt to connect: after the first failure, and the maximum. */
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 2000;
 /** The connection is replaced if a reply is due and nothing has arrived for this many milliseconds. */

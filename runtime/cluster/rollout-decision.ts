@@ -31,8 +31,8 @@ export const RETRY_FAILED_LOAD_MS = 10_000;
 /** Minimum number of responses from which an error rate is computed. */
 export const MIN_RATED_RESPONSES = 20;
 /**
- * Number of standard deviations by which a machine's errors must exceed the rate that the rollout's terms allow to be a failure.
- * Among many machines, some have more errors than usual in their first responses merely by chance.
+ * Number of standard deviations by which errors must exceed the rate that the rollout's terms allow before they are treated as a
+ * failure. Among many machines, some have more errors than usual in their first responses merely by chance.
  */
 const MIN_DEVIATIONS = 3;
 /**
@@ -130,7 +130,7 @@ export interface TrialTraffic {
 /** The publication that a machine serves, and whether it is final rather than on trial. */
 export interface FinalPublication {
 	readonly serves: PublicationNumber;
-	/** Identity of the publication that it serves; see {@link PublicationReference}. */
+	/** Identity of the publication that the machine serves; see {@link PublicationReference}. */
 	readonly identity?: string | undefined;
 	/**
 	 * When the publication that the machine serves was published, in milliseconds since 1970 by the clock of Redis. Undefined if the
@@ -144,7 +144,7 @@ export interface MachineReport {
 	/** ID of the machine, which does not change when its process is replaced. */
 	readonly machine: string;
 	readonly serves: PublicationNumber;
-	/** Identity of the publication that it serves; see {@link PublicationReference}. */
+	/** Identity of the publication that the machine serves; see {@link PublicationReference}. */
 	readonly identity?: string | undefined;
 	/** See {@link FinalPublication}. Earlier releases do not report it. */
 	readonly finalSince?: number | undefined;
@@ -161,7 +161,7 @@ export interface MachineReport {
 export interface MachineState {
 	readonly machine: string;
 	readonly serves: PublicationNumber;
-	/** Identity of the publication that it serves; see {@link PublicationReference}. */
+	/** Identity of the publication that the machine serves; see {@link PublicationReference}. */
 	readonly identity?: string | undefined;
 	/** See {@link FinalPublication}. */
 	readonly finalSince?: number | undefined;

@@ -21,7 +21,7 @@ export interface CompilerStart extends CompilationStart {
  */
 const NICE_VALUE = 1;
 
-/** Serves requests of the main thread until it ends this thread. */
+/** Serves requests of the main thread until the main thread ends this thread. */
 export function runCompilerThread(port: MessagePort, startData: CompilerStart): void {
 	lowerPriority(NICE_VALUE);
 	const activity = new ThreadActivity(startData.activity);

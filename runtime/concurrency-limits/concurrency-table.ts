@@ -47,7 +47,7 @@ const STATE_RUNNING = 2;
 /** Number of Int32 values in each thread's row. */
 export const CONCURRENCY_ROW_WORDS = WAITERS_OFFSET + MAX_WAITING_REQUESTS * WAITER_WORDS;
 
-/** Offset among the words after the rows: they are the secret of the hash (two words) and the number of arrivals so far. */
+/** Offset of the number of arrivals so far in the words after the rows. The two words before it are the secret of the hash. */
 const ARRIVAL_COUNT_OFFSET = 2;
 const HEADER_WORDS = 3;
 

@@ -214,8 +214,8 @@ function requireRegularFile(identity: FileIdentity): FileIdentity {
 }
 
 /**
- * Converts a path for the system. Throws FileError `invalid` for a path that must not be requested: with NUL or a `..` segment,
- * without a leading slash, or on Windows with characters that would be separators, drives or streams.
+ * Returns the system's path for `path` below the root. Throws FileError `invalid` for a path that must not be requested: with NUL
+ * or a `..` segment, without a leading slash, or on Windows with characters that would be separators, drives or streams.
  */
 function systemPath(root: string, path: string): string | Buffer {
 	if (!path.startsWith('/') || path.includes('\0') || root.includes('\0')) throw invalidPathError();

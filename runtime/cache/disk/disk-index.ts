@@ -204,7 +204,7 @@ export class DiskIndex {
 		return this.#rowsWith(this.#keyBuckets, a, ROW.a, ROW.byKey).filter(row => this.#readWord(row, ROW.b) === b);
 	}
 
-	/** Returns all rows in a bucket of `table` whose `word` has this value. */
+	/** Returns the rows whose word `word` has this value. They are linked by `link` in the value's bucket of `table`. */
 	#rowsWith(table: Int32Array, value: number, word: number, link: Link): number[] {
 		const rows: number[] = [];
 		for (let row = table[value & this.#bucketMask]!; row !== 0; row = this.#readWord(row, link)) {

@@ -226,7 +226,7 @@ export class DiskWriter {
 		} catch (error) {
 			this.handleFailure(error as Error);
 			for (const { record } of batch) if (record.kind === RECORD_KIND.put) this.counts.skipped++;
-			// If a removal cannot be recorded, everything is deleted instead.
+			// If a removal cannot be recorded, all responses in the folder are deleted instead.
 			const isGone = hasRemovals && this.#mayWrite() && (await files.dropAll());
 			for (const { onWritten } of batch) onWritten(isGone ? 'gone' : (error as Error));
 		}

@@ -151,8 +151,8 @@ export class SegmentFiles {
 	}
 
 	/**
-	 * Removes the remains of a failed write from the end of a segment. Purges do not apply to records in these remains, so the next
-	 * start must not find any.
+	 * Removes the remains of a failed write from the end of a segment. Otherwise, the next start could find records there
+	 * although a purge has removed their responses.
 	 */
 	async #truncate(segment: Segment, offset: number): Promise<void> {
 		try {

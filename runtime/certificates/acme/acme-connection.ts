@@ -240,7 +240,7 @@ export function pollDelay(retryAt: number | undefined, defaultMs: number): numbe
 	return Math.min(Math.max(retryAt - Date.now(), 100), 60_000);
 }
 
-/** Waits for some milliseconds. Rejects with the signal's reason if the signal aborts first. */
+/** Waits for `milliseconds`. Rejects with the signal's reason if the signal aborts first. */
 export async function waitUnlessAborted(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
 	await sleep(milliseconds, undefined, signal ? { signal } : {}).catch(error => {
 		throw signal?.aborted ? signal.reason : error;

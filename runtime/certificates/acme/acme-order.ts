@@ -1,6 +1,6 @@
 /**
- * Runs one order (RFC 8555 §7.4), either a new one or one that a process left unfinished when it died. Before a request is sent
- * that cannot be repeated, its data is written to the store.
+ * Runs one order (RFC 8555 §7.4), either a new one or one that a process left unfinished when it died. Before sending a request
+ * that cannot be repeated, writes the data of the request to the store.
  */
 import { isIP } from 'node:net';
 import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';

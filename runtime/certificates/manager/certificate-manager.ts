@@ -241,7 +241,7 @@ class Manager implements CertificateManager {
 		return this.#store;
 	}
 
-	/** Rolls back an interrupted import before anything is read from the store. */
+	/** Rolls back an import into the store that a crash interrupted, before anything is read from the store. */
 	async #recoverStore(store: Store): Promise<void> {
 		try {
 			await store.recover?.();
