@@ -35,8 +35,8 @@ const SYSTEM_CLOCK: PaceClock = {
 };
 
 /**
- * Returns a body that is sent no faster than the maximum rate in `limits`. Returns undefined if there is no maximum rate, or if the
- * body is so short that it can be sent at once.
+ * Returns a body that is sent no faster than the maximum rate in `limits`. Returns undefined if there is no maximum rate, or if
+ * the body is so short that it can be sent at once.
  */
 export function paceBody(body: Body, limits: TransferLimits | undefined): PacedBody | undefined {
 	const bytesPerSecond = limits?.maxWriteRate;

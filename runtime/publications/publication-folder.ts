@@ -16,7 +16,9 @@ export interface StoredPublication extends PublicationReference {
 /** The ID of a machine. */
 export interface MachineIdentity {
 	readonly id: string;
-	/** The ID that was on the disk until now, because the machine had another host name or its disk was copied from another machine. */
+	/**
+	 * The ID that was on the disk until now, because the machine had another host name or its disk was copied from another machine.
+	 */
 	readonly replacedId?: string;
 }
 

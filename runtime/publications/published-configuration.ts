@@ -1,6 +1,6 @@
 /**
- * Follows the publications of a cluster on one machine: reports to Redis what the machine serves, loads what the rollout tells it to,
- * and returns to the previous publication if the new one fails here. The decisions are made in `rollout-decision.ts`.
+ * Follows the publications of a cluster on one machine: reports to Redis what the machine serves, loads what the rollout tells it
+ * to, and returns to the previous publication if the new one fails here. The decisions are made in `rollout-decision.ts`.
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -68,7 +68,10 @@ const MAX_TRAFFIC_SAMPLES = 60;
  */
 const OLD_PUBLICATION_MS = 7 * 24 * 3_600_000;
 
-/** The result of an attempt to serve a configuration. After `handed_over`, another process of this machine follows the publications. */
+/**
+ * The result of an attempt to serve a configuration. After `handed_over`, another process of this machine follows the
+ * publications.
+ */
 export type PublicationLoadResult =
 	| { readonly result: 'serving' }
 	| { readonly result: 'handed_over' }
@@ -94,7 +97,8 @@ export interface PublishedConfigurationDeps {
 	readonly folder: PublicationFolder;
 	/**
 	 * Loads a publication; undefined stands for the configuration in the machine's own file. Never rejects.
-	 * @param withdrawn The publication that the machine must no longer serve, if that is the reason. The load must then not be postponed.
+	 * @param withdrawn The publication that the machine must no longer serve, if that is the reason. The load must then not be
+	 * postponed.
 	 */
 	load(
 		publication: Publication | undefined,
@@ -163,8 +167,9 @@ export class PublishedConfiguration {
 	/** The last publication that proved good while this process served it. It is also stored on the disk. */
 	#lastGood: StoredPublication | undefined;
 	/**
-	 * The publication that an earlier process has left on the disk. If Redis has lost its data since then, another publication may have
-	 * the same number by now, so without an identity, this one is used only if Redis does not have a publication with its number.
+	 * The publication that an earlier process has left on the disk. If Redis has lost its data since then, another publication may
+	 * have the same number by now, so without an identity, this one is used only if Redis does not have a publication with its
+	 * number.
 	 */
 	#earlierLastGood: StoredPublication | undefined;
 	/** The publication that this process has loaded most recently. */
@@ -179,7 +184,10 @@ export class PublishedConfiguration {
 	#nextDecisionAt = 0;
 	/** Tells this process apart from others in reports. */
 	readonly #processToken = randomBytes(8).toString('hex');
-	/** Another process that reports with the ID of this machine, how often it was noticed, and when last, by {@link Clock.threadNow}. */
+	/**
+	 * Another process that reports with the ID of this machine, how often it was noticed, and when last, by
+	 * {@link Clock.threadNow}.
+	 */
 	#sameId: { readonly process: ProcessIdentity; readonly count: number; readonly at: number } | undefined;
 	#isReporting = false;
 	#isStepUnderWay = false;
@@ -374,8 +382,8 @@ export class PublishedConfiguration {
 	}
 
 	/**
-	 * Notices that another process reports with the ID of this machine. It is not enough to see it once, because during a handover the last
-	 * report of the previous process can arrive after the first one of the next.
+	 * Notices that another process reports with the ID of this machine. It is not enough to see it once, because during a handover
+	 * the last report of the previous process can arrive after the first one of the next.
 	 */
 	#noticeOtherProcess(other: ProcessIdentity | undefined): void {
 		const now = this.#clock.threadNow();

@@ -42,8 +42,8 @@ export function limitTableWords(maxKeys: number, isShared = false): number {
 }
 
 /**
- * Returns the number of sets, and the indexes of the Int32 values at which the parts of a table begin. All parts are aligned to lines
- * of the processor's caches.
+ * Returns the number of sets, and the indexes of the Int32 values at which the parts of a table begin. All parts are aligned to
+ * lines of the processor's caches.
  */
 function tableLayout(maxKeys: number): {
 	setCount: number;
@@ -113,11 +113,11 @@ export interface KeyReport extends UsageReport {
 }
 
 /**
- * One thread's view of a table. For each key, it stores a 64-bit hash and one time (see {@link computeExcessMs}). In a full set, a
- * new key takes the slot of the key that has used least, except keys of which a request was refused, and continues with the time of
- * that key. A count can therefore only be too high. The first request of a new key is always admitted. If a request of every key
- * of a set was refused, new keys take the slots in turn: to get one more request of a limited key admitted, attackers must send
- * two requests for each of `maxKeys` other keys.
+ * One thread's view of a table. For each key, it stores a 64-bit hash and one time (see {@link computeExcessMs}). In a full set,
+ * a new key takes the slot of the key that has used least, except keys of which a request was refused, and continues with the
+ * time of that key. A count can therefore only be too high. The first request of a new key is always admitted. If a request of
+ * every key of a set was refused, new keys take the slots in turn: to get one more request of a limited key admitted, attackers
+ * must send two requests for each of `maxKeys` other keys.
  */
 export class LimitTable {
 	readonly #setCount: number;

@@ -89,7 +89,8 @@ export class LimitTables {
 	}
 
 	/**
-	 * Continues with the counts of a predecessor. Must be called before any thread counts requests. Forgets zones that are no longer used.
+	 * Continues with the counts of a predecessor. Must be called before any thread counts requests. Forgets zones that are no
+	 * longer used.
 	 */
 	adoptStates(states: readonly LimitTableState[]): void {
 		for (const [key, records] of states) {

@@ -17,8 +17,8 @@ import type { PolledSocket } from './socket-poller.ts';
 const MAX_ACCEPTS_PER_TURN = 16;
 /**
  * A turn that accepts at least this many connections is a burst: in the next turn, `accept` is called until no connection is
- * waiting. Otherwise, `poll` checks for a waiting connection before each `accept` except the first, because an `accept` that finds
- * none takes as long as eight calls of `poll`.
+ * waiting. Otherwise, `poll` checks for a waiting connection before each `accept` except the first, because an `accept` that
+ * finds none takes as long as eight calls of `poll`.
  */
 const MIN_BURST_CONNECTIONS = 8;
 /** Milliseconds for which no connections are accepted after the system has run out of memory or descriptors. */

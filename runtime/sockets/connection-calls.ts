@@ -108,8 +108,8 @@ export class ConnectionCalls {
 	}
 
 	/**
-	 * Reports whether a listening socket has another connection to accept, or an error. Takes 0.35 µs, whereas an `accept` that finds no
-	 * connection takes 3 µs, because the system prepares a socket and a file before it looks.
+	 * Reports whether a listening socket has another connection to accept, or an error. Takes 0.35 µs, whereas an `accept` that
+	 * finds no connection takes 3 µs, because the system prepares a socket and a file before it looks.
 	 */
 	hasWaitingConnection(listeningDescriptor: number): boolean {
 		const words = this.#pollWords;
@@ -118,7 +118,10 @@ export class ConnectionCalls {
 		return this.#poll(this.#pollPointer, 1, 0) > 0;
 	}
 
-	/** The address of the peer of the connection that was accepted last. It changes with the next call of `accept` or `localAddress`. */
+	/**
+	 * The address of the peer of the connection that was accepted last. It changes with the next call of `accept` or
+	 * `localAddress`.
+	 */
 	get peer(): AddressAndPort {
 		return this.#lastAddress;
 	}

@@ -7,8 +7,8 @@ export interface DenseSetMember {
 }
 
 /**
- * A set that is stored as an array without gaps, for objects that exist only briefly. Adding an object and deleting it again takes
- * 9 ns; with a `Set`, it takes 45 ns, because the object needs a hash first.
+ * A set that is stored as an array without gaps, for objects that exist only briefly. Adding an object and deleting it again
+ * takes 9 ns; with a `Set`, it takes 45 ns, because the object needs a hash first.
  */
 export class DenseSet<T extends DenseSetMember> {
 	#members: T[] = [];

@@ -1,6 +1,7 @@
 /**
  * Connects to an IP address without `net.Socket`, whose work for a refused connection costs several times as much as the system
- * call. It uses Node's internal handles. If they are not as expected, `dialDirectly` returns undefined, and the caller uses `net`.
+ * call. It uses Node's internal handles. If they are not as expected, `dialDirectly` returns undefined, and the caller uses
+ * `net`.
  */
 import { isIP } from 'node:net';
 import { getSystemErrorName } from 'node:util';

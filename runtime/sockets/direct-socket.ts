@@ -1,6 +1,6 @@
 /**
- * A client connection without `net.Socket`, because a stream's overhead per connection, per read and per write exceeds the cost of
- * a small exchange's system calls. It uses Node's internal handles. If they are not as expected, connections use `net.Socket`.
+ * A client connection without `net.Socket`, because a stream's overhead per connection, per read and per write exceeds the cost
+ * of a small exchange's system calls. It uses Node's internal handles. If they are not as expected, connections use `net.Socket`.
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';

@@ -19,8 +19,8 @@ export interface FileMapping {
 }
 
 /**
- * Returns those mappings of the executable file whose pages have not been changed in memory. The kernel reads an evicted page from
- * the file again when it is next used.
+ * Returns those mappings of the executable file whose pages have not been changed in memory. The kernel reads an evicted page
+ * from the file again when it is next used.
  *
  * Only mappings before the first changed or writable one are returned. The later ones contain data that the dynamic linker wrote
  * and then write-protected, and mappings that other threads may unmap at any time.

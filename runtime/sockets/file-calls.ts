@@ -1,8 +1,8 @@
 /**
- * Linux file functions that Node lacks. Sending a file to a socket inside the kernel costs half as much as reading and writing it.
- * Opening a path only if it contains no symbolic links makes it unnecessary to check afterwards which file was opened. The
- * functions are called through `node:ffi`; where they are not available, callers use Node's functions. A call uses its descriptors
- * only until it returns.
+ * Linux file functions that Node lacks. Sending a file to a socket inside the kernel costs half as much as reading and writing
+ * it. Opening a path only if it contains no symbolic links makes it unnecessary to check afterwards which file was opened. The
+ * functions are called through `node:ffi`; where they are not available, callers use Node's functions. A call uses its
+ * descriptors only until it returns.
  */
 
 import type { FileIdentity } from './file-identity.ts';

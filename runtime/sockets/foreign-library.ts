@@ -84,7 +84,8 @@ export function findOpenssl<Name extends string>(
 }
 
 /**
- * If this thread is not in `direct` I/O mode, returns that as the reason why the functions are not available; otherwise undefined.
+ * If this thread is not in `direct` I/O mode, returns that as the reason why the functions are not available; otherwise
+ * undefined.
  */
 export function directIoProblem(): { readonly missing: string } | undefined {
 	return isDirectIo() ? undefined : { missing: 'it needs `direct` I/O' };

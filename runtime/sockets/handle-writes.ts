@@ -23,8 +23,8 @@ const SYSTEM_ERRORS: { readonly [syscall: string]: Map<number, Error> } = {
 
 /**
  * Returns an error like those of Node's streams, but without a stack trace. All failures with the same status and call share one
- * error, which must not be modified: many clients reset their connections, and creating an error takes 4 % of the time of a resumed
- * TLS handshake.
+ * error, which must not be modified: many clients reset their connections, and creating an error takes 4 % of the time of a
+ * resumed TLS handshake.
  */
 export function systemError(status: number, syscall: 'read' | 'write' | 'shutdown'): Error {
 	const errorsByStatus = SYSTEM_ERRORS[syscall]!;

@@ -21,8 +21,8 @@ export function environmentIoMode(environment: NodeJS.ProcessEnv = process.env):
 }
 
 /**
- * Returns the I/O mode of a process: the one set in the environment, or else the configured one, or else the default for this Node
- * release.
+ * Returns the I/O mode of a process: the one set in the environment, or else the configured one, or else the default for this
+ * Node release.
  */
 export function chooseIoMode(
 	configuredMode?: IoMode,

@@ -1,6 +1,6 @@
 /**
- * In-memory files (`memfd_create`), which the kernel can send to a socket without copying. Their descriptors belong to the process,
- * so all threads can read a file. They need `node:ffi`.
+ * In-memory files (`memfd_create`), which the kernel can send to a socket without copying. Their descriptors belong to the
+ * process, so all threads can read a file. They need `node:ffi`.
  */
 import { writeSync } from 'node:fs';
 import { type SystemCalls, systemCalls } from './file-calls.ts';

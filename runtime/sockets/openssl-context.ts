@@ -1,7 +1,7 @@
 /**
  * A TLS context whose connections are SSL objects without a Node object. Node creates the context, so that versions, ciphers,
- * certificates and tickets are the same as everywhere else. Node's own connections must not use the context, because its callbacks
- * are replaced by ours.
+ * certificates and tickets are the same as everywhere else. Node's own connections must not use the context, because its
+ * callbacks are replaced by ours.
  */
 import type { SecureContext } from 'node:tls';
 import { type ClientCertificateTerms, clientVerifier } from './client-verifier.ts';

@@ -1,7 +1,7 @@
 /**
- * TLS of an accepted connection, performed by OpenSSL itself, which reads and writes the connection's descriptor. Node's TLS is not
- * involved. Node's handle only owns the descriptor and sends what the system does not accept at once. A DirectSocket uses this
- * handle like any other.
+ * TLS of an accepted connection, performed by OpenSSL itself, which reads and writes the connection's descriptor. Node's TLS is
+ * not involved. Node's handle only owns the descriptor and sends what the system does not accept at once. A DirectSocket uses
+ * this handle like any other.
  *
  * Only this handle uses the SSL object. `close` frees it exactly once, before the descriptor is closed, and no function is called
  * for it after that.
@@ -47,8 +47,8 @@ const SHORT_READ_BYTES = MAX_READ_BYTES - 1024;
  */
 const MAX_WRITE_ATTEMPTS = 16;
 /**
- * Maximum bytes of OpenSSL's answers to what it has read, such as key updates, that wait because the client does not read. A client
- * that causes more is disconnected, because it could fill the memory.
+ * Maximum bytes of OpenSSL's answers to what it has read, such as key updates, that wait because the client does not read. A
+ * client that causes more is disconnected, because it could fill the memory.
  */
 const MAX_WAITING_ANSWER_BYTES = 65_536;
 /** Maximum reads from one connection before other connections get their turn. */
@@ -611,8 +611,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	}
 
 	/**
-	 * Sends the records in the BIO pair, which answer what OpenSSL has read. If nothing is pending afterwards, makes OpenSSL write to
-	 * the descriptor again. Closes the connection if the client causes answers but does not read them.
+	 * Sends the records in the BIO pair, which answer what OpenSSL has read. If nothing is pending afterwards, makes OpenSSL write
+	 * to the descriptor again. Closes the connection if the client causes answers but does not read them.
 	 */
 	#flush(): void {
 		this.#sendRecords(true);

@@ -283,8 +283,8 @@ export class OpensslThread {
 	}
 
 	/**
-	 * Removes the input that OpenSSL has not read from the BIO pair. Returns a memory BIO that holds it, 0 if there is none, or −1 if
-	 * OpenSSL has no memory.
+	 * Removes the input that OpenSSL has not read from the BIO pair. Returns a memory BIO that holds it, 0 if there is none, or −1
+	 * if OpenSSL has no memory.
 	 */
 	takeUnreadInput(): bigint {
 		const { functions, results, resultsAddress, opensslPairEnd } = this;
@@ -383,7 +383,9 @@ export function findOpensslThread(simulated?: LibrarySimulation): OpensslThread 
 
 let currentThread: OpensslThread | undefined | null = null;
 
-/** Returns what the TLS connections of this thread share; undefined if OpenSSL cannot be used directly. The first call decides. */
+/**
+ * Returns what the TLS connections of this thread share; undefined if OpenSSL cannot be used directly. The first call decides.
+ */
 export function opensslThread(): OpensslThread | undefined {
 	if (directIoProblem()) return undefined;
 	if (currentThread === null) currentThread = findOpensslThread();

@@ -1,6 +1,6 @@
 /**
- * The descriptors that a thread owns without Node handles. When a thread is terminated, Node closes its handles, but nothing closes
- * these descriptors. Therefore the thread records them in shared memory, and the main thread closes all that are left.
+ * The descriptors that a thread owns without Node handles. When a thread is terminated, Node closes its handles, but nothing
+ * closes these descriptors. Therefore the thread records them in shared memory, and the main thread closes all that are left.
  */
 import { closeSync } from 'node:fs';
 

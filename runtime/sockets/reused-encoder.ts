@@ -1,7 +1,7 @@
 /**
- * A reusable compressor. Creating one costs as much as compressing ten kilobytes, because its tables take a quarter of a megabyte.
- * Node has no public way to compress synchronously with an existing one, so the internal handle of one of Node's streams is used.
- * If the handle does not have the expected form, or fails a trial, no reusable compressor is available.
+ * A reusable compressor. Creating one costs as much as compressing ten kilobytes, because its tables take a quarter of a
+ * megabyte. Node has no public way to compress synchronously with an existing one, so the internal handle of one of Node's
+ * streams is used. If the handle does not have the expected form, or fails a trial, no reusable compressor is available.
  */
 import { constants, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { isDirectIo } from './io-mode.ts';

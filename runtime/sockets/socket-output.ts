@@ -1,4 +1,6 @@
-/** The output side of a socket: writes to its handle directly, bypassing the stream's queue, if Node's handles are as expected. */
+/**
+ * The output side of a socket: writes to its handle directly, bypassing the stream's queue, if Node's handles are as expected.
+ */
 import { Socket } from 'node:net';
 import { type ClientSocket, queuedBytes } from './client-socket.ts';
 import { DirectSocket } from './direct-socket.ts';

@@ -1,8 +1,8 @@
 /**
- * Reads and writes sockets without Node's per-call overhead. Node's event loop watches a single `epoll` descriptor instead of every
- * socket. Once per turn, that `epoll` is asked which sockets are readable, and these are read with the C library's `read`. Node's
- * own work around each read and write (a handle's callback, its scope, the check of its queues) takes as long as everything that
- * an HTTP server does for a small request.
+ * Reads and writes sockets without Node's per-call overhead. Node's event loop watches a single `epoll` descriptor instead of
+ * every socket. Once per turn, that `epoll` is asked which sockets are readable, and these are read with the C library's `read`.
+ * Node's own work around each read and write (a handle's callback, its scope, the check of its queues) takes as long as
+ * everything that an HTTP server does for a small request.
  *
  * Uses `node:ffi`, on Linux only. If a function is missing or fails the self-test at the start of a thread, Node handles the
  * sockets as usual.

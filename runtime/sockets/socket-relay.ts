@@ -1,6 +1,6 @@
 /**
- * Moves bytes from one socket to another inside the kernel, with Linux's `splice`: large bodies cost less than half as much as with
- * reading and writing. `splice` is called through `node:ffi`. Where that is not available, callers read and write instead.
+ * Moves bytes from one socket to another inside the kernel, with Linux's `splice`: large bodies cost less than half as much as
+ * with reading and writing. `splice` is called through `node:ffi`. Where that is not available, callers read and write instead.
  */
 import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';

@@ -134,8 +134,8 @@ class FileLock implements StoreLock {
 }
 
 /**
- * Removes the lock file of a dead holder, and reports whether it did. If two processes find the same dead holder, only one of them
- * can rename the file. A process that by mistake has renamed the file of a new, living holder puts it back.
+ * Removes the lock file of a dead holder, and reports whether it did. If two processes find the same dead holder, only one of
+ * them can rename the file. A process that by mistake has renamed the file of a new, living holder puts it back.
  */
 async function clearIfDead(file: string): Promise<boolean> {
 	const oldHolder = await readHolder(file).catch(() => undefined);

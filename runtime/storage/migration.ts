@@ -13,8 +13,8 @@ export interface MigrationTotals {
 }
 
 /**
- * Copies every value and reads it back. The source is unchanged. Values that differ in the target are replaced only if `replace` is
- * true; otherwise nothing is written and the promise rejects with ArchiveError. Rejects with StoreError if a store fails; the
+ * Copies every value and reads it back. The source is unchanged. Values that differ in the target are replaced only if `replace`
+ * is true; otherwise nothing is written and the promise rejects with ArchiveError. Rejects with StoreError if a store fails; the
  * migration can then be repeated.
  */
 export async function migrateStore(source: Store, target: Store, replace: boolean): Promise<MigrationTotals> {

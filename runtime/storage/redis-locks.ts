@@ -1,6 +1,6 @@
 /**
- * Locks in Redis. A holder renews its lock regularly, and each holder has a higher fencing token than all holders before it. Redis
- * rejects writes with any token but the latest, even if their sender does not know yet that it has lost the lock.
+ * Locks in Redis. A holder renews its lock regularly, and each holder has a higher fencing token than all holders before it.
+ * Redis rejects writes with any token but the latest, even if their sender does not know yet that it has lost the lock.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -50,8 +50,8 @@ export interface Store {
 	tryLock(name: string): Promise<StoreLock | undefined>;
 	/**
 	 * Returns a view of this store for operations that need `lock`. Writes and removals through the view reject with code
-	 * `store/lock-lost` once the lock is lost. With a store in Redis, Redis checks the lock at every write. With a store in a folder,
-	 * writes are rejected as soon as the holder has noticed the loss.
+	 * `store/lock-lost` once the lock is lost. With a store in Redis, Redis checks the lock at every write. With a store in a
+	 * folder, writes are rejected as soon as the holder has noticed the loss.
 	 */
 	fenced(lock: StoreLock): Store;
 	/** Closes the store's connections. Absent in stores without connections. */

@@ -25,8 +25,8 @@ export class InliningBudget {
 	}
 
 	/**
-	 * Calls a function that starts a thread, and leaves V8's own limit in place until its promise settles, so that the thread can use
-	 * code caches. In functions that V8 optimizes in the meantime, about a tenth of a second, fewer calls are inlined.
+	 * Calls a function that starts a thread, and leaves V8's own limit in place until its promise settles, so that the thread can
+	 * use code caches. In functions that V8 optimizes in the meantime, about a tenth of a second, fewer calls are inlined.
 	 */
 	async whileStarting<T>(start: () => Promise<T>): Promise<T> {
 		if (!this.#isRaised) return start();

@@ -1,6 +1,6 @@
 /**
- * Returns memory to the operating system after the start and after a burst of load. Without this, the memory would stay allocated:
- * an idle thread collects no garbage, and the allocator keeps freed memory.
+ * Returns memory to the operating system after the start and after a burst of load. Without this, the memory would stay
+ * allocated: an idle thread collects no garbage, and the allocator keeps freed memory.
  */
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

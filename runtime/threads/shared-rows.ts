@@ -1,5 +1,6 @@
 /**
- * Memory that worker threads share under a key: a row of Int32 values for each thread. The memory exists while any thread uses it.
+ * Memory that worker threads share under a key: a row of Int32 values for each thread. The memory exists while any thread uses
+ * it.
  */
 
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';

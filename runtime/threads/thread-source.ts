@@ -63,8 +63,8 @@ evaluate('${threadAsset(kind)}')(load);
 const READ_ASSET_EXPRESSION = `name => Buffer.from(require('node:sea').getRawAsset(name))`;
 
 /**
- * The environment variable with a folder that holds the threads' assets as files. In a checkout, threads start from these files if
- * the variable is set. The tests set it, because they start thousands of threads, and starting a thread from the sources takes
+ * The environment variable with a folder that holds the threads' assets as files. In a checkout, threads start from these files
+ * if the variable is set. The tests set it, because they start thousands of threads, and starting a thread from the sources takes
  * several times as long.
  */
 export const THREAD_CODE_VARIABLE = 'SVC_THREAD_CODE';

@@ -332,8 +332,8 @@ function unreadableError(path: string, error: unknown): CertificateFileError {
 }
 
 /**
- * Runs a function for every item, and yields to the event loop after each {@link SLICE_MS} milliseconds of work. Passing the work to a
- * thread pool would cost more than the work itself.
+ * Runs a function for every item, and yields to the event loop after each {@link SLICE_MS} milliseconds of work. Passing the work
+ * to a thread pool would cost more than the work itself.
  */
 async function inSlices<T>(items: readonly T[], runItem: (item: T) => void): Promise<void> {
 	let sliceStart = performance.now();

@@ -218,8 +218,8 @@ class ParsedHello implements ClientHello {
 }
 
 /**
- * Returns the end of the vector at `at`, whose length is encoded in its first `lengthBytes` bytes; −1 if the vector extends beyond
- * `limit`. Positions are plain numbers, because objects for them would be most of the parser's work.
+ * Returns the end of the vector at `at`, whose length is encoded in its first `lengthBytes` bytes; −1 if the vector extends
+ * beyond `limit`. Positions are plain numbers, because objects for them would be most of the parser's work.
  */
 function vectorEnd(bytes: Buffer, at: number, limit: number, lengthBytes: 1 | 2): number {
 	const start = at + lengthBytes;

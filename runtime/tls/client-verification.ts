@@ -14,7 +14,9 @@ export type ClientRefusal =
 /** The result of the certificate verification during the handshake, in the form in which Node reports it. */
 export type ClientVerdict = Pick<ClientProof, 'authorized' | 'authorizationError'>;
 
-/** Returns the reason to reject a client, or undefined to accept it. A resumed session has the certificate of its first handshake. */
+/**
+ * Returns the reason to reject a client, or undefined to accept it. A resumed session has the certificate of its first handshake.
+ */
 export function clientRefusalReason(
 	verification: ClientVerdict,
 	auth: ClientAuth,

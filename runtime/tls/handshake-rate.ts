@@ -17,8 +17,8 @@ const COUNT_BITS = 20;
 const MAX_COUNT = 2 ** COUNT_BITS - 1;
 
 /**
- * Handshake counts of one listener, shared by all threads. Each cell counts the handshakes of one second, and starts again at 0 in
- * the next second. As in ClientCounts, a client's count is the lower of two cells, chosen by a hash with a secret seed.
+ * Handshake counts of one listener, shared by all threads. Each cell counts the handshakes of one second, and starts again at 0
+ * in the next second. As in ClientCounts, a client's count is the lower of two cells, chosen by a hash with a secret seed.
  */
 export class HandshakeRate {
 	readonly #cells: Int32Array;

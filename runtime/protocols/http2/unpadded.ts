@@ -2,8 +2,8 @@
 import { FRAME_FLAG } from './frame-codes.ts';
 
 /**
- * Returns the range of a frame's content, without padding and without the first `skippedBytes`. Returns undefined if the padding is
- * too long.
+ * Returns the range of a frame's content, without padding and without the first `skippedBytes`. Returns undefined if the padding
+ * is too long.
  */
 export function rangeWithoutPadding(
 	flags: number,

@@ -10,7 +10,9 @@ export const MAX_OTHER_STREAMS = 16;
  * another connection.
  */
 export const MAX_CONNECTION_STREAMS = 2048;
-/** Number of streams that a client may open during a graceful shutdown: this many before the last GOAWAY, and as many after it. */
+/**
+ * Number of streams that a client may open during a graceful shutdown: this many before the last GOAWAY, and as many after it.
+ */
 export const MAX_LATE_STREAMS = 1024;
 /**
  * Maximum size of an encoded field section, as a multiple of the maximum size of a decoded section. Clients that respect the

@@ -1,8 +1,8 @@
 /**
- * Decodes field sections (QPACK, RFC 9204). Clients may use only the static table. With a dynamic table, a lost packet would delay
- * every section that refers to its contents, each connection would need memory for a table, and the client's encoder stream
- * would need limits. All this would only shorten requests, which are small anyway. Therefore sections are decoded without
- * state, and a reference to a dynamic table is an error.
+ * Decodes field sections (QPACK, RFC 9204). Clients may use only the static table. With a dynamic table, a lost packet would
+ * delay every section that refers to its contents, each connection would need memory for a table, and the client's encoder stream
+ * would need limits. All this would only shorten requests, which are small anyway. Therefore sections are decoded without state,
+ * and a reference to a dynamic table is an error.
  */
 import { DecodedField } from '../http2/field.ts';
 import type { FieldSink, StringMemory } from '../http2/hpack-decoder.ts';

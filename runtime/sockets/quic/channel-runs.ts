@@ -1,11 +1,12 @@
 /**
  * Runs a single connection inside OpenSSL, without its listener. `SSL_handle_events` would run the listener first, which asks its
  * BIO for datagrams into 32 buffers that it never frees: 48 KB for each connection, and 4 of the 33 µs that a request takes.
- * Instead, each datagram is handed to the listener by `SSL_inject_net_dgram`, for which a single buffer is sufficient, and then the
- * connection is run.
+ * Instead, each datagram is handed to the listener by `SSL_inject_net_dgram`, for which a single buffer is sufficient, and then
+ * the connection is run.
  *
- * The two functions used here do not belong to OpenSSL's public interface, although Node exports them. They are used with releases
- * of OpenSSL in which they are known to have the signatures below. With all others, connections are run by `SSL_handle_events`.
+ * The two functions used here do not belong to OpenSSL's public interface, although Node exports them. They are used with
+ * releases of OpenSSL in which they are known to have the signatures below. With all others, connections are run by
+ * `SSL_handle_events`.
  */
 import {
 	type ForeignCalls,

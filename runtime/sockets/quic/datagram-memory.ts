@@ -1,6 +1,6 @@
 /**
- * The memory from which a thread's UDP sockets send and into which they receive: payloads, addresses, control data and the message
- * headers for `recvmmsg` and `sendmmsg`, which point to each other.
+ * The memory from which a thread's UDP sockets send and into which they receive: payloads, addresses, control data and the
+ * message headers for `recvmmsg` and `sendmmsg`, which point to each other.
  */
 
 import type { QuicLibrary } from './quic-library.ts';

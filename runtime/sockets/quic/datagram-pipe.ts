@@ -92,8 +92,8 @@ export class DatagramPipe {
 
 	/**
 	 * Puts received datagrams into the pair of BIOs. `received` has two numbers for each datagram: its offset in
-	 * `DatagramMemory.received`, and its length. `fromIndex` is the index of the first number to use. Returns the index of the first number not used;
-	 * OpenSSL must process the datagrams before the next call.
+	 * `DatagramMemory.received`, and its length. `fromIndex` is the index of the first number to use. Returns the index of the
+	 * first number not used; OpenSSL must process the datagrams before the next call.
 	 */
 	putDatagrams(listener: bigint, received: readonly number[], fromIndex: number, peerPointer: bigint): number {
 		const { words, longs, bigInts } = this.#input;

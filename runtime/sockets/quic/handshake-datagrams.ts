@@ -1,7 +1,7 @@
 /**
- * The datagrams that the server has sent in an unfinished QUIC handshake, kept for retransmission. OpenSSL retransmits too slowly:
- * without an acknowledgment, it only sends probes without data, and learns which packets are missing from the acknowledgment of a
- * probe. If probes are lost, too, it doubles its timeout each time, and some handshakes would never complete.
+ * The datagrams that the server has sent in an unfinished QUIC handshake, kept for retransmission. OpenSSL retransmits too
+ * slowly: without an acknowledgment, it only sends probes without data, and learns which packets are missing from the
+ * acknowledgment of a probe. If probes are lost, too, it doubles its timeout each time, and some handshakes would never complete.
  */
 
 import * as BOUND from './quic-limits.ts';

@@ -24,8 +24,8 @@ const TYPE_SSL = 2;
 /** SSL_POLL_FLAG_NO_HANDLE_EVENTS: the call reports existing events, but does not process input to find new ones. */
 const NO_HANDLE_EVENTS = 1n;
 /**
- * Size of an `SSL_POLL_ITEM`, which holds type, object, events and results. The constants give it in bytes, 64-bit words and 32-bit
- * words.
+ * Size of an `SSL_POLL_ITEM`, which holds type, object, events and results. The constants give it in bytes, 64-bit words and
+ * 32-bit words.
  */
 const ITEM_BYTES = 32;
 const ITEM_STRIDE = 32n;

@@ -1,7 +1,7 @@
 /**
  * The QUIC connections on one UDP socket of one thread. The kernel selects the socket by the addresses and ports of both ends
- * (SO_REUSEPORT), so all datagrams of a connection reach the same thread as long as its client keeps its address. OpenSSL's server
- * does not support moving a connection to another address anyway.
+ * (SO_REUSEPORT), so all datagrams of a connection reach the same thread as long as its client keeps its address. OpenSSL's
+ * server does not support moving a connection to another address anyway.
  */
 
 import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sockets.ts';

@@ -2,8 +2,8 @@
  * One QUIC connection. Each has an OpenSSL listener of its own, because a listener shared by several connections examines all of
  * them for each datagram: each idle connection adds 8 to 10 µs of CPU time to a request that takes 28 µs by itself. Once OpenSSL
  * has created the connection, only the connection runs, not its listener; see channel-runs.ts. Datagrams that OpenSSL sends pass
- * through the thread's pair of memory BIOs, which is empty except during the calls here. Everything here runs on one thread. Every
- * OpenSSL object is freed exactly once, by `destroy`.
+ * through the thread's pair of memory BIOs, which is empty except during the calls here. Everything here runs on one thread.
+ * Every OpenSSL object is freed exactly once, by `destroy`.
  */
 
 import { readSocketAddress } from '../socket-address.ts';

@@ -2,8 +2,8 @@
  * Retry packets (RFC 9000 §17.2.5), which make a client prove its address before any state is kept for it. OpenSSL's listener can
  * send them, but each of our connections has a listener of its own, whose tokens no other listener accepts, because each one
  * generates its key with OpenSSL's random generator. So while such a listener is created, this thread's generator is replaced by
- * one that repeats a secret of ours. The token key is then known, and we write the same tokens as OpenSSL. If a later version uses
- * another format, the first token is rejected, and no more Retry packets are sent.
+ * one that repeats a secret of ours. The token key is then known, and we write the same tokens as OpenSSL. If a later version
+ * uses another format, the first token is rejected, and no more Retry packets are sent.
  */
 import { hkdfSync, randomBytes, randomFillSync } from 'node:crypto';
 import { type ForeignLibrary, findOpenssl, foreignSignature } from '../foreign-library.ts';
@@ -66,7 +66,8 @@ const PARAM_BYTES = 40;
 const PARAM_UNSIGNED = 2;
 const PARAM_BYTES_TYPE = 5;
 /**
- * Offsets in `#generatorSettings`: zero-terminated names and a value, followed by the bytes that the replacement generator repeats.
+ * Offsets in `#generatorSettings`: zero-terminated names and a value, followed by the bytes that the replacement generator
+ * repeats.
  */
 const GENERATOR_NAME_OFFSET = 3 * PARAM_BYTES;
 const ENTROPY_NAME_OFFSET = GENERATOR_NAME_OFFSET + 16;

@@ -31,7 +31,9 @@ const STREAM_BUFFER_BYTES = 8192;
 const SMALL_TLS_BUFFER_BYTES = [1024, 4096] as const;
 /** Bytes to which the buffer of a control stream is shrunk. OpenSSL enlarges it if more is written. */
 const SMALL_STREAM_BUFFER_BYTES = 256;
-/** Maximum bytes that are searched for pointers, from the start of a `QUIC_CHANNEL` (1,624 bytes) and of a `QUIC_STREAM` (264). */
+/**
+ * Maximum bytes that are searched for pointers, from the start of a `QUIC_CHANNEL` (1,624 bytes) and of a `QUIC_STREAM` (264).
+ */
 const MAX_CHANNEL_BYTES = 1624;
 const MAX_STREAM_BYTES = 256;
 /**

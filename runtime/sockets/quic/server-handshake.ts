@@ -1,6 +1,6 @@
 /**
- * The server's side of the TLS handshake of one QUIC connection. Handles OpenSSL's callbacks, and keeps what the ClientHello and the
- * chosen certificate say until the connection is established.
+ * The server's side of the TLS handshake of one QUIC connection. Handles OpenSSL's callbacks, and keeps what the ClientHello and
+ * the chosen certificate say until the connection is established.
  */
 import type { QuicHandshakeFacts } from './quic-connection.ts';
 import type { QuicLibrary } from './quic-library.ts';
