@@ -4,11 +4,11 @@ import type { Exchange } from './exchange.ts';
 
 /**
  * Records what later handlers may change in an exchange. Returns a function that discards their response and undoes their changes
- * to the request, so that a second run does not repeat a rewrite or add a field twice. Variables and the host are not restored.
+ * to the request, so that a second run does not repeat a rewrite or add a field twice. Variables are not restored.
  */
 export function restartPoint(x: Exchange): () => void {
 	const { request, response, stepBase, exclusiveGroups, answeredBy } = x;
-	const { method, path, query } = request;
+	const { method, host, path, query } = request;
 	const requestHeaders = request.headers.clone();
 	const responseHeaders = response.headers.clone();
 	return () => {
@@ -17,7 +17,7 @@ export function restartPoint(x: Exchange): () => void {
 		response.status = 0;
 		response.trailers = undefined;
 		response.headers = responseHeaders.clone();
-		Object.assign(request, { method, path, query });
+		Object.assign(request, { method, host, path, query });
 		request.headers.clear();
 		for (const [name, value] of requestHeaders) request.headers.add(name, value);
 		x.stepBase = stepBase;

@@ -93,6 +93,7 @@ export class RedisClusterConnection {
 		const key = firstKeyOf(args);
 		const slot = key === undefined ? this.#homeSlot : keySlot(key);
 		if (this.#ranges.length === 0) await this.#waitForRefresh(limitMs);
+		let movingKeysError: unknown;
 		for (;;) {
 			try {
 				const reply = await this.#sendToSlot(slot, args, deadline);
@@ -103,7 +104,11 @@ export class RedisClusterConnection {
 				const { reply } = error as ClusterError;
 				if (reply === 'CLUSTERDOWN' && slot === this.#homeSlot) this.#setDown(true);
 				// Some keys of the command have been moved and some have not, so that no node can execute it.
-				if (reply !== 'TRYAGAIN' || performance.now() + MOVING_KEYS_RETRY_MS >= deadline) throw error;
+				const isLastAttempt = performance.now() + MOVING_KEYS_RETRY_MS >= deadline;
+				// If the last attempt had no time for an answer, the reason for the earlier ones is the cause.
+				if (reply !== 'TRYAGAIN') throw isLastAttempt && reply === undefined ? (movingKeysError ?? error) : error;
+				if (isLastAttempt) throw error;
+				movingKeysError = error;
 				await pause(MOVING_KEYS_RETRY_MS);
 			}
 		}

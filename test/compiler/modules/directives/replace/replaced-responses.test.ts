@@ -37,9 +37,11 @@ const upstream = createServer(async (request, response) => {
 		response.end('rewritten twice');
 	} else if (target === '/v1/part' && request.headers.range) {
 		assert.is(request.headers['x-added'], '1');
+		assert.match(request.headers.host!, /^again\.(?!again)/);
 		response.writeHead(206, { 'Content-Range': 'bytes 0-2/8' }).end('an ');
 	} else if (target === '/v1/part') {
 		assert.is(request.headers['x-added'], '1');
+		assert.match(request.headers.host!, /^again\.(?!again)/);
 		response.end('an old one');
 	} else {
 		response.setHeader('Cache-Control', 'max-age=60');
@@ -82,6 +84,7 @@ http://a.example:${port} {
 		replace old new
 		handle /part {
 			request_header +X-Added 1
+			request_header Host again.{host}
 			header X-Handled yes
 			rewrite * /v1{path}
 			reverse_proxy 127.0.0.1:${upstreamPort}
