@@ -1,4 +1,4 @@
-/** A body made from a long string, which responses often share. Only the part that the client is about to read is encoded. */
+/** A body made from a long string, which several responses often share. Encodes only the part that is about to be sent. */
 import type { BodySource } from '../../compiler/exchange/body.ts';
 
 /** Maximum bytes in UTF-8 of one UTF-16 code unit. */

@@ -109,7 +109,7 @@ export interface CallbackTarget {
 	onSecretLine(line: string): void;
 }
 
-/** What a connection's cipher suite says about the connection. */
+/** The cipher suite of a connection, and the TLS version that it implies. */
 export interface CipherFacts {
 	/** The IANA name of the cipher suite. */
 	readonly standardName: string;

@@ -24,7 +24,7 @@ type WrittenSocket = Omit<ClientSocket, 'end' | 'pause' | 'resume' | 'writableEn
 
 type SocketWithHandle = WrittenSocket & { _handle?: (Partial<StreamHandle> & { writeQueueSize?: number }) | null };
 
-/** The user of a `SocketOutput`. */
+/** Callbacks of the owner of a `SocketOutput`. */
 export interface OutputOwner {
 	/**
 	 * Called when everything written has been sent, but not if it had already been sent when the write returned. May be called more

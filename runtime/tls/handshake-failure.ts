@@ -1,4 +1,4 @@
-/** Classification of handshake failures. */
+/** Classifies handshake failures for metrics and logs. */
 import type { TLSSocket } from 'node:tls';
 import { clientVerifier } from '../sockets/client-verifier.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';

@@ -22,7 +22,7 @@ export interface EngineConnection extends ClosableConnection {
 	destroy(): void;
 }
 
-/** Coders that all connections share. They are created for the first connection. */
+/** The decoders of requests and the encoder of responses, which all connections share. Created for the first connection. */
 export class Http3Coders {
 	readonly requestFields: RequestFields;
 	readonly decoder: QpackDecoder;

@@ -1,6 +1,6 @@
 /** A binary heap of deadlines. Each member knows its position in the heap, so that its deadline can be changed. */
 
-/** A member of a heap. */
+/** A member of a {@link DeadlineHeap}. */
 export interface Deadline {
 	/** Time at which the member is due, by `performance.now()`. */
 	dueAt: number;

@@ -447,7 +447,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		}
 	}
 
-	/** Writes the remaining data of released streams, and frees the streams that are settled. */
+	/** Writes the remaining data of released streams, and frees streams for which {@link EngineStream.isSettled} is true. */
 	#flushLingering(): void {
 		for (const stream of this.#lingeringStreams.values()) {
 			stream.refreshBuffered();

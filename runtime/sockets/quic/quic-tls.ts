@@ -50,10 +50,10 @@ interface Authorities {
 	readonly names: bigint;
 }
 
-/** The result of a choice: a certificate, a TLS alert (RFC 8446 §6), or `wait` if `resume` will be called later. */
+/** The result of {@link ChooseCertificate}: a certificate, a TLS alert to send (RFC 8446 §6), or `wait` if it is not known yet. */
 export type QuicCertificateChoice = QuicCertificate | { readonly alert: number } | 'wait';
 
-/** Chooses certificates. `resume` continues a handshake for which `wait` was returned. */
+/** Chooses the certificate of a handshake. After the result `wait`, `resume` is called to continue the handshake. */
 export type ChooseCertificate = (readHello: QuicHello, resume: () => void) => QuicCertificateChoice;
 
 const TLS13_SUITES = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';
