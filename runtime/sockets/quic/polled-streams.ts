@@ -1,4 +1,4 @@
-/** Asks OpenSSL for the events of all streams of a connection in one call. One call per stream would take longer than a request. */
+/** Asks OpenSSL for the events of all streams of a connection in one call. One call for each would take longer than a request. */
 import type { QuicLibrary } from './quic-library.ts';
 
 /** Events of `SSL_poll`. */

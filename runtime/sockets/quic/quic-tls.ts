@@ -50,7 +50,7 @@ interface Authorities {
 	readonly names: bigint;
 }
 
-/** The result of {@link ChooseCertificate}: a certificate, a TLS alert to send (RFC 8446 §6), or `wait` if it is not known yet. */
+/** The result of {@link ChooseCertificate}: a certificate, a TLS alert to send (RFC 8446 §6), or `wait` if not known yet. */
 export type QuicCertificateChoice = QuicCertificate | { readonly alert: number } | 'wait';
 
 /** Chooses the certificate of a handshake. After the result `wait`, `resume` is called to continue the handshake. */
