@@ -29,7 +29,9 @@ export class ExpansionRecord {
 	characterCount = 0;
 }
 
-/** Collects the diagnostics of an expansion. A mistake in a text is reported once, however often the text is imported. */
+/**
+ * Collects the diagnostics of an expansion. By default, a mistake in a text is reported once, however often the text is imported.
+ */
 export class ExpansionReport {
 	readonly dialect: Dialect;
 	/**

@@ -59,10 +59,10 @@ export interface CertificateRequestedByClient {
 	readonly remoteIp: string;
 }
 
-/** A CA's request for the answer to a challenge, if this process has not published the answer. Another process may have. */
+/** Identifies an ACME challenge for which this process has no answer. Another process may have published one in the store. */
 export type ChallengeQuestion =
 	| { readonly type: 'http-01'; readonly token: string }
-	/** Asks for the certificate that answers the challenge for `name`, which is in lower case. */
+	/** `name` is the domain name in the challenge, in lower case. */
 	| { readonly type: 'tls-alpn-01'; readonly name: string };
 
 /** The answer to a challenge: the key authorization for HTTP-01, the certificate for TLS-ALPN-01. */

@@ -38,7 +38,7 @@ interface QueuedRecord {
 	readonly response: StoredResponse | undefined;
 	readonly release: () => void;
 	readonly onWritten: (position: RecordPosition | 'gone' | Error) => void;
-	/** True if the response was purged while it waited. Its record is ignored. */
+	/** True if the response was purged before its write was complete. It is then not written, or not used if it is written. */
 	isCanceled: boolean;
 }
 

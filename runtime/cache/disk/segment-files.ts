@@ -194,7 +194,7 @@ export class SegmentFiles {
 		this.#catalogRows = [];
 		if (segment === undefined || segment.isDropped) return;
 		this.#keepOpen(segment);
-		// A failure is ignored: if there is no catalog, the segment itself is read.
+		// A failure is reported but does not reject the promise: if there is no catalog, the segment itself is read.
 		await writeFile(this.#pathOf(segment.id, 'catalog'), encodeCatalog(rows), { mode: 0o600 }).catch(this.#onFailure);
 	}
 

@@ -14,7 +14,7 @@ const MAX_ANSWER_BYTES: number = 1024 * 1024;
  * Maximum number of attempts of a request whose nonces are rejected. It is high, because test servers reject most nonces at random.
  */
 const MAX_NONCE_TRIES = 60;
-/** Number of rejected nonces after which there is a pause before each further attempt. */
+/** A request whose nonce is rejected is repeated without a pause this many times. */
 const TRIES_BEFORE_PAUSES = 10;
 /** Milliseconds by which the pause grows with each further rejected nonce. */
 const NONCE_PAUSE_MS = 20;

@@ -40,8 +40,8 @@ export class PacketHeader {
 		if (length < 1) return 'noise';
 		const firstByte = bytes[start]!;
 		if ((firstByte & 0x80) === 0) {
-			// The fixed bit distinguishes QUIC from other protocols (RFC 9000 §17.3.1). A packet that can be decrypted has at least 21
-			// bytes.
+			// The fixed bit distinguishes QUIC from other protocols (RFC 9000 §17.3.1). A short-header packet of fewer than 21
+			// bytes is never valid (§10.3).
 			if ((firstByte & 0x40) === 0 || length < 1 + SERVER_ID_BYTES + 12) return 'noise';
 			this.version = QUIC_VERSION_1;
 			this.destinationId = bytes.toString('latin1', start + 1, start + 1 + SERVER_ID_BYTES);

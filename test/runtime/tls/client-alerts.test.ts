@@ -1,4 +1,7 @@
-/** The alert for a rejected client certificate shows the reason for the rejection. It is the same in every mode. */
+/**
+ * In the I/O mode `direct`, the TLS alert for a rejected client certificate shows the reason for the rejection. The reason that
+ * the server reports is the same in both I/O modes.
+ */
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';

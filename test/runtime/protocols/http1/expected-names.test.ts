@@ -1,4 +1,7 @@
-/** Fields with `_` or `.` in their names are dropped unless the configuration lists them, and no name is ever ambiguous. */
+/**
+ * Header fields with `_` or `.` in their names are dropped unless the configuration lists them. If it lists `X_Tenant`, the field
+ * `X-Tenant` is dropped, because backends could confuse the two.
+ */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { send, serve } from './wire.ts';
