@@ -93,8 +93,8 @@ export class DryRun {
 	readonly #builtSitesByIndex = new Map<number, BuiltSite>();
 
 	/**
-	 * `previousDryRun` is an earlier dry run without a tracer. If this one has no tracer either, and the two documents differ only
-	 * in their sites, it shares the state of the pools, the cache and the rate limits with `previousDryRun`. A site that is the
+	 * `previousDryRun` is an earlier dry run without a tracer. If this one has none either, and the two documents differ only in
+	 * their sites, it shares the state of the pools, the cache and the rate limits with `previousDryRun`. A site that is the
 	 * same object in both documents, as in successive results of a compiler session, is then not built again.
 	 */
 	constructor(plan: Plan, deps: DryRunEnvironment, tracer?: DryRunTracer, previousDryRun?: DryRun) {
