@@ -120,7 +120,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return x => builtSite.handle!(x);
 	}
 
-	answerErrors(): void {
+	enableErrorPages(): void {
 		this.scope.siteSpecificUseCount++;
 		this.scope.answersErrors = true;
 	}

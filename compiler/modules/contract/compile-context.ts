@@ -51,7 +51,7 @@ export interface CompileContext extends Leases {
 	/** Reports whether the text contains a placeholder whose value can differ between requests. */
 	hasPlaceholders(text: string): boolean;
 	/** Makes the site call `x.errorPage`, if it is set, for errors that no error route answers. */
-	answerErrors(): void;
+	enableErrorPages(): void;
 	/** Returns the access logs for a logger name: those of the site, otherwise the process logs that include this logger. */
 	accessLogs(name: string): readonly AccessLog[];
 	/** True if every condition must be evaluated, because `explain` shows all results. */

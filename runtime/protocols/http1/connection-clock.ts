@@ -69,7 +69,7 @@ export class ConnectionClock implements TimedItem {
 		return this.#pacedBody;
 	}
 
-	check(now: number): void {
+	checkDeadlines(now: number): void {
 		if (now >= this.#responseDeadline) {
 			// Time during which the rate limit delayed the response is not counted against the client.
 			const waitedMs = this.#pacedBody?.waitedMs(now) ?? 0;

@@ -12,7 +12,7 @@ export interface TimedItem extends DenseSetMember {
 	/** The time, by `performance.now()`, from which `check` has something to do; Infinity for never. */
 	readonly deadline: number;
 	/** Handles expired deadlines. */
-	check(now: number): void;
+	checkDeadlines(now: number): void;
 }
 
 /**
@@ -63,7 +63,7 @@ export class TimerWheel<T extends TimedItem> {
 			for (const item of items.takeAll()) {
 				// The check of another item may have removed this one.
 				if (item.dueTick < 0) continue;
-				item.check(now);
+				item.checkDeadlines(now);
 				if (item.dueTick >= 0) this.#schedule(item, item.deadline);
 			}
 		}

@@ -16,7 +16,7 @@ import { ResponseFields } from './response-fields.ts';
 export interface EngineSession extends ClosableConnection {
 	readonly info: SocketInfo;
 	/** Handles expired deadlines. `now` is from `performance.now()`. */
-	check(now: number): void;
+	checkDeadlines(now: number): void;
 	/** Starts a graceful shutdown. */
 	drain(): void;
 	/** Closes the connection at once. */
@@ -107,7 +107,7 @@ export class Http2Engine {
 	#onTick(): boolean {
 		const now = performance.now();
 		this.now = now;
-		for (const session of this.sessions) session.check(now);
+		for (const session of this.sessions) session.checkDeadlines(now);
 		this.refreshLimits();
 		return this.sessions.size > 0;
 	}

@@ -100,7 +100,7 @@ export class SessionEnd {
 	}
 
 	/** Handles expired deadlines. Returns true if the connection has ended. */
-	check(now: number, lastStreamId: number): boolean {
+	checkDeadlines(now: number, lastStreamId: number): boolean {
 		if (now >= this.#deadline) {
 			this.#deadline = Infinity;
 			if (this.hasEnded) this.#socket.destroy();

@@ -156,8 +156,8 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		);
 	}
 
-	check(now: number): void {
-		if (this.sessionEnd.check(now, this.lastStreamId)) return;
+	checkDeadlines(now: number): void {
+		if (this.sessionEnd.checkDeadlines(now, this.lastStreamId)) return;
 		switch (this.#deadlines.findExpired(now)) {
 			case 'write':
 				if (this.frames.hasProgressed()) {
@@ -176,7 +176,7 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 				this.sessionEnd.endNow(this.lastStreamId, H2_ERROR.none);
 				return;
 		}
-		for (const stream of this.streams.values()) stream.check(now);
+		for (const stream of this.streams.values()) stream.checkDeadlines(now);
 		this.sendPending();
 	}
 

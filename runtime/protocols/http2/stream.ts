@@ -305,7 +305,7 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 	}
 
 	/** Handles expired deadlines. */
-	check(now: number): void {
+	checkDeadlines(now: number): void {
 		this.output.releaseIdleMemory();
 		if (now >= this.#writeDeadline) {
 			this.#writeDeadline = Infinity;

@@ -154,7 +154,7 @@ export class Http3Connection
 		if (!this.#hasEnded) this.#quicConnection.flush();
 	}
 
-	check(now: number): void {
+	checkDeadlines(now: number): void {
 		if (this.#hasEnded) return;
 		if (now >= this.#lastGoAwayDeadline) this.#sendLastGoAway();
 		const { idleTimeout } = this.engine.limits;
@@ -169,7 +169,7 @@ export class Http3Connection
 			if (now >= request.headDeadline) {
 				this.engine.host.countRefusal('header_timeout');
 				this.failStream(request, H3_ERROR.cancel);
-			} else request.stream?.check(now);
+			} else request.stream?.checkDeadlines(now);
 			if (this.#hasEnded) return;
 		}
 		this.#isProcessing = false;

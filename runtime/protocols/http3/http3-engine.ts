@@ -15,7 +15,7 @@ import { QPACK_FIELD_FORMAT } from './qpack-encoder.ts';
 export interface EngineConnection extends ClosableConnection {
 	readonly info: ConnectionInfo;
 	/** Handles expired deadlines. `now` is from `performance.now()`. */
-	check(now: number): void;
+	checkDeadlines(now: number): void;
 	/** Starts a graceful shutdown. */
 	drain(): void;
 	/** Closes the connection at once. */
@@ -100,7 +100,7 @@ export class Http3Engine {
 	#onTick(): boolean {
 		const now = performance.now();
 		this.now = now;
-		for (const connection of this.connections) connection.check(now);
+		for (const connection of this.connections) connection.checkDeadlines(now);
 		this.refreshLimits();
 		return this.connections.size > 0;
 	}

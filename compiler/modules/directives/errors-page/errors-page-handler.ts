@@ -46,7 +46,7 @@ export function compileErrorsPage(step: ErrorsPageStep, cx: CompileContext, next
 		text: text === undefined ? undefined : cx.template(text, 'empty'),
 		pageFolder: folder === undefined ? undefined : { path: folder, reader: cx.lease('files', {}) },
 	};
-	cx.answerErrors();
+	cx.enableErrorPages();
 	const answerError = (x: Exchange): void | Promise<void> => answerWithPage(x, x.error!.status, pages);
 	if (!intercept) {
 		return x => {

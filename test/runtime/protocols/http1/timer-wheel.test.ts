@@ -17,7 +17,7 @@ class WheelItem implements TimedItem {
 		this.deadline = deadline;
 	}
 
-	check(now: number): void {
+	checkDeadlines(now: number): void {
 		this.looks++;
 		if (now < this.deadline) return;
 		this.fired.push(now);
