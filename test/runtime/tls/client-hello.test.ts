@@ -64,14 +64,20 @@ hello('a ClientHello is incomplete until its last byte, however it is split, and
 	assert.is(typeof read === 'string' ? read : read.serverName, 'sub.example.com');
 });
 
+/** Returns the processor time of this process. Only the sum is exact: the kernel divides it into the two parts by its clock ticks. */
+function processorMicroseconds(): number {
+	const { user, system } = process.cpuUsage();
+	return user + system;
+}
+
 hello('an endless ClientHello in one-byte records costs little to parse', () => {
 	const most = Buffer.alloc(9000);
 	most.writeUInt32BE(0x0100ffff - 3);
 	const records = Buffer.concat([...most].map(byte => Buffer.from([22, 3, 1, 0, 1, byte])));
 	const looks = 200;
-	const { user } = process.cpuUsage();
+	const before = processorMicroseconds();
 	for (let look = 0; look < looks; look++) assert.is(readClientHello(records), 'incomplete');
-	const spent = (process.cpuUsage().user - user) / 1000;
+	const spent = (processorMicroseconds() - before) / 1000;
 	assert.ok(spent < looks * 2, `${spent} ms for ${looks} looks`);
 	const whole = bytes.subarray(5);
 	const cut = Buffer.concat([...whole].map(byte => Buffer.from([22, 3, 1, 0, 1, byte])));
@@ -100,9 +106,9 @@ function collectingCost(recordCount: number): number {
 	const message = Buffer.alloc(recordCount);
 	message.writeUInt32BE(0x0100ffff - 3);
 	const records = Buffer.concat([...message].map(byte => Buffer.from([22, 3, 1, 0, 1, byte])));
-	const { user } = process.cpuUsage();
+	const before = processorMicroseconds();
 	assert.is(collectByteByByte(records), 'incomplete');
-	return process.cpuUsage().user - user;
+	return processorMicroseconds() - before;
 }
 
 hello('a ClientHello that arrives byte by byte is parsed like a whole one', () => {
