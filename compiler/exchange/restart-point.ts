@@ -8,7 +8,7 @@ import type { Exchange } from './exchange.ts';
  */
 export function restartPoint(x: Exchange): () => void {
 	const { request, response, stepBase, exclusiveGroups, answeredBy } = x;
-	const { method, host, path, query } = request;
+	const { method, host, authority, path, query } = request;
 	const requestHeaders = request.headers.clone();
 	const responseHeaders = response.headers.clone();
 	return () => {
@@ -17,7 +17,7 @@ export function restartPoint(x: Exchange): () => void {
 		response.status = 0;
 		response.trailers = undefined;
 		response.headers = responseHeaders.clone();
-		Object.assign(request, { method, host, path, query });
+		Object.assign(request, { method, host, authority, path, query });
 		request.headers.clear();
 		for (const [name, value] of requestHeaders) request.headers.add(name, value);
 		x.stepBase = stepBase;

@@ -38,10 +38,12 @@ const upstream = createServer(async (request, response) => {
 	} else if (target === '/v1/part' && request.headers.range) {
 		assert.is(request.headers['x-added'], '1');
 		assert.match(request.headers.host!, /^again\.(?!again)/);
+		assert.is(request.headers['x-host'], 'again.a.example');
 		response.writeHead(206, { 'Content-Range': 'bytes 0-2/8' }).end('an ');
 	} else if (target === '/v1/part') {
 		assert.is(request.headers['x-added'], '1');
 		assert.match(request.headers.host!, /^again\.(?!again)/);
+		assert.is(request.headers['x-host'], 'again.a.example');
 		response.end('an old one');
 	} else {
 		response.setHeader('Cache-Control', 'max-age=60');
@@ -85,6 +87,7 @@ http://a.example:${port} {
 		handle /part {
 			request_header +X-Added 1
 			request_header Host again.{host}
+			request_header X-Host {host}
 			header X-Handled yes
 			rewrite * /v1{path}
 			reverse_proxy 127.0.0.1:${upstreamPort}
