@@ -106,16 +106,17 @@ export function createCacheHandler(rules: CacheRules): Handler {
 function handleUnsafeMethod(rules: CacheRules, x: Exchange): void | Promise<void> {
 	x.cacheStatus = 'bypass';
 	rules.cache.countEvent('bypass');
+	// Later handlers may change the host.
+	const host = cacheKeyHost(x.request);
 	return runAfter(rules.next(x), () => {
 		if (rules.addsStatus) addCacheStatus(x, 'svc; fwd=method');
 		const { status, headers } = x.response;
 		if (x.upgradeCallback !== undefined || status < 200 || status >= 400) return;
-		const host = cacheKeyHost(x.request);
 		const invalidations = [rules.cache.invalidate(host, x.received.path, x.received.query)];
 		for (const name of ['location', 'content-location']) {
 			const url = headers.get(name);
 			if (url === undefined) continue;
-			const baseUrl = `${x.request.scheme}://${x.request.authority}${x.received.path}`;
+			const baseUrl = `${x.request.scheme}://${host}${x.received.path}`;
 			const targetUrl = URL.canParse(url, baseUrl) ? new URL(url, baseUrl) : undefined;
 			// A URL of another host must not be invalidated.
 			if (targetUrl?.host !== new URL(baseUrl).host) continue;
@@ -345,9 +346,12 @@ function fetchResponse(rules: CacheRules, x: Exchange, requestedFetch: Fetch): v
 	const requestedAt = x.now();
 	const purgeEpoch = cache.urlEpoch(cacheKeyHost(request), x.received.path, x.received.query);
 	const { stepBase, exclusiveGroups: exclusive } = x;
-	const { method, path, query } = request;
+	const { method, host, authority, path, query } = request;
 	const restoreRequest = (): void => {
 		x.stepBase = stepBase;
+		// The authority is part of the URL by which the response is purged.
+		request.host = host;
+		request.authority = authority;
 		request.headers.clear();
 		for (let i = 0; i < originalHeaders.size; i++)
 			request.headers.add(originalHeaders.nameAt(i), originalHeaders.valueAt(i));

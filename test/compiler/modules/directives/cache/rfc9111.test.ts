@@ -265,8 +265,11 @@ const validation = suite('validation');
 validation('starts over with the original request if the origin confirms a different entity tag', async () => {
 	const seen: string[] = [];
 	const rewriting = (answer: OriginAnswer) => (x: Exchange) => {
-		seen.push(`${x.request.method} ${x.request.path}?${x.request.query} ${x.exclusiveGroups}`);
+		const { method, host, authority, path, query } = x.request;
+		seen.push(`${method} ${host} ${authority}${path}?${query} ${x.exclusiveGroups}`);
 		x.request.method = 'HEAD';
+		x.request.host = 'elsewhere.test';
+		x.request.authority = 'elsewhere.test';
 		x.request.path = '/elsewhere';
 		x.request.query = 'x';
 		x.exclusiveGroups = 1;
@@ -280,7 +283,7 @@ validation('starts over with the original request if the origin confirms a diffe
 	);
 	await site.get('/a?b');
 	const answer = await site.wait(5).get('/a?b');
-	assert.equal(seen, ['GET /a?b 0', 'GET /a?b 0']);
+	assert.equal(seen, ['GET example.test example.test/a?b 0', 'GET example.test example.test/a?b 0']);
 	assert.is(answer.body, 'answer 3');
 });
 
@@ -307,6 +310,26 @@ validation('concurrent requests do not wait for a response that must be validate
 	}
 });
 
+const invalidation = suite('invalidation (RFC 9111 §4.4)');
+
+invalidation('is by the host that the client has asked for, even if later handlers change it', async () => {
+	const cache = new FakeCache();
+	const withOriginHost = (answer: OriginAnswer) => (x: Exchange) => {
+		x.request.host = 'origin.test';
+		x.request.authority = 'origin.test';
+		return answer;
+	};
+	const site = new CachedSite({ cache }).script(withOriginHost(FRESH), withOriginHost(FRESH), FRESH);
+	await site.get('/a');
+	cache.invalidate('example.test', '/a', undefined);
+	assert.is((await site.get('/a')).cache, 'miss');
+	assert.is((await site.get('/a')).cache, 'hit');
+	site.script(withOriginHost({ status: 201 }), FRESH);
+	await site.get('/a', { method: 'POST' });
+	assert.is((await site.get('/a')).cache, 'miss');
+});
+
 table.run();
+invalidation.run();
 validation.run();
 partial.run();
