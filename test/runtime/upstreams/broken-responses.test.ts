@@ -6,17 +6,21 @@ import { onRequestHead, scriptedUpstream } from './scripted-upstream.ts';
 
 const test = suite('broken responses');
 
-const DIRECTIVES = ['encode gzip', 'templates'];
+const READERS = [
+	{ name: 'encode', directive: 'encode gzip', subdirective: '' },
+	{ name: 'templates', directive: 'templates', subdirective: '' },
+	{ name: 'response_buffers', directive: '', subdirective: 'response_buffers 8KiB' },
+];
 
-for (const directive of DIRECTIVES) {
-	test(`with ${directive}, an upstream that fails within its response is a bad gateway`, async () => {
+for (const { name, directive, subdirective } of READERS) {
+	test(`with ${name}, an upstream that fails within its response is a bad gateway`, async () => {
 		const upstream = await scriptedUpstream(socket =>
 			onRequestHead(socket, head => {
 				socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5000\r\n\r\nonly these');
 				if (!head.startsWith('GET /slow ')) socket.end();
 			}),
 		);
-		const proxy = `reverse_proxy ${upstream.address} {\ntransport http {\nread_timeout 200ms\n}\n}`;
+		const proxy = `reverse_proxy ${upstream.address} {\n${subdirective}\ntransport http {\nread_timeout 200ms\n}\n}`;
 		const errors = 'handle_errors {\n@page path /page\nrespond @page "status {err.status_code}" 200\n}';
 		const text = `{\nadmin off\n}\nhttp://:0 {\nbind 127.0.0.1\n${directive}\n${proxy}\n${errors}\n}\n`;
 		const input = { format: 'configfile' as const, text, name: 'Configfile' };

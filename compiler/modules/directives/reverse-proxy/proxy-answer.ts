@@ -2,6 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Duplex } from 'node:stream';
 import type { ProxyFacts } from '../../../codegen/context/proxy-facts.ts';
+import { asBrokenResponse } from '../../../exchange/broken-response.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { VIA_BY_PROTOCOL, VIA_PSEUDONYM } from '../../../exchange/forwarded-request.ts';
 import type { Handler } from '../../../exchange/handler.ts';
@@ -60,9 +61,7 @@ export function answerFromUpstream(
 		},
 		error => {
 			response.body = null;
-			throw new HttpError(502, 'The upstream closed the connection before its response was complete.', {
-				cause: error,
-			});
+			throw asBrokenResponse(error);
 		},
 	);
 }
