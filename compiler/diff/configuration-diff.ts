@@ -253,7 +253,7 @@ class Comparison {
 		const [before, after] = this.#sides;
 		const mask = new SecretMask([before.document, after.document]);
 		for (const folder of new Set([...before.unreadableFolders, ...after.unreadableFolders]))
-			this.#blindSpots.add(`the files in ${folder} are not known, as this machine has no such folder`);
+			this.#blindSpots.add(`the files in ${folder} are not known, as this machine cannot read the folder`);
 		const changes: MeaningChange[] = [];
 		for (const { request, upstream, aspects, classes } of this.#groupsByDifference.values()) {
 			changes.push({

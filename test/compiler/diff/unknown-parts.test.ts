@@ -138,9 +138,9 @@ unknownParts('files and template pages that a running server does not read', asy
 	assert.is(changesOf(await runningDiff('root site\nfile_server', 'respond "" 500'), 'status')[0]?.after, '500');
 });
 
-unknownParts('the files of a folder that this machine does not have are named', async () => {
+unknownParts('a folder that this machine cannot read is named', async () => {
 	const { blindSpots } = await diff('root /no/such/folder\nfile_server', 'respond "hi"');
-	assert.equal(blindSpots, ['the files in /no/such/folder are not known, as this machine has no such folder']);
+	assert.equal(blindSpots, ['the files in /no/such/folder are not known, as this machine cannot read the folder']);
 	assert.equal((await diff('root site\nfile_server', 'respond "hi"')).blindSpots, []);
 });
 
