@@ -44,7 +44,7 @@ function pathsToCover(matcher: Matcher): readonly string[] | undefined {
 		const values = pathValuesOf(matcher);
 		if (!values) return [];
 		// A list without values matches no request, so every other list covers it.
-		return values[0] === undefined ? undefined : [values[0], literalBeginning(values[0])];
+		return values[0] === undefined ? undefined : [values[0]];
 	}
 	const paths: string[] = [];
 	for (const part of matcher.of as readonly Matcher[]) {
@@ -53,8 +53,4 @@ function pathsToCover(matcher: Matcher): readonly string[] | undefined {
 		paths.push(...partPaths);
 	}
 	return paths;
-}
-
-function literalBeginning(pattern: string): string {
-	return /^[^*?[\]\\]*/.exec(pattern)![0];
 }
