@@ -6,6 +6,7 @@ import { dirname, resolve } from 'node:path';
 import { nameCompatiblePlaceholders } from '../codegen/placeholders/shorthands.ts';
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Document } from '../document/document.ts';
+import { escapePointer } from '../document/json-pointer.ts';
 import { registryOf } from '../lower/registry.ts';
 import { COMPATIBLE_FALLBACK_POLICY } from '../modules/matchers/file.ts';
 import { compile } from '../pipeline/compile.ts';
@@ -228,7 +229,7 @@ function* stepsOf(
 	if (!('handler' in value) && 'pipeline' in value) yield { pointer, sharesCondition: false };
 	const isConditionalGroup = 'handler' in value && value.handler === 'group' && 'when' in value;
 	for (const [name, part] of Object.entries(value)) {
-		const partPointer = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+		const partPointer = `${pointer}/${escapePointer(name)}`;
 		if (!isConditionalGroup || name !== 'pipeline' || !Array.isArray(part)) yield* stepsOf(part, partPointer, false);
 		else for (const [index, step] of part.entries()) yield* stepsOf(step, `${partPointer}/${index}`, true);
 	}
@@ -403,7 +404,11 @@ function firstDifference(first: unknown, second: unknown, pointer: string): Diff
 	if (typeof first !== 'object' || typeof second !== 'object' || first === null || second === null)
 		return { pointer, values: [first, second] };
 	for (const name of new Set([...Object.keys(first), ...Object.keys(second)])) {
-		const difference = firstDifference(first[name as never], second[name as never], `${pointer}/${name}`);
+		const difference = firstDifference(
+			first[name as never],
+			second[name as never],
+			`${pointer}/${escapePointer(name)}`,
+		);
 		if (difference !== undefined) return difference;
 	}
 	return undefined;

@@ -1,5 +1,6 @@
 /** Numbers the steps that a site may run: the site's own steps from 0, and the steps of named routes from FIRST_ROUTE_STEP. */
 import type { Site, Step } from '../../document/document.ts';
+import { escapePointer } from '../../document/json-pointer.ts';
 import { FIRST_ROUTE_STEP } from '../../exchange/step-place.ts';
 
 /** Calls `visit` for every step inside `value`, with its JSON pointer. An outer step comes before the steps nested in it. */
@@ -7,7 +8,7 @@ export function forEachStep(value: object, pointer: string, visit: (step: Step, 
 	if ('handler' in value) visit(value as Step, pointer);
 	for (const [name, child] of Object.entries(value)) {
 		if (typeof child !== 'object' || child === null) continue;
-		forEachStep(child, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, visit);
+		forEachStep(child, `${pointer}/${escapePointer(name)}`, visit);
 	}
 }
 
