@@ -20,6 +20,9 @@ import {
 import { quoteWord } from '../command/arguments.ts';
 import { CommandFailure } from '../command/command.ts';
 
+/** The user ID with which `fchown` leaves the owner as it is. */
+const UNCHANGED_OWNER = -1;
+
 /**
  * Writes the text to a temporary file and renames that over `file`. Keeps the mode, and the owner and group as far as permitted,
  * and replaces the target of a symbolic link, not the link. `name` is the file's name for messages. @throws
@@ -58,22 +61,31 @@ function checkIsUtf8(bytes: Buffer, name: string): void {
 	);
 }
 
-/** Creates a file with the owner, group and mode of another, before it has any content. */
+/** Creates a file with the mode of another, and its owner and group as far as permitted, before it has any content. */
 function writeLike({ uid, gid, mode }: Stats, file: string, text: string): void {
 	const descriptor = openSync(file, 'wx', 0o600);
 	try {
-		const { uid: ownUid, gid: ownGid } = statSync(file);
-		if (uid !== ownUid || gid !== ownGid) {
-			try {
-				fchownSync(descriptor, uid, gid);
-			} catch {
-				// Only root can give a file to another user. Otherwise, whoever runs the command owns the file, as with most editors.
-			}
-		}
+		giveTo(descriptor, uid, gid);
 		// The mode is set last, because a change of the owner clears some of its bits. Unlike `open`, `fchmod` ignores the umask.
 		fchmodSync(descriptor, mode & 0o7777);
 		writeFileSync(descriptor, text);
 	} finally {
 		closeSync(descriptor);
+	}
+}
+
+/**
+ * Changes the owner and group of a file as far as permitted. Only root can give a file to another user, so otherwise whoever runs
+ * the command owns the file, as with most editors. They can still give it to a group that they are in, so that the group, such as
+ * that of the server, keeps its rights.
+ */
+function giveTo(descriptor: number, uid: number, gid: number): void {
+	for (const owner of [uid, UNCHANGED_OWNER]) {
+		try {
+			fchownSync(descriptor, owner, gid);
+			return;
+		} catch {
+			// Not permitted.
+		}
 	}
 }

@@ -81,6 +81,36 @@ fixing('a file keeps the rights of its group, whatever the umask, and its owner 
 	assert.equal([stats.uid, stats.gid], [uid, gid]);
 });
 
+// Only the superuser can act as another user.
+if (process.getuid!() === 0) {
+	fixing('a file of another user keeps its group if whoever fixes it is in that group', async () => {
+		const [otherUser, user, userGroup, sharedGroup] = [65_530, 65_531, 65_532, 65_533];
+		const { path: file } = inputOf(UNUSED);
+		chownSync(file, otherUser, sharedGroup);
+		chmodSync(file, 0o640);
+		chownSync(path.dirname(file), user, userGroup);
+		const { changedFiles } = await fixConfiguration(
+			{ format: 'configfile', text: UNUSED, name: 'Configfile', path: file },
+			OPTIONS,
+			'safe',
+		);
+		const groups = process.getgroups!();
+		process.setgroups!([sharedGroup]);
+		process.setegid!(userGroup);
+		process.seteuid!(user);
+		try {
+			writeFixes(changedFiles);
+		} finally {
+			process.seteuid!(0);
+			process.setegid!(0);
+			process.setgroups!(groups);
+		}
+		const { uid, gid, mode } = statSync(file);
+		assert.is(readFileSync(file, 'utf8'), USED);
+		assert.equal([uid, gid, mode & 0o7777], [user, sharedGroup, 0o640]);
+	});
+}
+
 fixing('a file that is not UTF-8 is left alone, because its other characters would be lost', async () => {
 	const { path: file } = inputOf(UNUSED);
 	const bytes = Buffer.from(`# caf\xe9\n${UNUSED}`, 'latin1');
