@@ -119,13 +119,13 @@ export class Confirmation {
 		return deadlineMs;
 	}
 
-	/** Confirms the pending load and returns it; undefined if none is pending. */
+	/** Confirms the pending load. Returns it with the generation that is served now; undefined if none is pending. */
 	confirm(): RevertibleLoad | undefined {
 		this.#forgetReplacedLoads();
 		const load = this.#pendingLoad?.load;
 		this.#clearPending();
 		load?.onKept?.();
-		return load;
+		return load && { ...load, generation: this.#generationOf(load) };
 	}
 
 	/** Rolls back the pending load, or a load whose earlier rollback failed. Resolves to undefined if there is no such load. */

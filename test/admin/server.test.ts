@@ -375,6 +375,31 @@ endpoints(
 	},
 );
 
+endpoints(
+	'a process of a cluster that awaits its confirmation is confirmed with the publication that it serves by then',
+	async () => {
+		const { ask, runtime, server } = await start({}, new FakeRuntime(), { isConfiguredByCluster: true });
+		let kept = 0;
+		const load = {
+			generation: runtime.generation,
+			shouldSave: false,
+			rollBack: async () => runtime.outcome,
+			onKept: () => {
+				kept++;
+			},
+		};
+		server.awaitConfirmation(load, { within: 60_000, maxErrorRate: undefined });
+		runtime.generation = 3;
+		assert.is(server.unconfirmedGeneration, 3);
+		assert.is(kept, 0);
+		const reply = await ask('POST /load/confirm');
+		assert.is(reply.status, 200);
+		assert.equal(reply.json, { generation: 3, diagnostics: [] });
+		assert.is(kept, 1);
+		assert.is(server.unconfirmedGeneration, undefined);
+	},
+);
+
 endpoints('POST /load answers 503 if the threads could not apply the configuration', async () => {
 	const { ask, runtime } = await start();
 	runtime.outcome = { result: 'failed', message: 'A thread died.' };
