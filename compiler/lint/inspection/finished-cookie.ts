@@ -58,10 +58,9 @@ export function finishedCookie(edit: FieldEdit, routes: NamedRoutes): string | u
 /** Returns the steps that certainly run after a step for all of its requests, up to the first that may answer. */
 function certainLaterSteps(startStep: WalkedStep, routes: NamedRoutes): Step[] {
 	const certainSteps: Step[] = [];
-	const met: Matcher[] = [];
+	const met = conditionsMetAt(startStep, routes);
 	let targetChanged = false;
 	for (let walked: WalkedStep | undefined = startStep; walked; walked = walked.pipeline.owner) {
-		met.push(...conditionsOf(walked));
 		const { steps } = walked.pipeline;
 		for (const { step, conditions } of flatten(
 			steps.slice(steps.indexOf(walked) + 1).map(({ step }) => step),
@@ -81,13 +80,10 @@ function certainLaterSteps(startStep: WalkedStep, routes: NamedRoutes): Step[] {
 /** Returns the steps that have certainly run before a step for all of its requests, the last first. */
 function certainEarlierSteps(startStep: WalkedStep, routes: NamedRoutes): Step[] {
 	const certainSteps: Step[] = [];
-	const met: Matcher[] = [];
+	const met = conditionsMetAt(startStep, routes);
 	let targetChanged = false;
 	for (let walked: WalkedStep | undefined = startStep; walked; walked = walked.pipeline.owner) {
-		met.push(...conditionsOf(walked));
-		const { steps } = walked.pipeline;
-		const earlierSteps = steps.slice(0, steps.indexOf(walked)).map(({ step }) => step);
-		for (const { step, conditions } of flatten(earlierSteps, routes).toReversed()) {
+		for (const { step, conditions } of earlierStepsInPipeline(walked, routes).toReversed()) {
 			targetChanged ||= changesTarget(step);
 			if (isCertain(step, conditions, targetChanged ? [] : met)) certainSteps.push(step);
 		}
@@ -103,9 +99,25 @@ function isCertain({ exclusive }: Step, conditions: readonly Matcher[], met: rea
 	);
 }
 
-/** Returns the conditions that hold for every request that runs a step: those of the step and of the branch around it. */
-function conditionsOf(walked: WalkedStep): Matcher[] {
-	return [walked.step.when as Matcher | undefined, branchOf(walked)?.when].filter(condition => condition !== undefined);
+/**
+ * Returns the conditions that every request meets when it runs a step: those of the step, and of the steps and branches that
+ * contain it, unless the request is changed in between.
+ */
+function conditionsMetAt(startStep: WalkedStep, routes: NamedRoutes): Matcher[] {
+	const met: Matcher[] = [];
+	for (let walked: WalkedStep | undefined = startStep; walked; walked = walked.pipeline.owner) {
+		if (walked.step.when) met.push(walked.step.when as Matcher);
+		if (earlierStepsInPipeline(walked, routes).some(({ step }) => changesTarget(step))) break;
+		const branch = branchOf(walked);
+		if (branch?.when) met.push(branch.when);
+	}
+	return met;
+}
+
+function earlierStepsInPipeline(walked: WalkedStep, routes: NamedRoutes): FlatStep[] {
+	const { steps } = walked.pipeline;
+	const earlierSteps = steps.slice(0, steps.indexOf(walked)).map(({ step }) => step);
+	return flatten(earlierSteps, routes);
 }
 
 /** Returns the branch of the enclosing step that contains a step. */
