@@ -117,6 +117,7 @@ http://127.0.0.1:${port} {
 	handle /up/* {
 		encode gzip
 		uri strip_prefix /up
+		request_header Host origin.test
 		${proxy}
 	}
 	handle /cached-encoded/* {

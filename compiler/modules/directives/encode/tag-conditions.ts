@@ -57,8 +57,9 @@ export class UnencodedTags {
 	}
 }
 
-function tagKeyOf({ request, received }: Exchange, tag: string): string {
-	return `${request.host}${received.path}?${received.query ?? ''} ${tag}`;
+/** Uses the URL as received, because later handlers may change the host and the target. */
+function tagKeyOf({ received: { authority, path, query } }: Exchange, tag: string): string {
+	return `${authority}${path}?${query ?? ''} ${tag}`;
 }
 
 /** The preconditions of one GET or HEAD whose response may be compressed. */
