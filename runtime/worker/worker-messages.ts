@@ -128,7 +128,7 @@ export type MessageToWorker =
 export type MessageFromWorker = LifeCycleReport | ServiceRequest;
 
 /** Reports of a worker about requested steps and about its own state. The pool of worker threads handles these messages. */
-export type LifeCycleReport =
+type LifeCycleReport =
 	| { readonly type: 'prepared'; readonly attempt: number }
 	/** The UDP sockets of each listener that speaks HTTP/3, by key. The main thread must close the `relay` descriptors. */
 	| {
