@@ -660,7 +660,6 @@ export class PublishedConfiguration {
 		this.#serves = number;
 		this.#identity = publication?.identity;
 		this.#finalSince = undefined;
-		this.#isFromDisk = false;
 		this.#failures.delete(number);
 		this.#loadedPublication = sealed && { number, identity: publication?.identity, sealed };
 		this.#trafficAtLoad = this.#deps.traffic();
