@@ -19,7 +19,6 @@ import {
 	isSamePublication,
 	LOST_AFTER_MS,
 	type MachineFailure,
-	MIN_RATED_RESPONSES,
 	nextRollout,
 	type PublicationNumber,
 	type PublicationReference,
@@ -30,7 +29,6 @@ import {
 	type Rollout,
 	servesPublication,
 	shiftRollout,
-	type TrialTraffic,
 	wantedPublication,
 } from '../cluster/rollout-decision.ts';
 import { SAME_ID_HINT } from '../cluster/rollout-summary.ts';
@@ -46,6 +44,7 @@ import {
 import { StoreError } from '../storage/store.ts';
 import type { LoadFailureKind } from './load-failure.ts';
 import type { PublicationFolder, StoredPublication } from './publication-folder.ts';
+import { type ProcessTraffic, PublicationTraffic } from './publication-traffic.ts';
 
 /** Milliseconds between two checks of whether a publication must be loaded. Each answer from Redis causes another check. */
 const STEP_CHECK_INTERVAL_MS = 250;
@@ -59,8 +58,6 @@ const LOST_ROLLOUT_REASON = 'Redis has lost the rollout while the publication wa
 const MIN_OTHER_REPORTS = 3;
 /** Another process with this machine's ID is assumed to have ended after this many milliseconds without a report. */
 const FORGET_OTHER_PROCESS_MS = 30_000;
-/** Number of reports over which the error rate before a load is computed. */
-const MAX_TRAFFIC_SAMPLES = 60;
 
 /**
  * Age in milliseconds from which a publication that was read from the disk is called old. Newer ones have probably been
@@ -82,12 +79,6 @@ export type PublicationLoadResult =
 
 /** The result of `#load`. `unavailable` means that nothing has changed and that there is nothing to report to Redis. */
 type LoadOutcome = 'loaded' | 'refused' | 'unavailable';
-
-/** Numbers of responses since the process started. */
-export interface ProcessTraffic {
-	readonly requests: number;
-	readonly serverErrors: number;
-}
 
 export interface PublishedConfigurationDeps {
 	readonly rollouts: Pick<SharedRollout, 'report' | 'replace' | 'readPublication' | 'removeReport'>;
@@ -174,9 +165,7 @@ export class PublishedConfiguration {
 	#earlierLastGood: StoredPublication | undefined;
 	/** The publication that this process has loaded most recently. */
 	#loadedPublication: StoredPublication | undefined;
-	#trafficAtLoad: ProcessTraffic;
-	#errorRateBefore: number;
-	readonly #trafficSamples: ProcessTraffic[] = [];
+	readonly #traffic: PublicationTraffic;
 	#unreadySince: number | undefined;
 	#lastContactAt: number;
 	readonly #redisClock = new RedisClock();
@@ -215,8 +204,7 @@ export class PublishedConfiguration {
 		this.#identity = start.identity;
 		this.#highestKnown = start.serves;
 		this.#isFromDisk = start.isFromDisk === true;
-		this.#errorRateBefore = start.errorRateBefore;
-		this.#trafficAtLoad = deps.traffic();
+		this.#traffic = new PublicationTraffic(() => deps.traffic(), start.errorRateBefore);
 		this.#hasTakenOver = start.hasTakenOver;
 		const served = { number: start.serves, identity: start.identity };
 		// The previous process may have failed to load the publication that this one serves, so that failure no longer matters.
@@ -235,7 +223,7 @@ export class PublishedConfiguration {
 			serves: this.#serves,
 			identity: this.#identity,
 			isFromDisk: this.#isFromDisk,
-			errorRateBefore: this.#errorRateBefore,
+			errorRateBefore: this.#traffic.errorRateBefore,
 			failures,
 		};
 	}
@@ -346,7 +334,7 @@ export class PublishedConfiguration {
 		this.#isReporting = true;
 		this.#stopReportTimer();
 		try {
-			this.#sampleTraffic();
+			this.#traffic.takeSample();
 			const wouldCoordinate = this.#rollout !== undefined && isOnTrial(this.#rollout) && !this.#hasLostRollout;
 			const sentAt = this.#clock.threadNow();
 			const answer = await this.#deps.rollouts.report(this.#ownReport(), this.#revision, wouldCoordinate);
@@ -495,7 +483,7 @@ export class PublishedConfiguration {
 			...this.#served,
 			highestKnown: this.#highestKnown,
 			isReady,
-			traffic: this.#trialTraffic(),
+			traffic: this.#traffic.sinceLoad,
 			...(failure && { failure }),
 			host: hostname(),
 			pid: process.pid,
@@ -503,29 +491,6 @@ export class PublishedConfiguration {
 			version: this.#deps.version(),
 			...(this.#sameId && this.#sameId.count >= MIN_OTHER_REPORTS && { sameIdAs: this.#sameId.process }),
 		};
-	}
-
-	#trialTraffic(): TrialTraffic {
-		const { requests, serverErrors } = this.#deps.traffic();
-		return {
-			responses: requests - this.#trafficAtLoad.requests,
-			serverErrors: serverErrors - this.#trafficAtLoad.serverErrors,
-			errorRateBefore: this.#errorRateBefore,
-		};
-	}
-
-	#sampleTraffic(): void {
-		this.#trafficSamples.push(this.#deps.traffic());
-		if (this.#trafficSamples.length > MAX_TRAFFIC_SAMPLES) this.#trafficSamples.shift();
-	}
-
-	/** Returns the share of server errors in the last minute, or 0 if there were too few responses to tell. */
-	#recentErrorRate(): number {
-		const first = this.#trafficSamples[0];
-		if (!first) return 0;
-		const { requests, serverErrors } = this.#deps.traffic();
-		const responses = requests - first.requests;
-		return responses < MIN_RATED_RESPONSES ? 0 : (serverErrors - first.serverErrors) / responses;
 	}
 
 	/** Loads a publication if the rollout tells the machine to. Does nothing while a previous call is still in progress. */
@@ -540,7 +505,7 @@ export class PublishedConfiguration {
 			{
 				machine: this.#machine,
 				...this.#served,
-				traffic: this.#trialTraffic(),
+				traffic: this.#traffic.sinceLoad,
 				unreadySince: this.#unreadySince,
 				lastContactAt: this.#lastContactAt,
 				failure: this.#failures.get(publicationFor(rollout, this.#machine)),
@@ -610,7 +575,7 @@ export class PublishedConfiguration {
 		let result: PublicationLoadResult;
 		let sealed: Buffer | undefined;
 		let publication: Publication | undefined;
-		const errorRateBefore = this.#recentErrorRate();
+		const errorRateBefore = this.#traffic.recentErrorRate();
 		try {
 			sealed = number === 0 ? undefined : await this.#fetch(wanted);
 			const { sealedValues, publishers } = this.#deps;
@@ -662,9 +627,7 @@ export class PublishedConfiguration {
 		this.#finalSince = undefined;
 		this.#failures.delete(number);
 		this.#loadedPublication = sealed && { number, identity: publication?.identity, sealed };
-		this.#trafficAtLoad = this.#deps.traffic();
-		this.#errorRateBefore = errorRateBefore;
-		this.#trafficSamples.length = 0;
+		this.#traffic.onLoad(errorRateBefore);
 		if (!isTrial) await this.#useDisk(folder => folder.endTrial());
 		return 'loaded';
 	}
