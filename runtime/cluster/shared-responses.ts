@@ -31,6 +31,7 @@ import { PurgeHistory } from './purge-history.ts';
 import { withinLimit } from './redis-client.ts';
 import type { RedisReply } from './redis-connection.ts';
 import { RedisScript } from './redis-script.ts';
+import { ResponseLoader } from './response-loader.ts';
 import { ResponseMailbox } from './response-mailbox.ts';
 import type { SealedValues } from './sealed-values.ts';
 import { purgeStreamKey, type SharedPurges } from './shared-purges.ts';
@@ -314,7 +315,7 @@ export class SharedResponses {
 		let waitedMs = 0;
 		const remainingRedisMs = (): number => startedAt + this.#cluster.timeoutMs + waitedMs - performance.now();
 		const known = new Set(knownVersions);
-		const epochs = new UrlEpochs(cache, url);
+		const loader = new ResponseLoader(cache, url);
 		const endCount = this.#endCounts.get(thread);
 		for (let futileAttempts = 0; futileAttempts < MAX_FUTILE_ATTEMPTS; ) {
 			const limitMs = remainingRedisMs();
@@ -327,12 +328,12 @@ export class SharedResponses {
 			// Prepared before the command is sent, because the notification can arrive before the reply.
 			const preparedWait = intent === 'join' ? this.#mailbox.prepare(names.lease) : undefined;
 			try {
-				epochs.read();
+				loader.readEpochs();
 				const reply = await this.#sendConsultation(names, intent, token, settings.waitMs, known, limitMs);
 				if (reply.state === 'found') {
 					const historyRead = this.#history.readUpTo(reply.position);
 					await withinLimit(historyRead, remainingRedisMs(), 'no answer about purges in time');
-					const result = await this.#loadResponses(reply, names, cache, epochs, known);
+					const result = await this.#loadResponses(reply, names, loader, known);
 					if (result === 'loaded') {
 						this.#counts.found++;
 						return { outcome: 'loaded', versions: [...known] };
@@ -491,8 +492,7 @@ export class SharedResponses {
 	async #loadResponses(
 		{ rest, maxClockOffset }: ConsultReply,
 		{ responses }: RedisNames,
-		cache: SharedCache,
-		epochs: UrlEpochs,
+		loader: ResponseLoader,
 		known: Set<string>,
 	): Promise<'loaded' | 'overtaken' | 'unusable'> {
 		let isLoaded = false;
@@ -504,9 +504,7 @@ export class SharedResponses {
 			const record = await decodeRecord(value.subarray(separator + 1), name, this.#sealedValues);
 			if (record !== undefined && !this.#isPurged(record)) {
 				const head = { ...record.head, storedAt: record.head.storedAt - maxClockOffset };
-				const epoch = epochs.epochOf(head);
-				if (epoch === undefined) return 'overtaken';
-				const result = loadIntoMemory(cache, head, record.body, epoch);
+				const result = loader.load(head, record.body);
 				if (result === 'overtaken') return 'overtaken';
 				isLoaded ||= result;
 			}
@@ -650,55 +648,6 @@ export class SharedResponses {
 	/** Returns a name that reveals nothing about the text without the cluster's key, because URLs and fields may contain secrets. */
 	#deriveName(text: string): string {
 		return createHmac('sha256', this.#nameKey).update(text).digest().subarray(0, NAME_BYTES).toString('base64url');
-	}
-}
-
-/**
- * The epochs that URLs had before Redis was asked. A response is not loaded if its URL has been purged or invalidated since then.
- */
-class UrlEpochs {
-	readonly #cache: SharedCache;
-	readonly #urls: Map<string, RequestedUrl>;
-	readonly #epochs = new Map<string, number>();
-
-	constructor(cache: SharedCache, url: RequestedUrl) {
-		this.#cache = cache;
-		this.#urls = new Map([[urlText(url.host, url.path, url.query), url]]);
-	}
-
-	/** Reads the current epoch of each known URL. */
-	read(): void {
-		for (const [text, { host, path, query }] of this.#urls)
-			this.#epochs.set(text, this.#cache.urlEpoch(host, path, query));
-	}
-
-	/**
-	 * Returns the epoch of a response's URL; undefined if it has not been read yet, in which case the next {@link read} reads it.
-	 * If a cache key is configured, a response may belong to a different URL than the request.
-	 */
-	epochOf({ host, path, query }: CachedHead): number | undefined {
-		const text = urlText(host, path, query);
-		if (!this.#urls.has(text)) this.#urls.set(text, { host, path, query });
-		return this.#epochs.get(text);
-	}
-}
-
-/**
- * Stores a response in the cache's shared memory. Returns true if the cache then has this response or a newer one, and 'overtaken'
- * if its URL was purged or invalidated after `epoch`.
- */
-function loadIntoMemory(cache: SharedCache, head: CachedHead, body: Buffer, epoch: number): boolean | 'overtaken' {
-	try {
-		const writer = cache.store(head, body.byteLength, cache.maxBodyBytes, epoch);
-		if (writer === undefined) return cache.urlEpoch(head.host, head.path, head.query) === epoch ? false : 'overtaken';
-		if (writer.write(body) && writer.commit()) return true;
-		const variantText = head.selecting.join('\n');
-		return cache
-			.find(head.key)
-			.some(({ head: other }) => other.selecting.join('\n') === variantText && other.storedAt >= head.storedAt);
-	} catch (error) {
-		if (error instanceof LockLost) return false;
-		throw error;
 	}
 }
 
