@@ -160,7 +160,7 @@ export function runFile(
 }
 
 /**
- * Files of pure code that need their own process all the same: one adds modules to the registries before any other code reads
+ * Files of test/compiler that need their own process all the same: one adds modules to the registries before any other code reads
  * them, and one measures memory.
  */
 const OWN_PROCESS_FILES: readonly string[] = [
@@ -169,8 +169,9 @@ const OWN_PROCESS_FILES: readonly string[] = [
 ];
 
 /**
- * Reports whether a test file may run in one process with other files. The compiler is pure: its tests open no sockets, start no
- * threads and leave nothing behind that another test could notice. Loading the compiler takes longer than most of them run.
+ * Reports whether a test file may run in one process with other files. The compiler is pure, and its tests leave nothing behind
+ * that another test could notice: those of some directives open sockets, and close them. Loading the compiler takes longer than
+ * most of them run.
  */
 export function sharesProcess(file: string, root: string): boolean {
 	const name = path.relative(root, file).split(path.sep).join('/');
