@@ -32,8 +32,15 @@ dying.before(async () => {
 	const upstream = (origin.address() as { port: number }).port;
 	[port] = (await freePorts(1)) as [number];
 	const text = `http://127.0.0.1:${port} {
+	handle /held-long {
+		cache {
+			collapse 400ms
+		}
+		reverse_proxy 127.0.0.1:${upstream}
+	}
+	# The other requests wait as long as a busy machine may take.
 	cache {
-		collapse 400ms
+		collapse 1m
 	}
 	reverse_proxy 127.0.0.1:${upstream}
 }
