@@ -465,7 +465,10 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				if (this.#handleNoData(count)) continue;
 				return;
 			}
-			if (this.#usesBioPair) this.#flush();
+			if (this.#usesBioPair) {
+				this.#flush();
+				if (this.#ssl === 0n) return;
+			}
 			if (this.#readMemory !== undefined) socket.handleRead(count);
 			// The calls above may have closed the connection.
 			if (this.#ssl === 0n) return;
