@@ -15,6 +15,14 @@ interface AnsweringThread {
 	clientIp(x: Exchange): string;
 }
 
+/** The checks that the TLS settings of a listener require of requests. */
+export interface RequestChecks {
+	/** True if the host of a request must match the server name of the TLS handshake. */
+	readonly requiresSameHost: boolean;
+	/** Reports whether a connection must not serve any more requests; undefined if there are no such connections. */
+	readonly isOutdated: ((tls: TlsInfo) => boolean) | undefined;
+}
+
 /** Answers an HTTP-01 challenge (RFC 8555 §8.3) for any host. Returns false if the request is not for a pending challenge. */
 export function answerChallenge(x: Exchange, thread: AnsweringThread): boolean | Promise<boolean> {
 	const { tls } = thread;

@@ -24,6 +24,7 @@ import { DirectSocket, toDirectSocket } from '../sockets/direct-socket.ts';
 import { canStartTls, clientProof, directTlsThread, handshakeFacts, startTls } from '../sockets/start-tls.ts';
 import type { ClientProof } from '../sockets/tls-handle.ts';
 import { underlyingConnection } from '../sockets/tls-internals.ts';
+import type { RequestChecks } from './before-sites.ts';
 import { type ClientHello, ClientHelloCollector, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { type ClientRefusal, clientRefusalReason } from './client-verification.ts';
 import { ConnectionTerms } from './connection-terms.ts';
@@ -144,17 +145,23 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	/**
-	 * Returns a function that reports whether the given settings make a connection outdated. The settings are JSON and need not
-	 * have been applied yet. Returns undefined if they make no connection outdated. See `ConnectionTerms.isOutdated`.
+	 * Returns the checks that the given settings require of requests. The settings are JSON and need not have been applied yet; if
+	 * undefined, the applied settings are used.
 	 */
-	outdatedCheckFor(settingsJson: string | undefined): ((tls: TlsInfo) => boolean) | undefined {
+	requestChecksFor(settingsJson: string | undefined): RequestChecks {
 		const { connectionTerms } = this;
 		if (settingsJson === undefined || settingsJson === this.#settingsJson) {
 			const { outdated } = connectionTerms;
-			return outdated && (tls => outdated.has(tls));
+			return {
+				requiresSameHost: this.#selector.settings.strict_sni_host,
+				isOutdated: outdated && (tls => outdated.has(tls)),
+			};
 		}
 		const selector = this.#createSelector(JSON.parse(settingsJson) as ListenerTls);
-		return requestsCertificates(selector) ? tls => connectionTerms.isOutdated(tls, selector) : undefined;
+		return {
+			requiresSameHost: selector.settings.strict_sni_host,
+			isOutdated: requestsCertificates(selector) ? tls => connectionTerms.isOutdated(tls, selector) : undefined,
+		};
 	}
 
 	/**
@@ -170,11 +177,6 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	/** The current handshake settings. */
 	get selector(): HandshakeSelector {
 		return this.#selector;
-	}
-
-	/** True if the host of a request must match the server name of its handshake. */
-	get requiresSameHost(): boolean {
-		return this.#selector.settings.strict_sni_host;
 	}
 
 	onCertificateGone(certificate: TableCertificate): void {

@@ -3,7 +3,7 @@
 import { redirectToHttps } from '../../compiler/codegen/plan/https-redirect.ts';
 import { redirectPort } from '../../compiler/codegen/site-table.ts';
 import { asBrokenResponse } from '../../compiler/exchange/broken-response.ts';
-import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { failResponse } from '../../compiler/exchange/failed-response.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import { type AnswerOutcomeHandler, PendingAnswer } from '../../compiler/exchange/pending-answer.ts';
@@ -17,7 +17,7 @@ import { http3Counters, type QuicCounters } from '../metrics/http3-counters.ts';
 import { refusalSlot } from '../metrics/refusals.ts';
 import type { Http2Counters, Http3Counters, ProtocolHost, ProtocolLimits } from '../protocols/protocol.ts';
 import type { ThreadActivity } from '../threads/thread-activity.ts';
-import { answerChallenge, requireCurrentTerms, requireSameHost } from '../tls/before-sites.ts';
+import { answerChallenge, type RequestChecks, requireCurrentTerms, requireSameHost } from '../tls/before-sites.ts';
 import type { ThreadTls } from '../tls/thread-tls.ts';
 import { createDebugEntry } from './debug-entry.ts';
 import type { Generation, Generations, ListenerTable } from './generation.ts';
@@ -47,10 +47,8 @@ export class RequestHost implements ProtocolHost {
 	protocols: readonly string[] = DEFAULT_PROTOCOLS;
 	/** Limits the requests of the listener; undefined if it has no limit. */
 	admission: Admission | undefined = undefined;
-	/** True if the host of a request must match the server name of the TLS handshake. */
-	requiresSameHost = false;
-	/** Reports whether a connection must not serve any more requests; undefined if there are no such connections. */
-	isOutdated: ((tls: TlsInfo) => boolean) | undefined = undefined;
+	/** The checks of requests that came over TLS. */
+	tlsChecks: RequestChecks = { requiresSameHost: false, isOutdated: undefined };
 	/**
 	 * Called before the first request of each generation. The listener's settings may not have been applied yet, because requests
 	 * see a generation as soon as shared memory names it.
@@ -155,8 +153,9 @@ export class RequestHost implements ProtocolHost {
 
 	/** Runs the site of a request, after the checks that apply to all sites. May throw for a malformed path. */
 	#serve(x: Exchange, generation: Generation): void | Promise<void> {
-		if (this.requiresSameHost) requireSameHost(x);
-		if (this.isOutdated !== undefined) requireCurrentTerms(x, this.isOutdated);
+		const { requiresSameHost, isOutdated } = this.tlsChecks;
+		if (requiresSameHost) requireSameHost(x);
+		if (isOutdated !== undefined) requireCurrentTerms(x, isOutdated);
 		const { tls } = this.#thread;
 		if (tls.mayHaveChallenge && x.connection.tls === undefined) {
 			const challengeResult = answerChallenge(x, this.#thread);

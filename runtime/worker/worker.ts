@@ -465,7 +465,7 @@ class DataPlaneWorker implements RequestHostThread {
 			onConnectionEnded: () => this.onConnectionEnded(),
 		});
 		host.onNewGeneration = table => {
-			host.isOutdated = server.outdatedCheckFor(table?.tls);
+			host.tlsChecks = server.requestChecksFor(table?.tls);
 		};
 		return server;
 	}
@@ -509,8 +509,7 @@ class DataPlaneWorker implements RequestHostThread {
 		const tlsJson = this.generations.newest.tables.get(address.key)?.tls;
 		if (protocol instanceof TlsServer && tlsJson !== undefined) {
 			protocol.configure(tlsJson);
-			host.requiresSameHost = protocol.requiresSameHost;
-			host.isOutdated = protocol.outdatedCheckFor(tlsJson);
+			host.tlsChecks = protocol.requestChecksFor(tlsJson);
 			const handshakeRate = this.#handshakeRates.get(address.key);
 			handshakeRate?.configure(serverSettings.limits ?? {});
 			protocol.limitHandshakes(handshakeRate, serverSettings.timeouts?.handshake);

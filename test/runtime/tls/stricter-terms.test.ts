@@ -132,11 +132,13 @@ terms(
 		const info = (serverName: string): TlsInfo => ({
 			...{ version: 'tls1.3', cipherSuite: '', protocol: 'h2', serverName, resumed: false },
 		});
-		assert.is(server.outdatedCheckFor(JSON.stringify(current)), undefined);
-		const isOutdated = server.outdatedCheckFor(JSON.stringify(next))!;
+		const checksFor = (settings: object) => server.requestChecksFor(JSON.stringify(settings));
+		assert.equal(checksFor(current), { requiresSameHost: false, isOutdated: undefined });
+		const isOutdated = checksFor(next).isOutdated!;
 		assert.is(isOutdated(info('a.test')), true);
 		assert.is(isOutdated(info('b.test')), false);
-		assert.is(server.outdatedCheckFor(JSON.stringify({ ...current, default_sni: 'b.test' })), undefined);
+		assert.is(checksFor({ ...current, default_sni: 'b.test' }).isOutdated, undefined);
+		assert.is(checksFor({ ...current, strict_sni_host: true }).requiresSameHost, true);
 		listener.close();
 	},
 );

@@ -75,7 +75,11 @@ host('the first request of a generation is refused if the generation demands mor
 	});
 	const listenerTable = { table, servedHosts: undefined, tls: 'stricter' };
 	host.onNewGeneration = given => {
-		host.isOutdated = given?.tls === 'stricter' ? tls => tls.serverName === 'a.example' : undefined;
+		const isStricter = given?.tls === 'stricter';
+		host.tlsChecks = {
+			requiresSameHost: false,
+			isOutdated: isStricter ? tls => tls.serverName === 'a.example' : undefined,
+		};
 	};
 	const statusOf = (serverName: string): number => {
 		const x = fakeExchange();
