@@ -14,8 +14,6 @@ interface Terms {
 	/** The name by which the policy was selected. */
 	readonly name: string;
 	readonly auth: ClientAuth | undefined;
-	/** The {@link ClientTrust.key} of the certificates that verified the client. */
-	readonly trustKey: string | undefined;
 }
 
 /** The terms of client authentication of a listener's connections, over TCP and QUIC. */
@@ -23,6 +21,8 @@ export class ConnectionTerms {
 	readonly #tls: ThreadTls;
 	/** Connections without client authentication that sent a server name have no entry. */
 	readonly #termsByTls = new WeakMap<TlsInfo, Terms>();
+	/** Keys may be long, because they contain certificates. Connections share them, and none is computed for each connection. */
+	readonly #keyByAuth = new WeakMap<ClientAuth, string>();
 	#outdated: WeakSet<TlsInfo> | undefined;
 
 	constructor(tls: ThreadTls) {
@@ -37,12 +37,13 @@ export class ConnectionTerms {
 	/** Records the terms of a new connection. `name` is the name by which its policy was selected. */
 	record(tls: TlsInfo, name: string, auth: ClientAuth | undefined): void {
 		if (auth === undefined && name === tls.serverName) return;
-		this.#termsByTls.set(tls, { name, auth, trustKey: auth && canonicalJson(auth) });
+		this.#termsByTls.set(tls, { name, auth });
 	}
 
 	/** Returns the {@link ClientTrust.key} of the certificates that verified a client; undefined without client authentication. */
 	trustKeyOf(tls: TlsInfo): string | undefined {
-		return this.#termsByTls.get(tls)?.trustKey;
+		const auth = this.#termsByTls.get(tls)?.auth;
+		return auth && this.#keyOf(auth);
 	}
 
 	/** Reports whether the current policy for a connection's name demands more of its client than its handshake did. */
@@ -60,12 +61,21 @@ export class ConnectionTerms {
 		const oldAuth = terms?.auth;
 		if (oldAuth === undefined) return auth.mode === 'verify_if_given';
 		if (oldAuth.mode !== auth.mode && oldAuth.mode !== 'require_and_verify') return false;
-		const oldKey = terms!.trustKey!;
-		const key = canonicalJson(auth);
+		const oldKey = this.#keyOf(oldAuth);
+		const key = this.#keyOf(auth);
 		if (oldKey === key) return true;
 		if ((oldAuth.trust_pool === undefined) !== (auth.trust_pool === undefined)) return false;
 		const oldTrust = this.#tls.trustFor(oldKey);
 		const trust = this.#tls.trustFor(key);
 		return oldTrust !== undefined && trust !== undefined && trustsAllOf(trust, oldTrust);
+	}
+
+	#keyOf(auth: ClientAuth): string {
+		let key = this.#keyByAuth.get(auth);
+		if (key === undefined) {
+			key = canonicalJson(auth);
+			this.#keyByAuth.set(auth, key);
+		}
+		return key;
 	}
 }
