@@ -253,8 +253,7 @@ class ServerProcess {
 		const { terms, program, input } = offer;
 		const rollBack = async (): Promise<RollbackOutcome> => {
 			void channel.report('reverting');
-			// This process may have loaded another publication since it took over.
-			const { fleet } = this.#options;
+			const fleet = this.#previousFleet;
 			let rollbackResult = await this.#handOver({ input, program: keptProgram(program), shouldSave: false, fleet });
 			// Where processes cannot see each other's descriptors, the kept descriptor of the program's file cannot be used, and
 			// the program is started by its path.
@@ -425,6 +424,15 @@ class ServerProcess {
 	get #currentFleet(): FleetStart | undefined {
 		const { fleet } = this.#options;
 		return fleet && { ...fleet, ...this.#publishedConfiguration?.startOfSuccessor };
+	}
+
+	/**
+	 * The state with which a successor serves the publication that this process began with, because it may have loaded another one
+	 * since; undefined without a cluster.
+	 */
+	get #previousFleet(): FleetStart | undefined {
+		const { fleet } = this.#options;
+		return fleet && { ...fleet, failures: this.#publishedConfiguration?.failures ?? fleet.failures };
 	}
 
 	/** Returns the configuration being served, or undefined before the first load. */

@@ -116,6 +116,9 @@ class Machine {
 	}
 }
 
+/** A file of accounts for `basic_auth`. */
+const ACCOUNT_TEXT = 'ada:$2b$05$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW\n';
+
 /** Machines with one Redis, and the folder from which an operator publishes. */
 class Fleet {
 	readonly redis: RedisServer;
@@ -454,8 +457,7 @@ rollouts('a machine that cannot load the publication at its start serves its las
 
 		// The second publication names a file, which is deleted after the other machine has loaded the publication.
 		const accountFile = path.join(temporaryFolder(), 'accounts');
-		const accountText = 'ada:$2b$05$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW\n';
-		writeFileSync(accountFile, accountText);
+		writeFileSync(accountFile, ACCOUNT_TEXT);
 		const site = `basic_auth /private/* {\n\t\thtpasswd ${accountFile}\n\t}\n\trespond "two"`;
 		const second = await fleet.publish(site, '--observe', '0s', '--wait');
 		assert.is(second.status, 0, second.text);
@@ -491,7 +493,7 @@ rollouts('a machine that cannot load the publication at its start serves its las
 		);
 
 		// Once the file exists again, the machine loads the publication without a command.
-		writeFileSync(accountFile, accountText);
+		writeFileSync(accountFile, ACCOUNT_TEXT);
 		await fleet.untilAllServe('two');
 		await until(
 			'the second publication on the disk',
@@ -674,6 +676,33 @@ rollouts('an upgraded process that ends while it serves a publication on trial s
 		const ended = await fleet.untilPhase('stopped');
 		assert.is(ended.reason, 'the process ended unexpectedly while it served the publication');
 		await fleet.untilAllServe('one');
+	} finally {
+		await fleet.stop();
+	}
+});
+
+rollouts('after an upgrade is undone, the machine still reports the publication that failed on it', async () => {
+	const fleet = await Fleet.create(1);
+	const { control, servingPid, upgrade } = controlsOf(fleet);
+	try {
+		await fleet.start();
+		assert.is((await fleet.publish('respond "one"', '--observe', '0s', '--wait')).status, 0);
+		const upgraded = await upgrade({});
+		// The publication names a file that is deleted before the machine loads it.
+		const accountFile = path.join(temporaryFolder(), 'accounts');
+		writeFileSync(accountFile, ACCOUNT_TEXT);
+		process.kill(upgraded, 'SIGSTOP');
+		const published = await fleet.publish(`basic_auth {\n\t\thtpasswd ${accountFile}\n\t}`, '--observe', '0s');
+		rmSync(accountFile);
+		process.kill(upgraded, 'SIGCONT');
+		fleet.write('respond "not published"');
+		assert.is(published.status, 0, published.text);
+		await fleet.untilPhase('stopped');
+		const failureBefore = (await fleet.status()).machines[0]!.failure;
+		assert.is(failureBefore?.publication, 2);
+		assert.is((await control('/load/revert')).status, 200);
+		await until('the report of the previous program', async () => (await servingPid()) !== upgraded);
+		assert.equal((await fleet.status()).machines[0]!.failure, failureBefore);
 	} finally {
 		await fleet.stop();
 	}
