@@ -12,7 +12,7 @@
  * - an `import` and a `{` on a line of its own below it are never joined, even if an empty line is between or after them;
  * - a `<<E` that is an ordinary word only because white space or the end of the file follows it is escaped with a `\`, because
  *   formatting removes that white space;
- * - a `{$NAME:default}` that spans lines, or contains a `{`, a quote or a `#`, stays unchanged;
+ * - a `{$NAME:default}` that spans lines, or contains a `{`, a carriage return, a quote or a `#`, stays unchanged;
  * - in a Configfile, `} else` stays on its line, a `{` below a `let` line stays on its own, and the value of `name="a  b"` is quoted text.
  */
 import { isWhiteSpace } from './characters.ts';
@@ -22,8 +22,8 @@ const maxIndent = 10;
 /** Matches a backslash at the end of a line, before an empty line and a `}`. */
 const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
 
-/** Matches text inside `{$…}` that would be misread as a block, newline, quote or comment. */
-const misreadSpan = /(?!^)[{\n"`#\\]|\s\}$/;
+/** Matches text inside `{$…}` that would be misread as a block, newline, quote or comment, or whose carriage returns would be lost. */
+const misreadSpan = /(?!^)[{\r\n"`#\\]|\s\}$/;
 
 /** Matches a word and the white space after it up to the end of the line, unless a newline follows the word directly. */
 const wordAtLineEnd = /[^ \n]*(?: [^\S\n]*\n|[^\S\n]*$)/y;
@@ -45,7 +45,7 @@ export function formatText(text: string): string {
 	if (machine.closedInWord) {
 		const strictMachine = new FormatMachine(trimmedText, false);
 		const strictResult = strictMachine.run();
-		if (strictMachine.isBalanced) formatted = strictResult;
+		if (!strictMachine.hasOpenBlock) formatted = strictResult;
 	}
 	return `${trimWhiteSpace(formatted)}\n`;
 }
@@ -165,8 +165,6 @@ class FormatMachine {
 	closedInWord = false;
 	readonly #closesInWords: boolean;
 	#openBlockCount = 0;
-	/** True if there has been a `}` that closes no block. */
-	#hasStrayClose = false;
 
 	/**
 	 * @param closesInWords True if a `}` at the end of a word closes a block, which is assumed for texts with missing braces.
@@ -222,9 +220,9 @@ class FormatMachine {
 		return this.#output;
 	}
 
-	/** True if every block has been closed, and every `}` has closed a block. */
-	get isBalanced(): boolean {
-		return this.#openBlockCount === 0 && !this.#hasStrayClose;
+	/** True if a block has not been closed. A `}` that closes no block does not count. */
+	get hasOpenBlock(): boolean {
+		return this.#openBlockCount > 0;
 	}
 
 	#print(char: string): void {
@@ -529,7 +527,7 @@ class FormatMachine {
 	}
 
 	#closeBlock(): void {
-		if (--this.#openBlockCount < 0) this.#hasStrayClose = true;
+		if (this.#openBlockCount > 0) this.#openBlockCount--;
 		if (this.#lastPrinted !== '\n') this.#printNewline();
 		if (this.#indentLevel > 0) this.#indentLevel--;
 		this.#printIndent();
