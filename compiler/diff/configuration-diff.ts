@@ -213,8 +213,8 @@ class Comparison {
 	readonly #assumptions: readonly UpstreamAssumption[];
 	/** Paths and hosts of the initial drafts in the queue. */
 	readonly #seededTexts = new Set<string>();
-	/** Keys of the initial drafts that leave out origins and paths; see `keyWithoutTarget`. */
-	readonly #seededTargetlessKeys = new Set<string>();
+	/** For each initial draft, its key without origin and path; see `keyWithoutTarget`. */
+	readonly #initialKeysWithoutTarget = new Set<string>();
 	/** True if a configuration treats responses differently depending on their statuses. */
 	readonly #dependsOnStatuses: boolean;
 	/** Keys of the classes for which range requests and conditional requests have been added. */
@@ -311,7 +311,7 @@ class Comparison {
 			from: CLIENT_ADDRESS,
 		};
 		for (const draft of [minimalDraft, mentionedParts.reduce(changedDraft, minimalDraft)]) {
-			this.#seededTargetlessKeys.add(keyWithoutTarget(draft));
+			this.#initialKeysWithoutTarget.add(keyWithoutTarget(draft));
 			this.#enqueue(draft);
 		}
 	}
@@ -498,7 +498,7 @@ class Comparison {
 			if (
 				changedTarget !== undefined &&
 				this.#seededTexts.has(changedTarget) &&
-				this.#seededTargetlessKeys.has(keyWithoutTarget(draft))
+				this.#initialKeysWithoutTarget.has(keyWithoutTarget(draft))
 			)
 				continue;
 			this.#enqueue(changedDraft(draft, change));
