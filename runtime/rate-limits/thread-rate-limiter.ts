@@ -6,6 +6,7 @@ import {
 	type RateLimiter,
 	type RateLimitOutcome,
 	UNAVAILABLE,
+	UNCOUNTED,
 	UNDECIDED,
 	type UnavailablePolicy,
 } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
@@ -115,7 +116,9 @@ export class ThreadRateLimiter implements RateLimiter {
 		this.#countEvent(`alone ${policy}`, { policy });
 		if (policy === 'deny') return UNAVAILABLE;
 		const excessMs = this.#table.take(key, now, rate, cost, true);
-		return policy === 'allow' ? Math.min(excessMs, 0) : excessMs;
+		if (policy === 'local' || excessMs <= 0) return excessMs;
+		// A delayed request has been counted. It runs at once, because the zone limits nothing while Redis is unavailable.
+		return excessMs <= rate.maxDelayMs ? 0 : UNCOUNTED;
 	}
 
 	/** Waits until Redis has counted the usage of the key in a slot, for at most `limitMs`. */

@@ -164,6 +164,40 @@ for (const fault of ['killed', 'frozen'] as const) {
 	});
 }
 
+test('a zone returns nothing for requests that it has admitted without counting them, because Redis was away', async () => {
+	const redis = await RedisServer.start();
+	const zone = { requests: LIMIT, window: DAY, key: '{http.request.uri.query}' };
+	const shared = { ...zone, name: 'shared', shared: { batch: BATCH, wait: 1000, on_error: 'allow' } };
+	const site = respondingSite('ok', {
+		steps: [
+			{ handler: 'rate_limit', zones: [shared, { ...zone, name: 'own', when: { type: 'path', patterns: ['/both'] } }] },
+		],
+	});
+	const document: Document = {
+		settings: { metrics: {}, cluster: { address: redis.address, keys: [KEY] } },
+		sites: [site],
+	};
+	try {
+		await withServer(document, {}, async machine => {
+			const counted = () => metric([machine], 'svc_cluster_limit_reports_total{result="counted"}');
+			await until('Redis is connected', () => machine.runtime.cluster!.isConnected);
+			assert.equal(await send([machine], '/?used', LIMIT + 1), { 200: LIMIT, 429: 1 });
+			redis.signal('SIGSTOP');
+			await send([machine], '/?other', BATCH + 1);
+			await until('Redis is away', async () => (await machine.get('/?used')).status === 200);
+			const before = await counted();
+			// The zone `shared` admits all of them uncounted. The zone `own` refuses half of them.
+			assert.equal(await send([machine], '/both?used', 2 * LIMIT), { 200: LIMIT, 429: LIMIT });
+			redis.signal('SIGCONT');
+			await until('reports are counted again', async () => (await counted()) > before);
+			assert.equal(await send([machine], '/?used', LIMIT), { 429: LIMIT });
+		});
+	} finally {
+		redis.signal('SIGCONT');
+		await redis.kill();
+	}
+});
+
 /** Starts a proxy to Redis that delays the replies. */
 async function slowProxy(redis: RedisServer, delayMs: number): Promise<{ readonly address: string; close(): void }> {
 	const sockets = new Set<Socket>();

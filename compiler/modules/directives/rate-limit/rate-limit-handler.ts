@@ -10,6 +10,7 @@ import {
 	type Rate,
 	type RateLimiter,
 	UNAVAILABLE,
+	UNCOUNTED,
 	UNDECIDED,
 	type UnavailablePolicy,
 } from './rate-limiter.ts';
@@ -196,9 +197,12 @@ class CompiledZone {
 		this.#policyField = `"${name}";q=${requests};w=${Math.ceil(window / 1000)}`;
 	}
 
-	/** Reports whether the limiter has counted a request. A dry run also admits requests that were not counted. */
+	/**
+	 * Reports whether the limiter has counted a request. A dry run, and a zone that admits all requests while Redis is unavailable,
+	 * also admit requests that were not counted.
+	 */
 	isCounted(excessMs: number): boolean {
-		return excessMs <= this.rate.maxDelayMs;
+		return excessMs <= this.rate.maxDelayMs && excessMs !== UNCOUNTED;
 	}
 
 	/** Counts an admitted request for metrics, and announces the limit if configured. Returns true if it must be delayed. */
@@ -233,7 +237,8 @@ class CompiledZone {
 	}
 
 	/** Adds the fields of draft-ietf-httpapi-ratelimit-headers to the response. */
-	announceLimit(x: Exchange, excessMs: number, cost: number): void {
+	announceLimit(x: Exchange, takenExcessMs: number, cost: number): void {
+		const excessMs = takenExcessMs === UNCOUNTED ? 0 : takenExcessMs;
 		x.response.headers.add('RateLimit-Policy', this.#policyField);
 		// The limiter decides about a request of cost 0 as if its cost were 1. Because such a request uses nothing, the result is
 		// reduced by one interval.

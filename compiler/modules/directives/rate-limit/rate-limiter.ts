@@ -47,6 +47,11 @@ export interface Rate {
 export const UNDECIDED = Number.POSITIVE_INFINITY;
 /** Result of {@link RateLimiter.take}: Redis is unavailable, and the zone refuses requests in that case. Nothing was counted. */
 export const UNAVAILABLE = Number.MAX_VALUE;
+/**
+ * Result of {@link RateLimiter.take}: the request may run now although it exceeds the limit, because Redis is unavailable, and the
+ * zone admits all requests in that case. Nothing was counted, so nothing must be refunded.
+ */
+export const UNCOUNTED = Number.NEGATIVE_INFINITY;
 
 /** How a zone treated a request, for metrics. */
 export type RateLimitOutcome = 'admitted' | 'delayed' | 'refused' | 'would_refuse';
@@ -56,8 +61,8 @@ export interface RateLimiter {
 	/**
 	 * Counts a request if it may run now or after a permitted delay. Returns the milliseconds until the request may run. If the result
 	 * exceeds `rate.maxDelayMs`, the request has not been counted. If the result is 0 or negative, the request may run now, and so may
-	 * `-result / rate.intervalMs` further requests. The result can also be {@link UNDECIDED} or {@link UNAVAILABLE} if
-	 * `rate.shared` is present.
+	 * `-result / rate.intervalMs` further requests. The result can also be {@link UNDECIDED}, {@link UNAVAILABLE} or
+	 * {@link UNCOUNTED} if `rate.shared` is present.
 	 */
 	take(x: Exchange, key: string, rate: Rate, cost: number): number;
 	/**
