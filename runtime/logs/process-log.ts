@@ -24,7 +24,13 @@ export interface PreparedProcessLog {
 	readonly targets: readonly LogTarget[];
 }
 
-/** Writes process log entries to the logs in the settings, or to standard error until there are settings. */
+/** Maximum number of entries of the start that are kept for the outputs of the first configuration. */
+const MAX_START_ENTRIES = 1000;
+
+/**
+ * Writes process log entries to the logs in the settings. Until there are settings, entries are written to standard error, so that
+ * they are visible if the start fails or takes long; the outputs of the first configuration get them, too, when it is activated.
+ */
 export class ProcessLog {
 	readonly #sinks: LogSinks;
 	readonly #isTerminal: boolean;
@@ -32,6 +38,8 @@ export class ProcessLog {
 	readonly #expand: ExpandText;
 	#targets: readonly LogTarget[];
 	readonly #standardError: LogTarget;
+	/** What has been logged during the start, with its times in milliseconds since 1970; undefined after the first activation. */
+	#startEntries: { readonly entry: LogEntry; readonly time: number }[] | undefined = [];
 
 	/**
 	 * @param isTerminal True if standard error is a terminal, so that entries written there are human-readable.
@@ -67,6 +75,10 @@ export class ProcessLog {
 		const previousTargets = this.#targets;
 		this.#targets = prepared.targets;
 		this.release({ targets: previousTargets });
+		// The background server's standard error is discarded, so a log file must not lack what went wrong during the start.
+		const newTargets = prepared.targets.filter(target => target.key !== this.#standardError.key);
+		for (const { entry, time } of this.#startEntries ?? []) writeTo(newTargets, entry, time);
+		this.#startEntries = undefined;
 	}
 
 	/** Closes the outputs of a configuration that is not activated after all. */
@@ -83,15 +95,10 @@ export class ProcessLog {
 		this.writeEntry({ level, logger, message, fields });
 	}
 
-	writeEntry({ level, logger, message, fields }: LogEntry): void {
-		const now = Date.now();
-		let json: string | undefined;
-		for (const target of this.#targets) {
-			if (!acceptsEntry(target, level, logger)) continue;
-			if (target.sampler && !target.sampler.shouldWrite(level, message, now)) continue;
-			json ??= jsonMembers(fields);
-			target.writer.write(target.format.encode(level, logger, message, json, now));
-		}
+	writeEntry(entry: LogEntry): void {
+		const time = Date.now();
+		if (this.#startEntries && this.#startEntries.length < MAX_START_ENTRIES) this.#startEntries.push({ entry, time });
+		writeTo(this.#targets, entry, time);
 	}
 
 	/**
@@ -129,6 +136,16 @@ export class ProcessLog {
 			minRank: this.#isVerbose ? 0 : levelRank(level),
 			log,
 		};
+	}
+}
+
+function writeTo(targets: readonly LogTarget[], { level, logger, message, fields }: LogEntry, time: number): void {
+	let json: string | undefined;
+	for (const target of targets) {
+		if (!acceptsEntry(target, level, logger)) continue;
+		if (target.sampler && !target.sampler.shouldWrite(level, message, time)) continue;
+		json ??= jsonMembers(fields);
+		target.writer.write(target.format.encode(level, logger, message, json, time));
 	}
 }
 

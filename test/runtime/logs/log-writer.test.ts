@@ -147,4 +147,36 @@ writers('process logs take the namespaces they include; the longest matching pre
 	);
 });
 
+writers(
+	'the logs of the first configuration get what was logged during the start, but standard error only once',
+	async () => {
+		const err = recordingLog();
+		const sinks = new LogSinks({ stderr: err }, folder);
+		const log = new ProcessLog(sinks, false, false);
+		const readMessages = (file: string) =>
+			readFileSync(join(folder, file), 'utf8')
+				.trimEnd()
+				.split('\n')
+				.map(line => JSON.parse(line).msg);
+		log.log('warn', 'pki', 'kept in memory only');
+		log.log('debug', 'pki', 'too low');
+		const first = {
+			logs: { default: { output: { writer: 'file', path: 'first.log' } }, all: { output: { writer: 'stderr' } } },
+		};
+		log.activate(log.prepare(first as never));
+		log.log('info', 'runtime', 'serving');
+		const second = { logs: { default: { output: { writer: 'file', path: 'second.log' } } } };
+		log.activate(log.prepare(second as never));
+		log.log('info', 'config', 'applied');
+		log.close();
+		await sinks.flush(1000);
+		assert.equal(readMessages('first.log'), ['kept in memory only', 'serving']);
+		assert.equal(readMessages('second.log'), ['applied'], 'later configurations do not get it again');
+		assert.equal(
+			err.entries.map(({ msg }) => msg),
+			['kept in memory only', 'serving'],
+		);
+	},
+);
+
 writers.run();
