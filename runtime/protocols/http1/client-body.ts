@@ -40,7 +40,6 @@ export class ClientBody implements BodySource {
 	/** The chunk lent to the consumer until its next pull. */
 	#lentPiece: Uint8Array | undefined = undefined;
 	#chunks: Uint8Array[] = [];
-	#nextIndex = 0;
 	#queuedBytes = 0;
 	#isPaused = false;
 	/** Maximum bytes that the consumer accepts, according to its last pull. */
@@ -79,7 +78,7 @@ export class ClientBody implements BodySource {
 
 	/** True if everything received has been pulled, but more is expected. */
 	get drained(): boolean {
-		return this.#nextIndex === this.#chunks.length && !this.#hasEnded && this.#error === undefined;
+		return this.#chunks.length === 0 && !this.#hasEnded && this.#error === undefined;
 	}
 
 	/** True while a pull is pending. */
@@ -134,14 +133,9 @@ export class ClientBody implements BodySource {
 			this.#piecePool.giveBack(this.#lentPiece);
 			this.#lentPiece = undefined;
 		}
-		if (this.#nextIndex < this.#chunks.length) {
-			const bytes = this.#chunks[this.#nextIndex]!;
-			this.#nextIndex++;
+		const bytes = this.#chunks.shift();
+		if (bytes !== undefined) {
 			this.#queuedBytes -= bytes.length;
-			if (this.#nextIndex === this.#chunks.length) {
-				this.#chunks = [];
-				this.#nextIndex = 0;
-			}
 			if (this.#queuedBytes <= LOW_WATER_BYTES && this.readsAhead) this.#resumeReading();
 			this.#lentPiece = bytes;
 			return bytes;
@@ -173,7 +167,6 @@ export class ClientBody implements BodySource {
 		// The chunk may not have been sent completely yet, so its memory is not reused.
 		this.#lentPiece = undefined;
 		this.#chunks = [];
-		this.#nextIndex = 0;
 		this.#queuedBytes = 0;
 		if (this.#hasEnded || this.#error !== undefined) return;
 		this.fail(reason ?? new Error('the body was canceled'));
