@@ -1,6 +1,7 @@
 /** A response body on its way from the upstream's socket to its consumer. */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { PieceGatherer } from '../piece-gatherer.ts';
 
 /** Number of unread bytes at which reading the socket stops, for consumers that accept large chunks. */
 const HIGH_WATER_BYTES = 65_536;
@@ -39,7 +40,9 @@ export class ClientBody implements BodySource {
 	readonly #piecePool: PiecePool;
 	/** The chunk lent to the consumer until its next pull. */
 	#lentPiece: Uint8Array | undefined = undefined;
-	#chunks: Uint8Array[] = [];
+	#chunks: Buffer[] = [];
+	/** Joins chunks, because upstreams can make them arbitrarily small. */
+	readonly #gatherer = new PieceGatherer();
 	#queuedBytes = 0;
 	#isPaused = false;
 	/** Maximum bytes that the consumer accepts, according to its last pull. */
@@ -90,7 +93,7 @@ export class ClientBody implements BodySource {
 	 * Adds a chunk, which must not be shared, because its memory goes back to the pool after use. Returns false if the socket should
 	 * not be read for the moment.
 	 */
-	push(bytes: Uint8Array): boolean {
+	push(bytes: Buffer): boolean {
 		const resolve = this.#resolvePull;
 		if (resolve) {
 			this.#resolvePull = undefined;
@@ -100,7 +103,7 @@ export class ClientBody implements BodySource {
 			resolve(bytes);
 			return !this.#isPaused;
 		}
-		this.#chunks.push(bytes);
+		this.#gatherer.push(this.#chunks, bytes);
 		this.#queuedBytes += bytes.length;
 		this.#isPaused = !this.readsAhead || this.#queuedBytes >= Math.min(HIGH_WATER_BYTES, this.#maxPullBytes / 2);
 		return !this.#isPaused;

@@ -77,7 +77,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	 * client (RFC 9113 §8.1, §8.1.1). It is forwarded after {@link MAX_END_WAIT_MS} nevertheless, because an upstream may have
 	 * other work to do before it ends the stream.
 	 */
-	#lastPiece: Uint8Array | undefined = undefined;
+	#lastPiece: Buffer | undefined = undefined;
 	#lastPieceTimer: NodeJS.Timeout | undefined = undefined;
 	/** Number of bytes of the window that are not returned to the upstream yet, because the body's reader has no room for more. */
 	#withheldBytes = 0;

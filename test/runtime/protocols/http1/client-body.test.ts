@@ -29,4 +29,22 @@ test('chunks that have been pulled are released although others are always waiti
 	assert.is(body.heldBytes, 2048);
 });
 
+test('waiting chunks of one byte are merged, not stored one by one', () => {
+	const body = createBody();
+	const content = Buffer.from(Array.from({ length: 60_000 }, (_, at) => at % 251));
+	let first: Uint8Array | undefined;
+	for (let at = 0; at < content.length; at++) {
+		body.push(Buffer.from([content[at]!]));
+		if (at === 1999) first = body.pull() as Uint8Array;
+	}
+	body.end(undefined);
+	const pieces = [first!];
+	// Pieces that have already been returned do not change.
+	assert.equal(first, content.subarray(0, 2000));
+	for (let piece = body.pull(); piece !== null; piece = body.pull()) pieces.push(piece as Uint8Array);
+	assert.ok(pieces.length < 20, `${pieces.length} pieces`);
+	assert.ok(Buffer.concat(pieces).equals(content));
+	assert.is(body.heldBytes, 0);
+});
+
 test.run();
