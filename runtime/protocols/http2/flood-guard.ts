@@ -36,7 +36,7 @@ export const FRAME_COST = {
 	window_update_flood: 1,
 	/** DATA frames that have no content and do not end the stream, and frames of unknown type. */
 	empty_frames: 4,
-	/** DATA on a stream that we have reset. */
+	/** DATA or trailers on a stream that we have reset. */
 	late_data: 1,
 } as const;
 

@@ -384,7 +384,8 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		if (stream === undefined) {
 			// A block that was in transit when we reset the stream is ignored. If we did not reset it recently, the stream is closed
 			// or was skipped (RFC 9113 §5.1.1).
-			if (!this.#recentResets.has(id)) this.fail(H2_ERROR.streamClosed);
+			if (this.#recentResets.has(id)) this.charge('empty_frames', FRAME_COST.late_data);
+			else this.fail(H2_ERROR.streamClosed);
 			return;
 		}
 		if (!stream.isRemoteOpen) this.failStream(stream, H2_ERROR.streamClosed);

@@ -106,6 +106,14 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 				...repeatFrames(4000, () => frame(FRAME_TYPE.data, 0, 1, Buffer.from('x'))),
 			],
 		],
+		[
+			'trailers of a stream that the server has reset',
+			[
+				request(1, POST, FRAME_FLAG.endHeaders),
+				frame(FRAME_TYPE.windowUpdate, 0, 1, encodeUint32s(0)),
+				...repeatFrames(4000, () => request(1, [['a', 'b']])),
+			],
+		],
 		['unknown frames', repeatFrames(2000, () => frame(0x42, 0, 0))],
 	],
 };
