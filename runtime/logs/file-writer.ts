@@ -66,8 +66,12 @@ export function logFileProblem(path: string, workingDirectory: string): string |
 		accessSync(nearestPath, nearestPath === file ? constants.W_OK : constants.W_OK | constants.X_OK);
 		return undefined;
 	} catch (error) {
-		return (error as NodeJS.ErrnoException).code ?? 'EIO';
+		return codeOf(error);
 	}
+}
+
+function codeOf(error: unknown): string {
+	return (error as NodeJS.ErrnoException).code ?? 'EIO';
 }
 
 class FileWriter extends QueuedWriter {
@@ -95,7 +99,10 @@ class FileWriter extends QueuedWriter {
 		this.#rollPermission = options.rolling ?? { allowed: true };
 		this.#mode = mode === undefined ? 0o600 : Number.parseInt(mode, 8);
 		this.#maxBytes = rolling === false ? Number.POSITIVE_INFINITY : (rolling.size ?? ROLLING_DEFAULTS.size);
-		this.#rolledFiles = rolling === false ? undefined : new RolledFiles(path, rolling, this.#mode);
+		this.#rolledFiles =
+			rolling === false
+				? undefined
+				: new RolledFiles(path, rolling, this.#mode, code => this.events.onFileTask?.('clean_up', code));
 		makeFolder(dirname(path), parent => this.#folderMode(parent));
 		if (this.#rollPermission.allowed) this.#rolledFiles?.finishRoll();
 		this.#descriptor = this.#openFile();
@@ -239,10 +246,12 @@ class FileWriter extends QueuedWriter {
 				}
 			}
 			unlinkSync(this.#path);
-		} catch {
+		} catch (error) {
+			this.events.onFileTask?.('roll', codeOf(error));
 			this.#continueFile(now);
 			return;
 		}
+		this.events.onFileTask?.('roll', undefined);
 		this.#reopenFile();
 		void this.#rolledFiles!.cleanUp();
 	}
@@ -261,8 +270,10 @@ class FileWriter extends QueuedWriter {
 			this.#descriptor = this.#openFile();
 			this.lines.discardPartialLine();
 			closeSync(oldDescriptor);
-		} catch {
-			// The folder is gone, or no descriptor is free: keeps writing to the old file.
+			this.events.onFileTask?.('reopen', undefined);
+		} catch (error) {
+			// The folder is gone or may not be written, or no descriptor is free: keeps writing to the old file.
+			this.events.onFileTask?.('reopen', codeOf(error));
 			this.#descriptor = oldDescriptor;
 			this.#sizeBytes = 0;
 			this.#scheduleRoll(Date.now());

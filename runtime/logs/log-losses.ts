@@ -1,15 +1,19 @@
 /** Counts log lines that could not be written, and reports them without flooding the remaining logs. */
+import { systemReason } from '../files/system-reason.ts';
+import { FileProblems, type FileTask } from './file-problems.ts';
 import type { LogEntry } from './log-entry.ts';
 
 /** Whether lines belong to access logs or to the process log. */
 export type LineKind = 'access' | 'process';
 
-/** What a writer reports: lost lines and successful writes. */
+/** What a writer reports: lost lines, successful writes, and what happens to its file. */
 export interface WriterEvents {
 	/** Called when lines were lost. `cause` is the system's error code or a short description. */
 	onLost(lineCount: number, kind: LineKind, cause: string): void;
 	/** Called when a write has succeeded completely. */
 	onWritten(): void;
+	/** Called when a task on the log file has failed, with the system's error code, or has succeeded, with undefined. */
+	onFileTask?(task: FileTask, code: string | undefined): void;
 }
 
 /** Ignores the events of writers whose losses are not counted. */
@@ -30,6 +34,7 @@ export class LogLosses implements WriterEvents {
 	readonly lostLines: Record<LineKind, number> = { access: 0, process: 0 };
 	readonly #output: string;
 	readonly #log: (entry: LogEntry) => void;
+	readonly #fileProblems: FileProblems;
 	readonly #reportIntervalMs: number;
 	#lastCause = '';
 	#isFailing = false;
@@ -48,6 +53,7 @@ export class LogLosses implements WriterEvents {
 	constructor(output: string, log: (entry: LogEntry) => void, reportIntervalMs: number = REPORT_INTERVAL_MS) {
 		this.#output = output;
 		this.#log = log;
+		this.#fileProblems = new FileProblems(output, log);
 		this.#reportIntervalMs = reportIntervalMs;
 	}
 
@@ -72,6 +78,10 @@ export class LogLosses implements WriterEvents {
 		if (!this.#reportTimer) this.#sendReport();
 	}
 
+	onFileTask(task: FileTask, code: string | undefined): void {
+		this.#fileProblems.onResult(task, code);
+	}
+
 	/** Stops reporting, because the output is being closed. */
 	close(): void {
 		clearTimeout(this.#reportTimer);
@@ -83,7 +93,7 @@ export class LogLosses implements WriterEvents {
 		this.#reportTimer = undefined;
 		const output = this.#output;
 		if (this.#unreportedLineCount > 0) {
-			const fields = { output, cause: this.#lastCause, lost: this.#unreportedLineCount };
+			const fields = { output, cause: systemReason(this.#lastCause), lost: this.#unreportedLineCount };
 			this.#isReported = true;
 			this.#unreportedLineCount = 0;
 			this.#log({ level: 'error', logger: 'logs', message: 'log entries were lost', fields });

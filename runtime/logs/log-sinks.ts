@@ -8,6 +8,7 @@ import {
 	type CollectorAddress,
 	parseCollectorAddress,
 } from '../../compiler/modules/providers/log-writers/net-output.ts';
+import { systemReason } from '../files/system-reason.ts';
 import { leaseKey } from '../threads/lease-registry.ts';
 import { openLogFile } from './file-writer.ts';
 import type { LogEntry } from './log-entry.ts';
@@ -231,7 +232,7 @@ export class LogSinks {
 			return openLogFile(path, this.#workingDirectory, output, { events, rolling: this.#rolling });
 		} catch (error) {
 			const code = (error as { code?: string }).code ?? 'EIO';
-			throw new LogOutputError(`The log file ${path} cannot be opened: ${code}.`);
+			throw new LogOutputError(`The log file ${path} cannot be opened: ${systemReason(code)}.`);
 		}
 	}
 

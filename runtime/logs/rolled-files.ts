@@ -18,16 +18,26 @@ export class RolledFiles {
 	readonly #logFile: string;
 	readonly #rolling: LogRolling;
 	readonly #mode: number;
+	readonly #onCleanedUp: (code: string | undefined) => void;
 	/** Matches names of rolled files; other logs in the folder may have the same prefix. */
 	readonly #namePattern: RegExp;
 	#currentCleanup: Promise<void> | undefined = undefined;
 	#needsRerun = false;
 
-	/** @param mode The mode of the log file. Compressed files must not be readable by more users. */
-	constructor(file: string, rolling: LogRolling, mode: number) {
+	/**
+	 * @param mode The mode of the log file. Compressed files must not be readable by more users.
+	 * @param onCleanedUp Called after each clean-up, with the system's error code if files could not be compressed or deleted.
+	 */
+	constructor(
+		file: string,
+		rolling: LogRolling,
+		mode: number,
+		onCleanedUp: (code: string | undefined) => void = () => {},
+	) {
 		this.#logFile = file;
 		this.#rolling = rolling;
 		this.#mode = mode;
+		this.#onCleanedUp = onCleanedUp;
 		const { name, ext } = path.parse(file);
 		// Also matches the default time format, in which files may have been rolled before. Other formats that were configured before
 		// are unknown.
@@ -82,27 +92,32 @@ export class RolledFiles {
 	async #runCleanups(): Promise<void> {
 		do {
 			this.#needsRerun = false;
-			await this.#cleanUpOnce().catch(() => {});
+			this.#onCleanedUp(await this.#cleanUpOnce().catch(codeUnlessGone));
 		} while (this.#needsRerun);
 		this.#currentCleanup = undefined;
 	}
 
-	async #cleanUpOnce(): Promise<void> {
+	/** Resolves to the error code of the first file that could not be compressed or deleted. Rejects if the folder cannot be read. */
+	async #cleanUpOnce(): Promise<string | undefined> {
 		const { compression = ROLLING_DEFAULTS.compression, keep = ROLLING_DEFAULTS.keep } = this.#rolling;
 		const { keep_for = ROLLING_DEFAULTS.keep_for } = this.#rolling;
 		const files = await this.#listRolledFiles();
 		const now = Date.now();
+		let firstCode: string | undefined;
 		for (const [index, { file, time }] of files.entries()) {
 			const isSurplus = keep > 0 && index >= keep;
 			const isOld = keep_for > 0 && now - time > keep_for;
 			// If both files exist, a process was killed after completing the compressed file and before deleting the original.
 			const isDuplicate =
 				compression !== 'none' && files.some(otherFile => otherFile.file === file + COMPRESSION_SUFFIXES[compression]);
-			if (isSurplus || isOld || isDuplicate) await unlink(file).catch(() => {});
+			let code: string | undefined;
+			if (isSurplus || isOld || isDuplicate) code = await unlink(file).then(() => undefined, codeUnlessGone);
 			else if (compression !== 'none' && !/\.(?:gz|zst)$/.test(file)) {
-				await this.#compressFile(file, compression).catch(() => {});
+				code = await this.#compressFile(file, compression).then(() => undefined, codeUnlessGone);
 			}
+			firstCode ??= code;
 		}
+		return firstCode;
 	}
 
 	/** Returns rolled files, newest first. Deletes incomplete files of a killed process. */
@@ -139,4 +154,9 @@ export class RolledFiles {
 		await rename(unfinishedPath, compressedPath);
 		await unlink(file);
 	}
+}
+
+/** Returns an error's code, or undefined if it says that the file is gone, because another process may clean up, too. */
+function codeUnlessGone(error: NodeJS.ErrnoException): string | undefined {
+	return error.code === 'ENOENT' ? undefined : (error.code ?? 'EIO');
 }

@@ -1,6 +1,7 @@
 /** Preflight check of log outputs. */
 import type { Document, SiteLog } from '../../compiler/document/document.ts';
 import { escapePointer } from '../../compiler/document/json-pointer.ts';
+import { systemReason } from '../files/system-reason.ts';
 import { logFileProblem } from '../logs/file-writer.ts';
 import { compileLogFormat } from '../logs/log-format.ts';
 import { LogOutputError, outputLocation } from '../logs/log-sinks.ts';
@@ -34,7 +35,7 @@ function logFinding(
 		if (!location || !('file' in location)) return undefined;
 		const code = logFileProblem(location.file, workingDirectory);
 		if (code === undefined) return undefined;
-		const message = `The log file ${location.file} cannot be opened: ${code}.`;
+		const message = `The log file ${location.file} cannot be opened: ${systemReason(code)}.`;
 		if (code !== 'EACCES') return { code: 'log/output', severity: 'error', message };
 		// Reported only as a warning, because the server may run as a different user.
 		const hint = 'The current user cannot write there. The user that the server runs as must be able to.';

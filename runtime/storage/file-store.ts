@@ -2,6 +2,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
 import path from 'node:path';
+import { FILE_REASONS } from '../files/system-reason.ts';
 import { FencedStore } from './fenced-store.ts';
 import { FileLocks } from './file-locks.ts';
 import { checkKey, type Store, type StoreEntry, StoreError, type StoreKey, type StoreLock } from './store.ts';
@@ -201,16 +202,9 @@ function lockFailure(error: unknown): never {
 function reasonOf(error: unknown): string {
 	const { code, message } = error as NodeJS.ErrnoException;
 	const reasons: { readonly [code: string]: string } = {
-		EACCES: 'permission denied',
-		EPERM: 'permission denied',
-		EROFS: 'the file system is read-only',
-		ENOSPC: 'the disk is full',
-		EDQUOT: 'the disk quota is exceeded',
+		...FILE_REASONS,
 		EEXIST: 'a part of its path is not a folder',
-		EISDIR: 'it is a folder',
 		ELOOP: 'it is a symbolic link',
-		EMFILE: 'too many files are open',
-		ENOTDIR: 'a component of its path is not a folder',
 	};
 	return reasons[code ?? ''] ?? code ?? message;
 }

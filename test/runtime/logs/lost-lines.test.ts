@@ -205,14 +205,14 @@ lost('the first loss is reported at once, further losses periodically, and recov
 	for (let i = 0; i < 1000; i++) losses.onLost(1, 'access', 'ENOSPC');
 	assert.equal(
 		entries.map(({ level, message, fields }) => [level, message, fields]),
-		[['error', 'log entries were lost', { output: 'file a.log', cause: 'ENOSPC', lost: 1 }]],
+		[['error', 'log entries were lost', { output: 'file a.log', cause: 'the disk is full (ENOSPC)', lost: 1 }]],
 	);
 	await eventually('the other losses are reported', () => entries.length === 2);
-	assert.equal(entries[1]!.fields, { output: 'file a.log', cause: 'ENOSPC', lost: 999 });
+	assert.equal(entries[1]!.fields, { output: 'file a.log', cause: 'the disk is full (ENOSPC)', lost: 999 });
 	losses.onLost(3, 'process', 'EIO');
 	losses.onWritten();
 	await eventually('the recovery is reported', () => entries.length === 4);
-	assert.equal(entries[2]!.fields, { output: 'file a.log', cause: 'EIO', lost: 3 });
+	assert.equal(entries[2]!.fields, { output: 'file a.log', cause: 'the device reports an error (EIO)', lost: 3 });
 	assert.equal([entries[3]!.level, entries[3]!.message], ['info', 'a log output works again']);
 	assert.equal(entries[3]!.fields, { output: 'file a.log', lost: 1003 });
 	assert.equal(losses.lostLines, { access: 1000, process: 3 });
@@ -255,7 +255,7 @@ lost('a server counts access entries lost to a full device, and reports the loss
 		);
 		const reports = log.entries.filter(({ logger }) => logger === 'logs');
 		assert.is(reports.length, 1);
-		assert.is(reports[0]!.cause, 'ENOSPC');
+		assert.is(reports[0]!.cause, 'the disk is full (ENOSPC)');
 		assert.match(await runtime.metrics(), /^svc_process_log_dropped_total 0$/m);
 	});
 });

@@ -2,6 +2,7 @@
 import {
 	existsSync,
 	linkSync,
+	mkdirSync,
 	mkdtempSync,
 	readdirSync,
 	readFileSync,
@@ -15,7 +16,10 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync, zstdDecompressSync } from 'node:zlib';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { FileProblems } from '../../../runtime/logs/file-problems.ts';
 import { openLogFile } from '../../../runtime/logs/file-writer.ts';
+import type { LogEntry } from '../../../runtime/logs/log-entry.ts';
+import type { WriterEvents } from '../../../runtime/logs/log-losses.ts';
 import { nextRoll } from '../../../runtime/logs/roll-times.ts';
 import { RolledFiles } from '../../../runtime/logs/rolled-files.ts';
 import { until, waitForClock, waitForNothing } from '../../harness.ts';
@@ -67,6 +71,92 @@ for (const [compression, suffix] of [
 		assert.match(rolled()[0]!, /^access-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}(?:-\d+)?\.log/);
 	});
 }
+
+/** Records what a writer reports about its file, but not about files that it has rolled. */
+class RecordedTasks implements WriterEvents {
+	readonly results: string[] = [];
+
+	onLost(): void {}
+	onWritten(): void {}
+	onFileTask(task: string, code: string | undefined): void {
+		if (task !== 'clean_up') this.results.push(`${task} ${code ?? 'done'}`);
+	}
+}
+
+rolling('a file that cannot be rolled is reported, and again once it can', async () => {
+	const events = new RecordedTasks();
+	const path = join(folder, 'logs', 'a.log');
+	const writer = openLogFile(path, '/', { rolling: { size: 20, compression: 'none' } }, { events });
+	writer.write('1 a line of text\n');
+	await writer.flush();
+	// The folder is another one now, in which the file does not exist.
+	renameSync(join(folder, 'logs'), join(folder, 'moved'));
+	writer.write('2 a line of text\n');
+	await writer.flush();
+	assert.equal(events.results, ['roll ENOENT']);
+	renameSync(join(folder, 'moved'), join(folder, 'logs'));
+	writer.write('3 a line of text\n');
+	await writer.flush();
+	writer.write('4 a line of text\n');
+	await writer.close();
+	assert.equal(events.results.slice(0, 3), ['roll ENOENT', 'roll done', 'reopen done']);
+});
+
+rolling('a removed file that cannot be created again is reported, and again once it is', async () => {
+	const events = new RecordedTasks();
+	const path = join(folder, 'logs', 'a.log');
+	const writer = openLogFile(path, '/', {}, { events });
+	rmSync(join(folder, 'logs'), { recursive: true });
+	writeFileSync(join(folder, 'logs'), 'a file in place of the folder');
+	await settled(() => {
+		writer.write('1\n');
+		return events.results.length > 0;
+	});
+	await writer.flush();
+	assert.is(events.results[0], 'reopen ENOTDIR');
+	rmSync(join(folder, 'logs'));
+	await settled(() => {
+		writer.write('2\n');
+		return existsSync(path);
+	});
+	await writer.close();
+	assert.is(events.results.at(-1), 'reopen done');
+});
+
+rolling('rolled files that cannot be compressed or deleted are reported', async () => {
+	const codes: (string | undefined)[] = [];
+	const name = 'a-2020-01-01T00-00-00.000.log';
+	writeFileSync(join(folder, name), '1\n');
+	const files = new RolledFiles(join(folder, 'a.log'), { keep: 1 }, 0o600, code => codes.push(code));
+	mkdirSync(join(folder, `${name}.gz.unfinished`));
+	await files.cleanUp();
+	rmSync(join(folder, `${name}.gz.unfinished`), { recursive: true });
+	await files.cleanUp();
+	assert.equal(codes, ['EISDIR', undefined]);
+	assert.equal(readdirSync(folder), [`${name}.gz`]);
+});
+
+rolling('a problem of a log file is reported when it begins and when it ends, in words', () => {
+	const entries: LogEntry[] = [];
+	const problems = new FileProblems('file a.log', entry => entries.push(entry));
+	problems.onResult('roll', undefined);
+	for (let i = 0; i < 10; i++) problems.onResult('reopen', 'EACCES');
+	problems.onResult('roll', 'EPERM');
+	problems.onResult('reopen', undefined);
+	problems.onResult('reopen', undefined);
+	assert.equal(
+		entries.map(({ level, message, fields }) => [level, message, fields!.cause]),
+		[
+			[
+				'error',
+				'a log file was removed or renamed, and no new one can be created: entries still go to the old file',
+				'permission denied (EACCES)',
+			],
+			['error', 'a log file cannot be rolled, so it keeps growing', 'permission denied (EPERM)'],
+			['info', 'a log file has been created again', undefined],
+		],
+	);
+});
 
 rolling('a line longer than the size limit gets a file of its own', async () => {
 	const writer = openLogFile('a.log', folder, { rolling: { size: 50, compression: 'none' } });
