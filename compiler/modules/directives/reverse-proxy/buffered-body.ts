@@ -13,25 +13,29 @@ export async function bufferBody(body: Body, maxBytes: number): Promise<Body> {
 	while (sizeBytes < maxBytes) {
 		const piece = await body.pull();
 		if (piece === null) {
-			if (body.trailers !== undefined && body.trailers.size > 0) return new PartlyReadBody(pieces, body, sizeBytes);
+			if (body.trailers !== undefined && body.trailers.size > 0)
+				return new PartlyReadBody(pieces, sizeBytes, body, sizeBytes);
 			return sizeBytes === 0 ? null : Buffer.concat(pieces);
 		}
 		// Copied, because the bytes are valid only until the next pull.
 		pieces.push(Uint8Array.from(piece));
 		sizeBytes += piece.length;
 	}
-	return new PartlyReadBody(pieces, body, body.length);
+	return new PartlyReadBody(pieces, sizeBytes, body, body.length);
 }
 
 /** A body whose beginning has already been read. */
 class PartlyReadBody implements BodySource {
 	readonly length: number | undefined;
 	readonly #remainingBody: BodySource;
-	#pieces: readonly Uint8Array[];
-	#nextPieceIndex = 0;
+	/** The pieces that have not been pulled, the next one last, so that each can be removed at little cost. */
+	#pieces: Uint8Array[];
+	#pieceBytes: number;
 
-	constructor(pieces: readonly Uint8Array[], remainingBody: BodySource, length: number | undefined) {
-		this.#pieces = pieces;
+	/** @param pieceBytes Number of bytes in `pieces`. */
+	constructor(pieces: Uint8Array[], pieceBytes: number, remainingBody: BodySource, length: number | undefined) {
+		this.#pieces = pieces.reverse();
+		this.#pieceBytes = pieceBytes;
 		this.#remainingBody = remainingBody;
 		this.length = length;
 	}
@@ -41,9 +45,7 @@ class PartlyReadBody implements BodySource {
 	}
 
 	get heldBytes(): number {
-		let bytes = this.#remainingBody.heldBytes ?? 0;
-		for (let i = this.#nextPieceIndex; i < this.#pieces.length; i++) bytes += this.#pieces[i]!.byteLength;
-		return bytes;
+		return this.#pieceBytes + (this.#remainingBody.heldBytes ?? 0);
 	}
 
 	onIdle(): void {
@@ -51,15 +53,15 @@ class PartlyReadBody implements BodySource {
 	}
 
 	pull(maxBytes?: number): Uint8Array | null | Promise<Uint8Array | null> {
-		const piece = this.#pieces[this.#nextPieceIndex];
+		const piece = this.#pieces.pop();
 		if (piece === undefined) return this.#remainingBody.pull(maxBytes);
-		this.#nextPieceIndex++;
+		this.#pieceBytes -= piece.byteLength;
 		return piece;
 	}
 
 	cancel(reason?: unknown): void {
 		this.#pieces = [];
-		this.#nextPieceIndex = 0;
+		this.#pieceBytes = 0;
 		this.#remainingBody.cancel(reason);
 	}
 }
