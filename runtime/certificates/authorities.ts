@@ -10,8 +10,6 @@ import { type AuthorityPlan, authorityPlan } from './authority-settings.ts';
 import type { ManagerLog } from './manager-log.ts';
 
 interface OpenAuthority {
-	/** The settings with which the CA was opened, as JSON. */
-	readonly settings: string;
 	readonly plan: AuthorityPlan;
 	authority: Authority | undefined;
 	/** Time of the last maintenance, in milliseconds since the epoch. */
@@ -22,10 +20,14 @@ interface OpenAuthority {
 export class Authorities {
 	readonly #log: ManagerLog;
 	readonly #now: () => number;
+	/** By {@link settingsKey}: until a load is complete, a CA may be open with the settings of both configurations. */
 	readonly #openAuthorities = new Map<string, OpenAuthority>();
-	/** CAs that are being opened, by ID and settings. */
+	/** CAs that are being opened, by {@link settingsKey}. */
 	readonly #pendingOpens = new Map<string, Promise<OpenAuthority>>();
+	/** The settings of the configuration that was prepared last, or of the active one. */
 	#pki: PkiSettings = {};
+	/** The settings of the active configuration. */
+	#activePki: PkiSettings = {};
 	#store: Store | undefined;
 
 	constructor(log: ManagerLog, now: () => number) {
@@ -33,12 +35,30 @@ export class Authorities {
 		this.#now = now;
 	}
 
-	/**
-	 * Opens the CAs that a configuration uses. Rejects with AuthorityError if files named by the configuration are invalid. Failures
-	 * of the store are logged and retried when a certificate is needed.
-	 */
-	async openAll(ids: readonly string[], pki: PkiSettings, store: Store): Promise<void> {
+	/** Opens the CAs that a configuration uses, like {@link openAll}, with the configuration's settings. */
+	prepare(ids: readonly string[], pki: PkiSettings, store: Store): Promise<void> {
 		this.#pki = pki;
+		return this.openAll(ids, store);
+	}
+
+	/** Uses the settings of the active configuration from now on. */
+	activate(pki: PkiSettings): void {
+		this.#activePki = pki;
+		this.discard();
+	}
+
+	/** Returns to the settings of the active configuration, and to the CAs that were opened with them. */
+	discard(): void {
+		this.#pki = this.#activePki;
+		for (const [key, { plan }] of this.#openAuthorities)
+			if (key !== this.#settingsKey(plan.id)) this.#openAuthorities.delete(key);
+	}
+
+	/**
+	 * Opens CAs. Rejects with AuthorityError if files named by the configuration are invalid. Failures of the store are logged and
+	 * retried when a certificate is needed.
+	 */
+	async openAll(ids: readonly string[], store: Store): Promise<void> {
 		this.#store = store;
 		for (const id of ids) {
 			const entry = await this.#openEntry(id);
@@ -69,26 +89,28 @@ export class Authorities {
 		return nextWaitMs;
 	}
 
+	/** Returns a text made from the ID of a CA and its current settings. */
+	#settingsKey(id: string): string {
+		return `${id} ${JSON.stringify(this.#pki.authorities?.[id] ?? {})}`;
+	}
+
 	#openEntry(id: string): Promise<OpenAuthority> {
-		const authoritySettings = this.#pki.authorities?.[id] ?? {};
-		const settings = JSON.stringify(authoritySettings);
-		const existingAuthority = this.#openAuthorities.get(id);
-		if (existingAuthority?.settings === settings) return Promise.resolve(existingAuthority);
-		const pendingKey = `${id} ${settings}`;
-		let pendingOpen = this.#pendingOpens.get(pendingKey);
+		const key = this.#settingsKey(id);
+		const existingAuthority = this.#openAuthorities.get(key);
+		if (existingAuthority) return Promise.resolve(existingAuthority);
+		let pendingOpen = this.#pendingOpens.get(key);
 		if (!pendingOpen) {
 			const entry: OpenAuthority = {
-				settings,
-				plan: authorityPlan(id, authoritySettings, this.#now()),
+				plan: authorityPlan(id, this.#pki.authorities?.[id] ?? {}, this.#now()),
 				authority: undefined,
 				maintainedAt: 0,
 			};
 			pendingOpen = this.#maintainEntry(entry).then(() => {
-				this.#openAuthorities.set(id, entry);
-				this.#pendingOpens.delete(pendingKey);
+				this.#openAuthorities.set(key, entry);
+				this.#pendingOpens.delete(key);
 				return entry;
 			});
-			this.#pendingOpens.set(pendingKey, pendingOpen);
+			this.#pendingOpens.set(key, pendingOpen);
 		}
 		return pendingOpen;
 	}

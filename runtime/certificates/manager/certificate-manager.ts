@@ -122,7 +122,7 @@ class Manager implements CertificateManager {
 		const store = this.#openStore(settings);
 		this.#storeRecovery ??= this.#recoverStore(store);
 		await this.#storeRecovery;
-		await this.#authorities.openAll(plan.authorities, (settings.pki ?? {}) as PkiSettings, store);
+		await this.#authorities.prepare(plan.authorities, pkiOf(settings), store);
 		const policies = await Promise.all(plan.policies.map(policy => this.#preparePolicy(policy)));
 		const entries = new Map<string, ManagedCertificate>();
 		const unloadedEntries: ManagedCertificate[] = [];
@@ -152,6 +152,7 @@ class Manager implements CertificateManager {
 		this.#onDemand.applyPolicies(document.policies, document.settings.on_demand_tls);
 		this.#stapler.configure(document.settings);
 		this.#cleaner.configure(document.settings);
+		this.#authorities.activate(pkiOf(document.settings));
 		this.#scheduleCheck(0);
 	}
 
@@ -162,6 +163,7 @@ class Manager implements CertificateManager {
 	}
 
 	async obtain(question: CertificateRequestedByClient): Promise<boolean> {
+		this.#authorities.discard();
 		const document = this.#activeDocument;
 		if (!document || this.#isClosed) return false;
 		const entry = findEntry(document.entries, question.name);
@@ -207,7 +209,9 @@ class Manager implements CertificateManager {
 		let responder = this.#respondersById.get(id);
 		if (!responder) {
 			const store = this.#openStore(processSettings);
-			await this.#authorities.openAll([id], (processSettings.pki ?? {}) as PkiSettings, store);
+			// Without managed certificates, no document is ever active here.
+			if (!this.#activeDocument) this.#authorities.activate(pkiOf(processSettings));
+			await this.#authorities.openAll([id], store);
 			const { AcmeResponder } = await import('../acme-server/acme-responder.ts');
 			responder =
 				this.#respondersById.get(id) ??
@@ -364,6 +368,10 @@ class Manager implements CertificateManager {
 
 /** Returns the entry for a name; if there is none, the entry for the wildcard that covers the name. */
 function findEntry(entries: ReadonlyMap<string, ManagedCertificate>, name: string): ManagedCertificate | undefined {
+function pkiOf(settings: Settings): PkiSettings {
+	return (settings.pki ?? {}) as PkiSettings;
+}
+
 	const exactEntry = entries.get(name);
 	if (exactEntry) return exactEntry;
 	const firstDot = name.indexOf('.');

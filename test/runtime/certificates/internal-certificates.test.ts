@@ -233,6 +233,29 @@ internal('changed authority files take effect with the next load, and mismatched
 	await test.manager.close();
 });
 
+internal('after a discarded configuration, the authority still has the files of the active one', async () => {
+	const made = testManager();
+	await serveDocument(made, planOfPolicies(policyForNames(['localhost'])));
+	await made.manager.close();
+	const authorityFile = (name: string): string => path.join(made.folder, 'pki/authorities/local', name);
+	const otherFiles = { root: { cert: authorityFile('root.crt'), key: authorityFile('root.key') } };
+	let now = Date.now();
+	const test = testManager({ now: () => now });
+	await serveDocument(test, planOfPolicies(policyForNames(['localhost'])), { renew_interval: 20 });
+	const { chain } = test.sink.for('localhost')!;
+	const { root } = await test.manager.authorityCertificates!('local');
+	const pki = { authorities: { local: otherFiles } };
+	await test.manager.prepare(planOfPolicies(policyForNames(['localhost'])), { pki });
+	assert.is.not((await test.manager.authorityCertificates!('local')).root, root);
+	test.manager.discard();
+	assert.is((await test.manager.authorityCertificates!('local')).root, root);
+	now += 8.5 * 3_600_000;
+	await eventually('renewed', () => test.sink.for('localhost')!.chain !== chain);
+	const [, intermediate] = chainOf(test.sink.for('localhost')!.chain);
+	assert.ok(intermediate!.verify(new X509Certificate(root).publicKey));
+	await test.manager.close();
+});
+
 internal('a root whose key is lost is reported and not silently replaced', async () => {
 	const made = testManager();
 	await serveDocument(made, planOfPolicies(policyForNames(['localhost'])));
