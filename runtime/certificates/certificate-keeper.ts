@@ -1,8 +1,8 @@
 /** Obtains and renews certificates: loads them from the store, orders those that are due, and publishes them to threads. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Store, StoreError } from '../storage/store.ts';
-import type { CertificateSink, PublishedCertificate } from './certificate-feed.ts';
 import { LabelledCounter } from './certificate-metrics.ts';
+import type { CertificatePublisher } from './certificate-publisher.ts';
 import {
 	type CertificateRecord,
 	createCertificateRecord,
@@ -27,7 +27,7 @@ const ADVICE_RETRY_MS = 3_600_000;
 
 /** Dependencies of {@link CertificateKeeper}. */
 export interface KeeperDeps {
-	readonly sink: CertificateSink;
+	readonly publisher: CertificatePublisher;
 	readonly log: ManagerLog;
 	readonly now: () => number;
 	/** Returns the store. Must not be called before a configuration has been prepared. */
@@ -56,17 +56,15 @@ export class CertificateKeeper {
 
 	/** Loads certificates from the store, obtains missing ones from issuers that need no order, and publishes them all. */
 	async load(entries: readonly ManagedCertificate[]): Promise<void> {
-		let batch: PublishedCertificate[] = [];
+		let batch: ManagedCertificate[] = [];
 		const publish = (): void => {
-			if (batch.length > 0) this.#deps.sink.publish(batch);
+			this.#deps.publisher.publish(batch);
 			batch = [];
 		};
 		await forEachConcurrently(entries, MAX_CONCURRENT_READS, async entry => {
 			await this.#loadEntry(entry);
-			const publication = entry.publication;
-			if (!publication || entry.isDropped || entry.isPublished) return;
-			entry.isPublished = true;
-			batch.push(publication);
+			if (entry.isPublished) return;
+			batch.push(entry);
 			if (batch.length >= MAX_PUBLISHED_AT_ONCE) publish();
 		});
 		publish();
@@ -126,10 +124,7 @@ export class CertificateKeeper {
 
 	/** Publishes the entry's current certificate to the threads. */
 	publish(entry: ManagedCertificate): void {
-		const publication = entry.publication;
-		if (!publication || entry.isDropped) return;
-		entry.isPublished = true;
-		this.#deps.sink.publish([publication]);
+		this.#deps.publisher.publish([entry]);
 	}
 
 	async #loadEntry(entry: ManagedCertificate): Promise<void> {

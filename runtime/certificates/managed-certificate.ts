@@ -28,8 +28,8 @@ export class ManagedCertificate implements StapledCertificate {
 	isLoaded = false;
 	/** True once no configuration needs the certificate any more. Its order in progress is then canceled. */
 	isDropped = false;
-	/** True once the certificate has been published to threads. */
-	isPublished = false;
+	/** The ID under which the certificate has been published to threads; undefined if it has not been. */
+	publishedId: string | undefined = undefined;
 	/** Time at which to renew the certificate, in milliseconds since the epoch. */
 	renewAt = 0;
 	/** Earliest time of the next attempt, in milliseconds since the epoch. */
@@ -57,6 +57,10 @@ export class ManagedCertificate implements StapledCertificate {
 	/** The ID under which the certificate is published; undefined if there is no certificate. */
 	get id(): string | undefined {
 		return this.record && `${this.record.issuer}/${this.name}`;
+	}
+
+	get isPublished(): boolean {
+		return this.publishedId !== undefined;
 	}
 
 	/** The issuer of the current certificate. */

@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import type { CertificateRequestedByClient, CertificateSink } from './certificate-feed.ts';
 import type { CertificateKeeper } from './certificate-keeper.ts';
+import type { CertificatePublisher } from './certificate-publisher.ts';
 import { fetchFromManager, ManagerFailure } from './certificate-sources.ts';
 import { ManagedCertificate, type ReadyPolicy } from './managed-certificate.ts';
 import type { ManagerLog } from './manager-log.ts';
@@ -31,6 +32,7 @@ const SOURCE_TTL_MS = 600_000;
 /** Dependencies of {@link OnDemandCertificates}. */
 export interface OnDemandDeps {
 	readonly sink: CertificateSink;
+	readonly publisher: CertificatePublisher;
 	readonly log: ManagerLog;
 	readonly now: () => number;
 	readonly keeper: CertificateKeeper;
@@ -227,7 +229,7 @@ export class OnDemandCertificates {
 		entry.isDropped = true;
 		entry.currentOrder?.abort.abort(new Error('The certificate is no longer needed.'));
 		this.#entries.delete(entry.name);
-		if (entry.isPublished && entry.id) this.#deps.sink.drop([entry.id]);
+		this.#deps.publisher.withdraw([entry]);
 	}
 }
 

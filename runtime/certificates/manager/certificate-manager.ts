@@ -20,6 +20,7 @@ import { AuthorityError } from '../authority.ts';
 import type { CertificateManager, CertificateManagerDeps, CertificateRequestedByClient } from '../certificate-feed.ts';
 import { CertificateKeeper } from '../certificate-keeper.ts';
 import { type CertificateReadings, MAX_EXPIRY_SERIES } from '../certificate-metrics.ts';
+import { CertificatePublisher } from '../certificate-publisher.ts';
 import { ChallengeRegistry } from '../challenge-registry.ts';
 import type { Issuer } from '../issuer.ts';
 import { ManagedCertificate, type ReadyPolicy } from '../managed-certificate.ts';
@@ -71,6 +72,7 @@ class Manager implements CertificateManager {
 	readonly #now: () => number;
 	readonly #authorities: Authorities;
 	readonly #challenges: ChallengeRegistry;
+	readonly #publisher: CertificatePublisher;
 	readonly #keeper: CertificateKeeper;
 	readonly #onDemand: OnDemandCertificates;
 	readonly #stapler: StatusStapler<ManagedCertificate>;
@@ -99,8 +101,10 @@ class Manager implements CertificateManager {
 		this.#authorities = new Authorities(log, now);
 		this.#challenges = new ChallengeRegistry(deps.sink);
 		const store = (): Store => this.#store!;
+		this.#publisher = new CertificatePublisher(deps.sink);
+		const publisher = this.#publisher;
 		this.#keeper = new CertificateKeeper({
-			sink: deps.sink,
+			publisher,
 			log,
 			now,
 			store,
@@ -108,7 +112,7 @@ class Manager implements CertificateManager {
 			renewalRatio: () => this.#activeDocument?.settings.renewal_window_ratio as number | undefined,
 			wake: () => this.#scheduleCheck(MIN_CHECK_DELAY_MS),
 		});
-		this.#onDemand = new OnDemandCertificates({ sink: deps.sink, log, now, keeper: this.#keeper });
+		this.#onDemand = new OnDemandCertificates({ sink: deps.sink, publisher, log, now, keeper: this.#keeper });
 		this.#stapler = new StatusStapler({
 			...{ log, now, store },
 			publish: entry => this.#keeper.publish(entry),
@@ -148,22 +152,22 @@ class Manager implements CertificateManager {
 		const previousDocument = this.#activeDocument;
 		this.#activeDocument = document;
 		this.#preparedDocument = undefined;
+		this.#authorities.activate(pkiOf(document.settings));
 		if (previousDocument) this.#dropUnused(previousDocument, document);
 		this.#onDemand.applyPolicies(document.policies, document.settings.on_demand_tls);
 		this.#stapler.configure(document.settings);
 		this.#cleaner.configure(document.settings);
-		this.#authorities.activate(pkiOf(document.settings));
 		this.#scheduleCheck(0);
 	}
 
 	discard(): void {
 		const discardedDocument = this.#preparedDocument;
 		this.#preparedDocument = undefined;
+		this.#authorities.discard();
 		if (discardedDocument) this.#dropUnused(discardedDocument, this.#activeDocument);
 	}
 
 	async obtain(question: CertificateRequestedByClient): Promise<boolean> {
-		this.#authorities.discard();
 		const document = this.#activeDocument;
 		if (!document || this.#isClosed) return false;
 		const entry = findEntry(document.entries, question.name);
@@ -284,16 +288,14 @@ class Manager implements CertificateManager {
 
 	/** Drops the certificates that `oldDocument` needs and `newDocument` does not, and cancels their orders. */
 	#dropUnused(oldDocument: PreparedDocument, newDocument: PreparedDocument | undefined): void {
-		const keptIds = new Set<string>();
-		for (const entry of newDocument?.entries.values() ?? []) if (entry.id) keptIds.add(entry.id);
-		const droppedIds: string[] = [];
+		const droppedEntries: ManagedCertificate[] = [];
 		for (const [name, entry] of oldDocument.entries) {
 			if (newDocument?.entries.get(name) === entry) continue;
 			entry.isDropped = true;
 			entry.currentOrder?.abort.abort(new Error('The configuration no longer needs the certificate.'));
-			if (entry.isPublished && entry.id && !keptIds.has(entry.id)) droppedIds.push(entry.id);
+			droppedEntries.push(entry);
 		}
-		if (droppedIds.length > 0) this.#deps.sink.drop(droppedIds);
+		this.#publisher.withdraw(droppedEntries);
 	}
 
 	/**
@@ -366,12 +368,12 @@ class Manager implements CertificateManager {
 	}
 }
 
-/** Returns the entry for a name; if there is none, the entry for the wildcard that covers the name. */
-function findEntry(entries: ReadonlyMap<string, ManagedCertificate>, name: string): ManagedCertificate | undefined {
 function pkiOf(settings: Settings): PkiSettings {
 	return (settings.pki ?? {}) as PkiSettings;
 }
 
+/** Returns the entry for a name; if there is none, the entry for the wildcard that covers the name. */
+function findEntry(entries: ReadonlyMap<string, ManagedCertificate>, name: string): ManagedCertificate | undefined {
 	const exactEntry = entries.get(name);
 	if (exactEntry) return exactEntry;
 	const firstDot = name.indexOf('.');
