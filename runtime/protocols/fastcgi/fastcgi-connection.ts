@@ -56,6 +56,8 @@ export class FastcgiConnection
 	// State of the current request.
 	#reader: RecordReader;
 	#bodyPump: BodyPump | undefined = undefined;
+	/** True once a streamed body may have been read, so that the request cannot be sent again. */
+	#isBodyStarted = false;
 	#isRequestSent = false;
 	#hasResponseBytes = false;
 	#headText = '';
@@ -104,6 +106,7 @@ export class FastcgiConnection
 		this.#reader = new RecordReader(this);
 		this.#limitNextRead(call.roomBytes);
 		const { body } = call.request;
+		this.#isBodyStarted = isStream(body);
 		if (isStream(body) && body.length === undefined) {
 			this.#bufferBody(call, body).catch(error => this.#fail(error as UpstreamError));
 			return;
@@ -390,13 +393,13 @@ export class FastcgiConnection
 			this.#close();
 			return;
 		}
-		const isBodyStarted = this.#bodyPump?.hasStarted === true;
 		this.#reportStderr(this.#head?.status ?? 502);
 		this.#call = undefined;
 		this.#clearRequest();
 		this.#close();
 		if (!this.#isAnswered) {
-			const canRetry = this.#callCount > 1 && !this.#hasResponseBytes && !isBodyStarted && error.phase !== 'timeout';
+			const canRetry =
+				this.#callCount > 1 && !this.#hasResponseBytes && !this.#isBodyStarted && error.phase !== 'timeout';
 			call.onFailure(error, canRetry);
 			return;
 		}

@@ -301,6 +301,21 @@ test('connections are reused only if configured; request bodies are streamed, or
 	assert.is(app.accepted, 3);
 });
 
+test('a request whose buffered body has been read is not sent again, because its body would be missing', async () => {
+	const bodies: number[] = [];
+	const app = await application(({ params, body, number, socket }) => {
+		bodies.push(body.length);
+		// The application closes a connection that is kept alive while a further request is on its way.
+		if (params.REQUEST_METHOD === 'PUT' && number === 2) socket.destroy();
+		else socket.write(responseRecords(`\r\n${body.length}`));
+	});
+	const url = await site(`reverse_proxy 127.0.0.1:${app.port} {\n transport fastcgi {\n keepalive 1m\n }\n}`);
+	assert.is(await get(url), '200 0');
+	const body = new Blob(['hello']).stream();
+	assert.match(await get(url, { method: 'PUT', body, duplex: 'half' } as RequestInit), /^502 /);
+	assert.equal(bodies, [0, 5]);
+});
+
 test('after random bytes from an application, the server answers and keeps working', async () => {
 	let seed = 1;
 	const chance = (below: number): number => {
