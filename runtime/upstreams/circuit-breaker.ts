@@ -43,6 +43,11 @@ export class CircuitBreaker {
 		return CIRCUIT_STATES[this.#load(UPSTREAM_STATE.circuit)] ?? 'closed';
 	}
 
+	/** Milliseconds for which an open circuit lets no request through. */
+	get openForMs(): number {
+		return this.#openForMs;
+	}
+
 	/** Reports whether a request may be sent now. */
 	allows(now: number): boolean {
 		switch (this.#load(UPSTREAM_STATE.circuit)) {
@@ -78,24 +83,25 @@ export class CircuitBreaker {
 	}
 
 	/**
-	 * Records the end of a request. `latencyMs` is the time until the response head. Returns true if this has closed the circuit.
+	 * Records the end of a request. `latencyMs` is the time until the response head. Returns what this has done to the circuit; a
+	 * failed probe, after which the circuit only stays open, counts as nothing.
 	 */
-	endRequest(isProbe: boolean, hasFailed: boolean, latencyMs: number, now: number): boolean {
+	endRequest(isProbe: boolean, hasFailed: boolean, latencyMs: number, now: number): 'opened' | 'closed' | undefined {
 		const isSlow = this.#slowAfterMs > 0 && latencyMs >= this.#slowAfterMs;
 		const state = this.#load(UPSTREAM_STATE.circuit);
 		if (state === HALF_OPEN) {
-			if (!isProbe) return false;
+			if (!isProbe) return undefined;
 			if (hasFailed || isSlow) {
 				this.#changeState(HALF_OPEN, OPEN, now);
-				return false;
+				return undefined;
 			}
 			// In the half-open state, `errors` counts successful probes.
 			if (this.#add(UPSTREAM_STATE.errors) < this.#maxProbes || !this.#changeState(HALF_OPEN, CLOSED, now))
-				return false;
+				return undefined;
 			this.#restartWindow(now);
-			return true;
+			return 'closed';
 		}
-		if (state === OPEN) return false;
+		if (state === OPEN) return undefined;
 		const windowAt = this.#load(UPSTREAM_STATE.windowAt);
 		if (millisecondsBetween(windowAt, now) >= this.#windowMs || this.#load(UPSTREAM_STATE.total) === 0) {
 			const isFirst =
@@ -105,13 +111,12 @@ export class CircuitBreaker {
 		const totalCount = this.#add(UPSTREAM_STATE.total);
 		const errorCount = hasFailed ? this.#add(UPSTREAM_STATE.errors) : this.#load(UPSTREAM_STATE.errors);
 		const slowCount = isSlow ? this.#add(UPSTREAM_STATE.slow) : this.#load(UPSTREAM_STATE.slow);
-		if (!hasFailed && !isSlow) return false;
-		if (totalCount < this.#minRequests) return false;
+		if (!hasFailed && !isSlow) return undefined;
+		if (totalCount < this.#minRequests) return undefined;
 		const isOverLimit =
 			errorCount >= totalCount * this.#errorRatio ||
 			(this.#slowAfterMs > 0 && slowCount >= totalCount * this.#slowRatio);
-		if (isOverLimit) this.#changeState(CLOSED, OPEN, now);
-		return false;
+		return isOverLimit && this.#changeState(CLOSED, OPEN, now) ? 'opened' : undefined;
 	}
 
 	/** Records that a probe was canceled by its client. Its outcome is unknown, so another probe may be sent. */

@@ -1,6 +1,7 @@
 /** What upstream pools need from the thread that uses them. */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { EventCounter } from '../../compiler/exchange/leases.ts';
+import type { AvailabilityChange } from './availability.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';
 import type { UpstreamObserver } from './upstream-observer.ts';
 
@@ -20,6 +21,8 @@ export interface PoolDeps {
 	readonly shedCounter?: (pool: string) => EventCounter;
 	/** Called if a response was cut short after its head, with the reason. */
 	readonly onCutShort?: (upstream: string, cause: string) => void;
+	/** Called if requests have made an upstream unavailable for a while, or available again. */
+	readonly onAvailabilityChange?: (change: AvailabilityChange) => void;
 	/** Receives what FastCGI applications write to standard error, with the status of their response. */
 	readonly onStderr?: (text: string, status: number) => void;
 }

@@ -5,6 +5,7 @@ import type { UpstreamAddress } from '../../compiler/modules/directives/reverse-
 import type { AdaptiveLimit } from './adaptive-limit.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
 import type { PassiveHealth } from './passive-health.ts';
+import type { PoolDeps } from './pool-deps.ts';
 import type { PoolMemory } from './pool-memory.ts';
 import { processClockNow } from './process-clock.ts';
 import type { UpstreamConnector } from './transports/connector.ts';
@@ -42,6 +43,7 @@ export class PooledUpstream implements Upstream {
 	 */
 	readonly record: UpstreamRecord | undefined;
 	readonly #memory: PoolMemory;
+	readonly #onAvailabilityChange: PoolDeps['onAvailabilityChange'];
 	#localInFlight = 0;
 
 	constructor(
@@ -49,6 +51,7 @@ export class PooledUpstream implements Upstream {
 		connector: UpstreamConnector,
 		memory: PoolMemory,
 		record: UpstreamRecord | undefined,
+		onAvailabilityChange: PoolDeps['onAvailabilityChange'] = undefined,
 	) {
 		this.address = address.address;
 		this.dial = address.dial;
@@ -58,6 +61,7 @@ export class PooledUpstream implements Upstream {
 		this.upstreamAddress = address;
 		this.record = record;
 		this.#memory = memory;
+		this.#onAvailabilityChange = onAvailabilityChange;
 	}
 
 	get active(): number {
@@ -126,10 +130,13 @@ export class PooledUpstream implements Upstream {
 		const { passive, health, circuit } = record;
 		const isUnhealthy = passive?.isUnhealthyStatus?.(status) === true;
 		if (record.isMeasured) health.observeLatency(latencyMs, now);
-		if (passive && (isUnhealthy || (passive.maxLatencyMs > 0 && latencyMs >= passive.maxLatencyMs)))
-			health.recordFail(now);
+		const isTooSlow = passive !== undefined && passive.maxLatencyMs > 0 && latencyMs >= passive.maxLatencyMs;
+		if (isUnhealthy || isTooSlow) this.#recordFail(record, responseText(status, latencyMs), now);
+		if (!circuit) return;
 		const hasFailed = passive?.isUnhealthyStatus ? isUnhealthy : status >= 500;
-		if (circuit?.endRequest(isProbe, hasFailed, latencyMs, now)) health.recordReturn(now);
+		const change = circuit.endRequest(isProbe, hasFailed, latencyMs, now);
+		if (change === 'closed') health.recordReturn(now);
+		if (change !== undefined) this.#reportCircuit(circuit, change, responseText(status, latencyMs));
 	}
 
 	/** Records a failed request. Requests canceled by their client do not count against the upstream. */
@@ -141,22 +148,48 @@ export class PooledUpstream implements Upstream {
 			return;
 		}
 		if (record.isMeasured) record.health.observeLatency(Math.max(latencyMs, FAILURE_LATENCY_MS), now);
-		record.health.recordFail(now);
-		record.circuit?.endRequest(isProbe, true, latencyMs, now);
+		this.#recordFail(record, error.message, now);
+		this.#endFailedRequest(record, isProbe, error.message, latencyMs, now);
 	}
 
 	/** Records that a response was cut short after its head. */
 	recordCutShort(isProbe: boolean, error: UpstreamError, now: number): void {
 		const { record } = this;
 		if (!record || isClientError(error)) return;
-		record.health.recordFail(now);
-		record.circuit?.endRequest(isProbe, true, 0, now);
+		this.#recordFail(record, error.message, now);
+		this.#endFailedRequest(record, isProbe, error.message, 0, now);
 	}
 
 	/** Records that the client canceled a request before its response. */
 	recordAbandoned(isProbe: boolean): void {
 		this.record?.circuit?.abandonProbe(isProbe);
 	}
+
+	#recordFail({ health, passive }: UpstreamRecord, cause: string, now: number): void {
+		if (!health.recordFail(now)) return;
+		const pauseMs = passive?.failDurationMs ?? 0;
+		this.#onAvailabilityChange?.({ upstream: this.address, change: 'failing', cause, pauseMs });
+	}
+
+	#endFailedRequest(
+		{ circuit }: UpstreamRecord,
+		isProbe: boolean,
+		cause: string,
+		latencyMs: number,
+		now: number,
+	): void {
+		const change = circuit?.endRequest(isProbe, true, latencyMs, now);
+		if (change !== undefined) this.#reportCircuit(circuit!, change, cause);
+	}
+
+	#reportCircuit(circuit: CircuitBreaker, change: 'opened' | 'closed', cause: string): void {
+		const pauseMs = change === 'opened' ? circuit.openForMs : 0;
+		this.#onAvailabilityChange?.({ upstream: this.address, change, cause, pauseMs });
+	}
+}
+
+function responseText(status: number, latencyMs: number): string {
+	return `status ${status} after ${Math.round(latencyMs)} ms`;
 }
 
 /**

@@ -54,30 +54,33 @@ export class UpstreamHealth {
 		return count;
 	}
 
-	/** Counts a passive failure and records its time. */
-	recordFail(now: number): void {
-		if (!this.#passiveHealth) return;
+	/** Counts a passive failure and records its time. Returns true if the upstream may no longer be used because of it. */
+	recordFail(now: number): boolean {
+		if (!this.#passiveHealth) return false;
+		const wasFailing = this.#hasTooManyFails(now, this.#passiveHealth);
 		const failureNumber = Atomics.add(this.#words, this.#stateStart + UPSTREAM_STATE.fails, 1) >>> 0;
 		Atomics.store(this.#words, this.#stateStart + FAILURE_TIMES_OFFSET + (failureNumber % this.#ringSize), now);
+		return !wasFailing && this.#hasTooManyFails(now, this.#passiveHealth);
 	}
 
 	/** Reports whether the number of recent passive failures is low enough for the upstream to be used. */
 	isPassing(now: number): boolean {
 		const passive = this.#passiveHealth;
 		if (!passive) return true;
-		const failCount = this.#load(UPSTREAM_STATE.fails) >>> 0;
-		// Only the oldest of the latest `maxFails` failures is examined: if it is recent, the later ones are, too.
-		const isFailing =
-			failCount >= this.#ringSize &&
-			millisecondsBetween(this.#load(FAILURE_TIMES_OFFSET + (failCount % this.#ringSize)), now) <
-				passive.failDurationMs;
-		if (isFailing) {
+		if (this.#hasTooManyFails(now, passive)) {
 			if (this.#slowStartMs > 0) Atomics.store(this.#words, this.#stateStart + UPSTREAM_STATE.failed, 1);
 			return false;
 		}
 		if (this.#slowStartMs > 0 && Atomics.exchange(this.#words, this.#stateStart + UPSTREAM_STATE.failed, 0) === 1)
 			this.recordReturn(now);
 		return true;
+	}
+
+	#hasTooManyFails(now: number, { failDurationMs }: PassiveHealth): boolean {
+		const failCount = this.#load(UPSTREAM_STATE.fails) >>> 0;
+		// Only the oldest of the latest `maxFails` failures is examined: if it is recent, the later ones are, too.
+		const oldestAt = this.#load(FAILURE_TIMES_OFFSET + (failCount % this.#ringSize));
+		return failCount >= this.#ringSize && millisecondsBetween(oldestAt, now) < failDurationMs;
 	}
 
 	/** Returns the fraction of its usual requests that the upstream gets: 1, or less during slow start. */

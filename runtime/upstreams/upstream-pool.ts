@@ -327,6 +327,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 			this.#connectorFactory.create(address),
 			this.#memory,
 			slot === undefined ? undefined : this.#createRecord(slot),
+			this.#deps.onAvailabilityChange,
 		);
 	}
 

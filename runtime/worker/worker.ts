@@ -47,6 +47,7 @@ import { ThreadTls } from '../tls/thread-tls.ts';
 import { TlsObserver } from '../tls/tls-observer.ts';
 import { TlsServer } from '../tls/tls-server.ts';
 import { createSampler } from '../tracing/sampler.ts';
+import { availabilityEntry } from '../upstreams/availability.ts';
 import type { PoolDeps } from '../upstreams/pool-deps.ts';
 import { UpstreamObserver } from '../upstreams/upstream-observer.ts';
 import { toBuildProblem } from './build-problem.ts';
@@ -601,6 +602,7 @@ class DataPlaneWorker implements RequestHostThread {
 					message: 'a response was cut short',
 					fields: { upstream, cause },
 				}),
+			onAvailabilityChange: change => this.log(availabilityEntry(change)),
 			onStderr: (text, status) => this.#logFastcgiStderr(text, status),
 			get upstreamObserver() {
 				return observer();

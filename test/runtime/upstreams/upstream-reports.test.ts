@@ -29,6 +29,56 @@ async function deadPort(): Promise<number> {
 	return port;
 }
 
+test('an upstream that requests make unavailable is logged once, with the cause, and a circuit also when it closes', async () => {
+	let answer = 'HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n';
+	const up = await scriptedUpstream(socket => onRequestHead(socket, () => socket.write(answer)));
+	closingUpstreams.push(up);
+	const dead = `127.0.0.1:${await deadPort()}`;
+	const circuit = { min_requests: 2, probes: 1, open_for: 50 };
+	const toDead = { handler: 'proxy', upstreams: { to: [dead], fail_duration: 60_000, max_fails: 2 } };
+	const pipeline = [
+		{ handler: 'group', when: { type: 'path', patterns: ['/dead'] }, pipeline: [toDead] },
+		{ handler: 'proxy', upstreams: { to: [up.address], circuit } },
+	];
+	const sites = [{ addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline }];
+	await withServer({ sites } as unknown as Document, {}, async ({ get, log }) => {
+		const logged = () =>
+			log.entries
+				.filter(({ logger }) => logger === 'http.reverse_proxy')
+				.map(({ level, msg, upstream, cause, pause_ms }) => [level, msg, upstream, cause, pause_ms]);
+		for (let i = 0; i < 5; i++) await get('/dead');
+		const failing = [
+			'warn',
+			'an upstream has failed too often and is not used for a while',
+			dead,
+			`connect ECONNREFUSED ${dead}`,
+			60_000,
+		];
+		await eventually('the failures are reported', () => logged().length > 0);
+		assert.equal(logged(), [failing]);
+		for (let i = 0; i < 5; i++) await get();
+		await eventually('the circuit is reported', () => logged().length > 1);
+		assert.equal(logged()[1]!.slice(0, 3), [
+			'warn',
+			'the circuit of an upstream has opened, so it is not used for a while',
+			up.address,
+		]);
+		assert.match(logged()[1]![3] as string, /^status 500 after \d+ ms$/);
+		assert.is(logged()[1]![4], 50);
+		answer = OK;
+		await eventually('a probe succeeds', async () => (await get()).status === 200);
+		await eventually('its end is reported', () => logged().length > 2);
+		assert.equal(logged()[2], [
+			'info',
+			'the circuit of an upstream has closed, so it is used again',
+			up.address,
+			undefined,
+			undefined,
+		]);
+		assert.is(logged().length, 3);
+	});
+});
+
 test("each upstream appears in the Admin API's list, the metrics and log entries", async () => {
 	const up = await scriptedUpstream(socket => onRequestHead(socket, () => socket.write(OK)));
 	closingUpstreams.push(up);
