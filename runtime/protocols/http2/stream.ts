@@ -294,7 +294,11 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		this.#writeDeadline = Infinity;
 		this.body?.fail(new HttpError(400, 'The request was cut short.'));
 		const x = this.#exchange;
-		if (x === undefined) return;
+		if (x === undefined) {
+			// The exchange has not started, so nothing else releases the content received so far.
+			this.body?.cancel();
+			return;
+		}
 		if (this.#tunnel) {
 			this.#tunnel.destroy(new Error('The client has left.'));
 			return;

@@ -5,7 +5,7 @@ import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
 import { CLIENT_PREFACE, FRAME_FLAG, FRAME_TYPE } from '../../../../runtime/protocols/http2/frame-codes.ts';
-import { MAX_BUFFERED_BYTES } from '../../../../runtime/protocols/http2/limits.ts';
+import { INITIAL_CONNECTION_WINDOW, MAX_BUFFERED_BYTES } from '../../../../runtime/protocols/http2/limits.ts';
 import { TextSource } from '../../../../runtime/protocols/text-source.ts';
 import {
 	encodeUint32s,
@@ -13,6 +13,7 @@ import {
 	type FrameServer,
 	frame,
 	openFrameClient,
+	POST,
 	request,
 	serve,
 	settings,
@@ -265,6 +266,35 @@ test('a waiting request still receives its body, and can be reset', async () => 
 		assert.equal(bodies, ['first second']);
 		assert.is(server.exchanges.length, 2);
 		assert.is(server.finished.length, 2);
+	} finally {
+		client.socket.destroy();
+		await server.stop();
+	}
+});
+
+test('the content of waiting requests that are reset leaves the connection window', async () => {
+	const server = await serve(x => {
+		x.response.body = 'a'.repeat(5_000_000);
+	});
+	const client = await openWith(server.port, 0);
+	const connectionWindow = (): number =>
+		client.frames
+			.filter(({ type, stream }) => type === FRAME_TYPE.windowUpdate && stream === 0)
+			.reduce((bytes, { payload }) => bytes + payload.readUInt32BE(0), 65_535);
+	try {
+		client.send(request(1));
+		await client.status(1);
+		assert.is(connectionWindow(), INITIAL_CONNECTION_WINDOW);
+		const content = Buffer.alloc(16_000, 'x');
+		for (let stream = 3; stream < 103; stream += 2) {
+			client.send(request(stream, POST, FRAME_FLAG.endHeaders));
+			client.send(...Array.from({ length: 4 }, () => frame(FRAME_TYPE.data, 0, stream, content)));
+			client.send(frame(FRAME_TYPE.resetStream, 0, stream, encodeUint32s(8)));
+			await client.alive();
+			const sentBytes = ((stream - 1) / 2) * 4 * content.length;
+			assert.ok(connectionWindow() - sentBytes >= 4 * content.length, `no window is left after stream ${stream}`);
+		}
+		assert.is(server.exchanges.length, 1);
 	} finally {
 		client.socket.destroy();
 		await server.stop();
