@@ -20,14 +20,21 @@ const REQUEST_TIMEOUT_MS = 10_000;
 /** Maximum size of a response in bytes. */
 const MAX_ANSWER_BYTES: number = 1024 * 1024;
 
-/**
- * Asks a manager for a certificate. Resolves to a chain and its key in PEM, or to undefined if the manager has none. Rejects with
- * {@link ManagerFailure}.
- */
+/** A certificate from a manager. */
+export interface SourcedCertificate {
+	/** The certificate, followed by its chain, in PEM. */
+	readonly chain: string;
+	/** The private key in PEM. */
+	readonly key: string;
+	/** Expiry, in milliseconds since the epoch. */
+	readonly notAfter: number;
+}
+
+/** Asks a manager for a certificate. Resolves to undefined if the manager has none. Rejects with {@link ManagerFailure}. */
 export async function fetchFromManager(
 	source: CertificateSource,
 	question: CertificateRequestedByClient,
-): Promise<{ readonly chain: string; readonly key: string } | undefined> {
+): Promise<SourcedCertificate | undefined> {
 	if (source.manager !== 'http')
 		throw new ManagerFailure(`The certificate manager \`${source.manager}\` is not supported.`);
 	const pem = await askHttp(String(source.url), question);
@@ -71,14 +78,15 @@ async function readLimitedText(response: Response): Promise<string> {
 }
 
 /** Extracts a chain and its key, in any order, from a PEM text. */
-function splitPem(text: string): { readonly chain: string; readonly key: string } {
+function splitPem(text: string): SourcedCertificate {
 	const blocks = text.match(/-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----/g) ?? [];
 	const chain = blocks.filter(block => block.startsWith('-----BEGIN CERTIFICATE-----')).join('\n');
 	const key = blocks.find(block => /^-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----/.test(block));
 	const privateKey = key === undefined ? undefined : parsePrivateKey(key);
 	try {
-		if (key !== undefined && privateKey && new X509Certificate(chain).checkPrivateKey(privateKey)) {
-			return { chain: `${chain}\n`, key: `${key}\n` };
+		const certificate = new X509Certificate(chain);
+		if (key !== undefined && privateKey && certificate.checkPrivateKey(privateKey)) {
+			return { chain: `${chain}\n`, key: `${key}\n`, notAfter: certificate.validToDate.getTime() };
 		}
 	} catch {
 		// An invalid certificate is reported by the `throw` below.

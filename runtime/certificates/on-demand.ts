@@ -28,6 +28,8 @@ const RENEWAL_RETRY_MS = 3_600_000;
 const FAILURE_TTL_MS = 3_600_000;
 /** Milliseconds for which the certificate of a `get_certificate` manager is served before the manager is asked again. */
 const SOURCE_TTL_MS = 600_000;
+/** Minimum milliseconds until a certificate is checked that has just been loaded. */
+const MIN_CHECK_DELAY_MS = 20;
 
 /** Dependencies of {@link OnDemandCertificates}. */
 export interface OnDemandDeps {
@@ -36,6 +38,8 @@ export interface OnDemandDeps {
 	readonly log: ManagerLog;
 	readonly now: () => number;
 	readonly keeper: CertificateKeeper;
+	/** Schedules a check of all certificates in `waitMs` milliseconds, unless an earlier one is scheduled. */
+	readonly scheduleCheck: (waitMs: number) => void;
 }
 
 export class OnDemandCertificates {
@@ -94,6 +98,7 @@ export class OnDemandCertificates {
 			})
 			.then(isObtained => {
 				this.#pendingByName.delete(name);
+				this.#scheduleCheckOf(this.#entries.get(name));
 				if (!isObtained) this.#refuseName(name);
 				return isObtained;
 			});
@@ -113,18 +118,35 @@ export class OnDemandCertificates {
 		else this.#deps.log('info', 'tls.on_demand', 'certificate not renewed', { name: entry.name, cause });
 	}
 
-	/** Drops expired certificates, and forgets names whose failure or rejection is old. */
-	removeExpired(): void {
+	/**
+	 * Drops expired certificates, and forgets names whose failure or rejection is old. Returns the milliseconds until the next
+	 * certificate expires.
+	 */
+	removeExpired(): number {
 		const now = this.#deps.now();
+		let nextExpiry = Number.POSITIVE_INFINITY;
 		for (const entry of this.#entries.values()) {
 			const forgetAt = entry.record ? entry.record.notAfter : entry.nextAttemptAt + FAILURE_TTL_MS;
-			if (forgetAt <= now && !entry.currentOrder && !this.#pendingByName.has(entry.name)) this.#removeEntry(entry);
+			if (forgetAt > now) nextExpiry = Math.min(nextExpiry, forgetAt);
+			// Once the order or the lookup has ended, another check is made.
+			else if (!entry.currentOrder && !this.#pendingByName.has(entry.name)) this.#removeEntry(entry);
 		}
 		const staleIds: string[] = [];
-		for (const [id, until] of this.#servedUntil) if (until <= now) staleIds.push(id);
+		for (const [id, until] of this.#servedUntil) {
+			if (until <= now) staleIds.push(id);
+			else nextExpiry = Math.min(nextExpiry, until);
+		}
 		for (const id of staleIds) this.#servedUntil.delete(id);
 		if (staleIds.length > 0) this.#deps.sink.drop(staleIds);
 		for (const [name, until] of this.#refusedUntil) if (until <= now) this.#refusedUntil.delete(name);
+		return nextExpiry - now;
+	}
+
+	/** Schedules the renewal of a certificate that has just been loaded or obtained, and its removal if it is not renewed. */
+	#scheduleCheckOf(entry: ManagedCertificate | undefined): void {
+		if (!entry?.record) return;
+		const dueAt = Math.min(Math.max(entry.renewAt, entry.nextAttemptAt), entry.record.notAfter);
+		this.#deps.scheduleCheck(Math.max(dueAt - this.#deps.now(), MIN_CHECK_DELAY_MS));
 	}
 
 	async #obtain(question: CertificateRequestedByClient, policy: ReadyPolicy): Promise<boolean> {
@@ -166,7 +188,11 @@ export class OnDemandCertificates {
 				const certificate = await fetchFromManager(source, { name, ...otherFields });
 				if (!certificate) continue;
 				const id = `source/${source.manager}/${name}`;
-				this.#servedUntil.set(id, this.#deps.now() + SOURCE_TTL_MS);
+				const now = this.#deps.now();
+				const servedUntil = Math.min(now + SOURCE_TTL_MS, certificate.notAfter);
+				if (servedUntil <= now) throw new ManagerFailure("The manager's certificate has expired.");
+				this.#servedUntil.set(id, servedUntil);
+				this.#deps.scheduleCheck(servedUntil - now);
 				this.#deps.sink.publish([{ id, names: [name], chain: certificate.chain, key: certificate.key }]);
 				return true;
 			} catch (error) {

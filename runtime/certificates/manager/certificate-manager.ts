@@ -112,7 +112,10 @@ class Manager implements CertificateManager {
 			renewalRatio: () => this.#activeDocument?.settings.renewal_window_ratio as number | undefined,
 			wake: () => this.#scheduleCheck(MIN_CHECK_DELAY_MS),
 		});
-		this.#onDemand = new OnDemandCertificates({ sink: deps.sink, publisher, log, now, keeper: this.#keeper });
+		this.#onDemand = new OnDemandCertificates({
+			...{ sink: deps.sink, publisher, log, now, keeper: this.#keeper },
+			scheduleCheck: waitMs => this.#scheduleCheck(waitMs),
+		});
 		this.#stapler = new StatusStapler({
 			...{ log, now, store },
 			publish: entry => this.#keeper.publish(entry),
@@ -356,7 +359,7 @@ class Manager implements CertificateManager {
 			}
 			nextCheckMs = Math.min(nextCheckMs, this.#stapler.refreshIfDue(entry) - now);
 		}
-		this.#onDemand.removeExpired();
+		nextCheckMs = Math.min(nextCheckMs, this.#onDemand.removeExpired());
 		this.#cleaner.cleanIfDue(new Set(document.entries.keys()));
 		this.#scheduleCheck(Math.max(nextCheckMs, MIN_CHECK_DELAY_MS));
 	}

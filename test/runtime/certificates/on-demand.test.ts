@@ -2,6 +2,7 @@
  * Certificates that are obtained when a client asks for their names: only with permission, only a limited number, and also from
  * external sources.
  */
+import { X509Certificate } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -165,6 +166,27 @@ demand('a certificate is renewed only while its name is permitted', async () => 
 	await eventually('not permitted', () => /certificate not renewed/.test(JSON.stringify(test.entries)));
 	now += 4 * 3_600_000;
 	await eventually('given up', () => test.sink.for('a.example.com') === undefined);
+	await test.manager.close();
+	await permission.close();
+});
+
+demand('a certificate that may not be renewed is no longer served once it has expired', async () => {
+	let allowed = true;
+	const permission = await fakeApi(() => ({ status: allowed ? 200 : 403 }));
+	const test = testManager();
+	// Certificates are backdated by one minute, so this one expires in about two seconds.
+	const issuer = { issuer: 'internal', lifetime: 62_500 };
+	await serveDocument(test, planOfPolicies(policyForNames([], [issuer], { on_demand: true })), {
+		on_demand_tls: { ask: permission.url },
+	});
+	const obtaining = ask(test, 'a.example.com');
+	await eventually('asked', () => permission.calls.length === 1);
+	allowed = false;
+	assert.is(await obtaining, true);
+	const expiry = new X509Certificate(test.sink.for('a.example.com')!.chain).validToDate.getTime();
+	await eventually('dropped', () => test.sink.for('a.example.com') === undefined);
+	assert.ok(Date.now() >= expiry, 'it is served until it expires');
+	assert.is(await ask(test, 'a.example.com'), false);
 	await test.manager.close();
 	await permission.close();
 });
