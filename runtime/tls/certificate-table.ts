@@ -1,5 +1,5 @@
 /** The certificates of one thread, looked up by exact name or wildcard in constant time. */
-import { lookUpName } from '../../compiler/codegen/plan/server-names.ts';
+import { coveringWildcards, lookUpName } from '../../compiler/codegen/plan/server-names.ts';
 import type { PublishedCertificate } from '../certificates/certificate-feed.ts';
 import { type ClientAbilities, chooseCertificate, TableCertificate } from './table-certificate.ts';
 
@@ -36,10 +36,26 @@ export class CertificateTable {
 		return this.#certificatesById.get(id);
 	}
 
-	/** Returns the best certificate for a lower-case name and a client's abilities. */
+	/**
+	 * Returns the best certificate for a lower-case name and a client's abilities. An expired one is returned only if all that cover
+	 * the name have expired.
+	 */
 	find(name: string, client: ClientAbilities): TableCertificate | undefined {
 		const match = lookUpName(this.#certificatesByName, name);
-		return match === undefined || match instanceof TableCertificate ? match : chooseCertificate(match, client);
+		if (match === undefined) return undefined;
+		const certificate = match instanceof TableCertificate ? match : chooseCertificate(match, client);
+		return certificate.isExpired ? (this.#findUnexpired(name, client) ?? certificate) : certificate;
+	}
+
+	/** Returns a certificate for one of the wildcards that cover a name; undefined if all of them have expired. */
+	#findUnexpired(name: string, client: ClientAbilities): TableCertificate | undefined {
+		for (const wildcard of coveringWildcards(name)) {
+			const match = this.#certificatesByName.get(wildcard);
+			if (match === undefined) continue;
+			const certificate = match instanceof TableCertificate ? match : chooseCertificate(match, client);
+			if (!certificate.isExpired) return certificate;
+		}
+		return undefined;
 	}
 
 	/**

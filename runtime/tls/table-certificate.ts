@@ -6,12 +6,19 @@ import type { ClientHello } from './client-hello.ts';
 /** The parts of a ClientHello that show which certificates the client can verify. */
 export type ClientAbilities = Pick<ClientHello, 'cipherSuites' | 'signatureSchemes'>;
 
+/** What the choice of a certificate depends on. */
+interface CertificateFacts {
+	readonly keyKind: string;
+	/** Expiry, in milliseconds since the epoch. */
+	readonly notAfter: number;
+}
+
 /** A thread's copy of a published certificate. Publishing it again creates a new object. */
 export class TableCertificate {
 	readonly published: PublishedCertificate;
 	/** Number of the publication. Later publications have higher numbers. */
 	readonly serial: number;
-	#keyKind: string | undefined;
+	#facts: CertificateFacts | undefined;
 
 	constructor(published: PublishedCertificate, serial: number) {
 		this.published = published;
@@ -20,8 +27,13 @@ export class TableCertificate {
 
 	/** The kind of the certificate's key: `rsa`, `ed25519`, or the name of an elliptic curve. */
 	get keyKind(): string {
-		this.#keyKind ??= keyKindOf(this.published.chain);
-		return this.#keyKind;
+		this.#facts ??= readFacts(this.published.chain);
+		return this.#facts.keyKind;
+	}
+
+	get isExpired(): boolean {
+		this.#facts ??= readFacts(this.published.chain);
+		return this.#facts.notAfter <= Date.now();
 	}
 
 	/** True if the certificate comes from files; false if the certificate manager obtained it. */
@@ -45,10 +57,15 @@ const ECDSA_SUITES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Chooses a certificate for a client: the first elliptic-curve certificate that the client can verify, because its signatures are
+ * Chooses a certificate for a client among those that have not expired, or among all if all have: the first elliptic-curve certificate that the client can verify, because its signatures are
  * the cheapest, or else the first RSA certificate, or else the first certificate of any kind.
  */
-export function chooseCertificate(candidates: readonly TableCertificate[], client: ClientAbilities): TableCertificate {
+export function chooseCertificate(
+	allCandidates: readonly TableCertificate[],
+	client: ClientAbilities,
+): TableCertificate {
+	const validCandidates = allCandidates.filter(({ isExpired }) => !isExpired);
+	const candidates = validCandidates.length > 0 ? validCandidates : allCandidates;
 	const firstCandidate = candidates[0]!;
 	let rsaCandidate: TableCertificate | undefined;
 	let clientSchemes: readonly string[] | undefined;
@@ -70,11 +87,15 @@ function supportsEcdsa({ cipherSuites }: ClientAbilities): boolean {
 	return cipherSuites.some(suite => suite.startsWith('13') || ECDSA_SUITES.has(suite));
 }
 
-function keyKindOf(chain: string): string {
+function readFacts(chain: string): CertificateFacts {
 	try {
-		const { asymmetricKeyType: type, asymmetricKeyDetails: details } = new X509Certificate(chain).publicKey;
-		return type === 'ec' ? (details?.namedCurve ?? 'ec') : (type ?? '');
+		const { publicKey, validToDate } = new X509Certificate(chain);
+		const { asymmetricKeyType: type, asymmetricKeyDetails: details } = publicKey;
+		return {
+			keyKind: type === 'ec' ? (details?.namedCurve ?? 'ec') : (type ?? ''),
+			notAfter: validToDate.getTime(),
+		};
 	} catch {
-		return '';
+		return { keyKind: '', notAfter: Number.POSITIVE_INFINITY };
 	}
 }
