@@ -246,8 +246,8 @@ interface RouteGroup {
 }
 
 /**
- * Combines lowered directives to a pipeline: sets the conditions of steps, forms exclusive groups, and makes adjacent `handle`
- * blocks alternatives.
+ * Combines lowered directives to a pipeline: sets the conditions of steps, makes adjacent `handle` blocks and the adjacent routes of
+ * an exclusive group alternatives, and names the exclusive groups whose routes are not adjacent.
  */
 function assembleSteps(
 	lowering: Lowering,
@@ -258,9 +258,7 @@ function assembleSteps(
 	const routes = formsGroups
 		? consolidateRoutes(loweredDirectives)
 		: loweredDirectives.map(item => routeOfDirective(item, undefined));
-	const groupSizes = new Map<string, number>();
-	for (const { groupName } of routes)
-		if (groupName !== undefined) groupSizes.set(groupName, (groupSizes.get(groupName) ?? 0) + 1);
+	const routesByGroup = Map.groupBy(routes, ({ groupName }) => groupName);
 	const steps: Step[] = [];
 	const alternativeRuns = findAlternativeRuns(routes, isSorted);
 	for (let index = 0; index < routes.length; index++) {
@@ -277,8 +275,14 @@ function assembleSteps(
 			steps.push(conditionalStep(lowering, route, isScattered ? alternativeTo : undefined));
 			continue;
 		}
-		const groupName =
-			route.groupName !== undefined && groupSizes.get(route.groupName)! > 1 ? route.groupName : undefined;
+		const groupRoutes = route.groupName === undefined ? [route] : routesByGroup.get(route.groupName)!;
+		const isAdjacentGroup = groupRoutes[0] === route && groupRoutes.at(-1) === routes[index + groupRoutes.length - 1];
+		if (groupRoutes.length > 1 && isAdjacentGroup) {
+			steps.push(firstMatchOf(lowering, groupRoutes));
+			index += groupRoutes.length - 1;
+			continue;
+		}
+		const groupName = groupRoutes.length > 1 ? route.groupName : undefined;
 		if (route.when === undefined && groupName === undefined) for (const step of routeSteps(route)) steps.push(step);
 		else steps.push(conditionalStep(lowering, route, groupName));
 	}
@@ -361,7 +365,8 @@ function findAlternativeRuns(
 function firstMatchOf(lowering: Lowering, routes: readonly RouteGroup[]): Step {
 	const branches = routes.map(route => {
 		const steps = routeSteps(route);
-		const pipeline = steps.length === 1 ? (steps[0]!.pipeline as readonly Step[]) : steps;
+		const isBlock = route.directives[0].module.alternativeTo !== undefined && steps.length === 1;
+		const pipeline = isBlock ? (steps[0]!.pipeline as readonly Step[]) : steps;
 		return lowering.origin(route.when ? { when: route.when, pipeline } : { pipeline }, route.directives[0].line.span);
 	});
 	return lowering.origin(firstMatchStep(branches), routes[0]!.directives[0].line.span);

@@ -281,13 +281,13 @@ facts('C9: the first argument may be a path, a matcher name or `*`', () => {
 	const { sites } = compileToDocument(
 		':80 {\n@named path /named\nrewrite * /a\nrewrite /path /b\nrewrite @named /c\nrewrite /d\n}\n',
 	) as {
-		sites: { pipeline: { to?: string; when?: unknown; pipeline?: { to: string }[] }[] }[];
+		sites: { pipeline: { branches: { when?: unknown; pipeline: { to: string }[] }[] }[] }[];
 	};
 	assert.equal(
-		sites[0]!.pipeline.map(({ to, pipeline, when }) => [pipeline?.map(step => step.to) ?? to, when !== undefined]),
+		sites[0]!.pipeline[0]!.branches.map(({ pipeline, when }) => [pipeline.map(step => step.to), when !== undefined]),
 		[
-			['/c', true],
-			['/b', true],
+			[['/c'], true],
+			[['/b'], true],
 			// Consecutive directives with equal matchers form one route, and both run.
 			[['/a', '/d'], false],
 		],
