@@ -3,18 +3,17 @@
  * are replaced by current ones.
  */
 import { dirname, resolve } from 'node:path';
-import { nameCompatiblePlaceholders } from '../codegen/placeholders/shorthands.ts';
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Document } from '../document/document.ts';
 import { escapePointer } from '../document/json-pointer.ts';
 import { registryOf } from '../lower/registry.ts';
-import { COMPATIBLE_FALLBACK_POLICY } from '../modules/matchers/file.ts';
 import { compile } from '../pipeline/compile.ts';
 import { printedForm } from '../schema/printed-form.ts';
 import type { Reader } from '../source/reader.ts';
 import { formatText } from '../syntax/format.ts';
-import type { ParsedBlock, ParsedLine } from '../syntax/parsed-file.ts';
-import { everyLine, kindOfTopLevel, parseSyntax, rangeOfLine, type TextRange, type TextSyntax } from './text-syntax.ts';
+import type { ParsedLine } from '../syntax/parsed-file.ts';
+import { type LoweredStep, writeConfigfile } from './configfile-writer.ts';
+import { everyLine, kindOfTopLevel, parseSyntax, rangeOfLine, type TextSyntax } from './text-syntax.ts';
 
 /** The Configfile that results from a conversion, or the reason why there is none. */
 export type Conversion =
@@ -24,42 +23,6 @@ export type Conversion =
 			/** Offset, in the Compatfile, of the part that causes the problem; undefined if it is not known. */
 			readonly offset?: number | undefined;
 	  };
-
-const OLD_ARGUMENT = /(?<!\\)\{args\.(\d+)\}/g;
-
-/** A line together with the comments above it, which move with it. */
-interface LinePiece {
-	readonly text: string;
-	/** The number of the first step that is lowered from the line; undefined if there is none. */
-	readonly stepNumber: number | undefined;
-	/** Set if the document stores the line's condition not in its step but in the group around the step. */
-	readonly conditional?: ConditionalPiece | undefined;
-}
-
-/** The lines of a block, and where the tokens around them are. */
-interface BlockRange {
-	readonly open: TextRange;
-	readonly close: TextRange;
-	readonly lines: readonly ParsedLine[];
-}
-
-interface ConditionalPiece {
-	/** The JSON pointer of the group. */
-	readonly group: string;
-	/** The matcher as written in the line. */
-	readonly matcher: string;
-	/** The line's text without the matcher. */
-	readonly text: string;
-}
-
-/** A step in the document to which the Compatfile compiles. */
-interface LoweredStep {
-	readonly pointer: string;
-	/** Offsets in the converted file: of the line from which the step was lowered, and of the imports that lead to that line. */
-	readonly places: readonly number[];
-	/** True if the step itself has no condition, and is directly in a group that has one. */
-	readonly sharesCondition: boolean;
-}
 
 /** A top-level block of a Compatfile that can be converted on its own. */
 export interface ConvertibleBlock {
@@ -198,8 +161,7 @@ function convertAndCheck(input: CompatInput, shownText: string, reader: Reader):
 	// At first, directives with the same matcher are grouped. If the document then differs, the second attempt does not group them.
 	let problem: Conversion | undefined;
 	for (const groupsConditions of [true, false]) {
-		const convert = (text: string): string =>
-			formatText(new Converter(parse(text), steps, groupsConditions).convertText());
+		const convert = (text: string): string => formatText(writeConfigfile(parse(text), steps, groupsConditions));
 		const configfileText = convert(input.text);
 		const configResult = compile({ ...input, text: configfileText, format: 'configfile' }, reader);
 		if (!configResult.document) {
@@ -210,7 +172,7 @@ function convertAndCheck(input: CompatInput, shownText: string, reader: Reader):
 		const difference = firstDifference(compatDocument, comparableDocument(configResult.document), '');
 		if (!difference) return { text: shownText === input.text ? configfileText : convert(shownText) };
 		problem ??= {
-			problem: `A Configfile would mean something else: ${describeDifference(difference, input.path)}`,
+			problem: describeDifference(difference, input.path),
 			offset: nearestOffset(difference.pointer, compatResult.locate, input.path),
 		};
 	}
@@ -235,157 +197,22 @@ function* stepsOf(
 	}
 }
 
-class Converter {
-	readonly #syntax: TextSyntax;
-	readonly #steps: readonly LoweredStep[];
-	readonly #groupsConditions: boolean;
-	readonly #currentNames = registryOf('configfile').oldSpellings;
-
-	constructor(syntax: TextSyntax, steps: readonly LoweredStep[], groupsConditions: boolean) {
-		this.#syntax = syntax;
-		this.#steps = steps;
-		this.#groupsConditions = groupsConditions;
-	}
-
-	convertText(): string {
-		const { text, lines } = this.#syntax;
-		let convertedText = '';
-		let position = 0;
-		for (const [index, line] of lines.entries()) {
-			const { start, end } = rangeOfLine(line);
-			convertedText += text.slice(position, start) + this.#convertLine(line, line.words.length === 0);
-			position = end;
-			if (line.block || kindOfTopLevel(line, 'compatfile', registryOf('compatfile').directives) !== 'site') continue;
-			// A site without braces extends to the end of the file.
-			const open = { start: end, end };
-			const close = { start: text.length, end: text.length };
-			return convertedText + this.#convertBlock({ open, close, lines: lines.slice(index + 1) }, false);
-		}
-		return convertedText + text.slice(position);
-	}
-
-	/** Returns the converted text of a line with its block. */
-	#convertLine(line: ParsedLine, isOptions: boolean): string {
-		const { text } = this.#syntax;
-		const { start, end } = rangeOfLine(line);
-		const { block } = line;
-		const addedText = line.words[0]?.text === 'php_fastcgi' ? policyOfScripts(block) : '';
-		if (!block) {
-			const lineText = this.#convertWords(line, text.slice(start, end));
-			return addedText === '' ? lineText : `${lineText} {\n${addedText}}`;
-		}
-		const headText = this.#convertWords(line, text.slice(start, block.open.end));
-		return `${headText}${this.#convertBlock(block, isOptions)}${addedText}${text.slice(block.close.start, end)}`;
-	}
-
-	/**
-	 * Returns the text of a line's words with current names. A name with another meaning in a Configfile is replaced by the name for
-	 * its meaning in the Compatfile. An expression becomes a single quoted argument.
-	 */
-	#convertWords(line: ParsedLine, writtenText: string): string {
-		const text = nameCompatiblePlaceholders(this.#convertNames(line, writtenText));
-		return POLICY_LINES.has(line.words[0]?.text ?? '') && line.words[1]?.text === 'first_exist_fallback'
-			? text.replace('first_exist_fallback', COMPATIBLE_FALLBACK_POLICY)
-			: text;
-	}
-
-	#convertNames({ words }: ParsedLine, text: string): string {
-		const [firstWord] = words;
-		if (!firstWord) return text;
-		const keywordIndex = words.findIndex(({ text }, index) => index > 2 || !/^(?:@.*|not|lb_retry_match)$/.test(text));
-		const expression = words[keywordIndex + 1];
-		const lastWord = words.at(-1);
-		if (words[keywordIndex]?.text === 'expression' && expression && lastWord && expression.quote === 'none') {
-			const { start } = firstWord.span;
-			const expressionText = text.slice(expression.span.start - start, lastWord.span.end - start);
-			if (!expressionText.includes('`'))
-				return `${text.slice(0, expression.span.start - start)}\`${expressionText}\`${text.slice(lastWord.span.end - start)}`;
-		}
-		const currentName = firstWord.quote === 'none' ? this.#currentNames.get(firstWord.text) : undefined;
-		const renamedText = currentName === undefined ? text : currentName + text.slice(firstWord.text.length);
-		return renamedText.replaceAll(OLD_ARGUMENT, '{args[$1]}');
-	}
-
-	/** Returns the content of a block in the order in which its steps run. Lines without steps come first. */
-	#convertBlock({ open, close, lines }: BlockRange, isOptions: boolean): string {
-		const { text } = this.#syntax;
-		const pieces: LinePiece[] = [];
-		let position = open.end;
-		for (const line of lines) {
-			const { start, end } = rangeOfLine(line);
-			const newline = text.indexOf('\n', end);
-			const lineEnd = newline === -1 || newline > close.start ? end : newline;
-			const isInLine = ({ places }: LoweredStep): boolean => places.some(place => place >= start && place < end);
-			const stepNumber = this.#steps.findIndex(isInLine);
-			// A Configfile has no `order` option, because its directives run in the order in which they are written.
-			const isOrder = isOptions && line.words[0]?.text === 'order';
-			const lineText = isOrder ? '' : this.#convertLine(line, false);
-			const matcherWord = line.words[1];
-			const innerStep =
-				this.#groupsConditions && matcherWord?.quote === 'none' && /^[@/]/.test(matcherWord.text)
-					? this.#steps.find(step => step.sharesCondition && isInLine(step))
-					: undefined;
-			const matcher = matcherWord && text.slice(matcherWord.span.start, matcherWord.span.end);
-			pieces.push({
-				text: text.slice(position, start) + lineText + text.slice(end, lineEnd),
-				stepNumber: stepNumber === -1 ? undefined : stepNumber,
-				conditional: innerStep && {
-					group: innerStep.pointer.slice(0, innerStep.pointer.lastIndexOf('/pipeline/')),
-					matcher: matcher!,
-					text: text.slice(position, start) + lineText.replace(matcher!, () => '') + text.slice(end, lineEnd),
-				},
-			});
-			position = lineEnd;
-		}
-		const sortedPieces = pieces.toSorted((one, other) => (one.stepNumber ?? -1) - (other.stepNumber ?? -1));
-		return joinPieces(sortedPieces) + text.slice(position, close.start);
-	}
-}
-
-/** Sub-directives whose argument is a policy of the matcher `file`. */
-const POLICY_LINES: ReadonlySet<string> = new Set(['policy', 'try_policy']);
-
-/** Joins the texts of lines. Adjacent lines whose condition is stored in the same group become a `route` with this condition. */
-function joinPieces(pieces: readonly LinePiece[]): string {
-	let text = '';
-	for (let index = 0; index < pieces.length; ) {
-		const { conditional, text: pieceText } = pieces[index]!;
-		let end = index + 1;
-		while (conditional && pieces[end]?.conditional?.group === conditional.group) end++;
-		text +=
-			conditional && end > index + 1
-				? `\nroute ${conditional.matcher} {${pieces
-						.slice(index, end)
-						.map(piece => piece.conditional!.text)
-						.join('')}\n}`
-				: pieceText;
-		index = end;
-	}
-	return text;
-}
-
-/**
- * Returns the line `try_policy …` to add to the block of `php_fastcgi`; '' if it is not needed. It is needed if the last tried
- * file is a script, because the default policy is then not the same in a Compatfile and a Configfile.
- */
-function policyOfScripts(block: ParsedBlock | undefined): string {
-	const argumentsOf = (name: string): readonly string[] | undefined =>
-		block?.lines.findLast(({ words }) => words[0]?.text === name)?.words.map(({ text }) => text);
-	const index = argumentsOf('index')?.[1] ?? 'index.php';
-	const lastFile = argumentsOf('try_files')?.at(-1) ?? index;
-	return index !== 'off' && /\.php$/i.test(lastFile) ? `try_policy ${COMPATIBLE_FALLBACK_POLICY}\n` : '';
-}
-
 interface Difference {
 	readonly pointer: string;
 	readonly values: readonly [compat: unknown, config: unknown];
 }
 
+/** Returns why two documents differ, and what to do about it, in sentences. */
 function describeDifference({ pointer, values: [before, after] }: Difference, file: string | undefined): string {
 	const isRelativePath =
 		typeof before === 'string' && file !== undefined && before !== after && after === resolve(dirname(file), before);
-	if (!isRelativePath) return `\`${pointer}\` of the document differs.`;
-	return `its paths are relative to its folder, not to the working directory. Write an absolute path for \`${before}\`.`;
+	if (isRelativePath)
+		return `A Configfile would mean something else: its paths are relative to its folder, not to the working directory. Write an absolute path for \`${before}\`.`;
+	if (pointer.endsWith('/exclusive'))
+		return `Of the \`${before ?? after}\` lines in this block, only the first that matches runs. A Configfile can express this only for lines that are next to each other. Move the directives between them elsewhere.`;
+	if (pointer.endsWith('/handler') && before === 'first_match')
+		return 'Of several lines here, only the first that matches runs. Some of them are imported, so that they cannot become one `when … else …`. Write all of them in the same block, without `import`.';
+	return `A Configfile would mean something else: \`${pointer}\` of the document differs. Convert this part by hand, and compare with \`svc diff\`.`;
 }
 
 /** Returns the document in a form for comparison, without the capture names of expressions that capture nothing. */

@@ -20,6 +20,9 @@ import { ROOT } from '../harness.ts';
 
 const conversion = suite('conversion to a Configfile');
 
+const SCATTERED_REWRITES =
+	'Of the `rewrite` lines in this block, only the first that matches runs. A Configfile can express this only for lines that are next to each other. Move the directives between them elsewhere.';
+
 function convert(text: string): Conversion {
 	return convertToConfigfile({ text, name: 'Caddyfile', path: '/Caddyfile' }, diskReader('/'));
 }
@@ -121,7 +124,7 @@ conversion('names what means something else in a Configfile', () => {
 	);
 	assert.match(converted, 'redir @index https://{http.request.sent_host}/\\{host}{uri}\n');
 	assert.match(converted, 'header X {http.request.sent_host}\n');
-	assert.match(converted, '\t\ttry_policy first_exist_last_any\n\t}\n\theader');
+	assert.match(converted, '\t\ttry_policy first_exist_last_any\n\t}\n\tredir @index');
 	assert.match(converted, 'php_fastcgi /a/* 10.0.0.1:9000 {\n\t\ttry_policy first_exist_last_any\n\t}\n');
 	assert.match(converted, '\t\tenv A b\n\t\ttry_policy first_exist_last_any\n\t}\n');
 });
@@ -144,9 +147,13 @@ conversion('says that relative paths are relative to something else', () => {
 });
 
 conversion('says what prevents a conversion, and where', () => {
-	assert.equal(convert('http://a.test {\n\troot * /a\n\troot /b/* /b\n}\n'), {
-		problem: 'A Configfile would mean something else: `/sites/0/pipeline/0/exclusive` of the document differs.',
-		offset: 28,
+	const text = 'http://a.test {\n\troute {\n\t\trewrite /a /b\n\t\theader X y\n\t\trewrite /b /c\n\t}\n}\n';
+	assert.equal(convert(text), { problem: SCATTERED_REWRITES, offset: text.indexOf('rewrite /a') });
+	const imports = '(b) {\n\troot /b/* /b\n}\nhttp://a.test {\n\timport b\n\troot * /a\n}\n';
+	assert.equal(convert(imports), {
+		problem:
+			'Of several lines here, only the first that matches runs. Some of them are imported, so that they cannot become one `when … else …`. Write all of them in the same block, without `import`.',
+		offset: imports.indexOf('root /b'),
 	});
 	const wrong = convert('http://a.test {\n\tnothing\n}\n');
 	assert.equal(wrong, { problem: 'The Caddyfile has errors. Correct them first.' });
@@ -246,7 +253,7 @@ http://a.test, http://www.a.test {
 	const before = compile({ format: 'compatfile', text: alone, name: 'Caddyfile' }, reader).document;
 	const after = compile({ format: 'configfile', text, name: 'Configfile' }, reader).document;
 	assert.is(printDocument(after!), printDocument(before!));
-	assert.is(textOf(convertAt(BLOCKS, 'respond c')).includes('root * /c\n\trespond c\n'), true);
+	assert.is(textOf(convertAt(BLOCKS, 'respond c')).includes('root /c\n\trespond c\n'), true);
 });
 
 conversion('converts a snippet or a named route in the order of the sites that use it', () => {
@@ -277,9 +284,10 @@ conversion('says what prevents the conversion of a block, and where in the whole
 	assert.equal(convertAt(BLOCKS, 'order'), none);
 	assert.equal(convertAt(BLOCKS, '# One'), none);
 	assert.equal(convertAt('http://a.test {\n\trespond hi\n}\n', 'respond'), none);
-	assert.equal(convertAt(`${BLOCKS}\nhttp://d.test {\n\troot * /a\n\troot /b/* /b\n}\n`, 'root * /a'), {
-		problem: 'A Configfile would mean something else: `/sites/0/pipeline/0/exclusive` of the document differs.',
-		offset: BLOCKS.length + 29,
+	const scattered = `${BLOCKS}\nhttp://d.test {\n\troute {\n\t\trewrite /a /b\n\t\theader X y\n\t\trewrite /b /c\n\t}\n}\n`;
+	assert.equal(convertAt(scattered, 'rewrite /a'), {
+		problem: SCATTERED_REWRITES,
+		offset: scattered.indexOf('rewrite /a'),
 	});
 });
 
@@ -294,7 +302,8 @@ conversion('converts every site of every fixture to the document that it has by 
 			const at = line.words[0]?.span.start;
 			if (at === undefined || !convertibleBlock(syntax, at)) continue;
 			const result = convertBlock(input, at, diskReader(path.dirname(filePath)));
-			if ('problem' in result) assert.match(result.problem, /^(By itself|No site|A Configfile)/, file);
+			if ('problem' in result)
+				assert.match(result.problem, /^(By itself|No site|A Configfile|Of the|Of several lines)/, file);
 			else {
 				converted++;
 				assert.is(formatText(result.text), result.text, file);
@@ -313,7 +322,11 @@ conversion('keeps the document of every fixture that it converts', () => {
 		const reader = diskReader(path.dirname(filePath), { PORT: '8080', UPSTREAM: '127.0.0.1:9' });
 		const result = convertToConfigfile(input, reader);
 		if ('problem' in result) {
-			assert.match(result.problem, /^(The Caddyfile has errors|A Configfile (does not accept|would mean))/, file);
+			assert.match(
+				result.problem,
+				/^(The Caddyfile has errors|A Configfile (does not accept|would mean)|Of the|Of several lines)/,
+				file,
+			);
 			continue;
 		}
 		converted++;
