@@ -61,15 +61,26 @@ export async function connectRedisClient(
 
 /** Settles like `promise`, but rejects with a ClusterError with this `cause` if that takes longer than `limitMs` milliseconds. */
 export async function withinLimit<T>(promise: Promise<T>, limitMs: number, cause: string): Promise<T> {
-	let timer: NodeJS.Timeout | undefined;
-	const timeoutPromise = new Promise<never>((_, reject) => {
-		timer = setTimeout(() => reject(unavailableError(cause)), limitMs);
-	});
+	const limit = startLimit(limitMs, cause);
 	try {
-		return await Promise.race([promise, timeoutPromise]);
+		return await Promise.race([promise, limit.exceeded]);
 	} finally {
-		clearTimeout(timer);
+		limit.cancel();
 	}
+}
+
+/**
+ * Starts a time limit, after which `exceeded` rejects with a ClusterError with this `cause`. A reply that has arrived by then is still
+ * read first, because a process that was busy or suspended has not read replies that arrived in time. The caller must handle the
+ * rejection, which can also follow soon after `cancel`.
+ */
+export function startLimit(
+	limitMs: number,
+	cause: string,
+): { readonly exceeded: Promise<never>; readonly cancel: () => void } {
+	const { promise: exceeded, reject } = Promise.withResolvers<never>();
+	const timer = setTimeout(() => setImmediate(() => reject(unavailableError(cause))), limitMs);
+	return { exceeded, cancel: () => clearTimeout(timer) };
 }
 
 async function tlsOptions({ ca, server_name: serverName, client }: ClusterTls, host: string) {

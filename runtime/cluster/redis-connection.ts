@@ -8,6 +8,7 @@ import {
 	type RedisClient,
 	replyCause,
 	replyCodeOf,
+	startLimit,
 	unavailableError,
 	withinLimit,
 } from './redis-client.ts';
@@ -89,22 +90,19 @@ export class RedisConnection {
 	 */
 	async sendCommand(args: readonly (string | Buffer)[], limitMs: number): Promise<RedisReply> {
 		if (this.#pendingCommandCount >= MAX_PENDING_COMMANDS) throw unavailableError('too many commands wait for a reply');
-		let timer: NodeJS.Timeout | undefined;
-		const timeoutPromise = new Promise<never>((_, reject) => {
-			timer = setTimeout(() => reject(unavailableError(`no answer within ${limitMs} ms`)), limitMs);
-		});
+		const limit = startLimit(limitMs, `no answer within ${limitMs} ms`);
 		try {
-			if (!this.#client) await Promise.race([this.#connectAttempt, timeoutPromise]);
+			if (!this.#client) await Promise.race([this.#connectAttempt, limit.exceeded]);
 			const client = this.#client;
 			if (!client) throw unavailableError(this.#failureCause);
-			return await Promise.race([this.#sendToClient(client, args), timeoutPromise]);
+			return await Promise.race([this.#sendToClient(client, args), limit.exceeded]);
 		} catch (error) {
 			if (this.#client && this.#pendingCommandCount > 0 && performance.now() - this.#lastReplyAt > MAX_SILENCE_MS) {
 				this.#handleFailure(this.#client, `no answer for ${MAX_SILENCE_MS / 1000} seconds`);
 			}
 			throw error;
 		} finally {
-			clearTimeout(timer);
+			limit.cancel();
 		}
 	}
 
