@@ -67,10 +67,20 @@ export class Editor {
 	#input: Buffer = Buffer.alloc(0);
 	#changed: (() => void)[] = [];
 
-	/** Starts a server for a folder. */
-	constructor(folder: string, { command = 'language-server', bin = SVC }: { command?: string; bin?: string } = {}) {
+	/** Starts a server for a folder. `env` has additional variables of its environment. */
+	constructor(
+		folder: string,
+		{
+			command = 'language-server',
+			bin = SVC,
+			env = {},
+		}: { command?: string; bin?: string; env?: { readonly [name: string]: string } } = {},
+	) {
 		this.folder = folder;
-		this.#process = spawn(bin, [command], { cwd: folder, stdio: ['pipe', 'pipe', 'pipe'] });
+		this.#process = spawn(bin, [command], {
+			...{ cwd: folder, env: { ...process.env, ...env } },
+			stdio: ['pipe', 'pipe', 'pipe'],
+		});
 		this.#process.stdout!.on('data', (data: Buffer) => this.#receive(data));
 		this.#process.stderr!.on('data', (data: Buffer) => {
 			this.stderr += data;
