@@ -204,8 +204,8 @@ export class ParsedTree {
 		const firstWord = part.words[0];
 		const lastWord = part.words[part.words.length - 1];
 		if (!firstWord) part.start = openBrace.startOffset;
-		if (lastWord && lastWord.quote === 'none' && part.end === openBrace.startOffset)
-			this.#reportGluedBrace(openBrace, lastWord);
+		const isGlued = part.end === openBrace.startOffset && !this.#followsNewline(openBrace);
+		if (lastWord && lastWord.quote === 'none' && isGlued) this.#reportGluedBrace(openBrace, lastWord);
 		const outerContainer = this.#container;
 		const isSnippet =
 			!outerContainer.directivesOnly &&
@@ -489,6 +489,11 @@ export class ParsedTree {
 		const text = this.#substitutedText.text;
 		const lineStart = text.lastIndexOf('\n', token.startOffset - 1) + 1;
 		return text.slice(lineStart, token.startOffset).trim() === '' ? token.startOffset - lineStart : -1;
+	}
+
+	/** Reports whether a token is first on its line. In a part of a line, it then follows a backslash and a newline. */
+	#followsNewline(token: IToken): boolean {
+		return this.#substitutedText.text[token.startOffset - 1] === '\n';
 	}
 
 	#indentOfLine(offset: number): number {
