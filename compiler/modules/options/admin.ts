@@ -120,7 +120,7 @@ function isAdminAddress(text: string): boolean {
  */
 function reportEmptyToken(addressWord: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
 	const { source, end } = addressWord.span;
-	const tokenReference = /^[ \t]+(\{\$[^}\n]*\})/.exec(source.text.slice(end, end + 1000));
+	const tokenReference = /^(?:[^\S\n]|\\\r*\n)+(\{\$[^}\n]*\})/.exec(source.text.slice(end, end + 1000));
 	if (!tokenReference) return;
 	const start = end + tokenReference[0].length - tokenReference[1]!.length;
 	cx.problem(
