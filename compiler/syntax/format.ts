@@ -5,6 +5,10 @@
  *
  * - a `{` at the end of the file is kept;
  * - white space after an escaped character (`\{ x`) is kept, and a `\` at the beginning of a line stays at the beginning of a line;
+ * - quotes, heredocs and comments that begin after an escaped space (`a\ "b  c"`), after a closing quote (`"a""b  c"`) or after a `\`
+ *   that begins a word (`\"b  c"`) keep their text, because they are quotes, heredocs and comments to the lexer;
+ * - `{}` directly after a `{` or a continued line is kept;
+ * - an empty line between a comment that ends with a `\` and a `}` is kept, because the lexer would otherwise join their lines;
  * - a quote that the formatter moves to the beginning of a line is treated as a quote, because the next run will treat it as one;
  * - a `}` in a word (`a}`, `{2}`) is text, unless the file lacks closing braces, and carriage returns inside words are removed;
  * - a `}` that closes a block also closes any `{` that is part of a word in the block (`{b`);
@@ -12,21 +16,34 @@
  * - an `import` and a `{` on a line of its own below it are never joined, even if an empty line is between or after them;
  * - a `<<E` that is an ordinary word only because white space or the end of the file follows it is escaped with a `\`, because
  *   formatting removes that white space;
- * - a `{$NAME:default}` that spans lines, or contains a `{`, a carriage return, a quote or a `#`, stays unchanged;
+ * - a `{$NAME:default}` that spans lines, or contains a `{`, a carriage return, a quote or a `#`, stays unchanged, and so does each
+ *   one in quotes or after a `\`;
  * - in a Configfile, `} else` stays on its line, a `{` below a `let` line stays on its own, and the value of `name="a  b"` is quoted text.
  */
 import { isWhiteSpace } from './characters.ts';
 
 /** Maximum number of tabs by which a line is indented. */
 const maxIndent = 10;
-/** Matches a backslash at the end of a line, before an empty line and a `}`. */
-const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
+/**
+ * Matches a backslash at the end of a line, or several on lines of their own, before an empty line and a `}`. The group is the white
+ * space between the first backslash and the newline.
+ */
+const emptyContinuation = /^\\([^\S\n]*)\n(?:[^\S\n]*\\[^\S\n]*\n)*(?=[ \t\r]*\n\s*\})/;
 
 /** Matches text inside `{$…}` that would be misread as a block, newline, quote or comment, or whose carriage returns would be lost. */
 const misreadSpan = /(?!^)[{\r\n"`#\\]|\s\}$/;
 
-/** Matches a word and the white space after it up to the end of the line, unless a newline follows the word directly. */
-const wordAtLineEnd = /[^ \n]*(?: [^\S\n]*\n|[^\S\n]*$)/y;
+/**
+ * Matches a word `<<E` and the white space after it up to the end of the line, a `}` or a backslash, unless a newline follows the word
+ * directly. The group is the character that was found.
+ */
+const wordBeforeLineEnd = /<\r*<[\S\r]*(?: [^\S\n]*([\n}\\])|$)/y;
+
+/** Matches what opens a heredoc to the lexer if it begins a word. */
+const heredocOpening = /<\r*<[\S\r]*\n/y;
+
+/** Matches a word at the end of the file that would open a heredoc if a newline followed. */
+const heredocWordAtEnd = /<\r*<[\S\r]*$/y;
 
 const validHeredocMarker = /^[A-Za-z0-9_-]+$/;
 const parameterNameAtEnd = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
@@ -34,12 +51,12 @@ const parameterNameAtEnd = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
 /**
  * Returns the text with canonical indentation (one tab per level), spacing, blank lines and placement of braces, ending in one
  * newline. Never fails and never changes the order; accepts unbalanced braces. Text in quotes, backticks, heredocs and comments is
- * not changed, and neither is a text in which an environment variable spans lines and contains a quote. Formatting a formatted text
- * changes nothing.
+ * not changed, and neither is a text in which an environment variable that spans lines contains a quote or follows a `#` or a `<<`.
+ * Formatting a formatted text changes nothing.
  */
 export function formatText(text: string): string {
 	const trimmedText = trimWhiteSpace(text);
-	if (hasQuoteInVariable(trimmedText)) return `${trimmedText}\n`;
+	if (hasMisleadingVariable(trimmedText)) return `${trimmedText}\n`;
 	const machine = new FormatMachine(trimmedText, true);
 	let formatted = machine.run();
 	if (machine.closedInWord) {
@@ -64,7 +81,7 @@ export class FormatMemory {
 	/** Returns the same as {@link formatText}. */
 	format(text: string): string {
 		const trimmedText = trimWhiteSpace(text);
-		if (hasQuoteInVariable(trimmedText)) return formatText(text);
+		if (hasMisleadingVariable(trimmedText)) return formatText(text);
 		const previousSections = this.#formattedSections;
 		const currentSections = new Map<string, string>();
 		this.#formattedSections = currentSections;
@@ -96,15 +113,19 @@ export class FormatMemory {
 }
 
 /**
- * Reports whether an environment variable, `{$…}`, spans lines and contains a quote. Variables are replaced before words are
- * recognized, so the quote neither opens nor closes anything, and the lines after it may not mean what they seem to mean.
+ * Reports whether an environment variable, `{$…}`, spans lines and contains a quote, or follows a `#` or a `<<` on its line. Variables
+ * are replaced before words are recognized, so the quote neither opens nor closes anything, the comment may go on after the variable,
+ * and the lines after it may not mean what they seem to mean.
  */
-function hasQuoteInVariable(text: string): boolean {
+function hasMisleadingVariable(text: string): boolean {
 	for (let start = text.indexOf('{$'); start !== -1; ) {
 		const end = text.indexOf('}', start);
 		if (end === -1) return false;
 		const variableText = text.slice(start, end);
-		if (variableText.includes('\n') && /["`]/.test(variableText)) return true;
+		if (variableText.includes('\n')) {
+			const lineStart = text.lastIndexOf('\n', start) + 1;
+			if (/["`]/.test(variableText) || /#|<</.test(text.slice(lineStart, start))) return true;
+		}
 		start = text.indexOf('{$', end);
 	}
 	return false;
@@ -149,12 +170,18 @@ class FormatMachine {
 	/** True if, to the lexer, the `#` of the current comment is part of a word, so that quotes after it are quotes. */
 	#hashInWord = false;
 	#afterBackslash = false;
+	/** True if the backslash before the current character begins a word, or only white space is between the two. */
+	#backslashBeginsWord = false;
+	/** True if the lexer begins a word at the current character, although no white space that may be changed is before it. */
+	#wordEnded = false;
 	#heredocState: 'opening' | 'inside' | undefined;
 	#heredocEscaped = false;
 	/** True if the previous character was a `<` that begins a word. */
 	#mayOpenHeredoc = false;
 	#heredocMarker = '';
 	#heredocTail = '';
+	/** Offset of the `}` that was last searched for, and infinite if there was none. */
+	#closeBraceOffset = -1;
 	/** The part of the first word on the current line that has been read. */
 	#firstWord = '';
 	#firstWordEnded = false;
@@ -240,7 +267,7 @@ class FormatMachine {
 	}
 
 	#readCharacter(char: string): void {
-		if (this.#mayOpenHeredoc) {
+		if (this.#mayOpenHeredoc && char !== '\r') {
 			this.#mayOpenHeredoc = false;
 			if (char === '<') {
 				this.#print(char);
@@ -253,9 +280,13 @@ class FormatMachine {
 		else if (this.#afterBackslash) this.#readEscaped(char);
 		else if (char === '\\' && this.#openQuote !== '`') this.#readBackslash();
 		else if (this.#openQuote) {
+			if (char === '{' && this.#copyVariable()) return;
 			this.#print(char);
-			if (char === this.#openQuote) this.#openQuote = undefined;
-		} else if (char === '\r' && !this.#afterSpace && this.#isInsideWord()) return;
+			if (char !== this.#openQuote) return;
+			this.#openQuote = undefined;
+			this.#wordEnded = true;
+		} else if (char === '\r' && this.#followsUnwrittenBrace() && this.#nextInWord() === '$') this.#readRegular(char);
+		else if (char === '\r' && !this.#afterSpace && this.#nextInWord() !== undefined) return;
 		else if (isWhiteSpace(char.charCodeAt(0))) this.#readWhiteSpace(char);
 		else this.#readRegular(char);
 	}
@@ -265,19 +296,34 @@ class FormatMachine {
 	 * which formatting is about to change.
 	 */
 	#wouldOpenHeredoc(): boolean {
-		if (this.#heredocEscaped || this.#input[this.#offset + 1] !== '<') return false;
-		wordAtLineEnd.lastIndex = this.#offset;
-		return wordAtLineEnd.test(this.#input);
+		if (this.#heredocEscaped) return false;
+		wordBeforeLineEnd.lastIndex = this.#offset;
+		const match = wordBeforeLineEnd.exec(this.#input);
+		if (match?.[1] !== '\\') return match !== null;
+		const backslashOffset = wordBeforeLineEnd.lastIndex - 1;
+		return emptyContinuation.test(this.#input.slice(backslashOffset, backslashOffset + 4096));
 	}
 
 	/**
-	 * Reports whether the current character is inside a word. The lexer ignores carriage returns, so the text on both sides of one
-	 * is a single word.
+	 * Returns the character after the carriage returns at the current offset if it is part of the same word, and otherwise undefined.
+	 * The lexer ignores carriage returns, so the text on both sides of one is a single word.
 	 */
-	#isInsideWord(): boolean {
+	#nextInWord(): string | undefined {
 		let index = this.#offset;
 		while (this.#input[index] === '\r') index++;
-		return index < this.#input.length && !isWhiteSpace(this.#input.charCodeAt(index));
+		return index < this.#input.length && !isWhiteSpace(this.#input.charCodeAt(index)) ? this.#input[index] : undefined;
+	}
+
+	#followsUnwrittenBrace(): boolean {
+		return this.#pendingBrace?.isWritten === false && !this.#afterSpace;
+	}
+
+	/** Reports whether the lexer begins a word at the current character. */
+	#startsWord(afterSpace: boolean): boolean {
+		if (afterSpace) return true;
+		if (this.#pendingBrace?.isWritten === false) return false;
+		// The lexer also begins a new word after a continued line.
+		return this.#atLineStart || this.#wordEnded || this.#lastPrinted === '\n';
 	}
 
 	/** Reports whether the last printed character was a `}` that closes a block. */
@@ -326,6 +372,7 @@ class FormatMachine {
 			const atWordStart = this.#hashInWord && isWhiteSpace(this.#lastPrinted.charCodeAt(0));
 			const startsText = atWordStart && this.#opensMultilineText(char);
 			if (atWordStart && char === '#') this.#hashInWord = false;
+			if (atWordStart && char === '<' && this.#matches(heredocWordAtEnd)) this.#print('\\');
 			this.#print(char);
 			if (!startsText) return;
 			this.#inComment = false;
@@ -337,13 +384,30 @@ class FormatMachine {
 		this.#inComment = false;
 		this.#afterSpace = true;
 		this.#printNewline();
+		if (this.#endsContinuedComment()) this.#printNewline();
 		this.#beginLine();
 		this.#afterImport = false;
 	}
 
-	/** Reports whether a character opens a quote that extends beyond this line, or may open a heredoc. */
+	/**
+	 * Reports whether a newline ends a comment with a backslash at its end, and an empty line and a `}` follow. Without the empty
+	 * line, the line of the comment would continue with the `}`.
+	 */
+	#endsContinuedComment(): boolean {
+		let index = this.#offset - 1;
+		while (this.#input[index] === '\r') index--;
+		return this.#input[index] === '\\' && emptyContinuation.test(this.#input.slice(index, this.#offset + 4096));
+	}
+
+	/** Reports whether a sticky regular expression matches at the current character. */
+	#matches(regexp: RegExp): boolean {
+		regexp.lastIndex = this.#offset;
+		return regexp.test(this.#input);
+	}
+
+	/** Reports whether a character opens a quote that extends beyond this line, or a heredoc. */
 	#opensMultilineText(char: string): boolean {
-		if (char === '<') return this.#input[this.#offset + 1] === '<';
+		if (char === '<') return this.#matches(heredocOpening);
 		if (char !== '"' && char !== '`') return false;
 		const lineEnd = this.#input.indexOf('\n', this.#offset);
 		const close = this.#input.indexOf(char, this.#offset + 1);
@@ -358,25 +422,45 @@ class FormatMachine {
 	}
 
 	#readBackslash(): void {
+		const beginsWord = !this.#openQuote && this.#startsWord(this.#afterSpace);
 		// A continued line ends at an empty line. Without the empty line, the text would continue with the `}` after it.
 		const continuation = this.#openQuote
 			? null
 			: emptyContinuation.exec(this.#input.slice(this.#offset, this.#offset + 4096));
-		if (continuation) {
+		if (continuation && (beginsWord || this.#followsUnwrittenBrace() || /^\r*$/.test(continuation[1]!))) {
 			this.#offset += continuation[0].length - 1;
 			return;
 		}
 		// At the beginning of a line or block, a backslash is like any other first character.
-		const hasPendingBrace = this.#pendingBrace && !this.#pendingBrace.isWritten;
-		if (!this.#openQuote && (this.#afterSpace || this.#atLineStart || hasPendingBrace)) this.#readRegular('\\');
+		if (!this.#openQuote && (this.#afterSpace || this.#atLineStart || this.#followsUnwrittenBrace()))
+			this.#readRegular('\\');
 		else this.#print('\\');
+		this.#wordEnded = false;
 		this.#afterBackslash = true;
+		this.#backslashBeginsWord = beginsWord;
 	}
 
 	#readEscaped(char: string): void {
-		if (char === '<') this.#heredocEscaped = true;
-		this.#print(char);
+		// The lexer ignores carriage returns.
+		if (char === '\r' && !this.#openQuote) return;
+		if (char !== '{' || !this.#copyVariable()) this.#print(char);
+		if (isWhiteSpace(char.charCodeAt(0)) && char !== '\n') {
+			// If the backslash begins a word, the word goes on after the white space. Otherwise, the word has ended.
+			if (this.#backslashBeginsWord) return;
+			this.#wordEnded = true;
+		}
 		this.#afterBackslash = false;
+		if (char === '<') this.#heredocEscaped = true;
+		if (!this.#backslashBeginsWord) return;
+		this.#backslashBeginsWord = false;
+		// Quotes and comments begin here in spite of the backslash.
+		if (char === '#') {
+			this.#inComment = true;
+			this.#hashInWord = false;
+		} else if (char === '"' || char === '`') {
+			this.#openQuote = char;
+			this.#afterBackslash = char === '"';
+		}
 	}
 
 	#readWhiteSpace(char: string): void {
@@ -399,10 +483,12 @@ class FormatMachine {
 
 	#readRegular(char: string): void {
 		const afterSpace = this.#afterSpace;
+		const startsWord = this.#startsWord(afterSpace);
 		this.#afterSpace = false;
+		this.#wordEnded = false;
 		if (char === '#') {
 			this.#inComment = true;
-			this.#hashInWord = !afterSpace && !this.#atLineStart && this.#lastPrinted !== '"' && this.#lastPrinted !== '`';
+			this.#hashInWord = !startsWord;
 		}
 		if (this.#pendingBrace && !this.#pendingBrace.isWritten && afterSpace) this.#openBlock(this.#pendingBrace);
 		if (!this.#firstWordEnded) this.#firstWord += char;
@@ -414,51 +500,65 @@ class FormatMachine {
 				this.#print(char);
 				return;
 			}
-			if (this.#copyEnvironmentVariable(afterSpace)) return;
+			if (this.#copyMisreadVariable(afterSpace)) return;
 			const needsSpace = afterSpace && !this.#atLineStart;
 			const printsSpace = needsSpace && this.#newlinesRead === 0;
 			if (printsSpace) this.#print(' ');
 			this.#pendingBrace = { isWritten: false, hasSpaceBefore: printsSpace, startsLine: this.#newlinesRead > 0 };
 			return;
 		}
-		// The lexer also begins a new word after a continued line.
-		const startsWord = afterSpace || this.#lastPrinted === '\n';
-		if (char === '}' && (startsWord || (!this.#pendingBrace && (this.#closesInWords || this.#followsCloseBrace())))) {
-			if (!startsWord) this.closedInWord = true;
+		const isGlued = !startsWord || (!afterSpace && !isWhiteSpace(this.#lastPrinted.charCodeAt(0)));
+		if (char === '}' && (!isGlued || (!this.#pendingBrace && (this.#closesInWords || this.#followsCloseBrace())))) {
+			if (isGlued) this.closedInWord = true;
 			this.#closeBlock();
 			return;
 		}
-		if ((char === '"' || char === '`') && (startsWord || this.#atLineStart || char === '`' || this.#opensNamedValue()))
+		if ((char === '"' || char === '`') && (startsWord || char === '`' || this.#opensNamedValue()))
 			this.#openQuote = char;
-		const atLineStart = this.#atLineStart;
 		this.#printWordSeparator(char, afterSpace);
-		if (char === '<' && (startsWord || atLineStart) && this.#wouldOpenHeredoc()) {
+		if (char === '<' && startsWord && this.#wouldOpenHeredoc()) {
 			this.#print('\\');
 			this.#heredocEscaped = true;
 		}
 		if (this.#pendingBrace && !this.#pendingBrace.isWritten) this.#printTextBrace(this.#pendingBrace);
 		this.#print(char);
 		this.#atLineStart = false;
-		this.#mayOpenHeredoc = char === '<' && (startsWord || atLineStart) && !this.#heredocEscaped;
+		this.#mayOpenHeredoc = char === '<' && startsWord && !this.#heredocEscaped;
 	}
 
 	/**
-	 * Copies a `{$NAME:default}` that contains characters which would be misread, and returns true. The lexer does not see these
-	 * characters, because the variable is replaced first.
+	 * Copies a `{$NAME:default}` outside of quotes that contains characters which would be misread, and returns true. The lexer does
+	 * not see these characters, because the variable is replaced first.
 	 */
-	#copyEnvironmentVariable(afterSpace: boolean): boolean {
-		if (this.#input[this.#offset + 1] !== '$') return false;
-		const closeOffset = this.#input.indexOf('}', this.#offset);
-		if (closeOffset < this.#offset + 3) return false;
-		const variableText = this.#input.slice(this.#offset, closeOffset + 1);
-		if (!misreadSpan.test(variableText)) return false;
+	#copyMisreadVariable(afterSpace: boolean): boolean {
+		const variableText = this.#variableText();
+		if (variableText === undefined || !misreadSpan.test(variableText)) return false;
 		this.#printWordSeparator('{', afterSpace);
-		this.#output += variableText;
-		this.#lastPrinted = '}';
-		this.#offset = closeOffset;
+		this.#copyVariable();
 		this.#atLineStart = false;
 		this.#pendingBrace = { isWritten: true, hasSpaceBefore: false, startsLine: false };
 		return true;
+	}
+
+	/** Copies the `{$NAME}` that begins at the current character. Returns false if none does. */
+	#copyVariable(): boolean {
+		const variableText = this.#variableText();
+		if (variableText === undefined) return false;
+		this.#output += variableText;
+		this.#lastPrinted = '}';
+		this.#offset += variableText.length - 1;
+		return true;
+	}
+
+	/** Returns the `{$NAME}` or `{$}` that begins at the current character; undefined if none does. */
+	#variableText(): string | undefined {
+		if (this.#input[this.#offset + 1] !== '$') return undefined;
+		if (this.#closeBraceOffset < this.#offset) {
+			const closeOffset = this.#input.indexOf('}', this.#offset);
+			this.#closeBraceOffset = closeOffset === -1 ? Number.POSITIVE_INFINITY : closeOffset;
+		}
+		if (this.#closeBraceOffset > this.#input.length) return undefined;
+		return this.#input.slice(this.#offset, this.#closeBraceOffset + 1);
 	}
 
 	/** Prints a `{` that has turned out to begin a word. */

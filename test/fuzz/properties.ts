@@ -98,19 +98,20 @@ function checkDocument({ document }: CompileResult): void {
  * block.
  */
 function isMendedByFormatting({ format, text }: Seed, { diagnostics }: CompileResult): boolean {
-	if (/\{$/.test(text.trimEnd()) || /\{\$\s/.test(text)) return true;
-	// Carriage returns are ignored, but only after environment variables have been substituted.
-	if (/\{\r+\$/.test(text)) return true;
-	// The variable is empty here, so its substitution moves a quote to the start of a word.
-	if (/\{\$[^}]*\}["`]/.test(text)) return true;
-	const words = tokenize(text, format as Dialect).filter(
-		({ payload }) => payload === undefined || payload.quote === 'none',
-	);
-	if (words.some(({ image }) => /^\}.|.\{$|.`/s.test(image.replaceAll('\ufeff', 'x').trim()))) return true;
+	if (/\{\\?$/.test(text.trimEnd()) || /\{\$\s/.test(text)) return true;
+	// The variable is empty here, so its substitution brings together what is on both sides of it.
+	if (/\{\$[^}]*\}["`<\\{}#]|\{\{\$|\\\s*\{\$/.test(text)) return true;
+	// The formatter does not know the language, and a quote begins the value of `name="value"` in a Configfile only.
+	if (format === 'compatfile' && /(?:^|\s)(?:use\s|\().*=["`]/.test(text)) return true;
+	const tokens = tokenize(text, format as Dialect);
+	// To the lexer, a heredoc ends where its marker first occurs. The formatter expects white space after the marker.
+	if (tokens.some(({ payload }) => payload?.quote === 'heredoc' && /\S/.test(text[payload.end] ?? ''))) return true;
+	const words = tokens.filter(({ payload }) => payload === undefined || payload.quote === 'none');
+	if (words.some(({ image }) => /^\}.|.\{\\?$|.`/s.test(image.replaceAll('\ufeff', 'x').trim()))) return true;
+	// A word such as `<<E` may contain a tab or end with a backslash, which it loses with the `\` that is put before it.
+	if (words.some(({ image }) => /^<<.*[\s\\]/s.test(image))) return true;
 	// In a snippet or route that is never used, no error is reported for a word that ends in an unmatched brace.
 	if (/^\s*&?\(/m.test(text) && words.some(({ image }) => /^[^{]+\}$/.test(image))) return true;
-	// If a backslash precedes the quote that starts a word, the word is quoted but looks unquoted.
-	if (/(?:^|\s)\\["`]/.test(text)) return true;
 	return diagnostics.some(({ code }) => code === 'syntax/unterminated-quote');
 }
 
