@@ -5,7 +5,7 @@ import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import { renderDiagnostic } from '../../compiler/diagnostics/render.ts';
 import { sortDiagnostics } from '../../compiler/diagnostics/sort-diagnostics.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
-import type { Document } from '../../compiler/document/document.ts';
+import type { AdminSettings, Document } from '../../compiler/document/document.ts';
 import { missingRootWarnings } from '../../compiler/lint/missing-roots.ts';
 import { SilencingComments } from '../../compiler/lint/silencing-comments.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
@@ -42,10 +42,34 @@ export function compileConfiguration(input: ConfigInput, options: CompilationOpt
 	if (document && options.isServedLocally)
 		diagnostics = sortDiagnostics([...diagnostics, ...missingRootWarnings(input, document, locate, reader)]);
 	const renderedDiagnostics = renderDiagnostics(diagnostics);
-	if (!document || !plan)
-		throw new CommandFailure(refusalSentence(input.name, diagnostics), { preamble: `${renderedDiagnostics}\n` });
+	if (!document || !plan) throw refusalOf(input, diagnostics);
 	const warnings = [formatWarning(input), renderedDiagnostics].filter(text => text !== '').join('\n');
 	return { document, plan, tests, locate, places, files, warnings };
+}
+
+/**
+ * Returns the option `admin` of a configuration, even if the configuration is refused; `refusal` says why it is. Throws nothing.
+ */
+export function readAdminOption(input: ConfigInput): {
+	readonly admin: AdminSettings | undefined;
+	readonly refusal: CommandFailure | undefined;
+} {
+	const { document, admin, diagnostics } = createCompiler(diskReader(process.cwd())).compile(input);
+	if (document) return { admin, refusal: undefined };
+	return { admin: isUsableAdmin(admin) ? admin : undefined, refusal: refusalOf(input, diagnostics) };
+}
+
+/** Reports whether the option `admin` of a refused configuration has values of the right types. */
+function isUsableAdmin(admin: AdminSettings | undefined): boolean {
+	if (typeof admin !== 'object' || admin === null) return false;
+	const { listen = '', token = '', origins = [] } = admin;
+	return [listen, token].every(value => typeof value === 'string') && Array.isArray(origins);
+}
+
+function refusalOf(input: ConfigInput, diagnostics: readonly Diagnostic[]): CommandFailure {
+	return new CommandFailure(refusalSentence(input.name, diagnostics), {
+		preamble: `${renderDiagnostics(diagnostics)}\n`,
+	});
 }
 
 /** Renders diagnostics for standard error, separated by blank lines and ended by a newline; '' if there are none. */

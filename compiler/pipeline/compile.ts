@@ -8,7 +8,7 @@ import { planDocument } from '../codegen/plan/plan-document.ts';
 import { ConcealedValues } from '../diagnostics/concealed-values.ts';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
-import type { Document } from '../document/document.ts';
+import type { AdminSettings, Document } from '../document/document.ts';
 import { checkNesting } from '../document/nesting.ts';
 import { parseJson } from '../document/parse-json.ts';
 import { upgradeDocument } from '../document/upgrade.ts';
@@ -37,6 +37,11 @@ import type { TestCase } from '../testing/test-case.ts';
 export interface CompileResult {
 	readonly document: Document | undefined;
 	readonly plan: Plan | undefined;
+	/**
+	 * The option `admin` as it is written, not validated, even if the configuration is refused; for commands that only have to reach a
+	 * running server. Undefined if it is missing or cannot be read.
+	 */
+	readonly admin: AdminSettings | undefined;
 	readonly diagnostics: readonly Diagnostic[];
 	/** The test cases of `test` blocks, which are not part of the document. */
 	readonly tests: readonly TestCase[];
@@ -126,6 +131,7 @@ export function compileInPhases(phases: CompilePhases, input: ConfigInput, reade
 		locate: otherResults.locate ?? (() => undefined),
 		tests: testCases,
 		document: isUsable ? document : undefined,
+		admin: document?.settings?.admin,
 		plan: isUsable ? plan : undefined,
 		diagnostics: collector.sortedDiagnostics().map(diagnostic => concealedValues.conceal(diagnostic)),
 	};
