@@ -15,6 +15,8 @@ const MAX_WAITING_REQUESTS = 4096;
 const SPINS_BEFORE_SLEEP = 1000;
 /** Length of one sleep in milliseconds. */
 const LOCK_SLEEP_MS = 1;
+/** Number of times that the main thread sleeps before it gives up on a lock. */
+const MAX_MAIN_SLEEPS = 20;
 
 /** Offsets of the words in a thread's row. The first word is incremented to wake the thread. */
 const WAKE_COUNT_OFFSET = 0;
@@ -144,6 +146,8 @@ export class ConcurrencyTable {
 	readonly #callbacks = new Map<number, (slot: number) => void>();
 	/** Rows of the threads whose requests the current change has admitted. */
 	readonly #admittedRows = new Set<number>();
+	/** Places that requests of dead threads have left, and whose waiting requests have not been admitted yet. */
+	readonly #freedPlaces = new Set<number>();
 	#isListening = false;
 	#isClosed = false;
 
@@ -234,14 +238,14 @@ export class ConcurrencyTable {
 
 	/**
 	 * Sets how many requests of a key run in other processes. They count toward the limit like the requests of this process. Called
-	 * on the main thread.
+	 * on the main thread. Returns false if it has to be tried again, because a thread has the lock that may have died.
 	 */
-	setForeignCount([first, second]: KeyHash, count: number): void {
+	setForeignCount([first, second]: KeyHash, count: number): boolean {
 		const words = this.#words;
 		this.#hash.first = first;
 		this.#hash.second = second;
 		const set = (first >>> 0) % this.#setCount;
-		this.#lockSet(set);
+		if (!this.#tryLockSet(set)) return false;
 		const place = this.#placeFor(set);
 		if (place !== -1) {
 			const placeOffset = this.#placeOffset(place);
@@ -251,6 +255,7 @@ export class ConcurrencyTable {
 		}
 		this.#unlockSet(set);
 		this.#wakeAdmitted();
+		return true;
 	}
 
 	/** Stops waiting for other threads to admit requests. The row may then be used by another table. */
@@ -260,9 +265,11 @@ export class ConcurrencyTable {
 	}
 
 	/**
-	 * Removes the requests of a thread that has died, and admits waiting requests in their stead. Called on the main thread.
+	 * Removes the requests of a thread that has died, and admits waiting requests in their stead. Called on the main thread. Returns
+	 * false if it has to be called again, because another thread has a lock that may have died, too: the main thread learns of its
+	 * death, and can repair what it has locked, only after this call.
 	 */
-	removeThread(row: number): void {
+	removeThread(row: number): boolean {
 		const words = this.#words;
 		const rowStart = row * CONCURRENCY_ROW_WORDS;
 		for (let set = 0; set < this.#setCount; set++) {
@@ -273,35 +280,36 @@ export class ConcurrencyTable {
 			if (Atomics.load(words, waiterOffset + STATE_OFFSET) === STATE_IDLE) continue;
 			const place = words[waiterOffset + PLACE_OFFSET]!;
 			const set = Math.floor(place / KEYS_PER_SET);
-			this.#lockSet(set);
+			if (!this.#tryLockSet(set)) return false;
 			if (words[waiterOffset + STATE_OFFSET] === STATE_QUEUED)
 				this.#unlinkWaiter(row * MAX_WAITING_REQUESTS + index + 1);
 			words[waiterOffset + STATE_OFFSET] = STATE_IDLE;
 			this.#unlockSet(set);
 		}
 		// From now on, no request of this thread is admitted. All its running requests are removed before others are admitted.
-		const freedPlaces = new Set<number>();
 		for (let slot = 0; slot < MAX_RUNNING_REQUESTS; slot++) {
 			const slotOffset = rowStart + SLOTS_OFFSET + slot;
 			const place = Atomics.load(words, slotOffset) - 1;
 			if (place === -1) continue;
 			const set = Math.floor(place / KEYS_PER_SET);
-			this.#lockSet(set);
+			if (!this.#tryLockSet(set)) return false;
 			words[slotOffset] = 0;
 			words[this.#placeOffset(place) + RUNNING_COUNT_OFFSET]!--;
-			freedPlaces.add(place);
+			this.#freedPlaces.add(place);
 			this.#unlockSet(set);
 		}
-		for (const place of freedPlaces) {
+		for (const place of this.#freedPlaces) {
 			const set = Math.floor(place / KEYS_PER_SET);
-			this.#lockSet(set);
+			if (!this.#tryLockSet(set)) return false;
 			this.#admitWaiters(place);
+			this.#freedPlaces.delete(place);
 			this.#unlockSet(set);
 		}
 		words.fill(0, rowStart, rowStart + SLOTS_OFFSET);
 		// The thread may have died after it had admitted requests and before it had woken their threads.
 		for (let otherRow = 0; otherRow < this.#rowCount; otherRow++) if (otherRow !== row) this.#wakeThread(otherRow);
 		this.#admittedRows.clear();
+		return true;
 	}
 
 	/** Restores the counts and queues of a set whose lock a dead thread holds, using the rows of the threads. */
@@ -532,11 +540,17 @@ export class ConcurrencyTable {
 
 	/** Locks a set. If its holder has died, the main thread repairs the set and unlocks it. */
 	#lockSet(set: number): void {
+		this.#tryLockSet(set, Number.POSITIVE_INFINITY);
+	}
+
+	/** Locks a set, unless its holder keeps the lock during the given number of sleeps. */
+	#tryLockSet(set: number, maxSleeps = MAX_MAIN_SLEEPS): boolean {
 		const words = this.#words;
 		const lockOffset = this.#locksOffset + set;
 		for (let spins = 0; ; spins++) {
 			const holder = Atomics.compareExchange(words, lockOffset, 0, this.#row + 1 || -1);
-			if (holder === 0) return;
+			if (holder === 0) return true;
+			if (spins >= SPINS_BEFORE_SLEEP + maxSleeps) return false;
 			if (spins >= SPINS_BEFORE_SLEEP) Atomics.wait(words, lockOffset, holder, LOCK_SLEEP_MS);
 		}
 	}

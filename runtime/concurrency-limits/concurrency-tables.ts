@@ -17,6 +17,9 @@ export interface ConcurrencyReport {
 	readonly waiting: number;
 }
 
+/** Milliseconds until a count is set again whose table a dead thread has locked. The thread's end is reported meanwhile. */
+const RETRY_MS = 20;
+
 interface OpenTable {
 	readonly settings: ConcurrencyLimiterSettings;
 	readonly buffer: SharedArrayBuffer;
@@ -46,16 +49,15 @@ export class ConcurrencyTables implements ConcurrencyWatcher {
 		setConcurrencySecret(buffer, rowCount, this.#secret());
 		const view = new ConcurrencyTable(buffer, rowCount, settings.maxKeys, -1);
 		this.#openTables.set(key, { settings, buffer, rowCount, view });
-		for (const [keyName, count] of this.#foreignCounts.get(key) ?? [])
-			view.setForeignCount(parseKeyName(keyName), count);
+		for (const keyName of this.#foreignCounts.get(key)?.keys() ?? []) this.#applyForeignCount(key, keyName);
 	}
 
 	onConcurrencyClosed(key: string): void {
 		this.#openTables.delete(key);
 	}
 
-	onThreadEnded(key: string, thread: number): void {
-		this.#openTables.get(key)?.view.removeThread(thread);
+	onThreadEnded(key: string, thread: number): boolean {
+		return this.#openTables.get(key)?.view.removeThread(thread) ?? true;
 	}
 
 	/** Returns how many requests run in this process, by table and key. */
@@ -80,7 +82,13 @@ export class ConcurrencyTables implements ConcurrencyWatcher {
 		if (count === 0) countsByKey.delete(keyName);
 		else countsByKey.set(keyName, count);
 		if (countsByKey.size === 0) this.#foreignCounts.delete(table);
-		this.#openTables.get(table)?.view.setForeignCount(parseKeyName(keyName), count);
+		this.#applyForeignCount(table, keyName);
+	}
+
+	#applyForeignCount(table: string, keyName: string): void {
+		const count = this.#foreignCounts.get(table)?.get(keyName) ?? 0;
+		if (this.#openTables.get(table)?.view.setForeignCount(parseKeyName(keyName), count) === false)
+			setTimeout(() => this.#applyForeignCount(table, keyName), RETRY_MS).unref();
 	}
 
 	reports(): readonly ConcurrencyReport[] {

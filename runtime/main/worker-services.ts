@@ -44,8 +44,10 @@ export class WorkerServices {
 		switch (message.type) {
 			case 'memory_wanted': {
 				const { key, request } = message;
-				const buffer = this.#sharedRows.takeMemory(key, request, this.#index);
-				send(thread, { type: 'memory', key, buffer });
+				this.#sharedRows.whenCleared(key, this.#index, () => {
+					const buffer = this.#sharedRows.takeMemory(key, request, this.#index);
+					send(thread, { type: 'memory', key, buffer });
+				});
 				return;
 			}
 			case 'memory_released':

@@ -67,14 +67,22 @@ export interface ConcurrencyWatcher {
 		rowCount: number,
 	): void;
 	onConcurrencyClosed(key: string): void;
-	/** Called when a thread that used the table has died, before its row is cleared. */
-	onThreadEnded(key: string, thread: number): void;
+	/**
+	 * Called when a thread that used the table has died, before its row is cleared. Returns false if it must be called again later,
+	 * because another thread that may have died, too, has locked a part of the table.
+	 */
+	onThreadEnded(key: string, thread: number): boolean;
 }
+
+/** Milliseconds until a row is cleared whose table is locked. */
+const LOCKED_RETRY_MS = 20;
 
 interface SharedMemory {
 	readonly buffer: SharedArrayBuffer;
 	readonly request: MemoryRequest;
 	readonly userThreads: Set<number>;
+	/** Dead threads whose rows are not cleared yet, and callbacks for when they are. */
+	readonly unclearedThreads: Map<number, (() => void)[]>;
 }
 
 /** Allocates shared memory for threads, and clears the rows of dead threads. */
@@ -140,7 +148,7 @@ export class SharedRows {
 			const slotCount = this.rowCount * request.slots + (request.common ?? 0);
 			const buffer = allocateMemory(slotCount * Int32Array.BYTES_PER_ELEMENT);
 			if (!buffer) return undefined;
-			memory = { buffer, request, userThreads: new Set() };
+			memory = { buffer, request, userThreads: new Set(), unclearedThreads: new Map() };
 			this.#memoriesByKey.set(key, memory);
 			if (request.pool) this.#poolWatcher?.onPoolOpened(key, request.pool, buffer, this.rowCount);
 			if (request.cache) this.#cacheWatcher?.onCacheOpened(key, request.cache, buffer, this.rowCount);
@@ -150,6 +158,16 @@ export class SharedRows {
 		}
 		memory.userThreads.add(thread);
 		return memory.buffer;
+	}
+
+	/**
+	 * Calls back once the thread's row in the memory of a key can be used: at once, unless the row's previous thread has died and the
+	 * row is not cleared yet. Memory must not be taken before.
+	 */
+	whenCleared(key: string, thread: number, onCleared: () => void): void {
+		const callbacks = this.#memoriesByKey.get(key)?.unclearedThreads.get(thread);
+		if (callbacks) callbacks.push(onCleared);
+		else onCleared();
 	}
 
 	/** Releases the memory of a key on behalf of a thread. */
@@ -165,16 +183,29 @@ export class SharedRows {
 		if (memory.request.concurrency) this.#concurrencyWatcher?.onConcurrencyClosed(key);
 	}
 
-	/** Clears and releases all rows of a thread that has died. */
+	/** Clears and releases all rows of a thread that has died; those in locked tables, once the locks have been released. */
 	releaseThread(thread: number): void {
 		this.#cacheWatcher?.onThreadEnded(thread);
 		this.#poolWatcher?.onThreadEnded(thread);
-		for (const [key, { buffer, request, userThreads }] of this.#memoriesByKey) {
-			if (!userThreads.has(thread)) continue;
-			if (request.concurrency) this.#concurrencyWatcher?.onThreadEnded(key, thread);
-			new Int32Array(buffer).fill(0, thread * request.slots, (thread + 1) * request.slots);
-			this.releaseMemory(key, thread);
+		for (const [key, { userThreads, unclearedThreads }] of this.#memoriesByKey) {
+			// A thread that died before its row was cleared of its predecessor's values has not used it.
+			if (unclearedThreads.has(thread)) unclearedThreads.set(thread, []);
+			else if (userThreads.has(thread)) this.#releaseRow(key, thread);
 		}
+	}
+
+	#releaseRow(key: string, thread: number): void {
+		const { buffer, request, unclearedThreads } = this.#memoriesByKey.get(key)!;
+		if (request.concurrency && this.#concurrencyWatcher?.onThreadEnded(key, thread) === false) {
+			if (!unclearedThreads.has(thread)) unclearedThreads.set(thread, []);
+			setTimeout(() => this.#releaseRow(key, thread), LOCKED_RETRY_MS).unref();
+			return;
+		}
+		new Int32Array(buffer).fill(0, thread * request.slots, (thread + 1) * request.slots);
+		const callbacks = unclearedThreads.get(thread) ?? [];
+		unclearedThreads.delete(thread);
+		this.releaseMemory(key, thread);
+		for (const onCleared of callbacks) onCleared();
 	}
 }
 

@@ -10,6 +10,8 @@ import {
 	NO_PLACE,
 	readConcurrency,
 } from '../../../runtime/concurrency-limits/concurrency-table.ts';
+import { ConcurrencyTables } from '../../../runtime/concurrency-limits/concurrency-tables.ts';
+import { until } from '../../harness.ts';
 
 const test = suite('concurrency table');
 
@@ -259,6 +261,51 @@ test('a thread that dies while it holds a lock stops nobody: the queue goes on i
 	one!.leave(slot);
 	for (let turn = 0; turn < 50 && order.length < 2; turn++) await new Promise(resolve => setImmediate(resolve));
 	assert.equal(order, ['first', 'second']);
+});
+
+test('two threads that die at the same time, one of them with a lock, stop nobody', async () => {
+	const rows = 3;
+	const buffer = memory(rows, 8);
+	const [dead, lockHolder, alive] = [0, 1, 2].map(row => new ConcurrencyTable(buffer, rows, 8, row));
+	const main = new ConcurrencyTable(buffer, rows, 8, -1);
+	assert.ok(dead!.enter('a', 1, 10) > NO_PLACE);
+	dead!.wait(-2 - dead!.enter('a', 1, 10), () => assert.unreachable());
+	lockHolder!.wait(-2 - lockHolder!.enter('a', 1, 10), () => assert.unreachable());
+	let slot = NO_PLACE;
+	alive!.wait(-2 - alive!.enter('a', 1, 10), admittedSlot => {
+		slot = admittedSlot;
+	});
+	const words = new Int32Array(buffer);
+	// With 8 keys, there is only one set, and the last word is its lock.
+	words[words.length - 1] = 2;
+	for (const table of [dead!, lockHolder!]) table.close();
+	assert.is(main.removeThread(0), false, 'the thread with the lock may be alive');
+	assert.is(main.setForeignCount([1, 2], 1), false);
+	assert.is(words.at(-1), 2);
+	assert.is(main.removeThread(1), true);
+	assert.is(main.removeThread(0), true);
+	for (let turn = 0; turn < 50 && slot === NO_PLACE; turn++) await new Promise(resolve => setImmediate(resolve));
+	assert.equal(readConcurrency(buffer, rows, 8), { running: 1, waiting: 0 });
+	alive!.leave(slot);
+	assert.equal(readConcurrency(buffer, rows, 8), { running: 0, waiting: 0 });
+});
+
+test('the requests of another process are counted once a dead thread no longer locks the table', async () => {
+	const settings = { zone: 'a', maxKeys: 8 };
+	const buffer = memory(1, 8);
+	const tables = new ConcurrencyTables(() => Buffer.alloc(8, 1));
+	tables.onConcurrencyOpened('key', settings, buffer, 1);
+	const words = new Int32Array(buffer);
+	const locks = words.subarray(-1);
+	locks[0] = 1;
+	tables.setForeignCount('key', '1,2', 3);
+	tables.setForeignCount('key', '1,2', 4);
+	assert.is(tables.onThreadEnded('key', 0), true);
+	const placeAt = CONCURRENCY_ROW_WORDS + 3;
+	const foreignCount = (): number =>
+		words.subarray(placeAt, -1).reduce((sum, word, at) => (at % 8 === 7 ? sum + word : sum), 0);
+	await until('counted', () => foreignCount() > 0);
+	assert.is(foreignCount(), 4);
 });
 
 test('as many keys as the table is for have places, and further ones neither get one nor take one away', () => {
