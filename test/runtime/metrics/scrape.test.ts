@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 import { METRICS_TYPES, metricsFormat } from '../../../compiler/exchange/metrics-format.ts';
 import { ioMode } from '../../../runtime/sockets/io-mode.ts';
 import { tlsMode } from '../../../runtime/sockets/tls-mode.ts';
-import { freePorts, temporaryFolder } from '../../harness.ts';
+import { temporaryFolder } from '../../harness.ts';
 import { eventually, respondingSite, withServer } from '../running-server.ts';
 
 /**
@@ -297,12 +297,9 @@ scrape('uses the OpenMetrics format if requested', async () => {
 
 scrape('has no hosts or methods invented by clients', async () => {
 	const settings = { metrics: { per_host: true } };
-	const [port] = (await freePorts(1)) as [number];
-	const sites = [':', 'named.example:'].map(name => ({
-		...respondingSite('hello'),
-		addresses: [`http://${name}${port}`],
-	}));
-	await withServer({ settings, sites }, { threads: 1 }, async ({ runtime }) => {
+	const addresses = ['http://:0', 'http://named.example:0'];
+	const sites = addresses.map(address => respondingSite('hello', { addresses: [address] }));
+	await withServer({ settings, sites }, { threads: 1 }, async ({ runtime, port }) => {
 		for (const host of ['named.example', 'a.example', 'b.example']) await sendRequest(port, host);
 		await sendRequest(port, 'c.example', 'INVENTED');
 		await eventually('counted', async () => /method="OTHER"/.test(await runtime.metrics()));
