@@ -74,7 +74,13 @@ export class FileLocks {
 		const temporaryFile = `${file}.${holder.id}`;
 		const write = async () => {
 			const handle = await open(temporaryFile, 'wx', 0o600);
-			await handle.writeFile(JSON.stringify(holder)).finally(() => handle.close());
+			try {
+				await handle.writeFile(JSON.stringify(holder)).finally(() => handle.close());
+			} catch (error) {
+				// On a full disk, each attempt would leave an empty file.
+				await unlink(temporaryFile).catch(() => {});
+				throw error;
+			}
 		};
 		await write().catch(async error => {
 			if (error.code !== 'ENOENT') throw error;

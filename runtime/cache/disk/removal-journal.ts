@@ -8,6 +8,7 @@ import { type FileHandle, open, readdir, readFile, unlink } from 'node:fs/promis
 import path from 'node:path';
 import type { PurgeSelection } from '../purging.ts';
 import { syncFolder } from './segment-files.ts';
+import { writeFully } from './write-fully.ts';
 
 /** The responses that a line of the journal removes: those selected by a purge, those of a URL, those of a key, or all. */
 export type RecordedRemoval =
@@ -86,10 +87,8 @@ export class RemovalJournal {
 		this.#file ??= open(path.join(this.#folder, `forgotten-${randomUUID()}.jsonl`), 'ax', 0o600);
 		try {
 			const file = await this.#file;
-			const { bytesWritten } = await file.write(line);
-			if (bytesWritten !== line.byteLength)
-				throw new Error(`${bytesWritten} of ${line.byteLength} bytes were written.`);
-			this.#writtenBytes += bytesWritten;
+			await writeFully(file, line, null);
+			this.#writtenBytes += line.byteLength;
 			if (isDurable || isLast) {
 				await file.datasync();
 				if (!this.#isEntryDurable) await syncFolder(this.#folder);

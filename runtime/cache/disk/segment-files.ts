@@ -6,6 +6,7 @@ import { type FileHandle, mkdir, open, readdir, readFile, stat, unlink, writeFil
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { DiskRecord } from './disk-record.ts';
+import { writePiecesFully } from './write-fully.ts';
 
 /** Minimum size of a segment in bytes. */
 const MIN_SEGMENT_BYTES = 1024 * 1024;
@@ -138,8 +139,7 @@ export class SegmentFiles {
 		segment.bytes += byteCount;
 		segment.isDirty = true;
 		try {
-			const { bytesWritten } = await (await segment.handle!).writev(pieces as Uint8Array[], offset);
-			if (bytesWritten !== byteCount) throw new Error(`${bytesWritten} of ${byteCount} bytes were written.`);
+			await writePiecesFully(await segment.handle!, pieces, offset);
 		} catch (error) {
 			this.#currentSegment = undefined;
 			this.#catalogRows = [];

@@ -2,12 +2,14 @@
  * The disk tier when file operations fail, and while another process uses its folder: no outdated or purged response is served
  * again.
  */
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import files, { type FileHandle, open } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { lockFolder } from '../../../../runtime/cache/disk/disk-folder.ts';
+import { writeFully, writePiecesFully } from '../../../../runtime/cache/disk/write-fully.ts';
 import { PurgeNotRecorded } from '../../../../runtime/cache/purging.ts';
 import { temporaryFolder } from '../../../harness.ts';
 import {
@@ -25,24 +27,25 @@ const faults = suite('faults of a disk tier');
 
 /** Makes the given file operations fail during `run`. */
 async function whileFailing(
-	broken: { readonly [name in 'writev' | 'write' | 'datasync' | 'unlink']?: true },
+	broken: { readonly [name in 'writev' | 'write' | 'writeFile' | 'datasync' | 'unlink']?: true },
 	run: () => Promise<void>,
 ): Promise<void> {
 	const some = await open('/dev/null');
 	const handles: FileHandle = Object.getPrototypeOf(some);
 	await some.close();
-	const { writev, write, datasync } = handles;
+	const { writev, write, writeFile, datasync } = handles;
 	const { unlink } = files;
 	const fails = (): Promise<never> => Promise.reject(Object.assign(new Error('no space left'), { code: 'ENOSPC' }));
 	if (broken.writev) handles.writev = fails;
 	if (broken.write) handles.write = fails;
+	if (broken.writeFile) handles.writeFile = fails;
 	if (broken.datasync) handles.datasync = fails;
 	if (broken.unlink) files.unlink = fails;
 	syncBuiltinESMExports();
 	try {
 		await run();
 	} finally {
-		Object.assign(handles, { writev, write, datasync });
+		Object.assign(handles, { writev, write, writeFile, datasync });
 		files.unlink = unlink;
 		syncBuiltinESMExports();
 	}
@@ -214,6 +217,40 @@ faults('an unreadable purge record counts as a purge of everything', async () =>
 	await first.end('closed');
 	await files.writeFile(path.join(folder, 'forgotten-00000000-0000-4000-8000-000000000000.jsonl'), '{"purge":{"ta');
 	await assertGone(folder, 'k');
+});
+
+faults('a write that the system cuts short is continued, and fails with the reason of the second call', async () => {
+	const file = path.join(temporaryFolder(), 'file');
+	const handle = await open(file, 'w');
+	const writtenShort = ((pieces: Uint8Array[], position: number) =>
+		handle.write(pieces[0]!.subarray(0, 1), 0, 1, position)) as never;
+	const pieces = [Buffer.from('one '), Buffer.from('two')];
+	await handle.write('> ');
+	await writePiecesFully(Object.assign(handle, { writev: writtenShort }), pieces, 2);
+	assert.is(readFileSync(file, 'utf8'), '> one two');
+	let calls = 0;
+	const write = async (_: Uint8Array, offset: number): Promise<{ bytesWritten: number }> => {
+		calls++;
+		if (offset === 0) return { bytesWritten: 3 };
+		throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+	};
+	const failure = await writeFully({ write } as never, Buffer.from('seven b'), null).catch(error => error);
+	assert.is(failure.code, 'ENOSPC');
+	assert.is(calls, 2);
+	const nothing = async () => ({ bytesWritten: 0 });
+	const stuck = await writeFully({ write: nothing } as never, Buffer.from('x'), 0).catch(error => error);
+	assert.is(stuck.message, '0 of 1 bytes were written.');
+	await handle.close();
+});
+
+faults('a lock that cannot be written leaves no file', async () => {
+	const folder = temporaryFolder();
+	await whileFailing({ writeFile: true }, async () => {
+		const failure = await lockFolder(folder).catch(error => error);
+		assert.is(failure.code, 'ENOSPC');
+	});
+	assert.equal(readdirSync(folder), []);
+	await (await lockFolder(folder))!.release();
 });
 
 faults.run();

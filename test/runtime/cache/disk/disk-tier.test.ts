@@ -331,12 +331,16 @@ for (const cuts of [true, false]) {
 			const file = await open(path.join(folder, 'seed'));
 			const files: FileHandle = Object.getPrototypeOf(file);
 			await file.close();
-			const { writev, truncate } = files;
-			// Writes all but the last bytes, so that only the first record is complete.
+			const { writev, write, truncate } = files;
+			// Writes all but the last bytes, so that only the first record is complete. Nothing more can be written.
 			files.writev = async function (this: FileHandle, pieces: readonly NodeJS.ArrayBufferView[], at?: number | null) {
 				const bytes = Buffer.concat(pieces as Uint8Array[]).subarray(0, -20);
-				return { bytesWritten: (await this.write(bytes, 0, bytes.length, at)).bytesWritten, buffers: pieces };
+				return {
+					bytesWritten: (await Reflect.apply(write, this, [bytes, 0, bytes.length, at])).bytesWritten,
+					buffers: pieces,
+				};
 			} as typeof writev;
+			files.write = (() => Promise.reject(Object.assign(new Error('no space left'), { code: 'ENOSPC' }))) as never;
 			if (!cuts) files.truncate = () => Promise.reject(new Error('no'));
 			try {
 				putResponse(process, 'k', bodyForKey('k', 100));
@@ -344,7 +348,7 @@ for (const cuts of [true, false]) {
 				for (let tries = 0; tries < 400 && process.registry.reports()[0]!.disk!.skipped < 2; tries++) await pauseFor(5);
 				await pauseFor(20);
 			} finally {
-				Object.assign(files, { writev, truncate });
+				Object.assign(files, { writev, write, truncate });
 			}
 			assert.is(await process.registry.purge({ host: 'example.test', path: '/k' }), 1);
 			await process.end('crashed');
