@@ -166,6 +166,13 @@ running('all threads serve hits, and the first client does not wait for the end 
 	assert.ok(first < 350, String(first));
 });
 
+running('a response whose origin pauses for longer than a slow client may is complete', async () => {
+	const [first, second] = await Promise.all([1, 2].map(() => ask(port, '/pausing?drip=800&size=3000')));
+	assert.equal([first!.body.length, second!.body.length], [3000, 3000]);
+	assert.is(origin.asked('/pausing'), 1);
+	assert.match((await ask(port, '/pausing?drip=800&size=3000')).cacheStatus, 'hit');
+});
+
 running('a slow client does not delay the others', async () => {
 	const slow = connect(port, '127.0.0.1');
 	slow.on('error', () => {});

@@ -51,6 +51,8 @@ export class StoringBody implements BodySource {
 	#isCancelled = false;
 	#readAheadResult: { readonly error?: unknown } | undefined = undefined;
 	#isReadingAhead = false;
+	/** True while the client waits for a chunk of the body itself, which allows only one pull at a time. */
+	#isPulling = false;
 	/** Resumes the client's pending pull, which waits because everything read ahead so far has been pulled. */
 	#resumePull: (() => void) | undefined = undefined;
 	#readAheadTimer: NodeJS.Timeout | undefined = undefined;
@@ -105,9 +107,14 @@ export class StoringBody implements BodySource {
 			throw error;
 		}
 		if (!(piece instanceof Promise)) return this.#storeAndReturn(piece);
+		this.#isPulling = true;
 		return piece.then(
-			bytes => this.#storeAndReturn(bytes),
+			bytes => {
+				this.#isPulling = false;
+				return this.#storeAndReturn(bytes);
+			},
 			error => {
+				this.#isPulling = false;
 				this.#endStoring(false);
 				throw error;
 			},
@@ -174,7 +181,8 @@ export class StoringBody implements BodySource {
 	}
 
 	#startReadAhead(): void {
-		if (this.#isStoringEnded || this.#isReadingAhead) return;
+		// If the client is waiting, the upstream is slow and not the client. The timer is restarted with the next chunk.
+		if (this.#isStoringEnded || this.#isReadingAhead || this.#isPulling) return;
 		if (this.#readAheadTotal.bytes < MAX_TOTAL_AHEAD_BYTES) void this.#readAhead();
 		else this.#restartTimer();
 	}

@@ -110,6 +110,46 @@ storing('a body that arrives slowly is not read ahead of a client that keeps pac
 	assert.is(passed, 4);
 });
 
+storing('a body that pauses while the client waits is not pulled a second time', async () => {
+	let resolvePull: ((bytes: Uint8Array | null) => void) | undefined;
+	let pullCount = 0;
+	const body = new StoringBody({
+		...{ declaredLength: undefined, isAwaited: true, readAheadTotal: { bytes: 0 } },
+		body: {
+			length: undefined,
+			pull: () => {
+				assert.is(resolvePull, undefined, 'only one pull may be pending');
+				pullCount++;
+				return new Promise(resolve => {
+					resolvePull = resolve;
+				});
+			},
+			cancel: () => {},
+		},
+		writer: { write: () => true, commit: () => true, abandon: () => {} },
+		onEnd: () => {},
+	});
+	const answer = (text: string | null): void => {
+		const resolve = resolvePull!;
+		resolvePull = undefined;
+		resolve(text === null ? null : Buffer.from(text));
+	};
+	const first = body.pull();
+	await pause(700);
+	answer('ab');
+	assert.is(Buffer.from((await first)!).toString(), 'ab');
+	const second = body.pull();
+	await pause(700);
+	assert.is(pullCount, 2);
+	answer('cd');
+	assert.is(Buffer.from((await second)!).toString(), 'cd');
+	// Now the client is slow.
+	await pause(700);
+	assert.is(pullCount, 3);
+	answer(null);
+	assert.is(await body.pull(), null);
+});
+
 storing('a client that resumes reading during read-ahead waits only for the next piece', async () => {
 	const { body } = createStoredBody(['ab', 'cd', 'ef', 'gh', 'ij'], undefined, true, 150);
 	await body.pull();
