@@ -301,8 +301,9 @@ purging('reach the disk of a machine that was stopped in the meantime', async ()
 			await answers(machines);
 			await until('the responses on disk', async () => (await second.metric('svc_cache_disk_entries')) === 1);
 			await second.server!.stop();
-			// The response on the disk is still valid, so it is served after a restart.
+			// The response on the disk is still valid, so it is served after a restart, once the disk is open.
 			await second.start();
+			await until('the disk to be open', async () => (await second.metric('svc_cache_disk_entries')) === 1);
 			application.version++;
 			assert.is(await second.get(), 'version 1');
 			assert.is(await second.metric('svc_cluster_complete_purges_total'), 0);
