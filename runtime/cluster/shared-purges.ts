@@ -8,12 +8,14 @@
  * confirms a purge by an entry in the confirmation stream of the process that began it.
  *
  * After a failover, the stream can lack its last entries. A process whose position is missing purges everything, and the process that
- * added a missing entry adds it again, for the processes that had not read it.
+ * added a missing entry adds it again, for the processes that had not read it. It also does so if an entry that Redis has accepted does
+ * not arrive over the connection that reads the stream: the connection for commands then still leads to the old server.
  */
 import { PurgeNotRecorded, type PurgeSelection } from '../cache/purging.ts';
 import { type Clock, SYSTEM_CLOCK } from '../clock/clock.ts';
 import { ClusterError, PurgeNotShared } from './cluster-error.ts';
 import { type ClusterMembers, LUA_SET_NOW } from './cluster-members.ts';
+import { PublishedPurges } from './published-purges.ts';
 import type { RedisAccess, WaitingConnection } from './redis-access.ts';
 import type { RedisReply } from './redis-connection.ts';
 import type { SealedValues } from './sealed-values.ts';
@@ -52,9 +54,9 @@ export interface PurgeCounts {
 const MAX_STREAM_ENTRIES = 10_000;
 /** Milliseconds to wait for the confirmations of the other machines. */
 const CONFIRMATION_TIMEOUT_MS = 1000;
-/** Milliseconds for which a read blocks in Redis until there are new entries, and additional milliseconds for the answer. */
+/** Milliseconds for which a read blocks in Redis until there are new entries, and for which its answer is awaited. */
 export const READ_BLOCK_MS = 1000;
-const EXTRA_ANSWER_MS = 3000;
+const READ_TIMEOUT_MS = READ_BLOCK_MS + 3000;
 /** Milliseconds before the next read if a read failed, or if Redis returned an empty result before the blocking time was over. */
 const RETRY_DELAY_MS = 200;
 /** Milliseconds before the next read if a read failed because of a bug in this program. */
@@ -66,11 +68,6 @@ const MAX_UNSENT = 1000;
 const MAX_SENDING = 100;
 /** Milliseconds for which Redis remembers that it has accepted a purge, in case it is sent again because the answer was lost. */
 const ACCEPTED_LIFETIME_MS = 600_000;
-/**
- * Maximum number and maximum age, in milliseconds, of own purges that are added to the stream again if a failover has lost them.
- */
-const MAX_REPEATABLE_PURGES = 1000;
-const MAX_REPEATABLE_AGE_MS = 600_000;
 /** Maximum number of own purges whose confirmations are remembered. */
 const MAX_AWAITED_PURGES = 1000;
 /** Milliseconds after which Redis deletes the confirmations to a process that no longer reads them. */
@@ -139,8 +136,9 @@ export class SharedPurges {
 	#isLocated = false;
 	/** The number of the connection over which {@link #position} was found. */
 	#locatedConnection: number | undefined;
-	/** The latest purges that this process has added to the stream, oldest first. */
-	#publishedPurges: { readonly id: string; readonly purge: UnsentPurge; readonly at: number }[] = [];
+	readonly #publishedPurges = new PublishedPurges<UnsentPurge>();
+	/** When the stream was last read. */
+	#lastReadAt = Number.NEGATIVE_INFINITY;
 	/** True if a disk cache has been opened and the position recorded in its folder has not been read yet. */
 	#hasNewDisk = false;
 	/** True until the first attempt to join has ended. The caches in memory are empty until then. */
@@ -260,31 +258,36 @@ export class SharedPurges {
 	/**
 	 * Adds a purge to the stream, unless it is already there. Resolves to the entry's ID, the IDs of the other members, and the IDs
 	 * of processes that may serve although they are no longer members. Rejects with ClusterError.
+	 * @param reader The connection that reads the stream, to use it instead of the one for commands.
 	 */
 	async #publishPurge(
 		{ selection, ownNumber }: UnsentPurge,
-		limitMs?: number,
+		reader?: WaitingConnection,
 	): Promise<{ id: string; otherMembers: string[]; missingMembers: string[] }> {
 		const selectionBytes = Buffer.from(JSON.stringify(selection));
 		const sealedSelection = this.#redis.sealedValues?.seal(SEALED_NAME, selectionBytes) ?? selectionBytes;
 		this.#unansweredPurges.add(selection);
-		const [id, , members, missing = []] = await this.#addEntry(sealedSelection, ownNumber, limitMs).finally(() =>
+		const connectionNumber = reader?.connectionNumber;
+		const [id, , members, missing = []] = await this.#addEntry(sealedSelection, ownNumber, reader).finally(() =>
 			this.#unansweredPurges.delete(selection),
 		);
 		this.#counts.sent++;
-		this.#publishedPurges.push({ id: String(id), purge: { selection, ownNumber }, at: this.#clock.threadNow() });
-		if (this.#publishedPurges.length > MAX_REPEATABLE_PURGES) this.#publishedPurges.shift();
+		const isInStream = reader !== undefined && reader.connectionNumber === connectionNumber;
+		const published = { id: String(id), purge: { selection, ownNumber }, at: this.#clock.threadNow() };
+		this.#publishedPurges.add(published, isInStream);
 		const othersOf = (ids: readonly Buffer[]) => ids.map(String).filter(member => member !== this.#members.ownId);
 		return { id: String(id), otherMembers: othersOf(members), missingMembers: othersOf(missing) };
 	}
 
 	/** Adds an entry to the stream; see {@link AddedEntry} for the result. Rejects with ClusterError. */
-	async #addEntry(selection: string | Buffer, ownNumber: number, limitMs?: number): Promise<AddedEntry> {
+	async #addEntry(selection: string | Buffer, ownNumber: number, reader?: WaitingConnection): Promise<AddedEntry> {
 		const [members, , missing] = this.#members.redisKeys;
 		const accepted = this.#redis.redisKey(`purges:accepted:${this.#members.ownId}:${ownNumber}`);
 		const keys = [this.#streamKey, this.#lastNumberKey, members, missing, accepted];
 		const args = [this.#members.ownId, selection, String(MAX_STREAM_ENTRIES), String(ACCEPTED_LIFETIME_MS)];
-		const reply = await this.#redis.runScript(PUBLISH_SCRIPT, keys, args, limitMs);
+		const reply = await (reader
+			? reader.sendCommand(['EVAL', PUBLISH_SCRIPT, String(keys.length), ...keys, ...args], READ_TIMEOUT_MS)
+			: this.#redis.runScript(PUBLISH_SCRIPT, keys, args));
 		const [id, number, memberIds] = Array.isArray(reply) ? (reply as readonly RedisReply[]) : [];
 		if (!Buffer.isBuffer(id) || typeof number !== 'number' || !Array.isArray(memberIds))
 			throw new ClusterError('cluster/unavailable', 'the reply about a purge is not valid');
@@ -298,8 +301,9 @@ export class SharedPurges {
 	}
 
 	/**
-	 * Sends the unsent purges. Reading the stream does not wait for this, because other machines may be able to add purges when this
-	 * machine is not. Never rejects.
+	 * Sends the unsent purges over the connection that reads the stream, because the one for commands may lead to another server.
+	 * Must be called before a read, which blocks the connection. The read does not wait for this, because other machines may be able
+	 * to add purges when this machine is not. Never rejects.
 	 */
 	async #sendUnsent(): Promise<void> {
 		if (this.#isSending) return;
@@ -307,8 +311,7 @@ export class SharedPurges {
 		let isAccepted = true;
 		while (isAccepted && this.#unsentPurges.length > 0) {
 			const sending = this.#unsentPurges.slice(0, MAX_SENDING);
-			const limitMs = READ_BLOCK_MS + EXTRA_ANSWER_MS;
-			const results = await Promise.allSettled(sending.map(purge => this.#publishPurge(purge, limitMs)));
+			const results = await Promise.allSettled(sending.map(purge => this.#publishPurge(purge, this.#connection)));
 			const isSent = new Set(sending.filter((_, index) => results[index]!.status === 'fulfilled'));
 			// In the meantime, a single purge of everything may have replaced the list, so it is filtered, not shortened.
 			this.#unsentPurges = this.#unsentPurges.filter(purge => !isSent.has(purge));
@@ -346,9 +349,7 @@ export class SharedPurges {
 
 	/** Finds the position in the stream from which to read. Purges everything if purges could have been missed. */
 	async #locatePosition(): Promise<void> {
-		const { connectionNumber } = this.#connection!;
-		if (connectionNumber !== this.#locatedConnection) await this.#requeueLostPurges();
-		this.#locatedConnection = connectionNumber;
+		this.#locatedConnection = this.#connection!.connectionNumber;
 		const readsDisks = this.#position === undefined || this.#hasNewDisk;
 		this.#hasNewDisk = false;
 		this.#isLocated = true;
@@ -358,6 +359,7 @@ export class SharedPurges {
 		const earliest = earliestOf(positions);
 		if (earliest !== undefined && (await this.#streamHas(earliest))) {
 			this.#position = earliest;
+			await this.#requeueLostPurges();
 			return;
 		}
 		const streamEnd = await this.#streamEnd();
@@ -369,19 +371,19 @@ export class SharedPurges {
 		this.#position = streamEnd;
 		this.#newestNumber = streamEnd.number;
 		this.#recordPosition();
+		await this.#requeueLostPurges();
 	}
 
 	/** Queues own purges that the stream has lost, to be added again. */
 	async #requeueLostPurges(): Promise<void> {
-		const earliestTime = this.#clock.threadNow() - MAX_REPEATABLE_AGE_MS;
-		this.#publishedPurges = this.#publishedPurges.filter(({ at }) => at >= earliestTime);
-		const [oldest] = this.#publishedPurges;
-		if (!oldest) return;
-		const entries = entriesOf(await this.#sendCommand(['XRANGE', this.#streamKey, oldest.id, '+']));
-		const presentIds = new Set(entries.map(({ id }) => id));
-		const isLost = ({ id }: { readonly id: string }): boolean => !presentIds.has(id);
-		for (const { purge } of this.#publishedPurges.filter(isLost)) this.#queueUnsent(purge);
-		this.#publishedPurges = this.#publishedPurges.filter(published => !isLost(published));
+		const firstId = this.#publishedPurges.searchFrom(this.#lastReadAt);
+		if (firstId === undefined) return;
+		const awaitedIds = this.#publishedPurges.ids;
+		const entries = entriesOf(await this.#sendCommand(['XRANGE', this.#streamKey, firstId, '+']));
+		const ownEntries = entries.filter(entry => String(fieldOf(entry, 'from')) === this.#members.ownId);
+		const lost = this.#publishedPurges.takeLost(awaitedIds, new Set(ownEntries.map(({ id }) => id)));
+		if (lost === 'everything') this.#queueUnsent({ selection: EVERYTHING, ownNumber: ++this.#ownCount });
+		else for (const purge of lost) this.#queueUnsent(purge);
 	}
 
 	/** Reports whether an entry of the stream still exists and has the expected number. */
@@ -394,7 +396,7 @@ export class SharedPurges {
 	async #streamEnd(): Promise<Position> {
 		const [lastEntry] = entriesOf(await this.#sendCommand(['XREVRANGE', this.#streamKey, '+', '-', 'COUNT', '1']));
 		if (lastEntry) return { id: lastEntry.id, number: Number(fieldOf(lastEntry, 'number')) };
-		const [id, number] = await this.#addEntry('', ++this.#ownCount);
+		const [id, number] = await this.#addEntry('', ++this.#ownCount, this.#connection);
 		return { id: String(id), number };
 	}
 
@@ -406,16 +408,24 @@ export class SharedPurges {
 			[position.id, this.#confirmationPosition],
 		];
 		const options = ['COUNT', String(MAX_READ_ENTRIES), 'BLOCK', String(READ_BLOCK_MS)];
+		const awaitedIds = this.#publishedPurges.unreadIds;
 		const sentAt = this.#clock.threadNow();
 		const reply = await this.#sendCommand(['XREAD', ...options, 'STREAMS', ...streams, ...positions]);
+		this.#lastReadAt = this.#clock.threadNow();
 		// Without the pause, a Redis that ignores BLOCK would be read in a busy loop.
 		if (isEarlyEmptyAnswer(reply, this.#clock.threadNow() - sentAt)) await this.#pause(RETRY_DELAY_MS);
 		if (!this.#isLocated) return;
+		let readCount = 0;
 		for (const [name, entries] of (reply ?? []) as readonly (readonly [Buffer, RedisReply])[]) {
-			if (String(name) === this.#streamKey)
-				await this.#applyPurges(entriesOf(entries).map(entry => this.#purgeOf(entry)));
-			else this.#takeConfirmations(entriesOf(entries));
+			if (String(name) === this.#streamKey) {
+				const purges = entriesOf(entries).map(entry => this.#purgeOf(entry));
+				readCount = purges.length;
+				await this.#applyPurges(purges);
+			} else this.#takeConfirmations(entriesOf(entries));
 		}
+		// A purge that Redis accepted before it returned the rest of the stream is in the stream of another server.
+		if (this.#isLocated && readCount < MAX_READ_ENTRIES)
+			for (const purge of this.#publishedPurges.takeUnread(awaitedIds)) this.#queueUnsent(purge);
 	}
 
 	async #applyPurges(purges: readonly PurgeEntry[]): Promise<void> {
@@ -428,6 +438,7 @@ export class SharedPurges {
 			}
 			const isOwn = purge.from === this.#members.ownId;
 			const isNew = purge.number > this.#newestNumber;
+			if (isOwn && purge.selection !== undefined) this.#publishedPurges.onRead(purge.id);
 			// Applying an own purge a second time would remove responses that were stored after it.
 			if (isOwn && isNew) await Promise.allSettled(this.#localPurges);
 			else if (purge.selection !== undefined) {
@@ -487,7 +498,7 @@ export class SharedPurges {
 	}
 
 	#sendCommand(args: readonly string[]): Promise<RedisReply> {
-		return this.#connection!.sendCommand(args, READ_BLOCK_MS + EXTRA_ANSWER_MS);
+		return this.#connection!.sendCommand(args, READ_TIMEOUT_MS);
 	}
 
 	get #streamKey(): string {

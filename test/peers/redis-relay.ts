@@ -1,4 +1,4 @@
-/** A relay between clients and a redis-server that can lose commands and answers, or refuse connections. */
+/** A relay between clients and a redis-server that can lose commands and answers, refuse connections, or lead to another server. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
@@ -8,18 +8,20 @@ type Loss = 'command' | 'answer';
 export class RedisRelay {
 	readonly #server: Server;
 	readonly #sockets = new Set<Socket>();
+	#redisPort: number;
 	#isReachable = true;
 	#loss: { readonly kind: Loss; readonly text: string; readonly isUnreachableAfter: boolean } | undefined;
 	/** Number of commands or answers that have been lost. */
 	lossCount = 0;
 
 	private constructor(redisPort: number) {
+		this.#redisPort = redisPort;
 		this.#server = createServer(client => {
 			if (!this.#isReachable) {
 				client.destroy();
 				return;
 			}
-			const upstream = connect(redisPort, '127.0.0.1');
+			const upstream = connect(this.#redisPort, '127.0.0.1');
 			let received = '';
 			let losesAnswer = false;
 			for (const socket of [client, upstream]) {
@@ -63,6 +65,11 @@ export class RedisRelay {
 	/** Loses the next command that contains a text before it reaches Redis, or the answer of Redis to it. */
 	loseNext(kind: Loss, text: string, { isUnreachableAfter = false } = {}): void {
 		this.#loss = { kind, text, isUnreachableAfter };
+	}
+
+	/** Connects new clients to another server, as a host name with a new address does. Existing connections continue. */
+	leadTo(redisPort: number): void {
+		this.#redisPort = redisPort;
 	}
 
 	/** Ends all connections, and refuses others while `isReachable` is false. */

@@ -20,9 +20,12 @@ interface Entry {
 	readonly selection: string;
 }
 
+const orderOf = (id: string): number => Number.parseInt(id, 10);
+
 /** A fake of the Redis commands that purges use, over one stream in memory. */
 class MemoryStream {
 	readonly #entries: Entry[] = [];
+	readonly #acceptedEntries = new Map<string, { readonly id: string; readonly number: number }>();
 	#wake: () => void = () => {};
 	/** Number of reads that have waited because there was no further entry. */
 	waits = 0;
@@ -38,13 +41,25 @@ class MemoryStream {
 		return entry;
 	}
 
+	/** Adds a purge as the script does, unless its number is known. */
+	runScript([, , , , accepted]: readonly string[], [from, selection]: readonly (string | Buffer)[]): RedisReply {
+		const known = this.#acceptedEntries.get(accepted!);
+		const entry = known ?? this.add(String(from), String(selection));
+		this.#acceptedEntries.set(accepted!, entry);
+		return [Buffer.from(entry.id), entry.number, []];
+	}
+
 	async command(args: readonly string[]): Promise<RedisReply> {
 		const reply = (entries: readonly Entry[]): RedisReply =>
 			entries.map(({ id, number, from, selection }) => [
 				Buffer.from(id),
 				['number', String(number), 'from', from, 'selection', selection].map(text => Buffer.from(text)),
 			]);
-		if (args[0] === 'XRANGE') return reply(this.#entries.filter(({ id }) => id === args[2]));
+		if (args[0] === 'EVAL') return this.runScript(args.slice(3, 8), args.slice(8));
+		if (args[0] === 'XRANGE')
+			return reply(
+				this.#entries.filter(({ id }) => (args[3] === '+' ? orderOf(id) >= orderOf(args[2]!) : id === args[2])),
+			);
 		if (args[0] === 'XREVRANGE') return reply(this.#entries.slice(-1));
 		assert.is(args[0], 'XREAD');
 		this.reads++;
@@ -75,9 +90,7 @@ async function withPurges(
 		sealedValues: undefined,
 		openConnection: async () => connection,
 		async runScript(_text: string, keys: readonly string[], args: readonly (string | Buffer)[]): Promise<RedisReply> {
-			if (keys[0] !== 'purges') return null;
-			const { id, number } = stream.add(String(args[0]), String(args[1]));
-			return [Buffer.from(id), number, []];
+			return keys[0] === 'purges' ? stream.runScript(keys, args) : null;
 		},
 	} as unknown as Cluster;
 	const members = new ClusterMembers(cluster, { version: () => 'test', generation: () => 1 });
