@@ -54,7 +54,7 @@ interface BlockRange {
 }
 
 /** What the lines of a block are. */
-type BlockContent = 'directives' | 'options' | 'other';
+type BlockContent = 'directives' | 'options' | 'php_fastcgi' | 'other';
 
 const OLD_ARGUMENT = /(?<!\\)\{args\.(\d+)\}/g;
 
@@ -141,8 +141,7 @@ class ConfigfileWriter {
 			if (!expressionText.includes('`'))
 				return `${text.slice(0, expression.span.start - start)}\`${expressionText}\`${text.slice(lastWord.span.end - start)}`;
 		}
-		const currentName =
-			firstWord.quote === 'none' ? (CURRENT_NAMES.get(firstWord.text) ?? firstWord.text) : firstWord.text;
+		const currentName = firstWord.quote === 'none' ? currentNameOf(firstWord.text, parent) : firstWord.text;
 		const nameEnd = firstWord.span.end - start;
 		const name = currentName === firstWord.text ? text.slice(0, nameEnd) : currentName;
 		const matcherWord = parent === 'directives' ? matcherTokenOf(words) : undefined;
@@ -237,7 +236,14 @@ function isFrom({ places }: LoweredStep, line: ParsedLine): boolean {
 /** Returns what the lines in the block of a directive or sub-directive are. */
 function contentOf({ words }: ParsedLine): BlockContent {
 	const name = words[0]?.text ?? '';
+	if (name === 'php_fastcgi') return 'php_fastcgi';
 	return name === 'handle_response' || COMPATFILE.directives.get(name)?.isBlock ? 'directives' : 'other';
+}
+
+/** Returns the name of a directive or sub-directive in a Configfile. */
+function currentNameOf(name: string, parent: BlockContent): string {
+	if (parent === 'php_fastcgi' && name === 'root') return 'app_root';
+	return CURRENT_NAMES.get(name) ?? name;
 }
 
 /** Reports whether the only argument of a directive is never a matcher token. */

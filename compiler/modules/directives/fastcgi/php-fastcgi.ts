@@ -2,9 +2,19 @@
 import type { Matcher, Step } from '../../../document/document.ts';
 import type { Word } from '../../../syntax/ast.ts';
 import { handlerDirective } from '../../contract/directive.ts';
+import type { LowerContext } from '../../contract/lower-context.ts';
 import { COMPATIBLE_FALLBACK_POLICY, type FileMatcher, lowerTryPolicy } from '../../matchers/file.ts';
 import { type FastcgiDraft, fastcgiOptions } from '../reverse-proxy/lower-fastcgi-transport.ts';
 import { lowerProxy } from '../reverse-proxy/lower-proxy.ts';
+
+/** Lowers the path of a folder on the application's side, which is not relative to a folder of this machine. */
+function lowerAppRoot(word: Word, cx: LowerContext): string | undefined {
+	if (/^[/{]/.test(word.text)) return cx.template(word);
+	cx.problem('error', 'fastcgi/app-root', word.span, `\`${word.text}\` is not an absolute path.`, {
+		hint: 'Write the path of the folder as the application sees it, such as `/var/www/html`.',
+	});
+	return undefined;
+}
 
 const USAGE = 'php_fastcgi [matcher] <upstream>… [{ … }]';
 
@@ -45,7 +55,8 @@ export const phpFastcgi = handlerDirective<Step>({
 		'',
 		'| Line | Meaning |',
 		'| --- | --- |',
-		'| `root PATH` | folder of the scripts; default the variable `root`. In a Compatfile it is only sent to the application: files are looked up below the root of the site |',
+		'| `root PATH` | folder of the scripts; default the variable `root`. In a Compatfile, it means what `app_root` means otherwise |',
+		'| `app_root PATH` | the folder of the scripts as the application sees it, perhaps in another container: an absolute path that is only sent to the application, while files are looked up below the root of the site (not in a Compatfile) |',
 		'| `split EXT…` | extensions of scripts; default `.php` |',
 		'| `env NAME VALUE` | an additional variable; repeatable |',
 		'| `index FILE` | the index of folders and front controller; default `index.php`, `off` disables both redirect and rewrite |',
@@ -75,6 +86,7 @@ export const phpFastcgi = handlerDirective<Step>({
 		let indexWord: Word | undefined;
 		let fileTemplates: readonly string[] | undefined;
 		let tryPolicy: FileMatcher['policy'];
+		let appRoot: string | undefined;
 		const isCompatfile = cx.dialect === 'compatfile';
 		const proxyStep = lowerProxy(
 			directive,
@@ -83,6 +95,14 @@ export const phpFastcgi = handlerDirective<Step>({
 				usage: USAGE,
 				ownPoolSubdirectives: pool => ({
 					...fastcgiOptions(transport, pool, cx),
+					...(isCompatfile
+						? {}
+						: {
+								app_root: (words, innerLine) => {
+									if (cx.noBlock(innerLine) && cx.count(innerLine, words, 1, 1, 'app_root <folder>'))
+										appRoot = lowerAppRoot(words[0]!, cx);
+								},
+							}),
 					transport: (_words, innerLine) => {
 						const message = '`php_fastcgi` has its own transport.';
 						cx.problem('error', 'upstream/transport-twice', innerLine.words[0]!.span, message, {
@@ -109,7 +129,13 @@ export const phpFastcgi = handlerDirective<Step>({
 							}),
 				}),
 				finish: (_fields, pool) => {
-					pool.transport = transport;
+					if (appRoot !== undefined && transport.root !== undefined) {
+						const message = '`php_fastcgi` has both `root` and `app_root`.';
+						cx.problem('error', 'fastcgi/two-roots', directive.name.span, message, {
+							hint: 'Keep `app_root`, and write `root` above, as a directive of its own.',
+						});
+					}
+					pool.transport = appRoot === undefined ? transport : { ...transport, root: appRoot };
 				},
 			},
 			cx,
@@ -121,8 +147,7 @@ export const phpFastcgi = handlerDirective<Step>({
 			const indexName = indexWord ? cx.template(indexWord) : 'index.php';
 			const folderIndexPath = `{http.request.uri.path}/${indexName}`;
 			const triedFiles = fileTemplates ?? ['{http.request.uri.path}', folderIndexPath, indexName];
-			// In a Compatfile, `root` is the path of the folder on the application's side, perhaps in another container, so this server does
-			// not look up files there.
+			// In a Compatfile, `root` means what `app_root` means in a Configfile: this server does not look up files there.
 			const rootField = isCompatfile || transport.root === undefined ? {} : { root: transport.root };
 			if (triedFiles.includes(folderIndexPath)) {
 				const folderMatcher: Matcher = {
