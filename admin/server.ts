@@ -79,7 +79,12 @@ const PROTOCOL_LIMITS: ProtocolLimits = {
 };
 const MAX_CONNECTIONS = 256;
 
-const NO_TOKEN_MESSAGE = 'the admin API has no token: it admits only clients with a loopback address';
+/** Returns what is logged about an Admin API without a token. */
+function noTokenMessage({ kind }: AdminEndpointAddress): string {
+	return kind === 'unix'
+		? 'the admin API has no token: it admits every process that may open its socket'
+		: 'the admin API has no token: it admits only clients with a loopback address';
+}
 
 /** Maximum milliseconds that the answer to a change waits for the configuration to be saved. */
 const SAVE_TIMEOUT_MS = 10_000;
@@ -167,7 +172,7 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	server.on('error', error =>
 		options.log('error', 'the admin API failed to accept a connection', { error: error.message }),
 	);
-	if (settings.token === undefined) options.log('warn', NO_TOKEN_MESSAGE, { address: address.text });
+	if (settings.token === undefined) options.log('warn', noTokenMessage(address), { address: address.text });
 	options.log('info', 'the admin API listens', { address: address.text });
 	return new ListeningAdmin(address, server, protocol, host);
 }
@@ -397,7 +402,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		if (settings !== this.#accessSettings) {
 			// Even if the file has not changed, the token disappears when its environment variable is not set at a reload.
 			if (settings.token === undefined && this.#accessSettings.token !== undefined)
-				this.#options.log('warn', NO_TOKEN_MESSAGE, {});
+				this.#options.log('warn', noTokenMessage(this.#address), {});
 			this.#accessSettings = settings;
 			this.#access = new AdminAccess(settings, this.#address);
 		}

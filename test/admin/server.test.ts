@@ -856,6 +856,7 @@ listening('a Unix socket accepts any host name, and is removed when the server c
 
 		const { server, logged } = await start({ listen: `unix/${path}` });
 		assert.is(statSync(path).mode & 0o777, 0o600);
+		assert.ok(logged.some(line => line.includes('no token: it admits every process that may open its socket')));
 		const reply = await raw({ path }, 'POST /stop HTTP/1.1\r\nHost: svc\r\nConnection: close\r\n\r\n');
 		assert.is(reply.status, 200);
 		assert.ok(logged.some(line => line.includes('unix socket')));
