@@ -5,6 +5,7 @@
 import net, { type AddressInfo } from 'node:net';
 import { socketText } from '../../compiler/codegen/plan/planned-socket.ts';
 import { tryBindPort } from '../sockets/port-binding.ts';
+import { OPEN_FILES_HINT } from './descriptor-shortage.ts';
 import type { ListenerAddress } from './listener-address.ts';
 import { SocketNotPassed } from './passed-sockets.ts';
 
@@ -45,6 +46,8 @@ const REASONS_BY_CODE: { readonly [code: string]: string } = {
 	EBADF: 'the process was not started with this descriptor',
 	ENOTSOCK: 'it is not a socket',
 	EINVAL: 'it is not a socket on which clients can connect',
+	EMFILE: `too many files are open in this process. ${OPEN_FILES_HINT.slice(0, -1)}`,
+	ENFILE: 'too many files are open on this machine; raise fs.file-max',
 	EEXIST: 'a file with this name exists that is not a socket',
 	ENOSYS: 'threads cannot share it with this release of Node',
 };

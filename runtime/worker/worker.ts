@@ -10,6 +10,7 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { StepPlaceTable } from '../../compiler/exchange/step-place.ts';
 import { protocolsOf } from '../../compiler/modules/options/servers/protocols.ts';
 import { descriptorLimit, maxConnectionsPerThread } from '../listeners/descriptor-limit.ts';
+import { DescriptorShortage } from '../listeners/descriptor-shortage.ts';
 import { http3UnavailableError, withoutHttp3Entry } from '../listeners/http3-probe.ts';
 import type { ListenerAddress } from '../listeners/listener-address.ts';
 import { ListenerGates } from '../listeners/listener-gates.ts';
@@ -119,7 +120,7 @@ class DataPlaneWorker implements RequestHostThread {
 	#nextSharedParts: SharedDocumentParts | undefined;
 	#currentBuild: GenerationBuild | undefined;
 	#hasReportedDrained = false;
-	#nextAcceptReportAt = 0;
+	readonly #descriptorShortage = new DescriptorShortage(entry => this.log(entry));
 	/** Number of dropped access log entries that have not been reported to the main thread yet, by log writer. */
 	readonly #droppedEntries = new Map<string, number>();
 	#nextDropReportAt = 0;
@@ -561,6 +562,7 @@ class DataPlaneWorker implements RequestHostThread {
 		}
 		if (this.#placeMaker.makeRoom()) return true;
 		this.counters[overloadSlot('descriptors')]!++;
+		this.#descriptorShortage.onRefusal(this.#maxConnections, performance.now());
 		return false;
 	}
 
@@ -572,19 +574,11 @@ class DataPlaneWorker implements RequestHostThread {
 		for (const { protocol } of this.#listeners.values()) yield protocol;
 	}
 
-	/**
-	 * Handles a failure to accept. If no descriptors are free, accepting fails thousands of times per second, so only one entry per
-	 * minute is logged, with the number of failures.
-	 */
 	#onAcceptFailure(address: ListenerAddress, error: NodeJS.ErrnoException): void {
 		this.counters[ROW_SLOT.acceptFailures]!++;
 		// Closes idle connections, which frees descriptors for new connections.
 		this.#placeMaker.makeRoom();
-		const now = performance.now();
-		if (now < this.#nextAcceptReportAt) return;
-		this.#nextAcceptReportAt = now + 60_000;
-		const fields = { address: socketText(address), cause: error.code ?? error.message };
-		this.log({ level: 'error', logger: 'http', message: 'a connection could not be accepted', fields });
+		this.#descriptorShortage.onAcceptFailure(socketText(address), error, performance.now());
 	}
 
 	#poolDeps(): PoolDeps {

@@ -8,6 +8,7 @@ import { connect as connectTls } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { maxConnectionsPerThread } from '../../../runtime/listeners/descriptor-limit.ts';
+import { DescriptorShortage } from '../../../runtime/listeners/descriptor-shortage.ts';
 import { PlaceMaker } from '../../../runtime/listeners/place-maker.ts';
 import type { ProtocolServer } from '../../../runtime/protocols/protocol.ts';
 import { TestAuthority } from '../../certificates.ts';
@@ -32,7 +33,12 @@ descriptors('a flood of connections is turned away, and the Admin API stays reac
 		path.join(folder, 'Configfile'),
 		`{\n\tadmin 127.0.0.1:${adminPort}\n\tmetrics\n\tthreads 1\n}\n:${port} {\n\trespond hi\n}\n`,
 	);
-	const server = spawn('sh', ['-c', `ulimit -n 400; exec ${SVC} run Configfile`], { cwd: folder, stdio: 'ignore' });
+	const server = spawn('sh', ['-c', `ulimit -n 400; exec ${SVC} run Configfile`], {
+		cwd: folder,
+		stdio: ['ignore', 'ignore', 'pipe'],
+	});
+	let log = '';
+	server.stderr!.on('data', text => (log += text));
 	const whenEnded = once(server, 'close');
 	const clients: Socket[] = [];
 	try {
@@ -53,6 +59,9 @@ descriptors('a flood of connections is turned away, and the Admin API stays reac
 		);
 		const late = await openWire(port);
 		assert.is(statusOf(await late.whole()), 503);
+		await eventually('the log says so', () => log.includes('connections are refused: too many are open'));
+		assert.is(log.split('connections are refused').length, 2, 'once');
+		assert.match(log, /"connections_per_thread":\d+,"refused":1,"hint":"Raise the limit of open files: LimitNOFILE/);
 		for (const client of clients) client.destroy();
 		await eventually('connections are accepted again', async () => {
 			const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
@@ -63,6 +72,30 @@ descriptors('a flood of connections is turned away, and the Admin API stays reac
 		server.kill('SIGTERM');
 		await whenEnded;
 	}
+});
+
+descriptors('connections that cannot be accepted are logged with the reason, at most once per minute', () => {
+	const logged: unknown[] = [];
+	const shortage = new DescriptorShortage(({ message, fields }) => logged.push([message, fields]));
+	const fail = (code: string, now: number): void =>
+		shortage.onAcceptFailure(':80', Object.assign(new Error(code), { code }), now);
+	for (let now = 0; now < 60_000; now += 1000) fail('EMFILE', now);
+	fail('ENFILE', 60_000);
+	assert.equal(logged, [
+		[
+			'a connection could not be accepted',
+			{
+				address: ':80',
+				cause: 'too many files are open in this process (EMFILE)',
+				failures: 1,
+				hint: 'Raise the limit of open files: LimitNOFILE in the systemd unit, otherwise ulimit -n.',
+			},
+		],
+		[
+			'a connection could not be accepted',
+			{ address: ':80', cause: 'too many files are open on this machine (ENFILE)', failures: 60 },
+		],
+	]);
 });
 
 /** Runs a test with a server that has few descriptors. */

@@ -54,6 +54,13 @@ probe('a port in use on this address or on all addresses is refused, shared or n
 	}
 });
 
+probe('too few descriptors are named as the reason, with what to do', () => {
+	assert.is(
+		new ListenError('EMFILE', ':80').message,
+		'Cannot listen on :80: too many files are open in this process. Raise the limit of open files: LimitNOFILE in the systemd unit, otherwise ulimit -n.',
+	);
+});
+
 probe('an address that this machine does not have is refused', async () => {
 	assert.is((await refused('203.0.113.7', 0)).code, 'EADDRNOTAVAIL');
 });
