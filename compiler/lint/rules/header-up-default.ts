@@ -1,7 +1,7 @@
 /** The lint rule `proxy/header-up-default`, which reports a `header_up` that replaces a default field with a worse value. */
 import type { Document } from '../../document/document.ts';
 import { wholeLinesSpan } from '../../source/source.ts';
-import { fieldEditsOf } from '../inspection/header-fields.ts';
+import { type FieldEdit, fieldEditsOf } from '../inspection/header-fields.ts';
 import type { LintRule } from '../inspection/lint-rule.ts';
 import { usesTlsToUpstreams } from '../inspection/upstream-transport.ts';
 import type { WalkedStep } from '../inspection/walk-document.ts';
@@ -31,24 +31,42 @@ export const headerUpDefault: LintRule = {
 	].join('\n'),
 	dependsOn: 'site',
 	check: cx => {
-		for (const { name, value, pointer, editedMessage, isRemoval, walkedStep } of fieldEditsOf(cx.walkedDocument)) {
-			if (editedMessage !== 'upstream_request' || isRemoval) continue;
+		const edits = [...fieldEditsOf(cx.walkedDocument)].filter(
+			({ editedMessage }) => editedMessage === 'upstream_request',
+		);
+		const editCounts = new Map<string, number>();
+		for (const edit of edits) editCounts.set(fieldKey(edit), (editCounts.get(fieldKey(edit)) ?? 0) + 1);
+		for (const edit of edits) {
+			const { name, value, pointer, place, isRemoval, walkedStep } = edit;
+			if (isRemoval) continue;
 			if (!DEFAULT_FIELD_VALUES[name.toLowerCase()]?.includes(value.toLowerCase())) continue;
 			if (name.toLowerCase() === 'host' && usesTlsToUpstreams(walkedStep.step, cx.document)) continue;
-			const words = `header_up ${name}`;
+			const words = `header_up ${place.list === 'add' ? '+' : ''}${name}`;
 			const span = cx.span(pointer, words);
 			const isOwnLine = span && /^[ \t]*header_up[ \t]/.exec(lineText(span));
-			const safety = SAME_VALUE.test(value) && !trustsPeers(walkedStep, cx.document) ? 'safe' : 'unsafe';
+			// If the step edits the field more than once, removing one line changes what the others do.
+			const isOnlyEdit = editCounts.get(fieldKey(edit)) === 1;
+			const isSafe = place.list === 'set' && SAME_VALUE.test(value) && !trustsPeers(walkedStep, cx.document);
 			cx.reportAt(pointer, `\`reverse_proxy\` already sends \`${name}\`, with a better value.`, {
 				words,
 				hint: 'Remove this line.',
-				...(span && isOwnLine
-					? { fix: { safety, edits: [{ span: wholeLinesSpan(lineSpan(span)), text: '' }] } as const }
+				...(span && isOwnLine && isOnlyEdit
+					? {
+							fix: {
+								safety: isSafe ? 'safe' : 'unsafe',
+								edits: [{ span: wholeLinesSpan(lineSpan(span)), text: '' }],
+							} as const,
+						}
 					: {}),
 			});
 		}
 	},
 };
+
+/** Returns a key for the field of a step that an edit changes. */
+function fieldKey({ name, walkedStep }: FieldEdit): string {
+	return `${walkedStep.pointer} ${name.toLowerCase()}`;
+}
 
 /** Reports whether the configuration trusts any peers, whose `X-Forwarded-*` fields the step then passes on. */
 function trustsPeers({ step }: WalkedStep, { settings }: Document): boolean {
