@@ -57,6 +57,19 @@ fixing('warnings of a configuration that is refused are left alone', async () =>
 	assert.is(count, 0);
 });
 
+fixing('a file is formatted by a safe fix only if formatting changes none of its words', async () => {
+	const messy = ':8080\n  respond ok\n';
+	// The newline that the formatter adds at the end of a file becomes part of the quoted word.
+	const unclosed = ':8080\n  respond "ok';
+	for (const [text, count] of [
+		[messy, 1],
+		[unclosed, 0],
+	] as const) {
+		const input = { ...inputOf(text), format: 'compatfile' } as const;
+		assert.is((await fixConfiguration(input, OPTIONS, 'safe')).fixCount, count, text);
+	}
+});
+
 fixing('a file keeps the rights of its group, whatever the umask, and its owner and group', async () => {
 	const { path: file } = inputOf(UNUSED);
 	chmodSync(file, 0o664);
