@@ -55,6 +55,8 @@ export interface PageReply {
 	readonly status: number;
 	readonly body: string;
 	readonly cacheStatus: string;
+	/** When the request was sent, by `performance.now()`. */
+	readonly sentAt: number;
 	/** Milliseconds from the request to the end of the response. */
 	readonly ms: number;
 }
@@ -137,6 +139,7 @@ http://shop.test {
 			status: response.statusCode!,
 			body: Buffer.concat(chunks).toString('latin1'),
 			cacheStatus: String(response.headers['cache-status'] ?? ''),
+			sentAt,
 			ms: performance.now() - sentAt,
 		};
 	}
