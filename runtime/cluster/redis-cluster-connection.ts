@@ -30,6 +30,8 @@ const REFRESH_INTERVAL_MS = 1000;
 const MIN_REFRESH_INTERVAL_MS = 100;
 /** Milliseconds before a command is sent again because its keys were being moved to another node. */
 const MOVING_KEYS_RETRY_MS = 25;
+/** A node that has not answered within this many milliseconds, or within twice the time of its last answer, does not answer. */
+const MIN_ANSWER_MS = 50;
 /** Maximum number of nodes to which a command is redirected. */
 const MAX_REDIRECTS = 3;
 
@@ -94,7 +96,9 @@ export class RedisClusterConnection {
 		const slot = key === undefined ? this.#homeSlot : keySlot(key);
 		if (this.#ranges.length === 0) await this.#waitForRefresh(limitMs);
 		let movingKeysError: unknown;
+		let lastAnswerMs = 0;
 		for (;;) {
+			const sentAt = performance.now();
 			try {
 				const reply = await this.#sendToSlot(slot, args, deadline);
 				// A node answers commands without a key even if the Redis Cluster is down.
@@ -103,12 +107,18 @@ export class RedisClusterConnection {
 			} catch (error) {
 				const { reply } = error as ClusterError;
 				if (reply === 'CLUSTERDOWN' && slot === this.#homeSlot) this.#setDown(true);
+				const now = performance.now();
+				if (reply !== 'TRYAGAIN') {
+					// If the last attempt had no time for an answer, the reason for the earlier ones is the cause. Timers have a
+					// resolution of a millisecond.
+					const isTimeout = reply === undefined && now + 1 >= deadline;
+					const hadTime = now - sentAt > Math.max(MIN_ANSWER_MS, 2 * lastAnswerMs);
+					throw isTimeout && !hadTime ? (movingKeysError ?? error) : error;
+				}
 				// Some keys of the command have been moved and some have not, so that no node can execute it.
-				const isLastAttempt = performance.now() + MOVING_KEYS_RETRY_MS >= deadline;
-				// If the last attempt had no time for an answer, the reason for the earlier ones is the cause.
-				if (reply !== 'TRYAGAIN') throw isLastAttempt && reply === undefined ? (movingKeysError ?? error) : error;
-				if (isLastAttempt) throw error;
+				if (now + MOVING_KEYS_RETRY_MS >= deadline) throw error;
 				movingKeysError = error;
+				lastAnswerMs = now - sentAt;
 				await pause(MOVING_KEYS_RETRY_MS);
 			}
 		}
