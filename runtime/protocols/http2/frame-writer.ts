@@ -10,6 +10,7 @@ export class FrameWriter implements OutputOwner {
 	readonly #memory: OutputMemory;
 	/** Number of gathered bytes that the system had not accepted at the previous check. */
 	#previousUnsentBytes = Infinity;
+	#unreadControlBytes = 0;
 
 	constructor(socket: ClientSocket, memory: OutputMemory) {
 		this.#socket = socket;
@@ -19,6 +20,11 @@ export class FrameWriter implements OutputOwner {
 	/** True if the socket is full. Output that is not urgent then waits until the socket has drained. */
 	get full(): boolean {
 		return this.#socket.writableNeedDrain;
+	}
+
+	/** Number of bytes of control frames that have been written since the socket became full. */
+	get unreadControlBytes(): number {
+		return this.#unreadControlBytes;
 	}
 
 	/** Reports whether the client has accepted anything since the last call. */
@@ -52,6 +58,13 @@ export class FrameWriter implements OutputOwner {
 		if (socket.writableLength === 0) return;
 		isMemoryReplaced = true;
 		memory.replaceBuffer();
+	}
+
+	/** Starts a frame that belongs to no message. Does the same as {@link beginFrame}. */
+	#beginControlFrame(length: number, type: number, flags: number, streamId: number): number {
+		if (!this.full) this.#unreadControlBytes = 0;
+		this.#unreadControlBytes += FRAME_HEADER_BYTES + length;
+		return this.beginFrame(length, type, flags, streamId);
 	}
 
 	/** Starts a frame and reserves room for its payload. Returns the payload's index in `bytes`. */
@@ -90,14 +103,19 @@ export class FrameWriter implements OutputOwner {
 	/** Writes a frame whose payload is one or two 32-bit numbers. */
 	writeNumbers(type: number, streamId: number, firstNumber: number, secondNumber?: number): void {
 		const length = secondNumber === undefined ? 4 : 8;
-		const at = this.beginFrame(length, type, 0, streamId);
+		const at = this.#beginControlFrame(length, type, 0, streamId);
 		this.bytes.writeUInt32BE(firstNumber, at);
 		if (secondNumber !== undefined) this.bytes.writeUInt32BE(secondNumber, at + 4);
 	}
 
 	/** Writes SETTINGS with alternating identifiers and values. An empty list acknowledges the peer's SETTINGS. */
 	writeSettings(entries: readonly number[]): void {
-		const at = this.beginFrame(entries.length * 3, FRAME_TYPE.settings, entries.length === 0 ? FRAME_FLAG.ack : 0, 0);
+		const at = this.#beginControlFrame(
+			entries.length * 3,
+			FRAME_TYPE.settings,
+			entries.length === 0 ? FRAME_FLAG.ack : 0,
+			0,
+		);
 		for (let i = 0; i < entries.length; i += 2) {
 			this.bytes.writeUInt16BE(entries[i]!, at + i * 3);
 			this.bytes.writeUInt32BE(entries[i + 1]!, at + i * 3 + 2);
@@ -106,7 +124,7 @@ export class FrameWriter implements OutputOwner {
 
 	/** Writes a PING with eight bytes of payload, or the acknowledgment of one. */
 	writePing(payload: Uint8Array, isAck: boolean): void {
-		const at = this.beginFrame(8, FRAME_TYPE.ping, isAck ? FRAME_FLAG.ack : 0, 0);
+		const at = this.#beginControlFrame(8, FRAME_TYPE.ping, isAck ? FRAME_FLAG.ack : 0, 0);
 		this.bytes.set(payload, at);
 	}
 

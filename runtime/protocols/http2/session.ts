@@ -61,7 +61,10 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 	readonly sessionEnd: SessionEnd;
 	/** Number of unfinished exchanges, including those of reset streams. */
 	#exchangeCount = 0;
-	readonly #requestGate = new RequestGate(() => this.#exchangeCount++);
+	readonly #requestGate = new RequestGate(
+		() => this.#exchangeCount++,
+		() => this.frames.full,
+	);
 	lastStreamId = 0;
 	#requestCount = 0;
 	#headerBlock: HeaderBlock | undefined = undefined;
@@ -135,6 +138,8 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		if (this.#isProcessing) return;
 		this.#isProcessing = true;
 		if (!this.sessionEnd.hasEnded) {
+			// Waiting requests come first, because one large response could keep the socket full until its end.
+			this.#requestGate.startWaiting(this.engine.now);
 			do this.queue.run();
 			while (this.#requestGate.startWaiting(this.engine.now));
 		}
@@ -143,9 +148,8 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		if (this.frames.full) {
 			if (this.#deadlines.setBlocked(true)) this.frames.hasProgressed();
 			// Replies to control frames are buffered, so a client that does not read them must not send more.
-			if (this.#socket.writableLength > LIMITS.MAX_UNREAD_CONTROL_BYTES + 2 * LIMITS.OUTPUT_BUFFER_BYTES) {
+			if (this.frames.unreadControlBytes > LIMITS.MAX_UNREAD_CONTROL_BYTES)
 				this.#cutOff(H2_ERROR.enhanceYourCalm, 'unread_control');
-			}
 		}
 		const isIdle = this.streams.size === 0;
 		if (isIdle && this.sessionEnd.closeIfEnding()) return;
@@ -376,6 +380,8 @@ export class Http2Session implements ControlledSession, EngineSession, FrameSink
 		}
 		engine.host.countRefusal(fields.reason);
 		stream.refuse(result);
+		// Unlike requests that start exchanges, these do not wait until the client reads.
+		if (this.frames.full) this.charge('made_you_reset', FRAME_COST.made_you_reset);
 	}
 
 	#endRequest(id: number, endStream: boolean): void {

@@ -1,12 +1,22 @@
 /** Clients that read little or nothing: bodies are pulled only as far as the client's windows allow. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
 import { CLIENT_PREFACE, FRAME_FLAG, FRAME_TYPE } from '../../../../runtime/protocols/http2/frame-codes.ts';
-import { INITIAL_CONNECTION_WINDOW, MAX_BUFFERED_BYTES } from '../../../../runtime/protocols/http2/limits.ts';
+import {
+	INITIAL_CONNECTION_WINDOW,
+	MAX_BUFFERED_BYTES,
+	MAX_CONCURRENT_STREAMS,
+} from '../../../../runtime/protocols/http2/limits.ts';
+import type { RequestHead } from '../../../../runtime/protocols/http2/request-fields.ts';
+import { RequestGate } from '../../../../runtime/protocols/http2/request-gate.ts';
+import type { Http2Stream } from '../../../../runtime/protocols/http2/stream.ts';
 import { TextSource } from '../../../../runtime/protocols/text-source.ts';
+import { until } from '../../../harness.ts';
 import {
 	encodeUint32s,
 	type FrameClient,
@@ -14,6 +24,7 @@ import {
 	frame,
 	openFrameClient,
 	POST,
+	REQUEST,
 	request,
 	serve,
 	settings,
@@ -299,6 +310,102 @@ test('the content of waiting requests that are reset leaves the connection windo
 		client.socket.destroy();
 		await server.stop();
 	}
+});
+
+/** A request that the server refuses, whatever it holds back. */
+const REFUSED = [...REQUEST.filter(([name]) => name !== ':scheme'), [':scheme', 'ftp']] as const;
+
+/**
+ * Runs a test with a client that has stopped reading in the middle of a long response, so that its socket is full. The request on
+ * `stream` waits for that reason, and later streams can be used.
+ */
+async function withFullSocket(
+	handler: Handler,
+	run: (client: FrameClient, server: FrameServer, stream: number) => Promise<void>,
+): Promise<void> {
+	const server = await serve(x => {
+		if (server.exchanges.length > 1) return handler(x);
+		x.response.body = new WatchedBody(100_000_000);
+	});
+	const client = await openWith(server.port, 0x7fffffff);
+	try {
+		client.send(widen(0, 0x7fff0000 - 65_535), request(1));
+		await client.status(1);
+		client.socket.pause();
+		let stream = 3;
+		for (; ; stream += 4) {
+			assert.ok(stream < 2000, 'no request waits');
+			const refusedCount = server.refused.length;
+			client.send(request(stream), request(stream + 2, REFUSED));
+			await until('the request is refused', () => server.refused.length > refusedCount);
+			if (server.exchanges.length <= server.refused.length) break;
+		}
+		await run(client, server, stream);
+	} finally {
+		client.socket.destroy();
+		await server.stop();
+	}
+}
+
+test('a client that does not read the heads of many responses yet is not disconnected', async () => {
+	const addLongField: Handler = x => void x.response.headers.add('X-Long', '\\'.repeat(5000));
+	await withFullSocket(addLongField, async (client, server, lastStream) => {
+		const streams = Array.from({ length: 100 }, (_, i) => lastStream + 4 + 2 * i);
+		client.send(...streams.map(stream => request(stream)));
+		client.send(request(lastStream + 204, REFUSED));
+		const refusedCount = server.refused.length;
+		await until('the last request is refused', () => server.refused.length > refusedCount);
+		client.socket.resume();
+		for (const stream of [lastStream, ...streams]) assert.is(await client.status(stream, 10_000), '200');
+		assert.equal(server.cut, []);
+	});
+});
+
+test('a request that waits because the socket is full starts before a long response ends', async () => {
+	const answerShortly: Handler = x => {
+		x.response.body = 'short';
+	};
+	await withFullSocket(answerShortly, async (client, _server, stream) => {
+		client.socket.resume();
+		assert.is(await client.status(stream, 10_000), '200');
+		assert.not(client.frames.some(({ stream: id, flags }) => id === 1 && (flags & FRAME_FLAG.endStream) !== 0));
+	});
+});
+
+test('a client that reads nothing is disconnected if it keeps sending requests that are refused', async () => {
+	await withFullSocket(
+		() => {},
+		async (client, server, lastStream) => {
+			for (let stream = lastStream + 4; server.cut.length === 0; stream += 2) {
+				assert.ok(stream < 5000, 'not cut off');
+				const refusedCount = server.refused.length;
+				client.send(request(stream, REFUSED));
+				await until('the request is refused', () => server.refused.length > refusedCount);
+			}
+			assert.equal(server.cut, ['made_you_reset']);
+		},
+	);
+});
+
+test('requests that are canceled while they wait leave memory', async () => {
+	setFlagsFromString('--expose-gc');
+	const collectGarbage = runInNewContext('gc') as () => void;
+	const gate = new RequestGate(
+		() => assert.unreachable('a request starts'),
+		() => true,
+	);
+	const canceledStream = { isGone: true, expectBody() {} } as unknown as Http2Stream;
+	const heads: WeakRef<readonly string[]>[] = [];
+	for (let i = 0; i < 1000; i++) {
+		const items = [String(i)];
+		heads.push(new WeakRef(items));
+		gate.startOrDelay(canceledStream, { items } as unknown as RequestHead, 0);
+	}
+	// Until the next turn, weak references keep their targets alive.
+	await new Promise(resolve => setImmediate(resolve));
+	collectGarbage();
+	const heldCount = heads.filter(head => head.deref() !== undefined).length;
+	assert.ok(heldCount <= MAX_CONCURRENT_STREAMS, `${heldCount} requests are still in memory`);
 });
 
 test('a text is split between characters at any requested size', () => {
