@@ -55,11 +55,19 @@ async function printConfigfile(input: ConfigInput): Promise<number> {
 	if (input.format !== 'compatfile')
 		throw new CommandFailure(`${quoteWord(name)} is not a Caddyfile; only a Caddyfile is converted to a Configfile.`);
 	const { convertToConfigfile } = await import('../../compiler/queries/conversion.ts');
+	const { compileConfiguration } = await import('../configuration/compilation.ts');
 	const { diskReader } = await import('../../runtime/compile/disk-reader.ts');
 	const conversion = convertToConfigfile(input, diskReader(process.cwd()));
 	if ('problem' in conversion) {
-		const lineSuffix = conversion.offset === undefined ? '' : `:${text.slice(0, conversion.offset).split('\n').length}`;
-		throw new CommandFailure(`${name}${lineSuffix} cannot be converted. ${conversion.problem}`);
+		// If the Caddyfile itself has errors, this reports them.
+		compileConfiguration(input);
+		const { furtherProblems = [] } = conversion;
+		const sentences = [conversion, ...furtherProblems].map(({ problem, offset }) => {
+			const lineSuffix = offset === undefined ? '' : `:${text.slice(0, offset).split('\n').length}`;
+			return `${name}${lineSuffix} cannot be converted. ${problem}`;
+		});
+		const preamble = sentences.slice(0, -1).map(sentence => `error: ${sentence}\n`);
+		throw new CommandFailure(sentences.at(-1)!, { preamble: preamble.join('') });
 	}
 	print(conversion.text);
 	return EXIT_STATUS.ok;

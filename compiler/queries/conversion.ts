@@ -3,6 +3,7 @@
  * are replaced by current ones.
  */
 import { dirname, resolve } from 'node:path';
+import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Document } from '../document/document.ts';
 import { escapePointer } from '../document/json-pointer.ts';
@@ -15,14 +16,20 @@ import type { ParsedLine } from '../syntax/parsed-file.ts';
 import { type LoweredStep, writeConfigfile } from './configfile-writer.ts';
 import { everyLine, kindOfTopLevel, parseSyntax, rangeOfLine, type TextSyntax } from './text-syntax.ts';
 
-/** The Configfile that results from a conversion, or the reason why there is none. */
-export type Conversion =
-	| { readonly text: string }
-	| {
-			readonly problem: string;
-			/** Offset, in the Compatfile, of the part that causes the problem; undefined if it is not known. */
-			readonly offset?: number | undefined;
-	  };
+/** The Configfile that results from a conversion, or the reasons why there is none. */
+export type Conversion = { readonly text: string } | ConversionFailure;
+
+/** A reason why there is no conversion, and further ones. */
+export interface ConversionFailure extends ConversionProblem {
+	readonly furtherProblems?: readonly ConversionProblem[];
+}
+
+/** What prevents a conversion, and what to do about it. */
+export interface ConversionProblem {
+	readonly problem: string;
+	/** Offset, in the Compatfile, of the part that causes the problem; undefined if it is not known. */
+	readonly offset?: number | undefined;
+}
 
 /** A top-level block of a Compatfile that can be converted on its own. */
 export interface ConvertibleBlock {
@@ -159,24 +166,61 @@ function convertAndCheck(input: CompatInput, shownText: string, reader: Reader):
 	);
 	const compatDocument = comparableDocument(compatResult.document);
 	// At first, directives with the same matcher are grouped. If the document then differs, the second attempt does not group them.
-	let problem: Conversion | undefined;
+	let failure: ConversionFailure | undefined;
 	for (const groupsConditions of [true, false]) {
 		const convert = (text: string): string => formatText(writeConfigfile(parse(text), steps, groupsConditions));
 		const configfileText = convert(input.text);
 		const configResult = compile({ ...input, text: configfileText, format: 'configfile' }, reader);
 		if (!configResult.document) {
-			const [mistake] = configResult.diagnostics.filter(({ severity }) => severity === 'error');
-			problem ??= { problem: `A Configfile does not accept it: ${mistake?.message ?? 'it has errors.'}` };
+			failure ??= failureOf(configResult.diagnostics.map(mistake => problemOf(mistake, configfileText, input)));
 			continue;
 		}
-		const difference = firstDifference(compatDocument, comparableDocument(configResult.document), '');
-		if (!difference) return { text: shownText === input.text ? configfileText : convert(shownText) };
-		problem ??= {
-			problem: describeDifference(difference, input.path),
-			offset: nearestOffset(difference.pointer, compatResult.locate, input.path),
+		const differences = [...differencesOf(compatDocument, comparableDocument(configResult.document), '')];
+		if (differences.length === 0) return { text: shownText === input.text ? configfileText : convert(shownText) };
+		failure ??= {
+			problem: describeDifferences(differences, input.path),
+			offset: nearestOffset(differences[0]!.pointer, compatResult.locate, input.path),
 		};
 	}
-	return problem;
+	return failure;
+}
+
+/** Returns the mistakes that a Configfile would have, without those that are reported twice. */
+function failureOf(problems: readonly (ConversionProblem | undefined)[]): ConversionFailure {
+	const distinctProblems = new Map(
+		problems.flatMap(problem => (problem ? [[`${problem.offset} ${problem.problem}`, problem]] : [])),
+	);
+	const [firstProblem, ...furtherProblems] = [...distinctProblems.values()].toSorted(
+		(one, other) => (one.offset ?? 0) - (other.offset ?? 0),
+	);
+	return {
+		...(firstProblem ?? { problem: 'A Configfile does not accept it.' }),
+		...(furtherProblems.length === 0 ? {} : { furtherProblems }),
+	};
+}
+
+/**
+ * Returns the problem that is an error of the converted text. Its place is that of the same line in the Compatfile; undefined if
+ * the line was changed.
+ */
+function problemOf(mistake: Diagnostic, configfileText: string, input: CompatInput): ConversionProblem | undefined {
+	const { severity, message, label, hint, span } = mistake;
+	if (severity !== 'error') return undefined;
+	const isInFile = span !== undefined && span.source.path === input.path && span.source.name === input.name;
+	const where = span === undefined || isInFile ? 'it' : `\`${span.source.name}\``;
+	const sentences = [`A Configfile does not accept ${where}: ${message}`];
+	if (label !== undefined)
+		sentences.push(`${label[0]!.toUpperCase()}${label.slice(1)}${/[.?]$/.test(label) ? '' : '.'}`);
+	if (hint !== undefined) sentences.push(hint);
+	const problem = sentences.join(' ');
+	if (!isInFile) return { problem };
+	const line = configfileText.slice(0, span.start).split('\n').length;
+	const words = configfileText.split('\n')[line - 1]!.trim();
+	const candidates = input.text.split('\n');
+	const index = candidates.findIndex(candidate => candidate.trim() === words);
+	const lineStart = candidates.slice(0, Math.max(index, 0)).join('\n').length + (index > 0 ? 1 : 0);
+	const offset = index === -1 ? -1 : input.text.indexOf(words, lineStart);
+	return offset === -1 ? { problem } : { problem, offset };
 }
 
 /** Yields all steps, in the order in which they run. */
@@ -203,16 +247,27 @@ interface Difference {
 }
 
 /** Returns why two documents differ, and what to do about it, in sentences. */
-function describeDifference({ pointer, values: [before, after] }: Difference, file: string | undefined): string {
-	const isRelativePath =
-		typeof before === 'string' && file !== undefined && before !== after && after === resolve(dirname(file), before);
-	if (isRelativePath)
-		return `A Configfile would mean something else: its paths are relative to its folder, not to the working directory. Write an absolute path for \`${before}\`.`;
+function describeDifferences(differences: readonly Difference[], file: string | undefined): string {
+	const relativePaths = differences.flatMap(({ values: [before, after] }) =>
+		typeof before === 'string' && file !== undefined && before !== after && after === resolve(dirname(file), before)
+			? [`\`${before}\``]
+			: [],
+	);
+	if (relativePaths.length > 0) {
+		const names = [...new Set(relativePaths)];
+		return `In a Caddyfile, relative paths begin at the working directory of the server; in a Configfile, at the folder of the file. Write ${names.length === 1 ? 'an absolute path' : 'absolute paths'} for ${listOf(names)}.`;
+	}
+	const [{ pointer, values }] = differences as [Difference];
+	const [before, after] = values;
 	if (pointer.endsWith('/exclusive'))
 		return `Of the \`${before ?? after}\` lines in this block, only the first that matches runs. A Configfile can express this only for lines that are next to each other. Move the directives between them elsewhere.`;
 	if (pointer.endsWith('/handler') && before === 'first_match')
 		return 'Of several lines here, only the first that matches runs. Some of them are imported, so that they cannot become one `when … else …`. Write all of them in the same block, without `import`.';
 	return `A Configfile would mean something else: \`${pointer}\` of the document differs. Convert this part by hand, and compare with \`svc diff\`.`;
+}
+
+function listOf(names: readonly string[]): string {
+	return names.length === 1 ? names[0]! : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 }
 
 /** Returns the document in a form for comparison, without the capture names of expressions that capture nothing. */
@@ -225,20 +280,15 @@ function comparableDocument(document: Document): unknown {
 	});
 }
 
-/** Returns the first part in which two values differ; undefined if they are equal. */
-function firstDifference(first: unknown, second: unknown, pointer: string): Difference | undefined {
-	if (Object.is(first, second)) return undefined;
-	if (typeof first !== 'object' || typeof second !== 'object' || first === null || second === null)
-		return { pointer, values: [first, second] };
-	for (const name of new Set([...Object.keys(first), ...Object.keys(second)])) {
-		const difference = firstDifference(
-			first[name as never],
-			second[name as never],
-			`${pointer}/${escapePointer(name)}`,
-		);
-		if (difference !== undefined) return difference;
+/** Yields the parts in which two values differ. */
+function* differencesOf(first: unknown, second: unknown, pointer: string): Generator<Difference> {
+	if (Object.is(first, second)) return;
+	if (typeof first !== 'object' || typeof second !== 'object' || first === null || second === null) {
+		yield { pointer, values: [first, second] };
+		return;
 	}
-	return undefined;
+	for (const name of new Set([...Object.keys(first), ...Object.keys(second)]))
+		yield* differencesOf(first[name as never], second[name as never], `${pointer}/${escapePointer(name)}`);
 }
 
 /** Returns the offset of a part of the document, or of the nearest enclosing part whose position in the file is known. */

@@ -139,10 +139,12 @@ conversion('sorts the directives of a site without braces, and keeps alternative
 });
 
 conversion('says that relative paths are relative to something else', () => {
-	const { problem } = convert('http://a.test {\n\troot * public\n\tfile_server\n}\n') as { problem: string };
+	const { problem } = convert('http://a.test {\n\troot * public\n\tfile_server {\n\t\troot more\n\t}\n}\n') as {
+		problem: string;
+	};
 	assert.is(
 		problem,
-		'A Configfile would mean something else: its paths are relative to its folder, not to the working directory. Write an absolute path for `public`.',
+		'In a Caddyfile, relative paths begin at the working directory of the server; in a Configfile, at the folder of the file. Write absolute paths for `public` and `more`.',
 	);
 });
 
@@ -157,8 +159,18 @@ conversion('says what prevents a conversion, and where', () => {
 	});
 	const wrong = convert('http://a.test {\n\tnothing\n}\n');
 	assert.equal(wrong, { problem: 'The Caddyfile has errors. Correct them first.' });
-	const placeholder = convert('http://a.test {\n\trespond {no.such}\n}\n');
-	assert.match((placeholder as { problem: string }).problem, 'A Configfile does not accept it: `{no.such}`');
+	const mistakes = 'http://a.test {\n\tfile_server\n\trespond "{no.such}" 404\n\theader /x X {http.request.hots}\n}\n';
+	assert.equal(convert(mistakes), {
+		problem: 'A Configfile does not accept it: `{no.such}` is not a placeholder. Write `\\{` for a literal brace.',
+		offset: mistakes.indexOf('respond'),
+		furtherProblems: [
+			{
+				problem:
+					'A Configfile does not accept it: `{http.request.hots}` is not a placeholder. Did you mean `{http.request.host}`? Write `\\{` for a literal brace.',
+				offset: mistakes.indexOf('header'),
+			},
+		],
+	});
 });
 
 const BLOCKS = `# The options
@@ -303,7 +315,7 @@ conversion('converts every site of every fixture to the document that it has by 
 			if (at === undefined || !convertibleBlock(syntax, at)) continue;
 			const result = convertBlock(input, at, diskReader(path.dirname(filePath)));
 			if ('problem' in result)
-				assert.match(result.problem, /^(By itself|No site|A Configfile|Of the|Of several lines)/, file);
+				assert.match(result.problem, /^(By itself|No site|A Configfile|Of the|Of several lines|In a Caddyfile)/, file);
 			else {
 				converted++;
 				assert.is(formatText(result.text), result.text, file);
@@ -324,7 +336,7 @@ conversion('keeps the document of every fixture that it converts', () => {
 		if ('problem' in result) {
 			assert.match(
 				result.problem,
-				/^(The Caddyfile has errors|A Configfile (does not accept|would mean)|Of the|Of several lines)/,
+				/^(The Caddyfile has errors|A Configfile (does not accept|would mean)|Of the|Of several lines|In a Caddyfile)/,
 				file,
 			);
 			continue;
