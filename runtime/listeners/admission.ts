@@ -96,11 +96,20 @@ export class Admission {
 		return String(Math.ceil((this.#limits.retry_after ?? 1000) / 1000));
 	}
 
+	/** True if another connection would not exceed the total limit. */
+	get hasConnectionRoom(): boolean {
+		const { connections = 0 } = this.#limits;
+		return connections === 0 || this.#sumOverThreads(CONNECTIONS_SLOT) < connections;
+	}
+
 	/**
 	 * Admits a connection. Returns a function to call when the connection ends, or undefined if it is rejected. If
-	 * the total limit has been reached, `placeMaker` may close an idle connection to make room.
+	 * the total limit has been reached, `placeMaker` may close an idle connection to make room. If it finds none, but
+	 * other threads have connections, `mayWait` is called; if it returns true, the result is `waits`.
 	 */
-	admit(address: string, placeMaker: PlaceMaker): (() => void) | undefined {
+	admit(address: string, placeMaker: PlaceMaker): (() => void) | undefined;
+	admit(address: string, placeMaker: PlaceMaker, mayWait: () => boolean): (() => void) | 'waits' | undefined;
+	admit(address: string, placeMaker: PlaceMaker, mayWait?: () => boolean): (() => void) | 'waits' | undefined {
 		const { connections = 0, connections_per_client: maxPerClient = 0 } = this.#limits;
 		const client = maxPerClient > 0 ? clientKey(address) : '';
 		const { clients } = this.#deps;
@@ -111,6 +120,8 @@ export class Admission {
 		else if (placeMaker.makeRoom()) this.#changeCount(CONNECTIONS_SLOT, 1);
 		else {
 			if (maxPerClient > 0) clients.addToCount(client, CLIENT_CONNECTIONS, -1);
+			const ownCount = Atomics.load(this.#counts, this.#rowStart + CONNECTIONS_SLOT);
+			if (mayWait && this.#sumOverThreads(CONNECTIONS_SLOT) > ownCount && mayWait()) return 'waits';
 			return this.#countRejection('connections');
 		}
 		return () => {

@@ -8,8 +8,13 @@ import type { ClosableConnection, ProtocolServer } from '../protocols/protocol.t
 const MAX_CLOSED_CONNECTIONS = 32;
 /** When room is needed, one in this many idle connections is closed, but at most {@link MAX_CLOSED_CONNECTIONS}. */
 const IDLE_PER_CLOSED = 8;
-/** Milliseconds during which no search is made, after a search that found no idle connection. */
-const SEARCH_PAUSE_MS = 100;
+/**
+ * After a search that found no idle connection, no search is made for this many times as long as it took, so that searches take
+ * at most 5 % of a thread's time.
+ */
+const SEARCH_PAUSE_FACTOR = 20;
+/** Maximum milliseconds of that pause. */
+const MAX_SEARCH_PAUSE_MS = 100;
 
 /** Closes idle connections of the given servers, which run on one thread. */
 export class PlaceMaker {
@@ -31,15 +36,24 @@ export class PlaceMaker {
 			this.#freedSlotCount--;
 			return true;
 		}
+		const closedCount = this.closeIdle();
+		if (closedCount === 0) return false;
+		this.#freedSlotCount = closedCount - 1;
+		return true;
+	}
+
+	/** Closes some of the longest idle connections, at least one if any are found. Returns how many. */
+	closeIdle(): number {
 		const now = performance.now();
-		if (now < this.#nextSearchAt) return false;
+		if (now < this.#nextSearchAt) return 0;
 		const idleConnections: ClosableConnection[] = [];
 		for (const server of this.#servers()) {
 			for (const connection of server.closable()) if (connection.idleSince <= now) idleConnections.push(connection);
 		}
 		if (idleConnections.length === 0) {
-			this.#nextSearchAt = now + SEARCH_PAUSE_MS;
-			return false;
+			const end = performance.now();
+			this.#nextSearchAt = end + Math.min(MAX_SEARCH_PAUSE_MS, SEARCH_PAUSE_FACTOR * (end - now));
+			return 0;
 		}
 		const longestIdle = idleConnections
 			.map(connection => ({ connection, since: connection.idleSince }))
@@ -47,8 +61,7 @@ export class PlaceMaker {
 			.slice(0, Math.max(1, Math.min(MAX_CLOSED_CONNECTIONS, Math.floor(idleConnections.length / IDLE_PER_CLOSED))));
 		for (const { connection } of longestIdle) connection.giveWay();
 		this.#onClosed(longestIdle.length);
-		this.#freedSlotCount = longestIdle.length - 1;
-		return true;
+		return longestIdle.length;
 	}
 
 	/** Resets the count of freed slots. Called when there is room again. */

@@ -19,6 +19,7 @@ import { PlaceMaker } from './place-maker.ts';
 import { bindOptions } from './port-probe.ts';
 import { checkProtocol } from './protocol-check.ts';
 import { ProxyReader } from './proxy-reader.ts';
+import { RoomQueue } from './room-queue.ts';
 import { ConnectionRejecter } from './turn-away.ts';
 
 /** Callbacks for connections that are accepted or rejected before they reach the protocol. */
@@ -29,6 +30,8 @@ export interface ListenerEvents {
 	hasRoom(): boolean;
 	/** Called when connections were closed to make room for other connections. */
 	countDisplaced(connections: number): void;
+	/** Asks the other threads to close idle connections of the listener. */
+	askForRoom(): void;
 	/** Called when a connection could not be accepted: EMFILE, ENFILE, ENOBUFS, ENOMEM. */
 	onAcceptFailed(error: NodeJS.ErrnoException): void;
 }
@@ -51,6 +54,7 @@ export class WorkerListener implements ListeningOwner {
 	readonly #socketsAwaitingHeader = new Set<Socket>();
 	readonly #rejecter = new ConnectionRejecter();
 	readonly #placeMaker: PlaceMaker;
+	readonly #roomQueue: RoomQueue;
 	#settings: ServerSettings = {};
 
 	constructor(address: ListenerAddress, protocol: ProtocolServer, events: ListenerEvents) {
@@ -60,6 +64,10 @@ export class WorkerListener implements ListeningOwner {
 		this.#placeMaker = new PlaceMaker(
 			() => [protocol],
 			connections => events.countDisplaced(connections),
+		);
+		this.#roomQueue = new RoomQueue(
+			() => this.#admission?.hasConnectionRoom !== false,
+			() => events.askForRoom(),
 		);
 		this.#sockets = Array.from({ length: address.inherited?.length || 1 }, () => createListeningSocket(this));
 		this.#firstSocket = this.#sockets[0]!;
@@ -167,6 +175,12 @@ export class WorkerListener implements ListeningOwner {
 		return admission?.limitsConnections ? admission.admit(address, this.#placeMaker) : () => {};
 	}
 
+	/** Closes idle connections, because another thread needs room for new ones. */
+	makeRoom(): void {
+		// While connections wait here, too, this thread has no idle ones: the request may be its own.
+		if (!this.#roomQueue.hasWaiting) this.#placeMaker.closeIdle();
+	}
+
 	/**
 	 * Stops accepting connections. Open connections end after their current exchange or the next one; see `ProtocolServer.drain`.
 	 */
@@ -208,8 +222,11 @@ export class WorkerListener implements ListeningOwner {
 		});
 	}
 
-	/** @param proxyPeer The peer that a PROXY header names. */
-	#admit(socket: Socket | DirectSocket, proxyPeer: ConnectionPeer | undefined): void {
+	/**
+	 * @param proxyPeer The peer that a PROXY header names.
+	 * @param hasWaited True if the connection has waited for room.
+	 */
+	#admit(socket: Socket | DirectSocket, proxyPeer: ConnectionPeer | undefined, hasWaited = false): void {
 		const peer = proxyPeer ?? (this.#firstSocket.isUnix ? UNIX_PEER : undefined);
 		const admission = this.#admission;
 		if (admission?.limitsConnections) {
@@ -221,7 +238,12 @@ export class WorkerListener implements ListeningOwner {
 				socket.destroy();
 				return;
 			}
-			const release = admission.admit(unmapAddress(address), this.#placeMaker);
+			const release = admission.admit(
+				unmapAddress(address),
+				this.#placeMaker,
+				() => !hasWaited && proxyPeer === undefined && this.#waitForRoom(socket),
+			);
+			if (release === 'waits') return;
 			if (!release) {
 				this.#refuse(socket, admission.retryAfter);
 				return;
@@ -230,6 +252,17 @@ export class WorkerListener implements ListeningOwner {
 			else socket.once('close', release);
 		}
 		this.protocol.accept(socket, this.address.scheme, peer);
+	}
+
+	/** Lets a connection wait until other threads have closed idle ones. Returns false if it must be rejected at once. */
+	#waitForRoom(socket: Socket | DirectSocket): boolean {
+		const isStream = !(socket instanceof DirectSocket);
+		const isWaiting = this.#roomQueue.add(socket, () => {
+			if (isStream) socket.off('error', ignoreError);
+			if (!socket.destroyed) this.#admit(socket, undefined, true);
+		});
+		if (isWaiting && isStream) socket.on('error', ignoreError);
+		return isWaiting;
 	}
 
 	#refuse(socket: Socket | DirectSocket, retryAfterSeconds: string): void {
@@ -242,6 +275,7 @@ export class WorkerListener implements ListeningOwner {
 		for (const socket of this.#heldConnections ?? []) socket.destroy();
 		this.#heldConnections = undefined;
 		if (!keepsWaitingSockets) for (const socket of this.#socketsAwaitingHeader) socket.destroy();
+		this.#roomQueue.close();
 		this.#rejecter.close();
 	}
 }

@@ -204,6 +204,7 @@ export class RuntimeComponents {
 				}),
 			introductoryMessages: () => this.tlsControl.initialUpdates().map(update => ({ type: 'tls', update })),
 			onChallengesReceived: (index, number) => this.tlsControl.onChallengesApplied(index, number),
+			onRoomWanted: listener => void this.threadPools.broadcast({ type: 'make_room', listener }),
 			onThreadEnded: index => this.tlsControl.onThreadEnded(index),
 			onThreadReplaced: index => owner.onThreadReplaced(index),
 		};

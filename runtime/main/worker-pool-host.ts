@@ -73,6 +73,8 @@ export interface WorkerPoolHost {
 	introductoryMessages(): readonly MessageToWorker[];
 	/** Called when a thread has received the ACME challenge responses of the update with this number. */
 	onChallengesReceived(index: number, number: number): void;
+	/** Called when a thread needs other threads to close idle connections of the listener with this key. */
+	onRoomWanted(listener: string): void;
 	/** Called when a thread has died. */
 	onThreadEnded(index: number): void;
 	/**

@@ -103,6 +103,9 @@ export class WorkerServices {
 			case 'challenges_taken':
 				this.#host.onChallengesReceived(this.#index, message.number);
 				return;
+			case 'room_wanted':
+				this.#host.onRoomWanted(message.listener);
+				return;
 		}
 	}
 

@@ -117,6 +117,8 @@ export type MessageToWorker =
 	/** Asks for the UDP sockets that a successor of this process needs. The reply is `bequeathed`. */
 	| { readonly type: 'bequeath'; readonly attempt: number }
 	| { readonly type: 'drain'; readonly waits: RequestWaits }
+	/** Makes the thread close idle connections of a listener, because another thread needs room for new ones. */
+	| { readonly type: 'make_room'; readonly listener: string }
 	/** The reply to `ask`. If the request has failed, `failure` says why. */
 	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly failure?: string }
 	/** Asks for a `pong`, which a stuck thread does not send. */
@@ -188,4 +190,6 @@ export type ServiceRequest =
 	/** A request to the main thread; an `answer` with the same id follows. */
 	| { readonly type: 'ask'; readonly id: number; readonly question: MainThreadRequest }
 	/** Acknowledges that challenge answers have been received; see {@link TlsUpdate}. */
-	| { readonly type: 'challenges_taken'; readonly number: number };
+	| { readonly type: 'challenges_taken'; readonly number: number }
+	/** Asks the other threads to close idle connections of the listener with this key. */
+	| { readonly type: 'room_wanted'; readonly listener: string };

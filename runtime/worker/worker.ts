@@ -227,6 +227,9 @@ class DataPlaneWorker implements RequestHostThread {
 			case 'drain':
 				this.#drain(message.waits);
 				return;
+			case 'make_room':
+				this.#listeners.get(message.listener)?.makeRoom();
+				return;
 			case 'ping':
 				this.#sendMessage({ type: 'pong', number: message.number });
 				return;
@@ -318,6 +321,7 @@ class DataPlaneWorker implements RequestHostThread {
 					countRefusal: reason => host.countRefusal(reason),
 					hasRoom: () => this.#hasRoom(),
 					countDisplaced: connections => this.#countClosedIdle(connections),
+					askForRoom: () => this.#sendMessage({ type: 'room_wanted', listener: address.key }),
 					onAcceptFailed: error => this.#onAcceptFailure(address, error),
 				},
 			);

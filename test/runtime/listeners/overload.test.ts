@@ -191,6 +191,39 @@ overload('connections over the limit get 503 and are closed', async () => {
 	});
 });
 
+overload('a new connection displaces an idle one, whichever threads they belong to', async () => {
+	await withServer(documentOf({ limits: { connections: 1 } }), { threads: 2 }, async ({ port }) => {
+		// The system assigns connections to threads at random, so some of them come to the thread that has no idle one.
+		for (let number = 1; number <= 20; number++) {
+			const socket = connect(port, '127.0.0.1');
+			socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+			const [answer] = (await once(socket, 'data')) as [Buffer];
+			assert.match(answer.toString('latin1'), /^HTTP\/1.1 200 /, `connection ${number}`);
+		}
+	});
+});
+
+overload('a connection over the limit is refused if the connections of other threads are in use', async () => {
+	const upstream = await startHoldingUpstream();
+	await withServer(documentOf({ limits: { connections: 1 } }, upstream.port), { threads: 2 }, async server => {
+		const busy = connect(server.port, '127.0.0.1');
+		busy.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+		await eventually('the request is running', () => upstream.held.length === 1);
+		const statuses = await Promise.all(
+			Array.from({ length: 12 }, async () => {
+				const socket = connect(server.port, '127.0.0.1');
+				const [answer] = (await once(socket, 'data')) as [Buffer];
+				return answer.toString('latin1').slice(9, 12);
+			}),
+		);
+		assert.equal(statuses, Array(12).fill('503'));
+		upstream.release();
+		const [answer] = (await once(busy, 'data')) as [Buffer];
+		assert.match(answer.toString('latin1'), /^HTTP\/1.1 200 /);
+	});
+	await upstream.stop();
+});
+
 overload('a load changes the limits of a running server, also for open connections', async () => {
 	const bounds = { limits: { header_count: 5 }, max_header_size: 1024, timeouts: { idle: 300_000 } };
 	await withServer(documentOf(bounds), {}, async server => {

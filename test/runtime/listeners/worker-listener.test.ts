@@ -11,7 +11,7 @@ import { WorkerListener } from '../../../runtime/listeners/worker-listener.ts';
 import type { ProtocolServer } from '../../../runtime/protocols/protocol.ts';
 import { freePorts, pauseFor } from '../../harness.ts';
 
-const EVENTS = { countRefusal() {}, hasRoom: () => true, countDisplaced() {}, onAcceptFailed() {} };
+const EVENTS = { countRefusal() {}, hasRoom: () => true, countDisplaced() {}, askForRoom() {}, onAcceptFailed() {} };
 
 function listenerOn(address: { port: number; descriptor?: number }) {
 	const accepted: unknown[] = [];
