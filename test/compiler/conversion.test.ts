@@ -122,8 +122,8 @@ conversion('names what means something else in a Configfile', () => {
 }
 `),
 	);
-	assert.match(converted, 'redir @index https://{http.request.sent_host}/\\{host}{uri}\n');
-	assert.match(converted, 'header X {http.request.sent_host}\n');
+	assert.match(converted, 'redir @index https://{sent_host}/\\{host}{uri}\n');
+	assert.match(converted, 'header X {sent_host}\n');
 	assert.match(converted, '\t\ttry_policy first_exist_last_any\n\t}\n\tredir @index');
 	assert.match(converted, 'php_fastcgi /a/* 10.0.0.1:9000 {\n\t\ttry_policy first_exist_last_any\n\t}\n');
 	assert.match(converted, '\t\tenv A b\n\t\ttry_policy first_exist_last_any\n\t}\n');

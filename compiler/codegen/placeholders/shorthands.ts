@@ -4,6 +4,7 @@ import type { Dialect } from '../../dialects/dialect.ts';
 /** Full names of placeholders, by short name. */
 export const SHORTHANDS: { readonly [short: string]: string } = {
 	host: 'http.request.host',
+	sent_host: 'http.request.sent_host',
 	hostport: 'http.request.hostport',
 	port: 'http.request.port',
 	method: 'http.request.method',
@@ -94,7 +95,7 @@ export function nameCompatiblePlaceholders(text: string): string {
 	return text.replace(/(?<!\\)\{([\w.]+)\}/g, (placeholder, name: string) => {
 		const fullName = fullPlaceholderName(name);
 		const compatibleName = compatiblePlaceholderName(fullName);
-		return compatibleName === fullName ? placeholder : `{${compatibleName}}`;
+		return compatibleName === fullName ? placeholder : `{${shortPlaceholderName(compatibleName)}}`;
 	});
 }
 
