@@ -1,9 +1,8 @@
 /** What the option `client_auth` of a TLS policy demands of a handshake, for TLS over TCP and over QUIC. */
 import { createHash } from 'node:crypto';
-import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import type { ClientCertificateCriteria } from '../sockets/client-verifier.ts';
-import type { ThreadTls } from './thread-tls.ts';
+import type { ClientTrust } from './tls-update.ts';
 
 /** The demands of one `client_auth`, with the currently trusted certificates. */
 export interface ClientAuthTerms {
@@ -19,14 +18,11 @@ export interface ClientAuthTerms {
 	readonly criteria: ClientCertificateCriteria;
 }
 
-/** Returns the terms of a `client_auth`, or undefined if its trusted certificates are not known. */
-export function clientAuthTerms(auth: ClientAuth, tls: ThreadTls): ClientAuthTerms | undefined {
-	const key = canonicalJson(auth);
-	const trust = tls.trustFor(key);
-	if (!trust) return undefined;
+/** Returns the terms of a `client_auth` with these trusted certificates. */
+export function clientAuthTerms(auth: ClientAuth, trust: ClientTrust): ClientAuthTerms {
 	const authorities = [...trust.authorities];
 	const context = createHash('sha256')
-		.update(JSON.stringify([key, authorities, trust.leaves]))
+		.update(JSON.stringify([trust.key, authorities, trust.leaves]))
 		.digest('hex')
 		.slice(0, 32);
 	const verifies = auth.mode === 'verify_if_given' || auth.mode === 'require_and_verify';

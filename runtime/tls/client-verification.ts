@@ -1,6 +1,5 @@
 /** Checks a client's certificate after the handshake. If anything needed for the check is unknown, the client is rejected. */
 import type { X509Certificate } from 'node:crypto';
-import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import type { ClientProof } from '../sockets/tls-handle.ts';
 import type { ThreadTls } from './thread-tls.ts';
@@ -53,7 +52,7 @@ function trustRefusalReason(
 
 function leafRefusalReason(auth: ClientAuth, tls: ThreadTls, certificate: X509Certificate): ClientRefusal | undefined {
 	if (!auth.trusted_leaves) return undefined;
-	const leaves = tls.trustFor(canonicalJson(auth))?.leaves;
+	const leaves = tls.trustFor(tls.trustKeyOf(auth))?.leaves;
 	if (!leaves?.includes(certificate.fingerprint256)) return 'client_certificate_untrusted';
 	if (Date.now() < Date.parse(certificate.validFrom)) return 'client_certificate_untrusted';
 	return hasExpired(certificate) ? 'client_certificate_expired' : undefined;

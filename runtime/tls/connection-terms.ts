@@ -3,7 +3,6 @@
  * clients of a site, for example a certificate where none was requested. Connections that began under the old terms are then
  * outdated: their clients have to connect again.
  */
-import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { HandshakeSelector } from './handshake-selector.ts';
@@ -21,8 +20,6 @@ export class ConnectionTerms {
 	readonly #tls: ThreadTls;
 	/** Connections without client authentication that sent a server name have no entry. */
 	readonly #termsByTls = new WeakMap<TlsInfo, Terms>();
-	/** Keys may be long, because they contain certificates. Connections share them, and none is computed for each connection. */
-	readonly #keyByAuth = new WeakMap<ClientAuth, string>();
 	#outdated: WeakSet<TlsInfo> | undefined;
 
 	constructor(tls: ThreadTls) {
@@ -43,7 +40,7 @@ export class ConnectionTerms {
 	/** Returns the {@link ClientTrust.key} of the certificates that verified a client; undefined without client authentication. */
 	trustKeyOf(tls: TlsInfo): string | undefined {
 		const auth = this.#termsByTls.get(tls)?.auth;
-		return auth && this.#keyOf(auth);
+		return auth && this.#tls.trustKeyOf(auth);
 	}
 
 	/** Reports whether the current policy for a connection's name demands more of its client than its handshake did. */
@@ -61,21 +58,12 @@ export class ConnectionTerms {
 		const oldAuth = terms?.auth;
 		if (oldAuth === undefined) return auth.mode === 'verify_if_given';
 		if (oldAuth.mode !== auth.mode && oldAuth.mode !== 'require_and_verify') return false;
-		const oldKey = this.#keyOf(oldAuth);
-		const key = this.#keyOf(auth);
+		const oldKey = this.#tls.trustKeyOf(oldAuth);
+		const key = this.#tls.trustKeyOf(auth);
 		if (oldKey === key) return true;
 		if ((oldAuth.trust_pool === undefined) !== (auth.trust_pool === undefined)) return false;
 		const oldTrust = this.#tls.trustFor(oldKey);
 		const trust = this.#tls.trustFor(key);
 		return oldTrust !== undefined && trust !== undefined && trustsAllOf(trust, oldTrust);
-	}
-
-	#keyOf(auth: ClientAuth): string {
-		let key = this.#keyByAuth.get(auth);
-		if (key === undefined) {
-			key = canonicalJson(auth);
-			this.#keyByAuth.set(auth, key);
-		}
-		return key;
 	}
 }

@@ -3,7 +3,6 @@ import type { TLSSocket } from 'node:tls';
 import type { HandshakePolicy } from '../../compiler/codegen/plan/site-tls.ts';
 import { clientVerifier } from '../sockets/client-verifier.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
-import { clientAuthTerms } from './client-auth-terms.ts';
 import { handshakeSettings, offeredProtocols } from './handshake-settings.ts';
 import { type Handshaker, type HandshakerCallbacks, PlainHandshaker, ServerHandshaker } from './handshaker.ts';
 import { logSecret } from './secrets-log.ts';
@@ -149,7 +148,7 @@ export class HandshakerCache {
 	/** Returns the settings of client authentication, or undefined if the trusted certificates are not known. */
 	#clientAuth({ client_auth: auth }: HandshakePolicy) {
 		if (!auth) return { options: { ca: [] }, context: 'anyone', terms: undefined };
-		const terms = clientAuthTerms(auth, this.#tls);
+		const terms = this.#tls.clientAuthTerms(auth);
 		if (!terms) return undefined;
 		// If OpenSSL's verification is not accessible, Node verifies the chain, and `rejectUnauthorized` makes it reject clients
 		// whose chain does not verify. So it is set only if the policy demands a verified chain; everything else is checked after the

@@ -7,7 +7,6 @@ import type { CertificateRequestedByClient } from '../certificates/certificate-f
 import { clientVerifier } from '../sockets/client-verifier.ts';
 import type { QuicClientFacts } from '../sockets/quic/quic-connection.ts';
 import type { QuicCertificate, QuicCertificateChoice, QuicClientAuth, QuicHello } from '../sockets/quic/quic-tls.ts';
-import { clientAuthTerms } from './client-auth-terms.ts';
 import type { ClientHello } from './client-hello.ts';
 import { type ClientRefusal, clientRefusalReason } from './client-verification.ts';
 import type { HandshakeSelector } from './handshake-selector.ts';
@@ -99,7 +98,7 @@ export class QuicCertificates {
 	 */
 	#createClientAuth(auth: ClientAuth): HandshakeClientAuth | undefined {
 		const { tls } = this.#deps;
-		const terms = clientVerifier() && clientAuthTerms(auth, tls);
+		const terms = clientVerifier() && tls.clientAuthTerms(auth);
 		return terms && { ...terms, auth, trustLosses: tls.trustLosses };
 	}
 

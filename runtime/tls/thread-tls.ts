@@ -1,8 +1,10 @@
 /** The TLS state that all listeners of a data-plane thread share: certificates, challenges, ticket keys and client trust. */
-
+import { canonicalJson } from '../../compiler/document/canonical-json.ts';
+import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
 import type { ChallengeAnswer, ChallengeAnswers, ChallengeQuestion } from '../certificates/certificate-feed.ts';
 import { clientKey } from '../threads/client-counts.ts';
 import { CertificateTable } from './certificate-table.ts';
+import { type ClientAuthTerms, clientAuthTerms } from './client-auth-terms.ts';
 import { LookupLimiter } from './lookup-limiter.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ClientTrust, TlsUpdate } from './tls-update.ts';
@@ -46,6 +48,10 @@ export class ThreadTls {
 	/** True if another process with the same store may have published a challenge that this process does not know. */
 	sharesChallenges = false;
 	#trustByKey: ReadonlyMap<string, ClientTrust> = new Map();
+	/** Keys may be long, because they contain certificates. None is computed for each handshake. */
+	readonly #trustKeyByAuth = new WeakMap<ClientAuth, string>();
+	/** The terms with the current trusted certificates. */
+	#termsByAuth = new WeakMap<ClientAuth, ClientAuthTerms>();
 	readonly #listeners = new Set<ThreadTlsListener>();
 	#challengeAnswers = NO_ANSWERS;
 	#tokenCount = 0;
@@ -97,6 +103,7 @@ export class ThreadTls {
 	#applyTrust(trust: ReadonlyMap<string, ClientTrust>): void {
 		const lostKeys = findLostKeys(this.#trustByKey, trust);
 		this.#trustByKey = trust;
+		this.#termsByAuth = new WeakMap();
 		if (lostKeys.size === 0) return;
 		this.trustLosses++;
 		for (const listener of this.#listeners) listener.onTrustLost(lostKeys);
@@ -105,6 +112,27 @@ export class ThreadTls {
 	/** Returns the trusted certificates for a key; undefined if they are not known, in which case no client can be verified. */
 	trustFor(key: string): ClientTrust | undefined {
 		return this.#trustByKey.get(key);
+	}
+
+	/** Returns the {@link ClientTrust.key} of a `client_auth`. */
+	trustKeyOf(auth: ClientAuth): string {
+		let key = this.#trustKeyByAuth.get(auth);
+		if (key === undefined) {
+			key = canonicalJson(auth);
+			this.#trustKeyByAuth.set(auth, key);
+		}
+		return key;
+	}
+
+	/** Returns the terms of a `client_auth`; undefined if its trusted certificates are not known. */
+	clientAuthTerms(auth: ClientAuth): ClientAuthTerms | undefined {
+		const knownTerms = this.#termsByAuth.get(auth);
+		if (knownTerms !== undefined) return knownTerms;
+		const trust = this.trustFor(this.trustKeyOf(auth));
+		if (trust === undefined) return undefined;
+		const terms = clientAuthTerms(auth, trust);
+		this.#termsByAuth.set(auth, terms);
+		return terms;
 	}
 
 	addListener(listener: ThreadTlsListener): void {
