@@ -120,7 +120,7 @@ function checkOutput(log: SiteLog, pointer: string, report: Report): void {
 			?.find(placeholder => !/^\{(?:(?:env|system|file|time)\.|time\.now\})/.test(placeholder));
 		if (unavailablePlaceholder === undefined) continue;
 		report({
-			code: 'log/output',
+			code: 'log/invalid-output',
 			severity: 'error',
 			pointer: `${pointer}/output/${field}`,
 			message: `\`${text}\` cannot be used here: ${unavailablePlaceholder} has no value outside of a request.`,

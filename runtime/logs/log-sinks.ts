@@ -28,9 +28,13 @@ export interface StandardWriters {
 
 /** Thrown if an output cannot be opened. The message names the output. */
 export class LogOutputError extends Error {
-	constructor(message: string) {
+	/** `log/invalid-output` if no machine could open the output. */
+	readonly code: 'log/output' | 'log/invalid-output';
+
+	constructor(message: string, code: LogOutputError['code'] = 'log/output') {
 		super(message);
 		this.name = 'LogOutputError';
+		this.code = code;
 	}
 }
 
@@ -63,13 +67,17 @@ export function outputLocation(
 		});
 	if (output.writer === 'file') {
 		const file = expandRequired(output.path ?? '', 'log file');
-		if (file === '') throw new LogOutputError('A log file needs a path.');
+		if (file === '') throw new LogOutputError('A log file needs a path.', 'log/invalid-output');
 		return { file };
 	}
 	if (output.writer !== 'net') return undefined;
 	const addressText = expandRequired(output.address ?? '', 'log collector');
 	const collector = parseCollectorAddress(addressText);
-	if (!collector) throw new LogOutputError(`\`${addressText}\` is not the address of a log collector.`);
+	if (!collector) {
+		// A placeholder's value is the machine's, for example that of an environment variable.
+		const code = addressText === output.address ? 'log/invalid-output' : 'log/output';
+		throw new LogOutputError(`\`${addressText}\` is not the address of a log collector.`, code);
+	}
 	return { collector };
 }
 
@@ -222,7 +230,7 @@ export class LogSinks {
 			case 'net':
 				return this.#openNet(output, events);
 			default:
-				throw new LogOutputError(`\`${output.writer}\` is not a log output of this build.`);
+				throw new LogOutputError(`\`${output.writer}\` is not a log output of this build.`, 'log/invalid-output');
 		}
 	}
 

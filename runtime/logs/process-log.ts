@@ -125,7 +125,7 @@ export class ProcessLog {
 			format = compileLogFormat(log.format ?? { encoder: 'default' }, defaultEncoder, this.#expand);
 		} catch (error) {
 			if (!(error instanceof UnknownEncoder)) throw error;
-			throw new LogOutputError(`${error.message.slice(0, -1)} (log \`${name}\`).`);
+			throw new LogOutputError(`${error.message.slice(0, -1)} (log \`${name}\`).`, 'log/invalid-output');
 		}
 		const level = log.level ?? (settings.debug ? 'debug' : 'info');
 		return {

@@ -51,7 +51,7 @@ export function threadsUnchangedWarning(threadCount: number, cause: string): Dia
  */
 export function outcomeOfError(error: unknown, diagnostics: readonly DiagnosticReport[]): LoadOutcome {
 	if (error instanceof NoResponsiveThread) throw error;
-	if (error instanceof LogOutputError) return refusedOutcome('log/output', error.message, diagnostics);
+	if (error instanceof LogOutputError) return refusedOutcome(error.code, error.message, diagnostics);
 	if (error instanceof BuildRefused) return refusedOutcome(error.code, error.message, diagnostics, error.pointer);
 	if (error instanceof TlsRefused) return refusedOutcome(error.code, error.message, diagnostics);
 	if (error instanceof WorkerLostError) return { result: 'failed', message: error.message };

@@ -96,7 +96,9 @@ export class ServedConfiguration {
 			// All certificates and trusted authorities are sent to the threads before any of them builds the generation.
 			await tlsControl.prepare(facts.certificates, facts.settings);
 			await pool.prepareAll({ generation, delta, listeners });
-			if (logOutputErrors[0]) throw logOutputErrors[0];
+			// A mistake in the configuration is reported before problems of this machine.
+			const logOutputError = logOutputErrors.find(({ code }) => code === 'log/invalid-output') ?? logOutputErrors[0];
+			if (logOutputError) throw logOutputError;
 			await logSinks.whenAllOpened();
 			await compiler.commitCandidate(facts.certificates?.names ?? []);
 			if (this.#phase.isStopping()) throw new WorkerLostError('The server is stopping.');

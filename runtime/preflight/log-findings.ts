@@ -42,6 +42,6 @@ function logFinding(
 		return { code: 'log/output', severity: 'warning', message, hint };
 	} catch (error) {
 		const { message } = error as Error;
-		return { code: error instanceof LogOutputError ? 'log/output' : 'log/unknown-format', severity: 'error', message };
+		return { code: error instanceof LogOutputError ? error.code : 'log/unknown-format', severity: 'error', message };
 	}
 }

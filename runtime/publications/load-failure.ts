@@ -10,7 +10,8 @@ export type LoadFailureKind = Extract<MachineFailure['kind'], 'refused' | 'machi
 
 /**
  * Codes of errors whose cause is on the machine: addresses to listen on, and files that the configuration only refers to by path.
- * The contents of these files are included, because they are not part of a publication.
+ * The contents of these files are included, because they are not part of a publication. Certificates and log outputs that are wrong
+ * in the configuration itself have other codes: `tls/invalid-inline-certificate` and `log/invalid-output`.
  */
 const MACHINE_CODES: ReadonlySet<string> = new Set([
 	'listen',
@@ -22,6 +23,9 @@ const MACHINE_CODES: ReadonlySet<string> = new Set([
 	'tls/bad-root',
 	'tls/invalid-certificate',
 	'tls/invalid-key',
+	'tls/key-of-another',
+	'tls/weak-key',
+	'tls/unusable-certificate',
 	'auth/htpasswd-unreadable',
 	'auth/htpasswd-invalid',
 ]);

@@ -9,6 +9,7 @@ import type { ConfigInput } from '../../../compiler/dialects/dialect.ts';
 import { StartError, startRuntime } from '../../../runtime/main/runtime.ts';
 import { toStartError } from '../../../runtime/main/start-error.ts';
 import { kindOfRefusal, kindOfStartFailure } from '../../../runtime/publications/load-failure.ts';
+import { TestAuthority } from '../../certificates.ts';
 import { temporaryFolder } from '../../harness.ts';
 import { jsonInput, recordingLog, respondingSite, withServer } from '../running-server.ts';
 
@@ -17,6 +18,9 @@ const failure = suite('why a publication is not loaded');
 const folder = temporaryFolder();
 const configfile = (text: string): ConfigInput => ({ format: 'configfile', text, name: 'Configfile' });
 const site = (lines: string): ConfigInput => configfile(`http://127.0.0.1:0 {\n${lines}\n\trespond ok\n}\n`);
+
+const loggingSite = (output: object): ConfigInput =>
+	jsonInput({ sites: [respondingSite('x', { logs: [{ output }] } as object)] });
 
 /** Returns the error with which a start fails. */
 async function startFailure(input: ConfigInput): Promise<StartError> {
@@ -29,6 +33,10 @@ async function startFailure(input: ConfigInput): Promise<StartError> {
 }
 
 writeFileSync(path.join(folder, 'empty.pem'), '');
+const authority = await TestAuthority.make();
+const [own, another] = [await authority.issue({ names: ['a.test'] }), await authority.issue({ names: ['a.test'] })];
+writeFileSync(path.join(folder, 'own.pem'), own.certificate);
+writeFileSync(path.join(folder, 'another.key'), another.key);
 mkdirSync(path.join(folder, 'folder'));
 
 /** Configurations whose only fault is that they name something that the machine lacks. */
@@ -43,9 +51,62 @@ const machineCauses: readonly (readonly [name: string, input: ConfigInput, code:
 		configfile(`https://a.test:0 {\n\ttls ${folder}/empty.pem ${folder}/empty.pem\n\trespond ok\n}\n`),
 		'tls/malformed-certificate',
 	],
+	[
+		'a key of another certificate for an upstream',
+		site(
+			`\treverse_proxy https://a.test {\n\t\ttransport http {\n\t\t\ttls_client_auth ${folder}/own.pem ${folder}/another.key\n\t\t}\n\t}`,
+		),
+		'tls/key-of-another',
+	],
 	['missing accounts', site(`\tbasic_auth {\n\t\thtpasswd ${folder}/folder\n\t}`), 'auth/htpasswd-unreadable'],
 	['a log that cannot be opened', site(`\tlog {\n\t\toutput file ${folder}/empty.pem/access.log\n\t}`), 'log/output'],
 ];
+
+/** Configurations with a certificate or a log output that is wrong on every machine, because it is in the publication itself. */
+const publicationCauses: readonly (readonly [name: string, input: ConfigInput, code: string])[] = [
+	[
+		'a certificate of an upstream',
+		jsonInput({
+			sites: [
+				respondingSite('x', {
+					steps: [
+						{
+							handler: 'proxy',
+							upstreams: {
+								to: ['a.test:443'],
+								transport: { type: 'http', tls: { trust: { source: 'inline', certificates: ['AAAA'] } } },
+							},
+						},
+					],
+				}),
+			],
+		}),
+		'tls/invalid-inline-certificate',
+	],
+	[
+		'a certificate of an authority',
+		configfile(
+			'https://a.test:0 {\n\ttls internal {\n\t\tclient_auth {\n\t\t\ttrusted_ca_cert AAAA\n\t\t}\n\t}\n\trespond ok\n}\n',
+		),
+		'tls/invalid-inline-certificate',
+	],
+	['a log named by a request', site('\tlog {\n\t\toutput file /var/log/{host}.log\n\t}'), 'log/invalid-output'],
+	['a log at an address that is none', loggingSite({ writer: 'net', address: 'udp/nowhere' }), 'log/invalid-output'],
+];
+
+failure('a start: a certificate or log output in the publication itself', async () => {
+	for (const [name, input, code] of publicationCauses) {
+		const error = await startFailure(input);
+		assert.is(error.failure.reason, 'refused', name);
+		const errors = error.failure.reason === 'refused' ? error.failure.diagnostics : [];
+		assert.equal(
+			errors.map(diagnostic => diagnostic.code),
+			[code],
+			name,
+		);
+		assert.is(kindOfStartFailure(error), 'refused', name);
+	}
+});
 
 failure('a start: what only the machine lacks, and mistakes of the publication', async () => {
 	for (const [name, input, code] of machineCauses) {

@@ -146,7 +146,7 @@ function lowerPem(word: Word, cx: LowerContext): string[] {
 		new X509Certificate(word.text);
 		return [word.text];
 	} catch {
-		cx.problem('error', 'tls/malformed-certificate', word.span, 'This is not a certificate in PEM form.');
+		cx.problem('error', 'tls/invalid-inline-certificate', word.span, 'This is not a certificate in PEM form.');
 		return [];
 	}
 }

@@ -234,7 +234,7 @@ export function parseDerCertificate(certificateWord: Word, cx: LowerContext): st
 	} catch {
 		cx.problem(
 			'error',
-			'tls/malformed-certificate',
+			'tls/invalid-inline-certificate',
 			certificateWord.span,
 			'This is not a certificate: DER in base64 is expected.',
 		);

@@ -151,6 +151,6 @@ function parseInlineCertificate(text: string): X509Certificate {
 	try {
 		return new X509Certificate(text.includes('-----BEGIN') ? text : Buffer.from(text, 'base64'));
 	} catch {
-		throw new MaterialError('tls/invalid-certificate', 'An inline certificate is not DER in base64.');
+		throw new MaterialError('tls/invalid-inline-certificate', 'An inline certificate is not DER in base64.');
 	}
 }
