@@ -50,6 +50,8 @@ export interface CacheRegistryDeps {
 	sharedResponses?(): Promise<SharedResponses | undefined> | undefined;
 	/** Milliseconds before a broken store is reset; defaults to {@link RESET_DELAY_MS}. */
 	readonly resetDelayMs?: number;
+	/** See {@link DiskTierDeps.fastRetryPeriodMs}. */
+	readonly fastRetryPeriodMs?: number;
 }
 
 interface Store {
@@ -98,6 +100,7 @@ export class CacheRegistry implements CacheWatcher {
 					cache,
 					lock: () => lockFolder(folder),
 					onCountChange: (a, change) => memory.countOnDisk(a, change),
+					fastRetryPeriodMs: this.#deps.fastRetryPeriodMs,
 				},
 				log: (level, message, fields) => this.#deps.log(level, 'http.cache', message, fields),
 			},

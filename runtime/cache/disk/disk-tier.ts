@@ -50,9 +50,13 @@ const MAX_RESPONSES = 4_194_304;
  * end.
  */
 const FAST_RETRY_MS = 50;
-/** Milliseconds between later attempts to lock a folder, after {@link FAST_RETRY_PERIOD_MS}. */
+/** Milliseconds between later attempts to lock a folder, after {@link DiskTierDeps.fastRetryPeriodMs}. */
 const SLOW_RETRY_MS = 2000;
 const FAST_RETRY_PERIOD_MS = 15_000;
+
+/** Logged at level info, because it is normal while a process replaces another one. */
+const FOLDER_IS_LOCKED = 'another process uses the cache folder: responses are stored in memory only until it ends';
+const FOLDER_STAYS_LOCKED = 'another process still uses the cache folder: responses are stored in memory only';
 
 /** Number of bytes of a body that are hashed or copied before other work of the thread gets its turn. */
 const PIECE_BYTES = 1024 * 1024;
@@ -67,6 +71,11 @@ export interface DiskTierDeps {
 	lock(): Promise<StoreLock | undefined>;
 	/** Called when a response has been written to disk or removed from it, with the first half of the hash of its key. */
 	onCountChange(a: number, change: 1 | -1): void;
+	/**
+	 * Milliseconds in which the folder becomes free if its holder is a process that this one replaces. After that, the holder is taken
+	 * for another server. Defaults to {@link FAST_RETRY_PERIOD_MS}.
+	 */
+	readonly fastRetryPeriodMs?: number | undefined;
 	log(level: 'info' | 'warn', message: string, fields: { readonly [name: string]: unknown }): void;
 }
 
@@ -367,17 +376,24 @@ export class DiskTier {
 	}
 
 	async #openFolder(): Promise<void> {
-		const startedAt = performance.now();
-		for (let isLogged = false; ; isLogged = true) {
+		const { folder, fastRetryPeriodMs = FAST_RETRY_PERIOD_MS } = this.#deps;
+		const slowAt = performance.now() + fastRetryPeriodMs;
+		let loggedLevel: 'info' | 'warn' | undefined;
+		for (;;) {
 			this.#lock = this.#isInState('closed') ? undefined : await this.#deps.lock();
 			if (this.#lock !== undefined || this.#isInState('closed')) break;
-			if (!isLogged) this.#deps.log('warn', 'another process uses the cache folder', { folder: this.#deps.folder });
+			const isSlow = performance.now() >= slowAt;
+			const level = isSlow ? 'warn' : 'info';
+			if (level !== loggedLevel) {
+				this.#deps.log(level, isSlow ? FOLDER_STAYS_LOCKED : FOLDER_IS_LOCKED, {
+					folder,
+					...(isSlow && { hint: 'If it is another server, give each server a folder of its own.' }),
+				});
+			}
+			loggedLevel = level;
 			const retryWait = Promise.withResolvers<void>();
 			this.#endLockWait = retryWait.resolve;
-			setTimeout(
-				retryWait.resolve,
-				performance.now() - startedAt < FAST_RETRY_PERIOD_MS ? FAST_RETRY_MS : SLOW_RETRY_MS,
-			).unref();
+			setTimeout(retryWait.resolve, isSlow ? SLOW_RETRY_MS : FAST_RETRY_MS).unref();
 			await retryWait.promise;
 		}
 		if (this.#lock === undefined || this.#isInState('closed')) return;

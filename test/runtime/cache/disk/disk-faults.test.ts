@@ -133,7 +133,7 @@ for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { h
 		putResponse(first, 'k', bodyForKey('k', 100), { tags: ['t'] });
 		await waitForRecords(first, 1);
 		const second = await startCacheProcess(folder);
-		assert.equal(second.messages, ['another process uses the cache folder']);
+		assert.match(second.messages.join('\n'), /^another process uses the cache folder: .*$/);
 		await second.registry.purge(selection);
 		await second.end('closed');
 		await first.end('closed');

@@ -19,6 +19,8 @@ export interface CacheProcess {
 	readonly words: Int32Array;
 	readonly registry: CacheRegistry;
 	readonly messages: string[];
+	/** The levels of the messages. */
+	readonly levels: string[];
 	/** Ends the simulated process: stops it in an orderly way, or leaves its files as a crash would. */
 	end(how: 'closed' | 'crashed'): Promise<void>;
 }
@@ -31,11 +33,17 @@ export async function startCacheProcess(
 	folder: string,
 	size: number = 64 * MIB,
 	ceiling: number = 4 * MIB,
+	fastRetryPeriodMs?: number,
 ): Promise<CacheProcess> {
 	const messages: string[] = [];
+	const levels: string[] = [];
 	const registry = new CacheRegistry({
 		workingDirectory: '/',
-		log: (_level, _logger, message) => messages.push(message),
+		log: (level, _logger, message) => {
+			levels.push(level);
+			messages.push(message);
+		},
+		...(fastRetryPeriodMs !== undefined && { fastRetryPeriodMs }),
 	});
 	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, THREAD_COUNT, size).words * 4);
 	registry.onCacheOpened('s', { ceiling, disk: { folder, size } }, buffer, THREAD_COUNT);
@@ -69,7 +77,7 @@ export async function startCacheProcess(
 		if (how === 'crashed') writeFileSync(path.join(folder, 'cache.lock'), JSON.stringify(dead(folder)));
 	};
 	for (let tries = 0; tries < 200 && messages.length === 0; tries++) await pauseFor(5);
-	return { cache, words: new Int32Array(buffer), registry, messages, end };
+	return { cache, words: new Int32Array(buffer), registry, messages, levels, end };
 }
 
 function dead(folder: string): object {
