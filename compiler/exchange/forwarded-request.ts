@@ -132,15 +132,28 @@ export function forwardedFields(
 	};
 }
 
+/**
+ * Removes options from the request's `Connection`, so that the fields of these names are forwarded. Whoever sets a field on the
+ * request does this: a client must not be able to have the field removed by naming it in `Connection`.
+ * @param lowerNames Returns the names in lower case. It is called only if `Connection` has unusual options.
+ */
+export function removeFromConnection(headers: HeaderList, lowerNames: () => readonly string[]): void {
+	const connection = headers.getCombined('connection');
+	if (connection === undefined || isUsualConnection(connection)) return;
+	const names = lowerNames();
+	const options = connection.split(',').map(option => option.trim());
+	const otherOptions = options.filter(option => !names.includes(option.toLowerCase()));
+	if (otherOptions.length < options.length) headers.set('Connection', otherOptions.join(', '));
+}
+
+/** Reports whether a `Connection` is one of the values that nearly all clients send. */
+function isUsualConnection(connection: string): boolean {
+	return connection === 'keep-alive' || connection === 'close' || connection === 'Upgrade';
+}
+
 /** Removes the fields that `Connection` names. Returns true if it names `upgrade`. */
 function removeConnectionOptions(connection: string, headers: HeaderList): boolean {
-	switch (connection) {
-		case 'keep-alive':
-		case 'close':
-			return false;
-		case 'Upgrade':
-			return true;
-	}
+	if (isUsualConnection(connection)) return connection === 'Upgrade';
 	let wantsUpgrade = false;
 	for (const part of connection.toLowerCase().split(',')) {
 		const option = part.trim();

@@ -5,7 +5,9 @@
 import type { Step } from '../../document/document.ts';
 import { parseAuthority } from '../../exchange/authority.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
+import { removeFromConnection } from '../../exchange/forwarded-request.ts';
 import type { Handler } from '../../exchange/handler.ts';
+import type { HeaderList } from '../../exchange/header-list.ts';
 import type { CompileContext } from '../contract/compile-context.ts';
 import { handlerDirective } from '../contract/directive.ts';
 import { compileResponseMatcher, RESPONSE_MATCHER_SCHEMA, type ResponseMatcher } from '../matchers/response-matcher.ts';
@@ -119,7 +121,13 @@ function compileDeferredEdits(
 }
 
 function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handler): Handler {
-	const applyEdits = compileHeaderEdits(edits, cx);
+	const editFields = compileHeaderEdits(edits, cx);
+	const nameTemplates = [...(edits.add ?? []), ...(edits.set ?? [])].map(({ name }) => cx.template(name, 'keep'));
+	const applyEdits = (x: Exchange, headers: HeaderList) => {
+		editFields(x, headers);
+		if (nameTemplates.length > 0)
+			removeFromConnection(headers, () => nameTemplates.map(template => template.render(x).toLowerCase()));
+	};
 	if (!mayAffectHost(edits)) {
 		return x => {
 			x.keepReceivedHeaders();

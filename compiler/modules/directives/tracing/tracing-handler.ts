@@ -4,6 +4,7 @@
  */
 
 import type { Exchange } from '../../../exchange/exchange.ts';
+import { removeFromConnection } from '../../../exchange/forwarded-request.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { SpanValue } from '../../../exchange/leases.ts';
 import {
@@ -16,6 +17,9 @@ import { enterTraceScope, TraceScope } from '../../../exchange/trace-scope.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
 import { defaultSpanName, requestAttributes, truncateAttribute } from './span-attributes.ts';
 import type { TraceRequestStep } from './tracing.ts';
+
+/** Names of the fields that {@link writeTraceContext} sets. */
+const TRACE_FIELDS = ['traceparent', 'tracestate'];
 
 /** Variable that holds the trace ID: `{http.vars.trace_id}`. */
 const TRACE_ID_VARIABLE = 'trace_id';
@@ -40,6 +44,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 		// The caller's flags are kept, except for the sampling flag: this server decides by itself whether to sample.
 		const flags = ((parentSpan?.flags ?? 0) & ~SAMPLED_FLAG) | (isSampled ? SAMPLED_FLAG : 0);
 		writeTraceContext(request.headers, traceId, spanId, flags, callerContext?.state);
+		removeFromConnection(request.headers, () => TRACE_FIELDS);
 		// If the parent is another span of this server, the span is internal and not a server span.
 		const isNested =
 			x.variable(SPAN_ID_VARIABLE) !== undefined && x.variable(SPAN_ID_VARIABLE) === parentSpan?.parentId;

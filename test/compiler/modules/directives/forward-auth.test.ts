@@ -2,7 +2,7 @@
  * `forward_auth`: what the auth server receives, which fields of its response are copied to the request, and what a client cannot
  * forge.
  */
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import { createServer, get, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -102,6 +102,17 @@ test("configured fields are copied, and the client's own fields of those names n
 	for (const name of ['remote-email', 'x-name', 'x-other', 'remote_user', 'remote.user']) {
 		assert.is(headers[name], undefined, name);
 	}
+});
+
+test('a client cannot keep a copied field from the backend by naming it in Connection', async () => {
+	const { url, backend } = await startPair({ 'Remote-User': 'ann' }, 'uri /v\ncopy_headers Remote-User');
+	const response = await new Promise<IncomingMessage>((resolve, reject) => {
+		const headers = { Authorization: 'good', Connection: 'close, Remote-User' };
+		get(url, { headers }, resolve).on('error', reject);
+	});
+	response.resume();
+	assert.is(response.statusCode, 200);
+	assert.is(backend[0]!.headers['remote-user'], 'ann');
 });
 
 test('a WebSocket upgrade is authorized like a plain request', async () => {

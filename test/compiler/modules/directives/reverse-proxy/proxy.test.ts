@@ -64,6 +64,20 @@ test('end-to-end fields are forwarded, connection fields dropped, forwarding fie
 	assert.match(withoutDate(response), 'HTTP/1.1 200 OK\r\nServer: up\r\nX-Up: 1\r\nVia: 1.1 svc\r\n');
 });
 
+test('a client cannot remove a field that a directive has set by naming it in Connection', async () => {
+	const up = await startEcho();
+	const { port } = await site(
+		`request_header X-User ada\nrequest_header +X-Tag b\nrequest_header X-{path.0} c\nreverse_proxy ${up.address}`,
+	);
+	const response = await send(
+		port,
+		'GET /Role HTTP/1.1\r\nHost: h\r\nConnection: close, x-user , X-Hop\r\nConnection: X-Tag, x-role\r\nX-User: eve\r\nX-Hop: 1\r\n\r\n',
+	);
+	const fields = body(response).split('\r\n');
+	for (const field of ['X-User: ada', 'X-Tag: b', 'X-Role: c']) assert.ok(fields.includes(field), body(response));
+	assert.not.match(body(response), /X-Hop|eve/);
+});
+
 test('X-Forwarded-* depends on whether the peer is trusted', async () => {
 	const up = await startEcho();
 	const sent = 'X-Forwarded-For: 1.2.3.4, 5.6.7.8\r\nX-Forwarded-Proto: ftp, https\r\nX-Forwarded-Host: a, b\r\n';
