@@ -369,7 +369,8 @@ class FormatMachine {
 
 	#readComment(char: string): void {
 		if (char !== '\n') {
-			const atWordStart = this.#hashInWord && isWhiteSpace(this.#lastPrinted.charCodeAt(0));
+			const atWordStart =
+				this.#hashInWord && this.#lastPrinted !== '\r' && isWhiteSpace(this.#lastPrinted.charCodeAt(0));
 			const startsText = atWordStart && this.#opensMultilineText(char);
 			if (atWordStart && char === '#') this.#hashInWord = false;
 			if (atWordStart && char === '<' && this.#matches(heredocWordAtEnd)) this.#print('\\');
@@ -600,9 +601,10 @@ class FormatMachine {
 	 */
 	#opensNamedValue(): boolean {
 		if (this.#lastPrinted !== '=') return false;
-		const allowsNamedValue =
-			this.#firstWord === 'use' || (this.#firstWord.startsWith('(') && this.#firstWord.endsWith(')'));
-		return allowsNamedValue && parameterNameAtEnd.test(this.#output.slice(-200));
+		// Read from the input, because reading from the growing output would flatten it each time.
+		const textBefore = this.#input.slice(Math.max(0, this.#offset - 200), this.#offset).replaceAll('\r', '');
+		if (!parameterNameAtEnd.test(textBefore)) return false;
+		return this.#firstWord === 'use' || (this.#firstWord.startsWith('(') && this.#firstWord.endsWith(')'));
 	}
 
 	#openBlock(brace: BraceState): void {

@@ -127,4 +127,22 @@ growth('many sites, matchers, words and lines take linear time', () => {
 	}
 });
 
+growth('many quoted values and words with carriage returns are formatted in linear time', () => {
+	const millisecondsFor = (text: string): number => {
+		const { user, system } = process.cpuUsage();
+		formatText(text);
+		const spent = process.cpuUsage({ user, system });
+		return (spent.user + spent.system) / 1000;
+	};
+	for (const [prefix, piece] of [
+		['', 'use a b="c" '],
+		['a# ', '<\r'],
+	] as const) {
+		millisecondsFor(prefix + piece.repeat(1000));
+		const few = millisecondsFor(prefix + piece.repeat(10_000));
+		const many = millisecondsFor(prefix + piece.repeat(80_000));
+		assert.ok(many < 24 * few + 1000, `${piece}: ${Math.round(few)} ms, then ${Math.round(many)} ms`);
+	}
+});
+
 growth.run();
