@@ -1,6 +1,7 @@
 /** The end of a running server: it stops, finishes its connections after a handover, is killed, or abandons a failed start. */
 
 import type { Settings } from '../../compiler/document/document.ts';
+import { ROW_SLOT } from '../metrics/counter-row.ts';
 import { NO_WAIT, type RequestWaits } from '../protocols/protocol.ts';
 import { CONTROL_STOPS_AT } from '../threads/control-words.ts';
 import { MAX_TIMER_MS, withTimeLimit } from '../threads/within.ts';
@@ -32,6 +33,7 @@ type ShutdownComponents = Pick<
 	| 'runningExchange'
 	| 'spanExport'
 	| 'threadPools'
+	| 'threadTotals'
 	| 'tlsControl'
 	| 'upstreamPools'
 >;
@@ -132,7 +134,8 @@ export class Shutdown {
 		listenerSockets.close();
 		// The successor waits until this process has released the folders of disk caches.
 		if (hasSuccessor) void cacheRegistry.close();
-		await withTimeLimit(threadPools.drain(requestWaits), settings.grace_period);
+		const hasDrained = await withTimeLimit(threadPools.drain(requestWaits), settings.grace_period);
+		if (!hasDrained) this.#reportCut(settings.grace_period);
 		await Promise.all([
 			// The process leaves the cluster only after the threads have ended, because what they counted last is reported to the
 			// cluster.
@@ -161,6 +164,16 @@ export class Shutdown {
 		processLog.log('info', 'runtime', 'stopping after a delay', { delay_ms: delayMs });
 		Atomics.store(controlWords, CONTROL_STOPS_AT, Math.ceil((Date.now() + delayMs) / 1000));
 		await new Promise(resolve => setTimeout(resolve, Math.min(delayMs, MAX_TIMER_MS)));
+	}
+
+	/** Logs how much is still open at the end of the grace period. */
+	#reportCut(gracePeriodMs: number | undefined): void {
+		const { processLog, threadTotals } = this.#components;
+		processLog.log('warn', 'runtime', 'the grace period has ended: open connections are closed', {
+			grace_period_ms: gracePeriodMs,
+			connections: threadTotals.slotTotal(ROW_SLOT.connections),
+			requests: threadTotals.slotTotal(ROW_SLOT.inFlight),
+		});
 	}
 
 	#endThreads(): Promise<boolean> {

@@ -19,6 +19,47 @@ start('serves on a free port', async () => {
 	});
 });
 
+start(
+	'logs how many connections are still open when the grace period ends, and nothing if there are none',
+	async () => {
+		for (const isHanging of [true, false]) {
+			const whenRequested = Promise.withResolvers<void>();
+			const upstream = createServer(socket => {
+				socket.on('error', () => {});
+				socket.once('data', () => {
+					whenRequested.resolve();
+					if (!isHanging) socket.end('HTTP/1.1 204 No Content\r\n\r\n');
+				});
+			}).listen(0, '127.0.0.1');
+			await once(upstream, 'listening');
+			const to = [`127.0.0.1:${(upstream.address() as { port: number }).port}`];
+			const pipeline = [{ handler: 'proxy', upstreams: { to } }];
+			const document = {
+				settings: { grace_period: isHanging ? 50 : 60_000 },
+				sites: [{ addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline }],
+			} as unknown as Document;
+			try {
+				await withServer(document, {}, async ({ runtime, get, log }) => {
+					const whenAnswered = get().catch(() => undefined);
+					await whenRequested.promise;
+					if (!isHanging) await whenAnswered;
+					await runtime.stop();
+					await whenAnswered;
+					const entry = log.entries.find(
+						({ msg }) => msg === 'the grace period has ended: open connections are closed',
+					);
+					assert.equal(
+						entry && [entry.level, entry.grace_period_ms, entry.connections, entry.requests],
+						isHanging ? ['warn', 50, 1, 1] : undefined,
+					);
+				});
+			} finally {
+				upstream.close();
+			}
+		}
+	},
+);
+
 start('refuses a configuration with its diagnostics', async () => {
 	const error = await startRuntime({
 		input: jsonInput('{"sites":[{"addresses":[]'),
