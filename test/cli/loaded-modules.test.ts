@@ -108,7 +108,7 @@ loading('version', async () => {
 
 loading('validate of a small file', async () => {
 	const loaded = await start(['validate', siteFile(8080)]).ended;
-	assertLoadsAtMost(720, loaded.get('main'), [
+	assertLoadsAtMost(725, loaded.get('main'), [
 		...RARE_MODULES,
 		'runtime/main/runtime.ts',
 		'runtime/certificates/',

@@ -3,6 +3,7 @@ import { isStream } from '../../exchange/body.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import { HttpError } from '../../exchange/http-error.ts';
+import { PieceGatherer } from '../../exchange/piece-gatherer.ts';
 
 /** Maximum number of bytes of a buffered body; larger bodies are rejected with 413. */
 const MAX_BUFFERED_BYTES = 10 * 1024 * 1024;
@@ -20,7 +21,8 @@ export function withBufferedBody(handler: Handler): Handler {
 async function bufferBody(x: Exchange): Promise<void> {
 	const body = x.request.body;
 	if (!isStream(body)) return;
-	const chunks: Uint8Array[] = [];
+	const chunks: Buffer[] = [];
+	const gatherer = new PieceGatherer();
 	let totalBytes = 0;
 	for (;;) {
 		const pulledChunk = body.pull();
@@ -32,7 +34,7 @@ async function bufferBody(x: Exchange): Promise<void> {
 			throw new HttpError(413, 'The request body is too large to be used as a placeholder.');
 		}
 		// The chunk is copied, because its bytes are valid only until the next one is read.
-		chunks.push(Uint8Array.prototype.slice.call(chunk));
+		gatherer.push(chunks, Buffer.from(chunk));
 	}
 	x.request.body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, totalBytes);
 }

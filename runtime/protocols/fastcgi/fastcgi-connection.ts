@@ -2,6 +2,7 @@
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import { PieceGatherer } from '../../../compiler/exchange/piece-gatherer.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
 import {
@@ -131,7 +132,8 @@ export class FastcgiConnection
 
 	/** Buffers a body of unknown length. @throws UpstreamError */
 	async #bufferBody(call: ClientCall, body: BodySource): Promise<void> {
-		const pieces: Uint8Array[] = [];
+		const pieces: Buffer[] = [];
+		const gatherer = new PieceGatherer();
 		let sizeBytes = 0;
 		try {
 			for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
@@ -141,7 +143,7 @@ export class FastcgiConnection
 					body.cancel();
 					throw new HttpError(411, 'For FastCGI, a body of this size needs a Content-Length.');
 				}
-				pieces.push(Uint8Array.from(piece));
+				gatherer.push(pieces, Buffer.from(piece));
 			}
 		} catch (error) {
 			throw new UpstreamError('request', 'the request body could not be read', error);

@@ -1,7 +1,7 @@
 /** A response body on its way from the upstream's socket to its consumer. */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
-import { PieceGatherer } from '../piece-gatherer.ts';
+import { PieceGatherer } from '../../../compiler/exchange/piece-gatherer.ts';
 
 /** Number of unread bytes at which reading the socket stops, for consumers that accept large chunks. */
 const HIGH_WATER_BYTES = 65_536;

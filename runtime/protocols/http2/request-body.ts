@@ -2,9 +2,9 @@
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import { PieceGatherer } from '../../../compiler/exchange/piece-gatherer.ts';
 import { ownedCopy } from '../http1/owned-copy.ts';
 import { LARGE_PIECE_BYTES, type PieceMemory } from '../http1/piece-memory.ts';
-import { PieceGatherer } from '../piece-gatherer.ts';
 
 /** What a body needs from its stream. */
 export interface BodyFeeder {

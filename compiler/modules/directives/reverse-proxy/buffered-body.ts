@@ -1,6 +1,7 @@
 /** Bodies that are read into memory, up to a limit, before they are passed on. */
 import { type Body, type BodySource, isStream } from '../../../exchange/body.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
+import { PieceGatherer } from '../../../exchange/piece-gatherer.ts';
 
 /**
  * Reads a stream until at least `maxBytes` have arrived. Returns the bytes if they are the complete body and it has no trailers;
@@ -8,7 +9,8 @@ import type { HeaderList } from '../../../exchange/header-list.ts';
  */
 export async function bufferBody(body: Body, maxBytes: number): Promise<Body> {
 	if (!isStream(body)) return body;
-	const pieces: Uint8Array[] = [];
+	const pieces: Buffer[] = [];
+	const gatherer = new PieceGatherer();
 	let sizeBytes = 0;
 	while (sizeBytes < maxBytes) {
 		const piece = await body.pull();
@@ -18,7 +20,7 @@ export async function bufferBody(body: Body, maxBytes: number): Promise<Body> {
 			return sizeBytes === 0 ? null : Buffer.concat(pieces);
 		}
 		// Copied, because the bytes are valid only until the next pull.
-		pieces.push(Uint8Array.from(piece));
+		gatherer.push(pieces, Buffer.from(piece));
 		sizeBytes += piece.length;
 	}
 	return new PartlyReadBody(pieces, sizeBytes, body, body.length);

@@ -8,7 +8,8 @@ import { bufferBody } from '../../../../../compiler/modules/directives/reverse-p
 
 const test = suite('buffered bodies');
 
-const PIECE_BYTES = 1000;
+/** So many that pieces are not joined. */
+const PIECE_BYTES = 2000;
 
 /** A body that has this many pieces, each of which consists of its number. */
 function numberedPieces(count: number): BodySource {
@@ -41,6 +42,21 @@ test('what has been buffered leaves memory as it is passed on, in order', async 
 	for (let number = 40; number < 80; number++)
 		assert.ok(Buffer.alloc(PIECE_BYTES, number).equals((await body.pull()) as Uint8Array));
 	assert.is(await body.pull(), null);
+	assert.is(body.heldBytes, 0);
+});
+
+test('pieces of one byte are joined, because each would take many times its size', async () => {
+	let pulledCount = 0;
+	const body = await bufferBody(
+		{ length: undefined, pull: () => Buffer.of(pulledCount++ % 251), cancel() {} },
+		50 * PIECE_BYTES,
+	);
+	assert.ok(isStream(body));
+	let bufferedCount = 0;
+	for (let position = 0; position < 50 * PIECE_BYTES; bufferedCount++) {
+		for (const byte of (await body.pull()) as Uint8Array) if (byte !== position++ % 251) assert.unreachable();
+	}
+	assert.ok(bufferedCount < 50, `${bufferedCount} pieces`);
 	assert.is(body.heldBytes, 0);
 });
 

@@ -10,7 +10,10 @@ export class PieceGatherer {
 	/** The buffer of the last chunk in the queue; undefined if that is not a joined chunk. */
 	#block: Buffer | undefined = undefined;
 
-	/** Appends a chunk to the queue, or to the queue's last chunk. Chunks that have left the queue do not change. */
+	/**
+	 * Appends a chunk to the queue, or to the queue's last chunk. Chunks that have left the queue do not change. The chunk must not
+	 * be shared, because it may become part of the queue.
+	 */
 	push(queue: Buffer[], piece: Buffer): void {
 		if (piece.length >= SMALL_PIECE_BYTES || !this.#joinToLast(queue, piece)) queue.push(piece);
 	}
