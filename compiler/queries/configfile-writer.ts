@@ -61,6 +61,13 @@ const OLD_ARGUMENT = /(?<!\\)\{args\.(\d+)\}/g;
 /** Sub-directives whose argument is a policy of the matcher `file`. */
 const POLICY_LINES: ReadonlySet<string> = new Set(['policy', 'try_policy']);
 
+/** Sub-directives of `reverse_proxy` that only a Compatfile has, with their words in a Configfile. */
+const OLD_SUBDIRECTIVES: ReadonlyMap<string, string> = new Map([
+	['health_path', 'health_uri'],
+	['tls_trusted_ca_certs', 'tls_trust_pool file'],
+	['forward_proxy_url', 'network_proxy url'],
+]);
+
 const COMPATFILE = registryOf('compatfile');
 const CURRENT_NAMES = registryOf('configfile').oldSpellings;
 
@@ -121,6 +128,7 @@ class ConfigfileWriter {
 	/**
 	 * Returns the text of a line's words with current names. A name with another meaning in a Configfile is replaced by the name for
 	 * its meaning in the Compatfile. An expression becomes a single quoted argument.
+	 * `file` without arguments becomes `file {path}`.
 	 */
 	#convertWords(line: ParsedLine, parent: BlockContent, writtenText: string): string {
 		const text = nameCompatiblePlaceholders(this.#convertNames(line, parent, writtenText));
@@ -129,7 +137,7 @@ class ConfigfileWriter {
 			: text;
 	}
 
-	#convertNames({ words }: ParsedLine, parent: BlockContent, text: string): string {
+	#convertNames({ words, block }: ParsedLine, parent: BlockContent, text: string): string {
 		const [firstWord] = words;
 		if (!firstWord) return text;
 		const keywordIndex = words.findIndex(({ text }, index) => index > 2 || !/^(?:@.*|not|lb_retry_match)$/.test(text));
@@ -140,6 +148,10 @@ class ConfigfileWriter {
 			const expressionText = text.slice(expression.span.start - start, lastWord.span.end - start);
 			if (!expressionText.includes('`'))
 				return `${text.slice(0, expression.span.start - start)}\`${expressionText}\`${text.slice(lastWord.span.end - start)}`;
+		}
+		if (words[keywordIndex]?.text === 'file' && words[keywordIndex] === lastWord && !namesFiles(block)) {
+			const end = lastWord.span.end - start;
+			return `${text.slice(0, end)} {path}${text.slice(end)}`;
 		}
 		const currentName = firstWord.quote === 'none' ? currentNameOf(firstWord.text, parent) : firstWord.text;
 		const nameEnd = firstWord.span.end - start;
@@ -240,10 +252,19 @@ function contentOf({ words }: ParsedLine): BlockContent {
 	return name === 'handle_response' || COMPATFILE.directives.get(name)?.isBlock ? 'directives' : 'other';
 }
 
+/** Reports whether the block of a matcher `file` has files. Without any, it looks up the path, which a Configfile says explicitly. */
+function namesFiles(block: ParsedBlock | undefined): boolean {
+	return block?.lines.some(({ words }) => words[0]?.text === 'try_files') === true;
+}
+
+function isSubdirective(parent: BlockContent): boolean {
+	return parent === 'php_fastcgi' || parent === 'other';
+}
+
 /** Returns the name of a directive or sub-directive in a Configfile. */
 function currentNameOf(name: string, parent: BlockContent): string {
 	if (parent === 'php_fastcgi' && name === 'root') return 'app_root';
-	return CURRENT_NAMES.get(name) ?? name;
+	return (isSubdirective(parent) ? OLD_SUBDIRECTIVES.get(name) : CURRENT_NAMES.get(name)) ?? name;
 }
 
 /** Reports whether the only argument of a directive is never a matcher token. */

@@ -11,6 +11,7 @@ import { registryOf } from '../lower/registry.ts';
 import { compile } from '../pipeline/compile.ts';
 import { printedForm } from '../schema/printed-form.ts';
 import type { Reader } from '../source/reader.ts';
+import type { SourceSpan } from '../source/source.ts';
 import { formatText } from '../syntax/format.ts';
 import type { ParsedLine } from '../syntax/parsed-file.ts';
 import { type LoweredStep, writeConfigfile } from './configfile-writer.ts';
@@ -178,7 +179,9 @@ function convertAndCheck(input: CompatInput, shownText: string, reader: Reader):
 		const differences = [...differencesOf(compatDocument, comparableDocument(configResult.document), '')];
 		if (differences.length === 0) return { text: shownText === input.text ? configfileText : convert(shownText) };
 		failure ??= {
-			problem: describeDifferences(differences, input.path),
+			problem:
+				describeImport(differences[0]!.pointer, compatResult.locate, input.path) ??
+				describeDifferences(differences, input.path),
 			offset: nearestOffset(differences[0]!.pointer, compatResult.locate, input.path),
 		};
 	}
@@ -241,6 +244,8 @@ function* stepsOf(
 	}
 }
 
+type Locate = (pointer: string) => Pick<SourceSpan, 'start' | 'source'> | undefined;
+
 interface Difference {
 	readonly pointer: string;
 	readonly values: readonly [compat: unknown, config: unknown];
@@ -264,6 +269,18 @@ function describeDifferences(differences: readonly Difference[], file: string | 
 	if (pointer.endsWith('/handler') && before === 'first_match')
 		return 'Of several lines here, only the first that matches runs. Some of them are imported, so that they cannot become one `when … else …`. Write all of them in the same block, without `import`.';
 	return `A Configfile would mean something else: \`${pointer}\` of the document differs. Convert this part by hand, and compare with \`svc diff\`.`;
+}
+
+/** Returns a description of a difference that is due to an imported file; undefined if there is none. */
+function describeImport(pointer: string, locate: Locate, path: string | undefined): string | undefined {
+	for (let ancestor = pointer; ancestor !== ''; ancestor = ancestor.slice(0, ancestor.lastIndexOf('/'))) {
+		const span = locate(ancestor);
+		if (!span) continue;
+		return span.source.path === path
+			? undefined
+			: `The imported file \`${span.source.name}\` would mean something else, because only this file is converted. Write its lines in the order in which they run, or move them into this file.`;
+	}
+	return undefined;
 }
 
 function listOf(names: readonly string[]): string {
@@ -292,13 +309,7 @@ function* differencesOf(first: unknown, second: unknown, pointer: string): Gener
 }
 
 /** Returns the offset of a part of the document, or of the nearest enclosing part whose position in the file is known. */
-function nearestOffset(
-	pointer: string,
-	locate: (
-		pointer: string,
-	) => { readonly start: number; readonly source: { readonly path?: string | undefined } } | undefined,
-	path: string | undefined,
-): number | undefined {
+function nearestOffset(pointer: string, locate: Locate, path: string | undefined): number | undefined {
 	for (let ancestor = pointer; ancestor !== ''; ancestor = ancestor.slice(0, ancestor.lastIndexOf('/'))) {
 		const span = locate(ancestor);
 		if (span && span.source.path === path) return span.start;

@@ -129,6 +129,16 @@ conversion('names what means something else in a Configfile', () => {
 	assert.match(converted, '\t\tenv A b\n\t\ttry_policy first_exist_last_any\n\t}\n');
 });
 
+conversion('names the files that a trust pool consists of in its current form', () => {
+	const file = path.join(ROOT, 'fixtures/adapt/storage-and-internal-authorities/root.crt');
+	const converted = textOf(
+		convert(
+			`http://a.test {\n\treverse_proxy https://b.test {\n\t\ttransport http {\n\t\t\ttls_trusted_ca_certs ${file}\n\t\t}\n\t}\n}\n`,
+		),
+	);
+	assert.match(converted, `\t\t\ttls_trust_pool file ${file}\n`);
+});
+
 conversion('sorts the directives of a site without braces, and keeps alternatives without steps in their place', () => {
 	const converted = textOf(
 		convert('http://a.test\n\nfile_server\nhandle /a* {\n\trespond a\n}\nhandle {\n}\nheader X y\n'),
@@ -315,7 +325,11 @@ conversion('converts every site of every fixture to the document that it has by 
 			if (at === undefined || !convertibleBlock(syntax, at)) continue;
 			const result = convertBlock(input, at, diskReader(path.dirname(filePath)));
 			if ('problem' in result)
-				assert.match(result.problem, /^(By itself|No site|A Configfile|Of the|Of several lines|In a Caddyfile)/, file);
+				assert.match(
+					result.problem,
+					/^(By itself|No site|A Configfile|Of the|Of several lines|The imported file|In a Caddyfile)/,
+					file,
+				);
 			else {
 				converted++;
 				assert.is(formatText(result.text), result.text, file);
@@ -336,7 +350,7 @@ conversion('keeps the document of every fixture that it converts', () => {
 		if ('problem' in result) {
 			assert.match(
 				result.problem,
-				/^(The Caddyfile has errors|A Configfile (does not accept|would mean)|Of the|Of several lines|In a Caddyfile)/,
+				/^(The Caddyfile has errors|A Configfile (does not accept|would mean)|Of the|Of several lines|The imported file|In a Caddyfile)/,
 				file,
 			);
 			continue;
