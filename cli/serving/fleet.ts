@@ -18,6 +18,7 @@ import {
 	type MachineFailure,
 	type PublicationNumber,
 	publicationAtStart,
+	servesPublication,
 } from '../../runtime/cluster/rollout-decision.ts';
 import type { SealedValues } from '../../runtime/cluster/sealed-values.ts';
 import { RolloutUnreadable, SharedRollout } from '../../runtime/cluster/shared-rollout.ts';
@@ -152,7 +153,9 @@ async function readPublished(
 			const { number: serves, identity, publishedAt: finalSince } = lastGood;
 			if (isOlderThanServed(rollout, { serves, identity, finalSince })) {
 				printError(
-					`warning: The rollout of publication ${rollout.publication} in Redis is older than publication ${serves}, the last good one on the disk.\n`,
+					servesPublication({ serves, identity }, rollout)
+						? `warning: The rollout of publication ${serves} has not ended in Redis, although it is the last good one on the disk.\n`
+						: `warning: The rollout of publication ${rollout.publication} in Redis is older than publication ${serves}, the last good one on the disk.\n`,
 				);
 				return undefined;
 			}

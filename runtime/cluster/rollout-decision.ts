@@ -256,16 +256,13 @@ export function servesFromBeforeDataLoss(
 /**
  * Reports whether a rollout is older than the final publication that a machine serves. In that case, Redis was restored from an
  * old copy, or somebody without the cluster's key has put back what Redis contained before. The machine must not follow the
- * rollout, because it would return to an old publication.
+ * rollout, because it would return to an old publication. A rollout of the final publication itself is older if it has not ended.
  */
 export function isOlderThanServed(rollout: Rollout, machine: FinalPublication): boolean {
 	const { serves, finalSince } = machine;
-	return (
-		finalSince !== undefined &&
-		serves >= rollout.publication &&
-		!servesPublication(machine, rollout) &&
-		rollout.startedAt < finalSince
-	);
+	if (finalSince === undefined) return false;
+	if (servesPublication(machine, rollout)) return isOnTrial(rollout);
+	return serves >= rollout.publication && rollout.startedAt < finalSince;
 }
 
 /**
@@ -383,7 +380,7 @@ export function nextRollout(rollout: Rollout, reports: readonly MachineReport[],
 /** Returns what a machine has to do next. `now` is the time by the machine's own clock. */
 export function decideMachineStep(rollout: Rollout, state: MachineState, now: number): MachineStep {
 	const { previous } = rollout;
-	if (isOnTrial(rollout) && servesPublication(state, rollout)) {
+	if (isOnTrial(rollout) && servesPublication(state, rollout) && !isOlderThanServed(rollout, state)) {
 		const failure = findOwnFailure(rollout, state, now);
 		if (failure) return { step: 'return', publication: previous, reason: failure.reason, failure };
 		if (now - state.lastContactAt > MAX_TRIAL_WITHOUT_CONTACT_MS) {

@@ -421,14 +421,19 @@ export class PublishedConfiguration {
 		this.#revision = revision;
 		const known = this.#rollout;
 		this.#hasLostRollout =
-			rollout === undefined && known !== undefined && isOnTrial(known) && servesPublication(this.#served, known);
+			rollout === undefined &&
+			known !== undefined &&
+			isOnTrial(known) &&
+			servesPublication(this.#served, known) &&
+			!isOlderThanServed(known, this.#served);
 		// The lost rollout is kept. With it, the machine still watches its own errors, and goes back to the previous publication as it
 		// does when Redis is unavailable.
 		if (this.#hasLostRollout) return;
 		if (rollout?.publication !== known?.publication || rollout?.identity !== known?.identity) this.#nextLoadAt = 0;
 		this.#rollout = rollout;
 		this.#hearOf(rollout?.publication);
-		if (rollout && isOlderThanServed(rollout, this.#served)) {
+		// An earlier state of the rollout of the served publication needs no action: the machines complete it again.
+		if (rollout && isOlderThanServed(rollout, this.#served) && !servesPublication(this.#served, rollout)) {
 			this.#deps.log('error', 'the rollout in Redis is older than what the machine serves', {
 				publication: rollout.publication,
 				serving: this.#serves,

@@ -505,6 +505,31 @@ decisions('a rollout that is older than the final publication of a machine is no
 	assert.equal(planPublication(completed, [report]), { number: 8, previous: { number: 7, identity: 'g' } });
 });
 
+decisions('a machine that knows a publication as final keeps it if Redis has it on trial again', () => {
+	const state = { machine: 'a', traffic: NO_TRAFFIC, unreadySince: undefined, lastContactAt: 0, failure: undefined };
+	const startedAt = 1_000_000;
+	const served = { serves: 7, identity: 'g', finalSince: startedAt };
+	// Redis was restored from a copy that was made while the rollout had not admitted this machine yet.
+	const restored = createRollout(7, 6, TERMS, startedAt, { identity: 'g', previousIdentity: 'f' });
+	for (const phase of ['running', 'paused'] as const) {
+		const rollout: Rollout = { ...restored, phase };
+		for (const now of [0, 1_000_000])
+			assert.equal(decideMachineStep(rollout, { ...state, ...served }, now), { step: 'none' }, `${phase} ${now}`);
+		assert.is(wantedPublication(rollout, { machine: 'a', ...served }), 7);
+		assert.equal(decideMachineStep(rollout, { ...state, ...served, finalSince: undefined }, 0), {
+			step: 'load',
+			publication: 6,
+		});
+	}
+	const report: MachineReport = { machine: 'a', ...served, isReady: true, traffic: NO_TRAFFIC, reportedAt: 0 };
+	assert.equal(planPublication(restored, [report]), { number: 8, previous: { number: 7, identity: 'g' } });
+	// A failover had lost the end of the rollout, which has then been stopped.
+	assert.equal(decideMachineStep({ ...restored, phase: 'stopped' }, { ...state, ...served }, 0), {
+		step: 'load',
+		publication: 6,
+	});
+});
+
 decisions('a machine with another publication of the same number keeps it until it has to load the new one', () => {
 	const state = { machine: 'a', traffic: NO_TRAFFIC, unreadySince: undefined, lastContactAt: 0, failure: undefined };
 	const trial = createRollout(1, 0, TERMS, 0, { identity: 'new' });

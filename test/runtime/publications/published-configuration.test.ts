@@ -225,6 +225,19 @@ following('after its next report, a machine shows that another machine has compl
 	});
 });
 
+following('a machine keeps a final publication if Redis is restored from a copy in which it was on trial', async () => {
+	await withMachine(async (machine, rollout) => {
+		rollout.publish(1, 0);
+		const copy = rollout.state!;
+		await machine.start(rollout, 0);
+		await until('it is on the disk', async () => (await machine.folder.lastGood())?.number === 1);
+		rollout.set(copy);
+		await until('it is completed again', () => rollout.state?.phase === 'completed');
+		assert.equal(machine.loads, [1]);
+		assert.not.ok(machine.messages.includes('the rollout in Redis is older than what the machine serves'));
+	});
+});
+
 following('a publication on trial is recorded on the disk until its end, and is not kept as a good one', async () => {
 	await withMachine(async (machine, rollout) => {
 		rollout.publish(1, 0, { observationMs: 3_600_000 });
