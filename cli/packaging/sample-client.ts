@@ -3,6 +3,7 @@
  * using the event loop, so a request has arrived before the server accepts the connection, and the server runs the same code in
  * every build.
  */
+import { monotonicNowMs } from '../../runtime/clock/clock.ts';
 import {
 	type ForeignFunction,
 	foreignFunctions,
@@ -26,16 +27,14 @@ const REQUESTS: readonly string[] = [
 /** Maximum milliseconds until the server has answered everything. It takes a fraction of a second, unless it hangs. */
 const TIME_LIMIT_MS = 60_000;
 
-/** Returns the time in milliseconds from `process.hrtime`, the only clock that is not a fake while code caches are made. */
-function monotonicNow(): number {
-	return Number(process.hrtime.bigint() / 1_000_000n);
-}
-
 /**
  * Sends {@link REQUESTS} to the address of a listening socket. Resolves after the server has closed the connection. Throws if that
- * takes longer than a minute on the clock `now`.
+ * takes longer than a minute on the clock `now`, which by default is the only one that is not a fake while code caches are made.
  */
-export async function sendSampleRequests(listeningDescriptor: number, now: () => number = monotonicNow): Promise<void> {
+export async function sendSampleRequests(
+	listeningDescriptor: number,
+	now: () => number = monotonicNowMs,
+): Promise<void> {
 	const ffi = foreignFunctions()!;
 	const addressOf = (buffer: Buffer): bigint => ffi.getRawPointer(buffer);
 	const calls = loadForeignFunctions(ffi, {
