@@ -127,7 +127,8 @@ export class Authorities {
 			this.#logAuthority(entry.authority, 'internal authority opened');
 		} catch (error) {
 			if (!(error instanceof StoreError) && !(error instanceof AuthorityError)) throw error;
-			this.#log('error', 'pki', `the authority \`${id}\` cannot be opened or renewed`, { cause: error.message });
+			const store = this.#store!.description;
+			this.#log('error', 'pki', `the authority \`${id}\` cannot be opened or renewed`, { cause: error.message, store });
 			// If several machines share the store, a CA in memory would differ from the other machines', so none is created. The next
 			// use tries the store again.
 			if (entry.authority || error instanceof AuthorityError || this.#store!.isRemote) return;
@@ -136,6 +137,10 @@ export class Authorities {
 				'warn',
 				'pki',
 				`the authority \`${id}\` is kept in memory only and will be lost when this process exits`,
+				{
+					store,
+					hint: "Let the server's user write to the store, and restart the server; clients must then trust the new root.",
+				},
 			);
 		}
 	}

@@ -282,6 +282,7 @@ export class CertificateKeeper {
 			this.#deps.log('warn', 'tls.cache', 'a certificate could not be stored', {
 				name: record.name,
 				cause: error.message,
+				store: this.#deps.store().description,
 			});
 		}
 	}

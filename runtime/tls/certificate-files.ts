@@ -12,6 +12,7 @@ import type { Settings } from '../../compiler/document/document.ts';
 import type { PublishedCertificate } from '../certificates/certificate-feed.ts';
 import type { CertificateSample } from '../certificates/certificate-metrics.ts';
 import { type StapledCertificate, StatusStapler } from '../certificates/status-stapler.ts';
+import { systemReason } from '../files/system-reason.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
 import type { Store } from '../storage/store.ts';
 import { withTimeLimit } from '../threads/within.ts';
@@ -328,7 +329,7 @@ const PEM_KEY = /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[\s\S]*?-----END (?:[A-Z
 
 function unreadableError(path: string, error: unknown): CertificateFileError {
 	const code = (error as NodeJS.ErrnoException).code ?? 'EIO';
-	return new CertificateFileError('tls/unreadable-file', `The file \`${path}\` cannot be read: ${code}.`);
+	return new CertificateFileError('tls/unreadable-file', `The file \`${path}\` cannot be read: ${systemReason(code)}.`);
 }
 
 /**

@@ -277,7 +277,9 @@ internal('if the store cannot be written, sites get certificates that last as lo
 	const test = testManager({ folder: path.join(blocked, 'store'), sink });
 	await serveDocument(test, planOfPolicies(policyForNames(['localhost'])));
 	assert.ok(sink.for('localhost'));
-	assert.match(JSON.stringify(test.entries), /is kept in memory only and will be lost/);
+	const logged = JSON.stringify(test.entries);
+	assert.match(logged, /is kept in memory only and will be lost/);
+	assert.match(logged, `"store":"file_system ${path.join(blocked, 'store')}"`);
 	await test.manager.close();
 });
 

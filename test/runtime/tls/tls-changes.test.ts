@@ -1,5 +1,5 @@
 /** Changes to files, configurations, threads and internal certificates while TLS is served. */
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -49,6 +49,11 @@ tls('a changed certificate file is served without a restart; a broken one is not
 		);
 		writeFileSync(files.certificate, 'nonsense');
 		await eventually('the broken file is logged', () => log.text().includes('cannot be used'));
+		assert.match((await tlsGet(port, { servername: 'a.test' })).names, 'second.test');
+		rmSync(files.certificate);
+		await eventually('the removed file is logged, too', () =>
+			log.text().includes(`The file \`${files.certificate}\` cannot be read: it does not exist (ENOENT).`),
+		);
 		assert.match((await tlsGet(port, { servername: 'a.test' })).names, 'second.test');
 		assert.not.match(log.text(), 'PRIVATE KEY');
 	});
