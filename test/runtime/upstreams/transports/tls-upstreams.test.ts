@@ -194,7 +194,7 @@ test('requests waiting for a stream on the only connection succeed if the upstre
 	const url = await site(
 		`reverse_proxy https://localhost:${front} {\n transport http {\n tls_insecure_skip_verify\n max_conns_per_host 1\n }\n}`,
 	);
-	const ask = () => fetch(url, { signal: AbortSignal.timeout(3000) }).then(({ status }) => status);
+	const ask = () => fetch(url, { signal: AbortSignal.timeout(60_000) }).then(({ status }) => status);
 	const first = ask();
 	await until('a stream is open', () => streams > 0);
 	const others = Array.from({ length: 5 }, ask);

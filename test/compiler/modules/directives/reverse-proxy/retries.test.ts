@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { until } from '../../../../harness.ts';
 import { openWire, send, statusOf } from '../../../../runtime/protocols/http1/wire.ts';
 import {
 	onRequestHead,
@@ -220,7 +221,7 @@ test('response_buffers reads the response before forwarding it', async () => {
 test('with a duration, the proxy waits for an upstream to recover', async () => {
 	const gone = await scriptedUpstream(() => {});
 	await gone.close();
-	const { port } = await site(`reverse_proxy ${gone.address} {\nlb_try_duration 3s\nlb_try_interval 20ms\n}`);
+	const { port } = await site(`reverse_proxy ${gone.address} {\nlb_try_duration 1m\nlb_try_interval 20ms\n}`);
 	const response = get(port);
 	await new Promise(resolve => setTimeout(resolve, 100));
 	const back = await import('node:net').then(({ createServer }) => {
@@ -328,15 +329,14 @@ test('failed requests mark an upstream unavailable until the failures expire', a
 	const [one, two] = [await answering(500, 'five'), await good()];
 	const { port } = await site(`reverse_proxy ${one.address} ${two.address} {
 		lb_policy first
-		fail_duration 150ms
+		fail_duration 2s
 		max_fails 2
 		unhealthy_status 5xx
 	}`);
 	const seen: string[] = [];
 	for (let i = 0; i < 4; i++) seen.push(bodyOf(await get(port)));
 	assert.equal(seen, ['five', 'five', 'ok', 'ok']);
-	await new Promise(resolve => setTimeout(resolve, 200));
-	assert.is(bodyOf(await get(port)), 'five');
+	await until('the failures to expire', async () => bodyOf(await get(port)) === 'five');
 });
 
 test('a truncated response counts as a failure of its upstream; one cancelled by the client does not', async () => {
