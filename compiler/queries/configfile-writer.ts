@@ -171,7 +171,9 @@ class ConfigfileWriter {
 	#convertBlock({ open, close, lines }: BlockRange, content: BlockContent): string {
 		const { text } = this.#syntax;
 		const pieces: LinePiece[] = [];
-		let position = open.end;
+		// A comment beside the opening brace belongs to the block, not to the first line in it.
+		const openComment = /^[ \t]*#.*/.exec(text.slice(open.end, close.start))?.[0] ?? '';
+		let position = open.end + openComment.length;
 		let paragraph = 0;
 		for (const [index, line] of lines.entries()) {
 			const { start, end } = rangeOfLine(line);
@@ -196,7 +198,7 @@ class ConfigfileWriter {
 			});
 			position = lineEnd;
 		}
-		return joinPieces(orderPieces(pieces)) + text.slice(position, close.start);
+		return openComment + joinPieces(orderPieces(pieces)) + text.slice(position, close.start);
 	}
 
 	#groupOf(
