@@ -81,6 +81,8 @@ export class FileReloader {
 			this.#watch?.follow(input);
 			const outcome = await runtime.load(input);
 			answer = answerOf(outcome, input.name);
+			// Whoever saves the file or sends a signal sees only the log.
+			if (outcome.result === 'restart_required') runtime.log('warn', 'config', RESTART_HINT, { source: source.name });
 			// The log has the messages; a terminal also gets the source excerpts.
 			if (outcome.result === 'refused' && process.stderr.isTTY) printError(`${answer.details}${answer.message}\n`);
 		} catch (error) {
@@ -91,6 +93,10 @@ export class FileReloader {
 		writeAnswer(runtime, { began, ...answer });
 	}
 }
+
+/** Logged after the reasons why a file cannot be loaded into this process. */
+const RESTART_HINT =
+	'the previous configuration stays in use; to apply the new one without downtime, run: svc reload --handover';
 
 /** Returns the time as {@link ReloadAnswer.began} contains it. */
 function timeNow(): string {

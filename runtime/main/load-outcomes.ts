@@ -72,10 +72,6 @@ function placedMessage({ file, line, message }: DiagnosticReport): string {
 	return file === undefined ? message : `${file}:${line}: ${message}`;
 }
 
-/** What to do if a load needs another process. Whoever reloads by a signal or by saving the file sees only the log. */
-const RESTART_HINT =
-	'The previous configuration stays in use. To apply this one without downtime, run: svc reload --handover (with the option `admin`).';
-
 /** Returns the process log entry for a load from `source`. */
 export function createLoadEntry(source: string, outcome: LoadOutcome): LogEntry {
 	const logger = 'config';
@@ -106,7 +102,7 @@ export function createLoadEntry(source: string, outcome: LoadOutcome): LogEntry 
 			level: 'error',
 			logger,
 			message: 'configuration needs a restart',
-			fields: { source, reasons, hint: RESTART_HINT },
+			fields: { source, reasons },
 		}))
 		.with({ result: 'failed' }, ({ message: cause }) => ({
 			level: 'error',

@@ -79,6 +79,9 @@ manager('learns from the exit status of its reload command, and from the status 
 		const needing = await reload();
 		assert.is(needing.status, 1);
 		assert.match(needing.stderr, /needs a restart or a handover: .*metrics/s);
+		await eventually('the log says what to do', () =>
+			server.output().includes('to apply the new one without downtime, run: svc reload --handover'),
+		);
 		assert.match(last() ?? '', /STATUS=Reload failed: /);
 
 		writeFileSync(file, good);
