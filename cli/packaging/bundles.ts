@@ -172,6 +172,8 @@ export async function writeBundles(release: string, folder: string): Promise<Bun
 				...bundleOptions(release),
 				...COMMON_JS_OPTIONS,
 				plugins: [],
+				// Names inside of packages appear in no message. Names of the program do, in the log of an unforeseen error.
+				minifyIdentifiers: true,
 				stdin: { contents: entry, resolveDir: repositoryFolder },
 			});
 			return [bundle, outputFiles[0]!.text] as const;
