@@ -26,7 +26,7 @@ interface LinePiece {
 	readonly text: string;
 	/** The line as written. */
 	readonly line: ParsedLine;
-	/** The number of the first step that is lowered from the line; undefined if there is none. */
+	/** The number of the first step that is lowered from the line; undefined if no step is. */
 	readonly stepNumber: number | undefined;
 	/** Set if the line is a part of a condition that several lines share. */
 	readonly group: PieceGroup | undefined;
@@ -397,7 +397,7 @@ function separatorBefore(unit: TextUnit, previousUnit: TextUnit | undefined): st
 	return `${isSetOff ? '\n\n' : '\n'}${before.trimStart()}`;
 }
 
-/** Returns the text of several lines of one group; undefined if there is none that means the same. */
+/** Returns the text of several lines of one group; undefined if no text would mean the same. */
 function textOfGroup(pieces: readonly LinePiece[]): string | undefined {
 	const textOf = (lines: readonly LinePiece[]): string =>
 		joinUnits(

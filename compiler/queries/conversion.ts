@@ -17,10 +17,10 @@ import type { ParsedLine } from '../syntax/parsed-file.ts';
 import { type LoweredStep, writeConfigfile } from './configfile-writer.ts';
 import { everyLine, kindOfTopLevel, parseSyntax, rangeOfLine, type TextSyntax } from './text-syntax.ts';
 
-/** The Configfile that results from a conversion, or the reasons why there is none. */
+/** The Configfile that results from a conversion, or what prevents the conversion. */
 export type Conversion = { readonly text: string } | ConversionFailure;
 
-/** A reason why there is no conversion, and further ones. */
+/** The first problem that prevents a conversion, and further ones. */
 export interface ConversionFailure extends ConversionProblem {
 	readonly furtherProblems?: readonly ConversionProblem[];
 }
@@ -271,7 +271,7 @@ function describeDifferences(differences: readonly Difference[], file: string | 
 	return `A Configfile would mean something else: \`${pointer}\` of the document differs. Convert this part by hand, and compare with \`svc diff\`.`;
 }
 
-/** Returns a description of a difference that is due to an imported file; undefined if there is none. */
+/** Returns a description of a difference if it is due to an imported file, and otherwise undefined. */
 function describeImport(pointer: string, locate: Locate, path: string | undefined): string | undefined {
 	for (let ancestor = pointer; ancestor !== ''; ancestor = ancestor.slice(0, ancestor.lastIndexOf('/'))) {
 		const span = locate(ancestor);

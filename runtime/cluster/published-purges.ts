@@ -1,6 +1,6 @@
 /**
- * The latest purges that this process has added to the stream in Redis, in case a failover loses them, or the server that accepted
- * them is not the one whose stream the machines read.
+ * The latest purges that this process has added to the stream in Redis. They are added again if a failover has lost them, or if the
+ * machines read the stream of another server than the one that has accepted them.
  */
 
 /** Maximum number of purges that are remembered. */

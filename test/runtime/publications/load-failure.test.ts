@@ -91,7 +91,7 @@ const publicationCauses: readonly (readonly [name: string, input: ConfigInput, c
 		'tls/invalid-inline-certificate',
 	],
 	['a log named by a request', site('\tlog {\n\t\toutput file /var/log/{host}.log\n\t}'), 'log/invalid-output'],
-	['a log at an address that is none', loggingSite({ writer: 'net', address: 'udp/nowhere' }), 'log/invalid-output'],
+	['a log with an invalid address', loggingSite({ writer: 'net', address: 'udp/nowhere' }), 'log/invalid-output'],
 ];
 
 failure('a start: a certificate or log output in the publication itself', async () => {
