@@ -29,6 +29,7 @@ const OVERLOAD_LIMITS = [
 		'queue_time',
 		'descriptors',
 		'passwords',
+		'buffered_bodies',
 	] as const),
 ] as const;
 

@@ -11,6 +11,7 @@ import type {
 	HealthCheckSettings,
 	UpstreamSettings,
 } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
+import { RequestBodyMemory } from '../protocols/fastcgi/buffered-request-body.ts';
 import type { CallCarrier, ClientCall } from '../protocols/http1/client-call.ts';
 import { PieceMemory } from '../protocols/http1/piece-memory.ts';
 import type { PoolRegistryDeps } from './pool-registry.ts';
@@ -32,6 +33,8 @@ const UPSTREAM_PLACEHOLDER = /\{(?:http\.reverse_proxy\.active|rp\.active)\.targ
 /** Checks the upstreams of one pool. */
 export class HealthProbe implements ConnectorDeps {
 	readonly pieceMemory: PieceMemory = new PieceMemory();
+	/** The bodies of checks have a known length. */
+	readonly requestBodyMemory: RequestBodyMemory = new RequestBodyMemory(0);
 	readonly threadCount = 1;
 	readonly #settings: HealthCheckSettings;
 	readonly #isHealthyStatus: (status: number) => boolean;

@@ -1,6 +1,7 @@
 /** What upstream pools need from the thread that uses them. */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { EventCounter } from '../../compiler/exchange/leases.ts';
+import type { RequestBodyMemory } from '../protocols/fastcgi/buffered-request-body.ts';
 import type { AvailabilityChange } from './availability.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';
 import type { UpstreamObserver } from './upstream-observer.ts';
@@ -23,6 +24,11 @@ export interface PoolDeps {
 	readonly onCutShort?: (upstream: string, cause: string) => void;
 	/** Called if requests have made an upstream unavailable for a while, or available again. */
 	readonly onAvailabilityChange?: (change: AvailabilityChange) => void;
+	/**
+	 * The memory for request bodies of unknown length to FastCGI applications, which all pools of the thread share. Without it,
+	 * each pool has its own.
+	 */
+	readonly requestBodyMemory?: RequestBodyMemory;
 	/** Receives what FastCGI applications write to standard error, with the status of their response. */
 	readonly onStderr?: (text: string, status: number) => void;
 }

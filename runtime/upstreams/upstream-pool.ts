@@ -10,6 +10,7 @@ import {
 } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { UpstreamPool, UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { BalancerView, UpstreamChoice } from '../../compiler/modules/providers/balancers/balancer.ts';
+import { bufferedBytesPerThread, RequestBodyMemory } from '../protocols/fastcgi/buffered-request-body.ts';
 import { PieceMemory } from '../protocols/http1/piece-memory.ts';
 import { SocketRelay } from '../sockets/socket-relay.ts';
 import { adaptiveLimitOf } from './adaptive-limit.ts';
@@ -63,6 +64,7 @@ export function createUpstreamPool(
 class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly settings: UpstreamSettings;
 	readonly pieceMemory: PieceMemory = new PieceMemory();
+	readonly requestBodyMemory: RequestBodyMemory;
 	readonly threadCount: number;
 	readonly #connectorFactory: ConnectorFactory;
 	readonly #deps: PoolDeps;
@@ -112,6 +114,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 		this.settings = settings;
 		this.threadCount = sharedMemory?.threads ?? 1;
 		this.#deps = deps;
+		this.requestBodyMemory = deps.requestBodyMemory ?? new RequestBodyMemory(bufferedBytesPerThread(this.threadCount));
 		this.#connectorFactory = new ConnectorFactory(settings, this);
 		this.#memory = new PoolMemory(settings, sharedMemory);
 		this.#retryBudget = new RetryBudget(this.#memory, settings.retry_budget);

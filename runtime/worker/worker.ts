@@ -22,11 +22,13 @@ import { WorkerListener } from '../listeners/worker-listener.ts';
 import { levelRank } from '../logs/encoders.ts';
 import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
 import { machineText } from '../logs/machine-text.ts';
+import { RecurringEvent } from '../logs/recurring-event.ts';
 import { counterRow, ROW_SLOT, threadVitalsIn } from '../metrics/counter-row.ts';
 import { HttpObserver } from '../metrics/http-observer.ts';
 import { ModuleCounters } from '../metrics/module-counters.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { SeriesPages } from '../metrics/series-pages.ts';
+import { bufferedBytesPerThread, RequestBodyMemory } from '../protocols/fastcgi/buffered-request-body.ts';
 import { createHttp1Server } from '../protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../protocols/http1/limits.ts';
 import { createCleartextServer } from '../protocols/http2/cleartext-server.ts';
@@ -120,6 +122,7 @@ class DataPlaneWorker implements RequestHostThread {
 	#nextSharedParts: SharedDocumentParts | undefined;
 	#currentBuild: GenerationBuild | undefined;
 	#hasReportedDrained = false;
+	readonly #bodyMemoryRefusals = new RecurringEvent();
 	readonly #descriptorShortage = new DescriptorShortage(entry => this.log(entry));
 	/** Number of dropped access log entries that have not been reported to the main thread yet, by log writer. */
 	readonly #droppedEntries = new Map<string, number>();
@@ -602,10 +605,26 @@ class DataPlaneWorker implements RequestHostThread {
 				}),
 			onAvailabilityChange: change => this.log(availabilityEntry(change)),
 			onStderr: (text, status) => this.#logFastcgiStderr(text, status),
+			requestBodyMemory: new RequestBodyMemory(bufferedBytesPerThread(this.#startData.threads), () =>
+				this.#onBodyMemoryExhausted(),
+			),
 			get upstreamObserver() {
 				return observer();
 			},
 		};
+	}
+
+	/** Counts a request that is refused because of other requests with buffered bodies, and logs it at most once per minute. */
+	#onBodyMemoryExhausted(): void {
+		this.counters[overloadSlot('buffered_bodies')]!++;
+		const refused = this.#bodyMemoryRefusals.count(performance.now());
+		if (refused === undefined) return;
+		this.log({
+			level: 'warn',
+			logger: 'http.reverse_proxy.transport.fastcgi',
+			message: 'requests are refused: too many bodies without a Content-Length are in memory',
+			fields: { bytes_per_thread: bufferedBytesPerThread(this.#startData.threads), refused },
+		});
 	}
 
 	/** Logs what a FastCGI application wrote to standard error. */

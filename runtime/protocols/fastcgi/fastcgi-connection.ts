@@ -1,8 +1,6 @@
 /** A connection to a FastCGI application: one request at a time, streamed both ways. */
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
-import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
-import { PieceGatherer } from '../../../compiler/exchange/piece-gatherer.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
 import {
@@ -16,6 +14,7 @@ import { CallClock, type TimedCall } from '../call-clock.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
 import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from '../http1/client-call.ts';
 import { ownedCopy } from '../http1/owned-copy.ts';
+import { BufferedRequestBody, type RequestBodyMemory } from './buffered-request-body.ts';
 import {
 	formatBeginRequest,
 	formatStreamData,
@@ -26,15 +25,14 @@ import {
 } from './records.ts';
 import { type CgiHead, findBodyStart, parseCgiHead } from './response-head.ts';
 
-/**
- * Maximum bytes of a buffered request body. A body of unknown length is buffered, because applications need the length before
- * the body.
- */
-const MAX_BUFFERED_BODY_BYTES = 16_777_216;
+/** Maximum bytes of a buffered request body that is sent in one write, together with the request's variables. */
+const MAX_BYTES_OF_ONE_WRITE = 65_528;
 /** Maximum number of characters of a request's standard error output that are kept. */
 const MAX_STDERR_CHARS = 65_536;
 
 export interface FastcgiOptions extends ClientOptions {
+	/** The memory for request bodies of unknown length. */
+	readonly requestBodyMemory: RequestBodyMemory;
 	/**
 	 * Receives what the application wrote to standard error, and the status of its response. If undefined, this output is discarded.
 	 */
@@ -57,6 +55,8 @@ export class FastcgiConnection
 	// State of the current request.
 	#reader: RecordReader;
 	#bodyPump: BodyPump | undefined = undefined;
+	/** The body of unknown length that is being read into memory. */
+	#bufferedBody: BufferedRequestBody | undefined = undefined;
 	/** True once a streamed body may have been read, so that the request cannot be sent again. */
 	#isBodyStarted = false;
 	#isRequestSent = false;
@@ -109,16 +109,12 @@ export class FastcgiConnection
 		const { body } = call.request;
 		this.#isBodyStarted = isStream(body);
 		if (isStream(body) && body.length === undefined) {
-			this.#bufferBody(call, body).catch(error => this.#fail(error as UpstreamError));
+			void this.#bufferBody(call, new BufferedRequestBody(body, this.#options.requestBodyMemory));
 			return;
 		}
 		const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-		if (isStream(bytes)) {
-			this.#output.writeBytes(this.#beginRecords(call, bytes.length!));
-			this.#bodyPump = new BodyPump(bytes, this);
-			this.#clock.bodyStarted();
-			this.#bodyPump.start();
-		} else this.#sendComplete(call, bytes);
+		if (isStream(bytes)) this.#sendStream(call, bytes);
+		else this.#sendComplete(call, bytes);
 	}
 
 	cancel(call: ClientCall): void {
@@ -130,25 +126,26 @@ export class FastcgiConnection
 		else this.#close();
 	}
 
-	/** Buffers a body of unknown length. @throws UpstreamError */
-	async #bufferBody(call: ClientCall, body: BodySource): Promise<void> {
-		const pieces: Buffer[] = [];
-		const gatherer = new PieceGatherer();
-		let sizeBytes = 0;
+	/** Reads a body of unknown length into memory, and then sends the request. */
+	async #bufferBody(call: ClientCall, body: BufferedRequestBody): Promise<void> {
+		this.#bufferedBody = body;
 		try {
-			for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
-				if (this.#call !== call) return body.cancel();
-				sizeBytes += piece.length;
-				if (sizeBytes > MAX_BUFFERED_BODY_BYTES) {
-					body.cancel();
-					throw new HttpError(411, 'For FastCGI, a body of this size needs a Content-Length.');
-				}
-				gatherer.push(pieces, Buffer.from(piece));
-			}
+			if (!(await body.read())) return;
 		} catch (error) {
-			throw new UpstreamError('request', 'the request body could not be read', error);
+			this.#fail(new UpstreamError('request', 'the request body could not be read', error));
+			return;
 		}
-		if (this.#call === call) this.#sendComplete(call, Buffer.concat(pieces));
+		this.#bufferedBody = undefined;
+		if (body.length <= MAX_BYTES_OF_ONE_WRITE) this.#sendComplete(call, body.pull());
+		else this.#sendStream(call, body);
+	}
+
+	/** Sends a request whose body has a known length. */
+	#sendStream(call: ClientCall, body: BodySource): void {
+		this.#output.writeBytes(this.#beginRecords(call, body.length!));
+		this.#bodyPump = new BodyPump(body, this);
+		this.#clock.bodyStarted();
+		this.#bodyPump.start();
 	}
 
 	#sendComplete(call: ClientCall, bytes: Uint8Array | null): void {
@@ -420,6 +417,8 @@ export class FastcgiConnection
 		this.#clock.stop();
 		this.#bodyPump?.stop();
 		this.#bodyPump = undefined;
+		this.#bufferedBody?.cancel();
+		this.#bufferedBody = undefined;
 		this.#responseError = undefined;
 		this.#isRefused = false;
 		this.#bodyPieces = [];

@@ -1,4 +1,6 @@
 /** The interface between an upstream pool and its connections, independent of the protocol they speak. */
+
+import type { RequestBodyMemory } from '../../protocols/fastcgi/buffered-request-body.ts';
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
 import type { PieceMemory } from '../../protocols/http1/piece-memory.ts';
 import type { SocketRelay } from '../../sockets/socket-relay.ts';
@@ -35,6 +37,8 @@ export interface ConnectorDeps {
 	readonly readBuffer: () => Buffer;
 	/** Memory into which pieces of bodies are copied. */
 	readonly pieceMemory: PieceMemory;
+	/** The memory for request bodies of unknown length to FastCGI applications. */
+	readonly requestBodyMemory: RequestBodyMemory;
 	/** Relays large bodies from socket to socket. */
 	readonly openRelay?: () => SocketRelay | undefined;
 	/** Number of threads with connections of their own, among which process-wide limits are divided. */

@@ -129,7 +129,7 @@ export class ConnectorFactory {
 		const maxConnections = maxPerHost === 0 ? 0 : Math.max(1, Math.floor(maxPerHost / deps.threadCount));
 		const options = this.#options;
 		const onStderr = fastcgi?.capture_stderr ? deps.onStderr : undefined;
-		const cgiOptions = { ...options, onStderr };
+		const cgiOptions = { ...options, requestBodyMemory: deps.requestBodyMemory, onStderr };
 		const createConnection = fastcgi
 			? (socket: UpstreamSocket, keeper: ConnectionKeeper) => new FastcgiConnection(socket, cgiOptions, keeper)
 			: (socket: UpstreamSocket, keeper: ConnectionKeeper) => new ClientConnection(socket, options, keeper);

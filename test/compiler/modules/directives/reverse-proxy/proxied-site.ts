@@ -8,6 +8,7 @@ import type { Exchange } from '../../../../../compiler/exchange/exchange.ts';
 import type { FileReader } from '../../../../../compiler/exchange/leases.ts';
 import type { UpstreamSettings } from '../../../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { ReadError, type Reader } from '../../../../../compiler/source/reader.ts';
+import type { PoolDeps } from '../../../../../runtime/upstreams/pool-deps.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../../../../../runtime/upstreams/upstream-pool.ts';
 import { serve, type WireServer } from '../../../../runtime/protocols/http1/wire.ts';
 
@@ -44,9 +45,10 @@ export async function proxiedSite(
 	before = '',
 	files?: FileReader,
 	format: 'configfile' | 'compatfile' = 'configfile',
+	poolDeps?: PoolDeps,
 ): Promise<ProxiedSite> {
 	const name = format === 'configfile' ? 'Configfile' : 'Compatfile';
-	return served({ format, text: `${before}\n:8080 {\n${lines}\n}\n`, name }, files);
+	return served({ format, text: `${before}\n:8080 {\n${lines}\n}\n`, name }, files, poolDeps);
 }
 
 /** Serves the first site of a JSON document. */
@@ -54,7 +56,7 @@ export function proxiedDocument(document: object): Promise<ProxiedSite> {
 	return served({ format: 'json', text: JSON.stringify(document), name: 'config.json' });
 }
 
-async function served(input: ConfigInput, files?: FileReader): Promise<ProxiedSite> {
+async function served(input: ConfigInput, files?: FileReader, poolDeps?: PoolDeps): Promise<ProxiedSite> {
 	const { document, diagnostics } = compile(input, CERTIFICATES);
 	if (!document) throw new Error(diagnostics.map(({ message }) => message).join('\n'));
 	const pools: OwnedUpstreamPool[] = [];
@@ -67,7 +69,7 @@ async function served(input: ConfigInput, files?: FileReader): Promise<ProxiedSi
 			lease(kind, settings) {
 				if (kind === 'files' && files) return files as never;
 				if (kind !== 'upstreams') return { record() {} } as never;
-				const pool = createUpstreamPool(settings as UpstreamSettings);
+				const pool = createUpstreamPool(settings as UpstreamSettings, undefined, poolDeps);
 				pools.push(pool);
 				return pool as never;
 			},
