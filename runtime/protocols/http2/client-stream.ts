@@ -23,7 +23,7 @@ const INITIAL_CLIENT_WINDOW = 65_535;
 const MAX_CLIENT_WINDOW = 262_144;
 /** Maximum milliseconds for which a request body is held back because the stream may exceed the upstream's limit. */
 const MAX_HOLD_MS = 1000;
-/** Maximum milliseconds for which complete content waits for the end of its stream. */
+/** Maximum milliseconds for which a complete response waits for the end of its stream. */
 const MAX_END_WAIT_MS = 1000;
 /** Maximum interim responses to a request. Without a limit, they could keep an exchange open forever. */
 const MAX_INTERIM_RESPONSES = 100;
@@ -78,7 +78,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	 * other work to do before it ends the stream.
 	 */
 	#lastPiece: Buffer | undefined = undefined;
-	#lastPieceTimer: NodeJS.Timeout | undefined = undefined;
+	#endWaitTimer: NodeJS.Timeout | undefined = undefined;
 	/** Number of bytes of the window that are not returned to the upstream yet, because the body's reader has no room for more. */
 	#withheldBytes = 0;
 	#isPaused = false;
@@ -187,6 +187,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (!isStreamEnded) this.#session.writeEnd(this, source?.trailers);
 		this.#clock.requestSent(this.#isAnswered);
 		this.#call.onRequestSent?.();
+		this.#limitEndWait();
 	}
 
 	bodyBroken(): void {
@@ -285,6 +286,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (endsStream || this.#isBodiless) {
 			call.onResponse(createResponse(status, headers, null));
 			if (endsStream) this.#endExchange(undefined);
+			else this.#limitEndWait();
 			return;
 		}
 		this.#contentLength = length;
@@ -329,7 +331,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 				// No more content is allowed, but while the window is exhausted, many upstreams (with nghttp2) do not even send the empty
 				// frame that ends the stream.
 				this.#returnWindow(frameBytes, false);
-				this.#lastPieceTimer = setTimeout(() => this.#forwardLastPiece(), MAX_END_WAIT_MS);
+				this.#endWaitTimer = setTimeout(() => this.#forwardLastPiece(), MAX_END_WAIT_MS);
 				return true;
 			}
 			this.#isPaused = !body.push(piece);
@@ -418,6 +420,19 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		call.onReleased();
 	}
 
+	/**
+	 * Cancels the stream if the upstream does not end it soon after the request and the head of a response without a body. Such an
+	 * upstream would otherwise occupy a stream and a slot of each limit of requests until a timeout. A reset at once would seem hostile
+	 * to upstreams that end the stream in a separate frame, because they limit the resets of a connection.
+	 */
+	#limitEndWait(): void {
+		if (this.#call === undefined || !this.#isAnswered || !this.#isBodiless || !this.#hasRequestEnded) return;
+		this.#endWaitTimer = setTimeout(() => {
+			this.#session.writeReset(this, H2_ERROR.cancel);
+			this.#endExchange(undefined, true);
+		}, MAX_END_WAIT_MS);
+	}
+
 	#forwardLastPiece(): void {
 		const piece = this.#lastPiece;
 		this.#lastPiece = undefined;
@@ -468,7 +483,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	#releaseCall(): void {
 		this.#call = undefined;
 		this.#clock.stop();
-		clearTimeout(this.#lastPieceTimer);
+		clearTimeout(this.#endWaitTimer);
 		if (!this.#hasRequestEnded) this.output.cancel();
 	}
 }

@@ -253,6 +253,30 @@ test('a response without a body may end with an empty frame', async () => {
 	assert.equal(resets, []);
 });
 
+test('a response without a body whose stream stays open ends after a second, and the stream is canceled', async () => {
+	const resets: number[] = [];
+	const statuses = ['200', '204', '304', '200'];
+	const port = await startScriptedServer(({ type, stream, payload }, socket) => {
+		if (type === 3) resets.push(payload.readUInt32BE(0));
+		if (type === 1) socket.write(frame(1, 4, stream, literal(':status', statuses.shift()!)));
+	});
+	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${port}`);
+	cleanups.push(() => site.close());
+	const url = `http://127.0.0.1:${site.port}`;
+	for (const [method, status] of [
+		['HEAD', 200],
+		['DELETE', 204],
+		['GET', 304],
+		['HEAD', 200],
+	] as const) {
+		assert.is(await get(url, { method }), `${status} `);
+	}
+	assert.is(site.pools[0]!.inFlight, 4);
+	await eventually('all streams are canceled', () => resets.length === 4);
+	assert.equal(resets, [8, 8, 8, 8]);
+	assert.is(site.pools[0]!.inFlight, 0);
+});
+
 test('a body of the wrong length or a truncated one does not look complete', async () => {
 	const head = Buffer.concat([OK, literal('content-length', '5')]);
 	const endings: readonly (readonly [head: Buffer, ending: (stream: number) => Buffer])[] = [
