@@ -19,7 +19,8 @@ else start(process.argv.slice(2));
 function start(words: readonly string[]): void {
 	main(words).then(
 		status => {
-			process.exitCode = status;
+			// Output that could not be written has already set another status.
+			if (status !== 0) process.exitCode = status;
 		},
 		async error => {
 			process.exitCode = await reportFailure(error);

@@ -7,7 +7,7 @@
  * together are joined into packs, because many small scripts take longer to load than a few large ones. Large packages that only
  * some configurations need are bundles of their own, which all threads share.
  */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { type BuildOptions, build, type Metafile, type Plugin, transform } from 'esbuild';
@@ -16,6 +16,7 @@ import { THREAD_ENTRIES, type ThreadKind, threadAsset } from '../../runtime/thre
 import { ASSET_TEXTS } from '../documentation/asset-texts.ts';
 import { GUIDE_TEXTS } from '../manual/guide-texts.ts';
 import { deferModules } from './defer-modules.js';
+import { plainExports } from './plain-exports.ts';
 import { WORKER_MODULES_PLUGIN } from './worker-modules.ts';
 
 const repositoryFolder = path.resolve(import.meta.dirname, '../..');
@@ -32,7 +33,7 @@ export const PACK_NAMES_SCRIPT = 'pack-names.js';
 /** Modules of Node that are loaded when they are first used. Node loads its other modules before it runs a program. */
 const DEFERRED_MODULES: readonly string[] = [
 	...['child_process', 'crypto', 'dgram', 'dns', 'dns/promises', 'fs/promises', 'http', 'http2', 'https', 'inspector'],
-	...['module', 'net', 'os', 'perf_hooks', 'readline', 'readline/promises', 'stream/promises', 'tls', 'v8'],
+	...['module', 'net', 'os', 'perf_hooks', 'readline', 'readline/promises', 'stream/promises', 'tls', 'tty', 'v8'],
 	...['worker_threads', 'zlib'],
 ];
 
@@ -42,8 +43,14 @@ export const FIRST_PACK = 'pack-start.js';
 /** The module with which the main thread of a server compiles the first configuration. */
 const COMPILATION_MODULE = 'runtime/compile/compilation.ts';
 
+/** The commands that have no packs of their own. Most need little more than what they import statically. */
+const OTHER_COMMANDS = 'others';
+
+/** The folder of the commands' modules. */
+const COMMANDS_FOLDER = 'cli/commands';
+
 /** For each command that has packs, the modules that the program loads by `import()` to run it. */
-const MODULES_OF_COMMANDS = {
+const MODULES_OF_COMMANDS: { readonly [command: string]: readonly string[] } = {
 	validate: [
 		...['cli/commands/validate.ts', 'cli/configuration/validation.ts', 'cli/configuration/compilation.ts'],
 		...['cli/command/refusal.ts', 'compiler/lint/lint.ts', 'runtime/preflight/preflight.ts'],
@@ -52,7 +59,7 @@ const MODULES_OF_COMMANDS = {
 	run: ['cli/commands/run.ts', 'cli/serving/serve.ts', COMPILATION_MODULE],
 	// Editors run `fmt` whenever a file is saved, so it must not load the packs of other commands.
 	fmt: ['cli/commands/fmt.ts'],
-} as const;
+};
 
 /** A script that evaluates to an object with the functions of several chunks, by the chunks' names. */
 export interface Pack {
@@ -98,6 +105,26 @@ const PRECOMPUTED_MODULES_PLUGIN: Plugin = {
 };
 
 /**
+ * Makes Chevrotain compute what it would look up in a table of 65,536 characters. Filling the table takes more than a millisecond of
+ * each start, and it is needed only for characters above 255.
+ */
+const CHEVROTAIN_PLUGIN: Plugin = {
+	name: 'chevrotain',
+	setup(builder) {
+		builder.onLoad({ filter: /\/chevrotain\/lib\/src\/scan\/lexer\.js$/ }, ({ path: file }) => {
+			const source = readFileSync(file, 'utf8');
+			const contents = source
+				.replace(': charCodeToOptimizedIdxMap[charCode];', ': 255 + ~~(charCode / 255);')
+				.replace('if (charCodeToOptimizedIdxMap.length === 0)', 'if (false)');
+			if (!/255 \+ ~~\(charCode \/ 255\).*if \(false\)/s.test(contents)) {
+				throw new Error('The table of characters in Chevrotain has changed.');
+			}
+			return { contents };
+		});
+	},
+};
+
+/**
  * The packages that are bundles of their own: the bundle's name, the names by which the program imports the package, and the code
  * of the bundle's entry point.
  */
@@ -128,7 +155,7 @@ const SHARED_PACKAGES_PLUGIN: Plugin = {
 };
 
 /** The plugins of all bundles of the program. */
-const SHARED_PLUGINS: readonly Plugin[] = [PRECOMPUTED_MODULES_PLUGIN, SHARED_PACKAGES_PLUGIN];
+const SHARED_PLUGINS: readonly Plugin[] = [PRECOMPUTED_MODULES_PLUGIN, CHEVROTAIN_PLUGIN, SHARED_PACKAGES_PLUGIN];
 
 /** Returns build options for a bundle inside the binary. */
 function bundleOptions(release: string): BuildOptions & { readonly write: false } {
@@ -188,9 +215,14 @@ export async function writeBundles(release: string, folder: string): Promise<Bun
 		entryPoints: [{ in: 'cli/main.ts', out: path.parse(FIRST_CHUNK).name }],
 		chunkNames: 'chunk-[hash]',
 	});
+	refuseCycles(metafile);
+	const outputFolder = path.relative(repositoryFolder, folder);
 	/** Reports whether a chunk consists of a CommonJS package, which the program loads by `import()`. */
 	const isCommonJs = (file: string): boolean => {
-		const { entryPoint, exports } = metafile.outputs[file]!;
+		const output = metafile.outputs[file];
+		// The bundles of shared packages are not outputs of this build.
+		if (output === undefined) return true;
+		const { entryPoint, exports } = output;
 		return entryPoint !== undefined && metafile.inputs[entryPoint]?.format === 'cjs' && exports.join() === 'default';
 	};
 	const chunks = await Promise.all(
@@ -203,7 +235,9 @@ export async function writeBundles(release: string, folder: string): Promise<Bun
 			});
 			return [
 				path.basename(file),
-				isCommonJs(path.relative(repositoryFolder, file)) ? `${code};${EXPORT_DEFAULT_CODE}` : code,
+				isCommonJs(path.relative(repositoryFolder, file))
+					? `${code};${EXPORT_DEFAULT_CODE}`
+					: plainExports(code, name => isCommonJs(path.join(outputFolder, name))),
 			] as const;
 		}),
 	);
@@ -237,6 +271,20 @@ export async function writeBundles(release: string, folder: string): Promise<Bun
 	};
 }
 
+/** Throws if a chunk imports itself, through others. Chunks export nothing before they have run (plain-exports.ts). */
+function refuseCycles({ outputs }: Metafile): void {
+	const finished = new Set<string>();
+	const visit = (file: string, importers: readonly string[]): void => {
+		if (finished.has(file)) return;
+		if (importers.includes(file)) throw new Error(`Chunks import each other: ${importers.join(', ')}.`);
+		for (const { path: imported, kind } of outputs[file]!.imports) {
+			if (kind === 'import-statement' && outputs[imported] !== undefined) visit(imported, [...importers, file]);
+		}
+		finished.add(file);
+	};
+	for (const file of Object.keys(outputs)) visit(file, []);
+}
+
 /** Returns the output file whose entry point is a module that the program loads by `import()`. */
 function outputFileOf({ outputs }: Metafile, module: string): string {
 	const file = Object.keys(outputs).find(output => outputs[output]!.entryPoint === module);
@@ -244,7 +292,10 @@ function outputFileOf({ outputs }: Metafile, module: string): string {
 	return file;
 }
 
-/** Joins chunks into packs: the chunks that the same commands load form a pack. */
+/**
+ * Joins chunks into packs: the chunks that the same commands load form a pack. A chunk of other commands is in a pack only if a
+ * command with packs needs it, too.
+ */
 function packChunks(metafile: Metafile): Pack[] {
 	const { outputs } = metafile;
 	/** Returns the output files with the given modules and everything that they import statically. */
@@ -262,11 +313,16 @@ function packChunks(metafile: Metafile): Pack[] {
 	};
 	const start = outputsOf(['cli/main.ts']);
 	const chunksByPack = new Map([[FIRST_PACK, [...start]]]);
-	const outputsByCommand = Object.entries(MODULES_OF_COMMANDS).map(
+	const modulesOfPacks = new Set(Object.values(MODULES_OF_COMMANDS).flat());
+	const otherModules = Object.values(outputs).flatMap(({ entryPoint }) =>
+		entryPoint?.startsWith(`${COMMANDS_FOLDER}/`) && !modulesOfPacks.has(entryPoint) ? [entryPoint] : [],
+	);
+	const outputsByCommand = Object.entries({ ...MODULES_OF_COMMANDS, [OTHER_COMMANDS]: otherModules }).map(
 		([command, modules]) => [command, outputsOf(modules).difference(start)] as const,
 	);
 	for (const file of new Set(outputsByCommand.flatMap(([, files]) => [...files]))) {
 		const commands = outputsByCommand.filter(([, files]) => files.has(file)).map(([command]) => command);
+		if (commands.every(command => command === OTHER_COMMANDS)) continue;
 		const name = `pack-${commands.join('-')}.js`;
 		chunksByPack.set(name, [...(chunksByPack.get(name) ?? []), file]);
 	}

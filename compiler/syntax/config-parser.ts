@@ -24,6 +24,16 @@ class ConfigParser extends EmbeddedActionsParser {
 		this.performSelfAnalysis();
 	}
 
+	/** Makes the methods that describe rules record them instead of parsing. Chevrotain calls it before it analyzes the grammar. */
+	enableRecording(): void {
+		Object.setPrototypeOf(this, recordingPrototype());
+	}
+
+	/** Ends {@link enableRecording}. */
+	disableRecording(): void {
+		Object.setPrototypeOf(this, ConfigParser.prototype);
+	}
+
 	readonly file = this.RULE('file', () => {
 		this.MANY(() => {
 			this.OR([
@@ -108,6 +118,16 @@ class ConfigParser extends EmbeddedActionsParser {
 			else if (token.tokenType === CloseBrace && --depth === 0) return;
 		}
 	}
+}
+
+/**
+ * Returns an object whose methods record the rules of a parser. Chevrotain would add these methods to the parser and then delete
+ * them one by one, which takes milliseconds.
+ */
+function recordingPrototype(): object {
+	const prototype = Object.create(ConfigParser.prototype);
+	(EmbeddedActionsParser.prototype as unknown as { enableRecording(): void }).enableRecording.call(prototype);
+	return prototype;
 }
 
 // All parses share one parser, because building the tables of the grammar takes milliseconds. Parses never overlap, and the parser
