@@ -19,7 +19,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { cacheAsset, THREAD_ENTRIES, type ThreadKind, threadAsset } from '../../runtime/threads/thread-source.ts';
+import { cacheAsset, NODE_MODULES_ASSET } from '../../runtime/threads/thread-source.ts';
 import { version } from '../command/version.ts';
 import { BUNDLES_FILE, PACKAGE_BUNDLES, writeBundles } from './bundles.ts';
 import { linuxExecutable } from './node-executable/linux-executable.ts';
@@ -113,8 +113,7 @@ async function buildBinary({
 		}
 		if (threadCodeFolder !== undefined) {
 			mkdirSync(threadCodeFolder, { recursive: true });
-			const threadAssets = (Object.keys(THREAD_ENTRIES) as ThreadKind[]).map(threadAsset);
-			for (const asset of [...threadAssets, ...PACKAGE_BUNDLES]) {
+			for (const asset of [NODE_MODULES_ASSET, ...bundles.threadBundles, ...PACKAGE_BUNDLES]) {
 				for (const name of [asset, cacheAsset(asset)]) copyFileSync(pathOf(name), path.join(threadCodeFolder, name));
 			}
 		}

@@ -2,7 +2,7 @@
  * Bundles the program for the binary, which has no module loader. Each bundle is a script that evaluates to a function, and is
  * stored as an asset of the binary, together with its V8 code cache.
  *
- * A thread loads one bundle (thread-source.ts). The main thread's code is split into chunks at its `import()`s. program-loader.js
+ * A thread loads one bundle (thread-source.ts), and worker threads load further parts when they need them (worker-bundle.ts). The main thread's code is split into chunks at its `import()`s. program-loader.js
  * loads each chunk when it is needed, so that a command loads little more than it uses. Chunks that `run` and `validate` load
  * together are joined into packs, because many small scripts take longer to load than a few large ones. Large packages that only
  * some configurations need are bundles of their own, which all threads share.
@@ -10,22 +10,25 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { type BuildOptions, build, type Metafile, type Plugin, transform } from 'esbuild';
+import { build, type Metafile, type Plugin, transform } from 'esbuild';
 import { extensionTypes } from '../../compiler/modules/representations/extension-table.ts';
-import { THREAD_ENTRIES, type ThreadKind, threadAsset } from '../../runtime/threads/thread-source.ts';
+import {
+	NODE_MODULES_ASSET,
+	THREAD_ENTRIES,
+	type ThreadKind,
+	threadAsset,
+} from '../../runtime/threads/thread-source.ts';
 import { ASSET_TEXTS } from '../documentation/asset-texts.ts';
 import { GUIDE_TEXTS } from '../manual/guide-texts.ts';
 import { deferModules } from './defer-modules.js';
+import type { BundleOptions } from './join-chunks.ts';
 import { plainExports } from './plain-exports.ts';
-import { WORKER_MODULES_PLUGIN } from './worker-modules.ts';
+import { buildWorkerBundle } from './worker-bundle.ts';
 
 const repositoryFolder = path.resolve(import.meta.dirname, '../..');
 
 /** The chunk that starts the program. */
 export const FIRST_CHUNK = 'main.js';
-
-/** The script whose function takes Node's own `require`, and returns the function with which chunks load modules of Node. */
-export const NODE_MODULES_SCRIPT = 'node-modules.js';
 
 /** The script whose function returns, for each chunk that is in a pack, the name of the pack. */
 export const PACK_NAMES_SCRIPT = 'pack-names.js';
@@ -78,6 +81,8 @@ export interface Bundles {
 	readonly packs: readonly Pack[];
 	/** Names of the chunks that are in no pack, and of the packages' bundles. */
 	readonly unpackedChunks: readonly string[];
+	/** Names of the bundles that threads load. */
+	readonly threadBundles: readonly string[];
 	/** The name of the chunk that contains {@link COMPILATION_MODULE}, as it is passed to `require`. */
 	readonly compilationChunk: string;
 }
@@ -158,7 +163,7 @@ const SHARED_PACKAGES_PLUGIN: Plugin = {
 const SHARED_PLUGINS: readonly Plugin[] = [PRECOMPUTED_MODULES_PLUGIN, CHEVROTAIN_PLUGIN, SHARED_PACKAGES_PLUGIN];
 
 /** Returns build options for a bundle inside the binary. */
-function bundleOptions(release: string): BuildOptions & { readonly write: false } {
+function bundleOptions(release: string): BundleOptions {
 	return {
 		absWorkingDir: repositoryFolder,
 		// The bundle names modules by their paths. The paths must be the same whether node_modules is a folder or a symbolic link.
@@ -184,13 +189,14 @@ function bundleOptions(release: string): BuildOptions & { readonly write: false 
 export async function writeBundles(release: string, folder: string): Promise<Bundles> {
 	const threadBundles = await Promise.all(
 		(Object.keys(THREAD_ENTRIES) as ThreadKind[]).map(async kind => {
+			const options = bundleOptions(release);
+			if (kind === 'worker') return buildWorkerBundle(options, COMMON_JS_OPTIONS);
 			const { outputFiles } = await build({
-				...bundleOptions(release),
+				...options,
 				...COMMON_JS_OPTIONS,
 				entryPoints: [`runtime/${THREAD_ENTRIES[kind]}`],
-				plugins: [...SHARED_PLUGINS, ...(kind === 'worker' ? [WORKER_MODULES_PLUGIN] : [])],
 			});
-			return [threadAsset(kind), outputFiles[0]!.text] as const;
+			return [[threadAsset(kind), outputFiles[0]!.text] as const];
 		}),
 	);
 	const packageBundles = await Promise.all(
@@ -241,13 +247,11 @@ export async function writeBundles(release: string, folder: string): Promise<Bun
 			] as const;
 		}),
 	);
-	const deferScript = `return (${deferModules})(require, ${JSON.stringify(exportNamesByModule())})`;
 	const codeByName = new Map<string, string>();
 	const addFunction = (name: string, code: string): void => {
 		codeByName.set(name, `(function(require,module,exports){${escapeNonAscii(code)}\n})`);
 	};
-	for (const [name, code] of threadBundles) addFunction(name, `require = (() => {${deferScript}})();${code}`);
-	for (const [name, code] of [...packageBundles, ...chunks]) addFunction(name, code);
+	for (const [name, code] of [...threadBundles.flat(), ...packageBundles, ...chunks]) addFunction(name, code);
 	const packs = packChunks(metafile);
 	for (const pack of packs) {
 		const members = pack.chunks.map(chunk => {
@@ -259,7 +263,7 @@ export async function writeBundles(release: string, folder: string): Promise<Bun
 		codeByName.set(pack.name, `({${members.join(',\n')}})`);
 	}
 	const packNames = Object.fromEntries(packs.flatMap(({ name, chunks }) => chunks.map(chunk => [chunk, name])));
-	addFunction(NODE_MODULES_SCRIPT, deferScript);
+	addFunction(NODE_MODULES_ASSET, `return (${deferModules})(require, ${JSON.stringify(exportNamesByModule())})`);
 	addFunction(PACK_NAMES_SCRIPT, `return ${JSON.stringify(packNames)}`);
 	for (const [name, code] of codeByName) writeFileSync(path.join(folder, name), code);
 	const chunkNames = [...packageBundles, ...chunks].map(([name]) => name);
@@ -267,6 +271,7 @@ export async function writeBundles(release: string, folder: string): Promise<Bun
 		names: [...codeByName.keys()],
 		packs,
 		unpackedChunks: chunkNames.filter(name => codeByName.has(name)).sort(),
+		threadBundles: threadBundles.flat().map(([name]) => name),
 		compilationChunk: `./${path.basename(outputFileOf(metafile, COMPILATION_MODULE))}`,
 	};
 }

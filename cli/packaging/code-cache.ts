@@ -17,34 +17,59 @@ import { OwnedDescriptors } from '../../runtime/sockets/owned-descriptors.ts';
 import { CONTROL_GENERATION, CONTROL_SLOTS } from '../../runtime/threads/control-words.ts';
 import { SharedRows } from '../../runtime/threads/shared-rows.ts';
 import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
-import { cacheAsset, THREAD_ENTRIES, type ThreadKind, threadAsset } from '../../runtime/threads/thread-source.ts';
+import { cacheAsset, NODE_MODULES_ASSET, type ThreadKind, threadAsset } from '../../runtime/threads/thread-source.ts';
 import type {
 	GenerationDelta,
 	MessageFromWorker,
 	MessageToWorker,
 	WorkerStartData,
 } from '../../runtime/worker/worker-messages.ts';
+import { BUNDLES_FILE, type Bundles } from './bundles.ts';
 import { sendSampleRequests } from './sample-client.ts';
 import { SAMPLE_CONFIGURATION, SAMPLE_PORT } from './sample-run.ts';
+import { isWorkerPart } from './worker-bundle.ts';
 
-const scriptsByKind = new Map(
-	(Object.keys(THREAD_ENTRIES) as ThreadKind[]).map(kind => {
-		const asset = threadAsset(kind);
-		return [kind, new Script(readFileSync(asset, 'latin1'), { filename: `svc-${asset}` })] as const;
-	}),
-);
+type Require = (name: string) => unknown;
+type BundleFunction = (require: Require, module?: object, exports?: object) => unknown;
 
-/** Runs a bundle as a thread of the given kind would. Returns the port with which the main thread talks to it. */
-function runBundle(kind: ThreadKind, workerData: object): MessagePort {
+const { threadBundles } = JSON.parse(readFileSync(BUNDLES_FILE, 'utf8')) as Bundles;
+const scriptsByAsset = new Map<string, Script>();
+
+function scriptOf(asset: string): Script {
+	return scriptsByAsset.getOrInsertComputed(
+		asset,
+		() => new Script(readFileSync(asset, 'latin1'), { filename: `svc-${asset}` }),
+	);
+}
+
+function evaluate(asset: string): BundleFunction {
+	return scriptOf(asset).runInThisContext() as BundleFunction;
+}
+
+/**
+ * Runs a bundle as a thread of the given kind would. Returns the port with which the main thread talks to it, and the function with
+ * which the bundle loads its parts.
+ */
+function runBundle(kind: ThreadKind, workerData: object): { readonly port: MessagePort; readonly load: Require } {
 	const requireModule = createRequire(import.meta.url);
-	const { port1, port2 } = new MessageChannel();
-	const runThread = scriptsByKind.get(kind)!.runInThisContext() as (require: (name: string) => unknown) => void;
-	runThread(name =>
+	const { port1: port, port2 } = new MessageChannel();
+	const requireOfNode = evaluate(NODE_MODULES_ASSET)(name =>
 		/^(node:)?worker_threads$/.test(name)
 			? { ...requireModule(name), parentPort: port2, workerData }
 			: requireModule(name),
-	);
-	return port1;
+	) as Require;
+	const bundles = new Map<string, { readonly exports: object }>();
+	const load = (name: string): unknown => {
+		if (!name.startsWith('./')) return requireOfNode(name);
+		const loadedBundle = bundles.get(name);
+		if (loadedBundle) return loadedBundle.exports;
+		const bundle = { exports: {} };
+		bundles.set(name, bundle);
+		evaluate(name.slice(2))(load, bundle, bundle.exports);
+		return bundle.exports;
+	};
+	load(`./${threadAsset(kind)}`);
+	return { port, load };
 }
 
 /** Sends a request to the compile thread and resolves to the reply. */
@@ -119,7 +144,7 @@ class InertTimer {
 }
 
 const processContext = { workingDirectory: process.cwd(), environment: {} };
-const compiler = runBundle('compiler', {
+const { port: compiler } = runBundle('compiler', {
 	etagKey: new Uint8Array(32),
 	activity: new ThreadActivity().memory,
 	...processContext,
@@ -151,7 +176,7 @@ const workerStartData: WorkerStartData & { readonly io: IoMode } = {
 };
 // Timers never expire here. Otherwise, the speed of the machine would determine which of them expire during the run.
 globalThis.setTimeout = globalThis.setInterval = (() => new InertTimer()) as never;
-const worker = runBundle('worker', workerStartData);
+const { port: worker, load } = runBundle('worker', workerStartData);
 const listeningDescriptor = await buildGeneration(worker, prepareResult.delta);
 control[CONTROL_GENERATION] = 1;
 postToWorker(worker, { type: 'activate' });
@@ -161,5 +186,6 @@ if (process.platform === 'linux' && listeningDescriptor !== undefined) {
 	// The server has closed the connection. The ping is answered only after the callbacks that this causes have run.
 	await pingWorker(worker);
 }
-for (const [kind, script] of scriptsByKind) writeFileSync(cacheAsset(threadAsset(kind)), script.createCachedData());
+for (const part of threadBundles.filter(isWorkerPart)) load(`./${part}`);
+for (const asset of threadBundles) writeFileSync(cacheAsset(asset), scriptOf(asset).createCachedData());
 process.exit();

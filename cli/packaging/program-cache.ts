@@ -9,8 +9,8 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { Script } from 'node:vm';
 import type { PrepareResult } from '../../runtime/compile/compiler-messages.ts';
-import { cacheAsset } from '../../runtime/threads/thread-source.ts';
-import { BUNDLES_FILE, type Bundles, FIRST_CHUNK, NODE_MODULES_SCRIPT, PACK_NAMES_SCRIPT } from './bundles.ts';
+import { cacheAsset, NODE_MODULES_ASSET } from '../../runtime/threads/thread-source.ts';
+import { BUNDLES_FILE, type Bundles, FIRST_CHUNK, PACK_NAMES_SCRIPT } from './bundles.ts';
 import { SAMPLE_CONFIGURATION } from './sample-run.ts';
 
 type BundleFunction = (...args: unknown[]) => unknown;
@@ -32,7 +32,7 @@ function evaluate(asset: string): unknown {
 	return script.runInThisContext();
 }
 
-const requireOfNode = (evaluate(NODE_MODULES_SCRIPT) as BundleFunction)(createRequire(import.meta.url)) as (
+const requireOfNode = (evaluate(NODE_MODULES_ASSET) as BundleFunction)(createRequire(import.meta.url)) as (
 	name: string,
 ) => unknown;
 (evaluate(PACK_NAMES_SCRIPT) as BundleFunction)();

@@ -17,8 +17,14 @@ export const THREAD_ENTRIES: { readonly [kind in ThreadKind]: string } = {
 };
 
 /**
+ * The asset with a function that takes Node's own `require`, and returns the function with which bundles load modules of Node (see
+ * defer-modules.js).
+ */
+export const NODE_MODULES_ASSET = 'node-modules.js';
+
+/**
  * Returns the name of the asset with the code of a kind of thread: the bundle of its entry point, wrapped in a function with the
- * parameter `require`. The code is ASCII.
+ * parameters `require`, `module` and `exports`. The code is ASCII.
  */
 export function threadAsset(kind: ThreadKind): string {
 	return `thread-${kind}.js`;
@@ -45,17 +51,18 @@ function evaluate(asset) {
 	const cachedData = read(asset.replace(/js$/, 'cache'));
 	return new Script(read(asset).latin1Slice(), { filename: 'svc-' + asset, cachedData }).runInThisContext();
 }
-const packages = new Map();
+const requireOfNode = evaluate('${NODE_MODULES_ASSET}')(require);
+const bundles = new Map();
 function load(name) {
-	if (!name.startsWith('./')) return require(name);
-	const loadedPackage = packages.get(name);
-	if (loadedPackage) return loadedPackage.exports;
+	if (!name.startsWith('./')) return requireOfNode(name);
+	const loadedBundle = bundles.get(name);
+	if (loadedBundle) return loadedBundle.exports;
 	const module = { exports: {} };
-	packages.set(name, module);
+	bundles.set(name, module);
 	evaluate(name.slice(2))(load, module, module.exports);
 	return module.exports;
 }
-evaluate('${threadAsset(kind)}')(load);
+load('./${threadAsset(kind)}');
 `;
 }
 

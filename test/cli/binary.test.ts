@@ -20,6 +20,7 @@ import { Script } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { version } from '../../cli/command/version.ts';
+import { isWorkerPart } from '../../cli/packaging/worker-bundle.ts';
 import { THREAD_CODE_VARIABLE } from '../../runtime/threads/thread-source.ts';
 import { freePorts, LAUNCHER, ROOT, SVC, temporaryFolder, until } from '../harness.ts';
 
@@ -64,10 +65,11 @@ binary('the build produces the installation files next to the binary, which can 
 
 binary('V8 accepts all code caches of the binary: those of the threads, and those of the program', () => {
 	const threads = readdirSync(threadCode).filter(name => name.endsWith('.js'));
-	assert.equal(threads.sort(), [
-		...['package-ajv.js', 'package-cel.js', 'package-markdown.js', 'package-yaml.js'],
+	assert.equal(threads.filter(name => !isWorkerPart(name)).sort(), [
+		...['node-modules.js', 'package-ajv.js', 'package-cel.js', 'package-markdown.js', 'package-yaml.js'],
 		...['thread-compiler.js', 'thread-pages.js', 'thread-passwords.js', 'thread-worker.js'],
 	]);
+	assert.ok(threads.some(name => /^worker-templates-handler-\w+\.js$/.test(name)));
 	for (const name of threads) {
 		const source = readFileSync(path.join(threadCode, name), 'latin1');
 		assert.not(/[^\0-\x7f]/.test(source), 'the source takes two bytes for each character');
