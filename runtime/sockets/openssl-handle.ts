@@ -33,9 +33,10 @@ const BIO_NO_CLOSE = 0;
 const VERIFY_OK = 0;
 const CERTIFICATE_EXPIRED = 10;
 
-/** Error numbers of libuv: canceled, reset by the client, the end of a stream. */
+/** Error numbers of libuv: canceled, reset by the client, closed by the client, the end of a stream. */
 const CANCELED = -125;
 const CONNECTION_RESET = -104;
+const BROKEN_PIPE = -32;
 const END_OF_STREAM = -4095;
 /** Maximum bytes of plaintext in one record. Longer writes are sent as several records in one call. */
 const MAX_RECORD_BYTES = 16_384;
@@ -633,9 +634,16 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		if (recordBytes === 0 || this.#isClosed) return 0;
 		const recordsAddress = thread.recordsAddress;
 		let acceptedBytes = 0;
-		if (this.#queuedWriteCount === 0)
-			acceptedBytes = Math.max(0, this.#poller.writeAt(this.#descriptor, recordsAddress, recordBytes));
-		if (acceptedBytes === recordBytes) return 0;
+		if (this.#queuedWriteCount === 0) {
+			const count = this.#poller.writeAt(this.#descriptor, recordsAddress, recordBytes);
+			if (count === recordBytes) return 0;
+			// Clients that only test the handshake reset the connection before the session tickets are sent.
+			if (count === CONNECTION_RESET || count === BROKEN_PIPE) {
+				this.#isBroken = true;
+				return count;
+			}
+			acceptedBytes = Math.max(0, count);
+		}
 		if (areAnswers) this.#waitingAnswerBytes += recordBytes - acceptedBytes;
 		return this.#enqueue(thread.library.copyBytes(recordsAddress + BigInt(acceptedBytes), recordBytes - acceptedBytes));
 	}

@@ -257,19 +257,20 @@ export class SocketPoller {
 	}
 
 	/**
-	 * Writes the bytes at an address. Returns the number of bytes that the system accepted, or −1 if it accepted none or an error
-	 * occurred.
+	 * Writes the bytes at an address. Returns the number of bytes that the system accepted, or a negative error number as Node uses
+	 * it.
 	 */
 	writeAt(descriptor: number, address: bigint, length: number): number {
-		return this.#write(descriptor, address, length);
+		const count = this.#write(descriptor, address, length);
+		return count >= 0 ? count : -this.#errno();
 	}
 
-	/** Writes bytes. Returns the same as {@link writeAt}. */
+	/** Writes bytes. Returns the number that the system accepted, or −1 if it accepted none or an error occurred. */
 	write(descriptor: number, bytes: Uint8Array): number {
 		return this.#write(descriptor, this.#addressOf(bytes), bytes.byteLength);
 	}
 
-	/** Writes text as Latin-1. Returns the same as {@link writeAt}. */
+	/** Writes text as Latin-1. Returns the same as {@link write}. */
 	writeText(descriptor: number, text: string): number {
 		const { length } = text;
 		if (length > MAX_TEXT_BYTES) return -1;

@@ -327,6 +327,38 @@ for (const by of ['Node', 'OpenSSL'] as const) {
 		await allClosed();
 	});
 
+	direct('tickets for a client that has reset the connection after its handshake are not written twice', async () => {
+		if (by !== 'OpenSSL' || opensslThread() === undefined) return;
+		const completedBefore = completed.length;
+		const stream = connect(port, '127.0.0.1').on('error', () => {});
+		await once(stream, 'connect');
+		let handle: StreamHandle | undefined;
+		let hasServerWritten = false;
+		const carrier = new Duplex({
+			read: () => {},
+			write: (bytes, _encoding, callback) => {
+				stream.write(bytes);
+				if (hasServerWritten) {
+					// The server is on this thread, so it has not read the end of the handshake yet.
+					stream.resetAndDestroy();
+					handle = lastHandle;
+					handle.writeBuffer = () => {
+						throw new Error('The tickets are written by Node.');
+					};
+				}
+				callback();
+			},
+		});
+		stream.on('data', bytes => {
+			hasServerWritten = true;
+			carrier.push(bytes);
+		});
+		connectTls({ socket: carrier, servername: 'example.test', rejectUnauthorized: false }).on('error', () => {});
+		await until('the handshake is complete', () => completed.length > completedBefore);
+		await allClosed();
+		assert.ok(handle);
+	});
+
 	direct('a connection that breaks at any moment affects no other', async () => {
 		for (let turn = 0; turn < 60; turn++) {
 			const raw = connect(port, '127.0.0.1');
