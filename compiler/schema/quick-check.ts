@@ -24,7 +24,7 @@ const ANNOTATION_KEYWORDS: ReadonlySet<string> = new Set([
 	'secret',
 ]);
 
-/** The checks of a schema and its definitions, each created on first use. */
+/** The checks of a schema, its definitions, properties and variants, each created on first use. */
 export class QuickChecks {
 	/** Checks a whole document against the schema. */
 	readonly rootCheck: QuickCheck;
@@ -152,10 +152,18 @@ export class QuickChecks {
 
 	#createFieldsCheck(schema: Schema): QuickCheck {
 		const { properties = {}, required = [], patternProperties = {}, additionalProperties: additional } = schema;
-		const propertyChecks = new Map(
-			Object.entries(properties as { [name: string]: Schema }).map(([k, s]) => [k, this.#createCheck(s)]),
-		);
+		const propertySchemas = properties as { readonly [name: string]: Schema };
+		/** The checks of the properties that documents have had so far. Most documents have few of them. */
+		const propertyChecks = new Map<string, QuickCheck>();
 		if (canHaveId(schema)) propertyChecks.set('@id', isObjectId);
+		const propertyCheck = (name: string): QuickCheck | undefined => {
+			let check = propertyChecks.get(name);
+			if (check === undefined && Object.hasOwn(propertySchemas, name)) {
+				check = this.#createCheck(propertySchemas[name]!);
+				propertyChecks.set(name, check);
+			}
+			return check;
+		};
 		const patternChecks = Object.entries(patternProperties as { [pattern: string]: Schema }).map(
 			([pattern, schema]) => ({
 				pattern: new RegExp(pattern, 'u'),
@@ -169,7 +177,7 @@ export class QuickChecks {
 			for (let at = 0; at < requiredNames.length; at++)
 				if ((value as Fields)[requiredNames[at]!] === undefined) return false;
 			for (const name in value) {
-				const check = propertyChecks.get(name);
+				const check = propertyCheck(name);
 				const field = (value as Fields)[name];
 				const matchingPatterns =
 					patternChecks.length === 0 ? patternChecks : patternChecks.filter(({ pattern }) => pattern.test(name));
@@ -184,18 +192,26 @@ export class QuickChecks {
 	}
 
 	#createUnionCheck({ oneOf, discriminator }: Schema): QuickCheck {
-		const variants = (oneOf as readonly Schema[]).map(variant => ({
-			schema: variant,
-			check: this.#createCheck(variant),
-		}));
+		const schemas = oneOf as readonly Schema[];
 		const tagName = (discriminator as { readonly propertyName: string } | undefined)?.propertyName;
 		// Exactly one variant must be valid. A check that returns false does not prove that its variant is invalid, so variants
 		// without a tag are told apart by type.
-		if (tagName === undefined) return createUntaggedCheck(variants);
-		const checksByTag = new Map(variants.map(({ schema, check }) => [this.#tagOf(schema, tagName), check]));
+		if (tagName === undefined) {
+			return createUntaggedCheck(schemas.map(schema => ({ schema, check: this.#createCheck(schema) })));
+		}
+		const schemasByTag = new Map(schemas.map(schema => [this.#tagOf(schema, tagName), schema]));
+		const checksByTag = new Map<unknown, QuickCheck>();
 		return value => {
 			if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-			return checksByTag.get((value as Fields)[tagName])?.(value) ?? false;
+			const tag = (value as Fields)[tagName];
+			let check = checksByTag.get(tag);
+			if (check === undefined) {
+				const schema = schemasByTag.get(tag);
+				if (schema === undefined) return false;
+				check = this.#createCheck(schema);
+				checksByTag.set(tag, check);
+			}
+			return check(value);
 		};
 	}
 
