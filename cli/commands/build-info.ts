@@ -1,7 +1,7 @@
 /** The command `svc build-info`: prints the version, platform and toolchain of this build, and how it does I/O and TLS. */
 import { isSea } from 'node:sea';
 import { chooseIoMode } from '../../runtime/sockets/io-mode.ts';
-import { tlsMode } from '../../runtime/sockets/tls-mode.ts';
+import { expectedTlsMode } from '../../runtime/sockets/tls-mode.ts';
 import type { Command } from '../command/command.ts';
 import { print } from '../command/terminal.ts';
 import { version } from '../command/version.ts';
@@ -17,7 +17,7 @@ export const buildInfo: Command = {
 				`toolchain: node ${process.version} (v8 ${process.versions.v8})`,
 				`form: ${isSea() ? 'single binary' : 'checkout'}`,
 				`io: ${chooseIoMode()}`,
-				`tls: ${tlsMode()}`,
+				`tls: ${expectedTlsMode()}`,
 				'',
 			].join('\n'),
 		);

@@ -36,8 +36,8 @@ export const PACK_NAMES_SCRIPT = 'pack-names.js';
 /** Modules of Node that are loaded when they are first used. Node loads its other modules before it runs a program. */
 const DEFERRED_MODULES: readonly string[] = [
 	...['child_process', 'crypto', 'dgram', 'dns', 'dns/promises', 'fs/promises', 'http', 'http2', 'https', 'inspector'],
-	...['module', 'net', 'os', 'perf_hooks', 'readline', 'readline/promises', 'stream/promises', 'tls', 'tty', 'v8'],
-	...['worker_threads', 'zlib'],
+	...['module', 'net', 'os', 'perf_hooks', 'readline', 'readline/promises', 'stream/promises', 'tls', 'tty'],
+	...['util', 'v8', 'worker_threads', 'zlib'],
 ];
 
 /** The pack that contains {@link FIRST_CHUNK}. */

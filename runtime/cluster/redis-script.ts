@@ -6,12 +6,17 @@ import type { RedisReply } from './redis-connection.ts';
 
 export class RedisScript {
 	readonly source: string;
-	/** The SHA-1 hash by which Redis knows the script, in hexadecimal. */
-	readonly hash: string;
+	/** See {@link hash}. Computed when it is needed, because scripts are created at each start, but few servers use Redis. */
+	#hash: string | undefined;
 
 	constructor(source: string) {
 		this.source = source;
-		this.hash = createHash('sha1').update(source).digest('hex');
+	}
+
+	/** The SHA-1 hash by which Redis knows the script, in hexadecimal. */
+	get hash(): string {
+		this.#hash ??= createHash('sha1').update(this.source).digest('hex');
+		return this.#hash;
 	}
 
 	/** Runs the script. Rejects with ClusterError after at most `limitMs` milliseconds. */

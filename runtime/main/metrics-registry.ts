@@ -23,7 +23,7 @@ import type { ScrapeResult } from '../metrics/scrape-memory.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
 import { garbageCollectionFamily, type NamedVitals, vitalFamilies } from '../metrics/vital-families.ts';
 import { ioMode } from '../sockets/io-mode.ts';
-import { tlsMode } from '../sockets/tls-mode.ts';
+import { expectedTlsMode } from '../sockets/tls-mode.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 import type { CacheReport } from './cache-registry.ts';
 import type { LastReload, RollbackHistory } from './load-record.ts';
@@ -173,7 +173,7 @@ function runtimeFamilies(gauges: RuntimeGauges): PlainFamily[] {
 		target: `${process.platform}-${process.arch}`,
 		node: process.version,
 		io: ioMode(),
-		tls: tlsMode(),
+		tls: expectedTlsMode(),
 	};
 	return [
 		plainFamily('std_config_last_reload_successful', 'Whether the last load was applied.', 'gauge', () =>

@@ -1,6 +1,5 @@
 /** Creates the components of the main thread of a running server, and connects them. */
 
-import { randomBytes } from 'node:crypto';
 import type { Settings } from '../../compiler/document/document.ts';
 import { Cluster } from '../cluster/cluster.ts';
 import { ConcurrencyTables } from '../concurrency-limits/concurrency-tables.ts';
@@ -16,6 +15,7 @@ import { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import { AccountFiles } from '../passwords/account-files.ts';
 import { PasswordQueue } from '../passwords/password-queue.ts';
 import { LimitTables } from '../rate-limits/limit-tables.ts';
+import { randomKey } from '../sockets/random-key.ts';
 import { CONTROL_SLOTS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import { InliningBudget } from '../threads/inlining-budget.ts';
@@ -120,7 +120,7 @@ export class RuntimeComponents {
 			provideTls: material => this.tlsControl.provideUpstreams(material),
 		});
 		this.compiler = new CompileService(
-			{ workingDirectory, environment, etagKey: randomBytes(32) },
+			{ workingDirectory, environment, etagKey: randomKey(32) },
 			(level, ...entry) => log(level, 'runtime', ...entry),
 			this.inliningBudget,
 		);

@@ -22,7 +22,7 @@ import { moduleEvents } from '../metrics/module-counters.ts';
 import { NO_SCRAPE, type ScrapeResult, scrapeToString } from '../metrics/scrape-memory.ts';
 import type { BequeathedDatagrams, BequeathedSockets } from '../sockets/bequeathed-sockets.ts';
 import { chooseIoMode, environmentIoMode, ioMode, setIoMode } from '../sockets/io-mode.ts';
-import { environmentTlsMode, tlsMode } from '../sockets/tls-mode.ts';
+import { environmentTlsMode, expectedTlsMode } from '../sockets/tls-mode.ts';
 import { startReclaimingProcessMemory, startReclaimingThreadMemory } from '../threads/memory-reclaimer.ts';
 import type { StallKind } from '../threads/stop-answering.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
@@ -154,7 +154,7 @@ export class Runtime implements RuntimeControl {
 			this.log('info', 'runtime', 'started without a configuration', {
 				threads: this.threads,
 				io: ioMode(),
-				tls: tlsMode(),
+				tls: expectedTlsMode(),
 			});
 			void this.#servingPool?.whenStarted().then(() => this.#components.inliningBudget.raise());
 			return;
@@ -196,7 +196,7 @@ export class Runtime implements RuntimeControl {
 		this.log('info', 'runtime', 'serving', {
 			threads: this.threads,
 			io: ioMode(),
-			tls: tlsMode(),
+			tls: expectedTlsMode(),
 			listeners: this.#components.listenerSockets.servedAddresses.map(socketText),
 		});
 	}

@@ -1,5 +1,5 @@
 /** A table with the usage of each key of a `rate_limit` zone, in memory that all threads share. */
-import { randomBytes } from 'node:crypto';
+
 import {
 	computeExcessMs,
 	fullAtAfterCharge,
@@ -7,6 +7,7 @@ import {
 	type Rate,
 	UNDECIDED,
 } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
+import { randomKey } from '../sockets/random-key.ts';
 import { HalfSipHash } from './half-sip-hash.ts';
 import { UnreportedUsage, type UsageReport, unreportedUsageWords } from './unreported-usage.ts';
 
@@ -311,6 +312,6 @@ export class LimitTable {
 
 /** Returns the secret in a shared word. The first thread that needs the secret creates it. */
 export function sharedSecret(words: Int32Array, index: number): number {
-	const newSecret = randomBytes(4).readInt32LE() || 1;
+	const newSecret = randomKey(4).readInt32LE() || 1;
 	return Atomics.compareExchange(words, index, 0, newSecret) || newSecret;
 }

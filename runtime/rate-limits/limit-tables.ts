@@ -1,7 +1,8 @@
 /** The tables of all zones of `rate_limit`, on the main thread. A successor of this process continues with their counts. */
-import { randomBytes } from 'node:crypto';
+
 import type { RateLimiterSettings } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import { monotonicNowMs } from '../clock/clock.ts';
+import { randomKey } from '../sockets/random-key.ts';
 import { readLimitTable, SECRET_WORDS, type UsedPlace, writeLimitTable } from './limit-table.ts';
 
 /** Maximum number of keys passed to a successor. If there are more, the keys that have used least are left out. */
@@ -44,7 +45,7 @@ export class LimitTables {
 	constructor(secret?: string, sharedTables: () => SharedTables | undefined = () => undefined) {
 		this.#sharedTables = sharedTables;
 		const inheritedSecret = Buffer.from(secret ?? '', 'base64');
-		this.#secret = inheritedSecret.length === SECRET_WORDS * 4 ? inheritedSecret : randomBytes(SECRET_WORDS * 4);
+		this.#secret = inheritedSecret.length === SECRET_WORDS * 4 ? inheritedSecret : randomKey(SECRET_WORDS * 4);
 	}
 
 	/** The secret in Base64. */

@@ -6,6 +6,7 @@ import {
 	type ForeignLibrary,
 	findOpenssl,
 	foreignSignature,
+	hasOpensslFunctions,
 	type LibrarySimulation,
 } from './foreign-library.ts';
 import { registerStapleCallback } from './ocsp-staple.ts';
@@ -379,6 +380,11 @@ export function findOpensslThread(simulated?: LibrarySimulation): OpensslThread 
 	} catch {
 		return undefined;
 	}
+}
+
+/** Reports whether the threads of this process can use OpenSSL directly. */
+export function isOpensslAvailable(): boolean {
+	return directIoProblem() === undefined && hasOpensslFunctions(Object.keys(SIGNATURES));
 }
 
 let currentThread: OpensslThread | undefined | null = null;

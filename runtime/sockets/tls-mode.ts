@@ -1,5 +1,5 @@
 /** Selects the implementation of TLS for accepted connections: OpenSSL itself or Node's objects. */
-import { opensslThread } from './openssl-thread.ts';
+import { isOpensslAvailable, opensslThread } from './openssl-thread.ts';
 
 /**
  * `openssl` calls the OpenSSL that Node contains, which needs `direct` I/O; `node` uses Node's own TLS objects. Both modes
@@ -22,6 +22,11 @@ let isOpensslWanted = environmentTlsMode() !== 'node';
  */
 export function tlsMode(): TlsMode {
 	return isOpensslWanted && opensslThread() !== undefined ? 'openssl' : 'node';
+}
+
+/** Returns the {@link tlsMode} of the threads of this process, without preparing this thread for TLS. */
+export function expectedTlsMode(): TlsMode {
+	return isOpensslWanted && isOpensslAvailable() ? 'openssl' : 'node';
 }
 
 /** Selects the implementation of TLS, for tests of both: OpenSSL itself where it is available, or Node's. */

@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { lstat, unlink } from 'node:fs/promises';
 import path from 'node:path';
+import { lazily } from '../../compiler/exchange/lazily.ts';
 import { machineId, processStartTime } from './file-locks.ts';
 
 /** The suffix of the names of unfinished files. */
@@ -12,15 +13,15 @@ const ABANDONED_AFTER_MS = 3_600_000;
 const MAX_NAME_CHARACTERS = 60;
 const WRITER_PATTERN = /\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{12}\.unfinished$/;
 
-/** A hash of the machine, its boot and its PID namespace; undefined where processes cannot be distinguished. */
-const MACHINE_DIGEST = processStartTime(process.pid) === '' ? undefined : shortDigest(machineId());
+/** A hash of the machine, its boot and its PID namespace; empty where processes cannot be distinguished. */
+const machineDigest = lazily(() => (processStartTime(process.pid) === '' ? '' : shortDigest(machineId())));
 
 /** Returns the name under which a file is written before it is renamed to `file`. */
 export function unfinishedName(file: string): string {
 	const random = randomBytes(6).toString('hex');
 	const prefix = unfinishedPrefix(file);
-	if (MACHINE_DIGEST === undefined) return `${prefix}${random}${UNFINISHED_SUFFIX}`;
-	return `${prefix}${MACHINE_DIGEST}-${process.pid}-${processStartTime(process.pid)}-${random}${UNFINISHED_SUFFIX}`;
+	if (machineDigest() === '') return `${prefix}${random}${UNFINISHED_SUFFIX}`;
+	return `${prefix}${machineDigest()}-${process.pid}-${processStartTime(process.pid)}-${random}${UNFINISHED_SUFFIX}`;
 }
 
 /**
@@ -45,7 +46,7 @@ export async function removeIfAbandoned(file: string): Promise<void> {
 /** Reports whether the writer ran on this machine and has exited. */
 function isOrphan(file: string): boolean {
 	const match = WRITER_PATTERN.exec(file);
-	return match !== null && match[1] === MACHINE_DIGEST && processStartTime(Number(match[2])) !== match[3];
+	return match !== null && match[1] === machineDigest() && processStartTime(Number(match[2])) !== match[3];
 }
 
 function shortDigest(text: string): string {

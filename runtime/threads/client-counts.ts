@@ -1,6 +1,7 @@
 /** Counters for any number of client addresses in a fixed amount of memory shared by all threads. */
-import { randomInt } from 'node:crypto';
+
 import { parseIp } from '../../compiler/exchange/ip-address.ts';
+import { randomKey } from '../sockets/random-key.ts';
 
 /** Number of counters (cells) in a line. The row of each thread has two lines. */
 const CELLS_PER_LINE = 16_384;
@@ -76,7 +77,8 @@ export function clientKey(address: string): string {
 
 /** Returns the seed in a shared cell; the first thread creates it. */
 export function sharedHashSeed(cells: Int32Array, cell: number): number {
-	const newSeed = randomInt(1, 2 ** 31);
+	// Between 1 and 2³¹ - 1.
+	const newSeed = randomKey(4).readUInt32LE() >>> 1 || 1;
 	return Atomics.compareExchange(cells, cell, 0, newSeed) || newSeed;
 }
 

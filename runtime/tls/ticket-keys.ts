@@ -2,7 +2,7 @@
  * Session ticket keys (RFC 5077) of one process, which all its threads share. The previous key is kept until the next rotation,
  * so that sessions can still be resumed after a rotation.
  */
-import { randomBytes } from 'node:crypto';
+import { randomKey } from '../sockets/random-key.ts';
 
 /** Size of a key in bytes, in Node's format: the key name, the HMAC secret and the AES secret. */
 export const TICKET_KEY_BYTES = 48;
@@ -17,7 +17,7 @@ export class TicketKeys {
 
 	/** @param inheritedKeys The keys of the predecessor, whose sessions can then be resumed. */
 	constructor(inheritedKeys: readonly Uint8Array[] = []) {
-		this.#keys = inheritedKeys.length > 0 ? inheritedKeys : [randomBytes(TICKET_KEY_BYTES)];
+		this.#keys = inheritedKeys.length > 0 ? inheritedKeys : [randomKey(TICKET_KEY_BYTES)];
 	}
 
 	/** All keys, newest first. The newest one encrypts. */
@@ -27,7 +27,7 @@ export class TicketKeys {
 
 	/** Adds a new key and drops the oldest one. */
 	rotate(): readonly Uint8Array[] {
-		this.#keys = [randomBytes(TICKET_KEY_BYTES), ...this.#keys.slice(0, MAX_KEYS - 1)];
+		this.#keys = [randomKey(TICKET_KEY_BYTES), ...this.#keys.slice(0, MAX_KEYS - 1)];
 		return this.#keys;
 	}
 }
