@@ -105,6 +105,8 @@ export class Response {
 	trailers: HeaderList | undefined = undefined;
 	/** Number of bytes of the body that have been written to the client. The protocol counts them. */
 	bytesSent: number = 0;
+	/** Why the body could not be sent completely, although the client was still there. Set by the protocol, for logs. */
+	failure: string | undefined = undefined;
 }
 
 /** What a protocol does for an exchange besides writing its response. */

@@ -160,7 +160,9 @@ export class AccessLogger implements AccessLog {
 		const place = handler !== '' || x.error !== undefined ? configPlace : undefined;
 		// Configurations that use the UUID as a request id need it in the log.
 		const uuid = x.variable(UUID_VARIABLE);
-		const isRepeatable = uuid === undefined && x.proxyFacts === undefined && x.log?.fields === undefined;
+		const { failure } = response;
+		const isRepeatable =
+			uuid === undefined && x.proxyFacts === undefined && x.log?.fields === undefined && failure === undefined;
 		const previousResponse = this.#lastResponse;
 		if (
 			isRepeatable &&
@@ -181,6 +183,7 @@ export class AccessLogger implements AccessLog {
 		if (x.fileSource !== '') responseText += `,"file":"${x.fileSource}"`;
 		if (x.contentCoding !== '') responseText += `,"encoding":"${x.contentCoding}"`;
 		if (x.cacheStatus !== '') responseText += `,"cache":"${x.cacheStatus}"`;
+		if (failure !== undefined && proxyFacts?.failure === undefined) responseText += `,"error":${jsonString(failure)}`;
 		if (handler !== '') responseText += `,"handler":"${handler}"`;
 		if (place !== undefined) responseText += `,"at":${this.#placeText.toJson(place)}`;
 		if (uuid !== undefined) responseText += `,"uuid":"${uuid as string}"`;

@@ -1,5 +1,6 @@
 /** Receives exchanges from a listener's protocol: finds the site in the current generation, runs it, and records the end. */
 
+import { proxyFactsOf } from '../../compiler/codegen/context/proxy-facts.ts';
 import { redirectToHttps } from '../../compiler/codegen/plan/https-redirect.ts';
 import { redirectPort } from '../../compiler/codegen/site-table.ts';
 import { asBrokenResponse } from '../../compiler/exchange/broken-response.ts';
@@ -190,6 +191,7 @@ export class RequestHost implements ProtocolHost {
 			const place = generation.placeOf(x);
 			for (let i = 0; i < logs.length; i++) logs[i]!.record(x, this.logsCredentials, place);
 		}
+		if (x.response.failure !== undefined) this.#logCutShort(x, x.response.failure, generation.placeOf(x));
 		if (this.#thread.logsDebug) this.#thread.log(createDebugEntry(x, generation.placeOf(x)));
 		generations.onExchangeEnded(generation);
 	}
@@ -272,6 +274,25 @@ export class RequestHost implements ProtocolHost {
 				spanID: x.log?.fields?.spanID,
 				cause: isHttpError && error.cause instanceof Error ? error.cause.message : undefined,
 				stack: unexpectedCause instanceof Error ? unexpectedCause.stack : undefined,
+			},
+		});
+	}
+
+	/** Logs that a response is incomplete, although the client has received its status. Pools log failures of upstreams. */
+	#logCutShort(x: Exchange, cause: string, at: string | undefined): void {
+		if (proxyFactsOf(x)?.failure !== undefined) return;
+		this.#thread.log({
+			level: 'warn',
+			logger: 'http.log.error',
+			message: 'a response was cut short',
+			fields: {
+				status: x.response.status,
+				site: x.siteName,
+				method: x.received.method,
+				host: x.received.authority,
+				path: x.received.path,
+				at,
+				cause,
 			},
 		});
 	}

@@ -1,6 +1,7 @@
 /** Writes the responses of one connection: framing, joined writes, and streaming with backpressure. */
 import { Buffer } from 'node:buffer';
 import { type Body, type BodySource, isStream } from '../../../compiler/exchange/body.ts';
+import { bodyFailureText, WRONG_LENGTH } from '../../../compiler/exchange/broken-response.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
@@ -290,17 +291,17 @@ export class ResponseWriter implements OutputOwner {
 			let piece: Uint8Array | null | Promise<Uint8Array | null>;
 			try {
 				piece = source.pull();
-			} catch {
-				this.#abort();
+			} catch (error) {
+				this.#abort(bodyFailureText(error));
 				hasEnded = true;
 				break;
 			}
 			if (piece instanceof Promise) {
 				piece.then(
 					bytes => this.#pieceArrived(source, bytes),
-					() => {
+					error => {
 						if (this.#bodySource !== source) return;
-						this.#abort();
+						this.#abort(bodyFailureText(error));
 						this.#endResponse();
 					},
 				);
@@ -358,8 +359,7 @@ export class ResponseWriter implements OutputOwner {
 			const source = this.#bodySource!;
 			this.#bodySource = undefined;
 			if (this.#remainingBytes > 0) {
-				// The body has fewer bytes than announced. Closing the connection is the only way to tell the client.
-				this.#socket.destroy();
+				this.#abort(WRONG_LENGTH);
 				return true;
 			}
 			if (this.#isChunked) {
@@ -376,7 +376,7 @@ export class ResponseWriter implements OutputOwner {
 		if (length === 0) return false;
 		if (this.#remainingBytes >= 0) {
 			if (length > this.#remainingBytes) {
-				this.#abort();
+				this.#abort(WRONG_LENGTH);
 				return true;
 			}
 			this.#remainingBytes -= length;
@@ -408,8 +408,9 @@ export class ResponseWriter implements OutputOwner {
 		this.#resume();
 	}
 
-	/** Closes the connection, so that the client sees that the body is incomplete. */
-	#abort(): void {
+	/** Closes the connection, which is the only way to tell the client that the body is incomplete. */
+	#abort(failure: string): void {
+		this.#exchange!.response.failure = failure;
 		const source = this.#bodySource;
 		this.#bodySource = undefined;
 		source?.cancel();

@@ -1,5 +1,6 @@
 /** Sends the body of one stream as the flow-control windows allow, one frame per turn (RFC 9113 §5.2). */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
+import { bodyFailureText, WRONG_LENGTH } from '../../../compiler/exchange/broken-response.ts';
 import { MAX_WINDOW } from './frame-codes.ts';
 import { MAX_FRAME_PAYLOAD } from './limits.ts';
 
@@ -34,8 +35,8 @@ export interface OutputOwner {
 	bodyBytesSent(byteCount: number): void;
 	/** Called when the body has been sent. `isStreamEnded` is true if the stream has ended; otherwise, trailers follow. */
 	bodyEnded(source: BodySource | undefined, isStreamEnded: boolean): void;
-	/** Called when the body cannot be sent completely. The stream must then be reset. */
-	bodyBroken(): void;
+	/** Called when the body cannot be sent completely, with the reason. The stream must then be reset. */
+	bodyBroken(failure: string): void;
 	/** Called with true when the client has stopped accepting data, and with false when it accepts data again. */
 	sendingBlocked(isBlocked: boolean): void;
 	/** Reports whether the stream must be ended separately from the body's last frame, for example because trailers follow. */
@@ -193,7 +194,7 @@ export class StreamOutput {
 		}
 		if (this.#remainingBytes >= 0) {
 			if (pieceBytesLeft > this.#remainingBytes) {
-				this.#failBody();
+				this.#failBody(WRONG_LENGTH);
 				return TURN_WAITS;
 			}
 			this.#remainingBytes -= frameBytes;
@@ -245,7 +246,7 @@ export class StreamOutput {
 		const piece = this.#pull();
 		if (piece !== undefined) {
 			if (piece.length === 0) return TURN_MORE;
-			this.#failBody();
+			this.#failBody(WRONG_LENGTH);
 			return TURN_WAITS;
 		}
 		if (!this.#isSourceEnded || !this.#isActive) return TURN_WAITS;
@@ -265,17 +266,17 @@ export class StreamOutput {
 		try {
 			this.#hasPulled = true;
 			piece = source.pull(this.#pullBytes);
-		} catch {
-			this.#failBody();
+		} catch (error) {
+			this.#failBody(bodyFailureText(error));
 			return undefined;
 		}
 		if (piece instanceof Promise) {
 			this.#isPulling = true;
 			piece.then(
 				bytes => this.#pieceArrived(source, bytes),
-				() => {
+				error => {
 					this.#isPulling = false;
-					if (this.#bodySource === source) this.#failBody();
+					if (this.#bodySource === source) this.#failBody(bodyFailureText(error));
 				},
 			);
 			return undefined;
@@ -314,7 +315,7 @@ export class StreamOutput {
 
 	#endBody(): number {
 		if (this.#remainingBytes > 0) {
-			this.#failBody();
+			this.#failBody(WRONG_LENGTH);
 			return TURN_WAITS;
 		}
 		const source = this.#bodySource;
@@ -326,9 +327,9 @@ export class StreamOutput {
 	}
 
 	/** Cancels the output. The stream is reset, so that the client notices that the body is incomplete. */
-	#failBody(): void {
+	#failBody(failure: string): void {
 		this.cancel();
-		this.#owner.bodyBroken();
+		this.#owner.bodyBroken(failure);
 	}
 
 	#setBlocked(isBlocked: boolean): void {

@@ -511,7 +511,8 @@ export class Http2Stream implements ExchangeTransport, BodyFeeder, OutputOwner, 
 		}
 	}
 
-	bodyBroken(): void {
+	bodyBroken(failure: string): void {
+		if (this.#exchange) this.#exchange.response.failure = failure;
 		this.#session.resetStream(this, this.#session.resetCodes.internal);
 		this.#session.sendPending();
 	}

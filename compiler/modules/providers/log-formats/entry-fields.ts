@@ -9,7 +9,7 @@ export const ENTRY_FIELD_PATHS: readonly string[] = [
 	...['resumed', 'version', 'cipher_suite', 'proto', 'server_name', 'ech'].map(prefixWith('request>tls')),
 	...['client_common_name', 'client_serial'].map(prefixWith('request>tls')),
 	...['address', 'tries', 'latency', 'error'].map(prefixWith('upstream')),
-	...['upstream_attempts>*', 'file', 'encoding', 'cache', 'handler', 'at', 'uuid'],
+	...['upstream_attempts>*', 'file', 'encoding', 'cache', 'error', 'handler', 'at', 'uuid'],
 ];
 
 function prefixWith(parent: string): (name: string) => string {
