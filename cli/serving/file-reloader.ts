@@ -1,6 +1,7 @@
 /** Reloads a server's configuration from its file: on a signal, or when a watched file has changed. */
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { LoadOutcome } from '../../runtime/main/control.ts';
+import { STILL_SERVED } from '../../runtime/main/load-outcomes.ts';
 import type { Runtime } from '../../runtime/main/runtime.ts';
 import { firstLineOf } from '../command/failure-report.ts';
 import { refusalSentence } from '../command/refusal.ts';
@@ -87,7 +88,9 @@ export class FileReloader {
 			if (outcome.result === 'refused' && process.stderr.isTTY) printError(`${answer.details}${answer.message}\n`);
 		} catch (error) {
 			answer = { isServed: false, message: firstLineOf(error), details: '' };
-			runtime.log('error', 'config', 'the configuration could not be reloaded', { cause: answer.message });
+			runtime.log('error', 'config', `the configuration could not be reloaded; ${STILL_SERVED}`, {
+				cause: answer.message,
+			});
 		}
 		this.#serviceManager()?.notifyReloaded(answer.isServed ? answer.message : `Reload failed: ${answer.message}`);
 		writeAnswer(runtime, { began, ...answer });

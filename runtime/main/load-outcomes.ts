@@ -8,6 +8,9 @@ import { TlsRefused } from '../tls/tls-control.ts';
 import type { LoadOutcome } from './control.ts';
 import { BuildRefused, NoResponsiveThread, WorkerLostError } from './worker-pool-host.ts';
 
+/** The end of log entries about loads that change nothing, for whoever sees only the log after a signal. */
+export const STILL_SERVED = 'the previous one stays in use';
+
 /** The outcome of a load that arrives while the server stops. */
 export const STOPPING_OUTCOME: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
 
@@ -88,7 +91,7 @@ export function createLoadEntry(source: string, outcome: LoadOutcome): LogEntry 
 			return {
 				level: 'error',
 				logger,
-				message: 'configuration refused',
+				message: `configuration refused; ${STILL_SERVED}`,
 				fields: { source, problems: errors.map(placedMessage) },
 			};
 		})
@@ -107,7 +110,7 @@ export function createLoadEntry(source: string, outcome: LoadOutcome): LogEntry 
 		.with({ result: 'failed' }, ({ message: cause }) => ({
 			level: 'error',
 			logger,
-			message: 'configuration not applied',
+			message: `configuration not applied; ${STILL_SERVED}`,
 			fields: { source, cause },
 		}))
 		.exhaustive();

@@ -142,7 +142,15 @@ processes('SIGUSR1 and SIGHUP reload the file; an invalid file changes nothing; 
 	await until('the new text', async () => (await body(port)) === 'two');
 	writeFileSync(path.join(folder, 'Configfile'), 'nonsense {');
 	server.child.kill('SIGUSR1');
-	await until('a refusal in the log', () => server.output().includes('configuration refused'));
+	await until('a refusal in the log', () =>
+		server.output().includes('configuration refused; the previous one stays in use'),
+	);
+	assert.is(await body(port), 'two');
+	rmSync(path.join(folder, 'Configfile'));
+	server.child.kill('SIGHUP');
+	await until('a missing file in the log', () =>
+		server.output().includes('the configuration could not be reloaded; the previous one stays in use'),
+	);
 	assert.is(await body(port), 'two');
 	assert.not.match(server.output(), 'Debugger');
 	assert.is(await server.stop(), 0);

@@ -182,7 +182,7 @@ load('a refused load leaves the old document in use and readable byte for byte',
 		assert.equal(await runtime.readConfig([]), before);
 		assert.is((await get()).body, 'one');
 		assert.is(runtime.generation, 1);
-		assert.ok(log.entries.some(entry => entry.msg === 'configuration refused'));
+		assert.ok(log.entries.some(entry => entry.msg === 'configuration refused; the previous one stays in use'));
 	});
 });
 
