@@ -63,8 +63,18 @@ export const UPSTREAM_STATE = {
 	key: 12,
 	/** For a dynamic address: the time of its last use. */
 	usedAt: 13,
+	/** 1 from the report that the upstream has failed too often to the report that it answers again. */
+	isReportedFailing: 14,
+	/** Time of the last report that the upstream has failed too often; 0 if there has been none. */
+	reportedAt: 15,
+	/** Number of times that the upstream has failed too often since that report. */
+	unreportedFailings: 16,
+	/** Time of the first report of this kind since the upstream last answered. */
+	failingSince: 17,
 } as const;
-const STATE_SIZE = 16;
+/** Offset of the times of an upstream's latest failures. */
+export const FAILURE_TIMES_OFFSET = 18;
+const STATE_SIZE = FAILURE_TIMES_OFFSET;
 
 /** The layout of a pool's memory, which depends on the pool's settings. */
 export interface PoolLayout {

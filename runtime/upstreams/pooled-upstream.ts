@@ -132,6 +132,7 @@ export class PooledUpstream implements Upstream {
 		if (record.isMeasured) health.observeLatency(latencyMs, now);
 		const isTooSlow = passive !== undefined && passive.maxLatencyMs > 0 && latencyMs >= passive.maxLatencyMs;
 		if (isUnhealthy || isTooSlow) this.#recordFail(record, responseText(status, latencyMs), now);
+		else if (passive) this.#recordSuccess(record, now);
 		if (!circuit) return;
 		const hasFailed = passive?.isUnhealthyStatus ? isUnhealthy : status >= 500;
 		const change = circuit.endRequest(isProbe, hasFailed, latencyMs, now);
@@ -166,9 +167,17 @@ export class PooledUpstream implements Upstream {
 	}
 
 	#recordFail({ health, passive }: UpstreamRecord, cause: string, now: number): void {
-		if (!health.recordFail(now)) return;
+		const report = health.recordFail(now);
+		if (!report) return;
+		const change = report.isRepeated ? 'still_failing' : 'failing';
 		const pauseMs = passive?.failDurationMs ?? 0;
-		this.#onAvailabilityChange?.({ upstream: this.address, change: 'failing', cause, pauseMs });
+		this.#onAvailabilityChange?.({ upstream: this.address, change, cause, pauseMs, times: report.times });
+	}
+
+	#recordSuccess({ health }: UpstreamRecord, now: number): void {
+		const failedForMs = health.recordSuccess(now);
+		if (failedForMs !== undefined)
+			this.#onAvailabilityChange?.({ upstream: this.address, change: 'recovered', failedForMs });
 	}
 
 	#endFailedRequest(
@@ -183,8 +192,10 @@ export class PooledUpstream implements Upstream {
 	}
 
 	#reportCircuit(circuit: CircuitBreaker, change: 'opened' | 'closed', cause: string): void {
-		const pauseMs = change === 'opened' ? circuit.openForMs : 0;
-		this.#onAvailabilityChange?.({ upstream: this.address, change, cause, pauseMs });
+		const { address: upstream } = this;
+		this.#onAvailabilityChange?.(
+			change === 'closed' ? { upstream, change } : { upstream, change, cause, pauseMs: circuit.openForMs },
+		);
 	}
 }
 

@@ -1,6 +1,6 @@
 /** The health of one upstream: active checks, passive failures, and slow start. */
 import type { PassiveHealth } from './passive-health.ts';
-import { type PoolMemory, UPSTREAM_STATE } from './pool-memory.ts';
+import { FAILURE_TIMES_OFFSET, type PoolMemory, UPSTREAM_STATE } from './pool-memory.ts';
 import { millisecondsBetween } from './process-clock.ts';
 
 /** Fraction of its usual requests that a recovered upstream gets at the beginning of its slow start. */
@@ -8,6 +8,19 @@ const INITIAL_SHARE = 0.1;
 
 /** Milliseconds in which a recorded latency decays to about a third. */
 const LATENCY_DECAY_MS = 10_000;
+
+/** Milliseconds after which it is reported again that an upstream still fails. */
+const REPEAT_INTERVAL_MS = 600_000;
+/** Minimum milliseconds between two reports of failures if the upstream has answered in between. */
+const FLAP_INTERVAL_MS = 60_000;
+
+/** What is to be reported about an upstream that has failed too often. */
+export interface FailureReport {
+	/** True if it has not answered since the last report. */
+	readonly isRepeated: boolean;
+	/** Number of times that it has failed too often since the last report. */
+	readonly times: number;
+}
 
 /** The health of one upstream, which all threads share in the pool's memory. */
 export class UpstreamHealth {
@@ -17,6 +30,7 @@ export class UpstreamHealth {
 	readonly #passiveHealth: PassiveHealth | undefined;
 	/** Duration of slow start in milliseconds; 0 for none. */
 	readonly #slowStartMs: number;
+	readonly #failureReports: FailureReports;
 
 	constructor(memory: PoolMemory, slot: number, passiveHealth: PassiveHealth | undefined, slowStartMs: number) {
 		this.#words = memory.words;
@@ -24,6 +38,7 @@ export class UpstreamHealth {
 		this.#ringSize = memory.layout.ringSize;
 		this.#passiveHealth = passiveHealth;
 		this.#slowStartMs = slowStartMs;
+		this.#failureReports = new FailureReports(memory, slot);
 	}
 
 	/** True if active checks have failed. */
@@ -54,13 +69,27 @@ export class UpstreamHealth {
 		return count;
 	}
 
-	/** Counts a passive failure and records its time. Returns true if the upstream may no longer be used because of it. */
-	recordFail(now: number): boolean {
-		if (!this.#passiveHealth) return false;
+	/**
+	 * Counts a passive failure and records its time. Returns what is to be reported if the upstream may no longer be used because of
+	 * it.
+	 */
+	recordFail(now: number): FailureReport | undefined {
+		if (!this.#passiveHealth) return undefined;
 		const wasFailing = this.#hasTooManyFails(now, this.#passiveHealth);
 		const failureNumber = Atomics.add(this.#words, this.#stateStart + UPSTREAM_STATE.fails, 1) >>> 0;
 		Atomics.store(this.#words, this.#stateStart + FAILURE_TIMES_OFFSET + (failureNumber % this.#ringSize), now);
-		return !wasFailing && this.#hasTooManyFails(now, this.#passiveHealth);
+		if (wasFailing || !this.#hasTooManyFails(now, this.#passiveHealth)) return undefined;
+		return this.#failureReports.recordFailing(now);
+	}
+
+	/**
+	 * Records a response that is not a passive failure. Returns for how many milliseconds the upstream was reported as failing, if it
+	 * is to be reported that it answers again; otherwise undefined.
+	 */
+	recordSuccess(now: number): number | undefined {
+		// A response to a request from before the failures shows nothing.
+		if (!this.#passiveHealth || this.#hasTooManyFails(now, this.#passiveHealth)) return undefined;
+		return this.#failureReports.recordSuccess(now);
 	}
 
 	/** Reports whether the number of recent passive failures is low enough for the upstream to be used. */
@@ -125,5 +154,54 @@ export class UpstreamHealth {
 	}
 }
 
-/** Offset of the failure times in an upstream's state. */
-const FAILURE_TIMES_OFFSET = 16;
+/**
+ * The reports about one upstream, on which all threads agree through the pool's memory. An upstream that stays down fails too often
+ * once per `fail_duration`, because it is tried again each time.
+ */
+class FailureReports {
+	readonly #words: Int32Array;
+	readonly #stateStart: number;
+
+	constructor(memory: PoolMemory, slot: number) {
+		this.#words = memory.words;
+		this.#stateStart = memory.stateIndex(slot);
+	}
+
+	/** Counts that the upstream has failed too often. Returns what is to be reported about it; undefined if nothing. */
+	recordFailing(now: number): FailureReport | undefined {
+		const isRepeated = this.#load(UPSTREAM_STATE.isReportedFailing) === 1;
+		const times = Atomics.add(this.#words, this.#stateStart + UPSTREAM_STATE.unreportedFailings, 1) + 1;
+		const reportedAt = this.#load(UPSTREAM_STATE.reportedAt);
+		const elapsedMs = millisecondsBetween(reportedAt, now);
+		const intervalMs = isRepeated ? REPEAT_INTERVAL_MS : FLAP_INTERVAL_MS;
+		// The clock wraps: after 24 days, the difference is negative.
+		if (reportedAt !== 0 && elapsedMs >= 0 && elapsedMs < intervalMs) return undefined;
+		if (!this.#replace(UPSTREAM_STATE.reportedAt, reportedAt, now || 1)) return undefined;
+		this.#store(UPSTREAM_STATE.unreportedFailings, 0);
+		if (!isRepeated) this.#store(UPSTREAM_STATE.failingSince, now);
+		this.#store(UPSTREAM_STATE.isReportedFailing, 1);
+		return { isRepeated, times };
+	}
+
+	/**
+	 * Records a successful response of an upstream that may be used. Returns the milliseconds since the report that it fails, if its
+	 * return is to be reported; otherwise undefined.
+	 */
+	recordSuccess(now: number): number | undefined {
+		if (this.#load(UPSTREAM_STATE.isReportedFailing) === 0) return undefined;
+		if (!this.#replace(UPSTREAM_STATE.isReportedFailing, 1, 0)) return undefined;
+		return millisecondsBetween(this.#load(UPSTREAM_STATE.failingSince), now);
+	}
+
+	#load(offset: number): number {
+		return Atomics.load(this.#words, this.#stateStart + offset);
+	}
+
+	#store(offset: number, value: number): void {
+		Atomics.store(this.#words, this.#stateStart + offset, value);
+	}
+
+	#replace(offset: number, expected: number, value: number): boolean {
+		return Atomics.compareExchange(this.#words, this.#stateStart + offset, expected, value) === expected;
+	}
+}

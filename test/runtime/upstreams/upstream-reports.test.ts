@@ -79,6 +79,38 @@ test('an upstream that requests make unavailable is logged once, with the cause,
 	});
 });
 
+test('an upstream that is tried again and still fails is not logged again, but its first answer is', async () => {
+	let answer = 'HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n';
+	let requestCount = 0;
+	const up = await scriptedUpstream(socket =>
+		onRequestHead(socket, () => {
+			requestCount++;
+			socket.write(answer);
+		}),
+	);
+	closingUpstreams.push(up);
+	const upstreams = { to: [up.address], fail_duration: 20, unhealthy_status: ['503'] };
+	const sites = [{ addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline: [{ handler: 'proxy', upstreams }] }];
+	await withServer({ sites } as unknown as Document, {}, async ({ get, log }) => {
+		const logged = () => log.entries.filter(({ logger }) => logger === 'http.reverse_proxy');
+		await eventually('the upstream has been tried several times', async () => {
+			await get();
+			return requestCount >= 4;
+		});
+		answer = OK;
+		await eventually('it answers', async () => (await get()).status === 200);
+		await eventually('its answer is reported', () => logged().length > 1);
+		assert.equal(
+			logged().map(({ level, msg, upstream }) => [level, msg, upstream]),
+			[
+				['warn', 'an upstream has failed too often and is not used for a while', up.address],
+				['info', 'an upstream that had failed too often answers again', up.address],
+			],
+		);
+		assert.ok((logged()[1]!.failed_for_ms as number) >= 60);
+	});
+});
+
 test("each upstream appears in the Admin API's list, the metrics and log entries", async () => {
 	const up = await scriptedUpstream(socket => onRequestHead(socket, () => socket.write(OK)));
 	closingUpstreams.push(up);

@@ -50,6 +50,48 @@ test('failures are counted correctly when the clock wraps', () => {
 	assert.ok(of.isPassing((2 ** 31 - 10 + 1000) | 0));
 });
 
+test('an upstream that stays down is reported once, then rarely with a count, and again when it answers', () => {
+	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 10_000, max_fails: 1 };
+	const [one, two] = createMemories(settings).map(memory => health(memory, settings)) as [
+		UpstreamHealth,
+		UpstreamHealth,
+	];
+	// The clock wraps in the middle.
+	const startedAt = 2 ** 31 - 300_000;
+	const at = (milliseconds: number): number => (startedAt + milliseconds) | 0;
+	assert.is(one.recordSuccess(at(0)), undefined, 'an upstream that has never failed');
+	assert.equal(one.recordFail(at(0)), { isRepeated: false, times: 1 });
+	assert.is(two.recordFail(at(1)), undefined, 'a failure of a request that was in progress');
+	assert.is(two.recordSuccess(at(2)), undefined, 'a response to an earlier request');
+	const reports: unknown[] = [];
+	for (let i = 1; i <= 125; i++) {
+		const report = (i % 2 === 0 ? one : two).recordFail(at(i * 10_001));
+		if (report) reports.push([i, report]);
+	}
+	assert.equal(reports, [
+		[60, { isRepeated: true, times: 60 }],
+		[120, { isRepeated: true, times: 60 }],
+	]);
+	assert.is(two.recordSuccess(at(1_270_000)), 1_270_000);
+	assert.is(one.recordSuccess(at(1_270_001)), undefined);
+});
+
+test('an upstream that alternates between failures and answers is reported at most once per minute', () => {
+	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 1000, max_fails: 1 };
+	const of = health(createMemories(settings)[0]!, settings);
+	const reports: unknown[] = [];
+	for (let second = 1; second <= 130; second += 2) {
+		const report = of.recordFail(second * 1000);
+		const failedForMs = of.recordSuccess(second * 1000 + 1500);
+		if (report || failedForMs !== undefined) reports.push([second, report?.times, failedForMs]);
+	}
+	assert.equal(reports, [
+		[1, 1, 1500],
+		[61, 30, 1500],
+		[121, 30, 1500],
+	]);
+});
+
 test('a recovering upstream gets gradually more requests', () => {
 	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 100, slow_start: 1000 };
 	const of = health(createMemories(settings)[0]!, settings);
