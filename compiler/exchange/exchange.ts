@@ -107,6 +107,8 @@ export class Response {
 	bytesSent: number = 0;
 	/** Why the body could not be sent completely, although the client was still there. Set by the protocol, for logs. */
 	failure: string | undefined = undefined;
+	/** True if an attacker could have shortened the body without being noticed, so that it must not be stored. */
+	mayBeTruncated: boolean = false;
 }
 
 /** What a protocol does for an exchange besides writing its response. */

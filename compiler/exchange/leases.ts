@@ -66,6 +66,8 @@ export interface UpstreamResponse {
 	readonly body: Body;
 	readonly protocol: string;
 	readonly upgradedStream: Duplex | undefined;
+	/** True if an attacker on the network path could have shortened the body without being noticed. */
+	readonly mayBeTruncated?: boolean;
 }
 
 /** The phase in which an exchange with an upstream failed. */

@@ -1,6 +1,7 @@
 /** A socket to an upstream. Its events go to its current owner: first the dialer, then the connection. */
 import type { OnReadOpts, Socket } from 'node:net';
 import type { ClientSocket } from './client-socket.ts';
+import { hasCloseNotify, type TlsConnectionAddress } from './close-notify.ts';
 import { type DirectSocket, type SocketOwner, toDirectSocket } from './direct-socket.ts';
 
 /**
@@ -51,6 +52,11 @@ export class UpstreamSocket implements SocketOwner {
 	holder: UpstreamSocketOwner;
 	/** Protocol negotiated by TLS: `h2`, `http/1.1`, or '' for none. */
 	protocol = '';
+	/**
+	 * For a connection over TLS: its address, by which OpenSSL knows how the upstream has ended it; null if that cannot be known.
+	 * Undefined without TLS.
+	 */
+	tlsConnection: TlsConnectionAddress | null | undefined = undefined;
 	#socket: Socket | undefined = undefined;
 	#directSocket: DirectSocket | undefined = undefined;
 	#socketError: Error | undefined = undefined;
@@ -149,6 +155,20 @@ export class UpstreamSocket implements SocketOwner {
 		socket.destroy();
 		this.attachDirect(directSocket, memory);
 		return directSocket;
+	}
+
+	/** True over TLS if it cannot be known how the upstream ends the connection. */
+	get hidesTruncation(): boolean {
+		return this.tlsConnection === null;
+	}
+
+	/**
+	 * To be called when the other side has closed its half: reports whether the end is known to be unauthenticated, because the
+	 * connection uses TLS and no `close_notify` has arrived.
+	 */
+	get isTruncated(): boolean {
+		const { tlsConnection } = this;
+		return !!tlsConnection && this.#socket?.destroyed === false && !hasCloseNotify(tlsConnection);
 	}
 
 	/** The socket's descriptor; −1 over TLS, or if it is closed. */

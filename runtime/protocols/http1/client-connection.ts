@@ -293,7 +293,11 @@ export class ClientConnection
 			case 'close': {
 				const body = this.#createBody(head, 'close');
 				if (start < end) this.#wantsData = body.push(this.#blockReader.takePiece(data, start, end, body.readsAhead));
-				this.#reportResponse(call, toUpstreamResponse(head, body));
+				const response = toUpstreamResponse(head, body);
+				this.#reportResponse(
+					call,
+					this.#upstreamSocket.hidesTruncation ? { ...response, mayBeTruncated: true } : response,
+				);
 				return;
 			}
 			case 'upgrade': {
@@ -478,6 +482,11 @@ export class ClientConnection
 				this.#failClosed('within the response body');
 				break;
 			case 'close':
+				if (this.#upstreamSocket.isTruncated) {
+					// Without framing, only `close_notify` shows that the end is not an attacker's (RFC 9112 §9.8).
+					this.#failClosed('without close_notify, so the response may be incomplete');
+					break;
+				}
 				this.#body!.end(undefined);
 				this.#responseEnded(false);
 				break;

@@ -2,6 +2,7 @@
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
+import { takeStartedConnection, watchCloseNotify } from '../../sockets/close-notify.ts';
 import type { ClientTarget, DialAttempt, Dialer, DialOptions, DialOwner } from '../../sockets/dialer.ts';
 import { dialDirectly } from '../../sockets/direct-dialing.ts';
 import {
@@ -85,15 +86,21 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 		const { tunnel, header, tls, outerTls } = prelude;
 		if (options.connectTimeout > 0) this.#startTimeout(options.connectTimeout, 'connecting timed out');
 		if (tls && !tunnel && !header && !outerTls) {
+			const tlsOptions = tls.options();
+			const isWatched = watchCloseNotify(tlsOptions.secureContext!);
 			const connectOptions = {
 				...socketSettings(target, options),
-				...tls.options(),
+				...tlsOptions,
 				onread: upstreamSocket.readOptions(options.readBuffer()),
 			};
 			const socket = connectTls(connectOptions as ConnectionOptions);
 			this.#socket = socket;
 			upstreamSocket.attach(socket, false);
-			socket.on('connect', () => this.#startTimeout(tls.handshakeTimeoutMs, 'the TLS handshake timed out'));
+			socket.on('connect', () => {
+				// Node's listener, which was added first, has just begun the handshake.
+				upstreamSocket.tlsConnection = (isWatched && takeStartedConnection()) || null;
+				this.#startTimeout(tls.handshakeTimeoutMs, 'the TLS handshake timed out');
+			});
 			this.#awaitHandshake(socket, tls);
 			return;
 		}
@@ -150,12 +157,16 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 		if (header) socket.write(header);
 		if (!tls) {
 			socket.removeAllListeners('close');
+			if (this.#prelude.outerTls) this.#upstreamSocket.tlsConnection = null;
 			this.#upstreamSocket.attach(socket, true);
 			this.#finishDialing();
 			return;
 		}
 		this.#startTimeout(tls.handshakeTimeoutMs, 'the TLS handshake timed out');
-		const tlsSocket = connectTls({ ...tls.options(), socket, allowHalfOpen: true } as ConnectionOptions);
+		const tlsOptions = tls.options();
+		const isWatched = watchCloseNotify(tlsOptions.secureContext!);
+		const tlsSocket = connectTls({ ...tlsOptions, socket, allowHalfOpen: true } as ConnectionOptions);
+		this.#upstreamSocket.tlsConnection = (isWatched && takeStartedConnection()) || null;
 		socket.removeAllListeners('close');
 		this.#socket = tlsSocket;
 		this.#upstreamSocket.attach(tlsSocket, true);

@@ -545,6 +545,7 @@ function resetResponse(x: Exchange, earlierHeaders: HeaderList): void {
 	response.headers = earlierHeaders.clone();
 	response.body = null;
 	response.status = 0;
+	response.mayBeTruncated = false;
 	response.trailers = undefined;
 }
 

@@ -52,7 +52,7 @@ export function storeResponse(
 	const { status, headers, body } = response;
 	// A failure, or a response whose client has left, does not show whether the next response may be stored.
 	const refusalOutcome = x.isGone || status >= 500 ? 'failed' : 'private';
-	if (!isStorable(rules, x, response, times, requestDirectives)) return refusalOutcome;
+	if (response.mayBeTruncated || !isStorable(rules, x, response, times, requestDirectives)) return refusalOutcome;
 	const length = bodyLength(body);
 	if (length !== undefined && length > rules.maxBodyBytes) return refusalOutcome;
 	// A body shorter than its declared length is incomplete.

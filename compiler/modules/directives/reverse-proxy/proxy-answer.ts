@@ -42,6 +42,7 @@ export function answerFromUpstream(
 ): void | Promise<void> {
 	facts.answeredAt = performance.now();
 	facts.response = upstreamResponse;
+	if (upstreamResponse.mayBeTruncated === true) x.response.mayBeTruncated = true;
 	const { headers } = upstreamResponse;
 	if (upstreamResponse.upgradedStream) {
 		joinStreams(x, upstreamResponse, upgrade, settings);

@@ -58,4 +58,8 @@ export const TRANSPORT_PAGE: readonly string[] = [
 	'Certificates and keys are reloaded when their files change. `transport fastcgi { … }` uses FastCGI, with the options of',
 	'`php_fastcgi`: `root`, `split`, `env`, `resolve_root_symlink`, `dial_timeout`, `read_timeout`, `write_timeout`, `keepalive`',
 	'and `capture_stderr`.',
+	'',
+	'A response over TLS that has neither a length nor chunks must end with `close_notify`: without it, an attacker may have cut it off',
+	'(RFC 9112 §9.8). It then counts as incomplete, as in Caddy: the client sees that, and it is logged and never stored by a `cache`. With',
+	'`node` I/O, the server cannot know how the connection ended: such responses are passed on, but never stored.',
 ];
