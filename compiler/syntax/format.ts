@@ -21,6 +21,7 @@
  * - in a Configfile, `} else` stays on its line, a `{` below a `let` line stays on its own, and the value of `name="a  b"` is quoted text.
  */
 import { isWhiteSpace } from './characters.ts';
+import { scanWord } from './scan-word.ts';
 
 /** Maximum number of tabs by which a line is indented. */
 const maxIndent = 10;
@@ -369,17 +370,11 @@ class FormatMachine {
 
 	#readComment(char: string): void {
 		if (char !== '\n') {
-			const atWordStart =
-				this.#hashInWord && this.#lastPrinted !== '\r' && isWhiteSpace(this.#lastPrinted.charCodeAt(0));
-			const startsText = atWordStart && this.#opensMultilineText(char);
-			if (atWordStart && char === '#') this.#hashInWord = false;
-			if (atWordStart && char === '<' && this.#matches(heredocWordAtEnd)) this.#print('\\');
-			this.#print(char);
-			if (!startsText) return;
-			this.#inComment = false;
-			this.#afterSpace = false;
-			if (char === '<') this.#mayOpenHeredoc = true;
-			else this.#openQuote = char as '"' | '`';
+			const followsSpace = this.#lastPrinted !== '\r' && isWhiteSpace(this.#lastPrinted.charCodeAt(0));
+			const atWordStart = this.#hashInWord && (followsSpace || this.#wordEnded);
+			this.#wordEnded = false;
+			if (!atWordStart) this.#print(char);
+			else this.#readAfterHashInWord(char);
 			return;
 		}
 		this.#inComment = false;
@@ -388,6 +383,49 @@ class FormatMachine {
 		if (this.#endsContinuedComment()) this.#printNewline();
 		this.#beginLine();
 		this.#afterImport = false;
+	}
+
+	/** Processes the first character of a word after a `#` that is part of an earlier word, so that no comment has begun. */
+	#readAfterHashInWord(char: string): void {
+		if (char === '<') {
+			const opensHeredoc = this.#matches(heredocOpening);
+			if (this.#matches(heredocWordAtEnd)) this.#print('\\');
+			this.#print(char);
+			if (!opensHeredoc) return;
+			this.#inComment = false;
+			this.#afterSpace = false;
+			this.#mayOpenHeredoc = true;
+			return;
+		}
+		if (char === '"' || char === '`' || char === '\\') {
+			const { quote, end, unterminated } = scanWord(this.#input, this.#offset);
+			if (quote !== 'none' || unterminated) {
+				this.#readQuotedWord(char, end);
+				return;
+			}
+		}
+		if (char === '#') this.#hashInWord = false;
+		this.#print(char);
+	}
+
+	/** Copies a quoted word if it is on one line. Otherwise, begins to read it; what follows it on its last line is formatted. */
+	#readQuotedWord(char: string, end: number): void {
+		const word = this.#input.slice(this.#offset, end);
+		if (!word.includes('\n')) {
+			this.#output += word;
+			this.#lastPrinted = word.at(-1)!;
+			this.#offset = end - 1;
+			this.#wordEnded = true;
+			return;
+		}
+		this.#print(char);
+		this.#inComment = false;
+		this.#afterSpace = false;
+		if (char !== '\\') this.#openQuote = char as '"' | '`';
+		else {
+			this.#afterBackslash = true;
+			this.#backslashBeginsWord = true;
+		}
 	}
 
 	/**
@@ -404,15 +442,6 @@ class FormatMachine {
 	#matches(regexp: RegExp): boolean {
 		regexp.lastIndex = this.#offset;
 		return regexp.test(this.#input);
-	}
-
-	/** Reports whether a character opens a quote that extends beyond this line, or a heredoc. */
-	#opensMultilineText(char: string): boolean {
-		if (char === '<') return this.#matches(heredocOpening);
-		if (char !== '"' && char !== '`') return false;
-		const lineEnd = this.#input.indexOf('\n', this.#offset);
-		const close = this.#input.indexOf(char, this.#offset + 1);
-		return lineEnd !== -1 && (close === -1 || close > lineEnd);
 	}
 
 	/** Prepares for a word that is the first on a line of the input or of the output. */
