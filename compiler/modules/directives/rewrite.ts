@@ -61,8 +61,9 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 	summary: 'Changes the path and the query of the request.',
 	documentation: [
 		'Only the components in the target change: `/x` keeps the query, `?a=b` keeps the path, `/x?` clears the query. The',
-		'client does not notice. Placeholders read the original request; in the query their values are encoded, except that',
-		'`{query}` is inserted verbatim. A single argument is always the target; of two, the first is the matcher.',
+		'client does not notice. A path without a slash at its beginning gets one. Placeholders read the original request; in the',
+		'query their values are encoded, except that `{query}` is inserted verbatim. A single argument is always the target; of two,',
+		'the first is the matcher.',
 		'',
 		'```',
 		'rewrite /old/* /new{path}',
