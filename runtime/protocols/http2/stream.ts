@@ -1,5 +1,7 @@
 /** One stream: a request, its exchange, and its response (RFC 9113 §5.1, §8.1). */
+import { Buffer } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
 import { type Body, type BodySource, bodyLength, isStream } from '../../../compiler/exchange/body.ts';
 import {
 	type ConnectionInfo,

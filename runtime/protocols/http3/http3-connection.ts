@@ -1,4 +1,6 @@
 /** One HTTP/3 connection: its control streams, its requests, and its shutdown (RFC 9114). */
+import { Buffer } from 'node:buffer';
+import { performance } from 'node:perf_hooks';
 import type { ConnectionInfo, TlsInfo } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { QuicClose, QuicConnection, QuicConnectionOwner, QuicStream } from '../../sockets/quic/quic-connection.ts';
@@ -391,7 +393,11 @@ export class Http3Connection
 			this.#outputQueue.run();
 			while (!this.#hasEnded && this.#requestGate.startWaiting(this.engine.now)) this.#outputQueue.run();
 		}
-		for (const request of this.#waitingHeads.splice(0)) this.#flushHead(request);
+		if (this.#waitingHeads.length > 0) {
+			const waitingHeads = this.#waitingHeads;
+			this.#waitingHeads = [];
+			for (const request of waitingHeads) this.#flushHead(request);
+		}
 		this.#isProcessing = false;
 		if (this.#hasEnded || this.#requestsById.size > 0) return;
 		if (this.#shutdownStep > 1) this.#endGracefully();

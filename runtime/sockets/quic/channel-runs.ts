@@ -8,6 +8,8 @@
  * releases of OpenSSL in which they are known to have the signatures below. With all others, connections are run by
  * `SSL_handle_events`.
  */
+import { performance } from 'node:perf_hooks';
+import { type ForeignFunction, foreignFunctions } from '../foreign-functions.ts';
 import {
 	type ForeignCalls,
 	type ForeignLibrary,
@@ -15,6 +17,7 @@ import {
 	foreignSignature,
 	type LibrarySimulation,
 } from '../foreign-library.ts';
+import { uncheckedFunctionsOf } from '../unchecked-functions.ts';
 
 /** The releases of OpenSSL whose internal functions have the signatures that this file and send-buffers.ts use. */
 export const KNOWN_RELEASES: RegExp = /^3\.5\.\d+(?:\+|$)/;
@@ -30,6 +33,8 @@ const SIGNATURES = {
  */
 const RESULT_BYTES = 64;
 const TWO_POWER_32 = 2 ** 32;
+/** QUIC_REACTOR_TICK_FLAG_CHANNEL_ONLY: messages of TLS are not processed. */
+const WITHOUT_TLS = 1;
 /** The value of both 32-bit halves of the next event's time if there is no next event. */
 const NEVER = 0xffff_ffff;
 const NANOSECONDS_PER_MILLISECOND = 1e6;
@@ -37,11 +42,17 @@ const NANOSECONDS_PER_MILLISECOND = 1e6;
 /** Runs the connections of one thread. */
 export class ChannelRuns {
 	readonly #functions: ForeignCalls<keyof typeof SIGNATURES>;
+	/** The function that runs a channel, for calls that do not call back into JavaScript. */
+	readonly #uncheckedSubtick: ForeignFunction;
 	readonly #resultWords: Uint32Array;
 	readonly #resultPointer: bigint;
 
 	constructor(library: ForeignLibrary<keyof typeof SIGNATURES>) {
 		this.#functions = library.functions;
+		const { ossl_quic_channel_subtick } = SIGNATURES;
+		this.#uncheckedSubtick = uncheckedFunctionsOf(foreignFunctions()!, {
+			ossl_quic_channel_subtick,
+		}).ossl_quic_channel_subtick;
 		const result = Buffer.allocUnsafeSlow(RESULT_BYTES).fill(0);
 		this.#resultWords = new Uint32Array(result.buffer);
 		this.#resultPointer = library.addressOf(result);
@@ -57,14 +68,34 @@ export class ChannelRuns {
 		this.#functions.ossl_quic_channel_subtick(channel, this.#resultPointer, 0);
 	}
 
-	/** Time at which the connection of the last run must run again, by `performance.now()`; Infinity for never. */
-	get dueAt(): number {
-		const [low, high] = this.#resultWords as unknown as [number, number];
-		if (high === NEVER && low === NEVER) return Infinity;
-		// OpenSSL uses the system's time, whose milliseconds are rounded down here: the next run may be up to one millisecond late,
-		// but never early.
-		return performance.now() + (high * TWO_POWER_32 + low) / NANOSECONDS_PER_MILLISECOND - Date.now();
+	/** Does the same for a connection whose handshake is complete, so that OpenSSL calls none of our callbacks. */
+	runEstablished(channel: bigint): void {
+		this.#uncheckedSubtick(channel, this.#resultPointer, 0);
 	}
+
+	/**
+	 * Sends the output of a connection that has run just before. Its handshake must be complete, and TLS must have nothing to process
+	 * or to send.
+	 */
+	send(channel: bigint): void {
+		this.#uncheckedSubtick(channel, this.#resultPointer, WITHOUT_TLS);
+	}
+
+	/** Time at which the connection of the last run must run again, by `Date.now()`; Infinity for never. */
+	get dueDate(): number {
+		const words = this.#resultWords;
+		const low = words[0]!;
+		const high = words[1]!;
+		if (high === NEVER && low === NEVER) return Infinity;
+		return (high * TWO_POWER_32 + low) / NANOSECONDS_PER_MILLISECOND;
+	}
+}
+
+/** Converts a time by `Date.now()` to a time by `performance.now()`. */
+export function dateToClock(date: number): number {
+	// OpenSSL uses the system's time, whose milliseconds are rounded down here: the next run may be up to one millisecond late,
+	// but never early.
+	return date === Infinity ? Infinity : performance.now() + date - Date.now();
 }
 
 /** Looks up the functions. Returns undefined if one is missing, or the release of OpenSSL is not known. */

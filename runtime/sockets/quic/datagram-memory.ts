@@ -28,9 +28,13 @@ export const MAX_REPLIES = 64;
 export interface DatagramPath {
 	/** `sockaddr` of the peer. */
 	readonly peer: Buffer;
+	/** The bytes of `peer`, as integers. */
+	readonly peerWords: Int32Array;
 	readonly peerPointer: bigint;
+	/** Size of the peer's `sockaddr` in bytes. */
+	readonly peerBytes: number;
 	/** The control message for sending from the address that the peer sent to; empty if the system did not report it. */
-	readonly control: Buffer;
+	readonly controlWords: Int32Array;
 	/** The address that the peer sent to; '' if the system did not report it. */
 	readonly localAddress: string;
 	/** Time (`performance.now()`) until which datagrams on this path are sent one by one, without GSO. */
@@ -43,10 +47,16 @@ export class DatagramMemory {
 	readonly received: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * RECEIVED_MESSAGE_BYTES);
 	/** The `sockaddr`s of the peers that sent the received messages. */
 	readonly peerAddresses: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * PEER_ADDRESS_BYTES);
+	/** The bytes of `peerAddresses`, as integers. */
+	readonly peerAddressWords: Int32Array = wordsOf(this.peerAddresses);
 	/** The control data of received messages. */
 	readonly controls: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * CONTROL_BYTES);
+	/** The bytes of `controls`, as integers. */
+	readonly controlWords: Int32Array = wordsOf(this.controls);
 	/** The message headers for `recvmmsg`. */
 	readonly incomingHeaders: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * MESSAGE_HEADER_BYTES).fill(0);
+	/** The bytes of `incomingHeaders`, as integers. */
+	readonly incomingHeaderWords: Int32Array = wordsOf(this.incomingHeaders);
 	/** Datagrams to send, each at a multiple of {@link SENT_DATAGRAM_BYTES}. */
 	readonly outgoingPayloads: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * SENT_DATAGRAM_BYTES);
 	/** The length in bytes of each datagram in {@link outgoingPayloads}. */
@@ -62,12 +72,18 @@ export class DatagramMemory {
 	/** The `iovec`s of the datagrams to send. */
 	readonly outgoingVectors: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * 16).fill(0);
 	readonly outgoingControls: Buffer = Buffer.allocUnsafeSlow(MAX_SENT_DATAGRAMS * CONTROL_BYTES).fill(0);
+	/** The bytes of `outgoingHeaders`, `outgoingVectors` and `outgoingControls`, as integers. */
+	readonly outgoingHeaderLongs: BigUint64Array = new BigUint64Array(this.outgoingHeaders.buffer);
+	readonly outgoingHeaderWords: Int32Array = wordsOf(this.outgoingHeaders);
+	readonly outgoingVectorWords: Int32Array = wordsOf(this.outgoingVectors);
+	readonly outgoingControlWords: Int32Array = wordsOf(this.outgoingControls);
 	readonly receivedPointer: bigint;
 	readonly outgoingPayloadsPointer: bigint;
 	readonly incomingHeadersPointer: bigint;
-	readonly outgoingHeadersPointer: bigint;
-	readonly outgoingVectorsPointer: bigint;
-	readonly outgoingControlsPointer: bigint;
+	/** The address of each message header, vector and control message for sending. */
+	readonly outgoingHeaderPointers: readonly bigint[];
+	readonly outgoingVectorPointers: readonly bigint[];
+	readonly outgoingControlPointers: readonly bigint[];
 	/** The `iovec`s into which messages are received. */
 	readonly #receiveVectors: Buffer = Buffer.allocUnsafeSlow(MAX_RECEIVED_MESSAGES * 16).fill(0);
 
@@ -75,9 +91,9 @@ export class DatagramMemory {
 		this.receivedPointer = library.addressOf(this.received);
 		this.outgoingPayloadsPointer = library.addressOf(this.outgoingPayloads);
 		this.incomingHeadersPointer = library.addressOf(this.incomingHeaders);
-		this.outgoingHeadersPointer = library.addressOf(this.outgoingHeaders);
-		this.outgoingVectorsPointer = library.addressOf(this.outgoingVectors);
-		this.outgoingControlsPointer = library.addressOf(this.outgoingControls);
+		this.outgoingHeaderPointers = pointersInto(library, this.outgoingHeaders, MESSAGE_HEADER_BYTES);
+		this.outgoingVectorPointers = pointersInto(library, this.outgoingVectors, 16);
+		this.outgoingControlPointers = pointersInto(library, this.outgoingControls, CONTROL_BYTES);
 		const peerAddressesPointer = library.addressOf(this.peerAddresses);
 		const controlsPointer = library.addressOf(this.controls);
 		const receiveVectorsPointer = library.addressOf(this.#receiveVectors);
@@ -89,9 +105,17 @@ export class DatagramMemory {
 			this.incomingHeaders.writeBigUInt64LE(receiveVectorsPointer + BigInt(i * 16), headerOffset + 16);
 			this.incomingHeaders.writeBigUInt64LE(1n, headerOffset + 24);
 			this.incomingHeaders.writeBigUInt64LE(controlsPointer + BigInt(i * CONTROL_BYTES), headerOffset + 32);
+			this.resetIncomingHeader(i);
 		}
 		for (let i = 0; i < MAX_SENT_DATAGRAMS; i++)
 			this.outgoingVectors.writeBigUInt64LE(this.outgoingPayloadsPointer + BigInt(i * SENT_DATAGRAM_BYTES), i * 16);
+	}
+
+	/** Sets the sizes in a message header for `recvmmsg`, in whose place the kernel has written the sizes of what it received. */
+	resetIncomingHeader(index: number): void {
+		const word = (index * MESSAGE_HEADER_BYTES) / 4;
+		this.incomingHeaderWords[word + 2] = PEER_ADDRESS_BYTES;
+		this.incomingHeaderWords[word + 10] = CONTROL_BYTES;
 	}
 
 	/** Appends a copy of a datagram to those that wait to be sent. */
@@ -99,6 +123,17 @@ export class DatagramMemory {
 		this.outgoingPayloads.set(datagram, this.waitingCount * SENT_DATAGRAM_BYTES);
 		this.outgoingLengths[this.waitingCount] = datagram.length;
 	}
+}
+
+/** Returns the addresses of the elements of an array. */
+function pointersInto(library: QuicLibrary, memory: Buffer, elementBytes: number): bigint[] {
+	const start = library.addressOf(memory);
+	return Array.from({ length: memory.length / elementBytes }, (_, i) => start + BigInt(i * elementBytes));
+}
+
+/** Returns memory as integers in the byte order of the processor. */
+export function wordsOf(memory: Buffer): Int32Array {
+	return new Int32Array(memory.buffer, memory.byteOffset, memory.length >> 2);
 }
 
 /** Replies to be sent together, each to an address of its own. */

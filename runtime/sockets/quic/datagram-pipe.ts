@@ -92,12 +92,18 @@ export class DatagramPipe {
 
 	/**
 	 * Puts received datagrams into the pair of BIOs. `received` has two numbers for each datagram: its offset in
-	 * `DatagramMemory.received`, and its length. `fromIndex` is the index of the first number to use. Returns the index of the
-	 * first number not used; OpenSSL must process the datagrams before the next call.
+	 * `DatagramMemory.received`, and its length. `fromIndex` is the index of the first number to use, `endIndex` follows the last
+	 * one. Returns the index of the first number not used; OpenSSL must process the datagrams before the next call.
 	 */
-	putDatagrams(listener: bigint, received: readonly number[], fromIndex: number, peerPointer: bigint): number {
+	putDatagrams(
+		listener: bigint,
+		received: readonly number[],
+		fromIndex: number,
+		endIndex: number,
+		peerPointer: bigint,
+	): number {
 		const { words, longs, bigInts } = this.#input;
-		const maxCount = Math.min(MAX_PUT_DATAGRAMS, (received.length - fromIndex) / 2);
+		const maxCount = Math.min(MAX_PUT_DATAGRAMS, (endIndex - fromIndex) / 2);
 		let count = 0;
 		for (; count < maxCount; count++) {
 			const length = received[fromIndex + count * 2 + 1]!;
@@ -129,8 +135,14 @@ export class DatagramPipe {
 	 * Hands at most {@link MAX_INJECTED_DATAGRAMS} received datagrams to OpenSSL, without the pair of BIOs. The connection must run
 	 * before the next call. The parameters and the result are the same as for {@link putDatagrams}.
 	 */
-	injectDatagrams(listener: bigint, received: readonly number[], fromIndex: number, peerPointer: bigint): number {
-		const end = Math.min(received.length, fromIndex + 2 * MAX_INJECTED_DATAGRAMS);
+	injectDatagrams(
+		listener: bigint,
+		received: readonly number[],
+		fromIndex: number,
+		endIndex: number,
+		peerPointer: bigint,
+	): number {
+		const end = Math.min(endIndex, fromIndex + 2 * MAX_INJECTED_DATAGRAMS);
 		for (let index = fromIndex; index < end; index += 2)
 			this.#inject(listener, received[index]!, received[index + 1]!, peerPointer);
 		return end;

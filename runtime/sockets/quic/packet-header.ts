@@ -18,14 +18,23 @@ export type PacketKind = 'initial' | 'long' | 'short' | 'unknown_version' | 'noi
 export class PacketHeader {
 	kind: PacketKind = 'noise';
 	version = 0;
-	destinationId = '';
 	sourceId = '';
+	/** The two halves of the connection ID in a short header, as signed integers. */
+	shortIdHigh = 0;
+	shortIdLow = 0;
+	#destinationId: string | undefined = '';
 	/**
 	 * Offset at which the token of an Initial packet begins. `tokenEnd` is the offset at which it ends; the two are equal if there
 	 * is no token.
 	 */
 	tokenStart = 0;
 	tokenEnd = 0;
+
+	get destinationId(): string {
+		// The ID of a short header is converted only when it is needed, because nearly all datagrams have one.
+		this.#destinationId ??= textOfHalf(this.shortIdHigh) + textOfHalf(this.shortIdLow);
+		return this.#destinationId;
+	}
 
 	/** Reads the header of the packet that starts at `start`. Never throws. */
 	read(bytes: Buffer, start: number, end: number): PacketKind {
@@ -34,7 +43,7 @@ export class PacketHeader {
 	}
 
 	#read(bytes: Buffer, start: number, end: number): PacketKind {
-		this.destinationId = '';
+		this.#destinationId = '';
 		this.sourceId = '';
 		const length = end - start;
 		if (length < 1) return 'noise';
@@ -44,8 +53,9 @@ export class PacketHeader {
 			// bytes is never valid (§10.3).
 			if ((firstByte & 0x40) === 0 || length < 1 + SERVER_ID_BYTES + 12) return 'noise';
 			this.version = QUIC_VERSION_1;
-			this.destinationId = bytes.toString('latin1', start + 1, start + 1 + SERVER_ID_BYTES);
-			this.sourceId = '';
+			this.#destinationId = undefined;
+			this.shortIdHigh = readHalf(bytes, start + 1);
+			this.shortIdLow = readHalf(bytes, start + 5);
 			return 'short';
 		}
 		if (length < 7) return 'noise';
@@ -55,7 +65,7 @@ export class PacketHeader {
 		if (sourceStart >= end) return 'noise';
 		const sourceLength = bytes[sourceStart]!;
 		if (sourceStart + 1 + sourceLength > end) return 'noise';
-		this.destinationId = bytes.toString('latin1', start + 6, sourceStart);
+		this.#destinationId = bytes.toString('latin1', start + 6, sourceStart);
 		this.sourceId = bytes.toString('latin1', sourceStart + 1, sourceStart + 1 + sourceLength);
 		// Version 0 means version negotiation, which only servers send.
 		if (this.version === 0) return 'noise';
@@ -77,6 +87,22 @@ export class PacketHeader {
 		this.tokenEnd = this.tokenStart + length;
 		return this.tokenEnd <= end;
 	}
+}
+
+/** Returns four bytes as a signed integer. */
+function readHalf(bytes: Buffer, at: number): number {
+	return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!;
+}
+
+function textOfHalf(half: number): string {
+	return String.fromCharCode((half >> 24) & 0xff, (half >> 16) & 0xff, (half >> 8) & 0xff, half & 0xff);
+}
+
+/** Returns four characters of a connection ID, from `at` on, as {@link PacketHeader} returns the halves of a short header's ID. */
+export function halfOfText(id: string, at: number): number {
+	return (
+		(id.charCodeAt(at) << 24) | (id.charCodeAt(at + 1) << 16) | (id.charCodeAt(at + 2) << 8) | id.charCodeAt(at + 3)
+	);
 }
 
 /**

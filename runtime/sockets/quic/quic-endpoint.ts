@@ -4,6 +4,7 @@
  * server does not support moving a connection to another address anyway.
  */
 
+import { performance } from 'node:perf_hooks';
 import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sockets.ts';
 import { readSocketAddress } from '../socket-address.ts';
 import { ClientShares, COUNT_PERIOD_MS } from './client-shares.ts';
@@ -109,6 +110,8 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	#timerDueAt = Infinity;
 	#isDraining = false;
 	#isClosed = false;
+	/** `performance.now()` at the first of the datagrams that were read together; 0 if none has been delivered yet. */
+	#batchTime = 0;
 	#receivedCount = 0;
 	#sentCount = 0;
 	#lostCount = 0;
@@ -200,7 +203,8 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 
 	onDatagram(bytes: Buffer, start: number, end: number, addressOffset: number): void {
 		this.#receivedCount++;
-		const now = performance.now();
+		this.#batchTime ||= performance.now();
+		const now = this.#batchTime;
 		const target = this.#router.route(bytes, start, end, now);
 		switch (target) {
 			case 'drop':
@@ -221,7 +225,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 				return;
 			}
 		}
-		if (target.peerKey !== this.#socket.peerKeyOf(addressOffset)) {
+		if (!this.#socket.isFromPeer(target.path, addressOffset)) {
 			this.#owner.onRefused('moved');
 			return;
 		}
@@ -232,6 +236,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	}
 
 	onDatagramsRead(): void {
+		this.#batchTime = 0;
 		this.#socket.flushReplies();
 		// `#dirtyEngines` is emptied before any engine runs. Running an engine cannot add to it, because engines
 		// become dirty only when datagrams are received.
@@ -404,9 +409,8 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		const addressProof: AddressProof = isAddressProven ? 'token' : isLoaded ? 'retry' : 'handshake';
 		let engine: QuicEngine;
 		try {
-			const peerKey = this.#socket.peerKeyOf(addressOffset);
 			const path = this.#socket.pathOf(addressOffset);
-			engine = new QuicEngine(this.#thread, this, path, peerKey, clientKey, now, header.destinationId, addressProof);
+			engine = new QuicEngine(this.#thread, this, path, clientKey, now, header.destinationId, addressProof);
 		} catch {
 			return this.#refuse('no_memory');
 		}
@@ -547,7 +551,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.#isBatching = true;
 		for (const engine of dueEngines) {
 			if (!engine.isEstablished && now - engine.startedAt >= this.#handshakeLimitOf(engine)) engine.destroy();
-			else engine.run();
+			else engine.onDeadline();
 		}
 		this.#isBatching = false;
 		this.#socket.flush();

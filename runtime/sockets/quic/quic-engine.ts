@@ -7,6 +7,7 @@
  */
 
 import { readSocketAddress } from '../socket-address.ts';
+import { dateToClock } from './channel-runs.ts';
 import {
 	ACCEPT_NO_BLOCK,
 	type AddressProof,
@@ -74,8 +75,6 @@ interface Ending {
 export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	readonly registeredIds: Set<string> = new Set();
 	readonly path: DatagramPath;
-	/** Bytes of the peer's address and port, as Latin-1. */
-	readonly peerKey: string;
 	/** Key of the client whose limits the connection counts toward. */
 	readonly clientKey: string;
 	readonly startedAt: number;
@@ -108,11 +107,22 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	#connection = 0n;
 	/** The connection's `QUIC_CHANNEL`; 0 until the connection exists, and if `channelRuns` is undefined. */
 	#channel = 0n;
-	/** Offsets, in `DatagramMemory.received`, and lengths of the datagrams received since the last run. */
+	/**
+	 * Offsets, in `DatagramMemory.received`, and lengths of the datagrams received since the last run: the first `#rangesEnd`
+	 * numbers. The array is not shortened, which would be slow.
+	 */
 	readonly #receivedRanges: number[] = [];
-	readonly streamsBySsl: Map<bigint, EngineStream> = new Map();
+	#rangesEnd = 0;
+	/** The streams, in the order in which they were opened. May contain released ones; see `#openStreams`. */
+	#streams: EngineStream[] = [];
+	#hasReleasedStreams = false;
 	/** Streams that were written completely and released, but have many unacknowledged bytes. */
-	readonly #lingeringStreams = new Map<bigint, EngineStream>();
+	readonly #lingeringStreams = new Set<EngineStream>();
+	/** The time of OpenSSL's next event, and the time for which the deadline is set, by `Date.now()`. */
+	#dueDate = 0;
+	#scheduledDate = Infinity;
+	/** True if this run has found that the connection is not closing. */
+	#isKnownOpen = false;
 	#facts: QuicHandshakeFacts = { cipherSuite: '', serverName: '', resumed: false };
 	#isRunning = false;
 	#isGone = false;
@@ -131,7 +141,6 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		thread: QuicThread,
 		owner: EngineOwner,
 		path: DatagramPath,
-		peerKey: string,
 		clientKey: string,
 		now: number,
 		firstId: string,
@@ -140,7 +149,6 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		this.thread = thread;
 		this.#owner = owner;
 		this.path = path;
-		this.peerKey = peerKey;
 		this.clientKey = clientKey;
 		this.startedAt = now;
 		this.firstId = firstId;
@@ -191,7 +199,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		if (this.#isGone) return;
 		this.#hasHeardPeer = true;
 		if (!this.isAddressProven) this.#creditBytes += BOUND.MAX_AMPLIFICATION * length;
-		this.#receivedRanges.push(offset, length);
+		this.#receivedRanges[this.#rangesEnd++] = offset;
+		this.#receivedRanges[this.#rangesEnd++] = length;
 	}
 
 	/**
@@ -235,22 +244,36 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	 */
 	#runLater(): void {
 		// In the next turn, the receive buffer will contain other datagrams, so these datagrams are dropped, as if lost on the way.
-		this.#receivedRanges.length = 0;
+		this.#rangesEnd = 0;
 		setImmediate(() => this.run());
 	}
 
 	#runOnce(): void {
-		const hasReceived = this.#receivedRanges.length > 0;
+		this.#isKnownOpen = false;
+		const hasReceived = this.#rangesEnd > 0;
+		const wasEstablished = this.isEstablished;
 		this.#processDatagrams();
 		if (!this.#isGone && this.#connection !== 0n && !this.isEstablished) this.#checkEstablished();
 		if (this.isEstablished && !this.#isGone && this.#gracefulEnd === undefined) this.#deliverEvents();
 		if (this.#gracefulEnd !== undefined && !this.#isGone) this.#continueEnd(this.#gracefulEnd);
 		if (this.#isGone) return;
-		this.#sendOutput();
+		// When the handshake ends, TLS still has to send tickets.
+		this.#sendOutput(wasEstablished);
 		if (this.#isGone) return;
 		if (hasReceived && !this.isEstablished) this.#retransmitHandshake();
-		if (this.#connection !== 0n && this.#checkClosed()) return;
+		const { channelRuns } = this.thread;
+		// An open connection has a next event: at the latest, its idle timeout. Without one, it has been closed since it was polled.
+		if (channelRuns === undefined || channelRuns.dueDate === Infinity) this.#isKnownOpen = false;
+		if (this.#connection !== 0n && !this.#isKnownOpen && this.#checkClosed()) return;
 		this.#scheduleNextRun();
+	}
+
+	/** Runs the engine because its deadline has passed, unless OpenSSL's next event has been postponed since the deadline was set. */
+	onDeadline(): void {
+		const isPostponed = this.#scheduledDate < this.#dueDate;
+		this.#scheduledDate = Infinity;
+		if (isPostponed && !this.#isGone) this.#setDeadline(this.#dueDate);
+		else this.run();
 	}
 
 	flush(): void {
@@ -291,7 +314,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		// While an OpenSSL callback is in progress, another connection may be using the pair of BIOs.
 		if (this.#connection !== 0n && this.thread.currentTarget === undefined) {
 			this.#shutDown(code, false);
-			this.#sendOutput();
+			this.#sendOutput(false);
 		}
 		this.#end({ byPeer: false, isTransportError: false, code });
 		this.#owner.flush();
@@ -321,8 +344,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 			this.close(gracefulEnd.code);
 			return;
 		}
-		for (const streams of [this.#lingeringStreams, this.streamsBySsl]) {
-			for (const stream of streams.values()) if (stream.hasUnsent) return;
+		for (const streams of [this.#lingeringStreams, this.#openStreams()]) {
+			for (const stream of streams) if (stream.hasUnsent) return;
 		}
 		this.#shutDown(gracefulEnd.code, true);
 	}
@@ -342,28 +365,38 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	 * these bytes count toward the connection's limit.
 	 */
 	onStreamReleased(stream: EngineStream): void {
-		this.streamsBySsl.delete(stream.ssl);
+		this.#hasReleasedStreams = true;
 		if (stream.isFinished && !stream.isSettled && !this.#isGone) {
-			this.#lingeringStreams.set(stream.ssl, stream);
+			this.#lingeringStreams.add(stream);
 			return;
 		}
 		stream.free();
 	}
 
+	/** Returns the streams that have not been released. The array does not change while it is iterated over, except for new streams. */
+	#openStreams(): EngineStream[] {
+		if (this.#hasReleasedStreams) {
+			this.#hasReleasedStreams = false;
+			this.#streams = this.#streams.filter(stream => !stream.isReleased);
+		}
+		return this.#streams;
+	}
+
 	/** Lets OpenSSL process received datagrams, and takes the datagrams it wants to send. */
 	#processDatagrams(): void {
 		const received = this.#receivedRanges;
+		const end = this.#rangesEnd;
 		const { datagramPipe: pipe, channelRuns } = this.thread;
 		let receivedIndex = 0;
 		do {
 			if (channelRuns !== undefined) {
-				receivedIndex = pipe.injectDatagrams(this.#listener, received, receivedIndex, this.path.peerPointer);
+				receivedIndex = pipe.injectDatagrams(this.#listener, received, receivedIndex, end, this.path.peerPointer);
 				// OpenSSL created the connection when it got the client's first datagram. The handshake begins with the connection's
 				// first run.
 				if (this.#connection === 0n) this.#acceptConnection();
 				this.#handleEvents();
-			} else if (receivedIndex < received.length) {
-				receivedIndex = pipe.putDatagrams(this.#listener, received, receivedIndex, this.path.peerPointer);
+			} else if (receivedIndex < end) {
+				receivedIndex = pipe.putDatagrams(this.#listener, received, receivedIndex, end, this.path.peerPointer);
 				this.#handleEvents();
 				pipe.dropUnread();
 			} else this.#handleEvents();
@@ -375,12 +408,17 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 				if (this.#connection !== 0n && askCloseInfo(this.thread, this.#connection)) this.isClosing = true;
 			}
 			if (pipe.hasOutput) this.#takeDatagrams();
-		} while (receivedIndex < received.length && !this.#isGone);
-		received.length = 0;
+		} while (receivedIndex < end && !this.#isGone);
+		this.#rangesEnd = 0;
 	}
 
 	#handleEvents(): void {
 		const { thread } = this;
+		if (this.isEstablished && thread.channelRuns !== undefined) {
+			thread.channelRuns.runEstablished(this.#channel);
+			thread.library.functions.ERR_clear_error();
+			return;
+		}
 		thread.currentTarget = this.#handshake;
 		this.#isInOpenssl = true;
 		if (thread.channelRuns === undefined) thread.library.functions.SSL_handle_events(this.#listener);
@@ -420,23 +458,27 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		this.#flushLingering();
 		if (this.#isGone) return;
 		const { polledStreams } = this.thread;
-		polledStreams.poll(this.streamsBySsl.values());
-		let index = 0;
-		// The results are copied first, because delivering a stream's events may run other connections, which poll as well.
-		for (const stream of this.streamsBySsl.values()) stream.polledEvents = polledStreams.eventsOf(index++);
+		const streams = this.#openStreams();
+		const streamCount = streams.length;
+		this.#isKnownOpen = polledStreams.poll(this.#connection, streams);
 		// If all streams together are near the limit, the number of acknowledged bytes is read for each of them.
 		const isNearLimit = this.bufferedBytes > BOUND.MAX_CONNECTION_UNACKED_BYTES / 2;
-		for (const stream of this.streamsBySsl.values()) if (isNearLimit || stream.needsRoom) stream.refreshBuffered();
-		for (const stream of this.streamsBySsl.values()) {
+		// The results are copied first, because delivering a stream's events may run other connections, which poll as well.
+		for (let i = 0; i < streamCount; i++) {
+			const stream = streams[i]!;
+			stream.polledEvents = polledStreams.eventsOf(i);
+			if (isNearLimit || stream.needsRoom) stream.refreshBuffered();
+		}
+		for (let i = 0; i < streamCount; i++) {
 			if (this.#isGone) return;
-			stream.deliverEvents();
+			streams[i]!.deliverEvents();
 		}
 		if (!this.#isGone) owner.onEventsDelivered();
 	}
 
 	#acceptStreams(): void {
 		const { functions } = this.thread.library;
-		const count = Number(functions.SSL_get_accept_stream_queue_len(this.#connection));
+		const count = functions.SSL_get_accept_stream_queue_len(this.#connection) as number;
 		for (let i = 0; i < count && !this.#isGone; i++) {
 			const ssl = functions.SSL_accept_stream(this.#connection, ACCEPT_NO_BLOCK) as bigint;
 			if (ssl === 0n) {
@@ -449,26 +491,33 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 
 	/** Writes the remaining data of released streams, and frees streams for which {@link EngineStream.isSettled} is true. */
 	#flushLingering(): void {
-		for (const stream of this.#lingeringStreams.values()) {
+		for (const stream of this.#lingeringStreams) {
 			stream.refreshBuffered();
 			stream.flushPending();
 			if (!stream.isSettled) continue;
-			this.#lingeringStreams.delete(stream.ssl);
+			this.#lingeringStreams.delete(stream);
 			stream.free();
 		}
 	}
 
 	#createStream(ssl: bigint): EngineStream {
-		const id = Number(this.thread.library.functions.SSL_get_stream_id(ssl));
+		const id = this.thread.library.functions.SSL_get_stream_id(ssl) as number;
 		const stream = new EngineStream(this, ssl, id);
-		this.streamsBySsl.set(ssl, stream);
+		this.#streams.push(stream);
 		return stream;
 	}
 
-	/** Sends datagrams until OpenSSL has no more. OpenSSL stops whenever the pair of BIOs is full, so it is asked repeatedly. */
-	#sendOutput(): void {
+	/**
+	 * Sends datagrams until OpenSSL has no more. OpenSSL stops whenever the pair of BIOs is full, so it is asked repeatedly.
+	 * `withoutTls` is true if TLS has nothing to send.
+	 */
+	#sendOutput(withoutTls: boolean): void {
+		const { channelRuns, library } = this.thread;
 		for (let round = 0; round < BOUND.MAX_OUTPUT_ROUNDS; round++) {
-			this.#handleEvents();
+			if (channelRuns !== undefined && withoutTls) {
+				channelRuns.send(this.#channel);
+				library.functions.ERR_clear_error();
+			} else this.#handleEvents();
 			if (this.#isGone || this.#takeDatagrams() < BOUND.MORE_OUTPUT_DATAGRAMS) return;
 		}
 	}
@@ -498,13 +547,26 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 
 	#scheduleNextRun(): void {
 		const { channelRuns } = this.thread;
+		const gracefulEnd = this.#gracefulEnd;
+		if (channelRuns !== undefined && this.isEstablished && gracefulEnd === undefined) {
+			const { dueDate } = channelRuns;
+			this.#dueDate = dueDate;
+			// Most runs postpone the next event. The deadline is then changed when it has passed, not in each run.
+			if (dueDate < this.#scheduledDate || this.heapIndex < 0) this.#setDeadline(dueDate);
+			return;
+		}
 		let dueAt = Infinity;
 		if (channelRuns === undefined) dueAt = nextEventAt(this.thread, this.#listener);
-		else if (this.#channel !== 0n) dueAt = channelRuns.dueAt;
-		const gracefulEnd = this.#gracefulEnd;
+		else if (this.#channel !== 0n) dueAt = dateToClock(channelRuns.dueDate);
 		if (gracefulEnd !== undefined)
 			dueAt = Math.min(dueAt, gracefulEnd.giveUpAt, gracefulEnd.lastHeardAt + BOUND.MAX_FLUSH_SILENCE_MS);
+		this.#scheduledDate = Infinity;
 		this.#owner.setDeadline(this, dueAt);
+	}
+
+	#setDeadline(date: number): void {
+		this.#scheduledDate = date;
+		this.#owner.setDeadline(this, dateToClock(date));
 	}
 
 	#end(closeInfo: QuicClose | undefined): void {
@@ -528,16 +590,16 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 
 	#free(): void {
 		const { functions } = this.thread.library;
-		for (const stream of this.streamsBySsl.values()) stream.free();
-		for (const stream of this.#lingeringStreams.values()) stream.free();
-		this.streamsBySsl.clear();
+		for (const stream of this.#openStreams()) stream.free();
+		for (const stream of this.#lingeringStreams) stream.free();
+		this.#streams = [];
 		this.#lingeringStreams.clear();
 		if (this.#connection !== 0n) functions.SSL_free(this.#connection);
 		this.#connection = 0n;
 		this.#channel = 0n;
 		if (this.#listener !== 0n) functions.SSL_free(this.#listener);
 		this.#listener = 0n;
-		this.#receivedRanges.length = 0;
+		this.#rangesEnd = 0;
 		if (this.thread.currentTarget === undefined) this.thread.datagramPipe.dropUntaken();
 		functions.ERR_clear_error();
 	}

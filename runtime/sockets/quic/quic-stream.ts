@@ -8,7 +8,11 @@ import { MAX_READ_BYTES } from './quic-thread.ts';
 
 const CLASS_GENERIC = 0;
 const VALUE_WRITE_BUFFER_USED = 8;
+const NO_FLAGS = 0n;
 const WRITE_CONCLUDE = 1n;
+const READ_LENGTH = BigInt(MAX_READ_BYTES);
+/** The lengths of small writes as BigInts, so that these writes allocate none. */
+const SMALL_LENGTHS: readonly bigint[] = Array.from({ length: 2048 }, (_, length) => BigInt(length));
 const ERROR_WANT_READ = 2;
 const ERROR_WANT_WRITE = 3;
 const ERROR_ZERO_RETURN = 6;
@@ -32,7 +36,8 @@ export class EngineStream implements QuicStream {
 	#hasWriteEnded = false;
 	/** True if the owner waits for room. */
 	#isOwnerWaiting = false;
-	#isReleased = false;
+	/** True once the owner has released the stream, or it has been freed. */
+	isReleased = false;
 	/** Written bytes for which OpenSSL has had no room yet. `#isFinPending` is true if the stream ends after them. */
 	#pendingBytes: Buffer | undefined = undefined;
 	#isFinPending = false;
@@ -54,7 +59,7 @@ export class EngineStream implements QuicStream {
 	}
 
 	get roomBytes(): number {
-		if (this.#hasWriteEnded || this.#isReleased || this.#pendingBytes !== undefined) return 0;
+		if (this.#hasWriteEnded || this.isReleased || this.#pendingBytes !== undefined) return 0;
 		return Math.max(0, this.#freeBytes);
 	}
 
@@ -70,7 +75,7 @@ export class EngineStream implements QuicStream {
 	}
 
 	write(bytes: Uint8Array, start: number, end: number, endsStream: boolean): boolean {
-		if (this.#isReleased || this.#hasWriteEnded) return false;
+		if (this.isReleased || this.#hasWriteEnded) return false;
 		if (this.#pendingBytes !== undefined) {
 			this.#pendingBytes = Buffer.concat([this.#pendingBytes, bytes.subarray(start, end)]);
 			if (endsStream) this.#endPending();
@@ -99,11 +104,11 @@ export class EngineStream implements QuicStream {
 		while (at < end) {
 			const partBytes = Math.min(end - at, writeBuffer.length);
 			writeBuffer.set(bytes.subarray(at, at + partBytes), 0);
-			const flags = endsStream && at + partBytes === end ? WRITE_CONCLUDE : 0n;
+			const flags = endsStream && at + partBytes === end ? WRITE_CONCLUDE : NO_FLAGS;
 			const result = functions.SSL_write_ex2(
 				this.ssl,
 				writeBufferPointer,
-				BigInt(partBytes),
+				partBytes < SMALL_LENGTHS.length ? SMALL_LENGTHS[partBytes]! : BigInt(partBytes),
 				flags,
 				resultsPointer,
 			) as number;
@@ -158,7 +163,7 @@ export class EngineStream implements QuicStream {
 	}
 
 	reset(code: number): void {
-		if (this.#isReleased || (this.#hasWriteEnded && !this.isFinished)) return;
+		if (this.isReleased || (this.#hasWriteEnded && !this.isFinished)) return;
 		this.#pendingBytes = undefined;
 		const { library, resultsPointer, results } = this.#engine.thread;
 		results.writeBigUInt64LE(BigInt(code), 0);
@@ -169,8 +174,8 @@ export class EngineStream implements QuicStream {
 	}
 
 	release(): void {
-		if (this.#isReleased) return;
-		this.#isReleased = true;
+		if (this.isReleased) return;
+		this.isReleased = true;
 		this.owner = undefined;
 		this.#engine.onStreamReleased(this);
 	}
@@ -201,7 +206,7 @@ export class EngineStream implements QuicStream {
 
 	/** Frees the stream. Called exactly once, by the engine. */
 	free(): void {
-		this.#isReleased = true;
+		this.isReleased = true;
 		this.#addBuffered(-this.bufferedBytes);
 		this.#engine.thread.library.functions.SSL_free(this.ssl);
 		this.owner = undefined;
@@ -209,11 +214,11 @@ export class EngineStream implements QuicStream {
 
 	/** Delivers pending events to the owner. */
 	deliverEvents(): void {
-		if (this.#isReleased || this.owner === undefined) return;
+		if (this.isReleased || this.owner === undefined) return;
 		const { polledEvents } = this;
 		if (!this.#hasReadEnded && !this.#isPaused && (polledEvents & (POLL_EVENT.readable | POLL_EVENT.readFails)) !== 0)
 			this.#read();
-		if (this.#isReleased) return;
+		if (this.isReleased) return;
 		if (this.#pendingBytes !== undefined) this.flushPending();
 		if (this.#hasUnreportedStop) {
 			this.#hasUnreportedStop = false;
@@ -243,12 +248,7 @@ export class EngineStream implements QuicStream {
 		const { library, readBuffer, readBufferPointer, results, resultsPointer } = this.#engine.thread;
 		const { functions } = library;
 		for (;;) {
-			const result = functions.SSL_read_ex(
-				this.ssl,
-				readBufferPointer,
-				BigInt(MAX_READ_BYTES),
-				resultsPointer,
-			) as number;
+			const result = functions.SSL_read_ex(this.ssl, readBufferPointer, READ_LENGTH, resultsPointer) as number;
 			if (result !== 1) {
 				this.#handleReadFailure(result);
 				return;
@@ -258,7 +258,7 @@ export class EngineStream implements QuicStream {
 			const isEnd = state === STATE_FINISHED;
 			if (isEnd) this.#hasReadEnded = true;
 			if (this.owner?.onData(readBuffer.subarray(0, length), isEnd) === false) this.#isPaused = true;
-			if (this.#hasReadEnded || this.#isPaused || this.#isReleased) return;
+			if (this.#hasReadEnded || this.#isPaused || this.isReleased) return;
 		}
 	}
 

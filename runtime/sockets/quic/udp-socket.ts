@@ -18,6 +18,7 @@ import {
 	PEER_ADDRESS_BYTES,
 	RECEIVED_MESSAGE_BYTES,
 	ReplyMemory,
+	wordsOf,
 } from './datagram-memory.ts';
 import type { RelayedDatagram } from './datagram-relay.ts';
 import { OwnedDescriptor } from './owned-descriptor.ts';
@@ -243,10 +244,6 @@ export class UdpSocket implements PolledSocket {
 		const { functions } = this.#library;
 		let hasFailed = false;
 		for (let receiveCount = 0; receiveCount < MAX_RECEIVES_PER_TURN; receiveCount++) {
-			for (let i = 0; i < MAX_RECEIVED_MESSAGES; i++) {
-				memory.incomingHeaders.writeUInt32LE(PEER_ADDRESS_BYTES, i * MESSAGE_HEADER_BYTES + 8);
-				memory.incomingHeaders.writeUInt32LE(CONTROL_BYTES, i * MESSAGE_HEADER_BYTES + 40);
-			}
 			const count = functions.recvmmsg(
 				this.#fd,
 				memory.incomingHeadersPointer,
@@ -282,7 +279,7 @@ export class UdpSocket implements PolledSocket {
 			BIO_ADDRESS_BYTES,
 		);
 		const length = this.#writeSource(SOURCE_CONTROL_BUFFER, 0);
-		const control = Buffer.from(SOURCE_CONTROL_BUFFER.subarray(0, length));
+		const controlWords = wordsOf(copyPinned(SOURCE_CONTROL_BUFFER.subarray(0, length), length));
 		const { controls } = this.memory;
 		const at = this.#destinationMessageAt();
 		let localAddress = '';
@@ -290,7 +287,9 @@ export class UdpSocket implements PolledSocket {
 			localAddress =
 				controls.readInt32LE(at + 8) === IPPROTO_IP ? formatIpv4(controls, at + 24) : formatIpv6(controls, at + 16);
 		}
-		return { peer, peerPointer: this.#library.addressOf(peer), control, localAddress, withoutGsoUntil: 0 };
+		const peerPointer = this.#library.addressOf(peer);
+		const peerBytes = peer.readUInt16LE(0) === 2 ? 16 : SOCKET_ADDRESS_BYTES;
+		return { peer, peerWords: wordsOf(peer), peerPointer, peerBytes, controlWords, localAddress, withoutGsoUntil: 0 };
 	}
 
 	/** Returns the offset of the control message with the datagram's destination address, or −1 if the datagram has none. */
@@ -373,17 +372,14 @@ export class UdpSocket implements PolledSocket {
 		replies.count = 0;
 	}
 
-	/**
-	 * Returns a key that identifies the peer whose address is at this offset in `DatagramMemory.peerAddresses`: family, port
-	 * and address.
-	 */
-	peerKeyOf(addressOffset: number): string {
-		const { peerAddresses } = this.memory;
-		return peerAddresses.toString(
-			'latin1',
-			addressOffset,
-			addressOffset + (peerAddresses[addressOffset] === 2 ? 8 : 24),
-		);
+	/** Reports whether a datagram comes from the address and port of a path's peer. `addressOffset` is as in {@link pathOf}. */
+	isFromPeer(path: DatagramPath, addressOffset: number): boolean {
+		const { peerAddressWords } = this.memory;
+		const { peerWords } = path;
+		const offset = addressOffset >> 2;
+		const wordCount = this.memory.peerAddresses[addressOffset] === 2 ? 2 : 6;
+		for (let i = 0; i < wordCount; i++) if (peerAddressWords[offset + i] !== peerWords[i]) return false;
+		return true;
 	}
 
 	/**
@@ -451,7 +447,7 @@ export class UdpSocket implements PolledSocket {
 		}
 		MESSAGE_STARTS[messageCount] = count;
 		for (let doneCount = 0; doneCount < messageCount; ) {
-			const at = memory.outgoingHeadersPointer + BigInt(doneCount * MESSAGE_HEADER_BYTES);
+			const at = memory.outgoingHeaderPointers[doneCount]!;
 			const sentCount = this.#library.functions.sendmmsg(this.#fd, at, messageCount - doneCount, DONTWAIT) as number;
 			if (sentCount > 0) {
 				doneCount += sentCount;
@@ -482,50 +478,47 @@ export class UdpSocket implements PolledSocket {
 
 	#prepareMessage(index: number, firstIndex: number, end: number): void {
 		const { memory } = this;
-		const { outgoingLengths } = memory;
+		const { outgoingLengths, outgoingVectorWords: vectors, outgoingControlWords: controls } = memory;
 		const path = memory.outgoingPaths[firstIndex]!;
-		for (let i = firstIndex; i < end; i++) memory.outgoingVectors.writeUInt32LE(outgoingLengths[i]!, i * 16 + 8);
-		const { outgoingHeaders, outgoingControls } = memory;
-		const headerOffset = index * MESSAGE_HEADER_BYTES;
-		outgoingHeaders.writeBigUInt64LE(path.peerPointer, headerOffset);
-		outgoingHeaders.writeUInt32LE(path.peer.readUInt16LE(0) === 2 ? 16 : SOCKET_ADDRESS_BYTES, headerOffset + 8);
-		outgoingHeaders.writeBigUInt64LE(memory.outgoingVectorsPointer + BigInt(firstIndex * 16), headerOffset + 16);
-		outgoingHeaders.writeUInt32LE(end - firstIndex, headerOffset + 24);
-		const controlStart = index * CONTROL_BYTES;
-		path.control.copy(outgoingControls, controlStart);
-		let length = path.control.length;
+		for (let i = firstIndex; i < end; i++) vectors[i * 4 + 2] = outgoingLengths[i]!;
+		const { controlWords } = path;
+		let controlEnd = (index * CONTROL_BYTES) / 4;
+		for (let i = 0; i < controlWords.length; i++) controls[controlEnd++] = controlWords[i]!;
+		let controlBytes = controlWords.length * 4;
 		if (end - firstIndex > 1) {
-			outgoingControls.writeUInt32LE(18, controlStart + length);
-			outgoingControls.writeUInt32LE(0, controlStart + length + 4);
-			outgoingControls.writeInt32LE(SOL_UDP, controlStart + length + 8);
-			outgoingControls.writeInt32LE(UDP_SEGMENT, controlStart + length + 12);
-			outgoingControls.writeUInt16LE(outgoingLengths[firstIndex]!, controlStart + length + 16);
-			length += 24;
+			controls[controlEnd] = 18;
+			controls[controlEnd + 1] = 0;
+			controls[controlEnd + 2] = SOL_UDP;
+			controls[controlEnd + 3] = UDP_SEGMENT;
+			controls[controlEnd + 4] = outgoingLengths[firstIndex]!;
+			controlBytes += 24;
 		}
-		outgoingHeaders.writeBigUInt64LE(
-			length === 0 ? 0n : memory.outgoingControlsPointer + BigInt(controlStart),
-			headerOffset + 32,
-		);
-		outgoingHeaders.writeUInt32LE(length, headerOffset + 40);
+		const { outgoingHeaderLongs: longs, outgoingHeaderWords: words } = memory;
+		const headerLong = (index * MESSAGE_HEADER_BYTES) / 8;
+		longs[headerLong] = path.peerPointer;
+		words[headerLong * 2 + 2] = path.peerBytes;
+		longs[headerLong + 2] = memory.outgoingVectorPointers[firstIndex]!;
+		words[headerLong * 2 + 6] = end - firstIndex;
+		longs[headerLong + 4] = controlBytes === 0 ? 0n : memory.outgoingControlPointers[index]!;
+		words[headerLong * 2 + 10] = controlBytes;
 	}
 
 	#deliver(messageIndex: number): void {
 		const { memory } = this;
-		const headerOffset = messageIndex * MESSAGE_HEADER_BYTES;
+		const headerWord = (messageIndex * MESSAGE_HEADER_BYTES) / 4;
 		const start = messageIndex * RECEIVED_MESSAGE_BYTES;
-		const end = start + memory.incomingHeaders.readUInt32LE(headerOffset + 56);
-		const { controls } = memory;
+		const end = start + memory.incomingHeaderWords[headerWord + 14]!;
+		const { controlWords } = memory;
 		this.#controlOffset = messageIndex * CONTROL_BYTES;
-		this.#controlLength = memory.incomingHeaders.readUInt32LE(headerOffset + 40);
+		this.#controlLength = memory.incomingHeaderWords[headerWord + 10]!;
+		memory.resetIncomingHeader(messageIndex);
 		let segmentBytes = 0;
-		const controlEnd = this.#controlOffset + this.#controlLength;
-		for (let at = this.#controlOffset; at + 16 <= controlEnd; ) {
-			const length = controls.readUInt32LE(at);
+		const controlEnd = (this.#controlOffset + this.#controlLength) >> 2;
+		for (let at = this.#controlOffset >> 2; at + 4 <= controlEnd; ) {
+			const length = controlWords[at]!;
 			if (length < 16) break;
-			if (controls.readInt32LE(at + 8) === SOL_UDP && controls.readInt32LE(at + 12) === UDP_GRO) {
-				segmentBytes = controls.readInt32LE(at + 16);
-			}
-			at += (length + 7) & ~7;
+			if (controlWords[at + 2] === SOL_UDP && controlWords[at + 3] === UDP_GRO) segmentBytes = controlWords[at + 4]!;
+			at += ((length + 7) & ~7) >> 2;
 		}
 		if (segmentBytes <= 0) segmentBytes = end - start;
 		for (let at = start; at < end && this.#sink !== undefined; at += segmentBytes) {

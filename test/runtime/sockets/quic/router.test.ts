@@ -58,6 +58,32 @@ test('datagrams reach the connection whose id they carry, until the connection i
 	assert.is(ask(router, short(ID)), 'drop');
 });
 
+test('IDs that differ only in a few bits, and have equal hashes, belong to different connections', () => {
+	const router = new DatagramRouter<RouteTarget>();
+	const [first, second, third] = [target(), target(), target()];
+	// The hash combines the two halves of an ID, so equal changes of both do not change it.
+	const changed = [1, 2, 3, 5, 5, 6, 7, 9];
+	const answer = (id: number[]) => longPacket(0, 1, OTHER, id);
+	assert.is(router.registerFromPacket(answer(ID), 0, 1200, first), text(ID));
+	assert.is(router.registerFromPacket(answer(changed), 0, 1200, second), text(changed));
+	assert.is(ask(router, short(ID)), first);
+	assert.is(router.header.destinationId, text(ID));
+	assert.is(ask(router, short(changed)), second);
+	assert.is(router.header.destinationId, text(changed));
+	assert.is(ask(router, short([1, 2, 3, 6, 5, 6, 7, 10])), 'drop');
+	router.registerFromPacket(answer(ID), 0, 1200, third);
+	assert.is(ask(router, short(ID)), first);
+	router.forgetTarget(first);
+	assert.is(ask(router, short(ID)), 'drop');
+	assert.is(ask(router, short(changed)), second);
+	router.forgetTarget(second);
+	assert.is(ask(router, short(changed)), 'drop');
+	const high = [255, 254, 128, 0, 255, 255, 0, 127];
+	router.registerFromPacket(answer(high), 0, 1200, third);
+	assert.is(ask(router, short(high)), third);
+	assert.is(router.header.destinationId, text(high));
+});
+
 test('a connection cannot take over the id of another', () => {
 	const router = new DatagramRouter<RouteTarget>();
 	const [first, second] = [target(), target()];

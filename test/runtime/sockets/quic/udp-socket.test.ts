@@ -21,7 +21,7 @@ test('a path that refuses long writes gets single datagrams, each once; other pa
 		...library.functions,
 		sendmmsg(fd: number, at: bigint, count: number, flags: number): number {
 			calls++;
-			const offset = Number(at - datagrams.outgoingHeadersPointer);
+			const offset = Number(at - datagrams.outgoingHeaderPointers[0]!);
 			const isLong = datagrams.outgoingHeaders.readBigUInt64LE(offset + 24) > 1n;
 			if (isLong) long++;
 			// As in the kernel, the call fails if the first message cannot be sent.
