@@ -77,7 +77,8 @@ export class DecodedField {
 	}
 }
 
-function nameKind(name: string): number {
+/** Returns the kind of a field name: one of {@link FIELD_KIND}. */
+export function nameKind(name: string): number {
 	const knownKind = KIND_BY_NAME.get(name);
 	if (knownKind !== undefined) return knownKind;
 	const length = name.length;

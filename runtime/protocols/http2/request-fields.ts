@@ -216,7 +216,8 @@ export class RequestFields implements FieldSink, RequestHead {
 		if (this.protocol !== undefined && (method !== 'CONNECT' || this.#authority === undefined)) {
 			return this.#refuse(SECTION_MALFORMED, 'bad_pseudo_header');
 		}
-		if (!/^https?$/i.test(this.#scheme)) return this.#refuse(400, 'bad_scheme');
+		const scheme = this.#scheme;
+		if (scheme !== 'https' && scheme !== 'http' && !/^https?$/i.test(scheme)) return this.#refuse(400, 'bad_scheme');
 		if (target === '*') {
 			if (method !== 'OPTIONS') return this.#refuse(SECTION_MALFORMED, 'bad_target');
 			this.path = '*';
@@ -235,7 +236,7 @@ export class RequestFields implements FieldSink, RequestHead {
 		if (
 			FORBIDDEN_IN_TARGET.test(path) ||
 			(query !== undefined && FORBIDDEN_IN_TARGET.test(query)) ||
-			/%(?![0-9A-Fa-f]{2})/.test(path)
+			(path.includes('%') && /%(?![0-9A-Fa-f]{2})/.test(path))
 		) {
 			return this.#refuse(400, 'bad_target');
 		}

@@ -7,6 +7,7 @@
 import { DecodedField } from '../http2/field.ts';
 import type { FieldSink, StringMemory } from '../http2/hpack-decoder.ts';
 import { huffmanDecode } from '../http2/huffman.ts';
+import { knownName } from '../http2/known-names.ts';
 import { QPACK_STATIC_COUNT, QPACK_STATIC_FIELDS } from './qpack-static-table.ts';
 
 /** Maximum value of an integer. No valid length or index is larger. */
@@ -21,9 +22,14 @@ const STATIC_ENTRIES: readonly DecodedField[] = Array.from(
 export class QpackDecoder {
 	readonly #stringMemory: StringMemory;
 	#readIndex = 0;
+	/** The string that was decoded last is in `#stringBytes[#stringStart, #stringEnd)`. */
+	#stringBytes: Buffer;
+	#stringStart = 0;
+	#stringEnd = 0;
 
 	constructor(memory: StringMemory) {
 		this.#stringMemory = memory;
+		this.#stringBytes = memory.bytes;
 	}
 
 	/** Decodes a complete section. Returns false if it is malformed, which ends the connection (RFC 9204 §2.2). */
@@ -65,9 +71,11 @@ export class QpackDecoder {
 		}
 		// The post-Base forms 0001 and 0000 refer to the dynamic table.
 		if (firstByte < 32) return undefined;
-		const name = this.#readString(bytes, end, 3);
-		const value = name === undefined ? undefined : this.#readString(bytes, end, 7);
-		return value === undefined ? undefined : new DecodedField(name!, value);
+		if (!this.#findString(bytes, end, 3)) return undefined;
+		const known = knownName(this.#stringBytes, this.#stringStart, this.#stringEnd);
+		const name = known === undefined ? this.#foundString() : known.name;
+		const value = this.#readString(bytes, end, 7);
+		return value === undefined ? undefined : new DecodedField(name, value, known?.kind);
 	}
 
 	/** Decodes an integer with a prefix of `prefixBits` bits (RFC 7541 §5.1). Returns −1 if it is malformed or too large. */
@@ -84,20 +92,35 @@ export class QpackDecoder {
 		return -1;
 	}
 
-	/**
-	 * Decodes a string. It begins with a bit that tells whether it is Huffman-coded, followed by its length, an integer with a
-	 * prefix of `prefixBits` bits.
-	 */
+	/** Decodes a string. Returns undefined if it is malformed. */
 	#readString(bytes: Buffer, end: number, prefixBits: number): string | undefined {
-		if (this.#readIndex >= end) return undefined;
+		return this.#findString(bytes, end, prefixBits) ? this.#foundString() : undefined;
+	}
+
+	/**
+	 * Decodes a string to `#stringBytes`. It begins with a bit that tells whether it is Huffman-coded, followed by its length, an
+	 * integer with a prefix of `prefixBits` bits. Returns false if it is malformed.
+	 */
+	#findString(bytes: Buffer, end: number, prefixBits: number): boolean {
+		if (this.#readIndex >= end) return false;
 		const isHuffmanCoded = (bytes[this.#readIndex]! & (1 << prefixBits)) !== 0;
 		const length = this.#readInteger(bytes, end, prefixBits);
 		const start = this.#readIndex;
-		if (length < 0 || length > end - start) return undefined;
+		if (length < 0 || length > end - start) return false;
 		this.#readIndex = start + length;
-		if (!isHuffmanCoded) return bytes.toString('latin1', start, this.#readIndex);
+		this.#stringBytes = bytes;
+		this.#stringStart = start;
+		this.#stringEnd = this.#readIndex;
+		if (!isHuffmanCoded) return true;
 		const memory = this.#stringMemory.bytes;
 		const decodedLength = huffmanDecode(bytes, start, this.#readIndex, memory);
-		return decodedLength < 0 ? undefined : memory.toString('latin1', 0, decodedLength);
+		this.#stringBytes = memory;
+		this.#stringStart = 0;
+		this.#stringEnd = decodedLength;
+		return decodedLength >= 0;
+	}
+
+	#foundString(): string {
+		return this.#stringBytes.toString('latin1', this.#stringStart, this.#stringEnd);
 	}
 }

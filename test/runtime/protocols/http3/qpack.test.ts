@@ -2,8 +2,10 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
-import type { DecodedField } from '../../../../runtime/protocols/http2/field.ts';
+import { DecodedField } from '../../../../runtime/protocols/http2/field.ts';
 import { StringMemory } from '../../../../runtime/protocols/http2/hpack-decoder.ts';
+import { huffmanEncode, huffmanLength } from '../../../../runtime/protocols/http2/huffman.ts';
+import { FREQUENT_NAMES, knownName } from '../../../../runtime/protocols/http2/known-names.ts';
 import { ResponseFields } from '../../../../runtime/protocols/http2/response-fields.ts';
 import { FrameReader } from '../../../../runtime/protocols/http3/frame-reader.ts';
 import { QpackDecoder } from '../../../../runtime/protocols/http3/qpack-decoder.ts';
@@ -53,6 +55,32 @@ test('the static table has all entries in order', () => {
 	assert.equal(at(92), ['server', '']);
 	assert.equal(at(98), ['x-frame-options', 'sameorigin']);
 	assert.is(at(99), undefined);
+});
+
+test('frequent names are found by their bytes, and decoded as any other name, Huffman-coded or not', () => {
+	for (const frequentName of FREQUENT_NAMES) {
+		const bytes = Buffer.from(`xx${frequentName}xx`);
+		assert.is(knownName(bytes, 2, bytes.length - 2)?.name, frequentName);
+		for (const name of [
+			frequentName,
+			`${frequentName.slice(0, 1)}_${frequentName.slice(2)}`,
+			frequentName.toUpperCase(),
+		]) {
+			const coded = Buffer.alloc(huffmanLength(name));
+			huffmanEncode(name, coded, 0);
+			for (const [flags, nameBytes] of [
+				[0x20, Buffer.from(name)],
+				[0x28, coded],
+			] as const) {
+				const fields: DecodedField[] = [];
+				const start = encodePrefixedInteger(flags, 3, nameBytes.length);
+				const section = Buffer.concat([Buffer.of(0, 0), start, nameBytes, Buffer.of(1), Buffer.from('v')]);
+				assert.ok(decoder.decode(section, 0, section.length, { onField: field => fields.push(field) }));
+				assert.equal(fields, [new DecodedField(name, 'v')]);
+			}
+		}
+	}
+	assert.is(knownName(Buffer.from('abc'), 0, 3), undefined);
 });
 
 test('Huffman-coded names and values, and names of every length, are decoded', () => {
