@@ -69,13 +69,15 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	#isBodiless = false;
 	#interimCount = 0;
 	#contentLength: number | undefined = undefined;
+	/** True if trailers are likely to follow the content. */
+	#expectsTrailers = false;
 	#receivedBytes = 0;
 	#body: ClientBody | undefined = undefined;
 	/**
 	 * The content that completes `Content-Length`, until the upstream ends the stream. To an HTTP/1.1 client, the response is
 	 * complete with its last byte. If that byte were forwarded earlier, a reset or malformed trailers could not be reported to the
-	 * client (RFC 9113 §8.1, §8.1.1). It is forwarded after {@link MAX_END_WAIT_MS} nevertheless, because an upstream may have
-	 * other work to do before it ends the stream.
+	 * client (RFC 9113 §8.1, §8.1.1). If the end is still missing after {@link MAX_END_WAIT_MS}, the piece is forwarded nevertheless,
+	 * and the stream is canceled unless trailers are expected: the client waits to send its next request.
 	 */
 	#lastPiece: Buffer | undefined = undefined;
 	#endWaitTimer: NodeJS.Timeout | undefined = undefined;
@@ -290,6 +292,8 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			return;
 		}
 		this.#contentLength = length;
+		this.#expectsTrailers =
+			headers.has('trailer') || headers.get('content-type')?.startsWith('application/grpc') === true;
 		const body = new ClientBody(this, length, this.#options.pieceMemory, call.roomBytes ?? Infinity);
 		this.#body = body;
 		call.onResponse(createResponse(status, headers, body));
@@ -331,7 +335,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 				// No more content is allowed, but while the window is exhausted, many upstreams (with nghttp2) do not even send the empty
 				// frame that ends the stream.
 				this.#returnWindow(frameBytes, false);
-				this.#endWaitTimer = setTimeout(() => this.#forwardLastPiece(), MAX_END_WAIT_MS);
+				this.#endWaitTimer = setTimeout(() => this.#onEndMissing(), MAX_END_WAIT_MS);
 				return true;
 			}
 			this.#isPaused = !body.push(piece);
@@ -433,7 +437,13 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		}, MAX_END_WAIT_MS);
 	}
 
-	#forwardLastPiece(): void {
+	/** Called when the end of the stream has not followed complete content. Without trailers to wait for, the response is complete. */
+	#onEndMissing(): void {
+		if (!this.#expectsTrailers) {
+			this.#session.writeReset(this, H2_ERROR.cancel);
+			this.#endExchange(undefined, true);
+			return;
+		}
 		const piece = this.#lastPiece;
 		this.#lastPiece = undefined;
 		if (piece) this.#body?.push(piece);

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { proxiedSite } from '../../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
-import { rawExchange } from '../../../harness.ts';
+import { pauseFor, rawExchange } from '../../../harness.ts';
 import { eventually, withServer } from '../../running-server.ts';
 
 const test = suite('HTTP/2 to upstreams');
@@ -423,13 +423,41 @@ test('a response whose stream does not end properly is not stored by the cache, 
 	}
 });
 
-test('complete content is delivered after a second if the stream stays open', async () => {
-	const url = await startUpstream(({ type, stream }, socket) => {
+test('complete content is delivered after a second if the stream stays open, and the stream is canceled', async () => {
+	const resets: number[] = [];
+	const port = await startScriptedServer(({ type, stream, payload }, socket) => {
+		if (type === 3) resets.push(payload.readUInt32BE(0));
 		if (type !== 1) return;
 		socket.write(frame(1, 4, stream, Buffer.concat([OK, literal('content-length', '2')])));
 		socket.write(frame(0, 0, stream, 'ok'));
 	});
-	assert.is(await get(url), '200 ok');
+	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${port}`);
+	cleanups.push(() => site.close());
+	// The connection of the client serves its next request.
+	const answers = await rawExchange(
+		site.port,
+		'GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
+	);
+	assert.is(answers.match(/\r\n\r\nok/g)?.length, 2);
+	await eventually('both streams are canceled', () => resets.length === 2);
+	assert.equal([...resets, site.pools[0]!.inFlight], [8, 8, 0]);
+});
+
+test('announced trailers are awaited longer than a second after complete content', async () => {
+	const resets: number[] = [];
+	const port = await startScriptedServer(({ type, stream, payload }, socket) => {
+		if (type === 3) resets.push(payload.readUInt32BE(0));
+		if (type !== 1) return;
+		const head = Buffer.concat([OK, literal('content-length', '2'), literal('trailer', 'x-t')]);
+		socket.write(frame(1, 4, stream, head));
+		socket.write(frame(0, 0, stream, 'ok'));
+		void pauseFor(1200).then(() => socket.write(frame(1, 5, stream, literal('x-t', 'yes'))));
+	});
+	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${port}`);
+	cleanups.push(() => site.close());
+	assert.is(await get(`http://127.0.0.1:${site.port}`), '200 ok');
+	await eventually('the exchange has ended', () => site.pools[0]!.inFlight === 0);
+	assert.equal(resets, []);
 });
 
 test('the read timeout applies while the end of a stream is missing', async () => {
