@@ -22,6 +22,8 @@ import { ASSET_TEXTS } from '../documentation/asset-texts.ts';
 import { GUIDE_TEXTS } from '../manual/guide-texts.ts';
 import { deferModules } from './defer-modules.js';
 import type { BundleOptions } from './join-chunks.ts';
+import { lazyModulesPlugin, loadStubsSynchronously } from './lazy-modules.ts';
+import { MANUAL_MEMBERS_PLUGIN } from './manual-members.ts';
 import { plainExports } from './plain-exports.ts';
 import { buildWorkerBundle } from './worker-bundle.ts';
 
@@ -63,6 +65,20 @@ const MODULES_OF_COMMANDS: { readonly [command: string]: readonly string[] } = {
 	// Editors run `fmt` whenever a file is saved, so it must not load the packs of other commands.
 	fmt: ['cli/commands/fmt.ts'],
 };
+
+/** Modules that the main thread loads when one of their functions is first called. They are not needed for small configurations. */
+const LAZY_MODULES: readonly string[] = [
+	'compiler/modules/directives/templates/templates-handler.ts',
+	'compiler/modules/directives/cache/cache-handler.ts',
+	'compiler/modules/directives/file-server/files-handler.ts',
+	'compiler/modules/directives/reverse-proxy/proxy-handler.ts',
+	'compiler/modules/representations/content-type.ts',
+	'compiler/modules/matchers/expression/compile-expression.ts',
+	'compiler/modules/directives/encode/encode-handler.ts',
+	'compiler/modules/directives/tracing/tracing-handler.ts',
+	'compiler/modules/directives/reverse-proxy/lower-transport.ts',
+	'compiler/modules/directives/reverse-proxy/lower-health.ts',
+];
 
 /** A script that evaluates to an object with the functions of several chunks, by the chunks' names. */
 export interface Pack {
@@ -215,6 +231,7 @@ export async function writeBundles(release: string, folder: string): Promise<Bun
 	const { outputFiles, metafile } = await build({
 		...bundleOptions(release),
 		metafile: true,
+		plugins: [lazyModulesPlugin(repositoryFolder, LAZY_MODULES), ...SHARED_PLUGINS, MANUAL_MEMBERS_PLUGIN],
 		format: 'esm',
 		splitting: true,
 		outdir: folder,
@@ -233,7 +250,7 @@ export async function writeBundles(release: string, folder: string): Promise<Bun
 	};
 	const chunks = await Promise.all(
 		outputFiles.map(async ({ path: file, text }) => {
-			const { code } = await transform(text, {
+			const { code } = await transform(loadStubsSynchronously(text), {
 				...COMMON_JS_OPTIONS,
 				platform: 'node',
 				minifySyntax: true,

@@ -143,7 +143,7 @@ loading('a server of a plain site', async () => {
 
 loading('a server with a long configuration, which a thread compiles', async () => {
 	const loaded = await modulesOfServer(100_000);
-	assertLoadsAtMost(350, loaded.get('main'), [...RARE_MODULES, ...COMPILER]);
+	assertLoadsAtMost(370, loaded.get('main'), [...RARE_MODULES, ...COMPILER]);
 	assertLoadsAtMost(600, loaded.get('svc-compiler'), [...RARE_MODULES, 'runtime/protocols/', 'runtime/main/']);
 	assert.equal([...loaded.keys()].sort(), ['main', 'svc-compiler', 'svc-worker']);
 });
