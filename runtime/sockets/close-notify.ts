@@ -1,6 +1,6 @@
 /**
- * Finds out whether the peer of a TLS connection has announced its end with `close_notify` (RFC 8446 §6.1). Anyone on the network path can
- * forge an end without it. Node reports both in the same way, so this asks OpenSSL.
+ * Finds out whether the peer of a TLS connection has announced its end with `close_notify` (RFC 8446 §6.1). Anyone on the network
+ * path can forge an end without it. Node reports both in the same way, so this asks OpenSSL.
  */
 import type { SecureContext } from 'node:tls';
 import { contextAddress } from './context-address.ts';
@@ -76,16 +76,16 @@ function closeNotifyWatcher(): CloseNotifyWatcher | undefined {
 }
 
 /**
- * Prepares a context for {@link takeStartedConnection}. Must be called before the handshake. Returns false if connections with this
- * context cannot be observed.
+ * Prepares a context for {@link takeStartedConnection}. Must be called before the handshake. Returns false if connections with
+ * this context cannot be observed.
  */
 export function watchCloseNotify(context: SecureContext): boolean {
 	return closeNotifyWatcher()?.watch(context) === true;
 }
 
 /**
- * Returns the TLS connection whose handshake has begun last, only once. Must be called in the same synchronous task in which Node has
- * begun the handshake, and only if {@link watchCloseNotify} has returned true for its context.
+ * Returns the TLS connection whose handshake has begun last, only once. Must be called in the same synchronous task in which Node
+ * has begun the handshake, and only if {@link watchCloseNotify} has returned true for its context.
  */
 export function takeStartedConnection(): TlsConnectionAddress | undefined {
 	return closeNotifyWatcher()?.takeStartedConnection();

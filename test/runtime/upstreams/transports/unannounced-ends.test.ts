@@ -1,6 +1,6 @@
 /**
- * Responses over TLS whose end is only the end of the connection: an end without `close_notify` may be forged, so that the response is
- * incomplete.
+ * Responses over TLS whose end is only the end of the connection: an end without `close_notify` may be forged, so that the response
+ * is incomplete.
  */
 import { writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
