@@ -21,7 +21,8 @@ const MARKED_IMPORT = new RegExp(`\\b${MARKER}\\(import\\(\\s*("[^"]+")\\s*\\)\\
  * Makes a bundle load the given modules when one of their functions is first called. The bundle must be built with `splitting`, and
  * {@link loadStubsSynchronously} must be applied to its chunks.
  *
- * @param modules Paths relative to `folder`. The modules may export only functions, and no classes.
+ * @param modules Paths relative to `folder`. The modules must export functions. Their other exports cannot be imported, except
+ * numbers, strings and Booleans: stubs contain those.
  */
 export function lazyModulesPlugin(folder: string, modules: readonly string[]): Plugin {
 	const files = new Set(modules.map(module => path.join(folder, module)));
@@ -52,16 +53,17 @@ export function lazyModulesPlugin(folder: string, modules: readonly string[]): P
 /** Returns the code of a module with the exports of the given module. Its functions load that module when they are called. */
 async function stubOf(file: string): Promise<string> {
 	const exports = Object.entries((await import(pathToFileURL(file).href)) as object);
-	const forwarders = exports.map(([name, value]) => {
-		if (typeof value !== 'function' || /^class\b/.test(String(value))) {
-			throw new Error(`${file} is a lazy module, but its export ${name} is not a function.`);
-		}
+	const declarations = exports.map(([name, value]) => {
+		if (['number', 'string', 'boolean'].includes(typeof value))
+			return `export const ${name} = ${JSON.stringify(value)};`;
+		// A stub cannot take the place of a class or an object. esbuild reports an import of an export that is missing.
+		if (typeof value !== 'function' || /^class\b/.test(String(value))) return '';
 		return `export const ${name} = (...args) => load().${name}(...args);`;
 	});
 	return [
 		'let loaded;',
 		`const load = () => (loaded ??= ${MARKER}(import(${JSON.stringify(`./${path.basename(file)}`)})));`,
-		...forwarders,
+		...declarations,
 	].join('\n');
 }
 

@@ -10,11 +10,30 @@ import { WORKER_MODULES_PLUGIN } from './worker-modules.ts';
 
 /** The modules that are parts of their own, together with what only they import. */
 const LAZY_MODULES: readonly string[] = [
-	'compiler/modules/directives/templates/templates-handler.ts',
+	'compiler/codegen/regexp/regexp.ts',
+	'compiler/modules/directives/basic-auth/basic-auth-handler.ts',
 	'compiler/modules/directives/cache/cache-handler.ts',
+	'compiler/modules/directives/encode/encode-handler.ts',
+	'compiler/modules/directives/errors-page/errors-page-handler.ts',
 	'compiler/modules/directives/file-server/files-handler.ts',
+	'compiler/modules/directives/limit-concurrent/limit-concurrent-handler.ts',
+	'compiler/modules/directives/mirror/mirror-handler.ts',
+	'compiler/modules/directives/rate-limit/rate-limit-handler.ts',
+	'compiler/modules/directives/replace/replace-handler.ts',
 	'compiler/modules/directives/reverse-proxy/proxy-handler.ts',
+	'compiler/modules/directives/templates/templates-handler.ts',
+	'compiler/modules/directives/tracing/tracing-handler.ts',
+	'compiler/modules/matchers/expression/compile-expression.ts',
+	'runtime/compression/thread-compressor.ts',
+	'runtime/files/file-reader.ts',
+	'runtime/listeners/http3-probe.ts',
+	'runtime/listeners/quic-listener.ts',
+	'runtime/protocols/http2/http2-server.ts',
+	'runtime/tls/tls-server.ts',
 	'runtime/upstreams/upstream-pool.ts',
+	'runtime/worker/open-access-log.ts',
+	'runtime/worker/open-cache.ts',
+	'runtime/worker/open-limiters.ts',
 ];
 
 /** Must be evaluated before any other module (see thread-start.ts). */

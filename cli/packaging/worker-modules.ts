@@ -4,8 +4,11 @@
  * that only these use is not bundled either, so a worker starts faster and takes less memory.
  */
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import type { Plugin } from 'esbuild';
 import { replaceMembers } from './definition-members.ts';
+
+const COMPILER_FOLDER = path.resolve(import.meta.dirname, '../../compiler') + path.sep;
 
 /** The names of the members of definitions that workers never use, as a regular expression. */
 const UNUSED_MEMBERS = 'documentation|lower|schema|summary';
@@ -23,6 +26,11 @@ export function withoutUnusedMembers(source: string): string {
 export const WORKER_MODULES_PLUGIN: Plugin = {
 	name: 'worker-modules',
 	setup(builder) {
+		// Modules of the compiler do nothing when they are evaluated, so those whose exports are not used are left out.
+		builder.onResolve({ filter: /^\.{1,2}\/.*\.ts$/ }, ({ path: specifier, resolveDir, namespace }) => {
+			const file = path.join(resolveDir, specifier);
+			return namespace === 'file' && file.startsWith(COMPILER_FOLDER) ? { path: file, sideEffects: false } : undefined;
+		});
 		builder.onLoad({ filter: /\/compiler\/modules\/(?:directives|matchers)\/.*\.ts$/ }, args => ({
 			contents: withoutUnusedMembers(readFileSync(args.path, 'utf8')),
 			// Makes esbuild omit the imports that only the removed members used. In JavaScript, it would keep them.

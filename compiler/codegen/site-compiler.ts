@@ -22,7 +22,9 @@ import type { StepNumbers } from './context/step-numbers.ts';
 import { compilePlaceholder, isFieldPlaceholder } from './placeholders/index.ts';
 import type { HostFacts, PlaceholderReader, PlaceholderScope } from './placeholders/placeholder.ts';
 import { compileTemplate, hasPlaceholders, TemplateError } from './placeholders/template.ts';
-import { compileRegexp, REQUEST_REGEXP_BOUNDS, RegexpError, RegexpTooLarge } from './regexp/regexp.ts';
+import { compileRegexp } from './regexp/regexp.ts';
+import { REQUEST_REGEXP_BOUNDS } from './regexp/regexp-bounds.ts';
+import { RegexpError, RegexpTooLarge } from './regexp/regexp-error.ts';
 import type { SharedCode } from './shared-code.ts';
 import type { SiteLogs } from './site-logs.ts';
 

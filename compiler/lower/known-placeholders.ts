@@ -1,7 +1,8 @@
 /** Gives lowering access to the placeholders that code generation knows. */
 import { isKnownPlaceholder, placeholderNames } from '../codegen/placeholders/index.ts';
 import { expandShorthands, fullPlaceholderName, shorthandNames } from '../codegen/placeholders/shorthands.ts';
-import { compileRegexp, RegexpError, RegexpTooLarge } from '../codegen/regexp/regexp.ts';
+import { compileRegexp } from '../codegen/regexp/regexp.ts';
+import { RegexpError, RegexpTooLarge } from '../codegen/regexp/regexp-error.ts';
 import { nearestName } from '../diagnostics/suggest.ts';
 import type { Placeholders, UnknownPlaceholder } from './placeholders.ts';
 

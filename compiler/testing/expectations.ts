@@ -1,6 +1,7 @@
 /** The kinds of `expect` lines, each with its arguments and its check in one object. */
 
-import { compileRegexp, RegexpError } from '../codegen/regexp/regexp.ts';
+import { compileRegexp } from '../codegen/regexp/regexp.ts';
+import { RegexpError } from '../codegen/regexp/regexp-error.ts';
 import { didYouMean, didYouMeanLabel } from '../diagnostics/suggest.ts';
 import { formatSiteAddress, isSiteAddress, parseSiteAddress } from '../document/site-address.ts';
 import type { DryRunResult } from '../dry-run/dry-run.ts';

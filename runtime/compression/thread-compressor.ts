@@ -54,6 +54,11 @@ const MAX_ENCODING_STREAMS = 64;
 type EncodeOptions = Parameters<Compressor['encode']>[2];
 type EncodeReturn = ReturnType<Compressor['encode']>;
 
+/** Creates the compressor of a thread, which counts what it does in the thread's row of counters. */
+export function createThreadCompressor(counters: Float64Array): ThreadCompressor {
+	return new ThreadCompressor(counters);
+}
+
 export class ThreadCompressor implements Compressor {
 	readonly #encodedFiles = new EncodedFiles();
 	/** Reused encoders by the coding's name, level and checksum; null for a coding that has no such encoder. */

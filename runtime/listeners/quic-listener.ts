@@ -14,7 +14,7 @@ import { QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpo
 import { quicSupport } from '../sockets/quic/quic-library.ts';
 import type { QuicLimits } from '../sockets/quic/quic-limits.ts';
 import type { HandshakeResult, QuicRefusal } from '../sockets/quic/quic-results.ts';
-import { quicThread } from '../sockets/quic/quic-thread.ts';
+import { quicThread, waitForPoller } from '../sockets/quic/quic-thread.ts';
 import type { QuicCertificateChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
 import type { HandshakeAlert } from '../sockets/quic/server-handshake.ts';
 import type { UdpAddress } from '../sockets/quic/udp-socket.ts';
@@ -69,6 +69,36 @@ export interface QuicListenerDeps extends QuicCertificatesDeps {
 	onConnectionEnded(): void;
 }
 
+/** Creates the HTTP/3 side of a listener (see the constructor of {@link QuicListener}). */
+export function createQuicListener(...args: ConstructorParameters<typeof QuicListener>): QuicListener {
+	return new QuicListener(...args);
+}
+
+/** Resolves when HTTP/3 listeners can be created. */
+export function waitForQuic(): Promise<void> {
+	return waitForPoller();
+}
+
+/** Returns what the machine lacks for HTTP/3; undefined if it lacks nothing. */
+export function missingForQuic(): string | undefined {
+	return quicSupport().missing;
+}
+
+/**
+ * Opens a temporary socket with a listener's settings, and checks that it answers a packet. Rejects if it does not. Does nothing if
+ * the machine lacks something for HTTP/3.
+ */
+export async function checkQuicListener(deps: QuicListenerDeps): Promise<void> {
+	if (quicSupport().library === undefined) return;
+	const listener = new QuicListener({ address: '127.0.0.1', port: 0, only6: false, shared: false }, deps);
+	try {
+		listener.open();
+		await checkQuicPort(listener.port);
+	} finally {
+		listener.close();
+	}
+}
+
 /** HTTP/3 of one listener on one thread. It accepts connections between `open` and `drain`. */
 export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	readonly #deps: QuicListenerDeps;
@@ -115,15 +145,9 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		deps.tls.addListener(this);
 	}
 
-	/** Opens a temporary socket with the same settings, and checks that it answers a packet. Rejects if it does not. */
-	static async check(deps: QuicListenerDeps): Promise<void> {
-		const listener = new QuicListener({ address: '127.0.0.1', port: 0, only6: false, shared: false }, deps);
-		try {
-			listener.open();
-			await checkQuicPort(listener.#port);
-		} finally {
-			listener.close();
-		}
+	/** The port of the socket. */
+	get port(): number {
+		return this.#port;
 	}
 
 	/** The value of `Alt-Svc` for clients over TCP (RFC 7838 §3). */

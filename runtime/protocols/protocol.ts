@@ -128,6 +128,8 @@ export const NO_WAIT: RequestWaits = { nextRequestMs: 0, firstRequestMs: 0 };
 
 /** A protocol's server for accepted sockets. One instance per listener and thread. */
 export interface ProtocolServer {
+	/** True for a server that performs TLS and passes connections to the servers of other protocols. */
+	readonly performsTls?: true;
 	/**
 	 * Takes over a connected socket. Bytes that have been read from it must have been put back with `unshift`. `peer` overrides the
 	 * socket's addresses with those of a PROXY header.

@@ -92,8 +92,14 @@ export interface Http3Side {
 	close(): void;
 }
 
+/** Creates the TLS server of a listener. */
+export function createTlsServer(deps: TlsServerDeps): TlsServer {
+	return new TlsServer(deps);
+}
+
 /** Performs TLS for one listener on one thread. */
 export class TlsServer implements ProtocolServer, HandshakeOwner {
+	readonly performsTls = true;
 	/** The HTTP/3 side; undefined if the listener neither offers HTTP/3 nor still has HTTP/3 connections. */
 	http3Side: Http3Side | undefined = undefined;
 	readonly #deps: TlsServerDeps;

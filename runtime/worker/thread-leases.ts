@@ -7,32 +7,16 @@ import type { AccessLogSettings } from '../../compiler/document/log-namespaces.t
 import { lazily } from '../../compiler/exchange/lazily.ts';
 import type { FileReader, HealthSource, LeaseKinds, MetricsSource } from '../../compiler/exchange/leases.ts';
 import type { PageWork } from '../../compiler/exchange/page-work.ts';
-import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
-import type { ConcurrencyLimiter } from '../../compiler/modules/directives/limit-concurrent/concurrency-limiter.ts';
-import type { RateLimiter } from '../../compiler/modules/directives/rate-limit/rate-limiter.ts';
 import type { UpstreamPool } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
-import { cacheLayout } from '../cache/memory-layout.ts';
-import { type ClusterPort, type DiskPort, type LowerTiersPort, SharedCache } from '../cache/shared-cache.ts';
-import { ThreadCompressor } from '../compression/thread-compressor.ts';
-import {
-	CONCURRENCY_ROW_WORDS,
-	ConcurrencyTable,
-	concurrencyTableWords,
-} from '../concurrency-limits/concurrency-table.ts';
-import { ThreadConcurrencyLimiter } from '../concurrency-limits/thread-concurrency-limiter.ts';
+import { createThreadCompressor, type ThreadCompressor } from '../compression/thread-compressor.ts';
 import { createFileReader } from '../files/file-reader.ts';
-import { AccessBatch, type AccessPort, type BatchPort } from '../logs/access-batch.ts';
-import { type AccessLogDeps, AccessLogger } from '../logs/access-log.ts';
-import { LogSampler, SAMPLER_SLOTS } from '../logs/log-sampler.ts';
-import { sinkKey } from '../logs/log-sinks.ts';
-import { countCacheEvent } from '../metrics/cache-counters.ts';
+import type { AccessBatch, AccessPort, BatchPort } from '../logs/access-batch.ts';
+import type { AccessLogDeps } from '../logs/access-log.ts';
 import type { ModuleCounters } from '../metrics/module-counters.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { ThreadPageWork } from '../page-work/thread-page-work.ts';
 import { ThreadAccountFile } from '../passwords/thread-account-file.ts';
 import { ThreadPasswords } from '../passwords/thread-passwords.ts';
-import { LimitTable, limitTableWords } from '../rate-limits/limit-table.ts';
-import { ThreadRateLimiter } from '../rate-limits/thread-rate-limiter.ts';
 import { LeaseRegistry, leaseKey } from '../threads/lease-registry.ts';
 import type { MemoryRequest } from '../threads/shared-rows.ts';
 import type { Sampler } from '../tracing/sampler.ts';
@@ -42,7 +26,11 @@ import { poolLayout } from '../upstreams/pool-memory.ts';
 import { ThreadMirrorGate } from '../upstreams/thread-mirror-gate.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../upstreams/upstream-pool.ts';
 import { type LeaseSource, NeedsSharedMemory, OutOfSharedMemory } from './generation-builder.ts';
+import type { LeaseMemory, OpenLease } from './lease-memory.ts';
 import type { MainThreadReplies, MainThreadRequest } from './main-thread-requests.ts';
+import { openAccessLog } from './open-access-log.ts';
+import { openCache } from './open-cache.ts';
+import { openConcurrencyLimiter, openRateLimiter } from './open-limiters.ts';
 import type { MessageFromWorker } from './worker-messages.ts';
 
 /** Dependencies of a thread's leases. */
@@ -75,7 +63,11 @@ export class ThreadLeases implements LeaseSource {
 	readonly pageWork: PageWork;
 	readonly #thread: LeaseThreadDeps;
 	readonly #fileReader: () => FileReader;
-	readonly #compressor: ThreadCompressor;
+	readonly #compressor: () => ThreadCompressor;
+	readonly #memory: LeaseMemory = {
+		take: (key, request) => this.#sharedMemory(key, request),
+		release: key => this.#releaseMemory(key),
+	};
 	readonly #passwords: ThreadPasswords;
 	readonly #metrics: MetricsSource;
 	readonly #health: HealthSource;
@@ -87,7 +79,7 @@ export class ThreadLeases implements LeaseSource {
 	constructor(thread: LeaseThreadDeps) {
 		this.#thread = thread;
 		this.#fileReader = lazily(() => createFileReader(true, true, thread.counters));
-		this.#compressor = new ThreadCompressor(thread.counters);
+		this.#compressor = lazily(() => createThreadCompressor(thread.counters));
 		this.#passwords = new ThreadPasswords({
 			sendCheck: check => thread.askMainThread({ about: 'password', check }),
 			withdraw: id => void thread.askMainThread({ about: 'password_withdrawn', id }),
@@ -166,7 +158,7 @@ export class ThreadLeases implements LeaseSource {
 		for (const tracer of this.leaseRegistry.values<ThreadTracer>('tracer ')) tracer.flush();
 	}
 
-	#openLease(kind: keyof LeaseKinds, settings: unknown, handle: string): { value: unknown; close: () => void } {
+	#openLease(kind: keyof LeaseKinds, settings: unknown, handle: string): OpenLease<unknown> {
 		switch (kind) {
 			case 'files':
 				return { value: this.#fileReader(), close: () => {} };
@@ -196,7 +188,7 @@ export class ThreadLeases implements LeaseSource {
 			case 'tracer':
 				return this.#openTracer();
 			case 'compressor':
-				return { value: this.#compressor, close: () => {} };
+				return { value: this.#compressor(), close: () => {} };
 			case 'event_counter': {
 				const { event } = settings as LeaseKinds['event_counter']['settings'];
 				return { value: this.#thread.moduleCounters.eventCounter(event), close: () => {} };
@@ -209,17 +201,22 @@ export class ThreadLeases implements LeaseSource {
 				};
 			}
 			case 'rate_limiter':
-				return this.#openRateLimiter(settings as LeaseKinds['rate_limiter']['settings'], handle);
+				return openRateLimiter(settings as LeaseKinds['rate_limiter']['settings'], handle, this.#thread, this.#memory);
 			case 'concurrency_limiter':
-				return this.#openConcurrencyLimiter(settings as LeaseKinds['concurrency_limiter']['settings'], handle);
+				return openConcurrencyLimiter(
+					settings as LeaseKinds['concurrency_limiter']['settings'],
+					handle,
+					this.#thread,
+					this.#memory,
+				);
 			case 'cache':
-				return this.#openCache(settings as LeaseKinds['cache']['settings'], handle);
+				return openCache(settings as LeaseKinds['cache']['settings'], handle, this.#thread, this.#memory);
 			case 'access_log':
-				return this.#openAccessLog(settings as AccessLogSettings, handle);
+				return openAccessLog(settings as AccessLogSettings, handle, this.#thread, this.#memory, this.leaseRegistry);
 		}
 	}
 
-	#openPool(settings: LeaseKinds['upstreams']['settings'], handle: string): { value: UpstreamPool; close: () => void } {
+	#openPool(settings: LeaseKinds['upstreams']['settings'], handle: string): OpenLease<UpstreamPool> {
 		const { rowSize: slots, commonSize: common } = poolLayout(settings);
 		const buffer = this.#sharedMemory(handle, { slots, common, pool: settings });
 		const { rowCount: rows, threadCount: threads, index: row, pools } = this.#thread;
@@ -232,63 +229,6 @@ export class ThreadLeases implements LeaseSource {
 				pool.close();
 				this.#releaseMemory(handle);
 			},
-		};
-	}
-
-	#openRateLimiter(
-		settings: LeaseKinds['rate_limiter']['settings'],
-		handle: string,
-	): { value: RateLimiter; close: () => void } {
-		const { zone, maxKeys, isShared } = settings;
-		const commonWords = limitTableWords(maxKeys, isShared);
-		const buffer = this.#sharedMemory(handle, { slots: 0, common: commonWords, limits: settings });
-		const { moduleCounters } = this.#thread;
-		return {
-			value: new ThreadRateLimiter(new LimitTable(buffer, maxKeys, isShared), {
-				counterOf: event => moduleCounters.rateLimitCounter(zone, event),
-				reportUsage: place => this.#thread.askMainThread({ about: 'rate_limit', table: handle, place }),
-			}),
-			close: () => this.#releaseMemory(handle),
-		};
-	}
-
-	#openConcurrencyLimiter(
-		settings: LeaseKinds['concurrency_limiter']['settings'],
-		handle: string,
-	): { value: ConcurrencyLimiter; close: () => void } {
-		const { zone, maxKeys } = settings;
-		const { rowCount: rows, index, moduleCounters } = this.#thread;
-		const commonWords = concurrencyTableWords(maxKeys);
-		const buffer = this.#sharedMemory(handle, {
-			slots: CONCURRENCY_ROW_WORDS,
-			common: commonWords,
-			concurrency: settings,
-		});
-		const table = new ConcurrencyTable(buffer, rows, maxKeys, index);
-		return {
-			value: new ThreadConcurrencyLimiter(table, outcome => moduleCounters.concurrencyLimitCounter(zone, outcome)),
-			close: () => {
-				table.close();
-				this.#releaseMemory(handle);
-			},
-		};
-	}
-
-	#openCache(settings: LeaseKinds['cache']['settings'], handle: string): { value: SharedCache; close: () => void } {
-		const { rowCount: rows, index: thread, counters } = this.#thread;
-		const { ceiling } = settings;
-		const diskSize = settings.disk?.size;
-		const commonWords = cacheLayout(ceiling, rows, diskSize).words;
-		const buffer = this.#sharedMemory(handle, { slots: 0, common: commonWords, cache: settings });
-		const countEvent = (event: CacheEvent): void => countCacheEvent(counters, event);
-		return {
-			value: new SharedCache({
-				...{ buffer, ceiling, rows, thread, count: countEvent, diskSize },
-				...((settings.disk || settings.shared) && { lowerTiers: lowerTiersPort(this.#thread, handle) }),
-				disk: settings.disk && diskPort(this.#thread, handle),
-				cluster: settings.shared && clusterPort(this.#thread, handle),
-			}),
-			close: () => this.#releaseMemory(handle),
 		};
 	}
 
@@ -311,75 +251,11 @@ export class ThreadLeases implements LeaseSource {
 		this.#thread.sendMessage({ type: 'memory_released', key });
 	}
 
-	#openTracer(): { value: ThreadTracer; close: () => void } {
+	#openTracer(): OpenLease<ThreadTracer> {
 		const tracer = new ThreadTracer(this.#thread.sampler, this.#thread.spanPort);
 		this.#thread.sendMessage({ type: 'tracing_opened' });
 		return { value: tracer, close: () => tracer.flush() };
 	}
-
-	#openAccessLog(settings: AccessLogSettings, handle: string): { value: AccessLogger; close: () => void } {
-		const { sampling } = settings;
-		const samplerCounts = sampling && new Int32Array(this.#sharedMemory(handle, { slots: SAMPLER_SLOTS }));
-		const sink = sinkKey(settings.output);
-		const batchHandle = `batch ${sink}`;
-		const batch = this.leaseRegistry.acquire(batchHandle, () => {
-			const newBatch = new AccessBatch(this.#thread.batchPort(sink));
-			this.#thread.sendMessage({ type: 'sink_opened', sink, output: settings.output });
-			const close = () => {
-				newBatch.flush();
-				this.#thread.sendMessage({ type: 'sink_released', sink });
-			};
-			return { value: newBatch, close };
-		});
-		try {
-			return {
-				value: new AccessLogger(
-					settings,
-					batch,
-					this.#thread.accessLogs,
-					samplerCounts && new LogSampler(sampling, samplerCounts),
-				),
-				close: () => {
-					this.leaseRegistry.release(batchHandle);
-					if (samplerCounts) this.#releaseMemory(handle);
-				},
-			};
-		} catch (error) {
-			this.leaseRegistry.release(batchHandle);
-			if (samplerCounts) this.#releaseMemory(handle);
-			throw error;
-		}
-	}
-}
-
-/** Returns the thread's interface to the disk and cluster tiers of a response cache, which the main thread owns. */
-function lowerTiersPort(thread: LeaseThreadDeps, store: string): LowerTiersPort {
-	return {
-		reportRemoved: key => thread.sendMessage({ type: 'cache', store, event: { event: 'removed', key } }),
-		invalidateUrl: async (host, path, query) => {
-			await thread.askMainThread({ about: 'cache', store, diskRequest: { request: 'invalidate', host, path, query } });
-		},
-	};
-}
-
-/** Returns the thread's interface to the cluster tier of a response cache. */
-function clusterPort(thread: LeaseThreadDeps, store: string): ClusterPort {
-	return {
-		consult: question =>
-			thread.askMainThread({ about: 'cluster_cache', store, consultation: { ...question, thread: thread.index } }),
-		endFetch: result => thread.sendMessage({ type: 'cluster_fetch_ended', result }),
-	};
-}
-
-/** Returns the thread's interface to the disk tier of a response cache. */
-function diskPort(thread: LeaseThreadDeps, store: string): DiskPort {
-	return {
-		reportStored: (key, entry, serial) =>
-			thread.sendMessage({ type: 'cache', store, event: { event: 'stored', key, entry, serial } }),
-		recall: async key => {
-			await thread.askMainThread({ about: 'cache', store, diskRequest: { request: 'recall', key } });
-		},
-	};
 }
 
 /** Wraps an asynchronous call so that concurrent callers share one result. */

@@ -17,7 +17,14 @@ import { ListenerGates } from '../listeners/listener-gates.ts';
 import { PlaceMaker } from '../listeners/place-maker.ts';
 import { ListenError, listenError } from '../listeners/port-probe.ts';
 import { protocolLimits } from '../listeners/protocol-limits.ts';
-import { QuicListener, type QuicListenerDeps } from '../listeners/quic-listener.ts';
+import {
+	checkQuicListener,
+	createQuicListener,
+	missingForQuic,
+	type QuicListener,
+	type QuicListenerDeps,
+	waitForQuic,
+} from '../listeners/quic-listener.ts';
 import { WorkerListener } from '../listeners/worker-listener.ts';
 import { levelRank } from '../logs/encoders.ts';
 import { LOG_ENTRY_WEIGHT, type LogEntry } from '../logs/log-entry.ts';
@@ -36,8 +43,6 @@ import { createHttp2Server } from '../protocols/http2/http2-server.ts';
 import type { ProtocolServer, RequestWaits } from '../protocols/protocol.ts';
 import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import { shareDescriptors } from '../sockets/owned-descriptors.ts';
-import { quicSupport } from '../sockets/quic/quic-library.ts';
-import { waitForPoller } from '../sockets/quic/quic-thread.ts';
 import { threadPoller } from '../sockets/socket-poller.ts';
 import { CONTROL_LOG_IN_TRANSIT, CONTROL_STOPS_AT, MAX_LOG_IN_TRANSIT_CHARS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
@@ -48,7 +53,7 @@ import { HANDSHAKE_SLOT_COUNT, HandshakeRate } from '../tls/handshake-rate.ts';
 import { advertisesHttp3 } from '../tls/quic-certificates.ts';
 import { ThreadTls } from '../tls/thread-tls.ts';
 import { TlsObserver } from '../tls/tls-observer.ts';
-import { TlsServer } from '../tls/tls-server.ts';
+import { createTlsServer, type TlsServer } from '../tls/tls-server.ts';
 import { createSampler } from '../tracing/sampler.ts';
 import { availabilityEntry } from '../upstreams/availability.ts';
 import type { PoolDeps } from '../upstreams/pool-deps.ts';
@@ -308,7 +313,7 @@ class DataPlaneWorker implements RequestHostThread {
 	}
 
 	async #bindListeners(listeners: readonly ListenerAddress[], shared: SharedDocumentParts): Promise<void> {
-		if (listeners.some(({ http3 }) => http3 !== undefined)) await waitForPoller();
+		if (listeners.some(({ http3 }) => http3 !== undefined)) await waitForQuic();
 		for (const address of listeners) {
 			if (this.#listeners.has(address.key)) continue;
 			const host = new RequestHost(address.key, this);
@@ -358,8 +363,8 @@ class DataPlaneWorker implements RequestHostThread {
 			const { address, protocol } = listener;
 			try {
 				await listener.check();
-				if (address.http3 === undefined || quicSupport().library === undefined) continue;
-				if (protocol instanceof TlsServer) await QuicListener.check(this.#quicDeps(listener, protocol, address.port));
+				if (address.http3 === undefined || !isTlsServer(protocol)) continue;
+				await checkQuicListener(this.#quicDeps(listener, protocol, address.port));
 			} catch (error) {
 				const problem = (error as Error).message;
 				throw new ListenError('EIO', socketText(address), `a test request failed: ${problem}`);
@@ -388,7 +393,7 @@ class DataPlaneWorker implements RequestHostThread {
 			this.#listeners.get(key) ?? this.#pendingListeners.find(candidate => candidate.address.key === key)!;
 		const boundAddress = listener.boundAddress;
 		const { protocol } = listener;
-		if (boundAddress === undefined || !(protocol instanceof TlsServer)) {
+		if (boundAddress === undefined || !isTlsServer(protocol)) {
 			throw new ListenError('ENOTSUP', socketText(address), 'HTTP/3 (`h3`) needs an IP address and a port of its own');
 		}
 		const bindOptions = {
@@ -398,14 +403,14 @@ class DataPlaneWorker implements RequestHostThread {
 			shared: this.#startData.sharePorts,
 		};
 		try {
-			const quic = new QuicListener(
+			const quic = createQuicListener(
 				bindOptions,
 				this.#quicDeps(listener, protocol, boundAddress.port),
 				address.datagrams,
 			);
 			this.#pendingQuicListeners.set(key, quic);
 		} catch (error) {
-			const { missing } = quicSupport();
+			const missing = missingForQuic();
 			const code = (error as NodeJS.ErrnoException).code ?? 'EIO';
 			const reason = missing === undefined ? `the UDP port cannot be bound (${code})` : missing;
 			if (http3 === 'named') throw http3UnavailableError(code, address, reason);
@@ -462,7 +467,7 @@ class DataPlaneWorker implements RequestHostThread {
 
 	/** Creates the TLS server that passes a listener's connections to its protocols. */
 	#createTlsServer({ port }: ListenerAddress, host: RequestHost): ProtocolServer {
-		const server = new TlsServer({
+		const server = createTlsServer({
 			tls: this.tls,
 			port,
 			protocols: () => host.protocols,
@@ -516,7 +521,7 @@ class DataPlaneWorker implements RequestHostThread {
 		if (!isDeepStrictEqual(newLimits, host.limits)) host.limits = newLimits;
 		const { protocol, address } = listener;
 		const tlsJson = this.generations.newest.tables.get(address.key)?.tls;
-		if (protocol instanceof TlsServer && tlsJson !== undefined) {
+		if (isTlsServer(protocol) && tlsJson !== undefined) {
 			protocol.configure(tlsJson);
 			host.tlsChecks = protocol.requestChecksFor(tlsJson);
 			const handshakeRate = this.#handshakeRates.get(address.key);
@@ -673,4 +678,9 @@ class DataPlaneWorker implements RequestHostThread {
 function wantsDebug(settings: Settings): boolean {
 	if (settings.debug) return true;
 	return Object.values(settings.logs ?? {}).some(log => levelRank(log.level) === levelRank('debug'));
+}
+
+/** Reports whether a listener's connections begin with TLS. Does not load the code of TLS, unlike `instanceof`. */
+function isTlsServer(protocol: ProtocolServer): protocol is TlsServer {
+	return protocol.performsTls === true;
 }

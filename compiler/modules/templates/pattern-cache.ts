@@ -1,5 +1,7 @@
 /** A cache of compiled regular expressions for templates. */
-import { compileRegexp, REQUEST_REGEXP_BOUNDS, RegexpError } from '../../codegen/regexp/regexp.ts';
+import { compileRegexp } from '../../codegen/regexp/regexp.ts';
+import { REQUEST_REGEXP_BOUNDS } from '../../codegen/regexp/regexp-bounds.ts';
+import { RegexpError } from '../../codegen/regexp/regexp-error.ts';
 import { FunctionError } from './template-error.ts';
 
 /** Maximum number of cached expressions. Without a maximum, templates that build expressions from data could exhaust memory. */

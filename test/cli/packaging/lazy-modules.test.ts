@@ -157,14 +157,22 @@ async function refusal(modules: { readonly [file: string]: string }, lazyModules
 	throw new Error('It was bundled.');
 }
 
-lazy('a lazy module that exports a class or a value, or that nothing imports, is refused', async () => {
-	const withExport = (code: string) => ({ 'main.ts': `import { a } from './a.ts';\na;`, 'a.ts': code });
-	assert.match(await refusal(withExport('export class a {}'), ['a.ts']), 'its export a is not a function');
-	assert.match(await refusal(withExport('export const a = {};'), ['a.ts']), 'its export a is not a function');
-	assert.match(
-		await refusal({ 'main.ts': '', 'a.ts': 'export const a = () => 1;' }, ['a.ts']),
-		'a.ts is a lazy module, but nothing imports it',
-	);
-});
+lazy(
+	'stubs contain constants, but no classes and objects, and a lazy module that nothing imports is refused',
+	async () => {
+		const withExport = (code: string) => ({
+			'main.ts': "import { a } from './a.ts';\nglobalThis.records.push(a);",
+			'a.ts': `${code}\nexport const compile = () => 1;`,
+		});
+		const withConstant = run(await bundle(withExport(`export const a = 'constant';`), ['a.ts']));
+		assert.equal(withConstant, { records: ['constant'], loadedNames: ['bundle'] });
+		assert.match(await refusal(withExport('export class a {}'), ['a.ts']), 'No matching export');
+		assert.match(await refusal(withExport('export const a = {};'), ['a.ts']), 'No matching export');
+		assert.match(
+			await refusal({ 'main.ts': '', 'a.ts': 'export const a = () => 1;' }, ['a.ts']),
+			'a.ts is a lazy module, but nothing imports it',
+		);
+	},
+);
 
 lazy.run();

@@ -1,8 +1,8 @@
 /** Compiles what a `replace` step searches for. */
 
 import { parseRegexp } from '../../../codegen/regexp/parse-regexp.ts';
-import { RegexpError, RegexpTooLarge } from '../../../codegen/regexp/regexp.ts';
 import { compileRegexpAlternatives, type RegexpAlternative } from '../../../codegen/regexp/regexp-alternatives.ts';
+import { RegexpError, RegexpTooLarge } from '../../../codegen/regexp/regexp-error.ts';
 import { isNullable } from '../../../codegen/regexp/regexp-node.ts';
 import { FollowedRegexp } from '../../../codegen/regexp/unfinished-matches.ts';
 import type { CompileContext } from '../../contract/compile-context.ts';
