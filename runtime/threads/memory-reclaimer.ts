@@ -4,6 +4,8 @@
  */
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { lazily } from '../../compiler/exchange/lazily.ts';
+import { arenaTrim } from '../sockets/arena-trim.ts';
 import { executablePageRelease } from '../sockets/executable-pages.ts';
 import { memoryTrim } from '../sockets/memory-trim.ts';
 
@@ -83,12 +85,16 @@ class MemoryReclaimer {
 
 /** Keeps the heap of the calling thread small while the thread is idle. Returns a function that stops it. */
 export function startReclaimingThreadMemory(intervalMs: number = CHECK_INTERVAL_MS): () => void {
+	const trim = lazily(arenaTrim);
 	const heap: MemoryUse = {
 		bytesInUse: () => {
 			const { total_heap_size: size, external_memory: external } = getHeapStatistics();
 			return size + external;
 		},
-		reduceUsage: () => garbageCollector()?.({ type: 'major', execution: 'sync', flavor: 'last-resort' }),
+		reduceUsage: () => {
+			garbageCollector()?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+			trim()();
+		},
 	};
 	const reclaimer = new MemoryReclaimer(heap, intervalMs);
 	let previousUtilization = performance.eventLoopUtilization();
