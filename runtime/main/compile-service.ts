@@ -9,7 +9,7 @@ import type { Compilation, RunningDocument } from '../compile/compilation.ts';
 import type { CompilerReplies, CompilerRequest, PrepareResult } from '../compile/compiler-messages.ts';
 import type { CompilerStart } from '../compile/compiler-thread.ts';
 import { ThreadVitals } from '../metrics/thread-vitals.ts';
-import { InliningBudget } from '../threads/inlining-budget.ts';
+import { OptimizerSettings } from '../threads/optimizer-settings.ts';
 import { CompilerClient, CompilerFailure, type CompilerLimits } from './compiler-client.ts';
 
 /** Milliseconds until a dead compile thread is replaced. */
@@ -35,7 +35,7 @@ export class CompileService {
 	readonly vitals: ThreadVitals;
 	readonly #startData: Omit<CompilerStart, 'activity'>;
 	readonly #log: CompilerLog;
-	readonly #inliningBudget: InliningBudget;
+	readonly #optimizerSettings: OptimizerSettings;
 	readonly #compilerLimits: CompilerLimits;
 	/** UTF-8 JSON of the running document. */
 	#runningDocument: ArrayBuffer | undefined;
@@ -55,14 +55,14 @@ export class CompileService {
 	constructor(
 		start: Omit<CompilerStart, 'activity' | 'vitals'>,
 		log: CompilerLog,
-		inliningBudget = new InliningBudget(),
+		optimizerSettings = new OptimizerSettings(),
 		limits: CompilerLimits = DEFAULT_LIMITS,
 	) {
 		const vitalsMemory = new SharedArrayBuffer(ThreadVitals.BYTES);
 		this.vitals = new ThreadVitals(vitalsMemory);
 		this.#startData = { ...start, vitals: vitalsMemory };
 		this.#log = log;
-		this.#inliningBudget = inliningBudget;
+		this.#optimizerSettings = optimizerSettings;
 		this.#compilerLimits = limits;
 	}
 
@@ -81,7 +81,7 @@ export class CompileService {
 		await this.#replacement;
 		if (this.#isEnded) throw new CompilerFailure('The server is stopping.');
 		if (this.#client !== undefined) return this.#client.ask(op, request);
-		return this.#inliningBudget.whileStarting(() => {
+		return this.#optimizerSettings.whileStarting(() => {
 			this.#client = this.#startClient();
 			return this.#client.ask(op, request);
 		});

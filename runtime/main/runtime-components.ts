@@ -18,7 +18,7 @@ import { LimitTables } from '../rate-limits/limit-tables.ts';
 import { randomKey } from '../sockets/random-key.ts';
 import { CONTROL_SLOTS } from '../threads/control-words.ts';
 import { hostFacts } from '../threads/host-facts.ts';
-import { InliningBudget } from '../threads/inlining-budget.ts';
+import { OptimizerSettings } from '../threads/optimizer-settings.ts';
 import { TlsControl } from '../tls/tls-control.ts';
 import { SpanExport } from '../tracing/span-export.ts';
 import { PoolRegistry } from '../upstreams/pool-registry.ts';
@@ -73,7 +73,7 @@ export class RuntimeComponents {
 	/** Log outputs that could not be opened during the current load. */
 	readonly logOutputErrors: LogOutputError[] = [];
 	readonly loadRecord = new LoadRecord();
-	readonly inliningBudget = new InliningBudget();
+	readonly optimizerSettings = new OptimizerSettings();
 	readonly compiler: CompileService;
 	readonly listenerSockets: ListenerSockets;
 	readonly threadPools: ThreadPools;
@@ -122,7 +122,7 @@ export class RuntimeComponents {
 		this.compiler = new CompileService(
 			{ workingDirectory, environment, etagKey: randomKey(32) },
 			(level, ...entry) => log(level, 'runtime', ...entry),
-			this.inliningBudget,
+			this.optimizerSettings,
 		);
 		this.passwords = PasswordQueue.onThreads((reason, stalled) => {
 			if (stalled) this.#passwordStalls++;

@@ -156,7 +156,7 @@ export class Runtime implements RuntimeControl {
 				io: ioMode(),
 				tls: expectedTlsMode(),
 			});
-			void this.#servingPool?.whenStarted().then(() => this.#components.inliningBudget.raise());
+			void this.#servingPool?.whenStarted().then(() => this.#components.optimizerSettings.applyForServing());
 			return;
 		}
 		// Starting the threads takes as long as compiling, so both happen concurrently. The number of threads is guessed, nearly
@@ -192,7 +192,7 @@ export class Runtime implements RuntimeControl {
 			version: this.#options.version ?? (() => 'unknown'),
 			generation: () => this.generation,
 		});
-		this.#components.inliningBudget.raise();
+		this.#components.optimizerSettings.applyForServing();
 		this.log('info', 'runtime', 'serving', {
 			threads: this.threads,
 			io: ioMode(),
