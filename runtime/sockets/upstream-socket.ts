@@ -178,7 +178,7 @@ export class UpstreamSocket implements SocketOwner {
 	 */
 	get isTruncated(): boolean {
 		const { tlsConnection } = this;
-		return !!tlsConnection && this.#socket?.destroyed === false && !hasCloseNotify(tlsConnection);
+		return !!tlsConnection && !(this.#directSocket ?? this.socket).destroyed && !hasCloseNotify(tlsConnection);
 	}
 
 	/** The socket's descriptor; −1 over TLS, or if it is closed. */
