@@ -217,7 +217,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	useUserBuffer(memory: Uint8Array): void {
 		this.#readMemory = memory;
-		this.#readMemoryAddress = this.#thread.library.addressOf(memory);
+		this.#readMemoryAddress = this.#thread.addressOfReadMemory(memory);
 		this.#readMemoryBytes = memory.length;
 	}
 

@@ -165,6 +165,12 @@ export class OpensslThread {
 	#hasUnreadInput = false;
 	readonly #memoryBioMethod: bigint;
 	readonly #cipherFacts = new Map<bigint, CipherFacts>();
+	/** The cipher that {@link cipherOf} found last, and what it returned: most connections have the same cipher suite. */
+	#lastCipher = 0n;
+	#lastCipherFacts: CipherFacts | undefined;
+	/** The memory that was last passed to {@link addressOfReadMemory}, and its address. */
+	#lastReadMemory: Uint8Array | undefined;
+	#lastReadMemoryAddress = 0n;
 	readonly #bufferOwners = new DenseSet<BufferOwner>();
 	#sweepTimer: NodeJS.Timeout | undefined;
 
@@ -236,6 +242,7 @@ export class OpensslThread {
 		const { functions } = this;
 		const cipher = functions.SSL_get_current_cipher(ssl) as bigint;
 		if (cipher === 0n) return undefined;
+		if (cipher === this.#lastCipher) return this.#lastCipherFacts;
 		let facts = this.#cipherFacts.get(cipher);
 		if (facts === undefined) {
 			facts = {
@@ -244,7 +251,18 @@ export class OpensslThread {
 			};
 			this.#cipherFacts.set(cipher, facts);
 		}
+		this.#lastCipher = cipher;
+		this.#lastCipherFacts = facts;
 		return facts;
+	}
+
+	/** Returns the address of memory into which connections are read. Usually, all of them are read into the same memory. */
+	addressOfReadMemory(memory: Uint8Array): bigint {
+		if (memory !== this.#lastReadMemory) {
+			this.#lastReadMemoryAddress = this.library.addressOf(memory);
+			this.#lastReadMemory = memory;
+		}
+		return this.#lastReadMemoryAddress;
 	}
 
 	/** Returns the certificate of a connection's client, in DER. */

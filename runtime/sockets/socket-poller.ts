@@ -76,6 +76,9 @@ export class SocketPoller {
 	readonly #epollCtl: SystemCall;
 	readonly #errno: () => number;
 	readonly #addressOf: (memory: Uint8Array) => bigint;
+	/** The memory that was last passed to {@link addressOf}, and its address: usually, all connections are read into the same memory. */
+	#lastMemory: Uint8Array | undefined;
+	#lastMemoryAddress = 0n;
 	/** Memory that the kernel reads and writes: one event to register, followed by the events of a turn. */
 	readonly #eventWords: Int32Array;
 	readonly #eventPointer: bigint;
@@ -244,7 +247,11 @@ export class SocketPoller {
 
 	/** Returns the address of memory outside the heap. */
 	addressOf(memory: Uint8Array): bigint {
-		return this.#addressOf(memory);
+		if (memory !== this.#lastMemory) {
+			this.#lastMemoryAddress = this.#addressOf(memory);
+			this.#lastMemory = memory;
+		}
+		return this.#lastMemoryAddress;
 	}
 
 	/**
