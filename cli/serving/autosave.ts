@@ -3,10 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import { lazily } from '../../compiler/exchange/lazily.ts';
 import { openFileStore } from '../../runtime/storage/file-store.ts';
 import { CommandFailure } from '../command/command.ts';
 import { unreadableFailure } from '../configuration/configuration.ts';
 
+/** Milliseconds after the start at which temporary files are removed. Until then, a server has more urgent things to do. */
+const CLEANUP_DELAY_MS = 1000;
 const AUTOSAVE_FILE_NAME = 'autosave.json';
 
 /**
@@ -29,17 +32,20 @@ export class Autosave {
 	/** Called when `#nextDocument` has been written (without an argument) or could not be written (with the error). */
 	#writeCallbacks: ((failure: Error | undefined) => void)[] = [];
 	#currentWrite: Promise<void> | undefined = undefined;
-	readonly #cleanup: Promise<void>;
+	/** Removes temporary files of processes that were killed while saving. */
+	readonly #cleanUp: () => Promise<void>;
 
 	/** `onFailed` is called if a document could not be written; the previously saved document is then still on the disk. */
 	constructor(folder: string, onFailed: (error: Error) => void) {
 		this.#folder = folder;
 		this.#onFailed = onFailed;
-		// Removes temporary files of processes killed while saving, even if nothing is saved this time.
-		this.#cleanup =
-			openFileStore(folder)
+		this.#cleanUp = lazily(async () => {
+			await openFileStore(folder)
 				.recover?.()
-				.catch(() => {}) ?? Promise.resolve();
+				.catch(() => {});
+		});
+		// They are removed even if nothing is saved this time.
+		setTimeout(this.#cleanUp, CLEANUP_DELAY_MS).unref();
 	}
 
 	/**
@@ -60,7 +66,7 @@ export class Autosave {
 
 	async #write(): Promise<void> {
 		const store = openFileStore(this.#folder);
-		await this.#cleanup;
+		await this.#cleanUp();
 		while (this.#nextDocument !== undefined) {
 			const document = this.#nextDocument;
 			this.#nextDocument = undefined;

@@ -78,7 +78,7 @@ unfinished('locks that were being acquired are removed as well', async () => {
 	await held.release();
 });
 
-unfinished('unfinished saves of the configuration are removed at start, before anything is saved', async () => {
+unfinished('unfinished saves of the configuration are removed, although nothing is saved', async () => {
 	if (process.platform !== 'linux') return;
 	const folder = temporaryFolder();
 	await killedWhileWriting(path.join(folder, 'autosave.json'));
