@@ -332,7 +332,7 @@ export class DirectSocket implements PolledSocket {
 		const peekOwner = this.#peekOwner;
 		for (let readCount = 0; readCount < MAX_READS_PER_TURN; readCount++) {
 			if (!this.#isReading) break;
-			const roomBytes = this.#nextReadBytes;
+			const roomBytes = this.#nextReadBytes();
 			this.#readLimitBytes = 0;
 			const count = poller.read(this.#descriptor, this.#readMemoryAddress, roomBytes);
 			if (count === 0 && readCount > 0) break;
@@ -356,7 +356,7 @@ export class DirectSocket implements PolledSocket {
 			if (this._handle === null) return;
 			// A limited read may only have checked whether there is data. Its consumer then lets the kernel move the data, so nothing
 			// more is read here.
-			if (count < roomBytes ? hasEnd : this.#nextReadBytes > roomBytes) break;
+			if (count < roomBytes ? hasEnd : this.#nextReadBytes() > roomBytes) break;
 			// After a short read, a TCP socket is empty, and the poller will report new data. A Unix socket may still have data,
 			// because a read also ends after data that was sent together with descriptors.
 			if (count < roomBytes && !hasUrgentMark && !this.#isUnix) return;
@@ -367,7 +367,7 @@ export class DirectSocket implements PolledSocket {
 		if (this.#isReading) setImmediate(reportRest, this);
 	}
 
-	get #nextReadBytes(): number {
+	#nextReadBytes(): number {
 		return this.#readLimitBytes === 0 ? this.#readMemory!.length : this.#readLimitBytes;
 	}
 

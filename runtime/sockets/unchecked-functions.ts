@@ -2,7 +2,7 @@
  * C functions without Node's check of every argument. `node:ffi` wraps each function in another one that checks. The inner
  * function is reached through the prototype of all functions, because Node offers no other way.
  *
- * Reason: `epoll_wait`, `read` and `write` are called for every request. A keep-alive request that is answered with 14 bytes
+ * Reason: `epoll_wait`, `recv` and `send` are called for every request. A keep-alive request that is answered with 14 bytes
  * costs 3.86 µs of CPU time with the checks and 3.56 µs without: 8 %. `epoll_ctl` is called for nearly every connection, and
  * takes 0.49 µs instead of 0.66 (0.78 before V8 has optimized its caller). The calls that open, stat, read and close a file are
  * made for every request of a large folder. With the checks, serving one of 100,000 files of 4 KB costs 11 % more. In Node 26.10,

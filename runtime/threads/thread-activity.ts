@@ -1,4 +1,5 @@
 /** The current activity of a worker thread, in memory that the main thread can read even if the thread no longer responds. */
+import { equalStrings } from '../../compiler/exchange/equal-strings.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { currentThreadId } from './current-task.ts';
 
@@ -93,16 +94,16 @@ export class ThreadActivity {
 		const numbers = this.#slots;
 		numbers[REQUEST_SLOT] = startedAt;
 		const { method, authority, path } = received;
-		// Consecutive requests often have parts in common, even as the same string objects.
+		// Consecutive requests often have parts in common.
 		if (method !== this.#lastMethod) {
 			this.#lastMethod = method;
 			numbers[METHOD_LENGTH_SLOT] = this.#writeText(method, 0, MAX_METHOD_BYTES);
 		}
-		if (authority !== this.#lastAuthority) {
+		if (!equalStrings(authority, this.#lastAuthority)) {
 			this.#lastAuthority = authority;
 			numbers[HOST_LENGTH_SLOT] = this.#writeText(authority, MAX_METHOD_BYTES, MAX_HOST_BYTES);
 		}
-		if (path !== this.#lastPath) {
+		if (!equalStrings(path, this.#lastPath)) {
 			this.#lastPath = path;
 			numbers[PATH_LENGTH_SLOT] = this.#writeText(path, MAX_METHOD_BYTES + MAX_HOST_BYTES, MAX_PATH_BYTES);
 		}

@@ -1,6 +1,7 @@
 /** Caches the host of a connection's requests, which rarely changes. */
 import { Buffer } from 'node:buffer';
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
+import { equalStrings } from '../../../compiler/exchange/equal-strings.ts';
 
 /**
  * If a read is longer than this many bytes, its substrings are copied before they are cached, because a substring keeps the whole
@@ -26,17 +27,6 @@ export class KnownHost {
 		this.#host = isLongRead ? copyString(host) : host;
 		return this.#host;
 	}
-}
-
-/**
- * Reports whether two strings are equal. For a slice of a longer string, such as a part of a request head, V8's `===`
- * leaves compiled code and takes ten times as long.
- */
-export function equalStrings(left: string, right: string): boolean {
-	const { length } = left;
-	if (length !== right.length) return false;
-	for (let i = 0; i < length; i++) if (left.charCodeAt(i) !== right.charCodeAt(i)) return false;
-	return true;
 }
 
 /** Returns a copy of a string that is not a slice of a longer string. Each character must be one byte. */

@@ -60,14 +60,14 @@ export class EngineStream implements QuicStream {
 
 	get roomBytes(): number {
 		if (this.#hasWriteEnded || this.isReleased || this.#pendingBytes !== undefined) return 0;
-		return Math.max(0, this.#freeBytes);
+		return Math.max(0, this.#freeBytes());
 	}
 
 	awaitRoom(): void {
 		this.#isOwnerWaiting = true;
 	}
 
-	get #freeBytes(): number {
+	#freeBytes(): number {
 		return Math.min(
 			BOUND.MAX_STREAM_UNACKED_BYTES - this.bufferedBytes,
 			BOUND.MAX_CONNECTION_UNACKED_BYTES - this.#engine.bufferedBytes,
@@ -239,7 +239,7 @@ export class EngineStream implements QuicStream {
 	 * Notifies the owner once there is room for at least one whole frame. With less room, the owner would write many small frames.
 	 */
 	#notifyOfRoom(): void {
-		if (this.#pendingBytes !== undefined || this.#freeBytes < 2 * BOUND.SMALL_REST_BYTES) return;
+		if (this.#pendingBytes !== undefined || this.#freeBytes() < 2 * BOUND.SMALL_REST_BYTES) return;
 		this.#isOwnerWaiting = false;
 		this.owner?.onDrained();
 	}

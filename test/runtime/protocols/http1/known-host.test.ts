@@ -3,7 +3,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { equalStrings, KnownHost } from '../../../../runtime/protocols/http1/known-host.ts';
+import { equalStrings } from '../../../../compiler/exchange/equal-strings.ts';
+import { KnownHost } from '../../../../runtime/protocols/http1/known-host.ts';
 
 const hosts = suite('hosts of a connection');
 
