@@ -6,6 +6,7 @@ import { build, type TransformOptions } from 'esbuild';
 import { THREAD_ENTRIES, threadAsset } from '../../runtime/threads/thread-source.ts';
 import { type BundleOptions, joinChunks } from './join-chunks.ts';
 import { lazyModulesPlugin, loadStubsSynchronously } from './lazy-modules.ts';
+import { shortenLocalNames } from './local-names.ts';
 import { WORKER_MODULES_PLUGIN } from './worker-modules.ts';
 
 /** The modules that are parts of their own, together with what only they import. */
@@ -71,11 +72,12 @@ export async function buildWorkerBundle(
 		// The first plugin that loads a module determines its code.
 		plugins: [lazyModulesPlugin(options.absWorkingDir!, LAZY_MODULES), ...options.plugins!, WORKER_MODULES_PLUGIN],
 	});
-	return joinChunks(
+	const bundles = await joinChunks(
 		outputFiles.map(({ path, text }) => ({ path, text: loadStubsSynchronously(text) })),
 		threadAsset('worker'),
 		['thread-start.js', 'worker-entry.js'],
 		options,
 		scriptOptions,
 	);
+	return Promise.all(bundles.map(async ([name, code]) => [name, await shortenLocalNames(code)] as const));
 }
