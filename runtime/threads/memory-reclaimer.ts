@@ -37,7 +37,8 @@ type CollectGarbage = (options: {
 /** A kind of memory use, and the way to reduce it. */
 interface MemoryUse {
 	bytesInUse(): number;
-	reduceUsage(): void;
+	/** Returns false if it could not try. */
+	reduceUsage(): boolean;
 }
 
 /**
@@ -67,8 +68,7 @@ class MemoryReclaimer {
 		const now = performance.now();
 		if (now < this.#nextCheckAt) return;
 		if (this.#leastBytes === undefined) {
-			this.#memoryUse.reduceUsage();
-			this.#leastBytes = this.#memoryUse.bytesInUse();
+			if (this.#memoryUse.reduceUsage()) this.#leastBytes = this.#memoryUse.bytesInUse();
 			return;
 		}
 		const bytesInUse = this.#memoryUse.bytesInUse();
@@ -92,8 +92,10 @@ export function startReclaimingThreadMemory(intervalMs: number = CHECK_INTERVAL_
 			return size + external;
 		},
 		reduceUsage: () => {
-			garbageCollector()?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+			const collectGarbage = garbageCollector();
+			collectGarbage?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 			trim()();
+			return collectGarbage !== undefined;
 		},
 	};
 	const reclaimer = new MemoryReclaimer(heap, intervalMs);
@@ -122,6 +124,7 @@ export function startReclaimingProcessMemory(intervalMs: number = CHECK_INTERVAL
 				trim?.();
 				evictExecutablePages?.();
 				evictExecutablePages = undefined;
+				return true;
 			},
 		},
 		intervalMs,

@@ -2,7 +2,9 @@
  * An idle thread frees the garbage that a burst has left on its heap, and the process returns to the system the memory that its
  * threads have freed.
  */
+import { on } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -58,6 +60,39 @@ test("a thread's garbage is freed, and the process returns its memory", async ()
 		}
 	} finally {
 		endWatch();
+		await thread.terminate();
+	}
+});
+
+/** Leaves garbage, and posts a message when it has been collected. */
+const SLOW_THREAD_SOURCE = `
+import { getHeapStatistics } from 'node:v8';
+import { parentPort } from 'node:worker_threads';
+import { startReclaimingThreadMemory } from ${JSON.stringify(new URL('../../../runtime/threads/memory-reclaimer.ts', import.meta.url).href)};
+
+let kept = [];
+for (let i = 0; i < 300_000; i++) kept.push({ text: 'x'.repeat(100) + i });
+const most = getHeapStatistics().total_heap_size;
+kept = undefined;
+startReclaimingThreadMemory(50);
+parentPort.postMessage('started');
+const look = setInterval(() => {
+	if (getHeapStatistics().total_heap_size > most - 20_000_000) return;
+	clearInterval(look);
+	parentPort.postMessage('collected');
+}, 20);
+parentPort.on('message', () => process.exit());
+`;
+
+test('a thread tries again to collect garbage if another thread interferes with its first attempt', async () => {
+	const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(SLOW_THREAD_SOURCE)}`));
+	const messages = on(thread, 'message', { signal: AbortSignal.timeout(20_000) });
+	try {
+		assert.is((await messages.next()).value![0], 'started');
+		const end = performance.now() + 500;
+		while (performance.now() < end) setFlagsFromString('--no-expose-gc');
+		assert.is((await messages.next()).value![0], 'collected');
+	} finally {
 		await thread.terminate();
 	}
 });
