@@ -34,11 +34,12 @@ export function lazyModulesPlugin(folder: string, modules: readonly string[]): P
 				const file = path.join(resolveDir, specifier);
 				if (kind !== 'import-statement' || !files.has(file)) return undefined;
 				usedFiles.add(file);
-				return { path: file, namespace: 'lazy-module' };
+				// The names of chunks depend on this path. It is relative, so that they are the same wherever they are built.
+				return { path: path.relative(folder, file), namespace: 'lazy-module' };
 			});
-			builder.onLoad({ filter: /.*/, namespace: 'lazy-module' }, async ({ path: file }) => ({
-				contents: await stubOf(file),
-				resolveDir: path.dirname(file),
+			builder.onLoad({ filter: /.*/, namespace: 'lazy-module' }, async ({ path: module }) => ({
+				contents: await stubOf(path.join(folder, module)),
+				resolveDir: path.dirname(path.join(folder, module)),
 			}));
 			builder.onEnd(() => {
 				const unusedFiles = [...files.difference(usedFiles)].map(file => path.relative(folder, file));
