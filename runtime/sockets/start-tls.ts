@@ -34,7 +34,7 @@ export function startTls(
 		handle.handleFirstBytes(firstBytes);
 		return;
 	}
-	const handle = TlsHandle.accept(socket, options, callbacks);
+	const handle = new TlsHandle(socket, options, callbacks);
 	socket.switchHandle(handle);
 	handle.handleFirstBytes(firstBytes);
 }

@@ -1,13 +1,12 @@
 /**
- * TLS by Node on the handle of a connection, without `tls.TLSSocket`: for a handshake and the first reads and writes, that class by
- * itself costs as much as OpenSSL needs to resume a session. Handshakes with upstreams are an exception: they are rare, and only
- * afterwards is the handle taken from the `tls.TLSSocket`. A DirectSocket uses this handle like any other.
+ * TLS by Node on the handle of an accepted connection, without `tls.TLSSocket`: for a handshake and the first reads and writes,
+ * that class by itself costs as much as OpenSSL needs to resume a session. A DirectSocket uses this handle like any other.
  */
 
 import type { X509Certificate } from 'node:crypto';
-import { type SecureContext, TLSSocket } from 'node:tls';
+import type { SecureContext } from 'node:tls';
 import { lazily } from '../../compiler/exchange/lazily.ts';
-import { DirectSocket, isDirectHandle, lastReadResult, type StreamHandle } from './direct-socket.ts';
+import { type DirectSocket, lastReadResult, type StreamHandle } from './direct-socket.ts';
 import { canWriteWithoutRequest, type PendingWrite, systemError } from './handle-writes.ts';
 import { isDirectIoRelease } from './io-mode.ts';
 import type { OpensslContext } from './openssl-context.ts';
@@ -35,8 +34,6 @@ interface TlsWrap extends HandshakeFacts {
 	onread: (this: TlsWrap) => Uint8Array | undefined;
 	onhandshakedone: (this: TlsWrap) => void;
 	onerror: (this: TlsWrap, error: Error) => void;
-	/** Set by Node's streams: true while they read. */
-	readonly reading?: boolean;
 	/** Added by us: the {@link TlsHandle} that owns this object. */
 	svcHandle?: TlsHandle;
 	useUserBuffer(buffer: Uint8Array): void;
@@ -110,10 +107,7 @@ interface WaitingWrite extends PendingWrite {
 /** The handle of a connection with TLS by Node. */
 export class TlsHandle implements StreamHandle {
 	onread: StreamHandle['onread'] = doNothing;
-	/** Set by the function that creates the handle, or by the socket. */
-	svcSocket!: DirectSocket;
-	/** True if a `tls.TLSSocket` that had the connection before was reading from it. */
-	readonly reading: boolean;
+	svcSocket: DirectSocket;
 	/** The callbacks for the end of the handshake; undefined once it has ended. */
 	#handshakeCallbacks: HandshakeCallbacks | undefined;
 	readonly #tcpHandle: StreamHandle;
@@ -139,37 +133,22 @@ export class TlsHandle implements StreamHandle {
 	/** Data decrypted while reading was paused. A number at the end is the status with which the connection ended. */
 	#heldData: (Uint8Array | number)[] | undefined = undefined;
 
-	/** `callbacks` is undefined if the handshake has ended. */
-	private constructor(tcpHandle: StreamHandle, tls: TlsWrap, callbacks: HandshakeCallbacks | undefined) {
-		this.reading = tls.reading === true;
+	/** Starts a handshake on a socket's connection, whose first bytes have been read, and becomes the socket's handle. */
+	constructor(socket: DirectSocket, options: HandshakeOptions, callbacks: HandshakeCallbacks) {
+		this.svcSocket = socket;
+		const handle = socket._handle!;
+		const tcpHandle = handle.toNodeHandle === undefined ? handle : handle.toNodeHandle()!;
 		this.#tcpHandle = tcpHandle;
 		this.#handshakeCallbacks = callbacks;
+		const { context } = options.context as SecureContext & { readonly context: unknown };
+		const tls = tlsBinding().found!.wrap(tcpHandle, context, true, false);
 		this.#tls = tls;
 		tls.svcHandle = this;
 		tls.onread = onRead;
 		tls.onhandshakedone = onHandshakeDone;
 		tls.onerror = onError;
-	}
-
-	/**
-	 * Starts a handshake on a socket's connection, whose first bytes have been read. The socket must continue on the returned
-	 * handle.
-	 */
-	static accept(socket: DirectSocket, options: HandshakeOptions, callbacks: HandshakeCallbacks): TlsHandle {
-		const handle = socket._handle!;
-		const tcpHandle = handle.toNodeHandle === undefined ? handle : handle.toNodeHandle()!;
-		const { context } = options.context as SecureContext & { readonly context: unknown };
-		const tls = tlsBinding().found!.wrap(tcpHandle, context, true, false);
 		tls.setALPNProtocols(options.protocols);
 		if (options.ocspResponse) tls.setOCSPResponse(options.ocspResponse);
-		const tlsHandle = new TlsHandle(tcpHandle, tls, callbacks);
-		tlsHandle.svcSocket = socket;
-		return tlsHandle;
-	}
-
-	/** Takes over Node's object for a TLS connection whose handshake has ended. */
-	static adopt(tcpHandle: StreamHandle, tls: TlsWrap): TlsHandle {
-		return new TlsHandle(tcpHandle, tls, undefined);
 	}
 
 	/** Processes the bytes that were read before this handle was created, and continues reading. */
@@ -464,35 +443,6 @@ export class TlsHandle implements StreamHandle {
 		for (const write of queuedWrites ?? []) write.oncomplete(status);
 		if (status < 0 && !this.#isClosed) this.svcSocket.destroy();
 	}
-}
-
-/** The members of a `tls.TLSSocket` that are used here, and of its handle. */
-interface TlsSocketInternals {
-	/** Null once the stream has ended. `_parent` is the handle of the TCP connection; `_parentWrap` its stream, if it has one. */
-	_handle: (TlsWrap & { readonly _parent?: object | null; readonly _parentWrap?: object | null }) | null;
-	ssl: object | null;
-}
-
-/**
- * Takes the connection out of a client's stream after the handshake. The stream becomes unusable, but still emits `session`.
- * Returns undefined, and leaves the stream as it is, if bytes are waiting in the stream to be read or written, if it is built on
- * another stream, or if Node's objects are not as expected.
- */
-export function toDirectTlsSocket(socket: TLSSocket): DirectSocket | undefined {
-	if (Object.getPrototypeOf(socket) !== TLSSocket.prototype || !hasDirectTls()) return undefined;
-	if (socket.destroyed || socket.readableLength > 0 || socket.writableLength > 0 || socket.readableEnded)
-		return undefined;
-	const internals = socket as unknown as TlsSocketInternals;
-	const tls = internals._handle;
-	const tcpHandle = tls?._parent;
-	if (!tls || !tcpHandle || tls._parentWrap || !isDirectHandle(tls) || !isDirectHandle(tcpHandle)) return undefined;
-	internals._handle = null;
-	// When the stream closes, it would free the objects of OpenSSL.
-	internals.ssl = null;
-	for (const name of socket.eventNames()) if (name !== 'session') socket.removeAllListeners(name);
-	socket.on('error', ignoreStatus);
-	socket.destroy();
-	return new DirectSocket(TlsHandle.adopt(tcpHandle, tls));
 }
 
 /** The facts reported for a closed connection. */

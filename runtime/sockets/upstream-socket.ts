@@ -1,10 +1,8 @@
 /** A socket to an upstream. Its events go to its current owner: first the dialer, then the connection. */
 import type { OnReadOpts, Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
 import type { ClientSocket } from './client-socket.ts';
 import { hasCloseNotify, type TlsConnectionAddress } from './close-notify.ts';
 import { type DirectSocket, type SocketOwner, toDirectSocket } from './direct-socket.ts';
-import { toDirectTlsSocket } from './tls-handle.ts';
 
 /**
  * Maximum delay of a timer in milliseconds. Node fires a timer with a longer delay at once, so a timeout of a month would expire
@@ -151,15 +149,7 @@ export class UpstreamSocket implements SocketOwner {
 		if (this.#directSocket) return this.#directSocket;
 		const socket = this.#socket!;
 		const memory = this.#sharedMemory;
-		if (memory === undefined) return socket;
-		// Without TLS, nothing here needs Node's module for it, so its class is not used.
-		if ((socket as Partial<TLSSocket>).encrypted) {
-			const directSocket = toDirectTlsSocket(socket as TLSSocket);
-			if (!directSocket) return socket;
-			this.attachDirect(directSocket, memory);
-			return directSocket;
-		}
-		const directSocket = toDirectSocket(socket);
+		const directSocket = memory && toDirectSocket(socket);
 		if (!directSocket) return socket;
 		socket.removeAllListeners();
 		socket.destroy();
