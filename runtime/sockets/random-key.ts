@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** The system's random number generator, which never blocks and which Node's own functions use, too. */
+/** The system's random number generator. It is initialized, because Node has used it before this program starts. */
 const RANDOM_DEVICE = '/dev/urandom';
 
 /**
- * Returns random bytes that are fit for a secret key. They are read from the system, because Node's cryptography takes 5 ms to load,
+ * Returns random bytes that are fit for a secret key. They are read from the system's generator, because Node's cryptography takes 5 ms to load,
  * and a server of plain HTTP may never need it.
  */
 export function randomKey(bytes: number): Buffer {

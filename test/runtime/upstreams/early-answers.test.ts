@@ -73,6 +73,7 @@ const CASES: { readonly [name: string]: Case } = {
 	'HTTP/1.1, a response that ends with its connection': { answer: UNTIL_THE_END },
 	'HTTP/1.1, a request body sent at once': { answer: LENGTH, whole: true },
 	'HTTP/1.1 over TLS': { answer: LENGTH, overTls: true, transport: OVER_TLS },
+	'HTTP/1.1 over TLS, a request body sent at once': { answer: LENGTH, whole: true, overTls: true, transport: OVER_TLS },
 	'HTTP/2': { answer: HTTP2_RESPONSE, hello: HTTP2_HELLO, transport: HTTP2_TRANSPORT },
 	'HTTP/2, by handles': {
 		answer: HTTP2_RESPONSE,
