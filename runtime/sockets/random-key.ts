@@ -6,8 +6,8 @@ import { closeSync, openSync, readSync } from 'node:fs';
 const RANDOM_DEVICE = '/dev/urandom';
 
 /**
- * Returns random bytes that are fit for a secret key. They are read from the system's generator, because Node's cryptography takes 5 ms to load,
- * and a server of plain HTTP may never need it.
+ * Returns random bytes that are fit for a secret key. They are read from the system's generator, because Node's
+ * cryptography takes 5 ms to load, and a server of plain HTTP may never need it.
  */
 export function randomKey(bytes: number): Buffer {
 	const key = Buffer.alloc(bytes);
