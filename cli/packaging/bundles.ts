@@ -2,10 +2,11 @@
  * Bundles the program for the binary, which has no module loader. Each bundle is a script that evaluates to a function, and is
  * stored as an asset of the binary, together with its V8 code cache.
  *
- * A thread loads one bundle (thread-source.ts), and worker threads load further parts when they need them (worker-bundle.ts). The main thread's code is split into chunks at its `import()`s. program-loader.js
- * loads each chunk when it is needed, so that a command loads little more than it uses. Chunks that `run` and `validate` load
- * together are joined into packs, because many small scripts take longer to load than a few large ones. Large packages that only
- * some configurations need are bundles of their own, which all threads share.
+ * A thread loads one bundle (thread-source.ts), and worker threads load further parts when they need them (worker-bundle.ts). The
+ * main thread's code is split into chunks at its `import()`s. program-loader.js loads each chunk when it is needed, so that a command
+ * loads little more than it uses. Chunks that `run` and `validate` load together are joined into packs, because many small scripts
+ * take longer to load than a few large ones. Large packages that only some configurations need are bundles of their own, which all
+ * threads share.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
