@@ -186,6 +186,11 @@ http://:${port} {
 		await whenEnded;
 		// After an orderly stop, nearly everything is served from disk.
 		server = await serve(['--config', file], port);
+		// Until the server has read the folder, it serves as if the disk were empty.
+		await until('the disk', async () => {
+			const { stores } = JSON.parse((await requestTarget(admin, '/cache'))!.body.toString());
+			return stores[0].disk.idle === undefined;
+		});
 		const before = originRequestCount;
 		for (let i = 0; i < 20; i++) await requestTarget(port, `/k${i}`);
 		assert.ok(originRequestCount - before < 12, `${originRequestCount - before} of 20 requests went to the origin`);
