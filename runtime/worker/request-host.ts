@@ -257,18 +257,13 @@ export class RequestHost implements ProtocolHost {
 		const isSerious = !isHttpError || unexpectedCause !== undefined || (error.status >= 500 && !handled);
 		if (!isSerious && !this.#thread.logsDebug) return;
 		const errorMessage = error instanceof Error ? error.message : String(error);
-		// Omits header fields and the query, which may contain secrets.
 		this.#thread.log({
 			level: isSerious ? 'error' : 'debug',
 			logger: 'http.log.error',
 			// The message for unexpected errors begins like Caddy's message, because people may search for it.
 			message: isHttpError ? errorMessage : `http: panic serving ${x.connection.remoteAddress}: ${errorMessage}`,
 			fields: {
-				status: x.response.status,
-				site: x.siteName,
-				method: x.received.method,
-				host: x.received.authority,
-				path: x.received.path,
+				...requestFields(x),
 				at: (x.generation as Generation | undefined)?.placeOf(x),
 				traceID: x.log?.fields?.traceID,
 				spanID: x.log?.fields?.spanID,
@@ -286,11 +281,7 @@ export class RequestHost implements ProtocolHost {
 			logger: 'http.log.error',
 			message: 'a response was cut short',
 			fields: {
-				status: x.response.status,
-				site: x.siteName,
-				method: x.received.method,
-				host: x.received.authority,
-				path: x.received.path,
+				...requestFields(x),
 				at,
 				cause,
 			},
@@ -317,4 +308,15 @@ const SHORT_BODY_CHARS = 4096;
 function endsAtOnce({ response: { body }, upgradeCallback, protocol }: Exchange): boolean {
 	if (upgradeCallback !== undefined || protocol === 'HTTP/2.0' || protocol === 'HTTP/3.0') return false;
 	return body === null || (typeof body === 'string' && body.length <= SHORT_BODY_CHARS);
+}
+
+/** Returns the log fields that describe a request. They omit header fields and the query, which may contain secrets. */
+function requestFields(x: Exchange): { readonly [name: string]: unknown } {
+	return {
+		status: x.response.status,
+		site: x.siteName,
+		method: x.received.method,
+		host: x.received.authority,
+		path: x.received.path,
+	};
 }
