@@ -4,7 +4,10 @@
  * Instead, each datagram is handed to the listener by `SSL_inject_net_dgram`, for which a single buffer is sufficient, and then
  * the connection is run.
  *
- * The two functions used here do not belong to OpenSSL's public interface, although Node exports them. They are used with
+ * Connections run this way use a clock that is never set. OpenSSL would use the system's time: if that is set back, even by a
+ * microsecond, OpenSSL's loss detection rejects the next packet to be sent, and the connection is closed with INTERNAL_ERROR.
+ *
+ * The functions used here do not belong to OpenSSL's public interface, although Node exports them. They are used with
  * releases of OpenSSL in which they are known to have the signatures below. With all others, connections are run by
  * `SSL_handle_events`.
  */
@@ -26,10 +29,14 @@ const SIGNATURES = {
 	ossl_quic_conn_get_channel: foreignSignature('pointer', 'pointer'),
 	/** Processes a channel's input and timers, and sends its output. Fills in a `QUIC_TICK_RESULT`. */
 	ossl_quic_channel_subtick: foreignSignature('void', 'pointer', 'pointer', 'uint32'),
+	/** Replaces the clock of a listener and its connections by a function that returns nanoseconds. */
+	ossl_quic_set_override_now_cb: foreignSignature('int32', 'pointer', 'pointer', 'pointer'),
+	/** Returns the time since the machine started, in nanoseconds, as `process.hrtime` does. */
+	uv_hrtime: foreignSignature('uint64'),
 };
 /**
- * Bytes of memory for a `QUIC_TICK_RESULT`, which begins with the time of the next event in nanoseconds since 1970, followed by
- * three flags.
+ * Bytes of memory for a `QUIC_TICK_RESULT`, which begins with the time of the next event in nanoseconds, followed by three
+ * flags.
  */
 const RESULT_BYTES = 64;
 const TWO_POWER_32 = 2 ** 32;
@@ -46,16 +53,24 @@ export class ChannelRuns {
 	readonly #uncheckedSubtick: ForeignFunction;
 	readonly #resultWords: Uint32Array;
 	readonly #resultPointer: bigint;
+	readonly #clockPointer: bigint;
+	/** Milliseconds by which the clock of connections is ahead of `performance.now()`. */
+	readonly #clockOffset = clockOffset();
 
 	constructor(library: ForeignLibrary<keyof typeof SIGNATURES>) {
 		this.#functions = library.functions;
+		const ffi = foreignFunctions()!;
 		const { ossl_quic_channel_subtick } = SIGNATURES;
-		this.#uncheckedSubtick = uncheckedFunctionsOf(foreignFunctions()!, {
-			ossl_quic_channel_subtick,
-		}).ossl_quic_channel_subtick;
+		this.#uncheckedSubtick = uncheckedFunctionsOf(ffi, { ossl_quic_channel_subtick }).ossl_quic_channel_subtick;
+		this.#clockPointer = ffi.dlopen(null, {}).lib.getSymbol('uv_hrtime');
 		const result = Buffer.allocUnsafeSlow(RESULT_BYTES).fill(0);
 		this.#resultWords = new Uint32Array(result.buffer);
 		this.#resultPointer = library.addressOf(result);
+	}
+
+	/** Must be called for each new listener: its connection will use a clock that is never set. */
+	useSteadyClock(listener: bigint): void {
+		this.#functions.ossl_quic_set_override_now_cb(listener, this.#clockPointer, 0n);
 	}
 
 	/** Returns the `QUIC_CHANNEL` of a connection. */
@@ -81,21 +96,24 @@ export class ChannelRuns {
 		this.#uncheckedSubtick(channel, this.#resultPointer, WITHOUT_TLS);
 	}
 
-	/** Time at which the connection of the last run must run again, by `Date.now()`; Infinity for never. */
-	get dueDate(): number {
+	/** Time at which the connection of the last run must run again, by `performance.now()`; Infinity for never. */
+	get dueAt(): number {
 		const words = this.#resultWords;
 		const low = words[0]!;
 		const high = words[1]!;
 		if (high === NEVER && low === NEVER) return Infinity;
-		return (high * TWO_POWER_32 + low) / NANOSECONDS_PER_MILLISECOND;
+		return (high * TWO_POWER_32 + low) / NANOSECONDS_PER_MILLISECOND - this.#clockOffset;
 	}
 }
 
-/** Converts a time by `Date.now()` to a time by `performance.now()`. */
-export function dateToClock(date: number): number {
-	// OpenSSL uses the system's time, whose milliseconds are rounded down here: the next run may be up to one millisecond late,
-	// but never early.
-	return date === Infinity ? Infinity : performance.now() + date - Date.now();
+function clockOffset(): number {
+	// If the thread is interrupted between the two readings, their difference is too small.
+	let offset = -Infinity;
+	for (let i = 0; i < 5; i++) {
+		const time = Number(process.hrtime.bigint()) / NANOSECONDS_PER_MILLISECOND;
+		offset = Math.max(offset, time - performance.now());
+	}
+	return offset;
 }
 
 /** Looks up the functions. Returns undefined if one is missing, or the release of OpenSSL is not known. */

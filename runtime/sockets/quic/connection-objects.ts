@@ -47,6 +47,7 @@ export function createListener(thread: QuicThread, context: bigint, addressProof
 		functions.ERR_clear_error();
 		return 0n;
 	}
+	thread.channelRuns?.useSteadyClock(listener);
 	thread.datagramPipe.attach(listener);
 	functions.SSL_set_blocking_mode(listener, 0);
 	functions.SSL_set_value_uint(listener, CLASS_GENERIC, VALUE_EVENT_HANDLING, EVENT_HANDLING_EXPLICIT);

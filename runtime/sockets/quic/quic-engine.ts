@@ -7,7 +7,6 @@
  */
 
 import { readSocketAddress } from '../socket-address.ts';
-import { dateToClock } from './channel-runs.ts';
 import {
 	ACCEPT_NO_BLOCK,
 	type AddressProof,
@@ -118,9 +117,9 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	#hasReleasedStreams = false;
 	/** Streams that were written completely and released, but have many unacknowledged bytes. */
 	readonly #lingeringStreams = new Set<EngineStream>();
-	/** The time of OpenSSL's next event, and the time for which the deadline is set, by `Date.now()`. */
-	#dueDate = 0;
-	#scheduledDate = Infinity;
+	/** The time of OpenSSL's next event, and the time for which the deadline is set, by `performance.now()`. */
+	#nextEventAt = 0;
+	#scheduledAt = Infinity;
 	/** True if this run has found that the connection is not closing. */
 	#isKnownOpen = false;
 	#facts: QuicHandshakeFacts = { cipherSuite: '', serverName: '', resumed: false };
@@ -263,16 +262,16 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		if (hasReceived && !this.isEstablished) this.#retransmitHandshake();
 		const { channelRuns } = this.thread;
 		// An open connection has a next event: at the latest, its idle timeout. Without one, it has been closed since it was polled.
-		if (channelRuns === undefined || channelRuns.dueDate === Infinity) this.#isKnownOpen = false;
+		if (channelRuns === undefined || channelRuns.dueAt === Infinity) this.#isKnownOpen = false;
 		if (this.#connection !== 0n && !this.#isKnownOpen && this.#checkClosed()) return;
 		this.#scheduleNextRun();
 	}
 
 	/** Runs the engine because its deadline has passed, unless OpenSSL's next event has been postponed since the deadline was set. */
 	onDeadline(): void {
-		const isPostponed = this.#scheduledDate < this.#dueDate;
-		this.#scheduledDate = Infinity;
-		if (isPostponed && !this.#isGone) this.#setDeadline(this.#dueDate);
+		const isPostponed = this.#scheduledAt < this.#nextEventAt;
+		this.#scheduledAt = Infinity;
+		if (isPostponed && !this.#isGone) this.#setDeadline(this.#nextEventAt);
 		else this.run();
 	}
 
@@ -549,24 +548,24 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		const { channelRuns } = this.thread;
 		const gracefulEnd = this.#gracefulEnd;
 		if (channelRuns !== undefined && this.isEstablished && gracefulEnd === undefined) {
-			const { dueDate } = channelRuns;
-			this.#dueDate = dueDate;
+			const { dueAt } = channelRuns;
+			this.#nextEventAt = dueAt;
 			// Most runs postpone the next event. The deadline is then changed when it has passed, not in each run.
-			if (dueDate < this.#scheduledDate || this.heapIndex < 0) this.#setDeadline(dueDate);
+			if (dueAt < this.#scheduledAt || this.heapIndex < 0) this.#setDeadline(dueAt);
 			return;
 		}
 		let dueAt = Infinity;
 		if (channelRuns === undefined) dueAt = nextEventAt(this.thread, this.#listener);
-		else if (this.#channel !== 0n) dueAt = dateToClock(channelRuns.dueDate);
+		else if (this.#channel !== 0n) dueAt = channelRuns.dueAt;
 		if (gracefulEnd !== undefined)
 			dueAt = Math.min(dueAt, gracefulEnd.giveUpAt, gracefulEnd.lastHeardAt + BOUND.MAX_FLUSH_SILENCE_MS);
-		this.#scheduledDate = Infinity;
+		this.#scheduledAt = Infinity;
 		this.#owner.setDeadline(this, dueAt);
 	}
 
-	#setDeadline(date: number): void {
-		this.#scheduledDate = date;
-		this.#owner.setDeadline(this, dateToClock(date));
+	#setDeadline(dueAt: number): void {
+		this.#scheduledAt = dueAt;
+		this.#owner.setDeadline(this, dueAt);
 	}
 
 	#end(closeInfo: QuicClose | undefined): void {
