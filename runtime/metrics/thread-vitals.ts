@@ -4,6 +4,7 @@
  */
 import { constants, type ELDHistogram, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
+import { waitInEventLoop } from '../sockets/socket-poller.ts';
 
 const PUBLISH_INTERVAL_MS = 1000;
 
@@ -88,6 +89,7 @@ export class ThreadVitals {
 	recordIfWanted(): void {
 		if (this.#isRecording || this.#slots[WANTED_SLOT] !== 1) return;
 		this.#isRecording = true;
+		waitInEventLoop();
 		// One sample per iteration of the event loop, so that an idle thread is not woken.
 		const options = { resolution: 10, samplePerIteration: true };
 		const delays = monitorEventLoopDelay(options);

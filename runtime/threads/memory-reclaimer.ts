@@ -22,8 +22,7 @@ const MIN_GROWTH_BYTES = 48 * 1024 * 1024;
 /** Minimum number of bytes that a collection must free. If it frees fewer, the next check is delayed. */
 const MIN_FREED_BYTES = 8 * 1024 * 1024;
 /**
- * A thread is considered idle while it is busy for at most this share of the time. A collection blocks it for tens of
- * milliseconds.
+ * A thread is considered idle while it uses at most this share of a processor. A collection blocks it for tens of milliseconds.
  */
 const IDLE_UTILIZATION = 0.1;
 
@@ -99,11 +98,12 @@ export function startReclaimingThreadMemory(intervalMs: number = CHECK_INTERVAL_
 		},
 	};
 	const reclaimer = new MemoryReclaimer(heap, intervalMs);
-	let previousUtilization = performance.eventLoopUtilization();
+	let { time, usage } = { time: performance.now(), usage: process.threadCpuUsage() };
 	return startChecking(reclaimer, FIRST_THREAD_INTERVAL_MS, intervalMs, () => {
-		const currentUtilization = performance.eventLoopUtilization();
-		const { utilization } = performance.eventLoopUtilization(currentUtilization, previousUtilization);
-		previousUtilization = currentUtilization;
+		const now = performance.now();
+		const { user, system } = process.threadCpuUsage(usage);
+		const utilization = (user + system) / 1000 / (now - time);
+		({ time, usage } = { time: now, usage: process.threadCpuUsage() });
 		if (utilization <= IDLE_UTILIZATION) reclaimer.reclaimIfDue();
 	});
 }
