@@ -223,7 +223,7 @@ class ServerProcess {
 		else if (this.#serviceManager && !(await this.#serviceManager.becomeMain('Took over from another process.'))) {
 			throw new StartError('systemd could not be told which process serves now.', { reason: 'failed' });
 		}
-		runtime.takeOver();
+		const abandonedKeys = runtime.takeOver();
 		const shouldSaveNow = saves && !tentative && runtime.settings.persist_config !== false;
 		const saveFailure = shouldSaveNow && (await this.#autosave?.save(runtime.document));
 		this.#keeperPipe = offer.process.keeper;
@@ -236,6 +236,7 @@ class ServerProcess {
 		await channel.reportDone(
 			runtime.generation,
 			saveFailure ? [notSavedWarning(saveFailure.message)] : [],
+			abandonedKeys,
 			unconfirmedTerms,
 		);
 	}
@@ -377,13 +378,13 @@ class ServerProcess {
 					// process dies.
 					runtime.log('info', 'runtime', 'a new process has been started', { pid: successor.pid });
 					handoverResult = await successorResult;
-					if (handoverResult.result === 'failed') return false;
+					if (handoverResult.result === 'failed') return undefined;
 					if (guard && handoverResult.unconfirmed) {
 						guard.watch(successor, handoverResult.unconfirmed);
 						usedGuard = guard;
 					}
 					this.#retire(predecessor, successor, handoverResult.pid, usedGuard);
-					return true;
+					return handoverResult.abandoned ?? [];
 				} finally {
 					this.#pendingSuccessor = undefined;
 					if (usedGuard !== guard) guard?.settle();

@@ -22,6 +22,11 @@ export class InheritedSockets {
 		this.#heldByKey = new Map(held.map(socket => [socket.key, socket]));
 	}
 
+	/** The keys of all inherited listeners. */
+	get keys(): string[] {
+		return [...this.#listenersByKey.keys(), ...this.#heldByKey.keys()];
+	}
+
 	/**
 	 * If the address's sockets are inherited, or an inherited listener has the same port and would conflict with it, returns the
 	 * address, marked so that threads do not use it before this process takes over. Otherwise returns undefined.

@@ -103,16 +103,29 @@ export class ListenerSockets {
 		this.#keepOnly(listeners);
 	}
 
-	/** Takes over from the predecessor. All threads must be listening. */
-	takeOver(): void {
+	/** Takes over from the predecessor. All threads must be listening. Returns the keys of the inherited listeners that are not used. */
+	takeOver(): string[] {
 		const inherited = this.#inheritedSockets;
-		if (!inherited) return;
+		if (!inherited) return [];
 		this.#inheritedSockets = undefined;
 		inherited.close();
 		for (const socket of inherited.findAbandoned(new Set(this.#heldListeners.keys())))
 			this.#heldListeners.set(socket.key, toHeldListener(socket));
 		this.#setFileOwnership(true);
 		this.#keepOnly(this.#servedAddresses.values());
+		return inherited.keys.filter(key => !this.#servedAddresses.has(key));
+	}
+
+	/** Returns the served listeners that have these keys, without those whose sockets belong to a service manager. */
+	findOwned(keys: readonly string[]): ListenerAddress[] {
+		return keys.flatMap(key => {
+			const address = this.#servedAddresses.get(key);
+			if (address === undefined) return [];
+			const isOwned = address.host.includes('/')
+				? this.#heldListeners.get(key)?.unix !== undefined
+				: this.#findPassed(address) === undefined;
+			return isOwned ? [address] : [];
+		});
 	}
 
 	/** Leaves the files of Unix sockets to the successor, so that this process does not delete them. */

@@ -14,7 +14,7 @@ const LISTEN_STATE = '0A';
 export function socketAddresses(descriptors: readonly number[]): ReadonlyMap<number, string> {
 	const addresses = new Map<number, string>();
 	if (descriptors.length === 0) return addresses;
-	const addressByInode = addressesByInode();
+	const addressByInode = listeningAddresses();
 	for (const descriptor of descriptors) {
 		try {
 			const address = addressByInode.get(String(fstatSync(descriptor).ino));
@@ -26,7 +26,10 @@ export function socketAddresses(descriptors: readonly number[]): ReadonlyMap<num
 	return addresses;
 }
 
-function addressesByInode(): ReadonlyMap<string, string> {
+/**
+ * Returns the addresses of all listening sockets by inode, as {@link socketAddresses} writes them, including those of other processes.
+ */
+export function listeningAddresses(): ReadonlyMap<string, string> {
 	const addressByInode = new Map<string, string>();
 	for (const family of ['tcp', 'tcp6']) {
 		for (const [, localAddress, , state, , , , , , inode] of readProcRows(family)) {

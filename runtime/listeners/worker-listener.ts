@@ -183,10 +183,17 @@ export class WorkerListener implements ListeningOwner {
 
 	/**
 	 * Stops accepting connections. Open connections end after their current exchange or the next one; see `ProtocolServer.drain`.
+	 * @param continuesAccepting True to accept connections until {@link finishAccepting} is called. They are treated like open ones.
 	 */
-	drain(requestWaits: RequestWaits): void {
-		this.#stopListening(requestWaits.nextRequestMs > 0);
+	drain(requestWaits: RequestWaits, continuesAccepting = false): void {
+		if (!continuesAccepting) this.#stopListening(requestWaits.nextRequestMs > 0);
 		this.protocol.drain(requestWaits);
+	}
+
+	/** Accepts the connections that are waiting, and stops listening. Must be called after {@link drain}. */
+	async finishAccepting(): Promise<void> {
+		await Promise.all(this.#sockets.map(socket => socket.acceptWaiting()));
+		this.#stopListening(true);
 	}
 
 	/** Closes the listener and every connection at once. */

@@ -244,9 +244,12 @@ export class Runtime implements RuntimeControl {
 		this.#markServing();
 	}
 
-	/** Completes the takeover that {@link accept} began, once it is certain that the predecessor will not serve again. */
-	takeOver(): void {
-		this.#components.listenerSockets.takeOver();
+	/**
+	 * Completes the takeover that {@link accept} began, once it is certain that the predecessor will not serve again. Returns the keys
+	 * of the inherited listeners that are not used.
+	 */
+	takeOver(): readonly string[] {
+		return this.#components.listenerSockets.takeOver();
 	}
 
 	load(input: ConfigInput, terms: LoadTerms = {}): Promise<LoadOutcome> {
@@ -279,18 +282,18 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/**
-	 * Hands over to a successor, between two loads. `startSuccessor` resolves to true if the successor has taken over. In that case,
-	 * this process stops accepting connections, and {@link stop} resolves once its open connections have ended. Otherwise, this
-	 * process continues as before.
+	 * Hands over to a successor, between two loads. If the successor has taken over, `startSuccessor` resolves to the keys of the
+	 * listeners whose sockets it does not use. In that case, this process stops accepting connections, and {@link stop} resolves once
+	 * its open connections have ended. Otherwise, `startSuccessor` resolves to undefined, and this process continues as before.
 	 */
-	handOver(startSuccessor: (inheritance: Inheritance) => Promise<boolean>): Promise<boolean> {
+	handOver(startSuccessor: (inheritance: Inheritance) => Promise<readonly string[] | undefined>): Promise<boolean> {
 		return this.#loader.runBetweenLoads(async () => {
 			if (this.#shutdown.hasBegun) return false;
 			const datagrams = (await this.#servingPool?.bequeathAll()) ?? new Map<string, readonly BequeathedDatagrams[]>();
 			try {
-				const succeeded = await startSuccessor(this.#createInheritance(datagrams));
-				if (succeeded) this.#shutdown.drainAfterHandover();
-				return succeeded;
+				const abandonedKeys = await startSuccessor(this.#createInheritance(datagrams));
+				if (abandonedKeys) this.#shutdown.drainAfterHandover(abandonedKeys);
+				return abandonedKeys !== undefined;
 			} finally {
 				closeChannels(datagrams);
 			}

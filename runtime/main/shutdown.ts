@@ -76,13 +76,16 @@ export class Shutdown {
 
 	/** Stops gracefully. Resolves when the last exchange has ended or the grace period has expired. */
 	stop(): Promise<void> {
-		this.#completion ??= this.#stop(false);
+		this.#completion ??= this.#stop(undefined);
 		return this.#completion;
 	}
 
-	/** Finishes the open connections, while a successor serves new connections on the same sockets. */
-	drainAfterHandover(): void {
-		this.#completion ??= this.#stop(true);
+	/**
+	 * Finishes the open connections, while a successor serves new connections.
+	 * @param abandonedKeys Keys of the listeners whose sockets the successor does not use.
+	 */
+	drainAfterHandover(abandonedKeys: readonly string[]): void {
+		this.#completion ??= this.#stop(abandonedKeys);
 	}
 
 	/** Ends everything at once, without waiting for exchanges. */
@@ -119,8 +122,9 @@ export class Shutdown {
 		await logSinks.flush(FLUSH_TIMEOUT_MS);
 	}
 
-	/** @param hasSuccessor True if another process serves new connections on the same sockets. */
-	async #stop(hasSuccessor: boolean): Promise<void> {
+	/** @param abandonedKeys As in {@link drainAfterHandover}; undefined if no successor serves new connections. */
+	async #stop(abandonedKeys: readonly string[] | undefined): Promise<void> {
+		const hasSuccessor = abandonedKeys !== undefined;
 		const { cacheRegistry, listenerSockets, processLog, threadPools } = this.#components;
 		const settings = this.#deps.settings();
 		this.#deps.onBegin();
@@ -129,12 +133,13 @@ export class Shutdown {
 		const message = hasSuccessor ? 'handed over; finishing open connections' : 'stopping';
 		processLog.log('info', 'runtime', message, { grace_period_ms: settings.grace_period ?? null });
 		const requestWaits = hasSuccessor ? HANDOVER_WAITS : listenerSockets.hasPassedSockets ? RESTART_WAITS : NO_WAIT;
+		const abandoned = listenerSockets.findOwned(abandonedKeys ?? []);
 		this.#components.upstreamPools.close();
 		// From here on, the system refuses new connections, unless a successor or a service manager holds the listening sockets, too.
 		listenerSockets.close();
 		// The successor waits until this process has released the folders of disk caches.
 		if (hasSuccessor) void cacheRegistry.close();
-		const hasDrained = await withTimeLimit(threadPools.drain(requestWaits), settings.grace_period);
+		const hasDrained = await withTimeLimit(threadPools.drain(requestWaits, abandoned), settings.grace_period);
 		if (!hasDrained) this.#reportCut(settings.grace_period);
 		await Promise.all([
 			// The process leaves the cluster only after the threads have ended, because what they counted last is reported to the

@@ -141,9 +141,14 @@ export class ThreadPools {
 		return this.#allPools.flatMap(pool => pool.broadcast(message));
 	}
 
-	/** Makes every thread finish its exchanges. Resolves when all of them have finished. */
-	async drain(requestWaits: RequestWaits): Promise<void> {
-		await Promise.all(this.#allPools.map(pool => pool.drain(requestWaits)));
+	/**
+	 * Makes every thread finish its exchanges. Resolves when all of them have finished.
+	 * @param abandoned See {@link WorkerPool.drain}.
+	 */
+	async drain(requestWaits: RequestWaits, abandoned: readonly ListenerAddress[] = []): Promise<void> {
+		await Promise.all(
+			this.#allPools.map(pool => pool.drain(requestWaits, pool === this.#servingPool ? abandoned : [])),
+		);
 	}
 
 	/** Terminates every thread. Resolves to false if one of them cannot be terminated. */

@@ -2,8 +2,10 @@
 import { closeSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Worker } from 'node:worker_threads';
+import { divertFromAbandoned, whenHandshakesEnd } from '../listeners/abandoned-sockets.ts';
 import { withBranches } from '../listeners/datagram-branches.ts';
 import { addressesForThread } from '../listeners/inherited-sockets.ts';
+import type { ListenerAddress } from '../listeners/listener-address.ts';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
 import type { LogEntry } from '../logs/log-entry.ts';
 import type { RequestWaits } from '../protocols/protocol.ts';
@@ -271,16 +273,27 @@ export class WorkerPool {
 	/**
 	 * Makes every thread finish its exchanges. Resolves when all of them have finished. A repeated call changes how long idle
 	 * connections wait.
+	 * @param abandoned The listeners whose sockets nobody else has. The threads also serve the connections that wait there.
 	 */
-	drain(requestWaits: RequestWaits): Promise<void> {
+	drain(requestWaits: RequestWaits, abandoned: readonly ListenerAddress[] = []): Promise<void> {
+		if (abandoned.length > 0) this.#abandon(abandoned);
+		const abandonedKeys = abandoned.map(({ key }) => key);
 		this.#beginStop();
 		for (const slot of this.#slots) {
 			slot.pendingStep?.reject(new WorkerLostError('The server is stopping.'));
-			this.#postMessage(slot, { type: 'drain', waits: requestWaits });
+			this.#postMessage(slot, { type: 'drain', waits: requestWaits, abandoned: abandonedKeys });
 			if (slot.isUnresponsive) this.#terminateUnresponsive(slot);
 		}
 		this.#checkDrained();
 		return this.#drainCompletion.promise;
+	}
+
+	/** Keeps new connections away from the sockets of listeners. The threads close them once their handshakes have ended. */
+	#abandon(listeners: readonly ListenerAddress[]): void {
+		const tcpListeners = listeners.filter(({ host }) => !host.includes('/'));
+		divertFromAbandoned(tcpListeners.flatMap(({ key }) => this.descriptorsOf(key)));
+		const ports = new Set(tcpListeners.map(({ port }) => port));
+		void whenHandshakesEnd(ports).then(() => this.broadcast({ type: 'close_abandoned' }));
 	}
 
 	/** Terminates every thread. Resolves to false if one of them cannot be terminated. */

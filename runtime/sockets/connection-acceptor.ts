@@ -21,6 +21,8 @@ const MAX_ACCEPTS_PER_TURN = 16;
  * finds none takes as long as eight calls of `poll`.
  */
 const MIN_BURST_CONNECTIONS = 8;
+/** Maximum turns without a pause in {@link ConnectionAcceptor.acceptAll}. They accept more connections than the longest queue has. */
+const MAX_TURNS_IN_A_ROW = 512;
 /** Milliseconds for which no connections are accepted after the system has run out of memory or descriptors. */
 const BACK_OFF_MS = 100;
 /** Maximum attempts to take over the listening socket from Node's event loop. Each turn of the loop allows one attempt. */
@@ -97,6 +99,14 @@ export class ConnectionAcceptor implements PolledSocket {
 
 	onReadable(): void {
 		this.#isInBurst = this.#acceptConnections(this.#calls!) >= MIN_BURST_CONNECTIONS;
+	}
+
+	/** Accepts all waiting connections. */
+	acceptAll(): void {
+		const calls = this.#calls;
+		if (calls === undefined) return;
+		for (let turns = 0; turns < MAX_TURNS_IN_A_ROW && !this.#isClosed; turns++)
+			if (!calls.hasWaitingConnection(this.#descriptor) || this.#acceptConnections(calls) === 0) return;
 	}
 
 	/** Accepts the waiting connections, at most {@link MAX_ACCEPTS_PER_TURN}. Returns how many were accepted or rejected. */

@@ -18,7 +18,7 @@ export class DirectListeningSocket extends NodeListeningSocket {
 		this.configure(this.#keepAlive);
 		interceptHandles(this.server, handle => {
 			if (this.owner.needsStream) return false;
-			this.owner.onAccepted(new DirectSocket(handle));
+			this.passOn(new DirectSocket(handle));
 			return true;
 		});
 		if (!this.#inheritsOptions && !this.isUnix) return;
@@ -32,6 +32,11 @@ export class DirectListeningSocket extends NodeListeningSocket {
 	/** True once the thread accepts the connections itself, without Node. */
 	get acceptsItself(): boolean {
 		return this.#acceptor?.hasTakenOver === true;
+	}
+
+	override async acceptWaiting(): Promise<void> {
+		if (this.acceptsItself) this.#acceptor!.acceptAll();
+		else await super.acceptWaiting();
 	}
 
 	override close(): void {

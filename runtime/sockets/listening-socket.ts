@@ -47,7 +47,9 @@ export interface ListeningSocket {
 	prepare(socket: AcceptedSocket): void;
 	/** Duplicates the descriptor. Returns undefined if that is not possible. */
 	duplicate(): SocketDescriptors | undefined;
-	/** Stops listening. Open connections continue. */
+	/** Accepts the connections that are waiting. Resolves once that is done. */
+	acceptWaiting(): Promise<void>;
+	/** Stops listening. Open connections continue. Connections that are still waiting are reset, unless the socket has a duplicate. */
 	close(): void;
 }
 

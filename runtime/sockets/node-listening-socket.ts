@@ -13,6 +13,8 @@ import { receiveServer } from './pass-socket.ts';
 
 /** Maximum connections that the kernel queues while the thread is busy. */
 export const LISTEN_BACKLOG = 2048;
+/** Maximum turns of the event loop in {@link ListeningSocket.acceptWaiting}. In each, Node accepts at least one waiting connection. */
+const MAX_ACCEPTING_TURNS = 2 * LISTEN_BACKLOG;
 
 /** The listening socket of the `node` I/O mode, and the base class of `DirectListeningSocket`. */
 export class NodeListeningSocket implements ListeningSocket {
@@ -20,12 +22,20 @@ export class NodeListeningSocket implements ListeningSocket {
 	#server: Server;
 	#isUnix = false;
 	#keepAlive: TcpKeepAlive | undefined = undefined;
+	/** Number of connections that Node has accepted. */
+	#acceptedCount = 0;
 
 	constructor(owner: ListeningOwner) {
 		this.owner = owner;
 		// Sockets are half-open, because a client may close its side after its last request and still read the response (RFC 9112
 		// §9.6).
-		this.#server = createServer({ allowHalfOpen: true, noDelay: true }, socket => owner.onAccepted(socket));
+		this.#server = createServer({ allowHalfOpen: true, noDelay: true }, socket => this.passOn(socket));
+	}
+
+	/** Passes a connection that Node has accepted to the owner. */
+	protected passOn(socket: AcceptedSocket): void {
+		this.#acceptedCount++;
+		this.owner.onAccepted(socket);
 	}
 
 	protected get server(): Server {
@@ -70,6 +80,15 @@ export class NodeListeningSocket implements ListeningSocket {
 		}
 	}
 
+	async acceptWaiting(): Promise<void> {
+		let countBefore = -1;
+		// The first turn may be the rest of the present one, in which the event loop does not look for connections any more.
+		for (let turn = 0; turn < MAX_ACCEPTING_TURNS && (turn < 2 || this.#acceptedCount > countBefore); turn++) {
+			countBefore = this.#acceptedCount;
+			await new Promise(resolve => setImmediate(resolve));
+		}
+	}
+
 	close(): void {
 		this.#server.close();
 	}
@@ -100,7 +119,7 @@ export class NodeListeningSocket implements ListeningSocket {
 		this.#server.on('connection', socket => {
 			socket.allowHalfOpen = true;
 			socket.setNoDelay(true);
-			this.owner.onAccepted(socket);
+			this.passOn(socket);
 		});
 	}
 }

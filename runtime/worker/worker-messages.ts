@@ -116,7 +116,12 @@ export type MessageToWorker =
 	| { readonly type: 'accept'; readonly attempt: number }
 	/** Asks for the UDP sockets that a successor of this process needs. The reply is `bequeathed`. */
 	| { readonly type: 'bequeath'; readonly attempt: number }
-	| { readonly type: 'drain'; readonly waits: RequestWaits }
+	/**
+	 * Makes the thread stop accepting connections and finish the open ones. On the listeners with the keys `abandoned`, it accepts
+	 * connections until `close_abandoned`, because no other process does.
+	 */
+	| { readonly type: 'drain'; readonly waits: RequestWaits; readonly abandoned: readonly string[] }
+	| { readonly type: 'close_abandoned' }
 	/** Makes the thread close idle connections of a listener, because another thread needs room for new ones. */
 	| { readonly type: 'make_room'; readonly listener: string }
 	/** The reply to `ask`. If the request has failed, `failure` says why. */

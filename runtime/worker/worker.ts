@@ -40,7 +40,7 @@ import { createHttp1Server } from '../protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../protocols/http1/limits.ts';
 import { createCleartextServer } from '../protocols/http2/cleartext-server.ts';
 import { createHttp2Server } from '../protocols/http2/http2-server.ts';
-import type { ProtocolServer, RequestWaits } from '../protocols/protocol.ts';
+import type { ProtocolServer } from '../protocols/protocol.ts';
 import type { BequeathedDatagrams } from '../sockets/bequeathed-sockets.ts';
 import { shareDescriptors } from '../sockets/owned-descriptors.ts';
 import { threadPoller } from '../sockets/socket-poller.ts';
@@ -127,6 +127,8 @@ class DataPlaneWorker implements RequestHostThread {
 	#nextSharedParts: SharedDocumentParts | undefined;
 	#currentBuild: GenerationBuild | undefined;
 	#hasReportedDrained = false;
+	/** The listeners that still accept connections while the thread drains. */
+	readonly #abandonedListeners = new Set<WorkerListener>();
 	readonly #bodyMemoryRefusals = new RecurringEvent();
 	readonly #descriptorShortage = new DescriptorShortage(entry => this.log(entry));
 	/** Number of dropped access log entries that have not been reported to the main thread yet, by log writer. */
@@ -233,7 +235,10 @@ class DataPlaneWorker implements RequestHostThread {
 				this.#sendMessage({ type: 'bequeathed', attempt: message.attempt, datagrams: this.#collectDatagrams() });
 				return;
 			case 'drain':
-				this.#drain(message.waits);
+				this.#drain(message);
+				return;
+			case 'close_abandoned':
+				void this.#closeAbandoned();
 				return;
 			case 'make_room':
 				this.#listeners.get(message.listener)?.makeRoom();
@@ -654,15 +659,25 @@ class DataPlaneWorker implements RequestHostThread {
 		}
 	}
 
-	#drain(requestWaits: RequestWaits): void {
+	#drain({ waits, abandoned }: Extract<MessageToWorker, { type: 'drain' }>): void {
 		this.#discardBuild();
 		this.isDraining = true;
-		for (const listener of this.#listeners.values()) listener.drain(requestWaits);
+		const abandonedKeys = new Set(abandoned);
+		for (const [key, listener] of this.#listeners) {
+			if (abandonedKeys.has(key)) this.#abandonedListeners.add(listener);
+			listener.drain(waits, this.#abandonedListeners.has(listener));
+		}
+		this.#reportDrained();
+	}
+
+	async #closeAbandoned(): Promise<void> {
+		await Promise.all([...this.#abandonedListeners].map(listener => listener.finishAccepting()));
+		this.#abandonedListeners.clear();
 		this.#reportDrained();
 	}
 
 	#reportDrained(): void {
-		if (this.#hasReportedDrained) return;
+		if (this.#hasReportedDrained || this.#abandonedListeners.size > 0) return;
 		for (const { protocol } of this.#listeners.values()) if (protocol.connections > 0) return;
 		this.#hasReportedDrained = true;
 		this.#leases.flushLogs();

@@ -5,59 +5,14 @@ import path from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import {
-	freePorts,
-	pauseFor,
-	rawExchange,
-	type ServerProcess,
-	SVC,
-	serve,
-	temporaryFolder,
-	until,
-} from '../harness.ts';
+import { relayProgram } from '../cli/handover-relay.ts';
+import { freePorts, pauseFor, rawExchange, type ServerProcess, serve, temporaryFolder, until } from '../harness.ts';
 
 const deaths = suite('deaths during handovers');
 
 /** Number of random kills. Each kill takes a few seconds. */
 const KILLS = Number(process.env.KILLS ?? 20);
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
-
-/**
- * Returns a program that runs the server and passes handover messages on in both directions. When a message has the type or step
- * `at`, the program runs `action` instead. In `action`, `pass()` passes the message on, and `predecessor` is the PID of the
- * predecessor.
- */
-const relayProgram = (at: string, action: string): string => `#!${process.execPath}
-const { spawn } = require('node:child_process');
-const { readdirSync, fstatSync } = require('node:fs');
-const { Socket } = require('node:net');
-const inherited = readdirSync('/proc/self/fd').map(Number).filter(fd => fd > 3).filter(fd => {
-	try { return fstatSync(fd).isSocket() || fstatSync(fd).isFIFO(); } catch { return false; }
-});
-const stdio = ['inherit', 'inherit', 'inherit', 'pipe'];
-for (let fd = 4; fd <= Math.max(3, ...inherited); fd++) stdio.push(inherited.includes(fd) ? fd : 'ignore');
-const predecessor = process.ppid;
-const child = spawn(${JSON.stringify(SVC)}, process.argv.slice(2), { stdio });
-child.on('exit', status => process.exit(status ?? 99));
-const up = new Socket({ fd: 3 });
-const down = child.stdio[3];
-const connect = (from, to) => {
-	let rest = '';
-	from.setEncoding('utf8').on('data', text => {
-		const lines = (rest + text).split('\\n');
-		rest = lines.pop();
-		for (const line of lines) {
-			const pass = () => to.write(line + '\\n');
-			const { type, step } = JSON.parse(line);
-			if (type === ${JSON.stringify(at)} || step === ${JSON.stringify(at)}) { ${action} } else pass();
-		}
-	});
-	from.on('error', () => {});
-	from.on('close', () => to.destroy());
-};
-connect(up, down);
-connect(down, up);
-`;
 
 /** A server with one site, and its folder. */
 class RunningServer {
@@ -162,7 +117,7 @@ for (const at of ['offer', 'compile', 'bind', 'threads', 'check', 'ready', 'go',
 		await withRunningServer(async one => {
 			const kill = 'process.kill(predecessor, "SIGKILL")';
 			const action = at === 'after done' ? `pass(); setImmediate(() => ${kill})` : `${kill}; pass();`;
-			writeFileSync(one.program, relayProgram(at === 'after done' ? 'done' : at, action), { mode: 0o700 });
+			writeFileSync(one.program, relayProgram({ [at === 'after done' ? 'done' : at]: action }), { mode: 0o700 });
 			await one.handOver({ binary: one.program });
 			await until('the death', () => one.server.child.signalCode === 'SIGKILL');
 			// If the new process has received its predecessor's offer of a handover, it takes over. In the end, only one process may be
@@ -178,7 +133,7 @@ for (const at of ['offer', 'compile', 'bind', 'threads', 'check', 'ready', 'go',
 
 deaths('a new process that has not been told what to take over ends, if its predecessor dies', async () => {
 	await withRunningServer(async one => {
-		writeFileSync(one.program, relayProgram('offer', 'process.kill(predecessor, "SIGKILL");'), { mode: 0o700 });
+		writeFileSync(one.program, relayProgram({ offer: 'process.kill(predecessor, "SIGKILL");' }), { mode: 0o700 });
 		await one.handOver({ binary: one.program });
 		await until('no process is left', () => one.processes().length === 0);
 	});
@@ -187,7 +142,7 @@ deaths('a new process that has not been told what to take over ends, if its pred
 deaths('a predecessor that hangs after the switch has been replaced', async () => {
 	await withRunningServer(async one => {
 		const action = 'process.kill(predecessor, "SIGSTOP"); pass();';
-		writeFileSync(one.program, relayProgram('done', action), { mode: 0o700 });
+		writeFileSync(one.program, relayProgram({ done: action }), { mode: 0o700 });
 		const asking = one.handOver({ binary: one.program });
 		const state = () => readFileSync(`/proc/${one.server.child.pid}/stat`, 'latin1').split(') ')[1]![0];
 		await until('it hangs', () => state() === 'T');
@@ -204,7 +159,7 @@ deaths(
 	async () => {
 		await withRunningServer(async one => {
 			const action = 'process.kill(predecessor, "SIGSTOP"); pass();';
-			writeFileSync(one.program, relayProgram('ready', action), { mode: 0o700 });
+			writeFileSync(one.program, relayProgram({ ready: action }), { mode: 0o700 });
 			const asking = one.handOver({ binary: one.program, within: '1h' });
 			const state = () => readFileSync(`/proc/${one.server.child.pid}/stat`, 'latin1').split(') ')[1]![0];
 			await until('it hangs', () => state() === 'T');

@@ -28,7 +28,8 @@
  * Until `done`, the predecessor serves as if nothing happened. A successor that fails, dies, breaks the protocol or exceeds a limit
  * of {@link STEPS} is killed, with every process that it has started. Both sides enforce limits, because either may hang.
  * Between `go` and `done` both processes accept connections on the same sockets, so no connection waits in a queue that nobody
- * reads. The channel is a Unix socket with one JSON message per line. If it is closed before `go`, the predecessor has died, and the
+ * reads. After `done`, the predecessor also serves the connections that have reached a socket that the successor does not use; see
+ * runtime/listeners/abandoned-sockets.ts. The channel is a Unix socket with one JSON message per line. If it is closed before `go`, the predecessor has died, and the
  * successor accepts connections as if it had received `go`, because no other process serves.
  */
 import type { DiagnosticReport } from '../../../compiler/diagnostics/diagnostic.ts';
@@ -168,6 +169,11 @@ export type MessageFromSuccessor =
 			readonly type: 'done';
 			readonly generation: number;
 			readonly warnings: readonly DiagnosticReport[];
+			/**
+			 * The keys of the listeners whose sockets the successor does not use. The predecessor must serve the connections that wait
+			 * there. Older releases do not send it.
+			 */
+			readonly abandoned?: readonly string[] | undefined;
 			readonly unconfirmed?: UnconfirmedTerms | undefined;
 	  }
 	| { readonly type: LaterReport }

@@ -127,10 +127,11 @@ export class PredecessorChannel implements RunningChannel {
 	async reportDone(
 		generation: number,
 		warnings: Extract<MessageFromSuccessor, { type: 'done' }>['warnings'],
+		abandoned: readonly string[],
 		unconfirmed?: UnconfirmedTerms,
 	): Promise<void> {
 		clearTimeout(this.#stepTimer);
-		await this.#channel.send({ type: 'done', generation, warnings, unconfirmed });
+		await this.#channel.send({ type: 'done', generation, warnings, abandoned, unconfirmed });
 	}
 
 	sendRunning(message: RunningMessage): Promise<void> {

@@ -240,7 +240,7 @@ export class SuccessorProcess implements RunningChannel {
 		const doneAnswer = await pendingDone;
 		if (doneAnswer.type === 'failed') return await this.#failHandover(doneAnswer);
 		if (!isDone(doneAnswer)) return await this.#failHandover(PROTOCOL_FAILURE);
-		const { generation, warnings, unconfirmed } = doneAnswer;
+		const { generation, warnings, abandoned, unconfirmed } = doneAnswer;
 		const mustConfirm = this.#offer.protocol === CONFIRMED_HANDOVER_PROTOCOL;
 		if (mustConfirm && unconfirmed === undefined) return await this.#failHandover(PROTOCOL_FAILURE);
 		// The process may have died after sending this message. In that case, its end is reported in the same turn of the event loop.
@@ -248,7 +248,11 @@ export class SuccessorProcess implements RunningChannel {
 		if (this.#hasEnded) return await this.#failHandover({ type: 'failed', message: await this.#endReason });
 		// The channel stays open for later messages of the process.
 		this.#child.unref();
-		return { result: 'done', pid: this.#child.pid!, generation, warnings, ...(mustConfirm && { unconfirmed }) };
+		return {
+			...{ result: 'done', pid: this.#child.pid!, generation, warnings },
+			abandoned: Array.isArray(abandoned) ? abandoned : [],
+			...(mustConfirm && { unconfirmed }),
+		};
 	}
 
 	sendRunning(message: RunningMessage): Promise<void> {
