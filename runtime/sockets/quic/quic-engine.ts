@@ -21,6 +21,7 @@ import {
 import type { DatagramPath } from './datagram-memory.ts';
 import type { Deadline } from './deadline-heap.ts';
 import { HandshakeDatagrams } from './handshake-datagrams.ts';
+import type { LossDetection } from './loss-probes.ts';
 import type {
 	QuicClose,
 	QuicConnection,
@@ -120,6 +121,10 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	/** The time of OpenSSL's next event, and the time for which the deadline is set, by `performance.now()`. */
 	#nextEventAt = 0;
 	#scheduledAt = Infinity;
+	/** The parts of OpenSSL that detect losses; undefined until the connection is established, and if they are not known. */
+	#lossDetection: LossDetection | undefined = undefined;
+	/** True if the connection may have sent a loss probe and has received nothing since. */
+	#isProbing = false;
 	/** True if this run has found that the connection is not closing. */
 	#isKnownOpen = false;
 	#facts: QuicHandshakeFacts = { cipherSuite: '', serverName: '', resumed: false };
@@ -251,6 +256,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		this.#isKnownOpen = false;
 		const hasReceived = this.#rangesEnd > 0;
 		const wasEstablished = this.isEstablished;
+		if (this.#lossDetection !== undefined) this.#prepareProbes(this.#lossDetection, hasReceived);
 		this.#processDatagrams();
 		if (!this.#isGone && this.#connection !== 0n && !this.isEstablished) this.#checkEstablished();
 		if (this.isEstablished && !this.#isGone && this.#gracefulEnd === undefined) this.#deliverEvents();
@@ -265,6 +271,19 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		if (channelRuns === undefined || channelRuns.dueAt === Infinity) this.#isKnownOpen = false;
 		if (this.#connection !== 0n && !this.#isKnownOpen && this.#checkClosed()) return;
 		this.#scheduleNextRun();
+	}
+
+	/**
+	 * Prepares the loss probes that this run may send (see loss-probes.ts). It may send one if the deadline for that has passed. If it
+	 * has received the acknowledgment of a probe, the next deadline may have passed, too.
+	 */
+	#prepareProbes(detection: LossDetection, hasReceived: boolean): void {
+		const { lossProbes } = this.thread;
+		if (lossProbes === undefined) return;
+		const isDue = performance.now() >= this.#nextEventAt && lossProbes.isDue(detection);
+		if (!isDue && !(this.#isProbing && hasReceived)) return;
+		this.#isProbing = isDue;
+		lossProbes.prepare(detection);
 	}
 
 	/** Runs the engine because its deadline has passed, unless OpenSSL's next event has been postponed since the deadline was set. */
@@ -445,7 +464,10 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		this.isEstablished = true;
 		this.#handshakeDatagrams = undefined;
 		this.#owner.tls.releaseKeyShare(this.#connection);
-		if (this.#channel !== 0n) this.thread.sendBufferShrinker?.shrinkTlsBuffer(this.#channel);
+		if (this.#channel !== 0n) {
+			this.thread.sendBufferShrinker?.shrinkTlsBuffer(this.#channel);
+			this.#lossDetection = this.thread.lossProbes?.detectionOf(this.#channel);
+		}
 		this.#facts = this.#handshake.readFacts(library, this.#connection);
 		this.#owner.onEstablished(this);
 	}
@@ -596,6 +618,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		if (this.#connection !== 0n) functions.SSL_free(this.#connection);
 		this.#connection = 0n;
 		this.#channel = 0n;
+		this.#lossDetection = undefined;
 		if (this.#listener !== 0n) functions.SSL_free(this.#listener);
 		this.#listener = 0n;
 		this.#rangesEnd = 0;

@@ -4,6 +4,7 @@ import { threadPoller } from '../socket-poller.ts';
 import { type ChannelRuns, findChannelRuns } from './channel-runs.ts';
 import { DatagramMemory } from './datagram-memory.ts';
 import { DatagramPipe } from './datagram-pipe.ts';
+import { findLossProbes, type LossProbes } from './loss-probes.ts';
 import { PolledStreams } from './polled-streams.ts';
 import { type QuicLibrary, quicSupport } from './quic-library.ts';
 import { makeRetryTokens, type RetryTokens } from './retry-tokens.ts';
@@ -43,6 +44,8 @@ export class QuicThread {
 	readonly polledStreams: PolledStreams;
 	/** Runs connections without their listeners; undefined if this release of OpenSSL is not known to support that. */
 	readonly channelRuns: ChannelRuns | undefined = findChannelRuns();
+	/** Prepares the loss probes of connections; undefined if this release of OpenSSL is not known to need or support that. */
+	readonly lossProbes: LossProbes | undefined = findLossProbes();
 	/** Shrinks buffers of connections; undefined if this release of OpenSSL is not known to support that. */
 	readonly sendBufferShrinker: SendBufferShrinker | undefined = findSendBufferShrinker();
 	readonly readBuffer: Buffer = Buffer.allocUnsafeSlow(MAX_READ_BYTES);

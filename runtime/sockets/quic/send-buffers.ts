@@ -5,14 +5,16 @@
  *
  * OpenSSL has a function that resizes a buffer, but none that returns the buffer, so its pointer is read from OpenSSL's own
  * structures. The offsets of the pointers are searched for once: in the first connection and in the first control stream, while
- * their buffers are new and can be recognized by their contents. Memory is searched by a system call that fails, and does not end
- * the process, if an address is invalid. If the pointers are not found beyond doubt, all buffers keep their size.
+ * their buffers are new and can be recognized by their contents. If the pointers are not found beyond doubt, all buffers keep their
+ * size.
  */
 
 import { type ForeignLibrary, findOpenssl, foreignSignature, type LibrarySimulation } from '../foreign-library.ts';
 import { KNOWN_RELEASES } from './channel-runs.ts';
+import { MEMORY_SIGNATURES, ProcessMemory } from './process-memory.ts';
 
 const SIGNATURES = {
+	...MEMORY_SIGNATURES,
 	/** Returns the `QUIC_STREAM_MAP` of a `QUIC_CHANNEL`. */
 	ossl_quic_channel_get_qsm: foreignSignature('pointer', 'pointer'),
 	/** Returns the `QUIC_STREAM` with an ID. */
@@ -20,7 +22,6 @@ const SIGNATURES = {
 	ossl_quic_sstream_get_buffer_size: foreignSignature('uint64', 'pointer'),
 	/** Resizes the buffer of a `QUIC_SSTREAM`. Returns 0 if its contents need more bytes. */
 	ossl_quic_sstream_set_buffer_size: foreignSignature('int32', 'pointer', 'uint64'),
-	process_vm_readv: foreignSignature('int64', 'int32', 'pointer', 'uint64', 'pointer', 'uint64', 'uint64'),
 };
 type BufferLibrary = ForeignLibrary<keyof typeof SIGNATURES>;
 
@@ -51,18 +52,13 @@ type PointerOffset = number | 'unknown' | 'absent';
 /** Shrinks the buffers of one thread's connections. */
 export class SendBufferShrinker {
 	readonly #library: BufferLibrary;
-	/** The two `iovec`s for `process_vm_readv`: the destination, which is `#found`, and the source. */
-	readonly #vectors = Buffer.allocUnsafeSlow(32);
-	readonly #vectorsPointer: bigint;
-	readonly #found = Buffer.allocUnsafeSlow(MAX_CHANNEL_BYTES);
-	readonly #foundPointer: bigint;
+	readonly #memory: ProcessMemory;
 	#tlsPointerOffset: PointerOffset = 'unknown';
 	#streamPointerOffset: PointerOffset = 'unknown';
 
 	constructor(library: BufferLibrary) {
 		this.#library = library;
-		this.#vectorsPointer = library.addressOf(this.#vectors);
-		this.#foundPointer = library.addressOf(this.#found);
+		this.#memory = new ProcessMemory(library, MAX_CHANNEL_BYTES);
 	}
 
 	/** Must be called for each new connection, before its first run. `channel` is its `QUIC_CHANNEL`. */
@@ -102,7 +98,7 @@ export class SendBufferShrinker {
 	 * are none, or more than one group of them.
 	 */
 	#findPointers(address: bigint, maxBytes: number, count: number, bufferBytes: number): number | 'absent' {
-		const memory = Buffer.from(this.#readMemory(address, maxBytes));
+		const memory = Buffer.from(this.#memory.read(address, maxBytes));
 		let first: number | 'absent' = 'absent';
 		let adjacentCount = 0;
 		for (let at = 0; at + POINTER_BYTES <= memory.length; at += POINTER_BYTES) {
@@ -120,7 +116,7 @@ export class SendBufferShrinker {
 	/** Reports whether a word is a pointer to an empty buffer of this size, to which nothing has been written yet. */
 	#isNewBuffer(word: bigint, bufferBytes: number): boolean {
 		if (word === 0n || word % BigInt(POINTER_BYTES) !== 0n) return false;
-		const description = this.#readMemory(word, DESCRIPTION_BYTES);
+		const description = this.#memory.read(word, DESCRIPTION_BYTES);
 		return (
 			description.length === DESCRIPTION_BYTES &&
 			description.readBigUInt64LE(0) !== 0n &&
@@ -128,19 +124,6 @@ export class SendBufferShrinker {
 			description.readBigUInt64LE(16) === 0n &&
 			description.readBigUInt64LE(24) === 0n
 		);
-	}
-
-	/** Reads memory of this process. Returns as many bytes as could be read. The result is valid until the next call. */
-	#readMemory(address: bigint, length: number): Buffer {
-		const vectors = this.#vectors;
-		vectors.writeBigUInt64LE(this.#foundPointer, 0);
-		vectors.writeBigUInt64LE(BigInt(length), 8);
-		vectors.writeBigUInt64LE(address, 16);
-		vectors.writeBigUInt64LE(BigInt(length), 24);
-		const { functions } = this.#library;
-		const target = this.#vectorsPointer;
-		const count = Number(functions.process_vm_readv(process.pid, target, 1n, target + 16n, 1n, 0n));
-		return this.#found.subarray(0, Math.max(0, count));
 	}
 
 	/** Shrinks the buffer whose pointer is at an address to the first of the sizes into which its contents fit. */

@@ -1,0 +1,92 @@
+/** Loss probes are prepared so that OpenSSL does not close the connection, and nothing else is. */
+import * as assert from 'uvu/assert';
+import { findLossProbes, type LossProbes } from '../../../../runtime/sockets/quic/loss-probes.ts';
+import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
+import { headers, response, serve } from '../../protocols/http3/frames.ts';
+import { http3Suite } from '../../protocols/http3/http3-suite.ts';
+import { connect } from '../../protocols/http3/quic-client.ts';
+import { udpRelay } from '../../protocols/http3/udp-relay.ts';
+
+const test = http3Suite('loss probes of QUIC connections');
+
+test('probes are prepared when they are due, and not otherwise', async () => {
+	const body = 'hello '.repeat(1000);
+	const server = await serve(x => {
+		x.response.body = body;
+	});
+	const probes = quicThread()!.lossProbes!;
+	const methods = Object.getPrototypeOf(probes) as LossProbes;
+	let dueCount = 0;
+	let preparedCount = 0;
+	let isLosing = false;
+	probes.isDue = detection => {
+		const isDue = methods.isDue.call(probes, detection);
+		if (isDue) dueCount++;
+		return isDue;
+	};
+	probes.prepare = detection => {
+		preparedCount++;
+		methods.prepare.call(probes, detection);
+	};
+	// The path works again once two probes have been due.
+	const relay = await udpRelay(server.port, { loses: toClient => toClient && isLosing && dueCount < 2 });
+	const client = await connect(relay.port);
+	try {
+		for (isLosing of [false, true, false]) {
+			preparedCount = 0;
+			dueCount = 0;
+			assert.is((await response(client, client.open().write(headers(), true))).body, body);
+			if (isLosing) assert.ok(dueCount >= 2);
+			// The run that receives the acknowledgment of a probe is prepared as well. The last probe may be from the previous round.
+			assert.ok(preparedCount >= dueCount && preparedCount <= 2 * dueCount + 1, `${preparedCount} for ${dueCount}`);
+		}
+		assert.equal(server.failures, []);
+	} finally {
+		Reflect.deleteProperty(probes, 'isDue');
+		Reflect.deleteProperty(probes, 'prepare');
+		client.close();
+		relay.close();
+		server.stop();
+	}
+});
+
+test('where the structures are not recognized, no pointer is used', () => {
+	const { library } = quicThread()!;
+	for (const fill of [0, 0x58, 0xff]) {
+		const memory = Buffer.allocUnsafeSlow(4096).fill(fill);
+		assert.is(findLossProbes()!.detectionOf(library.addressOf(memory)), undefined);
+	}
+});
+
+test('the pointers are used only if they are found once', async () => {
+	const { library, lossProbes } = quicThread()!;
+	const server = await serve(x => {
+		x.response.body = 'hello';
+	});
+	let channel = 0n;
+	lossProbes!.detectionOf = found => {
+		channel = found;
+		return Object.getPrototypeOf(lossProbes).detectionOf.call(lossProbes, found);
+	};
+	const client = await connect(server.port);
+	try {
+		assert.is((await response(client, client.open().write(headers(), true))).body, 'hello');
+		const detection = findLossProbes()!.detectionOf(channel)!;
+		assert.equal(detection, lossProbes!.detectionOf(channel));
+		// A copy of the channel differs from it in the address of the streams, which are part of it.
+		const copy = Buffer.allocUnsafeSlow(4096);
+		library.copyBytes(channel, 1624).copy(copy);
+		assert.is(findLossProbes()!.detectionOf(library.addressOf(copy)), undefined);
+	} finally {
+		Reflect.deleteProperty(lossProbes!, 'detectionOf');
+		client.close();
+		server.stop();
+	}
+});
+
+test('probes are prepared in known releases of OpenSSL only', () => {
+	assert.ok(findLossProbes({ openssl: '3.5.4+quic' }));
+	for (const openssl of ['3.6.0', '3.50.1', '4.0.0']) assert.is(findLossProbes({ openssl }), undefined, openssl);
+});
+
+test.run();
