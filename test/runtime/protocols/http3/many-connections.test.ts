@@ -38,10 +38,12 @@ test('the clock does not touch idle connections', async () => {
 	}, limits);
 	const runCounts = new Map<bigint, number>();
 	const runs = quicThread()!.channelRuns!;
-	runs.run = channel => {
-		runCounts.set(channel, (runCounts.get(channel) ?? 0) + 1);
-		Object.getPrototypeOf(runs).run.call(runs, channel);
-	};
+	for (const name of ['run', 'runEstablished'] as const) {
+		runs[name] = channel => {
+			runCounts.set(channel, (runCounts.get(channel) ?? 0) + 1);
+			Object.getPrototypeOf(runs)[name].call(runs, channel);
+		};
+	}
 	try {
 		const idle = await client(server);
 		assert.is((await response(idle, idle.open().write(headers(), true))).status, '200');
@@ -56,6 +58,7 @@ test('the clock does not touch idle connections', async () => {
 		assert.ok(runCounts.get(idleChannel)! < ticks / 2, `${runCounts.get(idleChannel)} runs`);
 	} finally {
 		Reflect.deleteProperty(runs, 'run');
+		Reflect.deleteProperty(runs, 'runEstablished');
 	}
 });
 
