@@ -9,6 +9,7 @@ import { H3_ERROR } from '../protocols/http3/http3-codes.ts';
 import { createHttp3Server, type Http3Server } from '../protocols/http3/http3-server.ts';
 import { type ClosableConnection, NO_WAIT, type ProtocolHost } from '../protocols/protocol.ts';
 import type { BequeathedDatagrams, InheritedDatagrams } from '../sockets/bequeathed-sockets.ts';
+import type { InternalError } from '../sockets/quic/internal-error.ts';
 import type { QuicConnection } from '../sockets/quic/quic-connection.ts';
 import { QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpoint.ts';
 import { quicSupport } from '../sockets/quic/quic-library.ts';
@@ -37,8 +38,8 @@ const LOGGED_REFUSALS: ReadonlySet<QuicRefusal> = new Set<QuicRefusal>([
 	...(['too_many_handshakes', 'evicted', 'too_many_connections', 'client_limit', 'client_rate', 'retry'] as const),
 	...(['no_memory'] as const),
 ]);
-/** Minimum milliseconds between two log entries about refusals. */
-const REFUSAL_LOG_INTERVAL_MS = 60_000;
+/** Minimum milliseconds between two log entries about refusals, and between two about internal errors of OpenSSL. */
+const LOG_INTERVAL_MS = 60_000;
 
 /** Names of reasons, as in metrics and logs, by the TLS alert that we sent (RFC 8446 §6). */
 const REASONS_BY_ALERT: { readonly [alert: number]: string } = {
@@ -117,6 +118,9 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 	/** Number of refusals since the last log entry, by reason. */
 	readonly #refusalCounts = new Map<QuicRefusal, number>();
 	#nextReportAt = 0;
+	/** Number of connections that OpenSSL has closed because of an internal error since the last log entry. */
+	#internalErrorCount = 0;
+	#nextInternalErrorAt = 0;
 	#isDraining = false;
 
 	/**
@@ -275,7 +279,7 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 		this.#refusalCounts.set(reason, (this.#refusalCounts.get(reason) ?? 0) + 1);
 		const now = performance.now();
 		if (now < this.#nextReportAt) return;
-		this.#nextReportAt = now + REFUSAL_LOG_INTERVAL_MS;
+		this.#nextReportAt = now + LOG_INTERVAL_MS;
 		const fields = { port: this.#port, refused: Object.fromEntries(this.#refusalCounts) };
 		this.#refusalCounts.clear();
 		this.#deps.log({ level: 'warn', logger: 'http.quic', message: 'QUIC packets were refused', fields });
@@ -287,6 +291,17 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 
 	onConnectionEnded(): void {
 		this.#deps.onConnectionEnded();
+	}
+
+	onInternalError({ reason, errors }: InternalError): void {
+		this.#internalErrorCount++;
+		const now = performance.now();
+		if (now < this.#nextInternalErrorAt) return;
+		this.#nextInternalErrorAt = now + LOG_INTERVAL_MS;
+		const fields = { port: this.#port, connections: this.#internalErrorCount, reason, errors };
+		this.#internalErrorCount = 0;
+		const message = 'OpenSSL closed QUIC connections because of an internal error';
+		this.#deps.log({ level: 'warn', logger: 'http.quic', message, fields });
 	}
 
 	onError(error: unknown): void {

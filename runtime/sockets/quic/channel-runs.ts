@@ -29,6 +29,8 @@ const SIGNATURES = {
 	ossl_quic_conn_get_channel: foreignSignature('pointer', 'pointer'),
 	/** Processes a channel's input and timers, and sends its output. Fills in a `QUIC_TICK_RESULT`. */
 	ossl_quic_channel_subtick: foreignSignature('void', 'pointer', 'pointer', 'uint32'),
+	/** Puts the errors that have closed a channel into OpenSSL's error queue. */
+	ossl_quic_channel_restore_err_state: foreignSignature('void', 'pointer'),
 	/** Replaces the clock of a listener and its connections by a function that returns nanoseconds. */
 	ossl_quic_set_override_now_cb: foreignSignature('int32', 'pointer', 'pointer', 'pointer'),
 	/** Returns the time since the machine started, in nanoseconds, as `process.hrtime` does. */
@@ -76,6 +78,11 @@ export class ChannelRuns {
 	/** Returns the `QUIC_CHANNEL` of a connection. */
 	channelOf(connection: bigint): bigint {
 		return this.#functions.ossl_quic_conn_get_channel(connection) as bigint;
+	}
+
+	/** Puts the errors because of which OpenSSL has closed a connection into OpenSSL's error queue. */
+	restoreErrors(channel: bigint): void {
+		this.#functions.ossl_quic_channel_restore_err_state(channel);
 	}
 
 	/** Processes a connection's received datagrams and expired timers, and sends its output. */

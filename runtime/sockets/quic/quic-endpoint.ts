@@ -11,6 +11,7 @@ import { ClientShares, COUNT_PERIOD_MS } from './client-shares.ts';
 import type { AddressProof } from './connection-objects.ts';
 import { type DatagramPath, SENT_DATAGRAM_BYTES } from './datagram-memory.ts';
 import { DeadlineHeap } from './deadline-heap.ts';
+import type { InternalError } from './internal-error.ts';
 import { createVersionNegotiation } from './packet-header.ts';
 import type { QuicConnection } from './quic-connection.ts';
 import { type EngineOwner, QuicEngine } from './quic-engine.ts';
@@ -47,6 +48,8 @@ export interface QuicEndpointOwner {
 	readonly limits?: Partial<QuicLimits> | undefined;
 	/** Returns the key of the client that has an address. Connections with equal keys are counted as one client's. */
 	clientKey(address: string): string;
+	/** Called when OpenSSL has closed a connection because of an error of its own. */
+	onInternalError(error: InternalError): void;
 	/** Called when a connection was closed because our code threw an error. */
 	onError(error: unknown): void;
 }
@@ -334,6 +337,10 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	onError(error: unknown): void {
 		this.#owner.onRefused('internal_error');
 		this.#owner.onError(error);
+	}
+
+	onInternalError(error: InternalError): void {
+		this.#owner.onInternalError(error);
 	}
 
 	onHandshakeResumed(engine: QuicEngine): void {

@@ -21,6 +21,7 @@ import {
 import type { DatagramPath } from './datagram-memory.ts';
 import type { Deadline } from './deadline-heap.ts';
 import { HandshakeDatagrams } from './handshake-datagrams.ts';
+import { describeInternalError, INTERNAL_ERROR, type InternalError } from './internal-error.ts';
 import type { LossDetection } from './loss-probes.ts';
 import type {
 	QuicClose,
@@ -58,6 +59,8 @@ export interface EngineOwner {
 	onEnded(engine: QuicEngine): void;
 	/** Called when the handshake no longer waits for a certificate. */
 	onHandshakeResumed(engine: QuicEngine): void;
+	/** Called when OpenSSL has closed the connection because of an error of its own. */
+	onInternalError(error: InternalError): void;
 	/** Called when the engine or its protocol has thrown an error. The engine is destroyed afterwards. */
 	onError(error: unknown): void;
 }
@@ -561,6 +564,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	#checkClosed(): boolean {
 		if (!askCloseInfo(this.thread, this.#connection)) return false;
 		const closeInfo = storedCloseInfo(this.thread);
+		if (!closeInfo.byPeer && closeInfo.isTransportError && closeInfo.code === INTERNAL_ERROR)
+			this.#owner.onInternalError(describeInternalError(this.thread, this.#channel));
 		if (!this.isEstablished) this.#handshake.recordFailure(closeInfo.code, closeInfo.byPeer);
 		this.#end(closeInfo);
 		return true;

@@ -89,6 +89,9 @@ const SIGNATURES = {
 	SSL_listen: foreignSignature(INT32, POINTER),
 	SSL_handle_events: foreignSignature(INT32, POINTER),
 	SSL_accept_connection: foreignSignature(POINTER, POINTER, UINT64),
+	/** Removes the oldest error from the thread's queue. Stores its file, line, function, details and flags. */
+	ERR_get_error_all: foreignSignature(UINT64, POINTER, POINTER, POINTER, POINTER, POINTER),
+	ERR_reason_error_string: foreignSignature(POINTER, UINT64),
 	SSL_CIPHER_standard_name: foreignSignature(POINTER, POINTER),
 	SSL_get_conn_close_info: foreignSignature(INT32, POINTER, POINTER, UINT64),
 	SSL_shutdown_ex: foreignSignature(INT32, POINTER, UINT64, POINTER, UINT64),

@@ -121,6 +121,7 @@ export async function serve(handler: Handler, terms: FrameServerOptions = {}): P
 			chooseCertificate: terms.choose ?? (() => own),
 			clientKey: address => address,
 			limits: terms.quicLimits,
+			onInternalError: error => void failures.push(error),
 			onError: error => void failures.push(error),
 		},
 	);
