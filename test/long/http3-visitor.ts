@@ -1,4 +1,5 @@
 /** An HTTP/3 client that sends one request after another, and opens another connection when the server asks for this. */
+import { INTERNAL_ERROR } from '../../runtime/sockets/quic/internal-error.ts';
 import { framesOf, headers, openControlStream, REQUEST, response } from '../runtime/protocols/http3/frames.ts';
 import { connect, type QuicClient } from '../runtime/protocols/http3/quic-client.ts';
 
@@ -51,8 +52,11 @@ export class Visitor {
 			this.longestWait = Math.max(this.longestWait, stream.longestWait);
 			if (this.#client !== undefined) stream.stop();
 		} catch (error) {
-			this.failures.push((error as Error).message);
+			const closed = this.#client?.closed;
 			this.close();
+			// OpenSSL's client has the fault that the server avoids (see loss-probes.ts), and closes its connection.
+			if (closed?.transport === true && !closed.byServer && closed.code === INTERNAL_ERROR) await this.visit(request);
+			else this.failures.push((error as Error).message);
 		}
 	}
 

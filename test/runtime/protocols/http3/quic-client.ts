@@ -17,6 +17,7 @@ const f = loadForeignFunctions(ffi, {
 	SSL_ctrl: define('int64', P, I, 'int64', P),
 	SSL_set_alpn_protos: define(I, P, P, 'uint32'),
 	SSL_set1_initial_peer_addr: define(I, P, P),
+	ossl_quic_set_override_now_cb: define(I, P, P, P),
 	SSL_set_bio: define('void', P, P, P),
 	SSL_set_blocking_mode: define(I, P, I),
 	SSL_set_default_stream_mode: define(I, P, 'uint32'),
@@ -70,6 +71,8 @@ const { lib, functions: callbackFunctions } = ffi.dlopen(null, {
 	SSL_CTX_set_keylog_callback: { return: 'void', arguments: ['pointer', 'pointer'] },
 });
 
+/** A clock that is never set. OpenSSL would use the system's time, and close connections when it is set back. */
+const steadyClockAt: bigint = lib.getSymbol('uv_hrtime');
 const memory = Buffer.allocUnsafeSlow(65_536 + 128);
 const memoryAt: bigint = ffi.getRawPointer(memory);
 const resultsAt: bigint = memoryAt + 65_536n;
@@ -244,6 +247,7 @@ export class QuicClient {
 			callbackFunctions.SSL_CTX_set_keylog_callback(this.#context, callback);
 		}
 		this.#ssl = f.SSL_new(this.#context) as bigint;
+		f.ossl_quic_set_override_now_cb(this.#ssl, steadyClockAt, 0n);
 		const name = cString(serverName);
 		f.SSL_ctrl(this.#ssl, 55, 0n, ffi.getRawPointer(name));
 		if (groups !== undefined) f.SSL_ctrl(this.#ssl, 92, 0n, ffi.getRawPointer(cString(groups)));
