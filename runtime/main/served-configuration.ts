@@ -33,6 +33,7 @@ type ServingComponents = Pick<
 	| 'logOutputErrors'
 	| 'logSinks'
 	| 'openCluster'
+	| 'optimizerSettings'
 	| 'processLog'
 	| 'recordVitals'
 	| 'threadPools'
@@ -82,7 +83,7 @@ export class ServedConfiguration {
 	 * all threads. If a thread cannot build it, nothing changes. Rejects with ListenError and `NoResponsiveThread`.
 	 */
 	async replace({ facts, delta, diagnostics }: CompiledCandidate): Promise<LoadOutcome> {
-		const { compiler, listenerSockets, logSinks, processLog, tlsControl } = this.#components;
+		const { compiler, listenerSockets, logSinks, optimizerSettings, processLog, tlsControl } = this.#components;
 		const pool = this.#components.threadPools.servingPool!;
 		const generation = this.#generation + 1;
 		const { logOutputErrors } = this.#components;
@@ -95,7 +96,8 @@ export class ServedConfiguration {
 			if (this.#phase.awaitsTakeover()) this.#onStep?.('threads');
 			// All certificates and trusted authorities are sent to the threads before any of them builds the generation.
 			await tlsControl.prepare(facts.certificates, facts.settings);
-			await pool.prepareAll({ generation, delta, listeners });
+			// The threads load the code of directives and options that they have not needed before.
+			await optimizerSettings.whileStarting(() => pool.prepareAll({ generation, delta, listeners }));
 			// A mistake in the configuration is reported before problems of this machine.
 			const logOutputError = logOutputErrors.find(({ code }) => code === 'log/invalid-output') ?? logOutputErrors[0];
 			if (logOutputError) throw logOutputError;
@@ -131,11 +133,12 @@ export class ServedConfiguration {
 		threadCount: number,
 		outcome: Extract<LoadOutcome, { result: 'applied' }>,
 	): Promise<LoadOutcome> {
-		const { processLog, threadPools } = this.#components;
+		const { optimizerSettings, processLog, threadPools } = this.#components;
 		const previousThreads = threadPools.servingThreadCount;
 		try {
 			const request = await this.#createBuildRequest();
-			await threadPools.resize(threadCount, request, this.#settings.grace_period);
+			const gracePeriodMs = this.#settings.grace_period;
+			await optimizerSettings.whileStarting(() => threadPools.resize(threadCount, request, gracePeriodMs));
 			processLog.log('info', 'runtime', 'changed the number of worker threads', {
 				threads: threadCount,
 				before: previousThreads,

@@ -9,18 +9,22 @@ const FLAGS: readonly { readonly name: string; readonly initial: number; readonl
 	{ name: 'max-inlined-bytecode-size-cumulative', initial: 920, serving: 1840 },
 	// The number of calls after which a function is optimized. Only optimized code calls C functions directly; in other code, each
 	// such call takes several times as long, and a TLS handshake has 29 of them. By default, none of them is direct before 1,700
-	// handshakes, and all are after 6,000; at 1000, all are after 2,700.
-	{ name: 'invocation-count-for-turbofan', initial: 3000, serving: 1000 },
+	// handshakes, and all are after 6,000; at 1000, all are after 2,700. V8's own value, 16000, is that of a V8 with Maglev, whose list of
+	// options names the value without.
+	{ name: 'invocation-count-for-turbofan', initial: 16000, serving: 1000 },
 ];
 
 /**
  * Sets V8's optimizing compiler for the code of a server, which is called again and again.
  *
  * The settings apply to all threads of the process. While they differ from V8's own, V8 ignores the code caches of Node and of the
- * binary, so a thread that starts then takes about 0.1 s longer.
+ * binary, so a thread that starts then takes about 0.1 s longer, and a worker that loads parts of its code for a configuration that
+ * needs them keeps its requests waiting for up to 0.1 s longer.
  */
 export class OptimizerSettings {
 	#isServing = false;
+	/** Number of calls of {@link whileStarting} whose promises have not settled. */
+	#pendingStarts = 0;
 
 	/** Applies the settings for serving. Must be called after the threads have started. */
 	applyForServing(): void {
@@ -29,16 +33,16 @@ export class OptimizerSettings {
 	}
 
 	/**
-	 * Calls a function that starts a thread, and applies V8's own settings until its promise settles, so that the thread can use
-	 * code caches. Functions that V8 optimizes in the meantime, about a tenth of a second, are optimized as by default.
+	 * Calls a function that starts threads or makes them load code, and applies V8's own settings until its promise settles, so that
+	 * they can use code caches. Functions that V8 optimizes in the meantime, about a tenth of a second, are optimized as by default.
 	 */
 	async whileStarting<T>(start: () => Promise<T>): Promise<T> {
 		if (!this.#isServing) return start();
-		setFlags('initial');
+		if (this.#pendingStarts++ === 0) setFlags('initial');
 		try {
 			return await start();
 		} finally {
-			setFlags('serving');
+			if (--this.#pendingStarts === 0) setFlags('serving');
 		}
 	}
 }
