@@ -16,15 +16,20 @@ import type { ListenerAddress } from './listener-address.ts';
 export class InheritedSockets {
 	readonly #listenersByKey: ReadonlyMap<string, BequeathedListener>;
 	readonly #heldByKey: ReadonlyMap<string, BequeathedSocket>;
+	/** Keys of the listeners that {@link findDeferred} has returned. */
+	readonly #usedKeys = new Set<string>();
 
 	constructor({ listeners, held }: BequeathedSockets) {
 		this.#listenersByKey = new Map(listeners.map(listener => [listener.key, listener]));
 		this.#heldByKey = new Map(held.map(socket => [socket.key, socket]));
 	}
 
-	/** The keys of all inherited listeners. */
-	get keys(): string[] {
-		return [...this.#listenersByKey.keys(), ...this.#heldByKey.keys()];
+	/** Returns the keys of the inherited listeners that the new configuration does not use, given the keys that it uses. */
+	unusedKeys(keys: ReadonlySet<string>): string[] {
+		return [
+			...[...this.#listenersByKey.keys()].filter(key => !this.#usedKeys.has(key)),
+			...[...this.#heldByKey.keys()].filter(key => !keys.has(key)),
+		];
 	}
 
 	/**
@@ -32,8 +37,9 @@ export class InheritedSockets {
 	 * address, marked so that threads do not use it before this process takes over. Otherwise returns undefined.
 	 */
 	findDeferred(address: ListenerAddress): ListenerAddress | undefined {
-		const inheritedListener = this.#listenersByKey.get(address.key);
+		const inheritedListener = this.#findListener(address.key);
 		if (inheritedListener) {
+			this.#usedKeys.add(inheritedListener.key);
 			const { port, descriptors: inherited, datagrams } = inheritedListener;
 			return { ...address, port, inherited, ...(datagrams && { datagrams }), deferred: true };
 		}
@@ -41,6 +47,16 @@ export class InheritedSockets {
 		for (const listener of this.#listenersByKey.values())
 			if (listener.port === port) return { ...address, deferred: true };
 		return undefined;
+	}
+
+	/** Returns the listener with this key; otherwise, one for the same address that is not used yet. */
+	#findListener(key: string): BequeathedListener | undefined {
+		const sameListener = this.#listenersByKey.get(key);
+		if (sameListener) return sameListener;
+		const addressText = canonicalKey(key);
+		return [...this.#listenersByKey.values()].find(
+			listener => !this.#usedKeys.has(listener.key) && canonicalKey(listener.key) === addressText,
+		);
 	}
 
 	/** Returns the inherited socket with this listener key, among those that the main thread holds. */
@@ -61,6 +77,14 @@ export class InheritedSockets {
 				for (const descriptor of descriptorsOf(datagramSocket)) closeSync(descriptor);
 		}
 	}
+}
+
+/** Returns the key that stands for all ways to write an address: `tcp/[::]:80` for `tcp/:80`. Host names are not resolved. */
+function canonicalKey(key: string): string {
+	const [, network, host, port] = /^(tcp6?)\/(.*):(\d+)$/.exec(key) ?? [];
+	if (host === undefined) return key;
+	const canonicalHost = host.startsWith('[') ? new URL(`http://${host}`).hostname : host.toLowerCase() || '[::]';
+	return `${network}/${canonicalHost}:${port}`;
 }
 
 /**

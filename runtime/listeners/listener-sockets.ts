@@ -113,7 +113,7 @@ export class ListenerSockets {
 			this.#heldListeners.set(socket.key, toHeldListener(socket));
 		this.#setFileOwnership(true);
 		this.#keepOnly(this.#servedAddresses.values());
-		return inherited.keys.filter(key => !this.#servedAddresses.has(key));
+		return inherited.unusedKeys(new Set(this.#servedAddresses.keys()));
 	}
 
 	/** Returns the served listeners that have these keys, without those whose sockets belong to a service manager. */

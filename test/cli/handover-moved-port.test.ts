@@ -66,6 +66,11 @@ const MOVES: { readonly [name: string]: Move } = {
 		after: port => site(port, 'after'),
 		check: isServed,
 	},
+	'to another text of the same address': {
+		before: port => site(port, 'before'),
+		after: port => site(port, 'after', '::'),
+		check: isServed,
+	},
 	'to another name of the same address': {
 		before: port => site(port, 'before', 'localhost'),
 		after: port => site(port, 'after', '127.0.0.1'),

@@ -1,0 +1,51 @@
+/** The listeners of a predecessor, and which of them a new configuration uses. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { InheritedSockets } from '../../../runtime/listeners/inherited-sockets.ts';
+import type { ListenerAddress } from '../../../runtime/listeners/listener-address.ts';
+
+const inherited = suite('inherited sockets');
+
+const socketsOf = (...keys: string[]): InheritedSockets =>
+	new InheritedSockets({
+		listeners: keys.map((key, at) => ({ key, port: 80, descriptors: [at] })),
+		held: [{ key: 'unix//run/a', descriptor: 7 }],
+		passed: [],
+	});
+
+const find = (sockets: InheritedSockets, key: string): readonly number[] | 'none' | undefined => {
+	const address = sockets.findDeferred({ key, host: '', port: 80, scheme: 'http' } as ListenerAddress);
+	return address && (address.inherited ?? 'none');
+};
+
+inherited('an address that is written differently keeps its sockets', () => {
+	for (const [before, after] of [
+		['tcp/:80', 'tcp/[::]:80'],
+		['tcp/[::]:80', 'tcp/:80'],
+		['tcp/[0:0::1]:80', 'tcp/[::1]:80'],
+		['tcp/LocalHost:80', 'tcp/localhost:80'],
+	] as const) {
+		const sockets = socketsOf('tcp/127.0.0.1:80', before);
+		assert.equal(find(sockets, after), [1], `${before} ${after}`);
+		assert.equal(sockets.unusedKeys(new Set([after, 'unix//run/a'])), ['tcp/127.0.0.1:80']);
+	}
+});
+
+inherited('other addresses on the same port get no sockets, and wait until the predecessor has handed over', () => {
+	for (const [before, after] of [
+		['tcp/:80', 'tcp/127.0.0.1:80'],
+		['tcp/:80', 'tcp/0.0.0.0:80'],
+		['tcp/:80', 'tcp6/[::]:80'],
+		['tcp/localhost:80', 'tcp/127.0.0.1:80'],
+	] as const) {
+		const sockets = socketsOf(before);
+		assert.is(find(sockets, after), 'none', `${before} ${after}`);
+		assert.equal(sockets.unusedKeys(new Set([after])), [before, 'unix//run/a']);
+	}
+});
+
+inherited('a listener on another port is bound at once', () => {
+	assert.is(socketsOf('tcp/:81').findDeferred({ key: 'tcp/:82', host: '', port: 82, scheme: 'http' }), undefined);
+});
+
+inherited.run();
