@@ -97,9 +97,12 @@ handovers('change the number of threads, and move a port to another address', as
 		// First, one thread takes over the sockets of four threads. Then three threads share these four sockets, and then six
 		// threads do.
 		for (const threads of [1, 3, 6]) await change(text(threads, `${threads} threads`));
-		await change(text(2, 'moved', '\tbind 127.0.0.1\n'));
-		const answer = await rawExchange(first, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
-		assert.match(answer, 'moved');
+		// The port moves to one address and back to every address.
+		for (let move = 1; move <= 4; move++) {
+			await change(text(2, `moved ${move} times`, move % 2 ? '\tbind 127.0.0.1\n' : ''));
+			const answer = await rawExchange(first, 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
+			assert.match(answer, `moved ${move} times`);
+		}
 		const { failures } = await clients.stop();
 		assert.equal(failures, []);
 	} finally {
