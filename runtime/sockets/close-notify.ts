@@ -5,10 +5,12 @@
 import type { SecureContext } from 'node:tls';
 import { contextAddress } from './context-address.ts';
 import { directIoProblem, type ForeignLibrary, findOpenssl, foreignSignature } from './foreign-library.ts';
+import { MAX_READ_BYTES } from './openssl-thread.ts';
 
 const POINTER = 'pointer';
 const SIGNATURES = {
 	SSL_CTX_set_msg_callback: foreignSignature('void', POINTER, POINTER),
+	SSL_CTX_set_default_read_buffer_len: foreignSignature('void', POINTER, 'uint64'),
 	SSL_set_msg_callback: foreignSignature('void', POINTER, POINTER),
 	SSL_get_shutdown: foreignSignature('int32', POINTER),
 } as const;
@@ -44,7 +46,10 @@ class CloseNotifyWatcher {
 	watch(context: SecureContext): boolean {
 		if (this.#watchedContexts.has(context)) return true;
 		try {
-			this.#functions.SSL_CTX_set_msg_callback(contextAddress(context), this.#callback);
+			const address = contextAddress(context);
+			this.#functions.SSL_CTX_set_msg_callback(address, this.#callback);
+			// For connections that are taken from Node later (taken-tls.ts): the size cannot be changed after the handshake.
+			this.#functions.SSL_CTX_set_default_read_buffer_len(address, BigInt(MAX_READ_BYTES));
 		} catch {
 			return false;
 		}

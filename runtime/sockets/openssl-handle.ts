@@ -1,7 +1,7 @@
 /**
  * TLS of an accepted connection, performed by OpenSSL itself, which reads and writes the connection's descriptor. Node's TLS is
  * not involved. Node's handle only owns the descriptor and sends what the system does not accept at once. A DirectSocket uses
- * this handle like any other.
+ * this handle like any other. Connections to upstreams are taken over from Node after the handshake (taken-tls.ts).
  *
  * Only this handle uses the SSL object. `close` frees it exactly once, before the descriptor is closed, and no function is called
  * for it after that.
@@ -37,6 +37,8 @@ const CERTIFICATE_EXPIRED = 10;
 const CANCELED = -125;
 const CONNECTION_RESET = -104;
 const BROKEN_PIPE = -32;
+/** Code of the error with which a connection ends that was closed without `close_notify`. */
+const UNEXPECTED_END = 'ERR_SSL_UNEXPECTED_EOF_WHILE_READING';
 const END_OF_STREAM = -4095;
 /** Maximum bytes of plaintext in one record. Longer writes are sent as several records in one call. */
 const MAX_RECORD_BYTES = 16_384;
@@ -66,7 +68,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	readonly #thread: OpensslThread;
 	readonly #poller: SocketPoller;
 	readonly #descriptor: number;
-	readonly #context: OpensslContext;
+	/** The settings of the handshake; undefined if Node has performed it. */
+	readonly #context: OpensslContext | undefined;
 	/** The callbacks for the end of the handshake; undefined once it has ended. */
 	#handshakeCallbacks: HandshakeCallbacks | undefined;
 	/** The SSL object; 0 once it has been freed. */
@@ -103,19 +106,17 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	/** Bytes of OpenSSL's answers that have been passed to Node's handle since it last completed all writes. */
 	#waitingAnswerBytes = 0;
 	#negotiatedProtocol: string | false = false;
+	/** Called once, after the first data has been read. */
+	#onFirstData: (() => void) | undefined = undefined;
 
-	/**
-	 * Throws if OpenSSL has no memory for the connection.
-	 * @param hasMore True if there may be more to read for which the poller reports no event.
-	 */
-	constructor(
+	private constructor(
 		socket: DirectSocket,
 		poller: SocketPoller,
-		context: OpensslContext,
-		callbacks: HandshakeCallbacks,
-		hasMore: boolean,
+		thread: OpensslThread,
+		ssl: bigint,
+		context?: OpensslContext,
+		callbacks?: HandshakeCallbacks,
 	) {
-		const { thread } = context;
 		this.svcSocket = socket;
 		this.#tcpHandle = socket._handle!;
 		this.#thread = thread;
@@ -123,14 +124,62 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#descriptor = socket.descriptor;
 		this.#context = context;
 		this.#handshakeCallbacks = callbacks;
-		this.#hasMore = hasMore;
 		this.#readMemoryAddress = thread.discardAddress;
 		this.#readMemoryBytes = thread.discardBuffer.length;
+		this.#ssl = ssl;
+		thread.connectionCount++;
+	}
+
+	/**
+	 * Starts a handshake with a client. Throws if OpenSSL has no memory for the connection.
+	 * @param hasMore True if there may be more to read for which the poller reports no event.
+	 */
+	static accept(
+		socket: DirectSocket,
+		poller: SocketPoller,
+		context: OpensslContext,
+		callbacks: HandshakeCallbacks,
+		hasMore: boolean,
+	): OpensslHandle {
+		const { thread } = context;
 		const ssl = context.createSsl();
 		if (ssl === 0n) throw thread.takeError();
 		thread.usePairFor(ssl);
-		this.#ssl = ssl;
-		thread.connectionCount++;
+		const handle = new OpensslHandle(socket, poller, thread, ssl, context, callbacks);
+		handle.#hasMore = hasMore;
+		return handle;
+	}
+
+	/**
+	 * Continues a connection whose handshake has ended. Takes over a reference to the SSL object. Returns undefined, and leaves the
+	 * SSL object as it is except for that reference, if the system or OpenSSL lacks memory.
+	 * @param unreadInput A memory BIO with records that OpenSSL must read first; 0 if there is none. Takes over a reference.
+	 */
+	static continue(
+		socket: DirectSocket,
+		poller: SocketPoller,
+		thread: OpensslThread,
+		ssl: bigint,
+		unreadInput: bigint,
+		onFirstData: () => void,
+	): OpensslHandle | undefined {
+		const handle = new OpensslHandle(socket, poller, thread, ssl);
+		handle.#onFirstData = onFirstData;
+		const isWatched = poller.add(handle.#descriptor, handle);
+		if (isWatched && handle.#connectToSocket(unreadInput)) {
+			if (unreadInput !== 0n || thread.functions.SSL_has_pending(ssl) !== 0) {
+				handle.#hasMore = true;
+				handle.#scheduleRead();
+			}
+			return handle;
+		}
+		if (isWatched) poller.remove(handle.#descriptor);
+		else if (unreadInput !== 0n) thread.functions.BIO_free(unreadInput);
+		thread.functions.SSL_free(ssl);
+		thread.connectionCount--;
+		handle.#ssl = 0n;
+		thread.functions.ERR_clear_error();
+		return undefined;
 	}
 
 	/** Processes the bytes that were read before this handle was created, and continues reading. */
@@ -174,23 +223,23 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	// Implements CallbackTarget.
 
 	get protocols(): Uint8Array {
-		return this.#context.protocols;
+		return this.#context!.protocols;
 	}
 
 	get protocolsAddress(): bigint {
-		return this.#context.protocolsAddress;
+		return this.#context!.protocolsAddress;
 	}
 
 	get ocspResponse(): Uint8Array | undefined {
-		return this.#context.duties.ocspResponse;
+		return this.#context!.duties.ocspResponse;
 	}
 
 	onNegotiated(at: number, length: number): void {
-		this.#negotiatedProtocol = this.#context.protocols.toString('latin1', at, at + length);
+		this.#negotiatedProtocol = this.#context!.protocols.toString('latin1', at, at + length);
 	}
 
 	onSecretLine(line: string): void {
-		this.#context.duties.onSecret?.(line);
+		this.#context!.duties.onSecret?.(line);
 	}
 
 	// Implements BufferOwner.
@@ -470,6 +519,11 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				this.#flush();
 				if (this.#ssl === 0n) return;
 			}
+			const onFirstData = this.#onFirstData;
+			if (onFirstData !== undefined) {
+				this.#onFirstData = undefined;
+				onFirstData();
+			}
 			if (this.#readMemory !== undefined) socket.handleRead(count);
 			// The calls above may have closed the connection.
 			if (this.#ssl === 0n) return;
@@ -521,8 +575,13 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				return false;
 			default:
 				this.#isBroken = true;
-				if (reason === ERROR_SSL) this.#fail(thread.takeError());
-				else {
+				if (reason === ERROR_SSL) {
+					const error = thread.takeError();
+					// The connection has ended without `close_notify`. Contexts of clients ignore this; those for upstreams do not, so that
+					// the end can be told from one with `close_notify`.
+					if (error.code === UNEXPECTED_END) this.#endReading(END_OF_STREAM);
+					else this.#fail(error);
+				} else {
 					// The error's text is not looked up: that would be slow, nothing uses the text, and many clients end connections in
 					// this way.
 					functions.ERR_clear_error();
@@ -623,7 +682,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		if (this.#queuedWriteCount === 0) this.#detachPair();
 		else if (this.#waitingAnswerBytes > MAX_WAITING_ANSWER_BYTES) {
 			this.#isBroken = true;
-			this.#fail(new Error('The client does not read the answers that its records require.'));
+			this.#fail(new Error('The other side does not read the answers that its records require.'));
 		}
 	}
 

@@ -48,6 +48,15 @@ const HOT_SIGNATURES = {
 
 const SIGNATURES = {
 	...HOT_SIGNATURES,
+	SSL_up_ref: foreignSignature(INT32, POINTER),
+	SSL_get_rbio: foreignSignature(POINTER, POINTER),
+	SSL_get_wbio: foreignSignature(POINTER, POINTER),
+	SSL_set_info_callback: foreignSignature(VOID, POINTER, POINTER),
+	SSL_set_options: foreignSignature(UINT64, POINTER, UINT64),
+	SSL_set_read_ahead: foreignSignature(VOID, POINTER, INT32),
+	SSL_get_session: foreignSignature(POINTER, POINTER),
+	SSL_SESSION_is_resumable: foreignSignature(INT32, POINTER),
+	i2d_SSL_SESSION: foreignSignature(INT32, POINTER, POINTER),
 	SSL_ctrl: foreignSignature(INT64, POINTER, INT32, INT64, POINTER),
 	SSL_CTX_up_ref: foreignSignature(INT32, POINTER),
 	SSL_CTX_ctrl: foreignSignature(INT64, POINTER, INT32, INT64, POINTER),
@@ -274,6 +283,24 @@ export class OpensslThread {
 		const der = Buffer.allocUnsafeSlow(length);
 		results.writeBigUInt64LE(library.addressOf(der), 0);
 		return functions.i2d_X509(certificate, resultsAddress) === length ? der : undefined;
+	}
+
+	/** Reports whether a later connection can resume the session of a connection. In TLS 1.3, this takes a ticket. */
+	hasResumableSession(ssl: bigint): boolean {
+		const session = this.functions.SSL_get_session(ssl) as bigint;
+		return session !== 0n && this.functions.SSL_SESSION_is_resumable(session) === 1;
+	}
+
+	/** Returns the session of a connection, in DER. */
+	sessionOf(ssl: bigint): Buffer | undefined {
+		const { functions, library, results, resultsAddress } = this;
+		const session = functions.SSL_get_session(ssl) as bigint;
+		if (session === 0n) return undefined;
+		const length = functions.i2d_SSL_SESSION(session, 0n) as number;
+		if (length <= 0) return undefined;
+		const bytes = Buffer.allocUnsafeSlow(length);
+		results.writeBigUInt64LE(library.addressOf(bytes), 0);
+		return functions.i2d_SSL_SESSION(session, resultsAddress) === length ? bytes : undefined;
 	}
 
 	/** Makes a new connection read from and write to the BIO pair. */

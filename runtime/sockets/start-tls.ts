@@ -29,7 +29,7 @@ export function startTls(
 	const { poller } = socket;
 	const context = poller && options.openssl;
 	if (context) {
-		const handle = new OpensslHandle(socket, poller, context, callbacks, socket.hasMore);
+		const handle = OpensslHandle.accept(socket, poller, context, callbacks, socket.hasMore);
 		socket.switchHandle(handle, handle);
 		handle.handleFirstBytes(firstBytes);
 		return;

@@ -1,4 +1,7 @@
-/** Selects the implementation of TLS for accepted connections: OpenSSL itself or Node's objects. */
+/**
+ * Selects the implementation of TLS for accepted connections, and for those to upstreams after their handshakes: OpenSSL itself or
+ * Node's objects.
+ */
 import { isOpensslAvailable, opensslThread } from './openssl-thread.ts';
 
 /**

@@ -57,6 +57,11 @@ export class UpstreamSocket implements SocketOwner {
 	 * Undefined without TLS.
 	 */
 	tlsConnection: TlsConnectionAddress | null | undefined = undefined;
+	/**
+	 * For a connection over TLS: takes the connection from Node's stream, which becomes unusable. Returns undefined, and leaves the
+	 * stream as it is, if that is not possible.
+	 */
+	takeTls: (() => DirectSocket | undefined) | undefined = undefined;
 	#socket: Socket | undefined = undefined;
 	#directSocket: DirectSocket | undefined = undefined;
 	#socketError: Error | undefined = undefined;
@@ -149,7 +154,7 @@ export class UpstreamSocket implements SocketOwner {
 		if (this.#directSocket) return this.#directSocket;
 		const socket = this.#socket!;
 		const memory = this.#sharedMemory;
-		const directSocket = memory && toDirectSocket(socket);
+		const directSocket = memory && (this.takeTls ? this.takeTls() : toDirectSocket(socket));
 		if (!directSocket) return socket;
 		socket.removeAllListeners();
 		socket.destroy();

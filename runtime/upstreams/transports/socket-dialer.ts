@@ -5,6 +5,7 @@ import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import { takeStartedConnection, watchCloseNotify } from '../../sockets/close-notify.ts';
 import type { ClientTarget, DialAttempt, Dialer, DialOptions, DialOwner } from '../../sockets/dialer.ts';
 import { dialDirectly } from '../../sockets/direct-dialing.ts';
+import { canTakeTlsConnections, takeTlsConnection } from '../../sockets/taken-tls.ts';
 import {
 	MAX_TIMER_MS,
 	socketErrorText,
@@ -101,7 +102,7 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 				upstreamSocket.tlsConnection = (isWatched && takeStartedConnection()) || null;
 				this.#startTimeout(tls.handshakeTimeoutMs, 'the TLS handshake timed out');
 			});
-			this.#awaitHandshake(socket, tls);
+			this.#awaitHandshake(socket, tls, true);
 			return;
 		}
 		const needsNoWrapper = !tunnel && !tls && !outerTls;
@@ -170,16 +171,39 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 		socket.removeAllListeners('close');
 		this.#socket = tlsSocket;
 		this.#upstreamSocket.attach(tlsSocket, true);
-		this.#awaitHandshake(tlsSocket, tls);
+		this.#awaitHandshake(tlsSocket, tls, false);
 	}
 
-	#awaitHandshake(socket: TLSSocket, tls: TlsClient): void {
+	/** @param isOwnConnection True if the stream is not built on another one, so that the connection may be taken from it. */
+	#awaitHandshake(socket: TLSSocket, tls: TlsClient, isOwnConnection: boolean): void {
 		const { context } = tls;
+		const keepSession = (session: Buffer): void => tls.keepSession(session, context);
 		socket.on('secureConnect', () => {
-			this.#upstreamSocket.protocol = socket.alpnProtocol || '';
-			const problem = tls.checkHandshake(socket, context);
-			if (problem === undefined) this.#finishDialing();
-			else this.onClosed(new Error(problem));
+			const upstreamSocket = this.#upstreamSocket;
+			upstreamSocket.protocol = socket.alpnProtocol || '';
+			const problem = tls.checkHandshake(socket);
+			if (problem !== undefined) {
+				this.onClosed(new Error(problem));
+				return;
+			}
+			const { tlsConnection } = upstreamSocket;
+			// The owner of an HTTP/2 connection keeps Node's stream.
+			const keepsStream = upstreamSocket.protocol === 'h2' || tls.allowsRenegotiation || !canTakeTlsConnections();
+			if (!isOwnConnection || !tlsConnection || keepsStream) {
+				// In TLS 1.2, the session is complete with the handshake, and there is no event for it anymore.
+				const session = socket.getProtocol() === 'TLSv1.2' ? socket.getSession() : undefined;
+				if (session) keepSession(session);
+				socket.on('session', keepSession);
+				this.#finishDialing();
+				return;
+			}
+			upstreamSocket.takeTls = () => {
+				const taken = takeTlsConnection(socket, tlsConnection, keepSession);
+				if (!taken) socket.on('session', keepSession);
+				return taken;
+			};
+			// Node emits the event while OpenSSL is running, and the connection cannot be taken then.
+			setImmediate(() => this.#finishDialing());
 		});
 	}
 

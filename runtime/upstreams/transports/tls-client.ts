@@ -68,12 +68,19 @@ export class TlsClient {
 		};
 	}
 
+	/** True if the upstream may start a renegotiation. */
+	get allowsRenegotiation(): boolean {
+		return this.#settings.renegotiation === 'freely';
+	}
+
+	/** Keeps the session of a connection for the next one, unless the context has been replaced since. */
+	keepSession(session: Buffer, context: SecureContext | undefined): void {
+		if (context === this.context) this.#session = session;
+	}
+
 	/** Checks a finished handshake. Returns why the connection cannot be used; undefined if it can. */
-	checkHandshake(socket: TLSSocket, context: SecureContext | undefined): string | undefined {
-		if ((this.#settings.renegotiation ?? 'never') === 'never') socket.disableRenegotiation();
-		socket.on('session', session => {
-			if (context === this.context) this.#session = session;
-		});
+	checkHandshake(socket: TLSSocket): string | undefined {
+		if (!this.allowsRenegotiation) socket.disableRenegotiation();
 		if (!this.#protocols.includes('http/1.1') && socket.alpnProtocol !== 'h2') {
 			return 'the upstream does not speak HTTP/2 over TLS';
 		}

@@ -129,6 +129,23 @@ test('the TLS server name may come from the request, and each name has its own c
 	assert.match(await get(named, { 'X-SNI': 'a b' }), / sni=false /);
 });
 
+for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+	test(`a connection resumes the session of the one before (${version})`, async () => {
+		const reused: boolean[] = [];
+		const server = createServer({ ...leaf, maxVersion: version }, (request, response) => {
+			reused.push((request.socket as TLSSocket).isSessionReused());
+			response.setHeader('Connection', 'close').end('answer');
+		});
+		const port = await listen(server);
+		const url = await site(
+			`reverse_proxy https://localhost:${port} {\n transport http {\n tls_trust_pool file ${trust}\n }\n}`,
+		);
+		for (let count = 0; count < 4; count++) assert.is(await get(url), '200 answer');
+		// The first connection offers HTTP/2, too, and the later ones resume only sessions of connections that do not.
+		assert.equal(reused, [false, false, true, true]);
+	});
+}
+
 test('a client certificate is presented', async () => {
 	const own = await authority.issue(['client.test']);
 	writeFileSync(path.join(folder, 'client.crt'), own.cert);
