@@ -23,7 +23,7 @@ import { foreignFunctions, loadForeignFunctions } from '../../../runtime/sockets
 import { opensslThread } from '../../../runtime/sockets/openssl-thread.ts';
 import { threadPoller } from '../../../runtime/sockets/socket-poller.ts';
 import { directTlsThread } from '../../../runtime/sockets/start-tls.ts';
-import { takeTlsConnection } from '../../../runtime/sockets/taken-tls.ts';
+import { canTakeTlsConnections, takeTlsConnection } from '../../../runtime/sockets/taken-tls.ts';
 import { UpstreamSocket } from '../../../runtime/sockets/upstream-socket.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { until } from '../../harness.ts';
@@ -326,5 +326,10 @@ test('streams that hold bytes, have ended, or are built on other streams stay st
 	);
 });
 
-// With `node` I/O, or TLS by Node, connections keep their streams.
-if (directTlsThread() !== undefined) test.run();
+const withoutOpenssl = suite('TLS by Node');
+
+withoutOpenssl('no connection is taken', () => {
+	assert.not(canTakeTlsConnections());
+});
+
+(directTlsThread() === undefined ? withoutOpenssl : test).run();
