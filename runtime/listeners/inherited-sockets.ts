@@ -4,6 +4,7 @@
  * successor binds no sockets of its own.
  */
 import { closeSync } from 'node:fs';
+import { formatIp, parseIp } from '../../compiler/exchange/ip-address.ts';
 import {
 	type BequeathedListener,
 	type BequeathedSocket,
@@ -83,7 +84,8 @@ export class InheritedSockets {
 function canonicalKey(key: string): string {
 	const [, network, host, port] = /^(tcp6?)\/(.*):(\d+)$/.exec(key) ?? [];
 	if (host === undefined) return key;
-	const canonicalHost = host.startsWith('[') ? new URL(`http://${host}`).hostname : host.toLowerCase() || '[::]';
+	const ip = host.startsWith('[') ? parseIp(host.slice(1, -1)) : undefined;
+	const canonicalHost = ip ? `[${formatIp(ip)}]` : host.toLowerCase() || '[::]';
 	return `${network}/${canonicalHost}:${port}`;
 }
 

@@ -23,6 +23,7 @@ inherited('an address that is written differently keeps its sockets', () => {
 		['tcp/:80', 'tcp/[::]:80'],
 		['tcp/[::]:80', 'tcp/:80'],
 		['tcp/[0:0::1]:80', 'tcp/[::1]:80'],
+		['tcp/[fe80:0::1%eth0]:80', 'tcp/[fe80::1%eth0]:80'],
 		['tcp/LocalHost:80', 'tcp/localhost:80'],
 	] as const) {
 		const sockets = socketsOf('tcp/127.0.0.1:80', before);
@@ -37,6 +38,7 @@ inherited('other addresses on the same port get no sockets, and wait until the p
 		['tcp/:80', 'tcp/0.0.0.0:80'],
 		['tcp/:80', 'tcp6/[::]:80'],
 		['tcp/localhost:80', 'tcp/127.0.0.1:80'],
+		['tcp/[fe80::1%eth0]:80', 'tcp/[fe80::1%eth1]:80'],
 	] as const) {
 		const sockets = socketsOf(before);
 		assert.is(find(sockets, after), 'none', `${before} ${after}`);
