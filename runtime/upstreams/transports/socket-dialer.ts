@@ -139,12 +139,14 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 		if (this.#finish()) this.#socket.destroy();
 	}
 
-	/** Rejects data, because nothing may arrive before the first request. */
-	onReceived(): boolean {
-		return false;
+	/** Rejects data, because nothing may arrive before the first request, except after a TLS handshake. */
+	onReceived(bytes: Buffer, count: number): boolean {
+		return this.#finishWithStream() && this.#upstreamSocket.holder.onReceived(bytes, count);
 	}
 
-	onPeerEnded(): void {}
+	onPeerEnded(): void {
+		if (this.#finishWithStream()) this.#upstreamSocket.holder.onPeerEnded();
+	}
 
 	onClosed(error: Error | undefined): void {
 		this.#fail(new UpstreamError('connect', error ? socketErrorText(error) : 'the connection was closed', error));
@@ -205,6 +207,18 @@ class SocketDialing implements DialAttempt, UpstreamSocketOwner {
 			// Node emits the event while OpenSSL is running, and the connection cannot be taken then.
 			setImmediate(() => this.#finishDialing());
 		});
+	}
+
+	/**
+	 * Finishes dialing without taking the TLS connection, because data or the end has arrived together with the end of the handshake.
+	 * Returns false if the handshake has not ended, or dialing was already finished.
+	 */
+	#finishWithStream(): boolean {
+		const upstreamSocket = this.#upstreamSocket;
+		if (upstreamSocket.takeTls === undefined || this.#isFinished) return false;
+		upstreamSocket.takeTls = undefined;
+		this.#finishDialing();
+		return upstreamSocket.holder !== this;
 	}
 
 	#finishDialing(): void {

@@ -12,7 +12,7 @@ import {
 import { createServer, type Server } from 'node:https';
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
 import path from 'node:path';
-import type { TLSSocket } from 'node:tls';
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { privateKeyPem } from '../../../../runtime/certificates/certificate-keys.ts';
@@ -145,6 +145,24 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
 		assert.equal(reused, [false, false, true, true]);
 	});
 }
+
+test('an upstream may respond, or close the connection, as soon as the handshake has ended', async () => {
+	for (const [text, expected] of [
+		['HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbusy', '503 busy'],
+		['', '502 '],
+	] as const) {
+		// In TLS 1.2, what the upstream sends first arrives together with the end of its handshake.
+		const server = createTlsServer({ ...leaf, maxVersion: 'TLSv1.2' }, socket => {
+			socket.on('error', () => {});
+			socket.end(text);
+		});
+		const port = await listen(server);
+		const url = await site(
+			`reverse_proxy https://localhost:${port} {\n transport http {\n versions 1.1\n response_header_timeout 5s\n tls_trust_pool file ${trust}\n }\n}`,
+		);
+		for (let count = 0; count < 3; count++) assert.is(await get(url), expected);
+	}
+});
 
 test('a client certificate is presented', async () => {
 	const own = await authority.issue(['client.test']);
