@@ -252,8 +252,11 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 
 	onReadable(hasEnd: boolean, hasUrgentMark: boolean): void {
 		if (this.#ssl === 0n || this.#hasEnded) return;
-		if (!this.#isReading) this.#hasMore = true;
-		else if (this.#handshakeCallbacks !== undefined) this.#readHandshake(hasEnd || hasUrgentMark);
+		if (!this.#isReading) {
+			this.#hasMore = true;
+			// Both data and the end may have arrived. After `readStart`, a short read does not show that there is nothing more.
+			this.#isInputEmpty = false;
+		} else if (this.#handshakeCallbacks !== undefined) this.#readHandshake(hasEnd || hasUrgentMark);
 		else this.#read(hasEnd || hasUrgentMark);
 	}
 

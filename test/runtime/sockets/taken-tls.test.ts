@@ -26,7 +26,7 @@ import { directTlsThread } from '../../../runtime/sockets/start-tls.ts';
 import { canTakeTlsConnections, takeTlsConnection } from '../../../runtime/sockets/taken-tls.ts';
 import { UpstreamSocket } from '../../../runtime/sockets/upstream-socket.ts';
 import { TestAuthority } from '../../certificates.ts';
-import { until } from '../../harness.ts';
+import { pauseFor, until } from '../../harness.ts';
 
 const test = suite('TLS connections taken from Node');
 
@@ -151,6 +151,20 @@ test('a paused connection receives nothing until it is resumed', async () => {
 	assert.is(receivedBytes(taken), 0);
 	taken.socket.resume();
 	await until('the bytes', () => Buffer.concat(taken.received).toString() === 'later');
+});
+
+test('if data and the end of the TCP connection arrive during a pause, both are reported after it', async () => {
+	const taken = await take();
+	taken.peer.write('now');
+	await until('the first bytes', () => Buffer.concat(taken.received).toString() === 'now');
+	taken.socket.pause();
+	await new Promise<void>(resolve => void taken.peer.write(', later', () => resolve()));
+	tcpHandleOf(taken.peer).shutdown(new ShutdownWrap());
+	await pauseFor(50);
+	taken.socket.resume();
+	await until('the end', () => taken.events.includes('end'));
+	assert.is(Buffer.concat(taken.received).toString(), 'now, later');
+	taken.socket.destroy();
 });
 
 test('each side may end first', async () => {
