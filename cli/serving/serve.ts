@@ -380,7 +380,7 @@ class ServerProcess {
 					handoverResult = await successorResult;
 					if (handoverResult.result === 'failed') return undefined;
 					if (guard && handoverResult.unconfirmed) {
-						guard.watch(successor, handoverResult.unconfirmed);
+						guard.watch(successor, handoverResult.unconfirmed, () => runtime.closeAbandoned());
 						usedGuard = guard;
 					}
 					this.#retire(predecessor, successor, handoverResult.pid, usedGuard);

@@ -53,15 +53,20 @@ export class SuccessorGuard {
 		return !this.#isSettled;
 	}
 
-	/** Starts to watch a successor, which already serves. A successor that hangs is killed after the deadline. */
-	watch(successor: SuccessorProcess, { until, used }: UnconfirmedTerms): void {
+	/**
+	 * Starts to watch a successor, which already serves. A successor that hangs is killed after the deadline. `onReverting` is called
+	 * when it begins to roll back.
+	 */
+	watch(successor: SuccessorProcess, { until, used }: UnconfirmedTerms, onReverting: () => void): void {
 		this.#successor = successor;
 		this.keptSockets?.keepOnly(used);
 		if (!used.includes('admin')) this.#closeAdmin();
 		successor.keepAlive(true);
 		successor.onReport = report => {
-			if (report === 'reverting') clearTimeout(this.#hangTimer);
-			else if (report === 'confirmed' || report === 'left') this.settle();
+			if (report === 'reverting') {
+				clearTimeout(this.#hangTimer);
+				onReverting();
+			} else if (report === 'confirmed' || report === 'left') this.settle();
 		};
 		this.#hangTimer = setTimeout(() => successor.kill(), Math.max(0, until - Date.now()) + HANG_LIMIT_MS);
 	}

@@ -301,6 +301,14 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/**
+	 * Closes the sockets that the successor does not use, without waiting for handshakes any longer, because another process is about
+	 * to bind their addresses.
+	 */
+	closeAbandoned(): void {
+		this.#servingPool?.broadcast({ type: 'close_abandoned' });
+	}
+
+	/**
 	 * Hands over again, after a first successor has failed, while this process drains or after it has drained. Resolves to the
 	 * result of `startSuccessor`.
 	 */
@@ -308,6 +316,7 @@ export class Runtime implements RuntimeControl {
 		keptSockets: KeptSockets,
 		startSuccessor: (inheritance: Inheritance) => Promise<boolean>,
 	): Promise<boolean> {
+		this.closeAbandoned();
 		const datagrams = (await this.#servingPool?.bequeathAll()) ?? new Map<string, readonly BequeathedDatagrams[]>();
 		try {
 			return await startSuccessor(keptSockets.createInheritance([...datagrams.values()].flat()));

@@ -1,10 +1,15 @@
 /** Handovers that must be confirmed: without a confirmation, the previous program and configuration serve again. */
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
+import { connect, createServer } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { descriptorOf } from '../../runtime/sockets/duplicate-descriptor.ts';
+import { foreignFunctions } from '../../runtime/sockets/foreign-functions.ts';
 import { runCommand, until } from '../harness.ts';
+import { deferHandshakes } from '../runtime/listeners/defer-handshakes.ts';
 import { bodyOf, exitStatus, isRefused, pidOf, processesOf, siteText, withServer } from './handover-server.ts';
 
 const confirmation = suite('handover confirmation');
@@ -128,6 +133,38 @@ confirmation('is rolled back on request, and when too many responses are errors'
 			assert.is(answer.status, 200, JSON.stringify(answer.body));
 			await until('the previous configuration', async () => (await bodyOf(first).catch(() => '')) === 'one');
 			await until('the entry', () => /configuration rolled back.* responses were errors/.test(server.output()));
+		},
+	);
+});
+
+confirmation('returns at once although a handshake is in progress on a port that was given up', async () => {
+	if (foreignFunctions() === undefined || process.platform !== 'linux') return;
+	const dropped = (port: number): string => `http://127.0.0.1:${port} {\n\tbind 127.0.0.1\n\trespond "other"\n}\n`;
+	await withServer(
+		([port, other]) => siteText(port!, 'one') + dropped(other!),
+		async ({ server, folder, ports, load }) => {
+			const [first, second] = ports as [number, number];
+			const confirmed = '?handover&confirm=1h';
+			// The old process takes this for a handshake on its own socket, because the port is the same.
+			const listener = createServer().listen(second, '127.0.0.2');
+			await once(listener, 'listening');
+			deferHandshakes(descriptorOf(listener));
+			const client = connect(second, '127.0.0.2').on('error', () => {});
+			await once(client, 'connect');
+			try {
+				assert.is((await load(siteText(first, 'new'), confirmed)).status, 200);
+				const reverted = await reload(folder, '--revert');
+				assert.is(reverted.status, 0, reverted.stderr);
+				assert.not.match(server.output(), 'the address is in use');
+				assert.equal([await bodyOf(first), await bodyOf(second)], ['one', 'other']);
+				const answer = await load(siteText(first, 'new'), confirmed);
+				process.kill(pidOf(answer), 'SIGKILL');
+				await until('the previous configuration', async () => (await bodyOf(first).catch(() => '')) === 'one');
+				assert.is(await bodyOf(second), 'other');
+			} finally {
+				client.destroy();
+				listener.close();
+			}
 		},
 	);
 });

@@ -8,12 +8,9 @@ import { divertFromAbandoned, whenHandshakesEnd } from '../../../runtime/listene
 import { descriptorOf, duplicateDescriptor } from '../../../runtime/sockets/duplicate-descriptor.ts';
 import { foreignFunctions } from '../../../runtime/sockets/foreign-functions.ts';
 import { until } from '../../harness.ts';
+import { deferHandshakes } from './defer-handshakes.ts';
 
 const abandoned = suite('abandoned sockets');
-
-const IPPROTO_TCP = 6;
-/** With this option, the system completes a handshake only when the client has sent data. */
-const TCP_DEFER_ACCEPT = 9;
 
 async function listening(host: string, port: number): Promise<Server> {
 	const server = createServer().listen({ host, port, reusePort: true, exclusive: true });
@@ -142,7 +139,7 @@ abandoned('a socket that shares its address with another one stays in use', asyn
 
 abandoned('a handshake that is in progress is completed, and awaited', async () => {
 	const old = await UnreadSocket.open('127.0.0.1');
-	setOption(old.descriptor, IPPROTO_TCP, TCP_DEFER_ACCEPT, 60);
+	deferHandshakes(old.descriptor);
 	const client = await connected(old.port);
 	const newServer = await listening('0.0.0.0', old.port);
 	newServer.on('connection', socket => socket.on('error', () => {}).end('new'));
@@ -169,16 +166,5 @@ abandoned('a handshake that is in progress is completed, and awaited', async () 
 		newServer.close();
 	}
 });
-
-function setOption(descriptor: number, level: number, option: number, value: number): void {
-	const ffi = foreignFunctions()!;
-	const { lib, functions } = ffi.dlopen(null, {
-		setsockopt: { arguments: ['i32', 'i32', 'i32', 'pointer', 'u32'], return: 'i32' },
-	});
-	const memory = Buffer.allocUnsafeSlow(4);
-	memory.writeInt32LE(value);
-	assert.is(functions.setsockopt(descriptor, level, option, ffi.getRawPointer(memory), 4), 0);
-	lib.close();
-}
 
 if (foreignFunctions() !== undefined && process.platform === 'linux') abandoned.run();
