@@ -391,8 +391,9 @@ export class SocketPoller {
 	/** Tries again until the event loop watches the poller, and meanwhile reports the events. */
 	#returnLater(): void {
 		setTimeout(() => {
-			if (this.#isClosed) return;
-			if (!this.#returnToEventLoop()) this.#returnLater();
+			if (this.#isClosed || this.#returnToEventLoop()) return;
+			this.#returnLater();
+			// Does not wait, because the event loop does not watch the poller. Waiting in a timer would delay all other timers.
 			this.#reportEvents();
 		}, RETRY_MS);
 	}
