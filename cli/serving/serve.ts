@@ -223,7 +223,7 @@ class ServerProcess {
 		else if (this.#serviceManager && !(await this.#serviceManager.becomeMain('Took over from another process.'))) {
 			throw new StartError('systemd could not be told which process serves now.', { reason: 'failed' });
 		}
-		const abandonedKeys = runtime.takeOver();
+		const { used, abandoned } = runtime.takeOver();
 		const shouldSaveNow = saves && !tentative && runtime.settings.persist_config !== false;
 		const saveFailure = shouldSaveNow && (await this.#autosave?.save(runtime.document));
 		this.#keeperPipe = offer.process.keeper;
@@ -232,11 +232,11 @@ class ServerProcess {
 		const unconfirmedTerms =
 			confirmDeadlineMs === undefined
 				? undefined
-				: { until: confirmDeadlineMs, used: [...runtime.usedSockets, ...(usesInheritedAdmin ? ['admin'] : [])] };
+				: { until: confirmDeadlineMs, used: [...used, ...(usesInheritedAdmin ? ['admin'] : [])] };
 		await channel.reportDone(
 			runtime.generation,
 			saveFailure ? [notSavedWarning(saveFailure.message)] : [],
-			abandonedKeys,
+			abandoned,
 			unconfirmedTerms,
 		);
 	}

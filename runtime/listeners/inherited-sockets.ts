@@ -17,8 +17,8 @@ import type { ListenerAddress } from './listener-address.ts';
 export class InheritedSockets {
 	readonly #listenersByKey: ReadonlyMap<string, BequeathedListener>;
 	readonly #heldByKey: ReadonlyMap<string, BequeathedSocket>;
-	/** Keys of the listeners that {@link findDeferred} has returned. */
-	readonly #usedKeys = new Set<string>();
+	/** The inherited keys of the listeners that {@link findDeferred} has returned, by the keys in the new configuration. */
+	readonly #inheritedKeys = new Map<string, string>();
 
 	constructor({ listeners, held }: BequeathedSockets) {
 		this.#listenersByKey = new Map(listeners.map(listener => [listener.key, listener]));
@@ -27,10 +27,16 @@ export class InheritedSockets {
 
 	/** Returns the keys of the inherited listeners that the new configuration does not use, given the keys that it uses. */
 	unusedKeys(keys: ReadonlySet<string>): string[] {
+		const usedKeys = new Set(this.#inheritedKeys.values());
 		return [
-			...[...this.#listenersByKey.keys()].filter(key => !this.#usedKeys.has(key)),
+			...[...this.#listenersByKey.keys()].filter(key => !usedKeys.has(key)),
 			...[...this.#heldByKey.keys()].filter(key => !keys.has(key)),
 		];
+	}
+
+	/** Returns the key with which a listener's sockets were inherited; the same key if they were not. */
+	inheritedKeyOf(key: string): string {
+		return this.#inheritedKeys.get(key) ?? key;
 	}
 
 	/**
@@ -40,7 +46,7 @@ export class InheritedSockets {
 	findDeferred(address: ListenerAddress): ListenerAddress | undefined {
 		const inheritedListener = this.#findListener(address.key);
 		if (inheritedListener) {
-			this.#usedKeys.add(inheritedListener.key);
+			this.#inheritedKeys.set(address.key, inheritedListener.key);
 			const { port, descriptors: inherited, datagrams } = inheritedListener;
 			return { ...address, port, inherited, ...(datagrams && { datagrams }), deferred: true };
 		}
@@ -55,8 +61,9 @@ export class InheritedSockets {
 		const sameListener = this.#listenersByKey.get(key);
 		if (sameListener) return sameListener;
 		const addressText = canonicalKey(key);
+		const usedKeys = new Set(this.#inheritedKeys.values());
 		return [...this.#listenersByKey.values()].find(
-			listener => !this.#usedKeys.has(listener.key) && canonicalKey(listener.key) === addressText,
+			listener => !usedKeys.has(listener.key) && canonicalKey(listener.key) === addressText,
 		);
 	}
 

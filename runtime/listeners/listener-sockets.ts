@@ -38,6 +38,14 @@ interface SocketFile {
 	isOurs: boolean;
 }
 
+/** What a process has done with the sockets of its predecessor, by the predecessor's keys. */
+export interface TakenSockets {
+	/** The sockets that it serves; see `UnconfirmedTerms.used`. */
+	readonly used: readonly string[];
+	/** The keys of the listeners that it does not use. */
+	readonly abandoned: readonly string[];
+}
+
 export class ListenerSockets {
 	readonly #expand: ExpandText;
 	readonly #log: (entry: LogEntry) => void;
@@ -103,17 +111,21 @@ export class ListenerSockets {
 		this.#keepOnly(listeners);
 	}
 
-	/** Takes over from the predecessor. All threads must be listening. Returns the keys of the inherited listeners that are not used. */
-	takeOver(): string[] {
+	/** Takes over from the predecessor. All threads must be listening. */
+	takeOver(): TakenSockets {
 		const inherited = this.#inheritedSockets;
-		if (!inherited) return [];
+		if (!inherited) return { used: [], abandoned: [] };
 		this.#inheritedSockets = undefined;
 		inherited.close();
 		for (const socket of inherited.findAbandoned(new Set(this.#heldListeners.keys())))
 			this.#heldListeners.set(socket.key, toHeldListener(socket));
 		this.#setFileOwnership(true);
 		this.#keepOnly(this.#servedAddresses.values());
-		return inherited.unusedKeys(new Set(this.#servedAddresses.keys()));
+		const used = this.servedAddresses.flatMap(({ key, http3 }) => {
+			const inheritedKey = inherited.inheritedKeyOf(key);
+			return http3 === undefined ? [inheritedKey] : [inheritedKey, `udp ${inheritedKey}`];
+		});
+		return { used, abandoned: inherited.unusedKeys(new Set(this.#servedAddresses.keys())) };
 	}
 
 	/** Returns the served listeners that have these keys, without those whose sockets belong to a service manager. */

@@ -15,6 +15,7 @@ import type { PurgeSelection } from '../cache/purging.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { ConfigEdit, EditRefused, LoadPreview, LoadTerms } from '../compile/load-results.ts';
 import type { RunningChannel } from '../concurrency-limits/running-exchange.ts';
+import type { TakenSockets } from '../listeners/listener-sockets.ts';
 import type { LogLevel } from '../logs/log-entry.ts';
 import { cacheEvents } from '../metrics/cache-counters.ts';
 import { ROW_SLOT } from '../metrics/counter-row.ts';
@@ -244,11 +245,8 @@ export class Runtime implements RuntimeControl {
 		this.#markServing();
 	}
 
-	/**
-	 * Completes the takeover that {@link accept} began, once it is certain that the predecessor will not serve again. Returns the keys
-	 * of the inherited listeners that are not used.
-	 */
-	takeOver(): readonly string[] {
+	/** Completes the takeover that {@link accept} began, once it is certain that the predecessor will not serve again. */
+	takeOver(): TakenSockets {
 		return this.#components.listenerSockets.takeOver();
 	}
 
@@ -323,13 +321,6 @@ export class Runtime implements RuntimeControl {
 		} finally {
 			closeChannels(datagrams);
 		}
-	}
-
-	/** Returns which inherited sockets are used; see `UnconfirmedTerms.used`. */
-	get usedSockets(): string[] {
-		return this.#components.listenerSockets.servedAddresses.flatMap(({ key, http3 }) =>
-			http3 === undefined ? [key] : [key, `udp ${key}`],
-		);
 	}
 
 	/**

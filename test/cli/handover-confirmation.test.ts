@@ -169,6 +169,23 @@ confirmation('returns at once although a handshake is in progress on a port that
 	);
 });
 
+confirmation('keeps the sockets of an address that the new configuration writes differently', async () => {
+	await withServer(
+		([port]) => siteText(port!, 'one'),
+		async ({ folder, ports, load }) => {
+			const [first] = ports as [number];
+			const site = `http://127.0.0.1:${first} {\n\tbind ::\n\trespond "new"\n}\n`;
+			const answer = await load(site, '?handover&confirm=1h');
+			assert.is(answer.status, 200, JSON.stringify(answer.body));
+			const pid = pidOf(answer);
+			process.kill(pid, 'SIGKILL');
+			await until('its end', () => !processesOf(folder).includes(pid));
+			// The connection waits in the queue of the socket that the old process has kept.
+			assert.is(await bodyOf(first), 'one');
+		},
+	);
+});
+
 confirmation('forwards a stop to the new process', async () => {
 	await withServer(
 		([port]) => siteText(port!, 'one'),

@@ -157,7 +157,7 @@ export interface UnconfirmedTerms {
 	readonly until: number;
 	/**
 	 * What the successor serves: the keys of its listeners, the keys of listeners with HTTP/3 again with the prefix `udp `, and
-	 * `admin` if it has the inherited Admin API.
+	 * `admin` if it has the inherited Admin API. A listener whose sockets were inherited has the predecessor's key.
 	 */
 	readonly used: readonly string[];
 }

@@ -29,6 +29,7 @@ inherited('an address that is written differently keeps its sockets', () => {
 		const sockets = socketsOf('tcp/127.0.0.1:80', before);
 		assert.equal(find(sockets, after), [1], `${before} ${after}`);
 		assert.equal(sockets.unusedKeys(new Set([after, 'unix//run/a'])), ['tcp/127.0.0.1:80']);
+		assert.is(sockets.inheritedKeyOf(after), before);
 	}
 });
 
@@ -43,6 +44,7 @@ inherited('other addresses on the same port get no sockets, and wait until the p
 		const sockets = socketsOf(before);
 		assert.is(find(sockets, after), 'none', `${before} ${after}`);
 		assert.equal(sockets.unusedKeys(new Set([after])), [before, 'unix//run/a']);
+		assert.is(sockets.inheritedKeyOf(after), after);
 	}
 });
 
