@@ -4,7 +4,7 @@
  * memory, and complete each write in a later turn of the event loop, which costs as much as the proxy's own work on a small request.
  *
  * While Node owns the SSL object, OpenSSL may call functions of Node that call JavaScript, which is not allowed during the calls of
- * openssl-handle.ts. Therefore, the owner must not listen for \`session\` on the stream of a connection that is to be taken.
+ * openssl-handle.ts. Therefore, the owner must not listen for `session` on the stream of a connection that is to be taken.
  */
 import { TLSSocket } from 'node:tls';
 import type { TlsConnectionAddress } from './close-notify.ts';
