@@ -22,7 +22,7 @@ import {
 } from '../foreign-library.ts';
 import { uncheckedFunctionsOf } from '../unchecked-functions.ts';
 
-/** The releases of OpenSSL whose internal functions have the signatures that this file and send-buffers.ts use. */
+/** The releases of OpenSSL whose internal functions have the signatures that this file, loss-probes.ts and send-buffers.ts use. */
 export const KNOWN_RELEASES: RegExp = /^3\.5\.\d+(?:\+|$)/;
 const SIGNATURES = {
 	/** Returns the `QUIC_CHANNEL` of a connection. */
