@@ -19,7 +19,10 @@ export interface EventLoop {
 	 * do, such as `setImmediate` or a handle to close.
 	 */
 	readonly waitMilliseconds: () => number;
-	/** Takes the time of the event loop from the clock. Must be called after waiting; otherwise timers are late. */
+	/**
+	 * Takes the time of the event loop from the clock. Must be called after waiting, and before `waitMilliseconds`; otherwise timers
+	 * are late.
+	 */
 	readonly updateTime: () => void;
 }
 

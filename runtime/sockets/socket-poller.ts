@@ -349,6 +349,7 @@ export class SocketPoller {
 	#waitForEvents(runQueuedCallbacks: () => void): void {
 		const { waitMilliseconds, updateTime } = this.#eventLoop;
 		runQueuedCallbacks();
+		updateTime();
 		let milliseconds = waitMilliseconds();
 		if (milliseconds === 0 || this.#isClosed || !this.#takeFromEventLoop()) return;
 		this.#hasLoopEvents = false;
@@ -361,6 +362,8 @@ export class SocketPoller {
 				this.#reportBatch(count);
 				runQueuedCallbacks();
 				if (this.#hasLoopEvents || this.#isClosed) return;
+				// The callbacks have taken time, by which timers would be late.
+				updateTime();
 				milliseconds = waitMilliseconds();
 				if (milliseconds === 0) return;
 			}

@@ -105,6 +105,15 @@ waits('timers, callbacks, messages, files and sockets of Node are served between
 	});
 });
 
+waits('a timer that is set before a long callback is not late by the duration of the callback', async () => {
+	await withThread(async thread => {
+		const ask = await thread.connect();
+		await ask('nothing');
+		const milliseconds = Number(await ask('timer during a long callback'));
+		assert.ok(milliseconds < 500, `${milliseconds} ms`);
+	});
+});
+
 waits('they are also served while events never stop', async () => {
 	await withThread(async thread => {
 		let hasEnded = false;

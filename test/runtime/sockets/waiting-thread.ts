@@ -23,6 +23,11 @@ const actions: { readonly [line: string]: (answer: (text: string) => void) => vo
 	nothing: answer => answer('nothing'),
 	turns: answer => answer(String(performance.nodeTiming.uvMetricsInfo.loopCount)),
 	timer: answer => void setTimeout(answer, 20, 'timer'),
+	'timer during a long callback': answer => {
+		const startedAt = performance.now();
+		setTimeout(() => answer(String(performance.now() - startedAt)), 300);
+		while (performance.now() - startedAt < 300);
+	},
 	immediate: answer => void setImmediate(answer, 'immediate'),
 	'unreferenced immediate': answer => {
 		setImmediate(() => unreferencedCallbacks++).unref();
