@@ -126,6 +126,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	#scheduledAt = Infinity;
 	/** The parts of OpenSSL that detect losses; undefined until the connection is established, and if they are not known. */
 	#lossDetection: LossDetection | undefined = undefined;
+	/** Number of loss probes that are still to be prepared, unless more data is written. */
+	#preparationsLeft = 0;
 	/** True if the connection may have sent a loss probe and has received nothing since. */
 	#isProbing = false;
 	/** True if this run has found that the connection is not closing. */
@@ -279,14 +281,23 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	/**
 	 * Prepares the loss probes that this run may send (see loss-probes.ts). It may send one if the deadline for that has passed. If it
 	 * has received the acknowledgment of a probe, the next deadline may have passed, too.
+	 *
+	 * The number is limited, because a prepared probe must be acknowledged itself. Otherwise, an idle connection whose client
+	 * acknowledges late would send probes without end.
 	 */
 	#prepareProbes(detection: LossDetection, hasReceived: boolean): void {
 		const { lossProbes } = this.thread;
-		if (lossProbes === undefined) return;
+		if (lossProbes === undefined || this.#preparationsLeft === 0) return;
 		const isDue = performance.now() >= this.#nextEventAt && lossProbes.isDue(detection);
 		if (!isDue && !(this.#isProbing && hasReceived)) return;
 		this.#isProbing = isDue;
+		this.#preparationsLeft--;
 		lossProbes.prepare(detection);
+	}
+
+	/** Called when a stream has written bytes. Those that fit into one packet need no prepared probes. */
+	onWritten(): void {
+		if (this.bufferedBytes > BOUND.MIN_PACKET_BYTES) this.#preparationsLeft = BOUND.MAX_PREPARED_PROBES;
 	}
 
 	/** Runs the engine because its deadline has passed, unless OpenSSL's next event has been postponed since the deadline was set. */

@@ -50,6 +50,32 @@ test('probes are prepared when they are due, and not otherwise', async () => {
 	}
 });
 
+test('probes are not prepared for data that fits into one packet', async () => {
+	const server = await serve(x => {
+		x.response.body = 'hello';
+	});
+	const probes = quicThread()!.lossProbes!;
+	let preparedCount = 0;
+	probes.prepare = () => void preparedCount++;
+	let lostCount = 0;
+	let isLosing = false;
+	// The client receives the response with the second probe at the earliest.
+	const relay = await udpRelay(server.port, { loses: toClient => toClient && isLosing && ++lostCount <= 3 });
+	const client = await connect(relay.port);
+	try {
+		for (isLosing of [false, true]) {
+			assert.is((await response(client, client.open().write(headers(), true))).body, 'hello');
+		}
+		assert.ok(lostCount > 3);
+		assert.is(preparedCount, 0);
+	} finally {
+		Reflect.deleteProperty(probes, 'prepare');
+		client.close();
+		relay.close();
+		server.stop();
+	}
+});
+
 test('where the structures are not recognized, no pointer is used', () => {
 	const { library } = quicThread()!;
 	for (const fill of [0, 0x58, 0xff]) {
