@@ -16,7 +16,7 @@ const HANDSHAKE_LIMIT_MS = 5000;
 const CHECK_INTERVAL_MS = 50;
 
 /** A row of /proc/net/tcp: the local and the remote address of a connection in the state SYN_RECV. */
-const HANDSHAKE_ROW = /^ *\d+: ([0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4}) 03 /gm;
+const HANDSHAKE_ROW = /: ([0-9A-F]{8,32}:([0-9A-F]{4}) [0-9A-F]{8,32}:[0-9A-F]{4}) 03 /g;
 
 /**
  * Makes clients that connect from now on reach other sockets than these TCP listening sockets, see {@link divertConnections}.

@@ -131,7 +131,7 @@ async function modulesOfServer(commentLength: number): Promise<ReadonlyMap<strin
 
 loading('a server of a plain site', async () => {
 	const loaded = await modulesOfServer(10);
-	assertLoadsAtMost(850, loaded.get('main'), RARE_MODULES);
+	assertLoadsAtMost(860, loaded.get('main'), RARE_MODULES);
 	assertLoadsAtMost(760, loaded.get('svc-worker'), [
 		...RARE_MODULES,
 		...COMPILER,
