@@ -88,6 +88,8 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	/** True once OpenSSL has failed, so that nothing can be sent. */
 	#isBroken = false;
 	#hasEnded = false;
+	/** How the connection has ended, if that is still to be reported: a status as for `handleRead`, or an error. */
+	#unreportedEnd: number | Error | undefined = undefined;
 	#isReading = true;
 	/** True if there may be data to read for which the poller reports no event. */
 	#hasMore = false;
@@ -509,13 +511,18 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		const { functions } = this.#thread;
 		const socket = this.svcSocket;
 		this.usedSinceCheck = true;
+		const unreportedEnd = this.#unreportedEnd;
+		if (unreportedEnd !== undefined) {
+			this.#endReading(unreportedEnd, false);
+			return;
+		}
 		// Errors left in the queue by other connections would be mistaken for errors of this connection.
 		functions.ERR_clear_error();
 		for (let readCount = 0; readCount < MAX_READS_PER_TURN; readCount++) {
 			const ssl = this.#ssl;
 			const count = functions.SSL_read(ssl, this.#readMemoryAddress, this.#readMemoryBytes) as number;
 			if (count <= 0) {
-				if (this.#handleNoData(count)) continue;
+				if (this.#handleNoData(count, readCount > 0)) continue;
 				return;
 			}
 			if (this.#usesBioPair) {
@@ -554,8 +561,11 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 		this.#scheduleRead();
 	}
 
-	/** Handles a read that returned no data. Returns true if the read must be repeated. */
-	#handleNoData(count: number): boolean {
+	/**
+	 * Handles a read that returned no data. Returns true if the read must be repeated.
+	 * @param hasRead True if earlier reads of this turn have returned data.
+	 */
+	#handleNoData(count: number, hasRead: boolean): boolean {
 		const thread = this.#thread;
 		const { functions } = thread;
 		const ssl = this.#ssl;
@@ -574,7 +584,7 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 				this.#attachPair();
 				return true;
 			case ZERO_RETURN:
-				this.#endReading(END_OF_STREAM);
+				this.#endReading(END_OF_STREAM, hasRead);
 				return false;
 			default:
 				this.#isBroken = true;
@@ -582,21 +592,31 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 					const error = thread.takeError();
 					// The connection has ended without `close_notify`. Contexts of clients ignore this; those for upstreams do not, so that
 					// the end can be told from one with `close_notify`.
-					if (error.code === UNEXPECTED_END) this.#endReading(END_OF_STREAM);
-					else this.#fail(error);
+					this.#endReading(error.code === UNEXPECTED_END ? END_OF_STREAM : error, hasRead);
 				} else {
 					// The error's text is not looked up: that would be slow, nothing uses the text, and many clients end connections in
 					// this way.
 					functions.ERR_clear_error();
-					this.#endReading(errno === 0 ? END_OF_STREAM : -errno);
+					this.#endReading(errno === 0 ? END_OF_STREAM : -errno, hasRead);
 				}
 				return false;
 		}
 	}
 
-	#endReading(status: number): void {
+	/**
+	 * Reports that the connection has ended. If it has data in the same turn, does so in the next turn, after the callbacks that the
+	 * data has scheduled: otherwise, the end might be handled before the response that precedes it.
+	 */
+	#endReading(end: number | Error, hasRead: boolean): void {
+		if (hasRead) {
+			this.#unreportedEnd = end;
+			this.#hasMore = true;
+			if (this.#isReading) this.#scheduleRead();
+			return;
+		}
 		this.#hasEnded = true;
-		this.svcSocket.handleRead(status);
+		if (typeof end === 'number') this.svcSocket.handleRead(end);
+		else this.#fail(end);
 	}
 
 	/** Lets OpenSSL keep its buffers until the connection is idle. Frees them now if too many connections already keep theirs. */
