@@ -126,6 +126,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	#scheduledAt = Infinity;
 	/** The parts of OpenSSL that detect losses; undefined until the connection is established, and if they are not known. */
 	#lossDetection: LossDetection | undefined = undefined;
+	/** Number of bytes written to all streams. */
+	#writtenBytes = 0;
 	/** Number of loss probes that are still to be prepared, unless more data is written. */
 	#preparationsLeft = 0;
 	/** True if the connection may have sent a loss probe and has received nothing since. */
@@ -295,9 +297,12 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		lossProbes.prepare(detection);
 	}
 
-	/** Called when a stream has written bytes. Those that fit into one packet need no prepared probes. */
-	onWritten(): void {
-		if (this.bufferedBytes > BOUND.MIN_PACKET_BYTES) this.#preparationsLeft = BOUND.MAX_PREPARED_PROBES;
+	/** Called when a stream has written bytes. As long as all of them fit into one packet, no probe need be prepared. */
+	onWritten(bytes: number): void {
+		this.#writtenBytes += bytes;
+		if (this.#writtenBytes <= BOUND.MIN_PACKET_BYTES) return;
+		const preparations = BOUND.MIN_PREPARED_PROBES + this.bufferedBytes / BOUND.BYTES_PER_PREPARED_PROBE;
+		this.#preparationsLeft = Math.max(this.#preparationsLeft, Math.floor(preparations));
 	}
 
 	/** Runs the engine because its deadline has passed, unless OpenSSL's next event has been postponed since the deadline was set. */

@@ -57,8 +57,12 @@ export const MAX_STREAM_UNACKED_BYTES = 229_376;
 export const MAX_CONNECTION_UNACKED_BYTES = 1_048_576;
 /** A packet has room for at least this many bytes of a stream. */
 export const MIN_PACKET_BYTES = 1000;
-/** Maximum number of prepared loss probes (see loss-probes.ts) between two writes. */
-export const MAX_PREPARED_PROBES = 32;
+/**
+ * Maximum number of prepared loss probes (see loss-probes.ts) after a write, plus one for this many unacknowledged bytes: on a path that
+ * loses many packets, a packet may need several probes.
+ */
+export const MIN_PREPARED_PROBES = 32;
+export const BYTES_PER_PREPARED_PROBE = 250;
 /** A stream that was written completely is left to OpenSSL once it has at most this many unacknowledged bytes. */
 export const SMALL_REST_BYTES = 16_384;
 /** Maximum datagrams of an unfinished handshake that are kept for retransmission. */

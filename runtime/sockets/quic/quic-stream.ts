@@ -125,7 +125,7 @@ export class EngineStream implements QuicStream {
 			const acceptedBytes = results.readUInt32LE(0);
 			at += acceptedBytes;
 			this.#addBuffered(acceptedBytes);
-			this.#engine.onWritten();
+			this.#engine.onWritten(acceptedBytes);
 			if (acceptedBytes < partBytes) return at - start;
 		}
 		if (!endsStream) return at - start;
