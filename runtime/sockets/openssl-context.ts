@@ -11,9 +11,9 @@ import { MAX_READ_BYTES, type OpensslThread } from './openssl-thread.ts';
 
 const VERIFY_PEER = 1;
 const FAIL_IF_NO_PEER_CERT = 2;
-const CTRL_MODE = 33;
+export const CTRL_MODE = 33;
 /** The modes SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER and SSL_MODE_AUTO_RETRY. */
-const SSL_MODES = 6n;
+export const SSL_MODES = 6n;
 const CTRL_SET_READ_AHEAD = 41;
 const CTRL_SET_SESSION_CACHE_MODE = 44;
 /** A peer that has closed its half without `close_notify` still gets its response. */

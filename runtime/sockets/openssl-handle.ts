@@ -153,9 +153,9 @@ export class OpensslHandle implements StreamHandle, PolledSocket, CallbackTarget
 	}
 
 	/**
-	 * Continues a connection whose handshake has ended. Takes over a reference to the SSL object. Returns undefined, and leaves the
-	 * SSL object as it is except for that reference, if the system or OpenSSL lacks memory.
-	 * @param unreadInput A memory BIO with records that OpenSSL must read first; 0 if there is none. Takes over a reference.
+	 * Continues a connection whose handshake has ended. The caller passes on a reference to the SSL object. Returns undefined if the
+	 * system or OpenSSL lacks memory; the SSL object can then be used as before, but the reference has been released.
+	 * @param unreadInput A memory BIO with records that OpenSSL must read first; 0 if there is none. The caller passes on a reference.
 	 */
 	static continue(
 		socket: DirectSocket,

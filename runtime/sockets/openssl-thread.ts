@@ -102,7 +102,7 @@ const ALPN_FATAL = 2;
 const ALPN_NONE = 3;
 const NEGOTIATED = 1;
 const BIO_CTRL_RESET = 1;
-const BIO_CTRL_PENDING = 10;
+export const BIO_CTRL_PENDING = 10;
 const VERSION_NAMES: { readonly [versionNumber: number]: string } = { 771: 'TLSv1.2', 772: 'TLSv1.3' };
 
 /** Provides the data for the callbacks during a handshake. */

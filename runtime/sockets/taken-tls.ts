@@ -9,17 +9,15 @@
 import { TLSSocket } from 'node:tls';
 import type { TlsConnectionAddress } from './close-notify.ts';
 import { DirectSocket, isDirectHandle, type StreamHandle } from './direct-socket.ts';
+import { CTRL_MODE, SSL_MODES } from './openssl-context.ts';
 import { OpensslHandle } from './openssl-handle.ts';
+import { BIO_CTRL_PENDING } from './openssl-thread.ts';
 import { threadPoller } from './socket-poller.ts';
 import { directTlsThread } from './start-tls.ts';
 
-const BIO_CTRL_PENDING = 10;
-const CTRL_MODE = 33;
 const CTRL_CLEAR_MODE = 78;
 /** A mode that Node sets. The thread frees buffers when connections are idle, instead of after each read. */
 const MODE_RELEASE_BUFFERS = 16n;
-/** The modes SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER and SSL_MODE_AUTO_RETRY. */
-const SSL_MODES = 6n;
 /** Upstreams may not start a renegotiation. */
 const SSL_OP_NO_RENEGOTIATION = 1n << 30n;
 
