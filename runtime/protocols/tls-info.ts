@@ -2,7 +2,7 @@
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
-import type { HandshakeFacts } from '../sockets/tls-handle.ts';
+import type { HandshakeFacts } from '../sockets/direct-handshake.ts';
 import { PresentedCertificate } from './client-certificate.ts';
 
 const VERSION_NAMES: { readonly [name: string]: string } = { 'TLSv1.3': 'tls1.3', 'TLSv1.2': 'tls1.2' };

@@ -4,7 +4,8 @@
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
-import { canWriteWithoutRequest, type PendingWrite, systemError, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
+import { END_OF_STREAM, systemError } from './handle-status.ts';
+import { canWriteWithoutRequest, type PendingWrite, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
 import { isDirectIo } from './io-mode.ts';
 import { type PolledSocket, type SocketPoller, threadPoller, WOULD_BLOCK } from './socket-poller.ts';
 
@@ -89,7 +90,6 @@ interface StreamBinding {
 const STREAM_BINDING: StreamBinding | undefined = findBinding();
 const STREAM_STATE: Int32Array = STREAM_BINDING?.streamBaseState ?? new Int32Array(1);
 const READ_RESULT_INDEX: number = STREAM_BINDING?.kReadBytesOrError ?? 0;
-const END_OF_STREAM = -4095;
 /** Maximum reads from one socket, each as large as its memory, before other sockets are served. */
 const MAX_READS_PER_TURN = 16;
 

@@ -1,6 +1,5 @@
 /** What is needed to write to Node's handles directly, without streams. */
 import { Socket } from 'node:net';
-import { getSystemErrorName } from 'node:util';
 
 /** Node's request object for a write in progress. Node keeps it alive until the write ends. */
 export interface PendingWrite {
@@ -13,37 +12,6 @@ export interface PendingWrite {
 
 /** With at least this many unsent bytes, a writer should wait until the socket has drained. */
 export const WRITE_HIGH_WATER_BYTES = 65_536;
-
-/** The errors that {@link systemError} has created, by system call and status. */
-const SYSTEM_ERRORS: { readonly [syscall: string]: Map<number, Error> } = {
-	read: new Map(),
-	write: new Map(),
-	shutdown: new Map(),
-};
-
-/**
- * Returns an error like those of Node's streams, but without a stack trace. All failures with the same status and call share one
- * error, which must not be modified: many clients reset their connections, and creating an error takes 4 % of the time of a
- * resumed TLS handshake.
- */
-export function systemError(status: number, syscall: 'read' | 'write' | 'shutdown'): Error {
-	const errorsByStatus = SYSTEM_ERRORS[syscall]!;
-	let error = errorsByStatus.get(status);
-	if (error === undefined) {
-		error = createSystemError(status, syscall);
-		errorsByStatus.set(status, error);
-	}
-	return error;
-}
-
-function createSystemError(status: number, syscall: string): Error {
-	const code = getSystemErrorName(status);
-	const { stackTraceLimit } = Error;
-	Error.stackTraceLimit = 0;
-	const error = new Error(`${syscall} ${code}`);
-	Error.stackTraceLimit = stackTraceLimit;
-	return Object.assign(error, { errno: status, code, syscall });
-}
 
 /** The answer of {@link canWriteWithoutRequest} once it is known. */
 let canWrite: boolean | undefined;

@@ -4,7 +4,8 @@
 import { Socket } from 'node:net';
 import { type ClientSocket, queuedBytes } from './client-socket.ts';
 import { DirectSocket } from './direct-socket.ts';
-import { canWriteWithoutRequest, type PendingWrite, systemError, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
+import { systemError } from './handle-status.ts';
+import { canWriteWithoutRequest, type PendingWrite, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
 import { isDirectIo } from './io-mode.ts';
 import { type SocketPoller, threadPoller } from './socket-poller.ts';
 

@@ -1,14 +1,9 @@
 /** Starts TLS on accepted connections that have no Node stream, either with OpenSSL directly or with Node's handles. */
+import type { ClientProof, HandshakeCallbacks, HandshakeFacts, HandshakeOptions } from './direct-handshake.ts';
 import type { DirectSocket } from './direct-socket.ts';
 import { OpensslHandle } from './openssl-handle.ts';
 import { type OpensslThread, opensslThread } from './openssl-thread.ts';
-import {
-	type ClientProof,
-	type HandshakeCallbacks,
-	type HandshakeFacts,
-	type HandshakeOptions,
-	TlsHandle,
-} from './tls-handle.ts';
+import { TlsHandle } from './tls-handle.ts';
 import { tlsMode } from './tls-mode.ts';
 
 /** Reports whether {@link startTls} can perform a handshake. If not, the connection must become a `net.Socket`. */

@@ -2,32 +2,13 @@
  * TLS by Node on the handle of an accepted connection, without `tls.TLSSocket`: for a handshake and the first reads and writes,
  * that class by itself costs as much as OpenSSL needs to resume a session. A DirectSocket uses this handle like any other.
  */
-
-import type { X509Certificate } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
 import { lazily } from '../../compiler/exchange/lazily.ts';
+import { type HandshakeCallbacks, type HandshakeFacts, type HandshakeOptions, NO_FACTS } from './direct-handshake.ts';
 import { type DirectSocket, lastReadResult, type StreamHandle } from './direct-socket.ts';
-import { canWriteWithoutRequest, type PendingWrite, systemError } from './handle-writes.ts';
+import { CANCELED, CONNECTION_RESET, systemError } from './handle-status.ts';
+import { canWriteWithoutRequest, type PendingWrite } from './handle-writes.ts';
 import { isDirectIoRelease } from './io-mode.ts';
-import type { OpensslContext } from './openssl-context.ts';
-
-/** What a finished handshake negotiated. The methods are named as in Node's internal TLS objects. */
-export interface HandshakeFacts {
-	getProtocol(): string | null;
-	getCipher(): { readonly standardName?: string } | undefined;
-	/** Returns the negotiated ALPN protocol; `false` if there is none. */
-	getALPNNegotiatedProtocol(): string | false;
-	isSessionReused(): boolean;
-}
-
-/** A client's certificate and the result of its verification. The last two members are named as in `tls.TLSSocket`. */
-export interface ClientProof {
-	readonly certificate: X509Certificate | undefined;
-	/** True if OpenSSL has verified the certificate. */
-	readonly authorized: boolean;
-	/** If `authorized` is false, Node's error code for the reason. */
-	readonly authorizationError: unknown;
-}
 
 /** Node's internal object for a TLS connection. */
 interface TlsWrap extends HandshakeFacts {
@@ -79,24 +60,6 @@ export function hasDirectTls(): boolean {
 
 /** Maximum bytes of several writes that are joined into one. */
 const MAX_JOINED_BYTES = 65_536;
-
-/** Parameters of a handshake on the server side. */
-export interface HandshakeOptions {
-	/** The context for handshakes by Node; undefined if only OpenSSL itself can perform the handshake. */
-	readonly context: SecureContext | undefined;
-	/** ALPN protocols, each prefixed with its length (RFC 7301 §3.1). */
-	readonly protocols: Uint8Array;
-	/** The OCSP response for clients that request one (RFC 6066 §8). */
-	readonly ocspResponse: Uint8Array | undefined;
-	/** The settings for handshakes by OpenSSL without Node; undefined if Node performs the handshakes. */
-	readonly openssl?: OpensslContext | undefined;
-}
-
-/** Callbacks for the end of a handshake. Exactly one is called, unless we close the connection. */
-export interface HandshakeCallbacks {
-	onSecured(socket: DirectSocket): void;
-	onError(error: Error & { readonly code?: string }, socket: DirectSocket): void;
-}
 
 /** A queued write. OpenSSL handles only one at a time. */
 interface WaitingWrite extends PendingWrite {
@@ -444,18 +407,6 @@ export class TlsHandle implements StreamHandle {
 		if (status < 0 && !this.#isClosed) this.svcSocket.destroy();
 	}
 }
-
-/** The facts reported for a closed connection. */
-const NO_FACTS: HandshakeFacts = {
-	getProtocol: () => null,
-	getCipher: () => undefined,
-	getALPNNegotiatedProtocol: () => false,
-	isSessionReused: () => false,
-};
-
-/** Error numbers of libuv: canceled, and reset by the client. */
-const CANCELED = -125;
-const CONNECTION_RESET = -104;
 
 function onRead(this: TlsWrap): Uint8Array | undefined {
 	return this.svcHandle!.handleRead(lastReadResult());

@@ -1,7 +1,7 @@
 /** Checks a client's certificate after the handshake. If anything needed for the check is unknown, the client is rejected. */
 import type { X509Certificate } from 'node:crypto';
 import type { ClientAuth } from '../../compiler/document/tls-settings.ts';
-import type { ClientProof } from '../sockets/tls-handle.ts';
+import type { ClientProof } from '../sockets/direct-handshake.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
 /** Why a client was rejected. */

@@ -13,11 +13,11 @@ import {
 	type TlsOptions,
 } from 'node:tls';
 import { clientVerifier } from '../sockets/client-verifier.ts';
+import type { HandshakeOptions } from '../sockets/direct-handshake.ts';
 import type { DirectSocket } from '../sockets/direct-socket.ts';
 import { type HandshakeDuties, OpensslContext } from '../sockets/openssl-context.ts';
 import { renewTickets } from '../sockets/renewed-tickets.ts';
 import { directTlsThread } from '../sockets/start-tls.ts';
-import type { HandshakeOptions } from '../sockets/tls-handle.ts';
 import { closeContext, copyPeerAddress, releaseControl, sharedContextOf } from '../sockets/tls-internals.ts';
 
 /** Callbacks for the end of a handshake. For each connection, at most one of them is called, and only once. */

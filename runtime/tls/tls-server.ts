@@ -20,9 +20,9 @@ import {
 } from '../protocols/protocol.ts';
 import { attachTlsInfo, describeHandshake } from '../protocols/tls-info.ts';
 import { DenseSet } from '../sockets/dense-set.ts';
+import type { ClientProof } from '../sockets/direct-handshake.ts';
 import { DirectSocket, toDirectSocket } from '../sockets/direct-socket.ts';
 import { canStartTls, clientProof, directTlsThread, handshakeFacts, startTls } from '../sockets/start-tls.ts';
-import type { ClientProof } from '../sockets/tls-handle.ts';
 import { underlyingConnection } from '../sockets/tls-internals.ts';
 import type { RequestChecks } from './before-sites.ts';
 import { type ClientHello, ClientHelloCollector, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
