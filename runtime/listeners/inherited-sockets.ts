@@ -3,7 +3,9 @@
  * queued connection is accepted by one of them. A second socket bound to the address would have a queue of its own, so the
  * successor binds no sockets of its own.
  */
+import { lookup } from 'node:dns/promises';
 import { closeSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { formatIp, parseIp } from '../../compiler/exchange/ip-address.ts';
 import {
 	type BequeathedListener,
@@ -12,6 +14,7 @@ import {
 	descriptorsOf,
 } from '../sockets/bequeathed-sockets.ts';
 import type { ListenerAddress } from './listener-address.ts';
+import { socketAddresses } from './socket-addresses.ts';
 
 /** The inherited sockets that the successor has not taken over yet. */
 export class InheritedSockets {
@@ -19,10 +22,41 @@ export class InheritedSockets {
 	readonly #heldByKey: ReadonlyMap<string, BequeathedSocket>;
 	/** The inherited keys of the listeners that {@link findDeferred} has returned, by the keys in the new configuration. */
 	readonly #inheritedKeys = new Map<string, string>();
+	/** The inherited listeners by canonical keys, in which a host name is replaced by the address to which its sockets are bound. */
+	readonly #listenersByCanonicalKey: ReadonlyMap<string, BequeathedListener>;
+	/** The IP addresses of host names in the new configuration. */
+	readonly #addressByName = new Map<string, string>();
 
-	constructor({ listeners, held }: BequeathedSockets) {
+	/** @param addressesOf Returns the addresses of listening sockets; see {@link socketAddresses}. */
+	constructor({ listeners, held }: BequeathedSockets, addressesOf = socketAddresses) {
 		this.#listenersByKey = new Map(listeners.map(listener => [listener.key, listener]));
 		this.#heldByKey = new Map(held.map(socket => [socket.key, socket]));
+		const named = listeners.filter(({ key }) => hostNameOf(key) !== undefined);
+		const boundAddresses = addressesOf(named.flatMap(({ descriptors }) => descriptors.slice(0, 1)));
+		this.#listenersByCanonicalKey = new Map(
+			listeners.map(listener => {
+				const { key, descriptors } = listener;
+				const boundAddress = boundAddresses.get(descriptors[0]!);
+				return [canonicalKey(boundAddress === undefined ? key : `${networkOf(key)}/${boundAddress}`), listener];
+			}),
+		);
+	}
+
+	/**
+	 * Resolves the host names among the addresses of the new configuration, so that {@link findDeferred} finds the sockets for
+	 * `127.0.0.1` if the predecessor's address was `localhost`, and the reverse. A name that cannot be resolved is omitted: binding it
+	 * will fail.
+	 */
+	async resolveNames(addresses: readonly ListenerAddress[]): Promise<void> {
+		const names = new Set(addresses.flatMap(({ key }) => hostNameOf(key) ?? []));
+		await Promise.all(
+			[...names].map(async name => {
+				const results = await lookup(name, { all: true }).catch(() => []);
+				// Node binds to the first address that is not link-local, if there is one.
+				const result = results.find(({ address }) => !LINK_LOCAL.test(address)) ?? results[0];
+				if (result) this.#addressByName.set(name, result.family === 6 ? `[${result.address}]` : result.address);
+			}),
+		);
 	}
 
 	/** Returns the keys of the inherited listeners that the new configuration does not use, given the keys that it uses. */
@@ -56,15 +90,18 @@ export class InheritedSockets {
 		return undefined;
 	}
 
-	/** Returns the listener with this key; otherwise, one for the same address that is not used yet. */
+	/**
+	 * Returns the listener with this key; otherwise, one for the same address. Returns undefined if another key uses its sockets already.
+	 */
 	#findListener(key: string): BequeathedListener | undefined {
-		const sameListener = this.#listenersByKey.get(key);
-		if (sameListener) return sameListener;
-		const addressText = canonicalKey(key);
-		const usedKeys = new Set(this.#inheritedKeys.values());
-		return [...this.#listenersByKey.values()].find(
-			listener => !usedKeys.has(listener.key) && canonicalKey(listener.key) === addressText,
+		const name = hostNameOf(key);
+		const address = name === undefined ? undefined : this.#addressByName.get(name);
+		const keyByAddress = address === undefined ? key : key.replace(name!, () => address);
+		const listener = this.#listenersByKey.get(key) ?? this.#listenersByCanonicalKey.get(canonicalKey(keyByAddress));
+		const isUsed = [...this.#inheritedKeys].some(
+			([otherKey, inheritedKey]) => otherKey !== key && inheritedKey === listener?.key,
 		);
+		return isUsed ? undefined : listener;
 	}
 
 	/** Returns the inherited socket with this listener key, among those that the main thread holds. */
@@ -87,9 +124,23 @@ export class InheritedSockets {
 	}
 }
 
+/** Addresses in fe80::/10. */
+const LINK_LOCAL = /^fe[89ab][0-9a-f]:/i;
+
+/** The key of a TCP listener: its network, host and port. */
+const TCP_KEY = /^(tcp6?)\/(.*):(\d+)$/;
+
+const networkOf = (key: string): string => key.slice(0, key.indexOf('/'));
+
+/** Returns the host name in the key of a TCP listener; undefined if it has an IP address or none. */
+function hostNameOf(key: string): string | undefined {
+	const host = TCP_KEY.exec(key)?.[2];
+	return host === undefined || host === '' || host.startsWith('[') || isIP(host) !== 0 ? undefined : host;
+}
+
 /** Returns the key that stands for all ways to write an address: `tcp/[::]:80` for `tcp/:80`. Host names are not resolved. */
 function canonicalKey(key: string): string {
-	const [, network, host, port] = /^(tcp6?)\/(.*):(\d+)$/.exec(key) ?? [];
+	const [, network, host, port] = TCP_KEY.exec(key) ?? [];
 	if (host === undefined) return key;
 	const ip = host.startsWith('[') ? parseIp(host.slice(1, -1)) : undefined;
 	const canonicalHost = ip ? `[${formatIp(ip)}]` : host.toLowerCase() || '[::]';

@@ -85,6 +85,7 @@ export class ListenerSockets {
 	 * free. Rejects with ListenError.
 	 */
 	async prepareAddresses(requestedAddresses: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
+		await this.#inheritedSockets?.resolveNames(requestedAddresses);
 		const listeners: ListenerAddress[] = [];
 		for (const address of requestedAddresses) {
 			if (address.host.includes('/')) {

@@ -6,15 +6,21 @@ import type { ListenerAddress } from '../../../runtime/listeners/listener-addres
 
 const inherited = suite('inherited sockets');
 
+/** Returns listeners with the given keys; the first descriptor is 0. Every socket is bound to 127.0.0.1, which only matters for names. */
 const socketsOf = (...keys: string[]): InheritedSockets =>
-	new InheritedSockets({
-		listeners: keys.map((key, at) => ({ key, port: 80, descriptors: [at] })),
-		held: [{ key: 'unix//run/a', descriptor: 7 }],
-		passed: [],
-	});
+	new InheritedSockets(
+		{
+			listeners: keys.map((key, at) => ({ key, port: 80, descriptors: [at] })),
+			held: [{ key: 'unix//run/a', descriptor: 7 }],
+			passed: [],
+		},
+		descriptors => new Map(descriptors.map(descriptor => [descriptor, '127.0.0.1:80'])),
+	);
+
+const addressOf = (key: string): ListenerAddress => ({ key, host: '', port: 80, scheme: 'http' });
 
 const find = (sockets: InheritedSockets, key: string): readonly number[] | 'none' | undefined => {
-	const address = sockets.findDeferred({ key, host: '', port: 80, scheme: 'http' } as ListenerAddress);
+	const address = sockets.findDeferred(addressOf(key));
 	return address && (address.inherited ?? 'none');
 };
 
@@ -24,7 +30,6 @@ inherited('an address that is written differently keeps its sockets', () => {
 		['tcp/[::]:80', 'tcp/:80'],
 		['tcp/[0:0::1]:80', 'tcp/[::1]:80'],
 		['tcp/[fe80:0::1%eth0]:80', 'tcp/[fe80::1%eth0]:80'],
-		['tcp/LocalHost:80', 'tcp/localhost:80'],
 	] as const) {
 		const sockets = socketsOf('tcp/127.0.0.1:80', before);
 		assert.equal(find(sockets, after), [1], `${before} ${after}`);
@@ -38,7 +43,8 @@ inherited('other addresses on the same port get no sockets, and wait until the p
 		['tcp/:80', 'tcp/127.0.0.1:80'],
 		['tcp/:80', 'tcp/0.0.0.0:80'],
 		['tcp/:80', 'tcp6/[::]:80'],
-		['tcp/localhost:80', 'tcp/127.0.0.1:80'],
+		['tcp/localhost:80', 'tcp/127.0.0.2:80'],
+		['tcp/localhost:80', 'tcp/[::1]:80'],
 		['tcp/[fe80::1%eth0]:80', 'tcp/[fe80::1%eth1]:80'],
 	] as const) {
 		const sockets = socketsOf(before);
@@ -46,6 +52,41 @@ inherited('other addresses on the same port get no sockets, and wait until the p
 		assert.equal(sockets.unusedKeys(new Set([after])), [before, 'unix//run/a']);
 		assert.is(sockets.inheritedKeyOf(after), after);
 	}
+});
+
+inherited(
+	'a host name that becomes the address of its sockets keeps them, and so does an address that becomes its host name',
+	async () => {
+		for (const [before, after] of [
+			['tcp/web.internal:80', 'tcp/127.0.0.1:80'],
+			['tcp/127.0.0.1:80', 'tcp/localhost:80'],
+			['tcp/web.internal:80', 'tcp/localhost:80'],
+			['tcp/LocalHost:80', 'tcp/localhost:80'],
+		] as const) {
+			const sockets = socketsOf('tcp/127.0.0.2:80', before);
+			await sockets.resolveNames([addressOf(after)]);
+			assert.equal(find(sockets, after), [1], `${before} ${after}`);
+			assert.equal(find(sockets, after), [1], `${before} ${after}, again`);
+			assert.equal(sockets.unusedKeys(new Set([after, 'unix//run/a'])), ['tcp/127.0.0.2:80']);
+			assert.is(sockets.inheritedKeyOf(after), before);
+		}
+	},
+);
+
+inherited('a name that cannot be resolved gets no sockets', async () => {
+	const sockets = socketsOf('tcp/127.0.0.1:80');
+	await sockets.resolveNames([addressOf('tcp/unknown.invalid:80')]);
+	assert.is(find(sockets, 'tcp/unknown.invalid:80'), 'none');
+});
+
+inherited('two listeners of the new configuration never get the same sockets', async () => {
+	const sockets = socketsOf('tcp/localhost:80');
+	const keys = ['tcp/127.0.0.1:80', 'tcp/localhost:80'];
+	await sockets.resolveNames(keys.map(addressOf));
+	assert.equal(
+		keys.map(key => find(sockets, key)),
+		[[0], 'none'],
+	);
 });
 
 inherited('a listener on another port is bound at once', () => {
