@@ -6,6 +6,8 @@
  *
  * Connections run this way use a clock that is never set. OpenSSL would use the system's time: if that is set back, even by a
  * microsecond, OpenSSL's loss detection rejects the next packet to be sent, and the connection is closed with INTERNAL_ERROR.
+ * For OpenSSL, no time passes between two calls of `updateTime`, so it is known before a run which timers expire in it. With a
+ * running clock, a loss probe could become due after it was found that none was (see loss-probes.ts).
  *
  * The functions used here do not belong to OpenSSL's public interface, although Node exports them. They are used with
  * releases of OpenSSL in which they are known to have the signatures below. With all others, connections are run by
@@ -31,10 +33,10 @@ const SIGNATURES = {
 	ossl_quic_channel_subtick: foreignSignature('void', 'pointer', 'pointer', 'uint32'),
 	/** Puts the errors that have closed a channel into OpenSSL's error queue. */
 	ossl_quic_channel_restore_err_state: foreignSignature('void', 'pointer'),
-	/** Replaces the clock of a listener and its connections by a function that returns nanoseconds. */
+	/** Replaces the clock of a listener and its connections by a function that returns nanoseconds, and its parameter. */
 	ossl_quic_set_override_now_cb: foreignSignature('int32', 'pointer', 'pointer', 'pointer'),
-	/** Returns the time since the machine started, in nanoseconds, as `process.hrtime` does. */
-	uv_hrtime: foreignSignature('uint64'),
+	/** Returns the first 8 bytes of the memory at an address, which is a `uv_handle_t` for other callers. */
+	uv_handle_get_data: foreignSignature('uint64', 'pointer'),
 };
 /**
  * Bytes of memory for a `QUIC_TICK_RESULT`, which begins with the time of the next event in nanoseconds, followed by three
@@ -55,16 +57,26 @@ export class ChannelRuns {
 	readonly #uncheckedSubtick: ForeignFunction;
 	readonly #resultWords: Uint32Array;
 	readonly #resultPointer: bigint;
+	/** The time of all connections: the lower and the upper half of a number of nanoseconds. */
+	readonly #timeWords: Uint32Array;
+	readonly #timePointer: bigint;
+	/** A function that returns the time at {@link #timePointer}. */
 	readonly #clockPointer: bigint;
 	/** Milliseconds by which the clock of connections is ahead of `performance.now()`. */
 	readonly #clockOffset = clockOffset();
+	/** The time of all connections, in nanoseconds since the machine started. */
+	time = 0;
 
 	constructor(library: ForeignLibrary<keyof typeof SIGNATURES>) {
 		this.#functions = library.functions;
 		const ffi = foreignFunctions()!;
 		const { ossl_quic_channel_subtick } = SIGNATURES;
 		this.#uncheckedSubtick = uncheckedFunctionsOf(ffi, { ossl_quic_channel_subtick }).ossl_quic_channel_subtick;
-		this.#clockPointer = ffi.dlopen(null, {}).lib.getSymbol('uv_hrtime');
+		this.#clockPointer = ffi.dlopen(null, {}).lib.getSymbol('uv_handle_get_data');
+		const time = Buffer.allocUnsafeSlow(8);
+		this.#timeWords = new Uint32Array(time.buffer);
+		this.#timePointer = library.addressOf(time);
+		this.updateTime();
 		const result = Buffer.allocUnsafeSlow(RESULT_BYTES).fill(0);
 		this.#resultWords = new Uint32Array(result.buffer);
 		this.#resultPointer = library.addressOf(result);
@@ -72,7 +84,16 @@ export class ChannelRuns {
 
 	/** Must be called for each new listener: its connection will use a clock that is never set. */
 	useSteadyClock(listener: bigint): void {
-		this.#functions.ossl_quic_set_override_now_cb(listener, this.#clockPointer, 0n);
+		this.#functions.ossl_quic_set_override_now_cb(listener, this.#clockPointer, this.#timePointer);
+	}
+
+	/** Sets the time of all connections. Must be called before each run. Returns `performance.now()`. */
+	updateTime(): number {
+		const now = performance.now();
+		this.time = Math.floor((now + this.#clockOffset) * NANOSECONDS_PER_MILLISECOND);
+		this.#timeWords[0] = this.time % TWO_POWER_32;
+		this.#timeWords[1] = this.time / TWO_POWER_32;
+		return now;
 	}
 
 	/** Returns the `QUIC_CHANNEL` of a connection. */

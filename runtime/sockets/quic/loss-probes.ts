@@ -70,10 +70,13 @@ export class LossProbes {
 		return { packetizer, ackManager: this.#pointerAt(packetizer + BigInt(offsets.ackManager)) };
 	}
 
-	/** Reports whether the time has passed at which the connection's next run takes a packet for lost or sends a probe. */
-	isDue({ ackManager }: LossDetection): boolean {
+	/**
+	 * Reports whether the connection's next run takes a packet for lost or sends a probe.
+	 * @param time `ChannelRuns.time`.
+	 */
+	isDue({ ackManager }: LossDetection, time: number): boolean {
 		const deadline = this.#library.functions.ossl_ackm_get_loss_detection_deadline(ackManager) as bigint;
-		return deadline !== 0n && deadline <= process.hrtime.bigint();
+		return deadline !== 0n && deadline <= time;
 	}
 
 	/** Lets the connection's next packet begin with HANDSHAKE_DONE. The handshake must be complete. */

@@ -7,6 +7,7 @@
  */
 
 import { readSocketAddress } from '../socket-address.ts';
+import type { ChannelRuns } from './channel-runs.ts';
 import {
 	ACCEPT_NO_BLOCK,
 	type AddressProof,
@@ -40,6 +41,8 @@ import { type HandshakeAlert, ServerHandshake } from './server-handshake.ts';
 const NO_LISTENER = 'OpenSSL makes no QUIC listener.';
 const STREAM_UNI = 1n;
 const STREAM_NO_BLOCK = 2n;
+/** Maximum milliseconds by which rounding changes the time of an event. */
+const ROUNDING_MS = 0.001;
 
 /** The endpoint to which an engine belongs. */
 export interface EngineOwner {
@@ -263,7 +266,6 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		this.#isKnownOpen = false;
 		const hasReceived = this.#rangesEnd > 0;
 		const wasEstablished = this.isEstablished;
-		if (this.#lossDetection !== undefined) this.#prepareProbes(this.#lossDetection, hasReceived);
 		this.#processDatagrams();
 		if (!this.#isGone && this.#connection !== 0n && !this.isEstablished) this.#checkEstablished();
 		if (this.isEstablished && !this.#isGone && this.#gracefulEnd === undefined) this.#deliverEvents();
@@ -281,16 +283,18 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	}
 
 	/**
-	 * Prepares the loss probes that this run may send (see loss-probes.ts). It may send one if the deadline for that has passed. If it
-	 * has received the acknowledgment of a probe, the next deadline may have passed, too.
+	 * Sets the time of the connection's next run, and prepares the loss probe that OpenSSL may send in it (see loss-probes.ts). It sends
+	 * one if the deadline for that has passed. If it receives the acknowledgment of a probe, the next deadline may have passed, too.
 	 *
 	 * The number is limited, because a prepared probe must be acknowledged itself. Otherwise, an idle connection whose client
 	 * acknowledges late would send probes without end.
 	 */
-	#prepareProbes(detection: LossDetection, hasReceived: boolean): void {
+	#prepareRun(channelRuns: ChannelRuns, hasReceived: boolean): void {
+		const now = channelRuns.updateTime();
+		const detection = this.#lossDetection;
 		const { lossProbes } = this.thread;
-		if (lossProbes === undefined || this.#preparationsLeft === 0) return;
-		const isDue = performance.now() >= this.#nextEventAt && lossProbes.isDue(detection);
+		if (detection === undefined || lossProbes === undefined || this.#preparationsLeft === 0) return;
+		const isDue = now + ROUNDING_MS >= this.#nextEventAt && lossProbes.isDue(detection, channelRuns.time);
 		if (!isDue && !(this.#isProbing && hasReceived)) return;
 		this.#isProbing = isDue;
 		this.#preparationsLeft--;
@@ -427,6 +431,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		let receivedIndex = 0;
 		do {
 			if (channelRuns !== undefined) {
+				this.#prepareRun(channelRuns, end > 0);
 				receivedIndex = pipe.injectDatagrams(this.#listener, received, receivedIndex, end, this.path.peerPointer);
 				// OpenSSL created the connection when it got the client's first datagram. The handshake begins with the connection's
 				// first run.
@@ -453,6 +458,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		const { thread } = this;
 		if (this.isEstablished && thread.channelRuns !== undefined) {
 			thread.channelRuns.runEstablished(this.#channel);
+			this.#nextEventAt = thread.channelRuns.dueAt;
 			thread.library.functions.ERR_clear_error();
 			return;
 		}
@@ -554,8 +560,10 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	#sendOutput(withoutTls: boolean): void {
 		const { channelRuns, library } = this.thread;
 		for (let round = 0; round < BOUND.MAX_OUTPUT_ROUNDS; round++) {
+			if (channelRuns !== undefined) this.#prepareRun(channelRuns, false);
 			if (channelRuns !== undefined && withoutTls) {
 				channelRuns.send(this.#channel);
+				this.#nextEventAt = channelRuns.dueAt;
 				library.functions.ERR_clear_error();
 			} else this.#handleEvents();
 			if (this.#isGone || this.#takeDatagrams() < BOUND.MORE_OUTPUT_DATAGRAMS) return;

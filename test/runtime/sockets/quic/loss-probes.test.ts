@@ -1,7 +1,11 @@
 /** Loss probes are prepared so that OpenSSL does not close the connection, and nothing else is. */
 import * as assert from 'uvu/assert';
-import { findLossProbes, type LossProbes } from '../../../../runtime/sockets/quic/loss-probes.ts';
+import { foreignFunctions, loadForeignFunctions } from '../../../../runtime/sockets/foreign-functions.ts';
+import { foreignSignature } from '../../../../runtime/sockets/foreign-library.ts';
+import { findLossProbes, type LossDetection, type LossProbes } from '../../../../runtime/sockets/quic/loss-probes.ts';
+import { QuicEngine } from '../../../../runtime/sockets/quic/quic-engine.ts';
 import { quicThread } from '../../../../runtime/sockets/quic/quic-thread.ts';
+import { until } from '../../../harness.ts';
 import { headers, response, serve } from '../../protocols/http3/frames.ts';
 import { http3Suite } from '../../protocols/http3/http3-suite.ts';
 import { connect } from '../../protocols/http3/quic-client.ts';
@@ -19,8 +23,8 @@ test('probes are prepared when they are due, and not otherwise', async () => {
 	let dueCount = 0;
 	let preparedCount = 0;
 	let isLosing = false;
-	probes.isDue = detection => {
-		const isDue = methods.isDue.call(probes, detection);
+	probes.isDue = (detection, time) => {
+		const isDue = methods.isDue.call(probes, detection, time);
 		if (isDue) dueCount++;
 		return isDue;
 	};
@@ -44,6 +48,73 @@ test('probes are prepared when they are due, and not otherwise', async () => {
 	} finally {
 		Reflect.deleteProperty(probes, 'isDue');
 		Reflect.deleteProperty(probes, 'prepare');
+		client.close();
+		relay.close();
+		server.stop();
+	}
+});
+
+test('a probe that becomes due while a connection runs is prepared', async () => {
+	const server = await serve(x => {
+		x.response.body = 'hello '.repeat(1000);
+	});
+	const runs = quicThread()!.channelRuns!;
+	const probes = quicThread()!.lossProbes!;
+	const { ossl_ackm_get_loss_detection_deadline: deadlineOf } = loadForeignFunctions(foreignFunctions()!, {
+		ossl_ackm_get_loss_detection_deadline: foreignSignature('uint64', 'pointer'),
+	});
+	let ackManager = 0n;
+	probes.detectionOf = channel => {
+		const detection = Object.getPrototypeOf(probes).detectionOf.call(probes, channel) as LossDetection;
+		({ ackManager } = detection);
+		return detection;
+	};
+	const { onWritten } = QuicEngine.prototype;
+	let engine: QuicEngine | undefined;
+	QuicEngine.prototype.onWritten = function (bytes) {
+		engine = this;
+		onWritten.call(this, bytes);
+	};
+	let isPrepared = false;
+	probes.prepare = detection => {
+		isPrepared = true;
+		Object.getPrototypeOf(probes).prepare.call(probes, detection);
+	};
+	let isWatching = false;
+	/** For each probe, true if it was prepared. */
+	const sent: boolean[] = [];
+	for (const name of ['runEstablished', 'send'] as const) {
+		runs[name] = channel => {
+			const deadline = deadlineOf(ackManager) as bigint;
+			// The thread loses the processor until the probe is due.
+			while (isWatching && process.hrtime.bigint() <= deadline);
+			Object.getPrototypeOf(runs)[name].call(runs, channel);
+			if (isWatching && deadlineOf(ackManager) !== deadline) sent.push(isPrepared);
+			isPrepared = false;
+		};
+	}
+	let isLosing = false;
+	// Nothing arrives after the second request.
+	const relay = await udpRelay(server.port, {
+		loses: toClient => isLosing && (toClient || server.exchanges.length === 2),
+	});
+	const client = await connect(relay.port);
+	try {
+		assert.is((await response(client, client.open().write(headers(), true))).status, '200');
+		isLosing = true;
+		client.open().write(headers(), true);
+		await until('the second response', () => server.finished.length === 2 || engine!.bufferedBytes > 6000);
+		isWatching = true;
+		while (sent.length < 3) engine!.run();
+		assert.ok(
+			sent.every(wasPrepared => wasPrepared),
+			sent.join(),
+		);
+	} finally {
+		isWatching = false;
+		QuicEngine.prototype.onWritten = onWritten;
+		for (const name of ['detectionOf', 'prepare']) Reflect.deleteProperty(probes, name);
+		for (const name of ['runEstablished', 'send']) Reflect.deleteProperty(runs, name);
 		client.close();
 		relay.close();
 		server.stop();
