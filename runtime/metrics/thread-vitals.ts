@@ -2,9 +2,10 @@
  * Event-loop lag, garbage collection and heap of one thread, in shared memory. The thread publishes them every second, so
  * that a scrape reads them without asking the thread, which may be busy or stuck.
  */
-import { constants, type ELDHistogram, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks';
+import { constants, type Histogram, PerformanceObserver } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
-import { waitInEventLoop } from '../sockets/socket-poller.ts';
+import { observeWaits } from '../sockets/socket-poller.ts';
+import { TurnDelays } from './turn-delays.ts';
 
 const PUBLISH_INTERVAL_MS = 1000;
 
@@ -89,11 +90,10 @@ export class ThreadVitals {
 	recordIfWanted(): void {
 		if (this.#isRecording || this.#slots[WANTED_SLOT] !== 1) return;
 		this.#isRecording = true;
-		waitInEventLoop();
-		// One sample per iteration of the event loop, so that an idle thread is not woken.
-		const options = { resolution: 10, samplePerIteration: true };
-		const delays = monitorEventLoopDelay(options);
-		delays.enable();
+		const turnDelays = new TurnDelays();
+		observeWaits(turnDelays);
+		turnDelays.start();
+		const delays = turnDelays.histogram;
 		const observer = new PerformanceObserver(list => {
 			for (const entry of list.getEntries()) {
 				const { kind } = (entry as unknown as { readonly detail: { readonly kind?: number } }).detail;
@@ -124,7 +124,7 @@ export class ThreadVitals {
 		this.#slots[firstSlot + GC_BUCKET_BOUNDS_SECONDS.length + 1]! += seconds;
 	}
 
-	#publish(delays: ELDHistogram, lagSeconds: number): void {
+	#publish(delays: Histogram, lagSeconds: number): void {
 		const { total_heap_size, used_heap_size, external_memory } = getHeapStatistics();
 		// Without samples, the histogram reports a huge minimum and a mean of NaN.
 		const isEmpty = delays.count === 0;

@@ -30,6 +30,14 @@ export interface PolledSocket {
 
 type SystemCall = (...values: (number | bigint)[]) => number;
 
+/** Is told of each time that the poller waits in place of the event loop, which Node takes for being busy. */
+export interface WaitObserver {
+	/** Called before the poller waits. */
+	onWait(): void;
+	/** Called when it has waited, before it reports the events. */
+	onWake(): void;
+}
+
 /** Node's handle of a pipe, used here to own a descriptor of the poller, whatever its kind. */
 interface PipeHandle {
 	onread: () => void;
@@ -342,7 +350,7 @@ export class SocketPoller {
 			if (count < 2 || reportedCount >= MAX_TURN_EVENTS) break;
 		}
 		const { runQueuedCallbacks } = this.#eventLoop;
-		if (canWait && runQueuedCallbacks !== undefined) this.#waitForEvents(runQueuedCallbacks);
+		if (runQueuedCallbacks !== undefined) this.#waitForEvents(runQueuedCallbacks);
 	}
 
 	/** Waits for events and reports them until the event loop has other work. */
@@ -355,7 +363,9 @@ export class SocketPoller {
 		this.#hasLoopEvents = false;
 		try {
 			for (let waits = 0; waits < MAX_OWN_WAITS; waits++) {
+				waitObserver?.onWait();
 				const count = this.#epollWait(this.#epoll, this.#eventsPointer, MAX_EVENTS_PER_CALL, milliseconds);
+				waitObserver?.onWake();
 				updateTime();
 				// It is time for a timer, or a signal has arrived.
 				if (count <= 0) return;
@@ -424,7 +434,7 @@ export class SocketPoller {
 let sharedPoller: SocketPoller | undefined;
 let hasTriedOpening = false;
 let isDisabled = false;
-let canWait = true;
+let waitObserver: WaitObserver | undefined;
 
 /** Returns this thread's poller once it has passed its self-test. The first call opens it. */
 export function threadPoller(): SocketPoller | undefined {
@@ -436,12 +446,9 @@ export function threadPoller(): SocketPoller | undefined {
 	return sharedPoller?.isProven && !isDisabled ? sharedPoller : undefined;
 }
 
-/**
- * From now on, this thread waits for events only in Node's event loop, so that Node can measure its delays: Node cannot tell when
- * the poller is waiting, and takes it for busy.
- */
-export function waitInEventLoop(): void {
-	canWait = false;
+/** Tells the observer, from now on, of the waits of this thread's poller. */
+export function observeWaits(observer: WaitObserver): void {
+	waitObserver = observer;
 }
 
 /** Enables or disables pollers for new sockets, for tests of both implementations: without a poller, Node handles the sockets. */

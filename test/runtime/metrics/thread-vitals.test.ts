@@ -5,7 +5,10 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ThreadVitals, VITAL_GAUGES } from '../../../runtime/metrics/thread-vitals.ts';
+import { IO_MODES, type IoMode, isDirectIo } from '../../../runtime/sockets/io-mode.ts';
+import { waitForClock } from '../../harness.ts';
 import { eventually, respondingSite, withServer } from '../running-server.ts';
+import { WaitingThread } from '../sockets/waiting-thread-client.ts';
 
 const FILE = new URL('../../../runtime/metrics/thread-vitals.ts', import.meta.url).href;
 
@@ -73,6 +76,35 @@ vitals(
 		}
 	},
 );
+
+const BLOCKING_SOURCES = ['callback', 'promise', 'timer', 'immediate', 'message'];
+
+async function checkDelays(io: IoMode): Promise<void> {
+	const thread = await WaitingThread.start(io);
+	try {
+		const ask = await thread.connect();
+		await ask('record');
+		const gauge = (part: string): number => thread.vitals.gaugeValue(slotOf(`nodejs_eventloop_lag_${part}_seconds`));
+		for (let count = 0; count < 10; count++) await ask('nothing');
+		// The thread wakes up every second to publish, so that this contains a wait of a whole second.
+		await waitForClock(2100);
+		for (const [index, source] of BLOCKING_SOURCES.entries()) {
+			const seconds = 0.1 * (index + 1);
+			await ask(`blocked ${source}:${seconds * 1000}`);
+			await eventually(`the ${io} thread's blocked ${source} is published`, () => gauge('max') >= seconds * 0.98);
+			assert.ok(gauge('max') < seconds + 0.3, `${io}: a delay of ${gauge('max')} s by a blocked ${source}`);
+		}
+		assert.ok(gauge('min') > 0 && gauge('min') <= gauge('p50'));
+		assert.ok(gauge('p50') < 0.1, `${io}: the usual delay is ${gauge('p50')} s`);
+		assert.ok(gauge('p99') > gauge('p50') && gauge('mean') > gauge('min') && gauge('stddev') > 0);
+	} finally {
+		await thread.end();
+	}
+}
+
+vitals('waiting is no delay, but whatever blocks a thread is', async () => {
+	await Promise.all((isDirectIo() ? IO_MODES : (['node'] as const)).map(checkDelays));
+});
 
 vitals('families have the same names as in prom-client', () => {
 	const registry = new Registry();
