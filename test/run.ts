@@ -22,6 +22,12 @@ import { FILE_END_MARKER } from './shared-process.ts';
 const FILE_TIMEOUT_MS = 900_000;
 
 /**
+ * Milliseconds without output after which the process of a test file is killed if all of its tests have ended, but a server, a
+ * timer or a connection keeps it alive. If a test has failed, it may not have closed what it opened, and the result will not change.
+ */
+const END_LIMITS_MS = { failed: 15_000, passed: 120_000 };
+
+/**
  * Environment variables that make test processes cache compiled code. The cache is in the folder of the launcher (cli/svc),
  * because test processes load the same modules; it halves their startup time. The second variable hides the first from servers
  * that a test starts, as in cli/svc.
@@ -97,26 +103,66 @@ function startTestProcess(
 interface FileExit {
 	readonly status: number | null;
 	readonly signal: NodeJS.Signals | null;
-	readonly timedOut: boolean;
+	/** Why the process was killed; undefined if it was not. */
+	readonly killReason: string | undefined;
 	readonly output: string;
 }
 
+/** Maximum characters of the lines that uvu prints after the last test, and of a line after them. */
+const CLOSING_LINES_LENGTH = 1000;
+
+/** Kills the process of a test file if the file takes too long, or does not end after its last test. */
+class FileTimeout {
+	/** Why the process was killed; undefined if it was not. */
+	killReason: string | undefined;
+	readonly #child: ChildProcess;
+	readonly #endLimits: typeof END_LIMITS_MS;
+	readonly #timer: NodeJS.Timeout;
+	/** True if all tests have ended. */
+	#hasEnded = false;
+	#endTimer: NodeJS.Timeout | undefined;
+
+	constructor(child: ChildProcess, timeout: number, endLimits: typeof END_LIMITS_MS) {
+		this.#child = child;
+		this.#endLimits = endLimits;
+		this.#timer = setTimeout(() => this.#kill(`within ${timeout / 1000} s`), timeout);
+	}
+
+	/** Must be called after each output, with all output so far. */
+	onOutput(output: string): void {
+		// uvu prints this line after the last test.
+		this.#hasEnded ||= /\n {2}Duration: {2}.*\n/.test(output.slice(-CLOSING_LINES_LENGTH));
+		if (!this.#hasEnded) return;
+		clearTimeout(this.#endTimer);
+		const { total, passed } = testCounts(stripColour(output));
+		const limit = passed < total ? this.#endLimits.failed : this.#endLimits.passed;
+		this.#endTimer = setTimeout(() => this.#kill(`within ${limit / 1000} s after its last test`), limit);
+	}
+
+	stop(): void {
+		clearTimeout(this.#timer);
+		clearTimeout(this.#endTimer);
+	}
+
+	#kill(limit: string): void {
+		this.killReason = `did not end ${limit}: a server, a timer or a connection was left open`;
+		killGroup(this.#child);
+	}
+}
+
+/** Returns the sums of the numbers that uvu prints after the last test of each suite. */
+function testCounts(plainOutput: string): { readonly total: number; readonly passed: number } {
+	return { total: sumOf(plainOutput, /Total:\s+(\d+)/g), passed: sumOf(plainOutput, /Passed:\s+(\d+)/g) };
+}
+
 /** Reads the numbers of passed and failed tests from a file's output, and explains in `output` why it counts as failed. */
-function createFileResult(
-	file: string,
-	startedAt: number,
-	end: FileExit,
-	timeout: number,
-	mayBeEmpty: boolean,
-): FileResult {
+function createFileResult(file: string, startedAt: number, end: FileExit, mayBeEmpty: boolean): FileResult {
 	let { output } = end;
-	const plain = stripColour(output);
-	const total = sumOf(plain, /Total:\s+(\d+)/g);
-	const passed = sumOf(plain, /Passed:\s+(\d+)/g);
+	const { total, passed } = testCounts(stripColour(output));
 	let failed = total - passed;
-	if (end.timedOut) {
-		failed += 1;
-		output += `\n${file} did not end within ${timeout / 1000} s: a server or timer was left open.\n`;
+	if (end.killReason !== undefined) {
+		failed ||= 1;
+		output += `\n${file} ${end.killReason}.\n`;
 	} else if (end.status !== 0 && failed === 0) {
 		failed = 1;
 		output += `\n${file} ended with ${end.signal ?? `status ${end.status}`}.\n`;
@@ -135,6 +181,7 @@ export function runFile(
 	file: string,
 	timeout: number = FILE_TIMEOUT_MS,
 	words: readonly string[] = [],
+	endLimits: typeof END_LIMITS_MS = END_LIMITS_MS,
 ): Promise<FileResult> {
 	const startedAt = performance.now();
 	const hasWords = words.length > 0;
@@ -142,19 +189,17 @@ export function runFile(
 	const child = startTestProcess([...filter, file], hasWords ? { SVC_TEST_WORDS: JSON.stringify(words) } : {}, false);
 	return new Promise(resolve => {
 		let output = '';
-		let timedOut = false;
-		const timer = setTimeout(() => {
-			timedOut = true;
-			killGroup(child);
-		}, timeout);
+		const limit = new FileTimeout(child, timeout, endLimits);
 		for (const stream of [child.stdout!, child.stderr!]) {
 			stream.on('data', text => {
 				output += text;
+				limit.onOutput(output);
 			});
 		}
 		child.on('close', (status, signal) => {
-			clearTimeout(timer);
-			resolve(createFileResult(file, startedAt, { status, signal, timedOut, output }, timeout, hasWords));
+			limit.stop();
+			const { killReason } = limit;
+			resolve(createFileResult(file, startedAt, { status, signal, killReason, output }, hasWords));
 		});
 	});
 }
@@ -183,21 +228,27 @@ export class SharedProcess {
 	#child: ChildProcess | undefined;
 
 	/** Runs one file. If the file ends the process or does not end, the file counts as failed, and the next has a new process. */
-	run(file: string, timeout: number = FILE_TIMEOUT_MS): Promise<FileResult> {
+	run(
+		file: string,
+		timeout: number = FILE_TIMEOUT_MS,
+		endLimits: typeof END_LIMITS_MS = END_LIMITS_MS,
+	): Promise<FileResult> {
 		const startedAt = performance.now();
 		this.#child ??= startTestProcess([path.join(import.meta.dirname, 'shared-process.ts')], {}, true);
 		const child = this.#child;
 		return new Promise(resolve => {
 			let output = '';
-			let timedOut = false;
+			const limit = new FileTimeout(child, timeout, endLimits);
 			const finish = (status: number | null, signal: NodeJS.Signals | null): void => {
-				clearTimeout(timer);
+				limit.stop();
+				const { killReason } = limit;
 				for (const stream of [child.stdout!, child.stderr!]) stream.off('data', onOutput);
 				child.off('close', onClose);
-				resolve(createFileResult(file, startedAt, { status, signal, timedOut, output }, timeout, false));
+				resolve(createFileResult(file, startedAt, { status, signal, killReason, output }, false));
 			};
 			const onOutput = (text: string): void => {
 				output += text;
+				limit.onOutput(output);
 				const markerStart = output.indexOf(FILE_END_MARKER);
 				// The marker and its line may arrive in parts.
 				if (markerStart === -1 || !output.endsWith('\n')) return;
@@ -210,10 +261,6 @@ export class SharedProcess {
 				// A status of 0 means here that the file has ended the process before its tests were finished.
 				finish(status === 0 ? 1 : status, signal);
 			};
-			const timer = setTimeout(() => {
-				timedOut = true;
-				killGroup(child);
-			}, timeout);
 			for (const stream of [child.stdout!, child.stderr!]) stream.on('data', onOutput);
 			child.on('close', onClose);
 			child.send(file);

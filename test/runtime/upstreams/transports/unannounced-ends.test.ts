@@ -92,9 +92,9 @@ function listen(server: Server): Promise<void> {
 	return new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
 }
 
-/** Runs a server with a cache in front of the upstream. */
+/** Runs a server with a cache in front of the upstream, which is closed at the end. */
 async function withCachingServer(
-	{ port }: Upstream,
+	{ port, close }: Upstream,
 	transport: string,
 	use: (server: TestServer, get: () => Promise<string>) => Promise<void>,
 ): Promise<void> {
@@ -115,12 +115,16 @@ http://:0 {
 }
 `;
 	const input = { format: 'configfile' as const, text, name: 'Configfile' };
-	await withServer(undefined, { input, threads: 1 }, async server => {
-		await use(server, async () => {
-			const response = await fetch(`http://127.0.0.1:${server.port}/`, { headers: { connection: 'close' } });
-			return `${response.status} ${await response.text().catch(() => 'broken')}`;
+	try {
+		await withServer(undefined, { input, threads: 1 }, async server => {
+			await use(server, async () => {
+				const response = await fetch(`http://127.0.0.1:${server.port}/`, { headers: { connection: 'close' } });
+				return `${response.status} ${await response.text().catch(() => 'broken')}`;
+			});
 		});
-	});
+	} finally {
+		await close();
+	}
 }
 
 for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
@@ -133,7 +137,6 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
 				assert.is(upstream.requestCount(), isDirectIo() ? 1 : 2);
 				assert.not.match(log.text(), 'cut short');
 			});
-			await upstream.close();
 		}
 	});
 
@@ -153,7 +156,6 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
 						['warn', 'the connection was closed without close_notify, so the response may be incomplete'],
 					);
 				});
-				await upstream.close();
 			}
 		});
 	}
@@ -164,7 +166,6 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
 			assert.equal([await get(), await get()], ['200 hello', '200 hello']);
 			assert.is(upstream.requestCount(), 1);
 		});
-		await upstream.close();
 	});
 }
 
