@@ -644,7 +644,8 @@ function controlsOf(fleet: Fleet) {
 	const control = async (target: string, body?: object): Promise<{ status: number; text: string }> => {
 		const response = await fetch(`http://127.0.0.1:${fleet.admins[0]}${target}`, {
 			method: 'POST',
-			headers: { 'Content-Type': 'application/json' },
+			// A kept connection would belong to a process that may end just when the next request is sent.
+			headers: { 'content-type': 'application/json', connection: 'close' },
 			...(body && { body: JSON.stringify(body) }),
 		});
 		return { status: response.status, text: await response.text() };
