@@ -1,9 +1,11 @@
 /** What clients observe of a server in front of upstreams that are down, silent, slow, broken or overloaded. */
+import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
+import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Runtime, startRuntime } from '../../runtime/main/runtime.ts';
-import { freePorts } from '../harness.ts';
+import { freePorts, temporaryFolder } from '../harness.ts';
 import { eventually, jsonInput, recordingLog } from '../runtime/running-server.ts';
 import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';
 
@@ -19,7 +21,7 @@ const BEHAVIORS: { readonly [name: string]: string } = {
 	garbage: 'garbage',
 	early: 'early',
 	closing: 'closing',
-	late: 'slow=150',
+	late: 'slow=1500',
 	failing: 'status=500',
 	crawling: 'slow=2000',
 	...Object.fromEntries(Array.from({ length: 49 }, (_, i) => [`of-fifty-${i}`, 'well'])),
@@ -30,6 +32,8 @@ let processes: Process[] = [];
 let stoppable: Process;
 let flapping: Process;
 let runtime: Runtime | undefined;
+/** The file in which the upstream that can be stopped records its requests. */
+const stoppableRecord = path.join(temporaryFolder(), 'requests');
 
 /** Starts one server for all scenarios, each with its own path and pool. */
 test.before(async () => {
@@ -37,7 +41,7 @@ test.before(async () => {
 	const free = await freePorts(names.length);
 	ports = Object.fromEntries(names.map((name, i) => [name, free[i]!]));
 	processes = [await startUpstreams(Object.entries(BEHAVIORS).map(([name, manner]) => `${ports[name]}:${manner}`))];
-	stoppable = await startUpstreams([`${ports.stoppable}:well`]);
+	stoppable = await startUpstreams([`${ports.stoppable}:well`], stoppableRecord);
 	flapping = await startUpstreams([`${ports.flapping}:well`]);
 	const fifty = ['crawling', ...Object.keys(BEHAVIORS).filter(name => name.startsWith('of-fifty-'))];
 	const pools: [path: string, upstreams: readonly string[], settings?: object][] = [
@@ -47,9 +51,9 @@ test.before(async () => {
 			['stoppable', 'also'],
 			{
 				retries: 1,
-				response_header_timeout: 250,
-				fail_duration: 500,
-				health: { uri: '/', interval: 50, timeout: 200 },
+				// Even if the machine is busy, the other upstream responds within these times.
+				response_header_timeout: 2000,
+				health: { uri: '/', interval: 50, timeout: 2000 },
 			},
 		],
 		['/reset', ['reset']],
@@ -67,7 +71,7 @@ test.before(async () => {
 				fail_duration: 100,
 			},
 		],
-		['/slow', ['late', 'well'], { fail_duration: 60_000, unhealthy_latency: 100 }],
+		['/slow', ['late', 'well'], { fail_duration: 60_000, unhealthy_latency: 1000 }],
 		['/circuit', ['failing', 'well'], { circuit: { min_requests: 5, open_for: 60_000 } }],
 		['/even', fifty],
 		['/avoiding', fifty, { balance: { policy: 'peak_ewma' } }],
@@ -102,9 +106,10 @@ const port = () => runtime!.listeners[0]!.port;
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 
 /** Requests a path. Resolves to the status and `X-Port` of a complete response; rejects if the response is cut off. */
-function get(path: string): Promise<{ status: number; upstream: string | undefined }> {
+function get(path: string, id = ''): Promise<{ status: number; upstream: string | undefined }> {
 	return new Promise((resolve, reject) => {
-		const call = request({ agent, port: port(), host: '127.0.0.1', path }, response => {
+		const headers = { 'x-id': id };
+		const call = request({ agent, port: port(), host: '127.0.0.1', path, headers }, response => {
 			const upstream = response.headers['x-port'] as string | undefined;
 			response.resume();
 			response.on('end', () => resolve({ status: response.statusCode!, upstream }));
@@ -119,13 +124,13 @@ function get(path: string): Promise<{ status: number; upstream: string | undefin
 const reports = (path: string) => runtime!.upstreams().filter(({ pool }) => pool === path);
 
 /** Sends `count` requests, `atOnce` at a time, and counts their statuses. */
-async function countStatuses(path: string, count: number, atOnce = 10): Promise<{ [status: number]: number }> {
+async function countStatuses(path: string, count: number, atOnce = 10, id = ''): Promise<{ [status: number]: number }> {
 	const seen: { [status: number]: number } = {};
 	let remaining = count;
 	await Promise.all(
 		Array.from({ length: atOnce }, async () => {
 			while (remaining-- > 0) {
-				const { status } = await get(path);
+				const { status } = await get(path, id);
 				seen[status] = (seen[status] ?? 0) + 1;
 			}
 		}),
@@ -145,11 +150,13 @@ test('not responding: requests are retried elsewhere after the timeout; the upst
 	stoppable.kill('SIGSTOP');
 	assert.equal(await countStatuses('/black-hole', 20), { 200: 20 });
 	await eventually('the upstream is removed', () => reports('/black-hole').some(({ healthy }) => !healthy));
-	const start = performance.now();
-	assert.equal(await countStatuses('/black-hole', 20), { 200: 20 });
-	assert.ok(performance.now() - start < 1000);
+	assert.equal(await countStatuses('/black-hole', 20, 10, 'while-removed'), { 200: 20 });
 	stoppable.kill('SIGCONT');
 	await eventually('the upstream is back', () => reports('/black-hole').every(({ healthy }) => healthy));
+	assert.equal(await countStatuses('/black-hole', 20, 10, 'when-back'), { 200: 20 });
+	const record = readFileSync(stoppableRecord, 'utf8');
+	assert.match(record, 'when-back');
+	assert.not.match(record, 'while-removed');
 });
 
 test('resetting during the body: the client sees a broken connection, never a message that looks complete', async () => {
@@ -208,9 +215,7 @@ test('slow: responses over the latency limit count as failures', async () => {
 		reports('/slow').map(({ healthy }) => healthy),
 		[false, true],
 	);
-	const start = performance.now();
-	assert.equal(await countStatuses('/slow', 20, 1), { 200: 20 });
-	assert.ok(performance.now() - start < 1500);
+	for (let i = 0; i < 20; i++) assert.equal(await get('/slow'), { status: 200, upstream: String(ports.well) });
 });
 
 test('the circuit of a failing upstream opens, and it gets no more requests', async () => {
