@@ -1,8 +1,9 @@
 /** Access to the handles of accepted connections, before Node wraps them in streams. */
 import type { Server, Socket } from 'node:net';
-import { DirectSocket, isDirectHandle, type StreamHandle } from './direct-socket.ts';
+import { DirectSocket } from './direct-socket.ts';
 import { isDirectIo } from './io-mode.ts';
 import type { TcpKeepAlive } from './listening-socket.ts';
+import { isDirectHandle, type StreamHandle } from './stream-handle.ts';
 
 interface ListeningHandle extends Partial<Pick<StreamHandle, 'setKeepAlive' | 'setNoDelay'>> {
 	onconnection?: (status: number, handle: object | undefined) => void;

@@ -1,12 +1,11 @@
 /** The system calls for connections that a thread accepts itself instead of leaving them to Node. */
-import type { DescriptorHandle } from './descriptor-handle.ts';
-import { isDirectHandle, type StreamHandle } from './direct-socket.ts';
 import { foreignFunctions, loadForeignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 import { type OwnedDescriptors, threadDescriptors } from './owned-descriptors.ts';
 import type { AddressAndPort } from './socket-address.ts';
 import { SocketAddressMemory } from './socket-address-memory.ts';
 import { type SocketPoller, threadPoller } from './socket-poller.ts';
+import { isDirectHandle, type StreamHandle } from './stream-handle.ts';
 import { uncheckedFunctionsOf } from './unchecked-functions.ts';
 
 const SHUT_WR = 1;
@@ -48,12 +47,12 @@ export class ConnectionCalls {
 	readonly #pollPointer: bigint;
 	readonly #joinBuffer: Buffer = Buffer.allocUnsafeSlow(MAX_JOINED_BYTES);
 	/** Handles that have been closed, each followed by the callback that is still to be called. */
-	#closedHandles: (DescriptorHandle | ((this: StreamHandle) => void))[] = [];
+	#closedHandles: (StreamHandle | ((this: StreamHandle) => void))[] = [];
 	readonly #runClosedCallbacks = (): void => {
 		const closedHandles = this.#closedHandles;
 		this.#closedHandles = [];
 		for (let at = 0; at < closedHandles.length; at += 2)
-			(closedHandles[at + 1] as (this: StreamHandle) => void).call(closedHandles[at] as DescriptorHandle);
+			(closedHandles[at + 1] as (this: StreamHandle) => void).call(closedHandles[at] as StreamHandle);
 	};
 
 	/** Throws if a C function or one of Node's classes is missing. */
@@ -185,7 +184,7 @@ export class ConnectionCalls {
 	}
 
 	/** Schedules a call of `onClosed` in a microtask, so that it does not run while its handle is still being closed. */
-	callClosedLater(handle: DescriptorHandle, onClosed: (this: StreamHandle) => void): void {
+	callClosedLater(handle: StreamHandle, onClosed: (this: StreamHandle) => void): void {
 		// Node's `queueMicrotask` creates several objects for each call.
 		if (this.#closedHandles.length === 0) void RESOLVED.then(this.#runClosedCallbacks);
 		this.#closedHandles.push(handle, onClosed);

@@ -4,9 +4,9 @@
  * Node handle costs more than all other work on a connection with a single small request.
  */
 import type { ConnectionCalls } from './connection-calls.ts';
-import type { DirectSocket, StreamHandle } from './direct-socket.ts';
 import type { PendingWrite } from './handle-writes.ts';
 import type { AddressAndPort } from './socket-address.ts';
+import type { HandleSocket, StreamHandle } from './stream-handle.ts';
 
 /** Error numbers of libuv. */
 const NOT_CONNECTED_ERROR = -107;
@@ -17,7 +17,7 @@ const SHUTDOWN_DONE = 1;
 /** The handle of a connection on a Unix socket, and the base class of {@link TcpDescriptorHandle}. */
 export class DescriptorHandle implements StreamHandle {
 	onread: StreamHandle['onread'] = doNothing;
-	svcSocket?: DirectSocket;
+	svcSocket?: HandleSocket;
 	readonly fd: number;
 	protected readonly calls: ConnectionCalls;
 	/** Node's handle for the same connection, which then owns the descriptor; undefined until one is needed. */

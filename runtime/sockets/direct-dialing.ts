@@ -7,7 +7,8 @@ import { isIP } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import { UpstreamError } from '../../compiler/exchange/leases.ts';
 import type { ClientTarget, DialAttempt, DialOptions, DialOwner } from './dialer.ts';
-import { DirectSocket, isDirectHandle } from './direct-socket.ts';
+import { DirectSocket } from './direct-socket.ts';
+import { isDirectHandle } from './stream-handle.ts';
 import { MAX_TIMER_MS, UpstreamSocket, type UpstreamSocketOwner } from './upstream-socket.ts';
 
 interface ConnectRequest {

@@ -1,13 +1,20 @@
 /**
  * A client connection without `net.Socket`, because a stream's overhead per connection, per read and per write exceeds the cost
- * of a small exchange's system calls. It uses Node's internal handles. If they are not as expected, connections use `net.Socket`.
+ * of a small exchange's system calls. It is read by the thread's poller or by its handle, and written by its handle.
  */
-import { Socket, type SocketConstructorOpts } from 'node:net';
+import type { Socket } from 'node:net';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import { END_OF_STREAM, systemError } from './handle-status.ts';
-import { canWriteWithoutRequest, type PendingWrite, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
-import { isDirectIo } from './io-mode.ts';
+import { type PendingWrite, WRITE_HIGH_WATER_BYTES } from './handle-writes.ts';
 import { type PolledSocket, type SocketPoller, threadPoller, WOULD_BLOCK } from './socket-poller.ts';
+import {
+	createShutdownRequest,
+	createStream,
+	type HandleSocket,
+	lastReadResult,
+	type SocketName,
+	type StreamHandle,
+} from './stream-handle.ts';
 
 /** Receives the events of a socket. */
 export interface SocketOwner {
@@ -37,82 +44,8 @@ export interface PeekOwner extends SocketOwner {
 	onPeeked(count: number): void;
 }
 
-/**
- * An address, filled in by Node. Objects are created with all properties, because setting an existing property takes Node a
- * quarter less time than adding a new one.
- */
-interface SocketName {
-	address?: string | undefined;
-	family?: string | undefined;
-	port?: number | undefined;
-}
-
-/** The members of an accepted connection's handle that are used here. */
-export interface StreamHandle {
-	/**
-	 * Called by Node after each read. If it returns memory, later reads use that memory. `bytes` holds what was read, unless the
-	 * handle reads into memory that it was given before.
-	 */
-	onread: (this: StreamHandle, bytes?: ArrayBuffer) => Uint8Array | undefined;
-	/** Added by us: the socket to which the handle belongs. */
-	svcSocket?: DirectSocket;
-	/** True if a `net.Socket` that had the handle before was reading from it. */
-	reading?: boolean;
-	readonly writeQueueSize: number;
-	/** File descriptor of the connection; −1 if it has none. */
-	readonly fd?: number;
-	useUserBuffer(buffer: Uint8Array): void;
-	readStart(): number;
-	readStop(): number;
-	writeLatin1String(request: null, text: string): number | PendingWrite;
-	writeBuffer(request: null, bytes: Uint8Array): number | PendingWrite;
-	shutdown(request: object): number;
-	close(onClosed?: (this: StreamHandle) => void): void;
-	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite;
-	/** Only on handles that are not Node's: creates a Node handle that replaces this one. Returns undefined on failure. */
-	toNodeHandle?(): StreamHandle | undefined;
-	/** This method and the methods below exist only on TCP handles, not on those of Unix sockets. */
-	getpeername?(name: SocketName): number;
-	getsockname?(name: SocketName): number;
-	setNoDelay?(on: boolean): number;
-	setKeepAlive?(on: boolean, idle: number, interval: number, count: number | undefined): number;
-}
-
-/**
- * Node's internal binding for streams: the array in which it stores the results of reads, and the class of `shutdown` requests.
- */
-interface StreamBinding {
-	readonly streamBaseState: Int32Array;
-	readonly kReadBytesOrError: number;
-	readonly ShutdownWrap: new () => { oncomplete: (status: number) => void };
-}
-
-const STREAM_BINDING: StreamBinding | undefined = findBinding();
-const STREAM_STATE: Int32Array = STREAM_BINDING?.streamBaseState ?? new Int32Array(1);
-const READ_RESULT_INDEX: number = STREAM_BINDING?.kReadBytesOrError ?? 0;
 /** Maximum reads from one socket, each as large as its memory, before other sockets are served. */
 const MAX_READS_PER_TURN = 16;
-
-const REQUIRED_METHODS = [
-	'useUserBuffer',
-	'readStart',
-	'readStop',
-	'writeLatin1String',
-	'writeBuffer',
-	'writev',
-	'shutdown',
-	'close',
-];
-
-/** Reports whether a {@link DirectSocket} can be made from the handle of an accepted connection. */
-export function isDirectHandle(handle: object): handle is StreamHandle {
-	if (STREAM_BINDING === undefined || !canWriteWithoutRequest() || !isDirectIo()) return false;
-	const members = handle as Record<string, unknown>;
-	return (
-		REQUIRED_METHODS.every(method => typeof members[method] === 'function') &&
-		typeof members.writeQueueSize === 'number'
-	);
-}
 
 /** An accepted connection, as a Node stream or without one. */
 export type AcceptedSocket = Socket | DirectSocket;
@@ -121,7 +54,7 @@ export type AcceptedSocket = Socket | DirectSocket;
  * A connection without streams. The members that it has in common with `net.Socket` have the same names and behavior, but
  * events are delivered by calling the `holder`.
  */
-export class DirectSocket implements PolledSocket {
+export class DirectSocket implements PolledSocket, HandleSocket {
 	/** The handle, under Node's name for it, so that code that bypasses this class finds it. Null once the connection has ended. */
 	_handle: StreamHandle | null;
 	/** The object that receives the events once `start` has been called. */
@@ -385,10 +318,7 @@ export class DirectSocket implements PolledSocket {
 		this.#poller = undefined;
 		this._handle = null;
 		this.destroyed = true;
-		// The type declares the option only for bound handles, but connected handles work, too.
-		const options: SocketConstructorOpts = { handle: handle as never, allowHalfOpen: true };
-		const socket = new Socket(options);
-		if (this.#peekMemory && handle) readByCopies(handle, this.#peekMemory);
+		const socket = createStream(handle, this.#peekMemory);
 		if (this.onClosed) socket.once('close', this.onClosed);
 		return socket;
 	}
@@ -457,7 +387,7 @@ export class DirectSocket implements PolledSocket {
 		const handle = this._handle;
 		if (handle === null || this.writableEnded) return;
 		this.writableEnded = true;
-		const shutdownRequest = new STREAM_BINDING!.ShutdownWrap();
+		const shutdownRequest = createShutdownRequest();
 		const onShutdown = (): void => {
 			if (this.destroyed) return;
 			this.#hasEnded = true;
@@ -615,21 +545,6 @@ export class DirectSocket implements PolledSocket {
 	}
 }
 
-/**
- * Takes the connection out of a stream, which becomes unusable. Returns undefined, and leaves the stream as it is, if bytes are
- * waiting in the stream to be read or written, or if its handle is not of a known kind.
- */
-export function toDirectSocket(socket: Socket): DirectSocket | undefined {
-	if (Object.getPrototypeOf(socket) !== Socket.prototype) return undefined;
-	if (socket.destroyed || socket.readableLength > 0 || socket.writableLength > 0 || socket.readableEnded)
-		return undefined;
-	const socketWithHandle = socket as Socket & { _handle?: object | null };
-	const handle = socketWithHandle._handle;
-	if (!handle || !isDirectHandle(handle)) return undefined;
-	socketWithHandle._handle = null;
-	return new DirectSocket(handle);
-}
-
 function reportRest(socket: DirectSocket): void {
 	socket.reportRest();
 }
@@ -649,38 +564,6 @@ function onPeek(this: StreamHandle): undefined {
 	else socket.handleRead(count);
 }
 
-/**
- * Makes a stream receive a copy of the bytes of each read: streams keep what they receive, but the handle reads into the same
- * memory again.
- */
-function readByCopies(handle: StreamHandle, memory: Uint8Array): void {
-	const { onread } = handle;
-	handle.onread = function (this: StreamHandle) {
-		const count = lastReadResult();
-		return onread.call(this, count > 0 ? Uint8Array.prototype.slice.call(memory, 0, count).buffer : undefined);
-	};
-}
-
-/** Returns the result of the read that a handle is reporting: the number of bytes, or an error code. */
-export function lastReadResult(): number {
-	return STREAM_STATE[READ_RESULT_INDEX]!;
-}
-
 function onClosed(this: StreamHandle): void {
 	this.svcSocket?.onHandleClosed();
-}
-
-/** Returns Node's binding through a public but deprecated function, or undefined if it is missing or has changed. */
-function findBinding(): StreamBinding | undefined {
-	// On Windows, the reads of several sockets are in progress at the same time, so they must not share memory.
-	if (process.platform === 'win32') return undefined;
-	try {
-		const { binding } = process as unknown as { binding(name: string): Partial<StreamBinding> };
-		const { streamBaseState, kReadBytesOrError, ShutdownWrap } = binding.call(process, 'stream_wrap');
-		if (!(streamBaseState instanceof Int32Array) || typeof ShutdownWrap !== 'function') return undefined;
-		if (typeof kReadBytesOrError !== 'number' || kReadBytesOrError >= streamBaseState.length) return undefined;
-		return { streamBaseState, kReadBytesOrError, ShutdownWrap };
-	} catch {
-		return undefined;
-	}
 }

@@ -8,7 +8,6 @@
  * No other code uses the SSL object, except while it is taken over from Node (taken-tls.ts). `close` frees it exactly once, before
  * the descriptor is closed, and no function is called for it after that.
  */
-import type { StreamHandle } from './direct-socket.ts';
 import { BROKEN_PIPE, CONNECTION_RESET, END_OF_STREAM } from './handle-status.ts';
 import type { PendingWrite } from './handle-writes.ts';
 import {
@@ -19,6 +18,7 @@ import {
 	type OpensslThread,
 } from './openssl-thread.ts';
 import type { SocketPoller } from './socket-poller.ts';
+import type { StreamHandle } from './stream-handle.ts';
 
 /** OpenSSL's reasons why a call has not succeeded (SSL_get_error). */
 const ERROR_SSL = 1;

@@ -6,7 +6,7 @@
  * upstreams are taken over from Node after the handshake (taken-tls.ts).
  */
 import type { ClientProof, HandshakeCallbacks, HandshakeFacts } from './direct-handshake.ts';
-import type { DirectSocket, StreamHandle } from './direct-socket.ts';
+import type { DirectSocket } from './direct-socket.ts';
 import { CANCELED, END_OF_STREAM } from './handle-status.ts';
 import type { PendingWrite } from './handle-writes.ts';
 import { ERROR_SYSTEM, OpensslConnection, WANT_READ, WANT_WRITE, ZERO_RETURN } from './openssl-connection.ts';
@@ -14,6 +14,7 @@ import type { OpensslContext } from './openssl-context.ts';
 import { type HandshakeProgress, OpensslHandshake } from './openssl-handshake.ts';
 import { MAX_READ_BYTES, MAX_WRITE_BYTES, type OpensslThread } from './openssl-thread.ts';
 import type { PolledSocket, SocketPoller } from './socket-poller.ts';
+import type { StreamHandle } from './stream-handle.ts';
 
 /** A read that returns fewer bytes than this has emptied the socket. */
 const SHORT_READ_BYTES = MAX_READ_BYTES - 1024;

@@ -8,12 +8,13 @@
  */
 import { TLSSocket } from 'node:tls';
 import type { TlsConnectionAddress } from './close-notify.ts';
-import { DirectSocket, isDirectHandle, type StreamHandle } from './direct-socket.ts';
+import { DirectSocket } from './direct-socket.ts';
 import { CTRL_MODE, SSL_MODES } from './openssl-context.ts';
 import { OpensslHandle } from './openssl-handle.ts';
 import { BIO_CTRL_PENDING } from './openssl-thread.ts';
 import { threadPoller } from './socket-poller.ts';
 import { directTlsThread } from './start-tls.ts';
+import { isDirectHandle, type StreamHandle } from './stream-handle.ts';
 
 const CTRL_CLEAR_MODE = 78;
 /** A mode that Node sets. The thread frees buffers when connections are idle, instead of after each read. */

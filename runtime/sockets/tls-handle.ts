@@ -5,10 +5,11 @@
 import type { SecureContext } from 'node:tls';
 import { lazily } from '../../compiler/exchange/lazily.ts';
 import { type HandshakeCallbacks, type HandshakeFacts, type HandshakeOptions, NO_FACTS } from './direct-handshake.ts';
-import { type DirectSocket, lastReadResult, type StreamHandle } from './direct-socket.ts';
+import type { DirectSocket } from './direct-socket.ts';
 import { CANCELED, CONNECTION_RESET, systemError } from './handle-status.ts';
 import { canWriteWithoutRequest, type PendingWrite } from './handle-writes.ts';
 import { isDirectIoRelease } from './io-mode.ts';
+import { lastReadResult, type StreamHandle } from './stream-handle.ts';
 
 /** Node's internal object for a TLS connection. */
 interface TlsWrap extends HandshakeFacts {

@@ -2,7 +2,8 @@
 import type { OnReadOpts, Socket } from 'node:net';
 import type { ClientSocket } from './client-socket.ts';
 import { hasCloseNotify, type TlsConnectionAddress } from './close-notify.ts';
-import { type DirectSocket, type SocketOwner, toDirectSocket } from './direct-socket.ts';
+import type { DirectSocket, SocketOwner } from './direct-socket.ts';
+import { toDirectSocket } from './taken-stream.ts';
 
 /**
  * Maximum delay of a timer in milliseconds. Node fires a timer with a longer delay at once, so a timeout of a month would expire

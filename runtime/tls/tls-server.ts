@@ -21,8 +21,9 @@ import {
 import { attachTlsInfo, describeHandshake } from '../protocols/tls-info.ts';
 import { DenseSet } from '../sockets/dense-set.ts';
 import type { ClientProof } from '../sockets/direct-handshake.ts';
-import { DirectSocket, toDirectSocket } from '../sockets/direct-socket.ts';
+import { DirectSocket } from '../sockets/direct-socket.ts';
 import { canStartTls, clientProof, directTlsThread, handshakeFacts, startTls } from '../sockets/start-tls.ts';
+import { toDirectSocket } from '../sockets/taken-stream.ts';
 import { underlyingConnection } from '../sockets/tls-internals.ts';
 import type { RequestChecks } from './before-sites.ts';
 import { type ClientHello, ClientHelloCollector, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';

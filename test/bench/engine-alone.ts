@@ -19,7 +19,8 @@ import { createHttp1Server } from '../../runtime/protocols/http1/http1-server.ts
 import { DEFAULT_LIMITS } from '../../runtime/protocols/http1/limits.ts';
 import { LimitTable, limitTableWords } from '../../runtime/rate-limits/limit-table.ts';
 import { ThreadRateLimiter } from '../../runtime/rate-limits/thread-rate-limiter.ts';
-import { DirectSocket, type StreamHandle } from '../../runtime/sockets/direct-socket.ts';
+import { DirectSocket } from '../../runtime/sockets/direct-socket.ts';
+import type { StreamHandle } from '../../runtime/sockets/stream-handle.ts';
 import { CONTROL_GENERATION, CONTROL_SLOTS } from '../../runtime/threads/control-words.ts';
 import { LeaseRegistry } from '../../runtime/threads/lease-registry.ts';
 import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';

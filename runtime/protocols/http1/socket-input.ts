@@ -2,8 +2,9 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
-import { DirectSocket, type SocketOwner, toDirectSocket } from '../../sockets/direct-socket.ts';
+import { DirectSocket, type SocketOwner } from '../../sockets/direct-socket.ts';
 import type { SocketRelay } from '../../sockets/socket-relay.ts';
+import { toDirectSocket } from '../../sockets/taken-stream.ts';
 import { BlockReader, type BlockSource } from './block-reader.ts';
 import type { PieceMemory } from './piece-memory.ts';
 import { UpgradedStream } from './upgraded-stream.ts';

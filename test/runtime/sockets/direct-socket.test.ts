@@ -6,8 +6,9 @@ import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../compiler/exchange/handler.ts';
-import { DirectSocket, isDirectHandle } from '../../../runtime/sockets/direct-socket.ts';
+import { DirectSocket } from '../../../runtime/sockets/direct-socket.ts';
 import { setIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { isDirectHandle } from '../../../runtime/sockets/stream-handle.ts';
 import { pauseFor, until, waitForNothing } from '../../harness.ts';
 import { openWire, serve, type WireServer } from '../protocols/http1/wire.ts';
 

@@ -11,7 +11,7 @@ import { createHttp1Server } from '../../../runtime/protocols/http1/http1-server
 import { DEFAULT_LIMITS } from '../../../runtime/protocols/http1/limits.ts';
 import { interceptHandles } from '../../../runtime/sockets/accepted-handles.ts';
 import type { HandshakeFacts } from '../../../runtime/sockets/direct-handshake.ts';
-import { DirectSocket, type StreamHandle } from '../../../runtime/sockets/direct-socket.ts';
+import { DirectSocket } from '../../../runtime/sockets/direct-socket.ts';
 import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
 import { OpensslContext } from '../../../runtime/sockets/openssl-context.ts';
 import { OpensslHandle } from '../../../runtime/sockets/openssl-handle.ts';
@@ -19,6 +19,7 @@ import { findOpensslThread, opensslThread } from '../../../runtime/sockets/opens
 import { findQuicLibrary } from '../../../runtime/sockets/quic/quic-library.ts';
 import { waitForPoller } from '../../../runtime/sockets/quic/quic-thread.ts';
 import { directTlsThread, startTls } from '../../../runtime/sockets/start-tls.ts';
+import type { StreamHandle } from '../../../runtime/sockets/stream-handle.ts';
 import { hasDirectTls } from '../../../runtime/sockets/tls-handle.ts';
 import { useDirectTls } from '../../../runtime/sockets/tls-mode.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
