@@ -4,14 +4,9 @@ import type { ProxyProtocolWrapper, ServerSettings } from '../../compiler/docume
 import { DEFAULT_KEEPALIVE_MS } from '../../compiler/modules/options/servers/keepalive.ts';
 import { unmapAddress } from '../protocols/http1/socket-info.ts';
 import { type ConnectionPeer, type ProtocolServer, type RequestWaits, UNIX_PEER } from '../protocols/protocol.ts';
+import { createListeningSocket } from '../sockets/create-listening-socket.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
-import {
-	createListeningSocket,
-	type ListeningOwner,
-	type ListeningSocket,
-	type SocketDescriptors,
-	type TcpKeepAlive,
-} from '../sockets/listening-socket.ts';
+import type { ListeningOwner, ListeningSocket, SocketDescriptors, TcpKeepAlive } from '../sockets/listening-socket.ts';
 import { hasDirectTls } from '../sockets/tls-handle.ts';
 import type { Admission } from './admission.ts';
 import type { ListenerAddress } from './listener-address.ts';

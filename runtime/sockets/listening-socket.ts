@@ -1,9 +1,6 @@
-/** The listening socket of one listener on one thread. */
+/** The interface of the listening sockets of the two I/O modes, each for one listener on one thread. */
 import type { AddressInfo } from 'node:net';
-import { DirectListeningSocket } from './direct-listening-socket.ts';
 import type { AcceptedSocket } from './direct-socket.ts';
-import { isDirectIo } from './io-mode.ts';
-import { NodeListeningSocket } from './node-listening-socket.ts';
 
 /** The TCP keep-alive settings, which determine when dead peers are detected. Times are in milliseconds. */
 export interface TcpKeepAlive {
@@ -51,9 +48,4 @@ export interface ListeningSocket {
 	acceptWaiting(): Promise<void>;
 	/** Stops listening. Open connections continue. Connections that are still waiting are reset, unless the socket has a duplicate. */
 	close(): void;
-}
-
-/** Creates a listening socket for the I/O mode of this thread. */
-export function createListeningSocket(owner: ListeningOwner): ListeningSocket {
-	return isDirectIo() ? new DirectListeningSocket(owner) : new NodeListeningSocket(owner);
 }

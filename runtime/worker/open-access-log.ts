@@ -5,8 +5,7 @@ import { AccessLogger } from '../logs/access-log.ts';
 import { LogSampler, SAMPLER_SLOTS } from '../logs/log-sampler.ts';
 import { sinkKey } from '../logs/log-sinks.ts';
 import type { LeaseRegistry } from '../threads/lease-registry.ts';
-import type { LeaseMemory, OpenLease } from './lease-memory.ts';
-import type { LeaseThreadDeps } from './thread-leases.ts';
+import type { LeaseMemory, LeaseThreadDeps, OpenLease } from './lease-deps.ts';
 
 export function openAccessLog(
 	settings: AccessLogSettings,

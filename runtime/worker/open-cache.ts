@@ -4,8 +4,7 @@ import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
 import { cacheLayout } from '../cache/memory-layout.ts';
 import { type ClusterPort, type DiskPort, type LowerTiersPort, SharedCache } from '../cache/shared-cache.ts';
 import { countCacheEvent } from '../metrics/cache-counters.ts';
-import type { LeaseMemory, OpenLease } from './lease-memory.ts';
-import type { LeaseThreadDeps } from './thread-leases.ts';
+import type { LeaseMemory, LeaseThreadDeps, OpenLease } from './lease-deps.ts';
 
 export function openCache(
 	settings: LeaseKinds['cache']['settings'],

@@ -10,8 +10,7 @@ import {
 import { ThreadConcurrencyLimiter } from '../concurrency-limits/thread-concurrency-limiter.ts';
 import { LimitTable, limitTableWords } from '../rate-limits/limit-table.ts';
 import { ThreadRateLimiter } from '../rate-limits/thread-rate-limiter.ts';
-import type { LeaseMemory, OpenLease } from './lease-memory.ts';
-import type { LeaseThreadDeps } from './thread-leases.ts';
+import type { LeaseMemory, LeaseThreadDeps, OpenLease } from './lease-deps.ts';
 
 export function openRateLimiter(
 	settings: LeaseKinds['rate_limiter']['settings'],

@@ -10,52 +10,22 @@ import type { PageWork } from '../../compiler/exchange/page-work.ts';
 import type { UpstreamPool } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { createThreadCompressor, type ThreadCompressor } from '../compression/thread-compressor.ts';
 import { createFileReader } from '../files/file-reader.ts';
-import type { AccessBatch, AccessPort, BatchPort } from '../logs/access-batch.ts';
-import type { AccessLogDeps } from '../logs/access-log.ts';
-import type { ModuleCounters } from '../metrics/module-counters.ts';
+import type { AccessBatch } from '../logs/access-batch.ts';
 import { overloadSlot } from '../metrics/refusals.ts';
 import { ThreadPageWork } from '../page-work/thread-page-work.ts';
 import { ThreadAccountFile } from '../passwords/thread-account-file.ts';
 import { ThreadPasswords } from '../passwords/thread-passwords.ts';
 import { LeaseRegistry, leaseKey } from '../threads/lease-registry.ts';
 import type { MemoryRequest } from '../threads/shared-rows.ts';
-import type { Sampler } from '../tracing/sampler.ts';
 import { ThreadTracer } from '../tracing/thread-tracer.ts';
-import type { PoolDeps } from '../upstreams/pool-deps.ts';
 import { poolLayout } from '../upstreams/pool-memory.ts';
 import { ThreadMirrorGate } from '../upstreams/thread-mirror-gate.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../upstreams/upstream-pool.ts';
 import { type LeaseSource, NeedsSharedMemory, OutOfSharedMemory } from './generation-builder.ts';
-import type { LeaseMemory, OpenLease } from './lease-memory.ts';
-import type { MainThreadReplies, MainThreadRequest } from './main-thread-requests.ts';
+import type { LeaseMemory, LeaseThreadDeps, OpenLease } from './lease-deps.ts';
 import { openAccessLog } from './open-access-log.ts';
 import { openCache } from './open-cache.ts';
 import { openConcurrencyLimiter, openRateLimiter } from './open-limiters.ts';
-import type { MessageFromWorker } from './worker-messages.ts';
-
-/** Dependencies of a thread's leases. */
-export interface LeaseThreadDeps {
-	/** The thread's row in shared memory. */
-	readonly index: number;
-	/** Number of rows in shared memory: one for each thread, whether or not it is running. */
-	readonly rowCount: number;
-	/** Number of threads that serve requests. */
-	readonly threadCount: number;
-	readonly accessLogs: AccessLogDeps;
-	readonly pools: PoolDeps;
-	sendMessage(message: MessageFromWorker): void;
-	/** Sends a request to the main thread and resolves to the reply. */
-	askMainThread<Q extends MainThreadRequest>(question: Q): Promise<MainThreadReplies[Q['about']]>;
-	/** Returns the destination of an access log's batches. */
-	batchPort(sink: string): AccessPort;
-	/** The thread's row of counters. */
-	readonly counters: Float64Array;
-	/** The thread's counters of modules' events. */
-	readonly moduleCounters: ModuleCounters;
-	/** Decides which requests are traced. Their spans go to `spanPort`. */
-	readonly sampler: Sampler;
-	readonly spanPort: BatchPort;
-}
 
 /** Provides leases on one thread. */
 export class ThreadLeases implements LeaseSource {

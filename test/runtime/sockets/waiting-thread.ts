@@ -7,10 +7,11 @@ import { connect, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
 import { ThreadVitals } from '../../../runtime/metrics/thread-vitals.ts';
+import { createListeningSocket } from '../../../runtime/sockets/create-listening-socket.ts';
 import { DirectListeningSocket } from '../../../runtime/sockets/direct-listening-socket.ts';
 import type { AcceptedSocket, DirectSocket } from '../../../runtime/sockets/direct-socket.ts';
 import { isDirectIo, setIoMode } from '../../../runtime/sockets/io-mode.ts';
-import { createListeningSocket, type ListeningOwner } from '../../../runtime/sockets/listening-socket.ts';
+import type { ListeningOwner } from '../../../runtime/sockets/listening-socket.ts';
 import { threadPoller } from '../../../runtime/sockets/socket-poller.ts';
 import { until } from '../../harness.ts';
 
