@@ -87,7 +87,7 @@ export class ChannelRuns {
 		this.#functions.ossl_quic_set_override_now_cb(listener, this.#clockPointer, this.#timePointer);
 	}
 
-	/** Sets the time of all connections. Must be called before each run. Returns `performance.now()`. */
+	/** Sets the time of all connections. Must be called before each run and before a connection is closed. Returns `performance.now()`. */
 	updateTime(): number {
 		const now = performance.now();
 		this.time = Math.floor((now + this.#clockOffset) * NANOSECONDS_PER_MILLISECOND);

@@ -392,6 +392,8 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	}
 
 	#shutDown(code: number, flushes: boolean): void {
+		// OpenSSL sends CONNECTION_CLOSE only within a period that begins now. If no connection has run for a while, its time is old.
+		this.thread.channelRuns?.updateTime();
 		shutDownConnection(this.thread, this.#connection, code, flushes);
 		if (askCloseInfo(this.thread, this.#connection)) this.isClosing = true;
 		this.#takeDatagrams();

@@ -5,7 +5,7 @@
 import * as assert from 'uvu/assert';
 import { H3_ERROR } from '../../../../runtime/protocols/http3/http3-codes.ts';
 import type { QuicConnection } from '../../../../runtime/sockets/quic/quic-connection.ts';
-import { until } from '../../../harness.ts';
+import { until, waitForClock } from '../../../harness.ts';
 import { type FrameServer, headers, openControlStream, response, serve } from './frames.ts';
 import { http3Suite } from './http3-suite.ts';
 import { connect, type QuicClient } from './quic-client.ts';
@@ -94,6 +94,19 @@ test('with nothing on its way, a connection ends right after its last GOAWAY', a
 	// One second passes between the two GOAWAY frames. If the server waited in vain for its data to be acknowledged, three or ten
 	// seconds more would pass.
 	assert.ok(elapsedMs < 3900, `${elapsedMs} ms`);
+});
+
+test('a client learns that a connection is closed that has been idle for a while', async () => {
+	const server = await start(x => {
+		x.response.body = 'short';
+	});
+	const idle = await client(server.port);
+	await response(idle, idle.open().write(headers(), true));
+	// Longer than three times the probe timeout, for which OpenSSL remembers that it is closing a connection.
+	await waitForClock(1000);
+	const [connection] = [...server.protocol.closable()];
+	connection!.giveWay();
+	assert.equal(await idle.end(), { code: H3_ERROR.none, transport: false, byServer: true });
 });
 
 test('a client that is gone does not hold up the end for long', async () => {
