@@ -5,7 +5,7 @@
  */
 import type { CachedHead } from '../../compiler/exchange/response-cache.ts';
 import { compileSelection, type EntryPredicate, type PurgeSelection } from '../cache/purging.ts';
-import type { Cluster } from './cluster.ts';
+import type { RedisAccess } from './redis-access.ts';
 import { entriesOf, fieldOf, purgeSelectionOf, purgeStreamKey, type StreamEntry } from './shared-purges.ts';
 
 /** Maximum number of entries in one read. */
@@ -22,13 +22,13 @@ interface Purge {
 }
 
 export class PurgeHistory {
-	readonly #cluster: Cluster;
+	readonly #redis: RedisAccess;
 	/** The known purges, in the order of the stream in which Redis lists them. */
 	#purges: Purge[] = [];
 	#reading: Promise<void> = Promise.resolve();
 
-	constructor(cluster: Cluster) {
-		this.#cluster = cluster;
+	constructor(redis: RedisAccess) {
+		this.#redis = redis;
 	}
 
 	/** Resolves once the history contains the entry `id` of the stream, if it still exists. Rejects with ClusterError. */
@@ -61,8 +61,8 @@ export class PurgeHistory {
 	async #readNewEntries(): Promise<void> {
 		for (;;) {
 			const lastId = this.#purges.at(-1)?.id;
-			const args = ['XRANGE', purgeStreamKey(this.#cluster), lastId ?? '-', '+', 'COUNT', String(READ_ENTRIES)];
-			const entries = entriesOf(await this.#cluster.sendCommand(args));
+			const args = ['XRANGE', purgeStreamKey(this.#redis), lastId ?? '-', '+', 'COUNT', String(READ_ENTRIES)];
+			const entries = entriesOf(await this.#redis.sendCommand(args));
 			// If the last known entry is gone, entries after it may be gone as well, or belong to another stream.
 			if (lastId !== undefined && entries[0]?.id !== lastId) {
 				this.#purges = [];
@@ -76,7 +76,7 @@ export class PurgeHistory {
 	}
 
 	#purgeOf(entry: StreamEntry): Purge {
-		const selection = purgeSelectionOf(fieldOf(entry, 'selection'), this.#cluster.sealedValues);
+		const selection = purgeSelectionOf(fieldOf(entry, 'selection'), this.#redis.sealedValues);
 		return { id: entry.id, selection, selects: undefined };
 	}
 }

@@ -4,8 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FetchOutcome } from '../../compiler/exchange/response-cache.ts';
-import type { Cluster } from './cluster.ts';
-import type { WaitingConnection } from './redis-access.ts';
+import type { RedisAccess, WaitingConnection } from './redis-access.ts';
 import type { RedisReply } from './redis-connection.ts';
 import { entriesOf, fieldOf, isEarlyEmptyAnswer, READ_BLOCK_MS } from './shared-purges.ts';
 
@@ -33,7 +32,7 @@ export interface PreparedWait {
 type OutcomeListener = (outcome: WaitOutcome, recordedAt: number) => void;
 
 export class ResponseMailbox {
-	readonly #cluster: Cluster;
+	readonly #redis: RedisAccess;
 	/** Name of this process's mailbox in Redis. */
 	readonly key: string;
 	readonly #listenersByLease = new Map<string, Set<OutcomeListener>>();
@@ -43,8 +42,8 @@ export class ResponseMailbox {
 	#isReading = false;
 	#isClosed = false;
 
-	constructor(cluster: Cluster, key: string) {
-		this.#cluster = cluster;
+	constructor(redis: RedisAccess, key: string) {
+		this.#redis = redis;
 		this.key = key;
 	}
 
@@ -100,7 +99,7 @@ export class ResponseMailbox {
 	async #read(): Promise<void> {
 		this.#isReading = true;
 		try {
-			this.#connection ??= await this.#cluster.openConnection();
+			this.#connection ??= await this.#redis.openConnection();
 			if (this.#isClosed) this.#connection.close();
 			while (this.#waitCount > 0 && !this.#isClosed) {
 				const args = ['XREAD', 'COUNT', '1000', 'BLOCK', String(READ_BLOCK_MS), 'STREAMS', this.key, this.#lastId];

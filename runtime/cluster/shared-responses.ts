@@ -9,7 +9,7 @@
  * sure that it knows all purges in Redis, and ignores the response if a purge after its position selects it. A purge therefore
  * affects all responses that were requested before it, even if they are stored after it.
  */
-import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { isStream } from '../../compiler/exchange/body.ts';
 import type {
 	CachedHead,
@@ -19,167 +19,42 @@ import type {
 	RequestedUrl,
 } from '../../compiler/exchange/response-cache.ts';
 import type { ClusterConsultation, FetchResult } from '../cache/cluster-messages.ts';
-import { urlText } from '../cache/key-hash.ts';
 import { LockLost } from '../cache/memory-lock.ts';
 import { compileSelection } from '../cache/purging.ts';
 import { waitAtMost } from '../cache/request-coalescer.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
-import type { Cluster } from './cluster.ts';
 import { ClusterError } from './cluster-error.ts';
-import { OutageLog } from './outage-log.ts';
 import { PurgeHistory } from './purge-history.ts';
+import type { RedisAccess } from './redis-access.ts';
 import { withinLimit } from './redis-client.ts';
-import type { RedisReply } from './redis-connection.ts';
-import { RedisScript } from './redis-script.ts';
+import {
+	BACKGROUND_TIMEOUT_MS,
+	type ConsultReply,
+	MAX_RENEWAL_MS,
+	releaseLease,
+	removeUrl,
+	renewLease,
+	sendConsultation,
+	storeResponse,
+} from './response-commands.ts';
 import { ResponseLoader } from './response-loader.ts';
 import { ResponseMailbox } from './response-mailbox.ts';
+import { type KeyNames, ResponseNames } from './response-names.ts';
 import type { SealedValues } from './sealed-values.ts';
-import { purgeStreamKey, type SharedPurges } from './shared-purges.ts';
+import type { SharedPurges } from './shared-purges.ts';
 import { decodeRecord, encodeRecord, type SharedRecord } from './shared-record.ts';
+import { SharingAvailability, type SharingLog } from './sharing-availability.ts';
 
-/** Milliseconds after which a lease expires if its holder does not renew it, and milliseconds between renewals. */
-const LEASE_MS = 3000;
+/** Milliseconds between renewals of a lease. */
 const RENEWAL_INTERVAL_MS = 1000;
-/** Maximum milliseconds for which a lease is renewed. No request waits for longer. */
-const MAX_RENEWAL_MS = 60_000;
 /** Milliseconds after the expiry of a lease before a waiting machine tries to take it. */
 const EXTRA_EXPIRY_MS = 20;
-/** Milliseconds for which machines do not wait for each other's fetches of a key after its response could not be shared. */
-const UNSHARED_MS = 10_000;
-/** Milliseconds between attempts to reach Redis after a command has failed. No request waits for these attempts. */
-const PROBE_INTERVAL_MS = 500;
-const SHARING_MESSAGES = {
-	lost: 'responses are not shared, because Redis does not answer; each machine uses its own cache',
-	regained: 'responses are shared again',
-};
-/**
- * Maximum number of stored responses per key. There is a maximum because clients choose the request fields that select a response.
- */
-const MAX_VARIANTS = 8;
-/** Milliseconds after which Redis deletes the notifications to a process that no longer reads them. */
-const MAILBOX_LIFETIME_MS = 60_000;
-/** Maximum milliseconds of a command that no request waits for. */
-const BACKGROUND_TIMEOUT_MS = 2000;
 /**
  * Maximum number of consultations of one request that find responses but load none, because they are purged, invalidated or not
  * readable, or that find the lease of a fetch which is ending in this process.
  */
 const MAX_FUTILE_ATTEMPTS = 3;
-/** Bytes of names in Redis that are derived from keys, URLs and variants. */
-const NAME_BYTES = 16;
-
 const ALONE: ClusterAnswer = { outcome: 'alone' };
-
-/** Lua code of a function that notifies the processes that wait for the fetch of a key. */
-const LUA_WAKE = `local function wake(waiters, lease, outcome)
-	for _, mailbox in ipairs(redis.call('SMEMBERS', waiters)) do
-		redis.pcall('XADD', mailbox, 'MAXLEN', '~', '10000', '*', 'lease', lease, 'outcome', outcome)
-		redis.pcall('PEXPIRE', mailbox, ${MAILBOX_LIFETIME_MS})
-	end
-	redis.call('DEL', waiters)
-end
-`;
-
-/** Lua code of a function that extends the lifetime of a key to at least the given milliseconds. */
-const LUA_EXTEND = `local function extend(key, milliseconds)
-	if redis.call('PTTL', key) < milliseconds then redis.call('PEXPIRE', key, milliseconds) end
-end
-`;
-
-/**
- * Lua code of a function that reports whether a lease has the given token. The value of a lease also contains the time at which it
- * was taken.
- */
-const LUA_HOLDS = `local function holds(lease, token)
-	local value = redis.call('GET', lease)
-	return value and string.sub(value, 1, #token + 1) == token .. '|'
-end
-`;
-
-/**
- * Looks for responses, and takes or awaits the lease. `KEYS`: the responses, the lease, the waiting processes, the keys of the
- * URL, and the stream of purges. `ARGV`: the intent, the mailbox of the process, the token of a new lease, the maximum
- * milliseconds to wait for a fetch, and the versions of known responses. Returns the time of Redis in milliseconds, the ID of the
- * last purge, a state, and its data: for `found`, variants and stored values; for `own`, which means that this process has the
- * lease, the ID of the lease; for `wait`, the milliseconds until the lease expires.
- */
-const CONSULT_SCRIPT = new RedisScript(`${LUA_EXTEND}
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local last = redis.call('XREVRANGE', KEYS[5], '+', '-', 'COUNT', '1')[1]
-if not last then return {now, '', 'alone'} end
-local position = last[1]
-local intent = ARGV[1]
-if intent ~= 'reload' then
-	local known = {}
-	for i = 5, #ARGV do known[ARGV[i]] = true end
-	local answer = {now, position, 'found'}
-	local fields = redis.call('HGETALL', KEYS[1])
-	for i = 1, #fields, 2 do
-		local version = string.match(fields[i + 1], '^[^:]+')
-		if not known[version] then
-			answer[#answer + 1] = fields[i]
-			answer[#answer + 1] = fields[i + 1]
-		end
-	end
-	if #answer > 3 then return answer end
-end
-if intent == 'load' then return {now, position, 'alone'} end
-local holder = redis.call('GET', KEYS[2])
-if not holder then
-	redis.call('SET', KEYS[2], ARGV[3] .. '|' .. string.format('%.0f', now), 'PX', ${LEASE_MS})
-	redis.call('SADD', KEYS[4], KEYS[1])
-	extend(KEYS[4], ${MAX_RENEWAL_MS + LEASE_MS})
-	return {now, position, 'lead'}
-end
-if holder == 'private' then return {now, position, 'private'} end
-if holder == 'unshared' then return {now, position, 'alone'} end
-if string.sub(holder, 1, #ARGV[2]) == ARGV[2] then return {now, position, 'own', string.match(holder, '(%d+)|%d+$')} end
-if intent ~= 'join' then return {now, position, 'busy'} end
-if now - tonumber(string.match(holder, '%d+$')) >= tonumber(ARGV[4]) then return {now, position, 'alone'} end
-redis.call('SADD', KEYS[3], ARGV[2])
-extend(KEYS[3], ${MAX_RENEWAL_MS})
-return {now, position, 'wait', redis.call('PTTL', KEYS[2])}`);
-
-/**
- * Stores a response and ends its lease. `KEYS`: the responses, the lease, the waiting processes, and the keys of the URL. `ARGV`: the
- * token of the lease, the variant, the version and the record of the response, and for how many milliseconds it is kept.
- */
-const STORE_SCRIPT = new RedisScript(`${LUA_WAKE}${LUA_EXTEND}${LUA_HOLDS}
-if not holds(KEYS[2], ARGV[1]) then return 0 end
-if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 and redis.call('HLEN', KEYS[1]) >= ${MAX_VARIANTS} then
-	redis.call('HDEL', KEYS[1], redis.call('HKEYS', KEYS[1])[1])
-end
-redis.call('HSET', KEYS[1], ARGV[2], ARGV[3] .. ':' .. ARGV[4])
-extend(KEYS[1], tonumber(ARGV[5]))
-redis.call('SADD', KEYS[4], KEYS[1])
-extend(KEYS[4], tonumber(ARGV[5]))
-redis.call('DEL', KEYS[2])
-wake(KEYS[3], KEYS[2], 'stored')
-return 1`);
-
-/**
- * Ends a lease without a response. `KEYS`: the lease and the waiting processes. `ARGV`: the token of the lease, the outcome, and
- * the reason why machines will not wait for each other for a while, or '' if they will.
- */
-const RELEASE_SCRIPT = new RedisScript(`${LUA_WAKE}${LUA_HOLDS}
-if not holds(KEYS[1], ARGV[1]) then return 0 end
-if ARGV[3] == '' or not redis.pcall('SET', KEYS[1], ARGV[3], 'PX', ${UNSHARED_MS}).ok then redis.call('DEL', KEYS[1]) end
-wake(KEYS[2], KEYS[1], ARGV[2])
-return 1`);
-
-/** Renews a lease. `KEYS`: the lease. `ARGV`: its token. */
-const RENEW_SCRIPT = new RedisScript(`${LUA_HOLDS}
-if not holds(KEYS[1], ARGV[1]) then return 0 end
-return redis.call('PEXPIRE', KEYS[1], ${LEASE_MS})`);
-
-/** Removes the responses of a URL, and ends the leases of fetches that have already begun. `KEYS`: the keys of the URL. */
-const INVALIDATE_SCRIPT = new RedisScript(`${LUA_WAKE}
-for _, key in ipairs(redis.call('SMEMBERS', KEYS[1])) do
-	redis.call('DEL', key, key .. ':lease')
-	wake(key .. ':waiters', key .. ':lease', 'failed')
-end
-return redis.call('DEL', KEYS[1])`);
 
 /** Counters since the process started. */
 export interface SharedResponseCounts {
@@ -200,21 +75,12 @@ export interface SharedResponseCounts {
 	readonly purged: number;
 }
 
-/** The names of the values in Redis that belong to one key of a cache. */
-interface RedisNames {
-	readonly responses: string;
-	readonly lease: string;
-	readonly waiters: string;
-	/** Name of the set that contains the keys of the requested URL. */
-	readonly url: string;
-}
-
 interface Lease {
 	readonly id: number;
 	/** The thread that fetches the response. */
 	readonly thread: number;
 	readonly token: string;
-	readonly names: RedisNames;
+	readonly names: KeyNames;
 	readonly key: string;
 	readonly position: string;
 	/** Milliseconds to add to a time by this machine's clock. The result is the time by the clock of Redis, or slightly earlier. */
@@ -225,34 +91,17 @@ interface Lease {
 	timer: NodeJS.Timeout | undefined;
 }
 
-const CONSULT_STATES = ['found', 'lead', 'wait', 'busy', 'private', 'own', 'alone'] as const;
-
-/** A reply of {@link CONSULT_SCRIPT}. */
-interface ConsultReply {
-	readonly position: string;
-	readonly state: (typeof CONSULT_STATES)[number];
-	/** When Redis replied, in milliseconds since 1970 by its own clock. */
-	readonly redisTime: number;
-	/** The minimum and maximum milliseconds by which Redis' clock may be ahead of this machine's. */
-	readonly minClockOffset: number;
-	readonly maxClockOffset: number;
-	/** For `wait`: milliseconds after which the lease of the other machine expires if it does not renew the lease. */
-	readonly holderMs: number;
-	/** For `found`: alternating variants and stored values. For `own`: the ID of the lease. */
-	readonly rest: readonly Buffer[];
+/** The cluster's Redis, and the maximum milliseconds for which a request waits for it. */
+interface RedisWithLimit extends RedisAccess {
+	readonly timeoutMs: number;
 }
 
 export class SharedResponses {
-	readonly #cluster: Cluster;
+	readonly #cluster: RedisWithLimit;
 	readonly #purges: SharedPurges;
-	readonly #log: (
-		level: 'info' | 'warn' | 'error',
-		message: string,
-		fields: { readonly [name: string]: unknown },
-	) => void;
-	readonly #outageLog: OutageLog;
 	readonly #sealedValues: SealedValues;
-	readonly #nameKey: Buffer;
+	readonly #names: ResponseNames;
+	readonly #availability: SharingAvailability;
 	readonly #history: PurgeHistory;
 	readonly #mailbox: ResponseMailbox;
 	readonly #leases = new Map<number, Lease>();
@@ -261,34 +110,18 @@ export class SharedResponses {
 	/** For each thread number, how many threads with it have ended. A new thread takes over the number of an ended one. */
 	readonly #endCounts = new Map<number, number>();
 	#lastLease = 0;
-	/** True while Redis does not answer. Requests then do not wait for it. */
-	#isAway = false;
-	#probeTimer: NodeJS.Timeout | undefined;
-	/** The last logged reason why a response could not be shared; undefined after a response was stored. */
-	#loggedReason: string | undefined;
 	#isClosed = false;
 	readonly #counts = { found: 0, absent: 0, unavailable: 0, waits: 0, stored: 0, fenced: 0, failed: 0, purged: 0 };
 
 	/** @param key The cluster's key, in base64. */
-	constructor(
-		cluster: Cluster,
-		purges: SharedPurges,
-		sealedValues: SealedValues,
-		key: string,
-		log: (level: 'info' | 'warn' | 'error', message: string, fields: { readonly [name: string]: unknown }) => void,
-	) {
+	constructor(cluster: RedisWithLimit, purges: SharedPurges, sealedValues: SealedValues, key: string, log: SharingLog) {
 		this.#cluster = cluster;
 		this.#purges = purges;
-		this.#log = log;
-		this.#outageLog = new OutageLog(SHARING_MESSAGES, (level, message, fields) =>
-			log(level, message, { address: cluster.address, ...fields }),
-		);
 		this.#sealedValues = sealedValues;
-		this.#nameKey = Buffer.from(
-			hkdfSync('sha256', Buffer.from(key, 'base64'), '', 'svc names of shared responses', 32),
-		);
+		this.#names = new ResponseNames(cluster, key);
 		this.#history = new PurgeHistory(cluster);
 		this.#mailbox = new ResponseMailbox(cluster, cluster.redisKey(`cache:mailbox:${randomBytes(8).toString('hex')}`));
+		this.#availability = new SharingAvailability(cluster, log, () => this.#mailbox.wakeAll());
 	}
 
 	get counts(): SharedResponseCounts {
@@ -296,7 +129,7 @@ export class SharedResponses {
 	}
 
 	get isAvailable(): boolean {
-		return !this.#isAway;
+		return this.#availability.isAvailable;
 	}
 
 	/**
@@ -308,7 +141,7 @@ export class SharedResponses {
 		cache: SharedCache,
 		settings: ClusterTierSettings,
 	): Promise<ClusterAnswer> {
-		const names = this.#namesOf(key, url);
+		const names = this.#names.of(key, url);
 		const startedAt = performance.now();
 		const deadline = startedAt + settings.waitMs;
 		/** Milliseconds for which the request has waited for other fetches. */
@@ -319,7 +152,7 @@ export class SharedResponses {
 		const endCount = this.#endCounts.get(thread);
 		for (let futileAttempts = 0; futileAttempts < MAX_FUTILE_ATTEMPTS; ) {
 			const limitMs = remainingRedisMs();
-			if (this.#isAway || this.#isClosed || limitMs <= 0) {
+			if (!this.#availability.isAvailable || this.#isClosed || limitMs <= 0) {
 				this.#counts.unavailable++;
 				return ALONE;
 			}
@@ -329,7 +162,12 @@ export class SharedResponses {
 			const preparedWait = intent === 'join' ? this.#mailbox.prepare(names.lease) : undefined;
 			try {
 				loader.readEpochs();
-				const reply = await this.#sendConsultation(names, intent, token, settings.waitMs, known, limitMs);
+				const reply = await sendConsultation(
+					this.#cluster,
+					names,
+					{ intent, mailbox: this.#mailbox.key, token, waitMs: settings.waitMs, known },
+					limitMs,
+				);
 				if (reply.state === 'found') {
 					const historyRead = this.#history.readUpTo(reply.position);
 					await withinLimit(historyRead, remainingRedisMs(), 'no answer about purges in time');
@@ -377,7 +215,7 @@ export class SharedResponses {
 			} catch (error) {
 				// If earlier commands have taken most of the time, a missing answer does not mean that Redis is unavailable.
 				const isOutOfTime = error instanceof ClusterError && error.code === 'cluster/unavailable';
-				if (!isOutOfTime || limitMs > this.#cluster.timeoutMs / 2) this.#onFailure(error);
+				if (!isOutOfTime || limitMs > this.#cluster.timeoutMs / 2) this.#availability.onFailure(error);
 				this.#counts.unavailable++;
 				return ALONE;
 			} finally {
@@ -408,7 +246,7 @@ export class SharedResponses {
 				await this.#releaseLease(lease, outcome, response !== undefined);
 		} catch (error) {
 			this.#counts.failed++;
-			this.#onFailure(error);
+			this.#availability.onFailure(error);
 			// Lets the other machines continue if Redis is full and accepts no responses.
 			if (error instanceof ClusterError && error.code === 'cluster/refused')
 				await this.#releaseLease(lease, outcome, true).catch(() => {});
@@ -425,10 +263,10 @@ export class SharedResponses {
 	/** Removes the responses of a URL. If Redis is not available, they are removed as soon as it is. Never rejects. */
 	async invalidateUrl(url: RequestedUrl): Promise<void> {
 		try {
-			if (this.#isAway) throw new ClusterError('cluster/unavailable', 'Redis does not answer');
-			await INVALIDATE_SCRIPT.run(this.#cluster, [this.#urlKeyOf(url)], [], this.#cluster.timeoutMs);
+			if (!this.#availability.isAvailable) throw new ClusterError('cluster/unavailable', 'Redis does not answer');
+			await removeUrl(this.#cluster, this.#names.urlKeyOf(url), this.#cluster.timeoutMs);
 		} catch (error) {
-			this.#onFailure(error);
+			this.#availability.onFailure(error);
 			const { host, path, query } = url;
 			this.#purges.purgeElsewhereLater({ host, path: query === undefined ? path : `${path}?${query}` });
 		}
@@ -436,52 +274,23 @@ export class SharedResponses {
 
 	/** Removes the responses of a key, which the origin has shown to be obsolete. */
 	removeKey(key: string): void {
-		if (this.#isAway) return;
-		const { responses } = this.#namesOf(key, { host: '', path: '', query: undefined });
-		this.#cluster.sendCommand(['DEL', responses], BACKGROUND_TIMEOUT_MS).catch(error => this.#onFailure(error));
+		if (!this.#availability.isAvailable) return;
+		const responses = this.#names.responsesOf(key);
+		this.#cluster
+			.sendCommand(['DEL', responses], BACKGROUND_TIMEOUT_MS)
+			.catch(error => this.#availability.onFailure(error));
 	}
 
 	/** Ends all leases of this process, and all its waits for other machines. */
 	async close(): Promise<void> {
 		this.#isClosed = true;
-		clearInterval(this.#probeTimer);
+		this.#availability.close();
 		this.#mailbox.close();
-		this.#outageLog.close();
 		const results = [...this.#leases.keys()].map(
 			leaseId => ({ leaseId, outcome: 'failed', stored: undefined }) as const,
 		);
-		if (this.#isAway) for (const { timer } of this.#leases.values()) clearInterval(timer);
+		if (!this.#availability.isAvailable) for (const { timer } of this.#leases.values()) clearInterval(timer);
 		else await Promise.all(results.map(result => this.endFetch(result)));
-	}
-
-	async #sendConsultation(
-		{ responses, lease, waiters, url }: RedisNames,
-		intent: string,
-		token: string,
-		waitMs: number,
-		known: ReadonlySet<string>,
-		limitMs: number,
-	): Promise<ConsultReply> {
-		const keys = [responses, lease, waiters, url, purgeStreamKey(this.#cluster)];
-		const args = [intent, this.#mailbox.key, token, String(waitMs), ...known];
-		const sentAt = Date.now();
-		const reply = await CONSULT_SCRIPT.run(this.#cluster, keys, args, limitMs);
-		const receivedAt = Date.now();
-		const [redisTime, position, stateBytes, ...rest] = (Array.isArray(reply) ? reply : []) as readonly RedisReply[];
-		const state = CONSULT_STATES.find(known => known === String(stateBytes));
-		const [holderMs] = rest;
-		const isRestValid = state === 'wait' ? typeof holderMs === 'number' : rest.every(value => Buffer.isBuffer(value));
-		if (typeof redisTime !== 'number' || !Buffer.isBuffer(position) || state === undefined || !isRestValid)
-			throw new ClusterError('cluster/refused', 'the reply of Redis about responses is not valid', 'invalid reply');
-		return {
-			position: String(position),
-			state,
-			redisTime,
-			minClockOffset: redisTime - receivedAt,
-			maxClockOffset: redisTime - sentAt,
-			holderMs: state === 'wait' ? Math.max(0, holderMs as number) : 0,
-			rest: state === 'wait' ? [] : (rest as readonly Buffer[]),
-		};
 	}
 
 	/**
@@ -491,7 +300,7 @@ export class SharedResponses {
 	 */
 	async #loadResponses(
 		{ rest, maxClockOffset }: ConsultReply,
-		{ responses }: RedisNames,
+		{ responses }: KeyNames,
 		loader: ResponseLoader,
 		known: Set<string>,
 	): Promise<'loaded' | 'overtaken' | 'unusable'> {
@@ -524,15 +333,13 @@ export class SharedResponses {
 	#keepLease(lease: Lease): void {
 		this.#leases.set(lease.id, lease);
 		lease.timer = setInterval(() => {
-			if (this.#isAway) return;
+			if (!this.#availability.isAvailable) return;
 			if (performance.now() - lease.takenAt > MAX_RENEWAL_MS) {
 				clearInterval(lease.timer);
 				this.#leases.delete(lease.id);
 				return;
 			}
-			RENEW_SCRIPT.run(this.#cluster, [lease.names.lease], [lease.token], BACKGROUND_TIMEOUT_MS).catch(error =>
-				this.#onFailure(error),
-			);
+			renewLease(this.#cluster, lease.names, lease.token).catch(error => this.#availability.onFailure(error));
 		}, RENEWAL_INTERVAL_MS).unref();
 	}
 
@@ -567,7 +374,7 @@ export class SharedResponses {
 	): Promise<boolean> {
 		const keepMs = Math.min(settings.keepMs, usableMs(head));
 		if (body === undefined || keepMs <= 0 || body.byteLength > settings.maxBytes) return false;
-		const variant = this.#deriveName(`variant ${head.selecting.join('\n')}`);
+		const variant = this.#names.variantOf(head);
 		const sharedHead = { ...head, storedAt: head.storedAt + clockOffset };
 		const record = await encodeRecord(
 			{ head: sharedHead, position, body },
@@ -575,12 +382,10 @@ export class SharedResponses {
 			this.#sealedValues,
 		);
 		if (record.byteLength > settings.maxBytes) return false;
-		const keys = [names.responses, names.lease, names.waiters, names.url];
-		const args = [token, variant, randomBytes(8).toString('hex'), record, String(Math.ceil(keepMs))];
-		const isAccepted = (await STORE_SCRIPT.run(this.#cluster, keys, args, BACKGROUND_TIMEOUT_MS)) === 1;
+		const isAccepted = await storeResponse(this.#cluster, names, token, { variant, record, keepMs });
 		if (isAccepted) this.#counts.stored++;
 		else this.#counts.fenced++;
-		this.#loggedReason = undefined;
+		this.#availability.onStored();
 		return true;
 	}
 
@@ -588,66 +393,7 @@ export class SharedResponses {
 	async #releaseLease({ names, token }: Lease, outcome: FetchOutcome, isUnshared: boolean): Promise<void> {
 		const [notifiedOutcome, reason] =
 			outcome === 'private' ? ['private', 'private'] : isUnshared ? ['failed', 'unshared'] : ['failed', ''];
-		await RELEASE_SCRIPT.run(
-			this.#cluster,
-			[names.lease, names.waiters],
-			[token, notifiedOutcome, reason],
-			BACKGROUND_TIMEOUT_MS,
-		);
-	}
-
-	/** Handles a failed command. If Redis did not answer, requests proceed without Redis until it answers again. */
-	#onFailure(error: unknown): void {
-		if (this.#isClosed) return;
-		if (!(error instanceof ClusterError)) {
-			const { message } = error as Error;
-			if (this.#hasNewReason(message)) this.#log('error', `sharing responses failed: ${message}`, {});
-			return;
-		}
-		if (this.#isAway) return;
-		if (error.code === 'cluster/refused') {
-			const { message, reply } = error;
-			const fields = { address: this.#cluster.address, cause: message };
-			if (this.#hasNewReason(reply)) this.#log('warn', 'responses are not shared', fields);
-			return;
-		}
-		this.#isAway = true;
-		this.#mailbox.wakeAll();
-		this.#outageLog.onLost(error.message);
-		this.#probeTimer = setInterval(() => void this.#probe(), PROBE_INTERVAL_MS).unref();
-	}
-
-	/** Reports whether a failure differs from the one that was logged last. Each request can cause one, so repetitions are not logged. */
-	#hasNewReason(reason: string | undefined): boolean {
-		if (this.#loggedReason === reason) return false;
-		this.#loggedReason = reason;
-		return true;
-	}
-
-	async #probe(): Promise<void> {
-		try {
-			await this.#cluster.sendCommand(['PING']);
-		} catch {
-			return;
-		}
-		if (!this.#isAway || this.#isClosed) return;
-		this.#isAway = false;
-		clearInterval(this.#probeTimer);
-		this.#outageLog.onAvailable();
-	}
-
-	#namesOf(key: string, url: RequestedUrl): RedisNames {
-		const responses = this.#cluster.redisKey(`cache:${this.#deriveName(`key ${key}`)}`);
-		return { responses, lease: `${responses}:lease`, waiters: `${responses}:waiters`, url: this.#urlKeyOf(url) };
-	}
-
-	#urlKeyOf({ host, path, query }: RequestedUrl): string {
-		return this.#cluster.redisKey(`cache:url:${this.#deriveName(`url ${urlText(host, path, query)}`)}`);
-	}
-
-	/** Returns a name that reveals nothing about the text without the cluster's key, because URLs and fields may contain secrets. */
-	#deriveName(text: string): string {
-		return createHmac('sha256', this.#nameKey).update(text).digest().subarray(0, NAME_BYTES).toString('base64url');
+		await releaseLease(this.#cluster, names, token, notifiedOutcome, reason);
 	}
 }
 
