@@ -1,5 +1,5 @@
 /**
- * A client connection without `net.Socket`, because a stream's overhead per connection, per read and per write exceeds the cost
+ * A connection without `net.Socket`, because a stream's overhead per connection, per read and per write exceeds the cost
  * of a small exchange's system calls. It is read by the thread's poller or by its handle, and written by its handle.
  */
 import type { Socket } from 'node:net';
@@ -396,7 +396,7 @@ export class DirectSocket implements PolledSocket, HandleSocket {
 		};
 		shutdownRequest.oncomplete = status => (status < 0 ? this.destroy(systemError(status, 'shutdown')) : onShutdown());
 		const result = handle.shutdown(shutdownRequest);
-		// If the client has reset the connection, our side need not be closed.
+		// If the peer has reset the connection, our side need not be closed.
 		if (result !== 0) onShutdown();
 	}
 
