@@ -23,38 +23,42 @@ export class InheritedSockets {
 	/** The inherited keys of the listeners that {@link findDeferred} has returned, by the keys in the new configuration. */
 	readonly #inheritedKeys = new Map<string, string>();
 	/** The inherited listeners by canonical keys, in which a host name is replaced by the address to which its sockets are bound. */
-	readonly #listenersByCanonicalKey: ReadonlyMap<string, BequeathedListener>;
-	/** The IP addresses of host names in the new configuration. */
+	readonly #listenersByCanonicalKey: ReadonlyMap<string, readonly BequeathedListener[]>;
+	/** The IP addresses of host names in the new configuration, as they are written in keys. */
 	readonly #addressByName = new Map<string, string>();
+	readonly #addressOfName: (name: string) => Promise<string | undefined>;
 
-	/** @param addressesOf Returns the addresses of listening sockets; see {@link socketAddresses}. */
-	constructor({ listeners, held }: BequeathedSockets, addressesOf = socketAddresses) {
+	/**
+	 * @param addressesOf Returns the addresses of listening sockets; see {@link socketAddresses}.
+	 * @param addressOfName Resolves to the address to which Node binds for a host name; undefined if the name cannot be resolved.
+	 */
+	constructor({ listeners, held }: BequeathedSockets, addressesOf = socketAddresses, addressOfName = lookUp) {
+		this.#addressOfName = addressOfName;
 		this.#listenersByKey = new Map(listeners.map(listener => [listener.key, listener]));
 		this.#heldByKey = new Map(held.map(socket => [socket.key, socket]));
 		const named = listeners.filter(({ key }) => hostNameOf(key) !== undefined);
 		const boundAddresses = addressesOf(named.flatMap(({ descriptors }) => descriptors.slice(0, 1)));
-		this.#listenersByCanonicalKey = new Map(
-			listeners.map(listener => {
-				const { key, descriptors } = listener;
-				const boundAddress = boundAddresses.get(descriptors[0]!);
-				return [canonicalKey(boundAddress === undefined ? key : `${networkOf(key)}/${boundAddress}`), listener];
-			}),
-		);
+		this.#listenersByCanonicalKey = Map.groupBy(listeners, ({ key, descriptors }) => {
+			const boundAddress = boundAddresses.get(descriptors[0]!);
+			return canonicalKey(boundAddress === undefined ? key : `${networkOf(key)}/${boundAddress}`);
+		});
 	}
 
 	/**
-	 * Resolves the host names among the addresses of the new configuration, so that {@link findDeferred} finds the sockets for
+	 * Resolves host names among the addresses of the new configuration, so that {@link findDeferred} finds the sockets for
 	 * `127.0.0.1` if the predecessor's address was `localhost`, and the reverse. A name that cannot be resolved is omitted: binding it
-	 * will fail.
+	 * will fail. Names whose address cannot matter are not looked up, because a name server that does not answer would delay the
+	 * handover.
 	 */
 	async resolveNames(addresses: readonly ListenerAddress[]): Promise<void> {
-		const names = new Set(addresses.flatMap(({ key }) => hostNameOf(key) ?? []));
+		const ports = new Set([...this.#listenersByKey.values()].map(({ port }) => port));
+		const names = addresses.flatMap(({ key, port }) =>
+			ports.has(port) && !this.#listenersByKey.has(key) ? (hostNameOf(key) ?? []) : [],
+		);
 		await Promise.all(
-			[...names].map(async name => {
-				const results = await lookup(name, { all: true }).catch(() => []);
-				// Node binds to the first address that is not link-local, if there is one.
-				const result = results.find(({ address }) => !LINK_LOCAL.test(address)) ?? results[0];
-				if (result) this.#addressByName.set(name, result.family === 6 ? `[${result.address}]` : result.address);
+			[...new Set(names)].map(async name => {
+				const address = await this.#addressOfName(name);
+				if (address !== undefined) this.#addressByName.set(name, address);
 			}),
 		);
 	}
@@ -90,18 +94,15 @@ export class InheritedSockets {
 		return undefined;
 	}
 
-	/**
-	 * Returns the listener with this key; otherwise, one for the same address. Returns undefined if another key uses its sockets already.
-	 */
+	/** Returns the listener with this key; otherwise, one for the same address. Omits those whose sockets another key uses already. */
 	#findListener(key: string): BequeathedListener | undefined {
-		const name = hostNameOf(key);
-		const address = name === undefined ? undefined : this.#addressByName.get(name);
-		const keyByAddress = address === undefined ? key : key.replace(name!, () => address);
-		const listener = this.#listenersByKey.get(key) ?? this.#listenersByCanonicalKey.get(canonicalKey(keyByAddress));
-		const isUsed = [...this.#inheritedKeys].some(
-			([otherKey, inheritedKey]) => otherKey !== key && inheritedKey === listener?.key,
-		);
-		return isUsed ? undefined : listener;
+		const usedKeys = new Set<string>();
+		for (const [otherKey, inheritedKey] of this.#inheritedKeys) if (otherKey !== key) usedKeys.add(inheritedKey);
+		const address = this.#addressByName.get(hostNameOf(key) ?? '');
+		return [
+			this.#listenersByKey.get(key),
+			...(this.#listenersByCanonicalKey.get(canonicalKey(key, address)) ?? []),
+		].find(listener => listener !== undefined && !usedKeys.has(listener.key));
 	}
 
 	/** Returns the inherited socket with this listener key, among those that the main thread holds. */
@@ -138,10 +139,21 @@ function hostNameOf(key: string): string | undefined {
 	return host === undefined || host === '' || host.startsWith('[') || isIP(host) !== 0 ? undefined : host;
 }
 
-/** Returns the key that stands for all ways to write an address: `tcp/[::]:80` for `tcp/:80`. Host names are not resolved. */
-function canonicalKey(key: string): string {
-	const [, network, host, port] = TCP_KEY.exec(key) ?? [];
-	if (host === undefined) return key;
+/** Looks up the address to which Node binds for a host name: the first that is not link-local, if there is one. */
+async function lookUp(name: string): Promise<string | undefined> {
+	const results = await lookup(name, { all: true }).catch(() => []);
+	const result = results.find(({ address }) => !LINK_LOCAL.test(address)) ?? results[0];
+	return result?.family === 6 ? `[${result.address}]` : result?.address;
+}
+
+/**
+ * Returns the key that stands for all ways to write an address: `tcp/[::]:80` for `tcp/:80`.
+ * @param address Replaces the key's host; without it, a host name is not resolved.
+ */
+function canonicalKey(key: string, address?: string): string {
+	const [, network, ownHost, port] = TCP_KEY.exec(key) ?? [];
+	if (ownHost === undefined) return key;
+	const host = address ?? ownHost;
 	const ip = host.startsWith('[') ? parseIp(host.slice(1, -1)) : undefined;
 	const canonicalHost = ip ? `[${formatIp(ip)}]` : host.toLowerCase() || '[::]';
 	return `${network}/${canonicalHost}:${port}`;

@@ -73,6 +73,46 @@ inherited(
 	},
 );
 
+inherited('a host name that is also a part of its key is replaced by its address', async () => {
+	const sockets = new InheritedSockets(
+		{ listeners: [{ key: 'tcp/127.0.0.1:80', port: 80, descriptors: [0] }], held: [], passed: [] },
+		() => new Map(),
+		async () => '127.0.0.1',
+	);
+	await sockets.resolveNames([addressOf('tcp/tcp:80')]);
+	assert.equal(find(sockets, 'tcp/tcp:80'), [0]);
+});
+
+inherited('host names that keep their sockets, or whose port is new, are not looked up', async () => {
+	const lookedUp: string[] = [];
+	const sockets = new InheritedSockets(
+		{ listeners: [{ key: 'tcp/same.internal:80', port: 80, descriptors: [0] }], held: [], passed: [] },
+		() => new Map([[0, '127.0.0.1:80']]),
+		async name => {
+			lookedUp.push(name);
+			return '127.0.0.1';
+		},
+	);
+	const addresses = ['tcp/same.internal:80', 'tcp/new.internal:80'].map(addressOf);
+	await sockets.resolveNames([...addresses, { ...addressOf('tcp/other.internal:81'), port: 81 }]);
+	assert.equal(lookedUp, ['new.internal']);
+	assert.equal(find(sockets, 'tcp/same.internal:80'), [0]);
+});
+
+inherited(
+	'if several listeners have the same address, each keeps its sockets or gets those of another one',
+	async () => {
+		const sockets = socketsOf('tcp/localhost:80', 'tcp/127.0.0.1:80');
+		const keys = ['tcp/LOCALHOST:80', 'tcp/127.0.0.1:80'];
+		await sockets.resolveNames(keys.map(addressOf));
+		assert.equal(
+			keys.map(key => find(sockets, key)),
+			[[0], [1]],
+		);
+		assert.equal(sockets.unusedKeys(new Set([...keys, 'unix//run/a'])), []);
+	},
+);
+
 inherited('a name that cannot be resolved gets no sockets', async () => {
 	const sockets = socketsOf('tcp/127.0.0.1:80');
 	await sockets.resolveNames([addressOf('tcp/unknown.invalid:80')]);
