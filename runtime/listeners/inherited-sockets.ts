@@ -4,7 +4,7 @@
  * successor binds no sockets of its own.
  */
 import { lookup } from 'node:dns/promises';
-import { closeSync } from 'node:fs';
+import { closeSync, fstatSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { formatIp, parseIp } from '../../compiler/exchange/ip-address.ts';
 import {
@@ -27,15 +27,22 @@ export class InheritedSockets {
 	/** The IP addresses of host names in the new configuration, as they are written in keys. */
 	readonly #addressByName = new Map<string, string>();
 	readonly #addressOfName: (name: string) => Promise<string | undefined>;
+	/** The keys of the inherited listeners whose sockets a service manager has passed. */
+	readonly #passedKeys: ReadonlySet<string>;
 
 	/**
 	 * @param addressesOf Returns the addresses of listening sockets; see {@link socketAddresses}.
 	 * @param addressOfName Resolves to the address to which Node binds for a host name; undefined if the name cannot be resolved.
 	 */
-	constructor({ listeners, held }: BequeathedSockets, addressesOf = socketAddresses, addressOfName = lookUp) {
+	constructor({ listeners, held, passed }: BequeathedSockets, addressesOf = socketAddresses, addressOfName = lookUp) {
 		this.#addressOfName = addressOfName;
 		this.#listenersByKey = new Map(listeners.map(listener => [listener.key, listener]));
 		this.#heldByKey = new Map(held.map(socket => [socket.key, socket]));
+		const passedInodes = new Set(passed.map(({ descriptor }) => fstatSync(descriptor).ino));
+		const passedListeners = listeners.filter(
+			({ descriptors }) => passedInodes.size > 0 && descriptors.some(number => passedInodes.has(fstatSync(number).ino)),
+		);
+		this.#passedKeys = new Set(passedListeners.map(({ key }) => key));
 		const named = listeners.filter(({ key }) => hostNameOf(key) !== undefined);
 		const boundAddresses = addressesOf(named.flatMap(({ descriptors }) => descriptors.slice(0, 1)));
 		this.#listenersByCanonicalKey = Map.groupBy(listeners, ({ key, descriptors }) => {
@@ -99,10 +106,12 @@ export class InheritedSockets {
 		const usedKeys = new Set<string>();
 		for (const [otherKey, inheritedKey] of this.#inheritedKeys) if (otherKey !== key) usedKeys.add(inheritedKey);
 		const address = this.#addressByName.get(hostNameOf(key) ?? '');
-		return [
-			this.#listenersByKey.get(key),
-			...(this.#listenersByCanonicalKey.get(canonicalKey(key, address)) ?? []),
-		].find(listener => listener !== undefined && !usedKeys.has(listener.key));
+		const sameAddress = this.#listenersByCanonicalKey.get(canonicalKey(key, address)) ?? [];
+		// A process that is started by the service manager does not serve host names with passed sockets, so no successor does.
+		const usable = address === undefined ? sameAddress : sameAddress.filter(one => !this.#passedKeys.has(one.key));
+		return [this.#listenersByKey.get(key), ...usable].find(
+			listener => listener !== undefined && !usedKeys.has(listener.key),
+		);
 	}
 
 	/** Returns the inherited socket with this listener key, among those that the main thread holds. */

@@ -113,6 +113,17 @@ inherited(
 	},
 );
 
+inherited('a host name does not get a socket that a service manager has passed', async () => {
+	const sockets = new InheritedSockets({
+		listeners: [{ key: 'tcp/127.0.0.1:80', port: 80, descriptors: [0] }],
+		held: [],
+		passed: [{ number: 3, name: 'web', descriptor: 0 }],
+	});
+	await sockets.resolveNames([addressOf('tcp/localhost:80')]);
+	assert.is(find(sockets, 'tcp/localhost:80'), 'none');
+	assert.equal(find(sockets, 'tcp/127.0.0.1:80'), [0]);
+});
+
 inherited('a name that cannot be resolved gets no sockets', async () => {
 	const sockets = socketsOf('tcp/127.0.0.1:80');
 	await sockets.resolveNames([addressOf('tcp/unknown.invalid:80')]);
