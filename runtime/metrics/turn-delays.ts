@@ -19,7 +19,7 @@ export class TurnDelays implements WaitObserver {
 	#startedAt = performance.now();
 	/** For how many milliseconds the event loop had waited at {@link #startedAt}. */
 	#idleTime = performance.nodeTiming.idleTime;
-	/** True if the poller has waited since the event loop has. */
+	/** True if the poller has waited in this turn, so that the event loop has not waited since {@link #startedAt}. */
 	#hasOwnWait = false;
 
 	/** Starts measuring. Neither keeps the thread alive nor wakes it up. */

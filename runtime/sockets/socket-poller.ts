@@ -30,7 +30,7 @@ export interface PolledSocket {
 
 type SystemCall = (...values: (number | bigint)[]) => number;
 
-/** Is told of each time that the poller waits in place of the event loop, which Node takes for being busy. */
+/** Observes when the poller waits in place of the event loop. Node counts this time as busy. */
 export interface WaitObserver {
 	/** Called before the poller waits. */
 	onWait(): void;
@@ -446,7 +446,7 @@ export function threadPoller(): SocketPoller | undefined {
 	return sharedPoller?.isProven && !isDisabled ? sharedPoller : undefined;
 }
 
-/** Tells the observer, from now on, of the waits of this thread's poller. */
+/** Makes this thread's poller report its waits to an observer from now on. */
 export function observeWaits(observer: WaitObserver): void {
 	waitObserver = observer;
 }

@@ -48,7 +48,7 @@ waits('events that arrive one after another are reported without turns of the ev
 	});
 });
 
-waits('so they are while delays of the event loop are recorded', async () => {
+waits('events are also reported without turns of the event loop while its delays are recorded', async () => {
 	await withThread(async thread => {
 		const ask = await thread.connect();
 		assert.is(await ask('record'), 'recording');
