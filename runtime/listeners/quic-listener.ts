@@ -15,9 +15,10 @@ import { QuicEndpoint, type QuicEndpointOwner } from '../sockets/quic/quic-endpo
 import { quicSupport } from '../sockets/quic/quic-library.ts';
 import type { QuicLimits } from '../sockets/quic/quic-limits.ts';
 import type { HandshakeResult, QuicRefusal } from '../sockets/quic/quic-results.ts';
-import { quicThread, waitForPoller } from '../sockets/quic/quic-thread.ts';
+import { joinQuicPeers, quicThread, waitForPoller } from '../sockets/quic/quic-thread.ts';
 import type { QuicCertificateChoice, QuicHello } from '../sockets/quic/quic-tls.ts';
 import type { HandshakeAlert } from '../sockets/quic/server-handshake.ts';
+import { PEER_CHANNEL_SLOTS, PEER_ROW_SLOTS } from '../sockets/quic/thread-peers.ts';
 import type { UdpAddress } from '../sockets/quic/udp-socket.ts';
 import { clientKey } from '../threads/client-counts.ts';
 import type { ConnectionTerms } from '../tls/connection-terms.ts';
@@ -78,6 +79,28 @@ export function createQuicListener(...args: ConstructorParameters<typeof QuicLis
 /** Resolves when HTTP/3 listeners can be created. */
 export function waitForQuic(): Promise<void> {
 	return waitForPoller();
+}
+
+/**
+ * Lets this thread receive datagrams of its connections that the kernel gives to other threads, and pass on those of other threads.
+ * {@link waitForQuic} must have resolved.
+ * @param row The thread's row in shared memory, one of `rowCount`.
+ * @param takeMemory Resolves to memory with so many Int32 values for each row, and so many after all rows.
+ */
+export async function joinQuicThreads(
+	row: number,
+	rowCount: number,
+	takeMemory: (slotCount: number, commonCount: number) => Promise<SharedArrayBuffer>,
+): Promise<void> {
+	if (quicSupport().library === undefined) return;
+	let memory: SharedArrayBuffer;
+	try {
+		memory = await takeMemory(PEER_ROW_SLOTS, PEER_CHANNEL_SLOTS * rowCount);
+	} catch {
+		// There is too little memory. HTTP/3 works without it, except for clients whose ports change.
+		return;
+	}
+	joinQuicPeers(memory, rowCount, row);
 }
 
 /** Returns what the machine lacks for HTTP/3; undefined if it lacks nothing. */
@@ -287,6 +310,10 @@ export class QuicListener implements QuicEndpointOwner, ThreadTlsListener {
 
 	countDatagrams(received: number, sent: number, lost: number): void {
 		this.#deps.counters.countDatagrams(received, sent, lost);
+	}
+
+	onPortChanged(): void {
+		this.#deps.counters.countPortChange();
 	}
 
 	onConnectionEnded(): void {

@@ -19,7 +19,8 @@ const HANDSHAKE_SLOTS: { readonly [result in HandshakeResult]: number } = {
 	timeout: FIRST_HTTP3_SLOT + 9,
 	failed: FIRST_HTTP3_SLOT + 10,
 };
-const FIRST_CUT_SLOT = FIRST_HTTP3_SLOT + 11;
+const PORT_CHANGES_SLOT = FIRST_HTTP3_SLOT + 11;
+const FIRST_CUT_SLOT = FIRST_HTTP3_SLOT + 12;
 const FIRST_REFUSAL_SLOT: number = FIRST_CUT_SLOT + CUT_REASONS.length;
 
 /** Slot of the gauge of open HTTP/3 connections. */
@@ -40,13 +41,20 @@ export const HTTP3_PLAIN_FAMILIES: readonly [name: string, help: string, type: '
 		'counter',
 		LOST_DATAGRAMS_SLOT,
 	],
+	[
+		'svc_http3_port_changes_total',
+		'Times that an HTTP/3 connection has followed its client to another UDP port.',
+		'counter',
+		PORT_CHANGES_SLOT,
+	],
 ];
 
-/** What the QUIC layer counts: handshakes, rejected datagrams, and datagrams in and out. */
+/** What the QUIC layer counts: handshakes, rejected datagrams, datagrams in and out, and changes of clients' ports. */
 export interface QuicCounters {
 	countHandshake(result: HandshakeResult, resumed: boolean): void;
 	countRefusal(reason: QuicRefusal): void;
 	countDatagrams(received: number, sent: number, lost: number): void;
+	countPortChange(): void;
 }
 
 /** Returns an object that counts in a thread's counter row. */
@@ -80,6 +88,9 @@ export function http3Counters(row: Float64Array): Http3Counters & QuicCounters {
 			row[RECEIVED_DATAGRAMS_SLOT]! += received;
 			row[SENT_DATAGRAMS_SLOT]! += sent;
 			row[LOST_DATAGRAMS_SLOT]! += lost;
+		},
+		countPortChange: () => {
+			row[PORT_CHANGES_SLOT]!++;
 		},
 	};
 }

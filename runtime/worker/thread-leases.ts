@@ -108,13 +108,13 @@ export class ThreadLeases implements LeaseSource {
 	}
 
 	/**
-	 * Returns a listener's memory, with `slotCount` Int32 values for each thread. It is shared by all threads and kept until the
-	 * thread ends.
+	 * Returns a listener's memory, with `slotCount` Int32 values for each thread, and `commonCount` after those. It is shared by all
+	 * threads and kept until the thread ends.
 	 */
-	async listenerMemory(key: string, slotCount: number): Promise<SharedArrayBuffer> {
+	async listenerMemory(key: string, slotCount: number, commonCount = 0): Promise<SharedArrayBuffer> {
 		for (;;) {
 			try {
-				return this.#sharedMemory(`listener ${key}`, { slots: slotCount });
+				return this.#sharedMemory(`listener ${key}`, { slots: slotCount, common: commonCount });
 			} catch (error) {
 				if (!(error instanceof NeedsSharedMemory)) throw error;
 				await this.whenMemoryArrives();

@@ -9,7 +9,7 @@ import type { ListenerAddress } from '../listeners/listener-address.ts';
 import { ListenerGates } from '../listeners/listener-gates.ts';
 import { ListenError, listenError } from '../listeners/port-probe.ts';
 import { protocolLimits } from '../listeners/protocol-limits.ts';
-import { waitForQuic } from '../listeners/quic-listener.ts';
+import { joinQuicThreads, waitForQuic } from '../listeners/quic-listener.ts';
 import { WorkerListener } from '../listeners/worker-listener.ts';
 import { HttpObserver } from '../metrics/http-observer.ts';
 import type { SeriesPages } from '../metrics/series-pages.ts';
@@ -40,8 +40,8 @@ export interface WorkerListenersDeps {
 	readonly seriesPages: SeriesPages;
 	/** Returns the settings and protocols of the generation that is served. */
 	servedParts(): SharedDocumentParts;
-	/** Returns memory that all threads share under a key. */
-	sharedMemory(key: string, slotCount: number): Promise<SharedArrayBuffer>;
+	/** Returns memory that all threads share under a key: a number of slots for each thread, and a number of common ones. */
+	sharedMemory(key: string, slotCount: number, commonCount?: number): Promise<SharedArrayBuffer>;
 	/** Obtains a certificate that a handshake needs. Resolves to true once it has been published. */
 	obtainCertificate(certificate: CertificateRequestedByClient): Promise<boolean>;
 	sendMessage(message: MessageFromWorker): void;
@@ -177,7 +177,7 @@ export class WorkerListeners {
 	}
 
 	async #bind(addresses: readonly ListenerAddress[], shared: SharedDocumentParts): Promise<void> {
-		if (addresses.some(({ http3 }) => http3 !== undefined)) await waitForQuic();
+		if (addresses.some(({ http3 }) => http3 !== undefined)) await this.#prepareQuic();
 		for (const address of addresses) {
 			if (this.#listeners.has(address.key)) continue;
 			const listener = this.#createListener(address, shared);
@@ -239,6 +239,13 @@ export class WorkerListeners {
 			throw listenError(error, address);
 		});
 		if (sockets.length > 0) this.#deps.sendMessage({ type: 'listening', key: address.key, sockets });
+	}
+
+	/** Waits until HTTP/3 can be used, and gets the memory with which threads find each other's HTTP/3 connections. */
+	async #prepareQuic(): Promise<void> {
+		const { row, rows } = this.#deps;
+		await waitForQuic();
+		await joinQuicThreads(row, rows, (slots, common) => this.#deps.sharedMemory('quic connections', slots, common));
 	}
 
 	/** Gets the memory of the handshake counters that all threads of a TLS listener share. */

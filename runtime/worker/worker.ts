@@ -140,7 +140,7 @@ class DataPlaneWorker implements RequestHostThread {
 			maxConnections: maxConnectionsPerThread(descriptorLimit(), threads),
 			seriesPages: this.#seriesPages,
 			servedParts: () => this.#sharedParts,
-			sharedMemory: (key, slots) => this.#leases.listenerMemory(key, slots),
+			sharedMemory: (key, slots, common) => this.#leases.listenerMemory(key, slots, common),
 			obtainCertificate: certificate => this.#mainThread.ask({ about: 'certificate', certificate }),
 			sendMessage,
 			onDrained: () => {

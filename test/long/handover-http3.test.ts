@@ -7,9 +7,10 @@ import path from 'node:path';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, runCommand, type ServerProcess, serve, temporaryFolder, until } from '../harness.ts';
-import { openControlStream, response } from '../runtime/protocols/http3/frames.ts';
+import { frame, openControlStream, response } from '../runtime/protocols/http3/frames.ts';
 import { http3Suite } from '../runtime/protocols/http3/http3-suite.ts';
-import { connect, QuicClient } from '../runtime/protocols/http3/quic-client.ts';
+import { Nat } from '../runtime/protocols/http3/nat.ts';
+import { type ClientStream, connect, QuicClient } from '../runtime/protocols/http3/quic-client.ts';
 import { getRequest, isLeaving, Visitor } from './http3-visitor.ts';
 
 const handover = http3Suite('handover of HTTP/3');
@@ -253,6 +254,53 @@ handover(
 		}
 	},
 );
+
+for (const threads of [2, 1, 3]) {
+	handover(
+		`to ${threads} threads: connections of both processes continue when the ports of their clients change`,
+		async () => {
+			const application = await slowApplication();
+			const nats: Nat[] = [];
+			try {
+				await withServer(application.port, async ({ port, reload }) => {
+					const downloads: { nat: Nat; client: QuicClient; stream: ClientStream; control: ClientStream }[] = [];
+					const open = async (): Promise<void> => {
+						for (let i = 0; i < 6; i++) {
+							const nat = await Nat.start(port);
+							nats.push(nat);
+							const client = await connect(nat.port);
+							const control = openControlStream(client);
+							downloads.push({ nat, client, control, stream: client.open().write(getRequest('/slow'), true) });
+						}
+						await until('the downloads', () => application.open() === downloads.length);
+					};
+					await open();
+					assert.is((await reload('two', threads)).status, 0);
+					await open();
+					for (let round = 0; round < 3; round++) {
+						for (const { nat, control } of downloads) {
+							await nat.rebind();
+							// A frame of a reserved type (RFC 9114 §7.2.8) lets the server notice the port.
+							control.write(frame(0x21));
+						}
+						for (const { nat, client } of downloads) {
+							await client.until('an acknowledgment at the new port', () => nat.receivedCount > 0);
+							assert.is(client.closed, undefined);
+						}
+					}
+					application.finish();
+					for (const { client, stream } of downloads) {
+						assert.is((await response(client, stream)).body, 'begun ended');
+						client.close();
+					}
+				});
+			} finally {
+				for (const nat of nats) nat.close();
+				application.close();
+			}
+		},
+	);
+}
 
 handover('to more threads: all take HTTP/3 connections, which the next process serves to their end', async () => {
 	const application = await slowApplication();

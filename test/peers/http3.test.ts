@@ -152,11 +152,12 @@ const huge = randomBytes(100_000_000);
 let folder = '';
 let server: ServerProcess;
 let port = 0;
+let admin = 0;
 let spki = '';
 
 peers.before(async () => {
 	folder = temporaryFolder();
-	[port] = (await freePorts(1)) as [number];
+	[port, admin] = (await freePorts(2)) as [number, number];
 	const authority = await TestAuthority.make();
 	const { certificate, key } = await authority.issue({ names: ['localhost'] });
 	writeFileSync(path.join(folder, 'c.pem'), certificate);
@@ -175,7 +176,8 @@ peers.before(async () => {
 	writeFileSync(
 		path.join(folder, 'Configfile'),
 		`{
-	admin off
+	admin 127.0.0.1:${admin}
+	metrics
 	auto_https disable_redirects
 	servers {
 		protocols h1 h2 h3
@@ -216,6 +218,12 @@ peers.after(async () => {
 	application.close();
 });
 
+/** Returns how often connections have followed their clients to other ports. */
+async function portChanges(): Promise<number> {
+	const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
+	return Number(/^svc_http3_port_changes_total (\d+)$/m.exec(text)![1]);
+}
+
 /** Runs ngtcp2's client. Returns what it prints. */
 async function runClient(paths: readonly string[], ...options: string[]): Promise<string> {
 	const urls = paths.map(one => `https://localhost:${port}${one}`);
@@ -253,6 +261,22 @@ peers('ngtcp2 downloads and uploads 100 MB', async () => {
 	assert.ok(readFileSync(path.join(folder, 'huge.bin')).equals(huge));
 	await runClient(['/app/hash'], '-q', '-m', 'POST', '-d', path.join(folder, 'huge.bin'), `--download=${folder}`);
 	assert.is(readFileSync(path.join(folder, 'hash'), 'utf8'), createHash('sha256').update(huge).digest('hex'));
+});
+
+peers('ngtcp2 uploads 100 MB while a NAT changes its port', async () => {
+	const before = await portChanges();
+	const rebinding = ['--change-local-addr=200ms', '--nat-rebinding'];
+	const upload = ['-m', 'POST', '-d', path.join(folder, 'site/huge.bin'), `--download=${folder}`];
+	await runClient(['/app/hash'], '-q', ...rebinding, ...upload);
+	assert.is(readFileSync(path.join(folder, 'hash'), 'utf8'), createHash('sha256').update(huge).digest('hex'));
+	assert.is(await portChanges(), before + 1);
+});
+
+peers('ngtcp2 sends a request after a NAT has changed its port', async () => {
+	const before = await portChanges();
+	const output = await runClient(['/echo'], '--change-local-addr=100ms', '--nat-rebinding', '--delay-stream=500ms');
+	assert.match(output, /\[:status: 200\]/);
+	assert.is(await portChanges(), before + 1);
 });
 
 peers('a thousand requests of ten ngtcp2 clients are open at the same time', async () => {

@@ -32,7 +32,8 @@ export class Http3Connection
 	implements ControlledConnection, DataWriter, EngineConnection, QuicConnectionOwner, RequestConnection
 {
 	readonly engine: Http3Engine;
-	readonly info: ConnectionInfo;
+	/** Replaced when the client's port changes. Requests in progress keep the port with which they began. */
+	info: ConnectionInfo;
 	readonly scheme = 'https';
 	readonly protocol = 'HTTP/3.0';
 	readonly resetCodes: ResetCodes = H3_ERROR;
@@ -135,6 +136,10 @@ export class Http3Connection
 		if (excessStreams === 0) this.drain();
 		else if (excessStreams === LIMITS.MAX_LATE_STREAMS) this.#sendLastGoAway();
 		else if (excessStreams === 2 * LIMITS.MAX_LATE_STREAMS) this.#cutOff(H3_ERROR.excessiveLoad, 'made_you_reset');
+	}
+
+	onPortChanged(remotePort: number): void {
+		this.info = { ...this.info, remotePort };
 	}
 
 	onEventsDelivered(): void {

@@ -38,6 +38,8 @@ export interface QuicConnectionOwner {
 	onStreamOpened(stream: QuicStream): void;
 	/** Called after a group of events has been delivered. Data that the owner writes during the call is sent together. */
 	onEventsDelivered(): void;
+	/** Called when the connection uses another port of the peer, because a NAT between the two has changed it. */
+	onPortChanged(remotePort: number): void;
 	/** Called once, when the connection has closed. Its streams can no longer be used. */
 	onClosed(close: QuicClose): void;
 }
@@ -48,6 +50,7 @@ export interface QuicConnection {
 	readonly facts: QuicHandshakeFacts;
 	/** The peer's address, without brackets. IPv4 addresses are not mapped to IPv6. */
 	readonly remoteAddress: string;
+	/** The peer's port. It may change; see {@link QuicConnectionOwner.onPortChanged}. */
 	readonly remotePort: number;
 	readonly localAddress: string;
 	readonly localPort: number;

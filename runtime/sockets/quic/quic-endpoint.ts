@@ -1,7 +1,7 @@
 /**
  * The QUIC connections on one UDP socket of one thread. The kernel selects the socket by the addresses and ports of both ends
- * (SO_REUSEPORT), so all datagrams of a connection reach the same thread as long as its client keeps its address. OpenSSL's
- * server does not support moving a connection to another address anyway.
+ * (SO_REUSEPORT), so all datagrams of a connection reach the same thread as long as its client keeps its address and port. A
+ * connection follows its client to another port (see port-changes.ts), but not to another IP address.
  */
 
 import { performance } from 'node:perf_hooks';
@@ -10,6 +10,7 @@ import { readSocketAddress } from '../socket-address.ts';
 import { ClientShares, COUNT_PERIOD_MS } from './client-shares.ts';
 import type { AddressProof } from './connection-objects.ts';
 import { type DatagramPath, SENT_DATAGRAM_BYTES } from './datagram-memory.ts';
+import type { RelayedDatagram } from './datagram-relay.ts';
 import { DeadlineHeap } from './deadline-heap.ts';
 import type { InternalError } from './internal-error.ts';
 import { createVersionNegotiation } from './packet-header.ts';
@@ -24,6 +25,7 @@ import type { RetryTokens } from './retry-tokens.ts';
 import { DatagramRouter } from './router.ts';
 import type { HandshakeAlert } from './server-handshake.ts';
 import { type SharingEndpoint, SocketSharing } from './socket-sharing.ts';
+import type { PeerEndpoint } from './thread-peers.ts';
 import { type UdpAddress, UdpSocket } from './udp-socket.ts';
 
 /** Callbacks and settings of an endpoint's owner. */
@@ -41,6 +43,8 @@ export interface QuicEndpointOwner {
 	onConnectionEnded(): void;
 	onRefused(reason: QuicRefusal): void;
 	countDatagrams(received: number, sent: number, lost: number): void;
+	/** Called when a connection uses another port of its client. */
+	onPortChanged(): void;
 	/** Maximum milliseconds that a handshake may take. */
 	readonly handshakeLimitMs: number;
 	readonly chooseCertificate: ChooseCertificate;
@@ -81,7 +85,7 @@ interface Claim {
 }
 
 /** The QUIC endpoint of one listener on one thread. */
-export class QuicEndpoint implements SharingEndpoint, EngineOwner {
+export class QuicEndpoint implements SharingEndpoint, EngineOwner, PeerEndpoint {
 	readonly tls: QuicTls;
 	readonly port: number;
 	readonly #thread: QuicThread;
@@ -133,7 +137,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		this.port = address.port || this.#socket.port;
 		try {
 			this.tls = new QuicTls(thread, owner.chooseCertificate);
-			this.#sharing = new SocketSharing(thread.library, this.#socket, this, inherited);
+			this.#sharing = new SocketSharing(thread.library, this.#socket, this, inherited, thread.peers);
 		} catch (error) {
 			this.#socket.close();
 			throw error;
@@ -143,6 +147,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 	/** Starts receiving datagrams. */
 	open(): void {
 		this.#sharing.open();
+		this.#thread.peers?.endpoints.add(this);
 	}
 
 	/**
@@ -186,6 +191,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		if (this.#isClosed) return;
 		for (const engine of [...this.#claimByEngine.keys()]) engine.destroy();
 		this.#isClosed = true;
+		this.#thread.peers?.endpoints.delete(this);
 		this.#sharing.close();
 		if (this.#timer !== undefined) clearTimeout(this.#timer);
 		this.#timer = undefined;
@@ -201,7 +207,15 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 
 	/** Passes a datagram on to the process or thread that has its connection. Returns false if no other process or thread has it. */
 	#passDatagramOn(start: number, end: number, addressOffset: number): boolean {
-		return this.#sharing.passOn(start, end, addressOffset, this.#router.header.destinationId);
+		return this.#sharing.passOn(start, end, addressOffset, this.#router.header);
+	}
+
+	takeFromPeer(id: string, datagram: RelayedDatagram): boolean {
+		if (!this.#router.hasId(id) && !this.#sharing.hasPredecessorWith(id)) return false;
+		// The thread that has read the datagram has counted it.
+		this.#receivedCount--;
+		this.#sharing.deliverFromPeer(datagram);
+		return true;
 	}
 
 	onDatagram(bytes: Buffer, start: number, end: number, addressOffset: number): void {
@@ -229,13 +243,23 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 			}
 		}
 		if (!this.#socket.isFromPeer(target.path, addressOffset)) {
-			this.#owner.onRefused('moved');
+			this.#handleOtherPort(target, start, end, addressOffset, now);
 			return;
 		}
 		// A client knows a connection ID that we chose only if it receives what is sent to its address.
 		if (!target.isAddressProven && this.#router.header.destinationId !== target.firstId && !this.#recordProof(target))
 			return;
 		this.#enqueue(target, start, end);
+	}
+
+	/** Handles a datagram of a connection that does not come from the address and port to which the connection sends. */
+	#handleOtherPort(engine: QuicEngine, start: number, end: number, addressOffset: number, now: number): void {
+		const socket = this.#socket;
+		if (!engine.isEstablished || !socket.isFromHost(engine.path, addressOffset) || !engine.mayTryPort(now)) {
+			this.#owner.onRefused('moved');
+			return;
+		}
+		engine.processFromPort(start, end - start, socket.withPortOf(engine.path, addressOffset));
 	}
 
 	onDatagramsRead(): void {
@@ -298,6 +322,7 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 
 	onEstablished(engine: QuicEngine): void {
 		this.#handshakes.delete(engine);
+		for (const id of engine.registeredIds) this.#thread.peers?.add(id);
 		const claim = this.#claimByEngine.get(engine);
 		if (claim) claim.client.provenHandshakeCount--;
 		this.#owner.onHandshakeEnded('ok', engine.facts.resumed);
@@ -329,9 +354,14 @@ export class QuicEndpoint implements SharingEndpoint, EngineOwner {
 		const { client } = claim;
 		if (client.connectionCount === 0 && client.unprovenHandshakes.size === 0) this.#clientByKey.delete(claim.key);
 		this.#rememberEnded(engine);
+		for (const id of engine.registeredIds) this.#thread.peers?.remove(id);
 		this.#router.forgetTarget(engine);
 		claim.release?.();
 		this.#owner.onConnectionEnded();
+	}
+
+	onPortChanged(): void {
+		this.#owner.onPortChanged();
 	}
 
 	onError(error: unknown): void {

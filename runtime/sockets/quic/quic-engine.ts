@@ -24,6 +24,7 @@ import type { Deadline } from './deadline-heap.ts';
 import { HandshakeDatagrams } from './handshake-datagrams.ts';
 import { describeInternalError, INTERNAL_ERROR, type InternalError } from './internal-error.ts';
 import type { LossDetection } from './loss-probes.ts';
+import { PortChanges } from './port-changes.ts';
 import type {
 	QuicClose,
 	QuicConnection,
@@ -58,6 +59,8 @@ export interface EngineOwner {
 	onEstablished(engine: QuicEngine): void;
 	/** Sets the engine's next deadline, by `performance.now()`; Infinity for none. */
 	setDeadline(engine: QuicEngine, dueAt: number): void;
+	/** Called when the engine uses another port of its client. */
+	onPortChanged(): void;
 	/** Called when the engine has been freed. */
 	onEnded(engine: QuicEngine): void;
 	/** Called when the handshake no longer waits for a certificate. */
@@ -80,7 +83,8 @@ interface Ending {
 /** A QUIC connection, or an attempt to establish one. */
 export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	readonly registeredIds: Set<string> = new Set();
-	readonly path: DatagramPath;
+	/** The path on which datagrams are sent. Its peer's port may change, its IP address does not. */
+	path: DatagramPath;
 	/** Key of the client whose limits the connection counts toward. */
 	readonly clientKey: string;
 	readonly startedAt: number;
@@ -105,7 +109,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	/** Number of written bytes, on all streams, that the peer has not acknowledged. */
 	bufferedBytes = 0;
 	readonly remoteAddress: string;
-	readonly remotePort: number;
+	remotePort: number;
 	readonly thread: QuicThread;
 	readonly #owner: EngineOwner;
 	readonly #handshake: ServerHandshake;
@@ -133,6 +137,10 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 	#writtenBytes = 0;
 	/** Number of loss probes that are still to be prepared, unless more data is written. */
 	#preparationsLeft = 0;
+	/** Undefined if no datagram has come from another port of the client. */
+	#portChanges: PortChanges | undefined = undefined;
+	/** The path of the handshake, which OpenSSL sees as the source of all datagrams. */
+	readonly #firstPath: DatagramPath;
 	/** True if the connection may have sent a loss probe and has received nothing since. */
 	#isProbing = false;
 	/** True if this run has found that the connection is not closing. */
@@ -163,6 +171,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		this.thread = thread;
 		this.#owner = owner;
 		this.path = path;
+		this.#firstPath = path;
 		this.clientKey = clientKey;
 		this.startedAt = now;
 		this.firstId = firstId;
@@ -215,6 +224,42 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		if (!this.isAddressProven) this.#creditBytes += BOUND.MAX_AMPLIFICATION * length;
 		this.#receivedRanges[this.#rangesEnd++] = offset;
 		this.#receivedRanges[this.#rangesEnd++] = length;
+	}
+
+	/**
+	 * Reports whether datagrams from other ports of the client can be handled, and one more may be decrypted now.
+	 * @param now `performance.now()`.
+	 */
+	mayTryPort(now: number): boolean {
+		const { packetNumbers } = this.thread;
+		if (this.#isGone || this.#lossDetection === undefined || packetNumbers === undefined) return false;
+		this.#portChanges ??= new PortChanges(packetNumbers, this.#lossDetection, this.path);
+		return this.#portChanges.mayTry(now);
+	}
+
+	/**
+	 * Processes a datagram that has come from another port of the client, after those that were received before. If it shows that the
+	 * client uses this port now, the connection does so, too; see port-changes.ts. {@link mayTryPort} must have returned true.
+	 */
+	processFromPort(offset: number, length: number, path: DatagramPath): void {
+		this.run();
+		if (this.#isGone || this.#portChanges === undefined) return;
+		this.receive(offset, length);
+		this.#portChanges.expect(path);
+		this.run();
+		this.#portChanges?.cancel();
+	}
+
+	/** Uses the port from which the client sends now. Called after OpenSSL has processed datagrams. */
+	#updatePort(portChanges: PortChanges): void {
+		const path = portChanges.update(performance.now());
+		if (path === this.path || this.#isGone) return;
+		this.path = path;
+		this.remotePort = readSocketAddress(path.peer, 0).port;
+		// The client acknowledges the frame that this sends, which proves that it receives what is sent to the port.
+		if (this.#lossDetection !== undefined) this.thread.lossProbes?.prepare(this.#lossDetection);
+		this.#owner.onPortChanged();
+		this.owner?.onPortChanged(this.remotePort);
 	}
 
 	/**
@@ -430,21 +475,23 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		const received = this.#receivedRanges;
 		const end = this.#rangesEnd;
 		const { datagramPipe: pipe, channelRuns } = this.thread;
+		const { peerPointer } = this.#firstPath;
 		let receivedIndex = 0;
 		do {
 			if (channelRuns !== undefined) {
 				this.#prepareRun(channelRuns, end > 0);
-				receivedIndex = pipe.injectDatagrams(this.#listener, received, receivedIndex, end, this.path.peerPointer);
+				receivedIndex = pipe.injectDatagrams(this.#listener, received, receivedIndex, end, peerPointer);
 				// OpenSSL created the connection when it got the client's first datagram. The handshake begins with the connection's
 				// first run.
 				if (this.#connection === 0n) this.#acceptConnection();
 				this.#handleEvents();
 			} else if (receivedIndex < end) {
-				receivedIndex = pipe.putDatagrams(this.#listener, received, receivedIndex, end, this.path.peerPointer);
+				receivedIndex = pipe.putDatagrams(this.#listener, received, receivedIndex, end, peerPointer);
 				this.#handleEvents();
 				pipe.dropUnread();
 			} else this.#handleEvents();
 			if (this.#isGone) return;
+			if (this.#portChanges !== undefined) this.#updatePort(this.#portChanges);
 			if (!this.isEstablished) {
 				if (this.#connection === 0n) this.#acceptConnection();
 				// If the handshake has failed, the datagrams taken below contain the reason. They are kept, and sent again if the
@@ -601,7 +648,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		const { channelRuns } = this.thread;
 		const gracefulEnd = this.#gracefulEnd;
 		if (channelRuns !== undefined && this.isEstablished && gracefulEnd === undefined) {
-			const { dueAt } = channelRuns;
+			const dueAt = this.#earlierPortEvent(channelRuns.dueAt);
 			this.#nextEventAt = dueAt;
 			// Most runs postpone the next event. The deadline is then changed when it has passed, not in each run.
 			if (dueAt < this.#scheduledAt || this.heapIndex < 0) this.#setDeadline(dueAt);
@@ -609,11 +656,16 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		}
 		let dueAt = Infinity;
 		if (channelRuns === undefined) dueAt = nextEventAt(this.thread, this.#listener);
-		else if (this.#channel !== 0n) dueAt = channelRuns.dueAt;
+		else if (this.#channel !== 0n) dueAt = this.#earlierPortEvent(channelRuns.dueAt);
 		if (gracefulEnd !== undefined)
 			dueAt = Math.min(dueAt, gracefulEnd.giveUpAt, gracefulEnd.lastHeardAt + BOUND.MAX_FLUSH_SILENCE_MS);
 		this.#scheduledAt = Infinity;
 		this.#owner.setDeadline(this, dueAt);
+	}
+
+	/** Returns the earlier of a time and that at which the client's port may have to be changed back. */
+	#earlierPortEvent(dueAt: number): number {
+		return this.#portChanges === undefined ? dueAt : Math.min(dueAt, this.#portChanges.dueAt);
 	}
 
 	#setDeadline(dueAt: number): void {
@@ -650,6 +702,7 @@ export class QuicEngine implements QuicConnection, RouteTarget, Deadline {
 		this.#connection = 0n;
 		this.#channel = 0n;
 		this.#lossDetection = undefined;
+		this.#portChanges = undefined;
 		if (this.#listener !== 0n) functions.SSL_free(this.#listener);
 		this.#listener = 0n;
 		this.#rangesEnd = 0;

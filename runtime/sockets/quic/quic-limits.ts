@@ -108,6 +108,20 @@ export const MAX_FLUSH_SILENCE_MS = 3000;
  * datagrams.
  */
 export const SEGMENTATION_RETRY_MS = 10_000;
+/**
+ * Maximum datagrams from other ports of its client that a connection decrypts in {@link PORT_TRY_PERIOD_MS} milliseconds. The first
+ * one that is genuine makes the connection use its port, so few are needed.
+ */
+export const MAX_PORT_TRIES = 32;
+export const PORT_TRY_PERIOD_MS = 1000;
+/** Maximum changes to another port of the client in {@link PORT_CHANGE_PERIOD_MS} milliseconds. */
+export const MAX_PORT_CHANGES = 8;
+export const PORT_CHANGE_PERIOD_MS = 10_000;
+/**
+ * Milliseconds after which a connection returns to the previous port of its client, unless the client has acknowledged a packet that
+ * was sent to the new one: three times the probe timeout of a path whose round-trip time is not known (RFC 9000 §8.2.4).
+ */
+export const PORT_PROOF_MS = 3000;
 /** Milliseconds for which datagrams for an ended connection are answered with the connection's last datagram (RFC 9000 §10.2). */
 export const CLOSING_STATE_MS = 3000;
 /** Maximum number of datagrams per ended connection that are answered. */

@@ -5,10 +5,12 @@ import { type ChannelRuns, findChannelRuns } from './channel-runs.ts';
 import { DatagramMemory } from './datagram-memory.ts';
 import { DatagramPipe } from './datagram-pipe.ts';
 import { findLossProbes, type LossProbes } from './loss-probes.ts';
+import { findPacketNumbers, type PacketNumberReader } from './packet-numbers.ts';
 import { PolledStreams } from './polled-streams.ts';
 import { type QuicLibrary, quicSupport } from './quic-library.ts';
 import { makeRetryTokens, type RetryTokens } from './retry-tokens.ts';
 import { findSendBufferShrinker, type SendBufferShrinker } from './send-buffers.ts';
+import { ThreadPeers } from './thread-peers.ts';
 
 /** Maximum bytes read from a stream at a time. */
 export const MAX_READ_BYTES = 65_536;
@@ -46,8 +48,11 @@ export class QuicThread {
 	readonly channelRuns: ChannelRuns | undefined = findChannelRuns();
 	/** Prepares the loss probes of connections; undefined if this release of OpenSSL is not known to need or support that. */
 	readonly lossProbes: LossProbes | undefined = findLossProbes();
+	#packetNumbers: PacketNumberReader | 'unknown' | undefined = 'unknown';
 	/** Shrinks buffers of connections; undefined if this release of OpenSSL is not known to support that. */
 	readonly sendBufferShrinker: SendBufferShrinker | undefined = findSendBufferShrinker();
+	/** The connections of other threads; undefined if there are no other threads. */
+	peers: ThreadPeers | undefined = undefined;
 	readonly readBuffer: Buffer = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
 	readonly readBufferPointer: bigint;
 	/** Buffer for bytes being written to a stream. */
@@ -132,6 +137,15 @@ export class QuicThread {
 		);
 		this.statusCallback = registerStapleCallback(library, () => this.currentTarget?.ocspResponse);
 	}
+
+	/**
+	 * Reads the packet numbers of connections; undefined if this release of OpenSSL is not known to support that. It is looked for when
+	 * a connection first needs it.
+	 */
+	get packetNumbers(): PacketNumberReader | undefined {
+		if (this.#packetNumbers === 'unknown') this.#packetNumbers = findPacketNumbers();
+		return this.#packetNumbers;
+	}
 }
 
 /** Maximum turns of the event loop to wait for the thread's poller. One is enough if the system supports polling. */
@@ -155,6 +169,15 @@ export function quicThread(): QuicThread | undefined {
 	const { library } = quicSupport();
 	if (library !== undefined) currentThread = new QuicThread(library);
 	return currentThread;
+}
+
+/**
+ * Lets this thread and the others that have the same memory pass datagrams to each other. Does nothing after the first call, or if
+ * HTTP/3 is unavailable. The parameters are those of {@link ThreadPeers}. The thread's poller must work; see {@link waitForPoller}.
+ */
+export function joinQuicPeers(memory: SharedArrayBuffer, rowCount: number, row: number): void {
+	const thread = quicThread();
+	if (thread !== undefined) thread.peers ??= new ThreadPeers(thread.library, memory, rowCount, row);
 }
 
 /** Reports whether an ALPN protocol list (RFC 7301 §3.1) contains `h3`. */

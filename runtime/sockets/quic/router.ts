@@ -82,6 +82,10 @@ export class DatagramRouter<Target extends RouteTarget> {
 		if (!this.#shortRoutes.has(hash)) this.#shortRoutes.set(hash, { idHigh, idLow, target });
 	}
 
+	hasId(id: string): boolean {
+		return this.#targetsById.has(id);
+	}
+
 	registeredIds(): Iterable<string> {
 		return this.#targetsById.keys();
 	}

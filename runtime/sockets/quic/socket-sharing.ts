@@ -11,7 +11,9 @@
 import type { BequeathedDatagrams, InheritedDatagrams } from '../bequeathed-sockets.ts';
 import { duplicateDescriptor } from '../duplicate-descriptor.ts';
 import { createRelayPair, DatagramRelay, type RelayedDatagram } from './datagram-relay.ts';
+import type { PacketHeader } from './packet-header.ts';
 import type { QuicLibrary } from './quic-library.ts';
+import type { ThreadPeers } from './thread-peers.ts';
 import type { DatagramSink, UdpSocket } from './udp-socket.ts';
 
 /**
@@ -36,6 +38,7 @@ export class SocketSharing {
 	readonly #library: QuicLibrary;
 	readonly #socket: UdpSocket;
 	readonly #endpoint: SharingEndpoint;
+	readonly #peers: ThreadPeers | undefined;
 	/** The processes before this one, as inherited: the direct predecessor first, then older ones. */
 	readonly #inheritedPredecessors: Predecessor[] = [];
 	/** Members of `#inheritedPredecessors` that have not ended. */
@@ -60,10 +63,17 @@ export class SocketSharing {
 	#listTimer: NodeJS.Timeout | undefined;
 
 	/** Duplicates the inherited descriptors. Throws an error with the system's code. */
-	constructor(library: QuicLibrary, socket: UdpSocket, endpoint: SharingEndpoint, inherited?: InheritedDatagrams) {
+	constructor(
+		library: QuicLibrary,
+		socket: UdpSocket,
+		endpoint: SharingEndpoint,
+		inherited?: InheritedDatagrams,
+		peers?: ThreadPeers,
+	) {
 		this.#library = library;
 		this.#socket = socket;
 		this.#endpoint = endpoint;
+		this.#peers = peers;
 		const { relay, older = [], branches = [], trunk } = inherited ?? {};
 		try {
 			if (relay !== undefined) {
@@ -123,16 +133,17 @@ export class SocketSharing {
 	 * Passes on the datagram that is being delivered, which belongs to no connection of this thread. Returns false if no other
 	 * thread or process should receive it.
 	 * @param addressOffset Offset of the peer's address, as in {@link DatagramSink.onDatagram}.
-	 * @param destinationId The connection ID to which the datagram is addressed.
+	 * @param header The header of the datagram's first packet.
 	 */
-	passOn(start: number, end: number, addressOffset: number, destinationId: string): boolean {
+	passOn(start: number, end: number, addressOffset: number, header: PacketHeader): boolean {
 		for (const { relay, ids } of this.#predecessors) {
 			// The channel may hold IDs of new connections, which are read before the datagram is assigned.
 			relay.onReadable();
-			if (relay.closed || !ids.has(destinationId)) continue;
+			if (relay.closed || !ids.has(header.destinationId)) continue;
 			relay.passDatagram(this.#socket.toRelayed(start, end, addressOffset));
 			return true;
 		}
+		if (this.#peers?.pass(header, () => this.#socket.toRelayed(start, end, addressOffset))) return true;
 		if (this.#branches.length === 0) return false;
 		const branch = this.#branches[this.#socket.hashPeer(addressOffset, this.#branches.length + 1)];
 		branch?.passDatagram(this.#socket.toRelayed(start, end, addressOffset));
@@ -162,14 +173,16 @@ export class SocketSharing {
 			duplicateDescriptor(descriptor),
 			{
 				onIds: newIds => {
-					for (const id of newIds) ids.add(id);
+					this.#addIds(ids, newIds);
 				},
 				onOlderIds: (index, newIds) => {
-					for (const id of newIds) this.#inheritedPredecessors[index + 1]?.ids.add(id);
+					const older = this.#inheritedPredecessors[index + 1];
+					if (older !== undefined) this.#addIds(older.ids, newIds);
 				},
 				onListed: () => this.#takeSocket(),
 				onEnded: () => {
 					this.#predecessors = this.#predecessors.filter(predecessor => predecessor.relay !== relay);
+					this.#removeIds(ids);
 					if (isFirst) this.#takeSocket();
 				},
 			},
@@ -178,6 +191,19 @@ export class SocketSharing {
 			!isFirst,
 		);
 		return { relay, ids };
+	}
+
+	/** Adds connection IDs of a process before this one, whose datagrams this thread passes on. */
+	#addIds(ids: Set<string>, newIds: readonly string[]): void {
+		for (const id of newIds) {
+			if (!ids.has(id)) this.#peers?.add(id);
+			ids.add(id);
+		}
+	}
+
+	#removeIds(ids: Set<string>): void {
+		for (const id of ids) this.#peers?.remove(id);
+		ids.clear();
 	}
 
 	#createBranch(index: number, descriptor: number): DatagramRelay {
@@ -223,6 +249,16 @@ export class SocketSharing {
 		for (const branch of branches) branch.sendHello();
 		if (this.#unlistedBranchCount === 0) successor.sendListed();
 		this.#closeChannelsIfFinal();
+	}
+
+	/** Reports whether a process before this one has the connection with this ID. */
+	hasPredecessorWith(id: string): boolean {
+		return this.#predecessors.some(({ ids }) => ids.has(id));
+	}
+
+	/** Delivers a datagram that another thread has read. */
+	deliverFromPeer(datagram: RelayedDatagram): void {
+		this.#deliverRelayed(datagram);
 	}
 
 	#deliverRelayed(datagram: RelayedDatagram): void {
@@ -275,7 +311,10 @@ export class SocketSharing {
 	}
 
 	#closePredecessors(): void {
-		for (const { relay } of this.#inheritedPredecessors) relay.close();
+		for (const { relay, ids } of this.#inheritedPredecessors) {
+			relay.close();
+			this.#removeIds(ids);
+		}
 		this.#predecessors = [];
 	}
 }

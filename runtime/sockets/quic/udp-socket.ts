@@ -382,6 +382,25 @@ export class UdpSocket implements PolledSocket {
 		return true;
 	}
 
+	/** Reports whether a datagram comes from the IP address of a path's peer. `addressOffset` is as in {@link pathOf}. */
+	isFromHost(path: DatagramPath, addressOffset: number): boolean {
+		const { peerAddresses, peerAddressWords } = this.memory;
+		const { peer, peerWords } = path;
+		if (peerAddresses[addressOffset] !== peer[0]) return false;
+		const offset = addressOffset >> 2;
+		// The address is in the second word for IPv4, and in the third to sixth for IPv6.
+		const [start, end] = peer[0] === 2 ? [1, 2] : [2, 6];
+		for (let i = start; i < end; i++) if (peerAddressWords[offset + i] !== peerWords[i]) return false;
+		return true;
+	}
+
+	/** Returns a path to the port from which a datagram comes, otherwise like another path to the same IP address. */
+	withPortOf(path: DatagramPath, addressOffset: number): DatagramPath {
+		const peer = copyPinned(path.peer, BIO_ADDRESS_BYTES);
+		this.memory.peerAddresses.copy(peer, 2, addressOffset + 2, addressOffset + 4);
+		return { ...path, peer, peerWords: wordsOf(peer), peerPointer: this.#library.addressOf(peer) };
+	}
+
 	/**
 	 * Makes room for datagrams of this socket in `DatagramMemory.outgoingPayloads`, sending the waiting datagrams if necessary.
 	 * Returns the number of datagrams for which there is room.

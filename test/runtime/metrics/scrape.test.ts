@@ -59,6 +59,7 @@ const FAMILIES: { readonly [name: string]: string } = {
 	svc_http3_datagrams_received_total: '',
 	svc_http3_datagrams_sent_total: '',
 	svc_http3_datagrams_lost_total: '',
+	svc_http3_port_changes_total: '',
 	svc_access_log_dropped_total: '',
 	svc_process_log_dropped_total: '',
 	svc_trace_spans_exported_total: '',

@@ -69,9 +69,14 @@ export const quic: ServerOption = {
 		'seconds without a packet. At most 128 KiB of a request body wait for their reader; at most 224 KiB of a response, and 1 MiB of all',
 		'responses of a connection, wait until the client confirms that it has received them.',
 		'',
-		'A connection stays with the address and port of the client. If they change, because a router (NAT) forgot the old port or the',
-		'client left a Wi-Fi network, the connection gets no more answers. The client notices this by its own timeout, after 30',
-		'seconds or less, and connects again.',
+		'A connection stays with the IP address of the client. If that changes, because the client left a Wi-Fi network, the',
+		'connection gets no more answers. The client notices this by its own timeout, after 30 seconds or less, and connects again.',
+		'If only the port changes, because a router (NAT) forgot the old one, the connection continues: answers go to the new port',
+		'once a packet from there could be decrypted and is newer than all others, and return to the old port if the client does not',
+		'confirm within 3 seconds that it receives them. A connection does this at most eight times in ten seconds, and not before the',
+		'end of the handshake. From then on, `{http.request.remote.port}` and the log entries of new requests have the new port. The',
+		'metric `svc_http3_port_changes_total` counts the changes; `moved` in `svc_http3_refused_total` counts packets from',
+		'other ports and addresses that were refused.',
 	],
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, quic.usage)) return;

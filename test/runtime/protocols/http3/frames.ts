@@ -34,7 +34,13 @@ export interface FrameServer {
 	readonly handshakes: string[];
 	/** Errors that connections have thrown. */
 	readonly failures: unknown[];
-	readonly counts: { connections: number; streams: number; resetsByClient: number; resetsByServer: number };
+	readonly counts: {
+		connections: number;
+		streams: number;
+		resetsByClient: number;
+		resetsByServer: number;
+		portChanges: number;
+	};
 	stop(): void;
 }
 
@@ -70,7 +76,7 @@ export async function serve(handler: Handler, terms: FrameServerOptions = {}): P
 	const turnedAway: string[] = [];
 	const handshakes: string[] = [];
 	const failures: unknown[] = [];
-	const counts = { connections: 0, streams: 0, resetsByClient: 0, resetsByServer: 0 };
+	const counts = { connections: 0, streams: 0, resetsByClient: 0, resetsByServer: 0, portChanges: 0 };
 	const fail = (x: Exchange, error: unknown): void => {
 		x.response.body = null;
 		x.response.status = (error as { status?: number }).status ?? 500;
@@ -117,6 +123,7 @@ export async function serve(handler: Handler, terms: FrameServerOptions = {}): P
 				if (turnedAway.length < MAX_RECORDED) turnedAway.push(reason);
 			},
 			countDatagrams: () => {},
+			onPortChanged: () => void counts.portChanges++,
 			handshakeLimitMs: terms.handshakeLimit ?? 10_000,
 			chooseCertificate: terms.choose ?? (() => own),
 			clientKey: address => address,
