@@ -99,7 +99,7 @@ export async function waitForPort(port: number, timeout: number = 60_000): Promi
 }
 
 /** Milliseconds after which {@link until} gives up. The limit is long because the machine may be busy. */
-const WAIT_LIMIT_MS = 120_000;
+export const WAIT_LIMIT_MS = 120_000;
 
 /** Waits until a condition holds. Throws an error that names `what` after two minutes. */
 export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
@@ -108,6 +108,15 @@ export async function until(what: string, condition: () => boolean | Promise<boo
 		if (performance.now() > end) throw new Error(`timed out after ${WAIT_LIMIT_MS / 1000} s waiting for: ${what}`);
 		await new Promise(resolve => setTimeout(resolve, 10));
 	}
+}
+
+/** Waits until a process has written a text: what it has done may be known before its output arrives. */
+export function untilOutput(process: { output(): string }, expected: string | RegExp): Promise<void> {
+	const isThere = (): boolean =>
+		typeof expected === 'string' ? process.output().includes(expected) : expected.test(process.output());
+	return until(`${expected} in the output`, isThere).catch((error: Error) => {
+		throw new Error(`${error.message}:\n${process.output()}`);
+	});
 }
 
 /** Pauses between the steps of a client, handler or upstream that is slow on purpose. */

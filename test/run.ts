@@ -22,10 +22,10 @@ import { FILE_END_MARKER } from './shared-process.ts';
 const FILE_TIMEOUT_MS = 900_000;
 
 /**
- * Milliseconds without output after which the process of a test file is killed if all of its tests have ended, but a server, a
- * timer or a connection keeps it alive. If a test has failed, it may not have closed what it opened, and the result will not change.
+ * Milliseconds without output after which the process of a test file is killed if all tests have ended and one has failed, because
+ * it may have left a server, a timer or a connection open.
  */
-const END_LIMITS_MS = { failed: 15_000, passed: 120_000 };
+const FAILED_END_LIMIT_MS = 15_000;
 
 /**
  * Environment variables that make test processes cache compiled code. The cache is in the folder of the launcher (cli/svc),
@@ -111,20 +111,20 @@ interface FileExit {
 /** Maximum characters of the lines that uvu prints after the last test, and of a line after them. */
 const CLOSING_LINES_LENGTH = 1000;
 
-/** Kills the process of a test file if the file takes too long, or does not end after its last test. */
+/** Kills the process of a test file if the file takes too long, or has failed and does not end after its last test. */
 class FileTimeout {
 	/** Why the process was killed; undefined if it was not. */
 	killReason: string | undefined;
 	readonly #child: ChildProcess;
-	readonly #endLimits: typeof END_LIMITS_MS;
+	readonly #failedEndLimit: number;
 	readonly #timer: NodeJS.Timeout;
 	/** True if all tests have ended. */
 	#hasEnded = false;
 	#endTimer: NodeJS.Timeout | undefined;
 
-	constructor(child: ChildProcess, timeout: number, endLimits: typeof END_LIMITS_MS) {
+	constructor(child: ChildProcess, timeout: number, failedEndLimit: number) {
 		this.#child = child;
-		this.#endLimits = endLimits;
+		this.#failedEndLimit = failedEndLimit;
 		this.#timer = setTimeout(() => this.#kill(`within ${timeout / 1000} s`), timeout);
 	}
 
@@ -135,7 +135,9 @@ class FileTimeout {
 		if (!this.#hasEnded) return;
 		clearTimeout(this.#endTimer);
 		const { total, passed } = testCounts(stripColour(output));
-		const limit = passed < total ? this.#endLimits.failed : this.#endLimits.passed;
+		// The end of a file that has passed may take long, if it deletes many temporary files.
+		if (passed === total) return;
+		const limit = this.#failedEndLimit;
 		this.#endTimer = setTimeout(() => this.#kill(`within ${limit / 1000} s after its last test`), limit);
 	}
 
@@ -181,7 +183,7 @@ export function runFile(
 	file: string,
 	timeout: number = FILE_TIMEOUT_MS,
 	words: readonly string[] = [],
-	endLimits: typeof END_LIMITS_MS = END_LIMITS_MS,
+	failedEndLimit: number = FAILED_END_LIMIT_MS,
 ): Promise<FileResult> {
 	const startedAt = performance.now();
 	const hasWords = words.length > 0;
@@ -189,7 +191,7 @@ export function runFile(
 	const child = startTestProcess([...filter, file], hasWords ? { SVC_TEST_WORDS: JSON.stringify(words) } : {}, false);
 	return new Promise(resolve => {
 		let output = '';
-		const limit = new FileTimeout(child, timeout, endLimits);
+		const limit = new FileTimeout(child, timeout, failedEndLimit);
 		for (const stream of [child.stdout!, child.stderr!]) {
 			stream.on('data', text => {
 				output += text;
@@ -231,14 +233,14 @@ export class SharedProcess {
 	run(
 		file: string,
 		timeout: number = FILE_TIMEOUT_MS,
-		endLimits: typeof END_LIMITS_MS = END_LIMITS_MS,
+		failedEndLimit: number = FAILED_END_LIMIT_MS,
 	): Promise<FileResult> {
 		const startedAt = performance.now();
 		this.#child ??= startTestProcess([path.join(import.meta.dirname, 'shared-process.ts')], {}, true);
 		const child = this.#child;
 		return new Promise(resolve => {
 			let output = '';
-			const limit = new FileTimeout(child, timeout, endLimits);
+			const limit = new FileTimeout(child, timeout, failedEndLimit);
 			const finish = (status: number | null, signal: NodeJS.Signals | null): void => {
 				limit.stop();
 				const { killReason } = limit;

@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, runCommand, serve, temporaryFolder, until } from '../harness.ts';
+import { freePorts, runCommand, serve, temporaryFolder, untilOutput } from '../harness.ts';
 
 const machines = suite('machine of a cluster');
 
@@ -56,8 +56,8 @@ http://127.0.0.1:${sitePort} {
 		};
 		await checkRefusals();
 		server.child.kill('SIGUSR1');
-		await until('the answer to the signal', () => server.output().includes('nothing can be reloaded'));
-		assert.match(server.output(), 'The configuration comes from the cluster');
+		await untilOutput(server, 'nothing can be reloaded');
+		await untilOutput(server, 'The configuration comes from the cluster');
 		// By now, the file names another port, but the replacement process keeps the configuration of the cluster.
 		const restarted = await runCommand(['restart'], context);
 		assert.is(restarted.status, 0, restarted.stderr);

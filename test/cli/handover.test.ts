@@ -7,7 +7,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, rawExchange, runCommand, SVC, serve, temporaryFolder, until } from '../harness.ts';
+import { freePorts, rawExchange, runCommand, SVC, serve, temporaryFolder, until, untilOutput } from '../harness.ts';
 import { EchoClient, echoServer, startLoad } from './handover-load.ts';
 import { bodyOf, processesOf, siteText, withServer } from './handover-server.ts';
 
@@ -245,7 +245,7 @@ handover('is offered by `svc reload`, and carried out by its option, by restart,
 			const failed = await upgrade();
 			assert.match(failed.stderr, 'The new process ended with status 7 before it served.');
 			assert.match(failed.stderr, 'The new process wrote:\n    cannot load a library\n\nerror: ');
-			assert.match(server.output(), '\ncannot load a library\n');
+			await untilOutput(server, '\ncannot load a library\n');
 			server.child.kill('SIGUSR2');
 			await until('another process', () => processesOf(folder).some(pid => !serving.has(pid)));
 			await until('served', () => server.output().split('a new process has taken over').length === 6);

@@ -8,7 +8,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openFileStore } from '../../runtime/storage/file-store.ts';
 import type { StoreLock } from '../../runtime/storage/store.ts';
-import { freePorts, type ServerProcess, startServer, temporaryFolder, until } from '../harness.ts';
+import { freePorts, type ServerProcess, startServer, temporaryFolder, until, untilOutput } from '../harness.ts';
 
 const folders = temporaryFolder();
 
@@ -72,8 +72,8 @@ start('before the listeners are bound, the Admin API reports live but not ready,
 		assert.is((await loading).status, 200, (await loading).body);
 		assert.match((await loading).body, '"generation":2');
 		assert.match((await reading).body, /"(?:two|three)"/);
-		assert.match(server.output(), 'the admin API listens');
-		await until('the log entry', () => /"from":1,"to":2/.test(server.output()));
+		await untilOutput(server, 'the admin API listens');
+		await untilOutput(server, /"from":1,"to":2/);
 	}),
 );
 

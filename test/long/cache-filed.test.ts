@@ -11,6 +11,7 @@ import { cacheLayout, HEADER_WORD } from '../../runtime/cache/memory-layout.ts';
 import { CacheRegistry } from '../../runtime/main/cache-registry.ts';
 import { foreignFunctions } from '../../runtime/sockets/foreign-functions.ts';
 import { PAGE_BYTES } from '../../runtime/sockets/memory-files.ts';
+import { until } from '../harness.ts';
 import type { FiledBodiesInput, FiledBodiesResult } from './cache-filed-thread.ts';
 
 const MIB = 1024 * 1024;
@@ -75,9 +76,7 @@ filed('every byte read is correct, and the cache stays within its size limit', a
 	assert.ok(most > MAX_BYTES / 2 && most < MAX_BYTES * 1.05, `${most} bytes`);
 	await registry.close();
 	registry.onCacheClosed('cache');
-	for (let tries = 0; tries < 100 && residentBytes(buffer).files > 0; tries++)
-		await new Promise(resolve => setTimeout(resolve, 10));
-	assert.is(residentBytes(buffer).files, 0);
+	await until('the files to be closed', () => residentBytes(buffer).files === 0);
 });
 
 filed.run();

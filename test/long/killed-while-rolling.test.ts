@@ -13,7 +13,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openLogFile } from '../../runtime/logs/file-writer.ts';
 import { Random } from '../compiler/syntax/random-text.ts';
-import { ROOT, temporaryFolder } from '../harness.ts';
+import { ROOT, temporaryFolder, until } from '../harness.ts';
 
 const KILLS = Number(process.env.KILLS ?? 150);
 
@@ -58,8 +58,7 @@ killed(`after ${KILLS} kills, every line is there exactly once and complete`, as
 	// The next writer terminates the line that the last process left unfinished.
 	const writer = openLogFile('access.log', folder, { rolling: { size: 200_000, keep: 0, keep_for: 0 } });
 	const compressed = (): boolean => readdirSync(folder).every(name => name === 'access.log' || name.endsWith('.gz'));
-	for (let wait = 0; wait < 3000 && !compressed(); wait++) await new Promise(resolve => setTimeout(resolve, 10));
-	assert.ok(compressed());
+	await until('all files to be compressed', compressed);
 	await writer.close();
 	const seen = reportedLines.map(() => new Set<number>());
 	const cut: string[] = [];

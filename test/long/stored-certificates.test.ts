@@ -7,13 +7,13 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { makePrivateKey, privateKeyPem } from '../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../runtime/certificates/issue-certificate.ts';
-import { temporaryFolder } from '../harness.ts';
+import { temporaryFolder, until } from '../harness.ts';
 import { scriptedAcmeServer } from '../runtime/certificates/scripted-acme-server.ts';
 import { planOfPolicies, policyForNames, testManager } from '../runtime/certificates/test-manager.ts';
 
 const stored = suite('stored certificates');
 
-stored('10,000 certificates are loaded in under 10 s', async () => {
+stored('10,000 certificates are loaded in less than 10 s of processor time', async () => {
 	const test = testManager();
 	const [key, rootKey] = await Promise.all([makePrivateKey('p256'), makePrivateKey('p256')]);
 	const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 80 * 86_400_000) };
@@ -27,16 +27,16 @@ stored('10,000 certificates are loaded in under 10 s', async () => {
 		writeFileSync(path.join(folder, `${name}.crt`), chain);
 		writeFileSync(path.join(folder, `${name}.key`), privateKeyPem(key));
 	}
-	const startedAt = performance.now();
+	const usedBefore = process.cpuUsage();
 	await test.manager.prepare(
 		planOfPolicies(policyForNames(names, [{ issuer: 'acme', directory: 'https://ca.example/dir' }])),
 		{},
 	);
-	while (test.sink.certificates.size < names.length) {
-		assert.ok(performance.now() - startedAt < 10_000, `${test.sink.certificates.size} certificates loaded after 10 s`);
-		await new Promise(resolve => setTimeout(resolve, 50));
-	}
-	console.log(`10,000 certificates in ${Math.round(performance.now() - startedAt)} ms`);
+	await until('all certificates to be loaded', () => test.sink.certificates.size === names.length);
+	const { user, system } = process.cpuUsage(usedBefore);
+	const cpuMs = Math.round((user + system) / 1000);
+	console.log(`10,000 certificates in ${cpuMs} ms of processor time`);
+	assert.ok(cpuMs < 10_000, `${cpuMs} ms`);
 	await test.manager.close();
 });
 

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { bodyOf, exitStatus, isRefused, pidOf, processesOf, siteText, withServer } from '../cli/handover-server.ts';
-import { until } from '../harness.ts';
+import { until, untilOutput } from '../harness.ts';
 
 const unconfirmed = suite('unconfirmed successors');
 
@@ -21,7 +21,7 @@ for (const [how, signal] of [
 				await until('the previous configuration', async () => (await bodyOf(first).catch(() => '')) === 'one');
 				assert.is(await bodyOf(dropped), 'other');
 				assert.ok(await isRefused(added));
-				assert.match(server.output(), 'the new process failed before it was confirmed');
+				await untilOutput(server, 'the new process failed before it was confirmed');
 				// Like any other process, the third process can be replaced by a handover.
 				const again = await load(siteText(first, 'new') + siteText(added, 'two'));
 				assert.is(again.status, 200, JSON.stringify(again.body));

@@ -11,6 +11,9 @@ import { jsonInput, recordingLog } from '../runtime/running-server.ts';
 import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';
 
 const LOAD_MS = Number(process.env.FAULT_SECONDS ?? 45) * 1000;
+/** Minimum number of kills, and of answered POST requests. On a busy machine, an upstream takes long to start again. */
+const MIN_KILLS = LOAD_MS / 2500;
+const MIN_ANSWERED = 100;
 const CLIENTS = 8;
 
 const faults = suite('upstreams that die and restart');
@@ -72,7 +75,8 @@ faults('every GET succeeds thanks to retries, and no POST is sent twice', async 
 			}),
 		);
 		let kills = 0;
-		for (const end = performance.now() + LOAD_MS; performance.now() < end; kills++) {
+		const end = performance.now() + LOAD_MS;
+		for (; performance.now() < end || kills < MIN_KILLS || answered.size <= MIN_ANSWERED; kills++) {
 			const i = kills % 3;
 			await processes[i]!.stop();
 			await new Promise(resolve => setTimeout(resolve, 200));
@@ -89,7 +93,6 @@ faults('every GET succeeds thanks to retries, and no POST is sent twice', async 
 		assert.equal(Object.keys(statuses.GET!), ['200'], JSON.stringify(statuses));
 		assert.is(new Set(posts).size, posts.length, 'a POST was sent twice');
 		for (const id of answered) assert.ok(posts.includes(id));
-		assert.ok(kills >= LOAD_MS / 2500 && answered.size > 100, `${kills} ${answered.size}`);
 	} finally {
 		isOver = true;
 		agent.destroy();

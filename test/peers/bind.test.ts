@@ -14,7 +14,7 @@ import { createDnsSolver } from '../../runtime/certificates/acme/dns-solver.ts';
 import { ChallengeRegistry } from '../../runtime/certificates/challenge-registry.ts';
 import { SharedChallenges } from '../../runtime/certificates/shared-challenges.ts';
 import { createMemoryStore } from '../../runtime/storage/memory-store.ts';
-import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
+import { freePorts, temporaryFolder, until, waitForPort } from '../harness.ts';
 import { recordingSink } from '../runtime/certificates/test-manager.ts';
 
 const bind = suite('BIND');
@@ -48,15 +48,12 @@ zone "example.test" { type primary; file "zone"; allow-update { key k-sha1; key 
 	// named listens before it has read its zone, so the first queries may fail.
 	const resolver = new Resolver({ timeout: 500 });
 	resolver.setServers([`127.0.0.1:${port}`]);
-	for (let tries = 0; tries < 100; tries++) {
-		const served = await resolver.resolveSoa('example.test').then(
+	await until('the zone', () =>
+		resolver.resolveSoa('example.test').then(
 			() => true,
 			() => false,
-		);
-		if (served) return;
-		await new Promise(resolve => setTimeout(resolve, 50));
-	}
-	throw new Error('BIND does not serve its zone');
+		),
+	);
 });
 
 bind.after(async () => {

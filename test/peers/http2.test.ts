@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../certificates.ts';
-import { freePorts, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder, until, waitForPort } from '../harness.ts';
 
 const peers = suite('HTTP/2 peers');
 const run = promisify(execFile);
@@ -294,12 +294,14 @@ peers(`a browser loads a page with ${IMAGES} images over one connection`, async 
 		{ timeout: 60_000, maxBuffer: 8 << 20 },
 	);
 	assert.match(stdout, new RegExp(`<title>${IMAGES} loaded, 0 failed</title>`), stdout.slice(0, 500));
-	await new Promise(resolve => setTimeout(resolve, 500));
-	const entries = readFileSync(path.join(folder, 'access.log'), 'utf8')
-		.trimEnd()
-		.split('\n')
-		.map(line => JSON.parse(line))
-		.filter(({ request }) => JSON.stringify(request.headers).includes('Chrom') && request.uri.startsWith('/images/'));
+	const imageEntries = () =>
+		readFileSync(path.join(folder, 'access.log'), 'utf8')
+			.split('\n')
+			.slice(0, -1)
+			.map(line => JSON.parse(line))
+			.filter(({ request }) => JSON.stringify(request.headers).includes('Chrom') && request.uri.startsWith('/images/'));
+	await until('the log entries', () => imageEntries().length >= IMAGES);
+	const entries = imageEntries();
 	assert.is(entries.length, IMAGES);
 	assert.equal([...new Set(entries.map(({ request }) => request.proto))], ['HTTP/2.0']);
 	assert.is(new Set(entries.map(({ request }) => request.remote_port)).size, 1);

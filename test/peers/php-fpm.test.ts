@@ -5,7 +5,7 @@ import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder, until, untilOutput } from '../harness.ts';
 
 const php = suite('php-fpm behind');
 
@@ -60,7 +60,7 @@ php_admin_flag[log_errors] = on
 `,
 	);
 	fpm = spawn('php-fpm8.2', ['-n', '-R', '-y', path.join(folder, 'fpm.conf')], { stdio: 'ignore' });
-	for (let i = 0; i < 200 && !existsSync(socket); i++) await new Promise(resolve => setTimeout(resolve, 20));
+	await until('the socket', () => existsSync(socket));
 	writeFileSync(
 		path.join(folder, 'Configfile'),
 		`{
@@ -129,11 +129,8 @@ php('large responses, redirects and several cookies are forwarded', async () => 
 php('an error keeps its status, and standard error goes to the log', async () => {
 	assert.is(await get('/error.php'), '503 sorry');
 	assert.is(await get('/fatal.php'), '500 ');
-	for (let i = 0; i < 50 && !server.output().includes('no_such_function'); i++) {
-		await new Promise(resolve => setTimeout(resolve, 20));
-	}
-	assert.match(server.output(), /"level":"error".*something broke/);
-	assert.match(server.output(), /"level":"error".*no_such_function/);
+	await untilOutput(server, /"level":"error".*something broke/);
+	await untilOutput(server, /"level":"error".*no_such_function/);
 });
 
 php('files that are not scripts are served, and an upload cannot be executed under any name', async () => {

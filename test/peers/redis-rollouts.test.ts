@@ -14,7 +14,15 @@ import * as assert from 'uvu/assert';
 import { rollout as rolloutEndpoint } from '../../admin/rollout.ts';
 import { publisherOf } from '../../runtime/cluster/publication.ts';
 import type { MachineSummary, RolloutSummary } from '../../runtime/cluster/rollout-summary.ts';
-import { freePorts, runCommand, type ServerProcess, startServer, temporaryFolder, until } from '../harness.ts';
+import {
+	freePorts,
+	runCommand,
+	type ServerProcess,
+	startServer,
+	temporaryFolder,
+	until,
+	untilOutput,
+} from '../harness.ts';
 import { RedisServer } from './redis-server.ts';
 
 const rollouts = suite('rollouts over Redis');
@@ -371,7 +379,7 @@ rollouts(
 			);
 			await first.start();
 			assert.equal(await first.get(), { status: 200, body: 'four' });
-			assert.match(first.server!.output(), /warning: Redis at [\d.:]+: connection refused\./);
+			await untilOutput(first.server!, /warning: Redis at [\d.:]+: connection refused\./);
 
 			// Redis has lost its data: the numbers of publications go on, and the next publication reaches all machines.
 			await fleet.redis.start();
@@ -400,7 +408,7 @@ rollouts('machines with nothing but `cluster` in their file load sites by a hand
 		const first = await fleet.publish('respond "one"', '--canary', '50%', '--observe', '1s', '--wait');
 		assert.is(first.status, 0, first.text);
 		assert.equal(await fleet.bodies(), times(2, 'one'));
-		for (const { server } of fleet.machines) assert.match(server!.output(), '"msg":"a new process has taken over"');
+		for (const { server } of fleet.machines) await untilOutput(server!, '"msg":"a new process has taken over"');
 
 		// A socket that cannot be bound: the new process fails, and the old one continues to serve.
 		await fleet.underLoad(async () => {
@@ -477,9 +485,9 @@ rollouts('a machine that cannot load the publication at its start serves its las
 		assert.is((await machine!.get()).body, 'one');
 		const warning =
 			/warning: Publication 2 cannot be loaded; the cause lies with the machine: .*accounts.*[^.]\. The machine starts with publication 1, the last good one on the disk\.\n/;
-		assert.match(machine!.server!.output(), warning);
-		assert.match(
-			machine!.server!.output(),
+		await untilOutput(machine!.server!, warning);
+		await untilOutput(
+			machine!.server!,
 			/"msg":"publication refused","publication":2,"serving":1,"reason":"the cause lies with the machine: .*accounts/,
 		);
 		await until('the report of the failure', async () =>
@@ -735,7 +743,7 @@ rollouts('an upgrade that awaits its confirmation is still undone after a public
 			assert.is(failing.status, 0, failing.text);
 			await until('the previous program', async () => (await servingPid()) !== second);
 		});
-		assert.match(machine!.server!.output(), /"msg":"configuration rolled back",.*responses were errors/);
+		await untilOutput(machine!.server!, /"msg":"configuration rolled back",.*responses were errors/);
 		assert.is((await fleet.run('rollout', 'abort')).status, 0);
 		await fleet.untilAllServe('two');
 
@@ -756,7 +764,7 @@ rollouts('an upgrade that awaits its confirmation is still undone after a public
 		assert.is((await fleet.run('rollout', 'abort')).status, 0);
 		await fleet.untilAllServe('four');
 		assert.is.not(await servingPid(), third);
-		assert.match(machine!.server!.output(), '"cause":"publication 5 is withdrawn"');
+		await untilOutput(machine!.server!, '"cause":"publication 5 is withdrawn"');
 	} finally {
 		await fleet.stop();
 	}

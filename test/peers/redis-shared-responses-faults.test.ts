@@ -1,7 +1,7 @@
 /** Responses that the machines of a cluster share, while a real redis-server does not answer, ends, or is full. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { until } from '../harness.ts';
+import { until, untilOutput } from '../harness.ts';
 import { type Application, type Machine, type PageReply, withMachines } from './caching-machine.ts';
 import type { RedisServer } from './redis-server.ts';
 
@@ -149,7 +149,7 @@ faults('a Redis that is full does without new responses', async () => {
 				assert.ok(ms < BOUND_MS);
 			}
 			assert.is(application.requestCount, 2);
-			assert.match(machines[0]!.server!.output(), 'Redis is out of memory');
+			await untilOutput(machines[0]!.server!, 'Redis is out of memory');
 			redis.cli('config', 'set', 'maxmemory', '0');
 			await machines[0]!.ask('/other');
 			await until('the response in Redis', async () => redis.cli('keys', 'svc:cache:url:*').trim() !== '');

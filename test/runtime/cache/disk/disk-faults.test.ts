@@ -11,7 +11,7 @@ import * as assert from 'uvu/assert';
 import { lockFolder } from '../../../../runtime/cache/disk/disk-folder.ts';
 import { writeFully, writePiecesFully } from '../../../../runtime/cache/disk/write-fully.ts';
 import { PurgeNotRecorded } from '../../../../runtime/cache/purging.ts';
-import { temporaryFolder } from '../../../harness.ts';
+import { temporaryFolder, until } from '../../../harness.ts';
 import {
 	bodyForKey,
 	type CacheProcess,
@@ -182,7 +182,7 @@ faults('a response stored before the folder was opened replaces the older versio
 	const second = await startCacheProcess(folder);
 	putResponse(second, 'k', bodyForKey('k new', 100));
 	await first.end('closed');
-	for (let tries = 0; tries < 1000 && second.messages.length < 2; tries++) await pauseFor(5);
+	await until('the folder to be free', () => second.messages.length >= 2);
 	assert.ok(readCachedBody(second.cache, (await lookUp(second, 'k'))[0]!).equals(bodyForKey('k new', 100)));
 	second.cache.remove((await lookUp(second, 'k'))[0]!);
 	assert.is((await lookUp(second, 'k')).length, 0, 'the older version came back');
@@ -202,7 +202,7 @@ faults('an older version is removed even if the new one cannot be written', asyn
 	await waitForRecords(process, 2);
 	await whileFailing({ writev: true }, async () => {
 		putResponse(process, 'k', bodyForKey('k new', 100));
-		for (let tries = 0; tries < 400 && disk(process).failures < 2; tries++) await pauseFor(5);
+		await until('two failures', () => disk(process).failures >= 2);
 	});
 	assert.is(disk(process).idle, 'failing');
 	await process.end('crashed');

@@ -7,6 +7,7 @@ import type { CachedHead, CachedResponse } from '../../../../compiler/exchange/r
 import { cacheLayout } from '../../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../../runtime/cache/shared-cache.ts';
 import { CacheRegistry } from '../../../../runtime/main/cache-registry.ts';
+import { until } from '../../../harness.ts';
 
 export const MIB: number = 1024 * 1024;
 /** Number of worker threads of a simulated process. */
@@ -76,7 +77,7 @@ export async function startCacheProcess(
 		// The lock of a crashed process names a process that no longer exists.
 		if (how === 'crashed') writeFileSync(path.join(folder, 'cache.lock'), JSON.stringify(dead(folder)));
 	};
-	for (let tries = 0; tries < 200 && messages.length === 0; tries++) await pauseFor(5);
+	await until('the first message', () => messages.length > 0);
 	return { cache, words: new Int32Array(buffer), registry, messages, levels, end };
 }
 
@@ -117,11 +118,7 @@ export function putResponse(
 
 /** Waits until the given number of records has been written and none is pending. */
 export async function waitForRecords({ registry }: CacheProcess, count: number): Promise<void> {
-	for (let tries = 0; tries < 400; tries++) {
-		if (registry.reports()[0]!.disk!.written >= count) return;
-		await pauseFor(5);
-	}
-	throw new Error(`${JSON.stringify(registry.reports()[0]!.disk)}: expected ${count} records to be written`);
+	await until(`${count} records to be written`, () => registry.reports()[0]!.disk!.written >= count);
 }
 
 /** Reads the whole body of a response. */

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import type { CachedHead } from '../../../../compiler/exchange/response-cache.ts';
 import { cacheLayout, HEADER_WORD } from '../../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../../runtime/cache/shared-cache.ts';
-import { temporaryFolder } from '../../../harness.ts';
+import { temporaryFolder, until } from '../../../harness.ts';
 import {
 	bodyForKey,
 	lookUp,
@@ -266,7 +266,7 @@ tier(
 		assert.is(second.cache.find('c').length, 1);
 		await second.cache.invalidate('example.test', '/a', undefined);
 		await first.end('closed');
-		for (let tries = 0; tries < 1000 && second.messages.length < 2; tries++) await pauseFor(5);
+		await until('the second message', () => second.messages.length >= 2);
 		assert.is((await lookUp(second, 'a')).length, 0);
 		assert.is((await lookUp(second, 'b')).length, 1);
 		await second.end('closed');
@@ -277,9 +277,9 @@ tier('a process that waits for a folder for long warns once, because another ser
 	const folder = temporaryFolder();
 	const first = await startCacheProcess(folder);
 	const second = await startCacheProcess(folder, undefined, undefined, 100);
-	for (let tries = 0; tries < 1000 && second.messages.length < 2; tries++) await pauseFor(5);
+	await until('the second message', () => second.messages.length >= 2);
 	await first.end('closed');
-	for (let tries = 0; tries < 1000 && second.messages.length < 3; tries++) await pauseFor(5);
+	await until('the third message', () => second.messages.length >= 3);
 	await second.end('closed');
 	assert.equal(second.levels, ['info', 'warn', 'info']);
 	assert.equal(second.messages.slice(1), [
@@ -309,7 +309,7 @@ tier('a load that changes the ceiling hands the folder over once the previous st
 	await registry.runDiskRequest('t', { request: 'recall', key: 'a' });
 	assert.is(next.find('a').length, 0, 'the folder still belongs to the previous store');
 	registry.onCacheClosed('s');
-	for (let tries = 0; tries < 400 && messages.length < 2; tries++) await pauseFor(5);
+	await until('the second message', () => messages.length >= 2);
 	await registry.runDiskRequest('t', { request: 'recall', key: 'a' });
 	assert.equal(readCachedBody(next, next.find('a')[0]!), bodyForKey('a', 3000));
 	await first.end('closed');
@@ -323,7 +323,7 @@ tier('a failing disk is reported, and affects nothing else', async () => {
 	// Makes the creation of the next segment fail.
 	writeFileSync(path.join(folder, '2.segment'), '');
 	for (let i = 0; i < 6; i++) putResponse(process, `big${i}`, bodyForKey('b', 400_000));
-	for (let tries = 0; tries < 400 && process.registry.reports()[0]!.disk!.failures === 0; tries++) await pauseFor(5);
+	await until('the failure', () => process.registry.reports()[0]!.disk!.failures > 0);
 	assert.is(process.registry.reports()[0]!.disk!.failures, 1);
 	assert.is(process.cache.find('big5').length, 1);
 	putResponse(process, 'c', bodyForKey('c', 100));
@@ -361,7 +361,7 @@ for (const cuts of [true, false]) {
 			try {
 				putResponse(process, 'k', bodyForKey('k', 100));
 				putResponse(process, 'l', bodyForKey('l', 100));
-				for (let tries = 0; tries < 400 && process.registry.reports()[0]!.disk!.skipped < 2; tries++) await pauseFor(5);
+				await until('both to be skipped', () => process.registry.reports()[0]!.disk!.skipped >= 2);
 				await pauseFor(20);
 			} finally {
 				Object.assign(files, { writev, write, truncate });

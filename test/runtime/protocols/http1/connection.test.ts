@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import type { ProtocolLimits } from '../../../../runtime/protocols/protocol.ts';
+import { until } from '../../../harness.ts';
 import { bodyOf, openWire, send, serve, statusOf, type WireClient, type WireServer, withoutDate } from './wire.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
@@ -29,8 +30,7 @@ function test(
 			await server.stop();
 		}
 		const over = (): boolean => server.finished.length === server.exchanges.length && server.protocol.connections === 0;
-		for (let i = 0; i < 100 && !over(); i++) await wait(5);
-		assert.is(server.finished.length, server.exchanges.length, 'an exchange has not finished');
+		await until('the end of all exchanges and connections', over);
 		assert.is(new Set(server.finished).size, server.finished.length, 'once');
 		assert.is(server.closed(), server.opened());
 		assert.is(server.protocol.connections, 0);
@@ -344,8 +344,7 @@ test(
 		const wire = await openWire(server.port);
 		wire.socket.pause();
 		wire.send(GET);
-		for (let i = 0; i < 100 && server.closed() === 0; i++) await wait(10);
-		assert.is(server.closed(), 1);
+		await until('the end of the connection', () => server.closed() === 1);
 		assert.ok(server.finished[0]!.response.bytesSent < 20_000_000);
 		wire.socket.destroy();
 	},
@@ -365,10 +364,10 @@ for (const [name, leave] of [
 		async server => {
 			const wire = await openWire(server.port);
 			wire.send(GET);
-			for (let i = 0; i < 100 && server.exchanges.length === 0; i++) await wait(2);
+			await until('the exchange', () => server.exchanges.length > 0);
 			assert.not.ok(server.exchanges[0]!.isGone);
 			leave(wire as WireClient);
-			for (let i = 0; i < 100 && server.finished.length === 0; i++) await wait(5);
+			await until('the end of the exchange', () => server.finished.length > 0);
 			assert.ok(server.exchanges[0]!.isGone);
 			assert.ok(server.exchanges[0]!.signal.aborted);
 		},
@@ -408,7 +407,7 @@ test(
 		wire.send(GET);
 		await wire.until(text => text.includes('tick'));
 		wire.socket.destroy();
-		for (let i = 0; i < 100 && server.finished.length === 0; i++) await wait(5);
+		await until('the end of the exchange', () => server.finished.length > 0);
 		assert.ok(server.exchanges[0]!.variable('cancelled'));
 	},
 );

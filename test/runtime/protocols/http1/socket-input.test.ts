@@ -3,6 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { PendingBytes } from '../../../../runtime/protocols/http1/pending-bytes.ts';
+import { until } from '../../../harness.ts';
 import { bodyOf, openWire, serve, statusOf, type WireServer } from './wire.ts';
 
 const wait = (milliseconds: number): Promise<void> => new Promise(resolve => setTimeout(resolve, milliseconds));
@@ -18,7 +19,7 @@ for (const asStreams of [false, true]) {
 			} finally {
 				await server.stop();
 			}
-			for (let i = 0; i < 100 && server.protocol.connections > 0; i++) await wait(5);
+			await until('the end of all connections', () => server.protocol.connections === 0);
 			assert.is(server.closed(), server.opened());
 			assert.is(server.finished.length, server.exchanges.length);
 		});
@@ -121,7 +122,7 @@ for (const asStreams of [false, true]) {
 				receivedBytes += bytes.length;
 			});
 			stream.resume();
-			for (let i = 0; i < 200 && receivedBytes < 30_000_000; i++) await wait(5);
+			await until('the whole body', () => receivedBytes >= 30_000_000);
 			assert.is(receivedBytes, 30_000_000);
 			wire.socket.destroy();
 		},

@@ -7,6 +7,7 @@ import { PendingAnswer } from '../../../../compiler/exchange/pending-answer.ts';
 import { createHttp1Server } from '../../../../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../../../../runtime/protocols/protocol.ts';
+import { WAIT_LIMIT_MS } from '../../../harness.ts';
 
 /** A running server, and what it has recorded. */
 export interface WireServer {
@@ -129,8 +130,8 @@ export class WireClient {
 		this.socket.write(text, 'latin1');
 	}
 
-	/** Waits until `test` returns true for the received text. Rejects after ten seconds, or if the connection ends before that. */
-	async until(test: (text: string) => boolean, milliseconds = 10_000): Promise<string> {
+	/** Waits until `test` returns true for the received text. Rejects after a long time limit, or if the connection ends before. */
+	async until(test: (text: string) => boolean, milliseconds = WAIT_LIMIT_MS): Promise<string> {
 		const end = performance.now() + milliseconds;
 		while (!test(this.text)) {
 			const left = end - performance.now();
@@ -148,7 +149,7 @@ export class WireClient {
 	}
 
 	/** Waits until the server has closed its side, and returns everything received. */
-	async whole(milliseconds = 10_000): Promise<string> {
+	async whole(milliseconds = WAIT_LIMIT_MS): Promise<string> {
 		await this.until(() => this.ended, milliseconds).catch(error => {
 			if (!this.ended) throw error;
 		});

@@ -3,6 +3,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { FRAME_FLAG, FRAME_TYPE, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { GOAWAY_WAIT_MS } from '../../../../runtime/protocols/http2/limits.ts';
+import { until } from '../../../harness.ts';
 import { bodyOf } from '../http1/wire.ts';
 import { encodeUint32s, type FrameClient, frame, POST, REQUEST, request, settings, withClient } from './frames.ts';
 
@@ -18,8 +20,7 @@ const goAways = (client: FrameClient) =>
 		.map(({ payload }) => [payload.readUInt32BE(0), payload.readUInt32BE(4)]);
 
 async function ended(client: FrameClient): Promise<void> {
-	for (let tries = 0; tries < 600 && !client.ended; tries++) await new Promise(resolve => setTimeout(resolve, 5));
-	assert.ok(client.ended);
+	await until('the end of the connection', () => client.ended);
 }
 
 /** Answers the server's PING. The answer tells the server that the client has read its GOAWAY. */
@@ -82,11 +83,11 @@ test('an idle connection drains at once if its client answers the PING, and soon
 	await withClient(promptHandler, async (client, server) => {
 		client.send(request(1));
 		await client.body(1);
-		server.protocol.drain();
 		const startedAt = performance.now();
+		server.protocol.drain();
 		await acknowledgePing(client);
 		await ended(client);
-		assert.ok(performance.now() - startedAt < 500);
+		assert.ok(performance.now() - startedAt < GOAWAY_WAIT_MS);
 	});
 	await withClient(
 		promptHandler,
@@ -164,8 +165,7 @@ test('reading an upload fails if its stream is reset or its connection ends', as
 		await client.alive();
 		client.socket.end();
 		await ended(client);
-		for (let tries = 0; tries < 100 && server.finished.length < 2; tries++)
-			await new Promise(resolve => setTimeout(resolve, 5));
+		await until('the end of both exchanges', () => server.finished.length >= 2);
 		assert.equal(failures, [400, 400]);
 		assert.is(server.finished.length, 2);
 	});

@@ -138,10 +138,7 @@ for (const [reason, floods] of Object.entries(FLOODS)) {
 					server.cut[0] === reason || (what === RESET_STREAMS && server.cut[0] === 'window_update_flood');
 				assert.ok(server.cut.length === 1 && isLastCost, String(server.cut));
 				client.socket.destroy();
-				for (let tries = 0; tries < 200 && server.counts.sessions > 0; tries++) {
-					await new Promise(resolve => setTimeout(resolve, 5));
-				}
-				assert.is(server.counts.sessions, 0);
+				await until('the end of the session', () => server.counts.sessions === 0);
 				assert.is(server.finished.length, server.exchanges.length);
 				assert.ok(server.exchanges.length < 1000, `${server.exchanges.length} exchanges`);
 			});

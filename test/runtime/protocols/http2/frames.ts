@@ -8,6 +8,7 @@ import { CLIENT_PREFACE, FRAME_FLAG, FRAME_TYPE } from '../../../../runtime/prot
 import { HpackDecoder, StringMemory } from '../../../../runtime/protocols/http2/hpack-decoder.ts';
 import { createHttp2Server } from '../../../../runtime/protocols/http2/http2-server.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../../../../runtime/protocols/protocol.ts';
+import { WAIT_LIMIT_MS } from '../../../harness.ts';
 
 /** A running server, and what it has recorded. */
 export interface FrameServer {
@@ -189,8 +190,8 @@ export class FrameClient {
 		this.socket.write(Buffer.concat(frames));
 	}
 
-	/** Waits for a frame for which `test` returns true. Rejects after two seconds, or when the connection ends. */
-	async until(test: (frame: ReceivedFrame) => boolean, milliseconds = 2000): Promise<ReceivedFrame> {
+	/** Waits for a frame for which `test` returns true. Rejects after a long time limit, or when the connection ends. */
+	async until(test: (frame: ReceivedFrame) => boolean, milliseconds = WAIT_LIMIT_MS): Promise<ReceivedFrame> {
 		const end = performance.now() + milliseconds;
 		for (;;) {
 			const found = this.frames.find(test);

@@ -3,6 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { FRAME_FLAG, FRAME_TYPE } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { until } from '../../../harness.ts';
 import { bodyOf } from '../http1/wire.ts';
 import {
 	encodeFieldBlock,
@@ -97,10 +98,7 @@ test('the server survives them, and its counters return to zero', async () => {
 			if (random(2) === 0) await new Promise(resolve => setTimeout(resolve, random(5)));
 			client.socket.destroy();
 		}
-		for (let tries = 0; tries < 400 && server.counts.sessions > 0; tries++) {
-			await new Promise(resolve => setTimeout(resolve, 10));
-		}
-		assert.is(server.counts.sessions, 0);
+		await until('the end of all sessions', () => server.counts.sessions === 0);
 		assert.is(server.finished.length, server.exchanges.length);
 		assert.ok(server.exchanges.length > CONNECTIONS / 3, String(server.exchanges.length));
 		const client = await openFrameClient(server.port);

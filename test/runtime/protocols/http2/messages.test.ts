@@ -14,6 +14,7 @@ import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
 import type { ProtocolLimits } from '../../../../runtime/protocols/protocol.ts';
+import { until } from '../../../harness.ts';
 import { bodyOf } from '../http1/wire.ts';
 import { type FrameServer, serve } from './frames.ts';
 
@@ -427,9 +428,7 @@ test('a client that resets its stream ends the exchange at once', async () => {
 				stream.close(8);
 				await new Promise(resolve => stream.on('close', resolve));
 			}
-			for (let tries = 0; tries < 100 && server.finished.length < 2; tries++) {
-				await new Promise(resolve => setTimeout(resolve, 5));
-			}
+			await until('the end of both exchanges', () => server.finished.length >= 2);
 			assert.is(server.finished.length, 2);
 			assert.is(gone, 2);
 			assert.is(cancelled, 1);
@@ -447,13 +446,9 @@ test('a client that disconnects ends all its exchanges', async () => {
 		},
 		async (client, server) => {
 			for (let i = 0; i < 5; i++) client.request({ ':path': '/' }).on('error', () => {});
-			for (let tries = 0; tries < 100 && server.exchanges.length < 5; tries++) {
-				await new Promise(resolve => setTimeout(resolve, 5));
-			}
+			await until('all exchanges', () => server.exchanges.length === 5);
 			client.destroy();
-			for (let tries = 0; tries < 100 && server.finished.length < 5; tries++) {
-				await new Promise(resolve => setTimeout(resolve, 5));
-			}
+			await until('the end of all exchanges', () => server.finished.length === 5);
 			assert.is(gone, 5);
 			assert.is(server.finished.length, 5);
 			assert.is(server.protocol.connections, 0);

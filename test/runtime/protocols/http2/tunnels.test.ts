@@ -3,6 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { FRAME_FLAG, FRAME_TYPE, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { until } from '../../../harness.ts';
 import { encodeUint32s, frame, REQUEST, request, settings, withClient } from './frames.ts';
 
 const test = suite('HTTP/2 tunnels');
@@ -117,8 +118,7 @@ test('a tunnel respects the windows of both sides', async () => {
 		assert.is((await client.body(1)).length, size);
 		client.send(data('', FRAME_FLAG.endStream));
 		await client.alive();
-		for (let tries = 0; tries < 100 && server.finished.length < 1; tries++)
-			await new Promise(resolve => setTimeout(resolve, 5));
+		await until('the end of the exchange', () => server.finished.length > 0);
 		assert.is(server.exchanges[0]!.response.headers.get('x-read'), '64000');
 		assert.equal(server.cut, []);
 	});
