@@ -137,8 +137,8 @@ export interface ServerProcess {
 	readonly child: ChildProcess;
 	/** Returns standard output and standard error so far. */
 	output(): string;
-	/** Sends SIGTERM and waits for the end; sends SIGKILL after five seconds. Resolves to the exit status. */
-	stop(): Promise<number | null>;
+	/** Sends SIGTERM and waits for the end; sends SIGKILL after `limitMs`, by default five seconds. Resolves to the exit status. */
+	stop(limitMs?: number): Promise<number | null>;
 }
 
 /** Starts `svc` with arguments in a folder, and kills it when the test process ends. `command` replaces {@link SVC}. */
@@ -166,9 +166,9 @@ export function startServer(
 	return {
 		child,
 		output: () => text,
-		async stop() {
+		async stop(limitMs = 5000) {
 			if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
-			const timer = setTimeout(kill, 5000);
+			const timer = setTimeout(kill, limitMs);
 			await whenEnded;
 			clearTimeout(timer);
 			process.off('exit', kill);

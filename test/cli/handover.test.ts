@@ -7,7 +7,17 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, rawExchange, runCommand, SVC, serve, temporaryFolder, until, untilOutput } from '../harness.ts';
+import {
+	freePorts,
+	rawExchange,
+	runCommand,
+	SVC,
+	serve,
+	temporaryFolder,
+	until,
+	untilOutput,
+	WAIT_LIMIT_MS,
+} from '../harness.ts';
 import { EchoClient, echoServer, startLoad } from './handover-load.ts';
 import { bodyOf, processesOf, siteText, withServer } from './handover-server.ts';
 
@@ -198,7 +208,7 @@ handover('keeps Unix sockets, and a stop ends the process that serves', async ()
 			// The first process remains as long as its parent may wait for its exit. Only the processes between the first and the
 			// last have ended.
 			await until('two processes', () => processesOf(folder).length === 2);
-			assert.is(await server.stop(), 0);
+			assert.is(await server.stop(WAIT_LIMIT_MS), 0);
 			assert.equal(processesOf(folder), []);
 			assert.equal(
 				readdirSync(folder).filter(name => name.endsWith('.sock')),

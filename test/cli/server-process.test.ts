@@ -15,6 +15,7 @@ import {
 	startServer,
 	temporaryFolder,
 	until,
+	WAIT_LIMIT_MS,
 } from '../harness.ts';
 
 const folders = temporaryFolder();
@@ -153,7 +154,7 @@ processes('SIGUSR1 and SIGHUP reload the file; an invalid file changes nothing; 
 	);
 	assert.is(await body(port), 'two');
 	assert.not.match(server.output(), 'Debugger');
-	assert.is(await server.stop(), 0);
+	assert.is(await server.stop(WAIT_LIMIT_MS), 0);
 	assert.match(server.output(), `":${port}"`);
 });
 
@@ -534,8 +535,8 @@ quick('respond answers as configured, and file-server and reverse-proxy serve an
 		usedUpstreams.add(`${status} ${headers.get('x-told')}`);
 	}
 	assert.equal([...usedUpstreams].toSorted(), ['200 changed', '203 changed']);
-	assert.is(await proxy.server.stop(), 0);
-	assert.is(await told.server.stop(), 0);
+	assert.is(await proxy.server.stop(WAIT_LIMIT_MS), 0);
+	assert.is(await told.server.stop(WAIT_LIMIT_MS), 0);
 
 	const file = await fetch(`${files.address}/a.txt`, { headers: { 'Accept-Encoding': 'gzip' } });
 	assert.is(await file.text(), 'a file\n'.repeat(200));
@@ -545,7 +546,7 @@ quick('respond answers as configured, and file-server and reverse-proxy serve an
 	assert.is(((await listed.json()) as unknown[]).length, 2);
 	assert.is((await fetch(`${files.address}/b.txt`)).status, 404);
 	await until('access lines', () => files.server.output().includes('/b.txt'));
-	assert.is(await files.server.stop(), 0);
+	assert.is(await files.server.stop(WAIT_LIMIT_MS), 0);
 });
 
 quick.run();

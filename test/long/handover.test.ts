@@ -4,7 +4,16 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { EchoClient, echoServer, startLoad } from '../cli/handover-load.ts';
-import { freePorts, pauseFor, rawExchange, runCommand, serve, temporaryFolder, until } from '../harness.ts';
+import {
+	freePorts,
+	pauseFor,
+	rawExchange,
+	runCommand,
+	serve,
+	temporaryFolder,
+	until,
+	WAIT_LIMIT_MS,
+} from '../harness.ts';
 
 const handovers = suite('many handovers');
 
@@ -62,7 +71,7 @@ handovers('under load lose nothing, and leave nothing behind', async () => {
 		const report = await clients.stop();
 		assert.equal(report.failures.slice(0, 10), []);
 		const total = report.done['keep-alive']! + report.done['connection per request']!;
-		assert.is(await server.stop(), 0);
+		assert.is(await server.stop(WAIT_LIMIT_MS), 0);
 		// Every line is complete and occurs only once, whichever process wrote it or rolled the file.
 		const lines = readdirSync(folder)
 			.filter(name => name.startsWith('access'))

@@ -11,7 +11,7 @@ import { connect as connectTls } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TestAuthority } from '../certificates.ts';
-import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder, WAIT_LIMIT_MS } from '../harness.ts';
 import { CLOSE_NOTIFY, RECORD_TYPE, type SealedClient, sealedClient } from './sealed-client.ts';
 
 const hostile = suite('hostile TLS clients');
@@ -260,7 +260,7 @@ hostile('a graceful stop does not wait for connections that were reset during a 
 		}),
 	);
 	const startedAt = performance.now();
-	assert.is(await server.stop(), 0);
+	assert.is(await server.stop(WAIT_LIMIT_MS), 0);
 	assert.ok(performance.now() - startedAt < 4000, `${performance.now() - startedAt} ms`);
 });
 

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { THREAD_CODE_VARIABLE } from '../../runtime/threads/thread-source.ts';
-import { freePorts, ROOT, startServer, temporaryFolder, waitForPort } from '../harness.ts';
+import { freePorts, ROOT, startServer, temporaryFolder, WAIT_LIMIT_MS, waitForPort } from '../harness.ts';
 
 const releases = suite('releases of Node');
 
@@ -84,7 +84,7 @@ localhost {
 			const unix = spawnSync('curl', ['-s', '--unix-socket', socket, 'http://unix.example/'], { encoding: 'utf8' });
 			assert.is(unix.stdout, 'by the socket');
 		} finally {
-			assert.is(await server.stop(), 0, server.output());
+			assert.is(await server.stop(WAIT_LIMIT_MS), 0, server.output());
 		}
 		assert.match(server.output(), `"io":"${io}"`);
 		assert.not.match(server.output(), /"level":"error"/);

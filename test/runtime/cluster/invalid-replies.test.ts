@@ -12,7 +12,7 @@ import type { RedisAccess } from '../../../runtime/cluster/redis-access.ts';
 import type { RedisReply } from '../../../runtime/cluster/redis-connection.ts';
 import { SharedLimits } from '../../../runtime/cluster/shared-limits.ts';
 import { LimitTable, limitTableWords } from '../../../runtime/rate-limits/limit-table.ts';
-import { freePorts, rawExchange, serve, temporaryFolder, until } from '../../harness.ts';
+import { freePorts, rawExchange, serve, temporaryFolder, until, WAIT_LIMIT_MS } from '../../harness.ts';
 import { ScriptedRedis } from './scripted-redis.ts';
 
 const test = suite('invalid replies of Redis');
@@ -116,7 +116,7 @@ https://shop.test {
 			});
 			assert.not.match(server.output(), /unexpected|unhandled/i);
 			redis.close();
-			assert.is(await server.stop(), 0, server.output());
+			assert.is(await server.stop(WAIT_LIMIT_MS), 0, server.output());
 		} finally {
 			redis.close();
 			await server.stop();

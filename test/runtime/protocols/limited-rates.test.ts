@@ -16,7 +16,7 @@ import * as assert from 'uvu/assert';
 import { isDirectIo } from '../../../runtime/sockets/io-mode.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { concurrentCases } from '../../concurrent-cases.ts';
-import { freePorts, type ServerProcess, serve, temporaryFolder, until } from '../../harness.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder, until, WAIT_LIMIT_MS } from '../../harness.ts';
 import { withServer } from '../running-server.ts';
 import { onRequestHead, scriptedUpstream } from '../upstreams/scripted-upstream.ts';
 import { headers, openControlStream, response } from './http3/frames.ts';
@@ -312,7 +312,7 @@ test('the end of the grace period ends a limited response', async () => {
 	const [answer] = (await once(clientRequest, 'response')) as [IncomingMessage];
 	answer.resume();
 	const cut = once(answer, 'error');
-	assert.is(await server.stop(), 0);
+	assert.is(await server.stop(WAIT_LIMIT_MS), 0);
 	await cut;
 	assert.not.ok(answer.complete);
 });

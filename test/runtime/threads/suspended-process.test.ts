@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, serve, temporaryFolder, waitForClock, waitForNothing } from '../../harness.ts';
+import { freePorts, serve, temporaryFolder, WAIT_LIMIT_MS, waitForClock, waitForNothing } from '../../harness.ts';
 
 /** Duration of the suspension in milliseconds. It is longer than the time within which a thread must respond. */
 const SUSPENSION_MS = 3000;
@@ -24,7 +24,7 @@ suspended('a resumed process keeps its threads', async () => {
 		assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'hello');
 		assert.not.match(server.output(), /does not answer|replaced/);
 	} finally {
-		assert.is(await server.stop(), 0);
+		assert.is(await server.stop(WAIT_LIMIT_MS), 0);
 	}
 });
 

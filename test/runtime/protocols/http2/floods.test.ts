@@ -379,8 +379,8 @@ test('limits of an exchange override those of its listener', async () => {
 	};
 	await withClient(handler, async (client, server) => {
 		client.send(request(1, POST, FRAME_FLAG.endHeaders), request(3));
-		assert.is(await client.status(1, 6000), '408');
-		await client.until(({ type, stream }) => type === FRAME_TYPE.resetStream && stream === 3, 6000);
+		assert.is(await client.status(1), '408');
+		await client.until(({ type, stream }) => type === FRAME_TYPE.resetStream && stream === 3);
 		assert.equal(server.refused.sort(), ['body_timeout', 'write_timeout']);
 	});
 });
