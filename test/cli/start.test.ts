@@ -105,7 +105,7 @@ start('a start that fails after the Admin API listens removes its socket', async
 	const sites = `http://:1 {\n\tbind unix/${folder}/site.sock\n}\nhttp://:${port} {\n\tbind 127.0.0.1\n}\n`;
 	writeFileSync(path.join(folder, 'Configfile'), `{\n\tadmin unix/${folder}/admin.sock\n\tthreads 1\n}\n${sites}`);
 	const server = startServer(['run'], { cwd: folder });
-	const [status] = await once(server.child, 'exit');
+	const [status] = await once(server.child, 'close');
 	occupyingServer.close();
 	assert.is(status, 1);
 	assert.match(server.output(), `error: Cannot listen on 127.0.0.1:${port}: the address is in use. If`);
@@ -118,7 +118,7 @@ start('if the Admin API cannot listen, the start fails before any site listens',
 	const text = `{\n\tadmin unix/${folder}/taken\n\tthreads 1\n}\nhttp://:1 {\n\tbind unix/${folder}/site.sock\n}\n`;
 	writeFileSync(path.join(folder, 'Configfile'), text);
 	const server = startServer(['run'], { cwd: folder });
-	const [status] = await once(server.child, 'exit');
+	const [status] = await once(server.child, 'close');
 	assert.is(status, 1);
 	assert.match(server.output(), `failed to bind admin API on unix/${folder}/taken`);
 	assert.equal(readdirSync(folder).sort(), ['Configfile', 'taken']);

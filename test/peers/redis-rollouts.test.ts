@@ -82,7 +82,11 @@ class Machine {
 		const { server } = this;
 		const end = performance.now() + START_LIMIT_MS;
 		while (!server.output().includes('"msg":"serving"')) {
-			if (server.child.exitCode !== null || performance.now() > end) throw new Error(server.output());
+			if (server.child.exitCode !== null || performance.now() > end) {
+				// The last output may arrive after the end of the process.
+				await server.stop();
+				throw new Error(server.output());
+			}
 			await new Promise(resolve => setTimeout(resolve, 50));
 		}
 	}
