@@ -167,12 +167,18 @@ load('a path that loses every fifth datagram makes the server close no connectio
 		loses: () => Math.random() < 0.2,
 		repeats: () => Math.random() < 0.1,
 	});
-	const end = performance.now() + SECONDS * 1000;
+	const startedAt = performance.now();
 	const visitors = Array.from({ length: VISITORS }, () => new Visitor(relay.port));
+	const doneCount = (): number => visitors.reduce((sum, visitor) => sum + visitor.answers.length, 0);
+	// On a busy machine, the clients need more time for a minimum number of requests.
+	const isOver = (): boolean => {
+		const seconds = (performance.now() - startedAt) / 1000;
+		return seconds >= SECONDS && (doneCount() > SECONDS || seconds >= 5 * SECONDS);
+	};
 	try {
 		await Promise.all(
 			visitors.map(async visitor => {
-				for (let at = 0; performance.now() < end; at++) {
+				for (let at = 0; !isOver(); at++) {
 					await visitor.visit(REQUESTS[at % REQUESTS.length]![0]);
 					if (at % 4 === 3) visitor.close();
 				}
@@ -184,9 +190,8 @@ load('a path that loses every fifth datagram makes the server close no connectio
 		delete process.env.QUIC_WAIT;
 	}
 	const failures = visitors.flatMap(visitor => visitor.failures);
-	const doneCount = visitors.reduce((sum, visitor) => sum + visitor.answers.length, 0);
-	console.log(`${doneCount} requests done and ${failures.length} failed on a path that loses every fifth datagram`);
-	assert.ok(doneCount > SECONDS);
+	console.log(`${doneCount()} requests done and ${failures.length} failed on a path that loses every fifth datagram`);
+	assert.ok(doneCount() > SECONDS);
 	assert.equal(
 		failures.filter(failure => failure.includes('"byServer":true')),
 		[],
