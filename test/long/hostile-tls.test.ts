@@ -259,9 +259,8 @@ hostile('a graceful stop does not wait for connections that were reset during a 
 			await once(raw, 'close');
 		}),
 	);
-	const startedAt = performance.now();
+	// The grace period has no limit, so a server that waited for one of these connections would not end.
 	assert.is(await server.stop(WAIT_LIMIT_MS), 0);
-	assert.ok(performance.now() - startedAt < 4000, `${performance.now() - startedAt} ms`);
 });
 
 hostile.run();

@@ -6,7 +6,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, SVC, temporaryFolder, waitForPort } from '../../harness.ts';
+import { freePorts, SVC, temporaryFolder, WAIT_LIMIT_MS, waitForPort } from '../../harness.ts';
 import { eventually } from '../running-server.ts';
 
 /** Number of requests. Their log lines together are larger than all queues. */
@@ -61,8 +61,7 @@ stopped(
 			await waitForPort(port, 30_000);
 			const halted = [piped, named, feed];
 			for (const child of halted) child.kill('SIGSTOP');
-			const slowest = await sendRequests(port);
-			assert.ok(slowest < 2000, `a request took ${slowest.toFixed(0)} ms`);
+			await sendRequests(port);
 			const dropped = async (): Promise<number> => {
 				const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
 				return Number(/^svc_access_log_dropped_total (\d+)$/m.exec(text)![1]);
@@ -77,7 +76,7 @@ stopped(
 			for (const child of halted) child.kill('SIGSTOP');
 			await sendRequests(port);
 			server.kill('SIGTERM');
-			const timer = setTimeout(() => server.kill('SIGKILL'), 8000);
+			const timer = setTimeout(() => server.kill('SIGKILL'), WAIT_LIMIT_MS);
 			const [status, signal] = await once(server, 'exit');
 			clearTimeout(timer);
 			assert.is(`${status} ${signal}`, '0 null');
@@ -89,20 +88,17 @@ stopped(
 	},
 );
 
-/** Sends all requests one after the other on one connection. Resolves to the longest response time in milliseconds. */
-async function sendRequests(port: number): Promise<number> {
+/** Sends all requests one after the other on one connection. Rejects if one waits for a reader, which never reads. */
+async function sendRequests(port: number): Promise<void> {
 	const request = `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ${LONG_VALUE}\r\n\r\n`;
 	const socket = connect(port, '127.0.0.1').setNoDelay();
 	socket.setEncoding('latin1');
-	let slowest = 0;
+	socket.setTimeout(WAIT_LIMIT_MS, () => socket.destroy(new Error('a request waits for a reader')));
 	for (let count = 0; count < REQUEST_COUNT; count++) {
-		const startedAt = performance.now();
 		socket.write(request);
 		await once(socket, 'data');
-		slowest = Math.max(slowest, performance.now() - startedAt);
 	}
 	socket.destroy();
-	return slowest;
 }
 
 stopped.run();
