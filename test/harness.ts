@@ -26,12 +26,16 @@ export function temporaryFolder(): string {
 	return folder;
 }
 
-/** The folder in which servers under test save state for `run --resume`, so that they do not use the user's own. */
-const STATE_FOLDER = temporaryFolder();
+/**
+ * The folder in which servers under test save state for `run --resume`, so that they do not use the user's own. It is created when the
+ * first of them starts: a thread of a test that imports this file and is terminated would not remove it.
+ */
+let stateFolder: string | undefined;
 
 /** Returns the environment of a process under test, with the additional variables. */
 function testEnvironment(more: Record<string, string> | undefined): NodeJS.ProcessEnv {
-	return { ...process.env, XDG_STATE_HOME: STATE_FOLDER, ...more };
+	stateFolder ??= temporaryFolder();
+	return { ...process.env, XDG_STATE_HOME: stateFolder, ...more };
 }
 
 /**
