@@ -97,53 +97,50 @@ const MOVES: { readonly [name: string]: Move } = {
 	},
 };
 
-for (const io of ['direct', 'node']) {
-	for (const [name, { before, after, target, check }] of Object.entries(MOVES)) {
-		moved(`${name}: connections that wait for the old process are served, with ${io} I/O`, async () => {
-			await withServer(
-				ports => before(ports[0]!),
-				async ({ file, folder, ports, server }) => {
-					const [first, second] = ports as [number, number];
-					const sign = (word: string): string => path.join(folder, word);
-					const program = path.join(folder, 'program');
-					const mark = (word: string): string => `writeFileSync(${JSON.stringify(sign(word))}, '')`;
-					// The old process is stopped before the new one begins to accept, and goes on after it has.
-					const go = `process.kill(predecessor, 'SIGSTOP'); ${mark('stopped')};
+for (const [name, { before, after, target, check }] of Object.entries(MOVES)) {
+	moved(`${name}: connections that wait for the old process are served`, async () => {
+		await withServer(
+			ports => before(ports[0]!),
+			async ({ file, folder, ports, server }) => {
+				const [first, second] = ports as [number, number];
+				const sign = (word: string): string => path.join(folder, word);
+				const program = path.join(folder, 'program');
+				const mark = (word: string): string => `writeFileSync(${JSON.stringify(sign(word))}, '')`;
+				// The old process is stopped before the new one begins to accept, and goes on after it has.
+				const go = `process.kill(predecessor, 'SIGSTOP'); ${mark('stopped')};
 						const timer = setInterval(() => {
 							if (!existsSync(${JSON.stringify(sign('go'))})) return;
 							clearInterval(timer);
 							pass();
 						}, 5);`;
-					const done = `pass(); setImmediate(() => ${mark('done')});`;
-					const text = readFileSync(file, 'utf8').replace(before(first), () => after(first, second));
-					const input = { format: 'configfile', text, name: 'Configfile' };
-					const offer = `message.input = ${JSON.stringify(input)}; pass();`;
-					writeFileSync(program, relayProgram({ offer, go, done }), { mode: 0o700 });
-					const words = ['upgrade', '--binary', program, '--address', `unix/${folder}/admin.sock`];
-					const upgrading = runCommand(words, { cwd: folder });
-					const failed = upgrading.then(({ stderr }) => Promise.reject(new Error(stderr)));
-					await Promise.race([failed, until('the old process is stopped', () => existsSync(sign('stopped')))]);
-					failed.catch(() => {});
-					const clients = Array.from(
-						{ length: CLIENTS },
-						() => new WaitingClient(target?.(folder) ?? { port: first, host: '127.0.0.1' }),
-					);
-					await Promise.all(clients.map(({ socket }) => socket.connecting && once(socket, 'connect')));
-					writeFileSync(sign('go'), '');
-					await until('the new process accepts', () => existsSync(sign('done')));
-					server.child.kill('SIGCONT');
-					const { status, stderr } = await upgrading;
-					assert.is(status, 0, stderr);
-					await Promise.all(clients.map(({ whenClosed }) => whenClosed));
-					const outcomes = new Map<string, number>();
-					for (const { outcome } of clients) outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
-					assert.equal([...outcomes], [['HTTP/1.1 200 OK', CLIENTS]]);
-					await check(first, folder);
-				},
-				`\tio ${io}\n`,
-			);
-		});
-	}
+				const done = `pass(); setImmediate(() => ${mark('done')});`;
+				const text = readFileSync(file, 'utf8').replace(before(first), () => after(first, second));
+				const input = { format: 'configfile', text, name: 'Configfile' };
+				const offer = `message.input = ${JSON.stringify(input)}; pass();`;
+				writeFileSync(program, relayProgram({ offer, go, done }), { mode: 0o700 });
+				const words = ['upgrade', '--binary', program, '--address', `unix/${folder}/admin.sock`];
+				const upgrading = runCommand(words, { cwd: folder });
+				const failed = upgrading.then(({ stderr }) => Promise.reject(new Error(stderr)));
+				await Promise.race([failed, until('the old process is stopped', () => existsSync(sign('stopped')))]);
+				failed.catch(() => {});
+				const clients = Array.from(
+					{ length: CLIENTS },
+					() => new WaitingClient(target?.(folder) ?? { port: first, host: '127.0.0.1' }),
+				);
+				await Promise.all(clients.map(({ socket }) => socket.connecting && once(socket, 'connect')));
+				writeFileSync(sign('go'), '');
+				await until('the new process accepts', () => existsSync(sign('done')));
+				server.child.kill('SIGCONT');
+				const { status, stderr } = await upgrading;
+				assert.is(status, 0, stderr);
+				await Promise.all(clients.map(({ whenClosed }) => whenClosed));
+				const outcomes = new Map<string, number>();
+				for (const { outcome } of clients) outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+				assert.equal([...outcomes], [['HTTP/1.1 200 OK', CLIENTS]]);
+				await check(first, folder);
+			},
+		);
+	});
 }
 
 moved.run();
