@@ -37,6 +37,10 @@ export class RetiredServer {
 	#keeper: Keeper | undefined;
 	/** True if the last signal was one that stops the successor. */
 	#hasForwardedStop = false;
+	/** True while another successor is being started, after the first one has failed. */
+	#isReturning = false;
+	/** The last signal that arrived meanwhile. */
+	#postponedSignal: NodeJS.Signals | undefined;
 
 	/**
 	 * @param successor The process that serves now, or that has handed over in turn.
@@ -60,8 +64,12 @@ export class RetiredServer {
 		void this.#deps.channel?.report('left');
 	}
 
-	/** Forwards a signal to the successor. A second signal also closes the remaining connections of this process. */
+	/** Forwards a signal to the successor, once one runs. A second signal also closes the remaining connections of this process. */
 	forwardSignal(signal: NodeJS.Signals): void {
+		if (this.#isReturning) {
+			this.#postponedSignal = signal;
+			return;
+		}
 		if (this.#keeper) this.#keeper.signal(signal);
 		// Until the successor is confirmed, the service manager signals only this process, so the signal is forwarded.
 		else if (this.#deps.guard?.isWatching) this.#successor.sendSignal(signal);
@@ -137,6 +145,7 @@ export class RetiredServer {
 	async #returnToPrevious({ keptSockets, adminSocket }: SuccessorGuard): Promise<boolean> {
 		if (keptSockets === undefined) return false;
 		printError('error: the new process failed before it was confirmed; returning to the previous configuration.\n');
+		this.#isReturning = true;
 		const predecessor = { ...this.#deps.predecessor, adminSocket };
 		const onGo = () => ({ upstreams: [], limits: [] });
 		return await this.#deps.runtime.handOverAgain(keptSockets, async inheritance => {
@@ -148,7 +157,11 @@ export class RetiredServer {
 			);
 			const result = await successor.run();
 			if (result.result === 'failed') printError(`error: the return failed: ${result.message}\n`);
-			else this.#follow(successor, result.pid);
+			else {
+				this.#follow(successor, result.pid);
+				this.#isReturning = false;
+				if (this.#postponedSignal) this.forwardSignal(this.#postponedSignal);
+			}
 			return result.result === 'done';
 		});
 	}

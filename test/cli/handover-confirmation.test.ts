@@ -186,6 +186,25 @@ confirmation('keeps the sockets of an address that the new configuration writes 
 	);
 });
 
+confirmation(
+	'a stop during the return to the previous configuration stops the process that is being started',
+	async () => {
+		await withServer(
+			([port]) => siteText(port!, 'one'),
+			async ({ server, folder, ports, load }) => {
+				const [first, second] = ports as [number, number];
+				const answer = await load(siteText(first, 'new') + siteText(second, 'two'), '?handover&confirm=1h');
+				assert.is(answer.status, 200, JSON.stringify(answer.body));
+				process.kill(pidOf(answer), 'SIGKILL');
+				await until('the return', () => server.output().includes('returning to the previous configuration'));
+				server.child.kill('SIGTERM');
+				assert.is(await exitStatus(server), 0);
+				assert.equal(processesOf(folder), []);
+			},
+		);
+	},
+);
+
 confirmation('forwards a stop to the new process', async () => {
 	await withServer(
 		([port]) => siteText(port!, 'one'),
