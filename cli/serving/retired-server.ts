@@ -37,10 +37,8 @@ export class RetiredServer {
 	#keeper: Keeper | undefined;
 	/** True if the last signal was one that stops the successor. */
 	#hasForwardedStop = false;
-	/** True while another successor is being started, after the first one has failed. */
-	#isReturning = false;
-	/** The last signal that arrived meanwhile. */
-	#postponedSignal: NodeJS.Signals | undefined;
+	/** The signals that have arrived since the start of another successor began; undefined unless one is being started. */
+	#postponedSignals: NodeJS.Signals[] | undefined;
 
 	/**
 	 * @param successor The process that serves now, or that has handed over in turn.
@@ -64,10 +62,10 @@ export class RetiredServer {
 		void this.#deps.channel?.report('left');
 	}
 
-	/** Forwards a signal to the successor, once one runs. A second signal also closes the remaining connections of this process. */
+	/** Forwards a signal to the successor; while one is being started, as soon as it serves or has failed. A second signal also closes the remaining connections of this process. */
 	forwardSignal(signal: NodeJS.Signals): void {
-		if (this.#isReturning) {
-			this.#postponedSignal = signal;
+		if (this.#postponedSignals) {
+			this.#postponedSignals.push(signal);
 			return;
 		}
 		if (this.#keeper) this.#keeper.signal(signal);
@@ -145,24 +143,26 @@ export class RetiredServer {
 	async #returnToPrevious({ keptSockets, adminSocket }: SuccessorGuard): Promise<boolean> {
 		if (keptSockets === undefined) return false;
 		printError('error: the new process failed before it was confirmed; returning to the previous configuration.\n');
-		this.#isReturning = true;
+		this.#postponedSignals = [];
 		const predecessor = { ...this.#deps.predecessor, adminSocket };
 		const onGo = () => ({ upstreams: [], limits: [] });
-		return await this.#deps.runtime.handOverAgain(keptSockets, async inheritance => {
-			const successor = startSuccessor(
-				{ shouldSave: false, program: runningProgram(), replacesFailed: true },
-				inheritance,
-				predecessor,
-				onGo,
-			);
-			const result = await successor.run();
-			if (result.result === 'failed') printError(`error: the return failed: ${result.message}\n`);
-			else {
-				this.#follow(successor, result.pid);
-				this.#isReturning = false;
-				if (this.#postponedSignal) this.forwardSignal(this.#postponedSignal);
-			}
-			return result.result === 'done';
-		});
+		try {
+			return await this.#deps.runtime.handOverAgain(keptSockets, async inheritance => {
+				const successor = startSuccessor(
+					{ shouldSave: false, program: runningProgram(), replacesFailed: true },
+					inheritance,
+					predecessor,
+					onGo,
+				);
+				const result = await successor.run();
+				if (result.result === 'failed') printError(`error: the return failed: ${result.message}\n`);
+				else this.#follow(successor, result.pid);
+				return result.result === 'done';
+			});
+		} finally {
+			const signals = this.#postponedSignals;
+			this.#postponedSignals = undefined;
+			for (const signal of signals) this.forwardSignal(signal);
+		}
 	}
 }
